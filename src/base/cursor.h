@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading of bytes that came from outside. A cursor never leaves its range: a read that would, answers 0 and sets `failed`,
+ * which stays set; so a parser reads a whole record and asks once.
+ */
+#pragma once
+
+#include <endian.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+struct cursor {
+    const uint8_t *at, *end; /* at <= end */
+    bool failed;
+};
+
+static inline struct cursor cursor_of(const void *bytes, size_t len)
+{
+    return (struct cursor){bytes, (const uint8_t *)bytes + len, false};
+}
+
+static inline size_t cursor_left(const struct cursor *c)
+{
+    return (size_t)(c->end - c->at);
+}
+
+/* The next n bytes, then passed; NULL when there are fewer. */
+static inline const uint8_t *cursor_take(struct cursor *c, size_t n)
+{
+    if (c->failed || cursor_left(c) < n) {
+        c->failed = true;
+        return NULL;
+    }
+    const uint8_t *p = c->at;
+    c->at += n;
+    return p;
+}
+
+static inline void cursor_skip(struct cursor *c, size_t n)
+{
+    (void)cursor_take(c, n);
+}
+
+/* A cursor over the next n bytes, which are passed. When there are fewer both are failed. */
+static inline struct cursor cursor_sub(struct cursor *c, size_t n)
+{
+    const uint8_t *p = cursor_take(c, n);
+    return p ? cursor_of(p, n) : (struct cursor){c->end, c->end, true};
+}
+
+static inline uint8_t cursor_u8(struct cursor *c)
+{
+    const uint8_t *p = cursor_take(c, 1);
+    return p ? *p : 0;
+}
+
+#define CURSOR_READ_(name, type, convert)                \
+    static inline type cursor_##name(struct cursor *c)   \
+    {                                                    \
+        const uint8_t *p = cursor_take(c, sizeof(type)); \
+        type v = 0;                                      \
+        if (p)                                           \
+            memcpy(&v, p, sizeof(v));                    \
+        return convert(v);                               \
+    }
+/* Big-endian: class files, HPROF, JFR's fixed-width numbers. */
+CURSOR_READ_(be16, uint16_t, be16toh)
+CURSOR_READ_(be32, uint32_t, be32toh)
+CURSOR_READ_(be64, uint64_t, be64toh)
+/* Little-endian. */
+CURSOR_READ_(le16, uint16_t, le16toh)
+CURSOR_READ_(le32, uint32_t, le32toh)
+CURSOR_READ_(le64, uint64_t, le64toh)
+#undef CURSOR_READ_
+
+/* LEB128 as protobuf has it: up to ten bytes. More is a failure. */
+static inline uint64_t cursor_varint(struct cursor *c)
+{
+    uint64_t v = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+        uint8_t b = cursor_u8(c);
+        v |= (uint64_t)(b & 0x7f) << shift;
+        if (!(b & 0x80))
+            return v;
+    }
+    c->failed = true;
+    return 0;
+}
+
+/* JFR's compressed long: up to nine bytes, the ninth with eight bits of value. */
+static inline uint64_t cursor_jfr_long(struct cursor *c)
+{
+    uint64_t v = 0;
+    for (unsigned shift = 0; shift < 56; shift += 7) {
+        uint8_t b = cursor_u8(c);
+        v |= (uint64_t)(b & 0x7f) << shift;
+        if (!(b & 0x80))
+            return v;
+    }
+    return v | (uint64_t)cursor_u8(c) << 56;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/parse.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+struct unit {
+    const char *name;
+    double factor;
+};
+
+static int parse_with_units(const char *text, const struct unit *units, size_t n, double plain, uint64_t *ret)
+{
+    if (!text || !((*text >= '0' && *text <= '9') || *text == '.'))
+        return -EINVAL;
+    char *rest;
+    errno = 0;
+    double v = strtod(text, &rest);
+    if (rest == text || rest[-1] == 'x' || rest[-1] == 'X' || text[1] == 'x' || text[1] == 'X')
+        return -EINVAL;
+    double factor = *rest ? 0 : plain;
+    for (size_t i = 0; *rest && i < n; i++) {
+        if (strcasecmp(rest, units[i].name) == 0)
+            factor = units[i].factor;
+    }
+    if (factor == 0)
+        return -EINVAL;
+    v *= factor;
+    if (errno == ERANGE || !(v >= 0 && v < 9.2e18))
+        return -ERANGE;
+    *ret = (uint64_t)(v + 0.5);
+    return 0;
+}
+
+int parse_duration(const char *text, uint64_t unit_ns, uint64_t *ret_ns)
+{
+    static const struct unit units[] = {
+        {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 6e10}, {"min", 6e10}, {"h", 3.6e12}, {"d", 8.64e13},
+    };
+    return parse_with_units(text, units, ARRAY_SIZE(units), (double)unit_ns, ret_ns);
+}
+
+int parse_size(const char *text, uint64_t *ret_bytes)
+{
+    static const struct unit units[] = {
+        {"b", 1},      {"k", 0x1p10},  {"kb", 0x1p10},  {"kib", 0x1p10}, {"m", 0x1p20},  {"mb", 0x1p20},  {"mib", 0x1p20},
+        {"g", 0x1p30}, {"gb", 0x1p30}, {"gib", 0x1p30}, {"t", 0x1p40},   {"tb", 0x1p40}, {"tib", 0x1p40},
+    };
+    return parse_with_units(text, units, ARRAY_SIZE(units), 1, ret_bytes);
+}
+
+int parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
+{
+    if (!text || *text < '0' || *text > '9')
+        return -EINVAL;
+    char *rest;
+    errno = 0;
+    int base = text[0] == '0' && (text[1] == 'x' || text[1] == 'X') ? 16 : 10;
+    uint64_t v = strtoull(text, &rest, base);
+    if (*rest || rest == text)
+        return -EINVAL;
+    if (errno == ERANGE || v < min || v > max)
+        return -ERANGE;
+    *ret = v;
+    return 0;
+}
+
+static char *format_scaled(char text[24], double v, const char *const *units, size_t n, double step)
+{
+    size_t i = 0;
+    for (; v >= step && i + 1 < n; i++)
+        v /= step;
+    snprintf(text, 24, i == 0 ? "%.0f %s" : v < 10 ? "%.2f %s" : v < 100 ? "%.1f %s" : "%.0f %s", v, units[i]);
+    return text;
+}
+
+char *format_duration(char text[24], uint64_t ns)
+{
+    static const char *const units[] = {"ns", "us", "ms", "s"};
+    return format_scaled(text, (double)ns, units, ARRAY_SIZE(units), 1000);
+}
+
+char *format_size(char text[24], uint64_t bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    return format_scaled(text, (double)bytes, units, ARRAY_SIZE(units), 1024);
+}
+
+int expand_file_name(const char *pattern, long pid, char *ret, size_t size)
+{
+    size_t n = 0;
+    for (const char *p = pattern; *p; p++) {
+        char piece[32] = {*p};
+        if (*p == '%') {
+            p++;
+            if (*p == 'p') {
+                snprintf(piece, sizeof(piece), "%ld", pid);
+            } else if (*p == 't') {
+                time_t now = time(NULL);
+                struct tm tm;
+                strftime(piece, sizeof(piece), "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
+            } else if (*p != '%') {
+                return -EINVAL;
+            }
+        }
+        size_t len = strlen(piece);
+        if (n + len + 1 > size)
+            return -ENAMETOOLONG;
+        memcpy(ret + n, piece, len);
+        n += len;
+    }
+    if (n + 1 > size)
+        return -ENAMETOOLONG;
+    ret[n] = 0;
+    return 0;
+}

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The test suite: cmocka programs of tests/unit (plain and sanitized) and the tests in tests/integration.
+
+Markers: slow (make check-all only), soak (make soak only). A test with a `jdk` argument runs once under each JDK of the matrix;
+one that names a few says @pytest.mark.jdks(17, 25). What cannot run is skipped, with the reason, and counted.
+"""
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+import lab
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: part of make check-all, not of make check")
+    config.addinivalue_line("markers", "soak: part of make soak only")
+    config.addinivalue_line("markers", "jdks(*versions): the JDKs to run under, instead of all")
+
+
+def pytest_generate_tests(metafunc):
+    if "jdk" in metafunc.fixturenames:
+        mark = metafunc.definition.get_closest_marker("jdks")
+        versions = mark.args if mark else lab.VERSIONS
+        metafunc.parametrize("jdk", versions, ids=[f"jdk{v}" for v in versions], indirect=True)
+
+
+@pytest.fixture
+def jdk(request):
+    """A lab.Jdk: runs programs under one version of the matrix."""
+    if not lab.matrix_ready():
+        pytest.skip(f"JDK {request.param}: the chroot is not there (tools/jdks setup)")
+    return lab.Jdk(request.param)
+
+
+@pytest.fixture
+def jvmscope():
+    """Runs build/jvmscope with the arguments given; answers the CompletedProcess."""
+    return lab.jvmscope
+
+
+def pytest_collect_file(parent, file_path):
+    if file_path.name == "test_base.c":
+        return UnitPrograms.from_parent(parent, path=file_path)
+    return None
+
+
+class UnitPrograms(pytest.File):
+    """Every cmocka program of the build folders; each of its tests is one here."""
+
+    def collect(self):
+        for folder in ("build", "build-san"):
+            for program in sorted((ROOT / folder / "tests" / "unit").glob("test_*")):
+                if program.is_file() and os.access(program, os.X_OK):
+                    yield UnitProgram.from_parent(self, name=f"{folder}/{program.name}", program=program)
+
+
+class UnitProgram(pytest.Collector):
+    def __init__(self, *, program, **kwargs):
+        super().__init__(**kwargs)
+        self.program = program
+        self.results = None
+
+    def collect(self):
+        source = ROOT / "tests" / "unit" / (self.program.name + ".c")
+        for name in re.findall(r"cmocka_unit_test\w*\(\s*(\w+)", source.read_text() if source.exists() else ""):
+            yield UnitTest.from_parent(self, name=name)
+
+    def result(self, name):
+        if self.results is None:
+            env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP", UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1")
+            done = subprocess.run([self.program], capture_output=True, text=True, errors="replace", env=env, timeout=900, cwd=ROOT)
+            self.output = done.stdout + done.stderr
+            self.results = {m[2]: m[1] for m in re.finditer(r"^(ok|not ok) \d+ - (\w+)", done.stdout, re.M)}
+            self.crashed = done.returncode < 0 or "ERROR: " in done.stderr or "runtime error" in done.stderr
+        return self.results.get(name), self.crashed, self.output
+
+
+class UnitTest(pytest.Item):
+    def runtest(self):
+        outcome, crashed, output = self.parent.result(self.name)
+        if outcome != "ok" or crashed:
+            raise AssertionError(output)
+
+    def repr_failure(self, excinfo):
+        return str(excinfo.value)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """The line that says it all, in the form every runner's reader knows."""
+    stats = terminalreporter.stats
+    skipped = stats.get("skipped", [])
+    for report in skipped:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        terminalreporter.write_line(f"SKIPPED {report.nodeid}: {reason}")
+    failed = len(stats.get("failed", [])) + len(stats.get("error", []))
+    terminalreporter.write_line(f"{len(stats.get('passed', []))} passed, {failed} failed, {len(skipped)} skipped")

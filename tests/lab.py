@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What integration tests and bench share: the JDK matrix, compiled Java programs, the command."""
+import fcntl
+import functools
+import hashlib
+import os
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+VERSIONS = (8, 11, 17, 21, 25, 27)
+JDKS = ROOT / "tools" / "jdks"
+
+
+@functools.cache
+def matrix_ready():
+    return subprocess.run([JDKS, "check"], capture_output=True).returncode == 0
+
+
+@functools.cache
+def chroot():
+    """The folder of the matrix's chroot, as seen from outside."""
+    return pathlib.Path(subprocess.run([JDKS, "root"], capture_output=True, text=True, check=True).stdout.strip())
+
+
+def jvmscope(*args, **kwargs):
+    """Runs the command outside the chroot, with output captured as text."""
+    kwargs.setdefault("timeout", 120)
+    return subprocess.run([BUILD / "jvmscope", *map(str, args)], capture_output=True, text=True, errors="replace", **kwargs)
+
+
+def compiled(name, release=8):
+    """The class path of tests/java/NAME.java (or the folder tests/java/NAME), compiled once for the release given.
+
+    Compiled by JDK 17 of the matrix, or JDK 27 for a release beyond 17, with -g, into /var/tmp under a name from its contents.
+    """
+    source = ROOT / "tests" / "java" / f"{name}.java"
+    sources = [source] if source.exists() else sorted((ROOT / "tests" / "java" / name).rglob("*.java"))
+    assert sources, f"no tests/java/{name}"
+    digest = hashlib.sha256(b"".join(s.read_bytes() for s in sources) + str(release).encode()).hexdigest()[:16]
+    out = pathlib.Path(f"/var/tmp/jvmscope-test-classes-{os.getuid()}") / f"{name}-{release}-{digest}"
+    out.parent.mkdir(exist_ok=True)
+    with open(out.parent / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (out / ".done").exists():
+            out.mkdir(exist_ok=True)
+            compiler = 17 if release <= 17 else 27
+            subprocess.run([JDKS, "run", str(compiler), "javac", "-nowarn", "-Xlint:-options", "-g", "--release", str(release),
+                            "-d", out, *sources], check=True)
+            (out / ".done").touch()
+    return out
+
+
+class Jdk:
+    """One JDK of the matrix. Paths under /tmp, /var/tmp and the checkout are the same inside and outside."""
+
+    def __init__(self, version):
+        self.version = int(version)
+
+    def command(self, *args):
+        """The argument list that runs a command inside, with this JDK first on PATH."""
+        return [str(JDKS), "run", str(self.version), *map(str, args)]
+
+    def run(self, *args, **kwargs):
+        """Runs a command inside to its end; output captured as text."""
+        kwargs.setdefault("timeout", 300)
+        return subprocess.run(self.command(*args), capture_output=True, text=True, errors="replace", **kwargs)
+
+    def start(self, *args, **kwargs):
+        """Starts a command inside. The process id is the command's own: the wrapper executes it."""
+        return subprocess.Popen(self.command(*args), text=True, errors="replace", **kwargs)
+
+    def java(self, name, *args, jvm=(), release=8, **kwargs):
+        """Runs tests/java/NAME's class of the same name."""
+        return self.run("java", *jvm, "-cp", compiled(name, release), name, *args, **kwargs)
+
+    def start_java(self, name, *args, jvm=(), release=8, **kwargs):
+        return self.start("java", *jvm, "-cp", compiled(name, release), name, *args, **kwargs)
+
+    def agent(self, options="", library="libhprof.so"):
+        """The JVM's argument that loads an agent of the build folder."""
+        return f"-agentpath:{BUILD / library}" + (f"={options}" if options else "")
