@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/profile.h"
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "base/pattern.h"
+
+#include <stdio.h>
+
+enum { LABEL_MAX = 1 << 20 };
+
+const struct profile_metric_info profile_metrics[PROFILE_METRICS] = {
+    [PROFILE_CPU] = {"samples", "CPU samples", UNIT_SAMPLES},
+    [PROFILE_WALL] = {"wall", "Wall-clock samples", UNIT_SAMPLES},
+    [PROFILE_ALLOCATION] = {"allocations", "Allocated bytes", UNIT_BYTES},
+    [PROFILE_LOCK] = {"locks", "Time blocked on locks", UNIT_NS},
+    [PROFILE_EXACT] = {"times", "Exact time", UNIT_NS},
+};
+
+const char *const frame_kind_names[FRAME_KINDS] = {
+    [FRAME_JAVA] = "java",     [FRAME_INTERPRETED] = "interpreted", [FRAME_COMPILED] = "compiled", [FRAME_INLINED] = "inlined",
+    [FRAME_NATIVE] = "native", [FRAME_KERNEL] = "kernel",           [FRAME_STUB] = "stub",         [FRAME_MARK] = "mark",
+};
+
+struct profile *profile_new(void)
+{
+    struct profile *p = calloc(1, sizeof(*p));
+    if (!p)
+        return NULL;
+    /* Node 0, and the empty string as number 0, so that a zeroed name is an empty one. */
+    if (strpool_add(&p->strings, "", 0) < 0 || vec_extend(&p->nodes, 1) < 0) {
+        profile_free(p);
+        return NULL;
+    }
+    return p;
+}
+
+void profile_free(struct profile *p)
+{
+    if (!p)
+        return;
+    strpool_release(&p->strings);
+    vec_release(&p->methods);
+    vec_release(&p->frames);
+    vec_release(&p->nodes);
+    vec_release(&p->threads);
+    for (int i = 0; i < PROFILE_METRICS; i++)
+        vec_release(&p->series[i].samples);
+    map_release(&p->method_index);
+    map_release(&p->frame_index);
+    map_release(&p->node_index);
+    map_release(&p->thread_index);
+    free(p);
+}
+
+/* The number of key: the one in the index, or `next` newly put there. */
+static int64_t number_of(struct map *index, uint64_t key, size_t next, bool *ret_added)
+{
+    if (next > UINT32_MAX)
+        return -E2BIG;
+    uint64_t *slot = map_at(index, key, next, ret_added);
+    return slot ? (int64_t)*slot : -ENOMEM;
+}
+
+int64_t profile_string(struct profile *p, const char *text, size_t len)
+{
+    int64_t n = strpool_add(&p->strings, text, len);
+    return n > UINT32_MAX ? -E2BIG : n;
+}
+
+int64_t profile_class_name(struct profile *p, const char *internal, size_t len)
+{
+    _cleanup_(buf_release) struct buf text = BUF(LABEL_MAX);
+    buf_bytes(&text, internal, len);
+    if (buf_error(&text))
+        return buf_error(&text);
+    /* A slash before a digit is part of a hidden class's name: "pkg/Foo$$Lambda/0x00007f". */
+    for (size_t i = 0; i < len; i++) {
+        if (internal[i] == '/' && !(i + 1 < len && internal[i + 1] >= '0' && internal[i + 1] <= '9'))
+            text.data[i] = '.';
+    }
+    return profile_string(p, (const char *)text.data, len);
+}
+
+static int64_t add_label(struct profile *p, uint32_t class_name, uint32_t name)
+{
+    struct str c = profile_text(p, class_name), m = profile_text(p, name);
+    if (!c.len)
+        return name;
+    _cleanup_(buf_release) struct buf b = BUF(LABEL_MAX);
+    buf_bytes(&b, c.data, c.len);
+    buf_u8(&b, '.');
+    buf_bytes(&b, m.data, m.len);
+    return buf_error(&b) ? buf_error(&b) : profile_string(p, (char *)b.data, b.len);
+}
+
+int64_t profile_method(struct profile *p, uint32_t class_name, uint32_t name, uint32_t signature, uint32_t file)
+{
+    int64_t label = add_label(p, class_name, name);
+    if (label < 0)
+        return label;
+    /* 128 bits of identity in a 64-bit key: on a collision the next key is tried. */
+    uint64_t key = hash_u64((uint64_t)class_name << 32 | name) ^ hash_u64(~((uint64_t)signature << 32 | file));
+    for (;; key++) {
+        bool added;
+        int64_t n = number_of(&p->method_index, key, p->methods.len, &added);
+        if (n < 0)
+            return n;
+        if (added) {
+            struct profile_method m = {class_name, name, signature, file, (uint32_t)label};
+            int r = vec_push(&p->methods, m);
+            if (r < 0) {
+                map_remove(&p->method_index, key);
+                return r;
+            }
+            return n;
+        }
+        const struct profile_method *m = &p->methods.data[n];
+        if (m->class_name == class_name && m->name == name && m->signature == signature && m->file == file)
+            return n;
+    }
+}
+
+int64_t profile_frame(struct profile *p, uint32_t method, int32_t line, enum frame_kind kind)
+{
+    if (line < 0 || line >= 1 << 24)
+        line = 0;
+    uint64_t key = (uint64_t)method << 32 | (uint64_t)line << 8 | kind;
+    bool added;
+    int64_t n = number_of(&p->frame_index, key, p->frames.len, &added);
+    if (n >= 0 && added) {
+        struct profile_frame f = {method, line, kind};
+        int r = vec_push(&p->frames, f);
+        if (r < 0) {
+            map_remove(&p->frame_index, key);
+            return r;
+        }
+    }
+    return n;
+}
+
+int64_t profile_mark(struct profile *p, const char *text)
+{
+    int64_t name = profile_string(p, text, strlen(text));
+    int64_t method = name < 0 ? name : profile_method(p, 0, (uint32_t)name, 0, 0);
+    return method < 0 ? method : profile_frame(p, (uint32_t)method, 0, FRAME_MARK);
+}
+
+int64_t profile_node(struct profile *p, uint32_t parent, uint32_t frame)
+{
+    uint64_t key = (uint64_t)parent << 32 | frame;
+    bool added;
+    int64_t n = number_of(&p->node_index, key, p->nodes.len, &added);
+    if (n >= 0 && added) {
+        struct profile_node node = {.parent = parent, .frame = frame, .next_sibling = p->nodes.data[parent].first_child};
+        int r = vec_push(&p->nodes, node);
+        if (r < 0) {
+            map_remove(&p->node_index, key);
+            return r;
+        }
+        p->nodes.data[parent].first_child = (uint32_t)n;
+    }
+    return n;
+}
+
+int64_t profile_thread(struct profile *p, uint64_t id, const char *name, size_t len)
+{
+    int64_t text = profile_string(p, name, len);
+    if (text < 0)
+        return text;
+    bool added;
+    int64_t n = number_of(&p->thread_index, id, p->threads.len, &added);
+    if (n < 0)
+        return n;
+    if (added) {
+        struct profile_thread t = {.id = id, .name = (uint32_t)text};
+        int r = vec_push(&p->threads, t);
+        if (r < 0) {
+            map_remove(&p->thread_index, id);
+            return r;
+        }
+    } else if (text) {
+        p->threads.data[n].name = (uint32_t)text;
+    }
+    return n;
+}
+
+int profile_sample(struct profile *p, enum profile_metric metric, struct profile_sample sample)
+{
+    if (sample.time_ns > p->duration_ns)
+        p->duration_ns = sample.time_ns;
+    return vec_push(&p->series[metric].samples, sample);
+}
+
+/* Which nodes have a frame of a matching class in their stack; *ret is NULL when there is no pattern. */
+static int match_nodes(const struct profile *p, const char *pattern, uint8_t **ret)
+{
+    *ret = NULL;
+    if (!pattern)
+        return 0;
+    _cleanup_free_ uint8_t *methods = calloc(p->methods.len + 1, 1);
+    uint8_t *nodes = calloc(p->nodes.len, 1);
+    if (!methods || !nodes) {
+        free(nodes);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < p->methods.len; i++) {
+        struct str name = profile_text(p, p->methods.data[i].class_name);
+        methods[i] = name.len && pattern_match(pattern, name.data, name.len);
+    }
+    for (size_t i = 1; i < p->nodes.len; i++) {
+        const struct profile_node *n = &p->nodes.data[i];
+        nodes[i] = nodes[n->parent] || methods[p->frames.data[n->frame].method];
+    }
+    *ret = nodes;
+    return 0;
+}
+
+static int match_threads(const struct profile *p, const char *pattern, uint8_t **ret)
+{
+    *ret = NULL;
+    if (!pattern)
+        return 0;
+    uint8_t *threads = calloc(p->threads.len + 1, 1);
+    if (!threads)
+        return -ENOMEM;
+    for (size_t i = 0; i < p->threads.len; i++) {
+        struct str name = profile_text(p, p->threads.data[i].name);
+        threads[i] = pattern_match(pattern, name.data, name.len);
+    }
+    *ret = threads;
+    return 0;
+}
+
+int profile_view_each(const struct profile_view *v, int (*visit)(void *context, const struct profile_sample *s), void *context)
+{
+    const struct profile_series *series = &v->profile->series[v->metric];
+    uint64_t from = v->filter.from_ns, to = v->filter.to_ns ? v->filter.to_ns : UINT64_MAX;
+    for (size_t i = 0; i < series->samples.len; i++) {
+        const struct profile_sample *s = &series->samples.data[i];
+        if (s->time_ns < from || s->time_ns >= to || (v->thread_counts && !v->thread_counts[s->thread]) ||
+            (v->node_counts && !v->node_counts[s->node]))
+            continue;
+        int r = visit(context, s);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+static int add_to_view(void *context, const struct profile_sample *s)
+{
+    struct profile_view *v = context;
+    v->self[s->node] += s->weight;
+    v->weight += s->weight;
+    v->samples++;
+    return 0;
+}
+
+/* Totals from selves, and what has no method or no beginning. */
+static void sum_up(struct profile_view *v)
+{
+    const struct profile *p = v->profile;
+    memcpy(v->total, v->self, p->nodes.len * sizeof(*v->self));
+    for (size_t i = p->nodes.len; i-- > 1;)
+        v->total[p->nodes.data[i].parent] += v->total[i];
+    v->unattributed = v->self[0];
+    for (size_t i = 1; i < p->nodes.len; i++) {
+        if (profile_node_frame(p, (uint32_t)i)->kind != FRAME_MARK)
+            continue;
+        v->unattributed += v->self[i];
+        if (p->nodes.data[i].parent == 0)
+            v->truncated += v->total[i] - v->self[i];
+    }
+}
+
+int profile_view_init(struct profile_view *ret, const struct profile *p, enum profile_metric metric,
+                      const struct profile_filter *filter)
+{
+    if (!p->series[metric].samples.len)
+        return -ENODATA;
+    struct profile_view v = {.profile = p, .metric = metric};
+    if (filter)
+        v.filter = *filter;
+    v.self = calloc(p->nodes.len, sizeof(*v.self));
+    v.total = calloc(p->nodes.len, sizeof(*v.total));
+    int r = v.self && v.total ? 0 : -ENOMEM;
+    if (r == 0)
+        r = match_threads(p, v.filter.thread, &v.thread_counts);
+    if (r == 0)
+        r = match_nodes(p, v.filter.class_name, &v.node_counts);
+    if (r < 0) {
+        profile_view_release(&v);
+        return r;
+    }
+    profile_view_each(&v, add_to_view, &v);
+    sum_up(&v);
+    *ret = v;
+    return 0;
+}
+
+void profile_view_release(struct profile_view *v)
+{
+    free(v->self);
+    free(v->total);
+    free(v->thread_counts);
+    free(v->node_counts);
+    *v = (struct profile_view){0};
+}

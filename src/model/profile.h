@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A profile: where time, memory or waiting goes, as samples whose stacks share one tree. Readers fill it; views, ranked
+ * tables and exporters are made from it. libc only.
+ *
+ * Strings, methods, frames, threads and nodes are numbers in order of arrival, valid for the life of the profile. The adding
+ * functions answer the number (the same one for the same contents) or -ENOMEM / -E2BIG (more than 2^32), and change nothing
+ * on failure. Node 0 is the root: the stack without a frame. A node's parent has a smaller number than the node.
+ */
+#pragma once
+
+#include "base/map.h"
+#include "base/strpool.h"
+#include "base/vec.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What runs in a frame. A mark is no frame but a remark of the profiler in its place: "[truncated]", "[not walkable]". */
+enum frame_kind {
+    FRAME_JAVA, /* how it was compiled is not known */
+    FRAME_INTERPRETED,
+    FRAME_COMPILED,
+    FRAME_INLINED,
+    FRAME_NATIVE,
+    FRAME_KERNEL,
+    FRAME_STUB, /* code the VM generates: stubs, adapters */
+    FRAME_MARK,
+    FRAME_KINDS
+};
+
+/* What samples measure; each is a profile of its own within the recording. */
+enum profile_metric {
+    PROFILE_CPU,        /* samples of threads that used a CPU; weight 1 each */
+    PROFILE_WALL,       /* samples by elapsed time, waiting or not; weight 1 each */
+    PROFILE_ALLOCATION, /* weight in bytes */
+    PROFILE_LOCK,       /* weight in nanoseconds blocked */
+    PROFILE_EXACT,      /* weight in nanoseconds of exactly measured self time */
+    PROFILE_METRICS
+};
+
+enum profile_unit { UNIT_SAMPLES, UNIT_BYTES, UNIT_NS };
+
+struct profile_metric_info {
+    const char *name;  /* on the command line and as a key in JSON */
+    const char *title; /* for a person */
+    enum profile_unit unit;
+};
+
+extern const struct profile_metric_info profile_metrics[PROFILE_METRICS];
+extern const char *const frame_kind_names[FRAME_KINDS];
+
+/* All texts are numbers in `strings`. Class names are as Class.getName() has them; native frames have the library there. */
+struct profile_method {
+    uint32_t class_name, name, signature, file; /* signature and file may be the empty string */
+    uint32_t label;                             /* "pkg.Class.name": what tables rank by */
+};
+
+struct profile_frame {
+    uint32_t method;
+    int32_t line; /* from 1; 0 is unknown */
+    enum frame_kind kind;
+};
+
+struct profile_node {
+    uint32_t parent, frame, first_child, next_sibling; /* 0 ends a list of children: the root is nobody's child */
+};
+
+struct profile_thread {
+    uint64_t id; /* the Java thread id, or the recording's own number when there is none */
+    uint32_t name, group;
+};
+
+struct profile_sample {
+    uint64_t time_ns; /* from the start of the recording */
+    uint64_t weight;
+    uint32_t thread, node;
+};
+
+struct profile_series {
+    VEC(struct profile_sample) samples; /* in order of arrival, not of time */
+    uint64_t interval_ns;               /* the sampling interval asked for; 0 is unknown */
+};
+
+struct profile {
+    struct strpool strings;
+    VEC(struct profile_method) methods;
+    VEC(struct profile_frame) frames;
+    VEC(struct profile_node) nodes;
+    VEC(struct profile_thread) threads;
+    struct profile_series series[PROFILE_METRICS];
+    uint64_t start_epoch_ns; /* wall-clock time of time 0; 0 is unknown */
+    uint64_t duration_ns;
+    struct map method_index, frame_index, node_index, thread_index;
+};
+
+struct profile *profile_new(void); /* NULL when memory is out */
+void profile_free(struct profile *p);
+DEFINE_CLEANUP(struct profile *, profile_free)
+
+int64_t profile_string(struct profile *p, const char *text, size_t len) must_check;
+/* A class name in its internal form ("java/lang/String") becomes the external one. */
+int64_t profile_class_name(struct profile *p, const char *internal, size_t len) must_check;
+int64_t profile_method(struct profile *p, uint32_t class_name, uint32_t name, uint32_t signature, uint32_t file) must_check;
+int64_t profile_frame(struct profile *p, uint32_t method, int32_t line, enum frame_kind kind) must_check;
+int64_t profile_mark(struct profile *p, const char *text) must_check; /* the frame of a mark */
+int64_t profile_node(struct profile *p, uint32_t parent, uint32_t frame) must_check;
+/* One thread for each id; a name that is not empty replaces an earlier one. */
+int64_t profile_thread(struct profile *p, uint64_t id, const char *name, size_t len) must_check;
+int profile_sample(struct profile *p, enum profile_metric metric, struct profile_sample sample) must_check;
+
+static inline struct str profile_text(const struct profile *p, uint32_t string)
+{
+    return strpool_get(&p->strings, string);
+}
+
+static inline const struct profile_frame *profile_node_frame(const struct profile *p, uint32_t node)
+{
+    return &p->frames.data[p->nodes.data[node].frame];
+}
+
+/*
+ * Which samples count. A pattern with * or ? must match the whole name, one without matches any part of it (base/pattern.h);
+ * NULL matches everything. A class matches when any frame of the stack is of it. Times are from the recording's start.
+ */
+struct profile_filter {
+    const char *thread, *class_name;
+    uint64_t from_ns, to_ns; /* to_ns 0 is the end */
+};
+
+/* One metric of a profile through a filter: weights by node. */
+struct profile_view {
+    const struct profile *profile;
+    enum profile_metric metric;
+    struct profile_filter filter;
+    uint64_t *self, *total; /* by node; total holds the node's descendants too */
+    uint64_t weight;        /* of all samples that count */
+    uint64_t unattributed;  /* of those among them without a method: no frame, or a mark where the running one should be */
+    uint64_t truncated;     /* of those whose stack goes on beyond what was recorded */
+    size_t samples;         /* how many they are */
+    uint8_t *thread_counts, *node_counts; /* 1 where the filter lets a thread, a node pass; NULL is all */
+};
+
+/* 0, -ENOMEM, or -ENODATA when the profile has no sample of the metric at all. The profile and the patterns must outlive it. */
+int profile_view_init(struct profile_view *ret, const struct profile *p, enum profile_metric metric,
+                      const struct profile_filter *filter) must_check;
+void profile_view_release(struct profile_view *v);
+
+/* Calls visit for each sample that counts, in order of arrival, until it answers not 0, which is answered. */
+int profile_view_each(const struct profile_view *v, int (*visit)(void *context, const struct profile_sample *s), void *context);
+
+/* A method of the ranked table. A method that calls itself is counted once in total. */
+struct profile_rank {
+    uint32_t label;
+    enum frame_kind kind; /* in which most of its total was spent */
+    uint64_t self, total;
+};
+
+/* All methods with a weight, most self first, then most total, then by name; marks are left out. The caller frees. */
+int profile_rank(const struct profile_view *v, struct profile_rank **ret, size_t *ret_len) must_check;
+
+/* The stacks of a view with lines and kinds merged: frames are methods. Node 0 is the root. */
+struct profile_tree_node {
+    uint32_t parent, first_child, next_sibling; /* children: heaviest first */
+    uint32_t label;
+    enum frame_kind kind; /* in which most of its total was spent */
+    uint64_t self, total;
+};
+
+struct profile_tree {
+    VEC(struct profile_tree_node) nodes;
+};
+
+/* inverted: the running method at the root, callers as children; `self` is then the weight of stacks that end (begin) there. */
+int profile_tree_init(struct profile_tree *ret, const struct profile_view *v, bool inverted) must_check;
+void profile_tree_release(struct profile_tree *t);

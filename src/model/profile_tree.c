@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranked methods and the merged tree of stacks, both from a view. */
+#include "model/profile.h"
+
+/* Weight of a method by frame kind, to name the kind that most of it was spent in. */
+struct by_kind {
+    uint64_t weight[FRAME_KINDS];
+};
+
+static enum frame_kind heaviest(const struct by_kind *k)
+{
+    int best = 0;
+    for (int i = 1; i < FRAME_KINDS; i++) {
+        if (k->weight[i] > k->weight[best])
+            best = i;
+    }
+    return (enum frame_kind)best;
+}
+
+struct ranking {
+    const struct profile_view *view;
+    struct map index; /* label to position in rows */
+    VEC(struct profile_rank) rows;
+    VEC(struct by_kind) kinds;
+    VEC(uint32_t) depth; /* by row: how often it is on the current path */
+};
+
+/* The row of a node's method; -ENODATA for a mark. */
+static int64_t row_of(struct ranking *r, uint32_t node)
+{
+    const struct profile *p = r->view->profile;
+    const struct profile_frame *f = profile_node_frame(p, node);
+    if (f->kind == FRAME_MARK)
+        return -ENODATA;
+    uint32_t label = p->methods.data[f->method].label;
+    bool added;
+    uint64_t *slot = map_at(&r->index, label, r->rows.len, &added);
+    if (!slot)
+        return -ENOMEM;
+    if (added) {
+        struct profile_rank row = {.label = label};
+        if (vec_push(&r->rows, row) < 0 || vec_extend(&r->kinds, 1) < 0 || vec_extend(&r->depth, 1) < 0)
+            return -ENOMEM;
+    }
+    return (int64_t)*slot;
+}
+
+/* Entering and leaving a node on the walk through the tree. */
+static int visit(struct ranking *r, uint32_t node, bool enter)
+{
+    int64_t i = row_of(r, node);
+    if (i < 0)
+        return i == -ENODATA ? 0 : (int)i;
+    if (!enter) {
+        r->depth.data[i]--;
+        return 0;
+    }
+    const struct profile_view *v = r->view;
+    r->rows.data[i].self += v->self[node];
+    if (r->depth.data[i]++ == 0) {
+        r->rows.data[i].total += v->total[node];
+        r->kinds.data[i].weight[profile_node_frame(v->profile, node)->kind] += v->total[node];
+    }
+    return 0;
+}
+
+/* Depth first without recursion: stacks are as deep as a program makes them. Branches without weight are not entered. */
+static int walk(struct ranking *r)
+{
+    const struct profile_node *nodes = r->view->profile->nodes.data;
+    uint32_t n = nodes[0].first_child;
+    while (n) {
+        int error = r->view->total[n] ? visit(r, n, true) : 0;
+        if (error < 0)
+            return error;
+        if (r->view->total[n] && nodes[n].first_child) {
+            n = nodes[n].first_child;
+            continue;
+        }
+        for (; n; n = nodes[n].parent) {
+            error = r->view->total[n] ? visit(r, n, false) : 0;
+            if (error < 0)
+                return error;
+            if (nodes[n].next_sibling) {
+                n = nodes[n].next_sibling;
+                break;
+            }
+        }
+    }
+    return 0;
+}
+
+static int compare_ranks(const void *a, const void *b, void *profile)
+{
+    const struct profile_rank *x = a, *y = b;
+    if (x->self != y->self)
+        return x->self < y->self ? 1 : -1;
+    if (x->total != y->total)
+        return x->total < y->total ? 1 : -1;
+    struct str s = profile_text(profile, x->label), t = profile_text(profile, y->label);
+    int c = memcmp(s.data, t.data, MIN(s.len, t.len));
+    return c ? c : (s.len > t.len) - (s.len < t.len);
+}
+
+int profile_rank(const struct profile_view *v, struct profile_rank **ret, size_t *ret_len)
+{
+    struct ranking r = {.view = v};
+    int error = walk(&r);
+    if (error == 0) {
+        for (size_t i = 0; i < r.rows.len; i++)
+            r.rows.data[i].kind = heaviest(&r.kinds.data[i]);
+        if (r.rows.len)
+            qsort_r(r.rows.data, r.rows.len, sizeof(*r.rows.data), compare_ranks, (void *)v->profile);
+        *ret = TAKE(r.rows.data);
+        *ret_len = r.rows.len;
+    }
+    map_release(&r.index);
+    vec_release(&r.rows);
+    vec_release(&r.kinds);
+    vec_release(&r.depth);
+    return error;
+}
+
+struct merging {
+    const struct profile_view *view;
+    struct profile_tree tree;
+    struct map index; /* parent << 32 | label to node */
+    VEC(struct by_kind) kinds;
+};
+
+/* The child of `parent` for the frame of a profile's node; -ENOMEM. */
+static int64_t child_of(struct merging *m, uint32_t parent, uint32_t node)
+{
+    const struct profile *p = m->view->profile;
+    uint32_t label = p->methods.data[profile_node_frame(p, node)->method].label;
+    bool added;
+    uint64_t *slot = map_at(&m->index, (uint64_t)parent << 32 | label, m->tree.nodes.len, &added);
+    if (!slot)
+        return -ENOMEM;
+    if (added) {
+        struct profile_tree_node t = {.parent = parent, .label = label};
+        if (m->tree.nodes.len > UINT32_MAX || vec_push(&m->tree.nodes, t) < 0 || vec_extend(&m->kinds, 1) < 0)
+            return -ENOMEM;
+    }
+    return (int64_t)*slot;
+}
+
+static void add_weight(struct merging *m, uint32_t to, uint32_t node, uint64_t weight)
+{
+    m->tree.nodes.data[to].total += weight;
+    m->kinds.data[to].weight[profile_node_frame(m->view->profile, node)->kind] += weight;
+}
+
+static int merge_upright(struct merging *m)
+{
+    const struct profile_view *v = m->view;
+    size_t n = v->profile->nodes.len;
+    _cleanup_free_ uint32_t *merged = calloc(n, sizeof(*merged));
+    if (!merged)
+        return -ENOMEM;
+    m->tree.nodes.data[0].self = v->self[0];
+    for (size_t i = 1; i < n; i++) {
+        if (!v->total[i])
+            continue;
+        int64_t to = child_of(m, merged[v->profile->nodes.data[i].parent], (uint32_t)i);
+        if (to < 0)
+            return (int)to;
+        merged[i] = (uint32_t)to;
+        m->tree.nodes.data[to].self += v->self[i];
+        add_weight(m, (uint32_t)to, (uint32_t)i, v->total[i]);
+    }
+    return 0;
+}
+
+static int merge_inverted(struct merging *m)
+{
+    const struct profile_view *v = m->view;
+    for (size_t i = 0; i < v->profile->nodes.len; i++) {
+        if (!v->self[i])
+            continue;
+        uint32_t at = 0;
+        for (uint32_t n = (uint32_t)i; n; n = v->profile->nodes.data[n].parent) {
+            int64_t to = child_of(m, at, n);
+            if (to < 0)
+                return (int)to;
+            at = (uint32_t)to;
+            add_weight(m, at, n, v->self[i]);
+        }
+        m->tree.nodes.data[at].self += v->self[i];
+    }
+    return 0;
+}
+
+static int compare_children(const void *a, const void *b, void *tree)
+{
+    const struct profile_tree_node *nodes = ((struct profile_tree *)tree)->nodes.data;
+    const struct profile_tree_node *x = &nodes[*(const uint32_t *)a], *y = &nodes[*(const uint32_t *)b];
+    if (x->parent != y->parent)
+        return x->parent < y->parent ? -1 : 1;
+    if (x->total != y->total)
+        return x->total < y->total ? 1 : -1;
+    return (x->label > y->label) - (x->label < y->label);
+}
+
+static int link_children(struct profile_tree *t)
+{
+    _cleanup_free_ uint32_t *order = calloc(t->nodes.len, sizeof(*order));
+    if (!order)
+        return -ENOMEM;
+    for (size_t i = 1; i < t->nodes.len; i++)
+        order[i] = (uint32_t)i;
+    qsort_r(order + 1, t->nodes.len - 1, sizeof(*order), compare_children, t);
+    for (size_t i = t->nodes.len; i-- > 1;) {
+        struct profile_tree_node *n = &t->nodes.data[order[i]], *parent = &t->nodes.data[n->parent];
+        n->next_sibling = parent->first_child;
+        parent->first_child = order[i];
+    }
+    return 0;
+}
+
+int profile_tree_init(struct profile_tree *ret, const struct profile_view *v, bool inverted)
+{
+    struct merging m = {.view = v};
+    int r = vec_extend(&m.tree.nodes, 1) < 0 || vec_extend(&m.kinds, 1) < 0 ? -ENOMEM : 0;
+    if (r == 0)
+        r = inverted ? merge_inverted(&m) : merge_upright(&m);
+    if (r == 0) {
+        m.tree.nodes.data[0].total = v->weight;
+        for (size_t i = 1; i < m.tree.nodes.len; i++)
+            m.tree.nodes.data[i].kind = heaviest(&m.kinds.data[i]);
+        r = link_children(&m.tree);
+    }
+    map_release(&m.index);
+    vec_release(&m.kinds);
+    if (r < 0)
+        profile_tree_release(&m.tree);
+    else
+        *ret = m.tree;
+    return r;
+}
+
+void profile_tree_release(struct profile_tree *t)
+{
+    vec_release(&t->nodes);
+}
