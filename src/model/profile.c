@@ -64,7 +64,7 @@ static int64_t number_of(struct map *index, uint64_t key, size_t next, bool *ret
 
 int64_t profile_string(struct profile *p, const char *text, size_t len)
 {
-    int64_t n = strpool_add(&p->strings, text, len);
+    int64_t n = len ? strpool_add(&p->strings, text, len) : 0;
     return n > UINT32_MAX ? -E2BIG : n;
 }
 
