@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes HPROF's text sections (HPROF Agent, "Heap Allocation Profiles" and following; doc/hprof-differences.md). Callers rank
+ * and number; these functions know the columns. The first failure sticks, as in writer.h. Not for two threads at once.
+ *
+ * Names are what the program calls them, unescaped: classes and arrays in source form ("java.lang.String", "byte[]"), methods
+ * as "pkg.Class.method".
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "hprof/records.h"
+#include "hprof/sink.h"
+
+#include <time.h>
+
+struct hprof_text {
+    struct hprof_sink sink;
+    struct buf out;
+    bool lines; /* hand each complete section to the sink at once: true for a socket */
+    int error;
+};
+
+/* Writes the first line, the preamble and the separator. `created` is the time of the first line. */
+int hprof_text_init(struct hprof_text *t, struct hprof_sink sink, time_t created);
+int hprof_text_flush(struct hprof_text *t);
+void hprof_text_release(struct hprof_text *t);
+
+void hprof_text_thread_start(struct hprof_text *t, uint64_t object, uint32_t serial, const char *name, const char *group);
+void hprof_text_thread_end(struct hprof_text *t, uint32_t serial);
+
+/* A TRACE: its head, then its frames (none: empty). thread 0 leaves the suffix out. */
+void hprof_text_trace(struct hprof_text *t, uint32_t serial, uint32_t thread);
+void hprof_text_trace_empty(struct hprof_text *t);
+/* source NULL is "Unknown Source"; line above zero, or HPROF_LINE_*: without a line it reads "Unknown line". */
+void hprof_text_frame(struct hprof_text *t, const char *method, const char *source, int32_t line);
+
+struct hprof_text_site {
+    uint32_t rank, trace;
+    double self, accumulated; /* percent, 0 to 100 */
+    uint64_t live_bytes, live_objects, alloc_bytes, alloc_objects;
+    const char *class_name;
+};
+
+/* order: "live bytes" or "allocated bytes". */
+void hprof_text_sites_begin(struct hprof_text *t, const char *order, time_t when);
+void hprof_text_site(struct hprof_text *t, const struct hprof_text_site *site);
+void hprof_text_sites_end(struct hprof_text *t);
+
+/* The ranked tables that share one form. */
+enum hprof_ranked { HPROF_RANKED_SAMPLES, HPROF_RANKED_TIMES, HPROF_RANKED_MONITORS };
+
+/* total: samples, or milliseconds. */
+void hprof_text_ranked_begin(struct hprof_text *t, enum hprof_ranked kind, uint64_t total, time_t when);
+/* name: the trace's first method, or the monitor's class. */
+void hprof_text_ranked(struct hprof_text *t, enum hprof_ranked kind, uint32_t rank, double self, double accumulated,
+                       uint64_t count, uint32_t trace, const char *name);
+void hprof_text_ranked_end(struct hprof_text *t, enum hprof_ranked kind);
+
+/* cpu=old: "count callee caller time"; names are "Class.method(descriptor)", caller NULL is unknown. */
+void hprof_text_old_begin(struct hprof_text *t);
+void hprof_text_old(struct hprof_text *t, uint64_t count, const char *callee, const char *caller, uint64_t ms);
+
+/*
+ * Monitors. The class is a JVM descriptor ("Ljava/lang/Object;"); thread 0 is unknown. WAIT and WAITED stand between other
+ * lines, as they happen; timeout and time are milliseconds.
+ */
+void hprof_text_wait(struct hprof_text *t, const char *descriptor, int64_t timeout_ms, uint32_t thread);
+void hprof_text_waited(struct hprof_text *t, const char *descriptor, int64_t time_ms, uint32_t thread);
+
+void hprof_text_monitors_begin(struct hprof_text *t);
+/* state: JVMTI_THREAD_STATE bits. */
+void hprof_text_monitors_thread(struct hprof_text *t, uint32_t thread, uint32_t trace, uint32_t state);
+/* owner 0: unowned. */
+void hprof_text_monitor(struct hprof_text *t, const char *descriptor, uint32_t owner, uint32_t entries,
+                        const uint32_t *enterers, size_t n_enterers, const uint32_t *waiters, size_t n_waiters);
+void hprof_text_monitors_end(struct hprof_text *t);
+
+/* Heap dump. Only references that are not null are written, as the format has it. */
+void hprof_text_heap_begin(struct hprof_text *t, uint64_t objects, uint64_t bytes, time_t when);
+/* a and b as in hprof_root(); name: of a system class, otherwise unused. */
+void hprof_text_root(struct hprof_text *t, enum hprof_sub_tag kind, uint64_t object, uint64_t a, uint32_t b, const char *name);
+void hprof_text_class(struct hprof_text *t, uint64_t id, const char *name, uint32_t trace);
+/* what: "super", "loader", "signers", "domain". Ids of 0 are left out. */
+void hprof_text_class_link(struct hprof_text *t, const char *what, uint64_t id);
+void hprof_text_static(struct hprof_text *t, const char *name, uint64_t id);
+void hprof_text_constant(struct hprof_text *t, uint32_t index, uint64_t id);
+void hprof_text_object(struct hprof_text *t, uint64_t id, uint64_t size, uint32_t trace, const char *class_name,
+                       uint64_t class_id);
+void hprof_text_field(struct hprof_text *t, const char *name, uint64_t id);
+/* class_name is the array's own class, class_id 0 for arrays of primitives. */
+void hprof_text_array(struct hprof_text *t, uint64_t id, uint64_t size, uint32_t trace, uint32_t n, const char *class_name,
+                      uint64_t class_id);
+void hprof_text_element(struct hprof_text *t, uint32_t index, uint64_t id);
+void hprof_text_heap_end(struct hprof_text *t);

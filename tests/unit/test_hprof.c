@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests.h"
+
+#include "base/cursor.h"
+#include "hprof/text.h"
+#include "hprof/writer.h"
+
+#include <errno.h>
+
+struct memory {
+    struct buf bytes;
+    size_t refuse_after; /* the sink fails beyond these bytes; 0 is never */
+    unsigned calls_after_failure;
+    bool failed;
+};
+
+static int memory_write(void *ctx, const void *bytes, size_t len)
+{
+    struct memory *m = ctx;
+    m->calls_after_failure += m->failed;
+    if (m->refuse_after && m->bytes.len + len > m->refuse_after) {
+        m->failed = true;
+        return -ENOSPC;
+    }
+    buf_bytes(&m->bytes, bytes, len);
+    return 0;
+}
+
+#define MEMORY(m) ((struct hprof_sink){memory_write, &(m)})
+
+static struct cursor record(struct cursor *c, unsigned tag, uint32_t time)
+{
+    assert_int_equal(cursor_u8(c), tag);
+    assert_int_equal(cursor_be32(c), time);
+    struct cursor body = cursor_sub(c, cursor_be32(c));
+    assert_false(body.failed);
+    return body;
+}
+
+static uint64_t id(struct cursor *c, unsigned size)
+{
+    return size == 8 ? cursor_be64(c) : cursor_be32(c);
+}
+
+static void assert_u4s(struct cursor *c, const uint32_t *expected, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(cursor_be32(c), expected[i]);
+}
+
+#define U4S(c, ...) assert_u4s((c), (const uint32_t[]){__VA_ARGS__}, sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
+
+static void records_are_those_of_the_table(unsigned ids)
+{
+    struct memory m = {.bytes = BUF(1 << 20)};
+    struct hprof_writer w;
+    assert_int_equal(hprof_writer_init(&w, MEMORY(m), HPROF_MAGIC_1_0_2, ids, 0x123456789abcULL), 0);
+    w.time_us = 77;
+    const struct hprof_heap_totals totals = {1, 2, 3, 4};
+    hprof_utf8(&w, 9, "name", 4);
+    hprof_load_class(&w, 1, 2, 3, 4);
+    hprof_unload_class(&w, 1);
+    hprof_frame(&w, 1, 2, 3, 4, 5, HPROF_LINE_NATIVE);
+    hprof_trace(&w, 1, 2, (const uint64_t[]){3, 4}, 2);
+    hprof_alloc_sites(&w, 5, 0.5F, &totals, &(struct hprof_site){11, 5, 6, 7, 8, 9, 1ULL << 32}, 1);
+    hprof_heap_summary(&w, &totals);
+    hprof_start_thread(&w, 1, 2, 3, 4, 5, 6);
+    hprof_end_thread(&w, 1);
+    hprof_cpu_samples(&w, 10, &(struct hprof_sample){9, 1}, 1);
+    hprof_control_settings(&w, 3, 16);
+    assert_int_equal(hprof_flush(&w), 0);
+    assert_int_equal(w.offset, m.bytes.len);
+    assert_int_equal(w.saturated, 1);
+
+    struct cursor c = cursor_of(m.bytes.data, m.bytes.len);
+    assert_memory_equal(cursor_take(&c, 19), HPROF_MAGIC_1_0_2, 19);
+    U4S(&c, ids, 0x1234, 0x56789abc);
+    struct cursor b = record(&c, 0x01, 77);
+    assert_int_equal(id(&b, ids), 9);
+    assert_int_equal(cursor_left(&b), 4);
+    b = record(&c, 0x02, 77);
+    U4S(&b, 1);
+    assert_int_equal(id(&b, ids), 2);
+    U4S(&b, 3);
+    assert_int_equal(id(&b, ids), 4);
+    b = record(&c, 0x03, 77);
+    U4S(&b, 1);
+    b = record(&c, 0x04, 77);
+    for (unsigned i = 1; i <= 4; i++)
+        assert_int_equal(id(&b, ids), i);
+    U4S(&b, 5, (uint32_t)-3);
+    b = record(&c, 0x05, 77);
+    U4S(&b, 1, 2, 2);
+    assert_int_equal(id(&b, ids), 3);
+    assert_int_equal(id(&b, ids), 4);
+    assert_int_equal(cursor_left(&b), 0);
+    b = record(&c, 0x06, 77);
+    assert_int_equal(cursor_be16(&b), 5);
+    U4S(&b, 0x3f000000, 1, 2, 0, 3, 0, 4, 1);
+    assert_int_equal(cursor_u8(&b), 11);
+    U4S(&b, 5, 6, 7, 8, 9, UINT32_MAX);
+    assert_int_equal(cursor_left(&b), 0);
+    b = record(&c, 0x07, 77);
+    U4S(&b, 1, 2, 0, 3, 0, 4);
+    b = record(&c, 0x0a, 77);
+    U4S(&b, 1);
+    assert_int_equal(id(&b, ids), 2);
+    U4S(&b, 3);
+    for (unsigned i = 4; i <= 6; i++)
+        assert_int_equal(id(&b, ids), i);
+    b = record(&c, 0x0b, 77);
+    U4S(&b, 1);
+    b = record(&c, 0x0d, 77);
+    U4S(&b, 10, 1, 9, 1);
+    b = record(&c, 0x0e, 77);
+    U4S(&b, 3);
+    assert_int_equal(cursor_be16(&b), 16);
+    assert_int_equal(cursor_left(&c), 0);
+    hprof_writer_release(&w);
+    buf_release(&m.bytes);
+}
+
+static void records_with_ids_of_four_bytes(void **state)
+{
+    records_are_those_of_the_table(4);
+}
+
+static void records_with_ids_of_eight_bytes(void **state)
+{
+    records_are_those_of_the_table(8);
+}
+
+/* Sub-records of every kind and size, an array beyond a segment among them: each segment is whole sub-records. */
+static void a_dump_is_segments_of_whole_sub_records(void **state)
+{
+    struct memory m = {.bytes = BUF(64 << 20)};
+    struct hprof_writer w;
+    assert_int_equal(hprof_writer_init(&w, MEMORY(m), HPROF_MAGIC_1_0_2, 8, 0), 0);
+
+    enum { BIG = 5 << 20, SMALL = 100000 };
+
+    hprof_dump_begin(&w);
+    hprof_root(&w, HPROF_ROOT_THREAD_OBJECT, 1, 2, 3);
+    hprof_root(&w, HPROF_ROOT_JNI_GLOBAL, 1, 2, 0);
+    hprof_root(&w, HPROF_ROOT_MONITOR_USED, 1, 0, 0);
+    const struct hprof_value constant = {.name = 4, .type = HPROF_OBJECT, .value = 77};
+    const struct hprof_value statics[] = {{5, 0x1234, HPROF_CHAR}, {6, ~0ULL, HPROF_LONG}};
+    const struct hprof_value field = {.name = 7, .type = HPROF_INT};
+    hprof_class_dump(&w, &(struct hprof_class){.id = 9,
+                                               .constants = &constant,
+                                               .n_constants = 1,
+                                               .statics = statics,
+                                               .n_statics = 2,
+                                               .fields = &field,
+                                               .n_fields = 1,
+                                               .instance_size = 16});
+    for (unsigned i = 0; i < SMALL; i++) {
+        hprof_instance_dump(&w, i, 1, 9, 4);
+        hprof_sub_u4(&w, i);
+        if (i == SMALL / 2) {
+            hprof_primitive_array_dump(&w, 8, 1, HPROF_BYTE, BIG);
+            static uint8_t zeros[BIG];
+            hprof_sub_bytes(&w, zeros, BIG);
+        }
+    }
+    hprof_object_array_dump(&w, 3, 1, 2, 1);
+    hprof_sub_id(&w, 4);
+    hprof_dump_end(&w);
+    assert_int_equal(hprof_flush(&w), 0);
+    assert_int_equal(w.offset, m.bytes.len);
+
+    struct cursor c = cursor_of(m.bytes.data, m.bytes.len);
+    cursor_skip(&c, 31);
+    unsigned instances = 0, arrays = 0, segments = 0, others = 0;
+    while (cursor_left(&c) > HPROF_RECORD_HEADER) {
+        struct cursor s = record(&c, HPROF_HEAP_DUMP_SEGMENT, 0);
+        assert_int_not_equal(cursor_left(&s), 0);
+        segments++;
+        while (cursor_left(&s)) {
+            unsigned tag = cursor_u8(&s);
+            switch (tag) {
+            case HPROF_INSTANCE_DUMP:
+                assert_int_equal(cursor_be64(&s), instances);
+                cursor_skip(&s, 12);
+                U4S(&s, 4, instances++);
+                break;
+            case HPROF_PRIMITIVE_ARRAY_DUMP:
+                cursor_skip(&s, 12);
+                U4S(&s, BIG);
+                cursor_skip(&s, 1 + BIG);
+                arrays++;
+                break;
+            default: {
+                static const uint8_t sizes[256] = {[HPROF_ROOT_THREAD_OBJECT] = 16,
+                                                   [HPROF_ROOT_JNI_GLOBAL] = 16,
+                                                   [HPROF_ROOT_MONITOR_USED] = 8,
+                                                   [HPROF_CLASS_DUMP] = 12 + 48 + 4 + 6 + 11 + 11 + 17 + 9,
+                                                   [HPROF_OBJECT_ARRAY_DUMP] = 32};
+                assert_int_not_equal(sizes[tag], 0);
+                cursor_skip(&s, sizes[tag]);
+                others++;
+            }
+            }
+            assert_false(s.failed);
+        }
+    }
+    record(&c, HPROF_HEAP_DUMP_END, 0);
+    assert_int_equal(instances, SMALL);
+    assert_int_equal(arrays, 1);
+    assert_int_equal(others, 5);
+    assert_true(segments >= 4);
+    hprof_writer_release(&w);
+    buf_release(&m.bytes);
+}
+
+static void a_failing_sink_is_called_no_more(void **state)
+{
+    struct memory m = {.bytes = BUF(1 << 20), .refuse_after = 5000};
+    struct hprof_writer w;
+    assert_int_equal(hprof_writer_init(&w, MEMORY(m), HPROF_MAGIC_1_0_1, 4, 0), 0);
+    for (int i = 0; i < 20000; i++)
+        hprof_utf8(&w, 1, "some text", 9);
+    hprof_dump_begin(&w);
+    hprof_root(&w, HPROF_ROOT_UNKNOWN, 1, 0, 0);
+    hprof_dump_end(&w);
+    assert_int_equal(hprof_flush(&w), -ENOSPC);
+    assert_int_equal(m.calls_after_failure, 0);
+    hprof_writer_release(&w);
+    buf_release(&m.bytes);
+}
+
+static void too_much_for_a_sub_record_is_an_error(void **state)
+{
+    struct memory m = {.bytes = BUF(64 << 20)};
+    struct hprof_writer w;
+    assert_int_equal(hprof_writer_init(&w, MEMORY(m), HPROF_MAGIC_1_0_1, 3, 0), -EINVAL);
+    assert_int_equal(hprof_writer_init(&w, MEMORY(m), HPROF_MAGIC_1_0_1, 4, 0), 0);
+    hprof_dump_begin(&w);
+    hprof_primitive_array_dump(&w, 1, 1, HPROF_BYTE, 3 << 20);
+    hprof_root(&w, HPROF_ROOT_UNKNOWN, 1, 0, 0); /* the elements are missing */
+    assert_int_equal(hprof_error(&w), -EPROTO);
+    hprof_writer_release(&w);
+    buf_release(&m.bytes);
+}
+
+/* Lines as the original agent printed them (research: JDK 8u504), from the same values. */
+static void text_has_the_columns_of_the_format(void **state)
+{
+    struct memory m = {.bytes = BUF(1 << 20)};
+    struct hprof_text t;
+    setenv("TZ", "UTC", 1);
+    tzset();
+    assert_int_equal(hprof_text_init(&t, MEMORY(m), 0), 0);
+    const char *text = buf_str(&m.bytes);
+    assert_ptr_equal(strstr(text, "JAVA PROFILE 1.0.1, created Thu Jan  1 00:00:00 1970\n"), text);
+    assert_string_equal(strstr(text, "--------"), "--------\n\n");
+    buf_clear(&m.bytes);
+
+    hprof_text_thread_start(&t, 0x50000181, 200001, "main", "main");
+    hprof_text_thread_end(&t, 200001);
+    hprof_text_trace(&t, 300079, 200001);
+    hprof_text_frame(&t, "CpuDeep.c", "CpuDeep.java", 9);
+    hprof_text_frame(&t, "CpuDeep.n", "CpuDeep.java", HPROF_LINE_NATIVE);
+    hprof_text_frame(&t, "X.y", NULL, HPROF_LINE_UNKNOWN);
+    hprof_text_trace(&t, 300000, 0);
+    hprof_text_trace_empty(&t);
+    hprof_text_sites_begin(&t, "live bytes", 0);
+    hprof_text_site(&t, &(struct hprof_text_site){1, 300454, 74.99, 74.99, 1600000, 20000, 1600000, 20000, "byte[]"});
+    hprof_text_sites_end(&t);
+    hprof_text_ranked_begin(&t, HPROF_RANKED_SAMPLES, 4, 0);
+    hprof_text_ranked(&t, HPROF_RANKED_SAMPLES, 1, 50, 50, 2, 300077, "CpuDeep.c");
+    hprof_text_ranked_end(&t, HPROF_RANKED_SAMPLES);
+    hprof_text_ranked_begin(&t, HPROF_RANKED_TIMES, 64, 0);
+    hprof_text_ranked_end(&t, HPROF_RANKED_TIMES);
+    hprof_text_ranked_begin(&t, HPROF_RANKED_MONITORS, 30, 0);
+    hprof_text_ranked(&t, HPROF_RANKED_MONITORS, 1, 100, 100, 3, 300077, "java.lang.Object");
+    hprof_text_ranked_end(&t, HPROF_RANKED_MONITORS);
+    hprof_text_old_begin(&t);
+    hprof_text_old(&t, 2000, "Exc.thrower(I)V", "Exc.mid(I)V", 27);
+    hprof_text_old(&t, 1, "A.<clinit>()V", NULL, 0);
+    hprof_text_wait(&t, "LMonitors$1;", 0, 200001);
+    hprof_text_waited(&t, "LMonitors$1;", 21, 0);
+    hprof_text_monitors_begin(&t);
+    hprof_text_monitors_thread(&t, 200003, 300086, 0x40 | 0x1);
+    hprof_text_monitor(&t, "LX;", 200007, 1, (const uint32_t[]){200006, 200004}, 2, NULL, 0);
+    hprof_text_monitor(&t, "LY;", 0, 0, NULL, 0, (const uint32_t[]){200001}, 1);
+    hprof_text_monitors_end(&t);
+    hprof_text_heap_begin(&t, 6902, 550624, 0);
+    hprof_text_root(&t, HPROF_ROOT_THREAD_OBJECT, 0x50001af0, 200003, 300001, NULL);
+    hprof_text_root(&t, HPROF_ROOT_JAVA_FRAME, 0x50001af9, 200000, 1, NULL);
+    hprof_text_root(&t, HPROF_ROOT_JNI_GLOBAL, 0x50000167, 1, 300000, NULL);
+    hprof_text_root(&t, HPROF_ROOT_STICKY_CLASS, 0x50001af4, 0, 0, "java.lang.Shutdown$Lock");
+    hprof_text_class(&t, 0x500007ea, "Alloc$Node", 300440);
+    hprof_text_class_link(&t, "super", 0x5000016b);
+    hprof_text_class_link(&t, "signers", 0);
+    hprof_text_static(&t, "head", 0x10);
+    hprof_text_constant(&t, 5, 0x11);
+    hprof_text_object(&t, 0x50000175, 376, 300001, "java.lang.Thread", 0x50000144);
+    hprof_text_field(&t, "identity", 0x50000197);
+    hprof_text_field(&t, "next", 0x5);
+    hprof_text_field(&t, "none", 0);
+    hprof_text_array(&t, 0x500001ab, 24, 300043, 1, "X[]", 0x500001aa);
+    hprof_text_element(&t, 0, 0x500001a9);
+    hprof_text_array(&t, 0x7f00500001ad, 32, 300045, 16, "char[]", 0);
+    hprof_text_heap_end(&t);
+    assert_int_equal(hprof_text_flush(&t), 0);
+    assert_string_equal(buf_str(&m.bytes), "THREAD START (obj=50000181, id = 200001, name=\"main\", group=\"main\")\n"
+                                           "THREAD END (id = 200001)\n"
+                                           "TRACE 300079: (thread=200001)\n"
+                                           "\tCpuDeep.c(CpuDeep.java:9)\n"
+                                           "\tCpuDeep.n(CpuDeep.java:Unknown line)\n"
+                                           "\tX.y(Unknown Source:Unknown line)\n"
+                                           "TRACE 300000:\n"
+                                           "\t<empty>\n"
+                                           "SITES BEGIN (ordered by live bytes) Thu Jan  1 00:00:00 1970\n"
+                                           "          percent          live          alloc'ed  stack class\n"
+                                           " rank   self  accum     bytes objs     bytes  objs trace name\n"
+                                           "    1 74.99% 74.99%   1600000 20000   1600000 20000 300454 byte[]\n"
+                                           "SITES END\n"
+                                           "CPU SAMPLES BEGIN (total = 4) Thu Jan  1 00:00:00 1970\n"
+                                           "rank   self  accum   count trace method\n"
+                                           "   1 50.00% 50.00%       2 300077 CpuDeep.c\n"
+                                           "CPU SAMPLES END\n"
+                                           "CPU TIME (ms) BEGIN (total = 64) Thu Jan  1 00:00:00 1970\n"
+                                           "rank   self  accum   count trace method\n"
+                                           "CPU TIME (ms) END\n"
+                                           "MONITOR TIME BEGIN (total = 30 ms) Thu Jan  1 00:00:00 1970\n"
+                                           "rank   self  accum   count trace monitor\n"
+                                           "   1 100.00% 100.00%       3 300077 java.lang.Object (Java)\n"
+                                           "MONITOR TIME END\n"
+                                           "count callee caller time\n"
+                                           "2000 Exc.thrower(I)V Exc.mid(I)V 27\n"
+                                           "1 A.<clinit>()V <unknown caller> 0\n"
+                                           "WAIT: MONITOR LMonitors$1;, timeout=0, thread 200001\n"
+                                           "WAITED: MONITOR LMonitors$1;, time_waited=21, <unknown thread>\n"
+                                           "MONITOR DUMP BEGIN\n"
+                                           "    THREAD 200003, trace 300086, status: SL\n"
+                                           "    MONITOR LX;\n"
+                                           "\towner: thread 200007, entry count: 1\n"
+                                           "\twaiting to enter: thread 200006, thread 200004\n"
+                                           "\twaiting to be notified:\n"
+                                           "    MONITOR LY; unowned\n"
+                                           "\twaiting to enter:\n"
+                                           "\twaiting to be notified: thread 200001\n"
+                                           "MONITOR DUMP END\n"
+                                           "HEAP DUMP BEGIN (6902 objects, 550624 bytes) Thu Jan  1 00:00:00 1970\n"
+                                           "ROOT 50001af0 (kind=<thread>, id=200003, trace=300001)\n"
+                                           "ROOT 50001af9 (kind=<Java stack>, thread=200000, frame=1)\n"
+                                           "ROOT 50000167 (kind=<JNI global ref>, id=1, trace=300000)\n"
+                                           "ROOT 50001af4 (kind=<system class>, name=java.lang.Shutdown$Lock)\n"
+                                           "CLS 500007ea (name=Alloc$Node, trace=300440)\n"
+                                           "\tsuper\t\t5000016b\n"
+                                           "\tstatic head\t10\n"
+                                           "\tconstant pool entry 5\t11\n"
+                                           "OBJ 50000175 (sz=376, trace=300001, class=java.lang.Thread@50000144)\n"
+                                           "\tidentity\t50000197\n"
+                                           "\tnext\t\t5\n"
+                                           "ARR 500001ab (sz=24, trace=300043, nelems=1, elem type=X[]@500001aa)\n"
+                                           "\t[0]\t\t500001a9\n"
+                                           "ARR 7f00500001ad (sz=32, trace=300045, nelems=16, elem type=char[])\n"
+                                           "HEAP DUMP END\n");
+    hprof_text_release(&t);
+    buf_release(&m.bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(records_with_ids_of_four_bytes),          cmocka_unit_test(records_with_ids_of_eight_bytes),
+        cmocka_unit_test(a_dump_is_segments_of_whole_sub_records), cmocka_unit_test(a_failing_sink_is_called_no_more),
+        cmocka_unit_test(too_much_for_a_sub_record_is_an_error),   cmocka_unit_test(text_has_the_columns_of_the_format),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
