@@ -1,35 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-static void usage(FILE *to)
+static void usage(const struct command *table, FILE *to)
 {
-    fputs("usage: jvmscope COMMAND [OPTION ...]\n\n", to);
-    for (const struct command *c = commands; c->name; c++)
-        fprintf(to, "  %-10s %s\n", c->name, c->summary);
-    fputs("\n`jvmscope COMMAND --help` tells more.\n", to);
+    bool top = table == commands;
+    if (top)
+        fputs("usage: jvmscope COMMAND [OPTION ...]\n\n", to);
+    for (const struct command *c = table; c->name; c++)
+        fprintf(to, "  %-22s %s\n", c->name, c->summary);
+    fprintf(to, "\n`jvmscope %s--help` tells more%s.\n", top ? "COMMAND " : "COMMAND VERB ",
+            top ? "; `jvmscope --version`" : "");
+}
+
+const char *command_word(const struct command *c)
+{
+    const char *space = strrchr(c->name, ' ');
+    return space ? space + 1 : c->name;
+}
+
+int command_dispatch(const struct command *table, int argc, char **argv)
+{
+    if (argc < 1) {
+        usage(table, stderr);
+        return 2;
+    }
+    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
+        usage(table, stdout);
+        return 0;
+    }
+    for (const struct command *c = table; c->name; c++) {
+        if (strcmp(argv[0], command_word(c)) == 0)
+            return c->verbs ? command_dispatch(c->verbs, argc - 1, argv + 1) : c->run(c, argc, argv);
+    }
+    complain(argv[0], "no such command", table == commands ? "jvmscope --help lists them" : "--help lists them");
+    return 2;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc < 2) {
-        usage(stderr);
-        return 2;
-    }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        usage(stdout);
-        return 0;
-    }
-    if (strcmp(argv[1], "--version") == 0) {
+    if (argc > 1 && strcmp(argv[1], "--version") == 0) {
         puts("jvmscope " JVMSCOPE_VERSION);
         return 0;
     }
-    for (const struct command *c = commands; c->name; c++) {
-        if (strcmp(argv[1], c->name) == 0)
-            return c->run(argc - 1, argv + 1);
-    }
-    complain(argv[1], "no such command", "jvmscope --help lists them");
-    return 2;
+    int status = command_dispatch(commands, argc - 1, argv + 1);
+    /* A full disk behind standard output is a failure, a reader that has seen enough is not. */
+    if (fflush(stdout) != 0 && errno != EPIPE && status == 0)
+        return complain("standard output", "cannot write", strerror(errno));
+    return status;
 }

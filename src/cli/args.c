@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/args.h"
+
+#include "base/parse.h"
+#include "cli/commands.h"
+
+#include <errno.h>
+#include <string.h>
+
+bool arg_at(const struct arg_set *set, size_t i, struct arg_shown *ret)
+{
+    for (size_t n = 0; n <= i; n++) {
+        if (!set->args[n].name)
+            return false;
+    }
+    const struct arg *a = &set->args[i];
+    *ret = (struct arg_shown){a->name, a->value, a->help, a->letter, false};
+    return true;
+}
+
+/* True when `word` is the option; *ret_value is what is attached to it ("=x", or "x" behind a letter), or NULL. */
+static bool is_arg(const struct arg *a, const char *word, const char **ret_value)
+{
+    size_t n = strlen(a->name);
+    if (strncmp(word, a->name, n) == 0 && (word[n] == 0 || word[n] == '=')) {
+        *ret_value = word[n] ? word + n + 1 : NULL;
+        return true;
+    }
+    if (a->letter && word[0] == '-' && word[1] == a->letter && (a->kind != ARG_FLAG || !word[2])) {
+        *ret_value = word[2] ? word + 2 : NULL;
+        return true;
+    }
+    return false;
+}
+
+static bool allowed(const char *choices, const char *text)
+{
+    if (!choices || !strchr(choices, '|'))
+        return true;
+    size_t n = strlen(text);
+    for (const char *c = choices; c; c = strchr(c, '|') ? strchr(c, '|') + 1 : NULL) {
+        if (strncmp(c, text, n) == 0 && (c[n] == '|' || c[n] == 0))
+            return true;
+    }
+    return false;
+}
+
+/* NULL, or what is wrong with the value. */
+static const char *set_value(const struct arg *a, void *values, const char *text)
+{
+    void *at = (char *)values + a->offset;
+    int r = 0;
+    switch (a->kind) {
+    case ARG_FLAG:
+        *(bool *)at = true;
+        return NULL;
+    case ARG_TEXT:
+        *(const char **)at = text;
+        r = allowed(a->value, text) ? 0 : -EINVAL;
+        break;
+    case ARG_NUMBER:
+        r = parse_u64(text, 0, INT64_MAX, at);
+        break;
+    case ARG_DURATION:
+        r = parse_duration(text, UINT64_C(1000000000), at);
+        break;
+    case ARG_SIZE:
+        r = parse_size(text, at);
+        break;
+    }
+    return r == 0 ? NULL : r == -ERANGE ? "out of range" : "not a value it takes";
+}
+
+static void usage_error(const struct command *c, const char *what, const char *why)
+{
+    complain(c->name, what, why);
+    fprintf(stderr, "jvmscope: `jvmscope %s --help` tells more\n", c->name);
+}
+
+/* 1: taken, *i at its last word. 0: no option of this set. -EINVAL: complained. */
+static int take(const struct command *c, const struct arg_set *set, void *values, int argc, char **argv, int *i)
+{
+    for (const struct arg *a = set->args; a->name; a++) {
+        const char *value, *word = argv[*i];
+        if (!is_arg(a, word, &value))
+            continue;
+        if (a->kind == ARG_FLAG && value) {
+            usage_error(c, word, "takes no value");
+            return -EINVAL;
+        }
+        if (a->kind != ARG_FLAG && !value) {
+            if (*i + 1 >= argc) {
+                usage_error(c, word, "needs a value");
+                return -EINVAL;
+            }
+            value = argv[++*i];
+        }
+        const char *why = set_value(a, values, value);
+        if (why) {
+            char text[128];
+            snprintf(text, sizeof(text), "%s (takes %s)", why, a->value);
+            usage_error(c, word, text);
+            return -EINVAL;
+        }
+        return 1;
+    }
+    return 0;
+}
+
+static int take_from_any(const struct command *c, void *const *values, int argc, char **argv, int *i)
+{
+    int r = 0;
+    for (size_t n = 0; r == 0 && c->sets && c->sets[n]; n++)
+        r = take(c, c->sets[n], values[n], argc, argv, i);
+    if (r == 0)
+        usage_error(c, argv[*i], "no such option");
+    return r;
+}
+
+bool args_parse(const struct command *c, void *const *values, int argc, char **argv, struct operands *ret, int *ret_status)
+{
+    int operands = 1; /* gathered at argv[1..operands-1] */
+    bool options = true;
+    *ret_status = 2;
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i];
+        if (options && strcmp(word, "--") == 0) {
+            options = false;
+            continue;
+        }
+        if (options && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
+            args_help(c, stdout);
+            *ret_status = 0;
+            return false;
+        }
+        if (options && word[0] == '-' && word[1]) {
+            if (take_from_any(c, values, argc, argv, &i) <= 0)
+                return false;
+            continue;
+        }
+        argv[operands++] = argv[i];
+        if (c->operands_end_options)
+            options = false;
+    }
+    *ret = (struct operands){operands - 1, argv + 1};
+    if (ret->count < c->min_operands || (c->max_operands >= 0 && ret->count > c->max_operands)) {
+        bool few = ret->count < c->min_operands;
+        usage_error(c, few ? "missing operand" : ret->list[c->max_operands], few ? c->operands : "one operand too many");
+        return false;
+    }
+    return true;
+}
+
+static void help_row(const struct arg_shown *a, FILE *to)
+{
+    char left[64];
+    if (a->letter)
+        snprintf(left, sizeof(left), "-%c, %s", a->letter, a->name);
+    else
+        snprintf(left, sizeof(left), "    %s", a->name);
+    size_t n = strlen(left);
+    if (a->value)
+        snprintf(left + n, sizeof(left) - n, a->value_optional ? "[=%s]" : " %s", a->value);
+    fprintf(to, "  %-34s %s%s\n", left, strlen(left) > 34 ? "\n                                     " : "", a->help);
+}
+
+void args_help(const struct command *c, FILE *to)
+{
+    fprintf(to, "usage: jvmscope %s%s %s\n%s\n", c->name, c->sets ? " [OPTION ...]" : "", c->operands ? c->operands : "",
+            c->summary);
+    struct arg_shown a;
+    for (size_t n = 0; c->sets && c->sets[n]; n++) {
+        fprintf(to, "\n%s:\n", c->sets[n]->title);
+        for (size_t i = 0; arg_at(c->sets[n], i, &a); i++)
+            help_row(&a, to);
+    }
+    if (c->examples)
+        fprintf(to, "\nExamples:\n%s", c->examples);
+}

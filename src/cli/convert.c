@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/convert.h"
+#include "base/file.h"
+#include "cli/builtin.h"
+#include "export/export.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct convert {
+    const char *output;
+};
+
+static const struct arg convert_args[] = {
+    {"--output", 'o', ARG_TEXT, offsetof(struct convert, output), "OUT", "the file to write; its extension picks the format"},
+    {0},
+};
+
+static const struct arg_set convert_set = {"Output", convert_args};
+const struct arg_set *const convert_sets[] = {&convert_set, &selection_set, NULL};
+
+static int unknown_format(const char *path)
+{
+    char known[256] = "";
+    for (const struct export_format *f = export_formats; f->extension; f++) {
+        size_t n = strlen(known);
+        snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "formats are ", f->extension);
+    }
+    complain(path, "no format has this extension", known);
+    return 2;
+}
+
+int convert_file(const struct selection *selection, const char *from, const char *to)
+{
+    const struct export_format *format = export_format_of(to);
+    if (!format)
+        return unknown_format(to);
+    _cleanup_(profile_freep) struct profile *p = NULL;
+    struct export_source source = {.path = from, .filter = selection->filter};
+    int status = reading_open(&p, from);
+    if (status == 0)
+        status = reading_metric(selection, p, from, &source.metric);
+    if (status)
+        return status;
+    source.profile = p;
+    _cleanup_(out_file_release) struct out_file file = OUT_FILE;
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    int r = out_file_open(&file, to);
+    if (r < 0)
+        return complain_errno(to, "cannot write", r);
+    FILE *out = fdopen(dup(file.fd), "w");
+    if (!out)
+        return complain_errno(to, "cannot write", -errno);
+    r = format->write(&source, out, &why);
+    if (r == 0 && ferror(out))
+        r = -EIO;
+    if (fclose(out) != 0 && r == 0)
+        r = -errno;
+    if (r == 0)
+        r = out_file_commit(&file);
+    if (r < 0)
+        return why.len ? complain(to, "cannot write", buf_str(&why)) : complain_errno(to, "cannot write", r);
+    return 0;
+}
+
+int cmd_convert(const struct command *self, int argc, char **argv)
+{
+    struct convert options = {0};
+    struct selection selection = {0};
+    struct operands operands;
+    int status;
+    if (!args_parse(self, (void *[]){&options, &selection}, argc, argv, &operands, &status))
+        return status;
+    if (!options.output) {
+        complain(self->name, "-o OUT is missing", "its extension picks the format");
+        return 2;
+    }
+    return convert_file(&selection, operands.list[0], options.output);
+}

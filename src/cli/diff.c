@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two recordings side by side: shares of the whole, so that runs of different length compare. */
+#include "base/json.h"
+#include "cli/builtin.h"
+#include "cli/reading.h"
+#include "cli/report.h"
+
+#include <math.h>
+
+struct diff {
+    bool json;
+    uint64_t limit;
+};
+
+static const struct arg diff_args[] = {
+    {"--json", 0, ARG_FLAG, offsetof(struct diff, json), NULL, "print JSON: every method"},
+    {"--limit", 'n', ARG_NUMBER, offsetof(struct diff, limit), "N", "rows of the table (30)"},
+    {0},
+};
+
+static const struct arg_set diff_set = {"What is shown", diff_args};
+const struct arg_set *const diff_sets[] = {&diff_set, &selection_set, NULL};
+
+struct side {
+    uint64_t self, total;
+};
+
+struct row {
+    struct str label;
+    struct side of[2]; /* base, new */
+    double change;     /* of self, in parts of the whole */
+};
+
+struct comparison {
+    struct strpool labels;
+    VEC(struct row) rows;
+    uint64_t weight[2];
+    enum profile_metric metric;
+};
+
+static double share(uint64_t part, uint64_t whole)
+{
+    return whole ? (double)part / (double)whole : 0;
+}
+
+static int add_side(struct comparison *c, int side, const struct profile_view *v)
+{
+    _cleanup_free_ struct profile_rank *ranks = NULL;
+    size_t n = 0;
+    int r = profile_rank(v, &ranks, &n);
+    c->weight[side] = v->weight;
+    for (size_t i = 0; i < n && r == 0; i++) {
+        struct str label = profile_text(v->profile, ranks[i].label);
+        int64_t at = strpool_add(&c->labels, label.data, label.len);
+        if (at < 0)
+            return (int)at;
+        if ((size_t)at == c->rows.len) {
+            r = vec_extend(&c->rows, 1);
+            if (r < 0)
+                return r;
+            c->rows.data[at].label = strpool_get(&c->labels, (uint64_t)at);
+        }
+        c->rows.data[at].of[side] = (struct side){ranks[i].self, ranks[i].total};
+    }
+    return r;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    const struct row *x = a, *y = b;
+    double dx = fabs(x->change), dy = fabs(y->change);
+    if (dx != dy)
+        return dx < dy ? 1 : -1;
+    int c = memcmp(x->label.data, y->label.data, MIN(x->label.len, y->label.len));
+    return c ? c : (x->label.len > y->label.len) - (x->label.len < y->label.len);
+}
+
+static void print_table(const struct comparison *c, uint64_t limit)
+{
+    char base[24], new[24];
+    printf("%s: base %s, new %s; shares of each\n\n", profile_metrics[c->metric].title,
+           format_weight(base, c->metric, c->weight[0]), format_weight(new, c->metric, c->weight[1]));
+    printf("   change      base       new   total of both  method\n");
+    for (size_t i = 0; i < MIN(c->rows.len, limit); i++) {
+        const struct row *r = &c->rows.data[i];
+        printf(" %+6.2f %%  %6.2f %%  %6.2f %%  %5.1f / %5.1f %%  ", 100 * r->change, 100 * share(r->of[0].self, c->weight[0]),
+               100 * share(r->of[1].self, c->weight[1]), 100 * share(r->of[0].total, c->weight[0]),
+               100 * share(r->of[1].total, c->weight[1]));
+        print_text(stdout, r->label);
+        putchar('\n');
+    }
+    if (c->rows.len > limit)
+        printf(" ... and %zu methods more (--limit)\n", c->rows.len - (size_t)limit);
+}
+
+static void json_side(struct json *j, const char *key, struct side s)
+{
+    json_key(j, key);
+    json_object(j);
+    json_key(j, "self");
+    json_u64(j, s.self);
+    json_key(j, "total");
+    json_u64(j, s.total);
+    json_object_end(j);
+}
+
+static int print_json(const struct comparison *c)
+{
+    _cleanup_(buf_release) struct buf out = BUF(SIZE_MAX / 2);
+    struct json j = {&out, false};
+    json_object(&j);
+    json_key(&j, profile_metrics[c->metric].name);
+    json_object(&j);
+    json_key(&j, "base_total");
+    json_u64(&j, c->weight[0]);
+    json_key(&j, "new_total");
+    json_u64(&j, c->weight[1]);
+    json_key(&j, "methods");
+    json_array(&j);
+    for (size_t i = 0; i < c->rows.len; i++) {
+        const struct row *r = &c->rows.data[i];
+        json_object(&j);
+        json_key(&j, "method");
+        json_string_n(&j, r->label.data, r->label.len);
+        json_side(&j, "base", r->of[0]);
+        json_side(&j, "new", r->of[1]);
+        json_key(&j, "change");
+        json_double(&j, r->change);
+        json_object_end(&j);
+    }
+    json_array_end(&j);
+    json_object_end(&j);
+    json_object_end(&j);
+    if (buf_error(&out))
+        return complain_errno("diff", "cannot print", buf_error(&out));
+    fwrite(out.data, 1, out.len, stdout);
+    putchar('\n');
+    return 0;
+}
+
+static int read_side(struct comparison *c, int side, struct selection *selection, const char *path)
+{
+    _cleanup_(profile_freep) struct profile *p = NULL;
+    int status = reading_open(&p, path);
+    if (status == 0)
+        status = reading_metric(selection, p, path, &c->metric);
+    if (status)
+        return status;
+    /* The second recording must be asked for what the first one gave. */
+    selection->metric = profile_metrics[c->metric].name;
+    _cleanup_(profile_view_release) struct profile_view v = {0};
+    int r = profile_view_init(&v, p, c->metric, &selection->filter);
+    if (r == 0)
+        r = add_side(c, side, &v);
+    return r < 0 ? complain_errno(path, "cannot rank", r) : 0;
+}
+
+int cmd_diff(const struct command *self, int argc, char **argv)
+{
+    struct diff options = {.limit = 30};
+    struct selection selection = {0};
+    struct operands operands;
+    int status;
+    if (!args_parse(self, (void *[]){&options, &selection}, argc, argv, &operands, &status))
+        return status;
+    struct comparison c = {0};
+    status = read_side(&c, 0, &selection, operands.list[0]);
+    if (status == 0)
+        status = read_side(&c, 1, &selection, operands.list[1]);
+    if (status == 0) {
+        for (size_t i = 0; i < c.rows.len; i++)
+            c.rows.data[i].change =
+                share(c.rows.data[i].of[1].self, c.weight[1]) - share(c.rows.data[i].of[0].self, c.weight[0]);
+        if (c.rows.len)
+            qsort(c.rows.data, c.rows.len, sizeof(*c.rows.data), compare_rows);
+        if (options.json)
+            status = print_json(&c);
+        else
+            print_table(&c, options.limit);
+    }
+    strpool_release(&c.labels);
+    vec_release(&c.rows);
+    return status;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/reading.h"
+
+#include "base/parse.h"
+#include "base/progress.h"
+#include "model/load.h"
+
+#include <inttypes.h>
+
+static const struct arg selection_args[] = {
+    {"--thread", 0, ARG_TEXT, offsetof(struct selection, filter.thread), "PATTERN",
+     "only threads whose name matches (* and ?, or a part of it)"},
+    {"--class", 0, ARG_TEXT, offsetof(struct selection, filter.class_name), "PATTERN",
+     "only stacks with a frame of a class that matches"},
+    {"--from", 0, ARG_DURATION, offsetof(struct selection, filter.from_ns), "TIME",
+     "only from this time on, counted from the start: 1.5s, 2m"},
+    {"--to", 0, ARG_DURATION, offsetof(struct selection, filter.to_ns), "TIME", "only up to this time"},
+    {"--metric", 0, ARG_TEXT, offsetof(struct selection, metric), "samples|wall|allocations|locks|times",
+     "what is counted; the first of these that is there"},
+    {0},
+};
+
+const struct arg_set selection_set = {"What counts", selection_args};
+
+static void show_progress(void *context, uint64_t done, uint64_t total)
+{
+    progress_update(context, done, total);
+}
+
+int reading_open(struct profile **ret, const char *path)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    struct progress progress;
+    progress_start(&progress, "reading");
+    int r = profile_load(ret, path, &why, show_progress, &progress);
+    progress_end(&progress);
+    if (r < 0)
+        return why.len ? complain(path, "cannot read", buf_str(&why)) : complain_errno(path, "cannot read", r);
+    if (why.len)
+        complain(path, "read as far as possible", buf_str(&why));
+    return 0;
+}
+
+int reading_metric(const struct selection *s, const struct profile *p, const char *path, enum profile_metric *ret)
+{
+    for (int i = 0; i < PROFILE_METRICS; i++) {
+        bool wanted = !s->metric || strcmp(s->metric, profile_metrics[i].name) == 0;
+        if (wanted && (p->series[i].samples.len || s->metric)) {
+            *ret = (enum profile_metric)i;
+            if (p->series[i].samples.len)
+                return 0;
+            return complain(path, "holds none of this metric", s->metric);
+        }
+    }
+    return complain(path, "holds no samples", "record with --cpu, --alloc or --monitors");
+}
+
+char *format_weight(char text[24], enum profile_metric metric, uint64_t weight)
+{
+    switch (profile_metrics[metric].unit) {
+    case UNIT_BYTES:
+        return format_size(text, weight);
+    case UNIT_NS:
+        return format_duration(text, weight);
+    case UNIT_SAMPLES:
+        break;
+    }
+    snprintf(text, 24, "%" PRIu64, weight);
+    return text;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the commands that read a recording share: the filter options, opening with progress, the choice of a metric. */
+#pragma once
+
+#include "cli/commands.h"
+#include "model/profile.h"
+
+struct selection {
+    struct profile_filter filter;
+    const char *metric; /* NULL: the first that the recording holds */
+};
+
+extern const struct arg_set selection_set; /* its struct is struct selection */
+
+/* Reads a profile. 0, or the exit status after a complaint; a warning (a file cut short) is printed and is no failure. */
+int reading_open(struct profile **ret, const char *path);
+/* The metric asked for or the first there is. 0, or the exit status after a complaint. */
+int reading_metric(const struct selection *s, const struct profile *p, const char *path, enum profile_metric *ret);
+
+/* "123", "1.5 MiB" or "2.1 s" as the metric's unit has it, into text[24]; returns text. */
+char *format_weight(char text[24], enum profile_metric metric, uint64_t weight);

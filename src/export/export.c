@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/export.h"
+
+const struct export_format export_formats[] = {
+    {".collapsed", "stacks a line, for flame graph tools", export_collapsed},
+    {".pb.gz", "pprof", export_pprof},
+    {0},
+};
+
+const struct export_format *export_format_of(const char *path)
+{
+    const struct export_format *best = NULL;
+    size_t len = strlen(path);
+    for (const struct export_format *f = export_formats; f->extension; f++) {
+        size_t n = strlen(f->extension);
+        if (len > n && strcmp(path + len - n, f->extension) == 0 && (!best || n > strlen(best->extension)))
+            best = f;
+    }
+    return best;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Formats that a recording can be turned into: one row here, one file each. */
+#pragma once
+
+#include "base/buf.h"
+#include "model/profile.h"
+
+#include <stdio.h>
+
+/* What to write: a part of a recording. */
+struct export_source {
+    const char *path; /* of the recording; for formats that copy from it */
+    const struct profile *profile;
+    enum profile_metric metric;
+    struct profile_filter filter;
+};
+
+struct export_format {
+    const char *extension; /* ".pb.gz"; the file name's end picks the format */
+    const char *what;      /* for help */
+    /* Writes to `out`; 0, or negative errno with the reason in why (which may stay empty). stdio errors are the caller's. */
+    int (*write)(const struct export_source *s, FILE *out, struct buf *why);
+};
+
+/* Ends with a row without an extension. */
+extern const struct export_format export_formats[];
+
+/* The format of a file name, the longest extension first; NULL when there is none. */
+const struct export_format *export_format_of(const char *path);
+
+int export_collapsed(const struct export_source *s, FILE *out, struct buf *why) must_check;
+int export_pprof(const struct export_source *s, FILE *out, struct buf *why) must_check;

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/load.h"
+
+#include "base/file.h"
+
+#include <errno.h>
+#include <string.h>
+
+static bool starts_with(const struct load *l, const char *text)
+{
+    size_t n = strlen(text);
+    return l->len >= n && memcmp(l->data, text, n) == 0;
+}
+
+static bool is_hprof_text(const struct load *l)
+{
+    return starts_with(l, "JAVA PROFILE 1.0") && l->len > 19 && memchr(l->data, ',', 19);
+}
+
+/* The first line ends in a blank and a number. */
+static bool is_collapsed(const struct load *l)
+{
+    const uint8_t *end = memchr(l->data, '\n', l->len), *p = end ? end : l->data + l->len;
+    while (p > l->data && (p[-1] == '\r' || (p[-1] >= '0' && p[-1] <= '9')))
+        p--;
+    return p > l->data + 1 && p[-1] == ' ' && p != end && !memchr(l->data, 0, (size_t)(p - l->data));
+}
+
+static const struct {
+    bool (*is)(const struct load *l);
+    int (*load)(struct load *l);
+} formats[] = {
+    {is_hprof_text, load_hprof_text},
+    {is_collapsed, load_collapsed},
+};
+
+int profile_load(struct profile **ret, const char *path, struct buf *why, load_progress *progress, void *context)
+{
+    struct file_map map = {0};
+    int r = file_map_open(&map, path);
+    if (r < 0)
+        return r;
+    struct load l = {profile_new(), map.data, map.len, path, why, progress, context};
+    r = l.profile ? -ENOTSUP : -ENOMEM;
+    if (l.profile && !l.len) {
+        buf_string(why, "the file is empty");
+        r = -EPROTO;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(formats) && r == -ENOTSUP; i++) {
+        if (formats[i].is(&l)) {
+            r = formats[i].load(&l);
+            break;
+        }
+    }
+    if (r == -ENOTSUP && !why->len)
+        buf_string(why, "not a recording (JFR, HPROF or collapsed stacks)");
+    file_map_release(&map);
+    if (r < 0)
+        profile_free(l.profile);
+    else
+        *ret = l.profile;
+    return r;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Collapsed stacks, "a.B.run;a.C.work 12" a line, outermost frame first, as flame graph tools exchange them. */
+#include "model/load.h"
+
+#include "base/parse.h"
+
+#include <string.h>
+
+/* Kinds as other profilers mark them at the end of a frame. */
+static const struct {
+    const char suffix[5];
+    enum frame_kind kind;
+} suffixes[] = {{"_[j]", FRAME_COMPILED},
+                {"_[i]", FRAME_INLINED},
+                {"_[0]", FRAME_INTERPRETED},
+                {"_[1]", FRAME_COMPILED},
+                {"_[k]", FRAME_KERNEL}};
+
+static int64_t add_frame(struct profile *p, const char *text, size_t len)
+{
+    enum frame_kind kind = FRAME_JAVA;
+    for (size_t i = 0; i < ARRAY_SIZE(suffixes) && len > 4; i++) {
+        if (memcmp(text + len - 4, suffixes[i].suffix, 4) == 0) {
+            kind = suffixes[i].kind;
+            len -= 4;
+            break;
+        }
+    }
+    if (len > 1 && text[0] == '[' && text[len - 1] == ']')
+        kind = FRAME_MARK;
+    const char *dot = kind == FRAME_MARK ? NULL : memrchr(text, '.', len);
+    int64_t class_name = dot ? profile_class_name(p, text, (size_t)(dot - text)) : 0;
+    const char *name = dot ? dot + 1 : text;
+    int64_t method = class_name < 0 ? class_name : profile_string(p, name, len - (size_t)(name - text));
+    if (method >= 0)
+        method = profile_method(p, (uint32_t)class_name, (uint32_t)method, 0, 0);
+    return method < 0 ? method : profile_frame(p, (uint32_t)method, 0, kind);
+}
+
+static int add_line(struct load *l, const char *line, size_t len, size_t number)
+{
+    const char *blank = memrchr(line, ' ', len);
+    char digits[24] = "";
+    size_t n = blank ? (size_t)(line + len - blank - 1) : 0;
+    uint64_t weight;
+    if (n && n < sizeof(digits))
+        memcpy(digits, blank + 1, n);
+    if (parse_u64(digits, 0, INT64_MAX, &weight) < 0) {
+        buf_printf(l->why, "line %zu does not end in a number", number);
+        return -EPROTO;
+    }
+    int64_t node = 0;
+    for (const char *at = line; at < blank;) {
+        const char *end = memchr(at, ';', (size_t)(blank - at));
+        if (!end)
+            end = blank;
+        int64_t frame = add_frame(l->profile, at, (size_t)(end - at));
+        node = frame < 0 ? frame : profile_node(l->profile, (uint32_t)node, (uint32_t)frame);
+        if (node < 0)
+            return (int)node;
+        at = end + 1;
+    }
+    return profile_sample(l->profile, PROFILE_CPU, (struct profile_sample){.weight = weight, .node = (uint32_t)node});
+}
+
+int load_collapsed(struct load *l)
+{
+    int64_t thread = profile_thread(l->profile, 0, "", 0);
+    int r = thread < 0 ? (int)thread : 0;
+    const char *at = (const char *)l->data, *end = at + l->len;
+    for (size_t number = 1; at < end && r == 0; number++) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at)), *next = stop ? stop + 1 : end;
+        size_t len = (size_t)((stop ? stop : end) - at);
+        if (len && at[len - 1] == '\r')
+            len--;
+        if (len)
+            r = add_line(l, at, len, number);
+        if (l->progress && number % 65536 == 0)
+            l->progress(l->progress_context, (uint64_t)(next - (const char *)l->data), l->len);
+        at = next;
+    }
+    return r;
+}
