@@ -3,6 +3,7 @@
 
 #include "base/cursor.h"
 #include "hprof/text.h"
+#include "hprof/text_reader.h"
 #include "hprof/writer.h"
 
 #include <errno.h>
@@ -363,12 +364,94 @@ static void text_has_the_columns_of_the_format(void **state)
     buf_release(&m.bytes);
 }
 
+/* Prints what was read in a form that the expectation can state. */
+static int print_item(void *ctx, const struct hprof_item *i)
+{
+    struct buf *b = ctx;
+    buf_printf(b, "%d", i->kind);
+    const uint64_t numbers[] = {i->serial, i->thread, i->trace, i->rank, i->object, i->count, i->total, (uint64_t)i->time_ms};
+    for (size_t n = 0; n < ARRAY_SIZE(numbers); n++)
+        buf_printf(b, " %llu", (unsigned long long)numbers[n]);
+    const struct str names[] = {i->name, i->group, i->caller};
+    for (size_t n = 0; n < ARRAY_SIZE(names); n++)
+        buf_printf(b, " [%.*s]", (int)names[n].len, names[n].data ? names[n].data : "");
+    for (size_t n = 0; n < i->n_frames; n++)
+        buf_printf(b, " %.*s|%.*s|%d", (int)i->frames[n].method.len, i->frames[n].method.data, (int)i->frames[n].source.len,
+                   i->frames[n].source.data, i->frames[n].line);
+    if (i->kind == HPROF_ITEM_SITE)
+        buf_printf(b, " %u %.2f %llu %llu", i->site.trace, i->site.self, (unsigned long long)i->site.live_bytes,
+                   (unsigned long long)i->site.alloc_objects);
+    buf_u8(b, '\n');
+    return 0;
+}
+
+static void text_is_read_back(void **state)
+{
+    struct memory m = {.bytes = BUF(1 << 20)};
+    struct hprof_text t;
+    assert_int_equal(hprof_text_init(&t, MEMORY(m), 0), 0);
+    hprof_text_thread_start(&t, 0x50000181, 200001, "a \"name\"\nof two lines, group=\"x\")", "main");
+    hprof_text_trace(&t, 300079, 200001);
+    hprof_text_frame(&t, "A.b", "A 1.java", 9);
+    hprof_text_frame(&t, "A.<init>", "A.java", HPROF_LINE_NATIVE);
+    hprof_text_thread_end(&t, 200001);
+    hprof_text_trace(&t, 300000, 0);
+    hprof_text_trace_empty(&t);
+    hprof_text_ranked_begin(&t, HPROF_RANKED_MONITORS, 30, 0);
+    hprof_text_ranked(&t, HPROF_RANKED_MONITORS, 1, 99.5, 99.5, 3, 300077, "java.lang.Object");
+    hprof_text_ranked_end(&t, HPROF_RANKED_MONITORS);
+    hprof_text_sites_begin(&t, "live bytes", 0);
+    hprof_text_site(&t, &(struct hprof_text_site){1, 300454, 74.99, 74.99, 1600000, 20000, 1600000, 20000, "byte[]"});
+    hprof_text_sites_end(&t);
+    hprof_text_waited(&t, "LX;", 21, 0);
+    hprof_text_old_begin(&t);
+    hprof_text_old(&t, 2, "A.b(I)V", NULL, 7);
+    hprof_text_old(&t, 3, "A.c()V", "A.b(I)V", 8);
+    hprof_text_heap_begin(&t, 1, 24, 0);
+    hprof_text_object(&t, 1, 24, 300000, "A", 2);
+    hprof_text_field(&t, "next", 5);
+    hprof_text_heap_end(&t);
+    assert_int_equal(hprof_text_flush(&t), 0);
+    struct buf got = BUF(1 << 20);
+    struct hprof_text_summary summary;
+    assert_int_equal(hprof_text_read(m.bytes.data, m.bytes.len, print_item, &got, &summary), 0);
+    assert_string_equal(buf_str(&got), "0 200001 0 0 0 1342177665 0 0 0 [a \"name\"\nof two lines, group=\"x\")] [main] []\n"
+                                       "2 300079 200001 0 0 0 0 0 0 [] [] [] A.b|A 1.java|9 A.<init>|A.java|-1\n"
+                                       "1 200001 0 0 0 0 0 0 0 [] [] []\n"
+                                       "2 300000 0 0 0 0 0 0 0 [] [] []\n"
+                                       "3 0 0 0 0 0 0 30 0 [] [] []\n"
+                                       "4 0 0 300077 1 0 3 0 0 [java.lang.Object] [] []\n"
+                                       "5 0 0 0 0 0 0 0 0 [] [] []\n"
+                                       "6 0 0 0 0 0 0 0 0 [live bytes] [] []\n"
+                                       "7 0 0 0 0 0 0 0 0 [byte[]] [] [] 300454 74.99 1600000 20000\n"
+                                       "8 0 0 0 0 0 0 0 0 [] [] []\n"
+                                       "12 0 0 0 0 0 0 0 21 [LX;] [] []\n"
+                                       "9 0 0 0 0 0 0 0 0 [] [] []\n"
+                                       "10 0 0 0 0 0 2 7 0 [A.b(I)V] [] []\n"
+                                       "10 0 0 0 0 0 3 8 0 [A.c()V] [] [A.b(I)V]\n"
+                                       "13 0 0 0 0 0 1 24 0 [] [] []\n"
+                                       "14 0 0 0 0 0 1 24 0 [] [] []\n");
+    assert_int_equal(summary.unknown, 0);
+    assert_false(summary.cut);
+    buf_clear(&got);
+    assert_int_equal(hprof_text_read(m.bytes.data, m.bytes.len - 5, print_item, &got, &summary), 0);
+    assert_true(summary.cut);
+    assert_int_equal(hprof_text_read("JAVA", 4, print_item, &got, &summary), -EBADMSG);
+    buf_release(&got);
+    hprof_text_release(&t);
+    buf_release(&m.bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_with_ids_of_four_bytes),          cmocka_unit_test(records_with_ids_of_eight_bytes),
-        cmocka_unit_test(a_dump_is_segments_of_whole_sub_records), cmocka_unit_test(a_failing_sink_is_called_no_more),
-        cmocka_unit_test(too_much_for_a_sub_record_is_an_error),   cmocka_unit_test(text_has_the_columns_of_the_format),
+        cmocka_unit_test(records_with_ids_of_four_bytes),
+        cmocka_unit_test(records_with_ids_of_eight_bytes),
+        cmocka_unit_test(a_dump_is_segments_of_whole_sub_records),
+        cmocka_unit_test(a_failing_sink_is_called_no_more),
+        cmocka_unit_test(too_much_for_a_sub_record_is_an_error),
+        cmocka_unit_test(text_has_the_columns_of_the_format),
+        cmocka_unit_test(text_is_read_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads HPROF's text, ours and the original agent's, as a stream of items. Lines that say nothing known are passed over and
+ * counted: the preamble differs by writer, and a file may be cut anywhere.
+ */
+#pragma once
+
+#include "base/macro.h"
+#include "base/strpool.h"
+#include "hprof/records.h"
+#include "hprof/text.h"
+
+enum hprof_item_kind {
+    HPROF_ITEM_THREAD_START, /* serial, object, name, group */
+    HPROF_ITEM_THREAD_END,   /* serial */
+    HPROF_ITEM_TRACE,        /* serial, thread (0 when not stated), frames */
+    HPROF_ITEM_RANKED_BEGIN, /* ranked, total */
+    HPROF_ITEM_RANKED,       /* ranked, rank, self, accumulated, count, trace, name */
+    HPROF_ITEM_RANKED_END,   /* ranked */
+    HPROF_ITEM_SITES_BEGIN,  /* name: the order */
+    HPROF_ITEM_SITE,         /* site */
+    HPROF_ITEM_SITES_END,
+    HPROF_ITEM_OLD_BEGIN,  /* cpu=old has no end */
+    HPROF_ITEM_OLD,        /* count, name (callee), caller (empty: unknown), total (ms) */
+    HPROF_ITEM_WAIT,       /* name (descriptor), time_ms (timeout), thread (0: unknown) */
+    HPROF_ITEM_WAITED,     /* name, time_ms, thread */
+    HPROF_ITEM_HEAP_BEGIN, /* count (objects), total (bytes) */
+    HPROF_ITEM_HEAP_END,   /* count: OBJ and ARR lines seen, total: the sum of their sizes */
+};
+
+struct hprof_item_frame {
+    struct str method, source; /* not NUL-terminated */
+    int32_t line;              /* above zero, or HPROF_LINE_UNKNOWN */
+};
+
+struct hprof_item {
+    enum hprof_item_kind kind;
+    enum hprof_ranked ranked;
+    uint32_t serial, thread, trace, rank;
+    double self, accumulated;
+    uint64_t object, count, total;
+    int64_t time_ms;
+    struct str name, group, caller; /* into the text; not NUL-terminated */
+    const struct hprof_item_frame *frames;
+    size_t n_frames;
+    struct hprof_text_site site; /* class_name is NULL: see name */
+};
+
+struct hprof_text_summary {
+    uint64_t lines, unknown; /* lines in all, and those that were passed over behind the preamble */
+    bool cut;                /* the text ends within a section or a line */
+};
+
+/*
+ * Calls item for each item in the order of the text; what it points at lives until the call returns. A negative answer stops
+ * and is returned. -EBADMSG: not HPROF text (the first line is neither "JAVA PROFILE" nor cpu=old's title), -ENOMEM.
+ */
+int hprof_text_read(const void *text, size_t len, int (*item)(void *ctx, const struct hprof_item *item), void *ctx,
+                    struct hprof_text_summary *ret_summary) must_check;
