@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The functions that a VM looks up in the library (JVM TI, "Start-Up", "Shutdown"), and what a message to an agent that is
+ * loaded already does (proto/control.h). In the static library their names end in _hprof (JVM TI, "Statically Linked Agents").
+ */
+#include "agent/options.h"
+#include "agent/session.h"
+#include "agent/thread_table.h"
+#include "agent/vm.h"
+#include "base/file.h"
+#include "proto/control.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifdef AGENT_STATIC
+#define ENTRY(name) name##_hprof
+#else
+#define ENTRY(name) name
+#endif
+
+EXPORT jint JNICALL ENTRY(Agent_OnLoad)(JavaVM *java, char *text, void *reserved);
+EXPORT jint JNICALL ENTRY(Agent_OnAttach)(JavaVM *java, char *text, void *reserved);
+EXPORT void JNICALL ENTRY(Agent_OnUnload)(JavaVM *java);
+
+/* Exit statuses of the original agent (doc/hprof-differences.md). */
+enum { EXIT_OPTION = 1, EXIT_OUTPUT = 9 };
+
+static bool loaded;
+
+static void refuse(int status, const struct buf *message)
+{
+    fprintf(stderr, "hprof: %.*s\n", (int)message->len, message->data);
+    fflush(stderr);
+    _exit(status);
+}
+
+static void JNICALL on_vm_init(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
+{
+    struct buf why = BUF(4096);
+    if (session_vm_init(jni, &why) < 0)
+        fprintf(stderr, "hprof: %.*s; nothing is recorded\n", (int)why.len, why.data);
+    buf_release(&why);
+}
+
+static void JNICALL on_vm_death(jvmtiEnv *ti, JNIEnv *jni)
+{
+    session_vm_death(jni);
+}
+
+static void JNICALL on_data_dump(jvmtiEnv *ti)
+{
+    struct buf why = BUF(4096);
+    JNIEnv *jni = vm_jni();
+    if (jni)
+        session_dump(jni, DUMP_REQUEST, &why);
+    buf_release(&why);
+}
+
+static const struct vm_callbacks entry_events = {
+    .ti = {.VMInit = on_vm_init, .VMDeath = on_vm_death, .DataDumpRequest = on_data_dump}};
+
+static int open_vm(JavaVM *java, bool attached, struct buf *why)
+{
+    int r = vm_open(java, attached);
+    if (r == 0)
+        r = threads_init();
+    if (r == 0)
+        r = vm_events_on(&threads_events);
+    if (r == 0)
+        r = vm_events_on(&entry_events);
+    if (r < 0)
+        buf_printf(why, "the VM has no usable JVM TI: %s", strerror(-r));
+    return r;
+}
+
+jint JNICALL ENTRY(Agent_OnLoad)(JavaVM *java, char *text, void *reserved)
+{
+    struct buf why = BUF(16384);
+    struct options o = {0};
+    if (loaded) {
+        buf_printf(&why, "the agent is loaded already; give all options at once");
+        refuse(EXIT_OUTPUT, &why);
+    }
+    loaded = true;
+    int r = options_parse(&o, text, &why);
+    if (r < 0)
+        refuse(EXIT_OPTION, &why);
+    if (o.help) {
+        options_help(&why);
+        fwrite(why.data, 1, why.len, stdout);
+        fflush(stdout);
+        _exit(0);
+    }
+    bool output = false;
+    r = open_vm(java, false, &why);
+    if (r == 0) {
+        r = session_begin(&o, text, NULL, &why);
+        output = r < 0 && r != -ENOTSUP;
+    }
+    options_release(&o);
+    if (r < 0)
+        refuse(output ? EXIT_OUTPUT : EXIT_OPTION, &why);
+    buf_release(&why);
+    return JNI_OK;
+}
+
+/* Takes "control=VERB,reply=PATH," off the front of a message, in any order; the rest are the options of a recording. */
+static const char *take_word(const char *text, const char *name, char *value, size_t size)
+{
+    size_t n = strlen(name), len = strcspn(text, ",");
+    if (strncmp(text, name, n) != 0 || len - n >= size)
+        return NULL;
+    memcpy(value, text + n, len - n);
+    value[len - n] = 0;
+    return text + len + (text[len] == ',');
+}
+
+static int carry_out(const char *verb, const char *rest, JNIEnv *jni, struct buf *why)
+{
+    if (strcmp(verb, "status") == 0)
+        return 0;
+    if (strcmp(verb, "dump") == 0)
+        return session_dump(jni, DUMP_REQUEST, why);
+    if (strcmp(verb, "stop") == 0)
+        return session_end(jni, why);
+    if (strcmp(verb, "start") != 0) {
+        buf_printf(why, "control=%s: allowed: %s", verb, option_table[OPT_CONTROL].values);
+        return -EINVAL;
+    }
+    struct options o = {0};
+    int r = options_parse(&o, rest, why);
+    if (r == 0 && o.help) {
+        options_release(&o);
+        buf_printf(why, "help is for start-up");
+        return -EINVAL;
+    }
+    return r < 0 ? r : session_begin(&o, rest, jni, why);
+}
+
+static void answer(const char *path, int r, const struct buf *why)
+{
+    struct buf out = BUF(CONTROL_ANSWER_MAX);
+    if (r < 0)
+        buf_printf(&out, "error %d %.*s\n", -r, (int)why->len, why->data ? (const char *)why->data : "");
+    else
+        buf_printf(&out, "ok\n");
+    buf_printf(&out, "agent %s %s\n", JVMSCOPE_VERSION, __DATE__ " " __TIME__);
+    session_status(&out);
+    _cleanup_close_ int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0 && buf_error(&out) == 0 && write_all(fd, out.data, out.len) < 0)
+        r = 0; /* the sender sees a short answer */
+    buf_release(&out);
+}
+
+jint JNICALL ENTRY(Agent_OnAttach)(JavaVM *java, char *text, void *reserved)
+{
+    struct buf why = BUF(16384);
+    char verb[16] = "start", reply[4096] = "";
+    const char *rest = text ? text : "", *next;
+    while ((next = take_word(rest, "control=", verb, sizeof(verb))) || (next = take_word(rest, "reply=", reply, sizeof(reply))))
+        rest = next;
+    int r = 0;
+    if (!loaded)
+        r = open_vm(java, true, &why);
+    loaded = loaded || r == 0;
+    JNIEnv *jni = r == 0 ? vm_jni() : NULL;
+    if (r == 0)
+        r = jni ? carry_out(verb, rest, jni, &why) : -ENOTSUP;
+    if (reply[0])
+        answer(reply, r, &why);
+    buf_release(&why);
+    return r < 0 ? JNI_ERR : JNI_OK;
+}
+
+void JNICALL ENTRY(Agent_OnUnload)(JavaVM *java)
+{
+    /* VMDeath has written everything. The library stays mapped: a signal may still be on its way. */
+}

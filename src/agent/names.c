@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/names.h"
+
+#include "agent/vm.h"
+#include "base/arena.h"
+#include "base/hash.h"
+#include "base/map.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* all below */
+static struct arena arena;
+static struct map methods; /* jmethodID -> struct method *, 0 when it could not be resolved */
+static uint64_t unresolved;
+static struct map classes; /* hash of loader and name -> class serial */
+
+static const char *keep(const char *s)
+{
+    return s ? arena_copy(&arena, s, strlen(s)) : NULL;
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+    const struct method_line *x = a, *y = b;
+    return (x->bci > y->bci) - (x->bci < y->bci);
+}
+
+static void learn_lines(struct method *m, jmethodID id)
+{
+    jint n = 0;
+    jvmtiLineNumberEntry *entries = NULL;
+    if (m->native || (*vm.ti)->GetLineNumberTable(vm.ti, id, &n, &entries) != JVMTI_ERROR_NONE)
+        return;
+    struct method_line *lines = arena_alloc(&arena, (size_t)MAX(n, 1) * sizeof(*lines));
+    for (jint i = 0; lines && i < n; i++)
+        lines[i] = (struct method_line){(uint32_t)entries[i].start_location, (uint32_t)entries[i].line_number};
+    vm_free(entries);
+    if (!lines)
+        return;
+    qsort(lines, (size_t)n, sizeof(*lines), compare_lines);
+    m->lines = lines;
+    m->n_lines = (size_t)n;
+}
+
+static uint32_t class_serial(JNIEnv *jni, jclass class, const char *signature)
+{
+    /* Two classes of one name are two when their loaders have other identity hashes. */
+    jobject loader = NULL;
+    jint loader_hash = 0;
+    if ((*vm.ti)->GetClassLoader(vm.ti, class, &loader) == JVMTI_ERROR_NONE && loader) {
+        (*vm.ti)->GetObjectHashCode(vm.ti, loader, &loader_hash);
+        (*jni)->DeleteLocalRef(jni, loader);
+    }
+    uint64_t key = hash_bytes(signature, strlen(signature)) ^ hash_u64((uint32_t)loader_hash);
+    uint64_t *serial = map_at(&classes, key, classes.len + 1, NULL);
+    return serial ? (uint32_t)*serial : 0;
+}
+
+static bool learn_class(JNIEnv *jni, struct method *m, jclass class)
+{
+    char *signature = NULL, *source = NULL;
+    jint modifiers = 0;
+    if ((*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) != JVMTI_ERROR_NONE)
+        return false;
+    size_t len = strlen(signature);
+    m->class_serial = class_serial(jni, class, signature);
+    /* "Ljava/lang/String;"; a hidden class is "Lp/C.0x1234;" (JVM TI, GetClassSignature). */
+    m->class_name = len > 2 && signature[0] == 'L' ? arena_copy(&arena, signature + 1, len - 2) : keep(signature);
+    m->hidden = strchr(signature, '.') != NULL;
+    vm_free(signature);
+    if ((*vm.ti)->GetSourceFileName(vm.ti, class, &source) == JVMTI_ERROR_NONE)
+        m->source = keep(source);
+    vm_free(source);
+    (*vm.ti)->GetClassModifiers(vm.ti, class, &modifiers);
+    m->class_modifiers = (uint32_t)modifiers;
+    return m->class_name != NULL;
+}
+
+static struct method *learn(JNIEnv *jni, jmethodID id)
+{
+    struct method *m = arena_zalloc(&arena, sizeof(*m));
+    jclass class = NULL;
+    char *name = NULL, *descriptor = NULL;
+    if (!m || (*vm.ti)->GetMethodDeclaringClass(vm.ti, id, &class) != JVMTI_ERROR_NONE || !class)
+        return NULL;
+    bool ok = (*vm.ti)->GetMethodName(vm.ti, id, &name, &descriptor, NULL) == JVMTI_ERROR_NONE && learn_class(jni, m, class);
+    jint modifiers = 0;
+    (*vm.ti)->GetMethodModifiers(vm.ti, id, &modifiers);
+    m->modifiers = (uint32_t)modifiers;
+    m->native = modifiers & 0x0100; /* ACC_NATIVE, JVM specification 4.6 */
+    m->name = keep(name);
+    m->descriptor = keep(descriptor);
+    vm_free(name);
+    vm_free(descriptor);
+    if (ok)
+        learn_lines(m, id);
+    (*jni)->DeleteLocalRef(jni, class);
+    return ok && m->name && m->descriptor ? m : NULL;
+}
+
+const struct method *names_method(JNIEnv *jni, jmethodID id)
+{
+    pthread_mutex_lock(&lock);
+    bool added = false;
+    uint64_t *value = map_at(&methods, (uintptr_t)id, 0, &added);
+    struct method *m = NULL;
+    if (value && added) {
+        m = id ? learn(jni, id) : NULL;
+        *value = (uintptr_t)m;
+        unresolved += !m;
+    } else if (value) {
+        m = (struct method *)(uintptr_t)*value;
+    }
+    pthread_mutex_unlock(&lock);
+    return m;
+}
+
+uint32_t method_line(const struct method *m, int32_t bci)
+{
+    uint32_t line = 0;
+    for (size_t i = 0; bci >= 0 && i < m->n_lines && m->lines[i].bci <= (uint32_t)bci; i++)
+        line = m->lines[i].line;
+    return line;
+}
+
+void dotted_name(const char *internal, char *to, size_t size)
+{
+    snprintf(to, size, "%s", internal);
+    for (char *c = to; *c; c++)
+        if (*c == '/')
+            *c = '.';
+}
+
+void names_touch_class(jclass c)
+{
+    jint n = 0;
+    jmethodID *ids = NULL;
+    (*vm.ti)->GetClassMethods(vm.ti, c, &n, &ids);
+    vm_free(ids);
+}
+
+void names_touch_all_classes(JNIEnv *jni)
+{
+    jint n = 0;
+    jclass *all = NULL;
+    if ((*vm.ti)->GetLoadedClasses(vm.ti, &n, &all) != JVMTI_ERROR_NONE)
+        return;
+    for (jint i = 0; i < n; i++) {
+        names_touch_class(all[i]);
+        (*jni)->DeleteLocalRef(jni, all[i]);
+    }
+    vm_free(all);
+}
+
+uint64_t names_unresolved(void)
+{
+    return unresolved;
+}
+
+void names_release(void)
+{
+    pthread_mutex_lock(&lock);
+    map_release(&methods);
+    map_release(&classes);
+    arena_release(&arena);
+    unresolved = 0;
+    pthread_mutex_unlock(&lock);
+}

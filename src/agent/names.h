@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Methods by jmethodID: names, source file and line table, asked of the VM once, soon after the id was seen, and kept: they
+ * survive the unloading of the class. Any attached thread outside signal handlers. Addresses stay until names_release.
+ */
+#pragma once
+
+#include "base/macro.h"
+
+#include <jvmti.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct method_line {
+    uint32_t bci, line;
+};
+
+struct method {
+    const char *class_name; /* internal form, "java/lang/String" */
+    const char *name, *descriptor;
+    const char *source; /* NULL: not known */
+    uint32_t modifiers, class_modifiers;
+    const struct method_line *lines; /* ascending by bci */
+    size_t n_lines;
+    bool native, hidden;
+    uint32_t class_serial; /* 1, 2 ...: the same for the methods of one class, by name and loader */
+};
+
+/* NULL: the id is stale or memory is out; asked again it answers the same. */
+const struct method *names_method(JNIEnv *jni, jmethodID id);
+/* The line of a bytecode index; 0: not known. */
+uint32_t method_line(const struct method *m, int32_t bci);
+/* "java.lang.String" from "java/lang/String", into to[size], cut when too long. */
+void dotted_name(const char *internal, char *to, size_t size);
+
+/* Makes the VM create the jmethodIDs of a class, so that a stack can be walked in a signal handler. */
+void names_touch_class(jclass c);
+void names_touch_all_classes(JNIEnv *jni);
+
+uint64_t names_unresolved(void);
+void names_release(void);

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/options.h"
+
+#include "base/parse.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MS UINT64_C(1000000)
+
+/* clang-format off */
+const struct option_row option_table[OPTION_COUNT] = {
+    /* HPROF's, in the order of its help. */
+    [OPT_HEAP] = {"heap", "--heap", 0, OPTION_WORD, "dump|sites|all", "heap profiling",
+                  .default_value = NULL, .bare = "dump", .not_built = "*"},
+    [OPT_CPU] = {"cpu", "--cpu", 0, OPTION_WORD, "samples|times|old|wall", "CPU usage; wall samples waiting threads too",
+                 .bare = "samples", .not_built = "*"},
+    [OPT_MONITOR] = {"monitor", "--monitors", 0, OPTION_YES_NO, "y|n", "monitor contention", .default_value = "n",
+                     .bare = "y", .not_built = "*"},
+    [OPT_FORMAT] = {"format", NULL, 0, OPTION_WORD, "a|b|r", "text (txt), binary or recording (jfr) output",
+                    .default_value = "a"},
+    [OPT_FILE] = {"file", "--output", 'o', OPTION_TEXT, "<file>", "write data to file; %p is the process id, %t the time",
+                  .default_value = "java.hprof[{.txt}]"},
+    [OPT_NET] = {"net", NULL, 0, OPTION_TEXT, "<host>:<port>", "send data over a socket", .not_built = "*"},
+    [OPT_DEPTH] = {"depth", "--depth", 'd', OPTION_NUMBER, "<size>", "stack trace depth", .default_value = "4",
+                   .default_record = "128", .max = 16384},
+    [OPT_INTERVAL] = {"interval", "--interval", 'i', OPTION_DURATION, "<ms>", "sample interval; us and s are understood",
+                      .default_value = "10", .min = MS / 20, .max = 3600 * 1000 * MS},
+    [OPT_CUTOFF] = {"cutoff", NULL, 0, OPTION_FRACTION, "<value>", "output cutoff point", .default_value = "0.0001"},
+    [OPT_LINENO] = {"lineno", NULL, 0, OPTION_YES_NO, "y|n", "line number in traces?", .default_value = "y"},
+    [OPT_THREAD] = {"thread", NULL, 0, OPTION_YES_NO, "y|n", "thread in traces?", .default_value = "n"},
+    [OPT_DOE] = {"doe", NULL, 0, OPTION_YES_NO, "y|n", "dump on exit?", .default_value = "y"},
+    [OPT_MSA] = {"msa", NULL, 0, OPTION_YES_NO, "y|n", "Solaris micro state accounting", .default_value = "n"},
+    [OPT_FORCE] = {"force", NULL, 0, OPTION_YES_NO, "y|n", "force output to <file>", .default_value = "y"},
+    [OPT_VERBOSE] = {"verbose", NULL, 0, OPTION_YES_NO, "y|n", "print messages about dumps", .default_value = "y",
+                     .default_record = "n"},
+    [OPT_GC_OKAY] = {"gc_okay", NULL, 0, OPTION_YES_NO, "y|n", "obsolete, no effect", .default_value = "n", .hidden = true},
+    /* Ours. */
+    [OPT_CLOCK] = {"clock", "--clock", 0, OPTION_WORD, "cpu|elapsed", "clock of cpu=times", .default_value = "cpu",
+                   .not_built = "elapsed"},
+    [OPT_NATIVE] = {"native", "--native", 0, OPTION_YES_NO, "y|n", "native and kernel frames in samples",
+                    .default_value = "n", .bare = "y", .not_built = "y"},
+    [OPT_ALLOC] = {"alloc", "--alloc", 0, OPTION_WORD, "sampled|exact", "allocation profile", .bare = "sampled",
+                   .not_built = "*"},
+    [OPT_LIVE] = {"live", "--live", 0, OPTION_WORD, "exact", "live objects by site", .bare = "exact", .not_built = "*"},
+    [OPT_ONOOM] = {"onoom", "--on-oom", 0, OPTION_WORD, "dump", "heap dump at OutOfMemoryError", .bare = "dump",
+                   .not_built = "*"},
+    [OPT_PARK] = {"park", NULL, 0, OPTION_YES_NO, "y|n", "park and unpark with monitor=y", .default_value = "n",
+                  .not_built = "y"},
+    [OPT_THREADS] = {"threads", "--threads", 0, OPTION_YES_NO, "y|n", "thread timeline", .default_value = "n", .bare = "y",
+                     .not_built = "y"},
+    [OPT_CONTANALYSIS] = {"contanalysis", "--contanalysis", 0, OPTION_YES_NO, "y|n", "contention analysis in the timeline",
+                          .default_value = "y", .not_built = "n"},
+    [OPT_LOCKS] = {"locks", "--locks", 0, OPTION_TEXT, "<pattern>", "every acquisition of the monitors of these classes",
+                   .not_built = "*"},
+    [OPT_DEADLOCK] = {"deadlock", "--deadlocks", 0, OPTION_YES_NO, "y|n", "look for deadlocks", .default_value = "n",
+                      .bare = "y", .not_built = "y"},
+    [OPT_TRACE] = {"trace", "--trace", 0, OPTION_TEXT, "<pattern>", "trace calls of these methods", .not_built = "*"},
+    [OPT_IF] = {"if", "--if", 0, OPTION_TEXT, "<condition>", "condition of trace", .not_built = "*"},
+    [OPT_LOG] = {"log", "--log", 0, OPTION_TEXT, "<spec>", "what trace records of a call", .not_built = "*"},
+    [OPT_COVER] = {"cover", "--cover", 0, OPTION_YES_NO, "y|n", "line and branch coverage", .default_value = "n",
+                   .bare = "y", .not_built = "y"},
+    [OPT_INCLUDE] = {"include", "--include", 0, OPTION_TEXT, "<pattern>", "instrument these classes alone", .not_built = "*"},
+    [OPT_EXCLUDE] = {"exclude", "--exclude", 0, OPTION_TEXT, "<pattern>", "leave these classes alone", .not_built = "*"},
+    [OPT_DURATION] = {"duration", "--time", 't', OPTION_DURATION, "<time>", "stop after this time; a bare number is ms",
+                      .min = MS, .max = UINT64_MAX},
+    [OPT_CHUNK] = {"chunk", "--chunk", 0, OPTION_SIZE, "<size>", "start a new chunk of a recording at this size",
+                   .default_value = "64m", .min = 1 << 16, .max = UINT64_C(1) << 40},
+    [OPT_TIMER] = {"timer", NULL, 0, OPTION_WORD, "auto|thread|perf|jvmti", "what drives cpu=samples", .default_value = "auto"},
+    [OPT_CONTROL] = {"control", NULL, 0, OPTION_WORD, "start|stop|dump|status", "a message to an agent that is loaded",
+                     .hidden = true},
+    [OPT_REPLY] = {"reply", NULL, 0, OPTION_TEXT, "<file>", "where the answer to control goes", .hidden = true},
+};
+
+/* clang-format on */
+
+int option_find(const char *name, size_t len)
+{
+    for (int i = 0; i < OPTION_COUNT; i++)
+        if (strlen(option_table[i].name) == len && memcmp(option_table[i].name, name, len) == 0)
+            return i;
+    return -ENOENT;
+}
+
+bool option_has_word(const char *words, const char *word, size_t len)
+{
+    for (const char *at = words; at && *at;) {
+        size_t n = strcspn(at, "|");
+        if (n == len && memcmp(at, word, n) == 0)
+            return true;
+        at += n + (at[n] == '|');
+    }
+    return false;
+}
+
+/* Sets the value of an option from its text; -EINVAL when it is none. */
+static int set_value(struct option_value *v, const struct option_row *row, const char *text)
+{
+    int r = 0;
+    char *end;
+    switch (row->kind) {
+    case OPTION_YES_NO:
+        r = strcmp(text, "y") == 0 || strcmp(text, "n") == 0 ? 0 : -EINVAL;
+        v->number = text[0] == 'y';
+        break;
+    case OPTION_WORD:
+        r = option_has_word(row->values, text, strlen(text)) ? 0 : -EINVAL;
+        break;
+    case OPTION_NUMBER:
+        r = parse_u64(text, row->min, row->max, &v->number);
+        break;
+    case OPTION_DURATION:
+        r = parse_duration(text, MS, &v->number);
+        break;
+    case OPTION_SIZE:
+        r = parse_size(text, &v->number);
+        break;
+    case OPTION_FRACTION:
+        v->fraction = strtod(text, &end);
+        r = *text && !*end && isfinite(v->fraction) && v->fraction >= 0 ? 0 : -EINVAL;
+        break;
+    case OPTION_TEXT:
+        r = *text ? 0 : -EINVAL;
+        break;
+    }
+    if (r == 0 && (row->kind == OPTION_DURATION || row->kind == OPTION_SIZE) && (v->number < row->min || v->number > row->max))
+        r = -ERANGE;
+    v->text = text;
+    return r;
+}
+
+static bool is_built(const struct option_row *row, const char *text)
+{
+    if (!row->not_built || (row->default_value && strcmp(row->default_value, text) == 0))
+        return true;
+    return row->not_built[0] != '*' && !option_has_word(row->not_built, text, strlen(text));
+}
+
+/* One NAME=VALUE. */
+static int parse_one(struct options *o, char *item, struct buf *message)
+{
+    size_t len = strcspn(item, "=");
+    int i = option_find(item, len);
+    if (i < 0) {
+        buf_printf(message, "%.*s: no such option; `help` lists them", (int)len, item);
+        return -EINVAL;
+    }
+    const struct option_row *row = &option_table[i];
+    if (item[len] != '=') {
+        buf_printf(message, "%s: needs a value: %s=%s", row->name, row->name, row->values);
+        return -EINVAL;
+    }
+    const char *text = item + len + 1;
+    int r = set_value(&o->v[i], row, text);
+    if (r == -ERANGE && row->kind == OPTION_DURATION) {
+        char low[24], high[24];
+        buf_printf(message, "%s=%s: out of range: %s to %s", row->name, text, format_duration(low, row->min),
+                   format_duration(high, row->max));
+        return -EINVAL;
+    }
+    if (r < 0) {
+        buf_printf(message, "%s=%s: not a value of this option; allowed: %s", row->name, text, row->values);
+        return -EINVAL;
+    }
+    if (!is_built(row, text)) {
+        buf_printf(message, "%s=%s: not built yet", row->name, text);
+        return -ENOSYS;
+    }
+    o->v[i].given = true;
+    return 0;
+}
+
+static int check_together(const struct options *o, struct buf *message)
+{
+    /* The specification's help, "Notes". */
+    if (option_is(o, OPT_FORMAT, "b") && option_on(o, OPT_MONITOR)) {
+        buf_printf(message, "format=b cannot be used with monitor=y");
+        return -EINVAL;
+    }
+    if (option_is(o, OPT_FORMAT, "b") && (option_is(o, OPT_CPU, "times") || option_is(o, OPT_CPU, "old"))) {
+        buf_printf(message, "format=b cannot be used with cpu=old|times");
+        return -EINVAL;
+    }
+    return 0;
+}
+
+int options_parse(struct options *ret, const char *text, struct buf *message)
+{
+    struct options o = {.storage = strdup(text ? text : "")};
+    if (!o.storage)
+        return -ENOMEM;
+    if (strcmp(o.storage, "help") == 0) {
+        o.help = true;
+        *ret = o;
+        return 0;
+    }
+    int r = 0;
+    char *save = NULL;
+    for (char *item = strtok_r(o.storage, ",", &save); item && r == 0; item = strtok_r(NULL, ",", &save))
+        r = parse_one(&o, item, message);
+    bool record = option_is(&o, OPT_FORMAT, "r");
+    for (int i = 0; i < OPTION_COUNT && r == 0; i++) {
+        const struct option_row *row = &option_table[i];
+        const char *value = record && row->default_record ? row->default_record : row->default_value;
+        if (!o.v[i].given && value)
+            r = set_value(&o.v[i], row, value);
+    }
+    if (r == 0)
+        r = check_together(&o, message);
+    if (r < 0)
+        options_release(&o);
+    else
+        *ret = o;
+    return r;
+}
+
+void options_release(struct options *o)
+{
+    free(o->storage);
+    *o = (struct options){0};
+}
+
+void options_help(struct buf *out)
+{
+    buf_printf(out,
+               "hprof, the profiling agent of jvmscope " JVMSCOPE_VERSION "\n\n"
+               "usage: java -agentlib:hprof=[help]|[<option>=<value>, ...]\n\n"
+               "%-32s %-55s %s\n%-32s %-55s %s\n",
+               "Option Name and Value", "Description", "Default", "---------------------", "-----------", "-------");
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        const struct option_row *row = &option_table[i];
+        if (row->hidden)
+            continue;
+        char left[80];
+        snprintf(left, sizeof(left), "%s=%s", row->name, row->values);
+        buf_printf(out, "%-32s %-55s %s\n", left, row->help, row->default_value ? row->default_value : "off");
+    }
+    buf_printf(out,
+               "\n-Xrunhprof:... and -agentpath:<libhprof.so>=... take the same. format=b goes with neither monitor=y nor\n"
+               "cpu=old|times. On JDK 8 the name hprof finds the JDK's own agent first: use -agentpath there.\n");
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/out.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/parse.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int write_file(void *context, const void *bytes, size_t len)
+{
+    struct out *out = context;
+    if (out->error == 0)
+        out->error = write_all(out->fd, bytes, len);
+    if (out->error == 0)
+        out->written += len;
+    return out->error;
+}
+
+/* The file's name: as given, or by the format; another one when it is there and must not be overwritten (force=n). */
+static int choose_path(char *path, size_t size, const struct options *o)
+{
+    const char *given = o->v[OPT_FILE].given ? o->v[OPT_FILE].text : NULL;
+    const char *standard = option_is(o, OPT_FORMAT, "r")   ? "java-%p.jfr"
+                           : option_is(o, OPT_FORMAT, "b") ? "java.hprof"
+                                                           : "java.hprof.txt";
+    int r = expand_file_name(given ? given : standard, (long)getpid(), path, size);
+    if (r < 0 || option_on(o, OPT_FORCE) || access(path, F_OK) != 0)
+        return r;
+    size_t len = strlen(path), cut = len > 4 && strcmp(path + len - 4, ".txt") == 0 ? len - 4 : len;
+    char tail[32];
+    int n = snprintf(tail, sizeof(tail), ".%ld%s", (long)getpid(), path + cut);
+    if (cut + (size_t)n + 1 > size)
+        return -ENAMETOOLONG;
+    memcpy(path + cut, tail, (size_t)n + 1);
+    return 0;
+}
+
+static int open_hprof(struct out *out)
+{
+    out->fd = open(out->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (out->fd < 0)
+        return -errno;
+    struct hprof_sink sink = {write_file, out};
+    out->header_ms = clock_ns(CLOCK_REALTIME) / NS_PER_MS;
+    if (out->format == 'a')
+        return hprof_text_init(&out->text, sink, (time_t)(out->header_ms / 1000));
+    return hprof_writer_init(&out->binary, sink, HPROF_MAGIC_1_0_2, 8, out->header_ms);
+}
+
+int out_open(struct out *ret, const struct options *o, struct buf *why)
+{
+    char path[PATH_MAX];
+    *ret = (struct out){.format = o->v[OPT_FORMAT].text[0], .fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
+    int r = choose_path(path, sizeof(path), o);
+    if (r < 0) {
+        buf_printf(why, "file=%s: %s", o->v[OPT_FILE].text, r == -EINVAL ? "only %p, %t and %% are understood" : strerror(-r));
+        return r;
+    }
+    ret->path = strdup(path);
+    if (!ret->path)
+        return -ENOMEM;
+    r = ret->format == 'r' ? -ENOSYS : open_hprof(ret);
+    if (r < 0) {
+        buf_printf(why, "%s: %s", path, strerror(-r));
+        out_close(ret);
+    }
+    return r;
+}
+
+void out_stamp(struct out *out)
+{
+    if (out->format == 'b')
+        out->binary.time_us = (uint32_t)(clock_ns(CLOCK_REALTIME) / 1000 - out->header_ms * 1000);
+}
+
+int out_flush(struct out *out)
+{
+    if (out->format == 'a')
+        hprof_text_flush(&out->text);
+    if (out->format == 'b')
+        hprof_flush(&out->binary);
+    return out->error;
+}
+
+int out_close(struct out *out)
+{
+    int r = out_flush(out);
+    hprof_text_release(&out->text);
+    hprof_writer_release(&out->binary);
+    if (out->fd >= 0 && close(out->fd) < 0 && r == 0)
+        r = -errno;
+    out->fd = -1;
+    free(out->path);
+    out->path = NULL;
+    return r;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where a session's output goes. format=r: a recording, written by any thread and by signal handlers through src/jfr.
+ * format=a, b: a file that takes HPROF text or records in the order they come; under out.lock.
+ */
+#pragma once
+
+#include "agent/options.h"
+#include "hprof/text.h"
+#include "hprof/writer.h"
+
+#include <pthread.h>
+
+struct jfr_writer;
+
+struct out {
+    char format; /* 'a', 'b' or 'r' */
+    char *path;
+    int fd; /* of a and b */
+    pthread_mutex_t lock;
+    struct hprof_text text;     /* of a */
+    struct hprof_writer binary; /* of b; id size 8 */
+    uint64_t header_ms;         /* of b: the milliseconds since 1970 in its header */
+    uint64_t written;
+    int error;              /* the first failure of a write, sticky */
+    struct jfr_writer *jfr; /* of r */
+};
+
+/* Opens the output that the options name. ret must stay where it is. Negative errno with a sentence in why. */
+int out_open(struct out *ret, const struct options *o, struct buf *why) must_check;
+/* Of b: sets the time of the records that follow. */
+void out_stamp(struct out *out);
+/* Hands what is buffered to the file; 0 or the first failure. */
+int out_flush(struct out *out);
+/* The same, and closes. */
+int out_close(struct out *out);

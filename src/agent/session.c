@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/session.h"
+
+#include "agent/names.h"
+#include "agent/thread_table.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORK_MS = 100 };
+
+struct session *session_now;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;         /* the session; held while a capture's functions run */
+static pthread_mutex_t message_lock = PTHREAD_MUTEX_INITIALIZER; /* its messages */
+static pthread_cond_t worker_due;                                /* with lock: the worker is to look at worker_stop */
+static bool worker_there, worker_stop, dead;
+
+static bool row_on(const struct session *s, int i)
+{
+    return s->on >> i & 1;
+}
+
+void session_message(struct session *s, const char *format, ...)
+{
+    va_list args;
+    struct buf line = BUF(4096);
+    va_start(args, format);
+    buf_vprintf(&line, format, args);
+    va_end(args);
+    pthread_mutex_lock(&message_lock);
+    buf_printf(&s->messages, "message %.*s\n", (int)line.len, line.data);
+    pthread_mutex_unlock(&message_lock);
+    if (!vm.attached && !s->running)
+        fprintf(stderr, "hprof: %.*s\n", (int)line.len, line.data);
+    buf_release(&line);
+}
+
+/* "cpu=samples", the option by which a row was asked for. */
+static void name_options(const struct session *s, const struct capture *row, struct buf *out)
+{
+    const char *between = "";
+    for (int i = 0; i < OPTION_COUNT; i++)
+        if (row->options >> i & 1 && s->options.v[i].given) {
+            buf_printf(out, "%s%s=%s", between, option_table[i].name, s->options.v[i].text);
+            between = ", ";
+        }
+}
+
+static int ask_capabilities(struct session *s, const struct capture *row, struct buf *why)
+{
+    jvmtiCapabilities missing = {0};
+    int r = vm_need(&row->needs, &missing);
+    if (r == 0 && !vm_capabilities_empty(&missing)) {
+        name_options(s, row, why);
+        buf_printf(why, ": this VM cannot%s: no ", vm.attached ? " any more once it runs" : "");
+        vm_capability_names(&missing, why);
+        return -ENOTSUP;
+    }
+    r = r < 0 ? r : vm_need(&row->likes, &missing);
+    if (r == 0 && !vm_capabilities_empty(&missing)) {
+        struct buf text = BUF(4096);
+        name_options(s, row, &text);
+        buf_printf(&text, ": does without ");
+        vm_capability_names(&missing, &text);
+        session_message(s, "%.*s", (int)text.len, text.data);
+        buf_release(&text);
+    }
+    return r;
+}
+
+/* Names need sources and lines, whatever is captured. */
+static int ask_basics(struct buf *why)
+{
+    jvmtiCapabilities basics = {.can_get_source_file_name = 1, .can_get_line_numbers = 1};
+    int r = vm_need(&basics, NULL);
+    if (r < 0)
+        buf_printf(why, "the VM refuses JVM TI capabilities");
+    return r;
+}
+
+static void JNICALL on_class_load(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass class)
+{
+    /* AsyncGetCallTrace refuses to work unless somebody listens to this event. */
+}
+
+static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass class)
+{
+    names_touch_class(class);
+}
+
+static const struct vm_callbacks method_id_events = {.ti = {.ClassLoad = on_class_load, .ClassPrepare = on_class_prepare}};
+static bool method_ids_on;
+
+static int load_rows(struct session *s, struct buf *why)
+{
+    int r = ask_basics(why);
+    for (int i = 0; i < captures_count && r == 0; i++) {
+        const struct capture *row = captures[i];
+        if (!(s->wanted >> i & 1))
+            continue;
+        r = ask_capabilities(s, row, why);
+        if (r == 0 && row->load)
+            r = row->load(s, why);
+        if (r == 0 && row->needs_method_ids && !method_ids_on) {
+            r = vm_events_on(&method_id_events);
+            method_ids_on = r == 0;
+        }
+        s->on |= r == 0 ? UINT64_C(1) << i : 0;
+        if (r == 0 && row->events)
+            r = vm_events_on(row->events);
+    }
+    return r;
+}
+
+static int start_rows(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    if (method_ids_on)
+        names_touch_all_classes(jni);
+    int r = 0;
+    for (int i = 0; i < captures_count && r == 0; i++)
+        if (row_on(s, i) && captures[i]->start)
+            r = captures[i]->start(s, jni, why);
+    s->running = r == 0;
+    return r;
+}
+
+static void free_session(struct session *s)
+{
+    options_release(&s->options);
+    buf_release(&s->messages);
+    free(s->text);
+    free(s);
+}
+
+/* Ends what has begun, in reverse, and closes the output. */
+static int finish(struct session *s, JNIEnv *jni)
+{
+    s->running = false;
+    for (int i = captures_count - 1; i >= 0; i--) {
+        const struct capture *row = captures[i];
+        if (!row_on(s, i))
+            continue;
+        if (row->stop && jni)
+            row->stop(s, jni);
+        if (row->events)
+            vm_events_off(row->events);
+        if (row->release)
+            row->release(s);
+    }
+    if (method_ids_on)
+        vm_events_off(&method_id_events);
+    method_ids_on = false;
+    int r = out_close(&s->out);
+    session_now = NULL;
+    free_session(s);
+    names_release();
+    return r;
+}
+
+static void flush_rows(struct session *s, JNIEnv *jni)
+{
+    for (int i = 0; i < captures_count; i++)
+        if (row_on(s, i) && captures[i]->flush)
+            captures[i]->flush(s, jni);
+    /* What ended before the last round has been seen by now. */
+    threads_forget_before(s->last_work_ns);
+    s->last_work_ns = now_ns();
+}
+
+static int dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
+{
+    flush_rows(s, jni);
+    for (int i = 0; i < captures_count; i++)
+        if (row_on(s, i) && captures[i]->dump && (reason != DUMP_EXIT || option_on(&s->options, OPT_DOE)))
+            captures[i]->dump(s, jni, reason);
+    return out_flush(&s->out);
+}
+
+/* The agent's thread: flushes ten times a second, ends the session when its duration is over, goes when there is none. */
+static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
+{
+    struct thread *self = threads_self(jni);
+    if (self)
+        self->own = true;
+    pthread_mutex_lock(&lock);
+    while (!worker_stop && !dead && session_now) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += WORK_MS * (long)NS_PER_MS;
+        until.tv_sec += until.tv_nsec / (long)NS_PER_SECOND;
+        until.tv_nsec %= (long)NS_PER_SECOND;
+        pthread_cond_timedwait(&worker_due, &lock, &until);
+        struct session *s = session_now;
+        if (worker_stop || dead || !s)
+            break;
+        uint64_t duration = s->options.v[OPT_DURATION].number;
+        if (duration && now_ns() - s->started_ns >= duration) {
+            dump_rows(s, jni, DUMP_STOP);
+            finish(s, jni);
+            break;
+        }
+        flush_rows(s, jni);
+    }
+    worker_there = false;
+    pthread_cond_broadcast(&worker_due);
+    pthread_mutex_unlock(&lock);
+}
+
+static int start_worker(JNIEnv *jni)
+{
+    static bool once;
+    if (!once) {
+        pthread_condattr_t attributes;
+        pthread_condattr_init(&attributes);
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        pthread_cond_init(&worker_due, &attributes);
+        pthread_condattr_destroy(&attributes);
+        once = true;
+    }
+    int r = -ENOMEM;
+    jclass class = (*jni)->FindClass(jni, "java/lang/Thread");
+    jmethodID make = class ? (*jni)->GetMethodID(jni, class, "<init>", "(Ljava/lang/String;)V") : NULL;
+    jstring name = make ? (*jni)->NewStringUTF(jni, "jvmscope") : NULL;
+    jthread thread = name ? (*jni)->NewObject(jni, class, make, name) : NULL;
+    worker_stop = false;
+    worker_there = true;
+    if (thread && (*vm.ti)->RunAgentThread(vm.ti, thread, work, NULL, JVMTI_THREAD_NORM_PRIORITY) == JVMTI_ERROR_NONE)
+        r = 0;
+    else
+        worker_there = false;
+    vm_clear_exception(jni);
+    if (thread)
+        (*jni)->DeleteLocalRef(jni, thread);
+    if (name)
+        (*jni)->DeleteLocalRef(jni, name);
+    if (class)
+        (*jni)->DeleteLocalRef(jni, class);
+    return r;
+}
+
+/* With lock held: sends the worker away and waits until it has gone. */
+static void stop_worker(void)
+{
+    worker_stop = true;
+    pthread_cond_broadcast(&worker_due);
+    while (worker_there)
+        pthread_cond_wait(&worker_due, &lock);
+}
+
+static int start(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    threads_look_around(jni);
+    s->started_ns = s->last_work_ns = now_ns();
+    int r = start_rows(s, jni, why);
+    if (r < 0)
+        return r;
+    r = start_worker(jni);
+    if (r < 0)
+        buf_printf(why, "the VM gives the agent no thread");
+    return r;
+}
+
+static int begin(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    for (int i = 0; i < captures_count; i++)
+        if (captures[i]->wanted(&s->options))
+            s->wanted |= UINT64_C(1) << i;
+    int r = out_open(&s->out, &s->options, why);
+    if (r < 0) {
+        free_session(s);
+        return r;
+    }
+    session_now = s;
+    r = load_rows(s, why);
+    if (r == 0 && vm.live)
+        r = start(s, jni, why);
+    if (r < 0)
+        finish(s, jni);
+    return r;
+}
+
+int session_begin(struct options *o, const char *text, JNIEnv *jni, struct buf *why)
+{
+    struct session *s = calloc(1, sizeof(*s));
+    char *copy = strdup(text ? text : "");
+    if (!s || !copy) {
+        free(s);
+        free(copy);
+        options_release(o);
+        return -ENOMEM;
+    }
+    s->options = *o;
+    s->text = copy;
+    s->messages.limit = 16384;
+    *o = (struct options){0};
+    pthread_mutex_lock(&lock);
+    int r;
+    if (session_now || dead) {
+        buf_printf(why, "already recording to %s", session_now ? session_now->out.path : "nothing: the VM is ending");
+        r = -EBUSY;
+        free_session(s);
+    } else {
+        r = begin(s, jni, why);
+    }
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
+int session_vm_init(JNIEnv *jni, struct buf *why)
+{
+    pthread_mutex_lock(&lock);
+    vm.live = true;
+    int r = 0;
+    if (session_now) {
+        r = start(session_now, jni, why);
+        if (r < 0)
+            finish(session_now, jni);
+    }
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
+void session_vm_death(JNIEnv *jni)
+{
+    pthread_mutex_lock(&lock);
+    dead = true;
+    if (session_now) {
+        dump_rows(session_now, jni, DUMP_EXIT);
+        finish(session_now, jni);
+    }
+    vm.live = false;
+    pthread_mutex_unlock(&lock);
+}
+
+int session_dump(JNIEnv *jni, enum dump_reason reason, struct buf *why)
+{
+    pthread_mutex_lock(&lock);
+    int r = session_now && session_now->running ? dump_rows(session_now, jni, reason) : -ESRCH;
+    pthread_mutex_unlock(&lock);
+    if (r < 0)
+        buf_printf(why, "%s", r == -ESRCH ? "not recording" : strerror(-r));
+    return r;
+}
+
+int session_end(JNIEnv *jni, struct buf *why)
+{
+    pthread_mutex_lock(&lock);
+    int r = -ESRCH;
+    if (session_now && session_now->running) {
+        r = dump_rows(session_now, jni, DUMP_STOP);
+        int closed = finish(session_now, jni);
+        r = r < 0 ? r : closed;
+        stop_worker();
+    }
+    pthread_mutex_unlock(&lock);
+    if (r < 0)
+        buf_printf(why, "%s", r == -ESRCH ? "not recording" : strerror(-r));
+    return r;
+}
+
+void session_status(struct buf *out)
+{
+    pthread_mutex_lock(&lock);
+    const struct session *s = session_now;
+    buf_printf(out, "state %s\n", s ? "recording" : "idle");
+    if (s) {
+        buf_printf(out, "file %s\nformat %c\noptions %s\nelapsed_ns %llu\n", s->out.path, s->out.format, s->text,
+                   (unsigned long long)(now_ns() - s->started_ns));
+        pthread_mutex_lock(&message_lock);
+        buf_bytes(out, s->messages.data, s->messages.len);
+        pthread_mutex_unlock(&message_lock);
+        for (int i = 0; i < captures_count; i++)
+            if (row_on(s, i) && captures[i]->status)
+                captures[i]->status(session_now, out);
+    }
+    pthread_mutex_unlock(&lock);
+}

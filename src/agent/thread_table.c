@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/thread_table.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+enum { LISTENERS_MAX = 8 };
+
+static struct thread *table;
+static _Atomic uint32_t table_used; /* entries ever used, from the start */
+static uint32_t next_serial = THREAD_UNKNOWN + 1;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* entries come and go */
+static _Atomic(const struct thread_listener *) listeners[LISTENERS_MAX];
+static jfieldID eetop, tid_field;
+
+int threads_init(void)
+{
+    if (table)
+        return 0;
+    /* Pages are used as threads come. */
+    void *memory =
+        mmap(NULL, THREADS_MAX * sizeof(*table), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return -ENOMEM;
+    table = memory;
+    return 0;
+}
+
+uint32_t thread_index(const struct thread *t)
+{
+    return (uint32_t)(t - table);
+}
+
+struct thread *threads_next(struct thread *after)
+{
+    uint32_t used = atomic_load(&table_used);
+    for (uint32_t i = after ? thread_index(after) + 1 : 0; i < used; i++)
+        if (atomic_load(&table[i].serial) && !atomic_load(&table[i].ended_ns))
+            return &table[i];
+    return NULL;
+}
+
+struct thread *threads_by_env(JNIEnv *env)
+{
+    uint32_t used = atomic_load(&table_used);
+    for (uint32_t i = 0; i < used; i++)
+        if (atomic_load(&table[i].env) == env)
+            return &table[i];
+    return NULL;
+}
+
+struct thread *threads_by_serial(uint32_t serial)
+{
+    uint32_t used = atomic_load(&table_used);
+    for (uint32_t i = 0; i < used; i++)
+        if (atomic_load(&table[i].serial) == serial)
+            return &table[i];
+    return NULL;
+}
+
+/* An entry for an environment, new unless it is there. Under lock. */
+static struct thread *enter_thread(JNIEnv *env, bool *ret_new)
+{
+    struct thread *t = threads_by_env(env);
+    *ret_new = !t;
+    if (t)
+        return t;
+    uint32_t used = atomic_load(&table_used), i = 0;
+    while (i < used && atomic_load(&table[i].serial))
+        i++;
+    if (i == THREADS_MAX)
+        return NULL;
+    t = &table[i];
+    atomic_store(&t->tid, 0);
+    atomic_store(&t->ended_ns, 0);
+    t->java_id = 0;
+    t->own = false;
+    atomic_store(&t->env, env);
+    atomic_store(&t->serial, next_serial++);
+    if (i == used)
+        atomic_store(&table_used, used + 1);
+    return t;
+}
+
+static char *copy(const char *s)
+{
+    return s ? strdup(s) : NULL;
+}
+
+static char *group_name(JNIEnv *jni, jthreadGroup group, jthreadGroup *ret_parent)
+{
+    jvmtiThreadGroupInfo info = {0};
+    if (!group || (*vm.ti)->GetThreadGroupInfo(vm.ti, group, &info) != JVMTI_ERROR_NONE)
+        return NULL;
+    char *name = copy(info.name);
+    vm_free(info.name);
+    if (ret_parent)
+        *ret_parent = info.parent;
+    else if (info.parent)
+        (*jni)->DeleteLocalRef(jni, info.parent);
+    return name;
+}
+
+/* What the VM says about a thread; the entry must be ours alone (new). */
+static void describe(struct thread *t, JNIEnv *jni, jthread thread)
+{
+    jvmtiThreadInfo info = {0};
+    if ((*vm.ti)->GetThreadInfo(vm.ti, thread, &info) == JVMTI_ERROR_NONE) {
+        t->name = copy(info.name);
+        jthreadGroup parent = NULL;
+        t->group = group_name(jni, info.thread_group, &parent);
+        t->parent_group = group_name(jni, parent, NULL);
+        vm_free(info.name);
+        if (parent)
+            (*jni)->DeleteLocalRef(jni, parent);
+        if (info.thread_group)
+            (*jni)->DeleteLocalRef(jni, info.thread_group);
+        if (info.context_class_loader)
+            (*jni)->DeleteLocalRef(jni, info.context_class_loader);
+    }
+    if (tid_field)
+        t->java_id = (uint64_t)(*jni)->GetLongField(jni, thread, tid_field);
+}
+
+/*
+ * java.lang.Thread has `eetop`, the address of the VM's own thread (0 when it does not run), and `tid`. A thread's JNI
+ * environment lies at a fixed distance from the former.
+ */
+static void find_fields(JNIEnv *jni)
+{
+    if (eetop || !vm.hotspot)
+        return;
+    jclass thread_class = (*jni)->FindClass(jni, "java/lang/Thread");
+    if (thread_class) {
+        tid_field = (*jni)->GetFieldID(jni, thread_class, "tid", "J");
+        vm_clear_exception(jni);
+        eetop = (*jni)->GetFieldID(jni, thread_class, "eetop", "J");
+        (*jni)->DeleteLocalRef(jni, thread_class);
+    }
+    vm_clear_exception(jni);
+}
+
+static void tell(struct thread *t, JNIEnv *jni, jthread thread, bool started)
+{
+    for (int i = 0; i < LISTENERS_MAX; i++) {
+        const struct thread_listener *l = atomic_load(&listeners[i]);
+        if (l && started && l->started)
+            l->started(t, jni, thread);
+        else if (l && !started && l->ended)
+            l->ended(t, jni);
+    }
+}
+
+static void JNICALL on_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
+{
+    bool is_new = false;
+    pthread_mutex_lock(&lock);
+    struct thread *t = enter_thread(jni, &is_new);
+    pthread_mutex_unlock(&lock);
+    if (!t)
+        return;
+    if (is_new)
+        describe(t, jni, thread);
+    atomic_store(&t->tid, (pid_t)syscall(SYS_gettid));
+    tell(t, jni, thread, true);
+}
+
+static void JNICALL on_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
+{
+    struct thread *t = threads_by_env(jni);
+    if (!t)
+        return;
+    tell(t, jni, thread, false);
+    atomic_store(&t->ended_ns, now_ns());
+    atomic_store(&t->env, NULL);
+}
+
+const struct vm_callbacks threads_events = {.ti = {.ThreadStart = on_start, .ThreadEnd = on_end}};
+
+struct thread *threads_self(JNIEnv *jni)
+{
+    struct thread *t = threads_by_env(jni);
+    if (t) {
+        if (!atomic_load(&t->tid))
+            atomic_store(&t->tid, (pid_t)syscall(SYS_gettid));
+        return t;
+    }
+    jthread self = NULL;
+    if ((*vm.ti)->GetCurrentThread(vm.ti, &self) != JVMTI_ERROR_NONE)
+        return NULL;
+    bool is_new = false;
+    pthread_mutex_lock(&lock);
+    t = enter_thread(jni, &is_new);
+    pthread_mutex_unlock(&lock);
+    if (t && is_new) {
+        describe(t, jni, self);
+        atomic_store(&t->tid, (pid_t)syscall(SYS_gettid));
+    }
+    (*jni)->DeleteLocalRef(jni, self);
+    return t;
+}
+
+void threads_look_around(JNIEnv *jni)
+{
+    find_fields(jni);
+    jthread self = NULL, *threads = NULL;
+    jint n = 0;
+    struct thread *me = threads_self(jni);
+    if (!eetop || !me || (*vm.ti)->GetCurrentThread(vm.ti, &self) != JVMTI_ERROR_NONE)
+        return;
+    if (!me->java_id && tid_field)
+        me->java_id = (uint64_t)(*jni)->GetLongField(jni, self, tid_field);
+    intptr_t distance = (intptr_t)jni - (intptr_t)(*jni)->GetLongField(jni, self, eetop);
+    (*jni)->DeleteLocalRef(jni, self);
+    if ((*vm.ti)->GetAllThreads(vm.ti, &n, &threads) != JVMTI_ERROR_NONE)
+        return;
+    for (jint i = 0; i < n; i++) {
+        intptr_t at = (intptr_t)(*jni)->GetLongField(jni, threads[i], eetop);
+        bool is_new = false;
+        struct thread *t = NULL;
+        pthread_mutex_lock(&lock);
+        if (at)
+            t = enter_thread((JNIEnv *)(at + distance), &is_new);
+        pthread_mutex_unlock(&lock);
+        if (t && is_new)
+            describe(t, jni, threads[i]);
+        if (t && !t->java_id && tid_field)
+            t->java_id = (uint64_t)(*jni)->GetLongField(jni, threads[i], tid_field);
+        if (t)
+            tell(t, jni, threads[i], true);
+        (*jni)->DeleteLocalRef(jni, threads[i]);
+    }
+    vm_free(threads);
+}
+
+int threads_listen(const struct thread_listener *l)
+{
+    for (int i = 0; i < LISTENERS_MAX; i++) {
+        const struct thread_listener *expected = NULL;
+        if (atomic_compare_exchange_strong(&listeners[i], &expected, l))
+            return 0;
+    }
+    return -ENOSPC;
+}
+
+void threads_unlisten(const struct thread_listener *l)
+{
+    for (int i = 0; i < LISTENERS_MAX; i++)
+        if (atomic_load(&listeners[i]) == l)
+            atomic_store(&listeners[i], NULL);
+    vm_wait_callbacks();
+}
+
+void threads_forget_before(uint64_t ns)
+{
+    pthread_mutex_lock(&lock);
+    uint32_t used = atomic_load(&table_used);
+    for (uint32_t i = 0; i < used; i++) {
+        struct thread *t = &table[i];
+        uint64_t ended = atomic_load(&t->ended_ns);
+        if (!atomic_load(&t->serial) || !ended || ended >= ns)
+            continue;
+        free(t->name);
+        free(t->group);
+        free(t->parent_group);
+        t->name = t->group = t->parent_group = NULL;
+        atomic_store(&t->serial, 0);
+    }
+    pthread_mutex_unlock(&lock);
+}

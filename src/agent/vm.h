@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The VM, as all of the agent sees it: one JVM TI environment, its phase, capabilities and events. Events are shared: each
+ * capture has its own table of callbacks, and vm.c enables an event while at least one active table has it. Every callback
+ * is counted in and out, so that whoever retires a table knows that nobody is inside any more (the four that start and stop
+ * captures themselves are not: VMStart, VMInit, VMDeath, DataDumpRequest).
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/macro.h"
+
+#include <jvmti.h>
+#include <stdbool.h>
+
+/* JVM TI's table and the events since JDK 21, VirtualThreadStart and VirtualThreadEnd (87 and 88), which older headers lack. */
+struct vm_callbacks {
+    jvmtiEventCallbacks ti;
+#ifdef JNI_VERSION_21
+#define VM_VIRTUAL_THREAD_START ti.VirtualThreadStart
+#define VM_VIRTUAL_THREAD_END   ti.VirtualThreadEnd
+#else
+#define VM_VIRTUAL_THREAD_START VirtualThreadStart
+#define VM_VIRTUAL_THREAD_END   VirtualThreadEnd
+    void(JNICALL *VirtualThreadStart)(jvmtiEnv *, JNIEnv *, jthread);
+    void(JNICALL *VirtualThreadEnd)(jvmtiEnv *, JNIEnv *, jthread);
+#endif
+};
+
+struct vm {
+    JavaVM *java;
+    jvmtiEnv *ti;
+    int version;   /* 8, 11 ...: the specification's major version; 0 when unknown */
+    bool hotspot;  /* by java.vm.name */
+    bool live;     /* VMInit has passed and VMDeath has not */
+    bool attached; /* the library came by attach, not at start-up */
+    jvmtiCapabilities have;
+};
+
+extern struct vm vm;
+
+/* Opens the JVM TI environment; -ENOTSUP when the VM has none. Once per process. */
+int vm_open(JavaVM *java, bool attached) must_check;
+
+/*
+ * Asks for capabilities. Those that the VM cannot give (any more) are left in *ret_missing (may be NULL) and are no error by
+ * themselves; the caller decides. vm.have tells what is there.
+ */
+int vm_need(const jvmtiCapabilities *wanted, jvmtiCapabilities *ret_missing) must_check;
+bool vm_capabilities_empty(const jvmtiCapabilities *c);
+/* Capability "virtual threads" (JVM TI 21), which older headers lack. */
+void vm_capability_virtual_threads(jvmtiCapabilities *c);
+/* Appends the names of the capabilities in c. */
+void vm_capability_names(const jvmtiCapabilities *c, struct buf *out);
+
+/*
+ * Activates and retires a table of callbacks; both may be called in any phase that allows the events in question. retire
+ * returns when no thread is inside a callback that began before (or after two seconds, with -ETIMEDOUT), so it must not be
+ * called inside one. The table must stay. -ENOSPC when there are too many, -EPROTO when the VM refuses an event.
+ */
+int vm_events_on(const struct vm_callbacks *table) must_check;
+int vm_events_off(const struct vm_callbacks *table);
+/* Waits until nobody is inside a callback that began before the call. 0 or -ETIMEDOUT. */
+int vm_wait_callbacks(void);
+
+/* The calling thread's JNI environment, NULL when it is not attached to the VM. Async-signal-safe on HotSpot. */
+JNIEnv *vm_jni(void);
+
+static inline void vm_free(void *memory) /* memory that JVM TI allocated */
+{
+    if (memory)
+        (*vm.ti)->Deallocate(vm.ti, memory);
+}
+
+/* Clears a pending exception; true when there was one. */
+bool vm_clear_exception(JNIEnv *jni);
