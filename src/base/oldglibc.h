@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <features.h> /* __GLIBC__ */
+
 #if defined(__x86_64__) && defined(__GLIBC__)
 #define OLD_(name) __asm__(".symver " #name "," #name "@GLIBC_2.2.5")
 #elif defined(__aarch64__) && defined(__GLIBC__)
@@ -35,4 +37,28 @@ OLD_(sem_destroy);
 OLD_(sem_post);
 OLD_(sem_wait);
 #undef OLD_
+#if defined(__x86_64__)
+__asm__(".symver pthread_condattr_setclock,pthread_condattr_setclock@GLIBC_2.3.3");
+#else
+__asm__(".symver pthread_condattr_setclock,pthread_condattr_setclock@GLIBC_2.17");
+#endif
+
+/* Before glibc 2.33 these were inline functions over symbols that cannot be linked any more. */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static inline int old_stat(const char *path, struct stat *ret)
+{
+    return (int)syscall(SYS_newfstatat, AT_FDCWD, path, ret, 0);
+}
+
+static inline int old_fstat(int fd, struct stat *ret)
+{
+    return (int)syscall(SYS_fstat, fd, ret);
+}
+
+#define stat(path, ret) old_stat(path, ret)
+#define fstat(fd, ret)  old_fstat(fd, ret)
 #endif

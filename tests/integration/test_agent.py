@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent as a library: how it is loaded, what it refuses, what it needs."""
+import re
+import subprocess
+
+import pytest
+
+import lab
+
+LIBRARY = lab.BUILD / "libhprof.so"
+
+
+def test_library_needs_an_old_libc_and_shows_three_names():
+    symbols = subprocess.run(["objdump", "-T", LIBRARY], capture_output=True, text=True, check=True).stdout
+    versions = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_([0-9.]+)", symbols)}
+    assert versions and max(versions) <= (2, 17)
+    exported = {line.split()[-1] for line in symbols.splitlines() if " .text" in line and "*UND*" not in line}
+    assert exported == {"Agent_OnLoad", "Agent_OnAttach", "Agent_OnUnload"}
+    needed = subprocess.run(["objdump", "-p", LIBRARY], capture_output=True, text=True, check=True).stdout
+    assert set(re.findall(r"NEEDED +(\S+)", needed)) <= {"libc.so.6", "libpthread.so.0", "libdl.so.2", "libm.so.6", "librt.so.1"}
+    segments = subprocess.run(["readelf", "-lW", LIBRARY], capture_output=True, text=True, check=True).stdout
+    assert re.search(r"GNU_STACK .* RW +0x", segments)
+
+
+def test_static_library_shows_three_names():
+    symbols = subprocess.run(["nm", "-g", "--defined-only", lab.BUILD / "libhprof.a"], capture_output=True, text=True, check=True)
+    names = set(re.findall(r" [TDBRVW] (\S+)", symbols.stdout))
+    assert names == {"Agent_OnLoad_hprof", "Agent_OnAttach_hprof", "Agent_OnUnload_hprof"}
+
+
+def test_program_is_left_alone(jdk, tmp_path):
+    done = jdk.java("Exits", "3", jvm=[jdk.agent(f"file={tmp_path}/out.txt")])
+    assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "err\n")
+    assert (tmp_path / "out.txt").read_text().startswith("JAVA PROFILE 1.0.1, created ")
+
+
+@pytest.mark.parametrize("options, status, message", [
+    ("cpu=fast", 1, "hprof: cpu=fast: not a value of this option; allowed: samples|times|old|wall"),
+    ("colour=red", 1, "hprof: colour: no such option"),
+    ("depth", 1, "hprof: depth: needs a value"),
+    ("interval=never", 1, "hprof: interval=never: not a value of this option; allowed: <ms>"),
+    ("format=b,monitor=y", 1, "hprof: "),
+    ("file=/no/such/folder/x", 9, "hprof: /no/such/folder/x: No such file or directory"),
+])
+@pytest.mark.jdks(8, 27)
+def test_refusals(jdk, options, status, message):
+    done = jdk.java("Exits", "3", jvm=[jdk.agent(options)])
+    assert done.returncode == status
+    assert done.stdout == ""
+    assert done.stderr.startswith(message)
+
+
+@pytest.mark.jdks(8, 27)
+def test_loading_twice_is_refused(jdk, tmp_path):
+    agent = jdk.agent(f"file={tmp_path}/out.txt")
+    done = jdk.java("Exits", "3", jvm=[agent, agent])
+    assert done.returncode == 9
+    assert "loaded already" in done.stderr
+
+
+@pytest.mark.jdks(8, 17, 27)
+def test_help(jdk):
+    done = jdk.java("Exits", "3", jvm=[jdk.agent("help")])
+    assert done.returncode == 0
+    for option in ("heap=dump|sites|all", "cpu=samples|times|old", "cutoff=<value>", "force=y|n"):
+        assert option in done.stdout
+
+
+@pytest.mark.parametrize("options", ["depth=0", "cutoff=2", "gc_okay=y", "msa=y", "thread=y,"])
+@pytest.mark.jdks(17)
+def test_accepted_silently(jdk, options, tmp_path):
+    done = jdk.java("Exits", "3", jvm=[jdk.agent(f"file={tmp_path}/out.txt,{options}")])
+    assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "err\n")
+
+
+@pytest.mark.jdks(17)
+def test_force_n_leaves_an_old_file_alone(jdk, tmp_path):
+    (tmp_path / "out.txt").write_text("old")
+    done = jdk.java("Exits", "0", jvm=[jdk.agent(f"file={tmp_path}/out.txt,force=n")])
+    assert done.returncode == 0
+    assert (tmp_path / "out.txt").read_text() == "old"
+    others = [f.name for f in tmp_path.iterdir() if re.fullmatch(r"out\.\d+\.txt", f.name)]
+    assert len(others) == 1
+
+
+@pytest.mark.parametrize("way", ["-Xrunhprof:", "-agentlib:hprof=", "JAVA_TOOL_OPTIONS"])
+@pytest.mark.jdks(11, 17, 27)
+def test_by_its_short_name(jdk, way, tmp_path):
+    """The VM finds the name on the library path; on JDK 8 the JDK's own agent comes first (test_short_name_on_jdk8)."""
+    out = tmp_path / "out.txt"
+    environment = {"LD_LIBRARY_PATH": str(lab.BUILD)}
+    arguments = []
+    if way == "JAVA_TOOL_OPTIONS":
+        environment[way] = f"-agentpath:{LIBRARY}=file={out}"
+    else:
+        arguments = [f"{way}file={out}"]
+    setting = [f"{k}={v}" for k, v in environment.items()]
+    done = jdk.run("env", *setting, "java", *arguments, "-cp", lab.compiled("Exits"), "Exits", "0")
+    assert done.returncode == 0
+    assert out.exists()
