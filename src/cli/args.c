@@ -2,6 +2,7 @@
 #include "cli/args.h"
 
 #include "base/parse.h"
+#include "cli/capture.h"
 #include "cli/commands.h"
 
 #include <errno.h>
@@ -9,6 +10,8 @@
 
 bool arg_at(const struct arg_set *set, size_t i, struct arg_shown *ret)
 {
+    if (!set->args)
+        return capture_arg_at(i, ret);
     for (size_t n = 0; n <= i; n++) {
         if (!set->args[n].name)
             return false;
@@ -80,6 +83,12 @@ static void usage_error(const struct command *c, const char *what, const char *w
 /* 1: taken, *i at its last word. 0: no option of this set. -EINVAL: complained. */
 static int take(const struct command *c, const struct arg_set *set, void *values, int argc, char **argv, int *i)
 {
+    if (!set->args) {
+        int r = capture_take(values, c->name, argc, argv, i);
+        if (r < 0)
+            fprintf(stderr, "jvmscope: `jvmscope %s --help` tells more\n", c->name);
+        return r;
+    }
     for (const struct arg *a = set->args; a->name; a++) {
         const char *value, *word = argv[*i];
         if (!is_arg(a, word, &value))

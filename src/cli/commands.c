@@ -23,6 +23,82 @@ int complain_errno(const char *where, const char *what, int error)
 
 const struct command commands[] = {
     {
+        .name = "run",
+        .run = cmd_run,
+        .operands = "[--] java ...",
+        .min_operands = 1,
+        .max_operands = -1,
+        .operands_end_options = true,
+        .summary = "run a Java program and record it",
+        .description = "Runs the program with the agent in it from the start. When the program is java itself the agent is an "
+                       "argument of it; a script that starts java gets it through JAVA_TOOL_OPTIONS. The program's standard "
+                       "streams and its exit status are untouched.\n\nWithout a word about what to record, CPU samples are. "
+                       "The extension of the output picks the format: .jfr, .hprof.txt and .hprof are written by the agent, "
+                       "others are made of a .jfr at the end.",
+        .examples = "  jvmscope run -o app.html -- java -jar app.jar    a flame graph\n"
+                    "  jvmscope run -o app.jfr -- java -jar app.jar     a recording, for report and convert\n"
+                    "  jvmscope run -i 1ms -- mvn package               whatever starts java\n",
+        .sets = run_sets,
+    },
+    {
+        .name = "attach",
+        .run = cmd_attach,
+        .operands = "PID",
+        .min_operands = 1,
+        .max_operands = 1,
+        .summary = "record a program that runs, for a time",
+        .description =
+            "Loads the agent into a running VM, of another container or user too when root asks, and records for the "
+            "time given; without a time it goes on until *jvmscope stop*. Nothing of the agent is active after the "
+            "end.",
+        .examples = "  jvmscope attach -t 30s -o app.html 4711          half a minute, as a flame graph\n"
+                    "  jvmscope attach 4711                             until jvmscope stop 4711\n",
+        .sets = attach_sets,
+    },
+    {
+        .name = "list",
+        .run = cmd_list,
+        .operands = "",
+        .summary = "list the Java VMs of this machine",
+        .description = "Lists the VMs that can be seen, those in containers among them, with user, version and program.",
+        .examples = "  jvmscope list\n",
+        .sets = list_sets,
+    },
+    {
+        .name = "status",
+        .run = cmd_status,
+        .operands = "PID",
+        .min_operands = 1,
+        .max_operands = 1,
+        .summary = "show what the agent in a VM does",
+        .description = "Asks the agent what it records, since when, and what it has counted.",
+        .examples = "  jvmscope status 4711\n",
+        .sets = status_sets,
+    },
+    {
+        .name = "dump",
+        .run = cmd_dump,
+        .operands = "PID",
+        .min_operands = 1,
+        .max_operands = 1,
+        .summary = "write out what was recorded so far; the recording goes on",
+        .description = "Has the agent write out what it has so far.",
+        .examples = "  jvmscope dump -o so-far.html 4711\n",
+        .sets = stop_sets,
+    },
+    {
+        .name = "stop",
+        .run = cmd_stop,
+        .operands = "PID",
+        .min_operands = 1,
+        .max_operands = 1,
+        .summary = "end a recording",
+        .description = "Ends the recording that *jvmscope attach* or *jvmscope run* began, and writes it out.",
+        .examples = "  jvmscope stop 4711\n"
+                    "  jvmscope stop -o app.html 4711\n",
+        .sets = stop_sets,
+    },
+    {
         .name = "report",
         .run = cmd_report,
         .operands = "FILE",

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attach: start the agent in a running VM, wait, stop it, fetch what it wrote. */
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/progress.h"
+#include "cli/builtin.h"
+#include "cli/recording.h"
+#include "cli/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+const struct arg_set *const attach_sets[] = {&capture_set, NULL};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int signal_number)
+{
+    interrupted = 1;
+}
+
+/* True when the VM itself can make a file of this name: same file system, and its user may write the folder. */
+static bool vm_can_write(const struct vm *vm, const char *path)
+{
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof(folder), "%.*s", (int)MAX(strrchr(path, '/') - path, 1), path);
+    if (vm->other_root || attach_as_vm(vm) < 0)
+        return false;
+    bool can = faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0 &&
+               (faccessat(AT_FDCWD, path, F_OK, AT_EACCESS) < 0 || faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0);
+    attach_as_self();
+    return can;
+}
+
+/*
+ * Where the VM writes: the output itself when it can (so that nothing is lost when we are killed), else a file in its /tmp
+ * that is fetched at the end. file has PATH_MAX bytes.
+ */
+static int choose_file(const struct vm *vm, const char *output, bool *ret_fetch, char *file)
+{
+    char cwd[PATH_MAX] = "";
+    if (output[0] != '/' && !getcwd(cwd, sizeof(cwd)))
+        return -errno;
+    int n = snprintf(file, PATH_MAX, "%s%s%s", cwd, *cwd ? "/" : "", output);
+    if (n >= PATH_MAX)
+        return -ENAMETOOLONG;
+    *ret_fetch = !recording_is_direct(output) || !vm_can_write(vm, file) || strchr(file, ',');
+    if (*ret_fetch)
+        snprintf(file, PATH_MAX, "/tmp/jvmscope-%d-%llx%s", vm->inner_pid, (unsigned long long)clock_ns(CLOCK_REALTIME),
+                 recording_is_direct(output) ? strstr(strrchr(output, '/') ? strrchr(output, '/') : output, ".") : ".jfr");
+    return 0;
+}
+
+/* Waits for the time to pass, for an interruption or the end of the VM; true when the VM is still there. */
+static bool wait_for(const struct vm *vm, uint64_t time_ns)
+{
+    struct sigaction action = {.sa_handler = on_signal}, old_int, old_term;
+    sigaction(SIGINT, &action, &old_int);
+    sigaction(SIGTERM, &action, &old_term);
+    _cleanup_close_ int end = (int)syscall(SYS_pidfd_open, vm->pid, 0);
+    struct pollfd p = {.fd = end, .events = POLLIN};
+    struct progress progress;
+    progress_start(&progress, "recording");
+    uint64_t start = now_ns(), passed = 0;
+    bool ended = end < 0 && errno == ESRCH;
+    for (; passed < time_ns && !interrupted && !ended; passed = now_ns() - start) {
+        uint64_t left_ms = (time_ns - passed) / NS_PER_MS + 1;
+        ended = poll(&p, 1, (int)MIN(left_ms, UINT64_C(100))) > 0;
+        progress_update(&progress, passed, time_ns);
+    }
+    progress_end(&progress);
+    sigaction(SIGINT, &old_int, NULL);
+    sigaction(SIGTERM, &old_term, NULL);
+    return !ended;
+}
+
+/* From the agent's start to the file being where it was asked for. */
+static int record(const struct vm *vm, const struct capture *capture, const char *output)
+{
+    char file[PATH_MAX];
+    bool fetch = false;
+    int r = choose_file(vm, output, &fetch, file);
+    if (r < 0)
+        return complain_errno(output, "cannot write", r);
+    _cleanup_(buf_release) struct buf options = BUF(1 << 16), answer = BUF(1 << 20);
+    buf_string(&options, "control=start,");
+    recording_options(capture, output, file, &options);
+    int status = target_message(vm, "cannot record", buf_str(&options), true, &answer);
+    if (status)
+        return status;
+    if (!capture->time_ns) {
+        fprintf(stderr, "jvmscope: %d: recording to %s%s; end it with: jvmscope stop%s%s %d\n", vm->pid, file,
+                vm->other_root ? " (as the VM sees it)" : "", fetch ? " -o " : "", fetch ? output : "", vm->pid);
+        return 0;
+    }
+    if (wait_for(vm, capture->time_ns)) {
+        buf_clear(&answer);
+        status = target_message(vm, "cannot stop", "control=stop", false, &answer);
+    } else {
+        complain("note", "the VM ended before the time was over", NULL);
+    }
+    if (status == 0 && fetch)
+        status = target_fetch(vm, file, output, true);
+    if (status == 0)
+        recording_announce(output);
+    return status;
+}
+
+int cmd_attach(const struct command *self, int argc, char **argv)
+{
+    _cleanup_(capture_release) struct capture capture = {0};
+    struct operands operands;
+    int status;
+    if (!args_parse(self, (void *[]){&capture}, argc, argv, &operands, &status))
+        return status;
+    char output[PATH_MAX];
+    _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
+    status = target_open(&vm, operands.list[0]);
+    if (status)
+        return status;
+    const char *pattern = capture.output ? capture.output : "jvmscope-%p.jfr";
+    if (expand_file_name(pattern, vm.pid, output, sizeof(output)) < 0) {
+        complain(pattern, "not a file name", "%p is the process id, %t the time, %% a percent sign");
+        return 2;
+    }
+    if (!recording_check_output(output))
+        return 2;
+    return record(&vm, &capture, output);
+}

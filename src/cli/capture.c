@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/capture.h"
+
+#include "agent/options.h"
+#include "base/parse.h"
+#include "cli/commands.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { OPTIONS_MAX = 1 << 16 };
+
+const struct arg_set capture_set = {"What is recorded", NULL};
+
+/* Rows of the agent's table that are flags of the command, and the agent's own words as the last one. */
+static const struct option_row *row_at(size_t i)
+{
+    for (size_t n = 0; n < OPTION_COUNT; n++) {
+        if (option_table[n].flag && !option_table[n].hidden && i-- == 0)
+            return &option_table[n];
+    }
+    return NULL;
+}
+
+static const struct arg_shown agent_words = {"--agent", "WORDS", "the agent's own options, passed on as they are", 0, false};
+
+bool capture_arg_at(size_t i, struct arg_shown *ret)
+{
+    const struct option_row *row = row_at(i);
+    if (row)
+        *ret =
+            (struct arg_shown){row->flag, row->kind == OPTION_YES_NO ? NULL : row->values, row->help, row->letter, row->bare};
+    else if (row_at(i - 1) && i)
+        *ret = agent_words;
+    else
+        return false;
+    return true;
+}
+
+void capture_release(struct capture *c)
+{
+    buf_release(&c->options);
+}
+
+static void add_words(struct capture *c, const char *name, const char *value)
+{
+    c->options.limit = OPTIONS_MAX;
+    buf_printf(&c->options, "%s%s%s%s", c->options.len ? "," : "", name, value ? "=" : "", value ? value : "");
+}
+
+/* Takes the value of a row: those of the command itself are kept, the others become the agent's words. */
+static int take_value(struct capture *c, const struct option_row *row, const char *command, const char *word, const char *value)
+{
+    size_t which = (size_t)(row - option_table);
+    if (which == OPT_FILE) {
+        c->output = value;
+        return 1;
+    }
+    if (which == OPT_DURATION) {
+        if (parse_duration(value, UINT64_C(1000000000), &c->time_ns) == 0 && c->time_ns)
+            return 1;
+        complain(command, word, "not a duration (30s, 2m)");
+        return -EINVAL;
+    }
+    if (strchr(value, ',')) {
+        complain(command, word, "its value must not contain a comma");
+        return -EINVAL;
+    }
+    add_words(c, row->name, value);
+    return 1;
+}
+
+static int take_row(struct capture *c, const struct option_row *row, const char *command, int argc, char **argv, int *i)
+{
+    const char *word = argv[*i];
+    size_t n = strlen(row->flag);
+    const char *value = NULL;
+    if (strncmp(word, row->flag, n) == 0 && (word[n] == 0 || word[n] == '='))
+        value = word[n] ? word + n + 1 : row->bare;
+    else if (row->letter && word[0] == '-' && word[1] == row->letter)
+        value = word[2] ? word + 2 : row->bare;
+    else
+        return 0;
+    if (!value) {
+        if (*i + 1 >= argc) {
+            complain(command, word, "needs a value");
+            return -EINVAL;
+        }
+        value = argv[++*i];
+    }
+    return take_value(c, row, command, word, value);
+}
+
+int capture_take(struct capture *c, const char *command, int argc, char **argv, int *i)
+{
+    const struct option_row *row;
+    int r = 0;
+    for (size_t n = 0; r == 0 && (row = row_at(n)); n++)
+        r = take_row(c, row, command, argc, argv, i);
+    if (r != 0 || strncmp(argv[*i], agent_words.name, strlen(agent_words.name)) != 0)
+        return r;
+    const char *rest = argv[*i] + strlen(agent_words.name);
+    if (*rest != '=' && (*rest || *i + 1 >= argc)) {
+        complain(command, argv[*i], *rest ? "no such option" : "needs a value");
+        return -EINVAL;
+    }
+    add_words(c, *rest ? rest + 1 : argv[++*i], NULL);
+    return 1;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run: a program with the agent in it from the start, by an argument of java itself or by JAVA_TOOL_OPTIONS. */
+#include "base/parse.h"
+#include "cli/builtin.h"
+#include "cli/convert.h"
+#include "cli/recording.h"
+#include "proto/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+const struct arg_set *const run_sets[] = {&capture_set, NULL};
+
+struct run {
+    struct capture capture;
+    struct operands program;
+    char library[PATH_MAX], output[PATH_MAX], file[PATH_MAX]; /* file: what the agent writes; output, when it is direct */
+};
+
+static volatile sig_atomic_t child;
+
+static void forward(int signal_number)
+{
+    if (child > 0)
+        kill(child, signal_number);
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Names that depend on the program's process id: in the child and in the parent alike. */
+static int name_files(struct run *run, pid_t pid)
+{
+    char name[PATH_MAX], cwd[PATH_MAX];
+    const char *pattern = run->capture.output ? run->capture.output : "jvmscope-%p.jfr";
+    int r = expand_file_name(pattern, pid, name, sizeof(name));
+    if (r < 0)
+        return r;
+    if (!getcwd(cwd, sizeof(cwd)))
+        return -errno;
+    int n = snprintf(run->output, sizeof(run->output), "%s", name);
+    int m = snprintf(run->file, sizeof(run->file), "%s%s%s%s", *name == '/' ? "" : cwd, *name == '/' ? "" : "/", name,
+                     recording_is_direct(name) ? "" : ".jfr");
+    return n < PATH_MAX && m < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+/* java gets an argument; anything else, which starts java somewhere below, gets the environment variable. */
+static char **program_arguments(struct run *run, const char *agent)
+{
+    char **argv = calloc((size_t)run->program.count + 2, sizeof(*argv));
+    if (!argv)
+        return NULL;
+    memcpy(argv, run->program.list, (size_t)run->program.count * sizeof(*argv));
+    if (strcmp(base_name(argv[0]), "java") == 0) {
+        memmove(argv + 2, argv + 1, (size_t)(run->program.count - 1) * sizeof(*argv));
+        argv[1] = (char *)agent;
+        return argv;
+    }
+    const char *before = getenv("JAVA_TOOL_OPTIONS");
+    _cleanup_(buf_release) struct buf words = BUF(1 << 20);
+    buf_printf(&words, "%s%s'%s'", before ? before : "", before ? " " : "", agent);
+    if (buf_error(&words) || setenv("JAVA_TOOL_OPTIONS", buf_str(&words), 1) < 0) {
+        free(argv);
+        return NULL;
+    }
+    return argv;
+}
+
+/* In the child: becomes the program. The pipe tells the parent why it could not; it closes when it could. */
+static void become_program(struct run *run, int pipe_out)
+{
+    int r = name_files(run, getpid());
+    _cleanup_(buf_release) struct buf agent = BUF(1 << 20);
+    buf_printf(&agent, "-agentpath:%s=", run->library);
+    recording_options(&run->capture, run->output, run->file, &agent);
+    if (run->capture.time_ns)
+        buf_printf(&agent, ",duration=%lluns", (unsigned long long)run->capture.time_ns);
+    char **argv = r == 0 && !buf_error(&agent) ? program_arguments(run, buf_str(&agent)) : NULL;
+    if (argv)
+        execvp(argv[0], argv);
+    r = r < 0 ? r : argv ? -errno : -ENOMEM;
+    if (write(pipe_out, &r, sizeof(r)) < 0)
+        _exit(126);
+    _exit(127);
+}
+
+/* Starts the program and waits for its end. 0 or negative errno when it did not start. */
+static int run_program(struct run *run, int *ret_status)
+{
+    int ends[2], why = 0;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -errno;
+    /* The terminal's signals reach the program as well; we stay to the end to convert. Others are passed on. */
+    signal(SIGINT, SIG_IGN);
+    signal(SIGQUIT, SIG_IGN);
+    signal(SIGTERM, forward);
+    signal(SIGHUP, forward);
+    pid_t pid = fork();
+    if (pid == 0) {
+        signal(SIGINT, SIG_DFL);
+        signal(SIGQUIT, SIG_DFL);
+        signal(SIGTERM, SIG_DFL);
+        signal(SIGHUP, SIG_DFL);
+        close(ends[0]);
+        become_program(run, ends[1]);
+    }
+    close(ends[1]);
+    if (pid < 0) {
+        close(ends[0]);
+        return -errno;
+    }
+    child = pid;
+    ssize_t n = read(ends[0], &why, sizeof(why));
+    close(ends[0]);
+    while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR)
+        continue;
+    child = 0;
+    return n == sizeof(why) ? why : name_files(run, pid);
+}
+
+/* What the recording becomes after the program's end. The program's own exit status is ours, whatever happens here. */
+static void finish(struct run *run)
+{
+    if (access(run->file, F_OK) < 0) {
+        complain(run->file, "no recording was written", "the program started no VM that took the agent");
+        return;
+    }
+    if (!recording_is_direct(run->output)) {
+        if (convert_file(&(struct selection){0}, run->file, run->output)) {
+            complain("the recording is still at", run->file, NULL);
+            return;
+        }
+        unlink(run->file);
+    }
+    recording_announce(run->output);
+}
+
+int cmd_run(const struct command *self, int argc, char **argv)
+{
+    struct run run = {0};
+    int status;
+    if (!args_parse(self, (void *[]){&run.capture}, argc, argv, &run.program, &status)) {
+        capture_release(&run.capture);
+        return status;
+    }
+    if (name_files(&run, 0) < 0) {
+        complain(run.capture.output, "not a file name", "%p is the process id, %t the time, %% a percent sign");
+        status = 2;
+    } else if (!recording_check_output(run.output)) {
+        status = 2;
+    } else if (strchr(run.file, ',')) {
+        complain(run.file, "the name must not contain a comma", NULL);
+        status = 2;
+    } else if (agent_find_library(run.library, sizeof(run.library)) < 0) {
+        status = complain("libhprof.so", "not found", "it lies beside the command in a build");
+    } else {
+        int r = run_program(&run, &status);
+        if (r < 0) {
+            status = complain_errno(run.program.list[0], "cannot run", r);
+        } else {
+            finish(&run);
+            status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+        }
+    }
+    capture_release(&run.capture);
+    return status;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/target.h"
+
+#include "base/file.h"
+#include "base/parse.h"
+#include "cli/convert.h"
+#include "cli/recording.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+
+int target_open(struct vm *ret, const char *pid)
+{
+    uint64_t n;
+    if (parse_u64(pid, 1, INT_MAX, &n) < 0) {
+        complain(pid, "not a process id", "jvmscope list shows the VMs");
+        return 2;
+    }
+    int r = vm_read(ret, (pid_t)n);
+    switch (r) {
+    case 0:
+        return 0;
+    case -ESRCH:
+        return complain(pid, "no such process", NULL);
+    case -ENOEXEC:
+        return complain(pid, "not a Java VM", "jvmscope list shows the VMs");
+    case -EACCES:
+        return complain(pid, "belongs to another user", "only root and that user may attach");
+    case -EAGAIN:
+        return complain(pid, "does not take SIGQUIT", "it is still starting, or runs with -Xrs: attach would end it");
+    default:
+        return complain_errno(pid, "cannot look at it", r);
+    }
+}
+
+void target_print_messages(const struct buf *answer)
+{
+    for (unsigned i = 0;; i++) {
+        _cleanup_free_ char *text = answer->len ? agent_answer_value((const char *)answer->data, "message", i) : NULL;
+        if (!text)
+            return;
+        complain("note", text, NULL);
+    }
+}
+
+int target_message(const struct vm *vm, const char *what, const char *options, bool load, struct buf *answer)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    char pid[16];
+    snprintf(pid, sizeof(pid), "%d", vm->pid);
+    int r = agent_message(vm, options, load, answer, &why);
+    if (r < 0)
+        return why.len ? complain(pid, what, buf_str(&why)) : complain_errno(pid, what, r);
+    buf_str(answer);
+    target_print_messages(answer);
+    return 0;
+}
+
+static int copy(const char *from, const char *to)
+{
+    _cleanup_(out_file_release) struct out_file out = OUT_FILE;
+    _cleanup_close_ int in = open(from, O_RDONLY | O_CLOEXEC);
+    if (in < 0)
+        return complain_errno(from, "cannot read", -errno);
+    int r = out_file_open(&out, to);
+    static uint8_t bytes[1 << 16];
+    for (ssize_t n; r == 0 && (n = read(in, bytes, sizeof(bytes))) != 0;)
+        r = n < 0 ? -errno : write_all(out.fd, bytes, (size_t)n);
+    if (r == 0)
+        r = out_file_commit(&out);
+    return r < 0 ? complain_errno(to, "cannot write", r) : 0;
+}
+
+int target_fetch(const struct vm *vm, const char *path, const char *to, bool remove)
+{
+    char from[PATH_MAX + 64];
+    vm_path(vm, path, from, sizeof(from));
+    int status = recording_is_direct(to) ? copy(from, to) : convert_file(&(struct selection){0}, from, to);
+    /* What could not be written stays where it is, and is named. */
+    if (status)
+        return complain("the recording is still at", path, vm->other_root ? "as the VM sees it" : NULL);
+    if (remove)
+        unlink(from);
+    return 0;
+}

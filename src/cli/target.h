@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the commands on a running VM share: the VM by its number, a message to its agent, fetching what it wrote. */
+#pragma once
+
+#include "cli/commands.h"
+#include "proto/agent.h"
+
+/* The VM of a process id given as text. 0, or the exit status after a complaint. */
+int target_open(struct vm *ret, const char *pid);
+/* Sends a message (see agent_message). 0, or the exit status after a complaint that names the VM. */
+int target_message(const struct vm *vm, const char *what, const char *options, bool load, struct buf *answer);
+/* Prints the agent's messages to the user, on standard error. */
+void target_print_messages(const struct buf *answer);
+/*
+ * Writes the recording that lies at `path` of the VM as `to`, converted when the extensions differ; `remove`: and takes it
+ * away from there. 0, or the exit status after a complaint.
+ */
+int target_fetch(const struct vm *vm, const char *path, const char *to, bool remove);

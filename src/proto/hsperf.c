@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proto/hsperf.h"
+
+#include "base/cursor.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+enum { MAGIC = 0xcafec0c0, PROLOGUE = 32 };
+
+struct entry {
+    uint32_t length, name_offset, vector_length, data_offset;
+    uint8_t type;
+};
+
+static uint32_t read_u32(struct cursor *c, bool little)
+{
+    return little ? cursor_le32(c) : cursor_be32(c);
+}
+
+/* The entry at the cursor; a cursor over it alone in *ret_body, and the cursor behind it. */
+static bool read_entry(struct cursor *c, bool little, struct entry *ret, struct cursor *ret_body)
+{
+    struct cursor start = *c;
+    ret->length = read_u32(c, little);
+    ret->name_offset = read_u32(c, little);
+    ret->vector_length = read_u32(c, little);
+    ret->type = cursor_u8(c);
+    cursor_skip(c, 3); /* flags, unit, variability */
+    ret->data_offset = read_u32(c, little);
+    *c = start;
+    *ret_body = cursor_sub(c, ret->length);
+    return !ret_body->failed && ret->length >= 20;
+}
+
+/* The NUL-terminated text at an offset of an entry, at most `max` long. */
+static char *text_at(struct cursor body, uint32_t offset, uint32_t max)
+{
+    cursor_skip(&body, offset);
+    size_t room = MIN(cursor_left(&body), max);
+    return body.failed ? NULL : strndup((const char *)body.at, strnlen((const char *)body.at, room));
+}
+
+char *hsperf_string(const uint8_t *data, size_t len, const char *name)
+{
+    struct cursor c = cursor_of(data, len);
+    if (cursor_be32(&c) != MAGIC)
+        return NULL;
+    bool little = cursor_u8(&c) == 1;
+    cursor_skip(&c, PROLOGUE - 5 - 8);
+    uint32_t offset = read_u32(&c, little), entries = read_u32(&c, little);
+    c = cursor_of(data, len);
+    cursor_skip(&c, offset);
+    for (struct entry e; entries-- > 0;) {
+        struct cursor body;
+        if (!read_entry(&c, little, &e, &body))
+            return NULL;
+        _cleanup_free_ char *found = text_at(body, e.name_offset, e.length);
+        if (found && strcmp(found, name) == 0)
+            return e.type == 'B' && e.vector_length ? text_at(body, e.data_offset, e.vector_length) : NULL;
+    }
+    return NULL;
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proto/vm.h"
+
+#include "base/file.h"
+#include "proto/hsperf.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+enum { PROC_LIMIT = 64 << 20 };
+
+static int read_proc(pid_t pid, const char *name, char **ret, size_t *ret_len)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+    uint8_t *data;
+    int r = read_file(path, PROC_LIMIT, &data, ret_len);
+    if (r == 0)
+        *ret = (char *)data;
+    return r == -ENOENT ? -ESRCH : r;
+}
+
+/* The text behind "Name:" and its blanks in /proc/PID/status; NULL when it is not there. */
+static const char *field(const char *status, const char *name)
+{
+    const char *at = strstr(status, name);
+    return at ? at + strlen(name) + strspn(at + strlen(name), " \t") : NULL;
+}
+
+static int read_status(struct vm *vm, bool *ret_catches_quit)
+{
+    _cleanup_free_ char *status = NULL;
+    size_t len;
+    int r = read_proc(vm->pid, "status", &status, &len);
+    if (r < 0)
+        return r;
+    const char *uid = field(status, "\nUid:"), *gid = field(status, "\nGid:"), *caught = field(status, "\nSigCgt:");
+    unsigned real, effective;
+    if (!uid || !gid || !caught || sscanf(uid, "%u %u", &real, &effective) != 2)
+        return -ESRCH;
+    vm->uid = effective;
+    if (sscanf(gid, "%u %u", &real, &effective) != 2)
+        return -ESRCH;
+    vm->gid = effective;
+    *ret_catches_quit = strtoull(caught, NULL, 16) >> (SIGQUIT - 1) & 1;
+    /* One number for each nested pid namespace, the innermost last. */
+    const char *inner = field(status, "\nNSpid:");
+    vm->inner_pid = vm->pid;
+    for (char *end; inner && *inner && *inner != '\n'; inner = end + strspn(end, " \t")) {
+        vm->inner_pid = (pid_t)strtol(inner, &end, 10);
+        if (end == inner)
+            break;
+    }
+    return 0;
+}
+
+char *vm_path(const struct vm *vm, const char *path, char *buf, size_t size)
+{
+    if (vm->root_fd >= 0)
+        snprintf(buf, size, "/proc/self/fd/%d%s", vm->root_fd, path);
+    else
+        snprintf(buf, size, "/proc/%d/root%s", vm->pid, path);
+    return buf;
+}
+
+/* The counters of a VM: whatever hsperfdata_* folder of its /tmp has a file of its number, written by its user. */
+static int read_hsperf(const struct vm *vm, uint8_t **ret, size_t *ret_len)
+{
+    char path[PATH_MAX + 64];
+    DIR *dir = opendir(vm_path(vm, "/tmp", path, sizeof(path)));
+    if (!dir)
+        return -errno;
+    int r = -ENOENT;
+    for (struct dirent *e; r < 0 && (e = readdir(dir));) {
+        if (strncmp(e->d_name, "hsperfdata_", 11) != 0)
+            continue;
+        struct stat st;
+        char inner[PATH_MAX];
+        snprintf(inner, sizeof(inner), "/tmp/%s/%d", e->d_name, vm->inner_pid);
+        vm_path(vm, inner, path, sizeof(path));
+        if (lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == vm->uid)
+            r = read_file(path, 1 << 24, ret, ret_len);
+    }
+    closedir(dir);
+    return r;
+}
+
+/* The command line as one text. */
+static char *command_line(pid_t pid)
+{
+    char *text = NULL;
+    size_t len;
+    if (read_proc(pid, "cmdline", &text, &len) < 0)
+        return NULL;
+    for (size_t i = 0; i + 1 < len; i++) {
+        if (!text[i])
+            text[i] = ' ';
+    }
+    return text;
+}
+
+static void read_counters(struct vm *vm)
+{
+    _cleanup_free_ uint8_t *counters = NULL;
+    _cleanup_free_ char *line = command_line(vm->pid);
+    size_t len;
+    if (read_hsperf(vm, &counters, &len) == 0) {
+        vm->command = hsperf_string(counters, len, "sun.rt.javaCommand");
+        vm->version = hsperf_string(counters, len, "java.property.java.vm.version");
+        /* The first letter of the capabilities says whether the VM answers to attach. */
+        _cleanup_free_ char *able = hsperf_string(counters, len, "sun.rt.jvmCapabilities");
+        vm->attach_disabled = able && able[0] == '0';
+    } else {
+        vm->attach_disabled = line && strstr(line, "-XX:+DisableAttachMechanism");
+    }
+    if (!vm->command || !*vm->command) {
+        free(vm->command);
+        vm->command = TAKE(line);
+    }
+}
+
+int vm_read(struct vm *ret, pid_t pid)
+{
+    struct vm vm = {.pid = pid, .root_fd = -1};
+    bool catches_quit;
+    int r = read_status(&vm, &catches_quit);
+    if (r < 0)
+        return r;
+    _cleanup_free_ char *maps = NULL;
+    size_t len;
+    r = read_proc(pid, "maps", &maps, &len);
+    if (r < 0)
+        return r == -EPERM ? -EACCES : r;
+    vm.openj9 = strstr(maps, "/libj9vm");
+    if (!strstr(maps, "/libjvm.so") && !vm.openj9)
+        return len ? -ENOEXEC : -ESRCH; /* a process that is ending has no memory left */
+    if (!catches_quit)
+        return -EAGAIN;
+    char root[64];
+    struct stat ours, its;
+    vm.root_fd = open(vm_path(&vm, "", root, sizeof(root)), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (vm.root_fd < 0)
+        return errno == ENOENT ? -ESRCH : errno == EPERM ? -EACCES : -errno;
+    vm.other_root =
+        stat("/", &ours) < 0 || fstat(vm.root_fd, &its) < 0 || ours.st_dev != its.st_dev || ours.st_ino != its.st_ino;
+    read_counters(&vm);
+    *ret = vm;
+    return 0;
+}
+
+void vm_release(struct vm *vm)
+{
+    free(vm->command);
+    free(vm->version);
+    if (vm->root_fd >= 0)
+        close(vm->root_fd);
+    *vm = (struct vm){.root_fd = -1};
+}
+
+static int compare_vms(const void *a, const void *b)
+{
+    const struct vm *x = a, *y = b;
+    return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+int vm_list_read(struct vm_list *ret)
+{
+    DIR *dir = opendir("/proc");
+    if (!dir)
+        return -errno;
+    struct vm_list list = {0};
+    int r = 0;
+    for (struct dirent *e; r == 0 && (e = readdir(dir));) {
+        char *end;
+        long pid = strtol(e->d_name, &end, 10);
+        struct vm vm;
+        if (*end || pid <= 0 || vm_read(&vm, (pid_t)pid) < 0)
+            continue;
+        close_descriptor(&vm.root_fd);
+        vm.root_fd = -1;
+        r = vec_push(&list.vms, vm);
+        if (r < 0)
+            vm_release(&vm);
+    }
+    closedir(dir);
+    if (r < 0) {
+        vm_list_release(&list);
+        return r;
+    }
+    if (list.vms.len)
+        qsort(list.vms.data, list.vms.len, sizeof(*list.vms.data), compare_vms);
+    *ret = list;
+    return 0;
+}
+
+void vm_list_release(struct vm_list *l)
+{
+    for (size_t i = 0; i < l->vms.len; i++)
+        vm_release(&l->vms.data[i]);
+    vec_release(&l->vms);
+}
+
+/* A line of /proc/PID/maps: "START-END PERM OFFSET MAJOR:MINOR INODE   PATH". */
+struct mapping {
+    unsigned major, minor;
+    unsigned long long inode;
+    char path[PATH_MAX];
+};
+
+static bool parse_mapping(const char *line, struct mapping *ret)
+{
+    int path = 0;
+    if (sscanf(line, "%*s %*s %*s %x:%x %llu %n", &ret->major, &ret->minor, &ret->inode, &path) < 3 || line[path] != '/')
+        return false;
+    size_t n = strcspn(line + path, "\n");
+    const char deleted[] = " (deleted)";
+    size_t d = sizeof(deleted) - 1;
+    if (n > d && memcmp(line + path + n - d, deleted, d) == 0)
+        n -= d;
+    if (n >= sizeof(ret->path))
+        return false;
+    memcpy(ret->path, line + path, n);
+    ret->path[n] = 0;
+    return true;
+}
+
+/*
+ * The VM's own name of a mapped file. maps shows the path in its mount namespace; under a chroot that has the chroot's folder
+ * in front. The longest end of the path that names the same file under the VM's root is it. A file that is gone keeps the
+ * name without the folders that its root does not have.
+ */
+static char *inner_name(const struct vm *vm, const struct mapping *m)
+{
+    char path[PATH_MAX + 64], folder[PATH_MAX];
+    const char *fallback = NULL;
+    for (const char *at = m->path; at; at = strchr(at + 1, '/')) {
+        struct stat st;
+        if (stat(vm_path(vm, at, path, sizeof(path)), &st) == 0 && st.st_ino == m->inode)
+            return strdup(at);
+        snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(at, '/') - at), at);
+        if (!fallback && stat(vm_path(vm, folder, path, sizeof(path)), &st) == 0 && S_ISDIR(st.st_mode))
+            fallback = at;
+    }
+    return fallback ? strdup(fallback) : NULL;
+}
+
+static bool known(char **names, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(names[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
+int vm_mapped_files(const struct vm *vm, bool (*wanted)(const char *base_name), char ***ret)
+{
+    _cleanup_free_ char *maps = NULL;
+    size_t len;
+    int r = read_proc(vm->pid, "maps", &maps, &len);
+    VEC(char *) names = {0};
+    for (const char *line = maps; r == 0 && line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+        struct mapping m;
+        if (!parse_mapping(line, &m) || !wanted(strrchr(m.path, '/') + 1))
+            continue;
+        char *name = inner_name(vm, &m);
+        if (!name || known(names.data, names.len, name)) {
+            free(name);
+            continue;
+        }
+        r = vec_push(&names, name);
+        if (r < 0)
+            free(name);
+    }
+    size_t found = names.len;
+    if (r == 0)
+        r = found ? vec_push(&names, NULL) : -ENOENT;
+    if (r < 0) {
+        for (size_t i = 0; i < found; i++)
+            free(names.data[i]);
+        vec_release(&names);
+        return r;
+    }
+    *ret = names.data;
+    return 0;
+}
