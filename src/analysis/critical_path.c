@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/critical_path.h"
+
+#include "analysis/graph.h"
+#include "base/map.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const states[PATH_STATES] = {"run", "lock", "reacquire", "sleep",  "timer",
+                                                "io",  "gc",   "preempted", "unknown"};
+
+const char *path_state_name(enum path_state state)
+{
+    return state < PATH_STATES ? states[state] : "?";
+}
+
+/* What the interval before node n, which began at node p, was. */
+static enum path_state state_of(const struct timeline *t, uint32_t p, uint32_t n)
+{
+    const struct tl_node *end = n != TL_NONE ? &t->nodes[n] : NULL;
+    bool timer = end && (end->edge == TL_BY_TIMER || end->kind == TL_TIMEOUT);
+    switch ((enum tl_kind)t->nodes[graph_state(t, p)].kind) {
+    case TL_RUN:
+    case TL_DEAD:
+        return PATH_RUN;
+    case TL_SLEEP:
+        return PATH_SLEEP;
+    case TL_IO:
+        return PATH_IO;
+    case TL_PREEMPTED:
+    case TL_UNMOUNTED:
+        return PATH_PREEMPTED;
+    case TL_WAIT_LOCK:
+    case TL_DEADLOCK:
+        return PATH_LOCK;
+    case TL_REACQUIRE:
+        return PATH_REACQUIRE;
+    default:
+        return timer ? PATH_TIMER : PATH_UNKNOWN;
+    }
+}
+
+/* The time between a wake-up and the moment when the thread woken runs. */
+static enum path_state latency_state(enum tl_edge edge)
+{
+    switch (edge) {
+    case TL_BY_HANDOFF:
+    case TL_BY_UNPARK:
+        return PATH_LOCK;
+    case TL_BY_NOTIFY:
+    case TL_BY_NOTIFY_ALL:
+        return PATH_REACQUIRE;
+    default:
+        return PATH_RUN;
+    }
+}
+
+struct walk {
+    const struct timeline *t;
+    struct critical_path *path;
+    uint64_t from, at; /* [from, at) is to be explained */
+};
+
+/* Adds [start, at) to the front, or to the segment there when that is the same. Goes on at start. */
+static int consume(struct walk *w, uint32_t thread, uint64_t start, enum path_state state, uint32_t node)
+{
+    start = MAX(start, w->from);
+    if (start >= w->at)
+        return 0;
+    struct path_segment *last = w->path->segments.len ? &w->path->segments.data[w->path->segments.len - 1] : NULL;
+    int r = 0;
+    if (last && last->thread == thread && last->state == state && last->edge == TL_NO_EDGE && last->start == w->at &&
+        state == PATH_RUN) {
+        last->start = start;
+        if (last->node == TL_NONE)
+            last->node = node;
+    } else {
+        struct path_segment s = {
+            .start = start, .end = w->at, .thread = thread, .node = node, .waker = TL_NONE, .state = state};
+        r = vec_push(&w->path->segments, s);
+    }
+    w->at = start;
+    return r;
+}
+
+/* The path comes from another thread here: noted with the segment that begins here. */
+static void come_from(struct walk *w, uint32_t to, uint32_t from, enum tl_edge edge, bool inferred)
+{
+    w->path->edges[edge]++;
+    w->path->inferred += inferred;
+    if (w->path->segments.len == 0)
+        return;
+    struct path_segment *s = &w->path->segments.data[w->path->segments.len - 1];
+    if (s->thread != to || s->edge != TL_NO_EDGE)
+        return; /* the path passes this thread in no time */
+    s->waker = from;
+    s->edge = edge;
+    s->inferred = inferred;
+}
+
+/* Walks back from the last node of a thread that lies before the end. */
+static int walk_back(struct walk *w, uint32_t n, uint32_t thread)
+{
+    const struct tl_node *nodes = w->t->nodes;
+    int r = 0;
+    if (n != TL_NONE && nodes[n].time < w->at)
+        r = consume(w, thread, nodes[n].time, state_of(w->t, n, TL_NONE), graph_state(w->t, n));
+    while (r == 0 && n != TL_NONE && w->at > w->from) {
+        const struct tl_node *at = &nodes[n];
+        if (graph_woken(w->t, n)) {
+            uint32_t waker = at->waker;
+            r = consume(w, thread, nodes[waker].time, latency_state(at->edge), graph_wait_start(w->t, n));
+            come_from(w, thread, nodes[waker].thread, at->edge, at->flags & TL_INFERRED);
+            thread = nodes[waker].thread;
+            n = waker;
+        } else if (at->prev == TL_NONE) {
+            break;
+        } else {
+            enum path_state state = state_of(w->t, at->prev, n);
+            uint32_t shown = state == PATH_RUN ? n : graph_state(w->t, at->prev);
+            if (state == PATH_RUN && tl_context_of(w->t, n)->stack == TL_NONE)
+                shown = at->prev;
+            r = consume(w, thread, nodes[at->prev].time, state, shown);
+            n = at->prev;
+        }
+    }
+    if (r == 0 && w->at > w->from)
+        r = consume(w, thread, w->from, PATH_UNKNOWN, TL_NONE);
+    return r;
+}
+
+/* The node where the program ends: the death that is last among its own threads, else the last node of the first thread. */
+static uint32_t end_node(const struct timeline *t, const struct path_options *o, uint64_t to)
+{
+    uint32_t best = TL_NONE;
+    for (size_t i = 0; i < t->n_threads; i++) {
+        const struct tl_thread *p = &t->threads[i];
+        if (p->last == TL_NONE || (o->end_thread != TL_NONE && o->end_thread != i))
+            continue;
+        if (o->end_thread == TL_NONE && p->flags & (TL_THREAD_SYSTEM | TL_THREAD_DAEMON))
+            continue;
+        uint32_t last = p->last;
+        while (last != TL_NONE && t->nodes[last].time > to)
+            last = t->nodes[last].prev;
+        if (last != TL_NONE && (best == TL_NONE || last > best))
+            best = last;
+    }
+    return best;
+}
+
+/* Splits the segments in which a thread ran at pauses in which none does. */
+static int split_at_pauses(const struct timeline *t, struct critical_path *p)
+{
+    if (t->n_pauses == 0)
+        return 0;
+    __typeof__(p->segments) old = p->segments;
+    memset(&p->segments, 0, sizeof(p->segments));
+    size_t k = 0;
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < old.len; i++) {
+        struct path_segment s = old.data[i];
+        while (k < t->n_pauses && t->pauses[k].end_ns <= s.start)
+            k++;
+        for (size_t j = k; r == 0 && s.state == PATH_RUN && j < t->n_pauses && t->pauses[j].start_ns < s.end; j++) {
+            struct path_segment before = s, gc = s;
+            gc.start = MAX(t->pauses[j].start_ns, s.start);
+            gc.end = MIN(t->pauses[j].end_ns, s.end);
+            gc.state = PATH_GC;
+            before.end = gc.start;
+            if (before.end > before.start) {
+                r = vec_push(&p->segments, before);
+                gc.waker = TL_NONE;
+                gc.edge = TL_NO_EDGE;
+                gc.inferred = false;
+            }
+            if (r == 0)
+                r = vec_push(&p->segments, gc);
+            s.start = gc.end;
+            s.waker = TL_NONE;
+            s.edge = TL_NO_EDGE;
+            s.inferred = false;
+        }
+        if (r == 0 && s.end > s.start)
+            r = vec_push(&p->segments, s);
+    }
+    vec_release(&old);
+    return r;
+}
+
+int critical_path(const struct timeline *t, const struct path_options *o, struct critical_path *ret)
+{
+    uint64_t to = o->to ? o->to : UINT64_MAX;
+    uint32_t end = end_node(t, o, to);
+    if (end == TL_NONE || o->from >= to)
+        return -ENOENT;
+    struct critical_path path = {0};
+    struct walk w = {.t = t, .path = &path, .from = o->from, .at = o->to ? o->to : t->nodes[end].time};
+    if (w.at <= w.from)
+        return -ENOENT;
+    path.makespan = w.at - w.from;
+    int r = walk_back(&w, end, t->nodes[end].thread);
+    for (size_t i = 0, j = path.segments.len; r == 0 && i + 1 < j; i++) {
+        struct path_segment s = path.segments.data[i];
+        path.segments.data[i] = path.segments.data[--j];
+        path.segments.data[j] = s;
+    }
+    if (r == 0)
+        r = split_at_pauses(t, &path);
+    for (size_t i = 0; r == 0 && i < path.segments.len; i++) {
+        const struct path_segment *s = &path.segments.data[i];
+        path.length += s->end - s->start;
+        path.states[s->state] += s->end - s->start;
+    }
+    if (r < 0)
+        critical_path_release(&path);
+    else
+        *ret = path;
+    return r;
+}
+
+void critical_path_release(struct critical_path *p)
+{
+    vec_release(&p->segments);
+}
+
+static int by_share(const void *a, const void *b)
+{
+    const struct path_share *x = a, *y = b;
+    return x->ns != y->ns ? (x->ns < y->ns) - (x->ns > y->ns) : (x->class > y->class) - (x->class < y->class);
+}
+
+static struct path_share *share_row(struct path_shares *rows, struct map *index, const struct timeline *t, const struct hold *h)
+{
+    uint32_t class = t->objects[h->object].class;
+    bool added;
+    uint64_t *slot = map_at(index, class, rows->rows.len, &added);
+    if (!slot)
+        return NULL;
+    if (added && vec_push(&rows->rows, ((struct path_share){.class = class, .object = h->object, .stack = TL_NONE})) < 0)
+        return NULL;
+    return &rows->rows.data[*slot];
+}
+
+/* A hand-over's wake-up belongs to the section that it leads to. */
+static uint64_t wake_up(const struct timeline *t, const struct hold *h)
+{
+    if (h->acquire == TL_NONE)
+        return h->start;
+    const struct tl_node *n = &t->nodes[h->acquire];
+    return graph_woken(t, h->acquire) ? MIN((uint64_t)t->nodes[n->waker].time, h->start) : h->start;
+}
+
+int path_lock_shares(const struct timeline *t, const struct critical_path *p, const struct holds *h, struct path_shares *ret)
+{
+    struct path_shares rows = {0};
+    struct map index = {0};
+    uint8_t *on_path = calloc(h->list.len + 1, 1);
+    int r = on_path ? 0 : -ENOMEM;
+    for (size_t i = 0; r == 0 && i < h->list.len; i++) {
+        struct path_share *row = share_row(&rows, &index, t, &h->list.data[i]);
+        if (!row)
+            r = -ENOMEM;
+        else
+            row->holds++;
+    }
+    for (size_t i = 0; r == 0 && i < p->segments.len; i++) {
+        const struct path_segment *s = &p->segments.data[i];
+        size_t from = h->first[s->thread], to = h->first[s->thread + 1], low = from, high = to;
+        while (low < high) {
+            size_t mid = low + (high - low) / 2;
+            if (wake_up(t, &h->list.data[mid]) < s->end)
+                low = mid + 1;
+            else
+                high = mid;
+        }
+        for (size_t k = low; k-- > from && low - k < 64;) {
+            const struct hold *one = &h->list.data[k];
+            uint64_t start = MAX(s->start, wake_up(t, one)), end = MIN(s->end, one->end);
+            if (end <= start)
+                continue;
+            struct path_share *row = share_row(&rows, &index, t, one);
+            if (!row) {
+                r = -ENOMEM;
+                break;
+            }
+            row->ns += end - start;
+            row->inferred |= one->flags != 0;
+            if (!on_path[k]) {
+                row->holds_on_path++;
+                row->contended += one->acquire != TL_NONE && graph_woken(t, one->acquire);
+                on_path[k] = 1;
+            }
+        }
+    }
+    free(on_path);
+    map_release(&index);
+    if (r < 0) {
+        vec_release(&rows.rows);
+        return r;
+    }
+    if (rows.rows.len)
+        qsort(rows.rows.data, rows.rows.len, sizeof(*rows.rows.data), by_share);
+    *ret = rows;
+    return 0;
+}
+
+static int by_total(const void *a, const void *b)
+{
+    const struct path_method *x = a, *y = b;
+    if (x->total_ns != y->total_ns)
+        return (x->total_ns < y->total_ns) - (x->total_ns > y->total_ns);
+    return (x->method > y->method) - (x->method < y->method);
+}
+
+int path_methods(const struct timeline *t, const struct critical_path *p, struct path_methods *ret)
+{
+    struct path_methods rows = {0};
+    struct map index = {0}, last_segment = {0};
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < p->segments.len; i++) {
+        const struct path_segment *s = &p->segments.data[i];
+        uint32_t stack = s->node == TL_NONE ? TL_NONE : tl_context_of(t, s->node)->stack;
+        if (stack == TL_NONE)
+            continue;
+        for (uint32_t k = 0; r == 0 && k < t->stacks[stack].len; k++) {
+            uint32_t method = t->frames[t->stacks[stack].first + k].method;
+            bool added;
+            uint64_t *slot = map_at(&index, method, rows.rows.len, &added);
+            if (slot && added)
+                r = vec_push(&rows.rows, ((struct path_method){.method = method}));
+            uint64_t *seen = slot ? map_at(&last_segment, method, 0, NULL) : NULL;
+            if (!seen)
+                r = -ENOMEM;
+            if (r < 0)
+                break;
+            struct path_method *row = &rows.rows.data[*slot];
+            if (k == 0)
+                row->self_ns += s->end - s->start;
+            if (*seen != i + 1) /* a recursive method counts once */
+                row->total_ns += s->end - s->start;
+            *seen = i + 1;
+        }
+    }
+    map_release(&index);
+    map_release(&last_segment);
+    if (r < 0) {
+        vec_release(&rows.rows);
+        return r;
+    }
+    if (rows.rows.len)
+        qsort(rows.rows.data, rows.rows.len, sizeof(*rows.rows.data), by_total);
+    *ret = rows;
+    return 0;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The critical path: the chain of dependent activities whose length is the time from the beginning to the end (TPTP thread
+ * profiling, "Critical Path"). From the end backward: what a thread does is part of the path; where it waited for another
+ * thread, the path goes on there, at the moment it was woken. Segments touch, so their lengths add up to the makespan.
+ */
+#pragma once
+
+#include "analysis/holds.h"
+#include "base/vec.h"
+#include "model/timeline.h"
+
+enum path_state {
+    PATH_RUN,
+    PATH_LOCK,      /* waiting for a lock: wake-up after a hand-over, or a wait without a known cause of its length */
+    PATH_REACQUIRE, /* the same for a monitor after wait() */
+    PATH_SLEEP,
+    PATH_TIMER, /* a wait or park that its timeout ended */
+    PATH_IO,
+    PATH_GC,
+    PATH_PREEMPTED,
+    PATH_UNKNOWN,
+    PATH_STATES
+};
+
+struct path_segment {
+    uint64_t start, end;
+    uint32_t thread;
+    uint32_t node;  /* what the thread did: whose context has object and stack; or TL_NONE */
+    uint32_t waker; /* thread from which the path came to the beginning of this segment, or TL_NONE */
+    uint8_t state;  /* enum path_state */
+    uint8_t edge;   /* enum tl_edge by which it came */
+    bool inferred;  /* that edge is */
+};
+
+struct critical_path {
+    uint64_t makespan, length;
+    VEC(struct path_segment) segments;  /* in order of time */
+    uint64_t states[PATH_STATES];       /* ns in each */
+    uint32_t edges[TL_EDGES], inferred; /* changes of thread by their kind; how many of all are inferred */
+};
+
+struct path_options {
+    uint64_t from, to;   /* ns since the origin; to 0: the end of the end node */
+    uint32_t end_thread; /* path of this thread's last node, or TL_NONE: of the thread that ends the program */
+};
+
+#define PATH_OPTIONS ((struct path_options){.end_thread = TL_NONE})
+
+const char *path_state_name(enum path_state state);
+
+/* 0, -ENOENT (nothing lies between from and to) or -ENOMEM. */
+int critical_path(const struct timeline *t, const struct path_options *o, struct critical_path *ret) must_check;
+void critical_path_release(struct critical_path *p);
+
+/* One row a lock, section or method, the largest first. */
+struct path_share {
+    uint32_t class;                           /* string */
+    uint32_t object;                          /* one of them */
+    uint32_t stack;                           /* of the acquisition; TL_NONE in rows of locks */
+    uint64_t ns;                              /* of the path */
+    uint64_t holds_on_path, holds, contended; /* sections on the path, in all, and those of the path that waited */
+    bool inferred;                            /* part of it follows from contended events alone */
+};
+
+struct path_shares {
+    VEC(struct path_share) rows;
+};
+
+/* The path's time inside the sections of each class's locks, whatever the thread does there. */
+int path_lock_shares(const struct timeline *t, const struct critical_path *p, const struct holds *h,
+                     struct path_shares *ret) must_check;
+
+struct path_method {
+    uint32_t method; /* string */
+    uint64_t self_ns, total_ns;
+};
+
+struct path_methods {
+    VEC(struct path_method) rows; /* the largest total first */
+};
+
+int path_methods(const struct timeline *t, const struct critical_path *p, struct path_methods *ret) must_check;

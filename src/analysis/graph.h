@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The timeline as a graph: what the analyses of paths share. */
+#pragma once
+
+#include "model/timeline.h"
+
+/* The node whose state the thread is in after node n: n itself, or the last state before an instant. */
+static inline uint32_t graph_state(const struct timeline *t, uint32_t n)
+{
+    while (!tl_is_state(t->nodes[n].kind) && t->nodes[n].prev != TL_NONE)
+        n = t->nodes[n].prev;
+    return n;
+}
+
+/* The first node of the wait that node n ends: a wait may have several states (waiting, then reacquiring). n when it is none.
+ */
+static inline uint32_t graph_wait_start(const struct timeline *t, uint32_t n)
+{
+    uint32_t start = n;
+    while (t->nodes[start].prev != TL_NONE && t->nodes[t->nodes[start].prev].flags & TL_BLOCKED)
+        start = t->nodes[start].prev;
+    return start;
+}
+
+/*
+ * True when another thread decided when node n came: it has a cause, and that lies within the wait. (A cause before the wait,
+ * a permit that was there already, did not delay it.) A thread's first node is the end of its not having been there.
+ */
+static inline bool graph_woken(const struct timeline *t, uint32_t n)
+{
+    const struct tl_node *at = &t->nodes[n];
+    if (at->edge == TL_NO_EDGE || at->waker == TL_NONE || at->waker >= n)
+        return false;
+    return at->prev == TL_NONE || t->nodes[at->waker].time >= t->nodes[graph_wait_start(t, n)].time;
+}

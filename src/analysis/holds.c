@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/holds.h"
+
+#include "base/map.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct collector {
+    const struct timeline *t;
+    struct holds *holds;
+    uint32_t *open;    /* per object: its open hold + 1, or 0 */
+    uint32_t *waiting; /* per thread: the object it waits for, or TL_NONE */
+    uint8_t *wanted;
+    bool *exact; /* per object: acquire and release are recorded, contended events say nothing more */
+};
+
+static int hold_open(struct collector *c, uint32_t thread, uint32_t object, uint32_t stack, uint64_t at, uint32_t node,
+                     uint32_t flags)
+{
+    struct hold h = {at, UINT64_MAX, thread, object, stack, flags, node, TL_NONE};
+    int r = vec_push(&c->holds->list, h);
+    if (r == 0)
+        c->open[object] = (uint32_t)c->holds->list.len;
+    return r;
+}
+
+static void hold_close(struct collector *c, uint32_t object, uint64_t at, uint32_t node)
+{
+    if (!c->open[object])
+        return;
+    struct hold *h = &c->holds->list.data[c->open[object] - 1];
+    h->end = at;
+    h->release = node;
+    c->open[object] = 0;
+}
+
+/* The owner changed without a sign of its end: closed later, by what sections of its kind last. */
+static void hold_forget(struct collector *c, uint32_t object, uint64_t not_after)
+{
+    if (!c->open[object])
+        return;
+    struct hold *h = &c->holds->list.data[c->open[object] - 1];
+    h->end = not_after;
+    h->flags |= HOLD_END_INFERRED;
+    c->open[object] = 0;
+}
+
+static bool is_owner(const struct collector *c, uint32_t object, uint32_t thread)
+{
+    return c->open[object] && c->holds->list.data[c->open[object] - 1].thread == thread;
+}
+
+static int acquired(struct collector *c, uint32_t i, uint32_t object, uint32_t stack)
+{
+    const struct tl_node *n = &c->t->nodes[i];
+    if (is_owner(c, object, n->thread))
+        return 0;
+    /* The hand-over node says when; without one the hold that is open ended somewhere before. */
+    if (n->edge != TL_NO_EDGE && n->waker != TL_NONE && c->open[object] &&
+        c->holds->list.data[c->open[object] - 1].thread == c->t->nodes[n->waker].thread)
+        hold_close(c, object, c->t->nodes[n->waker].time, n->waker);
+    else
+        hold_forget(c, object, n->time);
+    return hold_open(c, n->thread, object, stack, n->time, i, 0);
+}
+
+/* A node that ends a wait: was what it waited for a lock that it has now? */
+static int wait_ended(struct collector *c, uint32_t i)
+{
+    const struct tl_node *n = &c->t->nodes[i];
+    uint32_t object = c->waiting[n->thread];
+    c->waiting[n->thread] = TL_NONE;
+    if (object == TL_NONE || n->prev == TL_NONE || !c->wanted[object] || c->exact[object])
+        return 0;
+    const struct tl_node *p = &c->t->nodes[n->prev];
+    bool parked = p->kind == TL_PARK;
+    if (parked && !(c->t->objects[object].flags & TL_OBJECT_LOCK && n->edge == TL_BY_UNPARK))
+        return 0;
+    if (!parked && p->kind != TL_WAIT_LOCK && p->kind != TL_WAIT_OBJECT && p->kind != TL_REACQUIRE && p->kind != TL_TIMEOUT)
+        return 0;
+    return acquired(c, i, object, c->t->contexts[p->context].stack);
+}
+
+static int visit(struct collector *c, uint32_t i)
+{
+    const struct tl_node *n = &c->t->nodes[i];
+    struct tl_context x = c->t->contexts[n->context];
+    bool wanted = x.object != TL_NONE && c->wanted[x.object];
+    int r = 0;
+    switch ((enum tl_kind)n->kind) {
+    case TL_WAIT_OBJECT:
+    case TL_WAIT_JOIN:
+    case TL_REACQUIRE:
+        c->waiting[n->thread] = x.object;
+        if (wanted && !c->exact[x.object] && n->kind != TL_REACQUIRE && is_owner(c, x.object, n->thread))
+            hold_close(c, x.object, n->time, i);
+        return 0;
+    case TL_WAIT_LOCK:
+    case TL_PARK:
+        c->waiting[n->thread] = x.object;
+        if (!wanted || c->exact[x.object] || x.other == TL_NONE || x.other == n->thread || is_owner(c, x.object, x.other))
+            return 0;
+        hold_forget(c, x.object, n->time);
+        return hold_open(c, x.other, x.object, TL_NONE, n->time, i, HOLD_START_INFERRED);
+    case TL_RUN:
+        return wait_ended(c, i);
+    case TL_HANDOFF:
+        if (wanted && !c->exact[x.object] && is_owner(c, x.object, n->thread))
+            hold_close(c, x.object, n->time, i);
+        return 0;
+    case TL_UNPARK:
+        if (x.other != TL_NONE && c->waiting[x.other] != TL_NONE && is_owner(c, c->waiting[x.other], n->thread))
+            hold_close(c, c->waiting[x.other], n->time, i);
+        return 0;
+    case TL_ACQUIRE:
+        if (!wanted)
+            return 0;
+        c->exact[x.object] = true;
+        if (c->open[x.object])
+            hold_close(c, x.object, n->time, i);
+        return hold_open(c, n->thread, x.object, x.stack, n->time, i, 0);
+    case TL_RELEASE:
+        if (wanted && is_owner(c, x.object, n->thread))
+            hold_close(c, x.object, n->time, i);
+        return 0;
+    default:
+        return r;
+    }
+}
+
+static int by_thread_and_start(const void *a, const void *b)
+{
+    const struct hold *x = a, *y = b;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    return (x->start > y->start) - (x->start < y->start);
+}
+
+struct length {
+    uint64_t key, ns;
+};
+
+static int by_length(const void *a, const void *b)
+{
+    const struct length *x = a, *y = b;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return (x->ns > y->ns) - (x->ns < y->ns);
+}
+
+static uint64_t class_key(const struct timeline *t, const struct hold *h)
+{
+    return t->objects[h->object].class;
+}
+
+/* Sections whose end nobody saw get the median length of those of the same class that were seen, but not past their bound. */
+static int ends_settle(const struct timeline *t, struct holds *h)
+{
+    VEC(struct length) known = {0};
+    struct map medians = {0};
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < h->list.len; i++) {
+        const struct hold *one = &h->list.data[i];
+        if (!(one->flags & (HOLD_END_INFERRED | HOLD_START_INFERRED)))
+            r = vec_push(&known, ((struct length){class_key(t, one), one->end - one->start}));
+    }
+    if (r == 0 && known.len)
+        qsort(known.data, known.len, sizeof(*known.data), by_length);
+    for (size_t i = 0, end; r == 0 && i < known.len; i = end) {
+        for (end = i; end < known.len && known.data[end].key == known.data[i].key; end++)
+            ;
+        r = map_put(&medians, known.data[i].key, known.data[i + (end - i) / 2].ns);
+    }
+    for (size_t i = 0; r == 0 && i < h->list.len; i++) {
+        struct hold *one = &h->list.data[i];
+        if (!(one->flags & HOLD_END_INFERRED))
+            continue;
+        uint64_t *median = map_get(&medians, class_key(t, one));
+        one->end = MIN(MIN(one->end, t->threads[one->thread].end_ns), one->start + (median ? *median : 0));
+        one->end = MAX(one->end, one->start);
+    }
+    vec_release(&known);
+    map_release(&medians);
+    return r;
+}
+
+static int holds_index(const struct timeline *t, struct holds *h)
+{
+    if (h->list.len)
+        qsort(h->list.data, h->list.len, sizeof(*h->list.data), by_thread_and_start);
+    h->first = calloc(t->n_threads + 2, sizeof(*h->first));
+    if (!h->first)
+        return -ENOMEM;
+    for (size_t i = 0; i < h->list.len; i++)
+        h->first[h->list.data[i].thread + 1] = i + 1;
+    for (size_t i = 0; i <= t->n_threads; i++)
+        h->first[i + 1] = MAX(h->first[i + 1], h->first[i]);
+    return 0;
+}
+
+int holds_collect(const struct timeline *t, holds_want *want, void *arg, struct holds *ret)
+{
+    struct holds h = {0};
+    struct collector c = {.t = t, .holds = &h};
+    c.open = calloc(t->n_objects + 1, sizeof(*c.open));
+    c.wanted = calloc(t->n_objects + 1, sizeof(*c.wanted));
+    c.exact = calloc(t->n_objects + 1, sizeof(*c.exact));
+    c.waiting = malloc((t->n_threads + 1) * sizeof(*c.waiting));
+    int r = c.open && c.wanted && c.exact && c.waiting ? 0 : -ENOMEM;
+    for (size_t i = 0; r == 0 && i < t->n_threads; i++)
+        c.waiting[i] = TL_NONE;
+    for (size_t i = 0; r == 0 && i < t->n_objects; i++)
+        c.wanted[i] = !want || want(t, (uint32_t)i, arg);
+    for (size_t i = 0; r == 0 && i < t->n_nodes; i++)
+        r = visit(&c, (uint32_t)i);
+    for (size_t i = 0; r == 0 && i < t->n_objects; i++)
+        hold_forget(&c, (uint32_t)i, t->end_ns);
+    if (r == 0)
+        r = ends_settle(t, &h);
+    if (r == 0)
+        r = holds_index(t, &h);
+    free(c.open);
+    free(c.wanted);
+    free(c.exact);
+    free(c.waiting);
+    if (r < 0)
+        holds_release(&h);
+    else
+        *ret = h;
+    return r;
+}
+
+void holds_release(struct holds *h)
+{
+    vec_release(&h->list);
+    free(h->first);
+    h->first = NULL;
+}
+
+uint64_t holds_overlap(const struct holds *h, uint32_t thread, uint64_t start, uint64_t end, uint32_t object)
+{
+    const struct hold *list = h->list.data;
+    size_t from = h->first[thread], to = h->first[thread + 1], low = from, high = to;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (list[mid].start < end)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    /* Sections of one thread nest or follow; going back, each covers what later ones have not covered yet. */
+    uint64_t sum = 0, covered = end;
+    for (size_t i = low; i-- > from;) {
+        if (object != TL_NONE && list[i].object != object)
+            continue;
+        uint64_t s = MAX(list[i].start, start), e = MIN(list[i].end, covered);
+        if (e > s) {
+            sum += e - s;
+            covered = s;
+        }
+        if (low - i > 64 && list[i].end <= start)
+            break; /* nesting is not that deep */
+    }
+    return sum;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who held which lock when: exact where acquire and release were recorded, else concluded from contended events, which tell
+ * the end of a section that somebody waited for and the beginning of one that had to wait.
+ */
+#pragma once
+
+#include "base/vec.h"
+#include "model/timeline.h"
+
+#define HOLD_START_INFERRED 1 /* held when another thread came to wait; began before */
+#define HOLD_END_INFERRED   2 /* nobody waited for the end: the median length of the section, or less */
+
+struct hold {
+    uint64_t start, end;
+    uint32_t thread, object, stack; /* stack of the acquisition, or TL_NONE */
+    uint32_t flags;
+    uint32_t acquire; /* node: the acquisition; for a beginning that is inferred the other thread's, which saw it held */
+    uint32_t release; /* node that ended it, or TL_NONE */
+};
+
+struct holds {
+    VEC(struct hold) list; /* by thread, then by start */
+    size_t *first;         /* per thread: its first in the list; n_threads + 1 of them */
+};
+
+/* Which locks count. NULL for all. */
+typedef bool holds_want(const struct timeline *t, uint32_t object, void *arg);
+
+int holds_collect(const struct timeline *t, holds_want *want, void *arg, struct holds *ret) must_check;
+void holds_release(struct holds *h);
+
+/* Ns of [start, end) in which the thread holds one of the locks; object TL_NONE for any. */
+uint64_t holds_overlap(const struct holds *h, uint32_t thread, uint64_t start, uint64_t end, uint32_t object);

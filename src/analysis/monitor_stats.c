@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/monitor_stats.h"
+
+#include "analysis/graph.h"
+#include "base/hash.h"
+#include "base/map.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Durations of one row, for its percentiles: HDR-like buckets, 32 to a power of two, so within 3 %. */
+enum { SUB = 32, BUCKETS = SUB * 60 };
+
+struct histogram {
+    uint32_t counts[BUCKETS];
+};
+
+struct counting {
+    const struct timeline *t;
+    const struct stats_filter *f;
+    struct monitor_stats *s;
+    struct map classes, sites, distinct;
+    VEC(struct histogram) class_block, class_wait, site_times;
+};
+
+static unsigned bucket(uint64_t ns)
+{
+    if (ns < SUB)
+        return (unsigned)ns;
+    unsigned shift = 63 - (unsigned)__builtin_clzll(ns) - 5;
+    return MIN((shift + 1) * SUB + (unsigned)(ns >> shift) - SUB, BUCKETS - 1);
+}
+
+static uint64_t bucket_value(unsigned b)
+{
+    if (b < SUB)
+        return b;
+    unsigned shift = b / SUB - 1;
+    return ((uint64_t)(b % SUB + SUB) << shift) + ((UINT64_C(1) << shift) >> 1);
+}
+
+static uint64_t percentile(const struct histogram *h, const struct wait_times *w, double share)
+{
+    uint64_t want = (uint64_t)((double)w->count * share + 0.5), seen = 0;
+    for (unsigned i = 0; i < BUCKETS && w->count; i++) {
+        seen += h->counts[i];
+        if (seen >= MAX(want, 1))
+            return MAX(w->min_ns, MIN(bucket_value(i), w->max_ns));
+    }
+    return w->max_ns;
+}
+
+static void times_settle(struct wait_times *w, const struct histogram *h)
+{
+    w->p50_ns = percentile(h, w, 0.5);
+    w->p90_ns = percentile(h, w, 0.9);
+    w->p99_ns = percentile(h, w, 0.99);
+}
+
+static void times_add(struct wait_times *w, struct histogram *h, uint64_t ns, bool inferred, bool unknown)
+{
+    w->min_ns = w->count ? MIN(w->min_ns, ns) : ns;
+    w->max_ns = MAX(w->max_ns, ns);
+    w->count++;
+    w->total_ns += ns;
+    w->inferred += inferred;
+    w->unknown += unknown;
+    h->counts[bucket(ns)]++;
+}
+
+/* Counts value once under a key of kind and row. */
+static int count_distinct(struct counting *c, unsigned kind, size_t row, uint32_t value, uint32_t *count)
+{
+    bool added;
+    if (!map_at(&c->distinct, hash_u64(hash_u64((uint64_t)row << 8 | kind | 4) + value), 0, &added))
+        return -ENOMEM;
+    *count += added;
+    return 0;
+}
+
+struct one_wait {
+    const struct tl_node *begin;
+    struct tl_context context;
+    uint64_t ns;
+    bool block, inferred, unknown;
+};
+
+static int class_add(struct counting *c, const struct one_wait *w, uint32_t class)
+{
+    bool added;
+    uint64_t *slot = map_at(&c->classes, class, c->s->classes.len, &added);
+    int r = slot ? 0 : -ENOMEM;
+    if (slot && added) {
+        r = vec_push(&c->s->classes, ((struct class_stats){.class = class}));
+        if (r == 0)
+            r = vec_extend(&c->class_block, 1);
+        if (r == 0)
+            r = vec_extend(&c->class_wait, 1);
+    }
+    if (r < 0)
+        return r;
+    size_t i = *slot;
+    struct class_stats *row = &c->s->classes.data[i];
+    if (w->block)
+        times_add(&row->block, &c->class_block.data[i], w->ns, w->inferred, w->unknown);
+    else
+        times_add(&row->wait, &c->class_wait.data[i], w->ns, w->inferred, w->unknown);
+    r = count_distinct(c, 0, i, w->context.object, &row->objects);
+    return r < 0 ? r : count_distinct(c, 1, i, w->begin->thread, &row->threads);
+}
+
+static int site_add(struct counting *c, const struct one_wait *w, uint32_t class)
+{
+    struct tl_frame frame = {TL_NONE, 0};
+    if (w->context.stack != TL_NONE && c->t->stacks[w->context.stack].len)
+        frame = c->t->frames[c->t->stacks[w->context.stack].first];
+    /* Object.wait and park are called; the method that calls them is what the table is about. */
+    for (uint32_t k = 0; w->context.stack != TL_NONE && k < c->t->stacks[w->context.stack].len; k++) {
+        struct tl_frame at = c->t->frames[c->t->stacks[w->context.stack].first + k];
+        const char *name = tl_string(c->t, at.method);
+        static const char *const skipped[] = {"java.lang.Object.wait", "jdk.internal.misc.Unsafe.",
+                                              "sun.misc.Unsafe.",      "java.util.concurrent.locks.",
+                                              "java.lang.Thread.",     "java.lang.VirtualThread."};
+        bool skip = false;
+        for (size_t i = 0; i < ARRAY_SIZE(skipped); i++)
+            skip |= __builtin_strncmp(name, skipped[i], __builtin_strlen(skipped[i])) == 0;
+        if (!skip) {
+            frame = at;
+            break;
+        }
+    }
+    bool added;
+    uint64_t key = hash_u64((uint64_t) class << 32 | frame.method) ^ w->block;
+    uint64_t *slot = map_at(&c->sites, key, c->s->sites.len, &added);
+    int r = slot ? 0 : -ENOMEM;
+    if (slot && added) {
+        r = vec_push(
+            &c->s->sites,
+            ((struct site_stats){
+                .class = class, .method = frame.method, .line = frame.line, .stack = w->context.stack, .block = w->block}));
+        if (r == 0)
+            r = vec_extend(&c->site_times, 1);
+    }
+    if (r < 0)
+        return r;
+    size_t i = *slot;
+    struct site_stats *row = &c->s->sites.data[i];
+    times_add(&row->times, &c->site_times.data[i], w->ns, w->inferred, w->unknown);
+    r = count_distinct(c, 2, i, w->context.object, &row->objects);
+    return r < 0 ? r : count_distinct(c, 3, i, w->begin->thread, &row->threads);
+}
+
+static void thread_add(struct thread_stats *row, enum tl_kind kind, uint64_t ns)
+{
+    switch (kind) {
+    case TL_WAIT_LOCK:
+    case TL_REACQUIRE:
+        row->blocked++;
+        row->blocked_ns += ns;
+        break;
+    case TL_IO:
+        row->io++;
+        row->io_ns += ns;
+        break;
+    default:
+        row->waited++;
+        row->waited_ns += ns;
+    }
+}
+
+/* One state of a wait, from its node to the thread's next one, which is `end` (TL_NONE: it goes on). */
+static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
+{
+    const struct tl_node *n = &c->t->nodes[begin];
+    uint64_t until = end == TL_NONE ? c->t->end_ns : c->t->nodes[end].time;
+    if ((c->f->threads && !c->f->threads[n->thread]) || until < c->f->from || (c->f->to && n->time > c->f->to))
+        return 0;
+    struct one_wait w = {.begin = n, .context = c->t->contexts[n->context], .ns = until - n->time};
+    if (c->f->objects && (w.context.object == TL_NONE || !c->f->objects[w.context.object]))
+        return 0;
+    w.block = n->kind == TL_WAIT_LOCK || n->kind == TL_REACQUIRE;
+    const struct tl_node *e = end == TL_NONE ? NULL : &c->t->nodes[end];
+    w.inferred = e && e->flags & TL_INFERRED;
+    w.unknown = e && e->edge == TL_NO_EDGE && !(e->flags & TL_BLOCKED);
+    if (w.ns >= c->f->over_ns && e && !(e->flags & TL_BLOCKED)) {
+        c->s->intervals++;
+        c->s->caused += !w.unknown;
+        c->s->inferred += w.inferred;
+    }
+    if (w.ns < c->f->min_ns)
+        return 0;
+    thread_add(&c->s->threads.data[n->thread], n->kind, w.ns);
+    uint32_t class = w.context.object == TL_NONE ? TL_NONE : c->t->objects[w.context.object].class;
+    if (n->kind == TL_IO || n->kind == TL_PREEMPTED || n->kind == TL_UNMOUNTED)
+        return 0;
+    int r = class == TL_NONE ? 0 : class_add(c, &w, class);
+    return r < 0 ? r : site_add(c, &w, class);
+}
+
+static int by_blocked(const void *a, const void *b)
+{
+    const struct class_stats *x = a, *y = b;
+    if (x->block.total_ns != y->block.total_ns)
+        return (x->block.total_ns < y->block.total_ns) - (x->block.total_ns > y->block.total_ns);
+    return (x->wait.total_ns < y->wait.total_ns) - (x->wait.total_ns > y->wait.total_ns);
+}
+
+static int by_total(const void *a, const void *b)
+{
+    const struct site_stats *x = a, *y = b;
+    return (x->times.total_ns < y->times.total_ns) - (x->times.total_ns > y->times.total_ns);
+}
+
+static void settle(struct counting *c)
+{
+    struct monitor_stats *s = c->s;
+    for (size_t i = 0; i < s->classes.len; i++) {
+        times_settle(&s->classes.data[i].block, &c->class_block.data[i]);
+        times_settle(&s->classes.data[i].wait, &c->class_wait.data[i]);
+    }
+    for (size_t i = 0; i < s->sites.len; i++)
+        times_settle(&s->sites.data[i].times, &c->site_times.data[i]);
+    if (s->classes.len)
+        qsort(s->classes.data, s->classes.len, sizeof(*s->classes.data), by_blocked);
+    if (s->sites.len)
+        qsort(s->sites.data, s->sites.len, sizeof(*s->sites.data), by_total);
+}
+
+int monitor_stats(const struct timeline *t, const struct stats_filter *f, struct monitor_stats *ret)
+{
+    struct monitor_stats s = {0};
+    struct counting c = {.t = t, .f = f, .s = &s};
+    int r = vec_extend(&s.threads, t->n_threads);
+    for (size_t i = 0; r == 0 && i < t->n_threads; i++)
+        s.threads.data[i].thread = (uint32_t)i;
+    for (size_t i = 0; r == 0 && i < t->n_nodes; i++) {
+        /* A state ends where the next node that is not an instant within it lies: nodes name the one before. */
+        uint32_t p = t->nodes[i].prev;
+        if (p == TL_NONE || !tl_is_state(t->nodes[i].kind))
+            continue;
+        uint32_t state = graph_state(t, p);
+        if (t->nodes[state].flags & TL_BLOCKED && t->nodes[i].kind != TL_DEADLOCK)
+            r = wait_add(&c, state, (uint32_t)i);
+    }
+    for (size_t i = 0; r == 0 && i < t->n_threads; i++) {
+        uint32_t last = t->threads[i].last;
+        if (last == TL_NONE)
+            continue;
+        last = graph_state(t, last);
+        if (t->nodes[last].kind == TL_DEADLOCK && t->nodes[last].prev != TL_NONE)
+            last = graph_state(t, t->nodes[last].prev);
+        if (t->nodes[last].flags & TL_BLOCKED)
+            r = wait_add(&c, last, TL_NONE);
+    }
+    if (r == 0)
+        settle(&c);
+    map_release(&c.classes);
+    map_release(&c.sites);
+    map_release(&c.distinct);
+    vec_release(&c.class_block);
+    vec_release(&c.class_wait);
+    vec_release(&c.site_times);
+    if (r < 0)
+        monitor_stats_release(&s);
+    else
+        *ret = s;
+    return r;
+}
+
+void monitor_stats_release(struct monitor_stats *s)
+{
+    vec_release(&s->threads);
+    vec_release(&s->classes);
+    vec_release(&s->sites);
+}

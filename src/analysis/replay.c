@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The schedule decided anew: a simulation of the threads by discrete events. Between events a thread takes its own time; it
+ * waits for wakers as recorded; but a contended lock goes to whom asks first when it is let go. A schedule that cannot go on
+ * (what was recorded as inferred contradicts it) falls back to the order kept.
+ */
+#include "analysis/replay.h"
+
+#include "analysis/graph.h"
+#include "base/map.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Beyond this the order is kept: the simulation costs some 500 ns a node. */
+enum { ARBITRATE_NODES = 20000000 };
+
+#define NOT_YET UINT64_MAX
+
+struct pending {
+    uint64_t time;
+    uint32_t node;
+};
+
+struct simulation {
+    struct replay *r;
+    const struct timeline *t;
+    uint64_t *times;
+    uint32_t *next;                        /* per node: the thread's next one */
+    uint32_t *waiting;                     /* per thread: the next thread that waits for the same node or lock */
+    uint32_t *owner;                       /* per object: hold + 1 */
+    uint32_t *queue;                       /* per object: first thread in it, or TL_NONE */
+    struct holds holds;                    /* of all locks */
+    struct map acquires, releases, wakers; /* node to hold; node to first hold; node to first thread */
+    uint32_t *release_next;                /* per hold */
+    VEC(struct pending) heap;
+    size_t done;
+};
+
+static int heap_push(struct simulation *s, uint64_t time, uint32_t node)
+{
+    int r = vec_push(&s->heap, ((struct pending){time, node}));
+    size_t i = s->heap.len - 1;
+    while (r == 0 && i > 0) {
+        struct pending *a = &s->heap.data[i], *b = &s->heap.data[(i - 1) / 2];
+        if (b->time < a->time || (b->time == a->time && b->node < a->node))
+            break;
+        struct pending swap = *a;
+        *a = *b;
+        *b = swap;
+        i = (i - 1) / 2;
+    }
+    return r;
+}
+
+static struct pending heap_pop(struct simulation *s)
+{
+    struct pending *h = s->heap.data, top = h[0];
+    h[0] = h[--s->heap.len];
+    for (size_t i = 0, child; (child = 2 * i + 1) < s->heap.len; i = child) {
+        if (child + 1 < s->heap.len &&
+            (h[child + 1].time < h[child].time || (h[child + 1].time == h[child].time && h[child + 1].node < h[child].node)))
+            child++;
+        if (h[i].time < h[child].time || (h[i].time == h[child].time && h[i].node < h[child].node))
+            break;
+        struct pending swap = h[i];
+        h[i] = h[child];
+        h[child] = swap;
+    }
+    return top;
+}
+
+/* The hold that node n begins by waiting for a lock, or NULL. */
+static const struct hold *lock_taken(const struct simulation *s, uint32_t n)
+{
+    const struct tl_node *at = &s->t->nodes[n];
+    if (at->edge != TL_BY_HANDOFF || at->prev == TL_NONE || s->t->nodes[at->prev].kind != TL_WAIT_LOCK)
+        return NULL;
+    const uint64_t *hold = map_get(&s->acquires, n);
+    return hold ? &s->holds.list.data[*hold] : NULL;
+}
+
+static int grant(struct simulation *s, uint32_t n, const struct hold *h, uint64_t at, bool contended)
+{
+    const struct tl_node *node = &s->t->nodes[n];
+    s->owner[h->object] = (uint32_t)(h - s->holds.list.data) + 1;
+    return heap_push(s, at + (contended ? node->time - s->t->nodes[node->waker].time : 0), n);
+}
+
+/* The thread has done node p: when does its next one come? */
+static int advance(struct simulation *s, uint32_t p)
+{
+    uint32_t n = s->next[p], thread = s->t->nodes[p].thread;
+    if (n == TL_NONE)
+        return 0;
+    const struct hold *h = lock_taken(s, n);
+    if (h && s->owner[h->object] == 0)
+        return grant(s, n, h, s->times[p], false);
+    if (h) {
+        s->waiting[thread] = TL_NONE;
+        uint32_t *at = &s->queue[h->object];
+        while (*at != TL_NONE)
+            at = &s->waiting[*at];
+        *at = thread;
+        return 0;
+    }
+    const struct tl_node *node = &s->t->nodes[n];
+    bool has_waker = node->edge != TL_NO_EDGE && node->waker != TL_NONE && node->waker < n;
+    if (!has_waker || s->times[node->waker] != NOT_YET)
+        return heap_push(s, replay_node(s->r, s->times, n), n);
+    uint64_t *first = map_at(&s->wakers, node->waker, TL_NONE, NULL);
+    if (!first)
+        return -ENOMEM;
+    s->waiting[thread] = (uint32_t)*first;
+    *first = thread;
+    return 0;
+}
+
+/* The thread's node that has not come yet, from its last one that has. */
+static uint32_t upcoming(const struct simulation *s, const uint32_t *last, uint32_t thread)
+{
+    return last[thread] == TL_NONE ? s->t->threads[thread].first : s->next[last[thread]];
+}
+
+static int let_go(struct simulation *s, const uint32_t *last, uint32_t hold, uint64_t at)
+{
+    uint32_t object = s->holds.list.data[hold].object;
+    if (s->owner[object] != hold + 1)
+        return 0;
+    s->owner[object] = 0;
+    uint32_t thread = s->queue[object];
+    if (thread == TL_NONE)
+        return 0;
+    s->queue[object] = s->waiting[thread];
+    uint32_t n = upcoming(s, last, thread);
+    return grant(s, n, lock_taken(s, n), at, true);
+}
+
+/* Node n comes now: what it lets go and whom it wakes. */
+static int happen(struct simulation *s, uint32_t *last, uint32_t n)
+{
+    const struct tl_node *node = &s->t->nodes[n];
+    last[node->thread] = n;
+    int r = 0;
+    const uint64_t *hold = map_get(&s->releases, n);
+    for (uint32_t k = hold ? (uint32_t)*hold : TL_NONE; r == 0 && k != TL_NONE; k = s->release_next[k])
+        r = let_go(s, last, k, s->times[n]);
+    hold = map_get(&s->acquires, n);
+    if (hold && s->owner[s->holds.list.data[*hold].object] == 0) {
+        /* A monitor had again after wait(), or one seen to be held by another thread, which has not let it go yet. */
+        const struct hold *h = &s->holds.list.data[*hold];
+        if (h->release != TL_NONE && s->times[h->release] == NOT_YET)
+            s->owner[h->object] = (uint32_t)*hold + 1;
+    }
+    const uint64_t *waiter = map_get(&s->wakers, n);
+    for (uint32_t w = waiter ? (uint32_t)*waiter : TL_NONE, after; r == 0 && w != TL_NONE; w = after) {
+        after = s->waiting[w];
+        uint32_t woken = upcoming(s, last, w);
+        r = heap_push(s, replay_node(s->r, s->times, woken), woken);
+    }
+    return r;
+}
+
+static int simulate(struct simulation *s, uint32_t *last)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < s->t->n_threads; i++) {
+        uint32_t first = s->t->threads[i].first;
+        last[i] = TL_NONE;
+        if (first == TL_NONE)
+            continue;
+        const struct tl_node *n = &s->t->nodes[first];
+        if (n->edge == TL_NO_EDGE || n->waker == TL_NONE || n->waker >= first) {
+            r = heap_push(s, n->time, first);
+        } else {
+            uint64_t *at = map_at(&s->wakers, n->waker, TL_NONE, NULL);
+            if (!at)
+                return -ENOMEM;
+            s->waiting[i] = (uint32_t)*at;
+            *at = i;
+        }
+    }
+    while (r == 0 && s->heap.len) {
+        struct pending p = heap_pop(s);
+        s->times[p.node] = p.time;
+        s->done++;
+        r = happen(s, last, p.node);
+        if (r == 0)
+            r = advance(s, p.node);
+    }
+    return r;
+}
+
+/* The node at which a thread lets go what it is only concluded to have held until some time: the first one from then on. */
+static uint32_t release_of(const struct simulation *s, const struct hold *h)
+{
+    if (h->release != TL_NONE && s->t->nodes[h->release].thread == h->thread)
+        return h->release;
+    uint32_t n = h->flags & HOLD_START_INFERRED ? s->t->threads[h->thread].first : h->acquire;
+    uint32_t before = n;
+    while (n != TL_NONE && s->t->nodes[n].time < h->end) {
+        before = n;
+        n = s->next[n];
+    }
+    return n != TL_NONE && !(s->t->nodes[before].flags & TL_BLOCKED) ? n : before;
+}
+
+static int simulation_fill(struct simulation *s)
+{
+    uint32_t *after = malloc((s->t->n_threads + 1) * sizeof(*after));
+    if (!after)
+        return -ENOMEM;
+    for (size_t i = 0; i < s->t->n_threads; i++)
+        after[i] = TL_NONE;
+    for (size_t i = s->t->n_nodes; i-- > 0;) {
+        s->next[i] = after[s->t->nodes[i].thread];
+        after[s->t->nodes[i].thread] = (uint32_t)i;
+        s->times[i] = NOT_YET;
+    }
+    free(after);
+    for (size_t i = 0; i < s->t->n_objects; i++)
+        s->queue[i] = TL_NONE;
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < s->holds.list.len; i++) {
+        struct hold *h = &s->holds.list.data[i];
+        h->release = release_of(s, h);
+        if (h->acquire != TL_NONE)
+            r = map_put(&s->acquires, h->acquire, i);
+        uint64_t *first = r == 0 && h->release != TL_NONE ? map_at(&s->releases, h->release, TL_NONE, NULL) : NULL;
+        s->release_next[i] = first ? (uint32_t)*first : TL_NONE;
+        if (first)
+            *first = i;
+    }
+    return r;
+}
+
+int replay_arbitrated(struct replay *r, uint64_t *times)
+{
+    const struct timeline *t = r->t;
+    if (t->n_nodes > ARBITRATE_NODES)
+        return 0;
+    struct simulation s = {.r = r, .t = t};
+    int result = holds_collect(t, NULL, NULL, &s.holds);
+    if (result < 0)
+        return result;
+    uint32_t *last = malloc((t->n_threads + 1) * sizeof(*last));
+    s.times = malloc((t->n_nodes + 1) * sizeof(*s.times));
+    s.next = malloc((t->n_nodes + 1) * sizeof(*s.next));
+    s.waiting = malloc((t->n_threads + 1) * sizeof(*s.waiting));
+    s.owner = calloc(t->n_objects + 1, sizeof(*s.owner));
+    s.queue = malloc((t->n_objects + 1) * sizeof(*s.queue));
+    s.release_next = malloc((s.holds.list.len + 1) * sizeof(*s.release_next));
+    result = last && s.times && s.next && s.waiting && s.owner && s.queue && s.release_next ? 0 : -ENOMEM;
+    if (result == 0)
+        result = simulation_fill(&s);
+    if (result == 0)
+        result = simulate(&s, last);
+    if (result == 0 && s.done == t->n_nodes)
+        memcpy(times, s.times, t->n_nodes * sizeof(*times));
+    holds_release(&s.holds);
+    map_release(&s.acquires);
+    map_release(&s.releases);
+    map_release(&s.wakers);
+    vec_release(&s.heap);
+    void *const all[] = {last, s.times, s.next, s.waiting, s.owner, s.queue, s.release_next};
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+        free(all[i]);
+    return result;
+}

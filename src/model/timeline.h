@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What each thread did, and who caused it: the TRCThread* model of the TPTP thread profiler (design of 200320, "Extension for
+ * TPTP (Profiler) data model") in 24 bytes a state change.
+ *
+ * Nodes lie in the order of time, over all threads. A node is the beginning of a state of its thread, which lasts to the next
+ * node of that thread, or an instant (an interaction with another thread), after which the state goes on. The node that ends
+ * a wait names its cause: `waker` is the node of another thread at which the wait could end. A waker lies before what it woke,
+ * in time and in the array, so that the array is a topological order of the graph.
+ *
+ * A timeline does not change once it is built; its arrays are plain memory, written to and mapped from an index file.
+ */
+#pragma once
+
+#include "base/macro.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TL_NONE UINT32_MAX
+
+enum tl_kind {
+    /* States: the kind says what the thread does from here on. */
+    TL_RUN,         /* TRCThreadRunningEvent */
+    TL_WAIT_OBJECT, /* TRCThreadWaitingForObjectEvent */
+    TL_WAIT_LOCK,   /* TRCThreadWaitingForLockEvent; other: the owner */
+    TL_SLEEP,       /* TRCThreadSleepingEvent */
+    TL_WAIT_JOIN,   /* TRCThreadWaitingForJoinEvent; other: the thread joined */
+    TL_DEADLOCK,    /* TRCThreadDeadLockEvent; other: the owner */
+    TL_DEAD,        /* TRCThreadDeadEvent */
+    TL_PARK,        /* parked; object: the blocker */
+    TL_REACQUIRE,   /* notified, and waiting for the monitor */
+    TL_IO,          /* in a read or write that blocks */
+    TL_PREEMPTED,   /* ready, without a processor */
+    TL_UNMOUNTED,   /* a virtual thread that is ready, without a carrier */
+    /* Instants: what the thread does goes on. */
+    TL_TIMEOUT,    /* TRCThreadWaitTimeoutExceedEvent */
+    TL_STARTS,     /* TRCThreadStartsThreadEvent; other: the thread started */
+    TL_HANDOFF,    /* TRCThreadHandoffLockEvent; other: the receiver */
+    TL_INTERRUPTS, /* TRCThreadInterruptThreadEvent; other: the thread interrupted */
+    TL_NOTIFY,     /* TRCThreadNotifyEvent; other: the thread woken */
+    TL_NOTIFY_ALL, /* TRCThreadNotifyAllEvent */
+    TL_DEAD_JOIN,  /* TRCThreadDeadAndNotifyJoinedEvent: follows TL_DEAD */
+    TL_UNPARK,     /* other: the thread unparked */
+    TL_ACQUIRE,    /* exact holds: a monitor entered without contention, or a lock taken */
+    TL_RELEASE,    /* exact holds, and contended releases that were recorded */
+    TL_KINDS
+};
+
+/* How a wait ended. */
+enum tl_edge {
+    TL_NO_EDGE, /* no wait ended here, or nothing is known */
+    TL_BY_START,
+    TL_BY_HANDOFF,
+    TL_BY_NOTIFY,
+    TL_BY_NOTIFY_ALL,
+    TL_BY_UNPARK,
+    TL_BY_JOIN,
+    TL_BY_INTERRUPT,
+    TL_BY_TIMER,
+    TL_BY_IO,
+    TL_EDGES
+};
+
+/* Flags of a node. */
+#define TL_INFERRED 1 /* the cause follows from a rule, not from a record */
+#define TL_BLOCKED  2 /* from here to the thread's next node it waits for another thread, a timer or a device */
+#define TL_FIRST    4 /* the thread's first node, and it existed before the recording began */
+
+struct tl_node {
+    uint64_t time : 48; /* ns since the timeline's origin */
+    uint64_t kind : 8;  /* enum tl_kind */
+    uint64_t edge : 4;  /* enum tl_edge, for a node that ends a wait */
+    uint64_t flags : 4;
+    uint32_t prev;    /* the thread's node before, or TL_NONE */
+    uint32_t waker;   /* node that caused this one; for an interaction the node that it caused (the first one); or TL_NONE */
+    uint32_t thread;  /* index of threads */
+    uint32_t context; /* index of contexts */
+};
+
+/* What nodes have in common: stored once. All but the timeout may be TL_NONE. */
+struct tl_context {
+    uint32_t object, stack, other; /* indices of objects, stacks, threads */
+    uint32_t timeout_ms;           /* 0: none; saturated */
+};
+
+#define TL_THREAD_VIRTUAL 1
+#define TL_THREAD_DAEMON  2
+#define TL_THREAD_SYSTEM  4 /* a thread of the VM itself: not part of the program */
+
+struct tl_thread {
+    uint64_t id;                  /* java.lang.Thread's id */
+    uint64_t start_ns, end_ns;    /* first node; end, or the recording's end */
+    uint32_t name, group, parent; /* strings; parent is an index of threads or TL_NONE */
+    uint32_t object;              /* its java.lang.Thread in objects, or TL_NONE */
+    uint32_t first, last;         /* nodes, or TL_NONE */
+    uint32_t nodes;
+    uint32_t flags;
+};
+
+#define TL_OBJECT_LOCK 1 /* an exclusive lock of java.util.concurrent (its Sync): unpark hands it over */
+
+struct tl_object {
+    uint64_t id;     /* identity as recorded; unique within its class as far as the recording knows */
+    uint32_t class;  /* string: java.lang.Object */
+    uint32_t thread; /* the thread that this java.lang.Thread is, or TL_NONE */
+    uint32_t flags;
+    uint32_t label; /* string, or TL_NONE */
+};
+
+struct tl_frame {
+    uint32_t method; /* string: package.Class.method */
+    uint32_t line;   /* 0: unknown */
+};
+
+struct tl_stack {
+    uint32_t first, len; /* frames, leaf first */
+};
+
+/* A time in which no Java thread runs. */
+struct tl_pause {
+    uint64_t start_ns, end_ns;
+    uint32_t name; /* string */
+    uint32_t spare;
+};
+
+#define TL_ARRAYS(X)                             \
+    X(struct tl_node, nodes)                     \
+    X(struct tl_context, contexts)               \
+    X(struct tl_thread, threads)                 \
+    X(struct tl_object, objects)                 \
+    X(struct tl_stack, stacks)                   \
+    X(struct tl_frame, frames)                   \
+    X(struct tl_pause, pauses)                   \
+    X(uint32_t, strings) /* offsets into text */ \
+    X(char, text)
+
+struct timeline {
+    uint64_t origin_ns;    /* the recording's clock at time 0 */
+    uint64_t start_epoch;  /* wall clock at time 0, ns since 1970 */
+    uint64_t end_ns;       /* the recording's end, since the origin */
+    uint64_t lost;         /* events that the recording counted as lost */
+    uint64_t unbound;      /* waits that ended without a known cause */
+    uint32_t instrumented; /* contanalysis: 1 yes, 0 no, TL_NONE not said (plain JFR) */
+    uint32_t deadlocks;    /* cycles found */
+#define TL_FIELD_(type, name) \
+    const type *name;         \
+    size_t n_##name;
+    TL_ARRAYS(TL_FIELD_)
+#undef TL_FIELD_
+    void *mapped; /* the index file, when the arrays lie in one */
+    size_t mapped_len;
+};
+
+/* Names of kinds and edges as they are shown: "wait-lock", "handoff"; and the TRC name of a kind. */
+const char *tl_kind_name(enum tl_kind kind);
+const char *tl_edge_name(enum tl_edge edge);
+const char *tl_trc_name(enum tl_kind kind);
+
+/* The string of a number; "" for TL_NONE. */
+const char *tl_string(const struct timeline *t, uint32_t number);
+/* Name of a thread, "" for TL_NONE; class of an object, NULL for TL_NONE. */
+const char *tl_thread_name(const struct timeline *t, uint32_t thread);
+const char *tl_object_class(const struct timeline *t, uint32_t object);
+
+static inline const struct tl_context *tl_context_of(const struct timeline *t, uint32_t node)
+{
+    return &t->contexts[t->nodes[node].context];
+}
+
+/* True when the kind is a state. */
+static inline bool tl_is_state(enum tl_kind kind)
+{
+    return kind < TL_TIMEOUT;
+}
+
+/* Writes the timeline as an index file that timeline_map opens; key is what the file must match (size and time of the source).
+ */
+int timeline_save(const struct timeline *t, const char *path, uint64_t key) must_check;
+/* Maps an index file. -ESTALE when the key differs, -EPROTO when it is damaged. */
+int timeline_map(struct timeline **ret, const char *path, uint64_t key) must_check;
+void timeline_free(struct timeline *t);
+DEFINE_CLEANUP(struct timeline *, timeline_free)

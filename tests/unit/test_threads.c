@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The 18 programs with known answers, in virtual time: the path's length, its states, edges and shares are exact. */
+#include "tests.h"
+
+#include "analysis/critical_path.h"
+#include "analysis/deadlock.h"
+#include "analysis/monitor_stats.h"
+#include "analysis/what_if.h"
+#include "base/clock.h"
+#include "thread_programs.h"
+
+#include <unistd.h>
+
+static struct timeline *timeline;
+static struct machine machine;
+static struct critical_path path;
+
+#define RUN(n, ...) run_program(n, (const struct step *const[]){__VA_ARGS__})
+#define S(...)      ((const struct step[]){__VA_ARGS__, {END}})
+
+static void forget(void)
+{
+    timeline_free(timeline);
+    timeline = NULL;
+    critical_path_release(&path);
+    memset(&path, 0, sizeof(path));
+}
+
+/* Every cause lies before its effect, and every thread's nodes follow each other. */
+static void check_graph(const struct timeline *t)
+{
+    for (size_t i = 0; i < t->n_nodes; i++) {
+        const struct tl_node *n = &t->nodes[i];
+        assert_true(i == 0 || n->time >= t->nodes[i - 1].time);
+        if (n->prev != TL_NONE) {
+            assert_true(n->prev < i);
+            assert_int_equal(t->nodes[n->prev].thread, n->thread);
+        }
+        if (n->edge != TL_NO_EDGE && n->waker != TL_NONE) {
+            assert_true(n->waker < i);
+            assert_true(n->edge == TL_BY_INTERRUPT || t->nodes[n->waker].thread != n->thread);
+        }
+    }
+}
+
+static void check_path(const struct timeline *t)
+{
+    uint64_t at = path.segments.len ? path.segments.data[0].start : 0, sum = 0;
+    for (size_t i = 0; i < path.segments.len; i++) {
+        const struct path_segment *s = &path.segments.data[i];
+        assert_int_equal(s->start, at);
+        assert_true(s->end > s->start);
+        at = s->end;
+        sum += s->end - s->start;
+    }
+    assert_int_equal(sum, path.length);
+    assert_int_equal(path.length, path.makespan);
+}
+
+static void check_replay(const struct timeline *t)
+{
+    uint64_t *times = malloc((t->n_nodes + 1) * sizeof(*times));
+    struct what_if w = {.factor = 1};
+    assert_int_equal(what_if_times(t, &w, times), 0);
+    for (size_t i = 0; i < t->n_nodes; i++)
+        assert_int_equal(times[i], t->nodes[i].time);
+    free(times);
+}
+
+static void run_program(int n, const struct step *const *scripts)
+{
+    forget();
+    m_init(&machine, n, scripts);
+    timeline = m_run(&machine);
+    assert_int_equal(critical_path(timeline, &PATH_OPTIONS, &path), 0);
+    check_graph(timeline);
+    check_path(timeline);
+    check_replay(timeline);
+    assert_int_equal(timeline->unbound, 0);
+    assert_int_equal(path.states[PATH_UNKNOWN], 0);
+}
+
+static uint64_t ms(uint64_t n)
+{
+    return n * NS_PER_MS;
+}
+
+static bool is_lock(const struct timeline *t, uint32_t object, void *arg)
+{
+    return object == *(uint32_t *)arg;
+}
+
+static bool is_method(const struct timeline *t, uint32_t method, void *arg)
+{
+    return strcmp(tl_string(t, method), arg) == 0;
+}
+
+/* Makespan with a lock's sections scaled, in us; both orders when they agree, else that of the order kept. */
+static uint64_t with_lock(uint32_t object, double factor, uint64_t *ret_arbitrated)
+{
+    struct what_if w = {.lock = is_lock, .lock_arg = &object, .factor = factor};
+    struct what_if_answer a;
+    assert_int_equal(what_if(timeline, &PATH_OPTIONS, &w, &a), 0);
+    if (ret_arbitrated)
+        *ret_arbitrated = a.arbitrated / 1000;
+    return a.kept / 1000;
+}
+
+static uint64_t with_method(const char *method, double factor)
+{
+    struct what_if w = {.method = is_method, .method_arg = (void *)method, .factor = factor};
+    struct what_if_answer a;
+    assert_int_equal(what_if(timeline, &PATH_OPTIONS, &w, &a), 0);
+    return a.kept / 1000;
+}
+
+/* Ns of the path in sections of locks of this class, and whether all of it is exact. */
+static uint64_t lock_share(uint32_t object)
+{
+    struct holds h;
+    struct path_shares shares;
+    uint64_t ns = 0;
+    assert_int_equal(holds_collect(timeline, NULL, NULL, &h), 0);
+    assert_int_equal(path_lock_shares(timeline, &path, &h, &shares), 0);
+    for (size_t i = 0; i < shares.rows.len; i++) {
+        if (shares.rows.data[i].class == timeline->objects[object].class)
+            ns = shares.rows.data[i].ns;
+    }
+    holds_release(&h);
+    vec_release(&shares.rows);
+    return ns;
+}
+
+static uint64_t on_thread(uint32_t thread)
+{
+    uint64_t ns = 0;
+    for (size_t i = 0; i < path.segments.len; i++)
+        ns += path.segments.data[i].thread == thread ? path.segments.data[i].end - path.segments.data[i].start : 0;
+    return ns;
+}
+
+/* The path's threads in order, as "0 2 0"; a thread on it for no time is not in it. */
+static const char *sequence(void)
+{
+    static char text[2000];
+    size_t len = 0;
+    text[0] = 0;
+    for (size_t i = 0; i < path.segments.len; i++) {
+        if (i == 0 || path.segments.data[i].thread != path.segments.data[i - 1].thread)
+            len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%u", len ? " " : "", path.segments.data[i].thread);
+    }
+    return text;
+}
+
+static struct monitor_stats stats_of(void)
+{
+    struct monitor_stats s;
+    assert_int_equal(monitor_stats(timeline, &(struct stats_filter){0}, &s), 0);
+    return s;
+}
+
+static void program_1_joins(void **state)
+{
+    RUN(4, S({START, 1}, {START, 2}, {START, 3}, {JOIN, 1}, {JOIN, 2}, {JOIN, 3}), S({IN, 1}, {SLEEP, 50}),
+        S({IN, 2}, {SLEEP, 120}), S({IN, 3}, {SLEEP, 80}));
+    assert_int_equal(path.length, ms(120));
+    assert_int_equal(on_thread(2), ms(120));
+    assert_int_equal(path.states[PATH_SLEEP], ms(120));
+    assert_int_equal(path.edges[TL_BY_JOIN], 1);
+    assert_int_equal(with_method("m2", 0.5), 80000);
+}
+
+static void program_2_start_and_join_within(void **state)
+{
+    RUN(3, S({START, 1}, {JOIN, 1}), S({SLEEP, 30}, {START, 2}, {JOIN, 2}, {SLEEP, 20}), S({SLEEP, 40}));
+    assert_int_equal(path.length, ms(90));
+    assert_string_equal(sequence(), "1 2 1");
+    assert_int_equal(on_thread(1), ms(50));
+    assert_int_equal(on_thread(2), ms(40));
+    assert_int_equal(path.edges[TL_BY_START], 1); /* that of thread 1 is at time 0, before the path */
+    assert_int_equal(path.edges[TL_BY_JOIN], 2);
+}
+
+#define SECTION                          \
+    {LOCK, 0}, {SLEEP, 10}, {UNLOCK, 0}, \
+    {                                    \
+        REPEAT, 3, 5                     \
+    }
+
+static void program_3_one_lock(void **state)
+{
+    RUN(5, S({START, 1}, {START, 2}, {START, 3}, {START, 4}, {JOIN, 1}, {JOIN, 2}, {JOIN, 3}, {JOIN, 4}), S(SECTION),
+        S(SECTION), S(SECTION), S(SECTION));
+    assert_int_equal(path.length, ms(200));
+    assert_int_equal(lock_share(machine.objects[0]), ms(200));
+    struct monitor_stats s = stats_of();
+    uint64_t blocked = 0, finish = 0;
+    for (uint32_t i = 1; i <= 4; i++) {
+        blocked += s.threads.data[i].blocked_ns;
+        finish += machine.finished_us[i] * 1000;
+    }
+    assert_int_equal(blocked, finish - ms(200));
+    assert_int_equal(s.classes.len, 2); /* the lock, and the threads joined */
+    assert_int_equal(s.classes.data[0].objects, 1);
+    assert_int_equal(s.classes.data[0].threads, 4);
+    assert_int_equal(s.intervals, s.caused);
+    monitor_stats_release(&s);
+    assert_int_equal(with_lock(machine.objects[0], 0.5, NULL), 100000);
+}
+
+#define OUT_AND_IN                                    \
+    {SLEEP, 10}, {LOCK, 0}, {SLEEP, 30}, {UNLOCK, 0}, \
+    {                                                 \
+        REPEAT, 4, 10                                 \
+    }
+
+static void program_4_lock_and_outside(void **state)
+{
+    RUN(3, S({START, 1}, {START, 2}, {JOIN, 1}, {JOIN, 2}), S(OUT_AND_IN), S(OUT_AND_IN));
+    assert_int_equal(path.length, ms(610));
+    assert_int_equal(lock_share(machine.objects[0]), ms(600));
+    assert_int_equal(path.edges[TL_BY_HANDOFF], 19);
+    uint64_t arbitrated;
+    assert_int_equal(with_lock(machine.objects[0], 0.5, &arbitrated), 310000);
+    assert_int_equal(arbitrated, 310000);
+    assert_in_range(with_lock(machine.objects[0], 1.0 / 6, &arbitrated), 154900, 155100);
+    assert_in_range(arbitrated, 154900, 155100);
+    assert_int_equal(with_lock(machine.objects[0], 1, &arbitrated), 610000);
+    assert_int_equal(arbitrated, 610000);
+}
+
+#define ONCE                \
+    {LOCK, 0}, {SLEEP, 40}, \
+    {                       \
+        UNLOCK, 0           \
+    }
+
+static void program_5_blocked_time_misleads(void **state)
+{
+    RUN(6, S({START, 1}, {START, 2}, {START, 3}, {START, 4}, {START, 5}, {JOIN, 1}, {JOIN, 2}, {JOIN, 3}, {JOIN, 4}, {JOIN, 5}),
+        S(ONCE), S(ONCE), S(ONCE), S(ONCE), S({LOCK, 1}, {SLEEP, 30}, {UNLOCK, 1}, {REPEAT, 3, 10}));
+    assert_int_equal(path.length, ms(300));
+    assert_int_equal(on_thread(5), ms(300));
+    assert_int_equal(lock_share(machine.objects[0]), 0);
+    struct monitor_stats s = stats_of();
+    assert_int_equal(s.classes.data[0].block.total_ns, ms(240));
+    monitor_stats_release(&s);
+}
+
+static void program_6_ping_pong(void **state)
+{
+    RUN(3, S({START, 1}, {START, 2}, {JOIN, 1}, {JOIN, 2}),
+        S({LOCK, 0}, {SLEEP, 4}, {NOTIFY, 0}, {WAIT, 0}, {REPEAT, 3, 50}, {UNLOCK, 0}),
+        S({LOCK, 0}, {SLEEP, 4}, {NOTIFY, 0}, {WAIT, 0}, {REPEAT, 3, 49}, {SLEEP, 4}, {NOTIFY, 0}, {UNLOCK, 0}));
+    assert_int_equal(path.length, ms(400));
+    assert_int_equal(on_thread(1), ms(200));
+    assert_int_equal(on_thread(2), ms(200));
+    unsigned changes = 0;
+    for (size_t i = 1; i < path.segments.len; i++)
+        changes += path.segments.data[i].thread != path.segments.data[i - 1].thread;
+    assert_int_equal(changes, 99);
+}
+
+static void program_7_pipeline(void **state)
+{
+    RUN(4, S({START, 1}, {START, 2}, {START, 3}, {JOIN, 1}, {JOIN, 2}, {JOIN, 3}),
+        S({IN, 1}, {SLEEP, 5}, {IN, 0}, {REL, 0, 1}, {REPEAT, 4, 20}),
+        S({ACQ, 0, 1}, {IN, 2}, {SLEEP, 15}, {IN, 0}, {REL, 1, 1}, {REPEAT, 5, 20}),
+        S({ACQ, 1, 1}, {IN, 3}, {SLEEP, 8}, {IN, 0}, {REPEAT, 4, 20}));
+    assert_int_equal(path.length, ms(313));
+    assert_int_equal(on_thread(2), ms(300));
+    assert_int_equal(with_method("m2", 0.5), 172500);
+    assert_int_equal(with_method("m1", 0.5), 310500);
+}
+
+static void program_8_notified_before(void **state)
+{
+    RUN(2, S({START, 1}, {SLEEP, 10}, {LOCK, 0}, {WAIT, 0, 100}, {UNLOCK, 0}), S({LOCK, 0}, {NOTIFY, 0}, {UNLOCK, 0}));
+    assert_int_equal(path.length, ms(110));
+    assert_int_equal(path.states[PATH_TIMER], ms(100));
+    assert_int_equal(path.edges[TL_BY_NOTIFY], 0);
+    unsigned timeouts = 0;
+    for (size_t i = 0; i < timeline->n_nodes; i++) {
+        timeouts += timeline->nodes[i].kind == TL_TIMEOUT;
+        if (timeline->nodes[i].kind == TL_NOTIFY)
+            assert_int_equal(timeline->nodes[i].waker, TL_NONE);
+    }
+    assert_int_equal(timeouts, 1);
+}
+
+#define WAITER S({LOCK, 0}, {WAIT, 0}, {SLEEP, 10}, {UNLOCK, 0})
+
+static void program_9_notify_all(void **state)
+{
+    RUN(9,
+        S({START, 1}, {START, 2}, {START, 3}, {START, 4}, {START, 5}, {START, 6}, {START, 7}, {START, 8}, {SLEEP, 50},
+          {LOCK, 0}, {NOTIFYALL, 0}, {UNLOCK, 0}, {JOIN, 1}, {JOIN, 2}, {JOIN, 3}, {JOIN, 4}, {JOIN, 5}, {JOIN, 6}, {JOIN, 7},
+          {JOIN, 8}),
+        WAITER, WAITER, WAITER, WAITER, WAITER, WAITER, WAITER, WAITER);
+    assert_int_equal(path.length, ms(130));
+    assert_int_equal(path.edges[TL_BY_NOTIFY_ALL], 1);
+    assert_int_equal(path.edges[TL_BY_HANDOFF], 7);
+    assert_string_equal(sequence(), "0 1 2 3 4 5 6 7 8");
+}
+
+static void program_10_deadlocks(void **state)
+{
+    RUN(6, S({START, 1}, {START, 2}, {START, 3}, {START, 4}, {START, 5}), S({LOCK, 1}, {SLEEP, 50}, {LOCK, 2}),
+        S({LOCK, 2}, {SLEEP, 50}, {LOCK, 1}), S({LOCK, 3}, {SLEEP, 20}, {LOCK, 4}), S({LOCK, 4}, {SLEEP, 30}, {LOCK, 5}),
+        S({LOCK, 5}, {SLEEP, 40}, {LOCK, 3}));
+    struct deadlocks d;
+    assert_int_equal(deadlocks_find(timeline, &d), 0);
+    assert_int_equal(d.list.len, 2);
+    assert_int_equal(timeline->deadlocks, 2);
+    assert_int_equal(d.list.data[0].waits.len, 2);
+    assert_int_equal(d.list.data[0].formed_ns, ms(50));
+    assert_int_equal(d.list.data[1].waits.len, 3);
+    assert_int_equal(d.list.data[1].formed_ns, ms(40));
+    const struct tl_context *c = tl_context_of(timeline, d.list.data[0].waits.data[0]);
+    assert_int_equal(c->object, machine.objects[2]);
+    assert_int_equal(c->other, 2);
+    deadlocks_release(&d);
+}
+
+#define FAIR                               \
+    {ACQ, 0, 1}, {SLEEP, 20}, {REL, 0, 1}, \
+    {                                      \
+        REPEAT, 3, 10                      \
+    }
+
+static void program_11_fair_lock(void **state)
+{
+    RUN(3, S({REL, 0, 1}, {START, 1}, {START, 2}, {JOIN, 1}, {JOIN, 2}), S(FAIR), S(FAIR));
+    assert_int_equal(path.length, ms(400));
+    assert_int_equal(path.edges[TL_BY_UNPARK], 19);
+    uint64_t share = lock_share(machine.syncs[0]);
+    assert_in_range(share, ms(380), ms(400));
+}
+
+static void program_12_latch(void **state)
+{
+#define WORKER(i) S({SLEEP, 10 * i}, {REL, 0, 1})
+    RUN(9,
+        S({START, 1}, {START, 2}, {START, 3}, {START, 4}, {START, 5}, {START, 6}, {START, 7}, {START, 8}, {ACQ, 0, 8},
+          {WORK, 1}),
+        WORKER(1), WORKER(2), WORKER(3), WORKER(4), WORKER(5), WORKER(6), WORKER(7), WORKER(8));
+    assert_int_equal(path.length, ms(81));
+    assert_string_equal(sequence(), "8 0");
+    assert_int_equal(path.edges[TL_BY_UNPARK], 1);
+}
+
+static void program_13_pool(void **state)
+{
+    RUN(3, S({START, 1}, {START, 2}, {REL, 0, 5}, {ACQ, 1, 5}), S({ACQ, 0, 1}, {SLEEP, 30}, {REL, 1, 1}, {REPEAT, 3, 3}),
+        S({ACQ, 0, 1}, {SLEEP, 30}, {REL, 1, 1}, {REPEAT, 3, 2}));
+    assert_int_equal(path.length, ms(90));
+    assert_int_equal(path.states[PATH_SLEEP], ms(90));
+    RUN(2, S({START, 1}, {ACQ, 1, 1}), S({SLEEP, 40}, {SLEEP, 20}, {REL, 1, 1}));
+    assert_int_equal(path.length, ms(60));
+    assert_int_equal(on_thread(1), ms(60));
+}
+
+static void program_14_barrier(void **state)
+{
+#define PARTY(a, b, c, d) \
+    S({SLEEP, a}, {BARRIER, 0, 3}, {SLEEP, b}, {BARRIER, 0, 3}, {SLEEP, c}, {BARRIER, 0, 3}, {SLEEP, d}, {BARRIER, 0, 3})
+    RUN(4, S({START, 1}, {START, 2}, {START, 3}, {JOIN, 1}, {JOIN, 2}, {JOIN, 3}), PARTY(10, 30, 20, 40), PARTY(20, 10, 30, 10),
+        PARTY(30, 20, 10, 10));
+    assert_int_equal(path.length, ms(130));
+    assert_string_equal(sequence(), "3 1 2 1");
+}
+
+static void program_15_interrupt(void **state)
+{
+    RUN(2, S({START, 1}, {SLEEP, 60}, {INTERRUPT, 1}, {JOIN, 1}), S({SLEEP, 10000}, {SLEEP, 20}));
+    assert_int_equal(path.length, ms(80));
+    assert_string_equal(sequence(), "0 1");
+    assert_int_equal(path.edges[TL_BY_INTERRUPT], 1);
+    RUN(2, S({START, 1}, {SLEEP, 60}, {INTERRUPT, 1}, {JOIN, 1}), S({LOCK, 0}, {WAIT, 0}, {SLEEP, 20}, {UNLOCK, 0}));
+    assert_int_equal(path.length, ms(80));
+    assert_int_equal(path.edges[TL_BY_INTERRUPT], 1);
+}
+
+static void program_16_semaphore(void **state)
+{
+#define THIRTY S({ACQ, 0, 1}, {SLEEP, 30}, {REL, 0, 1})
+    RUN(7,
+        S({REL, 0, 2}, {START, 1}, {START, 2}, {START, 3}, {START, 4}, {START, 5}, {START, 6}, {JOIN, 1}, {JOIN, 2}, {JOIN, 3},
+          {JOIN, 4}, {JOIN, 5}, {JOIN, 6}),
+        THIRTY, THIRTY, THIRTY, THIRTY, THIRTY, THIRTY);
+    assert_int_equal(path.length, ms(90));
+    assert_int_equal(path.edges[TL_BY_UNPARK], 2);
+}
+
+static void program_17_readers_and_writer(void **state)
+{
+#define READER(n) S({ACQ, 0, 1}, {SLEEP, n}, {REL, 0, 1})
+    RUN(6, S({REL, 0, 100}, {START, 1}, {START, 2}, {START, 3}, {START, 4}, {START, 5}, {JOIN, 5}), READER(20), READER(40),
+        READER(60), READER(80), S({ACQ, 0, 100}, {SLEEP, 30}, {REL, 0, 100}));
+    assert_int_equal(path.length, ms(110));
+    assert_string_equal(sequence(), "4 5");
+}
+
+static void program_18_a_hundred(void **state)
+{
+    static const struct step one[] = {{LOCK, 0}, {SLEEP, 5}, {UNLOCK, 0}, {END}};
+    static struct step main_script[210];
+    static const struct step *scripts[101] = {main_script};
+    for (int i = 1; i <= 100; i++) {
+        main_script[i - 1] = (struct step){START, i};
+        main_script[99 + i] = (struct step){JOIN, i};
+        scripts[i] = one;
+    }
+    run_program(101, scripts);
+    assert_int_equal(path.length, ms(500));
+    assert_int_equal(path.edges[TL_BY_HANDOFF], 99);
+    assert_int_equal(lock_share(machine.objects[0]), ms(500));
+}
+
+/* Notify while a waiter's time is out already: the next one has it. */
+static void a_notification_passes_a_waiter_that_timed_out(void **state)
+{
+    RUN(4, S({START, 1}, {START, 2}, {SLEEP, 5}, {LOCK, 0}, {SLEEP, 20}, {NOTIFY, 0}, {UNLOCK, 0}, {JOIN, 2}),
+        S({LOCK, 0}, {WAIT, 0, 10}, {UNLOCK, 0}), S({LOCK, 0}, {WAIT, 0}, {SLEEP, 7}, {UNLOCK, 0}), S({WORK, 1}));
+    assert_int_equal(path.length, ms(32));
+    assert_string_equal(sequence(), "0 2");
+}
+
+static void a_pause_splits_what_runs(void **state)
+{
+    forget();
+    m_init(&machine, 1, (const struct step *const[]){S({WORK, 10}, {SLEEP, 10}, {WORK, 10})});
+    assert_int_equal(timeline_pause(machine.b, 1000000 + ms(4), 1000000 + ms(6), 0), 0);
+    assert_int_equal(timeline_pause(machine.b, 1000000 + ms(12), 1000000 + ms(13), 0), 0);
+    timeline = m_run(&machine);
+    assert_int_equal(critical_path(timeline, &PATH_OPTIONS, &path), 0);
+    check_path(timeline);
+    assert_int_equal(path.states[PATH_GC], ms(2));
+    assert_int_equal(path.states[PATH_RUN], ms(18));
+    assert_int_equal(path.states[PATH_SLEEP], ms(10));
+}
+
+/* Programs by chance: whatever they do, the path is as long as they took, and a replay without a change changes nothing. */
+static void any_program(void **state)
+{
+    static struct step scripts[8][48];
+    const struct step *list[8];
+    for (unsigned seed = 1; seed <= 400; seed++) {
+        srandom(seed);
+        int n = 2 + (int)(random() % 7);
+        for (int t = 0; t < n; t++) {
+            int k = 0;
+            if (t == 0) {
+                for (int i = 0; i < 8; i++)
+                    scripts[0][k++] = (struct step){REL, 4 + i % 4, 1 + i / 4};
+                for (int i = 1; i < n; i++)
+                    scripts[0][k++] = (struct step){START, i};
+            }
+            while (k < 40) {
+                int o = (int)(random() % 4), d = 1 + (int)(random() % 20);
+                switch (random() % 6) {
+                case 0:
+                    scripts[t][k++] = (struct step){SLEEP, d};
+                    break;
+                case 1:
+                    scripts[t][k++] = (struct step){WORK, d};
+                    break;
+                case 2:
+                    scripts[t][k++] = (struct step){LOCK, o};
+                    scripts[t][k++] = (struct step){random() % 2 ? SLEEP : WORK, d};
+                    scripts[t][k++] = (struct step){random() % 2 ? NOTIFY : NOTIFYALL, o};
+                    scripts[t][k++] = (struct step){UNLOCK, o};
+                    break;
+                case 3:
+                    scripts[t][k++] = (struct step){LOCK, o};
+                    scripts[t][k++] = (struct step){WAIT, o, d};
+                    scripts[t][k++] = (struct step){WORK, 1};
+                    scripts[t][k++] = (struct step){UNLOCK, o};
+                    break;
+                case 4:
+                    scripts[t][k++] = (struct step){ACQ, 4 + o, 1};
+                    scripts[t][k++] = (struct step){SLEEP, d};
+                    scripts[t][k++] = (struct step){REL, 4 + o, 1};
+                    break;
+                default:
+                    scripts[t][k++] = (struct step){INTERRUPT, (int)(random() % n)};
+                }
+            }
+            if (t == 0) {
+                for (int i = 1; i < n; i++)
+                    scripts[0][k++] = (struct step){JOIN, i};
+            }
+            scripts[t][k] = (struct step){END};
+            list[t] = scripts[t];
+        }
+        forget();
+        m_init(&machine, n, list);
+        timeline = m_run(&machine);
+        assert_int_equal(critical_path(timeline, &PATH_OPTIONS, &path), 0);
+        assert_int_equal(path.makespan, machine.now * 1000);
+        check_graph(timeline);
+        check_path(timeline);
+        check_replay(timeline);
+        uint64_t arbitrated, kept = with_lock(machine.objects[0], 1, &arbitrated);
+        assert_int_equal(kept, machine.now);
+        (void)with_lock(machine.objects[1], 0.25, &arbitrated);
+    }
+}
+
+static void an_index_reads_back(void **state)
+{
+    RUN(3, S({START, 1}, {START, 2}, {JOIN, 1}, {JOIN, 2}), S(OUT_AND_IN), S(OUT_AND_IN));
+    char name[] = "/tmp/test-timeline-XXXXXX";
+    int fd = mkstemp(name);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(timeline_save(timeline, name, 42), 0);
+    struct timeline *t;
+    assert_int_equal(timeline_map(&t, name, 43), -ESTALE);
+    assert_int_equal(timeline_map(&t, name, 42), 0);
+    assert_int_equal(t->n_nodes, timeline->n_nodes);
+    assert_memory_equal(t->nodes, timeline->nodes, t->n_nodes * sizeof(*t->nodes));
+    assert_string_equal(tl_thread_name(t, 2), "T2");
+    timeline_free(t);
+    assert_int_equal(truncate(name, 1000), 0);
+    assert_int_equal(timeline_map(&t, name, 42), -EPROTO);
+    unlink(name);
+}
+
+static int after(void **state)
+{
+    forget();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(program_1_joins),
+        cmocka_unit_test(program_2_start_and_join_within),
+        cmocka_unit_test(program_3_one_lock),
+        cmocka_unit_test(program_4_lock_and_outside),
+        cmocka_unit_test(program_5_blocked_time_misleads),
+        cmocka_unit_test(program_6_ping_pong),
+        cmocka_unit_test(program_7_pipeline),
+        cmocka_unit_test(program_8_notified_before),
+        cmocka_unit_test(program_9_notify_all),
+        cmocka_unit_test(program_10_deadlocks),
+        cmocka_unit_test(program_11_fair_lock),
+        cmocka_unit_test(program_12_latch),
+        cmocka_unit_test(program_13_pool),
+        cmocka_unit_test(program_14_barrier),
+        cmocka_unit_test(program_15_interrupt),
+        cmocka_unit_test(program_16_semaphore),
+        cmocka_unit_test(program_17_readers_and_writer),
+        cmocka_unit_test(program_18_a_hundred),
+        cmocka_unit_test(a_notification_passes_a_waiter_that_timed_out),
+        cmocka_unit_test(a_pause_splits_what_runs),
+        cmocka_unit_test(any_program),
+        cmocka_unit_test(an_index_reads_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, after);
+}
