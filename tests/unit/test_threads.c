@@ -443,7 +443,7 @@ static void a_pause_splits_what_runs(void **state)
 /* Programs by chance: whatever they do, the path is as long as they took, and a replay without a change changes nothing. */
 static void any_program(void **state)
 {
-    static struct step scripts[8][48];
+    static struct step scripts[8][80];
     const struct step *list[8];
     for (unsigned seed = 1; seed <= 400; seed++) {
         srandom(seed);
