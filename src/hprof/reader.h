@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads HPROF's binary format (HPROF Agent, "Binary Dump Format") out of bytes in memory: the header, the records, and the
+ * sub-records of heap dumps. It copies nothing and allocates nothing; pointers lead into the caller's bytes. Every read is
+ * within bounds; a file that was cut short reads up to its cut.
+ */
+#pragma once
+
+#include "base/cursor.h"
+#include "base/macro.h"
+#include "hprof/records.h"
+
+#include <errno.h>
+
+struct hprof_header {
+    unsigned id_size; /* 4 or 8 */
+    uint64_t time_ms; /* since 1970 */
+    bool segments;    /* version 1.0.2 */
+    uint32_t len;     /* bytes of the header */
+};
+
+/* -EBADMSG: not HPROF; -EINVAL: an id size other than 4 and 8, or an unknown version. */
+int hprof_header_read(const void *bytes, uint64_t len, struct hprof_header *ret) must_check;
+
+enum hprof_end { HPROF_END_CLEAN, HPROF_END_CUT, HPROF_END_GARBAGE };
+
+struct hprof_reader {
+    const uint8_t *data;
+    uint64_t len, at; /* at: where the next record begins */
+    struct hprof_header header;
+    enum hprof_end end; /* once hprof_next answered false: why */
+};
+
+struct hprof_record {
+    enum hprof_tag tag;
+    uint32_t time_us;
+    const uint8_t *body;
+    uint64_t len;    /* bytes that are there; of a heap dump whose stated length cannot be true, the true one */
+    uint64_t offset; /* of the body in the file */
+    bool cut;        /* the file ends within it */
+};
+
+/* Errors as hprof_header_read. The bytes must outlive the reader. */
+int hprof_reader_init(struct hprof_reader *r, const void *bytes, uint64_t len) must_check;
+/*
+ * The next record; false at the end, r->end says why. Tags that are not the specification's (below 0x80) are answered too:
+ * skip what you do not know. A HEAP DUMP whose length wrapped at 4 GiB or was never filled in (0) is measured.
+ */
+bool hprof_next(struct hprof_reader *r, struct hprof_record *ret);
+
+/* An id of the file's size. */
+static inline uint64_t hprof_id(struct cursor *c, unsigned id_size)
+{
+    return id_size == 8 ? cursor_be64(c) : cursor_be32(c);
+}
+
+static inline uint64_t hprof_id_at(const uint8_t *p, unsigned id_size)
+{
+    uint64_t wide;
+    uint32_t narrow;
+    if (id_size == 8) {
+        memcpy(&wide, p, 8);
+        return be64toh(wide);
+    }
+    memcpy(&narrow, p, 4);
+    return be32toh(narrow);
+}
+
+/* Sub-records that Android adds; they carry nothing that HotSpot's do not. */
+enum hprof_android_tag {
+    HPROF_ANDROID_INTERNED_STRING = 0x89,
+    HPROF_ANDROID_FINALIZING = 0x8a,
+    HPROF_ANDROID_DEBUGGER = 0x8b,
+    HPROF_ANDROID_REFERENCE_CLEANUP = 0x8c,
+    HPROF_ANDROID_VM_INTERNAL = 0x8d,
+    HPROF_ANDROID_JNI_MONITOR = 0x8e,
+    HPROF_ANDROID_UNREACHABLE = 0x90,
+    HPROF_ANDROID_ARRAY_NODATA = 0xc3,
+    HPROF_ANDROID_HEAP_INFO = 0xfe,
+};
+
+/* One sub-record of a heap dump. What a tag does not have is 0. */
+struct hprof_item {
+    uint8_t tag;
+    uint8_t type;           /* of a primitive array */
+    uint32_t count;         /* elements of an array; bytes of an instance's values */
+    uint32_t thread, frame; /* serial number and frame of a root; frame is the trace's serial number for a thread object */
+    uint64_t id, class_id;  /* class_id: an instance's class, an array's class; a class's super class */
+    const uint8_t *start;   /* the tag's byte */
+    const uint8_t *body;    /* the values of an instance, the elements of an array, what follows the id of a class */
+    uint64_t body_len;
+};
+
+struct hprof_items {
+    const uint8_t *at, *end;
+    unsigned id_size;
+};
+
+static inline struct hprof_items hprof_items_of(const uint8_t *start, const uint8_t *end, unsigned id_size)
+{
+    return (struct hprof_items){start, end, id_size};
+}
+
+/* What is not an instance or an array; answers as hprof_item_next. */
+int hprof_item_other(struct hprof_items *it, struct hprof_item *ret) must_check;
+
+/* 1 with the next sub-record, 0 at the end, -ENODATA when it is cut short, -EBADMSG for an unknown tag; then `at` stays. */
+static inline int hprof_item_next(struct hprof_items *it, struct hprof_item *ret)
+{
+    const uint8_t *p = it->at;
+    const unsigned n = it->id_size;
+    uint64_t left = (uint64_t)(it->end - p);
+    if (!left)
+        return 0;
+    uint32_t count;
+    uint64_t body;
+    switch (*p) {
+    case HPROF_INSTANCE_DUMP: /* id, u4 trace, class id, u4 bytes */
+        body = 9 + 2 * n;
+        if (unlikely(left < body))
+            return -ENODATA;
+        memcpy(&count, p + 5 + 2 * n, 4);
+        count = be32toh(count);
+        ret->class_id = hprof_id_at(p + 5 + n, n);
+        ret->body_len = count;
+        break;
+    case HPROF_OBJECT_ARRAY_DUMP: /* id, u4 trace, u4 elements, class id */
+        body = 9 + 2 * n;
+        if (unlikely(left < body))
+            return -ENODATA;
+        memcpy(&count, p + 5 + n, 4);
+        count = be32toh(count);
+        ret->class_id = hprof_id_at(p + 9 + n, n);
+        ret->body_len = (uint64_t)count * n;
+        break;
+    case HPROF_PRIMITIVE_ARRAY_DUMP: /* id, u4 trace, u4 elements, u1 type */
+        body = 10 + n;
+        if (unlikely(left < body))
+            return -ENODATA;
+        memcpy(&count, p + 5 + n, 4);
+        count = be32toh(count);
+        ret->type = p[9 + n];
+        unsigned size = hprof_type_size(ret->type, n);
+        if (unlikely(!size))
+            return -EBADMSG;
+        ret->class_id = 0;
+        ret->body_len = (uint64_t)count * size;
+        break;
+    default:
+        return hprof_item_other(it, ret);
+    }
+    if (unlikely(left - body < ret->body_len))
+        return -ENODATA;
+    ret->tag = *p;
+    ret->start = p;
+    ret->id = hprof_id_at(p + 1, n);
+    ret->count = count;
+    ret->body = p + body;
+    it->at = p + body + ret->body_len;
+    return 1;
+}
+
+static inline bool hprof_item_is_object(const struct hprof_item *item)
+{
+    return item->tag >= HPROF_INSTANCE_DUMP && item->tag <= HPROF_PRIMITIVE_ARRAY_DUMP;
+}
+
+/* A CLASS DUMP taken apart. The cursors stand at the entries, which hprof_class_* below read. */
+struct hprof_class {
+    uint64_t id, super, loader, signers, domain;
+    uint32_t instance_size;
+    uint16_t constants, statics, fields; /* entries */
+    struct cursor constants_at, statics_at, fields_at;
+};
+
+struct hprof_static {
+    uint64_t name; /* string id; constant pool index for a constant */
+    uint8_t type;
+    uint64_t value; /* raw bits: an id, an int, a double's bits */
+};
+
+/* -EBADMSG when the item is no class or malformed. */
+int hprof_class_read(const struct hprof_item *item, unsigned id_size, struct hprof_class *ret) must_check;
+/* The next entry of statics_at or constants_at; false when it is malformed. */
+bool hprof_static_read(struct cursor *c, unsigned id_size, bool constant, struct hprof_static *ret);
+
+/* A value of a basic type at p, as raw bits. The caller knows that its bytes are there. */
+static inline uint64_t hprof_value_at(const uint8_t *p, unsigned type, unsigned id_size)
+{
+    uint64_t v = 0;
+    for (unsigned i = 0, size = hprof_type_size(type, id_size); i < size; i++)
+        v = v << 8 | p[i];
+    return v;
+}
