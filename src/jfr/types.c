@@ -54,7 +54,8 @@ const struct jfr_type jfr_builtin_types[JFR_BUILTINS] = {
     [JFR_POOL_METHOD_KEY] = {.name = "jvmscope.types.MethodKey",
                              .kind = JFR_POOL,
                              .description = "The number under which stacks not yet in the dictionary know a method",
-                             .fields = JFR_FIELDS({"key", "Key", "long", JFR_ADDRESS})},
+                             .fields =
+                                 JFR_FIELDS({"method", "Method", "jdk.types.Method"}, {"key", "Key", "long", JFR_ADDRESS})},
 
     EVENT(JFR_JVM_INFORMATION, "jdk.JVMInformation", "JVM Information", "Java Virtual Machine", 0,
           {"jvmName", "JVM Name", TEXT}, {"jvmVersion", "JVM Version", TEXT},

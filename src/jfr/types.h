@@ -52,7 +52,7 @@ struct jfr_field {
     /* boolean byte char short int long float double java.lang.String, or a type's name; of a pool its id is written. */
     const char *type;
     enum jfr_unit unit;
-    bool array; /* an int count, then the elements */
+    bool array; /* an int count, then the elements; not in events: `jfr print` of JDK 17 to 25 fails on them */
     const char *description;
 };
 

@@ -85,7 +85,6 @@ struct jfr_writer_options {
     struct jfr_resolver resolver;
     uint64_t chunk_bytes; /* rotate beyond; 0: 64 MiB */
     uint64_t chunk_ns;    /* rotate after; 0: one hour */
-    uint64_t flush_ns;    /* header and dictionary are complete this often; 0: one second */
     uint64_t trace_bytes; /* memory for distinct stacks, used as needed; 0: 256 MiB */
     uint64_t max_bytes;   /* of the file: events are dropped beyond; 0: no limit */
     unsigned slots;       /* writers at once; 0: four for each CPU, 16 to 256 */
@@ -103,12 +102,12 @@ void jfr_writer_wait(struct jfr_writer *w, uint64_t ns);
 /* Makes a waiting jfr_writer_wait return. Async-signal-safe. */
 void jfr_writer_wake(struct jfr_writer *w);
 /*
- * Room ahead, dictionary for what came since; flush and rotation when due. 0, or the negative errno that stops the recording
- * from growing (-ENOSPC, -EFBIG, -EDQUOT, -EIO ...): the file stays valid, later events are counted as lost; every later call
- * tries again.
+ * Room ahead; dictionary and header for what was committed since, so that other readers see it; rotation when due. 0, or the
+ * negative errno that stops the recording from growing (-ENOSPC, -EFBIG, -EDQUOT, -EIO ...): the file stays valid, later events
+ * are counted as lost; every later call tries again.
  */
 int jfr_writer_work(struct jfr_writer *w);
-/* The same, and all that was committed before the call is complete in the file for every reader. */
+/* The same, waiting for events that are being written: all that was begun before the call is complete for every reader. */
 int jfr_writer_flush(struct jfr_writer *w);
 /* Ends the chunk and starts the next one; no event is lost while others keep writing. */
 int jfr_writer_rotate(struct jfr_writer *w);
@@ -167,6 +166,7 @@ struct jfr_event {
     uint8_t *start, *at, *end;
     uint32_t type;
     bool overflow;
+    _Atomic uint32_t *span; /* of a run of blocks of its own */
 };
 
 /*

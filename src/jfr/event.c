@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The hot side: blocks, slots, events and the table of stacks. All of it is async-signal-safe. */
+#include "base/hash.h"
+#include "jfr/internal.h"
+
+#include <sched.h>
+#include <sys/mman.h>
+
+#define MAX_PROBES 128
+
+/* Takes n blocks in a row; NULL when there are not as many. */
+static uint8_t *take_blocks(struct jfr_writer *w, struct region *fixed, bool worker, uint32_t n, _Atomic uint32_t **ret_span)
+{
+    for (;;) {
+        struct region *r = fixed ? fixed : atomic_load_explicit(&w->region, memory_order_acquire);
+        uint64_t bump = atomic_load_explicit(&r->bump, memory_order_acquire);
+        uint32_t next = (uint32_t)bump, limit = (uint32_t)(bump >> 32);
+        if (worker)
+            limit = MAX(limit, r->ready);
+        if (next + (uint64_t)n > limit) {
+            if (!fixed && r != atomic_load_explicit(&w->region, memory_order_acquire))
+                continue;
+            return NULL;
+        }
+        if (!atomic_compare_exchange_weak(&r->bump, &bump, bump + n))
+            continue;
+        uint8_t *block = r->blocks + (uint64_t)next * JFR_BLOCK;
+        if (n > 1)
+            store_size(block, n * JFR_BLOCK);
+        atomic_store_explicit(&r->span[next], n, memory_order_release);
+        if (!worker && limit - next - n < 64)
+            jfr_writer_wake(w);
+        *ret_span = &r->span[next];
+        return block;
+    }
+}
+
+void slot_retire(struct jfr_slot *slot)
+{
+    if (!slot->at)
+        return;
+    atomic_fetch_or_explicit(slot->span, SPAN_RETIRED, memory_order_release);
+    slot->at = slot->end = NULL;
+}
+
+bool slot_begin(struct jfr_writer *w, struct jfr_slot *slot, struct region *region, bool worker, size_t room,
+                struct jfr_event *ret)
+{
+    /* a put asks for nine bytes even where one is enough */
+    size_t need = JFR_EVENT_HEAD + room + 9 + JFR_WIDEN;
+    _Atomic uint32_t *span = NULL;
+    if (need > JFR_BLOCK) {
+        /* A run of its own. The slot's block stays for the next event. */
+        if (need >= UINT32_C(1) << 28)
+            return false;
+        uint32_t n = (uint32_t)((need + JFR_BLOCK - 1) / JFR_BLOCK);
+        uint8_t *run = take_blocks(w, region, worker, n, &span);
+        if (!run)
+            return false;
+        *ret = (struct jfr_event){w, slot, run, run + JFR_EVENT_HEAD, run + (size_t)n * JFR_BLOCK - JFR_WIDEN, 0, false, span};
+        return true;
+    }
+    if ((size_t)(slot->end - slot->at) < need) {
+        uint8_t *block = take_blocks(w, region, worker, 1, &span);
+        if (!block)
+            return false;
+        slot_retire(slot);
+        slot->at = block;
+        slot->end = block + JFR_BLOCK;
+        slot->span = span;
+    }
+    *ret = (struct jfr_event){w, slot, slot->at, slot->at + JFR_EVENT_HEAD, slot->end - JFR_WIDEN, 0, false, NULL};
+    return true;
+}
+
+void slot_commit(struct jfr_event *e, uint16_t code)
+{
+    uint32_t len = (uint32_t)(e->at - e->start);
+    uint32_t all = (uint32_t)(e->end - e->start) + JFR_WIDEN;
+    uint32_t wider = -len & 3;
+    if (all - len - wider == 4)
+        wider += 4; /* no pad is that small */
+    if (wider) {
+        /* Readers want the size to be that of the contents: it comes out aligned by a type in more bytes than it needs. */
+        uint8_t *body = e->start + JFR_EVENT_HEAD;
+        memmove(body + wider, body, len - JFR_EVENT_HEAD);
+        memset(body, 0x80, wider - 1);
+        body[wider - 1] = 0;
+        code |= CODE_WIDER;
+        len += wider;
+    }
+    if (all > len) {
+        store_size(e->start + len, all - len);
+        store_code(e->start + len, CODE_PAD);
+    }
+    store_size(e->start, len);
+    store_code(e->start, code);
+    if (e->span)
+        atomic_fetch_or_explicit(e->span, SPAN_RETIRED, memory_order_release);
+    else
+        e->slot->at = e->start + len;
+}
+
+void slot_acquire(struct jfr_slot *slot)
+{
+    for (unsigned tries = 0; atomic_exchange_explicit(&slot->busy, 1, memory_order_acquire); tries++) {
+        struct timespec nap = {0, tries < 100 ? 0 : 100000};
+        nanosleep(&nap, NULL);
+    }
+}
+
+void slot_release(struct jfr_slot *slot)
+{
+    atomic_store_explicit(&slot->busy, 0, memory_order_release);
+}
+
+/* A free slot, the CPU's own first; NULL: all are busy, counted. */
+static struct jfr_slot *slot_take(struct jfr_writer *w)
+{
+    if (unlikely(atomic_load_explicit(&w->closed, memory_order_acquire))) {
+        atomic_fetch_add_explicit(&w->lost_closed, 1, memory_order_relaxed);
+        return NULL;
+    }
+    int cpu = sched_getcpu();
+    unsigned i = (unsigned)(cpu < 0 ? 0 : cpu) % w->n_slots;
+    for (unsigned tries = 0; tries < w->n_slots; tries++) {
+        struct jfr_slot *slot = &w->slots[i];
+        uint32_t free = 0;
+        if (atomic_compare_exchange_strong_explicit(&slot->busy, &free, 1, memory_order_acquire, memory_order_relaxed))
+            return slot;
+        if (++i == w->n_slots)
+            i = 0;
+    }
+    /* close() takes the slots for good after it has set the mark */
+    atomic_fetch_add_explicit(atomic_load(&w->closed) ? &w->lost_closed : &w->lost_busy, 1, memory_order_relaxed);
+    return NULL;
+}
+
+static bool begin(struct jfr_writer *w, size_t room, struct jfr_event *ret)
+{
+    struct jfr_slot *slot = slot_take(w);
+    if (!slot)
+        return false;
+    if (slot_begin(w, slot, NULL, false, room, ret))
+        return true;
+    slot_release(slot);
+    atomic_fetch_add_explicit(&w->lost_room, 1, memory_order_relaxed);
+    jfr_writer_wake(w);
+    return false;
+}
+
+bool jfr_begin(struct jfr_writer *w, uint32_t type, size_t room, struct jfr_event *ret)
+{
+    if (!begin(w, room ? room : 200, ret))
+        return false;
+    ret->type = type;
+    return true;
+}
+
+void jfr_commit(struct jfr_event *e)
+{
+    if (unlikely(e->overflow)) {
+        atomic_fetch_add_explicit(&e->w->lost_size, 1, memory_order_relaxed);
+        jfr_abort(e);
+        return;
+    }
+    slot_commit(e, type_code(e->type + JFR_TYPE_BASE));
+    atomic_fetch_add_explicit(&e->slot->events, 1, memory_order_relaxed);
+    slot_release(e->slot);
+}
+
+void jfr_abort(struct jfr_event *e)
+{
+    if (e->span)
+        atomic_fetch_or_explicit(e->span, SPAN_RETIRED, memory_order_release);
+    slot_release(e->slot);
+}
+
+void jfr_put_time(struct jfr_event *e, uint64_t ns)
+{
+    jfr_put_long(e, ns > e->w->base_ns ? (int64_t)(ns - e->w->base_ns) : 0);
+}
+
+/* ---- stacks ---- */
+
+int traces_init(struct traces *t, uint64_t bytes)
+{
+    uint64_t slots = 4096;
+    while (slots < bytes / 512 && slots < UINT64_C(1) << 30)
+        slots *= 2;
+    /* Pages that are never touched cost nothing. */
+    void *arena = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *table = mmap(NULL, slots * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    *t = (struct traces){.arena = arena == MAP_FAILED ? NULL : arena,
+                         .bytes = bytes,
+                         .slots = table == MAP_FAILED ? NULL : table,
+                         .mask = (uint32_t)(slots - 1)};
+    if (t->arena && t->slots)
+        return 0;
+    traces_release(t);
+    return -ENOMEM;
+}
+
+void traces_release(struct traces *t)
+{
+    if (t->arena)
+        munmap(t->arena, t->bytes);
+    if (t->slots)
+        munmap(t->slots, ((uint64_t)t->mask + 1) * 8);
+    *t = (struct traces){0};
+}
+
+/* Copies the stack into the arena; its id, 0 when the arena is full. */
+static uint64_t trace_store(struct traces *t, uint32_t hash, const struct jfr_frame *frames, uint32_t n, bool truncated)
+{
+    uint64_t size = sizeof(struct trace) + n * sizeof(*frames);
+    uint64_t used = atomic_load_explicit(&t->used, memory_order_relaxed);
+    do {
+        if (size > t->bytes - used)
+            return 0;
+    } while (!atomic_compare_exchange_weak_explicit(&t->used, &used, used + size, memory_order_release, memory_order_relaxed));
+    struct trace *trace = (struct trace *)(void *)(t->arena + used);
+    trace->hash = hash;
+    trace->n = n;
+    trace->truncated = truncated;
+    memcpy(trace->frames, frames, n * sizeof(*frames));
+    return used / 16 + 1;
+}
+
+/* The id; *ret_added tells whether it is new. */
+static uint64_t trace_find(struct traces *t, uint32_t hash, const struct jfr_frame *frames, uint32_t n, bool truncated,
+                           bool *ret_added)
+{
+    uint64_t stored = 0;
+    uint32_t i = hash & t->mask;
+    for (unsigned probe = 0; probe < MAX_PROBES; probe++, i = (i + 1) & t->mask) {
+        uint64_t slot = atomic_load_explicit(&t->slots[i], memory_order_acquire);
+        if (!slot) {
+            if (!stored)
+                stored = trace_store(t, hash, frames, n, truncated);
+            if (!stored)
+                return 0;
+            if (atomic_compare_exchange_strong(&t->slots[i], &slot, (uint64_t)hash << 32 | stored)) {
+                *ret_added = true;
+                return stored;
+            }
+        }
+        if (slot >> 32 != hash)
+            continue;
+        const struct trace *trace = trace_of(t, (uint32_t)slot);
+        if (trace->n == n && trace->truncated == truncated && !memcmp(trace->frames, frames, n * sizeof(*frames)))
+            return (uint32_t)slot;
+    }
+    return 0;
+}
+
+/* Puts a new stack into the file at once, for whoever reads it should the process die before the worker comes round. */
+static void trace_append(struct jfr_writer *w, uint64_t id, const struct jfr_frame *frames, uint32_t n, bool truncated)
+{
+    size_t room = 40;
+    for (uint32_t i = 0; i < n; i++)
+        room += long_size(frames[i].method) + 1 + long_size((uint32_t)frames[i].bci) + 1;
+    struct jfr_event e;
+    if (atomic_load_explicit(&w->closed, memory_order_relaxed) || !begin(w, room, &e))
+        return;
+    for (int i = 0; i < 3; i++) /* start time, duration, distance to the previous checkpoint */
+        jfr_put_long(&e, 0);
+    jfr_put_byte(&e, JFR_RAW_TRACE);
+    jfr_put_int(&e, 1);
+    jfr_put_long(&e, JFR_POOL_STACK_TRACE + JFR_TYPE_BASE);
+    jfr_put_int(&e, 1);
+    jfr_put_long(&e, (int64_t)id);
+    jfr_put_byte(&e, truncated);
+    jfr_put_int(&e, (int32_t)n);
+    for (uint32_t i = 0; i < n; i++) {
+        jfr_put_long(&e, (int64_t)frames[i].method);
+        jfr_put_int(&e, 0);
+        jfr_put_int(&e, frames[i].bci);
+        jfr_put_long(&e, frames[i].type);
+    }
+    if (!e.overflow)
+        slot_commit(&e, CODE_CHECKPOINT);
+    slot_release(e.slot);
+}
+
+uint64_t jfr_trace(struct jfr_writer *w, const struct jfr_frame *frames, uint32_t n, bool truncated)
+{
+    if (!n)
+        return 0;
+    uint32_t hash = (uint32_t)hash_bytes(frames, n * sizeof(*frames)) ^ truncated;
+    bool added = false;
+    uint64_t id = trace_find(&w->traces, hash, frames, n, truncated, &added);
+    if (unlikely(!id))
+        atomic_fetch_add_explicit(&w->traces.lost, 1, memory_order_relaxed);
+    if (unlikely(added)) {
+        atomic_fetch_add_explicit(&w->traces.count, 1, memory_order_relaxed);
+        trace_append(w, id, frames, n, truncated);
+    }
+    return id;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The metadata event: a table of strings and a tree of elements with attributes, both numbered into that table. */
+#include "base/buf.h"
+#include "jfr/internal.h"
+
+#include <stdio.h>
+
+#define ANNOTATION_BASE 20000u /* ids of annotation types, beyond all others */
+
+static const struct primitive {
+    const char *name;
+    uint32_t id;
+} primitives[] = {
+    {"boolean", 4}, {"char", 5}, {"float", 6}, {"double", 7}, {"byte", 8}, {"short", 9}, {"int", 10}, {"long", 11},
+};
+
+enum annotation {
+    A_LABEL,
+    A_DESCRIPTION,
+    A_CATEGORY,
+    A_TIMESTAMP,
+    A_TIMESPAN,
+    A_DATA_AMOUNT,
+    A_MEMORY_ADDRESS,
+    A_PERCENTAGE,
+    A_UNSIGNED,
+    A_FREQUENCY,
+    N_ANNOTATIONS
+};
+
+static const struct {
+    const char *name;
+    bool value, array; /* has a member `value`, a string or strings */
+} annotations[N_ANNOTATIONS] = {
+    [A_LABEL] = {"jdk.jfr.Label", true},
+    [A_DESCRIPTION] = {"jdk.jfr.Description", true},
+    [A_CATEGORY] = {"jdk.jfr.Category", true, true},
+    [A_TIMESTAMP] = {"jdk.jfr.Timestamp", true},
+    [A_TIMESPAN] = {"jdk.jfr.Timespan", true},
+    [A_DATA_AMOUNT] = {"jdk.jfr.DataAmount", true},
+    [A_MEMORY_ADDRESS] = {"jdk.jfr.MemoryAddress"},
+    [A_PERCENTAGE] = {"jdk.jfr.Percentage"},
+    [A_UNSIGNED] = {"jdk.jfr.Unsigned"},
+    [A_FREQUENCY] = {"jdk.jfr.Frequency"},
+};
+
+static const struct {
+    enum annotation annotation; /* A_LABEL, which no unit is: none */
+    const char *value;
+} units[] = {
+    [JFR_TICKS_STAMP] = {A_TIMESTAMP, "TICKS"},
+    [JFR_TICKS] = {A_TIMESPAN, "TICKS"},
+    [JFR_NANOS] = {A_TIMESPAN, "NANOSECONDS"},
+    [JFR_MILLIS] = {A_TIMESPAN, "MILLISECONDS"},
+    [JFR_MILLIS_STAMP] = {A_TIMESTAMP, "MILLISECONDS_SINCE_EPOCH"},
+    [JFR_BYTES] = {A_DATA_AMOUNT, "BYTES"},
+    [JFR_ADDRESS] = {A_MEMORY_ADDRESS},
+    [JFR_PERCENTAGE] = {A_PERCENTAGE},
+    [JFR_UNSIGNED] = {A_UNSIGNED},
+    [JFR_HERTZ] = {A_FREQUENCY},
+    [JFR_UNITS] = {A_UNSIGNED},
+};
+
+struct tree {
+    struct strpool strings;
+    struct buf out;
+    bool failed;
+};
+
+static void put_text(struct tree *t, const char *s, size_t len)
+{
+    int64_t number = strpool_add(&t->strings, s, len);
+    if (number < 0)
+        t->failed = true;
+    buf_jfr_long(&t->out, (uint64_t)MAX(number, 0));
+}
+
+static void open_element(struct tree *t, const char *name, unsigned attributes)
+{
+    put_text(t, name, strlen(name));
+    buf_jfr_long(&t->out, attributes);
+}
+
+static void attribute(struct tree *t, const char *name, const char *value)
+{
+    put_text(t, name, strlen(name));
+    put_text(t, value, strlen(value));
+}
+
+static void attribute_number(struct tree *t, const char *name, uint64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+    attribute(t, name, text);
+}
+
+static void children(struct tree *t, unsigned n)
+{
+    buf_jfr_long(&t->out, n);
+}
+
+/* value may be NULL; one that holds "|" becomes value-0, value-1 ... for an annotation of strings. */
+static void put_annotation(struct tree *t, enum annotation a, const char *value)
+{
+    unsigned parts = value ? 1 : 0;
+    for (const char *p = value; annotations[a].array && p && *p; p++)
+        parts += *p == '|';
+    open_element(t, "annotation", 1 + parts);
+    attribute_number(t, "class", ANNOTATION_BASE + a);
+    for (unsigned i = 0; i < parts; i++) {
+        char name[24];
+        snprintf(name, sizeof(name), annotations[a].array ? "value-%u" : "value", i);
+        size_t len = annotations[a].array ? strcspn(value, "|") : strlen(value);
+        put_text(t, name, strlen(name));
+        put_text(t, value, len);
+        value += len + 1;
+    }
+    children(t, 0);
+}
+
+static uint32_t type_id(struct jfr_writer *w, const char *name)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(primitives); i++)
+        if (!strcmp(primitives[i].name, name))
+            return primitives[i].id;
+    return (uint32_t)strpool_find(&w->names, name, strlen(name)) + JFR_TYPE_BASE;
+}
+
+static void put_field(struct jfr_writer *w, struct tree *t, const struct jfr_field *f)
+{
+    uint32_t id = type_id(w, f->type);
+    bool constant = id >= JFR_TYPE_BASE && id != JFR_POOL_STRING + JFR_TYPE_BASE &&
+                    w->types.data[id - JFR_TYPE_BASE]->row->kind == JFR_POOL;
+    bool unit = f->unit && units[f->unit].annotation != A_LABEL;
+    open_element(t, "field", 2u + constant + f->array);
+    attribute(t, "name", f->name);
+    attribute_number(t, "class", id);
+    if (constant)
+        attribute(t, "constantPool", "true");
+    if (f->array)
+        attribute(t, "dimension", "1");
+    children(t, (unsigned)!!f->label + !!f->description + unit);
+    if (f->label)
+        put_annotation(t, A_LABEL, f->label);
+    if (f->description)
+        put_annotation(t, A_DESCRIPTION, f->description);
+    if (unit)
+        put_annotation(t, units[f->unit].annotation, units[f->unit].value);
+}
+
+static unsigned count_fields(const struct jfr_type *row)
+{
+    unsigned n = 0;
+    for (const struct jfr_field *f = row->fields; f && f->name; f++)
+        n++;
+    return n;
+}
+
+/* A pool of one string reads as that string. */
+static bool is_simple(const struct jfr_type *row)
+{
+    return row->kind == JFR_POOL && count_fields(row) == 1 && !strcmp(row->fields->type, "java.lang.String");
+}
+
+const struct jfr_field jfr_event_fields[4] = {
+    {"startTime", "Start Time", "long", JFR_TICKS_STAMP},
+    {"duration", "Duration", "long", JFR_TICKS},
+    {"eventThread", "Event Thread", "java.lang.Thread"},
+    {"stackTrace", "Stack Trace", "jdk.types.StackTrace"},
+};
+
+static void put_class(struct jfr_writer *w, struct tree *t, uint32_t number)
+{
+    const struct jfr_type *row = w->types.data[number]->row;
+    bool event = row->kind == JFR_EVENT;
+    bool simple = is_simple(row);
+    open_element(t, "class", 2u + event + simple);
+    attribute(t, "name", row->name);
+    attribute_number(t, "id", number + JFR_TYPE_BASE);
+    if (event)
+        attribute(t, "superType", "jdk.jfr.Event");
+    if (simple)
+        attribute(t, "simpleType", "true");
+    unsigned n = count_fields(row) + !!row->label + !!row->description + !!row->category;
+    for (unsigned i = 0; i < 4; i++)
+        n += event && (i == 0 || row->has & 1u << (i - 1));
+    children(t, n);
+    if (row->label)
+        put_annotation(t, A_LABEL, row->label);
+    if (row->description)
+        put_annotation(t, A_DESCRIPTION, row->description);
+    if (row->category)
+        put_annotation(t, A_CATEGORY, row->category);
+    for (unsigned i = 0; i < 4; i++)
+        if (event && (i == 0 || row->has & 1u << (i - 1)))
+            put_field(w, t, &jfr_event_fields[i]);
+    for (const struct jfr_field *f = row->fields; f && f->name; f++)
+        put_field(w, t, f);
+}
+
+static void put_named_class(struct tree *t, const char *name, uint32_t id, const char *super)
+{
+    open_element(t, "class", super ? 3 : 2);
+    attribute(t, "name", name);
+    attribute_number(t, "id", id);
+    if (super)
+        attribute(t, "superType", super);
+}
+
+static void put_tree(struct jfr_writer *w, struct tree *t)
+{
+    open_element(t, "root", 0);
+    children(t, 2);
+    open_element(t, "metadata", 0);
+    children(t, (unsigned)(ARRAY_SIZE(primitives) + N_ANNOTATIONS + w->types.len));
+    for (size_t i = 0; i < ARRAY_SIZE(primitives); i++) {
+        put_named_class(t, primitives[i].name, primitives[i].id, NULL);
+        children(t, 0);
+    }
+    for (uint32_t i = 0; i < w->types.len; i++)
+        put_class(w, t, i);
+    for (unsigned a = 0; a < N_ANNOTATIONS; a++) {
+        put_named_class(t, annotations[a].name, ANNOTATION_BASE + a, "java.lang.annotation.Annotation");
+        children(t, annotations[a].value);
+        if (annotations[a].value) {
+            open_element(t, "field", 2u + annotations[a].array);
+            attribute(t, "name", "value");
+            attribute_number(t, "class", JFR_POOL_STRING + JFR_TYPE_BASE);
+            if (annotations[a].array)
+                attribute(t, "dimension", "1");
+            children(t, 0);
+        }
+    }
+    open_element(t, "region", 2);
+    attribute(t, "locale", "en_US");
+    attribute(t, "gmtOffset", "0");
+    children(t, 0);
+}
+
+int metadata_write(struct jfr_writer *w, struct chunk *c)
+{
+    struct tree t = {.out = BUF(UINT32_C(1) << 26)};
+    struct buf head = BUF(UINT32_C(1) << 26);
+    pthread_mutex_lock(&w->dict);
+    put_tree(w, &t);
+    pthread_mutex_unlock(&w->dict);
+    buf_jfr_long(&head, 0); /* start time */
+    buf_jfr_long(&head, 0); /* duration */
+    buf_jfr_long(&head, 1); /* metadata id */
+    buf_jfr_long(&head, t.strings.strings.len);
+    for (size_t i = 0; i < t.strings.strings.len; i++) {
+        struct str s = strpool_get(&t.strings, i);
+        buf_u8(&head, s.len ? 3 : 1);
+        if (s.len) {
+            buf_jfr_long(&head, s.len);
+            buf_bytes(&head, s.data, s.len);
+        }
+    }
+    int ret = t.failed ? -ENOMEM : buf_error(&t.out) ? buf_error(&t.out) : buf_error(&head);
+    struct jfr_event e;
+    if (!ret && !slot_begin(w, &c->own, c->region, true, head.len + t.out.len, &e))
+        ret = -ENOSPC;
+    if (!ret) {
+        if ((JFR_EVENT_HEAD + head.len + t.out.len) % 4 == 0)
+            jfr_put_byte(&e, 0x80); /* a wider start time, so that the type must be wider: CODE_METADATA */
+        jfr_put_bytes_(&e, head.data, head.len);
+        jfr_put_bytes_(&e, t.out.data, t.out.len);
+        slot_commit(&e, CODE_METADATA);
+        header_store(c, HEAD_METADATA, offset_in_chunk(c, e.start));
+    }
+    strpool_release(&t.strings);
+    buf_release(&t.out);
+    buf_release(&head);
+    return ret;
+}

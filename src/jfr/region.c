@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Room in the file: mapped stretches, really allocated ahead, so that no store can meet a full disk. */
+#include "jfr/internal.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#define MIN_STEP 128u  /* blocks: 1 MiB */
+#define MAX_STEP 4096u /* 32 MiB */
+
+int region_new(struct region **ret, int fd, uint64_t file_offset, uint64_t bytes)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t lead = file_offset % page;
+    struct region *r = calloc(1, sizeof(*r));
+    if (!r)
+        return -ENOMEM;
+    r->max_blocks = (uint32_t)(bytes / JFR_BLOCK);
+    r->file_offset = file_offset;
+    r->map_len = lead + (uint64_t)r->max_blocks * JFR_BLOCK;
+    r->span = calloc(r->max_blocks, sizeof(*r->span));
+    r->scanned = calloc(r->max_blocks, sizeof(*r->scanned));
+    int error = r->span && r->scanned ? 0 : ENOMEM;
+    if (!error) {
+        /* Beyond the end of the file for now: only what region_grow has allocated is touched. */
+        void *map = mmap(NULL, r->map_len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(file_offset - lead));
+        if (map == MAP_FAILED)
+            error = errno;
+        else
+            r->map = map;
+    }
+    if (error) {
+        region_free(r);
+        return -error;
+    }
+    r->blocks = r->map + lead;
+    *ret = r;
+    return 0;
+}
+
+void region_free(struct region *r)
+{
+    if (!r)
+        return;
+    if (r->map)
+        munmap(r->map, r->map_len);
+    free(r->span);
+    free(r->scanned);
+    free(r);
+}
+
+void region_format(struct region *r, uint32_t n)
+{
+    for (uint32_t i = r->ready; i < r->ready + n; i++) {
+        uint8_t *block = r->blocks + (uint64_t)i * JFR_BLOCK;
+        store_code(block, CODE_PAD);
+        store_size(block, JFR_BLOCK);
+        /* the second page is made present too: better here than in a handler */
+        *(volatile uint8_t *)(block + JFR_BLOCK / 2) = 0;
+    }
+    r->ready += n;
+}
+
+static int allocate(struct jfr_writer *w, uint64_t end)
+{
+    struct rlimit limit;
+    if (!getrlimit(RLIMIT_FSIZE, &limit) && end > limit.rlim_cur)
+        return -EFBIG; /* trying would raise SIGXFSZ */
+    if (w->options.max_bytes && end > w->options.max_bytes)
+        return -EFBIG;
+    int error;
+    do
+        error = posix_fallocate(w->fd, (off_t)w->file_end, (off_t)(end - w->file_end));
+    while (error == EINTR);
+    return -error;
+}
+
+static void set_limit(struct region *r)
+{
+    uint64_t limit = r->ready > JFR_RESERVE ? r->ready - JFR_RESERVE : 0;
+    uint64_t bump = atomic_load(&r->bump);
+    while (!atomic_compare_exchange_weak(&r->bump, &bump, (uint32_t)bump | limit << 32))
+        ;
+}
+
+int region_grow(struct jfr_writer *w, uint32_t least)
+{
+    struct region *r = w->chunk.region;
+    uint32_t next = (uint32_t)atomic_load(&r->bump);
+    uint32_t pace = 2 * (next - r->next_at_last_growth);
+    uint32_t ahead = MIN(MAX(pace, MIN_STEP), MAX_STEP);
+    uint32_t free_blocks = r->ready - MIN(next, r->ready);
+    r->next_at_last_growth = next;
+    if (free_blocks >= least + JFR_RESERVE && free_blocks >= ahead / 2 + JFR_RESERVE)
+        return 0;
+    uint32_t step = MIN(MAX(ahead, least + JFR_RESERVE), r->max_blocks - r->ready);
+    if (!step)
+        return -EFBIG;
+    uint64_t end;
+    int ret;
+    for (;; step /= 2) {
+        end = w->file_end + (uint64_t)step * JFR_BLOCK;
+        ret = allocate(w, end);
+        if (!ret)
+            break;
+        if (step < 16)
+            return ret;
+    }
+    region_format(r, step);
+    w->file_end = end;
+    atomic_store(&w->bytes, end);
+    header_store(&w->chunk, HEAD_SIZE, end - w->chunk.start);
+    set_limit(r);
+    return 0;
+}

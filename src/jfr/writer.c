@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The recording's life: open, the worker's rounds, rotation, close. */
+#include "jfr/writer.h"
+
+#include "jfr/internal.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#define BEFORE_OPEN_NS (600 * NS_PER_SECOND) /* tick 0 lies this long before, for events that began earlier */
+
+/* ---- waiting ---- */
+
+void jfr_writer_wait(struct jfr_writer *w, uint64_t ns)
+{
+    struct timespec time = {(time_t)(ns / NS_PER_SECOND), (long)(ns % NS_PER_SECOND)};
+    if (!atomic_exchange(&w->wake, 0))
+        syscall(SYS_futex, &w->wake, FUTEX_WAIT_PRIVATE, 0, &time, NULL, 0);
+    atomic_store(&w->wake, 0);
+}
+
+void jfr_writer_wake(struct jfr_writer *w)
+{
+    int saved = errno;
+    if (!atomic_exchange(&w->wake, 1))
+        syscall(SYS_futex, &w->wake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    errno = saved;
+}
+
+/* ---- chunks ---- */
+
+/* Writes the header of a chunk that begins at its region's first block, `lead` bytes in, and covers the rest of the block. */
+static void chunk_init(struct jfr_writer *w, struct chunk *c, struct region *r, unsigned lead, uint32_t number)
+{
+    *c = (struct chunk){
+        .region = r, .header = r->blocks + lead, .start = r->file_offset + lead, .start_ns = now_ns(), .number = number};
+    uint8_t *h = c->header;
+    static const uint8_t magic[8] = {'F', 'L', 'R', 0, 0, 2, 0, 1};
+    uint8_t *first = h + JFR_CHUNK_HEAD;
+    store_code(first, CODE_PAD);
+    store_size(first, JFR_BLOCK - lead - JFR_CHUNK_HEAD);
+    memcpy(h, magic, sizeof(magic));
+    header_store(c, HEAD_SIZE, w->file_end - c->start);
+    header_store(c, HEAD_START, (uint64_t)w->epoch_ns + (c->start_ns - w->base_ns));
+    header_store(c, HEAD_TICKS, c->start_ns - w->base_ns);
+    header_store(c, HEAD_HZ, NS_PER_SECOND);
+    h[64] = h[65] = h[66] = 0; /* complete */
+    h[67] = 1;                 /* integers are compressed */
+    c->own.at = first;
+    c->own.end = r->blocks + JFR_BLOCK;
+    c->own.span = &r->span[0];
+    atomic_store(&r->span[0], 1);
+    r->scanned[0] = lead + JFR_CHUNK_HEAD;
+}
+
+static void chunk_touch(struct chunk *c)
+{
+    header_store(c, HEAD_DURATION, now_ns() - c->start_ns);
+}
+
+static uint64_t window_bytes(const struct jfr_writer *w)
+{
+    return 2 * w->options.chunk_bytes + (UINT64_C(64) << 20);
+}
+
+static int first_chunk(struct jfr_writer *w)
+{
+    struct region *r;
+    int ret = region_new(&r, w->fd, 0, window_bytes(w));
+    if (ret)
+        return ret;
+    w->chunk.region = r;
+    /* region_grow keeps a header's size right: for now a scratch one */
+    uint64_t scratch[9] = {0};
+    w->chunk.header = (uint8_t *)scratch;
+    atomic_store(&r->bump, 1);
+    ret = region_grow(w, 1);
+    if (!ret) {
+        chunk_init(w, &w->chunk, r, 0, 1);
+        ret = metadata_write(w, &w->chunk);
+    }
+    if (ret) {
+        region_free(r);
+        w->chunk.region = NULL;
+        return ret;
+    }
+    constants_start(w, &w->chunk);
+    chunk_touch(&w->chunk);
+    atomic_store(&w->chunks, 1);
+    atomic_store_explicit(&w->region, r, memory_order_release);
+    return 0;
+}
+
+/* ---- open and release ---- */
+
+static int create_file(const char *path)
+{
+    struct stat st;
+    if (!lstat(path, &st) && S_ISLNK(st.st_mode) && stat(path, &st))
+        st.st_mode = S_IFREG; /* a link to nowhere is replaced */
+    else if (!stat(path, &st) && !S_ISREG(st.st_mode))
+        return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+    if (unlink(path) && errno != ENOENT)
+        return -errno;
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    return fd < 0 ? -errno : fd;
+}
+
+static void writer_release(struct jfr_writer *w)
+{
+    region_free(w->chunk.region);
+    traces_release(&w->traces);
+    types_release(w);
+    free(w->slots);
+    if (w->fd >= 0)
+        close(w->fd);
+    pthread_mutex_destroy(&w->work);
+    pthread_mutex_destroy(&w->dict);
+    free(w);
+}
+
+static int writer_init(struct jfr_writer *w, const struct jfr_writer_options *options)
+{
+    w->fd = -1;
+    w->options = *options;
+    struct jfr_writer_options *o = &w->options;
+    if (!o->chunk_bytes)
+        o->chunk_bytes = UINT64_C(64) << 20;
+    o->chunk_bytes = MIN(MAX(o->chunk_bytes, UINT64_C(1) << 20), UINT64_C(1) << 30);
+    if (!o->chunk_ns)
+        o->chunk_ns = 3600 * NS_PER_SECOND;
+    if (!o->trace_bytes)
+        o->trace_bytes = UINT64_C(256) << 20;
+    long cpus = sysconf(_SC_NPROCESSORS_CONF);
+    w->n_slots = o->slots ? o->slots : (unsigned)MIN(MAX(4 * cpus, 16), 256);
+    uint64_t now = now_ns();
+    w->base_ns = now > BEFORE_OPEN_NS ? now - BEFORE_OPEN_NS : 0;
+    w->epoch_ns = (int64_t)(clock_ns(CLOCK_REALTIME) - (now - w->base_ns));
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutex_init(&w->work, &attributes);
+    pthread_mutex_init(&w->dict, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+    void *slots = NULL;
+    if (posix_memalign(&slots, 64, w->n_slots * sizeof(*w->slots)))
+        return -ENOMEM;
+    w->slots = memset(slots, 0, w->n_slots * sizeof(*w->slots));
+    int ret = traces_init(&w->traces, o->trace_bytes & ~UINT64_C(15));
+    if (!ret)
+        ret = types_add(w, jfr_builtin_types, JFR_BUILTINS, NULL);
+    return ret ? ret : types_constants(w);
+}
+
+int jfr_writer_open(struct jfr_writer **ret, const char *path, const struct jfr_writer_options *options)
+{
+    static const struct jfr_writer_options defaults;
+    struct jfr_writer *w = NULL;
+    if (posix_memalign((void **)&w, 64, sizeof(*w)))
+        return -ENOMEM;
+    memset(w, 0, sizeof(*w));
+    int error = writer_init(w, options ? options : &defaults);
+    if (!error) {
+        w->fd = create_file(path);
+        error = w->fd < 0 ? w->fd : first_chunk(w);
+        if (error && w->fd >= 0)
+            unlink(path);
+    }
+    if (error) {
+        writer_release(w);
+        return error;
+    }
+    *ret = w;
+    return 0;
+}
+
+/* ---- the worker's rounds ---- */
+
+/* Says in the recording what it lost since it last said so. */
+static void tell_losses(struct jfr_writer *w)
+{
+    struct jfr_counters n;
+    jfr_writer_counters(w, &n);
+
+    const struct {
+        const char *reason;
+        uint64_t total;
+    } losses[] = {
+        {"events: all slots busy", n.lost_busy},        {"events: no room in the file", n.lost_room},
+        {"events: larger than announced", n.lost_size}, {"stack traces: no memory", n.lost_traces},
+        {"names: nobody could tell", n.unresolved},     {"constants: no room in the chunk", n.lost_constants},
+    };
+
+    _Static_assert(ARRAY_SIZE(losses) == ARRAY_SIZE(w->lost_told), "one memory each");
+    for (size_t i = 0; i < ARRAY_SIZE(losses); i++) {
+        struct jfr_event e;
+        uint64_t since = losses[i].total - w->lost_told[i];
+        if (!since || !slot_begin(w, &w->chunk.own, w->chunk.region, true, 100, &e))
+            continue;
+        jfr_put_time(&e, now_ns());
+        jfr_put_string(&e, losses[i].reason);
+        jfr_put_long(&e, (int64_t)since);
+        jfr_put_long(&e, (int64_t)losses[i].total);
+        slot_commit(&e, type_code(JFR_LOST + JFR_TYPE_BASE));
+        atomic_fetch_add_explicit(&w->chunk.own.events, 1, memory_order_relaxed);
+        w->lost_told[i] = losses[i].total;
+    }
+}
+
+/* Reads all that was begun before; a block that a preempted thread is about to open is waited for. */
+static void update_fully(struct jfr_writer *w)
+{
+    while (!constants_update(w, &w->chunk)) {
+        struct timespec nap = {0, 50000};
+        nanosleep(&nap, NULL);
+    }
+}
+
+static int rotate(struct jfr_writer *w);
+
+static int do_work(struct jfr_writer *w)
+{
+    if (atomic_load(&w->closed))
+        return -EBADF;
+    int ret = region_grow(w, 4 * w->n_slots);
+    atomic_store(&w->error, ret);
+    constants_update(w, &w->chunk);
+    tell_losses(w);
+    chunk_touch(&w->chunk);
+    uint64_t used = (uint64_t)(uint32_t)atomic_load(&w->chunk.region->bump) * JFR_BLOCK;
+    if (used >= w->options.chunk_bytes || now_ns() - w->chunk.start_ns >= w->options.chunk_ns) {
+        int rotated = rotate(w);
+        ret = ret ? ret : rotated;
+    }
+    return ret;
+}
+
+int jfr_writer_work(struct jfr_writer *w)
+{
+    pthread_mutex_lock(&w->work);
+    int ret = do_work(w);
+    pthread_mutex_unlock(&w->work);
+    return ret;
+}
+
+int jfr_writer_flush(struct jfr_writer *w)
+{
+    pthread_mutex_lock(&w->work);
+    int ret = do_work(w);
+    if (ret != -EBADF) {
+        for (unsigned i = 0; i < w->n_slots; i++) {
+            /* whoever was writing has committed */
+            slot_acquire(&w->slots[i]);
+            slot_release(&w->slots[i]);
+        }
+        update_fully(w);
+        chunk_touch(&w->chunk);
+    }
+    pthread_mutex_unlock(&w->work);
+    return ret;
+}
+
+int jfr_declare(struct jfr_writer *w, const struct jfr_type *rows, size_t n, uint32_t *ret_ids)
+{
+    pthread_mutex_lock(&w->work);
+    int ret = atomic_load(&w->closed) ? -EBADF : types_add(w, rows, n, ret_ids);
+    if (!ret)
+        ret = metadata_write(w, &w->chunk);
+    pthread_mutex_unlock(&w->work);
+    return ret;
+}
+
+/* ---- rotation ---- */
+
+/*
+ * The next chunk starts behind the room that the current one still has; both are one chunk to any reader until the last step,
+ * the store of the current one's size. Until then the next header lies within a pad.
+ */
+static int rotate(struct jfr_writer *w)
+{
+    struct chunk *old = &w->chunk, next = {0};
+    struct region *r = old->region;
+    /* Almost all of the dictionary now, while room for it can still grow; the rest in proportion to what came meanwhile. */
+    constants_update(w, old);
+    uint64_t constants = w->constant_bytes;
+    constants_update(w, old);
+    constants = MIN(w->constant_bytes - constants, w->options.chunk_bytes);
+    const uint32_t slack = 2 * w->n_slots, dictionary = JFR_RESERVE + (uint32_t)(4 * constants / JFR_BLOCK);
+    int ret = region_grow(w, slack + dictionary + w->n_slots + 16);
+    if (ret)
+        return ret;
+    uint64_t bump = atomic_load(&r->bump);
+    uint32_t boundary = (uint32_t)bump + slack + dictionary;
+    if (boundary + 16 > r->ready)
+        return -EAGAIN; /* writers were faster: at the next round */
+    struct region *fresh;
+    ret = region_new(&fresh, w->fd, r->file_offset + (uint64_t)boundary * JFR_BLOCK, window_bytes(w));
+    if (ret)
+        return ret;
+    uint32_t inherited = r->ready - boundary;
+    /* From here on writers have only the slack in the old region. */
+    do
+        if ((uint32_t)bump > boundary - dictionary) {
+            region_free(fresh);
+            return -EAGAIN;
+        }
+    while (!atomic_compare_exchange_weak(&r->bump, &bump, (uint32_t)bump | (uint64_t)(boundary - dictionary) << 32));
+    r->ready = boundary;
+    /* Blocks beyond are formatted already, untouched, and now the new region's. */
+    fresh->ready = inherited;
+    atomic_store(&fresh->bump, 1 | (uint64_t)(inherited > JFR_RESERVE ? inherited - JFR_RESERVE : 1) << 32);
+    chunk_init(w, &next, fresh, JFR_MIN_PAD, old->number + 1);
+    atomic_store_explicit(&w->region, fresh, memory_order_release);
+    for (unsigned i = 0; i < w->n_slots; i++) {
+        slot_acquire(&w->slots[i]);
+        slot_retire(&w->slots[i]);
+        slot_release(&w->slots[i]);
+    }
+    ret = metadata_write(w, &next);
+    constants_start(w, &next);
+    update_fully(w);
+    slot_retire(&old->own);
+    chunk_touch(old);
+    chunk_touch(&next);
+    header_store(old, HEAD_SIZE, next.start - old->start);
+    store_size(fresh->blocks, JFR_MIN_PAD);
+    uint64_t own_events = atomic_load(&old->own.events);
+    *old = next;
+    atomic_store(&old->own.events, own_events);
+    atomic_fetch_add(&w->chunks, 1);
+    region_free(r);
+    dictionary_forget(w, old->number - 1);
+    return ret;
+}
+
+int jfr_writer_rotate(struct jfr_writer *w)
+{
+    pthread_mutex_lock(&w->work);
+    int ret = do_work(w);
+    if (ret != -EBADF)
+        for (int tries = 0; tries < 100 && (ret = rotate(w)) == -EAGAIN; tries++)
+            ;
+    pthread_mutex_unlock(&w->work);
+    return ret;
+}
+
+/* ---- close ---- */
+
+static int finish(struct jfr_writer *w)
+{
+    struct chunk *c = &w->chunk;
+    int ret = do_work(w);
+    atomic_store(&w->closed, true);
+    for (unsigned i = 0; i < w->n_slots; i++) {
+        slot_acquire(&w->slots[i]); /* for good */
+        slot_retire(&w->slots[i]);
+    }
+    update_fully(w);
+    tell_losses(w);
+    /* The reserve is for this, should nothing have grown above. */
+    update_fully(w);
+    slot_retire(&c->own);
+    chunk_touch(c);
+    uint64_t end = c->region->file_offset + (uint64_t)(uint32_t)atomic_load(&c->region->bump) * JFR_BLOCK;
+    header_store(c, HEAD_SIZE, end - c->start);
+    c->header[67] = 3; /* the last chunk */
+    if (ftruncate(w->fd, (off_t)end) && !ret)
+        ret = -errno;
+    atomic_store(&w->bytes, end);
+    return ret;
+}
+
+int jfr_writer_close(struct jfr_writer *w)
+{
+    pthread_mutex_lock(&w->work);
+    int ret = atomic_load(&w->closed) ? 0 : finish(w);
+    pthread_mutex_unlock(&w->work);
+    return ret;
+}
+
+void jfr_writer_free(struct jfr_writer *w)
+{
+    if (!w)
+        return;
+    (void)jfr_writer_close(w);
+    writer_release(w);
+}
+
+void jfr_writer_counters(const struct jfr_writer *w, struct jfr_counters *ret)
+{
+    struct jfr_writer *v = (struct jfr_writer *)w; /* C17 loads want no const */
+    *ret = (struct jfr_counters){.events = atomic_load(&v->chunk.own.events),
+                                 .bytes = atomic_load(&v->bytes),
+                                 .chunks = atomic_load(&v->chunks),
+                                 .lost_busy = atomic_load(&v->lost_busy),
+                                 .lost_room = atomic_load(&v->lost_room),
+                                 .lost_size = atomic_load(&v->lost_size),
+                                 .lost_closed = atomic_load(&v->lost_closed),
+                                 .traces = atomic_load(&v->traces.count),
+                                 .lost_traces = atomic_load(&v->traces.lost),
+                                 .unresolved = atomic_load(&v->unresolved),
+                                 .lost_constants = atomic_load(&v->lost_constants),
+                                 .error = atomic_load(&v->error)};
+    for (unsigned i = 0; i < w->n_slots; i++)
+        ret->events += atomic_load(&w->slots[i].events);
+}
