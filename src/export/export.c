@@ -2,6 +2,7 @@
 #include "export/export.h"
 
 const struct export_format export_formats[] = {
+    {".html", "flame graph and table, one file that works offline", export_html},
     {".collapsed", "stacks a line, for flame graph tools", export_collapsed},
     {".pb.gz", "pprof", export_pprof},
     {0},

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/page_data.h"
+
+#include <errno.h>
+
+enum { NODE_BITS = 32 };
+
+/* Numbers as LEB128, the whole as base64: half the size of decimal digits, and quick to read in a browser. */
+static void json_base64(struct json *j, const struct buf *bytes)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    _cleanup_(buf_release) struct buf text = BUF(SIZE_MAX / 2);
+    for (size_t i = 0; i < bytes->len; i += 3) {
+        size_t n = MIN(bytes->len - i, (size_t)3);
+        uint32_t v = (uint32_t)bytes->data[i] << 16;
+        v |= n > 1 ? (uint32_t)bytes->data[i + 1] << 8 : 0;
+        v |= n > 2 ? bytes->data[i + 2] : 0;
+        char four[4] = {digits[v >> 18], digits[v >> 12 & 63], n > 1 ? digits[v >> 6 & 63] : '=', n > 2 ? digits[v & 63] : '='};
+        buf_bytes(&text, four, 4);
+    }
+    json_string_n(j, (const char *)text.data, text.len);
+}
+
+/* The tree of a metric with nodes merged by method; which node of it stands for each node of the profile. */
+struct page_tree {
+    VEC(struct profile_tree_node) nodes;
+    uint32_t *of_node;
+    size_t pruned;
+};
+
+static int compare_totals(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x < y) - (x > y);
+}
+
+/* The total below which nodes are left out so that at most PAGE_NODES remain; 0 when all fit. */
+static int pruning_limit(const struct profile_view *v, uint64_t *ret)
+{
+    size_t n = v->profile->nodes.len, used = 0;
+    *ret = 1;
+    uint64_t *totals = malloc(n * sizeof(*totals));
+    if (!totals)
+        return -ENOMEM;
+    for (size_t i = 1; i < n; i++) {
+        if (v->total[i])
+            totals[used++] = v->total[i];
+    }
+    if (used > PAGE_NODES) {
+        qsort(totals, used, sizeof(*totals), compare_totals);
+        *ret = totals[PAGE_NODES] + 1;
+    }
+    free(totals);
+    return 0;
+}
+
+/* Children of one parent with one method become one node. Parents come first in the profile, and so they do here. */
+static int merge(struct page_tree *t, const struct profile_view *v, uint64_t limit)
+{
+    const struct profile *p = v->profile;
+    struct map index = {0};
+    int r = vec_extend(&t->nodes, 1);
+    t->of_node = calloc(p->nodes.len, sizeof(*t->of_node));
+    if (!t->of_node)
+        r = -ENOMEM;
+    for (size_t i = 1; i < p->nodes.len && r == 0; i++) {
+        uint32_t parent = t->of_node[p->nodes.data[i].parent];
+        if (v->total[i] < limit) {
+            t->of_node[i] = parent;
+            t->pruned += v->total[i] != 0;
+            continue;
+        }
+        const struct profile_frame *f = profile_node_frame(p, (uint32_t)i);
+        uint32_t label = p->methods.data[f->method].label;
+        bool added;
+        uint64_t *slot = map_at(&index, (uint64_t)parent << NODE_BITS | label, t->nodes.len, &added);
+        struct profile_tree_node node = {.parent = parent, .label = label, .kind = f->kind};
+        r = !slot ? -ENOMEM : added ? vec_push(&t->nodes, node) : 0;
+        if (r < 0)
+            break;
+        struct profile_tree_node *to = &t->nodes.data[*slot];
+        t->of_node[i] = (uint32_t)*slot;
+        /* The kind of the heaviest part; `self` holds its weight meanwhile. */
+        if (v->total[i] > to->self) {
+            to->self = v->total[i];
+            to->kind = f->kind;
+        }
+    }
+    map_release(&index);
+    return r;
+}
+
+/* Labels that are used, numbered as they come. */
+struct labels {
+    struct map index;
+    VEC(uint32_t) strings;
+};
+
+static int64_t label_number(struct labels *l, uint32_t string)
+{
+    bool added;
+    uint64_t *slot = map_at(&l->index, string, l->strings.len, &added);
+    if (!slot || (added && vec_push(&l->strings, string) < 0))
+        return -ENOMEM;
+    return (int64_t)*slot;
+}
+
+static int tree_json(struct json *j, const struct page_tree *t, struct labels *labels)
+{
+    _cleanup_(buf_release) struct buf bytes = BUF(SIZE_MAX / 2);
+    for (size_t i = 1; i < t->nodes.len; i++) {
+        const struct profile_tree_node *n = &t->nodes.data[i];
+        int64_t label = label_number(labels, n->label);
+        if (label < 0)
+            return (int)label;
+        buf_varint(&bytes, i - n->parent);
+        buf_varint(&bytes, (uint64_t)label);
+        buf_u8(&bytes, (uint8_t)n->kind);
+    }
+    json_key(j, "nodes");
+    json_u64(j, t->nodes.len);
+    json_key(j, "pruned");
+    json_u64(j, t->pruned);
+    json_key(j, "tree");
+    json_base64(j, &bytes);
+    return buf_error(&bytes);
+}
+
+struct cell {
+    uint32_t bucket, thread, node;
+    uint64_t weight;
+};
+
+struct cells {
+    const struct page_tree *tree;
+    uint64_t from_ns, bucket_ns;
+    struct map index; /* hash of the place to the number of the first cell there */
+    VEC(struct cell) list;
+};
+
+static int add_cell(void *context, const struct profile_sample *s)
+{
+    struct cells *c = context;
+    struct cell cell = {(uint32_t)((s->time_ns - c->from_ns) / c->bucket_ns), s->thread, c->tree->of_node[s->node], s->weight};
+    if (c->list.len >= PAGE_CELLS)
+        return -E2BIG;
+    uint64_t key = (uint64_t)cell.thread * PAGE_BUCKETS * 2 + cell.bucket;
+    key = key << 32 | cell.node;
+    bool added;
+    uint64_t *slot = map_at(&c->index, key, c->list.len, &added);
+    if (!slot)
+        return -ENOMEM;
+    if (added)
+        return vec_push(&c->list, cell);
+    c->list.data[*slot].weight += cell.weight;
+    return 0;
+}
+
+static int compare_cells(const void *a, const void *b)
+{
+    const struct cell *x = a, *y = b;
+    if (x->bucket != y->bucket)
+        return x->bucket < y->bucket ? -1 : 1;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    return (x->node > y->node) - (x->node < y->node);
+}
+
+/* Weight by time, thread and node. Time is coarsened until the cells are few enough; at last it is given up. */
+static int cells_json(struct json *j, const struct profile_view *v, const struct page_tree *tree)
+{
+    uint64_t to = v->filter.to_ns ? MIN(v->filter.to_ns, v->profile->duration_ns) : v->profile->duration_ns;
+    uint64_t span = to > v->filter.from_ns ? to - v->filter.from_ns + 1 : 1;
+    struct cells c = {.tree = tree, .from_ns = v->filter.from_ns};
+    int r = -E2BIG;
+    for (uint64_t buckets = PAGE_BUCKETS; r == -E2BIG && buckets; buckets /= 4) {
+        c.bucket_ns = (span + buckets - 1) / buckets;
+        map_clear(&c.index);
+        vec_clear(&c.list);
+        r = profile_view_each(v, add_cell, &c);
+    }
+    _cleanup_(buf_release) struct buf bytes = BUF(SIZE_MAX / 2);
+    if (c.list.len)
+        qsort(c.list.data, c.list.len, sizeof(*c.list.data), compare_cells);
+    uint32_t bucket = 0;
+    for (size_t i = 0; i < c.list.len; i++) {
+        const struct cell *cell = &c.list.data[i];
+        buf_varint(&bytes, cell->bucket - bucket);
+        buf_varint(&bytes, cell->thread);
+        buf_varint(&bytes, cell->node);
+        buf_varint(&bytes, cell->weight);
+        bucket = cell->bucket;
+    }
+    json_key(j, "bucket_ns");
+    json_u64(j, c.bucket_ns);
+    json_key(j, "from_ns");
+    json_u64(j, c.from_ns);
+    json_key(j, "cells");
+    json_base64(j, &bytes);
+    map_release(&c.index);
+    vec_release(&c.list);
+    return r < 0 ? r : buf_error(&bytes);
+}
+
+static int metric_json(struct json *j, const struct profile *p, enum profile_metric metric, const struct profile_filter *filter,
+                       struct labels *labels)
+{
+    static const char *const units[] = {[UNIT_SAMPLES] = "samples", [UNIT_BYTES] = "bytes", [UNIT_NS] = "ns"};
+    _cleanup_(profile_view_release) struct profile_view v = {0};
+    struct page_tree tree = {0};
+    uint64_t limit;
+    int r = profile_view_init(&v, p, metric, filter);
+    if (r == 0)
+        r = pruning_limit(&v, &limit);
+    if (r == 0)
+        r = merge(&tree, &v, limit);
+    if (r == 0) {
+        json_object(j);
+        json_key(j, "name");
+        json_string(j, profile_metrics[metric].name);
+        json_key(j, "title");
+        json_string(j, profile_metrics[metric].title);
+        json_key(j, "unit");
+        json_string(j, units[profile_metrics[metric].unit]);
+        json_key(j, "interval_ns");
+        json_u64(j, p->series[metric].interval_ns);
+        r = tree_json(j, &tree, labels);
+    }
+    if (r == 0)
+        r = cells_json(j, &v, &tree);
+    if (r == 0)
+        json_object_end(j);
+    vec_release(&tree.nodes);
+    free(tree.of_node);
+    return r;
+}
+
+static void strings_json(struct json *j, const struct profile *p, const struct labels *l)
+{
+    json_key(j, "labels");
+    json_array(j);
+    for (size_t i = 0; i < l->strings.len; i++) {
+        struct str s = profile_text(p, l->strings.data[i]);
+        json_string_n(j, s.data, s.len);
+    }
+    json_array_end(j);
+    json_key(j, "threads");
+    json_array(j);
+    for (size_t i = 0; i < p->threads.len; i++) {
+        struct str s = profile_text(p, p->threads.data[i].name);
+        json_string_n(j, s.data, s.len);
+    }
+    json_array_end(j);
+}
+
+int page_profile_json(struct json *j, const struct profile *p, const struct profile_filter *filter)
+{
+    struct labels labels = {0};
+    int r = 0;
+    json_key(j, "metrics");
+    json_array(j);
+    for (int m = 0; m < PROFILE_METRICS && r == 0; m++) {
+        if (p->series[m].samples.len)
+            r = metric_json(j, p, (enum profile_metric)m, filter, &labels);
+    }
+    json_array_end(j);
+    if (r == 0)
+        strings_json(j, p, &labels);
+    map_release(&labels.index);
+    vec_release(&labels.strings);
+    return r;
+}

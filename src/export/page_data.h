@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the page shows of a profile, as JSON (web/src/data.ts reads it). */
+#pragma once
+
+#include "base/json.h"
+#include "model/profile.h"
+
+/*
+ * Writes the members "threads", "labels" and "metrics" into the object that is open. Every metric through the filter, as a tree
+ * of methods and its weight by time, thread and node. Beyond PAGE_NODES nodes the smallest are counted to their callers and
+ * "pruned" tells how many were; beyond PAGE_CELLS cells time becomes coarser. 0 or -ENOMEM.
+ */
+enum { PAGE_NODES = 400000, PAGE_CELLS = 600000, PAGE_BUCKETS = 512 };
+
+int page_profile_json(struct json *j, const struct profile *p, const struct profile_filter *filter) must_check;

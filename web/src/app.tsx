@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { decodeMetric, kinds, Metric, PageJson } from "./data";
+import { Flame } from "./flame";
+import { duration, percent, weightLong } from "./format";
+import { Help } from "./help";
+import { decode, encode, State } from "./link";
+import { colour, kindTitles } from "./palette";
+import { Ruler } from "./ruler";
+import { collapsed, csv, download, svg } from "./save";
+import { MethodTable } from "./table";
+import { isDark, setTheme, useDark } from "./theme";
+import { ThreadPicker } from "./threads";
+import { invert, matched, rank, sandwich, search, select, unattributed } from "./tree";
+
+export function App({ page }: { page: PageJson }) {
+  const [state, setState] = useState<State>(() => decode(location.hash));
+  const [help, setHelp] = useState(false);
+  const dark = useDark();
+  const searchBox = useRef<HTMLInputElement>(null);
+  const change = (part: Partial<State>) => setState((s) => ({ ...s, ...part }));
+
+  useEffect(() => {
+    const f = () => setState(decode(location.hash));
+    addEventListener("hashchange", f);
+    return () => removeEventListener("hashchange", f);
+  }, []);
+  useEffect(() => {
+    const hash = encode(state);
+    if (hash !== encode(decode(location.hash))) history.replaceState(null, "", `#${hash}`);
+  }, [state]);
+
+  const cache = useRef(new Map<string, Metric>());
+  const json = page.metrics.find((m) => m.name === (state.metric || page.metric)) ?? page.metrics[0];
+  const metric = useMemo(() => {
+    if (!json) return null;
+    let m = cache.current.get(json.name);
+    if (!m) cache.current.set(json.name, (m = decodeMetric(json)));
+    return m;
+  }, [json]);
+
+  useEffect(() => {
+    const onKey = (e: KeyboardEvent) => {
+      const typing = e.target instanceof HTMLInputElement;
+      if (e.ctrlKey || e.metaKey || e.altKey) return;
+      if (e.key === "Escape") {
+        if (typing) (e.target as HTMLElement).blur();
+        if (state.search) change({ search: "" });
+        else if (state.view === "method") change({ view: "profile" });
+        else if (state.selected) change({ selected: "" });
+        return;
+      }
+      if (typing) return;
+      if (e.key === "/") searchBox.current?.focus();
+      else if (e.key === "?") setHelp(true);
+      else if (e.key === "i") change({ inverted: !state.inverted, zoom: "" });
+      else if (e.key === "f") change({ upwards: !state.upwards });
+      else if (e.key === "d") setTheme(isDark() ? "light" : "dark");
+      else return;
+      e.preventDefault();
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, [state]);
+
+  if (!metric) {
+    return (
+      <main class="nothing">
+        <h1>{page.file}</h1>
+        <p>This recording holds no samples. Record some with:</p>
+        <pre>jvmscope run --cpu -o app.html -- java ...</pre>
+      </main>
+    );
+  }
+  return (
+    <Profile
+      page={page}
+      metric={metric}
+      state={state}
+      change={change}
+      dark={dark}
+      searchBox={searchBox}
+      onHelp={() => setHelp(true)}
+      help={help && <Help isDark={dark} onClose={() => setHelp(false)} />}
+    />
+  );
+}
+
+interface ProfileProps {
+  page: PageJson;
+  metric: Metric;
+  state: State;
+  change: (part: Partial<State>) => void;
+  dark: boolean;
+  searchBox: preact.RefObject<HTMLInputElement | null>;
+  onHelp: () => void;
+  help: preact.ComponentChild;
+}
+
+function Profile({ page, metric, state, change, dark, searchBox, onHelp, help }: ProfileProps) {
+  const { labels } = page;
+  const threads = useMemo(() => (state.threads.length ? new Set(state.threads) : null), [state.threads.join()]);
+  const window = state.window && state.window[1] <= metric.cells.buckets ? state.window : null;
+  const tree = useMemo(() => select(metric.shape, metric.cells, { threads, window }), [metric, threads, window?.join()]);
+  const shownTree = useMemo(() => (state.inverted ? invert(tree, labels.length) : tree), [tree, state.inverted]);
+  const rows = useMemo(() => rank(tree, labels.length), [tree]);
+  const match = useMemo(() => search(labels, state.search), [labels, state.search]);
+  const shownRows = useMemo(() => (match ? rows.filter((r) => match[r.label]) : rows), [rows, match]);
+  const selected = useMemo(() => labels.indexOf(state.selected), [state.selected]);
+  const whole = tree.total[0];
+  const lost = useMemo(() => unattributed(tree), [tree]);
+  const used = useMemo(() => {
+    const seen = new Set<number>();
+    for (let i = 1; i < tree.n; i++) if (tree.total[i]) seen.add(tree.kind[i]);
+    return [...seen].sort();
+  }, [tree]);
+  const onSelect = (label: number) => change({ selected: label < 0 ? "" : labels[label] });
+  const onOpen = (label: number) => change({ view: "method", selected: labels[label] });
+  const name = page.file.replace(/\.[^.]*$/, "");
+  const saves: [string, () => void][] = [
+    ["Flame graph, SVG", () => download(`${name}.svg`, "image/svg+xml", svg(shownTree, labels, page.file, state.upwards, dark))],
+    ["Flame graph, PNG", () => png(`${name}.png`)],
+    ["Table, CSV", () => download(`${name}.csv`, "text/csv", csv(shownRows, labels))],
+    ["Stacks, collapsed", () => download(`${name}.collapsed`, "text/plain", collapsed(tree, labels))],
+  ];
+  return (
+    <>
+      <header>
+        <div class="brand">
+          <Mark />
+          <h1 class="cut" title={page.file}>
+            {page.file}
+          </h1>
+        </div>
+        <nav class="tabs" aria-label="What is counted">
+          {page.metrics.map((m) => (
+            <button key={m.name} aria-current={m.name === metric.name ? "page" : undefined} onClick={() => change({ metric: m.name, zoom: "", window: null })}>
+              {m.title}
+            </button>
+          ))}
+        </nav>
+        <div class="facts">
+          <span>
+            <b>{weightLong(metric, whole)}</b>
+          </span>
+          {page.duration_ns > 0 && <span>in {duration(page.duration_ns)}</span>}
+          {lost > 0 && (
+            <span class="warn" title="Samples whose stack could not be walked to a method">
+              {percent(lost, whole)} without a method
+            </span>
+          )}
+          {metric.pruned > 0 && <span title="The smallest stacks are counted to their callers">{metric.pruned} tiny stacks merged</span>}
+        </div>
+        <div class="grow" />
+        <button class="icon" onClick={() => setTheme(isDark() ? "light" : "dark")} aria-label="Light or dark" title="Light or dark (d)">
+          {dark ? "☀" : "☾"}
+        </button>
+        <button class="icon" onClick={onHelp} aria-label="Help" title="Help (?)">
+          ?
+        </button>
+      </header>
+      {metric.cells.buckets > 1 && <Ruler metric={metric} threads={threads} window={window} onWindow={(w) => change({ window: w, zoom: "" })} />}
+      <div class="tools" role="toolbar" aria-label="View">
+        {state.view === "method" && selected >= 0 ? (
+          <button onClick={() => change({ view: "profile" })}>← Flame graph</button>
+        ) : (
+          <>
+            <div class="seg" role="group" aria-label="Order">
+              <button aria-pressed={!state.inverted} onClick={() => change({ inverted: false, zoom: "" })} title="Callers first, what they call next to them">
+                Top down
+              </button>
+              <button aria-pressed={state.inverted} onClick={() => change({ inverted: true, zoom: "" })} title="The running methods first, their callers next to them (i)">
+                Inverted
+              </button>
+            </div>
+            <div class="seg" role="group" aria-label="Direction">
+              <button aria-pressed={!state.upwards} onClick={() => change({ upwards: false })} title="Grows downwards (f)">
+                Icicle
+              </button>
+              <button aria-pressed={state.upwards} onClick={() => change({ upwards: true })} title="Grows upwards (f)">
+                Flame
+              </button>
+            </div>
+          </>
+        )}
+        <ThreadPicker metric={metric} names={page.threads} chosen={threads} onChoose={(s) => change({ threads: s ? [...s] : [], zoom: "" })} />
+        <div class="search">
+          <input
+            ref={searchBox}
+            type="search"
+            placeholder="Search methods ( / )"
+            aria-label="Search methods"
+            value={state.search}
+            onInput={(e) => change({ search: e.currentTarget.value })}
+          />
+          <output aria-live="polite">{match ? `${percent(matched(tree, match), whole)} in ${shownRows.length} methods` : ""}</output>
+        </div>
+        <div class="grow" />
+        <div class="legend">
+          {used.map((k) => (
+            <span key={k}>
+              <i style={{ background: colour(k, 3, dark) }} /> {kindTitles[kinds[k]]}
+            </span>
+          ))}
+        </div>
+        <details class="save">
+          <summary title="Save what is shown">Save ▾</summary>
+          <div class="pop">
+            {saves.map(([title, save]) => (
+              <button
+                key={title}
+                onClick={(e) => {
+                  save();
+                  e.currentTarget.closest("details")!.open = false;
+                }}
+              >
+                {title}
+              </button>
+            ))}
+          </div>
+        </details>
+      </div>
+      {state.view === "method" && selected >= 0 ? (
+        <Method page={page} metric={metric} tree={tree} label={selected} whole={whole} match={match} onSelect={onSelect} onOpen={onOpen} />
+      ) : (
+        <main class="split">
+          <section aria-label="Flame graph">
+            <Flame
+              tree={shownTree}
+              labels={labels}
+              metric={metric}
+              whole={whole}
+              upwards={state.upwards}
+              match={match}
+              selected={selected}
+              title={state.inverted ? "Inverted flame graph" : "Flame graph"}
+              onSelect={onSelect}
+              onOpen={onOpen}
+              zoomed={state.zoom}
+              onZoom={(zoom) => change({ zoom })}
+            />
+          </section>
+          <Splitter />
+          <section aria-label="Ranked methods">
+            <MethodTable rows={shownRows} labels={labels} metric={metric} whole={whole} selected={selected} onSelect={onSelect} onOpen={onOpen} />
+          </section>
+        </main>
+      )}
+      {help}
+    </>
+  );
+}
+
+function png(name: string) {
+  const c = document.querySelector<HTMLCanvasElement>(".flame canvas");
+  c?.toBlob((b) => b && download(name, "image/png", b));
+}
+
+/** A method with all its callers above and all it calls below. */
+function Method(p: {
+  page: PageJson;
+  metric: Metric;
+  tree: ReturnType<typeof select>;
+  label: number;
+  whole: number;
+  match: Uint8Array | null;
+  onSelect: (label: number) => void;
+  onOpen: (label: number) => void;
+}) {
+  const { labels } = p.page;
+  const s = useMemo(() => sandwich(p.tree, p.label, labels.length), [p.tree, p.label]);
+  const common = { labels, metric: p.metric, whole: p.whole, match: p.match, selected: p.label, onSelect: p.onSelect, onOpen: p.onOpen };
+  return (
+    <main class="sandwich">
+      <h2>
+        <span class="cut">{labels[p.label]}</span>
+        <small>
+          total {percent(s.weight, p.whole)} · {weightLong(p.metric, s.weight)} — self {percent(s.self, p.whole)} · {weightLong(p.metric, s.self)}
+        </small>
+      </h2>
+      <section aria-label="Callers">
+        <h3>Called by</h3>
+        <Flame {...common} tree={s.callers} upwards title="Callers" />
+      </section>
+      <section aria-label="Callees">
+        <h3>Calls</h3>
+        <Flame {...common} tree={s.callees} upwards={false} title="Callees" />
+      </section>
+    </main>
+  );
+}
+
+/** The bar between flame graph and table. */
+function Splitter() {
+  const [share, setShare] = useState(58);
+  useEffect(() => document.documentElement.style.setProperty("--share", `${share}%`), [share]);
+  const set = (v: number) => setShare(Math.max(15, Math.min(85, v)));
+  return (
+    <div
+      class="splitter"
+      role="separator"
+      tabIndex={0}
+      aria-orientation="horizontal"
+      aria-label="Height of the flame graph"
+      aria-valuenow={Math.round(share)}
+      aria-valuemin={15}
+      aria-valuemax={85}
+      onPointerDown={(e) => e.currentTarget.setPointerCapture(e.pointerId)}
+      onPointerMove={(e) => {
+        if (!e.currentTarget.hasPointerCapture(e.pointerId)) return;
+        const r = e.currentTarget.parentElement!.getBoundingClientRect();
+        set(((e.clientY - r.top) / r.height) * 100);
+      }}
+      onKeyDown={(e) => {
+        if (e.key === "ArrowUp") set(share - 4);
+        else if (e.key === "ArrowDown") set(share + 4);
+        else return;
+        e.preventDefault();
+      }}
+    />
+  );
+}
+
+function Mark() {
+  return (
+    <svg class="mark" viewBox="0 0 24 24" aria-label="jvmscope" role="img">
+      <rect x="1" y="3" width="22" height="5" rx="1.2" />
+      <rect x="1" y="9.5" width="14" height="5" rx="1.2" opacity=".8" />
+      <rect x="1" y="16" width="6.5" height="5" rx="1.2" opacity=".6" />
+      <rect x="16.5" y="9.5" width="6.5" height="5" rx="1.2" opacity=".45" />
+    </svg>
+  );
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the page is given: src/export/page_data.c writes it.
+
+export type Unit = "samples" | "bytes" | "ns";
+
+export interface MetricJson {
+  name: string;
+  title: string;
+  unit: Unit;
+  interval_ns: number;
+  nodes: number;
+  pruned: number;
+  tree: string;
+  bucket_ns: number;
+  from_ns: number;
+  cells: string;
+}
+
+export interface PageJson {
+  version: string;
+  file: string;
+  start_ms: number;
+  duration_ns: number;
+  metric: string;
+  metrics: MetricJson[];
+  labels: string[];
+  threads: string[];
+}
+
+/** Frame kinds in the order of enum frame_kind. */
+export const kinds = ["java", "interpreted", "compiled", "inlined", "native", "kernel", "stub", "mark"] as const;
+export const MARK = 7;
+
+/** A tree of methods; node 0 is the root, a parent's number is smaller than its children's. */
+export interface Shape {
+  n: number;
+  parent: Int32Array;
+  label: Int32Array;
+  kind: Uint8Array;
+}
+
+/** Weight by time, thread and node of a Shape. */
+export interface Cells {
+  n: number;
+  bucket: Int32Array;
+  thread: Int32Array;
+  node: Int32Array;
+  weight: Float64Array;
+  buckets: number;
+}
+
+export interface Metric {
+  name: string;
+  title: string;
+  unit: Unit;
+  intervalNs: number;
+  pruned: number;
+  bucketNs: number;
+  fromNs: number;
+  shape: Shape;
+  cells: Cells;
+}
+
+class Varints {
+  private at = 0;
+  private readonly bytes: Uint8Array;
+
+  constructor(base64: string) {
+    const text = atob(base64);
+    this.bytes = new Uint8Array(text.length);
+    for (let i = 0; i < text.length; i++) this.bytes[i] = text.charCodeAt(i);
+  }
+
+  get more(): boolean {
+    return this.at < this.bytes.length;
+  }
+
+  /** Weights may pass 2^32: multiplied, not shifted. */
+  next(): number {
+    let value = 0;
+    for (let scale = 1; ; scale *= 128) {
+      const b = this.bytes[this.at++];
+      value += (b & 127) * scale;
+      if (b < 128) return value;
+    }
+  }
+}
+
+function decodeShape(m: MetricJson): Shape {
+  const shape: Shape = {
+    n: m.nodes,
+    parent: new Int32Array(m.nodes),
+    label: new Int32Array(m.nodes),
+    kind: new Uint8Array(m.nodes),
+  };
+  const v = new Varints(m.tree);
+  shape.label[0] = -1;
+  for (let i = 1; i < m.nodes; i++) {
+    shape.parent[i] = i - v.next();
+    shape.label[i] = v.next();
+    shape.kind[i] = v.next();
+  }
+  return shape;
+}
+
+function decodeCells(m: MetricJson): Cells {
+  const rows: number[] = [];
+  const v = new Varints(m.cells);
+  let bucket = 0;
+  while (v.more) {
+    bucket += v.next();
+    rows.push(bucket, v.next(), v.next(), v.next());
+  }
+  const n = rows.length / 4;
+  const cells: Cells = {
+    n,
+    bucket: new Int32Array(n),
+    thread: new Int32Array(n),
+    node: new Int32Array(n),
+    weight: new Float64Array(n),
+    buckets: bucket + 1,
+  };
+  for (let i = 0; i < n; i++) {
+    cells.bucket[i] = rows[4 * i];
+    cells.thread[i] = rows[4 * i + 1];
+    cells.node[i] = rows[4 * i + 2];
+    cells.weight[i] = rows[4 * i + 3];
+  }
+  return cells;
+}
+
+export function decodeMetric(m: MetricJson): Metric {
+  return {
+    name: m.name,
+    title: m.title,
+    unit: m.unit,
+    intervalNs: m.interval_ns,
+    pruned: m.pruned,
+    bucketNs: m.bucket_ns,
+    fromNs: m.from_ns,
+    shape: decodeShape(m),
+    cells: decodeCells(m),
+  };
+}

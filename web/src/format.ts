@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Metric, Unit } from "./data";
+
+export function duration(ns: number): string {
+  const units: [number, string][] = [[3600e9, "h"], [60e9, "min"], [1e9, "s"], [1e6, "ms"], [1e3, "µs"]];
+  for (const [size, name] of units) if (ns >= size) return `${digits(ns / size)}\u00a0${name}`;
+  return `${Math.round(ns)}\u00a0ns`;
+}
+
+export function bytes(n: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let i = 0;
+  for (; n >= 1024 && i < units.length - 1; i++) n /= 1024;
+  return `${i ? digits(n) : n}\u00a0${units[i]}`;
+}
+
+function digits(v: number): string {
+  return v < 10 ? v.toFixed(2) : v < 100 ? v.toFixed(1) : v.toFixed(0);
+}
+
+export const count = (n: number) => n.toLocaleString("en-US").replace(/,/g, "\u202f");
+
+export function weight(unit: Unit, n: number): string {
+  return unit === "bytes" ? bytes(n) : unit === "ns" ? duration(n) : count(n);
+}
+
+/** "1 234 samples, 12.3 s": what a weight means to a person. */
+export function weightLong(m: Metric, n: number): string {
+  if (m.unit !== "samples") return weight(m.unit, n);
+  const time = m.intervalNs ? ` (${duration(n * m.intervalNs)})` : "";
+  return `${count(n)} sample${n === 1 ? "" : "s"}${time}`;
+}
+
+export function percent(part: number, whole: number): string {
+  const p = whole ? (100 * part) / whole : 0;
+  return `${p >= 10 ? p.toFixed(1) : p.toFixed(2)}\u00a0%`;
+}
+
+/** "p.q.Class.method" as package, class and method. */
+export function split(label: string): { pkg: string; cls: string; name: string } {
+  const paren = label.indexOf("(");
+  const dot = label.lastIndexOf(".", paren < 0 ? undefined : paren);
+  if (dot < 0 || label.startsWith("[")) return { pkg: "", cls: "", name: label };
+  const cls = label.slice(0, dot);
+  const at = cls.replace(/\/.*$/, "").lastIndexOf(".");
+  return { pkg: cls.slice(0, at + 1), cls: cls.slice(at + 1), name: label.slice(dot + 1) };
+}
+
+export const short = (label: string) => {
+  const { cls, name } = split(label);
+  return cls ? `${cls}.${name}` : name;
+};

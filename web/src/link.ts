@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of the page as the address's fragment, so that every view can be linked to.
+
+export interface State {
+  metric: string;
+  view: "profile" | "method";
+  inverted: boolean;
+  upwards: boolean;
+  search: string;
+  selected: string; // label text, "" when none
+  threads: number[];
+  window: [number, number] | null;
+  zoom: string;
+}
+
+export function encode(s: State): string {
+  const q = new URLSearchParams();
+  if (s.metric) q.set("m", s.metric);
+  if (s.view !== "profile") q.set("v", s.view);
+  if (s.inverted) q.set("i", "1");
+  if (s.upwards) q.set("u", "1");
+  if (s.search) q.set("q", s.search);
+  if (s.selected) q.set("s", s.selected);
+  if (s.threads.length) q.set("t", s.threads.join(","));
+  if (s.window) q.set("w", s.window.join("-"));
+  if (s.zoom) q.set("z", s.zoom);
+  return q.toString();
+}
+
+export function decode(fragment: string): State {
+  const q = new URLSearchParams(fragment.replace(/^#/, ""));
+  const numbers = (text: string | null, by: string) => (text ?? "").split(by).filter((x) => /^\d+$/.test(x)).map(Number);
+  const w = numbers(q.get("w"), "-");
+  return {
+    metric: q.get("m") ?? "",
+    view: q.get("v") === "method" ? "method" : "profile",
+    inverted: q.get("i") === "1",
+    upwards: q.get("u") === "1",
+    search: q.get("q") ?? "",
+    selected: q.get("s") ?? "",
+    threads: numbers(q.get("t"), ","),
+    window: w.length === 2 && w[0] < w[1] ? [w[0], w[1]] : null,
+    zoom: /^[\d.]*$/.test(q.get("z") ?? "") ? (q.get("z") ?? "") : "",
+  };
+}

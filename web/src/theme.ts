@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Light or dark: the system's wish, or what the reader chose.
+import { useEffect, useState } from "preact/hooks";
+
+export type Theme = "auto" | "light" | "dark";
+
+const system = matchMedia("(prefers-color-scheme: dark)");
+const listeners = new Set<() => void>();
+let chosen: Theme = "auto";
+
+export const isDark = () => (chosen === "auto" ? system.matches : chosen === "dark");
+export const theme = () => chosen;
+
+function tell() {
+  document.documentElement.dataset.theme = isDark() ? "dark" : "light";
+  listeners.forEach((f) => f());
+}
+
+export function setTheme(t: Theme) {
+  chosen = t;
+  tell();
+}
+
+system.addEventListener("change", tell);
+tell();
+
+export function useDark(): boolean {
+  const [dark, set] = useState(isDark());
+  useEffect(() => {
+    const f = () => set(isDark());
+    listeners.add(f);
+    return () => void listeners.delete(f);
+  }, []);
+  return dark;
+}

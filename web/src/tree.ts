@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights over a tree of methods: selection, totals, ranking, inversion, the sandwich of one method.
+import { Cells, MARK, Shape } from "./data";
+
+/** A Shape with weights; children are linked heaviest first. */
+export interface Tree extends Shape {
+  self: Float64Array;
+  total: Float64Array;
+  firstChild: Int32Array;
+  nextSibling: Int32Array;
+  depth: number; // frames of the deepest stack
+}
+
+/** Which cells count. Buckets from (inclusive) and to (exclusive); null is all. */
+export interface Selection {
+  threads: Set<number> | null;
+  window: [number, number] | null;
+}
+
+function finish(shape: Shape, self: Float64Array): Tree {
+  const { n, parent } = shape;
+  const total = Float64Array.from(self);
+  for (let i = n - 1; i > 0; i--) total[parent[i]] += total[i];
+  const order = new Int32Array(n > 0 ? n - 1 : 0);
+  for (let i = 1; i < n; i++) order[i - 1] = i;
+  // Lightest first, so that linking at the front leaves the heaviest there.
+  order.sort((a, b) => total[a] - total[b] || b - a);
+  const firstChild = new Int32Array(n);
+  const nextSibling = new Int32Array(n);
+  for (const i of order) {
+    if (!total[i]) continue;
+    nextSibling[i] = firstChild[parent[i]];
+    firstChild[parent[i]] = i;
+  }
+  const level = new Int32Array(n);
+  let depth = 0;
+  for (let i = 1; i < n; i++) {
+    level[i] = level[parent[i]] + 1;
+    if (total[i] && level[i] > depth) depth = level[i];
+  }
+  return { ...shape, self, total, firstChild, nextSibling, depth };
+}
+
+export function select(shape: Shape, cells: Cells, s: Selection): Tree {
+  const self = new Float64Array(shape.n);
+  const [from, to] = s.window ?? [0, Infinity];
+  for (let i = 0; i < cells.n; i++) {
+    if (cells.bucket[i] < from || cells.bucket[i] >= to) continue;
+    if (s.threads && !s.threads.has(cells.thread[i])) continue;
+    self[cells.node[i]] += cells.weight[i];
+  }
+  return finish(shape, self);
+}
+
+/** Grows a tree node by node. */
+class Builder {
+  private parent: number[] = [0];
+  private label: number[] = [-1];
+  private kind: number[] = [0];
+  private self: number[] = [0];
+  private best: number[] = [0];
+  private index = new Map<number, number>();
+
+  constructor(private labels: number) {}
+
+  child(parent: number, label: number, kind: number, weight: number): number {
+    const key = parent * this.labels + label;
+    let node = this.index.get(key);
+    if (node === undefined) {
+      node = this.parent.length;
+      this.index.set(key, node);
+      this.parent.push(parent);
+      this.label.push(label);
+      this.kind.push(kind);
+      this.self.push(0);
+      this.best.push(0);
+    }
+    if (weight > this.best[node]) {
+      this.best[node] = weight;
+      this.kind[node] = kind;
+    }
+    return node;
+  }
+
+  add(node: number, weight: number) {
+    this.self[node] += weight;
+  }
+
+  build(): Tree {
+    const shape = {
+      n: this.parent.length,
+      parent: Int32Array.from(this.parent),
+      label: Int32Array.from(this.label),
+      kind: Uint8Array.from(this.kind),
+    };
+    return finish(shape, Float64Array.from(this.self));
+  }
+}
+
+/** The running method at the root, its callers as children. */
+export function invert(t: Tree, labels: number): Tree {
+  const b = new Builder(labels);
+  for (let i = 0; i < t.n; i++) {
+    const w = t.self[i];
+    if (!w) continue;
+    let at = 0;
+    for (let n = i; n; n = t.parent[n]) at = b.child(at, t.label[n], t.kind[n], w);
+    b.add(at, w);
+  }
+  return b.build();
+}
+
+/** All that a method calls (below it) and all that calls it (upwards), merged over every place it is in. Recursion: its outermost. */
+export function sandwich(t: Tree, label: number, labels: number): { callers: Tree; callees: Tree; weight: number; self: number } {
+  const down = new Builder(labels);
+  const up = new Builder(labels);
+  const at = new Int32Array(t.n); // node of `down` where this node lies, 0: not below the method
+  let weight = 0;
+  let self = 0;
+  for (let i = 1; i < t.n; i++) {
+    if (!t.total[i]) continue;
+    const p = t.parent[i];
+    if (at[p]) {
+      at[i] = down.child(at[p], t.label[i], t.kind[i], t.total[i]);
+      down.add(at[i], t.self[i]);
+      if (t.label[i] === label) self += t.self[i];
+    } else if (t.label[i] === label) {
+      at[i] = down.child(0, label, t.kind[i], t.total[i]);
+      down.add(at[i], t.self[i]);
+      self += t.self[i];
+      weight += t.total[i];
+      let u = 0;
+      for (let n = i; n; n = t.parent[n]) u = up.child(u, t.label[n], t.kind[n], t.total[i]);
+      up.add(u, t.total[i]);
+    }
+  }
+  return { callers: up.build(), callees: down.build(), weight, self };
+}
+
+export interface Row {
+  label: number;
+  kind: number;
+  self: number;
+  total: number;
+}
+
+/** Ranked methods; one that calls itself counts once in total; marks are left out. Most self first. */
+export function rank(t: Tree, labels: number): Row[] {
+  const rows = new Map<number, Row>();
+  const heaviest = new Map<number, number>();
+  const depth = new Int32Array(labels);
+  const enter = (i: number) => {
+    if (t.kind[i] === MARK) return;
+    const label = t.label[i];
+    let row = rows.get(label);
+    if (!row) rows.set(label, (row = { label, kind: t.kind[i], self: 0, total: 0 }));
+    row.self += t.self[i];
+    if (depth[label]++ === 0) row.total += t.total[i];
+    if (t.total[i] > (heaviest.get(label) ?? 0)) {
+      heaviest.set(label, t.total[i]);
+      row.kind = t.kind[i];
+    }
+  };
+  for (let n = t.firstChild[0]; n; ) {
+    enter(n);
+    if (t.firstChild[n]) {
+      n = t.firstChild[n];
+      continue;
+    }
+    for (; n; n = t.parent[n]) {
+      if (t.kind[n] !== MARK) depth[t.label[n]]--;
+      if (t.nextSibling[n]) {
+        n = t.nextSibling[n];
+        break;
+      }
+    }
+  }
+  return [...rows.values()].sort((a, b) => b.self - a.self || b.total - a.total || a.label - b.label);
+}
+
+/** Weight without a method: no frame at all, or a mark where the running one should be. */
+export function unattributed(t: Tree): number {
+  let w = t.self[0];
+  for (let i = 1; i < t.n; i++) if (t.kind[i] === MARK) w += t.self[i];
+  return w;
+}
+
+/** Weight of stacks with a matching frame, each counted once. */
+export function matched(t: Tree, match: Uint8Array): number {
+  let w = 0;
+  for (let n = t.firstChild[0]; n; ) {
+    const hit = match[t.label[n]];
+    if (hit) w += t.total[n];
+    else if (t.firstChild[n]) {
+      n = t.firstChild[n];
+      continue;
+    }
+    while (n && !t.nextSibling[n]) n = t.parent[n];
+    n = n && t.nextSibling[n];
+  }
+  return w;
+}
+
+/** Labels that match a search: a part of the name, or with * and ? the whole of it; letter case counts when the text has capitals. */
+export function search(labels: string[], text: string): Uint8Array | null {
+  if (!text) return null;
+  const fold = text === text.toLowerCase();
+  const hits = new Uint8Array(labels.length);
+  let test: (s: string) => boolean;
+  if (/[*?]/.test(text)) {
+    const source = text.replace(/[.+^${}()|[\]\\]/g, "\\$&").replace(/\*+/g, ".*").replace(/\?/g, ".");
+    const re = new RegExp(`^${source}$`, fold ? "is" : "s");
+    test = (s) => re.test(s);
+  } else {
+    test = fold ? (s) => s.toLowerCase().includes(text) : (s) => s.includes(text);
+  }
+  labels.forEach((s, i) => (hits[i] = test(s) ? 1 : 0));
+  return hits;
+}
