@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture.h"
 
+extern const struct capture capture_cpu_samples;
+
 const struct capture *const captures[] = {
-    NULL, /* the table must not be empty */
+    &capture_cpu_samples,
 };
-const int captures_count = ARRAY_SIZE(captures) - 1;
+const int captures_count = ARRAY_SIZE(captures);

@@ -23,6 +23,7 @@ enum dump_reason {
 
 struct capture {
     const char *name;        /* in messages and counters: "cpu=samples" is named cpu */
+    const char *title;       /* of its section, in the line that verbose=y prints at a dump; NULL: none */
     uint64_t options;        /* the options that it carries out, as bits OPTION_BIT(OPT_X); for messages */
     jvmtiCapabilities needs; /* one missing: the session does not begin, and the message names the option */
     jvmtiCapabilities likes; /* one missing: told by a message */

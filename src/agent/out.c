@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/out.h"
 
+#include "agent/dictionary.h"
+#include "agent/recording.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/parse.h"
@@ -9,6 +11,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -41,16 +44,25 @@ static int choose_path(char *path, size_t size, const struct options *o)
     return 0;
 }
 
-static int open_hprof(struct out *out)
+static uint16_t control_flags(const struct options *o)
+{
+    return (uint16_t)((o->v[OPT_HEAP].text ? HPROF_CONTROL_ALLOC_TRACES : 0) |
+                      (option_is(o, OPT_CPU, "samples") ? HPROF_CONTROL_CPU_SAMPLING : 0));
+}
+
+static int open_hprof(struct out *out, const struct options *o)
 {
     out->fd = open(out->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (out->fd < 0)
         return -errno;
     struct hprof_sink sink = {write_file, out};
     out->header_ms = clock_ns(CLOCK_REALTIME) / NS_PER_MS;
-    if (out->format == 'a')
-        return hprof_text_init(&out->text, sink, (time_t)(out->header_ms / 1000));
-    return hprof_writer_init(&out->binary, sink, HPROF_MAGIC_1_0_2, 8, out->header_ms);
+    int r = out->format == 'a' ? hprof_text_init(&out->text, sink, (time_t)(out->header_ms / 1000))
+                               : hprof_writer_init(&out->binary, sink, HPROF_MAGIC_1_0_2, 8, out->header_ms);
+    if (r == 0 && out->format == 'b')
+        hprof_control_settings(&out->binary, control_flags(o), (uint16_t)MIN(o->v[OPT_DEPTH].number, UINT16_MAX));
+    out->dictionary = r == 0 ? dictionary_new(out, o) : NULL;
+    return r < 0 ? r : out->dictionary ? 0 : -ENOMEM;
 }
 
 int out_open(struct out *ret, const struct options *o, struct buf *why)
@@ -65,7 +77,7 @@ int out_open(struct out *ret, const struct options *o, struct buf *why)
     ret->path = strdup(path);
     if (!ret->path)
         return -ENOMEM;
-    r = ret->format == 'r' ? -ENOSYS : open_hprof(ret);
+    r = ret->format == 'r' ? recording_open(&ret->jfr, path, o) : open_hprof(ret, o);
     if (r < 0) {
         buf_printf(why, "%s: %s", path, strerror(-r));
         out_close(ret);
@@ -85,12 +97,21 @@ int out_flush(struct out *out)
         hprof_text_flush(&out->text);
     if (out->format == 'b')
         hprof_flush(&out->binary);
+    if (out->jfr)
+        out->error = jfr_writer_flush(out->jfr);
     return out->error;
 }
 
 int out_close(struct out *out)
 {
     int r = out_flush(out);
+    dictionary_free(out->dictionary);
+    out->dictionary = NULL;
+    if (out->jfr) {
+        r = jfr_writer_close(out->jfr);
+        jfr_writer_free(out->jfr);
+        out->jfr = NULL;
+    }
     hprof_text_release(&out->text);
     hprof_writer_release(&out->binary);
     if (out->fd >= 0 && close(out->fd) < 0 && r == 0)

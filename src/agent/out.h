@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 
+struct dictionary;
 struct jfr_writer;
 
 struct out {
@@ -18,9 +19,10 @@ struct out {
     char *path;
     int fd; /* of a and b */
     pthread_mutex_t lock;
-    struct hprof_text text;     /* of a */
-    struct hprof_writer binary; /* of b; id size 8 */
-    uint64_t header_ms;         /* of b: the milliseconds since 1970 in its header */
+    struct hprof_text text;        /* of a */
+    struct hprof_writer binary;    /* of b; id size 8 */
+    uint64_t header_ms;            /* of b: the milliseconds since 1970 in its header */
+    struct dictionary *dictionary; /* of a and b */
     uint64_t written;
     int error;              /* the first failure of a write, sticky */
     struct jfr_writer *jfr; /* of r */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/session.h"
 
+#include "agent/dictionary.h"
 #include "agent/names.h"
 #include "agent/thread_table.h"
 #include "base/clock.h"
+#include "jfr/writer.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,6 +20,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;         /* the session;
 static pthread_mutex_t message_lock = PTHREAD_MUTEX_INITIALIZER; /* its messages */
 static pthread_cond_t worker_due;                                /* with lock: the worker is to look at worker_stop */
 static bool worker_there, worker_stop, dead;
+static jobject worker_thread; /* a global reference while it is there */
 
 static bool row_on(const struct session *s, int i)
 {
@@ -136,6 +139,23 @@ static void free_session(struct session *s)
     free(s);
 }
 
+/* HPROF outputs tell of threads as they come and go. */
+static void tell_start(struct thread *t, JNIEnv *jni, jthread thread)
+{
+    struct session *s = session_now;
+    if (s && s->out.dictionary && !t->own)
+        dictionary_thread_start(s->out.dictionary, t);
+}
+
+static void tell_end(struct thread *t, JNIEnv *jni)
+{
+    struct session *s = session_now;
+    if (s && s->out.dictionary && !t->own)
+        dictionary_thread_end(s->out.dictionary, t);
+}
+
+static const struct thread_listener hprof_threads = {tell_start, tell_end};
+
 /* Ends what has begun, in reverse, and closes the output. */
 static int finish(struct session *s, JNIEnv *jni)
 {
@@ -154,6 +174,7 @@ static int finish(struct session *s, JNIEnv *jni)
     if (method_ids_on)
         vm_events_off(&method_id_events);
     method_ids_on = false;
+    threads_unlisten(&hprof_threads);
     int r = out_close(&s->out);
     session_now = NULL;
     free_session(s);
@@ -166,6 +187,8 @@ static void flush_rows(struct session *s, JNIEnv *jni)
     for (int i = 0; i < captures_count; i++)
         if (row_on(s, i) && captures[i]->flush)
             captures[i]->flush(s, jni);
+    if (s->out.jfr)
+        jfr_writer_work(s->out.jfr);
     /* What ended before the last round has been seen by now. */
     threads_forget_before(s->last_work_ns);
     s->last_work_ns = now_ns();
@@ -174,18 +197,27 @@ static void flush_rows(struct session *s, JNIEnv *jni)
 static int dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     flush_rows(s, jni);
-    for (int i = 0; i < captures_count; i++)
-        if (row_on(s, i) && captures[i]->dump && (reason != DUMP_EXIT || option_on(&s->options, OPT_DOE)))
-            captures[i]->dump(s, jni, reason);
+    /* HPROF's own habit, on standard error. */
+    bool tell = s->out.dictionary && option_on(&s->options, OPT_VERBOSE) && !vm.attached;
+    const char *before = "Dumping";
+    for (int i = 0; i < captures_count; i++) {
+        const struct capture *row = captures[i];
+        if (!row_on(s, i) || !row->dump || (reason == DUMP_EXIT && !option_on(&s->options, OPT_DOE)))
+            continue;
+        if (tell && row->title) {
+            fprintf(stderr, "%s %s ...", before, row->title);
+            before = "";
+        }
+        row->dump(s, jni, reason);
+    }
+    if (!*before)
+        fprintf(stderr, " done.\n");
     return out_flush(&s->out);
 }
 
 /* The agent's thread: flushes ten times a second, ends the session when its duration is over, goes when there is none. */
 static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
 {
-    struct thread *self = threads_self(jni);
-    if (self)
-        self->own = true;
     pthread_mutex_lock(&lock);
     while (!worker_stop && !dead && session_now) {
         struct timespec until;
@@ -206,6 +238,9 @@ static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
         flush_rows(s, jni);
     }
     worker_there = false;
+    threads_own(NULL);
+    (*jni)->DeleteGlobalRef(jni, worker_thread);
+    worker_thread = NULL;
     pthread_cond_broadcast(&worker_due);
     pthread_mutex_unlock(&lock);
 }
@@ -228,10 +263,16 @@ static int start_worker(JNIEnv *jni)
     jthread thread = name ? (*jni)->NewObject(jni, class, make, name) : NULL;
     worker_stop = false;
     worker_there = true;
-    if (thread && (*vm.ti)->RunAgentThread(vm.ti, thread, work, NULL, JVMTI_THREAD_NORM_PRIORITY) == JVMTI_ERROR_NONE)
+    worker_thread = thread ? (*jni)->NewGlobalRef(jni, thread) : NULL;
+    threads_own(worker_thread);
+    if (worker_thread && (*vm.ti)->RunAgentThread(vm.ti, thread, work, NULL, JVMTI_THREAD_NORM_PRIORITY) == JVMTI_ERROR_NONE)
         r = 0;
     else
         worker_there = false;
+    if (r < 0 && worker_thread) {
+        threads_own(NULL);
+        (*jni)->DeleteGlobalRef(jni, worker_thread);
+    }
     vm_clear_exception(jni);
     if (thread)
         (*jni)->DeleteLocalRef(jni, thread);
@@ -275,7 +316,9 @@ static int begin(struct session *s, JNIEnv *jni, struct buf *why)
         return r;
     }
     session_now = s;
-    r = load_rows(s, why);
+    r = s->out.format == 'r' ? 0 : threads_listen(&hprof_threads);
+    if (r == 0)
+        r = load_rows(s, why);
     if (r == 0 && vm.live)
         r = start(s, jni, why);
     if (r < 0)

@@ -18,6 +18,7 @@ static uint32_t next_serial = THREAD_UNKNOWN + 1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* entries come and go */
 static _Atomic(const struct thread_listener *) listeners[LISTENERS_MAX];
 static jfieldID eetop, tid_field;
+static _Atomic jobject own_thread;
 
 int threads_init(void)
 {
@@ -157,6 +158,11 @@ static void tell(struct thread *t, JNIEnv *jni, jthread thread, bool started)
     }
 }
 
+void threads_own(jobject thread)
+{
+    atomic_store(&own_thread, thread);
+}
+
 static void JNICALL on_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 {
     bool is_new = false;
@@ -165,6 +171,8 @@ static void JNICALL on_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     pthread_mutex_unlock(&lock);
     if (!t)
         return;
+    jobject own = atomic_load(&own_thread);
+    t->own = own && (*jni)->IsSameObject(jni, own, thread);
     if (is_new)
         describe(t, jni, thread);
     atomic_store(&t->tid, (pid_t)syscall(SYS_gettid));

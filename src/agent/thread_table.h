@@ -27,6 +27,8 @@ struct thread {
 /* Maps the table; once. -ENOMEM. */
 int threads_init(void) must_check;
 extern const struct vm_callbacks threads_events; /* always on from OnLoad or attach */
+/* The thread that will be the agent's own, a global reference that stays until it has ended; NULL for none any more. */
+void threads_own(jobject thread);
 /* Enters the threads that are there already (attach, and VMInit). */
 void threads_look_around(JNIEnv *jni);
 

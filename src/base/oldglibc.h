@@ -19,6 +19,7 @@ OLD_(dlerror);
 OLD_(dlopen);
 OLD_(dlsym);
 OLD_(dladdr);
+OLD_(pthread_attr_setstacksize);
 OLD_(pthread_create);
 OLD_(pthread_detach);
 OLD_(pthread_getspecific);

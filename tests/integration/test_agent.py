@@ -98,3 +98,25 @@ def test_by_its_short_name(jdk, way, tmp_path):
     done = jdk.run("env", *setting, "java", *arguments, "-cp", lab.compiled("Exits"), "Exits", "0")
     assert done.returncode == 0
     assert out.exists()
+
+
+@pytest.mark.jdks(8)
+def test_short_name_on_jdk8(jdk, tmp_path):
+    """On a copy of JDK 8 without the JDK's own agent the short name finds ours."""
+    home = tmp_path / "jdk8"
+    done = jdk.run("sh", "-c", f"cp -rL $JAVA_HOME/jre {home} && rm {home}/lib/amd64/libhprof.so && "
+                               f"cp {LIBRARY} {home}/lib/amd64/ && "
+                               f"{home}/bin/java -agentlib:hprof=cpu=samples,file={tmp_path}/out.txt,verbose=n "
+                               f"-cp {lab.compiled('Exits')} Exits 0")
+    assert (done.returncode, done.stdout) == (0, "out\n")
+    assert "CPU SAMPLES BEGIN" in (tmp_path / "out.txt").read_text()
+
+
+def test_launcher_with_the_agent_linked_in(jdk, tmp_path):
+    """libhprof.a in a launcher: -agentlib:hprof finds Agent_OnLoad_hprof in the program (JVM TI, Statically Linked Agents)."""
+    out = tmp_path / "out.txt"
+    done = jdk.run(lab.BUILD / "tests/native/launcher", f"-agentlib:hprof=cpu=samples,file={out},verbose=n",
+                   f"-Djava.class.path={lab.compiled('Hot')}", "Hot", "counted", "500")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"\d+ Hot.countedLoop$", out.read_text(), re.M)
+    assert "jvmscope" in out.read_text().split("--------")[0]

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cpu=samples and cpu=wall: what the sampler delivers, into the recording or into HPROF's CPU SAMPLES. */
+#include "agent/dictionary.h"
+#include "agent/sampler.h"
+#include "agent/session.h"
+#include "base/clock.h"
+#include "base/map.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REPEAT_MAX = 100, TELL_EVERY_NS = 5000000000 };
+
+/* jvmscope.UnattributedSample and jvmscope.SamplerCost: doc/format.md. */
+static const struct jfr_type types[] = {
+    {.name = "jvmscope.UnattributedSample",
+     .label = "Unattributed Sample",
+     .category = "jvmscope",
+     .description = "Samples whose stack could not be walked",
+     .kind = JFR_EVENT,
+     .fields = JFR_FIELDS({"sampledThread", "Thread", "java.lang.Thread"}, {"reason", "Reason", "java.lang.String"},
+                          {"samples", "Samples", "int", JFR_UNITS})},
+    {.name = "jvmscope.SamplerCost",
+     .label = "Sampler Cost",
+     .category = "jvmscope",
+     .description = "What sampling has cost and missed since the start of the recording",
+     .kind = JFR_EVENT,
+     .fields = JFR_FIELDS(
+         {"samples", "Samples", "long", JFR_UNITS}, {"unattributed", "Samples Without a Stack", "long", JFR_UNITS},
+         {"truncated", "Samples Deeper Than the Depth", "long", JFR_UNITS},
+         {"lost", "Samples Without a Buffer", "long", JFR_UNITS}, {"uncovered", "Threads Without a Timer", "long", JFR_UNITS},
+         {"handlerTime", "Time in the Signal Handler", "long", JFR_NANOS},
+         {"handlerP50", "Median of the Signal Handler", "long", JFR_NANOS},
+         {"handlerP99", "99th Percentile of the Signal Handler", "long", JFR_NANOS},
+         {"handlerMax", "Longest Signal Handler", "long", JFR_NANOS})},
+};
+
+static struct {
+    bool wall;
+    struct jfr_writer *jfr;
+    uint32_t unattributed_type, cost_type;
+    uint64_t reasons[WALK_FAILURES]; /* strings of the recording */
+    uint64_t told_ns;
+    bool uncovered_told;
+    /* HPROF outputs: */
+    pthread_mutex_t lock;
+    struct map counts; /* trace serial -> samples; 0 is what could not be walked */
+    uint64_t total;
+    struct dictionary *dictionary;
+} cpu = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- recordings; in the signal handler, but for idle ---- */
+
+static void put_wall(uint64_t time_ns, uint32_t thread, uint64_t trace, bool idle, uint32_t weight)
+{
+    struct jfr_event e;
+    if (!jfr_begin(cpu.jfr, JFR_WALL_SAMPLE, 0, &e))
+        return;
+    jfr_put_time(&e, time_ns);
+    jfr_put_long(&e, thread);
+    jfr_put_long(&e, (int64_t)trace);
+    jfr_put_long(&e, idle ? JFR_STATE_SLEEPING : JFR_STATE_RUNNABLE);
+    jfr_put_int(&e, (int32_t)weight);
+    jfr_commit(&e);
+}
+
+static void put_cpu(const struct sample *s, uint64_t trace)
+{
+    struct jfr_event e;
+    if (!jfr_begin(cpu.jfr, JFR_EXECUTION_SAMPLE, 0, &e))
+        return;
+    jfr_put_time(&e, s->time_ns);
+    jfr_put_long(&e, s->serial);
+    jfr_put_long(&e, (int64_t)trace);
+    jfr_put_long(&e, JFR_STATE_RUNNABLE);
+    jfr_commit(&e);
+}
+
+static void put_unattributed(const struct sample *s)
+{
+    struct jfr_event e;
+    if (!jfr_begin(cpu.jfr, cpu.unattributed_type, 0, &e))
+        return;
+    jfr_put_time(&e, s->time_ns);
+    jfr_put_long(&e, s->serial);
+    jfr_put_string_id(&e, cpu.reasons[-1 - s->n]);
+    jfr_put_int(&e, (int32_t)s->weight);
+    jfr_commit(&e);
+}
+
+static bool record(void *context, const struct sample *s)
+{
+    if (s->n < 0) {
+        put_unattributed(s);
+        return true;
+    }
+    uint64_t trace = jfr_trace(cpu.jfr, s->frames, (uint32_t)s->n, s->truncated);
+    if (cpu.wall) {
+        atomic_store(s->mark, trace);
+        put_wall(s->time_ns, s->serial, trace, s->idle, s->weight);
+        return true;
+    }
+    /* One event an interval: other readers know no weight. */
+    for (uint32_t i = 0; i < MIN(s->weight, REPEAT_MAX); i++)
+        put_cpu(s, trace);
+    return true;
+}
+
+static bool record_idle(void *context, const struct thread *t, uint64_t mark, uint32_t weight)
+{
+    put_wall(now_ns(), t->serial, mark, true, weight);
+    return true;
+}
+
+/* ---- HPROF outputs ---- */
+
+static bool keep(void *context, const struct sample *s)
+{
+    return false;
+}
+
+static void count(uint32_t trace, uint32_t weight)
+{
+    pthread_mutex_lock(&cpu.lock);
+    uint64_t *n = map_at(&cpu.counts, trace, 0, NULL);
+    if (n) {
+        *n += weight;
+        cpu.total += weight;
+    }
+    pthread_mutex_unlock(&cpu.lock);
+}
+
+static void count_kept(void *context, const struct sample *s)
+{
+    JNIEnv *jni = context;
+    uint32_t trace = s->n < 0 ? 0 : dictionary_trace(cpu.dictionary, jni, s->frames, (uint32_t)s->n, s->serial);
+    if (cpu.wall)
+        atomic_store(s->mark, trace);
+    count(trace, s->weight);
+}
+
+static bool count_idle(void *context, const struct thread *t, uint64_t mark, uint32_t weight)
+{
+    count((uint32_t)mark, weight);
+    return true;
+}
+
+static int by_count(const void *a, const void *b)
+{
+    const struct hprof_sample *x = a, *y = b;
+    if (x->count != y->count)
+        return x->count < y->count ? 1 : -1;
+    return (x->trace > y->trace) - (x->trace < y->trace);
+}
+
+static void write_text(struct hprof_text *out, const struct hprof_sample *rows, uint32_t n, double cutoff)
+{
+    double accumulated = 0;
+    hprof_text_ranked_begin(out, HPROF_RANKED_SAMPLES, cpu.total, time(NULL));
+    for (uint32_t i = 0; i < n; i++) {
+        double self = (double)rows[i].count / (double)cpu.total;
+        if (self < cutoff)
+            break;
+        accumulated += self;
+        const char *name = rows[i].trace == TRACE_EMPTY ? "<no stack>" : dictionary_trace_method(cpu.dictionary, rows[i].trace);
+        hprof_text_ranked(out, HPROF_RANKED_SAMPLES, i + 1, self * 100, accumulated * 100, rows[i].count, rows[i].trace, name);
+    }
+    hprof_text_ranked_end(out, HPROF_RANKED_SAMPLES);
+}
+
+static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
+{
+    if (s->out.format == 'r')
+        return;
+    pthread_mutex_lock(&cpu.lock);
+    uint32_t n = 0;
+    struct hprof_sample *rows = calloc(cpu.counts.len + 1, sizeof(*rows));
+    uint64_t trace, samples;
+    for (size_t i = 0; rows && map_next(&cpu.counts, &i, &trace, &samples);)
+        rows[n++] = (struct hprof_sample){samples, trace ? (uint32_t)trace : TRACE_EMPTY};
+    if (rows) {
+        qsort(rows, n, sizeof(*rows), by_count);
+        out_stamp(&s->out);
+        if (s->out.format == 'a')
+            write_text(&s->out.text, rows, n, s->options.v[OPT_CUTOFF].fraction);
+        else
+            hprof_cpu_samples(&s->out.binary, cpu.total, rows, n);
+        map_clear(&cpu.counts);
+        cpu.total = 0;
+    }
+    free(rows);
+    pthread_mutex_unlock(&cpu.lock);
+}
+
+/* ---- the row ---- */
+
+static void tell_cost(void)
+{
+    struct sampler_counters c;
+    struct jfr_event e;
+    sampler_counters(&c);
+    uint64_t failed = 0;
+    for (int i = 0; i < WALK_FAILURES; i++)
+        failed += c.failed[i];
+    if (!jfr_begin(cpu.jfr, cpu.cost_type, 0, &e))
+        return;
+    jfr_put_time(&e, now_ns());
+    const uint64_t values[] = {c.samples,
+                               failed,
+                               c.truncated,
+                               c.lost,
+                               c.uncovered,
+                               c.handler_ns,
+                               sampler_cost_percentile(&c, 0.5),
+                               sampler_cost_percentile(&c, 0.99),
+                               c.handler_max_ns};
+    for (size_t i = 0; i < ARRAY_SIZE(values); i++)
+        jfr_put_long(&e, (int64_t)values[i]);
+    jfr_commit(&e);
+}
+
+static bool wanted(const struct options *o)
+{
+    return option_is(o, OPT_CPU, "samples") || option_is(o, OPT_CPU, "wall");
+}
+
+static int start_recording(struct jfr_writer *w)
+{
+    uint32_t ids[ARRAY_SIZE(types)];
+    int r = jfr_declare(w, types, ARRAY_SIZE(types), ids);
+    if (r < 0)
+        return r;
+    cpu.unattributed_type = ids[0];
+    cpu.cost_type = ids[1];
+    for (int i = 0; i < WALK_FAILURES; i++)
+        cpu.reasons[i] = jfr_define_string(w, walk_failure_names[i]);
+    return 0;
+}
+
+static int start(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    const struct options *o = &s->options;
+    bool recording = s->out.format == 'r';
+    cpu.wall = option_is(o, OPT_CPU, "wall");
+    cpu.jfr = s->out.jfr;
+    cpu.dictionary = s->out.dictionary;
+    cpu.told_ns = now_ns();
+    cpu.uncovered_told = false;
+    cpu.total = 0;
+    int r = recording ? start_recording(s->out.jfr) : 0;
+    if (r < 0)
+        return r;
+    struct sampler_options options = {
+        .wall = cpu.wall,
+        .interval_ns = o->v[OPT_INTERVAL].number,
+        .depth = (uint32_t)o->v[OPT_DEPTH].number,
+        .walk = stack_agct(),
+        .now = recording ? record : keep,
+        .idle = recording ? record_idle : count_idle,
+        /* Twice what all CPUs can deliver until the next drain. */
+        .keep = recording ? 0
+                          : (unsigned)MIN(65536, 64 + 2 * (uint64_t)sysconf(_SC_NPROCESSORS_CONF) * 150 * NS_PER_MS /
+                                                          o->v[OPT_INTERVAL].number),
+    };
+    if (!options.walk) {
+        buf_printf(why, "cpu=%s: this VM has no AsyncGetCallTrace", o->v[OPT_CPU].text);
+        return -ENOTSUP;
+    }
+    return sampler_start(&options, jni, why);
+}
+
+static void flush(struct session *s, JNIEnv *jni)
+{
+    if (s->out.format != 'r')
+        sampler_drain(count_kept, jni);
+    sampler_work();
+    struct sampler_counters c;
+    sampler_counters(&c);
+    if (c.uncovered && !cpu.uncovered_told) {
+        cpu.uncovered_told = true;
+        session_message(s,
+                        "cpu: %llu threads have no timer of their own (ulimit -i, pending signals): they are looked at every "
+                        "interval instead",
+                        (unsigned long long)c.uncovered);
+    }
+    if (s->out.format == 'r' && now_ns() - cpu.told_ns > TELL_EVERY_NS) {
+        cpu.told_ns = now_ns();
+        tell_cost();
+    }
+}
+
+static void stop(struct session *s, JNIEnv *jni)
+{
+    sampler_stop();
+    if (s->out.format == 'r')
+        tell_cost();
+}
+
+static void release(struct session *s)
+{
+    map_release(&cpu.counts);
+    cpu.jfr = NULL;
+    cpu.dictionary = NULL;
+}
+
+static void status(struct session *s, struct buf *out)
+{
+    struct sampler_counters c;
+    sampler_counters(&c);
+
+    const struct {
+        const char *name;
+        uint64_t value;
+    } rows[] = {
+        {"samples", c.samples},
+        {"truncated", c.truncated},
+        {"lost", c.lost},
+        {"skipped", c.skipped},
+        {"threads", c.threads},
+        {"threads_without_timer", c.uncovered},
+        {"handler_ns", c.handler_ns},
+        {"handler_p99_ns", sampler_cost_percentile(&c, 0.99)},
+        {"handler_max_ns", c.handler_max_ns},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        buf_printf(out, "cpu.%s %llu\n", rows[i].name, (unsigned long long)rows[i].value);
+    for (int i = 0; i < WALK_FAILURES; i++)
+        if (c.failed[i])
+            buf_printf(out, "cpu.unattributed[%s] %llu\n", walk_failure_names[i], (unsigned long long)c.failed[i]);
+}
+
+static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID method, jint size, const void *code, jint n,
+                                const jvmtiAddrLocationMap *map, const void *info)
+{
+    /* HotSpot's compilers describe the code between safepoints only while somebody listens to this event. */
+}
+
+static const struct vm_callbacks events = {.ti = {.CompiledMethodLoad = on_compiled}};
+
+const struct capture capture_cpu_samples = {
+    .name = "cpu",
+    .title = "CPU usage by sampling running threads",
+    .options = OPTION_BIT(OPT_CPU),
+    .likes = {.can_generate_compiled_method_load_events = 1},
+    .needs_method_ids = true,
+    .events = &events,
+    .wanted = wanted,
+    .start = start,
+    .stop = stop,
+    .release = release,
+    .flush = flush,
+    .dump = dump,
+    .status = status,
+};

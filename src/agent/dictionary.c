@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/dictionary.h"
+
+#include "agent/names.h"
+#include "base/map.h"
+#include "base/strpool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The original's number ranges: whoever looks at a number sees what it is of. */
+#define OBJECT_FIRST UINT64_C(0x50000000)
+#define FRAME_FIRST  UINT64_C(0x70000001)
+#define STRING_FIRST UINT64_C(0xa0000001)
+
+enum { NAME_MAX_BYTES = 2048 };
+
+struct frame_key {
+    const struct method *method; /* NULL: not known any more */
+    uint64_t line;
+};
+
+struct dictionary {
+    struct out *out;
+    bool lines, threads;
+    struct strpool strings, classes;
+    struct strpool frames;   /* struct frame_key */
+    struct strpool traces;   /* uint32_t thread, then frame numbers */
+    struct strpool titles;   /* what dictionary_trace_method gave out */
+    struct map thread_known; /* serials that were told */
+};
+
+static const struct method unknown_method = {.class_name = "<Unknown Class>", .name = "<Unknown Method>", .descriptor = "()V"};
+
+struct dictionary *dictionary_new(struct out *out, const struct options *o)
+{
+    struct dictionary *d = calloc(1, sizeof(*d));
+    if (!d)
+        return NULL;
+    d->out = out;
+    d->lines = option_on(o, OPT_LINENO);
+    d->threads = option_on(o, OPT_THREAD);
+    if (out->format == 'b')
+        hprof_trace(&out->binary, TRACE_EMPTY, 0, NULL, 0);
+    return d;
+}
+
+void dictionary_free(struct dictionary *d)
+{
+    if (!d)
+        return;
+    strpool_release(&d->strings);
+    strpool_release(&d->classes);
+    strpool_release(&d->frames);
+    strpool_release(&d->traces);
+    strpool_release(&d->titles);
+    map_release(&d->thread_known);
+    free(d);
+}
+
+uint64_t thread_object_id(uint32_t serial)
+{
+    return OBJECT_FIRST + serial - THREAD_UNKNOWN;
+}
+
+static uint64_t string_id(struct dictionary *d, const char *s)
+{
+    size_t known = d->strings.strings.len, len = strlen(s);
+    int64_t number = strpool_add(&d->strings, s, len);
+    if (number < 0)
+        return 0;
+    if ((size_t)number == known)
+        hprof_utf8(&d->out->binary, STRING_FIRST + (uint64_t)number, s, len);
+    return STRING_FIRST + (uint64_t)number;
+}
+
+static uint32_t class_serial(struct dictionary *d, const char *name, uint64_t id)
+{
+    struct {
+        uint64_t id;
+        char name[NAME_MAX_BYTES];
+    } key = {.id = id};
+
+    dotted_name(name, key.name, sizeof(key.name));
+    size_t known = d->classes.strings.len;
+    int64_t number = strpool_add(&d->classes, (const char *)&key, sizeof(key.id) + strlen(key.name));
+    if (number < 0)
+        return 0;
+    uint32_t serial = CLASS_FIRST + (uint32_t)number;
+    if ((size_t)number == known)
+        hprof_load_class(&d->out->binary, serial, id, TRACE_EMPTY, string_id(d, key.name));
+    return serial;
+}
+
+static const struct frame_key *frame_of(const struct dictionary *d, uint32_t number)
+{
+    return (const struct frame_key *)(const void *)strpool_get(&d->frames, number).data;
+}
+
+static int32_t shown_line(const struct frame_key *key)
+{
+    if (key->method && key->method->native)
+        return HPROF_LINE_NATIVE;
+    return key->line ? (int32_t)key->line : HPROF_LINE_UNKNOWN;
+}
+
+static void method_title(const struct method *m, char *to, size_t size)
+{
+    dotted_name(m->class_name, to, size);
+    size_t len = strlen(to);
+    snprintf(to + len, size - len, ".%s", m->name);
+}
+
+static void write_frame(struct dictionary *d, uint32_t number)
+{
+    const struct frame_key *key = frame_of(d, number);
+    const struct method *m = key->method ? key->method : &unknown_method;
+    /* The class's id is a number of its own: names.h tells classes of one name apart. */
+    uint32_t class = class_serial(d, m->class_name, (UINT64_C(1) << 40) + m->class_serial);
+    uint64_t name = string_id(d, m->name), descriptor = string_id(d, m->descriptor);
+    uint64_t source = m->source ? string_id(d, m->source) : 0;
+    hprof_frame(&d->out->binary, FRAME_FIRST + number, name, descriptor, source, class, shown_line(key));
+}
+
+static int64_t frame_number(struct dictionary *d, JNIEnv *jni, const struct jfr_frame *f)
+{
+    struct frame_key key = {.method = names_method(jni, (jmethodID)(uintptr_t)f->method)};
+    if (key.method && d->lines)
+        key.line = method_line(key.method, f->bci);
+    size_t known = d->frames.strings.len;
+    int64_t number = strpool_add(&d->frames, (const char *)&key, sizeof(key));
+    if (number >= 0 && (size_t)number == known && d->out->format == 'b')
+        write_frame(d, (uint32_t)number);
+    return number;
+}
+
+static void write_trace(struct dictionary *d, uint32_t serial, const uint32_t *key, uint32_t n)
+{
+    struct out *out = d->out;
+    if (out->format == 'b') {
+        uint64_t ids[64], *all = n <= ARRAY_SIZE(ids) ? ids : malloc(n * sizeof(*all));
+        for (uint32_t i = 0; all && i < n; i++)
+            all[i] = FRAME_FIRST + key[1 + i];
+        if (all)
+            hprof_trace(&out->binary, serial, key[0], all, n);
+        if (all != ids)
+            free(all);
+        return;
+    }
+    hprof_text_trace(&out->text, serial, key[0]);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct frame_key *f = frame_of(d, key[1 + i]);
+        const struct method *m = f->method ? f->method : &unknown_method;
+        char title[NAME_MAX_BYTES];
+        method_title(m, title, sizeof(title));
+        hprof_text_frame(&out->text, title, m->source, shown_line(f));
+    }
+    if (n == 0)
+        hprof_text_trace_empty(&out->text);
+}
+
+uint32_t dictionary_trace(struct dictionary *d, JNIEnv *jni, const struct jfr_frame *frames, uint32_t n, uint32_t thread)
+{
+    uint32_t few[65], *key = n < ARRAY_SIZE(few) ? few : malloc((n + 1) * sizeof(*key));
+    if (!key)
+        return 0;
+    pthread_mutex_lock(&d->out->lock);
+    out_stamp(d->out);
+    key[0] = d->threads ? thread : 0;
+    int64_t number = 0;
+    for (uint32_t i = 0; i < n && number >= 0; i++) {
+        number = frame_number(d, jni, &frames[i]);
+        key[1 + i] = (uint32_t)number;
+    }
+    size_t known = d->traces.strings.len;
+    if (number >= 0)
+        number = strpool_add(&d->traces, (const char *)key, (n + 1) * sizeof(*key));
+    uint32_t serial = number < 0 ? 0 : TRACE_EMPTY + 1 + (uint32_t)number;
+    if (serial && (size_t)number == known)
+        write_trace(d, serial, key, n);
+    pthread_mutex_unlock(&d->out->lock);
+    if (key != few)
+        free(key);
+    return serial;
+}
+
+const char *dictionary_trace_method(struct dictionary *d, uint32_t trace)
+{
+    pthread_mutex_lock(&d->out->lock);
+    const char *title = "";
+    struct str key = trace > TRACE_EMPTY ? strpool_get(&d->traces, trace - TRACE_EMPTY - 1) : (struct str){"", 0};
+    if (key.len > sizeof(uint32_t)) {
+        uint32_t number;
+        memcpy(&number, key.data + sizeof(number), sizeof(number));
+        const struct frame_key *f = frame_of(d, number);
+        char text[NAME_MAX_BYTES];
+        method_title(f->method ? f->method : &unknown_method, text, sizeof(text));
+        int64_t kept = strpool_add(&d->titles, text, strlen(text));
+        if (kept >= 0)
+            title = strpool_get(&d->titles, (uint64_t)kept).data;
+    }
+    pthread_mutex_unlock(&d->out->lock);
+    return title;
+}
+
+uint64_t dictionary_string(struct dictionary *d, const char *s)
+{
+    pthread_mutex_lock(&d->out->lock);
+    uint64_t id = string_id(d, s);
+    pthread_mutex_unlock(&d->out->lock);
+    return id;
+}
+
+uint32_t dictionary_class(struct dictionary *d, const char *name, uint64_t class_id)
+{
+    pthread_mutex_lock(&d->out->lock);
+    uint32_t serial = class_serial(d, name, class_id);
+    pthread_mutex_unlock(&d->out->lock);
+    return serial;
+}
+
+void dictionary_thread_start(struct dictionary *d, const struct thread *t)
+{
+    uint32_t serial = t->serial;
+    pthread_mutex_lock(&d->out->lock);
+    bool added = false;
+    if (map_at(&d->thread_known, serial, 1, &added) && added) {
+        out_stamp(d->out);
+        uint64_t object = thread_object_id(serial);
+        const char *name = t->name ? t->name : "", *group = t->group ? t->group : "";
+        if (d->out->format == 'a')
+            hprof_text_thread_start(&d->out->text, object, serial, name, group);
+        else
+            hprof_start_thread(&d->out->binary, serial, object, TRACE_EMPTY, string_id(d, name), string_id(d, group),
+                               string_id(d, t->parent_group ? t->parent_group : ""));
+    }
+    pthread_mutex_unlock(&d->out->lock);
+}
+
+void dictionary_thread_end(struct dictionary *d, const struct thread *t)
+{
+    pthread_mutex_lock(&d->out->lock);
+    if (map_remove(&d->thread_known, t->serial)) {
+        out_stamp(d->out);
+        if (d->out->format == 'a')
+            hprof_text_thread_end(&d->out->text, t->serial);
+        else
+            hprof_end_thread(&d->out->binary, t->serial);
+    }
+    pthread_mutex_unlock(&d->out->lock);
+}

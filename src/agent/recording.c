@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/recording.h"
+
+#include "agent/names.h"
+#include "agent/thread_table.h"
+
+#include "base/parse.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+static int resolve_method(void *context, uint64_t id, uint32_t frame_type, struct jfr_method *ret)
+{
+    JNIEnv *jni = vm_jni();
+    const struct method *m = jni ? names_method(jni, (jmethodID)(uintptr_t)id) : NULL;
+    if (!m)
+        return -ESRCH;
+    *ret = (struct jfr_method){
+        .class = {.name = m->class_name, .modifiers = m->class_modifiers, .hidden = m->hidden},
+        .name = m->name,
+        .descriptor = m->descriptor,
+        .modifiers = m->modifiers,
+        .lines = (const struct jfr_line *)m->lines,
+        .n_lines = m->n_lines,
+    };
+    return 0;
+}
+
+_Static_assert(sizeof(struct jfr_line) == sizeof(struct method_line), "one layout: bci, line");
+
+static int resolve_thread(void *context, uint64_t id, struct jfr_thread *ret)
+{
+    const struct thread *t = threads_by_serial((uint32_t)id);
+    if (!t)
+        return -ESRCH;
+    *ret = (struct jfr_thread){
+        .os_name = t->name,
+        .os_id = (uint64_t)t->tid,
+        .java_name = t->name,
+        .java_id = t->java_id,
+        .group = t->group,
+    };
+    return 0;
+}
+
+static void put_property(struct jfr_event *e, const char *name)
+{
+    char *value = NULL;
+    if ((*vm.ti)->GetSystemProperty(vm.ti, name, &value) != JVMTI_ERROR_NONE)
+        value = NULL;
+    jfr_put_string(e, value);
+    vm_free(value);
+}
+
+static void tell_vm(struct jfr_writer *w)
+{
+    struct jfr_event e;
+    uint64_t now = now_ns();
+    if (jfr_begin(w, JFR_JVM_INFORMATION, 65536, &e)) {
+        jfr_put_time(&e, now);
+        put_property(&e, "java.vm.name");
+        put_property(&e, "java.vm.version");
+        jfr_put_string(&e, NULL);
+        jfr_put_string(&e, NULL);
+        put_property(&e, "sun.java.command");
+        jfr_put_long(&e, 0);
+        jfr_put_long(&e, getpid());
+        jfr_commit(&e);
+    }
+    struct utsname system;
+    if (uname(&system) == 0 && jfr_begin(w, JFR_OS_INFORMATION, 1024, &e)) {
+        char text[sizeof(system)];
+        snprintf(text, sizeof(text), "%s %s %s", system.sysname, system.release, system.machine);
+        jfr_put_time(&e, now);
+        jfr_put_string(&e, text);
+        jfr_commit(&e);
+    }
+}
+
+/* jdk.ActiveSetting: one an option that has a value. The id is that of the event type which it governs. */
+static void tell_settings(struct jfr_writer *w, const struct options *o)
+{
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        struct jfr_event e;
+        const char *value = o->v[i].text;
+        if (!value || option_table[i].hidden || !jfr_begin(w, JFR_ACTIVE_SETTING, 512 + strlen(value), &e))
+            continue;
+        char duration[24];
+        if (option_table[i].kind == OPTION_DURATION)
+            value = format_duration(duration, o->v[i].number);
+        jfr_put_time(&e, now_ns());
+        jfr_put_long(&e, 0); /* duration, thread, stack */
+        jfr_put_long(&e, 0);
+        jfr_put_long(&e, 0);
+        jfr_put_long(&e, JFR_EXECUTION_SAMPLE);
+        jfr_put_string(&e, option_table[i].name);
+        jfr_put_string(&e, value);
+        jfr_commit(&e);
+    }
+}
+
+int recording_open(struct jfr_writer **ret, const char *path, const struct options *o)
+{
+    struct jfr_writer_options options = {
+        .resolver = {.method = resolve_method, .thread = resolve_thread},
+        .chunk_bytes = o->v[OPT_CHUNK].number,
+    };
+    struct jfr_writer *w = NULL;
+    int r = jfr_writer_open(&w, path, &options);
+    if (r < 0)
+        return r;
+    tell_vm(w);
+    tell_settings(w, o);
+    *ret = w;
+    return 0;
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/sampler.h"
+
+#include "agent/sampler_slots.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* A sample with room for its frames. Taken by a handler, given back by it or by sampler_drain. */
+enum { BUFFER_FREE, BUFFER_BUSY, BUFFER_FULL };
+
+struct buffer {
+    _Atomic int state;
+    struct sample sample;
+    struct jfr_frame frames[];
+};
+
+struct pool {
+    char *memory;
+    size_t bytes, stride;
+    uint32_t n;
+};
+
+static struct {
+    struct sampler_options options;
+    struct pool pool;
+    int signal;
+    atomic_bool on;
+    atomic_int inside; /* handlers */
+    _Atomic uint64_t failed[WALK_FAILURES], cost[COST_BUCKETS];
+    _Atomic uint64_t samples, truncated, lost, skipped, calls, total_ns, max_ns;
+} sampler;
+
+/* ---- in the signal handler ---- */
+
+static struct buffer *buffer_at(uint32_t i)
+{
+    return (struct buffer *)(void *)(sampler.pool.memory + (size_t)i * sampler.pool.stride);
+}
+
+static struct buffer *take_buffer(uint32_t hint)
+{
+    uint32_t n = sampler.pool.n, tries = MIN(n, 64);
+    for (uint32_t i = 0; i < tries; i++) {
+        struct buffer *b = buffer_at((hint + i) % n);
+        int expected = BUFFER_FREE;
+        if (atomic_compare_exchange_strong(&b->state, &expected, BUFFER_BUSY))
+            return b;
+    }
+    return NULL;
+}
+
+static void walk_into(struct sample *s, JNIEnv *env, void *ucontext)
+{
+    uint32_t depth = sampler.options.depth;
+    s->n = sampler.options.walk(ucontext, env, s->frames, depth + 1);
+    if (s->n > (int)depth) {
+        s->n = (int)depth;
+        s->truncated = true;
+    }
+}
+
+static void count_sample(const struct sample *s)
+{
+    atomic_fetch_add(&sampler.samples, s->weight);
+    if (s->n < 0)
+        atomic_fetch_add(&sampler.failed[-1 - s->n], s->weight);
+    if (s->truncated)
+        atomic_fetch_add(&sampler.truncated, s->weight);
+}
+
+static void take_sample(struct slot *slot, struct thread *t, JNIEnv *env, uint32_t weight, void *ucontext, uint64_t start)
+{
+    uint32_t serial = atomic_load(&t->serial);
+    static _Atomic uint32_t next;
+    struct buffer *b = take_buffer(atomic_fetch_add(&next, 1));
+    if (!b) {
+        atomic_fetch_add(&sampler.lost, weight);
+        return;
+    }
+    b->sample = (struct sample){.thread = t,
+                                .serial = serial,
+                                .weight = weight,
+                                .time_ns = start,
+                                .idle = sampler.options.wall && atomic_load(&slot->idle),
+                                .mark = &slot->mark,
+                                .frames = b->frames};
+    walk_into(&b->sample, env, ucontext);
+    count_sample(&b->sample);
+    bool done = sampler.options.now(sampler.options.context, &b->sample);
+    atomic_store(&b->state, done ? BUFFER_FREE : BUFFER_FULL);
+}
+
+static void count_cost(uint64_t start)
+{
+    uint64_t ns = now_ns() - start, bucket = ns / COST_STEP_NS;
+    atomic_fetch_add(&sampler.calls, 1);
+    atomic_fetch_add(&sampler.total_ns, ns);
+    atomic_fetch_add(&sampler.cost[MIN(bucket, COST_BUCKETS - 1)], 1);
+    uint64_t max = atomic_load(&sampler.max_ns);
+    while (ns > max && !atomic_compare_exchange_weak(&sampler.max_ns, &max, ns))
+        ;
+}
+
+/* The weight of a signal of ours and its slot; NULL for a signal of somebody else. */
+static struct slot *slot_of(const siginfo_t *info, uint32_t *ret_weight)
+{
+    *ret_weight = 1;
+    if (info->si_code == SI_TIMER)
+        *ret_weight += (uint32_t)MAX(info->si_overrun, 0);
+    if (info->si_code == SI_TIMER || info->si_code == SI_QUEUE) {
+        struct slot *slot = slot_by_address(info->si_value.sival_ptr);
+        if (slot && sampler.options.wall)
+            *ret_weight = MAX(1, atomic_load(&slot->weight));
+        return slot;
+    }
+    /* What a full signal queue leaves of SI_QUEUE. */
+    if (info->si_code == SI_USER && info->si_pid == 0)
+        return slot_by_tid((pid_t)syscall(SYS_gettid));
+    return NULL;
+}
+
+static void on_signal(int number, siginfo_t *info, void *ucontext)
+{
+    int saved = errno;
+    atomic_fetch_add(&sampler.inside, 1);
+    uint32_t weight;
+    struct slot *slot = atomic_load(&sampler.on) ? slot_of(info, &weight) : NULL;
+    if (slot) {
+        uint64_t start = now_ns();
+        JNIEnv *env = vm_jni();
+        struct thread *t = slot_thread(slot, env);
+        /* Another environment: the signal was late and the slot is another thread's by now. */
+        if (t && env && atomic_load(&t->env) == env && !t->own) {
+            take_sample(slot, t, env, weight, ucontext, start);
+            count_cost(start);
+        }
+    }
+    atomic_fetch_sub(&sampler.inside, 1);
+    errno = saved;
+}
+
+/* ---- outside ---- */
+
+/*
+ * The signal: one of those that profilers use, whose action nobody has set; so that JFR's own CPU sampler (JDK 25, SIGPROF)
+ * and others work beside us. The choice is made once, since the handler stays.
+ */
+static int install_handler(void)
+{
+    if (sampler.signal)
+        return 0;
+    const int candidates[] = {SIGVTALRM, SIGPROF, SIGSTKFLT};
+    for (size_t i = 0; i < ARRAY_SIZE(candidates); i++) {
+        struct sigaction old, ours = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
+        sigemptyset(&ours.sa_mask);
+        if (sigaction(candidates[i], NULL, &old) < 0 || old.sa_handler != SIG_DFL)
+            continue;
+        if (sigaction(candidates[i], &ours, NULL) == 0) {
+            sampler.signal = candidates[i];
+            return 0;
+        }
+    }
+    return -EBUSY;
+}
+
+static int make_pool(const struct sampler_options *o)
+{
+    struct pool *p = &sampler.pool;
+    p->stride = (sizeof(struct buffer) + (o->depth + 1) * sizeof(struct jfr_frame) + 63) & ~(size_t)63;
+    p->n = MAX(o->keep, (unsigned)sysconf(_SC_NPROCESSORS_CONF) * 2 + 14);
+    p->bytes = p->stride * p->n;
+    /* Pages are used as samples come. */
+    void *memory = mmap(NULL, p->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return -ENOMEM;
+    p->memory = memory;
+    return 0;
+}
+
+static void free_pool(void)
+{
+    if (sampler.pool.memory)
+        munmap(sampler.pool.memory, sampler.pool.bytes);
+    sampler.pool = (struct pool){0};
+}
+
+static void clear_counters(void)
+{
+    for (int i = 0; i < WALK_FAILURES; i++)
+        atomic_store(&sampler.failed[i], 0);
+    for (int i = 0; i < COST_BUCKETS; i++)
+        atomic_store(&sampler.cost[i], 0);
+    _Atomic uint64_t *const single[] = {&sampler.samples, &sampler.truncated, &sampler.lost,  &sampler.skipped,
+                                        &sampler.calls,   &sampler.total_ns,  &sampler.max_ns};
+    for (size_t i = 0; i < ARRAY_SIZE(single); i++)
+        atomic_store(single[i], 0);
+}
+
+int sampler_start(const struct sampler_options *o, JNIEnv *jni, struct buf *why)
+{
+    clear_counters();
+    sampler.options = *o;
+    int r = install_handler();
+    if (r < 0) {
+        buf_printf(why, "another profiler uses the signals SIGVTALRM, SIGPROF and SIGSTKFLT");
+        return r;
+    }
+    r = make_pool(o);
+    if (r == 0) {
+        atomic_store(&sampler.on, true);
+        r = slots_start(&(struct slots_options){.signal = sampler.signal,
+                                                .interval_ns = o->interval_ns,
+                                                .wall = o->wall,
+                                                .idle = o->idle,
+                                                .context = o->context,
+                                                .skipped = &sampler.skipped});
+    }
+    if (r < 0) {
+        buf_printf(why, "sampling cannot start: %s", strerror(-r));
+        sampler_stop();
+    }
+    return r;
+}
+
+void sampler_stop(void)
+{
+    slots_stop();
+    atomic_store(&sampler.on, false);
+    /* A handler takes microseconds; a thread that is not scheduled while inside one may take longer. */
+    for (int i = 0; atomic_load(&sampler.inside) > 0 && i < 10000; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    if (atomic_load(&sampler.inside) == 0)
+        free_pool();
+}
+
+void sampler_drain(void (*f)(void *context, const struct sample *s), void *context)
+{
+    for (uint32_t i = 0; i < sampler.pool.n; i++) {
+        struct buffer *b = buffer_at(i);
+        if (atomic_load(&b->state) != BUFFER_FULL)
+            continue;
+        f(context, &b->sample);
+        atomic_store(&b->state, BUFFER_FREE);
+    }
+}
+
+void sampler_work(void)
+{
+    slots_work();
+}
+
+void sampler_counters(struct sampler_counters *ret)
+{
+    *ret = (struct sampler_counters){
+        .samples = sampler.samples,
+        .truncated = sampler.truncated,
+        .lost = sampler.lost,
+        .skipped = sampler.skipped,
+        .handler_calls = sampler.calls,
+        .handler_ns = sampler.total_ns,
+        .handler_max_ns = sampler.max_ns,
+    };
+    for (int i = 0; i < WALK_FAILURES; i++)
+        ret->failed[i] = sampler.failed[i];
+    for (int i = 0; i < COST_BUCKETS; i++)
+        ret->cost[i] = sampler.cost[i];
+    slots_count(&ret->threads, &ret->uncovered);
+}
+
+uint64_t sampler_cost_percentile(const struct sampler_counters *c, double share)
+{
+    uint64_t below = 0;
+    for (int i = 0; i < COST_BUCKETS - 1; i++) {
+        below += c->cost[i];
+        if ((double)below >= share * (double)c->handler_calls)
+            return (uint64_t)(i + 1) * COST_STEP_NS;
+    }
+    return c->handler_max_ns;
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/sampler_slots.h"
+
+#include "base/clock.h"
+#include "base/hash.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { SLOTS_MAX = THREADS_MAX };
+
+static struct slot *slots;
+static _Atomic uint32_t slots_used;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* slots come and go; their timers */
+static struct slots_options options;
+static bool active; /* under lock */
+static _Atomic uint64_t uncovered;
+
+static pthread_t visitor;
+static atomic_bool visitor_there, visitor_stop;
+
+/* ---- in the signal handler ---- */
+
+struct slot *slot_by_address(const void *address)
+{
+    uintptr_t distance = (uintptr_t)address - (uintptr_t)slots;
+    if (distance >= atomic_load(&slots_used) * sizeof(*slots) || distance % sizeof(*slots))
+        return NULL;
+    return &slots[distance / sizeof(*slots)];
+}
+
+struct slot *slot_by_tid(pid_t tid)
+{
+    uint32_t used = atomic_load(&slots_used);
+    for (uint32_t i = 0; i < used; i++)
+        if (atomic_load(&slots[i].tid) == tid)
+            return &slots[i];
+    return NULL;
+}
+
+struct thread *slot_thread(struct slot *slot, JNIEnv *env)
+{
+    struct thread *t = atomic_load(&slot->thread);
+    if (t || atomic_load(&slot->none))
+        return t;
+    t = env ? threads_by_env(env) : NULL;
+    if (t) {
+        atomic_store(&t->tid, atomic_load(&slot->tid));
+        atomic_store(&slot->thread, t);
+    } else {
+        atomic_store(&slot->none, true);
+    }
+    return t;
+}
+
+/* ---- timers ---- */
+
+/* The clock of a thread's CPU time, as the kernel numbers it (include/linux/posix-timers_types.h: CPUCLOCK_SCHED, per thread).
+ */
+static clockid_t thread_clock(pid_t tid)
+{
+    return (clockid_t)(~(unsigned)tid << 3 | 6);
+}
+
+static void arm_timer(struct slot *s)
+{
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = options.signal, .sigev_value.sival_ptr = s};
+    event._sigev_un._tid = s->tid;
+    /* Called directly: glibc before 2.34 has these in librt. */
+    if (syscall(SYS_timer_create, thread_clock(s->tid), &event, &s->timer) < 0) {
+        /* RLIMIT_SIGPENDING is reached: the visitor looks after this one. */
+        atomic_fetch_add(&uncovered, 1);
+        return;
+    }
+    /* A first interval of random length: short-lived threads get their share, and threads do not beat in time. */
+    uint64_t interval = options.interval_ns, first = 1 + hash_u64(now_ns() ^ (uint64_t)s->tid) % interval;
+    struct itimerspec spec = {
+        .it_interval = {(time_t)(interval / NS_PER_SECOND), (long)(interval % NS_PER_SECOND)},
+        .it_value = {(time_t)(first / NS_PER_SECOND), (long)(first % NS_PER_SECOND)},
+    };
+    s->has_timer = true;
+    syscall(SYS_timer_settime, s->timer, 0, &spec, NULL);
+}
+
+static void disarm_timer(struct slot *s)
+{
+    if (s->has_timer)
+        syscall(SYS_timer_delete, s->timer);
+    else if (!options.wall && atomic_load(&s->tid) && atomic_load(&uncovered) > 0)
+        atomic_fetch_sub(&uncovered, 1);
+    s->has_timer = false;
+}
+
+/* ---- slots ---- */
+
+/* Under lock. */
+static void add_slot(pid_t tid, struct thread *t)
+{
+    struct slot *s = slot_by_tid(tid);
+    uint32_t used = atomic_load(&slots_used), i = 0;
+    if (!s) {
+        while (i < used && atomic_load(&slots[i].tid))
+            i++;
+        if (i == SLOTS_MAX)
+            return;
+        s = &slots[i];
+        *s = (struct slot){.tid = tid, .thread = t};
+        if (i == used)
+            atomic_store(&slots_used, used + 1);
+    } else if (t) {
+        /* A native thread that attached itself to the VM. */
+        atomic_store(&s->thread, t);
+        atomic_store(&s->none, false);
+    }
+    if (!options.wall && !s->has_timer)
+        arm_timer(s);
+}
+
+static void remove_slot(struct slot *s)
+{
+    disarm_timer(s);
+    atomic_store(&s->thread, NULL);
+    atomic_store(&s->none, true);
+    atomic_store(&s->tid, 0);
+}
+
+static void thread_started(struct thread *t, JNIEnv *jni, jthread thread)
+{
+    pid_t tid = atomic_load(&t->tid);
+    pthread_mutex_lock(&lock);
+    if (active && tid && !t->own)
+        add_slot(tid, t);
+    pthread_mutex_unlock(&lock);
+}
+
+static void thread_ended(struct thread *t, JNIEnv *jni)
+{
+    pthread_mutex_lock(&lock);
+    struct slot *s = slot_by_tid(atomic_load(&t->tid));
+    if (s)
+        remove_slot(s);
+    pthread_mutex_unlock(&lock);
+}
+
+static const struct thread_listener listener = {thread_started, thread_ended};
+
+/* Threads whose kernel id is not known are found by asking all of the process: the first signal tells who is Java's. */
+static void add_all_tasks(void)
+{
+    bool all_known = true;
+    for (struct thread *t = NULL; (t = threads_next(t));) {
+        if (t->own)
+            continue;
+        if (t->tid)
+            add_slot(t->tid, t);
+        else
+            all_known = false;
+    }
+    DIR *tasks = all_known ? NULL : opendir("/proc/self/task");
+    if (!tasks)
+        return;
+    for (struct dirent *e; (e = readdir(tasks));) {
+        pid_t tid = (pid_t)atoi(e->d_name);
+        bool own = false;
+        for (struct thread *t = NULL; (t = threads_next(t));)
+            own = own || (t->own && t->tid == tid);
+        if (tid > 0 && !own)
+            add_slot(tid, NULL);
+    }
+    closedir(tasks);
+}
+
+/* ---- the visitor ---- */
+
+static bool send(struct slot *s)
+{
+    siginfo_t info = {.si_signo = options.signal, .si_code = SI_QUEUE};
+    info.si_pid = getpid();
+    info.si_uid = getuid();
+    info.si_value.sival_ptr = s;
+    return syscall(SYS_rt_tgsigqueueinfo, getpid(), s->tid, options.signal, &info) == 0;
+}
+
+static void tell_idle(struct slot *s)
+{
+    struct thread *t = atomic_load(&s->thread);
+    uint64_t mark = atomic_load(&s->mark);
+    if (s->repeated && t && mark && options.idle(options.context, t, mark, s->repeated))
+        s->repeated = 0;
+}
+
+/* Wall: a thread that has not used its CPU clock since the last visit is doing what it did then. Under lock. */
+static void visit_wall(struct slot *s, uint32_t weight)
+{
+    uint64_t cpu = clock_ns(thread_clock(s->tid));
+    bool idle = s->seen && cpu == s->cpu_ns;
+    s->cpu_ns = cpu;
+    if (idle && atomic_load(&s->mark)) {
+        s->repeated += weight;
+        atomic_fetch_add(options.skipped, 1);
+        return;
+    }
+    tell_idle(s);
+    atomic_store(&s->idle, idle || !s->seen);
+    atomic_store(&s->weight, weight);
+    s->seen = true;
+    send(s);
+}
+
+/* CPU, of a thread without a timer: due when it has used an interval since it was last. Under lock. */
+static void visit_cpu(struct slot *s)
+{
+    uint64_t cpu = clock_ns(thread_clock(s->tid));
+    if (!s->seen || cpu < s->cpu_ns)
+        s->cpu_ns = cpu;
+    s->seen = true;
+    if (cpu - s->cpu_ns >= options.interval_ns && send(s))
+        s->cpu_ns += options.interval_ns;
+}
+
+static bool to_visit(const struct slot *s)
+{
+    return atomic_load(&s->tid) && !atomic_load(&s->none) && (options.wall || !s->has_timer);
+}
+
+/* At most so many threads a round, so that the rounds cost about a percent of a CPU with any number of threads. */
+enum { VISITS_A_ROUND = 64 };
+
+/* Under lock. Goes on where the last round ended; when there are more threads than visits, each stands for more intervals. */
+static void visit_some(uint32_t *at)
+{
+    uint32_t used = atomic_load(&slots_used), there = 0, visits = 0;
+    for (uint32_t i = 0; i < used; i++)
+        there += to_visit(&slots[i]);
+    uint32_t weight = (there + VISITS_A_ROUND - 1) / VISITS_A_ROUND;
+    for (uint32_t i = 0; i < used && visits < VISITS_A_ROUND; i++, ++*at) {
+        struct slot *s = &slots[*at % used];
+        if (!to_visit(s))
+            continue;
+        visits++;
+        if (options.wall)
+            visit_wall(s, weight);
+        else
+            visit_cpu(s);
+    }
+}
+
+static void *visit(void *unused)
+{
+    uint32_t at = 0;
+    while (!atomic_load(&visitor_stop)) {
+        struct timespec pause = {(time_t)(options.interval_ns / NS_PER_SECOND), (long)(options.interval_ns % NS_PER_SECOND)};
+        nanosleep(&pause, NULL);
+        if (!options.wall && atomic_load(&uncovered) == 0)
+            continue;
+        pthread_mutex_lock(&lock);
+        if (active)
+            visit_some(&at);
+        pthread_mutex_unlock(&lock);
+    }
+    return NULL;
+}
+
+static int start_visitor(void)
+{
+    sigset_t all, old;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 128 * 1024);
+    sigfillset(&all);
+    atomic_store(&visitor_stop, false);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int r = -pthread_create(&visitor, &attributes, visit, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attributes);
+    atomic_store(&visitor_there, r == 0);
+    return r;
+}
+
+/* ---- life ---- */
+
+int slots_start(const struct slots_options *o)
+{
+    if (!slots) {
+        void *memory =
+            mmap(NULL, SLOTS_MAX * sizeof(*slots), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (memory == MAP_FAILED)
+            return -ENOMEM;
+        slots = memory;
+    }
+    pthread_mutex_lock(&lock);
+    options = *o;
+    atomic_store(&uncovered, 0);
+    active = true;
+    pthread_mutex_unlock(&lock);
+    int r = threads_listen(&listener);
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&lock);
+    add_all_tasks();
+    pthread_mutex_unlock(&lock);
+    return o->wall || atomic_load(&uncovered) ? start_visitor() : 0;
+}
+
+void slots_stop(void)
+{
+    if (!slots)
+        return;
+    pthread_mutex_lock(&lock);
+    active = false;
+    pthread_mutex_unlock(&lock);
+    threads_unlisten(&listener);
+    if (atomic_exchange(&visitor_there, false)) {
+        atomic_store(&visitor_stop, true);
+        pthread_join(visitor, NULL);
+    }
+    pthread_mutex_lock(&lock);
+    uint32_t used = atomic_load(&slots_used);
+    for (uint32_t i = 0; i < used; i++) {
+        if (!atomic_load(&slots[i].tid))
+            continue;
+        if (options.wall)
+            tell_idle(&slots[i]);
+        remove_slot(&slots[i]);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void slots_work(void)
+{
+    pthread_mutex_lock(&lock);
+    uint32_t used = atomic_load(&slots_used);
+    for (uint32_t i = 0; i < used; i++) {
+        struct slot *s = &slots[i];
+        if (!atomic_load(&s->tid))
+            continue;
+        if (atomic_load(&s->none) && s->has_timer)
+            disarm_timer(s);
+        else if (options.wall)
+            tell_idle(s);
+    }
+    bool need_visitor = active && atomic_load(&uncovered) > 0 && !atomic_load(&visitor_there);
+    pthread_mutex_unlock(&lock);
+    if (need_visitor && start_visitor() < 0)
+        atomic_store(&visitor_there, false);
+}
+
+void slots_count(uint64_t *ret_threads, uint64_t *ret_uncovered)
+{
+    uint64_t n = 0;
+    uint32_t used = atomic_load(&slots_used);
+    for (uint32_t i = 0; i < used; i++)
+        n += atomic_load(&slots[i].tid) && !atomic_load(&slots[i].none);
+    *ret_threads = n;
+    *ret_uncovered = atomic_load(&uncovered);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What makes a thread be sampled: one slot a kernel thread, with a timer on the thread's CPU clock, or visited by a thread
+ * of the agent's own (mode wall, and CPU where the kernel gives no more timers). Part of sampler.c.
+ */
+#pragma once
+
+#include "agent/thread_table.h"
+
+#include <stdbool.h>
+
+struct slot {
+    _Atomic pid_t tid;             /* 0: free */
+    struct thread *_Atomic thread; /* NULL: not known yet */
+    atomic_bool none;              /* not a thread that Java sees: not sampled */
+    atomic_bool idle;              /* wall: had not run when it was signalled */
+    _Atomic uint64_t mark;         /* the sample function's: what the thread was last seen doing */
+    bool has_timer;
+    int timer;
+    uint64_t cpu_ns;         /* of the thread, at the last visit */
+    _Atomic uint32_t weight; /* wall: intervals that the signal on its way stands for */
+    uint32_t repeated;       /* wall: intervals since the last sample, all of them idle */
+    bool seen;               /* wall: was signalled once */
+};
+
+struct slots_options {
+    int signal;
+    uint64_t interval_ns;
+    bool wall;
+    /* Wall: thread was idle for `weight` more intervals, doing what mark says. Not in a signal handler. */
+    bool (*idle)(void *context, const struct thread *t, uint64_t mark, uint32_t weight);
+    void *context;
+    _Atomic uint64_t *skipped;
+};
+
+int slots_start(const struct slots_options *o) must_check;
+void slots_stop(void);
+void slots_work(void);
+void slots_count(uint64_t *ret_threads, uint64_t *ret_uncovered);
+
+/* Async-signal-safe. The slot at an address that came with a signal, NULL when it is none. */
+struct slot *slot_by_address(const void *address);
+struct slot *slot_by_tid(pid_t tid);
+/* The Java thread of the calling thread's slot, found by its environment the first time; NULL when it is none. */
+struct thread *slot_thread(struct slot *slot, JNIEnv *env);

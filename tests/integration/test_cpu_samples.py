@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cpu=samples: programs whose profile is known, in HPROF's text; robustness of the sampler."""
+import re
+
+import pytest
+
+import lab
+
+
+def profile(jdk, tmp_path, program, *args, ms=1500, options="", jvm=()):
+    """Runs Hot under cpu=samples; answers ({method: samples}, total, the main thread's CPU time in ns)."""
+    out = tmp_path / "out.txt"
+    agent = jdk.agent(f"cpu=samples,lineno=n,verbose=n,cutoff=0,file={out}" + (f",{options}" if options else ""))
+    done = jdk.java("Hot", program, ms, *args, jvm=[agent, *jvm])
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return (*samples(out.read_text()), int(re.search(r"cpu_ns (\d+)", done.stdout)[1]))
+
+
+def samples(text):
+    """The CPU SAMPLES section of an HPROF text."""
+    section = text[text.index("CPU SAMPLES BEGIN"):]
+    total = int(re.search(r"total = (\d+)", section)[1])
+    methods = {}
+    for count, name in re.findall(r"^ *\d+ +[\d.]+% +[\d.]+% +(\d+) +\d+ (.+)$", section, re.M):
+        methods[name] = methods.get(name, 0) + int(count)
+    assert sum(methods.values()) == total
+    return methods, total
+
+
+def test_counted_loop_and_number_of_samples(jdk, tmp_path, record_property):
+    """99 % of the time is in a loop without a safepoint; samples are CPU time over interval."""
+    methods, total, cpu_ns = profile(jdk, tmp_path, "counted", ms=2000)
+    share = methods["Hot.countedLoop"] / total
+    ratio = total / (cpu_ns / 10e6)
+    record_property("countedLoop", f"{share:.3f}")
+    record_property("samples per interval", f"{ratio:.3f}")
+    assert share >= 0.95
+    assert 0.9 <= ratio <= 1.1
+
+
+def test_inlined_method(jdk, tmp_path, record_property):
+    """760 of 1,000 equal steps are in `heavy`, which is inlined."""
+    methods, total, _ = profile(jdk, tmp_path, "inlined", ms=4000, options="interval=4")
+    of_hot = {name: n for name, n in methods.items() if name.startswith("Hot.")}
+    share = of_hot["Hot.heavy"] / sum(of_hot.values())
+    record_property("heavy", f"{share:.3f}")
+    assert abs(share - 0.76) <= 0.03
+
+
+def test_threads_blocked_in_native_calls_use_no_cpu(jdk, tmp_path, record_property):
+    methods, total, _ = profile(jdk, tmp_path, "native", ms=1500)
+    blocked = sum(n for name, n in methods.items() if "accept" in name.lower() or "poll" in name.lower())
+    record_property("blocked", f"{blocked / total:.4f}")
+    assert blocked / total <= 0.01
+
+
+@pytest.mark.jdks(8, 17, 27)
+def test_deep_recursion(jdk, tmp_path):
+    methods, total, _ = profile(jdk, tmp_path, "deep", ms=1000, options="depth=16000", jvm=["-Xss64m"])
+    assert methods["Hot.recurse"] / total >= 0.8
+    text = (tmp_path / "out.txt").read_text()
+    assert text.count("Hot.recurse(Hot.java") > 5000
+
+
+@pytest.mark.jdks(8, 17, 27)
+def test_exceptions(jdk, tmp_path):
+    methods, total, cpu_ns = profile(jdk, tmp_path, "exceptions", ms=1000)
+    assert methods["java.lang.Throwable.fillInStackTrace"] / total >= 0.3
+    assert total >= 0.8 * cpu_ns / 10e6
+
+
+@pytest.mark.jdks(8, 17, 27)
+def test_two_thousand_threads(jdk, tmp_path):
+    methods, total, _ = profile(jdk, tmp_path, "threads", 2000, ms=2000)
+    assert methods["Hot.countedLoop"] / total >= 0.8
+
+
+@pytest.mark.jdks(8, 27)
+def test_without_kernel_timers(jdk, tmp_path):
+    """ulimit -i 50: the kernel gives no more timers; the agent says so and looks at threads itself."""
+    out = tmp_path / "out.txt"
+    agent = jdk.agent(f"cpu=samples,lineno=n,verbose=n,cutoff=0,format=a,file={out}")
+    java = f"java {agent} -cp {lab.compiled('Hot')} Hot threads 2000 300"
+    done = jdk.run("bash", "-c", f"ulimit -i 50 && exec {java}")
+    assert done.returncode == 0, done.stderr
+    methods, total = samples(out.read_text())
+    assert methods["Hot.countedLoop"] / total >= 0.7
+    assert total >= 50
+
+
+def test_binary_output(jdk, tmp_path):
+    """format=b: the specification's records, read back by our reader of sizes and tags."""
+    out = tmp_path / "out.hprof"
+    done = jdk.java("Hot", "counted", 500, jvm=[jdk.agent(f"cpu=samples,format=b,verbose=n,file={out}")])
+    assert (done.returncode, done.stderr) == (0, "")
+    data = out.read_bytes()
+    magic, rest = data.split(b"\0", 1)
+    assert magic == b"JAVA PROFILE 1.0.2"
+    tags, at = [], 12
+    while at < len(rest):
+        tags.append(rest[at])
+        at += 9 + int.from_bytes(rest[at + 5:at + 9], "big")
+    assert at == len(rest)
+    assert tags[0] == 0x0E
+    assert {0x01, 0x02, 0x04, 0x05, 0x0A, 0x0B, 0x0D, 0x0E} <= set(tags)

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * Programs whose profile is known. Arguments: NAME MILLISECONDS [more]. Each prints "cpu_ns N", the CPU time of its threads.
+ *
+ * counted: a counted loop without a safepoint holds 99 % of the time. inlined: `heavy` has three quarters of the work and is
+ * inlined into its caller. native: threads blocked in native calls beside one that works. tiny: calls of methods of a few
+ * nanoseconds. deep: recursion of 10,000 frames.
+ */
+public class Hot {
+    static volatile long sink;
+
+    public static void main(String[] args) throws Exception {
+        long ms = Long.parseLong(args[1]);
+        long end = System.nanoTime() + ms * 1_000_000;
+        switch (args[0]) {
+        case "counted":
+            for (int i = 1; System.nanoTime() < end; i++) {
+                sink += countedLoop(i);
+                sink += beside(i);
+            }
+            break;
+        case "inlined":
+            for (int i = 1; System.nanoTime() < end; i++)
+                sink += caller(i);
+            break;
+        case "native":
+            blockThreads();
+            for (int i = 1; System.nanoTime() < end; i++)
+                sink += countedLoop(i);
+            break;
+        case "tiny":
+            for (int i = 1; System.nanoTime() < end; i++)
+                sink += tiny(i);
+            break;
+        case "deep":
+            while (System.nanoTime() < end)
+                sink += recurse(10_000);
+            break;
+        case "threads":
+            manyThreads(Integer.parseInt(args[2]), end);
+            break;
+        case "exceptions":
+            while (System.nanoTime() < end)
+                sink += thrower(20);
+            break;
+        default:
+            throw new IllegalArgumentException(args[0]);
+        }
+        System.out.println("cpu_ns " + java.lang.management.ManagementFactory.getThreadMXBean().getCurrentThreadCpuTime());
+        if (args[0].equals("native"))
+            System.exit(0);
+    }
+
+    static long countedLoop(int seed) {
+        long x = seed;
+        for (int i = 0; i < 2_000_000; i++)
+            x = x * 31 + (x >>> 7);
+        return x;
+    }
+
+    static long beside(int seed) {
+        long x = seed;
+        for (int i = 0; i < 20_000; i++)
+            x = x * 31 + (x >>> 7);
+        return x;
+    }
+
+    static long caller(int seed) {
+        long x = seed;
+        for (int i = 0; i < 100; i++)
+            x += heavy(x + i) + light(x - i);
+        return x;
+    }
+
+    static long heavy(long x) {
+        for (int i = 0; i < 760; i++)
+            x = x * 31 + (x >>> 7);
+        return x;
+    }
+
+    static long light(long x) {
+        for (int i = 0; i < 240; i++)
+            x = x * 31 + (x >>> 7);
+        return x;
+    }
+
+    static void blockThreads() throws Exception {
+        for (int i = 0; i < 8; i++) {
+            java.net.ServerSocket socket = new java.net.ServerSocket(0);
+            Thread t = new Thread(() -> {
+                try {
+                    socket.accept();
+                } catch (java.io.IOException e) {
+                    throw new RuntimeException(e);
+                }
+            }, "accepting-" + i);
+            t.setDaemon(true);
+            t.start();
+        }
+        Thread.sleep(100);
+    }
+
+    static long tiny(int seed) {
+        long x = seed;
+        for (int i = 0; i < 1000; i++)
+            x = one(x) + two(x) + three(x);
+        return x;
+    }
+
+    static long one(long x) {
+        return x ^ two(x >>> 1);
+    }
+
+    static long two(long x) {
+        return x + three(x << 1);
+    }
+
+    static long three(long x) {
+        return (x & 1) == 0 ? x : x + sink;
+    }
+
+    static long recurse(int depth) {
+        long x = depth;
+        for (int i = 0; i < 20; i++)
+            x = x * 31 + (x >>> 7);
+        return depth == 0 ? x : x + recurse(depth - 1);
+    }
+
+    static void manyThreads(int n, long end) throws Exception {
+        Thread[] threads = new Thread[n];
+        for (int i = 0; i < n; i++) {
+            boolean works = i % 100 == 0;
+            threads[i] = new Thread(null, () -> {
+                try {
+                    while (System.nanoTime() < end) {
+                        if (works)
+                            sink += countedLoop(1);
+                        else
+                            Thread.sleep(50);
+                    }
+                } catch (InterruptedException e) {
+                    throw new RuntimeException(e);
+                }
+            }, "many-" + i, 128 * 1024);
+            threads[i].start();
+        }
+        for (Thread t : threads)
+            t.join();
+    }
+
+    static int thrower(int depth) {
+        if (depth == 0)
+            throw new IllegalStateException("thrown");
+        try {
+            return thrower(depth - 1);
+        } catch (IllegalStateException e) {
+            if (depth % 5 == 0)
+                throw e;
+            return depth;
+        }
+    }
+}
