@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 /* A sample with room for its frames. Taken by a handler, given back by it or by sampler_drain. */
@@ -77,6 +78,24 @@ static void count_sample(const struct sample *s)
         atomic_fetch_add(&sampler.truncated, s->weight);
 }
 
+/*
+ * Whether the signal woke the thread from a system call that waits: the kernel ends the call with EINTR, or goes back to the
+ * instruction to start it again (SA_RESTART).
+ */
+static bool in_blocking_call(const void *ucontext)
+{
+    const mcontext_t *m = &((const ucontext_t *)ucontext)->uc_mcontext;
+#if defined(__x86_64__)
+    const uint8_t *pc = (const uint8_t *)m->gregs[REG_RIP], call[] = {0x0f, 0x05}; /* syscall */
+    return (m->gregs[REG_RAX] == -EINTR && memcmp(pc - 2, call, 2) == 0) || memcmp(pc, call, 2) == 0;
+#elif defined(__aarch64__)
+    const uint32_t *pc = (const uint32_t *)m->pc, call = 0xd4000001; /* svc #0 */
+    return ((int64_t)m->regs[0] == -EINTR && pc[-1] == call) || pc[0] == call;
+#else
+    return false;
+#endif
+}
+
 static void take_sample(struct slot *slot, struct thread *t, JNIEnv *env, uint32_t weight, void *ucontext, uint64_t start)
 {
     uint32_t serial = atomic_load(&t->serial);
@@ -90,7 +109,7 @@ static void take_sample(struct slot *slot, struct thread *t, JNIEnv *env, uint32
                                 .serial = serial,
                                 .weight = weight,
                                 .time_ns = start,
-                                .idle = sampler.options.wall && atomic_load(&slot->idle),
+                                .idle = sampler.options.wall && in_blocking_call(ucontext),
                                 .mark = &slot->mark,
                                 .frames = b->frames};
     walk_into(&b->sample, env, ucontext);

@@ -22,7 +22,7 @@ struct sample {
     uint64_t time_ns;
     int n;                  /* frames; or -1 - enum walk_failure */
     bool truncated;         /* the stack is deeper than the depth asked for */
-    bool idle;              /* WALL: the thread has not run lately */
+    bool idle;              /* WALL: the thread waits in a system call */
     _Atomic uint64_t *mark; /* WALL: a word that stays with the thread; what `idle` gets */
     struct jfr_frame *frames;
 };

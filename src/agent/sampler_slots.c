@@ -196,22 +196,25 @@ static void tell_idle(struct slot *s)
         s->repeated = 0;
 }
 
+/* Handling our signal and going back to sleep takes less. */
+#define SETTLE_NS UINT64_C(100000)
+
 /* Wall: a thread that has not used its CPU clock since the last visit is doing what it did then. Under lock. */
 static void visit_wall(struct slot *s, uint32_t weight)
 {
-    uint64_t cpu = clock_ns(thread_clock(s->tid));
-    bool idle = s->seen && cpu == s->cpu_ns;
+    uint64_t cpu = clock_ns(thread_clock(s->tid)), used = cpu - s->cpu_ns;
+    bool idle = s->seen && used <= (s->settling ? SETTLE_NS : 0);
     s->cpu_ns = cpu;
+    s->seen = true;
+    s->settling = false;
     if (idle && atomic_load(&s->mark)) {
         s->repeated += weight;
         atomic_fetch_add(options.skipped, 1);
         return;
     }
     tell_idle(s);
-    atomic_store(&s->idle, idle || !s->seen);
     atomic_store(&s->weight, weight);
-    s->seen = true;
-    send(s);
+    s->settling = send(s);
 }
 
 /* CPU, of a thread without a timer: due when it has used an interval since it was last. Under lock. */

@@ -13,14 +13,14 @@ struct slot {
     _Atomic pid_t tid;             /* 0: free */
     struct thread *_Atomic thread; /* NULL: not known yet */
     atomic_bool none;              /* not a thread that Java sees: not sampled */
-    atomic_bool idle;              /* wall: had not run when it was signalled */
     _Atomic uint64_t mark;         /* the sample function's: what the thread was last seen doing */
     bool has_timer;
     int timer;
     uint64_t cpu_ns;         /* of the thread, at the last visit */
     _Atomic uint32_t weight; /* wall: intervals that the signal on its way stands for */
     uint32_t repeated;       /* wall: intervals since the last sample, all of them idle */
-    bool seen;               /* wall: was signalled once */
+    bool seen;               /* was visited before */
+    bool settling;           /* wall: was signalled at the last visit, which itself used CPU */
 };
 
 struct slots_options {

@@ -236,7 +236,8 @@ void threads_look_around(JNIEnv *jni)
         if (at)
             t = enter_thread((JNIEnv *)(at + distance), &is_new);
         pthread_mutex_unlock(&lock);
-        if (t && is_new)
+        /* ThreadStart before the live phase could not ask for the name. */
+        if (t && (is_new || !t->name))
             describe(t, jni, threads[i]);
         if (t && !t->java_id && tid_field)
             t->java_id = (uint64_t)(*jni)->GetLongField(jni, threads[i], tid_field);

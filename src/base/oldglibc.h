@@ -27,6 +27,7 @@ OLD_(pthread_join);
 OLD_(pthread_key_create);
 OLD_(pthread_key_delete);
 OLD_(pthread_kill);
+OLD_(pthread_mutexattr_destroy);
 OLD_(pthread_mutexattr_init);
 OLD_(pthread_mutexattr_settype);
 OLD_(pthread_mutex_trylock);
@@ -60,6 +61,12 @@ static inline int old_fstat(int fd, struct stat *ret)
     return (int)syscall(SYS_fstat, fd, ret);
 }
 
-#define stat(path, ret) old_stat(path, ret)
-#define fstat(fd, ret)  old_fstat(fd, ret)
+static inline int old_lstat(const char *path, struct stat *ret)
+{
+    return (int)syscall(SYS_newfstatat, AT_FDCWD, path, ret, AT_SYMLINK_NOFOLLOW);
+}
+
+#define lstat(path, ret) old_lstat(path, ret)
+#define stat(path, ret)  old_stat(path, ret)
+#define fstat(fd, ret)   old_fstat(fd, ret)
 #endif
