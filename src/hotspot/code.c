@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hotspot/code.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    SEGMENT_FREE = 0xff,
+    SEGMENT_HOPS_MAX = 1 << 16,
+    BLOB_SIZE_MAX = 64 << 20,
+    FRAME_WORDS_MAX = 1 << 16,
+    CODELETS_MAX = 4096,
+};
+
+/* The first eight characters of a blob's name as a number, which is what is compared. */
+#define NAME8(s)          \
+    ((union {             \
+         char text[9];    \
+         uint64_t number; \
+     }){.text = s}        \
+         .number)
+
+static bool load_i32(const struct memory *m, uint64_t address, int32_t *ret)
+{
+    uint32_t v;
+    bool ok = load32(m, address, &v);
+    if (ok)
+        *ret = (int32_t)v;
+    return ok;
+}
+
+static bool read_heap(const struct hotspot_layout *l, const struct memory *m, uint64_t at, struct code_heap *ret)
+{
+    uint64_t memory = at + (uint64_t)l->heap_memory, segmap = at + (uint64_t)l->heap_segmap;
+    return load64(m, memory + (uint64_t)l->space_low_boundary, &ret->low) &&
+           load64(m, memory + (uint64_t)l->space_high_boundary, &ret->high) &&
+           load64(m, segmap + (uint64_t)l->space_low, &ret->segmap) &&
+           load32(m, at + (uint64_t)l->heap_log2_segment, &ret->log2_segment) && ret->low < ret->high && ret->segmap &&
+           ret->log2_segment >= 4 && ret->log2_segment <= 16;
+}
+
+static bool read_heaps(struct code_cache *c, const struct memory *m)
+{
+    const struct hotspot_layout *l = c->layout;
+    uint64_t at, data;
+    uint32_t count;
+    if (l->code_heap) {
+        c->heap_count = 1;
+        return load64(m, l->code_heap, &at) && read_heap(l, m, at, &c->heaps[0]);
+    }
+    if (!load64(m, l->code_heaps, &at) || !load32(m, at + (uint64_t)l->array_len, &count) ||
+        !load64(m, at + (uint64_t)l->array_data, &data) || count == 0 || count > CODE_HEAPS_MAX)
+        return false;
+    for (c->heap_count = 0; c->heap_count < count; c->heap_count++)
+        if (!load64(m, data + 8 * c->heap_count, &at) || !read_heap(l, m, at, &c->heaps[c->heap_count]))
+            return false;
+    return true;
+}
+
+/* The codelets of the interpreter that are entries of methods: in them a frame may not be there yet. */
+static bool read_interpreter(struct code_cache *c, const struct memory *m)
+{
+    const struct hotspot_layout *l = c->layout;
+    uint64_t queue, buffer;
+    uint32_t limit, at, end;
+    if (!load64(m, l->interpreter_code, &queue) || !load64(m, queue + (uint64_t)l->queue_buffer, &buffer) ||
+        !load32(m, queue + (uint64_t)l->queue_limit, &limit) || !load32(m, queue + (uint64_t)l->queue_begin, &at) ||
+        !load32(m, queue + (uint64_t)l->queue_end, &end) || limit == 0 || end > limit || at > end)
+        return false;
+    c->interpreter = buffer;
+    c->interpreter_end = buffer + limit;
+    for (unsigned n = 0; at < end && n < CODELETS_MAX; n++) {
+        uint64_t codelet = buffer + at, description;
+        uint32_t size;
+        char text[64] = "";
+        if (!load32(m, codelet + (uint64_t)l->codelet_size, &size) || size < 8 || size > end - at ||
+            !load64(m, codelet + (uint64_t)l->codelet_description, &description))
+            return false;
+        (void)memory_read(m, description, text, sizeof(text) - 1);
+        if (strstr(text, "method entry point") && c->entry_count < INTERPRETER_ENTRIES_MAX)
+            c->entries[c->entry_count++] = (struct interpreter_entry){codelet, codelet + size};
+        at += size;
+    }
+    return c->entry_count > 0;
+}
+
+int code_cache_init(struct code_cache *ret, const struct hotspot_layout *layout, const struct memory *m, char *why, size_t size)
+{
+    struct code_cache c = {.layout = layout, .low = UINT64_MAX};
+    const char *wrong = NULL;
+    if (!read_heaps(&c, m))
+        wrong = "the code heaps are not where they should be";
+    else if (!read_interpreter(&c, m))
+        wrong = "this VM has no template interpreter";
+    else if (!load64(m, layout->call_stub_return, &c.call_stub_return))
+        wrong = "the call stub is not where it should be";
+    for (unsigned i = 0; i < c.heap_count; i++) {
+        c.low = MIN(c.low, c.heaps[i].low);
+        c.high = MAX(c.high, c.heaps[i].high);
+    }
+    if (!wrong && (!code_holds(&c, c.interpreter) || !code_holds(&c, c.call_stub_return)))
+        wrong = "the interpreter lies outside of the code heaps";
+    if (wrong) {
+        snprintf(why, size, "JDK %d: %s", layout->version, wrong);
+        return -ENOTSUP;
+    }
+    if (layout->cont_return_pc && !load64(m, layout->cont_return_pc, &c.cont_return))
+        c.cont_return = 0;
+    *ret = c;
+    return 0;
+}
+
+/* The CodeBlob that covers pc, by the heap's map of segments: each byte says how far back its block begins. */
+static bool find_block(const struct code_cache *c, const struct memory *m, uint64_t pc, uint64_t *ret)
+{
+    const struct code_heap *h = c->heaps, *end = h + c->heap_count;
+    while (h < end && pc - h->low >= h->high - h->low)
+        h++;
+    if (h == end)
+        return false;
+    uint64_t segment = (pc - h->low) >> h->log2_segment;
+    uint8_t back, used;
+    for (unsigned hops = 0;; hops++) {
+        if (!load8(m, h->segmap + segment, &back) || back == SEGMENT_FREE || back > segment || hops > SEGMENT_HOPS_MAX)
+            return false;
+        if (back == 0)
+            break;
+        segment -= back;
+    }
+    uint64_t block = h->low + (segment << h->log2_segment);
+    if (!load8(m, block + (uint64_t)c->layout->block_used, &used) || !used)
+        return false;
+    *ret = block + (uint64_t)c->layout->sizeof_block;
+    return true;
+}
+
+static bool read_bounds(const struct hotspot_layout *l, const struct memory *m, struct code_blob *b)
+{
+    int32_t offset, end;
+    if (l->blob_code_begin != LAYOUT_NONE)
+        return load64(m, b->address + (uint64_t)l->blob_code_begin, &b->begin) &&
+               load64(m, b->address + (uint64_t)l->blob_code_end, &b->end);
+    if (!load_i32(m, b->address + (uint64_t)l->blob_code_offset, &offset) ||
+        !load_i32(m, b->address + (uint64_t)l->blob_data_offset, &end))
+        return false;
+    b->begin = b->address + (uint64_t)offset;
+    b->end = b->address + (uint64_t)end;
+    return true;
+}
+
+static enum code_kind kind_of_name(uint64_t name)
+{
+    return name == NAME8("nmethod")    ? CODE_COMPILED
+           : name == NAME8("native n") ? CODE_NATIVE
+           : name == NAME8("vtable c") ? CODE_VTABLE
+           : name == NAME8("I2C/C2I ") ? CODE_ADAPTER
+                                       : CODE_STUB;
+}
+
+bool code_find(const struct code_cache *c, const struct memory *m, uint64_t pc, struct code_blob *ret)
+{
+    const struct hotspot_layout *l = c->layout;
+    struct code_blob b = {.frame_offset = -1};
+    int32_t size, words;
+    uint64_t name;
+    if (code_is_interpreter(c, pc)) {
+        *ret = (struct code_blob){
+            .kind = CODE_INTERPRETER, .begin = c->interpreter, .end = c->interpreter_end, .frame_offset = -1};
+        return true;
+    }
+    if (!find_block(c, m, pc, &b.address) || !load_i32(m, b.address + (uint64_t)l->blob_size, &size) || size <= 0 ||
+        size > BLOB_SIZE_MAX || pc - b.address >= (uint64_t)size || !read_bounds(l, m, &b) ||
+        !load64(m, b.address + (uint64_t)l->blob_name, &b.name) ||
+        !load_i32(m, b.address + (uint64_t)l->blob_frame_size, &words))
+        return false;
+    if (b.begin < b.address || b.end > b.address + (uint64_t)size || b.begin > b.end)
+        return false;
+    /* 16 bits from JDK 23 on. */
+    if (l->blob_mutable_data != LAYOUT_NONE) {
+        uint16_t offset;
+        if (!load16(m, b.address + (uint64_t)l->blob_frame_complete, &offset))
+            return false;
+        b.frame_offset = (int16_t)offset;
+    } else if (!load_i32(m, b.address + (uint64_t)l->blob_frame_complete, &b.frame_offset)) {
+        return false;
+    }
+    if (!memory_read(m, b.name, &name, sizeof(name)))
+        return false;
+    b.kind = kind_of_name(name);
+    b.frame_bytes = words > 0 && words < FRAME_WORDS_MAX ? words * 8 : 0;
+    *ret = b;
+    return true;
+}
+
+const struct interpreter_entry *code_interpreter_entry(const struct code_cache *c, uint64_t pc)
+{
+    for (unsigned i = 0; i < c->entry_count; i++)
+        if (pc - c->entries[i].begin < c->entries[i].end - c->entries[i].begin)
+            return &c->entries[i];
+    return NULL;
+}
+
+/* The tables of an nmethod: descriptors of addresses from *ret_pcs up to *ret_pcs_end, and those that scopes refer to. */
+static bool read_tables(struct code_scopes *s, const struct code_blob *b, uint64_t *ret_pcs, uint64_t *ret_pcs_end)
+{
+    const struct hotspot_layout *l = s->cache->layout;
+    const struct memory *m = s->memory;
+    int32_t pcs, end, metadata, scopes;
+    uint64_t base = b->address;
+    if (!load64(m, base + (uint64_t)l->nm_method, &s->method) || !load_i32(m, base + (uint64_t)l->nm_scopes_pcs, &pcs))
+        return false;
+    if (l->nm_immutable_data != LAYOUT_NONE) {
+        uint64_t data, mutable;
+        if (!load64(m, base + (uint64_t)l->nm_immutable_data, &data) ||
+            !load64(m, base + (uint64_t)l->blob_mutable_data, &mutable) ||
+            !load_i32(m, base + (uint64_t)l->blob_relocation_size, &metadata) ||
+            !load_i32(m, base + (uint64_t)l->nm_scopes_data, &scopes))
+            return false;
+        s->scopes = data + (uint64_t)scopes;
+        s->metadata = mutable + (uint64_t)metadata;
+        *ret_pcs = data + (uint64_t)pcs;
+        *ret_pcs_end = s->scopes; /* which lie right behind */
+        return true;
+    }
+    if (!load_i32(m, base + (uint64_t)l->nm_metadata, &metadata) || !load_i32(m, base + (uint64_t)l->nm_dependencies, &end))
+        return false;
+    if (l->nm_scopes_data_begin != LAYOUT_NONE) {
+        if (!load64(m, base + (uint64_t)l->nm_scopes_data_begin, &s->scopes))
+            return false;
+    } else {
+        if (!load_i32(m, base + (uint64_t)l->nm_scopes_data, &scopes))
+            return false;
+        s->scopes = base + (uint64_t)scopes;
+    }
+    s->metadata = base + (uint64_t)metadata;
+    *ret_pcs = base + (uint64_t)pcs;
+    *ret_pcs_end = base + (uint64_t)end;
+    return true;
+}
+
+bool code_scopes_at(struct code_scopes *ret, const struct code_cache *c, const struct memory *m, const struct code_blob *blob,
+                    uint64_t pc)
+{
+    struct code_scopes s = {.cache = c, .memory = m};
+    uint64_t pcs, end, size = (uint64_t)c->layout->sizeof_pc_desc;
+    if (!read_tables(&s, blob, &pcs, &end))
+        return false;
+    /* Sorted by address; the first descriptor that is not before pc. */
+    uint64_t count = end > pcs ? (end - pcs) / size : 0, low = 0;
+    int64_t offset = (int64_t)(pc - blob->begin);
+    if (count > BLOB_SIZE_MAX / size)
+        return false;
+    while (low < count) {
+        uint64_t middle = low + (count - low) / 2;
+        int32_t at;
+        if (!load_i32(m, pcs + middle * size, &at))
+            return false;
+        if (at < offset)
+            low = middle + 1;
+        else
+            count = middle;
+    }
+    uint32_t scope = 0;
+    if (pcs + low * size < end && !load32(m, pcs + low * size + (uint64_t)c->layout->pc_scope, &scope))
+        return false;
+    s.next = scope;
+    *ret = s;
+    return true;
+}
+
+/* One number of the compressed stream (UNSIGNED5): up to five bytes, low ones final. */
+static bool read_number(const struct code_scopes *s, uint64_t *at, uint32_t *ret)
+{
+    uint32_t base = s->cache->layout->unsigned5_base, final = 256 - 64 - base, sum = 0;
+    for (unsigned i = 0; i < 5; i++) {
+        uint8_t byte;
+        if (!load8(s->memory, (*at)++, &byte) || byte < base)
+            return false;
+        uint32_t value = byte - base;
+        sum += value << (6 * i);
+        if (value < final)
+            break;
+    }
+    *ret = sum;
+    return true;
+}
+
+bool code_scopes_next(struct code_scopes *s, struct code_scope *ret)
+{
+    uint32_t sender, method, bci;
+    if (s->next == 0) {
+        if (s->started || !s->method)
+            return false;
+        s->started = true;
+        *ret = (struct code_scope){.method = s->method};
+        return true;
+    }
+    s->started = true;
+    uint64_t at = s->scopes + s->next;
+    struct code_scope scope = {0};
+    if (!read_number(s, &at, &sender) || !read_number(s, &at, &method) || !read_number(s, &at, &bci))
+        return false;
+    /* A scope's callers are written before it. */
+    if (method == 0 || sender >= s->next || !load64(s->memory, s->metadata + 8 * ((uint64_t)method - 1), &scope.method))
+        return false;
+    scope.bci = (int32_t)bci - 1;
+    scope.inlined = sender != 0;
+    s->next = sender;
+    *ret = scope;
+    return true;
+}
+
+int code_level(const struct code_cache *c, const struct memory *m, const struct code_blob *blob)
+{
+    uint8_t level;
+    return load8(m, blob->address + (uint64_t)c->layout->nm_comp_level, &level) ? level : 0;
+}
+
+uint64_t code_entry(const struct code_cache *c, const struct memory *m, const struct code_blob *blob)
+{
+    const struct hotspot_layout *l = c->layout;
+    uint64_t entry = blob->begin;
+    uint16_t offset;
+    if (l->nm_entry_point != LAYOUT_NONE) {
+        if (!load64(m, blob->address + (uint64_t)l->nm_entry_point, &entry))
+            return blob->begin;
+    } else if (load16(m, blob->address + (uint64_t)l->nm_entry_offset, &offset)) {
+        entry += offset;
+    }
+    return entry >= blob->begin && entry < blob->end ? entry : blob->begin;
+}
+
+static bool is_handler(const struct memory *m, const struct code_blob *b, int32_t offset_field, int32_t address_field,
+                       uint64_t pc)
+{
+    uint64_t address;
+    int32_t offset;
+    if (address_field != LAYOUT_NONE)
+        return load64(m, b->address + (uint64_t)address_field, &address) && address == pc;
+    return offset_field != LAYOUT_NONE && load_i32(m, b->address + (uint64_t)offset_field, &offset) &&
+           b->address + (uint64_t)offset == pc;
+}
+
+uint64_t code_original_pc(const struct code_cache *c, const struct memory *m, const struct code_blob *blob, uint64_t pc,
+                          uint64_t sp)
+{
+    const struct hotspot_layout *l = c->layout;
+    int32_t slot;
+    uint64_t original;
+    if (blob->kind != CODE_COMPILED || !(is_handler(m, blob, l->nm_deopt_offset, l->nm_deopt_begin, pc) ||
+                                         is_handler(m, blob, l->nm_deopt_mh_offset, l->nm_deopt_mh_begin, pc)))
+        return pc;
+    if (load_i32(m, blob->address + (uint64_t)l->nm_orig_pc, &slot) && load64(m, sp + (uint64_t)slot, &original) &&
+        original - blob->begin < blob->end - blob->begin)
+        return original;
+    return pc;
+}

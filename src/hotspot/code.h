@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The code cache as a walk sees it: which piece of generated code an address lies in, and which methods, inlined into one
+ * another, it stands for there. Async-signal-safe but for code_cache_init; every load is guarded, since code is freed and
+ * patched at any time.
+ */
+#pragma once
+
+#include "hotspot/layout.h"
+#include "hotspot/memory.h"
+
+enum code_kind {
+    CODE_COMPILED,    /* an nmethod of C1 or C2 */
+    CODE_NATIVE,      /* the wrapper that calls a native method */
+    CODE_INTERPRETER, /* the template interpreter; no blob is read */
+    CODE_VTABLE,      /* vtable and itable stubs: no frame */
+    CODE_ADAPTER,     /* between compiled and interpreted calls: no frame */
+    CODE_STUB,        /* everything else */
+};
+
+/* A piece of code that holds the address asked for. */
+struct code_blob {
+    enum code_kind kind;
+    uint64_t address;     /* of the CodeBlob; 0 for the interpreter */
+    uint64_t begin, end;  /* its instructions */
+    uint64_t name;        /* address of its name */
+    int32_t frame_bytes;  /* of a complete frame, return address included; 0 when it has none */
+    int32_t frame_offset; /* from begin: the frame is complete there; -1 when that is never said */
+};
+
+/* A method entry of the interpreter: a frame is missing up to `frame`, unfinished up to the push of the method. */
+struct interpreter_entry {
+    uint64_t begin, end;
+};
+
+enum { CODE_HEAPS_MAX = 8, INTERPRETER_ENTRIES_MAX = 128 };
+
+struct code_cache {
+    const struct hotspot_layout *layout; /* outlives this */
+    uint64_t low, high;                  /* reserved for code */
+
+    struct code_heap {
+        uint64_t low, high, segmap;
+        uint32_t log2_segment;
+    } heaps[CODE_HEAPS_MAX];
+
+    unsigned heap_count;
+    uint64_t interpreter, interpreter_end;
+    struct interpreter_entry entries[INTERPRETER_ENTRIES_MAX];
+    unsigned entry_count;
+    uint64_t call_stub_return; /* where JavaCalls' stub continues */
+    uint64_t cont_return;      /* where enterSpecial continues; 0 when the VM does not tell */
+};
+
+/* Reads where code lies, of a VM that runs. 0; -ENOTSUP with the reason in why[size]. */
+int code_cache_init(struct code_cache *ret, const struct hotspot_layout *layout, const struct memory *m, char *why,
+                    size_t size) must_check;
+
+static inline bool code_holds(const struct code_cache *c, uint64_t pc)
+{
+    return pc - c->low < c->high - c->low;
+}
+
+static inline bool code_is_interpreter(const struct code_cache *c, uint64_t pc)
+{
+    return pc - c->interpreter < c->interpreter_end - c->interpreter;
+}
+
+/* The code at pc; false when there is none (free, or not in the cache, or a fault). */
+bool code_find(const struct code_cache *c, const struct memory *m, uint64_t pc, struct code_blob *ret);
+/* The interpreter's method entry that holds pc, or NULL. */
+const struct interpreter_entry *code_interpreter_entry(const struct code_cache *c, uint64_t pc);
+
+/* Methods at one address of an nmethod, innermost first. */
+struct code_scopes {
+    const struct code_cache *cache;
+    const struct memory *memory;
+    uint64_t metadata, scopes; /* addresses of the nmethod's tables */
+    uint32_t next;             /* offset of the next scope; 0 at the end */
+    uint64_t method;           /* of the nmethod itself */
+    bool started;
+};
+
+struct code_scope {
+    uint64_t method;
+    int32_t bci;
+    bool inlined;
+};
+
+/* Starts at pc: what is said of that very address, or of the next one that something is said of. False on a fault. */
+bool code_scopes_at(struct code_scopes *ret, const struct code_cache *c, const struct memory *m, const struct code_blob *blob,
+                    uint64_t pc);
+/* The next method; false at the end, or on a fault. An nmethod about which nothing is said answers its method once, bci 0. */
+bool code_scopes_next(struct code_scopes *s, struct code_scope *ret);
+
+/* The compiler's level (1 to 3: C1, 4: C2), 0 on a fault. */
+int code_level(const struct code_cache *c, const struct memory *m, const struct code_blob *blob);
+/* Where callers and the VM enter with the class of the receiver checked; begin on a fault. */
+uint64_t code_entry(const struct code_cache *c, const struct memory *m, const struct code_blob *blob);
+/*
+ * The address at which a frame of the nmethod continues: pc itself, or what it was before deoptimization put its handler
+ * there. sp is the frame's.
+ */
+uint64_t code_original_pc(const struct code_cache *c, const struct memory *m, const struct code_blob *blob, uint64_t pc,
+                          uint64_t sp);

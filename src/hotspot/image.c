@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hotspot/image.h"
+
+#include "hotspot/memory.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+
+static int library_symbol(void *context, const char *name, uint64_t *ret_address)
+{
+    void *symbol = dlsym(context, name);
+    if (!symbol)
+        return -ENOENT;
+    *ret_address = (uintptr_t)symbol;
+    return 0;
+}
+
+static int library_read(void *context, uint64_t address, void *bytes, size_t len)
+{
+    return memory_read(&process_memory, address, bytes, len) ? 0 : -EFAULT;
+}
+
+struct hotspot_image hotspot_image_of_library(void *handle)
+{
+    return (struct hotspot_image){.context = handle, .symbol = library_symbol, .read = library_read};
+}
+
+int image_u64(const struct hotspot_image *image, uint64_t address, uint64_t *ret)
+{
+    uint64_t v;
+    int r = image->read(image->context, address, &v, sizeof(v));
+    if (r == 0)
+        *ret = v;
+    return r;
+}
+
+int image_u32(const struct hotspot_image *image, uint64_t address, uint32_t *ret)
+{
+    uint32_t v;
+    int r = image->read(image->context, address, &v, sizeof(v));
+    if (r == 0)
+        *ret = v;
+    return r;
+}
+
+int image_string(const struct hotspot_image *image, uint64_t address, char *ret, size_t size)
+{
+    char c = 0;
+    if (!address) {
+        ret[0] = 0;
+        return 0;
+    }
+    for (size_t i = 0; i < size; i++) {
+        int r = image->read(image->context, address + i, &c, 1);
+        if (r < 0)
+            return r;
+        ret[i] = c;
+        if (!c)
+            return 0;
+    }
+    return -ENAMETOOLONG;
+}

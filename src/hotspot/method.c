@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hotspot/method.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME_LIMIT = 1 << 16, LINES_MAX = 1 << 16, POOL_MAX = 1 << 17 };
+
+/* The structures that a Method leads to. */
+struct parts {
+    uint64_t constant, pool, holder, class_name;
+};
+
+static bool is_pointer(uint64_t address)
+{
+    return address >= 4096 && (address & 7) == 0;
+}
+
+static bool find_parts(const struct hotspot_layout *l, const struct memory *m, uint64_t method, struct parts *ret)
+{
+    struct parts p;
+    if (!is_pointer(method) || !load64(m, method + (uint64_t)l->method_const, &p.constant) || !is_pointer(p.constant) ||
+        !load64(m, p.constant + (uint64_t)l->const_pool, &p.pool) || !is_pointer(p.pool) ||
+        !load64(m, p.pool + (uint64_t)l->pool_holder, &p.holder) || !is_pointer(p.holder) ||
+        !load64(m, p.holder + (uint64_t)l->klass_name, &p.class_name) || !is_pointer(p.class_name))
+        return false;
+    *ret = p;
+    return true;
+}
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+    h = (h ^ v) * UINT64_C(0x9e3779b97f4a7c15);
+    return h ^ h >> 29;
+}
+
+static bool check_parts(const struct hotspot_layout *l, const struct memory *m, const struct parts *p, uint32_t *ret)
+{
+    uint64_t symbol;
+    if (!load64(m, p->class_name, &symbol))
+        return false;
+    /* Of the symbol's first word everything but its reference count: the low half word from JDK 17 on, the second before. */
+    symbol &= l->symbol_length == 0 ? ~UINT64_C(0xffff0000) : ~UINT64_C(0xffff);
+    uint64_t h = mix(mix(mix(mix(p->constant, p->pool), p->holder), p->class_name), symbol);
+    *ret = (uint32_t)(h >> 16);
+    return true;
+}
+
+bool method_check(const struct hotspot_layout *l, const struct memory *m, uint64_t method, uint32_t *ret)
+{
+    struct parts p;
+    return find_parts(l, m, method, &p) && check_parts(l, m, &p, ret);
+}
+
+bool method_bci(const struct hotspot_layout *l, const struct memory *m, uint64_t method, uint64_t bcp, int32_t *ret_bci,
+                bool *ret_native)
+{
+    uint64_t constant;
+    uint16_t size;
+    uint32_t words;
+    if (!is_pointer(method) || !load64(m, method + (uint64_t)l->method_const, &constant) || !is_pointer(constant) ||
+        !load16(m, constant + (uint64_t)l->const_code_size, &size) || !load32(m, constant + (uint64_t)l->const_size, &words))
+        return false;
+    /* The whole ConstMethod, in words, holds its header and the code at least. */
+    if (words > POOL_MAX || words * 8 < (uint32_t)l->sizeof_const_method + size)
+        return false;
+    uint64_t code = constant + (uint64_t)l->sizeof_const_method;
+    *ret_native = size == 0;
+    *ret_bci = bcp - code < size ? (int32_t)(bcp - code) : -1;
+    return true;
+}
+
+static bool read_symbol(const struct hotspot_layout *l, const struct memory *m, uint64_t symbol, struct buf *ret)
+{
+    uint16_t len;
+    *ret = BUF(NAME_LIMIT);
+    if (!is_pointer(symbol) || !load16(m, symbol + (uint64_t)l->symbol_length, &len))
+        return false;
+    uint8_t *bytes = buf_add(ret, len);
+    return bytes && memory_read(m, symbol + (uint64_t)l->symbol_body, bytes, len);
+}
+
+/* The symbol at an index of a constant pool; the lowest bit of an entry may be a mark. Index 0 is no entry. */
+static bool read_pool_symbol(const struct hotspot_layout *l, const struct memory *m, uint64_t pool, uint16_t index,
+                             struct buf *ret)
+{
+    uint32_t length;
+    uint64_t symbol;
+    return load32(m, pool + (uint64_t)l->pool_length, &length) && index > 0 && index < length &&
+           load64(m, pool + (uint64_t)l->sizeof_pool + 8 * (uint64_t)index, &symbol) &&
+           read_symbol(l, m, symbol & ~UINT64_C(1), ret);
+}
+
+static bool read_source_file(const struct hotspot_layout *l, const struct memory *m, const struct parts *p, struct buf *ret)
+{
+    uint16_t index;
+    uint64_t at = l->pool_source_file != LAYOUT_NONE ? p->pool + (uint64_t)l->pool_source_file
+                                                     : p->holder + (uint64_t)l->class_source_file;
+    if (!load16(m, at, &index))
+        return false;
+    return index == 0 || read_pool_symbol(l, m, p->pool, index, ret);
+}
+
+struct line_reader {
+    const struct hotspot_layout *layout;
+    const struct memory *memory;
+    uint64_t at, end;
+};
+
+static bool read_byte(struct line_reader *r, uint8_t *ret)
+{
+    return r->at < r->end && load8(r->memory, r->at++, ret);
+}
+
+static bool read_signed(struct line_reader *r, int32_t *ret)
+{
+    uint32_t base = r->layout->unsigned5_base, sum = 0;
+    for (unsigned i = 0; i < 5; i++) {
+        uint8_t byte;
+        if (!read_byte(r, &byte) || byte < base)
+            return false;
+        sum += (uint32_t)(byte - base) << (6 * i);
+        if (byte < 256 - 64)
+            break;
+    }
+    *ret = (int32_t)(sum >> 1) ^ -(int32_t)(sum & 1);
+    return true;
+}
+
+/* One step of the compressed table; false at its end. Small steps take one byte, others an escape and two numbers. */
+static bool next_line(struct line_reader *r, int32_t *bci, int32_t *line)
+{
+    uint8_t byte;
+    int32_t bci_step, line_step;
+    if (!read_byte(r, &byte) || byte == 0)
+        return false;
+    if (byte == 0xff) {
+        if (!read_signed(r, &bci_step) || !read_signed(r, &line_step))
+            return false;
+    } else {
+        bci_step = byte >> 3;
+        line_step = byte & 7;
+    }
+    *bci += bci_step;
+    *line += line_step;
+    return true;
+}
+
+/* What cannot be read of the lines is left out: a method without lines is still named. */
+static int read_lines(const struct hotspot_layout *l, const struct memory *m, uint64_t constant, struct method_description *d)
+{
+    uint32_t flags, words;
+    if (d->code_size == 0 || !load32(m, constant + (uint64_t)l->const_flags, &flags) ||
+        !(flags & (uint32_t)l->has_line_numbers) || !load32(m, constant + (uint64_t)l->const_size, &words))
+        return 0;
+    uint64_t begin = constant + (uint64_t)l->sizeof_const_method + d->code_size, end = constant + 8 * (uint64_t)words;
+    struct line_reader reader = {.layout = l, .memory = m, .at = begin, .end = end};
+    int32_t bci = 0, line = 0;
+    size_t count = 0;
+    while (count < LINES_MAX && next_line(&reader, &bci, &line))
+        count++;
+    if (count == 0)
+        return 0;
+    d->lines = calloc(count, sizeof(*d->lines));
+    if (!d->lines)
+        return -ENOMEM;
+    reader.at = begin;
+    bci = line = 0;
+    while (d->line_count < count && next_line(&reader, &bci, &line))
+        d->lines[d->line_count++] = (struct method_line){(uint16_t)bci, (uint32_t)line};
+    return 0;
+}
+
+static int describe(const struct hotspot_layout *l, const struct memory *m, uint64_t method, const struct parts *p,
+                    struct method_description *d)
+{
+    uint16_t name, signature;
+    if (!load16(m, p->constant + (uint64_t)l->const_name, &name) ||
+        !load16(m, p->constant + (uint64_t)l->const_signature, &signature) ||
+        !load16(m, p->constant + (uint64_t)l->const_code_size, &d->code_size) ||
+        !load16(m, method + (uint64_t)l->method_access, &d->modifiers) || !read_symbol(l, m, p->class_name, &d->class_name) ||
+        !read_pool_symbol(l, m, p->pool, name, &d->name) || !read_pool_symbol(l, m, p->pool, signature, &d->signature) ||
+        !read_source_file(l, m, p, &d->source_file))
+        return -ESTALE;
+    return read_lines(l, m, p->constant, d);
+}
+
+int method_describe(const struct hotspot_layout *l, const struct memory *m, uint64_t method, uint32_t check,
+                    struct method_description *ret)
+{
+    struct method_description d = {0};
+    struct parts p;
+    uint32_t now;
+    if (!find_parts(l, m, method, &p) || !check_parts(l, m, &p, &now) || now != check)
+        return -ESTALE;
+    int r = describe(l, m, method, &p, &d);
+    if (buf_error(&d.class_name) == -ENOMEM || buf_error(&d.name) == -ENOMEM || buf_error(&d.signature) == -ENOMEM)
+        r = -ENOMEM;
+    if (r == 0 && (!method_check(l, m, method, &now) || now != check))
+        r = -ESTALE;
+    if (r < 0)
+        method_description_release(&d);
+    else
+        *ret = d;
+    return r;
+}
+
+void method_description_release(struct method_description *d)
+{
+    buf_release(&d->class_name);
+    buf_release(&d->name);
+    buf_release(&d->signature);
+    buf_release(&d->source_file);
+    free(d->lines);
+    *d = (struct method_description){0};
+}
+
+uint32_t method_line_of(const struct method_description *d, int32_t bci)
+{
+    uint32_t line = 0, best = 0;
+    if (bci < 0)
+        return 0;
+    for (size_t i = 0; i < d->line_count; i++)
+        if (d->lines[i].bci <= (uint32_t)bci && (line == 0 || d->lines[i].bci >= best)) {
+            best = d->lines[i].bci;
+            line = d->lines[i].line;
+        }
+    return line;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A Method of the VM: told from its successors at the same address, and described while its class is alive.
+ *
+ * A walk records the address and a check: a hash of what the Method leads to (its ConstMethod, constants, class and the class
+ * name's own hash, which the VM draws at random). Later, outside of the handler, a description is given only when the check
+ * still holds before and after reading; otherwise the class is gone.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "hotspot/layout.h"
+#include "hotspot/memory.h"
+
+/* The check of a method; false when there is no Method at the address. Async-signal-safe. */
+bool method_check(const struct hotspot_layout *l, const struct memory *m, uint64_t method, uint32_t *ret);
+
+/*
+ * The bytecode index of a pointer into the method's bytecode; -1 when it points elsewhere. False when there is no Method at
+ * the address; *ret_native tells that the method has no bytecode at all. Async-signal-safe.
+ */
+bool method_bci(const struct hotspot_layout *l, const struct memory *m, uint64_t method, uint64_t bcp, int32_t *ret_bci,
+                bool *ret_native);
+
+struct method_line {
+    uint16_t bci; /* from here on */
+    uint32_t line;
+};
+
+/* Strings are the class file's: java/lang/String, (I)V. Zeroed is empty and valid. */
+struct method_description {
+    struct buf class_name, name, signature, source_file; /* no source file is "" */
+    struct method_line *lines;                           /* by ascending bci, mostly; owned */
+    size_t line_count;
+    uint16_t modifiers;
+    uint16_t code_size; /* 0: native or abstract */
+};
+
+/* 0; -ESTALE when the method of that check is no longer there; -ENOMEM. Not for a signal handler; takes no lock of the VM. */
+int method_describe(const struct hotspot_layout *l, const struct memory *m, uint64_t method, uint32_t check,
+                    struct method_description *ret) must_check;
+void method_description_release(struct method_description *d);
+/* The line of a bytecode index, 0 when not known. */
+uint32_t method_line_of(const struct method_description *d, int32_t bci);

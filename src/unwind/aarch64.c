@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Frames of compiled code: x29 and x30 saved in the two words below the caller's stack pointer, the body below them. */
+#include "unwind/arch.h"
+
+#include <ucontext.h>
+
+enum { PROLOGUE_WORDS = 24, EPILOGUE_WORDS = 8 };
+
+#define STP_FP_LR_SP       UINT32_C(0xa9007bfd) /* stp x29, x30, [sp, #imm7 * 8] */
+#define STP_FP_LR_SP_MASK  UINT32_C(0xffc07fff)
+#define STP_FP_LR_PUSH     UINT32_C(0xa9bf7bfd) /* stp x29, x30, [sp, #-16]! */
+#define LDP_FP_LR_SP       UINT32_C(0xa9407bfd) /* ldp x29, x30, [sp, #imm7 * 8] */
+#define LDP_FP_LR_SP_MASK  UINT32_C(0xffc07fff)
+#define LDP_FP_LR_POP      UINT32_C(0xa8c17bfd) /* ldp x29, x30, [sp], #16 */
+#define ADD_SP_SP          UINT32_C(0x910003ff) /* add sp, sp, #imm12 [lsl 12] */
+#define SUB_SP_SP          UINT32_C(0xd10003ff) /* sub sp, sp, #imm12 [lsl 12] */
+#define SUB_SP_SP_REGISTER UINT32_C(0xcb2063ff) /* sub sp, sp, xN */
+#define ADJUST_SP_MASK     UINT32_C(0xff8003ff)
+#define SUB_REGISTER_MASK  UINT32_C(0xffe0ffff)
+#define RET                UINT32_C(0xd65f03c0)
+#define SIGN_A             UINT32_C(0xd503233f) /* paciasp */
+
+static bool is_adjust(uint32_t word, uint32_t form)
+{
+    return (word & ADJUST_SP_MASK) == form;
+}
+
+/*
+ * Prologues: sub sp, sp, N; stp x29, x30, [sp, N - 16]  or  stp x29, x30, [sp, -16]!; [mov x29, sp]; sub sp, sp, N - 16. Where
+ * the link register is stored last, everything before counts as no frame, with the stack pointer moved already.
+ */
+static enum frame_state prologue_state(const uint32_t *code, size_t count, size_t at, int32_t frame_bytes)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (code[i] == STP_FP_LR_PUSH) {
+            size_t sub = i + 1;
+            while (sub < count && sub < i + 4 && !is_adjust(code[sub], SUB_SP_SP) &&
+                   (code[sub] & SUB_REGISTER_MASK) != SUB_SP_SP_REGISTER)
+                sub++;
+            return at <= i ? FRAME_NONE : frame_bytes > 16 && at <= sub ? FRAME_FP_PUSHED : FRAME_FULL;
+        }
+        if (is_adjust(code[i], SUB_SP_SP) && i + 1 < count && (code[i + 1] & STP_FP_LR_SP_MASK) == STP_FP_LR_SP)
+            return at <= i ? FRAME_NONE : at == i + 1 ? FRAME_FP_LIVE : FRAME_FULL;
+    }
+    return FRAME_FULL;
+}
+
+static enum frame_state compiled_state(const struct memory *m, uint64_t pc, uint64_t entry, uint64_t complete, uint64_t end,
+                                       int32_t frame_bytes)
+{
+    uint32_t code[PROLOGUE_WORDS];
+    if (pc < entry || frame_bytes < 16)
+        return FRAME_NONE;
+    if (pc < complete + 4 && (pc - entry) / 4 < PROLOGUE_WORDS) {
+        size_t count = MIN((end - entry) / 4, (uint64_t)PROLOGUE_WORDS);
+        if (!memory_read(m, entry, code, count * 4))
+            return FRAME_FULL;
+        enum frame_state state = prologue_state(code, count, (pc - entry) / 4, frame_bytes);
+        if (state != FRAME_FULL)
+            return state;
+    }
+    /* Epilogues: ldp x29, x30, [sp, N - 16]; add sp, sp, N  or  add sp, sp, N - 16; ldp x29, x30, [sp], 16; then polls; ret. */
+    if (pc < entry + EPILOGUE_WORDS * 4 || !memory_read(m, pc - EPILOGUE_WORDS * 4, code, (EPILOGUE_WORDS + 1) * 4))
+        return FRAME_FULL;
+    uint32_t here = code[EPILOGUE_WORDS], before = code[EPILOGUE_WORDS - 1];
+    if (here == RET)
+        return FRAME_NONE;
+    if (here == LDP_FP_LR_POP && is_adjust(before, ADD_SP_SP))
+        return FRAME_FP_PUSHED;
+    for (int i = EPILOGUE_WORDS - 1; i > 0; i--) {
+        if (code[i] == RET || code[i] == SIGN_A)
+            break;
+        if (code[i] == LDP_FP_LR_POP || (is_adjust(code[i], ADD_SP_SP) && (code[i - 1] & LDP_FP_LR_SP_MASK) == LDP_FP_LR_SP))
+            return FRAME_NONE;
+    }
+    return FRAME_FULL;
+}
+
+static uint64_t interpreter_frame(const struct memory *m, uint64_t begin, uint64_t end)
+{
+    /* sub sp, sp, N followed, a few stores later, by stp x29, x30, [sp, M]: from there on x29 may be set. */
+    uint32_t word;
+    for (uint64_t at = (begin + 3) & ~UINT64_C(3); at + 4 <= end; at += 4) {
+        if (!memory_read(m, at, &word, 4))
+            return 0;
+        if ((word & STP_FP_LR_SP_MASK) == STP_FP_LR_SP)
+            return at;
+    }
+    return 0;
+}
+
+static enum frame_state entry_state(uint64_t pc, uint64_t frame)
+{
+    return frame == 0 || pc <= frame ? FRAME_NONE : FRAME_FULL;
+}
+
+static bool interpreter_return(const struct memory *m, const struct registers *r, uint64_t *ret_pc, uint64_t *ret_sp)
+{
+    return false;
+}
+
+static bool follows_call(const struct memory *m, uint64_t address)
+{
+    uint32_t word;
+    if ((address & 3) || !memory_read(m, address - 4, &word, 4))
+        return false;
+    return (word & UINT32_C(0xfc000000)) == UINT32_C(0x94000000) || (word & UINT32_C(0xfffffc1f)) == UINT32_C(0xd63f0000);
+}
+
+const struct arch arch_aarch64 = {
+    .dwarf_fp = 29,
+    .dwarf_sp = 31,
+    .dwarf_ra = 30,
+    .return_on_stack = false,
+    .wrapper_slot = -8,
+    .address_mask = (UINT64_C(1) << 48) - 1,
+    .compiled_state = compiled_state,
+    .interpreter_frame = interpreter_frame,
+    .entry_state = entry_state,
+    .interpreter_return = interpreter_return,
+    .follows_call = follows_call,
+};
+
+#if defined(__aarch64__)
+void arch_registers(const void *context, struct registers *ret)
+{
+    const mcontext_t *c = &((const ucontext_t *)context)->uc_mcontext;
+    *ret = (struct registers){
+        .pc = c->pc,
+        .sp = c->sp,
+        .fp = c->regs[29],
+        .link = c->regs[30],
+        .method = c->regs[12],
+        .sender_sp = c->regs[19],
+        .bcp = c->regs[22],
+        .popped_sp = 0,
+    };
+}
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A walk in progress: shared by walk.c, java.c and native.c, and by tests that walk an image. */
+#pragma once
+
+#include "hotspot/code.h"
+#include "unwind/arch.h"
+#include "unwind/modules.h"
+#include "unwind/walk.h"
+
+enum { NATIVE_CACHE_SIZE = 4096 };
+
+/* Rules of native addresses found before. `sum` is key ^ rule, so that a torn pair never looks valid. */
+struct native_cache_entry {
+    uint64_t sum, rule;
+};
+
+struct walker {
+    struct hotspot_layout layout;
+    struct code_cache code;
+    struct memory memory;
+    const struct arch *arch;
+    const struct modules *modules;                 /* of an image; NULL: this process's */
+    uint64_t libjvm;                               /* an address within it */
+    int64_t env_offset;                            /* from a JavaThread to its JNIEnv */
+    uint64_t entry_frame[INTERPRETER_ENTRIES_MAX]; /* where each method entry pushes the frame pointer */
+    struct native_cache_entry *native_cache;
+};
+
+/* A place where a walk can resume. */
+struct anchor {
+    uint64_t sp, pc, fp;
+};
+
+struct walk {
+    const struct walker *w;
+    const struct modules *modules;
+    struct registers r;
+    uint64_t thread;     /* JavaThread, or 0 */
+    uint64_t stack_low;  /* the stack pointer may not go below */
+    uint64_t stack_high; /* nor reach this */
+    struct anchor anchor;
+    struct walk_frame *frames;
+    unsigned count, max, flags;
+    bool top;  /* registers are those of the interrupted instruction */
+    bool full; /* max frames were answered and one more was there */
+    bool done; /* the first frame was reached */
+    bool heap; /* frames in the heap were passed over */
+    bool recovered;
+};
+
+/* Steps: emit what the registers stand at and leave it. False when that is not possible; registers are then as before. */
+bool java_step(struct walk *k);
+bool native_step(struct walk *k);
+
+void walk_emit(struct walk *k, uint8_t kind, uint64_t id, uint32_t check, int32_t bci);
+void walk_emit_java(struct walk *k, uint8_t kind, uint64_t method, int32_t bci);
+/* Sets what the walk continues with; false when it cannot be a caller of what is left. */
+bool walk_leave(struct walk *k, uint64_t pc, uint64_t sp, uint64_t fp);
+/* The word at an address of the thread's stack. */
+bool walk_stack_word(const struct walk *k, uint64_t address, uint64_t *ret);
+/* True when pc can be a return address: in generated code or in a library. */
+bool walk_is_code(const struct walk *k, uint64_t pc);
+/* Reads a JavaFrameAnchor; false when it notes no frame. */
+bool walk_read_anchor(const struct walk *k, uint64_t address, struct anchor *ret);
+/* Runs a walk that is set up. */
+void walk_run(struct walk *k, struct walk_end *ret_end);

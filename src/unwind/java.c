@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One step out of generated code: interpreter, compiled methods, adapters, stubs, the entries into Java. */
+#include "hotspot/method.h"
+#include "unwind/internal.h"
+
+enum {
+    BCI_NATIVE = -3,
+    /* Words of an interpreted frame, from its frame pointer. */
+    SLOT_SENDER_SP = -1,
+    SLOT_METHOD = -3,
+    COMPILED_INLINE_MAX = 1 << 12,
+    ENTRY_SCAN_WORDS = 1 << 15,
+};
+
+static uint64_t slot(uint64_t fp, int words)
+{
+    return fp + (uint64_t)(int64_t)(words * 8);
+}
+
+/* What lies at the place where a call put it: return address on top of the stack, or in the link register. */
+static bool leave_frameless(struct walk *k)
+{
+    uint64_t pc;
+    if (!k->w->arch->return_on_stack)
+        return k->top && walk_leave(k, k->r.link, k->r.sp, k->r.fp);
+    return walk_stack_word(k, k->r.sp, &pc) && walk_leave(k, pc, k->r.sp + 8, k->r.fp);
+}
+
+static bool leave_with_state(struct walk *k, enum frame_state state, int32_t frame_bytes)
+{
+    uint64_t pc, fp = k->r.fp, sender = k->r.sp + (uint64_t)frame_bytes;
+    switch (state) {
+    case FRAME_NONE:
+        return leave_frameless(k);
+    case FRAME_FP_PUSHED:
+        return walk_stack_word(k, k->r.sp, &fp) && walk_stack_word(k, k->r.sp + 8, &pc) && walk_leave(k, pc, k->r.sp + 16, fp);
+    case FRAME_FP_LIVE:
+        return walk_stack_word(k, sender - 8, &pc) && walk_leave(k, pc, sender, fp);
+    default:
+        return walk_stack_word(k, sender - 8, &pc) && walk_stack_word(k, sender - 16, &fp) && walk_leave(k, pc, sender, fp);
+    }
+}
+
+/* An interpreted method whose frame is not there or not finished: the method is in its register. */
+static bool step_interpreter_entry(struct walk *k, const struct interpreter_entry *entry)
+{
+    const struct walker *w = k->w;
+    struct registers r = k->r;
+    enum frame_state state = w->arch->entry_state(r.pc, w->entry_frame[entry - w->code.entries]);
+    uint64_t pc = 0, sp = r.sender_sp, fp = r.fp, method;
+    int32_t bci;
+    bool native;
+    if (state == FRAME_FULL && r.sp <= slot(r.fp, SLOT_METHOD))
+        return false; /* it is finished */
+    if (!method_bci(&w->layout, &w->memory, r.method, 0, &bci, &native))
+        return false;
+    method = r.method;
+    if (state == FRAME_NONE) {
+        if (!w->arch->return_on_stack)
+            pc = r.link;
+        else if (!walk_stack_word(k, r.sp, &pc) || !walk_is_code(k, pc))
+            pc = r.link; /* popped while the locals are laid out */
+    } else if (state == FRAME_FP_PUSHED) {
+        if (!walk_stack_word(k, r.sp, &fp) || !walk_stack_word(k, r.sp + 8, &pc))
+            return false;
+    } else if (!walk_stack_word(k, r.fp, &fp) || !walk_stack_word(k, r.fp + 8, &pc) ||
+               (r.sp <= slot(r.fp, SLOT_SENDER_SP) && !walk_stack_word(k, slot(r.fp, SLOT_SENDER_SP), &sp))) {
+        return false;
+    }
+    if (sp <= r.sp || sp > k->stack_high)
+        sp = r.sp + 8;
+    if (!walk_leave(k, pc, sp, fp))
+        return false;
+    walk_emit_java(k, native ? WALK_NATIVE_METHOD : WALK_INTERPRETED, method, native ? BCI_NATIVE : 0);
+    return true;
+}
+
+static bool step_interpreter(struct walk *k)
+{
+    const struct walker *w = k->w;
+    struct registers r = k->r;
+    uint64_t method, bcp, pc, sp, fp;
+    int32_t bci = -1, live = -1;
+    bool native;
+    if (k->top) {
+        const struct interpreter_entry *entry = code_interpreter_entry(&w->code, r.pc);
+        if (entry && step_interpreter_entry(k, entry))
+            return true;
+        if (w->arch->interpreter_return(&w->memory, &r, &pc, &sp))
+            return walk_leave(k, pc, sp, r.fp);
+    }
+    if (r.fp < r.sp || !walk_stack_word(k, slot(r.fp, SLOT_METHOD), &method) ||
+        !walk_stack_word(k, slot(r.fp, -(int)w->layout.interpreter_bcp), &bcp) ||
+        !method_bci(&w->layout, &w->memory, method, bcp, &bci, &native))
+        return false;
+    /* While it runs, the pointer is in a register; the slot is brought up to date at calls only. */
+    if (k->top && method_bci(&w->layout, &w->memory, method, r.bcp, &live, &native) && live >= 0)
+        bci = live;
+    walk_emit_java(k, native ? WALK_NATIVE_METHOD : WALK_INTERPRETED, method, native ? BCI_NATIVE : bci);
+    return walk_stack_word(k, r.fp, &fp) && walk_stack_word(k, r.fp + 8, &pc) &&
+           walk_stack_word(k, slot(r.fp, SLOT_SENDER_SP), &sp) && sp > r.fp && walk_leave(k, pc, sp, fp);
+}
+
+/* The methods at an address of compiled code; the outermost alone where its frame is not there. */
+static void emit_compiled(struct walk *k, const struct code_blob *blob, uint64_t pc, bool outermost_only)
+{
+    const struct walker *w = k->w;
+    struct code_scopes scopes;
+    struct code_scope scope, last = {0};
+    if (!code_scopes_at(&scopes, &w->code, &w->memory, blob, pc))
+        return;
+    if (blob->kind == CODE_NATIVE) {
+        walk_emit_java(k, WALK_NATIVE_METHOD, scopes.method, BCI_NATIVE);
+        return;
+    }
+    uint8_t kind = code_level(&w->code, &w->memory, blob) == 4 ? WALK_C2 : WALK_C1;
+    for (unsigned n = 0; n < COMPILED_INLINE_MAX && code_scopes_next(&scopes, &scope); n++) {
+        last = scope;
+        if (!outermost_only || !scope.inlined)
+            walk_emit_java(k, scope.inlined ? WALK_INLINED : kind, scope.method, scope.bci);
+    }
+    /* A scope could not be read: the compiled method itself is certain. */
+    if (last.inlined || !last.method)
+        walk_emit_java(k, kind, scopes.method, -1);
+}
+
+static bool step_compiled(struct walk *k, const struct code_blob *blob)
+{
+    const struct walker *w = k->w;
+    struct registers r = k->r;
+    enum frame_state state = FRAME_FULL;
+    if (k->top) {
+        uint64_t complete = blob->frame_offset >= 0 ? blob->begin + (uint64_t)blob->frame_offset : blob->begin;
+        state = w->arch->compiled_state(&w->memory, r.pc, code_entry(&w->code, &w->memory, blob), complete, blob->end,
+                                        blob->frame_bytes);
+    }
+    if (blob->frame_bytes == 0)
+        state = FRAME_NONE;
+    uint64_t pc = code_original_pc(&w->code, &w->memory, blob, r.pc, r.sp);
+    emit_compiled(k, blob, pc, state != FRAME_FULL);
+    return leave_with_state(k, state, blob->frame_bytes);
+}
+
+/* Adapters move the arguments: the return address may be off the stack for some instructions. */
+static bool step_adapter(struct walk *k)
+{
+    struct registers r = k->r;
+    uint64_t pc;
+    if (!k->w->arch->return_on_stack)
+        return leave_frameless(k);
+    if (!walk_stack_word(k, r.sp, &pc))
+        return false;
+    if (!code_holds(&k->w->code, pc))
+        pc = r.link;
+    uint64_t sp = r.sender_sp > r.sp && r.sender_sp < r.sp + 4096 && (r.sender_sp & 7) == 0 ? r.sender_sp : r.sp + 8;
+    return walk_leave(k, pc, sp, r.fp);
+}
+
+/* Where VM code called Java: the call's wrapper notes the Java frame before. */
+static bool step_call_stub(struct walk *k)
+{
+    const struct walker *w = k->w;
+    uint64_t wrapper, fp, pc;
+    if (k->r.fp < k->r.sp || !walk_stack_word(k, slot(k->r.fp, w->arch->wrapper_slot), &wrapper) || wrapper < k->r.sp ||
+        wrapper >= k->stack_high)
+        return false;
+    bool more = walk_read_anchor(k, wrapper + (uint64_t)w->layout.wrapper_anchor, &k->anchor);
+    if (!more)
+        k->anchor = (struct anchor){0};
+    if (!(k->flags & WALK_WITH_NATIVE) && !more) {
+        k->done = true;
+        return true;
+    }
+    return walk_stack_word(k, k->r.fp, &fp) && walk_stack_word(k, k->r.fp + 8, &pc) && walk_leave(k, pc, k->r.fp + 16, fp);
+}
+
+/* The frame that a virtual thread was entered by, seen from the note in the thread (JDK 22 and later). */
+static bool leave_to_continuation_entry(struct walk *k)
+{
+    const struct walker *w = k->w;
+    uint64_t entry;
+    if (!k->thread || w->layout.thread_cont_entry == LAYOUT_NONE || !w->code.cont_return ||
+        !load64(&w->memory, k->thread + (uint64_t)w->layout.thread_cont_entry, &entry))
+        return false;
+    uint64_t frame = entry + (((uint64_t)w->layout.sizeof_cont_entry + 15) & ~UINT64_C(15));
+    return walk_leave(k, w->code.cont_return, entry, frame);
+}
+
+/* The same without the note: the first return address above that lies in a native wrapper whose frame fits. */
+static bool scan_to_continuation_entry(struct walk *k)
+{
+    const struct walker *w = k->w;
+    uint64_t word, at = k->r.sp;
+    struct code_blob blob;
+    for (unsigned i = 0; i < ENTRY_SCAN_WORDS && walk_stack_word(k, at, &word); i++, at += 8) {
+        if (!code_holds(&w->code, word) || code_is_interpreter(&w->code, word) ||
+            !code_find(&w->code, &w->memory, word, &blob) || blob.kind != CODE_NATIVE)
+            continue;
+        uint64_t pc;
+        if (walk_stack_word(k, at + (uint64_t)blob.frame_bytes, &pc) && code_holds(&w->code, pc))
+            return walk_leave(k, word, at + 8, k->r.fp);
+    }
+    return false;
+}
+
+/* The lowest thawed frame of a virtual thread returns to a barrier; what called it lies in the heap. */
+static bool step_return_barrier(struct walk *k)
+{
+    if (!leave_to_continuation_entry(k) && !scan_to_continuation_entry(k))
+        return false;
+    walk_emit(k, WALK_GAP, 0, 0, 0);
+    k->heap = true;
+    return true;
+}
+
+static bool step_stub(struct walk *k, const struct code_blob *blob)
+{
+    const struct walker *w = k->w;
+    struct registers r = k->r;
+    uint64_t pc, fp;
+    if (r.pc == w->code.call_stub_return)
+        return step_call_stub(k);
+    if (!k->top && w->layout.version >= 21 && blob->frame_bytes == 0 && !w->arch->follows_call(&w->memory, r.pc))
+        return step_return_barrier(k);
+    walk_emit(k, WALK_STUB, r.pc, 0, 0);
+    if (k->full)
+        return true;
+    if (blob->frame_bytes > 0) {
+        enum frame_state state = FRAME_FULL;
+        if (k->top && blob->frame_offset >= 0)
+            state = w->arch->compiled_state(&w->memory, r.pc, blob->begin, blob->begin + (uint64_t)blob->frame_offset,
+                                            blob->end, blob->frame_bytes);
+        return leave_with_state(k, state, blob->frame_bytes);
+    }
+    /* Leaf routines: no frame, or one that begins by pushing the frame pointer. A return address follows a call. */
+    if (k->top && !w->arch->return_on_stack && w->arch->follows_call(&w->memory, r.link) && leave_frameless(k))
+        return true;
+    if (k->top && walk_stack_word(k, r.sp, &pc) && walk_is_code(k, pc) && w->arch->follows_call(&w->memory, pc))
+        return leave_frameless(k);
+    return r.fp >= r.sp && walk_stack_word(k, r.fp, &fp) && walk_stack_word(k, r.fp + 8, &pc) &&
+           w->arch->follows_call(&w->memory, pc) && walk_leave(k, pc, r.fp + 16, fp);
+}
+
+bool java_step(struct walk *k)
+{
+    const struct walker *w = k->w;
+    struct code_blob blob;
+    if (!code_find(&w->code, &w->memory, k->r.pc, &blob))
+        return false;
+    switch (blob.kind) {
+    case CODE_INTERPRETER:
+        return step_interpreter(k);
+    case CODE_COMPILED:
+    case CODE_NATIVE:
+        return step_compiled(k, &blob);
+    case CODE_VTABLE:
+        return leave_frameless(k);
+    case CODE_ADAPTER:
+        return step_adapter(k);
+    default:
+        return step_stub(k, &blob);
+    }
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unwind/walk.h"
+
+#include "hotspot/image.h"
+#include "hotspot/method.h"
+#include "unwind/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    STEPS_MAX = 1 << 20,
+    STACK_SIZE_MAX = 1 << 30,
+    FOREIGN_STACK = 8 << 20, /* assumed of a thread that is none of Java's; loads are guarded */
+    SCAN_WORDS = 64,         /* how far above the stack pointer a lost top frame's return address is looked for */
+};
+
+bool walk_stack_word(const struct walk *k, uint64_t address, uint64_t *ret)
+{
+    return address >= k->stack_low && address < k->stack_high && (address & 7) == 0 && load64(&k->w->memory, address, ret);
+}
+
+bool walk_is_code(const struct walk *k, uint64_t pc)
+{
+    return code_holds(&k->w->code, pc) || module_find(k->modules, pc) != NULL;
+}
+
+bool walk_read_anchor(const struct walk *k, uint64_t address, struct anchor *ret)
+{
+    const struct hotspot_layout *l = &k->w->layout;
+    const struct memory *m = &k->w->memory;
+    struct anchor a = {0};
+    if (!load64(m, address + (uint64_t)l->anchor_sp, &a.sp) || !load64(m, address + (uint64_t)l->anchor_pc, &a.pc) ||
+        (l->anchor_fp != LAYOUT_NONE && !load64(m, address + (uint64_t)l->anchor_fp, &a.fp)))
+        return false;
+    /* No pc: the call that left Java has pushed it. */
+    if (a.sp == 0 || (a.pc == 0 && !walk_stack_word(k, a.sp - 8, &a.pc)))
+        return false;
+    *ret = a;
+    return true;
+}
+
+void walk_emit(struct walk *k, uint8_t kind, uint64_t id, uint32_t check, int32_t bci)
+{
+    if (!walk_is_java(kind) && kind != WALK_GAP && !(k->flags & WALK_WITH_NATIVE))
+        return;
+    if (k->count == k->max) {
+        k->full = true;
+        return;
+    }
+    k->frames[k->count++] = (struct walk_frame){.id = id, .check = check, .bci = bci, .kind = kind};
+}
+
+void walk_emit_java(struct walk *k, uint8_t kind, uint64_t method, int32_t bci)
+{
+    uint32_t check = 0;
+    if (!method_check(&k->w->layout, &k->w->memory, method, &check))
+        check = 0;
+    walk_emit(k, kind, method, check, bci);
+}
+
+bool walk_leave(struct walk *k, uint64_t pc, uint64_t sp, uint64_t fp)
+{
+    pc &= k->w->arch->address_mask;
+    /* Stacks shrink upwards; a leaf of aarch64 has no frame at all. */
+    bool grows = sp > k->r.sp || (k->top && !k->w->arch->return_on_stack && sp == k->r.sp);
+    if (!grows || sp > k->stack_high || (sp & 7) || !walk_is_code(k, pc))
+        return false;
+    k->r.pc = pc;
+    k->r.sp = sp;
+    k->r.fp = fp;
+    k->top = false;
+    return true;
+}
+
+/* Goes on at the Java frame that the VM noted last, when that lies above. */
+static bool resume(struct walk *k)
+{
+    struct anchor a = k->anchor;
+    k->anchor = (struct anchor){0};
+    if (a.sp <= k->r.sp || a.sp >= k->stack_high || !code_holds(&k->w->code, a.pc))
+        return false;
+    k->r = (struct registers){.pc = a.pc, .sp = a.sp, .fp = a.fp};
+    k->top = false;
+    return true;
+}
+
+/* Looks for the caller of a top frame that could not be left: the first word above that is a return address into Java code. */
+static bool scan(struct walk *k)
+{
+    const struct walker *w = k->w;
+    for (unsigned i = 0; i < SCAN_WORDS; i++) {
+        uint64_t at = k->r.sp + 8 * (uint64_t)i, word, below;
+        struct code_blob blob;
+        if (!walk_stack_word(k, at, &word))
+            return false;
+        if (!code_holds(&w->code, word) || !w->arch->follows_call(&w->memory, word) ||
+            !code_find(&w->code, &w->memory, word, &blob))
+            continue;
+        /* The word below is the caller's frame pointer where the callee has pushed it. */
+        uint64_t fp = i > 0 && walk_stack_word(k, at - 8, &below) && below > at && below < k->stack_high ? below : k->r.fp;
+        if (blob.kind == CODE_COMPILED || blob.kind == CODE_NATIVE || (blob.kind == CODE_INTERPRETER && fp > at))
+            return walk_leave(k, word, at + 8, fp);
+    }
+    return false;
+}
+
+static bool recover(struct walk *k)
+{
+    bool was_top = k->top && code_holds(&k->w->code, k->r.pc);
+    k->recovered = true;
+    return resume(k) || (was_top && scan(k));
+}
+
+void walk_run(struct walk *k, struct walk_end *ret_end)
+{
+    uint64_t faults = memory_guard_faults();
+    unsigned steps = 0;
+    uint8_t status = WALK_COMPLETE;
+    while (!k->done && !k->full) {
+        bool in_java = code_holds(&k->w->code, k->r.pc);
+        /* Without native frames the VM's note is the short way past them. */
+        if (!in_java && !(k->flags & WALK_WITH_NATIVE) && resume(k))
+            continue;
+        bool ok = k->r.pc != 0 && steps++ < STEPS_MAX && (in_java ? java_step(k) : native_step(k));
+        if (!ok && !k->full && !recover(k)) {
+            status = memory_guard_faults() != faults ? WALK_FAULT : WALK_BROKEN;
+            break;
+        }
+    }
+    if (status == WALK_COMPLETE)
+        status = k->full ? WALK_DEPTH : k->heap ? WALK_HEAP : WALK_COMPLETE;
+    *ret_end = (struct walk_end){.status = status, .recovered = k->recovered, .pc = k->r.pc, .sp = k->r.sp};
+}
+
+static bool set_up_stack(struct walk *k)
+{
+    const struct hotspot_layout *l = &k->w->layout;
+    const struct memory *m = &k->w->memory;
+    uint64_t base, size;
+    k->stack_low = k->r.sp & ~UINT64_C(7);
+    if (!k->thread) {
+        k->stack_high = k->stack_low + FOREIGN_STACK;
+        return true;
+    }
+    if (!load64(m, k->thread + (uint64_t)l->thread_stack_base, &base) ||
+        !load64(m, k->thread + (uint64_t)l->thread_stack_size, &size) || size > STACK_SIZE_MAX || base < size)
+        return false;
+    if (k->r.sp == 0)
+        k->stack_low = base - size;
+    else if (k->r.sp < base - size || k->r.sp >= base)
+        return false;
+    k->stack_high = base;
+    return true;
+}
+
+unsigned walk_stack(const struct walker *w, const void *context, const void *env, unsigned flags, struct walk_frame *frames,
+                    unsigned max, struct walk_end *ret_end)
+{
+    struct walk k = {
+        .w = w, .modules = modules_current(), .frames = frames, .max = max, .flags = flags, .top = context != NULL};
+    if (env)
+        k.thread = (uint64_t)(uintptr_t)env - (uint64_t)w->env_offset;
+    if (context)
+        arch_registers(context, &k.r);
+    *ret_end = (struct walk_end){.status = WALK_BROKEN, .pc = k.r.pc, .sp = k.r.sp};
+    if (!set_up_stack(&k))
+        return 0;
+    if (k.thread && !walk_read_anchor(&k, k.thread + (uint64_t)w->layout.thread_anchor, &k.anchor))
+        k.anchor = (struct anchor){0};
+    if (!context && !resume(&k)) {
+        ret_end->status = WALK_COMPLETE; /* no Java on this stack */
+        return 0;
+    }
+    walk_run(&k, ret_end);
+    return k.count;
+}
+
+static int prepare(struct walker *w, void *libjvm, const void *env, uint64_t java_thread, char *why, size_t size)
+{
+    struct hotspot_image image = hotspot_image_of_library(libjvm);
+    int r = memory_guard_init();
+    if (r < 0) {
+        snprintf(why, size, "no guard against faults: %s", strerror(-r));
+        return -ENOTSUP;
+    }
+    if ((r = hotspot_layout_read(&image, &w->layout, why, size)) < 0 ||
+        (r = code_cache_init(&w->code, &w->layout, &w->memory, why, size)) < 0)
+        return r;
+    w->env_offset = (int64_t)((uint64_t)(uintptr_t)env - java_thread);
+    if (w->env_offset <= 0 || w->env_offset >= w->layout.sizeof_thread) {
+        snprintf(why, size, "JDK %d keeps a thread's JNI environment elsewhere", w->layout.version);
+        return -ENOTSUP;
+    }
+    for (unsigned i = 0; i < w->code.entry_count; i++)
+        w->entry_frame[i] = w->arch->interpreter_frame(&w->memory, w->code.entries[i].begin, w->code.entries[i].end);
+    (void)image.symbol(image.context, "gHotSpotVMStructs", &w->libjvm);
+    return modules_refresh() ? 0 : -ENOMEM;
+}
+
+int walker_new(struct walker **ret, void *libjvm, const void *env, uint64_t java_thread, char *why, size_t size)
+{
+    struct walker *w = calloc(1, sizeof(*w));
+    int r = -ENOMEM;
+    if (w && (w->native_cache = calloc(NATIVE_CACHE_SIZE, sizeof(*w->native_cache)))) {
+        w->memory = process_memory;
+        w->arch = &ARCH_HERE;
+        r = prepare(w, libjvm, env, java_thread, why, size);
+    }
+    if (r == -ENOMEM)
+        snprintf(why, size, "out of memory");
+    if (r < 0)
+        walker_free(w);
+    else
+        *ret = w;
+    return r;
+}
+
+void walker_free(struct walker *w)
+{
+    if (!w)
+        return;
+    free(w->native_cache);
+    free(w);
+}
+
+void walker_refresh(struct walker *w)
+{
+    (void)modules_refresh();
+}
+
+int walker_describe(const struct walker *w, uint64_t method, uint32_t check, struct method_description *ret)
+{
+    return method_describe(&w->layout, &w->memory, method, check, ret);
+}
+
+const struct hotspot_layout *walker_layout(const struct walker *w)
+{
+    return &w->layout;
+}
+
+void walker_stub_name(const struct walker *w, uint64_t pc, char *ret, size_t size)
+{
+    struct code_blob blob;
+    ret[0] = 0;
+    if (!code_holds(&w->code, pc) || !code_find(&w->code, &w->memory, pc, &blob))
+        return;
+    if (blob.kind == CODE_INTERPRETER) {
+        snprintf(ret, size, "Interpreter");
+        return;
+    }
+    for (size_t i = 0; i + 1 < size; i++) {
+        char c;
+        if (!memory_read(&w->memory, blob.name + i, &c, 1) || !c)
+            break;
+        ret[i] = c;
+        ret[i + 1] = 0;
+    }
+}
+
+uint64_t walker_faults(void)
+{
+    return memory_guard_faults();
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stacks in signal context: Java by the VM's own structures (hotspot/), native code by call frame information, in one walk
+ * from the interrupted instruction to the thread's start. Nothing is allocated, no lock is taken, every load that might fail
+ * is guarded, no object is read. Where a step fails, the walk resumes at the last Java frame that the VM itself has noted;
+ * where that is not possible it ends and says why.
+ */
+#pragma once
+
+#include "base/macro.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hotspot_layout;
+struct memory;
+struct method_description;
+struct walker;
+
+enum walk_kind {
+    WALK_INTERPRETED,
+    WALK_C1,
+    WALK_C2,
+    WALK_INLINED,
+    WALK_NATIVE_METHOD, /* a Java method implemented in native code */
+    WALK_NATIVE,        /* a function of a library or of the program */
+    WALK_VM,            /* a function of libjvm */
+    WALK_STUB,          /* generated code that is no method */
+    WALK_GAP,           /* frames of a virtual thread that are in the heap and were not read */
+    WALK_KERNEL,
+    WALK_KINDS,
+};
+
+static inline bool walk_is_java(uint8_t kind)
+{
+    return kind <= WALK_NATIVE_METHOD;
+}
+
+struct walk_frame {
+    uint64_t id;    /* Java: address of the Method; otherwise the program counter */
+    uint32_t check; /* Java: tells the method from later ones at that address (hotspot/method.h); otherwise 0 */
+    int32_t bci;    /* Java: bytecode index, -1 when not known, -3 for a native method; otherwise 0 */
+    uint8_t kind;   /* enum walk_kind */
+};
+
+/* How a walk ended. All but COMPLETE and DEPTH lost something. */
+enum walk_status {
+    WALK_COMPLETE, /* the thread's first frame was reached */
+    WALK_DEPTH,    /* as many frames as were asked for */
+    WALK_HEAP,     /* frames of a virtual thread lie in the heap; what is below them was walked */
+    WALK_BROKEN,   /* a step failed and there was nothing to resume from */
+    WALK_FAULT,    /* the same, by a load that faulted */
+    WALK_STATUSES,
+};
+
+struct walk_end {
+    uint8_t status;  /* enum walk_status */
+    bool recovered;  /* a step failed and the walk resumed; frames may be missing there */
+    uint64_t pc, sp; /* where it ended, for reports */
+};
+
+enum {
+    WALK_WITH_NATIVE = 1, /* native, VM and stub frames too; without it only Java's are answered */
+};
+
+/*
+ * Prepares walks of the VM whose libjvm was loaded, once, from a thread of it and not in a signal handler: env is that thread's
+ * JNIEnv, java_thread the VM's structure of it (the field `eetop` of its java.lang.Thread). Installs the fault guard. 0;
+ * -ENOTSUP with the reason in why[size]: use AsyncGetCallTrace then and say so.
+ */
+int walker_new(struct walker **ret, void *libjvm, const void *env, uint64_t java_thread, char *why, size_t size) must_check;
+/* Not while a walk may run. */
+void walker_free(struct walker *w);
+
+/*
+ * Walks the stack of this thread. context is the signal's ucontext_t; NULL starts at the thread's last Java frame, for callers
+ * in a JVM TI callback or native method. env is this thread's JNIEnv, NULL in a thread that is none of Java's. At most max
+ * frames, the innermost first; returns how many. Async-signal-safe.
+ */
+unsigned walk_stack(const struct walker *w, const void *context, const void *env, unsigned flags, struct walk_frame *frames,
+                    unsigned max, struct walk_end *ret_end);
+
+/* Loads the table of libraries again when it changed; outside of handlers, now and then. */
+void walker_refresh(struct walker *w);
+
+/*
+ * What a Java frame's method is; outside of handlers. 0; -ESTALE: its class is unloaded; -ENOMEM. See hotspot/method.h.
+ */
+int walker_describe(const struct walker *w, uint64_t method, uint32_t check, struct method_description *ret) must_check;
+/* The layout in use. */
+const struct hotspot_layout *walker_layout(const struct walker *w);
+/* The name of the piece of generated code at pc into ret[size], "" when there is none. */
+void walker_stub_name(const struct walker *w, uint64_t pc, char *ret, size_t size);
+/* Faults that walks have taken and survived. */
+uint64_t walker_faults(void);

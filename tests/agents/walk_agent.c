@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent of tests/integration/test_walker.py: walks stacks in a signal handler, with AsyncGetCallTrace beside it on request,
+ * and writes counts at the VM's end. Options: out=FILE,interval=US,mode=cpu|wall,compare=0|1,native=0|1,depth=N,tops=N,dump=N.
+ */
+#include "base/clock.h"
+#include "hotspot/layout.h"
+#include "hotspot/method.h"
+#include "unwind/walk.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <jvmti.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+
+enum { SAMPLES_MAX = 40000, KEPT_FRAMES = 48, DEPTH_MAX = 12000, THREADS_MAX = 4096, BUFFERS = 64, COSTS_MAX = 1 << 16 };
+
+typedef struct {
+    jint lineno;
+    jmethodID method_id;
+} AsgctFrame;
+
+typedef struct {
+    JNIEnv *env_id;
+    jint num_frames;
+    AsgctFrame *frames;
+} AsgctTrace;
+
+struct sample {
+    struct walk_frame frames[KEPT_FRAMES];
+    AsgctFrame oracle[KEPT_FRAMES];
+    unsigned count, total; /* frames kept, frames walked */
+    int oracle_count;
+    struct walk_end end;
+    void *context_pc;
+};
+
+static struct {
+    char out[512], mode[16];
+    long interval, compare, native, depth, tops, dump;
+} options = {.out = "/dev/stderr", .mode = "cpu", .interval = 1000, .compare = 1, .depth = 256, .tops = 15};
+
+static jvmtiEnv *jvmti;
+static struct walker *walker;
+static char why[200];
+static void (*oracle)(AsgctTrace *, jint, void *);
+static struct sample *samples;
+static uint32_t sample_count, cost_count;
+static uint64_t status_counts[WALK_STATUSES], recovered_count, taken, oracle_failed, busy;
+static uint32_t *costs; /* nanoseconds << 12 | depth, of which 50 counts */
+static struct walk_frame *buffers[BUFFERS];
+static AsgctFrame *oracle_buffers[BUFFERS];
+static int buffer_used[BUFFERS];
+static pid_t threads[THREADS_MAX];
+static uint32_t thread_count;
+static volatile int stopping, kinds_seen[WALK_KINDS];
+static __thread JNIEnv *thread_env __attribute__((tls_model("initial-exec")));
+
+static int take_buffer(void)
+{
+    for (int i = 0; i < BUFFERS; i++)
+        if (!__atomic_exchange_n(&buffer_used[i], 1, __ATOMIC_ACQUIRE))
+            return i;
+    return -1;
+}
+
+static void on_sample(int signal_number, siginfo_t *info, void *context)
+{
+    int saved = errno, b;
+    JNIEnv *env = thread_env;
+    if (stopping || !env || !walker)
+        return;
+    if ((b = take_buffer()) < 0) {
+        __atomic_fetch_add(&busy, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    struct walk_end end;
+    uint64_t begin = now_ns();
+    unsigned n =
+        walk_stack(walker, context, env, options.native ? WALK_WITH_NATIVE : 0, buffers[b], (unsigned)options.depth, &end);
+    uint64_t ns = now_ns() - begin;
+    uint32_t c = __atomic_fetch_add(&cost_count, 1, __ATOMIC_RELAXED);
+    if (c < COSTS_MAX)
+        costs[c] = (uint32_t)(ns > 0xfffff ? 0xfffff : ns) << 12 | (n > 4095 ? 4095 : n);
+    __atomic_fetch_add(&taken, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&status_counts[end.status], 1, __ATOMIC_RELAXED);
+    if (end.recovered)
+        __atomic_fetch_add(&recovered_count, 1, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < n; i++)
+        kinds_seen[buffers[b][i].kind]++;
+    AsgctTrace trace = {.env_id = env, .frames = oracle_buffers[b]};
+    if (options.compare && oracle) {
+        oracle(&trace, (jint)options.depth, context);
+        if (trace.num_frames <= 0)
+            __atomic_fetch_add(&oracle_failed, 1, __ATOMIC_RELAXED);
+    }
+    uint32_t at = __atomic_fetch_add(&sample_count, 1, __ATOMIC_RELAXED);
+    if (at < SAMPLES_MAX) {
+        struct sample *s = &samples[at];
+        s->total = n;
+        s->count = n < KEPT_FRAMES ? n : KEPT_FRAMES;
+        s->oracle_count = trace.num_frames;
+        s->end = end;
+        memcpy(s->frames, buffers[b], s->count * sizeof(s->frames[0]));
+        if (trace.num_frames > 0)
+            memcpy(s->oracle, trace.frames,
+                   (size_t)(trace.num_frames < KEPT_FRAMES ? trace.num_frames : KEPT_FRAMES) * sizeof(s->oracle[0]));
+    }
+    __atomic_store_n(&buffer_used[b], 0, __ATOMIC_RELEASE);
+    errno = saved;
+}
+
+static void *kick(void *unused)
+{
+    uint32_t at = 0;
+    while (!stopping) {
+        struct timespec t = {options.interval / 1000000, options.interval % 1000000 * 1000};
+        nanosleep(&t, NULL);
+        uint32_t n = __atomic_load_n(&thread_count, __ATOMIC_ACQUIRE);
+        for (uint32_t i = 0; i < n && i < THREADS_MAX; i++) {
+            pid_t tid = threads[at++ % (n < THREADS_MAX ? n : THREADS_MAX)];
+            if (tid) {
+                syscall(SYS_tgkill, getpid(), tid, SIGPROF);
+                break;
+            }
+        }
+        if (at % 4096 == 0)
+            walker_refresh(walker);
+    }
+    return NULL;
+}
+
+static void JNICALL on_thread_start(jvmtiEnv *ti, JNIEnv *env, jthread thread)
+{
+    thread_env = env;
+    pid_t tid = (pid_t)syscall(SYS_gettid);
+    for (uint32_t i = 0; i < thread_count && i < THREADS_MAX; i++)
+        if (__sync_bool_compare_and_swap(&threads[i], 0, tid))
+            return;
+    uint32_t at = __atomic_fetch_add(&thread_count, 1, __ATOMIC_ACQ_REL);
+    if (at < THREADS_MAX)
+        threads[at] = tid;
+}
+
+static void JNICALL on_thread_end(jvmtiEnv *ti, JNIEnv *env, jthread thread)
+{
+    pid_t tid = (pid_t)syscall(SYS_gettid);
+    thread_env = NULL;
+    for (uint32_t i = 0; i < thread_count && i < THREADS_MAX; i++)
+        (void)__sync_bool_compare_and_swap(&threads[i], tid, 0);
+}
+
+static void make_ids(jvmtiEnv *ti, jclass class)
+{
+    jint n;
+    jmethodID *ids;
+    if (options.compare && (*ti)->GetClassMethods(ti, class, &n, &ids) == JVMTI_ERROR_NONE)
+        (*ti)->Deallocate(ti, (unsigned char *)ids);
+}
+
+static void JNICALL on_class_load(jvmtiEnv *ti, JNIEnv *env, jthread thread, jclass class)
+{
+}
+
+static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *env, jthread thread, jclass class)
+{
+    make_ids(ti, class);
+}
+
+static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID m, jint size, const void *at, jint n, const jvmtiAddrLocationMap *map,
+                                const void *info)
+{
+}
+
+static uint64_t java_thread_of(JNIEnv *env)
+{
+    jthread self = NULL;
+    if ((*jvmti)->GetCurrentThread(jvmti, &self) != JVMTI_ERROR_NONE)
+        return 0;
+    jclass class = (*env)->FindClass(env, "java/lang/Thread");
+    jfieldID field = class ? (*env)->GetFieldID(env, class, "eetop", "J") : NULL;
+    return field ? (uint64_t)(*env)->GetLongField(env, self, field) : 0;
+}
+
+static void start_signals(void)
+{
+    struct sigaction action = {.sa_sigaction = on_sample, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+    sigaction(SIGPROF, &action, NULL);
+    if (strcmp(options.mode, "cpu") == 0) {
+        struct itimerval timer = {{options.interval / 1000000, options.interval % 1000000}, {0, options.interval % 1000000}};
+        setitimer(ITIMER_PROF, &timer, NULL);
+    } else {
+        pthread_t thread;
+        sigset_t all, old;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &old);
+        if (pthread_create(&thread, NULL, kick, NULL) == 0)
+            pthread_detach(thread);
+        pthread_sigmask(SIG_SETMASK, &old, NULL);
+    }
+}
+
+static void JNICALL on_init(jvmtiEnv *ti, JNIEnv *env, jthread thread)
+{
+    void *vm = dlopen("libjvm.so", RTLD_NOLOAD | RTLD_LAZY);
+    jint n;
+    jclass *classes;
+    thread_env = env;
+    if (vm)
+        *(void **)&oracle = dlsym(vm, "AsyncGetCallTrace");
+    if (options.compare && (*ti)->GetLoadedClasses(ti, &n, &classes) == JVMTI_ERROR_NONE)
+        for (jint i = 0; i < n; i++)
+            make_ids(ti, classes[i]);
+    int r = vm ? walker_new(&walker, vm, env, java_thread_of(env), why, sizeof(why)) : -ENOENT;
+    if (r == 0)
+        start_signals();
+}
+
+/* A method as text, by the VM's tables or by JVM TI; the caller frees. */
+static char *name_of_walked(const struct walk_frame *f)
+{
+    char *text = NULL;
+    static const char *const kinds[WALK_KINDS] = {[WALK_NATIVE] = "[native]",
+                                                  [WALK_VM] = "[vm]",
+                                                  [WALK_STUB] = "[stub]",
+                                                  [WALK_GAP] = "[heap]",
+                                                  [WALK_KERNEL] = "[kernel]"};
+    if (!walk_is_java(f->kind)) {
+        char stub[64] = "";
+        walker_stub_name(walker, f->id, stub, sizeof(stub));
+        Dl_info info = {0};
+        if (!stub[0] && dladdr((void *)(uintptr_t)f->id, &info) && info.dli_sname)
+            snprintf(stub, sizeof(stub), "%s", info.dli_sname);
+        return asprintf(&text, "%s %s %llx", kinds[f->kind], stub, (unsigned long long)f->id) < 0 ? NULL : text;
+    }
+    struct method_description d = {0};
+    int r = walker_describe(walker, f->id, f->check, &d);
+    if (r < 0)
+        return strdup(r == -ESTALE ? "[unloaded]" : "?");
+    if (asprintf(&text, "%s.%s%s", buf_str(&d.class_name), buf_str(&d.name), buf_str(&d.signature)) < 0)
+        text = NULL;
+    method_description_release(&d);
+    return text;
+}
+
+static char *name_of_oracle(jmethodID id)
+{
+    char *name = NULL, *signature = NULL, *class_name = NULL, *text = NULL;
+    jclass class = NULL;
+    if (!id || (*jvmti)->GetMethodName(jvmti, id, &name, &signature, NULL) != JVMTI_ERROR_NONE ||
+        (*jvmti)->GetMethodDeclaringClass(jvmti, id, &class) != JVMTI_ERROR_NONE ||
+        (*jvmti)->GetClassSignature(jvmti, class, &class_name, NULL) != JVMTI_ERROR_NONE)
+        return strdup("?");
+    size_t n = strlen(class_name);
+    if (asprintf(&text, "%.*s.%s%s", (int)(n > 2 ? n - 2 : 0), class_name + 1, name, signature) < 0)
+        text = NULL;
+    return text;
+}
+
+/* Hidden classes: the VM's name and JVM TI's differ in one separator. */
+static int same_name(const char *a, const char *b)
+{
+    for (; *a && *b; a++, b++)
+        if (*a != *b && !((*a == '+' || *a == '/' || *a == '.') && (*b == '.' || *b == '/' || *b == '+')))
+            return 0;
+    return *a == *b;
+}
+
+struct top {
+    char *name;
+    unsigned count;
+};
+
+static int by_count(const void *a, const void *b)
+{
+    return (int)((const struct top *)b)->count - (int)((const struct top *)a)->count;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void report_costs(FILE *f)
+{
+    uint32_t n = cost_count < COSTS_MAX ? cost_count : COSTS_MAX, kept = 0;
+    static uint32_t all[COSTS_MAX], deep[COSTS_MAX];
+    for (uint32_t i = 0; i < n; i++) {
+        all[i] = costs[i] >> 12;
+        unsigned depth = costs[i] & 0xfff;
+        if (depth >= 45 && depth <= 55)
+            deep[kept++] = costs[i] >> 12;
+    }
+    qsort(all, n, sizeof(all[0]), by_value);
+    qsort(deep, kept, sizeof(deep[0]), by_value);
+    fprintf(f, "cost_median_ns=%u\ncost_p99_ns=%u\ncost_depth50_median_ns=%u\ncost_depth50_count=%u\n", n ? all[n / 2] : 0,
+            n ? all[n * 99 / 100] : 0, kept ? deep[kept / 2] : 0, kept);
+}
+
+static void dump_sample(FILE *f, const struct sample *s)
+{
+    fprintf(f, "sample status=%u recovered=%d pc=%llx sp=%llx frames=%u oracle=%d\n", s->end.status, s->end.recovered,
+            (unsigned long long)s->end.pc, (unsigned long long)s->end.sp, s->total, s->oracle_count);
+    for (unsigned i = 0; i < s->count && i < 24; i++) {
+        char *name = name_of_walked(&s->frames[i]);
+        fprintf(f, "  walked %u %s@%d\n", s->frames[i].kind, name, s->frames[i].bci);
+        free(name);
+    }
+    for (int i = 0; i < s->oracle_count && i < 12 && i < KEPT_FRAMES; i++) {
+        char *name = name_of_oracle(s->oracle[i].method_id);
+        fprintf(f, "  oracle %s@%d\n", name, s->oracle[i].lineno);
+        free(name);
+    }
+}
+
+static const struct walk_frame *first_java(const struct sample *s)
+{
+    for (unsigned i = 0; i < s->count; i++)
+        if (walk_is_java(s->frames[i].kind))
+            return &s->frames[i];
+    return NULL;
+}
+
+/* Compares what both could walk: the top frame, its bytecode index, every frame that was kept. */
+static void report_differences(FILE *f)
+{
+    unsigned compared = 0, top_wrong = 0, bci_wrong = 0, stack_wrong = 0, none = 0, dumped = 0;
+    uint32_t n = sample_count < SAMPLES_MAX ? sample_count : SAMPLES_MAX;
+    for (uint32_t i = 0; i < n; i++) {
+        struct sample *s = &samples[i];
+        if (s->oracle_count <= 0 || s->oracle[0].method_id == NULL)
+            continue;
+        compared++;
+        const struct walk_frame *first = first_java(s);
+        if (!first) {
+            none++;
+            top_wrong++;
+            if (dumped++ < (unsigned)options.dump)
+                dump_sample(f, s);
+            continue;
+        }
+        char *a = name_of_walked(first), *b = name_of_oracle(s->oracle[0].method_id);
+        int same_top = a && b && same_name(a, b), same = same_top;
+        bci_wrong += same_top && first->bci != s->oracle[0].lineno;
+        free(a);
+        free(b);
+        int k = 1;
+        for (unsigned j = (unsigned)(first - s->frames) + 1; same && j < s->count && k < s->oracle_count && k < KEPT_FRAMES;
+             j++) {
+            if (!walk_is_java(s->frames[j].kind))
+                continue;
+            a = name_of_walked(&s->frames[j]);
+            b = name_of_oracle(s->oracle[k++].method_id);
+            same = a && b && same_name(a, b);
+            free(a);
+            free(b);
+        }
+        top_wrong += !same_top;
+        stack_wrong += !same;
+        if (!same && dumped++ < (unsigned)options.dump)
+            dump_sample(f, s);
+    }
+    fprintf(f, "compared=%u\ntop_wrong=%u\nbci_wrong=%u\nstack_wrong=%u\nno_java=%u\noracle_failed=%llu\n", compared, top_wrong,
+            bci_wrong, stack_wrong, none, (unsigned long long)oracle_failed);
+}
+
+static void report_tops(FILE *f)
+{
+    static struct top tops[4096];
+    unsigned distinct = 0, unloaded = 0, total = 0;
+    uint32_t n = sample_count < SAMPLES_MAX ? sample_count : SAMPLES_MAX;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct walk_frame *first = first_java(&samples[i]);
+        if (!first)
+            continue;
+        char *name = name_of_walked(first);
+        total++;
+        unloaded += name && strcmp(name, "[unloaded]") == 0;
+        unsigned k = 0;
+        while (k < distinct && strcmp(tops[k].name, name ? name : "?") != 0)
+            k++;
+        if (k == distinct && distinct < 4096)
+            tops[distinct++] = (struct top){name ? name : strdup("?"), 0};
+        else
+            free(name);
+        if (k < 4096)
+            tops[k].count++;
+    }
+    qsort(tops, distinct, sizeof(tops[0]), by_count);
+    fprintf(f, "tops_total=%u\nunloaded=%u\n", total, unloaded);
+    for (unsigned k = 0; k < distinct && k < (unsigned)options.tops; k++)
+        fprintf(f, "top %u %s\n", tops[k].count, tops[k].name);
+}
+
+static void report_failures(FILE *f)
+{
+    unsigned dumped = 0;
+    uint32_t n = sample_count < SAMPLES_MAX ? sample_count : SAMPLES_MAX;
+    for (uint32_t i = 0; i < n && dumped < (unsigned)options.dump; i++)
+        if (samples[i].end.status >= WALK_BROKEN || samples[i].end.recovered) {
+            dumped++;
+            dump_sample(f, &samples[i]);
+        }
+}
+
+static void JNICALL on_death(jvmtiEnv *ti, JNIEnv *env)
+{
+    stopping = 1;
+    struct itimerval off = {0};
+    setitimer(ITIMER_PROF, &off, NULL);
+    FILE *f = fopen(options.out, "w");
+    if (!f)
+        return;
+    if (!walker) {
+        fprintf(f, "refused=%s\n", why);
+        fclose(f);
+        return;
+    }
+    static const char *const names[] = {"complete", "depth", "heap", "broken", "fault"};
+    fprintf(f, "version=%d\ntaken=%llu\nbusy=%llu\n", walker_layout(walker)->version, (unsigned long long)taken,
+            (unsigned long long)busy);
+    for (unsigned i = 0; i < WALK_STATUSES; i++)
+        fprintf(f, "%s=%llu\n", names[i], (unsigned long long)status_counts[i]);
+    fprintf(f, "recovered=%llu\nfaults=%llu\n", (unsigned long long)recovered_count, (unsigned long long)walker_faults());
+    for (unsigned i = 0; i < WALK_KINDS; i++)
+        fprintf(f, "kind%u=%d\n", i, kinds_seen[i]);
+    report_costs(f);
+    report_failures(f);
+    if (options.compare)
+        report_differences(f);
+    report_tops(f);
+    fclose(f);
+}
+
+static void parse(char *text)
+{
+    const struct {
+        const char *name;
+        long *value;
+    } numbers[] = {{"interval", &options.interval}, {"compare", &options.compare}, {"native", &options.native},
+                   {"depth", &options.depth},       {"tops", &options.tops},       {"dump", &options.dump}};
+
+    char *rest = NULL;
+    for (char *word = text ? strtok_r(text, ",", &rest) : NULL; word; word = strtok_r(NULL, ",", &rest)) {
+        char *value = strchr(word, '=');
+        if (!value)
+            continue;
+        *value++ = 0;
+        if (strcmp(word, "out") == 0)
+            snprintf(options.out, sizeof(options.out), "%s", value);
+        if (strcmp(word, "mode") == 0)
+            snprintf(options.mode, sizeof(options.mode), "%s", value);
+        for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+            if (strcmp(word, numbers[i].name) == 0)
+                *numbers[i].value = atol(value);
+    }
+    options.depth = MIN(options.depth, DEPTH_MAX);
+}
+
+JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *text, void *reserved)
+{
+    parse(text);
+    samples = mmap(NULL, SAMPLES_MAX * sizeof(*samples), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    costs = calloc(COSTS_MAX, sizeof(*costs));
+    for (int i = 0; i < BUFFERS; i++) {
+        buffers[i] = malloc(DEPTH_MAX * sizeof(struct walk_frame));
+        oracle_buffers[i] = malloc(DEPTH_MAX * sizeof(AsgctFrame));
+    }
+    if ((*vm)->GetEnv(vm, (void **)&jvmti, JVMTI_VERSION_1_2) != JNI_OK)
+        return JNI_ERR;
+    jvmtiCapabilities capabilities = {.can_generate_compiled_method_load_events = 1};
+    (*jvmti)->AddCapabilities(jvmti, &capabilities);
+    jvmtiEventCallbacks callbacks = {.VMInit = on_init,
+                                     .VMDeath = on_death,
+                                     .ThreadStart = on_thread_start,
+                                     .ThreadEnd = on_thread_end,
+                                     .ClassLoad = on_class_load,
+                                     .ClassPrepare = on_class_prepare,
+                                     .CompiledMethodLoad = on_compiled};
+    (*jvmti)->SetEventCallbacks(jvmti, &callbacks, sizeof(callbacks));
+    const jvmtiEvent events[] = {
+        JVMTI_EVENT_VM_INIT,       JVMTI_EVENT_VM_DEATH,   JVMTI_EVENT_THREAD_START,        JVMTI_EVENT_THREAD_END,
+        JVMTI_EVENT_CLASS_PREPARE, JVMTI_EVENT_CLASS_LOAD, JVMTI_EVENT_COMPILED_METHOD_LOAD};
+    for (size_t i = 0; i < ARRAY_SIZE(events); i++)
+        (*jvmti)->SetEventNotificationMode(jvmti, JVMTI_ENABLE, events[i], NULL);
+    return 0;
+}
