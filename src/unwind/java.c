@@ -137,7 +137,8 @@ static bool step_compiled(struct walk *k, const struct code_blob *blob)
     if (blob->frame_bytes == 0)
         state = FRAME_NONE;
     uint64_t pc = code_original_pc(&w->code, &w->memory, blob, r.pc, r.sp);
-    emit_compiled(k, blob, pc, state != FRAME_FULL);
+    /* What is said of an address holds for the instructions before it: calls and regions are described at their ends. */
+    emit_compiled(k, blob, k->top ? pc + 1 : pc, state != FRAME_FULL);
     return leave_with_state(k, state, blob->frame_bytes);
 }
 
