@@ -76,6 +76,16 @@ static enum frame_state compiled_state(const struct memory *m, uint64_t pc, uint
     return FRAME_FULL;
 }
 
+static enum frame_state stub_state(const struct memory *m, uint64_t pc, uint64_t begin)
+{
+    uint32_t word;
+    if (!memory_read(m, pc, &word, sizeof(word)))
+        return FRAME_FULL;
+    return pc == begin || word == RET || word == STP_FP_LR_PUSH ? FRAME_NONE
+           : word == LDP_FP_LR_POP                              ? FRAME_FP_PUSHED
+                                                                : FRAME_FULL;
+}
+
 static uint64_t interpreter_frame(const struct memory *m, uint64_t begin, uint64_t end)
 {
     /* sub sp, sp, N followed, a few stores later, by stp x29, x30, [sp, M]: from there on x29 may be set. */
@@ -115,6 +125,7 @@ const struct arch arch_aarch64 = {
     .wrapper_slot = -8,
     .address_mask = (UINT64_C(1) << 48) - 1,
     .compiled_state = compiled_state,
+    .stub_state = stub_state,
     .interpreter_frame = interpreter_frame,
     .entry_state = entry_state,
     .interpreter_return = interpreter_return,

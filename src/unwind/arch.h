@@ -37,6 +37,8 @@ struct arch {
      */
     enum frame_state (*compiled_state)(const struct memory *m, uint64_t pc, uint64_t entry, uint64_t complete, uint64_t end,
                                        int32_t frame_bytes);
+    /* The state at pc of a stub of unknown form that begins at begin or before; FULL when its code does not tell. */
+    enum frame_state (*stub_state)(const struct memory *m, uint64_t pc, uint64_t begin);
     /* Where an interpreter entry pushes the frame pointer; 0 when it builds no frame. */
     uint64_t (*interpreter_frame)(const struct memory *m, uint64_t begin, uint64_t end);
     /* The state at pc of an interpreter entry that builds its frame at `frame`. */

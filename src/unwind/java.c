@@ -17,6 +17,8 @@ static uint64_t slot(uint64_t fp, int words)
     return fp + (uint64_t)(int64_t)(words * 8);
 }
 
+#define ENTRY_BARRIER_COOKIE UINT64_MAX
+
 /* What lies at the place where a call put it: return address on top of the stack, or in the link register. */
 static bool leave_frameless(struct walk *k)
 {
@@ -50,7 +52,7 @@ static bool step_interpreter_entry(struct walk *k, const struct interpreter_entr
     uint64_t pc = 0, sp = r.sender_sp, fp = r.fp, method;
     int32_t bci;
     bool native;
-    if (state == FRAME_FULL && r.sp <= slot(r.fp, SLOT_METHOD))
+    if (state == FRAME_FULL && r.sp <= slot(r.fp, -(int)w->layout.interpreter_bcp))
         return false; /* it is finished */
     if (!method_bci(&w->layout, &w->memory, r.method, 0, &bci, &native))
         return false;
@@ -153,8 +155,9 @@ static bool step_adapter(struct walk *k)
         return false;
     if (!code_holds(&k->w->code, pc))
         pc = r.link;
-    uint64_t sp = r.sender_sp > r.sp && r.sender_sp < r.sp + 4096 && (r.sender_sp & 7) == 0 ? r.sender_sp : r.sp + 8;
-    return walk_leave(k, pc, sp, r.fp);
+    /* From where the return address is in a register on, another register says what the caller's stack pointer was. */
+    bool noted = pc == r.link && r.sender_sp >= r.sp && r.sender_sp < r.sp + 4096 && (r.sender_sp & 7) == 0;
+    return walk_leave(k, pc, noted ? r.sender_sp : r.sp + 8, r.fp);
 }
 
 /* Where VM code called Java: the call's wrapper notes the Java frame before. */
@@ -236,10 +239,17 @@ static bool step_stub(struct walk *k, const struct code_blob *blob)
     /* Leaf routines: no frame, or one that begins by pushing the frame pointer. A return address follows a call. */
     if (k->top && !w->arch->return_on_stack && w->arch->follows_call(&w->memory, r.link) && leave_frameless(k))
         return true;
-    if (k->top && walk_stack_word(k, r.sp, &pc) && walk_is_code(k, pc) && w->arch->follows_call(&w->memory, pc))
-        return leave_frameless(k);
-    return r.fp >= r.sp && walk_stack_word(k, r.fp, &fp) && walk_stack_word(k, r.fp + 8, &pc) &&
-           w->arch->follows_call(&w->memory, pc) && walk_leave(k, pc, r.fp + 16, fp);
+    /* A call from such a routine may have aligned the stack by a word. */
+    for (unsigned i = 0; i < (k->top ? 1 : 2); i++)
+        if (walk_stack_word(k, r.sp + 8 * i, &pc) && code_holds(&w->code, pc) && w->arch->follows_call(&w->memory, pc))
+            return walk_leave(k, pc, r.sp + 8 * (i + 1), r.fp);
+    uint64_t at = r.fp + 8;
+    if (r.fp < r.sp || !walk_stack_word(k, r.fp, &fp) || !walk_stack_word(k, at, &pc))
+        return false;
+    /* The barrier at the entry of a method keeps a word of its own above the frame pointer. */
+    if (pc == ENTRY_BARRIER_COOKIE && !walk_stack_word(k, at += 8, &pc))
+        return false;
+    return w->arch->follows_call(&w->memory, pc) && walk_leave(k, pc, at + 8, fp);
 }
 
 bool java_step(struct walk *k)

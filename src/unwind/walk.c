@@ -64,8 +64,8 @@ void walk_emit_java(struct walk *k, uint8_t kind, uint64_t method, int32_t bci)
 bool walk_leave(struct walk *k, uint64_t pc, uint64_t sp, uint64_t fp)
 {
     pc &= k->w->arch->address_mask;
-    /* Stacks shrink upwards; a leaf of aarch64 has no frame at all. */
-    bool grows = sp > k->r.sp || (k->top && !k->w->arch->return_on_stack && sp == k->r.sp);
+    /* Stacks shrink upwards; a top frame may be nothing but a return address in a register. */
+    bool grows = sp > k->r.sp || (k->top && sp == k->r.sp);
     if (!grows || sp > k->stack_high || (sp & 7) || !walk_is_code(k, pc))
         return false;
     k->r.pc = pc;
@@ -101,17 +101,28 @@ static bool scan(struct walk *k)
             continue;
         /* The word below is the caller's frame pointer where the callee has pushed it. */
         uint64_t fp = i > 0 && walk_stack_word(k, at - 8, &below) && below > at && below < k->stack_high ? below : k->r.fp;
-        if (blob.kind == CODE_COMPILED || blob.kind == CODE_NATIVE || (blob.kind == CODE_INTERPRETER && fp > at))
-            return walk_leave(k, word, at + 8, fp);
+        bool compiled = (blob.kind == CODE_COMPILED || blob.kind == CODE_NATIVE) &&
+                        walk_stack_word(k, at + (uint64_t)blob.frame_bytes, &word) && walk_is_code(k, word);
+        if (compiled || (blob.kind == CODE_INTERPRETER && fp > at))
+            return walk_stack_word(k, at, &word) && walk_leave(k, word, at + 8, fp);
     }
     return false;
 }
 
+/* Frames whose form is not known for certain: the top one, stubs, adapters. */
+static bool is_irregular(const struct walk *k)
+{
+    struct code_blob blob;
+    return code_holds(&k->w->code, k->r.pc) &&
+           (k->top || (code_find(&k->w->code, &k->w->memory, k->r.pc, &blob) &&
+                       (blob.kind == CODE_STUB || blob.kind == CODE_ADAPTER || blob.kind == CODE_VTABLE)));
+}
+
 static bool recover(struct walk *k)
 {
-    bool was_top = k->top && code_holds(&k->w->code, k->r.pc);
+    bool irregular = is_irregular(k);
     k->recovered = true;
-    return resume(k) || (was_top && scan(k));
+    return resume(k) || (irregular && scan(k));
 }
 
 void walk_run(struct walk *k, struct walk_end *ret_end)

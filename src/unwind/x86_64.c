@@ -30,18 +30,22 @@ static unsigned adds(const uint8_t *code, size_t len, int32_t amount)
     return adjusts_rsp(code, len, 0xc4, amount);
 }
 
+static bool is_move_rbp(const uint8_t *code)
+{
+    return code[0] == 0x48 && ((code[1] == 0x8b && code[2] == 0xec) || (code[1] == 0x89 && code[2] == 0xe5));
+}
+
 /*
  * The state at offset `at` of a prologue. Its forms: push rbp [mov rbp, rsp] sub rsp, N - 16; or sub rsp, N - 8 and then
  * mov [rsp + N - 16], rbp; N being the size of the frame. A frame of 16 bytes is a push alone.
  */
 static enum frame_state prologue_state(const uint8_t *code, size_t len, size_t at, int32_t frame_bytes)
 {
-    static const uint8_t move_rbp[] = {0x48, 0x8b, 0xec}, move_rbp_too[] = {0x48, 0x89, 0xe5};
     for (size_t i = 0; i + 4 <= len; i++) {
         unsigned n;
         if (code[i] == 0x55) {
             size_t sub = i + 1;
-            if (sub + 3 <= len && (memcmp(code + sub, move_rbp, 3) == 0 || memcmp(code + sub, move_rbp_too, 3) == 0))
+            if (sub + 3 <= len && is_move_rbp(code + sub))
                 sub += 3;
             n = frame_bytes == 16 ? 0 : subtracts(code + sub, len - sub, frame_bytes - 16);
             if (n == 0 && frame_bytes != 16)
@@ -63,13 +67,14 @@ static unsigned after_removal(const uint8_t *code, size_t len)
     static const struct {
         uint8_t bytes[3], count, length;
     } forms[] = {
-        {{0x85, 0x05}, 2, 6},       /* test [rip + poll], eax */
-        {{0x41, 0x85, 0x02}, 3, 3}, /* test [r10], eax */
-        {{0x4d, 0x8b, 0x97}, 3, 7}, /* mov r10, [r15 + poll] */
-        {{0x49, 0xba}, 2, 10},      /* mov r10, poll */
-        {{0x49, 0x3b, 0xa7}, 3, 7}, /* cmp rsp, [r15 + poll] */
-        {{0x0f, 0x87}, 2, 6},       /* ja stub */
-        {{0xc5, 0xf8, 0x77}, 3, 3}, /* vzeroupper */
+        {{0x85, 0x05}, 2, 6},                                   /* test [rip + poll], eax */
+        {{0x41, 0x85, 0x02}, 3, 3},                             /* test [r10], eax */
+        {{0x4d, 0x8b, 0x57}, 3, 4},                             /* the same with a short displacement */
+        {{0x49, 0x3b, 0x67}, 3, 4}, {{0x4d, 0x8b, 0x97}, 3, 7}, /* mov r10, [r15 + poll] */
+        {{0x49, 0xba}, 2, 10},                                  /* mov r10, poll */
+        {{0x49, 0x3b, 0xa7}, 3, 7},                             /* cmp rsp, [r15 + poll] */
+        {{0x0f, 0x87}, 2, 6},                                   /* ja stub */
+        {{0xc5, 0xf8, 0x77}, 3, 3},                             /* vzeroupper */
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
@@ -135,6 +140,21 @@ static enum frame_state compiled_state(const struct memory *m, uint64_t pc, uint
     return is_removed(code, len, frame_bytes) || is_poll_stub(code, len) ? FRAME_NONE : FRAME_FULL;
 }
 
+static enum frame_state stub_state(const struct memory *m, uint64_t pc, uint64_t begin)
+{
+    uint8_t code[6]; /* from the byte before pc */
+    if (!memory_read(m, pc - 1, code, sizeof(code)))
+        return FRAME_FULL;
+    const uint8_t *at = code + 1;
+    bool jumps = at[1] == 0xff && (at[2] & 0xf8) == 0xe0; /* jmp register, in place of a return */
+    bool pops_return = (at[0] & 0xf8) == 0x58 && at[0] != 0x5d && jumps;
+    if (pc == begin || at[0] == 0xc3 || pops_return || (at[0] == 0x55 && is_move_rbp(at + 1)))
+        return FRAME_NONE;
+    if ((code[0] == 0x55 && is_move_rbp(at)) || (at[0] == 0x5d && (at[1] == 0xc3 || jumps)))
+        return FRAME_FP_PUSHED;
+    return code[0] == 0x5d && at[0] == 0xff && (at[1] & 0xf8) == 0xe0 ? FRAME_NONE : FRAME_FULL;
+}
+
 static uint64_t interpreter_frame(const struct memory *m, uint64_t begin, uint64_t end)
 {
     /* push rbp; mov rbp, rsp; push r13 (the sender's stack pointer) */
@@ -196,6 +216,7 @@ const struct arch arch_x86_64 = {
     .wrapper_slot = -6,
     .address_mask = UINT64_MAX,
     .compiled_state = compiled_state,
+    .stub_state = stub_state,
     .interpreter_frame = interpreter_frame,
     .entry_state = entry_state,
     .interpreter_return = interpreter_return,

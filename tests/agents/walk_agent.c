@@ -5,7 +5,9 @@
  */
 #include "base/clock.h"
 #include "hotspot/layout.h"
+#include "hotspot/memory.h"
 #include "hotspot/method.h"
+#include "unwind/arch.h"
 #include "unwind/walk.h"
 
 #include <dlfcn.h>
@@ -39,7 +41,9 @@ struct sample {
     unsigned count, total; /* frames kept, frames walked */
     int oracle_count;
     struct walk_end end;
-    void *context_pc;
+    uint64_t pc, sp, fp; /* interrupted */
+    uint64_t stack[40];
+    uint8_t code[48]; /* around the instruction, from 24 bytes before it */
 };
 
 static struct {
@@ -69,6 +73,17 @@ static int take_buffer(void)
         if (!__atomic_exchange_n(&buffer_used[i], 1, __ATOMIC_ACQUIRE))
             return i;
     return -1;
+}
+
+static void note_context(struct sample *s, void *context)
+{
+    struct registers r;
+    arch_registers(context, &r);
+    s->pc = r.pc;
+    s->sp = r.sp;
+    s->fp = r.fp;
+    (void)memory_read(&process_memory, r.pc - 24, s->code, sizeof(s->code));
+    (void)memory_read(&process_memory, r.sp, s->stack, sizeof(s->stack));
 }
 
 static void on_sample(int signal_number, siginfo_t *info, void *context)
@@ -108,6 +123,7 @@ static void on_sample(int signal_number, siginfo_t *info, void *context)
         s->count = n < KEPT_FRAMES ? n : KEPT_FRAMES;
         s->oracle_count = trace.num_frames;
         s->end = end;
+        note_context(s, context);
         memcpy(s->frames, buffers[b], s->count * sizeof(s->frames[0]));
         if (trace.num_frames > 0)
             memcpy(s->oracle, trace.frames,
@@ -267,9 +283,14 @@ static char *name_of_oracle(jmethodID id)
 /* Hidden classes: the VM's name and JVM TI's differ in one separator. */
 static int same_name(const char *a, const char *b)
 {
-    for (; *a && *b; a++, b++)
+    for (; *a && *b; a++, b++) {
+        if (*a == '.' && *b == '/' && b[1] >= '0' && b[1] <= '9') /* VM anonymous classes (JDK 8, 11) have a number behind */
+            b = strchr(b, '.');
+        if (!b)
+            return 0;
         if (*a != *b && !((*a == '+' || *a == '/' || *a == '.') && (*b == '.' || *b == '/' || *b == '+')))
             return 0;
+    }
     return *a == *b;
 }
 
@@ -309,6 +330,19 @@ static void dump_sample(FILE *f, const struct sample *s)
 {
     fprintf(f, "sample status=%u recovered=%d pc=%llx sp=%llx frames=%u oracle=%d\n", s->end.status, s->end.recovered,
             (unsigned long long)s->end.pc, (unsigned long long)s->end.sp, s->total, s->oracle_count);
+    char stub[64];
+    walker_stub_name(walker, s->pc, stub, sizeof(stub));
+    fprintf(f, "  at pc=%llx sp=%llx fp=%llx %s |", (unsigned long long)s->pc, (unsigned long long)s->sp,
+            (unsigned long long)s->fp, stub);
+    for (size_t i = 0; i < sizeof(s->code); i++)
+        fprintf(f, "%s%02x", i == 24 ? " > " : " ", s->code[i]);
+    walker_stub_name(walker, s->end.pc, stub, sizeof(stub));
+    fprintf(f, "\n  ended in %s\n", stub);
+    for (size_t i = 0; i < ARRAY_SIZE(s->stack); i++) {
+        walker_stub_name(walker, s->stack[i], stub, sizeof(stub));
+        if (stub[0])
+            fprintf(f, "  stack %zu %llx %s\n", i, (unsigned long long)s->stack[i], stub);
+    }
     for (unsigned i = 0; i < s->count && i < 24; i++) {
         char *name = name_of_walked(&s->frames[i]);
         fprintf(f, "  walked %u %s@%d\n", s->frames[i].kind, name, s->frames[i].bci);
@@ -330,9 +364,23 @@ static const struct walk_frame *first_java(const struct sample *s)
 }
 
 /* Compares what both could walk: the top frame, its bytecode index, every frame that was kept. */
+static int omits_top(const struct sample *s, const struct walk_frame *first)
+{
+    const struct walk_frame *next = first + 1;
+    while (next < s->frames + s->count && !walk_is_java(next->kind))
+        next++;
+    if (next == s->frames + s->count)
+        return 0;
+    char *a = name_of_walked(next), *b = name_of_oracle(s->oracle[0].method_id);
+    int same = a && b && same_name(a, b);
+    free(a);
+    free(b);
+    return same && s->total > (unsigned)s->oracle_count;
+}
+
 static void report_differences(FILE *f)
 {
-    unsigned compared = 0, top_wrong = 0, bci_wrong = 0, stack_wrong = 0, none = 0, dumped = 0;
+    unsigned compared = 0, top_wrong = 0, omitted = 0, bci_wrong = 0, stack_wrong = 0, none = 0, dumped = 0;
     uint32_t n = sample_count < SAMPLES_MAX ? sample_count : SAMPLES_MAX;
     for (uint32_t i = 0; i < n; i++) {
         struct sample *s = &samples[i];
@@ -363,13 +411,18 @@ static void report_differences(FILE *f)
             free(a);
             free(b);
         }
-        top_wrong += !same_top;
-        stack_wrong += !same;
+        /* AsyncGetCallTrace takes the caller for the top where a frame is not built yet, or gone already. */
+        int omits = !same_top && omits_top(s, first);
+        omitted += omits;
+        top_wrong += !same_top && !omits;
+        stack_wrong += !same && !omits;
+        if (omits)
+            continue;
         if (!same && dumped++ < (unsigned)options.dump)
             dump_sample(f, s);
     }
-    fprintf(f, "compared=%u\ntop_wrong=%u\nbci_wrong=%u\nstack_wrong=%u\nno_java=%u\noracle_failed=%llu\n", compared, top_wrong,
-            bci_wrong, stack_wrong, none, (unsigned long long)oracle_failed);
+    fprintf(f, "omitted=%u\ncompared=%u\ntop_wrong=%u\nbci_wrong=%u\nstack_wrong=%u\nno_java=%u\noracle_failed=%llu\n", omitted,
+            compared, top_wrong, bci_wrong, stack_wrong, none, (unsigned long long)oracle_failed);
 }
 
 static void report_tops(FILE *f)
