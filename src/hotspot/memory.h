@@ -41,8 +41,13 @@ bool memory_read(const struct memory *m, uint64_t address, void *bytes, size_t l
 /* A naturally aligned value of 8, 4, 2 or 1 bytes; *ret is untouched on failure. */
 static inline bool load64(const struct memory *m, uint64_t address, uint64_t *ret)
 {
-    if (unlikely(address & 7))
-        return memory_read(m, address, ret, 8);
+    if (unlikely(address & 7)) {
+        uint64_t v;
+        bool ok = memory_read(m, address, &v, sizeof(v));
+        if (ok)
+            *ret = v;
+        return ok;
+    }
     return unlikely(m->read != NULL) ? memory_image_load(m, address, ret) : memory_load_word(address, ret);
 }
 

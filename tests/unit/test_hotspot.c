@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hotspot/code.h"
+#include "hotspot/layout.h"
+#include "hotspot/method.h"
+#include "hotspot/tables.h"
+#include "tests.h"
+#include "unwind/arch.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+/*
+ * A synthetic image: a run of bytes at BASE that holds the four tables as libjvm exports them, made from what tools/layouts
+ * wrote of a real one, and whatever else a test puts there.
+ */
+enum { BASE = 0x10000, IMAGE_SIZE = 1 << 20, STRIDE = 48 };
+
+struct image {
+    uint8_t *bytes;
+    uint64_t used;
+    uint64_t tables[4];   /* addresses of the variables that hold the tables' addresses */
+    uint64_t numbers[64]; /* addresses of variables 0, 8, 16 ...: the offsets within an entry */
+};
+
+static uint64_t put(struct image *im, const void *bytes, size_t len)
+{
+    uint64_t at = im->used;
+    assert_true(at + len + 8 < IMAGE_SIZE);
+    memcpy(im->bytes + at, bytes, len);
+    im->used = (at + len + 7) & ~7ul;
+    return BASE + at;
+}
+
+static uint64_t put_u64(struct image *im, uint64_t v)
+{
+    return put(im, &v, sizeof(v));
+}
+
+static uint64_t put_string(struct image *im, const char *s)
+{
+    return put(im, s, strlen(s) + 1);
+}
+
+static int image_read(void *context, uint64_t address, void *bytes, size_t len)
+{
+    struct image *im = context;
+    if (address < BASE || address - BASE > IMAGE_SIZE || len > IMAGE_SIZE - (address - BASE))
+        return -EFAULT;
+    memcpy(bytes, im->bytes + (address - BASE), len);
+    return 0;
+}
+
+static int image_symbol(void *context, const char *name, uint64_t *ret)
+{
+    static const char *const tables[] = {"gHotSpotVMStructs", "gHotSpotVMTypes", "gHotSpotVMIntConstants",
+                                         "gHotSpotVMLongConstants"};
+
+    static const struct {
+        const char *suffix;
+        unsigned offset;
+    } parts[] = {{"TypeNameOffset", 0}, {"FieldNameOffset", 8},  {"TypeStringOffset", 16}, {"IsStaticOffset", 24},
+                 {"AddressOffset", 40}, {"ArrayStride", STRIDE}, {"SizeOffset", 32},       {"ValueOffset", 32},
+                 {"OffsetOffset", 32},  {"NameOffset", 0}};
+    struct image *im = context;
+    for (unsigned i = 0; i < 4; i++)
+        if (strcmp(name, tables[i]) == 0) {
+            *ret = im->tables[i];
+            return im->tables[i] ? 0 : -ENOENT;
+        }
+    for (unsigned i = 0; i < ARRAY_SIZE(parts); i++)
+        if (strlen(name) > strlen(parts[i].suffix) &&
+            strcmp(name + strlen(name) - strlen(parts[i].suffix), parts[i].suffix) == 0) {
+            *ret = im->numbers[parts[i].offset / 8];
+            return 0;
+        }
+    return -ENOENT;
+}
+
+/* Loads tests/data/layouts/N.txt, without the lines that contain `skip`, and with `extra` entries of a changed value. */
+static struct hotspot_image make_image(struct image *im, int version, const char *skip, const char *change, int64_t value)
+{
+    char path[64], line[256];
+    uint8_t *tables[3];
+    size_t used[3] = {0};
+    *im = (struct image){.bytes = calloc(1, IMAGE_SIZE), .used = 8};
+    for (unsigned i = 0; i < 3; i++)
+        tables[i] = calloc(300, STRIDE);
+    snprintf(path, sizeof(path), "tests/data/layouts/%d.txt", version);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    uint64_t major = put_u64(im, (uint64_t)(version == 8 ? 25 : version));
+    while (fgets(line, sizeof(line), f)) {
+        char what[16], type[128], field[64];
+        long long number;
+        if (sscanf(line, "%15s %127s %63s %lld", what, type, field, &number) != 4 || (skip && strstr(line, skip)))
+            continue;
+        if (change && strstr(line, change))
+            number = value;
+        unsigned t = strcmp(what, "size") == 0 ? 1 : strcmp(what, "constant") == 0 ? 2 : 0;
+        uint64_t entry[STRIDE / 8] = {put_string(im, type), strcmp(field, "-") ? put_string(im, field) : 0, 0, 0,
+                                      (uint64_t)number};
+        if (strcmp(what, "static") == 0) {
+            entry[3] = 1;
+            entry[5] = strstr(line, "_vm_major_version") ? major : put_u64(im, 0);
+        }
+        memcpy(tables[t] + used[t]++ * STRIDE, entry, STRIDE);
+    }
+    fclose(f);
+    for (unsigned i = 0; i < 3; i++) {
+        im->tables[i] = put_u64(im, put(im, tables[i], (used[i] + 1) * STRIDE));
+        free(tables[i]);
+    }
+    im->tables[3] = put_u64(im, put(im, (uint8_t[STRIDE]){0}, STRIDE));
+    for (unsigned i = 0; i <= STRIDE / 8; i++)
+        im->numbers[i] = put_u64(im, i * 8);
+    return (struct hotspot_image){im, image_symbol, image_read};
+}
+
+static const int versions[] = {8, 11, 17, 21, 25, 27};
+
+static void layouts_of_all_versions(void **state)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(versions); i++) {
+        struct image im;
+        struct hotspot_layout l;
+        char why[200] = "";
+        struct hotspot_image image = make_image(&im, versions[i], NULL, NULL, 0);
+        int r = hotspot_layout_read(&image, &l, why, sizeof(why));
+        if (r < 0)
+            fail_msg("JDK %d: %s", versions[i], why);
+        assert_int_equal(l.version, versions[i]);
+        assert_int_equal(l.unsigned5_base, versions[i] >= 21);
+        assert_int_equal(l.interpreter_bcp, versions[i] == 8 ? 7 : 8);
+        assert_int_equal(l.anchor_sp, 0);
+        assert_int_equal(l.thread_cont_entry != LAYOUT_NONE, versions[i] >= 25);
+        free(im.bytes);
+    }
+}
+
+/* A VM whose tables lack or contradict something is refused, with the reason, and the result stays as it was. */
+static void refused(int version, const char *skip, const char *change, int64_t value, const char *reason)
+{
+    struct image im;
+    struct hotspot_layout l = {.version = -7};
+    char why[200] = "";
+    struct hotspot_image image = make_image(&im, version, skip, change, value);
+    assert_int_equal(hotspot_layout_read(&image, &l, why, sizeof(why)), -ENOTSUP);
+    assert_int_equal(l.version, -7);
+    if (!strstr(why, reason))
+        fail_msg("\"%s\" does not say \"%s\"", why, reason);
+    free(im.bytes);
+}
+
+static void deviations_are_refused(void **state)
+{
+    refused(17, "JavaThread _anchor", NULL, 0, "JDK 17 without JavaThread::_anchor");
+    refused(25, "CodeBlob _mutable_data", NULL, 0, "CodeBlob::_mutable_data");
+    refused(8, "size PcDesc", NULL, 0, "PcDesc");
+    refused(21, "_misc_has_linenumber", NULL, 0, "linenumber");
+    refused(11, NULL, "JavaThread _anchor", 5000, "JavaThread::_anchor at 5000");
+    refused(11, NULL, "JavaThread _anchor", -8, "at -8");
+    refused(27, NULL, "PcDesc _scope", 8, "another PcDesc");
+    refused(17, NULL, "Method _constMethod", 12, "not aligned");
+    refused(17, "_vm_major_version", NULL, 0, "version");
+    refused(25, "_deopt_handler_offset", NULL, 0, "deoptimization");
+}
+
+static void other_vms_are_refused(void **state)
+{
+    struct image im;
+    struct hotspot_layout l;
+    char why[200];
+    struct hotspot_image image = make_image(&im, 17, NULL, NULL, 0);
+    im.tables[0] = 0;
+    assert_int_equal(hotspot_layout_read(&image, &l, why, sizeof(why)), -ENOTSUP);
+    assert_string_equal(why, "this VM exports no structures");
+    free(im.bytes);
+    /* Tables of another make: entries of no size, and an address outside. */
+    image = make_image(&im, 17, NULL, NULL, 0);
+    im.numbers[STRIDE / 8] = put_u64(&im, 0);
+    assert_int_equal(hotspot_layout_read(&image, &l, why, sizeof(why)), -ENOTSUP);
+    im.numbers[STRIDE / 8] = put_u64(&im, STRIDE);
+    im.tables[1] = put_u64(&im, 42);
+    assert_int_equal(hotspot_layout_read(&image, &l, why, sizeof(why)), -ENOTSUP);
+    free(im.bytes);
+}
+
+/* ---- code ---- */
+
+/* An nmethod of JDK 17 at the start of a heap with one block, and what its tables say. */
+struct code_image {
+    struct image im;
+    struct hotspot_layout layout;
+    struct memory memory;
+    struct code_cache cache;
+    uint64_t blob, code, method[2];
+};
+
+static void poke(struct image *im, uint64_t address, const void *bytes, size_t len)
+{
+    memcpy(im->bytes + (address - BASE), bytes, len);
+}
+
+static void poke64(struct image *im, uint64_t address, uint64_t v)
+{
+    poke(im, address, &v, 8);
+}
+
+static void poke32(struct image *im, uint64_t address, uint32_t v)
+{
+    poke(im, address, &v, 4);
+}
+
+static void make_code(struct code_image *c, const uint8_t *scopes, size_t scopes_len)
+{
+    char why[200];
+    struct hotspot_image image = make_image(&c->im, 17, NULL, NULL, 0);
+    assert_int_equal(hotspot_layout_read(&image, &c->layout, why, sizeof(why)), 0);
+    const struct hotspot_layout *l = &c->layout;
+    c->memory = (struct memory){&c->im, image_read};
+    static const uint8_t zeros[8192];
+    c->im.used = (c->im.used + 127) & ~127ul;
+    uint64_t heap = put(&c->im, zeros, sizeof(zeros)), segmap = put(&c->im, zeros, 64);
+    c->cache = (struct code_cache){.layout = l, .low = heap, .high = heap + sizeof(zeros), .heap_count = 1};
+    c->cache.heaps[0] = (struct code_heap){heap, heap + sizeof(zeros), segmap, 7};
+    /* One block of eight segments, then free ones. */
+    for (unsigned i = 0; i < 64; i++)
+        c->im.bytes[segmap - BASE + i] = i < 8 ? (uint8_t)i : 0xff;
+    c->im.bytes[heap - BASE + (unsigned)l->block_used] = 1;
+    c->blob = heap + (uint64_t)l->sizeof_block;
+    c->code = c->blob + 400;
+    poke64(&c->im, c->blob + (uint64_t)l->blob_name, put_string(&c->im, "nmethod"));
+    poke32(&c->im, c->blob + (uint64_t)l->blob_size, 900);
+    poke64(&c->im, c->blob + (uint64_t)l->blob_code_begin, c->code);
+    poke64(&c->im, c->blob + (uint64_t)l->blob_code_end, c->code + 200);
+    poke32(&c->im, c->blob + (uint64_t)l->blob_frame_size, 6);
+    poke32(&c->im, c->blob + (uint64_t)l->blob_frame_complete, 12);
+    poke64(&c->im, c->blob + (uint64_t)l->nm_method, c->method[0] = 0x5000);
+    c->method[1] = 0x6000;
+    poke32(&c->im, c->blob + (uint64_t)l->nm_metadata, 620);
+    poke64(&c->im, c->blob + 624, 0); /* metadata begins at 620, its second entry is aligned on purpose not */
+    poke(&c->im, c->blob + 620, (uint64_t[]){0x5000, 0x6000}, 16);
+    poke64(&c->im, c->blob + (uint64_t)l->nm_scopes_data_begin, c->blob + 640);
+    poke(&c->im, c->blob + 640, scopes, scopes_len);
+    poke32(&c->im, c->blob + (uint64_t)l->nm_scopes_pcs, 700);
+    poke32(&c->im, c->blob + (uint64_t)l->nm_dependencies, 700 + 4 * 16);
+    const uint32_t pcs[4][4] = {{UINT32_MAX, 0}, {20, 1}, {60, 8}, {INT32_MAX, 0}};
+    poke(&c->im, c->blob + 700, pcs, sizeof(pcs));
+}
+
+static void code_is_found(void **state)
+{
+    struct code_image c;
+    struct code_blob b;
+    make_code(&c, (uint8_t[]){0}, 1);
+    assert_true(code_find(&c.cache, &c.memory, c.code + 5, &b));
+    assert_int_equal(b.kind, CODE_COMPILED);
+    assert_int_equal(b.begin, c.code);
+    assert_int_equal(b.end, c.code + 200);
+    assert_int_equal(b.frame_bytes, 48);
+    assert_int_equal(b.frame_offset, 12);
+    assert_false(code_find(&c.cache, &c.memory, c.blob + 1024, &b)); /* a free segment */
+    assert_false(code_find(&c.cache, &c.memory, c.cache.high, &b));
+    c.im.bytes[c.cache.low - BASE + (unsigned)c.layout.block_used] = 0;
+    assert_false(code_find(&c.cache, &c.memory, c.code + 5, &b)); /* a free block */
+    free(c.im.bytes);
+}
+
+static void inlined_methods_are_told(void **state)
+{
+    /* At 1: no sender, method 1, bci 7 (written plus one). At 8: sender at 1, method 2, bci 300 as UNSIGNED5: 301 = 237 + 64.
+     */
+    const uint8_t scopes[] = {0, 0, 1, 8, 0, 0, 0, 0, 1, 2, 237, 1};
+    struct code_image c;
+    struct code_blob b;
+    struct code_scopes s;
+    struct code_scope scope;
+    make_code(&c, scopes, sizeof(scopes));
+    assert_true(code_find(&c.cache, &c.memory, c.code, &b));
+    assert_true(code_scopes_at(&s, &c.cache, &c.memory, &b, c.code + 20));
+    assert_true(code_scopes_next(&s, &scope));
+    assert_int_equal(scope.method, 0x5000);
+    assert_int_equal(scope.bci, 7);
+    assert_false(scope.inlined);
+    assert_false(code_scopes_next(&s, &scope));
+    /* An address between two descriptors belongs to the second. */
+    assert_true(code_scopes_at(&s, &c.cache, &c.memory, &b, c.code + 21));
+    assert_true(code_scopes_next(&s, &scope));
+    assert_int_equal(scope.method, 0x6000);
+    assert_int_equal(scope.bci, 300);
+    assert_true(scope.inlined);
+    assert_true(code_scopes_next(&s, &scope));
+    assert_int_equal(scope.method, 0x5000);
+    assert_false(code_scopes_next(&s, &scope));
+    /* Behind the last: nothing is said but the method itself. */
+    assert_true(code_scopes_at(&s, &c.cache, &c.memory, &b, c.code + 61));
+    assert_true(code_scopes_next(&s, &scope));
+    assert_int_equal(scope.method, 0x5000);
+    assert_int_equal(scope.bci, 0);
+    assert_false(code_scopes_next(&s, &scope));
+    free(c.im.bytes);
+}
+
+static void a_loop_of_scopes_ends(void **state)
+{
+    const uint8_t scopes[] = {0, 0, 1, 8, 0, 0, 0, 0, 8, 2, 5}; /* the second names itself as its caller */
+    struct code_image c;
+    struct code_blob b;
+    struct code_scopes s;
+    struct code_scope scope;
+    make_code(&c, scopes, sizeof(scopes));
+    assert_true(code_find(&c.cache, &c.memory, c.code, &b));
+    assert_true(code_scopes_at(&s, &c.cache, &c.memory, &b, c.code + 50));
+    assert_false(code_scopes_next(&s, &scope));
+    free(c.im.bytes);
+}
+
+/* ---- frames ---- */
+
+struct bytes {
+    const uint8_t *data;
+    size_t len;
+};
+
+static int bytes_read(void *context, uint64_t address, void *bytes, size_t len)
+{
+    const struct bytes *b = context;
+    if (address < BASE || address - BASE + len > b->len)
+        return -EFAULT;
+    memcpy(bytes, b->data + (address - BASE), len);
+    return 0;
+}
+
+/* The state before each instruction of a method: code is padded so that windows fit. */
+static enum frame_state state_at(const struct arch *arch, const uint8_t *code, size_t len, unsigned at, unsigned complete,
+                                 int frame)
+{
+    uint8_t padded[512] = {0};
+    memcpy(padded + 64, code, len);
+    struct bytes b = {padded, sizeof(padded)};
+    struct memory m = {&b, bytes_read};
+    uint64_t entry = BASE + 64;
+    return arch->compiled_state(&m, entry + at, entry, entry + complete, entry + 256, frame);
+}
+
+static void prologues_and_epilogues_of_x86_64(void **state)
+{
+    /* mov [rsp-0x14000], eax; push rbp; sub rsp, 0x20; ...; add rsp, 0x20; pop rbp; cmp rsp, [r15+0x340]; ja; ret */
+    static const uint8_t c1[] = {0x89, 0x84, 0x24, 0x00, 0xc0, 0xfe, 0xff, 0x55, 0x48, 0x83, 0xec, 0x20,
+                                 0x90, 0x90, 0x90, 0x90, 0x48, 0x83, 0xc4, 0x20, 0x5d, 0x49, 0x3b, 0xa7,
+                                 0x40, 0x03, 0x00, 0x00, 0x0f, 0x87, 1,    2,    3,    4,    0xc3};
+
+    static const struct {
+        unsigned at;
+        enum frame_state state;
+    } expected[] = {{0, FRAME_NONE},  {7, FRAME_NONE},       {8, FRAME_FP_PUSHED}, {12, FRAME_FULL}, {14, FRAME_FULL},
+                    {16, FRAME_FULL}, {20, FRAME_FP_PUSHED}, {21, FRAME_NONE},     {28, FRAME_NONE}, {34, FRAME_NONE}};
+
+    for (unsigned i = 0; i < ARRAY_SIZE(expected); i++)
+        assert_int_equal(state_at(&arch_x86_64, c1, sizeof(c1), expected[i].at, 12, 48), expected[i].state);
+    /* sub rsp, 0x18; mov [rsp+0x10], rbp; ...; add rsp, 0x10; pop rbp; test [rip], eax; ret */
+    static const uint8_t c2[] = {0x48, 0x81, 0xec, 0x18, 0,    0,    0,    0x48, 0x89, 0x6c, 0x24, 0x10, 0x90, 0x90,
+                                 0x90, 0x90, 0x48, 0x83, 0xc4, 0x10, 0x5d, 0x85, 0x05, 1,    2,    3,    4,    0xc3};
+    assert_int_equal(state_at(&arch_x86_64, c2, sizeof(c2), 0, 12, 32), FRAME_NONE);
+    assert_int_equal(state_at(&arch_x86_64, c2, sizeof(c2), 7, 12, 32), FRAME_FP_LIVE);
+    assert_int_equal(state_at(&arch_x86_64, c2, sizeof(c2), 12, 12, 32), FRAME_FULL);
+    assert_int_equal(state_at(&arch_x86_64, c2, sizeof(c2), 20, 12, 32), FRAME_FP_PUSHED);
+    assert_int_equal(state_at(&arch_x86_64, c2, sizeof(c2), 21, 12, 32), FRAME_NONE);
+    assert_int_equal(state_at(&arch_x86_64, c2, sizeof(c2), 27, 12, 32), FRAME_NONE);
+    /* A pop of rbp that does not follow the removal of this frame is none of an epilogue. */
+    assert_int_equal(state_at(&arch_x86_64, c2, sizeof(c2), 20, 12, 64), FRAME_FULL);
+}
+
+static void frames_of_aarch64(void **state)
+{
+    /* sub sp, sp, #32; stp x29, x30, [sp, #16]; nop x8; ldp x29, x30, [sp, #16]; add sp, sp, #32; cmp; b.hi; ret */
+    static const uint32_t words[] = {0xd10083ff, 0xa9017bfd, 0xd503201f, 0xd503201f, 0xd503201f, 0xd503201f, 0xd503201f,
+                                     0xd503201f, 0xd503201f, 0xd503201f, 0xa9417bfd, 0x910083ff, 0xf9400388, 0xd65f03c0};
+    const uint8_t *code = (const uint8_t *)words;
+
+    static const struct {
+        unsigned at;
+        enum frame_state state;
+    } expected[] = {{0, FRAME_NONE},  {4, FRAME_FP_LIVE}, {8, FRAME_FULL}, {24, FRAME_FULL},
+                    {40, FRAME_FULL}, {48, FRAME_NONE},   {52, FRAME_NONE}};
+
+    for (unsigned i = 0; i < ARRAY_SIZE(expected); i++)
+        assert_int_equal(state_at(&arch_aarch64, code, sizeof(words), expected[i].at, 8, 32), expected[i].state);
+    /* stp x29, x30, [sp, #-16]!; sub sp, sp, #48 */
+    static const uint32_t pushes[] = {0xa9bf7bfd, 0xd100c3ff, 0xd503201f, 0xd503201f};
+    code = (const uint8_t *)pushes;
+    assert_int_equal(state_at(&arch_aarch64, code, sizeof(pushes), 0, 8, 64), FRAME_NONE);
+    assert_int_equal(state_at(&arch_aarch64, code, sizeof(pushes), 4, 8, 64), FRAME_FP_PUSHED);
+    assert_int_equal(state_at(&arch_aarch64, code, sizeof(pushes), 8, 8, 64), FRAME_FULL);
+}
+
+static bool call_before(const uint8_t *code, size_t len)
+{
+    uint8_t padded[64] = {0};
+    memcpy(padded + 16, code, len);
+    struct bytes b = {padded, sizeof(padded)};
+    struct memory m = {&b, bytes_read};
+    return arch_x86_64.follows_call(&m, BASE + 16 + len);
+}
+
+static void calls_are_known(void **state)
+{
+    assert_true(call_before((uint8_t[]){0xe8, 1, 2, 3, 4}, 5));
+    assert_true(call_before((uint8_t[]){0xff, 0xd0}, 2));
+    assert_true(call_before((uint8_t[]){0x41, 0xff, 0xd2}, 3));
+    assert_true(call_before((uint8_t[]){0xff, 0x53, 0x40}, 3));
+    assert_true(call_before((uint8_t[]){0xff, 0x14, 0xd8}, 3));
+    assert_true(call_before((uint8_t[]){0xff, 0x93, 1, 2, 0, 0}, 6));
+    assert_false(call_before((uint8_t[]){0x90, 0x90, 0x90, 0x90, 0x90}, 5));
+    assert_false(call_before((uint8_t[]){0xff, 0xe0}, 2));
+}
+
+/* ---- guarded loads ---- */
+
+static volatile sig_atomic_t passed_on;
+
+static void previous_handler(int signal_number, siginfo_t *info, void *context)
+{
+    passed_on++;
+    _exit(passed_on == 1 && info->si_addr == (void *)0x18 ? 33 : 34);
+}
+
+static void faults_are_survived(void **state)
+{
+    uint64_t v = 42, there[2] = {0x1122334455667788, 0x99};
+    uint32_t half = 7;
+    uint8_t byte = 0;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        /* The handler that was there before gets the faults that are none of ours, with all they carry. */
+        struct sigaction action = {.sa_sigaction = previous_handler, .sa_flags = SA_SIGINFO};
+        sigaction(SIGSEGV, &action, NULL);
+        if (memory_guard_init() < 0 || memory_load_word(8, &v) || memory_guard_faults() != 1)
+            _exit(1);
+        volatile uintptr_t nowhere = 0x18;
+        *(volatile int *)nowhere = 1;
+        _exit(2);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 33);
+
+    assert_int_equal(memory_guard_init(), 0);
+    void *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(page != MAP_FAILED);
+    mprotect((char *)page + 4096, 4096, PROT_NONE);
+    uint64_t end = (uint64_t)(uintptr_t)page + 4096, before = memory_guard_faults();
+    assert_true(load64(&process_memory, (uint64_t)(uintptr_t)there, &v));
+    assert_int_equal(v, there[0]);
+    assert_true(load32(&process_memory, (uint64_t)(uintptr_t)there + 4, &half));
+    assert_int_equal(half, 0x11223344);
+    assert_true(load8(&process_memory, (uint64_t)(uintptr_t)there + 1, &byte));
+    assert_int_equal(byte, 0x77);
+    assert_false(load64(&process_memory, end, &v));
+    assert_false(load64(&process_memory, end - 4, &v));                      /* half of it is there */
+    assert_false(load64(&process_memory, UINT64_C(0x8000000000000000), &v)); /* no address at all */
+    assert_true(load32(&process_memory, end - 4, &half));
+    assert_int_equal(v, there[0]);
+    assert_int_equal(memory_guard_faults(), before + 3);
+    munmap(page, 8192);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layouts_of_all_versions),
+        cmocka_unit_test(deviations_are_refused),
+        cmocka_unit_test(other_vms_are_refused),
+        cmocka_unit_test(code_is_found),
+        cmocka_unit_test(inlined_methods_are_told),
+        cmocka_unit_test(a_loop_of_scopes_ends),
+        cmocka_unit_test(prologues_and_epilogues_of_x86_64),
+        cmocka_unit_test(frames_of_aarch64),
+        cmocka_unit_test(calls_are_known),
+        cmocka_unit_test(faults_are_survived),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
