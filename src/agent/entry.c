@@ -3,6 +3,7 @@
  * The functions that a VM looks up in the library (JVM TI, "Start-Up", "Shutdown"), and what a message to an agent that is
  * loaded already does (proto/control.h). In the static library their names end in _hprof (JVM TI, "Statically Linked Agents").
  */
+#include "agent/inspect/inspect.h"
 #include "agent/options.h"
 #include "agent/session.h"
 #include "agent/thread_table.h"
@@ -120,10 +121,13 @@ static const char *take_word(const char *text, const char *name, char *value, si
     return text + len + (text[len] == ',');
 }
 
-static int carry_out(const char *verb, const char *rest, JNIEnv *jni, struct buf *why)
+/* What else the answer has is left in `more`. */
+static int carry_out(const char *verb, const char *rest, JNIEnv *jni, struct buf *more, struct buf *why)
 {
     if (strcmp(verb, "status") == 0)
         return 0;
+    if (strcmp(verb, "inspect") == 0)
+        return inspect(jni, rest, more, why);
     if (strcmp(verb, "dump") == 0)
         return session_dump(jni, DUMP_REQUEST, why);
     if (strcmp(verb, "stop") == 0)
@@ -142,7 +146,7 @@ static int carry_out(const char *verb, const char *rest, JNIEnv *jni, struct buf
     return r < 0 ? r : session_begin(&o, rest, jni, why);
 }
 
-static void answer(const char *path, int r, const struct buf *why)
+static void answer(const char *path, int r, const struct buf *more, const struct buf *why)
 {
     struct buf out = BUF(CONTROL_ANSWER_MAX);
     if (r < 0)
@@ -151,6 +155,8 @@ static void answer(const char *path, int r, const struct buf *why)
         buf_printf(&out, "ok\n");
     buf_printf(&out, "agent %s %s\n", JVMSCOPE_VERSION, __DATE__ " " __TIME__);
     session_status(&out);
+    if (r == 0 && more->len)
+        buf_printf(&out, "json %.*s\n", (int)more->len, more->data);
     _cleanup_close_ int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd >= 0 && buf_error(&out) == 0 && write_all(fd, out.data, out.len) < 0)
         r = 0; /* the sender sees a short answer */
@@ -159,7 +165,7 @@ static void answer(const char *path, int r, const struct buf *why)
 
 jint JNICALL ENTRY(Agent_OnAttach)(JavaVM *java, char *text, void *reserved)
 {
-    struct buf why = BUF(16384);
+    struct buf why = BUF(16384), more = BUF(CONTROL_ANSWER_MAX - 65536);
     char verb[16] = "start", reply[4096] = "";
     const char *rest = text ? text : "", *next;
     while ((next = take_word(rest, "control=", verb, sizeof(verb))) || (next = take_word(rest, "reply=", reply, sizeof(reply))))
@@ -170,9 +176,10 @@ jint JNICALL ENTRY(Agent_OnAttach)(JavaVM *java, char *text, void *reserved)
     loaded = loaded || r == 0;
     JNIEnv *jni = r == 0 ? vm_jni() : NULL;
     if (r == 0)
-        r = jni ? carry_out(verb, rest, jni, &why) : -ENOTSUP;
+        r = jni ? carry_out(verb, rest, jni, &more, &why) : -ENOTSUP;
     if (reply[0])
-        answer(reply, r, &why);
+        answer(reply, r, &more, &why);
+    buf_release(&more);
     buf_release(&why);
     return r < 0 ? JNI_ERR : JNI_OK;
 }

@@ -8,13 +8,23 @@ int cmd_attach(const struct command *self, int argc, char **argv);
 int cmd_convert(const struct command *self, int argc, char **argv);
 int cmd_diff(const struct command *self, int argc, char **argv);
 int cmd_dump(const struct command *self, int argc, char **argv);
+int cmd_inspect(const struct command *self, int argc, char **argv);
 int cmd_list(const struct command *self, int argc, char **argv);
 int cmd_report(const struct command *self, int argc, char **argv);
 int cmd_run(const struct command *self, int argc, char **argv);
 int cmd_status(const struct command *self, int argc, char **argv);
 int cmd_stop(const struct command *self, int argc, char **argv);
+int cmd_top(const struct command *self, int argc, char **argv);
 
-extern const struct arg_set *const attach_sets[],
-    *const convert_sets[], *const diff_sets[], *const list_sets[], *const report_sets[], *const run_sets[],
-                                                                                             *const status_sets[],
-                                                                                                 *const stop_sets[];
+/* clang-format off */
+extern const struct arg_set *const attach_sets[];
+extern const struct arg_set *const convert_sets[];
+extern const struct arg_set *const diff_sets[];
+extern const struct arg_set *const inspect_sets[];
+extern const struct arg_set *const list_sets[];
+extern const struct arg_set *const report_sets[];
+extern const struct arg_set *const run_sets[];
+extern const struct arg_set *const status_sets[];
+extern const struct arg_set *const stop_sets[];
+extern const struct arg_set *const top_sets[];
+/* clang-format on */

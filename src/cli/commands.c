@@ -99,6 +99,38 @@ const struct command commands[] = {
         .sets = stop_sets,
     },
     {
+        .name = "top",
+        .run = cmd_top,
+        .operands = "PID",
+        .min_operands = 1,
+        .max_operands = 1,
+        .summary = "show a running VM: heap, collections, threads, classes, compilation",
+        .description = "Shows a table every second, on a terminal in place. What is shown comes from the counters that the VM "
+                       "publishes and from /proc, at no cost for the program; thread states need the agent (*--states*).",
+        .examples = "  jvmscope top 4711\n"
+                    "  jvmscope top --json -i 10s 4711 >>vm.jsonl       a line every ten seconds\n",
+        .sets = top_sets,
+    },
+    {
+        .name = "inspect",
+        .run = cmd_inspect,
+        .operands = "PID WHAT [OPERAND]",
+        .min_operands = 2,
+        .max_operands = 3,
+        .summary = "look at the threads, classes and objects of a running VM",
+        .description =
+            "Asks the agent in the VM, which is loaded if need be. WHAT is one of: *threads*, *groups*, *stack* THREAD (a name "
+            "or number), *classes* [PATTERN], *class* NAME, *statics* NAME, *modules*, *instances* CLASS, *object* NUMBER, *free* "
+            "NUMBER|all, *properties*, *vm*. Objects are shown as Class@NUMBER; a number stays valid over collections until the "
+            "object dies or is freed. No code of the program is called.",
+        .examples = "  jvmscope inspect 4711 threads\n"
+                    "  jvmscope inspect 4711 stack main                 frames with their locals\n"
+                    "  jvmscope inspect 4711 class java.util.HashMap    fields, methods, where compiled code lies\n"
+                    "  jvmscope inspect 4711 instances java.util.Timer\n"
+                    "  jvmscope inspect 4711 object 17\n",
+        .sets = inspect_sets,
+    },
+    {
         .name = "report",
         .run = cmd_report,
         .operands = "FILE",

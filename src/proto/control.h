@@ -9,9 +9,10 @@
  *   control=dump            write out what was captured so far; goes on
  *   control=stop            write out and stop
  *   control=status          answer alone
- *   reply=PATH              any verb: where the answer goes. The sender makes the file, empty and writable for the VM's user,
- *                           as the VM sees it (/proc/PID/root/tmp/... from another container); the agent opens it without
- *                           creating it or following a link, writes, and closes it before `load` returns. PATH has no comma.
+ *   control=inspect         the rest of the text, behind reply=, is a question (agent/inspect/inspect.h): "class
+ * java.lang.String" reply=PATH              any verb: where the answer goes. The sender makes the file, empty and writable for
+ * the VM's user, as the VM sees it (/proc/PID/root/tmp/... from another container); the agent opens it without creating it or
+ * following a link, writes, and closes it before `load` returns. PATH has no comma.
  *
  * The answer is text. Line 1: `ok`, or `error ERRNO MESSAGE` (ERRNO a positive decimal errno: EBUSY already recording,
  * ESRCH nothing to stop, EINVAL/ENOSYS options, EACCES/ENOSPC/EROFS ... the output file, ENOTSUP the VM cannot). Then lines
@@ -24,10 +25,11 @@
  *   options TEXT            as given
  *   elapsed_ns N            since the start of the recording
  *   message TEXT            something the user should know (a fallback taken, a capability that is missing); may repeat
+ *   json TEXT               inspect: the answer
  *   CAPTURE.NAME N          counters of a capture, such as `cpu.samples 4711`
  *
  * `load` returns 0 when line 1 is `ok`. A message of a sender without reply= is carried out all the same.
  */
 #pragma once
 
-#define CONTROL_ANSWER_MAX (64 * 1024)
+#define CONTROL_ANSWER_MAX (64 << 20)

@@ -3,6 +3,7 @@
 
 #include "base/cursor.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -41,11 +42,13 @@ static char *text_at(struct cursor body, uint32_t offset, uint32_t max)
     return body.failed ? NULL : strndup((const char *)body.at, strnlen((const char *)body.at, room));
 }
 
-char *hsperf_string(const uint8_t *data, size_t len, const char *name)
+/* The entry of a name and a cursor over it. */
+static bool find(const uint8_t *data, size_t len, const char *name, struct entry *ret, struct cursor *ret_body,
+                 bool *ret_little)
 {
     struct cursor c = cursor_of(data, len);
     if (cursor_be32(&c) != MAGIC)
-        return NULL;
+        return false;
     bool little = cursor_u8(&c) == 1;
     cursor_skip(&c, PROLOGUE - 5 - 8);
     uint32_t offset = read_u32(&c, little), entries = read_u32(&c, little);
@@ -54,10 +57,39 @@ char *hsperf_string(const uint8_t *data, size_t len, const char *name)
     for (struct entry e; entries-- > 0;) {
         struct cursor body;
         if (!read_entry(&c, little, &e, &body))
-            return NULL;
+            return false;
         _cleanup_free_ char *found = text_at(body, e.name_offset, e.length);
-        if (found && strcmp(found, name) == 0)
-            return e.type == 'B' && e.vector_length ? text_at(body, e.data_offset, e.vector_length) : NULL;
+        if (found && strcmp(found, name) == 0) {
+            *ret = e;
+            *ret_body = body;
+            *ret_little = little;
+            return true;
+        }
     }
-    return NULL;
+    return false;
+}
+
+char *hsperf_string(const uint8_t *data, size_t len, const char *name)
+{
+    struct entry e;
+    struct cursor body;
+    bool little;
+    if (!find(data, len, name, &e, &body, &little) || e.type != 'B' || !e.vector_length)
+        return NULL;
+    return text_at(body, e.data_offset, e.vector_length);
+}
+
+int hsperf_number(const uint8_t *data, size_t len, const char *name, int64_t *ret)
+{
+    struct entry e;
+    struct cursor body;
+    bool little;
+    if (!find(data, len, name, &e, &body, &little) || e.type != 'J' || e.vector_length)
+        return -ENOENT;
+    cursor_skip(&body, e.data_offset);
+    uint64_t v = little ? cursor_le64(&body) : cursor_be64(&body);
+    if (body.failed)
+        return -ENOENT;
+    *ret = (int64_t)v;
+    return 0;
 }

@@ -12,3 +12,6 @@
  * damaged or memory is out.
  */
 char *hsperf_string(const uint8_t *data, size_t len, const char *name);
+
+/* The value of a number counter ("java.threads.live"). 0, or -ENOENT when it is not there or the file is damaged. */
+int hsperf_number(const uint8_t *data, size_t len, const char *name, int64_t *ret);

@@ -70,8 +70,8 @@ char *vm_path(const struct vm *vm, const char *path, char *buf, size_t size)
     return buf;
 }
 
-/* The counters of a VM: whatever hsperfdata_* folder of its /tmp has a file of its number, written by its user. */
-static int read_hsperf(const struct vm *vm, uint8_t **ret, size_t *ret_len)
+/* Whatever hsperfdata_* folder of its /tmp has a file of its number, written by its user. */
+int vm_counters(const struct vm *vm, uint8_t **ret, size_t *ret_len)
 {
     char path[PATH_MAX + 64];
     DIR *dir = opendir(vm_path(vm, "/tmp", path, sizeof(path)));
@@ -111,7 +111,7 @@ static void read_counters(struct vm *vm)
     _cleanup_free_ uint8_t *counters = NULL;
     _cleanup_free_ char *line = command_line(vm->pid);
     size_t len;
-    if (read_hsperf(vm, &counters, &len) == 0) {
+    if (vm_counters(vm, &counters, &len) == 0) {
         vm->command = hsperf_string(counters, len, "sun.rt.javaCommand");
         vm->version = hsperf_string(counters, len, "java.property.java.vm.version");
         /* The first letter of the capabilities says whether the VM answers to attach. */

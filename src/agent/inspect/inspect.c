@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/inspect/inspect.h"
+
+#include "base/vec.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+static const struct question questions[] = {
+    {"threads", inspect_threads}, {"groups", inspect_groups},   {"stack", inspect_stack},     {"classes", inspect_classes},
+    {"class", inspect_class},     {"statics", inspect_statics}, {"modules", inspect_modules}, {"instances", inspect_instances},
+    {"object", inspect_object},   {"free", inspect_free},       {"vm", inspect_vm},
+};
+
+/* The environment of the numbers, made by the first question; it stays, and the numbers with it. */
+static jvmtiEnv *numbers;
+static jvmtiCapabilities capabilities;
+static atomic_uint_fast64_t collections;
+/* For number n: collections at the time it was given. */
+static VEC(uint64_t) given;
+
+static void JNICALL on_collection(jvmtiEnv *ti)
+{
+    atomic_fetch_add(&collections, 1);
+}
+
+static int open_numbers(struct buf *why)
+{
+    if (numbers)
+        return 0;
+    jvmtiEnv *ti;
+    if ((*vm.java)->GetEnv(vm.java, (void **)&ti, JVMTI_VERSION_1_2) != JNI_OK) {
+        buf_string(why, "the VM gives no further JVM TI environment");
+        return -ENOTSUP;
+    }
+    static const jvmtiCapabilities wanted = {
+        .can_tag_objects = 1,
+        .can_get_bytecodes = 1,
+        .can_get_synthetic_attribute = 1,
+        .can_get_monitor_info = 1,
+        .can_get_source_file_name = 1,
+        .can_get_line_numbers = 1,
+        .can_access_local_variables = 1,
+        .can_get_thread_cpu_time = 1,
+        .can_generate_compiled_method_load_events = 1,
+        .can_generate_garbage_collection_events = 1,
+    };
+    jvmtiCapabilities potential = {0};
+    (*ti)->GetPotentialCapabilities(ti, &potential);
+    uint64_t bits[2], can[2];
+    memcpy(bits, &wanted, sizeof(bits));
+    memcpy(can, &potential, sizeof(can));
+    bits[0] &= can[0];
+    bits[1] &= can[1];
+    memcpy(&capabilities, bits, sizeof(bits));
+    const jvmtiEventCallbacks callbacks = {.GarbageCollectionFinish = on_collection};
+    if (!capabilities.can_tag_objects || (*ti)->AddCapabilities(ti, &capabilities) != JVMTI_ERROR_NONE) {
+        (*ti)->DisposeEnvironment(ti);
+        buf_string(why, "the VM cannot tag objects for this agent");
+        return -ENOTSUP;
+    }
+    if (capabilities.can_generate_garbage_collection_events) {
+        (*ti)->SetEventCallbacks(ti, &callbacks, sizeof(callbacks));
+        (*ti)->SetEventNotificationMode(ti, JVMTI_ENABLE, JVMTI_EVENT_GARBAGE_COLLECTION_FINISH, NULL);
+    }
+    numbers = ti;
+    return 0;
+}
+
+jlong object_number(struct inspection *i, jobject o)
+{
+    jlong tag = 0;
+    if (!o || (*i->ti)->GetTag(i->ti, o, &tag) != JVMTI_ERROR_NONE || tag)
+        return tag;
+    if (given.len == 0 && vec_push(&given, 0) < 0)
+        return 0;
+    tag = (jlong)given.len;
+    if (vec_push(&given, atomic_load(&collections)) < 0 || (*i->ti)->SetTag(i->ti, o, tag) != JVMTI_ERROR_NONE)
+        return 0;
+    return tag;
+}
+
+jobject object_of_number(struct inspection *i, jlong number)
+{
+    jint n = 0;
+    jobject *found = NULL, o = NULL;
+    if (number > 0 && (*i->ti)->GetObjectsWithTags(i->ti, 1, &number, &n, &found, NULL) == JVMTI_ERROR_NONE && n > 0)
+        o = found[0];
+    vm_free(found);
+    return o;
+}
+
+uint64_t object_age(jlong number)
+{
+    return (uint64_t)number < given.len ? atomic_load(&collections) - given.data[number] : 0;
+}
+
+static jint JNICALL untag(jlong class_tag, jlong size, jlong *tag, jint length, void *wanted)
+{
+    if (!*(jlong *)wanted || *tag == *(jlong *)wanted)
+        *tag = 0;
+    return JVMTI_VISIT_OBJECTS;
+}
+
+void object_forget(struct inspection *i, jlong number)
+{
+    const jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = untag};
+    (*i->ti)->IterateThroughHeap(i->ti, JVMTI_HEAP_FILTER_UNTAGGED, NULL, &callbacks, &number);
+}
+
+int inspect_free(struct inspection *i)
+{
+    char *end;
+    long long number = strtoll(i->operand, &end, 10);
+    if (strcmp(i->operand, "all") != 0 && (*end || number <= 0)) {
+        buf_printf(i->why, "free: an object's number, or all");
+        return -EINVAL;
+    }
+    object_forget(i, strcmp(i->operand, "all") == 0 ? 0 : number);
+    json_key(i->out, "freed");
+    json_string(i->out, i->operand);
+    return 0;
+}
+
+int inspect(JNIEnv *jni, const char *question, struct buf *out, struct buf *why)
+{
+    size_t n = strcspn(question, " ");
+    const char *operand = question + n + strspn(question + n, " ");
+    int r = open_numbers(why);
+    for (size_t q = 0; r == 0 && q < ARRAY_SIZE(questions); q++) {
+        if (strncmp(questions[q].name, question, n) != 0 || questions[q].name[n])
+            continue;
+        if ((*jni)->PushLocalFrame(jni, 64) < 0) {
+            vm_clear_exception(jni);
+            return -ENOMEM;
+        }
+        struct json j = {.out = out};
+        struct inspection i = {numbers, capabilities, jni, operand, &j, why};
+        json_object(&j);
+        r = questions[q].answer(&i);
+        json_object_end(&j);
+        vm_clear_exception(jni);
+        (*jni)->PopLocalFrame(jni, NULL);
+        return r == 0 ? buf_error(out) : r;
+    }
+    if (r == 0) {
+        buf_printf(why, "%.*s: not a question; allowed:", (int)n, question);
+        for (size_t q = 0; q < ARRAY_SIZE(questions); q++)
+            buf_printf(why, " %s", questions[q].name);
+        r = -EINVAL;
+    }
+    return r;
+}

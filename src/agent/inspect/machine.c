@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vm: what the VM is and can. */
+#include "agent/inspect/inspect.h"
+
+#include <stdio.h>
+
+static void put_capabilities(struct inspection *i, const char *key, const jvmtiCapabilities *c)
+{
+    _cleanup_(buf_release) struct buf names = BUF(8192);
+    vm_capability_names(c, &names);
+    json_key(i->out, key);
+    json_string(i->out, buf_str(&names));
+}
+
+static void put_property(struct inspection *i, const char *key, const char *name)
+{
+    char *value = NULL;
+    if ((*i->ti)->GetSystemProperty(i->ti, name, &value) == JVMTI_ERROR_NONE) {
+        json_key(i->out, key);
+        json_string(i->out, value);
+        vm_free(value);
+    }
+}
+
+static void put_timer(struct inspection *i, const char *key, const jvmtiTimerInfo *t)
+{
+    json_key(i->out, key);
+    json_object(i->out);
+    json_key(i->out, "max_value");
+    json_string(i->out, t->max_value == -1 ? "2^64-1" : "bounded");
+    json_key(i->out, "skips_forward");
+    json_bool(i->out, t->may_skip_forward);
+    json_key(i->out, "skips_backward");
+    json_bool(i->out, t->may_skip_backward);
+    json_key(i->out, "kind");
+    json_string(i->out, t->kind == JVMTI_TIMER_USER_CPU ? "user" : t->kind == JVMTI_TIMER_TOTAL_CPU ? "total" : "elapsed");
+    json_object_end(i->out);
+}
+
+static void put_extensions(struct inspection *i)
+{
+    jint n = 0;
+    jvmtiExtensionFunctionInfo *functions = NULL;
+    jvmtiExtensionEventInfo *events = NULL;
+    json_key(i->out, "extension_functions");
+    json_array(i->out);
+    if ((*i->ti)->GetExtensionFunctions(i->ti, &n, &functions) == JVMTI_ERROR_NONE) {
+        for (jint k = 0; k < n; k++)
+            json_string(i->out, functions[k].id);
+    }
+    json_array_end(i->out);
+    json_key(i->out, "extension_events");
+    json_array(i->out);
+    if ((*i->ti)->GetExtensionEvents(i->ti, &n, &events) == JVMTI_ERROR_NONE) {
+        for (jint k = 0; k < n; k++)
+            json_string(i->out, events[k].id);
+    }
+    json_array_end(i->out);
+    vm_free(functions);
+    vm_free(events);
+}
+
+int inspect_vm(struct inspection *i)
+{
+    jvmtiCapabilities potential = {0};
+    jvmtiTimerInfo timer = {0};
+    jint version = 0, processors = 0;
+    jlong now = 0;
+    jvmtiJlocationFormat format = JVMTI_JLOCATION_OTHER;
+    (*i->ti)->GetPotentialCapabilities(i->ti, &potential);
+    (*i->ti)->GetVersionNumber(i->ti, &version);
+    (*i->ti)->GetAvailableProcessors(i->ti, &processors);
+    (*i->ti)->GetTime(i->ti, &now);
+    (*i->ti)->GetJLocationFormat(i->ti, &format);
+    put_property(i, "name", "java.vm.name");
+    put_property(i, "vendor", "java.vm.vendor");
+    put_property(i, "version", "java.vm.version");
+    put_property(i, "info", "java.vm.info");
+    put_property(i, "class_path", "java.class.path");
+    put_property(i, "library_path", "java.library.path");
+    char text[32];
+    snprintf(text, sizeof(text), "%d.%d.%d", version >> 16 & 0xfff, version >> 8 & 0xff, version & 0xff);
+    json_key(i->out, "jvmti");
+    json_string(i->out, text);
+    json_key(i->out, "processors");
+    json_i64(i->out, processors);
+    json_key(i->out, "time_ns");
+    json_i64(i->out, now);
+    json_key(i->out, "locations");
+    json_string(i->out, format == JVMTI_JLOCATION_JVMBCI ? "bytecode index" : "other");
+    put_capabilities(i, "capabilities_held", &vm.have);
+    put_capabilities(i, "capabilities_to_be_had", &potential);
+    if ((*i->ti)->GetTimerInfo(i->ti, &timer) == JVMTI_ERROR_NONE)
+        put_timer(i, "timer", &timer);
+    if (i->have.can_get_thread_cpu_time && (*i->ti)->GetThreadCpuTimerInfo(i->ti, &timer) == JVMTI_ERROR_NONE)
+        put_timer(i, "cpu_timer", &timer);
+    put_extensions(i);
+    return 0;
+}

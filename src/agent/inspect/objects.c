@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* instances, object: what lives, and what is in it. */
+#include "agent/inspect/inspect.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { INSTANCES_SHOWN = 200, ELEMENTS_SHOWN = 200, TAG_NEW = -1 };
+
+struct tally {
+    uint64_t objects, bytes;
+    jint shown;
+};
+
+/* Marks the first ones with a tag that no number has; those that have a number already are shown as well. */
+static jint JNICALL count_instance(jlong class_tag, jlong size, jlong *tag, jint length, void *data)
+{
+    struct tally *t = data;
+    t->objects++;
+    t->bytes += (uint64_t)size;
+    if (*tag == 0 && t->shown < INSTANCES_SHOWN) {
+        *tag = TAG_NEW;
+        t->shown++;
+    }
+    return JVMTI_VISIT_OBJECTS;
+}
+
+int inspect_instances(struct inspection *i)
+{
+    jclass c = *i->operand ? class_by_name(i, i->operand) : NULL;
+    if (!c) {
+        buf_printf(i->why, "%s: no loaded class of this name", *i->operand ? i->operand : "instances");
+        return -ESRCH;
+    }
+    const jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = count_instance};
+    struct tally t = {0};
+    /* What is counted must be alive: a collection comes first. */
+    (*i->ti)->ForceGarbageCollection(i->ti);
+    jvmtiError e = (*i->ti)->IterateThroughHeap(i->ti, 0, c, &callbacks, &t);
+    if (e != JVMTI_ERROR_NONE) {
+        buf_printf(i->why, "the heap cannot be walked (JVM TI error %d)", (int)e);
+        return -ENOTSUP;
+    }
+    json_key(i->out, "class");
+    json_string(i->out, i->operand);
+    json_key(i->out, "objects");
+    json_u64(i->out, t.objects);
+    json_key(i->out, "bytes");
+    json_u64(i->out, t.bytes);
+    json_key(i->out, "instances");
+    json_array(i->out);
+    const jlong fresh = TAG_NEW;
+    jint n = 0;
+    jobject *list = NULL;
+    if ((*i->ti)->GetObjectsWithTags(i->ti, 1, &fresh, &n, &list, NULL) == JVMTI_ERROR_NONE) {
+        for (jint k = 0; k < n; k++) {
+            (*i->ti)->SetTag(i->ti, list[k], 0); /* put_object gives it its number */
+            put_object(i, list[k]);
+            (*i->jni)->DeleteLocalRef(i->jni, list[k]);
+        }
+        vm_free(list);
+    }
+    json_array_end(i->out);
+    return 0;
+}
+
+static void put_instance_fields(struct inspection *i, jobject o, jclass c)
+{
+    json_key(i->out, "fields");
+    json_array(i->out);
+    for (; c; c = (*i->jni)->GetSuperclass(i->jni, c)) {
+        _cleanup_free_ char *declared_in = class_name(i, c);
+        jint n = 0;
+        jfieldID *fields = NULL;
+        if ((*i->ti)->GetClassFields(i->ti, c, &n, &fields) != JVMTI_ERROR_NONE)
+            continue;
+        for (jint k = 0; k < n; k++) {
+            char *name = NULL, *signature = NULL;
+            jint modifiers = 0;
+            jvalue v;
+            (*i->ti)->GetFieldModifiers(i->ti, c, fields[k], &modifiers);
+            if (modifiers & 8 || (*i->ti)->GetFieldName(i->ti, c, fields[k], &name, &signature, NULL) != JVMTI_ERROR_NONE)
+                continue;
+            if (field_value(i, o, c, fields[k], signature, false, &v)) {
+                _cleanup_free_ char *type = type_name(signature);
+                json_object(i->out);
+                json_key(i->out, "name");
+                json_string(i->out, name);
+                json_key(i->out, "type");
+                json_string(i->out, type);
+                json_key(i->out, "declared_in");
+                json_string(i->out, declared_in);
+                json_key(i->out, "value");
+                put_value(i, signature, v);
+                json_object_end(i->out);
+            }
+            vm_free(name);
+            vm_free(signature);
+        }
+        vm_free(fields);
+    }
+    json_array_end(i->out);
+}
+
+static jvalue element(JNIEnv *jni, jarray a, char type, jsize at)
+{
+    jvalue v = {.j = 0};
+    switch (type) {
+    case 'Z':
+        (*jni)->GetBooleanArrayRegion(jni, a, at, 1, &v.z);
+        break;
+    case 'B':
+        (*jni)->GetByteArrayRegion(jni, a, at, 1, &v.b);
+        break;
+    case 'C':
+        (*jni)->GetCharArrayRegion(jni, a, at, 1, &v.c);
+        break;
+    case 'S':
+        (*jni)->GetShortArrayRegion(jni, a, at, 1, &v.s);
+        break;
+    case 'I':
+        (*jni)->GetIntArrayRegion(jni, a, at, 1, &v.i);
+        break;
+    case 'J':
+        (*jni)->GetLongArrayRegion(jni, a, at, 1, &v.j);
+        break;
+    case 'F':
+        (*jni)->GetFloatArrayRegion(jni, a, at, 1, &v.f);
+        break;
+    case 'D':
+        (*jni)->GetDoubleArrayRegion(jni, a, at, 1, &v.d);
+        break;
+    default:
+        v.l = (*jni)->GetObjectArrayElement(jni, a, at);
+    }
+    return v;
+}
+
+static void put_elements(struct inspection *i, jarray a, const char *signature)
+{
+    jsize n = (*i->jni)->GetArrayLength(i->jni, a);
+    json_key(i->out, "length");
+    json_i64(i->out, n);
+    json_key(i->out, "elements");
+    json_array(i->out);
+    for (jsize k = 0; k < MIN(n, ELEMENTS_SHOWN); k++)
+        put_value(i, signature + 1, element(i->jni, a, signature[1], k));
+    json_array_end(i->out);
+}
+
+static void put_usage(struct inspection *i, jobject o)
+{
+    jvmtiMonitorUsage use = {0};
+    if (!i->have.can_get_monitor_info || (*i->ti)->GetObjectMonitorUsage(i->ti, o, &use) != JVMTI_ERROR_NONE)
+        return;
+    json_key(i->out, "monitor");
+    json_object(i->out);
+    put_object_key(i, "owner", use.owner);
+    json_key(i->out, "entries");
+    json_i64(i->out, use.entry_count);
+    /* Before JDK 23 the VM counted those that wait to be notified among the waiters too (JDK-8324677). */
+    jint waiters = use.waiter_count;
+    if (vm.version < 23)
+        waiters -= MIN(waiters, use.notify_waiter_count);
+    json_key(i->out, "waiting_to_enter");
+    json_i64(i->out, waiters);
+    json_key(i->out, "waiting_to_be_notified");
+    json_i64(i->out, use.notify_waiter_count);
+    json_object_end(i->out);
+    vm_free(use.waiters);
+    vm_free(use.notify_waiters);
+}
+
+int inspect_object(struct inspection *i)
+{
+    char *end;
+    long long number = strtoll(i->operand, &end, 10);
+    jobject o = *i->operand && !*end ? object_of_number(i, number) : NULL;
+    if (!o) {
+        buf_printf(i->why, "%s: no living object has this number", *i->operand ? i->operand : "object");
+        return -ESRCH;
+    }
+    jclass c = (*i->jni)->GetObjectClass(i->jni, o);
+    char *signature = NULL;
+    jlong size = 0;
+    jint hash = 0;
+    (*i->ti)->GetClassSignature(i->ti, c, &signature, NULL);
+    (*i->ti)->GetObjectSize(i->ti, o, &size);
+    (*i->ti)->GetObjectHashCode(i->ti, o, &hash);
+    json_key(i->out, "object");
+    put_object(i, o);
+    json_key(i->out, "bytes");
+    json_i64(i->out, size);
+    json_key(i->out, "identity_hash");
+    json_i64(i->out, hash);
+    json_key(i->out, "collections_survived");
+    json_u64(i->out, object_age(number));
+    put_usage(i, o);
+    if (signature && *signature == '[')
+        put_elements(i, o, signature);
+    else
+        put_instance_fields(i, o, c);
+    vm_free(signature);
+    return 0;
+}

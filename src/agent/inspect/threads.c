@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* threads, groups, stack: states, locks held and awaited, frames with their locals. */
+#include "agent/inspect/inspect.h"
+#include "agent/names.h"
+#include "agent/thread_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *state_name(jint state)
+{
+    if (state & JVMTI_THREAD_STATE_BLOCKED_ON_MONITOR_ENTER)
+        return "blocked";
+    if (state & JVMTI_THREAD_STATE_SLEEPING)
+        return "sleeping";
+    if (state & JVMTI_THREAD_STATE_PARKED)
+        return "parked";
+    if (state & JVMTI_THREAD_STATE_IN_OBJECT_WAIT)
+        return "waiting";
+    if (state & JVMTI_THREAD_STATE_WAITING)
+        return "waiting";
+    if (state & JVMTI_THREAD_STATE_IN_NATIVE)
+        return "native";
+    if (state & JVMTI_THREAD_STATE_RUNNABLE)
+        return "runnable";
+    return state & JVMTI_THREAD_STATE_TERMINATED ? "terminated" : "new";
+}
+
+/* Thread.getId() without calling it: its field has had one name since JDK 5. */
+static jlong java_thread_id(struct inspection *i, jthread t)
+{
+    jclass c = (*i->jni)->FindClass(i->jni, "java/lang/Thread");
+    jfieldID f = c ? (*i->jni)->GetFieldID(i->jni, c, "tid", "J") : NULL;
+    jlong id = f ? (*i->jni)->GetLongField(i->jni, t, f) : -1;
+    vm_clear_exception(i->jni);
+    return id;
+}
+
+static void put_os_thread(struct inspection *i, jlong java_id)
+{
+    for (struct thread *t = NULL; (t = threads_next(t));) {
+        pid_t tid = atomic_load(&t->tid);
+        if ((jlong)t->java_id == java_id && tid) {
+            json_key(i->out, "tid");
+            json_i64(i->out, tid);
+        }
+    }
+}
+
+static void put_thread(struct inspection *i, jthread t)
+{
+    jvmtiThreadInfo info = {0};
+    jint state = 0, frames = 0;
+    jlong cpu;
+    if ((*i->ti)->GetThreadInfo(i->ti, t, &info) != JVMTI_ERROR_NONE)
+        return;
+    jvmtiThreadGroupInfo group = {0};
+    if (info.thread_group)
+        (*i->ti)->GetThreadGroupInfo(i->ti, info.thread_group, &group);
+    (*i->ti)->GetThreadState(i->ti, t, &state);
+    (*i->ti)->GetFrameCount(i->ti, t, &frames);
+    json_object(i->out);
+    json_key(i->out, "id");
+    json_i64(i->out, object_number(i, t));
+    json_key(i->out, "name");
+    json_string(i->out, info.name);
+    json_key(i->out, "group");
+    json_string(i->out, group.name);
+    json_key(i->out, "state");
+    json_string(i->out, state_name(state));
+    json_key(i->out, "flags");
+    json_i64(i->out, state);
+    json_key(i->out, "suspended");
+    json_bool(i->out, state & JVMTI_THREAD_STATE_SUSPENDED);
+    json_key(i->out, "interrupted");
+    json_bool(i->out, state & JVMTI_THREAD_STATE_INTERRUPTED);
+    json_key(i->out, "daemon");
+    json_bool(i->out, info.is_daemon);
+    json_key(i->out, "priority");
+    json_i64(i->out, info.priority);
+    jlong java_id = java_thread_id(i, t);
+    json_key(i->out, "java_id");
+    json_i64(i->out, java_id);
+    put_os_thread(i, java_id);
+    if (i->have.can_get_thread_cpu_time && (*i->ti)->GetThreadCpuTime(i->ti, t, &cpu) == JVMTI_ERROR_NONE) {
+        json_key(i->out, "cpu_ns");
+        json_i64(i->out, cpu);
+    }
+    json_key(i->out, "frames");
+    json_i64(i->out, frames);
+    put_locks(i, java_id);
+    json_object_end(i->out);
+    vm_free(info.name);
+    vm_free(group.name);
+    if (group.parent)
+        (*i->jni)->DeleteLocalRef(i->jni, group.parent);
+    if (info.thread_group)
+        (*i->jni)->DeleteLocalRef(i->jni, info.thread_group);
+    if (info.context_class_loader)
+        (*i->jni)->DeleteLocalRef(i->jni, info.context_class_loader);
+}
+
+int inspect_threads(struct inspection *i)
+{
+    jint n = 0;
+    jthread *list = NULL;
+    if ((*i->ti)->GetAllThreads(i->ti, &n, &list) != JVMTI_ERROR_NONE)
+        return -ENOTSUP;
+    find_locks(i);
+    json_key(i->out, "threads");
+    json_array(i->out);
+    for (jint k = 0; k < n; k++) {
+        put_thread(i, list[k]);
+        (*i->jni)->DeleteLocalRef(i->jni, list[k]);
+    }
+    json_array_end(i->out);
+    vm_free(list);
+    return 0;
+}
+
+enum { GROUP_DEPTH = 64 };
+
+static void put_group(struct inspection *i, jthreadGroup g, int depth)
+{
+    jvmtiThreadGroupInfo info = {0};
+    jint n_threads = 0, n_groups = 0;
+    jthread *threads = NULL;
+    jthreadGroup *groups = NULL;
+    if ((*i->ti)->GetThreadGroupInfo(i->ti, g, &info) != JVMTI_ERROR_NONE)
+        return;
+    (*i->ti)->GetThreadGroupChildren(i->ti, g, &n_threads, &threads, &n_groups, &groups);
+    json_object(i->out);
+    json_key(i->out, "id");
+    json_i64(i->out, object_number(i, g));
+    json_key(i->out, "name");
+    json_string(i->out, info.name);
+    json_key(i->out, "max_priority");
+    json_i64(i->out, info.max_priority);
+    json_key(i->out, "daemon");
+    json_bool(i->out, info.is_daemon);
+    json_key(i->out, "threads");
+    json_array(i->out);
+    for (jint k = 0; k < n_threads; k++) {
+        jvmtiThreadInfo t = {0};
+        if ((*i->ti)->GetThreadInfo(i->ti, threads[k], &t) == JVMTI_ERROR_NONE) {
+            json_string(i->out, t.name);
+            vm_free(t.name);
+        }
+    }
+    json_array_end(i->out);
+    json_key(i->out, "groups");
+    json_array(i->out);
+    for (jint k = 0; k < n_groups && depth < GROUP_DEPTH; k++)
+        put_group(i, groups[k], depth + 1);
+    json_array_end(i->out);
+    json_object_end(i->out);
+    vm_free(info.name);
+    vm_free(threads);
+    vm_free(groups);
+}
+
+int inspect_groups(struct inspection *i)
+{
+    jint n = 0;
+    jthreadGroup *top = NULL;
+    if ((*i->ti)->GetTopThreadGroups(i->ti, &n, &top) != JVMTI_ERROR_NONE)
+        return -ENOTSUP;
+    json_key(i->out, "groups");
+    json_array(i->out);
+    for (jint k = 0; k < n; k++)
+        put_group(i, top[k], 0);
+    json_array_end(i->out);
+    vm_free(top);
+    return 0;
+}
+
+jthread thread_of_operand(struct inspection *i)
+{
+    jint n = 0;
+    jthread *list = NULL, found = NULL;
+    char *end;
+    long long number = strtoll(i->operand, &end, 10);
+    bool by_number = *i->operand && !*end;
+    if ((*i->ti)->GetAllThreads(i->ti, &n, &list) != JVMTI_ERROR_NONE)
+        return NULL;
+    for (jint k = 0; k < n; k++) {
+        jvmtiThreadInfo info = {0};
+        bool is = by_number && object_number(i, list[k]) == number;
+        if (!is && (*i->ti)->GetThreadInfo(i->ti, list[k], &info) == JVMTI_ERROR_NONE) {
+            is = info.name && strcmp(info.name, i->operand) == 0;
+            vm_free(info.name);
+        }
+        if (is && !found)
+            found = list[k];
+        else
+            (*i->jni)->DeleteLocalRef(i->jni, list[k]);
+    }
+    vm_free(list);
+    if (!found)
+        buf_printf(i->why, "%s: no live thread of this name or number", i->operand);
+    return found;
+}
+
+static bool local_of(struct inspection *i, jthread t, jint depth, jint slot, const char *signature, jvalue *ret)
+{
+    jvalue v = {.j = 0};
+    jvmtiError e;
+    switch (*signature) {
+    case 'J':
+        e = (*i->ti)->GetLocalLong(i->ti, t, depth, slot, &v.j);
+        break;
+    case 'F':
+        e = (*i->ti)->GetLocalFloat(i->ti, t, depth, slot, &v.f);
+        break;
+    case 'D':
+        e = (*i->ti)->GetLocalDouble(i->ti, t, depth, slot, &v.d);
+        break;
+    case 'L':
+    case '[':
+        e = (*i->ti)->GetLocalObject(i->ti, t, depth, slot, &v.l);
+        break;
+    default: {
+        jint value = 0;
+        e = (*i->ti)->GetLocalInt(i->ti, t, depth, slot, &value);
+        if (*signature == 'Z')
+            v.z = (jboolean)value;
+        else if (*signature == 'B')
+            v.b = (jbyte)value;
+        else if (*signature == 'C')
+            v.c = (jchar)value;
+        else if (*signature == 'S')
+            v.s = (jshort)value;
+        else
+            v.i = value;
+    }
+    }
+    *ret = v;
+    return e == JVMTI_ERROR_NONE;
+}
+
+static void put_locals(struct inspection *i, jthread t, jint depth, const jvmtiFrameInfo *f)
+{
+    jint n = 0;
+    jvmtiLocalVariableEntry *table = NULL;
+    if (!i->have.can_access_local_variables)
+        return;
+    jobject self = NULL;
+    if ((*i->ti)->GetLocalInstance(i->ti, t, depth, &self) == JVMTI_ERROR_NONE)
+        put_object_key(i, "this", self);
+    if ((*i->ti)->GetLocalVariableTable(i->ti, f->method, &n, &table) != JVMTI_ERROR_NONE)
+        return;
+    json_key(i->out, "locals");
+    json_object(i->out);
+    for (jint k = 0; k < n; k++) {
+        const jvmtiLocalVariableEntry *e = &table[k];
+        jvalue v;
+        if (f->location >= e->start_location && f->location < e->start_location + e->length && strcmp(e->name, "this") != 0 &&
+            local_of(i, t, depth, e->slot, e->signature, &v)) {
+            json_key(i->out, e->name);
+            put_value(i, e->signature, v);
+        }
+    }
+    json_object_end(i->out);
+    for (jint k = 0; k < n; k++) {
+        vm_free(table[k].name);
+        vm_free(table[k].signature);
+        vm_free(table[k].generic_signature);
+    }
+    vm_free(table);
+}
+
+static void put_frame(struct inspection *i, jthread t, jint depth, const jvmtiFrameInfo *f)
+{
+    const struct method *m = names_method(i->jni, f->method);
+    char name[512] = "?";
+    json_object(i->out);
+    json_key(i->out, "depth");
+    json_i64(i->out, depth);
+    if (m)
+        dotted_name(m->class_name, name, sizeof(name));
+    json_key(i->out, "class");
+    json_string(i->out, name);
+    json_key(i->out, "method");
+    json_string(i->out, m ? m->name : "?");
+    json_key(i->out, "descriptor");
+    json_string(i->out, m ? m->descriptor : NULL);
+    json_key(i->out, "bci");
+    json_i64(i->out, f->location);
+    uint32_t line = m ? method_line(m, (int32_t)f->location) : 0;
+    if (line) {
+        json_key(i->out, "line");
+        json_u64(i->out, line);
+    }
+    json_key(i->out, "native");
+    json_bool(i->out, m && m->native);
+    put_locals(i, t, depth, f);
+    json_object_end(i->out);
+}
+
+enum { FRAMES_SHOWN = 1024 };
+
+int inspect_stack(struct inspection *i)
+{
+    jthread t = thread_of_operand(i);
+    if (!t)
+        return -ESRCH;
+    jvmtiFrameInfo *frames = calloc(FRAMES_SHOWN, sizeof(*frames));
+    jint n = 0, all = 0, state = 0;
+    if (!frames)
+        return -ENOMEM;
+    jvmtiError e = (*i->ti)->GetStackTrace(i->ti, t, 0, FRAMES_SHOWN, frames, &n);
+    (*i->ti)->GetFrameCount(i->ti, t, &all);
+    (*i->ti)->GetThreadState(i->ti, t, &state);
+    if (e == JVMTI_ERROR_NONE) {
+        find_locks(i);
+        json_key(i->out, "thread");
+        put_thread(i, t);
+        json_key(i->out, "depth");
+        json_i64(i->out, all);
+        json_key(i->out, "frames");
+        json_array(i->out);
+        /* A thread that runs on while it is looked at moves under our feet: each frame is shown as the VM gives it then. */
+        for (jint k = 0; k < n; k++)
+            put_frame(i, t, k, &frames[k]);
+        json_array_end(i->out);
+    }
+    free(frames);
+    if (e != JVMTI_ERROR_NONE)
+        buf_printf(i->why, "%s: its stack cannot be had (JVM TI error %d)", i->operand, (int)e);
+    return e == JVMTI_ERROR_NONE ? 0 : -ENOTSUP;
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names and values, read from fields alone: nothing here runs code of the program. */
+#include "agent/inspect/inspect.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_SHOWN = 512 };
+
+static const struct primitive {
+    char code;
+    const char *name;
+} primitives[] = {{'Z', "boolean"}, {'B', "byte"},  {'C', "char"},   {'S', "short"}, {'I', "int"},
+                  {'J', "long"},    {'F', "float"}, {'D', "double"}, {'V', "void"}};
+
+char *type_name(const char *signature)
+{
+    size_t dims = strspn(signature, "["), len = strlen(signature + dims);
+    const char *base = signature + dims;
+    for (size_t p = 0; p < ARRAY_SIZE(primitives); p++) {
+        if (len == 1 && *base == primitives[p].code) {
+            base = primitives[p].name;
+            len = strlen(base);
+            break;
+        }
+    }
+    if (*base == 'L' && base[len - 1] == ';') {
+        base++;
+        len -= 2;
+    }
+    char *name = malloc(len + 2 * dims + 1), *to = name;
+    if (!name)
+        return NULL;
+    for (size_t i = 0; i < len; i++)
+        *to++ = base[i] == '/' ? '.' : base[i];
+    for (; dims; dims--, to += 2)
+        memcpy(to, "[]", 2);
+    *to = 0;
+    return name;
+}
+
+char *class_name(struct inspection *i, jclass c)
+{
+    char *signature = NULL;
+    if (!c || (*i->ti)->GetClassSignature(i->ti, c, &signature, NULL) != JVMTI_ERROR_NONE)
+        return strdup("?");
+    char *name = type_name(signature);
+    vm_free(signature);
+    return name;
+}
+
+jclass class_by_name(struct inspection *i, const char *name)
+{
+    jint n = 0;
+    jclass *list = NULL, found = NULL;
+    if ((*i->ti)->GetLoadedClasses(i->ti, &n, &list) != JVMTI_ERROR_NONE)
+        return NULL;
+    for (jint k = 0; k < n; k++) {
+        _cleanup_free_ char *its = found ? NULL : class_name(i, list[k]);
+        if (its && strcmp(its, name) == 0)
+            found = list[k];
+        else
+            (*i->jni)->DeleteLocalRef(i->jni, list[k]);
+    }
+    vm_free(list);
+    return found;
+}
+
+void put_modifiers(struct inspection *i, const char *key, jint modifiers, bool method)
+{
+    static const struct {
+        jint bit;
+        const char *field, *method;
+    } names[] = {
+        {0x1, "public", "public"},          {0x2, "private", "private"},
+        {0x4, "protected", "protected"},    {0x8, "static", "static"},
+        {0x10, "final", "final"},           {0x20, "super", "synchronized"},
+        {0x40, "volatile", "bridge"},       {0x80, "transient", "varargs"},
+        {0x100, "native", "native"},        {0x200, "interface", "interface"},
+        {0x400, "abstract", "abstract"},    {0x800, "strictfp", "strictfp"},
+        {0x1000, "synthetic", "synthetic"}, {0x2000, "annotation", "annotation"},
+        {0x4000, "enum", "enum"},
+    };
+    _cleanup_(buf_release) struct buf text = BUF(256);
+    for (size_t k = 0; k < ARRAY_SIZE(names); k++) {
+        if (modifiers & names[k].bit && (method || names[k].bit != 0x20))
+            buf_printf(&text, "%s%s", text.len ? " " : "", method ? names[k].method : names[k].field);
+    }
+    json_key(i->out, key);
+    json_string(i->out, buf_str(&text));
+}
+
+bool field_value(struct inspection *i, jobject holder, jclass c, jfieldID f, const char *signature, bool is_static, jvalue *ret)
+{
+    JNIEnv *jni = i->jni;
+    jvalue v = {.j = 0};
+#define READ(code, member, type)                                                                                     \
+    case code:                                                                                                       \
+        v.member = is_static ? (*jni)->GetStatic##type##Field(jni, c, f) : (*jni)->Get##type##Field(jni, holder, f); \
+        break
+    switch (*signature) {
+        READ('Z', z, Boolean);
+        READ('B', b, Byte);
+        READ('C', c, Char);
+        READ('S', s, Short);
+        READ('I', i, Int);
+        READ('J', j, Long);
+        READ('F', f, Float);
+        READ('D', d, Double);
+    default:
+        v.l = is_static ? (*jni)->GetStaticObjectField(jni, c, f) : (*jni)->GetObjectField(jni, holder, f);
+    }
+#undef READ
+    if (vm_clear_exception(jni))
+        return false;
+    *ret = v;
+    return true;
+}
+
+static void put_text(struct inspection *i, jstring s)
+{
+    /* JNI's string functions copy; nothing of the program runs. */
+    jsize n = (*i->jni)->GetStringLength(i->jni, s), shown = MIN(n, TEXT_SHOWN);
+    char text[TEXT_SHOWN * 3 + 1];
+    (*i->jni)->GetStringUTFRegion(i->jni, s, 0, shown, text);
+    if (vm_clear_exception(i->jni))
+        return;
+    text[sizeof(text) - 1] = 0;
+    json_key(i->out, "value");
+    json_string(i->out, text);
+    if (shown < n) {
+        json_key(i->out, "length");
+        json_i64(i->out, n);
+    }
+}
+
+/* The value in a box such as java.lang.Integer: its field "value". */
+static void put_boxed(struct inspection *i, jobject o, jclass c, const char *signature)
+{
+    jfieldID f = (*i->jni)->GetFieldID(i->jni, c, "value", signature);
+    jvalue v;
+    if (vm_clear_exception(i->jni) || !f || !field_value(i, o, c, f, signature, false, &v))
+        return;
+    json_key(i->out, "value");
+    put_value(i, signature, v);
+}
+
+static void put_known(struct inspection *i, jobject o, jclass c, const char *name)
+{
+    static const struct {
+        const char *name, *signature;
+    } boxes[] = {{"java.lang.Integer", "I"},
+                 {"java.lang.Long", "J"},
+                 {"java.lang.Boolean", "Z"},
+                 {"java.lang.Double", "D"},
+                 {"java.lang.Float", "F"},
+                 {"java.lang.Short", "S"},
+                 {"java.lang.Byte", "B"},
+                 {"java.lang.Character", "C"},
+                 {"java.util.concurrent.atomic.AtomicInteger", "I"},
+                 {"java.util.concurrent.atomic.AtomicLong", "J"}};
+
+    size_t len = strlen(name);
+    if (strcmp(name, "java.lang.String") == 0) {
+        put_text(i, o);
+    } else if (strcmp(name, "java.lang.Class") == 0) {
+        _cleanup_free_ char *itself = class_name(i, o);
+        json_key(i->out, "value");
+        json_string(i->out, itself);
+    } else if (len > 2 && strcmp(name + len - 2, "[]") == 0) {
+        json_key(i->out, "length");
+        json_i64(i->out, (*i->jni)->GetArrayLength(i->jni, o));
+    }
+    for (size_t b = 0; b < ARRAY_SIZE(boxes); b++) {
+        if (strcmp(name, boxes[b].name) == 0)
+            put_boxed(i, o, c, boxes[b].signature);
+    }
+}
+
+void put_object(struct inspection *i, jobject o)
+{
+    if (!o) {
+        json_null(i->out);
+        return;
+    }
+    jclass c = (*i->jni)->GetObjectClass(i->jni, o);
+    _cleanup_free_ char *name = class_name(i, c);
+    json_object(i->out);
+    json_key(i->out, "id");
+    json_i64(i->out, object_number(i, o));
+    json_key(i->out, "class");
+    json_string(i->out, name);
+    if (name)
+        put_known(i, o, c, name);
+    json_object_end(i->out);
+    (*i->jni)->DeleteLocalRef(i->jni, c);
+}
+
+void put_object_key(struct inspection *i, const char *key, jobject o)
+{
+    json_key(i->out, key);
+    put_object(i, o);
+    if (o)
+        (*i->jni)->DeleteLocalRef(i->jni, o);
+}
+
+/* JSON has no NaN and no integers beyond 2^53: those are strings. */
+static void put_number(struct inspection *i, double d)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%g", d);
+    if (d - d == 0)
+        json_double(i->out, d);
+    else
+        json_string(i->out, d != d ? "NaN" : d > 0 ? "Infinity" : "-Infinity");
+}
+
+void put_value(struct inspection *i, const char *signature, jvalue v)
+{
+    char text[32];
+    switch (*signature) {
+    case 'Z':
+        json_bool(i->out, v.z);
+        break;
+    case 'B':
+        json_i64(i->out, v.b);
+        break;
+    case 'C': {
+        /* One UTF-16 unit in (modified) UTF-8. */
+        char utf[4] = {(char)v.c};
+        if (v.c >= 0x800 || v.c == 0)
+            snprintf(utf, sizeof(utf), "%c%c%c", 0xe0 | v.c >> 12, 0x80 | (v.c >> 6 & 0x3f), 0x80 | (v.c & 0x3f));
+        else if (v.c >= 0x80)
+            snprintf(utf, sizeof(utf), "%c%c", 0xc0 | v.c >> 6, 0x80 | (v.c & 0x3f));
+        if (v.c == 0)
+            json_string_n(i->out, "\xc0\x80", 2);
+        else
+            json_string(i->out, utf);
+        break;
+    }
+    case 'S':
+        json_i64(i->out, v.s);
+        break;
+    case 'I':
+        json_i64(i->out, v.i);
+        break;
+    case 'J':
+        snprintf(text, sizeof(text), "%lld", (long long)v.j);
+        if (v.j > (INT64_C(1) << 53) || v.j < -(INT64_C(1) << 53))
+            json_string(i->out, text);
+        else
+            json_i64(i->out, v.j);
+        break;
+    case 'F':
+        put_number(i, (double)v.f);
+        break;
+    case 'D':
+        put_number(i, v.d);
+        break;
+    default:
+        put_object(i, v.l);
+        if (v.l)
+            (*i->jni)->DeleteLocalRef(i->jni, v.l);
+    }
+}

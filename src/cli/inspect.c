@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json.h"
+#include "cli/builtin.h"
+#include "cli/json_view.h"
+#include "cli/target.h"
+#include "proto/control.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct inspect {
+    bool json;
+};
+
+static const struct arg inspect_args[] = {
+    {"--json", 0, ARG_FLAG, offsetof(struct inspect, json), NULL, "print JSON"},
+    {0},
+};
+
+static const struct arg_set inspect_set = {"What is shown", inspect_args};
+const struct arg_set *const inspect_sets[] = {&inspect_set, NULL};
+
+/* The system properties need no agent: HotSpot's attach protocol has them, as a properties file. */
+static int print_properties(const struct vm *vm, const char *pid, bool as_json)
+{
+    _cleanup_(buf_release) struct buf answer = BUF(ATTACH_ANSWER_MAX), why = BUF(4096), out = BUF(ATTACH_ANSWER_MAX);
+    int status;
+    int r = attach_command(vm, "properties", (const char *const[ATTACH_ARGS]){NULL, NULL, NULL}, &answer, &status, &why);
+    if (r < 0 || status)
+        return r < 0 && !why.len ? complain_errno(pid, "properties", r)
+                                 : complain(pid, "properties", r < 0 ? buf_str(&why) : "the VM refused");
+    struct json j = {.out = &out};
+    json_object(&j);
+    json_key(&j, "properties");
+    json_object(&j);
+    char *line, *rest = (char *)buf_str(&answer);
+    while ((line = strsep(&rest, "\n"))) {
+        char *value = strchr(line, '=');
+        if (*line == '#' || !value)
+            continue;
+        *value++ = 0;
+        if (as_json) {
+            json_key(&j, line);
+            json_string(&j, value);
+        } else {
+            printf("%-36s %s\n", line, value);
+        }
+    }
+    json_object_end(&j);
+    json_object_end(&j);
+    if (as_json)
+        puts(buf_str(&out));
+    return 0;
+}
+
+int cmd_inspect(const struct command *self, int argc, char **argv)
+{
+    struct inspect options = {0};
+    struct operands operands;
+    int status;
+    if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
+        return status;
+    _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
+    status = target_open(&vm, operands.list[0]);
+    if (status)
+        return status;
+    if (strcmp(operands.list[1], "properties") == 0)
+        return print_properties(&vm, operands.list[0], options.json);
+    _cleanup_(buf_release) struct buf message = BUF(4096), answer = BUF(CONTROL_ANSWER_MAX);
+    buf_printf(&message, "control=inspect,%s%s%s", operands.list[1], operands.count > 2 ? " " : "",
+               operands.count > 2 ? operands.list[2] : "");
+    status = target_message(&vm, "inspect", buf_str(&message), true, &answer);
+    if (status)
+        return status;
+    _cleanup_free_ char *json = agent_answer_value(buf_str(&answer), "json", 0);
+    if (!json)
+        return complain(operands.list[0], "inspect", "the agent's answer is not understood");
+    if (options.json)
+        puts(json);
+    else if (json_view(stdout, json) < 0)
+        return complain(operands.list[0], "inspect", "the agent's answer is not JSON");
+    return 0;
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A live table of a VM. All of it comes from the counters that HotSpot publishes in memory (hsperfdata) and from /proc: the VM
+ * is not asked, stopped or changed. Thread states need the agent and are shown on request.
+ */
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/map.h"
+#include "base/parse.h"
+#include "base/vec.h"
+#include "cli/builtin.h"
+#include "cli/json_view.h"
+#include "cli/target.h"
+#include "cli/text.h"
+#include "proto/control.h"
+#include "proto/hsperf.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+struct top {
+    bool json, states;
+    uint64_t interval, count, rows;
+};
+
+static const struct arg top_args[] = {
+    {"--interval", 'i', ARG_DURATION, offsetof(struct top, interval), "TIME", "time between two tables (1s)"},
+    {"--count", 'n', ARG_NUMBER, offsetof(struct top, count), "N", "tables to show (until interrupted)"},
+    {"--rows", 'r', ARG_NUMBER, offsetof(struct top, rows), "N", "threads to show (15)"},
+    {"--states", 0, ARG_FLAG, offsetof(struct top, states), NULL, "count threads by state, which loads the agent into the VM"},
+    {"--json", 0, ARG_FLAG, offsetof(struct top, json), NULL, "print a line of JSON for each table"},
+    {0},
+};
+
+static const struct arg_set top_set = {"What is shown", top_args};
+const struct arg_set *const top_sets[] = {&top_set, NULL};
+
+enum { POOLS_MAX = 16, COLLECTORS_MAX = 4, STATES_MAX = 12 };
+
+struct task {
+    pid_t tid;
+    char name[32];
+    uint64_t cpu_ns; /* all of it; as a sample's difference in the table */
+};
+
+struct sample {
+    uint64_t time_ns, cpu_ns, rss;
+
+    struct {
+        char *name;
+        int64_t used, capacity;
+    } pools[POOLS_MAX];
+
+    struct {
+        char *name;
+        int64_t collections, time_ns;
+    } collectors[COLLECTORS_MAX];
+
+    int64_t threads, daemons, peak, loaded, unloaded, compile_ns, safepoints, safepoint_ns;
+    size_t n_pools, n_collectors;
+    VEC(struct task) tasks;
+
+    struct {
+        char name[16];
+        unsigned count;
+    } states[STATES_MAX];
+
+    size_t n_states;
+};
+
+static void sample_release(struct sample *s)
+{
+    for (size_t i = 0; i < s->n_pools; i++)
+        free(s->pools[i].name);
+    for (size_t i = 0; i < s->n_collectors; i++)
+        free(s->collectors[i].name);
+    vec_release(&s->tasks);
+    *s = (struct sample){0};
+}
+
+static int64_t number(const uint8_t *data, size_t len, const char *name)
+{
+    int64_t v = 0;
+    return hsperf_number(data, len, name, &v) == 0 ? v : 0;
+}
+
+/* CPU time of a stat file of /proc, in nanoseconds; the name in brackets may hold anything. */
+static uint64_t stat_cpu(const char *path, char name[32])
+{
+    _cleanup_free_ uint8_t *data = NULL;
+    size_t len;
+    unsigned long user = 0, system = 0;
+    if (read_file(path, 1 << 16, &data, &len) < 0)
+        return 0;
+    char *open = strchr((char *)data, '('), *end = strrchr((char *)data, ')');
+    if (!open || !end || sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2)
+        return 0;
+    *end = 0;
+    if (name)
+        snprintf(name, 32, "%s", open + 1);
+    return (uint64_t)(user + system) * (NS_PER_SECOND / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+static void read_tasks(struct sample *s, pid_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/task", pid);
+    DIR *dir = opendir(path);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        struct task t = {.tid = atoi(e->d_name)};
+        if (t.tid <= 0)
+            continue;
+        snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, t.tid);
+        t.cpu_ns = stat_cpu(path, t.name);
+        if (vec_push(&s->tasks, t) < 0)
+            break;
+    }
+    if (dir)
+        closedir(dir);
+}
+
+static void read_pools(struct sample *s, const uint8_t *data, size_t len)
+{
+    char key[96];
+    for (int g = 0; g < 3; g++) {
+        for (int p = 0; p < 5 && s->n_pools < POOLS_MAX; p++) {
+            snprintf(key, sizeof(key), "sun.gc.generation.%d.space.%d.name", g, p);
+            char *name = hsperf_string(data, len, key);
+            if (!name)
+                break;
+            s->pools[s->n_pools].name = name;
+            snprintf(key, sizeof(key), "sun.gc.generation.%d.space.%d.used", g, p);
+            s->pools[s->n_pools].used = number(data, len, key);
+            snprintf(key, sizeof(key), "sun.gc.generation.%d.space.%d.capacity", g, p);
+            s->pools[s->n_pools++].capacity = number(data, len, key);
+        }
+    }
+    char *metaspace = s->n_pools < POOLS_MAX ? strdup("metaspace") : NULL;
+    if (metaspace) {
+        s->pools[s->n_pools].name = metaspace;
+        s->pools[s->n_pools].used = number(data, len, "sun.gc.metaspace.used");
+        s->pools[s->n_pools++].capacity = number(data, len, "sun.gc.metaspace.capacity");
+    }
+}
+
+static void read_counters(struct sample *s, const uint8_t *data, size_t len)
+{
+    int64_t frequency = number(data, len, "sun.os.hrt.frequency");
+    double tick_ns = frequency > 0 ? 1e9 / (double)frequency : 1;
+    char key[96];
+    read_pools(s, data, len);
+    for (int c = 0; c < COLLECTORS_MAX; c++) {
+        snprintf(key, sizeof(key), "sun.gc.collector.%d.name", c);
+        char *name = hsperf_string(data, len, key);
+        if (!name)
+            break;
+        s->collectors[c].name = name;
+        snprintf(key, sizeof(key), "sun.gc.collector.%d.invocations", c);
+        s->collectors[c].collections = number(data, len, key);
+        snprintf(key, sizeof(key), "sun.gc.collector.%d.time", c);
+        s->collectors[c].time_ns = (int64_t)((double)number(data, len, key) * tick_ns);
+        s->n_collectors++;
+    }
+    s->threads = number(data, len, "java.threads.live");
+    s->daemons = number(data, len, "java.threads.daemon");
+    s->peak = number(data, len, "java.threads.livePeak");
+    s->loaded = number(data, len, "java.cls.loadedClasses") + number(data, len, "java.cls.sharedLoadedClasses");
+    s->unloaded = number(data, len, "java.cls.unloadedClasses") + number(data, len, "java.cls.sharedUnloadedClasses");
+    s->compile_ns = (int64_t)((double)number(data, len, "java.ci.totalTime") * tick_ns);
+    s->safepoints = number(data, len, "sun.rt.safepoints");
+    s->safepoint_ns = (int64_t)((double)number(data, len, "sun.rt.safepointTime") * tick_ns);
+}
+
+static void count_state(void *context, const char *name)
+{
+    struct sample *s = context;
+    size_t at = 0;
+    while (at < s->n_states && strcmp(s->states[at].name, name) != 0)
+        at++;
+    if (at == STATES_MAX)
+        return;
+    if (at == s->n_states)
+        snprintf(s->states[s->n_states++].name, sizeof(s->states[at].name), "%s", name);
+    s->states[at].count++;
+}
+
+static void read_states(struct sample *s, const struct vm *vm)
+{
+    _cleanup_(buf_release) struct buf answer = BUF(CONTROL_ANSWER_MAX), why = BUF(4096);
+    if (agent_message(vm, "control=inspect,threads", true, &answer, &why) < 0)
+        return;
+    _cleanup_free_ char *text = agent_answer_value(buf_str(&answer), "json", 0);
+    if (!text || json_view_each(text, "threads", "state", count_state, s) < 0)
+        s->n_states = 0;
+}
+
+static int take_sample(struct sample *ret, const struct vm *vm, bool states)
+{
+    struct sample s = {.time_ns = now_ns()};
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/stat", vm->pid);
+    if (access(path, R_OK) < 0)
+        return -ESRCH;
+    s.cpu_ns = stat_cpu(path, NULL);
+    _cleanup_free_ uint8_t *statm = NULL, *data = NULL;
+    size_t len;
+    unsigned long pages = 0;
+    snprintf(path, sizeof(path), "/proc/%d/statm", vm->pid);
+    if (read_file(path, 4096, &statm, &len) == 0 && sscanf((char *)statm, "%*u %lu", &pages) == 1)
+        s.rss = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    read_tasks(&s, vm->pid);
+    if (vm_counters(vm, &data, &len) == 0)
+        read_counters(&s, data, len);
+    if (states)
+        read_states(&s, vm);
+    *ret = s;
+    return 0;
+}
+
+static int by_cpu(const void *a, const void *b)
+{
+    const struct task *x = a, *y = b;
+    return x->cpu_ns == y->cpu_ns ? (x->tid > y->tid) - (x->tid < y->tid) : (x->cpu_ns < y->cpu_ns) - (x->cpu_ns > y->cpu_ns);
+}
+
+/* Turns the tasks' times into what they used since the sample before, most first. */
+static void since(struct sample *now, const struct sample *before)
+{
+    struct map old = {0};
+    for (size_t i = 0; i < before->tasks.len; i++) {
+        if (map_put(&old, (uint64_t)before->tasks.data[i].tid, before->tasks.data[i].cpu_ns) < 0)
+            break;
+    }
+    for (size_t i = 0; i < now->tasks.len; i++) {
+        const uint64_t *cpu = map_get(&old, (uint64_t)now->tasks.data[i].tid);
+        now->tasks.data[i].cpu_ns -= cpu ? MIN(*cpu, now->tasks.data[i].cpu_ns) : 0;
+    }
+    map_release(&old);
+    if (now->tasks.len)
+        qsort(now->tasks.data, now->tasks.len, sizeof(struct task), by_cpu);
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static void print_table(const struct vm *vm, const struct sample *s, const struct sample *before, uint64_t rows)
+{
+    char a[24], b[24];
+    uint64_t elapsed = s->time_ns - before->time_ns;
+    printf("%d  ", vm->pid);
+    print_text(stdout, (struct str){vm->command ? vm->command : "?", strnlen(vm->command ? vm->command : "?", 80)});
+    printf("\ncpu %.1f %%  resident %s  threads %" PRId64 " (%" PRId64 " daemon, peak %" PRId64 ")  classes %" PRId64
+           " (%" PRId64 " unloaded)  compiling %.1f %%  safepoints %" PRId64 " (%.2f %%)\n",
+           percent(s->cpu_ns - before->cpu_ns, elapsed), format_size(a, s->rss), s->threads, s->daemons, s->peak,
+           s->loaded - s->unloaded, s->unloaded, percent((uint64_t)(s->compile_ns - before->compile_ns), elapsed),
+           s->safepoints - before->safepoints, percent((uint64_t)(s->safepoint_ns - before->safepoint_ns), elapsed));
+    for (size_t i = 0; i < s->n_states; i++)
+        printf("%s%s %u", i ? "  " : "states: ", s->states[i].name, s->states[i].count);
+    printf("%s\n%-26s %12s %12s %8s\n", s->n_states ? "\n" : "", "POOL (at last collection)", "USED", "CAPACITY", "FULL");
+    for (size_t i = 0; i < s->n_pools; i++)
+        printf("%-26s %12s %12s %6.1f %%\n", s->pools[i].name, format_size(a, (uint64_t)s->pools[i].used),
+               format_size(b, (uint64_t)s->pools[i].capacity),
+               percent((uint64_t)s->pools[i].used, (uint64_t)s->pools[i].capacity));
+    printf("\n%-48s %12s %12s\n", "COLLECTOR", "COLLECTIONS", "TIME");
+    for (size_t i = 0; i < s->n_collectors; i++)
+        printf("%-48s %6" PRId64 " %+5" PRId64 " %12s\n", s->collectors[i].name, s->collectors[i].collections,
+               s->collectors[i].collections - (i < before->n_collectors ? before->collectors[i].collections : 0),
+               format_duration(a, (uint64_t)s->collectors[i].time_ns));
+    printf("\n%8s %7s  %s\n", "TID", "CPU", "THREAD");
+    for (size_t i = 0; i < MIN(s->tasks.len, rows); i++) {
+        printf("%8d %5.1f %%  ", s->tasks.data[i].tid, percent(s->tasks.data[i].cpu_ns, elapsed));
+        print_text(stdout, (struct str){s->tasks.data[i].name, strlen(s->tasks.data[i].name)});
+        putchar('\n');
+    }
+    putchar('\n');
+}
+
+static void key_number(struct json *j, const char *key, int64_t v)
+{
+    json_key(j, key);
+    json_i64(j, v);
+}
+
+static void print_json(const struct sample *s, const struct sample *before, uint64_t rows)
+{
+    _cleanup_(buf_release) struct buf out = BUF(1 << 24);
+    struct json j = {.out = &out};
+    uint64_t elapsed = s->time_ns - before->time_ns;
+    json_object(&j);
+    key_number(&j, "elapsed_ns", (int64_t)elapsed);
+    key_number(&j, "cpu_ns", (int64_t)(s->cpu_ns - before->cpu_ns));
+    key_number(&j, "resident", (int64_t)s->rss);
+    key_number(&j, "threads", s->threads);
+    key_number(&j, "daemons", s->daemons);
+    key_number(&j, "peak_threads", s->peak);
+    key_number(&j, "classes_loaded", s->loaded);
+    key_number(&j, "classes_unloaded", s->unloaded);
+    key_number(&j, "compile_ns", s->compile_ns);
+    key_number(&j, "safepoints", s->safepoints);
+    key_number(&j, "safepoint_ns", s->safepoint_ns);
+    json_key(&j, "pools");
+    json_array(&j);
+    for (size_t i = 0; i < s->n_pools; i++) {
+        json_object(&j);
+        json_key(&j, "name");
+        json_string(&j, s->pools[i].name);
+        key_number(&j, "used", s->pools[i].used);
+        key_number(&j, "capacity", s->pools[i].capacity);
+        json_object_end(&j);
+    }
+    json_array_end(&j);
+    json_key(&j, "collectors");
+    json_array(&j);
+    for (size_t i = 0; i < s->n_collectors; i++) {
+        json_object(&j);
+        json_key(&j, "name");
+        json_string(&j, s->collectors[i].name);
+        key_number(&j, "collections", s->collectors[i].collections);
+        key_number(&j, "time_ns", s->collectors[i].time_ns);
+        json_object_end(&j);
+    }
+    json_array_end(&j);
+    json_key(&j, "states");
+    json_object(&j);
+    for (size_t i = 0; i < s->n_states; i++)
+        key_number(&j, s->states[i].name, s->states[i].count);
+    json_object_end(&j);
+    json_key(&j, "busiest");
+    json_array(&j);
+    for (size_t i = 0; i < MIN(s->tasks.len, rows); i++) {
+        json_object(&j);
+        key_number(&j, "tid", s->tasks.data[i].tid);
+        json_key(&j, "name");
+        json_string(&j, s->tasks.data[i].name);
+        key_number(&j, "cpu_ns", (int64_t)s->tasks.data[i].cpu_ns);
+        json_object_end(&j);
+    }
+    json_array_end(&j);
+    json_object_end(&j);
+    puts(buf_str(&out));
+}
+
+int cmd_top(const struct command *self, int argc, char **argv)
+{
+    struct top o = {.interval = NS_PER_SECOND, .rows = 15};
+    struct operands operands;
+    int status;
+    if (!args_parse(self, (void *[]){&o}, argc, argv, &operands, &status))
+        return status;
+    _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
+    status = target_open(&vm, operands.list[0]);
+    if (status)
+        return status;
+    struct sample before = {0}, s;
+    bool screen = isatty(STDOUT_FILENO) && !o.json;
+    int r = take_sample(&before, &vm, false);
+    for (uint64_t n = 0; r == 0 && (!o.count || n < o.count); n++) {
+        struct timespec pause = {(time_t)(o.interval / NS_PER_SECOND), (long)(o.interval % NS_PER_SECOND)};
+        nanosleep(&pause, NULL);
+        r = take_sample(&s, &vm, o.states);
+        if (r < 0)
+            break;
+        struct sample whole = s; /* the tasks' totals, for the next difference */
+        whole.tasks.data = malloc(MAX(s.tasks.len, 1) * sizeof(struct task));
+        if (whole.tasks.data && s.tasks.len)
+            memcpy(whole.tasks.data, s.tasks.data, s.tasks.len * sizeof(struct task));
+        whole.tasks.cap = whole.tasks.len = whole.tasks.data ? s.tasks.len : 0;
+        since(&s, &before);
+        if (screen)
+            fputs("\033[H\033[2J", stdout);
+        o.json ? print_json(&s, &before, o.rows) : print_table(&vm, &s, &before, o.rows);
+        fflush(stdout);
+        vec_release(&s.tasks);
+        sample_release(&before);
+        before = whole;
+    }
+    sample_release(&before);
+    return r < 0 ? complain(operands.list[0], "top", "the program has ended") : 0;
+}

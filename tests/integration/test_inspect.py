@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""jvmscope inspect and top: what they show of a program whose answers are known, and that the program does not notice."""
+import json
+import subprocess
+
+import pytest
+
+
+@pytest.fixture
+def program(jdk):
+    process = jdk.start_java("Inspected", jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n"
+    yield process
+    process.kill()
+    process.wait()
+
+
+def ask(jvmscope, process, *question):
+    done = jvmscope("inspect", "--json", process.pid, *question)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_threads_classes_objects_as_they_are(jdk, jvmscope, program):
+    threads = {t["name"]: t for t in ask(jvmscope, program, "threads")["threads"]}
+    assert {"main", "holder", "blocked"} <= set(threads)
+    assert threads["holder"]["state"] == "parked" and threads["blocked"]["state"] == "blocked"
+    assert threads["holder"]["group"] == "the group" and threads["holder"]["daemon"] is True
+    held = threads["holder"]["holds"]
+    assert [h["class"] for h in held] == ["java.lang.Object"]
+    awaited = threads["blocked"]["awaits"]
+    assert awaited["hash"] == held[0]["hash"] and awaited["owner"] == threads["holder"]["java_id"]
+    assert threads["main"]["cpu_ns"] > 0
+
+    statics = {f["name"]: f["value"] for f in ask(jvmscope, program, "statics", "Inspected")["statics"]}
+    owner = ask(jvmscope, program, "object", statics["lock"]["id"])
+    assert owner["identity_hash"] == awaited["hash"]
+    assert owner["monitor"]["owner"]["id"] == threads["holder"]["id"]
+    assert owner["monitor"]["waiting_to_enter"] == 1 and owner["monitor"]["waiting_to_be_notified"] == 0
+
+    def names(groups):
+        return [n for g in groups for n in [g["name"], *names(g["groups"])]]
+
+    assert "the group" in names(ask(jvmscope, program, "groups")["groups"])
+
+    stack = ask(jvmscope, program, "stack", "holder")
+    waiting = [f for f in stack["frames"] if f["method"] == "waiting"]
+    assert len(waiting) == 4 and all(f["class"] == "Inspected" for f in waiting)
+    assert "locals" not in waiting[0], "HotSpot gives locals to agents that were there from start-up alone"
+
+
+def test_classes_and_statics(jdk, jvmscope, program):
+    known = ask(jvmscope, program, "class", "Inspected$Known")
+    assert known["supers"] == ["Inspected$Base", "java.lang.Object"] and known["interfaces"] == ["java.lang.Runnable"]
+    assert known["source"] == "Inspected.java" and known["version"] == 52 and known["status"] == "initialized"
+    fields = {f["name"]: f for f in known["fields"]}
+    assert fields["counter"]["value"] == 42 and fields["number"]["type"] == "int" and "value" not in fields["number"]
+    assert fields["numbers"]["type"] == "int[]"
+    hot = next(m for m in known["methods"] if m["name"] == "hot")
+    assert hot["descriptor"] == "(I)I" and hot["runs"] == "compiled" and int(hot["code_address"], 16) > 4096
+    assert hot["bytecode"] == "1b101f682ab4000260ac" or hot["bytecode"].startswith("1b101f682ab4")
+    run = next(m for m in known["methods"] if m["name"] == "run")
+    assert run["runs"] == "interpreted" and run["lines"][0]["line"] > 10
+    assert ask(jvmscope, program, "class", "Inspected$Base")["subclasses"] == ["Inspected$Known"]
+
+    statics = {f["name"]: f.get("value", "absent") for f in ask(jvmscope, program, "statics", "Inspected$Known")["statics"]}
+    assert statics == {"counter": 42, "RATIO": "NaN"}
+    untouched = ask(jvmscope, program, "class", "Inspected$NeverInitialized")
+    assert untouched["status"] != "initialized" and all("value" not in f for f in untouched.get("fields", ()))
+    assert {c["class"] for c in ask(jvmscope, program, "classes", "Inspected*")["classes"]} >= {"Inspected", "Inspected$Known"}
+
+
+def test_objects_keep_their_numbers_over_collections(jdk, jvmscope, program):
+    found = ask(jvmscope, program, "instances", "Inspected$Known")
+    assert found["objects"] == 5 and len(found["instances"]) == 5 and found["bytes"] >= 5 * 32
+    number = found["instances"][0]["id"]
+    before = ask(jvmscope, program, "object", number)
+    values = {f["name"]: f["value"] for f in before["fields"]}
+    assert values["number"] == 7 and values["letter"] == "x" and values["yes"] is True
+    assert values["big"] == str(2**63 - 1)
+    assert values["text"]["value"] == "café 😀" and values["box"]["value"] == 1234
+    assert values["numbers"]["length"] == 3 and values["things"]["length"] == 3
+    assert ask(jvmscope, program, "object", values["numbers"]["id"])["elements"] == [1, 2, 3]
+    things = ask(jvmscope, program, "object", values["things"]["id"])["elements"]
+    assert things[0]["value"] == "one" and things[1] is None and things[2]["id"] == number
+
+    program.stdin.write("\n")
+    program.stdin.flush()
+    assert program.stdout.readline().startswith("collected")
+    after = ask(jvmscope, program, "object", number)
+    assert after["identity_hash"] == before["identity_hash"]
+    assert after["collections_survived"] > before["collections_survived"]
+    ask(jvmscope, program, "free", number)
+    gone = jvmscope("inspect", program.pid, "object", number)
+    assert gone.returncode == 1 and "no living object has this number" in gone.stderr
+
+    program.stdin.write("\n\n")
+    program.stdin.close()
+    assert program.stdout.read() == "done 5\n" and program.wait() == 0
+
+
+def test_vm_properties_modules_and_refusals(jdk, jvmscope, program):
+    vm = ask(jvmscope, program, "vm")
+    assert "can_tag_objects" in vm["capabilities_to_be_had"] and vm["timer"]["kind"] == "elapsed"
+    properties = ask(jvmscope, program, "properties")["properties"]
+    assert properties["java.specification.version"] == ("1.8" if jdk.version == 8 else str(jdk.version))
+    modules = jvmscope("inspect", "--json", program.pid, "modules")
+    if jdk.version == 8:
+        assert modules.returncode == 1 and "modules came with JDK 9" in modules.stderr
+    else:
+        assert "java.base" in {m["name"]["value"] for m in json.loads(modules.stdout)["modules"] if m["name"]}
+    for question, message in ((("nonsense",), "not a question"), (("class", "no.such.Class"), "no loaded class"),
+                              (("stack", "nobody"), "no live thread"), (("object", "99999"), "no living object"),
+                              (("object", "x"), "no living object"), (("instances",), "no loaded class")):
+        done = jvmscope("inspect", program.pid, *question)
+        assert done.returncode == 1 and message in done.stderr and len(done.stderr.splitlines()) <= 2, done.stderr
+    for question in (("threads",), ("groups",), ("classes", "java.lang.*"), ("class", "java.lang.String"), ("stack", "main"),
+                     ("vm",), ("properties",)):
+        done = jvmscope("inspect", program.pid, *question)
+        assert done.returncode == 0 and done.stdout and not done.stderr, done.stderr
+    program.stdin.close()
+    assert program.wait() == 0
+
+
+def test_top_shows_the_counters(jdk, jvmscope, program):
+    program.stdin.write("\n")
+    program.stdin.flush()
+    assert program.stdout.readline().startswith("collected")  # G1 counts what is used at collections
+    done = jvmscope("top", "--json", "--states", "-n", 2, "-i", "200ms", program.pid)
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(lines) == 2
+    last = lines[-1]
+    assert last["threads"] >= 3 and last["classes_loaded"] > 300 and last["resident"] > 10 << 20
+    assert last["states"]["blocked"] == 1 and last["states"]["parked"] >= 1
+    assert any(p["name"] == "metaspace" and p["used"] > 0 for p in last["pools"]) and last["busiest"]
+    table = jvmscope("top", "-n", 1, "-i", "100ms", program.pid)
+    assert "POOL" in table.stdout and "\033" not in table.stdout
