@@ -201,6 +201,7 @@ struct jfr_writer {
     pthread_mutex_t work; /* held by work, flush, rotate, close, declare; taken before dict */
     struct chunk chunk;
     uint64_t file_end;
+    uint32_t pace; /* blocks taken between two rounds, of late */
     _Atomic uint64_t bytes, chunks, unresolved, lost_constants;
     _Atomic int error;
     struct map methods; /* the owner's number -> index into method_info */

@@ -88,8 +88,8 @@ int region_grow(struct jfr_writer *w, uint32_t least)
 {
     struct region *r = w->chunk.region;
     uint32_t next = (uint32_t)atomic_load(&r->bump);
-    uint32_t pace = 2 * (next - r->next_at_last_growth);
-    uint32_t ahead = MIN(MAX(pace, MIN_STEP), MAX_STEP);
+    w->pace = MAX(next - r->next_at_last_growth, w->pace - w->pace / 4);
+    uint32_t ahead = MIN(MAX(4 * w->pace, MIN_STEP), MAX_STEP);
     uint32_t free_blocks = r->ready - MIN(next, r->ready);
     r->next_at_last_growth = next;
     if (free_blocks >= least + JFR_RESERVE && free_blocks >= ahead / 2 + JFR_RESERVE)

@@ -289,7 +289,7 @@ static int rotate(struct jfr_writer *w)
     uint64_t constants = w->constant_bytes;
     constants_update(w, old);
     constants = MIN(w->constant_bytes - constants, w->options.chunk_bytes);
-    const uint32_t slack = 2 * w->n_slots, dictionary = JFR_RESERVE + (uint32_t)(4 * constants / JFR_BLOCK);
+    const uint32_t slack = 2 * w->n_slots + w->pace, dictionary = JFR_RESERVE + (uint32_t)(4 * constants / JFR_BLOCK);
     int ret = region_grow(w, slack + dictionary + w->n_slots + 16);
     if (ret)
         return ret;
