@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The recording: chunks, iteration, order of time. */
+#include "jfr/reader.h"
+
+#include "jfr/reader_internal.h"
+
+#include <stdio.h>
+
+void recording_damage(struct recording *r, const uint8_t *at, const char *why)
+{
+    if (r->info.truncated)
+        return;
+    r->info.truncated = true;
+    r->info.at = at ? (uint64_t)(at - r->data) : r->len;
+    snprintf(r->why, sizeof(r->why), "%s", why);
+    r->info.why = r->why;
+}
+
+const char *recording_text(struct recording *r, const char *s, size_t len)
+{
+    int64_t number = strpool_add(&r->texts, s, len);
+    return number < 0 ? "" : strpool_get(&r->texts, (uint64_t)number).data;
+}
+
+/* ---- chunks ---- */
+
+/* What is in the chunk's memory beyond its struct; it can be prepared again. */
+static void chunk_forget(struct rec_chunk *k)
+{
+    for (size_t i = 0; i < k->types.len; i++) {
+        map_release(&k->types.data[i]->pool);
+        map_release(&k->types.data[i]->decoded);
+    }
+    vec_release(&k->types);
+    vec_release(&k->public_types);
+    map_release(&k->type_by_id);
+    map_release(&k->method_of_key);
+    arena_release(&k->arena);
+    k->direct = NULL;
+    k->constants_read = k->searched = false;
+}
+
+void chunk_release(struct rec_chunk *k)
+{
+    chunk_forget(k);
+    free(k);
+}
+
+static void apply_selection(const struct recording *r, struct rec_chunk *k)
+{
+    for (size_t i = 0; i < k->types.len; i++) {
+        struct rec_type *t = &k->types.data[i]->pub;
+        t->tag = r->select_all && t->event ? 0 : -1;
+        for (size_t j = 0; j < r->selected.len && t->event; j++)
+            if (!strcmp(r->selected.data[j].type, t->name))
+                t->tag = r->selected.data[j].tag;
+        k->public_types.data[i].tag = t->tag;
+    }
+}
+
+/* Of a chunk without a usable header: the last metadata event that is there. */
+static uint64_t search_metadata(const struct rec_chunk *k)
+{
+    uint64_t found = 0;
+    for (const uint8_t *at = k->start + CHUNK_HEAD; at < k->end;) {
+        struct cursor c = chunk_cursor(k, at);
+        uint32_t size = (uint32_t)read_int(k, &c);
+        int64_t type = read_long(k, &c);
+        if (c.failed || size < 2 || size > (size_t)(k->end - at))
+            break;
+        c.end = at + size;
+        for (int i = 0; i < 3; i++) /* start time, duration, metadata id */
+            read_long(k, &c);
+        uint32_t strings = (uint32_t)read_int(k, &c);
+        if (type == TYPE_METADATA && strings > 16 && strings < size) /* our pads have none */
+            found = (uint64_t)(at - k->start);
+        at += size;
+    }
+    return found;
+}
+
+int chunk_prepare(struct rec_chunk *k)
+{
+    if (k->state == CHUNK_READY)
+        return 0;
+    if (k->state == CHUNK_BAD)
+        return -EBADMSG;
+    const char *why;
+    int ret = chunk_read_metadata(k, &why);
+    if (ret == -EBADMSG && k->cut) {
+        uint64_t found = search_metadata(k);
+        if (found && found != k->metadata) {
+            chunk_forget(k);
+            k->metadata = found;
+            ret = chunk_read_metadata(k, &why);
+        }
+    }
+    if (ret) {
+        chunk_forget(k);
+        if (ret == -EBADMSG) {
+            k->state = CHUNK_BAD;
+            recording_damage(k->recording, k->start, why);
+        }
+        return ret;
+    }
+    k->state = CHUNK_READY;
+    apply_selection(k->recording, k);
+    return 0;
+}
+
+static void chunk_leave(struct recording *r, struct rec_chunk *k)
+{
+    if (r->keep_chunks || k->state != CHUNK_READY)
+        return;
+    chunk_forget(k);
+    k->state = CHUNK_NEW;
+}
+
+static int add_chunk(struct recording *r, const uint8_t *at, struct rec_chunk **ret)
+{
+    struct cursor c = cursor_of(at, (size_t)(r->data + r->len - at));
+    const uint8_t *magic = cursor_take(&c, 4);
+    uint16_t major = cursor_be16(&c);
+    cursor_be16(&c);
+    if (c.failed || memcmp(magic, "FLR", 4) || major < 1 || major > 2)
+        return -EBADMSG;
+    struct rec_chunk *k = calloc(1, sizeof(*k));
+    if (!k)
+        return -ENOMEM;
+    uint64_t size = cursor_be64(&c), left = (uint64_t)(r->data + r->len - at);
+    k->recording = r;
+    k->index = r->chunks.len;
+    k->start = at;
+    k->constants = cursor_be64(&c);
+    k->metadata = cursor_be64(&c);
+    k->start_ns = (int64_t)cursor_be64(&c);
+    k->duration_ns = (int64_t)cursor_be64(&c);
+    k->start_ticks = (int64_t)cursor_be64(&c);
+    uint64_t hz = cursor_be64(&c);
+    uint32_t flags = cursor_be32(&c);
+    k->compressed = flags & 1;
+    k->ns_per_tick = hz && hz != 1000000000 ? 1e9 / (double)hz : 1.0;
+    k->cut = size > left || size < CHUNK_HEAD;
+    k->end = at + (k->cut ? left : size);
+    int error = c.failed ? -EBADMSG : vec_push(&r->chunks, k);
+    if (error) {
+        free(k);
+        return error;
+    }
+    *ret = k;
+    return 0;
+}
+
+static int find_chunks(struct recording *r, const char **ret_why)
+{
+    for (const uint8_t *at = r->data; at < r->data + r->len;) {
+        struct rec_chunk *k;
+        int ret = add_chunk(r, at, &k);
+        if (ret == -EBADMSG && r->chunks.len) {
+            recording_damage(r, at, "what follows a chunk is no chunk");
+            break;
+        }
+        if (ret) {
+            *ret_why =
+                ret == -EBADMSG ? "not a flight recording: it does not start with a chunk of version 1 or 2" : "no memory";
+            return ret;
+        }
+        if (k->cut)
+            recording_damage(r, r->data + r->len, "the last chunk is not complete: the recorder was killed or the file is cut");
+        at = k->end;
+        r->info.start_ns = k->index == 0 ? k->start_ns : MIN(r->info.start_ns, k->start_ns);
+        int64_t end_ns = (int64_t)((uint64_t)k->start_ns + (uint64_t)k->duration_ns);
+        r->info.end_ns = MAX(r->info.end_ns, end_ns);
+    }
+    *ret_why = "an empty file is no flight recording";
+    return r->chunks.len ? 0 : -EBADMSG;
+}
+
+static int open_common(struct recording *r, const char **ret_why)
+{
+    r->data = r->data ? r->data : (const uint8_t *)"";
+    r->select_all = true;
+    r->key = BUF(UINT32_C(1) << 20);
+    r->info.bytes = r->len;
+    int ret = find_chunks(r, ret_why);
+    if (ret)
+        return ret;
+    r->info.chunks = r->chunks.len;
+    for (size_t i = 0; i < r->chunks.len; i++) {
+        ret = chunk_prepare(r->chunks.data[i]);
+        if (ret != -EBADMSG)
+            break;
+    }
+    if (ret == -ENOMEM)
+        *ret_why = "no memory";
+    else if (ret)
+        *ret_why = "no chunk of it can be read: the description of the events is damaged or missing";
+    return ret;
+}
+
+int recording_open_bytes(struct recording **ret, const void *bytes, size_t len, const char **ret_why)
+{
+    struct recording *r = calloc(1, sizeof(*r));
+    *ret_why = "no memory";
+    if (!r)
+        return -ENOMEM;
+    r->data = bytes;
+    r->len = len;
+    int error = open_common(r, ret_why);
+    if (error)
+        recording_close(r);
+    else
+        *ret = r;
+    return error;
+}
+
+int recording_open(struct recording **ret, const char *path, const char **ret_why)
+{
+    struct recording *r = calloc(1, sizeof(*r));
+    *ret_why = "no memory";
+    if (!r)
+        return -ENOMEM;
+    int error = file_map_open(&r->map, path);
+    if (error) {
+        *ret_why = strerror(-error);
+    } else {
+        r->data = r->map.data;
+        r->len = r->map.len;
+        error = open_common(r, ret_why);
+    }
+    if (error)
+        recording_close(r);
+    else
+        *ret = r;
+    return error;
+}
+
+void recording_close(struct recording *r)
+{
+    if (!r)
+        return;
+    for (size_t i = 0; i < r->chunks.len; i++)
+        chunk_release(r->chunks.data[i]);
+    vec_release(&r->chunks);
+    vec_release(&r->selected);
+    strpool_release(&r->names);
+    strpool_release(&r->texts);
+    strpool_release(&r->thread_keys);
+    strpool_release(&r->class_keys);
+    strpool_release(&r->method_keys);
+    vec_release(&r->threads);
+    vec_release(&r->classes);
+    vec_release(&r->methods);
+    arena_release(&r->strings);
+    arena_release(&r->usual);
+    buf_release(&r->key);
+    file_map_release(&r->map);
+    free(r);
+}
+
+void recording_info(const struct recording *r, struct rec_info *ret)
+{
+    *ret = r->info;
+}
+
+int recording_select(struct recording *r, const struct rec_select *rows)
+{
+    vec_clear(&r->selected);
+    r->select_all = !rows;
+    for (; rows && rows->type; rows++) {
+        const char *name = recording_text(r, rows->type, strlen(rows->type));
+        if (strcmp(name, rows->type) != 0 || vec_push(&r->selected, ((struct selection){name, rows->tag})))
+            return -ENOMEM;
+    }
+    for (size_t i = 0; i < r->chunks.len; i++)
+        if (r->chunks.data[i]->state == CHUNK_READY)
+            apply_selection(r, r->chunks.data[i]);
+    return 0;
+}
+
+/* ---- events ---- */
+
+static void fill_event(struct rec_chunk *k, const struct type *t, const uint8_t *at, const uint8_t *body, const uint8_t *end,
+                       struct rec_event *ret)
+{
+    struct cursor c = cursor_of(body, (size_t)(end - body));
+    *ret = (struct rec_event){.object = {k->recording, k, &t->pub, body, end},
+                              .tag = t->pub.tag,
+                              .start_ns = k->start_ns,
+                              .offset = (uint64_t)(at - k->recording->data),
+                              .size = (uint32_t)(end - at)};
+    if (t->starts)
+        ret->start_ns = (int64_t)((uint64_t)k->start_ns +
+                                  (uint64_t)ticks_to_ns(k, (int64_t)((uint64_t)read_long(k, &c) - (uint64_t)k->start_ticks)));
+    if (t->lasts)
+        ret->duration_ns = ticks_to_ns(k, read_long(k, &c));
+}
+
+static void forget_strings(struct recording *r)
+{
+    if (r->strings.bytes)
+        arena_release(&r->strings);
+}
+
+/* The next selected event of the chunk: 1, or 0 at its end. */
+static int next_in_chunk(struct recording *r, struct rec_chunk *k, struct rec_event *ret)
+{
+    const uint8_t *at = r->at ? r->at : k->start + CHUNK_HEAD;
+    while (at < k->end) {
+        struct cursor c = cursor_of(at, (size_t)(k->end - at));
+        uint32_t size = (uint32_t)read_int(k, &c);
+        uint64_t id = (uint64_t)read_long(k, &c);
+        if (c.failed || size < (size_t)(c.at - at) || size > (size_t)(k->end - at)) {
+            recording_damage(r, at, k->cut ? "the last event is not complete" : "an event's size is damaged");
+            break;
+        }
+        const struct type *t = id > TYPE_CHECKPOINT ? chunk_type(k, id) : NULL;
+        if (t && t->pub.tag >= 0) {
+            r->at = at + size;
+            r->last = k;
+            fill_event(k, t, at, c.at, at + size, ret);
+            return 1;
+        }
+        at += size;
+    }
+    r->at = k->end;
+    return 0;
+}
+
+int recording_next(struct recording *r, struct rec_event *ret)
+{
+    forget_strings(r);
+    while (r->current < r->chunks.len) {
+        struct rec_chunk *k = r->chunks.data[r->current];
+        int error = chunk_prepare(k);
+        if (error == -ENOMEM)
+            return error;
+        if (!error && next_in_chunk(r, k, ret))
+            return 1;
+        if (r->current + 1 < r->chunks.len)
+            chunk_leave(r, k);
+        r->current++;
+        r->at = NULL;
+    }
+    return 0;
+}
+
+void recording_rewind(struct recording *r)
+{
+    r->current = 0;
+    r->at = NULL;
+}
+
+static int compare_marks(const void *a, const void *b)
+{
+    const struct rec_mark *x = a, *y = b;
+    if (x->start_ns != y->start_ns)
+        return x->start_ns < y->start_ns ? -1 : 1;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+int recording_by_time(struct recording *r, struct rec_mark **ret, size_t *ret_n)
+{
+    VEC(struct rec_mark) marks = {0};
+    struct rec_event e;
+    int error;
+    r->keep_chunks = true;
+    recording_rewind(r);
+    while ((error = recording_next(r, &e)) > 0) {
+        error = vec_push(&marks, ((struct rec_mark){e.start_ns, e.offset}));
+        if (error)
+            break;
+    }
+    recording_rewind(r);
+    if (error) {
+        vec_release(&marks);
+        return error;
+    }
+    if (marks.len)
+        qsort(marks.data, marks.len, sizeof(*marks.data), compare_marks);
+    *ret = marks.data;
+    *ret_n = marks.len;
+    return 0;
+}
+
+int recording_at(struct recording *r, uint64_t offset, struct rec_event *ret)
+{
+    size_t low = 0, high = r->chunks.len;
+    forget_strings(r);
+    while (high - low > 1) {
+        size_t middle = (low + high) / 2;
+        if (r->data + MIN(offset, r->len) >= r->chunks.data[middle]->start)
+            low = middle;
+        else
+            high = middle;
+    }
+    struct rec_chunk *k = r->chunks.data[low];
+    int error = chunk_prepare(k);
+    if (error)
+        return error;
+    const uint8_t *at = r->data + MIN(offset, r->len);
+    struct cursor c = chunk_cursor(k, at);
+    uint32_t size = (uint32_t)read_int(k, &c);
+    const struct type *t = chunk_type(k, (uint64_t)read_long(k, &c));
+    if (c.failed || !t || size < (size_t)(c.at - at) || size > (size_t)(k->end - at))
+        return -EBADMSG;
+    r->last = k;
+    fill_event(k, t, at, c.at, at + size, ret);
+    return 0;
+}
+
+const struct rec_type *recording_types(const struct recording *r, size_t *ret_n)
+{
+    const struct rec_chunk *k = r->last;
+    for (size_t i = 0; !k && i < r->chunks.len; i++)
+        if (r->chunks.data[i]->state == CHUNK_READY)
+            k = r->chunks.data[i];
+    *ret_n = k ? k->public_types.len : 0;
+    return k ? k->public_types.data : NULL;
+}

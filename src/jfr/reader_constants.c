@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Passing over values, strings, and where a chunk's constants lie. */
+#include "base/json.h"
+#include "jfr/reader_internal.h"
+
+static void keep_string(struct recording *r, struct rec_value *ret, const char *s, size_t len)
+{
+    const char *copy = arena_copy(&r->strings, s, len);
+    ret->string.data = copy ? copy : "";
+    ret->string.len = copy ? len : 0;
+}
+
+/* Bytes as they are when they are ASCII, else as valid UTF-8. */
+static void set_string(struct recording *r, struct rec_value *ret, const char *s, size_t len)
+{
+    bool ascii = true;
+    for (size_t i = 0; i < len && ascii; i++)
+        ascii = !(s[i] & 0x80);
+    if (ascii) {
+        keep_string(r, ret, s, len);
+        return;
+    }
+    struct buf b = BUF(UINT32_C(1) << 30);
+    buf_utf8(&b, s, len);
+    keep_string(r, ret, buf_str(&b), buf_error(&b) ? 0 : b.len);
+    buf_release(&b);
+}
+
+static void put_utf8(struct buf *b, uint32_t u)
+{
+    if (u < 0x80) {
+        buf_u8(b, (uint8_t)u);
+    } else if (u < 0x800) {
+        buf_u8(b, (uint8_t)(0xc0 | u >> 6));
+        buf_u8(b, (uint8_t)(0x80 | (u & 0x3f)));
+    } else {
+        /* halves of surrogate pairs as well: set_string joins them */
+        buf_u8(b, (uint8_t)(0xe0 | u >> 12));
+        buf_u8(b, (uint8_t)(0x80 | (u >> 6 & 0x3f)));
+        buf_u8(b, (uint8_t)(0x80 | (u & 0x3f)));
+    }
+}
+
+/* An array of UTF-16 units, each a number of its own. */
+static void read_chars(struct rec_chunk *k, struct cursor *c, struct rec_value *ret)
+{
+    uint32_t n = (uint32_t)read_int(k, c);
+    if (n > cursor_left(c)) {
+        c->failed = true;
+        return;
+    }
+    struct buf b = BUF(UINT32_C(1) << 30);
+    for (uint32_t i = 0; i < n && !c->failed; i++) {
+        uint32_t unit = k->compressed ? (uint32_t)cursor_jfr_long(c) & 0xffff : cursor_be16(c);
+        if (ret)
+            put_utf8(&b, unit);
+    }
+    if (ret)
+        set_string(k->recording, ret, buf_str(&b), buf_error(&b) ? 0 : b.len);
+    buf_release(&b);
+}
+
+static void read_latin1(struct rec_chunk *k, struct cursor *c, struct rec_value *ret)
+{
+    uint32_t n = (uint32_t)read_int(k, c);
+    const uint8_t *bytes = cursor_take(c, n);
+    if (!bytes || !ret)
+        return;
+    struct buf b = BUF(UINT32_C(1) << 30);
+    for (uint32_t i = 0; i < n; i++)
+        put_utf8(&b, bytes[i]);
+    set_string(k->recording, ret, buf_str(&b), buf_error(&b) ? 0 : b.len);
+    buf_release(&b);
+}
+
+static void read_string_constant(struct rec_chunk *k, uint64_t id, struct rec_value *ret)
+{
+    struct type *t = chunk_type_named(k, "java.lang.String");
+    struct rec_chunk *where = k;
+    uint64_t place = t ? constant_place(&where, &t, id) : 0;
+    if (!place)
+        return;
+    struct cursor c = chunk_cursor(where, where->recording->data + (place & ~PLACE_RAW));
+    if (c.at < c.end && *c.at != 2) /* no chains of references */
+        read_string(where, &c, ret);
+}
+
+void read_string(struct rec_chunk *k, struct cursor *c, struct rec_value *ret)
+{
+    if (ret) {
+        ret->string.data = NULL;
+        ret->string.len = 0;
+    }
+    switch (cursor_u8(c)) {
+    case 0:
+        break;
+    case 1:
+        if (ret)
+            ret->string.data = "";
+        break;
+    case 2: {
+        uint64_t id = (uint64_t)read_long(k, c);
+        if (ret && !c->failed)
+            read_string_constant(k, id, ret);
+        break;
+    }
+    case 3: {
+        uint32_t n = (uint32_t)read_int(k, c);
+        const uint8_t *bytes = cursor_take(c, n);
+        if (ret && bytes)
+            set_string(k->recording, ret, (const char *)bytes, n);
+        break;
+    }
+    case 4:
+        read_chars(k, c, ret);
+        break;
+    case 5:
+        read_latin1(k, c, ret);
+        break;
+    default:
+        c->failed = true;
+    }
+    if (ret)
+        ret->is_null = !ret->string.data;
+}
+
+static void skip_one(const struct rec_chunk *k, const struct rec_field *f, struct cursor *c, int depth)
+{
+    if (f->constant) {
+        read_long(k, c);
+        return;
+    }
+    switch (f->type->kind) {
+    case REC_BOOLEAN:
+    case REC_BYTE:
+        cursor_skip(c, 1);
+        return;
+    case REC_CHAR:
+    case REC_SHORT:
+        if (k->compressed)
+            cursor_jfr_long(c);
+        else
+            cursor_skip(c, 2);
+        return;
+    case REC_INT:
+        read_int(k, c);
+        return;
+    case REC_LONG:
+        read_long(k, c);
+        return;
+    case REC_FLOAT:
+        cursor_skip(c, 4);
+        return;
+    case REC_DOUBLE:
+        cursor_skip(c, 8);
+        return;
+    case REC_STRING:
+        read_string((struct rec_chunk *)k, c, NULL);
+        return;
+    case REC_STRUCT:
+        /* What takes no byte could be repeated without end. */
+        if (depth > MAX_NESTING || !f->type->n_fields)
+            c->failed = true;
+        for (uint32_t i = 0; i < f->type->n_fields && !c->failed; i++)
+            skip_value(k, &f->type->fields[i], c, depth + 1);
+    }
+}
+
+void skip_value(const struct rec_chunk *k, const struct rec_field *f, struct cursor *c, int depth)
+{
+    uint32_t n = 1;
+    if (f->array) {
+        n = (uint32_t)read_int(k, c);
+        if (n > cursor_left(c))
+            c->failed = true;
+    }
+    for (; n && !c->failed; n--)
+        skip_one(k, f, c, depth);
+}
+
+/* ---- checkpoints ---- */
+
+/* Notes where the entries of one type lie; those of later checkpoints, read first, win. */
+static bool read_pool(struct rec_chunk *k, struct type *t, struct cursor *c, uint64_t flags)
+{
+    uint32_t count = (uint32_t)read_int(k, c);
+    for (uint32_t i = 0; i < count && !c->failed; i++) {
+        uint64_t id = (uint64_t)read_long(k, c);
+        uint64_t place = (uint64_t)(c->at - k->recording->data) | flags;
+        if (t->pub.kind == REC_STRING)
+            read_string(k, c, NULL);
+        else if (t->pub.kind != REC_STRUCT || !t->pub.n_fields)
+            c->failed = true;
+        for (uint32_t f = 0; f < t->pub.n_fields && !c->failed; f++)
+            skip_value(k, &t->fields[f], c, 0);
+        if (!c->failed && !map_at(&t->pool, id, place, NULL))
+            return false;
+    }
+    return true;
+}
+
+/* The checkpoint event at `at`: its distance to the one before in *ret_back, 0 for none. False: not to be gone on from. */
+static bool read_checkpoint(struct rec_chunk *k, const uint8_t *at, int64_t *ret_back, bool chained)
+{
+    struct cursor c = chunk_cursor(k, at);
+    uint32_t size = (uint32_t)read_int(k, &c);
+    if (c.failed || size > (size_t)(k->end - at))
+        return false;
+    c.end = at + size;
+    if (read_long(k, &c) != TYPE_CHECKPOINT)
+        return false;
+    read_long(k, &c);
+    read_long(k, &c);
+    int64_t back = read_long(k, &c);
+    uint8_t flags = cursor_u8(&c);
+    bool raw = !chained && flags == 0x40;
+    uint32_t pools = (uint32_t)read_int(k, &c);
+    for (uint32_t i = 0; i < pools && !c.failed; i++) {
+        struct type *t = chunk_type(k, (uint64_t)read_long(k, &c));
+        if (!t)
+            c.failed = true;
+        else if (!read_pool(k, t, &c, raw ? PLACE_RAW : 0))
+            return false;
+    }
+    if (c.failed && chained)
+        recording_damage(k->recording, at, "a checkpoint is damaged");
+    *ret_back = back;
+    return true;
+}
+
+static void read_chain(struct rec_chunk *k)
+{
+    const uint8_t *at = k->constants < (size_t)(k->end - k->start) ? k->start + k->constants : k->end;
+    k->constants_read = true;
+    if (!k->constants)
+        return;
+    for (;;) {
+        int64_t back = 0;
+        if (!read_checkpoint(k, at, &back, true)) {
+            recording_damage(k->recording, at, "a checkpoint is damaged or missing");
+            return;
+        }
+        /* Each lies before the one that names it, so that damage cannot make a circle. */
+        if (back >= 0 || back < k->start - at)
+            return;
+        at += back;
+    }
+}
+
+/* Looks through all events for checkpoints that no chain reaches: of a recording whose process was killed. */
+static void search_checkpoints(struct rec_chunk *k)
+{
+    k->searched = true;
+    for (const uint8_t *at = k->start + CHUNK_HEAD; at < k->end;) {
+        struct cursor c = chunk_cursor(k, at);
+        uint32_t size = (uint32_t)read_int(k, &c);
+        int64_t type = read_long(k, &c), back;
+        if (c.failed || size < 2 || size > (size_t)(k->end - at))
+            return;
+        if (type == TYPE_CHECKPOINT)
+            (void)read_checkpoint(k, at, &back, false);
+        at += size;
+    }
+}
+
+uint64_t constant_place(struct rec_chunk **chunk, struct type **type, uint64_t id)
+{
+    struct rec_chunk *k = *chunk;
+    if (!k->constants_read)
+        read_chain(k);
+    const uint64_t *place = map_get(&(*type)->pool, id);
+    if (place)
+        return *place;
+    if (!id)
+        return 0;
+    if (!k->searched)
+        search_checkpoints(k);
+    place = map_get(&(*type)->pool, id);
+    if (place)
+        return *place;
+    /* Our ids hold over all chunks, and a killed process may not have come to repeat one in its last chunk. */
+    if (k->index + 1 == k->recording->chunks.len && chunk_type_named(k, "jvmscope.types.MethodKey")) {
+        for (size_t i = k->index; i-- > 0;) {
+            struct rec_chunk *before = k->recording->chunks.data[i];
+            struct type *t = chunk_prepare(before) ? NULL : chunk_type_named(before, (*type)->pub.name);
+            if (t && !before->constants_read)
+                read_chain(before);
+            place = t ? map_get(&t->pool, id) : NULL;
+            if (place) {
+                *chunk = before;
+                *type = t;
+                return *place;
+            }
+        }
+    }
+    k->recording->info.unresolved++;
+    return 0;
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads a chunk's metadata event: a table of strings, then a tree of elements. What is not known in it is passed. */
+#include "jfr/reader_internal.h"
+
+struct annotation {
+    struct type *type;
+    uint32_t field; /* UINT32_MAX: of the type itself */
+    uint64_t class;
+    const char *value; /* several are joined by '|'; NULL: none */
+};
+
+struct parse {
+    struct rec_chunk *k;
+    struct cursor c;
+    const char **strings;
+    uint64_t n_strings;
+    VEC(struct rec_field) fields; /* of the class that is being read */
+    VEC(uint64_t) field_types;    /* of all fields of all classes, in their order: the type's id */
+    VEC(struct annotation) annotations;
+    int error;
+};
+
+static const char *string_of(struct parse *p)
+{
+    uint64_t i = (uint64_t)read_int(p->k, &p->c);
+    if (i >= p->n_strings) {
+        p->c.failed = true;
+        return "";
+    }
+    return p->strings[i] ? p->strings[i] : "";
+}
+
+static void read_strings(struct parse *p)
+{
+    uint64_t n = (uint64_t)read_int(p->k, &p->c);
+    if (n > cursor_left(&p->c)) {
+        p->c.failed = true;
+        return;
+    }
+    p->strings = arena_zalloc(&p->k->arena, (size_t)(n + 1) * sizeof(*p->strings));
+    if (!p->strings) {
+        p->error = -ENOMEM;
+        p->c.failed = true;
+        return;
+    }
+    for (; p->n_strings < n && !p->c.failed; p->n_strings++) {
+        struct rec_value v = {0};
+        read_string(p->k, &p->c, &v);
+        if (v.string.data)
+            p->strings[p->n_strings] = recording_text(p->k->recording, v.string.data, v.string.len);
+    }
+}
+
+struct attribute {
+    const char *name, *value;
+};
+
+#define MAX_ATTRIBUTES 24
+
+static const char *attribute_of(const struct attribute *a, unsigned n, const char *name)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (!strcmp(a[i].name, name))
+            return a[i].value;
+    return NULL;
+}
+
+static uint64_t number_of(const struct attribute *a, unsigned n, const char *name)
+{
+    const char *s = attribute_of(a, n, name);
+    return s ? strtoull(s, NULL, 10) : 0;
+}
+
+static bool is_true(const char *s)
+{
+    return s && !strcmp(s, "true");
+}
+
+static enum rec_kind kind_of(const char *name)
+{
+    static const char *const names[] = {
+        [REC_BOOLEAN] = "boolean", [REC_BYTE] = "byte",     [REC_CHAR] = "char",
+        [REC_SHORT] = "short",     [REC_INT] = "int",       [REC_LONG] = "long",
+        [REC_FLOAT] = "float",     [REC_DOUBLE] = "double", [REC_STRING] = "java.lang.String",
+    };
+    for (unsigned i = 0; i < ARRAY_SIZE(names); i++)
+        if (!strcmp(names[i], name))
+            return (enum rec_kind)i;
+    return REC_STRUCT;
+}
+
+static struct type *add_class(struct parse *p, const struct attribute *a, unsigned n)
+{
+    struct rec_chunk *k = p->k;
+    struct type *t = arena_zalloc(&k->arena, sizeof(*t));
+    const char *name = attribute_of(a, n, "name"), *super = attribute_of(a, n, "superType");
+    int64_t number = name ? strpool_add(&k->recording->names, name, strlen(name)) : -EBADMSG;
+    if (!t || number < 0 || vec_push(&k->types, t)) {
+        p->error = name ? -ENOMEM : -EBADMSG;
+        p->c.failed = true;
+        return NULL;
+    }
+    t->pub = (struct rec_type){.id = number_of(a, n, "id"),
+                               .number = (uint32_t)number,
+                               .kind = kind_of(name),
+                               .name = name,
+                               .event = super && strstr(super, "Event"),
+                               .simple = is_true(attribute_of(a, n, "simpleType")),
+                               .tag = -1};
+    if (map_put(&k->type_by_id, t->pub.id, k->types.len - 1)) {
+        p->error = -ENOMEM;
+        p->c.failed = true;
+    }
+    if (t->pub.id < DIRECT_TYPES)
+        k->direct[t->pub.id] = t;
+    return t;
+}
+
+static void add_field(struct parse *p, const struct attribute *a, unsigned n)
+{
+    struct rec_field f = {.name = attribute_of(a, n, "name"),
+                          .constant = is_true(attribute_of(a, n, "constantPool")),
+                          .array = number_of(a, n, "dimension") > 0};
+    if (!f.name)
+        f.name = "";
+    if (p->field_types.len >= MAX_FIELDS) {
+        p->c.failed = true;
+        return;
+    }
+    if (vec_push(&p->fields, f) || vec_push(&p->field_types, number_of(a, n, "class"))) {
+        p->error = -ENOMEM;
+        p->c.failed = true;
+    }
+}
+
+static void add_annotation(struct parse *p, struct type *t, bool of_field, const struct attribute *a, unsigned n)
+{
+    struct buf joined = BUF(65536);
+    const char *value = attribute_of(a, n, "value");
+    for (unsigned i = 0; i < n; i++) {
+        if (strncmp(a[i].name, "value-", 6))
+            continue;
+        buf_printf(&joined, "%s%s", joined.len ? "|" : "", a[i].value);
+        value = "";
+    }
+    if (joined.len && !buf_error(&joined))
+        value = recording_text(p->k->recording, (const char *)joined.data, joined.len);
+    buf_release(&joined);
+    struct annotation row = {t, of_field ? (uint32_t)p->fields.len - 1 : UINT32_MAX, number_of(a, n, "class"), value};
+    if (vec_push(&p->annotations, row)) {
+        p->error = -ENOMEM;
+        p->c.failed = true;
+    }
+}
+
+/* The fields gathered become the type's. */
+static void end_class(struct parse *p, struct type *t)
+{
+    size_t bytes = p->fields.len * sizeof(*t->fields);
+    t->fields = arena_alloc(&p->k->arena, bytes + 1);
+    t->roles = arena_zalloc(&p->k->arena, p->fields.len + 1);
+    if (!t->fields || !t->roles) {
+        p->error = -ENOMEM;
+        p->c.failed = true;
+        return;
+    }
+    if (bytes)
+        memcpy(t->fields, p->fields.data, bytes);
+    t->pub.fields = t->fields;
+    t->pub.n_fields = (uint32_t)p->fields.len;
+    vec_clear(&p->fields);
+}
+
+static void read_element(struct parse *p, struct type *type, bool in_field, int depth)
+{
+    struct attribute a[MAX_ATTRIBUTES];
+    unsigned n = 0;
+    const char *name = string_of(p);
+    uint32_t attributes = (uint32_t)read_int(p->k, &p->c);
+    for (uint32_t i = 0; i < attributes && !p->c.failed; i++) {
+        struct attribute one;
+        one.name = string_of(p);
+        one.value = string_of(p);
+        if (n < MAX_ATTRIBUTES)
+            a[n++] = one;
+    }
+    if (p->c.failed || depth > MAX_NESTING) {
+        p->c.failed = true;
+        return;
+    }
+    bool class = !type && !strcmp(name, "class"), field = type && !in_field && !strcmp(name, "field");
+    if (class)
+        type = add_class(p, a, n);
+    else if (field)
+        add_field(p, a, n);
+    else if (type && !strcmp(name, "annotation"))
+        add_annotation(p, type, in_field, a, n);
+    uint32_t children = (uint32_t)read_int(p->k, &p->c);
+    for (uint32_t i = 0; i < children && !p->c.failed; i++)
+        read_element(p, type, in_field || field, depth + 1);
+    if (class && !p->c.failed)
+        end_class(p, type);
+}
+
+/* ---- what annotations mean ---- */
+
+static enum rec_unit span_unit(const char *value)
+{
+    static const struct {
+        const char *name;
+        enum rec_unit unit;
+    } rows[] = {{"TICKS", REC_TICKS},
+                {"SECONDS", REC_SECONDS},
+                {"MILLISECONDS", REC_MILLIS},
+                {"MICROSECONDS", REC_MICROS},
+                {"NANOSECONDS", REC_NANOS}};
+
+    for (size_t i = 0; value && i < ARRAY_SIZE(rows); i++)
+        if (!strcmp(rows[i].name, value))
+            return rows[i].unit;
+    return REC_PLAIN;
+}
+
+static enum rec_unit stamp_unit(const char *value)
+{
+    if (value && !strncmp(value, "MILLISECONDS", 12))
+        return REC_MILLIS_STAMP;
+    if (value && !strncmp(value, "NANOSECONDS", 11))
+        return REC_NANOS_STAMP;
+    return REC_TICKS_STAMP;
+}
+
+static void apply_to_field(struct rec_field *f, const char *name, const char *value)
+{
+    if (!strcmp(name, "Label"))
+        f->label = value;
+    else if (!strcmp(name, "Timespan"))
+        f->unit = span_unit(value);
+    else if (!strcmp(name, "Timestamp"))
+        f->unit = stamp_unit(value);
+    else if (!strcmp(name, "DataAmount"))
+        f->unit = f->unit == REC_HERTZ ? (value && !strcmp(value, "BITS") ? REC_BITS_PER_SECOND : REC_BYTES_PER_SECOND)
+                                       : (value && !strcmp(value, "BITS") ? REC_BITS : REC_BYTES);
+    else if (!strcmp(name, "MemoryAddress"))
+        f->unit = REC_ADDRESS;
+    else if (!strcmp(name, "Percentage"))
+        f->unit = REC_PERCENTAGE;
+    else if (!strcmp(name, "Frequency"))
+        f->unit = f->unit == REC_BYTES ? REC_BYTES_PER_SECOND : f->unit == REC_BITS ? REC_BITS_PER_SECOND : REC_HERTZ;
+    else if (!strcmp(name, "Unsigned"))
+        f->is_unsigned = true;
+}
+
+static void apply_annotations(struct parse *p)
+{
+    for (size_t i = 0; i < p->annotations.len; i++) {
+        const struct annotation *a = &p->annotations.data[i];
+        const struct type *class = chunk_type(p->k, a->class);
+        const char *dot = class ? strrchr(class->pub.name, '.') : NULL;
+        if (!dot)
+            continue;
+        if (a->field != UINT32_MAX)
+            apply_to_field(&a->type->fields[a->field], dot + 1, a->value);
+        else if (!strcmp(dot, ".Label"))
+            a->type->pub.label = a->value;
+        else if (!strcmp(dot, ".Category"))
+            a->type->pub.category = a->value;
+    }
+}
+
+static const struct {
+    const char *name;
+    enum role role;
+} frame_roles[] = {{"method", ROLE_METHOD}, {"lineNumber", ROLE_LINE}, {"bytecodeIndex", ROLE_BCI}, {"type", ROLE_FRAME_TYPE}};
+
+/* Fields learn their types; what has an unknown type makes its owner unreadable, so the chunk is refused. */
+static bool link_fields(struct parse *p)
+{
+    size_t next = 0;
+    for (size_t i = 0; i < p->k->types.len; i++) {
+        struct type *t = p->k->types.data[i];
+        for (uint32_t j = 0; j < t->pub.n_fields; j++) {
+            struct rec_field *f = &t->fields[j];
+            const struct type *type = chunk_type(p->k, p->field_types.data[next++]);
+            if (!type)
+                return false;
+            f->type = &type->pub;
+            if (f->type->kind < REC_STRUCT)
+                f->constant = false;
+            for (size_t r = 0; r < ARRAY_SIZE(frame_roles); r++)
+                if (!strcmp(frame_roles[r].name, f->name))
+                    t->roles[j] = (uint8_t)frame_roles[r].role;
+        }
+        const struct rec_field *f = t->fields;
+        t->starts = t->pub.n_fields > 0 && !strcmp(f[0].name, "startTime") && f[0].type->kind == REC_LONG && !f[0].array;
+        t->lasts =
+            t->starts && t->pub.n_fields > 1 && !strcmp(f[1].name, "duration") && f[1].type->kind == REC_LONG && !f[1].array;
+        if (t->pub.n_fields == 1 && t->pub.kind == REC_STRUCT && !t->pub.event && f[0].type->kind == REC_STRING)
+            t->pub.simple = true;
+    }
+    return true;
+}
+
+int chunk_read_metadata(struct rec_chunk *k, const char **ret_why)
+{
+    struct parse p = {.k = k, .c = chunk_cursor(k, k->metadata < (size_t)(k->end - k->start) ? k->start + k->metadata : NULL)};
+    *ret_why = "the description of its events is damaged or missing";
+    k->direct = arena_zalloc(&k->arena, DIRECT_TYPES * sizeof(*k->direct));
+    if (!k->direct)
+        return -ENOMEM;
+    const uint8_t *start = p.c.at;
+    uint32_t size = (uint32_t)read_int(k, &p.c);
+    if (!p.c.failed && size <= (size_t)(k->end - start))
+        p.c.end = start + size;
+    else
+        p.c.failed = true;
+    if (read_long(k, &p.c) != TYPE_METADATA)
+        p.c.failed = true;
+    for (int i = 0; i < 3; i++) /* start time, duration, metadata id */
+        read_long(k, &p.c);
+    if (!p.c.failed)
+        read_strings(&p);
+    if (!p.c.failed)
+        read_element(&p, NULL, false, 0);
+    if (!p.c.failed && !link_fields(&p))
+        p.c.failed = true;
+    if (!p.c.failed)
+        apply_annotations(&p);
+    for (size_t i = 0; !p.c.failed && i < k->types.len; i++)
+        if (vec_push(&k->public_types, k->types.data[i]->pub))
+            p.error = -ENOMEM;
+    vec_release(&p.fields);
+    vec_release(&p.field_types);
+    vec_release(&p.annotations);
+    return p.error ? p.error : p.c.failed ? -EBADMSG : 0;
+}
+
+struct type *chunk_type_named(const struct rec_chunk *k, const char *name)
+{
+    for (size_t i = 0; i < k->types.len; i++)
+        if (!strcmp(k->types.data[i]->pub.name, name))
+            return k->types.data[i];
+    return NULL;
+}
