@@ -17,6 +17,11 @@ static bool is_hprof_text(const struct load *l)
     return starts_with(l, "JAVA PROFILE 1.0") && l->len > 19 && memchr(l->data, ',', 19);
 }
 
+static bool is_hprof(const struct load *l)
+{
+    return starts_with(l, "JAVA PROFILE 1.0") && !is_hprof_text(l);
+}
+
 /* The first line ends in a blank and a number. */
 static bool is_collapsed(const struct load *l)
 {
@@ -31,6 +36,7 @@ static const struct {
     int (*load)(struct load *l);
 } formats[] = {
     {is_hprof_text, load_hprof_text},
+    {is_hprof, load_hprof},
     {is_collapsed, load_collapsed},
 };
 
