@@ -5,11 +5,13 @@
 #include "cli/commands.h"
 
 int cmd_attach(const struct command *self, int argc, char **argv);
+int cmd_completion(const struct command *self, int argc, char **argv);
 int cmd_convert(const struct command *self, int argc, char **argv);
 int cmd_diff(const struct command *self, int argc, char **argv);
 int cmd_dump(const struct command *self, int argc, char **argv);
 int cmd_inspect(const struct command *self, int argc, char **argv);
 int cmd_list(const struct command *self, int argc, char **argv);
+int cmd_manual(const struct command *self, int argc, char **argv);
 int cmd_report(const struct command *self, int argc, char **argv);
 int cmd_run(const struct command *self, int argc, char **argv);
 int cmd_status(const struct command *self, int argc, char **argv);

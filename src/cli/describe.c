@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the option tables tell besides --help: manual pages (as scdoc's source) and completion for shells. */
+#include "cli/builtin.h"
+
+#include <string.h>
+
+/* Text that is not markup. */
+static void put_plain(const char *text)
+{
+    for (; *text; text++) {
+        if (strchr("\\*_~#<>", *text))
+            putchar('\\');
+        putchar(*text);
+    }
+}
+
+static void manual_options(const struct command *c)
+{
+    struct arg_shown a;
+    for (size_t n = 0; c->sets && c->sets[n]; n++) {
+        printf("\n## ");
+        put_plain(c->sets[n]->title);
+        puts("\n");
+        for (size_t i = 0; arg_at(c->sets[n], i, &a); i++) {
+            if (a.letter)
+                printf("*-%c*, ", a.letter);
+            printf("*%s*", a.name);
+            if (a.value) {
+                printf(a.value_optional ? "[=_" : " _");
+                put_plain(a.value);
+                printf(a.value_optional ? "_]" : "_");
+            }
+            printf("\n\t");
+            put_plain(a.help);
+            puts(".\n");
+        }
+    }
+}
+
+/* Lines "  command   what it does" become a definition each. */
+static void manual_examples(const char *examples)
+{
+    for (const char *line = examples; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        size_t n = strcspn(line, "\n"), start = strspn(line, " ");
+        const char *gap = memmem(line + start, n - start, "  ", 2);
+        size_t end = gap ? (size_t)(gap - line) : n, rest = end + strspn(line + end, " ");
+        char text[512];
+        snprintf(text, sizeof(text), "%.*s", (int)(end - start), line + start);
+        put_plain(text);
+        printf("\n\t");
+        snprintf(text, sizeof(text), "%.*s", (int)(n - MIN(rest, n)), line + rest);
+        put_plain(*text ? text : "As above.");
+        puts("\n");
+    }
+}
+
+static void manual_body(const struct command *c)
+{
+    printf("*jvmscope %s*%s ", c->name, c->sets ? " [_OPTION_ ...]" : "");
+    put_plain(c->operands ? c->operands : "");
+    printf("\n\n%s\n", c->description ? c->description : c->summary);
+    if (c->sets)
+        manual_options(c);
+}
+
+static void print_manual(const struct command *c)
+{
+    printf("jvmscope-%s(1) \"\" \"jvmscope\"\n\n# NAME\n\njvmscope-%s - %s\n\n", c->name, c->name, c->summary);
+    if (c->verbs) {
+        puts("# VERBS\n");
+        for (const struct command *v = c->verbs; v->name; v++)
+            manual_body(v);
+    } else {
+        puts("# SYNOPSIS\n");
+        manual_body(c);
+    }
+    if (c->examples) {
+        puts("\n# EXAMPLES\n");
+        manual_examples(c->examples);
+    }
+    puts(
+        "# EXIT STATUS\n\n0 done, 1 failed, 2 wrong usage. *jvmscope run* exits as the program did.\n\n# SEE ALSO\n\n*jvmscope*(1)");
+}
+
+static void print_manual_of_all(void)
+{
+    puts(
+        "jvmscope(1) \"\" \"jvmscope\"\n\n# NAME\n\njvmscope - profile, time, dump and explain Java programs\n\n# SYNOPSIS\n\n"
+        "*jvmscope* _COMMAND_ [_OPTION_ ...] ...\n\n# DESCRIPTION\n\n"
+        "A profiling system for the Java virtual machine, HotSpot 8 to 27. Each command has a page of its own.\n\n# COMMANDS\n");
+    for (const struct command *c = commands; c->name; c++) {
+        printf("*jvmscope-%s*(1)\n\t", c->name);
+        put_plain(c->summary);
+        puts(".\n");
+    }
+}
+
+int cmd_manual(const struct command *self, int argc, char **argv)
+{
+    struct operands operands;
+    int status;
+    if (!args_parse(self, NULL, argc, argv, &operands, &status))
+        return status;
+    if (!operands.count) {
+        print_manual_of_all();
+        return 0;
+    }
+    for (const struct command *c = commands; c->name; c++) {
+        if (strcmp(c->name, operands.list[0]) == 0) {
+            print_manual(c);
+            return 0;
+        }
+    }
+    return complain(operands.list[0], "no such command", NULL);
+}
+
+static void bash_words(const struct command *c, const char *indent)
+{
+    struct arg_shown a;
+    printf("%s%s) words=\"--help", indent, command_word(c));
+    for (size_t n = 0; c->sets && c->sets[n]; n++) {
+        for (size_t i = 0; arg_at(c->sets[n], i, &a); i++)
+            printf(" %s", a.name);
+    }
+    for (const struct command *v = c->verbs; v && v->name; v++)
+        printf(" %s", command_word(v));
+    puts("\" ;;");
+}
+
+static void print_bash(void)
+{
+    puts("# jvmscope completion for bash: source it, or put it into /etc/bash_completion.d\n"
+         "_jvmscope() {\n"
+         "    local word=${COMP_WORDS[COMP_CWORD]} words=");
+    puts("    if [ \"$COMP_CWORD\" = 1 ]; then");
+    printf("        words=\"--help --version");
+    for (const struct command *c = commands; c->name; c++)
+        printf(" %s", c->name);
+    puts("\"\n    else\n        case ${COMP_WORDS[1]} in");
+    for (const struct command *c = commands; c->name; c++)
+        bash_words(c, "        ");
+    puts("        esac\n    fi\n"
+         "    case $word in\n"
+         "    -*) ;;\n"
+         "    *) [ \"$COMP_CWORD\" -gt 1 ] && case ${COMP_WORDS[1]} in\n"
+         "        attach | status | dump | stop | top | inspect | control)\n"
+         "            words+=\" $(jvmscope list | awk 'NR > 1 { print $1 }')\" ;;\n"
+         "        *) COMPREPLY=($(compgen -f -- \"$word\")) ;;\n"
+         "        esac ;;\n"
+         "    esac\n"
+         "    COMPREPLY+=($(compgen -W \"$words\" -- \"$word\"))\n"
+         "}\n"
+         "complete -o filenames -F _jvmscope jvmscope");
+}
+
+static void fish_text(const char *text)
+{
+    putchar('\'');
+    for (; *text; text++) {
+        if (*text == '\'' || *text == '\\')
+            putchar('\\');
+        putchar(*text);
+    }
+    putchar('\'');
+}
+
+static void print_fish(void)
+{
+    puts("# jvmscope completion for fish: put it into ~/.config/fish/completions/jvmscope.fish");
+    struct arg_shown a;
+    for (const struct command *c = commands; c->name; c++) {
+        printf("complete -c jvmscope -n __fish_use_subcommand -f -a %s -d ", c->name);
+        fish_text(c->summary);
+        putchar('\n');
+        for (size_t n = 0; c->sets && c->sets[n]; n++) {
+            for (size_t i = 0; arg_at(c->sets[n], i, &a); i++) {
+                printf("complete -c jvmscope -n '__fish_seen_subcommand_from %s' -l %s%s -d ", c->name, a.name + 2,
+                       a.value && !a.value_optional ? " -r" : "");
+                fish_text(a.help);
+                putchar('\n');
+            }
+        }
+    }
+}
+
+static void print_zsh(void)
+{
+    puts("#compdef jvmscope\n# jvmscope completion for zsh: put it as _jvmscope into a folder of $fpath\n"
+         "autoload -U +X bashcompinit && bashcompinit");
+    print_bash();
+}
+
+int cmd_completion(const struct command *self, int argc, char **argv)
+{
+    static const struct {
+        const char *shell;
+        void (*print)(void);
+    } shells[] = {{"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
+    struct operands operands;
+    int status;
+    if (!args_parse(self, NULL, argc, argv, &operands, &status))
+        return status;
+    for (size_t i = 0; i < ARRAY_SIZE(shells); i++) {
+        if (strcmp(shells[i].shell, operands.list[0]) == 0) {
+            shells[i].print();
+            return 0;
+        }
+    }
+    complain(operands.list[0], "no such shell", "bash, zsh or fish");
+    return 2;
+}

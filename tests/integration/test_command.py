@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What holds for every command: help, manual and completion come from one table; errors have one form."""
+import re
+import shutil
+import subprocess
+
+import pytest
+
+import lab
+
+
+def commands():
+    out = lab.jvmscope("--help").stdout
+    return re.findall(r"^  (\w+)  ", out, re.M)
+
+
+def flags(text):
+    return set(re.findall(r"(?<![\w-])(--[a-z][a-z-]*)", text)) - {"--help", "--version"}
+
+
+def test_every_command_has_help_and_a_manual_page_with_the_same_options(jvmscope):
+    assert {"run", "attach", "list", "status", "dump", "stop", "report", "convert", "diff"} <= set(commands())
+    completion = jvmscope("completion", "bash").stdout
+    for command in commands():
+        help_text = jvmscope(command, "--help")
+        assert help_text.returncode == 0 and not help_text.stderr
+        options = re.findall(r"^\s+(?:-\w, )?(--[a-z-]+)", help_text.stdout, re.M)
+        page = lab.BUILD / f"jvmscope-{command}.1"
+        assert page.exists(), f"{command} has no manual page: is it in meson's list?"
+        text = page.read_text().replace("\\-", "-").replace("\\", "")
+        for option in options:
+            assert option in text, (command, option)
+        words = re.search(rf"^\s+{command}\) words=\"(.*?)\"", completion, re.M)
+        assert words and set(options) <= set(words[1].split()), command
+
+
+def test_capture_flags_are_the_agents(jvmscope):
+    """Every flag of run and attach is a row of the agent's table, and all of its rows with a flag are there."""
+    source = (lab.ROOT / "src" / "agent" / "options.c").read_text()
+    table = set(re.findall(r'"\w+", "(--[a-z-]+)"', source))
+    for command in ("run", "attach"):
+        shown = set(re.findall(r"^\s+(?:-\w, )?(--[a-z-]+)", jvmscope(command, "--help").stdout, re.M))
+        assert shown - {"--agent"} <= table
+        assert {"--cpu", "--interval", "--depth", "--output", "--time"} <= shown
+
+
+def test_errors_are_one_line_and_say_what_and_why(jvmscope, tmp_path):
+    empty = tmp_path / "empty.jfr"
+    empty.touch()
+    noise = tmp_path / "noise.bin"
+    noise.write_bytes(bytes(range(256)) * 10)
+    full = tmp_path / "a.collapsed"
+    full.write_text("a.b;c.d 3\n")
+    rows = (
+        (1, ("report", tmp_path / "none"), "none: cannot read: No such file"),
+        (1, ("report", tmp_path), "cannot read: Is a directory"),
+        (1, ("report", empty), "empty.jfr: cannot read: the file is empty"),
+        (1, ("report", noise), "noise.bin: cannot read: not a recording"),
+        (1, ("report", "--metric", "locks", full), "holds none of this metric: locks"),
+        (2, ("report",), "report: missing operand: FILE"),
+        (2, ("report", full, full), "one operand too many"),
+        (2, ("report", "--nosuch", full), "report: --nosuch: no such option"),
+        (2, ("report", "--limit", "x", full), "--limit: not a value it takes"),
+        (2, ("convert", full), "-o OUT is missing"),
+        (2, ("convert", full, "-o", tmp_path / "x.unknown"), "no format has this extension: formats are "),
+        (1, ("convert", full, "-o", tmp_path / "none" / "x.pb.gz"), "x.pb.gz: cannot write: No such file"),
+        (2, ("nosuch",), "nosuch: no such command"),
+        (1, ("run", "-o", tmp_path / "x.jfr", "--", "/nonexistent/java"), "/nonexistent/java: cannot run: No such file"),
+        (2, ("run", "-o", tmp_path / "x.zip", "--", "java"), "no format has this extension"),
+    )
+    for status, command, message in rows:
+        done = jvmscope(*command)
+        assert done.returncode == status, (command, done.stderr)
+        assert done.stderr.startswith("jvmscope: ") and message in done.stderr, (command, done.stderr)
+        assert not done.stdout
+    assert not list(tmp_path.glob("x.*")), "a failed command left a file"
+
+
+def test_a_full_disk_is_an_error(jvmscope, tmp_path):
+    source = tmp_path / "a.collapsed"
+    source.write_text("".join(f"a.b;c.d{i} 3\n" for i in range(20000)))
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([lab.BUILD / "jvmscope", "report", "--json", source], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1 and "No space left" in done.stderr
+
+
+def test_no_progress_in_a_pipe(jvmscope, tmp_path):
+    source = tmp_path / "big.collapsed"
+    source.write_text("".join(f"a.b;c.d{i % 977};e.f{i} 1\n" for i in range(400000)))
+    done = jvmscope("report", source)
+    assert done.returncode == 0 and not done.stderr
+    assert len(done.stdout.splitlines()) < 60
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_understood(shell, jvmscope):
+    script = jvmscope("completion", shell).stdout
+    if not shutil.which(shell):
+        assert "jvmscope" in script  # the shell itself is not here to ask
+        return
+    assert subprocess.run([shell, "-n"], input=script, text=True).returncode == 0
+
+
+def test_bash_completes(jvmscope):
+    ask = '. <("$0" completion bash); COMP_WORDS=(jvmscope "$@"); COMP_CWORD=$#; _jvmscope; echo "${COMPREPLY[*]}"'
+    for words, expected in ((["rep"], "report"), (["report", "--inv"], "--inverted"), (["attach", "--interv"], "--interval")):
+        done = subprocess.run(["bash", "-c", ask, lab.BUILD / "jvmscope", *words], capture_output=True, text=True)
+        assert done.stdout.strip() == expected

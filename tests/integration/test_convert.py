@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Readers and exporters against what other people's programs say: protoc for pprof, the original HPROF of JDK 8."""
+import json
+import re
+import subprocess
+import zlib
+
+import pytest
+
+import lab
+
+
+def report(path, *args):
+    done = lab.jvmscope("report", "--json", *args, path)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def stacks(tmp_path):
+    path = tmp_path / "s.collapsed"
+    path.write_text("a.A.main;b.B.run_[j];c.C.leaf_[i] 12\na.A.main;b.B.run_[j] 5\na.A.main;b.B.run_[j];b.B.run_[j];x.Y.z 7\n"
+                    "a.A.main;[unknown] 3\n[truncated];q.R.s 2\n")
+    return path
+
+
+def test_report_counts_recursion_once_and_marks_apart(stacks):
+    samples = report(stacks)["samples"]
+    assert (samples["total"], samples["unattributed"], samples["truncated"]) == (29, 3, 2)
+    methods = {m["method"]: (m["self"], m["total"]) for m in samples["methods"]}
+    assert methods == {"a.A.main": (0, 27), "b.B.run": (5, 24), "c.C.leaf": (12, 12), "x.Y.z": (7, 7), "q.R.s": (2, 2)}
+    assert [m["method"] for m in samples["methods"]] == ["c.C.leaf", "x.Y.z", "b.B.run", "q.R.s", "a.A.main"]
+
+
+def test_filters(stacks):
+    assert report(stacks, "--class", "c.C")["samples"]["total"] == 12
+    assert report(stacks, "--class", "*.B")["samples"]["total"] == 24
+    assert report(stacks, "--class", "*.none")["samples"]["total"] == 0
+
+
+def test_collapsed_comes_back(stacks, tmp_path):
+    again = tmp_path / "again.collapsed"
+    assert lab.jvmscope("convert", stacks, "-o", again).returncode == 0
+    assert report(again) == report(stacks)
+    assert lab.jvmscope("diff", "--json", stacks, again).stdout.count('"change":0') == 5
+
+
+def test_pprof_is_understood_by_protoc(stacks, tmp_path):
+    out = tmp_path / "s.pb.gz"
+    assert lab.jvmscope("convert", stacks, "-o", out).returncode == 0
+    data = zlib.decompress(out.read_bytes(), 31)
+    messages = decode(data)
+    strings = [v.decode() for f, v in messages if f == 6]
+    functions = {dict(decode(v))[1]: strings[dict(decode(v))[2]] for f, v in messages if f == 5}
+    locations = {}
+    for field, value in messages:
+        if field == 4:
+            location = dict(decode(value))
+            locations[location[1]] = functions[dict(decode(location[4]))[1]]
+    seen = {}
+    for field, value in messages:
+        if field == 2:
+            sample = dict(decode(value))
+            stack = ";".join(locations[i] for i in reversed(varints(sample[1])))
+            seen[stack] = varints(sample[2])[0]
+    assert seen == {"a.A.main;b.B.run;c.C.leaf": 12, "a.A.main;b.B.run": 5, "a.A.main;b.B.run;b.B.run;x.Y.z": 7,
+                    "a.A.main;[unknown]": 3, "[truncated];q.R.s": 2}
+    assert strings[0] == ""
+    done = subprocess.run(["protoc", "--decode_raw"], input=data, capture_output=True)
+    assert done.returncode == 0 and done.stdout.count(b"\n2 {") == 5
+
+
+def varints(data):
+    values, value, shift = [], 0, 0
+    for byte in data:
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            values.append(value)
+            value = shift = 0
+    return values
+
+
+def decode(data):
+    """Fields of a protobuf message, as (number, int or bytes)."""
+    fields, at = [], 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+    while at < len(data):
+        key = varint()
+        if key & 7 == 0:
+            fields.append((key >> 3, varint()))
+        else:
+            assert key & 7 == 2
+            length = varint()
+            fields.append((key >> 3, data[at:at + length]))
+            at += length
+    return fields
+
+
+@pytest.mark.jdks(8)
+def test_the_original_agents_text_and_binary_are_read(jdk, tmp_path):
+    text, binary = tmp_path / "o.hprof.txt", tmp_path / "o.hprof"
+    for path, form in ((text, "a"), (binary, "b")):
+        done = jdk.java("Busy", 1, jvm=(f"-agentlib:hprof=cpu=samples,interval=1,format={form},file={path}",))
+        assert done.returncode == 0
+    rows = re.findall(r"^ +\d+ +[\d.]+% +[\d.]+% +(\d+) +\d+ (\S+)$", text.read_text(), re.M)
+    mine = {m["method"]: m["self"] for m in report(text)["samples"]["methods"] if m["self"]}
+    theirs = {}
+    for count, method in rows:
+        theirs[method] = theirs.get(method, 0) + int(count)
+    assert mine == theirs and mine
+    assert report(binary)["samples"]["methods"][0]["method"] == max(theirs, key=theirs.get)

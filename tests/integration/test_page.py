@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page in headless Chromium: each tests/page/*.test.mjs is a test here."""
+import shutil
+import subprocess
+
+import pytest
+
+import lab
+
+PAGES = sorted((lab.ROOT / "tests" / "page").glob("*.test.mjs"))
+
+
+@pytest.mark.parametrize("script", PAGES, ids=[p.name.split(".")[0] for p in PAGES])
+def test_page(script):
+    for need in ("node", "chromium"):
+        if not shutil.which(need):
+            pytest.skip(f"{need} is missing (tools/setup check)")
+    if not (lab.ROOT / "web" / "node_modules" / "playwright-core").exists():
+        pytest.skip("the packages of web/package-lock.json are not there (npm ci in web)")
+    done = subprocess.run(["node", "--test", script], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the page's tests share: Debian's Chromium, without a network, and the command.
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
+const require = createRequire(join(root, "web/package.json"));
+const { chromium } = require("playwright-core");
+export const axe = require.resolve("axe-core/axe.min.js");
+
+export const folder = mkdtempSync(join(tmpdir(), "jvmscope-page-"));
+process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+
+/** Runs the command; its standard output, or an error with what it said. */
+export function jvmscope(...args) {
+  const done = spawnSync(join(root, "build/jvmscope"), args, { encoding: "utf8", maxBuffer: 1 << 28 });
+  if (done.status !== 0) throw new Error(`jvmscope ${args.join(" ")}: ${done.stderr}`);
+  return done.stdout;
+}
+
+export const launch = () =>
+  chromium.launch({
+    executablePath: "/usr/bin/chromium",
+    args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+      "--disable-component-update", "--disable-sync"],
+  });
+
+/** A page that fails the test for any script error and any request but for itself. */
+export async function open(browser, url, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true, ...options });
+  const page = await context.newPage();
+  page.problems = [];
+  page.on("pageerror", (e) => page.problems.push(e.message));
+  page.on("console", (m) => m.type() === "error" && page.problems.push(m.text()));
+  page.on("request", (r) => {
+    const u = r.url();
+    if (!u.startsWith(url.split("#")[0].replace(/\?.*/, "").replace(/[^/]*$/, "")) && !/^(data|blob):/.test(u)) page.problems.push(`request ${u}`);
+  });
+  await page.goto(url);
+  await page.waitForSelector("#app > *");
+  return page;
+}
+
+/** Serious faults that axe-core finds. */
+export async function faults(page) {
+  await page.evaluate((await import("node:fs")).readFileSync(axe, "utf8"));
+  const result = await page.evaluate(() => window.axe.run());
+  return result.violations
+    .filter((v) => v.impact === "serious" || v.impact === "critical")
+    .map((v) => `${v.id}: ${v.nodes.map((n) => n.html.slice(0, 120)).join(" | ")}`);
+}
