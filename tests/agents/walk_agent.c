@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The agent of tests/integration/test_walker.py: walks stacks in a signal handler, with AsyncGetCallTrace beside it on request,
- * and writes counts at the VM's end. Options: out=FILE,interval=US,mode=cpu|wall,compare=0|1,native=0|1,depth=N,tops=N,dump=N.
+ * and writes counts at the VM's end. Options: out=FILE,interval=US,mode=cpu|wall,compare=0|1,native=0|1,depth=N,tops=N,dump=N,
+ * retransform=MS (classes whose name begins with WalkStress are made anew that often).
  */
 #include "base/clock.h"
 #include "hotspot/layout.h"
@@ -48,7 +49,7 @@ struct sample {
 
 static struct {
     char out[512], mode[16];
-    long interval, compare, native, depth, tops, dump;
+    long interval, compare, native, depth, tops, dump, retransform;
 } options = {.out = "/dev/stderr", .mode = "cpu", .interval = 1000, .compare = 1, .depth = 256, .tops = 15};
 
 static jvmtiEnv *jvmti;
@@ -64,6 +65,7 @@ static AsgctFrame *oracle_buffers[BUFFERS];
 static int buffer_used[BUFFERS];
 static pid_t threads[THREADS_MAX];
 static uint32_t thread_count;
+static unsigned retransformed;
 static volatile int stopping, kinds_seen[WALK_KINDS];
 static __thread JNIEnv *thread_env __attribute__((tls_model("initial-exec")));
 
@@ -195,6 +197,38 @@ static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID m, jint size, const void
 {
 }
 
+static void JNICALL retransform(jvmtiEnv *ti, JNIEnv *env, void *unused)
+{
+    while (!stopping) {
+        jint n = 0;
+        jclass *classes = NULL, chosen[16];
+        jint count = 0;
+        usleep((useconds_t)options.retransform * 1000);
+        if ((*env)->PushLocalFrame(env, 4096) < 0 || (*ti)->GetLoadedClasses(ti, &n, &classes) != JVMTI_ERROR_NONE)
+            return;
+        for (jint i = 0; i < n && count < 16; i++) {
+            char *signature = NULL;
+            if ((*ti)->GetClassSignature(ti, classes[i], &signature, NULL) == JVMTI_ERROR_NONE && signature &&
+                strncmp(signature, "LWalkStress", 11) == 0 && !strpbrk(signature, "/."))
+                chosen[count++] = classes[i];
+            (*ti)->Deallocate(ti, (unsigned char *)signature);
+        }
+        if (count && (*ti)->RetransformClasses(ti, count, chosen) == JVMTI_ERROR_NONE)
+            retransformed += (unsigned)count;
+        (*ti)->Deallocate(ti, (unsigned char *)classes);
+        (*env)->PopLocalFrame(env, NULL);
+    }
+}
+
+static void start_retransform(jvmtiEnv *ti, JNIEnv *env)
+{
+    jclass class = (*env)->FindClass(env, "java/lang/Thread");
+    jmethodID constructor = class ? (*env)->GetMethodID(env, class, "<init>", "()V") : NULL;
+    jthread thread = constructor ? (*env)->NewObject(env, class, constructor) : NULL;
+    if (thread)
+        (*ti)->RunAgentThread(ti, thread, retransform, NULL, JVMTI_THREAD_NORM_PRIORITY);
+}
+
 static uint64_t java_thread_of(JNIEnv *env)
 {
     jthread self = NULL;
@@ -237,6 +271,8 @@ static void JNICALL on_init(jvmtiEnv *ti, JNIEnv *env, jthread thread)
     int r = vm ? walker_new(&walker, vm, env, java_thread_of(env), why, sizeof(why)) : -ENOENT;
     if (r == 0)
         start_signals();
+    if (r == 0 && options.retransform)
+        start_retransform(ti, env);
 }
 
 /* A method as text, by the VM's tables or by JVM TI; the caller frees. */
@@ -482,6 +518,7 @@ static void JNICALL on_death(jvmtiEnv *ti, JNIEnv *env)
             (unsigned long long)busy);
     for (unsigned i = 0; i < WALK_STATUSES; i++)
         fprintf(f, "%s=%llu\n", names[i], (unsigned long long)status_counts[i]);
+    fprintf(f, "retransformed=%u\n", retransformed);
     fprintf(f, "recovered=%llu\nfaults=%llu\n", (unsigned long long)recovered_count, (unsigned long long)walker_faults());
     for (unsigned i = 0; i < WALK_KINDS; i++)
         fprintf(f, "kind%u=%d\n", i, kinds_seen[i]);
@@ -498,8 +535,13 @@ static void parse(char *text)
     const struct {
         const char *name;
         long *value;
-    } numbers[] = {{"interval", &options.interval}, {"compare", &options.compare}, {"native", &options.native},
-                   {"depth", &options.depth},       {"tops", &options.tops},       {"dump", &options.dump}};
+    } numbers[] = {{"interval", &options.interval},
+                   {"compare", &options.compare},
+                   {"native", &options.native},
+                   {"depth", &options.depth},
+                   {"tops", &options.tops},
+                   {"dump", &options.dump},
+                   {"retransform", &options.retransform}};
 
     char *rest = NULL;
     for (char *word = text ? strtok_r(text, ",", &rest) : NULL; word; word = strtok_r(NULL, ",", &rest)) {
@@ -529,7 +571,8 @@ JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *text, void *reserved)
     }
     if ((*vm)->GetEnv(vm, (void **)&jvmti, JVMTI_VERSION_1_2) != JNI_OK)
         return JNI_ERR;
-    jvmtiCapabilities capabilities = {.can_generate_compiled_method_load_events = 1};
+    jvmtiCapabilities capabilities = {.can_generate_compiled_method_load_events = 1,
+                                      .can_retransform_classes = options.retransform > 0};
     (*jvmti)->AddCapabilities(jvmti, &capabilities);
     jvmtiEventCallbacks callbacks = {.VMInit = on_init,
                                      .VMDeath = on_death,
