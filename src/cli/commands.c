@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/builtin.h"
+#include "cli/heap_verbs.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -189,6 +190,11 @@ const struct command commands[] = {
         .summary = "print a manual page as scdoc's source",
         .description = "Prints the source of a manual page; the build makes the pages from it.",
         .examples = "  jvmscope manual report | scdoc | man -l -        read one without installing\n",
+    },
+    {
+        .name = "heap",
+        .verbs = heap_verbs,
+        .summary = "say what a heap dump holds, and why",
     },
     {0},
 };

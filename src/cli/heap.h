@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of `jvmscope heap` share: options, opening, answering. */
+#pragma once
+
+#include "cli/args.h"
+#include "cli/commands.h"
+#include "cli/heap_page.h"
+#include "model/heap_dump.h"
+
+struct heap_options {
+    bool json, retained, strong, rebuild, all;
+    const char *output, *index, *class, *object, *package, *loader, *children, *exclude, *sort, *pattern;
+    uint64_t limit, memory, dump;
+};
+
+extern const struct arg_set heap_common_set, heap_index_set; /* their struct is struct heap_options */
+
+/* Opens a dump of which everything is counted; the exit status after a complaint. */
+int heap_open_dump(struct heap_dump **ret, const char *path, const struct heap_options *o);
+/* Shows the page as the options say; the exit status. */
+int heap_answer(const struct page *p, const struct heap_options *o);
+/* Why a dump could not be read, as a person reads it. */
+const char *heap_why(int error);
+/* Notes what is wrong with a dump that is shown all the same. */
+void heap_note_damage(struct page *p, const struct heap_dump *d);

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a heap verb answers: facts, sentences and tables, put together once and shown as text, as JSON or as a page of HTML.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/vec.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum page_kind { PAGE_TEXT, PAGE_COUNT, PAGE_BYTES, PAGE_PERCENT, PAGE_ID, PAGE_REAL, PAGE_BOOL };
+
+struct page_column {
+    const char *key;   /* of the JSON member */
+    const char *title; /* NULL: in JSON alone */
+    enum page_kind kind;
+    bool last; /* in text and HTML it stands last: names of any length */
+};
+
+struct page_cell {
+    enum page_kind kind;
+    bool null;
+    uint64_t number;
+    double real;
+    const char *text; /* the page's own */
+};
+
+/* A table (columns), or a fact or sentence (none). */
+struct page_block {
+    const char *key; /* NULL: a sentence that JSON lists under "notes" */
+    const char *title;
+    const struct page_column *columns;
+    size_t columns_n;
+    bool chart, nested; /* chart: HTML draws the first rows; nested: the first COUNT column is an indent in text */
+    struct page_cell fact;
+    VEC(struct page_cell) cells;
+};
+
+struct page {
+    struct arena arena;
+    const char *title;
+    VEC(struct page_block) blocks;
+    int error; /* the first -ENOMEM */
+};
+
+void page_release(struct page *p);
+void page_note(struct page *p, const char *format, ...) printf_like(2, 3);
+/* A single value, `title: value`. */
+void page_fact_text(struct page *p, const char *key, const char *title, const char *text);
+void page_fact(struct page *p, const char *key, const char *title, enum page_kind kind, uint64_t value);
+/* Begins a table; columns must outlive the page; what follows are its cells, row by row. */
+void page_table(struct page *p, const char *key, const char *title, const struct page_column *columns, size_t n);
+void page_text(struct page *p, const char *text); /* copied; NULL is null */
+void page_text_n(struct page *p, const char *text, size_t len);
+void page_printf(struct page *p, const char *format, ...) printf_like(2, 3);
+void page_number(struct page *p, uint64_t value);
+void page_real(struct page *p, double value);
+void page_null(struct page *p);
+
+/* 0 or -ENOMEM. */
+int page_json(const struct page *p, struct buf *out) must_check;
+int page_html(const struct page *p, struct buf *out) must_check;
+void page_print(const struct page *p, FILE *to);

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/heap_memory.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { MAX_ARRAYS = 128 };
+
+static struct {
+    pthread_mutex_t lock;
+    uint64_t limit, used, spilled;
+    const char *folder;
+
+    struct {
+        void *memory;
+        uint64_t bytes;
+        bool file;
+    } arrays[MAX_ARRAYS];
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void heap_memory_limit(uint64_t limit, const char *folder)
+{
+    state.limit = limit;
+    state.folder = folder;
+}
+
+static void *map_file(uint64_t bytes)
+{
+    int fd = open(state.folder ? state.folder : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return MAP_FAILED;
+    void *memory = ftruncate(fd, (off_t)bytes) == 0 ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    close(fd);
+    return memory;
+}
+
+void *heap_memory(uint64_t bytes)
+{
+    void *memory = MAP_FAILED;
+    bytes = bytes ? bytes : 1;
+    pthread_mutex_lock(&state.lock);
+    int free_row = 0;
+    while (free_row < MAX_ARRAYS && state.arrays[free_row].memory)
+        free_row++;
+    if (free_row < MAX_ARRAYS) {
+        bool file = state.limit && state.used + bytes > state.limit;
+        if (file) {
+            memory = map_file(bytes);
+        } else {
+            memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+            if (memory != MAP_FAILED && bytes >= (8 << 20))
+                madvise(memory, bytes, MADV_HUGEPAGE);
+        }
+        if (memory != MAP_FAILED) {
+            state.arrays[free_row].memory = memory;
+            state.arrays[free_row].bytes = bytes;
+            state.arrays[free_row].file = file;
+            *(file ? &state.spilled : &state.used) += bytes;
+        }
+    }
+    pthread_mutex_unlock(&state.lock);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+void heap_memory_free(void *memory)
+{
+    if (!memory)
+        return;
+    pthread_mutex_lock(&state.lock);
+    for (int i = 0; i < MAX_ARRAYS; i++) {
+        if (state.arrays[i].memory != memory)
+            continue;
+        munmap(memory, state.arrays[i].bytes);
+        if (!state.arrays[i].file)
+            state.used -= state.arrays[i].bytes;
+        state.arrays[i].memory = NULL;
+        break;
+    }
+    pthread_mutex_unlock(&state.lock);
+}
+
+uint64_t heap_memory_spilled(void)
+{
+    return state.spilled;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/heap_shape.h"
+
+enum { MAX_HOLES = 64, MAX_CHAIN = 64, WIDTHS = 4 };
+
+static uint32_t align_up(uint64_t n, uint32_t to)
+{
+    return (uint32_t)((n + to - 1) / to * to);
+}
+
+uint64_t heap_array_size(const struct heap_shape *s, unsigned type, uint64_t count, unsigned id_size)
+{
+    uint64_t element = type == HPROF_OBJECT ? s->reference : hprof_type_size(type, id_size);
+    uint64_t header = element == 8 ? (s->array_header + 7u) / 8 * 8 : s->array_header;
+    return (header + count * element + s->alignment - 1) / s->alignment * s->alignment;
+}
+
+/* How many fields a class declares itself, by width (8, 4, 2, 1 bytes), and references. */
+struct declared {
+    uint32_t width[WIDTHS], refs;
+};
+
+static struct declared declared_by(const struct heap_dump *d, const struct heap_class *class, bool statics)
+{
+    struct declared n = {0};
+    struct hprof_items it = hprof_items_of(class->record, class->record + class->record_len, d->header.id_size);
+    struct hprof_item item;
+    struct hprof_class c;
+    if (!class->record || hprof_item_next(&it, &item) <= 0 || hprof_class_read(&item, d->header.id_size, &c) < 0)
+        return n;
+    for (unsigned i = statics ? c.statics : c.fields; i; i--) {
+        unsigned type;
+        if (statics) {
+            struct hprof_static s;
+            if (!hprof_static_read(&c.statics_at, d->header.id_size, false, &s))
+                break;
+            type = s.type;
+        } else {
+            cursor_skip(&c.fields_at, d->header.id_size);
+            type = cursor_u8(&c.fields_at);
+        }
+        unsigned size = hprof_type_size(type, d->header.id_size);
+        if (type == HPROF_OBJECT)
+            n.refs++;
+        else if (size)
+            n.width[size == 8 ? 0 : size == 4 ? 1 : size == 2 ? 2 : 3]++;
+    }
+    return n;
+}
+
+struct layout {
+    uint32_t end;
+
+    struct {
+        uint32_t at, len;
+    } holes[MAX_HOLES];
+
+    unsigned holes_n;
+};
+
+/* JDK 15 and later: each field goes into the tightest hole that takes it, also into those of super classes, else to the end. */
+static void place(struct layout *l, uint32_t size)
+{
+    unsigned best = MAX_HOLES;
+    for (unsigned i = 0; i < l->holes_n; i++) {
+        uint32_t at = align_up(l->holes[i].at, size);
+        if (at + size <= l->holes[i].at + l->holes[i].len && (best == MAX_HOLES || l->holes[i].len < l->holes[best].len))
+            best = i;
+    }
+    if (best < MAX_HOLES) {
+        uint32_t start = l->holes[best].at, end = start + l->holes[best].len, at = align_up(start, size);
+        l->holes[best].len = at - start;
+        if (at + size < end && l->holes_n < MAX_HOLES) {
+            l->holes[l->holes_n].at = at + size;
+            l->holes[l->holes_n++].len = end - at - size;
+        }
+        return;
+    }
+    uint32_t at = align_up(l->end, size);
+    if (at > l->end && l->holes_n < MAX_HOLES) {
+        l->holes[l->holes_n].at = l->end;
+        l->holes[l->holes_n++].len = at - l->end;
+    }
+    l->end = at + size;
+}
+
+static void add_new(struct layout *l, const struct declared *n, uint32_t reference)
+{
+    for (unsigned w = 0; w < WIDTHS; w++) {
+        for (uint32_t i = 0; i < n->width[w]; i++)
+            place(l, 8u >> w);
+    }
+    for (uint32_t i = 0; i < n->refs; i++)
+        place(l, reference);
+}
+
+/* JDK 8 to 14: a class begins where its super class ended, aligned to a reference; widest first, one gap before them filled. */
+static void add_old(struct layout *l, const struct declared *n, uint32_t reference)
+{
+    struct declared left = *n;
+    l->end = align_up(l->end, reference);
+    if (left.width[0]) {
+        uint32_t gap = align_up(l->end, 8) - l->end;
+        for (unsigned w = 1; w < WIDTHS; w++) {
+            while (left.width[w] && gap >= 8u >> w) {
+                left.width[w]--;
+                gap -= 8u >> w;
+            }
+        }
+        if (left.refs && gap >= reference)
+            left.refs--;
+        l->end = align_up(l->end, 8);
+    }
+    for (unsigned w = 0; w < WIDTHS; w++)
+        l->end += left.width[w] * (8u >> w);
+    if (left.refs)
+        l->end = align_up(l->end, reference) + left.refs * reference;
+}
+
+static uint32_t instance_size(const struct heap_dump *d, int32_t class, const struct heap_shape *s)
+{
+    int32_t chain[MAX_CHAIN];
+    int n = 0;
+    for (; class != HEAP_NO_CLASS && n < MAX_CHAIN; class = d->classes.data[class].super)
+        chain[n++] = class;
+    struct layout l = {.end = s->header};
+    while (n--) {
+        struct declared own = declared_by(d, &d->classes.data[chain[n]], false);
+        (s->old_layout ? add_old : add_new)(&l, &own, s->reference);
+    }
+    return align_up(l.end, s->alignment);
+}
+
+static uint32_t statics_size(const struct heap_dump *d, const struct heap_class *c, const struct heap_shape *s)
+{
+    struct declared n = declared_by(d, c, true);
+    uint64_t bytes = (uint64_t)n.refs * s->reference;
+    if (n.width[0])
+        bytes = align_up(bytes, 8);
+    for (unsigned w = 0; w < WIDTHS; w++)
+        bytes += (uint64_t)n.width[w] * (8u >> w);
+    return align_up(bytes, 8);
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct heap_class *x = *(struct heap_class *const *)a, *y = *(struct heap_class *const *)b;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* Class objects have fields that only the VM knows: what neighbouring class objects leave beside their static fields. */
+static int infer_mirror(struct heap_dump *d)
+{
+    struct heap_shape *s = &d->shape;
+    uint32_t known = d->class_class == HEAP_NO_CLASS ? 64 : instance_size(d, d->class_class, s), base = 0;
+    _cleanup_free_ struct heap_class **sorted = malloc((d->classes.len + 1) * sizeof(struct heap_class *));
+    if (!sorted)
+        return -ENOMEM;
+    for (size_t i = 0; i < d->classes.len; i++)
+        sorted[i] = &d->classes.data[i];
+    qsort(sorted, d->classes.len, sizeof(struct heap_class *), by_id);
+    for (size_t i = 0; !s->assumed && i + 1 < d->classes.len; i++) {
+        uint64_t gap = sorted[i + 1]->id - sorted[i]->id, statics = statics_size(d, sorted[i], s);
+        if (gap >= statics + known && gap - statics <= known + 64 && (!base || gap - statics < base))
+            base = (uint32_t)(gap - statics);
+    }
+    s->mirror_base = base ? base : align_up(known + 24, 8);
+    return 0;
+}
+
+void heap_shape_apply(struct heap_dump *d)
+{
+    for (size_t i = 0; i < d->classes.len; i++) {
+        struct heap_class *c = &d->classes.data[i];
+        c->size = instance_size(d, (int32_t)i, &d->shape);
+        c->mirror_size = align_up(d->shape.mirror_base + statics_size(d, c, &d->shape), d->shape.alignment);
+    }
+}
+
+static void score(struct heap_dump *d, struct heap_shape *s, const struct heap_gap *gaps, size_t n, int64_t *ret)
+{
+    _cleanup_free_ uint32_t *sizes = calloc(d->classes.len + 1, sizeof(uint32_t));
+    int64_t bad = 0;
+    s->tried = s->agreed = 0;
+    for (size_t i = 0; sizes && i < n; i++) {
+        const struct heap_gap *g = &gaps[i];
+        uint64_t size;
+        if (g->tag == HPROF_INSTANCE_DUMP) {
+            int32_t class = heap_dump_class(d, g->class_id);
+            if (class == HEAP_NO_CLASS || class == d->class_class)
+                continue;
+            if (!sizes[class])
+                sizes[class] = instance_size(d, class, s);
+            size = sizes[class];
+        } else {
+            size = heap_array_size(s, g->tag == HPROF_OBJECT_ARRAY_DUMP ? HPROF_OBJECT : g->type, g->count, d->header.id_size);
+        }
+        s->tried++;
+        s->agreed += size == g->gap;
+        bad += size > g->gap;
+    }
+    *ret = (int64_t)s->agreed - 4 * bad;
+}
+
+int heap_shape_infer(struct heap_dump *d, const struct heap_gap *gaps, size_t n)
+{
+    /* Headers of instances and arrays: compact (JDK 24+) and 32-bit VMs; compressed class pointers; plain, JDK 23+ and before.
+     */
+    static const struct heap_shape shapes[] = {{12, 16, 4, 8}, {8, 12, 4, 8}, {12, 16, 8, 8}, {16, 24, 8, 8},
+                                               {16, 20, 8, 8}, {8, 12, 8, 8}, {16, 24, 4, 8}};
+    unsigned shift = d->id_bits ? (unsigned)__builtin_ctzll(d->id_bits) : 3;
+    uint32_t alignment = shift < 3 || shift > 8 ? 8 : 1u << shift;
+    int64_t best = 0;
+    struct heap_shape found = {.assumed = true};
+    for (size_t i = 0; shift >= 3 && i < ARRAY_SIZE(shapes) * 2; i++) {
+        struct heap_shape s = shapes[i / 2];
+        if (d->header.id_size == 4 && s.reference == 8)
+            continue;
+        int64_t points;
+        s.alignment = alignment;
+        s.old_layout = i % 2;
+        score(d, &s, gaps, n, &points);
+        if (points > best) {
+            best = points;
+            found = s;
+        }
+    }
+    if (found.assumed) {
+        bool wide = d->max_id >> 35 && shift >= 3;
+        found = wide ? shapes[2] : shapes[d->header.id_size == 4];
+        found.alignment = alignment;
+        found.assumed = true;
+    }
+    d->shape = found;
+    return infer_mirror(d);
+}
+
+uint64_t heap_item_size(const struct heap_dump *d, const struct hprof_item *item)
+{
+    if (item->tag == HPROF_OBJECT_ARRAY_DUMP)
+        return heap_array_size(&d->shape, HPROF_OBJECT, item->count, d->header.id_size);
+    if (item->tag == HPROF_PRIMITIVE_ARRAY_DUMP)
+        return heap_array_size(&d->shape, item->type, item->count, d->header.id_size);
+    int32_t class = heap_dump_class(d, item->tag == HPROF_CLASS_DUMP ? item->id : item->class_id);
+    if (class == HEAP_NO_CLASS)
+        return d->shape.alignment * 2;
+    const struct heap_class *c = &d->classes.data[class];
+    return item->tag == HPROF_CLASS_DUMP ? c->mirror_size : class == d->class_class ? d->shape.mirror_base : c->size;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/heap_spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <zlib.h>
+
+static const char magic[] = "JAVA PROFILE ";
+
+enum { BLOCK = 1 << 20, CHECK_EVERY = 64 };
+
+static int room_left(int fd)
+{
+    struct statvfs v;
+    if (fstatvfs(fd, &v) < 0)
+        return -errno;
+    /* A tenth of the disk stays free: a compression bomb must not take the machine down. */
+    return v.f_bavail > v.f_blocks / 10 ? 0 : -ENOSPC;
+}
+
+static int unpack(gzFile in, int out)
+{
+    _cleanup_free_ char *block = malloc(BLOCK);
+    if (!block)
+        return -ENOMEM;
+    for (uint64_t i = 0;; i++) {
+        int n = gzread(in, block, BLOCK);
+        /* A .gz that was cut short: what was unpacked is a dump that was cut short. */
+        if (n < 0)
+            return i ? 0 : -EBADMSG;
+        if (n == 0)
+            return i ? 0 : -EBADMSG;
+        if (i == 0 && ((size_t)n < sizeof(magic) - 1 || memcmp(block, magic, sizeof(magic) - 1) != 0))
+            return -EBADMSG;
+        int error = i % CHECK_EVERY == 0 ? room_left(out) : 0;
+        if (!error)
+            error = write_all(out, block, (size_t)n);
+        if (error)
+            return error;
+    }
+}
+
+static int spool(int fd, struct file_map *ret)
+{
+    const char *folder = getenv("TMPDIR");
+    _cleanup_close_ int out = open(folder && *folder ? folder : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (out < 0)
+        return -errno;
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    gzFile in = copy < 0 ? NULL : gzdopen(copy, "rb");
+    if (!in) {
+        if (copy >= 0)
+            close(copy);
+        return -ENOMEM;
+    }
+    gzbuffer(in, 256 << 10);
+    int error = unpack(in, out);
+    gzclose(in);
+    if (error)
+        return error;
+    off_t len = lseek(out, 0, SEEK_END);
+    void *data = mmap(NULL, (size_t)len, PROT_READ, MAP_SHARED, out, 0);
+    if (data == MAP_FAILED)
+        return -errno;
+    *ret = (struct file_map){data, (size_t)len};
+    return 0;
+}
+
+int heap_spool_open(const char *path, struct file_map *ret, bool *ret_spooled)
+{
+    *ret_spooled = true;
+    if (strcmp(path, "-") == 0)
+        return spool(STDIN_FILENO, ret);
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (S_ISDIR(st.st_mode))
+        return -EISDIR;
+    unsigned char head[2] = {0};
+    if (!S_ISREG(st.st_mode) || (pread(fd, head, 2, 0) == 2 && head[0] == 0x1f && head[1] == 0x8b))
+        return spool(fd, ret);
+    *ret_spooled = false;
+    int error = file_map_open(ret, path);
+    if (!error && !ret->data)
+        return -EBADMSG;
+    return error;
+}

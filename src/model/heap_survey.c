@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/heap_shape.h"
+
+#include <stdio.h>
+
+enum { CHUNK = 4 << 20, SAMPLE = 16 << 20, MAX_GAPS = 400000, MAX_GAP = 1 << 20, MAX_THREADS = 16 };
+
+/* Objects of one class, while counting. */
+struct tally {
+    uint64_t id, objects, bytes;
+};
+
+/* What one thread finds. */
+struct finder {
+    struct tally *tallies; /* open addressing by class id; objects 0 is free */
+    size_t cap, used;
+    struct tally primitive[16];
+    VEC(struct heap_chunk) chunks;
+    VEC(struct heap_root) roots;
+    VEC(uint64_t) classes; /* offsets of CLASS DUMPs */
+    uint64_t min, max, bits, bad_at;
+    bool bad;
+};
+
+struct survey {
+    struct heap_dump *dump;
+    uint64_t base; /* of id_bits */
+    struct finder finders[MAX_THREADS];
+};
+
+static size_t slot_of(const struct finder *f, uint64_t id)
+{
+    return (size_t)((id * UINT64_C(0x9e3779b97f4a7c15)) >> 40) & (f->cap - 1);
+}
+
+static int grow(struct finder *f)
+{
+    struct finder bigger = {.cap = f->cap ? f->cap * 2 : 4096};
+    bigger.tallies = calloc(bigger.cap, sizeof(struct tally));
+    if (!bigger.tallies)
+        return -ENOMEM;
+    for (size_t i = 0; i < f->cap; i++) {
+        if (!f->tallies[i].objects)
+            continue;
+        size_t at = slot_of(&bigger, f->tallies[i].id);
+        while (bigger.tallies[at].objects)
+            at = (at + 1) & (bigger.cap - 1);
+        bigger.tallies[at] = f->tallies[i];
+    }
+    free(f->tallies);
+    f->tallies = bigger.tallies;
+    f->cap = bigger.cap;
+    return 0;
+}
+
+static inline struct tally *tally_of(struct finder *f, uint64_t id)
+{
+    for (size_t at = slot_of(f, id);; at = (at + 1) & (f->cap - 1)) {
+        struct tally *t = &f->tallies[at];
+        if (likely(t->id == id && t->objects))
+            return t;
+        if (!t->objects) {
+            t->id = id;
+            f->used++;
+            return t;
+        }
+    }
+}
+
+static int take_other(struct survey *s, struct finder *f, const struct hprof_item *item, uint64_t *objects)
+{
+    if (item->tag == HPROF_CLASS_DUMP) {
+        f->min = MIN(f->min, item->id);
+        f->max = MAX(f->max, item->id);
+        f->bits |= item->id - s->base;
+        ++*objects;
+        return vec_push(&f->classes, (uint64_t)(item->start - s->dump->data));
+    }
+    if (item->tag >= 0x80 && item->tag != HPROF_ROOT_UNKNOWN && item->tag != HPROF_ANDROID_INTERNED_STRING &&
+        item->tag != HPROF_ANDROID_VM_INTERNAL && item->tag != HPROF_ANDROID_JNI_MONITOR && item->tag != HPROF_ANDROID_DEBUGGER)
+        return 0; /* Android's: not a root */
+    struct heap_root root = {item->id, item->tag, item->thread, item->frame};
+    return vec_push(&f->roots, root);
+}
+
+static inline int take_item(struct survey *s, struct finder *f, const struct hprof_item *item, uint64_t *objects)
+{
+    struct tally *t;
+    switch (item->tag) {
+    case HPROF_INSTANCE_DUMP:
+        if (unlikely(f->used * 2 >= f->cap) && grow(f) < 0)
+            return -ENOMEM;
+        t = tally_of(f, item->class_id);
+        break;
+    case HPROF_OBJECT_ARRAY_DUMP:
+        if (unlikely(f->used * 2 >= f->cap) && grow(f) < 0)
+            return -ENOMEM;
+        t = tally_of(f, item->class_id);
+        t->bytes += heap_array_size(&s->dump->shape, HPROF_OBJECT, item->count, s->dump->header.id_size);
+        break;
+    case HPROF_PRIMITIVE_ARRAY_DUMP:
+        t = &f->primitive[item->type & 15];
+        t->bytes += heap_array_size(&s->dump->shape, item->type, item->count, s->dump->header.id_size);
+        break;
+    default:
+        return take_other(s, f, item, objects);
+    }
+    t->objects++;
+    ++*objects;
+    f->min = MIN(f->min, item->id);
+    f->max = MAX(f->max, item->id);
+    f->bits |= item->id - s->base;
+    return 0;
+}
+
+/* Walks one segment and cuts it into chunks. */
+static int walk_segment(void *ctx, unsigned thread, uint64_t i)
+{
+    struct survey *s = ctx;
+    struct finder *f = &s->finders[thread];
+    const struct heap_chunk *segment = &s->dump->segments.data[i];
+    const uint8_t *data = s->dump->data;
+    struct hprof_items it = hprof_items_of(data + segment->start, data + segment->end, s->dump->header.id_size);
+    struct hprof_item item;
+    struct heap_chunk chunk = {.start = segment->start};
+    int more, error = 0;
+    while (!error && (more = hprof_item_next(&it, &item)) > 0) {
+        error = take_item(s, f, &item, &chunk.objects);
+        uint64_t at = (uint64_t)(it.at - data);
+        if (unlikely(at - chunk.start >= CHUNK)) {
+            chunk.end = at;
+            if (vec_push(&f->chunks, chunk) < 0)
+                return -ENOMEM;
+            chunk = (struct heap_chunk){.start = at};
+        }
+    }
+    if (!error && more < 0) {
+        f->bad_at = f->bad ? MIN(f->bad_at, (uint64_t)(it.at - data)) : (uint64_t)(it.at - data);
+        f->bad = true;
+    }
+    chunk.end = (uint64_t)(it.at - data);
+    return error ? error : chunk.end > chunk.start ? vec_push(&f->chunks, chunk) : 0;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    uint64_t x = ((const struct heap_chunk *)a)->start, y = ((const struct heap_chunk *)b)->start;
+    return x < y ? -1 : x > y;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static int by_root(const void *a, const void *b)
+{
+    const struct heap_root *x = a, *y = b;
+    if (x->id != y->id)
+        return x->id < y->id ? -1 : 1;
+    if (x->tag != y->tag)
+        return x->tag - y->tag;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    return x->frame < y->frame ? -1 : x->frame > y->frame;
+}
+
+/* Samples the first part of the heap: classes, and distances between neighbours. */
+static int sample(struct heap_dump *d, struct heap_gap *gaps, size_t *ret_n)
+{
+    uint64_t walked = 0, last_id = 0;
+    struct heap_gap *open = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < d->segments.len && walked < SAMPLE; i++) {
+        struct hprof_items it =
+            hprof_items_of(d->data + d->segments.data[i].start, d->data + d->segments.data[i].end, d->header.id_size);
+        struct hprof_item item;
+        const uint8_t *start = it.at;
+        while (hprof_item_next(&it, &item) > 0 && walked + (uint64_t)(it.at - start) < SAMPLE) {
+            if (item.tag == HPROF_CLASS_DUMP) {
+                int error = heap_dump_add_class(d, item.start, (uint64_t)(it.at - item.start));
+                if (error && error != -EBADMSG)
+                    return error;
+            }
+            if (!hprof_item_is_object(&item))
+                continue;
+            d->id_bits |= last_id ? item.id ^ last_id : 0;
+            if (open && item.id > last_id && item.id - last_id < MAX_GAP)
+                open->gap = (uint32_t)(item.id - last_id);
+            else if (open)
+                n--;
+            open = n < MAX_GAPS ? &gaps[n++] : NULL;
+            if (open)
+                *open = (struct heap_gap){.class_id = item.class_id, .count = item.count, .tag = item.tag, .type = item.type};
+            last_id = item.id;
+            d->max_id = MAX(d->max_id, item.id);
+        }
+        walked += (uint64_t)(it.at - start);
+    }
+    *ret_n = open ? n - 1 : n;
+    return 0;
+}
+
+static int infer_shape(struct heap_dump *d)
+{
+    _cleanup_free_ struct heap_gap *gaps = malloc(MAX_GAPS * sizeof(struct heap_gap));
+    size_t n = 0;
+    if (!gaps)
+        return -ENOMEM;
+    int error = sample(d, gaps, &n);
+    if (!error)
+        error = heap_dump_finish_classes(d);
+    return error ? error : heap_shape_infer(d, gaps, n);
+}
+
+/* Classes that came after the sample, in the order of the file. */
+static int collect_classes(struct survey *s, struct finder *all)
+{
+    struct heap_dump *d = s->dump;
+    qsort(all->classes.data, all->classes.len, sizeof(uint64_t), by_value);
+    size_t before = d->classes.len;
+    for (size_t i = 0; i < all->classes.len; i++) {
+        uint64_t at = all->classes.data[i];
+        int error = heap_dump_add_class(d, d->data + at, d->len - at);
+        if (error && error != -EBADMSG)
+            return error;
+    }
+    if (d->classes.len == before)
+        return 0;
+    int error = heap_dump_finish_classes(d);
+    return error;
+}
+
+static int add_tally(struct heap_dump *d, const struct tally *t, int32_t class)
+{
+    if (class == HEAP_NO_CLASS) {
+        /* Objects of a class that the dump does not describe. */
+        char name[40];
+        snprintf(name, sizeof(name), "unknown.0x%llx", (unsigned long long)t->id);
+        int64_t number = strpool_add(&d->names, name, strlen(name));
+        struct heap_class c = {.id = t->id, .super = HEAP_NO_CLASS, .size = d->shape.alignment * 2};
+        c.name = number < 0 ? "?" : strpool_get(&d->names, (uint64_t)number).data;
+        class = (int32_t)d->classes.len;
+        if (map_put(&d->class_of_id, t->id, d->classes.len) < 0 || vec_push(&d->classes, c) < 0)
+            return -ENOMEM;
+    }
+    struct heap_class *c = &d->classes.data[class];
+    bool array = c->kind != HEAP_INSTANCE || t->bytes;
+    uint64_t bytes = array ? t->bytes : t->objects * (class == d->class_class ? d->shape.mirror_base : c->size);
+    c->objects += t->objects;
+    c->bytes += bytes;
+    d->bytes += bytes;
+    *(array ? &d->arrays : &d->instances) += t->objects;
+    return 0;
+}
+
+static int merge(struct survey *s)
+{
+    struct heap_dump *d = s->dump;
+    struct finder *all = &s->finders[0];
+    d->min_id = UINT64_MAX;
+    d->max_id = d->id_bits = 0;
+    for (unsigned t = 0; t < d->threads; t++) {
+        struct finder *f = &s->finders[t];
+        for (size_t i = 0; i < f->chunks.len; i++) {
+            if (vec_push(&d->chunks, f->chunks.data[i]) < 0)
+                return -ENOMEM;
+        }
+        for (size_t i = 0; i < f->roots.len; i++) {
+            if (vec_push(&d->roots, f->roots.data[i]) < 0)
+                return -ENOMEM;
+        }
+        for (size_t i = 0; t && i < f->classes.len; i++) {
+            if (vec_push(&all->classes, f->classes.data[i]) < 0)
+                return -ENOMEM;
+        }
+        d->min_id = MIN(d->min_id, f->min);
+        d->max_id = MAX(d->max_id, f->max);
+        d->id_bits |= f->bits;
+        if (f->bad) {
+            d->garbage_at = d->cut ? MIN(d->garbage_at, f->bad_at) : f->bad_at;
+            d->cut = true;
+        }
+    }
+    qsort(d->chunks.data, d->chunks.len, sizeof(struct heap_chunk), by_start);
+    qsort(d->roots.data, d->roots.len, sizeof(struct heap_root), by_root);
+    if (d->max_id < d->min_id)
+        d->min_id = d->max_id = s->base;
+    d->id_bits |= d->min_id - s->base;
+    return collect_classes(s, all);
+}
+
+static int count_all(struct survey *s)
+{
+    struct heap_dump *d = s->dump;
+    for (unsigned t = 0; t < d->threads; t++) {
+        const struct finder *f = &s->finders[t];
+        for (size_t i = 0; i < f->cap; i++) {
+            if (f->tallies[i].objects && add_tally(d, &f->tallies[i], heap_dump_class(d, f->tallies[i].id)) < 0)
+                return -ENOMEM;
+        }
+        for (int type = 0; type < 16; type++) {
+            if (f->primitive[type].objects && add_tally(d, &f->primitive[type], d->primitive_arrays[type]) < 0)
+                return -ENOMEM;
+        }
+    }
+    struct heap_class *mirror = &d->classes.data[d->class_class];
+    for (size_t i = 0; i < d->classes.len; i++) {
+        if (!d->classes.data[i].record)
+            continue;
+        mirror->objects++;
+        mirror->bytes += d->classes.data[i].mirror_size;
+        d->bytes += d->classes.data[i].mirror_size;
+        d->mirrors++;
+    }
+    d->objects = d->instances + d->arrays + d->mirrors;
+    uint64_t first = 0;
+    for (size_t i = 0; i < d->chunks.len; i++) {
+        d->chunks.data[i].first = first;
+        first += d->chunks.data[i].objects;
+    }
+    return 0;
+}
+
+int heap_dump_survey(struct heap_dump *d)
+{
+    struct survey *s = calloc(1, sizeof(*s));
+    if (!s)
+        return -ENOMEM;
+    s->dump = d;
+    int error = infer_shape(d);
+    s->base = d->max_id;
+    d->threads = MIN(d->threads, (unsigned)MAX_THREADS);
+    for (unsigned t = 0; t < d->threads && !error; t++) {
+        s->finders[t].min = UINT64_MAX;
+        error = grow(&s->finders[t]);
+    }
+    if (!error)
+        error = heap_parallel(d->threads, d->segments.len, walk_segment, s);
+    if (!error)
+        error = merge(s);
+    if (!error) {
+        heap_shape_apply(d);
+        error = count_all(s);
+    }
+    for (unsigned t = 0; t < d->threads; t++) {
+        free(s->finders[t].tallies);
+        vec_release(&s->finders[t].chunks);
+        vec_release(&s->finders[t].roots);
+        vec_release(&s->finders[t].classes);
+    }
+    free(s);
+    return error;
+}
