@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture.h"
 
-extern const struct capture capture_cpu_samples;
+extern const struct capture capture_monitors, capture_heap_dump, capture_cpu_samples;
 
 const struct capture *const captures[] = {
+    &capture_monitors,
+    &capture_heap_dump,
     &capture_cpu_samples,
 };
 const int captures_count = ARRAY_SIZE(captures);

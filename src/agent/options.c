@@ -15,11 +15,11 @@
 const struct option_row option_table[OPTION_COUNT] = {
     /* HPROF's, in the order of its help. */
     [OPT_HEAP] = {"heap", "--heap", 0, OPTION_WORD, "dump|sites|all", "heap profiling",
-                  .default_value = NULL, .bare = "dump", .not_built = "*"},
+                  .default_value = NULL, .bare = "dump", .not_built = "sites|all"},
     [OPT_CPU] = {"cpu", "--cpu", 0, OPTION_WORD, "samples|times|old|wall", "CPU usage; wall samples waiting threads too",
                  .bare = "samples", .not_built = "times|old"},
     [OPT_MONITOR] = {"monitor", "--monitors", 0, OPTION_YES_NO, "y|n", "monitor contention", .default_value = "n",
-                     .bare = "y", .not_built = "*"},
+                     .bare = "y"},
     [OPT_FORMAT] = {"format", NULL, 0, OPTION_WORD, "a|b|r", "text (txt), binary or recording (jfr) output",
                     .default_value = "a"},
     [OPT_FILE] = {"file", "--output", 'o', OPTION_TEXT, "<file>", "write data to file; %p is the process id, %t the time",
@@ -46,8 +46,7 @@ const struct option_row option_table[OPTION_COUNT] = {
     [OPT_ALLOC] = {"alloc", "--alloc", 0, OPTION_WORD, "sampled|exact", "allocation profile", .bare = "sampled",
                    .not_built = "*"},
     [OPT_LIVE] = {"live", "--live", 0, OPTION_WORD, "exact", "live objects by site", .bare = "exact", .not_built = "*"},
-    [OPT_ONOOM] = {"onoom", "--on-oom", 0, OPTION_WORD, "dump", "heap dump at OutOfMemoryError", .bare = "dump",
-                   .not_built = "*"},
+    [OPT_ONOOM] = {"onoom", "--on-oom", 0, OPTION_WORD, "dump", "heap dump at OutOfMemoryError", .bare = "dump"},
     [OPT_PARK] = {"park", NULL, 0, OPTION_YES_NO, "y|n", "park and unpark with monitor=y", .default_value = "n",
                   .not_built = "y"},
     [OPT_THREADS] = {"threads", "--threads", 0, OPTION_YES_NO, "y|n", "thread timeline", .default_value = "n", .bare = "y",

@@ -91,6 +91,14 @@ void out_stamp(struct out *out)
         out->binary.time_us = (uint32_t)(clock_ns(CLOCK_REALTIME) / 1000 - out->header_ms * 1000);
 }
 
+void out_section(struct out *out, const struct buf *section)
+{
+    pthread_mutex_lock(&out->lock);
+    buf_bytes(&out->text.out, section->data, section->len);
+    hprof_text_flush(&out->text);
+    pthread_mutex_unlock(&out->lock);
+}
+
 int out_flush(struct out *out)
 {
     if (out->format == 'a')

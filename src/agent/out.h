@@ -32,6 +32,8 @@ struct out {
 int out_open(struct out *ret, const struct options *o, struct buf *why) must_check;
 /* Of b: sets the time of the records that follow. */
 void out_stamp(struct out *out);
+/* Of a: appends a section that was put together elsewhere. */
+void out_section(struct out *out, const struct buf *section);
 /* Hands what is buffered to the file; 0 or the first failure. */
 int out_flush(struct out *out);
 /* The same, and closes. */

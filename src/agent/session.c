@@ -143,7 +143,8 @@ static void free_session(struct session *s)
 static void tell_start(struct thread *t, JNIEnv *jni, jthread thread)
 {
     struct session *s = session_now;
-    if (s && s->out.dictionary && !t->own)
+    /* Before VMInit a thread has no name yet: threads_look_around tells of it again. */
+    if (s && s->out.dictionary && !t->own && vm.live)
         dictionary_thread_start(s->out.dictionary, t);
 }
 

@@ -112,6 +112,10 @@ static char *group_name(JNIEnv *jni, jthreadGroup group, jthreadGroup *ret_paren
 static void describe(struct thread *t, JNIEnv *jni, jthread thread)
 {
     jvmtiThreadInfo info = {0};
+    free(t->name);
+    free(t->group);
+    free(t->parent_group);
+    t->name = t->group = t->parent_group = NULL;
     if ((*vm.ti)->GetThreadInfo(vm.ti, thread, &info) == JVMTI_ERROR_NONE) {
         t->name = copy(info.name);
         jthreadGroup parent = NULL;
@@ -211,6 +215,15 @@ struct thread *threads_self(JNIEnv *jni)
         atomic_store(&t->tid, (pid_t)syscall(SYS_gettid));
     }
     (*jni)->DeleteLocalRef(jni, self);
+    return t;
+}
+
+struct thread *threads_find(JNIEnv *jni, jthread thread)
+{
+    uint64_t id = tid_field ? (uint64_t)(*jni)->GetLongField(jni, thread, tid_field) : 0;
+    struct thread *t = NULL;
+    while (id && (t = threads_next(t)) && t->java_id != id)
+        ;
     return t;
 }
 

@@ -37,6 +37,8 @@ struct thread *threads_self(JNIEnv *jni);
 /* An entry's place in the table, below THREADS_MAX. */
 uint32_t thread_index(const struct thread *t);
 struct thread *threads_by_serial(uint32_t serial);
+/* The entry of any live thread; NULL when it has none. */
+struct thread *threads_find(JNIEnv *jni, jthread thread);
 /* Async-signal-safe; a scan of live entries. NULL when there is none. */
 struct thread *threads_by_env(JNIEnv *env);
 /* Visits live entries: for (struct thread *t = NULL; (t = threads_next(t));). */

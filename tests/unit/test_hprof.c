@@ -2,6 +2,7 @@
 #include "tests.h"
 
 #include "base/cursor.h"
+#include "hprof/command.h"
 #include "hprof/text.h"
 #include "hprof/text_reader.h"
 #include "hprof/writer.h"
@@ -442,6 +443,51 @@ static void text_is_read_back(void **state)
     buf_release(&m.bytes);
 }
 
+static void commands_come_in_any_pieces(void **state)
+{
+    static const uint8_t stream[] = {
+        1,   0, 0, 0, 1, 0, 0, 0, 0,                                               /* force gc */
+        3,   0, 0, 0, 2, 0, 0, 0, 6,  0, 6, 0x3d, 0xcc, 0xcc, 0xcd,                /* sites, by allocation, gc; 0.1 */
+        77,  0, 0, 0, 3, 0, 0, 0, 2,  1, 2,                                        /* unknown */
+        8,   0, 0, 0, 4, 0, 0, 0, 4,  0, 6, 0,    9,                               /* max depth 9 */
+        8,   0, 0, 0, 5, 0, 0, 0, 10, 0, 4, 0,    0,    0,    0,    0x50, 0, 0, 1, /* sampling off for one thread */
+        8,   0, 0, 0, 5, 0, 0, 0, 6,  0, 3, 0,    0,    0,    0,                   /* sampling on, id of 4 bytes */
+        3,   0, 0, 0, 6, 0, 0, 0, 6,  0, 0, 0x7f, 0xc0, 0,    0,                   /* cutoff is not a number */
+        2,   0, 0, 0, 7, 0, 0, 0, 20, 1, 1, 1,    1,    1,    1,    1,    1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, /* too long */
+        7,   0, 0, 0, 8, 0, 0, 0, 5,  0, 0, 0,    0,    0,                                                       /* too short */
+        255, 0, 0, 0, 9, 0, 0, 0, 0,
+    };
+    static const struct hprof_request expected[] = {
+        {.command = HPROF_CMD_FORCE_GC, .serial = 1},
+        {.command = HPROF_CMD_ALLOC_SITES, .serial = 2, .flags = 6, .cutoff = 0.1F},
+        {.command = HPROF_CMD_CONTROL, .serial = 4, .control = HPROF_CONTROL_MAX_DEPTH, .depth = 9},
+        {.command = HPROF_CMD_CONTROL, .serial = 5, .control = HPROF_CONTROL_SAMPLING_OFF, .object = 0x50000001},
+        {.command = HPROF_CMD_CONTROL, .serial = 5, .control = HPROF_CONTROL_SAMPLING_ON},
+        {.command = HPROF_CMD_EOF, .serial = 9},
+    };
+    for (size_t piece = 1; piece <= sizeof(stream); piece++) {
+        struct hprof_commands c = {.id_size = 8};
+        struct hprof_request r;
+        size_t n = 0, used;
+        for (size_t at = 0; at < sizeof(stream); at += used) {
+            size_t len = MIN(piece - at % piece, sizeof(stream) - at);
+            if (!hprof_command_next(&c, stream + at, len, &used, &r))
+                continue;
+            assert_true(n < ARRAY_SIZE(expected));
+            const struct hprof_request *e = &expected[n++];
+            assert_int_equal(r.command, e->command);
+            assert_int_equal(r.serial, e->serial);
+            assert_int_equal(r.flags, e->flags);
+            assert_int_equal(r.control, e->control);
+            assert_int_equal(r.object, e->object);
+            assert_int_equal(r.depth, e->depth);
+            assert_true(r.cutoff == e->cutoff);
+        }
+        assert_int_equal(n, ARRAY_SIZE(expected));
+        assert_int_equal(c.refused, 4);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -452,6 +498,7 @@ int main(void)
         cmocka_unit_test(too_much_for_a_sub_record_is_an_error),
         cmocka_unit_test(text_has_the_columns_of_the_format),
         cmocka_unit_test(text_is_read_back),
+        cmocka_unit_test(commands_come_in_any_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

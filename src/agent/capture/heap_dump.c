@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * heap=dump: the VM's own dumper writes a file beside the output, which is rewritten into the output (hprof/redump.h) and
+ * removed. With format=r the VM's file itself is the result: heap dumps are files of their own.
+ */
+#include "agent/dictionary.h"
+#include "agent/session.h"
+#include "agent/vm_dump.h"
+#include "base/file.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Numbers of what a rewritten dump names start far from the dictionary's. */
+#define FRAME_FIRST  UINT64_C(0x7000000000000001)
+#define STRING_FIRST UINT64_C(0xa000000000000001)
+
+enum { DUMP_CLASS_FIRST = 100000001, DUMP_TRACE_FIRST = 400000001 };
+
+/* One dump at a time: the session's and that of exhausted memory may coincide. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct {
+    uint32_t next_class, next_trace, dumps, failed;
+    uint64_t next_frame, next_string, objects;
+    atomic_bool out_of_memory; /* was dumped */
+    char oom_path[PATH_MAX];
+    jstring oom_name; /* global reference: no string can be made when memory is exhausted */
+} state;
+
+static bool wanted(const struct options *o)
+{
+    return option_is(o, OPT_HEAP, "dump") || option_is(o, OPT_ONOOM, "dump");
+}
+
+/*
+ * The file of a dump: beside the output; of a recording the dump stays, numbered from the second one on, or named `extra`.
+ */
+static int dump_path(const struct session *s, const char *extra, char path[PATH_MAX])
+{
+    const char *base = s->out.path ? s->out.path : "/tmp/jvmscope";
+    int n;
+    if (s->out.format == 'r') {
+        size_t len = strlen(base), cut = len > 4 && strcmp(base + len - 4, ".jfr") == 0 ? len - 4 : len;
+        char number[16] = "";
+        if (state.dumps)
+            snprintf(number, sizeof(number), ".%u", state.dumps + 1);
+        n = snprintf(path, PATH_MAX, "%.*s%s.hprof", (int)cut, base, *extra ? extra : number);
+    } else {
+        n = snprintf(path, PATH_MAX, "%s.%ld%s.vmdump", base, (long)getpid(), extra);
+    }
+    return n < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+static int start(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    memset(&state, 0, sizeof(state));
+    state.next_class = DUMP_CLASS_FIRST;
+    state.next_trace = DUMP_TRACE_FIRST;
+    state.next_frame = FRAME_FIRST;
+    state.next_string = STRING_FIRST;
+    int r = vm_dump_prepare(jni);
+    if (r < 0)
+        buf_printf(why, "heap=dump: this VM has no heap dumper that is known here");
+    if (r == 0 && option_is(&s->options, OPT_ONOOM, "dump") && dump_path(s, ".oom", state.oom_path) == 0) {
+        jstring name = (*jni)->NewStringUTF(jni, state.oom_path);
+        state.oom_name = name ? (*jni)->NewGlobalRef(jni, name) : NULL;
+        if (name)
+            (*jni)->DeleteLocalRef(jni, name);
+        vm_clear_exception(jni);
+    }
+    return r;
+}
+
+static void stop(struct session *s, JNIEnv *jni)
+{
+    if (state.oom_name)
+        (*jni)->DeleteGlobalRef(jni, state.oom_name);
+    state.oom_name = NULL;
+}
+
+static bool find_thread(void *context, uint64_t java_id, uint32_t *ret_serial, uint64_t *ret_object)
+{
+    for (struct thread *t = NULL; (t = threads_next(t));)
+        if (t->java_id == java_id) {
+            *ret_serial = t->serial;
+            *ret_object = thread_object_id(t->serial);
+            return true;
+        }
+    return false;
+}
+
+static uint32_t find_size(void *context, const char *name, size_t len, uint32_t fields_size)
+{
+    char plain[4096];
+    if (len >= sizeof(plain))
+        return 0;
+    for (size_t i = 0; i < len; i++)
+        plain[i] = name[i] == '+' || name[i] == '.' ? '/' : name[i];
+    const uint64_t *size = map_get(context, vm_size_key(plain, len));
+    return size ? (uint32_t)*size : 0;
+}
+
+static int rewrite(struct session *s, const struct file_map *file, struct map *sizes)
+{
+    struct hprof_redump how = {
+        .when = time(NULL),
+        .empty_trace = TRACE_EMPTY,
+        .unknown_thread = THREAD_UNKNOWN,
+        .thread_in_trace = option_on(&s->options, OPT_THREAD),
+        .shapes = vm_shapes(),
+        .next_class = &state.next_class,
+        .next_trace = &state.next_trace,
+        .next_frame = &state.next_frame,
+        .next_string = &state.next_string,
+        .thread = find_thread,
+        .instance_size = find_size,
+        .ctx = sizes,
+    };
+    if (s->out.format == 'a')
+        how.text = &s->out.text;
+    else
+        how.binary = &s->out.binary;
+    struct hprof_redump_totals totals = {0};
+    pthread_mutex_lock(&s->out.lock);
+    out_stamp(&s->out);
+    int r = hprof_redump(&how, file->data, file->len, &totals);
+    out_flush(&s->out);
+    pthread_mutex_unlock(&s->out.lock);
+    state.objects = totals.objects;
+    return r == 0 && totals.cut ? -ENODATA : r;
+}
+
+static int dump_into_output(struct session *s, JNIEnv *jni, const char *path, jstring name)
+{
+    struct map sizes = {0};
+    struct file_map file = {0};
+    int r = s->out.format == 'a' ? vm_instance_sizes(jni, &sizes) : 0;
+    r = r == -ENOTSUP ? 0 : r; /* sizes are reckoned then */
+    if (r == 0)
+        r = vm_dump(jni, path, name);
+    if (r == 0)
+        r = file_map_open(&file, path);
+    unlink(path);
+    if (r == 0)
+        r = rewrite(s, &file, &sizes);
+    file_map_release(&file);
+    map_release(&sizes);
+    return r;
+}
+
+static int dump_heap(struct session *s, JNIEnv *jni, bool out_of_memory)
+{
+    char path[PATH_MAX];
+    jstring name = out_of_memory ? state.oom_name : NULL;
+    pthread_mutex_lock(&lock);
+    int r = dump_path(s, out_of_memory ? ".oom" : "", path);
+    if (r == 0 && s->out.format == 'r')
+        r = vm_dump(jni, path, name);
+    else if (r == 0)
+        r = dump_into_output(s, jni, path, name);
+    state.dumps += r == 0;
+    state.failed += r < 0;
+    pthread_mutex_unlock(&lock);
+    if (r < 0)
+        session_message(s, "heap dump: %s: %s", path, strerror(-r));
+    return r;
+}
+
+static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
+{
+    if (option_is(&s->options, OPT_HEAP, "dump"))
+        dump_heap(s, jni, false);
+}
+
+static void JNICALL on_exhausted(jvmtiEnv *ti, JNIEnv *jni, jint flags, const void *reserved, const char *description)
+{
+    struct session *s = session_now;
+    if (!s || !(flags & JVMTI_RESOURCE_EXHAUSTED_JAVA_HEAP) || !state.oom_name)
+        return;
+    /* Once: the dump itself may exhaust memory again, on this thread. */
+    if (atomic_exchange(&state.out_of_memory, true))
+        return;
+    session_message(s, "memory is exhausted: %s; dumping the heap", description ? description : "");
+    dump_heap(s, jni, true);
+}
+
+static const struct vm_callbacks events = {.ti = {.ResourceExhausted = on_exhausted}};
+
+static void status(struct session *s, struct buf *out)
+{
+    buf_printf(out, "heap.dumps %u\nheap.failed %u\nheap.objects %llu\n", state.dumps, state.failed,
+               (unsigned long long)state.objects);
+}
+
+const struct capture capture_heap_dump = {
+    .name = "heap",
+    .title = "Java heap",
+    .options = OPTION_BIT(OPT_HEAP) | OPTION_BIT(OPT_ONOOM),
+    .likes = {.can_generate_resource_exhaustion_heap_events = 1},
+    .events = &events,
+    .wanted = wanted,
+    .start = start,
+    .stop = stop,
+    .dump = dump,
+    .status = status,
+};

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/vm_dump.h"
+
+#include "base/hash.h"
+#include "base/vec.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+static jint(JNICALL *dump_heap)(JNIEnv *jni, jobject self, jstring path, jboolean live);
+static struct hprof_shapes shapes;
+
+static void *find_native(JavaVM *java, const char *folder, size_t folder_len)
+{
+    static const struct {
+        const char *library, *function;
+    } places[] = {
+        {"libmanagement_ext.so", "Java_com_sun_management_internal_HotSpotDiagnostic_dumpHeap0"},
+        {"libmanagement.so", "Java_sun_management_HotSpotDiagnostic_dumpHeap0"}, /* JDK 8 */
+    };
+
+    char path[PATH_MAX];
+    for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+        int n = snprintf(path, sizeof(path), "%.*s/%s", (int)folder_len, folder, places[i].library);
+        void *library = n < (int)sizeof(path) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+        void *function = library ? dlsym(library, places[i].function) : NULL;
+        if (!function)
+            continue;
+        /* The library asks the VM for its management interface when it is loaded. */
+        jint(JNICALL * on_load)(JavaVM *, void *) = (jint(JNICALL *)(JavaVM *, void *))dlsym(library, "JNI_OnLoad");
+        if (!on_load || on_load(java, NULL) >= JNI_VERSION_1_2)
+            return function;
+    }
+    return NULL;
+}
+
+static jlong size_of(JNIEnv *jni, jobject o)
+{
+    jlong size = 0;
+    if (o)
+        (*vm.ti)->GetObjectSize(vm.ti, o, &size);
+    vm_clear_exception(jni);
+    if (o)
+        (*jni)->DeleteLocalRef(jni, o);
+    return size;
+}
+
+static jobject new_array(JNIEnv *jni, unsigned type, jsize n, jclass object)
+{
+    switch (type) {
+    case HPROF_OBJECT:
+        return (*jni)->NewObjectArray(jni, n, object, NULL);
+    case HPROF_BOOLEAN:
+        return (*jni)->NewBooleanArray(jni, n);
+    case HPROF_CHAR:
+        return (*jni)->NewCharArray(jni, n);
+    case HPROF_FLOAT:
+        return (*jni)->NewFloatArray(jni, n);
+    case HPROF_DOUBLE:
+        return (*jni)->NewDoubleArray(jni, n);
+    case HPROF_BYTE:
+        return (*jni)->NewByteArray(jni, n);
+    case HPROF_SHORT:
+        return (*jni)->NewShortArray(jni, n);
+    case HPROF_INT:
+        return (*jni)->NewIntArray(jni, n);
+    case HPROF_LONG:
+        return (*jni)->NewLongArray(jni, n);
+    default:
+        return NULL;
+    }
+}
+
+/* A header is the size of an empty array less the elements that still fit into its padding. */
+static uint32_t header_of(JNIEnv *jni, unsigned type, uint32_t element, jclass object)
+{
+    jlong empty = size_of(jni, new_array(jni, type, 0, object));
+    uint32_t fit = 0;
+    while (fit < 64 && size_of(jni, new_array(jni, type, (jsize)fit + 1, object)) == empty)
+        fit++;
+    return (uint32_t)empty - fit * element;
+}
+
+static int measure_shapes(JNIEnv *jni)
+{
+    jclass object = (*jni)->FindClass(jni, "java/lang/Object");
+    if (!object)
+        return -ENOTSUP;
+    jlong none = size_of(jni, new_array(jni, HPROF_OBJECT, 0, object));
+    jlong many = size_of(jni, new_array(jni, HPROF_OBJECT, 64, object));
+    struct hprof_shapes s = {.reference = (uint32_t)(many - none) / 64};
+    jlong at = size_of(jni, new_array(jni, HPROF_BYTE, 0, object)), next = at;
+    for (jsize n = 1; n < 4096 && next == at; n++)
+        next = size_of(jni, new_array(jni, HPROF_BYTE, n, object));
+    s.alignment = (uint32_t)(next - at);
+    for (unsigned t = 1; t <= HPROF_LONG; t++)
+        if (t != 3 && hprof_type_size(t, s.reference))
+            s.header[t] = header_of(jni, t, hprof_type_size(t, s.reference), object);
+    /* An array's header is an object's and four bytes of length; what lies between them is padding. */
+    s.header[0] = MIN(s.header[HPROF_BYTE] - 4, 16);
+    (*jni)->DeleteLocalRef(jni, object);
+    if (!s.alignment || !s.reference)
+        return -ENOTSUP;
+    shapes = s;
+    return 0;
+}
+
+const struct hprof_shapes *vm_shapes(void)
+{
+    return &shapes;
+}
+
+int vm_dump_prepare(JNIEnv *jni)
+{
+    if (dump_heap)
+        return 0;
+    int r = shapes.alignment ? 0 : measure_shapes(jni);
+    char *folders = NULL;
+    if (r < 0 || (*vm.ti)->GetSystemProperty(vm.ti, "sun.boot.library.path", &folders) != JVMTI_ERROR_NONE)
+        return -ENOTSUP;
+    void *function = NULL;
+    for (const char *at = folders; *at && !function; at += strspn(at, ":")) {
+        size_t n = strcspn(at, ":");
+        function = find_native(vm.java, at, n);
+        at += n;
+    }
+    vm_free(folders);
+    vm_clear_exception(jni);
+    dump_heap = (jint(JNICALL *)(JNIEnv *, jobject, jstring, jboolean))function;
+    return function ? 0 : -ENOTSUP;
+}
+
+int vm_dump(JNIEnv *jni, const char *path, jstring name)
+{
+    if (!dump_heap)
+        return -ENOTSUP;
+    jstring made = name ? NULL : (*jni)->NewStringUTF(jni, path);
+    if (!name && !made) {
+        vm_clear_exception(jni);
+        return -ENOMEM;
+    }
+    jint result = dump_heap(jni, NULL, name ? name : made, JNI_TRUE);
+    bool thrown = vm_clear_exception(jni);
+    if (made)
+        (*jni)->DeleteLocalRef(jni, made);
+    return result != 0 || thrown ? -EIO : 0;
+}
+
+uint64_t vm_size_key(const char *name, size_t len)
+{
+    return hash_bytes(name, len);
+}
+
+struct class_size {
+    uint64_t key;
+    uint32_t size;
+};
+
+struct sizes {
+    VEC(struct class_size) classes;
+};
+
+static jint JNICALL on_object(jlong class_tag, jlong size, jlong *tag, jint length, void *context)
+{
+    struct sizes *s = context;
+    if (length < 0 && *tag == 0 && class_tag > 0 && class_tag <= (jlong)s->classes.len)
+        s->classes.data[class_tag - 1].size = (uint32_t)size;
+    return 0;
+}
+
+static int tag_class(jvmtiEnv *ti, struct sizes *s, jclass class)
+{
+    char *signature = NULL;
+    if ((*ti)->GetClassSignature(ti, class, &signature, NULL) != JVMTI_ERROR_NONE)
+        return 0;
+    size_t len = strlen(signature);
+    int r = 0;
+    if (len > 2 && signature[0] == 'L') {
+        /* Hidden classes are written LName.0x1234; here and Name/0x1234 or Name+0x1234 in the VM's dumps. */
+        for (char *p = signature; *p; p++)
+            if (*p == '.' || *p == '+')
+                *p = '/';
+        r = vec_push(&s->classes, ((struct class_size){.key = vm_size_key(signature + 1, len - 2)}));
+        if (r == 0)
+            (*ti)->SetTag(ti, class, (jlong)s->classes.len);
+    }
+    (*ti)->Deallocate(ti, (unsigned char *)signature);
+    return r;
+}
+
+static int walk_sizes(jvmtiEnv *ti, JNIEnv *jni, struct sizes *s)
+{
+    const jvmtiCapabilities tags = {.can_tag_objects = 1};
+    jclass *classes = NULL;
+    jint n = 0;
+    if ((*ti)->AddCapabilities(ti, &tags) != JVMTI_ERROR_NONE || (*ti)->GetLoadedClasses(ti, &n, &classes) != JVMTI_ERROR_NONE)
+        return -ENOTSUP;
+    int r = 0;
+    for (jint i = 0; i < n; i++) {
+        r = r < 0 ? r : tag_class(ti, s, classes[i]);
+        (*jni)->DeleteLocalRef(jni, classes[i]);
+    }
+    (*ti)->Deallocate(ti, (unsigned char *)classes);
+    const jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = on_object};
+    if (r == 0 && (*ti)->IterateThroughHeap(ti, JVMTI_HEAP_FILTER_CLASS_UNTAGGED, NULL, &callbacks, s) != JVMTI_ERROR_NONE)
+        r = -ENOTSUP;
+    return r;
+}
+
+int vm_instance_sizes(JNIEnv *jni, struct map *ret)
+{
+    /* An environment of its own: its tags are nobody else's. */
+    jvmtiEnv *ti = NULL;
+    struct sizes s = {0};
+    if ((*vm.java)->GetEnv(vm.java, (void **)&ti, JVMTI_VERSION_1_2) != JNI_OK)
+        return -ENOTSUP;
+    int r = walk_sizes(ti, jni, &s);
+    for (size_t i = 0; i < s.classes.len && r == 0; i++) {
+        bool added;
+        if (!s.classes.data[i].size)
+            continue;
+        uint64_t *size = map_at(ret, s.classes.data[i].key, s.classes.data[i].size, &added);
+        if (!size)
+            r = -ENOMEM;
+        else if (!added && *size != s.classes.data[i].size)
+            *size = 0;
+    }
+    vec_release(&s.classes);
+    (*ti)->DisposeEnvironment(ti);
+    return r;
+}

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""monitor=y: time blocked against what the program itself measured, WAIT lines, the dump of monitors."""
+import pytest
+
+import hproftext
+
+
+def test_time_blocked_is_what_the_program_measured(jdk, tmp_path):
+    done = jdk.java("Monitors", jvm=[jdk.agent(f"monitor=y,cutoff=0,file={tmp_path}/m.txt")])
+    assert done.returncode == 0, done.stderr
+    first, second, _ = map(int, done.stdout.split())
+    text = hproftext.Text(tmp_path / "m.txt")
+    (rows,), (total,) = text.ranked["MONITOR TIME"], text.totals["MONITOR TIME"]
+    by_class = {}
+    for r in rows:
+        assert r.name.endswith(" (Java)")
+        by_class[r.name[:-7]] = by_class.get(r.name[:-7], 0) + r.self / 100 * total
+    assert by_class["Monitors$First"] == pytest.approx(first, rel=0.05)
+    assert by_class.get("Monitors$Second", 0) == pytest.approx(second, rel=0.05, abs=20)
+    top = rows[0]
+    assert text.traces[top.trace][0][0] == "Monitors.first"
+    assert top.count >= 20
+    main = next(n for n, name in text.threads.items() if name == "main")
+    assert ("WAIT", "LMonitors$Second;", 50, main) in text.waits
+    waited = [ms for what, name, ms, thread in text.waits if (what, name) == ("WAITED", "LMonitors$Second;")]
+    assert len(waited) == 1 and 50 <= waited[0] < 90
+
+
+def test_threads_in_traces(jdk, tmp_path):
+    done = jdk.java("Monitors", jvm=[jdk.agent(f"monitor=y,thread=y,depth=2,lineno=n,cutoff=0,file={tmp_path}/m.txt")])
+    assert done.returncode == 0, done.stderr
+    text = hproftext.Text(tmp_path / "m.txt")
+    workers = {n for n, name in text.threads.items() if name.startswith("worker ")}
+    assert len(workers) == 4
+    rows = [r for r in text.ranked["MONITOR TIME"][0] if r.name == "Monitors$First (Java)"]
+    assert {text.trace_threads[r.trace] for r in rows} <= workers and len(rows) >= 2
+    assert all(len(t) <= 2 and all(line == "Unknown line" for _, _, line in t) for t in text.traces.values())
+
+
+def test_the_program_is_not_slowed_by_a_dump(jdk, tmp_path):
+    done = jdk.java("Monitors", jvm=[jdk.agent(f"monitor=y,doe=n,file={tmp_path}/m.txt")])
+    assert done.returncode == 0
+    text = hproftext.Text(tmp_path / "m.txt")
+    assert not text.ranked and not text.monitor_dumps and text.waits

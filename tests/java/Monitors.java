@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.ReentrantLock;
+
+/** Threads that contend for two monitors and, with "park", for a ReentrantLock; prints the time that each blocked, in ms. */
+public class Monitors {
+    static final class First {
+    }
+
+    static final class Second {
+    }
+
+    static final Object FIRST = new First(), SECOND = new Second();
+    static final ReentrantLock LOCK = new ReentrantLock();
+    static final AtomicLong FIRST_NS = new AtomicLong(), SECOND_NS = new AtomicLong(), LOCK_NS = new AtomicLong();
+
+    static void first() throws InterruptedException {
+        long before = System.nanoTime();
+        synchronized (FIRST) {
+            FIRST_NS.addAndGet(System.nanoTime() - before);
+            Thread.sleep(20);
+        }
+    }
+
+    static void second() throws InterruptedException {
+        long before = System.nanoTime();
+        synchronized (SECOND) {
+            SECOND_NS.addAndGet(System.nanoTime() - before);
+            Thread.sleep(5);
+        }
+    }
+
+    static void locked() throws InterruptedException {
+        long before = System.nanoTime();
+        LOCK.lock();
+        try {
+            LOCK_NS.addAndGet(System.nanoTime() - before);
+            Thread.sleep(20);
+        } finally {
+            LOCK.unlock();
+        }
+    }
+
+    public static void main(String[] args) throws Exception {
+        boolean park = args.length > 0 && args[0].equals("park");
+        Thread[] threads = new Thread[4];
+        for (int i = 0; i < threads.length; i++) {
+            threads[i] = new Thread("worker " + i) {
+                @Override
+                public void run() {
+                    try {
+                        for (int k = 0; k < 8; k++) {
+                            first();
+                            second();
+                            if (park) {
+                                locked();
+                            }
+                        }
+                    } catch (InterruptedException e) {
+                        throw new IllegalStateException(e);
+                    }
+                }
+            };
+            threads[i].start();
+        }
+        for (Thread t : threads) {
+            t.join();
+        }
+        Object waited = new Second();
+        synchronized (waited) {
+            waited.wait(50);
+        }
+        System.out.println(FIRST_NS.get() / 1000000 + " " + SECOND_NS.get() / 1000000 + " " + LOCK_NS.get() / 1000000);
+    }
+}
