@@ -98,6 +98,9 @@ static int record(const struct vm *vm, const struct capture *capture, const char
                 vm->other_root ? " (as the VM sees it)" : "", fetch ? " -o " : "", fetch ? output : "", vm->pid);
         return 0;
     }
+    /* Held open: a VM that ends takes its mounts along. */
+    char path[PATH_MAX + 64];
+    _cleanup_close_ int held = fetch ? open(vm_path(vm, file, path, sizeof(path)), O_RDONLY | O_CLOEXEC) : -1;
     if (wait_for(vm, capture->time_ns)) {
         buf_clear(&answer);
         status = target_message(vm, "cannot stop", "control=stop", false, &answer);
@@ -105,7 +108,7 @@ static int record(const struct vm *vm, const struct capture *capture, const char
         complain("note", "the VM ended before the time was over", NULL);
     }
     if (status == 0 && fetch)
-        status = target_fetch(vm, file, output, true);
+        status = target_fetch(vm, file, held, output, true);
     if (status == 0)
         recording_announce(output);
     return status;

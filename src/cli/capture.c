@@ -28,8 +28,8 @@ bool capture_arg_at(size_t i, struct arg_shown *ret)
 {
     const struct option_row *row = row_at(i);
     if (row)
-        *ret =
-            (struct arg_shown){row->flag, row->kind == OPTION_YES_NO && row->bare ? NULL : row->values, row->help, row->letter, row->bare};
+        *ret = (struct arg_shown){row->flag, row->kind == OPTION_YES_NO && row->bare ? NULL : row->values, row->help,
+                                  row->letter, row->bare};
     else if (row_at(i - 1) && i)
         *ret = agent_words;
     else

@@ -89,15 +89,18 @@ static int send_and_fetch(const struct command *self, int argc, char **argv, con
 {
     struct control options = {0};
     _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
-    _cleanup_(buf_release) struct buf answer = BUF(1 << 20);
-    int status = send_verb(self, argc, argv, &options, verb, &vm, &answer);
+    _cleanup_(buf_release) struct buf before = BUF(1 << 20), answer = BUF(1 << 20);
+    /* An agent that has stopped knows of no file any more. */
+    int status = send_verb(self, argc, argv, &options, "control=status", &vm, &before);
+    if (status == 0)
+        status = target_message(&vm, self->name, verb, false, &answer);
     if (status)
         return MAX(status, 0);
-    _cleanup_free_ char *file = agent_answer_value(buf_str(&answer), "file", 0);
+    _cleanup_free_ char *file = agent_answer_value(buf_str(&before), "file", 0);
     if (!file)
         return 0;
     if (options.output)
-        return target_fetch(&vm, file, options.output, ended);
+        return target_fetch(&vm, file, -1, options.output, ended);
     fprintf(stderr, "jvmscope: %d: wrote %s%s\n", vm.pid, file, vm.other_root ? " (as the VM sees it)" : "");
     return 0;
 }

@@ -73,15 +73,18 @@ static int copy(const char *from, const char *to)
     return r < 0 ? complain_errno(to, "cannot write", r) : 0;
 }
 
-int target_fetch(const struct vm *vm, const char *path, const char *to, bool remove)
+int target_fetch(const struct vm *vm, const char *path, int fd, const char *to, bool remove)
 {
-    char from[PATH_MAX + 64];
-    vm_path(vm, path, from, sizeof(from));
+    char from[PATH_MAX + 64], named[PATH_MAX + 64];
+    vm_path(vm, path, named, sizeof(named));
+    snprintf(from, sizeof(from), "/proc/self/fd/%d", fd);
+    if (fd < 0)
+        snprintf(from, sizeof(from), "%s", named);
     int status = recording_is_direct(to) ? copy(from, to) : convert_file(&(struct selection){0}, from, to);
     /* What could not be written stays where it is, and is named. */
     if (status)
         return complain("the recording is still at", path, vm->other_root ? "as the VM sees it" : NULL);
     if (remove)
-        unlink(from);
+        unlink(named);
     return 0;
 }

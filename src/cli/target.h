@@ -13,6 +13,6 @@ int target_message(const struct vm *vm, const char *what, const char *options, b
 void target_print_messages(const struct buf *answer);
 /*
  * Writes the recording that lies at `path` of the VM as `to`, converted when the extensions differ; `remove`: and takes it
- * away from there. 0, or the exit status after a complaint.
+ * away from there. fd, when not -1, is the file: the VM and its mounts may be gone. 0, or the exit status after a complaint.
  */
-int target_fetch(const struct vm *vm, const char *path, const char *to, bool remove);
+int target_fetch(const struct vm *vm, const char *path, int fd, const char *to, bool remove);

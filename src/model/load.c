@@ -12,6 +12,11 @@ static bool starts_with(const struct load *l, const char *text)
     return l->len >= n && memcmp(l->data, text, n) == 0;
 }
 
+static bool is_jfr(const struct load *l)
+{
+    return l->len > 4 && memcmp(l->data, "FLR", 4) == 0; /* a NUL behind it */
+}
+
 static bool is_hprof_text(const struct load *l)
 {
     return starts_with(l, "JAVA PROFILE 1.0") && l->len > 19 && memchr(l->data, ',', 19);
@@ -35,6 +40,7 @@ static const struct {
     bool (*is)(const struct load *l);
     int (*load)(struct load *l);
 } formats[] = {
+    {is_jfr, load_jfr},
     {is_hprof_text, load_hprof_text},
     {is_hprof, load_hprof},
     {is_collapsed, load_collapsed},

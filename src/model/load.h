@@ -26,5 +26,6 @@ int profile_load(struct profile **ret, const char *path, struct buf *why, load_p
 
 /* The formats' own readers: 0, or negative errno with a reason. A file cut short is what was there, with a reason. */
 int load_collapsed(struct load *l) must_check;
+int load_jfr(struct load *l) must_check;
 int load_hprof(struct load *l) must_check;
 int load_hprof_text(struct load *l) must_check;

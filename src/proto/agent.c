@@ -68,7 +68,7 @@ static int make_reply_file(const struct vm *vm, char *path, struct buf *why)
     r = -EROFS;
     for (size_t i = 0; i < ARRAY_SIZE(folders) && r < 0; i++) {
         char name[PATH_MAX], ours[PATH_MAX + 64];
-        snprintf(name, sizeof(name), "%s/.jvmscope-reply-XXXXXX", folders[i]);
+        snprintf(name, sizeof(name), "%s/.jvmscope-reply-%d-XXXXXX", folders[i], vm->inner_pid);
         vm_path(vm, name, ours, sizeof(ours));
         int fd = mkostemp(ours, O_CLOEXEC);
         r = fd < 0 ? -errno : 0;

@@ -120,3 +120,34 @@ def test_the_original_agents_text_and_binary_are_read(jdk, tmp_path):
         theirs[method] = theirs.get(method, 0) + int(count)
     assert mine == theirs and mine
     assert report(binary)["samples"]["methods"][0]["method"] == max(theirs, key=theirs.get)
+
+
+def test_plain_flight_recordings(jdk, tmp_path):
+    """Counts of what JFR itself recorded are those that the JDK's own jfr prints."""
+    path = tmp_path / "plain.jfr"
+    done = jdk.java("Busy", 2, 2, jvm=("-Xmx64m", f"-XX:StartFlightRecording=filename={path},settings=profile"))
+    assert done.returncode == 0, done.stderr
+    printed = json.loads(jdk.run("jfr", "print", "--json", "--stack-depth", "64", "--events", "jdk.ExecutionSample", path).stdout)
+    theirs = {}
+    for event in printed["recording"]["events"]:
+        frame = event["values"]["stackTrace"]["frames"][0]["method"]
+        name = frame["type"]["name"].replace("/", ".") + "." + frame["name"]
+        theirs[name] = theirs.get(name, 0) + 1
+    samples = report(path)["samples"]
+    assert samples["total"] == sum(theirs.values()) > 10
+    assert {m["method"]: m["self"] for m in samples["methods"] if m["self"]} == theirs
+    assert samples["methods"][0]["method"] == "Busy.work"
+    assert samples["interval_ns"] in (10_000_000, 20_000_000)
+
+
+def test_a_recording_cut_anywhere_is_read_or_refused_in_words(jvmscope, tmp_path):
+    whole = tmp_path / "whole.jfr"
+    done = jvmscope("run", "-o", whole, "--", "java", "-Xmx64m", "-cp", lab.compiled("Busy"), "Busy", 1)
+    assert done.returncode == 0, done.stderr
+    data = whole.read_bytes()
+    for size in list(range(0, 200, 13)) + [len(data) * i // 23 for i in range(23)]:
+        part = tmp_path / "part.jfr"
+        part.write_bytes(data[:size])
+        done = jvmscope("report", part)
+        assert done.returncode in (0, 1), (size, done.returncode, done.stderr)
+        assert done.returncode == 0 or done.stderr.startswith("jvmscope: "), size

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""run and attach end to end: the program is untouched, the recording is there in each format."""
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+import lab
+
+
+def samples(path, *args):
+    done = lab.jvmscope("report", "--json", *args, path)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["samples"]
+
+
+def run(jdk, output, *program, flags=(), **kwargs):
+    """jvmscope run of a program inside the chroot: a wrapper that starts java, so by JAVA_TOOL_OPTIONS."""
+    kwargs.setdefault("timeout", 120)
+    command = [lab.BUILD / "jvmscope", "run", *flags, "-o", output, "--", *jdk.command(*program)]
+    return subprocess.run([str(c) for c in command], capture_output=True, text=True, errors="replace", **kwargs)
+
+
+def busy(*args):
+    return ("java", "-Xmx64m", "-cp", lab.compiled("Busy"), "Busy", *args)
+
+
+def test_run_records_and_leaves_the_program_alone(jdk, tmp_path):
+    out = tmp_path / "app.jfr"
+    done = run(jdk, out, *busy(1.5, 2))
+    assert done.returncode == 0 and done.stdout == "ready\ndone\n", done.stderr
+    assert f"wrote {out}" in done.stderr
+    got = samples(out)
+    assert got["interval_ns"] == 10_000_000
+    work = next(m for m in got["methods"] if m["method"] == "Busy.work")
+    assert work["self"] > 0.7 * got["total"] > 7
+    only = samples(out, "--thread", "busy-1")
+    assert 0 < only["total"] < got["total"]
+    parts = [samples(out, "--from", "0.75s")["total"], samples(out, "--to", "0.75s")["total"]]
+    assert sum(parts) == got["total"]
+
+
+@pytest.mark.jdks(8, 17, 27)
+def test_the_programs_exit_status_is_ours(jdk, tmp_path):
+    for status in (0, 3, 255):
+        done = run(jdk, tmp_path / f"{status}.jfr", "java", "-Xmx32m", "-cp", lab.compiled("Exits"), "Exits", status)
+        assert done.returncode == status and done.stdout == "out\n" and "err\n" in done.stderr
+
+
+@pytest.mark.jdks(8, 25)
+def test_every_format_by_its_extension(jdk, tmp_path):
+    checks = {"x.hprof.txt": b"JAVA PROFILE 1.0.1", "x.hprof": b"JAVA PROFILE 1.0.", "x.collapsed": b"Busy.main;", "x.html": b"<!doctype html>",
+              "x.pb.gz": b"\x1f\x8b", "x-%p.jfr": b"FLR\0"}
+    for name, magic in checks.items():
+        done = run(jdk, tmp_path / name, *busy(0.7))
+        assert done.returncode == 0, done.stderr
+        written = re.search(r"wrote (\S+) ", done.stderr)[1]
+        assert magic in open(written, "rb").read(4000), name
+    assert not list(tmp_path.glob("*.html.jfr")), "what was converted is not left behind"
+
+
+def test_run_java_itself_by_an_argument(jvmscope, tmp_path):
+    """The host's java, so that nothing is printed about environment variables."""
+    out = tmp_path / "app.jfr"
+    done = jvmscope("run", "-o", out, *busy(1))
+    assert done.returncode == 0 and done.stdout == "ready\ndone\n"
+    assert [l for l in done.stderr.splitlines() if not l.startswith("jvmscope: wrote")] == []
+    assert samples(out)["methods"][0]["method"] == "Busy.work"
+
+
+def test_a_signal_reaches_the_program(tmp_path):
+    out = tmp_path / "app.jfr"
+    command = [lab.BUILD / "jvmscope", "run", "-o", out, *busy(30)]
+    process = subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(1)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 143
+    assert samples(out)["total"] > 5
+    process.communicate()
+
+
+def test_attach_records_twice_and_stops(jdk, jvmscope, tmp_path):
+    process = jdk.start_java("Busy", 30, jvm=("-Xmx64m",), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        first, second = tmp_path / "first.jfr", tmp_path / "second.collapsed"
+        done = jvmscope("attach", "-t", "1s", "-o", first, process.pid)
+        assert done.returncode == 0, done.stderr
+        assert samples(first)["methods"][0]["method"] == "Busy.work"
+        assert json.loads(jvmscope("status", "--json", process.pid).stdout)["state"] == "idle"
+
+        assert jvmscope("attach", "-o", tmp_path / "x.jfr", process.pid).returncode == 0
+        again = jvmscope("attach", "-t", "1s", "-o", tmp_path / "y.jfr", process.pid)
+        assert again.returncode == 1 and "already recording" in again.stderr
+        assert json.loads(jvmscope("status", "--json", process.pid).stdout)["state"] == "recording"
+        time.sleep(0.7)
+        done = jvmscope("stop", "-o", second, process.pid)
+        assert done.returncode == 0, done.stderr
+        assert "Busy.main;Busy.loop;Busy.work" in second.read_text()
+        left = [p for p in os.listdir("/tmp") if p.startswith(("jvmscope-%d-" % process.pid, ".jvmscope-reply-%d-" % process.pid, ".attach_pid%d" % process.pid))]
+        assert not left
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.jdks(17)
+def test_a_vm_that_ends_before_the_time(jdk, jvmscope, tmp_path):
+    process = jdk.start_java("Busy", 2, jvm=("-Xmx64m",), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n"
+    out = tmp_path / "x.jfr"
+    done = jvmscope("attach", "-t", "30s", "-o", out, process.pid)
+    assert done.returncode == 0 and "the VM ended" in done.stderr
+    assert samples(out)["total"] > 5
+    process.communicate()
+
+
+@pytest.mark.jdks(8, 21)
+def test_another_users_vm_in_other_namespaces(jdk, jvmscope, tmp_path):
+    """A VM of user nobody in pid and mount namespaces of its own, with a /tmp of its own: as in a container."""
+    if os.getuid() != 0:
+        pytest.skip("needs root")
+    script = ("mount -t tmpfs tmpfs \"$0/tmp\"; cd /; exec chroot --userspec=65534:65534 \"$0\" "
+              f"/usr/lib/jvm/java-{jdk.version}-openjdk-amd64/bin/java -Xmx64m -cp /var/tmp/{lab.compiled('Busy').relative_to('/var/tmp')} Busy 30")
+    outer = subprocess.Popen(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-c",
+         'mount --rbind /dev "$0/dev"; mount --rbind /var/tmp "$0/var/tmp"; exec unshare --pid --fork --kill-child '
+         'sh -c \'mount -t proc proc "$0/proc"; ' + script + '\' "$0"', str(lab.chroot())],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert outer.stdout.readline() == "ready\n", outer.stderr.read()
+        vms = json.loads(jvmscope("list", "--json").stdout)
+        vm = next(v for v in vms if v["uid"] == 65534 and v["inner_pid"] != v["pid"] and v["command"] == "Busy 30")
+        out = tmp_path / "inside.jfr"
+        done = jvmscope("attach", "-t", "1s", "-o", out, vm["pid"])
+        assert done.returncode == 0, done.stderr
+        assert samples(out)["methods"][0]["method"] == "Busy.work"
+        left = os.listdir(f"/proc/{vm['pid']}/root/tmp")
+        assert [f for f in left if "jvmscope" in f or "attach_pid" in f] == []
+        # As another user it is refused in one line.
+        if subprocess.run(["su", "-s", "/bin/sh", "daemon", "-c", f"test -x {lab.BUILD}/jvmscope"], capture_output=True).returncode == 0:
+            other = subprocess.run(["su", "-s", "/bin/sh", "daemon", "-c", f"{lab.BUILD}/jvmscope attach -t 1s {vm['pid']}"], capture_output=True, text=True)
+            assert other.returncode == 1 and "another user" in other.stderr and len(other.stderr.splitlines()) == 1
+    finally:
+        subprocess.run(["pkill", "-KILL", "-P", str(outer.pid)])  # the first process of its namespace
+        outer.kill()
+        outer.communicate()
