@@ -127,13 +127,28 @@ static void place(struct edit *e)
     p->total = at;
 }
 
+/* A detour inside a try range would need what the range's handler claims of the locals. */
+static bool in_try_range(const struct edit *e, uint32_t pc)
+{
+    const struct class_file *c = e->rewrite->class;
+    const uint8_t *start = e->code + e->code_len;
+    struct cursor in = cursor_of(start, (size_t)(c->bytes + e->method->code_end - start));
+    for (unsigned n = cursor_be16(&in); n && !in.failed; n--) {
+        uint32_t from = cursor_be16(&in), to = cursor_be16(&in);
+        cursor_skip(&in, 4);
+        if (pc >= from && pc < to)
+            return true;
+    }
+    return false;
+}
+
 /* A place for a detour that the jump at pc reaches: the nearest behind it, else before it. */
 static int find_island(const struct edit *e, uint32_t pc, uint32_t *ret)
 {
     const struct edit_private *p = e->p;
     uint32_t from = p->moved.data[pc], best = UINT32_MAX;
     for (uint32_t q = 0; q < e->code_len; q += p->length.data[q]) {
-        if (!(op_info[e->code[q]] & OP_NO_FALL))
+        if (!(op_info[e->code[q]] & OP_NO_FALL) || in_try_range(e, q))
             continue;
         uint32_t at = p->moved.data[q];
         if (q < pc ? from - at < REACH - 4096 : at - from < REACH - 4096)
