@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cpu=times and cpu=old: every call counted in a tree of calls, by instrumented code. clock=cpu: a timer on each thread's CPU
+ * clock reads the thread's current node (capture/times_tree.h), so that no call reads a clock. clock=elapsed: every call
+ * reads the clock twice, and what that costs is measured at start and subtracted (times_report.c). doc/cpu-times.md says
+ * which ways were measured and why these two.
+ */
+#include "agent/capture/cpu_times.h"
+
+#include "agent/capture/times_methods.h"
+#include "agent/capture/times_report.h"
+#include "agent/instrument.h"
+#include "agent/probe_class.h"
+#include "agent/session.h"
+#include "agent/thread_table.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#define PROBE         "java/lang/JvmscopeTimes"
+#define TREE_LIMIT    (UINT64_C(1) << 30)
+#define CPU_INTERVAL  (1 * NS_PER_MS) /* asked for; kernels give their tick, often 4 ms */
+#define SMALL_METHOD  10              /* bytes of code */
+#define CALIBRATION   100000
+
+/* What a slot's thread has of ours. Never unmapped: a timer that is gone may still have a signal on its way. */
+struct timed_thread {
+    timer_t timer;
+    bool has_timer;
+    struct times_slot *_Atomic slot;
+    uint64_t last_cpu_ns;
+};
+
+static struct times_tree tree;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* contexts, slots and timed threads */
+static struct timed_thread *timed;                       /* TIMES_SLOTS of them, as slots */
+static __thread struct timed_thread *my_timed;
+static struct {
+    bool elapsed, by_thread;
+    int64_t eetop, carrier; /* field offsets; carrier 0: no virtual threads */
+    struct times_report_costs costs;
+    _Atomic uint64_t no_timer, no_slot, no_context;
+} state;
+
+/* ---- the probes' native methods ---- */
+
+static jlong JNICALL native_constant(JNIEnv *jni, jclass class, jint which)
+{
+    const int64_t values[] = {(int64_t)(uintptr_t)tree.slots, state.eetop, state.carrier, (int64_t)(uintptr_t)&tree.generation};
+    return which >= 0 && which < (jint)ARRAY_SIZE(values) ? values[which] : 0;
+}
+
+static struct times_node *node_of(jlong address)
+{
+    return (struct times_node *)(uintptr_t)address;
+}
+
+static jlong address_of(const void *p)
+{
+    return (jlong)(uintptr_t)p;
+}
+
+static void start_timer(struct timed_thread *t)
+{
+    struct sigevent how = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF, .sigev_value.sival_ptr = t};
+    how._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+    struct itimerspec every = {.it_interval.tv_nsec = CPU_INTERVAL, .it_value.tv_nsec = CPU_INTERVAL};
+    t->last_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    if (timer_create(CLOCK_THREAD_CPUTIME_ID, &how, &t->timer) != 0) {
+        atomic_fetch_add(&state.no_timer, 1);
+        return;
+    }
+    t->has_timer = true;
+    timer_settime(t->timer, 0, &every, NULL);
+}
+
+static jlong JNICALL native_new_slot(JNIEnv *jni, jclass class, jlong eetop)
+{
+    struct thread *thread = state.by_thread ? threads_self(jni) : NULL;
+    struct times_slot *s = NULL;
+    pthread_mutex_lock(&lock);
+    if (tree.active && eetop) {
+        struct times_context *c = times_context_take(&tree, !state.by_thread);
+        s = c ? times_slot_add(&tree, (uint64_t)eetop, c, NULL) : NULL;
+        if (!c)
+            atomic_fetch_add(&state.no_context, 1);
+        else if (!s) {
+            times_context_give(&tree, c);
+            atomic_fetch_add(&state.no_slot, 1);
+        } else {
+            c->thread = thread ? atomic_load(&thread->serial) : THREAD_UNKNOWN;
+            struct timed_thread *t = my_timed = &timed[s - tree.slots];
+            *t = (struct timed_thread){0};
+            atomic_store(&t->slot, s);
+            if (!state.elapsed)
+                start_timer(t);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return address_of(s ? s : &tree.lost);
+}
+
+static jlong JNICALL native_new_node(JNIEnv *jni, jclass class, jlong node, jint method)
+{
+    return address_of(times_child(&tree, node_of(node), method));
+}
+
+static jlong JNICALL native_new_context(JNIEnv *jni, jclass class)
+{
+    pthread_mutex_lock(&lock);
+    struct times_context *c = times_context_take(&tree, !state.by_thread);
+    pthread_mutex_unlock(&lock);
+    if (!c)
+        atomic_fetch_add(&state.no_context, 1);
+    else
+        c->thread = THREAD_UNKNOWN;
+    return address_of(c ? c : &tree.lost_context);
+}
+
+static void JNICALL native_free_context(JNIEnv *jni, jclass class, jlong context)
+{
+    struct times_context *c = (struct times_context *)(uintptr_t)context;
+    pthread_mutex_lock(&lock);
+    /* One of a session that is over is nobody's. */
+    if (c >= tree.contexts && c < tree.contexts + TIMES_CONTEXTS)
+        times_context_give(&tree, c);
+    pthread_mutex_unlock(&lock);
+}
+
+static void JNICALL native_unwind(JNIEnv *jni, jclass class, jlong context, jlong parent, jlong now)
+{
+    struct times_context *c = (struct times_context *)(uintptr_t)context;
+    struct times_node *n = atomic_load(&c->current), *to = node_of(parent);
+    struct times_node *end = n;
+    while (end != to && end != c->root && end->method != TIMES_BEYOND)
+        end = end->parent;
+    for (; end == to && n != to; n = n->parent) {
+        uint64_t took = (uint64_t)now - n->started;
+        n->total_ns += took;
+        n->slowest_ns = MAX(n->slowest_ns, took);
+    }
+    atomic_store(&c->current, to);
+}
+
+static const JNINativeMethod natives[] = {
+    {"constant", "(I)J", native_constant},       {"newSlot", "(J)J", native_new_slot},
+    {"newNode", "(JI)J", native_new_node},       {"newContext", "()J", native_new_context},
+    {"freeContext", "(J)V", native_free_context}, {"unwind", "(JJJ)V", native_unwind},
+};
+
+/* ---- the CPU timer ---- */
+
+static struct sigaction chained;
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+    int saved = errno;
+    struct timed_thread *t = info->si_code == SI_TIMER ? info->si_value.sival_ptr : NULL;
+    if (t && timed && t >= timed && t < timed + TIMES_SLOTS) {
+        struct times_slot *s = atomic_load(&t->slot);
+        uint64_t now = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        struct times_context *c = s ? atomic_load(&s->context) : NULL;
+        struct times_node *n = c ? atomic_load(&c->current) : NULL;
+        if (n && tree.active) {
+            n->samples++;
+            n->cpu_ns += now - t->last_cpu_ns;
+        }
+        t->last_cpu_ns = now;
+    } else if (chained.sa_flags & SA_SIGINFO) {
+        chained.sa_sigaction(number, info, context);
+    } else if (chained.sa_handler != SIG_DFL && chained.sa_handler != SIG_IGN) {
+        chained.sa_handler(number);
+    }
+    errno = saved;
+}
+
+/* The handler stays for good: a late signal under SIG_DFL would end the process. */
+static void install_handler(void)
+{
+    struct sigaction now = {0};
+    sigaction(SIGPROF, NULL, &now);
+    if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal)
+        return;
+    chained = now;
+    struct sigaction ours = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
+    sigfillset(&ours.sa_mask);
+    sigaction(SIGPROF, &ours, NULL);
+}
+
+static void forget_thread(struct timed_thread *t)
+{
+    struct times_slot *s = atomic_load(&t->slot);
+    if (t->has_timer)
+        timer_delete(t->timer);
+    t->has_timer = false;
+    atomic_store(&t->slot, NULL);
+    if (!s || !tree.active)
+        return;
+    struct times_context *own = s->own;
+    times_slot_remove(&tree, s);
+    /* With thread=y a tree stays its thread's. */
+    if (!state.by_thread)
+        times_context_give(&tree, own);
+}
+
+static void on_thread_ended(struct thread *thread, JNIEnv *jni)
+{
+    if (!my_timed)
+        return;
+    pthread_mutex_lock(&lock);
+    forget_thread(my_timed);
+    my_timed = NULL;
+    pthread_mutex_unlock(&lock);
+}
+
+static const struct thread_listener listener = {.ended = on_thread_ended};
+
+/* ---- instrumentation ---- */
+
+struct editing {
+    struct edit *e;
+    struct buf code;
+    int local, number, r;
+    int enter, exit, caught;
+};
+
+/* Straight code without calls, allocations or jumps, no longer than a few instructions: an accessor. */
+static bool is_small(const struct edit *e)
+{
+    if (e->code_len > SMALL_METHOD || (e->method->access & ACC_SYNCHRONIZED))
+        return false;
+    for (struct insn i = {0}; edit_next(e, &i);)
+        if ((op_info[i.op] & (OP_IS_BRANCH | OP_IS_SWITCH)) || (i.op >= OP_INVOKEVIRTUAL && i.op <= OP_ATHROW && i.op != OP_ARRAYLENGTH))
+            return false;
+    return true;
+}
+
+static void put_caught(void *data, uint32_t pc)
+{
+    struct editing *s = data;
+    buf_clear(&s->code);
+    code_load(&s->code, 'J', (unsigned)s->local);
+    int r = code_int(s->e->rewrite, &s->code, s->number);
+    code_invokestatic(&s->code, s->caught);
+    if (r == 0)
+        r = edit_insert(s->e, EDIT_BEFORE, pc, 0, &s->code, 3);
+    s->r = s->r < 0 ? s->r : r;
+}
+
+static int put_probes(struct editing *s)
+{
+    int r = code_int(s->e->rewrite, &s->code, s->number);
+    code_invokestatic(&s->code, s->enter);
+    code_store(&s->code, 'J', (unsigned)s->local);
+    if (r == 0)
+        r = edit_insert(s->e, EDIT_ENTRY, 0, 0, &s->code, 2);
+    buf_clear(&s->code);
+    code_load(&s->code, 'J', (unsigned)s->local);
+    code_invokestatic(&s->code, s->exit);
+    for (struct insn i = {0}; edit_next(s->e, &i) && r == 0;)
+        if (op_info[i.op] & OP_IS_RETURN)
+            r = edit_insert(s->e, EDIT_BEFORE, i.pc, 0, &s->code, 2);
+    code_op(&s->code, OP_ATHROW);
+    if (r == 0)
+        r = edit_catch_all(s->e, &s->code, 2);
+    if (r == 0)
+        edit_handlers(s->e, put_caught, s);
+    return r < 0 ? r : s->r;
+}
+
+static int put_count(struct editing *s)
+{
+    struct rewrite *w = s->e->rewrite;
+    int count = rewrite_methodref(w, PROBE, "count", "(I)V");
+    int r = count < 0 ? count : code_int(w, &s->code, s->number);
+    if (r < 0)
+        return r;
+    code_invokestatic(&s->code, count);
+    return edit_insert(s->e, EDIT_ENTRY, 0, 0, &s->code, 1);
+}
+
+static int edit_calls(struct editing *s)
+{
+    struct rewrite *w = s->e->rewrite;
+    s->enter = rewrite_methodref(w, PROBE, state.elapsed ? "enterTimed" : "enter", "(I)J");
+    s->exit = rewrite_methodref(w, PROBE, state.elapsed ? "exitTimed" : "exit", "(J)V");
+    s->caught = rewrite_methodref(w, PROBE, "caught", "(JI)V");
+    s->local = edit_local(s->e, 'J');
+    const int needed[] = {s->enter, s->exit, s->caught, s->local};
+    for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
+        if (needed[i] < 0)
+            return needed[i];
+    return put_probes(s);
+}
+
+/* VirtualThread.mount and unmount tell which virtual thread a carrier runs. */
+static int edit_virtual_thread(struct editing *s)
+{
+    struct rewrite *w = s->e->rewrite;
+    struct str name = class_utf8(w->class, s->e->method->name);
+    bool mount = str_is(name, "mount");
+    if (!mount && !str_is(name, "unmount"))
+        return 0;
+    int hook = rewrite_methodref(w, PROBE, mount ? "mounted" : "unmounting", "()V");
+    if (hook < 0)
+        return hook;
+    code_invokestatic(&s->code, hook);
+    int r = mount ? 0 : edit_insert(s->e, EDIT_ENTRY, 0, 0, &s->code, 0);
+    for (struct insn i = {0}; mount && edit_next(s->e, &i) && r == 0;)
+        if (op_info[i.op] & OP_IS_RETURN)
+            r = edit_insert(s->e, EDIT_BEFORE, i.pc, 0, &s->code, 0);
+    return r < 0 ? r : 1;
+}
+
+static int edit_method(const struct instrument_class *c, struct edit *e)
+{
+    struct editing s = {.e = e, .code = BUF(256)};
+    int r;
+    if (c->virtual_thread) {
+        r = state.carrier ? edit_virtual_thread(&s) : 0;
+    } else {
+        int64_t number = times_method_add(c->name, class_utf8(c->file, e->method->name), class_utf8(c->file, e->method->descriptor),
+                                          c->source, e->method->access);
+        s.number = (int)number;
+        r = number < 0 ? (int)number : !state.elapsed && is_small(e) ? put_count(&s) : edit_calls(&s);
+        r = r < 0 ? r : 1;
+    }
+    buf_release(&s.code);
+    return r;
+}
+
+static const struct instrument_client client = {.name = "cpu=times", .edit = edit_method, .virtual_threads = true};
+
+/* ---- the capture ---- */
+
+static bool wanted(const struct options *o)
+{
+    return option_is(o, OPT_CPU, "times") || option_is(o, OPT_CPU, "old");
+}
+
+static int map_timed(void)
+{
+    if (!timed)
+        timed = calloc(TIMES_SLOTS, sizeof(*timed));
+    return timed ? 0 : -ENOMEM;
+}
+
+/* Runs the probes around nothing: what a call of them costs, and what of it they see themselves. */
+static void calibrate(JNIEnv *jni, jclass class)
+{
+    jmethodID run = (*jni)->GetStaticMethodID(jni, class, "calibrate", "(IIZ)J");
+    struct str none = {"", 0}, name = {"<calibration>", 13};
+    int64_t number = times_method_add(none, name, none, none, 0);
+    double best = 0;
+    if (!run || number < 0) {
+        vm_clear_exception(jni);
+        return;
+    }
+    for (int i = 0; i < 12; i++) {
+        jlong ns = (*jni)->CallStaticLongMethod(jni, class, run, (jint)number, (jint)CALIBRATION, (jboolean)state.elapsed);
+        if (vm_clear_exception(jni))
+            return;
+        if (i == 0 || (double)ns / CALIBRATION < best)
+            best = (double)ns / CALIBRATION;
+    }
+    state.costs.call_ns = best;
+    state.costs.calibration = (int32_t)number;
+}
+
+static int start(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    state.elapsed = option_is(&s->options, OPT_CLOCK, "elapsed");
+    state.by_thread = option_on(&s->options, OPT_THREAD);
+    state.costs = (struct times_report_costs){.calibration = TIMES_NOBODY};
+    atomic_store(&state.no_timer, 0);
+    atomic_store(&state.no_slot, 0);
+    atomic_store(&state.no_context, 0);
+    if (!state.eetop)
+        state.eetop = probe_field_offset(jni, "java/lang/Thread", "eetop", "J");
+    if (!state.carrier && vm.version >= 21)
+        state.carrier = MAX(0, probe_field_offset(jni, "java/lang/VirtualThread", "carrierThread", "Ljava/lang/Thread;"));
+    if (state.eetop <= 0 || sizeof(void *) != 8) {
+        buf_printf(why, "cpu=times: only HotSpot on 64 bits");
+        return -ENOTSUP;
+    }
+    int r = map_timed();
+    if (r == 0)
+        r = times_begin(&tree, TREE_LIMIT, state.elapsed);
+    if (r < 0) {
+        buf_printf(why, "cpu=times: no memory");
+        return r;
+    }
+    install_handler();
+    jclass class;
+    r = probe_define(jni, PROBE, natives, ARRAY_SIZE(natives), &class, why);
+    if (r == 0)
+        r = threads_listen(&listener);
+    if (r == 0)
+        r = instrument_choose(s->options.v[OPT_INCLUDE].text, s->options.v[OPT_EXCLUDE].text);
+    if (r == 0)
+        calibrate(jni, class);
+    if (r == 0)
+        r = instrument_on(&client, jni, why);
+    return r;
+}
+
+static void stop(struct session *s, JNIEnv *jni)
+{
+    if (!tree.active)
+        return;
+    if (!s->dying)
+        instrument_off(&client, jni);
+    threads_unlisten(&listener);
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < TIMES_SLOTS; i++)
+        if (timed[i].has_timer || atomic_load(&timed[i].slot))
+            forget_thread(&timed[i]);
+    if (s->dying)
+        tree.active = false;
+    else
+        times_end(&tree);
+    pthread_mutex_unlock(&lock);
+    times_report_release();
+    times_methods_forget();
+}
+
+static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
+{
+    if (!tree.active)
+        return;
+    int r = times_report(s, &tree, &state.costs, state.elapsed, state.by_thread);
+    if (r < 0)
+        session_message(s, "cpu=times: the section is missing: %s", strerror(-r));
+}
+
+static void status(struct session *s, struct buf *out)
+{
+    buf_printf(out, "times.methods %u\ntimes.bytes %llu\ntimes.call_cost_ps %llu\n", times_method_count(),
+               (unsigned long long)MIN(atomic_load(&tree.used), tree.limit), (unsigned long long)(state.costs.call_ns * 1000));
+    buf_printf(out, "times.threads_without_timer %llu\ntimes.threads_lost %llu\ntimes.virtual_threads_lost %llu\n",
+               (unsigned long long)atomic_load(&state.no_timer), (unsigned long long)atomic_load(&state.no_slot),
+               (unsigned long long)atomic_load(&state.no_context));
+    instrument_status(out);
+}
+
+const struct capture cpu_times_capture = {
+    .name = "cpu",
+    .options = OPTION_BIT(OPT_CPU),
+    .needs = {.can_retransform_classes = 1},
+    .wanted = wanted,
+    .start = start,
+    .stop = stop,
+    .dump = dump,
+    .status = status,
+};

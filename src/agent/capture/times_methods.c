@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/times_methods.h"
+
+#include "agent/capture/times_tree.h"
+#include "base/hash.h"
+#include "base/map.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+struct row {
+    uint32_t class_name, name, descriptor, source, access;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* all of the below */
+static struct strpool strings;
+static VEC(struct row) methods;
+static struct map index_of; /* hash of (class, name, descriptor) to number */
+
+static int64_t find_or_add(struct row row)
+{
+    uint64_t key = hash_u64(hash_u64((uint64_t)row.class_name << 32 | row.name) + row.descriptor);
+    for (;; key++) {
+        bool added;
+        uint64_t *at = map_at(&index_of, key, methods.len, &added);
+        if (!at)
+            return -ENOMEM;
+        if (added) {
+            int r = vec_push(&methods, row);
+            return r < 0 ? r : (int64_t)methods.len - 1;
+        }
+        const struct row *there = &methods.data[*at];
+        if (there->class_name == row.class_name && there->name == row.name && there->descriptor == row.descriptor)
+            return (int64_t)*at;
+    }
+}
+
+int64_t times_method_add(struct str class_name, struct str name, struct str descriptor, struct str source, uint32_t access)
+{
+    pthread_mutex_lock(&lock);
+    int64_t c = strpool_add(&strings, class_name.data, class_name.len), n = strpool_add(&strings, name.data, name.len);
+    int64_t d = strpool_add(&strings, descriptor.data, descriptor.len), s = strpool_add(&strings, source.data, source.len);
+    int64_t r = c < 0 || n < 0 || d < 0 || s < 0 ? -ENOMEM : 0;
+    if (r == 0)
+        r = find_or_add((struct row){(uint32_t)c, (uint32_t)n, (uint32_t)d, (uint32_t)s, access});
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
+struct times_method times_method_get(int64_t number)
+{
+    struct times_method m = {.class_name = "", .name = number == TIMES_BEYOND ? "<beyond the limit>" : "<outside>", .descriptor = "()V"};
+    pthread_mutex_lock(&lock);
+    if (number >= 0 && (size_t)number < methods.len) {
+        const struct row *row = &methods.data[number];
+        struct str source = strpool_get(&strings, row->source);
+        m = (struct times_method){.class_name = strpool_get(&strings, row->class_name).data,
+                                  .name = strpool_get(&strings, row->name).data,
+                                  .descriptor = strpool_get(&strings, row->descriptor).data,
+                                  .source = source.len ? source.data : NULL,
+                                  .access = row->access};
+    }
+    pthread_mutex_unlock(&lock);
+    return m;
+}
+
+uint32_t times_method_count(void)
+{
+    pthread_mutex_lock(&lock);
+    uint32_t n = (uint32_t)methods.len;
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+void times_methods_forget(void)
+{
+    pthread_mutex_lock(&lock);
+    strpool_release(&strings);
+    vec_release(&methods);
+    map_release(&index_of);
+    pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The trees of calls that cpu=times fills: native memory that instrumented code (probe/java/lang/JvmscopeTimes.java, which
+ * knows the offsets) reads and writes through Unsafe, and that a signal handler reads. Knows no JVM.
+ *
+ * slot     one for each platform thread, found by hashing the address of its JavaThread; shows the context that runs there
+ * context  one tree, used by one thread at a time, virtual ones included; given back when its thread has left all calls
+ * node     one call path; exactly one cache line unless calls are timed
+ *
+ * Rules that make this safe without locks: nodes of a context are written by the thread that runs in it alone; the handler,
+ * which interrupts that same thread, adds to `samples` and `cpu_ns` only; a node is complete before anything points to it, and
+ * in its chunk before its chunk counts it. Slots and contexts are never unmapped. Nodes of an ended session stay readable
+ * until the session after the next begins, and then read as zeros: a late probe sees context 0 and does nothing.
+ */
+#pragma once
+
+#include "base/macro.h"
+#include "base/vec.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    TIMES_SLOT_BITS = 16,
+    TIMES_SLOTS = 1 << TIMES_SLOT_BITS,
+    TIMES_FREE = 1, /* keys that are no address */
+    TIMES_GONE = 2,
+    TIMES_NOBODY = -1, /* method of the node that empty table entries show */
+    TIMES_ROOT = -2,   /* of a context's root */
+    TIMES_BEYOND = -3, /* of the node for calls for which there was no room */
+    TIMES_NODE = 64,   /* bytes */
+    TIMES_NODE_TIMED = 128,
+};
+
+struct times_context;
+
+struct times_node {
+    int32_t method;
+    uint32_t samples;
+    struct times_context *context;
+    uint64_t count, cpu_ns;
+    struct times_node **table; /* of children, open addressing; empty entries show the node nobody */
+    uint32_t mask, children;
+    struct times_node *parent;
+    struct times_node *only; /* a table of one */
+    /* Behind this only in trees of timed calls. */
+    uint64_t total_ns, started, slowest_ns, unused[5];
+};
+
+_Static_assert(sizeof(struct times_node) == TIMES_NODE_TIMED, "the probes know the layout");
+
+struct times_chunk {
+    struct times_chunk *next;
+    uint32_t capacity;
+    _Atomic uint32_t used;
+    struct times_node *nodes;
+};
+
+struct times_context {
+    struct times_node *_Atomic current;
+    struct times_node *root;
+    struct times_node *beyond;
+    struct times_chunk *_Atomic chunks; /* the newest first */
+    char *spare, *spare_end;            /* for tables */
+    struct times_context *next_free;
+    uint32_t number;
+    uint32_t thread; /* serial of the last thread that ran in it */
+};
+
+_Static_assert(sizeof(struct times_context) == 64, "a cache line");
+
+struct times_slot {
+    _Atomic uint64_t key;
+    struct times_context *_Atomic context; /* that runs here now */
+    struct times_context *own;             /* of the platform thread */
+    void *owner;                           /* the caller's */
+};
+
+_Static_assert(sizeof(struct times_slot) == 32, "the probes know the layout");
+
+enum { TIMES_CONTEXTS = 1 << 16 };
+
+struct times_tree {
+    struct times_slot *slots;
+    struct times_context *both_contexts, *contexts; /* sessions take turns: a late probe must not touch the next one's */
+    _Atomic uint32_t n_contexts;
+    struct times_slot lost; /* where nothing is recorded: its context's nodes lead to themselves */
+    struct times_context lost_context;
+    struct times_node lost_node, nobody;
+    struct times_node *lost_table, *nobody_table;
+    char *memory; /* of nodes and tables, for this session */
+    size_t limit;
+    _Atomic size_t used;
+
+    struct {
+        char *memory;
+        size_t size;
+    } old; /* of the session before */
+
+    uint64_t generation;
+    bool timed, active;
+    uint32_t node_size;
+    struct times_context *free_contexts; /* under the caller's lock */
+};
+
+/* Maps slots and contexts, once per process; begins a session with room for `limit` bytes of nodes. -ENOMEM. */
+int times_begin(struct times_tree *t, size_t limit, bool timed) must_check;
+/* Ends it: no slot leads to a context any more. Merge before. Under the caller's lock. */
+void times_end(struct times_tree *t);
+
+/* A context with nothing running; NULL when there are none left. Under the caller's lock. */
+struct times_context *times_context_take(struct times_tree *t, bool reuse);
+void times_context_give(struct times_tree *t, struct times_context *c);
+/* Enters a thread; NULL when the table is full. Under the caller's lock. */
+struct times_slot *times_slot_add(struct times_tree *t, uint64_t key, struct times_context *own, void *owner);
+void times_slot_remove(struct times_tree *t, struct times_slot *s);
+
+/* The child of a node, added if need be; on the thread that runs in its context. Never NULL: the node beyond when full. */
+struct times_node *times_child(struct times_tree *t, struct times_node *parent, int32_t method);
+
+/* What all contexts hold, merged: paths that are equal are one. Element 0 is the root; a parent lies before its children. */
+struct times_path {
+    int32_t method;
+    uint32_t parent;
+    uint32_t thread; /* 0 unless merged by thread */
+    uint64_t samples, count, cpu_ns, total_ns, slowest_ns;
+};
+
+struct times_paths {
+    VEC(struct times_path) all;
+};
+
+/* Adds to nothing: `ret` is filled anew. While threads run the figures are those of about now. -ENOMEM. */
+int times_merge(const struct times_tree *t, bool by_thread, uint64_t now, struct times_paths *ret) must_check;
+void times_paths_release(struct times_paths *p);

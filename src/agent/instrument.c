@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/instrument.h"
+
+#include "agent/instrument_choice.h"
+#include "agent/vm.h"
+#include "base/cursor.h"
+#include "base/hash.h"
+#include "base/map.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CLIENTS_MAX = 8, BATCH = 256 };
+
+const char *const instrument_reasons[LEFT_REASONS] = {
+    [LEFT_MALFORMED] = "malformed",     [LEFT_TOO_LONG] = "too_long", [LEFT_HUGE] = "too_long_for_jit",
+    [LEFT_POOL] = "constant_pool_full", [LEFT_DOUBT] = "unclear",     [LEFT_MEMORY] = "out_of_memory",
+    [LEFT_INTRINSIC] = "intrinsic",
+};
+
+static _Atomic(const struct instrument_client *) clients[CLIENTS_MAX];
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* everything below */
+static char *include_patterns, *exclude_patterns;
+static struct map changed; /* hashes of the names of classes that carry probes */
+static struct map refused; /* of those that the VM did not take */
+
+static struct worker {
+    struct worker *next;
+    struct class_file class;
+    struct rewrite rewrite;
+} * idle_workers;
+
+static _Atomic uint64_t n_classes, n_methods, n_left[LEFT_REASONS], n_refused, n_unmodifiable, n_nameless;
+
+static uint64_t name_key(struct str name)
+{
+    return hash_bytes(name.data, name.len);
+}
+
+int instrument_choose(const char *include, const char *exclude)
+{
+    char *in = include && *include ? strdup(include) : NULL, *ex = exclude && *exclude ? strdup(exclude) : NULL;
+    if ((include && *include && !in) || (exclude && *exclude && !ex)) {
+        free(in);
+        free(ex);
+        return -ENOMEM;
+    }
+    pthread_mutex_lock(&lock);
+    free(include_patterns);
+    free(exclude_patterns);
+    include_patterns = in;
+    exclude_patterns = ex;
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+static bool class_chosen(struct str name)
+{
+    if (choice_never(name))
+        return false;
+    return (!include_patterns || choice_may_match(include_patterns, name)) &&
+           !choice_matches(exclude_patterns, name, (struct str){"", 0});
+}
+
+static bool method_chosen(struct str class_name, struct str method)
+{
+    return (!include_patterns || choice_matches(include_patterns, class_name, method)) &&
+           !choice_matches(exclude_patterns, class_name, method);
+}
+
+static bool any_client(bool virtual_thread)
+{
+    for (int i = 0; i < CLIENTS_MAX; i++) {
+        const struct instrument_client *c = atomic_load(&clients[i]);
+        if (c && (!virtual_thread || c->virtual_threads))
+            return true;
+    }
+    return false;
+}
+
+static struct worker *take_worker(void)
+{
+    pthread_mutex_lock(&lock);
+    struct worker *w = idle_workers;
+    if (w)
+        idle_workers = w->next;
+    pthread_mutex_unlock(&lock);
+    return w ? w : calloc(1, sizeof(*w));
+}
+
+static void give_worker(struct worker *w)
+{
+    pthread_mutex_lock(&lock);
+    w->next = idle_workers;
+    idle_workers = w;
+    pthread_mutex_unlock(&lock);
+}
+
+static void release_workers(void)
+{
+    pthread_mutex_lock(&lock);
+    while (idle_workers) {
+        struct worker *w = idle_workers;
+        idle_workers = w->next;
+        rewrite_release(&w->rewrite);
+        class_release(&w->class);
+        free(w);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static void leave(int error)
+{
+    enum instrument_reason why = error == -EBADMSG  ? LEFT_MALFORMED
+                                 : error == -E2BIG  ? LEFT_TOO_LONG
+                                 : error == -EFBIG  ? LEFT_HUGE
+                                 : error == -ENOSPC ? LEFT_POOL
+                                 : error == -ENOMEM ? LEFT_MEMORY
+                                                    : LEFT_DOUBT;
+    atomic_fetch_add(&n_left[why], 1);
+}
+
+/* Calls f with the contents of the attributes in a table at `at` (attributes_count) that have the name. */
+static struct cursor find_attribute(const struct class_file *c, uint32_t at, const char *name)
+{
+    struct cursor in = cursor_of(c->bytes + at, c->len - at);
+    for (unsigned n = cursor_be16(&in); n && !in.failed; n--) {
+        struct str s = class_utf8(c, cursor_be16(&in));
+        struct cursor contents = cursor_sub(&in, cursor_be32(&in));
+        if (str_is(s, name))
+            return contents;
+    }
+    return (struct cursor){c->bytes, c->bytes, true};
+}
+
+/* The index of the annotation by which the JDK marks intrinsics, 0 when the class has none. */
+static uint16_t intrinsic_mark(const struct class_file *c)
+{
+    if (vm.version < 9)
+        return 0;
+    const char *mark =
+        vm.version < 16 ? "Ljdk/internal/HotSpotIntrinsicCandidate;" : "Ljdk/internal/vm/annotation/IntrinsicCandidate;";
+    for (size_t i = 1; i < c->pool.len; i++)
+        if (str_is(class_utf8(c, (uint16_t)i), mark))
+            return (uint16_t)i;
+    return 0;
+}
+
+static bool is_intrinsic(const struct class_file *c, const struct class_method *m, struct str class_name, uint16_t mark)
+{
+    if (vm.version < 9)
+        return choice_intrinsic_8(class_name, class_utf8(c, m->name));
+    if (!mark)
+        return false;
+    struct cursor in = find_attribute(c, m->start + 6, "RuntimeVisibleAnnotations");
+    /* The mark has no elements: its index and a zero. Another annotation's contents that look so would only cost a method. */
+    const uint8_t want[] = {(uint8_t)(mark >> 8), (uint8_t)mark, 0, 0};
+    return cursor_left(&in) >= 6 && memmem(in.at, cursor_left(&in), want, sizeof(want));
+}
+
+/* Runs the clients over one method. True when it was changed. */
+static bool edit_method(const struct instrument_class *c, size_t i)
+{
+    struct edit *e;
+    int r = edit_begin(c->rewrite, i, &e);
+    if (r == -ENODATA)
+        return false;
+    bool any = false;
+    for (int k = 0; k < CLIENTS_MAX && r >= 0; k++) {
+        const struct instrument_client *client = atomic_load(&clients[k]);
+        if (!client || (c->virtual_thread && !client->virtual_threads))
+            continue;
+        r = client->edit(c, e);
+        any |= r > 0;
+    }
+    if (r >= 0 && any)
+        r = edit_commit(e);
+    if (r < 0)
+        leave(r);
+    return r >= 0 && any;
+}
+
+/* The changed class in out, or nothing. */
+static void transform(struct worker *w, struct buf *out)
+{
+    const struct class_file *file = &w->class;
+    struct instrument_class c = {.file = file, .rewrite = &w->rewrite, .name = class_name(file, file->this_class)};
+    c.virtual_thread = str_is(c.name, "java/lang/VirtualThread");
+    struct cursor source = find_attribute(file, file->attributes_start, "SourceFile");
+    c.source = class_utf8(file, cursor_be16(&source));
+    if (rewrite_begin(&w->rewrite, file) < 0)
+        return;
+    uint16_t mark = intrinsic_mark(file);
+    unsigned methods = 0;
+    for (size_t i = 0; i < file->methods.len; i++) {
+        const struct class_method *m = &file->methods.data[i];
+        if (!m->code || !(c.virtual_thread || method_chosen(c.name, class_utf8(file, m->name))))
+            continue;
+        if (is_intrinsic(file, m, c.name, mark))
+            atomic_fetch_add(&n_left[LEFT_INTRINSIC], 1);
+        else
+            methods += edit_method(&c, i);
+    }
+    if (!methods)
+        return;
+    if (rewrite_finish(&w->rewrite, out) < 0) {
+        buf_clear(out);
+        return;
+    }
+    atomic_fetch_add(&n_classes, 1);
+    atomic_fetch_add(&n_methods, methods);
+}
+
+static bool worth_a_look(struct str name)
+{
+    pthread_mutex_lock(&lock);
+    bool virtual_thread = str_is(name, "java/lang/VirtualThread");
+    bool is = (virtual_thread ? any_client(true) : class_chosen(name)) && !map_get(&refused, name_key(name));
+    pthread_mutex_unlock(&lock);
+    return is;
+}
+
+static void JNICALL on_class_file(jvmtiEnv *ti, JNIEnv *jni, jclass redefined, jobject loader, const char *name, jobject domain,
+                                  jint len, const unsigned char *data, jint *new_len, unsigned char **new_data)
+{
+    if (!any_client(false))
+        return;
+    if (!name) { /* JDK 8's anonymous classes, whose constants the VM patches */
+        atomic_fetch_add(&n_nameless, 1);
+        return;
+    }
+    struct str class_name = {name, strlen(name)};
+    if (!worth_a_look(class_name))
+        return;
+    struct worker *w = take_worker();
+    if (!w) {
+        leave(-ENOMEM);
+        return;
+    }
+    struct buf out = BUF(64u << 20);
+    if (class_parse(&w->class, data, (size_t)len) == 0)
+        transform(w, &out);
+    else
+        atomic_fetch_add(&n_refused, 1);
+    unsigned char *memory = NULL;
+    if (out.len && (*ti)->Allocate(ti, (jlong)out.len, &memory) == JVMTI_ERROR_NONE) {
+        memcpy(memory, out.data, out.len);
+        *new_data = memory;
+        *new_len = (jint)out.len;
+        pthread_mutex_lock(&lock);
+        (void)!map_put(&changed, name_key(class_name), 1);
+        pthread_mutex_unlock(&lock);
+    }
+    buf_release(&out);
+    give_worker(w);
+}
+
+static const struct vm_callbacks events = {.ti = {.ClassFileLoadHook = on_class_file}};
+
+/* The name of a class, java/lang/String, from its signature; false for arrays and primitive types. */
+static bool class_signature_name(jclass class, char **ret_signature, struct str *ret_name)
+{
+    char *signature = NULL;
+    if ((*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) != JVMTI_ERROR_NONE || !signature)
+        return false;
+    size_t len = strlen(signature);
+    if (signature[0] != 'L' || len < 3) {
+        vm_free(signature);
+        return false;
+    }
+    *ret_signature = signature;
+    *ret_name = (struct str){signature + 1, len - 2};
+    return true;
+}
+
+static void retransform_one(jclass class)
+{
+    if ((*vm.ti)->RetransformClasses(vm.ti, 1, &class) == JVMTI_ERROR_NONE)
+        return;
+    char *signature;
+    struct str name;
+    atomic_fetch_add(&n_refused, 1);
+    if (!class_signature_name(class, &signature, &name))
+        return;
+    pthread_mutex_lock(&lock);
+    (void)!map_put(&refused, name_key(name), 1);
+    pthread_mutex_unlock(&lock);
+    vm_free(signature);
+}
+
+/* The VM takes or refuses a batch as a whole; one that it refuses is tried class by class. */
+static void retransform(JNIEnv *jni, const jclass *classes, int n)
+{
+    for (int i = 0; i < n; i += BATCH) {
+        int count = MIN(BATCH, n - i);
+        if ((*vm.ti)->RetransformClasses(vm.ti, count, classes + i) != JVMTI_ERROR_NONE)
+            for (int k = 0; k < count; k++)
+                retransform_one(classes[i + k]);
+        vm_clear_exception(jni);
+    }
+}
+
+/* Whether a loaded class is to be transformed: all that are chosen, or those that carry probes. */
+static bool to_retransform(jclass class, bool carriers_only)
+{
+    char *signature;
+    struct str name;
+    if (!class_signature_name(class, &signature, &name))
+        return false;
+    jboolean modifiable = JNI_FALSE;
+    (*vm.ti)->IsModifiableClass(vm.ti, class, &modifiable);
+    bool is;
+    if (carriers_only) {
+        pthread_mutex_lock(&lock);
+        is = map_get(&changed, name_key(name));
+        pthread_mutex_unlock(&lock);
+    } else {
+        is = worth_a_look(name);
+        if (is && !modifiable)
+            atomic_fetch_add(&n_unmodifiable, 1);
+    }
+    vm_free(signature);
+    return is && modifiable;
+}
+
+static int retransform_loaded(JNIEnv *jni, bool carriers_only)
+{
+    jint n = 0;
+    int chosen = 0;
+    jclass *classes = NULL;
+    if ((*vm.ti)->GetLoadedClasses(vm.ti, &n, &classes) != JVMTI_ERROR_NONE)
+        return -EPROTO;
+    for (int i = 0; i < n; i++) {
+        if (to_retransform(classes[i], carriers_only))
+            classes[chosen++] = classes[i];
+        else
+            (*jni)->DeleteLocalRef(jni, classes[i]);
+    }
+    retransform(jni, classes, chosen);
+    for (int i = 0; i < chosen; i++)
+        (*jni)->DeleteLocalRef(jni, classes[i]);
+    vm_free(classes);
+    return 0;
+}
+
+int instrument_on(const struct instrument_client *c, JNIEnv *jni, struct buf *why)
+{
+    jvmtiCapabilities needs = {.can_retransform_classes = 1}, missing = {0};
+    int r = vm_need(&needs, &missing), i = 0;
+    if (r < 0 || !vm_capabilities_empty(&missing)) {
+        buf_printf(why, "this VM cannot change classes that are loaded");
+        return r < 0 ? r : -ENOTSUP;
+    }
+    bool first = !any_client(false);
+    while (i < CLIENTS_MAX && atomic_load(&clients[i]))
+        i++;
+    if (i == CLIENTS_MAX)
+        return -ENOSPC;
+    if (first) {
+        atomic_store(&n_classes, 0);
+        atomic_store(&n_methods, 0);
+        atomic_store(&n_refused, 0);
+        atomic_store(&n_unmodifiable, 0);
+        atomic_store(&n_nameless, 0);
+        for (int k = 0; k < LEFT_REASONS; k++)
+            atomic_store(&n_left[k], 0);
+        if ((r = vm_events_on(&events)) < 0) {
+            buf_printf(why, "the VM refuses the class file hook");
+            return r;
+        }
+    }
+    atomic_store(&clients[i], c);
+    if ((r = retransform_loaded(jni, false)) < 0) {
+        buf_printf(why, "the VM does not list its classes");
+        instrument_off(c, jni);
+    }
+    return r;
+}
+
+void instrument_off(const struct instrument_client *c, JNIEnv *jni)
+{
+    for (int i = 0; i < CLIENTS_MAX; i++)
+        if (atomic_load(&clients[i]) == c)
+            atomic_store(&clients[i], NULL);
+    vm_wait_callbacks();
+    retransform_loaded(jni, true);
+    if (any_client(false))
+        return;
+    vm_events_off(&events);
+    release_workers();
+    pthread_mutex_lock(&lock);
+    map_release(&changed);
+    map_release(&refused);
+    pthread_mutex_unlock(&lock);
+}
+
+struct instrument_counts instrument_counts(void)
+{
+    struct instrument_counts n = {
+        .classes = atomic_load(&n_classes),
+        .methods = atomic_load(&n_methods),
+        .refused_classes = atomic_load(&n_refused),
+        .unmodifiable = atomic_load(&n_unmodifiable),
+        .nameless = atomic_load(&n_nameless),
+    };
+    for (int i = 0; i < LEFT_REASONS; i++)
+        n.left[i] = atomic_load(&n_left[i]);
+    return n;
+}
+
+void instrument_status(struct buf *out)
+{
+    struct instrument_counts n = instrument_counts();
+    buf_printf(out, "instrument.classes %llu\ninstrument.methods %llu\n", (unsigned long long)n.classes,
+               (unsigned long long)n.methods);
+    for (int i = 0; i < LEFT_REASONS; i++)
+        if (n.left[i])
+            buf_printf(out, "instrument.left.%s %llu\n", instrument_reasons[i], (unsigned long long)n.left[i]);
+    buf_printf(out, "instrument.refused_classes %llu\ninstrument.unmodifiable_classes %llu\ninstrument.nameless_classes %llu\n",
+               (unsigned long long)n.refused_classes, (unsigned long long)n.unmodifiable, (unsigned long long)n.nameless);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Instrumentation of classes as they are loaded and, at start and stop, of those that are there. Clients edit methods; this
+ * module chooses the classes, runs the clients over them in one rewriting, and hands the result to the VM. On any doubt a
+ * class or method stays as it was and is counted.
+ *
+ * Never instrumented: java.lang.Object, Thread (and its nested classes), the virtual thread machinery, Unsafe, our probes;
+ * methods that the JIT replaces as a whole (intrinsics), since their code does not run; classes that the VM does not let
+ * anybody change (hidden classes, lambda proxies).
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "classfile/rewrite.h"
+
+#include <jni.h>
+
+struct instrument_class {
+    const struct class_file *file;
+    struct rewrite *rewrite;
+    struct str name;     /* java/lang/String */
+    struct str source;   /* the SourceFile attribute; empty when there is none */
+    bool virtual_thread; /* java.lang.VirtualThread, which is offered for mount hooks alone */
+};
+
+struct instrument_client {
+    const char *name;
+    /*
+     * Inserts this client's probes into a method. 1: done; 0: nothing to do here; negative errno: the method is to stay as it
+     * was, for all clients, and is counted. Runs on any thread, several at once; no JNI.
+     */
+    int (*edit)(const struct instrument_class *c, struct edit *e);
+    bool virtual_threads; /* wants to be offered java.lang.VirtualThread */
+};
+
+/* Why methods and classes were left alone. */
+enum instrument_reason {
+    LEFT_MALFORMED,
+    LEFT_TOO_LONG, /* 64 KiB */
+    LEFT_HUGE,     /* the JIT's 8,000 bytes */
+    LEFT_POOL,     /* constant pool full */
+    LEFT_DOUBT,
+    LEFT_MEMORY,
+    LEFT_INTRINSIC,
+    LEFT_REASONS
+};
+
+extern const char *const instrument_reasons[LEFT_REASONS];
+
+struct instrument_counts {
+    uint64_t classes, methods;       /* changed */
+    uint64_t left[LEFT_REASONS];     /* methods */
+    uint64_t refused_classes;        /* by the VM, or malformed */
+    uint64_t unmodifiable, nameless; /* classes: seen among the loaded ones; JDK 8's anonymous ones */
+};
+
+/*
+ * Sets the choice of classes and methods: patterns separated by ':' (or NULL for all and none). `*` stands for any
+ * characters; a pattern that matches up to a '.', '$' or the end of package.Class.method matches.
+ */
+int instrument_choose(const char *include, const char *exclude) must_check;
+
+/* Adds a client and applies it to all loaded classes. The live phase; may take a second. */
+int instrument_on(const struct instrument_client *c, JNIEnv *jni, struct buf *why) must_check;
+/* Takes it back out of all classes; when it returns no new call of its edit begins. */
+void instrument_off(const struct instrument_client *c, JNIEnv *jni);
+
+struct instrument_counts instrument_counts(void);
+/* Appends status lines "instrument.classes N" ... */
+void instrument_status(struct buf *out);

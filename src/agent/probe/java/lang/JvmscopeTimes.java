@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+package java.lang;
+
+import jvmscope.ForceInline;
+import sun.misc.Unsafe;
+
+/**
+ * The probes of cpu=times: what instrumented methods call. All state lies in native memory (capture/times_tree.h has the
+ * layout), so that a CPU timer's signal handler can read it and no garbage collector is involved. Each thread, virtual ones
+ * included, owns a tree of calls; the tree's context holds the node of the innermost call.
+ *
+ * Nothing here may call a method that is instrumented on the way of a normal call: Thread and Unsafe are not.
+ */
+public final class JvmscopeTimes {
+    private static final Unsafe U = Unsafe.getUnsafe();
+
+    // Layout, as in times_tree.h.
+    private static final int SLOT_CONTEXT = 8, SLOT_OWN = 16, SLOT_SHIFT = 5, SLOT_BITS = 16;
+    private static final int CONTEXT_ROOT = 8;
+    private static final int METHOD = 0, CONTEXT = 8, COUNT = 16, TABLE = 32, MASK = 40, PARENT = 48;
+    private static final int TOTAL = 64, STARTED = 72, SLOWEST = 80;
+    private static final int NOBODY = -1, BEYOND = -3;
+    private static final long FREE = 1;
+
+    private static final long SLOTS = constant(0), EETOP = constant(1), CARRIER = constant(2), GENERATION = constant(3);
+    private static final ThreadLocal<long[]> VIRTUAL = CARRIER != 0 ? new ThreadLocal<long[]>() : null;
+
+    private JvmscopeTimes() {
+    }
+
+    private static native long constant(int which);
+
+    /** The slot of a platform thread that has none yet; also where slots are full or nothing is recorded. */
+    private static native long newSlot(long eetop);
+
+    /** The child of a node for a method, added; the node for what is beyond the limits when there is no room. */
+    private static native long newNode(long node, int method);
+
+    private static native long newContext();
+
+    private static native void freeContext(long context);
+
+    /** Elapsed mode: ends the calls between the current node and the one whose parent is to be current. */
+    private static native void unwind(long context, long parent, long now);
+
+    @ForceInline
+    private static long slot() {
+        Thread thread = Thread.currentThread();
+        long eetop = U.getLong(thread, EETOP);
+        long slot = SLOTS + ((eetop * 0x9e3779b97f4a7c15L) >>> (64 - SLOT_BITS) << SLOT_SHIFT);
+        return U.getLong(slot) == eetop ? slot : otherSlot(thread, eetop);
+    }
+
+    private static long otherSlot(Thread thread, long eetop) {
+        if (eetop == 0) { // a virtual thread; a local variable may hold a carrier that is no longer the one, a field not
+            Thread carrier = CARRIER != 0 ? (Thread) U.getObjectVolatile(thread, CARRIER) : null;
+            eetop = carrier != null ? U.getLongVolatile(carrier, EETOP) : 0;
+            if (eetop == 0)
+                return newSlot(0);
+        }
+        long at = (eetop * 0x9e3779b97f4a7c15L) >>> (64 - SLOT_BITS);
+        for (int probes = 0; probes < 64; probes++) {
+            long slot = SLOTS + (at << SLOT_SHIFT), key = U.getLong(slot);
+            if (key == eetop)
+                return slot;
+            if (key == FREE)
+                break;
+            at = at + 1 & (1L << SLOT_BITS) - 1;
+        }
+        return newSlot(eetop);
+    }
+
+    @ForceInline
+    private static long child(long node, int method) {
+        long child = U.getLong(U.getLong(node + TABLE) + ((long) (method & U.getInt(node + MASK)) << 3));
+        return U.getInt(child + METHOD) == method ? child : otherChild(node, method);
+    }
+
+    private static long otherChild(long node, int method) {
+        if (U.getInt(node + METHOD) == BEYOND)
+            return node;
+        long table = U.getLong(node + TABLE);
+        int mask = U.getInt(node + MASK);
+        for (int i = 1; i <= mask; i++) {
+            long child = U.getLong(table + ((long) (method + i & mask) << 3));
+            int found = U.getInt(child + METHOD);
+            if (found == method)
+                return child;
+            if (found == NOBODY)
+                break;
+        }
+        return newNode(node, method);
+    }
+
+    /** At entry: answers the caller's node, to be given to exit. */
+    @ForceInline
+    public static long enter(int method) {
+        long context = U.getLong(slot() + SLOT_CONTEXT);
+        long caller = U.getLong(context);
+        long node = child(caller, method);
+        U.putLong(node + COUNT, U.getLong(node + COUNT) + 1);
+        U.putOrderedLong(null, context, node);
+        return caller;
+    }
+
+    /** At every return and when an exception leaves. A context of 0 belongs to a session that is over. */
+    @ForceInline
+    public static void exit(long caller) {
+        long context = U.getLong(caller + CONTEXT);
+        if (context != 0)
+            U.putOrderedLong(null, context, caller);
+    }
+
+    /** Where an exception is caught: a constructor whose super() threw could not set the node back. */
+    public static void caught(long caller, int method) {
+        long context = U.getLong(caller + CONTEXT);
+        if (context != 0)
+            U.putOrderedLong(null, context, child(caller, method));
+    }
+
+    /** A method too small to be told from its caller: counted. */
+    @ForceInline
+    public static void count(int method) {
+        long node = child(U.getLong(U.getLong(slot() + SLOT_CONTEXT)), method);
+        U.putLong(node + COUNT, U.getLong(node + COUNT) + 1);
+    }
+
+    @ForceInline
+    public static long enterTimed(int method) {
+        long context = U.getLong(slot() + SLOT_CONTEXT);
+        long caller = U.getLong(context);
+        long node = child(caller, method);
+        U.putLong(node + COUNT, U.getLong(node + COUNT) + 1);
+        U.putLong(context, node);
+        U.putLong(node + STARTED, System.nanoTime());
+        return caller;
+    }
+
+    @ForceInline
+    public static void exitTimed(long caller) {
+        long now = System.nanoTime();
+        long context = U.getLong(caller + CONTEXT);
+        if (context == 0)
+            return;
+        long node = U.getLong(context);
+        if (U.getLong(node + PARENT) != caller) {
+            unwind(context, caller, now);
+            return;
+        }
+        long took = now - U.getLong(node + STARTED);
+        U.putLong(node + TOTAL, U.getLong(node + TOTAL) + took);
+        if (took > U.getLong(node + SLOWEST))
+            U.putLong(node + SLOWEST, took);
+        U.putLong(context, caller);
+    }
+
+    /** A virtual thread has been mounted: its carrier's slot shows its context. */
+    public static void mounted() {
+        Thread thread = Thread.currentThread();
+        long slot = otherSlot(thread, U.getLong(thread, EETOP));
+        long generation = U.getLong(GENERATION);
+        long[] own = VIRTUAL.get();
+        if (own == null || own[1] != generation)
+            VIRTUAL.set(own = new long[] {0, generation});
+        if (own[0] == 0)
+            own[0] = newContext();
+        U.putLong(slot + SLOT_CONTEXT, own[0]);
+    }
+
+    /** It is about to be unmounted. Without a call in progress its context is given back. */
+    public static void unmounting() {
+        Thread thread = Thread.currentThread();
+        long slot = otherSlot(thread, U.getLong(thread, EETOP));
+        long context = U.getLong(slot + SLOT_CONTEXT), carriers = U.getLong(slot + SLOT_OWN);
+        if (context == carriers)
+            return;
+        U.putLong(slot + SLOT_CONTEXT, carriers);
+        if (U.getLong(context) == U.getLong(context + CONTEXT_ROOT)) {
+            long[] own = VIRTUAL.get();
+            if (own != null && own[0] == context) {
+                own[0] = 0;
+                freeContext(context);
+            }
+        }
+    }
+
+    /** Calibration: the probes alone, and around an empty body. Called often enough to be compiled. */
+    public static long calibrate(int method, int rounds, boolean timed) {
+        long start = System.nanoTime();
+        if (timed)
+            for (int i = 0; i < rounds; i++)
+                exitTimed(enterTimed(method));
+        else
+            for (int i = 0; i < rounds; i++)
+                exit(enter(method));
+        return System.nanoTime() - start;
+    }
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+package sun.misc;
+
+/** What the probes use of the JDK's class of this name, for the compiler alone; on JDK 9+ renamed to jdk.internal.misc.Unsafe. */
+public abstract class Unsafe {
+    public static Unsafe getUnsafe() {
+        return null;
+    }
+
+    public native int getInt(long address);
+
+    public native void putInt(long address, int value);
+
+    public native long getLong(long address);
+
+    public native void putLong(long address, long value);
+
+    public native long getLong(Object o, long offset);
+
+    public native long getLongVolatile(Object o, long offset);
+
+    /** Named getReferenceVolatile since JDK 12. */
+    public native Object getObjectVolatile(Object o, long offset);
+
+    /** Named putLongRelease since JDK 9. */
+    public native void putOrderedLong(Object o, long offset, long value);
+
+    public native long objectFieldOffset(java.lang.reflect.Field field);
+}

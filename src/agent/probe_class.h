@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The Java classes that instrumented code calls (src/agent/probe): compiled at build, embedded, and defined once per process
+ * in java.lang with the bootstrap loader, where every class and module sees them. Names that depend on the JDK are put in
+ * when they are defined. Each has a static method `constant(int)` by which its initialiser asks for addresses.
+ */
+#pragma once
+
+#include "base/buf.h"
+
+#include <jni.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct probe_class {
+    const char *name; /* java/lang/JvmscopeTimes */
+    const uint8_t *bytes;
+    size_t len;
+};
+
+/* Ends with a row whose name is NULL. */
+extern const struct probe_class probe_classes[];
+
+/*
+ * Defines a probe class, if that has not been done, binds its native methods and initialises it. The live phase only. The
+ * class is a global reference that is never given back. Negative errno with a sentence in why.
+ */
+int probe_define(JNIEnv *jni, const char *name, const JNINativeMethod *natives, int n, jclass *ret, struct buf *why) must_check;
+/* Offset of an instance field for Unsafe; -ENOENT when the class or field is not there. */
+int64_t probe_field_offset(JNIEnv *jni, const char *class, const char *field, const char *descriptor);
