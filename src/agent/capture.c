@@ -2,10 +2,12 @@
 #include "agent/capture.h"
 
 extern const struct capture capture_monitors, capture_heap_dump, capture_cpu_samples;
+extern const struct capture capture_cpu_samples, capture_cpu_times;
 
 const struct capture *const captures[] = {
     &capture_monitors,
     &capture_heap_dump,
     &capture_cpu_samples,
+    &capture_cpu_times,
 };
 const int captures_count = ARRAY_SIZE(captures);

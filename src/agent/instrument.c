@@ -188,7 +188,7 @@ static bool edit_method(const struct instrument_class *c, size_t i)
 static void transform(struct worker *w, struct buf *out)
 {
     const struct class_file *file = &w->class;
-    struct instrument_class c = {.file = file, .rewrite = &w->rewrite, .name = class_name(file, file->this_class)};
+    struct instrument_class c = {.file = file, .rewrite = &w->rewrite, .name = class_name_at(file, file->this_class)};
     c.virtual_thread = str_is(c.name, "java/lang/VirtualThread");
     struct cursor source = find_attribute(file, file->attributes_start, "SourceFile");
     c.source = class_utf8(file, cursor_be16(&source));

@@ -119,6 +119,26 @@ const struct method *names_method(JNIEnv *jni, jmethodID id)
     return m;
 }
 
+jmethodID names_add(const struct method *m)
+{
+    /* User addresses and the VM's own ids leave the highest bit free. */
+    jmethodID id = NULL;
+    pthread_mutex_lock(&lock);
+    struct method *copy = arena_alloc(&arena, sizeof(*copy));
+    if (copy) {
+        *copy = *m;
+        copy->class_name = keep(m->class_name);
+        copy->name = keep(m->name);
+        copy->descriptor = keep(m->descriptor);
+        copy->source = keep(m->source);
+        uint64_t key = UINT64_C(1) << 63 | (uintptr_t)copy;
+        if (copy->class_name && copy->name && copy->descriptor && map_put(&methods, key, (uintptr_t)copy) == 0)
+            id = (jmethodID)(uintptr_t)key;
+    }
+    pthread_mutex_unlock(&lock);
+    return id;
+}
+
 uint32_t method_line(const struct method *m, int32_t bci)
 {
     uint32_t line = 0;

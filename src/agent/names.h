@@ -28,6 +28,8 @@ struct method {
 
 /* NULL: the id is stale or memory is out; asked again it answers the same. */
 const struct method *names_method(JNIEnv *jni, jmethodID id);
+/* An id of ours for a method known by its names alone (instrumented code); the strings are copied. NULL: no memory. */
+jmethodID names_add(const struct method *m);
 /* The line of a bytecode index; 0: not known. */
 uint32_t method_line(const struct method *m, int32_t bci);
 /* "java.lang.String" from "java/lang/String", into to[size], cut when too long. */

@@ -55,13 +55,15 @@ static jclass define(JNIEnv *jni, const struct probe_class *p)
     return global;
 }
 
-/* Runs the class's initialiser: a static method's id is given out only after it. */
 static int initialise(JNIEnv *jni, jclass class)
 {
-    return (*jni)->GetStaticMethodID(jni, class, "constant", "(I)J") && !(*jni)->ExceptionCheck(jni) ? 0 : -EPROTO;
+    jmethodID bind = (*jni)->GetStaticMethodID(jni, class, "bind", "()V");
+    if (bind)
+        (*jni)->CallStaticVoidMethod(jni, class, bind);
+    return bind && !(*jni)->ExceptionCheck(jni) ? 0 : -EPROTO;
 }
 
-int probe_define(JNIEnv *jni, const char *name, const JNINativeMethod *natives, int n, jclass *ret, struct buf *why)
+int probe_define(JNIEnv *jni, const char *name, jclass *ret, struct buf *why)
 {
     int i = 0;
     while (i < MAX_DEFINED && defined[i].class && strcmp(defined[i].name, name) != 0)
@@ -73,8 +75,8 @@ int probe_define(JNIEnv *jni, const char *name, const JNINativeMethod *natives, 
     const struct probe_class *p = find_class(name);
     jclass class = i < MAX_DEFINED && p ? define(jni, p) : NULL;
     int r = class ? 0 : -EPROTO;
-    if (r == 0 && ((*jni)->RegisterNatives(jni, class, natives, n) != 0 || initialise(jni, class) < 0))
-        r = -EPROTO;
+    if (r == 0)
+        r = initialise(jni, class);
     if (r < 0) {
         if ((*jni)->ExceptionCheck(jni))
             (*jni)->ExceptionDescribe(jni);

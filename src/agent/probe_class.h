@@ -2,7 +2,9 @@
 /*
  * The Java classes that instrumented code calls (src/agent/probe): compiled at build, embedded, and defined once per process
  * in java.lang with the bootstrap loader, where every class and module sees them. Names that depend on the JDK are put in
- * when they are defined. Each has a static method `constant(int)` by which its initialiser asks for addresses.
+ * when they are defined. Their native methods are found by name
+ * in the agent's library; each has a static method bind() that calls all of them once, for code that is instrumented must not
+ * come to be looked up on the way.
  */
 #pragma once
 
@@ -22,9 +24,9 @@ struct probe_class {
 extern const struct probe_class probe_classes[];
 
 /*
- * Defines a probe class, if that has not been done, binds its native methods and initialises it. The live phase only. The
+ * Defines a probe class and calls its bind(), if that has not been done. The live phase only. The
  * class is a global reference that is never given back. Negative errno with a sentence in why.
  */
-int probe_define(JNIEnv *jni, const char *name, const JNINativeMethod *natives, int n, jclass *ret, struct buf *why) must_check;
+int probe_define(JNIEnv *jni, const char *name, jclass *ret, struct buf *why) must_check;
 /* Offset of an instance field for Unsafe; -ENOENT when the class or field is not there. */
 int64_t probe_field_offset(JNIEnv *jni, const char *class, const char *field, const char *descriptor);

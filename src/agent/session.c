@@ -373,6 +373,7 @@ void session_vm_death(JNIEnv *jni)
     pthread_mutex_lock(&lock);
     dead = true;
     if (session_now) {
+        session_now->dying = true;
         dump_rows(session_now, jni, DUMP_EXIT);
         finish(session_now, jni);
     }

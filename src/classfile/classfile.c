@@ -103,7 +103,7 @@ static int parse(struct class_file *c)
     c->this_class = cursor_be16(&in);
     c->super_class = cursor_be16(&in);
     cursor_skip(&in, 2 * (size_t)cursor_be16(&in)); /* interfaces */
-    if (in.failed || class_name(c, c->this_class).len == 0)
+    if (in.failed || class_name_at(c, c->this_class).len == 0)
         return -EBADMSG;
     if ((r = parse_members(c, &in, false)) < 0)
         return r;
@@ -144,7 +144,7 @@ struct str class_utf8(const struct class_file *c, uint16_t index)
     return (struct str){(const char *)c->bytes + at + 3, class_be16(c, at + 1)};
 }
 
-struct str class_name(const struct class_file *c, uint16_t index)
+struct str class_name_at(const struct class_file *c, uint16_t index)
 {
     if (class_tag(c, index) != CONSTANT_CLASS)
         return (struct str){"", 0};
@@ -163,7 +163,7 @@ bool class_member(const struct class_file *c, uint16_t index, struct class_membe
         return false;
     uint32_t pair_at = c->pool.data[pair];
     *ret = (struct class_member){
-        .owner = has_owner ? class_name(c, class_be16(c, at + 1)) : (struct str){"", 0},
+        .owner = has_owner ? class_name_at(c, class_be16(c, at + 1)) : (struct str){"", 0},
         .name = class_utf8(c, class_be16(c, pair_at + 1)),
         .descriptor = class_utf8(c, class_be16(c, pair_at + 3)),
     };

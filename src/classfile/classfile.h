@@ -93,10 +93,10 @@ static inline uint8_t class_tag(const struct class_file *c, uint16_t index)
 
 /*
  * Names, as stored (modified UTF-8, not NUL-terminated); the empty string where the index is not of the kind asked for.
- * class_name takes a CONSTANT_Class and answers java/lang/String or [I.
+ * class_name_at takes a CONSTANT_Class and answers java/lang/String or [I.
  */
 struct str class_utf8(const struct class_file *c, uint16_t index);
-struct str class_name(const struct class_file *c, uint16_t index);
+struct str class_name_at(const struct class_file *c, uint16_t index);
 
 /* A field or method reference taken apart. */
 struct class_member {

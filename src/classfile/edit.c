@@ -316,7 +316,7 @@ static int write_method(struct edit *e, struct buf *out)
 {
     struct edit_private *p = e->p;
     const struct class_file *c = e->rewrite->class;
-    if (p->catch_all && e->constructor && !e->super_end && !str_is(class_name(c, c->this_class), "java/lang/Object"))
+    if (p->catch_all && e->constructor && !e->super_end && !str_is(class_name_at(c, c->this_class), "java/lang/Object"))
         return -ENOTSUP;
     int r = edit_place(e);
     if (r < 0)

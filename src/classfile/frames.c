@@ -41,7 +41,7 @@ static int initial_frame(struct edit *e, struct frame *ret)
     struct frame f = {.locals = (uint32_t)e->p->types.len, .old = UINT32_MAX};
     int r = 0;
     if (!(e->method->access & ACC_STATIC)) {
-        bool fresh = e->constructor && !str_is(class_name(c, c->this_class), "java/lang/Object");
+        bool fresh = e->constructor && !str_is(class_name_at(c, c->this_class), "java/lang/Object");
         r = fresh ? push_type(e, T_UNINITIALIZED_THIS, 0) : push_type(e, T_OBJECT, c->this_class);
     }
     struct str d = class_utf8(c, e->method->descriptor);
@@ -246,7 +246,7 @@ static int add_handler_frame(struct edit *e, bool early)
 static bool constructor_unclear(const struct edit *e)
 {
     const struct class_file *c = e->rewrite->class;
-    if (!e->p->catch_all || !e->constructor || str_is(class_name(c, c->this_class), "java/lang/Object"))
+    if (!e->p->catch_all || !e->constructor || str_is(class_name_at(c, c->this_class), "java/lang/Object"))
         return false;
     for (size_t i = 0; i < e->p->frames.len; i++) {
         const struct frame *f = &e->p->frames.data[i];

@@ -5,8 +5,7 @@
  * reads the clock twice, and what that costs is measured at start and subtracted (times_report.c). doc/cpu-times.md says
  * which ways were measured and why these two.
  */
-#include "agent/capture/cpu_times.h"
-
+#include "agent/capture.h"
 #include "agent/capture/times_methods.h"
 #include "agent/capture/times_report.h"
 #include "agent/instrument.h"
@@ -21,11 +20,11 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#define PROBE         "java/lang/JvmscopeTimes"
-#define TREE_LIMIT    (UINT64_C(1) << 30)
-#define CPU_INTERVAL  (1 * NS_PER_MS) /* asked for; kernels give their tick, often 4 ms */
-#define SMALL_METHOD  10              /* bytes of code */
-#define CALIBRATION   100000
+#define PROBE        "java/lang/JvmscopeTimes"
+#define TREE_LIMIT   (UINT64_C(1) << 30)
+#define CPU_INTERVAL (1 * NS_PER_MS) /* asked for; kernels give their tick, often 4 ms */
+#define SMALL_METHOD 10              /* bytes of code */
+#define CALIBRATION  100000
 
 /* What a slot's thread has of ours. Never unmapped: a timer that is gone may still have a signal on its way. */
 struct timed_thread {
@@ -39,6 +38,8 @@ static struct times_tree tree;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* contexts, slots and timed threads */
 static struct timed_thread *timed;                       /* TIMES_SLOTS of them, as slots */
 static __thread struct timed_thread *my_timed;
+static jclass probe_class;
+
 static struct {
     bool elapsed, by_thread;
     int64_t eetop, carrier; /* field offsets; carrier 0: no virtual threads */
@@ -46,9 +47,21 @@ static struct {
     _Atomic uint64_t no_timer, no_slot, no_context;
 } state;
 
-/* ---- the probes' native methods ---- */
+/*
+ * ---- the probes' native methods ----
+ * The VM finds them by name in the agent's library: RegisterNatives for a class of java.base makes it warn on stdout. `bind` in
+ * the probe calls each once before anything is instrumented, with zeros for addresses.
+ */
+#define NATIVE(type, name)       EXPORT type JNICALL Java_java_lang_JvmscopeTimes_##name
+#define DECLARE(type, name, ...) NATIVE(type, name)(JNIEnv *, jclass, ##__VA_ARGS__)
+DECLARE(jlong, constant, jint);
+DECLARE(jlong, newSlot, jlong);
+DECLARE(jlong, newNode, jlong, jint);
+DECLARE(jlong, newContext);
+DECLARE(void, freeContext, jlong);
+DECLARE(void, unwind, jlong, jlong, jlong);
 
-static jlong JNICALL native_constant(JNIEnv *jni, jclass class, jint which)
+NATIVE(jlong, constant)(JNIEnv *jni, jclass class, jint which)
 {
     const int64_t values[] = {(int64_t)(uintptr_t)tree.slots, state.eetop, state.carrier, (int64_t)(uintptr_t)&tree.generation};
     return which >= 0 && which < (jint)ARRAY_SIZE(values) ? values[which] : 0;
@@ -78,7 +91,7 @@ static void start_timer(struct timed_thread *t)
     timer_settime(t->timer, 0, &every, NULL);
 }
 
-static jlong JNICALL native_new_slot(JNIEnv *jni, jclass class, jlong eetop)
+NATIVE(jlong, newSlot)(JNIEnv *jni, jclass class, jlong eetop)
 {
     struct thread *thread = state.by_thread ? threads_self(jni) : NULL;
     struct times_slot *s = NULL;
@@ -104,12 +117,12 @@ static jlong JNICALL native_new_slot(JNIEnv *jni, jclass class, jlong eetop)
     return address_of(s ? s : &tree.lost);
 }
 
-static jlong JNICALL native_new_node(JNIEnv *jni, jclass class, jlong node, jint method)
+NATIVE(jlong, newNode)(JNIEnv *jni, jclass class, jlong node, jint method)
 {
-    return address_of(times_child(&tree, node_of(node), method));
+    return node ? address_of(times_child(&tree, node_of(node), method)) : 0;
 }
 
-static jlong JNICALL native_new_context(JNIEnv *jni, jclass class)
+NATIVE(jlong, newContext)(JNIEnv *jni, jclass class)
 {
     pthread_mutex_lock(&lock);
     struct times_context *c = times_context_take(&tree, !state.by_thread);
@@ -121,7 +134,7 @@ static jlong JNICALL native_new_context(JNIEnv *jni, jclass class)
     return address_of(c ? c : &tree.lost_context);
 }
 
-static void JNICALL native_free_context(JNIEnv *jni, jclass class, jlong context)
+NATIVE(void, freeContext)(JNIEnv *jni, jclass class, jlong context)
 {
     struct times_context *c = (struct times_context *)(uintptr_t)context;
     pthread_mutex_lock(&lock);
@@ -131,9 +144,11 @@ static void JNICALL native_free_context(JNIEnv *jni, jclass class, jlong context
     pthread_mutex_unlock(&lock);
 }
 
-static void JNICALL native_unwind(JNIEnv *jni, jclass class, jlong context, jlong parent, jlong now)
+NATIVE(void, unwind)(JNIEnv *jni, jclass class, jlong context, jlong parent, jlong now)
 {
     struct times_context *c = (struct times_context *)(uintptr_t)context;
+    if (!c)
+        return;
     struct times_node *n = atomic_load(&c->current), *to = node_of(parent);
     struct times_node *end = n;
     while (end != to && end != c->root && end->method != TIMES_BEYOND)
@@ -145,12 +160,6 @@ static void JNICALL native_unwind(JNIEnv *jni, jclass class, jlong context, jlon
     }
     atomic_store(&c->current, to);
 }
-
-static const JNINativeMethod natives[] = {
-    {"constant", "(I)J", native_constant},       {"newSlot", "(J)J", native_new_slot},
-    {"newNode", "(JI)J", native_new_node},       {"newContext", "()J", native_new_context},
-    {"freeContext", "(J)V", native_free_context}, {"unwind", "(JJJ)V", native_unwind},
-};
 
 /* ---- the CPU timer ---- */
 
@@ -234,7 +243,8 @@ static bool is_small(const struct edit *e)
     if (e->code_len > SMALL_METHOD || (e->method->access & ACC_SYNCHRONIZED))
         return false;
     for (struct insn i = {0}; edit_next(e, &i);)
-        if ((op_info[i.op] & (OP_IS_BRANCH | OP_IS_SWITCH)) || (i.op >= OP_INVOKEVIRTUAL && i.op <= OP_ATHROW && i.op != OP_ARRAYLENGTH))
+        if ((op_info[i.op] & (OP_IS_BRANCH | OP_IS_SWITCH)) ||
+            (i.op >= OP_INVOKEVIRTUAL && i.op <= OP_ATHROW && i.op != OP_ARRAYLENGTH))
             return false;
     return true;
 }
@@ -323,8 +333,8 @@ static int edit_method(const struct instrument_class *c, struct edit *e)
     if (c->virtual_thread) {
         r = state.carrier ? edit_virtual_thread(&s) : 0;
     } else {
-        int64_t number = times_method_add(c->name, class_utf8(c->file, e->method->name), class_utf8(c->file, e->method->descriptor),
-                                          c->source, e->method->access);
+        int64_t number = times_method_add(c->name, class_utf8(c->file, e->method->name),
+                                          class_utf8(c->file, e->method->descriptor), c->source, e->method->access);
         s.number = (int)number;
         r = number < 0 ? (int)number : !state.elapsed && is_small(e) ? put_count(&s) : edit_calls(&s);
         r = r < 0 ? r : 1;
@@ -349,33 +359,32 @@ static int map_timed(void)
     return timed ? 0 : -ENOMEM;
 }
 
-/* Runs the probes around nothing: what a call of them costs, and what of it they see themselves. */
-static void calibrate(JNIEnv *jni, jclass class)
+/*
+ * Runs the probes around nothing: what a call of them costs. At start, for the JIT to compile the loop in the meantime, and
+ * before each report, where it counts: the best round is the one that nothing disturbed.
+ */
+static void calibrate(JNIEnv *jni, int32_t *number, const char *name, int rounds)
 {
-    jmethodID run = (*jni)->GetStaticMethodID(jni, class, "calibrate", "(IIZ)J");
-    struct str none = {"", 0}, name = {"<calibration>", 13};
-    int64_t number = times_method_add(none, name, none, none, 0);
+    struct str none = {"", 0};
+    jmethodID run = (*jni)->GetStaticMethodID(jni, probe_class, "calibrate", "(IIZ)J");
+    int64_t n = times_method_add(none, (struct str){name, strlen(name)}, none, none, 0);
     double best = 0;
-    if (!run || number < 0) {
-        vm_clear_exception(jni);
-        return;
+    for (int i = 0; run && n >= 0 && i < rounds; i++) {
+        jlong ns = (*jni)->CallStaticLongMethod(jni, probe_class, run, (jint)n, (jint)CALIBRATION, (jboolean)state.elapsed);
+        if ((*jni)->ExceptionCheck(jni))
+            break;
+        best = i == 0 ? (double)ns / CALIBRATION : MIN(best, (double)ns / CALIBRATION);
     }
-    for (int i = 0; i < 12; i++) {
-        jlong ns = (*jni)->CallStaticLongMethod(jni, class, run, (jint)number, (jint)CALIBRATION, (jboolean)state.elapsed);
-        if (vm_clear_exception(jni))
-            return;
-        if (i == 0 || (double)ns / CALIBRATION < best)
-            best = (double)ns / CALIBRATION;
-    }
+    vm_clear_exception(jni);
+    *number = (int32_t)n;
     state.costs.call_ns = best;
-    state.costs.calibration = (int32_t)number;
 }
 
 static int start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     state.elapsed = option_is(&s->options, OPT_CLOCK, "elapsed");
     state.by_thread = option_on(&s->options, OPT_THREAD);
-    state.costs = (struct times_report_costs){.calibration = TIMES_NOBODY};
+    state.costs = (struct times_report_costs){.warm_up = TIMES_NOBODY, .calibration = TIMES_NOBODY};
     atomic_store(&state.no_timer, 0);
     atomic_store(&state.no_slot, 0);
     atomic_store(&state.no_context, 0);
@@ -395,14 +404,13 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         return r;
     }
     install_handler();
-    jclass class;
-    r = probe_define(jni, PROBE, natives, ARRAY_SIZE(natives), &class, why);
+    r = probe_define(jni, PROBE, &probe_class, why);
     if (r == 0)
         r = threads_listen(&listener);
     if (r == 0)
         r = instrument_choose(s->options.v[OPT_INCLUDE].text, s->options.v[OPT_EXCLUDE].text);
     if (r == 0)
-        calibrate(jni, class);
+        calibrate(jni, &state.costs.warm_up, "<warm-up>", 20);
     if (r == 0)
         r = instrument_on(&client, jni, why);
     return r;
@@ -432,7 +440,8 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     if (!tree.active)
         return;
-    int r = times_report(s, &tree, &state.costs, state.elapsed, state.by_thread);
+    calibrate(jni, &state.costs.calibration, "<calibration>", 40);
+    int r = times_report(s, jni, &tree, &state.costs, state.elapsed, state.by_thread);
     if (r < 0)
         session_message(s, "cpu=times: the section is missing: %s", strerror(-r));
 }
@@ -447,8 +456,9 @@ static void status(struct session *s, struct buf *out)
     instrument_status(out);
 }
 
-const struct capture cpu_times_capture = {
+const struct capture capture_cpu_times = {
     .name = "cpu",
+    .title = "CPU usage by timing methods",
     .options = OPTION_BIT(OPT_CPU),
     .needs = {.can_retransform_classes = 1},
     .wanted = wanted,

@@ -2,6 +2,7 @@
 #include "agent/capture/times_methods.h"
 
 #include "agent/capture/times_tree.h"
+#include "agent/names.h"
 #include "base/hash.h"
 #include "base/map.h"
 
@@ -10,6 +11,7 @@
 
 struct row {
     uint32_t class_name, name, descriptor, source, access;
+    jmethodID id; /* NULL until asked for */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* all of the below */
@@ -42,26 +44,39 @@ int64_t times_method_add(struct str class_name, struct str name, struct str desc
     int64_t d = strpool_add(&strings, descriptor.data, descriptor.len), s = strpool_add(&strings, source.data, source.len);
     int64_t r = c < 0 || n < 0 || d < 0 || s < 0 ? -ENOMEM : 0;
     if (r == 0)
-        r = find_or_add((struct row){(uint32_t)c, (uint32_t)n, (uint32_t)d, (uint32_t)s, access});
+        r = find_or_add((struct row){(uint32_t)c, (uint32_t)n, (uint32_t)d, (uint32_t)s, access, NULL});
     pthread_mutex_unlock(&lock);
     return r;
 }
 
-struct times_method times_method_get(int64_t number)
+static jmethodID name_row(const struct row *row)
 {
-    struct times_method m = {.class_name = "", .name = number == TIMES_BEYOND ? "<beyond the limit>" : "<outside>", .descriptor = "()V"};
+    struct str source = strpool_get(&strings, row->source);
+    struct method m = {
+        .class_name = strpool_get(&strings, row->class_name).data,
+        .name = strpool_get(&strings, row->name).data,
+        .descriptor = strpool_get(&strings, row->descriptor).data,
+        .source = source.len ? source.data : NULL,
+        .modifiers = row->access,
+    };
+    return names_add(&m);
+}
+
+jmethodID times_method_id(int64_t number)
+{
     pthread_mutex_lock(&lock);
+    jmethodID id = NULL;
     if (number >= 0 && (size_t)number < methods.len) {
-        const struct row *row = &methods.data[number];
-        struct str source = strpool_get(&strings, row->source);
-        m = (struct times_method){.class_name = strpool_get(&strings, row->class_name).data,
-                                  .name = strpool_get(&strings, row->name).data,
-                                  .descriptor = strpool_get(&strings, row->descriptor).data,
-                                  .source = source.len ? source.data : NULL,
-                                  .access = row->access};
+        struct row *row = &methods.data[number];
+        id = row->id ? row->id : (row->id = name_row(row));
     }
     pthread_mutex_unlock(&lock);
-    return m;
+    if (number < 0) {
+        bool full = number == TIMES_BEYOND;
+        const struct method m = {.class_name = full ? "<beyond the limit>" : "<outside>", .name = "", .descriptor = "()V"};
+        id = names_add(&m);
+    }
+    return id;
 }
 
 uint32_t times_method_count(void)

@@ -43,6 +43,14 @@ public final class JvmscopeTimes {
     /** Elapsed mode: ends the calls between the current node and the one whose parent is to be current. */
     private static native void unwind(long context, long parent, long now);
 
+    /** Makes the VM look the native methods up now. */
+    private static void bind() {
+        newSlot(0);
+        newNode(0, 0);
+        freeContext(newContext());
+        unwind(0, 0, 0);
+    }
+
     @ForceInline
     private static long slot() {
         Thread thread = Thread.currentThread();
