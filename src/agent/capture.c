@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture.h"
 
-extern const struct capture capture_monitors, capture_heap_dump, capture_cpu_samples;
-extern const struct capture capture_cpu_samples, capture_cpu_times;
+extern const struct capture capture_monitors, capture_heap_dump, capture_cpu_samples, capture_cpu_times;
 
 const struct capture *const captures[] = {
     &capture_monitors,
