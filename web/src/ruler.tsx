@@ -63,7 +63,7 @@ export function Ruler(p: Props) {
     for (let t = 0; t <= span; t += step) {
       const x = (t / span) * width;
       ctx.fillRect(x, HEIGHT - 13, 1, 4);
-      if (x < width - 36) ctx.fillText(duration(t + metric.fromNs), x + 3, HEIGHT - 3);
+      if (x < width - 36) ctx.fillText(t + metric.fromNs ? duration(t + metric.fromNs) : "0", x + 3, HEIGHT - 3);
     }
     if (shown) {
       ctx.strokeStyle = isDark ? "#8cc8ff" : "#0b57d0";
