@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The agent of tests/integration/test_walker.py: walks stacks in a signal handler, with AsyncGetCallTrace beside it on request,
- * and writes counts at the VM's end. Options: out=FILE,interval=US,mode=cpu|wall,compare=0|1,native=0|1,depth=N,tops=N,dump=N,
- * retransform=MS (classes whose name begins with WalkStress are made anew that often).
+ * and writes counts at the VM's end. Options:
+ * out=FILE,interval=US,mode=cpu|wall|busy,compare=0|1,native=0|1,depth=N,tops=N,dump=N,stacks=N, retransform=MS (classes whose
+ * name begins with WalkStress are made anew that often).
  */
 #include "base/clock.h"
 #include "hotspot/layout.h"
 #include "hotspot/memory.h"
 #include "hotspot/method.h"
 #include "unwind/arch.h"
+#include "unwind/symbols.h"
 #include "unwind/walk.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <jvmti.h>
 #include <pthread.h>
 #include <signal.h>
@@ -22,8 +25,9 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <unistd.h>
 
-enum { SAMPLES_MAX = 40000, KEPT_FRAMES = 48, DEPTH_MAX = 12000, THREADS_MAX = 4096, BUFFERS = 64, COSTS_MAX = 1 << 16 };
+enum { SAMPLES_MAX = 40000, KEPT_FRAMES = 96, DEPTH_MAX = 12000, THREADS_MAX = 4096, BUFFERS = 64, COSTS_MAX = 1 << 16 };
 
 typedef struct {
     jint lineno;
@@ -49,11 +53,12 @@ struct sample {
 
 static struct {
     char out[512], mode[16];
-    long interval, compare, native, depth, tops, dump, retransform;
+    long interval, compare, native, depth, tops, dump, retransform, stacks;
 } options = {.out = "/dev/stderr", .mode = "cpu", .interval = 1000, .compare = 1, .depth = 256, .tops = 15};
 
 static jvmtiEnv *jvmti;
 static struct walker *walker;
+static struct symbols *symbols;
 static char why[200];
 static void (*oracle)(AsgctTrace *, jint, void *);
 static struct sample *samples;
@@ -65,7 +70,7 @@ static AsgctFrame *oracle_buffers[BUFFERS];
 static int buffer_used[BUFFERS];
 static pid_t threads[THREADS_MAX];
 static uint32_t thread_count;
-static unsigned retransformed;
+static unsigned retransformed, deepest;
 static volatile int stopping, kinds_seen[WALK_KINDS];
 static __thread JNIEnv *thread_env __attribute__((tls_model("initial-exec")));
 
@@ -110,6 +115,8 @@ static void on_sample(int signal_number, siginfo_t *info, void *context)
     __atomic_fetch_add(&status_counts[end.status], 1, __ATOMIC_RELAXED);
     if (end.recovered)
         __atomic_fetch_add(&recovered_count, 1, __ATOMIC_RELAXED);
+    if (n > deepest)
+        deepest = n;
     for (unsigned i = 0; i < n; i++)
         kinds_seen[buffers[b][i].kind]++;
     AsgctTrace trace = {.env_id = env, .frames = oracle_buffers[b]};
@@ -135,21 +142,39 @@ static void on_sample(int signal_number, siginfo_t *info, void *context)
     errno = saved;
 }
 
+/* Whether a thread runs or waits for a processor: the third word of its line in /proc. */
+static int is_running(pid_t tid)
+{
+    char path[64], text[256], *state;
+    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = 0;
+    state = strrchr(text, ')');
+    return state && state[1] == ' ' && state[2] == 'R';
+}
+
 static void *kick(void *unused)
 {
-    uint32_t at = 0;
+    uint32_t at = 0, kicks = 0;
+    uint64_t seed = (uint64_t)getpid();
     while (!stopping) {
-        struct timespec t = {options.interval / 1000000, options.interval % 1000000 * 1000};
+        /* Half to one and a half intervals: a program that does the same at regular times is not met at one place always. */
+        seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        long ns = options.interval * 500 + (long)((seed >> 33) % (uint64_t)(options.interval * 1000));
+        struct timespec t = {ns / 1000000000, ns % 1000000000};
         nanosleep(&t, NULL);
         uint32_t n = __atomic_load_n(&thread_count, __ATOMIC_ACQUIRE);
         for (uint32_t i = 0; i < n && i < THREADS_MAX; i++) {
             pid_t tid = threads[at++ % (n < THREADS_MAX ? n : THREADS_MAX)];
-            if (tid) {
-                syscall(SYS_tgkill, getpid(), tid, SIGPROF);
+            if (tid && (options.mode[0] == 'w' || is_running(tid))) {
+                syscall(SYS_tgkill, getpid(), tid, SIGVTALRM);
                 break;
             }
         }
-        if (at % 4096 == 0)
+        if (++kicks % 64 == 0)
             walker_refresh(walker);
     }
     return NULL;
@@ -242,10 +267,10 @@ static uint64_t java_thread_of(JNIEnv *env)
 static void start_signals(void)
 {
     struct sigaction action = {.sa_sigaction = on_sample, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
-    sigaction(SIGPROF, &action, NULL);
+    sigaction(SIGVTALRM, &action, NULL);
     if (strcmp(options.mode, "cpu") == 0) {
         struct itimerval timer = {{options.interval / 1000000, options.interval % 1000000}, {0, options.interval % 1000000}};
-        setitimer(ITIMER_PROF, &timer, NULL);
+        setitimer(ITIMER_VIRTUAL, &timer, NULL);
     } else {
         pthread_t thread;
         sigset_t all, old;
@@ -287,10 +312,10 @@ static char *name_of_walked(const struct walk_frame *f)
     if (!walk_is_java(f->kind)) {
         char stub[64] = "";
         walker_stub_name(walker, f->id, stub, sizeof(stub));
-        Dl_info info = {0};
-        if (!stub[0] && dladdr((void *)(uintptr_t)f->id, &info) && info.dli_sname)
-            snprintf(stub, sizeof(stub), "%s", info.dli_sname);
-        return asprintf(&text, "%s %s %llx", kinds[f->kind], stub, (unsigned long long)f->id) < 0 ? NULL : text;
+        struct symbol_place place = {0};
+        if (!stub[0] && symbols && symbols_find(symbols, f->id - 1, &place) == 0)
+            return asprintf(&text, "%s %s:%s", kinds[f->kind], place.library, place.name ? place.name : "?") < 0 ? NULL : text;
+        return asprintf(&text, "%s %s", kinds[f->kind], stub) < 0 ? NULL : text;
     }
     struct method_description d = {0};
     int r = walker_describe(walker, f->id, f->check, &d);
@@ -399,28 +424,34 @@ static const struct walk_frame *first_java(const struct sample *s)
     return NULL;
 }
 
-/* Compares what both could walk: the top frame, its bytecode index, every frame that was kept. */
+/* Whether the oracle's top is one of ours further out: it takes a caller for the top where a frame is not built, or gone. */
 static int omits_top(const struct sample *s, const struct walk_frame *first)
 {
-    const struct walk_frame *next = first + 1;
-    while (next < s->frames + s->count && !walk_is_java(next->kind))
-        next++;
-    if (next == s->frames + s->count)
-        return 0;
-    char *a = name_of_walked(next), *b = name_of_oracle(s->oracle[0].method_id);
-    int same = a && b && same_name(a, b);
-    free(a);
+    char *b = name_of_oracle(s->oracle[0].method_id);
+    int same = 0;
+    for (const struct walk_frame *f = first + 1; f < s->frames + s->count && f <= first + 8 && !same; f++) {
+        char *a = walk_is_java(f->kind) ? name_of_walked(f) : NULL;
+        same = a && b && same_name(a, b);
+        free(a);
+    }
     free(b);
     return same && s->total > (unsigned)s->oracle_count;
 }
 
+/*
+ * Compares what both could walk: the top frame, its bytecode index, every frame that was kept. Only where Java code itself was
+ * interrupted: of a compiled frame that called the VM, AsyncGetCallTrace describes the instruction behind the call.
+ */
 static void report_differences(FILE *f)
 {
     unsigned compared = 0, top_wrong = 0, omitted = 0, bci_wrong = 0, stack_wrong = 0, none = 0, dumped = 0;
     uint32_t n = sample_count < SAMPLES_MAX ? sample_count : SAMPLES_MAX;
     for (uint32_t i = 0; i < n; i++) {
         struct sample *s = &samples[i];
-        if (s->oracle_count <= 0 || s->oracle[0].method_id == NULL)
+        char stub[64];
+        walker_stub_name(walker, s->pc, stub, sizeof(stub));
+        int in_java = strcmp(stub, "nmethod") == 0 || strcmp(stub, "Interpreter") == 0;
+        if (s->oracle_count <= 0 || s->oracle[0].method_id == NULL || !in_java)
             continue;
         compared++;
         const struct walk_frame *first = first_java(s);
@@ -447,7 +478,6 @@ static void report_differences(FILE *f)
             free(a);
             free(b);
         }
-        /* AsyncGetCallTrace takes the caller for the top where a frame is not built yet, or gone already. */
         int omits = !same_top && omits_top(s, first);
         omitted += omits;
         top_wrong += !same_top && !omits;
@@ -489,6 +519,21 @@ static void report_tops(FILE *f)
         fprintf(f, "top %u %s\n", tops[k].count, tops[k].name);
 }
 
+/* The first of the stacks, whole, one a line, the innermost frame first. */
+static void report_stacks(FILE *f)
+{
+    uint32_t n = sample_count < SAMPLES_MAX ? sample_count : SAMPLES_MAX;
+    for (uint32_t i = 0; i < n && i < (unsigned)options.stacks; i++) {
+        fprintf(f, "stack %u ", samples[i].end.status);
+        for (unsigned k = 0; k < samples[i].count; k++) {
+            char *name = name_of_walked(&samples[i].frames[k]);
+            fprintf(f, "%s%s", k ? ";" : "", name ? name : "?");
+            free(name);
+        }
+        fprintf(f, "\n");
+    }
+}
+
 static void report_failures(FILE *f)
 {
     unsigned dumped = 0;
@@ -504,7 +549,8 @@ static void JNICALL on_death(jvmtiEnv *ti, JNIEnv *env)
 {
     stopping = 1;
     struct itimerval off = {0};
-    setitimer(ITIMER_PROF, &off, NULL);
+    setitimer(ITIMER_VIRTUAL, &off, NULL);
+    symbols = symbols_new();
     FILE *f = fopen(options.out, "w");
     if (!f)
         return;
@@ -518,7 +564,7 @@ static void JNICALL on_death(jvmtiEnv *ti, JNIEnv *env)
             (unsigned long long)busy);
     for (unsigned i = 0; i < WALK_STATUSES; i++)
         fprintf(f, "%s=%llu\n", names[i], (unsigned long long)status_counts[i]);
-    fprintf(f, "retransformed=%u\n", retransformed);
+    fprintf(f, "retransformed=%u\ndeepest=%u\n", retransformed, deepest);
     fprintf(f, "recovered=%llu\nfaults=%llu\n", (unsigned long long)recovered_count, (unsigned long long)walker_faults());
     for (unsigned i = 0; i < WALK_KINDS; i++)
         fprintf(f, "kind%u=%d\n", i, kinds_seen[i]);
@@ -527,6 +573,7 @@ static void JNICALL on_death(jvmtiEnv *ti, JNIEnv *env)
     if (options.compare)
         report_differences(f);
     report_tops(f);
+    report_stacks(f);
     fclose(f);
 }
 
@@ -541,7 +588,8 @@ static void parse(char *text)
                    {"depth", &options.depth},
                    {"tops", &options.tops},
                    {"dump", &options.dump},
-                   {"retransform", &options.retransform}};
+                   {"retransform", &options.retransform},
+                   {"stacks", &options.stacks}};
 
     char *rest = NULL;
     for (char *word = text ? strtok_r(text, ",", &rest) : NULL; word; word = strtok_r(NULL, ",", &rest)) {

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stack walking by the VM's structures, on every JDK: what fails, what is wrong, what is whole, what survives.
+
+tests/agents/walk_agent.c walks in a signal handler and writes counts; beside each walk it asks AsyncGetCallTrace. Figures of cost
+are bench/walker's.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import uuid
+
+import pytest
+
+import lab
+
+AGENT = lab.BUILD / "tests" / "agents" / "libwalktest.so"
+JNI = lab.BUILD / "tests" / "agents" / "libwalkjni.so"
+
+COLLECTORS = {
+    8: ("Serial", "Parallel", "G1", "ConcMarkSweep"),
+    11: ("Serial", "Parallel", "G1", "ConcMarkSweep", "Shenandoah"),
+}
+MODERN = ("Serial", "Parallel", "G1", "Z", "Shenandoah")
+
+
+class Report:
+    """What the agent wrote: counts by name, the top frames, whole stacks."""
+
+    def __init__(self, path):
+        text = path.read_text(errors="replace")
+        self.text = text
+        self.values = {k: int(v) for k, v in re.findall(r"^(\w+)=(\d+)$", text, re.M)}
+        self.tops = {name: int(n) for n, name in re.findall(r"^top (\d+) (\S+)$", text, re.M)}
+        self.stacks = [line.split(" ", 2)[2] for line in text.splitlines() if line.startswith("stack ")]
+        path.unlink()
+
+    def __getitem__(self, key):
+        assert key in self.values, f"no {key} in the agent's report:\n{self.text[:2000]}"
+        return self.values[key]
+
+    @property
+    def lost(self):
+        """Share of the walks that failed or were truncated."""
+        return (self["broken"] + self["fault"] + self["heap"]) / max(1, self["taken"])
+
+
+def walk(jdk, command, options="", jvm=(), tool=False, timeout=300):
+    """Runs a command of the JDK under the test agent; answers the report and the finished process."""
+    out = pathlib.Path(f"/var/tmp/jvmscope-walk-{uuid.uuid4().hex}.txt")
+    agent = f"-agentpath:{AGENT}=out={out},{options}"
+    arguments = [f"-J{a}" if tool else a for a in [*jvm, agent]]
+    done = jdk.run(command[0], *arguments, *command[1:], timeout=timeout)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    assert out.exists(), "the agent wrote nothing: " + done.stderr[-2000:]
+    return Report(out), done
+
+
+def java(name, *args):
+    return ["java", "-cp", str(lab.compiled(name)), name, *map(str, args)]
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    """Some thousand lines of Java for javac, with generics and lambdas."""
+    folder = pathlib.Path("/var/tmp") / f"jvmscope-walk-sources-{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    method = """
+  static <T extends Comparable<T>> java.util.List<T> m%d(java.util.Collection<? extends T> c) {
+    java.util.List<T> l = new java.util.ArrayList<>(c);
+    java.util.Collections.sort(l);
+    java.util.function.Function<T, String> f = x -> x + "%d";
+    Runnable r = () -> System.out.println(f.apply(l.get(0)));
+    for (int i = 0; i < 10; i++) { switch (i %% 7) { case 0: r.run(); break; case 3: l.add(l.get(i)); break; default: i += 2; } }
+    String s = "a" + l.size() + f.apply(null);
+    return s.isEmpty() ? l : l.subList(0, s.length());
+  }"""
+    for i in range(40):
+        body = "".join(method % (k, k) for k in range(25))
+        (folder / f"Gen{i}.java").write_text(f"class Gen{i}<A, B extends java.util.Map<A, ? super B>> {{{body}\n}}\n")
+    return folder
+
+
+def check_against_oracle(report):
+    assert report["compared"] >= 150
+    assert report["top_wrong"] / report["compared"] <= 0.01, report.text[:6000]
+
+
+def test_tiny_methods(jdk):
+    """At most 2 % lost where most samples fall into prologues, epilogues and stubs; there AsyncGetCallTrace loses most."""
+    report, done = walk(jdk, java("WalkTiny", 4000), "mode=busy,interval=400,dump=5")
+    assert done.stdout.strip() == "true"
+    assert report["taken"] > 2000
+    assert report.lost <= 0.02, report.text[:4000]
+    check_against_oracle(report)
+
+
+def test_javac(jdk, sources, tmp_path):
+    out = pathlib.Path("/var/tmp") / f"jvmscope-walk-{uuid.uuid4().hex}"
+    out.mkdir()
+    files = sorted(map(str, sources.glob("*.java")))
+    report, _ = walk(jdk, ["javac", "-nowarn", "-proc:none", "-d", str(out), *files], "mode=busy,interval=300,dump=5", tool=True)
+    subprocess.run(["rm", "-r", out], check=True)
+    assert report["taken"] > 1000
+    assert report.lost <= 0.01, report.text[:4000]
+    check_against_oracle(report)
+
+
+def shares(report):
+    """Of the samples in WalkShares' three methods, the share of each, with what they call."""
+    found = [m[1] for m in (re.search(r"WalkShares\.(half|third|rest)\(", s) for s in report.stacks) if m]
+    assert len(found) > 1000
+    return {method: found.count(method) / len(found) for method in ("half", "third", "rest")}
+
+
+def test_shares_are_known(jdk):
+    """Each method's share of the samples is, within 3 points, its share of the time as the program itself took it."""
+    report, done = walk(jdk, java("WalkShares", 4000), "mode=busy,interval=400,compare=0,stacks=40000")
+    expected = {k: float(v) for k, v in re.findall(r"(half|third|rest) ([\d.]+)", done.stdout)}
+    measured = shares(report)
+    for method, share in expected.items():
+        assert abs(measured[method] - share) <= 0.03, (expected, measured)
+
+
+def test_java_below_native_below_java(jdk):
+    """Java calls JNI code, that libc's qsort, that JNI code, that Java: whole, with names, down to the thread's start."""
+    report, done = walk(jdk, java("WalkNative", JNI, 2500), "mode=busy,interval=400,native=1,compare=0,stacks=6000")
+    assert report.lost <= 0.01
+    wanted = re.compile(r"WalkNative\.inner\(\)V;WalkNative\$\$Lambda[^;]*\.run\(\)V;.*\[vm\] libjvm\.so:[^;]*;.*"
+                        r"\[native\] libwalkjni\.so:walk_jni_compare;\[native\] libc\.so\.6:.*;\[native\] libc\.so\.6:qsort_r;"
+                        r"\[native\] libwalkjni\.so:walk_jni_sort;.*WalkNative\.sort\([^;]*;I\)I;WalkNative\.outer\(I\)V;"
+                        r"WalkNative\.main\(.*libjvm\.so:.*libjli\.so.*libc\.so\.6:\w*clone\w*$")
+    inner = [s for s in report.stacks if "WalkNative.inner()V;WalkNative$$Lambda" in s]
+    assert len(inner) > 200
+    assert sum(bool(wanted.search(s)) for s in inner) >= 0.97 * len(inner), [s for s in inner if not wanted.search(s)][:2]
+    burning = [s for s in report.stacks if "libwalkjni.so:walk_jni_burn;" in s]
+    assert len(burning) > 20
+    assert all("WalkNative.burn(J)J;WalkNative.outer(I)V;" in s for s in burning)
+
+
+def test_ten_thousand_frames(jdk):
+    """A stack of 10,000 frames, whole; a limit keeps the innermost."""
+    report, _ = walk(jdk, java("WalkDeep", 10000, 1500), "mode=busy,interval=2000,compare=0,depth=12000", jvm=["-Xss64m"])
+    assert report["deepest"] >= 10000, report.text[:500]
+    assert report.lost <= 0.01
+    report, _ = walk(jdk, java("WalkDeep", 10000, 800), "mode=busy,interval=2000,compare=0,depth=100", jvm=["-Xss64m"])
+    assert report["deepest"] == 100
+    assert report["depth"] > 50
+
+
+@pytest.mark.jdks(21, 25, 27)
+def test_virtual_threads(jdk):
+    """Mounted virtual threads, deep ones too: from the running method across the carrier to its start."""
+    report, _ = walk(jdk, java("WalkVirtual", 3000), "mode=busy,interval=400,compare=0,native=1,stacks=4000")
+    deep = [s for s in report.stacks if "WalkVirtual.work(" in s]
+    assert len(deep) > 100
+    whole = [s for s in deep if "VirtualThread.run" in s and "Continuation.enterSpecial" in s and "ForkJoinWorkerThread.run()V" in s]
+    assert len(whole) >= 0.95 * len(deep), [s for s in deep if s not in whole][:3]
+
+
+def stress(jdk, milliseconds, threads, jvm=(), native=1):
+    report, done = walk(jdk, java("WalkStress", milliseconds, threads), f"mode=wall,interval=100,compare=0,depth=12000,"
+                        f"retransform=200,native={native},dump=5", jvm=["-Xmx400m", *jvm], timeout=milliseconds / 1000 * 4 + 180)
+    assert done.stdout.strip() == "done true", done.stdout + done.stderr
+    assert report["retransformed"] > 0
+    assert report["taken"] > milliseconds
+    assert (report["broken"] + report["fault"]) / report["taken"] <= 0.01, report.text[:4000]
+    return report
+
+
+def test_stress_short(jdk):
+    stress(jdk, 3000, 60)
+
+
+def variants():
+    for version in lab.VERSIONS:
+        for collector in COLLECTORS.get(version, MODERN):
+            yield version, f"-XX:+Use{collector}GC"
+        for mode in ("-Xint", "-Xcomp", "-XX:TieredStopAtLevel=1", "-XX:-TieredCompilation", "-XX:+PreserveFramePointer"):
+            yield version, mode
+        if version >= 25:
+            yield version, "-XX:+UnlockExperimentalVMOptions -XX:+UseCompactObjectHeaders"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version,option", variants())
+def test_stress_variants(version, option):
+    """Every collector, compiler and object layout, under class unloading, redefinition, exceptions and deep recursion."""
+    if not lab.matrix_ready():
+        pytest.skip("the chroot is not there (tools/jdks setup)")
+    stress(lab.Jdk(version), 5000, 100, jvm=option.split())
+
+
+@pytest.mark.soak
+def test_soak(jdk):
+    """Ten minutes at 100 us with 2,000 threads."""
+    report = stress(jdk, 600_000, 2000, jvm=["-Xss512k"])
+    print(f"JDK {jdk.version}: {report.values}")
+
+
+@pytest.mark.jdks(25, 27)
+def test_same_as_jfr(jdk):
+    """JFR's CPU-time samples, which it takes at safepoints, and ours give each method the same share, within 3 points."""
+    recording = pathlib.Path(f"/var/tmp/jvmscope-walk-{uuid.uuid4().hex}.jfr")
+    settings = recording.with_suffix(".jfc")
+    settings.write_text("""<?xml version="1.0" encoding="UTF-8"?><configuration version="2.0"><event name="jdk.CPUTimeSample">
+<setting name="enabled">true</setting><setting name="throttle">2ms</setting><setting name="stackTrace">true</setting>
+</event></configuration>""")
+    report, _ = walk(jdk, java("WalkShares", 5000), "mode=busy,interval=400,compare=0,stacks=40000",
+                     jvm=[f"-XX:StartFlightRecording:filename={recording},settings={settings}"])
+    shown = jdk.run("jfr", "print", "--events", "jdk.CPUTimeSample", "--stack-depth", "3", str(recording))
+    recording.unlink()
+    settings.unlink()
+    theirs = [m[1] for m in (re.search(r"WalkShares\.(half|third|rest)\(", s) for s in shown.stdout.split("jdk.CPUTimeSample {")) if m]
+    assert len(theirs) > 300
+    measured = shares(report)
+    for method, share in measured.items():
+        assert abs(theirs.count(method) / len(theirs) - share) <= 0.03, (measured, {m: theirs.count(m) / len(theirs) for m in measured})

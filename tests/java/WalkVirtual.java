@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+import java.lang.reflect.Method;
+
+/** Virtual threads that compute, at some depth, and yield now and then: WalkVirtual MILLISECONDS. */
+public class WalkVirtual {
+    static volatile long sink, end;
+
+    static long work(int depth) {
+        if (depth > 0)
+            return work(depth - 1) + 1;
+        long x = 1;
+        for (int i = 0; i < 3000000; i++)
+            x = x * 6364136223846793005L + i;
+        return x;
+    }
+
+    static void run() {
+        while (System.nanoTime() < end)
+            sink += work(30);
+    }
+
+    public static void main(String[] args) throws Exception {
+        end = System.nanoTime() + Long.parseLong(args[0]) * 1000000L;
+        Method start = Thread.class.getMethod("startVirtualThread", Runnable.class);
+        Thread[] all = new Thread[4];
+        for (int i = 0; i < all.length; i++)
+            all[i] = (Thread) start.invoke(null, (Runnable) WalkVirtual::run);
+        for (Thread t : all)
+            t.join();
+        System.out.println("done");
+    }
+}
