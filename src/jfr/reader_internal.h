@@ -30,13 +30,17 @@ enum role {
     ROLE_FRAME_TYPE,
 };
 
+/* What the ids of a type's pool are decoded to; by the last part of its name. */
+enum usual { USUAL_NONE, USUAL_STACK, USUAL_THREAD, USUAL_CLASS, USUAL_METHOD, USUAL_FRAME_TYPE };
+
 struct type {
     struct rec_type pub; /* first */
+    enum usual usual;
     struct rec_field *fields;
     uint8_t *roles;     /* of fields, for frames */
     bool starts, lasts; /* the first field is startTime, the second one duration */
     struct map pool;    /* id -> place */
-    struct map decoded; /* id -> struct rec_stack *, rec_thread *, rec_class *, rec_method * or char * */
+    struct map decoded; /* id -> struct rec_stack *, rec_thread *, rec_class *, rec_method * or char *, as usual says */
 };
 
 struct rec_chunk {

@@ -89,6 +89,20 @@ static enum rec_kind kind_of(const char *name)
     return REC_STRUCT;
 }
 
+static enum usual usual_of(const char *name)
+{
+    static const char *const names[] = {[USUAL_STACK] = "StackTrace",
+                                        [USUAL_THREAD] = "Thread",
+                                        [USUAL_CLASS] = "Class",
+                                        [USUAL_METHOD] = "Method",
+                                        [USUAL_FRAME_TYPE] = "FrameType"};
+    const char *dot = strrchr(name, '.');
+    for (unsigned i = 1; dot && i < ARRAY_SIZE(names); i++)
+        if (!strcmp(names[i], dot + 1))
+            return (enum usual)i;
+    return USUAL_NONE;
+}
+
 static struct type *add_class(struct parse *p, const struct attribute *a, unsigned n)
 {
     struct rec_chunk *k = p->k;
@@ -107,6 +121,7 @@ static struct type *add_class(struct parse *p, const struct attribute *a, unsign
                                .event = super && strstr(super, "Event"),
                                .simple = is_true(attribute_of(a, n, "simpleType")),
                                .tag = -1};
+    t->usual = usual_of(name);
     if (map_put(&k->type_by_id, t->pub.id, k->types.len - 1)) {
         p->error = -ENOMEM;
         p->c.failed = true;

@@ -4,10 +4,10 @@
 
 #include <stdio.h>
 
-/* What an id was decoded to before; NULL: not yet. */
-static void *decoded(const struct type *t, uint64_t id)
+/* What an id was decoded to before; NULL: not yet, or the type is another one. */
+static void *decoded(const struct type *t, enum usual usual, uint64_t id)
 {
-    const uint64_t *known = map_get(&t->decoded, id);
+    const uint64_t *known = t->usual == usual ? map_get(&t->decoded, id) : NULL;
     return known ? (void *)(uintptr_t)*known : NULL;
 }
 
@@ -25,7 +25,7 @@ struct reference {
 };
 
 /* As rec_get, but the last field's constant is not followed: most are decoded already. */
-static bool find_reference(const struct rec_object *o, const char *path, struct reference *ret)
+static bool find_reference(const struct rec_object *o, const char *path, enum usual usual, struct reference *ret)
 {
     struct rec_object at = *o;
     struct rec_value v;
@@ -49,7 +49,7 @@ static bool find_reference(const struct rec_object *o, const char *path, struct 
         for (uint32_t j = 0; j < i && !c.failed; j++)
             skip_value(at.chunk, &at.type->fields[j], &c, 0);
         *ret = (struct reference){at.chunk, (struct type *)(void *)f->type, (uint64_t)read_long(at.chunk, &c)};
-        return !c.failed;
+        return !c.failed && ret->type->usual == usual;
     }
     return false;
 }
@@ -214,13 +214,13 @@ static const struct rec_method *method_of(struct reference ref)
     static const struct rec_method none = {.number = UINT32_MAX, .name = "[unresolved method]", .full = "[unresolved method]"};
     struct rec_object o;
     bool raw;
-    const struct rec_method *m = decoded(ref.type, ref.id);
+    const struct rec_method *m = decoded(ref.type, USUAL_METHOD, ref.id);
     if (m)
         return m;
     struct type *type = ref.type;
     uint64_t id = ref.id;
-    m = look_up(&ref, &o, &raw) ? decode_method(&o) : intern_method(ref.chunk->recording, none);
-    if (m)
+    m = type->usual == USUAL_METHOD && look_up(&ref, &o, &raw) ? decode_method(&o) : intern_method(ref.chunk->recording, none);
+    if (m && type->usual == USUAL_METHOD)
         remember(type, id, m);
     return m ? m : &none;
 }
@@ -235,7 +235,8 @@ static void read_method_keys(struct rec_chunk *k)
     for (size_t i = 0; t && map_next(&t->pool, &i, &id, &place);) {
         struct rec_object o = {k->recording, k, &t->pub, k->recording->data + (place & ~PLACE_RAW), k->end};
         struct reference method;
-        if (find_reference(&o, "method", &method) && map_put(&k->method_of_key, (uint64_t)rec_long(&o, "key", 0), method.id))
+        if (find_reference(&o, "method", USUAL_METHOD, &method) &&
+            map_put(&k->method_of_key, (uint64_t)rec_long(&o, "key", 0), method.id))
             break;
     }
 }
@@ -262,12 +263,12 @@ static uint64_t method_of_key(struct rec_chunk *chunk, uint64_t key)
 
 static const char *frame_type(struct reference ref)
 {
-    const char *s = decoded(ref.type, ref.id);
+    const char *s = decoded(ref.type, USUAL_FRAME_TYPE, ref.id);
     struct rec_object o;
     bool raw;
     struct type *type = ref.type;
     uint64_t id = ref.id;
-    if (s || !look_up(&ref, &o, &raw) || !o.type->n_fields)
+    if (s || type->usual != USUAL_FRAME_TYPE || !look_up(&ref, &o, &raw) || !o.type->n_fields)
         return s;
     s = text_at(&o, o.type->fields[0].name);
     if (s)
@@ -331,10 +332,10 @@ const struct rec_stack *rec_stack(const struct rec_object *o, const char *path)
     struct reference ref;
     struct rec_object stack;
     bool raw;
-    if (!find_reference(o, path, &ref) || !ref.id)
+    if (!find_reference(o, path, USUAL_STACK, &ref) || !ref.id)
         return NULL;
     struct type *type = ref.type;
-    const struct rec_stack *s = decoded(type, ref.id);
+    const struct rec_stack *s = decoded(type, USUAL_STACK, ref.id);
     if (s || !look_up(&ref, &stack, &raw))
         return s;
     s = decode_stack(&stack, ref.id, raw);
@@ -343,16 +344,16 @@ const struct rec_stack *rec_stack(const struct rec_object *o, const char *path)
     return s;
 }
 
-#define BY_PATH(name, decode)                                                         \
+#define BY_PATH(name, usual, decode)                                                  \
     const struct rec_##name *rec_##name(const struct rec_object *o, const char *path) \
     {                                                                                 \
         struct reference ref;                                                         \
         struct rec_object at;                                                         \
         bool raw;                                                                     \
-        if (!find_reference(o, path, &ref) || !ref.id)                                \
+        if (!find_reference(o, path, usual, &ref) || !ref.id)                         \
             return NULL;                                                              \
         struct type *type = ref.type;                                                 \
-        const struct rec_##name *found = decoded(type, ref.id);                       \
+        const struct rec_##name *found = decoded(type, usual, ref.id);                \
         if (found || !look_up(&ref, &at, &raw))                                       \
             return found;                                                             \
         found = decode(&at);                                                          \
@@ -361,6 +362,6 @@ const struct rec_stack *rec_stack(const struct rec_object *o, const char *path)
         return found;                                                                 \
     }
 
-BY_PATH(thread, decode_thread)
-BY_PATH(class, decode_class)
-BY_PATH(method, decode_method)
+BY_PATH(thread, USUAL_THREAD, decode_thread)
+BY_PATH(class, USUAL_CLASS, decode_class)
+BY_PATH(method, USUAL_METHOD, decode_method)

@@ -5,6 +5,7 @@
  *     jfr_dump FILE            a line a type that has events: name count; then totals and damage
  *     jfr_dump FILE TYPE...    a line an event: every field by name, constants and structs unfolded; stacks as frames
  *     jfr_dump --time FILE TYPE...   the same in order of time
+ *     jfr_dump --get=PATH,PATH... FILE TYPE...   these fields of each event, between tabs; a stack's depth and lowest frame
  */
 #include "base/buf.h"
 #include "jfr/reader.h"
@@ -94,8 +95,35 @@ static void show_usual(const struct rec_event *e)
     }
 }
 
+static char *paths[16];
+static int n_paths;
+
+static void show_path(const struct rec_event *e, const char *path)
+{
+    struct rec_value v;
+    int ret = rec_get(&e->object, path, &v);
+    if (ret || v.is_null) {
+        printf("%s", ret == -ENOENT ? "none" : ret ? "damaged" : "null");
+    } else if (!strcmp(v.field->type->name, "jdk.types.StackTrace")) {
+        const struct rec_stack *s = rec_stack(&e->object, path);
+        printf("%u:%s", s ? s->n : 0, s && s->n ? s->frames[s->n - 1].method->full : "");
+    } else {
+        const char *s = rec_string(&e->object, path, NULL);
+        if (s)
+            printf("%s", s);
+        else
+            show_plain(&e->object, &v);
+    }
+}
+
 static void show_event(const struct rec_event *e)
 {
+    for (int i = 0; i < n_paths; i++) {
+        show_path(e, paths[i]);
+        printf("%c", i + 1 < n_paths ? '\t' : '\n');
+    }
+    if (n_paths)
+        return;
     printf("%s %" PRId64 " %" PRId64, e->object.type->name, e->start_ns, e->duration_ns);
     show(&e->object, 0);
     show_usual(e);
@@ -107,6 +135,12 @@ int main(int argc, char **argv)
     bool by_time = argc > 1 && !strcmp(argv[1], "--time");
     argv += by_time;
     argc -= by_time;
+    if (argc > 1 && !strncmp(argv[1], "--get=", 6)) {
+        for (char *p = strtok(argv[1] + 6, ","); p && n_paths < 16; p = strtok(NULL, ","))
+            paths[n_paths++] = p;
+        argv++;
+        argc--;
+    }
     struct recording *r;
     const char *why;
     if (argc < 2)

@@ -49,7 +49,7 @@ static int name_method(void *context, uint64_t method, uint32_t type, struct jfr
 
 static uint64_t some_trace(uint64_t which)
 {
-    static __thread struct jfr_frame frames[64];
+    struct jfr_frame frames[64]; /* the handler interrupts the thread that is filling its own */
     uint32_t n = 1 + which % 40;
     for (uint32_t i = 0; i < n; i++)
         frames[i] =

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Damages a recording in memory and reads all of it each time, as the fuzz target does:
+ *
+ *     jfr_damage FILE FIRST STEP [SECONDS]
+ *
+ * changes byte FIRST, FIRST + STEP ... (to several values in turn) and cuts the file there. Prints how often. A crash or a
+ * sanitizer's report is the failure.
+ */
+#include "base/clock.h"
+#include "base/file.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int main(int argc, char **argv)
+{
+    uint8_t *bytes;
+    size_t len;
+    if (argc < 4 || read_file(argv[1], 1 << 30, &bytes, &len))
+        return 2;
+    size_t step = strtoul(argv[3], NULL, 10), n = 0;
+    uint64_t end = argc > 4 ? now_ns() + strtoul(argv[4], NULL, 10) * NS_PER_SECOND : UINT64_MAX;
+    LLVMFuzzerTestOneInput(bytes, len);
+    for (size_t i = strtoul(argv[2], NULL, 10); i < len && now_ns() < end; i += step) {
+        uint8_t old = bytes[i];
+        const uint8_t values[] = {(uint8_t)~old, 0, 0xff, 0x7f, (uint8_t)(old + 1)};
+        bytes[i] = values[n++ % sizeof(values)];
+        LLVMFuzzerTestOneInput(bytes, len);
+        bytes[i] = old;
+        /* a copy of its own, so that reading behind the cut is seen */
+        uint8_t *cut = malloc(i + 1);
+        if (cut) {
+            memcpy(cut, bytes, i);
+            LLVMFuzzerTestOneInput(cut, i);
+        }
+        free(cut);
+    }
+    free(bytes);
+    printf("damaged %zu\n", n);
+    return 0;
+}
