@@ -2,11 +2,13 @@
 #include "agent/capture.h"
 
 extern const struct capture capture_monitors, capture_heap_dump, capture_cpu_samples, capture_cpu_times;
+extern const struct capture capture_threads;
 
 const struct capture *const captures[] = {
     &capture_monitors,
     &capture_heap_dump,
     &capture_cpu_samples,
     &capture_cpu_times,
+    &capture_threads,
 };
 const int captures_count = ARRAY_SIZE(captures);

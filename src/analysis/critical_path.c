@@ -196,7 +196,9 @@ int critical_path(const struct timeline *t, const struct path_options *o, struct
     if (end == TL_NONE || o->from >= to)
         return -ENOENT;
     struct critical_path path = {0};
-    struct walk w = {.t = t, .path = &path, .from = o->from, .at = o->to ? o->to : t->nodes[end].time};
+    /* What was before the first record is no part of what was recorded. */
+    struct walk w = {
+        .t = t, .path = &path, .from = MAX(o->from, (uint64_t)t->nodes[0].time), .at = o->to ? o->to : t->nodes[end].time};
     if (w.at <= w.from)
         return -ENOENT;
     path.makespan = w.at - w.from;

@@ -11,6 +11,8 @@ struct collector {
     struct holds *holds;
     uint32_t *open;    /* per object: its open hold + 1, or 0 */
     uint32_t *waiting; /* per thread: the object it waits for, or TL_NONE */
+    uint32_t *current; /* per thread: the hold taken last, + 1 */
+    uint8_t *within;   /* per thread: its state began in the method that took that */
     uint8_t *wanted;
     bool *exact; /* per object: acquire and release are recorded, contended events say nothing more */
 };
@@ -18,11 +20,14 @@ struct collector {
 static int hold_open(struct collector *c, uint32_t thread, uint32_t object, uint32_t stack, uint64_t at, uint32_t node,
                      uint32_t flags)
 {
-    struct hold h = {at, UINT64_MAX, thread, object, stack, flags, node, TL_NONE};
+    struct hold h = {at, UINT64_MAX, at, thread, object, stack, flags, node, TL_NONE};
     int r = vec_push(&c->holds->list, h);
-    if (r == 0)
-        c->open[object] = (uint32_t)c->holds->list.len;
-    return r;
+    if (r < 0)
+        return r;
+    c->open[object] = (uint32_t)c->holds->list.len;
+    c->current[thread] = c->open[object];
+    c->within[thread] = false;
+    return 0;
 }
 
 static void hold_close(struct collector *c, uint32_t object, uint64_t at, uint32_t node)
@@ -82,9 +87,37 @@ static int wait_ended(struct collector *c, uint32_t i)
     return acquired(c, i, object, c->t->contexts[p->context].stack);
 }
 
+/*
+ * A thread that waits or calls with the method on its stack that took the lock has not left that method; nor has it when the
+ * wait ends.
+ */
+static void look_at_stack(struct collector *c, const struct tl_node *n)
+{
+    if (!c->current[n->thread])
+        return;
+    struct hold *h = &c->holds->list.data[c->current[n->thread] - 1];
+    uint32_t stack = c->t->contexts[n->context].stack;
+    if (c->within[n->thread])
+        h->seen = n->time;
+    if (stack == TL_NONE || h->stack == TL_NONE || c->t->stacks[h->stack].len == 0) {
+        c->within[n->thread] = false;
+        return;
+    }
+    uint32_t method = c->t->frames[c->t->stacks[h->stack].first].method;
+    bool in = false;
+    for (uint32_t k = 0; k < c->t->stacks[stack].len && !in; k++)
+        in = c->t->frames[c->t->stacks[stack].first + k].method == method;
+    c->within[n->thread] = in;
+    if (in)
+        h->seen = n->time;
+    else
+        c->current[n->thread] = 0;
+}
+
 static int visit(struct collector *c, uint32_t i)
 {
     const struct tl_node *n = &c->t->nodes[i];
+    look_at_stack(c, n);
     struct tl_context x = c->t->contexts[n->context];
     bool wanted = x.object != TL_NONE && c->wanted[x.object];
     int r = 0;
@@ -149,12 +182,16 @@ static int by_length(const void *a, const void *b)
     return (x->ns > y->ns) - (x->ns < y->ns);
 }
 
-static uint64_t class_key(const struct timeline *t, const struct hold *h)
+/* Sections of one kind: of a class, and entered at one place where that is known. */
+static uint64_t section_key(const struct timeline *t, const struct hold *h, bool by_stack)
 {
-    return t->objects[h->object].class;
+    return (uint64_t)t->objects[h->object].class << 32 | (by_stack ? h->stack : TL_NONE);
 }
 
-/* Sections whose end nobody saw get the median length of those of the same class that were seen, but not past their bound. */
+/*
+ * Sections whose end nobody saw end where the thread was last seen in the method that took the lock; else they get the median
+ * length of those of the same kind, or of the same class. Not past their bound.
+ */
 static int ends_settle(const struct timeline *t, struct holds *h)
 {
     VEC(struct length) known = {0};
@@ -162,8 +199,12 @@ static int ends_settle(const struct timeline *t, struct holds *h)
     int r = 0;
     for (size_t i = 0; r == 0 && i < h->list.len; i++) {
         const struct hold *one = &h->list.data[i];
-        if (!(one->flags & (HOLD_END_INFERRED | HOLD_START_INFERRED)))
-            r = vec_push(&known, ((struct length){class_key(t, one), one->end - one->start}));
+        if (one->flags & (HOLD_END_INFERRED | HOLD_START_INFERRED))
+            continue;
+        if (one->stack != TL_NONE)
+            r = vec_push(&known, ((struct length){section_key(t, one, true), one->end - one->start}));
+        if (r == 0)
+            r = vec_push(&known, ((struct length){section_key(t, one, false), one->end - one->start}));
     }
     if (r == 0 && known.len)
         qsort(known.data, known.len, sizeof(*known.data), by_length);
@@ -176,8 +217,11 @@ static int ends_settle(const struct timeline *t, struct holds *h)
         struct hold *one = &h->list.data[i];
         if (!(one->flags & HOLD_END_INFERRED))
             continue;
-        uint64_t *median = map_get(&medians, class_key(t, one));
-        one->end = MIN(MIN(one->end, t->threads[one->thread].end_ns), one->start + (median ? *median : 0));
+        uint64_t *median = map_get(&medians, section_key(t, one, true));
+        if (!median)
+            median = map_get(&medians, section_key(t, one, false));
+        uint64_t end = one->seen > one->start ? one->seen : one->start + (median ? *median : 0);
+        one->end = MIN(MIN(one->end, t->threads[one->thread].end_ns), end);
         one->end = MAX(one->end, one->start);
     }
     vec_release(&known);
@@ -207,7 +251,9 @@ int holds_collect(const struct timeline *t, holds_want *want, void *arg, struct 
     c.wanted = calloc(t->n_objects + 1, sizeof(*c.wanted));
     c.exact = calloc(t->n_objects + 1, sizeof(*c.exact));
     c.waiting = malloc((t->n_threads + 1) * sizeof(*c.waiting));
-    int r = c.open && c.wanted && c.exact && c.waiting ? 0 : -ENOMEM;
+    c.current = calloc(t->n_threads + 1, sizeof(*c.current));
+    c.within = calloc(t->n_threads + 1, sizeof(*c.within));
+    int r = c.open && c.wanted && c.exact && c.waiting && c.current && c.within ? 0 : -ENOMEM;
     for (size_t i = 0; r == 0 && i < t->n_threads; i++)
         c.waiting[i] = TL_NONE;
     for (size_t i = 0; r == 0 && i < t->n_objects; i++)
@@ -224,6 +270,8 @@ int holds_collect(const struct timeline *t, holds_want *want, void *arg, struct 
     free(c.wanted);
     free(c.exact);
     free(c.waiting);
+    free(c.current);
+    free(c.within);
     if (r < 0)
         holds_release(&h);
     else

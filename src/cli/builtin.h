@@ -30,3 +30,5 @@ extern const struct arg_set *const status_sets[];
 extern const struct arg_set *const stop_sets[];
 extern const struct arg_set *const top_sets[];
 /* clang-format on */
+
+extern const struct command threads_verbs[];

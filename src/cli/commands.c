@@ -196,5 +196,6 @@ const struct command commands[] = {
         .verbs = heap_verbs,
         .summary = "say what a heap dump holds, and why",
     },
+    {.name = "threads", .verbs = threads_verbs, .summary = "who waits for whom: tables, timeline, critical path, what-if"},
     {0},
 };

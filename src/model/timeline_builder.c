@@ -60,6 +60,7 @@ struct timeline_builder {
     uint32_t *context_index; /* open addressing, number + 1 */
     size_t context_cap;
     uint64_t origin, epoch, now;
+    uint32_t last_ended; /* thread, or TL_NONE */
     uint64_t unbound;
     bool started;
 };
@@ -69,6 +70,7 @@ int timeline_builder_new(struct timeline_builder **ret)
     struct timeline_builder *b = calloc(1, sizeof(*b));
     if (!b)
         return -ENOMEM;
+    b->last_ended = TL_NONE;
     *ret = b;
     return 0;
 }
@@ -542,6 +544,18 @@ static bool interrupted(struct timeline_builder *b, uint32_t thread, uint32_t n)
     return true;
 }
 
+/*
+ * A join of which only the class of the object is known (plain JFR): the thread that ended last, if that was during the wait.
+ */
+static uint32_t joined_by_class(const struct timeline_builder *b, const struct tl_event *e)
+{
+    if (e->object == TL_NONE || b->last_ended == TL_NONE || b->last_ended == e->thread ||
+        strcmp(strpool_get(&b->strings, b->objects.data[e->object].class).data, "java.lang.Thread") != 0)
+        return TL_NONE;
+    uint64_t began = b->nodes.data[b->doing.data[e->thread].blocked_since].time;
+    return b->threads.data[b->last_ended].end_ns >= began ? b->last_ended : TL_NONE;
+}
+
 /* Why a wait ended that was not timed out. */
 static int waited_cause(struct timeline_builder *b, const struct tl_event *e, struct cause *ret)
 {
@@ -556,6 +570,8 @@ static int waited_cause(struct timeline_builder *b, const struct tl_event *e, st
     } else if (d->pending_interrupt != TL_NONE) {
         *ret = (struct cause){TL_BY_INTERRUPT, d->pending_interrupt, false};
         d->pending_interrupt = TL_NONE;
+    } else if (e->other == TL_NONE && joined_by_class(b, e) != TL_NONE) {
+        *ret = (struct cause){TL_BY_JOIN, b->threads.data[b->last_ended].last, true};
     } else if (e->other != TL_NONE && e->other != e->thread) {
         /* The notifier is recorded but not when it notified (plain JFR): not later than it blocked. */
         int r = thread_seen(b, e->other);
@@ -726,20 +742,42 @@ static int on_sleep_end(struct timeline_builder *b, const struct tl_event *e, en
     return 0;
 }
 
+/* The parent is recorded but not its call of start() (plain JFR): here and now, or where it blocked. */
+static int infer_starter(struct timeline_builder *b, const struct tl_event *e, bool *ret_inferred)
+{
+    struct doing *parent = e->other == TL_NONE ? NULL : &b->doing.data[e->other];
+    if (!parent || b->doing.data[e->thread].starter != TL_NONE || e->other == e->thread)
+        return 0;
+    int r = thread_seen(b, e->other);
+    parent = &b->doing.data[e->other];
+    int64_t n = r < 0                              ? r
+                : parent->blocked_since != TL_NONE ? parent->blocked_since
+                : parent->ended                    ? b->threads.data[e->other].last
+                                                   : node_with(b, e->other, TL_STARTS, TL_NONE, TL_NONE, e->thread);
+    if (n < 0)
+        return (int)n;
+    b->doing.data[e->thread].starter = (uint32_t)n;
+    *ret_inferred = true;
+    return 0;
+}
+
 static int on_thread_start(struct timeline_builder *b, const struct tl_event *e)
 {
     if (e->object != TL_NONE)
         timeline_thread_object(b, e->thread, e->object);
-    struct doing *d = &b->doing.data[e->thread];
     if (b->threads.data[e->thread].first != TL_NONE)
         return 0;
-    int64_t n = node_of(b, e, TL_RUN);
+    bool inferred = false;
+    int64_t n = infer_starter(b, e, &inferred);
+    if (n == 0)
+        n = node_of(b, e, TL_RUN);
     if (n < 0)
         return (int)n;
+    struct doing *d = &b->doing.data[e->thread];
     if (e->flags & TLE_EXISTING)
         b->nodes.data[n].flags |= TL_FIRST;
     if (d->starter != TL_NONE) {
-        bind(b, (uint32_t)n, TL_BY_START, d->starter, false);
+        bind(b, (uint32_t)n, TL_BY_START, d->starter, inferred);
         if (b->threads.data[e->thread].parent == TL_NONE)
             b->threads.data[e->thread].parent = b->nodes.data[d->starter].thread;
     }
@@ -758,6 +796,7 @@ static int on_thread_end(struct timeline_builder *b, const struct tl_event *e)
     if (n < 0)
         return (int)n;
     d->ended = true;
+    b->last_ended = e->thread;
     b->threads.data[e->thread].end_ns = b->now;
     return 0;
 }

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * threads=y: who waits for whom (TPTP thread profiling, "Extension for TPTP (Profiler) events set"). threads.c is the capture:
+ * threads themselves, and the waits that go on; threads_monitors.c has JVM TI's monitor events, threads_natives.c the native
+ * methods that are bound to ours, threads_owner.c the owner of a contended monitor. What JFR has goes as jdk.*, the rest as
+ * jvmscope.* (doc/format.md).
+ *
+ * A wait is written when it ends, as one event with a duration; one that goes on at a flush is written as jvmscope.Waiting.
+ * No stack is walked at entered and waited, where the thread holds the monitor: the stack is that of the beginning.
+ */
+#pragma once
+
+#include "agent/session.h"
+#include "agent/thread_table.h"
+#include "jfr/writer.h"
+
+#include <stdatomic.h>
+
+enum wait_kind { WAIT_ENTER, WAIT_OBJECT, WAIT_PARK, WAIT_SLEEP, WAIT_IO, WAIT_KINDS };
+
+/* A wait that goes on. Written by its thread alone; start is set last and cleared first. */
+struct wait {
+    _Atomic uint64_t start; /* ns; 0: none */
+    uint64_t trace, class, owner;
+    int64_t timeout; /* ms of a wait or sleep, ns of a park */
+    uint32_t object; /* identity hash */
+    bool told;       /* as jvmscope.Waiting */
+};
+
+struct waiter {
+    uint64_t id;    /* the thread's in the recording */
+    uint64_t stack; /* highest address of the thread's stack seen so far; 0 for virtual threads */
+    struct wait waits[WAIT_KINDS];
+};
+
+enum threads_type { TYPE_ANALYSIS, TYPE_THREAD, TYPE_NOTIFY, TYPE_START, TYPE_INTERRUPT, TYPE_UNPARK, TYPE_WAITING, TYPES };
+
+struct thread_capture {
+    struct jfr_writer *jfr; /* NULL while the capture is off */
+    uint32_t types[TYPES];
+    jint depth;
+    bool instrument;  /* contanalysis */
+    bool virtual_too; /* the VM posts events of virtual threads */
+    jfieldID tid, park_blocker;
+    atomic_uint_fast64_t lost; /* waits of which only an end was seen, or no room for a thread */
+};
+
+extern struct thread_capture thread_capture;
+
+/* The calling thread's waits; NULL for the agent's own threads, and when the capture is off. thread: it, or NULL. */
+struct waiter *waiter_self(JNIEnv *jni, jthread thread);
+
+/* Where the stack of a platform thread begins, as far as seen; 0: not seen. */
+uint64_t waiter_stack(const struct thread *t);
+
+/*
+ * Around everything that natives of ours do for the capture, but not around what they wait for: false when the capture is
+ * off. JVM TI's callbacks are counted by vm.c.
+ */
+bool natives_enter(void);
+void natives_leave(void);
+
+/* The id in the recording of a thread by its Java id; 0 when none is known. */
+uint64_t thread_record_id(uint64_t java_id);
+
+uint32_t object_identity(jobject o);
+/* The class of an object as a constant of the recording; 0 for NULL. */
+uint64_t object_class(JNIEnv *jni, jobject o);
+/* The calling thread's stack as a constant; skip: frames at the top to leave out. */
+uint64_t stack_here(jint skip);
+
+/* Begins and ends a wait of the calling thread; end answers false when none had begun. */
+void wait_begin(struct waiter *w, enum wait_kind kind, const struct wait *how);
+bool wait_end(struct waiter *w, enum wait_kind kind, struct wait *ret, uint64_t *ret_ns);
+
+/* jvmscope.Notify, .StartCall, .InterruptCall, .Unpark: what the calling thread does to others. */
+void put_interaction(enum threads_type type, struct waiter *w, uint64_t trace, uint64_t class, uint32_t object, uint64_t target,
+                     bool all);
+
+/* threads_owner.c: who owns the monitor that the calling thread is about to wait for; its id in the recording, 0: not known. */
+void owner_init(JNIEnv *jni);
+uint64_t owner_of_pending(JNIEnv *jni, jobject monitor);
+
+/* threads_natives.c. bind answers the number of natives that are ours now; unbind gives them back. */
+int natives_bind(JNIEnv *jni, bool instrument, struct buf *why) must_check;
+void natives_unbind(JNIEnv *jni);
+
+extern const struct vm_callbacks thread_monitor_events;
+extern const struct capture capture_threads;

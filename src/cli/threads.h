@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the verbs of `jvmscope threads` share: options, the timeline, and what of it is selected. */
+#pragma once
+
+#include "analysis/critical_path.h"
+#include "base/json.h"
+#include "cli/commands.h"
+#include "model/timeline.h"
+
+struct thread_options {
+    bool json;
+    const char *thread, *class_name, *lock, *method, *end_thread; /* patterns; lock and method are those of what-if too */
+    uint64_t from_ns, to_ns, min_ns, limit;
+    const char *factor;
+};
+
+struct thread_view {
+    const struct thread_options *options;
+    const char *path;
+    struct timeline *t;
+    uint8_t *threads, *objects; /* selected by --thread, by --class */
+    struct path_options range;
+};
+
+/* Opens what the operand names. 0, or the exit status after a complaint. */
+int thread_view_open(struct thread_view *ret, const struct thread_options *o, const char *path);
+void thread_view_release(struct thread_view *v);
+
+/* A stack as a JSON array of "package.Class.method:line". */
+void json_frames(struct json *j, const struct timeline *t, uint32_t stack);
+/* A name or null. */
+void json_thread(struct json *j, const struct timeline *t, uint32_t thread);
+/* Writes what was built to standard output; the exit status. */
+int json_print(struct buf *b);
+
+int threads_timeline(struct thread_view *v);
+int threads_monitors(struct thread_view *v);
+int threads_summary(struct thread_view *v);

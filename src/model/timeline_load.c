@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/timeline_load.h"
+
+#include "base/clock.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "jfr/reader.h"
+#include "model/timeline_builder.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Recordings with fewer nodes are read again faster than an index is worth. */
+enum { INDEX_NODES = 2000000 };
+
+enum tag {
+    THREAD_START,
+    THREAD_END,
+    MONITOR_ENTER,
+    MONITOR_WAIT,
+    PARK,
+    SLEEP,
+    IO,
+    PAUSE,
+    ANALYSIS,
+    THREAD_OBJECT,
+    NOTIFY,
+    START_CALL,
+    INTERRUPT_CALL,
+    UNPARK,
+    WAITING,
+    HOLD,
+    LOST,
+};
+
+static const struct rec_select selected[] = {
+    {"jdk.ThreadStart", THREAD_START},
+    {"jdk.ThreadEnd", THREAD_END},
+    {"jdk.VirtualThreadStart", THREAD_START},
+    {"jdk.VirtualThreadEnd", THREAD_END},
+    {"jdk.JavaMonitorEnter", MONITOR_ENTER},
+    {"jdk.JavaMonitorWait", MONITOR_WAIT},
+    {"jdk.ThreadPark", PARK},
+    {"jdk.ThreadSleep", SLEEP},
+    {"jdk.FileRead", IO},
+    {"jdk.FileWrite", IO},
+    {"jdk.FileForce", IO},
+    {"jdk.SocketRead", IO},
+    {"jdk.SocketWrite", IO},
+    {"jdk.GCPhasePause", PAUSE},
+    {"jvmscope.ThreadAnalysis", ANALYSIS},
+    {"jvmscope.ThreadObject", THREAD_OBJECT},
+    {"jvmscope.Notify", NOTIFY},
+    {"jvmscope.StartCall", START_CALL},
+    {"jvmscope.InterruptCall", INTERRUPT_CALL},
+    {"jvmscope.Unpark", UNPARK},
+    {"jvmscope.Waiting", WAITING},
+    {"jvmscope.Hold", HOLD},
+    {"jvmscope.Lost", LOST},
+    {0},
+};
+
+struct loader {
+    struct timeline_builder *b;
+    VEC(struct tl_event) events;
+    VEC(uint32_t) waiting;                   /* of events: those that say that a wait goes on */
+    VEC(uint32_t) threads, classes, methods; /* by the reader's numbers: ours + 1, 0 not known yet */
+    struct map stacks;                       /* by chunk and id */
+    struct map starts;                       /* by thread: its start was recorded */
+    uint64_t lost;
+    uint32_t instrumented;
+    bool ours;
+    int64_t end;
+    const struct rec_event *e;
+    int error;
+};
+
+static uint32_t *numbered(struct loader *l, void *vec, uint32_t number)
+{
+    VEC(uint32_t) *v = vec;
+    if (number >= v->len && vec_extend(v, number + 1 - v->len) < 0) {
+        l->error = -ENOMEM;
+        return NULL;
+    }
+    return &v->data[number];
+}
+
+/* The number that a builder's function answered; TL_NONE after a failure. */
+static uint32_t checked(struct loader *l, int64_t n)
+{
+    if (n < 0)
+        l->error = (int)n;
+    return n < 0 ? TL_NONE : (uint32_t)n;
+}
+
+static uint32_t string(struct loader *l, const char *s)
+{
+    return checked(l, timeline_string(l->b, s, strlen(s)));
+}
+
+static uint32_t thread_of(struct loader *l, const struct rec_thread *t)
+{
+    uint32_t *known = t ? numbered(l, &l->threads, t->number) : NULL;
+    if (!known)
+        return TL_NONE;
+    if (*known)
+        return *known - 1;
+    uint64_t id = t->java_id > 0 ? (uint64_t)t->java_id : UINT64_C(1) << 62 | t->number;
+    uint32_t n = checked(l, timeline_thread(l->b, id));
+    if (n == TL_NONE)
+        return TL_NONE;
+    *known = n + 1;
+    uint32_t name = string(l, t->name), group = t->group ? string(l, t->group) : TL_NONE;
+    struct tl_thread *to = timeline_thread_at(l->b, n);
+    to->name = name;
+    to->group = group;
+    if (t->is_virtual)
+        to->flags |= TL_THREAD_VIRTUAL | TL_THREAD_DAEMON;
+    if (!t->java_name || (t->group && strcmp(t->group, "system") == 0) || strcmp(t->name, "DestroyJavaVM") == 0)
+        to->flags |= TL_THREAD_SYSTEM;
+    return n;
+}
+
+static uint32_t thread_field(struct loader *l, const char *field)
+{
+    return thread_of(l, rec_thread(&l->e->object, field));
+}
+
+static uint32_t thread_by_id(struct loader *l, const char *field)
+{
+    int64_t id = rec_long(&l->e->object, field, 0);
+    return id > 0 ? checked(l, timeline_thread(l->b, (uint64_t)id)) : TL_NONE;
+}
+
+static uint32_t class_of(struct loader *l, const struct rec_class *c)
+{
+    uint32_t *known = c ? numbered(l, &l->classes, c->number) : NULL;
+    if (!known)
+        return TL_NONE;
+    if (*known == 0)
+        *known = string(l, c->name) + 1;
+    return *known - 1;
+}
+
+static uint32_t object_field(struct loader *l, const char *class_field)
+{
+    uint32_t class = class_of(l, rec_class(&l->e->object, class_field));
+    int64_t address = rec_long(&l->e->object, "address", 0);
+    return class == TL_NONE ? TL_NONE : checked(l, timeline_object(l->b, (uint64_t)address, class));
+}
+
+static uint32_t method_of(struct loader *l, const struct rec_method *m)
+{
+    uint32_t *known = numbered(l, &l->methods, m->number);
+    if (!known)
+        return TL_NONE;
+    if (*known == 0)
+        *known = string(l, m->full) + 1;
+    return *known - 1;
+}
+
+static uint32_t stack_field(struct loader *l, const char *field)
+{
+    const struct rec_stack *s = rec_stack(&l->e->object, field);
+    if (!s || s->n == 0)
+        return TL_NONE;
+    /* A stack's address is its own while its chunk lives; two chunks may get one address, but not with the same id and length
+       and top frame, as far as that matters: a wrong hit would show a stack of that very top frame. */
+    uint64_t key = ((uint64_t)(uintptr_t)l->e->object.chunk * 31 + s->id) * 31 + s->n * 7919u + s->frames[0].method->number;
+    const uint64_t *known = map_get(&l->stacks, key);
+    if (known)
+        return (uint32_t)*known;
+    struct tl_frame frames[1024];
+    uint32_t n = MIN(s->n, (uint32_t)ARRAY_SIZE(frames));
+    memset(frames, 0, n * sizeof(*frames));
+    for (uint32_t i = 0; i < n; i++) {
+        frames[i].method = method_of(l, s->frames[i].method);
+        frames[i].line = s->frames[i].line > 0 ? (uint32_t)s->frames[i].line : 0;
+    }
+    uint32_t stack = checked(l, timeline_stack(l->b, frames, n));
+    if (stack != TL_NONE && map_put(&l->stacks, key, stack) < 0)
+        l->error = -ENOMEM;
+    return stack;
+}
+
+static struct tl_event *add(struct loader *l, int64_t ns, enum tl_event_kind kind, uint32_t thread)
+{
+    if (thread == TL_NONE)
+        return NULL;
+    if (vec_extend(&l->events, 1) < 0) {
+        l->error = -ENOMEM;
+        return NULL;
+    }
+    l->end = MAX(l->end, ns);
+    struct tl_event *e = &l->events.data[l->events.len - 1];
+    *e = (struct tl_event){
+        .time = (uint64_t)ns, .thread = thread, .kind = (uint8_t)kind, .object = TL_NONE, .stack = TL_NONE, .other = TL_NONE};
+    return e;
+}
+
+static uint32_t millis(int64_t ns)
+{
+    int64_t ms = ns <= 0 ? 0 : (ns + 999999) / 1000000;
+    return ms > UINT32_MAX ? UINT32_MAX : (uint32_t)ms;
+}
+
+/* An event with a duration: the beginning of a wait and its end. */
+static void add_wait(struct loader *l, enum tl_event_kind begin, enum tl_event_kind end, uint32_t object, uint32_t owner,
+                     uint32_t waker, uint32_t timeout_ms, bool timed_out)
+{
+    uint32_t thread = thread_field(l, "eventThread"), stack = stack_field(l, "stackTrace");
+    struct tl_event *e = add(l, l->e->start_ns, begin, thread);
+    if (!e)
+        return;
+    e->object = object;
+    e->stack = stack;
+    e->other = owner;
+    e->timeout_ms = timeout_ms;
+    e = add(l, l->e->start_ns + l->e->duration_ns, end, thread);
+    if (!e)
+        return;
+    e->object = object;
+    e->other = waker;
+    e->timeout_ms = timeout_ms;
+    e->flags = timed_out ? TLE_TIMED_OUT : 0;
+}
+
+static void on_enter(struct loader *l)
+{
+    uint32_t owner = thread_field(l, "previousOwner");
+    /* Ours is the owner at enter; the JDK's the one that let it go. */
+    add_wait(l, TLE_CONTENDED_ENTER, TLE_CONTENDED_ENTERED, object_field(l, "monitorClass"), l->ours ? owner : TL_NONE,
+             l->ours ? TL_NONE : owner, 0, false);
+}
+
+static void on_wait(struct loader *l)
+{
+    add_wait(l, TLE_WAIT, TLE_WAITED, object_field(l, "monitorClass"), TL_NONE, thread_field(l, "notifier"),
+             millis(rec_ns(&l->e->object, "timeout", 0)), rec_long(&l->e->object, "timedOut", 0));
+}
+
+static void on_park(struct loader *l)
+{
+    int64_t timeout = rec_long(&l->e->object, "timeout", 0), until = rec_long(&l->e->object, "until", 0);
+    if (timeout <= 0 && until > 0)
+        timeout = MAX(until * 1000000 - l->e->start_ns, 1);
+    add_wait(l, TLE_PARK, TLE_PARKED, object_field(l, "parkedClass"), TL_NONE, TL_NONE, millis(timeout), false);
+}
+
+static void on_thread_start(struct loader *l)
+{
+    uint32_t thread = thread_field(l, "thread"), parent = thread_field(l, "parentThread");
+    if (thread == TL_NONE)
+        thread = thread_field(l, "eventThread");
+    struct tl_event *e = add(l, l->e->start_ns, TLE_THREAD_START, thread);
+    if (!e)
+        return;
+    e->other = parent;
+    if (map_put(&l->starts, thread, 1) < 0)
+        l->error = -ENOMEM;
+}
+
+static void on_thread_object(struct loader *l)
+{
+    uint32_t thread = thread_field(l, "eventThread"), object = object_field(l, "threadClass");
+    if (thread == TL_NONE || object == TL_NONE)
+        return;
+    timeline_thread_object(l->b, thread, object);
+    if (rec_long(&l->e->object, "daemon", 0))
+        timeline_thread_at(l->b, thread)->flags |= TL_THREAD_DAEMON;
+    if (map_get(&l->starts, thread))
+        return;
+    struct tl_event *e = add(l, l->e->start_ns, TLE_THREAD_START, thread);
+    if (e) {
+        e->object = object;
+        e->flags = TLE_EXISTING;
+    }
+}
+
+static void on_interaction(struct loader *l, enum tl_event_kind kind)
+{
+    uint32_t target = thread_by_id(l, "target"), stack = stack_field(l, "stackTrace");
+    struct tl_event *e = add(l, l->e->start_ns, kind, thread_field(l, "eventThread"));
+    if (!e)
+        return;
+    e->other = target;
+    e->stack = stack;
+}
+
+static void on_notify(struct loader *l)
+{
+    bool all = rec_long(&l->e->object, "all", 0);
+    uint32_t object = object_field(l, "monitorClass"), stack = stack_field(l, "stackTrace");
+    struct tl_event *e = add(l, l->e->start_ns, all ? TLE_NOTIFY_ALL : TLE_NOTIFY, thread_field(l, "eventThread"));
+    if (!e)
+        return;
+    e->object = object;
+    e->stack = stack;
+}
+
+static void on_waiting(struct loader *l)
+{
+    static const struct {
+        const char *name;
+        enum tl_event_kind kind;
+    } kinds[] = {
+        {"monitor", TLE_CONTENDED_ENTER}, {"wait", TLE_WAIT}, {"park", TLE_PARK}, {"sleep", TLE_SLEEP}, {"io", TLE_IO}};
+
+    const char *kind = rec_string(&l->e->object, "kind", "");
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+        if (strcmp(kind, kinds[i].name) != 0)
+            continue;
+        uint32_t object = object_field(l, "monitorClass"), stack = stack_field(l, "stackTrace"),
+                 owner = thread_field(l, "owner");
+        struct tl_event *e = add(l, l->e->start_ns, kinds[i].kind, thread_field(l, "eventThread"));
+        if (!e)
+            return;
+        e->object = object;
+        e->stack = stack;
+        e->other = owner;
+        e->timeout_ms = millis(rec_ns(&l->e->object, "timeout", 0));
+        if (vec_push(&l->waiting, (uint32_t)l->events.len - 1) < 0)
+            l->error = -ENOMEM;
+    }
+}
+
+static void on_event(struct loader *l)
+{
+    switch ((enum tag)l->e->tag) {
+    case THREAD_START:
+        on_thread_start(l);
+        break;
+    case THREAD_END: {
+        uint32_t thread = thread_field(l, "thread");
+        add(l, l->e->start_ns, TLE_THREAD_END, thread != TL_NONE ? thread : thread_field(l, "eventThread"));
+        break;
+    }
+    case MONITOR_ENTER:
+        on_enter(l);
+        break;
+    case MONITOR_WAIT:
+        on_wait(l);
+        break;
+    case PARK:
+        on_park(l);
+        break;
+    case SLEEP:
+        add_wait(l, TLE_SLEEP, TLE_SLEPT, TL_NONE, TL_NONE, TL_NONE, millis(rec_ns(&l->e->object, "time", 0)), false);
+        break;
+    case IO:
+        add_wait(l, TLE_IO, TLE_IO_DONE, TL_NONE, TL_NONE, TL_NONE, 0, false);
+        break;
+    case PAUSE:
+        if (timeline_pause(l->b, (uint64_t)l->e->start_ns, (uint64_t)(l->e->start_ns + l->e->duration_ns),
+                           string(l, rec_string(&l->e->object, "name", "GC Pause"))) < 0)
+            l->error = -ENOMEM;
+        break;
+    case ANALYSIS:
+        l->ours = true;
+        l->instrumented = rec_long(&l->e->object, "contanalysis", 0) ? 1 : 0;
+        break;
+    case THREAD_OBJECT:
+        on_thread_object(l);
+        break;
+    case NOTIFY:
+        on_notify(l);
+        break;
+    case START_CALL:
+        on_interaction(l, TLE_CALL_START);
+        break;
+    case INTERRUPT_CALL:
+        on_interaction(l, TLE_CALL_INTERRUPT);
+        break;
+    case UNPARK:
+        on_interaction(l, TLE_UNPARK);
+        break;
+    case WAITING:
+        on_waiting(l);
+        break;
+    case HOLD:
+        add_wait(l, TLE_ACQUIRE, TLE_RELEASE, object_field(l, "monitorClass"), TL_NONE, TL_NONE, 0, false);
+        break;
+    case LOST:
+        if (strncmp(rec_string(&l->e->object, "reason", ""), "events", 6) == 0)
+            l->lost += (uint64_t)rec_long(&l->e->object, "amount", 0);
+        break;
+    }
+}
+
+static uint64_t wait_key(const struct tl_event *e)
+{
+    return ((uint64_t)e->thread << 8 | e->kind) * UINT64_C(0x9e3779b97f4a7c15) ^ e->time;
+}
+
+/* A wait that went on when it was told and ended later was recorded twice: the record of the whole stays. */
+static int drop_doubles(struct loader *l)
+{
+    struct map told = {0};
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < l->waiting.len; i++) {
+        struct tl_event *e = &l->events.data[l->waiting.data[i]];
+        uint64_t *before = map_at(&told, wait_key(e), i, NULL);
+        if (!before)
+            r = -ENOMEM;
+        else if (*before != i)
+            e->kind = TLE_KINDS; /* told twice */
+        e->spare = 1;
+    }
+    for (size_t i = 0; r == 0 && l->waiting.len && i < l->events.len; i++) {
+        struct tl_event *e = &l->events.data[i];
+        const uint64_t *double_of = e->spare ? NULL : map_get(&told, wait_key(e));
+        if (double_of)
+            l->events.data[l->waiting.data[*double_of]].kind = TLE_KINDS;
+    }
+    map_release(&told);
+    return r;
+}
+
+static int build(struct loader *l, const struct rec_info *info, struct timeline **ret)
+{
+    int r = drop_doubles(l);
+    if (r == 0)
+        r = tl_events_sort(l->events.data, l->events.len);
+    int64_t origin = l->events.len ? (int64_t)l->events.data[0].time : info->start_ns;
+    timeline_origin(l->b, (uint64_t)MIN(origin, info->start_ns), (uint64_t)MIN(origin, info->start_ns));
+    for (size_t i = 0; r == 0 && i < l->events.len; i++)
+        r = timeline_add(l->b, &l->events.data[i]);
+    if (r == 0)
+        r = timeline_finish(l->b, (uint64_t)MAX(l->end, info->end_ns), ret);
+    return r;
+}
+
+static int read_all_events(struct loader *l, struct recording *r)
+{
+    struct rec_event e;
+    int more;
+    /* Who wrote it decides what a field means; that is said once, near the beginning, but not before all else. */
+    static const struct rec_select analysis[] = {{"jvmscope.ThreadAnalysis", ANALYSIS}, {0}};
+    int ret = recording_select(r, analysis);
+    if (ret == 0 && recording_next(r, &e) > 0)
+        l->ours = true;
+    recording_rewind(r);
+    if (ret == 0)
+        ret = recording_select(r, selected);
+    while (ret == 0 && (more = recording_next(r, &e)) != 0) {
+        if (more < 0)
+            return more;
+        l->e = &e;
+        on_event(l);
+        ret = l->error;
+    }
+    return ret;
+}
+
+static int load(struct timeline **ret, const char *path, struct buf *why)
+{
+    _cleanup_(recording_closep) struct recording *recording = NULL;
+    struct loader l = {.instrumented = TL_NONE};
+    const char *reason = NULL;
+    int r = recording_open(&recording, path, &reason);
+    if (r < 0) {
+        buf_printf(why, "%s", reason ? reason : strerror(-r));
+        return r;
+    }
+    r = timeline_builder_new(&l.b);
+    if (r == 0)
+        r = read_all_events(&l, recording);
+    struct rec_info info;
+    recording_info(recording, &info);
+    if (r == 0)
+        r = build(&l, &info, ret);
+    if (r == 0) {
+        (*ret)->lost = l.lost;
+        (*ret)->instrumented = l.instrumented;
+    } else {
+        buf_printf(why, "%s", strerror(-r));
+    }
+    timeline_builder_free(l.b);
+    vec_release(&l.events);
+    vec_release(&l.waiting);
+    vec_release(&l.threads);
+    vec_release(&l.classes);
+    vec_release(&l.methods);
+    map_release(&l.stacks);
+    map_release(&l.starts);
+    return r;
+}
+
+int timeline_load(struct timeline **ret, const char *path, struct buf *why)
+{
+    struct stat st;
+    struct buf index = BUF(8192);
+    uint64_t key = stat(path, &st) == 0 ? (uint64_t)st.st_size * 1000003u ^ (uint64_t)st.st_mtim.tv_sec * NS_PER_SECOND ^
+                                              (uint64_t)st.st_mtim.tv_nsec
+                                        : 0;
+    buf_printf(&index, "%s.timeline", path);
+    int r = buf_error(&index) < 0 || !key ? -ENOENT : timeline_map(ret, buf_str(&index), key);
+    if (r < 0) {
+        r = load(ret, path, why);
+        if (r == 0 && key && (*ret)->n_nodes >= INDEX_NODES)
+            (void)!timeline_save(*ret, buf_str(&index), key); /* a cache: where it cannot be written there is none */
+    }
+    buf_release(&index);
+    return r;
+}

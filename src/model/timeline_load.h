@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Timelines from recordings: ours, and those of plain JFR, where what is not recorded is unknown or inferred. */
+#pragma once
+
+#include "base/buf.h"
+#include "model/timeline.h"
+
+/*
+ * Reads a recording. A large one leaves an index beside it (PATH.timeline), which is used while the recording has the same
+ * size and time; no index is written where that is not allowed. Negative errno, with the reason in why.
+ */
+int timeline_load(struct timeline **ret, const char *path, struct buf *why) must_check;

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""threads=y and `jvmscope threads`: the eighteen programs with known answers, each on every JDK that has the feature."""
+import functools
+import itertools
+import json
+import os
+import time
+
+import pytest
+
+import lab
+
+MS = 1_000_000
+
+
+@functools.cache
+def recorded(version, *args, options="threads=y", jvm=()):
+    """A recording of ThreadPrograms: its path and what it printed, as {program: (begin, end)} in ns since 1970."""
+    jdk = lab.Jdk(version)
+    out = f"/tmp/jvmscope-threads-{os.getpid()}-{version}-{'-'.join(args)}-{abs(hash((options, jvm)))}.jfr"
+    offset = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    done = jdk.java("ThreadPrograms", *args, jvm=[jdk.agent(f"{options},format=r,file={out}"), "-Xmx128m", *jvm], timeout=60)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    times = {}
+    for line in done.stdout.splitlines():
+        *name, begin, end = line.split()
+        assert all(n.replace(".", "").isalnum() for n in name), done.stdout
+        times[" ".join(name)] = (int(begin) + offset, int(end) + offset)
+    return out, times
+
+
+def threads(verb, path, *args):
+    done = lab.jvmscope("threads", verb, "--json", *args, path)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@functools.cache
+def origin(path):
+    return threads("summary", path)["origin_ns"]
+
+
+def window(path, times):
+    begin, end = (t - origin(path) for t in times)
+    return "--from", f"{begin}ns", "--to", f"{end}ns"
+
+
+def critical_path(version, program):
+    path, times = recorded(version, "all", "virtual" if version >= 21 else "platform")
+    begin, end = times[program]
+    found = threads("critical-path", path, *window(path, (begin, end)))
+    assert found["length_ns"] == found["makespan_ns"] == end - begin
+    assert sum(s["ns"] for s in found["segments"]) == found["length_ns"]
+    at = found["segments"][0]["start_ns"]
+    for s in found["segments"]:
+        assert s["start_ns"] == at
+        at += s["ns"]
+    unknown = sum(s["ns"] for s in found["segments"] if s["state"] == "unknown")
+    assert unknown <= found["length_ns"] * 0.001, [s for s in found["segments"] if s["state"] == "unknown"]
+    return found
+
+
+def on(found, *names, state=None):
+    """Ms of the path on threads of these names (all when none)."""
+    return sum(s["ns"] for s in found["segments"] if (not names or s["thread"] in names) and state in (None, s["state"])) / MS
+
+
+def sequence(found, least=3 * MS):
+    """The threads of the path in order, each once as long as the path stays; what is shorter than `least` is passing."""
+    stays = [s["thread"] for s in found["segments"] if s["ns"] >= least]
+    return [name for name, _ in itertools.groupby(stays)]
+
+
+def share(found, name):
+    return sum(lock["share"] for lock in found["locks"] if lock["class"].endswith(name)) * 100
+
+
+def longer(value, expected, most=None):
+    """Sleeps are never shorter than asked; how much longer depends on the machine."""
+    return expected - 1 <= value <= (most or expected * 1.1 + 25)
+
+
+def test_1_joins(jdk):
+    found = critical_path(jdk.version, "1")
+    assert longer(on(found), 120)
+    assert sequence(found) == ["B"]
+    assert on(found, "B") / on(found) > 0.97
+    assert found["edges"]["join"] == 1 and found["edges"]["start"] == 1
+
+
+def test_2_start_and_join_within(jdk):
+    found = critical_path(jdk.version, "2")
+    assert longer(on(found), 90)
+    assert sequence(found) == ["A", "B", "A"]
+    assert longer(on(found, "A"), 50) and longer(on(found, "B"), 40)
+    assert found["edges"]["join"] == 2 and found["edges"]["start"] == 2
+
+
+def test_3_one_lock(jdk):
+    found = critical_path(jdk.version, "3")
+    assert longer(on(found), 200)
+    assert share(found, "java.lang.Object") >= 97
+
+
+def test_3_blocked_time(jdk):
+    path, times = recorded(jdk.version, "all", "virtual" if jdk.version >= 21 else "platform")
+    args = window(path, times["3"])
+    blocked = sum(t["blocked_ns"] for t in threads("summary", path, *args)["threads"] if t["name"] in ("T1", "T2", "T3", "T4"))
+    events = threads("timeline", path, *args)["events"]
+    ends = [e["time"] for e in events if e["type"] == "TRCThreadDeadEvent" and e["thread"].startswith("T")]
+    starts = [e["time"] for e in events if e["type"] == "TRCThreadStartsThreadEvent"]
+    slept = 20 * 10.1 * MS
+    assert len(ends) == 4
+    assert abs(blocked - (sum(e - starts[0] for e in ends) - slept)) < 0.05 * blocked + 10 * MS
+
+
+def test_4_lock_and_outside(jdk):
+    found = critical_path(jdk.version, "4")
+    assert longer(on(found), 610)
+    assert abs(share(found, "java.lang.Object") - 98.4) < 3
+    assert found["edges"]["handoff"] == 19
+    assert sequence(found) in ([["T1", "T2"] * 10, ["T2", "T1"] * 10])
+
+
+def test_5_blocked_time_misleads(jdk):
+    found = critical_path(jdk.version, "5")
+    assert longer(on(found), 300)
+    assert sequence(found) == ["M"]
+    assert share(found, "java.lang.Object") < 3
+
+
+def test_6_ping_pong(jdk):
+    found = critical_path(jdk.version, "6")
+    assert longer(on(found), 400)
+    assert len(sequence(found)) == 100
+    assert abs(on(found, "Ping") / on(found) - 0.5) < 0.03 and abs(on(found, "Pong") / on(found) - 0.5) < 0.03
+
+
+def test_7_pipeline(jdk):
+    found = critical_path(jdk.version, "7")
+    assert longer(on(found), 313)
+    assert sequence(found) == ["A", "B", "C"]
+    assert abs(on(found, "B") / on(found) * 100 - 95.8) < 3
+
+
+def test_8_notify_before_wait(jdk):
+    found = critical_path(jdk.version, "8")
+    assert longer(on(found), 100)
+    assert on(found, "main", state="timer") >= 99
+    assert found["edges"]["notify"] == 0
+    path, times = recorded(jdk.version, "all", "virtual" if jdk.version >= 21 else "platform")
+    types = [e["type"] for e in threads("timeline", path, *window(path, times["8"]))["events"]]
+    assert types.count("TRCThreadWaitTimeoutExceedEvent") == 1 and types.count("TRCThreadNotifyEvent") == 1
+
+
+def test_9_notify_all(jdk):
+    found = critical_path(jdk.version, "9")
+    assert longer(on(found), 130)
+    assert found["edges"]["notify-all"] == 1 and found["edges"]["handoff"] == 7
+    assert len(sequence(found)) == 9 and sequence(found)[0] == "main"
+
+
+@pytest.mark.parametrize("which, threads_of", [("two", "AB"), ("three", "ABC")])
+def test_10_deadlock(jdk, which, threads_of):
+    path, times = recorded(jdk.version, "10", which)
+    found = threads("deadlocks", path)
+    assert len(found) == 1
+    cycle = found[0]["cycle"]
+    assert sorted(c["thread"] for c in cycle) == list(threads_of)
+    for one, after in zip(cycle, cycle[1:] + cycle[:1]):
+        assert one["owned_by"] == after["thread"]
+        assert any("ThreadPrograms.inOrder" in f for f in one["frames"])
+    formed = found[0]["formed_ns"] - (times[f"10 {which}"][0] - origin(path))
+    assert 50 * MS <= formed < 150 * MS
+
+
+def test_11_fair_lock(jdk):
+    found = critical_path(jdk.version, "11")
+    assert longer(on(found), 400)
+    assert found["edges"]["unpark"] == 19
+    assert share(found, "Sync") >= 90
+
+
+def test_11_unfair_lock(jdk):
+    found = critical_path(jdk.version, "11 unfair")
+    assert longer(on(found), 400)
+    assert 1 <= found["edges"]["unpark"] <= 19
+
+
+def test_12_latch(jdk):
+    found = critical_path(jdk.version, "12")
+    assert longer(on(found), 80)
+    assert sequence(found) == ["W8"]
+    assert found["edges"]["unpark"] == 1
+
+
+def test_13_pool(jdk):
+    found = critical_path(jdk.version, "13")
+    assert longer(on(found), 90)
+    assert on(found, state="sleep") >= 89
+
+
+def test_13_future(jdk):
+    found = critical_path(jdk.version, "13 future")
+    assert longer(on(found), 60)
+    assert len(sequence(found, 10 * MS)) == 1 and sequence(found, 10 * MS) != ["main"]
+
+
+def test_14_barrier(jdk):
+    found = critical_path(jdk.version, "14")
+    assert longer(on(found), 130)
+    assert sequence(found) == ["T3", "T1", "T2", "T1"]
+
+
+def test_15_interrupt(jdk):
+    found = critical_path(jdk.version, "15")
+    assert longer(on(found), 80)
+    assert sequence(found) == ["main", "T"]
+    assert found["edges"]["interrupt"] == 1
+
+
+def test_16_semaphore(jdk):
+    found = critical_path(jdk.version, "16")
+    assert longer(on(found), 90)
+    assert on(found, state="sleep") >= 89
+    # Three waves. A thread that gets a permit wakes the next one in the queue itself while permits are left.
+    assert len(sequence(found)) == 3 and 2 <= found["edges"]["unpark"] <= 4
+
+
+def test_17_readers_and_writer(jdk):
+    found = critical_path(jdk.version, "17")
+    assert longer(on(found), 110)
+    assert sequence(found) == ["R80", "W"]
+
+
+@pytest.mark.jdks(21, 25, 27)
+def test_18_virtual_threads(jdk):
+    found = critical_path(jdk.version, "18")
+    assert longer(on(found), 500, 700)
+    assert share(found, "java.lang.Object") >= 97
+    if jdk.version >= 24:
+        assert found["edges"]["handoff"] == 99
+
+
+def test_nearly_every_wait_has_a_cause(jdk):
+    path, _ = recorded(jdk.version, "all", "virtual" if jdk.version >= 21 else "platform")
+    found = threads("summary", path)
+    assert found["waits_over_1ms"] > 400
+    assert found["with_cause"] >= 0.999 * found["waits_over_1ms"]
+    assert found["inferred"] <= 0.01 * found["waits_over_1ms"]
+    assert found["lost"] == 0

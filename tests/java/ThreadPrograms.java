@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.BrokenBarrierException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
+
+/**
+ * Eighteen programs whose critical path is known. Arguments: the number of the program, and what else it takes (factors of a
+ * section, for what-if against the truth). Prints System.nanoTime() before and after, and what the program measured itself.
+ */
+public class ThreadPrograms {
+    static final Object lock = new Object();
+    /** 0 while everything is run once to load its classes, then 1. */
+    static double scale;
+
+    static void sleep(double ms) {
+        try {
+            long ns = Math.round(ms * scale * 1e6);
+            Thread.sleep(ns / 1000000, (int) (ns % 1000000));
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    interface Body {
+        void run() throws Exception;
+    }
+
+    static Thread thread(String name, Body body) {
+        return new Thread(() -> {
+            try {
+                body.run();
+            } catch (Exception e) {
+                e.printStackTrace();
+            }
+        }, name);
+    }
+
+    static void startAll(Iterable<Thread> threads) {
+        for (Thread t : threads)
+            t.start();
+    }
+
+    static void joinAll(Iterable<Thread> threads) throws InterruptedException {
+        for (Thread t : threads)
+            t.join();
+    }
+
+    static void section(double ms) {
+        synchronized (lock) {
+            sleep(ms);
+        }
+    }
+
+    static void a(double ms) {
+        sleep(ms);
+    }
+
+    static void b(double ms) {
+        sleep(ms);
+    }
+
+    static void c(double ms) {
+        sleep(ms);
+    }
+
+    static void p1(double factor) throws Exception {
+        List<Thread> all = List(thread("A", () -> a(50)), thread("B", () -> b(120 * factor)), thread("C", () -> c(80)));
+        startAll(all);
+        joinAll(all);
+    }
+
+    static void p2() throws Exception {
+        Thread a = thread("A", () -> {
+            sleep(30);
+            Thread b = thread("B", () -> sleep(40));
+            b.start();
+            b.join();
+            sleep(20);
+        });
+        a.start();
+        a.join();
+    }
+
+    static void p3(double factor) throws Exception {
+        List<Thread> all = new ArrayList<>();
+        for (int i = 0; i < 4; i++)
+            all.add(thread("T" + (i + 1), () -> {
+                for (int k = 0; k < 5; k++)
+                    section(10 * factor);
+            }));
+        startAll(all);
+        joinAll(all);
+    }
+
+    static void p4(double factor) throws Exception {
+        List<Thread> all = new ArrayList<>();
+        for (int i = 0; i < 2; i++)
+            all.add(thread("T" + (i + 1), () -> {
+                for (int k = 0; k < 10; k++) {
+                    sleep(10);
+                    section(30 * factor);
+                }
+            }));
+        startAll(all);
+        joinAll(all);
+    }
+
+    static final class LockB {
+    }
+
+    static void p5() throws Exception {
+        List<Thread> all = new ArrayList<>();
+        Object other = new LockB();
+        for (int i = 0; i < 4; i++)
+            all.add(thread("T" + (i + 1), () -> section(40)));
+        all.add(thread("M", () -> {
+            for (int k = 0; k < 10; k++) {
+                synchronized (other) {
+                    sleep(30);
+                }
+            }
+        }));
+        startAll(all);
+        joinAll(all);
+    }
+
+    static void p6() throws Exception {
+        boolean[] first = {true};
+        List<Thread> all = new ArrayList<>();
+        for (int i = 0; i < 2; i++) {
+            boolean mine = i == 0;
+            all.add(thread(mine ? "Ping" : "Pong", () -> {
+                for (int k = 0; k < 50; k++) {
+                    synchronized (lock) {
+                        while (first[0] != mine)
+                            lock.wait();
+                        sleep(4);
+                        first[0] = !mine;
+                        lock.notify();
+                    }
+                }
+            }));
+        }
+        startAll(all);
+        joinAll(all);
+    }
+
+    static void p7(double factor) throws Exception {
+        LinkedBlockingQueue<Integer> ab = new LinkedBlockingQueue<>(), bc = new LinkedBlockingQueue<>();
+        List<Thread> all = List(thread("A", () -> {
+            for (int i = 0; i < 20; i++) {
+                a(5);
+                ab.put(i);
+            }
+        }), thread("B", () -> {
+            for (int i = 0; i < 20; i++) {
+                int item = ab.take();
+                b(15 * factor);
+                bc.put(item);
+            }
+        }), thread("C", () -> {
+            for (int i = 0; i < 20; i++) {
+                bc.take();
+                c(8);
+            }
+        }));
+        startAll(all);
+        joinAll(all);
+    }
+
+    static void p8() throws Exception {
+        Thread early = thread("Early", () -> {
+            synchronized (lock) {
+                lock.notify();
+            }
+        });
+        early.start();
+        early.join();
+        synchronized (lock) {
+            lock.wait(scale == 0 ? 1 : 100);
+        }
+    }
+
+    static void p9() throws Exception {
+        List<Thread> all = new ArrayList<>();
+        for (int i = 0; i < 8; i++)
+            all.add(thread("W" + (i + 1), () -> {
+                synchronized (lock) {
+                    lock.wait();
+                    sleep(10);
+                }
+            }));
+        startAll(all);
+        Thread.sleep(50);
+        synchronized (lock) {
+            lock.notifyAll();
+        }
+        joinAll(all);
+    }
+
+    static final class L1 {
+    }
+
+    static final class L2 {
+    }
+
+    static void inOrder(Object first, Object second) {
+        synchronized (first) {
+            sleep(50);
+            synchronized (second) {
+                sleep(1);
+            }
+        }
+    }
+
+    /** Deadlocks: of two monitors, of three, of a monitor and a lock. The program ends by itself after a while. */
+    static void p10(String which) throws Exception {
+        List<Thread> all = new ArrayList<>();
+        Object l1 = new L1(), l2 = new L2(), l3 = new Object();
+        ReentrantLock held = new ReentrantLock();
+        if (which.equals("three")) {
+            all.add(thread("A", () -> inOrder(l1, l2)));
+            all.add(thread("B", () -> inOrder(l2, l3)));
+            all.add(thread("C", () -> inOrder(l3, l1)));
+        } else if (which.equals("mixed")) {
+            all.add(thread("A", () -> {
+                synchronized (l1) {
+                    sleep(50);
+                    held.lock();
+                }
+            }));
+            all.add(thread("B", () -> {
+                held.lock();
+                sleep(50);
+                synchronized (l1) {
+                    sleep(1);
+                }
+            }));
+        } else {
+            all.add(thread("A", () -> inOrder(l1, l2)));
+            all.add(thread("B", () -> inOrder(l2, l1)));
+        }
+        for (Thread t : all)
+            t.setDaemon(true);
+        startAll(all);
+        sleep(2000);
+    }
+
+    static void p11(boolean fair) throws Exception {
+        ReentrantLock held = new ReentrantLock(fair);
+        List<Thread> all = new ArrayList<>();
+        for (int i = 0; i < 2; i++)
+            all.add(thread("T" + (i + 1), () -> {
+                for (int k = 0; k < 10; k++) {
+                    held.lock();
+                    try {
+                        sleep(20);
+                    } finally {
+                        held.unlock();
+                    }
+                }
+            }));
+        startAll(all);
+        joinAll(all);
+    }
+
+    static void p12() throws Exception {
+        CountDownLatch latch = new CountDownLatch(8);
+        for (int i = 1; i <= 8; i++) {
+            int ms = 10 * i;
+            thread("W" + i, () -> {
+                sleep(ms);
+                latch.countDown();
+            }).start();
+        }
+        latch.await();
+    }
+
+    static void p13(String which) throws Exception {
+        if (which.equals("future")) {
+            CompletableFuture<Integer> first = CompletableFuture.supplyAsync(() -> {
+                sleep(40);
+                return 1;
+            });
+            first.thenApply(x -> {
+                sleep(20);
+                return x + 1;
+            }).join();
+            return;
+        }
+        ExecutorService pool = Executors.newFixedThreadPool(2);
+        for (int i = 0; i < 5; i++)
+            pool.execute(() -> sleep(30));
+        pool.shutdown();
+        pool.awaitTermination(10, TimeUnit.SECONDS);
+    }
+
+    static void p14(double factor) throws Exception {
+        int[][] rows = {{10, 20, 30}, {30, 10, 20}, {20, 30, 10}, {40, 10, 10}};
+        CyclicBarrier barrier = new CyclicBarrier(3);
+        List<Thread> all = new ArrayList<>();
+        for (int i = 0; i < 3; i++) {
+            int column = i;
+            all.add(thread("T" + (i + 1), () -> {
+                for (int[] row : rows) {
+                    if (column == 0)
+                        a(row[column] * factor);
+                    else
+                        sleep(row[column]);
+                    barrier.await();
+                }
+            }));
+        }
+        startAll(all);
+        joinAll(all);
+    }
+
+    static void p15() throws Exception {
+        Thread t = thread("T", () -> {
+            try {
+                Thread.sleep(10000);
+            } catch (InterruptedException e) {
+                sleep(20);
+            }
+        });
+        t.start();
+        sleep(60);
+        t.interrupt();
+        t.join();
+    }
+
+    static void p16() throws Exception {
+        Semaphore two = new Semaphore(2);
+        List<Thread> all = new ArrayList<>();
+        for (int i = 0; i < 6; i++)
+            all.add(thread("T" + (i + 1), () -> {
+                two.acquire();
+                sleep(30);
+                two.release();
+            }));
+        startAll(all);
+        joinAll(all);
+    }
+
+    static void p17() throws Exception {
+        ReentrantReadWriteLock held = new ReentrantReadWriteLock();
+        CountDownLatch reading = new CountDownLatch(4);
+        List<Thread> all = new ArrayList<>();
+        for (int ms : new int[] {20, 40, 60, 80})
+            all.add(thread("R" + ms, () -> {
+                held.readLock().lock();
+                reading.countDown();
+                sleep(ms);
+                held.readLock().unlock();
+            }));
+        all.add(thread("W", () -> {
+            reading.await();
+            held.writeLock().lock();
+            sleep(30);
+            held.writeLock().unlock();
+        }));
+        startAll(all);
+        joinAll(all);
+    }
+
+    static void p18() throws Exception {
+        List<Thread> all = new ArrayList<>();
+        for (int i = 0; i < 100; i++)
+            all.add(virtual("V" + i, () -> section(5)));
+        startAll(all);
+        joinAll(all);
+    }
+
+    /** Thread.ofVirtual().name(name).unstarted(body), by reflection: this is compiled for JDK 8. */
+    static Thread virtual(String name, Runnable body) throws Exception {
+        Object builder = Thread.class.getMethod("ofVirtual").invoke(null);
+        Class<?> type = Class.forName("java.lang.Thread$Builder");
+        builder = type.getMethod("name", String.class).invoke(builder, name);
+        return (Thread) type.getMethod("unstarted", Runnable.class).invoke(builder, body);
+    }
+
+    private static List<Thread> List(Thread... threads) {
+        return java.util.Arrays.asList(threads);
+    }
+
+    static void run(String[] args) throws Exception {
+        String which = args.length > 1 ? args[1] : "";
+        double factor = which.matches("[0-9.]+") ? Double.parseDouble(which) : 1;
+        switch (Integer.parseInt(args[0])) {
+        case 1: p1(factor); break;
+        case 2: p2(); break;
+        case 3: p3(factor); break;
+        case 4: p4(factor); break;
+        case 5: p5(); break;
+        case 6: p6(); break;
+        case 7: p7(factor); break;
+        case 8: p8(); break;
+        case 9: p9(); break;
+        case 10: p10(which); break;
+        case 11: p11(!which.equals("unfair")); break;
+        case 12: p12(); break;
+        case 13: p13(which); break;
+        case 14: p14(factor); break;
+        case 15: p15(); break;
+        case 16: p16(); break;
+        case 17: p17(); break;
+        case 18: p18(); break;
+        default: throw new IllegalArgumentException(args[0]);
+        }
+    }
+
+    static void timed(String... args) throws Exception {
+        long begin = System.nanoTime();
+        run(args);
+        long end = System.nanoTime();
+        if (scale > 0)
+            System.out.println(String.join(" ", args) + " " + begin + " " + end);
+        sleep(5);
+    }
+
+    public static void main(String[] args) throws Exception {
+        boolean all = args[0].equals("all");
+        if (all)
+            programs(args[1]);
+        else if (!args[0].equals("10"))
+            run(args);
+        scale = 1;
+        sleep(20);
+        if (all)
+            programs(args[1]);
+        else
+            timed(args);
+    }
+
+    static void programs(String kind) throws Exception {
+        for (int i = 1; i <= (kind.equals("virtual") ? 18 : 17); i++) {
+            if (i != 10)
+                timed(String.valueOf(i));
+        }
+        timed("11", "unfair");
+        timed("13", "future");
+    }
+}
