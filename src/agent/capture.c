@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture.h"
 
-extern const struct capture capture_monitors, capture_heap_dump, capture_cpu_samples, capture_cpu_times;
+extern const struct capture capture_coverage;
+extern const struct capture capture_cpu_samples;
+extern const struct capture capture_cpu_times;
+extern const struct capture capture_heap_dump;
+extern const struct capture capture_monitors;
 extern const struct capture capture_threads;
 
 const struct capture *const captures[] = {
@@ -10,5 +14,6 @@ const struct capture *const captures[] = {
     &capture_cpu_samples,
     &capture_cpu_times,
     &capture_threads,
+    &capture_coverage,
 };
 const int captures_count = ARRAY_SIZE(captures);

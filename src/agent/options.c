@@ -59,7 +59,7 @@ const struct option_row option_table[OPTION_COUNT] = {
     [OPT_IF] = {"if", "--if", 0, OPTION_TEXT, "<condition>", "condition of trace", .not_built = "*"},
     [OPT_LOG] = {"log", "--log", 0, OPTION_TEXT, "<spec>", "what trace records of a call", .not_built = "*"},
     [OPT_COVER] = {"cover", "--cover", 0, OPTION_YES_NO, "y|n", "line and branch coverage", .default_value = "n",
-                   .bare = "y", .not_built = "y"},
+                   .bare = "y"},
     [OPT_INCLUDE] = {"include", "--include", 0, OPTION_TEXT, "<pattern>", "instrument these classes alone"},
     [OPT_EXCLUDE] = {"exclude", "--exclude", 0, OPTION_TEXT, "<pattern>", "leave these classes alone"},
     [OPT_DURATION] = {"duration", "--time", 't', OPTION_DURATION, "<time>", "stop after this time; a bare number is ms",

@@ -7,6 +7,7 @@
 int cmd_attach(const struct command *self, int argc, char **argv);
 int cmd_completion(const struct command *self, int argc, char **argv);
 int cmd_convert(const struct command *self, int argc, char **argv);
+int cmd_coverage(const struct command *self, int argc, char **argv);
 int cmd_diff(const struct command *self, int argc, char **argv);
 int cmd_dump(const struct command *self, int argc, char **argv);
 int cmd_inspect(const struct command *self, int argc, char **argv);
@@ -21,6 +22,7 @@ int cmd_top(const struct command *self, int argc, char **argv);
 /* clang-format off */
 extern const struct arg_set *const attach_sets[];
 extern const struct arg_set *const convert_sets[];
+extern const struct arg_set *const coverage_sets[];
 extern const struct arg_set *const diff_sets[];
 extern const struct arg_set *const inspect_sets[];
 extern const struct arg_set *const list_sets[];

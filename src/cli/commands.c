@@ -160,6 +160,20 @@ const struct command commands[] = {
         .sets = diff_sets,
     },
     {
+        .name = "coverage",
+        .run = cmd_coverage,
+        .operands = "FILE ...",
+        .min_operands = 1,
+        .max_operands = -1,
+        .summary = "show which classes, methods, lines and branches ran",
+        .description = "Reads recordings made with *--cover* and adds them up: a line ran when it ran in one of them. Prints a "
+                       "table, or writes a file for other tools; the extension of the output picks its form.",
+        .examples = "  jvmscope run --cover -o app.jfr -- java -jar app.jar\n"
+                    "  jvmscope coverage app.jfr                        a table of classes\n"
+                    "  jvmscope coverage --sources src -o app.html a.jfr b.jfr\n",
+        .sets = coverage_sets,
+    },
+    {
         .name = "convert",
         .run = cmd_convert,
         .operands = "FILE",

@@ -9,6 +9,8 @@ public abstract class Unsafe {
 
     public native int getInt(long address);
 
+    public native void putByte(long address, byte x);
+
     public native void putInt(long address, int value);
 
     public native long getLong(long address);

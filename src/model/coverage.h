@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Coverage of a program: methods with lines and branch edges that ran or did not, of one recording or of many merged. A line
+ * ran when one of its starts ran; a branch edge that several runs or loaders saw ran when one of them passed it.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/strpool.h"
+#include "base/vec.h"
+
+struct cover_line {
+    uint32_t line;
+    uint32_t starts, hit; /* instructions at which the line begins, and those that ran */
+    uint32_t edges, taken;
+};
+
+struct cover_edge {
+    uint32_t line, pc;
+    uint32_t edge; /* COVER_FALL_THROUGH for the next instruction */
+    bool hit;
+};
+
+#define COVER_FALL_THROUGH UINT32_MAX
+
+struct cover_start {
+    uint32_t line, nth; /* the nth start of the line in the method's table */
+    bool hit;
+};
+
+struct cover_body {
+    uint32_t class; /* index in classes */
+    const char *name, *descriptor;
+    VEC(struct cover_start) starts;
+    VEC(struct cover_edge) edges;
+};
+
+struct cover_class {
+    const char *name, *source; /* dotted; source may be NULL */
+    VEC(uint32_t) bodies;
+};
+
+struct coverage {
+    struct arena arena;
+    struct strpool keys;
+    VEC(struct cover_class) classes;
+    VEC(struct cover_body) bodies;
+    struct map class_index, body_index; /* numbers in keys -> indexes */
+};
+
+struct cover_sum {
+    uint64_t classes, classes_hit, methods, methods_hit, lines, lines_hit, branches, branches_hit;
+};
+
+/*
+ * Adds what one event says (doc/format.md, jvmscope.Coverage). 0, -ENOMEM, or -EBADMSG for text that is not of its form, with
+ * nothing added.
+ */
+int coverage_add(struct coverage *c, const char *class_name, const char *source, const char *method, const char *descriptor,
+                 const char *lines, const char *branches) must_check;
+/* Orders classes by name and methods by their first line. */
+void coverage_sort(struct coverage *c);
+/* The lines of a class in ascending order; malloc'ed. -ENOMEM. */
+int coverage_lines(const struct coverage *c, const struct cover_class *of, struct cover_line **ret, size_t *ret_n) must_check;
+/* Totals of a class, or of all when of is NULL. A method or class is hit when one of its lines is. */
+int coverage_sum(const struct coverage *c, const struct cover_class *of, struct cover_sum *ret) must_check;
+/* Whether a line of the body ran; its first line. */
+bool cover_body_hit(const struct cover_body *b);
+uint32_t cover_body_line(const struct cover_body *b);
+void coverage_release(struct coverage *c);

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cover=y: every line and branch of a program is reported as its own comments say."""
+import json
+import pathlib
+import re
+import subprocess
+import xml.dom.minidom
+
+import lab
+
+SOURCE = lab.ROOT / "tests" / "java" / "Covered.java"
+
+
+def expected():
+    """line -> (ran, taken, branches) from the comments of the source."""
+    marks = {}
+    for number, text in enumerate(SOURCE.read_text().splitlines(), 1):
+        m = re.search(r"// ([RN])(?: (\d+)/(\d+))?$", text)
+        if m:
+            marks[number] = (m[1] == "R", int(m[2] or 0), int(m[3] or 0))
+    return marks
+
+
+def record(jdk, tmp_path, *options, name="c.jfr", program="Covered"):
+    out = tmp_path / name
+    done = jdk.java(program, jvm=(jdk.agent(f"cover=y,format=r,file={out}" + "".join("," + o for o in options)), "-Xmx64m"))
+    assert done.returncode == 0, done.stderr
+    return out, done
+
+
+def found(jvmscope, *recordings):
+    done = jvmscope("coverage", "--json", *recordings)
+    assert done.returncode == 0, done.stderr
+    lines = {}
+    for c in json.loads(done.stdout)["classes"]:
+        assert c["source"] == "Covered.java" and c["class"].startswith("Covered")
+        for l in c["by_line"]:
+            hit, taken, branches = lines.get(l["line"], (False, 0, 0))
+            lines[l["line"]] = (hit or l["hit"], taken + l.get("taken", 0), branches + l.get("branches", 0))
+    return lines
+
+
+def test_each_line_and_branch_as_it_ran(jdk, jvmscope, tmp_path):
+    recording, done = record(jdk, tmp_path)
+    assert done.stdout == "done 9\n"
+    lines = found(jvmscope, recording)
+    want = expected()
+    # Class Unused is never loaded: nothing is known of it. Lines without a comment are declarations that javac gives a line.
+    unused = {n for n, text in enumerate(SOURCE.read_text().splitlines(), 1) if "class Unused" in text for n in range(n, n + 4)}
+    wrong = {n: (lines.get(n), mark) for n, mark in want.items() if n not in unused and lines.get(n) != mark}
+    assert not wrong, f"(found, expected): {wrong}"
+    assert not unused & set(lines)
+
+
+def test_runs_add_up_and_totals_are_stable(jdk, jvmscope, tmp_path):
+    a, _ = record(jdk, tmp_path, name="a.jfr")
+    b, _ = record(jdk, tmp_path, name="b.jfr")
+    assert found(jvmscope, a) == found(jvmscope, b) == found(jvmscope, a, b)
+
+
+def test_outputs_for_other_tools(jvmscope, tmp_path):
+    recording, _ = record(lab.Jdk(17), tmp_path)
+    for extension in (".info", ".xml", ".html"):
+        done = jvmscope("coverage", recording, "--sources", SOURCE.parent, "-o", tmp_path / f"out{extension}")
+        assert done.returncode == 0, done.stderr
+    info = (tmp_path / "out.info").read_text()
+    lines = {n: hit for n, hit in re.findall(r"^DA:(\d+),(\d)$", info, re.M)}
+    assert sum(h == "1" for h in lines.values()) > 30 and f"SF:{SOURCE.parent}/Covered.java" in info
+    root = xml.dom.minidom.parse(str(tmp_path / "out.xml")).documentElement
+    assert int(root.getAttribute("lines-valid")) >= len(lines)
+    page = (tmp_path / "out.html").read_text()
+    assert "static int shortCircuit" in page and 'title="2 of 4 branches"' in page and "<script" not in page
+    table = jvmscope("coverage", "--methods", recording).stdout
+    assert re.search(r"0\.0 %.*neverCalled", table) and re.search(r"100\.0 %.*recursive", table)
+
+
+def test_refusals(jvmscope, tmp_path):
+    done = lab.Jdk(17).java("Covered", jvm=(lab.Jdk(17).agent(f"cover=y,file={tmp_path}/x.txt"),))
+    assert done.returncode == 1 and "format=r" in done.stderr
+    empty = tmp_path / "empty"
+    empty.write_bytes(b"")
+    assert jvmscope("coverage", empty).returncode == 1
+    assert jvmscope("coverage").returncode == 2
