@@ -17,6 +17,7 @@ enum { OBJ = 2, BOOL = 4, BYTE = 8, INT = 10 };
 static const struct {
     const char *name;
     unsigned fields_n, size; /* size in the VM; 0: an array */
+
     struct {
         const char *name;
         unsigned type;
@@ -218,19 +219,17 @@ static void write_maps(uint64_t maps, uint64_t *ids)
     }
 }
 
-static uint64_t write_longs(uint64_t n)
+static void write_longs(uint64_t n, uint64_t *ids)
 {
-    uint64_t last = 0;
     for (uint64_t i = 0; i < n; i++) {
         unsigned len = 20 + (unsigned)(next_random() % 20);
-        last = take(16 + len * 8);
-        head(0x23, last);
+        ids[i] = take(16 + len * 8);
+        head(0x23, ids[i]);
         put(len, 4);
         put(11, 1);
         for (unsigned k = 0; k < len; k++)
             put(i ^ k, 8);
     }
-    return last;
 }
 
 static void array(uint64_t id, const uint64_t *elements, uint64_t n)
@@ -260,16 +259,18 @@ int main(int argc, char **argv)
         return 2;
     setvbuf(out, NULL, _IOFBF, 1 << 20);
     strings = malloc(texts * 8);
-    uint64_t *ids = malloc((maps + 1) * 8), top[3];
+    uint64_t *ids = malloc((maps + 1) * 8), *long_ids = malloc((longs + 1) * 8), top[3];
     fwrite("JAVA PROFILE 1.0.2\0\0\0\0\x08\0\0\1\x90\0\0\0\0", 1, 31, out);
-    uint64_t root = take(16 + 3 * 4), map_array = take(16 + maps * 4);
+    uint64_t root = take(16 + 3 * 4), map_array = take(16 + maps * 4), long_array = take(16 + longs * 4);
     classes(root);
     top[2] = map_array;
     /* The arrays that hold all are written last; their addresses are first, as after a compaction. */
     write_strings(texts);
     top[0] = write_list(list);
     write_maps(maps, ids);
-    top[1] = write_longs(longs);
+    top[1] = long_array;
+    write_longs(longs, long_ids);
+    array(long_array, long_ids, longs);
     array(map_array, ids, maps);
     array(root, top, 3);
     fwrite("\x2c\0\0\0\0\0\0\0\0", 1, 9, out);

@@ -2,6 +2,7 @@
 #include "cli/heap.h"
 
 #include "base/file.h"
+#include "base/progress.h"
 
 #include <errno.h>
 #include <string.h>
@@ -16,6 +17,19 @@ static const struct arg common_args[] = {
 };
 
 const struct arg_set heap_common_set = {"What is shown", common_args};
+
+static const struct arg index_args[] = {
+    {"--index", 0, ARG_TEXT, offsetof(struct heap_options, index), "FILE",
+     "where the index lies (the dump's name and .heapidx)"},
+    {"--rebuild", 0, ARG_FLAG, offsetof(struct heap_options, rebuild), NULL, "build the index anew"},
+    {"--strong", 0, ARG_FLAG, offsetof(struct heap_options, strong), NULL,
+     "soft, weak, final and phantom references retain nothing (they do in Eclipse MAT and VisualVM)"},
+    {"--memory", 0, ARG_SIZE, offsetof(struct heap_options, memory), "SIZE",
+     "anonymous memory for building the index; the rest goes to unlinked files in /var/tmp"},
+    {0},
+};
+
+const struct arg_set heap_index_set = {"The index", index_args};
 
 const char *heap_why(int error)
 {
@@ -48,6 +62,42 @@ int heap_open_dump(struct heap_dump **ret, const char *path, const struct heap_o
     }
     *ret = d;
     return 0;
+}
+
+struct steps {
+    struct progress progress;
+    bool started;
+};
+
+static void show_step(void *ctx, const char *what)
+{
+    struct steps *s = ctx;
+    if (s->started)
+        progress_end(&s->progress);
+    progress_start(&s->progress, what);
+    progress_update(&s->progress, 0, 0);
+    s->started = true;
+}
+
+int heap_open_index(struct heap **ret, const char *path, const struct heap_options *o)
+{
+    struct steps steps = {0};
+    const struct heap_settings settings = {.index = o->index,
+                                           .rebuild = o->rebuild,
+                                           .strong = o->strong,
+                                           .memory = o->memory,
+                                           .which = (int)o->dump - 1,
+                                           .step = show_step,
+                                           .ctx = &steps};
+    int error = heap_open(ret, path, &settings);
+    if (steps.started)
+        progress_end(&steps.progress);
+    return error ? complain(path, "cannot analyse", heap_why(error)) : 0;
+}
+
+uint64_t heap_rows(const struct heap_options *o, uint64_t on_screen, uint64_t in_file)
+{
+    return o->limit ? o->limit : o->json || o->output ? in_file : on_screen;
 }
 
 void heap_note_damage(struct page *p, const struct heap_dump *d)

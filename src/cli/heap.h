@@ -5,7 +5,7 @@
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/heap_page.h"
-#include "model/heap_dump.h"
+#include "model/heap.h"
 
 struct heap_options {
     bool json, retained, strong, rebuild, all;
@@ -17,6 +17,14 @@ extern const struct arg_set heap_common_set, heap_index_set; /* their struct is 
 
 /* Opens a dump of which everything is counted; the exit status after a complaint. */
 int heap_open_dump(struct heap_dump **ret, const char *path, const struct heap_options *o);
+/* Opens the index of a dump, building it with progress when there is none; the exit status after a complaint. */
+int heap_open_index(struct heap **ret, const char *path, const struct heap_options *o);
+/* Rows of a table: --limit, or all in a file for programs, or what fits a screen. */
+uint64_t heap_rows(const struct heap_options *o, uint64_t on_screen, uint64_t in_file);
+/* What a dump is, as facts. */
+void heap_summary_facts(struct page *p, const struct heap *h);
+/* The largest objects by retained size, as a table "dominators". */
+void heap_top_table(struct page *p, const struct heap *h, uint64_t limit, const char *title);
 /* Shows the page as the options say; the exit status. */
 int heap_answer(const struct page *p, const struct heap_options *o);
 /* Why a dump could not be read, as a person reads it. */

@@ -6,8 +6,12 @@
 
 extern const struct command heap_verbs[];
 
+int cmd_heap_dominators(const struct command *self, int argc, char **argv);
 int cmd_heap_histogram(const struct command *self, int argc, char **argv);
+int cmd_heap_summary(const struct command *self, int argc, char **argv);
 
 /* clang-format off */
+extern const struct arg_set *const heap_dominators_sets[];
 extern const struct arg_set *const heap_histogram_sets[];
+extern const struct arg_set *const heap_summary_sets[];
 /* clang-format on */

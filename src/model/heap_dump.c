@@ -308,17 +308,42 @@ static void find_references(struct heap_dump *d)
     }
 }
 
+/* Ids of classes that a dump does not have: no object has so large an id. */
+enum { MADE_UP_CLASS = 1 };
+
+static uint64_t made_up_id(unsigned type)
+{
+    return UINT64_MAX - 2 * (uint64_t)type - MADE_UP_CLASS;
+}
+
+static const char *const primitive_arrays[] = {
+    [HPROF_BOOLEAN] = "boolean[]", [HPROF_CHAR] = "char[]",   [HPROF_FLOAT] = "float[]", [HPROF_DOUBLE] = "double[]",
+    [HPROF_BYTE] = "byte[]",       [HPROF_SHORT] = "short[]", [HPROF_INT] = "int[]",     [HPROF_LONG] = "long[]"};
+
+int heap_dump_made_up_class(struct heap_dump *d, uint64_t id)
+{
+    for (unsigned type = HPROF_BOOLEAN; type <= HPROF_LONG; type++) {
+        if (id == made_up_id(type))
+            return add_class(d, id, primitive_arrays[type]);
+    }
+    if (id == made_up_id(0))
+        return add_class(d, id, "java.lang.Class");
+    char name[40];
+    snprintf(name, sizeof(name), "unknown.0x%llx", (unsigned long long)id);
+    int64_t number = strpool_add(&d->names, name, strlen(name));
+    int error = add_class(d, id, number < 0 ? "?" : strpool_get(&d->names, (uint64_t)number).data);
+    if (!error)
+        d->classes.data[d->classes.len - 1].size = d->shape.alignment * 2;
+    return error;
+}
+
 /* Arrays of primitives name no class: the class of their name, made up when the dump has none. */
 static int find_primitive_arrays(struct heap_dump *d)
 {
-    static const char *const names[] = {
-        [HPROF_BOOLEAN] = "boolean[]", [HPROF_CHAR] = "char[]",   [HPROF_FLOAT] = "float[]", [HPROF_DOUBLE] = "double[]",
-        [HPROF_BYTE] = "byte[]",       [HPROF_SHORT] = "short[]", [HPROF_INT] = "int[]",     [HPROF_LONG] = "long[]"};
     for (unsigned type = HPROF_BOOLEAN; type <= HPROF_LONG; type++) {
-        int32_t number = heap_dump_class_named(d, names[type]);
+        int32_t number = heap_dump_class_named(d, primitive_arrays[type]);
         if (number == HEAP_NO_CLASS) {
-            /* No object has so large an id and all of its low bits set. */
-            int error = add_class(d, UINT64_MAX - type * 2, names[type]);
+            int error = heap_dump_made_up_class(d, made_up_id(type));
             if (error)
                 return error;
             number = (int32_t)d->classes.len - 1;
@@ -334,7 +359,7 @@ int heap_dump_finish_classes(struct heap_dump *d)
 {
     int error = find_primitive_arrays(d);
     if (!error && heap_dump_class_named(d, "java.lang.Class") == HEAP_NO_CLASS)
-        error = add_class(d, UINT64_MAX - 1, "java.lang.Class");
+        error = heap_dump_made_up_class(d, made_up_id(0));
     if (error)
         return error;
     for (size_t i = 0; i < d->classes.len; i++) {

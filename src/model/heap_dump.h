@@ -93,6 +93,8 @@ int heap_dump_survey(struct heap_dump *d) must_check;
 /* From what an index remembers: the same without passing over the objects. */
 int heap_dump_finish_classes(struct heap_dump *d) must_check;
 int heap_dump_add_class(struct heap_dump *d, const uint8_t *record, uint64_t len) must_check;
+/* A class without a record, as the survey made it up. */
+int heap_dump_made_up_class(struct heap_dump *d, uint64_t id) must_check;
 
 /* The string of an id, data NULL when there is none; lies in the file, not terminated. */
 struct str heap_dump_string(const struct heap_dump *d, uint64_t id);

@@ -27,15 +27,14 @@ void edges_release_starts(struct edges *e)
 {
     heap_memory_free(e->low);
     heap_memory_free(e->high);
-    heap_memory_free(e->weak);
     e->low = NULL;
     e->high = NULL;
-    e->weak = NULL;
 }
 
 void edges_release(struct edges *e)
 {
     edges_release_starts(e);
+    heap_memory_free(e->weak);
     heap_memory_free(e->bytes);
     heap_memory_free(e->blocks);
     *e = (struct edges){0};

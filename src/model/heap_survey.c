@@ -235,14 +235,8 @@ static int collect_classes(struct survey *s, struct finder *all)
 static int add_tally(struct heap_dump *d, const struct tally *t, int32_t class)
 {
     if (class == HEAP_NO_CLASS) {
-        /* Objects of a class that the dump does not describe. */
-        char name[40];
-        snprintf(name, sizeof(name), "unknown.0x%llx", (unsigned long long)t->id);
-        int64_t number = strpool_add(&d->names, name, strlen(name));
-        struct heap_class c = {.id = t->id, .super = HEAP_NO_CLASS, .size = d->shape.alignment * 2};
-        c.name = number < 0 ? "?" : strpool_get(&d->names, (uint64_t)number).data;
         class = (int32_t)d->classes.len;
-        if (map_put(&d->class_of_id, t->id, d->classes.len) < 0 || vec_push(&d->classes, c) < 0)
+        if (heap_dump_made_up_class(d, t->id) < 0)
             return -ENOMEM;
     }
     struct heap_class *c = &d->classes.data[class];

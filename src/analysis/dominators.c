@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/dominators.h"
+
+#include "model/heap_dump.h"
+#include "model/heap_memory.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Each function below is compiled for both widths: `wide` is a constant in either. */
+#define WIDTHS_OF(name, wide, ...) ((wide) ? name(__VA_ARGS__, true) : name(__VA_ARGS__, false))
+#define ALWAYS_INLINE              inline __attribute__((always_inline))
+
+enum { VIRTUAL_ROOT = 1 };
+
+struct frame {
+    const uint8_t *run;
+    uint64_t node, number;
+};
+
+struct search {
+    const struct edges *edges;
+    struct dominators *d;
+    VEC(struct frame) stack;
+};
+
+static ALWAYS_INLINE bool visit(struct search *s, uint64_t node, uint64_t parent, struct frame *ret, const bool wide)
+{
+    struct dominators *d = s->d;
+    dominators_set(d->number, node, ++d->reached, wide);
+    dominators_set(d->parent, d->reached, parent, wide);
+    const uint8_t *run = edges_of(s->edges, node);
+    uint64_t weak;
+    if (run && d->strong && edges_first_weak(s->edges, node) && !edges_next(&run, node, &weak))
+        return false;
+    if (!run || *run == 0)
+        return false;
+    *ret = (struct frame){run, node, d->reached};
+    return true;
+}
+
+/* All that is reachable from a node and was not yet, in depth-first order. */
+static ALWAYS_INLINE int walk(struct search *s, uint64_t root, const bool wide)
+{
+    struct frame at, next;
+    uint64_t target;
+    if (!visit(s, root, VIRTUAL_ROOT, &at, wide))
+        return 0;
+    for (;;) {
+        if (!edges_next(&at.run, at.node, &target)) {
+            if (!s->stack.len)
+                return 0;
+            at = s->stack.data[--s->stack.len];
+            continue;
+        }
+        if (dominators_get(s->d->number, target, wide) || !visit(s, target, at.number, &next, wide))
+            continue;
+        /* A node that has nothing left is not kept: a list of ten million nodes takes no stack. */
+        if (*at.run && vec_push(&s->stack, at) < 0)
+            return -ENOMEM;
+        at = next;
+    }
+}
+
+/* What is reachable through weak references alone: their targets become roots. */
+static ALWAYS_INLINE int walk_weak(struct search *s, const bool wide)
+{
+    struct dominators *d = s->d;
+    const struct edges *e = s->edges;
+    for (bool again = true; again;) {
+        again = false;
+        for (uint64_t word = 0; word <= e->nodes / 64; word++) {
+            for (uint64_t bits = e->weak[word]; bits; bits &= bits - 1) {
+                uint64_t node = word * 64 + (unsigned)__builtin_ctzll(bits), target;
+                const uint8_t *run = edges_of(e, node);
+                if (!dominators_get(d->number, node, wide) || !run || !edges_next(&run, node, &target) ||
+                    dominators_get(d->number, target, wide))
+                    continue;
+                if (d->extra_n == d->extra_cap) {
+                    uint64_t cap = d->extra_cap ? d->extra_cap * 2 : 1024;
+                    uint64_t *more = realloc(d->extra, cap * sizeof(uint64_t));
+                    if (!more)
+                        return -ENOMEM;
+                    d->extra = more;
+                    d->extra_cap = cap;
+                }
+                d->extra[d->extra_n++] = target;
+                again = true;
+                if (walk(s, target, wide) < 0)
+                    return -ENOMEM;
+            }
+        }
+    }
+    return 0;
+}
+
+static ALWAYS_INLINE int search_all(struct search *s, const bool wide)
+{
+    struct dominators *d = s->d;
+    d->reached = VIRTUAL_ROOT;
+    for (uint64_t i = 0; i < d->roots_n; i++) {
+        if (!dominators_get(d->number, d->roots[i], wide) && walk(s, d->roots[i], wide) < 0)
+            return -ENOMEM;
+    }
+    return d->strong ? walk_weak(s, wide) : 0;
+}
+
+int dominators_search(struct dominators *d, const struct edges *e, uint64_t *roots, uint64_t roots_n, bool wide, bool strong)
+{
+    *d = (struct dominators){.nodes = e->nodes, .wide = wide, .strong = strong, .roots = roots, .roots_n = roots_n};
+    const uint64_t width = wide ? 8 : 4;
+    d->number = heap_memory(e->nodes * width);
+    d->parent = heap_memory((e->nodes + 2) * width);
+    struct search s = {.edges = e, .d = d};
+    int error = d->number && d->parent ? WIDTHS_OF(search_all, wide, &s) : -ENOMEM;
+    vec_release(&s.stack);
+    if (error)
+        dominators_release(d);
+    return error;
+}
+
+void dominators_release(struct dominators *d)
+{
+    heap_memory_free(d->number);
+    heap_memory_free(d->parent);
+    heap_memory_free(d->idom);
+    free(d->extra);
+    *d = (struct dominators){0};
+}
+
+/* References that are not of the search tree, as pairs of search numbers (to, from), one run a thread. */
+struct pairs {
+    const struct dominators *d;
+    const struct edges *e;
+    uint64_t capacity;
+    void *runs[16];
+    uint64_t n[16];
+};
+
+static ALWAYS_INLINE void add_pair(struct pairs *p, unsigned thread, uint64_t to, uint64_t from, const bool wide)
+{
+    uint64_t at = p->n[thread]++;
+    dominators_set(p->runs[thread], at * 2, to, wide);
+    dominators_set(p->runs[thread], at * 2 + 1, from, wide);
+}
+
+static ALWAYS_INLINE int pair_block(struct pairs *p, unsigned thread, uint64_t block, const bool wide)
+{
+    const struct dominators *d = p->d;
+    const uint8_t *at = p->e->bytes + p->e->blocks[block].start, *end = p->e->bytes + p->e->blocks[block].end;
+    uint64_t node = 0, target;
+    while (at < end) {
+        node += edges_unzigzag_(edges_take_(&at));
+        uint64_t from = dominators_get(d->number, node, wide);
+        bool skip = d->strong && edges_first_weak(p->e, node);
+        while (edges_next(&at, node, &target)) {
+            bool skipped = skip;
+            skip = false;
+            if (!from || skipped)
+                continue;
+            uint64_t to = dominators_get(d->number, target, wide);
+            if (to != VIRTUAL_ROOT && dominators_get(d->parent, to, wide) != from && to != from)
+                add_pair(p, thread, to, from, wide);
+        }
+    }
+    return 0;
+}
+
+static int pair_work(void *ctx, unsigned thread, uint64_t block)
+{
+    struct pairs *p = ctx;
+    return WIDTHS_OF(pair_block, p->d->wide, p, thread, block);
+}
+
+/* Everything SEMI-NCA needs, by search number. */
+struct semi {
+    void *parent, *ancestor, *label, *semi, *starts, *sources;
+    uint64_t reached;
+    VEC(uint64_t) path;
+};
+
+static ALWAYS_INLINE void group_pairs(struct semi *s, const struct pairs *p, unsigned threads, const bool wide)
+{
+    for (unsigned t = 0; t < threads; t++) {
+        for (uint64_t i = 0; i < p->n[t]; i++) {
+            uint64_t to = dominators_get(p->runs[t], i * 2, wide);
+            dominators_set(s->starts, to, dominators_get(s->starts, to, wide) + 1, wide);
+        }
+    }
+    uint64_t sum = 0;
+    for (uint64_t v = 0; v <= s->reached + 1; v++) {
+        uint64_t n = dominators_get(s->starts, v, wide);
+        dominators_set(s->starts, v, sum += n, wide);
+    }
+    /* Filled from the end of each group: afterwards starts[v] is where the group of v begins, starts[v + 1] where it ends. */
+    for (unsigned t = 0; t < threads; t++) {
+        for (uint64_t i = 0; i < p->n[t]; i++) {
+            uint64_t to = dominators_get(p->runs[t], i * 2, wide), at = dominators_get(s->starts, to, wide) - 1;
+            dominators_set(s->starts, to, at, wide);
+            dominators_set(s->sources, at, dominators_get(p->runs[t], i * 2 + 1, wide), wide);
+        }
+    }
+}
+
+/* The least semidominator on the way up from v within the forest of nodes above `w`; the way is compressed. */
+static ALWAYS_INLINE int64_t evaluate(struct semi *s, uint64_t v, uint64_t w, const bool wide)
+{
+    s->path.len = 0;
+    uint64_t x = v, up;
+    while ((up = dominators_get(s->ancestor, x, wide)) > w) {
+        if (vec_push(&s->path, x) < 0)
+            return -ENOMEM;
+        x = up;
+    }
+    uint64_t least = dominators_get(s->label, x, wide), top = up;
+    while (s->path.len) {
+        x = s->path.data[--s->path.len];
+        uint64_t label = dominators_get(s->label, x, wide);
+        if (label > least)
+            dominators_set(s->label, x, least, wide);
+        else
+            least = label;
+        dominators_set(s->ancestor, x, top, wide);
+    }
+    return (int64_t)least;
+}
+
+static ALWAYS_INLINE int semi_nca(struct semi *s, const bool wide)
+{
+    for (uint64_t w = s->reached; w > VIRTUAL_ROOT; w--) {
+        uint64_t semi = dominators_get(s->parent, w, wide), end = dominators_get(s->starts, w + 1, wide);
+        for (uint64_t i = dominators_get(s->starts, w, wide); i < end; i++) {
+            uint64_t v = dominators_get(s->sources, i, wide);
+            int64_t candidate = v > w ? evaluate(s, v, w, wide) : (int64_t)v;
+            if (candidate < 0)
+                return -ENOMEM;
+            semi = MIN(semi, (uint64_t)candidate);
+        }
+        dominators_set(s->semi, w, semi, wide);
+        dominators_set(s->label, w, semi, wide);
+    }
+    /* In place: semi[v] of every v < w is already its immediate dominator. */
+    dominators_set(s->semi, VIRTUAL_ROOT, 0, wide);
+    for (uint64_t w = VIRTUAL_ROOT + 1; w <= s->reached; w++) {
+        uint64_t semi = dominators_get(s->semi, w, wide), dominator = dominators_get(s->parent, w, wide);
+        while (dominator > semi)
+            dominator = dominators_get(s->semi, dominator, wide);
+        dominators_set(s->semi, w, dominator, wide);
+    }
+    return 0;
+}
+
+static int collect_pairs(struct pairs *p, unsigned threads)
+{
+    const struct dominators *d = p->d;
+    /* A reference takes a byte at least. */
+    p->capacity = p->e->taken + d->roots_n + d->extra_n;
+    for (unsigned t = 0; t < threads; t++) {
+        if (!(p->runs[t] = heap_memory(p->capacity * (d->wide ? 16 : 8))))
+            return -ENOMEM;
+    }
+    for (uint64_t i = 0; i < d->roots_n + d->extra_n; i++) {
+        uint64_t root = i < d->roots_n ? d->roots[i] : d->extra[i - d->roots_n];
+        uint64_t to = dominators_get(d->number, root, d->wide);
+        if (dominators_get(d->parent, to, d->wide) != VIRTUAL_ROOT)
+            add_pair(p, 0, to, VIRTUAL_ROOT, d->wide);
+    }
+    return heap_parallel(threads, p->e->blocks_n, pair_work, p);
+}
+
+int dominators_finish(struct dominators *d, struct edges *e, void *park, unsigned threads)
+{
+    const uint64_t width = d->wide ? 8 : 4, size = (d->reached + 2) * width;
+    struct pairs pairs = {.d = d, .e = e};
+    struct semi s = {.parent = d->parent, .reached = d->reached};
+    threads = MIN(threads, 16u);
+    edges_release_starts(e);
+    int error = collect_pairs(&pairs, threads);
+    edges_release(e);
+    uint64_t n = 0;
+    for (unsigned t = 0; t < threads; t++)
+        n += pairs.n[t];
+    if (!error && park) {
+        memcpy(park, d->number, d->nodes * width);
+        heap_memory_free(d->number);
+        d->number = NULL;
+    }
+    s.starts = heap_memory(size + width);
+    s.sources = heap_memory((n + 1) * width);
+    if (!error && s.starts && s.sources)
+        d->wide ? group_pairs(&s, &pairs, threads, true) : group_pairs(&s, &pairs, threads, false);
+    else
+        error = -ENOMEM;
+    for (unsigned t = 0; t < threads; t++)
+        heap_memory_free(pairs.runs[t]);
+    s.ancestor = heap_memory(size);
+    s.label = heap_memory(size);
+    s.semi = heap_memory(size);
+    if (!error && s.ancestor && s.label && s.semi) {
+        memcpy(s.ancestor, s.parent, size);
+        error = WIDTHS_OF(semi_nca, d->wide, &s);
+    } else {
+        error = -ENOMEM;
+    }
+    d->parent = NULL;
+    void *const done[] = {s.parent, s.ancestor, s.label, s.starts, s.sources};
+    for (size_t i = 0; i < ARRAY_SIZE(done); i++)
+        heap_memory_free(done[i]);
+    vec_release(&s.path);
+    d->idom = s.semi;
+    return error;
+}

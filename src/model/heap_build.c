@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/dominators.h"
+#include "base/clock.h"
+#include "model/heap_index.h"
+#include "model/heap_memory.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+struct build {
+    struct heap_dump *d;
+    const struct heap_settings *settings;
+    struct heap_index_file *f;
+    struct heap_ids ids;
+    struct edges edges;
+    struct edge_writer writers[16];
+    uint64_t *roots, roots_n;
+    struct dominators dom;
+    void *vertex, *sizes;
+    bool wide, class_wide;
+    uint64_t started_ns, lap_ns, dangling;
+    struct heap_build_times times;
+};
+
+static uint64_t anonymous_now(void)
+{
+    uint8_t *text;
+    size_t len;
+    uint64_t kib = 0;
+    if (read_file("/proc/self/status", 1 << 16, &text, &len) < 0)
+        return 0;
+    const char *line = strstr((const char *)text, "RssAnon:");
+    if (line)
+        kib = strtoull(line + 8, NULL, 10);
+    free(text);
+    return kib * 1024;
+}
+
+/* Ends a phase: its seconds; and looks how much memory is held. */
+static void lap(struct build *b, double *seconds, const char *next)
+{
+    uint64_t now = now_ns();
+    *seconds += (double)(now - b->lap_ns) / 1e9;
+    b->lap_ns = now;
+    b->times.peak_bytes = MAX(b->times.peak_bytes, anonymous_now());
+    if (b->settings->step && next)
+        b->settings->step(b->settings->ctx, next);
+}
+
+static struct hprof_items chunk_items(const struct heap_dump *d, const struct heap_chunk *c)
+{
+    return hprof_items_of(d->data + c->start, d->data + c->end, d->header.id_size);
+}
+
+static int add_ids(void *ctx, unsigned thread, uint64_t i)
+{
+    struct build *b = ctx;
+    const struct heap_chunk *chunk = &b->d->chunks.data[i];
+    struct hprof_items it = chunk_items(b->d, chunk);
+    struct hprof_item item;
+    uint64_t slot = chunk->first;
+    while (hprof_item_next(&it, &item) > 0) {
+        if (hprof_item_is_object(&item) || item.tag == HPROF_CLASS_DUMP)
+            heap_ids_add(&b->ids, item.id, slot++);
+    }
+    return 0;
+}
+
+static int number_objects(struct build *b)
+{
+    struct heap_dump *d = b->d;
+    uint64_t total = 0;
+    for (size_t i = 0; i < d->chunks.len; i++)
+        total += d->chunks.data[i].objects;
+    int error = heap_ids_init(&b->ids, d->min_id, d->max_id, d->id_bits, total);
+    if (!error)
+        error = heap_parallel(d->threads, d->chunks.len, add_ids, b);
+    return error ? error : heap_ids_seal(&b->ids);
+}
+
+static void set_class(struct build *b, uint64_t i, int32_t class)
+{
+    uint32_t c = class == HEAP_NO_CLASS ? (uint32_t)MAX(b->d->object_class, 0) : (uint32_t) class;
+    if (b->class_wide)
+        ((uint32_t *)heap_index_at(b->f, HEAP_CLASS_OF))[i] = c;
+    else
+        ((uint16_t *)heap_index_at(b->f, HEAP_CLASS_OF))[i] = (uint16_t)c;
+}
+
+static int write_refs(struct build *b, struct edge_writer *w, const struct hprof_item *item, uint64_t number)
+{
+    struct heap_refs refs;
+    uint64_t id, target;
+    heap_refs_begin(&refs, b->d, item);
+    if (!refs.count)
+        return 0;
+    bool weak = false, open = false;
+    while (heap_refs_next(&refs, &id)) {
+        target = heap_ids_find(&b->ids, id);
+        if (target == HEAP_NONE)
+            continue;
+        if (!open) {
+            weak = refs.weak && target != number;
+            int error = edges_begin(w, number, refs.count, weak);
+            if (error)
+                return error;
+            open = true;
+        }
+        edges_add(w, target);
+    }
+    if (open)
+        edges_end(w);
+    return 0;
+}
+
+/* The references of a chunk's objects, their classes and where they lie. */
+static int read_chunk(void *ctx, unsigned thread, uint64_t i)
+{
+    struct build *b = ctx;
+    struct edge_writer *w = &b->writers[thread];
+    struct hprof_items it = chunk_items(b->d, &b->d->chunks.data[i]);
+    struct hprof_item item;
+    uint32_t *low = heap_index_at(b->f, HEAP_OFFSET_LOW);
+    uint8_t *high = heap_index_at(b->f, HEAP_OFFSET_HIGH);
+    int error = 0;
+    while (!error && hprof_item_next(&it, &item) > 0) {
+        if (!hprof_item_is_object(&item) && item.tag != HPROF_CLASS_DUMP)
+            continue;
+        uint64_t number = heap_ids_find(&b->ids, item.id), offset = (uint64_t)(item.start - b->d->data);
+        if (number == HEAP_NONE)
+            continue;
+        low[number] = (uint32_t)offset;
+        high[number] = (uint8_t)(offset >> 32);
+        set_class(b, number, heap_dump_class_of(b->d, &item));
+        if (item.tag != HPROF_PRIMITIVE_ARRAY_DUMP)
+            error = write_refs(b, w, &item, number);
+    }
+    return error;
+}
+
+static int read_references(struct build *b)
+{
+    /* Address space for the worst case: ten bytes a reference of eight, and what lies between. */
+    int error = edges_init(&b->edges, b->ids.count, b->d->len * 2 + b->ids.count * 24);
+    for (unsigned t = 0; t < 16; t++)
+        b->writers[t].edges = &b->edges;
+    if (!error)
+        error = heap_parallel(b->d->threads, b->d->chunks.len, read_chunk, b);
+    for (unsigned t = 0; t < 16 && !error; t++)
+        error = edges_finish(&b->writers[t]);
+    return error;
+}
+
+static int find_roots(struct build *b)
+{
+    b->roots = malloc((b->d->roots.len + 1) * sizeof(uint64_t));
+    if (!b->roots)
+        return -ENOMEM;
+    uint64_t last = HEAP_NONE;
+    for (size_t i = 0; i < b->d->roots.len; i++) {
+        uint64_t number = heap_ids_find(&b->ids, b->d->roots.data[i].id); /* sorted by id */
+        if (number != HEAP_NONE && number != last)
+            b->roots[b->roots_n++] = last = number;
+    }
+    return 0;
+}
+
+/* Lays out the index once the number of objects is known. */
+static int lay_out(struct build *b, const char *path, uint64_t mtime_ns)
+{
+    struct heap_index_header *h = &b->f->header;
+    struct heap_dump *d = b->d;
+    uint64_t n = b->ids.count, width;
+    b->wide = b->settings->wide || n >= UINT32_MAX - 2 || d->len / d->header.id_size >= UINT32_MAX;
+    b->class_wide = d->classes.len > UINT16_MAX;
+    width = b->wide ? 8 : 4;
+    heap_index_stamp(h, d, mtime_ns);
+    h->strong = b->settings->strong;
+    h->wide = b->wide;
+    h->class_wide = b->class_wide;
+    h->size_shift = (uint32_t)__builtin_ctz(d->shape.alignment);
+    h->retained_wide = d->bytes >> h->size_shift >= UINT32_MAX;
+    h->n = n;
+    h->ids = b->ids;
+    h->shape = d->shape;
+    h->min_id = d->min_id;
+    h->max_id = d->max_id;
+    h->id_bits = d->id_bits;
+    h->instances = d->instances;
+    h->arrays = d->arrays;
+    h->mirrors = d->mirrors;
+    h->objects = d->objects;
+    h->bytes = d->bytes;
+    h->cut = d->cut;
+    h->garbage_at = d->garbage_at;
+    h->sections[HEAP_CLASSES].bytes = d->classes.len * sizeof(struct heap_index_class);
+    h->sections[HEAP_ROOTS].bytes = d->roots.len * sizeof(struct heap_root);
+    h->sections[HEAP_CHUNKS].bytes = d->chunks.len * sizeof(struct heap_chunk);
+    h->sections[HEAP_IDS].bytes = b->ids.bitmap ? b->ids.lines_n * 64 : n * 8;
+    h->sections[HEAP_RANKS].bytes = (b->ids.lines_n + 1) * 8;
+    h->sections[HEAP_CLASS_OF].bytes = n * (b->class_wide ? 4 : 2);
+    h->sections[HEAP_OFFSET_LOW].bytes = n * 4;
+    h->sections[HEAP_OFFSET_HIGH].bytes = n;
+    h->sections[HEAP_IDOM].bytes = n * width;
+    h->sections[HEAP_RETAINED].bytes = (n + 1) * (h->retained_wide ? 8 : 4);
+    h->sections[HEAP_CHILDREN].bytes = n * width;
+    h->sections[HEAP_PATH].bytes = n * width;
+    h->sections[HEAP_PATH_WEAK].bytes = n / 8 + 1;
+    return heap_index_create(b->f, path);
+}
+
+static void copy_small(struct build *b)
+{
+    struct heap_dump *d = b->d;
+    struct heap_index_header *h = &b->f->header;
+    struct heap_index_class *classes = heap_index_at(b->f, HEAP_CLASSES);
+    for (size_t i = 0; i < d->classes.len; i++) {
+        const struct heap_class *c = &d->classes.data[i];
+        classes[i] = (struct heap_index_class){c->id, c->record ? (uint64_t)(c->record - d->data) : 0, c->objects, c->bytes};
+    }
+    if (d->roots.len)
+        memcpy(heap_index_at(b->f, HEAP_ROOTS), d->roots.data, h->sections[HEAP_ROOTS].bytes);
+    if (d->chunks.len)
+        memcpy(heap_index_at(b->f, HEAP_CHUNKS), d->chunks.data, h->sections[HEAP_CHUNKS].bytes);
+    memcpy(heap_index_at(b->f, HEAP_IDS), b->ids.bitmap ? b->ids.lines : b->ids.sorted, h->sections[HEAP_IDS].bytes);
+    memcpy(heap_index_at(b->f, HEAP_RANKS), b->ids.bitmap ? b->ids.ranks : b->ids.buckets, h->sections[HEAP_RANKS].bytes);
+    h->ids.lines = h->ids.ranks = h->ids.sorted = h->ids.buckets = NULL;
+}
+
+/* Breadth-first, strong references first: afterwards path[i] is the object before i on a shortest path. */
+static int find_paths(struct build *b)
+{
+    const uint64_t n = b->ids.count;
+    const bool wide = b->wide;
+    void *path = heap_index_at(b->f, HEAP_PATH), *queue = heap_memory((n + 1) * (wide ? 8 : 4));
+    uint8_t *weak_path = heap_index_at(b->f, HEAP_PATH_WEAK);
+    uint64_t head = 0, tail = 0, scan = 0, target;
+    if (!queue)
+        return -ENOMEM;
+    memset(path, 0xff, n * (wide ? 8 : 4));
+    const uint64_t none = wide ? UINT64_MAX : UINT32_MAX;
+    for (uint64_t i = 0; i < b->roots_n; i++) {
+        dominators_set(path, b->roots[i], n, wide);
+        dominators_set(queue, tail++, b->roots[i], wide);
+    }
+    for (bool weak_phase = false;;) {
+        while (head < tail) {
+            uint64_t node = dominators_get(queue, head++, wide);
+            const uint8_t *run = edges_of(&b->edges, node);
+            bool skip = edges_first_weak(&b->edges, node);
+            while (run && edges_next(&run, node, &target)) {
+                if (!skip && dominators_get(path, target, wide) == none) {
+                    dominators_set(path, target, node, wide);
+                    dominators_set(queue, tail++, target, wide);
+                    if (weak_phase)
+                        weak_path[target / 8] |= (uint8_t)(1 << target % 8);
+                }
+                skip = false;
+            }
+        }
+        /* Strong paths are exhausted: one weak reference after the other. */
+        weak_phase = true;
+        for (; scan < tail && head == tail; scan++) {
+            uint64_t node = dominators_get(queue, scan, wide);
+            const uint8_t *run = edges_of(&b->edges, node);
+            if (!edges_first_weak(&b->edges, node) || !run || !edges_next(&run, node, &target) ||
+                dominators_get(path, target, wide) != none)
+                continue;
+            dominators_set(path, target, node, wide);
+            dominators_set(queue, tail++, target, wide);
+            weak_path[target / 8] |= (uint8_t)(1 << target % 8);
+        }
+        if (head == tail)
+            break;
+    }
+    heap_memory_free(queue);
+    return 0;
+}
+
+static void *find_paths_thread(void *argument)
+{
+    return (void *)(intptr_t)find_paths(argument);
+}
+
+/* The depth-first search cannot be shared out; meanwhile the other processor finds the shortest paths. */
+static int search(struct build *b)
+{
+    pthread_t thread;
+    void *result = NULL;
+    bool parallel = b->d->threads > 1 && pthread_create(&thread, NULL, find_paths_thread, b) == 0;
+    int error = dominators_search(&b->dom, &b->edges, b->roots, b->roots_n, b->wide, b->settings->strong);
+    if (parallel)
+        pthread_join(thread, &result);
+    else
+        result = find_paths_thread(b);
+    return error ? error : (int)(intptr_t)result;
+}
+
+enum { SLICE = 1 << 18 };
+
+static struct heap view_of(const struct build *b)
+{
+    return (struct heap){.dump = b->d,
+                         .n = b->ids.count,
+                         .class_wide = b->class_wide,
+                         .class_of = heap_index_at(b->f, HEAP_CLASS_OF),
+                         .offset_low = heap_index_at(b->f, HEAP_OFFSET_LOW),
+                         .offset_high = heap_index_at(b->f, HEAP_OFFSET_HIGH)};
+}
+
+/* Shallow sizes and the objects' numbers, by search number. `number` lies parked in the IDOM section. */
+static int size_slice(void *ctx, unsigned thread, uint64_t slice)
+{
+    struct build *b = ctx;
+    struct heap view = view_of(b);
+    const void *number = heap_index_at(b->f, HEAP_IDOM);
+    uint64_t end = MIN((slice + 1) * SLICE, b->ids.count);
+    for (uint64_t i = slice * SLICE; i < end; i++) {
+        uint64_t v = dominators_get(number, i, b->wide);
+        if (!v)
+            continue;
+        ((uint64_t *)b->sizes)[v] = heap_shallow(&view, i);
+        dominators_set(b->vertex, v, i, b->wide);
+    }
+    return 0;
+}
+
+static int output_slice(void *ctx, unsigned thread, uint64_t slice)
+{
+    struct build *b = ctx;
+    void *idom = heap_index_at(b->f, HEAP_IDOM), *retained = heap_index_at(b->f, HEAP_RETAINED);
+    const struct heap_index_header *h = &b->f->header;
+    struct heap view = view_of(b);
+    uint64_t end = MIN((slice + 1) * SLICE, b->ids.count);
+    for (uint64_t i = slice * SLICE; i < end; i++) {
+        uint64_t v = dominators_get(idom, i, b->wide);
+        uint64_t bytes = v ? ((const uint64_t *)b->sizes)[v] : heap_shallow(&view, i);
+        uint64_t over = v ? dominators_get(b->dom.idom, v, b->wide) : 0;
+        dominators_set(retained, i, bytes >> h->size_shift, h->retained_wide);
+        dominators_set(idom, i, !v ? HEAP_NONE : over == 1 ? b->ids.count : dominators_get(b->vertex, over, b->wide), b->wide);
+    }
+    return 0;
+}
+
+static int sum_retained(struct build *b)
+{
+    const uint64_t reached = b->dom.reached, slices = (b->ids.count + SLICE - 1) / SLICE;
+    b->sizes = heap_memory((reached + 1) * 8);
+    b->vertex = heap_memory((reached + 1) * (b->wide ? 8 : 4));
+    if (!b->sizes || !b->vertex)
+        return -ENOMEM;
+    int error = heap_parallel(b->d->threads, slices, size_slice, b);
+    if (error)
+        return error;
+    uint64_t *sizes = b->sizes;
+    for (uint64_t v = reached; v > 1; v--)
+        sizes[dominators_get(b->dom.idom, v, b->wide)] += sizes[v];
+    const struct heap_index_header *h = &b->f->header;
+    dominators_set(heap_index_at(b->f, HEAP_RETAINED), b->ids.count, sizes[1] >> h->size_shift, h->retained_wide);
+    error = heap_parallel(b->d->threads, slices, output_slice, b);
+    b->f->header.reachable = reached - 1;
+    return error;
+}
+
+struct order {
+    const void *retained;
+    bool wide, retained_wide;
+};
+
+static int by_retained(const void *a, const void *b, void *ctx)
+{
+    const struct order *o = ctx;
+    uint64_t x = dominators_get(a, 0, o->wide), y = dominators_get(b, 0, o->wide);
+    uint64_t rx = dominators_get(o->retained, x, o->retained_wide), ry = dominators_get(o->retained, y, o->retained_wide);
+    if (rx != ry)
+        return rx < ry ? 1 : -1;
+    return x < y ? -1 : x > y;
+}
+
+/* Children grouped by their dominator, in order of the dominators; then each group by retained size. */
+static int list_children(struct build *b)
+{
+    const uint64_t n = b->ids.count, width = b->wide ? 8 : 4;
+    const bool wide = b->wide;
+    const void *idom = heap_index_at(b->f, HEAP_IDOM);
+    uint8_t *children = heap_index_at(b->f, HEAP_CHILDREN);
+    void *ends = heap_memory((n + 2) * width);
+    if (!ends)
+        return -ENOMEM;
+    const uint64_t none = wide ? UINT64_MAX : UINT32_MAX;
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t d = dominators_get(idom, i, wide);
+        if (d != none)
+            dominators_set(ends, d + 1, dominators_get(ends, d + 1, wide) + 1, wide);
+    }
+    for (uint64_t d = 0; d <= n; d++)
+        dominators_set(ends, d + 1, dominators_get(ends, d + 1, wide) + dominators_get(ends, d, wide), wide);
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t d = dominators_get(idom, i, wide);
+        if (d == none)
+            continue;
+        uint64_t at = dominators_get(ends, d, wide);
+        dominators_set(children, at, i, wide);
+        dominators_set(ends, d, at + 1, wide);
+    }
+    struct order order = {heap_index_at(b->f, HEAP_RETAINED), wide, b->f->header.retained_wide};
+    for (uint64_t d = 0, start = 0; d <= n; d++) {
+        uint64_t end = dominators_get(ends, d, wide);
+        if (end - start > 1)
+            qsort_r(children + start * width, end - start, width, by_retained, &order);
+        start = end;
+    }
+    heap_memory_free(ends);
+    return 0;
+}
+
+static int build_graph(struct build *b)
+{
+    int error = search(b);
+    lap(b, &b->times.search, "dominators");
+    if (!error)
+        error = dominators_finish(&b->dom, &b->edges, heap_index_at(b->f, HEAP_IDOM), b->d->threads);
+    lap(b, &b->times.dominators, "retained sizes");
+    if (!error)
+        error = sum_retained(b);
+    b->times.peak_bytes = MAX(b->times.peak_bytes, anonymous_now());
+    heap_memory_free(b->sizes);
+    heap_memory_free(b->vertex);
+    dominators_release(&b->dom);
+    if (!error)
+        error = list_children(b);
+    lap(b, &b->times.retained, NULL);
+    return error;
+}
+
+int heap_build(struct heap_dump *d, const struct heap_settings *s, const char *path, uint64_t mtime_ns,
+               struct heap_index_file *f)
+{
+    struct build b = {.d = d, .settings = s, .f = f, .started_ns = now_ns()};
+    struct rusage usage;
+    if (d->len >> 40)
+        return -EFBIG; /* offsets take five bytes */
+    if (s->step)
+        s->step(s->ctx, "objects");
+    b.lap_ns = b.started_ns;
+    heap_memory_limit(s->memory, NULL);
+    int error = heap_dump_survey(d);
+    lap(&b, &b.times.survey, "addresses");
+    if (!error)
+        error = number_objects(&b);
+    if (!error)
+        error = lay_out(&b, path, mtime_ns);
+    lap(&b, &b.times.ids, "references");
+    if (!error)
+        error = read_references(&b);
+    if (!error)
+        error = find_roots(&b);
+    if (!error)
+        copy_small(&b);
+    lap(&b, &b.times.references, "search");
+    if (!error)
+        error = build_graph(&b);
+    heap_ids_release(&b.ids);
+    edges_release(&b.edges);
+    dominators_release(&b.dom);
+    free(b.roots);
+    if (getrusage(RUSAGE_SELF, &usage) == 0)
+        b.times.cpu = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                      (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+    b.times.total = (double)(now_ns() - b.started_ns) / 1e9;
+    b.times.spilled = heap_memory_spilled();
+    f->header.times = b.times;
+    return error;
+}

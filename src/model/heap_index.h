@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The index file of a heap: a header with a table of sections, then the sections, each at a multiple of 4096. Host byte order.
+ */
+#pragma once
+
+#include "model/heap.h"
+
+enum heap_section {
+    HEAP_CLASSES,  /* struct heap_index_class */
+    HEAP_ROOTS,    /* struct heap_root */
+    HEAP_CHUNKS,   /* struct heap_chunk */
+    HEAP_IDS,      /* of the bitmap or list: lines or sorted */
+    HEAP_RANKS,    /* ranks or buckets */
+    HEAP_CLASS_OF, /* u16 or u32 an object */
+    HEAP_OFFSET_LOW,
+    HEAP_OFFSET_HIGH,
+    HEAP_IDOM,     /* u32 or u64 an object */
+    HEAP_RETAINED, /* the same, n + 1 of them, in units of the alignment */
+    HEAP_CHILDREN, /* reachable objects, by dominator and then by retained size */
+    HEAP_PATH,
+    HEAP_PATH_WEAK,
+    HEAP_SECTIONS,
+};
+
+struct heap_index_class {
+    uint64_t id, record, objects, bytes; /* record: offset of its CLASS DUMP, 0 when there is none */
+};
+
+struct heap_index_header {
+    char magic[16];
+    uint32_t version, header_bytes;
+    uint64_t dump_len, dump_mtime_ns, dump_hash;
+    uint32_t chosen, strong, wide, class_wide, retained_wide, size_shift;
+    uint64_t n, reachable;
+    struct heap_ids ids; /* its pointers are 0 */
+    struct heap_shape shape;
+    uint64_t min_id, max_id, id_bits, garbage_at, instances, arrays, mirrors, objects, bytes;
+    uint32_t cut, reserved;
+    struct heap_build_times times;
+
+    struct {
+        uint64_t offset, bytes, checksum;
+    } sections[HEAP_SECTIONS];
+
+    uint64_t checksum; /* of all before it */
+};
+
+/* A file under construction: without a name until it is committed, so that nothing is left when the work is interrupted. */
+struct heap_index_file {
+    struct heap_index_header header;
+    uint8_t *data; /* mapped, writable */
+    uint64_t len;
+    int fd;
+    bool nameless; /* the folder cannot be written: the index lives as long as this run */
+};
+
+/* Lays out the sections by header.sections[].bytes and maps the file beside `path`. Negative errno. */
+int heap_index_create(struct heap_index_file *f, const char *path) must_check;
+
+static inline void *heap_index_at(const struct heap_index_file *f, enum heap_section s)
+{
+    return f->data + f->header.sections[s].offset;
+}
+
+/* Writes the checksums and gives the file its name. Negative errno. */
+int heap_index_commit(struct heap_index_file *f, const char *path) must_check;
+void heap_index_discard(struct heap_index_file *f);
+uint64_t heap_index_checksum(const void *bytes, uint64_t len);
+/* Stamps what identifies the dump. */
+void heap_index_stamp(struct heap_index_header *h, const struct heap_dump *d, uint64_t mtime_ns);
+
+/* Builds the index of a dump into `f`; the caller commits or discards. */
+int heap_build(struct heap_dump *d, const struct heap_settings *s, const char *path, uint64_t mtime_ns,
+               struct heap_index_file *f) must_check;
