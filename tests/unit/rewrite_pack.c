@@ -6,7 +6,7 @@
  *     rewrite_pack -bench KIND ROUNDS < PACK
  *
  * stderr gets one line of counts: classes, methods, and those left alone by reason. The probes call static methods of
- * java/lang/JvmscopeTestProbe, which need not exist for the verifiers.
+ * JvmscopeTestProbe (tests/java/Probed), which need not exist for the verifiers.
  */
 #include "base/clock.h"
 #include "classfile/rewrite.h"
@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define PROBE "java/lang/JvmscopeTestProbe"
+#define PROBE "JvmscopeTestProbe"
 
 struct state {
     struct class_file class;

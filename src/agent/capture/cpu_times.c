@@ -20,11 +20,12 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#define PROBE        "java/lang/JvmscopeTimes"
-#define TREE_LIMIT   (UINT64_C(1) << 30)
-#define CPU_INTERVAL (1 * NS_PER_MS) /* asked for; kernels give their tick, often 4 ms */
-#define SMALL_METHOD 10              /* bytes of code */
-#define CALIBRATION  100000
+#define PROBE          "java/lang/JvmscopeTimes"
+#define TREE_LIMIT     (UINT64_C(1) << 30)
+#define CPU_INTERVAL   (1 * NS_PER_MS) /* asked for; kernels give their tick, often 4 ms */
+#define SMALL_METHOD   10              /* bytes of code */
+#define CALIBRATION    500             /* calls a round */
+#define CALIBRATION_NS (15 * NS_PER_MS)
 
 /* What a slot's thread has of ours. Never unmapped: a timer that is gone may still have a signal on its way. */
 struct timed_thread {
@@ -363,13 +364,14 @@ static int map_timed(void)
  * Runs the probes around nothing: what a call of them costs. At start, for the JIT to compile the loop in the meantime, and
  * before each report, where it counts: the best round is the one that nothing disturbed.
  */
-static void calibrate(JNIEnv *jni, int32_t *number, const char *name, int rounds)
+static void calibrate(JNIEnv *jni, int32_t *number, const char *name)
 {
     struct str none = {"", 0};
     jmethodID run = (*jni)->GetStaticMethodID(jni, probe_class, "calibrate", "(IIZ)J");
     int64_t n = times_method_add(none, (struct str){name, strlen(name)}, none, none, 0);
     double best = 0;
-    for (int i = 0; run && n >= 0 && i < rounds; i++) {
+    uint64_t end = now_ns() + CALIBRATION_NS;
+    for (int i = 0; run && n >= 0 && (i == 0 || now_ns() < end); i++) {
         jlong ns = (*jni)->CallStaticLongMethod(jni, probe_class, run, (jint)n, (jint)CALIBRATION, (jboolean)state.elapsed);
         if ((*jni)->ExceptionCheck(jni))
             break;
@@ -410,7 +412,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     if (r == 0)
         r = instrument_choose(s->options.v[OPT_INCLUDE].text, s->options.v[OPT_EXCLUDE].text);
     if (r == 0)
-        calibrate(jni, &state.costs.warm_up, "<warm-up>", 20);
+        calibrate(jni, &state.costs.warm_up, "<warm-up>");
     if (r == 0)
         r = instrument_on(&client, jni, why);
     return r;
@@ -440,7 +442,7 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     if (!tree.active)
         return;
-    calibrate(jni, &state.costs.calibration, "<calibration>", 40);
+    calibrate(jni, &state.costs.calibration, "<calibration>");
     int r = times_report(s, jni, &tree, &state.costs, state.elapsed, state.by_thread);
     if (r < 0)
         session_message(s, "cpu=times: the section is missing: %s", strerror(-r));

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The class file rewriter against the verifiers: java.lang.classfile's (JDK 25) and each VM's own. make check takes a sample of
+the classes, make check-all takes all of the JDKs and of the jars that tools/jars fetches."""
+import re
+import struct
+import subprocess
+
+import lab
+import pytest
+
+PACK = lab.BUILD / "tests" / "unit" / "rewrite_pack"
+KINDS = ["none", "times", "resume", "lines", "branches", "calls", "allocations", "monitors", "instructions", "locals", "all"]
+
+
+def rewrite(kind, pack, out):
+    """Rewrites a pack; the counts of rewrite_pack."""
+    with open(pack, "rb") as source, open(out, "wb") as to:
+        done = subprocess.run([PACK, kind], stdin=source, stdout=to, stderr=subprocess.PIPE, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return {k: float(v) for k, v in re.findall(r"(\w+)=([\d.]+)", done.stderr)}
+
+
+def class_pack(*args, heap="700m"):
+    done = lab.Jdk(25).run("java", f"-Xmx{heap}", "-cp", lab.compiled("ClassPack", 25), "ClassPack", *args, timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def check(pack, out, kinds):
+    for kind in kinds:
+        counts = rewrite(kind, pack, out)
+        said = class_pack("verify", pack, out, heap="2g")
+        assert re.search(r"bad=0 .*missing=0", said), f"{kind}: {said}"
+        assert counts["refused"] == 0 and counts["malformed"] == 0 and counts["other"] == 0, (kind, counts)
+        # What is left alone: at most one method in a thousand, but for the kinds that make every method several times as long.
+        if kind not in ("instructions", "wide"):
+            assert counts["huge"] + counts["doubt"] + counts["too_long"] + counts["pool"] <= counts["methods"] / 1000, (kind, counts)
+        if kind == "none":
+            assert pack.read_bytes() == out.read_bytes(), "what is not edited must come out as it was"
+
+
+def test_sample_passes_the_class_file_verifier(tmp_path):
+    if not lab.matrix_ready():
+        pytest.skip("the chroot is not there (tools/jdks setup)")
+    pack = tmp_path / "pack"
+    class_pack("pack", pack, 60, "jrt")
+    check(pack, tmp_path / "out", KINDS + ["wide"])
+
+
+@pytest.mark.slow
+def test_every_class_of_jdk_25_passes(tmp_path):
+    pack = tmp_path / "pack"
+    class_pack("pack", pack, 1, "jrt")
+    check(pack, tmp_path / "out", KINDS)
+
+
+@pytest.mark.slow
+def test_every_class_of_the_jars_passes(tmp_path):
+    pack = tmp_path / "pack"
+    class_pack("pack", pack, 1, *jars())
+    check(pack, tmp_path / "out", KINDS)
+
+
+def jars():
+    done = subprocess.run([lab.ROOT / "tools" / "jars"], capture_output=True, text=True, timeout=600)
+    if done.returncode:
+        pytest.skip(done.stderr.strip())
+    return done.stdout.split()
+
+
+def link(jdk, tmp_path, options, *args):
+    flags = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+BytecodeVerificationLocal", "-XX:+BytecodeVerificationRemote", "-Xmx1g"]
+    agent = [jdk.agent(f"{options},verbose=n,file={tmp_path / 'out.txt'}")] if options else []
+    done = jdk.java("LinkAll", *args, jvm=flags + agent, timeout=900)
+    assert done.returncode == 0, done.stderr
+    return re.search(r"linked=.*", done.stdout)[0]
+
+
+# The agent's own probes, as the VM sees them: its verifier on the JDK's classes, bootstrap ones included.
+OPTIONS = ["cpu=times", "cpu=times,clock=elapsed"]
+
+
+def test_each_vm_verifies_a_sample(jdk, tmp_path):
+    assert link(jdk, tmp_path, OPTIONS[0], 25) == link(jdk, tmp_path, "", 25)
+
+
+@pytest.mark.slow
+def test_each_vm_verifies_every_class(jdk, tmp_path):
+    plain = link(jdk, tmp_path, "", 1)
+    for options in OPTIONS:
+        assert link(jdk, tmp_path, options, 1) == plain
+
+
+@pytest.mark.slow
+def test_each_vm_verifies_every_class_of_the_jars(jdk, tmp_path):
+    plain = link(jdk, tmp_path, "", 1, *jars())
+    for options in OPTIONS:
+        assert link(jdk, tmp_path, options, 1, *jars()) == plain
+
+
+def write_pack(folder, pack):
+    with open(pack, "wb") as out:
+        for path in sorted(folder.glob("*.class")):
+            data = path.read_bytes()
+            out.write(struct.pack(">I", len(data)) + data)
+
+
+# Which counter must move for a kind of probe.
+FIRES = {"times": "entered", "resume": "hits", "lines": "hits", "branches": "hits", "calls": "hits", "allocations": "objects",
+         "monitors": "objects", "instructions": "hits", "locals": None, "wide": "hits", "all": "objects"}
+
+
+@pytest.mark.parametrize("kind", list(FIRES))
+def test_probes_fire_and_change_nothing(jdk, tmp_path, kind):
+    release = 8 if jdk.version < 25 else 25
+    write_pack(lab.compiled("Constructs", release), tmp_path / "pack")
+    counts = rewrite(kind, tmp_path / "pack", tmp_path / "out")
+    assert counts["malformed"] + counts["doubt"] * (kind != "wide") + counts["huge"] * (kind != "instructions") == 0, counts
+    plain = jdk.java("Constructs", release=release)
+    done = jdk.java("Probed", tmp_path / "out", "Constructs")
+    *lines, counted = done.stdout.splitlines()
+    assert "\n".join(lines) + "\n" == plain.stdout, done.stderr
+    numbers = {k: int(v) for k, v in re.findall(r"(\w+)=(\d+)", counted)}
+    if FIRES[kind]:
+        assert numbers[FIRES[kind]] > 5
+    # Every call is left but the one whose super() throws, where the verifier allows no handler.
+    if kind in ("times", "resume"):
+        assert numbers["entered"] - numbers["left"] == 1, numbers
