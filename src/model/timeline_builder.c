@@ -13,6 +13,8 @@ enum { NESTING = 6 };
 
 /* A wait that waits for a notification which came just after its record was made: clocks of two threads differ that little. */
 #define LATE_NOTIFY_NS 100000
+/* A virtual thread's carrier wakes who joined it that soon after its end. */
+#define AFTER_END_NS 1000000
 /* A wait that ends so much after its timeout did not wait for the timer alone. */
 #define LATE_TIMEOUT_NS 2000000
 
@@ -23,6 +25,8 @@ struct doing {
     uint32_t pending_interrupt; /* interrupt that no wait has answered yet */
     uint32_t notified;          /* the notification that chose this waiter */
     uint32_t starter;           /* the call of start() */
+    uint32_t last_unparked;     /* of a carrier: the unpark that woke it last */
+    uint32_t carried;           /* of a carrier: the last node of the virtual thread that ended on it last */
     uint32_t wait_next;         /* next in the wait set */
     uint32_t wait_object;
     uint8_t depth;  /* of nested waits, such as Unsafe.park inside LockSupport.park */
@@ -362,7 +366,7 @@ static int64_t block(struct timeline_builder *b, const struct tl_event *e, enum 
         return TL_NONE;
     }
     uint8_t outer = d->depth ? d->states[d->depth - 1].kind : TL_RUN;
-    if (outer == kind && kind == TL_PARK) {
+    if ((outer == kind && kind == TL_PARK) || (d->depth && kind == TL_UNMOUNTED)) {
         d->states[d->depth++].kind = TL_KINDS; /* the inner record of one park */
         return TL_NONE;
     }
@@ -563,10 +567,10 @@ static int waited_cause(struct timeline_builder *b, const struct tl_event *e, st
     uint32_t notified = d->notified;
     uint32_t joined = e->object != TL_NONE ? b->objects.data[e->object].thread : TL_NONE;
     d->notified = TL_NONE;
-    if (notified != TL_NONE)
-        return reacquired(b, e->thread, notified, e->object, ret);
     if (joined != TL_NONE && joined != e->thread && b->doing.data[joined].ended) {
         *ret = (struct cause){TL_BY_JOIN, b->threads.data[joined].last, false};
+    } else if (notified != TL_NONE) {
+        return reacquired(b, e->thread, notified, e->object, ret);
     } else if (d->pending_interrupt != TL_NONE) {
         *ret = (struct cause){TL_BY_INTERRUPT, d->pending_interrupt, false};
         d->pending_interrupt = TL_NONE;
@@ -702,7 +706,9 @@ static int on_parked(struct timeline_builder *b, const struct tl_event *e)
     struct tl_context c = b->contexts.data[context];
     uint64_t waited = b->now - b->nodes.data[since].time;
     if (d->pending_unpark != TL_NONE) {
-        bind(b, (uint32_t)n, TL_BY_UNPARK, d->pending_unpark, false);
+        bool join = b->nodes.data[d->pending_unpark].kind == TL_DEAD;
+        bind(b, (uint32_t)n, join ? TL_BY_JOIN : TL_BY_UNPARK, d->pending_unpark, false);
+        d->last_unparked = d->pending_unpark;
         d->pending_unpark = TL_NONE;
         if (c.object != TL_NONE && b->objects.data[c.object].flags & TL_OBJECT_LOCK)
             owned_by(monitor_of(b, c.object), e->thread, false);
@@ -716,14 +722,33 @@ static int on_parked(struct timeline_builder *b, const struct tl_event *e)
     return 0;
 }
 
+/*
+ * Virtual threads are joined through a latch that the carrier opens, after the end: then it is the end that woke the joiner.
+ * Answers the virtual thread's last node, or TL_NONE.
+ */
+static uint32_t end_of_virtual(const struct timeline_builder *b, const struct tl_event *e)
+{
+    uint32_t end = b->doing.data[e->thread].carried;
+    const struct doing *target = &b->doing.data[e->other];
+    if (end == TL_NONE || b->now - b->nodes.data[end].time > AFTER_END_NS || target->depth == 0 ||
+        target->states[target->depth - 1].kind != TL_PARK)
+        return TL_NONE;
+    uint32_t object = b->contexts.data[target->states[target->depth - 1].context].object;
+    bool latch = object != TL_NONE && strcmp(strpool_get(&b->strings, b->objects.data[object].class).data,
+                                             "java.util.concurrent.CountDownLatch$Sync") == 0;
+    return latch ? end : TL_NONE;
+}
+
 static int on_unpark(struct timeline_builder *b, const struct tl_event *e)
 {
     int64_t n = node_of(b, e, TL_UNPARK);
     if (n < 0 || e->other == TL_NONE)
         return n < 0 ? (int)n : 0;
     struct doing *d = &b->doing.data[e->other];
+    uint32_t end = end_of_virtual(b, e);
     if (d->pending_unpark == TL_NONE)
-        d->pending_unpark = (uint32_t)n; /* there is one permit: later unparks before its use change nothing */
+        d->pending_unpark =
+            end != TL_NONE ? end : (uint32_t)n; /* there is one permit: later unparks before its use change nothing */
     if (d->depth && d->states[d->depth - 1].kind == TL_PARK) {
         struct monitor *m = monitor_of(b, b->contexts.data[d->states[d->depth - 1].context].object);
         if (m && m->owner == e->thread)
@@ -746,6 +771,12 @@ static int on_sleep_end(struct timeline_builder *b, const struct tl_event *e, en
 static int infer_starter(struct timeline_builder *b, const struct tl_event *e, bool *ret_inferred)
 {
     struct doing *parent = e->other == TL_NONE ? NULL : &b->doing.data[e->other];
+    if (parent && e->flags & TLE_VIRTUAL) {
+        /* Who submitted it woke its carrier, unless that was awake already. */
+        b->doing.data[e->thread].starter = parent->last_unparked;
+        *ret_inferred = parent->last_unparked != TL_NONE;
+        return 0;
+    }
     if (!parent || b->doing.data[e->thread].starter != TL_NONE || e->other == e->thread)
         return 0;
     int r = thread_seen(b, e->other);
@@ -796,7 +827,10 @@ static int on_thread_end(struct timeline_builder *b, const struct tl_event *e)
     if (n < 0)
         return (int)n;
     d->ended = true;
-    b->last_ended = e->thread;
+    if (e->other != TL_NONE)
+        b->doing.data[e->other].carried = (uint32_t)n;
+    if (e->other == TL_NONE)
+        b->last_ended = e->thread;
     b->threads.data[e->thread].end_ns = b->now;
     return 0;
 }

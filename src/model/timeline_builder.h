@@ -9,8 +9,8 @@
 
 /* What happened. Names are those of the agent's events where the design has one. */
 enum tl_event_kind {
-    TLE_THREAD_START, /* thread begins; object: its java.lang.Thread */
-    TLE_THREAD_END,
+    TLE_THREAD_START,      /* thread begins; object: its java.lang.Thread; other: its parent, or a virtual one's carrier */
+    TLE_THREAD_END,        /* other: a virtual one's carrier */
     TLE_CONTENDED_ENTER,   /* object; other: owner */
     TLE_CONTENDED_ENTERED, /* object; other: who let it go, when recorded */
     TLE_WAIT,              /* object, timeout */
@@ -38,6 +38,7 @@ enum tl_event_kind {
 
 #define TLE_TIMED_OUT 1 /* of WAITED */
 #define TLE_EXISTING  2 /* of THREAD_START: it began before the recording */
+#define TLE_VIRTUAL   8 /* of THREAD_START: other is the carrier */
 #define TLE_OPEN      4 /* the end event is the recording's end: the thread is still there */
 
 struct tl_event {

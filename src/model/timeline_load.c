@@ -32,6 +32,7 @@ enum tag {
     UNPARK,
     WAITING,
     HOLD,
+    UNMOUNTED,
     LOST,
 };
 
@@ -58,6 +59,7 @@ static const struct rec_select selected[] = {
     {"jvmscope.Unpark", UNPARK},
     {"jvmscope.Waiting", WAITING},
     {"jvmscope.Hold", HOLD},
+    {"jvmscope.VirtualThreadUnmounted", UNMOUNTED},
     {"jvmscope.Lost", LOST},
     {0},
 };
@@ -249,11 +251,35 @@ static void on_park(struct loader *l)
     add_wait(l, TLE_PARK, TLE_PARKED, object_field(l, "parkedClass"), TL_NONE, TL_NONE, millis(timeout), false);
 }
 
+/* Why a virtual thread left its carrier is on its stack. */
+static void on_unmounted(struct loader *l)
+{
+    const struct rec_stack *s = rec_stack(&l->e->object, "stackTrace");
+    enum tl_event_kind begin = TLE_UNMOUNT, end = TLE_MOUNT;
+    for (uint32_t i = 0; s && i < s->n; i++) {
+        const char *name = s->frames[i].method->full;
+        if (strcmp(name, "java.lang.Thread.sleep") == 0) {
+            begin = TLE_SLEEP;
+            end = TLE_SLEPT;
+            break;
+        }
+        if (strcmp(name, "java.lang.VirtualThread.park") == 0 || strcmp(name, "java.lang.VirtualThread.parkNanos") == 0) {
+            begin = TLE_PARK;
+            end = TLE_PARKED;
+        }
+    }
+    uint32_t object = begin == TLE_PARK ? object_field(l, "blockerClass") : TL_NONE;
+    add_wait(l, begin, end, object, TL_NONE, TL_NONE, 0, false);
+}
+
 static void on_thread_start(struct loader *l)
 {
-    uint32_t thread = thread_field(l, "thread"), parent = thread_field(l, "parentThread");
+    const struct rec_thread *started = rec_thread(&l->e->object, "thread");
+    uint32_t thread = thread_of(l, started), parent = thread_field(l, "parentThread");
     if (thread == TL_NONE)
         thread = thread_field(l, "eventThread");
+    if (started && started->is_virtual && l->ours)
+        return; /* jvmscope.ThreadObject tells more */
     struct tl_event *e = add(l, l->e->start_ns, TLE_THREAD_START, thread);
     if (!e)
         return;
@@ -270,12 +296,15 @@ static void on_thread_object(struct loader *l)
     timeline_thread_object(l->b, thread, object);
     if (rec_long(&l->e->object, "daemon", 0))
         timeline_thread_at(l->b, thread)->flags |= TL_THREAD_DAEMON;
-    if (map_get(&l->starts, thread))
+    uint32_t carrier = thread_field(l, "carrier");
+    bool existing = carrier == TL_NONE && !map_get(&l->starts, thread);
+    if (carrier == TL_NONE && !existing)
         return;
     struct tl_event *e = add(l, l->e->start_ns, TLE_THREAD_START, thread);
     if (e) {
         e->object = object;
-        e->flags = TLE_EXISTING;
+        e->other = carrier;
+        e->flags = existing ? TLE_EXISTING : TLE_VIRTUAL;
     }
 }
 
@@ -305,8 +334,8 @@ static void on_waiting(struct loader *l)
     static const struct {
         const char *name;
         enum tl_event_kind kind;
-    } kinds[] = {
-        {"monitor", TLE_CONTENDED_ENTER}, {"wait", TLE_WAIT}, {"park", TLE_PARK}, {"sleep", TLE_SLEEP}, {"io", TLE_IO}};
+    } kinds[] = {{"monitor", TLE_CONTENDED_ENTER}, {"wait", TLE_WAIT}, {"park", TLE_PARK}, {"sleep", TLE_SLEEP}, {"io", TLE_IO},
+                 {"unmounted", TLE_UNMOUNT}};
 
     const char *kind = rec_string(&l->e->object, "kind", "");
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
@@ -333,8 +362,10 @@ static void on_event(struct loader *l)
         on_thread_start(l);
         break;
     case THREAD_END: {
-        uint32_t thread = thread_field(l, "thread");
-        add(l, l->e->start_ns, TLE_THREAD_END, thread != TL_NONE ? thread : thread_field(l, "eventThread"));
+        uint32_t thread = thread_field(l, "thread"), on = thread_field(l, "eventThread");
+        struct tl_event *e = add(l, l->e->start_ns, TLE_THREAD_END, thread != TL_NONE ? thread : on);
+        if (e && on != e->thread)
+            e->other = on;
         break;
     }
     case MONITOR_ENTER:
@@ -381,6 +412,9 @@ static void on_event(struct loader *l)
         break;
     case HOLD:
         add_wait(l, TLE_ACQUIRE, TLE_RELEASE, object_field(l, "monitorClass"), TL_NONE, TL_NONE, 0, false);
+        break;
+    case UNMOUNTED:
+        on_unmounted(l);
         break;
     case LOST:
         if (strncmp(rec_string(&l->e->object, "reason", ""), "events", 6) == 0)

@@ -17,7 +17,7 @@
 
 enum { SHARDS = 64, DEPTH_MAX = 512 };
 
-static const char *const kind_names[WAIT_KINDS] = {"monitor", "wait", "park", "sleep", "io"};
+static const char *const kind_names[WAIT_KINDS] = {"monitor", "wait", "park", "sleep", "io", "unmounted"};
 
 /* In the order of enum threads_type; doc/format.md. */
 static const struct jfr_type types[TYPES] = {
@@ -36,7 +36,8 @@ static const struct jfr_type types[TYPES] = {
      .has = JFR_HAS_THREAD,
      .fields = JFR_FIELDS({"address", "Identity", "long", JFR_ADDRESS}, {"threadClass", "Class", "java.lang.Class"},
                           {"daemon", "Daemon", "boolean"}, {"priority", "Priority", "int"},
-                          {"parentGroup", "Parent of its Group", "java.lang.String"})},
+                          {"parentGroup", "Parent of its Group", "java.lang.String"},
+                          {"carrier", "Carrier of a Virtual Thread", "java.lang.Thread"})},
     {.name = "jvmscope.Notify",
      .label = "Object.notify",
      .category = CATEGORY,
@@ -72,6 +73,13 @@ static const struct jfr_type types[TYPES] = {
      .fields = JFR_FIELDS({"kind", "Kind", "java.lang.String"}, {"monitorClass", "Monitor Class", "java.lang.Class"},
                           {"address", "Identity", "long", JFR_ADDRESS}, {"owner", "Owner", "java.lang.Thread"},
                           {"timeout", "Timeout", "long", JFR_NANOS})},
+    {.name = "jvmscope.VirtualThreadUnmounted",
+     .label = "Virtual Thread Unmounted",
+     .category = CATEGORY,
+     .kind = JFR_EVENT,
+     .has = JFR_DURATION | JFR_HAS_THREAD | JFR_HAS_STACK,
+     .fields =
+         JFR_FIELDS({"blockerClass", "Class Parked On", "java.lang.Class"}, {"address", "Identity", "long", JFR_ADDRESS})},
 };
 
 struct thread_capture thread_capture;
@@ -261,7 +269,34 @@ uint64_t thread_record_id(uint64_t id)
     for (struct thread *t = NULL; (t = threads_next(t));)
         if (t->java_id == id)
             return t->serial;
-    return thread_capture.virtual_too && id ? VIRTUAL_BIT | id : 0;
+    struct shard *s = &shards[id % SHARDS];
+    pthread_mutex_lock(&s->lock);
+    bool known = map_get(&s->waiters, id) != NULL;
+    pthread_mutex_unlock(&s->lock);
+    return known ? VIRTUAL_BIT | id : 0;
+}
+
+uint64_t thread_running_on(const struct thread *t)
+{
+    const struct waiter *w = &platform[thread_index(t)];
+    uint64_t mounted = w->id == t->serial ? atomic_load(&w->mounted) : 0;
+    return mounted ? mounted : t->serial;
+}
+
+void thread_carries(JNIEnv *jni, uint64_t id)
+{
+    struct thread *t = platform_self(jni);
+    if (t && platform[thread_index(t)].id == t->serial)
+        atomic_store(&platform[thread_index(t)].mounted, id);
+}
+
+uint64_t thread_record(JNIEnv *jni, jthread thread)
+{
+    if (thread_capture.virtual_too && is_virtual(jni, thread)) {
+        struct waiter *w = virtual_waiter(jni, thread);
+        return w ? w->id : 0;
+    }
+    return thread_record_id(java_id(jni, thread));
 }
 
 void wait_begin(struct waiter *w, enum wait_kind kind, const struct wait *how)
@@ -320,13 +355,13 @@ void put_interaction(enum threads_type type, struct waiter *w, uint64_t trace, u
 /* Tells the recording who a thread is while that is known: it may be gone when the recording asks. */
 static void define_platform(const struct thread *t)
 {
-    struct jfr_thread who = {.os_name = t->name, .os_id = (uint64_t)t->tid, .java_name = t->name, .java_id = t->java_id,
-                             .group = t->group};
+    struct jfr_thread who = {
+        .os_name = t->name, .os_id = (uint64_t)t->tid, .java_name = t->name, .java_id = t->java_id, .group = t->group};
     if (jfr_define_thread(thread_capture.jfr, t->serial, &who) < 0)
         atomic_fetch_add(&thread_capture.lost, 1);
 }
 
-static void put_thread_object(JNIEnv *jni, uint64_t id, jthread thread, const char *parent_group)
+static void put_thread_object(JNIEnv *jni, uint64_t id, jthread thread, const char *parent_group, uint64_t carrier)
 {
     jvmtiThreadInfo info = {0};
     struct jfr_event e;
@@ -342,6 +377,7 @@ static void put_thread_object(JNIEnv *jni, uint64_t id, jthread thread, const ch
         jfr_put_byte(&e, info.is_daemon);
         jfr_put_int(&e, info.priority);
         jfr_put_string_n(&e, parent_group, parent_group ? MIN(strlen(parent_group), 200) : 0);
+        jfr_put_long(&e, (int64_t)carrier);
         jfr_commit(&e);
     }
     vm_free(info.name);
@@ -364,13 +400,14 @@ static void put_thread_start(uint64_t id)
     jfr_commit(&e);
 }
 
-static void put_thread_end(uint64_t id)
+/* on: the thread itself, or its carrier. */
+static void put_thread_end(uint64_t id, uint64_t on)
 {
     struct jfr_event e;
     if (!jfr_begin(thread_capture.jfr, JFR_THREAD_END, 0, &e))
         return;
     jfr_put_time(&e, now_ns());
-    jfr_put_long(&e, (int64_t)id);
+    jfr_put_long(&e, (int64_t)on);
     jfr_put_long(&e, (int64_t)id);
     jfr_commit(&e);
 }
@@ -382,14 +419,14 @@ static void JNICALL on_thread_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
         return;
     define_platform(t);
     put_thread_start(t->serial);
-    put_thread_object(jni, t->serial, thread, t->parent_group);
+    put_thread_object(jni, t->serial, thread, t->parent_group, 0);
 }
 
 static void JNICALL on_thread_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 {
     struct thread *t = thread_capture.jfr ? platform_self(jni) : NULL;
     if (t) {
-        put_thread_end(t->serial);
+        put_thread_end(t->serial, t->serial);
         jfr_forget_thread(thread_capture.jfr, t->serial);
     }
     self.jni = NULL;
@@ -397,11 +434,12 @@ static void JNICALL on_thread_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 
 static void JNICALL on_virtual_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 {
-    struct waiter *w = waiter_self(jni, thread);
+    struct waiter *w = waiter_self(jni, NULL) ? waiter_self(jni, thread) : NULL;
     if (!w)
         return;
+    thread_carries(jni, w->id);
     put_thread_start(w->id);
-    put_thread_object(jni, w->id, thread, NULL);
+    put_thread_object(jni, w->id, thread, NULL, platform_self(jni)->serial);
 }
 
 static void JNICALL on_virtual_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
@@ -410,7 +448,8 @@ static void JNICALL on_virtual_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
         return;
     uint64_t id = java_id(jni, thread), waiter = 0;
     struct shard *s = &shards[id % SHARDS];
-    put_thread_end(VIRTUAL_BIT | id);
+    thread_carries(jni, 0);
+    put_thread_end(VIRTUAL_BIT | id, platform_self(jni)->serial);
     pthread_mutex_lock(&s->lock);
     const uint64_t *slot = map_get(&s->waiters, id);
     if (slot)
@@ -529,7 +568,7 @@ static void look_around(JNIEnv *jni)
         if (t && !t->own)
             define_platform(t);
         if (t && !t->own)
-            put_thread_object(jni, id, list[i], t->parent_group);
+            put_thread_object(jni, id, list[i], t->parent_group, 0);
         (*jni)->DeleteLocalRef(jni, list[i]);
     }
     vm_free(list);
@@ -592,6 +631,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         r = vm_events_on(&thread_monitor_events);
     if (r == 0 && thread_capture.virtual_too)
         r = vm_events_on(&virtual_events);
+    thread_capture.mounts = r == 0 && thread_capture.virtual_too && mounts_on();
     return r;
 }
 
@@ -608,6 +648,8 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 static void stop(struct session *s, JNIEnv *jni)
 {
     natives_unbind(jni);
+    if (thread_capture.mounts)
+        mounts_off();
     vm_events_off(&thread_monitor_events);
     vm_events_off(&own_events);
     if (thread_capture.virtual_too)

@@ -16,7 +16,7 @@
 
 #include <stdatomic.h>
 
-enum wait_kind { WAIT_ENTER, WAIT_OBJECT, WAIT_PARK, WAIT_SLEEP, WAIT_IO, WAIT_KINDS };
+enum wait_kind { WAIT_ENTER, WAIT_OBJECT, WAIT_PARK, WAIT_SLEEP, WAIT_IO, WAIT_UNMOUNTED, WAIT_KINDS };
 
 /* A wait that goes on. Written by its thread alone; start is set last and cleared first. */
 struct wait {
@@ -28,12 +28,23 @@ struct wait {
 };
 
 struct waiter {
-    uint64_t id;    /* the thread's in the recording */
-    uint64_t stack; /* highest address of the thread's stack seen so far; 0 for virtual threads */
+    uint64_t id;              /* the thread's in the recording */
+    _Atomic uint64_t mounted; /* the virtual thread that it carries; 0: none, or not seen */
+    uint64_t stack;           /* highest address of the thread's stack seen so far; 0 for virtual threads */
     struct wait waits[WAIT_KINDS];
 };
 
-enum threads_type { TYPE_ANALYSIS, TYPE_THREAD, TYPE_NOTIFY, TYPE_START, TYPE_INTERRUPT, TYPE_UNPARK, TYPE_WAITING, TYPES };
+enum threads_type {
+    TYPE_ANALYSIS,
+    TYPE_THREAD,
+    TYPE_NOTIFY,
+    TYPE_START,
+    TYPE_INTERRUPT,
+    TYPE_UNPARK,
+    TYPE_WAITING,
+    TYPE_UNMOUNTED,
+    TYPES
+};
 
 struct thread_capture {
     struct jfr_writer *jfr; /* NULL while the capture is off */
@@ -41,6 +52,7 @@ struct thread_capture {
     jint depth;
     bool instrument;  /* contanalysis */
     bool virtual_too; /* the VM posts events of virtual threads */
+    bool mounts;      /* and when they are mounted and unmounted */
     jfieldID tid, park_blocker;
     atomic_uint_fast64_t lost; /* waits of which only an end was seen, or no room for a thread */
 };
@@ -60,8 +72,14 @@ uint64_t waiter_stack(const struct thread *t);
 bool natives_enter(void);
 void natives_leave(void);
 
-/* The id in the recording of a thread by its Java id; 0 when none is known. */
+/* The id in the recording of a thread that lives, by its Java id; 0 when none is known. */
 uint64_t thread_record_id(uint64_t java_id);
+/* The id of a platform thread, or of the virtual thread that it carries now. */
+uint64_t thread_running_on(const struct thread *t);
+/* The calling thread, a carrier, carries that virtual thread from now on; 0: none. */
+void thread_carries(JNIEnv *jni, uint64_t id);
+/* The same of any thread; a virtual one is made known. */
+uint64_t thread_record(JNIEnv *jni, jthread thread);
 
 uint32_t object_identity(jobject o);
 /* The class of an object as a constant of the recording; 0 for NULL. */
@@ -80,6 +98,10 @@ void put_interaction(enum threads_type type, struct waiter *w, uint64_t trace, u
 /* threads_owner.c: who owns the monitor that the calling thread is about to wait for; its id in the recording, 0: not known. */
 void owner_init(JNIEnv *jni);
 uint64_t owner_of_pending(JNIEnv *jni, jobject monitor);
+
+/* threads_mounts.c: when virtual threads leave their carriers. on answers whether the VM has these events. */
+bool mounts_on(void);
+void mounts_off(void);
 
 /* threads_natives.c. bind answers the number of natives that are ours now; unbind gives them back. */
 int natives_bind(JNIEnv *jni, bool instrument, struct buf *why) must_check;

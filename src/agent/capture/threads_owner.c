@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { OWNER_NONE = 0, OWNER_ANONYMOUS = 1, OWNER_DEFLATER = 2, FIRST_THREAD_ID = 3 };
+enum { OWNER_NONE = 0, OWNER_ANONYMOUS = 1, OWNER_DEFLATER = 2 };
 
 /* A lock on a stack lies within this of where its thread began, or a little above (main begins deeper than its main()). */
 #define STACK_BELOW (UINT64_C(8) << 20)
@@ -88,7 +88,7 @@ static uint64_t stack_owner(uint64_t address)
         uint64_t base = waiter_stack(t);
         if (base && base + STACK_ABOVE - address < best) {
             best = base + STACK_ABOVE - address;
-            id = t->serial;
+            id = thread_running_on(t);
         }
     }
     return id;
@@ -102,7 +102,7 @@ static uint64_t ask_vm(JNIEnv *jni, jobject monitor)
         return 0;
     uint64_t id = 0;
     if (usage.owner) {
-        id = thread_record_id((uint64_t)(*jni)->GetLongField(jni, usage.owner, thread_capture.tid));
+        id = thread_record(jni, usage.owner);
         (*jni)->DeleteLocalRef(jni, usage.owner);
     }
     for (jint i = 0; i < usage.waiter_count; i++)
@@ -127,9 +127,7 @@ uint64_t owner_of_pending(JNIEnv *jni, jobject monitor)
         return 0;
     if (owner == OWNER_ANONYMOUS || owner == OWNER_DEFLATER)
         return ask_vm(jni, monitor);
-    if (layout.by_id)
-        return owner >= FIRST_THREAD_ID ? thread_record_id(owner) : 0;
-    struct thread *t = threads_by_env((JNIEnv *)(uintptr_t)(owner + layout.env_offset));
-    uint64_t id = t ? t->serial : stack_owner(owner);
+    struct thread *t = layout.by_id ? NULL : threads_by_env((JNIEnv *)(uintptr_t)(owner + layout.env_offset));
+    uint64_t id = layout.by_id ? thread_record_id(owner) : t ? thread_running_on(t) : stack_owner(owner);
     return id ? id : ask_vm(jni, monitor);
 }
