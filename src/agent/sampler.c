@@ -96,7 +96,7 @@ static bool in_blocking_call(const void *ucontext)
 #endif
 }
 
-static void take_sample(struct slot *slot, struct thread *t, JNIEnv *env, uint32_t weight, void *ucontext, uint64_t start)
+static void take_sample(struct slot *slot, struct thread *t, JNIEnv *env, uint32_t weight, void *ucontext)
 {
     uint32_t serial = atomic_load(&t->serial);
     static _Atomic uint32_t next;
@@ -108,7 +108,7 @@ static void take_sample(struct slot *slot, struct thread *t, JNIEnv *env, uint32
     b->sample = (struct sample){.thread = t,
                                 .serial = serial,
                                 .weight = weight,
-                                .time_ns = start,
+                                .time_ns = now_ns(),
                                 .idle = sampler.options.wall && in_blocking_call(ucontext),
                                 .mark = &slot->mark,
                                 .frames = b->frames};
@@ -118,9 +118,10 @@ static void take_sample(struct slot *slot, struct thread *t, JNIEnv *env, uint32
     atomic_store(&b->state, done ? BUFFER_FREE : BUFFER_FULL);
 }
 
+/* Cost is CPU time: on a busy machine a handler may be interrupted for milliseconds, which is not its doing. */
 static void count_cost(uint64_t start)
 {
-    uint64_t ns = now_ns() - start, bucket = ns / COST_STEP_NS;
+    uint64_t ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start, bucket = ns / COST_STEP_NS;
     atomic_fetch_add(&sampler.calls, 1);
     atomic_fetch_add(&sampler.total_ns, ns);
     atomic_fetch_add(&sampler.cost[MIN(bucket, COST_BUCKETS - 1)], 1);
@@ -154,12 +155,12 @@ static void on_signal(int number, siginfo_t *info, void *ucontext)
     uint32_t weight;
     struct slot *slot = atomic_load(&sampler.on) ? slot_of(info, &weight) : NULL;
     if (slot) {
-        uint64_t start = now_ns();
+        uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
         JNIEnv *env = vm_jni();
         struct thread *t = slot_thread(slot, env);
         /* Another environment: the signal was late and the slot is another thread's by now. */
         if (t && env && atomic_load(&t->env) == env && !t->own) {
-            take_sample(slot, t, env, weight, ucontext, start);
+            take_sample(slot, t, env, weight, ucontext);
             count_cost(start);
         }
     }
