@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent under hard conditions: ends of the VM, full disks, read-only folders, class unloading, attach in the middle."""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+import lab
+
+
+def record(jdk, tmp_path, options="cpu=samples"):
+    return jdk.agent(f"{options},format=r,file={tmp_path}/out.jfr")
+
+
+def events(path, name="jdk.ExecutionSample"):
+    """How many events of a type the JDK's own tool finds."""
+    done = lab.Jdk(17).run("jfr", "summary", path)
+    assert done.returncode == 0, done.stderr + done.stdout
+    found = re.search(rf"^ *{re.escape(name)} +(\d+) ", done.stdout, re.M)
+    return int(found[1]) if found else 0
+
+
+def cpu_seconds(pid):
+    """CPU time that a process has used."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def use_cpu(process, seconds):
+    """Waits until a process has used so much more CPU time: on a busy machine that takes its time."""
+    until = cpu_seconds(process.pid) + seconds
+    deadline = time.monotonic() + 120
+    while cpu_seconds(process.pid) < until and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def start_hot(jdk, tmp_path, *args, jvm=(), **kwargs):
+    return jdk.start_java("Hot", *args, jvm=jvm, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs)
+
+
+@pytest.mark.parametrize("number, status", [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
+@pytest.mark.jdks(8, 17, 27)
+def test_end_by_signal(jdk, tmp_path, number, status):
+    process = start_hot(jdk, tmp_path, "counted", 120000, jvm=[record(jdk, tmp_path)])
+    use_cpu(process, 1.5)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == status
+    assert err == ""
+    assert events(tmp_path / "out.jfr") >= 30
+
+
+def test_kill_9(jdk, tmp_path):
+    """Others read up to the last flush; the last samples are at most a second old."""
+    process = start_hot(jdk, tmp_path, "counted", 120000, jvm=[record(jdk, tmp_path)])
+    use_cpu(process, 1.5)
+    time.sleep(1.5)
+    process.kill()
+    process.communicate(timeout=30)
+    assert process.returncode == -9
+    assert events(tmp_path / "out.jfr") >= 50
+
+
+@pytest.mark.jdks(8, 17, 27)
+def test_system_exit_and_halt(jdk, tmp_path):
+    for program in ("exit", "halt"):
+        done = jdk.java("Ends", program, jvm=[record(jdk, tmp_path)])
+        assert (done.returncode, done.stdout, done.stderr) == (7, "before\n", "")
+        assert events(tmp_path / "out.jfr") >= 10
+
+
+@pytest.mark.jdks(8, 27)
+def test_uncaught_exception_keeps_status_and_output(jdk, tmp_path):
+    plain = jdk.java("Ends", "throw")
+    done = jdk.java("Ends", "throw", jvm=[record(jdk, tmp_path)])
+    assert (done.returncode, done.stdout, done.stderr) == (plain.returncode, plain.stdout, plain.stderr)
+
+
+def test_class_unloading(jdk, tmp_path):
+    """Classes are loaded, run and unloaded all the time, with collections; names of what is gone are known or said to be not."""
+    done = jdk.java("Unload", 3000, jvm=["-Xmx64m", record(jdk, tmp_path, "cpu=samples,interval=1")], timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:] + done.stdout[-2000:]
+    assert int(re.search(r"unloaded (\d+)", done.stdout)[1]) > 20
+    assert events(tmp_path / "out.jfr") >= 100
+
+
+@pytest.mark.jdks(8, 17, 27)
+def test_full_disk(jdk, tmp_path):
+    """The program does not notice; the file stays readable."""
+    limit = 256 * 1024
+    java = f"java {record(jdk, tmp_path, 'cpu=samples,interval=1')} -cp {lab.compiled('Hot')} Hot exceptions 3000"
+    done = jdk.run("bash", "-c", f"ulimit -f {limit // 1024} && trap '' XFSZ && exec {java}")
+    assert done.returncode == 0, done.stderr
+    assert "cpu_ns" in done.stdout
+    events(tmp_path / "out.jfr")
+
+
+@pytest.mark.jdks(17)
+def test_folder_that_cannot_be_written(jdk):
+    done = jdk.java("Exits", 0, jvm=[jdk.agent("cpu=samples,format=r,file=/proc/no.jfr")])
+    assert done.returncode == 9
+    assert re.match(r"hprof: /proc/no.jfr: \w+", done.stderr)
+    assert len(done.stderr.splitlines()) == 1
+
+
+def attach(process, *args):
+    return lab.jvmscope("attach", *args, process.pid, timeout=60)
+
+
+def ready(process):
+    """Waits until a VM is up: SIGQUIT, by which attach wakes it, would kill it before."""
+    use_cpu(process, 0.3)
+    time.sleep(0.5)
+    return process
+
+
+def test_attach_in_the_middle(jdk, tmp_path):
+    process = ready(start_hot(jdk, tmp_path, "threads", 15000, 200))
+    try:
+        for name in ("first.jfr", "second.jfr"):
+            before = cpu_seconds(process.pid)
+            done = attach(process, "--cpu", "-t", "1500ms", "-o", tmp_path / name)
+            used = cpu_seconds(process.pid) - before
+            assert done.returncode == 0, done.stderr
+            assert events(tmp_path / name) >= 0.5 * used / 0.010
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.communicate()
+    report = lab.jvmscope("report", tmp_path / "first.jfr").stdout
+    assert "Hot.countedLoop" in report
+
+
+def figures(pid):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return {"threads": len(os.listdir(f"/proc/{pid}/task")), "descriptors": len(os.listdir(f"/proc/{pid}/fd")),
+            "memory": int(re.search(r"RssAnon:\s+(\d+)", status)[1])}
+
+
+def cycles(jdk, tmp_path, warm, n):
+    """Grows by how much in n attach/stop cycles, after `warm` ones."""
+    process = jdk.start_java("Collects", jvm=["-Xms24m", "-Xmx24m", "-XX:+AlwaysPreTouch", "-XX:+UseSerialGC"],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        ready(process)
+        for i in range(warm + n):
+            done = attach(process, "--cpu", "-t", "5ms", "-o", tmp_path / "out.jfr")
+            assert done.returncode == 0, f"cycle {i}: {done.stderr}"
+            if i == warm - 1:
+                before = figures(process.pid)
+        after = figures(process.pid)
+    finally:
+        process.kill()
+        process.wait()
+    return {key: after[key] - before[key] for key in before}
+
+
+def test_attach_cycles(jdk, tmp_path, record_property):
+    growth = cycles(jdk, tmp_path, 20, 40)
+    record_property("growth", str(growth))
+    assert growth["threads"] <= 0 and growth["descriptors"] <= 0
+    assert growth["memory"] <= 1024
+
+
+@pytest.mark.slow
+def test_a_thousand_attach_cycles(jdk, tmp_path, record_property):
+    growth = cycles(jdk, tmp_path, 200, 1000)
+    record_property("growth", str(growth))
+    assert growth["threads"] <= 0 and growth["descriptors"] <= 0
+    assert growth["memory"] <= 1024
