@@ -73,8 +73,7 @@ static void arm_timer(struct slot *s)
 {
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = options.signal, .sigev_value.sival_ptr = s};
     event._sigev_un._tid = s->tid;
-    /* Called directly: glibc before 2.34 has these in librt. */
-    if (syscall(SYS_timer_create, thread_clock(s->tid), &event, &s->timer) < 0) {
+    if (timer_create(thread_clock(s->tid), &event, &s->timer) < 0) {
         /* RLIMIT_SIGPENDING is reached: the visitor looks after this one. */
         atomic_fetch_add(&uncovered, 1);
         return;
@@ -86,13 +85,13 @@ static void arm_timer(struct slot *s)
         .it_value = {(time_t)(first / NS_PER_SECOND), (long)(first % NS_PER_SECOND)},
     };
     s->has_timer = true;
-    syscall(SYS_timer_settime, s->timer, 0, &spec, NULL);
+    timer_settime(s->timer, 0, &spec, NULL);
 }
 
 static void disarm_timer(struct slot *s)
 {
     if (s->has_timer)
-        syscall(SYS_timer_delete, s->timer);
+        timer_delete(s->timer);
     else if (!options.wall && atomic_load(&s->tid) && atomic_load(&uncovered) > 0)
         atomic_fetch_sub(&uncovered, 1);
     s->has_timer = false;

@@ -8,6 +8,7 @@
 #include "agent/thread_table.h"
 
 #include <stdbool.h>
+#include <time.h>
 
 struct slot {
     _Atomic pid_t tid;             /* 0: free */
@@ -15,7 +16,7 @@ struct slot {
     atomic_bool none;              /* not a thread that Java sees: not sampled */
     _Atomic uint64_t mark;         /* the sample function's: what the thread was last seen doing */
     bool has_timer;
-    int timer;
+    timer_t timer;
     uint64_t cpu_ns;         /* of the thread, at the last visit */
     _Atomic uint32_t weight; /* wall: intervals that the signal on its way stands for */
     uint32_t repeated;       /* wall: intervals since the last sample, all of them idle */

@@ -66,7 +66,34 @@ static inline int old_lstat(const char *path, struct stat *ret)
     return (int)syscall(SYS_newfstatat, AT_FDCWD, path, ret, AT_SYMLINK_NOFOLLOW);
 }
 
-#define lstat(path, ret) old_lstat(path, ret)
-#define stat(path, ret)  old_stat(path, ret)
-#define fstat(fd, ret)   old_fstat(fd, ret)
+/* In librt then. A timer that starts no thread is the kernel's own number. */
+#include <signal.h>
+#include <stdint.h>
+#include <time.h>
+
+static inline int old_timer_create(clockid_t clock, struct sigevent *event, timer_t *ret)
+{
+    int kernel_timer;
+    int r = (int)syscall(SYS_timer_create, clock, event, &kernel_timer);
+    if (r == 0)
+        *ret = (timer_t)(intptr_t)kernel_timer;
+    return r;
+}
+
+static inline int old_timer_settime(timer_t timer, int flags, const struct itimerspec *value, struct itimerspec *ret_old)
+{
+    return (int)syscall(SYS_timer_settime, (int)(intptr_t)timer, flags, value, ret_old);
+}
+
+static inline int old_timer_delete(timer_t timer)
+{
+    return (int)syscall(SYS_timer_delete, (int)(intptr_t)timer);
+}
+
+#define timer_create(clock, event, ret)             old_timer_create(clock, event, ret)
+#define timer_settime(timer, flags, value, ret_old) old_timer_settime(timer, flags, value, ret_old)
+#define timer_delete(timer)                         old_timer_delete(timer)
+#define lstat(path, ret)                            old_lstat(path, ret)
+#define stat(path, ret)                             old_stat(path, ret)
+#define fstat(fd, ret)                              old_fstat(fd, ret)
 #endif
