@@ -5,6 +5,9 @@ const struct export_format export_formats[] = {
     {".html", "flame graph and table, one file that works offline", export_html},
     {".collapsed", "stacks a line, for flame graph tools", export_collapsed},
     {".pb.gz", "pprof", export_pprof},
+    {".hprof.txt", "HPROF's text: traces and ranked samples", export_hprof_text},
+    {".hprof", "HPROF's binary records", export_hprof},
+    {".jfr", "a part of a flight recording: a window, threads, classes", export_jfr},
     {0},
 };
 

@@ -29,5 +29,8 @@ extern const struct export_format export_formats[];
 const struct export_format *export_format_of(const char *path);
 
 int export_collapsed(const struct export_source *s, FILE *out, struct buf *why) must_check;
+int export_hprof(const struct export_source *s, FILE *out, struct buf *why) must_check;
+int export_hprof_text(const struct export_source *s, FILE *out, struct buf *why) must_check;
 int export_html(const struct export_source *s, FILE *out, struct buf *why) must_check;
+int export_jfr(const struct export_source *s, FILE *out, struct buf *why) must_check;
 int export_pprof(const struct export_source *s, FILE *out, struct buf *why) must_check;

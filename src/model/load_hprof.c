@@ -64,7 +64,10 @@ static int64_t add_frame(struct reading *r, uint64_t id)
     uint64_t *class_name = map_get(&r->classes, f->class_serial);
     int64_t method = profile_method(p, class_name ? (uint32_t)*class_name : 0, string_of(r, f->name),
                                     string_of(r, f->signature), string_of(r, f->source));
-    enum frame_kind kind = f->line == HPROF_LINE_NATIVE ? FRAME_NATIVE : FRAME_JAVA;
+    /* A remark that stands for a frame, as convert writes it. */
+    bool mark =
+        (!class_name || !profile_text(p, (uint32_t)*class_name).len) && profile_text(p, string_of(r, f->name)).data[0] == '[';
+    enum frame_kind kind = f->line == HPROF_LINE_NATIVE ? FRAME_NATIVE : mark ? FRAME_MARK : FRAME_JAVA;
     return method < 0 ? method : profile_frame(p, (uint32_t)method, MAX(f->line, 0), kind);
 }
 

@@ -18,7 +18,9 @@ struct reading {
 /* A frame's method is "pkg.Class.name". */
 static int64_t add_frame(struct profile *p, const struct hprof_item_frame *f)
 {
-    const char *dot = memrchr(f->method.data, '.', f->method.len);
+    /* "[truncated]": a remark that stands for a frame, as convert writes it. */
+    bool mark = f->method.len && f->method.data[0] == '[';
+    const char *dot = mark ? NULL : memrchr(f->method.data, '.', f->method.len);
     const char *name = dot ? dot + 1 : f->method.data;
     int64_t class_name = dot ? profile_string(p, f->method.data, (size_t)(dot - f->method.data)) : 0;
     int64_t method_name = profile_string(p, name, f->method.len - (size_t)(name - f->method.data));
@@ -26,7 +28,7 @@ static int64_t add_frame(struct profile *p, const struct hprof_item_frame *f)
     if (class_name < 0 || method_name < 0 || file < 0)
         return -ENOMEM;
     int64_t method = profile_method(p, (uint32_t)class_name, (uint32_t)method_name, 0, (uint32_t)file);
-    return method < 0 ? method : profile_frame(p, (uint32_t)method, MAX(f->line, 0), FRAME_JAVA);
+    return method < 0 ? method : profile_frame(p, (uint32_t)method, MAX(f->line, 0), mark ? FRAME_MARK : FRAME_JAVA);
 }
 
 static int add_trace(struct reading *r, const struct hprof_item *item)

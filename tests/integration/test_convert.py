@@ -151,3 +151,35 @@ def test_a_recording_cut_anywhere_is_read_or_refused_in_words(jvmscope, tmp_path
         done = jvmscope("report", part)
         assert done.returncode in (0, 1), (size, done.returncode, done.stderr)
         assert done.returncode == 0 or done.stderr.startswith("jvmscope: "), size
+
+
+@pytest.mark.parametrize("form", ["hprof.txt", "hprof"])
+def test_hprof_outputs_keep_samples_and_threads(form, stacks, tmp_path):
+    out = tmp_path / f"s.{form}"
+    assert lab.jvmscope("convert", stacks, "-o", out).returncode == 0
+    assert report(out) == report(stacks)
+
+
+def test_a_part_of_a_recording_is_a_recording(jdk, tmp_path):
+    """Of a recording that JFR made: the JDK's own jfr reads the part, and it holds what the filters select of the whole."""
+    whole, part = tmp_path / "whole.jfr", tmp_path / "part.jfr"
+    done = jdk.java("Busy", 2, 2, jvm=("-Xmx64m", f"-XX:StartFlightRecording=filename={whole},settings=profile"))
+    assert done.returncode == 0, done.stderr
+    flags = ("--thread", "busy-1", "--from", "0.5s")
+    assert lab.jvmscope("convert", *flags, whole, "-o", part).returncode == 0
+    wanted = report(whole, "--metric", "samples", *flags)["samples"]
+    assert report(part, "--metric", "samples")["samples"]["methods"] == wanted["methods"] and wanted["total"] > 0
+    printed = json.loads(jdk.run("jfr", "print", "--json", "--events", "jdk.ExecutionSample", part).stdout)["recording"]["events"]
+    assert len(printed) == wanted["total"]
+    assert all(e["values"]["sampledThread"]["javaName"] == "busy-1" and e["values"]["stackTrace"]["frames"] for e in printed)
+
+
+@pytest.mark.jdks(17)
+def test_a_part_of_our_recording(jdk, jvmscope, tmp_path):
+    whole, part = tmp_path / "whole.jfr", tmp_path / "part.jfr"
+    assert jvmscope("run", "-o", whole, "--", "java", "-Xmx64m", "-cp", lab.compiled("Busy"), "Busy", 1, 2).returncode == 0
+    assert jvmscope("convert", "--thread", "main", whole, "-o", part).returncode == 0
+    wanted = report(whole, "--thread", "main")["samples"]
+    assert report(part)["samples"] == wanted and wanted["total"] > 0
+    summary = jdk.run("jfr", "summary", part)
+    assert summary.returncode == 0 and re.search(rf"jdk.ExecutionSample +{wanted['total'] - wanted['unattributed']} ", summary.stdout)

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * HPROF's text and binary outputs: threads, traces and CPU SAMPLES (or CPU TIME of exact times). A trace is a node of the
+ * profile; numbers begin where the original's do.
+ */
+#include "export/export.h"
+#include "hprof/text.h"
+#include "hprof/writer.h"
+
+#include <errno.h>
+
+enum { FIRST_TRACE = 300000, FIRST_THREAD = 200001, FIRST_CLASS = 100001, CLASS_OBJECTS = 0x50000000 };
+
+static int to_stdio(void *context, const void *bytes, size_t len)
+{
+    return fwrite(bytes, 1, len, context) == len ? 0 : -EIO;
+}
+
+static uint32_t trace_of(uint32_t node)
+{
+    return FIRST_TRACE + node;
+}
+
+struct ranked {
+    uint64_t weight;
+    uint32_t node;
+};
+
+static int compare_ranked(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+    return x->weight != y->weight ? (x->weight < y->weight ? 1 : -1) : (x->node > y->node) - (x->node < y->node);
+}
+
+/* The nodes with weight of their own, heaviest first; the caller frees. */
+static int rank_nodes(const struct profile_view *v, struct ranked **ret, size_t *ret_n)
+{
+    VEC(struct ranked) list = {0};
+    for (size_t i = 0; i < v->profile->nodes.len; i++) {
+        if (v->self[i] && vec_push(&list, ((struct ranked){v->self[i], (uint32_t)i})) < 0) {
+            vec_release(&list);
+            return -ENOMEM;
+        }
+    }
+    if (list.len)
+        qsort(list.data, list.len, sizeof(*list.data), compare_ranked);
+    *ret = list.data;
+    *ret_n = list.len;
+    return 0;
+}
+
+static int open_view(struct profile_view *v, const struct export_source *s, struct buf *why)
+{
+    if (profile_metrics[s->metric].unit != UNIT_SAMPLES && s->metric != PROFILE_EXACT) {
+        buf_printf(why, "HPROF has no table for %s", profile_metrics[s->metric].name);
+        return -ENOTSUP;
+    }
+    return profile_view_init(v, s->profile, s->metric, &s->filter);
+}
+
+static int32_t line_of(const struct profile_frame *f)
+{
+    return f->line ? f->line : f->kind == FRAME_NATIVE ? HPROF_LINE_NATIVE : HPROF_LINE_UNKNOWN;
+}
+
+static void text_trace(struct hprof_text *t, const struct profile *p, uint32_t node)
+{
+    hprof_text_trace(t, trace_of(node), 0);
+    if (!node)
+        hprof_text_trace_empty(t);
+    for (uint32_t n = node; n; n = p->nodes.data[n].parent) {
+        const struct profile_frame *f = profile_node_frame(p, n);
+        const struct profile_method *m = &p->methods.data[f->method];
+        struct str file = profile_text(p, m->file);
+        hprof_text_frame(t, profile_text(p, m->label).data, file.len ? file.data : NULL, line_of(f));
+    }
+}
+
+static void text_table(struct hprof_text *t, const struct profile_view *v, const struct ranked *list, size_t n, time_t when)
+{
+    bool exact = v->metric == PROFILE_EXACT;
+    enum hprof_ranked kind = exact ? HPROF_RANKED_TIMES : HPROF_RANKED_SAMPLES;
+    hprof_text_ranked_begin(t, kind, exact ? v->weight / 1000000 : v->weight, when);
+    double accumulated = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t node = list[i].node;
+        const struct profile *p = v->profile;
+        double self = v->weight ? 100.0 * (double)list[i].weight / (double)v->weight : 0;
+        accumulated += self;
+        const char *name = node ? profile_text(p, p->methods.data[profile_node_frame(p, node)->method].label).data : "<none>";
+        hprof_text_ranked(t, kind, (uint32_t)i + 1, self, accumulated, list[i].weight, trace_of(node), name);
+    }
+    hprof_text_ranked_end(t, kind);
+}
+
+int export_hprof_text(const struct export_source *s, FILE *out, struct buf *why)
+{
+    _cleanup_(profile_view_release) struct profile_view v = {0};
+    _cleanup_free_ struct ranked *list = NULL;
+    size_t n;
+    int r = open_view(&v, s, why);
+    if (r == 0)
+        r = rank_nodes(&v, &list, &n);
+    if (r < 0)
+        return r;
+    time_t when = s->profile->start_epoch_ns ? (time_t)(s->profile->start_epoch_ns / 1000000000) : time(NULL);
+    struct hprof_text t;
+    r = hprof_text_init(&t, (struct hprof_sink){to_stdio, out}, when);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < s->profile->threads.len; i++)
+        hprof_text_thread_start(&t, 0, FIRST_THREAD + (uint32_t)i,
+                                profile_text(s->profile, s->profile->threads.data[i].name).data,
+                                profile_text(s->profile, s->profile->threads.data[i].group).data);
+    for (size_t i = 0; i < n; i++)
+        text_trace(&t, s->profile, list[i].node);
+    text_table(&t, &v, list, n, when);
+    r = hprof_text_flush(&t);
+    hprof_text_release(&t);
+    return r;
+}
+
+/* Strings and classes of the binary stream are written before the first record that names them. */
+struct binary {
+    struct hprof_writer w;
+    const struct profile *p;
+    struct map strings, classes, frames; /* written; a class by the number of its name, to its serial number */
+    VEC(uint64_t) trace;
+    int error;
+};
+
+static uint64_t put_string(struct binary *b, uint32_t string, char from, char to)
+{
+    bool added;
+    uint64_t id = (uint64_t)string * 2 + 1 + (from != to);
+    if (!map_at(&b->strings, id, 1, &added))
+        b->error = -ENOMEM;
+    else if (added) {
+        struct str s = profile_text(b->p, string);
+        _cleanup_(buf_release) struct buf text = BUF(1 << 24);
+        buf_bytes(&text, s.data, s.len);
+        for (size_t i = 0; i < text.len; i++) {
+            if (text.data[i] == from)
+                text.data[i] = (uint8_t)to;
+        }
+        hprof_utf8(&b->w, id, (char *)text.data, text.len);
+    }
+    return id;
+}
+
+static uint32_t put_class(struct binary *b, uint32_t name)
+{
+    bool added;
+    uint64_t *serial = map_at(&b->classes, name, FIRST_CLASS + b->classes.len, &added);
+    if (!serial) {
+        b->error = -ENOMEM;
+        return 0;
+    }
+    uint32_t n = (uint32_t)*serial;
+    if (added)
+        hprof_load_class(&b->w, n, CLASS_OBJECTS + n, FIRST_TRACE, put_string(b, name, '.', '/'));
+    return n;
+}
+
+static void put_trace(struct binary *b, uint32_t node)
+{
+    vec_clear(&b->trace);
+    for (uint32_t n = node; n; n = b->p->nodes.data[n].parent) {
+        uint32_t number = b->p->nodes.data[n].frame;
+        const struct profile_frame *f = &b->p->frames.data[number];
+        const struct profile_method *m = &b->p->methods.data[f->method];
+        bool added;
+        if (!map_at(&b->frames, number, 1, &added) || vec_push(&b->trace, (uint64_t)number + 1) < 0) {
+            b->error = -ENOMEM;
+            return;
+        }
+        if (!added)
+            continue;
+        uint64_t name = put_string(b, m->name, 0, 0), signature = put_string(b, m->signature, 0, 0);
+        uint64_t file = put_string(b, m->file, 0, 0);
+        hprof_frame(&b->w, (uint64_t)number + 1, name, signature, file, put_class(b, m->class_name), line_of(f));
+    }
+    hprof_trace(&b->w, trace_of(node), 0, b->trace.data, (uint32_t)b->trace.len);
+}
+
+static int put_samples(struct binary *b, const struct profile_view *v, const struct ranked *list, size_t n)
+{
+    _cleanup_free_ struct hprof_sample *samples = calloc(n + 1, sizeof(*samples));
+    if (!samples)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        samples[i] = (struct hprof_sample){list[i].weight, trace_of(list[i].node)};
+    hprof_cpu_samples(&b->w, v->weight, samples, (uint32_t)n);
+    return 0;
+}
+
+int export_hprof(const struct export_source *s, FILE *out, struct buf *why)
+{
+    _cleanup_(profile_view_release) struct profile_view v = {0};
+    _cleanup_free_ struct ranked *list = NULL;
+    size_t n;
+    if (s->metric == PROFILE_EXACT) {
+        buf_string(why, "HPROF's binary format has no record for exact times; .hprof.txt has");
+        return -ENOTSUP;
+    }
+    int r = open_view(&v, s, why);
+    if (r == 0)
+        r = rank_nodes(&v, &list, &n);
+    if (r < 0)
+        return r;
+    struct binary b = {.p = s->profile};
+    r = hprof_writer_init(&b.w, (struct hprof_sink){to_stdio, out}, HPROF_MAGIC_1_0_2, 8, s->profile->start_epoch_ns / 1000000);
+    if (r < 0)
+        return r;
+    hprof_control_settings(&b.w, HPROF_CONTROL_CPU_SAMPLING, 0);
+    put_trace(&b, 0);
+    for (size_t i = 0; i < s->profile->threads.len; i++) {
+        uint64_t name = put_string(&b, s->profile->threads.data[i].name, 0, 0);
+        uint64_t group = put_string(&b, s->profile->threads.data[i].group, 0, 0);
+        hprof_start_thread(&b.w, FIRST_THREAD + (uint32_t)i, 0, FIRST_TRACE, name, group, 0);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (list[i].node)
+            put_trace(&b, list[i].node);
+    }
+    r = put_samples(&b, &v, list, n);
+    if (r == 0)
+        r = b.error;
+    if (r == 0)
+        r = hprof_flush(&b.w);
+    hprof_writer_release(&b.w);
+    map_release(&b.strings);
+    map_release(&b.classes);
+    map_release(&b.frames);
+    vec_release(&b.trace);
+    return r;
+}

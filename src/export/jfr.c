@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A part of a flight recording as a recording: of each chunk the events that are selected, byte for byte, with all of its
+ * metadata and constants. Only the links between checkpoints are written anew, and the header's offsets.
+ *
+ * A chunk: a header of 68 bytes, then events, each "size, type, ..." in compressed numbers. Type 0 is the metadata, type 1 a
+ * checkpoint: "size, 1, time, duration, delta, ..." where delta leads back to the checkpoint before.
+ */
+#include "export/export.h"
+
+#include "base/cursor.h"
+#include "base/file.h"
+#include "base/pattern.h"
+#include "jfr/reader.h"
+
+#include <errno.h>
+
+enum { HEADER = 68, AT_SIZE = 8, AT_CONSTANTS = 16, AT_METADATA = 24, AT_STATE = 64, METADATA = 0, CHECKPOINT = 1 };
+
+struct selecting {
+    const struct export_source *source;
+    int64_t start_ns;
+    VEC(uint64_t) kept; /* offsets of events, ascending */
+};
+
+/* Events that say what the recording is of: they belong to every part of it. */
+static bool is_about_the_recording(const char *type)
+{
+    static const char *const types[] = {
+        "jdk.ActiveSetting",  "jdk.ActiveRecording",       "jdk.JVMInformation",      "jdk.OSInformation",
+        "jdk.CPUInformation", "jdk.InitialSystemProperty", "jdk.CPUTimeStampCounter", "jdk.InitialEnvironmentVariable"};
+    for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+        if (strcmp(type, types[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool stack_matches(const struct rec_stack *s, const char *pattern)
+{
+    for (uint32_t i = 0; s && i < s->n; i++) {
+        const struct rec_class *c = s->frames[i].method->class;
+        if (c && pattern_match(pattern, c->name, strlen(c->name)))
+            return true;
+    }
+    return false;
+}
+
+static bool is_selected(const struct selecting *s, const struct rec_event *e)
+{
+    const struct profile_filter *f = &s->source->filter;
+    if (is_about_the_recording(e->object.type->name))
+        return true;
+    uint64_t at = (uint64_t)MAX(e->start_ns - s->start_ns, 0);
+    if (at < f->from_ns || (f->to_ns && at >= f->to_ns))
+        return false;
+    if (f->thread) {
+        const struct rec_thread *t = rec_thread(&e->object, "sampledThread");
+        if (!t)
+            t = rec_thread(&e->object, "eventThread");
+        if (!t || !pattern_match(f->thread, t->name, strlen(t->name)))
+            return false;
+    }
+    return !f->class_name || stack_matches(rec_stack(&e->object, "stackTrace"), f->class_name);
+}
+
+static int select_events(struct selecting *s, const struct file_map *map, struct buf *why)
+{
+    const char *reason = NULL;
+    struct recording *recording;
+    int r = recording_open_bytes(&recording, map->data, map->len, &reason);
+    if (r < 0) {
+        buf_string(why, "only a flight recording can become one: the source is none");
+        return -ENOTSUP;
+    }
+    struct rec_info info;
+    recording_info(recording, &info);
+    s->start_ns = info.start_ns;
+    struct rec_event e;
+    while ((r = recording_next(recording, &e)) > 0) {
+        if (is_selected(s, &e) && vec_push(&s->kept, e.offset) < 0) {
+            r = -ENOMEM;
+            break;
+        }
+    }
+    recording_close(recording);
+    return r;
+}
+
+/* A compressed number in exactly `width` bytes (1 to 8). */
+static void put_padded(struct buf *b, uint64_t v, int width)
+{
+    for (int i = 0; i < width; i++, v >>= 7)
+        buf_u8(b, (uint8_t)((v & 0x7f) | (i + 1 < width ? 0x80 : 0)));
+}
+
+struct chunk {
+    struct buf out;                /* the new chunk */
+    uint64_t checkpoint, metadata; /* offsets in it: of the last one that is linked, of the one that counts */
+    struct map chain;              /* offsets in the file of checkpoints that are linked */
+};
+
+/* Copies a checkpoint with a new link back to the one before. `event` stands behind size and type. */
+static void put_checkpoint(struct chunk *c, struct cursor event)
+{
+    uint64_t time = cursor_jfr_long(&event), duration = cursor_jfr_long(&event);
+    cursor_jfr_long(&event);
+    if (event.failed)
+        return;
+    uint64_t at = c->out.len;
+    struct buf body = BUF(64);
+    buf_u8(&body, CHECKPOINT);
+    buf_jfr_long(&body, time);
+    buf_jfr_long(&body, duration);
+    buf_jfr_long(&body, c->checkpoint ? c->checkpoint - at : 0);
+    put_padded(&c->out, 4 + body.len + cursor_left(&event), 4);
+    buf_bytes(&c->out, body.data, body.len);
+    buf_bytes(&c->out, event.at, cursor_left(&event));
+    buf_release(&body);
+    c->checkpoint = at;
+}
+
+/* Whether the chain that the header begins reaches a checkpoint; others are the writer's own and stay as they are. */
+static int find_chain(struct map *ret, const uint8_t *file, uint64_t begin, uint64_t end)
+{
+    struct cursor header = cursor_of(file + begin + AT_CONSTANTS, 8);
+    uint64_t at = begin + cursor_be64(&header);
+    while (at > begin && at < end) {
+        bool added;
+        struct cursor c = cursor_of(file + at, end - at);
+        cursor_jfr_long(&c);
+        uint64_t type = cursor_jfr_long(&c);
+        cursor_jfr_long(&c);
+        cursor_jfr_long(&c);
+        uint64_t delta = cursor_jfr_long(&c);
+        if (c.failed || type != CHECKPOINT)
+            return 0;
+        if (!map_at(ret, at, 1, &added))
+            return -ENOMEM;
+        if (!delta || !added)
+            return 0;
+        at += delta; /* it is negative */
+    }
+    return 0;
+}
+
+/*
+ * One chunk; *kept is advanced over its events. What follows damage is left out, as the reader leaves it out. Answers false
+ * when nothing of it can be told apart.
+ */
+static bool copy_chunk(struct chunk *c, const uint8_t *file, uint64_t begin, uint64_t end, const uint64_t **kept,
+                       const uint64_t *last)
+{
+    struct cursor cursor = cursor_of(file + begin, end - begin), header = cursor_of(file + begin + AT_METADATA, 8);
+    uint64_t metadata = begin + cursor_be64(&header);
+    buf_bytes(&c->out, cursor_take(&cursor, HEADER), HEADER);
+    while (cursor_left(&cursor)) {
+        uint64_t at = (uint64_t)(cursor.at - file);
+        struct cursor peek = cursor;
+        uint64_t size = cursor_jfr_long(&peek), type = cursor_jfr_long(&peek);
+        const uint8_t *bytes = peek.failed || !size ? NULL : cursor_take(&cursor, size);
+        if (!bytes)
+            break;
+        while (*kept < last && **kept < at)
+            (*kept)++;
+        if (type == METADATA) {
+            /* The header names the one that counts; others of the type are filling. */
+            if (at != metadata)
+                continue;
+            c->metadata = c->out.len;
+            buf_bytes(&c->out, bytes, size);
+        } else if (type == CHECKPOINT && map_get(&c->chain, at)) {
+            peek.end = bytes + size;
+            put_checkpoint(c, peek);
+        } else if (type == CHECKPOINT) {
+            buf_bytes(&c->out, bytes, size);
+        } else if (*kept < last && **kept == at) {
+            buf_bytes(&c->out, bytes, size);
+        }
+    }
+    return c->metadata != 0;
+}
+
+static void set_be64(struct buf *b, size_t at, uint64_t v)
+{
+    v = htobe64(v);
+    memcpy(b->data + at, &v, sizeof(v));
+}
+
+static int copy_chunks(const struct selecting *s, const struct file_map *map, FILE *out)
+{
+    const uint64_t *kept = s->kept.data, *last = kept + s->kept.len;
+    int r = 0;
+    for (uint64_t begin = 0, size; r == 0 && map->len - begin >= HEADER; begin += size) {
+        struct cursor c = cursor_of(map->data + begin + AT_SIZE, 8);
+        size = cursor_be64(&c);
+        if (memcmp(map->data + begin, "FLR", 4) != 0)
+            break;
+        if (size < HEADER || size > map->len - begin)
+            size = map->len - begin; /* a recorder that was killed has not filled it in */
+        struct chunk chunk = {.out = BUF(SIZE_MAX / 2)};
+        r = find_chain(&chunk.chain, map->data, begin, begin + size);
+        bool whole = r == 0 && copy_chunk(&chunk, map->data, begin, begin + size, &kept, last);
+        if (r == 0)
+            r = buf_error(&chunk.out);
+        if (whole && r == 0) {
+            set_be64(&chunk.out, AT_SIZE, chunk.out.len);
+            set_be64(&chunk.out, AT_CONSTANTS, chunk.checkpoint);
+            set_be64(&chunk.out, AT_METADATA, chunk.metadata);
+            chunk.out.data[AT_STATE] = 0; /* complete */
+            fwrite(chunk.out.data, 1, chunk.out.len, out);
+        }
+        buf_release(&chunk.out);
+        map_release(&chunk.chain);
+    }
+    return r;
+}
+
+int export_jfr(const struct export_source *s, FILE *out, struct buf *why)
+{
+    struct file_map map = {0};
+    struct selecting selecting = {.source = s};
+    int r = file_map_open(&map, s->path);
+    if (r == 0)
+        r = select_events(&selecting, &map, why);
+    if (r == 0)
+        r = copy_chunks(&selecting, &map, out);
+    vec_release(&selecting.kept);
+    file_map_release(&map);
+    return r;
+}
