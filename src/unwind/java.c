@@ -217,39 +217,45 @@ static bool step_return_barrier(struct walk *k)
     return true;
 }
 
-static bool step_stub(struct walk *k, const struct code_blob *blob)
+/* Routines without a frame of a known size: none, or one that begins by pushing the frame pointer. */
+static bool leave_routine(struct walk *k)
 {
     const struct walker *w = k->w;
-    struct registers r = k->r;
-    uint64_t pc, fp;
-    if (r.pc == w->code.call_stub_return)
-        return step_call_stub(k);
-    if (!k->top && w->layout.version >= 21 && blob->frame_bytes == 0 && !w->arch->follows_call(&w->memory, r.pc))
-        return step_return_barrier(k);
-    walk_emit(k, WALK_STUB, r.pc, 0, 0);
-    if (k->full)
+    uint64_t pc, fp, at = k->r.fp + 8;
+    if (k->top && !w->arch->return_on_stack && w->arch->follows_call(&w->memory, k->r.link) && leave_frameless(k))
         return true;
-    if (blob->frame_bytes > 0) {
-        enum frame_state state = FRAME_FULL;
-        if (k->top && blob->frame_offset >= 0)
-            state = w->arch->compiled_state(&w->memory, r.pc, blob->begin, blob->begin + (uint64_t)blob->frame_offset,
-                                            blob->end, blob->frame_bytes);
-        return leave_with_state(k, state, blob->frame_bytes);
-    }
-    /* Leaf routines: no frame, or one that begins by pushing the frame pointer. A return address follows a call. */
-    if (k->top && !w->arch->return_on_stack && w->arch->follows_call(&w->memory, r.link) && leave_frameless(k))
-        return true;
-    /* A call from such a routine may have aligned the stack by a word. */
+    /* A return address follows a call. A call from such a routine may have aligned the stack by a word. */
     for (unsigned i = 0; i < (k->top ? 1 : 2); i++)
-        if (walk_stack_word(k, r.sp + 8 * i, &pc) && code_holds(&w->code, pc) && w->arch->follows_call(&w->memory, pc))
-            return walk_leave(k, pc, r.sp + 8 * (i + 1), r.fp);
-    uint64_t at = r.fp + 8;
-    if (r.fp < r.sp || !walk_stack_word(k, r.fp, &fp) || !walk_stack_word(k, at, &pc))
+        if (walk_stack_word(k, k->r.sp + 8 * i, &pc) && code_holds(&w->code, pc) && w->arch->follows_call(&w->memory, pc))
+            return walk_leave(k, pc, k->r.sp + 8 * (i + 1), k->r.fp);
+    if (k->r.fp < k->r.sp || !walk_stack_word(k, k->r.fp, &fp) || !walk_stack_word(k, at, &pc))
         return false;
     /* The barrier at the entry of a method keeps a word of its own above the frame pointer. */
     if (pc == ENTRY_BARRIER_COOKIE && !walk_stack_word(k, at += 8, &pc))
         return false;
     return w->arch->follows_call(&w->memory, pc) && walk_leave(k, pc, at + 8, fp);
+}
+
+static bool step_stub(struct walk *k, const struct code_blob *blob)
+{
+    const struct walker *w = k->w;
+    uint64_t pc = k->r.pc;
+    if (pc == w->code.call_stub_return)
+        return step_call_stub(k);
+    /* What is returned to without having called: the entry of a routine, and there is one such. */
+    bool may_be_barrier = !k->top && w->layout.version >= 21 && blob->frame_bytes == 0;
+    if (may_be_barrier && !w->arch->follows_call(&w->memory, pc))
+        return step_return_barrier(k);
+    walk_emit(k, WALK_STUB, pc, 0, 0);
+    if (k->full)
+        return true;
+    enum frame_state state = k->top ? w->arch->stub_state(&w->memory, pc, blob->begin) : FRAME_FULL;
+    if (state == FRAME_FULL && blob->frame_bytes > 0 && k->top && blob->frame_offset >= 0)
+        state = w->arch->compiled_state(&w->memory, pc, blob->begin, blob->begin + (uint64_t)blob->frame_offset, blob->end,
+                                        blob->frame_bytes);
+    if (state != FRAME_FULL || blob->frame_bytes > 0)
+        return leave_with_state(k, state, blob->frame_bytes);
+    return leave_routine(k) || (may_be_barrier && step_return_barrier(k));
 }
 
 bool java_step(struct walk *k)
