@@ -29,6 +29,7 @@ struct hotspot_layout {
     int32_t pc_offset, pc_scope;
     int32_t method_const, method_access, const_pool, const_code_size, const_size, const_name, const_signature, const_idnum;
     int32_t const_flags, pool_holder, pool_length, pool_source_file, klass_name, class_source_file;
+    int32_t klass_loader_data, loader_data_loader;
     int32_t symbol_length, symbol_body;
     int32_t queue_buffer, queue_limit, queue_begin, queue_end, codelet_size, codelet_description;
 

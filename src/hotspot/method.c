@@ -43,7 +43,7 @@ static bool check_parts(const struct hotspot_layout *l, const struct memory *m, 
     /* Of the symbol's first word everything but its reference count: the low half word from JDK 17 on, the second before. */
     symbol &= l->symbol_length == 0 ? ~UINT64_C(0xffff0000) : ~UINT64_C(0xffff);
     uint64_t h = mix(mix(mix(mix(p->constant, p->pool), p->holder), p->class_name), symbol);
-    *ret = (uint32_t)(h >> 16);
+    *ret = (uint32_t)(h >> 16) & METHOD_CHECK_MASK;
     return true;
 }
 
@@ -168,8 +168,18 @@ static int read_lines(const struct hotspot_layout *l, const struct memory *m, ui
     reader.at = begin;
     bci = line = 0;
     while (d->line_count < count && next_line(&reader, &bci, &line))
-        d->lines[d->line_count++] = (struct method_line){(uint16_t)bci, (uint32_t)line};
+        d->lines[d->line_count++] = (struct bytecode_line){(uint16_t)bci, (uint32_t)line};
     return 0;
+}
+
+/* The loader's data, which every class points to; the boot loader's holds no loader. 0 also when it cannot be read. */
+static uint64_t find_loader(const struct hotspot_layout *l, const struct memory *m, uint64_t class)
+{
+    uint64_t data, loader;
+    return load64(m, class + (uint64_t)l->klass_loader_data, &data) &&
+                   load64(m, data + (uint64_t)l->loader_data_loader, &loader) && loader
+               ? data
+               : 0;
 }
 
 static int describe(const struct hotspot_layout *l, const struct memory *m, uint64_t method, const struct parts *p,
@@ -183,6 +193,7 @@ static int describe(const struct hotspot_layout *l, const struct memory *m, uint
         !read_pool_symbol(l, m, p->pool, name, &d->name) || !read_pool_symbol(l, m, p->pool, signature, &d->signature) ||
         !read_source_file(l, m, p, &d->source_file))
         return -ESTALE;
+    d->loader = find_loader(l, m, p->holder);
     return read_lines(l, m, p->constant, d);
 }
 

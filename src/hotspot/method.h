@@ -12,7 +12,9 @@
 #include "hotspot/layout.h"
 #include "hotspot/memory.h"
 
-/* The check of a method; false when there is no Method at the address. Async-signal-safe. */
+enum { METHOD_CHECK_MASK = 0x1ffff };
+
+/* The check of a method, within METHOD_CHECK_MASK; false when there is no Method at the address. Async-signal-safe. */
 bool method_check(const struct hotspot_layout *l, const struct memory *m, uint64_t method, uint32_t *ret);
 
 /*
@@ -22,7 +24,7 @@ bool method_check(const struct hotspot_layout *l, const struct memory *m, uint64
 bool method_bci(const struct hotspot_layout *l, const struct memory *m, uint64_t method, uint64_t bcp, int32_t *ret_bci,
                 bool *ret_native);
 
-struct method_line {
+struct bytecode_line {
     uint16_t bci; /* from here on */
     uint32_t line;
 };
@@ -30,8 +32,9 @@ struct method_line {
 /* Strings are the class file's: java/lang/String, (I)V. Zeroed is empty and valid. */
 struct method_description {
     struct buf class_name, name, signature, source_file; /* no source file is "" */
-    struct method_line *lines;                           /* by ascending bci, mostly; owned */
+    struct bytecode_line *lines;                         /* by ascending bci, mostly; owned */
     size_t line_count;
+    uint64_t loader; /* tells class loaders apart; 0 is the boot loader */
     uint16_t modifiers;
     uint16_t code_size; /* 0: native or abstract */
 };

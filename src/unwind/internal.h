@@ -52,8 +52,8 @@ struct walk {
 bool java_step(struct walk *k);
 bool native_step(struct walk *k);
 
-void walk_emit(struct walk *k, uint8_t kind, uint64_t id, uint32_t check, int32_t bci);
-void walk_emit_java(struct walk *k, uint8_t kind, uint64_t method, int32_t bci);
+void walk_emit(struct walk *k, enum walk_kind kind, uint64_t id, int32_t bci);
+void walk_emit_java(struct walk *k, enum walk_kind kind, uint64_t method, int32_t bci);
 /* Sets what the walk continues with; false when it cannot be a caller of what is left. */
 bool walk_leave(struct walk *k, uint64_t pc, uint64_t sp, uint64_t fp);
 /* The word at an address of the thread's stack. */

@@ -115,7 +115,7 @@ static void emit_compiled(struct walk *k, const struct code_blob *blob, uint64_t
         walk_emit_java(k, WALK_NATIVE_METHOD, scopes.method, BCI_NATIVE);
         return;
     }
-    uint8_t kind = code_level(&w->code, &w->memory, blob) == 4 ? WALK_C2 : WALK_C1;
+    enum walk_kind kind = code_level(&w->code, &w->memory, blob) == 4 ? WALK_C2 : WALK_C1;
     for (unsigned n = 0; n < COMPILED_INLINE_MAX && code_scopes_next(&scopes, &scope); n++) {
         last = scope;
         if (!outermost_only || !scope.inlined)
@@ -212,7 +212,7 @@ static bool step_return_barrier(struct walk *k)
 {
     if (!leave_to_continuation_entry(k) && !scan_to_continuation_entry(k))
         return false;
-    walk_emit(k, WALK_GAP, 0, 0, 0);
+    walk_emit(k, WALK_GAP, WALK_ID_CODE, 0);
     k->heap = true;
     return true;
 }
@@ -246,7 +246,7 @@ static bool step_stub(struct walk *k, const struct code_blob *blob)
     bool may_be_barrier = !k->top && w->layout.version >= 21 && blob->frame_bytes == 0;
     if (may_be_barrier && !w->arch->follows_call(&w->memory, pc))
         return step_return_barrier(k);
-    walk_emit(k, WALK_STUB, pc, 0, 0);
+    walk_emit(k, WALK_STUB, WALK_ID_CODE | pc, 0);
     if (k->full)
         return true;
     enum frame_state state = k->top ? w->arch->stub_state(&w->memory, pc, blob->begin) : FRAME_FULL;

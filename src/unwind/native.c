@@ -105,7 +105,7 @@ bool native_step(struct walk *k)
     struct cfi_rule rule;
     if (!module)
         return leave_by_frame_pointer(k);
-    walk_emit(k, w->libjvm - module->begin < module->end - module->begin ? WALK_VM : WALK_NATIVE, k->r.pc, 0, 0);
+    walk_emit(k, w->libjvm - module->begin < module->end - module->begin ? WALK_VM : WALK_NATIVE, WALK_ID_CODE | k->r.pc, 0);
     if (k->full)
         return true;
     if (!find_rule(k, module, pc, &rule))

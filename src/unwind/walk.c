@@ -17,6 +17,8 @@ enum {
     SCAN_WORDS = 64,         /* how far above the stack pointer a lost top frame's return address is looked for */
 };
 
+_Static_assert((METHOD_CHECK_MASK >> (61 - WALK_ID_CHECK_SHIFT)) == 0, "an id holds the check");
+
 bool walk_stack_word(const struct walk *k, uint64_t address, uint64_t *ret)
 {
     return address >= k->stack_low && address < k->stack_high && (address & 7) == 0 && load64(&k->w->memory, address, ret);
@@ -42,7 +44,7 @@ bool walk_read_anchor(const struct walk *k, uint64_t address, struct anchor *ret
     return true;
 }
 
-void walk_emit(struct walk *k, uint8_t kind, uint64_t id, uint32_t check, int32_t bci)
+void walk_emit(struct walk *k, enum walk_kind kind, uint64_t id, int32_t bci)
 {
     if (!walk_is_java(kind) && kind != WALK_GAP && !(k->flags & WALK_WITH_NATIVE))
         return;
@@ -50,15 +52,15 @@ void walk_emit(struct walk *k, uint8_t kind, uint64_t id, uint32_t check, int32_
         k->full = true;
         return;
     }
-    k->frames[k->count++] = (struct walk_frame){.id = id, .check = check, .bci = bci, .kind = kind};
+    k->frames[k->count++] = (struct walk_frame){.id = id, .bci = bci, .kind = kind};
 }
 
-void walk_emit_java(struct walk *k, uint8_t kind, uint64_t method, int32_t bci)
+void walk_emit_java(struct walk *k, enum walk_kind kind, uint64_t method, int32_t bci)
 {
     uint32_t check = 0;
     if (!method_check(&k->w->layout, &k->w->memory, method, &check))
         check = 0;
-    walk_emit(k, kind, method, check, bci);
+    walk_emit(k, kind, walk_id_of_method(method, check), bci);
 }
 
 bool walk_leave(struct walk *k, uint64_t pc, uint64_t sp, uint64_t fp)
@@ -242,9 +244,9 @@ void walker_refresh(struct walker *w)
     (void)modules_refresh();
 }
 
-int walker_describe(const struct walker *w, uint64_t method, uint32_t check, struct method_description *ret)
+int walker_describe(const struct walker *w, uint64_t id, struct method_description *ret)
 {
-    return method_describe(&w->layout, &w->memory, method, check, ret);
+    return method_describe(&w->layout, &w->memory, walk_id_method(id), walk_id_check(id), ret);
 }
 
 const struct hotspot_layout *walker_layout(const struct walker *w)

@@ -31,16 +31,44 @@ enum walk_kind {
     WALK_KINDS,
 };
 
-static inline bool walk_is_java(uint8_t kind)
+static inline bool walk_is_java(uint32_t kind)
 {
     return kind <= WALK_NATIVE_METHOD;
 }
 
+/*
+ * An id says what a frame is, for as long as the process lives: of a Java frame the method's address and a check that tells
+ * it from later methods there (hotspot/method.h), of another one its program counter. Bit 63 is always clear, and ids of
+ * methods that the VM gives (jmethodIDs) have bits 61 and 62 clear.
+ */
+#define WALK_ID_JAVA        (UINT64_C(1) << 62)
+#define WALK_ID_CODE        (UINT64_C(1) << 61)
+#define WALK_ID_CHECK_SHIFT 44
+
+static inline uint64_t walk_id_of_method(uint64_t method, uint32_t check)
+{
+    return WALK_ID_JAVA | (uint64_t)check << WALK_ID_CHECK_SHIFT | method >> 3;
+}
+
+static inline uint64_t walk_id_method(uint64_t id)
+{
+    return (id & ((UINT64_C(1) << WALK_ID_CHECK_SHIFT) - 1)) << 3;
+}
+
+static inline uint32_t walk_id_check(uint64_t id)
+{
+    return (uint32_t)((id & (WALK_ID_CODE | (WALK_ID_CODE - 1))) >> WALK_ID_CHECK_SHIFT);
+}
+
+static inline uint64_t walk_id_pc(uint64_t id)
+{
+    return id & (WALK_ID_CODE - 1);
+}
+
 struct walk_frame {
-    uint64_t id;    /* Java: address of the Method; otherwise the program counter */
-    uint32_t check; /* Java: tells the method from later ones at that address (hotspot/method.h); otherwise 0 */
-    int32_t bci;    /* Java: bytecode index, -1 when not known, -3 for a native method; otherwise 0 */
-    uint8_t kind;   /* enum walk_kind */
+    uint64_t id;
+    int32_t bci;   /* Java: bytecode index, -1 when not known, -3 for a native method; otherwise 0 */
+    uint32_t kind; /* enum walk_kind */
 };
 
 /* How a walk ended. All but COMPLETE and DEPTH lost something. */
@@ -86,7 +114,7 @@ void walker_refresh(struct walker *w);
 /*
  * What a Java frame's method is; outside of handlers. 0; -ESTALE: its class is unloaded; -ENOMEM. See hotspot/method.h.
  */
-int walker_describe(const struct walker *w, uint64_t method, uint32_t check, struct method_description *ret) must_check;
+int walker_describe(const struct walker *w, uint64_t id, struct method_description *ret) must_check;
 /* The layout in use. */
 const struct hotspot_layout *walker_layout(const struct walker *w);
 /* The name of the piece of generated code at pc into ret[size], "" when there is none. */

@@ -311,14 +311,14 @@ static char *name_of_walked(const struct walk_frame *f)
                                                   [WALK_KERNEL] = "[kernel]"};
     if (!walk_is_java(f->kind)) {
         char stub[64] = "";
-        walker_stub_name(walker, f->id, stub, sizeof(stub));
+        walker_stub_name(walker, walk_id_pc(f->id), stub, sizeof(stub));
         struct symbol_place place = {0};
-        if (!stub[0] && symbols && symbols_find(symbols, f->id - 1, &place) == 0)
+        if (!stub[0] && symbols && symbols_find(symbols, walk_id_pc(f->id) - 1, &place) == 0)
             return asprintf(&text, "%s %s:%s", kinds[f->kind], place.library, place.name ? place.name : "?") < 0 ? NULL : text;
         return asprintf(&text, "%s %s", kinds[f->kind], stub) < 0 ? NULL : text;
     }
     struct method_description d = {0};
-    int r = walker_describe(walker, f->id, f->check, &d);
+    int r = walker_describe(walker, f->id, &d);
     if (r < 0)
         return strdup(r == -ESTALE ? "[unloaded]" : "?");
     if (asprintf(&text, "%s.%s%s", buf_str(&d.class_name), buf_str(&d.name), buf_str(&d.signature)) < 0)

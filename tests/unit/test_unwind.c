@@ -60,7 +60,7 @@ static bool has(const char *name)
     bool found = false;
     for (unsigned i = 0; i < count; i++) {
         struct symbol_place p;
-        found = found || (symbols_find(s, frames[i].id - 1, &p) == 0 && p.name && strcmp(p.name, name) == 0);
+        found = found || (symbols_find(s, walk_id_pc(frames[i].id) - 1, &p) == 0 && p.name && strcmp(p.name, name) == 0);
     }
     symbols_free(s);
     return found;
