@@ -27,7 +27,6 @@ struct capture {
     uint64_t options;        /* the options that it carries out, as bits OPTION_BIT(OPT_X); for messages */
     jvmtiCapabilities needs; /* one missing: the session does not begin, and the message names the option */
     jvmtiCapabilities likes; /* one missing: told by a message */
-    bool needs_method_ids;   /* jmethodIDs of all prepared classes must exist (AsyncGetCallTrace) */
     const struct vm_callbacks *events;
 
     bool (*wanted)(const struct options *o);

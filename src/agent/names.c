@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/names.h"
 
+#include "agent/stack.h"
 #include "agent/vm.h"
 #include "base/arena.h"
 #include "base/hash.h"
@@ -11,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { METHOD_MODIFIERS = 0x1fff }; /* JVM specification 4.6: the VM keeps marks of its own above */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* all below */
 static struct arena arena;
@@ -102,6 +105,68 @@ static struct method *learn(JNIEnv *jni, jmethodID id)
     return ok && m->name && m->descriptor ? m : NULL;
 }
 
+/* A method that our own walker met, read from the VM's structures: no jmethodID is needed, and none is made. */
+static struct method *learn_walked(uint64_t id)
+{
+    struct method_description d = {0};
+    struct method *m = arena_zalloc(&arena, sizeof(*m));
+    if (!m || stack_vm_describe(id, &d) < 0)
+        return NULL;
+    const char *source = buf_str(&d.source_file);
+    char *name = (char *)keep(buf_str(&d.class_name)), *hidden = name ? strstr(name, "+0x") : NULL;
+    if (hidden)
+        *hidden = '.'; /* as JVM TI writes it */
+    uint64_t key = name ? hash_bytes(name, strlen(name)) ^ hash_u64(d.loader) : 0;
+    uint64_t *serial = map_at(&classes, key, classes.len + 1, NULL);
+    *m = (struct method){
+        .class_name = name,
+        .name = keep(buf_str(&d.name)),
+        .descriptor = keep(buf_str(&d.signature)),
+        .source = source[0] ? keep(source) : NULL,
+        .modifiers = d.modifiers & METHOD_MODIFIERS,
+        .native = d.modifiers & 0x0100,
+        .hidden = hidden != NULL,
+        .class_serial = serial ? (uint32_t)*serial : 0,
+    };
+    struct method_line *lines = d.line_count ? arena_alloc(&arena, d.line_count * sizeof(*lines)) : NULL;
+    for (size_t i = 0; lines && i < d.line_count; i++)
+        lines[i] = (struct method_line){d.lines[i].bci, d.lines[i].line};
+    if (lines) {
+        qsort(lines, d.line_count, sizeof(*lines), compare_lines);
+        m->lines = lines;
+        m->n_lines = d.line_count;
+    }
+    method_description_release(&d);
+    return m->class_name && m->name && m->descriptor ? m : NULL;
+}
+
+/* A function of a library, or a piece of code that the VM made. */
+static struct method *learn_code(uint64_t id)
+{
+    struct method *m = arena_zalloc(&arena, sizeof(*m));
+    struct buf library = BUF(4096), name = BUF(1 << 16);
+    if (m && stack_vm_native_name(id, &library, &name) == 0) {
+        *m = (struct method){.class_name = keep(buf_str(&library)),
+                             .name = keep(buf_str(&name)),
+                             .descriptor = "()V",
+                             .native = true,
+                             .code = true};
+        uint64_t *serial =
+            m->class_name ? map_at(&classes, hash_bytes(m->class_name, strlen(m->class_name)), classes.len + 1, NULL) : NULL;
+        m->class_serial = serial ? (uint32_t)*serial : 0;
+    }
+    buf_release(&library);
+    buf_release(&name);
+    return m && m->class_name && m->name ? m : NULL;
+}
+
+static struct method *learn_any(JNIEnv *jni, uint64_t id)
+{
+    return stack_vm_is_java(id)   ? learn_walked(id)
+           : stack_vm_is_code(id) ? learn_code(id)
+                                  : learn(jni, (jmethodID)(uintptr_t)id);
+}
+
 const struct method *names_method(JNIEnv *jni, jmethodID id)
 {
     pthread_mutex_lock(&lock);
@@ -109,7 +174,7 @@ const struct method *names_method(JNIEnv *jni, jmethodID id)
     uint64_t *value = map_at(&methods, (uintptr_t)id, 0, &added);
     struct method *m = NULL;
     if (value && added) {
-        m = id ? learn(jni, id) : NULL;
+        m = id ? learn_any(jni, (uintptr_t)id) : NULL;
         *value = (uintptr_t)m;
         unresolved += !m;
     } else if (value) {

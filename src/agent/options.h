@@ -47,6 +47,7 @@ enum option {
     OPT_DURATION,
     OPT_CHUNK,
     OPT_TIMER,
+    OPT_WALKER,
     OPT_CONTROL,
     OPT_REPLY,
     OPTION_COUNT

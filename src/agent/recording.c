@@ -19,6 +19,10 @@ static int resolve_method(void *context, uint64_t id, uint32_t frame_type, struc
     const struct method *m = jni ? names_method(jni, (jmethodID)(uintptr_t)id) : NULL;
     if (!m)
         return -ESRCH;
+    if (m->code) {
+        *ret = (struct jfr_method){.class = {.name = m->class_name[0] ? m->class_name : NULL}, .name = m->name};
+        return 0;
+    }
     *ret = (struct jfr_method){
         .class = {.name = m->class_name, .modifiers = m->class_modifiers, .hidden = m->hidden},
         .name = m->name,

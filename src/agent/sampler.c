@@ -62,7 +62,7 @@ static struct buffer *take_buffer(uint32_t hint)
 static void walk_into(struct sample *s, JNIEnv *env, void *ucontext)
 {
     uint32_t depth = sampler.options.depth;
-    s->n = sampler.options.walk(ucontext, env, s->frames, depth + 1);
+    s->n = sampler.options.walk(ucontext, env, s->frames, depth + 1, &s->truncated);
     if (s->n > (int)depth) {
         s->n = (int)depth;
         s->truncated = true;

@@ -98,6 +98,18 @@ static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, 
 static const struct vm_callbacks method_id_events = {.ti = {.ClassLoad = on_class_load, .ClassPrepare = on_class_prepare}};
 static bool method_ids_on;
 
+int session_need_method_ids(JNIEnv *jni)
+{
+    if (method_ids_on)
+        return 0;
+    int r = vm_events_on(&method_id_events);
+    if (r < 0)
+        return r;
+    method_ids_on = true;
+    names_touch_all_classes(jni);
+    return 0;
+}
+
 static int load_rows(struct session *s, struct buf *why)
 {
     int r = ask_basics(why);
@@ -108,10 +120,6 @@ static int load_rows(struct session *s, struct buf *why)
         r = ask_capabilities(s, row, why);
         if (r == 0 && row->load)
             r = row->load(s, why);
-        if (r == 0 && row->needs_method_ids && !method_ids_on) {
-            r = vm_events_on(&method_id_events);
-            method_ids_on = r == 0;
-        }
         s->on |= r == 0 ? UINT64_C(1) << i : 0;
         if (r == 0 && row->events)
             r = vm_events_on(row->events);
@@ -121,8 +129,6 @@ static int load_rows(struct session *s, struct buf *why)
 
 static int start_rows(struct session *s, JNIEnv *jni, struct buf *why)
 {
-    if (method_ids_on)
-        names_touch_all_classes(jni);
     int r = 0;
     for (int i = 0; i < captures_count && r == 0; i++)
         if (row_on(s, i) && captures[i]->start)

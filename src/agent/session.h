@@ -41,5 +41,7 @@ int session_dump(JNIEnv *jni, enum dump_reason reason, struct buf *why);
 int session_end(JNIEnv *jni, struct buf *why);
 /* Appends control.h's lines from `state` on. */
 void session_status(struct buf *out);
+/* From here on jmethodIDs of all prepared classes exist (AsyncGetCallTrace needs them). For `start` of a capture. */
+int session_need_method_ids(JNIEnv *jni) must_check;
 /* Adds a line for the user; at start-up it also goes to standard error. Not in a signal handler. */
 void session_message(struct session *s, const char *format, ...) printf_like(2, 3);

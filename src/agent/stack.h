@@ -3,8 +3,11 @@
 #pragma once
 
 #include "agent/vm.h"
+#include "hotspot/method.h"
 #include "jfr/writer.h"
+#include "unwind/walk.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Why there is no stack. Each is counted and shown by its name. */
@@ -27,10 +30,35 @@ enum walk_failure {
 extern const char *const walk_failure_names[WALK_FAILURES];
 
 /*
- * Walks the calling thread's Java stack from a signal's context. Async-signal-safe. Answers the number of frames put, at most
- * max, the running method first; or -1 - enum walk_failure.
+ * Walks the calling thread's stack from a signal's context. Async-signal-safe. Answers the number of frames put, at most
+ * max, the running method first; or -1 - enum walk_failure. Sets *ret_cut when the outer frames could not be reached.
  */
-typedef int stack_walk_fn(void *ucontext, JNIEnv *env, struct jfr_frame *frames, uint32_t max);
+typedef int stack_walk_fn(void *ucontext, JNIEnv *env, struct jfr_frame *frames, uint32_t max, bool *ret_cut);
+
+/*
+ * By the VM's own structures, the first choice: native frames too when `native`. NULL with the reason in why[size]. From a
+ * thread of the VM, before sampling starts.
+ */
+stack_walk_fn *stack_vm(JNIEnv *jni, bool native, char *why, size_t size);
+/* Now and then, outside of handlers: learns of libraries that were loaded. */
+void stack_vm_work(void);
+/* Lines for the status: how walks ended. */
+void stack_vm_status(struct buf *out);
+
+/* Whether a frame's method is an id of unwind/walk.h: of a Java method, or of other code. */
+static inline bool stack_vm_is_java(uint64_t id)
+{
+    return (id >> 61) == 2;
+}
+
+static inline bool stack_vm_is_code(uint64_t id)
+{
+    return (id >> 61) == 1;
+}
+
+/* What such an id is; outside of handlers. 0; -ESTALE: the class is unloaded; -ENOMEM. */
+int stack_vm_describe(uint64_t id, struct method_description *ret) must_check;
+int stack_vm_native_name(uint64_t id, struct buf *library, struct buf *name) must_check;
 
 /* By AsyncGetCallTrace, which libjvm exports; NULL when this VM does not. */
 stack_walk_fn *stack_agct(void);

@@ -37,7 +37,7 @@ const char *const walk_failure_names[WALK_FAILURES] = {
     [WALK_OTHER] = "other",
 };
 
-static int walk(void *ucontext, JNIEnv *env, struct jfr_frame *frames, uint32_t max)
+static int walk(void *ucontext, JNIEnv *env, struct jfr_frame *frames, uint32_t max, bool *ret_cut)
 {
     struct agct_trace trace = {.env = env, .frames = (struct agct_frame *)(void *)frames};
     agct(&trace, (jint)max, ucontext);

@@ -239,6 +239,31 @@ static int start_recording(struct jfr_writer *w)
     return 0;
 }
 
+/* The walker: ours, or AsyncGetCallTrace where the VM is none that ours knows, which is said. */
+static stack_walk_fn *choose_walker(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    const struct options *o = &s->options;
+    char reason[200];
+    if (!option_is(o, OPT_WALKER, "agct")) {
+        stack_walk_fn *ours = stack_vm(jni, option_on(o, OPT_NATIVE), reason, sizeof(reason));
+        if (ours)
+            return ours;
+        if (option_is(o, OPT_WALKER, "vm")) {
+            buf_printf(why, "walker=vm: %s", reason);
+            return NULL;
+        }
+        session_message(s, "cpu: stacks are walked by AsyncGetCallTrace: %s", reason);
+    }
+    stack_walk_fn *agct = stack_agct();
+    if (!agct)
+        buf_printf(why, "cpu=%s: this VM has no AsyncGetCallTrace", o->v[OPT_CPU].text);
+    else if (session_need_method_ids(jni) < 0)
+        buf_printf(why, "cpu=%s: the VM refuses class events", o->v[OPT_CPU].text);
+    else
+        return agct;
+    return NULL;
+}
+
 static int start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     const struct options *o = &s->options;
@@ -256,7 +281,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         .wall = cpu.wall,
         .interval_ns = o->v[OPT_INTERVAL].number,
         .depth = (uint32_t)o->v[OPT_DEPTH].number,
-        .walk = stack_agct(),
+        .walk = choose_walker(s, jni, why),
         .now = recording ? record : keep,
         .idle = recording ? record_idle : count_idle,
         /* Twice what all CPUs can deliver until the next drain. */
@@ -264,10 +289,8 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
                           : (unsigned)MIN(65536, 64 + 2 * (uint64_t)sysconf(_SC_NPROCESSORS_CONF) * 150 * NS_PER_MS /
                                                           o->v[OPT_INTERVAL].number),
     };
-    if (!options.walk) {
-        buf_printf(why, "cpu=%s: this VM has no AsyncGetCallTrace", o->v[OPT_CPU].text);
+    if (!options.walk)
         return -ENOTSUP;
-    }
     return sampler_start(&options, jni, why);
 }
 
@@ -276,6 +299,7 @@ static void flush(struct session *s, JNIEnv *jni)
     if (s->out.format != 'r')
         sampler_drain(count_kept, jni);
     sampler_work();
+    stack_vm_work();
     struct sampler_counters c;
     sampler_counters(&c);
     if (c.uncovered && !cpu.uncovered_told) {
@@ -330,6 +354,7 @@ static void status(struct session *s, struct buf *out)
     for (int i = 0; i < WALK_FAILURES; i++)
         if (c.failed[i])
             buf_printf(out, "cpu.unattributed[%s] %llu\n", walk_failure_names[i], (unsigned long long)c.failed[i]);
+    stack_vm_status(out);
 }
 
 static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID method, jint size, const void *code, jint n,
@@ -343,9 +368,8 @@ static const struct vm_callbacks events = {.ti = {.CompiledMethodLoad = on_compi
 const struct capture capture_cpu_samples = {
     .name = "cpu",
     .title = "CPU usage by sampling running threads",
-    .options = OPTION_BIT(OPT_CPU),
+    .options = OPTION_BIT(OPT_CPU) | OPTION_BIT(OPT_NATIVE) | OPTION_BIT(OPT_WALKER),
     .likes = {.can_generate_compiled_method_load_events = 1},
-    .needs_method_ids = true,
     .events = &events,
     .wanted = wanted,
     .start = start,
