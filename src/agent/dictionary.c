@@ -24,6 +24,7 @@ struct frame_key {
 struct dictionary {
     struct out *out;
     bool lines, threads;
+    bool no_threads; /* cpu=old has no THREAD lines */
     struct strpool strings, classes;
     struct strpool frames;   /* struct frame_key */
     struct strpool traces;   /* uint32_t thread, then frame numbers */
@@ -41,6 +42,7 @@ struct dictionary *dictionary_new(struct out *out, const struct options *o)
     d->out = out;
     d->lines = option_on(o, OPT_LINENO);
     d->threads = option_on(o, OPT_THREAD);
+    d->no_threads = out->format == 'a' && option_is(o, OPT_CPU, "old");
     if (out->format == 'b')
         hprof_trace(&out->binary, TRACE_EMPTY, 0, NULL, 0);
     return d;
@@ -223,6 +225,8 @@ uint32_t dictionary_class(struct dictionary *d, const char *name, uint64_t class
 void dictionary_thread_start(struct dictionary *d, const struct thread *t)
 {
     uint32_t serial = t->serial;
+    if (d->no_threads)
+        return;
     pthread_mutex_lock(&d->out->lock);
     bool added = false;
     if (map_at(&d->thread_known, serial, 1, &added) && added) {

@@ -163,6 +163,9 @@ static int print_report(const struct report *o, const struct selection *s, const
             printf("  also there: %s (--metric %s)\n", profile_metrics[m].title, profile_metrics[m].name);
     }
     print_methods(&v, ranks, n, o->limit);
+    r = report_exact_print(p, &s->filter, o->limit);
+    if (r < 0)
+        return complain_errno(path, "cannot rank", r);
     r = o->inverted ? print_callers(&v, o->stacks) : print_stacks(&v, o->stacks);
     return r < 0 ? complain_errno(path, "cannot show stacks", r) : 0;
 }
@@ -212,7 +215,8 @@ static int print_json(const struct selection *s, const struct profile *p, const 
     struct json j = {&out, false};
     json_object(&j);
     for (int m = 0; m < PROFILE_METRICS; m++) {
-        if (!p->series[m].samples.len || (s->metric && m != (int)only))
+        /* "times" comes from report_exact_json where every call was counted. */
+        if (!p->series[m].samples.len || (s->metric && m != (int)only) || (m == PROFILE_EXACT && p->calls.len))
             continue;
         _cleanup_(profile_view_release) struct profile_view v = {0};
         int r = profile_view_init(&v, p, (enum profile_metric)m, &s->filter);
@@ -221,6 +225,9 @@ static int print_json(const struct selection *s, const struct profile *p, const 
         if (r < 0)
             return complain_errno(path, "cannot rank", r);
     }
+    int r = report_exact_json(&j, p, &s->filter);
+    if (r < 0)
+        return complain_errno(path, "cannot rank", r);
     json_object_end(&j);
     if (buf_error(&out))
         return complain_errno(path, "cannot print", buf_error(&out));

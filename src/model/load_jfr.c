@@ -17,6 +17,8 @@ enum tag {
     ALLOCATION_IN_TLAB,
     ALLOCATION_OUTSIDE,
     MONITOR_ENTER,
+    CALL_TIMES,
+    ALLOCATION_SITE,
     SETTING
 };
 
@@ -29,6 +31,8 @@ static const struct rec_select wanted[] = {
     {"jdk.ObjectAllocationInNewTLAB", ALLOCATION_IN_TLAB},
     {"jdk.ObjectAllocationOutsideTLAB", ALLOCATION_OUTSIDE},
     {"jdk.JavaMonitorEnter", MONITOR_ENTER},
+    {"jvmscope.CallTimes", CALL_TIMES},
+    {"jvmscope.AllocationSite", ALLOCATION_SITE},
     {"jdk.ActiveSetting", SETTING},
     {0},
 };
@@ -194,6 +198,46 @@ static void read_setting(struct reading *r, const struct rec_event *e)
         r->p->series[PROFILE_WALL].interval_ns = ns;
 }
 
+/* Exact calls: a row of the table, and self time for views and flame graphs, which know no negative one. */
+static int add_calls(struct reading *r, const struct rec_event *e)
+{
+    int64_t node = node_of(r, &e->object), thread = thread_of(r, e);
+    if (node < 0 || thread < 0)
+        return -ENOMEM;
+    struct profile_calls c = {
+        .node = (uint32_t)node,
+        .thread = (uint32_t)thread,
+        .calls = (uint64_t)rec_long(&e->object, "calls", 0),
+        .samples = (uint64_t)rec_long(&e->object, "samples", 0),
+        .self_ns = rec_ns(&e->object, "selfTime", 0),
+        .raw_ns = rec_ns(&e->object, "rawSelfTime", 0),
+        .slowest_ns = (uint64_t)rec_ns(&e->object, "slowest", 0),
+    };
+    int error = vec_push(&r->p->calls, c);
+    if (error < 0 || c.self_ns <= 0)
+        return error;
+    return add(r, &r->p->series[PROFILE_EXACT], e, node, (uint64_t)c.self_ns);
+}
+
+static int add_site(struct reading *r, const struct rec_event *e)
+{
+    int64_t node = node_of(r, &e->object);
+    const char *name = rec_string(&e->object, "class", "");
+    int64_t class_name = profile_string(r->p, name, strlen(name));
+    if (node < 0 || class_name < 0)
+        return -ENOMEM;
+    struct profile_site site = {
+        .node = (uint32_t)node,
+        .class_name = (uint32_t)class_name,
+        .objects = (uint64_t)rec_long(&e->object, "objects", 0),
+        .bytes = (uint64_t)rec_long(&e->object, "bytes", 0),
+        .live_objects = (uint64_t)rec_long(&e->object, "liveObjects", 0),
+        .live_bytes = (uint64_t)rec_long(&e->object, "liveBytes", 0),
+    };
+    int error = vec_push(&r->p->sites, site);
+    return error < 0 ? error : add(r, &r->p->series[PROFILE_ALLOCATION], e, node, site.bytes);
+}
+
 static int read_event(struct reading *r, const struct rec_event *e)
 {
     struct profile_series *series = r->p->series;
@@ -215,6 +259,10 @@ static int read_event(struct reading *r, const struct rec_event *e)
         return add(r, &r->tlab, e, node_of(r, &e->object), (uint64_t)rec_long(&e->object, "allocationSize", 0));
     case MONITOR_ENTER:
         return add(r, &series[PROFILE_LOCK], e, node_of(r, &e->object), (uint64_t)e->duration_ns);
+    case CALL_TIMES:
+        return add_calls(r, e);
+    case ALLOCATION_SITE:
+        return add_site(r, e);
     case SETTING:
         read_setting(r, e);
         return 0;

@@ -46,6 +46,8 @@ void profile_free(struct profile *p)
     vec_release(&p->threads);
     for (int i = 0; i < PROFILE_METRICS; i++)
         vec_release(&p->series[i].samples);
+    vec_release(&p->calls);
+    vec_release(&p->sites);
     map_release(&p->method_index);
     map_release(&p->frame_index);
     map_release(&p->node_index);

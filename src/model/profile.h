@@ -82,6 +82,20 @@ struct profile_series {
     uint64_t interval_ns;               /* the sampling interval asked for; 0 is unknown */
 };
 
+/* Calls of a stack's running method, all counted; times are of the method itself, nanoseconds. */
+struct profile_calls {
+    uint32_t node, thread;
+    uint64_t calls, samples; /* samples: readings that self and raw rest on; 0 when every call was timed */
+    int64_t self_ns, raw_ns; /* without and with what the counting cost; self may be negative */
+    uint64_t slowest_ns;     /* 0: not known */
+};
+
+/* Where objects of a class were allocated, all counted. */
+struct profile_site {
+    uint32_t node, class_name;
+    uint64_t objects, bytes, live_objects, live_bytes;
+};
+
 struct profile {
     struct strpool strings;
     VEC(struct profile_method) methods;
@@ -89,6 +103,8 @@ struct profile {
     VEC(struct profile_node) nodes;
     VEC(struct profile_thread) threads;
     struct profile_series series[PROFILE_METRICS];
+    VEC(struct profile_calls) calls;
+    VEC(struct profile_site) sites;
     uint64_t start_epoch_ns; /* wall-clock time of time 0; 0 is unknown */
     uint64_t duration_ns;
     struct map method_index, frame_index, node_index, thread_index;

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """cpu=times: counts that must be exact, on every JDK; what a program prints stays what it is."""
+import json
+import re
+
 import hprof_times
 import lab
 import pytest
@@ -92,3 +95,54 @@ def test_every_construct_runs_as_before(jdk, tmp_path):
                "thrower", "tryThrow", "manyLocals", "main", "start", "next", "<clinit>"]
     assert not [m for m in methods if "Constructs." + m not in counted]
     assert {"Constructs$Derived.<init>", "Constructs$Base.<init>", "Constructs$Color.<clinit>", "Constructs$Shape.show"} <= counted
+
+
+def recorded(jdk, tmp_path, program, *args, options=""):
+    out = tmp_path / "times.jfr"
+    done = jdk.java(program, *args, jvm=[jdk.agent(f"cpu=times,format=r,file={out}{options}")])
+    assert done.returncode == 0, done.stderr
+    report = lab.jvmscope("report", "--json", out)
+    assert report.returncode == 0, report.stderr
+    return out, json.loads(report.stdout)["times"]
+
+
+@pytest.mark.parametrize("clock", ["cpu", "elapsed"])
+def test_recordings_report_calls_times_and_their_errors(jdk, tmp_path, clock):
+    out, times = recorded(jdk, tmp_path, "TimesTruth", 1000, options=f",clock={clock},include=TimesTruth")
+    assert times["clock"] == clock or clock == "cpu" and not any(m["readings"] for m in times["methods"])
+    methods = {m["method"]: m for m in times["methods"]}
+    assert methods["TimesTruth.recurse"]["calls"] == 21000
+    assert methods["TimesTruth.plain"]["calls"] == 1800
+    assert not [m for m in methods if not m.startswith("TimesTruth")]
+    assert sum(m["self_ns"] for m in methods.values()) == times["total_ns"]
+    if clock == "elapsed":
+        main = methods["TimesTruth.main"]
+        assert main["slowest_ns"] > methods["TimesTruth.threads"]["slowest_ns"] > 0
+        assert main["total_ns"] > methods["TimesTruth.threads"]["total_ns"] > methods["TimesTruth.threads"]["self_ns"]
+    else:
+        for m in times["methods"]:
+            assert (m["raw_self_ns_95"] is None) == (m["readings"] < 10)
+    if jdk.version >= 11:
+        said = jdk.run("jfr", "print", "--events", "jvmscope.CallTimes", out)
+        assert "TimesTruth.recurse(int)" in said.stdout
+
+
+def test_old_format_pairs_callers_and_callees(jdk, tmp_path):
+    out = tmp_path / "old.txt"
+    done = jdk.java("TimesTruth", 100, jvm=[jdk.agent(f"cpu=old,verbose=n,file={out}")])
+    assert done.returncode == 0
+    text = out.read_text(errors="replace")
+    assert text.startswith("count callee caller time\n")
+    assert re.search(r"^2000 TimesTruth\.recurse\(I\)I TimesTruth\.recurse\(I\)I \d+$", text, re.M)
+    assert re.search(r"^100 TimesTruth\.recurse\(I\)I TimesTruth\.main\(\[Ljava/lang/String;\)V \d+$", text, re.M)
+
+
+def test_javac_under_full_instrumentation_writes_the_same(jdk, tmp_path):
+    sources = [lab.ROOT / "tests" / "java" / f"{n}.java" for n in ("Constructs", "TimesTruth", "TimesMicro")]
+    for folder, agent in (("plain", []), ("counted", ["-J" + jdk.agent(f"cpu=times,verbose=n,file={tmp_path / 'javac.txt'}")])):
+        (tmp_path / folder).mkdir()
+        done = jdk.run("javac", "-nowarn", *agent, "-d", tmp_path / folder, *sources)
+        assert done.returncode == 0, done.stderr
+    plain = {p.name: p.read_bytes() for p in (tmp_path / "plain").iterdir()}
+    assert plain == {p.name: p.read_bytes() for p in (tmp_path / "counted").iterdir()} and len(plain) > 10
+    assert len(hprof_times.rows((tmp_path / "javac.txt").read_text(errors="replace"))) > 100

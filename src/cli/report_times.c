@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What cpu=times and exact allocation profiles hold beyond weights: counts of calls, raw times, errors; sites with live bytes.
+ */
+#include "base/parse.h"
+#include "cli/report.h"
+#include "cli/text.h"
+#include "model/profile.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+
+/* Fewer readings than these say nothing about a method's time. */
+enum { FEWEST_READINGS = 10 };
+
+/* A method of all stacks that it runs in. */
+struct times_row {
+    uint32_t label;
+    uint32_t mark; /* the last row that this method's total was counted for, + 1 */
+    uint64_t calls, samples, slowest_ns;
+    int64_t self_ns, raw_ns, total_ns;
+};
+
+struct times_table {
+    VEC(struct times_row) rows;
+    struct map index; /* label to row */
+    int64_t total_ns;
+    uint64_t samples;
+    double ns_a_reading; /* 0: every call was timed */
+};
+
+/* A view of the metric, for its filter; one without any where there are no samples. */
+static int filter_init(struct profile_view *v, const struct profile *p, enum profile_metric metric,
+                       const struct profile_filter *filter)
+{
+    *v = (struct profile_view){0};
+    int r = profile_view_init(v, p, metric, filter);
+    return r == -ENODATA ? 0 : r;
+}
+
+static bool passes(const struct profile_view *v, uint32_t node, const uint32_t *thread)
+{
+    return (!v->node_counts || v->node_counts[node]) && (!thread || !v->thread_counts || v->thread_counts[*thread]);
+}
+
+static uint32_t label_of(const struct profile *p, uint32_t node)
+{
+    return p->methods.data[profile_node_frame(p, node)->method].label;
+}
+
+static struct times_row *row_of(struct times_table *t, uint32_t label)
+{
+    bool added;
+    uint64_t *at = map_at(&t->index, label, t->rows.len, &added);
+    if (!at || (added && vec_push(&t->rows, ((struct times_row){.label = label})) < 0))
+        return NULL;
+    return &t->rows.data[*at];
+}
+
+static int add_calls(struct times_table *t, const struct profile *p, uint32_t number)
+{
+    const struct profile_calls *c = &p->calls.data[number];
+    for (uint32_t node = c->node; node; node = p->nodes.data[node].parent) {
+        struct times_row *row = row_of(t, label_of(p, node));
+        if (!row)
+            return -ENOMEM;
+        if (node == c->node) {
+            row->calls += c->calls;
+            row->samples += c->samples;
+            row->self_ns += c->self_ns;
+            row->raw_ns += c->raw_ns;
+            row->slowest_ns = MAX(row->slowest_ns, c->slowest_ns);
+        }
+        /* A method counts once however often it stands in a stack. */
+        if (row->mark != number + 1)
+            row->total_ns += c->self_ns;
+        row->mark = number + 1;
+    }
+    t->total_ns += c->self_ns;
+    t->samples += c->samples;
+    return 0;
+}
+
+static int by_self(const void *a, const void *b)
+{
+    const struct times_row *x = a, *y = b;
+    if (x->self_ns != y->self_ns)
+        return x->self_ns < y->self_ns ? 1 : -1;
+    return x->calls != y->calls ? (x->calls < y->calls ? 1 : -1) : (x->label > y->label) - (x->label < y->label);
+}
+
+static int times_table(struct times_table *t, const struct profile *p, const struct profile_filter *filter)
+{
+    int64_t raw = 0;
+    struct profile_view v;
+    int r = filter_init(&v, p, PROFILE_EXACT, filter);
+    for (size_t i = 0; i < p->calls.len && r == 0; i++) {
+        const struct profile_calls *c = &p->calls.data[i];
+        if (!passes(&v, c->node, &c->thread))
+            continue;
+        r = add_calls(t, p, (uint32_t)i);
+        raw += c->raw_ns;
+    }
+    profile_view_release(&v);
+    if (r < 0)
+        return r;
+    t->ns_a_reading = t->samples ? (double)raw / (double)t->samples : 0;
+    if (t->rows.len)
+        qsort(t->rows.data, t->rows.len, sizeof(*t->rows.data), by_self);
+    return 0;
+}
+
+static void times_release(struct times_table *t)
+{
+    vec_release(&t->rows);
+    map_release(&t->index);
+}
+
+/*
+ * The interval that holds the true number of readings in 95 of 100 cases, readings being a Poisson process: Wilson and
+ * Hilferty's approximation of its exact bounds (1931), good to 1 % from ten readings on.
+ */
+static void poisson_interval(uint64_t n, double *ret_low, double *ret_high)
+{
+    const double z = 1.96, low = (double)n, high = (double)n + 1;
+    *ret_low = n ? low * pow(1 - 1 / (9 * low) - z / (3 * sqrt(low)), 3) : 0;
+    *ret_high = high * pow(1 - 1 / (9 * high) + z / (3 * sqrt(high)), 3);
+}
+
+/* The bounds of a row's raw self time; false where nothing is claimed. */
+static bool interval_ns(const struct times_table *t, const struct times_row *row, double *ret_low, double *ret_high)
+{
+    if (t->ns_a_reading <= 0 || row->samples < FEWEST_READINGS)
+        return false;
+    poisson_interval(row->samples, ret_low, ret_high);
+    *ret_low *= t->ns_a_reading;
+    *ret_high *= t->ns_a_reading;
+    return true;
+}
+
+static const char *signed_time(char to[32], int64_t ns)
+{
+    char text[24];
+    snprintf(to, 32, "%s%s", ns < 0 ? "-" : "", format_duration(text, (uint64_t)(ns < 0 ? -ns : ns)));
+    return to;
+}
+
+static void print_times(const struct times_table *t, const struct profile *p, size_t limit)
+{
+    printf("\n       calls        self         raw       total    a call  %s method\n",
+           t->ns_a_reading > 0 ? "   95 % of raw     " : "   slowest");
+    for (size_t i = 0; i < MIN(t->rows.len, limit); i++) {
+        const struct times_row *row = &t->rows.data[i];
+        char self[32], raw[32], total[32], each[32], low_text[24], high_text[24], error[64] = "too few readings";
+        double low, high;
+        if (t->ns_a_reading <= 0)
+            format_duration(error, row->slowest_ns);
+        else if (interval_ns(t, row, &low, &high))
+            snprintf(error, sizeof(error), "%s..%s", format_duration(low_text, (uint64_t)low),
+                     format_duration(high_text, (uint64_t)high));
+        printf("%12" PRIu64 "  %10s  %10s  %10s  %8s  %*s  ", row->calls, signed_time(self, row->self_ns),
+               signed_time(raw, row->raw_ns), signed_time(total, row->total_ns),
+               signed_time(each, row->calls ? row->self_ns / (int64_t)row->calls : 0), t->ns_a_reading > 0 ? 18 : 9, error);
+        print_text(stdout, profile_text(p, row->label));
+        putchar('\n');
+    }
+    if (t->rows.len > limit)
+        printf(" ... and %zu methods more (--limit)\n", t->rows.len - limit);
+}
+
+static void json_times(struct json *j, const struct times_table *t, const struct profile *p)
+{
+    json_key(j, "times");
+    json_object(j);
+    json_key(j, "total_ns");
+    json_i64(j, t->total_ns);
+    json_key(j, "clock");
+    json_string(j, t->ns_a_reading > 0 ? "cpu" : "elapsed");
+    json_key(j, "methods");
+    json_array(j);
+    for (size_t i = 0; i < t->rows.len; i++) {
+        const struct times_row *row = &t->rows.data[i];
+        struct str label = profile_text(p, row->label);
+        double low, high;
+        json_object(j);
+        json_key(j, "method");
+        json_string_n(j, label.data, label.len);
+        json_key(j, "calls");
+        json_u64(j, row->calls);
+        json_key(j, "self_ns");
+        json_i64(j, row->self_ns);
+        json_key(j, "total_ns");
+        json_i64(j, row->total_ns);
+        json_key(j, "raw_self_ns");
+        json_i64(j, row->raw_ns);
+        if (t->ns_a_reading > 0) {
+            bool claimed = interval_ns(t, row, &low, &high);
+            json_key(j, "readings");
+            json_u64(j, row->samples);
+            json_key(j, "raw_self_ns_95");
+            if (claimed) {
+                json_array(j);
+                json_i64(j, (int64_t)low);
+                json_i64(j, (int64_t)high);
+                json_array_end(j);
+            } else {
+                json_null(j);
+            }
+        } else {
+            json_key(j, "slowest_ns");
+            json_u64(j, row->slowest_ns);
+        }
+        json_object_end(j);
+    }
+    json_array_end(j);
+    json_object_end(j);
+}
+
+/* ---- allocation sites ---- */
+
+static const struct profile *sorted; /* of by_bytes */
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct profile_site *x = &sorted->sites.data[*(const uint32_t *)a], *y = &sorted->sites.data[*(const uint32_t *)b];
+    if (x->live_bytes != y->live_bytes)
+        return x->live_bytes < y->live_bytes ? 1 : -1;
+    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : (x > y) - (x < y);
+}
+
+/* The sites that the filter lets through, by live bytes, then bytes. NULL when memory is out. */
+static uint32_t *ranked_sites(const struct profile *p, const struct profile_filter *filter, size_t *ret_n)
+{
+    uint32_t *order = calloc(p->sites.len + 1, sizeof(*order));
+    size_t n = 0;
+    struct profile_view v;
+    if (!order || filter_init(&v, p, PROFILE_ALLOCATION, filter) < 0) {
+        free(order);
+        return NULL;
+    }
+    for (size_t i = 0; i < p->sites.len; i++)
+        if (passes(&v, p->sites.data[i].node, NULL))
+            order[n++] = (uint32_t)i;
+    profile_view_release(&v);
+    sorted = p;
+    if (n)
+        qsort(order, n, sizeof(*order), by_bytes);
+    *ret_n = n;
+    return order;
+}
+
+static void site_frame(const struct profile *p, uint32_t node, struct buf *to)
+{
+    const struct profile_frame *f = profile_node_frame(p, node);
+    struct str label = profile_text(p, p->methods.data[f->method].label);
+    buf_bytes(to, label.data, label.len);
+    if (f->line > 0)
+        buf_printf(to, ":%d", f->line);
+}
+
+static void print_sites(const struct profile *p, const uint32_t *order, size_t n, size_t limit)
+{
+    printf("\n  live bytes     objects       bytes     objects  class and site\n");
+    for (size_t i = 0; i < MIN(n, limit); i++) {
+        const struct profile_site *s = &p->sites.data[order[i]];
+        struct buf frame = BUF(65536);
+        site_frame(p, s->node, &frame);
+        printf("%12" PRIu64 "%12" PRIu64 "%12" PRIu64 "%12" PRIu64 "  ", s->live_bytes, s->live_objects, s->bytes, s->objects);
+        print_text(stdout, profile_text(p, s->class_name));
+        printf("  ");
+        print_text(stdout, (struct str){buf_str(&frame), frame.len});
+        putchar('\n');
+        buf_release(&frame);
+    }
+    if (n > limit)
+        printf(" ... and %zu sites more (--limit)\n", n - limit);
+}
+
+static void json_sites(struct json *j, const struct profile *p, const uint32_t *order, size_t n)
+{
+    struct buf frame = BUF(65536);
+    json_key(j, "allocations");
+    json_object(j);
+    json_key(j, "sites");
+    json_array(j);
+    for (size_t i = 0; i < n; i++) {
+        const struct profile_site *s = &p->sites.data[order[i]];
+        struct str class_name = profile_text(p, s->class_name);
+        json_object(j);
+        json_key(j, "class");
+        json_string_n(j, class_name.data, class_name.len);
+        json_key(j, "trace");
+        json_array(j);
+        for (uint32_t node = s->node; node; node = p->nodes.data[node].parent) {
+            buf_clear(&frame);
+            site_frame(p, node, &frame);
+            json_string_n(j, buf_str(&frame), frame.len);
+        }
+        json_array_end(j);
+
+        const struct {
+            const char *key;
+            uint64_t value;
+        } counts[] = {
+            {"objects", s->objects}, {"bytes", s->bytes}, {"live_objects", s->live_objects}, {"live_bytes", s->live_bytes}};
+
+        for (size_t k = 0; k < ARRAY_SIZE(counts); k++) {
+            json_key(j, counts[k].key);
+            json_u64(j, counts[k].value);
+        }
+        json_object_end(j);
+    }
+    json_array_end(j);
+    json_object_end(j);
+    buf_release(&frame);
+}
+
+int report_exact_print(const struct profile *p, const struct profile_filter *filter, size_t limit)
+{
+    int r = 0;
+    if (p->calls.len) {
+        struct times_table t = {0};
+        r = times_table(&t, p, filter);
+        if (r == 0)
+            print_times(&t, p, limit);
+        times_release(&t);
+    }
+    if (r == 0 && p->sites.len) {
+        size_t n;
+        _cleanup_free_ uint32_t *order = ranked_sites(p, filter, &n);
+        r = order ? 0 : -ENOMEM;
+        if (order)
+            print_sites(p, order, n, limit);
+    }
+    return r;
+}
+
+int report_exact_json(struct json *j, const struct profile *p, const struct profile_filter *filter)
+{
+    int r = 0;
+    if (p->calls.len) {
+        struct times_table t = {0};
+        r = times_table(&t, p, filter);
+        if (r == 0)
+            json_times(j, &t, p);
+        times_release(&t);
+    }
+    if (r == 0 && p->sites.len) {
+        size_t n;
+        _cleanup_free_ uint32_t *order = ranked_sites(p, filter, &n);
+        r = order ? 0 : -ENOMEM;
+        if (order)
+            json_sites(j, p, order, n);
+    }
+    return r;
+}
