@@ -30,6 +30,15 @@ static int unknown_format(const char *path)
     return 2;
 }
 
+static bool has_samples(const struct profile *p)
+{
+    for (int m = 0; m < PROFILE_METRICS; m++) {
+        if (p->series[m].samples.len)
+            return true;
+    }
+    return false;
+}
+
 int convert_file(const struct selection *selection, const char *from, const char *to)
 {
     const struct export_format *format = export_format_of(to);
@@ -38,11 +47,15 @@ int convert_file(const struct selection *selection, const char *from, const char
     _cleanup_(profile_freep) struct profile *p = NULL;
     struct export_source source = {.path = from, .filter = selection->filter};
     int status = reading_open(&p, from);
-    if (status == 0)
+    if (status == 0 && (!format->any || has_samples(p) || selection->metric))
         status = reading_metric(selection, p, from, &source.metric);
     if (status)
         return status;
     source.profile = p;
+    /* What was recorded for this output alone goes by its name. */
+    const char *slash = strrchr(to, '/');
+    if (strncmp(from, to, strlen(to)) == 0 || strncmp(from, "/proc/self/fd/", 14) == 0)
+        source.name = slash ? slash + 1 : to;
     _cleanup_(out_file_release) struct out_file file = OUT_FILE;
     _cleanup_(buf_release) struct buf why = BUF(4096);
     int r = out_file_open(&file, to);

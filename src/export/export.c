@@ -2,12 +2,12 @@
 #include "export/export.h"
 
 const struct export_format export_formats[] = {
-    {".html", "flame graph and table, one file that works offline", export_html},
-    {".collapsed", "stacks a line, for flame graph tools", export_collapsed},
-    {".pb.gz", "pprof", export_pprof},
-    {".hprof.txt", "HPROF's text: traces and ranked samples", export_hprof_text},
-    {".hprof", "HPROF's binary records", export_hprof},
-    {".jfr", "a part of a flight recording: a window, threads, classes", export_jfr},
+    {".html", "flame graph and table, one file that works offline", true, export_html},
+    {".collapsed", "stacks a line, for flame graph tools", false, export_collapsed},
+    {".pb.gz", "pprof", false, export_pprof},
+    {".hprof.txt", "HPROF's text: traces and ranked samples", false, export_hprof_text},
+    {".hprof", "HPROF's binary records", false, export_hprof},
+    {".jfr", "a part of a flight recording: a window, threads, classes", true, export_jfr},
     {0},
 };
 

@@ -10,6 +10,7 @@
 /* What to write: a part of a recording. */
 struct export_source {
     const char *path; /* of the recording; for formats that copy from it */
+    const char *name; /* to show for it; NULL: the last part of the path */
     const struct profile *profile;
     enum profile_metric metric;
     struct profile_filter filter;
@@ -18,6 +19,7 @@ struct export_source {
 struct export_format {
     const char *extension; /* ".pb.gz"; the file name's end picks the format */
     const char *what;      /* for help */
+    bool any;              /* takes recordings without samples too */
     /* Writes to `out`; 0, or negative errno with the reason in why (which may stay empty). stdio errors are the caller's. */
     int (*write)(const struct export_source *s, FILE *out, struct buf *why);
 };

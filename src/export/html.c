@@ -3,23 +3,40 @@
 #include "export/export.h"
 #include "export/page.h"
 #include "export/page_data.h"
+#include "export/page_timeline.h"
+#include "model/timeline_load.h"
 
 #include <errno.h>
 
-int export_html(const struct export_source *s, FILE *out, struct buf *why)
+/* True when anything beyond the threads' beginnings was recorded: a profile alone has no timeline worth showing. */
+static bool has_thread_events(const struct timeline *t)
 {
-    if (!page_head[0]) {
-        buf_string(why, "this build has no page: npm was missing when it was made (install npm and build again)");
-        return -ENOTSUP;
+    for (size_t i = 0; i < t->n_nodes; i++) {
+        if (t->nodes[i].kind != TL_RUN && t->nodes[i].kind != TL_DEAD)
+            return true;
     }
+    return false;
+}
+
+/* The timeline of the recording's threads, when there is one; what has none is no error. */
+static int threads_json(struct json *j, const char *path)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    _cleanup_(timeline_freep) struct timeline *t = NULL;
+    if (timeline_load(&t, path, &why) < 0 || !has_thread_events(t))
+        return 0;
+    return page_timeline_json(j, t);
+}
+
+int page_of_recording(const struct export_source *s, struct buf *out)
+{
     const char *slash = strrchr(s->path, '/');
-    _cleanup_(buf_release) struct buf data = BUF(SIZE_MAX / 2);
-    struct json j = {&data, false};
+    struct json j = {out, false};
     json_object(&j);
     json_key(&j, "version");
     json_string(&j, JVMSCOPE_VERSION);
     json_key(&j, "file");
-    json_string(&j, slash ? slash + 1 : s->path);
+    json_string(&j, s->name ? s->name : slash ? slash + 1 : s->path);
     json_key(&j, "start_ms");
     json_u64(&j, s->profile->start_epoch_ns / 1000000);
     json_key(&j, "duration_ns");
@@ -27,22 +44,37 @@ int export_html(const struct export_source *s, FILE *out, struct buf *why)
     json_key(&j, "metric");
     json_string(&j, profile_metrics[s->metric].name);
     int r = page_profile_json(&j, s->profile, &s->filter);
-    json_object_end(&j);
     if (r == 0)
-        r = buf_error(&data);
-    if (r < 0)
-        return r;
+        r = threads_json(&j, s->path);
+    json_object_end(&j);
+    return r < 0 ? r : buf_error(out);
+}
+
+void page_write(FILE *out, const struct buf *data)
+{
     fputs(page_head, out);
     /* Within <script> only "<" could begin something that is not data. JSON has it in strings alone. */
-    for (size_t at = 0, n; at < data.len; at += n) {
-        const uint8_t *stop = memchr(data.data + at, '<', data.len - at);
-        n = stop ? (size_t)(stop - data.data) - at : data.len - at;
-        fwrite(data.data + at, 1, n, out);
+    for (size_t at = 0, n; at < data->len; at += n) {
+        const uint8_t *stop = memchr(data->data + at, '<', data->len - at);
+        n = stop ? (size_t)(stop - data->data) - at : data->len - at;
+        fwrite(data->data + at, 1, n, out);
         if (stop) {
             fputs("\\u003c", out);
             n++;
         }
     }
     fputs(page_tail, out);
-    return 0;
+}
+
+int export_html(const struct export_source *s, FILE *out, struct buf *why)
+{
+    if (!page_head[0]) {
+        buf_string(why, "this build has no page: npm was missing when it was made (install npm and build again)");
+        return -ENOTSUP;
+    }
+    _cleanup_(buf_release) struct buf data = BUF(SIZE_MAX / 2);
+    int r = page_of_recording(s, &data);
+    if (r == 0)
+        page_write(out, &data);
+    return r;
 }

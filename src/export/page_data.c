@@ -5,8 +5,7 @@
 
 enum { NODE_BITS = 32 };
 
-/* Numbers as LEB128, the whole as base64: half the size of decimal digits, and quick to read in a browser. */
-static void json_base64(struct json *j, const struct buf *bytes)
+void json_base64(struct json *j, const struct buf *bytes)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     _cleanup_(buf_release) struct buf text = BUF(SIZE_MAX / 2);

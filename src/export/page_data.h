@@ -13,3 +13,6 @@
 enum { PAGE_NODES = 400000, PAGE_CELLS = 600000, PAGE_BUCKETS = 512 };
 
 int page_profile_json(struct json *j, const struct profile *p, const struct profile_filter *filter) must_check;
+
+/* Bytes as a string in base64. Numbers as LEB128 in it are half the size of decimal digits, and quick to read in a browser. */
+void json_base64(struct json *j, const struct buf *bytes);

@@ -6,11 +6,14 @@ import { duration, percent, weightLong } from "./format";
 import { Help } from "./help";
 import { decode, encode, State } from "./link";
 import { colour, kindTitles } from "./palette";
+import { Monitors } from "./monitors";
 import { Ruler } from "./ruler";
 import { collapsed, csv, download, svg } from "./save";
 import { MethodTable } from "./table";
 import { isDark, setTheme, useDark } from "./theme";
 import { ThreadPicker } from "./threads";
+import { ThreadView } from "./threadview";
+import { decodeTimeline } from "./timeline";
 import { invert, matched, rank, sandwich, search, select, unattributed } from "./tree";
 
 export function App({ page }: { page: PageJson }) {
@@ -63,6 +66,24 @@ export function App({ page }: { page: PageJson }) {
     return () => removeEventListener("keydown", onKey);
   }, [state]);
 
+  const timeline = useMemo(() => (page.timeline ? decodeTimeline(page.timeline) : null), [page]);
+  const view = timeline && (!metric || state.view === "threads" || state.view === "monitors") ? (state.view === "monitors" ? "monitors" : "threads") : "profile";
+  const dialog = help && <Help isDark={dark} view={view} onClose={() => setHelp(false)} />;
+  if (timeline && view !== "profile") {
+    return (
+      <>
+        <Header page={page} metric={null} state={{ ...state, view }} change={change} dark={dark} onHelp={() => setHelp(true)}>
+          <span>
+            <b>{timeline.json.threads.length} threads</b>
+          </span>
+          <span>in {duration(timeline.json.end_ns)}</span>
+          {!timeline.json.exact && <span class="warn" title="Record with --threads to have every cause">some causes are not recorded</span>}
+        </Header>
+        {view === "threads" ? <ThreadView t={timeline} file={page.file} /> : <Monitors t={timeline} />}
+        {dialog}
+      </>
+    );
+  }
   if (!metric) {
     return (
       <main class="nothing">
@@ -81,7 +102,7 @@ export function App({ page }: { page: PageJson }) {
       dark={dark}
       searchBox={searchBox}
       onHelp={() => setHelp(true)}
-      help={help && <Help isDark={dark} onClose={() => setHelp(false)} />}
+      help={dialog}
     />
   );
 }
@@ -125,40 +146,18 @@ function Profile({ page, metric, state, change, dark, searchBox, onHelp, help }:
   ];
   return (
     <>
-      <header>
-        <div class="brand">
-          <Mark />
-          <h1 class="cut" title={page.file}>
-            {page.file}
-          </h1>
-        </div>
-        <nav class="tabs" aria-label="What is counted">
-          {page.metrics.map((m) => (
-            <button key={m.name} aria-current={m.name === metric.name ? "page" : undefined} onClick={() => change({ metric: m.name, zoom: "", window: null })}>
-              {m.title}
-            </button>
-          ))}
-        </nav>
-        <div class="facts">
-          <span>
-            <b>{weightLong(metric, whole)}</b>
+      <Header page={page} metric={metric} state={state} change={change} dark={dark} onHelp={onHelp}>
+        <span>
+          <b>{weightLong(metric, whole)}</b>
+        </span>
+        {page.duration_ns > 0 && <span>in {duration(page.duration_ns)}</span>}
+        {lost > 0 && (
+          <span class="warn" title="Samples whose stack could not be walked to a method">
+            {percent(lost, whole)} without a method
           </span>
-          {page.duration_ns > 0 && <span>in {duration(page.duration_ns)}</span>}
-          {lost > 0 && (
-            <span class="warn" title="Samples whose stack could not be walked to a method">
-              {percent(lost, whole)} without a method
-            </span>
-          )}
-          {metric.pruned > 0 && <span title="The smallest stacks are counted to their callers">{metric.pruned} tiny stacks merged</span>}
-        </div>
-        <div class="grow" />
-        <button class="icon" onClick={() => setTheme(isDark() ? "light" : "dark")} aria-label="Light or dark" title="Light or dark (d)">
-          {dark ? "☀" : "☾"}
-        </button>
-        <button class="icon" onClick={onHelp} aria-label="Help" title="Help (?)">
-          ?
-        </button>
-      </header>
+        )}
+        {metric.pruned > 0 && <span title="The smallest stacks are counted to their callers">{metric.pruned} tiny stacks merged</span>}
+      </Header>
       {metric.cells.buckets > 1 && <Ruler metric={metric} threads={threads} window={window} onWindow={(w) => change({ window: w, zoom: "" })} />}
       <div class="tools" role="toolbar" aria-label="View">
         {state.view === "method" && selected >= 0 ? (
@@ -248,6 +247,57 @@ function Profile({ page, metric, state, change, dark, searchBox, onHelp, help }:
       )}
       {help}
     </>
+  );
+}
+
+interface HeaderProps {
+  page: PageJson;
+  metric: Metric | null;
+  state: State;
+  change: (part: Partial<State>) => void;
+  dark: boolean;
+  onHelp: () => void;
+  children: preact.ComponentChildren;
+}
+
+/** What it is, what can be looked at, the facts of the view. */
+function Header({ page, metric, state, change, dark, onHelp, children }: HeaderProps) {
+  const current = (on: boolean) => (on ? "page" : undefined);
+  const inProfile = state.view === "profile" || state.view === "method";
+  return (
+    <header>
+      <div class="brand">
+        <Mark />
+        <h1 class="cut" title={page.file}>
+          {page.file}
+        </h1>
+      </div>
+      <nav class="tabs" aria-label="Views">
+        {page.metrics.map((m) => (
+          <button key={m.name} aria-current={current(inProfile && m.name === metric?.name)} onClick={() => change({ view: "profile", metric: m.name, zoom: "", window: null })}>
+            {m.title}
+          </button>
+        ))}
+        {page.timeline && (
+          <>
+            <button aria-current={current(state.view === "threads")} onClick={() => change({ view: "threads" })}>
+              Threads
+            </button>
+            <button aria-current={current(state.view === "monitors")} onClick={() => change({ view: "monitors" })}>
+              Monitor statistics
+            </button>
+          </>
+        )}
+      </nav>
+      <div class="facts">{children}</div>
+      <div class="grow" />
+      <button class="icon" onClick={() => setTheme(isDark() ? "light" : "dark")} aria-label="Light or dark" title="Light or dark (d)">
+        {dark ? "☀" : "☾"}
+      </button>
+      <button class="icon" onClick={onHelp} aria-label="Help" title="Help (?)">
+        ?
+      </button>
+    </header>
   );
 }
 

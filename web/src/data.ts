@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the page is given: src/export/page_data.c writes it.
 
+import type { TimelineJson } from "./timeline";
+
 export type Unit = "samples" | "bytes" | "ns";
 
 export interface MetricJson {
@@ -25,6 +27,7 @@ export interface PageJson {
   metrics: MetricJson[];
   labels: string[];
   threads: string[];
+  timeline?: TimelineJson;
 }
 
 /** Frame kinds in the order of enum frame_kind. */
@@ -61,7 +64,7 @@ export interface Metric {
   cells: Cells;
 }
 
-class Varints {
+export class Varints {
   private at = 0;
   private readonly bytes: Uint8Array;
 

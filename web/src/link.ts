@@ -3,7 +3,7 @@
 
 export interface State {
   metric: string;
-  view: "profile" | "method";
+  view: "profile" | "method" | "threads" | "monitors";
   inverted: boolean;
   upwards: boolean;
   search: string;
@@ -12,6 +12,8 @@ export interface State {
   window: [number, number] | null;
   zoom: string;
 }
+
+const views = ["profile", "method", "threads", "monitors"] as const;
 
 export function encode(s: State): string {
   const q = new URLSearchParams();
@@ -33,7 +35,7 @@ export function decode(fragment: string): State {
   const w = numbers(q.get("w"), "-");
   return {
     metric: q.get("m") ?? "",
-    view: q.get("v") === "method" ? "method" : "profile",
+    view: views.find((v) => v === q.get("v")) ?? "profile",
     inverted: q.get("i") === "1",
     upwards: q.get("u") === "1",
     search: q.get("q") ?? "",

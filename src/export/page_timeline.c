@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/page_timeline.h"
+
+#include "analysis/critical_path.h"
+#include "analysis/monitor_stats.h"
+#include "export/page_data.h"
+
+#include <errno.h>
+
+static void put_u64(struct json *j, const char *key, uint64_t v)
+{
+    json_key(j, key);
+    json_u64(j, v);
+}
+
+static void put_text(struct json *j, const char *key, const char *v)
+{
+    json_key(j, key);
+    json_string(j, v);
+}
+
+static void names_json(struct json *j, const char *key, const char *(*name)(int), int n)
+{
+    json_key(j, key);
+    json_array(j);
+    for (int i = 0; i < n; i++)
+        json_string(j, name(i));
+    json_array_end(j);
+}
+
+static const char *kind_name(int i)
+{
+    return tl_kind_name((enum tl_kind)i);
+}
+
+static const char *edge_name(int i)
+{
+    return tl_edge_name((enum tl_edge)i);
+}
+
+static const char *state_name(int i)
+{
+    return path_state_name((enum path_state)i);
+}
+
+static void threads_json(struct json *j, const struct timeline *t)
+{
+    json_key(j, "threads");
+    json_array(j);
+    for (size_t i = 0; i < t->n_threads; i++) {
+        const struct tl_thread *thread = &t->threads[i];
+        json_object(j);
+        put_text(j, "name", tl_string(t, thread->name));
+        put_text(j, "group", tl_string(t, thread->group));
+        put_u64(j, "id", thread->id);
+        put_u64(j, "start", thread->start_ns);
+        put_u64(j, "end", thread->end_ns);
+        json_key(j, "system");
+        json_bool(j, thread->flags & TL_THREAD_SYSTEM);
+        json_object_end(j);
+    }
+    json_array_end(j);
+}
+
+/* Numbers that may be TL_NONE, as 0 for none. */
+static void put_optional(struct buf *b, uint32_t v)
+{
+    buf_varint(b, v == TL_NONE ? 0 : (uint64_t)v + 1);
+}
+
+/* A node: time since the one before, kind, edge and flags, thread, distance back to the waker (0: none), context. */
+static size_t nodes_json(struct json *j, const struct timeline *t)
+{
+    _cleanup_(buf_release) struct buf bytes = BUF(SIZE_MAX / 2);
+    size_t n = MIN(t->n_nodes, (size_t)PAGE_TIMELINE_NODES);
+    uint64_t time = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct tl_node *node = &t->nodes[i];
+        buf_varint(&bytes, node->time - time);
+        buf_u8(&bytes, (uint8_t)node->kind);
+        buf_varint(&bytes, node->edge | (uint64_t)node->flags << 4);
+        buf_varint(&bytes, node->thread);
+        buf_varint(&bytes, tl_is_state((enum tl_kind)node->kind) && node->waker != TL_NONE ? i - node->waker : 0);
+        buf_varint(&bytes, node->context);
+        time = node->time;
+    }
+    json_key(j, "nodes");
+    json_base64(j, &bytes);
+    return n;
+}
+
+static void contexts_json(struct json *j, const struct timeline *t)
+{
+    _cleanup_(buf_release) struct buf bytes = BUF(SIZE_MAX / 2);
+    for (size_t i = 0; i < t->n_contexts; i++) {
+        put_optional(&bytes, t->contexts[i].object);
+        put_optional(&bytes, t->contexts[i].stack);
+        put_optional(&bytes, t->contexts[i].other);
+        buf_varint(&bytes, t->contexts[i].timeout_ms);
+    }
+    json_key(j, "contexts");
+    json_base64(j, &bytes);
+    buf_clear(&bytes);
+    for (size_t i = 0; i < t->n_objects; i++)
+        put_optional(&bytes, t->objects[i].class);
+    json_key(j, "objects");
+    json_base64(j, &bytes);
+    buf_clear(&bytes);
+    for (size_t i = 0; i < t->n_stacks; i++) {
+        const struct tl_stack *s = &t->stacks[i];
+        buf_varint(&bytes, s->len);
+        for (uint32_t k = 0; k < s->len; k++) {
+            put_optional(&bytes, t->frames[s->first + k].method);
+            buf_varint(&bytes, t->frames[s->first + k].line);
+        }
+    }
+    json_key(j, "stacks");
+    json_base64(j, &bytes);
+    json_key(j, "strings");
+    json_array(j);
+    for (size_t i = 0; i < t->n_strings; i++)
+        json_string(j, tl_string(t, (uint32_t)i));
+    json_array_end(j);
+}
+
+static int path_json(struct json *j, const struct timeline *t)
+{
+    struct critical_path path = {0};
+    int r = critical_path(t, &PATH_OPTIONS, &path);
+    if (r == -ENOENT)
+        return 0;
+    if (r < 0)
+        return r;
+    _cleanup_(buf_release) struct buf bytes = BUF(SIZE_MAX / 2);
+    uint64_t time = 0;
+    for (size_t i = 0; i < path.segments.len; i++) {
+        const struct path_segment *s = &path.segments.data[i];
+        buf_varint(&bytes, s->start - time);
+        buf_varint(&bytes, s->end - s->start);
+        buf_varint(&bytes, s->thread);
+        put_optional(&bytes, s->node);
+        buf_u8(&bytes, s->state);
+        buf_varint(&bytes, s->edge | (s->inferred ? 16u : 0));
+        time = s->start;
+    }
+    json_key(j, "path");
+    json_object(j);
+    put_u64(j, "makespan_ns", path.makespan);
+    put_u64(j, "length_ns", path.length);
+    json_key(j, "states");
+    json_array(j);
+    for (int i = 0; i < PATH_STATES; i++)
+        json_u64(j, path.states[i]);
+    json_array_end(j);
+    json_key(j, "segments");
+    json_base64(j, &bytes);
+    json_object_end(j);
+    critical_path_release(&path);
+    return 0;
+}
+
+static void times_json(struct json *j, const struct wait_times *w)
+{
+    put_u64(j, "count", w->count);
+    put_u64(j, "total_ns", w->total_ns);
+    put_u64(j, "min_ns", w->min_ns);
+    put_u64(j, "max_ns", w->max_ns);
+    put_u64(j, "p50_ns", w->p50_ns);
+    put_u64(j, "p90_ns", w->p90_ns);
+    put_u64(j, "p99_ns", w->p99_ns);
+}
+
+static int statistics_json(struct json *j, const struct timeline *t)
+{
+    struct monitor_stats s = {0};
+    int r = monitor_stats(t, &(struct stats_filter){0}, &s);
+    if (r < 0)
+        return r;
+    json_key(j, "stats");
+    json_object(j);
+    json_key(j, "threads");
+    json_array(j);
+    for (size_t i = 0; i < s.threads.len; i++) {
+        const struct thread_stats *x = &s.threads.data[i];
+        json_object(j);
+        put_u64(j, "thread", x->thread);
+        put_u64(j, "blocked", x->blocked);
+        put_u64(j, "blocked_ns", x->blocked_ns);
+        put_u64(j, "waited", x->waited);
+        put_u64(j, "waited_ns", x->waited_ns);
+        json_object_end(j);
+    }
+    json_array_end(j);
+    json_key(j, "sites");
+    json_array(j);
+    for (size_t i = 0; i < s.sites.len; i++) {
+        const struct site_stats *x = &s.sites.data[i];
+        json_object(j);
+        put_text(j, "class", tl_string(t, x->class));
+        put_text(j, "method", x->method == TL_NONE ? NULL : tl_string(t, x->method));
+        put_u64(j, "line", x->line);
+        put_u64(j, "stack", x->stack == TL_NONE ? 0 : (uint64_t)x->stack + 1);
+        json_key(j, "block");
+        json_bool(j, x->block);
+        put_u64(j, "threads", x->threads);
+        times_json(j, &x->times);
+        json_object_end(j);
+    }
+    json_array_end(j);
+    json_object_end(j);
+    monitor_stats_release(&s);
+    return 0;
+}
+
+int page_timeline_json(struct json *j, const struct timeline *t)
+{
+    json_key(j, "timeline");
+    json_object(j);
+    put_u64(j, "end_ns", t->end_ns);
+    put_u64(j, "lost", t->lost);
+    put_u64(j, "deadlocks", t->deadlocks);
+    json_key(j, "exact");
+    json_bool(j, t->instrumented == 1);
+    names_json(j, "kinds", kind_name, TL_KINDS);
+    names_json(j, "edges", edge_name, TL_EDGES);
+    names_json(j, "path_states", state_name, PATH_STATES);
+    threads_json(j, t);
+    size_t n = nodes_json(j, t);
+    put_u64(j, "cut_ns", n < t->n_nodes ? t->nodes[n].time : 0);
+    contexts_json(j, t);
+    int r = path_json(j, t);
+    if (r == 0)
+        r = statistics_json(j, t);
+    json_object_end(j);
+    return r;
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// A table that sorts by any column, with rows chosen by mouse or keyboard.
+import { useMemo, useState } from "preact/hooks";
+
+export interface Column {
+  title: string;
+  numeric?: boolean;
+  format?: (v: number) => string;
+}
+
+export interface TableRow {
+  key: number;
+  cells: (string | number)[];
+}
+
+interface Props {
+  caption: string;
+  columns: Column[];
+  rows: TableRow[];
+  selected: Set<number>;
+  onSelect: (s: Set<number>) => void;
+  totals?: boolean; // a last line that sums the numeric columns of what is chosen (of all, when nothing is)
+  by?: number;
+  limit?: number;
+}
+
+export function SortableTable(p: Props) {
+  const [sort, setSort] = useState({ by: p.by ?? 0, down: p.by !== undefined });
+  const [anchor, setAnchor] = useState(-1);
+  const rows = useMemo(
+    () =>
+      [...p.rows].sort((a, b) => {
+        const x = a.cells[sort.by];
+        const y = b.cells[sort.by];
+        const c = typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y));
+        return (sort.down ? -c : c) || a.key - b.key;
+      }),
+    [p.rows, sort],
+  );
+  const shown = rows.slice(0, p.limit ?? 1000);
+  const pick = (i: number, e: { shiftKey: boolean }) => {
+    const s = new Set(p.selected);
+    if (e.shiftKey && anchor >= 0) for (let k = Math.min(i, anchor); k <= Math.max(i, anchor); k++) s.add(rows[k].key);
+    else if (!s.delete(rows[i].key)) s.add(rows[i].key);
+    setAnchor(i);
+    p.onSelect(s);
+  };
+  const counted = p.selected.size ? rows.filter((r) => p.selected.has(r.key)) : rows;
+  const format = (c: Column, v: string | number) => (c.format && typeof v === "number" ? c.format(v) : String(v));
+  return (
+    <div class="sortable">
+      <table>
+        <caption class="sr">{p.caption}</caption>
+        <thead>
+          <tr>
+            {p.columns.map((c, i) => (
+              <th scope="col" key={c.title} class={c.numeric ? "n" : ""} aria-sort={sort.by === i ? (sort.down ? "descending" : "ascending") : "none"}>
+                <button onClick={() => setSort({ by: i, down: sort.by === i ? !sort.down : !!c.numeric })}>
+                  {c.title}
+                  <span aria-hidden="true">{sort.by === i ? (sort.down ? " ↓" : " ↑") : ""}</span>
+                </button>
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {shown.map((r, i) => (
+            <tr
+              key={r.key}
+              tabIndex={0}
+              aria-selected={p.selected.has(r.key)}
+              class={p.selected.has(r.key) ? "on" : ""}
+              onClick={(e) => pick(i, e)}
+              onKeyDown={(e) => {
+                const row = e.currentTarget as HTMLElement;
+                if (e.key === " " || e.key === "Enter") pick(i, e);
+                else if (e.key === "ArrowDown") (row.nextElementSibling as HTMLElement)?.focus();
+                else if (e.key === "ArrowUp") (row.previousElementSibling as HTMLElement)?.focus();
+                else return;
+                e.preventDefault();
+                e.stopPropagation();
+              }}
+            >
+              {p.columns.map((c, k) => (
+                <td key={k} class={c.numeric ? "n" : ""} title={c.numeric ? undefined : String(r.cells[k])}>
+                  {format(c, r.cells[k])}
+                </td>
+              ))}
+            </tr>
+          ))}
+          {rows.length > shown.length && (
+            <tr>
+              <td colSpan={p.columns.length} class="dim">
+                … and {rows.length - shown.length} more
+              </td>
+            </tr>
+          )}
+        </tbody>
+        {p.totals && (
+          <tfoot>
+            <tr>
+              {p.columns.map((c, k) => (
+                <td key={k} class={c.numeric ? "n" : ""}>
+                  {k === 0 && !c.numeric ? `${p.selected.size ? "chosen" : "all"}: ${counted.length}` : c.numeric && /count|blocked|waited|total/i.test(c.title) ? format(c, counted.reduce((s, r) => s + Number(r.cells[k]), 0)) : ""}
+                </td>
+              ))}
+            </tr>
+          </tfoot>
+        )}
+      </table>
+    </div>
+  );
+}
