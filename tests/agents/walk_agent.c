@@ -64,6 +64,7 @@ static void (*oracle)(AsgctTrace *, jint, void *);
 static struct sample *samples;
 static uint32_t sample_count, cost_count;
 static uint64_t status_counts[WALK_STATUSES], recovered_count, taken, oracle_failed, busy;
+static uint32_t oracle_costs[COSTS_MAX];
 static uint32_t *costs; /* nanoseconds << 12 | depth, of which 50 counts */
 static struct walk_frame *buffers[BUFFERS];
 static AsgctFrame *oracle_buffers[BUFFERS];
@@ -121,7 +122,12 @@ static void on_sample(int signal_number, siginfo_t *info, void *context)
         kinds_seen[buffers[b][i].kind]++;
     AsgctTrace trace = {.env_id = env, .frames = oracle_buffers[b]};
     if (options.compare && oracle) {
+        begin = now_ns();
         oracle(&trace, (jint)options.depth, context);
+        ns = now_ns() - begin;
+        if (c < COSTS_MAX && trace.num_frames > 0)
+            oracle_costs[c] =
+                (uint32_t)(ns > 0xfffff ? 0xfffff : ns) << 12 | (trace.num_frames > 4095 ? 4095 : (uint32_t)trace.num_frames);
         if (trace.num_frames <= 0)
             __atomic_fetch_add(&oracle_failed, 1, __ATOMIC_RELAXED);
     }
@@ -371,20 +377,22 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void report_costs(FILE *f)
+static void report_costs(FILE *f, const char *what, const uint32_t *of)
 {
-    uint32_t n = cost_count < COSTS_MAX ? cost_count : COSTS_MAX, kept = 0;
     static uint32_t all[COSTS_MAX], deep[COSTS_MAX];
-    for (uint32_t i = 0; i < n; i++) {
-        all[i] = costs[i] >> 12;
-        unsigned depth = costs[i] & 0xfff;
+    uint32_t taken_n = cost_count < COSTS_MAX ? cost_count : COSTS_MAX, n = 0, kept = 0;
+    for (uint32_t i = 0; i < taken_n; i++) {
+        unsigned depth = of[i] & 0xfff;
+        if (of[i] == 0)
+            continue;
+        all[n++] = of[i] >> 12;
         if (depth >= 45 && depth <= 55)
-            deep[kept++] = costs[i] >> 12;
+            deep[kept++] = of[i] >> 12;
     }
     qsort(all, n, sizeof(all[0]), by_value);
     qsort(deep, kept, sizeof(deep[0]), by_value);
-    fprintf(f, "cost_median_ns=%u\ncost_p99_ns=%u\ncost_depth50_median_ns=%u\ncost_depth50_count=%u\n", n ? all[n / 2] : 0,
-            n ? all[n * 99 / 100] : 0, kept ? deep[kept / 2] : 0, kept);
+    fprintf(f, "%s_median_ns=%u\n%s_p99_ns=%u\n%s_depth50_median_ns=%u\n%s_depth50_count=%u\n", what, n ? all[n / 2] : 0, what,
+            n ? all[n * 99 / 100] : 0, what, kept ? deep[kept / 2] : 0, what, kept);
 }
 
 static void dump_sample(FILE *f, const struct sample *s)
@@ -568,7 +576,8 @@ static void JNICALL on_death(jvmtiEnv *ti, JNIEnv *env)
     fprintf(f, "recovered=%llu\nfaults=%llu\n", (unsigned long long)recovered_count, (unsigned long long)walker_faults());
     for (unsigned i = 0; i < WALK_KINDS; i++)
         fprintf(f, "kind%u=%d\n", i, kinds_seen[i]);
-    report_costs(f);
+    report_costs(f, "cost", costs);
+    report_costs(f, "oracle", oracle_costs);
     report_failures(f);
     if (options.compare)
         report_differences(f);
