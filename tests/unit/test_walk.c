@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Walks of synthetic stacks, for both processors, without a VM. */
+#include "hotspot/method.h"
+#include "tests.h"
+#include "unwind/internal.h"
+#include "vm_image.h"
+
+enum { STACK_BYTES = 4096, FRAMES = 32 };
+
+/*
+ * JDK 17: a compiled method (with one inlined into it) called by an interpreted method, called by the VM's call stub. The
+ * stack lies in the image; addresses of what matters:
+ */
+struct scene {
+    struct code_image code;
+    struct walker walker;
+    struct walk walk;
+    struct walk_frame frames[FRAMES];
+    struct walk_end end;
+    uint64_t interpreted; /* Method of the interpreted frame */
+    uint64_t stack, sp;   /* lowest address, and the compiled frame's stack pointer */
+    uint64_t return_slot; /* of the compiled frame */
+};
+
+/* A Method and what it leads to; its bytecode has 20 bytes. */
+static uint64_t make_method(struct code_image *c, const char *class_name, const char *name, const char *signature)
+{
+    const struct hotspot_layout *l = &c->layout;
+    struct image *im = &c->im;
+    static const uint8_t zeros[1024];
+    const char *const texts[] = {class_name, name, signature, "Scene.java"};
+    uint64_t symbols[4], method = put(im, zeros, 128), constant = put(im, zeros, 256), pool = put(im, zeros, 256),
+                         holder = put(im, zeros, 512);
+    for (unsigned i = 0; i < 4; i++) {
+        uint8_t symbol[64] = {1, 0, (uint8_t)i, 0x5a};
+        symbol[l->symbol_length] = (uint8_t)strlen(texts[i]);
+        memcpy(symbol + l->symbol_body, texts[i], strlen(texts[i]));
+        symbols[i] = put(im, symbol, sizeof(symbol));
+        poke64(im, pool + (uint64_t)l->sizeof_pool + 8 * i, symbols[i]);
+    }
+    poke64(im, method + (uint64_t)l->method_const, constant);
+    poke64(im, constant + (uint64_t)l->const_pool, pool);
+    poke32(im, constant + (uint64_t)l->const_size, 32);
+    poke(im, constant + (uint64_t)l->const_code_size, (uint16_t[]){20}, 2);
+    poke(im, constant + (uint64_t)l->const_name, (uint16_t[]){1}, 2);
+    poke(im, constant + (uint64_t)l->const_signature, (uint16_t[]){2}, 2);
+    poke(im, constant + (uint64_t)l->const_flags, (uint16_t[]){(uint16_t)l->has_line_numbers}, 2);
+    /* Lines behind the bytecode: 10 from 0 on (an escape), 11 from 4 on, end. */
+    poke(im, constant + (uint64_t)l->sizeof_const_method + 20, (uint8_t[]){0xff, 0, 20, 4 << 3 | 1, 0}, 5);
+    poke32(im, pool + (uint64_t)l->pool_length, 4);
+    poke64(im, pool + (uint64_t)l->pool_holder, holder);
+    poke(im, pool + (uint64_t)l->pool_source_file, (uint16_t[]){3}, 2);
+    poke64(im, holder + (uint64_t)l->klass_name, symbols[0]);
+    return method;
+}
+
+static void make_scene(struct scene *s, const struct arch *arch)
+{
+    static const uint8_t scopes[] = {0, 0, 1, 8, 0, 0, 0, 0, 1, 2, 237, 1}, zeros[STACK_BYTES];
+    struct code_image *c = &s->code;
+    *s = (struct scene){0};
+    make_code(c, scopes, sizeof(scopes));
+    const struct hotspot_layout *l = &c->layout;
+    c->method[0] = make_method(c, "p/Outer", "outer", "()V");
+    c->method[1] = make_method(c, "p/Inner", "inner", "(I)I");
+    s->interpreted = make_method(c, "p/Main", "main", "([Ljava/lang/String;)V");
+    poke(&c->im, c->blob + 620, c->method, 16);
+    poke64(&c->im, c->blob + (uint64_t)l->nm_method, c->method[0]);
+    c->im.bytes[c->blob - BASE + (unsigned)l->nm_comp_level] = 4;
+    /* A second block holds the call stub, and the interpreter lies behind all blocks. */
+    uint64_t stub = c->cache.low + 16 * 128;
+    for (unsigned i = 16; i < 24; i++)
+        c->im.bytes[c->cache.heaps[0].segmap - BASE + i] = (uint8_t)(i - 16);
+    c->im.bytes[stub - BASE + (unsigned)l->block_used] = 1;
+    stub += (uint64_t)l->sizeof_block;
+    poke64(&c->im, stub + (uint64_t)l->blob_name, put_string(&c->im, "StubRoutines (1)"));
+    poke32(&c->im, stub + (uint64_t)l->blob_size, 1000);
+    poke64(&c->im, stub + (uint64_t)l->blob_code_begin, stub + 200);
+    poke64(&c->im, stub + (uint64_t)l->blob_code_end, stub + 1000);
+    c->cache.call_stub_return = stub + 300;
+    c->cache.interpreter = c->cache.low + 6000;
+    c->cache.interpreter_end = c->cache.high;
+
+    s->stack = put(&c->im, zeros, sizeof(zeros));
+    uint64_t high = s->stack + STACK_BYTES, entry_fp = high - 256, fp = entry_fp - 256;
+    /* The call's wrapper lies on the stack too; its anchor says that there is no Java frame before. */
+    poke64(&c->im, entry_fp + (uint64_t)(int64_t)(arch->wrapper_slot * 8), high - 64);
+    /* The interpreted frame: saved fp, return address, then downwards sender sp, last sp, method ... bytecode pointer. */
+    uint64_t constant;
+    memcpy(&constant, c->im.bytes + (s->interpreted - BASE) + l->method_const, 8);
+    poke64(&c->im, fp, entry_fp);
+    poke64(&c->im, fp + 8, c->cache.call_stub_return);
+    poke64(&c->im, fp - 8, fp + 16);
+    poke64(&c->im, fp - 24, s->interpreted);
+    poke64(&c->im, fp - 8 * l->interpreter_bcp, constant + (uint64_t)l->sizeof_const_method + 5);
+    /* The compiled frame of 48 bytes below it. */
+    s->sp = fp - 128 - 48;
+    s->return_slot = s->sp + 40;
+    poke64(&c->im, s->return_slot, c->cache.interpreter + 77);
+    poke64(&c->im, s->sp + 32, fp);
+
+    s->walker = (struct walker){.layout = *l, .memory = c->memory, .arch = arch};
+    s->walker.code = c->cache;
+    s->walker.code.layout = &s->walker.layout;
+    s->walk =
+        (struct walk){.w = &s->walker, .stack_low = s->sp, .stack_high = high, .frames = s->frames, .max = FRAMES, .top = true};
+    s->walk.r = (struct registers){.pc = c->code + 21, .sp = s->sp, .fp = 3};
+}
+
+static void drop_scene(struct scene *s)
+{
+    free(s->code.im.bytes);
+}
+
+static void expect(const struct scene *s, unsigned i, uint32_t kind, uint64_t method, int32_t bci)
+{
+    assert_true(i < s->walk.count);
+    assert_int_equal(s->frames[i].kind, kind);
+    assert_int_equal(walk_id_method(s->frames[i].id), method);
+    assert_int_equal(s->frames[i].bci, bci);
+}
+
+static const struct arch *const architectures[] = {&arch_x86_64, &arch_aarch64};
+
+static void compiled_interpreted_and_entry(void **state)
+{
+    for (unsigned a = 0; a < ARRAY_SIZE(architectures); a++) {
+        struct scene s;
+        make_scene(&s, architectures[a]);
+        walk_run(&s.walk, &s.end);
+        assert_int_equal(s.end.status, WALK_COMPLETE);
+        assert_false(s.end.recovered);
+        assert_int_equal(s.walk.count, 3);
+        expect(&s, 0, WALK_INLINED, s.code.method[1], 300);
+        expect(&s, 1, WALK_C2, s.code.method[0], 7);
+        expect(&s, 2, WALK_INTERPRETED, s.interpreted, 5);
+        drop_scene(&s);
+    }
+}
+
+static void before_the_frame_is_built(void **state)
+{
+    /* sub rsp, 40; mov [rsp + 32], rbp  and  sub sp, sp, #48; stp x29, x30, [sp, #32] */
+    static const uint8_t x86[] = {0x48, 0x83, 0xec, 0x28, 0x48, 0x89, 0x6c, 0x24, 0x20};
+    static const uint32_t arm[] = {0xd100c3ff, 0xa9027bfd};
+    for (unsigned a = 0; a < ARRAY_SIZE(architectures); a++) {
+        struct scene s;
+        bool is_arm = architectures[a] == &arch_aarch64;
+        make_scene(&s, architectures[a]);
+        poke(&s.code.im, s.code.code, is_arm ? (const void *)arm : x86, is_arm ? sizeof(arm) : sizeof(x86));
+        poke64(&s.code.im, s.code.blob + (uint64_t)s.code.layout.nm_entry_point, s.code.code);
+        s.walk.r.pc = s.code.code;
+        s.walk.r.fp = s.return_slot + 8 + 128; /* the caller's, still in the register */
+        s.walk.r.sp = is_arm ? s.return_slot + 8 : s.return_slot;
+        s.walk.r.link = s.code.cache.interpreter + 77;
+        if (is_arm)
+            poke64(&s.code.im, s.return_slot, 0xdead);
+        walk_run(&s.walk, &s.end);
+        assert_int_equal(s.end.status, WALK_COMPLETE);
+        assert_int_equal(s.walk.count, 2);
+        expect(&s, 0, WALK_C2, s.code.method[0], 7);
+        expect(&s, 1, WALK_INTERPRETED, s.interpreted, 5);
+        drop_scene(&s);
+    }
+}
+
+static void depth_ends_the_walk(void **state)
+{
+    struct scene s;
+    make_scene(&s, &arch_x86_64);
+    s.walk.max = 2;
+    walk_run(&s.walk, &s.end);
+    assert_int_equal(s.end.status, WALK_DEPTH);
+    assert_int_equal(s.walk.count, 2);
+    drop_scene(&s);
+}
+
+static void a_lost_caller_is_looked_for_in_the_anchor(void **state)
+{
+    struct scene s;
+    make_scene(&s, &arch_x86_64);
+    uint64_t fp;
+    memcpy(&fp, s.code.im.bytes + (s.sp + 32 - BASE), 8);
+    poke64(&s.code.im, s.return_slot, 0xdead);
+    s.walk.anchor = (struct anchor){.sp = fp - 104, .pc = s.code.cache.interpreter + 77, .fp = fp};
+    walk_run(&s.walk, &s.end);
+    assert_int_equal(s.end.status, WALK_COMPLETE);
+    assert_true(s.end.recovered);
+    expect(&s, 2, WALK_INTERPRETED, s.interpreted, 5);
+    drop_scene(&s);
+    /* And without one the walk ends, with what it has. */
+    make_scene(&s, &arch_x86_64);
+    poke64(&s.code.im, s.return_slot, 0xdead);
+    walk_run(&s.walk, &s.end);
+    assert_int_equal(s.end.status, WALK_BROKEN);
+    assert_int_equal(s.walk.count, 2);
+    drop_scene(&s);
+}
+
+static void methods_are_described_while_they_are_there(void **state)
+{
+    struct scene s;
+    struct method_description d;
+    make_scene(&s, &arch_x86_64);
+    walk_run(&s.walk, &s.end);
+    assert_int_equal(walker_describe(&s.walker, s.frames[0].id, &d), 0);
+    assert_string_equal(buf_str(&d.class_name), "p/Inner");
+    assert_string_equal(buf_str(&d.name), "inner");
+    assert_string_equal(buf_str(&d.signature), "(I)I");
+    assert_string_equal(buf_str(&d.source_file), "Scene.java");
+    assert_int_equal(d.line_count, 2);
+    assert_int_equal(method_line_of(&d, 3), 10);
+    assert_int_equal(method_line_of(&d, 4), 11);
+    assert_int_equal(method_line_of(&d, -1), 0);
+    method_description_release(&d);
+    /* Another class at the same addresses: its name's hash differs. */
+    uint64_t symbol;
+    uint64_t holder_name = 0;
+    for (uint64_t at = BASE; at + 8 < BASE + s.code.im.used && !holder_name; at += 8) {
+        memcpy(&symbol, s.code.im.bytes + (at - BASE), 8);
+        if (symbol > BASE && symbol - BASE < s.code.im.used &&
+            memcmp(s.code.im.bytes + (symbol - BASE) + s.code.layout.symbol_body, "p/Inner", 7) == 0)
+            holder_name = symbol;
+    }
+    assert_true(holder_name != 0);
+    s.code.im.bytes[holder_name - BASE] ^= 7; /* its reference count: the same method still */
+    assert_int_equal(walker_describe(&s.walker, s.frames[0].id, &d), 0);
+    method_description_release(&d);
+    s.code.im.bytes[holder_name - BASE + 3] ^= 0x41; /* its hash */
+    assert_int_equal(walker_describe(&s.walker, s.frames[0].id, &d), -ESTALE);
+    drop_scene(&s);
+}
+
+static void damaged_images_end(void **state)
+{
+    uint64_t seed = 7;
+    unsigned complete = 0, other = 0;
+    struct scene s;
+    make_scene(&s, &arch_x86_64);
+    uint8_t *original = malloc(IMAGE_SIZE);
+    memcpy(original, s.code.im.bytes, IMAGE_SIZE);
+    struct walk fresh = s.walk;
+    for (unsigned n = 0; n < 20000; n++) {
+        /* Eight words of code, stack or methods become others. */
+        for (unsigned i = 0; i < 8; i++) {
+            seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+            uint64_t from = s.code.cache.low - BASE, at = from + (seed >> 20) % (s.code.im.used - from);
+            s.code.im.bytes[at] ^= (uint8_t)(seed >> 56) | 1;
+        }
+        s.walk = fresh;
+        walk_run(&s.walk, &s.end);
+        complete += s.end.status == WALK_COMPLETE;
+        other += s.end.status != WALK_COMPLETE;
+        memcpy(s.code.im.bytes + (s.code.cache.low - BASE), original + (s.code.cache.low - BASE),
+               s.code.im.used - (s.code.cache.low - BASE));
+    }
+    assert_true(complete > 0 && other > 0);
+    free(original);
+    drop_scene(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(compiled_interpreted_and_entry),
+        cmocka_unit_test(before_the_frame_is_built),
+        cmocka_unit_test(depth_ends_the_walk),
+        cmocka_unit_test(a_lost_caller_is_looked_for_in_the_anchor),
+        cmocka_unit_test(methods_are_described_while_they_are_there),
+        cmocka_unit_test(damaged_images_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
