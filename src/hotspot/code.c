@@ -269,13 +269,31 @@ bool code_scopes_at(struct code_scopes *ret, const struct code_cache *c, const s
     return true;
 }
 
-/* One number of the compressed stream (UNSIGNED5): up to five bytes, low ones final. */
-static bool read_number(const struct code_scopes *s, uint64_t *at, uint32_t *ret)
+/* A scope's first numbers lie in one or two words, which are loaded once. */
+struct byte_reader {
+    const struct memory *memory;
+    uint64_t at, word_at, word;
+};
+
+static bool next_byte(struct byte_reader *r, uint8_t *ret)
 {
-    uint32_t base = s->cache->layout->unsigned5_base, final = 256 - 64 - base, sum = 0;
+    uint64_t aligned = r->at & ~UINT64_C(7);
+    if (aligned != r->word_at) {
+        if (!load64(r->memory, aligned, &r->word))
+            return false;
+        r->word_at = aligned;
+    }
+    *ret = (uint8_t)(r->word >> (r->at++ & 7) * 8);
+    return true;
+}
+
+/* One number of the compressed stream (UNSIGNED5): up to five bytes, low ones final. */
+static bool read_number(struct byte_reader *r, uint32_t base, uint32_t *ret)
+{
+    uint32_t final = 256 - 64 - base, sum = 0;
     for (unsigned i = 0; i < 5; i++) {
         uint8_t byte;
-        if (!load8(s->memory, (*at)++, &byte) || byte < base)
+        if (!next_byte(r, &byte) || byte < base)
             return false;
         uint32_t value = byte - base;
         sum += value << (6 * i);
@@ -297,9 +315,10 @@ bool code_scopes_next(struct code_scopes *s, struct code_scope *ret)
         return true;
     }
     s->started = true;
-    uint64_t at = s->scopes + s->next;
+    struct byte_reader r = {.memory = s->memory, .at = s->scopes + s->next, .word_at = UINT64_MAX};
+    uint32_t base = s->cache->layout->unsigned5_base;
     struct code_scope scope = {0};
-    if (!read_number(s, &at, &sender) || !read_number(s, &at, &method) || !read_number(s, &at, &bci))
+    if (!read_number(&r, base, &sender) || !read_number(&r, base, &method) || !read_number(&r, base, &bci))
         return false;
     /* A scope's callers are written before it. */
     if (method == 0 || sender >= s->next || !load64(s->memory, s->metadata + 8 * ((uint64_t)method - 1), &scope.method))

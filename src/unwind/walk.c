@@ -57,10 +57,14 @@ void walk_emit(struct walk *k, enum walk_kind kind, uint64_t id, int32_t bci)
 
 void walk_emit_java(struct walk *k, enum walk_kind kind, uint64_t method, int32_t bci)
 {
-    uint32_t check = 0;
-    if (!method_check(&k->w->layout, &k->w->memory, method, &check))
-        check = 0;
-    walk_emit(k, kind, walk_id_of_method(method, check), bci);
+    /* Stacks repeat themselves; a check is five loads that depend on one another. */
+    struct walk_checked *known = &k->checked[(method >> 4) % ARRAY_SIZE(k->checked)];
+    if (known->method != method) {
+        known->method = method;
+        if (!method_check(&k->w->layout, &k->w->memory, method, &known->check))
+            known->check = 0;
+    }
+    walk_emit(k, kind, walk_id_of_method(method, known->check), bci);
 }
 
 bool walk_leave(struct walk *k, uint64_t pc, uint64_t sp, uint64_t fp)
