@@ -131,10 +131,8 @@ int stack_vm_native_name(uint64_t id, struct buf *library, struct buf *name)
     int r = stacks.symbols ? symbols_find(stacks.symbols, pc - 1, &place) : -ENOMEM;
     if (r == 0) {
         buf_string(library, place.library);
-        if (place.name)
-            buf_string(name, place.name);
-        else
-            buf_printf(name, "0x%llx", (unsigned long long)place.offset);
+        /* One row for all of a library without symbols: its addresses would be a row each. */
+        buf_string(name, place.name ? place.name : "[no symbol]");
     }
     pthread_mutex_unlock(&stacks.lock);
     return r;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Programs whose profile is known. Arguments: NAME MILLISECONDS [more]. Each prints "cpu_ns N", the CPU time of its threads.
+ * Programs whose profile is known. Arguments: NAME MILLISECONDS (of CPU time; of time for threads) [more]. Each prints "cpu_ns N", the CPU time of its threads.
  *
  * counted: a counted loop without a safepoint holds 99 % of the time. inlined: `heavy` has three quarters of the work and is
  * inlined into its caller. native: threads blocked in native calls beside one that works. tiny: calls of methods of a few
@@ -8,39 +8,47 @@
  */
 public class Hot {
     static volatile long sink;
+    static long cpuEnd;
+    static final java.lang.management.ThreadMXBean THREADS = java.lang.management.ManagementFactory.getThreadMXBean();
+
+    /** Whether this thread has used its CPU time; every n-th call asks. */
+    static boolean goesOn(int i, int n) {
+        return i % n != 0 || THREADS.getCurrentThreadCpuTime() < cpuEnd;
+    }
 
     public static void main(String[] args) throws Exception {
         long ms = Long.parseLong(args[1]);
         long end = System.nanoTime() + ms * 1_000_000;
+        cpuEnd = ms * 1_000_000;
         switch (args[0]) {
         case "counted":
-            for (int i = 1; System.nanoTime() < end; i++) {
+            for (int i = 1; goesOn(i, 1); i++) {
                 sink += countedLoop(i);
                 sink += beside(i);
             }
             break;
         case "inlined":
-            for (int i = 1; System.nanoTime() < end; i++)
+            for (int i = 1; goesOn(i, 64); i++)
                 sink += caller(i);
             break;
         case "native":
             blockThreads();
-            for (int i = 1; System.nanoTime() < end; i++)
+            for (int i = 1; goesOn(i, 1); i++)
                 sink += countedLoop(i);
             break;
         case "tiny":
-            for (int i = 1; System.nanoTime() < end; i++)
+            for (int i = 1; goesOn(i, 1024); i++)
                 sink += tiny(i);
             break;
         case "deep":
-            while (System.nanoTime() < end)
+            for (int i = 1; goesOn(i, 1); i++)
                 sink += recurse(10_000);
             break;
         case "threads":
             manyThreads(Integer.parseInt(args[2]), end);
             break;
         case "exceptions":
-            while (System.nanoTime() < end)
+            for (int i = 1; goesOn(i, 1024); i++)
                 sink += thrower(20);
             break;
         default:
