@@ -12,6 +12,7 @@
 
 #include "agent/options.h"
 #include "agent/vm.h"
+#include "hprof/command.h"
 
 struct session;
 
@@ -37,6 +38,8 @@ struct capture {
     void (*release)(struct session *s);
     void (*flush)(struct session *s, JNIEnv *jni); /* ten times a second: from buffers into the recording */
     void (*dump)(struct session *s, JNIEnv *jni, enum dump_reason reason); /* HPROF outputs: the section */
+    /* A front-end's command over net=; those that are not the row's are passed over. */
+    void (*request)(struct session *s, JNIEnv *jni, const struct hprof_request *r);
     void (*status)(struct session *s, struct buf *out);                    /* lines "NAME.COUNTER N" (proto/control.h) */
 };
 

@@ -23,7 +23,7 @@ struct frame_key {
 
 struct dictionary {
     struct out *out;
-    bool lines, threads;
+    bool lines, threads, empty_told;
     bool no_threads; /* cpu=old has no THREAD lines */
     struct strpool strings, classes;
     struct strpool frames;   /* struct frame_key */
@@ -64,6 +64,13 @@ void dictionary_free(struct dictionary *d)
 uint64_t thread_object_id(uint32_t serial)
 {
     return OBJECT_FIRST + serial - THREAD_UNKNOWN;
+}
+
+uint32_t thread_serial_of_object(uint64_t object)
+{
+    return object > OBJECT_FIRST && object < OBJECT_FIRST + (UINT64_C(1) << 28)
+               ? (uint32_t)(object - OBJECT_FIRST) + THREAD_UNKNOWN
+               : 0;
 }
 
 static uint64_t string_id(struct dictionary *d, const char *s)
@@ -162,8 +169,22 @@ static void write_trace(struct dictionary *d, uint32_t serial, const uint32_t *k
         hprof_text_trace_empty(&out->text);
 }
 
+uint32_t dictionary_empty_trace(struct dictionary *d)
+{
+    pthread_mutex_lock(&d->out->lock);
+    if (d->out->format == 'a' && !d->empty_told) {
+        hprof_text_trace(&d->out->text, TRACE_EMPTY, 0);
+        hprof_text_trace_empty(&d->out->text);
+    }
+    d->empty_told = true;
+    pthread_mutex_unlock(&d->out->lock);
+    return TRACE_EMPTY;
+}
+
 uint32_t dictionary_trace(struct dictionary *d, JNIEnv *jni, const struct jfr_frame *frames, uint32_t n, uint32_t thread)
 {
+    if (!n)
+        return dictionary_empty_trace(d);
     uint32_t few[65], *key = n < ARRAY_SIZE(few) ? few : malloc((n + 1) * sizeof(*key));
     if (!key)
         return 0;

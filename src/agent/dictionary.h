@@ -24,6 +24,8 @@ void dictionary_free(struct dictionary *d);
  * Equal means the same methods and lines. 0 when memory is out.
  */
 uint32_t dictionary_trace(struct dictionary *d, JNIEnv *jni, const struct jfr_frame *frames, uint32_t n, uint32_t thread);
+/* TRACE_EMPTY, told if it has not been: for what has no stack. */
+uint32_t dictionary_empty_trace(struct dictionary *d);
 /* "java.util.Vector.addElement", the running method of a trace; "" for an empty one. Stays until free. */
 const char *dictionary_trace_method(struct dictionary *d, uint32_t trace);
 /* Of b: the id of a string. 0: no memory. */
@@ -35,3 +37,5 @@ void dictionary_thread_start(struct dictionary *d, const struct thread *t);
 void dictionary_thread_end(struct dictionary *d, const struct thread *t);
 /* The object id under which a thread is known here. */
 uint64_t thread_object_id(uint32_t serial);
+/* The thread's serial number of such an id; 0 when it is none. */
+uint32_t thread_serial_of_object(uint64_t object);

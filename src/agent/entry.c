@@ -101,7 +101,7 @@ jint JNICALL ENTRY(Agent_OnLoad)(JavaVM *java, char *text, void *reserved)
     r = open_vm(java, false, &why);
     if (r == 0) {
         r = session_begin(&o, text, NULL, &why);
-        output = r < 0 && r != -ENOTSUP;
+        output = r < 0 && r != -ENOTSUP && r != -ENOTCONN;
     }
     options_release(&o);
     if (r < 0)

@@ -24,7 +24,7 @@ const struct option_row option_table[OPTION_COUNT] = {
                     .default_value = "a"},
     [OPT_FILE] = {"file", "--output", 'o', OPTION_TEXT, "<file>", "write data to file; %p is the process id, %t the time",
                   .default_value = "java.hprof[{.txt}]"},
-    [OPT_NET] = {"net", NULL, 0, OPTION_TEXT, "<host>:<port>", "send data over a socket", .not_built = "*"},
+    [OPT_NET] = {"net", NULL, 0, OPTION_TEXT, "<host>:<port>", "send data over a socket"},
     [OPT_DEPTH] = {"depth", "--depth", 'd', OPTION_NUMBER, "<size>", "stack trace depth", .default_value = "4",
                    .default_record = "128", .max = 16384},
     [OPT_INTERVAL] = {"interval", "--interval", 'i', OPTION_DURATION, "<ms>", "sample interval; us and s are understood",

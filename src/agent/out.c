@@ -2,6 +2,7 @@
 #include "agent/out.h"
 
 #include "agent/dictionary.h"
+#include "agent/net.h"
 #include "agent/recording.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -50,20 +51,41 @@ static uint16_t control_flags(const struct options *o)
                       (option_is(o, OPT_CPU, "samples") ? HPROF_CONTROL_CPU_SAMPLING : 0));
 }
 
+static int write_net(void *context, const void *bytes, size_t len)
+{
+    struct out *out = context;
+    /* What a connection that is over does not take is counted there; the writers go on, so that sections stay whole. */
+    net_write(out->net, bytes, len);
+    out->written += len;
+    return 0;
+}
+
+void out_settings(struct out *out, const struct options *o)
+{
+    if (out->format != 'b')
+        return;
+    pthread_mutex_lock(&out->lock);
+    out_stamp(out);
+    hprof_control_settings(&out->binary, control_flags(o), (uint16_t)MIN(o->v[OPT_DEPTH].number, UINT16_MAX));
+    pthread_mutex_unlock(&out->lock);
+}
+
 static int open_hprof(struct out *out, const struct options *o)
 {
-    out->fd = open(out->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (out->fd < 0)
-        return -errno;
-    struct hprof_sink sink = {write_file, out};
+    struct hprof_sink sink = {out->net ? write_net : write_file, out};
+    if (!out->net) {
+        out->fd = open(out->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        if (out->fd < 0)
+            return -errno;
+    }
     out->header_ms = clock_ns(CLOCK_REALTIME) / NS_PER_MS;
     int r = out->format == 'a' ? hprof_text_init(&out->text, sink, (time_t)(out->header_ms / 1000))
                                : hprof_writer_init(&out->binary, sink, HPROF_MAGIC_1_0_2, 8, out->header_ms);
     /* The old prof format is lines of pairs alone (research: the original's output). */
     if (out->format == 'a' && option_is(o, OPT_CPU, "old"))
         buf_clear(&out->text.out);
-    if (r == 0 && out->format == 'b')
-        hprof_control_settings(&out->binary, control_flags(o), (uint16_t)MIN(o->v[OPT_DEPTH].number, UINT16_MAX));
+    if (r == 0)
+        out_settings(out, o);
     out->dictionary = r == 0 ? dictionary_new(out, o) : NULL;
     return r < 0 ? r : out->dictionary ? 0 : -ENOMEM;
 }
@@ -72,7 +94,15 @@ int out_open(struct out *ret, const struct options *o, struct buf *why)
 {
     char path[PATH_MAX];
     *ret = (struct out){.format = o->v[OPT_FORMAT].text[0], .fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
-    int r = choose_path(path, sizeof(path), o);
+    const char *address = o->v[OPT_NET].text;
+    if (address && ret->format == 'r') {
+        buf_printf(why, "net=%s: a recording goes into a file", address);
+        return -EINVAL;
+    }
+    if (address && net_open(&ret->net, address, why) < 0)
+        return -ENOTCONN;
+    int r = address ? snprintf(path, sizeof(path), "%s", address) >= (int)sizeof(path) ? -ENAMETOOLONG : 0
+                    : choose_path(path, sizeof(path), o);
     if (r < 0) {
         buf_printf(why, "file=%s: %s", o->v[OPT_FILE].text, r == -EINVAL ? "only %p, %t and %% are understood" : strerror(-r));
         return r;
@@ -94,12 +124,27 @@ void out_stamp(struct out *out)
         out->binary.time_us = (uint32_t)(clock_ns(CLOCK_REALTIME) / 1000 - out->header_ms * 1000);
 }
 
-void out_section(struct out *out, const struct buf *section)
+static int keep_bytes(void *context, const void *bytes, size_t len)
+{
+    buf_bytes(context, bytes, len);
+    return buf_error(context);
+}
+
+void out_section_open(struct hprof_text *ret, struct buf *bytes)
+{
+    *bytes = BUF(SIZE_MAX / 2);
+    *ret = (struct hprof_text){.sink = {keep_bytes, bytes}, .out = BUF(SIZE_MAX / 2)};
+}
+
+void out_section_close(struct out *out, struct hprof_text *t, struct buf *bytes)
 {
     pthread_mutex_lock(&out->lock);
-    buf_bytes(&out->text.out, section->data, section->len);
+    if (hprof_text_flush(t) == 0)
+        buf_bytes(&out->text.out, bytes->data, bytes->len);
     hprof_text_flush(&out->text);
     pthread_mutex_unlock(&out->lock);
+    hprof_text_release(t);
+    buf_release(bytes);
 }
 
 int out_flush(struct out *out)
@@ -125,6 +170,15 @@ int out_close(struct out *out)
     }
     hprof_text_release(&out->text);
     hprof_writer_release(&out->binary);
+    if (out->net) {
+        net_close(out->net);
+        uint64_t lost = net_lost(out->net);
+        if (lost)
+            fprintf(stderr, "hprof: net=%s: %llu bytes were lost: the front-end did not take them\n", out->path,
+                    (unsigned long long)lost);
+        net_unref(out->net);
+        out->net = NULL;
+    }
     if (out->fd >= 0 && close(out->fd) < 0 && r == 0)
         r = -errno;
     out->fd = -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a session's output goes. format=r: a recording, written by any thread and by signal handlers through src/jfr.
- * format=a, b: a file that takes HPROF text or records in the order they come; under out.lock.
+ * format=a, b: a file or a connection (net=) that takes HPROF text or records in the order they come; under out.lock.
  */
 #pragma once
 
@@ -13,11 +13,13 @@
 
 struct dictionary;
 struct jfr_writer;
+struct net;
 
 struct out {
     char format; /* 'a', 'b' or 'r' */
     char *path;
-    int fd; /* of a and b */
+    int fd;          /* of a and b in a file; -1 otherwise */
+    struct net *net; /* of a and b with net=; NULL otherwise */
     pthread_mutex_t lock;
     struct hprof_text text;        /* of a */
     struct hprof_writer binary;    /* of b; id size 8 */
@@ -32,8 +34,14 @@ struct out {
 int out_open(struct out *ret, const struct options *o, struct buf *why) must_check;
 /* Of b: sets the time of the records that follow. */
 void out_stamp(struct out *out);
-/* Of a: appends a section that was put together elsewhere. */
-void out_section(struct out *out, const struct buf *section);
+/* Of b: CONTROL SETTINGS as the options are now. */
+void out_settings(struct out *out, const struct options *o);
+/*
+ * Of a: a section that is put together aside, so that nothing else comes to stand within it; close appends it to the output
+ * and releases both.
+ */
+void out_section_open(struct hprof_text *ret, struct buf *bytes);
+void out_section_close(struct out *out, struct hprof_text *t, struct buf *bytes);
 /* Hands what is buffered to the file; 0 or the first failure. */
 int out_flush(struct out *out);
 /* The same, and closes. */

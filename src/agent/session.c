@@ -2,9 +2,11 @@
 #include "agent/session.h"
 
 #include "agent/dictionary.h"
+#include "agent/front.h"
 #include "agent/names.h"
 #include "agent/thread_table.h"
 #include "base/clock.h"
+#include "base/vec.h"
 #include "jfr/writer.h"
 
 #include <errno.h>
@@ -145,20 +147,54 @@ static void free_session(struct session *s)
     free(s);
 }
 
-/* HPROF outputs tell of threads as they come and go. */
+/*
+ * HPROF outputs tell of threads as they come and go. The threads themselves only leave a note: they must not wait for an
+ * output that a front-end holds up or that a heap dump is being written to.
+ */
+struct thread_note {
+    struct thread *thread;
+    bool over;
+};
+
+static pthread_mutex_t notes_lock = PTHREAD_MUTEX_INITIALIZER;
+static VEC(struct thread_note) notes;
+static _Atomic uint64_t notes_lost;
+
+static void note(struct thread *t, bool over)
+{
+    const struct session *s = session_now;
+    /* Before VMInit a thread has no name yet: threads_look_around tells of it again. */
+    if (!s || !s->out.dictionary || t->own || !vm.live)
+        return;
+    pthread_mutex_lock(&notes_lock);
+    if (vec_push(&notes, ((struct thread_note){t, over})) < 0)
+        notes_lost++;
+    pthread_mutex_unlock(&notes_lock);
+}
+
 static void tell_start(struct thread *t, JNIEnv *jni, jthread thread)
 {
-    struct session *s = session_now;
-    /* Before VMInit a thread has no name yet: threads_look_around tells of it again. */
-    if (s && s->out.dictionary && !t->own && vm.live)
-        dictionary_thread_start(s->out.dictionary, t);
+    note(t, false);
 }
 
 static void tell_end(struct thread *t, JNIEnv *jni)
 {
-    struct session *s = session_now;
-    if (s && s->out.dictionary && !t->own)
-        dictionary_thread_end(s->out.dictionary, t);
+    note(t, true);
+}
+
+static void write_notes(struct session *s)
+{
+    pthread_mutex_lock(&notes_lock);
+    __typeof__(notes) taken = notes;
+    memset(&notes, 0, sizeof(notes));
+    pthread_mutex_unlock(&notes_lock);
+    for (size_t i = 0; i < taken.len && s->out.dictionary; i++) {
+        if (taken.data[i].over)
+            dictionary_thread_end(s->out.dictionary, taken.data[i].thread);
+        else if (!taken.data[i].thread->own)
+            dictionary_thread_start(s->out.dictionary, taken.data[i].thread);
+    }
+    vec_release(&taken);
 }
 
 static const struct thread_listener hprof_threads = {tell_start, tell_end};
@@ -182,6 +218,8 @@ static int finish(struct session *s, JNIEnv *jni)
         vm_events_off(&method_id_events);
     method_ids_on = false;
     threads_unlisten(&hprof_threads);
+    front_stop();
+    write_notes(s);
     int r = out_close(&s->out);
     session_now = NULL;
     free_session(s);
@@ -191,6 +229,7 @@ static int finish(struct session *s, JNIEnv *jni)
 
 static void flush_rows(struct session *s, JNIEnv *jni)
 {
+    write_notes(s);
     for (int i = 0; i < captures_count; i++)
         if (row_on(s, i) && captures[i]->flush)
             captures[i]->flush(s, jni);
@@ -252,30 +291,17 @@ static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
     pthread_mutex_unlock(&lock);
 }
 
-static int start_worker(JNIEnv *jni)
+int session_thread(JNIEnv *jni, const char *text, jvmtiStartFunction run, void *context)
 {
-    static bool once;
-    if (!once) {
-        pthread_condattr_t attributes;
-        pthread_condattr_init(&attributes);
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-        pthread_cond_init(&worker_due, &attributes);
-        pthread_condattr_destroy(&attributes);
-        once = true;
-    }
     int r = -ENOMEM;
     jclass class = (*jni)->FindClass(jni, "java/lang/Thread");
     jmethodID make = class ? (*jni)->GetMethodID(jni, class, "<init>", "(Ljava/lang/String;)V") : NULL;
-    jstring name = make ? (*jni)->NewStringUTF(jni, "jvmscope") : NULL;
+    jstring name = make ? (*jni)->NewStringUTF(jni, text) : NULL;
     jthread thread = name ? (*jni)->NewObject(jni, class, make, name) : NULL;
-    worker_stop = false;
-    worker_there = true;
     worker_thread = thread ? (*jni)->NewGlobalRef(jni, thread) : NULL;
     threads_own(worker_thread);
-    if (worker_thread && (*vm.ti)->RunAgentThread(vm.ti, thread, work, NULL, JVMTI_THREAD_NORM_PRIORITY) == JVMTI_ERROR_NONE)
+    if (worker_thread && (*vm.ti)->RunAgentThread(vm.ti, thread, run, context, JVMTI_THREAD_NORM_PRIORITY) == JVMTI_ERROR_NONE)
         r = 0;
-    else
-        worker_there = false;
     if (r < 0 && worker_thread) {
         threads_own(NULL);
         (*jni)->DeleteGlobalRef(jni, worker_thread);
@@ -287,6 +313,24 @@ static int start_worker(JNIEnv *jni)
         (*jni)->DeleteLocalRef(jni, name);
     if (class)
         (*jni)->DeleteLocalRef(jni, class);
+    return r;
+}
+
+static int start_worker(JNIEnv *jni)
+{
+    static bool once;
+    if (!once) {
+        pthread_condattr_t attributes;
+        pthread_condattr_init(&attributes);
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        pthread_cond_init(&worker_due, &attributes);
+        pthread_condattr_destroy(&attributes);
+        once = true;
+    }
+    worker_stop = false;
+    worker_there = true;
+    int r = session_thread(jni, "jvmscope", work, NULL);
+    worker_there = r == 0;
     return r;
 }
 
@@ -307,6 +351,8 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     if (r < 0)
         return r;
     r = start_worker(jni);
+    if (r == 0)
+        r = front_start(s, jni);
     if (r < 0)
         buf_printf(why, "the VM gives the agent no thread");
     return r;
@@ -397,6 +443,16 @@ int session_dump(JNIEnv *jni, enum dump_reason reason, struct buf *why)
     return r;
 }
 
+int session_run(JNIEnv *jni, void (*f)(struct session *s, JNIEnv *jni, void *context), void *context)
+{
+    pthread_mutex_lock(&lock);
+    bool running = session_now && session_now->running;
+    if (running)
+        f(session_now, jni, context);
+    pthread_mutex_unlock(&lock);
+    return running ? 0 : -ESRCH;
+}
+
 int session_end(JNIEnv *jni, struct buf *why)
 {
     pthread_mutex_lock(&lock);
@@ -427,6 +483,8 @@ void session_status(struct buf *out)
         for (int i = 0; i < captures_count; i++)
             if (row_on(s, i) && captures[i]->status)
                 captures[i]->status(session_now, out);
+        if (s->out.net)
+            front_status(out);
     }
     pthread_mutex_unlock(&lock);
 }

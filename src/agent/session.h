@@ -37,6 +37,10 @@ int session_vm_init(JNIEnv *jni, struct buf *why) must_check;
 void session_vm_death(JNIEnv *jni);
 /* Writes out what there is; -ESRCH when there is no session. */
 int session_dump(JNIEnv *jni, enum dump_reason reason, struct buf *why);
+/* Calls f under the session's lock, when there is one and its captures run; else -ESRCH. */
+int session_run(JNIEnv *jni, void (*f)(struct session *s, JNIEnv *jni, void *context), void *context);
+/* Starts a thread of the agent's, attached to the VM and a daemon. 0 or -ENOMEM. */
+int session_thread(JNIEnv *jni, const char *name, jvmtiStartFunction run, void *context) must_check;
 /* The same, and ends the session. */
 int session_end(JNIEnv *jni, struct buf *why);
 /* Appends control.h's lines from `state` on. */

@@ -49,6 +49,8 @@ static struct {
     struct map counts; /* trace serial -> samples; 0 is what could not be walked */
     uint64_t total;
     struct dictionary *dictionary;
+    struct map off; /* serials of threads that a front-end has switched off */
+    bool all_off;
 } cpu = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- recordings; in the signal handler, but for idle ---- */
@@ -135,6 +137,8 @@ static void count(uint32_t trace, uint32_t weight)
 static void count_kept(void *context, const struct sample *s)
 {
     JNIEnv *jni = context;
+    if (cpu.all_off || (cpu.off.len && map_get(&cpu.off, s->serial)))
+        return;
     uint32_t trace = s->n < 0 ? 0 : dictionary_trace(cpu.dictionary, jni, s->frames, (uint32_t)s->n, s->serial);
     if (cpu.wall)
         atomic_store(s->mark, trace);
@@ -170,27 +174,52 @@ static void write_text(struct hprof_text *out, const struct hprof_sample *rows, 
     hprof_text_ranked_end(out, HPROF_RANKED_SAMPLES);
 }
 
+static void write_binary(struct session *s, const struct hprof_sample *rows, uint32_t n, double cutoff)
+{
+    uint32_t kept = 0;
+    while (kept < n && (double)rows[kept].count >= cutoff * (double)cpu.total)
+        kept++;
+    pthread_mutex_lock(&s->out.lock);
+    out_stamp(&s->out);
+    hprof_cpu_samples(&s->out.binary, cpu.total, rows, kept);
+    pthread_mutex_unlock(&s->out.lock);
+}
+
+static void write_samples(struct session *s, double cutoff)
+{
+    uint32_t n = 0;
+    struct hprof_sample *rows = calloc(cpu.counts.len + 1, sizeof(*rows));
+    uint64_t trace, samples;
+    if (!rows)
+        return;
+    for (size_t i = 0; map_next(&cpu.counts, &i, &trace, &samples);)
+        rows[n++] = (struct hprof_sample){samples, trace ? (uint32_t)trace : dictionary_empty_trace(cpu.dictionary)};
+    qsort(rows, n, sizeof(*rows), by_count);
+    if (s->out.format == 'a') {
+        struct hprof_text text;
+        struct buf bytes;
+        out_section_open(&text, &bytes);
+        write_text(&text, rows, n, cutoff);
+        out_section_close(&s->out, &text, &bytes);
+    } else {
+        write_binary(s, rows, n, cutoff);
+    }
+    free(rows);
+}
+
+static void clear(void)
+{
+    map_clear(&cpu.counts);
+    cpu.total = 0;
+}
+
 static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     if (s->out.format == 'r')
         return;
     pthread_mutex_lock(&cpu.lock);
-    uint32_t n = 0;
-    struct hprof_sample *rows = calloc(cpu.counts.len + 1, sizeof(*rows));
-    uint64_t trace, samples;
-    for (size_t i = 0; rows && map_next(&cpu.counts, &i, &trace, &samples);)
-        rows[n++] = (struct hprof_sample){samples, trace ? (uint32_t)trace : TRACE_EMPTY};
-    if (rows) {
-        qsort(rows, n, sizeof(*rows), by_count);
-        out_stamp(&s->out);
-        if (s->out.format == 'a')
-            write_text(&s->out.text, rows, n, s->options.v[OPT_CUTOFF].fraction);
-        else
-            hprof_cpu_samples(&s->out.binary, cpu.total, rows, n);
-        map_clear(&cpu.counts);
-        cpu.total = 0;
-    }
-    free(rows);
+    write_samples(s, s->options.v[OPT_CUTOFF].fraction);
+    clear();
     pthread_mutex_unlock(&cpu.lock);
 }
 
@@ -264,6 +293,8 @@ static stack_walk_fn *choose_walker(struct session *s, JNIEnv *jni, struct buf *
     return NULL;
 }
 
+static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why);
+
 static int start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     const struct options *o = &s->options;
@@ -275,8 +306,13 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     cpu.uncovered_told = false;
     cpu.total = 0;
     int r = recording ? start_recording(s->out.jfr) : 0;
-    if (r < 0)
-        return r;
+    return r < 0 ? r : start_sampler(s, jni, why);
+}
+
+static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    const struct options *o = &s->options;
+    bool recording = s->out.format == 'r';
     struct sampler_options options = {
         .wall = cpu.wall,
         .interval_ns = o->v[OPT_INTERVAL].number,
@@ -315,6 +351,45 @@ static void flush(struct session *s, JNIEnv *jni)
     }
 }
 
+/* CONTROL: sampling on and off, of all threads or of one by its object's id. */
+static void control(struct session *s, JNIEnv *jni, const struct hprof_request *r)
+{
+    bool off = r->control == HPROF_CONTROL_SAMPLING_OFF;
+    uint32_t serial = thread_serial_of_object(r->object);
+    if (r->control == HPROF_CONTROL_CLEAR_SAMPLES)
+        clear();
+    if (r->control == HPROF_CONTROL_MAX_DEPTH) {
+        struct buf why = BUF(4096);
+        sampler_stop();
+        if (start_sampler(s, jni, &why) < 0)
+            session_message(s, "cpu: sampling has ended: %s", buf_str(&why));
+        buf_release(&why);
+    }
+    if (r->control != HPROF_CONTROL_SAMPLING_ON && !off)
+        return;
+    if (!r->object) {
+        cpu.all_off = off;
+        map_clear(&cpu.off);
+    } else if (!off) {
+        map_remove(&cpu.off, serial);
+    } else if (serial && map_put(&cpu.off, serial, 1) < 0) {
+        session_message(s, "cpu: no memory to leave a thread out");
+    }
+}
+
+static void request(struct session *s, JNIEnv *jni, const struct hprof_request *r)
+{
+    if (r->command != HPROF_CMD_CPU_SAMPLES && r->command != HPROF_CMD_CONTROL)
+        return;
+    sampler_drain(count_kept, jni); /* what came before the command counts as before it */
+    pthread_mutex_lock(&cpu.lock);
+    if (r->command == HPROF_CMD_CPU_SAMPLES)
+        write_samples(s, r->cutoff);
+    else
+        control(s, jni, r);
+    pthread_mutex_unlock(&cpu.lock);
+}
+
 static void stop(struct session *s, JNIEnv *jni)
 {
     sampler_stop();
@@ -325,6 +400,8 @@ static void stop(struct session *s, JNIEnv *jni)
 static void release(struct session *s)
 {
     map_release(&cpu.counts);
+    map_release(&cpu.off);
+    cpu.all_off = false;
     cpu.jfr = NULL;
     cpu.dictionary = NULL;
 }
@@ -377,5 +454,6 @@ const struct capture capture_cpu_samples = {
     .release = release,
     .flush = flush,
     .dump = dump,
+    .request = request,
     .status = status,
 };

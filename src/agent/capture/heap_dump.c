@@ -35,7 +35,7 @@ static struct {
 
 static bool wanted(const struct options *o)
 {
-    return option_is(o, OPT_HEAP, "dump") || option_is(o, OPT_ONOOM, "dump");
+    return o->v[OPT_NET].text || option_is(o, OPT_HEAP, "dump") || option_is(o, OPT_ONOOM, "dump");
 }
 
 /*
@@ -110,7 +110,7 @@ static int rewrite(struct session *s, const struct file_map *file, struct map *s
 {
     struct hprof_redump how = {
         .when = time(NULL),
-        .empty_trace = TRACE_EMPTY,
+        .empty_trace = dictionary_empty_trace(s->out.dictionary),
         .unknown_thread = THREAD_UNKNOWN,
         .thread_in_trace = option_on(&s->options, OPT_THREAD),
         .shapes = vm_shapes(),
@@ -178,6 +178,12 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
         dump_heap(s, jni, false);
 }
 
+static void request(struct session *s, JNIEnv *jni, const struct hprof_request *r)
+{
+    if (r->command == HPROF_CMD_DUMP_HEAP)
+        dump_heap(s, jni, false);
+}
+
 static void JNICALL on_exhausted(jvmtiEnv *ti, JNIEnv *jni, jint flags, const void *reserved, const char *description)
 {
     struct session *s = session_now;
@@ -208,5 +214,6 @@ const struct capture capture_heap_dump = {
     .start = start,
     .stop = stop,
     .dump = dump,
+    .request = request,
     .status = status,
 };

@@ -116,12 +116,6 @@ static void dump_monitor(JNIEnv *jni, struct hprof_text *out, jobject object)
     (*jni)->DeleteLocalRef(jni, class);
 }
 
-static int keep(void *ctx, const void *bytes, size_t len)
-{
-    buf_bytes(ctx, bytes, len);
-    return buf_error(ctx);
-}
-
 void monitors_dump(struct session *s, JNIEnv *jni)
 {
     const jvmtiCapabilities tags = {.can_tag_objects = 1};
@@ -131,8 +125,9 @@ void monitors_dump(struct session *s, JNIEnv *jni)
     if ((*vm.java)->GetEnv(vm.java, (void **)&seen.ti, JVMTI_VERSION_1_2) != JNI_OK)
         return;
     /* The section is put together aside: TRACEs go to the output meanwhile, and nothing may stand within it. */
-    struct buf section = BUF(64 << 20);
-    struct hprof_text out = {.sink = {keep, &section}, .out = BUF(64 << 20)};
+    struct buf section;
+    struct hprof_text out;
+    out_section_open(&out, &section);
     hprof_text_monitors_begin(&out);
     if ((*seen.ti)->AddCapabilities(seen.ti, &tags) == JVMTI_ERROR_NONE &&
         (*vm.ti)->GetAllStackTraces(vm.ti, depth, &infos, &n) == JVMTI_ERROR_NONE) {
@@ -147,10 +142,7 @@ void monitors_dump(struct session *s, JNIEnv *jni)
         (*jni)->DeleteLocalRef(jni, seen.objects.data[i]);
     }
     hprof_text_monitors_end(&out);
-    if (hprof_text_flush(&out) == 0)
-        out_section(&s->out, &section);
-    hprof_text_release(&out);
-    buf_release(&section);
+    out_section_close(&s->out, &out, &section);
     vec_release(&seen.objects);
     (*seen.ti)->DisposeEnvironment(seen.ti);
 }

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""net=: the commands of the specification over the socket, in any order and pieces; a front-end that stalls or dies."""
+import collections
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+import pytest
+
+import hprofbinary
+import hproftext
+
+
+class FrontEnd:
+    """Listens, runs Serves with the agent connected, collects the stream."""
+
+    def __init__(self, jdk, options, read=True):
+        self.server = socket.create_server(("127.0.0.1", 0))
+        port = self.server.getsockname()[1]
+        self.process = jdk.start_java("Serves", jvm=[jdk.agent(f"net=127.0.0.1:{port},{options}"), "-Xmx128m"],
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.server.settimeout(30)
+        self.socket, _ = self.server.accept()
+        assert self.process.stdout.readline() == "READY\n"
+        self.pieces, self.stream = collections.deque(), hprofbinary.Stream()
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        if read:
+            self.reader.start()
+
+    def read(self):
+        while True:
+            try:
+                data = self.socket.recv(1 << 16)
+            except OSError:
+                return
+            if not data:
+                return
+            self.pieces.append(data)
+
+    def take(self):
+        while self.pieces:
+            self.stream.feed(self.pieces.popleft())
+
+    def send(self, tag, body=b"", serial=1):
+        self.socket.sendall(struct.pack(">BII", tag, serial, len(body)) + body)
+
+    def wait(self, condition, seconds=20):
+        end = time.time() + seconds
+        while time.time() < end:
+            self.take()
+            if condition(self.stream):
+                return
+            time.sleep(0.02)
+        raise AssertionError("the answer does not come")
+
+    def samples(self, at_least=1, cutoff=0.0):
+        """CPU SAMPLES by command, when there are enough: the machine may be busy with other things."""
+        for _ in range(100):
+            known = len(self.stream.samples)
+            self.send(7, struct.pack(">Hf", 0, cutoff))
+            self.wait(lambda s: len(s.samples) > known)
+            if self.stream.samples[-1][0] >= at_least:
+                return self.stream.samples[-1]
+            time.sleep(0.1)
+        raise AssertionError("no samples come")
+
+    def end(self):
+        self.process.stdin.write("x")
+        self.process.stdin.close()
+        out, err = self.process.stdout.read(), self.process.stderr.read()
+        assert self.process.wait(timeout=30) == 0, err
+        assert out.startswith("DONE"), out
+        if self.reader.is_alive():
+            self.reader.join(10)
+        self.take()
+        return err
+
+
+def test_every_command(jdk):
+    f = FrontEnd(jdk, "format=b,cpu=samples,depth=2")
+    f.send(1)
+    total, rows = f.samples(30)
+    assert rows[0][0] > total * 0.8
+    assert f.stream.traces[rows[0][1]][0][:2] == ("Serves", "spin")
+    assert len(f.stream.traces[rows[0][1]]) == 2
+    # Two commands in one piece, one byte by byte.
+    known = len(f.stream.samples)
+    f.socket.sendall(struct.pack(">BII", 2, 3, 0) * 2)
+    for byte in struct.pack(">BIIHf", 7, 4, 6, 0, 0.5):
+        f.socket.sendall(bytes([byte]))
+    f.wait(lambda s: len(s.dumps) == 2 and len(s.samples) == known + 1)
+    assert all(count >= 0.5 * f.stream.samples[-1][0] for count, _ in f.stream.samples[-1][1])
+    f.send(6)
+    f.send(8, struct.pack(">HH", 6, 1))
+    f.wait(lambda s: s.settings[-1] == (2, 1) and len(s.settings) == 2)
+    before = f.samples()[0]
+    f.send(8, struct.pack(">H", 5))
+    total, rows = f.samples()
+    assert total < before and all(len(f.stream.traces[t]) <= 1 for _, t in rows), "cleared, and the new depth holds"
+    # Off for main alone, then on again.
+    main = next(obj for name, obj in f.stream.threads.values() if name == "main")
+    f.send(8, struct.pack(">HQ", 4, main))
+    f.send(8, struct.pack(">H", 5))
+    time.sleep(0.3)
+    _, rows = f.samples(0)
+    assert not any(f.stream.traces[t][:1] and f.stream.traces[t][0][1] == "spin" for _, t in rows)
+    f.send(8, struct.pack(">HQ", 3, 0))
+    f.samples(5)
+    f.send(77, b"abc")
+    f.send(3, b"\xff")
+    f.send(2, b"x" * 5000)
+    f.send(0xFF)
+    known = len(f.stream.samples)
+    time.sleep(0.2)
+    f.send(2)
+    f.end()
+    assert len(f.stream.samples) == known + 1, "the dump at exit still comes"
+    assert len(f.stream.dumps) == 2, "nothing is obeyed behind EOF, nor what is malformed"
+    assert f.stream.data == b"", "the stream is whole"
+
+
+def test_exit_command(jdk):
+    f = FrontEnd(jdk, "format=b,cpu=samples")
+    f.send(5)
+    assert f.process.wait(timeout=30) == 0
+    f.reader.join(10)
+    f.take()
+    assert f.stream.samples and f.stream.data == b""
+
+
+def test_many_dumps_then_exit(jdk):
+    f = FrontEnd(jdk, "format=b,heap=dump")
+    for _ in range(14):
+        f.send(2)
+    f.wait(lambda s: len(s.dumps) == 14, 60)
+    f.end()
+    assert len(f.stream.dumps) == 15
+    serves = {n for d in f.stream.dumps for n in d.values()}
+    assert 300 in serves
+
+
+@pytest.mark.jdks(8, 25)
+def test_text_over_the_socket(jdk, tmp_path):
+    f = FrontEnd(jdk, "cpu=samples,monitor=y")
+    f.send(7, struct.pack(">Hf", 0, 0.0))
+    time.sleep(0.5)
+    f.process.stdin.write("x")
+    f.process.stdin.close()
+    assert f.process.wait(timeout=30) == 0
+    f.reader.join(10)
+    (tmp_path / "x.txt").write_bytes(b"".join(f.pieces))
+    text = hproftext.Text(tmp_path / "x.txt")
+    assert len(text.ranked["CPU SAMPLES"]) == 2 and len(text.monitor_dumps) == 1
+
+
+@pytest.mark.jdks(8, 17, 27)
+def test_a_front_end_that_stalls_does_not_stop_the_program(jdk):
+    f = FrontEnd(jdk, "format=b,heap=dump", read=False)
+    for _ in range(12):
+        f.send(2)
+    time.sleep(4)
+    begin = time.time()
+    err = f.end()
+    assert time.time() - begin < 15
+    assert "bytes were lost" in err
+
+
+@pytest.mark.jdks(8, 27)
+def test_a_front_end_that_dies(jdk):
+    f = FrontEnd(jdk, "format=b,heap=dump,cpu=samples")
+    f.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    f.socket.close()
+    time.sleep(0.5)
+    f.end()
+
+
+@pytest.mark.jdks(8, 27)
+def test_nobody_listens(jdk):
+    done = jdk.java("Exits", "3", jvm=[jdk.agent("net=127.0.0.1:1")])
+    assert done.returncode == 1 and "cannot connect" in done.stderr and done.stdout == ""
+    assert jdk.java("Exits", "3", jvm=[jdk.agent("net=nowhere")]).returncode == 1
