@@ -5,6 +5,7 @@ extern const struct capture capture_coverage;
 extern const struct capture capture_cpu_samples;
 extern const struct capture capture_cpu_times;
 extern const struct capture capture_heap_dump;
+extern const struct capture capture_method_trace;
 extern const struct capture capture_monitors;
 extern const struct capture capture_threads;
 
@@ -15,5 +16,6 @@ const struct capture *const captures[] = {
     &capture_cpu_times,
     &capture_threads,
     &capture_coverage,
+    &capture_method_trace,
 };
 const int captures_count = ARRAY_SIZE(captures);

@@ -3,6 +3,7 @@
  * The functions that a VM looks up in the library (JVM TI, "Start-Up", "Shutdown"), and what a message to an agent that is
  * loaded already does (proto/control.h). In the static library their names end in _hprof (JVM TI, "Statically Linked Agents").
  */
+#include "agent/capture/method_trace.h"
 #include "agent/inspect/inspect.h"
 #include "agent/options.h"
 #include "agent/session.h"
@@ -121,6 +122,28 @@ static const char *take_word(const char *text, const char *name, char *value, si
     return text + len + (text[len] == ',');
 }
 
+struct trace_request {
+    const char *text;
+    struct buf *more, *why;
+    int result;
+};
+
+static void carry_out_trace(struct session *s, JNIEnv *jni, void *context)
+{
+    struct trace_request *t = context;
+    t->result = method_trace_switch(s, jni, t->text, t->more, t->why);
+}
+
+static int switch_trace(JNIEnv *jni, const char *text, struct buf *more, struct buf *why)
+{
+    struct trace_request t = {text, more, why, 0};
+    if (session_run(jni, carry_out_trace, &t) < 0) {
+        buf_string(why, "no calls are being traced; begin with --trace");
+        return -ESRCH;
+    }
+    return t.result;
+}
+
 /* What else the answer has is left in `more`. */
 static int carry_out(const char *verb, const char *rest, JNIEnv *jni, struct buf *more, struct buf *why)
 {
@@ -128,6 +151,8 @@ static int carry_out(const char *verb, const char *rest, JNIEnv *jni, struct buf
         return 0;
     if (strcmp(verb, "inspect") == 0)
         return inspect(jni, rest, more, why);
+    if (strcmp(verb, "trace") == 0)
+        return switch_trace(jni, rest, more, why);
     if (strcmp(verb, "dump") == 0)
         return session_dump(jni, DUMP_REQUEST, why);
     if (strcmp(verb, "stop") == 0)

@@ -304,6 +304,18 @@ static void retransform(JNIEnv *jni, const jclass *classes, int n)
     }
 }
 
+/*
+ * Classes that the VM made for lambdas and method handles before there were hidden classes: JDK 8 calls them modifiable and
+ * dies when it is to write out their constant pools. Their names end in '/' and a number, as no other's can.
+ */
+static bool is_vm_anonymous(struct str name)
+{
+    size_t digits = 0;
+    while (digits < name.len && name.data[name.len - 1 - digits] >= '0' && name.data[name.len - 1 - digits] <= '9')
+        digits++;
+    return digits && digits < name.len && name.data[name.len - 1 - digits] == '/';
+}
+
 /* Whether a loaded class is to be transformed: all that are chosen, or those that carry probes. */
 static bool to_retransform(jclass class, bool carriers_only)
 {
@@ -313,6 +325,7 @@ static bool to_retransform(jclass class, bool carriers_only)
         return false;
     jboolean modifiable = JNI_FALSE;
     (*vm.ti)->IsModifiableClass(vm.ti, class, &modifiable);
+    modifiable = modifiable && !is_vm_anonymous(name);
     bool is;
     if (carriers_only) {
         pthread_mutex_lock(&lock);

@@ -40,6 +40,7 @@ enum option {
     OPT_DEADLOCK,
     OPT_TRACE,
     OPT_IF,
+    OPT_LIMIT,
     OPT_LOG,
     OPT_COVER,
     OPT_INCLUDE,

@@ -80,7 +80,8 @@ int probe_define(JNIEnv *jni, const char *name, jclass *ret, struct buf *why)
     if (r < 0) {
         if ((*jni)->ExceptionCheck(jni))
             (*jni)->ExceptionDescribe(jni);
-        buf_printf(why, "the VM refuses the probe class %s", name);
+        buf_printf(why, "the VM refuses the probe class %s%s", name,
+                   vm.attached ? " (by another command than jvmscope attach, load the agent once before it is to record)" : "");
         return r;
     }
     defined[i].name = p->name;

@@ -160,6 +160,24 @@ const struct command commands[] = {
         .sets = diff_sets,
     },
     {
+        .name = "trace",
+        .run = cmd_trace,
+        .operands = "FILE | PID add|remove|list [PATTERN]",
+        .min_operands = 1,
+        .max_operands = 3,
+        .summary = "list traced calls with arguments and results; switch tracing in a running VM",
+        .description =
+            "Of a recording made with *--trace*: its calls in order of time, as a tree of those inside each other, each with its "
+            "arguments and what it returned or threw. Of a process (a number is one) that is being traced: *add* a pattern, "
+            "*remove* one, *list* them.\n\nA pattern is package.Class.method, where a star stands for any characters, or a prefix of it "
+            "that ends at a dot; a descriptor behind it chooses one of several methods of a name.",
+        .examples = "  jvmscope run --trace 'com.shop.Cart.*' -o app.jfr -- java -jar app.jar\n"
+                    "  jvmscope run --trace com.shop.Db.query --if 'time > 5ms' -o app.jfr -- java -jar app.jar\n"
+                    "  jvmscope trace app.jfr\n"
+                    "  jvmscope trace 4711 add 'com.shop.Order.total()J'\n",
+        .sets = trace_sets,
+    },
+    {
         .name = "coverage",
         .run = cmd_coverage,
         .operands = "FILE ...",

@@ -169,6 +169,17 @@ static int copy_library(const struct vm *vm, const uint8_t *data, size_t len, co
     return r;
 }
 
+/*
+ * The first message to a library that the VM has not loaded yet asks for nothing: the VM looks native methods up only in
+ * agents whose Agent_OnAttach has returned, and the probes of a recording have such.
+ */
+static int load_then_talk(const struct vm *vm, const char *library, const char *options, struct buf *answer, struct buf *why)
+{
+    _cleanup_(buf_release) struct buf first = BUF(CONTROL_ANSWER_MAX);
+    int r = talk(vm, library, "control=status", &first, why);
+    return r < 0 ? r : talk(vm, library, options, answer, why);
+}
+
 /* Loads our library and hands it the message; a copy of it when the VM does not see ours. */
 static int load_and_talk(const struct vm *vm, const char *options, struct buf *answer, struct buf *why)
 {
@@ -179,7 +190,7 @@ static int load_and_talk(const struct vm *vm, const char *options, struct buf *a
     bool seen = stat(ours, &a) == 0 && stat(vm_path(vm, ours, path, sizeof(path)), &b) == 0 && a.st_ino == b.st_ino &&
                 a.st_dev == b.st_dev && access(path, R_OK) == 0;
     if (seen)
-        return talk(vm, ours, options, answer, why);
+        return load_then_talk(vm, ours, options, answer, why);
     _cleanup_free_ uint8_t *data = NULL;
     size_t len;
     int r = read_file(ours, 1 << 28, &data, &len);
@@ -189,7 +200,7 @@ static int load_and_talk(const struct vm *vm, const char *options, struct buf *a
     r = copy_library(vm, data, len, name, theirs, why);
     if (r < 0)
         return r;
-    r = talk(vm, theirs, options, answer, why);
+    r = load_then_talk(vm, theirs, options, answer, why);
     unlink(vm_path(vm, theirs, path, sizeof(path)));
     return r;
 }

@@ -25,7 +25,7 @@
  *   options TEXT            as given
  *   elapsed_ns N            since the start of the recording
  *   message TEXT            something the user should know (a fallback taken, a capability that is missing); may repeat
- *   json TEXT               inspect: the answer
+ *   json TEXT               inspect, trace: the answer
  *   CAPTURE.NAME N          counters of a capture, such as `cpu.samples 4711`
  *
  * `load` returns 0 when line 1 is `ok`. A message of a sender without reply= is carried out all the same.

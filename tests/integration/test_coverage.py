@@ -81,3 +81,20 @@ def test_refusals(jvmscope, tmp_path):
     empty.write_bytes(b"")
     assert jvmscope("coverage", empty).returncode == 1
     assert jvmscope("coverage").returncode == 2
+
+
+def test_attach_in_the_middle(jdk, jvmscope, tmp_path):
+    out = tmp_path / "late.jfr"
+    process = jdk.start_java("TracedForever", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        done = jvmscope("attach", "--cover", "-t", "500ms", "-o", out, process.pid)
+        assert done.returncode == 0, done.stderr
+        process.stdin.close()
+        assert process.wait(20) == 0 and process.stdout.read() == "done\n"
+    finally:
+        process.kill()
+        process.wait()
+    done = jvmscope("coverage", "--json", out)
+    methods = {m["method"]: m["hit"] for c in json.loads(done.stdout)["classes"] for m in c["by_method"] if c["class"] == "TracedForever"}
+    assert methods["one"] and methods["two"] and not methods["<init>"]

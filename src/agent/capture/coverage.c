@@ -188,6 +188,7 @@ static void cover_status(struct session *s, struct buf *out)
     buf_printf(out, "cover.methods %zu\ncover.points %u\ncover.lost %llu\n", cover.table.methods.len, cover.table.points,
                (unsigned long long)cover.lost);
     pthread_mutex_unlock(&cover.lock);
+    instrument_status(out);
 }
 
 extern const struct capture capture_coverage;

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Conditions of trace: "arg1 > 100 && time > 5ms || return == null". Knows no JVM.
+ *
+ *     or: and { "||" and }      and: not { "&&" not }      not: "!" not | "(" or ")" | what [ op literal ]
+ *     what: argN (from 1) | return | time | depth | thrown
+ *     op: == != < <= > >=       literal: number, 'text', "text", true, false, null, a duration for time
+ *
+ * A value that is not there (argument 3 of a method with two) makes its comparison false.
+ */
+#pragma once
+
+#include "base/buf.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum cond_what { COND_ARG, COND_RETURN, COND_TIME, COND_DEPTH, COND_THROWN };
+
+enum cond_op { COND_IS, COND_EQ, COND_NE, COND_LT, COND_LE, COND_GT, COND_GE };
+
+enum cond_kind { COND_NUMBER, COND_TEXT, COND_NULL };
+
+struct cond_test {
+    enum cond_what what;
+    unsigned arg; /* of COND_ARG, from 1 */
+    enum cond_op op;
+    enum cond_kind kind;
+    double number;
+    const char *text;
+};
+
+struct condition;
+
+/* 0; -EINVAL with a sentence in why that shows where; -ENOMEM. The caller frees. */
+int condition_parse(struct condition **ret, const char *text, struct buf *why) must_check;
+void condition_free(struct condition *c);
+
+/* A value as a test sees it. */
+struct cond_value {
+    bool there, null;
+    double number;
+    const char *text; /* NULL: no string */
+};
+
+/* True when the condition holds; value tells what a test compares with. NULL holds always. */
+bool condition_holds(const struct condition *c, void (*value)(void *context, const struct cond_test *t, struct cond_value *ret),
+                     void *context);
+
+/*
+ * The tests that must hold whatever else does (joined by && at the top), one after the other: what can be looked at before the
+ * others. NULL behind the last.
+ */
+const struct cond_test *condition_required(const struct condition *c, unsigned i);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which methods are traced, and the probes in them. Knows no JVM. */
+#pragma once
+
+#include "agent/capture/trace_condition.h"
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "classfile/rewrite.h"
+
+struct traced_method {
+    const char *text;       /* "pkg.Class.name(IJ)V" */
+    const char *descriptor; /* "(IJ)V" */
+    bool has_this;          /* the first value of a record is `this` */
+};
+
+/* Zeroed is empty and valid. Not for two threads at once. Methods are kept for good: compiled code may still name them. */
+struct traced_methods {
+    struct arena arena;
+    VEC(struct traced_method) methods;
+    struct map index; /* hash of the text -> number */
+};
+
+/*
+ * True when one of the patterns (separated by ':') matches: package.Class.method with `*`, a prefix that ends at a '.' or '$',
+ * or the same with a descriptor behind it, "pkg.Class.method(I)V".
+ */
+bool trace_matches(const char *patterns, struct str class_name, struct str method, struct str descriptor);
+
+/* The number of a method, added when it is new; -ENOMEM. */
+int trace_method_add(struct traced_methods *t, struct str class_name, struct str name, struct str descriptor, bool has_this);
+
+/* Inserts the probes of method `number`. 1, or an error of the edit. */
+int trace_insert(struct edit *e, int number, bool has_this, const struct condition *condition);

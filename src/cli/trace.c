@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json.h"
+#include "base/parse.h"
+#include "base/vec.h"
+#include "cli/builtin.h"
+#include "cli/json_view.h"
+#include "cli/target.h"
+#include "cli/text.h"
+#include "jfr/reader.h"
+#include "proto/control.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <string.h>
+
+struct trace_options {
+    bool json;
+    const char *thread, *method;
+    uint64_t limit, min;
+};
+
+static const struct arg trace_args[] = {
+    {"--thread", 0, ARG_TEXT, offsetof(struct trace_options, thread), "PATTERN", "calls of these threads alone"},
+    {"--method", 0, ARG_TEXT, offsetof(struct trace_options, method), "PATTERN", "these methods alone (a star stands for anything)"},
+    {"--min", 0, ARG_DURATION, offsetof(struct trace_options, min), "TIME", "calls that took at least this long"},
+    {"--limit", 'n', ARG_NUMBER, offsetof(struct trace_options, limit), "N", "calls to show (all)"},
+    {"--json", 0, ARG_FLAG, offsetof(struct trace_options, json), NULL, "print JSON"},
+    {0},
+};
+
+static const struct arg_set trace_set = {"What is shown", trace_args};
+const struct arg_set *const trace_sets[] = {&trace_set, NULL};
+
+/* A call as a recording has it; strings live as long as the recording. */
+struct call {
+    const char *method, *thread, *caller, *arguments, *returned, *exception;
+    int64_t start_ns, ns, depth, java_thread;
+    bool has_this;
+};
+
+static int matches(const char *pattern, const char *text)
+{
+    return !pattern || (text && fnmatch(pattern, text, 0) == 0);
+}
+
+static bool wanted(const struct call *c, const struct trace_options *o)
+{
+    return matches(o->thread, c->thread) && matches(o->method, c->method) && c->ns >= (int64_t)o->min;
+}
+
+static void read_call(const struct rec_event *e, struct call *ret)
+{
+    const struct rec_object *o = &e->object;
+    *ret = (struct call){
+        .method = rec_string(o, "method", "?"),
+        .thread = rec_string(o, "thread", NULL),
+        .caller = rec_string(o, "caller", NULL),
+        .arguments = rec_string(o, "arguments", "[]"),
+        .returned = rec_string(o, "returned", NULL),
+        .exception = rec_string(o, "exception", NULL),
+        .start_ns = e->start_ns,
+        .ns = e->duration_ns,
+        .depth = rec_long(o, "depth", 0),
+        .java_thread = rec_long(o, "javaThreadId", 0),
+        .has_this = rec_long(o, "hasThis", 0) != 0,
+    };
+}
+
+/* The arguments without the brackets of their array, and without `this` when it comes first. */
+static struct str inner_arguments(const struct call *c)
+{
+    const char *s = c->arguments;
+    size_t n = strlen(s);
+    if (n < 2 || s[0] != '[')
+        return (struct str){"", 0};
+    s++;
+    n -= 2;
+    if (!c->has_this)
+        return (struct str){s, n};
+    /* `this` is a JSON string with nothing quoted in it, or null. */
+    const char *comma = memchr(s, ',', n);
+    return comma ? (struct str){comma + 1, n - (size_t)(comma + 1 - s)} : (struct str){"", 0};
+}
+
+static void print_text_of(const char *s)
+{
+    print_text(stdout, (struct str){s, strlen(s)});
+}
+
+static void print_call(const struct call *c, int64_t start)
+{
+    char text[24];
+    printf("%12.6f  %10s  %-16.16s  %*s", (double)(c->start_ns - start) / 1e9, format_duration(text, (uint64_t)MAX(c->ns, 0)),
+           c->thread ? c->thread : "?", (int)MIN(c->depth, 60) * 2, "");
+    print_text(stdout, (struct str){c->method, strcspn(c->method, "(")});
+    putchar('(');
+    print_text(stdout, inner_arguments(c));
+    putchar(')');
+    if (c->exception) {
+        fputs(" threw ", stdout);
+        print_text_of(c->exception);
+    } else if (c->returned) {
+        fputs(" = ", stdout);
+        print_text_of(c->returned);
+    }
+    putchar('\n');
+}
+
+/* JSON text of the recording's own, put in as it is. */
+static void put_raw(struct json *j, const char *key, const char *text, size_t len)
+{
+    json_key(j, key);
+    buf_bytes(j->out, text, len);
+    j->comma = true;
+}
+
+static void put_call(struct json *j, const struct call *c)
+{
+    json_object(j);
+    json_key(j, "method");
+    json_string(j, c->method);
+    json_key(j, "thread");
+    json_string(j, c->thread);
+    json_key(j, "start_ns");
+    json_i64(j, c->start_ns);
+    json_key(j, "ns");
+    json_i64(j, c->ns);
+    json_key(j, "depth");
+    json_i64(j, c->depth);
+    if (c->has_this) {
+        size_t end = strcspn(c->arguments + 1, ",]");
+        put_raw(j, "this", c->arguments + 1, end);
+    }
+    struct str args = inner_arguments(c);
+    json_key(j, "args");
+    buf_u8(j->out, '[');
+    buf_bytes(j->out, args.data, args.len);
+    buf_u8(j->out, ']');
+    j->comma = true;
+    if (c->returned)
+        put_raw(j, "return", c->returned, strlen(c->returned));
+    json_key(j, "exception");
+    json_string(j, c->exception);
+    json_key(j, "caller");
+    json_string(j, c->caller);
+    json_object_end(j);
+}
+
+static int print_calls(struct recording *r, const struct trace_options *o)
+{
+    struct rec_mark *marks;
+    struct rec_info info;
+    size_t n;
+    int e = recording_by_time(r, &marks, &n);
+    if (e < 0)
+        return e;
+    recording_info(r, &info);
+    _cleanup_(buf_release) struct buf out = BUF(SIZE_MAX / 4);
+    struct json j = {.out = &out};
+    uint64_t shown = 0;
+    if (o->json)
+        fputs("{\"calls\":[", stdout);
+    else
+        printf("%12s  %10s  %-16s  %s\n", "START (s)", "TIME", "THREAD", "CALL");
+    for (size_t i = 0; e >= 0 && i < n && (!o->limit || shown < o->limit); i++) {
+        struct rec_event event;
+        struct call c;
+        e = recording_at(r, marks[i].offset, &event);
+        if (e < 0)
+            break;
+        read_call(&event, &c);
+        if (!wanted(&c, o))
+            continue;
+        shown++;
+        if (!o->json) {
+            print_call(&c, info.start_ns);
+            continue;
+        }
+        buf_clear(&out);
+        put_call(&j, &c);
+        e = buf_error(&out);
+        fwrite(out.data, 1, out.len, stdout);
+    }
+    if (o->json)
+        puts("]}");
+    free(marks);
+    return e;
+}
+
+static int show_file(const char *path, const struct trace_options *o)
+{
+    static const struct rec_select calls[] = {{"jvmscope.Call", 1}, {0}};
+    _cleanup_(recording_closep) struct recording *r = NULL;
+    const char *why = NULL;
+    int e = recording_open(&r, path, &why);
+    if (e < 0)
+        return complain(path, "cannot read", why);
+    e = recording_select(r, calls);
+    struct rec_event first;
+    if (e == 0)
+        e = recording_next(r, &first);
+    if (e == 0)
+        return complain(path, "holds no calls", "record them with --trace");
+    if (e > 0) {
+        recording_rewind(r);
+        e = print_calls(r, o);
+    }
+    return e < 0 ? complain_errno(path, "cannot read", e) : 0;
+}
+
+static int switch_tracing(const struct operands *operands, const struct trace_options *o)
+{
+    _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
+    int status = target_open(&vm, operands->list[0]);
+    if (status)
+        return status;
+    _cleanup_(buf_release) struct buf message = BUF(4096), answer = BUF(CONTROL_ANSWER_MAX);
+    buf_printf(&message, "control=trace,%s%s%s", operands->count > 1 ? operands->list[1] : "list",
+               operands->count > 2 ? " " : "", operands->count > 2 ? operands->list[2] : "");
+    status = target_message(&vm, "trace", buf_str(&message), false, &answer);
+    if (status)
+        return status;
+    _cleanup_free_ char *json = agent_answer_value(buf_str(&answer), "json", 0);
+    if (o->json && json)
+        puts(json);
+    else if (json)
+        json_view(stdout, json);
+    return 0;
+}
+
+int cmd_trace(const struct command *self, int argc, char **argv)
+{
+    struct trace_options o = {0};
+    struct operands operands;
+    int status;
+    if (!args_parse(self, (void *[]){&o}, argc, argv, &operands, &status))
+        return status;
+    /* A number is a process, anything else a file. */
+    const char *what = operands.list[0];
+    if (*what && !what[strspn(what, "0123456789")])
+        return switch_tracing(&operands, &o);
+    if (operands.count > 1) {
+        complain(operands.list[1], "a file takes no further word", NULL);
+        return 2;
+    }
+    return show_file(what, &o);
+}

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""trace=: arguments, results and exceptions of calls whose answers are known; conditions, limits, switching."""
+import json
+import re
+import subprocess
+import time
+
+import lab
+import pytest
+
+
+def record(jdk, out, *options, args=()):
+    done = jdk.java("Traced", *args, jvm=(jdk.agent("format=r," + ",".join(options) + f",file={out}"), "-Xmx64m"))
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def calls(jvmscope, out, *filters):
+    done = jvmscope("trace", "--json", *filters, out)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["calls"]
+
+
+def test_every_type_of_argument_and_result(jdk, jvmscope, tmp_path):
+    out = tmp_path / "t.jfr"
+    done = record(jdk, out, "trace=Traced$Calls.*:Traced$StringMaker.make")
+    assert done.stdout == "done 0\n"
+    all_calls = [c for c in calls(jvmscope, out) if c["thread"] == "main"]
+    seen = [(c["method"].split("$", 1)[1].split("(")[0], c["args"], c.get("return", "absent"), c["exception"]) for c in all_calls]
+
+    def one(name):
+        return [s[1:] for s in seen if s[0] == name]
+
+    assert one("Calls.ints") == [([-1, 300, "c", 70000, True], 70399, None)]
+    assert one("Calls.longs") == [([str(1 << 60), 2], str((1 << 60) + 2), None), ([-5, 3], -2, None)]
+    assert one("Calls.doubles") == [([1.5, 2.0], 3.0, None), (["NaN", 1.0], "NaN", None)]
+    assert one("Calls.floats") == [(["Infinity"], "Infinity", None)]
+    assert one("Calls.chars") == [(["é"], "é", None)]
+    assert one("Calls.booleans") == [([True], False, None)]
+    strings = one("Calls.strings")
+    assert strings[0][0][0] == 'café "quoted"' and re.fullmatch(r"java\.util\.ArrayList@[0-9a-f]+", strings[0][0][1])
+    assert strings[0][1] == 'café "quoted"!'
+    assert strings[1] == ([None, None], None, None)
+    assert strings[2][0][0] == "x" * 64 + "... (100)" and strings[2][0][1].startswith("java.lang.Integer@")
+    arrays = one("Calls.arrays")[0]
+    assert re.fullmatch(r"int\[3\]@[0-9a-f]+", arrays[0][0]) and arrays[1] == arrays[0][0]
+    assert re.fullmatch(r"java\.lang\.String\[2\]\[\]@[0-9a-f]+", arrays[0][1]) and arrays[0][2] is None
+    assert one("Calls.varargs")[0][1] == 3 and re.match(r"java\.lang\.Object\[3\]@", one("Calls.varargs")[0][0][1])
+    assert one("Calls.nothing") == [([], "absent", None)]
+    assert one("Calls.<init>") == [([10, "ten"], "absent", None)]
+    assert one("Calls.instance") == [([5], 15, None)] and one("Calls.locked") == [([21], 42, None)]
+    this = next(c["this"] for c in all_calls if ".instance(" in c["method"])
+    assert re.fullmatch(r"Traced\$Calls@[0-9a-f]+", this)
+    assert one("Calls.thrower") == [([1], 1, None), ([3], "absent", "java.lang.IllegalStateException")]
+    assert one("Calls.catcher") == [([1], 1, None), ([3], -1, None)]
+    thrower = [c for c in all_calls if ".thrower(" in c["method"]]
+    assert all(c["depth"] == 1 and c["caller"] == "Traced$Calls.catcher(I)I" for c in thrower)
+    assert one("Calls.recursive") == [([n], n, None) for n in (3, 2, 1, 0)]
+    assert [c["depth"] for c in all_calls if ".recursive(" in c["method"]] == [0, 1, 2, 3]
+    assert one("Calls.overloaded") == [([1], 1, None), ([2], 2, None)]
+    assert one("StringMaker.make") == [(["ab"], "abab", None), (["ab"], "abab", None)]  # the bridge, then the method
+    starts = [c["start_ns"] for c in all_calls]
+    assert starts == sorted(starts) and all(c["ns"] >= 0 for c in all_calls)
+
+
+def test_threads_apart(jdk, jvmscope, tmp_path):
+    out = tmp_path / "t.jfr"
+    record(jdk, out, "trace=Traced$Calls.recursive")
+    for t in range(4):
+        mine = calls(jvmscope, out, "--thread", f"worker-{t}")
+        assert len(mine) == 50 * (t + 1)
+        assert sorted({c["depth"] for c in mine}) == list(range(t + 1))
+
+
+@pytest.mark.jdks(8, 17, 27)
+@pytest.mark.parametrize("condition, want", [
+    ("arg1 > 1 && arg1 <= 3", [3, 2]),
+    ("return == 2 || arg1 == 0", [2, 0]),
+    ("depth >= 2", [1, 0]),
+    ("!(arg1 != 1)", [1]),
+    ("time > 1h", []),
+    ("arg2 == 0", []),
+    ("thrown", []),
+])
+def test_conditions(jdk, jvmscope, tmp_path, condition, want):
+    out = tmp_path / "t.jfr"
+    record(jdk, out, "trace=Traced$Calls.recursive", f"if={condition}")
+    done = jvmscope("trace", "--json", "--thread", "main", out)
+    found = json.loads(done.stdout)["calls"] if done.returncode == 0 else []
+    assert [c["args"][0] for c in found] == want
+
+
+@pytest.mark.jdks(17)
+def test_text_null_and_exception_conditions(jdk, jvmscope, tmp_path):
+    for condition, want in (("arg1 == null", 1), ("arg1 != null && arg2 != null", 2), ("arg1 == 'nope'", 0)):
+        out = tmp_path / "t.jfr"
+        record(jdk, out, "trace=Traced$Calls.strings", f"if={condition}")
+        done = jvmscope("trace", "--json", out)
+        assert (len(json.loads(done.stdout)["calls"]) if done.returncode == 0 else 0) == want, condition
+    out = tmp_path / "t.jfr"
+    record(jdk, out, "trace=Traced$Calls.thrower", "if=thrown")
+    assert [c["exception"] for c in calls(jvmscope, out)] == ["java.lang.IllegalStateException"]
+
+
+def test_a_descriptor_chooses_one_of_a_name(jvmscope, tmp_path):
+    out = tmp_path / "t.jfr"
+    record(lab.Jdk(17), out, "trace=Traced$Calls.overloaded(J)I")
+    assert [c["method"] for c in calls(jvmscope, out)] == ["Traced$Calls.overloaded(J)I"]
+
+
+@pytest.mark.parametrize("condition", ["arg0 > 1", "arg1 >", "arg1 > x", "time > 5q", "(arg1 > 1", "arg1 > 1 )", "", "foo",
+                                       "arg1 < 'a'", "arg1 == 'a", "!" * 40 + "thrown"])
+def test_a_bad_condition_is_refused_in_one_line(condition):
+    jdk = lab.Jdk(17)
+    done = jdk.java("Traced", jvm=(jdk.agent(f"format=r,trace=Traced,if={condition},file=/tmp/never.jfr"),))
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and done.stdout == "", done.stderr
+
+
+def test_limit_and_loss_are_counted(jvmscope, tmp_path):
+    out = tmp_path / "t.jfr"
+    jdk = lab.Jdk(17)
+    record(jdk, out, "trace=Traced$Calls.longs", "limit=100", args=("5000",))
+    assert len(calls(jvmscope, out)) == 100
+
+
+def test_switching_in_a_running_vm(jdk, jvmscope, tmp_path):
+    out = tmp_path / "t.jfr"
+    process = jdk.start_java("TracedForever", jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        nothing = jvmscope("trace", process.pid, "list")
+        assert nothing.returncode == 1 and "recorded" in nothing.stderr
+        done = jvmscope("attach", "--trace", "TracedForever.one", process.pid)
+        assert done.returncode == 0, done.stderr
+        time.sleep(0.5)
+        listed = json.loads(jvmscope("trace", "--json", process.pid, "list").stdout)
+        assert listed["patterns"] == ["TracedForever.one"] and listed["methods"] == ["TracedForever.one(I)I"]
+        assert jvmscope("trace", process.pid, "add", "TracedForever.two").returncode == 0
+        assert jvmscope("trace", process.pid, "remove", "TracedForever.one").returncode == 0
+        time.sleep(0.5)
+        assert jvmscope("trace", process.pid, "remove", "TracedForever.one").returncode == 1
+        assert jvmscope("stop", "-o", out, process.pid).returncode == 0
+        seen = calls(jvmscope, out)
+        ones = [c["start_ns"] for c in seen if ".one(" in c["method"]]
+        twos = [c["start_ns"] for c in seen if ".two(" in c["method"]]
+        assert len(ones) > 10 and len(twos) > 10
+        assert all(c["return"] == c["args"][0] + (1 if ".one(" in c["method"] else 2) for c in seen)
+        assert max(ones) < max(twos)
+        process.stdin.close()
+        assert process.wait(20) == 0 and process.stdout.read() == "done\n"
+    finally:
+        process.kill()
+        process.wait()

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Calls one() and two() until its input ends. */
+public class TracedForever {
+    static int one(int n) {
+        return n + 1;
+    }
+
+    static int two(int n) {
+        return n + 2;
+    }
+
+    public static void main(String[] args) throws Exception {
+        System.out.println("ready");
+        for (int i = 0; !closed(); i++) {
+            if (one(i) != i + 1 || two(i) != i + 2) {
+                System.out.println("wrong");
+            }
+            Thread.sleep(1);
+        }
+        System.out.println("done");
+    }
+
+    private static final Thread reader = new Thread(() -> {
+        try {
+            System.in.read();
+        } catch (java.io.IOException e) {
+            // the end as well
+        }
+    });
+
+    private static boolean closed() {
+        if (reader.getState() == Thread.State.NEW) {
+            reader.setDaemon(true);
+            reader.start();
+        }
+        return !reader.isAlive();
+    }
+}
