@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture.h"
 
+extern const struct capture capture_alloc_sampled;
 extern const struct capture capture_coverage;
 extern const struct capture capture_cpu_samples;
 extern const struct capture capture_cpu_times;
@@ -12,6 +13,7 @@ extern const struct capture capture_threads;
 const struct capture *const captures[] = {
     &capture_monitors,
     &capture_heap_dump,
+    &capture_alloc_sampled,
     &capture_cpu_samples,
     &capture_cpu_times,
     &capture_threads,

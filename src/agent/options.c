@@ -15,7 +15,7 @@
 const struct option_row option_table[OPTION_COUNT] = {
     /* HPROF's, in the order of its help. */
     [OPT_HEAP] = {"heap", "--heap", 0, OPTION_WORD, "dump|sites|all", "heap profiling",
-                  .default_value = NULL, .bare = "dump", .not_built = "sites|all"},
+                  .default_value = NULL, .bare = "dump", .not_built = "all"},
     [OPT_CPU] = {"cpu", "--cpu", 0, OPTION_WORD, "samples|times|old|wall", "CPU usage; wall samples waiting threads too",
                  .bare = "samples"},
     [OPT_MONITOR] = {"monitor", "--monitors", 0, OPTION_YES_NO, "y|n", "monitor contention", .default_value = "n",
@@ -43,7 +43,7 @@ const struct option_row option_table[OPTION_COUNT] = {
     [OPT_NATIVE] = {"native", "--native", 0, OPTION_YES_NO, "y|n", "native frames in samples",
                     .default_value = "n", .bare = "y"},
     [OPT_ALLOC] = {"alloc", "--alloc", 0, OPTION_WORD, "sampled|exact", "allocation profile", .bare = "sampled",
-                   .not_built = "*"},
+                   .not_built = "exact"},
     [OPT_LIVE] = {"live", "--live", 0, OPTION_WORD, "exact", "live objects by site", .bare = "exact", .not_built = "*"},
     [OPT_ONOOM] = {"onoom", "--on-oom", 0, OPTION_WORD, "dump", "heap dump at OutOfMemoryError", .bare = "dump"},
     [OPT_PARK] = {"park", NULL, 0, OPTION_YES_NO, "y|n", "park and unpark with monitor=y", .default_value = "n",
