@@ -205,6 +205,21 @@ const struct command commands[] = {
         .sets = convert_sets,
     },
     {
+        .name = "serve",
+        .run = cmd_serve,
+        .operands = "FILE ...",
+        .min_operands = 1,
+        .max_operands = -1,
+        .summary = "show recordings and heap dumps in a browser, from this machine",
+        .description =
+            "Prints an address to open and serves the files there until it is interrupted. The address carries a random token; "
+            "requests without it, for another host or from another site are refused. Only this machine can reach it, "
+            "unless --listen says otherwise.",
+        .examples = "  jvmscope serve app.jfr                           one recording\n"
+                    "  jvmscope serve before.jfr after.jfr app.hprof    several files\n",
+        .sets = serve_sets,
+    },
+    {
         .name = "completion",
         .run = cmd_completion,
         .operands = "bash|zsh|fish",

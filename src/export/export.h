@@ -7,6 +7,12 @@
 
 #include <stdio.h>
 
+/* A served page's place among the files. */
+struct page_site {
+    const char *const *files;
+    size_t count, at;
+};
+
 /* What to write: a part of a recording. */
 struct export_source {
     const char *path; /* of the recording; for formats that copy from it */
@@ -14,6 +20,7 @@ struct export_source {
     const struct profile *profile;
     enum profile_metric metric;
     struct profile_filter filter;
+    const struct page_site *site; /* of a page that is served, or NULL */
 };
 
 struct export_format {

@@ -28,6 +28,20 @@ static int threads_json(struct json *j, const char *path)
     return page_timeline_json(j, t);
 }
 
+static void site_json(struct json *j, const struct page_site *site)
+{
+    json_key(j, "site");
+    json_object(j);
+    json_key(j, "at");
+    json_u64(j, site->at);
+    json_key(j, "files");
+    json_array(j);
+    for (size_t i = 0; i < site->count; i++)
+        json_string(j, site->files[i]);
+    json_array_end(j);
+    json_object_end(j);
+}
+
 int page_of_recording(const struct export_source *s, struct buf *out)
 {
     const char *slash = strrchr(s->path, '/');
@@ -46,6 +60,8 @@ int page_of_recording(const struct export_source *s, struct buf *out)
     int r = page_profile_json(&j, s->profile, &s->filter);
     if (r == 0)
         r = threads_json(&j, s->path);
+    if (s->site)
+        site_json(&j, s->site);
     json_object_end(&j);
     return r < 0 ? r : buf_error(out);
 }

@@ -79,7 +79,7 @@ export function App({ page }: { page: PageJson }) {
           <span>in {duration(timeline.json.end_ns)}</span>
           {!timeline.json.exact && <span class="warn" title="Record with --threads to have every cause">some causes are not recorded</span>}
         </Header>
-        {view === "threads" ? <ThreadView t={timeline} file={page.file} /> : <Monitors t={timeline} />}
+        {view === "threads" ? <ThreadView t={timeline} file={page.file} /> : <Monitors t={timeline} served={!!page.site} />}
         {dialog}
       </>
     );
@@ -88,8 +88,8 @@ export function App({ page }: { page: PageJson }) {
     return (
       <main class="nothing">
         <h1>{page.file}</h1>
-        <p>This recording holds no samples. Record some with:</p>
-        <pre>jvmscope run --cpu -o app.html -- java ...</pre>
+        <p>This recording holds neither samples nor what threads did. Record them with:</p>
+        <pre>jvmscope run --cpu --threads -o app.jfr -- java ...</pre>
       </main>
     );
   }
@@ -268,9 +268,19 @@ function Header({ page, metric, state, change, dark, onHelp, children }: HeaderP
     <header>
       <div class="brand">
         <Mark />
-        <h1 class="cut" title={page.file}>
-          {page.file}
-        </h1>
+        {page.site && page.site.files.length > 1 ? (
+          <select aria-label="File" value={page.site.at} onChange={(e) => (location.href = `../${e.currentTarget.value}/`)}>
+            {page.site.files.map((f, i) => (
+              <option key={i} value={i}>
+                {f.replace(/^.*\//, "")}
+              </option>
+            ))}
+          </select>
+        ) : (
+          <h1 class="cut" title={page.file}>
+            {page.file}
+          </h1>
+        )}
       </div>
       <nav class="tabs" aria-label="Views">
         {page.metrics.map((m) => (

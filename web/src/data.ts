@@ -28,6 +28,7 @@ export interface PageJson {
   labels: string[];
   threads: string[];
   timeline?: TimelineJson;
+  site?: { at: number; files: string[] }; // served, with these files beside it
 }
 
 /** Frame kinds in the order of enum frame_kind. */

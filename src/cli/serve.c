@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve: recordings and heap dumps in a browser. Each file is read when it is first looked at. */
+#include "serve/server.h"
+
+#include "analysis/what_if.h"
+#include "base/json.h"
+#include "base/pattern.h"
+#include "cli/builtin.h"
+#include "cli/heap.h"
+#include "cli/reading.h"
+#include "export/page.h"
+#include "model/load.h"
+#include "model/timeline_load.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+struct serve {
+    const char *listen;
+    uint64_t port;
+};
+
+static const struct arg serve_args[] = {
+    {"--listen", 0, ARG_TEXT, offsetof(struct serve, listen), "ADDRESS",
+     "listen there instead of on 127.0.0.1: others can then see the files"},
+    {"--port", 'p', ARG_NUMBER, offsetof(struct serve, port), "PORT", "listen on this port instead of a free one"},
+    {0},
+};
+
+static const struct arg_set serve_set = {"Where", serve_args};
+const struct arg_set *const serve_sets[] = {&serve_set, NULL};
+
+static const char html[] = "text/html; charset=utf-8", json_type[] = "application/json";
+/* Of pages that bring no policy of their own: they have styles and no script. */
+static const char plain_policy[] = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
+
+struct site {
+    char **files;
+    size_t count;
+    struct buf *pages;           /* by file, made when it is first asked for */
+    struct timeline **timelines; /* the same, for what-if */
+};
+
+static int not_found(struct server_reply *reply, const char *text)
+{
+    buf_printf(&reply->body, "%s\n", text);
+    return 404;
+}
+
+/* A page on a heap dump: what it is and what holds its memory. */
+static int heap_page(const char *path, struct buf *out)
+{
+    struct heap_options options = {0};
+    struct heap *heap;
+    struct page page = {.title = path};
+    if (heap_open_index(&heap, path, &options))
+        return -EIO;
+    heap_summary_facts(&page, heap);
+    heap_top_table(&page, heap, 200, "What holds the memory: the largest objects by retained size");
+    int r = page_html(&page, out);
+    page_release(&page);
+    heap_free(heap);
+    return r;
+}
+
+static bool is_dump(const struct profile *p)
+{
+    for (int m = 0; m < PROFILE_METRICS; m++) {
+        if (p->series[m].samples.len)
+            return false;
+    }
+    return true;
+}
+
+/* Makes the page of a file; on failure a sentence instead. */
+static int make_page(const struct site *s, size_t i, struct buf *out)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096), data = BUF(SIZE_MAX / 2);
+    _cleanup_(profile_freep) struct profile *p = NULL;
+    const char *path = s->files[i];
+    int r = profile_load(&p, path, &why, NULL, NULL);
+    if (r == 0 && is_dump(p) && p->strings.strings.len > 1 && memcmp(path + MAX(strlen(path), 6u) - 6, ".hprof", 6) == 0)
+        return heap_page(path, out);
+    if (r < 0) {
+        buf_printf(out, "%s: cannot read: %s\n", path, why.len ? buf_str(&why) : strerror(-r));
+        return r;
+    }
+    enum profile_metric metric = PROFILE_CPU;
+    for (int m = PROFILE_METRICS; m-- > 0;) {
+        if (p->series[m].samples.len)
+            metric = (enum profile_metric)m;
+    }
+    struct page_site site = {(const char *const *)s->files, s->count, i};
+    struct export_source source = {.path = path, .profile = p, .metric = metric, .site = &site};
+    r = page_of_recording(&source, &data);
+    if (r < 0)
+        return r;
+    char *text = NULL;
+    size_t len = 0;
+    FILE *memory = open_memstream(&text, &len);
+    if (!memory)
+        return -ENOMEM;
+    page_write(memory, &data);
+    r = fclose(memory) == 0 ? 0 : -ENOMEM;
+    if (r == 0)
+        buf_bytes(out, text, len);
+    free(text);
+    return r < 0 ? r : buf_error(out);
+}
+
+static bool is_of_class(const struct timeline *t, uint32_t object, void *pattern)
+{
+    const char *name = tl_object_class(t, object);
+    return name && pattern_match(pattern, name, strlen(name));
+}
+
+/* What the program would take if the sections of a class's locks took `factor` of their time. */
+static int answer_what_if(struct site *s, size_t i, const struct server_request *q, struct server_reply *reply)
+{
+    const char *class = q->argument(q->request, "class"), *factor = q->argument(q->request, "factor");
+    char *end = NULL;
+    struct what_if w = {.lock = is_of_class, .lock_arg = (void *)class, .factor = factor ? strtod(factor, &end) : -1};
+    if (!class || !factor || end == factor || *end || !(w.factor >= 0 && w.factor <= 100)) {
+        buf_string(&reply->body, "class and factor (0 to 100) are missing\n");
+        return 400;
+    }
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    if (!s->timelines[i] && timeline_load(&s->timelines[i], s->files[i], &why) < 0)
+        return not_found(reply, "no timeline in this recording");
+    struct what_if_answer a;
+    if (what_if(s->timelines[i], &PATH_OPTIONS, &w, &a) < 0)
+        return not_found(reply, "nothing to replay in this recording");
+    struct json j = {&reply->body, false};
+    json_object(&j);
+    json_key(&j, "before_ns");
+    json_u64(&j, a.before);
+    json_key(&j, "kept_ns");
+    json_u64(&j, a.kept);
+    json_key(&j, "arbitrated_ns");
+    json_u64(&j, a.arbitrated);
+    json_object_end(&j);
+    reply->type = json_type;
+    return 200;
+}
+
+static int answer(void *context, const struct server_request *q, struct server_reply *reply)
+{
+    struct site *s = context;
+    if (!*q->path) {
+        reply->location = "0/";
+        return 302;
+    }
+    char *rest;
+    size_t i = strtoul(q->path, &rest, 10);
+    if (q->path[0] < '0' || q->path[0] > '9' || i >= s->count || *rest != '/')
+        return not_found(reply, "no such file");
+    if (strcmp(rest, "/what-if") == 0)
+        return answer_what_if(s, i, q, reply);
+    if (rest[1])
+        return not_found(reply, "no such view");
+    if (!s->pages[i].len && make_page(s, i, &s->pages[i]) < 0) {
+        buf_bytes(&reply->body, s->pages[i].data, s->pages[i].len);
+        buf_clear(&s->pages[i]);
+        return 500;
+    }
+    buf_bytes(&reply->body, s->pages[i].data, s->pages[i].len);
+    reply->type = html;
+    if (!memmem(s->pages[i].data, MIN(s->pages[i].len, (size_t)2048), "Content-Security-Policy", 23))
+        reply->policy = plain_policy;
+    return 200;
+}
+
+/* Serves until a signal ends it. */
+static int serve(struct site *site, const struct serve *o)
+{
+    char url[512];
+    struct server *server;
+    struct server_options options = {o->listen ? o->listen : "127.0.0.1", (uint16_t)o->port, answer, site};
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    int r = server_start(&server, &options, url, sizeof(url)), number;
+    if (r < 0)
+        return complain_errno(options.address, "cannot listen", r);
+    if (o->listen && strncmp(o->listen, "127.", 4) != 0)
+        complain("note", "other machines can reach this address, unencrypted; its token is all that protects the files", NULL);
+    printf("%s\n", url);
+    fflush(stdout);
+    sigwait(&signals, &number);
+    server_stop(server);
+    return 0;
+}
+
+int cmd_serve(const struct command *self, int argc, char **argv)
+{
+    struct serve options = {0};
+    struct operands operands;
+    int status;
+    if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
+        return status;
+    if (options.port > 65535) {
+        complain(self->name, "--port", "a port is at most 65535");
+        return 2;
+    }
+    for (int i = 0; i < operands.count; i++) {
+        if (access(operands.list[i], R_OK) < 0)
+            return complain_errno(operands.list[i], "cannot read", -errno);
+    }
+    if (!page_head[0])
+        return complain(self->name, "this build has no page", "npm was missing when it was made (install npm and build again)");
+    struct site site = {operands.list, (size_t)operands.count, calloc((size_t)operands.count, sizeof(struct buf)),
+                        calloc((size_t)operands.count, sizeof(struct timeline *))};
+    for (size_t i = 0; site.pages && i < site.count; i++)
+        site.pages[i] = BUF(SIZE_MAX / 2);
+    status = site.pages && site.timelines ? serve(&site, &options) : complain_errno(self->name, "cannot start", -ENOMEM);
+    for (size_t i = 0; i < site.count; i++) {
+        if (site.pages)
+            buf_release(&site.pages[i]);
+        if (site.timelines)
+            timeline_free(site.timelines[i]);
+    }
+    free(site.pages);
+    free(site.timelines);
+    return status;
+}

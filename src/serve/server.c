@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <microhttpd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+enum { HOST_MAX = 300 };
+
+struct server {
+    struct server_options options;
+    struct MHD_Daemon *daemon;
+    char token[SERVER_TOKEN + 1];
+    char hosts[2][HOST_MAX]; /* what the Host header may be */
+};
+
+static const char *header(struct MHD_Connection *c, const char *name)
+{
+    return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+}
+
+static const char *argument(const void *request, const char *key)
+{
+    return MHD_lookup_connection_value((struct MHD_Connection *)request, MHD_GET_ARGUMENT_KIND, key);
+}
+
+/* A name that another site points at this address (DNS rebinding) arrives with that name as its Host. */
+static bool host_is_ours(const struct server *s, struct MHD_Connection *c)
+{
+    const char *host = header(c, MHD_HTTP_HEADER_HOST);
+    for (size_t i = 0; host && i < ARRAY_SIZE(s->hosts); i++) {
+        if (strcasecmp(host, s->hosts[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_same_site(const struct server *s, struct MHD_Connection *c)
+{
+    const char *origin = header(c, "Origin"), *site = header(c, "Sec-Fetch-Site");
+    if (origin && (strncmp(origin, "http://", 7) != 0 ||
+                   (strcasecmp(origin + 7, s->hosts[0]) != 0 && strcasecmp(origin + 7, s->hosts[1]) != 0)))
+        return false;
+    return !site || strcmp(site, "same-origin") == 0 || strcmp(site, "none") == 0;
+}
+
+/* What lies behind "/TOKEN/", or NULL. The time does not tell how much of the token was right. */
+static const char *behind_token(const struct server *s, const char *url)
+{
+    if (url[0] != '/' || strlen(url) < SERVER_TOKEN + 2 || url[SERVER_TOKEN + 1] != '/')
+        return NULL;
+    unsigned char differs = 0;
+    for (int i = 0; i < SERVER_TOKEN; i++)
+        differs |= (unsigned char)(url[1 + i] ^ s->token[i]);
+    return differs ? NULL : url + SERVER_TOKEN + 2;
+}
+
+static enum MHD_Result respond(struct MHD_Connection *c, int status, struct server_reply *reply)
+{
+    size_t len = reply->body.len;
+    void *body = reply->body.data;
+    struct MHD_Response *r =
+        MHD_create_response_from_buffer(len, body ? body : (void *)"", body ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+    if (!r) {
+        free(body);
+        return MHD_NO;
+    }
+    static const char *const always[][2] = {
+        {"X-Content-Type-Options", "nosniff"},
+        {"X-Frame-Options", "DENY"},
+        {"Referrer-Policy", "no-referrer"},
+        {"Cache-Control", "no-store"},
+        {"Cross-Origin-Opener-Policy", "same-origin"},
+        {"Cross-Origin-Resource-Policy", "same-origin"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(always); i++)
+        MHD_add_response_header(r, always[i][0], always[i][1]);
+    MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, reply->type ? reply->type : "text/plain; charset=utf-8");
+    if (reply->policy)
+        MHD_add_response_header(r, "Content-Security-Policy", reply->policy);
+    if (reply->location)
+        MHD_add_response_header(r, MHD_HTTP_HEADER_LOCATION, reply->location);
+    enum MHD_Result result = MHD_queue_response(c, (unsigned)status, r);
+    MHD_destroy_response(r);
+    return result;
+}
+
+static enum MHD_Result refuse(struct MHD_Connection *c, int status, const char *text)
+{
+    struct server_reply reply = {.body = BUF(1 << 10)};
+    buf_printf(&reply.body, "%s\n", text);
+    return respond(c, status, &reply);
+}
+
+static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const char *url, const char *method,
+                                  const char *version, const char *upload, size_t *upload_len, void **state)
+{
+    struct server *s = context;
+    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+        return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET");
+    if (!host_is_ours(s, c))
+        return refuse(c, MHD_HTTP_FORBIDDEN, "not the host that this is served as");
+    const char *path = behind_token(s, url);
+    if (!path)
+        return refuse(c, MHD_HTTP_FORBIDDEN, "open the address that jvmscope serve printed, with its token");
+    if (!is_same_site(s, c))
+        return refuse(c, MHD_HTTP_FORBIDDEN, "asked for by another site");
+    struct server_request request = {path, argument, c};
+    struct server_reply reply = {.body = BUF(SIZE_MAX / 2)};
+    int status = s->options.answer(s->options.context, &request, &reply);
+    if (buf_error(&reply.body)) {
+        buf_release(&reply.body);
+        return refuse(c, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory");
+    }
+    char location[HOST_MAX];
+    if (reply.location) {
+        snprintf(location, sizeof(location), "/%s/%s", s->token, reply.location);
+        reply.location = location;
+    }
+    return respond(c, status, &reply);
+}
+
+static int make_token(char token[SERVER_TOKEN + 1])
+{
+    unsigned char bytes[SERVER_TOKEN / 2];
+    if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
+        return -errno;
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        snprintf(token + 2 * i, 3, "%02x", bytes[i]);
+    return 0;
+}
+
+int server_start(struct server **ret, const struct server_options *options, char *url, size_t size)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(options->port)};
+    if (inet_pton(AF_INET, options->address, &address.sin_addr) != 1)
+        return -EINVAL;
+    struct server *s = calloc(1, sizeof(*s));
+    if (!s)
+        return -ENOMEM;
+    s->options = *options;
+    int r = make_token(s->token);
+    errno = 0;
+    if (r == 0)
+        s->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL, options->port, NULL, NULL, on_request, s,
+                                     MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&address, MHD_OPTION_CONNECTION_LIMIT,
+                                     (unsigned)SERVER_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SERVER_TIMEOUT_S,
+                                     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768, MHD_OPTION_END);
+    if (!s->daemon) {
+        r = r < 0 ? r : errno ? -errno : -EADDRINUSE;
+        free(s);
+        return r;
+    }
+    unsigned port = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT)->port;
+    snprintf(s->hosts[0], HOST_MAX, "%s:%u", options->address, port);
+    snprintf(s->hosts[1], HOST_MAX, "localhost:%u", port);
+    snprintf(url, size, "http://%s/%s/", s->hosts[0], s->token);
+    *ret = s;
+    return 0;
+}
+
+void server_stop(struct server *s)
+{
+    if (!s)
+        return;
+    MHD_stop_daemon(s->daemon);
+    free(s);
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// jvmscope serve: the page on loopback, the what-if slider, and what is refused.
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { request } from "node:http";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { folder, jvmscope, launch, open, root } from "./lab.mjs";
+
+let browser;
+let server;
+let url;
+const recording = join(folder, "locks.jfr");
+const hostile = join(folder, "b<img src=x>.collapsed");
+
+function get(path, headers = {}, method = "GET") {
+  const at = new URL(url);
+  return new Promise((resolve, reject) => {
+    const r = request({ host: at.hostname, port: at.port, path, headers, method }, (answer) => {
+      let body = "";
+      answer.on("data", (d) => (body += d));
+      answer.on("end", () => resolve({ status: answer.statusCode, headers: answer.headers, body }));
+    });
+    r.on("error", reject);
+    r.end();
+  });
+}
+
+before(async () => {
+  const classes = join(folder, "classes");
+  mkdirSync(classes);
+  const home = spawnSync(join(root, "tools/java-home"), { encoding: "utf8" }).stdout.trim();
+  spawnSync(join(home, "bin/javac"), ["-nowarn", "-d", classes, join(root, "tests/java/ThreadPrograms.java")]);
+  jvmscope("run", "--threads", "--cpu", "-o", recording, "--", join(home, "bin/java"), "-Xmx64m", "-cp", classes, "ThreadPrograms", "4");
+  writeFileSync(hostile, "a.B.c;d.E.f 3\n");
+  server = spawn(join(root, "build/jvmscope"), ["serve", recording, hostile]);
+  url = await new Promise((resolve) => server.stdout.once("data", (d) => resolve(String(d).trim())));
+  browser = await launch();
+});
+after(async () => {
+  await browser.close();
+  server.kill("SIGTERM");
+});
+
+test("the address has a token, only loopback listens", async () => {
+  assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/[0-9a-f]{32}\/$/);
+  const page = await open(browser, url);
+  assert.match(page.url(), /\/0\/$/);
+  assert.deepEqual(page.problems, []);
+});
+
+test("files are chosen in the page, their names are text", async () => {
+  const page = await open(browser, `${url}0/`);
+  await page.selectOption("header select", "1");
+  await page.waitForURL(/\/1\//);
+  await page.waitForSelector(".methods");
+  assert.equal(await page.locator("img").count(), 0);
+  assert.equal(await page.locator("tbody tr[data-row]").count(), 2);
+  assert.deepEqual(page.problems.filter((p) => !/request/.test(p)), []);
+});
+
+test("the what-if slider shows what the command says", async () => {
+  const page = await open(browser, `${url}0/#v=monitors`);
+  assert.equal(await page.inputValue(".whatif select"), "java.lang.Object");
+  await page.locator(".whatif input").fill("0");
+  const [truth] = JSON.parse(jvmscope("threads", "what-if", "--json", "--lock", "java.lang.Object", "--factor", "0", recording));
+  const shown = (ns) => (ns >= 1e9 ? `${(ns / 1e9).toFixed(2)}\u00a0s` : `${(ns / 1e6).toFixed(ns >= 1e8 ? 0 : 1)}\u00a0ms`);
+  await page.waitForFunction((text) => document.querySelector(".whatif output").textContent.startsWith(text), shown(truth.order_kept_ns));
+  assert.deepEqual(page.problems, []);
+});
+
+test("what is not the reader's own request is refused, and the server goes on", async () => {
+  const at = new URL(url);
+  const wrong = `/${"0".repeat(32)}/0/`;
+  assert.equal((await get("/")).status, 403);
+  assert.equal((await get(wrong)).status, 403);
+  assert.equal((await get(`${at.pathname}0/`, { Host: "evil.example" })).status, 403);
+  assert.equal((await get(`${at.pathname}0/`, { Origin: "http://evil.example" })).status, 403);
+  assert.equal((await get(`${at.pathname}0/`, { "Sec-Fetch-Site": "cross-site" })).status, 403);
+  assert.equal((await get(`${at.pathname}0/`, {}, "POST")).status, 405);
+  for (const path of ["../../etc/passwd", "0/../../../etc/passwd", "%2e%2e/%2e%2e/etc/passwd", "9/", "0/x", "-1/", "0/what-if?factor=x", "99999999999999999999/"]) {
+    const r = await get(`${at.pathname}${path}`);
+    assert.ok(r.status === 404 || r.status === 400 || r.status === 403, `${path}: ${r.status}`);
+    assert.ok(!r.body.includes("root:"));
+  }
+  const good = await get(`${at.pathname}0/`);
+  assert.equal(good.status, 200);
+  assert.equal(good.headers["x-frame-options"], "DENY");
+  assert.equal(good.headers["referrer-policy"], "no-referrer");
+  assert.match(good.body, /Content-Security-Policy/);
+});
+
+test("slow connections fill their bound and no more", async () => {
+  const at = new URL(url);
+  const sockets = [];
+  for (let i = 0; i < 200; i++) {
+    const s = connect(Number(at.port), at.hostname);
+    s.on("error", () => {});
+    s.write("GET / HT");
+    sockets.push(s);
+  }
+  await new Promise((r) => setTimeout(r, 500));
+  sockets.forEach((s) => s.destroy());
+  await new Promise((r) => setTimeout(r, 300));
+  assert.equal((await get(`${at.pathname}1/`)).status, 200);
+});
