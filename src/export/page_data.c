@@ -194,6 +194,8 @@ static int cells_json(struct json *j, const struct profile_view *v, const struct
     json_u64(j, c.bucket_ns);
     json_key(j, "from_ns");
     json_u64(j, c.from_ns);
+    json_key(j, "n_cells");
+    json_u64(j, c.list.len);
     json_key(j, "cells");
     json_base64(j, &bytes);
     map_release(&c.index);

@@ -10,7 +10,7 @@
  * of methods and its weight by time, thread and node. Beyond PAGE_NODES nodes the smallest are counted to their callers and
  * "pruned" tells how many were; beyond PAGE_CELLS cells time becomes coarser. 0 or -ENOMEM.
  */
-enum { PAGE_NODES = 400000, PAGE_CELLS = 600000, PAGE_BUCKETS = 512 };
+enum { PAGE_NODES = 1000000, PAGE_CELLS = 1200000, PAGE_BUCKETS = 512 };
 
 int page_profile_json(struct json *j, const struct profile *p, const struct profile_filter *filter) must_check;
 

@@ -15,6 +15,7 @@ export interface MetricJson {
   tree: string;
   bucket_ns: number;
   from_ns: number;
+  n_cells: number;
   cells: string;
 }
 
@@ -71,8 +72,9 @@ export class Varints {
 
   constructor(base64: string) {
     const text = atob(base64);
-    this.bytes = new Uint8Array(text.length);
-    for (let i = 0; i < text.length; i++) this.bytes[i] = text.charCodeAt(i);
+    const bytes = new Uint8Array(text.length);
+    for (let i = 0; i < bytes.length; i++) bytes[i] = text.charCodeAt(i);
+    this.bytes = bytes;
   }
 
   get more(): boolean {
@@ -108,28 +110,24 @@ function decodeShape(m: MetricJson): Shape {
 }
 
 function decodeCells(m: MetricJson): Cells {
-  const rows: number[] = [];
   const v = new Varints(m.cells);
-  let bucket = 0;
-  while (v.more) {
-    bucket += v.next();
-    rows.push(bucket, v.next(), v.next(), v.next());
-  }
-  const n = rows.length / 4;
+  const n = m.n_cells;
   const cells: Cells = {
     n,
     bucket: new Int32Array(n),
     thread: new Int32Array(n),
     node: new Int32Array(n),
     weight: new Float64Array(n),
-    buckets: bucket + 1,
+    buckets: 1,
   };
+  let bucket = 0;
   for (let i = 0; i < n; i++) {
-    cells.bucket[i] = rows[4 * i];
-    cells.thread[i] = rows[4 * i + 1];
-    cells.node[i] = rows[4 * i + 2];
-    cells.weight[i] = rows[4 * i + 3];
+    cells.bucket[i] = bucket += v.next();
+    cells.thread[i] = v.next();
+    cells.node[i] = v.next();
+    cells.weight[i] = v.next();
   }
+  cells.buckets = bucket + 1;
   return cells;
 }
 

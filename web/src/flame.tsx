@@ -8,7 +8,7 @@ import type { Tree } from "./tree";
 import { useDark } from "./theme";
 
 const ROW = 20;
-const MIN_WIDTH = 0.4; // of a frame that is drawn, in pixels
+const MIN_WIDTH = 1; // of a frame that is drawn, in pixels
 
 interface Props {
   tree: Tree;
@@ -211,7 +211,8 @@ export function Flame(p: Props) {
     if (p.upwards) scroller.current!.scrollTop = scroller.current!.scrollHeight;
     else scroller.current!.scrollTop = 0;
   }, [tree, p.upwards]);
-  useEffect(draw);
+  // Not for the tip: what the pointer is over changes nothing in the picture.
+  useEffect(draw, [tree, labels, size, p.match, p.selected, cursor, isDark, p.upwards, zoom]);
 
   const hitAt = (e: MouseEvent): number | null => {
     const r = canvas.current!.getBoundingClientRect();

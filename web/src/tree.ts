@@ -21,16 +21,21 @@ function finish(shape: Shape, self: Float64Array): Tree {
   const { n, parent } = shape;
   const total = Float64Array.from(self);
   for (let i = n - 1; i > 0; i--) total[parent[i]] += total[i];
-  const order = new Int32Array(n > 0 ? n - 1 : 0);
-  for (let i = 1; i < n; i++) order[i - 1] = i;
-  // Lightest first, so that linking at the front leaves the heaviest there.
-  order.sort((a, b) => total[a] - total[b] || b - a);
+  // Children of each node lie together in `child`; sorted and linked heaviest first.
+  const first = new Int32Array(n + 2);
+  for (let i = 1; i < n; i++) if (total[i]) first[parent[i] + 2]++;
+  for (let i = 2; i < n + 2; i++) first[i] += first[i - 1];
+  const child = new Int32Array(first[n + 1]);
+  for (let i = 1; i < n; i++) if (total[i]) child[first[parent[i] + 1]++] = i;
   const firstChild = new Int32Array(n);
   const nextSibling = new Int32Array(n);
-  for (const i of order) {
-    if (!total[i]) continue;
-    nextSibling[i] = firstChild[parent[i]];
-    firstChild[parent[i]] = i;
+  for (let p = 0; p < n; p++) {
+    const from = first[p];
+    const to = first[p + 1];
+    if (to === from) continue;
+    if (to - from > 1) child.subarray(from, to).sort((a, b) => total[b] - total[a] || a - b);
+    firstChild[p] = child[from];
+    for (let k = from; k + 1 < to; k++) nextSibling[child[k]] = child[k + 1];
   }
   const level = new Int32Array(n);
   let depth = 0;
