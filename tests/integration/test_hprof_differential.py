@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same programs under the original agent on JDK 8 and under ours on every JDK; what may differ is in
+doc/hprof-differences.md."""
+import collections
+import re
+import signal
+import subprocess
+
+import pytest
+
+import hproftext
+import lab
+
+MODES = {
+    "samples": ("cpu=samples,depth=6", "Monitors"),
+    "monitor": ("monitor=y", "Monitors"),
+    "thread": ("cpu=samples,thread=y,lineno=n", "Monitors"),
+    "dump": ("heap=dump", "HeapGraph"),
+}
+
+
+@pytest.fixture(scope="session")
+def original(tmp_path_factory):
+    """Texts of the original agent, one a mode, each made once."""
+    if not lab.matrix_ready():
+        pytest.skip("JDK 8: the chroot is not there (tools/jdks setup)")
+    folder, made = tmp_path_factory.mktemp("original"), {}
+
+    def text(mode):
+        if mode not in made:
+            options, program = MODES[mode]
+            done = lab.Jdk(8).java(program, jvm=[f"-agentlib:hprof={options},file={folder}/{mode}.txt"],
+                                   stdin=subprocess.DEVNULL, timeout=100)
+            assert done.returncode == 0, done.stderr
+            made[mode] = hproftext.Text(folder / f"{mode}.txt")
+        return made[mode]
+    return text
+
+
+@pytest.fixture
+def ours(jdk, tmp_path):
+    def text(mode):
+        options, program = MODES[mode]
+        done = jdk.java(program, jvm=[jdk.agent(f"{options},file={tmp_path}/{mode}.txt")], stdin=subprocess.DEVNULL, timeout=100)
+        assert done.returncode == 0, done.stderr
+        return hproftext.Text(tmp_path / f"{mode}.txt")
+    return text
+
+
+def own_threads(text):
+    return {name for name in text.threads.values() if name.startswith("worker ") or name == "main"}
+
+
+@pytest.mark.parametrize("mode", ["samples", "monitor", "thread"])
+def test_threads_and_sections(original, ours, mode):
+    theirs, mine = original(mode), ours(mode)
+    assert own_threads(mine) == own_threads(theirs) and len(own_threads(mine)) == 5
+    ended = [mine.threads[n] for n in mine.ended if n in mine.threads]
+    assert {n for n in own_threads(mine) if n.startswith("worker ")} <= set(ended)
+    sections = {title: len(rows) for title, rows in theirs.ranked.items()}
+    if mode == "monitor":
+        sections["MONITOR TIME"] = 1  # never printed by the original
+    assert {title: len(rows) for title, rows in mine.ranked.items()} == sections
+    assert len(mine.monitor_dumps) == len(theirs.monitor_dumps)
+
+
+def test_waits_of_the_program(original, ours):
+    def own(text):
+        return collections.Counter((what, name, text.threads.get(thread), ms if what == "WAIT" else None)
+                                   for what, name, ms, thread in text.waits if name.startswith("LMonitors$Second"))
+    theirs = original("monitor")
+    assert own(ours("monitor")) == own(theirs) and sum(own(theirs).values()) == 2
+
+
+def test_trace_options(original, ours):
+    for text in (original("thread"), ours("thread")):
+        used = [t for rows in text.ranked["CPU SAMPLES"][0:1] for t in (r.trace for r in rows)]
+        assert all(len(text.traces[t]) <= 4 for t in used)
+        assert all(line == "Unknown line" for t in used for _, _, line in text.traces[t])
+        assert all(text.trace_threads[t] for t in used if text.traces[t])
+
+
+def test_heap_of_the_program(original, ours):
+    """Objects, arrays and references of the program's own classes are the same to the last one."""
+    def shape(text):
+        heap = text.heaps[0]
+        objects = collections.Counter((name, heap.references[i]) for i, (name, _, _) in heap.instances.items()
+                                      if name.startswith("HeapGraph"))
+        arrays = collections.Counter((name, heap.references[i]) for i, (name, *_) in heap.arrays.items()
+                                     if name.startswith("HeapGraph") or name == "int[][]")
+        return objects, arrays
+    (their_objects, their_arrays), (my_objects, my_arrays) = shape(original("dump")), shape(ours("dump"))
+    # Listed: the original keeps what nothing reaches.
+    assert not any(name == "HeapGraph$Garbage" for name, _ in my_objects)
+    their_objects = collections.Counter({k: n for k, n in their_objects.items() if k[0] != "HeapGraph$Garbage"})
+    assert my_objects == their_objects
+    assert my_arrays == their_arrays
+    mine, theirs = ours("dump").heaps[0], original("dump").heaps[0]
+    # Listed: the original counts elements up to the last reference, and none of a primitive array.
+    lengths = {name: n for name, _, _, n in mine.arrays.values()}
+    assert lengths["HeapGraph$Leaf[]"] == 10 and {n for name, _, _, n in theirs.arrays.values() if name == "HeapGraph$Leaf[]"} == {4}
+    classes = {c for c in theirs.classes.values() if c.startswith("HeapGraph")} - {"HeapGraph$Garbage"}
+    assert {c for c in mine.classes.values() if c.startswith("HeapGraph")} - {"HeapGraph$Garbage"} == classes
+
+
+# The original's defects that are the output layer's; others are tested beside what they are of.
+
+@pytest.mark.jdks(8, 25)
+def test_a_folder_as_file_is_refused_and_left(jdk, tmp_path):
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    done = jdk.java("Exits", "3", jvm=[jdk.agent(f"monitor=y,file={folder}")])
+    assert done.returncode == 9 and folder.is_dir()
+
+
+@pytest.mark.jdks(8, 25)
+def test_names_and_force(jdk, tmp_path):
+    for options in ("monitor=y", "monitor=y,force=n"):
+        done = jdk.java("Exits", "3", jvm=[jdk.agent(options)], cwd=tmp_path)
+        assert done.returncode == 3
+    names = {p.name for p in tmp_path.iterdir()}
+    assert "java.hprof.txt" in names and len(names) == 2
+    assert re.fullmatch(r"java\.hprof\.\d+\.txt", (names - {"java.hprof.txt"}).pop())
+
+
+@pytest.mark.jdks(8, 25)
+def test_sigquit_appends_and_begins_anew(jdk, tmp_path):
+    """CPU SAMPLES count from zero after each dump, in one file, with the exit's dump last."""
+    p = jdk.start_java("Serves", jvm=[jdk.agent(f"cpu=samples,file={tmp_path}/s.txt")], stdin=subprocess.PIPE,
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert p.stdout.readline() == "READY\n"
+    for _ in range(3):
+        p.send_signal(signal.SIGQUIT)
+        for line in p.stderr:
+            if "done." in line:
+                break
+    p.stdin.write("x")
+    p.stdin.close()
+    assert "DONE" in p.stdout.read()
+    assert p.wait(timeout=60) == 0
+    text = hproftext.Text(tmp_path / "s.txt")
+    assert len(text.ranked["CPU SAMPLES"]) == 4
+    for rows, total in zip(text.ranked["CPU SAMPLES"], text.totals["CPU SAMPLES"]):
+        assert sum(r.count for r in rows) <= total
