@@ -65,6 +65,8 @@ bool walk_leave(struct walk *k, uint64_t pc, uint64_t sp, uint64_t fp);
 bool walk_stack_word(const struct walk *k, uint64_t address, uint64_t *ret);
 /* True when pc can be a return address: in generated code or in a library. */
 bool walk_is_code(const struct walk *k, uint64_t pc);
+/* True when pc can be a return address into generated code: it follows a call, or is the interpreter's, which jumps. */
+bool walk_is_java_return(const struct walker *w, uint64_t pc);
 /* Reads a JavaFrameAnchor; false when it notes no frame. */
 bool walk_read_anchor(const struct walk *k, uint64_t address, struct anchor *ret);
 /* Runs a walk that is set up. */

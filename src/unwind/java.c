@@ -9,7 +9,7 @@ enum {
     SLOT_SENDER_SP = -1,
     SLOT_METHOD = -3,
     COMPILED_INLINE_MAX = 1 << 12,
-    ENTRY_SCAN_WORDS = 1 << 15,
+    CONTINUATION_ENTRY_WORDS = 24,
 };
 
 static uint64_t slot(uint64_t fp, int words)
@@ -184,26 +184,26 @@ static bool leave_to_continuation_entry(struct walk *k)
     const struct walker *w = k->w;
     uint64_t entry;
     if (!k->thread || w->layout.thread_cont_entry == LAYOUT_NONE || !w->code.cont_return ||
-        !load64(&w->memory, k->thread + (uint64_t)w->layout.thread_cont_entry, &entry))
+        !load64(&w->memory, k->thread + (uint64_t)w->layout.thread_cont_entry, &entry) || entry < k->r.sp ||
+        entry >= k->stack_high)
         return false;
-    uint64_t frame = entry + (((uint64_t)w->layout.sizeof_cont_entry + 15) & ~UINT64_C(15));
-    return walk_leave(k, w->code.cont_return, entry, frame);
+    /* The lowest frame ends where the entry begins. */
+    k->r.pc = w->code.cont_return;
+    k->r.sp = entry;
+    k->r.fp = entry + (((uint64_t)w->layout.sizeof_cont_entry + 15) & ~UINT64_C(15));
+    k->top = false;
+    return true;
 }
 
-/* The same without the note: the first return address above that lies in a native wrapper whose frame fits. */
+/* The same without the note: behind the entry, whose size is not told, lie a frame pointer and a return address. */
 static bool scan_to_continuation_entry(struct walk *k)
 {
     const struct walker *w = k->w;
-    uint64_t word, at = k->r.sp;
-    struct code_blob blob;
-    for (unsigned i = 0; i < ENTRY_SCAN_WORDS && walk_stack_word(k, at, &word); i++, at += 8) {
-        if (!code_holds(&w->code, word) || code_is_interpreter(&w->code, word) ||
-            !code_find(&w->code, &w->memory, word, &blob) || blob.kind != CODE_NATIVE)
-            continue;
-        uint64_t pc;
-        if (walk_stack_word(k, at + (uint64_t)blob.frame_bytes, &pc) && code_holds(&w->code, pc))
-            return walk_leave(k, word, at + 8, k->r.fp);
-    }
+    uint64_t fp, pc;
+    for (uint64_t at = k->r.sp; at < k->r.sp + 8 * CONTINUATION_ENTRY_WORDS; at += 8)
+        if (walk_stack_word(k, at, &fp) && walk_stack_word(k, at + 8, &pc) && fp > at && fp < k->stack_high &&
+            walk_is_java_return(w, pc))
+            return walk_leave(k, pc, at + 16, fp);
     return false;
 }
 
@@ -226,14 +226,14 @@ static bool leave_routine(struct walk *k)
         return true;
     /* A return address follows a call. A call from such a routine may have aligned the stack by a word. */
     for (unsigned i = 0; i < (k->top ? 1 : 2); i++)
-        if (walk_stack_word(k, k->r.sp + 8 * i, &pc) && code_holds(&w->code, pc) && w->arch->follows_call(&w->memory, pc))
+        if (walk_stack_word(k, k->r.sp + 8 * i, &pc) && walk_is_java_return(w, pc))
             return walk_leave(k, pc, k->r.sp + 8 * (i + 1), k->r.fp);
     if (k->r.fp < k->r.sp || !walk_stack_word(k, k->r.fp, &fp) || !walk_stack_word(k, at, &pc))
         return false;
     /* The barrier at the entry of a method keeps a word of its own above the frame pointer. */
     if (pc == ENTRY_BARRIER_COOKIE && !walk_stack_word(k, at += 8, &pc))
         return false;
-    return w->arch->follows_call(&w->memory, pc) && walk_leave(k, pc, at + 8, fp);
+    return walk_is_java_return(w, pc) && walk_leave(k, pc, at + 8, fp);
 }
 
 static bool step_stub(struct walk *k, const struct code_blob *blob)

@@ -29,6 +29,11 @@ bool walk_is_code(const struct walk *k, uint64_t pc)
     return code_holds(&k->w->code, pc) || module_find(k->modules, pc) != NULL;
 }
 
+bool walk_is_java_return(const struct walker *w, uint64_t pc)
+{
+    return code_is_interpreter(&w->code, pc) || (code_holds(&w->code, pc) && w->arch->follows_call(&w->memory, pc));
+}
+
 bool walk_read_anchor(const struct walk *k, uint64_t address, struct anchor *ret)
 {
     const struct hotspot_layout *l = &k->w->layout;

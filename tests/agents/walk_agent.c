@@ -409,7 +409,7 @@ static void dump_sample(FILE *f, const struct sample *s)
     fprintf(f, "\n  ended in %s\n", stub);
     for (size_t i = 0; i < ARRAY_SIZE(s->stack); i++) {
         walker_stub_name(walker, s->stack[i], stub, sizeof(stub));
-        if (stub[0])
+        if (stub[0] || (options.dump > 500 && s->sp + 8 * i >= s->end.sp))
             fprintf(f, "  stack %zu %llx %s\n", i, (unsigned long long)s->stack[i], stub);
     }
     for (unsigned i = 0; i < s->count && i < 24; i++) {

@@ -194,7 +194,7 @@ def test_stress_variants(version, option):
 @pytest.mark.soak
 def test_soak(jdk):
     """Ten minutes at 100 us with 2,000 threads."""
-    report = stress(jdk, 600_000, 2000, jvm=["-Xss512k"])
+    report = stress(jdk, 600_000, 2000, jvm=["-Xss1m"])
     print(f"JDK {jdk.version}: {report.values}")
 
 

@@ -199,7 +199,7 @@ public class WalkStress {
         Thread t = new Thread(() -> {
             try {
                 job.run();
-            } catch (Exception e) {
+            } catch (Throwable e) {
                 e.printStackTrace();
                 System.exit(3);
             }
