@@ -118,7 +118,7 @@ static void method_title(const struct method *m, char *to, size_t size)
 {
     dotted_name(m->class_name, to, size);
     size_t len = strlen(to);
-    snprintf(to + len, size - len, ".%s", m->name);
+    snprintf(to + len, size - len, "%s%s", len ? "." : "", m->name);
 }
 
 static void write_frame(struct dictionary *d, uint32_t number)

@@ -105,12 +105,21 @@ static struct method *learn(JNIEnv *jni, jmethodID id)
     return ok && m->name && m->descriptor ? m : NULL;
 }
 
-/* A method that our own walker met, read from the VM's structures: no jmethodID is needed, and none is made. */
+/*
+ * A method that our own walker met, read from the VM's structures: no jmethodID is needed, and none is made. One whose class
+ * was unloaded before it was asked for is counted and has a name that says so.
+ */
 static struct method *learn_walked(uint64_t id)
 {
     struct method_description d = {0};
     struct method *m = arena_zalloc(&arena, sizeof(*m));
-    if (!m || stack_vm_describe(id, &d) < 0)
+    int r = m ? stack_vm_describe(id, &d) : -ENOMEM;
+    if (r == -ESTALE) {
+        unresolved++;
+        *m = (struct method){.class_name = "", .name = "[unloaded]", .descriptor = "()V", .code = true};
+        return m;
+    }
+    if (r < 0)
         return NULL;
     const char *source = buf_str(&d.source_file);
     char *name = (char *)keep(buf_str(&d.class_name)), *hidden = name ? strstr(name, "+0x") : NULL;

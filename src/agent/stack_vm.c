@@ -131,8 +131,9 @@ int stack_vm_native_name(uint64_t id, struct buf *library, struct buf *name)
     int r = stacks.symbols ? symbols_find(stacks.symbols, pc - 1, &place) : -ENOMEM;
     if (r == 0) {
         buf_string(library, place.library);
+        char plain[512];
         /* One row for all of a library without symbols: its addresses would be a row each. */
-        buf_string(name, place.name ? place.name : "[no symbol]");
+        buf_string(name, place.name ? symbols_plain_name(place.name, plain, sizeof(plain)) : "[no symbol]");
     }
     pthread_mutex_unlock(&stacks.lock);
     return r;

@@ -246,3 +246,48 @@ int symbols_find(struct symbols *s, uint64_t address, struct symbol_place *ret)
     };
     return 0;
 }
+
+/* One length and that many characters of a mangled name (Itanium C++ ABI, 5.1.3); NULL when there is none. */
+static const char *source_name(const char **at, size_t *ret_len)
+{
+    size_t len = 0;
+    while (**at >= '0' && **at <= '9' && len < 4096)
+        len = len * 10 + (size_t)(*(*at)++ - '0');
+    const char *name = *at;
+    if (len == 0 || strnlen(name, len) < len)
+        return NULL;
+    *at += len;
+    *ret_len = len;
+    return name;
+}
+
+const char *symbols_plain_name(const char *symbol, char *ret, size_t size)
+{
+    struct {
+        const char *name;
+        size_t len;
+    } parts[16];
+
+    size_t count = 0, used = 0;
+    snprintf(ret, size, "%s", symbol);
+    if (strncmp(symbol, "_Z", 2) != 0)
+        return ret;
+    const char *at = symbol + 2;
+    at += *at == 'L';
+    bool nested = *at == 'N';
+    if (nested)
+        for (at++; *at == 'K' || *at == 'V' || *at == 'R' || *at == 'O' || *at == 'L'; at++)
+            ;
+    do {
+        if (nested && count > 0 && (*at == 'C' || *at == 'D') && at[1] >= '0' && at[1] <= '9') {
+            parts[count] = parts[count - 1]; /* a constructor or destructor is named like its class */
+            at += 2;
+        } else if (!(parts[count].name = source_name(&at, &parts[count].len))) {
+            return ret;
+        }
+        count++;
+    } while (nested && *at != 'E' && *at && count < ARRAY_SIZE(parts));
+    for (size_t i = 0; i < count && used + 3 < size; i++)
+        used += (size_t)snprintf(ret + used, size - used, "%s%.*s", i ? "::" : "", (int)parts[i].len, parts[i].name);
+    return ret;
+}

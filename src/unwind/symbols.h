@@ -8,6 +8,7 @@
 
 #include "base/macro.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct symbols;
@@ -20,5 +21,10 @@ struct symbol_place {
 
 struct symbols *symbols_new(void);
 void symbols_free(struct symbols *s);
+/*
+ * The readable form of a C++ symbol of the plain kind ("_ZN9JavaCalls4callEv" is JavaCalls::call): nested names, constructors
+ * and a compiler's clones, without arguments. A name of another kind is copied as it is. Returns ret.
+ */
+const char *symbols_plain_name(const char *symbol, char *ret, size_t size);
 /* Where an address lies. 0, or -ENOMEM. One thread at a time. */
 int symbols_find(struct symbols *s, uint64_t address, struct symbol_place *ret) must_check;

@@ -7,6 +7,7 @@ are bench/walker's.
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import uuid
 
@@ -196,6 +197,48 @@ def test_soak(jdk):
     """Ten minutes at 100 us with 2,000 threads."""
     report = stress(jdk, 600_000, 2000, jvm=["-Xss1m"])
     print(f"JDK {jdk.version}: {report.values}")
+
+
+def test_aarch64(tmp_path):
+    """Built for aarch64 and emulated: guarded loads survive, a walk out of libc's qsort reaches main."""
+    compiler, emulator = shutil.which("aarch64-linux-gnu-gcc"), shutil.which("qemu-aarch64")
+    if not compiler or not emulator:
+        pytest.skip("gcc-aarch64-linux-gnu and qemu-user are not installed (tools/setup check)")
+    sources = [lab.ROOT / "tests/agents/walk_check.c", *(lab.ROOT / "src/unwind").glob("*.c"), *(lab.ROOT / "src/hotspot").glob("*.c"),
+               *(lab.ROOT / "src/base" / f for f in ("arena.c", "buf.c", "file.c", "map.c", "vec.c"))]
+    subprocess.run([compiler, "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-fno-strict-aliasing", "-Wall", "-Wextra", "-Werror",
+                    "-Wno-unused-parameter", "-Wno-missing-field-initializers", "-Wno-sign-compare", "-I", lab.ROOT / "src",
+                    "-o", tmp_path / "walk_check", *sources, "-ldl", "-lpthread"], check=True)
+    done = subprocess.run([emulator, "-L", "/usr/aarch64-linux-gnu", tmp_path / "walk_check"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "ok"), done.stdout + done.stderr
+
+
+def counters(jdk, tmp_path, program, *args, options=""):
+    """Runs a program with cpu=samples into a recording, reads the agent's counters and the report of the recording."""
+    recording = pathlib.Path(f"/var/tmp/jvmscope-walk-{uuid.uuid4().hex}.jfr")
+    done = jdk.java(program, *args, jvm=[jdk.agent(f"cpu=samples,interval=4,format=r,file={recording}{options}")])
+    assert done.returncode == 0, done.stderr
+    shown = lab.jvmscope("report", recording, "--limit", "1000")
+    recording.unlink()
+    assert shown.returncode == 0, shown.stderr
+    return shown.stdout, done
+
+
+def test_agent_walks_native_code(jdk, tmp_path):
+    """native=y of cpu=samples: functions of the JNI library, libc and the VM have names, Java frames have theirs."""
+    report, _ = counters(jdk, tmp_path, "WalkNative", JNI, 1500, options=",native=y")
+    for name in ("libwalkjni.so.walk_jni_sort", "libwalkjni.so.walk_jni_burn", "libc.so.6.qsort_r", "WalkNative.inner", "WalkNative.main"):
+        assert f" {name}\n" in report, report
+    assert re.search(r" libjvm\.so\.\S+\n", report), report
+
+
+def test_agent_takes_either_walker(jdk, tmp_path):
+    """walker=agct forces the old way. Either finds the three methods that work, below main, and nearly nothing else."""
+    for walker in ("vm", "agct"):
+        report, _ = counters(jdk, tmp_path, "WalkShares", 1500, options=f",walker={walker}")
+        found = {m[2]: float(m[1]) for m in re.finditer(r"^ +[\d.]+ % +([\d.]+) % +\d+ +WalkShares\.(\w+)$", report, re.M)}
+        assert sum(found.get(m, 0) for m in ("half", "third", "rest")) >= 80, (walker, report)
+        assert found["main"] >= 80, (walker, report)
 
 
 @pytest.mark.jdks(25, 27)

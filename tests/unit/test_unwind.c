@@ -193,6 +193,26 @@ static void names_of_addresses(void **state)
     symbols_free(NULL);
 }
 
+static void plain_names(void **state)
+{
+    static const char *const pairs[][2] = {
+        {"_ZN9JavaCalls11call_helperEP9JavaValueRK12methodHandleP17JavaCallArgumentsP10JavaThread", "JavaCalls::call_helper"},
+        {"_ZL17jni_invoke_staticP7JNIEnv_P9JavaValueP8_jobject11JNICallTypeP10_jmethodID", "jni_invoke_static"},
+        {"_ZNK15ImageFileReader12get_resourceEjPh", "ImageFileReader::get_resource"},
+        {"_ZN6ThreadC2Ev", "Thread::Thread"},
+        {"_Z4mainv", "main"},
+        {"qsort", "qsort"},
+        {"_ZN3", "_ZN3"},
+        {"_Z", "_Z"},
+        {"_ZNSt6vectorIiE4pushEv", "_ZNSt6vectorIiE4pushEv"},
+        {"_Z99short", "_Z99short"},
+    };
+    char text[128], few[8];
+    for (unsigned i = 0; i < ARRAY_SIZE(pairs); i++)
+        assert_string_equal(symbols_plain_name(pairs[i][0], text, sizeof(text)), pairs[i][1]);
+    assert_string_equal(symbols_plain_name("_ZN9JavaCalls4callEv", few, sizeof(few)), "JavaCal");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +222,7 @@ int main(void)
         cmocka_unit_test(rules_of_libc),
         cmocka_unit_test(broken_tables_end),
         cmocka_unit_test(names_of_addresses),
+        cmocka_unit_test(plain_names),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

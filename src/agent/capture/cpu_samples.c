@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cpu=samples and cpu=wall: what the sampler delivers, into the recording or into HPROF's CPU SAMPLES. */
 #include "agent/dictionary.h"
+#include "agent/names.h"
 #include "agent/sampler.h"
 #include "agent/session.h"
 #include "base/clock.h"
@@ -421,6 +422,7 @@ static void status(struct session *s, struct buf *out)
         {"skipped", c.skipped},
         {"threads", c.threads},
         {"threads_without_timer", c.uncovered},
+        {"unloaded", names_unresolved()},
         {"handler_ns", c.handler_ns},
         {"handler_p99_ns", sampler_cost_percentile(&c, 0.99)},
         {"handler_max_ns", c.handler_max_ns},
