@@ -66,6 +66,24 @@ class FrontEnd:
             time.sleep(0.1)
         raise AssertionError("no samples come")
 
+    def drain(self):
+        """Reads standard output and error aside, for a program whose thread dumps would fill the pipes."""
+        self.drained = {}
+        self.drains = [threading.Thread(target=lambda n=n: self.drained.update({n: getattr(self.process, n).read()}), daemon=True)
+                       for n in ("stdout", "stderr")]
+        for t in self.drains:
+            t.start()
+
+    def end_drained(self):
+        self.process.stdin.write("x")
+        self.process.stdin.close()
+        assert self.process.wait(timeout=60) == 0
+        for t in [*self.drains, self.reader]:
+            t.join(20)
+        assert "DONE " in self.drained["stdout"]
+        self.take()
+        return self.drained["stderr"]
+
     def end(self):
         self.process.stdin.write("x")
         self.process.stdin.close()
