@@ -13,6 +13,8 @@ const demo = join(root, "build/demo/h2.html");
 const doc = [
   [demo, "doc/page.png", "light", ""],
   [demo, "doc/page-dark.png", "dark", "i=1&u=1"],
+  [demo, "doc/threads.png", "light", "v=threads"],
+  [demo, "doc/monitors.png", "light", "v=monitors"],
 ];
 
 async function shoot(browser, [from, to, colorScheme = "light", fragment = ""]) {

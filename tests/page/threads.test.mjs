@@ -47,20 +47,21 @@ test("states, wakers and the critical path by keyboard", async () => {
   const page = await open(browser, `${url}#v=threads`);
   await page.locator(".rows canvas").focus();
   await page.keyboard.press("n");
-  const first = await page.textContent(".details h3");
-  assert.ok(first.startsWith(truth.path.segments[0].thread), first);
+  await page.waitForFunction((name) => document.querySelector(".details h3").textContent.startsWith(name), `${truth.path.segments[0].thread}:`);
   for (let i = 1; i < Math.min(40, truth.path.segments.length); i++) {
     await page.keyboard.press("n");
-    const at = await page.textContent(".details h3");
-    assert.ok(at.startsWith(`${truth.path.segments[i].thread}:`), `segment ${i}: ${at}`);
+    await page.waitForFunction((name) => document.querySelector(".details h3").textContent.startsWith(name), `${truth.path.segments[i].thread}:`);
   }
   await page.keyboard.press("p");
   assert.ok((await page.textContent(".details")).includes("on the critical path"));
   // Somewhere along a pipeline a thread was woken by another; its button and "w" lead there.
-  for (let i = 0; i < 40 && !(await page.locator('.details button[title*="waker"]').count()); i++) await page.keyboard.press("ArrowLeft");
+  for (let i = 0; i < 40 && !(await page.locator('.details button[title*="waker"]').count()); i++) {
+    await page.keyboard.press("ArrowLeft");
+    await page.waitForTimeout(60);
+  }
   const waker = await page.textContent('.details button[title*="waker"]');
   await page.keyboard.press("w");
-  assert.ok((await page.textContent(".details h3")).startsWith(`${waker}:`));
+  await page.waitForFunction((name) => document.querySelector(".details h3").textContent.startsWith(name), `${waker}:`);
   for (const key of ["+", "+", "-", "0", "g", "c", "ArrowDown", "ArrowUp", "d", "a"]) await page.keyboard.press(key);
   await page.keyboard.press("Escape");
   await page.waitForSelector(".details[aria-label='Critical path']");
@@ -104,6 +105,7 @@ test("monitor statistics sort, choose, sum and show stacks", async () => {
   const rows = page.locator(".columns section:nth-of-type(3) tbody tr");
   assert.equal(await rows.count(), waits.length);
   await page.click(".columns section:nth-of-type(3) th button:has-text('Count')");
+  await page.waitForSelector(".columns section:nth-of-type(3) th:has-text('Count')[aria-sort=descending]");
   const counts = await rows.locator("td:nth-child(3)").allTextContents();
   assert.deepEqual(counts.map(Number), [...counts.map(Number)].sort((a, b) => b - a));
   assert.equal(counts.map(Number).reduce((a, b) => a + b, 0), waits.reduce((s, w) => s + w.times.count, 0));
