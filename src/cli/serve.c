@@ -73,8 +73,8 @@ static bool is_dump(const struct profile *p)
     return true;
 }
 
-/* Makes the page of a file; on failure a sentence instead. */
-static int make_page(const struct site *s, size_t i, struct buf *out)
+/* Makes the page of a file, or its data alone; on failure a sentence instead. */
+static int make_page(const struct site *s, size_t i, bool alone, struct buf *out)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096), data = BUF(SIZE_MAX / 2);
     _cleanup_(profile_freep) struct profile *p = NULL;
@@ -94,8 +94,10 @@ static int make_page(const struct site *s, size_t i, struct buf *out)
     struct page_site site = {(const char *const *)s->files, s->count, i};
     struct export_source source = {.path = path, .profile = p, .metric = metric, .site = &site};
     r = page_of_recording(&source, &data);
-    if (r < 0)
-        return r;
+    if (r == 0 && alone)
+        buf_bytes(out, data.data, data.len);
+    if (r < 0 || alone)
+        return r < 0 ? r : buf_error(out);
     char *text = NULL;
     size_t len = 0;
     FILE *memory = open_memstream(&text, &len);
@@ -157,9 +159,13 @@ static int answer(void *context, const struct server_request *q, struct server_r
         return not_found(reply, "no such file");
     if (strcmp(rest, "/what-if") == 0)
         return answer_what_if(s, i, q, reply);
+    if (strcmp(rest, "/data") == 0) {
+        reply->type = json_type;
+        return make_page(s, i, true, &reply->body) < 0 ? 500 : 200;
+    }
     if (rest[1])
         return not_found(reply, "no such view");
-    if (!s->pages[i].len && make_page(s, i, &s->pages[i]) < 0) {
+    if (!s->pages[i].len && make_page(s, i, false, &s->pages[i]) < 0) {
         buf_bytes(&reply->body, s->pages[i].data, s->pages[i].len);
         buf_clear(&s->pages[i]);
         return 500;

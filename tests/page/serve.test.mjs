@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { folder, jvmscope, launch, open, root } from "./lab.mjs";
 
+const other = join(folder, "other.collapsed");
 let browser;
 let server;
 let url;
@@ -35,7 +36,8 @@ before(async () => {
   spawnSync(join(home, "bin/javac"), ["-nowarn", "-d", classes, join(root, "tests/java/ThreadPrograms.java")]);
   jvmscope("run", "--threads", "--cpu", "-o", recording, "--", join(home, "bin/java"), "-Xmx64m", "-cp", classes, "ThreadPrograms", "4");
   writeFileSync(hostile, "a.B.c;d.E.f 3\n");
-  server = spawn(join(root, "build/jvmscope"), ["serve", recording, hostile]);
+  writeFileSync(other, "a.B.c;d.E.f 2\na.B.c;x.Y.z 5\n");
+  server = spawn(join(root, "build/jvmscope"), ["serve", recording, hostile, other]);
   url = await new Promise((resolve) => server.stdout.once("data", (d) => resolve(String(d).trim())));
   browser = await launch();
 });
@@ -58,6 +60,20 @@ test("files are chosen in the page, their names are text", async () => {
   await page.waitForSelector(".methods");
   assert.equal(await page.locator("img").count(), 0);
   assert.equal(await page.locator("tbody tr[data-row]").count(), 2);
+  assert.deepEqual(page.problems.filter((p) => !/request/.test(p)), []);
+});
+
+test("two recordings beside each other: the changes are those of jvmscope diff", async () => {
+  const page = await open(browser, `${url}1/`);
+  await page.selectOption("select[aria-label='Compare with']", "2");
+  await page.waitForSelector(".compared tbody tr");
+  const { samples } = JSON.parse(jvmscope("diff", "--json", other, hostile));
+  const shown = await page.$$eval(".compared tbody tr", (rows) => rows.map((r) => [r.cells[4].textContent, r.cells[0].textContent]));
+  assert.equal(shown.length, samples.methods.length);
+  for (const [name, change] of shown) {
+    const m = samples.methods.find((x) => x.method === name);
+    assert.equal(parseFloat(change), Number((100 * m.change).toFixed(2)), name);
+  }
   assert.deepEqual(page.problems.filter((p) => !/request/.test(p)), []);
 });
 

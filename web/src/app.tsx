@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Compare } from "./compare";
 import { decodeMetric, kinds, Metric, PageJson } from "./data";
 import { Flame } from "./flame";
 import { duration, percent, weightLong } from "./format";
@@ -183,6 +184,12 @@ function Profile({ page, metric, state, change, dark, searchBox, onHelp, help }:
           </>
         )}
         <ThreadPicker metric={metric} names={page.threads} chosen={threads} onChoose={(s) => change({ threads: s ? [...s] : [], zoom: "" })} />
+        {page.site && page.site.files.length > 1 && (
+          <select aria-label="Compare with" value={state.compare} onChange={(e) => change({ compare: Number(e.currentTarget.value) })}>
+            <option value={-1}>Compare with …</option>
+            {page.site.files.map((f, i) => i !== page.site!.at && <option value={i}>{f.replace(/^.*\//, "")}</option>)}
+          </select>
+        )}
         <div class="search">
           <input
             ref={searchBox}
@@ -219,7 +226,9 @@ function Profile({ page, metric, state, change, dark, searchBox, onHelp, help }:
           </div>
         </details>
       </div>
-      {state.view === "method" && selected >= 0 ? (
+      {state.compare >= 0 && page.site && state.compare < page.site.files.length ? (
+        <Compare page={page} metric={metric} at={state.compare} selected={selected} onSelect={onSelect} />
+      ) : state.view === "method" && selected >= 0 ? (
         <Method page={page} metric={metric} tree={tree} label={selected} whole={whole} match={match} onSelect={onSelect} onOpen={onOpen} />
       ) : (
         <main class="split">

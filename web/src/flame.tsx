@@ -21,6 +21,7 @@ interface Props {
   title: string; // for screen readers
   onSelect: (label: number) => void;
   onOpen: (label: number) => void; // double click, "o"
+  tint?: (node: number) => string; // instead of the colour of its kind
   zoomed?: string; // path of labels, for links
   onZoom?: (path: string) => void;
 }
@@ -152,7 +153,7 @@ export function Flame(p: Props) {
     const partly = start[node] < v0 - 1e-9 || start[node] + tree.total[node] > v1 + 1e-9;
     const hit = node > 0 && p.match && p.match[label];
     ctx.globalAlpha = partly && node > 0 ? 0.55 : p.match && !hit ? 0.4 : 1;
-    ctx.fillStyle = node === 0 ? (isDark ? "#2b3535" : "#e3eae9") : hit ? (isDark ? "#b14a8f" : "#e58ac6") : colour(tree.kind[node], seeds[label], isDark);
+    ctx.fillStyle = node === 0 ? (isDark ? "#2b3535" : "#e3eae9") : hit ? (isDark ? "#b14a8f" : "#e58ac6") : p.tint ? p.tint(node) : colour(tree.kind[node], seeds[label], isDark);
     ctx.fillRect(x, y, Math.max(w - (w > 3 ? 1 : 0), 0.4), ROW - 1);
     (boxes[depth] ??= []).push({ x, w, node });
     if (w > 26) {

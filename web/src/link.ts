@@ -11,6 +11,7 @@ export interface State {
   threads: number[];
   window: [number, number] | null;
   zoom: string;
+  compare: number; // number of the other file, -1 none
 }
 
 const views = ["profile", "method", "threads", "monitors"] as const;
@@ -26,6 +27,7 @@ export function encode(s: State): string {
   if (s.threads.length) q.set("t", s.threads.join(","));
   if (s.window) q.set("w", s.window.join("-"));
   if (s.zoom) q.set("z", s.zoom);
+  if (s.compare >= 0) q.set("b", String(s.compare));
   return q.toString();
 }
 
@@ -43,5 +45,6 @@ export function decode(fragment: string): State {
     threads: numbers(q.get("t"), ","),
     window: w.length === 2 && w[0] < w[1] ? [w[0], w[1]] : null,
     zoom: /^[\d.]*$/.test(q.get("z") ?? "") ? (q.get("z") ?? "") : "",
+    compare: /^\d+$/.test(q.get("b") ?? "") ? Number(q.get("b")) : -1,
   };
 }

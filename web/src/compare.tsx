@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// This recording beside another: shares of the whole, so that runs of different length compare.
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { decodeMetric, Metric, PageJson } from "./data";
+import { Flame } from "./flame";
+import { percent } from "./format";
+import { SortableTable } from "./sortable";
+import { useDark } from "./theme";
+import { rank, select, Tree } from "./tree";
+
+interface Side {
+  labels: string[];
+  tree: Tree;
+}
+
+function sideOf(page: PageJson, name: string): Side | null {
+  const json = page.metrics.find((m) => m.name === name);
+  if (!json) return null;
+  const m = decodeMetric(json);
+  return { labels: page.labels, tree: select(m.shape, m.cells, { threads: null, window: null }) };
+}
+
+/** Weight of the other side at each node of `now`: where the same methods call each other. */
+function matchPaths(now: Side, other: Side): Float64Array {
+  const numbers = new Map(now.labels.map((l, i) => [l, i]));
+  const index = new Map<number, number>();
+  const n = now.labels.length + 1;
+  for (let i = 1; i < now.tree.n; i++) index.set(now.tree.parent[i] * n + now.tree.label[i], i);
+  const at = new Int32Array(other.tree.n).fill(-1);
+  const weight = new Float64Array(now.tree.n);
+  at[0] = 0;
+  for (let i = 1; i < other.tree.n; i++) {
+    const parent = at[other.tree.parent[i]];
+    const label = numbers.get(other.labels[other.tree.label[i]]);
+    const node = parent >= 0 && label !== undefined ? index.get(parent * n + label) : undefined;
+    if (node === undefined) continue;
+    at[i] = node;
+    weight[node] = other.tree.total[i];
+  }
+  return weight;
+}
+
+const signed = (v: number) => `${v > 0 ? "+" : ""}${(100 * v).toFixed(2)}\u00a0%`;
+
+export function Compare({ page, metric, at, onSelect, selected }: { page: PageJson; metric: Metric; at: number; selected: number; onSelect: (label: number) => void }) {
+  const isDark = useDark();
+  const [other, setOther] = useState<PageJson | string | null>(null);
+  useEffect(() => {
+    const stop = new AbortController();
+    setOther(null);
+    fetch(`../${at}/data`, { signal: stop.signal })
+      .then(async (r) => setOther(r.ok ? await r.json() : await r.text()))
+      .catch((e) => !stop.signal.aborted && setOther(String(e)));
+    return () => stop.abort();
+  }, [at]);
+  const now = useMemo(() => sideOf(page, metric.name)!, [page, metric]);
+  const base = useMemo(() => (other && typeof other !== "string" ? sideOf(other, metric.name) : null), [other, metric]);
+  const before = useMemo(() => (base ? matchPaths(now, base) : null), [now, base]);
+  const rows = useMemo(() => {
+    if (!base) return [];
+    const shares = new Map<string, number[]>();
+    const add = (side: Side, k: number) => {
+      for (const r of rank(side.tree, side.labels.length)) {
+        const row = shares.get(side.labels[r.label]) ?? [0, 0, 0, 0];
+        row[k] = r.self / side.tree.total[0];
+        row[k + 2] = r.total / side.tree.total[0];
+        shares.set(side.labels[r.label], row);
+      }
+    };
+    add(base, 0);
+    add(now, 1);
+    return [...shares].map(([name, [b, a, bt, t]], key) => ({ key, cells: [a - b, b, a, t - bt, name] })).sort((x, y) => Math.abs(Number(y.cells[0])) - Math.abs(Number(x.cells[0])));
+  }, [now, base]);
+  if (typeof other === "string") return <p class="note">{other}</p>;
+  if (!other) return <p class="note">Reading the other recording …</p>;
+  if (!base || !before) return <p class="note">The other recording holds no {metric.title.toLowerCase()}.</p>;
+  const whole = now.tree.total[0] || 1;
+  const wholeBase = base.tree.total[0] || 1;
+  // Orange is more than in the other one, blue is less: apart for every eye.
+  const tint = (node: number) => {
+    const change = now.tree.total[node] / whole - before[node] / wholeBase;
+    const strength = Math.min(1, Math.abs(change) * 12);
+    const grey = isDark ? 26 : 90;
+    return `hsl(${change > 0 ? 28 : 212} ${(85 * strength).toFixed(0)}% ${(grey + (isDark ? 16 : -26) * strength).toFixed(0)}%)`;
+  };
+  const change = { numeric: true, format: signed };
+  const share = { numeric: true, format: (v: number) => percent(v, 1) };
+  return (
+    <main class="split">
+      <section aria-label="Differential flame graph">
+        <Flame tree={now.tree} labels={now.labels} metric={metric} whole={whole} upwards={false} match={null} selected={selected} title="Differential flame graph: orange is more than in the other recording, blue is less"
+          onSelect={onSelect} onOpen={() => {}} tint={tint} />
+      </section>
+      <section class="compared" aria-label="Methods by change">
+        <SortableTable caption="Methods by change of their share" rows={rows} selected={new Set()} onSelect={(s) => onSelect(now.labels.indexOf(String(rows[[...s][0]]?.cells[4] ?? "")))} limit={500}
+          by={0} columns={[{ title: "Change of self", ...change }, { title: "Self there", ...share }, { title: "Self here", ...share }, { title: "Change of total", ...change }, { title: "Method" }]} />
+      </section>
+    </main>
+  );
+}
