@@ -3,6 +3,7 @@
 
 #include "agent/names.h"
 #include "agent/thread_table.h"
+#include "agent/virtual_threads.h"
 
 #include "base/parse.h"
 
@@ -38,6 +39,13 @@ _Static_assert(sizeof(struct jfr_line) == sizeof(struct method_line), "one layou
 
 static int resolve_thread(void *context, uint64_t id, struct jfr_thread *ret)
 {
+    if (id & THREAD_VIRTUAL) {
+        static char name[128]; /* until the next question */
+        if (!virtual_thread_name(id, name, sizeof(name)))
+            name[0] = 0;
+        *ret = (struct jfr_thread){.java_name = name, .java_id = id & ~THREAD_VIRTUAL, .is_virtual = true};
+        return 0;
+    }
     const struct thread *t = threads_by_serial((uint32_t)id);
     if (!t)
         return -ESRCH;

@@ -2,6 +2,7 @@
 #include "agent/sampler.h"
 
 #include "agent/sampler_slots.h"
+#include "agent/virtual_threads.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -107,6 +108,7 @@ static void take_sample(struct slot *slot, struct thread *t, JNIEnv *env, uint32
     }
     b->sample = (struct sample){.thread = t,
                                 .serial = serial,
+                                .id = virtual_thread_id(t),
                                 .weight = weight,
                                 .time_ns = now_ns(),
                                 .idle = sampler.options.wall && in_blocking_call(ucontext),

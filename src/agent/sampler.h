@@ -18,6 +18,7 @@
 struct sample {
     struct thread *thread;
     uint32_t serial; /* of the thread */
+    uint64_t id;     /* of the thread in a recording: the virtual thread's while it carries one */
     uint32_t weight; /* intervals that it stands for, 1 or more */
     uint64_t time_ns;
     int n;                  /* frames; or -1 - enum walk_failure */

@@ -129,3 +129,15 @@ def test_native_frames(jdk, tmp_path):
     text = lab.jvmscope("report", "--limit", "400", out).stdout
     assert "JVM_FillInStackTrace" in text or "fill_in_stack_trace" in text
     assert "java.lang.Throwable.fillInStackTrace" in text
+
+
+@pytest.mark.jdks(21, 25, 27)
+def test_virtual_threads_under_their_own_names(jdk, tmp_path):
+    out = tmp_path / "out.jfr"
+    done = jdk.java("Virtual", 8, 100, jvm=[jdk.agent(f"cpu=samples,format=r,file={out}")], release=21)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+    text = lab.Jdk(21).run("jfr", "print", "--events", "jdk.ExecutionSample", out).stdout
+    names = re.findall(r'sampledThread = "([^"]*)"', text)
+    virtual = [name for name in names if re.fullmatch(r"virtual-\d", name)]
+    assert len(virtual) >= 0.8 * len(names)
+    assert len(set(virtual)) >= 6

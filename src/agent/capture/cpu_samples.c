@@ -4,6 +4,7 @@
 #include "agent/names.h"
 #include "agent/sampler.h"
 #include "agent/session.h"
+#include "agent/virtual_threads.h"
 #include "base/clock.h"
 #include "base/map.h"
 
@@ -56,13 +57,13 @@ static struct {
 
 /* ---- recordings; in the signal handler, but for idle ---- */
 
-static void put_wall(uint64_t time_ns, uint32_t thread, uint64_t trace, bool idle, uint32_t weight)
+static void put_wall(uint64_t time_ns, uint64_t thread, uint64_t trace, bool idle, uint32_t weight)
 {
     struct jfr_event e;
     if (!jfr_begin(cpu.jfr, JFR_WALL_SAMPLE, 0, &e))
         return;
     jfr_put_time(&e, time_ns);
-    jfr_put_long(&e, thread);
+    jfr_put_long(&e, (int64_t)thread);
     jfr_put_long(&e, (int64_t)trace);
     jfr_put_long(&e, idle ? JFR_STATE_SLEEPING : JFR_STATE_RUNNABLE);
     jfr_put_int(&e, (int32_t)weight);
@@ -75,7 +76,7 @@ static void put_cpu(const struct sample *s, uint64_t trace)
     if (!jfr_begin(cpu.jfr, JFR_EXECUTION_SAMPLE, 0, &e))
         return;
     jfr_put_time(&e, s->time_ns);
-    jfr_put_long(&e, s->serial);
+    jfr_put_long(&e, (int64_t)s->id);
     jfr_put_long(&e, (int64_t)trace);
     jfr_put_long(&e, JFR_STATE_RUNNABLE);
     jfr_commit(&e);
@@ -87,7 +88,7 @@ static void put_unattributed(const struct sample *s)
     if (!jfr_begin(cpu.jfr, cpu.unattributed_type, 0, &e))
         return;
     jfr_put_time(&e, s->time_ns);
-    jfr_put_long(&e, s->serial);
+    jfr_put_long(&e, (int64_t)s->id);
     jfr_put_string_id(&e, cpu.reasons[-1 - s->n]);
     jfr_put_int(&e, (int32_t)s->weight);
     jfr_commit(&e);
@@ -102,7 +103,7 @@ static bool record(void *context, const struct sample *s)
     uint64_t trace = jfr_trace(cpu.jfr, s->frames, (uint32_t)s->n, s->truncated);
     if (cpu.wall) {
         atomic_store(s->mark, trace);
-        put_wall(s->time_ns, s->serial, trace, s->idle, s->weight);
+        put_wall(s->time_ns, s->id, trace, s->idle, s->weight);
         return true;
     }
     /* One event an interval: other readers know no weight. */
@@ -328,6 +329,8 @@ static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why)
     };
     if (!options.walk)
         return -ENOTSUP;
+    if (recording)
+        virtual_threads_on(jni);
     return sampler_start(&options, jni, why);
 }
 
@@ -362,6 +365,7 @@ static void control(struct session *s, JNIEnv *jni, const struct hprof_request *
     if (r->control == HPROF_CONTROL_MAX_DEPTH) {
         struct buf why = BUF(4096);
         sampler_stop();
+        virtual_threads_off();
         if (start_sampler(s, jni, &why) < 0)
             session_message(s, "cpu: sampling has ended: %s", buf_str(&why));
         buf_release(&why);

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/virtual_threads.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static jvmtiEnv *ti; /* an environment of its own: an extension event has one callback each */
+static jint mount_event, unmount_event;
+static jfieldID tid_field, name_field;
+static bool on;
+
+static _Atomic uint64_t mounted[THREADS_MAX]; /* by thread_index: Thread.threadId() of what is mounted, 0: nothing */
+
+/* Names by thread id, as many as fit: a newer thread takes the place of an older one. */
+enum { NAMES = 1 << 14, NAME_CHARS = 31 };
+
+static struct {
+    _Atomic uint64_t id; /* 0 while the name changes */
+    char name[3 * NAME_CHARS + 1];
+} names[NAMES];
+
+/* The calling carrier; the last answer is kept, since a mount is short. */
+static struct thread *carrier(JNIEnv *jni)
+{
+    static __thread struct thread *last;
+    static __thread uint32_t serial;
+    if (!last || atomic_load(&last->env) != jni || atomic_load(&last->serial) != serial) {
+        last = threads_by_env(jni);
+        serial = last ? atomic_load(&last->serial) : 0;
+    }
+    return last;
+}
+
+static void learn_name(JNIEnv *jni, jthread thread, uint64_t id)
+{
+    char *to = names[id % NAMES].name;
+    atomic_store(&names[id % NAMES].id, 0);
+    to[0] = 0;
+    jstring name = (*jni)->GetObjectField(jni, thread, name_field);
+    if (name) {
+        jint len = (*jni)->GetStringLength(jni, name);
+        (*jni)->GetStringUTFRegion(jni, name, 0, MIN(len, NAME_CHARS), to);
+        (*jni)->DeleteLocalRef(jni, name);
+    }
+    atomic_store(&names[id % NAMES].id, id);
+}
+
+static void JNICALL on_mount(jvmtiEnv *env, JNIEnv *jni, jthread thread)
+{
+    struct thread *t = carrier(jni);
+    if (!t)
+        return;
+    uint64_t id = (uint64_t)(*jni)->GetLongField(jni, thread, tid_field);
+    if (atomic_load(&names[id % NAMES].id) != id)
+        learn_name(jni, thread, id);
+    atomic_store(&mounted[thread_index(t)], id);
+}
+
+static void JNICALL on_unmount(jvmtiEnv *env, JNIEnv *jni, jthread thread)
+{
+    struct thread *t = carrier(jni);
+    if (t)
+        atomic_store(&mounted[thread_index(t)], 0);
+}
+
+bool virtual_thread_name(uint64_t id, char *ret, size_t size)
+{
+    id &= ~THREAD_VIRTUAL;
+    bool known = atomic_load(&names[id % NAMES].id) == id;
+    snprintf(ret, size, "%.*s", 3 * NAME_CHARS, names[id % NAMES].name);
+    return known && atomic_load(&names[id % NAMES].id) == id;
+}
+
+uint64_t virtual_thread_id(const struct thread *t)
+{
+    uint64_t id = atomic_load(&mounted[thread_index(t)]);
+    return id ? THREAD_VIRTUAL | id : atomic_load(&t->serial);
+}
+
+static void find_events(void)
+{
+    jvmtiExtensionEventInfo *list = NULL;
+    jint n = 0;
+    if ((*ti)->GetExtensionEvents(ti, &n, &list) != JVMTI_ERROR_NONE)
+        return;
+    for (jint i = 0; i < n; i++) {
+        if (strstr(list[i].id, "VirtualThreadMount"))
+            mount_event = list[i].extension_event_index;
+        if (strstr(list[i].id, "VirtualThreadUnmount"))
+            unmount_event = list[i].extension_event_index;
+        for (jint k = 0; k < list[i].param_count; k++)
+            vm_free(list[i].params[k].name);
+        vm_free(list[i].params);
+        vm_free(list[i].id);
+        vm_free(list[i].short_description);
+    }
+    vm_free(list);
+}
+
+static bool prepare(JNIEnv *jni)
+{
+    jvmtiCapabilities wanted = {0};
+    jclass class = (*jni)->FindClass(jni, "java/lang/Thread");
+    tid_field = class ? (*jni)->GetFieldID(jni, class, "tid", "J") : NULL;
+    name_field = tid_field ? (*jni)->GetFieldID(jni, class, "name", "Ljava/lang/String;") : NULL;
+    vm_clear_exception(jni);
+    if (class)
+        (*jni)->DeleteLocalRef(jni, class);
+    if (!name_field || (*vm.java)->GetEnv(vm.java, (void **)&ti, JVMTI_VERSION_1_2) != JNI_OK)
+        return false;
+    vm_capability_virtual_threads(&wanted);
+    if ((*ti)->AddCapabilities(ti, &wanted) != JVMTI_ERROR_NONE)
+        return false;
+    find_events();
+    return mount_event && unmount_event &&
+           (*ti)->SetExtensionEventCallback(ti, mount_event, (jvmtiExtensionEvent)(void *)on_mount) == JVMTI_ERROR_NONE &&
+           (*ti)->SetExtensionEventCallback(ti, unmount_event, (jvmtiExtensionEvent)(void *)on_unmount) == JVMTI_ERROR_NONE;
+}
+
+static bool switch_events(jvmtiEventMode mode)
+{
+    return (*ti)->SetEventNotificationMode(ti, mode, (jvmtiEvent)mount_event, NULL) == JVMTI_ERROR_NONE &&
+           (*ti)->SetEventNotificationMode(ti, mode, (jvmtiEvent)unmount_event, NULL) == JVMTI_ERROR_NONE;
+}
+
+bool virtual_threads_on(JNIEnv *jni)
+{
+    static bool tried, there;
+    if (vm.version < 21)
+        return false;
+    if (!tried)
+        there = prepare(jni);
+    tried = true;
+    on = there && switch_events(JVMTI_ENABLE);
+    return on;
+}
+
+void virtual_threads_off(void)
+{
+    if (on)
+        switch_events(JVMTI_DISABLE);
+    on = false;
+    for (uint32_t i = 0; i < THREADS_MAX; i++)
+        if (atomic_load(&mounted[i]))
+            atomic_store(&mounted[i], 0);
+}
