@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """monitor=y: time blocked against what the program itself measured, WAIT lines, the dump of monitors."""
+import re
+
 import pytest
 
 import hproftext
+import lab
 
 
 def test_time_blocked_is_what_the_program_measured(jdk, tmp_path):
@@ -42,3 +45,13 @@ def test_the_program_is_not_slowed_by_a_dump(jdk, tmp_path):
     assert done.returncode == 0
     text = hproftext.Text(tmp_path / "m.txt")
     assert not text.ranked and not text.monitor_dumps and text.waits
+
+
+def test_a_recording_has_monitor_events(jdk, tmp_path):
+    done = jdk.java("Monitors", jvm=[jdk.agent(f"monitor=y,format=r,file={tmp_path}/m.jfr")])
+    assert done.returncode == 0, done.stderr
+    first = int(done.stdout.split()[0])
+    events = lab.Jdk(17).run("jfr", "print", "--events", "jdk.JavaMonitorEnter", tmp_path / "m.jfr").stdout
+    blocks = re.findall(r"duration = PT([\d.]+)S\s+monitorClass = (\S+)", events)
+    blocked = sum(float(seconds) * 1000 for seconds, name in blocks if name == "Monitors$First")
+    assert blocked == pytest.approx(first, rel=0.05)

@@ -64,7 +64,8 @@ struct frame {
 
 static bool wanted(const struct options *o)
 {
-    return option_on(o, OPT_MONITOR);
+    /* A recording has the events of capture/threads.c. */
+    return option_on(o, OPT_MONITOR) && !option_is(o, OPT_FORMAT, "r");
 }
 
 static int load(struct session *s, struct buf *why)

@@ -539,7 +539,7 @@ static void tell_all_waiting(uint64_t before)
 
 static bool wanted(const struct options *o)
 {
-    return option_on(o, OPT_THREADS);
+    return option_on(o, OPT_THREADS) || (option_on(o, OPT_MONITOR) && option_is(o, OPT_FORMAT, "r"));
 }
 
 static int find_fields(JNIEnv *jni)
