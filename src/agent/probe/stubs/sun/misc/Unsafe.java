@@ -7,6 +7,8 @@ public abstract class Unsafe {
         return null;
     }
 
+    public native byte getByte(long address);
+
     public native int getInt(long address);
 
     public native void putByte(long address, byte x);

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loading, the interface, which events are on, start and end. */
+#include "base/macro.h"
+#include "jvmpi/layer.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+EXPORT jint JNICALL Agent_OnLoad(JavaVM *java, char *text, void *reserved);
+
+struct layer layer;
+
+void notify(JNIEnv *env, JVMPI_Event *event)
+{
+    void (*send)(JVMPI_Event *) = jvmpi_interface.NotifyEvent;
+    if (!send || atomic_load_explicit(&layer.down, memory_order_acquire))
+        return;
+    event->env_id = env;
+    send(event);
+}
+
+/* ---- events on and off ---- */
+
+enum {
+    E_ALWAYS = 1,  /* nothing to ask of JVM TI: own wrappers, or never sent */
+    E_REQUEST = 2, /* for RequestEvent alone */
+};
+
+/* What an event needs while it is enabled. Events that are not here do not exist. */
+static const struct event_row {
+    const struct vm_callbacks *callbacks;
+    int kind;
+    jint (*on)(JNIEnv *env); /* in the live phase: at EnableEvent, or at VMInit when it came before */
+} events[JVMPI_MAX_EVENT_TYPE_VAL + 1] = {
+    [JVMPI_EVENT_METHOD_ENTRY] = {.on = methods_enable},
+    [JVMPI_EVENT_METHOD_ENTRY2] = {.on = methods_enable},
+    [JVMPI_EVENT_METHOD_EXIT] = {.on = methods_enable},
+    [JVMPI_EVENT_OBJECT_ALLOC] = {.kind = E_ALWAYS},
+    [JVMPI_EVENT_OBJECT_FREE] = {.kind = E_ALWAYS},
+    [JVMPI_EVENT_OBJECT_MOVE] = {.kind = E_ALWAYS},
+    [JVMPI_EVENT_COMPILED_METHOD_LOAD] = {.callbacks = &compiled_load_events},
+    [JVMPI_EVENT_COMPILED_METHOD_UNLOAD] = {.callbacks = &compiled_unload_events},
+    [JVMPI_EVENT_THREAD_START] = {.kind = E_ALWAYS},
+    [JVMPI_EVENT_THREAD_END] = {.kind = E_ALWAYS},
+    [JVMPI_EVENT_CLASS_LOAD_HOOK] = {.callbacks = &class_hook_events},
+    [JVMPI_EVENT_HEAP_DUMP] = {.kind = E_REQUEST},
+    [JVMPI_EVENT_JNI_GLOBALREF_ALLOC] = {.on = references_on},
+    [JVMPI_EVENT_JNI_GLOBALREF_FREE] = {.on = references_on},
+    [JVMPI_EVENT_JNI_WEAK_GLOBALREF_ALLOC] = {.on = references_on},
+    [JVMPI_EVENT_JNI_WEAK_GLOBALREF_FREE] = {.on = references_on},
+    [JVMPI_EVENT_CLASS_LOAD] = {.callbacks = &class_load_events},
+    [JVMPI_EVENT_CLASS_UNLOAD] = {.kind = E_ALWAYS},
+    [JVMPI_EVENT_DATA_DUMP_REQUEST] = {.kind = E_ALWAYS},
+    [JVMPI_EVENT_DATA_RESET_REQUEST] = {.kind = E_ALWAYS},
+    [JVMPI_EVENT_JVM_INIT_DONE] = {.kind = E_ALWAYS},
+    [JVMPI_EVENT_JVM_SHUT_DOWN] = {.kind = E_ALWAYS},
+    [JVMPI_EVENT_ARENA_NEW] = {.kind = E_ALWAYS},
+    [JVMPI_EVENT_ARENA_DELETE] = {.kind = E_ALWAYS},
+    [JVMPI_EVENT_OBJECT_DUMP] = {.kind = E_REQUEST},
+    [JVMPI_EVENT_RAW_MONITOR_CONTENDED_ENTER] = {.kind = E_ALWAYS},
+    [JVMPI_EVENT_RAW_MONITOR_CONTENDED_ENTERED] = {.kind = E_ALWAYS},
+    [JVMPI_EVENT_RAW_MONITOR_CONTENDED_EXIT] = {.kind = E_ALWAYS},
+    [JVMPI_EVENT_MONITOR_CONTENDED_ENTER] = {.callbacks = &contended_enter_events},
+    [JVMPI_EVENT_MONITOR_CONTENDED_ENTERED] = {.callbacks = &contended_entered_events},
+    [JVMPI_EVENT_MONITOR_WAIT] = {.callbacks = &wait_events},
+    [JVMPI_EVENT_MONITOR_WAITED] = {.callbacks = &waited_events},
+    [JVMPI_EVENT_MONITOR_DUMP] = {.kind = E_REQUEST},
+    [JVMPI_EVENT_GC_START] = {.callbacks = &gc_events},
+    [JVMPI_EVENT_GC_FINISH] = {.kind = E_ALWAYS},
+};
+
+static const struct event_row *row_of(jint type)
+{
+    const struct event_row *row = type > 0 && type <= JVMPI_MAX_EVENT_TYPE_VAL ? &events[type] : NULL;
+    return row && (row->kind || row->callbacks || row->on) ? row : NULL;
+}
+
+static pthread_mutex_t switching = PTHREAD_MUTEX_INITIALIZER;
+
+/* Which shared sources the enabled events need: object tags are watched only when somebody wants to hear of their end. */
+static jint follow_up(jint type)
+{
+    static bool watching_frees, watching_gc;
+    uint64_t e = atomic_load(&layer.enabled);
+    bool frees = e & (UINT64_C(1) << JVMPI_EVENT_OBJECT_FREE | UINT64_C(1) << JVMPI_EVENT_CLASS_UNLOAD);
+    bool gc = e & (UINT64_C(1) << JVMPI_EVENT_GC_START | UINT64_C(1) << JVMPI_EVENT_GC_FINISH);
+    int ret = 0;
+    if (type == JVMPI_EVENT_OBJECT_ALLOC && enable_allocations(event_enabled(type)))
+        return JVMPI_NOT_AVAILABLE;
+    if (frees != watching_frees)
+        ret = frees ? vm_events_on(&free_events) : 0; /* stays on: ids that are out may still end */
+    watching_frees |= frees;
+    if (!ret && gc && !watching_gc)
+        ret = vm_events_on(&gc_events);
+    watching_gc |= gc;
+    return ret ? JVMPI_FAIL : JVMPI_SUCCESS;
+}
+
+static uint64_t pending; /* enabled between the phases in which JVM TI lets events be switched: -Xrun is loaded there */
+
+static bool may_switch(void)
+{
+    jvmtiPhase phase = JVMTI_PHASE_ONLOAD;
+    (void)(*vm.ti)->GetPhase(vm.ti, &phase);
+    return phase == JVMTI_PHASE_ONLOAD || phase == JVMTI_PHASE_LIVE;
+}
+
+/* The switching lock is held. What was on once stays on: see disable_event. */
+static jint switch_on(jint type)
+{
+    static uint64_t on;
+    const struct event_row *row = &events[type];
+    uint64_t bit = UINT64_C(1) << type;
+    if (!(on & bit) && row->callbacks && row->callbacks != &gc_events && vm_events_on(row->callbacks))
+        return JVMPI_FAIL;
+    on |= bit;
+    return follow_up(type);
+}
+
+jint enable_event(jint type, void *arg)
+{
+    const struct event_row *row = row_of(type);
+    if (!row || row->kind == E_REQUEST ||
+        (type == JVMPI_EVENT_OBJECT_ALLOC && !vm.have.can_generate_sampled_object_alloc_events))
+        return JVMPI_NOT_AVAILABLE;
+    JNIEnv *env = vm_jni();
+    jint ret = JVMPI_SUCCESS;
+    pthread_mutex_lock(&switching);
+    uint64_t bit = UINT64_C(1) << type;
+    bool was = atomic_fetch_or(&layer.enabled, bit) & bit;
+    if (!was && !may_switch())
+        pending |= bit;
+    else if (!was)
+        ret = switch_on(type);
+    if (ret != JVMPI_SUCCESS)
+        atomic_fetch_and(&layer.enabled, ~bit);
+    pthread_mutex_unlock(&switching);
+    if (!was && ret == JVMPI_SUCCESS && row->on && atomic_load(&layer.live) && env)
+        ret = row->on(env);
+    return ret;
+}
+
+jint disable_event(jint type, void *arg)
+{
+    const struct event_row *row = row_of(type);
+    if (!row || row->kind == E_REQUEST)
+        return JVMPI_NOT_AVAILABLE;
+    pthread_mutex_lock(&switching);
+    /* JVM TI goes on sending, to nobody: turning it off would wait for callbacks, maybe for the caller's own. */
+    atomic_fetch_and(&layer.enabled, ~(UINT64_C(1) << type));
+    if (type == JVMPI_EVENT_OBJECT_ALLOC)
+        enable_allocations(false);
+    methods_flags();
+    pthread_mutex_unlock(&switching);
+    return JVMPI_SUCCESS;
+}
+
+jint request_event(jint type, void *arg)
+{
+    JNIEnv *env = vm_jni();
+    if (!env || !atomic_load(&layer.live))
+        return JVMPI_FAIL;
+    switch (type) {
+    case JVMPI_EVENT_CLASS_LOAD:
+        return request_class_load(env, arg);
+    case JVMPI_EVENT_THREAD_START:
+        return request_thread_start(env, arg);
+    case JVMPI_EVENT_OBJECT_ALLOC:
+        return request_object_alloc(env, arg);
+    case JVMPI_EVENT_OBJECT_DUMP:
+        return request_object_dump(env, arg);
+    case JVMPI_EVENT_MONITOR_DUMP:
+        return request_monitor_dump(env);
+    case JVMPI_EVENT_HEAP_DUMP: {
+        jint level = arg ? ((const JVMPI_HeapDumpArg *)arg)->heap_dump_level : JVMPI_DUMP_LEVEL_2;
+        return level >= JVMPI_DUMP_LEVEL_0 && level <= JVMPI_DUMP_LEVEL_2 ? request_heap_dump(env, level) : JVMPI_FAIL;
+    }
+    default:
+        return JVMPI_NOT_AVAILABLE;
+    }
+}
+
+/* ---- the interface ---- */
+
+JVMPI_Interface jvmpi_interface = {
+    .version = JVMPI_VERSION_1_2,
+    .EnableEvent = enable_event,
+    .DisableEvent = disable_event,
+    .RequestEvent = request_event,
+    .GetCallTrace = get_call_trace,
+    .ProfilerExit = profiler_exit,
+    .RawMonitorCreate = raw_monitor_create,
+    .RawMonitorEnter = raw_monitor_enter,
+    .RawMonitorExit = raw_monitor_exit,
+    .RawMonitorWait = raw_monitor_wait,
+    .RawMonitorNotifyAll = raw_monitor_notify_all,
+    .RawMonitorDestroy = raw_monitor_destroy,
+    .GetCurrentThreadCpuTime = get_current_thread_cpu_time,
+    .SuspendThread = suspend_thread,
+    .ResumeThread = resume_thread,
+    .GetThreadStatus = get_thread_status,
+    .ThreadHasRun = thread_has_run,
+    .CreateSystemThread = create_system_thread,
+    .SetThreadLocalStorage = set_thread_local_storage,
+    .GetThreadLocalStorage = get_thread_local_storage,
+    .DisableGC = disable_gc,
+    .EnableGC = enable_gc,
+    .RunGC = run_gc,
+    .GetThreadObject = get_thread_object,
+    .GetMethodClass = get_method_class,
+    .jobjectID2jobject = NULL, /* set below: they need the caller's environment */
+};
+
+static jobject id_to_object(jobjectID id)
+{
+    JNIEnv *env = vm_jni();
+    return env ? object_of(env, id) : NULL;
+}
+
+static jint(JNICALL *vm_get_env)(JavaVM *, void **, jint);
+static struct JNIInvokeInterface_ functions; /* the VM's own, with our GetEnv */
+
+static jint JNICALL get_env(JavaVM *java, void **ret, jint version)
+{
+    if ((version & 0x70000000) != 0x10000000)
+        return vm_get_env(java, ret, version);
+    if (version < JVMPI_VERSION_1 || version > JVMPI_VERSION_1_2) {
+        *ret = NULL;
+        return JNI_EVERSION;
+    }
+    atomic_store(&layer.agent, true);
+    *ret = &jvmpi_interface;
+    return JNI_OK;
+}
+
+/* ---- start and end ---- */
+
+static void JNICALL on_vm_init(jvmtiEnv *ti, JNIEnv *env, jthread thread)
+{
+    JVMPI_Event done = {.event_type = JVMPI_EVENT_JVM_INIT_DONE};
+    pthread_mutex_lock(&switching);
+    for (jint i = 1; i <= JVMPI_MAX_EVENT_TYPE_VAL; i++)
+        if (pending >> i & 1 && event_enabled(i) && switch_on(i) != JVMPI_SUCCESS)
+            fprintf(stderr, "jvmpi: the VM refuses event %d\n", (int)i);
+    pending = 0;
+    pthread_mutex_unlock(&switching);
+    atomic_store(&layer.live, true);
+    if (memory_start(env))
+        fprintf(stderr, "jvmpi: the VM gives no thread for GC events\n");
+    /* identities first: objects, then classes, then threads (the order of the old VMs) */
+    memory_replay(env);
+    classes_replay(env);
+    threads_replay(env);
+    for (jint i = 1; i <= JVMPI_MAX_EVENT_TYPE_VAL; i++)
+        if (events[i].on && event_enabled(i))
+            (void)events[i].on(env);
+    if (event_enabled(JVMPI_EVENT_JVM_INIT_DONE))
+        notify(env, &done);
+}
+
+static void JNICALL on_vm_death(jvmtiEnv *ti, JNIEnv *env)
+{
+    JVMPI_Event end = {.event_type = JVMPI_EVENT_JVM_SHUT_DOWN};
+    memory_stop();
+    threads_meet(env);
+    if (event_enabled(JVMPI_EVENT_JVM_SHUT_DOWN))
+        notify(env, &end);
+    atomic_store(&layer.down, true);
+}
+
+static void JNICALL on_data_dump(jvmtiEnv *ti)
+{
+    JVMPI_Event dump = {.event_type = JVMPI_EVENT_DATA_DUMP_REQUEST}, reset = {.event_type = JVMPI_EVENT_DATA_RESET_REQUEST};
+    if (event_enabled(JVMPI_EVENT_DATA_DUMP_REQUEST))
+        notify(vm_jni(), &dump);
+    if (event_enabled(JVMPI_EVENT_DATA_RESET_REQUEST))
+        notify(vm_jni(), &reset);
+}
+
+static const struct vm_callbacks life_events = {
+    .ti = {.VMInit = on_vm_init, .VMDeath = on_vm_death, .DataDumpRequest = on_data_dump}};
+
+/* Loads an agent ourselves: "lib=/path/libprofiler.so[,opts=...]", for VMs without -Xrun. */
+static int load_agent(JavaVM *java, const char *text)
+{
+    char *path = strdup(text + 4);
+    char *options = path ? strstr(path, ",opts=") : NULL;
+    if (options) {
+        *options = 0;
+        options += 6;
+    }
+    void *library = path ? dlopen(path, RTLD_NOW) : NULL;
+    jint(JNICALL * on_load)(JavaVM *, char *, void *) =
+        library ? (jint(JNICALL *)(JavaVM *, char *, void *))dlsym(library, "JVM_OnLoad") : NULL;
+    jint ret = JNI_ERR;
+    if (!library)
+        fprintf(stderr, "jvmpi: %s\n", dlerror());
+    else if (!on_load)
+        fprintf(stderr, "jvmpi: %s: no JVM_OnLoad in it\n", path);
+    else if ((ret = on_load(java, options, NULL)) != JNI_OK)
+        fprintf(stderr, "jvmpi: %s: JVM_OnLoad answered %d\n", path, (int)ret);
+    free(path);
+    return ret;
+}
+
+/* All that is cheap to have. */
+static void ask_capabilities(void)
+{
+    static const jvmtiCapabilities wanted = {
+        .can_tag_objects = 1,
+        .can_generate_garbage_collection_events = 1,
+        .can_generate_object_free_events = 1,
+        .can_generate_all_class_hook_events = 1,
+        .can_generate_compiled_method_load_events = 1,
+        .can_generate_monitor_events = 1,
+        .can_generate_vm_object_alloc_events = 1,
+        .can_get_line_numbers = 1,
+        .can_get_source_file_name = 1,
+        .can_get_owned_monitor_info = 1,
+        .can_get_current_contended_monitor = 1,
+        .can_get_monitor_info = 1,
+        .can_get_current_thread_cpu_time = 1,
+        .can_get_thread_cpu_time = 1,
+        .can_suspend = 1,
+        .can_retransform_classes = 1,
+        .can_retransform_any_class = 1,
+        .can_access_local_variables = 1,
+    };
+    jvmtiCapabilities one = wanted;
+    if (vm_need(&one, NULL))
+        fprintf(stderr, "jvmpi: the VM does not tell its capabilities\n");
+    if (vm.version >= 11) {
+        jvmtiCapabilities sampled = {0};
+        sampled.can_generate_sampled_object_alloc_events = 1;
+        if (vm_need(&sampled, NULL))
+            return; /* OBJECT_ALLOC will not be available */
+        /* every allocation; now, for a thread counts on with the interval that it began with */
+        if (vm.have.can_generate_sampled_object_alloc_events)
+            (void)(*vm.ti)->SetHeapSamplingInterval(vm.ti, 0);
+    }
+}
+
+jint JNICALL Agent_OnLoad(JavaVM *java, char *text, void *reserved)
+{
+    static bool loaded;
+    if (loaded) {
+        fprintf(stderr, "jvmpi: the layer is loaded already; JVMPI knows one agent for each VM\n");
+        return JNI_ERR;
+    }
+    loaded = true;
+    if (vm_open(java, false)) {
+        fprintf(stderr, "jvmpi: the VM has no JVM TI\n");
+        return JNI_ERR;
+    }
+    ask_capabilities();
+    jvmpi_interface.jobjectID2jobject = id_to_object;
+    jvmpi_interface.jobject2jobjectID = id_of;
+    jvmpi_interface.SuspendThreadList = suspend_thread_list;
+    jvmpi_interface.ResumeThreadList = resume_thread_list;
+    vm_get_env = (*java)->GetEnv;
+    functions = **java;
+    functions.GetEnv = get_env;
+    *(const struct JNIInvokeInterface_ **)java = &functions;
+    if (vm_events_on(&life_events) || vm_events_on(&thread_events) || vm_events_on(&class_watch_events)) {
+        fprintf(stderr, "jvmpi: the VM refuses events\n");
+        return JNI_ERR;
+    }
+    if (text && !strncmp(text, "lib=", 4))
+        return load_agent(java, text);
+    if (text && *text) {
+        fprintf(stderr, "jvmpi: unknown option %s (lib=PATH[,opts=TEXT])\n", text);
+        return JNI_ERR;
+    }
+    return JNI_OK;
+}

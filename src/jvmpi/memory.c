@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Objects and their end. Allocations are seen since JDK 11 by SampledObjectAlloc with an interval of 0. HotSpot tells of freed
+ * tags during or after a collection, on threads of its own that may call nothing: they are queued, and one thread of the
+ * layer's sends GC_START, CLASS_UNLOAD and OBJECT_FREE, GC_FINISH, so that an agent can hold a lock in between.
+ */
+#include "base/clock.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "jvmpi/layer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ARENA = 1 };
+
+/* ---- kinds of classes, by their ids ---- */
+
+struct kind {
+    jint is_array;      /* JVMPI_NORMAL_OBJECT ... */
+    jobjectID class_id; /* as OBJECT_ALLOC has it: the element's for arrays of objects, NULL for those of primitives */
+};
+
+static pthread_mutex_t kinds_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct map kinds; /* id of the class -> struct kind * */
+
+static jint primitive_kind(char c)
+{
+    static const struct {
+        char c;
+        jint kind;
+    } rows[] = {{'Z', JVMPI_BOOLEAN}, {'C', JVMPI_CHAR},  {'F', JVMPI_FLOAT}, {'D', JVMPI_DOUBLE},
+                {'B', JVMPI_BYTE},    {'S', JVMPI_SHORT}, {'I', JVMPI_INT},   {'J', JVMPI_LONG}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        if (rows[i].c == c)
+            return rows[i].kind;
+    return JVMPI_CLASS;
+}
+
+static struct kind read_kind(JNIEnv *env, jclass class, jobjectID id)
+{
+    struct kind k = {JVMPI_NORMAL_OBJECT, id};
+    char *signature = NULL;
+    if ((*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) || signature[0] != '[') {
+        vm_free(signature);
+        return k;
+    }
+    k.is_array = primitive_kind(signature[1]);
+    k.class_id = NULL;
+    vm_free(signature);
+    if (k.is_array == JVMPI_CLASS) {
+        jclass of_classes = (*env)->FindClass(env, "java/lang/Class");
+        jmethodID ask = of_classes ? (*env)->GetMethodID(env, of_classes, "getComponentType", "()Ljava/lang/Class;") : NULL;
+        jobject element = ask ? (*env)->CallObjectMethod(env, class, ask) : NULL;
+        k.class_id = vm_clear_exception(env) ? NULL : id_of(element);
+        (*env)->DeleteLocalRef(env, element);
+        (*env)->DeleteLocalRef(env, of_classes);
+    }
+    return k;
+}
+
+static struct kind kind_of(JNIEnv *env, jclass class)
+{
+    jobjectID id = id_of(class);
+    pthread_mutex_lock(&kinds_mutex);
+    const uint64_t *known = map_get(&kinds, (uintptr_t)id);
+    struct kind k = known ? *(const struct kind *)(uintptr_t)*known : (struct kind){-1, NULL};
+    pthread_mutex_unlock(&kinds_mutex);
+    if (k.is_array >= 0)
+        return k;
+    k = read_kind(env, class, id);
+    struct kind *copy = malloc(sizeof(*copy));
+    if (copy) {
+        *copy = k;
+        pthread_mutex_lock(&kinds_mutex);
+        uint64_t *place = map_at(&kinds, (uintptr_t)id, (uintptr_t)copy, NULL);
+        if (!place || *place != (uintptr_t)copy)
+            free(copy);
+        pthread_mutex_unlock(&kinds_mutex);
+    }
+    return k;
+}
+
+static void send_alloc(JNIEnv *env, jint type, struct kind k, jlong size, jobjectID id)
+{
+    JVMPI_Event e = {.event_type = type, .u.obj_alloc = {ARENA, k.class_id, k.is_array, (jint)size, id}};
+    notify(env, &e);
+}
+
+/* ---- allocations ---- */
+
+static __thread bool allocating; /* the layer's own objects, while it asks for an element's class */
+
+static void JNICALL on_alloc(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object, jclass class, jlong size)
+{
+    bool fresh;
+    if (!event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || !atomic_load(&layer.live) || allocating)
+        return;
+    allocating = true;
+    struct kind k = kind_of(env, class);
+    allocating = false;
+    jobjectID id = id_of_new(object, &fresh);
+    if (fresh) /* the VM's own allocations are told twice */
+        send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC, k, size, id);
+}
+
+static const struct vm_callbacks alloc_events = {.ti = {.SampledObjectAlloc = on_alloc, .VMObjectAlloc = on_alloc}};
+
+jint enable_allocations(bool on)
+{
+    static bool asked;
+    if (!vm.have.can_generate_sampled_object_alloc_events)
+        return -1; /* JDK 8 */
+    if (!on || asked)
+        return 0;
+    if (vm_events_on(&alloc_events))
+        return -1;
+    asked = true;
+    if (vm.live || vm_jni())
+        (void)(*vm.ti)->ForceGarbageCollection(vm.ti); /* the threads' buffers were handed out without counting */
+    return 0;
+}
+
+jint request_object_alloc(JNIEnv *env, jobjectID id)
+{
+    jlong size = 0;
+    jobject object = object_of(env, id);
+    if (!object)
+        return JVMPI_FAIL;
+    jclass class = (*env)->GetObjectClass(env, object);
+    struct kind k = kind_of(env, class);
+    (void)(*vm.ti)->GetObjectSize(vm.ti, object, &size);
+    send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC | JVMPI_REQUESTED_EVENT, k, size, id);
+    (*env)->DeleteLocalRef(env, class);
+    (*env)->DeleteLocalRef(env, object);
+    return JVMPI_SUCCESS;
+}
+
+/* What was there before us. */
+struct found {
+    jlong id, class_id, size;
+};
+
+typedef VEC(struct found) found_vec;
+
+static jint JNICALL on_object(jlong class_tag, jlong size, jlong *tag, jint length, void *data)
+{
+    if (*tag)
+        return 0; /* classes, named already */
+    *tag = next_id();
+    return vec_push((found_vec *)data, ((struct found){*tag, class_tag, size})) ? JVMTI_VISIT_ABORT : 0;
+}
+
+void memory_replay(JNIEnv *env)
+{
+    jint n = 0;
+    jclass *all = NULL;
+    found_vec found = {0};
+    struct map known = {0};
+    if (!event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || (*vm.ti)->GetLoadedClasses(vm.ti, &n, &all))
+        return;
+    jclass of_classes = (*env)->FindClass(env, "java/lang/Class");
+    struct kind class_kind = kind_of(env, of_classes);
+    for (jint i = 0; i < n; i++) {
+        jlong size = 0;
+        jobjectID id = id_of(all[i]);
+        struct kind k = kind_of(env, all[i]);
+        (void)(*vm.ti)->GetObjectSize(vm.ti, all[i], &size);
+        bool itself = (*env)->IsSameObject(env, all[i], of_classes);
+        send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC, itself ? (struct kind){JVMPI_NORMAL_OBJECT, NULL} : class_kind, size, id);
+        struct kind *copy = malloc(sizeof(*copy));
+        if (copy) {
+            *copy = k;
+            if (map_put(&known, (uintptr_t)id, (uintptr_t)copy))
+                free(copy);
+        }
+        (*env)->DeleteLocalRef(env, all[i]);
+    }
+    vm_free(all);
+    (*env)->DeleteLocalRef(env, of_classes);
+    jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = on_object};
+    (void)(*vm.ti)->IterateThroughHeap(vm.ti, 0, NULL, &callbacks, &found);
+    for (size_t i = 0; i < found.len; i++) {
+        const uint64_t *kind = map_get(&known, (uint64_t)found.data[i].class_id);
+        struct kind k = kind ? *(const struct kind *)(uintptr_t)*kind : (struct kind){JVMPI_NORMAL_OBJECT, NULL};
+        send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC, k, found.data[i].size, (jobjectID)(intptr_t)found.data[i].id);
+    }
+    uint64_t id, copy;
+    for (size_t i = 0; map_next(&known, &i, &id, &copy);)
+        free((void *)(uintptr_t)copy);
+    map_release(&known);
+    vec_release(&found);
+}
+
+/* ---- the end of objects, and collections ---- */
+
+static pthread_mutex_t queue_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t queue_changed = PTHREAD_COND_INITIALIZER;
+static VEC(jlong) freed;
+static uint64_t collections, collections_sent;
+static int gc_disabled;
+static jlong sentinel; /* run_gc waits for its end */
+static bool sentinel_sent, stopping, running, delivering;
+
+static void JNICALL on_free(jvmtiEnv *ti, jlong tag)
+{
+    pthread_mutex_lock(&queue_mutex);
+    if (vec_push(&freed, tag))
+        vec_clear(&freed);
+    pthread_cond_broadcast(&queue_changed);
+    pthread_mutex_unlock(&queue_mutex);
+}
+
+static void JNICALL on_gc_finish(jvmtiEnv *ti)
+{
+    pthread_mutex_lock(&queue_mutex);
+    collections++;
+    pthread_cond_broadcast(&queue_changed);
+    pthread_mutex_unlock(&queue_mutex);
+}
+
+const struct vm_callbacks free_events = {.ti = {.ObjectFree = on_free}};
+const struct vm_callbacks gc_events = {.ti = {.GarbageCollectionFinish = on_gc_finish}};
+
+static jint JNICALL count_object(jlong class_tag, jlong size, jlong *tag, jint length, void *data)
+{
+    jlong *sum = data;
+    sum[0]++;
+    sum[1] += size;
+    return 0;
+}
+
+static jlong total_memory(JNIEnv *env)
+{
+    jclass class = (*env)->FindClass(env, "java/lang/Runtime");
+    jmethodID get = class ? (*env)->GetStaticMethodID(env, class, "getRuntime", "()Ljava/lang/Runtime;") : NULL;
+    jobject runtime = get ? (*env)->CallStaticObjectMethod(env, class, get) : NULL;
+    jmethodID total = runtime ? (*env)->GetMethodID(env, class, "totalMemory", "()J") : NULL;
+    jlong bytes = total ? (*env)->CallLongMethod(env, runtime, total) : 0;
+    vm_clear_exception(env);
+    (*env)->DeleteLocalRef(env, runtime);
+    (*env)->DeleteLocalRef(env, class);
+    return bytes;
+}
+
+static void send_finish(JNIEnv *env)
+{
+    jlong sum[2] = {0, 0};
+    jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = count_object};
+    (void)(*vm.ti)->IterateThroughHeap(vm.ti, 0, NULL, &callbacks, sum);
+    JVMPI_Event e = {.event_type = JVMPI_EVENT_GC_FINISH, .u.gc_info = {sum[0], sum[1], total_memory(env)}};
+    notify(env, &e);
+}
+
+/* One bracket: all that is queued. */
+static void deliver(JNIEnv *env, const jlong *ids, size_t n)
+{
+    JVMPI_Event start = {.event_type = JVMPI_EVENT_GC_START};
+    if (event_enabled(JVMPI_EVENT_GC_START))
+        notify(env, &start);
+    for (size_t i = 0; i < n; i++) {
+        class_freed(env, ids[i]);
+        JVMPI_Event e = {.event_type = JVMPI_EVENT_OBJECT_FREE, .u.obj_free = {(jobjectID)(intptr_t)ids[i]}};
+        if (event_enabled(JVMPI_EVENT_OBJECT_FREE) && ids[i] != sentinel)
+            notify(env, &e);
+    }
+    if (event_enabled(JVMPI_EVENT_GC_FINISH))
+        send_finish(env);
+}
+
+static void JNICALL deliver_all(jvmtiEnv *ti, JNIEnv *env, void *data)
+{
+    pthread_mutex_lock(&queue_mutex);
+    while (!stopping) {
+        if (gc_disabled || (!freed.len && collections == collections_sent)) {
+            pthread_cond_wait(&queue_changed, &queue_mutex);
+            continue;
+        }
+        jlong *ids = freed.data;
+        size_t n = freed.len;
+        freed.data = NULL;
+        freed.len = freed.cap = 0;
+        collections_sent = collections;
+        delivering = true;
+        pthread_mutex_unlock(&queue_mutex);
+        deliver(env, ids, n);
+        pthread_mutex_lock(&queue_mutex);
+        delivering = false;
+        for (size_t i = 0; i < n; i++)
+            sentinel_sent |= ids[i] == sentinel;
+        free(ids);
+        pthread_cond_broadcast(&queue_changed);
+    }
+    running = false;
+    pthread_cond_broadcast(&queue_changed);
+    pthread_mutex_unlock(&queue_mutex);
+}
+
+static void run_delivery(void *unused)
+{
+    deliver_all(vm.ti, vm_jni(), NULL);
+}
+
+int memory_start(JNIEnv *env)
+{
+    char name[] = "JVMPI events";
+    running = true;
+    if (create_system_thread(name, JVMPI_NORMAL_PRIORITY, run_delivery) == JNI_OK)
+        return 0;
+    running = false;
+    return -1;
+}
+
+void memory_stop(void)
+{
+    pthread_mutex_lock(&queue_mutex);
+    stopping = true;
+    pthread_cond_broadcast(&queue_changed);
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 2;
+    while (running && !pthread_cond_timedwait(&queue_changed, &queue_mutex, &until))
+        ;
+    pthread_mutex_unlock(&queue_mutex);
+}
+
+void disable_gc(void)
+{
+    pthread_mutex_lock(&queue_mutex);
+    gc_disabled++;
+    pthread_mutex_unlock(&queue_mutex);
+}
+
+void enable_gc(void)
+{
+    pthread_mutex_lock(&queue_mutex);
+    if (gc_disabled > 0)
+        gc_disabled--;
+    pthread_cond_broadcast(&queue_changed);
+    pthread_mutex_unlock(&queue_mutex);
+}
+
+/* An object that nobody holds: when its end was told of, so was that of all others. */
+static void drop_sentinel(JNIEnv *env)
+{
+    jbyteArray object = (*env)->NewByteArray(env, 1);
+    jlong id = next_id();
+    if (!object || vm_clear_exception(env) || (*vm.ti)->SetTag(vm.ti, object, id))
+        id = 0;
+    (*env)->DeleteLocalRef(env, object);
+    pthread_mutex_lock(&queue_mutex);
+    sentinel = id;
+    sentinel_sent = !id;
+    pthread_mutex_unlock(&queue_mutex);
+}
+
+void run_gc(void)
+{
+    JNIEnv *env = vm_jni();
+    bool frees = event_enabled(JVMPI_EVENT_OBJECT_FREE) || event_enabled(JVMPI_EVENT_CLASS_UNLOAD);
+    if (!env || !atomic_load(&layer.live) || gc_disabled || stopping)
+        return;
+    if (frees)
+        drop_sentinel(env);
+    pthread_mutex_lock(&queue_mutex);
+    uint64_t before = collections_sent;
+    pthread_mutex_unlock(&queue_mutex);
+    (void)(*vm.ti)->ForceGarbageCollection(vm.ti);
+    bool brackets = event_enabled(JVMPI_EVENT_GC_START) || event_enabled(JVMPI_EVENT_GC_FINISH);
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 3;
+    pthread_mutex_lock(&queue_mutex);
+    while (running && ((frees && !sentinel_sent) || (brackets && collections_sent == before) || delivering) &&
+           !pthread_cond_timedwait(&queue_changed, &queue_mutex, &until))
+        ;
+    pthread_mutex_unlock(&queue_mutex);
+}

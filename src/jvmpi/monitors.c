@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Raw monitors, with events when they are contended, and the events of Java monitors. */
+#include "base/clock.h"
+#include "jvmpi/layer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- raw monitors: own ones, so that they work in every phase, thread and callback ---- */
+
+struct _JVMPI_RawMonitor {
+    pthread_mutex_t mutex; /* of the fields below; held for moments */
+    pthread_cond_t entry, waiters;
+    char *name;
+    bool silent, owned;
+    pthread_t owner;
+    JNIEnv *owner_env;
+    int entries, entering, waiting, returning; /* returning: notified, and not back yet */
+    uint64_t notified;
+    struct _JVMPI_RawMonitor *next; /* of all; under all_mutex */
+};
+
+static pthread_mutex_t all_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct _JVMPI_RawMonitor *all;
+
+static bool is_monitor(JVMPI_RawMonitor m)
+{
+    pthread_mutex_lock(&all_mutex);
+    const struct _JVMPI_RawMonitor *i = all;
+    while (i && i != m)
+        i = i->next;
+    pthread_mutex_unlock(&all_mutex);
+    return i;
+}
+
+static void tell(JVMPI_RawMonitor m, jint type)
+{
+    JVMPI_Event e = {.event_type = type, .u.raw_monitor = {m->name, m}};
+    if (!m->silent && event_enabled(type))
+        notify(vm_jni(), &e);
+}
+
+JVMPI_RawMonitor raw_monitor_create(char *name)
+{
+    struct _JVMPI_RawMonitor *m = calloc(1, sizeof(*m));
+    pthread_condattr_t attributes;
+    if (!m)
+        return NULL;
+    m->name = strdup(name ? name : "");
+    m->silent = name && name[0] == '_';
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_mutex_init(&m->mutex, NULL);
+    pthread_cond_init(&m->entry, NULL);
+    pthread_cond_init(&m->waiters, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_lock(&all_mutex);
+    m->next = all;
+    all = m;
+    pthread_mutex_unlock(&all_mutex);
+    return m;
+}
+
+static bool owns(const struct _JVMPI_RawMonitor *m)
+{
+    return m->owned && pthread_equal(m->owner, pthread_self());
+}
+
+/* The mutex is held. */
+static void acquire(JVMPI_RawMonitor m, int entries)
+{
+    m->entering++;
+    while (m->owned)
+        pthread_cond_wait(&m->entry, &m->mutex);
+    m->entering--;
+    m->owned = true;
+    m->owner = pthread_self();
+    m->owner_env = vm_jni();
+    m->entries = entries;
+}
+
+void raw_monitor_enter(JVMPI_RawMonitor m)
+{
+    if (!is_monitor(m))
+        return;
+    pthread_mutex_lock(&m->mutex);
+    if (owns(m)) {
+        m->entries++;
+        pthread_mutex_unlock(&m->mutex);
+        return;
+    }
+    bool contended = m->owned;
+    if (contended) {
+        pthread_mutex_unlock(&m->mutex);
+        tell(m, JVMPI_EVENT_RAW_MONITOR_CONTENDED_ENTER);
+        pthread_mutex_lock(&m->mutex);
+    }
+    acquire(m, 1);
+    pthread_mutex_unlock(&m->mutex);
+    if (contended)
+        tell(m, JVMPI_EVENT_RAW_MONITOR_CONTENDED_ENTERED);
+}
+
+void raw_monitor_exit(JVMPI_RawMonitor m)
+{
+    if (!is_monitor(m))
+        return;
+    pthread_mutex_lock(&m->mutex);
+    bool mine = owns(m), wanted = false;
+    if (mine && --m->entries == 0) {
+        m->owned = false;
+        wanted = m->entering > 0 || m->returning > 0;
+        pthread_cond_signal(&m->entry);
+    }
+    pthread_mutex_unlock(&m->mutex);
+    if (wanted)
+        tell(m, JVMPI_EVENT_RAW_MONITOR_CONTENDED_EXIT);
+}
+
+void raw_monitor_wait(JVMPI_RawMonitor m, jlong ms)
+{
+    if (!is_monitor(m))
+        return;
+    pthread_mutex_lock(&m->mutex);
+    if (owns(m)) {
+        int entries = m->entries;
+        uint64_t seen = m->notified, end = now_ns() + (uint64_t)(ms > 0 ? ms : 0) * NS_PER_MS;
+        struct timespec until = {(time_t)(end / NS_PER_SECOND), (long)(end % NS_PER_SECOND)};
+        m->owned = false;
+        m->waiting++;
+        pthread_cond_signal(&m->entry);
+        if (m->entering > 0) {
+            pthread_mutex_unlock(&m->mutex);
+            tell(m, JVMPI_EVENT_RAW_MONITOR_CONTENDED_EXIT);
+            pthread_mutex_lock(&m->mutex);
+        }
+        while (m->notified == seen && (ms <= 0 || now_ns() < end))
+            if (ms > 0)
+                pthread_cond_timedwait(&m->waiters, &m->mutex, &until);
+            else
+                pthread_cond_wait(&m->waiters, &m->mutex);
+        m->waiting--;
+        if (m->returning > 0 && m->notified != seen)
+            m->returning--;
+        acquire(m, entries);
+    }
+    pthread_mutex_unlock(&m->mutex);
+}
+
+void raw_monitor_notify_all(JVMPI_RawMonitor m)
+{
+    if (!is_monitor(m))
+        return;
+    pthread_mutex_lock(&m->mutex);
+    if (owns(m)) {
+        m->notified++;
+        m->returning = m->waiting;
+        pthread_cond_broadcast(&m->waiters);
+    }
+    pthread_mutex_unlock(&m->mutex);
+}
+
+void raw_monitor_destroy(JVMPI_RawMonitor m)
+{
+    bool found = false;
+    pthread_mutex_lock(&all_mutex);
+    for (struct _JVMPI_RawMonitor **i = &all; *i && !found; i = found ? i : &(*i)->next) {
+        if (*i == m) {
+            *i = m->next;
+            found = true;
+        }
+    }
+    pthread_mutex_unlock(&all_mutex);
+    if (!found)
+        return;
+    pthread_mutex_lock(&m->mutex);
+    bool idle = !m->entering && !m->waiting;
+    pthread_mutex_unlock(&m->mutex);
+    if (!idle)
+        return; /* somebody is in it: its memory is left to them */
+    pthread_cond_destroy(&m->entry);
+    pthread_cond_destroy(&m->waiters);
+    pthread_mutex_destroy(&m->mutex);
+    free(m->name);
+    free(m);
+}
+
+static void put_pointer(struct buf *b, const void *p)
+{
+    buf_bytes(b, &p, sizeof(p));
+}
+
+/* Who enters and who waits is not kept by thread: these lists are empty. */
+void raw_monitors_put(struct buf *out)
+{
+    pthread_mutex_lock(&all_mutex);
+    for (struct _JVMPI_RawMonitor *m = all; m; m = m->next) {
+        pthread_mutex_lock(&m->mutex);
+        buf_u8(out, JVMPI_MONITOR_RAW);
+        put_pointer(out, m->name);
+        put_pointer(out, m);
+        put_pointer(out, m->owned ? m->owner_env : NULL);
+        buf_be32(out, (uint32_t)(m->owned ? m->entries : 0));
+        buf_be32(out, 0);
+        buf_be32(out, 0);
+        pthread_mutex_unlock(&m->mutex);
+    }
+    pthread_mutex_unlock(&all_mutex);
+}
+
+/* ---- Java monitors ---- */
+
+static void tell_java(JNIEnv *env, jint type, jobject object)
+{
+    if (!event_enabled(type))
+        return;
+    JVMPI_Event e = {.event_type = type, .u.monitor = {id_of(object)}};
+    notify(env, &e);
+}
+
+static void JNICALL on_contended_enter(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object)
+{
+    tell_java(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTER, object);
+}
+
+static void JNICALL on_contended_entered(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object)
+{
+    tell_java(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTERED, object);
+}
+
+static __thread uint64_t wait_began_ns;
+
+static void tell_wait(JNIEnv *env, jint type, jobject object, jlong ms)
+{
+    if (!event_enabled(type))
+        return;
+    JVMPI_Event e = {.event_type = type, .u.monitor_wait = {id_of(object), ms}};
+    notify(env, &e);
+}
+
+static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object, jlong timeout)
+{
+    tell_wait(env, JVMPI_EVENT_MONITOR_WAIT, object, timeout);
+    wait_began_ns = now_ns();
+}
+
+/* Comes with every WAITED, so that the time is known. */
+static void JNICALL on_wait_began(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object, jlong timeout)
+{
+    wait_began_ns = now_ns();
+}
+
+static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object, jboolean timed_out)
+{
+    uint64_t now = now_ns();
+    tell_wait(env, JVMPI_EVENT_MONITOR_WAITED, object, wait_began_ns ? (jlong)((now - wait_began_ns) / NS_PER_MS) : 0);
+    wait_began_ns = 0;
+}
+
+const struct vm_callbacks contended_enter_events = {.ti = {.MonitorContendedEnter = on_contended_enter}};
+const struct vm_callbacks contended_entered_events = {.ti = {.MonitorContendedEntered = on_contended_entered}};
+const struct vm_callbacks wait_events = {.ti = {.MonitorWait = on_wait}};
+const struct vm_callbacks waited_events = {.ti = {.MonitorWait = on_wait_began, .MonitorWaited = on_waited}};

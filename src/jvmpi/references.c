@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events of JNI global references, by the VM's table of JNI functions; the layer's own references go past it. */
+#include "jvmpi/layer.h"
+
+static jniNativeInterface *original;
+
+static void made(JNIEnv *env, jint type, jobject ref)
+{
+    if (!ref || !event_enabled(type))
+        return;
+    JVMPI_Event e = {.event_type = type, .u.jni_globalref_alloc = {id_of(ref), ref}};
+    notify(env, &e);
+}
+
+static void freed(JNIEnv *env, jint type, jobject ref)
+{
+    JVMPI_Event e = {.event_type = type, .u.jni_globalref_free = {ref}};
+    if (ref && event_enabled(type))
+        notify(env, &e);
+}
+
+static jobject JNICALL new_global(JNIEnv *env, jobject object)
+{
+    jobject ref = original->NewGlobalRef(env, object);
+    made(env, JVMPI_EVENT_JNI_GLOBALREF_ALLOC, ref);
+    return ref;
+}
+
+static void JNICALL delete_global(JNIEnv *env, jobject ref)
+{
+    freed(env, JVMPI_EVENT_JNI_GLOBALREF_FREE, ref);
+    original->DeleteGlobalRef(env, ref);
+}
+
+static jweak JNICALL new_weak(JNIEnv *env, jobject object)
+{
+    jweak ref = original->NewWeakGlobalRef(env, object);
+    made(env, JVMPI_EVENT_JNI_WEAK_GLOBALREF_ALLOC, ref);
+    return ref;
+}
+
+static void JNICALL delete_weak(JNIEnv *env, jweak ref)
+{
+    freed(env, JVMPI_EVENT_JNI_WEAK_GLOBALREF_FREE, ref);
+    original->DeleteWeakGlobalRef(env, ref);
+}
+
+jint references_on(JNIEnv *env)
+{
+    static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
+    static bool on;
+    jniNativeInterface *table = NULL;
+    pthread_mutex_lock(&once);
+    if (!on && !(*vm.ti)->GetJNIFunctionTable(vm.ti, &original) && !(*vm.ti)->GetJNIFunctionTable(vm.ti, &table)) {
+        table->NewGlobalRef = new_global;
+        table->DeleteGlobalRef = delete_global;
+        table->NewWeakGlobalRef = new_weak;
+        table->DeleteWeakGlobalRef = delete_weak;
+        on = !(*vm.ti)->SetJNIFunctionTable(vm.ti, table);
+        vm_free(table);
+    }
+    pthread_mutex_unlock(&once);
+    return on ? JVMPI_SUCCESS : JVMPI_FAIL;
+}
+
+jweak layer_weak(JNIEnv *env, jobject object)
+{
+    return original ? original->NewWeakGlobalRef(env, object) : (*env)->NewWeakGlobalRef(env, object);
+}
+
+void layer_delete_weak(JNIEnv *env, jweak ref)
+{
+    if (original)
+        original->DeleteWeakGlobalRef(env, ref);
+    else
+        (*env)->DeleteWeakGlobalRef(env, ref);
+}

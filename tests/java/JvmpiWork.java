@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+import java.io.ByteArrayOutputStream;
+import java.io.InputStream;
+import java.util.concurrent.locks.LockSupport;
+
+/** The program under the JVMPI test agent. Each argument names a scenario; each prints "NAME KEY VALUE" lines. */
+public class JvmpiWork {
+    static native long ask(String what, Object object, long number);
+
+    static class Marker {
+        byte b = 1;
+        short s = 0x0203;
+        char c = 0x0405;
+        int i = 0x06070809;
+        long l = 0x0a0b0c0d0e0f1011L;
+        float f = 1.5f;
+        double d = -2.5;
+        boolean z = true;
+        Object o;
+        static int counted = 77;
+    }
+
+    static class Sub extends Marker implements Runnable {
+        int own = 5;
+
+        public void run() {
+        }
+    }
+
+    static int sink;
+
+    static void say(String key, long value) {
+        System.out.println("work " + key + " " + value);
+    }
+
+    static void leaf(int i) {
+        sink += i;
+    }
+
+    static void thrower(int i) throws Exception {
+        if (i >= 0)
+            throw new Exception();
+    }
+
+    void instance() {
+        sink++;
+    }
+
+    static void loop(int n) {
+        for (int i = 0; i < n; i++) {
+            leaf(i);
+            try {
+                if (i % 10 == 0)
+                    thrower(i);
+            } catch (Exception expected) {
+                sink++;
+            }
+        }
+    }
+
+    static void methods() throws Exception {
+        long before = ask("leaf entries", null, 0), exits = ask("leaf exits", null, 0);
+        loop(50000);
+        say("leaf_entries", ask("leaf entries", null, 0) - before);
+        say("leaf_exits", ask("leaf exits", null, 0) - exits);
+        say("thrower_entries", ask("thrower entries", null, 0));
+        say("thrower_exits", ask("thrower exits", null, 0));
+        JvmpiWork object = new JvmpiWork();
+        long seen = ask("receiver", object, 0);
+        for (int i = 0; i < 100; i++)
+            object.instance();
+        say("receiver", ask("receiver", object, 0) - seen);
+        ask("disable", null, 1);
+        ask("disable", null, 3);
+        before = ask("leaf entries", null, 0);
+        if (ask("disable", null, 2) == 0)
+            loop(1000);
+        say("leaf_disabled", ask("leaf entries", null, 0) - before);
+        ask("enable", null, 1);
+        loop(1000);
+        say("leaf_enabled", ask("leaf entries", null, 0) - before);
+        ask("disable", null, 1);
+    }
+
+    static Object[] kept = new Object[1];
+
+    static void objects() throws Exception {
+        long before = ask("markers", null, 0);
+        for (int i = 0; i < 20000; i++)
+            kept[0] = new Marker();
+        say("markers", ask("markers", null, 0) - before);
+        for (int i = 0; i < 10; i++)
+            kept[0] = new int[12345];
+        say("int_arrays", ask("int arrays", null, 0));
+        kept[0] = null;
+        ask("gc", null, 0);
+        say("markers_freed", ask("markers freed", null, 0));
+        ask("gc disable", null, 0);
+        ask("gc disable", null, 0);
+        kept[0] = new Marker();
+        kept[0] = null;
+        ask("gc enable", null, 0);
+        long held = ask("count", null, 5);
+        System.gc();
+        Thread.sleep(300);
+        say("frees_while_disabled", ask("count", null, 5) - held);
+        ask("gc enable", null, 0);
+        ask("gc", null, 0);
+        say("frees_after_enable", ask("count", null, 5) - held > 0 ? 1 : 0);
+        say("gc_pairs", ask("count", null, 60) - ask("count", null, 61));
+        say("gcs", ask("count", null, 60) > 1 ? 1 : 0);
+        say("used_objects", ask("used objects", null, 0) > 1000 ? 1 : 0);
+    }
+
+    static void ids() {
+        Object o = new Object();
+        long id = ask("id", o, 0);
+        say("id_stable", id != 0 && id == ask("id", o, 0) && id != ask("id", new Object(), 0) ? 1 : 0);
+        say("id_null", ask("id", null, 0));
+        say("id_back", ask("same", o, id));
+        say("id_unknown", ask("same", null, 0x7ffffff1));
+        say("request_alloc", ask("request", o, 4));
+        say("request_bad", ask("request bad id", null, 4));
+        say("request_class", ask("request", JvmpiWork.class, 42));
+        say("request_array_class", ask("request", int[].class, 42));
+        say("request_class_of_object", ask("request", o, 42));
+        say("request_thread", ask("request", Thread.currentThread(), 33));
+        say("request_entry", ask("request", null, 1));
+        say("requested", ask("requested", null, 4) * 100 + ask("requested", null, 42) * 10 + ask("requested", null, 33));
+        say("enable_dump", ask("enable", null, 37) * 100 + ask("enable", null, 50) * 10 + ask("disable", null, 59));
+        say("enable_move", ask("enable", null, 6) + ask("enable", null, 48) + ask("enable", null, 49));
+        say("enable_none", ask("enable", null, 20) * 100 + ask("enable", null, 62) * 10 + ask("enable", null, 2001));
+        say("enable_negative", ask("enable", null, -5));
+        say("versions", ask("versions", null, 0));
+        say("class_known", ask("class known", "JvmpiWork$Sub", 0));
+        say("class_of_leaf", ask("class of leaf", null, 0));
+    }
+
+    static volatile boolean stop;
+
+    static void parked() {
+        while (!stop)
+            LockSupport.park();
+    }
+
+    static volatile int spins;
+
+    static void spin() {
+        while (!stop)
+            spins++;
+    }
+
+    static Thread start(String name, Runnable r) throws Exception {
+        Thread t = new Thread(r, name);
+        t.setDaemon(true);
+        t.start();
+        Thread.sleep(200);
+        return t;
+    }
+
+    static long ownTrace() {
+        return ask("own trace", "main", 64);
+    }
+
+    static void threads() throws Exception {
+        final Object monitor = new Object();
+        Thread parked = start("parked", new Runnable() {
+            public void run() {
+                parked();
+            }
+        });
+        start("spinning", new Runnable() {
+            public void run() {
+                spin();
+            }
+        });
+        synchronized (monitor) {
+            start("blocked", new Runnable() {
+                public void run() {
+                    synchronized (monitor) {
+                        sink++;
+                    }
+                }
+            });
+            say("status_blocked", ask("status", "blocked", 0));
+            say("monitor_dump", ask("monitor dump", monitor, 0));
+            say("monitor_traces", ask("monitor traces", null, 0) >= 4 ? 1 : 0);
+        }
+        say("status_parked", ask("status", "parked", 0));
+        say("status_spinning", ask("status", "spinning", 0));
+        say("suspend", ask("suspend", "spinning", 0));
+        say("status_suspended", ask("status", "spinning", 0));
+        Thread.sleep(50);
+        int before = spins;
+        Thread.sleep(100);
+        say("suspended_runs", spins == before ? 0 : 1);
+        ask("resume", "spinning", 0);
+        Thread.sleep(100);
+        say("resumed_runs", spins != before ? 1 : 0);
+        ask("suspend one", "spinning", 0);
+        say("has_run", ask("has run", "spinning", 0));
+        ask("resume", "spinning", 0);
+        ask("suspend one", "parked", 0);
+        ask("resume", "parked", 0);
+        ask("suspend one", "parked", 0);
+        say("has_run_parked", ask("has run", "parked", 0));
+        ask("resume", "parked", 0);
+        say("thread_object", ask("thread object", "parked", 0) == ask("id", parked, 0) ? 1 : 0);
+        long trace = ask("trace", "parked", 64);
+        say("trace", trace > 0 && trace % 100000 / 10000 > 0 && trace % 10000 == 143 ? 1 : trace);
+        say("trace_depth", ask("trace", "parked", 1) / 100000);
+        long own = ownTrace();
+        say("own_trace", own % 100000);
+        say("storage", ask("storage", null, 0));
+        say("system_thread", ask("system thread", null, 0));
+        long cpu = ask("cpu", null, 0), time = System.nanoTime();
+        while (System.nanoTime() - time < 50000000)
+            sink++;
+        cpu = ask("cpu", null, 0) - cpu;
+        say("cpu", cpu > 100000 && cpu < 60000000 ? 1 : cpu);
+        parked.interrupt();
+        stop = true;
+    }
+
+    static void monitors() throws Exception {
+        final Object monitor = new Object();
+        long id = ask("id", monitor, 0);
+        Thread t;
+        synchronized (monitor) {
+            t = start("contender", new Runnable() {
+                public void run() {
+                    synchronized (monitor) {
+                        sink++;
+                    }
+                }
+            });
+            say("enter", ask("count", null, 54));
+            say("not_entered", ask("count", null, 55));
+        }
+        t.join();
+        say("entered", ask("count", null, 55));
+        say("object", ask("contended", null, 0) == id ? 1 : 0);
+        synchronized (monitor) {
+            monitor.wait(70);
+        }
+        say("wait_timeout", ask("wait timeout", null, 0));
+        say("wait_object", ask("waited on", null, 0) == id ? 1 : 0);
+        long waited = ask("waited", null, 0);
+        say("waited", waited >= 69 && waited < 1000 ? 1 : waited);
+        say("raw", ask("raw", null, 0));
+        say("raw_silent", ask("raw silent", null, 0));
+    }
+
+    static class Loader extends ClassLoader {
+        Class<?> define(byte[] b) {
+            return defineClass(null, b, 0, b.length);
+        }
+    }
+
+    public static class Unloadable {
+    }
+
+    static byte[] bytesOf(String name) throws Exception {
+        ByteArrayOutputStream out = new ByteArrayOutputStream();
+        try (InputStream in = JvmpiWork.class.getResourceAsStream(name + ".class")) {
+            for (int b; (b = in.read()) >= 0;)
+                out.write(b);
+        }
+        return out.toByteArray();
+    }
+
+    static void classes() throws Exception {
+        for (int i = 0; i < 10; i++)
+            new Loader().define(bytesOf("JvmpiWork$Unloadable")).getDeclaredConstructor().newInstance();
+        kept[0] = null;
+        for (int i = 0; i < 5 && ask("unloaded", null, 0) < 9; i++)
+            ask("gc", null, 0);
+        say("unloaded", ask("unloaded", null, 0));
+        System.out.println("work patched " + Patched.text());
+    }
+
+    static class Patched {
+        static String text() {
+            return "patch me now";
+        }
+    }
+
+    static void dumps() {
+        Sub sub = new Sub();
+        sub.o = sub;
+        say("heap_0", ask("heap level", sub, 0));
+        say("heap_3", ask("heap level", sub, 3));
+        say("instance", ask("object dump", sub, 0));
+        say("instance_length", ask("object dump length", null, 0));
+        say("own_first", ask("object dump byte", null, 24));
+        say("ints", ask("object dump", new int[] {1, 0x01020304}, 0));
+        say("ints_length", ask("object dump length", null, 0));
+        say("ints_last", ask("object dump byte", null, 21));
+        say("array", ask("object dump", new String[3], 0));
+        say("array_length", ask("object dump length", null, 0));
+        say("class", ask("object dump", Marker.class, 0));
+        say("dump_bad", ask("request bad id", null, 50));
+    }
+
+    static void storm() throws Exception {
+        Thread[] all = new Thread[64];
+        for (int i = 0; i < all.length; i++) {
+            final int seed = i;
+            all[i] = new Thread("storm " + i) {
+                public void run() {
+                    for (int k = 0; k < 300; k++) {
+                        loop(20);
+                        kept[0] = new Marker();
+                        synchronized (JvmpiWork.class) {
+                            sink++;
+                        }
+                        if (seed % 16 == 0 && k % 50 == 0)
+                            ask(k % 100 == 0 ? "disable" : "enable", null, new int[] {1, 3, 4, 54}[seed / 16]);
+                        if (seed == 5 && k % 100 == 0)
+                            ask("gc", null, 0);
+                        if (seed == 7 && k % 60 == 0)
+                            ask("monitor dump", JvmpiWork.class, 0);
+                    }
+                }
+            };
+            all[i].start();
+        }
+        for (Thread t : all)
+            t.join();
+        say("storm", 1);
+    }
+
+    /** For agents other than the test's: asks nothing. */
+    static void contend() throws Exception {
+        Thread[] all = new Thread[4];
+        for (int i = 0; i < all.length; i++) {
+            all[i] = new Thread() {
+                public void run() {
+                    for (int k = 0; k < 20; k++) {
+                        synchronized (JvmpiWork.class) {
+                            LockSupport.parkNanos(2000000);
+                        }
+                    }
+                }
+            };
+            all[i].start();
+        }
+        for (Thread t : all)
+            t.join();
+    }
+
+    /** 10,000 virtual threads that change carriers: no method event of theirs, and what carriers enter they leave. */
+    static void virtual() throws Exception {
+        final java.util.concurrent.CountDownLatch done = new java.util.concurrent.CountDownLatch(10000);
+        Runnable body = new Runnable() {
+            public void run() {
+                loop(5);
+                LockSupport.parkNanos(1000);
+                loop(5);
+                done.countDown();
+            }
+        };
+        java.lang.reflect.Method start = Thread.class.getMethod("startVirtualThread", Runnable.class);
+        long before = ask("leaf entries", null, 0), nesting = ask("nesting", null, 0);
+        for (int i = 0; i < 10000; i++)
+            start.invoke(null, body);
+        done.await();
+        Thread.sleep(200);
+        say("virtual_leaf", ask("leaf entries", null, 0) - before);
+        long grown = ask("nesting", null, 0) - nesting;
+        say("virtual_nesting", grown < 200 && grown > -200 ? 1 : grown);
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        System.loadLibrary("jvmpitest");
+        for (String a : arguments) {
+            switch (a) {
+            case "methods":
+                methods();
+                break;
+            case "objects":
+                objects();
+                break;
+            case "ids":
+                new Sub().run();
+                ids();
+                break;
+            case "threads":
+                threads();
+                break;
+            case "monitors":
+                monitors();
+                break;
+            case "classes":
+                classes();
+                break;
+            case "dumps":
+                dumps();
+                break;
+            case "storm":
+                storm();
+                break;
+            case "contend":
+                contend();
+                break;
+            case "virtual":
+                virtual();
+                break;
+            case "exit":
+                ask("exit", null, 7);
+                break;
+            case "hello":
+                System.out.println("hello");
+                break;
+            }
+        }
+    }
+}
