@@ -47,10 +47,6 @@ struct walk {
     bool heap; /* frames in the heap were passed over */
     bool recovered;
 
-    struct walk_checked {
-        uint64_t method;
-        uint32_t check;
-    } checked[16]; /* of methods met in this walk */
 };
 
 /* Steps: emit what the registers stand at and leave it. False when that is not possible; registers are then as before. */

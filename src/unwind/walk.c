@@ -62,14 +62,27 @@ void walk_emit(struct walk *k, enum walk_kind kind, uint64_t id, int32_t bci)
 
 void walk_emit_java(struct walk *k, enum walk_kind kind, uint64_t method, int32_t bci)
 {
-    /* Stacks repeat themselves; a check is five loads that depend on one another. */
-    struct walk_checked *known = &k->checked[(method >> 4) % ARRAY_SIZE(k->checked)];
-    if (known->method != method) {
-        known->method = method;
-        if (!method_check(&k->w->layout, &k->w->memory, method, &known->check))
-            known->check = 0;
+    /* The check follows when the walk is done. */
+    walk_emit(k, kind, walk_id_of_method(method, 0), bci);
+}
+
+/* Puts the checks into the ids of Java frames, many at a time. */
+static void add_checks(struct walk *k)
+{
+    uint64_t methods[METHOD_CHECKS_MAX];
+    uint32_t checks[METHOD_CHECKS_MAX];
+    struct walk_frame *of[METHOD_CHECKS_MAX];
+    for (unsigned i = 0; i < k->count;) {
+        unsigned n = 0;
+        for (; i < k->count && n < METHOD_CHECKS_MAX; i++)
+            if (walk_is_java(k->frames[i].kind)) {
+                of[n] = &k->frames[i];
+                methods[n++] = walk_id_method(k->frames[i].id);
+            }
+        method_checks(&k->w->layout, &k->w->memory, methods, n, checks);
+        for (unsigned j = 0; j < n; j++)
+            of[j]->id = walk_id_of_method(methods[j], checks[j]);
     }
-    walk_emit(k, kind, walk_id_of_method(method, known->check), bci);
 }
 
 bool walk_leave(struct walk *k, uint64_t pc, uint64_t sp, uint64_t fp)
@@ -152,6 +165,7 @@ void walk_run(struct walk *k, struct walk_end *ret_end)
             break;
         }
     }
+    add_checks(k);
     if (status == WALK_COMPLETE)
         status = k->full ? WALK_DEPTH : k->heap ? WALK_HEAP : WALK_COMPLETE;
     *ret_end = (struct walk_end){.status = status, .recovered = k->recovered, .pc = k->r.pc, .sp = k->r.sp};
