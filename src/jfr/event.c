@@ -210,6 +210,20 @@ void traces_release(struct traces *t)
     *t = (struct traces){0};
 }
 
+void traces_ahead(struct traces *t)
+{
+    enum { AHEAD = 128 * 1024, POPULATE_WRITE = 23 /* MADV_POPULATE_WRITE, Linux 5.14; before, the advice is refused */ };
+
+    uint64_t used = atomic_load_explicit(&t->used, memory_order_relaxed);
+    if (t->present > used + AHEAD / 2)
+        return;
+    uint64_t from = MAX(t->present, used & ~UINT64_C(4095)),
+             to = MIN(t->bytes & ~UINT64_C(4095), (used & ~UINT64_C(4095)) + AHEAD);
+    if (to > from)
+        (void)madvise(t->arena + from, to - from, POPULATE_WRITE);
+    t->present = MAX(t->present, to);
+}
+
 /* Copies the stack into the arena; its id, 0 when the arena is full. */
 static uint64_t trace_store(struct traces *t, uint32_t hash, const struct jfr_frame *frames, uint32_t n, bool truncated)
 {

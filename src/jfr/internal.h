@@ -178,6 +178,7 @@ struct traces {
     uint8_t *arena;
     _Atomic uint64_t used;
     uint64_t bytes;
+    uint64_t present;        /* pages below are there: the worker's, traces_ahead */
     _Atomic uint64_t *slots; /* hash << 32 | id; 0: free */
     uint32_t mask;
     _Atomic uint64_t count, lost;
@@ -226,6 +227,8 @@ void slot_acquire(struct jfr_slot *slot); /* waits */
 void slot_release(struct jfr_slot *slot);
 int traces_init(struct traces *t, uint64_t bytes) must_check;
 void traces_release(struct traces *t);
+/* Makes pages ahead present, so that a handler rarely takes a page fault for a new stack; worker. */
+void traces_ahead(struct traces *t);
 
 static inline struct trace *trace_of(const struct traces *t, uint64_t id)
 {

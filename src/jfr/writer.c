@@ -242,6 +242,7 @@ static int do_work(struct jfr_writer *w)
 int jfr_writer_work(struct jfr_writer *w)
 {
     pthread_mutex_lock(&w->work);
+    traces_ahead(&w->traces);
     int ret = do_work(w);
     pthread_mutex_unlock(&w->work);
     return ret;
