@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { FLAGS_MAX = 10000 };
+
 static const int known_versions[] = {8, 11, 17, 21, 25, 26, 27};
 
 /* One thing to find in the tables, for the versions from first to last. */
@@ -111,6 +113,10 @@ static const struct row fields[] = {
     FIELD(queue_begin, 8, LAST, "StubQueue", "_queue_begin"),
     FIELD(queue_end, 8, LAST, "StubQueue", "_queue_end"),
     FIELD(codelet_size, 8, LAST, "InterpreterCodelet", "_size"),
+    FIELD(flag_name, 8, 8, "Flag", "_name"),
+    FIELD(flag_name, 11, LAST, "JVMFlag", "_name"),
+    FIELD(flag_address, 8, 8, "Flag", "_addr"),
+    FIELD(flag_address, 11, LAST, "JVMFlag", "_addr"),
     FIELD(codelet_description, 8, LAST, "InterpreterCodelet", "_description"),
 };
 
@@ -121,6 +127,8 @@ static const struct row sizes[] = {
     FIELD(sizeof_pool, 8, LAST, "ConstantPool", ""),
     FIELD(sizeof_pc_desc, 8, LAST, "PcDesc", ""),
     FIELD(sizeof_cont_entry, 25, LAST, "ContinuationEntry", ""),
+    FIELD(sizeof_flag, 8, 8, "Flag", ""),
+    FIELD(sizeof_flag, 11, LAST, "JVMFlag", ""),
     FIELD(sizeof_codelet, 8, LAST, "InterpreterCodelet", ""),
 };
 
@@ -130,6 +138,10 @@ static const struct row statics[] = {
     FIELD(interpreter_code, 8, LAST, "AbstractInterpreter", "_code"),
     FIELD(call_stub_return, 8, LAST, "StubRoutines", "_call_stub_return_address"),
     FIELD(cont_return_pc, 25, LAST, "ContinuationEntry", "_return_pc"),
+    FIELD(flags, 8, 8, "Flag", "flags"),
+    FIELD(flags, 11, LAST, "JVMFlag", "flags"),
+    FIELD(flag_count, 8, 8, "Flag", "numFlags"),
+    FIELD(flag_count, 11, LAST, "JVMFlag", "numFlags"),
     FIELD(major_version, 8, LAST, "Abstract_VM_Version", "_vm_major_version"),
 };
 
@@ -296,4 +308,21 @@ void hotspot_layout_visit(const struct hotspot_layout *layout,
             if (applies(row, layout->version) && !(row->optional && value == LAYOUT_NONE))
                 visit(context, groups[k].what, row->type, row->field, value);
         }
+}
+
+bool hotspot_flag(const struct hotspot_layout *layout, const struct hotspot_image *image, const char *name)
+{
+    uint64_t table, count, text, address;
+    char found[64];
+    uint8_t value;
+    if (image_u64(image, layout->flags, &table) < 0 || image_u64(image, layout->flag_count, &count) < 0)
+        return false;
+    for (uint64_t i = 0; i < MIN(count, FLAGS_MAX); i++) {
+        uint64_t flag = table + i * (uint64_t)layout->sizeof_flag;
+        if (image_u64(image, flag + (uint64_t)layout->flag_name, &text) == 0 &&
+            image_string(image, text, found, sizeof(found)) == 0 && strcmp(found, name) == 0)
+            return image_u64(image, flag + (uint64_t)layout->flag_address, &address) == 0 &&
+                   image->read(image->context, address, &value, 1) == 0 && value != 0;
+    }
+    return false;
 }

@@ -7,6 +7,7 @@
 
 #include "hotspot/image.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { LAYOUT_NONE = -1 }; /* of an offset: this version has no such field */
@@ -31,13 +32,15 @@ struct hotspot_layout {
     int32_t const_flags, pool_holder, pool_length, pool_source_file, klass_name, class_source_file;
     int32_t klass_loader_data, loader_data_loader;
     int32_t symbol_length, symbol_body;
+    int32_t flag_name, flag_address; /* a VM flag (JVMFlag) */
     int32_t queue_buffer, queue_limit, queue_begin, queue_end, codelet_size, codelet_description;
 
     /* Sizes in bytes of the structures. */
-    int32_t sizeof_thread, sizeof_block, sizeof_const_method, sizeof_pool, sizeof_pc_desc, sizeof_cont_entry, sizeof_codelet;
+    int32_t sizeof_thread, sizeof_block, sizeof_const_method, sizeof_pool, sizeof_pc_desc, sizeof_cont_entry, sizeof_codelet,
+        sizeof_flag;
 
     /* Addresses of static fields; 0 when this version has none. */
-    uint64_t code_heap, code_heaps, interpreter_code, call_stub_return, cont_return_pc, major_version;
+    uint64_t code_heap, code_heaps, interpreter_code, call_stub_return, cont_return_pc, major_version, flags, flag_count;
 
     /* Constants. */
     int32_t has_line_numbers;
@@ -52,6 +55,9 @@ struct hotspot_layout {
  * contradict something, with the reason in why[size].
  */
 int hotspot_layout_read(const struct hotspot_image *image, struct hotspot_layout *ret, char *why, size_t size) must_check;
+
+/* A boolean flag of the VM by its name, "CheckJNICalls"; false also when there is none. */
+bool hotspot_flag(const struct hotspot_layout *layout, const struct hotspot_image *image, const char *name);
 
 /* Visits each part that is set, by name, as tools/layouts writes it: "offset JavaThread::_anchor 656". */
 void hotspot_layout_visit(const struct hotspot_layout *layout,

@@ -217,13 +217,19 @@ unsigned walk_stack(const struct walker *w, const void *context, const void *env
 static int prepare(struct walker *w, void *libjvm, const void *env, uint64_t java_thread, char *why, size_t size)
 {
     struct hotspot_image image = hotspot_image_of_library(libjvm);
-    int r = memory_guard_init();
-    if (r < 0) {
+    int r = hotspot_layout_read(&image, &w->layout, why, size);
+    if (r < 0)
+        return r;
+    /* Such a VM looks at its signal handlers now and then, and prints on the program's output when one is not its own. */
+    if (hotspot_flag(&w->layout, &image, "CheckJNICalls")) {
+        snprintf(why, size, "-Xcheck:jni forbids a guard against faults");
+        return -ENOTSUP;
+    }
+    if ((r = memory_guard_init()) < 0) {
         snprintf(why, size, "no guard against faults: %s", strerror(-r));
         return -ENOTSUP;
     }
-    if ((r = hotspot_layout_read(&image, &w->layout, why, size)) < 0 ||
-        (r = code_cache_init(&w->code, &w->layout, &w->memory, why, size)) < 0)
+    if ((r = code_cache_init(&w->code, &w->layout, &w->memory, why, size)) < 0)
         return r;
     w->env_offset = (int64_t)((uint64_t)(uintptr_t)env - java_thread);
     if (w->env_offset <= 0 || w->env_offset >= w->layout.sizeof_thread) {

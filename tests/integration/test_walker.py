@@ -232,6 +232,16 @@ def test_agent_walks_native_code(jdk, tmp_path):
     assert re.search(r" libjvm\.so\.\S+\n", report), report
 
 
+def test_fallback_is_said(jdk, tmp_path):
+    """-Xcheck:jni watches the signal handlers: the walker leaves them alone, AsyncGetCallTrace is used, one line says so."""
+    out = tmp_path / "out.txt"
+    done = jdk.java("WalkShares", 700, jvm=["-Xcheck:jni", jdk.agent(f"cpu=samples,file={out}")])
+    assert done.returncode == 0
+    assert done.stderr.count("cpu: stacks are walked by AsyncGetCallTrace: -Xcheck:jni forbids a guard against faults") == 1
+    assert "Handler" not in done.stdout and "handler" not in done.stdout
+    assert "WalkShares." in out.read_text()
+
+
 def test_agent_takes_either_walker(jdk, tmp_path):
     """walker=agct forces the old way. Either finds the three methods that work, below main, and nearly nothing else."""
     for walker in ("vm", "agct"):
