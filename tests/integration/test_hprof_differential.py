@@ -72,6 +72,7 @@ def test_waits_of_the_program(original, ours):
     assert own(ours("monitor")) == own(theirs) and sum(own(theirs).values()) == 2
 
 
+@pytest.mark.jdks(8, 25)
 def test_trace_options(original, ours):
     for text in (original("thread"), ours("thread")):
         used = [t for rows in text.ranked["CPU SAMPLES"][0:1] for t in (r.trace for r in rows)]

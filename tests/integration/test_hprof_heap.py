@@ -123,6 +123,7 @@ def test_readers_of_others_agree_with_jmap(jdk, tmp_path, visualvm_histogram):
     assert "WARNING" not in parsed.stdout + parsed.stderr
 
 
+@pytest.mark.jdks(8, 17, 27)
 def test_dump_at_exit_and_recording(jdk, tmp_path, visualvm_histogram):
     for options, dump in ((f"heap=dump,format=b,file={tmp_path}/c.hprof", "c.hprof"),
                           (f"heap=dump,format=r,file={tmp_path}/d.jfr", "d.hprof")):

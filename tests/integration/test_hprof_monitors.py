@@ -29,6 +29,7 @@ def test_time_blocked_is_what_the_program_measured(jdk, tmp_path):
     assert len(waited) == 1 and 50 <= waited[0] < 90
 
 
+@pytest.mark.jdks(8, 25)
 def test_threads_in_traces(jdk, tmp_path):
     done = jdk.java("Monitors", jvm=[jdk.agent(f"monitor=y,thread=y,depth=2,lineno=n,cutoff=0,file={tmp_path}/m.txt")])
     assert done.returncode == 0, done.stderr
@@ -40,6 +41,7 @@ def test_threads_in_traces(jdk, tmp_path):
     assert all(len(t) <= 2 and all(line == "Unknown line" for _, _, line in t) for t in text.traces.values())
 
 
+@pytest.mark.jdks(8, 25)
 def test_the_program_is_not_slowed_by_a_dump(jdk, tmp_path):
     done = jdk.java("Monitors", jvm=[jdk.agent(f"monitor=y,doe=n,file={tmp_path}/m.txt")])
     assert done.returncode == 0

@@ -139,6 +139,7 @@ def test_every_command(jdk):
     assert f.stream.data == b"", "the stream is whole"
 
 
+@pytest.mark.jdks(8, 25)
 def test_exit_command(jdk):
     f = FrontEnd(jdk, "format=b,cpu=samples")
     f.send(5)
@@ -148,6 +149,7 @@ def test_exit_command(jdk):
     assert f.stream.samples and f.stream.data == b""
 
 
+@pytest.mark.jdks(8, 17, 27)
 def test_many_dumps_then_exit(jdk):
     f = FrontEnd(jdk, "format=b,heap=dump")
     for _ in range(14):
