@@ -87,6 +87,8 @@ int hprof_text_init(struct hprof_text *t, struct hprof_sink sink, time_t created
 {
     char when[32];
     *t = (struct hprof_text){.sink = sink, .out = BUF(SIZE_MAX / 2)};
+    if (created == 0)
+        return 0;
     line(t, HPROF_MAGIC_1_0_1 ", created %s\n", date(when, created));
     buf_string(&t->out, preamble);
     return hprof_text_flush(t);

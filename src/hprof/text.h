@@ -21,7 +21,8 @@ struct hprof_text {
     int error;
 };
 
-/* Writes the first line, the preamble and the separator. `created` is the time of the first line. */
+/* Writes the first line, the preamble and the separator. `created` is the time of the first line; 0 leaves them out (cpu=old).
+ */
 int hprof_text_init(struct hprof_text *t, struct hprof_sink sink, time_t created);
 int hprof_text_flush(struct hprof_text *t);
 void hprof_text_release(struct hprof_text *t);
