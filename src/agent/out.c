@@ -82,13 +82,8 @@ static int open_hprof(struct out *out, const struct options *o)
     bool old = option_is(o, OPT_CPU, "old");
     int r = out->format == 'a' ? hprof_text_init(&out->text, sink, old ? 0 : (time_t)(out->header_ms / 1000))
                                : hprof_writer_init(&out->binary, sink, HPROF_MAGIC_1_0_2, 8, out->header_ms);
-    /* The old prof format is lines of pairs alone (research: the original's output). */
-    if (out->format == 'a' && option_is(o, OPT_CPU, "old"))
-        buf_clear(&out->text.out);
     if (r == 0)
         out_settings(out, o);
-    if (r == 0 && out->format == 'b')
-        hprof_control_settings(&out->binary, control_flags(o), (uint16_t)MIN(o->v[OPT_DEPTH].number, UINT16_MAX));
     out->dictionary = r == 0 ? dictionary_new(out, o) : NULL;
     return r < 0 ? r : out->dictionary ? 0 : -ENOMEM;
 }
