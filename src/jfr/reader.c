@@ -66,7 +66,7 @@ static uint64_t search_metadata(const struct rec_chunk *k)
         struct cursor c = chunk_cursor(k, at);
         uint32_t size = (uint32_t)read_int(k, &c);
         int64_t type = read_long(k, &c);
-        if (c.failed || size < 2 || size > (size_t)(k->end - at))
+        if (c.failed || size < (size_t)(c.at - at) || size > (size_t)(k->end - at))
             break;
         c.end = at + size;
         for (int i = 0; i < 3; i++) /* start time, duration, metadata id */

@@ -204,7 +204,7 @@ static bool read_checkpoint(struct rec_chunk *k, const uint8_t *at, int64_t *ret
 {
     struct cursor c = chunk_cursor(k, at);
     uint32_t size = (uint32_t)read_int(k, &c);
-    if (c.failed || size > (size_t)(k->end - at))
+    if (c.failed || size < (size_t)(c.at - at) || size > (size_t)(k->end - at))
         return false;
     c.end = at + size;
     if (read_long(k, &c) != TYPE_CHECKPOINT)

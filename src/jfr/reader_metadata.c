@@ -325,7 +325,7 @@ int chunk_read_metadata(struct rec_chunk *k, const char **ret_why)
         return -ENOMEM;
     const uint8_t *start = p.c.at;
     uint32_t size = (uint32_t)read_int(k, &p.c);
-    if (!p.c.failed && size <= (size_t)(k->end - start))
+    if (!p.c.failed && size >= (size_t)(p.c.at - start) && size <= (size_t)(k->end - start))
         p.c.end = start + size;
     else
         p.c.failed = true;

@@ -118,6 +118,7 @@ def ready(process):
     return process
 
 
+@pytest.mark.slow  # counts events where overruns are weights: short on a busy machine
 def test_attach_in_the_middle(jdk, tmp_path):
     process = ready(start_hot(jdk, tmp_path, "threads", 15000, 200))
     try:
