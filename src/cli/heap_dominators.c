@@ -14,10 +14,10 @@ static const struct arg dominators_args[] = {
 static const struct arg_set dominators_set = {"Where to stand in the tree", dominators_args};
 const struct arg_set *const heap_dominators_sets[] = {&dominators_set, &heap_common_set, &heap_index_set, NULL};
 
-static const struct page_column columns[] = {{"object", "object", PAGE_ID},      {"class", "class", PAGE_TEXT, true},
-                                             {"shallow", "shallow", PAGE_BYTES}, {"retained", "retained", PAGE_BYTES},
-                                             {"percent", "share", PAGE_PERCENT}, {"children", "children", PAGE_COUNT},
-                                             {"value", "value", PAGE_TEXT, true}};
+static const struct page_column columns[] = {{"object", "object", PAGE_ID},       {"class", "class", PAGE_TEXT, true},
+                                             {"shallow", "shallow", PAGE_BYTES},  {"retained", "retained", PAGE_BYTES},
+                                             {"percent", "share", PAGE_PERCENT},  {"children", "children", PAGE_COUNT},
+                                             {"value", "value", PAGE_TEXT, true}, {"dominator", NULL, PAGE_ID}};
 
 /* The k largest objects by retained size: a heap whose top is the least of them. */
 struct top {
@@ -82,6 +82,11 @@ static void add_row(struct page *p, const struct heap *h, uint64_t i)
     page_real(p, all ? 100.0 * (double)retained / (double)all : 0);
     page_number(p, count);
     heap_page_value(p, h, i);
+    uint64_t over = heap_idom(h, i);
+    if (over < h->n)
+        page_number(p, heap_id(h, over));
+    else
+        page_null(p);
 }
 
 void heap_top_table(struct page *p, const struct heap *h, uint64_t limit, const char *title)
@@ -97,31 +102,22 @@ void heap_top_table(struct page *p, const struct heap *h, uint64_t limit, const 
     free(t);
 }
 
-int cmd_heap_dominators(const struct command *self, int argc, char **argv)
+int heap_answer_dominators(const struct heap_call *c)
 {
-    struct heap_options o = {0};
-    struct operands operands;
-    int status;
-    if (!args_parse(self, (void *const[]){&o, &o, &o}, argc, argv, &operands, &status))
-        return status;
-    _cleanup_(heap_freep) struct heap *h = NULL;
-    status = heap_open_index(&h, operands.list[0], &o);
-    if (status)
-        return status;
-    _cleanup_(page_release) struct page p = {.title = operands.list[0]};
-    heap_note_damage(&p, h->dump);
-    uint64_t limit = heap_rows(&o, 30, 1000);
-    if (!o.children) {
-        heap_top_table(&p, h, limit, NULL);
-        return heap_answer(&p, &o);
+    struct page *p = c->page;
+    const struct heap *h = c->heap;
+    uint64_t limit = heap_rows(c->options, 30, 1000);
+    if (!c->options->children) {
+        heap_top_table(p, h, limit, NULL);
+        return 0;
     }
     uint64_t parent, first, count;
-    status = heap_object_named(h, o.children, &parent);
+    int status = heap_object_named(h, c->options->children, &parent);
     if (status)
         return status;
     heap_children(h, parent, &first, &count);
-    page_table(&p, "dominators", NULL, columns, ARRAY_SIZE(columns));
+    page_table(p, "dominators", NULL, columns, ARRAY_SIZE(columns));
     for (uint64_t k = 0; k < MIN(count, limit); k++)
-        add_row(&p, h, heap_child(h, first + k));
-    return heap_answer(&p, &o);
+        add_row(p, h, heap_child(h, first + k));
+    return 0;
 }

@@ -5,8 +5,6 @@
 
 #include <time.h>
 
-const struct arg_set *const heap_summary_sets[] = {&heap_common_set, &heap_index_set, NULL};
-
 static void add_shape(struct page *p, const struct heap_dump *d)
 {
     const struct heap_shape *s = &d->shape;
@@ -100,22 +98,11 @@ void heap_summary_facts(struct page *p, const struct heap *h)
     add_shape(p, d);
 }
 
-int cmd_heap_summary(const struct command *self, int argc, char **argv)
+int heap_answer_summary(const struct heap_call *c)
 {
-    struct heap_options o = {0};
-    struct operands operands;
-    int status;
-    if (!args_parse(self, (void *const[]){&o, &o}, argc, argv, &operands, &status))
-        return status;
-    _cleanup_(heap_freep) struct heap *h = NULL;
-    status = heap_open_index(&h, operands.list[0], &o);
-    if (status)
-        return status;
-    _cleanup_(page_release) struct page p = {.title = operands.list[0]};
-    heap_note_damage(&p, h->dump);
-    heap_summary_facts(&p, h);
-    add_times(&p, h);
-    add_properties(&p, h);
-    heap_top_table(&p, h, heap_rows(&o, 12, 100), "Biggest objects");
-    return heap_answer(&p, &o);
+    heap_summary_facts(c->page, c->heap);
+    add_times(c->page, c->heap);
+    add_properties(c->page, c->heap);
+    heap_top_table(c->page, c->heap, heap_rows(c->options, 12, 100), "Biggest objects");
+    return 0;
 }

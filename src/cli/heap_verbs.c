@@ -1,17 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/heap_verbs.h"
 
+#include <string.h>
+
 #define ONE_FILE .operands = "FILE", .min_operands = 1, .max_operands = 1
+
+const struct arg_set *const heap_sets[] = {&heap_common_set, &heap_index_set, NULL};
+
+static const struct {
+    const char *name;
+    int (*answer)(const struct heap_call *c);
+} answers[] = {
+    {"dominators", heap_answer_dominators}, {"leaks", heap_answer_leaks},       {"objects", heap_answer_objects},
+    {"paths", heap_answer_paths},           {"retained", heap_answer_retained}, {"summary", heap_answer_summary},
+};
+
+/* Opens the index, asks the verb, shows its page. */
+static int run_verb(const struct command *self, int argc, char **argv)
+{
+    struct heap_options o = {0};
+    struct operands operands;
+    int status;
+    if (!args_parse(self, (void *const[]){&o, &o, &o, &o}, argc, argv, &operands, &status))
+        return status;
+    _cleanup_(heap_freep) struct heap *h = NULL;
+    status = heap_open_index(&h, operands.list[0], &o);
+    if (status)
+        return status;
+    _cleanup_(page_release) struct page p = {.title = operands.list[0]};
+    heap_note_damage(&p, h->dump);
+    const struct heap_call call = {h, &o, operands.list + 1, operands.count - 1, &p};
+    for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+        if (strcmp(answers[i].name, command_word(self)) == 0)
+            status = answers[i].answer(&call);
+    }
+    return status ? status : heap_answer(&p, &o);
+}
 
 const struct command heap_verbs[] = {
     {
         .name = "heap summary",
-        .run = cmd_heap_summary,
+        .run = run_verb,
         ONE_FILE,
         .summary = "say what a dump is, its roots and its biggest objects",
         .description = "Builds the index beside the dump when there is none; with it every other verb answers at once.",
         .examples = "  jvmscope heap summary app.hprof\n",
-        .sets = heap_summary_sets,
+        .sets = heap_sets,
     },
     {
         .name = "heap histogram",
@@ -19,12 +53,13 @@ const struct command heap_verbs[] = {
         ONE_FILE,
         .summary = "count the objects of each class",
         .description = "One row a class: how many objects, and the bytes they take in the VM.",
-        .examples = "  jvmscope heap histogram app.hprof\n",
+        .examples = "  jvmscope heap histogram app.hprof\n"
+                    "  jvmscope heap histogram --retained --sort retained app.hprof\n",
         .sets = heap_histogram_sets,
     },
     {
         .name = "heap dominators",
-        .run = cmd_heap_dominators,
+        .run = run_verb,
         ONE_FILE,
         .summary = "rank all objects by what they retain",
         .description = "An object retains what would be freed if it went: all that is reachable through it alone.",
@@ -32,6 +67,53 @@ const struct command heap_verbs[] = {
                     "  jvmscope heap dominators --children 0x7f01a8 app.hprof      what one of them retains\n"
                     "  jvmscope heap dominators --children root app.hprof          the top of the tree\n",
         .sets = heap_dominators_sets,
+    },
+    {
+        .name = "heap retained",
+        .run = run_verb,
+        .operands = "FILE [CLASS|OBJECT]",
+        .min_operands = 1,
+        .max_operands = 2,
+        .summary = "say what would be freed if a set of objects went",
+        .description =
+            "The set is a class, an object, a package or a class loader; the answer is exact for the set as a whole.",
+        .examples = "  jvmscope heap retained app.hprof java.lang.String\n"
+                    "  jvmscope heap retained --package com.example app.hprof\n",
+        .sets = heap_select_sets,
+    },
+    {
+        .name = "heap paths",
+        .run = run_verb,
+        .operands = "FILE [CLASS|OBJECT]",
+        .min_operands = 1,
+        .max_operands = 2,
+        .summary = "show why an object is held: the shortest path from a GC root",
+        .description =
+            "Paths lead over strong references unless there is none. For a class the paths of its instances are merged.",
+        .examples = "  jvmscope heap paths app.hprof 0x7f01a8\n"
+                    "  jvmscope heap paths app.hprof com.example.Session\n",
+        .sets = heap_paths_sets,
+    },
+    {
+        .name = "heap leaks",
+        .run = run_verb,
+        ONE_FILE,
+        .summary = "name what holds much more than the rest, and through which path",
+        .description = "Suspects hold a tenth of the heap and 2 MiB or more.",
+        .examples = "  jvmscope heap leaks app.hprof\n",
+        .sets = heap_sets,
+    },
+    {
+        .name = "heap objects",
+        .run = run_verb,
+        .operands = "FILE [CLASS|OBJECT]",
+        .min_operands = 1,
+        .max_operands = 2,
+        .summary = "take an object apart, or list the objects of a class",
+        .description = "Of one object: its fields or elements, and who refers to it.",
+        .examples = "  jvmscope heap objects app.hprof 0x7f01a8\n"
+                    "  jvmscope heap objects --limit 10 app.hprof java.lang.Thread\n",
+        .sets = heap_select_sets,
     },
     {0},
 };

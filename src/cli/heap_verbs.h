@@ -3,15 +3,24 @@
 #pragma once
 
 #include "cli/commands.h"
+#include "cli/heap.h"
 
 extern const struct command heap_verbs[];
 
-int cmd_heap_dominators(const struct command *self, int argc, char **argv);
 int cmd_heap_histogram(const struct command *self, int argc, char **argv);
-int cmd_heap_summary(const struct command *self, int argc, char **argv);
+
+/* Each adds to the call's page; 0 or the exit status after a complaint. */
+int heap_answer_dominators(const struct heap_call *c);
+int heap_answer_leaks(const struct heap_call *c);
+int heap_answer_objects(const struct heap_call *c);
+int heap_answer_paths(const struct heap_call *c);
+int heap_answer_retained(const struct heap_call *c);
+int heap_answer_summary(const struct heap_call *c);
 
 /* clang-format off */
 extern const struct arg_set *const heap_dominators_sets[];
 extern const struct arg_set *const heap_histogram_sets[];
-extern const struct arg_set *const heap_summary_sets[];
+extern const struct arg_set *const heap_paths_sets[];
+extern const struct arg_set *const heap_select_sets[];
+extern const struct arg_set *const heap_sets[];
 /* clang-format on */

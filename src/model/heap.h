@@ -44,6 +44,8 @@ struct heap {
 
 /* Opens the index of a dump, which is built when there is none that fits. Negative errno. */
 int heap_open(struct heap **ret, const char *path, const struct heap_settings *settings) must_check;
+/* Whether there is a file where the index would be. */
+bool heap_index_there(const char *path, const struct heap_settings *settings);
 void heap_free(struct heap *h);
 DEFINE_CLEANUP(struct heap *, heap_free)
 

@@ -217,7 +217,7 @@ static void copy_small(struct build *b)
     struct heap_index_class *classes = heap_index_at(b->f, HEAP_CLASSES);
     for (size_t i = 0; i < d->classes.len; i++) {
         const struct heap_class *c = &d->classes.data[i];
-        classes[i] = (struct heap_index_class){c->id, c->record ? (uint64_t)(c->record - d->data) : 0, c->objects, c->bytes};
+        classes[i] = (struct heap_index_class){c->id, c->record ? (uint64_t)(c->record - d->data) : 0, c->objects, c->bytes, 0};
     }
     if (d->roots.len)
         memcpy(heap_index_at(b->f, HEAP_ROOTS), d->roots.data, h->sections[HEAP_ROOTS].bytes);
@@ -378,6 +378,52 @@ static int by_retained(const void *a, const void *b, void *ctx)
     return x < y ? -1 : x > y;
 }
 
+/* A node of the dominator tree on the way down, and which of its children comes next. */
+struct step {
+    uint64_t node, at;
+};
+
+/*
+ * What the instances of each class retain together: those that no other instance of the class dominates. Goes down the whole
+ * tree once; `ends` are the ends of the groups of children.
+ */
+static int sum_classes(struct build *b, const void *ends)
+{
+    struct heap view = view_of(b);
+    const bool wide = b->wide;
+    const void *children = heap_index_at(b->f, HEAP_CHILDREN), *retained = heap_index_at(b->f, HEAP_RETAINED);
+    const struct heap_index_header *h = &b->f->header;
+    struct heap_class *classes = b->d->classes.data;
+    VEC(struct step) way = {0};
+    uint64_t *above = calloc(b->d->classes.len + 1, sizeof(uint64_t)), n = b->ids.count; /* of each class on the way */
+    int error = above ? 0 : -ENOMEM;
+    for (struct step s = {n, dominators_get(ends, n - 1, wide)}; !error;) {
+        if (s.at == dominators_get(ends, s.node, wide)) {
+            if (s.node < n)
+                above[heap_class_of(&view, s.node)]--;
+            if (!way.len)
+                break;
+            s = way.data[--way.len];
+            continue;
+        }
+        uint64_t child = dominators_get(children, s.at++, wide), first = child ? dominators_get(ends, child - 1, wide) : 0;
+        int32_t class = heap_class_of(&view, child);
+        if (!above[class])
+            classes[class].retained += dominators_get(retained, child, h->retained_wide) << h->size_shift;
+        if (first == dominators_get(ends, child, wide))
+            continue;
+        above[class]++;
+        error = vec_push(&way, s);
+        s = (struct step){child, first};
+    }
+    vec_release(&way);
+    free(above);
+    struct heap_index_class *rows = heap_index_at(b->f, HEAP_CLASSES);
+    for (size_t i = 0; i < b->d->classes.len; i++)
+        rows[i].retained = classes[i].retained;
+    return error;
+}
+
 /* Children grouped by their dominator, in order of the dominators; then each group by retained size. */
 static int list_children(struct build *b)
 {
@@ -411,8 +457,9 @@ static int list_children(struct build *b)
             qsort_r(children + start * width, end - start, width, by_retained, &order);
         start = end;
     }
+    int error = n ? sum_classes(b, ends) : 0;
     heap_memory_free(ends);
-    return 0;
+    return error;
 }
 
 static int build_graph(struct build *b)

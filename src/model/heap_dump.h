@@ -31,6 +31,7 @@ struct heap_class {
     uint32_t mirror_size;          /* bytes of the class object itself */
     uint32_t refs_at, refs_len;    /* its slice of dump->refs; a weak referent comes first */
     uint64_t objects, bytes;       /* instances that are in the dump and their shallow size */
+    uint64_t retained;             /* what they retain together; from an index alone */
 };
 
 /* The sizes of this VM's objects and how that is known. */

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-enum { VERSION = 1, PAGE = 4096, SMALL = 8 << 20, FINGERPRINT = 64 << 10 };
+enum { VERSION = 2, PAGE = 4096, SMALL = 8 << 20, FINGERPRINT = 64 << 10 };
 
 static const char magic[16] = "JVMSCOPE HEAP\n";
 
@@ -155,6 +155,7 @@ static int restore_dump(struct heap_dump *d, const struct heap_index_header *h, 
     for (size_t i = 0; i < n; i++) {
         d->classes.data[i].objects = classes[i].objects;
         d->classes.data[i].bytes = classes[i].bytes;
+        d->classes.data[i].retained = classes[i].retained;
     }
     const struct heap_root *roots = (const void *)(data + h->sections[HEAP_ROOTS].offset);
     for (size_t i = 0; i < h->sections[HEAP_ROOTS].bytes / sizeof(*roots) && !error; i++)
@@ -270,6 +271,16 @@ static int build_new(struct heap *h, const char *path, uint64_t mtime_ns, const 
     h->map = (struct file_map){f.data, f.len};
     h->built = true;
     return attach(h);
+}
+
+bool heap_index_there(const char *path, const struct heap_settings *settings)
+{
+    _cleanup_(buf_release) struct buf name = BUF(1 << 16);
+    if (settings->index)
+        buf_string(&name, settings->index);
+    else
+        buf_printf(&name, "%s.heapidx", path);
+    return access(buf_str(&name), R_OK) == 0;
 }
 
 int heap_open(struct heap **ret, const char *path, const struct heap_settings *settings)
