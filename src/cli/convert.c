@@ -46,8 +46,8 @@ int convert_file(const struct selection *selection, const char *from, const char
         return unknown_format(to);
     _cleanup_(profile_freep) struct profile *p = NULL;
     struct export_source source = {.path = from, .filter = selection->filter};
-    int status = reading_open(&p, from);
-    if (status == 0 && (!format->any || has_samples(p) || selection->metric))
+    int status = format->threads ? 0 : reading_open(&p, from);
+    if (status == 0 && !format->threads && (!format->any || has_samples(p) || selection->metric))
         status = reading_metric(selection, p, from, &source.metric);
     if (status)
         return status;

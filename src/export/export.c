@@ -8,6 +8,9 @@ const struct export_format export_formats[] = {
     {".hprof.txt", "HPROF's text: traces and ranked samples", false, export_hprof_text},
     {".hprof", "HPROF's binary records", false, export_hprof},
     {".jfr", "a part of a flight recording: a window, threads, classes", true, export_jfr},
+    {".trcxml", "the thread profiler's XML (TPTP)", false, export_trcxml, true},
+    {".pftrace", "threads for Perfetto", false, export_perfetto, true},
+    {".json", "threads for chrome://tracing and speedscope", false, export_chrome, true},
     {0},
 };
 

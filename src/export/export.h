@@ -29,6 +29,7 @@ struct export_format {
     bool any;              /* takes recordings without samples too */
     /* Writes to `out`; 0, or negative errno with the reason in why (which may stay empty). stdio errors are the caller's. */
     int (*write)(const struct export_source *s, FILE *out, struct buf *why);
+    bool threads; /* made of the timeline of the recording at `path`: source.profile is NULL */
 };
 
 /* Ends with a row without an extension. */
@@ -42,4 +43,7 @@ int export_hprof(const struct export_source *s, FILE *out, struct buf *why) must
 int export_hprof_text(const struct export_source *s, FILE *out, struct buf *why) must_check;
 int export_html(const struct export_source *s, FILE *out, struct buf *why) must_check;
 int export_jfr(const struct export_source *s, FILE *out, struct buf *why) must_check;
+int export_chrome(const struct export_source *s, FILE *out, struct buf *why) must_check;
+int export_perfetto(const struct export_source *s, FILE *out, struct buf *why) must_check;
+int export_trcxml(const struct export_source *s, FILE *out, struct buf *why) must_check;
 int export_pprof(const struct export_source *s, FILE *out, struct buf *why) must_check;

@@ -93,10 +93,12 @@ struct tl_thread {
     uint64_t id;                  /* java.lang.Thread's id */
     uint64_t start_ns, end_ns;    /* first node; end, or the recording's end */
     uint32_t name, group, parent; /* strings; parent is an index of threads or TL_NONE */
+    uint32_t parent_group;        /* string: the parent of its group */
     uint32_t object;              /* its java.lang.Thread in objects, or TL_NONE */
     uint32_t first, last;         /* nodes, or TL_NONE */
     uint32_t nodes;
     uint32_t flags;
+    uint32_t spare;
 };
 
 #define TL_OBJECT_LOCK 1 /* an exclusive lock of java.util.concurrent (its Sync): unpark hands it over */

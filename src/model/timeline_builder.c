@@ -119,8 +119,14 @@ int64_t timeline_thread(struct timeline_builder *b, uint64_t id)
     if (r < 0)
         return r;
     struct tl_thread *t = &b->threads.data[b->threads.len - 1];
-    *t = (struct tl_thread){
-        .id = id, .name = TL_NONE, .group = TL_NONE, .parent = TL_NONE, .object = TL_NONE, .first = TL_NONE, .last = TL_NONE};
+    *t = (struct tl_thread){.id = id,
+                            .name = TL_NONE,
+                            .group = TL_NONE,
+                            .parent_group = TL_NONE,
+                            .parent = TL_NONE,
+                            .object = TL_NONE,
+                            .first = TL_NONE,
+                            .last = TL_NONE};
     b->doing.data[b->threads.len - 1] = (struct doing){.blocked_since = TL_NONE,
                                                        .pending_unpark = TL_NONE,
                                                        .pending_interrupt = TL_NONE,
@@ -140,6 +146,11 @@ void timeline_thread_object(struct timeline_builder *b, uint32_t thread, uint32_
 {
     b->threads.data[thread].object = object;
     b->objects.data[object].thread = thread;
+}
+
+uint32_t timeline_object_thread(const struct timeline_builder *b, uint32_t object)
+{
+    return b->objects.data[object].thread;
 }
 
 static bool ends_with(const char *s, size_t len, const char *end)

@@ -66,6 +66,8 @@ int timeline_pause(struct timeline_builder *b, uint64_t start_ns, uint64_t end_n
 struct tl_thread *timeline_thread_at(struct timeline_builder *b, uint32_t thread);
 /* The object is the java.lang.Thread of a thread. */
 void timeline_thread_object(struct timeline_builder *b, uint32_t thread, uint32_t object);
+/* The thread whose object that is, or TL_NONE. */
+uint32_t timeline_object_thread(const struct timeline_builder *b, uint32_t object);
 
 /* Sets time 0 before the first event; without it the first event is time 0. */
 void timeline_origin(struct timeline_builder *b, uint64_t clock_ns, uint64_t epoch_ns);

@@ -2,10 +2,12 @@
 #include "model/timeline_load.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "jfr/reader.h"
 #include "model/timeline_builder.h"
+#include "model/timeline_trcxml.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -296,6 +298,11 @@ static void on_thread_object(struct loader *l)
     timeline_thread_object(l->b, thread, object);
     if (rec_long(&l->e->object, "daemon", 0))
         timeline_thread_at(l->b, thread)->flags |= TL_THREAD_DAEMON;
+    const char *parent_group = rec_string(&l->e->object, "parentGroup", NULL);
+    if (parent_group) {
+        uint32_t text = string(l, parent_group);
+        timeline_thread_at(l->b, thread)->parent_group = text;
+    }
     uint32_t carrier = thread_field(l, "carrier");
     bool existing = carrier == TL_NONE && !map_get(&l->starts, thread);
     if (carrier == TL_NONE && !existing)
@@ -488,8 +495,20 @@ static int read_all_events(struct loader *l, struct recording *r)
     return ret;
 }
 
+static int load_xml(struct timeline **ret, const char *path, struct buf *why)
+{
+    _cleanup_(file_map_release) struct file_map m = {0};
+    int r = file_map_open(&m, path);
+    if (r == 0)
+        r = trcxml_is(m.data, m.len) ? trcxml_read(ret, m.data, m.len, why) : -ENOEXEC;
+    return r;
+}
+
 static int load(struct timeline **ret, const char *path, struct buf *why)
 {
+    int xml = load_xml(ret, path, why);
+    if (xml != -ENOEXEC)
+        return xml;
     _cleanup_(recording_closep) struct recording *recording = NULL;
     struct loader l = {.instrumented = TL_NONE};
     const char *reason = NULL;

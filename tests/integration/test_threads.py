@@ -4,6 +4,8 @@ import functools
 import itertools
 import json
 import os
+import re
+import subprocess
 import time
 
 import pytest
@@ -253,3 +255,53 @@ def test_nearly_every_wait_has_a_cause(jdk):
     assert found["with_cause"] >= 0.999 * found["waits_over_1ms"]
     assert found["inferred"] <= 0.01 * found["waits_over_1ms"]
     assert found["lost"] == 0
+
+
+def exported(version, program, extension, tmp_path):
+    path, _ = recorded(version, program)
+    out = tmp_path / f"out{extension}"
+    done = lab.jvmscope("convert", path, "-o", out)
+    assert done.returncode == 0, done.stderr
+    return path, out
+
+
+@pytest.mark.jdks(17, 25)
+def test_export_trcxml_is_valid_and_reads_back(jdk, tmp_path):
+    path, out = exported(jdk.version, "4", ".trcxml", tmp_path)
+    done = subprocess.run(["xmllint", "--noout", "--dtdvalid", lab.ROOT / "doc" / "trcxml.dtd", out], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    text = out.read_text()
+    for element in ("threadStart", "threadEnd", "monContendedEnter", "monContendedEntered", "monWait", "monWaited", "callStart"):
+        assert f"<{element} " in text
+    assert 'objIdRef="-1"' in text
+    original, again = threads("critical-path", path), threads("critical-path", out)
+    for key in ("length_ns", "edges", "locks", "inferred_edges"):
+        assert again[key] == original[key]
+    assert [(s["thread"], s["state"], s["ns"]) for s in again["segments"]] == \
+        [(s["thread"], s["state"], s["ns"]) for s in original["segments"]]
+
+
+@pytest.mark.jdks(17, 25)
+def test_export_perfetto_decodes_and_its_flows_pair(jdk, tmp_path):
+    _, out = exported(jdk.version, "4", ".pftrace", tmp_path)
+    done = subprocess.run(["protoc", f"--proto_path={lab.ROOT / 'tests' / 'data'}", "--decode=Trace", "perfetto.proto"],
+                          input=out.read_bytes(), capture_output=True)
+    assert done.returncode == 0, done.stderr
+    text = done.stdout.decode()
+    assert not re.search(r"^ *\d+: ", text, re.M), "fields that the schema does not know"
+    begins, ends = (re.findall(rf"^ *{name}: (\d+)", text, re.M) for name in ("flow_ids", "terminating_flow_ids"))
+    assert len(begins) >= 19 and sorted(begins) == sorted(ends) and len(set(begins)) == len(begins)
+    assert {"T1", "T2", "main"} <= set(re.findall(r'thread_name: "(.*)"', text))
+    assert re.search(r'name: "lock java.lang.Object@', text)
+    assert text.count("TYPE_SLICE_BEGIN") == text.count("TYPE_SLICE_END") > 40
+
+
+@pytest.mark.jdks(17, 25)
+def test_export_chrome(jdk, tmp_path):
+    _, out = exported(jdk.version, "4", ".json", tmp_path)
+    events = json.loads(out.read_text())["traceEvents"]
+    starts, ends = ([e["id"] for e in events if e["ph"] == phase] for phase in "sf")
+    assert len(starts) >= 19 and sorted(starts) == sorted(ends)
+    names = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M"}
+    slept = sum(e["dur"] for e in events if e["ph"] == "X" and e["name"] == "sleep" and names[e["tid"]] == "T1")
+    assert slept >= 400_000

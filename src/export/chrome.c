@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chrome's trace event format, JSON: a slice a state, flow events for interactions. Times are microseconds. */
+#include "analysis/holds.h"
+#include "base/json.h"
+#include "export/export.h"
+#include "export/thread_slices.h"
+#include "model/timeline_load.h"
+
+#include <errno.h>
+
+enum { FLUSH_BYTES = 1 << 16 };
+
+struct chrome {
+    const struct timeline *t;
+    FILE *out;
+    struct buf b;
+    struct json j;
+};
+
+/* An event up to its own keys. The number of a thread in the file is its place in the timeline, from 1. */
+static void begin(struct chrome *c, const char *phase, const char *name, const char *category, uint32_t thread, uint64_t ns)
+{
+    struct json *j = &c->j;
+    char ts[40];
+    json_object(j);
+    json_key(j, "ph");
+    json_string(j, phase);
+    json_key(j, "name");
+    json_string(j, name);
+    json_key(j, "cat");
+    json_string(j, category);
+    json_key(j, "pid");
+    json_u64(j, 1);
+    json_key(j, "tid");
+    json_u64(j, (uint64_t)thread + 1);
+    json_key(j, "ts");
+    snprintf(ts, sizeof(ts), "%llu.%03llu", (unsigned long long)(ns / 1000), (unsigned long long)(ns % 1000));
+    buf_string(&c->b, ts);
+    j->comma = true;
+}
+
+static int end(struct chrome *c)
+{
+    json_object_end(&c->j);
+    int r = buf_error(&c->b);
+    if (r == 0 && c->b.len > FLUSH_BYTES) {
+        fwrite(c->b.data, 1, c->b.len, c->out);
+        buf_clear(&c->b);
+    }
+    return r;
+}
+
+static int slice(void *context, uint32_t state, uint64_t start, uint64_t stop, uint32_t end_node)
+{
+    struct chrome *c = context;
+    const struct tl_context *x = tl_context_of(c->t, state);
+    char name[1200], dur[40];
+    begin(c, "X", slice_name(c->t, state, name, sizeof(name)), "state", c->t->nodes[state].thread, start);
+    json_key(&c->j, "dur");
+    snprintf(dur, sizeof(dur), "%llu.%03llu", (unsigned long long)((stop - start) / 1000),
+             (unsigned long long)((stop - start) % 1000));
+    buf_string(&c->b, dur);
+    c->j.comma = true;
+    json_key(&c->j, "args");
+    json_object(&c->j);
+    if (x->stack != TL_NONE && c->t->stacks[x->stack].len) {
+        json_key(&c->j, "at");
+        json_string(&c->j, tl_string(c->t, c->t->frames[c->t->stacks[x->stack].first].method));
+    }
+    if (x->other != TL_NONE) {
+        json_key(&c->j, "other");
+        json_string(&c->j, tl_thread_name(c->t, x->other));
+    }
+    if (end_node != TL_NONE && c->t->nodes[end_node].edge != TL_NO_EDGE) {
+        json_key(&c->j, "ended_by");
+        json_string(&c->j, tl_edge_name(c->t->nodes[end_node].edge));
+        json_key(&c->j, "inferred");
+        json_bool(&c->j, c->t->nodes[end_node].flags & TL_INFERRED);
+    }
+    json_object_end(&c->j);
+    return end(c);
+}
+
+static int arrow(void *context, uint64_t id, uint32_t waker, uint32_t woken)
+{
+    struct chrome *c = context;
+    const char *name = tl_edge_name(c->t->nodes[woken].edge);
+    begin(c, "s", name, "wake", c->t->nodes[waker].thread, c->t->nodes[waker].time);
+    json_key(&c->j, "id");
+    json_u64(&c->j, id);
+    int r = end(c);
+    begin(c, "f", name, "wake", c->t->nodes[woken].thread, c->t->nodes[woken].time);
+    json_key(&c->j, "id");
+    json_u64(&c->j, id);
+    json_key(&c->j, "bp");
+    json_string(&c->j, "e");
+    return r < 0 ? r : end(c);
+}
+
+static int thread_names(struct chrome *c)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < c->t->n_threads; i++) {
+        begin(c, "M", "thread_name", "__metadata", (uint32_t)i, 0);
+        json_key(&c->j, "args");
+        json_object(&c->j);
+        json_key(&c->j, "name");
+        json_string(&c->j, tl_thread_name(c->t, (uint32_t)i));
+        json_object_end(&c->j);
+        r = end(c);
+    }
+    return r;
+}
+
+int export_chrome(const struct export_source *s, FILE *out, struct buf *why)
+{
+    _cleanup_(timeline_freep) struct timeline *t = NULL;
+    int r = timeline_load(&t, s->path, why);
+    if (r < 0)
+        return r;
+    struct chrome c = {.t = t, .out = out, .b = BUF(64 << 20)};
+    c.j.out = &c.b;
+    json_object(&c.j);
+    json_key(&c.j, "displayTimeUnit");
+    json_string(&c.j, "ns");
+    json_key(&c.j, "traceEvents");
+    json_array(&c.j);
+    r = thread_names(&c);
+    if (r == 0)
+        r = thread_slices(t, &(struct slice_visitor){&c, slice, arrow});
+    json_array_end(&c.j);
+    json_object_end(&c.j);
+    buf_u8(&c.b, '\n');
+    r = r < 0 ? r : buf_error(&c.b);
+    if (r == 0)
+        fwrite(c.b.data, 1, c.b.len, out);
+    buf_release(&c.b);
+    return r;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Perfetto's trace, protobuf, by its published field numbers (tests/data/perfetto.proto has those used): a track a thread with
+ * its states as slices, a track a lock with its holders as slices, flows for interactions.
+ */
+#include "analysis/holds.h"
+#include "base/json.h"
+#include "export/export.h"
+#include "export/thread_slices.h"
+#include "model/timeline_load.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { VARINT = 0, FIXED64 = 1, BYTES = 2 };
+
+enum { SLICE_BEGIN = 1, SLICE_END = 2, INSTANT = 3 };
+
+enum { PROCESS_TRACK = 1, THREAD_TRACKS = 16 }; /* uuids: the process, then threads, then locks */
+
+struct perfetto {
+    const struct timeline *t;
+    FILE *out;
+    struct buf packet, part, inner;
+};
+
+static void put_number(struct buf *b, unsigned field, uint64_t value)
+{
+    buf_varint(b, field << 3 | VARINT);
+    buf_varint(b, value);
+}
+
+static void put_fixed64(struct buf *b, unsigned field, uint64_t value)
+{
+    buf_varint(b, field << 3 | FIXED64);
+    for (int i = 0; i < 8; i++)
+        buf_u8(b, (uint8_t)(value >> 8 * i));
+}
+
+static void put_bytes(struct buf *b, unsigned field, const void *bytes, size_t n)
+{
+    buf_varint(b, field << 3 | BYTES);
+    buf_varint(b, n);
+    buf_bytes(b, bytes, n);
+}
+
+/* Strings are UTF-8 in protobuf. */
+static void put_string(struct perfetto *p, struct buf *b, unsigned field, const char *s)
+{
+    struct buf text = BUF(1 << 16);
+    buf_utf8(&text, s, strlen(s));
+    put_bytes(b, field, text.data, text.len);
+    buf_release(&text);
+}
+
+/* Writes the packet as an element of Trace.packet, and empties it. */
+static int put_packet(struct perfetto *p)
+{
+    struct buf head = BUF(32);
+    buf_varint(&head, 1 << 3 | BYTES);
+    buf_varint(&head, p->packet.len);
+    int r = buf_error(&p->packet);
+    if (r == 0) {
+        fwrite(head.data, 1, head.len, p->out);
+        fwrite(p->packet.data, 1, p->packet.len, p->out);
+    }
+    buf_release(&head);
+    buf_clear(&p->packet);
+    buf_clear(&p->part);
+    buf_clear(&p->inner);
+    return r;
+}
+
+/* TracePacket.track_descriptor = 60; thread_id 0: a track of the process. */
+static int put_track(struct perfetto *p, uint64_t uuid, uint64_t parent, const char *name, uint64_t thread_id)
+{
+    put_number(&p->part, 1, uuid);
+    if (thread_id) {
+        put_number(&p->inner, 1, 1); /* pid */
+        put_number(&p->inner, 2, thread_id);
+        put_string(p, &p->inner, 5, name);
+        put_bytes(&p->part, 4, p->inner.data, p->inner.len);
+    } else if (parent) {
+        put_string(p, &p->part, 2, name);
+        put_number(&p->part, 5, parent);
+    } else {
+        put_number(&p->inner, 1, 1);
+        put_string(p, &p->inner, 6, name);
+        put_bytes(&p->part, 3, p->inner.data, p->inner.len);
+    }
+    put_bytes(&p->packet, 60, p->part.data, p->part.len);
+    put_number(&p->packet, 10, 1);
+    return put_packet(p);
+}
+
+/* DebugAnnotation: name = 10, string_value = 6. */
+static void annotate(struct perfetto *p, const char *name, const char *value)
+{
+    buf_clear(&p->inner);
+    put_string(p, &p->inner, 10, name);
+    put_string(p, &p->inner, 6, value);
+    put_bytes(&p->part, 4, p->inner.data, p->inner.len);
+}
+
+/* Ends what annotate and put_fixed64 began in p->part: TracePacket.track_event = 11. */
+static int put_event(struct perfetto *p, uint64_t ns, uint64_t track, int type, const char *name, const char *category)
+{
+    put_number(&p->part, 9, (uint64_t)type);
+    put_number(&p->part, 11, track);
+    if (name) {
+        put_string(p, &p->part, 22, category);
+        put_string(p, &p->part, 23, name);
+    }
+    put_number(&p->packet, 8, p->t->origin_ns + ns);
+    put_number(&p->packet, 10, 1);
+    put_bytes(&p->packet, 11, p->part.data, p->part.len);
+    return put_packet(p);
+}
+
+static uint64_t thread_track(uint32_t thread)
+{
+    return THREAD_TRACKS + (uint64_t)thread;
+}
+
+static int slice(void *context, uint32_t state, uint64_t start, uint64_t stop, uint32_t end_node)
+{
+    struct perfetto *p = context;
+    const struct tl_context *x = tl_context_of(p->t, state);
+    uint64_t track = thread_track(p->t->nodes[state].thread);
+    char name[1200], frames[4096];
+    size_t len = 0;
+    for (uint32_t k = 0; x->stack != TL_NONE && k < p->t->stacks[x->stack].len && len < sizeof(frames) - 300; k++)
+        len += (size_t)snprintf(frames + len, 300, "%s%.250s", k ? "\n" : "",
+                                tl_string(p->t, p->t->frames[p->t->stacks[x->stack].first + k].method));
+    if (len)
+        annotate(p, "stack", frames);
+    if (x->other != TL_NONE)
+        annotate(p, "other", tl_thread_name(p->t, x->other));
+    int r = put_event(p, start, track, SLICE_BEGIN, slice_name(p->t, state, name, sizeof(name)), "state");
+    return r < 0 ? r : put_event(p, stop, track, SLICE_END, NULL, NULL);
+}
+
+/* TrackEvent.flow_ids = 47 and terminating_flow_ids = 48. */
+static int arrow(void *context, uint64_t id, uint32_t waker, uint32_t woken)
+{
+    struct perfetto *p = context;
+    const struct tl_node *from = &p->t->nodes[waker], *to = &p->t->nodes[woken];
+    put_fixed64(&p->part, 47, id);
+    int r = put_event(p, from->time, thread_track(from->thread), INSTANT, tl_edge_name(to->edge), "wake");
+    if (r < 0)
+        return r;
+    put_fixed64(&p->part, 48, id);
+    if (to->flags & TL_INFERRED)
+        annotate(p, "inferred", "true");
+    return put_event(p, to->time, thread_track(to->thread), INSTANT, "woken", "wake");
+}
+
+static int put_tracks(struct perfetto *p)
+{
+    int r = put_track(p, PROCESS_TRACK, 0, "Java", 0);
+    for (size_t i = 0; r == 0 && i < p->t->n_threads; i++)
+        r = put_track(p, thread_track((uint32_t)i), PROCESS_TRACK, tl_thread_name(p->t, (uint32_t)i), i + 2);
+    return r;
+}
+
+/* A lock has one holder at a time: its track has a slice for each, named by the thread. */
+static int put_locks(struct perfetto *p)
+{
+    struct holds h;
+    int r = holds_collect(p->t, NULL, NULL, &h);
+    uint64_t first = THREAD_TRACKS + p->t->n_threads;
+    uint8_t *told = r == 0 ? calloc(p->t->n_objects + 1, 1) : NULL;
+    if (r == 0 && !told)
+        r = -ENOMEM;
+    for (size_t i = 0; r == 0 && i < h.list.len; i++) {
+        const struct hold *one = &h.list.data[i];
+        char name[1200];
+        if (one->end <= one->start)
+            continue;
+        snprintf(name, sizeof(name), "lock %s@%llx", tl_object_class(p->t, one->object),
+                 (unsigned long long)p->t->objects[one->object].id);
+        if (!told[one->object])
+            r = put_track(p, first + one->object, PROCESS_TRACK, name, 0);
+        told[one->object] = 1;
+        if (r == 0 && one->flags)
+            annotate(p, "inferred", "true");
+        if (r == 0)
+            r = put_event(p, one->start, first + one->object, SLICE_BEGIN, tl_thread_name(p->t, one->thread), "lock");
+        if (r == 0)
+            r = put_event(p, one->end, first + one->object, SLICE_END, NULL, NULL);
+    }
+    free(told);
+    holds_release(&h);
+    return r;
+}
+
+int export_perfetto(const struct export_source *s, FILE *out, struct buf *why)
+{
+    _cleanup_(timeline_freep) struct timeline *t = NULL;
+    int r = timeline_load(&t, s->path, why);
+    if (r < 0)
+        return r;
+    struct perfetto p = {.t = t, .out = out, .packet = BUF(1 << 20), .part = BUF(1 << 20), .inner = BUF(1 << 20)};
+    r = put_tracks(&p);
+    if (r == 0)
+        r = thread_slices(t, &(struct slice_visitor){&p, slice, arrow});
+    if (r == 0)
+        r = put_locks(&p);
+    buf_release(&p.packet);
+    buf_release(&p.part);
+    buf_release(&p.inner);
+    return r;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The thread profiler's XML (TPTP thread profiling, "Extension for TPTP (Profiler) events set"; doc/trcxml.dtd). Sleep is a
+ * monWait of the object -1; a park, for which the design has no event, is a monWait with an annotation that says so. Times are
+ * seconds since 1970; ids of threads and objects are numbers from 1.
+ */
+#include "base/json.h"
+#include "export/export.h"
+#include "model/timeline_load.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct trcxml {
+    const struct timeline *t;
+    FILE *out;
+};
+
+static void put_escaped(FILE *out, const char *s)
+{
+    struct buf text = BUF(1 << 20);
+    buf_utf8(&text, s, strlen(s));
+    const char *at = buf_str(&text);
+    for (; *at; at++) {
+        unsigned char c = (unsigned char)*at;
+        if (strchr("<>&\"'", c))
+            fprintf(out, "&#%d;", c);
+        else if (c == '\t' || c == '\n' || c == '\r')
+            fprintf(out, "&#%d;", c);
+        else
+            fputc(c < 0x20 ? '?' : c, out); /* XML has no other control characters */
+    }
+    buf_release(&text);
+}
+
+static void attribute(struct trcxml *x, const char *name, const char *value)
+{
+    fprintf(x->out, " %s=\"", name);
+    put_escaped(x->out, value);
+    fputc('"', x->out);
+}
+
+static void attribute_id(struct trcxml *x, const char *name, uint32_t index)
+{
+    if (index != TL_NONE)
+        fprintf(x->out, " %s=\"%llu\"", name, (unsigned long long)index + 1);
+}
+
+static void attribute_time(struct trcxml *x, uint64_t ns)
+{
+    uint64_t at = x->t->origin_ns + ns;
+    fprintf(x->out, " time=\"%llu.%09llu\"", (unsigned long long)(at / 1000000000), (unsigned long long)(at % 1000000000));
+}
+
+/* The element's end: what no attribute says goes into annotations, the class of the object, a kind, the stack. */
+static void put_annotations(struct trcxml *x, const char *element, uint32_t object, uint32_t stack, const char *kind)
+{
+    const struct timeline *t = x->t;
+    if (object == TL_NONE && stack == TL_NONE && !kind) {
+        fputs("/>\n", x->out);
+        return;
+    }
+    fputs(">", x->out);
+    if (kind) {
+        fputs("<annotation name=\"kind\"", x->out);
+        attribute(x, "value", kind);
+        fputs("/>", x->out);
+    }
+    if (object != TL_NONE) {
+        fputs("<annotation name=\"class\"", x->out);
+        attribute(x, "value", tl_object_class(t, object));
+        fputs("/>", x->out);
+    }
+    for (uint32_t k = 0; stack != TL_NONE && k < t->stacks[stack].len; k++) {
+        const struct tl_frame *f = &t->frames[t->stacks[stack].first + k];
+        fputs("<annotation name=\"frame\"", x->out);
+        attribute(x, "value", tl_string(t, f->method));
+        fprintf(x->out, " line=\"%u\"/>", f->line);
+    }
+    fprintf(x->out, "</%s>\n", element);
+}
+
+static void thread_start(struct trcxml *x, uint32_t n)
+{
+    uint32_t thread = x->t->nodes[n].thread;
+    const struct tl_thread *t = &x->t->threads[thread];
+    fputs("<threadStart", x->out);
+    attribute_id(x, "threadId", thread);
+    attribute_time(x, x->t->nodes[n].time);
+    if (t->group != TL_NONE)
+        attribute(x, "groupName", tl_string(x->t, t->group));
+    if (t->parent_group != TL_NONE)
+        attribute(x, "parentName", tl_string(x->t, t->parent_group));
+    attribute_id(x, "objIdRef", t->object);
+    attribute(x, "threadName", tl_string(x->t, t->name));
+    attribute_id(x, "collationValue", thread);
+    fputs(" traceIdRef=\"1\"", x->out);
+    const char *kind = x->t->nodes[n].flags & TL_FIRST ? "existing" : NULL;
+    if (t->flags & TL_THREAD_DAEMON)
+        kind = kind ? "existing daemon" : "daemon";
+    put_annotations(x, "threadStart", t->object, TL_NONE, kind);
+}
+
+static void begin_of(struct trcxml *x, const char *element, const char *id_name, uint32_t n)
+{
+    fprintf(x->out, "<%s", element);
+    attribute_id(x, id_name, x->t->nodes[n].thread);
+    attribute_time(x, x->t->nodes[n].time);
+}
+
+/* monWait, and monWaited at the node that ends it. */
+static void wait_event(struct trcxml *x, const char *element, uint32_t wait, uint32_t n, bool end)
+{
+    const struct tl_context *c = tl_context_of(x->t, wait);
+    enum tl_kind kind = x->t->nodes[wait].kind;
+    begin_of(x, element, "threadIdRef", n);
+    if (kind == TL_SLEEP)
+        fputs(" objIdRef=\"-1\"", x->out);
+    else
+        attribute_id(x, "objIdRef", c->object);
+    fprintf(x->out, " timeout=\"%u\"", c->timeout_ms);
+    if (end)
+        fprintf(x->out, " isTimedOut=\"%d\"", x->t->nodes[n].edge == TL_BY_TIMER && kind != TL_SLEEP);
+    put_annotations(x, element, kind == TL_SLEEP ? TL_NONE : c->object, end ? TL_NONE : c->stack,
+                    kind == TL_PARK ? "park" : NULL);
+}
+
+static void call_event(struct trcxml *x, const char *element, uint32_t n)
+{
+    const struct tl_context *c = tl_context_of(x->t, n);
+    enum tl_kind kind = x->t->nodes[n].kind;
+    bool notify = kind == TL_NOTIFY || kind == TL_NOTIFY_ALL;
+    uint32_t object = notify ? c->object : c->other == TL_NONE ? TL_NONE : x->t->threads[c->other].object;
+    begin_of(x, element, "threadId", n);
+    attribute_id(x, "objIdRef", object);
+    if (notify)
+        fprintf(x->out, " isNotifyAll=\"%d\"", kind == TL_NOTIFY_ALL);
+    put_annotations(x, element, object, c->stack, kind == TL_UNPARK ? "unpark" : NULL);
+}
+
+/* The wait that a running node ends, or TL_NONE. */
+static uint32_t wait_before(const struct timeline *t, uint32_t n)
+{
+    uint32_t p = t->nodes[n].prev, wait = TL_NONE;
+    for (; p != TL_NONE && t->nodes[p].flags & TL_BLOCKED; p = t->nodes[p].prev)
+        wait = p;
+    return wait;
+}
+
+static void running_event(struct trcxml *x, uint32_t n)
+{
+    uint32_t wait = wait_before(x->t, n);
+    if (wait == TL_NONE)
+        return;
+    switch ((enum tl_kind)x->t->nodes[wait].kind) {
+    case TL_WAIT_LOCK:
+        begin_of(x, "monContendedEntered", "threadIdRef", n);
+        attribute_id(x, "objIdRef", tl_context_of(x->t, wait)->object);
+        put_annotations(x, "monContendedEntered", tl_context_of(x->t, wait)->object, TL_NONE, NULL);
+        break;
+    case TL_WAIT_OBJECT:
+    case TL_WAIT_JOIN:
+    case TL_SLEEP:
+    case TL_PARK:
+        wait_event(x, "monWaited", wait, n, true);
+        break;
+    default:
+        return;
+    }
+    if (x->t->nodes[n].edge == TL_BY_INTERRUPT) {
+        begin_of(x, "threadInterrupted", "threadId", n);
+        fputs("/>\n", x->out);
+    }
+}
+
+static void put_node(struct trcxml *x, uint32_t n)
+{
+    const struct tl_node *node = &x->t->nodes[n];
+    const struct tl_context *c = tl_context_of(x->t, n);
+    if (node->prev == TL_NONE)
+        thread_start(x, n);
+    bool first = node->prev == TL_NONE || !(x->t->nodes[node->prev].flags & TL_BLOCKED);
+    switch ((enum tl_kind)node->kind) {
+    case TL_RUN:
+        running_event(x, n);
+        break;
+    case TL_WAIT_LOCK:
+        begin_of(x, "monContendedEnter", "threadIdRef", n);
+        attribute_id(x, "objIdRef", c->object);
+        attribute_id(x, "threadOwner", c->other);
+        put_annotations(x, "monContendedEnter", c->object, c->stack, NULL);
+        break;
+    case TL_WAIT_OBJECT:
+    case TL_WAIT_JOIN:
+    case TL_SLEEP:
+    case TL_PARK:
+        if (first)
+            wait_event(x, "monWait", n, n, false);
+        break;
+    case TL_DEAD:
+        begin_of(x, "threadEnd", "threadIdRef", n);
+        attribute_id(x, "collationValue", node->thread);
+        fputs(" traceIdRef=\"1\"/>\n", x->out);
+        break;
+    case TL_STARTS:
+        call_event(x, "callStart", n);
+        break;
+    case TL_INTERRUPTS:
+        call_event(x, "callInterrupt", n);
+        break;
+    case TL_NOTIFY:
+    case TL_NOTIFY_ALL:
+        call_event(x, "callNotify", n);
+        break;
+    case TL_UNPARK:
+        /* The nearest that the design has: a notification of the thread's own object. */
+        call_event(x, "callNotify", n);
+        break;
+    default:
+        break;
+    }
+}
+
+int export_trcxml(const struct export_source *s, FILE *out, struct buf *why)
+{
+    _cleanup_(timeline_freep) struct timeline *t = NULL;
+    int r = timeline_load(&t, s->path, why);
+    if (r < 0)
+        return r;
+    struct trcxml x = {t, out};
+    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<TRACE>\n", out);
+    for (size_t i = 0; i < t->n_nodes; i++)
+        put_node(&x, (uint32_t)i);
+    fputs("</TRACE>\n", out);
+    return 0;
+}
