@@ -67,8 +67,12 @@ def on(found, *names, state=None):
     return sum(s["ns"] for s in found["segments"] if (not names or s["thread"] in names) and state in (None, s["state"])) / MS
 
 
-def sequence(found, least=3 * MS):
-    """The threads of the path in order, each once as long as the path stays; what is shorter than `least` is passing."""
+def sequence(found, least=None):
+    """
+    The threads of the path in order, each once as long as the path stays; what is shorter than `least` (4 % of the path) is
+    passing: starting eight threads takes milliseconds.
+    """
+    least = least or found["length_ns"] * 0.04
     stays = [s["thread"] for s in found["segments"] if s["ns"] >= least]
     return [name for name, _ in itertools.groupby(stays)]
 
@@ -134,14 +138,14 @@ def test_5_blocked_time_misleads(jdk):
 def test_6_ping_pong(jdk):
     found = critical_path(jdk.version, "6")
     assert longer(on(found), 400)
-    assert len(sequence(found)) == 100
+    assert len(sequence(found, 3 * MS)) == 100
     assert abs(on(found, "Ping") / on(found) - 0.5) < 0.03 and abs(on(found, "Pong") / on(found) - 0.5) < 0.03
 
 
 def test_7_pipeline(jdk):
     found = critical_path(jdk.version, "7")
     assert longer(on(found), 313)
-    assert sequence(found) == ["A", "B", "C"]
+    assert sequence(found, 4 * MS) == ["A", "B", "C"]
     assert abs(on(found, "B") / on(found) * 100 - 95.8) < 3
 
 
