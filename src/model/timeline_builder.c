@@ -838,8 +838,17 @@ static int on_thread_end(struct timeline_builder *b, const struct tl_event *e)
     if (n < 0)
         return (int)n;
     d->ended = true;
-    if (e->other != TL_NONE)
+    if (e->other != TL_NONE) {
+        /* What the carrier does from here on, it does because the virtual thread has ended. */
         b->doing.data[e->other].carried = (uint32_t)n;
+        int64_t goes_on = b->doing.data[e->other].depth || thread_seen(b, e->other) < 0
+                              ? 0
+                              : node_with(b, e->other, TL_RUN, TL_NONE, TL_NONE, TL_NONE);
+        if (goes_on < 0)
+            return (int)goes_on;
+        if (goes_on > 0)
+            bind(b, (uint32_t)goes_on, TL_BY_JOIN, (uint32_t)n, false);
+    }
     if (e->other == TL_NONE)
         b->last_ended = e->thread;
     b->threads.data[e->thread].end_ns = b->now;

@@ -248,7 +248,8 @@ def test_18_virtual_threads(jdk):
     assert longer(on(found), 500, 700)
     if jdk.version >= 24:
         assert share(found, "java.lang.Object") >= 97
-        assert found["edges"]["handoff"] == 99
+        # 99 hand-overs, and on 27 sometimes that of the last thread's own monitor, by its carrier, to main that joins it.
+        assert 99 <= found["edges"]["handoff"] <= (100 if jdk.version >= 27 else 99)
 
 
 @pytest.mark.slow  # fails now and then: the cause is not found yet (see the issue)
