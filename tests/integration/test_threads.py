@@ -15,11 +15,14 @@ import lab
 MS = 1_000_000
 
 
-@functools.cache
-def recorded(version, *args, options="threads=y", jvm=()):
-    """A recording of ThreadPrograms: its path and what it printed, as {program: (begin, end)} in ns since 1970."""
+# What each program takes when nothing delays it, ms.
+IDEAL = {"1": 120, "2": 90, "3": 200, "4": 610, "5": 300, "6": 400, "7": 313, "8": 100, "9": 130, "11": 400, "12": 80, "13": 90,
+         "14": 130, "15": 80, "16": 90, "17": 110, "18": 500, "11 unfair": 400, "13 future": 60}
+
+
+def run_programs(version, args, options, jvm):
     jdk = lab.Jdk(version)
-    out = f"/tmp/jvmscope-threads-{os.getpid()}-{version}-{'-'.join(args)}-{abs(hash((options, jvm)))}.jfr"
+    out = f"/tmp/jvmscope-threads-{os.getpid()}-{version}-{'-'.join(args)}-{time.monotonic_ns()}.jfr"
     offset = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     done = jdk.java("ThreadPrograms", *args, jvm=[jdk.agent(f"{options},format=r,file={out}"), "-Xmx128m", *jvm], timeout=60)
     assert done.returncode == 0 and not done.stderr, done.stderr
@@ -29,6 +32,23 @@ def recorded(version, *args, options="threads=y", jvm=()):
         assert all(n.replace(".", "").isalnum() for n in name), done.stdout
         times[" ".join(name)] = (int(begin) + offset, int(end) + offset)
     return out, times
+
+
+@functools.cache
+def recorded(version, *args, options="threads=y", jvm=()):
+    """
+    A recording of ThreadPrograms: its path and what it printed, as {program: (begin, end)} in ns since 1970. When the machine
+    was busy with something else, which the programs' own clocks tell, they are run again, three times at most.
+    """
+    best = None
+    for _ in range(3):
+        out, times = run_programs(version, args, options, jvm)
+        delay = max(((end - begin) / MS - IDEAL.get(name, 2000)) / IDEAL.get(name, 2000) for name, (begin, end) in times.items())
+        if best is None or delay < best[0]:
+            best = delay, out, times
+        if delay < 0.06:
+            break
+    return best[1:]
 
 
 def threads(verb, path, *args):
@@ -69,10 +89,10 @@ def on(found, *names, state=None):
 
 def sequence(found, least=None):
     """
-    The threads of the path in order, each once as long as the path stays; what is shorter than `least` (4 % of the path) is
+    The threads of the path in order, each once as long as the path stays; what is shorter than `least` (8 % of the path) is
     passing: starting eight threads takes milliseconds.
     """
-    least = least or found["length_ns"] * 0.04
+    least = least or found["length_ns"] * 0.08
     stays = [s["thread"] for s in found["segments"] if s["ns"] >= least]
     return [name for name, _ in itertools.groupby(stays)]
 
@@ -125,7 +145,7 @@ def test_4_lock_and_outside(jdk):
     assert longer(on(found), 610)
     assert abs(share(found, "java.lang.Object") - 98.4) < 3
     assert found["edges"]["handoff"] == 19
-    assert sequence(found) in ([["T1", "T2"] * 10, ["T2", "T1"] * 10])
+    assert sequence(found, 20 * MS) in ([["T1", "T2"] * 10, ["T2", "T1"] * 10])
 
 
 def test_5_blocked_time_misleads(jdk):
@@ -163,7 +183,7 @@ def test_9_notify_all(jdk):
     found = critical_path(jdk.version, "9")
     assert longer(on(found), 130)
     assert found["edges"]["notify-all"] == 1 and found["edges"]["handoff"] == 7
-    assert len(sequence(found)) == 9 and sequence(found)[0] == "main"
+    assert len(sequence(found, 5 * MS)) == 9 and sequence(found, 5 * MS)[0] == "main"
 
 
 @pytest.mark.parametrize("which, threads_of", [("two", "AB"), ("three", "ABC")])

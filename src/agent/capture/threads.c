@@ -161,11 +161,14 @@ static __thread struct {
     JNIEnv *jni;
     struct thread *thread;
     uint32_t serial;
+    bool ended; /* ThreadEnd has been: what the VM does on the thread from then on is not the thread's */
 } self;
 
 /* The platform thread that runs this; NULL for the agent's own. */
 static struct thread *platform_self(JNIEnv *jni)
 {
+    if (self.ended)
+        return NULL;
     if (self.jni != jni || !self.thread || self.thread->serial != self.serial) {
         self.jni = jni;
         self.thread = threads_self(jni);
@@ -414,6 +417,7 @@ static void put_thread_end(uint64_t id, uint64_t on)
 
 static void JNICALL on_thread_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 {
+    self.ended = false; /* a native thread may attach again */
     struct thread *t = thread_capture.jfr ? platform_self(jni) : NULL;
     if (!t || !waiter_self(jni, NULL))
         return;
@@ -430,6 +434,7 @@ static void JNICALL on_thread_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
         jfr_forget_thread(thread_capture.jfr, t->serial);
     }
     self.jni = NULL;
+    self.ended = true;
 }
 
 static void JNICALL on_virtual_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
