@@ -170,8 +170,15 @@ void threads_own(jobject thread)
 static void JNICALL on_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 {
     bool is_new = false;
+    uint64_t id = tid_field ? (uint64_t)(*jni)->GetLongField(jni, thread, tid_field) : 0;
     pthread_mutex_lock(&lock);
     struct thread *t = enter_thread(jni, &is_new);
+    if (t && !is_new && id && t->java_id && t->java_id != id) {
+        /* Left by a thread that ended while threads_look_around entered it; the VM has used its place again. */
+        atomic_store(&t->ended_ns, now_ns());
+        atomic_store(&t->env, NULL);
+        t = enter_thread(jni, &is_new);
+    }
     pthread_mutex_unlock(&lock);
     if (!t)
         return;

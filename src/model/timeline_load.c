@@ -122,7 +122,8 @@ static uint32_t thread_of(struct loader *l, const struct rec_thread *t)
     to->group = group;
     if (t->is_virtual)
         to->flags |= TL_THREAD_VIRTUAL | TL_THREAD_DAEMON;
-    if (!t->java_name || (t->group && strcmp(t->group, "system") == 0) || strcmp(t->name, "DestroyJavaVM") == 0)
+    if (!t->java_name || (t->group && strcmp(t->group, "system") == 0) || strcmp(t->name, "DestroyJavaVM") == 0 ||
+        strcmp(t->name, "JFR Shutdown Hook") == 0)
         to->flags |= TL_THREAD_SYSTEM;
     return n;
 }

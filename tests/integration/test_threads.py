@@ -17,7 +17,9 @@ MS = 1_000_000
 
 # What each program takes when nothing delays it, ms.
 IDEAL = {"1": 120, "2": 90, "3": 200, "4": 610, "5": 300, "6": 400, "7": 313, "8": 100, "9": 130, "11": 400, "12": 80, "13": 90,
-         "14": 130, "15": 80, "16": 90, "17": 110, "18": 500, "11 unfair": 400, "13 future": 60}
+         "14": 130, "15": 80, "16": 90, "17": 110, "18": 500, "11 unfair": 400, "13 future": 60, "1 1.0": 120,
+         "3 1.0": 200, "4 1.0": 610, "7 1.0": 313, "14 1.0": 130, "1 0.5": 80, "3 0.5": 100, "4 0.5": 310, "7 0.5": 172.5,
+         "14 0.5": 100}
 
 
 def run_programs(version, args, options, jvm):
@@ -330,3 +332,47 @@ def test_export_chrome(jdk, tmp_path):
     names = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M"}
     slept = sum(e["dur"] for e in events if e["ph"] == "X" and e["name"] == "sleep" and names[e["tid"]] == "T1")
     assert slept >= 400_000
+
+
+def test_attach_sees_what_follows(jdk, tmp_path):
+    """Late attach: natives are bound then, silently; nearly every wait from then on has its cause."""
+    with jdk.start_java("ThreadPrograms", "all", "platform", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        time.sleep(1.2)
+        out = tmp_path / "attached.jfr"
+        done = lab.jvmscope("attach", "--threads", "-t", "2s", "-o", out, program.pid)
+        output, errors = program.communicate(timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert program.returncode == 0
+    assert all(word.isalnum() for word in output.split()), output
+    found = threads("summary", out)
+    assert found["contanalysis"] is True and found["waits_over_1ms"] > 100
+    # Those whose cause came before the attach are what is missing.
+    assert found["with_cause"] >= found["waits_over_1ms"] - 10
+    assert found["inferred"] <= 0.02 * found["waits_over_1ms"]
+
+
+@pytest.mark.jdks(17, 25)
+def test_plain_jfr_is_analysed_and_says_what_is_inferred(jdk, tmp_path):
+    out = f"/tmp/jvmscope-threads-plain-{os.getpid()}-{jdk.version}.jfr"
+    done = jdk.java("ThreadPrograms", "4", jvm=[f"-XX:StartFlightRecording=filename={out},settings=profile"])
+    assert done.returncode == 0, done.stderr
+    found = threads("critical-path", out)
+    assert sum(s["ns"] for s in found["segments"]) == found["length_ns"]
+    assert on(found, "T1", "T2", state="sleep") >= 600
+    assert found["edges"]["handoff"] >= 17
+    assert any(s["inferred"] for s in found["segments"])
+    assert threads("summary", out)["contanalysis"] is None
+
+
+@pytest.mark.jdks(17)
+@pytest.mark.parametrize("program, what", [("1", ("--method", "ThreadPrograms.b")), ("3", ("--lock", "java.lang.Object")),
+                                           ("4", ("--lock", "java.lang.Object")), ("7", ("--method", "ThreadPrograms.b")),
+                                           ("14", ("--method", "ThreadPrograms.a"))])
+def test_what_if_is_what_happens(jdk, program, what):
+    """The section halved in the replay, and halved in the program."""
+    path, times = recorded(17, program, "1.0")
+    answer, = threads("what-if", path, *what, "--factor", "0.5", *window(path, times[f"{program} 1.0"]))
+    _, halved = recorded(17, program, "0.5")
+    begin, end = halved[f"{program} 0.5"]
+    assert abs(answer["order_kept_ns"] - (end - begin)) <= 0.07 * (end - begin)
+    assert answer["after_low_ns"] <= answer["order_kept_ns"] <= answer["after_high_ns"] <= answer["before_ns"]
