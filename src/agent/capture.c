@@ -2,6 +2,7 @@
 #include "agent/capture.h"
 
 extern const struct capture capture_alloc_sampled;
+extern const struct capture capture_control;
 extern const struct capture capture_coverage;
 extern const struct capture capture_cpu_samples;
 extern const struct capture capture_cpu_times;
@@ -10,6 +11,7 @@ extern const struct capture capture_method_trace;
 extern const struct capture capture_monitors;
 extern const struct capture capture_threads;
 
+/* clang-format off */
 const struct capture *const captures[] = {
     &capture_monitors,
     &capture_heap_dump,
@@ -19,5 +21,7 @@ const struct capture *const captures[] = {
     &capture_threads,
     &capture_coverage,
     &capture_method_trace,
+    &capture_control,
 };
+/* clang-format on */
 const int captures_count = ARRAY_SIZE(captures);

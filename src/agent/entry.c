@@ -4,6 +4,7 @@
  * loaded already does (proto/control.h). In the static library their names end in _hprof (JVM TI, "Statically Linked Agents").
  */
 #include "agent/capture/method_trace.h"
+#include "agent/control/control.h"
 #include "agent/inspect/inspect.h"
 #include "agent/options.h"
 #include "agent/session.h"
@@ -151,6 +152,8 @@ static int carry_out(const char *verb, const char *rest, JNIEnv *jni, struct buf
         return 0;
     if (strcmp(verb, "inspect") == 0)
         return inspect(jni, rest, more, why);
+    if (strcmp(verb, "control") == 0)
+        return control(jni, rest, more, why);
     if (strcmp(verb, "trace") == 0)
         return switch_trace(jni, rest, more, why);
     if (strcmp(verb, "dump") == 0)

@@ -62,6 +62,8 @@ const struct option_row option_table[OPTION_COUNT] = {
     [OPT_LOG] = {"log", "--log", 0, OPTION_TEXT, "<spec>", "what trace records of a call", .not_built = "*"},
     [OPT_COVER] = {"cover", "--cover", 0, OPTION_YES_NO, "y|n", "line and branch coverage", .default_value = "n",
                    .bare = "y"},
+    [OPT_ALLOW_CONTROL] = {"allow-control", "--allow-control", 0, OPTION_YES_NO, "y|n",
+                           "let jvmscope control suspend threads, set locals, redefine classes", .default_value = "n", .bare = "y"},
     [OPT_INCLUDE] = {"include", "--include", 0, OPTION_TEXT, "<pattern>", "instrument these classes alone"},
     [OPT_EXCLUDE] = {"exclude", "--exclude", 0, OPTION_TEXT, "<pattern>", "leave these classes alone"},
     [OPT_DURATION] = {"duration", "--time", 't', OPTION_DURATION, "<time>", "stop after this time; a bare number is ms",
@@ -189,6 +191,21 @@ static int check_together(const struct options *o, struct buf *message)
     return 0;
 }
 
+/* Cuts the next item off *rest, in place: items are separated by commas; a comma inside a value has a backslash before it. */
+static char *next_item(char **rest)
+{
+    char *item = *rest, *to = item, *at = item;
+    if (!item)
+        return NULL;
+    for (; *at && *at != ','; at++) {
+        at += at[0] == '\\' && at[1] == ',';
+        *to++ = *at;
+    }
+    *rest = *at ? at + 1 : NULL;
+    *to = 0;
+    return item;
+}
+
 int options_parse(struct options *ret, const char *text, struct buf *message)
 {
     struct options o = {.storage = strdup(text ? text : "")};
@@ -200,9 +217,9 @@ int options_parse(struct options *ret, const char *text, struct buf *message)
         return 0;
     }
     int r = 0;
-    char *save = NULL;
-    for (char *item = strtok_r(o.storage, ",", &save); item && r == 0; item = strtok_r(NULL, ",", &save))
-        r = parse_one(&o, item, message);
+    char *rest = o.storage, *item;
+    while (r == 0 && (item = next_item(&rest)))
+        r = *item ? parse_one(&o, item, message) : 0;
     bool record = option_is(&o, OPT_FORMAT, "r");
     for (int i = 0; i < OPTION_COUNT && r == 0; i++) {
         const struct option_row *row = &option_table[i];

@@ -43,6 +43,7 @@ enum option {
     OPT_LIMIT,
     OPT_LOG,
     OPT_COVER,
+    OPT_ALLOW_CONTROL,
     OPT_INCLUDE,
     OPT_EXCLUDE,
     OPT_DURATION,
@@ -96,8 +97,9 @@ struct options {
 };
 
 /*
- * Parses "cpu=samples,depth=8". Text may be NULL. 0; -EINVAL (a message is in `message`: it names the option and the allowed
- * values), -ENOSYS (the same, for what is not built) or -ENOMEM. The caller releases.
+ * Parses "cpu=samples,depth=8"; a comma inside a value has a backslash before it. Text may be NULL. 0; -EINVAL (a message is in
+ * `message`: it names the option and the allowed values), -ENOSYS (the same, for what is not built) or -ENOMEM. The caller
+ * releases.
  */
 int options_parse(struct options *ret, const char *text, struct buf *message) must_check;
 void options_release(struct options *o);

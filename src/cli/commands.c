@@ -132,6 +132,31 @@ const struct command commands[] = {
         .sets = inspect_sets,
     },
     {
+        .name = "control",
+        .run = cmd_control,
+        .operands = "PID VERB [OPERAND ...]",
+        .min_operands = 2,
+        .max_operands = 6,
+        .operands_end_options = true,
+        .summary = "hold threads, change locals, step, redefine classes in a running VM that allows it",
+        .description =
+            "Only for a VM that was started with *--allow-control*; what is done is told and recorded. VERB is one of: *suspend* "
+            "THREAD (a name, or a number that inspect shows), *resume* THREAD, *interrupt* THREAD, *stop* THREAD [EXCEPTION], *pop* "
+            "THREAD (its top call begins anew), *return* THREAD [VALUE] (its top call returns at once), *set* THREAD DEPTH NAME VALUE "
+            "(a local of a frame, 0 is the innermost; #3:I is slot 3 as int), *break* PLACE and *clear* PLACE (pkg.Class.method "
+            "or pkg.Class:LINE), *step* THREAD [into|over|out], *redefine* FILE, *verbose* gc|class|jni on|off, *list*. A value is a "
+            "number, true, false, 'c', null, \"text\" or @NUMBER, an object that inspect shows. At the end of the recording held "
+            "threads run on and breakpoints are gone.",
+        .examples = "  jvmscope run --allow-control -o app.jfr -- java -jar app.jar\n"
+                    "  jvmscope control 4711 break com.shop.Cart:42\n"
+                    "  jvmscope control 4711 list                       who is held where\n"
+                    "  jvmscope inspect 4711 stack worker-1             its frames with their locals\n"
+                    "  jvmscope control 4711 set worker-1 0 total 100\n"
+                    "  jvmscope control 4711 step worker-1 over\n"
+                    "  jvmscope control 4711 resume worker-1\n",
+        .sets = control_sets,
+    },
+    {
         .name = "report",
         .run = cmd_report,
         .operands = "FILE",

@@ -10,7 +10,10 @@
  *   control=stop            write out and stop
  *   control=status          answer alone
  *   control=inspect         the rest of the text, behind reply=, is a question (agent/inspect/inspect.h): "class
- * java.lang.String" reply=PATH              any verb: where the answer goes. The sender makes the file, empty and writable for
+ *                           java.lang.String"
+ *   control=trace           the rest is add PATTERN, remove PATTERN or list
+ *   control=control         the rest is a verb and its operands (agent/control/control.h), separated by tabs
+ *   reply=PATH              any verb: where the answer goes. The sender makes the file, empty and writable for
  * the VM's user, as the VM sees it (/proc/PID/root/tmp/... from another container); the agent opens it without creating it or
  * following a link, writes, and closes it before `load` returns. PATH has no comma.
  *
@@ -25,7 +28,7 @@
  *   options TEXT            as given
  *   elapsed_ns N            since the start of the recording
  *   message TEXT            something the user should know (a fallback taken, a capability that is missing); may repeat
- *   json TEXT               inspect, trace: the answer
+ *   json TEXT               inspect, trace, control: the answer
  *   CAPTURE.NAME N          counters of a capture, such as `cpu.samples 4711`
  *
  * `load` returns 0 when line 1 is `ok`. A message of a sender without reply= is carried out all the same.

@@ -24,15 +24,8 @@ static void JNICALL on_collection(jvmtiEnv *ti)
     atomic_fetch_add(&collections, 1);
 }
 
-static int open_numbers(struct buf *why)
+int inspect_open(const jvmtiCapabilities *more, const jvmtiEventCallbacks *callbacks, struct buf *why)
 {
-    if (numbers)
-        return 0;
-    jvmtiEnv *ti;
-    if ((*vm.java)->GetEnv(vm.java, (void **)&ti, JVMTI_VERSION_1_2) != JNI_OK) {
-        buf_string(why, "the VM gives no further JVM TI environment");
-        return -ENOTSUP;
-    }
     static const jvmtiCapabilities wanted = {
         .can_tag_objects = 1,
         .can_get_bytecodes = 1,
@@ -45,26 +38,42 @@ static int open_numbers(struct buf *why)
         .can_generate_compiled_method_load_events = 1,
         .can_generate_garbage_collection_events = 1,
     };
+    jvmtiEnv *ti = numbers;
+    if (!ti && (*vm.java)->GetEnv(vm.java, (void **)&ti, JVMTI_VERSION_1_2) != JNI_OK) {
+        buf_string(why, "the VM gives no further JVM TI environment");
+        return -ENOTSUP;
+    }
     jvmtiCapabilities potential = {0};
     (*ti)->GetPotentialCapabilities(ti, &potential);
-    uint64_t bits[2], can[2];
+    uint64_t bits[2], also[2] = {0}, can[2];
     memcpy(bits, &wanted, sizeof(bits));
     memcpy(can, &potential, sizeof(can));
-    bits[0] &= can[0];
-    bits[1] &= can[1];
-    memcpy(&capabilities, bits, sizeof(bits));
-    const jvmtiEventCallbacks callbacks = {.GarbageCollectionFinish = on_collection};
-    if (!capabilities.can_tag_objects || (*ti)->AddCapabilities(ti, &capabilities) != JVMTI_ERROR_NONE) {
-        (*ti)->DisposeEnvironment(ti);
+    if (more)
+        memcpy(also, more, sizeof(also));
+    for (int k = 0; k < 2; k++)
+        bits[k] = (bits[k] | also[k]) & can[k];
+    jvmtiCapabilities add;
+    memcpy(&add, bits, sizeof(bits));
+    if (!add.can_tag_objects || (*ti)->AddCapabilities(ti, &add) != JVMTI_ERROR_NONE ||
+        (*ti)->GetCapabilities(ti, &capabilities) != JVMTI_ERROR_NONE) {
+        if (!numbers)
+            (*ti)->DisposeEnvironment(ti);
         buf_string(why, "the VM cannot tag objects for this agent");
         return -ENOTSUP;
     }
-    if (capabilities.can_generate_garbage_collection_events) {
-        (*ti)->SetEventCallbacks(ti, &callbacks, sizeof(callbacks));
+    jvmtiEventCallbacks all = callbacks ? *callbacks : (jvmtiEventCallbacks){0};
+    all.GarbageCollectionFinish = on_collection;
+    if (!numbers || callbacks)
+        (*ti)->SetEventCallbacks(ti, &all, sizeof(all));
+    if (capabilities.can_generate_garbage_collection_events)
         (*ti)->SetEventNotificationMode(ti, JVMTI_ENABLE, JVMTI_EVENT_GARBAGE_COLLECTION_FINISH, NULL);
-    }
     numbers = ti;
     return 0;
+}
+
+struct inspection inspect_with(JNIEnv *jni, struct json *out, struct buf *why)
+{
+    return (struct inspection){numbers, capabilities, jni, "", out, why};
 }
 
 jlong object_number(struct inspection *i, jobject o)
@@ -126,7 +135,7 @@ int inspect(JNIEnv *jni, const char *question, struct buf *out, struct buf *why)
 {
     size_t n = strcspn(question, " ");
     const char *operand = question + n + strspn(question + n, " ");
-    int r = open_numbers(why);
+    int r = numbers ? 0 : inspect_open(NULL, NULL, why);
     for (size_t q = 0; r == 0 && q < ARRAY_SIZE(questions); q++) {
         if (strncmp(questions[q].name, question, n) != 0 || questions[q].name[n])
             continue;
@@ -135,7 +144,8 @@ int inspect(JNIEnv *jni, const char *question, struct buf *out, struct buf *why)
             return -ENOMEM;
         }
         struct json j = {.out = out};
-        struct inspection i = {numbers, capabilities, jni, operand, &j, why};
+        struct inspection i = inspect_with(jni, &j, why);
+        i.operand = operand;
         json_object(&j);
         r = questions[q].answer(&i);
         json_object_end(&j);

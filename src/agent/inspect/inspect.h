@@ -29,6 +29,14 @@ struct inspection {
     struct buf *why;
 };
 
+/*
+ * Opens the environment of the numbers if there is none yet, and asks for these capabilities too, as far as the VM gives them
+ * (most of them in the OnLoad phase alone). callbacks may be NULL; GarbageCollectionFinish is its own.
+ */
+int inspect_open(const jvmtiCapabilities *more, const jvmtiEventCallbacks *callbacks, struct buf *why) must_check;
+/* An inspection without an operand; only after inspect_open. */
+struct inspection inspect_with(JNIEnv *jni, struct json *out, struct buf *why);
+
 struct question {
     const char *name;
     int (*answer)(struct inspection *i);

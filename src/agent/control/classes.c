@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* redefine, verbose. */
+#include "agent/control/control.h"
+
+#include "base/file.h"
+#include "classfile/classfile.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { CLASS_FILE_MAX = 16 << 20, SAME_NAME_MAX = 32 };
+
+/* The class's name with dots, in to. */
+static int name_of_file(const uint8_t *data, size_t len, char *to, size_t size)
+{
+    struct class_file file = {0};
+    int r = class_parse(&file, data, len);
+    if (r == 0) {
+        struct str name = class_name_at(&file, file.this_class);
+        snprintf(to, size, "%.*s", (int)name.len, name.data);
+        for (char *p = to; *p; p++)
+            *p = *p == '/' ? '.' : *p;
+    }
+    class_release(&file);
+    return r;
+}
+
+int control_redefine(struct control_call *c)
+{
+    jvmtiEnv *ti = c->i->ti;
+    const char *path = c->operands[0];
+    _cleanup_free_ uint8_t *data = NULL;
+    size_t len;
+    char wanted[1024];
+    int r = read_file(path, CLASS_FILE_MAX, &data, &len);
+    if (r < 0) {
+        buf_printf(c->i->why, "%s: the VM cannot read it: %s", path, strerror(-r));
+        return r;
+    }
+    if (name_of_file(data, len, wanted, sizeof(wanted)) < 0) {
+        buf_printf(c->i->why, "%s: not a class file", path);
+        return -EINVAL;
+    }
+    jint n = 0;
+    jclass *list = NULL;
+    jvmtiClassDefinition definitions[SAME_NAME_MAX];
+    int found = 0;
+    if ((*ti)->GetLoadedClasses(ti, &n, &list) != JVMTI_ERROR_NONE)
+        return -ENOTSUP;
+    for (jint k = 0; k < n; k++) {
+        _cleanup_free_ char *name = class_name(c->i, list[k]);
+        if (name && found < SAME_NAME_MAX && strcmp(name, wanted) == 0)
+            definitions[found++] = (jvmtiClassDefinition){list[k], (jint)len, data};
+        else
+            (*c->i->jni)->DeleteLocalRef(c->i->jni, list[k]);
+    }
+    vm_free(list);
+    if (!found) {
+        buf_printf(c->i->why, "%s: no loaded class of this name", wanted);
+        return -ESRCH;
+    }
+    buf_printf(c->done, "%s is redefined; it stays so", wanted);
+    r = control_error(c, wanted, (*ti)->RedefineClasses(ti, found, definitions));
+    vm_clear_exception(c->i->jni);
+    return r;
+}
+
+static const struct {
+    const char *word;
+    jvmtiVerboseFlag flag;
+} flags[] = {{"gc", JVMTI_VERBOSE_GC}, {"class", JVMTI_VERBOSE_CLASS}, {"jni", JVMTI_VERBOSE_JNI}};
+
+static bool switched_on[ARRAY_SIZE(flags)];
+
+int control_verbose(struct control_call *c)
+{
+    bool on = strcmp(c->operands[1], "on") == 0;
+    for (size_t k = 0; k < ARRAY_SIZE(flags); k++) {
+        if (strcmp(flags[k].word, c->operands[0]) != 0 || (!on && strcmp(c->operands[1], "off") != 0))
+            continue;
+        switched_on[k] = on;
+        buf_printf(c->done, "verbose %s is %s; the VM prints on the program's standard output", flags[k].word,
+                   on ? "on" : "off");
+        return control_error(c, c->operands[0], (*c->i->ti)->SetVerboseFlag(c->i->ti, flags[k].flag, on));
+    }
+    buf_printf(c->i->why, "verbose: gc, class or jni, then on or off");
+    return -EINVAL;
+}
+
+void control_verbose_end(jvmtiEnv *ti)
+{
+    for (size_t k = 0; k < ARRAY_SIZE(flags); k++) {
+        if (switched_on[k])
+            (*ti)->SetVerboseFlag(ti, flags[k].flag, JNI_FALSE);
+        switched_on[k] = false;
+    }
+}

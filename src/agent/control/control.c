@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The row allow-control=y, the table of verbs, the threads that are held, and the log. */
+#include "agent/control/control.h"
+
+#include "agent/capture.h"
+#include "agent/names.h"
+#include "agent/session.h"
+#include "agent/thread_table.h"
+#include "base/clock.h"
+#include "jfr/writer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { STEP_WAIT_MS = 2000 };
+
+static const struct verb {
+    const char *name, *operands;
+    int least, most;
+    int (*run)(struct control_call *c);
+    jvmtiCapabilities needs;
+} verbs[] = {
+    {"suspend", "THREAD", 1, 1, control_suspend, {.can_suspend = 1}},
+    {"resume", "THREAD", 1, 1, control_resume, {.can_suspend = 1}},
+    {"interrupt", "THREAD", 1, 1, control_interrupt, {.can_signal_thread = 1}},
+    {"stop", "THREAD [EXCEPTION]", 1, 2, control_stop_thread, {.can_signal_thread = 1}},
+    {"pop", "THREAD", 1, 1, control_pop, {.can_pop_frame = 1}},
+    {"return", "THREAD [VALUE]", 1, 2, control_return, {.can_force_early_return = 1}},
+    {"set", "THREAD DEPTH NAME VALUE", 4, 4, control_set, {.can_access_local_variables = 1}},
+    {"break", "Class.method|Class:LINE", 1, 1, control_break, {.can_generate_breakpoint_events = 1, .can_suspend = 1}},
+    {"clear", "Class.method|Class:LINE", 1, 1, control_clear, {.can_generate_breakpoint_events = 1}},
+    {"step",
+     "THREAD [into|over|out]",
+     1,
+     2,
+     control_step,
+     {.can_generate_single_step_events = 1, .can_generate_frame_pop_events = 1, .can_suspend = 1}},
+    {"redefine", "FILE", 1, 1, control_redefine, {.can_redefine_classes = 1}},
+    {"verbose", "gc|class|jni on|off", 2, 2, control_verbose, {0}},
+    {"list", "", 0, 0, NULL, {0}},
+};
+
+static const struct jfr_type control_type = {
+    .name = "jvmscope.Control",
+    .label = "Control",
+    .category = "jvmscope",
+    .description = "What jvmscope control did, and where threads stopped because of it",
+    .kind = JFR_EVENT,
+    .fields = JFR_FIELDS({"command", "Command", "java.lang.String"}, {"thread", "Thread", "java.lang.String"},
+                         {"outcome", "Outcome", "java.lang.String"}),
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* everything below; no JVM TI call that may wait is made with it */
+static struct halted halted[HALTED_MAX];
+static bool active;
+static uint32_t type;
+static __thread bool carrying_out;
+
+void control_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void control_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+struct halted *halted_find(JNIEnv *jni, jthread t)
+{
+    for (int i = 0; i < HALTED_MAX; i++)
+        if (halted[i].thread && (*jni)->IsSameObject(jni, halted[i].thread, t))
+            return &halted[i];
+    return NULL;
+}
+
+struct halted *halted_at(int i)
+{
+    return &halted[i];
+}
+
+struct halted *halted_add(JNIEnv *jni, jthread t, const char *name, const char *why)
+{
+    struct halted *h = halted_find(jni, t);
+    for (int i = 0; i < HALTED_MAX && !h && active; i++)
+        if (!halted[i].thread)
+            h = &halted[i];
+    if (!h)
+        return NULL;
+    if (!h->thread) {
+        jthread global = (*jni)->NewGlobalRef(jni, t);
+        if (!global)
+            return NULL;
+        *h = (struct halted){.thread = global, .name = strdup(name ? name : "?")};
+    }
+    h->why = why;
+    return h;
+}
+
+void halted_remove(JNIEnv *jni, struct halted *h)
+{
+    (*jni)->DeleteGlobalRef(jni, h->thread);
+    free(h->name);
+    *h = (struct halted){0};
+}
+
+jvmtiError control_let_go(struct inspection *i, struct halted *h)
+{
+    jvmtiError e = JVMTI_ERROR_THREAD_NOT_SUSPENDED;
+    /* A thread that a breakpoint stops is entered a moment before it suspends itself. */
+    for (int tries = 0; tries < 1000 && e == JVMTI_ERROR_THREAD_NOT_SUSPENDED; tries++) {
+        e = (*i->ti)->ResumeThread(i->ti, h->thread);
+        if (e == JVMTI_ERROR_THREAD_NOT_SUSPENDED)
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    halted_remove(i->jni, h);
+    return e;
+}
+
+bool control_is_ours(JNIEnv *jni, jthread t)
+{
+    const struct thread *entry = carrying_out ? NULL : threads_find(jni, t);
+    return carrying_out || (entry && entry->own);
+}
+
+char *control_thread_name(jthread t)
+{
+    jvmtiThreadInfo info = {0};
+    char *name = NULL;
+    if ((*vm.ti)->GetThreadInfo(vm.ti, t, &info) == JVMTI_ERROR_NONE) {
+        name = strdup(info.name ? info.name : "?");
+        vm_free(info.name);
+    }
+    return name;
+}
+
+void control_place(JNIEnv *jni, jmethodID m, jlocation at, char *to, size_t size)
+{
+    const struct method *method = names_method(jni, m);
+    char class_name[256] = "?";
+    if (method)
+        dotted_name(method->class_name, class_name, sizeof(class_name));
+    uint32_t line = method && at >= 0 ? method_line(method, (int32_t)at) : 0;
+    if (line)
+        snprintf(to, size, "%s.%s:%u", class_name, method->name, line);
+    else
+        snprintf(to, size, "%s.%s", class_name, method ? method->name : "?");
+}
+
+void control_where(struct inspection *i, jthread t, char *to, size_t size)
+{
+    jmethodID m;
+    jlocation at;
+    if ((*i->ti)->GetFrameLocation(i->ti, t, 0, &m, &at) == JVMTI_ERROR_NONE)
+        control_place(i->jni, m, at, to, size);
+    else
+        snprintf(to, size, "no Java frame");
+}
+
+void control_record(const char *thread, const char *command, const char *outcome)
+{
+    struct jfr_event e;
+    size_t room = strlen(command) + strlen(outcome) + (thread ? strlen(thread) : 0) + 64;
+    if (!active || !session_now || !session_now->out.jfr || !jfr_begin(session_now->out.jfr, type, room, &e))
+        return;
+    jfr_put_time(&e, now_ns());
+    jfr_put_string(&e, command);
+    jfr_put_string(&e, thread);
+    jfr_put_string(&e, outcome);
+    jfr_commit(&e);
+}
+
+int control_error(struct control_call *c, const char *what, jvmtiError e)
+{
+    char *name = NULL;
+    if (e == JVMTI_ERROR_NONE)
+        return 0;
+    (*c->i->ti)->GetErrorName(c->i->ti, e, &name);
+    const char *short_name = name && strncmp(name, "JVMTI_ERROR_", 12) == 0 ? name + 12 : name ? name : "unknown error";
+    buf_printf(c->i->why, "%s: the VM refuses: %s", what, short_name);
+    vm_free(name);
+    return -ENOTSUP;
+}
+
+static void put_list(struct inspection *i)
+{
+    json_key(i->out, "held");
+    json_array(i->out);
+    for (int k = 0; k < HALTED_MAX; k++) {
+        char place[512];
+        if (!halted[k].thread)
+            continue;
+        control_where(i, halted[k].thread, place, sizeof(place));
+        json_object(i->out);
+        json_key(i->out, "thread");
+        json_string(i->out, halted[k].name);
+        json_key(i->out, "why");
+        json_string(i->out, halted[k].why);
+        json_key(i->out, "at");
+        json_string(i->out, place);
+        json_object_end(i->out);
+    }
+    json_array_end(i->out);
+    control_put_breakpoints(i);
+}
+
+static bool lacks(const jvmtiCapabilities *needs, const jvmtiCapabilities *have, jvmtiCapabilities *ret)
+{
+    uint64_t need[2], has[2];
+    memcpy(need, needs, sizeof(need));
+    memcpy(has, have, sizeof(has));
+    for (int k = 0; k < 2; k++)
+        need[k] &= ~has[k];
+    memcpy(ret, need, sizeof(need));
+    return need[0] | need[1];
+}
+
+static const struct verb *find_verb(const char *name, struct buf *why)
+{
+    for (size_t v = 0; v < ARRAY_SIZE(verbs); v++)
+        if (strcmp(verbs[v].name, name) == 0)
+            return &verbs[v];
+    buf_printf(why, "%s: not a verb; allowed:", name);
+    for (size_t v = 0; v < ARRAY_SIZE(verbs); v++)
+        buf_printf(why, " %s", verbs[v].name);
+    return NULL;
+}
+
+/* A step is over when its thread is held again. */
+static void wait_for(struct control_call *c)
+{
+    char place[512];
+    bool there = false;
+    for (int ms = 0; c->waits && !there && ms < STEP_WAIT_MS; ms++) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        control_lock();
+        jint state = 0;
+        there = halted_find(c->i->jni, c->waits) != NULL &&
+                (*c->i->ti)->GetThreadState(c->i->ti, c->waits, &state) == JVMTI_ERROR_NONE &&
+                state & JVMTI_THREAD_STATE_SUSPENDED;
+        control_unlock();
+    }
+    if (there) {
+        control_where(c->i, c->waits, place, sizeof(place));
+        buf_printf(c->done, "now at %s", place);
+    } else if (c->waits) {
+        buf_string(c->done, "it runs; `list` shows it when it has stopped");
+    }
+}
+
+static int run_verb(const struct verb *v, struct control_call *c, const char *command)
+{
+    _cleanup_free_ char *thread = v->least && strstr(v->operands, "THREAD") ? strdup(c->operands[0]) : NULL;
+    if (!v->run) {
+        control_lock();
+        put_list(c->i);
+        control_unlock();
+        return 0;
+    }
+    jvmtiCapabilities missing;
+    if (lacks(&v->needs, &c->i->have, &missing)) {
+        buf_printf(c->i->why, "%s: only when the program was started with --allow-control: no ", v->name);
+        vm_capability_names(&missing, c->i->why);
+        return -ENOTSUP;
+    }
+    int r = v->run(c);
+    if (r == 0)
+        wait_for(c);
+    control_lock();
+    control_record(thread, command, r == 0 ? buf_str(c->done) : buf_str(c->i->why));
+    control_unlock();
+    json_key(c->i->out, "done");
+    json_string(c->i->out, buf_str(c->done));
+    return r;
+}
+
+int control(JNIEnv *jni, const char *text, struct buf *out, struct buf *why)
+{
+    _cleanup_free_ char *words = strdup(text), *command = strdup(text);
+    _cleanup_(buf_release) struct buf done = BUF(4096);
+    if (!words || !command)
+        return -ENOMEM;
+    for (char *p = command; (p = strchr(p, '\t'));)
+        *p = ' ';
+    if (!active) {
+        buf_string(why, "control is not allowed; start the program with --allow-control");
+        return -EPERM;
+    }
+    struct json j = {.out = out};
+    struct inspection i = inspect_with(jni, &j, why);
+    struct control_call c = {.i = &i, .done = &done};
+    char *rest = words, *name = strsep(&rest, "\t"), *word;
+    while (c.count < CONTROL_OPERANDS && (word = strsep(&rest, "\t")))
+        c.operands[c.count++] = word;
+    const struct verb *v = find_verb(name, why);
+    if (!v)
+        return -EINVAL;
+    if (rest || c.count < v->least || c.count > v->most) {
+        buf_printf(why, "%s: takes %s", name, *v->operands ? v->operands : "nothing");
+        return -EINVAL;
+    }
+    if ((*jni)->PushLocalFrame(jni, 64) < 0) {
+        vm_clear_exception(jni);
+        return -ENOMEM;
+    }
+    carrying_out = true;
+    json_object(&j);
+    int r = run_verb(v, &c, command);
+    json_object_end(&j);
+    carrying_out = false;
+    vm_clear_exception(jni);
+    (*jni)->PopLocalFrame(jni, NULL);
+    return r == 0 ? buf_error(out) : r;
+}
+
+/* ---- the row ---- */
+
+static bool control_wanted(const struct options *o)
+{
+    return option_on(o, OPT_ALLOW_CONTROL);
+}
+
+static int control_load(struct session *s, struct buf *why)
+{
+    static const jvmtiCapabilities more = {
+        .can_suspend = 1,
+        .can_signal_thread = 1,
+        .can_pop_frame = 1,
+        .can_force_early_return = 1,
+        .can_access_local_variables = 1,
+        .can_generate_breakpoint_events = 1,
+        .can_generate_single_step_events = 1,
+        .can_generate_frame_pop_events = 1,
+        .can_redefine_classes = 1,
+        .can_redefine_any_class = 1,
+    };
+    if (!s->out.jfr) {
+        buf_string(why, "allow-control logs into a recording: add format=r");
+        return -ENOTSUP;
+    }
+    int r = inspect_open(&more, &control_stop_events, why);
+    return r < 0 ? r : jfr_declare(s->out.jfr, &control_type, 1, &type);
+}
+
+static int control_start(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    struct inspection i = inspect_with(jni, NULL, why);
+    if (!i.have.can_generate_breakpoint_events)
+        session_message(s, "allow-control: the VM runs already: suspend, resume, interrupt, stop, redefine and verbose alone");
+    control_lock();
+    active = true;
+    control_unlock();
+    return 0;
+}
+
+static void control_stop(struct session *s, JNIEnv *jni)
+{
+    struct inspection i = inspect_with(jni, NULL, NULL);
+    control_lock();
+    active = false;
+    control_unlock();
+    control_stops_end(i.ti, jni);
+    control_verbose_end(i.ti);
+    control_lock();
+    for (int k = 0; k < HALTED_MAX; k++)
+        if (halted[k].thread)
+            control_let_go(&i, &halted[k]);
+    control_unlock();
+}
+
+static void control_status(struct session *s, struct buf *out)
+{
+    unsigned n = 0;
+    control_lock();
+    for (int k = 0; k < HALTED_MAX; k++)
+        n += halted[k].thread != NULL;
+    control_unlock();
+    buf_printf(out, "control.held_threads %u\n", n);
+}
+
+extern const struct capture capture_control;
+const struct capture capture_control = {
+    .name = "control",
+    .options = OPTION_BIT(OPT_ALLOW_CONTROL),
+    .wanted = control_wanted,
+    .load = control_load,
+    .start = control_start,
+    .stop = control_stop,
+    .status = control_status,
+};

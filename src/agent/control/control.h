@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Control of the program's threads and classes (jvmscope control), for a session with allow-control=y alone: one row a verb.
+ * Verbs run on the VM's attach listener thread. Everything that was done is one jvmscope.Control event; the end of the session
+ * takes back what can be taken back: threads run on, breakpoints and verbose flags are off. A class stays redefined.
+ */
+#pragma once
+
+#include "agent/inspect/inspect.h"
+
+#include <stdint.h>
+
+/*
+ * Carries out "suspend\tmain": a verb and its operands, separated by tabs. `out` gets a JSON object whose "done" is a sentence.
+ * Negative errno with a sentence in `why`.
+ */
+int control(JNIEnv *jni, const char *text, struct buf *out, struct buf *why) must_check;
+
+/* ---- for the files of this folder ---- */
+
+enum { CONTROL_OPERANDS = 4, HALTED_MAX = 64, BREAKPOINTS_MAX = 64 };
+
+struct control_call {
+    struct inspection *i;
+    char *operands[CONTROL_OPERANDS];
+    int count;
+    struct buf *done; /* the sentence */
+    jthread waits;    /* step: a thread that runs now and will stop */
+};
+
+/* A thread that does not run because of us. Under control_lock. */
+struct halted {
+    jthread thread; /* a global reference; NULL: free */
+    char *name;
+    const char *why; /* "suspended", "breakpoint", "step" */
+};
+
+void control_lock(void);
+void control_unlock(void);
+/* Enters a thread; NULL when there are too many. With the lock. */
+struct halted *halted_add(JNIEnv *jni, jthread t, const char *name, const char *why);
+struct halted *halted_find(JNIEnv *jni, jthread t);
+struct halted *halted_at(int i); /* below HALTED_MAX; may be free */
+void halted_remove(JNIEnv *jni, struct halted *h);
+
+/* One jvmscope.Control event. With the lock. */
+void control_record(const char *thread, const char *command, const char *outcome);
+/* The error of JVM TI as a sentence behind `what` in c->i->why; the errno for it. */
+int control_error(struct control_call *c, const char *what, jvmtiError e) must_check;
+/* "pkg.Class.method:12" into to. */
+void control_place(JNIEnv *jni, jmethodID m, jlocation at, char *to, size_t size);
+/* The same of a thread's top frame. */
+void control_where(struct inspection *i, jthread t, char *to, size_t size);
+/* The name of a thread, malloc'ed. */
+char *control_thread_name(jthread t);
+/* True on threads that must never be stopped: the one that carries out a verb, and the agent's. */
+bool control_is_ours(JNIEnv *jni, jthread t);
+
+int control_suspend(struct control_call *c);
+int control_resume(struct control_call *c);
+int control_interrupt(struct control_call *c);
+int control_stop_thread(struct control_call *c);
+int control_pop(struct control_call *c);
+int control_return(struct control_call *c);
+int control_set(struct control_call *c);
+int control_break(struct control_call *c);
+int control_clear(struct control_call *c);
+int control_step(struct control_call *c);
+int control_redefine(struct control_call *c);
+int control_verbose(struct control_call *c);
+
+/* The thread of an operand, halted by us and really so; NULL with a sentence in why. */
+jthread control_halted_thread(struct control_call *c, const char *operand);
+/* Resumes a thread that is in the table and takes it out. With the lock. */
+jvmtiError control_let_go(struct inspection *i, struct halted *h);
+
+/* Breakpoints and steps: their callbacks, their part of `list`, their end. */
+extern const jvmtiEventCallbacks control_stop_events;
+void control_put_breakpoints(struct inspection *i);
+void control_stops_end(jvmtiEnv *ti, JNIEnv *jni);
+void control_verbose_end(jvmtiEnv *ti);

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * break, clear, step. The callbacks run on the thread that stops: it enters itself into the table and suspends itself. A step
+ * over or out of a call does not watch what is called: it waits for the frame to be popped.
+ */
+#include "agent/control/control.h"
+
+#include "agent/names.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Under control_lock. */
+static struct breakpoint {
+    jmethodID method;
+    jlocation at;
+    jclass class; /* global, so that the method stays; NULL: free */
+    char *text;   /* as asked for */
+    uint64_t hits;
+} breakpoints[BREAKPOINTS_MAX];
+
+enum step { STEP_NONE, STEP_INTO, STEP_OVER, STEP_OUT };
+
+static struct {
+    jthread thread; /* global; one thread steps at a time */
+    enum step how;
+    jmethodID method;
+    uint32_t line;
+    jint frames;
+} step;
+
+static uint32_t line_of(JNIEnv *jni, jmethodID m, jlocation at)
+{
+    const struct method *method = names_method(jni, m);
+    return method ? method_line(method, (int32_t)at) : 0;
+}
+
+/* With the lock. */
+static void end_step(jvmtiEnv *ti, JNIEnv *jni)
+{
+    if (!step.thread)
+        return;
+    (*ti)->SetEventNotificationMode(ti, JVMTI_DISABLE, JVMTI_EVENT_SINGLE_STEP, step.thread);
+    (*ti)->SetEventNotificationMode(ti, JVMTI_DISABLE, JVMTI_EVENT_FRAME_POP, step.thread);
+    (*jni)->DeleteGlobalRef(jni, step.thread);
+    memset(&step, 0, sizeof(step));
+}
+
+static bool steps(JNIEnv *jni, jthread t)
+{
+    return step.thread && (*jni)->IsSameObject(jni, step.thread, t);
+}
+
+/* Suspends the calling thread. With the lock, which it gives back. */
+static void halt(jvmtiEnv *ti, JNIEnv *jni, jthread t, jmethodID m, jlocation at, const char *why)
+{
+    _cleanup_free_ char *name = control_thread_name(t);
+    char place[512];
+    control_place(jni, m, at, place, sizeof(place));
+    if (steps(jni, t))
+        end_step(ti, jni);
+    bool entered = halted_add(jni, t, name, why);
+    if (entered)
+        control_record(name, why, place);
+    control_unlock();
+    if (entered)
+        (*ti)->SuspendThread(ti, t);
+}
+
+static void JNICALL on_breakpoint(jvmtiEnv *ti, JNIEnv *jni, jthread t, jmethodID m, jlocation at)
+{
+    if (control_is_ours(jni, t))
+        return;
+    control_lock();
+    for (int k = 0; k < BREAKPOINTS_MAX; k++) {
+        if (breakpoints[k].class && breakpoints[k].method == m && breakpoints[k].at == at) {
+            breakpoints[k].hits++;
+            halt(ti, jni, t, m, at, "breakpoint");
+            return;
+        }
+    }
+    control_unlock();
+}
+
+static void JNICALL on_step(jvmtiEnv *ti, JNIEnv *jni, jthread t, jmethodID m, jlocation at)
+{
+    jint frames = 0;
+    if (control_is_ours(jni, t))
+        return;
+    control_lock();
+    if (!steps(jni, t) || (*ti)->GetFrameCount(ti, t, &frames) != JVMTI_ERROR_NONE) {
+        control_unlock();
+        return;
+    }
+    bool other_line = m != step.method || line_of(jni, m, at) != step.line;
+    bool there = frames < step.frames || (step.how == STEP_INTO && (frames > step.frames || other_line)) ||
+                 (step.how == STEP_OVER && frames == step.frames && other_line);
+    if (there) {
+        halt(ti, jni, t, m, at, "step");
+        return;
+    }
+    if (frames > step.frames && (*ti)->NotifyFramePop(ti, t, 0) == JVMTI_ERROR_NONE)
+        (*ti)->SetEventNotificationMode(ti, JVMTI_DISABLE, JVMTI_EVENT_SINGLE_STEP, t);
+    control_unlock();
+}
+
+static void JNICALL on_frame_pop(jvmtiEnv *ti, JNIEnv *jni, jthread t, jmethodID m, jboolean thrown)
+{
+    control_lock();
+    if (steps(jni, t))
+        (*ti)->SetEventNotificationMode(ti, JVMTI_ENABLE, JVMTI_EVENT_SINGLE_STEP, t);
+    control_unlock();
+}
+
+const jvmtiEventCallbacks control_stop_events = {
+    .Breakpoint = on_breakpoint,
+    .SingleStep = on_step,
+    .FramePop = on_frame_pop,
+};
+
+int control_step(struct control_call *c)
+{
+    static const struct {
+        const char *word;
+        enum step how;
+    } words[] = {{"into", STEP_INTO}, {"over", STEP_OVER}, {"out", STEP_OUT}};
+
+    jvmtiEnv *ti = c->i->ti;
+    JNIEnv *jni = c->i->jni;
+    jthread t = control_halted_thread(c, c->operands[0]);
+    enum step how = c->count < 2 ? STEP_OVER : STEP_NONE;
+    for (size_t k = 0; c->count > 1 && k < ARRAY_SIZE(words); k++)
+        if (strcmp(words[k].word, c->operands[1]) == 0)
+            how = words[k].how;
+    if (!t)
+        return -ESRCH;
+    if (how == STEP_NONE) {
+        buf_printf(c->i->why, "%s: into, over or out", c->operands[1]);
+        return -EINVAL;
+    }
+    jmethodID m;
+    jlocation at;
+    jint frames;
+    int r = control_error(c, c->operands[0], (*ti)->GetFrameLocation(ti, t, 0, &m, &at));
+    if (r == 0)
+        r = control_error(c, c->operands[0], (*ti)->GetFrameCount(ti, t, &frames));
+    if (r < 0)
+        return r;
+    control_lock();
+    struct halted *h = halted_find(jni, t);
+    end_step(ti, jni);
+    step.thread = (*jni)->NewGlobalRef(jni, t);
+    step.how = how;
+    step.method = m;
+    step.line = at >= 0 ? line_of(jni, m, at) : 0;
+    step.frames = frames;
+    jvmtiError e = (*ti)->SetEventNotificationMode(ti, JVMTI_ENABLE, JVMTI_EVENT_FRAME_POP, t);
+    /* Out of a frame: nothing in it is of interest, unless it is native code's, which tells of its end at once. */
+    if (e == JVMTI_ERROR_NONE && (how != STEP_OUT || (*ti)->NotifyFramePop(ti, t, 0) != JVMTI_ERROR_NONE))
+        e = (*ti)->SetEventNotificationMode(ti, JVMTI_ENABLE, JVMTI_EVENT_SINGLE_STEP, t);
+    if (e != JVMTI_ERROR_NONE)
+        end_step(ti, jni);
+    else if (h)
+        e = control_let_go(c->i, h);
+    control_unlock();
+    c->waits = e == JVMTI_ERROR_NONE ? t : NULL;
+    return control_error(c, c->operands[0], e);
+}
+
+/* ---- breakpoints ---- */
+
+/* "pkg.Class:12" or "pkg.Class.method(sig)": its class in `class`, and a line or the method's name and descriptor. */
+static bool split(const char *text, char *class, size_t size, uint32_t *ret_line, const char **ret_method)
+{
+    const char *colon = strrchr(text, ':'), *open = strchr(text, '('), *end = open ? open : text + strlen(text);
+    const char *cut = end;
+    if (colon && !open) {
+        char *rest;
+        unsigned long n = strtoul(colon + 1, &rest, 10);
+        *ret_line = (uint32_t)n;
+        cut = n && !*rest ? colon : text;
+    } else {
+        while (cut > text && *cut != '.')
+            cut--;
+        *ret_method = cut + 1;
+    }
+    if (cut == text || (size_t)(cut - text) >= size)
+        return false;
+    memcpy(class, text, (size_t)(cut - text));
+    class[cut - text] = 0;
+    return true;
+}
+
+/* Whether a method is one of "name" or "name(I)V". */
+static bool is_method(const struct method *m, const char *wanted)
+{
+    size_t n = strcspn(wanted, "(");
+    return strlen(m->name) == n && memcmp(m->name, wanted, n) == 0 && (!wanted[n] || strcmp(m->descriptor, wanted + n) == 0);
+}
+
+/* Sets or clears one; how many it was. With the lock. */
+static int place_one(struct control_call *c, jclass class, jmethodID m, jlocation at, bool set, jvmtiError *ret_error)
+{
+    jvmtiEnv *ti = c->i->ti;
+    JNIEnv *jni = c->i->jni;
+    for (int k = 0; k < BREAKPOINTS_MAX; k++) {
+        struct breakpoint *b = &breakpoints[k];
+        if (set ? b->class != NULL : !b->class || b->method != m || b->at != at)
+            continue;
+        jvmtiError e = set ? (*ti)->SetBreakpoint(ti, m, at) : (*ti)->ClearBreakpoint(ti, m, at);
+        if (e != JVMTI_ERROR_NONE) {
+            *ret_error = e;
+            return 0;
+        }
+        if (set) {
+            *b = (struct breakpoint){m, at, (*jni)->NewGlobalRef(jni, class), strdup(c->operands[0]), 0};
+        } else {
+            (*jni)->DeleteGlobalRef(jni, b->class);
+            free(b->text);
+            *b = (struct breakpoint){0};
+        }
+        return 1;
+    }
+    return 0;
+}
+
+/* All places of one class. */
+static int place_in_class(struct control_call *c, jclass class, uint32_t line, const char *method, bool set,
+                          jvmtiError *ret_error)
+{
+    jint n = 0;
+    jmethodID *methods = NULL;
+    int placed = 0;
+    if ((*c->i->ti)->GetClassMethods(c->i->ti, class, &n, &methods) != JVMTI_ERROR_NONE)
+        return 0;
+    for (jint k = 0; k < n; k++) {
+        const struct method *m = names_method(c->i->jni, methods[k]);
+        if (!m || m->native)
+            continue;
+        if (method && is_method(m, method))
+            placed += place_one(c, class, methods[k], 0, set, ret_error);
+        /* Of a line the first instruction: a loop comes back to its line several times. */
+        for (size_t l = 0; line && l < m->n_lines; l++) {
+            if (m->lines[l].line == line) {
+                placed += place_one(c, class, methods[k], m->lines[l].bci, set, ret_error);
+                break;
+            }
+        }
+    }
+    vm_free(methods);
+    return placed;
+}
+
+static int place(struct control_call *c, bool set)
+{
+    char wanted[512];
+    uint32_t line = 0;
+    const char *method = NULL, *text = c->operands[0];
+    if (!split(text, wanted, sizeof(wanted), &line, &method)) {
+        buf_printf(c->i->why, "%s: not a place; pkg.Class.method or pkg.Class:12", text);
+        return -EINVAL;
+    }
+    jint n = 0;
+    int classes = 0, placed = 0;
+    jclass *list = NULL;
+    jvmtiError e = JVMTI_ERROR_NONE;
+    if ((*c->i->ti)->GetLoadedClasses(c->i->ti, &n, &list) != JVMTI_ERROR_NONE)
+        return -ENOTSUP;
+    control_lock();
+    for (jint k = 0; k < n; k++) {
+        _cleanup_free_ char *name = class_name(c->i, list[k]);
+        if (name && strcmp(name, wanted) == 0) {
+            classes++;
+            placed += place_in_class(c, list[k], line, method, set, &e);
+        }
+        (*c->i->jni)->DeleteLocalRef(c->i->jni, list[k]);
+    }
+    if (placed && set)
+        e = (*c->i->ti)->SetEventNotificationMode(c->i->ti, JVMTI_ENABLE, JVMTI_EVENT_BREAKPOINT, NULL);
+    control_unlock();
+    vm_free(list);
+    if (placed) {
+        buf_printf(c->done, "%s: %s %d place%s", text, set ? "stops at" : "cleared", placed, placed > 1 ? "s" : "");
+        return control_error(c, text, e);
+    }
+    if (e != JVMTI_ERROR_NONE)
+        return control_error(c, text, e);
+    buf_printf(c->i->why, "%s: %s", text,
+               !classes ? "no loaded class of this name"
+               : set    ? "no such line or method with code"
+                        : "no breakpoint there");
+    return -ESRCH;
+}
+
+int control_break(struct control_call *c)
+{
+    return place(c, true);
+}
+
+int control_clear(struct control_call *c)
+{
+    return place(c, false);
+}
+
+void control_put_breakpoints(struct inspection *i)
+{
+    json_key(i->out, "breakpoints");
+    json_array(i->out);
+    for (int k = 0; k < BREAKPOINTS_MAX; k++) {
+        char where[512];
+        if (!breakpoints[k].class)
+            continue;
+        control_place(i->jni, breakpoints[k].method, breakpoints[k].at, where, sizeof(where));
+        json_object(i->out);
+        json_key(i->out, "asked");
+        json_string(i->out, breakpoints[k].text);
+        json_key(i->out, "at");
+        json_string(i->out, where);
+        json_key(i->out, "hits");
+        json_u64(i->out, breakpoints[k].hits);
+        json_object_end(i->out);
+    }
+    json_array_end(i->out);
+}
+
+void control_stops_end(jvmtiEnv *ti, JNIEnv *jni)
+{
+    control_lock();
+    end_step(ti, jni);
+    for (int k = 0; k < BREAKPOINTS_MAX; k++) {
+        if (!breakpoints[k].class)
+            continue;
+        (*ti)->ClearBreakpoint(ti, breakpoints[k].method, breakpoints[k].at);
+        (*jni)->DeleteGlobalRef(jni, breakpoints[k].class);
+        free(breakpoints[k].text);
+        breakpoints[k] = (struct breakpoint){0};
+    }
+    control_unlock();
+    (*ti)->SetEventNotificationMode(ti, JVMTI_DISABLE, JVMTI_EVENT_BREAKPOINT, NULL);
+}

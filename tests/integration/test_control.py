@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""jvmscope control: what it does to a thread whose work is known, that it is recorded, and that it is refused without leave."""
+import json
+import re
+import subprocess
+import time
+
+import lab
+import pytest
+
+SOURCE = (lab.ROOT / "tests" / "java" / "Controlled.java").read_text()
+WORKER = "the worker"
+
+
+def line_of(text):
+    return SOURCE[:SOURCE.index(text)].count("\n") + 1
+
+
+class Program:
+    def __init__(self, jdk, jvmscope, out, *options, attach=False):
+        jvm = () if attach else (jdk.agent(f"format=r,file={out}," + ",".join(options)),)
+        self.process = jdk.start_java("Controlled", jvm=("-Xmx64m", *jvm), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE)
+        self.jvmscope = jvmscope
+        assert self.process.stdout.readline() == "ready\n"
+
+    def control(self, *words):
+        done = self.jvmscope("control", "--json", self.process.pid, *words)
+        assert done.returncode == 0, (words, done.stderr)
+        return json.loads(done.stdout)
+
+    def refused(self, *words):
+        done = self.jvmscope("control", self.process.pid, *words)
+        assert done.returncode == 1 and done.stdout == "" and len(done.stderr.splitlines()) == 1, (words, done)
+        return done.stderr
+
+    def state(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        result, name, rounds, interrupted, thrown = self.process.stdout.readline().split()
+        return int(result), name, int(rounds), interrupted == "true", thrown
+
+    def until(self, reached):
+        for _ in range(500):
+            state = self.state()
+            if reached(state):
+                return state
+            time.sleep(0.01)
+        raise AssertionError(state)
+
+    def held(self):
+        for _ in range(500):
+            held = self.control("list")["held"]
+            if held:
+                return held[0]
+            time.sleep(0.01)
+        raise AssertionError("no thread is held")
+
+    def end(self):
+        self.process.stdin.close()
+        assert self.process.wait(30) == 0
+        return self.process.stderr.read()
+
+
+@pytest.fixture
+def start(jdk, jvmscope, tmp_path):
+    started = []
+
+    def starter(*options, **how):
+        started.append(Program(jdk, jvmscope, tmp_path / "c.jfr", *options, **how))
+        return started[-1]
+
+    yield starter
+    for p in started:
+        p.process.kill()
+        p.process.wait()
+
+
+def test_a_thread_is_held_looked_at_and_changed(jdk, start, tmp_path, jvmscope):
+    program = start("allow-control=y")
+    program.until(lambda s: s[2] > 3)
+    assert program.control("suspend", WORKER)["done"].startswith(f"{WORKER} is suspended at ")
+    before = program.state()
+    time.sleep(0.1)
+    assert program.state() == before
+    assert "THREAD_SUSPENDED" in program.refused("suspend", WORKER)
+    program.control("resume", WORKER)
+    program.until(lambda s: s[2] > before[2])
+
+    first = line_of("int doubled")
+    assert program.control("break", f"Controlled:{first + 1}")["done"].endswith("1 place")
+    held = program.held()
+    assert held == {"thread": WORKER, "why": "breakpoint", "at": f"Controlled.work:{first + 1}"}
+    listed = program.control("list")["breakpoints"]
+    assert len(listed) == 1 and listed[0]["hits"] == 1
+    stack = json.loads(jvmscope("inspect", "--json", program.process.pid, "stack", WORKER).stdout)
+    assert stack["frames"][0]["locals"] == {"n": 7, "doubled": 14}
+    program.control("set", WORKER, 0, "doubled", 100)
+    program.control("set", WORKER, 0, "#0:I", 8)
+    assert program.control("step", WORKER, "into")["done"] == f"now at Controlled.add:{line_of('int c = a + b')}"
+    assert program.control("step", WORKER)["done"] == f"now at Controlled.add:{line_of('return c')}"
+    assert program.control("step", WORKER, "out")["done"] == f"now at Controlled.work:{first + 1}"
+    assert program.control("step", WORKER, "over")["done"] == f"now at Controlled.work:{first + 2}"
+    program.control("clear", f"Controlled:{first + 1}")
+    program.control("break", "Controlled.named")
+    program.control("resume", WORKER)
+    assert program.held()["at"] == f"Controlled.named:{line_of('return Renamed')}"
+    assert program.state()[0] == 101, "the local that was set"
+    program.control("clear", "Controlled.named()Ljava/lang/String;")
+    assert "not a value of type" in program.refused("return", WORKER, "17")
+    program.control("return", WORKER, '"forced"')
+    program.control("break", "Controlled.add")
+    program.control("resume", WORKER)
+    assert program.held()["at"].startswith("Controlled.add:")
+    assert program.state()[1] == "forced"
+    program.control("pop", WORKER)
+    program.control("resume", WORKER)
+    assert program.held()["at"].startswith("Controlled.add:"), "the call began anew"
+    program.control("return", WORKER, "-5")
+    program.control("clear", "Controlled.add")
+    program.control("break", f"Controlled:{first + 2}")
+    program.control("resume", WORKER)
+    assert program.held()["at"] == f"Controlled.work:{first + 2}"
+    program.control("clear", f"Controlled:{first + 2}")
+    program.control("resume", WORKER)
+    program.until(lambda s: s[0] == 15)
+    assert program.control("list") == {"held": [], "breakpoints": []}
+
+    program.control("interrupt", WORKER)
+    program.until(lambda s: s[3])
+    program.control("stop", WORKER, "java.lang.IllegalStateException")
+    program.until(lambda s: s[4] == "java.lang.IllegalStateException")
+    assert program.end() == ""
+    events = recorded(tmp_path / "c.jfr")
+    assert [WORKER, "suspend the worker"] == events[0][:2] and events[0][2].startswith("the worker is suspended at")
+    assert [WORKER, "breakpoint", f"Controlled.work:{first + 1}"] in events
+    assert [WORKER, "set the worker 0 doubled 100", "doubled is 100"] in events
+    assert [WORKER, "step", f"Controlled.add:{line_of('return c')}"] in events
+    assert any(e[1].startswith("stop the worker") for e in events)
+
+
+def recorded(path):
+    """[thread, command, outcome] of each jvmscope.Control event, by JDK 17's reader."""
+    text = lab.Jdk(17).run("jfr", "print", "--events", "jvmscope.Control", path).stdout
+    return [[re.search(rf'{f} = "?(.*?)"?$', e, re.M)[1] for f in ("thread", "command", "outcome")]
+            for e in text.split("jvmscope.Control {")[1:]]
+
+
+def test_classes_are_redefined(jdk, start, tmp_path):
+    program = start("allow-control=y")
+    source = tmp_path / "Controlled.java"
+    source.write_text(SOURCE.replace('return "one"', 'return "two"'))
+    done = lab.Jdk(17).run("javac", "-nowarn", "-Xlint:-options", "-g", "--release", "8", "-d", tmp_path, source)
+    assert done.returncode == 0, done.stderr
+    program.until(lambda s: s[1] == "one")
+    assert "it stays so" in program.control("redefine", tmp_path / "Controlled$Renamed.class")["done"]
+    program.until(lambda s: s[1] == "two")
+    source.write_text(SOURCE.replace("static String name() {", "static int more() { return 1; } static String name() {"))
+    lab.Jdk(17).run("javac", "-nowarn", "-Xlint:-options", "-g", "--release", "8", "-d", tmp_path, source)
+    assert "METHOD_ADDED" in program.refused("redefine", tmp_path / "Controlled$Renamed.class")
+    assert "not a class file" in program.refused("redefine", source)
+    assert "no such file" in program.refused("redefine", tmp_path / "none.class")
+    assert program.end() == ""
+
+
+def test_it_is_refused_without_leave_and_ends_with_the_recording(jdk, start, jvmscope, tmp_path):
+    program = start("cpu=samples")
+    assert "not allowed; start the program with --allow-control" in program.refused("suspend", WORKER)
+    assert jvmscope("stop", program.process.pid).returncode == 0
+    late = tmp_path / "late.jfr"
+    done = jvmscope("attach", "--allow-control", "-o", late, program.process.pid)
+    assert done.returncode == 0, done.stderr
+    assert "only when the program was started with --allow-control: no can_pop_frame" in program.refused("pop", WORKER)
+    for words, message in ((("suspend", "nobody"), "no live thread"), (("fly",), "not a verb; allowed: suspend"),
+                           (("suspend",), "takes THREAD"), (("set", WORKER, "0", "n"), "takes THREAD DEPTH NAME VALUE"),
+                           (("suspend", "jvmscope"), "the agent's own thread"), (("resume", WORKER), "is not held"),
+                           (("verbose", "gc", "loud"), "gc, class or jni")):
+        assert message in program.refused(*words)
+    program.control("suspend", WORKER)
+    before = program.state()
+    assert jvmscope("stop", program.process.pid).returncode == 0
+    program.until(lambda s: s[2] > before[2])
+    program.end()
