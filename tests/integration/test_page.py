@@ -10,12 +10,7 @@ import lab
 PAGES = sorted((lab.ROOT / "tests" / "page").glob("*.test.mjs"))
 
 
-# The thread page's test clicks where a recording of the day has its states: it fails now and then and is part of check-all.
-UNSTEADY = {"threads"}
-
-
-@pytest.mark.parametrize("script", [pytest.param(p, id=p.name.split(".")[0], marks=[pytest.mark.slow] * (p.name.split(".")[0] in UNSTEADY))
-                                    for p in PAGES])
+@pytest.mark.parametrize("script", [pytest.param(p, id=p.name.split(".")[0]) for p in PAGES])
 def test_page(script):
     for need in ("node", "chromium"):
         if not shutil.which(need):

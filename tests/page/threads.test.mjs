@@ -70,7 +70,10 @@ test("states, wakers and the critical path by keyboard", async () => {
 
 test("a click shows the state, its stack and what ended it", async () => {
   const page = await open(browser, `${url}#v=threads`);
-  // The middle of main's longest wait for another thread's end; rows are 26 pixels under an axis of 24, behind 190 of names.
+  // The middle of main's longest wait for another thread's end; rows are 26 pixels under an axis of 24, behind 190 of names, in
+  // the order in which the threads appeared, with the VM's own last.
+  const { threads } = await page.evaluate(() => JSON.parse(document.getElementById("data").textContent).timeline);
+  const row = threads.sort((a, b) => Number(a.system) - Number(b.system) || a.start - b.start).findIndex((t) => t.name === "main");
   const main = truth.timeline.events.filter((e) => e.thread === "main" && /Running|Waiting|Sleeping|Dead/.test(e.type));
   let best = [0, 0];
   main.forEach((e, i) => {
@@ -79,7 +82,7 @@ test("a click shows the state, its stack and what ended it", async () => {
   });
   const box = await page.locator(".rows canvas").boundingBox();
   const x = 190 + ((best[0] + best[1]) / 2 / truth.timeline.end_ns) * (box.width - 190);
-  await page.mouse.click(box.x + x, box.y + 24 + 13);
+  await page.mouse.click(box.x + x, box.y + 24 + 26 * row + 13);
   await page.waitForSelector(".details[aria-label='Details']");
   const text = await page.textContent(".details");
   assert.match(text, /main: waiting for a thread's end/);

@@ -68,6 +68,12 @@ interface Line {
   title: string;
 }
 
+interface Picked {
+  thread: number;
+  node: number;
+  segment: number; // of the critical path, -1 none
+}
+
 export interface ThreadsState {
   grouped: boolean;
   hidden: Set<string>; // edges
@@ -79,7 +85,10 @@ export function ThreadView({ t, file }: { t: Timeline; file: string }) {
   const dark = useDark();
   const whole: [number, number] = [0, Math.max(1, t.json.cut_ns || t.json.end_ns)];
   const [view, setView] = useState<[number, number]>(whole);
-  const [picked, setPicked] = useState<{ thread: number; node: number; segment: number } | null>(null);
+  const [picked, setShown] = useState<Picked | null>(null);
+  // Keys come faster than renderings: they act on what the one before chose.
+  const latest = useRef<Picked | null>(null);
+  const setPicked = (to: Picked | null) => setShown((latest.current = to));
   const [options, setOptions] = useState<ThreadsState>({ grouped: false, hidden: new Set(), path: true, chosen: null });
   const [filter, setFilter] = useState(false);
   const [size, setSize] = useState<[number, number]>([0, 0]);
@@ -159,6 +168,7 @@ export function ThreadView({ t, file }: { t: Timeline; file: string }) {
     return { thread: line.thread, node: stateAt(t, line.thread, time), time };
   };
   const onKey = (e: KeyboardEvent) => {
+    const picked = latest.current;
     const states = picked ? t.states[picked.thread] : null;
     const at = picked && states ? states.indexOf(picked.node) : -1;
     const row = picked ? (rowOf.get(picked.thread) ?? 0) : -1;
@@ -281,7 +291,8 @@ export function ThreadView({ t, file }: { t: Timeline; file: string }) {
 /** The rows: threads by their first appearance, system threads last; with headings when grouped. */
 function layout(t: Timeline, o: ThreadsState): Line[] {
   const all = t.json.threads.map((_, i) => i).filter((i) => !o.chosen || o.chosen.has(i));
-  all.sort((a, b) => Number(t.json.threads[a].system) - Number(t.json.threads[b].system) || a - b);
+  const { threads } = t.json;
+  all.sort((a, b) => Number(threads[a].system) - Number(threads[b].system) || threads[a].start - threads[b].start || a - b);
   const line = (i: number): Line => ({ thread: i, title: t.json.threads[i].name || `thread ${t.json.threads[i].id}` });
   if (!o.grouped) return all.map(line);
   const groups = new Map<string, number[]>();
