@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A flame graph (or, downwards, an icicle) on a canvas. Only what is visible is drawn, so a million frames stay fluid.
+// A flame graph (or, downwards, an icicle) on a canvas: zooming, choosing, the keyboard. flamepaint.ts draws it.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { kinds, MARK, Metric } from "./data";
 import { percent, short, weightLong } from "./format";
-import { colour, ink, kindTitles, seedOf } from "./palette";
+import { FlamePainter, frameAt, Names, ROW, starts } from "./flamepaint";
+import { kindPixels, kindTitles, pixel, seedOf } from "./palette";
 import type { Tree } from "./tree";
 import { useDark } from "./theme";
-
-const ROW = 20;
-const MIN_WIDTH = 1; // of a frame that is drawn, in pixels
 
 interface Props {
   tree: Tree;
@@ -24,25 +22,6 @@ interface Props {
   tint?: (node: number) => string; // instead of the colour of its kind
   zoomed?: string; // path of labels, for links
   onZoom?: (path: string) => void;
-}
-
-interface Box {
-  x: number;
-  w: number;
-  node: number; // -1: many small ones
-}
-
-/** Where each node begins, in weight from the left; its own time lies behind its children. */
-function starts(t: Tree): Float64Array {
-  const at = new Float64Array(t.n);
-  for (let i = 0; i < t.n; i++) {
-    let x = at[i];
-    for (let c = t.firstChild[i]; c; c = t.nextSibling[c]) {
-      at[c] = x;
-      x += t.total[c];
-    }
-  }
-  return at;
 }
 
 function depthOf(t: Tree, node: number): number {
@@ -68,20 +47,13 @@ function nodeAt(t: Tree, path: string): number {
   return n;
 }
 
-/** The longest beginning of a text that fits. */
-function fit(ctx: CanvasRenderingContext2D, text: string, room: number): string {
-  const w = ctx.measureText(text).width;
-  if (w <= room) return text;
-  const n = Math.floor((text.length * room) / w) - 1;
-  return n > 2 ? `${text.slice(0, n)}…` : "";
-}
-
 export function Flame(p: Props) {
   const { tree, labels, metric } = p;
   const isDark = useDark();
   const scroller = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
-  const rows = useRef<Box[][]>([]);
+  const painter = useRef(new FlamePainter());
+  const names = useRef<Names | null>(null);
   const view = useRef<[number, number]>([0, 1]);
   const animation = useRef(0);
   const [size, setSize] = useState<[number, number]>([0, 0]);
@@ -90,6 +62,7 @@ export function Flame(p: Props) {
   const [zoom, setZoom] = useState(0);
   const start = useMemo(() => starts(tree), [tree]);
   const seeds = useMemo(() => labels.map((l) => seedOf(l.slice(0, l.lastIndexOf(".") + 1))), [labels]);
+  const shades = useMemo(() => kindPixels(isDark), [isDark]);
   const height = (tree.depth + 1) * ROW;
 
   const draw = () => {
@@ -102,79 +75,24 @@ export function Flame(p: Props) {
       c.width = Math.round(w * ratio);
       c.height = Math.round(h * ratio);
     }
-    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-    ctx.clearRect(0, 0, w, h);
-    paint(ctx, w, h, scroller.current!.scrollTop);
-  };
-
-  const paint = (ctx: CanvasRenderingContext2D, w: number, h: number, top: number, all = false) => {
-    const [v0, v1] = view.current;
-    const scale = w / (v1 - v0);
-    const full = Math.max(height, h);
-    const boxes: Box[][] = [];
     ctx.font = '12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
-    ctx.textBaseline = "middle";
-    const first = p.upwards ? Math.floor((full - top - h) / ROW) : Math.floor(top / ROW);
-    const last = first + Math.ceil(h / ROW) + 1;
-    const stack: [number, number][] = [[0, 0]];
-    while (stack.length) {
-      const [node, depth] = stack.pop()!;
-      const x0 = Math.max(0, (start[node] - v0) * scale);
-      const x1 = Math.min(w, (start[node] + tree.total[node] - v0) * scale);
-      const y = (p.upwards ? full - (depth + 1) * ROW : depth * ROW) - top;
-      if (all || (depth >= first && depth <= last)) box(ctx, node, x0, x1 - x0, y, boxes, depth, v0, v1);
-      if (!all && depth > last) continue;
-      for (let c = tree.firstChild[node]; c; c = tree.nextSibling[c]) {
-        const cx0 = (start[c] - v0) * scale;
-        const cw = tree.total[c] * scale;
-        if (cx0 >= w) break;
-        if (cw < MIN_WIDTH) {
-          // The rest is smaller still: one grey box stands for it.
-          const end = Math.min(w, (start[node] + tree.total[node] - tree.self[node] - v0) * scale);
-          const from = Math.max(0, cx0);
-          if (end - from > 0.5 && (all || (depth + 1 >= first && depth < last))) {
-            const cy = (p.upwards ? full - (depth + 2) * ROW : (depth + 1) * ROW) - top;
-            ctx.fillStyle = isDark ? "#3a4343" : "#d5dcdb";
-            ctx.fillRect(from, cy, end - from, ROW - 1);
-            (boxes[depth + 1] ??= []).push({ x: from, w: end - from, node: -1 });
-          }
-          break;
-        }
-        if (cx0 + cw > 0) stack.push([c, depth + 1]);
-      }
-    }
-    rows.current = boxes;
-  };
-
-  const box = (ctx: CanvasRenderingContext2D, node: number, x: number, w: number, y: number, boxes: Box[][], depth: number,
-    v0: number, v1: number) => {
-    if (w <= 0) return;
-    const label = tree.label[node];
-    const partly = start[node] < v0 - 1e-9 || start[node] + tree.total[node] > v1 + 1e-9;
-    const hit = node > 0 && p.match && p.match[label];
-    ctx.globalAlpha = partly && node > 0 ? 0.55 : p.match && !hit ? 0.4 : 1;
-    ctx.fillStyle = node === 0 ? (isDark ? "#2b3535" : "#e3eae9") : hit ? (isDark ? "#b14a8f" : "#e58ac6") : p.tint ? p.tint(node) : colour(tree.kind[node], seeds[label], isDark);
-    ctx.fillRect(x, y, Math.max(w - (w > 3 ? 1 : 0), 0.4), ROW - 1);
-    (boxes[depth] ??= []).push({ x, w, node });
-    if (w > 26) {
-      const name = node === 0 ? `all: ${weightLong(metric, tree.total[0])}` : labels[label];
-      const text = node > 0 && ctx.measureText(name).width > w - 8 ? fit(ctx, short(name), w - 8) : fit(ctx, name, w - 8);
-      if (text) {
-        ctx.fillStyle = ink(isDark);
-        ctx.fillText(text, x + 4, y + ROW / 2);
-      }
-    }
-    ctx.globalAlpha = 1;
-    if (node > 0 && label === p.selected) {
-      ctx.strokeStyle = isDark ? "#fff" : "#000";
-      ctx.lineWidth = 1;
-      ctx.strokeRect(x + 0.5, y + 0.5, Math.max(w - 2, 1), ROW - 2);
-    }
-    if (node === cursor && document.activeElement === canvas.current) {
-      ctx.strokeStyle = isDark ? "#8cc8ff" : "#0b57d0";
-      ctx.lineWidth = 2;
-      ctx.strokeRect(x + 1, y + 1, Math.max(w - 3, 1), ROW - 3);
-    }
+    const fitted = (names.current ??= new Names(ctx));
+    const ground = pixel(isDark ? "#2b3535" : "#e3eae9");
+    const found = pixel(isDark ? "#b14a8f" : "#e58ac6");
+    painter.current.paint(ctx, {
+      tree, start, view: view.current, width: w, height: h, top: scroller.current!.scrollTop, full: Math.max(height, h),
+      upwards: p.upwards, selected: p.selected, cursor: document.activeElement === c ? cursor : -1, isDark,
+      colourOf: (node) => {
+        if (node === 0) return ground;
+        if (p.match?.[tree.label[node]]) return found;
+        return p.tint ? pixel(p.tint(node)) : shades[tree.kind[node] * 7 + (seeds[tree.label[node]] % 7)];
+      },
+      alphaOf: (node, partly) => (partly ? 140 : p.match && !(node > 0 && p.match[tree.label[node]]) ? 102 : 255),
+      textOf: (node, room) => {
+        const name = node ? labels[tree.label[node]] : `all: ${weightLong(metric, tree.total[0])}`;
+        return fitted.fit(name, () => (node ? short(name) : name), room);
+      },
+    }, ratio);
   };
 
   const moveTo = (from: number, to: number, animate: boolean) => {
@@ -220,8 +138,9 @@ export function Flame(p: Props) {
     const full = Math.max(height, size[1]);
     const y = e.clientY - r.top + scroller.current!.scrollTop;
     const depth = Math.floor((p.upwards ? full - y : y) / ROW);
-    const x = e.clientX - r.left;
-    return rows.current[depth]?.find((b) => x >= b.x && x < b.x + Math.max(b.w, 1))?.node ?? null;
+    const [v0, v1] = view.current;
+    const pixel = (v1 - v0) / size[0];
+    return frameAt(tree, start, depth, v0 + (e.clientX - r.left) * pixel, pixel);
   };
 
   const show = (node: number) => {

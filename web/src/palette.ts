@@ -52,6 +52,34 @@ export function colour(kind: number, seed: number, isDark: boolean): string {
   return c;
 }
 
+const values = new Map<string, number>();
+
+/** A colour of this file ("hsl(h s% l%)" or "#rrggbb") as an opaque pixel of ImageData. */
+export function pixel(css: string): number {
+  let v = values.get(css);
+  if (v === undefined) {
+    if (values.size > 20000) values.clear();
+    const [r, g, b] = css.startsWith("#") ? [1, 3, 5].map((i) => parseInt(css.slice(i, i + 2), 16)) : fromHsl(css);
+    v = (0xff000000 | (b << 16) | (g << 8) | r) >>> 0;
+    values.set(css, v);
+  }
+  return v;
+}
+
+/** The colours of kinds by seed modulo 7, as pixels: pixels[kind * 7 + seed % 7]. */
+export function kindPixels(isDark: boolean): Uint32Array {
+  return Uint32Array.from({ length: kinds.length * 7 }, (_, i) => pixel(colour(Math.floor(i / 7), i % 7, isDark)));
+}
+
+function fromHsl(css: string): number[] {
+  const [h, s, l] = css.match(/-?[\d.]+/g)!.map(Number);
+  const a = (s / 100) * Math.min(l / 100, 1 - l / 100);
+  return [0, 8, 4].map((n) => {
+    const k = (((n + h / 30) % 12) + 12) % 12;
+    return Math.round(255 * (l / 100 - a * Math.max(-1, Math.min(k - 3, 9 - k, 1))));
+  });
+}
+
 export const ink = (isDark: boolean) => (isDark ? "#eef2f2" : "#12211f");
 
 export function seedOf(text: string): number {

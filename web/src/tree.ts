@@ -2,10 +2,12 @@
 // Weights over a tree of methods: selection, totals, ranking, inversion, the sandwich of one method.
 import { Cells, MARK, Shape } from "./data";
 
-/** A Shape with weights; children are linked heaviest first. */
+/** A Shape with weights; a node's children are child[first[node]] to child[first[node + 1] - 1], heaviest first, and linked so. */
 export interface Tree extends Shape {
   self: Float64Array;
   total: Float64Array;
+  first: Int32Array;
+  child: Int32Array;
   firstChild: Int32Array;
   nextSibling: Int32Array;
   depth: number; // frames of the deepest stack
@@ -43,7 +45,7 @@ function finish(shape: Shape, self: Float64Array): Tree {
     level[i] = level[parent[i]] + 1;
     if (total[i] && level[i] > depth) depth = level[i];
   }
-  return { ...shape, self, total, firstChild, nextSibling, depth };
+  return { ...shape, self, total, first, child, firstChild, nextSibling, depth };
 }
 
 export function select(shape: Shape, cells: Cells, s: Selection): Tree {
