@@ -52,7 +52,7 @@ int reading_metric(const struct selection *s, const struct profile *p, const cha
             return complain(path, "holds none of this metric", s->metric);
         }
     }
-    return complain(path, "holds no samples", "record with --cpu, --alloc or --monitors");
+    return complain(path, "holds no samples", "nothing that --cpu, --alloc or --monitors record");
 }
 
 char *format_weight(char text[24], enum profile_metric metric, uint64_t weight)

@@ -162,7 +162,9 @@ static int print_report(const struct report *o, const struct selection *s, const
         if (m != (int)metric && p->series[m].samples.len)
             printf("  also there: %s (--metric %s)\n", profile_metrics[m].title, profile_metrics[m].name);
     }
-    print_methods(&v, ranks, n, o->limit);
+    /* Where every call was counted its own table ranks the methods. */
+    if (metric != PROFILE_EXACT || !p->calls.len)
+        print_methods(&v, ranks, n, o->limit);
     r = report_exact_print(p, &s->filter, o->limit);
     if (r < 0)
         return complain_errno(path, "cannot rank", r);

@@ -19,6 +19,7 @@ struct times_row {
     uint32_t mark; /* the last row that this method's total was counted for, + 1 */
     uint64_t calls, samples, slowest_ns;
     int64_t self_ns, raw_ns, total_ns;
+    bool claimed; /* timed at every call, or read often enough */
 };
 
 struct times_table {
@@ -81,10 +82,13 @@ static int add_calls(struct times_table *t, const struct profile *p, uint32_t nu
     return 0;
 }
 
+/* By self time, those with too few readings for a claim behind the others and by calls. */
 static int by_self(const void *a, const void *b)
 {
     const struct times_row *x = a, *y = b;
-    if (x->self_ns != y->self_ns)
+    if (x->claimed != y->claimed)
+        return x->claimed ? -1 : 1;
+    if (x->claimed && x->self_ns != y->self_ns)
         return x->self_ns < y->self_ns ? 1 : -1;
     return x->calls != y->calls ? (x->calls < y->calls ? 1 : -1) : (x->label > y->label) - (x->label < y->label);
 }
@@ -105,6 +109,8 @@ static int times_table(struct times_table *t, const struct profile *p, const str
     if (r < 0)
         return r;
     t->ns_a_reading = t->samples ? (double)raw / (double)t->samples : 0;
+    for (size_t i = 0; i < t->rows.len; i++)
+        t->rows.data[i].claimed = t->ns_a_reading <= 0 || t->rows.data[i].samples >= FEWEST_READINGS;
     if (t->rows.len)
         qsort(t->rows.data, t->rows.len, sizeof(*t->rows.data), by_self);
     return 0;
@@ -130,7 +136,7 @@ static void poisson_interval(uint64_t n, double *ret_low, double *ret_high)
 /* The bounds of a row's raw self time; false where nothing is claimed. */
 static bool interval_ns(const struct times_table *t, const struct times_row *row, double *ret_low, double *ret_high)
 {
-    if (t->ns_a_reading <= 0 || row->samples < FEWEST_READINGS)
+    if (t->ns_a_reading <= 0 || !row->claimed)
         return false;
     poisson_interval(row->samples, ret_low, ret_high);
     *ret_low *= t->ns_a_reading;
