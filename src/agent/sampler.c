@@ -60,10 +60,24 @@ static struct buffer *take_buffer(uint32_t hint)
     return NULL;
 }
 
-static void walk_into(struct sample *s, JNIEnv *env, void *ucontext)
+/* A signal that is ours. */
+struct beat {
+    struct slot *slot;
+    uint32_t weight;
+    uint32_t kernel_count;
+    uint64_t kernel[PERF_KERNEL_FRAMES]; /* where the kernel was when the interval ended */
+};
+
+/* The kernel's frames, then the thread's own. */
+static void walk_into(struct sample *s, const struct beat *beat, JNIEnv *env, void *ucontext)
 {
-    uint32_t depth = sampler.options.depth;
-    s->n = sampler.options.walk(ucontext, env, s->frames, depth + 1, &s->truncated);
+    uint32_t depth = sampler.options.depth, kernel = 0;
+    for (; sampler.options.kernel && kernel < MIN(beat->kernel_count, depth); kernel++)
+        s->frames[kernel] =
+            (struct jfr_frame){.method = walk_id_of_kernel(beat->kernel[kernel]), .bci = -1, .type = JFR_FRAME_KERNEL};
+    s->n = sampler.options.walk(ucontext, env, s->frames + kernel, depth + 1 - kernel, &s->truncated);
+    if (s->n >= 0)
+        s->n += (int)kernel;
     if (s->n > (int)depth) {
         s->n = (int)depth;
         s->truncated = true;
@@ -97,24 +111,24 @@ static bool in_blocking_call(const void *ucontext)
 #endif
 }
 
-static void take_sample(struct slot *slot, struct thread *t, JNIEnv *env, uint32_t weight, void *ucontext)
+static void take_sample(const struct beat *beat, struct thread *t, JNIEnv *env, void *ucontext)
 {
     uint32_t serial = atomic_load(&t->serial);
     static _Atomic uint32_t next;
     struct buffer *b = take_buffer(atomic_fetch_add(&next, 1));
     if (!b) {
-        atomic_fetch_add(&sampler.lost, weight);
+        atomic_fetch_add(&sampler.lost, beat->weight);
         return;
     }
     b->sample = (struct sample){.thread = t,
                                 .serial = serial,
                                 .id = virtual_thread_id(t),
-                                .weight = weight,
+                                .weight = beat->weight,
                                 .time_ns = now_ns(),
                                 .idle = sampler.options.wall && in_blocking_call(ucontext),
-                                .mark = &slot->mark,
+                                .mark = &beat->slot->mark,
                                 .frames = b->frames};
-    walk_into(&b->sample, env, ucontext);
+    walk_into(&b->sample, beat, env, ucontext);
     count_sample(&b->sample);
     bool done = sampler.options.now(sampler.options.context, &b->sample);
     atomic_store(&b->state, done ? BUFFER_FREE : BUFFER_FULL);
@@ -132,37 +146,48 @@ static void count_cost(uint64_t start)
         ;
 }
 
-/* The weight of a signal of ours and its slot; NULL for a signal of somebody else. */
-static struct slot *slot_of(const siginfo_t *info, uint32_t *ret_weight)
+/* The slot that a signal is meant for; NULL for a signal of somebody else. */
+static struct slot *slot_of(const siginfo_t *info)
 {
-    *ret_weight = 1;
-    if (info->si_code == SI_TIMER)
-        *ret_weight += (uint32_t)MAX(info->si_overrun, 0);
-    if (info->si_code == SI_TIMER || info->si_code == SI_QUEUE) {
-        struct slot *slot = slot_by_address(info->si_value.sival_ptr);
-        if (slot && sampler.options.wall)
-            *ret_weight = MAX(1, atomic_load(&slot->weight));
-        return slot;
-    }
-    /* What a full signal queue leaves of SI_QUEUE. */
+    if (info->si_code == SI_TIMER || info->si_code == SI_QUEUE)
+        return slot_by_address(info->si_value.sival_ptr);
+    if (info->si_code == POLL_IN || info->si_code == POLL_HUP)
+        return slot_by_descriptor(info->si_fd);
+    /* What a full signal queue leaves of the others. */
     if (info->si_code == SI_USER && info->si_pid == 0)
         return slot_by_tid((pid_t)syscall(SYS_gettid));
     return NULL;
 }
 
+/* How many intervals a signal stands for; 0: none, or not ours. */
+static uint32_t take_beat(struct beat *ret, const siginfo_t *info)
+{
+    ret->slot = atomic_load(&sampler.on) ? slot_of(info) : NULL;
+    ret->kernel_count = 0;
+    if (!ret->slot)
+        return 0;
+    if (ret->slot->perf.fd)
+        return ret->weight = perf_clock_take(&ret->slot->perf, ret->kernel, &ret->kernel_count);
+    if (ret->slot->has_timer)
+        ret->weight = info->si_code == SI_TIMER ? 1 + (uint32_t)MAX(info->si_overrun, 0) : 1;
+    else
+        ret->weight = atomic_exchange(&ret->slot->weight, 0);
+    return ret->weight;
+}
+
 static void on_signal(int number, siginfo_t *info, void *ucontext)
 {
     int saved = errno;
+    struct beat beat;
     atomic_fetch_add(&sampler.inside, 1);
-    uint32_t weight;
-    struct slot *slot = atomic_load(&sampler.on) ? slot_of(info, &weight) : NULL;
-    if (slot) {
+    if (take_beat(&beat, info)) {
         uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
         JNIEnv *env = vm_jni();
-        struct thread *t = slot_thread(slot, env);
+        struct thread *t = slot_thread(beat.slot, env);
         /* Another environment: the signal was late and the slot is another thread's by now. */
         if (t && env && atomic_load(&t->env) == env && !t->own) {
-            take_sample(slot, t, env, weight, ucontext);
+            take_sample(&beat, t, env, ucontext);
+            slot_shift(beat.slot, beat.weight, start);
             count_cost(start);
         }
     }
@@ -242,6 +267,7 @@ int sampler_start(const struct sampler_options *o, JNIEnv *jni, struct buf *why)
         r = slots_start(&(struct slots_options){.signal = sampler.signal,
                                                 .interval_ns = o->interval_ns,
                                                 .wall = o->wall,
+                                                .perf = o->perf,
                                                 .idle = o->idle,
                                                 .context = o->context,
                                                 .skipped = &sampler.skipped});
@@ -260,8 +286,10 @@ void sampler_stop(void)
     /* A handler takes microseconds; a thread that is not scheduled while inside one may take longer. */
     for (int i = 0; atomic_load(&sampler.inside) > 0 && i < 10000; i++)
         nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
-    if (atomic_load(&sampler.inside) == 0)
-        free_pool();
+    if (atomic_load(&sampler.inside) > 0)
+        return;
+    slots_release();
+    free_pool();
 }
 
 void sampler_drain(void (*f)(void *context, const struct sample *s), void *context)

@@ -30,6 +30,8 @@ struct sample {
 
 struct sampler_options {
     bool wall;
+    bool perf;   /* CPU: perf_event's clock drives (sampler_perf.h) */
+    bool kernel; /* its kernel frames are wanted */
     uint64_t interval_ns;
     uint32_t depth;
     stack_walk_fn *walk;

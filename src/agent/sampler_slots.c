@@ -14,10 +14,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { SLOTS_MAX = THREADS_MAX };
+enum {
+    SLOTS_MAX = THREADS_MAX,
+    DESCRIPTORS_MAX = 2 * SLOTS_MAX,
+    SHIFT_EVERY = 4,          /* intervals */
+    PERF_SHORTEST_NS = 20000, /* the kernel takes no less than 10,000 */
+};
 
 static struct slot *slots;
 static _Atomic uint32_t slots_used;
+static _Atomic uint32_t *by_descriptor;                  /* place of its slot + 1 */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* slots come and go; their timers */
 static struct slots_options options;
 static bool active; /* under lock */
@@ -45,6 +51,40 @@ struct slot *slot_by_tid(pid_t tid)
     return NULL;
 }
 
+struct slot *slot_by_descriptor(int fd)
+{
+    uint32_t place = fd > 0 && fd < DESCRIPTORS_MAX ? atomic_load(&by_descriptor[fd]) : 0;
+    return place ? &slots[place - 1] : NULL;
+}
+
+static struct timespec timespec_of(uint64_t ns)
+{
+    return (struct timespec){(time_t)(ns / NS_PER_SECOND), (long)(ns % NS_PER_SECOND)};
+}
+
+void slot_shift(struct slot *s, uint32_t weight, uint64_t cpu_ns)
+{
+    if (!s->has_timer || options.wall)
+        return;
+    s->since += weight;
+    if (s->since < SHIFT_EVERY) {
+        if (s->shifted)
+            perf_clock_period(&s->perf, options.interval_ns);
+        s->shifted = false;
+        return;
+    }
+    s->due_ns += s->since * options.interval_ns;
+    s->since = 0;
+    uint64_t at = s->due_ns + hash_u64(cpu_ns ^ (uint64_t)s->tid) % options.interval_ns;
+    if (s->perf.fd) {
+        perf_clock_period(&s->perf, at > cpu_ns + PERF_SHORTEST_NS ? at - cpu_ns : PERF_SHORTEST_NS);
+        s->shifted = true;
+    } else {
+        struct itimerspec spec = {.it_interval = timespec_of(options.interval_ns), .it_value = timespec_of(at)};
+        timer_settime(s->timer, TIMER_ABSTIME, &spec, NULL);
+    }
+}
+
 struct thread *slot_thread(struct slot *slot, JNIEnv *env)
 {
     struct thread *t = atomic_load(&slot->thread);
@@ -69,8 +109,30 @@ static clockid_t thread_clock(pid_t tid)
     return (clockid_t)(~(unsigned)tid << 3 | 6);
 }
 
+/* False where the kernel refuses: this thread gets a timer. */
+static bool arm_perf(struct slot *s, uint64_t first)
+{
+    perf_clock_release(&s->perf);
+    if (!options.perf || perf_clock_start(&s->perf, s->tid, options.signal, MAX(first, PERF_SHORTEST_NS)) < 0)
+        return false;
+    if (s->perf.fd >= DESCRIPTORS_MAX) {
+        perf_clock_release(&s->perf);
+        return false;
+    }
+    atomic_store(&by_descriptor[s->perf.fd], (uint32_t)(s - slots) + 1);
+    s->shifted = true;
+    return true;
+}
+
 static void arm_timer(struct slot *s)
 {
+    /* A first interval of random length: short-lived threads get their share, and threads do not beat in time. */
+    uint64_t interval = options.interval_ns, first = 1 + hash_u64(now_ns() ^ (uint64_t)s->tid) % interval;
+    s->due_ns = clock_ns(thread_clock(s->tid));
+    s->since = 0;
+    s->has_timer = arm_perf(s, first);
+    if (s->has_timer)
+        return;
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = options.signal, .sigev_value.sival_ptr = s};
     event._sigev_un._tid = s->tid;
     if (timer_create(thread_clock(s->tid), &event, &s->timer) < 0) {
@@ -78,22 +140,22 @@ static void arm_timer(struct slot *s)
         atomic_fetch_add(&uncovered, 1);
         return;
     }
-    /* A first interval of random length: short-lived threads get their share, and threads do not beat in time. */
-    uint64_t interval = options.interval_ns, first = 1 + hash_u64(now_ns() ^ (uint64_t)s->tid) % interval;
-    struct itimerspec spec = {
-        .it_interval = {(time_t)(interval / NS_PER_SECOND), (long)(interval % NS_PER_SECOND)},
-        .it_value = {(time_t)(first / NS_PER_SECOND), (long)(first % NS_PER_SECOND)},
-    };
+    struct itimerspec spec = {.it_interval = timespec_of(interval), .it_value = timespec_of(first)};
     s->has_timer = true;
     timer_settime(s->timer, 0, &spec, NULL);
 }
 
+/* A ring stays until slots_release, or the slot's next use. */
 static void disarm_timer(struct slot *s)
 {
-    if (s->has_timer)
+    if (s->perf.fd) {
+        atomic_store(&by_descriptor[s->perf.fd], 0);
+        perf_clock_stop(&s->perf);
+    } else if (s->has_timer) {
         timer_delete(s->timer);
-    else if (!options.wall && atomic_load(&s->tid) && atomic_load(&uncovered) > 0)
+    } else if (!options.wall && atomic_load(&s->tid) && atomic_load(&uncovered) > 0) {
         atomic_fetch_sub(&uncovered, 1);
+    }
     s->has_timer = false;
 }
 
@@ -110,6 +172,7 @@ static void add_slot(pid_t tid, struct thread *t)
         if (i == SLOTS_MAX)
             return;
         s = &slots[i];
+        perf_clock_release(&s->perf);
         *s = (struct slot){.tid = tid, .thread = t};
         if (i == used)
             atomic_store(&slots_used, used + 1);
@@ -143,8 +206,10 @@ static void thread_ended(struct thread *t, JNIEnv *jni)
 {
     pthread_mutex_lock(&lock);
     struct slot *s = slot_by_tid(atomic_load(&t->tid));
-    if (s)
+    if (s) {
         remove_slot(s);
+        perf_clock_release(&s->perf);
+    }
     pthread_mutex_unlock(&lock);
 }
 
@@ -212,19 +277,23 @@ static void visit_wall(struct slot *s, uint32_t weight)
         return;
     }
     tell_idle(s);
-    atomic_store(&s->weight, weight);
+    atomic_fetch_add(&s->weight, weight);
     s->settling = send(s);
 }
 
-/* CPU, of a thread without a timer: due when it has used an interval since it was last. Under lock. */
+/* CPU, of a thread without a timer: due when it has used an interval or more since it was last. Under lock. */
 static void visit_cpu(struct slot *s)
 {
     uint64_t cpu = clock_ns(thread_clock(s->tid));
     if (!s->seen || cpu < s->cpu_ns)
         s->cpu_ns = cpu;
     s->seen = true;
-    if (cpu - s->cpu_ns >= options.interval_ns && send(s))
-        s->cpu_ns += options.interval_ns;
+    uint64_t due = (cpu - s->cpu_ns) / options.interval_ns;
+    if (due == 0)
+        return;
+    atomic_fetch_add(&s->weight, (uint32_t)due);
+    s->cpu_ns += due * options.interval_ns;
+    (void)send(s);
 }
 
 static bool to_visit(const struct slot *s)
@@ -258,7 +327,7 @@ static void *visit(void *unused)
 {
     uint32_t at = 0;
     while (!atomic_load(&visitor_stop)) {
-        struct timespec pause = {(time_t)(options.interval_ns / NS_PER_SECOND), (long)(options.interval_ns % NS_PER_SECOND)};
+        struct timespec pause = timespec_of(options.interval_ns);
         nanosleep(&pause, NULL);
         if (!options.wall && atomic_load(&uncovered) == 0)
             continue;
@@ -288,15 +357,19 @@ static int start_visitor(void)
 
 /* ---- life ---- */
 
+/* Zeroed memory whose pages are taken as they are used; it stays. */
+static void *map_table(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
 int slots_start(const struct slots_options *o)
 {
-    if (!slots) {
-        void *memory =
-            mmap(NULL, SLOTS_MAX * sizeof(*slots), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (memory == MAP_FAILED)
-            return -ENOMEM;
-        slots = memory;
-    }
+    if (!by_descriptor && !(by_descriptor = map_table(DESCRIPTORS_MAX * sizeof(*by_descriptor))))
+        return -ENOMEM;
+    if (!slots && !(slots = map_table(SLOTS_MAX * sizeof(*slots))))
+        return -ENOMEM;
     pthread_mutex_lock(&lock);
     options = *o;
     atomic_store(&uncovered, 0);
@@ -332,6 +405,14 @@ void slots_stop(void)
             tell_idle(&slots[i]);
         remove_slot(&slots[i]);
     }
+    pthread_mutex_unlock(&lock);
+}
+
+void slots_release(void)
+{
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < atomic_load(&slots_used); i++)
+        perf_clock_release(&slots[i].perf);
     pthread_mutex_unlock(&lock);
 }
 

@@ -3,6 +3,7 @@
 #include "agent/stack.h"
 
 #include "base/buf.h"
+#include "unwind/kernel_symbols.h"
 #include "unwind/symbols.h"
 
 #include <dlfcn.h>
@@ -18,6 +19,7 @@ static struct {
     _Atomic uint64_t ends[WALK_STATUSES], recovered;
     pthread_mutex_t lock; /* symbols */
     struct symbols *symbols;
+    struct kernel_symbols *kernel;
 } stacks = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 _Static_assert(sizeof(struct walk_frame) == sizeof(struct jfr_frame) &&
@@ -110,11 +112,25 @@ int stack_vm_describe(uint64_t id, struct method_description *ret)
     return stacks.walker ? walker_describe(stacks.walker, id, ret) : -ESTALE;
 }
 
+static int kernel_name(uint64_t pc, struct buf *library, struct buf *name)
+{
+    pthread_mutex_lock(&stacks.lock);
+    if (!stacks.kernel)
+        stacks.kernel = kernel_symbols_new();
+    const char *found = stacks.kernel ? kernel_symbols_find(stacks.kernel, pc) : NULL;
+    buf_string(library, "kernel");
+    buf_string(name, found ? found : "[no symbol]");
+    pthread_mutex_unlock(&stacks.lock);
+    return 0;
+}
+
 int stack_vm_native_name(uint64_t id, struct buf *library, struct buf *name)
 {
     uint64_t pc = walk_id_pc(id);
     struct symbol_place place;
     char stub[128];
+    if (walk_id_kernel(id))
+        return kernel_name(walk_id_kernel(id), library, name);
     if (pc == 0) {
         buf_string(name, "[frames in the heap]");
         return 0;

@@ -65,6 +65,18 @@ static inline uint64_t walk_id_pc(uint64_t id)
     return id & (WALK_ID_CODE - 1);
 }
 
+/* Kernel addresses are the upper half's: three of their leading ones make room for the mark. */
+static inline uint64_t walk_id_of_kernel(uint64_t pc)
+{
+    return WALK_ID_CODE | (pc & (WALK_ID_CODE - 1));
+}
+
+/* The kernel's address of an id; 0 when it is none. */
+static inline uint64_t walk_id_kernel(uint64_t id)
+{
+    return walk_id_pc(id) & WALK_ID_CODE >> 1 ? id | UINT64_C(7) << 61 : 0;
+}
+
 struct walk_frame {
     uint64_t id;
     int32_t bci;   /* Java: bytecode index, -1 when not known, -3 for a native method; otherwise 0 */

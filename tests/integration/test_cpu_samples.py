@@ -81,12 +81,12 @@ def test_without_kernel_timers(jdk, tmp_path):
     """ulimit -i 50: the kernel gives no more timers; the agent says so and looks at threads itself."""
     out = tmp_path / "out.txt"
     agent = jdk.agent(f"cpu=samples,lineno=n,verbose=n,cutoff=0,format=a,file={out}")
-    java = f"java {agent} -cp {lab.compiled('Hot')} Hot threads 2000 300"
+    java = f"java {agent} -cp {lab.compiled('Hot')} Hot threads 2000 1500"
     done = jdk.run("bash", "-c", f"ulimit -i 50 && exec {java}")
     assert done.returncode == 0, done.stderr
     methods, total = samples(out.read_text())
     assert methods["Hot.countedLoop"] / total >= 0.7
-    assert total >= 10
+    assert total >= 50
 
 
 def test_binary_output(jdk, tmp_path):

@@ -3,6 +3,7 @@
 #include "agent/dictionary.h"
 #include "agent/names.h"
 #include "agent/sampler.h"
+#include "agent/sampler_perf.h"
 #include "agent/session.h"
 #include "agent/virtual_threads.h"
 #include "base/clock.h"
@@ -295,6 +296,25 @@ static stack_walk_fn *choose_walker(struct session *s, JNIEnv *jni, struct buf *
     return NULL;
 }
 
+/*
+ * Whether perf_event drives: when it is asked for, and for the kernel's frames below native ones, where the kernel permits
+ * both; with one line where it was asked for and is not permitted.
+ */
+static bool choose_perf(struct session *s)
+{
+    const struct options *o = &s->options;
+    bool asked = option_is(o, OPT_TIMER, "perf");
+    if (cpu.wall || !(asked || (option_is(o, OPT_TIMER, "auto") && option_on(o, OPT_NATIVE))))
+        return false;
+    int r = perf_clock_check();
+    if (r < 0 && asked)
+        session_message(s,
+                        "cpu: perf_event is refused (%s; see kernel.perf_event_paranoid): threads' CPU timers are used, and "
+                        "there are no kernel frames",
+                        strerror(-r));
+    return r == 0;
+}
+
 static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why);
 
 static int start(struct session *s, JNIEnv *jni, struct buf *why)
@@ -317,6 +337,8 @@ static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why)
     bool recording = s->out.format == 'r';
     struct sampler_options options = {
         .wall = cpu.wall,
+        .perf = choose_perf(s),
+        .kernel = option_on(o, OPT_NATIVE),
         .interval_ns = o->v[OPT_INTERVAL].number,
         .depth = (uint32_t)o->v[OPT_DEPTH].number,
         .walk = choose_walker(s, jni, why),
@@ -451,7 +473,7 @@ static const struct vm_callbacks events = {.ti = {.CompiledMethodLoad = on_compi
 const struct capture capture_cpu_samples = {
     .name = "cpu",
     .title = "CPU usage by sampling running threads",
-    .options = OPTION_BIT(OPT_CPU) | OPTION_BIT(OPT_NATIVE) | OPTION_BIT(OPT_WALKER),
+    .options = OPTION_BIT(OPT_CPU) | OPTION_BIT(OPT_NATIVE) | OPTION_BIT(OPT_TIMER) | OPTION_BIT(OPT_WALKER),
     .likes = {.can_generate_compiled_method_load_events = 1},
     .events = &events,
     .wanted = wanted,

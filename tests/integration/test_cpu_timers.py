@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What drives cpu=samples: threads' CPU timers, or perf_event's clock with the kernel's frames where the kernel permits it."""
+import os
+import pathlib
+import re
+import time
+
+import pytest
+
+import lab
+
+PARANOID = pathlib.Path("/proc/sys/kernel/perf_event_paranoid")
+WITHOUT_RIGHTS = ["setpriv", "--bounding-set=-sys_admin,-perfmon"]  # of a root process: what perf_event_open asks for
+
+
+def permitted():
+    """perf with the kernel's side is for root, and for everybody at level 1 and below."""
+    return PARANOID.exists() and (os.geteuid() == 0 or int(PARANOID.read_text()) < 2)
+
+
+def sample(jdk, tmp_path, options, ms=1000, before=()):
+    """Syscalls under cpu=samples: (rows of the report: {method: (self %, total %)}, samples, its CPU time over 10 ms, stderr)."""
+    out = tmp_path / "out.jfr"
+    agent = jdk.agent(f"cpu=samples,format=r,file={out},{options}")
+    done = jdk.run(*before, "java", agent, "-cp", lab.compiled("Syscalls"), "Syscalls", ms)
+    assert done.returncode == 0, done.stderr
+    text = lab.jvmscope("report", "--limit", "1000", out).stdout
+    rows = {m[3]: (float(m[1]), float(m[2])) for m in re.finditer(r"^ +([\d.]+) % +([\d.]+) % +\d+ +(\S+)$", text, re.M)}
+    total = int(re.search(r"CPU samples: (\d+),", text)[1])
+    return rows, total, int(re.search(r"cpu_ns (\d+)", done.stdout)[1]) / 10e6, done.stderr
+
+
+def of_kernel(rows):
+    return sum(self for name, (self, _) in rows.items() if name.startswith("kernel."))
+
+
+@pytest.mark.jdks(8, 27)
+def test_kernel_frames_where_permitted(jdk, tmp_path, record_property):
+    """native=y and perf_event: a third or more of this program's time is the kernel's; its functions stand on libc's and Java's."""
+    if not permitted():
+        pytest.skip("kernel.perf_event_paranoid forbids perf_event here")
+    rows, total, expected, stderr = sample(jdk, tmp_path, "native=y")
+    record_property("kernel", f"{of_kernel(rows):.1f} %")
+    assert stderr == ""
+    assert 0.9 <= total / expected <= 1.1
+    assert of_kernel(rows) >= 15
+    assert rows["Syscalls.main"][1] >= 80
+    hidden = pathlib.Path("/proc/sys/kernel/kptr_restrict").read_text().strip() == "2"
+    assert hidden or rows["kernel.vfs_read"][1] >= 15, rows
+
+
+@pytest.mark.jdks(17)
+@pytest.mark.parametrize("timer", ("thread", "perf"))
+def test_number_of_samples(jdk, tmp_path, timer, record_property):
+    """Either clock counts what the thread uses in the kernel too; no kernel frame without native=y or without perf_event."""
+    if timer == "perf" and not permitted():
+        pytest.skip("kernel.perf_event_paranoid forbids perf_event here")
+    rows, total, expected, stderr = sample(jdk, tmp_path, f"timer={timer}" + (",native=y" if timer == "thread" else ""))
+    record_property("samples per interval", f"{total / expected:.3f}")
+    assert stderr == ""
+    assert 0.9 <= total / expected <= 1.1
+    assert of_kernel(rows) == 0
+    assert rows["Syscalls.main"][1] >= 80
+
+
+@pytest.mark.jdks(25)
+def test_perf_event_refused(jdk, tmp_path):
+    """timer=perf where the kernel forbids it: one line, and the threads' CPU timers do the work. native=y alone needs no line."""
+    if PARANOID.exists() and int(PARANOID.read_text()) < 2:
+        pytest.skip("kernel.perf_event_paranoid permits perf_event to everybody here")
+    line = "cpu: perf_event is refused ("
+    rows, total, expected, stderr = sample(jdk, tmp_path, "timer=perf,native=y", before=WITHOUT_RIGHTS)
+    assert stderr.count(line) == 1 and len(stderr.splitlines()) == 1, stderr
+    assert 0.9 <= total / expected <= 1.1 and of_kernel(rows) == 0 and rows["Syscalls.main"][1] >= 80
+    rows, total, expected, stderr = sample(jdk, tmp_path, "native=y", ms=500, before=WITHOUT_RIGHTS)
+    assert stderr == "" and of_kernel(rows) == 0 and rows["Syscalls.main"][1] >= 60
+
+
+@pytest.mark.jdks(17)
+def test_no_resonance(jdk, tmp_path):
+    """A program that repeats itself at the very interval, a quarter here and the rest there, is not always met at one place."""
+    out = tmp_path / "out.jfr"
+    done = jdk.java("Beats", 3000, 4000, jvm=[jdk.agent(f"cpu=samples,interval=4,format=r,file={out}")])
+    assert (done.returncode, done.stderr) == (0, "")
+    first, second, cpu = map(int, re.findall(r"\d+", done.stdout))
+    text = lab.jvmscope("report", "--limit", "1000", out).stdout
+    assert 0.9 <= int(re.search(r"CPU samples: (\d+),", text)[1]) / (cpu / 4e6) <= 1.1
+    found = {m[2]: float(m[1]) for m in re.finditer(r"^ +[\d.]+ % +([\d.]+) % +\d+ +Beats\.(first|second)$", text, re.M)}
+    share = found["first"] / (found["first"] + found["second"])
+    assert abs(share - first / (first + second)) <= 0.1
+
+
+@pytest.mark.jdks(17)
+def test_perf_leaves_nothing_behind(jdk, tmp_path):
+    """Many threads come and go, then sampling stops: descriptors and mappings are those from before."""
+    if not permitted():
+        pytest.skip("kernel.perf_event_paranoid forbids perf_event here")
+    process = jdk.start_java("Hot", "threads", 12000, 300, stdout=-3, stderr=-3)
+    try:
+        time.sleep(2)
+
+        def figures():
+            fds = [os.readlink(f"/proc/{process.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{process.pid}/fd")]
+            maps = pathlib.Path(f"/proc/{process.pid}/maps").read_text()
+            return sum("perf_event" in f for f in fds), maps.count("perf_event")
+
+        assert figures() == (0, 0)
+        done = lab.jvmscope("attach", "--cpu", "--native", "-t", "1500ms", "-o", tmp_path / "a.jfr", process.pid)
+        assert done.returncode == 0, done.stderr
+        assert figures() == (0, 0)
+        report = lab.jvmscope("report", tmp_path / "a.jfr").stdout
+        assert "Hot.countedLoop" in report
+    finally:
+        process.kill()
+        process.wait()
