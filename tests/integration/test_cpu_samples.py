@@ -30,7 +30,7 @@ def samples(text):
 
 def test_counted_loop_and_number_of_samples(jdk, tmp_path, record_property):
     """99 % of the time is in a loop without a safepoint; samples are CPU time over interval."""
-    methods, total, cpu_ns = profile(jdk, tmp_path, "counted", ms=2000)
+    methods, total, cpu_ns = profile(jdk, tmp_path, "counted", ms=3000)
     share = methods["Hot.countedLoop"] / total
     ratio = total / (cpu_ns / 10e6)
     record_property("countedLoop", f"{share:.3f}")
