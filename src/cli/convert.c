@@ -2,17 +2,20 @@
 #include "cli/convert.h"
 #include "base/file.h"
 #include "cli/builtin.h"
+#include "cli/page_more.h"
 #include "export/export.h"
 
 #include <errno.h>
 #include <string.h>
 
 struct convert {
-    const char *output;
+    const char *output, *sources;
 };
 
 static const struct arg convert_args[] = {
     {"--output", 'o', ARG_TEXT, offsetof(struct convert, output), "OUT", "the file to write; its extension picks the format"},
+    {"--sources", 's', ARG_TEXT, offsetof(struct convert, sources), "DIR",
+     "where source files are, to show coverage in a page"},
     {0},
 };
 
@@ -39,13 +42,13 @@ static bool has_samples(const struct profile *p)
     return false;
 }
 
-int convert_file(const struct selection *selection, const char *from, const char *to)
+static int convert(const struct selection *selection, const char *from, const char *to, const char *sources)
 {
     const struct export_format *format = export_format_of(to);
     if (!format)
         return unknown_format(to);
     _cleanup_(profile_freep) struct profile *p = NULL;
-    struct export_source source = {.path = from, .filter = selection->filter};
+    struct export_source source = {.path = from, .filter = selection->filter, .sources = sources, .more = page_more};
     int status = format->threads ? 0 : reading_open(&p, from);
     if (status == 0 && !format->threads && (!format->any || has_samples(p) || selection->metric))
         status = reading_metric(selection, p, from, &source.metric);
@@ -76,6 +79,11 @@ int convert_file(const struct selection *selection, const char *from, const char
     return 0;
 }
 
+int convert_file(const struct selection *selection, const char *from, const char *to)
+{
+    return convert(selection, from, to, NULL);
+}
+
 int cmd_convert(const struct command *self, int argc, char **argv)
 {
     struct convert options = {0};
@@ -88,5 +96,5 @@ int cmd_convert(const struct command *self, int argc, char **argv)
         complain(self->name, "-o OUT is missing", "its extension picks the format");
         return 2;
     }
-    return convert_file(&selection, operands.list[0], options.output);
+    return convert(&selection, operands.list[0], options.output, options.sources);
 }

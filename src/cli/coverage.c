@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/builtin.h"
+#include "cli/coverage.h"
 #include "cli/text.h"
 #include "jfr/reader.h"
 
@@ -160,28 +161,79 @@ static int put_class(struct json *j, const struct coverage *c, const struct cove
     return 0;
 }
 
-static int print_json(const struct coverage *c)
+/* The members of the object that is open. */
+static int put_coverage(struct json *j, const struct coverage *c)
 {
-    _cleanup_(buf_release) struct buf out = BUF(SIZE_MAX / 4);
-    struct json j = {.out = &out};
     struct cover_sum s;
     int r = coverage_sum(c, NULL, &s);
     if (r < 0)
         return r;
-    json_object(&j);
-    json_key(&j, "total");
-    json_object(&j);
-    put_sum(&j, &s);
-    json_object_end(&j);
-    json_key(&j, "classes");
-    json_array(&j);
+    json_key(j, "total");
+    json_object(j);
+    put_sum(j, &s);
+    json_object_end(j);
+    json_key(j, "classes");
+    json_array(j);
     for (size_t i = 0; r == 0 && i < c->classes.len; i++)
-        r = put_class(&j, c, &c->classes.data[i]);
-    json_array_end(&j);
+        r = put_class(j, c, &c->classes.data[i]);
+    json_array_end(j);
+    return r;
+}
+
+static int print_json(const struct coverage *c)
+{
+    _cleanup_(buf_release) struct buf out = BUF(SIZE_MAX / 4);
+    struct json j = {.out = &out};
+    json_object(&j);
+    int r = put_coverage(&j, c);
     json_object_end(&j);
     r = r < 0 ? r : buf_error(&out);
     if (r == 0)
         puts(buf_str(&out));
+    return r;
+}
+
+/* The texts of the source files that are found, by the file's place below the folder. */
+static void put_sources(struct json *j, const struct coverage *c, const char *folder)
+{
+    size_t room = COVERAGE_PAGE_SOURCES;
+    _cleanup_free_ char *before = NULL;
+    json_key(j, "texts");
+    json_object(j);
+    for (size_t i = 0; i < c->classes.len; i++) {
+        _cleanup_free_ char *path = cover_source_path(folder, &c->classes.data[i]);
+        char *name = cover_source_path(NULL, &c->classes.data[i]);
+        struct file_map text;
+        /* The classes of one file mostly stand together. */
+        bool again = name && before && strcmp(name, before) == 0;
+        free(before);
+        before = name;
+        if (!path || !name || again || file_map_open(&text, path) < 0)
+            continue;
+        if (text.len <= room) {
+            room -= text.len;
+            json_key(j, name);
+            json_string_n(j, (const char *)text.data, text.len);
+        }
+        file_map_release(&text);
+    }
+    json_object_end(j);
+}
+
+int coverage_page_json(const char *path, const char *sources, struct json *j)
+{
+    _cleanup_(coverage_release) struct coverage c = {0};
+    bool any = false;
+    if (read_recording(&c, path, &any))
+        return -EIO;
+    if (!any)
+        return -ENOENT;
+    coverage_sort(&c);
+    json_object(j);
+    int r = put_coverage(j, &c);
+    if (r == 0 && sources)
+        put_sources(j, &c, sources);
+    json_object_end(j);
     return r;
 }
 

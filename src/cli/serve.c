@@ -7,7 +7,9 @@
 #include "base/pattern.h"
 #include "cli/builtin.h"
 #include "cli/heap.h"
+#include "cli/page_more.h"
 #include "cli/reading.h"
+#include "cli/trace.h"
 #include "export/page.h"
 #include "model/load.h"
 #include "model/timeline_load.h"
@@ -17,7 +19,7 @@
 #include <string.h>
 
 struct serve {
-    const char *listen;
+    const char *listen, *sources;
     uint64_t port;
 };
 
@@ -25,6 +27,7 @@ static const struct arg serve_args[] = {
     {"--listen", 0, ARG_TEXT, offsetof(struct serve, listen), "ADDRESS",
      "listen there instead of on 127.0.0.1: others can then see the files"},
     {"--port", 'p', ARG_NUMBER, offsetof(struct serve, port), "PORT", "listen on this port instead of a free one"},
+    {"--sources", 's', ARG_TEXT, offsetof(struct serve, sources), "DIR", "where source files are, to show coverage in them"},
     {0},
 };
 
@@ -38,6 +41,7 @@ static const char plain_policy[] = "default-src 'none'; style-src 'unsafe-inline
 struct site {
     char **files;
     size_t count;
+    const char *sources;
     struct buf *pages;           /* by file, made when it is first asked for */
     struct timeline **timelines; /* the same, for what-if */
 };
@@ -92,7 +96,8 @@ static int make_page(const struct site *s, size_t i, bool alone, struct buf *out
             metric = (enum profile_metric)m;
     }
     struct page_site site = {(const char *const *)s->files, s->count, i};
-    struct export_source source = {.path = path, .profile = p, .metric = metric, .site = &site};
+    struct export_source source = {
+        .path = path, .profile = p, .metric = metric, .site = &site, .sources = s->sources, .more = page_more};
     r = page_of_recording(&source, &data);
     if (r == 0 && alone)
         buf_bytes(out, data.data, data.len);
@@ -146,6 +151,29 @@ static int answer_what_if(struct site *s, size_t i, const struct server_request 
     return 200;
 }
 
+static uint64_t number_of(const struct server_request *q, const char *key, uint64_t otherwise)
+{
+    const char *text = q->argument(q->request, key);
+    return text && *text >= '0' && *text <= '9' ? strtoull(text, NULL, 10) : otherwise;
+}
+
+/* Calls that were recorded, of a thread or a method, or those that took long: when there are more than one page takes. */
+static int answer_calls(struct site *s, size_t i, const struct server_request *q, struct server_reply *reply)
+{
+    const struct trace_options o = {.thread = q->argument(q->request, "thread"),
+                                    .method = q->argument(q->request, "method"),
+                                    .min = number_of(q, "min", 0),
+                                    .limit = MIN(number_of(q, "limit", PAGE_CALLS), (uint64_t)PAGE_CALLS)};
+    struct json j = {&reply->body, false};
+    int r = trace_page_json(s->files[i], &o, &j);
+    if (r < 0) {
+        buf_clear(&reply->body);
+        return not_found(reply, "no calls in this recording");
+    }
+    reply->type = json_type;
+    return 200;
+}
+
 static int answer(void *context, const struct server_request *q, struct server_reply *reply)
 {
     struct site *s = context;
@@ -159,6 +187,8 @@ static int answer(void *context, const struct server_request *q, struct server_r
         return not_found(reply, "no such file");
     if (strcmp(rest, "/what-if") == 0)
         return answer_what_if(s, i, q, reply);
+    if (strcmp(rest, "/calls") == 0)
+        return answer_calls(s, i, q, reply);
     if (strcmp(rest, "/data") == 0) {
         reply->type = json_type;
         return make_page(s, i, true, &reply->body) < 0 ? 500 : 200;
@@ -217,7 +247,8 @@ int cmd_serve(const struct command *self, int argc, char **argv)
     }
     if (!page_head[0])
         return complain(self->name, "this build has no page", "npm was missing when it was made (install npm and build again)");
-    struct site site = {operands.list, (size_t)operands.count, calloc((size_t)operands.count, sizeof(struct buf)),
+    struct site site = {operands.list, (size_t)operands.count, options.sources,
+                        calloc((size_t)operands.count, sizeof(struct buf)),
                         calloc((size_t)operands.count, sizeof(struct timeline *))};
     for (size_t i = 0; site.pages && i < site.count; i++)
         site.pages[i] = BUF(SIZE_MAX / 2);

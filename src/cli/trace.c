@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/trace.h"
 #include "base/json.h"
 #include "base/parse.h"
 #include "base/vec.h"
@@ -13,15 +14,10 @@
 #include <fnmatch.h>
 #include <string.h>
 
-struct trace_options {
-    bool json;
-    const char *thread, *method;
-    uint64_t limit, min;
-};
-
 static const struct arg trace_args[] = {
     {"--thread", 0, ARG_TEXT, offsetof(struct trace_options, thread), "PATTERN", "calls of these threads alone"},
-    {"--method", 0, ARG_TEXT, offsetof(struct trace_options, method), "PATTERN", "these methods alone (a star stands for anything)"},
+    {"--method", 0, ARG_TEXT, offsetof(struct trace_options, method), "PATTERN",
+     "these methods alone (a star stands for anything)"},
     {"--min", 0, ARG_DURATION, offsetof(struct trace_options, min), "TIME", "calls that took at least this long"},
     {"--limit", 'n', ARG_NUMBER, offsetof(struct trace_options, limit), "N", "calls to show (all)"},
     {"--json", 0, ARG_FLAG, offsetof(struct trace_options, json), NULL, "print JSON"},
@@ -114,7 +110,14 @@ static void put_raw(struct json *j, const char *key, const char *text, size_t le
     j->comma = true;
 }
 
-static void put_call(struct json *j, const struct call *c)
+/* The same as a string: whoever reads it finds out whether it is JSON. */
+static void put_quoted(struct json *j, const char *key, const char *text, size_t len)
+{
+    json_key(j, key);
+    json_string_n(j, text, len);
+}
+
+static void put_call(struct json *j, const struct call *c, void (*put)(struct json *, const char *, const char *, size_t))
 {
     json_object(j);
     json_key(j, "method");
@@ -129,16 +132,16 @@ static void put_call(struct json *j, const struct call *c)
     json_i64(j, c->depth);
     if (c->has_this) {
         size_t end = strcspn(c->arguments + 1, ",]");
-        put_raw(j, "this", c->arguments + 1, end);
+        put(j, "this", c->arguments + 1, end);
     }
+    _cleanup_(buf_release) struct buf list = BUF(SIZE_MAX / 4);
     struct str args = inner_arguments(c);
-    json_key(j, "args");
-    buf_u8(j->out, '[');
-    buf_bytes(j->out, args.data, args.len);
-    buf_u8(j->out, ']');
-    j->comma = true;
+    buf_u8(&list, '[');
+    buf_bytes(&list, args.data, args.len);
+    buf_u8(&list, ']');
+    put(j, "args", (const char *)list.data, list.len);
     if (c->returned)
-        put_raw(j, "return", c->returned, strlen(c->returned));
+        put(j, "return", c->returned, strlen(c->returned));
     json_key(j, "exception");
     json_string(j, c->exception);
     json_key(j, "caller");
@@ -177,7 +180,7 @@ static int print_calls(struct recording *r, const struct trace_options *o)
             continue;
         }
         buf_clear(&out);
-        put_call(&j, &c);
+        put_call(&j, &c, put_raw);
         e = buf_error(&out);
         fwrite(out.data, 1, out.len, stdout);
     }
@@ -187,9 +190,62 @@ static int print_calls(struct recording *r, const struct trace_options *o)
     return e;
 }
 
+static const struct rec_select calls[] = {{"jvmscope.Call", 1}, {0}};
+
+/* The members of the object that is open; the number of calls that were wanted. */
+static int page_calls(struct recording *r, const struct trace_options *o, int64_t start, struct json *j, uint64_t *ret_wanted)
+{
+    struct rec_mark *marks;
+    size_t n;
+    int e = recording_by_time(r, &marks, &n);
+    if (e < 0)
+        return e;
+    json_key(j, "calls");
+    json_array(j);
+    uint64_t wanted_n = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct rec_event event;
+        struct call c;
+        e = recording_at(r, marks[i].offset, &event);
+        if (e < 0)
+            break;
+        read_call(&event, &c);
+        c.start_ns -= start;
+        if (wanted(&c, o) && wanted_n++ < o->limit)
+            put_call(j, &c, put_quoted);
+    }
+    json_array_end(j);
+    free(marks);
+    *ret_wanted = wanted_n;
+    return e < 0 ? e : 0;
+}
+
+int trace_page_json(const char *path, const struct trace_options *o, struct json *j)
+{
+    _cleanup_(recording_closep) struct recording *r = NULL;
+    const char *why = NULL;
+    struct rec_event first;
+    int e = recording_open(&r, path, &why);
+    if (e == 0)
+        e = recording_select(r, calls);
+    if (e == 0)
+        e = recording_next(r, &first);
+    if (e <= 0)
+        return e < 0 ? e : -ENOENT;
+    recording_rewind(r);
+    uint64_t n = 0;
+    struct rec_info info;
+    recording_info(r, &info);
+    json_object(j);
+    e = page_calls(r, o, info.start_ns, j, &n);
+    json_key(j, "total");
+    json_u64(j, n);
+    json_object_end(j);
+    return e;
+}
+
 static int show_file(const char *path, const struct trace_options *o)
 {
-    static const struct rec_select calls[] = {{"jvmscope.Call", 1}, {0}};
     _cleanup_(recording_closep) struct recording *r = NULL;
     const char *why = NULL;
     int e = recording_open(&r, path, &why);

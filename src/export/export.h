@@ -13,6 +13,8 @@ struct page_site {
     size_t count, at;
 };
 
+struct json;
+
 /* What to write: a part of a recording. */
 struct export_source {
     const char *path; /* of the recording; for formats that copy from it */
@@ -21,6 +23,9 @@ struct export_source {
     enum profile_metric metric;
     struct profile_filter filter;
     const struct page_site *site; /* of a page that is served, or NULL */
+    const char *sources;          /* for a page: the folder of the program's source files, or NULL */
+    /* For a page: writes members beyond the profile and the threads into the open object. 0 or negative errno. May be NULL. */
+    int (*more)(const struct export_source *s, struct json *j);
 };
 
 struct export_format {

@@ -60,6 +60,8 @@ int page_of_recording(const struct export_source *s, struct buf *out)
     int r = page_profile_json(&j, s->profile, &s->filter);
     if (r == 0)
         r = threads_json(&j, s->path);
+    if (r == 0 && s->more)
+        r = s->more(s, &j);
     if (s->site)
         site_json(&j, s->site);
     json_object_end(&j);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the page's tests share: Debian's Chromium, without a network, and the command.
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -20,6 +20,16 @@ export function jvmscope(...args) {
   const done = spawnSync(join(root, "build/jvmscope"), args, { encoding: "utf8", maxBuffer: 1 << 28 });
   if (done.status !== 0) throw new Error(`jvmscope ${args.join(" ")}: ${done.stderr}`);
   return done.stdout;
+}
+
+/** The java command and a folder with these programs of tests/java, compiled. */
+export function java(...programs) {
+  const classes = join(folder, "classes");
+  mkdirSync(classes, { recursive: true });
+  const home = spawnSync(join(root, "tools/java-home"), { encoding: "utf8" }).stdout.trim();
+  const done = spawnSync(join(home, "bin/javac"), ["-g", "-nowarn", "-d", classes, ...programs.map((p) => join(root, `tests/java/${p}.java`))], { encoding: "utf8" });
+  if (done.status !== 0) throw new Error(done.stderr);
+  return { command: join(home, "bin/java"), classes };
 }
 
 export const launch = () =>

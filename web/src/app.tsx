@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Compare } from "./compare";
+import { CoverageView } from "./coverage";
 import { decodeMetric, kinds, Metric, PageJson } from "./data";
 import { Flame } from "./flame";
-import { duration, percent, weightLong } from "./format";
+import { count, duration, percent, weightLong } from "./format";
 import { Help } from "./help";
-import { decode, encode, State } from "./link";
+import { decode, encode, State, views } from "./link";
 import { colour, kindTitles } from "./palette";
 import { Monitors } from "./monitors";
 import { Ruler } from "./ruler";
@@ -13,6 +14,7 @@ import { collapsed, csv, download, svg } from "./save";
 import { MethodTable } from "./table";
 import { isDark, setTheme, useDark } from "./theme";
 import { ThreadPicker } from "./threads";
+import { TraceView } from "./trace";
 import { ThreadView } from "./threadview";
 import { decodeTimeline } from "./timeline";
 import { invert, matched, rank, sandwich, search, select, unattributed } from "./tree";
@@ -45,7 +47,7 @@ export function App({ page }: { page: PageJson }) {
 
   useEffect(() => {
     const onKey = (e: KeyboardEvent) => {
-      const typing = e.target instanceof HTMLInputElement;
+      const typing = e.target instanceof HTMLInputElement || e.target instanceof HTMLTextAreaElement;
       if (e.ctrlKey || e.metaKey || e.altKey) return;
       if (e.key === "Escape") {
         if (typing) (e.target as HTMLElement).blur();
@@ -55,7 +57,7 @@ export function App({ page }: { page: PageJson }) {
         return;
       }
       if (typing) return;
-      if (e.key === "/") searchBox.current?.focus();
+      if (e.key === "/") document.querySelector<HTMLInputElement>(".tools input[type=search]")?.focus();
       else if (e.key === "?") setHelp(true);
       else if (e.key === "i") change({ inverted: !state.inverted, zoom: "" });
       else if (e.key === "f") change({ upwards: !state.upwards });
@@ -68,19 +70,47 @@ export function App({ page }: { page: PageJson }) {
   }, [state]);
 
   const timeline = useMemo(() => (page.timeline ? decodeTimeline(page.timeline) : null), [page]);
-  const view = timeline && (!metric || state.view === "threads" || state.view === "monitors") ? (state.view === "monitors" ? "monitors" : "threads") : "profile";
+  const has: Record<string, boolean> = { profile: !!metric, method: !!metric, threads: !!timeline, monitors: !!timeline, trace: !!page.trace, coverage: !!page.coverage };
+  const view = has[state.view] ? state.view : (views.find((v) => has[v]) ?? "profile");
   const dialog = help && <Help isDark={dark} view={view} onClose={() => setHelp(false)} />;
-  if (timeline && view !== "profile") {
+  const kept = { kept: state.more, keep: (part: Record<string, string>) => setState((s) => ({ ...s, more: { ...s.more, ...part } })) };
+  const name = page.file.replace(/\.[^.]*$/, "");
+  const facts = (children: preact.ComponentChildren) => (
+    <Header page={page} metric={null} state={{ ...state, view }} change={change} dark={dark} onHelp={() => setHelp(true)}>
+      {children}
+    </Header>
+  );
+  if (timeline && (view === "threads" || view === "monitors")) {
     return (
       <>
-        <Header page={page} metric={null} state={{ ...state, view }} change={change} dark={dark} onHelp={() => setHelp(true)}>
-          <span>
-            <b>{timeline.json.threads.length} threads</b>
-          </span>
-          <span>in {duration(timeline.json.end_ns)}</span>
-          {!timeline.json.exact && <span class="warn" title="Record with --threads to have every cause">some causes are not recorded</span>}
-        </Header>
+        {facts(
+          <>
+            <span>
+              <b>{timeline.json.threads.length} threads</b>
+            </span>
+            <span>in {duration(timeline.json.end_ns)}</span>
+            {!timeline.json.exact && <span class="warn" title="Record with --threads to have every cause">some causes are not recorded</span>}
+          </>,
+        )}
         {view === "threads" ? <ThreadView t={timeline} file={page.file} /> : <Monitors t={timeline} served={!!page.site} />}
+        {dialog}
+      </>
+    );
+  }
+  if (page.trace && view === "trace") {
+    return (
+      <>
+        {facts(<span><b>{count(page.trace.total)} calls</b></span>)}
+        <TraceView json={page.trace} served={!!page.site} name={name} {...kept} />
+        {dialog}
+      </>
+    );
+  }
+  if (page.coverage && view === "coverage") {
+    return (
+      <>
+        {facts(<span><b>{page.coverage.classes.length} classes</b></span>)}
+        <CoverageView json={page.coverage} name={name} {...kept} />
         {dialog}
       </>
     );
@@ -306,6 +336,16 @@ function Header({ page, metric, state, change, dark, onHelp, children }: HeaderP
               Monitor statistics
             </button>
           </>
+        )}
+        {page.trace && (
+          <button aria-current={current(state.view === "trace")} onClick={() => change({ view: "trace" })}>
+            Calls
+          </button>
+        )}
+        {page.coverage && (
+          <button aria-current={current(state.view === "coverage")} onClick={() => change({ view: "coverage" })}>
+            Coverage
+          </button>
         )}
       </nav>
       <div class="facts">{children}</div>

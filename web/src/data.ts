@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the page is given: src/export/page_data.c writes it.
 
+import type { TraceJson } from "./calls";
+import type { CoverageJson } from "./coverage";
 import type { TimelineJson } from "./timeline";
 
 export type Unit = "samples" | "bytes" | "ns";
@@ -29,6 +31,8 @@ export interface PageJson {
   labels: string[];
   threads: string[];
   timeline?: TimelineJson;
+  trace?: TraceJson;
+  coverage?: CoverageJson;
   site?: { at: number; files: string[] }; // served, with these files beside it
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of the page as the address's fragment, so that every view can be linked to.
 
+export const views = ["profile", "method", "threads", "monitors", "trace", "coverage", "heap"] as const;
+export type View = (typeof views)[number];
+
 export interface State {
   metric: string;
-  view: "profile" | "method" | "threads" | "monitors";
+  view: View;
   inverted: boolean;
   upwards: boolean;
   search: string;
@@ -12,9 +15,14 @@ export interface State {
   window: [number, number] | null;
   zoom: string;
   compare: number; // number of the other file, -1 none
+  more: Record<string, string>; // what the other views keep: their own names, which have two letters or more
 }
 
-const views = ["profile", "method", "threads", "monitors"] as const;
+/** What a view keeps in the address, and how it changes that; an empty text is left out. */
+export interface Kept {
+  kept: Record<string, string>;
+  keep: (part: Record<string, string>) => void;
+}
 
 export function encode(s: State): string {
   const q = new URLSearchParams();
@@ -28,6 +36,7 @@ export function encode(s: State): string {
   if (s.window) q.set("w", s.window.join("-"));
   if (s.zoom) q.set("z", s.zoom);
   if (s.compare >= 0) q.set("b", String(s.compare));
+  for (const [k, v] of Object.entries(s.more)) if (v) q.set(k, v);
   return q.toString();
 }
 
@@ -46,5 +55,6 @@ export function decode(fragment: string): State {
     window: w.length === 2 && w[0] < w[1] ? [w[0], w[1]] : null,
     zoom: /^[\d.]*$/.test(q.get("z") ?? "") ? (q.get("z") ?? "") : "",
     compare: /^\d+$/.test(q.get("b") ?? "") ? Number(q.get("b")) : -1,
+    more: Object.fromEntries([...q].filter(([k]) => k.length > 1)),
   };
 }

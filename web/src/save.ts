@@ -19,6 +19,10 @@ function field(text: string): string {
   return /[",\n\r]/.test(safe) ? `"${safe.replace(/"/g, '""')}"` : safe;
 }
 
+export function table(titles: string[], rows: (string | number)[][]): string {
+  return [titles.join(","), ...rows.map((r) => r.map((v) => (typeof v === "number" ? String(v) : field(v))).join(",")), ""].join("\r\n");
+}
+
 export function csv(rows: Row[], labels: string[]): string {
   const lines = rows.map((r) => `${field(labels[r.label])},${r.self},${r.total},${kinds[r.kind]}`);
   return ["method,self,total,kind", ...lines, ""].join("\r\n");

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the page shows beyond the profile and the threads: calls with values, coverage. */
+#pragma once
+
+#include "base/json.h"
+#include "export/export.h"
+
+enum { PAGE_CALLS = 20000 }; /* that one page takes; the rest is counted */
+
+/* For export_source.more: the members "trace" and "coverage", each only when the recording has it. */
+int page_more(const struct export_source *s, struct json *j) must_check;

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The call tree and the coverage views: their numbers are those of trace --json and coverage --json.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { faults, folder, java, jvmscope, launch, open, root } from "./lab.mjs";
+
+const traced = join(folder, "traced.jfr");
+const covered = join(folder, "covered.jfr");
+const pageOf = (file) => pathToFileURL(file.replace(/jfr$/, "html")).href;
+let browser;
+let calls;
+let coverage;
+
+before(async () => {
+  const { command, classes } = java("Traced", "Covered");
+  jvmscope("run", "--trace", "Traced*", "-o", traced, "--", command, "-cp", classes, "Traced");
+  jvmscope("run", "--cover", "--include", "Covered*", "-o", covered, "--", command, "-cp", classes, "Covered");
+  jvmscope("convert", traced, "-o", traced.replace(/jfr$/, "html"));
+  jvmscope("convert", "--sources", join(root, "tests/java"), covered, "-o", covered.replace(/jfr$/, "html"));
+  ({ calls } = JSON.parse(jvmscope("trace", "--json", traced)));
+  coverage = JSON.parse(jvmscope("coverage", "--json", covered));
+  browser = await launch();
+});
+after(() => browser.close());
+
+test("every call is in the tree, with what it was given and what came back", async () => {
+  const page = await open(browser, pageOf(traced));
+  await page.waitForSelector(".virtual tbody tr[data-row]");
+  assert.equal(Number(await page.getAttribute(".virtual table", "aria-rowcount")), calls.length + 1);
+  const row = (text) => page.locator(`.virtual tr[data-row]:has-text("${text}")`).first();
+  assert.match(await row("Calls.ints").textContent(), /Traced\$Calls\.ints\(-1, 300, c, 70000, true\) = 70399/);
+  await page.fill("input[type=search]", "thrower");
+  const throwers = calls.filter((c) => /\.thrower\(/.test(c.method));
+  await page.waitForSelector(`output:has-text("${throwers.length} of")`);
+  await page.click("button:has-text('Threw')");
+  await page.waitForSelector(`output:has-text("${throwers.filter((c) => c.exception).length} of")`);
+  // What leads to the calls that match is there as well, paler.
+  assert.ok((await page.locator(".virtual tr.context").count()) > 0);
+  await row("threw").click();
+  await page.waitForSelector(".side h2:has-text('thrower')");
+  assert.match(await page.textContent(".side"), /threw.*java\.lang\.IllegalStateException/s);
+  await page.click("button:has-text('Go to the caller')");
+  await page.waitForSelector(".side h2:has-text('catcher')");
+  await page.waitForURL(/call=\d+/);
+  await page.reload();
+  await page.waitForSelector(".side h2:has-text('catcher')");
+  assert.deepEqual(page.problems, []);
+});
+
+test("the tree by keyboard; its methods add up; it is saved as CSV", async () => {
+  const page = await open(browser, pageOf(traced));
+  await page.locator(".virtual").focus();
+  await page.keyboard.press("Home");
+  await page.waitForSelector(".virtual tr[data-row='0'][aria-selected=true]");
+  const before = Number(await page.getAttribute(".virtual table", "aria-rowcount"));
+  await page.keyboard.press("ArrowLeft");
+  await page.waitForFunction((n) => Number(document.querySelector(".virtual table").getAttribute("aria-rowcount")) < n, before);
+  await page.keyboard.press("ArrowRight");
+  await page.waitForFunction((n) => Number(document.querySelector(".virtual table").getAttribute("aria-rowcount")) === n, before);
+  await page.keyboard.press("Escape");
+  await page.waitForSelector(".side table");
+  const counts = await page.$$eval(".side tbody tr", (rows) => Object.fromEntries(rows.map((r) => [r.cells[0].textContent, Number(r.cells[1].textContent)])));
+  const truth = {};
+  for (const c of calls) {
+    const name = c.method.replace(/\(.*/s, "");
+    truth[name] = (truth[name] ?? 0) + 1;
+  }
+  assert.deepEqual(counts, truth);
+  const [file] = await Promise.all([page.waitForEvent("download"), page.click("button:has-text('Save CSV')")]);
+  assert.equal(readFileSync(await file.path(), "utf8").split("\r\n").length, calls.length + 2);
+  assert.deepEqual(page.problems, []);
+});
+
+test("coverage: the table's numbers, and the colours of the source's lines", async () => {
+  const page = await open(browser, pageOf(covered));
+  const shown = await page.$$eval("section[aria-label=Classes] tbody tr", (rows) => rows.map((r) => [...r.cells].map((c) => c.textContent)));
+  assert.equal(shown.length, coverage.classes.length);
+  for (const c of coverage.classes) {
+    const row = shown.find((r) => r[0] === c.class);
+    assert.deepEqual([row[2], row[3], row[4], row[5], row[7]].map(Number), [c.lines_hit, c.lines - c.lines_hit, c.methods_hit, c.methods - c.methods_hit, c.branches - c.branches_hit], c.class);
+  }
+  await page.click("section[aria-label=Classes] tr:has-text('Covered') >> nth=1");
+  await page.waitForSelector(".lines");
+  // The program says of each of its lines what ran: R, N, taken/all.
+  const lines = await page.$$eval(".lines > div", (divs) => divs.map((d) => [d.className, d.querySelector("code").textContent, d.querySelector(".hit").textContent]));
+  let told = 0;
+  for (const [kind, text, mark] of lines) {
+    const m = text.match(/\/\/ ([RN])( (\d)\/(\d))?$/);
+    if (!m || /class Unused|never|return 1; \/\/ N$/.test(text)) continue;
+    told++;
+    assert.equal(kind, m[1] === "N" ? "missed" : m[3] && m[3] !== m[4] ? "partly" : "ran", text);
+    if (m[1] === "R" && m[3] && m[3] !== m[4]) assert.equal(mark, `${m[3]}/${m[4]}`, text);
+  }
+  assert.ok(told > 20);
+  assert.deepEqual(page.problems, []);
+});
+
+test("no serious fault for assistive technology, in light and dark", async () => {
+  for (const colorScheme of ["light", "dark"]) {
+    for (const url of [pageOf(traced), `${pageOf(traced)}#call=3`, `${pageOf(covered)}#kl=Covered`]) {
+      const page = await open(browser, url, { colorScheme });
+      assert.deepEqual(await faults(page), [], `${colorScheme} ${url}`);
+    }
+  }
+});

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that were recorded with their values: src/cli/trace.c writes them.
+import { duration } from "./format";
+
+export interface CallJson {
+  method: string;
+  thread: string | null;
+  start_ns: number; // since the recording's start
+  ns: number;
+  depth: number;
+  this?: string; // JSON, as are args and return
+  args: string;
+  return?: string;
+  exception: string | null;
+  caller: string | null;
+}
+
+export interface TraceJson {
+  calls: CallJson[];
+  total: number; // of which `calls` are the first
+}
+
+export interface Call extends CallJson {
+  parent: number; // call, -1: none that was recorded
+  children: number;
+  self: number; // ns that no recorded call below it took
+  name: string; // package.Class.method
+}
+
+/** Calls lie in the order of their beginnings; on one thread a call belongs to the last one before it that is less deep. */
+export function linkCalls(json: TraceJson): Call[] {
+  const open = new Map<string, number[]>();
+  const calls: Call[] = json.calls.map((c) => ({ ...c, parent: -1, children: 0, self: c.ns, name: c.method.replace(/\(.*$/s, "") }));
+  calls.forEach((c, i) => {
+    const key = c.thread ?? "";
+    let stack = open.get(key);
+    if (!stack) open.set(key, (stack = []));
+    while (stack.length && calls[stack[stack.length - 1]].depth >= c.depth) stack.pop();
+    const parent = stack.length ? stack[stack.length - 1] : -1;
+    if (parent >= 0 && calls[parent].start_ns + calls[parent].ns >= c.start_ns) {
+      c.parent = parent;
+      calls[parent].children++;
+      calls[parent].self -= c.ns;
+    }
+    stack.push(i);
+  });
+  return calls;
+}
+
+/** A value that was recorded as JSON, as a person reads it. What is no JSON is shown as it is. */
+export function values(json: string): string[] {
+  try {
+    const list: unknown = JSON.parse(json);
+    return Array.isArray(list) ? list.map(show) : [show(list)];
+  } catch {
+    return [json];
+  }
+}
+
+const show = (v: unknown) => (typeof v === "string" ? v : JSON.stringify(v));
+
+const primitives: Record<string, string> = { B: "byte", C: "char", D: "double", F: "float", I: "int", J: "long", S: "short", Z: "boolean", V: "void" };
+
+/** The types of "name(II[Ljava/lang/String;)V": the parameters' and the result's. */
+export function types(method: string): { parameters: string[]; result: string } {
+  const list: string[] = [];
+  const d = method.slice(method.indexOf("("));
+  for (const m of d.matchAll(/(\[*)(?:([BCDFIJSZV])|L([^;]*);)/g)) list.push((m[2] ? primitives[m[2]] : m[3].replace(/\//g, ".")) + "[]".repeat(m[1].length));
+  return { result: list.pop() ?? "", parameters: list };
+}
+
+export interface CallFilter {
+  text: string; // of the method's name: a part, or with * and ? the whole
+  thread: string;
+  minNs: number;
+  threw: boolean;
+}
+
+export function filterCalls(calls: Call[], f: CallFilter): Uint8Array {
+  const hits = new Uint8Array(calls.length);
+  const text = f.text.toLowerCase();
+  const glob = /[*?]/.test(text) ? new RegExp(`^${text.replace(/[.+^${}()|[\]\\]/g, "\\$&").replace(/\*+/g, ".*").replace(/\?/g, ".")}$`, "s") : null;
+  calls.forEach((c, i) => {
+    const name = c.name.toLowerCase();
+    if (text && !(glob ? glob.test(name) : name.includes(text))) return;
+    if ((f.thread && c.thread !== f.thread) || c.ns < f.minNs || (f.threw && !c.exception)) return;
+    hits[i] = 1;
+  });
+  return hits;
+}
+
+/** "1.5ms", "200us", "3" (ms) as ns; NaN for anything else. */
+export function parseTime(text: string): number {
+  const m = text.trim().match(/^([\d.]+)\s*(ns|us|µs|ms|s|)$/);
+  return !text.trim() ? 0 : m ? Number(m[1]) * { ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9, "": 1e6 }[m[2] as "ns"]! : NaN;
+}
+
+export interface MethodRow {
+  name: string;
+  calls: number;
+  total: number;
+  self: number;
+  max: number;
+  threw: number;
+}
+
+export function methods(calls: Call[]): MethodRow[] {
+  const rows = new Map<string, MethodRow>();
+  for (const c of calls) {
+    let r = rows.get(c.name);
+    if (!r) rows.set(c.name, (r = { name: c.name, calls: 0, total: 0, self: 0, max: 0, threw: 0 }));
+    r.calls++;
+    r.total += c.ns;
+    r.self += c.self;
+    r.max = Math.max(r.max, c.ns);
+    if (c.exception) r.threw++;
+  }
+  return [...rows.values()].sort((a, b) => b.self - a.self);
+}
+
+export const since = (ns: number) => (ns ? duration(ns) : "0");
