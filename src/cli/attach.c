@@ -24,19 +24,6 @@ static void on_signal(int signal_number)
     interrupted = 1;
 }
 
-/* True when the VM itself can make a file of this name: same file system, and its user may write the folder. */
-static bool vm_can_write(const struct vm *vm, const char *path)
-{
-    char folder[PATH_MAX];
-    snprintf(folder, sizeof(folder), "%.*s", (int)MAX(strrchr(path, '/') - path, 1), path);
-    if (vm->other_root || attach_as_vm(vm) < 0)
-        return false;
-    bool can = faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0 &&
-               (faccessat(AT_FDCWD, path, F_OK, AT_EACCESS) < 0 || faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0);
-    attach_as_self();
-    return can;
-}
-
 /*
  * Where the VM writes: the output itself when it can (so that nothing is lost when we are killed), else a file in its /tmp
  * that is fetched at the end. file has PATH_MAX bytes.
@@ -49,7 +36,7 @@ static int choose_file(const struct vm *vm, const char *output, bool *ret_fetch,
     int n = snprintf(file, PATH_MAX, "%s%s%s", cwd, *cwd ? "/" : "", output);
     if (n >= PATH_MAX)
         return -ENAMETOOLONG;
-    *ret_fetch = !recording_is_direct(output) || !vm_can_write(vm, file) || strchr(file, ',');
+    *ret_fetch = !recording_is_direct(output) || !target_can_write(vm, file) || strchr(file, ',');
     if (*ret_fetch)
         snprintf(file, PATH_MAX, "/tmp/jvmscope-%d-%llx%s", vm->inner_pid, (unsigned long long)clock_ns(CLOCK_REALTIME),
                  recording_is_direct(output) ? strstr(strrchr(output, '/') ? strrchr(output, '/') : output, ".") : ".jfr");

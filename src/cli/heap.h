@@ -37,6 +37,8 @@ void heap_histogram_table(struct page *p, const struct heap_dump *d, const char 
 void heap_summary_facts(struct page *p, const struct heap *h);
 /* The largest objects by retained size, as a table "dominators". */
 void heap_top_table(struct page *p, const struct heap *h, uint64_t limit, const char *title);
+/* What holds much more than the rest: sentences, and a table "suspects" for programs. */
+void heap_suspects(struct page *p, const struct heap *h);
 /* Shows the page as the options say; the exit status. */
 int heap_answer(const struct page *p, const struct heap_options *o);
 /* Why a dump could not be read, as a person reads it. */

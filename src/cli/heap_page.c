@@ -196,6 +196,8 @@ static void print_table(const struct page_block *b, FILE *to)
     int widths[MAX_COLUMNS] = {0};
     char text[32];
     size_t order[MAX_COLUMNS], n = shown_order(b, order), rows = b->cells.len / b->columns_n;
+    if (!n)
+        return; /* for programs alone */
     for (size_t i = 0; i < n; i++)
         widths[i] = width_of(b->columns[order[i]].title);
     for (size_t r = 0; r < rows; r++) {
@@ -335,6 +337,9 @@ static void html_chart(const struct page_block *b, struct buf *out)
 static void html_table(const struct page_block *b, struct buf *out)
 {
     char text[32];
+    size_t order[MAX_COLUMNS], n = shown_order(b, order), rows = b->cells.len / b->columns_n;
+    if (!n)
+        return;
     if (b->title) {
         buf_string(out, "<h2>");
         html_text(out, b->title);
@@ -342,7 +347,6 @@ static void html_table(const struct page_block *b, struct buf *out)
     }
     if (b->chart)
         html_chart(b, out);
-    size_t order[MAX_COLUMNS], n = shown_order(b, order), rows = b->cells.len / b->columns_n;
     buf_string(out, "<table><tr>");
     for (size_t i = 0; i < n; i++)
         buf_printf(out, "<th>%s", b->columns[order[i]].title);

@@ -3,6 +3,7 @@
 #include "cli/heap_paths.h"
 
 #include "cli/heap_select.h"
+#include "cli/heap_threads.h"
 #include "cli/heap_verbs.h"
 #include "model/heap_memory.h"
 
@@ -44,6 +45,7 @@ void heap_root_kinds(const struct heap *h, uint64_t i, struct buf *b)
         if (h->dump->roots.data[low].tag == last)
             continue;
         buf_printf(b, "%s%s", last ? ", " : "", heap_root_name(h->dump->roots.data[low].tag));
+        heap_root_place(h, &h->dump->roots.data[low], b);
         last = h->dump->roots.data[low].tag;
     }
 }
@@ -248,7 +250,8 @@ static int merged_paths(const struct heap_call *c, const struct heap_selection *
     if (!error) {
         qsort(rows.data, rows.len, sizeof(struct merged), by_parent);
         if (every > 1)
-            page_note(c->page, "Paths of %" PRIu64 " of %" PRIu64 " objects, every %" PRIu64 "th.", taken, s->count, every);
+            page_note(c->page, "Paths of a sample: %" PRIu64 " of %" PRIu64 " objects, one in %" PRIu64 ".", taken, s->count,
+                      every);
         page_fact(c->page, "objects", "objects", PAGE_COUNT, s->count);
         page_table(c->page, "paths", "Shortest paths from GC roots, merged", columns, ARRAY_SIZE(columns));
         c->page->blocks.data[c->page->blocks.len - 1].nested = true;

@@ -293,6 +293,15 @@ void heap_describe(const struct heap *h, uint64_t i, struct buf *b)
         b->len = before;
 }
 
+void heap_describe_short(const struct heap *h, uint64_t i, struct buf *b)
+{
+    buf_string(b, heap_class_name(h, i));
+    size_t before = b->len;
+    buf_u8(b, ' ');
+    if (i >= h->n || !heap_value(h, i, b, 0))
+        b->len = before;
+}
+
 int heap_object_named(const struct heap *h, const char *text, uint64_t *ret)
 {
     uint64_t id;
@@ -354,4 +363,6 @@ void heap_link_name(const struct heap *h, uint64_t from, uint64_t to, struct buf
             }
         }
     }
+    if (item.class_id == id)
+        buf_string(b, "<class>");
 }

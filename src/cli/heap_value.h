@@ -14,6 +14,8 @@ bool heap_string(const struct heap *h, uint64_t i, struct buf *b, size_t limit);
 void heap_page_value(struct page *p, const struct heap *h, uint64_t i);
 /* "Class @ 0x..." and the value behind it. */
 void heap_describe(const struct heap *h, uint64_t i, struct buf *b);
+/* "Class" and the value behind it. */
+void heap_describe_short(const struct heap *h, uint64_t i, struct buf *b);
 /* The object of an address or of "root" (then n). 0, or the exit status after a complaint. */
 int heap_object_named(const struct heap *h, const char *text, uint64_t *ret);
 

@@ -13,6 +13,7 @@ static const struct {
 } answers[] = {
     {"dominators", heap_answer_dominators}, {"leaks", heap_answer_leaks},       {"objects", heap_answer_objects},
     {"paths", heap_answer_paths},           {"retained", heap_answer_retained}, {"summary", heap_answer_summary},
+    {"threads", heap_answer_threads},
 };
 
 /* Opens the index, asks the verb, shows its page. */
@@ -38,6 +39,20 @@ static int run_verb(const struct command *self, int argc, char **argv)
 }
 
 const struct command heap_verbs[] = {
+    {
+        .name = "heap dump",
+        .run = cmd_heap_dump,
+        .operands = "PID",
+        .min_operands = 1,
+        .max_operands = 1,
+        .summary = "have a running VM write its heap into a file",
+        .description =
+            "The VM's own dumper writes, while the program stands still: the objects that are reachable, or all. A VM "
+            "of another container or user writes into its own /tmp; the file is fetched from there and removed.",
+        .examples = "  jvmscope heap dump 4711                                     heap-4711.hprof\n"
+                    "  jvmscope heap dump --all -o before.hprof 4711\n",
+        .sets = heap_take_sets,
+    },
     {
         .name = "heap summary",
         .run = run_verb,
@@ -114,6 +129,15 @@ const struct command heap_verbs[] = {
         .examples = "  jvmscope heap objects app.hprof 0x7f01a8\n"
                     "  jvmscope heap objects --limit 10 app.hprof java.lang.Thread\n",
         .sets = heap_select_sets,
+    },
+    {
+        .name = "heap threads",
+        .run = run_verb,
+        ONE_FILE,
+        .summary = "show the threads, their stacks, and what each and its locals retain",
+        .description = "One row a thread, by retained size; then the stacks with the objects that their frames hold.",
+        .examples = "  jvmscope heap threads app.hprof\n",
+        .sets = heap_sets,
     },
     {0},
 };

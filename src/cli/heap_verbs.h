@@ -7,6 +7,7 @@
 
 extern const struct command heap_verbs[];
 
+int cmd_heap_dump(const struct command *self, int argc, char **argv);
 int cmd_heap_histogram(const struct command *self, int argc, char **argv);
 
 /* Each adds to the call's page; 0 or the exit status after a complaint. */
@@ -16,6 +17,7 @@ int heap_answer_objects(const struct heap_call *c);
 int heap_answer_paths(const struct heap_call *c);
 int heap_answer_retained(const struct heap_call *c);
 int heap_answer_summary(const struct heap_call *c);
+int heap_answer_threads(const struct heap_call *c);
 
 /* clang-format off */
 extern const struct arg_set *const heap_dominators_sets[];
@@ -23,4 +25,5 @@ extern const struct arg_set *const heap_histogram_sets[];
 extern const struct arg_set *const heap_paths_sets[];
 extern const struct arg_set *const heap_select_sets[];
 extern const struct arg_set *const heap_sets[];
+extern const struct arg_set *const heap_take_sets[];
 /* clang-format on */

@@ -58,7 +58,19 @@ int target_message(const struct vm *vm, const char *what, const char *options, b
     return 0;
 }
 
-static int copy(const char *from, const char *to)
+bool target_can_write(const struct vm *vm, const char *path)
+{
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof(folder), "%.*s", (int)MAX(strrchr(path, '/') - path, 1), path);
+    if (vm->other_root || attach_as_vm(vm) < 0)
+        return false;
+    bool can = faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0 &&
+               (faccessat(AT_FDCWD, path, F_OK, AT_EACCESS) < 0 || faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0);
+    attach_as_self();
+    return can;
+}
+
+int target_copy(const char *from, const char *to)
 {
     _cleanup_(out_file_release) struct out_file out = OUT_FILE;
     _cleanup_close_ int in = open(from, O_RDONLY | O_CLOEXEC);
@@ -80,7 +92,7 @@ int target_fetch(const struct vm *vm, const char *path, int fd, const char *to, 
     snprintf(from, sizeof(from), "/proc/self/fd/%d", fd);
     if (fd < 0)
         snprintf(from, sizeof(from), "%s", named);
-    int status = recording_is_direct(to) ? copy(from, to) : convert_file(&(struct selection){0}, from, to);
+    int status = recording_is_direct(to) ? target_copy(from, to) : convert_file(&(struct selection){0}, from, to);
     /* What could not be written stays where it is, and is named. */
     if (status)
         return complain("the recording is still at", path, vm->other_root ? "as the VM sees it" : NULL);

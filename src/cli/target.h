@@ -16,3 +16,7 @@ void target_print_messages(const struct buf *answer);
  * away from there. fd, when not -1, is the file: the VM and its mounts may be gone. 0, or the exit status after a complaint.
  */
 int target_fetch(const struct vm *vm, const char *path, int fd, const char *to, bool remove);
+/* True when the VM itself can make a file of this name: same file system, and its user may write the folder. */
+bool target_can_write(const struct vm *vm, const char *path);
+/* Copies a file; the new one appears whole or not at all. 0, or the exit status after a complaint. */
+int target_copy(const char *from, const char *to);

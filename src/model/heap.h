@@ -102,6 +102,9 @@ static inline uint64_t heap_id(const struct heap *h, uint64_t i)
 
 /* The objects that i dominates immediately, largest first: numbers first .. first + count - 1 of heap_child. */
 void heap_children(const struct heap *h, uint64_t i, uint64_t *ret_first, uint64_t *ret_count);
+/* The same for one who goes along: `near` is where the children of an object at hand began. Of neighbours it takes no search.
+ */
+void heap_children_near(const struct heap *h, uint64_t i, uint64_t near, uint64_t *ret_first, uint64_t *ret_count);
 
 static inline uint64_t heap_child(const struct heap *h, uint64_t k)
 {
@@ -114,7 +117,7 @@ struct heap_refs {
     const struct heap_dump *dump;
     const struct hprof_item *item;
     const struct heap_class *class;
-    uint64_t at, count;
+    uint64_t at, count, class_id; /* class_id: its class is the last of the references */
     struct hprof_class mirror;
     bool weak; /* of the reference answered last */
 };

@@ -210,15 +210,22 @@ static int lay_out(struct build *b, const char *path, uint64_t mtime_ns)
     return heap_index_create(b->f, path);
 }
 
+static void copy_classes(struct build *b)
+{
+    const struct heap_dump *d = b->d;
+    struct heap_index_class *classes = heap_index_at(b->f, HEAP_CLASSES);
+    for (size_t i = 0; i < d->classes.len; i++) {
+        const struct heap_class *c = &d->classes.data[i];
+        classes[i] = (struct heap_index_class){
+            c->id, c->record ? (uint64_t)(c->record - d->data) : 0, c->objects, c->bytes, 0, c->held_by_instances};
+    }
+}
+
 static void copy_small(struct build *b)
 {
     struct heap_dump *d = b->d;
     struct heap_index_header *h = &b->f->header;
-    struct heap_index_class *classes = heap_index_at(b->f, HEAP_CLASSES);
-    for (size_t i = 0; i < d->classes.len; i++) {
-        const struct heap_class *c = &d->classes.data[i];
-        classes[i] = (struct heap_index_class){c->id, c->record ? (uint64_t)(c->record - d->data) : 0, c->objects, c->bytes, 0};
-    }
+    copy_classes(b);
     if (d->roots.len)
         memcpy(heap_index_at(b->f, HEAP_ROOTS), d->roots.data, h->sections[HEAP_ROOTS].bytes);
     if (d->chunks.len)
@@ -462,9 +469,42 @@ static int list_children(struct build *b)
     return error;
 }
 
-static int build_graph(struct build *b)
+/* Notes the classes that only their instances keep; whether there are any. */
+static bool find_held_classes(struct build *b)
+{
+    struct heap_dump *d = b->d;
+    struct heap view = view_of(b);
+    bool found = false, any = false;
+    for (size_t i = 0; i < d->classes.len; i++) {
+        struct heap_class *c = &d->classes.data[i];
+        uint64_t number = c->record && c->objects && (int32_t)i != d->class_class ? heap_ids_find(&b->ids, c->id) : HEAP_NONE;
+        c->held_by_instances = number != HEAP_NONE && !dominators_get(b->dom.number, number, b->wide);
+        any = any || c->held_by_instances;
+    }
+    for (uint64_t i = 0; any && !found && i < b->ids.count; i++)
+        found = d->classes.data[heap_class_of(&view, i)].held_by_instances && dominators_get(b->dom.number, i, b->wide);
+    return found;
+}
+
+/* Searches; and once more with references to their classes when there are classes that nothing else leads to. */
+static int search_all(struct build *b)
 {
     int error = search(b);
+    if (error || !find_held_classes(b))
+        return error;
+    b->d->class_edges = true;
+    edges_release(&b->edges);
+    dominators_release(&b->dom);
+    memset(b->writers, 0, sizeof(b->writers));
+    memset(heap_index_at(b->f, HEAP_PATH_WEAK), 0, b->ids.count / 8 + 1);
+    error = read_references(b);
+    copy_classes(b);
+    return error ? error : search(b);
+}
+
+static int build_graph(struct build *b)
+{
+    int error = search_all(b);
     lap(b, &b->times.search, "dominators");
     if (!error)
         error = dominators_finish(&b->dom, &b->edges, heap_index_at(b->f, HEAP_IDOM), b->d->threads);

@@ -2,6 +2,7 @@
 #include "model/heap_dump.h"
 
 #include "base/buf.h"
+#include "model/heap_shape.h"
 #include "model/heap_spool.h"
 
 #include <stdio.h>
@@ -373,6 +374,7 @@ int heap_dump_finish_classes(struct heap_dump *d)
     d->class_class = heap_dump_class_named(d, "java.lang.Class");
     d->object_class = heap_dump_class_named(d, "java.lang.Object");
     find_references(d);
+    heap_shape_mark_injected(d);
     d->refs.len = 0;
     for (size_t i = 0; i < d->classes.len && !error; i++)
         error = add_refs(d, &d->classes.data[i]);

@@ -26,6 +26,8 @@ struct heap_class {
     enum heap_kind kind;
     uint8_t type;                  /* of the elements of a primitive array */
     enum heap_reference reference; /* of its instances */
+    bool held_by_instances;        /* nothing else keeps it: its instances refer to it (dump->class_edges) */
+    uint8_t injected[2];           /* row of what HotSpot adds to it, by the older and the newer layout; 0: nothing */
     uint32_t fields_bytes;         /* values of an instance in the dump, super classes included */
     uint32_t size;                 /* bytes of an instance in the VM */
     uint32_t mirror_size;          /* bytes of the class object itself */
@@ -61,8 +63,9 @@ struct heap_dump {
     uint64_t len;
     struct hprof_header header;
     struct file_map map;
-    bool spooled; /* data is an unpacked copy in an unlinked file */
-    bool cut;     /* the file ends too early or in garbage; what came before is here */
+    bool spooled;     /* data is an unpacked copy in an unlinked file */
+    bool class_edges; /* classes with held_by_instances are there */
+    bool cut;         /* the file ends too early or in garbage; what came before is here */
     uint64_t garbage_at;
     unsigned dumps, chosen;    /* dumps in the file, and which one this is (from 0) */
     struct map strings;        /* string id -> offset of its UTF8 record's body */

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-enum { VERSION = 2, PAGE = 4096, SMALL = 8 << 20, FINGERPRINT = 64 << 10 };
+enum { VERSION = 3, PAGE = 4096, SMALL = 8 << 20, FINGERPRINT = 64 << 10 };
 
 static const char magic[16] = "JVMSCOPE HEAP\n";
 
@@ -156,6 +156,8 @@ static int restore_dump(struct heap_dump *d, const struct heap_index_header *h, 
         d->classes.data[i].objects = classes[i].objects;
         d->classes.data[i].bytes = classes[i].bytes;
         d->classes.data[i].retained = classes[i].retained;
+        d->classes.data[i].held_by_instances = classes[i].held_by_instances;
+        d->class_edges = d->class_edges || classes[i].held_by_instances;
     }
     const struct heap_root *roots = (const void *)(data + h->sections[HEAP_ROOTS].offset);
     for (size_t i = 0; i < h->sections[HEAP_ROOTS].bytes / sizeof(*roots) && !error; i++)
@@ -349,21 +351,35 @@ uint64_t heap_shallow(const struct heap *h, uint64_t i)
     return heap_item(h, i, &item) ? heap_item_size(h->dump, &item) : 0;
 }
 
+/* The list of children is ordered by dominator: the first entry whose dominator is not below i, searched from `at` outwards. */
+static uint64_t first_child(const struct heap *h, uint64_t i, uint64_t at)
+{
+    uint64_t low = 0, high = h->reachable, step = 1;
+    int last = 0;
+    bool bounded = false; /* until then the steps double */
+    at = high ? MIN(at, high - 1) : 0;
+    while (low < high) {
+        int side = heap_idom(h, heap_child(h, at)) < i ? 1 : -1;
+        bounded = bounded || side == -last;
+        last = side;
+        if (side > 0)
+            low = at + 1;
+        else
+            high = at;
+        if (low < high)
+            at = bounded ? low + (high - low) / 2 : side > 0 ? MIN(low + step, high - 1) : high - 1 - MIN(step, high - 1 - low);
+        step *= 2;
+    }
+    return low;
+}
+
+void heap_children_near(const struct heap *h, uint64_t i, uint64_t near, uint64_t *ret_first, uint64_t *ret_count)
+{
+    *ret_first = first_child(h, i, MIN(near, h->reachable));
+    *ret_count = first_child(h, i + 1, *ret_first) - *ret_first;
+}
+
 void heap_children(const struct heap *h, uint64_t i, uint64_t *ret_first, uint64_t *ret_count)
 {
-    uint64_t bounds[2];
-    /* The list is ordered by dominator: the first entry whose dominator is not below i, and not below i + 1. */
-    for (uint64_t k = 0; k < 2; k++) {
-        uint64_t low = 0, high = h->reachable;
-        while (low < high) {
-            uint64_t middle = low + (high - low) / 2;
-            if (heap_idom(h, heap_child(h, middle)) < i + k)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        bounds[k] = low;
-    }
-    *ret_first = bounds[0];
-    *ret_count = bounds[1] - bounds[0];
+    heap_children_near(h, i, h->reachable / 2, ret_first, ret_count);
 }

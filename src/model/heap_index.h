@@ -23,7 +23,8 @@ enum heap_section {
 };
 
 struct heap_index_class {
-    uint64_t id, record, objects, bytes, retained; /* record: offset of its CLASS DUMP, 0 when there is none */
+    uint64_t id, record, objects, bytes, retained,
+        held_by_instances; /* record: offset of its CLASS DUMP, 0 when there is none */
 };
 
 struct heap_index_header {

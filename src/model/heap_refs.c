@@ -3,18 +3,33 @@
 
 enum { CLASS_LINKS = 4 }; /* super class, loader, signers, protection domain */
 
+/* An object keeps its class. That goes without saying, but for a class that nothing else keeps. */
+static void add_class_link(struct heap_refs *r, int32_t class)
+{
+    if (class == HEAP_NO_CLASS || !r->dump->classes.data[class].held_by_instances)
+        return;
+    r->class_id = r->dump->classes.data[class].id;
+    r->count++;
+}
+
 void heap_refs_begin(struct heap_refs *r, const struct heap_dump *d, const struct hprof_item *item)
 {
     r->dump = d;
     r->item = item;
     r->at = r->count = 0;
     r->weak = false;
+    r->class = NULL;
+    r->class_id = 0;
     if (item->tag == HPROF_OBJECT_ARRAY_DUMP) {
         r->count = item->count;
+        if (unlikely(d->class_edges))
+            add_class_link(r, heap_dump_class(d, item->class_id));
     } else if (item->tag == HPROF_INSTANCE_DUMP) {
         int32_t class = heap_dump_class(d, item->class_id);
         r->class = class == HEAP_NO_CLASS ? NULL : &d->classes.data[class];
         r->count = r->class ? r->class->refs_len : 0;
+        if (unlikely(d->class_edges))
+            add_class_link(r, class);
     } else if (item->tag == HPROF_CLASS_DUMP && hprof_class_read(item, d->header.id_size, &r->mirror) == 0) {
         r->count = CLASS_LINKS + r->mirror.statics;
     }
@@ -31,7 +46,9 @@ bool heap_refs_next(struct heap_refs *r, uint64_t *ret_id)
     while (r->at < r->count) {
         uint64_t i = r->at++, id = 0;
         r->weak = false;
-        if (r->item->tag == HPROF_OBJECT_ARRAY_DUMP) {
+        if (r->class_id && i == r->count - 1) {
+            id = r->class_id;
+        } else if (r->item->tag == HPROF_OBJECT_ARRAY_DUMP) {
             id = hprof_id_at(r->item->body + i * n, n);
         } else if (r->item->tag == HPROF_INSTANCE_DUMP) {
             uint32_t offset = r->dump->refs.data[r->class->refs_at + i];

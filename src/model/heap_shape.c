@@ -15,17 +15,74 @@ uint64_t heap_array_size(const struct heap_shape *s, unsigned type, uint64_t cou
     return (header + count * element + s->alignment - 1) / s->alignment * s->alignment;
 }
 
-/* How many fields a class declares itself, by width (8, 4, 2, 1 bytes), and references. */
+/* How many fields a class declares itself, by width (8, 4, 2, 1 bytes), references, and bytes of padding beside them. */
 struct declared {
-    uint32_t width[WIDTHS], refs;
+    uint32_t width[WIDTHS], refs, padding;
 };
 
-static struct declared declared_by(const struct heap_dump *d, const struct heap_class *class, bool statics)
+/*
+ * What HotSpot adds to classes of its own: fields that only the VM sees, and the 128 bytes on either side of fields that are
+ * contended. No dump says so. Which VM it was is told by the classes that are there.
+ */
+static const struct injected {
+    const char *class, *with, *without; /* with, without: a class that is in the dump, that is not; NULL: no matter */
+
+    enum { ANY_LAYOUT, OLD_LAYOUT, NEW_LAYOUT } layout;
+    struct declared fields;
+} injected[] = {
+    {"java.lang.ClassLoader", NULL, NULL, ANY_LAYOUT, {{1}}},
+    {"java.lang.Module", NULL, NULL, ANY_LAYOUT, {{1}}},
+    {"java.lang.InternalError", "java.lang.Module", NULL, ANY_LAYOUT, {{0, 0, 0, 1}}},
+    {"java.lang.Thread", NULL, "java.lang.Thread$FieldHolder", ANY_LAYOUT, {.padding = 256}},
+    {"java.lang.Thread", "java.lang.Thread$FieldHolder", NULL, ANY_LAYOUT, {{1, 1, 0, 3}}},
+    {"java.lang.invoke.MemberName", NULL, "java.lang.Module", ANY_LAYOUT, {{2}, 1}},
+    {"java.lang.invoke.MemberName", "java.lang.Module", NULL, ANY_LAYOUT, {{1}}},
+    {"java.lang.invoke.ResolvedMethodName", NULL, NULL, ANY_LAYOUT, {{1}}},
+    {"java.lang.invoke.MethodHandleNatives$CallSiteContext", NULL, NULL, OLD_LAYOUT, {{1}}},
+    {"java.lang.invoke.MethodHandleNatives$CallSiteContext", NULL, NULL, NEW_LAYOUT, {{2}}},
+    {"java.lang.invoke.CallSite",
+     "java.lang.Thread$FieldHolder",
+     "java.lang.invoke.MethodHandleNatives$CallSiteContext",
+     NEW_LAYOUT,
+     {{2}}},
+    {"java.util.concurrent.ForkJoinPool", NULL, NULL, ANY_LAYOUT, {.padding = 256}},
+    {"java.util.concurrent.ForkJoinPool$WorkQueue", NULL, NULL, ANY_LAYOUT, {.padding = 256}},
+    {"java.util.concurrent.Exchanger$Node", NULL, NULL, ANY_LAYOUT, {.padding = 256}},
+    {"java.util.concurrent.Exchanger$Slot", NULL, NULL, ANY_LAYOUT, {.padding = 256}},
+    {"java.util.concurrent.ConcurrentHashMap$CounterCell", NULL, NULL, ANY_LAYOUT, {.padding = 256}},
+    {"java.util.concurrent.atomic.Striped64$Cell", NULL, NULL, ANY_LAYOUT, {.padding = 256}},
+};
+
+static bool there(const struct heap_dump *d, const char *name)
+{
+    int32_t class = heap_dump_class_named(d, name);
+    return class != HEAP_NO_CLASS && d->classes.data[class].record;
+}
+
+void heap_shape_mark_injected(struct heap_dump *d)
+{
+    for (size_t k = 0; k < ARRAY_SIZE(injected); k++) {
+        const struct injected *row = &injected[k];
+        int32_t class = heap_dump_class_named(d, row->class);
+        if (class == HEAP_NO_CLASS || d->classes.data[class].loader_id || (row->with && !there(d, row->with)) ||
+            (row->without && there(d, row->without)))
+            continue;
+        d->classes.data[class].injected[row->layout == NEW_LAYOUT] = (uint8_t)(k + 1);
+        if (row->layout == ANY_LAYOUT)
+            d->classes.data[class].injected[1] = (uint8_t)(k + 1);
+    }
+}
+
+/* shape NULL: its static fields instead. */
+static struct declared declared_by(const struct heap_dump *d, const struct heap_class *class, const struct heap_shape *shape)
 {
     struct declared n = {0};
+    const bool statics = !shape;
     struct hprof_items it = hprof_items_of(class->record, class->record + class->record_len, d->header.id_size);
     struct hprof_item item;
     struct hprof_class c;
+    if (shape && class->injected[!shape->old_layout])
+        n = injected[class->injected[!shape->old_layout] - 1].fields;
     if (!class->record || hprof_item_next(&it, &item) <= 0 || hprof_class_read(&item, d->header.id_size, &c) < 0)
         return n;
     for (unsigned i = statics ? c.statics : c.fields; i; i--) {
@@ -92,6 +149,10 @@ static void add_new(struct layout *l, const struct declared *n, uint32_t referen
     }
     for (uint32_t i = 0; i < n->refs; i++)
         place(l, reference);
+    if (n->padding) {
+        l->end = align_up(l->end, 8) + n->padding;
+        l->holes_n = 0;
+    }
 }
 
 /* JDK 8 to 14: a class begins where its super class ended, aligned to a reference; widest first, one gap before them filled. */
@@ -115,6 +176,8 @@ static void add_old(struct layout *l, const struct declared *n, uint32_t referen
         l->end += left.width[w] * (8u >> w);
     if (left.refs)
         l->end = align_up(l->end, reference) + left.refs * reference;
+    if (n->padding)
+        l->end = align_up(l->end, 8) + n->padding;
 }
 
 static uint32_t instance_size(const struct heap_dump *d, int32_t class, const struct heap_shape *s)
@@ -125,7 +188,7 @@ static uint32_t instance_size(const struct heap_dump *d, int32_t class, const st
         chain[n++] = class;
     struct layout l = {.end = s->header};
     while (n--) {
-        struct declared own = declared_by(d, &d->classes.data[chain[n]], false);
+        struct declared own = declared_by(d, &d->classes.data[chain[n]], s);
         (s->old_layout ? add_old : add_new)(&l, &own, s->reference);
     }
     return align_up(l.end, s->alignment);
@@ -133,7 +196,7 @@ static uint32_t instance_size(const struct heap_dump *d, int32_t class, const st
 
 static uint32_t statics_size(const struct heap_dump *d, const struct heap_class *c, const struct heap_shape *s)
 {
-    struct declared n = declared_by(d, c, true);
+    struct declared n = declared_by(d, c, NULL);
     uint64_t bytes = (uint64_t)n.refs * s->reference;
     if (n.width[0])
         bytes = align_up(bytes, 8);

@@ -19,3 +19,5 @@ struct heap_gap {
 int heap_shape_infer(struct heap_dump *d, const struct heap_gap *gaps, size_t n) must_check;
 /* Sets the sizes of all classes by d->shape. */
 void heap_shape_apply(struct heap_dump *d);
+/* Notes which classes have fields that only the VM knows. */
+void heap_shape_mark_injected(struct heap_dump *d);

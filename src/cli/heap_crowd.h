@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What piles up below an object: where the way down from it parts, and what most of the parts are. */
+#pragma once
+
+#include "model/heap.h"
+
+struct crowd {
+    uint64_t place;                  /* the object that they lie in, or the first of a chain */
+    uint64_t links;                  /* of a chain of objects of one class; 0: no chain */
+    int32_t class;                   /* of what piles up; HEAP_NO_CLASS */
+    uint64_t count, bytes, children; /* children: of the place, of all classes */
+};
+
+struct crowd heap_crowd(const struct heap *h, uint64_t i);
