@@ -111,6 +111,20 @@ static void read_fields(JVMPI_Event *e, jclass class)
     vm_free(ids);
 }
 
+/* CLASS_LOAD on request of a class that is not linked yet: it has a name, and nothing else can be told of it. */
+static jint send_unlinked(JNIEnv *env, jclass class, jobjectID id, jint type)
+{
+    JVMPI_Event e = {.event_type = type};
+    char *signature = NULL;
+    (void)(*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL);
+    char *name = external_name(signature);
+    e.u.class_load.class_name = name ? name : (char *)"";
+    e.u.class_load.class_id = id;
+    notify(env, &e);
+    free(name);
+    return JVMPI_SUCCESS;
+}
+
 /* The class's entry, read on first sight; NULL: not linked, or no memory. Never freed while the class lives. */
 static struct class_entry *class_entry(JNIEnv *env, jclass class)
 {
@@ -196,18 +210,22 @@ jint request_class_load(JNIEnv *env, jobjectID id)
     const uint64_t *known = map_get(&by_id, (uintptr_t)id);
     const struct class_entry *entry = known ? (const struct class_entry *)(uintptr_t)*known : NULL;
     pthread_mutex_unlock(&classes);
+    jint ret = JVMPI_FAIL;
     if (!entry) {
         jobject object = object_of(env, id);
         jclass of_classes = object ? (*env)->FindClass(env, "java/lang/Class") : NULL;
-        if (of_classes && (*env)->IsInstanceOf(env, object, of_classes))
+        bool is_class = of_classes && (*env)->IsInstanceOf(env, object, of_classes);
+        if (is_class)
             entry = class_entry(env, object);
+        if (is_class && !entry)
+            ret = send_unlinked(env, object, id, JVMPI_EVENT_CLASS_LOAD | JVMPI_REQUESTED_EVENT);
         if (of_classes)
             (*env)->DeleteLocalRef(env, of_classes);
         if (object)
             (*env)->DeleteLocalRef(env, object);
     }
     if (!entry)
-        return JVMPI_FAIL;
+        return ret;
     send_entry(env, entry, JVMPI_EVENT_CLASS_LOAD | JVMPI_REQUESTED_EVENT);
     return JVMPI_SUCCESS;
 }
@@ -257,8 +275,16 @@ static void JNICALL on_prepare(jvmtiEnv *ti, JNIEnv *env, jthread thread, jclass
 
 const struct vm_callbacks class_load_events = {.ti = {.ClassPrepare = on_prepare}};
 
+static _Atomic uint64_t linked;
+
+uint64_t classes_linked(void)
+{
+    return atomic_load(&linked);
+}
+
 static void JNICALL on_watch(jvmtiEnv *ti, JNIEnv *env, jthread thread, jclass class)
 {
+    atomic_fetch_add(&linked, 1);
     /* CLASS_UNLOAD alone: the class must be known to be told of */
     if (atomic_load(&layer.live) && event_enabled(JVMPI_EVENT_CLASS_UNLOAD) && !event_enabled(JVMPI_EVENT_CLASS_LOAD))
         (void)class_entry(env, class);

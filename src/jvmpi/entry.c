@@ -12,11 +12,12 @@
 EXPORT jint JNICALL Agent_OnLoad(JavaVM *java, char *text, void *reserved);
 
 struct layer layer;
+__thread int quiet;
 
 void notify(JNIEnv *env, JVMPI_Event *event)
 {
     void (*send)(JVMPI_Event *) = jvmpi_interface.NotifyEvent;
-    if (!send || atomic_load_explicit(&layer.down, memory_order_acquire))
+    if (!send || atomic_load_explicit(&layer.down, memory_order_acquire) || mutant_event(event->event_type))
         return;
     event->env_id = env;
     send(event);
@@ -185,43 +186,38 @@ jint request_event(jint type, void *arg)
 
 /* ---- the interface ---- */
 
-JVMPI_Interface jvmpi_interface = {
-    .version = JVMPI_VERSION_1_2,
-    .EnableEvent = enable_event,
-    .DisableEvent = disable_event,
-    .RequestEvent = request_event,
-    .GetCallTrace = get_call_trace,
-    .ProfilerExit = profiler_exit,
-    .RawMonitorCreate = raw_monitor_create,
-    .RawMonitorEnter = raw_monitor_enter,
-    .RawMonitorExit = raw_monitor_exit,
-    .RawMonitorWait = raw_monitor_wait,
-    .RawMonitorNotifyAll = raw_monitor_notify_all,
-    .RawMonitorDestroy = raw_monitor_destroy,
-    .GetCurrentThreadCpuTime = get_current_thread_cpu_time,
-    .SuspendThread = suspend_thread,
-    .ResumeThread = resume_thread,
-    .GetThreadStatus = get_thread_status,
-    .ThreadHasRun = thread_has_run,
-    .CreateSystemThread = create_system_thread,
-    .SetThreadLocalStorage = set_thread_local_storage,
-    .GetThreadLocalStorage = get_thread_local_storage,
-    .DisableGC = disable_gc,
-    .EnableGC = enable_gc,
-    .RunGC = run_gc,
-    .GetThreadObject = get_thread_object,
-    .GetMethodClass = get_method_class,
-    .jobjectID2jobject = NULL, /* set below: they need the caller's environment */
-};
-
-static jobject id_to_object(jobjectID id)
-{
-    JNIEnv *env = vm_jni();
-    return env ? object_of(env, id) : NULL;
-}
-
 static jint(JNICALL *vm_get_env)(JavaVM *, void **, jint);
 static struct JNIInvokeInterface_ functions; /* the VM's own, with our GetEnv */
+
+/*
+ * Agents are libraries with a JVM_OnLoad; the first that asks is the VM's only one. JNI libraries of the program's, and other
+ * parts of the agent, may ask as well.
+ */
+static bool is_second_agent(const void *caller)
+{
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    static const void *agent;
+    static char *agent_name;
+    Dl_info library, entry;
+    void *handle = dladdr(caller, &library) ? dlopen(library.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    const void *on_load = handle ? dlsym(handle, "JVM_OnLoad") : NULL;
+    bool is_agent = on_load && dladdr(on_load, &entry) && entry.dli_fbase == library.dli_fbase;
+    if (handle)
+        dlclose(handle);
+    if (!is_agent)
+        return false;
+    pthread_mutex_lock(&mutex);
+    if (!agent) {
+        agent = library.dli_fbase;
+        agent_name = strdup(library.dli_fname);
+    }
+    bool second = agent != library.dli_fbase;
+    if (second)
+        fprintf(stderr, "jvmpi: %s: JVMPI knows one agent for each VM, and that is %s\n", library.dli_fname,
+                agent_name ? agent_name : "another");
+    pthread_mutex_unlock(&mutex);
+    return second;
+}
 
 static jint JNICALL get_env(JavaVM *java, void **ret, jint version)
 {
@@ -231,7 +227,10 @@ static jint JNICALL get_env(JavaVM *java, void **ret, jint version)
         *ret = NULL;
         return JNI_EVERSION;
     }
-    atomic_store(&layer.agent, true);
+    if (is_second_agent(__builtin_return_address(0))) {
+        *ret = NULL;
+        return JNI_ERR;
+    }
     *ret = &jvmpi_interface;
     return JNI_OK;
 }
@@ -268,6 +267,7 @@ static void JNICALL on_vm_death(jvmtiEnv *ti, JNIEnv *env)
     threads_meet(env);
     if (event_enabled(JVMPI_EVENT_JVM_SHUT_DOWN))
         notify(env, &end);
+    ending = true;
     atomic_store(&layer.down, true);
 }
 
@@ -356,10 +356,7 @@ jint JNICALL Agent_OnLoad(JavaVM *java, char *text, void *reserved)
         return JNI_ERR;
     }
     ask_capabilities();
-    jvmpi_interface.jobjectID2jobject = id_to_object;
-    jvmpi_interface.jobject2jobjectID = id_of;
-    jvmpi_interface.SuspendThreadList = suspend_thread_list;
-    jvmpi_interface.ResumeThreadList = resume_thread_list;
+    mutate();
     vm_get_env = (*java)->GetEnv;
     functions = **java;
     functions.GetEnv = get_env;

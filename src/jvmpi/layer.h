@@ -19,12 +19,14 @@ extern JVMPI_Interface jvmpi_interface;
 
 struct layer {
     _Atomic uint64_t enabled; /* a bit an event */
-    atomic_bool agent;        /* an agent has asked for the interface */
     atomic_bool live;         /* VMInit's replay has begun */
     atomic_bool down;         /* JVM_SHUT_DOWN was sent */
 };
 
 extern struct layer layer;
+
+/* Above 0 while the layer itself calls Java on this thread: what that allocates and enters is not told of. */
+extern __thread int quiet;
 
 static inline bool event_enabled(jint type)
 {
@@ -38,6 +40,22 @@ void notify(JNIEnv *env, JVMPI_Event *event);
 jint enable_event(jint type, void *arg);
 jint disable_event(jint type, void *arg);
 jint request_event(jint type, void *arg);
+
+/* ---- interface.c ---- */
+extern __thread bool ending; /* this thread ends the VM */
+#ifdef JVMPI_MUTANTS
+bool mutant_event(jint type);
+void mutate(void);
+#else
+static inline bool mutant_event(jint type)
+{
+    return false;
+}
+
+static inline void mutate(void)
+{
+}
+#endif
 
 /* ---- ids.c ---- */
 /* The id of an object, given on first sight; NULL for null. Any thread that is attached. */
@@ -55,6 +73,8 @@ void send_class_load(JNIEnv *env, jclass class);
 jint request_class_load(JNIEnv *env, jobjectID id);
 /* True when the id was a class's; it is then forgotten. Sends CLASS_UNLOAD if that is enabled. */
 bool class_freed(JNIEnv *env, jlong id);
+/* How many classes were linked since the start: a clock for whoever needs them to stay as they are. */
+uint64_t classes_linked(void);
 jobjectID get_method_class(jmethodID method);
 extern const struct vm_callbacks class_load_events, class_hook_events, class_watch_events;
 
@@ -78,7 +98,6 @@ void suspend_thread_list(jint n, JNIEnv **list, jint *results);
 void resume_thread_list(jint n, JNIEnv **list, jint *results);
 jint create_system_thread(char *name, jint priority, void (*f)(void *));
 jobjectID get_thread_object(JNIEnv *env);
-void get_call_trace(JVMPI_CallTrace *trace, jint depth);
 jlong get_current_thread_cpu_time(void);
 void profiler_exit(jint code);
 extern const struct vm_callbacks thread_events;
@@ -108,12 +127,25 @@ extern const struct vm_callbacks free_events, gc_events;
 /* ---- monitor_dump.c ---- */
 jint request_monitor_dump(JNIEnv *env);
 
-/* ---- dump.c ---- */
+/* ---- traces.c ---- */
+void get_call_trace(JVMPI_CallTrace *trace, jint depth);
+
+/* ---- heap_dump.c ---- */
 jint request_heap_dump(JNIEnv *env, jint level);
+
+/* ---- object_dump.c ---- */
 jint request_object_dump(JNIEnv *env, jobjectID id);
 
 /* ---- references.c ---- */
+struct reference {
+    jobject ref;
+    jlong id;
+    bool taken; /* for whoever lists them */
+};
+
 jint references_on(JNIEnv *env);
+/* The global references that were made since GLOBALREF events came on, by id; to be freed. 0 when there are none. */
+size_t references_list(struct reference **ret);
 /* The layer's own references, of which no event tells. */
 jweak layer_weak(JNIEnv *env, jobject object);
 void layer_delete_weak(JNIEnv *env, jweak ref);

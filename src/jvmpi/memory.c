@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "jvmpi/layer.h"
+#include "jvmpi/layouts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,20 +24,6 @@ struct kind {
 static pthread_mutex_t kinds_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct map kinds; /* id of the class -> struct kind * */
 
-static jint primitive_kind(char c)
-{
-    static const struct {
-        char c;
-        jint kind;
-    } rows[] = {{'Z', JVMPI_BOOLEAN}, {'C', JVMPI_CHAR},  {'F', JVMPI_FLOAT}, {'D', JVMPI_DOUBLE},
-                {'B', JVMPI_BYTE},    {'S', JVMPI_SHORT}, {'I', JVMPI_INT},   {'J', JVMPI_LONG}};
-
-    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-        if (rows[i].c == c)
-            return rows[i].kind;
-    return JVMPI_CLASS;
-}
-
 static struct kind read_kind(JNIEnv *env, jclass class, jobjectID id)
 {
     struct kind k = {JVMPI_NORMAL_OBJECT, id};
@@ -46,7 +32,7 @@ static struct kind read_kind(JNIEnv *env, jclass class, jobjectID id)
         vm_free(signature);
         return k;
     }
-    k.is_array = primitive_kind(signature[1]);
+    k.is_array = kind_of_signature(signature);
     k.class_id = NULL;
     vm_free(signature);
     if (k.is_array == JVMPI_CLASS) {
@@ -90,16 +76,14 @@ static void send_alloc(JNIEnv *env, jint type, struct kind k, jlong size, jobjec
 
 /* ---- allocations ---- */
 
-static __thread bool allocating; /* the layer's own objects, while it asks for an element's class */
-
 static void JNICALL on_alloc(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object, jclass class, jlong size)
 {
     bool fresh;
-    if (!event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || !atomic_load(&layer.live) || allocating)
+    if (!event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || !atomic_load(&layer.live) || quiet)
         return;
-    allocating = true;
+    quiet++; /* it may ask for an element's class */
     struct kind k = kind_of(env, class);
-    allocating = false;
+    quiet--;
     jobjectID id = id_of_new(object, &fresh);
     if (fresh) /* the VM's own allocations are told twice */
         send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC, k, size, id);

@@ -56,7 +56,7 @@ static jmethodID caller(uint32_t number)
 
 NATIVE(void, entered)(JNIEnv *env, jclass class, jint number, jobject receiver)
 {
-    jmethodID method = number >= 0 && !inside && thread_known(env) ? caller((uint32_t)number) : NULL;
+    jmethodID method = number >= 0 && !inside && !quiet && thread_known(env) ? caller((uint32_t)number) : NULL;
     if (!method)
         return;
     inside++;
@@ -73,7 +73,7 @@ NATIVE(void, entered)(JNIEnv *env, jclass class, jint number, jobject receiver)
 
 NATIVE(void, exited)(JNIEnv *env, jclass class, jint number)
 {
-    jmethodID method = number >= 0 && !inside && thread_known(env) ? caller((uint32_t)number) : NULL;
+    jmethodID method = number >= 0 && !inside && !quiet && thread_known(env) ? caller((uint32_t)number) : NULL;
     if (!method || !event_enabled(JVMPI_EVENT_METHOD_EXIT))
         return;
     inside++;

@@ -1,8 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events of JNI global references, by the VM's table of JNI functions; the layer's own references go past it. */
+#include "base/map.h"
 #include "jvmpi/layer.h"
 
+#include <stdlib.h>
+
 static jniNativeInterface *original;
+
+/* Strong global references, for the roots of heap dumps. */
+static pthread_mutex_t globals_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct map globals; /* reference -> id */
+
+static void remember(jobject ref)
+{
+    jlong id = (jlong)(intptr_t)id_of(ref);
+    pthread_mutex_lock(&globals_mutex);
+    if (ref && map_put(&globals, (uintptr_t)ref, (uint64_t)id))
+        map_remove(&globals, (uintptr_t)ref);
+    pthread_mutex_unlock(&globals_mutex);
+}
+
+static void forget(jobject ref)
+{
+    pthread_mutex_lock(&globals_mutex);
+    map_remove(&globals, (uintptr_t)ref);
+    pthread_mutex_unlock(&globals_mutex);
+}
+
+static int compare_ids(const void *left, const void *right)
+{
+    const struct reference *a = left, *b = right;
+    return a->id < b->id ? -1 : a->id > b->id;
+}
+
+size_t references_list(struct reference **ret)
+{
+    size_t n = 0;
+    uint64_t ref, id;
+    pthread_mutex_lock(&globals_mutex);
+    struct reference *list = calloc(globals.len + 1, sizeof(*list));
+    for (size_t i = 0; list && map_next(&globals, &i, &ref, &id);)
+        list[n++] = (struct reference){(jobject)(uintptr_t)ref, (jlong)id, false};
+    pthread_mutex_unlock(&globals_mutex);
+    if (n)
+        qsort(list, n, sizeof(*list), compare_ids);
+    *ret = list;
+    return n;
+}
 
 static void made(JNIEnv *env, jint type, jobject ref)
 {
@@ -22,6 +66,7 @@ static void freed(JNIEnv *env, jint type, jobject ref)
 static jobject JNICALL new_global(JNIEnv *env, jobject object)
 {
     jobject ref = original->NewGlobalRef(env, object);
+    remember(ref);
     made(env, JVMPI_EVENT_JNI_GLOBALREF_ALLOC, ref);
     return ref;
 }
@@ -29,6 +74,7 @@ static jobject JNICALL new_global(JNIEnv *env, jobject object)
 static void JNICALL delete_global(JNIEnv *env, jobject ref)
 {
     freed(env, JVMPI_EVENT_JNI_GLOBALREF_FREE, ref);
+    forget(ref);
     original->DeleteGlobalRef(env, ref);
 }
 

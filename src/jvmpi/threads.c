@@ -274,48 +274,6 @@ jlong get_current_thread_cpu_time(void)
     return (jlong)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static jint line_of(jmethodID method, jlocation at)
-{
-    jint n = 0, line = -1;
-    jvmtiLineNumberEntry *lines = NULL;
-    if (at < 0)
-        return -3; /* native, as the old VMs have it */
-    if ((*vm.ti)->GetLineNumberTable(vm.ti, method, &n, &lines))
-        return -1;
-    jlocation best = -1;
-    for (jint i = 0; i < n; i++) {
-        if (lines[i].start_location <= at && lines[i].start_location > best) {
-            best = lines[i].start_location;
-            line = lines[i].line_number;
-        }
-    }
-    vm_free(lines);
-    return line;
-}
-
-void get_call_trace(JVMPI_CallTrace *trace, jint depth)
-{
-    JNIEnv *self = vm_jni();
-    jint n = 0;
-    trace->num_frames = 0;
-    if (!self || depth <= 0 || !trace->frames)
-        return;
-    jthread thread = trace->env_id == self ? NULL : thread_of(self, trace->env_id);
-    if (trace->env_id != self && !thread)
-        return;
-    jvmtiFrameInfo *frames = malloc((size_t)depth * sizeof(*frames));
-    if (frames && !(*vm.ti)->GetStackTrace(vm.ti, thread, 0, depth, frames, &n)) {
-        for (jint i = 0; i < n; i++) {
-            trace->frames[i].method_id = frames[i].method;
-            trace->frames[i].lineno = line_of(frames[i].method, frames[i].location);
-        }
-        trace->num_frames = n;
-    }
-    free(frames);
-    if (thread)
-        (*self)->DeleteLocalRef(self, thread);
-}
-
 /* ---- suspension ---- */
 
 enum { THREAD_DONE = 0, THREAD_INVALID = 10, THREAD_SUSPENDED_ALREADY = 14, THREAD_NOT_SUSPENDED = 13 };

@@ -39,8 +39,8 @@ SCENARIOS = {
 }
 
 
-def run(jdk, *arguments, agent="-Xrunjvmpitest", layer=f"-agentpath:{LAYER}", **kwargs):
-    return jdk.run("env", f"LD_LIBRARY_PATH={AGENTS}:{EXAMPLES}", "java", "-Xmx128m", layer, *([agent] if agent else []), "-cp",
+def run(jdk, *arguments, agent="-Xrunjvmpitest", layer=f"-agentpath:{LAYER}", jvm=(), **kwargs):
+    return jdk.run("env", f"LD_LIBRARY_PATH={AGENTS}:{EXAMPLES}", "java", "-Xmx128m", layer, *([agent] if agent else []), *jvm, "-cp",
                    lab.compiled("JvmpiWork"), "JvmpiWork", *arguments, timeout=120, **kwargs)
 
 
@@ -68,6 +68,16 @@ def test_scenario(jdk, name):
     assert order in ("0", "2", "24", "14", "124", "4"), order
 
 
+def test_heap_dumps_of_known_objects(jdk):
+    """Levels 1 and 2, parsed to the last byte and compared with the program's objects field by field."""
+    done = jdk.run("env", f"LD_LIBRARY_PATH={AGENTS}", "java", "-Xmx128m", f"-agentpath:{LAYER}", "-Xrunjvmpidump", "-cp",
+                   lab.compiled("JvmpiDump"), "JvmpiDump", timeout=120)
+    assert done.returncode == 0 and done.stdout.endswith("\ndone 0\n"), done
+    assert "WRONG" not in done.stdout and "fault" not in done.stdout, done.stdout
+    roots = {int(a): int(b) for a, b in re.findall(r"^roots (\d+) (\d+)$", done.stdout, re.M)}
+    assert all(roots[type] > 0 for type in (1, 2, 3, 5, 6, 7)), roots
+
+
 def test_no_event_enabled(jdk):
     done = run(jdk, "hello")
     assert (done.returncode, done.stdout) == (0, "hello\n")
@@ -92,6 +102,18 @@ def test_loading_by_ourselves(jdk):
     assert done.returncode == 1 and "jvmpi: unknown option nonsense" in done.stderr
     done = run(jdk, "hello", agent="-Xrunjvmpitest:fail")
     assert done.returncode == 1 and "hello" not in done.stdout
+
+
+@pytest.mark.jdks(8, 17, 27)
+def test_second_agent_is_refused(jdk):
+    done = run(jdk, "hello", agent="-Xrunjvmpitest", jvm=["-Xruncalls"])
+    assert done.returncode == 1 and "hello" not in done.stdout
+    assert [line for line in done.stderr.splitlines() if line.startswith("jvmpi: ")] == [
+        f"jvmpi: {EXAMPLES / 'libcalls.so'}: JVMPI knows one agent for each VM, and that is {AGENTS / 'libjvmpitest.so'}"], done
+    done = run(jdk, "hello", agent=None, jvm=[f"-agentpath:{LAYER}"])  # the layer twice
+    assert done.returncode == 1 and done.stderr.count("jvmpi: ") == 1, done
+    done = run(jdk, "hello", agent="-Xrunnosuchagent")  # the VM's own message and status
+    assert done.returncode == 1 and "hello" not in done.stdout and "nosuchagent" in done.stdout + done.stderr, done
 
 
 def test_header_is_c89_and_cpp(tmp_path):

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Dumps (specification, section 4): numbers are big-endian, ids and pointers as the machine has them. Heap dumps of levels 1
- * and 2 are not made yet: they are refused.
- */
+/* The dump of one object (specification, section 4.3), read through JNI: the record as in heap dumps of level 2. */
 #include "base/buf.h"
-#include "jvmpi/layer.h"
-
-#include <stdlib.h>
+#include "jvmpi/layouts.h"
 
 enum { DUMP_LIMIT = INT32_MAX };
 
@@ -14,69 +9,6 @@ static void put_pointer(struct buf *b, const void *p)
 {
     buf_bytes(b, &p, sizeof(p));
 }
-
-/* ---- heap, level 0 ---- */
-
-static jint kind_of_signature(const char *s)
-{
-    static const char letters[] = {[JVMPI_BOOLEAN] = 'Z', [JVMPI_CHAR] = 'C',  [JVMPI_FLOAT] = 'F', [JVMPI_DOUBLE] = 'D',
-                                   [JVMPI_BYTE] = 'B',    [JVMPI_SHORT] = 'S', [JVMPI_INT] = 'I',   [JVMPI_LONG] = 'J'};
-    if (!s || s[0] != '[')
-        return JVMPI_NORMAL_OBJECT;
-    for (size_t i = 4; i < ARRAY_SIZE(letters); i++)
-        if (letters[i] == s[1])
-            return (jint)i;
-    return JVMPI_CLASS;
-}
-
-struct level_0 {
-    struct buf out;
-    jint kind;
-};
-
-static jint JNICALL on_object(jlong class_tag, jlong size, jlong *tag, jint length, void *data)
-{
-    struct level_0 *d = data;
-    if (!*tag)
-        *tag = next_id();
-    buf_u8(&d->out, (uint8_t)d->kind);
-    put_pointer(&d->out, (void *)(intptr_t)*tag);
-    return buf_error(&d->out) ? JVMTI_VISIT_ABORT : 0;
-}
-
-jint request_heap_dump(JNIEnv *env, jint level)
-{
-    jint n = 0;
-    jclass *classes = NULL;
-    struct level_0 d = {.out = BUF(SIZE_MAX / 2)};
-    if (level != JVMPI_DUMP_LEVEL_0 || (*vm.ti)->GetLoadedClasses(vm.ti, &n, &classes))
-        return JVMPI_FAIL;
-    jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = on_object};
-    for (jint i = 0; i < n; i++) {
-        /* class by class: the kind is known, and nothing has to be looked up in the callback */
-        char *signature = NULL;
-        (void)(*vm.ti)->GetClassSignature(vm.ti, classes[i], &signature, NULL);
-        d.kind = kind_of_signature(signature);
-        vm_free(signature);
-        (void)(*vm.ti)->IterateThroughHeap(vm.ti, 0, classes[i], &callbacks, &d);
-        (*env)->DeleteLocalRef(env, classes[i]);
-    }
-    vm_free(classes);
-    jint ret = buf_error(&d.out) ? JVMPI_FAIL : JVMPI_SUCCESS;
-    JVMPI_Event e = {.event_type = JVMPI_EVENT_HEAP_DUMP | JVMPI_REQUESTED_EVENT,
-                     .u.heap_dump = {level, (char *)d.out.data, (char *)d.out.data + d.out.len, 0, NULL}};
-    if (ret == JVMPI_SUCCESS)
-        notify(env, &e);
-    buf_release(&d.out);
-    return ret;
-}
-
-/* ---- one object ---- */
-
-struct fields {
-    jfieldID *ids;
-    jint n;
-};
 
 static void put_field(JNIEnv *env, struct buf *b, jobject object, jclass class, bool is_static, jfieldID id, char type)
 {
@@ -127,8 +59,8 @@ static void put_field(JNIEnv *env, struct buf *b, jobject object, jclass class, 
 #undef GET
 }
 
-/* The fields that a class declares, static or not, in the order of CLASS_LOAD. */
-static void put_fields(JNIEnv *env, struct buf *b, jobject object, jclass class, bool want_static)
+/* The fields that a class declares, static or not, in the order of CLASS_LOAD; zeros where they may not be read. */
+static void put_fields(JNIEnv *env, struct buf *b, jobject object, jclass class, bool want_static, bool readable)
 {
     enum { STATIC = 8 };
 
@@ -141,7 +73,10 @@ static void put_fields(JNIEnv *env, struct buf *b, jobject object, jclass class,
         char *signature = NULL;
         (void)(*vm.ti)->GetFieldModifiers(vm.ti, class, ids[i], &modifiers);
         (void)(*vm.ti)->GetFieldName(vm.ti, class, ids[i], NULL, &signature, NULL);
-        if (signature && (modifiers & STATIC ? true : false) == want_static)
+        bool wanted = signature && (modifiers & STATIC ? true : false) == want_static;
+        for (unsigned k = wanted && !readable ? value_width(signature[0]) : 0; k > 0; k--)
+            buf_u8(b, 0);
+        if (wanted && readable)
             put_field(env, b, object, class, want_static, ids[i], signature[0]);
         vm_free(signature);
     }
@@ -156,7 +91,7 @@ static void put_instance(JNIEnv *env, struct buf *b, jobject object, jobjectID i
     put_pointer(b, id);
     put_pointer(b, id_of(class));
     while (class) {
-        put_fields(env, &values, object, class, false);
+        put_fields(env, &values, object, class, false, true);
         jclass super = (*env)->GetSuperclass(env, class);
         (*env)->DeleteLocalRef(env, class);
         class = super;
@@ -187,8 +122,7 @@ static void put_object_array(JNIEnv *env, struct buf *b, jobjectArray array, job
 
 static void put_primitive_array(JNIEnv *env, struct buf *b, jarray array, jobjectID id, jint kind)
 {
-    static const uint8_t widths[] = {[JVMPI_BOOLEAN] = 1, [JVMPI_CHAR] = 2,  [JVMPI_FLOAT] = 4, [JVMPI_DOUBLE] = 8,
-                                     [JVMPI_BYTE] = 1,    [JVMPI_SHORT] = 2, [JVMPI_INT] = 4,   [JVMPI_LONG] = 8};
+    unsigned width = value_width("....ZCFDBSIJ"[kind]);
     jsize n = (*env)->GetArrayLength(env, array);
     buf_u8(b, JVMPI_GC_PRIM_ARRAY_DUMP);
     put_pointer(b, id);
@@ -197,27 +131,35 @@ static void put_primitive_array(JNIEnv *env, struct buf *b, jarray array, jobjec
     /* no JNI, no blocking and no allocation of Java objects until it is given back */
     const uint8_t *p = (*env)->GetPrimitiveArrayCritical(env, array, NULL);
     for (jsize i = 0; p && i < n; i++)
-        for (unsigned k = widths[kind]; k-- > 0;)
-            buf_u8(b, p[(size_t)i * widths[kind] + k]);
+        for (unsigned k = width; k-- > 0;)
+            buf_u8(b, p[(size_t)i * width + k]);
     if (p)
         (*env)->ReleasePrimitiveArrayCritical(env, array, (void *)(uintptr_t)p, JNI_ABORT);
 }
 
+/* The domain itself, not what Class.getProtectionDomain puts in its place: a native method up to 24, then a field. */
+static jobject protection_domain(JNIEnv *env, jclass class, jclass of_classes)
+{
+    jmethodID get = (*env)->GetMethodID(env, of_classes, "getProtectionDomain0", "()Ljava/security/ProtectionDomain;");
+    bool absent = vm_clear_exception(env);
+    if (!absent)
+        return (*env)->CallObjectMethod(env, class, get);
+    jfieldID field = (*env)->GetFieldID(env, of_classes, "protectionDomain", "Ljava/security/ProtectionDomain;");
+    return vm_clear_exception(env) ? NULL : (*env)->GetObjectField(env, class, field);
+}
+
 static void put_class(JNIEnv *env, struct buf *b, jclass class, jobjectID id)
 {
-    jobject loader = NULL, signers = NULL, domain = NULL;
+    jobject loader = NULL, signers = NULL;
     jclass *interfaces = NULL;
     jint n = 0, status = 0;
     jclass super = (*env)->GetSuperclass(env, class);
     jclass of_classes = (*env)->FindClass(env, "java/lang/Class");
     jmethodID get_signers = (*env)->GetMethodID(env, of_classes, "getSigners", "()[Ljava/lang/Object;");
-    jmethodID get_domain = (*env)->GetMethodID(env, of_classes, vm.version >= 9 ? "protectionDomain" : "getProtectionDomain0",
-                                               "()Ljava/security/ProtectionDomain;");
-    vm_clear_exception(env);
     (void)(*vm.ti)->GetClassLoader(vm.ti, class, &loader);
     (void)(*vm.ti)->GetClassStatus(vm.ti, class, &status);
     signers = get_signers ? (*env)->CallObjectMethod(env, class, get_signers) : NULL;
-    domain = get_domain && loader ? (*env)->CallObjectMethod(env, class, get_domain) : NULL;
+    jobject domain = protection_domain(env, class, of_classes);
     vm_clear_exception(env);
     buf_u8(b, JVMPI_GC_CLASS_DUMP);
     put_pointer(b, id);
@@ -227,7 +169,7 @@ static void put_class(JNIEnv *env, struct buf *b, jclass class, jobjectID id)
     put_pointer(b, id_of(domain));
     put_pointer(b, NULL); /* the class's name, and a reserved pointer */
     put_pointer(b, NULL);
-    buf_be32(b, 0); /* the size of its instances is not known without one */
+    buf_be32(b, (uint32_t)instance_size(env, class));
     if (!(*vm.ti)->GetImplementedInterfaces(vm.ti, class, &n, &interfaces)) {
         for (jint i = 0; i < n; i++) {
             put_pointer(b, id_of(interfaces[i]));
@@ -237,8 +179,7 @@ static void put_class(JNIEnv *env, struct buf *b, jclass class, jobjectID id)
     }
     buf_be16(b, 0); /* constants: the old VMs told of none */
     /* reading statics would initialise the class */
-    if (status & JVMTI_CLASS_STATUS_INITIALIZED)
-        put_fields(env, b, NULL, class, true);
+    put_fields(env, b, NULL, class, true, status & JVMTI_CLASS_STATUS_INITIALIZED);
     (*env)->DeleteLocalRef(env, super);
     (*env)->DeleteLocalRef(env, loader);
     (*env)->DeleteLocalRef(env, signers);
@@ -253,6 +194,7 @@ jint request_object_dump(JNIEnv *env, jobjectID id)
     jobject object = object_of(env, id);
     if (!object)
         return JVMPI_FAIL;
+    quiet++;
     jclass class = (*env)->GetObjectClass(env, object);
     (void)(*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL);
     jint kind = kind_of_signature(signature);
@@ -269,6 +211,7 @@ jint request_object_dump(JNIEnv *env, jobjectID id)
     (*env)->DeleteLocalRef(env, of_classes);
     (*env)->DeleteLocalRef(env, class);
     (*env)->DeleteLocalRef(env, object);
+    quiet--;
     jint ret = buf_error(&b) ? JVMPI_FAIL : JVMPI_SUCCESS;
     JVMPI_Event e = {.event_type = JVMPI_EVENT_OBJECT_DUMP | JVMPI_REQUESTED_EVENT,
                      .u.object_dump = {(jint)b.len, (char *)b.data}};

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Heap dumps (specification, section 4.2): numbers are big-endian, ids and pointers as the machine has them. Levels 1 and 2 are
+ * made in one walk over all that is reachable: an object's record is put down, its values zero, when the object is first
+ * met, and each reference and each primitive value that the VM tells of is written to its place.
+ */
+#include "base/buf.h"
+#include "jvmpi/layouts.h"
+#include "jvmpi/traces.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { POINTER = sizeof(void *), RETRIES = 5 };
+
+/* Places in CLASS_DUMP, from its first byte. */
+enum { AT_SIGNERS = 1 + 3 * POINTER, AT_DOMAIN = 1 + 4 * POINTER, AT_SIZE = 1 + 7 * POINTER, AT_INTERFACES = AT_SIZE + 4 };
+
+static void put_pointer(struct buf *b, const void *p)
+{
+    buf_bytes(b, &p, sizeof(p));
+}
+
+static void put_id(struct buf *b, jlong id)
+{
+    put_pointer(b, (void *)(intptr_t)id);
+}
+
+/* ---- level 0 ---- */
+
+struct level_0 {
+    struct buf out;
+    jint kind;
+};
+
+static jint JNICALL on_object(jlong class_tag, jlong size, jlong *tag, jint length, void *data)
+{
+    struct level_0 *d = data;
+    if (!*tag)
+        *tag = next_id();
+    buf_u8(&d->out, (uint8_t)d->kind);
+    put_id(&d->out, *tag);
+    return buf_error(&d->out) ? JVMTI_VISIT_ABORT : 0;
+}
+
+static bool dump_level_0(JNIEnv *env, struct buf *out)
+{
+    jint n = 0;
+    jclass *classes = NULL;
+    struct level_0 d = {.out = BUF(SIZE_MAX / 2)};
+    jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = on_object};
+    if ((*vm.ti)->GetLoadedClasses(vm.ti, &n, &classes))
+        return false;
+    for (jint i = 0; i < n; i++) {
+        /* class by class: the kind is known, and nothing has to be looked up in the callback */
+        char *signature = NULL;
+        (void)(*vm.ti)->GetClassSignature(vm.ti, classes[i], &signature, NULL);
+        d.kind = kind_of_signature(signature);
+        vm_free(signature);
+        (void)(*vm.ti)->IterateThroughHeap(vm.ti, 0, classes[i], &callbacks, &d);
+        (*env)->DeleteLocalRef(env, classes[i]);
+    }
+    vm_free(classes);
+    *out = d.out;
+    return !buf_error(out);
+}
+
+/* ---- levels 1 and 2 ---- */
+
+struct root {
+    uint8_t group, type; /* records come by group, thread, type */
+    jint frame;
+    const void *by; /* JNIEnv or JNI reference */
+    jlong id;
+};
+
+struct walk {
+    struct layouts layouts;
+    const struct traces *traces;
+    struct map records; /* id -> where its record begins in objects */
+    struct buf objects;
+    VEC(struct root) roots;
+    jlong last_id; /* the record that was asked for last */
+    size_t last_at;
+    struct map unloaded;  /* ids of class objects whose class the VM does not list: it holds them in store */
+    bool strange, failed; /* strange: something of a class that was not there when the layouts were read */
+};
+
+static bool record_of(struct walk *w, jlong id, size_t *ret_at)
+{
+    if (id != w->last_id) {
+        const uint64_t *at = map_get(&w->records, (uint64_t)id);
+        if (!at)
+            return false;
+        w->last_id = id;
+        w->last_at = *at;
+    }
+    *ret_at = w->last_at;
+    return true;
+}
+
+static void put_zeros(struct buf *b, size_t n)
+{
+    uint8_t *p = buf_add(b, n);
+    if (p)
+        memset(p, 0, n);
+}
+
+static void put_class_record(struct walk *w, jlong id)
+{
+    static const struct layout nothing;
+    const struct layout *c = layout_of(&w->layouts, id);
+    struct buf *b = &w->objects;
+    if (!c && !map_get(&w->unloaded, (uint64_t)id)) {
+        w->strange = true;
+        w->failed |= map_put(&w->unloaded, (uint64_t)id, 1) != 0;
+    }
+    c = c ? c : &nothing;
+    buf_u8(b, JVMPI_GC_CLASS_DUMP);
+    put_id(b, id);
+    put_id(b, c->super);
+    put_id(b, c->loader);
+    put_zeros(b, 4 * POINTER + 4); /* signers and domain, by references; two reserved; the size, in the end */
+    for (jint i = 0; i < c->n_interfaces; i++)
+        put_id(b, c->interfaces[i]);
+    buf_be16(b, 0); /* constants: the old VMs told of none */
+    put_zeros(b, c->static_bytes);
+}
+
+static void put_record(struct walk *w, jlong id, jlong class_id, jlong size, jint length)
+{
+    struct layout *c = layout_of(&w->layouts, class_id);
+    struct buf *b = &w->objects;
+    if (!c) {
+        w->strange = true;
+        return;
+    }
+    if (class_id == w->layouts.class_id) {
+        put_class_record(w, id);
+        c->size = c->size && c->size < size ? c->size : size; /* statics lie in it: the smallest has none */
+        return;
+    }
+    c->size = size;
+    buf_u8(b, c->kind == JVMPI_NORMAL_OBJECT ? JVMPI_GC_INSTANCE_DUMP
+              : c->kind == JVMPI_CLASS       ? JVMPI_GC_OBJ_ARRAY_DUMP
+                                             : JVMPI_GC_PRIM_ARRAY_DUMP);
+    put_id(b, id);
+    if (c->kind == JVMPI_NORMAL_OBJECT) {
+        put_id(b, class_id);
+        buf_be32(b, c->all_bytes);
+        put_zeros(b, c->all_bytes);
+        return;
+    }
+    buf_be32(b, (uint32_t)length);
+    if (c->kind == JVMPI_CLASS) {
+        put_id(b, c->element);
+        put_zeros(b, (size_t)length * POINTER);
+    } else {
+        buf_u8(b, (uint8_t)c->kind);
+        put_zeros(b, w->layouts.references ? 0 : (size_t)length * value_width("....ZCFDBSIJ"[c->kind]));
+    }
+}
+
+/* Where the value of a field lies, NULL: nowhere. of: the class that declares it or inherits it. */
+static uint8_t *value_at(struct walk *w, jlong id, jlong class_id, jint index, bool is_static)
+{
+    size_t at;
+    uint32_t offset;
+    const struct layout *of = layout_of(&w->layouts, is_static ? id : class_id);
+    const struct layout_field *f = of ? layout_place(&w->layouts, of, index, &offset) : NULL;
+    if (!f || f->is_static != is_static || !record_of(w, id, &at))
+        return NULL;
+    at += is_static ? AT_INTERFACES + (size_t)of->n_interfaces * POINTER + 2 : 1 + 2 * POINTER + 4;
+    return w->objects.data + at + offset;
+}
+
+static void store_reference(struct walk *w, uint8_t *p, jlong id)
+{
+    if (p)
+        memcpy(p, &id, POINTER);
+}
+
+static void store_at(struct walk *w, jlong referrer, size_t offset, jlong id)
+{
+    size_t at;
+    if (record_of(w, referrer, &at))
+        store_reference(w, w->objects.data + at + offset, id);
+}
+
+static void put_root(struct walk *w, jvmtiHeapReferenceKind kind, const jvmtiHeapReferenceInfo *info, jlong id)
+{
+    struct root r = {.group = 4, .type = JVMPI_GC_ROOT_UNKNOWN, .id = id};
+    if (kind == JVMTI_HEAP_REFERENCE_JNI_GLOBAL) {
+        r.group = 1;
+        r.type = JVMPI_GC_ROOT_JNI_GLOBAL;
+    } else if (kind == JVMTI_HEAP_REFERENCE_SYSTEM_CLASS) {
+        r.group = 2;
+        r.type = JVMPI_GC_ROOT_STICKY_CLASS;
+    } else if (kind == JVMTI_HEAP_REFERENCE_MONITOR) {
+        r.group = 3;
+        r.type = JVMPI_GC_ROOT_MONITOR_USED;
+    } else if (kind == JVMTI_HEAP_REFERENCE_STACK_LOCAL || kind == JVMTI_HEAP_REFERENCE_JNI_LOCAL) {
+        bool java = kind == JVMTI_HEAP_REFERENCE_STACK_LOCAL;
+        jlong thread = java ? info->stack_local.thread_tag : info->jni_local.thread_tag;
+        jint depth = java ? info->stack_local.depth : info->jni_local.depth;
+        jmethodID method = java ? info->stack_local.method : info->jni_local.method;
+        r.by = traces_env(w->traces, thread);
+        if (r.by) {
+            r.group = 0;
+            r.frame = traces_frame(w->traces, thread, depth, method);
+            r.type = !java                            ? JVMPI_GC_ROOT_JNI_LOCAL
+                     : info->stack_local.location < 0 ? JVMPI_GC_ROOT_NATIVE_STACK
+                                                      : JVMPI_GC_ROOT_JAVA_FRAME;
+        }
+    } else if (kind == JVMTI_HEAP_REFERENCE_THREAD) {
+        r.by = traces_env(w->traces, id);
+        r.group = r.by ? 0 : r.group;
+        r.type = r.by ? JVMPI_GC_ROOT_THREAD_BLOCK : r.type;
+    }
+    if (r.type == JVMPI_GC_ROOT_NATIVE_STACK || r.type == JVMPI_GC_ROOT_THREAD_BLOCK)
+        r.frame = 0;
+    w->failed |= vec_push(&w->roots, r) != 0;
+}
+
+static jint JNICALL on_reference(jvmtiHeapReferenceKind kind, const jvmtiHeapReferenceInfo *info, jlong class_tag,
+                                 jlong referrer_class_tag, jlong size, jlong *tag, jlong *referrer, jint length, void *data)
+{
+    struct walk *w = data;
+    bool added = false;
+    if (!*tag)
+        *tag = next_id();
+    if (!map_at(&w->records, (uint64_t)*tag, w->objects.len, &added))
+        w->failed = true;
+    if (added)
+        put_record(w, *tag, class_tag, size, length);
+    w->failed |= buf_error(&w->objects) != 0;
+    if (w->failed)
+        return JVMTI_VISIT_ABORT;
+    if (!referrer)
+        put_root(w, kind, info, *tag);
+    else if (kind == JVMTI_HEAP_REFERENCE_FIELD || kind == JVMTI_HEAP_REFERENCE_STATIC_FIELD)
+        store_reference(
+            w, value_at(w, *referrer, referrer_class_tag, info->field.index, kind == JVMTI_HEAP_REFERENCE_STATIC_FIELD), *tag);
+    else if (kind == JVMTI_HEAP_REFERENCE_ARRAY_ELEMENT)
+        store_at(w, *referrer, 1 + 2 * POINTER + 4 + (size_t)info->array.index * POINTER, *tag);
+    else if (kind == JVMTI_HEAP_REFERENCE_SIGNERS)
+        store_at(w, *referrer, AT_SIGNERS, *tag);
+    else if (kind == JVMTI_HEAP_REFERENCE_PROTECTION_DOMAIN)
+        store_at(w, *referrer, AT_DOMAIN, *tag);
+    return JVMTI_VISIT_OBJECTS;
+}
+
+/* Stores a value of the machine as a big-endian one. */
+static void store_value(uint8_t *to, const void *value, unsigned width)
+{
+    const uint8_t *from = value;
+    for (unsigned i = 0; i < width; i++)
+        to[i] = from[width - 1 - i];
+}
+
+static jint JNICALL on_primitive(jvmtiHeapReferenceKind kind, const jvmtiHeapReferenceInfo *info, jlong class_tag, jlong *tag,
+                                 jvalue value, jvmtiPrimitiveType type, void *data)
+{
+    struct walk *w = data;
+    uint8_t *p = value_at(w, *tag, class_tag, info->field.index, kind == JVMTI_HEAP_REFERENCE_STATIC_FIELD);
+    if (p)
+        store_value(p, &value, value_width((char)type));
+    return 0;
+}
+
+static jint JNICALL on_elements(jlong class_tag, jlong size, jlong *tag, jint n, jvmtiPrimitiveType type, const void *elements,
+                                void *data)
+{
+    struct walk *w = data;
+    size_t at;
+    unsigned width = value_width((char)type);
+    if (!record_of(w, *tag, &at))
+        return 0;
+    uint8_t *to = w->objects.data + at + 1 + POINTER + 4 + 1;
+    for (jint i = 0; i < n; i++)
+        store_value(to + (size_t)i * width, (const uint8_t *)elements + (size_t)i * width, width);
+    return 0;
+}
+
+/* ---- the finished dump ---- */
+
+#define COMPARE(a, b)                  \
+    do {                               \
+        if ((a) != (b))                \
+            return (a) < (b) ? -1 : 1; \
+    } while (0)
+
+static int compare_roots(const void *left, const void *right)
+{
+    const struct root *a = left, *b = right;
+    COMPARE(a->group, b->group);
+    COMPARE((uintptr_t)a->by, (uintptr_t)b->by);
+    COMPARE(a->type == JVMPI_GC_ROOT_THREAD_BLOCK, b->type == JVMPI_GC_ROOT_THREAD_BLOCK);
+    COMPARE(a->frame, b->frame);
+    COMPARE(a->type, b->type);
+    COMPARE(a->id, b->id);
+    return 0;
+}
+
+/* The VM tells of the object alone; its references are known where the agent wants to hear of them. NULL: not known. */
+static const void *take_reference(struct reference *list, size_t n, jlong id)
+{
+    size_t low = 0, high = n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (list[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    while (low < n && list[low].id == id && list[low].taken)
+        low++;
+    if (low == n || list[low].id != id)
+        return NULL;
+    list[low].taken = true;
+    return list[low].ref;
+}
+
+static void put_roots(struct walk *w, struct buf *out)
+{
+    struct reference *list;
+    size_t n = references_list(&list);
+    for (size_t i = 0; i < w->roots.len; i++) {
+        struct root *r = &w->roots.data[i];
+        if (r->type == JVMPI_GC_ROOT_JNI_GLOBAL)
+            r->by = take_reference(list, n, r->id);
+    }
+    free(list);
+    if (w->roots.len)
+        qsort(w->roots.data, w->roots.len, sizeof(struct root), compare_roots);
+    for (size_t i = 0; i < w->roots.len; i++) {
+        const struct root *r = &w->roots.data[i];
+        if (i && compare_roots(r, r - 1) == 0)
+            continue;
+        buf_u8(out, r->type);
+        put_id(out, r->id);
+        if (r->group < 2)
+            put_pointer(out, r->by);
+        if (r->type == JVMPI_GC_ROOT_JNI_LOCAL || r->type == JVMPI_GC_ROOT_JAVA_FRAME)
+            buf_be32(out, (uint32_t)r->frame);
+    }
+}
+
+static void put_sizes(struct walk *w)
+{
+    size_t at;
+    for (size_t i = 0; i < w->layouts.rows.len; i++) {
+        const struct layout *c = &w->layouts.rows.data[i];
+        uint32_t size = c->kind == JVMPI_NORMAL_OBJECT ? (uint32_t)c->size : 0;
+        if (record_of(w, c->id, &at))
+            store_value(w->objects.data + at + AT_SIZE, &size, 4);
+    }
+}
+
+static void walk_release(struct walk *w)
+{
+    layouts_release(&w->layouts);
+    map_release(&w->records);
+    buf_release(&w->objects);
+    vec_release(&w->roots);
+    map_release(&w->unloaded);
+}
+
+/* Empties it for another try; what is known of unloaded classes stays. */
+static void walk_again(struct walk *w)
+{
+    struct walk fresh = {.traces = w->traces, .objects = BUF(SIZE_MAX / 2), .unloaded = w->unloaded};
+    w->unloaded = (struct map){0};
+    walk_release(w);
+    *w = fresh;
+}
+
+static bool walk_once(JNIEnv *env, struct walk *w, jint level)
+{
+    jvmtiHeapCallbacks callbacks = {.heap_reference_callback = on_reference};
+    if (level == JVMPI_DUMP_LEVEL_2) {
+        callbacks.primitive_field_callback = on_primitive;
+        callbacks.array_primitive_value_callback = on_elements;
+    }
+    quiet++;
+    bool ok = layouts_read(env, &w->layouts, level == JVMPI_DUMP_LEVEL_1);
+    quiet--;
+    return ok && !(*vm.ti)->FollowReferences(vm.ti, 0, NULL, NULL, &callbacks, w) && !w->failed;
+}
+
+/* Monitors that are entered: HotSpot reports them as roots up to JDK 16 or so. */
+static bool add_monitors(JNIEnv *env, struct walk *w)
+{
+    jint n_threads = 0;
+    jthread *threads = NULL;
+    if ((*vm.ti)->GetAllThreads(vm.ti, &n_threads, &threads))
+        return false;
+    for (jint i = 0; i < n_threads; i++) {
+        jint n = 0;
+        jobject *owned = NULL;
+        (void)(*vm.ti)->GetOwnedMonitorInfo(vm.ti, threads[i], &n, &owned);
+        for (jint k = 0; k < n; k++) {
+            struct root r = {.group = 3, .type = JVMPI_GC_ROOT_MONITOR_USED, .id = (jlong)(intptr_t)id_of(owned[k])};
+            if (map_get(&w->records, (uint64_t)r.id))
+                w->failed |= vec_push(&w->roots, r) != 0;
+            (*env)->DeleteLocalRef(env, owned[k]);
+        }
+        vm_free(owned);
+        (*env)->DeleteLocalRef(env, threads[i]);
+    }
+    vm_free(threads);
+    return !w->failed;
+}
+
+static bool dump_graph(JNIEnv *env, jint level, const struct traces *traces, struct buf *out)
+{
+    struct walk w = {.traces = traces, .objects = BUF(SIZE_MAX / 2)};
+    bool ok = true, again = true;
+    for (int i = 0; ok && again && i < RETRIES; i++) {
+        walk_again(&w);
+        uint64_t linked = classes_linked();
+        ok = walk_once(env, &w, level);
+        if (ok)
+            layouts_sizes(env, &w.layouts);
+        /* a class that was linked meanwhile is told of by CLASS_LOAD with fields that its record has not */
+        again = w.strange || linked != classes_linked();
+    }
+    ok = ok && !w.strange && add_monitors(env, &w);
+    if (ok) {
+        put_sizes(&w);
+        put_roots(&w, out);
+        buf_bytes(out, w.objects.data, w.objects.len);
+    }
+    walk_release(&w);
+    return ok && !buf_error(out);
+}
+
+jint request_heap_dump(JNIEnv *env, jint level)
+{
+    struct buf out = BUF(SIZE_MAX / 2);
+    struct traces traces = {0};
+    bool ok;
+    if (level == JVMPI_DUMP_LEVEL_0)
+        ok = dump_level_0(env, &out);
+    else
+        ok = traces_take(env, &traces) && dump_graph(env, level, &traces, &out);
+    JVMPI_Event e = {.event_type = JVMPI_EVENT_HEAP_DUMP | JVMPI_REQUESTED_EVENT,
+                     .u.heap_dump = {level, (char *)out.data, (char *)out.data + out.len, traces.n, traces.all}};
+    if (ok)
+        notify(env, &e);
+    traces_release(&traces);
+    buf_release(&out);
+    return ok ? JVMPI_SUCCESS : JVMPI_FAIL;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of functions that agents get. After JVM_SHUT_DOWN a call from a thread of the program's or the agent's never comes
+ * back, as in the old VMs; but the thread that ends the VM, threads that are none of Java's (they may run the agent's exit
+ * handlers) and thread-local storage (it may be asked for in a signal handler) are not held up.
+ */
+#include "base/macro.h"
+#include "jvmpi/layer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+__thread bool ending;
+
+static void hold(void)
+{
+    if (likely(!atomic_load_explicit(&layer.down, memory_order_acquire)) || ending || !vm_jni())
+        return;
+    for (;;)
+        pause();
+}
+
+static jobject object_of_id(jobjectID id)
+{
+    JNIEnv *env = vm_jni();
+    return env ? object_of(env, id) : NULL;
+}
+
+/* X(slot, what does it, its type, parameters, arguments, what a stub answers that claims success) */
+#define FUNCTIONS(X)                                                                                                 \
+    X(EnableEvent, enable_event, jint, (jint type, void *arg), (type, arg), JVMPI_SUCCESS)                           \
+    X(DisableEvent, disable_event, jint, (jint type, void *arg), (type, arg), JVMPI_SUCCESS)                         \
+    X(RequestEvent, request_event, jint, (jint type, void *arg), (type, arg), JVMPI_SUCCESS)                         \
+    X(GetCurrentThreadCpuTime, get_current_thread_cpu_time, jlong, (void), (), 1)                                    \
+    X(GetThreadStatus, get_thread_status, jint, (JNIEnv * env), (env), JVMPI_THREAD_RUNNABLE)                        \
+    X(ThreadHasRun, thread_has_run, jboolean, (JNIEnv * env), (env), JNI_TRUE)                                       \
+    X(CreateSystemThread, create_system_thread, jint, (char *name, jint p, void (*f)(void *)), (name, p, f), JNI_OK) \
+    X(GetThreadObject, get_thread_object, jobjectID, (JNIEnv * env), (env), (jobjectID)1)                            \
+    X(GetMethodClass, get_method_class, jobjectID, (jmethodID method), (method), (jobjectID)1)                       \
+    X(jobjectID2jobject, object_of_id, jobject, (jobjectID id), (id), NULL)                                          \
+    X(jobject2jobjectID, id_of, jobjectID, (jobject o), (o), (jobjectID)1)                                           \
+    X(RawMonitorCreate, raw_monitor_create, JVMPI_RawMonitor, (char *name), (name), (JVMPI_RawMonitor)1)
+
+#define PROCEDURES(X)                                                                                       \
+    X(GetCallTrace, get_call_trace, (JVMPI_CallTrace * trace, jint depth), (trace, depth))                  \
+    X(RawMonitorEnter, raw_monitor_enter, (JVMPI_RawMonitor m), (m))                                        \
+    X(RawMonitorExit, raw_monitor_exit, (JVMPI_RawMonitor m), (m))                                          \
+    X(RawMonitorWait, raw_monitor_wait, (JVMPI_RawMonitor m, jlong ms), (m, ms))                            \
+    X(RawMonitorNotifyAll, raw_monitor_notify_all, (JVMPI_RawMonitor m), (m))                               \
+    X(RawMonitorDestroy, raw_monitor_destroy, (JVMPI_RawMonitor m), (m))                                    \
+    X(SuspendThread, suspend_thread, (JNIEnv * env), (env))                                                 \
+    X(ResumeThread, resume_thread, (JNIEnv * env), (env))                                                   \
+    X(DisableGC, disable_gc, (void), ())                                                                    \
+    X(EnableGC, enable_gc, (void), ())                                                                      \
+    X(RunGC, run_gc, (void), ())                                                                            \
+    X(SuspendThreadList, suspend_thread_list, (jint n, JNIEnv * *list, jint * results), (n, list, results)) \
+    X(ResumeThreadList, resume_thread_list, (jint n, JNIEnv * *list, jint * results), (n, list, results))
+
+#define FUNCTION(slot, f, type, parameters, arguments, stub) \
+    static type call_##slot parameters                       \
+    {                                                        \
+        hold();                                              \
+        return f arguments;                                  \
+    }
+#define PROCEDURE(slot, f, parameters, arguments) \
+    static void call_##slot parameters            \
+    {                                             \
+        hold();                                   \
+        f arguments;                              \
+    }
+FUNCTIONS(FUNCTION)
+PROCEDURES(PROCEDURE)
+
+JVMPI_Interface jvmpi_interface = {
+#define ROW(slot, ...) .slot = call_##slot,
+    FUNCTIONS(ROW) PROCEDURES(ROW)
+#undef ROW
+        .version = JVMPI_VERSION_1_2,
+    .ProfilerExit = profiler_exit,
+    .GetThreadLocalStorage = get_thread_local_storage,
+    .SetThreadLocalStorage = set_thread_local_storage,
+};
+
+#ifdef JVMPI_MUTANTS /* for the test of the tests: JVMPI_MUTANT names what is to claim success and do nothing */
+#define STUB(slot, f, type, parameters, arguments, stub) \
+    static type stub_##slot parameters                   \
+    {                                                    \
+        return stub;                                     \
+    }
+#define EMPTY(slot, f, parameters, arguments) \
+    static void stub_##slot parameters        \
+    {                                         \
+    }
+FUNCTIONS(STUB)
+PROCEDURES(EMPTY)
+
+static void stub_ProfilerExit(jint code)
+{
+}
+
+static void *stub_GetThreadLocalStorage(JNIEnv *env)
+{
+    return NULL;
+}
+
+static void stub_SetThreadLocalStorage(JNIEnv *env, void *value)
+{
+}
+
+bool mutant_event(jint type)
+{
+    const char *name = getenv("JVMPI_MUTANT");
+    return name && atoi(name) == (type & ~JVMPI_REQUESTED_EVENT);
+}
+
+void mutate(void)
+{
+    const char *name = getenv("JVMPI_MUTANT");
+#define REPLACE(slot, ...)                \
+    if (name && strcmp(name, #slot) == 0) \
+        jvmpi_interface.slot = stub_##slot;
+    FUNCTIONS(REPLACE)
+    PROCEDURES(REPLACE)
+    REPLACE(ProfilerExit)
+    REPLACE(GetThreadLocalStorage)
+    REPLACE(SetThreadLocalStorage)
+}
+#endif
