@@ -88,7 +88,8 @@ static jlong last_used_objects, last_used_space;
 
 static long init_order; /* bits: 1 allocs, 2 classes, 4 threads, in the order they came */
 static long last_wait_timeout = -1, last_waited = -1;
-static jobjectID last_contended, last_waited_on;
+static jobjectID last_contended, last_waited_on, watched; /* events of one monitor are counted apart */
+static long watched_counts[64];
 static long dump_bytes, dump_records, object_dump_type, monitor_owner_found, monitor_traces;
 static jobjectID dump_wanted;
 static JNIEnv *monitor_wanted_owner;
@@ -322,7 +323,10 @@ static void notify_event(JVMPI_Event *e)
         break;
     case JVMPI_EVENT_MONITOR_CONTENDED_ENTER:
     case JVMPI_EVENT_MONITOR_CONTENDED_ENTERED:
+    case JVMPI_EVENT_MONITOR_CONTENDED_EXIT:
         last_contended = e->u.monitor.object;
+        if (e->u.monitor.object == watched)
+            __sync_fetch_and_add(&watched_counts[type], 1);
         break;
     case JVMPI_EVENT_MONITOR_WAIT:
         last_wait_timeout = (long)e->u.monitor_wait.timeout;
@@ -398,11 +402,14 @@ static long raw_monitors(char *name)
 {
     pthread_t t;
     long before = raw_order;
+    int i;
     contended = jvmpi->RawMonitorCreate(name);
     jvmpi->RawMonitorEnter(contended);
     jvmpi->RawMonitorEnter(contended);
     pthread_create(&t, NULL, contender, NULL);
-    pause_ms(200);
+    for (i = 0; i < 500 && *name != '_' && raw_order == before; i++)
+        pause_ms(10);
+    pause_ms(100);
     jvmpi->RawMonitorExit(contended);
     jvmpi->RawMonitorWait(contended, 5000); /* until the contender notifies */
     jvmpi->RawMonitorExit(contended);
@@ -533,7 +540,13 @@ JNIEXPORT jlong JNICALL Java_JvmpiWork_ask(JNIEnv *env, jclass unused, jstring j
     } else if (IS("gc enable")) {
         jvmpi->EnableGC();
         r = 0;
-    } else if (IS("used objects"))
+    } else if (IS("watch")) {
+        watched = jvmpi->jobject2jobjectID(o);
+        memset(watched_counts, 0, sizeof(watched_counts));
+        r = (long)watched;
+    } else if (IS("watched"))
+        r = watched_counts[number];
+    else if (IS("used objects"))
         r = (long)last_used_objects;
     else if (IS("raw"))
         r = raw_monitors("contended");

@@ -29,7 +29,7 @@ SCENARIOS = {
         status_suspended=1, suspended_runs=0, resumed_runs=1, has_run=1, has_run_parked=0, thread_object=1, trace=1,
         trace_depth=1, own_trace=None, storage=1, system_thread=11, cpu=1)),
     "monitors": ("33+42+51+52+53+54+55+57+58", 8, dict(
-        enter=1, not_entered=0, entered=1, object=1, wait_timeout=70, wait_object=1, waited=1, raw=4, raw_silent=0)),
+        enter=1, not_entered=0, entered=1, wait_timeout=70, wait_object=1, waited=1, raw=4, raw_silent=0)),
     "classes": ("35+42+43+5+33", 8, dict(unloaded=10, patched="was patched!")),
     "dumps": ("33+42", 8, dict(
         heap_0=0, heap_3=-1, instance=0x21, instance_length=None, own_first=5, ints=0x23, ints_length=22, ints_last=4, array=0x22,

@@ -138,6 +138,8 @@ public class JvmpiWork {
 
     static volatile boolean stop;
 
+    static final int PARK_LINE = 145;
+
     static void parked() {
         while (!stop)
             LockSupport.park();
@@ -150,12 +152,21 @@ public class JvmpiWork {
             spins++;
     }
 
-    static Thread start(String name, Runnable r) throws Exception {
+    /** Starts a thread and waits until it has come to the state given. */
+    static Thread start(String name, Thread.State state, Runnable r) throws Exception {
         Thread t = new Thread(r, name);
         t.setDaemon(true);
         t.start();
-        Thread.sleep(200);
+        for (int i = 0; i < 1000 && t.getState() != state; i++)
+            Thread.sleep(10);
         return t;
+    }
+
+    /** Waits until the agent has counted so many of an event of the watched monitor. */
+    static long counted(int event, long n) throws Exception {
+        for (int i = 0; i < 1000 && ask("watched", null, event) < n; i++)
+            Thread.sleep(10);
+        return ask("watched", null, event);
     }
 
     static long ownTrace() {
@@ -164,18 +175,20 @@ public class JvmpiWork {
 
     static void threads() throws Exception {
         final Object monitor = new Object();
-        Thread parked = start("parked", new Runnable() {
+        Thread parked = start("parked", Thread.State.WAITING, new Runnable() {
             public void run() {
                 parked();
             }
         });
-        start("spinning", new Runnable() {
+        start("spinning", Thread.State.RUNNABLE, new Runnable() {
             public void run() {
                 spin();
             }
         });
+        while (spins == 0)
+            Thread.sleep(10);
         synchronized (monitor) {
-            start("blocked", new Runnable() {
+            start("blocked", Thread.State.BLOCKED, new Runnable() {
                 public void run() {
                     synchronized (monitor) {
                         sink++;
@@ -207,7 +220,7 @@ public class JvmpiWork {
         ask("resume", "parked", 0);
         say("thread_object", ask("thread object", "parked", 0) == ask("id", parked, 0) ? 1 : 0);
         long trace = ask("trace", "parked", 64);
-        say("trace", trace > 0 && trace % 100000 / 10000 > 0 && trace % 10000 == 143 ? 1 : trace);
+        say("trace", trace > 0 && trace % 100000 / 10000 > 0 && trace % 10000 == PARK_LINE ? 1 : trace);
         say("trace_depth", ask("trace", "parked", 1) / 100000);
         long own = ownTrace();
         say("own_trace", own % 100000);
@@ -224,22 +237,21 @@ public class JvmpiWork {
 
     static void monitors() throws Exception {
         final Object monitor = new Object();
-        long id = ask("id", monitor, 0);
+        long id = ask("watch", monitor, 0);
         Thread t;
         synchronized (monitor) {
-            t = start("contender", new Runnable() {
+            t = start("contender", Thread.State.BLOCKED, new Runnable() {
                 public void run() {
                     synchronized (monitor) {
                         sink++;
                     }
                 }
             });
-            say("enter", ask("count", null, 54));
-            say("not_entered", ask("count", null, 55));
+            say("enter", counted(54, 1));
+            say("not_entered", ask("watched", null, 55));
         }
         t.join();
-        say("entered", ask("count", null, 55));
-        say("object", ask("contended", null, 0) == id ? 1 : 0);
+        say("entered", ask("watched", null, 55));
         synchronized (monitor) {
             monitor.wait(70);
         }
