@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/sampler.h"
 
+#include "agent/names.h"
+#include "agent/sampler_jvmti.h"
 #include "agent/sampler_slots.h"
 #include "agent/virtual_threads.h"
 #include "base/clock.h"
@@ -68,20 +70,23 @@ struct beat {
     uint64_t kernel[PERF_KERNEL_FRAMES]; /* where the kernel was when the interval ended */
 };
 
+/* What a walk in the handler needs. */
+struct interrupted {
+    const struct beat *beat;
+    JNIEnv *env;
+    void *ucontext;
+};
+
 /* The kernel's frames, then the thread's own. */
-static void walk_into(struct sample *s, const struct beat *beat, JNIEnv *env, void *ucontext)
+static int walk_interrupted(void *context, struct jfr_frame *frames, uint32_t max, bool *ret_cut)
 {
-    uint32_t depth = sampler.options.depth, kernel = 0;
-    for (; sampler.options.kernel && kernel < MIN(beat->kernel_count, depth); kernel++)
-        s->frames[kernel] =
-            (struct jfr_frame){.method = walk_id_of_kernel(beat->kernel[kernel]), .bci = -1, .type = JFR_FRAME_KERNEL};
-    s->n = sampler.options.walk(ucontext, env, s->frames + kernel, depth + 1 - kernel, &s->truncated);
-    if (s->n >= 0)
-        s->n += (int)kernel;
-    if (s->n > (int)depth) {
-        s->n = (int)depth;
-        s->truncated = true;
-    }
+    const struct interrupted *i = context;
+    uint32_t kernel = 0;
+    for (; sampler.options.kernel && kernel < MIN(i->beat->kernel_count, max - 1); kernel++)
+        frames[kernel] =
+            (struct jfr_frame){.method = walk_id_of_kernel(i->beat->kernel[kernel]), .bci = -1, .type = JFR_FRAME_KERNEL};
+    int n = sampler.options.walk(i->ucontext, i->env, frames + kernel, max - kernel, ret_cut);
+    return n < 0 ? n : n + (int)kernel;
 }
 
 static void count_sample(const struct sample *s)
@@ -111,27 +116,42 @@ static bool in_blocking_call(const void *ucontext)
 #endif
 }
 
-static void take_sample(const struct beat *beat, struct thread *t, JNIEnv *env, void *ucontext)
+typedef int fill_fn(void *context, struct jfr_frame *frames, uint32_t max, bool *ret_cut);
+
+/* Takes a sample whose frames fill gives. */
+static void take_sample(const struct sample *sample, fill_fn *fill, void *context)
 {
-    uint32_t serial = atomic_load(&t->serial);
     static _Atomic uint32_t next;
+    uint32_t depth = sampler.options.depth;
     struct buffer *b = take_buffer(atomic_fetch_add(&next, 1));
     if (!b) {
-        atomic_fetch_add(&sampler.lost, beat->weight);
+        atomic_fetch_add(&sampler.lost, sample->weight);
         return;
     }
-    b->sample = (struct sample){.thread = t,
-                                .serial = serial,
-                                .id = virtual_thread_id(t),
-                                .weight = beat->weight,
-                                .time_ns = now_ns(),
-                                .idle = sampler.options.wall && in_blocking_call(ucontext),
-                                .mark = &beat->slot->mark,
-                                .frames = b->frames};
-    walk_into(&b->sample, beat, env, ucontext);
-    count_sample(&b->sample);
-    bool done = sampler.options.now(sampler.options.context, &b->sample);
+    struct sample *s = &b->sample;
+    *s = *sample;
+    s->time_ns = now_ns();
+    s->frames = b->frames;
+    s->n = fill(context, s->frames, depth + 1, &s->truncated);
+    if (s->n > (int)depth) {
+        s->n = (int)depth;
+        s->truncated = true;
+    }
+    count_sample(s);
+    bool done = sampler.options.now(sampler.options.context, s);
     atomic_store(&b->state, done ? BUFFER_FREE : BUFFER_FULL);
+}
+
+static void take_interrupted(const struct beat *beat, struct thread *t, JNIEnv *env, void *ucontext)
+{
+    struct interrupted i = {beat, env, ucontext};
+    take_sample(&(struct sample){.thread = t,
+                                 .serial = atomic_load(&t->serial),
+                                 .id = virtual_thread_id(t),
+                                 .weight = beat->weight,
+                                 .idle = sampler.options.wall && in_blocking_call(ucontext),
+                                 .mark = &beat->slot->mark},
+                walk_interrupted, &i);
 }
 
 /* Cost is CPU time: on a busy machine a handler may be interrupted for milliseconds, which is not its doing. */
@@ -186,13 +206,55 @@ static void on_signal(int number, siginfo_t *info, void *ucontext)
         struct thread *t = slot_thread(beat.slot, env);
         /* Another environment: the signal was late and the slot is another thread's by now. */
         if (t && env && atomic_load(&t->env) == env && !t->own) {
-            take_sample(&beat, t, env, ucontext);
+            take_interrupted(&beat, t, env, ucontext);
             slot_shift(beat.slot, beat.weight, start);
             count_cost(start);
         }
     }
     atomic_fetch_sub(&sampler.inside, 1);
     errno = saved;
+}
+
+/* ---- by JVM TI, on a thread of the agent's ---- */
+
+struct asked {
+    JNIEnv *jni;
+    jthread thread;
+};
+
+static int ask_stack(void *context, struct jfr_frame *frames, uint32_t max, bool *ret_cut)
+{
+    const struct asked *a = context;
+    jint n = 0;
+    jvmtiFrameInfo *found = malloc(max * sizeof(*found));
+    if (!found || (*vm.ti)->GetStackTrace(vm.ti, a->thread, 0, (jint)max, found, &n) != JVMTI_ERROR_NONE)
+        n = -1;
+    for (jint i = 0; i < n; i++) {
+        bool native = found[i].location < 0;
+        frames[i] = (struct jfr_frame){.method = (uintptr_t)found[i].method,
+                                       .bci = native ? -1 : (int32_t)found[i].location,
+                                       .type = native ? JFR_FRAME_NATIVE : JFR_FRAME_JIT};
+        /* The id of a method whose class was unloaded crashes some VMs: the name is asked for now. */
+        (void)names_method(a->jni, found[i].method);
+    }
+    free(found);
+    return n > 0 ? n : -1 - (n == 0 ? WALK_NOT_JAVA : WALK_EXITING);
+}
+
+static void sample_by_jvmti(struct thread *t, JNIEnv *jni, jthread thread, uint32_t weight, bool idle, _Atomic uint64_t *mark)
+{
+    struct asked a = {jni, thread};
+    uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint32_t serial = atomic_load(&t->serial);
+    take_sample(&(struct sample){.thread = t, .serial = serial, .id = serial, .weight = weight, .idle = idle, .mark = mark},
+                ask_stack, &a);
+    count_cost(start);
+}
+
+static bool idle_by_jvmti(const struct thread *t, uint64_t mark, uint32_t weight)
+{
+    atomic_fetch_add(&sampler.skipped, 1);
+    return sampler.options.idle(sampler.options.context, t, mark, weight);
 }
 
 /* ---- outside ---- */
@@ -252,26 +314,33 @@ static void clear_counters(void)
         atomic_store(single[i], 0);
 }
 
+static int start_source(const struct sampler_options *o)
+{
+    if (!o->walk)
+        return sampler_jvmti_start(&(struct sampler_jvmti){
+            .wall = o->wall, .interval_ns = o->interval_ns, .sample = sample_by_jvmti, .idle = idle_by_jvmti});
+    atomic_store(&sampler.on, true);
+    return slots_start(&(struct slots_options){.signal = sampler.signal,
+                                               .interval_ns = o->interval_ns,
+                                               .wall = o->wall,
+                                               .perf = o->perf,
+                                               .idle = o->idle,
+                                               .context = o->context,
+                                               .skipped = &sampler.skipped});
+}
+
 int sampler_start(const struct sampler_options *o, JNIEnv *jni, struct buf *why)
 {
     clear_counters();
     sampler.options = *o;
-    int r = install_handler();
+    int r = o->walk ? install_handler() : 0;
     if (r < 0) {
         buf_printf(why, "another profiler uses the signals SIGVTALRM, SIGPROF and SIGSTKFLT");
         return r;
     }
     r = make_pool(o);
-    if (r == 0) {
-        atomic_store(&sampler.on, true);
-        r = slots_start(&(struct slots_options){.signal = sampler.signal,
-                                                .interval_ns = o->interval_ns,
-                                                .wall = o->wall,
-                                                .perf = o->perf,
-                                                .idle = o->idle,
-                                                .context = o->context,
-                                                .skipped = &sampler.skipped});
-    }
+    if (r == 0)
+        r = start_source(o);
     if (r < 0) {
         buf_printf(why, "sampling cannot start: %s", strerror(-r));
         sampler_stop();
@@ -281,6 +350,7 @@ int sampler_start(const struct sampler_options *o, JNIEnv *jni, struct buf *why)
 
 void sampler_stop(void)
 {
+    sampler_jvmti_stop();
     slots_stop();
     atomic_store(&sampler.on, false);
     /* A handler takes microseconds; a thread that is not scheduled while inside one may take longer. */
@@ -324,6 +394,7 @@ void sampler_counters(struct sampler_counters *ret)
     for (int i = 0; i < COST_BUCKETS; i++)
         ret->cost[i] = sampler.cost[i];
     slots_count(&ret->threads, &ret->uncovered);
+    ret->threads += sampler_jvmti_threads();
 }
 
 uint64_t sampler_cost_percentile(const struct sampler_counters *c, double share)

@@ -34,8 +34,8 @@ struct sampler_options {
     bool kernel; /* its kernel frames are wanted */
     uint64_t interval_ns;
     uint32_t depth;
-    stack_walk_fn *walk;
-    /* Gets each sample in the signal handler; async-signal-safe. False: keep it for sampler_drain. */
+    stack_walk_fn *walk; /* NULL: no signals; JVM TI gives the stacks (sampler_jvmti.h) */
+    /* Gets each sample, in the signal handler mostly; async-signal-safe. False: keep it for sampler_drain. */
     bool (*now)(void *context, const struct sample *s);
     /* WALL: a thread went on doing what *mark says for weight intervals; not in a handler. False: ask again later. */
     bool (*idle)(void *context, const struct thread *t, uint64_t mark, uint32_t weight);

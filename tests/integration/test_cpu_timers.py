@@ -113,3 +113,47 @@ def test_perf_leaves_nothing_behind(jdk, tmp_path):
     finally:
         process.kill()
         process.wait()
+
+
+def hot_under(jdk, tmp_path, options, ms=1000, before=(), jvm=()):
+    """Hot's counted loop: (share of the samples in it, samples by interval, stderr)."""
+    out = tmp_path / "out.txt"
+    agent = jdk.agent(f"cpu=samples,lineno=n,verbose=n,cutoff=0,file={out},{options}")
+    done = jdk.run(*before, "java", *jvm, agent, "-cp", lab.compiled("Hot"), "Hot", "counted", ms)
+    assert done.returncode == 0, done.stderr
+    section = out.read_text().split("CPU SAMPLES BEGIN")[1]
+    total = int(re.search(r"total = (\d+)", section)[1])
+    loop = sum(int(n) for n in re.findall(r"^ *\d+ +[\d.]+% +[\d.]+% +(\d+) +\d+ Hot.countedLoop$", section, re.M))
+    return loop / total, total / (int(re.search(r"cpu_ns (\d+)", done.stdout)[1]) / 10e6), done.stderr
+
+
+def test_stacks_by_jvmti(jdk, tmp_path, record_property):
+    """walker=jvmti: as many samples as CPU time over interval, and one line says how they are taken.
+
+    The stacks are those of the next safepoint, which a counted loop may have or not: no share is asked of it.
+    """
+    share, ratio, stderr = hot_under(jdk, tmp_path, "walker=jvmti")
+    record_property("countedLoop", f"{share:.3f}")
+    assert stderr.splitlines() == ["hprof: cpu: stacks are taken by JVM TI, at safepoints: walker=jvmti"]
+    assert 0.85 <= ratio <= 1.1
+
+
+@pytest.mark.jdks(17)
+def test_a_vm_without_asyncgetcalltrace(jdk, tmp_path):
+    """No walker of ours (-Xcheck:jni forbids it) and no AsyncGetCallTrace: JVM TI, which is said once."""
+    before = ["env", f"LD_PRELOAD={lab.BUILD}/tests/agents/libnoagct.so"]
+    share, ratio, stderr = hot_under(jdk, tmp_path, "interval=5", before=before, jvm=["-Xcheck:jni"])
+    assert stderr.count("cpu: stacks are taken by JVM TI, at safepoints: this VM has no AsyncGetCallTrace, and -Xcheck:jni") == 1
+    assert ratio >= 1.7
+
+
+@pytest.mark.jdks(17)
+def test_wall_by_jvmti(jdk, tmp_path):
+    """cpu=wall,walker=jvmti: threads that sleep are there for as long as they sleep."""
+    out = tmp_path / "out.jfr"
+    done = jdk.java("Hot", "native", 1000, jvm=[jdk.agent(f"cpu=wall,walker=jvmti,interval=20,format=r,file={out}")])
+    assert done.returncode == 0, done.stderr
+    text = lab.jvmscope("report", "--limit", "1000", out).stdout
+    rows = {m[2]: int(m[1]) for m in re.finditer(r"^ +[\d.]+ % +[\d.]+ % +(\d+) +(\S+)$", text, re.M)}
+    waits = sum(n for name, n in rows.items() if "accept" in name.lower() or "poll" in name.lower())
+    assert waits >= 30, text

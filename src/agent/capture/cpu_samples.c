@@ -271,29 +271,38 @@ static int start_recording(struct jfr_writer *w)
     return 0;
 }
 
-/* The walker: ours, or AsyncGetCallTrace where the VM is none that ours knows, which is said. */
-static stack_walk_fn *choose_walker(struct session *s, JNIEnv *jni, struct buf *why)
+/*
+ * The walker: ours; AsyncGetCallTrace where the VM is none that ours knows; NULL, which is JVM TI, where the VM has not that
+ * either. Each step down is said.
+ */
+static int choose_walker(struct session *s, JNIEnv *jni, stack_walk_fn **ret, struct buf *why)
 {
     const struct options *o = &s->options;
-    char reason[200];
+    char reason[200] = "walker=agct";
+    *ret = NULL;
+    if (option_is(o, OPT_WALKER, "jvmti")) {
+        session_message(s, "cpu: stacks are taken by JVM TI, at safepoints: walker=jvmti");
+        return 0;
+    }
     if (!option_is(o, OPT_WALKER, "agct")) {
-        stack_walk_fn *ours = stack_vm(jni, option_on(o, OPT_NATIVE), reason, sizeof(reason));
-        if (ours)
-            return ours;
+        *ret = stack_vm(jni, option_on(o, OPT_NATIVE), reason, sizeof(reason));
+        if (*ret)
+            return 0;
         if (option_is(o, OPT_WALKER, "vm")) {
             buf_printf(why, "walker=vm: %s", reason);
-            return NULL;
+            return -ENOTSUP;
         }
-        session_message(s, "cpu: stacks are walked by AsyncGetCallTrace: %s", reason);
     }
-    stack_walk_fn *agct = stack_agct();
-    if (!agct)
-        buf_printf(why, "cpu=%s: this VM has no AsyncGetCallTrace", o->v[OPT_CPU].text);
-    else if (session_need_method_ids(jni) < 0)
+    *ret = stack_agct();
+    if (*ret && session_need_method_ids(jni) < 0) {
         buf_printf(why, "cpu=%s: the VM refuses class events", o->v[OPT_CPU].text);
-    else
-        return agct;
-    return NULL;
+        return -ENOTSUP;
+    }
+    if (!*ret)
+        session_message(s, "cpu: stacks are taken by JVM TI, at safepoints: this VM has no AsyncGetCallTrace, and %s", reason);
+    else if (!option_is(o, OPT_WALKER, "agct"))
+        session_message(s, "cpu: stacks are walked by AsyncGetCallTrace: %s", reason);
+    return 0;
 }
 
 /*
@@ -341,7 +350,6 @@ static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why)
         .kernel = option_on(o, OPT_NATIVE),
         .interval_ns = o->v[OPT_INTERVAL].number,
         .depth = (uint32_t)o->v[OPT_DEPTH].number,
-        .walk = choose_walker(s, jni, why),
         .now = recording ? record : keep,
         .idle = recording ? record_idle : count_idle,
         /* Twice what all CPUs can deliver until the next drain. */
@@ -349,8 +357,9 @@ static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why)
                           : (unsigned)MIN(65536, 64 + 2 * (uint64_t)sysconf(_SC_NPROCESSORS_CONF) * 150 * NS_PER_MS /
                                                           o->v[OPT_INTERVAL].number),
     };
-    if (!options.walk)
-        return -ENOTSUP;
+    int r = choose_walker(s, jni, &options.walk, why);
+    if (r < 0)
+        return r;
     if (recording)
         virtual_threads_on(jni);
     return sampler_start(&options, jni, why);
@@ -377,6 +386,17 @@ static void flush(struct session *s, JNIEnv *jni)
     }
 }
 
+/* Another depth. Not under the lock: whoever tells of idle threads takes it, and is waited for. */
+static void restart(struct session *s, JNIEnv *jni)
+{
+    struct buf why = BUF(4096);
+    sampler_stop();
+    virtual_threads_off();
+    if (start_sampler(s, jni, &why) < 0)
+        session_message(s, "cpu: sampling has ended: %s", buf_str(&why));
+    buf_release(&why);
+}
+
 /* CONTROL: sampling on and off, of all threads or of one by its object's id. */
 static void control(struct session *s, JNIEnv *jni, const struct hprof_request *r)
 {
@@ -384,14 +404,6 @@ static void control(struct session *s, JNIEnv *jni, const struct hprof_request *
     uint32_t serial = thread_serial_of_object(r->object);
     if (r->control == HPROF_CONTROL_CLEAR_SAMPLES)
         clear();
-    if (r->control == HPROF_CONTROL_MAX_DEPTH) {
-        struct buf why = BUF(4096);
-        sampler_stop();
-        virtual_threads_off();
-        if (start_sampler(s, jni, &why) < 0)
-            session_message(s, "cpu: sampling has ended: %s", buf_str(&why));
-        buf_release(&why);
-    }
     if (r->control != HPROF_CONTROL_SAMPLING_ON && !off)
         return;
     if (!r->object) {
@@ -409,6 +421,8 @@ static void request(struct session *s, JNIEnv *jni, const struct hprof_request *
     if (r->command != HPROF_CMD_CPU_SAMPLES && r->command != HPROF_CMD_CONTROL)
         return;
     sampler_drain(count_kept, jni); /* what came before the command counts as before it */
+    if (r->command == HPROF_CMD_CONTROL && r->control == HPROF_CONTROL_MAX_DEPTH)
+        restart(s, jni);
     pthread_mutex_lock(&cpu.lock);
     if (r->command == HPROF_CMD_CPU_SAMPLES)
         write_samples(s, r->cutoff);
