@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture.h"
 
+extern const struct capture capture_alloc_exact;
 extern const struct capture capture_alloc_sampled;
 extern const struct capture capture_control;
 extern const struct capture capture_coverage;
@@ -15,6 +16,7 @@ extern const struct capture capture_threads;
 const struct capture *const captures[] = {
     &capture_monitors,
     &capture_heap_dump,
+    &capture_alloc_exact,
     &capture_alloc_sampled,
     &capture_cpu_samples,
     &capture_cpu_times,

@@ -72,6 +72,16 @@ static bool method_chosen(struct str class_name, struct str method)
            !choice_matches(exclude_patterns, class_name, method);
 }
 
+static bool any_intrinsics(void)
+{
+    for (int i = 0; i < CLIENTS_MAX; i++) {
+        const struct instrument_client *c = atomic_load(&clients[i]);
+        if (c && c->intrinsics)
+            return true;
+    }
+    return false;
+}
+
 static bool any_client(bool virtual_thread)
 {
     for (int i = 0; i < CLIENTS_MAX; i++) {
@@ -163,7 +173,7 @@ static bool is_intrinsic(const struct class_file *c, const struct class_method *
 }
 
 /* Runs the clients over one method. True when it was changed. */
-static bool edit_method(const struct instrument_class *c, size_t i)
+static bool edit_method(const struct instrument_class *c, size_t i, bool intrinsic)
 {
     struct edit *e;
     int r = edit_begin(c->rewrite, i, &e);
@@ -172,7 +182,7 @@ static bool edit_method(const struct instrument_class *c, size_t i)
     bool any = false;
     for (int k = 0; k < CLIENTS_MAX && r >= 0; k++) {
         const struct instrument_client *client = atomic_load(&clients[k]);
-        if (!client || (c->virtual_thread && !client->virtual_threads))
+        if (!client || (c->virtual_thread && !client->virtual_threads) || (intrinsic && !client->intrinsics))
             continue;
         r = client->edit(c, e);
         any |= r > 0;
@@ -200,10 +210,11 @@ static void transform(struct worker *w, struct buf *out)
         const struct class_method *m = &file->methods.data[i];
         if (!m->code || !(c.virtual_thread || method_chosen(c.name, class_utf8(file, m->name))))
             continue;
-        if (is_intrinsic(file, m, c.name, mark))
+        bool intrinsic = is_intrinsic(file, m, c.name, mark);
+        if (intrinsic && !any_intrinsics())
             atomic_fetch_add(&n_left[LEFT_INTRINSIC], 1);
         else
-            methods += edit_method(&c, i);
+            methods += edit_method(&c, i, intrinsic);
     }
     if (!methods)
         return;

@@ -31,6 +31,7 @@ struct instrument_client {
      */
     int (*edit)(const struct instrument_class *c, struct edit *e);
     bool virtual_threads; /* wants to be offered java.lang.VirtualThread */
+    bool intrinsics;      /* wants to be offered methods that the JIT may replace */
 };
 
 /* Why methods and classes were left alone. */

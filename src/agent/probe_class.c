@@ -34,6 +34,11 @@ static const struct class_renaming names_12[] = {
     {NULL, NULL},
 };
 
+static const struct class_renaming names_any[] = {
+    {"jvmscope/Carrier", "java/lang/Thread"},
+    {NULL, NULL},
+};
+
 static const struct probe_class *find_class(const char *name)
 {
     for (const struct probe_class *p = probe_classes; p->name; p++)
@@ -47,7 +52,15 @@ static jclass define(JNIEnv *jni, const struct probe_class *p)
     struct buf bytes = BUF(1u << 20);
     const struct class_renaming *names = vm.version >= 12 ? names_12 : vm.version >= 9 ? names_12 + 2 : names_8;
     jclass class = NULL, global = NULL;
-    if (class_rename(p->bytes, p->len, names, &bytes) == 0)
+    struct class_renaming all[32];
+    size_t n = 0;
+    for (; names->from; names++)
+        all[n++] = *names;
+    for (const struct class_renaming *r = names_any; r->from; r++)
+        all[n++] = *r;
+    all[n++] = (struct class_renaming){"carrier", vm.version >= 21 ? "currentCarrierThread" : "currentThread"};
+    all[n] = (struct class_renaming){NULL, NULL};
+    if (class_rename(p->bytes, p->len, all, &bytes) == 0)
         class = (*jni)->DefineClass(jni, p->name, NULL, (const jbyte *)bytes.data, (jsize)bytes.len);
     if (class)
         global = (*jni)->NewGlobalRef(jni, class);

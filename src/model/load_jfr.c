@@ -58,6 +58,7 @@ struct reading {
     int64_t start_ns; /* of the recording */
     const struct rec_chunk *chunk;
     struct map stacks;                                  /* of the chunk: id to node */
+    struct map sites;                                   /* node and class to the site */
     VEC(uint32_t) methods;                              /* by rec_method.number, + 1; 0 is not seen yet */
     VEC(uint32_t) threads;                              /* by rec_thread.number, the same */
     struct profile_series cpu_time, unattributed, tlab; /* held back until all is read, see settle() */
@@ -234,8 +235,18 @@ static int add_site(struct reading *r, const struct rec_event *e)
         .live_objects = (uint64_t)rec_long(&e->object, "liveObjects", 0),
         .live_bytes = (uint64_t)rec_long(&e->object, "liveBytes", 0),
     };
-    int error = vec_push(&r->p->sites, site);
-    return error < 0 ? error : add(r, &r->p->series[PROFILE_ALLOCATION], e, node, site.bytes);
+    /* Each event says what came since the one before. */
+    bool added = false;
+    uint64_t *at = map_at(&r->sites, (uint64_t)site.node << 32 | site.class_name, r->p->sites.len, &added);
+    int error = !at ? -ENOMEM : added ? vec_push(&r->p->sites, site) : 0;
+    if (at && !added) {
+        struct profile_site *sum = &r->p->sites.data[*at];
+        sum->objects += site.objects;
+        sum->bytes += site.bytes;
+        sum->live_objects += site.live_objects;
+        sum->live_bytes += site.live_bytes;
+    }
+    return error < 0 || !site.bytes ? error : add(r, &r->p->series[PROFILE_ALLOCATION], e, node, site.bytes);
 }
 
 static int read_event(struct reading *r, const struct rec_event *e)
@@ -331,6 +342,7 @@ int load_jfr(struct load *l)
         buf_printf(l->why, "%s (at byte %llu)", info.why ? info.why : "damaged", (unsigned long long)info.at);
     recording_close(recording);
     map_release(&r.stacks);
+    map_release(&r.sites);
     vec_release(&r.methods);
     vec_release(&r.threads);
     vec_release(&r.cpu_time.samples);

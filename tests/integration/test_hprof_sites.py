@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""heap=sites: allocation by site, estimated from the VM's samples where it has them (JDK 11 on)."""
+"""heap=sites: allocation by site: exact counts, and with alloc=sampled estimates from the VM's samples (JDK 11 on)."""
+import collections
+import json
 import re
 import struct
 
 import pytest
 
 import hproftext
+import lab
 
 N = 2000000
 
@@ -23,7 +26,7 @@ def by_method(text, rows, name):
 
 @pytest.mark.jdks(11, 17, 21, 25, 27)
 def test_estimates_are_near_the_truth(jdk, tmp_path):
-    done = jdk.java("Allocates", str(N), jvm=[jdk.agent(f"heap=sites,cutoff=0,file={tmp_path}/s.txt"), "-Xmx512m"])
+    done = jdk.java("Allocates", str(N), jvm=[jdk.agent(f"heap=sites,alloc=sampled,cutoff=0,file={tmp_path}/s.txt"), "-Xmx512m"])
     assert (done.returncode, done.stdout) == (0, f"allocated {N // 4}\n"), done.stderr
     text = hproftext.Text(tmp_path / "s.txt")
     assert text.site_orders == ["live bytes"]
@@ -42,8 +45,81 @@ def test_estimates_are_near_the_truth(jdk, tmp_path):
 
 @pytest.mark.jdks(8)
 def test_a_vm_without_samples_says_so(jdk, tmp_path):
-    done = jdk.java("Exits", "3", jvm=[jdk.agent(f"heap=sites,file={tmp_path}/s.txt")])
-    assert done.returncode == 1 and "heap=sites" in done.stderr and "sampled" in done.stderr
+    done = jdk.java("Exits", "3", jvm=[jdk.agent(f"heap=sites,alloc=sampled,file={tmp_path}/s.txt")])
+    assert done.returncode == 1 and "alloc=sampled" in done.stderr
+
+
+def counted(text):
+    """Objects and bytes by class and the method that allocated, and by class ("*")."""
+    objects, sizes = collections.Counter(), collections.Counter()
+    for r in text.sites[0]:
+        method = text.traces[r.trace][0][0].rsplit(".", 1)[1] if text.traces[r.trace] else ""
+        for key in ((r.name, method), (r.name, "*")):
+            objects[key] += r.alloc_objects
+            sizes[key] += r.alloc_bytes
+    return objects, sizes
+
+
+def compare(stdout, objects):
+    truth = [line.split() for line in stdout.splitlines()]
+    assert len(truth) == 25
+    assert {(c, m): objects[c, m] for c, m, _ in truth} == {(c, m): int(n) for c, m, n in truth}
+
+
+def check_counts(jdk, tmp_path, options):
+    done = jdk.java("AllocTruth", "6000", "4", jvm=[jdk.agent(f"heap=sites,cutoff=0,file={tmp_path}/s.txt{options}")])
+    assert done.returncode == 0, done.stderr
+    objects, sizes = counted(hproftext.Text(tmp_path / "s.txt"))
+    compare(done.stdout, objects)
+    # The sizes of the arrays of 0 to 49 bytes, as the VM rounds them (16 or 12 bytes before the elements).
+    head = 12 if jdk.version == 27 else 16
+    assert sizes["byte[]", "arrays"] == 4 * sum((head + i % 50 + 7) // 8 * 8 for i in range(6000))
+
+
+def test_counts_are_the_truth(jdk, tmp_path):
+    """Every way to allocate, in four threads, to the last object; enough of them for the JIT to compile and inline."""
+    check_counts(jdk, tmp_path, "")
+
+
+@pytest.mark.jdks(8, 25)
+@pytest.mark.parametrize("options", [",depth=1,thread=y", ",depth=20"])
+def test_counts_do_not_depend_on_the_depth(jdk, tmp_path, options):
+    check_counts(jdk, tmp_path, options)
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_callers_share_an_exact_count(jdk, tmp_path):
+    """Two ways to one place, three to one: the sum is exact, the shares are near."""
+    done = jdk.java("Allocates", "100000", jvm=[jdk.agent(f"heap=sites,cutoff=0,file={tmp_path}/s.txt")])
+    assert done.returncode == 0, done.stderr
+    text = hproftext.Text(tmp_path / "s.txt")
+    shares = {text.traces[r.trace][1][0]: r.alloc_objects for r in text.sites[0] if r.name == "Allocates$Shared"}
+    assert set(shares) == {"Allocates.often", "Allocates.seldom"} and sum(shares.values()) == 100000
+    assert shares["Allocates.often"] == pytest.approx(75000, rel=0.15)
+
+
+@pytest.mark.slow
+def test_counts_are_the_truth_in_long_runs(jdk, tmp_path):
+    done = jdk.java("AllocTruth", "300000", "6", jvm=[jdk.agent(f"heap=sites,cutoff=0,file={tmp_path}/s.txt")])
+    assert done.returncode == 0, done.stderr
+    compare(done.stdout, counted(hproftext.Text(tmp_path / "s.txt"))[0])
+
+
+@pytest.mark.jdks(8, 17, 27)
+def test_sites_in_a_recording(jdk, tmp_path):
+    """alloc=exact with format=r: the same counts in jvmscope.AllocationSite, also when dumped twice."""
+    out = tmp_path / "s.jfr"
+    done = jdk.java("AllocTruth", "3000", "2", jvm=[jdk.agent(f"alloc=exact,format=r,file={out}")])
+    assert done.returncode == 0, done.stderr
+    said = lab.jvmscope("report", "--json", out)
+    assert said.returncode == 0, said.stderr
+    objects = collections.Counter()
+    for site in json.loads(said.stdout)["allocations"]["sites"]:
+        assert set(site) == {"class", "trace", "objects", "bytes", "live_objects", "live_bytes"}
+        method = re.sub(r".*\.([\w$<>]+)(:\d+)?$", r"\1", site["trace"][0]) if site["trace"] else ""
+        objects[site["class"], method] += site["objects"]
+        objects[site["class"], "*"] += site["objects"]
+    compare(done.stdout, objects)
 
 
 @pytest.mark.jdks(17, 27)

@@ -27,10 +27,40 @@ public class Allocates {
         }
     }
 
+    static final class Shared {
+        int x;
+    }
+
+    static void shared() {
+        sink = new Shared();
+    }
+
+    static void often() {
+        shared();
+    }
+
+    static void seldom() {
+        shared();
+    }
+
+    static void sharing(int n) {
+        java.util.Random random = new java.util.Random(5);
+        for (int often = n * 3 / 4, seldom = n - often; often + seldom > 0;) {
+            if (random.nextInt(often + seldom) < often) {
+                often();
+                often--;
+            } else {
+                seldom();
+                seldom--;
+            }
+        }
+    }
+
     public static void main(String[] args) {
         int n = args.length > 0 ? Integer.parseInt(args[0]) : 2000000;
         small(n);
         arrays(n / 10);
+        sharing(Math.min(n, 100000));
         sink = null;
         System.out.println("allocated " + KEEP.size());
     }

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the parts of exact allocation profiles share. alloc_points.c: places in bytecode, and each thread's counters of them;
+ * alloc_edit.c: the probes' insertion; alloc_exact.c: the capture, whose native methods the probes call now and then;
+ * alloc_native.c: what the VM and JNI allocate.
+ */
+#pragma once
+
+#include "agent/capture/sites.h"
+#include "agent/instrument.h"
+#include "base/map.h"
+
+/* What a place allocates. */
+enum alloc_kind {
+    ALLOC_NEW,    /* instances of one class; one counter */
+    ALLOC_ARRAY,  /* arrays of one class; two: objects, bytes */
+    ALLOC_OBJECT, /* what a call answers, of any class; arrays of bytes count in two, others natively */
+    ALLOC_MULTI,  /* multianewarray; natively */
+};
+
+struct alloc_point {
+    enum alloc_kind kind;
+    uint32_t class;   /* descriptor, in the pool of names */
+    uint32_t size;    /* of an instance; 0: not measured yet */
+    uint32_t unknown; /* the class was not found */
+};
+
+enum { ALLOC_POINTS_MAX = 1 << 19, ALLOC_SLOT_BITS = 16, ALLOC_SLOTS = 1 << ALLOC_SLOT_BITS, ALLOC_FREE = 1, ALLOC_GONE = 2 };
+
+/* A counter of a thread; the probes know the layout. An array's second one counts its bytes. */
+struct alloc_counter {
+    uint64_t count, next; /* from `next` on the probe calls look() */
+};
+
+/* What look() has seen of a counter. */
+struct alloc_look {
+    uint32_t point;
+    int64_t site; /* to which what comes from here on is added; -1: none */
+    bool several; /* it has met more than one */
+    uint64_t objects, bytes;
+};
+
+/* A thread's counters; one thread's at a time, and handed on when it ends. Never unmapped. */
+struct alloc_block {
+    struct alloc_counter *counters; /* ALLOC_POINTS_MAX */
+    struct map index;               /* point to look */
+    VEC(struct alloc_look) looks;
+    struct alloc_block *next, *next_free;
+};
+
+struct alloc_slot {
+    uint64_t key; /* address of the JavaThread; plus 1 while its thread is to come to attend() */
+    struct alloc_counter *counters;
+};
+
+extern struct alloc_slot *alloc_slots;
+extern struct alloc_block *alloc_blocks;
+
+/* Maps the slots, once. */
+int alloc_points_init(void) must_check;
+/* The next three are under sites_lock(). */
+struct alloc_block *alloc_block_take(void);
+void alloc_block_give(struct alloc_block *b);
+struct alloc_look *alloc_look_of(struct alloc_block *b, uint32_t point); /* NULL: no memory */
+struct alloc_slot *alloc_slot_add(uint64_t key, struct alloc_block *b);  /* NULL: full */
+
+/*
+ * The numbers of n places in a method body, the same for the same body: the first, or -ENOSPC, -ENOMEM. *ret_new tells that
+ * they are to be described by alloc_point_set. Any thread.
+ */
+int64_t alloc_points_add(struct str class_name, const struct edit *e, uint32_t n, bool *ret_new);
+void alloc_point_set(uint32_t number, enum alloc_kind kind, const char *descriptor, size_t len);
+struct alloc_point *alloc_point(uint32_t number);
+const char *alloc_point_class(uint32_t number); /* stays */
+uint32_t alloc_points_count(void);
+
+/* instrument.h's edit. `follow`: objects are to be followed one by one, so constructors' ends get a probe too. */
+int alloc_edit(const struct instrument_class *c, struct edit *e);
+extern bool alloc_edit_follow;
+
+/* Counts an object once, by the calling thread's stack. */
+void alloc_count(JNIEnv *jni, jobject object, jint skip);
+/* True while the agent itself allocates on this thread. */
+extern __thread bool alloc_busy;
+/* JNI's functions that allocate are replaced and put back. */
+int alloc_native_on(struct buf *why) must_check;
+void alloc_native_off(void);
+uint64_t alloc_slot_key(JNIEnv *jni);
+
+void JNICALL alloc_on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object, jclass class, jlong size);

@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Exact allocation counts: a counter of each thread's own at every place that allocates (alloc_edit.c), what the VM and JNI
+ * allocate by their events (alloc_native.c). Counts and bytes of a place are exact. Its stacks: at the first objects, and then
+ * once in a random gap that grows with the count (to some 64 KB, a quarter of it where several stacks have been met), the probe
+ * has the stack looked at, and what comes until the next look is added to the class and stack found. So one place that is
+ * reached on several ways divides its exact count between them as the looks tell; with depth=1, or where there is one way,
+ * every row is exact.
+ *
+ * What lives is estimated: from the VM's samples (JDK 11 on), after a collection.
+ */
+#include "agent/capture/alloc.h"
+#include "agent/probe_class.h"
+#include "agent/session.h"
+#include "agent/vm_dump.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define PROBE "java/lang/JvmscopeSites"
+#define NEVER ((uint64_t)INT64_MAX)
+
+enum { LOOK_BYTES = 64 << 10, LOOK_SHARE = 4, SEVERAL = 4 };
+
+bool alloc_edit_follow;
+__thread bool alloc_busy;
+
+static struct {
+    jclass probe;
+    int64_t eetop;
+    intptr_t env_offset; /* of a JNIEnv in its JavaThread */
+    uint64_t looks, no_room, no_size, by_vm;
+    bool on;
+} state;
+
+/* The thread's own; read and written on it, under the sites' lock where others look. */
+static __thread struct {
+    struct alloc_slot *slot;
+    struct alloc_block *block;
+    jweak pending; /* what the VM has told of, and a probe may be about to count */
+    int64_t pending_site;
+    jlong pending_size;
+    uint64_t random;
+} mine;
+
+#define NATIVE(type, name)       EXPORT type JNICALL Java_java_lang_JvmscopeSites_##name
+#define DECLARE(type, name, ...) NATIVE(type, name)(JNIEnv *, jclass, ##__VA_ARGS__)
+DECLARE(jlong, constant, jint);
+DECLARE(jlong, newSlot, jlong);
+DECLARE(void, attend, jobject);
+DECLARE(void, look, jlong, jint, jclass);
+DECLARE(void, other, jobject, jint);
+DECLARE(void, arrays, jobject, jint, jint);
+
+NATIVE(jlong, constant)(JNIEnv *jni, jclass class, jint which)
+{
+    const struct hprof_shapes *s = vm_shapes();
+    const int64_t values[] = {
+        (int64_t)(uintptr_t)alloc_slots, state.eetop,          s->alignment - 1,      s->header[HPROF_BYTE],
+        s->header[HPROF_SHORT],          s->header[HPROF_INT], s->header[HPROF_LONG], s->header[HPROF_OBJECT],
+        s->reference == 8 ? 3 : 2,
+    };
+    return which >= 0 && which < (jint)ARRAY_SIZE(values) ? values[which] : 0;
+}
+
+uint64_t alloc_slot_key(JNIEnv *jni)
+{
+    return (uint64_t)((intptr_t)jni - state.env_offset);
+}
+
+/* ---- counting ---- */
+
+static void add(int64_t number, double objects, double bytes)
+{
+    struct site *site = sites_at(number);
+    if (!site) {
+        state.no_room += (uint64_t)objects;
+        return;
+    }
+    site->allocated.objects += objects;
+    site->allocated.bytes += bytes;
+}
+
+/* Adds what a counter has counted since the last look. Under the lock. */
+static void settle_look(struct alloc_look *l, const struct alloc_counter *c)
+{
+    const struct alloc_point *p = alloc_point(l->point);
+    uint64_t objects = __atomic_load_n(&c->count, __ATOMIC_RELAXED);
+    uint64_t bytes = p->kind == ALLOC_NEW ? objects * p->size : __atomic_load_n(&c[1].count, __ATOMIC_RELAXED);
+    /* The size may have been measured after the first objects were counted, in an earlier session. */
+    if (objects != l->objects && l->site >= 0)
+        add(l->site, (double)(objects - l->objects),
+            p->kind == ALLOC_NEW ? (double)(objects - l->objects) * p->size : (double)(bytes - l->bytes));
+    l->objects = objects;
+    l->bytes = bytes;
+}
+
+static void settle(JNIEnv *jni)
+{
+    for (struct alloc_block *b = alloc_blocks; b; b = b->next)
+        for (size_t i = 0; i < b->looks.len; i++)
+            settle_look(&b->looks.data[i], &b->counters[b->looks.data[i].point]);
+}
+
+/* Nobody's: what comes next is looked at. Under the lock; the owner may be running. */
+static void forget_looks(struct alloc_block *b)
+{
+    for (size_t i = 0; i < b->looks.len; i++) {
+        struct alloc_counter *c = &b->counters[b->looks.data[i].point];
+        settle_look(&b->looks.data[i], c);
+        b->looks.data[i].site = -1;
+        __atomic_store_n(&c->next, 0, __ATOMIC_RELAXED);
+    }
+}
+
+static uint64_t random_below(uint64_t n)
+{
+    mine.random ^= mine.random << 13;
+    mine.random ^= mine.random >> 7;
+    mine.random ^= mine.random << 17;
+    return mine.random % n;
+}
+
+/* When to look again: after about a quarter of what was counted, but not more than LOOK_BYTES. */
+static uint64_t next_look(uint64_t count, uint64_t bytes_each, bool several)
+{
+    uint64_t finer = several ? SEVERAL : 1;
+    if (sites_depth() <= 1)
+        return NEVER;
+    uint64_t gap = MIN(count / (LOOK_SHARE * finer), LOOK_BYTES / finer / MAX(bytes_each, 1)) + 1;
+    return count + 1 + random_below(2 * gap - 1);
+}
+
+static jlong size_of_class(JNIEnv *jni, jclass class)
+{
+    jlong size = 0;
+    jobject o = (*jni)->AllocObject(jni, class);
+    if (o)
+        (*vm.ti)->GetObjectSize(vm.ti, o, &size);
+    vm_clear_exception(jni);
+    if (o)
+        (*jni)->DeleteLocalRef(jni, o);
+    return size;
+}
+
+/* The loaded class of a signature, for class files that cannot name it as a constant; the first one found. */
+static jclass find_class(JNIEnv *jni, const char *signature)
+{
+    jclass *all = NULL, found = NULL;
+    jint n = 0;
+    (*vm.ti)->GetLoadedClasses(vm.ti, &n, &all);
+    for (jint i = 0; i < n; i++) {
+        char *name = NULL;
+        bool is = !found && (*vm.ti)->GetClassSignature(vm.ti, all[i], &name, NULL) == JVMTI_ERROR_NONE &&
+                  strcmp(name, signature) == 0;
+        vm_free(name);
+        if (is)
+            found = all[i];
+        else
+            (*jni)->DeleteLocalRef(jni, all[i]);
+    }
+    vm_free(all);
+    return found;
+}
+
+static void measure(JNIEnv *jni, uint32_t point, jclass class)
+{
+    struct alloc_point *p = alloc_point(point);
+    if (p->kind != ALLOC_NEW || p->size)
+        return;
+    jclass found = class ? NULL : find_class(jni, alloc_point_class(point));
+    if (class || found)
+        p->size = (uint32_t)size_of_class(jni, class ? class : found);
+    if (found)
+        (*jni)->DeleteLocalRef(jni, found);
+    state.no_size += p->size == 0;
+}
+
+/* ---- the probes' native methods ---- */
+
+/* Drops what the VM told of, or counts it. Under the lock. */
+static void settle_pending(JNIEnv *jni, bool counted)
+{
+    if (!mine.pending)
+        return;
+    if (!counted)
+        add(mine.pending_site, 1, (double)mine.pending_size);
+    (*jni)->DeleteWeakGlobalRef(jni, mine.pending);
+    mine.pending = NULL;
+    if (mine.slot)
+        mine.slot->key = alloc_slot_key(jni);
+}
+
+static struct alloc_slot *own_slot(JNIEnv *jni)
+{
+    if (mine.slot)
+        return mine.slot;
+    struct alloc_block *b = alloc_block_take();
+    mine.slot = b ? alloc_slot_add(alloc_slot_key(jni), b) : NULL;
+    if (!mine.slot) {
+        if (b)
+            alloc_block_give(b);
+        return NULL;
+    }
+    mine.block = b;
+    mine.random = alloc_slot_key(jni) | 1;
+    return mine.slot;
+}
+
+/* Counts to nowhere: where there is no room for one more thread. */
+static struct alloc_slot nowhere;
+
+NATIVE(jlong, newSlot)(JNIEnv *jni, jclass class, jlong eetop)
+{
+    if (!eetop)
+        return 0;
+    sites_lock();
+    settle_pending(jni, false);
+    struct alloc_slot *s = own_slot(jni);
+    if (!s && !nowhere.counters) {
+        struct alloc_block *b = alloc_block_take();
+        nowhere.counters = b ? b->counters : NULL;
+    }
+    state.no_room += !s;
+    sites_unlock();
+    return (jlong)(uintptr_t)(s ? s : &nowhere);
+}
+
+NATIVE(void, attend)(JNIEnv *jni, jclass class, jobject o)
+{
+    if (!mine.pending)
+        return;
+    sites_lock();
+    settle_pending(jni, (*jni)->IsSameObject(jni, o, mine.pending));
+    sites_unlock();
+}
+
+static void look_at(JNIEnv *jni, uint32_t point, struct alloc_counter *c, const struct site_frame *frames, uint32_t n)
+{
+    struct alloc_look *l = alloc_look_of(mine.block, point);
+    const struct alloc_point *p = alloc_point(point);
+    if (!l)
+        return;
+    uint64_t before = l->objects, bytes = l->bytes;
+    settle_look(l, c);
+    uint64_t each = p->kind == ALLOC_NEW ? p->size : (l->bytes - bytes) / MAX(l->objects - before, 1);
+    int64_t site = sites_find(alloc_point_class(point), threads_self(jni), frames, n);
+    l->several = l->several || (l->site >= 0 && site != l->site);
+    l->site = site;
+    __atomic_store_n(&c->next, next_look(c->count, each, l->several), __ATOMIC_RELAXED);
+    state.looks++;
+}
+
+NATIVE(void, look)(JNIEnv *jni, jclass probe, jlong counter, jint point, jclass class)
+{
+    struct site_frame frames[SITE_DEPTH_MAX];
+    struct alloc_counter *c = (struct alloc_counter *)(uintptr_t)counter;
+    if (!c || !mine.block || c != &mine.block->counters[point] || alloc_busy)
+        return;
+    alloc_busy = true;
+    measure(jni, (uint32_t)point, class);
+    /* look() and the probe; an array's are two. */
+    uint32_t n = sites_stack(jni, alloc_point((uint32_t)point)->kind == ALLOC_NEW ? 2 : 3, frames, NULL);
+    sites_lock();
+    look_at(jni, (uint32_t)point, c, frames, n);
+    sites_unlock();
+    alloc_busy = false;
+}
+
+/* Counts n objects like this one. */
+static void count_objects(JNIEnv *jni, jobject o, const struct site_frame *frames, uint32_t n_frames, uint64_t n)
+{
+    jclass class = (*jni)->GetObjectClass(jni, o);
+    char *signature = NULL;
+    jlong size = 0;
+    (*vm.ti)->GetObjectSize(vm.ti, o, &size);
+    if (class && (*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) == JVMTI_ERROR_NONE) {
+        sites_lock();
+        if (state.on)
+            add(sites_find(signature, threads_self(jni), frames, n_frames), (double)n, (double)size * (double)n);
+        sites_unlock();
+        vm_free(signature);
+    }
+    if (class)
+        (*jni)->DeleteLocalRef(jni, class);
+}
+
+void alloc_count(JNIEnv *jni, jobject object, jint skip)
+{
+    struct site_frame frames[SITE_DEPTH_MAX];
+    if (!state.on || alloc_busy || !object)
+        return;
+    alloc_busy = true;
+    struct thread *self = threads_self(jni);
+    if (self && !self->own)
+        count_objects(jni, object, frames, sites_stack(jni, skip, frames, NULL), 1);
+    alloc_busy = false;
+}
+
+NATIVE(void, other)(JNIEnv *jni, jclass class, jobject o, jint point)
+{
+    alloc_count(jni, o, 2);
+}
+
+NATIVE(void, arrays)(JNIEnv *jni, jclass class, jobject o, jint point, jint dimensions)
+{
+    struct site_frame frames[SITE_DEPTH_MAX];
+    if (!o || alloc_busy || !state.on)
+        return;
+    alloc_busy = true;
+    uint32_t n_frames = sites_stack(jni, 2, frames, NULL);
+    uint64_t n = 1;
+    jobject at = (*jni)->NewLocalRef(jni, o);
+    for (jint d = 0; at; d++) {
+        count_objects(jni, at, frames, n_frames, n);
+        jsize length = (*jni)->GetArrayLength(jni, at);
+        n *= (uint64_t)length;
+        jobject inner = d + 1 < dimensions && n ? (*jni)->GetObjectArrayElement(jni, at, 0) : NULL;
+        (*jni)->DeleteLocalRef(jni, at);
+        at = inner;
+    }
+    alloc_busy = false;
+}
+
+/* ---- events ---- */
+
+static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object, jclass class, jlong size)
+{
+    struct site_frame frames[SITE_DEPTH_MAX];
+    char *signature = NULL;
+    bool at_call;
+    struct thread *self = threads_self(jni);
+    if (alloc_busy || !state.on || !self || self->own ||
+        (*ti)->GetClassSignature(ti, class, &signature, NULL) != JVMTI_ERROR_NONE)
+        return;
+    alloc_busy = true;
+    uint32_t n = sites_stack(jni, 0, frames, &at_call);
+    sites_lock();
+    state.by_vm++;
+    int64_t site = sites_find(signature, self, frames, n);
+    settle_pending(jni, false);
+    struct alloc_slot *slot = at_call ? own_slot(jni) : NULL;
+    if (slot && (mine.pending = (*jni)->NewWeakGlobalRef(jni, object))) {
+        mine.pending_site = site;
+        mine.pending_size = size;
+        slot->key = alloc_slot_key(jni) + 1;
+    } else {
+        add(site, 1, (double)size);
+    }
+    sites_unlock();
+    vm_free(signature);
+    alloc_busy = false;
+}
+
+static void on_thread_ended(struct thread *thread, JNIEnv *jni)
+{
+    if (!mine.slot)
+        return;
+    sites_lock();
+    settle_pending(jni, false);
+    mine.slot->key = ALLOC_GONE;
+    if (sites_depth() && state.on)
+        forget_looks(mine.block);
+    alloc_block_give(mine.block);
+    mine.slot = NULL;
+    mine.block = NULL;
+    sites_unlock();
+}
+
+static const struct thread_listener listener = {.ended = on_thread_ended};
+static const struct vm_callbacks events = {.ti = {.VMObjectAlloc = on_vm_alloc}};
+static const struct vm_callbacks sample_events = {.ti = {.SampledObjectAlloc = alloc_on_sample}};
+
+/* ---- the capture ---- */
+
+static const struct instrument_client client = {.name = "alloc=exact", .edit = alloc_edit, .intrinsics = true};
+
+static bool wanted(const struct options *o)
+{
+    return option_is(o, OPT_ALLOC, "exact") || (option_is(o, OPT_HEAP, "sites") && !option_is(o, OPT_ALLOC, "sampled"));
+}
+
+static int load(struct session *s, struct buf *why)
+{
+    jvmtiCapabilities samples = {.can_generate_sampled_object_alloc_events = 1}, missing = {0};
+    sites_begin(&s->options, true);
+    if (vm_need(&samples, &missing) < 0 || !vm_capabilities_empty(&missing))
+        return 0;
+    (*vm.ti)->SetHeapSamplingInterval(vm.ti, SITES_INTERVAL);
+    return 0;
+}
+
+/* Where JavaThreads keep their JNIEnv, from this thread's two addresses. */
+static int learn_offsets(JNIEnv *jni)
+{
+    jthread thread = NULL;
+    state.eetop = probe_field_offset(jni, "java/lang/Thread", "eetop", "J");
+    if (state.eetop <= 0 || sizeof(void *) != 8 || (*vm.ti)->GetCurrentThread(vm.ti, &thread) != JVMTI_ERROR_NONE)
+        return -ENOTSUP;
+    jclass class = (*jni)->FindClass(jni, "java/lang/Thread");
+    jfieldID field = class ? (*jni)->GetFieldID(jni, class, "eetop", "J") : NULL;
+    jlong eetop = field ? (*jni)->GetLongField(jni, thread, field) : 0;
+    state.env_offset = (intptr_t)jni - (intptr_t)eetop;
+    vm_clear_exception(jni);
+    if (class)
+        (*jni)->DeleteLocalRef(jni, class);
+    (*jni)->DeleteLocalRef(jni, thread);
+    return eetop && state.env_offset >= 0 && state.env_offset < 65536 ? 0 : -ENOTSUP;
+}
+
+static int prepare(JNIEnv *jni, struct buf *why)
+{
+    (void)!vm_dump_prepare(jni); /* measures sizes of arrays */
+    int r = learn_offsets(jni);
+    if (r < 0 || !vm_shapes()->alignment) {
+        buf_printf(why, "exact allocation counts: only HotSpot on 64 bits");
+        return -ENOTSUP;
+    }
+    r = alloc_points_init();
+    if (r < 0)
+        buf_printf(why, "exact allocation counts: no memory for counters");
+    return r;
+}
+
+static int start(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    int r = prepare(jni, why);
+    if (r == 0)
+        r = probe_define(jni, PROBE, &state.probe, why);
+    if (r == 0)
+        r = threads_listen(&listener);
+    if (r == 0)
+        r = instrument_choose(s->options.v[OPT_INCLUDE].text, s->options.v[OPT_EXCLUDE].text);
+    if (r < 0)
+        return r;
+    sites_lock();
+    for (struct alloc_block *b = alloc_blocks; b; b = b->next)
+        forget_looks(b);
+    state.looks = state.no_room = state.no_size = state.by_vm = 0;
+    state.on = true;
+    sites_unlock();
+    r = instrument_on(&client, jni, why);
+    if (r == 0)
+        r = vm_events_on(&events);
+    if (r == 0 && vm.have.can_generate_sampled_object_alloc_events)
+        r = vm_events_on(&sample_events);
+    return r < 0 ? r : alloc_native_on(why);
+}
+
+static void stop(struct session *s, JNIEnv *jni)
+{
+    sites_lock();
+    state.on = false;
+    sites_unlock();
+    alloc_native_off();
+    vm_events_off(&events);
+    if (vm.have.can_generate_sampled_object_alloc_events)
+        vm_events_off(&sample_events);
+    if (!s->dying)
+        instrument_off(&client, jni);
+    threads_unlisten(&listener);
+    sites_lock();
+    for (struct alloc_block *b = alloc_blocks; b; b = b->next)
+        forget_looks(b);
+    sites_unlock();
+}
+
+static void release(struct session *s)
+{
+    sites_end();
+}
+
+static void flush(struct session *s, JNIEnv *jni)
+{
+    sites_flush(jni);
+}
+
+static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
+{
+    alloc_busy = true;
+    sites_report(s, jni, 0, s->options.v[OPT_CUTOFF].fraction, settle);
+    alloc_busy = false;
+}
+
+static void request(struct session *s, JNIEnv *jni, const struct hprof_request *r)
+{
+    alloc_busy = true;
+    sites_request(s, jni, r, settle);
+    alloc_busy = false;
+}
+
+static void status(struct session *s, struct buf *out)
+{
+    sites_status(out);
+    sites_lock();
+    buf_printf(out, "alloc.places %u\nalloc.looks %llu\nalloc.by_vm %llu\nalloc.no_room %llu\nalloc.no_size %llu\n",
+               alloc_points_count(), (unsigned long long)state.looks, (unsigned long long)state.by_vm,
+               (unsigned long long)state.no_room, (unsigned long long)state.no_size);
+    sites_unlock();
+    instrument_status(out);
+}
+
+const struct capture capture_alloc_exact = {
+    .name = "alloc",
+    .title = "allocation sites",
+    .options = OPTION_BIT(OPT_HEAP) | OPTION_BIT(OPT_ALLOC),
+    .needs = {.can_retransform_classes = 1, .can_generate_vm_object_alloc_events = 1},
+    .wanted = wanted,
+    .load = load,
+    .start = start,
+    .stop = stop,
+    .release = release,
+    .flush = flush,
+    .dump = dump,
+    .request = request,
+    .status = status,
+};

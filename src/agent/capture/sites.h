@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Allocation sites: what heap=sites and alloc= count, by class and stack, and the sections and events made of it. Figures are
+ * doubles: whole numbers where every object was counted, weights where objects stand for others (Horvitz and Thompson, 1952).
+ * Objects that are followed are held by weak references, so that after a collection their weights say what lives.
+ *
+ * Stacks are kept by line: a bytecode index is that of its line's first instruction, so that the same place in a method is one
+ * site before and after instrumentation moves it. The table is under one lock; reports run one at a time.
+ */
+#pragma once
+
+#include "agent/session.h"
+#include "agent/thread_table.h"
+
+struct estimate {
+    double objects, bytes;
+};
+
+struct site {
+    struct estimate allocated; /* counted */
+    struct estimate sampled;   /* of the VM's samples; what is known where nothing is counted */
+    struct estimate live;      /* of the last report */
+    struct estimate told;      /* allocated, at the last incremental report */
+    struct estimate told_live;
+};
+
+struct site_frame {
+    uint64_t method;
+    int64_t bci;
+};
+
+enum { SITE_DEPTH_MAX = 1024, SITE_SKIP_MAX = 4 };
+
+/* Begins a session's table. exact: objects are counted, and samples only say what lives. */
+void sites_begin(const struct options *o, bool exact);
+void sites_end(void);
+
+/* Frames that a site has: of depth=, or what a front-end asked for. */
+uint32_t sites_depth(void);
+/*
+ * The calling thread's stack without the `skip` frames on top, and without the methods on top that are counted where they are
+ * called (Object.clone ...; *ret_at_call tells, may be NULL). Answers how many frames.
+ */
+uint32_t sites_stack(JNIEnv *jni, jint skip, struct site_frame frames[SITE_DEPTH_MAX], bool *ret_at_call);
+/* The same for a class by signature, "Lp/C;": the site's number, -1 when there is no room. Under the lock. */
+int64_t sites_find(const char *signature, const struct thread *self, const struct site_frame *frames, uint32_t n);
+struct site *sites_at(int64_t number); /* under the lock */
+void sites_lock(void);
+void sites_unlock(void);
+/* An object of `size` bytes that stands for `weight`, followed until it dies. Under the lock. */
+void sites_follow(JNIEnv *jni, int64_t site, jobject object, double weight, jlong size);
+
+/* The probability that the VM samples an object of `size` bytes, and how it is asked to. */
+enum { SITES_INTERVAL = 512 << 10 };
+
+double sites_chance(jlong size);
+
+/* Brings the counts up to date; under the lock. */
+typedef void sites_settle(JNIEnv *jni);
+
+void sites_report(struct session *s, JNIEnv *jni, unsigned flags, double cutoff, sites_settle *settle);
+void sites_request(struct session *s, JNIEnv *jni, const struct hprof_request *r, sites_settle *settle);
+/* Forgets what has died. */
+void sites_flush(JNIEnv *jni);
+void sites_status(struct buf *out);

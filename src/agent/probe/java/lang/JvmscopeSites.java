@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+package java.lang;
+
+import jvmscope.Carrier;
+import jvmscope.ForceInline;
+import sun.misc.Unsafe;
+
+/**
+ * The probes of exact allocation counts. Each platform thread owns an array of counters in native memory (capture/alloc.h has
+ * the layout), found by the address of its JavaThread; a virtual thread counts in its carrier's, which it cannot leave within
+ * a probe. So nothing is shared and nothing lost. From a count that the agent sets the probe calls it to look at the stack.
+ *
+ * Nothing here may allocate, or call what does.
+ */
+public final class JvmscopeSites {
+    private static final Unsafe U = Unsafe.getUnsafe();
+
+    // Layout, as in alloc.h.
+    private static final int SLOT_COUNTERS = 8, SLOT_SHIFT = 4, SLOT_BITS = 16, POINT_SHIFT = 4, NEXT = 8, BYTES = 16;
+    private static final long FREE = 1;
+
+    private static final long SLOTS = constant(0), EETOP = constant(1), MASK = constant(2);
+    private static final long HEAD1 = constant(3) + MASK, HEAD2 = constant(4) + MASK, HEAD4 = constant(5) + MASK;
+    private static final long HEAD8 = constant(6) + MASK, HEAD = constant(7) + MASK;
+    private static final int SHIFT = (int) constant(8);
+
+    private JvmscopeSites() {
+    }
+
+    private static native long constant(int which);
+
+    /** The slot of a thread that has none, or that is to come here before it goes on. */
+    private static native long newSlot(long eetop);
+
+    /** The VM told of an object that it made: this one? Then it is counted here. */
+    private static native void attend(Object o);
+
+    private static native void look(long counter, int point, Class<?> type);
+
+    /** An object of any class. */
+    private static native void other(Object o, int point);
+
+    private static native void arrays(Object o, int point, int dimensions);
+
+    private static void bind() {
+        newSlot(0);
+        attend(null);
+        look(0, 0, null);
+        other(null, 0);
+        arrays(null, 0, 0);
+    }
+
+    @ForceInline
+    private static long home(long eetop) {
+        return SLOTS + ((eetop * 0x9e3779b97f4a7c15L) >>> (64 - SLOT_BITS) << SLOT_SHIFT);
+    }
+
+    @ForceInline
+    private static long counter(int point) {
+        long eetop = U.getLong(Carrier.carrier(), EETOP);
+        long slot = home(eetop);
+        if (U.getLong(slot) != eetop)
+            slot = otherSlot(eetop, slot);
+        return U.getLong(slot + SLOT_COUNTERS) + ((long) point << POINT_SHIFT);
+    }
+
+    private static long otherSlot(long eetop, long slot) {
+        long end = SLOTS + (1L << SLOT_BITS + SLOT_SHIFT);
+        for (int probes = 0; probes < 64; probes++) {
+            long key = U.getLong(slot);
+            if (key == eetop)
+                return slot;
+            if (key == FREE)
+                break;
+            slot += 1 << SLOT_SHIFT;
+            if (slot == end)
+                slot = SLOTS;
+        }
+        return newSlot(eetop);
+    }
+
+    /** Behind new. */
+    @ForceInline
+    public static void made(Class<?> type, int point) {
+        long at = counter(point);
+        long n = U.getLong(at);
+        if (n >= U.getLong(at + NEXT))
+            look(at, point, type);
+        U.putLong(at, n + 1);
+    }
+
+    @ForceInline
+    private static void array(long size, int point) {
+        long at = counter(point);
+        long n = U.getLong(at);
+        if (n >= U.getLong(at + NEXT))
+            look(at, point, null);
+        U.putLong(at, n + 1);
+        U.putLong(at + BYTES, U.getLong(at + BYTES) + (size & ~MASK));
+    }
+
+    @ForceInline
+    public static void array1(int length, int point) {
+        array(HEAD1 + length, point);
+    }
+
+    @ForceInline
+    public static void array2(int length, int point) {
+        array(HEAD2 + ((long) length << 1), point);
+    }
+
+    @ForceInline
+    public static void array4(int length, int point) {
+        array(HEAD4 + ((long) length << 2), point);
+    }
+
+    @ForceInline
+    public static void array8(int length, int point) {
+        array(HEAD8 + ((long) length << 3), point);
+    }
+
+    @ForceInline
+    public static void array(int length, int point) {
+        array(HEAD + ((long) length << SHIFT), point);
+    }
+
+    /** What a call answered. */
+    @ForceInline
+    public static void object(Object o, int point) {
+        long eetop = U.getLong(Carrier.carrier(), EETOP);
+        if (U.getLong(home(eetop)) != eetop)
+            attend(o);
+        if (o instanceof byte[])
+            array1(((byte[]) o).length, point);
+        else
+            other(o, point);
+    }
+
+    public static void multi(Object o, int point, int dimensions) {
+        arrays(o, point, dimensions);
+    }
+}
