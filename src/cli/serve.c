@@ -246,7 +246,8 @@ int cmd_serve(const struct command *self, int argc, char **argv)
             return complain_errno(operands.list[i], "cannot read", -errno);
     }
     if (!page_head[0])
-        return complain(self->name, "this build has no page", "npm was missing when it was made (install npm and build again)");
+        return complain(self->name, "this build has no page",
+                        "npm or its packages were not to be had when it was made (see to npm and build again)");
     struct site site = {operands.list, (size_t)operands.count, options.sources,
                         calloc((size_t)operands.count, sizeof(struct buf)),
                         calloc((size_t)operands.count, sizeof(struct timeline *))};

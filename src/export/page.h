@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page of web/, bundled at build time: HTML with the data between head and tail. Empty when npm was missing then. */
+/* The page of web/, bundled at build time: HTML with the data between head and tail. Empty when npm or its packages were missing then. */
 #pragma once
 
 #include "export/export.h"

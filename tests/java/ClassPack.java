@@ -46,19 +46,26 @@ public class ClassPack {
         }
     }
 
+    static DataInputStream open(String file) throws IOException {
+        return new DataInputStream(new BufferedInputStream(new FileInputStream(file), 1 << 20));
+    }
+
+    /** The next class of a pack, null at its end. */
+    static byte[] next(DataInputStream in) throws IOException {
+        try {
+            return in.readNBytes(in.readInt());
+        } catch (EOFException e) {
+            return null;
+        }
+    }
+
     static List<byte[]> read(String file) throws IOException {
         List<byte[]> all = new ArrayList<>();
-        try (var in = new DataInputStream(new BufferedInputStream(new FileInputStream(file), 1 << 20))) {
-            for (;;) {
-                byte[] b;
-                try {
-                    b = in.readNBytes(in.readInt());
-                } catch (EOFException e) {
-                    return all;
-                }
+        try (var in = open(file)) {
+            for (byte[] b; (b = next(in)) != null;)
                 all.add(b);
-            }
         }
+        return all;
     }
 
     static String failure(ClassFile cf, byte[] b) {
@@ -71,7 +78,7 @@ public class ClassPack {
     }
 
     static void verify(String[] a) throws Exception {
-        List<byte[]> original = read(a[1]), rewritten = read(a[2]);
+        List<byte[]> original = read(a[1]);
         Map<ClassDesc, ClassHierarchyResolver.ClassHierarchyInfo> known = new HashMap<>();
         for (byte[] b : original) {
             try {
@@ -86,22 +93,20 @@ public class ClassPack {
         ClassHierarchyResolver resolver = known::get;
         var cf = ClassFile.of(ClassFile.ClassHierarchyResolverOption.of(
             resolver.orElse(ClassHierarchyResolver.defaultResolver())));
-        int bad = 0, unjudged = 0;
-        for (int i = 0; i < rewritten.size(); i++) {
-            String why = failure(cf, rewritten.get(i));
-            if (why == null)
-                continue;
-            if (failure(cf, original.get(i)) != null) {
-                unjudged++;
-                continue;
+        int bad = 0, unjudged = 0, n = 0;
+        try (var in = open(a[2])) { // may be many times as large as the original
+            for (byte[] b; (b = next(in)) != null; n++) {
+                String why = failure(cf, b);
+                if (why == null)
+                    continue;
+                if (failure(cf, original.get(n)) != null)
+                    unjudged++;
+                else if (bad++ < 3)
+                    System.out.println("BAD " + cf.parse(original.get(n)).thisClass().asInternalName() + " " + why);
             }
-            if (bad++ < 3)
-                System.out.println("BAD " + cf.parse(original.get(i)).thisClass().asInternalName() + " " + why);
         }
-        System.out.println("classes=" + rewritten.size() + " bad=" + bad + " unjudged=" + unjudged
-            + " missing=" + (original.size() - rewritten.size()));
+        System.out.println("classes=" + n + " bad=" + bad + " unjudged=" + unjudged + " missing=" + (original.size() - n));
     }
-
 
     public static void main(String[] a) throws Exception {
         if (a[0].equals("pack"))

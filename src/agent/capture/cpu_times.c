@@ -20,12 +20,16 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#define PROBE          "java/lang/JvmscopeTimes"
-#define TREE_LIMIT     (UINT64_C(1) << 30)
-#define CPU_INTERVAL   (1 * NS_PER_MS) /* asked for; kernels give their tick, often 4 ms */
-#define SMALL_METHOD   10              /* bytes of code */
-#define CALIBRATION    500             /* calls a round */
-#define CALIBRATION_NS (15 * NS_PER_MS)
+#define PROBE              "java/lang/JvmscopeTimes"
+#define TREE_LIMIT         (UINT64_C(1) << 30)
+#define CPU_INTERVAL       (1 * NS_PER_MS) /* asked for; kernels give their tick, often 4 ms */
+#define SMALL_METHOD       10              /* bytes of code */
+#define CALIBRATION        500             /* calls a round */
+#define CALIBRATION_NS     (15 * NS_PER_MS)
+#define CALIBRATION_PASSES 3
+
+/* Steps of work by which what the clock sees is measured: from nothing to some 25 ns, where what is seen grows as it should. */
+static const int curve_steps[TIMES_CURVE] = {0, 1, 2, 4, 8, 16, 32};
 
 /* What a slot's thread has of ours. Never unmapped: a timer that is gone may still have a signal on its way. */
 struct timed_thread {
@@ -45,6 +49,9 @@ static struct {
     bool elapsed, by_thread;
     int64_t eetop, carrier; /* field offsets; carrier 0: no virtual threads */
     struct times_report_costs costs;
+    struct times_context *calibration;
+    struct times_point best[TIMES_CURVE]; /* what was measured; negative: nothing yet */
+    double best_call;                     /* with a loop around it */
     _Atomic uint64_t no_timer, no_slot, no_context;
 } state;
 
@@ -360,33 +367,103 @@ static int map_timed(void)
     return timed ? 0 : -ENOMEM;
 }
 
-/*
- * Runs the probes around nothing: what a call of them costs. At start, for the JIT to compile the loop in the meantime, and
- * before each report, where it counts: the best round is the one that nothing disturbed.
- */
-static void calibrate(JNIEnv *jni, int32_t *number, const char *name)
+/* The best of the rounds that fit into a while, in nanoseconds a call: the one that nothing disturbed. Negative: it failed. */
+static double best_round(JNIEnv *jni, const char *name, int32_t number, int steps, uint64_t for_ns, double *ret_seen)
 {
-    struct str none = {"", 0};
-    jmethodID run = (*jni)->GetStaticMethodID(jni, probe_class, "calibrate", "(IIZ)J");
-    int64_t n = times_method_add(none, (struct str){name, strlen(name)}, none, none, 0);
-    double best = 0;
-    uint64_t end = now_ns() + CALIBRATION_NS;
-    for (int i = 0; run && n >= 0 && (i == 0 || now_ns() < end); i++) {
-        jlong ns = (*jni)->CallStaticLongMethod(jni, probe_class, run, (jint)n, (jint)CALIBRATION, (jboolean)state.elapsed);
-        if ((*jni)->ExceptionCheck(jni))
+    jmethodID run = (*jni)->GetStaticMethodID(jni, probe_class, name, "(III)J");
+    uint64_t best = UINT32_MAX, best_seen = UINT32_MAX, end = now_ns() + for_ns;
+    for (int i = 0; run && (i == 0 || now_ns() < end); i++) {
+        jlong answer = (*jni)->CallStaticLongMethod(jni, probe_class, run, (jint)number, (jint)CALIBRATION, (jint)steps);
+        if ((*jni)->ExceptionCheck(jni)) {
+            run = NULL;
             break;
-        best = i == 0 ? (double)ns / CALIBRATION : MIN(best, (double)ns / CALIBRATION);
+        }
+        best = MIN(best, (uint64_t)answer & UINT32_MAX);
+        best_seen = MIN(best_seen, (uint64_t)answer >> 32);
     }
     vm_clear_exception(jni);
-    *number = (int32_t)n;
-    state.costs.call_ns = best;
+    if (ret_seen)
+        *ret_seen = (double)best_seen / CALIBRATION;
+    return run ? (double)best / CALIBRATION : -1;
+}
+
+/* Keeps the better of two figures; true when that made a difference. */
+static bool improve(double *best, double found)
+{
+    bool better = found >= 0 && (*best < 0 || found < 0.98 * *best);
+    if (found >= 0 && (*best < 0 || found < *best))
+        *best = found;
+    return better;
+}
+
+/* One pass over what is to be measured; true when it found anything better than those before. */
+static bool calibrate_pass(JNIEnv *jni)
+{
+    int32_t number = state.costs.calibration;
+    if (!state.elapsed)
+        return improve(&state.best_call, best_round(jni, "calibrate", number, 0, CALIBRATION_NS, NULL));
+    bool better = false;
+    for (int i = 0; i < TIMES_CURVE; i++) {
+        double seen = -1, alone = best_round(jni, "calibrateWork", number, curve_steps[i], CALIBRATION_NS / 8, NULL);
+        double whole = best_round(jni, "calibrateTimed", number, curve_steps[i], CALIBRATION_NS / 4, &seen);
+        better |= improve(&state.best[i].true_ns, alone);
+        better |= improve(&state.best[i].seen_ns, seen);
+        if (i == 0)
+            better |= improve(&state.best_call, whole);
+    }
+    return better;
+}
+
+/* The curve of times_report.h from the best figures; what noise has turned round says nothing. */
+static void make_curve(struct times_report_costs *c)
+{
+    c->points = 0;
+    for (int i = 0; state.elapsed && i < TIMES_CURVE; i++) {
+        const struct times_point *p = &state.best[i], *last = c->points ? &c->curve[c->points - 1] : NULL;
+        if (p->true_ns >= 0 && p->seen_ns >= 0 && (!last || (p->true_ns > last->true_ns && p->seen_ns > last->seen_ns)))
+            c->curve[c->points++] = *p;
+    }
+    c->call_ns = MAX(0, state.best_call - (state.elapsed ? MAX(0, state.best[0].true_ns) : 0));
+}
+
+/*
+ * What a call of the probes costs: the best that was found at start or since, for the JIT compiles the loops when it gets round
+ * to it. In a context of its own, where no other calls are in the way of its node.
+ */
+static void calibrate(JNIEnv *jni)
+{
+    jmethodID show = (*jni)->GetStaticMethodID(jni, probe_class, "show", "(J)J");
+    pthread_mutex_lock(&lock);
+    if (!state.calibration)
+        state.calibration = times_context_take(&tree, false);
+    pthread_mutex_unlock(&lock);
+    if (show && state.calibration) {
+        state.calibration->thread = THREAD_UNKNOWN;
+        jlong before = (*jni)->CallStaticLongMethod(jni, probe_class, show, address_of(state.calibration));
+        for (int pass = 0; pass < CALIBRATION_PASSES && calibrate_pass(jni); pass++)
+            ;
+        (*jni)->CallStaticLongMethod(jni, probe_class, show, before);
+    }
+    vm_clear_exception(jni);
+    make_curve(&state.costs);
+}
+
+static int prepare_calibration(void)
+{
+    static const struct str none = {"", 0}, name = {"<calibration>", 13};
+    int64_t n = times_method_add(none, name, none, none, 0);
+    state.costs = (struct times_report_costs){.calibration = (int32_t)n};
+    state.calibration = NULL;
+    state.best_call = -1;
+    for (int i = 0; i < TIMES_CURVE; i++)
+        state.best[i] = (struct times_point){-1, -1};
+    return n < 0 ? (int)n : 0;
 }
 
 static int start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     state.elapsed = option_is(&s->options, OPT_CLOCK, "elapsed");
     state.by_thread = option_on(&s->options, OPT_THREAD);
-    state.costs = (struct times_report_costs){.warm_up = TIMES_NOBODY, .calibration = TIMES_NOBODY};
     atomic_store(&state.no_timer, 0);
     atomic_store(&state.no_slot, 0);
     atomic_store(&state.no_context, 0);
@@ -412,7 +489,9 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     if (r == 0)
         r = instrument_choose(s->options.v[OPT_INCLUDE].text, s->options.v[OPT_EXCLUDE].text);
     if (r == 0)
-        calibrate(jni, &state.costs.warm_up, "<warm-up>");
+        r = prepare_calibration();
+    if (r == 0)
+        calibrate(jni);
     if (r == 0)
         r = instrument_on(&client, jni, why);
     return r;
@@ -442,7 +521,7 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     if (!tree.active)
         return;
-    calibrate(jni, &state.costs.calibration, "<calibration>");
+    calibrate(jni);
     int r = times_report(s, jni, &tree, &state.costs, state.elapsed, state.by_thread);
     if (r < 0)
         session_message(s, "cpu=times: the section is missing: %s", strerror(-r));

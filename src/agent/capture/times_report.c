@@ -57,14 +57,24 @@ static const struct jfr_type types[] = {
                           {"inside", "Picoseconds of It That the Call Itself Sees", "long"})},
 };
 
-/* How much of a call's probes is measured as time of the call itself, the rest being its caller's. */
+double times_true_ns(const struct times_report_costs *costs, double seen_ns)
+{
+    const struct times_point *p = costs->curve;
+    uint32_t n = costs->points, i = 1;
+    if (n == 0 || seen_ns <= p[0].seen_ns)
+        return seen_ns - (n ? p[0].seen_ns - p[0].true_ns : 0);
+    if (seen_ns >= p[n - 1].seen_ns)
+        return seen_ns - (p[n - 1].seen_ns - p[n - 1].true_ns);
+    while (p[i].seen_ns < seen_ns)
+        i++;
+    double part = (seen_ns - p[i - 1].seen_ns) / (p[i].seen_ns - p[i - 1].seen_ns);
+    return p[i - 1].true_ns + part * (p[i].true_ns - p[i - 1].true_ns);
+}
+
+/* How much of a call's probes falls into the call when it does nothing, the rest being its caller's. */
 static double inside_ns(const struct report *r)
 {
-    const struct times_path *all = r->paths.all.data;
-    for (size_t i = 1; r->elapsed && i < r->paths.all.len; i++)
-        if (all[i].method == r->costs->calibration && all[i].count)
-            return MIN((double)all[i].total_ns / (double)all[i].count, r->costs->call_ns);
-    return r->costs->call_ns / 2;
+    return r->costs->points ? r->costs->curve[0].seen_ns - r->costs->curve[0].true_ns : r->costs->call_ns / 2;
 }
 
 static uint64_t path_trace(struct report *r, uint32_t path, uint32_t depth)
@@ -78,25 +88,33 @@ static uint64_t path_trace(struct report *r, uint32_t path, uint32_t depth)
     return (uint64_t)strpool_add(&r->traces, (const char *)key, n * sizeof(key[0]));
 }
 
+/* The self time of a path without the probes. caller_ns: what the probes of its callees took outside of them. */
+static int64_t corrected_ns(const struct report *r, const struct times_path *path, int64_t raw_ns, double caller_ns)
+{
+    double seen = (double)raw_ns - caller_ns, calls = (double)path->count;
+    if (!path->count || !r->elapsed)
+        return (int64_t)(seen - calls * inside_ns(r));
+    return (int64_t)(calls * times_true_ns(r->costs, seen / calls));
+}
+
 /* Self times, raw and without the probes, of every path; then one row a trace. */
 static int make_rows(struct report *r, uint32_t depth)
 {
     size_t n = r->paths.all.len;
     const struct times_path *all = r->paths.all.data;
     int64_t *raw = calloc(n, sizeof(*raw));
-    double *cost = calloc(n, sizeof(*cost)), inside = inside_ns(r), outside = r->costs->call_ns - inside;
-    int result = raw && cost ? 0 : -ENOMEM;
+    double *callees = calloc(n, sizeof(*callees)), outside = r->costs->call_ns - inside_ns(r);
+    int result = raw && callees ? 0 : -ENOMEM;
     for (size_t i = 1; i < n && result == 0; i++) {
         raw[i] += (int64_t)(r->elapsed ? all[i].total_ns : all[i].cpu_ns);
-        cost[i] += (double)all[i].count * inside;
         if (all[i].parent) {
-            cost[all[i].parent] += (double)all[i].count * outside;
+            callees[all[i].parent] += (double)all[i].count * outside;
             if (r->elapsed)
                 raw[all[i].parent] -= (int64_t)all[i].total_ns;
         }
     }
     for (size_t i = 1; i < n && result == 0; i++) {
-        if (all[i].method == r->costs->calibration || all[i].method == r->costs->warm_up)
+        if (all[i].method == r->costs->calibration)
             continue;
         uint64_t trace = path_trace(r, (uint32_t)i, depth);
         if ((int64_t)trace < 0) {
@@ -110,12 +128,12 @@ static int make_rows(struct report *r, uint32_t depth)
             row->calls += all[i].count;
             row->samples += all[i].samples;
             row->raw_ns += raw[i];
-            row->self_ns += raw[i] - (int64_t)cost[i];
+            row->self_ns += corrected_ns(r, &all[i], raw[i], callees[i]);
             row->slowest_ns = MAX(row->slowest_ns, all[i].slowest_ns);
         }
     }
     free(raw);
-    free(cost);
+    free(callees);
     return result;
 }
 

@@ -8,10 +8,24 @@
 
 struct session;
 
+/*
+ * What the probes cost, measured. With clock=elapsed what the two readings of a call see is more than its time, and not by a
+ * constant: a processor does the first nanoseconds of a call while it still finishes with the clock. So known work was timed.
+ */
+enum { TIMES_CURVE = 7 };
+
 struct times_report_costs {
-    double call_ns;               /* of entry and exit together */
-    int32_t warm_up, calibration; /* the methods whose calls measured it; left out of the report */
+    double call_ns;      /* of entry and exit together */
+    int32_t calibration; /* the method whose calls measured it; left out of the report */
+    uint32_t points;     /* of the curve; 0 with clock=cpu */
+
+    struct times_point {
+        double true_ns, seen_ns; /* of a call; both ascend strictly */
+    } curve[TIMES_CURVE];
 };
+
+/* The time that a call takes of which the readings saw so much on average. Negative where they saw less than of nothing. */
+double times_true_ns(const struct times_report_costs *costs, double seen_ns);
 
 /* Writes what was counted since the last report of the session. Under the session's lock. */
 int times_report(struct session *s, JNIEnv *jni, const struct times_tree *t, const struct times_report_costs *costs,

@@ -192,15 +192,51 @@ public final class JvmscopeTimes {
         }
     }
 
-    /** Calibration: the probes alone, and around an empty body. Called often enough to be compiled. */
-    public static long calibrate(int method, int rounds, boolean timed) {
+    /** Shows another context where this thread runs, for calibration: answers the one before. */
+    public static long show(long context) {
+        long slot = slot(), before = U.getLong(slot + SLOT_CONTEXT);
+        U.putLong(slot + SLOT_CONTEXT, context);
+        return before;
+    }
+
+    private static int sink;
+
+    @ForceInline
+    private static int work(int x, int steps) {
+        for (int i = 0; i < steps; i++)
+            x = x * 31 + (x >>> 3);
+        return x;
+    }
+
+    /** Calibration: a round of the probes of clock=cpu around nothing. Called often enough to be compiled. */
+    public static long calibrate(int method, int rounds, int steps) {
         long start = System.nanoTime();
-        if (timed)
-            for (int i = 0; i < rounds; i++)
-                exitTimed(enterTimed(method));
-        else
-            for (int i = 0; i < rounds; i++)
-                exit(enter(method));
+        for (int i = 0; i < rounds; i++)
+            exit(enter(method));
+        return System.nanoTime() - start;
+    }
+
+    /** The same for the probes of clock=elapsed around some work: answers the round's time, and in the upper half what they saw of it. */
+    public static long calibrateTimed(int method, int rounds, int steps) {
+        long node = child(U.getLong(U.getLong(slot() + SLOT_CONTEXT)), method);
+        long before = U.getLong(node + TOTAL), start = System.nanoTime();
+        int x = sink;
+        for (int i = 0; i < rounds; i++) {
+            long caller = enterTimed(method);
+            x = work(x + i, steps);
+            exitTimed(caller);
+        }
+        sink = x;
+        return System.nanoTime() - start | U.getLong(node + TOTAL) - before << 32;
+    }
+
+    /** The time of that work alone. */
+    public static long calibrateWork(int method, int rounds, int steps) {
+        long start = System.nanoTime();
+        int x = sink;
+        for (int i = 0; i < rounds; i++)
+            x = work(x + i, steps);
+        sink = x;
         return System.nanoTime() - start;
     }
 }
