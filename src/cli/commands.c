@@ -5,15 +5,27 @@
 #include <stdio.h>
 #include <string.h>
 
+static _Thread_local struct buf *complaints;
+
+void complain_to(struct buf *b)
+{
+    complaints = b;
+}
+
 int complain(const char *where, const char *what, const char *why)
 {
-    fputs("jvmscope", stderr);
+    _cleanup_(buf_release) struct buf line = BUF(1 << 20);
     const char *const parts[] = {where, what, why};
+    buf_string(&line, "jvmscope");
     for (int i = 0; i < 3; i++) {
         if (parts[i])
-            fprintf(stderr, ": %s", parts[i]);
+            buf_printf(&line, ": %s", parts[i]);
     }
-    fputc('\n', stderr);
+    buf_u8(&line, '\n');
+    if (complaints)
+        buf_bytes(complaints, line.data, line.len);
+    else
+        fwrite(line.data, 1, line.len, stderr);
     return 1;
 }
 

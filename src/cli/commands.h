@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/buf.h"
 #include "cli/args.h"
 
 /*
@@ -30,5 +31,7 @@ const char *command_word(const struct command *c);
 
 /* Prints `jvmscope: WHERE: WHAT: WHY` on standard error, leaving out what is NULL, and answers 1. */
 int complain(const char *where, const char *what, const char *why);
+/* Complaints go there, as one line each, instead of to standard error; NULL: to standard error again. */
+void complain_to(struct buf *b);
 /* The same with strerror(-error) as the reason. */
 int complain_errno(const char *where, const char *what, int error);

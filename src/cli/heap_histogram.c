@@ -78,6 +78,15 @@ void heap_histogram_table(struct page *p, const struct heap_dump *d, const char 
     free(sorted);
 }
 
+int heap_answer_histogram(const struct heap_call *c)
+{
+    const struct heap_dump *d = c->heap->dump;
+    page_fact(c->page, "objects", NULL, PAGE_COUNT, d->objects);
+    page_fact(c->page, "bytes", NULL, PAGE_BYTES, d->bytes);
+    heap_histogram_table(c->page, d, c->options->sort, heap_rows(c->options, 40, UINT64_MAX), true, NULL);
+    return 0;
+}
+
 int cmd_heap_histogram(const struct command *self, int argc, char **argv)
 {
     struct heap_options o = {0};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/heap_verbs.h"
 
+#include <errno.h>
 #include <string.h>
 
 #define ONE_FILE .operands = "FILE", .min_operands = 1, .max_operands = 1
@@ -15,6 +16,17 @@ static const struct {
     {"paths", heap_answer_paths},           {"retained", heap_answer_retained}, {"summary", heap_answer_summary},
     {"threads", heap_answer_threads},
 };
+
+int heap_answer_verb(const char *verb, const struct heap_call *c)
+{
+    if (strcmp(verb, "histogram") == 0)
+        return heap_answer_histogram(c);
+    for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+        if (strcmp(answers[i].name, verb) == 0)
+            return answers[i].answer(c);
+    }
+    return -ENOENT;
+}
 
 /* Opens the index, asks the verb, shows its page. */
 static int run_verb(const struct command *self, int argc, char **argv)
@@ -31,10 +43,7 @@ static int run_verb(const struct command *self, int argc, char **argv)
     _cleanup_(page_release) struct page p = {.title = operands.list[0]};
     heap_note_damage(&p, h->dump);
     const struct heap_call call = {h, &o, operands.list + 1, operands.count - 1, &p};
-    for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
-        if (strcmp(answers[i].name, command_word(self)) == 0)
-            status = answers[i].answer(&call);
-    }
+    status = heap_answer_verb(command_word(self), &call);
     return status ? status : heap_answer(&p, &o);
 }
 

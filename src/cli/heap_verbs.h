@@ -12,12 +12,16 @@ int cmd_heap_histogram(const struct command *self, int argc, char **argv);
 
 /* Each adds to the call's page; 0 or the exit status after a complaint. */
 int heap_answer_dominators(const struct heap_call *c);
+int heap_answer_histogram(const struct heap_call *c);
 int heap_answer_leaks(const struct heap_call *c);
 int heap_answer_objects(const struct heap_call *c);
 int heap_answer_paths(const struct heap_call *c);
 int heap_answer_retained(const struct heap_call *c);
 int heap_answer_summary(const struct heap_call *c);
 int heap_answer_threads(const struct heap_call *c);
+
+/* Asks the verb: 0 or the exit status after a complaint, -ENOENT when it is none that answers by a page. */
+int heap_answer_verb(const char *verb, const struct heap_call *c);
 
 /* clang-format off */
 extern const struct arg_set *const heap_dominators_sets[];

@@ -2,6 +2,7 @@
 #include "cli/page_more.h"
 
 #include "cli/coverage.h"
+#include "cli/heap_ask.h"
 #include "cli/trace.h"
 
 #include <errno.h>
@@ -32,9 +33,26 @@ static int put_coverage(const struct export_source *s, struct json *j)
     return coverage_page_json(s->path, s->sources, j);
 }
 
+/* A dump that cannot be analysed has no view; the profile in the same file may have one. */
+static int put_heap(const struct export_source *s, struct json *j)
+{
+    const struct heap_settings settings = {.which = -1};
+    _cleanup_(heap_freep) struct heap *h = NULL;
+    int r = heap_open(&h, s->path, &settings);
+    if (r < 0)
+        return r;
+    if (!s->site)
+        return heap_embed_json(h, j);
+    json_object(j); /* the page asks the server */
+    json_object_end(j);
+    return 0;
+}
+
 int page_more(const struct export_source *s, struct json *j)
 {
     const char *extension = strrchr(s->path, '.');
+    if (extension && strcmp(extension, ".hprof") == 0)
+        return member(j, "heap", s, put_heap);
     /* What a VM is still connected to through a descriptor is a recording as well. */
     if (extension && strcmp(extension, ".jfr") != 0 && strncmp(s->path, "/proc/", 6) != 0)
         return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the page shows beyond the profile and the threads: calls with values, coverage. */
+/* What the page shows beyond the profile and the threads: calls with values, coverage, the heap. */
 #pragma once
 
 #include "base/json.h"
@@ -7,5 +7,5 @@
 
 enum { PAGE_CALLS = 20000 }; /* that one page takes; the rest is counted */
 
-/* For export_source.more: the members "trace" and "coverage", each only when the recording has it. */
+/* For export_source.more: the members "trace", "coverage" and "heap", each only when the recording has it. */
 int page_more(const struct export_source *s, struct json *j) must_check;

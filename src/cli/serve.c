@@ -7,6 +7,7 @@
 #include "base/pattern.h"
 #include "cli/builtin.h"
 #include "cli/heap.h"
+#include "cli/heap_ask.h"
 #include "cli/page_more.h"
 #include "cli/reading.h"
 #include "cli/trace.h"
@@ -35,8 +36,6 @@ static const struct arg_set serve_set = {"Where", serve_args};
 const struct arg_set *const serve_sets[] = {&serve_set, NULL};
 
 static const char html[] = "text/html; charset=utf-8", json_type[] = "application/json";
-/* Of pages that bring no policy of their own: they have styles and no script. */
-static const char plain_policy[] = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
 struct site {
     char **files;
@@ -44,37 +43,13 @@ struct site {
     const char *sources;
     struct buf *pages;           /* by file, made when it is first asked for */
     struct timeline **timelines; /* the same, for what-if */
+    struct heap **heaps;         /* the same, for questions to a dump */
 };
 
 static int not_found(struct server_reply *reply, const char *text)
 {
     buf_printf(&reply->body, "%s\n", text);
     return 404;
-}
-
-/* A page on a heap dump: what it is and what holds its memory. */
-static int heap_page(const char *path, struct buf *out)
-{
-    struct heap_options options = {0};
-    struct heap *heap;
-    struct page page = {.title = path};
-    if (heap_open_index(&heap, path, &options))
-        return -EIO;
-    heap_summary_facts(&page, heap);
-    heap_top_table(&page, heap, 200, "What holds the memory: the largest objects by retained size");
-    int r = page_html(&page, out);
-    page_release(&page);
-    heap_free(heap);
-    return r;
-}
-
-static bool is_dump(const struct profile *p)
-{
-    for (int m = 0; m < PROFILE_METRICS; m++) {
-        if (p->series[m].samples.len)
-            return false;
-    }
-    return true;
 }
 
 /* Makes the page of a file, or its data alone; on failure a sentence instead. */
@@ -84,8 +59,6 @@ static int make_page(const struct site *s, size_t i, bool alone, struct buf *out
     _cleanup_(profile_freep) struct profile *p = NULL;
     const char *path = s->files[i];
     int r = profile_load(&p, path, &why, NULL, NULL);
-    if (r == 0 && is_dump(p) && p->strings.strings.len > 1 && memcmp(path + MAX(strlen(path), 6u) - 6, ".hprof", 6) == 0)
-        return heap_page(path, out);
     if (r < 0) {
         buf_printf(out, "%s: cannot read: %s\n", path, why.len ? buf_str(&why) : strerror(-r));
         return r;
@@ -174,6 +147,29 @@ static int answer_calls(struct site *s, size_t i, const struct server_request *q
     return 200;
 }
 
+/* A verb of `jvmscope heap`, with the options that its page knows. */
+static int answer_heap(struct site *s, size_t i, const char *verb, const struct server_request *q, struct server_reply *reply)
+{
+    const struct heap_options o = {.json = true,
+                                   .retained = true,
+                                   .children = q->argument(q->request, "children"),
+                                   .class = q->argument(q->request, "class"),
+                                   .object = q->argument(q->request, "object"),
+                                   .package = q->argument(q->request, "package"),
+                                   .loader = q->argument(q->request, "loader"),
+                                   .exclude = q->argument(q->request, "exclude"),
+                                   .sort = q->argument(q->request, "sort"),
+                                   .limit = number_of(q, "limit", 2000)};
+    const struct heap_settings settings = {.which = -1};
+    if (!s->heaps[i] && heap_open(&s->heaps[i], s->files[i], &settings) < 0)
+        return not_found(reply, "no heap dump in this file");
+    int r = heap_ask(s->heaps[i], verb, &o, q->argument(q->request, "operand"), &reply->body);
+    if (r == -ENOENT)
+        return not_found(reply, "no such question");
+    reply->type = r == 0 ? json_type : NULL;
+    return r == 0 ? 200 : r == -EINVAL ? 400 : 500;
+}
+
 static int answer(void *context, const struct server_request *q, struct server_reply *reply)
 {
     struct site *s = context;
@@ -187,6 +183,8 @@ static int answer(void *context, const struct server_request *q, struct server_r
         return not_found(reply, "no such file");
     if (strcmp(rest, "/what-if") == 0)
         return answer_what_if(s, i, q, reply);
+    if (strncmp(rest, "/heap/", 6) == 0)
+        return answer_heap(s, i, rest + 6, q, reply);
     if (strcmp(rest, "/calls") == 0)
         return answer_calls(s, i, q, reply);
     if (strcmp(rest, "/data") == 0) {
@@ -202,8 +200,6 @@ static int answer(void *context, const struct server_request *q, struct server_r
     }
     buf_bytes(&reply->body, s->pages[i].data, s->pages[i].len);
     reply->type = html;
-    if (!memmem(s->pages[i].data, MIN(s->pages[i].len, (size_t)2048), "Content-Security-Policy", 23))
-        reply->policy = plain_policy;
     return 200;
 }
 
@@ -248,18 +244,25 @@ int cmd_serve(const struct command *self, int argc, char **argv)
     if (!page_head[0])
         return complain(self->name, "this build has no page",
                         "npm or its packages were not to be had when it was made (see to npm and build again)");
-    struct site site = {operands.list, (size_t)operands.count, options.sources,
+    struct site site = {operands.list,
+                        (size_t)operands.count,
+                        options.sources,
                         calloc((size_t)operands.count, sizeof(struct buf)),
-                        calloc((size_t)operands.count, sizeof(struct timeline *))};
+                        calloc((size_t)operands.count, sizeof(struct timeline *)),
+                        calloc((size_t)operands.count, sizeof(struct heap *))};
     for (size_t i = 0; site.pages && i < site.count; i++)
         site.pages[i] = BUF(SIZE_MAX / 2);
-    status = site.pages && site.timelines ? serve(&site, &options) : complain_errno(self->name, "cannot start", -ENOMEM);
+    status = site.pages && site.timelines && site.heaps ? serve(&site, &options)
+                                                        : complain_errno(self->name, "cannot start", -ENOMEM);
     for (size_t i = 0; i < site.count; i++) {
         if (site.pages)
             buf_release(&site.pages[i]);
         if (site.timelines)
             timeline_free(site.timelines[i]);
+        if (site.heaps)
+            heap_free(site.heaps[i]);
     }
+    free(site.heaps);
     free(site.pages);
     free(site.timelines);
     return status;

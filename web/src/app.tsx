@@ -5,6 +5,7 @@ import { CoverageView } from "./coverage";
 import { decodeMetric, kinds, Metric, PageJson } from "./data";
 import { Flame } from "./flame";
 import { count, duration, percent, weightLong } from "./format";
+import { HeapView } from "./heap";
 import { Help } from "./help";
 import { decode, encode, State, views } from "./link";
 import { colour, kindTitles } from "./palette";
@@ -70,7 +71,7 @@ export function App({ page }: { page: PageJson }) {
   }, [state]);
 
   const timeline = useMemo(() => (page.timeline ? decodeTimeline(page.timeline) : null), [page]);
-  const has: Record<string, boolean> = { profile: !!metric, method: !!metric, threads: !!timeline, monitors: !!timeline, trace: !!page.trace, coverage: !!page.coverage };
+  const has: Record<string, boolean> = { profile: !!metric, method: !!metric, threads: !!timeline, monitors: !!timeline, trace: !!page.trace, coverage: !!page.coverage, heap: !!page.heap };
   const view = has[state.view] ? state.view : (views.find((v) => has[v]) ?? "profile");
   const dialog = help && <Help isDark={dark} view={view} onClose={() => setHelp(false)} />;
   const kept = { kept: state.more, keep: (part: Record<string, string>) => setState((s) => ({ ...s, more: { ...s.more, ...part } })) };
@@ -111,6 +112,15 @@ export function App({ page }: { page: PageJson }) {
       <>
         {facts(<span><b>{page.coverage.classes.length} classes</b></span>)}
         <CoverageView json={page.coverage} name={name} {...kept} />
+        {dialog}
+      </>
+    );
+  }
+  if (page.heap && view === "heap") {
+    return (
+      <>
+        {facts(null)}
+        <HeapView json={page.heap} name={name} file={page.file} {...kept} />
         {dialog}
       </>
     );
@@ -336,6 +346,11 @@ function Header({ page, metric, state, change, dark, onHelp, children }: HeaderP
               Monitor statistics
             </button>
           </>
+        )}
+        {page.heap && (
+          <button aria-current={current(state.view === "heap")} onClick={() => change({ view: "heap" })}>
+            Heap
+          </button>
         )}
         {page.trace && (
           <button aria-current={current(state.view === "trace")} onClick={() => change({ view: "trace" })}>

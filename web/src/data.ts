@@ -3,6 +3,7 @@
 
 import type { TraceJson } from "./calls";
 import type { CoverageJson } from "./coverage";
+import type { HeapJson } from "./heapdata";
 import type { TimelineJson } from "./timeline";
 
 export type Unit = "samples" | "bytes" | "ns";
@@ -33,6 +34,7 @@ export interface PageJson {
   timeline?: TimelineJson;
   trace?: TraceJson;
   coverage?: CoverageJson;
+  heap?: HeapJson;
   site?: { at: number; files: string[] }; // served, with these files beside it
 }
 

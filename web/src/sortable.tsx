@@ -21,15 +21,16 @@ interface Props {
   onSelect: (s: Set<number>) => void;
   totals?: boolean; // a last line that sums the numeric columns of what is chosen (of all, when nothing is)
   by?: number;
+  natural?: boolean; // in the order given until a column is chosen
   limit?: number;
 }
 
 export function SortableTable(p: Props) {
-  const [sort, setSort] = useState({ by: p.by ?? 0, down: p.by !== undefined });
+  const [sort, setSort] = useState({ by: p.natural ? -1 : (p.by ?? 0), down: p.by !== undefined });
   const [anchor, setAnchor] = useState(-1);
   const rows = useMemo(
     () =>
-      [...p.rows].sort((a, b) => {
+      sort.by < 0 ? p.rows : [...p.rows].sort((a, b) => {
         const x = a.cells[sort.by];
         const y = b.cells[sort.by];
         const c = typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y));

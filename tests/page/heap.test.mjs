@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// The heap views, served and in one file: their numbers are those of jvmscope heap VERB --json.
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { faults, folder, java, jvmscope, launch, open, root } from "./lab.mjs";
+
+const dump = join(folder, "sessions.hprof");
+const html = join(folder, "sessions.html");
+let browser;
+let server;
+let served;
+const file = pathToFileURL(html).href;
+const ask = (verb, ...args) => JSON.parse(jvmscope("heap", verb, "--json", ...args));
+
+before(async () => {
+  const { command, classes } = java("HeapPage");
+  spawnSync(command, ["-Xmx64m", "-cp", classes, "HeapPage", dump]);
+  assert.ok(existsSync(dump));
+  jvmscope("convert", dump, "-o", html);
+  server = spawn(join(root, "build/jvmscope"), ["serve", dump]);
+  served = await new Promise((resolve) => server.stdout.once("data", (d) => resolve(`${String(d).trim()}0/`)));
+  browser = await launch();
+});
+after(async () => {
+  await browser.close();
+  server.kill("SIGTERM");
+});
+
+const size = (text) => {
+  const m = text.replace(/\u00a0/g, " ").match(/([\d.]+) (B|KiB|MiB|GiB)/);
+  return Number(m[1]) * { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 }[m[2]];
+};
+const near = (a, b) => Math.abs(a - b) <= 0.006 * b + 0.5;
+
+test("classes: counts and sizes are those of heap histogram", async () => {
+  const truth = ask("histogram", "--retained", dump).classes;
+  for (const url of [file, served]) {
+    const page = await open(browser, `${url}#ht=classes`);
+    await page.waitForSelector(".sortable tbody tr");
+    const rows = await page.$$eval(".sortable tbody tr", (trs) => trs.map((r) => [...r.cells].map((c) => c.textContent)));
+    for (const c of truth.slice(0, 200)) {
+      const row = rows.find((r) => r[0] === c.class);
+      assert.ok(row, c.class);
+      assert.equal(Number(row[1].replace(/\D/g, "")), c.objects, c.class);
+      assert.ok(near(size(row[2]), c.shallow) && near(size(row[3]), c.retained), `${c.class}: ${row}`);
+    }
+    assert.deepEqual(page.problems, []);
+  }
+});
+
+test("the tree of dominators opens level by level, by keyboard too", async () => {
+  const page = await open(browser, `${served}#ht=tree`);
+  const top = ask("dominators", "--children", "root", "--limit", "3", dump).dominators;
+  await page.waitForSelector(".virtual tr[data-row]");
+  const cells = await page.$$eval(".virtual tr[data-row='0'] td", (t) => t.map((c) => c.textContent));
+  assert.ok(near(size(cells[1]), top[0].retained), cells.join());
+  const before = Number(await page.getAttribute(".virtual table", "aria-rowcount"));
+  await page.locator(".virtual").focus();
+  await page.keyboard.press("Home");
+  await page.waitForSelector(".inspector");
+  await page.keyboard.press("ArrowRight");
+  await page.waitForSelector(".virtual tr[data-row='0'][aria-expanded=true]");
+  assert.equal(Number(await page.getAttribute(".virtual table", "aria-rowcount")), before + top[0].children);
+  await page.keyboard.press("ArrowLeft");
+  await page.waitForSelector(".virtual tr[data-row='0'][aria-expanded=false]");
+  assert.deepEqual(page.problems, []);
+});
+
+test("an object: what it holds, who refers to it, why it lives; its text is text", async () => {
+  const [session] = ask("objects", "--limit", "1", dump, "HeapPage$Session").objects;
+  const truth = ask("objects", dump, session.object);
+  const path = ask("paths", dump, session.object).path;
+  const page = await open(browser, `${served}#ho=${session.object}`);
+  await page.waitForSelector(".inspector .path li");
+  assert.ok(near(size(await page.textContent(".inspector p")), truth.retained));
+  assert.equal(await page.locator(".inspector .path li").count(), path.length);
+  assert.equal(await page.locator(".inspector table").nth(0).locator("tbody tr").count(), truth.fields.length);
+  assert.equal(await page.locator(".inspector table").nth(1).locator("tbody tr").count(), truth.incoming.length);
+  assert.match(await page.textContent(".inspector"), /<img src=x onerror=/);
+  assert.equal(await page.locator("img").count(), 0);
+  // Along a reference and into the list.
+  await page.click(".inspector table >> nth=0 >> button.link:has-text('ArrayList')");
+  await page.waitForSelector(".inspector h2:has-text('java.util.ArrayList')");
+  await page.waitForFunction((id) => location.hash.includes("ho=0x") && !location.hash.includes(id), session.object);
+  assert.equal(await page.title(), "sessions.hprof — jvmscope");
+  assert.deepEqual(page.problems, []);
+});
+
+test("leak suspects are said in the command's sentences", async () => {
+  const truth = ask("leaks", dump);
+  for (const url of [file, served]) {
+    const page = await open(browser, `${url}#ht=suspects`);
+    await page.waitForSelector(".suspects article");
+    assert.equal(await page.locator(".suspects article").count(), truth.suspects.length);
+    const text = await page.textContent(".suspects");
+    for (const s of truth.suspects) {
+      assert.ok(text.includes(s.class));
+      assert.ok(text.includes(s.percent.toFixed(1)));
+    }
+    await page.click(".suspects article button >> nth=0");
+    await page.waitForSelector(".inspector h2");
+    assert.deepEqual(page.problems, []);
+  }
+});
+
+test("the map by mouse and keyboard; links lead into it", async () => {
+  for (const url of [file, served]) {
+    const page = await open(browser, url);
+    const canvas = page.locator(".map canvas");
+    await page.waitForFunction(() => document.querySelector(".heapmap .sr")?.textContent.includes("keeps"));
+    await canvas.focus();
+    await page.keyboard.press("Space");
+    await page.waitForSelector(".inspector h2:has-text('HeapPage')");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".crumbs button:nth-of-type(2)");
+    await page.waitForURL(/hz=0x/);
+    await page.reload();
+    await page.waitForSelector(".crumbs button:has-text('Class')");
+    await page.locator(".map canvas").focus();
+    await page.keyboard.press("Backspace");
+    await page.waitForSelector(".crumbs button:nth-of-type(2)", { state: "detached" });
+    const box = await canvas.boundingBox();
+    await page.mouse.move(box.x + 40, box.y + 60);
+    await page.waitForSelector(".tip:has-text('keeps')");
+    assert.deepEqual(page.problems, []);
+  }
+});
+
+test("what one file does not hold is said; a wrong question is refused", async () => {
+  const page = await open(browser, `${file}#ht=query`);
+  await page.waitForSelector(".empty:has-text('jvmscope serve')");
+  await page.goto(`${file}#ho=0x1`);
+  await page.reload();
+  await page.waitForSelector(".side:has-text('jvmscope serve')");
+  const status = async (path) => (await fetch(`${served}${path}`)).status;
+  assert.equal(await status("heap/objects?operand=0x1"), 400);
+  assert.equal(await status("heap/nonsense"), 404);
+  assert.equal(await status("heap/"), 404);
+  assert.equal(await status("heap/summary"), 200);
+});
+
+test("one file stays small, and no serious fault for assistive technology", async () => {
+  assert.ok(readFileSync(html).length < 7 << 20);
+  for (const colorScheme of ["light", "dark"]) {
+    for (const view of ["", "ht=tree", "ht=classes", "ht=suspects", "ht=query"]) {
+      const page = await open(browser, `${view === "ht=query" ? served : file}#${view}`, { colorScheme });
+      await page.waitForSelector(".heap");
+      await page.waitForTimeout(150);
+      assert.deepEqual(await faults(page), [], `${colorScheme} ${view}`);
+    }
+    const [session] = ask("objects", "--limit", "1", dump, "HeapPage$Session").objects;
+    const page = await open(browser, `${served}#ho=${session.object}`, { colorScheme });
+    await page.waitForSelector(".inspector");
+    assert.deepEqual(await faults(page), [], `${colorScheme}, an object`);
+  }
+});

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// A heap dump: what holds the memory as areas and as a tree, classes, suspects, queries; beside them the object that is chosen.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { bytes, count, percent } from "./format";
+import { asker, Ask, ClassRow, HeapJson, HeapObject, QueryAnswer, simple, Suspect, Summary, useAnswer } from "./heapdata";
+import { HeapMap } from "./heapmap";
+import { Inspector, Why } from "./heapobject";
+import type { Kept } from "./link";
+import { download, table } from "./save";
+import { SortableTable } from "./sortable";
+import { VirtualTable } from "./virtual";
+
+const tabs = [["map", "Map"], ["tree", "Dominators"], ["classes", "Classes"], ["suspects", "Leak suspects"], ["query", "Query"]] as const;
+
+interface Props extends Kept {
+  json: HeapJson;
+  name: string;
+  file: string;
+}
+
+export function HeapView({ json, kept, keep, name, file }: Props) {
+  const ask = useMemo(() => asker(json), [json]);
+  const { answer: summary, error } = useAnswer<Summary>(ask, "summary", {});
+  const tab = tabs.find(([t]) => t === kept.ht)?.[0] ?? "map";
+  const choose = (object: string) => keep({ ho: object });
+  const chosen = kept.ho ?? "";
+  if (error) return <main class="nothing"><Why error={error} /></main>;
+  if (!summary) return <main class="nothing"><p>Reading the heap …</p></main>;
+  return (
+    <main class="heap">
+      <div class="tools" role="toolbar" aria-label="Heap">
+        <div class="seg" role="group" aria-label="View">
+          {tabs.map(([t, title]) => (
+            <button key={t} aria-pressed={tab === t} onClick={() => keep({ ht: t === "map" ? "" : t })}>
+              {title}
+            </button>
+          ))}
+        </div>
+        <span class="dim">
+          {count(summary.objects)} objects, {bytes(summary.bytes)}
+          {summary.reachableBytes < summary.bytes && `; ${bytes(summary.bytes - summary.reachableBytes)} of it not reachable`}
+        </span>
+        <div class="grow" />
+      </div>
+      {summary.notes?.filter((n) => n.trim()).map((n) => <p class="note">{n}</p>)}
+      <div class="beside">
+        <section class="fill" aria-label={tabs.find(([t]) => t === tab)![1]}>
+          {tab === "map" && <HeapMap ask={ask} summary={summary} chosen={chosen} zoom={kept.hz ?? ""} onChoose={choose} onZoom={(hz) => keep({ hz })} />}
+          {tab === "tree" && <Tree ask={ask} summary={summary} chosen={chosen} onChoose={choose} />}
+          {tab === "classes" && <Classes ask={ask} text={kept.hq ?? ""} onText={(hq) => keep({ hq })} chosen={chosen} onChoose={choose} name={name} />}
+          {tab === "suspects" && <Suspects ask={ask} onChoose={choose} />}
+          {tab === "query" && <Query ask={ask} served={!json.answers} sql={kept.hs ?? ""} onSql={(hs) => keep({ hs })} onChoose={choose} name={name} file={file} />}
+        </section>
+        <aside class="side" aria-label="Object" aria-live="polite">
+          {chosen ? <Inspector ask={ask} object={chosen} onChoose={choose} /> : <Facts summary={summary} />}
+        </aside>
+      </div>
+    </main>
+  );
+}
+
+function Facts({ summary }: { summary: Summary }) {
+  return (
+    <>
+      <h2>This heap</h2>
+      <dl class="facts-list">
+        <dt>objects</dt><dd>{count(summary.objects)}, {bytes(summary.bytes)}</dd>
+        <dt>reachable</dt><dd>{count(summary.reachable)}, {bytes(summary.reachableBytes)}</dd>
+        <dt>classes</dt><dd>{count(summary.classes)}</dd>
+        {typeof summary.weakReferences === "string" && <><dt>weak references</dt><dd>{summary.weakReferences}</dd></>}
+        {typeof summary.sizeRule === "string" && <><dt>sizes</dt><dd>{summary.sizeRule}</dd></>}
+      </dl>
+      <h2>GC roots</h2>
+      <table class="small">
+        <caption class="sr">GC roots by kind</caption>
+        <tbody>
+          {summary.roots.map((r) => (
+            <tr key={r.root}>
+              <th scope="row">{r.root}</th>
+              <td class="num">{count(r.count)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <p class="dim">Choose an object to see what is in it, who refers to it and why it is alive.</p>
+    </>
+  );
+}
+
+interface Node {
+  o: HeapObject;
+  level: number;
+}
+
+function Tree({ ask, summary, chosen, onChoose }: { ask: Ask; summary: Summary; chosen: string; onChoose: (o: string) => void }) {
+  const [open, setOpen] = useState<Record<string, HeapObject[] | Error>>({});
+  const { answer, error } = useAnswer<{ dominators: HeapObject[] }>(ask, "dominators", { children: "root" });
+  const rows = useMemo(() => {
+    const list: Node[] = [];
+    const add = (objects: HeapObject[], level: number) => {
+      for (const o of objects) {
+        list.push({ o, level });
+        const below = open[o.object];
+        if (Array.isArray(below) && level < 200) add(below, level + 1);
+      }
+    };
+    add(answer?.dominators ?? [], 1);
+    return list;
+  }, [answer, open]);
+  if (error) return <Why error={error} />;
+  const [cursor, setCursor] = [rows.findIndex((r) => r.o.object === chosen), (i: number) => onChoose(rows[i].o.object)];
+  const toggle = (o: HeapObject) => {
+    if (open[o.object]) return setOpen(({ [o.object]: _, ...rest }) => rest);
+    ask<{ dominators: HeapObject[] }>("dominators", { children: o.object })
+      .then((a) => setOpen((s) => ({ ...s, [o.object]: a.dominators })))
+      .catch((e) => setOpen((s) => ({ ...s, [o.object]: e })));
+  };
+  const onKey = (e: KeyboardEvent, i: number) => {
+    const { o, level } = rows[i];
+    const isOpen = Array.isArray(open[o.object]);
+    if (e.key === "ArrowRight" && o.children && !isOpen) toggle(o);
+    else if (e.key === "ArrowRight" && isOpen && rows[i + 1]) setCursor(i + 1);
+    else if (e.key === "ArrowLeft" && isOpen) toggle(o);
+    else if (e.key === "ArrowLeft" && level > 1) setCursor(rows.slice(0, i).map((r) => r.level).lastIndexOf(level - 1));
+    else return false;
+    return true;
+  };
+  return (
+    <VirtualTable label="Dominators" count={rows.length} cursor={cursor} onCursor={setCursor} onKey={onKey} level={(i) => rows[i].level}
+      expanded={(i) => (rows[i].o.children ? Array.isArray(open[rows[i].o.object]) : undefined)}
+      columns={[{ title: "Object" }, { title: "Retained", numeric: true, width: "100px" }, { title: "Share", numeric: true, width: "80px" }, { title: "Itself", numeric: true, width: "90px" }]}
+      cells={(i) => {
+        const { o, level } = rows[i];
+        return [
+          <span class="call" style={{ paddingLeft: `${(Math.min(level, 40) - 1) * 16}px` }} title={`${o.class} @ ${o.object}`}>
+            {o.children ? (
+              <button class="fold" tabIndex={-1} aria-hidden="true" onClick={(e) => (e.stopPropagation(), toggle(o))}>{Array.isArray(open[o.object]) ? "▾" : "▸"}</button>
+            ) : (
+              <span class="fold" />
+            )}
+            <b>{simple(o.class)}</b> <span class="value">{o.value?.slice(0, 200) ?? ""}</span>
+            {open[o.object] instanceof Error && <span class="dim"> (what it holds is not in this file)</span>}
+          </span>,
+          bytes(o.retained), percent(o.retained, summary.reachableBytes), bytes(o.shallow),
+        ];
+      }} />
+  );
+}
+
+function Classes(p: { ask: Ask; text: string; onText: (t: string) => void; chosen: string; onChoose: (o: string) => void; name: string }) {
+  const { answer, error } = useAnswer<{ classes: ClassRow[] }>(p.ask, "histogram", { retained: "1" });
+  const rows = useMemo(() => (answer?.classes ?? []).map((c, key) => ({ key, cells: [c.class, c.objects, c.shallow, c.retained ?? 0] })), [answer]);
+  const shown = useMemo(() => rows.filter((r) => String(r.cells[0]).toLowerCase().includes(p.text.toLowerCase())), [rows, p.text]);
+  if (error) return <Why error={error} />;
+  const size = { numeric: true, format: bytes };
+  const at = rows.findIndex((r) => r.cells[0] === p.chosen);
+  return (
+    <>
+      <div class="tools inner">
+        <input type="search" placeholder="Class" aria-label="Class" value={p.text} onInput={(e) => p.onText(e.currentTarget.value)} />
+        <output aria-live="polite">{p.text ? `${shown.length} of ${rows.length} classes` : `${rows.length} classes`}</output>
+        <div class="grow" />
+        <button onClick={() => download(`${p.name}-classes.csv`, "text/csv", table(["class", "objects", "shallow", "retained"], shown.map((r) => r.cells)))}>Save CSV</button>
+      </div>
+      <SortableTable caption="Classes" by={2} limit={1000} rows={shown} selected={new Set(at >= 0 ? [at] : [])} totals
+        onSelect={(s) => p.onChoose(String(rows[[...s].find((k) => k !== at) ?? -1]?.cells[0] ?? ""))}
+        columns={[{ title: "Class" }, { title: "Count", numeric: true, format: count }, { title: "Total shallow", ...size }, { title: "Retained", ...size }]} />
+    </>
+  );
+}
+
+function Suspects({ ask, onChoose }: { ask: Ask; onChoose: (o: string) => void }) {
+  const { answer, error } = useAnswer<{ suspects: Suspect[]; notes?: string[] }>(ask, "leaks", {});
+  if (error) return <Why error={error} />;
+  if (!answer) return null;
+  return (
+    <div class="suspects">
+      {!answer.suspects.length && <p>Nothing holds a tenth of the heap and 2 MiB or more: no suspect.</p>}
+      {answer.suspects.map((s, i) => (
+        <article key={s.object} aria-label={`Suspect ${i + 1}`}>
+          <h2>
+            <span class="rank">{i + 1}</span> {bytes(s.retained)} <small>{s.percent.toFixed(1)} % of the heap</small>
+          </h2>
+          <div class="gauge wide" aria-hidden="true"><i style={{ width: `${s.percent}%` }} /></div>
+          {sentences(answer, s, i).map((t) => <p>{t}</p>)}
+          <div class="row">
+            <button onClick={() => onChoose(s.object)}>What holds it: {simple(s.class)}</button>
+            {s.accumulator && s.accumulator !== s.object && <button onClick={() => onChoose(s.accumulator!)}>Where it piles up: {simple(s.accumulatorClass ?? "object")}</button>}
+            {s.accumulates && <button onClick={() => onChoose(s.accumulates!)}>All {simple(s.accumulates)}</button>}
+          </div>
+        </article>
+      ))}
+    </div>
+  );
+}
+
+/** The sentences about a suspect, as the command prints them. */
+function sentences(a: { notes?: string[] }, s: Suspect, i: number): string[] {
+  if (s.text) return s.text.split("\n").map((t) => t.trim()).filter(Boolean);
+  const notes = (a.notes ?? []).map((n) => n.trim());
+  const from = notes.findIndex((n) => n.startsWith(`Suspect ${i + 1}:`));
+  if (from < 0) return [`It is held through ${s.path}.`];
+  const to = notes.findIndex((n, k) => k > from && (!n || /^Suspect \d+:/.test(n)));
+  return notes.slice(from, to < 0 ? undefined : to);
+}
+
+const examples = [
+  "SELECT class, COUNT(*) AS n, SUM(shallow) AS bytes FROM objects GROUP BY class ORDER BY bytes DESC LIMIT 20",
+  "SELECT object, class, retained FROM objects ORDER BY retained DESC LIMIT 20",
+];
+
+function Query(p: { ask: Ask; served: boolean; sql: string; onSql: (s: string) => void; onChoose: (o: string) => void; name: string; file: string }) {
+  const [text, setText] = useState(p.sql || examples[0]);
+  const [state, setState] = useState<{ busy: boolean; answer: QueryAnswer | null; error: string }>({ busy: false, answer: null, error: "" });
+  const stop = useRef<AbortController | null>(null);
+  const run = async () => {
+    stop.current?.abort();
+    const mine = (stop.current = new AbortController());
+    setState({ busy: true, answer: null, error: "" });
+    p.onSql(text);
+    try {
+      const answer = await p.ask<QueryAnswer>("query", { sql: text }, mine.signal);
+      if (stop.current === mine) setState({ busy: false, answer, error: "" });
+    } catch (e) {
+      if (stop.current === mine) setState({ busy: false, answer: null, error: String((e as Error).message ?? e) });
+    }
+  };
+  useEffect(() => {
+    if (p.sql && p.served) run();
+    return () => stop.current?.abort();
+  }, []);
+  if (!p.served)
+    return (
+      <p class="empty">
+        A query needs the dump itself: <code>jvmscope serve {p.file}</code>, or <code>jvmscope heap query {p.file} 'SELECT …'</code>.
+      </p>
+    );
+  const { answer } = state;
+  return (
+    <div class="query">
+      <textarea aria-label="Query in SQL. Control and Enter runs it." spellcheck={false} rows={4} value={text} onInput={(e) => setText(e.currentTarget.value)}
+        onKeyDown={(e) => {
+          if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) {
+            run();
+            e.preventDefault();
+          }
+        }} />
+      <div class="tools inner">
+        <button class="on" onClick={run} title="Run (Ctrl + Enter)">Run</button>
+        <select aria-label="Examples" value="" onChange={(e) => e.currentTarget.value && setText(e.currentTarget.value)}>
+          <option value="">Examples …</option>
+          {examples.map((q) => <option key={q} value={q}>{q.slice(0, 70)}</option>)}
+        </select>
+        <output aria-live="polite">
+          {state.busy ? "…" : answer ? `${count(answer.rows.length)} rows${answer.truncated ? ", and more" : ""}${answer.seconds !== undefined ? ` in ${(answer.seconds * 1000).toFixed(0)} ms` : ""}` : ""}
+        </output>
+        <div class="grow" />
+        {answer && <button onClick={() => download(`${p.name}-query.csv`, "text/csv", table(answer.columns, answer.rows.map((r) => r.map((v) => v ?? ""))))}>Save CSV</button>}
+      </div>
+      {state.error && <p class="note" role="alert">{state.error}</p>}
+      {answer && (
+        <SortableTable caption="Answer" limit={2000} natural rows={answer.rows.map((r, i) => ({ key: i, cells: r.map((v) => v ?? "") }))} selected={new Set()}
+          columns={answer.columns.map((title, i) => ({ title, numeric: answer.rows.some((r) => typeof r[i] === "number") }))}
+          onSelect={(s) => {
+            const id = answer.rows[[...s][0]]?.find((v) => typeof v === "string" && /^0x[0-9a-f]+$/.test(v));
+            if (typeof id === "string") p.onChoose(id);
+          }} />
+      )}
+    </div>
+  );
+}

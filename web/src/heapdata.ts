@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions to a heap dump: answered by the server with what `jvmscope heap VERB --json` prints, or from the answers that a page
+// of one file was given.
+import { useEffect, useState } from "preact/hooks";
+
+export interface HeapJson {
+  answers?: Record<string, unknown>; // by key(); absent when the page is served
+}
+
+export interface HeapObject {
+  object: string; // "0x..."
+  class: string;
+  shallow: number;
+  retained: number;
+  percent?: number;
+  children?: number;
+  value: string | null;
+  dominator?: string | null;
+}
+
+export interface Summary {
+  objects: number;
+  bytes: number;
+  reachable: number;
+  reachableBytes: number;
+  classes: number;
+  roots: { root: string; count: number }[];
+  notes?: string[];
+  [fact: string]: unknown;
+}
+
+export interface ClassRow {
+  class: string;
+  objects: number;
+  shallow: number;
+  retained: number | null;
+}
+
+export interface Inspected {
+  object?: string;
+  class?: string;
+  what: string;
+  shallow: number;
+  retained: number;
+  root?: string;
+  dominator?: string;
+  fields?: { field: string; type: string; object: string | null; retained: number | null; value: string | null }[];
+  incomingCount?: number;
+  incoming?: { object: string; via: string; retained: number; class: string; value: string | null }[];
+  notes?: string[];
+}
+
+export interface PathStep {
+  via: string;
+  object: string;
+  shallow: number;
+  retained: number;
+  class: string;
+  value: string | null;
+}
+
+export interface Suspect {
+  object: string;
+  class: string;
+  instances: number;
+  retained: number;
+  percent: number;
+  accumulator: string | null;
+  accumulatorClass: string | null;
+  accumulates: string | null;
+  count: number;
+  path: string;
+  text?: string;
+}
+
+export interface QueryAnswer {
+  columns: string[];
+  rows: (string | number | null)[][];
+  seconds?: number;
+  truncated?: boolean;
+}
+
+export type Ask = <T>(verb: string, parameters?: Record<string, string>, signal?: AbortSignal) => Promise<T>;
+
+export class NotInPage extends Error {}
+
+/** How an answer is found in a page of one file: src/cli/heap_embed.c makes the same. */
+export const key = (verb: string, parameters: Record<string, string>) =>
+  [verb, ...Object.keys(parameters).sort().map((k) => `${k}=${parameters[k]}`)].join(" ");
+
+export function asker(json: HeapJson): Ask {
+  const known = new Map<string, Promise<unknown>>();
+  return <T>(verb: string, parameters: Record<string, string> = {}, signal?: AbortSignal) => {
+    const k = key(verb, parameters);
+    if (json.answers) {
+      const a = json.answers[k];
+      return a === undefined ? Promise.reject(new NotInPage(k)) : Promise.resolve(a as T);
+    }
+    const old = known.get(k);
+    if (old) return old as Promise<T>;
+    const asked = fetch(`heap/${verb}?${new URLSearchParams(parameters)}`, { signal }).then(async (r) => {
+      if (!r.ok) throw new Error((await r.text()).trim());
+      return (await r.json()) as T;
+    });
+    // What was shown lately is kept, what failed is not.
+    known.set(k, asked);
+    if (known.size > 200) known.delete(known.keys().next().value!);
+    asked.catch(() => known.delete(k));
+    return asked;
+  };
+}
+
+/** The answer to a question; null while it is awaited. */
+export function useAnswer<T>(ask: Ask, verb: string, parameters: Record<string, string>, when = true): { answer: T | null; error: Error | null } {
+  const [state, setState] = useState<{ k: string; answer: T | null; error: Error | null }>({ k: "", answer: null, error: null });
+  const k = when ? key(verb, parameters) : "";
+  useEffect(() => {
+    if (!when) return;
+    let gone = false;
+    ask<T>(verb, parameters)
+      .then((answer) => gone || setState({ k, answer, error: null }))
+      .catch((error) => gone || setState({ k, answer: null, error }));
+    return () => void (gone = true);
+  }, [k, ask]);
+  return state.k === k ? state : { answer: null, error: null };
+}
+
+/** "com.example.Outer$Inner" without its package. */
+export const simple = (name: string) => name.replace(/^.*\.(?=[^.]+$)/, "");
+export const titleOf = (o: { class: string; value: string | null }) => (o.value ? `${simple(o.class)} ${o.value}` : simple(o.class));
