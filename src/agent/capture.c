@@ -8,6 +8,7 @@ extern const struct capture capture_coverage;
 extern const struct capture capture_cpu_samples;
 extern const struct capture capture_cpu_times;
 extern const struct capture capture_heap_dump;
+extern const struct capture capture_logpoints;
 extern const struct capture capture_method_trace;
 extern const struct capture capture_monitors;
 extern const struct capture capture_threads;
@@ -23,6 +24,7 @@ const struct capture *const captures[] = {
     &capture_threads,
     &capture_coverage,
     &capture_method_trace,
+    &capture_logpoints,
     &capture_control,
 };
 /* clang-format on */

@@ -6,6 +6,7 @@
 #include "base/cursor.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "classfile/debug.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -68,7 +69,7 @@ static bool class_chosen(struct str name)
 
 static bool method_chosen(struct str class_name, struct str method)
 {
-    return (!include_patterns || choice_matches(include_patterns, class_name, method)) &&
+    return !choice_never(class_name) && (!include_patterns || choice_matches(include_patterns, class_name, method)) &&
            !choice_matches(exclude_patterns, class_name, method);
 }
 
@@ -80,6 +81,23 @@ static bool any_intrinsics(void)
             return true;
     }
     return false;
+}
+
+bool instrument_is_jdk(struct str name)
+{
+    static const char *const packages[] = {"java/", "javax/", "jdk/", "sun/", "com/sun/"};
+    for (size_t i = 0; i < ARRAY_SIZE(packages); i++) {
+        size_t n = strlen(packages[i]);
+        if (name.len > n && memcmp(name.data, packages[i], n) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whether a class is one of a client's. With the lock. */
+static bool client_wants(const struct instrument_client *c, struct str name)
+{
+    return c->wants ? !choice_never(name) && c->wants(name) : class_chosen(name);
 }
 
 static bool any_client(bool virtual_thread)
@@ -134,19 +152,6 @@ static void leave(int error)
     atomic_fetch_add(&n_left[why], 1);
 }
 
-/* Calls f with the contents of the attributes in a table at `at` (attributes_count) that have the name. */
-static struct cursor find_attribute(const struct class_file *c, uint32_t at, const char *name)
-{
-    struct cursor in = cursor_of(c->bytes + at, c->len - at);
-    for (unsigned n = cursor_be16(&in); n && !in.failed; n--) {
-        struct str s = class_utf8(c, cursor_be16(&in));
-        struct cursor contents = cursor_sub(&in, cursor_be32(&in));
-        if (str_is(s, name))
-            return contents;
-    }
-    return (struct cursor){c->bytes, c->bytes, true};
-}
-
 /* The index of the annotation by which the JDK marks intrinsics, 0 when the class has none. */
 static uint16_t intrinsic_mark(const struct class_file *c)
 {
@@ -166,15 +171,36 @@ static bool is_intrinsic(const struct class_file *c, const struct class_method *
         return choice_intrinsic_8(class_name, class_utf8(c, m->name));
     if (!mark)
         return false;
-    struct cursor in = find_attribute(c, m->start + 6, "RuntimeVisibleAnnotations");
+    struct cursor in = class_attribute(c, m->start + 6, "RuntimeVisibleAnnotations");
     /* The mark has no elements: its index and a zero. Another annotation's contents that look so would only cost a method. */
     const uint8_t want[] = {(uint8_t)(mark >> 8), (uint8_t)mark, 0, 0};
     return cursor_left(&in) >= 6 && memmem(in.at, cursor_left(&in), want, sizeof(want));
 }
 
+/* Whether a client is to be offered a method. */
+static bool is_offered(const struct instrument_client *client, const struct instrument_class *c, struct str method)
+{
+    if (c->virtual_thread)
+        return client->virtual_threads;
+    if (client->loaded_only && !c->loaded)
+        return false;
+    return client->wants ? client->wants(c->name) : method_chosen(c->name, method);
+}
+
+static bool any_offered(const struct instrument_class *c, struct str method)
+{
+    for (int k = 0; k < CLIENTS_MAX; k++) {
+        const struct instrument_client *client = atomic_load(&clients[k]);
+        if (client && is_offered(client, c, method))
+            return true;
+    }
+    return false;
+}
+
 /* Runs the clients over one method. True when it was changed. */
 static bool edit_method(const struct instrument_class *c, size_t i, bool intrinsic)
 {
+    struct str name = class_utf8(c->file, c->file->methods.data[i].name);
     struct edit *e;
     int r = edit_begin(c->rewrite, i, &e);
     if (r == -ENODATA)
@@ -182,7 +208,7 @@ static bool edit_method(const struct instrument_class *c, size_t i, bool intrins
     bool any = false;
     for (int k = 0; k < CLIENTS_MAX && r >= 0; k++) {
         const struct instrument_client *client = atomic_load(&clients[k]);
-        if (!client || (c->virtual_thread && !client->virtual_threads) || (intrinsic && !client->intrinsics))
+        if (!client || !is_offered(client, c, name) || (intrinsic && !client->intrinsics))
             continue;
         r = client->edit(c, e);
         any |= r > 0;
@@ -195,12 +221,13 @@ static bool edit_method(const struct instrument_class *c, size_t i, bool intrins
 }
 
 /* The changed class in out, or nothing. */
-static void transform(struct worker *w, struct buf *out)
+static void transform(struct worker *w, bool loaded, struct buf *out)
 {
     const struct class_file *file = &w->class;
     struct instrument_class c = {.file = file, .rewrite = &w->rewrite, .name = class_name_at(file, file->this_class)};
     c.virtual_thread = str_is(c.name, "java/lang/VirtualThread");
-    struct cursor source = find_attribute(file, file->attributes_start, "SourceFile");
+    c.loaded = loaded;
+    struct cursor source = class_attribute(file, file->attributes_start, "SourceFile");
     c.source = class_utf8(file, cursor_be16(&source));
     if (rewrite_begin(&w->rewrite, file) < 0)
         return;
@@ -208,7 +235,7 @@ static void transform(struct worker *w, struct buf *out)
     unsigned methods = 0;
     for (size_t i = 0; i < file->methods.len; i++) {
         const struct class_method *m = &file->methods.data[i];
-        if (!m->code || !(c.virtual_thread || method_chosen(c.name, class_utf8(file, m->name))))
+        if (!m->code || !any_offered(&c, class_utf8(file, m->name)))
             continue;
         bool intrinsic = is_intrinsic(file, m, c.name, mark);
         if (intrinsic && !any_intrinsics())
@@ -230,7 +257,12 @@ static bool worth_a_look(struct str name)
 {
     pthread_mutex_lock(&lock);
     bool virtual_thread = str_is(name, "java/lang/VirtualThread");
-    bool is = (virtual_thread ? any_client(true) : class_chosen(name)) && !map_get(&refused, name_key(name));
+    bool is = virtual_thread && any_client(true);
+    for (int i = 0; i < CLIENTS_MAX && !is && !virtual_thread; i++) {
+        const struct instrument_client *c = atomic_load(&clients[i]);
+        is = c && client_wants(c, name);
+    }
+    is = is && !map_get(&refused, name_key(name));
     pthread_mutex_unlock(&lock);
     return is;
 }
@@ -254,7 +286,7 @@ static void JNICALL on_class_file(jvmtiEnv *ti, JNIEnv *jni, jclass redefined, j
     }
     struct buf out = BUF(64u << 20);
     if (class_parse(&w->class, data, (size_t)len) == 0)
-        transform(w, &out);
+        transform(w, redefined != NULL, &out);
     else
         atomic_fetch_add(&n_refused, 1);
     unsigned char *memory = NULL;
@@ -270,7 +302,10 @@ static void JNICALL on_class_file(jvmtiEnv *ti, JNIEnv *jni, jclass redefined, j
     give_worker(w);
 }
 
+static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass class);
 static const struct vm_callbacks events = {.ti = {.ClassFileLoadHook = on_class_file}};
+static const struct vm_callbacks prepare_events = {.ti = {.ClassPrepare = on_class_prepare}};
+static bool prepares; /* prepare_events are on */
 
 /* The name of a class, java/lang/String, from its signature; false for arrays and primitive types. */
 static bool class_signature_name(jclass class, char **ret_signature, struct str *ret_name)
@@ -300,6 +335,11 @@ static void retransform_one(jclass class)
     pthread_mutex_lock(&lock);
     (void)!map_put(&refused, name_key(name), 1);
     pthread_mutex_unlock(&lock);
+    for (int i = 0; i < CLIENTS_MAX; i++) {
+        const struct instrument_client *c = atomic_load(&clients[i]);
+        if (c && c->refused && (!c->wants || c->wants(name)))
+            c->refused(name);
+    }
     vm_free(signature);
 }
 
@@ -351,6 +391,24 @@ static bool to_retransform(jclass class, bool carriers_only)
     return is && modifiable;
 }
 
+/* Clients of loaded classes alone get their turn at the new ones before any code of them has run. */
+static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass class)
+{
+    char *signature;
+    struct str name;
+    bool wanted = false;
+    if (!class_signature_name(class, &signature, &name))
+        return;
+    for (int i = 0; i < CLIENTS_MAX && !wanted; i++) {
+        const struct instrument_client *c = atomic_load(&clients[i]);
+        wanted = c && c->loaded_only && !choice_never(name) && c->wants && c->wants(name);
+    }
+    vm_free(signature);
+    if (wanted && to_retransform(class, false))
+        retransform_one(class);
+    vm_clear_exception(jni);
+}
+
 static int retransform_loaded(JNIEnv *jni, bool carriers_only)
 {
     jint n = 0;
@@ -398,6 +456,8 @@ int instrument_on(const struct instrument_client *c, JNIEnv *jni, struct buf *wh
         }
     }
     atomic_store(&clients[i], c);
+    if (c->loaded_only && !prepares)
+        prepares = vm_events_on(&prepare_events) == 0;
     if ((r = retransform_loaded(jni, false)) < 0) {
         buf_printf(why, "the VM does not list its classes");
         instrument_off(c, jni);
@@ -414,6 +474,9 @@ void instrument_off(const struct instrument_client *c, JNIEnv *jni)
     retransform_loaded(jni, true);
     if (any_client(false))
         return;
+    if (prepares)
+        vm_events_off(&prepare_events);
+    prepares = false;
     vm_events_off(&events);
     release_workers();
     pthread_mutex_lock(&lock);

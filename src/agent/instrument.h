@@ -21,6 +21,7 @@ struct instrument_class {
     struct str name;     /* java/lang/String */
     struct str source;   /* the SourceFile attribute; empty when there is none */
     bool virtual_thread; /* java.lang.VirtualThread, which is offered for mount hooks alone */
+    bool loaded;         /* the class is there already; else it is being loaded */
 };
 
 struct instrument_client {
@@ -32,6 +33,15 @@ struct instrument_client {
     int (*edit)(const struct instrument_class *c, struct edit *e);
     bool virtual_threads; /* wants to be offered java.lang.VirtualThread */
     bool intrinsics;      /* wants to be offered methods that the JIT may replace */
+    /* This client's own choice of classes, instead of the patterns of instrument_choose; any thread. */
+    bool (*wants)(struct str class_name);
+    /*
+     * Offered classes that are loaded alone: such as instrument_on finds, and others when they are prepared. A class whose new
+     * code the verifier does not take then stays as it was.
+     */
+    bool loaded_only;
+    /* The VM did not take the class with this client's code (among others'). May be NULL. */
+    void (*refused)(struct str class_name);
 };
 
 /* Why methods and classes were left alone. */
@@ -60,6 +70,9 @@ struct instrument_counts {
  * characters; a pattern that matches up to a '.', '$' or the end of package.Class.method matches.
  */
 int instrument_choose(const char *include, const char *exclude) must_check;
+
+/* Whether a class is of the JDK, by its package. */
+bool instrument_is_jdk(struct str class_name);
 
 /* Adds a client and applies it to all loaded classes. The live phase; may take a second. */
 int instrument_on(const struct instrument_client *c, JNIEnv *jni, struct buf *why) must_check;

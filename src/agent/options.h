@@ -42,6 +42,7 @@ enum option {
     OPT_IF,
     OPT_LIMIT,
     OPT_LOG,
+    OPT_WATCH,
     OPT_COVER,
     OPT_ALLOW_CONTROL,
     OPT_INCLUDE,

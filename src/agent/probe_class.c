@@ -102,10 +102,27 @@ int probe_define(JNIEnv *jni, const char *name, jclass *ret, struct buf *why)
     return 0;
 }
 
-int64_t probe_field_offset(JNIEnv *jni, const char *class_name, const char *field, const char *descriptor)
+int64_t probe_reflected_offset(JNIEnv *jni, jobject field, bool is_static)
 {
     const char *unsafe_name = vm.version >= 9 ? "jdk/internal/misc/Unsafe" : "sun/misc/Unsafe";
     const char *unsafe_type = vm.version >= 9 ? "Ljdk/internal/misc/Unsafe;" : "Lsun/misc/Unsafe;";
+    const char *name = is_static ? "staticFieldOffset" : "objectFieldOffset";
+    int64_t offset = -ENOENT;
+    jclass unsafe = (*jni)->FindClass(jni, unsafe_name);
+    jfieldID the = unsafe ? (*jni)->GetStaticFieldID(jni, unsafe, "theUnsafe", unsafe_type) : NULL;
+    jobject u = the ? (*jni)->GetStaticObjectField(jni, unsafe, the) : NULL;
+    jmethodID ask = u ? (*jni)->GetMethodID(jni, unsafe, name, "(Ljava/lang/reflect/Field;)J") : NULL;
+    if (ask) {
+        jlong found = (*jni)->CallLongMethod(jni, u, ask, field);
+        if (!(*jni)->ExceptionCheck(jni))
+            offset = found;
+    }
+    vm_clear_exception(jni);
+    return offset;
+}
+
+int64_t probe_field_offset(JNIEnv *jni, const char *class_name, const char *field, const char *descriptor)
+{
     int64_t offset = -ENOENT;
     if ((*jni)->PushLocalFrame(jni, 16) != 0) {
         vm_clear_exception(jni);
@@ -114,15 +131,8 @@ int64_t probe_field_offset(JNIEnv *jni, const char *class_name, const char *fiel
     jclass class = (*jni)->FindClass(jni, class_name);
     jfieldID id = class ? (*jni)->GetFieldID(jni, class, field, descriptor) : NULL;
     jobject reflected = id ? (*jni)->ToReflectedField(jni, class, id, JNI_FALSE) : NULL;
-    jclass unsafe = reflected ? (*jni)->FindClass(jni, unsafe_name) : NULL;
-    jfieldID the = unsafe ? (*jni)->GetStaticFieldID(jni, unsafe, "theUnsafe", unsafe_type) : NULL;
-    jobject u = the ? (*jni)->GetStaticObjectField(jni, unsafe, the) : NULL;
-    jmethodID ask = u ? (*jni)->GetMethodID(jni, unsafe, "objectFieldOffset", "(Ljava/lang/reflect/Field;)J") : NULL;
-    if (ask) {
-        jlong found = (*jni)->CallLongMethod(jni, u, ask, reflected);
-        if (!(*jni)->ExceptionCheck(jni))
-            offset = found;
-    }
+    if (reflected)
+        offset = probe_reflected_offset(jni, reflected, false);
     vm_clear_exception(jni);
     (*jni)->PopLocalFrame(jni, NULL);
     return offset;

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 
 #include <jni.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,5 +29,7 @@ extern const struct probe_class probe_classes[];
  * class is a global reference that is never given back. Negative errno with a sentence in why.
  */
 int probe_define(JNIEnv *jni, const char *name, jclass *ret, struct buf *why) must_check;
+/* Offset of a field, a java.lang.reflect.Field, for Unsafe; -ENOENT. */
+int64_t probe_reflected_offset(JNIEnv *jni, jobject field, bool is_static);
 /* Offset of an instance field for Unsafe; -ENOENT when the class or field is not there. */
 int64_t probe_field_offset(JNIEnv *jni, const char *class, const char *field, const char *descriptor);

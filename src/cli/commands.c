@@ -207,7 +207,11 @@ const struct command commands[] = {
             "Of a recording made with *--trace*: its calls in order of time, as a tree of those inside each other, each with its "
             "arguments and what it returned or threw. Of a process (a number is one) that is being traced: *add* a pattern, "
             "*remove* one, *list* them.\n\nA pattern is package.Class.method, where a star stands for any characters, or a prefix of it "
-            "that ends at a dot; a descriptor behind it chooses one of several methods of a name.",
+            "that ends at a dot; a descriptor behind it chooses one of several methods of a name.\n\nWhat *--log* and "
+            "*--watch* recorded stands between the calls. A logpoint is a class or source file and a line, then a text with locals and "
+            "fields in braces: 'com.shop.Cart:42 {total} of {this.items}'; several are separated by a semicolon. {#1:I} is slot 1 as int, "
+            "where the class was compiled without a table of locals. Files are found by source maps (JSR-45) too: 'cart.jsp:7'. "
+            "A watch sees what code does with a field, not reflection or native code.",
         .examples = "  jvmscope run --trace 'com.shop.Cart.*' -o app.jfr -- java -jar app.jar\n"
                     "  jvmscope run --trace com.shop.Db.query --if 'time > 5ms' -o app.jfr -- java -jar app.jar\n"
                     "  jvmscope trace app.jfr\n"

@@ -7,6 +7,7 @@
 #include "cli/json_view.h"
 #include "cli/target.h"
 #include "cli/text.h"
+#include "cli/trace_moments.h"
 #include "jfr/reader.h"
 #include "proto/control.h"
 
@@ -34,14 +35,9 @@ struct call {
     bool has_this;
 };
 
-static int matches(const char *pattern, const char *text)
-{
-    return !pattern || (text && fnmatch(pattern, text, 0) == 0);
-}
-
 static bool wanted(const struct call *c, const struct trace_options *o)
 {
-    return matches(o->thread, c->thread) && matches(o->method, c->method) && c->ns >= (int64_t)o->min;
+    return text_matches(o->thread, c->thread) && text_matches(o->method, c->method) && c->ns >= (int64_t)o->min;
 }
 
 static void read_call(const struct rec_event *e, struct call *ret)
@@ -149,43 +145,76 @@ static void put_call(struct json *j, const struct call *c, void (*put)(struct js
     json_object_end(j);
 }
 
-static int print_calls(struct recording *r, const struct trace_options *o)
+/* Everything of the recording that is shown, in order of time. */
+static const struct rec_select shown[] = {
+    {"jvmscope.Call", SHOWN_CALL},
+    {"jvmscope.Log", SHOWN_LOG},
+    {"jvmscope.FieldAccess", SHOWN_ACCESS},
+    {0},
+};
+
+/* Prints or puts the events of a kind; *count goes up to the limit. */
+static int each(struct recording *r, const struct trace_options *o, const struct rec_mark *marks, size_t n, bool calls,
+                bool moments, struct json *j, uint64_t *count)
 {
-    struct rec_mark *marks;
     struct rec_info info;
-    size_t n;
-    int e = recording_by_time(r, &marks, &n);
-    if (e < 0)
-        return e;
+    int e = 0;
     recording_info(r, &info);
-    _cleanup_(buf_release) struct buf out = BUF(SIZE_MAX / 4);
-    struct json j = {.out = &out};
-    uint64_t shown = 0;
-    if (o->json)
-        fputs("{\"calls\":[", stdout);
-    else
-        printf("%12s  %10s  %-16s  %s\n", "START (s)", "TIME", "THREAD", "CALL");
-    for (size_t i = 0; e >= 0 && i < n && (!o->limit || shown < o->limit); i++) {
+    for (size_t i = 0; e >= 0 && i < n && (!o->limit || *count < o->limit); i++) {
         struct rec_event event;
         struct call c;
         e = recording_at(r, marks[i].offset, &event);
         if (e < 0)
             break;
-        read_call(&event, &c);
-        if (!wanted(&c, o))
+        bool is_call = event.tag == SHOWN_CALL;
+        if (is_call ? !calls : !moments)
             continue;
-        shown++;
-        if (!o->json) {
-            print_call(&c, info.start_ns);
+        if (is_call)
+            read_call(&event, &c);
+        if (is_call ? !wanted(&c, o) : o->method || o->min || !moment_wanted(&event, o->thread))
+            continue;
+        ++*count;
+        if (!j) {
+            if (is_call)
+                print_call(&c, info.start_ns);
+            else
+                moment_print(&event, info.start_ns);
             continue;
         }
-        buf_clear(&out);
-        put_call(&j, &c, put_raw);
-        e = buf_error(&out);
-        fwrite(out.data, 1, out.len, stdout);
+        buf_clear(j->out);
+        if (is_call)
+            put_call(j, &c, put_raw);
+        else
+            moment_json(j, &event);
+        e = buf_error(j->out);
+        fwrite(j->out->data, 1, j->out->len, stdout);
     }
-    if (o->json)
+    return e;
+}
+
+static int print_all(struct recording *r, const struct trace_options *o)
+{
+    struct rec_mark *marks;
+    size_t n;
+    int e = recording_by_time(r, &marks, &n);
+    if (e < 0)
+        return e;
+    _cleanup_(buf_release) struct buf out = BUF(SIZE_MAX / 4);
+    struct json j = {.out = &out};
+    uint64_t count = 0;
+    if (!o->json) {
+        printf("%12s  %10s  %-16s  %s\n", "START (s)", "TIME", "THREAD", "CALL");
+        e = each(r, o, marks, n, true, true, NULL, &count);
+    } else {
+        fputs("{\"calls\":[", stdout);
+        e = each(r, o, marks, n, true, false, &j, &count);
+        fputs("],\"events\":[", stdout);
+        j.comma = false;
+        count = 0;
+        if (e >= 0)
+            e = each(r, o, marks, n, false, true, &j, &count);
         puts("]}");
+    }
     free(marks);
     return e;
 }
@@ -251,15 +280,15 @@ static int show_file(const char *path, const struct trace_options *o)
     int e = recording_open(&r, path, &why);
     if (e < 0)
         return complain(path, "cannot read", why);
-    e = recording_select(r, calls);
+    e = recording_select(r, shown);
     struct rec_event first;
     if (e == 0)
         e = recording_next(r, &first);
     if (e == 0)
-        return complain(path, "holds no calls", "record them with --trace");
+        return complain(path, "holds no calls", "record them with --trace, --log or --watch");
     if (e > 0) {
         recording_rewind(r);
-        e = print_calls(r, o);
+        e = print_all(r, o);
     }
     return e < 0 ? complain_errno(path, "cannot read", e) : 0;
 }

@@ -50,17 +50,6 @@ jlong JNICALL Java_java_lang_JvmscopeCover_constant(JNIEnv *jni, jclass c, jint 
     return (jlong)(uintptr_t)cover.hits;
 }
 
-static bool is_jdk(struct str name)
-{
-    static const char *const packages[] = {"java/", "javax/", "jdk/", "sun/", "com/sun/"};
-    for (size_t i = 0; i < ARRAY_SIZE(packages); i++) {
-        size_t n = strlen(packages[i]);
-        if (name.len > n && memcmp(name.data, packages[i], n) == 0)
-            return true;
-    }
-    return false;
-}
-
 static int insert(struct edit *e, const struct cover_point *p, uint32_t number, int hit)
 {
     _cleanup_(buf_release) struct buf code = BUF(16);
@@ -78,7 +67,7 @@ static int insert(struct edit *e, const struct cover_point *p, uint32_t number, 
 static int cover_edit(const struct instrument_class *c, struct edit *e)
 {
     int r = 0;
-    if (!cover.all && is_jdk(c->name))
+    if (!cover.all && instrument_is_jdk(c->name))
         return 0;
     pthread_mutex_lock(&cover.lock);
     const struct cover_method *m = cover_add(&cover.table, c->name, c->source, e, POINTS_MAX, &r);

@@ -7,12 +7,12 @@
 #include "agent/capture/method_trace.h"
 
 #include "agent/capture/trace_condition.h"
+#include "agent/capture/trace_hub.h"
 #include "agent/capture/trace_methods.h"
-#include "agent/capture/trace_ring.h"
+#include "agent/capture/trace_values.h"
 #include "agent/instrument.h"
-#include "agent/probe_class.h"
+#include "agent/instrument_choice.h"
 #include "agent/session.h"
-#include "agent/thread_table.h"
 #include "base/json.h"
 #include "jfr/writer.h"
 
@@ -20,11 +20,8 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#define PROBE "java/lang/JvmscopeTrace"
-
-enum { RINGS_MAX = 1024, PENDING_MAX = 1 << 18, CLASSES_MAX = (1 << 14) + 2, VALUES_MAX = 16 << 10 };
+enum { PENDING_MAX = 1 << 18, VALUES_MAX = 16 << 10 };
 
 static const struct jfr_type call_type = {
     .name = "jvmscope.Call",
@@ -53,280 +50,16 @@ struct pending {
 };
 
 static struct {
-    pthread_mutex_t lock; /* all but what the probes touch */
+    pthread_mutex_t lock; /* what clients of the instrumentation and the agent's thread share */
     struct traced_methods methods;
-    struct trace_slot *slots;
-    struct trace_ring *rings[RINGS_MAX];
-
-    struct {
-        uint64_t eetop;
-        JNIEnv *env;
-    } owners[RINGS_MAX]; /* of rings; eetop 0: nobody's */
-
-    unsigned n_rings;
-    char *classes[CLASSES_MAX];
-    int64_t eetop, carrier, tid;
-    jclass probe;
     uint32_t type;
-    char *patterns;
+    char *patterns, *classes; /* as given and added to; without descriptors */
+    const char *exclude;
     struct condition *condition;
-    bool active;
-    uint64_t limit, written, over_limit, without_entry, without_ring, dropped, false_condition;
+    uint64_t limit, written, over_limit, without_entry, dropped, false_condition;
     struct map pending; /* call -> struct pending * */
     struct map current; /* java thread id -> call */
-    struct map names;   /* java thread id -> char *, of threads that have or had a ring */
 } trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-/* ---- the probe's native methods, found by name in the library ---- */
-
-#define NATIVE(type, name) EXPORT type JNICALL Java_java_lang_JvmscopeTrace_##name
-NATIVE(jlong, constant)(JNIEnv *, jclass, jint);
-NATIVE(jlong, newRing)(JNIEnv *, jclass, jlong);
-NATIVE(void, newClass)(JNIEnv *, jclass, jclass, jint);
-
-NATIVE(jlong, constant)(JNIEnv *jni, jclass class, jint which)
-{
-    const int64_t values[] = {(int64_t)(uintptr_t)trace.slots, trace.eetop, trace.carrier, trace.tid};
-    return which >= 0 && which < (jint)ARRAY_SIZE(values) ? values[which] : 0;
-}
-
-/* A ring that nobody owns any more and that is empty, or a new one. */
-static int free_ring(void)
-{
-    for (unsigned i = 0; i < trace.n_rings; i++) {
-        if (!trace.owners[i].eetop && !trace_ring_peek(trace.rings[i]))
-            return (int)i;
-    }
-    if (trace.n_rings == RINGS_MAX)
-        return -ENOSPC;
-    struct trace_ring *r = mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (r == MAP_FAILED)
-        return -ENOMEM;
-    r->calls = (uint64_t)(trace.n_rings + 1) << 40;
-    trace.rings[trace.n_rings] = r;
-    return (int)trace.n_rings++;
-}
-
-static void keep_name(const struct thread *t)
-{
-    uint64_t *at = t && t->name && t->java_id ? map_at(&trace.names, t->java_id, 0, NULL) : NULL;
-    if (at) {
-        free((char *)(uintptr_t)*at);
-        *at = (uintptr_t)strdup(t->name);
-    }
-}
-
-NATIVE(jlong, newRing)(JNIEnv *jni, jclass class, jlong eetop)
-{
-    struct trace_ring *ring = NULL;
-    if (!eetop)
-        return 0;
-    struct thread *thread = threads_self(jni);
-    pthread_mutex_lock(&trace.lock);
-    keep_name(thread);
-    struct trace_slot *slot = trace.active ? trace_slot_find(trace.slots, (uint64_t)eetop) : NULL;
-    if (slot && atomic_load(&slot->eetop) == (uint64_t)eetop) {
-        ring = slot->ring;
-    } else {
-        int i = slot ? free_ring() : -ENOSPC;
-        if (i >= 0) {
-            ring = trace.rings[i];
-            trace.owners[i].eetop = (uint64_t)eetop;
-            trace.owners[i].env = jni;
-            slot->ring = ring;
-            atomic_store(&slot->eetop, (uint64_t)eetop);
-        }
-        trace.without_ring += i < 0;
-    }
-    pthread_mutex_unlock(&trace.lock);
-    return (jlong)(uintptr_t)ring;
-}
-
-NATIVE(void, newClass)(JNIEnv *jni, jclass class, jclass c, jint number)
-{
-    char *signature = NULL;
-    if (number <= 0 || number >= CLASSES_MAX || (*vm.ti)->GetClassSignature(vm.ti, c, &signature, NULL) != JVMTI_ERROR_NONE)
-        return;
-    pthread_mutex_lock(&trace.lock);
-    free(trace.classes[number]);
-    trace.classes[number] = strdup(signature);
-    pthread_mutex_unlock(&trace.lock);
-    vm_free(signature);
-}
-
-/* A thread that ends: its ring, once it is empty, and its slot may serve another one. */
-static void thread_ended(struct thread *t, JNIEnv *jni)
-{
-    pthread_mutex_lock(&trace.lock);
-    for (unsigned i = 0; i < trace.n_rings; i++) {
-        if (trace.owners[i].env != jni || !trace.owners[i].eetop)
-            continue;
-        struct trace_slot *slot = trace_slot_find(trace.slots, trace.owners[i].eetop);
-        if (slot && slot->ring == trace.rings[i])
-            atomic_store(&slot->eetop, RING_VACATED);
-        trace.owners[i].eetop = 0;
-    }
-    pthread_mutex_unlock(&trace.lock);
-}
-
-static const struct thread_listener listener = {.ended = thread_ended};
-
-/* ---- values ---- */
-
-/* "java.lang.String" or "int[]" of a class number into b. */
-static void put_class(struct buf *b, uint32_t number)
-{
-    const char *s = number < CLASSES_MAX ? trace.classes[number] : NULL;
-    static const char codes[] = "ZBCSIJFD";
-    static const char *const names[] = {"boolean", "byte", "char", "short", "int", "long", "float", "double"};
-    size_t dims = s ? strspn(s, "[") : 0;
-    if (!s) {
-        buf_string(b, "?");
-        return;
-    }
-    const char *code = s[dims] ? strchr(codes, s[dims]) : NULL;
-    if (dims && code)
-        buf_string(b, names[code - codes]);
-    else
-        for (const char *p = s + dims + 1; *p && *p != ';'; p++)
-            buf_u8(b, *p == '/' ? '.' : (uint8_t)*p);
-    for (; dims; dims--)
-        buf_string(b, "[]");
-}
-
-static void put_utf16(struct buf *b, const uint16_t *chars, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        uint16_t c = chars[i];
-        /* Modified UTF-8, which the JSON writer understands. */
-        if (c && c < 0x80) {
-            buf_u8(b, (uint8_t)c);
-        } else if (c < 0x800) {
-            buf_u8(b, (uint8_t)(0xc0 | c >> 6));
-            buf_u8(b, (uint8_t)(0x80 | (c & 0x3f)));
-        } else {
-            buf_u8(b, (uint8_t)(0xe0 | c >> 12));
-            buf_u8(b, (uint8_t)(0x80 | (c >> 6 & 0x3f)));
-            buf_u8(b, (uint8_t)(0x80 | (c & 0x3f)));
-        }
-    }
-}
-
-/* A value of a record taken apart. */
-struct value {
-    char type; /* of the descriptor; L for references */
-
-    union {
-        int64_t number;
-        double real;
-    };
-    uint32_t hash, class;
-    int64_t length; /* of a string or an array */
-    const uint16_t *chars;
-    uint32_t n_chars;
-};
-
-static bool is_class(uint32_t number, const char *signature)
-{
-    return number < CLASSES_MAX && trace.classes[number] && strcmp(trace.classes[number], signature) == 0;
-}
-
-/* Reads the value at *at of a type and passes it. False when the record ends before. */
-static bool take_value(const uint8_t **at, const uint8_t *end, char type, struct value *ret)
-{
-    struct value v = {.type = type == '[' ? 'L' : type};
-    if (end - *at < 8)
-        return false;
-    int64_t raw;
-    memcpy(&raw, *at, 8);
-    *at += 8;
-    v.number = raw;
-    if (type == 'F') {
-        int32_t bits = (int32_t)raw;
-        float f;
-        memcpy(&f, &bits, 4);
-        v.real = (double)f;
-    } else if (v.type == 'L') {
-        v.hash = (uint32_t)raw;
-        v.class = (uint32_t)((uint64_t)raw >> 32);
-        bool text = is_class(v.class, "Ljava/lang/String;");
-        if (text || (v.class < CLASSES_MAX && trace.classes[v.class] && trace.classes[v.class][0] == '[')) {
-            if (end - *at < 8)
-                return false;
-            memcpy(&raw, *at, 8);
-            *at += 8;
-            v.length = text ? (int32_t)raw : raw;
-            v.n_chars = text ? (uint32_t)((uint64_t)raw >> 32) : 0;
-            v.chars = (const uint16_t *)*at;
-            uint32_t bytes = (v.n_chars + 3) / 4 * 8;
-            if (v.n_chars > RING_TEXT_MAX || end - *at < (int64_t)bytes)
-                return false;
-            *at += bytes;
-        }
-    }
-    *ret = v;
-    return true;
-}
-
-static void put_reference(struct json *j, const struct value *v)
-{
-    _cleanup_(buf_release) struct buf text = BUF(4096);
-    if (v->class == 0) {
-        json_null(j);
-        return;
-    }
-    if (is_class(v->class, "Ljava/lang/String;")) {
-        put_utf16(&text, v->chars, v->n_chars);
-        if (v->length > v->n_chars)
-            buf_printf(&text, "... (%lld)", (long long)v->length);
-    } else {
-        size_t brackets;
-        put_class(&text, v->class);
-        /* The length goes into the first brackets: int[3][]. */
-        char *open = trace.classes[v->class] && trace.classes[v->class][0] == '[' ? strchr(buf_str(&text), '[') : NULL;
-        brackets = open ? (size_t)(open - (char *)text.data) : 0;
-        if (open) {
-            _cleanup_free_ char *rest = strdup(open + 1);
-            text.len = brackets;
-            buf_printf(&text, "[%lld%s", (long long)v->length, rest ? rest : "]");
-        }
-        buf_printf(&text, "@%x", v->hash);
-    }
-    json_string_n(j, (const char *)text.data, text.len);
-}
-
-static void put_value(struct json *j, const struct value *v)
-{
-    char text[48];
-    switch (v->type) {
-    case 'Z':
-        json_bool(j, v->number != 0);
-        break;
-    case 'C': {
-        _cleanup_(buf_release) struct buf b = BUF(16);
-        uint16_t c = (uint16_t)v->number;
-        put_utf16(&b, &c, 1);
-        json_string_n(j, (const char *)b.data, b.len);
-        break;
-    }
-    case 'F':
-    case 'D':
-        if (v->real - v->real == 0)
-            json_double(j, v->real);
-        else
-            json_string(j, v->real != v->real ? "NaN" : v->real > 0 ? "Infinity" : "-Infinity");
-        break;
-    case 'L':
-        put_reference(j, v);
-        break;
-    default:
-        snprintf(text, sizeof(text), "%lld", (long long)v->number);
-        if (v->number > (INT64_C(1) << 53) || v->number < -(INT64_C(1) << 53))
-            json_string(j, text);
-        else
-            json_i64(j, v->number);
-    }
-}
 
 /* ---- calls ---- */
 
@@ -349,10 +82,10 @@ static bool argument(const struct ended *c, unsigned nth, struct value *ret)
     struct str d = {c->method->descriptor, strlen(c->method->descriptor)};
     struct value v;
     unsigned slots;
-    if (c->method->has_this && !take_value(&at, end, 'L', &v))
+    if (c->method->has_this && !value_take(&at, end, 'L', &v))
         return false;
     for (size_t p = 1, len; (len = descriptor_next(d, p, &slots)); p += len) {
-        if (!take_value(&at, end, d.data[p], &v))
+        if (!value_take(&at, end, d.data[p], &v))
             return false;
         if (--nth == 0) {
             *ret = v;
@@ -366,7 +99,7 @@ static bool result(const struct ended *c, struct value *ret)
 {
     const uint8_t *at = c->exit->values;
     char type = c->exit->kind == RECORD_THROWN ? 'L' : return_type(c->method);
-    return type != 'V' && take_value(&at, (const uint8_t *)c->exit + c->exit->size, type, ret);
+    return type != 'V' && value_take(&at, (const uint8_t *)c->exit + c->exit->size, type, ret);
 }
 
 static void condition_value(void *context, const struct cond_test *t, struct cond_value *ret)
@@ -394,7 +127,7 @@ static void condition_value(void *context, const struct cond_test *t, struct con
     if (!ret->there)
         return;
     ret->null = v.type == 'L' && v.class == 0;
-    if (v.type == 'L' && is_class(v.class, "Ljava/lang/String;")) {
+    if (value_is_string(&v)) {
         struct buf b = BUF(sizeof(c->text) - 1);
         put_utf16(&b, v.chars, v.n_chars);
         snprintf(c->text, sizeof(c->text), "%s", buf_str(&b));
@@ -408,12 +141,6 @@ static void condition_value(void *context, const struct cond_test *t, struct con
     }
 }
 
-static const char *thread_name(int64_t java_id)
-{
-    const uint64_t *at = map_get(&trace.names, (uint64_t)java_id);
-    return at ? (const char *)(uintptr_t)*at : NULL;
-}
-
 static void write_call(struct jfr_writer *w, const struct ended *c, const char *caller)
 {
     _cleanup_(buf_release) struct buf args = BUF(VALUES_MAX), back = BUF(VALUES_MAX), thrown = BUF(4096);
@@ -423,16 +150,16 @@ static void write_call(struct jfr_writer *w, const struct ended *c, const char *
     struct str d = {c->method->descriptor, strlen(c->method->descriptor)};
     unsigned slots;
     json_array(&j);
-    if (c->method->has_this && take_value(&at, end, 'L', &v))
-        put_value(&j, &v);
-    for (size_t p = 1, len; (len = descriptor_next(d, p, &slots)) && take_value(&at, end, d.data[p], &v); p += len)
-        put_value(&j, &v);
+    if (c->method->has_this && value_take(&at, end, 'L', &v))
+        value_json(&j, &v);
+    for (size_t p = 1, len; (len = descriptor_next(d, p, &slots)) && value_take(&at, end, d.data[p], &v); p += len)
+        value_json(&j, &v);
     json_array_end(&j);
     if (result(c, &v) && c->exit->kind == RECORD_EXIT)
-        put_value(&(struct json){.out = &back}, &v);
+        value_json(&(struct json){.out = &back}, &v);
     else if (c->exit->kind == RECORD_THROWN && result(c, &v))
         put_class(&thrown, v.class);
-    const char *name = thread_name(c->entry->thread);
+    const char *name = hub_thread_name(c->entry->thread);
     size_t room = args.len + back.len + thrown.len + strlen(c->method->text) + (caller ? strlen(caller) : 0) +
                   (name ? strlen(name) : 0) + 256;
     struct jfr_event e;
@@ -505,59 +232,31 @@ static bool call_ended(struct jfr_writer *w, const struct trace_record *r)
     return true;
 }
 
-/* An exit may lie in another ring than its entry, when a virtual thread has moved: such are tried again behind all others. */
-static void drain(struct jfr_writer *w)
+/* One record of the rings. False: the exit of a call whose entry has not been seen. */
+static bool read_record(struct jfr_writer *w, const struct trace_record *r)
 {
-    VEC(struct trace_record *) later = {0};
-    unsigned handled = 0;
-    for (unsigned i = 0; i < trace.n_rings; i++) {
-        const struct trace_record *r;
-        /* What comes while this runs is for the next time: a busy thread must not hold us here. */
-        int64_t until = atomic_load(&trace.rings[i]->head);
-        while (atomic_load(&trace.rings[i]->tail) != until && (r = trace_ring_peek(trace.rings[i]))) {
-            if (r->kind >= 0) {
-                call_began(r);
-            } else if (!call_ended(w, r)) {
-                struct trace_record *copy = malloc(r->size);
-                if (copy)
-                    memcpy(copy, r, r->size);
-                if (!copy || vec_push(&later, copy) < 0) {
-                    free(copy);
-                    trace.without_entry++;
-                }
-            }
-            trace_ring_pass(trace.rings[i], r);
-            if (++handled % 256 == 0)
-                (void)jfr_writer_work(w); /* room in the file for what follows */
-        }
-    }
-    for (size_t i = 0; i < later.len; i++) {
-        trace.without_entry += !call_ended(w, later.data[i]);
-        free(later.data[i]);
-    }
-    vec_release(&later);
+    if (r->kind < 0)
+        return call_ended(w, r);
+    call_began(r);
+    return true;
 }
+
+static void unmatched(void)
+{
+    trace.without_entry++;
+}
+
+static const struct hub_reader reader = {.record = read_record, .unmatched = unmatched};
 
 /* ---- the capture ---- */
-
-static bool is_ours(struct str name)
-{
-    /* What the probes call themselves. */
-    static const char *const never[] = {"java/lang/String", "java/lang/System",       "java/lang/Float",
-                                        "java/lang/Double", "java/lang/StringLatin1", "java/lang/StringUTF16"};
-    for (size_t i = 0; i < ARRAY_SIZE(never); i++) {
-        if (str_is(name, never[i]))
-            return true;
-    }
-    return false;
-}
 
 static int trace_edit(const struct instrument_class *c, struct edit *e)
 {
     struct str name = class_utf8(c->file, e->method->name), descriptor = class_utf8(c->file, e->method->descriptor);
     bool has_this = !(e->method->access & ACC_STATIC) && !str_is(name, "<init>");
     pthread_mutex_lock(&trace.lock);
-    bool wanted = !is_ours(c->name) && trace_matches(trace.patterns, c->name, name, descriptor);
+    bool wanted = !hub_is_used(c->name) && !choice_matches(trace.exclude, c->name, name) &&
+                  trace_matches(trace.patterns, c->name, name, descriptor);
     int number = wanted ? trace_method_add(&trace.methods, c->name, name, descriptor, has_this) : 0;
     pthread_mutex_unlock(&trace.lock);
     if (!wanted || number < 0)
@@ -565,7 +264,15 @@ static int trace_edit(const struct instrument_class *c, struct edit *e)
     return trace_insert(e, number, has_this, trace.condition);
 }
 
-static const struct instrument_client client = {.name = "trace", .edit = trace_edit};
+static bool trace_wants(struct str class_name)
+{
+    pthread_mutex_lock(&trace.lock);
+    bool wants = trace.classes && *trace.classes && choice_may_match(trace.classes, class_name);
+    pthread_mutex_unlock(&trace.lock);
+    return wants && !choice_matches(trace.exclude, class_name, (struct str){"", 0});
+}
+
+static const struct instrument_client client = {.name = "trace", .edit = trace_edit, .wants = trace_wants};
 
 static bool trace_wanted(const struct options *o)
 {
@@ -582,22 +289,13 @@ static int trace_load(struct session *s, struct buf *why)
     int r = condition ? condition_parse(&trace.condition, condition, why) : 0;
     if (r < 0)
         return -ENOTSUP;
-    if (!trace.slots) {
-        void *p = mmap(NULL, RING_SLOTS * sizeof(struct trace_slot), PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (p == MAP_FAILED) {
-            buf_string(why, "trace: no memory");
-            return -ENOMEM;
-        }
-        trace.slots = p;
-    }
     trace.limit = s->options.v[OPT_LIMIT].number;
-    trace.written = trace.over_limit = trace.without_entry = trace.without_ring = trace.dropped = trace.false_condition = 0;
+    trace.written = trace.over_limit = trace.without_entry = trace.dropped = trace.false_condition = 0;
     trace.patterns = strdup(s->options.v[OPT_TRACE].text);
     return trace.patterns ? jfr_declare(s->out.jfr, &call_type, 1, &trace.type) : -ENOMEM;
 }
 
-/* The classes that the patterns may match, as instrument_choose takes them: without descriptors. */
+/* The patterns without descriptors: what a class is chosen by. */
 static char *class_patterns(const char *patterns)
 {
     char *copy = strdup(patterns), *to = copy;
@@ -613,36 +311,21 @@ static char *class_patterns(const char *patterns)
 }
 
 /* Puts the probes into what the patterns match now. */
-static int apply(const char *exclude, JNIEnv *jni, struct buf *why)
+static int apply(JNIEnv *jni, struct buf *why)
 {
-    _cleanup_free_ char *choice = class_patterns(trace.patterns);
-    int r = choice ? instrument_choose(choice, exclude) : -ENOMEM;
-    return r < 0 ? r : instrument_on(&client, jni, why);
+    char *classes = class_patterns(trace.patterns);
+    pthread_mutex_lock(&trace.lock);
+    free(trace.classes);
+    trace.classes = classes;
+    pthread_mutex_unlock(&trace.lock);
+    return classes ? instrument_on(&client, jni, why) : -ENOMEM;
 }
 
 static int trace_start(struct session *s, JNIEnv *jni, struct buf *why)
 {
-    trace.eetop = probe_field_offset(jni, "java/lang/Thread", "eetop", "J");
-    trace.tid = probe_field_offset(jni, "java/lang/Thread", "tid", "J");
-    trace.carrier = 0;
-    if (vm.version >= 19)
-        trace.carrier = MAX(probe_field_offset(jni, "java/lang/VirtualThread", "carrierThread", "Ljava/lang/Thread;"), 0);
-    if (trace.eetop < 0 || trace.tid < 0) {
-        buf_string(why, "trace: the layout of java.lang.Thread is not known");
-        return -ENOTSUP;
-    }
-    pthread_mutex_lock(&trace.lock);
-    trace.active = true;
-    /* Each thread comes for its ring again, and with it for its name. */
-    memset(trace.slots, 0, RING_SLOTS * sizeof(struct trace_slot));
-    memset(trace.owners, 0, sizeof(trace.owners));
-    for (unsigned i = 0; i < trace.n_rings; i++) /* exits of calls that began in an earlier recording */
-        atomic_store(&trace.rings[i]->tail, atomic_load(&trace.rings[i]->head));
-    pthread_mutex_unlock(&trace.lock);
-    int r = probe_define(jni, PROBE, &trace.probe, why);
-    if (r == 0)
-        r = threads_listen(&listener);
-    return r < 0 ? r : apply(s->options.v[OPT_EXCLUDE].text, jni, why);
+    trace.exclude = s->options.v[OPT_EXCLUDE].text;
+    int r = hub_open(&reader, jni, why);
+    return r < 0 ? r : apply(jni, why);
 }
 
 /* The patterns without `pattern`, malloc'ed; *ret_had tells whether it was among them. */
@@ -711,8 +394,7 @@ int method_trace_switch(struct session *s, JNIEnv *jni, const char *request, str
         free(trace.patterns);
         trace.patterns = patterns;
         pthread_mutex_unlock(&trace.lock);
-        /* Without a pattern nothing is chosen; an empty choice would mean all. */
-        r = *patterns ? apply(s->options.v[OPT_EXCLUDE].text, jni, why) : 0;
+        r = *patterns ? apply(jni, why) : 0;
     }
     pthread_mutex_lock(&trace.lock);
     put_state(out);
@@ -720,34 +402,18 @@ int method_trace_switch(struct session *s, JNIEnv *jni, const char *request, str
     return r;
 }
 
-static void forget(JNIEnv *jni)
-{
-    jmethodID m = trace.probe ? (*jni)->GetStaticMethodID(jni, trace.probe, "forget", "()V") : NULL;
-    if (m)
-        (*jni)->CallStaticVoidMethod(jni, trace.probe, m);
-    vm_clear_exception(jni);
-}
-
 static void trace_stop(struct session *s, JNIEnv *jni)
 {
     instrument_off(&client, jni);
-    threads_unlisten(&listener);
-    pthread_mutex_lock(&trace.lock);
-    trace.active = false;
-    drain(s->out.jfr);
+    hub_close(&reader, s->out.jfr, jni);
     uint64_t key, value;
     for (size_t i = 0; map_next(&trace.pending, &i, &key, &value);) {
         struct pending *p = (struct pending *)(uintptr_t)value;
         free(p->entry);
         free(p);
     }
-    for (size_t i = 0; map_next(&trace.names, &i, &key, &value);)
-        free((char *)(uintptr_t)value);
     map_release(&trace.pending);
     map_release(&trace.current);
-    map_release(&trace.names);
-    pthread_mutex_unlock(&trace.lock);
-    forget(jni);
 }
 
 static void trace_release(struct session *s)
@@ -755,14 +421,14 @@ static void trace_release(struct session *s)
     condition_free(trace.condition);
     trace.condition = NULL;
     free(trace.patterns);
-    trace.patterns = NULL;
+    free(trace.classes);
+    trace.patterns = trace.classes = NULL;
+    trace.exclude = NULL;
 }
 
 static void trace_flush(struct session *s, JNIEnv *jni)
 {
-    pthread_mutex_lock(&trace.lock);
-    drain(s->out.jfr);
-    pthread_mutex_unlock(&trace.lock);
+    hub_drain(s->out.jfr);
 }
 
 static void trace_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
@@ -772,27 +438,20 @@ static void trace_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 
 static void trace_status(struct session *s, struct buf *out)
 {
-    uint64_t lost = 0;
     pthread_mutex_lock(&trace.lock);
-    for (unsigned i = 0; i < trace.n_rings; i++)
-        lost += atomic_load(&trace.rings[i]->lost);
 
     const struct {
         const char *name;
         uint64_t value;
-    } rows[] = {{"calls", trace.written},
-                {"methods", trace.methods.methods.len},
-                {"condition_false", trace.false_condition},
-                {"over_limit", trace.over_limit},
-                {"lost_ring_full", lost},
-                {"lost_no_ring", trace.without_ring},
-                {"lost_no_entry", trace.without_entry},
-                {"lost_no_room", trace.dropped},
-                {"open", trace.pending.len}};
+    } rows[] = {
+        {"calls", trace.written},         {"methods", trace.methods.methods.len}, {"condition_false", trace.false_condition},
+        {"over_limit", trace.over_limit}, {"lost_no_entry", trace.without_entry}, {"lost_no_room", trace.dropped},
+        {"open", trace.pending.len}};
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         buf_printf(out, "trace.%s %llu\n", rows[i].name, (unsigned long long)rows[i].value);
     pthread_mutex_unlock(&trace.lock);
+    hub_status("trace", out);
     instrument_status(out);
 }
 

@@ -35,11 +35,14 @@ public final class JvmscopeTrace {
 
     private static native void newClass(Class<?> c, int number);
 
+    private static native long offset(int site, Object o);
+
     /** Calls each native method once. */
     private static void bind() {
         constant(0);
         newRing(0);
         newClass(null, 0);
+        offset(-1, null);
     }
 
     /** Forgets the classes, so that they can be unloaded. */
@@ -48,6 +51,73 @@ public final class JvmscopeTrace {
             for (int i = 0; i < CLASSES; i++)
                 classes[i] = null;
         }
+    }
+
+    private static final int SITE = 1 << 24, SITES = 1 << 14;
+
+    /** Offsets of watched fields by site: 0 is not known yet, -1 is none. */
+    private static final long[] offsets = new long[SITES];
+
+    private static long begin(Object o, int site) {
+        if (o == null)
+            return 0;
+        long offset = offsets[site];
+        if (offset == 0)
+            offsets[site] = offset = offset(site, o);
+        return offset > 0 ? enter(1, SITE + site) : 0;
+    }
+
+    private static long old(long p, Object o, int site, int type) {
+        if (p == 0)
+            return 0;
+        p = arg(p, o);
+        long at = offsets[site];
+        switch (type) {
+            case 'Z':
+                return arg(p, U.getBoolean(o, at) ? 1 : 0);
+            case 'B':
+                return arg(p, U.getByte(o, at));
+            case 'C':
+                return arg(p, U.getChar(o, at));
+            case 'S':
+                return arg(p, U.getShort(o, at));
+            case 'I':
+                return arg(p, U.getInt(o, at));
+            case 'J':
+                return arg(p, U.getLong(o, at));
+            case 'F':
+                return arg(p, U.getFloat(o, at));
+            case 'D':
+                return arg(p, U.getDouble(o, at));
+            default:
+                return arg(p, U.getObject(o, at));
+        }
+    }
+
+    /** A watched field of o (its class, when it is static) is about to be read. */
+    public static void read(Object o, int site, int type) {
+        entered(old(begin(o, site), o, site, type));
+    }
+
+    /** A watched field is about to be written. */
+    public static void wrote(Object o, int v, int site, int type) {
+        entered(arg(old(begin(o, site), o, site, type), v));
+    }
+
+    public static void wrote(Object o, long v, int site, int type) {
+        entered(arg(old(begin(o, site), o, site, type), v));
+    }
+
+    public static void wrote(Object o, float v, int site, int type) {
+        entered(arg(old(begin(o, site), o, site, type), v));
+    }
+
+    public static void wrote(Object o, double v, int site, int type) {
+        entered(arg(old(begin(o, site), o, site, type), v));
+    }
+
+    public static void wrote(Object o, Object v, int site, int type) {
+        entered(arg(old(begin(o, site), o, site, type), v));
     }
 
     @ForceInline

@@ -19,7 +19,24 @@ public abstract class Unsafe {
 
     public native void putLong(long address, long value);
 
+    public native boolean getBoolean(Object o, long offset);
+
+    public native byte getByte(Object o, long offset);
+
+    public native char getChar(Object o, long offset);
+
+    public native short getShort(Object o, long offset);
+
+    public native int getInt(Object o, long offset);
+
+    public native float getFloat(Object o, long offset);
+
+    public native double getDouble(Object o, long offset);
+
     public native long getLong(Object o, long offset);
+
+    /** Named getReference since JDK 12. */
+    public native Object getObject(Object o, long offset);
 
     public native long getLongVolatile(Object o, long offset);
 

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What log= asks for: "pkg.Class:123 total {total} of {this.items}", several separated by ';'. A place is a class or a source
+ * file (Cart.java, index.jsp) and a line. In braces: a local, a field of the class itself (this.name or name), or a slot with
+ * its type (#3:I) where the class has no table of locals. Knows no JVM.
+ */
+#pragma once
+
+#include "base/buf.h"
+
+#include <stdbool.h>
+
+enum { LOG_PARTS_MAX = 32, LOG_NAME_MAX = 64 };
+
+struct log_part {
+    enum { LOG_TEXT, LOG_NAME, LOG_THIS, LOG_FIELD, LOG_SLOT } kind;
+
+    char *text;    /* of LOG_TEXT the text; else what stands in the braces */
+    unsigned slot; /* of LOG_SLOT */
+    char type;     /* of LOG_SLOT: a descriptor's character, L for references */
+};
+
+struct log_spec {
+    struct log_spec *next;
+    char *place; /* package.Class or a file */
+    bool is_file;
+    unsigned line;
+    struct log_part parts[LOG_PARTS_MAX];
+    unsigned n_parts;
+    _Atomic unsigned found; /* places in the code, counted by whoever puts the probes there */
+};
+
+/* 0; -EINVAL with a sentence in why; -ENOMEM. The caller frees. */
+int log_specs_parse(struct log_spec **ret, const char *text, struct buf *why) must_check;
+void log_specs_free(struct log_spec *s);

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "classfile/debug.h"
+
+#include <errno.h>
+
+struct cursor class_attribute(const struct class_file *c, uint32_t at, const char *name)
+{
+    struct cursor in = cursor_of(c->bytes + at, c->len - at);
+    for (unsigned n = cursor_be16(&in); n && !in.failed; n--) {
+        struct str s = class_utf8(c, cursor_be16(&in));
+        struct cursor contents = cursor_sub(&in, cursor_be32(&in));
+        if (str_is(s, name))
+            return contents;
+    }
+    return (struct cursor){c->bytes, c->bytes, true};
+}
+
+int edit_find_local(const struct edit *e, uint32_t pc, const char *name, struct class_local *ret)
+{
+    const struct class_file *c = e->rewrite->class;
+    /* Behind the code lie the exception table and the attributes (JVMS 4.7.3). */
+    uint32_t at = e->method->code + 8 + e->code_len;
+    struct cursor handlers = cursor_of(c->bytes + at, c->len - at);
+    at += 2 + 8u * cursor_be16(&handlers);
+    if (handlers.failed || at > e->method->code_end)
+        return -ENODATA;
+    struct cursor in = class_attribute(c, at, "LocalVariableTable");
+    if (in.failed)
+        return -ENODATA;
+    for (unsigned n = cursor_be16(&in); n && !in.failed; n--) {
+        uint32_t start = cursor_be16(&in), len = cursor_be16(&in);
+        struct class_local l = {.name = class_utf8(c, cursor_be16(&in))};
+        l.descriptor = class_utf8(c, cursor_be16(&in));
+        l.slot = cursor_be16(&in);
+        if (in.failed || !str_is(l.name, name) || pc < start || pc >= start + len || l.descriptor.len == 0)
+            continue;
+        if (l.slot >= e->max_locals)
+            return -ENOENT;
+        *ret = l;
+        return 0;
+    }
+    return -ENOENT;
+}
+
+bool class_find_field(const struct class_file *c, const char *name, struct str *ret_descriptor, uint16_t *ret_access)
+{
+    /* access, this and super lie behind the pool, then the interfaces, then the fields (JVMS 4.1). */
+    struct cursor in = cursor_of(c->bytes + c->pool_end + 6, c->len - c->pool_end - 6);
+    cursor_skip(&in, 2 * (size_t)cursor_be16(&in));
+    for (unsigned n = cursor_be16(&in); n && !in.failed; n--) {
+        uint16_t access = cursor_be16(&in);
+        struct str field = class_utf8(c, cursor_be16(&in)), descriptor = class_utf8(c, cursor_be16(&in));
+        for (unsigned a = cursor_be16(&in); a && !in.failed; a--) {
+            cursor_skip(&in, 2);
+            cursor_skip(&in, cursor_be32(&in));
+        }
+        if (!in.failed && str_is(field, name) && descriptor.len) {
+            *ret_descriptor = descriptor;
+            *ret_access = access;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- source maps ---- */
+
+static struct str next_line(struct str *rest)
+{
+    const char *end = rest->len ? memchr(rest->data, '\n', rest->len) : NULL;
+    struct str line = {rest->data, end ? (size_t)(end - rest->data) : rest->len};
+    size_t used = line.len + (end != NULL);
+    *rest = (struct str){rest->data + used, rest->len - used};
+    if (line.len && line.data[line.len - 1] == '\r')
+        line.len--;
+    return line;
+}
+
+static bool take_number(struct str *s, unsigned *ret)
+{
+    unsigned n = 0;
+    size_t i = 0;
+    for (; i < s->len && s->data[i] >= '0' && s->data[i] <= '9' && n < 100000000; i++)
+        n = n * 10 + (unsigned)(s->data[i] - '0');
+    *s = (struct str){s->data + i, s->len - i};
+    *ret = n;
+    return i > 0;
+}
+
+static bool take_char(struct str *s, char c)
+{
+    if (!s->len || s->data[0] != c)
+        return false;
+    *s = (struct str){s->data + 1, s->len - 1};
+    return true;
+}
+
+/* "a/b/index.jsp" is meant by itself and by "index.jsp". */
+static bool is_file(struct str path, const char *file)
+{
+    size_t n = strlen(file);
+    return path.len >= n && memcmp(path.data + path.len - n, file, n) == 0 &&
+           (path.len == n || path.data[path.len - n - 1] == '/');
+}
+
+/* One line of a *F section: "0 index.jsp", or "+ 0 index.jsp" with the path on the next one. True: it is the file. */
+static bool file_line(struct str line, struct str *rest, const char *file, unsigned *ret_id)
+{
+    bool path = take_char(&line, '+');
+    while (take_char(&line, ' '))
+        ;
+    if (!take_number(&line, ret_id) || !take_char(&line, ' '))
+        return false;
+    return is_file(line, file) || (path && is_file(next_line(rest), file));
+}
+
+/* One line of a *L section: IN[#FILE][,COUNT]:OUT[,STEP]. Answers the output line, 0 when it is not of the line asked for. */
+static unsigned map_line(struct str line, uint64_t files, unsigned *file, unsigned wanted)
+{
+    unsigned in, count = 1, out, step = 1;
+    if (!take_number(&line, &in) || (take_char(&line, '#') && !take_number(&line, file)) ||
+        (take_char(&line, ',') && !take_number(&line, &count)) || !take_char(&line, ':') || !take_number(&line, &out) ||
+        (take_char(&line, ',') && !take_number(&line, &step)))
+        return 0;
+    if (*file >= 64 || !(files >> *file & 1) || wanted < in || wanted - in >= count)
+        return 0;
+    return out + (wanted - in) * step;
+}
+
+int smap_lines(struct str smap, const char *file, unsigned line, unsigned *ret, int max)
+{
+    enum { NOTHING, FILES, LINES } section = NOTHING;
+
+    uint64_t files = 0; /* of this stratum, by id */
+    unsigned last_file = 0;
+    int n = 0;
+    while (smap.len && n < max) {
+        struct str text = next_line(&smap);
+        unsigned id;
+        if (take_char(&text, '*')) {
+            section = take_char(&text, 'F') ? FILES : take_char(&text, 'L') ? LINES : NOTHING;
+            if (section == FILES)
+                files = 0;
+            if (section == LINES)
+                last_file = 0;
+        } else if (section == FILES && file_line(text, &smap, file, &id) && id < 64) {
+            files |= UINT64_C(1) << id;
+        } else if (section == LINES) {
+            unsigned out = map_line(text, files, &last_file, line);
+            if (out)
+                ret[n++] = out;
+        }
+    }
+    return n;
+}

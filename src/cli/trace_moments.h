@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What has a moment and no duration in the list of `jvmscope trace`: logpoints, accesses of watched fields. */
+#pragma once
+
+#include "base/json.h"
+#include "jfr/reader.h"
+
+#include <stdbool.h>
+
+/* The tags of what is shown. */
+enum { SHOWN_CALL = 1, SHOWN_LOG, SHOWN_ACCESS };
+
+/* Whether text is there and of the pattern; without a pattern always. */
+bool text_matches(const char *pattern, const char *text);
+bool moment_wanted(const struct rec_event *e, const char *thread_pattern);
+void moment_print(const struct rec_event *e, int64_t recording_start_ns);
+void moment_json(struct json *j, const struct rec_event *e);

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""log= and watch=: locals, fields, reads and writes of a program whose values are known; what cannot be had is said, and harms nothing."""
+import json
+import re
+import struct
+import subprocess
+
+import lab
+import pytest
+
+SOURCE = (lab.ROOT / "tests" / "java" / "Logged.java").read_text()
+
+
+def line(text):
+    return SOURCE[:SOURCE.index(text)].count("\n") + 1
+
+
+def record(jdk, jvmscope, out, *options, classes=None, main="Logged"):
+    words = ",".join(o.replace(",", "\\,") for o in options)
+    done = jdk.run("java", "-Xmx64m", jdk.agent(f"format=r,{words},file={out}"), "-cp", classes or lab.compiled("Logged"), main)
+    assert done.returncode == 0 and done.stdout == "done 261\n", (done.stdout, done.stderr)
+    listed = jvmscope("trace", "--json", out)
+    assert listed.returncode == 0, listed.stderr
+    events = json.loads(listed.stdout)["events"]
+    assert [e["start_ns"] for e in events] == sorted(e["start_ns"] for e in events)
+    return events
+
+
+def texts(events, place):
+    return [e["text"] for e in events if e["kind"] == "log" and e["place"] == place and e["thread"]]
+
+
+def notes(events):
+    return [f"{e['place']} {e['text']}" for e in events if e["kind"] == "log" and not e["thread"]]
+
+
+def test_locals_and_fields_at_lines(jdk, jvmscope, tmp_path):
+    end, loop, static, made = (line(f"// {t}") for t in ("at the end", "in the loop", "static", "constructor"))
+    events = record(jdk, jvmscope, tmp_path / "l.jfr",
+                    f"log=Logged:{end} n={{n}}, {{text}} {{square}} {{half}} {{this.count}} {{count}} {{NAME}} {{numbers}};"
+                    f"Logged:{loop} {{i}}/{{total}}; Logged.java:{static} {{z}}{{c}}{{f}} {{#0:I}} {{this}};"
+                    f"Logged:{made} {{this}} {{wide}}; Logged:9999 {{x}}")
+    at_end = texts(events, f"Logged.work:{end}")
+    assert [re.sub("@[0-9a-f]+", "@", t) for t in at_end] == ["n=3, abc 9 1.5 2 2 the name int[2]@", "n=4,  16 2 3 3 the name int[2]@"]
+    assert texts(events, f"Logged.work:{loop}") == ["0/0", "1/0", "0/1", "1/1"]
+    assert texts(events, f"Logged.early:{static}") == ["truex1.5 1 {this}"]
+    assert [re.sub("@[0-9a-f]+", "@", t) for t in texts(events, f"Logged.<init>:{made}")] == ["Logged@ 3", "Logged$Below@ 3"]
+    assert notes(events) == [f"Logged.early:{static} note: this is not to be had there",
+                             "Logged:9999 note: no code of this line was loaded "]
+
+
+def test_reads_and_writes_of_fields(jdk, jvmscope, tmp_path):
+    events = record(jdk, jvmscope, tmp_path / "w.jfr",
+                    "watch=" + ":".join(f"Logged.{f}" for f in ("count", "real", "total", "wide", "flag", "ref")))
+    assert {e["thread"] for e in events} == {"main"}
+
+    def of(field):
+        return [(e["write"], e["before"], e.get("after", "-")) for e in events if e["field"] == f"Logged.{field}"]
+
+    bump = [(False, 1, "-"), (True, 1, 11), (False, 11, "-")]
+    assert of("count") == [(True, 0, 1), (False, 1, "-"), (True, 1, 2), (False, 2, "-"), (True, 2, 3), (True, 0, 1), *bump]
+    assert of("real") == [(True, 0, 2.5), (False, 2.5, "-"), (True, 2.5, 3.5)]
+    assert of("total")[-1] == (True, 2, 261) and len(of("total")) == 9
+    assert of("wide") == [(True, 0, 3), (True, 3, str(1 << 60)), (True, 0, 3)]
+    assert of("flag") == [(True, False, True)]
+    assert of("ref") == [(True, None, "made"), (True, "made", None), (True, None, "made")]
+    places = {e["place"] for e in events if e["field"] == "Logged.count"}
+    assert f"Logged$Below.bump:{line('count += 10')}" in places and not any("Shadow" in p for p in places)
+    statics = {e["object"] for e in events if e["field"] == "Logged.total"}
+    assert statics == {None} and all(re.match(r"Logged(\$Below)?@", e["object"]) for e in events if e["field"] == "Logged.count")
+
+
+def compiled(tmp_path, *flags):
+    done = lab.Jdk(17).run("javac", "-nowarn", "-Xlint:-options", *flags, "--release", "8", "-d", tmp_path,
+                           lab.ROOT / "tests" / "java" / "Logged.java")
+    assert done.returncode == 0, done.stderr
+    return tmp_path
+
+
+def test_without_a_table_of_locals(jdk, jvmscope, tmp_path):
+    end = line("// at the end")
+    classes = compiled(tmp_path, "-g:source,lines")
+    events = record(jdk, jvmscope, tmp_path / "l.jfr", f"log=Logged:{end} {{n}} {{#1:I}} {{#2:L}} {{#3:J}} {{count}} {{#99:I}}", classes=classes)
+    assert texts(events, f"Logged.work:{end}") == ["{n} 3 abc 9 2 {#99:I}", "{n} 4  16 3 {#99:I}"]
+    assert any("n is not known: the class has no table of locals" in n for n in notes(events))
+    # A slot of another type: the verifier refuses the class, which stays as it was.
+    events = record(jdk, jvmscope, tmp_path / "bad.jfr", f"log=Logged:{end} {{#1:J}}", classes=classes)
+    assert texts(events, f"Logged.work:{end}") == []
+    assert len(notes(events)) == 1 and "Logged note: the VM does not take the class with its logpoints" in notes(events)[0]
+
+
+def with_source_map(path, text):
+    """Adds a SourceDebugExtension to a class file."""
+    data = path.read_bytes()
+    count, at = struct.unpack(">H", data[8:10])[0], 10
+    i = 1
+    while i < count:
+        tag = data[at]
+        at += 3 + struct.unpack(">H", data[at + 1:at + 3])[0] if tag == 1 else {3: 5, 4: 5, 5: 9, 6: 9, 15: 4}.get(tag, 3 if tag in (7, 8, 16, 19, 20) else 5)
+        i += 2 if tag in (5, 6) else 1
+    name = b"SourceDebugExtension"
+    body = at + 6
+    body += 2 + 2 * struct.unpack(">H", data[body:body + 2])[0]
+    for _ in range(2):  # fields, methods
+        n = struct.unpack(">H", data[body:body + 2])[0]
+        body += 2
+        for _ in range(n):
+            attributes = struct.unpack(">H", data[body + 6:body + 8])[0]
+            body += 8
+            for _ in range(attributes):
+                body += 6 + struct.unpack(">I", data[body + 2:body + 6])[0]
+    attributes = struct.unpack(">H", data[body:body + 2])[0]
+    path.write_bytes(data[:8] + struct.pack(">H", count + 1) + data[10:at] + b"\1" + struct.pack(">H", len(name)) + name + data[at:body] +
+                     struct.pack(">H", attributes + 1) + data[body + 2:] + struct.pack(">HI", count, len(text)) + text)
+
+
+@pytest.mark.jdks(8, 17, 27)
+def test_source_maps(jdk, jvmscope, tmp_path):
+    end, loop = line("// at the end"), line("// in the loop")
+    classes = compiled(tmp_path, "-g")
+    with_source_map(classes / "Logged.class", f"SMAP\nLogged.java\nJSP\n*S JSP\n*F\n+ 0 page.jsp\nshop/page.jsp\n+ 1 other.jsp\nother.jsp\n*L\n"
+                    f"3#0,2:{loop}\n7:{end}\n3#1:{end}\n*E\n".encode())
+    events = record(jdk, jvmscope, tmp_path / "l.jfr", "log=shop/page.jsp:7 {n};page.jsp:3 {i}", classes=classes)
+    assert texts(events, f"Logged.work:{end}") == ["3", "4"] and texts(events, f"Logged.work:{loop}") == ["0", "1", "0", "1"]
+    assert notes(events) == []
+
+
+@pytest.mark.jdks(17, 25)
+def test_attach_and_stop_leave_the_program_as_it_was(jdk, jvmscope, tmp_path):
+    out = tmp_path / "a.jfr"
+    process = jdk.start_java("TracedForever", jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        done = jvmscope("attach", "--log", "TracedForever:5 one {n}", "--trace", "TracedForever.two", "-t", "1s", "-o", out, process.pid)
+        assert done.returncode == 0, done.stderr
+        listed = json.loads(jvmscope("trace", "--json", out).stdout)
+        assert len(listed["events"]) > 10 and all(re.fullmatch(r"one \d+", e["text"]) for e in listed["events"])
+        assert len(listed["calls"]) > 10 and {c["method"] for c in listed["calls"]} == {"TracedForever.two(I)I"}
+        process.stdin.close()
+        assert process.wait(20) == 0 and process.stdout.read() == "done\n"
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("option, message", [
+    ("log=Logged", "a place such as pkg.Class:12 is missing"), ("log=Logged:0 x", "a place"), ("log=Logged:5 {n", "} is missing"),
+    ("log=Logged:5 {}", "a name is missing"), ("log=Logged:5 {a b}", "not a local"), ("log=Logged:5 {#1}", "not a slot"),
+    ("log=Logged:5 {#1:Q}", "not a slot"), ("log=;", "a place"), ("log=Logged:99999 x", "a place"), ("watch=count", "pkg.Class.field"),
+    ("watch=Logged.*", "pkg.Class.field"), ("watch=:", "pkg.Class.field")])
+def test_what_is_not_understood_is_refused_in_one_line(option, message):
+    jdk = lab.Jdk(17)
+    done = jdk.java("Logged", jvm=(jdk.agent(f"format=r,{option},file=/tmp/never.jfr"),))
+    assert done.returncode == 1 and done.stdout == "" and len(done.stderr.splitlines()) == 1 and message in done.stderr, done.stderr
