@@ -65,6 +65,8 @@ struct timeline_builder {
     size_t context_cap;
     uint64_t origin, epoch, now;
     uint32_t last_ended; /* thread, or TL_NONE */
+    uint32_t last_user;  /* the same, of threads that the VM waits for at its end */
+    uint32_t destroyer;  /* the thread that waits for them, or TL_NONE */
     uint64_t unbound;
     bool started;
 };
@@ -74,7 +76,7 @@ int timeline_builder_new(struct timeline_builder **ret)
     struct timeline_builder *b = calloc(1, sizeof(*b));
     if (!b)
         return -ENOMEM;
-    b->last_ended = TL_NONE;
+    b->last_ended = b->last_user = b->destroyer = TL_NONE;
     *ret = b;
     return 0;
 }
@@ -803,12 +805,57 @@ static int infer_starter(struct timeline_builder *b, const struct tl_event *e, b
     return 0;
 }
 
+/*
+ * DestroyJavaVM is what main's native thread becomes when main has ended: it goes on where the last thread has ended that is
+ * no daemon. It records nothing of that wait, so it is taken to last to the next thing that the thread does.
+ */
+static int destroyer_waits(struct timeline_builder *b, const struct tl_event *e)
+{
+    int64_t n = node_of(b, e, TL_WAIT_JOIN);
+    if (n < 0)
+        return (int)n;
+    if (b->last_user != TL_NONE)
+        bind(b, (uint32_t)n, TL_BY_JOIN, b->threads.data[b->last_user].last, false);
+    struct doing *d = &b->doing.data[e->thread];
+    d->states[0].kind = TL_WAIT_JOIN;
+    d->states[0].context = b->nodes.data[n].context;
+    d->depth = 1;
+    d->blocked_since = (uint32_t)n;
+    b->destroyer = e->thread;
+    return 0;
+}
+
+static int destroyer_goes_on(struct timeline_builder *b)
+{
+    uint32_t destroyer = b->destroyer, first = b->threads.data[destroyer].first, user = b->last_user;
+    b->destroyer = TL_NONE;
+    if (user == TL_NONE || b->threads.data[user].last < first) { /* main was the last one */
+        b->nodes.data[first].kind = TL_RUN;
+        b->nodes.data[first].flags &= ~(uint64_t)TL_BLOCKED & 0xf;
+        b->doing.data[destroyer].depth = 0;
+        b->doing.data[destroyer].blocked_since = TL_NONE;
+        return 0;
+    }
+    int64_t n = unblock(b, destroyer, TL_WAIT_JOIN, TL_WAIT_JOIN);
+    if (n >= 0 && n != TL_NONE)
+        bind(b, (uint32_t)n, TL_BY_JOIN, b->threads.data[user].last, false);
+    return n < 0 ? (int)n : 0;
+}
+
+static bool is_destroyer(const struct timeline_builder *b, uint32_t thread)
+{
+    uint32_t name = b->threads.data[thread].name;
+    return name != TL_NONE && strcmp(strpool_get(&b->strings, name).data, "DestroyJavaVM") == 0;
+}
+
 static int on_thread_start(struct timeline_builder *b, const struct tl_event *e)
 {
     if (e->object != TL_NONE)
         timeline_thread_object(b, e->thread, e->object);
     if (b->threads.data[e->thread].first != TL_NONE)
         return 0;
+    if (is_destroyer(b, e->thread) && !(e->flags & TLE_EXISTING))
+        return destroyer_waits(b, e);
     bool inferred = false;
     int64_t n = infer_starter(b, e, &inferred);
     if (n == 0)
@@ -851,6 +898,8 @@ static int on_thread_end(struct timeline_builder *b, const struct tl_event *e)
     }
     if (e->other == TL_NONE)
         b->last_ended = e->thread;
+    if (!(b->threads.data[e->thread].flags & (TL_THREAD_DAEMON | TL_THREAD_SYSTEM)))
+        b->last_user = e->thread;
     b->threads.data[e->thread].end_ns = b->now;
     return 0;
 }
@@ -894,6 +943,8 @@ int timeline_add(struct timeline_builder *b, const struct tl_event *e)
         return 0; /* the VM's own work after the end of the thread */
     int r = e->kind == TLE_THREAD_START ? 0 : thread_seen(b, e->thread);
     int64_t n = 0;
+    if (r == 0 && e->thread == b->destroyer)
+        r = destroyer_goes_on(b);
     if (r < 0)
         return r;
     switch ((enum tl_event_kind)e->kind) {

@@ -11,6 +11,7 @@ import time
 import pytest
 
 import lab
+import workloads
 
 MS = 1_000_000
 
@@ -89,18 +90,27 @@ def on(found, *names, state=None):
     return sum(s["ns"] for s in found["segments"] if (not names or s["thread"] in names) and state in (None, s["state"])) / MS
 
 
+def launched(found):
+    """
+    The path without its beginning on main, which starts the threads one after the other: no part of the answer, and as long as
+    the machine is busy (25 ms of program 12's 110 were seen).
+    """
+    segments = list(itertools.dropwhile(lambda s: s["thread"] == "main" and s["state"] in ("run", "gc"), found["segments"]))
+    return segments, sum(s["ns"] for s in segments)
+
+
 def sequence(found, least=None):
     """
-    The threads of the path in order, each once as long as the path stays; what is shorter than `least` (8 % of the path) is
-    passing: starting eight threads takes milliseconds.
+    The threads of the path in order, each once as long as the path stays; what is shorter than `least` is passing, and so is
+    the time from a wake-up to the moment when the woken thread gets a processor (8 ms were seen).
     """
-    least = least or found["length_ns"] * 0.08
-    stays = [s["thread"] for s in found["segments"] if s["ns"] >= least]
+    segments, length = launched(found)
+    stays = [s["thread"] for s in segments if s["ns"] >= (least or length * 0.08) and not (s["state"] == "lock" and s["edge"])]
     return [name for name, _ in itertools.groupby(stays)]
 
 
 def share(found, name):
-    return sum(lock["share"] for lock in found["locks"] if lock["class"].endswith(name)) * 100
+    return sum(lock["ns"] for lock in found["locks"] if lock["class"].endswith(name)) / launched(found)[1] * 100
 
 
 def longer(value, expected, most=None):
@@ -215,7 +225,6 @@ def test_11_unfair_lock(jdk):
     assert 1 <= found["edges"]["unpark"] <= 19
 
 
-@pytest.mark.slow  # fails now and then: the cause is not found yet (see the issue)
 def test_12_latch(jdk):
     found = critical_path(jdk.version, "12")
     assert longer(on(found), 80)
@@ -256,7 +265,6 @@ def test_16_semaphore(jdk):
     assert len(sequence(found)) == 3 and 2 <= found["edges"]["unpark"] <= 4
 
 
-@pytest.mark.slow  # fails now and then: the cause is not found yet (see the issue)
 def test_17_readers_and_writer(jdk):
     found = critical_path(jdk.version, "17")
     assert longer(on(found), 110)
@@ -264,17 +272,18 @@ def test_17_readers_and_writer(jdk):
 
 
 @pytest.mark.jdks(21, 25, 27)
-@pytest.mark.slow  # fails now and then: the cause is not found yet (see the issue)
 def test_18_virtual_threads(jdk):
     found = critical_path(jdk.version, "18")
     assert longer(on(found), 500, 700)
     if jdk.version >= 24:
         assert share(found, "java.lang.Object") >= 97
-        # 99 hand-overs, and on 27 sometimes that of the last thread's own monitor, by its carrier, to main that joins it.
-        assert 99 <= found["edges"]["handoff"] <= (100 if jdk.version >= 27 else 99)
+        # Every section but the first is handed over. On a busy machine a thread may come just when the monitor is free: then
+        # what was before is not on the path.
+        lock, = (lock for lock in found["locks"] if lock["class"] == "java.lang.Object")
+        assert lock["contended_on_path"] == lock["sections_on_path"] - 1
+        assert 95 <= lock["sections_on_path"] <= 100
 
 
-@pytest.mark.slow  # fails now and then: the cause is not found yet (see the issue)
 def test_nearly_every_wait_has_a_cause(jdk):
     path, _ = recorded(jdk.version, "all", "virtual" if jdk.version >= 21 else "platform")
     found = threads("summary", path)
@@ -349,6 +358,20 @@ def test_attach_sees_what_follows(jdk, tmp_path):
     # Those whose cause came before the attach are what is missing.
     assert found["with_cause"] >= found["waits_over_1ms"] - 10
     assert found["inferred"] <= 0.02 * found["waits_over_1ms"]
+
+
+@pytest.mark.jdks(17, 25)
+def test_path_of_h2_ends_with_its_last_work_and_is_known(jdk, tmp_path):
+    """The program ends by H2's shutdown hook, which DestroyJavaVM starts when main has ended, which joined the two workers."""
+    out = tmp_path / "h2.jfr"
+    done = jdk.run(*workloads.h2_command(rows=6000, jvm=[jdk.agent(f"threads=y,format=r,file={out}")]))
+    assert done.returncode == 0 and done.stdout.startswith("sum "), done.stderr
+    found = threads("critical-path", out)
+    assert on(found, state="unknown") <= 0.02 * on(found)
+    visited = [name for name, _ in itertools.groupby(s["thread"] for s in found["segments"])]
+    assert visited[0] == "main" and visited[-3:] == ["main", "DestroyJavaVM", "Thread-0"]
+    assert set(visited[1:-3]) <= {"sql-0", "sql-1", "main"} and on(found, "sql-0", "sql-1") > 0.2 * on(found)
+    assert [s["edge"] for s in found["segments"] if s["thread"] == "DestroyJavaVM" and s["edge"]] == ["join"]
 
 
 @pytest.mark.jdks(17, 25)
