@@ -53,7 +53,7 @@ const struct option_row option_table[OPTION_COUNT] = {
     [OPT_LOCKS] = {"locks", "--locks", 0, OPTION_TEXT, "<pattern>", "every acquisition of the monitors of these classes",
                    .not_built = "*"},
     [OPT_DEADLOCK] = {"deadlock", "--deadlocks", 0, OPTION_YES_NO, "y|n", "look for deadlocks", .default_value = "n",
-                      .bare = "y", .not_built = "y"},
+                      .bare = "y"},
     [OPT_TRACE] = {"trace", "--trace", 0, OPTION_TEXT, "<pattern>", "trace calls of these methods, with arguments and results"},
     [OPT_IF] = {"if", "--if", 0, OPTION_TEXT, "<condition>", "trace these calls alone: arg1 > 100 && time > 5ms"},
     [OPT_LIMIT] = {"limit", "--limit", 0, OPTION_NUMBER, "<calls>", "calls that trace records at most", .default_value = "1000000",

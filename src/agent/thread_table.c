@@ -167,6 +167,13 @@ void threads_own(jobject thread)
     atomic_store(&own_thread, thread);
 }
 
+static __thread bool own_here;
+
+void threads_own_here(void)
+{
+    own_here = true;
+}
+
 static void JNICALL on_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 {
     bool is_new = false;
@@ -183,7 +190,7 @@ static void JNICALL on_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     if (!t)
         return;
     jobject own = atomic_load(&own_thread);
-    t->own = own && (*jni)->IsSameObject(jni, own, thread);
+    t->own = own_here || (own && (*jni)->IsSameObject(jni, own, thread));
     if (is_new)
         describe(t, jni, thread);
     atomic_store(&t->tid, (pid_t)syscall(SYS_gettid));

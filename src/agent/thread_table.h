@@ -29,6 +29,8 @@ int threads_init(void) must_check;
 extern const struct vm_callbacks threads_events; /* always on from OnLoad or attach */
 /* The thread that will be the agent's own, a global reference that stays until it has ended; NULL for none any more. */
 void threads_own(jobject thread);
+/* The calling thread, which is about to attach itself to the VM, is the agent's own. */
+void threads_own_here(void);
 /* Enters the threads that are there already (attach, and VMInit). */
 void threads_look_around(JNIEnv *jni);
 

@@ -134,7 +134,7 @@ const struct command commands[] = {
         .description =
             "Asks the agent in the VM, which is loaded if need be. WHAT is one of: *threads*, *groups*, *stack* THREAD (a name "
             "or number), *classes* [PATTERN], *class* NAME, *statics* NAME, *modules*, *instances* CLASS, *object* NUMBER, *free* "
-            "NUMBER|all, *properties*, *vm*. Objects are shown as Class@NUMBER; a number stays valid over collections until the "
+            "NUMBER|all, *properties*, *vm*, *deadlocks*. Objects are shown as Class@NUMBER; a number stays valid over collections until the "
             "object dies or is freed. No code of the program is called.",
         .examples = "  jvmscope inspect 4711 threads\n"
                     "  jvmscope inspect 4711 stack main                 frames with their locals\n"

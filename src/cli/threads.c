@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/threads.h"
 
-#include "analysis/deadlock.h"
 #include "analysis/what_if.h"
 #include "base/file.h"
 #include "base/parse.h"
 #include "base/pattern.h"
 #include "cli/builtin.h"
+#include "cli/threads_deadlocks_vm.h"
 #include "model/timeline_load.h"
 
 #include <errno.h>
@@ -356,76 +356,27 @@ static int threads_what_if(struct thread_view *v)
     return o->json ? json_print(&b) : 0;
 }
 
-/* ---- deadlocks ---- */
-
-static int threads_deadlocks(struct thread_view *v)
-{
-    struct deadlocks d;
-    int r = deadlocks_find(v->t, &d);
-    if (r < 0)
-        return complain_errno(v->path, "cannot analyse", r);
-    _cleanup_(buf_release) struct buf b = BUF(64 << 20);
-    struct json j = {.out = &b};
-    json_array(&j);
-    for (size_t i = 0; i < d.list.len; i++) {
-        char at[24];
-        json_object(&j);
-        json_key(&j, "formed_ns");
-        json_u64(&j, d.list.data[i].formed_ns);
-        json_key(&j, "cycle");
-        json_array(&j);
-        if (!v->options->json)
-            printf("deadlock of %zu threads, formed at %s:\n", d.list.data[i].waits.len,
-                   format_duration(at, d.list.data[i].formed_ns));
-        for (size_t k = 0; k < d.list.data[i].waits.len; k++) {
-            uint32_t node = d.list.data[i].waits.data[k];
-            const struct tl_context *c = tl_context_of(v->t, node);
-            const char *class_name = tl_object_class(v->t, c->object);
-            json_object(&j);
-            json_key(&j, "thread");
-            json_thread(&j, v->t, v->t->nodes[node].thread);
-            json_key(&j, "waits_for");
-            json_string(&j, class_name);
-            json_key(&j, "owned_by");
-            json_thread(&j, v->t, c->other);
-            json_key(&j, "frames");
-            json_frames(&j, v->t, c->stack);
-            json_object_end(&j);
-            if (v->options->json)
-                continue;
-            printf("  %s waits for %s owned by %s\n", tl_thread_name(v->t, v->t->nodes[node].thread),
-                   class_name ? class_name : "?", tl_thread_name(v->t, c->other));
-            for (uint32_t f = 0; c->stack != TL_NONE && f < v->t->stacks[c->stack].len; f++) {
-                const struct tl_frame *frame = &v->t->frames[v->t->stacks[c->stack].first + f];
-                printf("      at %s:%u\n", tl_string(v->t, frame->method), frame->line);
-            }
-        }
-        json_array_end(&j);
-        json_object_end(&j);
-    }
-    json_array_end(&j);
-    if (!v->options->json && d.list.len == 0)
-        puts("no deadlock");
-    deadlocks_release(&d);
-    return v->options->json ? json_print(&b) : 0;
-}
-
 /* ---- the verbs ---- */
 
-static int run_verb(const struct command *self, int argc, char **argv, int (*show)(struct thread_view *))
+static int show_file(const char *path, const struct thread_options *options, int (*show)(struct thread_view *))
 {
-    struct thread_options options = {0};
-    struct operands operands;
     struct thread_view v;
-    int status;
-    if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
-        return status;
-    status = thread_view_open(&v, &options, operands.list[0]);
+    int status = thread_view_open(&v, options, path);
     if (status)
         return status;
     status = show(&v);
     thread_view_release(&v);
     return status;
+}
+
+static int run_verb(const struct command *self, int argc, char **argv, int (*show)(struct thread_view *))
+{
+    struct thread_options options = {0};
+    struct operands operands;
+    int status;
+    if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
+        return status;
+    return show_file(operands.list[0], &options, show);
 }
 
 #define VERB(verb, show)                                                     \
@@ -438,13 +389,26 @@ VERB(monitors, threads_monitors)
 VERB(timeline, threads_timeline)
 VERB(path, threads_path)
 VERB(what_if, threads_what_if)
-VERB(deadlocks, threads_deadlocks)
 #undef VERB
 
-#define ROW(word, function, line, more, example)                                                                             \
-    {                                                                                                                        \
-        .name = "threads " word, .run = function, .operands = "FILE", .min_operands = 1, .max_operands = 1, .summary = line, \
-        .description = more, .examples = example, .sets = thread_sets                                                        \
+/* Of a recording, or of a running VM. */
+static int cmd_deadlocks(const struct command *self, int argc, char **argv)
+{
+    struct thread_options options = {0};
+    struct operands operands;
+    int status;
+    if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
+        return status;
+    const char *operand = operands.list[0];
+    bool is_pid = operand[strspn(operand, "0123456789")] == 0 && access(operand, F_OK) != 0;
+    return is_pid ? deadlocks_of_vm(operand, options.json) : show_file(operand, &options, threads_deadlocks);
+}
+
+#define ROW(word, function, line, more, example) ROW_OF("FILE", word, function, line, more, example)
+#define ROW_OF(what, word, function, line, more, example)                                                                  \
+    {                                                                                                                      \
+        .name = "threads " word, .run = function, .operands = what, .min_operands = 1, .max_operands = 1, .summary = line, \
+        .description = more, .examples = example, .sets = thread_sets                                                      \
     }
 
 const struct command threads_verbs[] = {
@@ -470,8 +434,10 @@ const struct command threads_verbs[] = {
         "Replays the threads with the sections of a lock, or a method, scaled by a factor: once in the order in which locks "
         "were taken, once with locks given to whom comes first.",
         "  jvmscope threads what-if --lock 'com.acme.Cache' --factor 0.5 app.jfr\n"),
-    ROW("deadlocks", cmd_deadlocks, "threads that wait for each other",
-        "Cycles of threads each of which waits for a lock that the next one owns, at the end of the recording.",
-        "  jvmscope threads deadlocks app.jfr\n"),
+    ROW_OF("FILE|PID", "deadlocks", cmd_deadlocks, "threads that wait for each other",
+           "Cycles of threads each of which waits for a lock that the next one owns: at the end of a recording, or now in a "
+           "running VM (as far as the VM itself tells, which leaves virtual threads out; run --deadlocks tells of those too, "
+           "when they form).",
+           "  jvmscope threads deadlocks app.jfr\n  jvmscope threads deadlocks 4711\n"),
     {0},
 };

@@ -33,6 +33,7 @@ void json_thread(struct json *j, const struct timeline *t, uint32_t thread);
 /* Writes what was built to standard output; the exit status. */
 int json_print(struct buf *b);
 
+int threads_deadlocks(struct thread_view *v);
 int threads_timeline(struct thread_view *v);
 int threads_monitors(struct thread_view *v);
 int threads_summary(struct thread_view *v);

@@ -996,6 +996,9 @@ int timeline_add(struct timeline_builder *b, const struct tl_event *e)
         break;
     case TLE_MOUNT:
         return on_sleep_end(b, e, TL_UNMOUNTED, TL_NO_EDGE);
+    case TLE_OWNER:
+        owned_by(monitor_of(b, e->object), e->other, true);
+        break;
     case TLE_INTERRUPTED:
     case TLE_KINDS:
         break;
@@ -1019,9 +1022,9 @@ static int find_deadlocks(struct timeline_builder *b, uint32_t *ret_cycles)
         if (state != TL_WAIT_LOCK && state != TL_PARK)
             continue;
         struct tl_context c = b->contexts.data[d->states[d->depth - 1].context];
-        next[i] = c.object == TL_NONE || (state == TL_WAIT_LOCK && b->monitors.data[c.object].owner != TL_NONE)
-                      ? (c.object == TL_NONE ? c.other : b->monitors.data[c.object].owner)
-                      : c.other;
+        const struct monitor *m = monitor_of(b, c.object);
+        bool known = m && m->owner != TL_NONE && (state == TL_WAIT_LOCK || m->owner_exact);
+        next[i] = known ? m->owner : c.other;
     }
     for (size_t i = 0; r == 0 && i < n; i++) {
         uint32_t t = (uint32_t)i;

@@ -33,6 +33,7 @@ enum tl_event_kind {
     TLE_RESUME,
     TLE_MOUNT, /* virtual threads */
     TLE_UNMOUNT,
+    TLE_OWNER, /* object; other: who owns it, seen while thread waits for it */
     TLE_KINDS
 };
 

@@ -35,6 +35,7 @@ enum tag {
     WAITING,
     HOLD,
     UNMOUNTED,
+    DEADLOCK,
     LOST,
 };
 
@@ -62,6 +63,7 @@ static const struct rec_select selected[] = {
     {"jvmscope.Waiting", WAITING},
     {"jvmscope.Hold", HOLD},
     {"jvmscope.VirtualThreadUnmounted", UNMOUNTED},
+    {"jvmscope.Deadlock", DEADLOCK},
     {"jvmscope.Lost", LOST},
     {0},
 };
@@ -424,6 +426,15 @@ static void on_event(struct loader *l)
     case UNMOUNTED:
         on_unmounted(l);
         break;
+    case DEADLOCK: {
+        uint32_t object = object_field(l, "monitorClass"), owner = thread_field(l, "owner");
+        struct tl_event *e = add(l, l->e->start_ns, TLE_OWNER, thread_field(l, "eventThread"));
+        if (e) {
+            e->object = object;
+            e->other = owner;
+        }
+        break;
+    }
     case LOST:
         if (strncmp(rec_string(&l->e->object, "reason", ""), "events", 6) == 0)
             l->lost += (uint64_t)rec_long(&l->e->object, "amount", 0);

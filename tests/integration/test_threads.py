@@ -46,7 +46,7 @@ def recorded(version, *args, options="threads=y", jvm=()):
     best = None
     for _ in range(3):
         out, times = run_programs(version, args, options, jvm)
-        delay = max(((end - begin) / MS - IDEAL.get(name, 2000)) / IDEAL.get(name, 2000) for name, (begin, end) in times.items())
+        delay = max(((end - begin) / MS - IDEAL.get(name, 600)) / IDEAL.get(name, 600) for name, (begin, end) in times.items())
         if best is None or delay < best[0]:
             best = delay, out, times
         if delay < 0.06:
@@ -81,6 +81,7 @@ def critical_path(version, program):
         assert s["start_ns"] == at
         at += s["ns"]
     unknown = sum(s["ns"] for s in found["segments"] if s["state"] == "unknown")
+    found["slowness"] = max(1, (end - begin) / MS / IDEAL[program])
     assert unknown <= found["length_ns"] * 0.001, [s for s in found["segments"] if s["state"] == "unknown"]
     return found
 
@@ -113,14 +114,14 @@ def share(found, name):
     return sum(lock["ns"] for lock in found["locks"] if lock["class"].endswith(name)) / launched(found)[1] * 100
 
 
-def longer(value, expected, most=None):
-    """Sleeps are never shorter than asked; how much longer depends on the machine."""
-    return expected - 1 <= value <= (most or expected * 1.1 + 25)
+def takes(found, value, expected):
+    """Sleeps are never shorter than asked; how much longer they are depends on the machine, as the whole program does."""
+    return expected - 1 <= value <= expected * 1.1 * found["slowness"] + 25
 
 
 def test_1_joins(jdk):
     found = critical_path(jdk.version, "1")
-    assert longer(on(found), 120)
+    assert takes(found, on(found), 120)
     assert sequence(found) == ["B"]
     assert on(found, "B") / on(found) > 0.97
     assert found["edges"]["join"] == 1 and found["edges"]["start"] == 1
@@ -128,15 +129,15 @@ def test_1_joins(jdk):
 
 def test_2_start_and_join_within(jdk):
     found = critical_path(jdk.version, "2")
-    assert longer(on(found), 90)
+    assert takes(found, on(found), 90)
     assert sequence(found) == ["A", "B", "A"]
-    assert longer(on(found, "A"), 50) and longer(on(found, "B"), 40)
+    assert takes(found, on(found, "A"), 50) and takes(found, on(found, "B"), 40)
     assert found["edges"]["join"] == 2 and found["edges"]["start"] == 2
 
 
 def test_3_one_lock(jdk):
     found = critical_path(jdk.version, "3")
-    assert longer(on(found), 200)
+    assert takes(found, on(found), 200)
     assert share(found, "java.lang.Object") >= 97
 
 
@@ -154,7 +155,7 @@ def test_3_blocked_time(jdk):
 
 def test_4_lock_and_outside(jdk):
     found = critical_path(jdk.version, "4")
-    assert longer(on(found), 610)
+    assert takes(found, on(found), 610)
     assert abs(share(found, "java.lang.Object") - 98.4) < 3
     assert found["edges"]["handoff"] == 19
     assert sequence(found, 20 * MS) in ([["T1", "T2"] * 10, ["T2", "T1"] * 10])
@@ -162,28 +163,28 @@ def test_4_lock_and_outside(jdk):
 
 def test_5_blocked_time_misleads(jdk):
     found = critical_path(jdk.version, "5")
-    assert longer(on(found), 300)
+    assert takes(found, on(found), 300)
     assert sequence(found) == ["M"]
     assert share(found, "java.lang.Object") < 3
 
 
 def test_6_ping_pong(jdk):
     found = critical_path(jdk.version, "6")
-    assert longer(on(found), 400)
+    assert takes(found, on(found), 400)
     assert len(sequence(found, 3 * MS)) == 100
     assert abs(on(found, "Ping") / on(found) - 0.5) < 0.03 and abs(on(found, "Pong") / on(found) - 0.5) < 0.03
 
 
 def test_7_pipeline(jdk):
     found = critical_path(jdk.version, "7")
-    assert longer(on(found), 313)
+    assert takes(found, on(found), 313)
     assert sequence(found, 4 * MS) == ["A", "B", "C"]
     assert abs(on(found, "B") / on(found) * 100 - 95.8) < 3
 
 
 def test_8_notify_before_wait(jdk):
     found = critical_path(jdk.version, "8")
-    assert longer(on(found), 100)
+    assert takes(found, on(found), 100)
     assert on(found, "main", state="timer") >= 99
     assert found["edges"]["notify"] == 0
     path, times = recorded(jdk.version, "all", "virtual" if jdk.version >= 21 else "platform")
@@ -193,7 +194,7 @@ def test_8_notify_before_wait(jdk):
 
 def test_9_notify_all(jdk):
     found = critical_path(jdk.version, "9")
-    assert longer(on(found), 130)
+    assert takes(found, on(found), 130)
     assert found["edges"]["notify-all"] == 1 and found["edges"]["handoff"] == 7
     assert len(sequence(found, 5 * MS)) == 9 and sequence(found, 5 * MS)[0] == "main"
 
@@ -212,54 +213,120 @@ def test_10_deadlock(jdk, which, threads_of):
     assert 50 * MS <= formed < 150 * MS
 
 
+def run_deadlock(jdk, which, out):
+    """Program 10 under deadlock=y; answers what it printed on standard error, and when the first line of it came."""
+    with jdk.start_java("ThreadPrograms", "10", which, jvm=[jdk.agent(f"deadlock=y,format=r,file={out}")],
+                        stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        text = program.stderr.readline()
+        told = time.time_ns()
+        text += program.stderr.read()
+        output = program.stdout.read()
+    assert program.returncode == 0 and output.startswith(f"10 {which} ") and output.count("\n") == 1
+    assert text.startswith("jvmscope: deadlock of ") and text.count("jvmscope: ") == 1, text
+    return text, told
+
+
+@pytest.mark.jdks(8, 17, 21, 25, 27)
+@pytest.mark.parametrize("which, names", [("three", "ABC"), ("mixed", "AB"), ("virtual", "AB")])
+def test_10_deadlock_is_told_live(jdk, which, names, tmp_path):
+    """Within 100 ms of forming, once, with the cycle and every stack; the recording holds the same."""
+    if which == "virtual" and jdk.version < 21:
+        return  # there are none
+    out = f"/tmp/jvmscope-deadlock-{os.getpid()}-{jdk.version}-{which}.jfr"
+    text, told = run_deadlock(jdk, which, out)
+    assert text.startswith(f"jvmscope: deadlock of {len(names)} threads, formed ")
+    waits = dict(re.findall(r'^  "(\w)" waits for \S+@[0-9a-f]+, owned by "(\w)"$', text, re.M))
+    assert waits == {a: b for a, b in zip(names, names[1:] + names[0])}
+    assert len(re.findall(r"^      at ThreadPrograms\.(?:inOrder|lambda\$p10\$\d+)\(ThreadPrograms\.java:\d+\)$", text, re.M)) >= len(names)
+    formed = told - threads("deadlocks", out)[0]["formed_ns"] - origin(out)
+    assert 0 < formed < 100 * MS
+    os.unlink(out)
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_10_deadlock_of_a_running_vm(jdk, tmp_path):
+    """On demand, in a VM that has no agent yet."""
+    with jdk.start_java("ThreadPrograms", "10", "mixed", "3000", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        for _ in range(60):
+            done = lab.jvmscope("threads", "deadlocks", "--json", program.pid)
+            found = json.loads(done.stdout or "[]")
+            if found:
+                break
+            time.sleep(0.05)
+        shown = lab.jvmscope("threads", "deadlocks", program.pid)
+        output, errors = program.communicate(timeout=60)
+    errors = re.sub(r"^WARNING: .*\n", "", errors, flags=re.M)  # the VM's own, of an agent that is loaded late
+    assert program.returncode == 0 and not errors and output.startswith("10 mixed ") and output.count("\n") == 1
+    assert len(found) == 1 and shown.returncode == 0
+    cycle = {c["thread"]: c for c in found[0]["cycle"]}
+    assert {name: c["owned_by"] for name, c in cycle.items()} == {"A": "B", "B": "A"}
+    assert cycle["A"]["waits_for"].startswith("java.util.concurrent.locks.ReentrantLock$NonfairSync@")
+    assert cycle["B"]["waits_for"].startswith("ThreadPrograms$L1@")
+    assert all(any("ThreadPrograms" in f for f in c["frames"]) for c in cycle.values())
+    assert shown.stdout.startswith("deadlock of 2 threads:\n")
+
+
+@pytest.mark.parametrize("millions", [0.1, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.jdks(8, 17, 25)
+def test_no_deadlock_where_there_is_none(jdk, millions):
+    """Contended hand-overs with barging and fair, and cycles that a timeout ends, which last longer than the watch waits."""
+    out = f"/tmp/jvmscope-handoffs-{os.getpid()}-{jdk.version}.jfr"
+    done = jdk.java("HandOffs", int(millions * 1_000_000), jvm=[jdk.agent(f"deadlock=y,depth=4,format=r,file={out}"), "-Xmx256m"],
+                    timeout=1200)
+    os.unlink(out)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    counted, cycles = map(int, re.fullmatch(r"(\d+) hand-overs, (\d+) cycles with a timeout\n", done.stdout).groups())
+    assert counted >= millions * 1_000_000 and cycles >= 5
+
+
 def test_11_fair_lock(jdk):
     found = critical_path(jdk.version, "11")
-    assert longer(on(found), 400)
+    assert takes(found, on(found), 400)
     assert found["edges"]["unpark"] == 19
     assert share(found, "Sync") >= 90
 
 
 def test_11_unfair_lock(jdk):
     found = critical_path(jdk.version, "11 unfair")
-    assert longer(on(found), 400)
+    assert takes(found, on(found), 400)
     assert 1 <= found["edges"]["unpark"] <= 19
 
 
 def test_12_latch(jdk):
     found = critical_path(jdk.version, "12")
-    assert longer(on(found), 80)
+    assert takes(found, on(found), 80)
     assert sequence(found) == ["W8"]
     assert found["edges"]["unpark"] == 1
 
 
 def test_13_pool(jdk):
     found = critical_path(jdk.version, "13")
-    assert longer(on(found), 90)
+    assert takes(found, on(found), 90)
     assert on(found, state="sleep") >= 89
 
 
 def test_13_future(jdk):
     found = critical_path(jdk.version, "13 future")
-    assert longer(on(found), 60)
+    assert takes(found, on(found), 60)
     assert len(sequence(found, 10 * MS)) == 1 and sequence(found, 10 * MS) != ["main"]
 
 
 def test_14_barrier(jdk):
     found = critical_path(jdk.version, "14")
-    assert longer(on(found), 130)
+    assert takes(found, on(found), 130)
     assert sequence(found) == ["T3", "T1", "T2", "T1"]
 
 
 def test_15_interrupt(jdk):
     found = critical_path(jdk.version, "15")
-    assert longer(on(found), 80)
+    assert takes(found, on(found), 80)
     assert sequence(found) == ["main", "T"]
     assert found["edges"]["interrupt"] == 1
 
 
 def test_16_semaphore(jdk):
     found = critical_path(jdk.version, "16")
-    assert longer(on(found), 90)
+    assert takes(found, on(found), 90)
     assert on(found, state="sleep") >= 89
     # Three waves. A thread that gets a permit wakes the next one in the queue itself while permits are left.
     assert len(sequence(found)) == 3 and 2 <= found["edges"]["unpark"] <= 4
@@ -267,14 +334,14 @@ def test_16_semaphore(jdk):
 
 def test_17_readers_and_writer(jdk):
     found = critical_path(jdk.version, "17")
-    assert longer(on(found), 110)
+    assert takes(found, on(found), 110)
     assert sequence(found) == ["R80", "W"]
 
 
 @pytest.mark.jdks(21, 25, 27)
 def test_18_virtual_threads(jdk):
     found = critical_path(jdk.version, "18")
-    assert longer(on(found), 500, 700)
+    assert takes(found, on(found), 500)
     if jdk.version >= 24:
         assert share(found, "java.lang.Object") >= 97
         # Every section but the first is handed over. On a busy machine a thread may come just when the monitor is free: then

@@ -224,7 +224,7 @@ public class ThreadPrograms {
     }
 
     /** Deadlocks: of two monitors, of three, of a monitor and a lock. The program ends by itself after a while. */
-    static void p10(String which) throws Exception {
+    static void p10(String which, int ms) throws Exception {
         List<Thread> all = new ArrayList<>();
         Object l1 = new L1(), l2 = new L2(), l3 = new Object();
         ReentrantLock held = new ReentrantLock();
@@ -246,6 +246,9 @@ public class ThreadPrograms {
                     sleep(1);
                 }
             }));
+        } else if (which.equals("virtual")) {
+            all.add(virtual("A", () -> inOrder(l1, l2)));
+            all.add(virtual("B", () -> inOrder(l2, l1)));
         } else {
             all.add(thread("A", () -> inOrder(l1, l2)));
             all.add(thread("B", () -> inOrder(l2, l1)));
@@ -253,7 +256,7 @@ public class ThreadPrograms {
         for (Thread t : all)
             t.setDaemon(true);
         startAll(all);
-        sleep(2000);
+        sleep(ms);
     }
 
     static void p11(boolean fair) throws Exception {
@@ -406,7 +409,7 @@ public class ThreadPrograms {
         case 7: p7(factor); break;
         case 8: p8(); break;
         case 9: p9(); break;
-        case 10: p10(which); break;
+        case 10: p10(which, args.length > 2 ? Integer.parseInt(args[2]) : 600); break;
         case 11: p11(!which.equals("unfair")); break;
         case 12: p12(); break;
         case 13: p13(which); break;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/threads.h"
 
+#include "agent/names.h"
 #include "base/clock.h"
 #include "base/map.h"
 
@@ -11,81 +12,14 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#define CATEGORY     "jvmscope|Threads"
 #define VIRTUAL_BIT  (UINT64_C(1) << 40)
 #define WAITING_TELL (NS_PER_SECOND / 2)
 
 enum { SHARDS = 64, DEPTH_MAX = 512 };
 
-static const char *const kind_names[WAIT_KINDS] = {"monitor", "wait", "park", "sleep", "io", "unmounted"};
-
-/* In the order of enum threads_type; doc/format.md. */
-static const struct jfr_type types[TYPES] = {
-    {.name = "jvmscope.ThreadAnalysis",
-     .label = "Thread Analysis",
-     .category = CATEGORY,
-     .description = "How threads are recorded",
-     .kind = JFR_EVENT,
-     .fields = JFR_FIELDS({"contanalysis", "Notify, Start and Interrupt Are Recorded", "boolean"},
-                          {"natives", "Native Methods Bound", "int"}, {"owners", "Owners Are Read From the VM", "boolean"})},
-    {.name = "jvmscope.ThreadObject",
-     .label = "Thread Object",
-     .category = CATEGORY,
-     .description = "A thread that lives, and its java.lang.Thread",
-     .kind = JFR_EVENT,
-     .has = JFR_HAS_THREAD,
-     .fields = JFR_FIELDS({"address", "Identity", "long", JFR_ADDRESS}, {"threadClass", "Class", "java.lang.Class"},
-                          {"daemon", "Daemon", "boolean"}, {"priority", "Priority", "int"},
-                          {"parentGroup", "Parent of its Group", "java.lang.String"},
-                          {"carrier", "Carrier of a Virtual Thread", "java.lang.Thread"})},
-    {.name = "jvmscope.Notify",
-     .label = "Object.notify",
-     .category = CATEGORY,
-     .kind = JFR_EVENT,
-     .has = JFR_HAS_THREAD | JFR_HAS_STACK,
-     .fields = JFR_FIELDS({"monitorClass", "Monitor Class", "java.lang.Class"}, {"address", "Identity", "long", JFR_ADDRESS},
-                          {"all", "notifyAll", "boolean"})},
-    {.name = "jvmscope.StartCall",
-     .label = "Thread.start",
-     .category = CATEGORY,
-     .kind = JFR_EVENT,
-     .has = JFR_HAS_THREAD | JFR_HAS_STACK,
-     .fields = JFR_FIELDS({"target", "Java Thread Id", "long"}, {"address", "Identity", "long", JFR_ADDRESS})},
-    {.name = "jvmscope.InterruptCall",
-     .label = "Thread.interrupt",
-     .category = CATEGORY,
-     .description = "Of a thread that waits",
-     .kind = JFR_EVENT,
-     .has = JFR_HAS_THREAD | JFR_HAS_STACK,
-     .fields = JFR_FIELDS({"target", "Java Thread Id", "long"}, {"address", "Identity", "long", JFR_ADDRESS})},
-    {.name = "jvmscope.Unpark",
-     .label = "LockSupport.unpark",
-     .category = CATEGORY,
-     .kind = JFR_EVENT,
-     .has = JFR_HAS_THREAD | JFR_HAS_STACK,
-     .fields = JFR_FIELDS({"target", "Java Thread Id", "long"})},
-    {.name = "jvmscope.Waiting",
-     .label = "Waiting",
-     .category = CATEGORY,
-     .description = "A wait that had not ended when this was written; when it ends its own event follows",
-     .kind = JFR_EVENT,
-     .has = JFR_HAS_THREAD | JFR_HAS_STACK,
-     .fields = JFR_FIELDS({"kind", "Kind", "java.lang.String"}, {"monitorClass", "Monitor Class", "java.lang.Class"},
-                          {"address", "Identity", "long", JFR_ADDRESS}, {"owner", "Owner", "java.lang.Thread"},
-                          {"timeout", "Timeout", "long", JFR_NANOS})},
-    {.name = "jvmscope.VirtualThreadUnmounted",
-     .label = "Virtual Thread Unmounted",
-     .category = CATEGORY,
-     .kind = JFR_EVENT,
-     .has = JFR_DURATION | JFR_HAS_THREAD | JFR_HAS_STACK,
-     .fields =
-         JFR_FIELDS({"blockerClass", "Class Parked On", "java.lang.Class"}, {"address", "Identity", "long", JFR_ADDRESS})},
-};
-
 struct thread_capture thread_capture;
 
 static struct waiter *platform; /* by thread_index; pages are used as threads come */
-static uint64_t kind_strings[WAIT_KINDS];
 
 /* Waits of virtual threads that have waited, by Java id. */
 static struct shard {
@@ -104,6 +38,7 @@ uint32_t object_identity(jobject o)
 /* Classes by the identity hash of their mirrors. */
 static pthread_mutex_t classes_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct map classes;
+static struct map class_names; /* by constant: char * */
 
 static uint64_t class_constant(jclass c)
 {
@@ -117,8 +52,24 @@ static uint64_t class_constant(jclass c)
         name++;
     }
     uint64_t id = jfr_define_class(thread_capture.jfr, &(struct jfr_class){.name = name});
+    char *copy = thread_capture.watch ? strdup(name) : NULL;
+    pthread_mutex_lock(&classes_lock);
+    uint64_t *slot = copy ? map_at(&class_names, id, 0, NULL) : NULL;
+    if (slot && !*slot)
+        *slot = (uint64_t)(uintptr_t)copy;
+    else
+        free(copy);
+    pthread_mutex_unlock(&classes_lock);
     vm_free(signature);
     return id;
+}
+
+void object_class_name(uint64_t class, char *to, size_t size)
+{
+    pthread_mutex_lock(&classes_lock);
+    const uint64_t *name = map_get(&class_names, class);
+    dotted_name(name ? (const char *)(uintptr_t)*name : "?", to, size);
+    pthread_mutex_unlock(&classes_lock);
 }
 
 uint64_t object_class(JNIEnv *jni, jobject o)
@@ -215,8 +166,10 @@ static struct waiter *virtual_waiter(JNIEnv *jni, jthread thread)
     uint64_t *slot = map_at(&s->waiters, id, 0, &added);
     if (slot && added) {
         w = calloc(1, sizeof(*w));
-        if (w)
+        if (w) {
             w->id = VIRTUAL_BIT | id;
+            w->thread = thread_capture.watch ? (*jni)->NewWeakGlobalRef(jni, thread) : NULL;
+        }
         *slot = (uint64_t)(uintptr_t)w;
     } else if (slot) {
         w = (struct waiter *)(uintptr_t)*slot;
@@ -231,6 +184,48 @@ uint64_t waiter_stack(const struct thread *t)
 {
     const struct waiter *w = &platform[thread_index(t)];
     return w->id == t->serial ? w->stack : 0;
+}
+
+bool waiter_stack_has(const struct thread *t, uint64_t address)
+{
+    const struct waiter *w = &platform[thread_index(t)];
+    return w->id == t->serial && address >= w->low && address < w->high;
+}
+
+static void find_stack(struct waiter *w)
+{
+    pthread_attr_t attributes;
+    void *low;
+    size_t size;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0)
+        return;
+    if (pthread_attr_getstack(&attributes, &low, &size) == 0) {
+        w->low = (uint64_t)(uintptr_t)low;
+        w->high = w->low + size;
+    }
+    pthread_attr_destroy(&attributes);
+}
+
+void waiters_visit(JNIEnv *jni, void (*f)(struct waiter *w, jthread thread, void *arg), void *arg)
+{
+    for (struct thread *t = NULL; (t = threads_next(t));) {
+        struct waiter *w = &platform[thread_index(t)];
+        if (w->id == t->serial)
+            f(w, NULL, arg);
+    }
+    for (int i = 0; i < SHARDS; i++) {
+        uint64_t key, value;
+        pthread_mutex_lock(&shards[i].lock);
+        for (size_t k = 0; map_next(&shards[i].waiters, &k, &key, &value);) {
+            struct waiter *w = (struct waiter *)(uintptr_t)value;
+            jthread thread = w && w->thread && jni ? (*jni)->NewLocalRef(jni, w->thread) : NULL;
+            if (w)
+                f(w, thread, arg);
+            if (thread)
+                (*jni)->DeleteLocalRef(jni, thread);
+        }
+        pthread_mutex_unlock(&shards[i].lock);
+    }
 }
 
 static atomic_int inside;
@@ -264,6 +259,8 @@ struct waiter *waiter_self(JNIEnv *jni, jthread thread)
         w->id = t->serial;
     }
     w->stack = MAX(w->stack, (uint64_t)(uintptr_t)__builtin_frame_address(0));
+    if (unlikely(thread_capture.watch && !w->high))
+        find_stack(w);
     return w;
 }
 
@@ -311,6 +308,8 @@ void wait_begin(struct waiter *w, enum wait_kind kind, const struct wait *how)
     at->owner = how->owner;
     at->timeout = how->timeout;
     at->object = how->object;
+    at->monitor = how->monitor;
+    at->owned = how->owned;
     at->told = false;
     atomic_store_explicit(&at->start, now_ns(), memory_order_release);
 }
@@ -461,6 +460,8 @@ static void JNICALL on_virtual_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
         waiter = *slot;
     map_remove(&s->waiters, id);
     pthread_mutex_unlock(&s->lock);
+    if (waiter && ((struct waiter *)(uintptr_t)waiter)->thread)
+        (*jni)->DeleteWeakGlobalRef(jni, ((struct waiter *)(uintptr_t)waiter)->thread);
     free((void *)(uintptr_t)waiter);
     jfr_forget_thread(thread_capture.jfr, VIRTUAL_BIT | id);
 }
@@ -495,56 +496,12 @@ static const struct vm_callbacks own_events = {.ti = {.ThreadStart = on_thread_s
 static const struct vm_callbacks virtual_events = {.VM_VIRTUAL_THREAD_START = on_virtual_start,
                                                    .VM_VIRTUAL_THREAD_END = on_virtual_end};
 
-/* ---- waits that go on ---- */
-
-static void tell_waiting(struct waiter *w, uint64_t before)
-{
-    for (int k = 0; k < WAIT_KINDS; k++) {
-        struct wait *at = &w->waits[k];
-        uint64_t start = atomic_load_explicit(&at->start, memory_order_acquire);
-        struct jfr_event e;
-        if (!start || start > before || at->told)
-            continue;
-        struct wait copy = {
-            .trace = at->trace, .class = at->class, .owner = at->owner, .timeout = at->timeout, .object = at->object};
-        if (atomic_load_explicit(&at->start, memory_order_acquire) != start ||
-            !jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_WAITING], 0, &e))
-            continue;
-        at->told = true;
-        jfr_put_time(&e, start);
-        jfr_put_long(&e, (int64_t)w->id);
-        jfr_put_long(&e, (int64_t)copy.trace);
-        jfr_put_string_id(&e, kind_strings[k]);
-        jfr_put_long(&e, (int64_t)copy.class);
-        jfr_put_long(&e, copy.object);
-        jfr_put_long(&e, (int64_t)copy.owner);
-        jfr_put_long(&e, k == WAIT_PARK ? copy.timeout : copy.timeout * (int64_t)NS_PER_MS);
-        jfr_commit(&e);
-    }
-}
-
-static void tell_all_waiting(uint64_t before)
-{
-    for (struct thread *t = NULL; (t = threads_next(t));) {
-        struct waiter *w = &platform[thread_index(t)];
-        if (w->id == t->serial)
-            tell_waiting(w, before);
-    }
-    for (int i = 0; i < SHARDS; i++) {
-        uint64_t key, value;
-        pthread_mutex_lock(&shards[i].lock);
-        for (size_t k = 0; map_next(&shards[i].waiters, &k, &key, &value);)
-            if (value)
-                tell_waiting((struct waiter *)(uintptr_t)value, before);
-        pthread_mutex_unlock(&shards[i].lock);
-    }
-}
-
 /* ---- the capture ---- */
 
 static bool wanted(const struct options *o)
 {
-    return option_on(o, OPT_THREADS) || (option_on(o, OPT_MONITOR) && option_is(o, OPT_FORMAT, "r"));
+    return option_on(o, OPT_THREADS) || option_on(o, OPT_DEADLOCK) ||
+           (option_on(o, OPT_MONITOR) && option_is(o, OPT_FORMAT, "r"));
 }
 
 static int find_fields(JNIEnv *jni)
@@ -594,7 +551,7 @@ static void put_analysis(int natives)
 static int start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     if (s->out.format != 'r') {
-        buf_printf(why, "threads=y records; it needs format=r");
+        buf_printf(why, "%s=y records; it needs format=r", option_on(&s->options, OPT_THREADS) ? "threads" : "deadlock");
         return -EINVAL;
     }
     int r = find_fields(jni);
@@ -611,14 +568,17 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         for (int i = 0; i < SHARDS; i++)
             pthread_mutex_init(&shards[i].lock, NULL);
     }
-    r = jfr_declare(s->out.jfr, types, TYPES, thread_capture.types);
+    r = jfr_declare(s->out.jfr, thread_types, TYPES, thread_capture.types);
     if (r < 0)
         return r;
-    for (int i = 0; i < WAIT_KINDS; i++)
-        kind_strings[i] = jfr_define_string(s->out.jfr, kind_names[i]);
+    waiting_init(s->out.jfr);
     thread_capture.depth = (jint)MIN(s->options.v[OPT_DEPTH].number, DEPTH_MAX);
     thread_capture.instrument = !s->options.v[OPT_CONTANALYSIS].text || option_on(&s->options, OPT_CONTANALYSIS);
     owner_init(jni);
+    if (option_on(&s->options, OPT_DEADLOCK))
+        r = watch_start(jni, why);
+    if (r < 0)
+        return r;
     thread_capture.jfr = s->out.jfr;
     (void)waiter_self(jni, NULL);
     look_around(jni);
@@ -652,6 +612,7 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 
 static void stop(struct session *s, JNIEnv *jni)
 {
+    watch_stop(jni);
     natives_unbind(jni);
     if (thread_capture.mounts)
         mounts_off();
@@ -676,6 +637,10 @@ static void release(struct session *s)
         map_release(&shards[i].waiters);
     }
     map_release(&classes);
+    uint64_t key, value;
+    for (size_t k = 0; map_next(&class_names, &k, &key, &value);)
+        free((void *)(uintptr_t)value);
+    map_release(&class_names);
     if (platform)
         memset(platform, 0, sizeof(*platform) * THREADS_MAX);
 }
@@ -683,14 +648,17 @@ static void release(struct session *s)
 static void status(struct session *s, struct buf *out)
 {
     buf_printf(out, "threads.unpaired %llu\n", (unsigned long long)atomic_load(&thread_capture.lost));
+    if (option_on(&s->options, OPT_DEADLOCK))
+        buf_printf(out, "threads.deadlocks %llu\n", (unsigned long long)watch_found());
 }
 
 const struct capture capture_threads = {
     .name = "threads",
-    .options = OPTION_BIT(OPT_THREADS) | OPTION_BIT(OPT_CONTANALYSIS),
+    .options = OPTION_BIT(OPT_THREADS) | OPTION_BIT(OPT_CONTANALYSIS) | OPTION_BIT(OPT_DEADLOCK),
     .needs = {.can_generate_monitor_events = 1},
     .likes = {.can_generate_garbage_collection_events = 1, .can_get_monitor_info = 1},
     .wanted = wanted,
+    .load = watch_load,
     .start = start,
     .stop = stop,
     .release = release,

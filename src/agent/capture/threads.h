@@ -22,15 +22,19 @@ enum wait_kind { WAIT_ENTER, WAIT_OBJECT, WAIT_PARK, WAIT_SLEEP, WAIT_IO, WAIT_U
 struct wait {
     _Atomic uint64_t start; /* ns; 0: none */
     uint64_t trace, class, owner;
-    int64_t timeout; /* ms of a wait or sleep, ns of a park */
-    uint32_t object; /* identity hash */
-    bool told;       /* as jvmscope.Waiting */
+    int64_t timeout;  /* ms of a wait or sleep, ns of a park */
+    uint64_t monitor; /* the VM's of a contended enter; 0: not known */
+    uint32_t object;  /* identity hash */
+    bool owned;       /* parked on a synchronizer that a thread can own */
+    bool told;        /* as jvmscope.Waiting */
 };
 
 struct waiter {
     uint64_t id;              /* the thread's in the recording */
     _Atomic uint64_t mounted; /* the virtual thread that it carries; 0: none, or not seen */
     uint64_t stack;           /* highest address of the thread's stack seen so far; 0 for virtual threads */
+    uint64_t low, high;       /* deadlock=y: where the stack of a platform thread lies; 0: not asked yet */
+    jweak thread;             /* deadlock=y: a virtual thread */
     struct wait waits[WAIT_KINDS];
 };
 
@@ -43,6 +47,7 @@ enum threads_type {
     TYPE_UNPARK,
     TYPE_WAITING,
     TYPE_UNMOUNTED,
+    TYPE_DEADLOCK,
     TYPES
 };
 
@@ -53,17 +58,27 @@ struct thread_capture {
     bool instrument;  /* contanalysis */
     bool virtual_too; /* the VM posts events of virtual threads */
     bool mounts;      /* and when they are mounted and unmounted */
+    bool watch;       /* deadlock=y: what only that needs is kept too */
     jfieldID tid, park_blocker;
     atomic_uint_fast64_t lost; /* waits of which only an end was seen, or no room for a thread */
 };
 
 extern struct thread_capture thread_capture;
+extern const struct jfr_type thread_types[TYPES];
 
 /* The calling thread's waits; NULL for the agent's own threads, and when the capture is off. thread: it, or NULL. */
 struct waiter *waiter_self(JNIEnv *jni, jthread thread);
 
 /* Where the stack of a platform thread begins, as far as seen; 0: not seen. */
 uint64_t waiter_stack(const struct thread *t);
+/* True when that is known to be an address of the thread's stack (deadlock=y). */
+bool waiter_stack_has(const struct thread *t, uint64_t address);
+
+/*
+ * Calls f for each thread that has waited. thread is a local reference to a virtual one, NULL for platform threads and without
+ * deadlock=y; for virtual threads a lock is held.
+ */
+void waiters_visit(JNIEnv *jni, void (*f)(struct waiter *w, jthread thread, void *arg), void *arg);
 
 /*
  * Around everything that natives of ours do for the capture, but not around what they wait for: false when the capture is
@@ -84,6 +99,8 @@ uint64_t thread_record(JNIEnv *jni, jthread thread);
 uint32_t object_identity(jobject o);
 /* The class of an object as a constant of the recording; 0 for NULL. */
 uint64_t object_class(JNIEnv *jni, jobject o);
+/* Its name, "java.lang.Object"; "?" when it is not known. */
+void object_class_name(uint64_t class, char *to, size_t size);
 /* The calling thread's stack as a constant; skip: frames at the top to leave out. */
 uint64_t stack_here(jint skip);
 
@@ -97,7 +114,23 @@ void put_interaction(enum threads_type type, struct waiter *w, uint64_t trace, u
 
 /* threads_owner.c: who owns the monitor that the calling thread is about to wait for; its id in the recording, 0: not known. */
 void owner_init(JNIEnv *jni);
-uint64_t owner_of_pending(JNIEnv *jni, jobject monitor);
+uint64_t owner_of_pending(JNIEnv *jni, jobject monitor, uint64_t *ret_monitor);
+/*
+ * Who owns a monitor of the VM's, by its address, which may be gone. False when that cannot be said: the owner is what it was
+ * when the thread began to wait.
+ */
+bool owner_of_monitor(uint64_t monitor, uint64_t *ret_id);
+
+/* threads_waiting.c: writes jvmscope.Waiting of all waits that began before a time and were not told yet. */
+void waiting_init(struct jfr_writer *jfr);
+void tell_all_waiting(uint64_t before);
+
+/* threads_deadlocks.c, deadlock=y. owned tells whether an object is a synchronizer that has an owner. */
+int watch_load(struct session *s, struct buf *why) must_check;
+int watch_start(JNIEnv *jni, struct buf *why) must_check;
+void watch_stop(JNIEnv *jni);
+bool watch_owned(JNIEnv *jni, jobject blocker);
+uint64_t watch_found(void);
 
 /* threads_mounts.c: when virtual threads leave their carriers. on answers whether the VM has these events. */
 bool mounts_on(void);

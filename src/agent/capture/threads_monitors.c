@@ -9,7 +9,8 @@ static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject 
     struct waiter *w = waiter_self(jni, thread);
     if (!w)
         return;
-    struct wait how = {.owner = owner_of_pending(jni, object)};
+    struct wait how = {0};
+    how.owner = owner_of_pending(jni, object, &how.monitor);
     how.class = object_class(jni, object);
     how.object = object_identity(object);
     how.trace = stack_here(0);

@@ -15,6 +15,7 @@ static void JNICALL on_unmount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     if (w && !atomic_load(&w->waits[WAIT_ENTER].start) && !atomic_load(&w->waits[WAIT_OBJECT].start)) {
         jobject blocker = (*jni)->GetObjectField(jni, thread, thread_capture.park_blocker);
         struct wait how = {.class = object_class(jni, blocker), .object = object_identity(blocker), .trace = stack_here(0)};
+        how.owned = blocker && thread_capture.watch && watch_owned(jni, blocker);
         if (blocker)
             (*jni)->DeleteLocalRef(jni, blocker);
         wait_begin(w, WAIT_UNMOUNTED, &how);

@@ -153,6 +153,7 @@ static void park_begins(JNIEnv *jni, jthread thread, bool absolute, jlong time)
     jobject blocker = thread ? (*jni)->GetObjectField(jni, thread, thread_capture.park_blocker) : NULL;
     how.class = object_class(jni, blocker);
     how.object = object_identity(blocker);
+    how.owned = blocker && thread_capture.watch && watch_owned(jni, blocker);
     how.trace = stack_here(0);
     if (blocker)
         (*jni)->DeleteLocalRef(jni, blocker);

@@ -9,7 +9,9 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { OWNER_NONE = 0, OWNER_ANONYMOUS = 1, OWNER_DEFLATER = 2 };
 
@@ -114,12 +116,13 @@ static uint64_t ask_vm(JNIEnv *jni, jobject monitor)
     return id;
 }
 
-uint64_t owner_of_pending(JNIEnv *jni, jobject monitor)
+uint64_t owner_of_pending(JNIEnv *jni, jobject monitor, uint64_t *ret_monitor)
 {
     if (layout.pending < 0 || layout.owner < 0)
         return ask_vm(jni, monitor);
     uint64_t thread = (uint64_t)(uintptr_t)jni - layout.env_offset;
     uint64_t pending = *(const volatile uint64_t *)(thread + (uint64_t)layout.pending);
+    *ret_monitor = pending;
     if (!pending)
         return ask_vm(jni, monitor);
     uint64_t owner = *(const volatile uint64_t *)(pending + (uint64_t)layout.owner);
@@ -130,4 +133,32 @@ uint64_t owner_of_pending(JNIEnv *jni, jobject monitor)
     struct thread *t = layout.by_id ? NULL : threads_by_env((JNIEnv *)(uintptr_t)(owner + layout.env_offset));
     uint64_t id = layout.by_id ? thread_record_id(owner) : t ? thread_running_on(t) : stack_owner(owner);
     return id ? id : ask_vm(jni, monitor);
+}
+
+/* The VM's memory may be unmapped when the monitor has gone: read so that it does not matter. */
+static bool read_word(uint64_t address, uint64_t *ret)
+{
+    static int memory = -2;
+    if (memory == -2)
+        memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    return memory >= 0 && pread(memory, ret, sizeof(*ret), (off_t)address) == (ssize_t)sizeof(*ret);
+}
+
+bool owner_of_monitor(uint64_t monitor, uint64_t *ret_id)
+{
+    uint64_t owner;
+    if (!monitor || layout.owner < 0 || !read_word(monitor + (uint64_t)layout.owner, &owner) || owner == OWNER_ANONYMOUS)
+        return false;
+    *ret_id = 0;
+    if (owner == OWNER_NONE || owner == OWNER_DEFLATER)
+        return true;
+    if (layout.by_id) {
+        *ret_id = thread_record_id(owner);
+        return true;
+    }
+    struct thread *t = threads_by_env((JNIEnv *)(uintptr_t)(owner + layout.env_offset));
+    for (struct thread *other = NULL; !t && (other = threads_next(other));)
+        t = waiter_stack_has(other, owner) ? other : NULL;
+    *ret_id = t ? thread_running_on(t) : 0;
+    return true;
 }

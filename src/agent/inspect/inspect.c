@@ -9,7 +9,7 @@
 static const struct question questions[] = {
     {"threads", inspect_threads}, {"groups", inspect_groups},   {"stack", inspect_stack},     {"classes", inspect_classes},
     {"class", inspect_class},     {"statics", inspect_statics}, {"modules", inspect_modules}, {"instances", inspect_instances},
-    {"object", inspect_object},   {"free", inspect_free},       {"vm", inspect_vm},
+    {"object", inspect_object},   {"free", inspect_free},       {"vm", inspect_vm},           {"deadlocks", inspect_deadlocks},
 };
 
 /* The environment of the numbers, made by the first question; it stays, and the numbers with it. */

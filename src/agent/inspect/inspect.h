@@ -53,6 +53,7 @@ int inspect_instances(struct inspection *i);
 int inspect_object(struct inspection *i);
 int inspect_free(struct inspection *i);
 int inspect_vm(struct inspection *i);
+int inspect_deadlocks(struct inspection *i);
 
 /* The number of an object, given now if it has none; 0 when o is NULL or it cannot be had. */
 jlong object_number(struct inspection *i, jobject o);

@@ -5,10 +5,13 @@
  */
 #include "agent/inspect/inspect.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 static jobjectArray infos; /* ThreadInfo[], a local reference of the question */
 
 static struct {
-    jmethodID id, lock, owner, monitors, class_name, hash;
+    jmethodID id, lock, owner, monitors, class_name, hash, name, lock_name, owner_name, stack, text;
 } method;
 
 static jobject call(struct inspection *i, jobject o, jmethodID m)
@@ -24,26 +27,41 @@ static jmethodID find_method(struct inspection *i, const char *class, const char
     return vm_clear_exception(i->jni) ? NULL : m;
 }
 
-void find_locks(struct inspection *i)
+/* ThreadMXBean and the methods of what it answers; NULL when this VM has not got them. */
+static jobject thread_bean(struct inspection *i)
 {
     static const char info[] = "java/lang/management/ThreadInfo", lock[] = "java/lang/management/LockInfo";
-    infos = NULL;
+    static const char string[] = "()Ljava/lang/String;";
     jclass factory = (*i->jni)->FindClass(i->jni, "java/lang/management/ManagementFactory");
     jmethodID get =
         factory ? (*i->jni)->GetStaticMethodID(i->jni, factory, "getThreadMXBean", "()Ljava/lang/management/ThreadMXBean;")
                 : NULL;
     jobject bean = get ? (*i->jni)->CallStaticObjectMethod(i->jni, factory, get) : NULL;
     if (vm_clear_exception(i->jni) || !bean)
-        return;
-    jmethodID dump =
-        find_method(i, "java/lang/management/ThreadMXBean", "dumpAllThreads", "(ZZ)[Ljava/lang/management/ThreadInfo;");
+        return NULL;
     method.id = find_method(i, info, "getThreadId", "()J");
     method.lock = find_method(i, info, "getLockInfo", "()Ljava/lang/management/LockInfo;");
     method.owner = find_method(i, info, "getLockOwnerId", "()J");
     method.monitors = find_method(i, info, "getLockedMonitors", "()[Ljava/lang/management/MonitorInfo;");
-    method.class_name = find_method(i, lock, "getClassName", "()Ljava/lang/String;");
+    method.name = find_method(i, info, "getThreadName", string);
+    method.lock_name = find_method(i, info, "getLockName", string);
+    method.owner_name = find_method(i, info, "getLockOwnerName", string);
+    method.stack = find_method(i, info, "getStackTrace", "()[Ljava/lang/StackTraceElement;");
+    method.text = find_method(i, "java/lang/StackTraceElement", "toString", string);
+    method.class_name = find_method(i, lock, "getClassName", string);
     method.hash = find_method(i, lock, "getIdentityHashCode", "()I");
-    if (!dump || !method.id || !method.lock || !method.owner || !method.monitors || !method.class_name || !method.hash)
+    bool all = method.id && method.lock && method.owner && method.monitors && method.name && method.lock_name &&
+               method.owner_name && method.stack && method.text && method.class_name && method.hash;
+    return all ? bean : NULL;
+}
+
+void find_locks(struct inspection *i)
+{
+    infos = NULL;
+    jobject bean = thread_bean(i);
+    jmethodID dump =
+        find_method(i, "java/lang/management/ThreadMXBean", "dumpAllThreads", "(ZZ)[Ljava/lang/management/ThreadInfo;");
+    if (!bean || !dump)
         return;
     infos = (*i->jni)->CallObjectMethod(i->jni, bean, dump, JNI_TRUE, JNI_FALSE);
     if (vm_clear_exception(i->jni))
@@ -108,4 +126,105 @@ void put_locks(struct inspection *i, jlong java_id)
         if (found)
             return;
     }
+}
+
+static void put_string(struct inspection *i, const char *key, jstring s)
+{
+    const char *text = s ? (*i->jni)->GetStringUTFChars(i->jni, s, NULL) : NULL;
+    if (key)
+        json_key(i->out, key);
+    json_string(i->out, text);
+    if (text)
+        (*i->jni)->ReleaseStringUTFChars(i->jni, s, text);
+    if (s)
+        (*i->jni)->DeleteLocalRef(i->jni, s);
+}
+
+static void put_blocked(struct inspection *i, jobject info)
+{
+    json_object(i->out);
+    put_string(i, "thread", call(i, info, method.name));
+    put_string(i, "waits_for", call(i, info, method.lock_name));
+    put_string(i, "owned_by", call(i, info, method.owner_name));
+    jobjectArray stack = call(i, info, method.stack);
+    json_key(i->out, "frames");
+    json_array(i->out);
+    for (jsize k = 0, n = stack ? (*i->jni)->GetArrayLength(i->jni, stack) : 0; k < n; k++) {
+        jobject frame = (*i->jni)->GetObjectArrayElement(i->jni, stack, k);
+        put_string(i, NULL, call(i, frame, method.text));
+        (*i->jni)->DeleteLocalRef(i->jni, frame);
+    }
+    json_array_end(i->out);
+    json_object_end(i->out);
+    if (stack)
+        (*i->jni)->DeleteLocalRef(i->jni, stack);
+}
+
+/* The place in an array of ThreadInfo of a thread's Java id, or n. */
+static jsize place_of(struct inspection *i, jobjectArray all, jsize n, jlong id)
+{
+    jsize place = n;
+    for (jsize k = 0; k < n && place == n; k++) {
+        jobject info = (*i->jni)->GetObjectArrayElement(i->jni, all, k);
+        if (info && (*i->jni)->CallLongMethod(i->jni, info, method.id) == id && !vm_clear_exception(i->jni))
+            place = k;
+        if (info)
+            (*i->jni)->DeleteLocalRef(i->jni, info);
+    }
+    return place;
+}
+
+/* From the thread at `first` along the owners until one is met again. */
+static void put_cycle(struct inspection *i, jobjectArray all, jsize n, jsize first, bool *done)
+{
+    json_object(i->out);
+    json_key(i->out, "cycle");
+    json_array(i->out);
+    for (jsize at = first; at < n && !done[at];) {
+        jobject info = (*i->jni)->GetObjectArrayElement(i->jni, all, at);
+        done[at] = true;
+        put_blocked(i, info);
+        jlong owner = (*i->jni)->CallLongMethod(i->jni, info, method.owner);
+        vm_clear_exception(i->jni);
+        (*i->jni)->DeleteLocalRef(i->jni, info);
+        at = place_of(i, all, n, owner);
+    }
+    json_array_end(i->out);
+    json_object_end(i->out);
+}
+
+/* Of monitors and ownable synchronizers, by the VM's own search, which knows no virtual threads. */
+int inspect_deadlocks(struct inspection *i)
+{
+    static const char bean_class[] = "java/lang/management/ThreadMXBean";
+    jobject bean = thread_bean(i);
+    jmethodID find = bean ? find_method(i, bean_class, "findDeadlockedThreads", "()[J") : NULL;
+    jmethodID get = bean ? find_method(i, bean_class, "getThreadInfo", "([JI)[Ljava/lang/management/ThreadInfo;") : NULL;
+    if (!find || !get) {
+        buf_string(i->why, "the VM has no java.lang.management");
+        return -ENOTSUP;
+    }
+    jlongArray ids = call(i, bean, find);
+    jobjectArray all = ids ? (*i->jni)->CallObjectMethod(i->jni, bean, get, ids, (jint)INT32_MAX) : NULL;
+    if (vm_clear_exception(i->jni))
+        all = NULL;
+    jsize n = all ? (*i->jni)->GetArrayLength(i->jni, all) : 0;
+    bool *done = calloc((size_t)n + 1, sizeof(*done));
+    if (!done)
+        return -ENOMEM;
+    json_key(i->out, "deadlocks");
+    json_array(i->out);
+    for (jsize k = 0; k < n; k++) {
+        jobject info = (*i->jni)->GetObjectArrayElement(i->jni, all, k);
+        if (!info) /* it has ended since */
+            done[k] = true;
+        else
+            (*i->jni)->DeleteLocalRef(i->jni, info);
+    }
+    for (jsize k = 0; k < n; k++)
+        if (!done[k])
+            put_cycle(i, all, n, k, done);
+    json_array_end(i->out);
+    free(done);
+    return 0;
 }

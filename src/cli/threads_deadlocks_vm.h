@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stdbool.h>
+
+/* Prints the deadlocks of a running VM. The exit status. */
+int deadlocks_of_vm(const char *pid, bool as_json);
