@@ -123,7 +123,7 @@ def test_1_joins(jdk):
     found = critical_path(jdk.version, "1")
     assert takes(found, on(found), 120)
     assert sequence(found) == ["B"]
-    assert on(found, "B") / on(found) > 0.97
+    assert on(found, "B") * MS / launched(found)[1] > 0.97
     assert found["edges"]["join"] == 1 and found["edges"]["start"] == 1
 
 
@@ -449,7 +449,9 @@ def test_plain_jfr_is_analysed_and_says_what_is_inferred(jdk, tmp_path):
     found = threads("critical-path", out)
     assert sum(s["ns"] for s in found["segments"]) == found["length_ns"]
     assert on(found, "T1", "T2", state="sleep") >= 600
-    assert found["edges"]["handoff"] >= 17
+    # JFR records a thread that was blocked for 10 ms or more; on a busy machine fewer are, for the other one is back first.
+    blocked = sum(t["blocked"] for t in threads("summary", out)["threads"] if t["name"] in ("T1", "T2"))
+    assert blocked >= 5 and found["edges"]["handoff"] >= 0.8 * blocked
     assert any(s["inferred"] for s in found["segments"])
     assert threads("summary", out)["contanalysis"] is None
 
