@@ -9,7 +9,7 @@
 
 struct heap_options {
     bool json, retained, strong, rebuild, all;
-    const char *output, *index, *class, *object, *package, *loader, *children, *exclude, *sort, *pattern;
+    const char *output, *index, *class, *object, *package, *loader, *children, *exclude, *sort, *sql;
     uint64_t limit, memory, dump;
 };
 

@@ -54,6 +54,11 @@ void page_fact(struct page *p, const char *key, const char *title, enum page_kin
     add_block(p, (struct page_block){.key = key, .title = title, .fact = {.kind = kind, .number = value}});
 }
 
+void page_fact_real(struct page *p, const char *key, double value)
+{
+    add_block(p, (struct page_block){.key = key, .fact = {.kind = PAGE_REAL, .real = value}});
+}
+
 void page_table(struct page *p, const char *key, const char *title, const struct page_column *columns, size_t n)
 {
     add_block(p, (struct page_block){.key = key, .title = title, .columns = columns, .columns_n = n});
@@ -66,7 +71,9 @@ static void add_cell(struct page *p, struct page_cell cell)
     struct page_block *b = &p->blocks.data[p->blocks.len - 1];
     if (!b->columns_n)
         return;
-    cell.kind = b->columns[b->cells.len % b->columns_n].kind;
+    const struct page_column *column = &b->columns[b->cells.len % b->columns_n];
+    if (column->kind != PAGE_ANY)
+        cell.kind = column->kind;
     if (vec_push(&b->cells, cell) < 0)
         p->error = -ENOMEM;
 }
@@ -97,6 +104,11 @@ void page_number(struct page *p, uint64_t value)
 void page_real(struct page *p, double value)
 {
     add_cell(p, (struct page_cell){.real = value});
+}
+
+void page_cell(struct page *p, struct page_cell cell)
+{
+    add_cell(p, cell);
 }
 
 void page_null(struct page *p)
@@ -140,6 +152,11 @@ static const char *shown(const struct page_cell *c, char text[32])
         return text;
     case PAGE_BOOL:
         return c->number ? "yes" : "no";
+    case PAGE_INTEGER:
+        snprintf(text, 32, "%" PRId64, (int64_t)c->number);
+        return text;
+    case PAGE_ANY:
+        break;
     }
     return "";
 }
@@ -177,18 +194,24 @@ static size_t shown_order(const struct page_block *b, size_t ret[MAX_COLUMNS])
 
 static bool left_aligned(const struct page_column *c)
 {
-    return c->kind == PAGE_TEXT || c->kind == PAGE_ID;
+    return c->kind == PAGE_TEXT || c->kind == PAGE_ID || c->kind == PAGE_ANY;
 }
 
-static void print_cell(const struct page_column *column, const char *s, int width, bool last, FILE *to)
+static void print_cell(bool left, const char *s, int width, bool last, FILE *to)
 {
     int pad = width - width_of(s);
-    if (!left_aligned(column))
+    if (!left)
         fprintf(to, "%*s", pad, "");
     put_text(to, s);
-    if (left_aligned(column) && !last)
+    if (left && !last)
         fprintf(to, "%*s", pad, "");
     fputs(last ? "\n" : "  ", to);
+}
+
+static bool is_left(const struct page_column *column, const struct page_cell *cell)
+{
+    bool number = cell->kind == PAGE_INTEGER || cell->kind == PAGE_REAL;
+    return left_aligned(column) && !(column->kind == PAGE_ANY && number);
 }
 
 static void print_table(const struct page_block *b, FILE *to)
@@ -207,11 +230,11 @@ static void print_table(const struct page_block *b, FILE *to)
     if (b->title)
         fprintf(to, "\n%s\n", b->title);
     for (size_t i = 0; i < n; i++)
-        print_cell(&b->columns[order[i]], b->columns[order[i]].title, widths[i], i + 1 == n, to);
+        print_cell(left_aligned(&b->columns[order[i]]), b->columns[order[i]].title, widths[i], i + 1 == n, to);
     for (size_t r = 0; r < rows; r++) {
         const struct page_cell *row = &b->cells.data[r * b->columns_n];
         for (size_t i = 0; i < n; i++)
-            print_cell(&b->columns[order[i]], shown(&row[order[i]], text), widths[i], i + 1 == n, to);
+            print_cell(is_left(&b->columns[order[i]], &row[order[i]]), shown(&row[order[i]], text), widths[i], i + 1 == n, to);
     }
     if (!rows)
         fputs("(none)\n", to);
@@ -248,8 +271,30 @@ static void cell_json(struct json *j, const struct page_cell *c)
         json_double(j, c->real);
     else if (c->kind == PAGE_BOOL)
         json_bool(j, c->number);
+    else if (c->kind == PAGE_INTEGER)
+        json_i64(j, (int64_t)c->number);
     else
         json_u64(j, c->number);
+}
+
+/* "columns" and "rows" of a table whose names are the user's. */
+static void arrays_json(struct json *j, const struct page_block *b)
+{
+    json_key(j, "columns");
+    json_array(j);
+    for (size_t c = 0; c < b->columns_n; c++)
+        json_string(j, b->columns[c].key);
+    json_array_end(j);
+    json_key(j, b->key);
+    json_array(j);
+    for (size_t c = 0; c < b->cells.len; c++) {
+        if (c % b->columns_n == 0)
+            json_array(j);
+        cell_json(j, &b->cells.data[c]);
+        if (c % b->columns_n == b->columns_n - 1)
+            json_array_end(j);
+    }
+    json_array_end(j);
 }
 
 int page_json(const struct page *p, struct buf *out)
@@ -260,6 +305,10 @@ int page_json(const struct page *p, struct buf *out)
         const struct page_block *b = &p->blocks.data[i];
         if (!b->key)
             continue;
+        if (b->arrays) {
+            arrays_json(&j, b);
+            continue;
+        }
         json_key(&j, b->key);
         if (!b->columns_n) {
             cell_json(&j, &b->fact);
@@ -353,8 +402,9 @@ static void html_table(const struct page_block *b, struct buf *out)
     for (size_t r = 0; r < rows; r++) {
         buf_string(out, "\n<tr>");
         for (size_t i = 0; i < n; i++) {
-            buf_string(out, left_aligned(&b->columns[order[i]]) ? "<td>" : "<td class=n>");
-            html_text(out, shown(&b->cells.data[r * b->columns_n + order[i]], text));
+            const struct page_cell *cell = &b->cells.data[r * b->columns_n + order[i]];
+            buf_string(out, is_left(&b->columns[order[i]], cell) ? "<td>" : "<td class=n>");
+            html_text(out, shown(cell, text));
         }
     }
     buf_string(out, "</table>\n");

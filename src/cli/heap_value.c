@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/parse.h"
 #include "cli/commands.h"
+#include "model/heap_text.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -76,25 +77,15 @@ static void put_utf16(struct buf *b, const uint8_t *p, uint64_t units, bool big_
 
 bool heap_string(const struct heap *h, uint64_t i, struct buf *b, size_t limit)
 {
-    uint64_t array, coder = 0, offset = 0, count;
-    struct hprof_item item;
-    if (i >= h->n || heap_class_of(h, i) != h->dump->string_class || !heap_get_object(h, i, "value", &array) ||
-        !heap_item(h, array, &item) || item.tag != HPROF_PRIMITIVE_ARRAY_DUMP)
+    struct heap_text t;
+    if (!heap_text_of(h, i, &t))
         return false;
     limit += b->len;
-    if (item.type == HPROF_CHAR) { /* JDK 8 */
-        count = item.count;
-        if (heap_get(h, i, "offset", &offset) && offset <= count && heap_get(h, i, "count", &count))
-            count = MIN(count, item.count - offset);
-        put_utf16(b, item.body + offset * 2, count, true, limit);
-    } else if (item.type == HPROF_BYTE && heap_get(h, i, "coder", &coder) && coder) {
-        put_utf16(b, item.body, item.count / 2, false, limit); /* the VM's own order: little-endian wherever we run */
-    } else if (item.type == HPROF_BYTE) {
-        for (uint64_t k = 0; k < item.count && b->len < limit; k++)
-            put_utf8(b, item.body[k]);
-    } else {
-        return false;
-    }
+    if (t.coder != HEAP_LATIN1)
+        put_utf16(b, t.bytes, t.len, t.coder == HEAP_UTF16_BE, limit);
+    else
+        for (uint64_t k = 0; k < t.len && b->len < limit; k++)
+            put_utf8(b, t.bytes[k]);
     return true;
 }
 
@@ -363,6 +354,6 @@ void heap_link_name(const struct heap *h, uint64_t from, uint64_t to, struct buf
             }
         }
     }
-    if (item.class_id == id)
+    if (item.tag != HPROF_CLASS_DUMP && item.class_id == id)
         buf_string(b, "<class>");
 }

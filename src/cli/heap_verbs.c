@@ -12,9 +12,9 @@ static const struct {
     const char *name;
     int (*answer)(const struct heap_call *c);
 } answers[] = {
-    {"dominators", heap_answer_dominators}, {"leaks", heap_answer_leaks},       {"objects", heap_answer_objects},
-    {"paths", heap_answer_paths},           {"retained", heap_answer_retained}, {"summary", heap_answer_summary},
-    {"threads", heap_answer_threads},
+    {"dominators", heap_answer_dominators}, {"leaks", heap_answer_leaks},     {"objects", heap_answer_objects},
+    {"paths", heap_answer_paths},           {"query", heap_answer_query},     {"retained", heap_answer_retained},
+    {"summary", heap_answer_summary},       {"threads", heap_answer_threads},
 };
 
 int heap_answer_verb(const char *verb, const struct heap_call *c)
@@ -138,6 +138,25 @@ const struct command heap_verbs[] = {
         .examples = "  jvmscope heap objects app.hprof 0x7f01a8\n"
                     "  jvmscope heap objects --limit 10 app.hprof java.lang.Thread\n",
         .sets = heap_select_sets,
+    },
+    {
+        .name = "heap query",
+        .run = run_verb,
+        .operands = "FILE [SELECT]",
+        .min_operands = 1,
+        .max_operands = 2,
+        .summary = "ask a heap in SQL",
+        .description =
+            "Tables: *objects*, *classes*, *fields*, *refs*, *strings*, *retained* (all that a holder retains), *roots*, and every "
+            "class by its name in double quotes, with the fields of its instances as columns, those of its subclasses "
+            "included. They are read in place by SQLite: joins, aggregates and its functions work. An address (0x7f01a8) leads "
+            "straight to its row. Without a SELECT the tables are listed.",
+        .examples =
+            "  jvmscope heap query app.hprof 'SELECT class, count(*), sum(shallow) FROM objects GROUP BY class ORDER BY 3 DESC'\n"
+            "  jvmscope heap query app.hprof 'SELECT value, count(*) FROM strings GROUP BY value ORDER BY 2 DESC LIMIT 20'\n"
+            "  jvmscope heap query app.hprof 'SELECT object, size, threshold FROM \"java.util.HashMap\" WHERE size > 1000'\n"
+            "  jvmscope heap query app.hprof 'SELECT class, sum(shallow) FROM retained WHERE holder = 0x7f01a8 GROUP BY 1'\n",
+        .sets = heap_query_sets,
     },
     {
         .name = "heap threads",

@@ -26,8 +26,15 @@ struct heap_settings {
     void *ctx;
 };
 
+/* Where the values of a String are. */
+struct heap_string_fields {
+    bool known, has_coder, has_part;
+    uint32_t value, coder, offset, count;
+};
+
 struct heap {
     struct heap_dump *dump;
+    struct heap_string_fields strings; /* see model/heap_text.h */
     struct heap_ids ids;
     uint64_t n, reachable;
     bool strong, built; /* built: by this opening */

@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "model/heap_memory.h"
 #include "model/heap_shape.h"
+#include "model/heap_text.h"
 
 #include <fcntl.h>
 #include <libgen.h>
@@ -316,6 +317,7 @@ int heap_open(struct heap **ret, const char *path, const struct heap_settings *s
     }
     if (error)
         return error;
+    heap_text_prepare(h);
     *ret = TAKE(h);
     return 0;
 }

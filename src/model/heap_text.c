@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/heap_text.h"
+
+static bool place(const struct heap *h, const char *name, uint32_t *ret)
+{
+    struct heap_field f;
+    if (!heap_field_named(h->dump, h->dump->string_class, name, &f))
+        return false;
+    *ret = f.offset;
+    return true;
+}
+
+void heap_text_prepare(struct heap *h)
+{
+    struct heap_string_fields *s = &h->strings;
+    *s = (struct heap_string_fields){0};
+    if (h->dump->string_class == HEAP_NO_CLASS || !place(h, "value", &s->value))
+        return;
+    s->known = true;
+    s->has_coder = place(h, "coder", &s->coder);
+    s->has_part = place(h, "offset", &s->offset) && place(h, "count", &s->count); /* JDK 6 and before */
+}
+
+bool heap_text_of(const struct heap *h, uint64_t i, struct heap_text *ret)
+{
+    const struct heap_string_fields *s = &h->strings;
+    const unsigned n = h->dump->header.id_size;
+    struct hprof_item item, array;
+    if (i >= h->n || !s->known || heap_class_of(h, i) != h->dump->string_class || !heap_item(h, i, &item) ||
+        item.tag != HPROF_INSTANCE_DUMP || (uint64_t)s->value + n > item.body_len)
+        return false;
+    uint64_t number = heap_ids_find(&h->ids, hprof_id_at(item.body + s->value, n));
+    if (number == HEAP_NONE || !heap_item(h, number, &array) || array.tag != HPROF_PRIMITIVE_ARRAY_DUMP)
+        return false;
+    *ret = (struct heap_text){.bytes = array.body, .len = array.count, .array = number, .coder = HEAP_LATIN1};
+    if (array.type == HPROF_CHAR) {
+        ret->coder = HEAP_UTF16_BE;
+        if (s->has_part && s->count + 4u <= item.body_len && s->offset + 4u <= item.body_len) {
+            uint64_t from = hprof_value_at(item.body + s->offset, HPROF_INT, n);
+            uint64_t len = hprof_value_at(item.body + s->count, HPROF_INT, n);
+            if (from > array.count || len > array.count - from)
+                return false;
+            ret->bytes += from * 2;
+            ret->len = len;
+        }
+        return true;
+    }
+    if (array.type != HPROF_BYTE)
+        return false;
+    if (s->has_coder && s->coder < item.body_len && item.body[s->coder]) {
+        ret->coder = HEAP_UTF16_LE; /* the VM's own order: little-endian wherever we run */
+        ret->len = array.count / 2;
+    }
+    return true;
+}
