@@ -9,7 +9,7 @@
 
 struct heap_options {
     bool json, retained, strong, rebuild, all;
-    const char *output, *index, *class, *object, *package, *loader, *children, *exclude, *sort, *sql;
+    const char *output, *index, *class, *object, *package, *loader, *children, *exclude, *sort, *sql, *find;
     uint64_t limit, memory, dump;
 };
 

@@ -251,7 +251,7 @@ void page_print(const struct page *p, FILE *to)
             put_text(to, b->title);
             fputc('\n', to);
         } else if (b->title) {
-            fprintf(to, "%-22s", b->title);
+            fprintf(to, "%-23s ", b->title);
             put_text(to, shown(&b->fact, text));
             if (b->fact.kind == PAGE_BYTES && b->fact.number >= 1024)
                 fprintf(to, " (%s)", format_size(size, b->fact.number));

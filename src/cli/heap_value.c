@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/parse.h"
 #include "cli/commands.h"
+#include "cli/heap_shown.h"
 #include "model/heap_text.h"
 
 #include <inttypes.h>
@@ -75,6 +76,18 @@ static void put_utf16(struct buf *b, const uint8_t *p, uint64_t units, bool big_
     }
 }
 
+void heap_put_characters(const struct hprof_item *array, uint64_t count, bool wide, struct buf *b, size_t limit)
+{
+    limit += b->len;
+    if (array->type == HPROF_CHAR)
+        put_utf16(b, array->body, MIN(count, (uint64_t)array->count), true, limit);
+    else if (array->type == HPROF_BYTE && wide)
+        put_utf16(b, array->body, MIN(count, (uint64_t)array->count / 2), false, limit);
+    else if (array->type == HPROF_BYTE)
+        for (uint64_t k = 0; k < MIN(count, (uint64_t)array->count) && b->len < limit; k++)
+            put_utf8(b, array->body[k]);
+}
+
 bool heap_string(const struct heap *h, uint64_t i, struct buf *b, size_t limit)
 {
     struct heap_text t;
@@ -117,49 +130,6 @@ static bool box_value(const char *class, uint64_t bits, struct buf *b)
     return true;
 }
 
-/* Where the count of a collection is kept: a field, or a path of fields to where it is. */
-static const struct {
-    const char *class, *path[3];
-} collections[] = {
-    {"java.util.ArrayList", {"size"}},
-    {"java.util.LinkedList", {"size"}},
-    {"java.util.Vector", {"elementCount"}},
-    {"java.util.HashMap", {"size"}},
-    {"java.util.TreeMap", {"size"}},
-    {"java.util.Hashtable", {"count"}},
-    {"java.util.WeakHashMap", {"size"}},
-    {"java.util.IdentityHashMap", {"size"}},
-    {"java.util.EnumMap", {"size"}},
-    {"java.util.PriorityQueue", {"size"}},
-    {"java.util.HashSet", {"map", "size"}},
-    {"java.util.TreeSet", {"m", "size"}},
-    {"java.util.concurrent.ConcurrentHashMap", {"baseCount"}},
-    {"java.util.concurrent.ArrayBlockingQueue", {"count"}},
-    {"java.util.concurrent.LinkedBlockingQueue", {"count", "value"}},
-    {"java.util.concurrent.LinkedBlockingDeque", {"count"}},
-    {"java.util.concurrent.PriorityBlockingQueue", {"size"}},
-};
-
-bool heap_collection_size(const struct heap *h, uint64_t i, uint64_t *ret)
-{
-    int32_t class = heap_class_of(h, i);
-    for (size_t c = 0; c < ARRAY_SIZE(collections); c++) {
-        int32_t base = class;
-        while (base != HEAP_NO_CLASS && strcmp(h->dump->classes.data[base].name, collections[c].class) != 0)
-            base = h->dump->classes.data[base].super;
-        if (base == HEAP_NO_CLASS)
-            continue;
-        uint64_t at = i;
-        int step = 0;
-        for (; collections[c].path[step + 1]; step++) {
-            if (!heap_get_object(h, at, collections[c].path[step], &at))
-                return false;
-        }
-        return heap_get(h, at, collections[c].path[step], ret);
-    }
-    return false;
-}
-
 /* Classes shown by one of their fields. */
 static const struct {
     const char *class, *field, *prefix;
@@ -168,7 +138,6 @@ static const struct {
     {"java.lang.ThreadGroup", "name", ""},
     {"java.lang.Enum", "name", ""},
     {"java.lang.Module", "name", ""},
-    {"java.net.URL", "file", ""},
     {"java.net.URI", "string", ""},
     {"java.io.File", "path", ""},
     {"sun.nio.fs.UnixPath", "path", ""},
@@ -260,7 +229,7 @@ bool heap_value(const struct heap *h, uint64_t i, struct buf *b, int depth)
         buf_printf(b, "size %" PRIu64, bits);
         return true;
     }
-    return shown_value(h, i, b, depth);
+    return heap_shown(h, i, b) || shown_value(h, i, b, depth);
 }
 
 void heap_page_value(struct page *p, const struct heap *h, uint64_t i)

@@ -12,9 +12,11 @@ static const struct {
     const char *name;
     int (*answer)(const struct heap_call *c);
 } answers[] = {
-    {"dominators", heap_answer_dominators}, {"leaks", heap_answer_leaks},     {"objects", heap_answer_objects},
-    {"paths", heap_answer_paths},           {"query", heap_answer_query},     {"retained", heap_answer_retained},
-    {"summary", heap_answer_summary},       {"threads", heap_answer_threads},
+    {"arrays", heap_answer_arrays},         {"classes", heap_answer_classes},       {"collections", heap_answer_collections},
+    {"components", heap_answer_components}, {"dominators", heap_answer_dominators}, {"leaks", heap_answer_leaks},
+    {"objects", heap_answer_objects},       {"paths", heap_answer_paths},           {"query", heap_answer_query},
+    {"references", heap_answer_references}, {"retained", heap_answer_retained},     {"strings", heap_answer_strings},
+    {"summary", heap_answer_summary},       {"threads", heap_answer_threads},       {"unreachable", heap_answer_unreachable},
 };
 
 int heap_answer_verb(const char *verb, const struct heap_call *c)
@@ -157,6 +159,87 @@ const struct command heap_verbs[] = {
             "  jvmscope heap query app.hprof 'SELECT object, size, threshold FROM \"java.util.HashMap\" WHERE size > 1000'\n"
             "  jvmscope heap query app.hprof 'SELECT class, sum(shallow) FROM retained WHERE holder = 0x7f01a8 GROUP BY 1'\n",
         .sets = heap_query_sets,
+    },
+    {
+        .name = "heap strings",
+        .run = run_verb,
+        ONE_FILE,
+        .summary = "find texts that are there more than once, or strings with a text in them",
+        .description =
+            "Of each text that several strings have: how many, and what one copy of it would save. *--find* lists strings instead.",
+        .examples = "  jvmscope heap strings app.hprof\n"
+                    "  jvmscope heap strings --find password app.hprof\n",
+        .sets = heap_strings_sets,
+    },
+    {
+        .name = "heap collections",
+        .run = run_verb,
+        ONE_FILE,
+        .summary = "say how full the collections are, and how maps spread their keys",
+        .description =
+            "One row a class of the JDK's collections and those derived from them: empty ones, slots that nothing uses, entries that "
+            "share a slot with another.",
+        .examples = "  jvmscope heap collections app.hprof\n",
+        .sets = heap_sets,
+    },
+    {
+        .name = "heap arrays",
+        .run = run_verb,
+        ONE_FILE,
+        .summary = "find arrays that are empty, constant, sparse or oversized",
+        .description =
+            "Constant: every element is the same. Sparse: three quarters of the elements are null. Oversized: the end, half of it or "
+            "more, is null or zero.",
+        .examples = "  jvmscope heap arrays app.hprof\n",
+        .sets = heap_sets,
+    },
+    {
+        .name = "heap references",
+        .run = run_verb,
+        ONE_FILE,
+        .summary = "show what soft, weak, final and phantom references hold, and the finalizer's queue",
+        .description = "Of each kind: how many references, how many of them cleared, and what nothing else holds.",
+        .examples = "  jvmscope heap references app.hprof\n",
+        .sets = heap_sets,
+    },
+    {
+        .name = "heap classes",
+        .run = run_verb,
+        ONE_FILE,
+        .summary = "list the class loaders, and classes that several of them loaded",
+        .description =
+            "A loader retains its classes and their static fields; the row counts what instances of its classes retain.",
+        .examples = "  jvmscope heap classes app.hprof\n",
+        .sets = heap_sets,
+    },
+    {
+        .name = "heap components",
+        .run = run_verb,
+        ONE_FILE,
+        .summary = "say what packages and class loaders retain",
+        .description = "A package, or the classes of a loader, retain what would be freed if their instances went.",
+        .examples = "  jvmscope heap components app.hprof\n",
+        .sets = heap_sets,
+    },
+    {
+        .name = "heap unreachable",
+        .run = run_verb,
+        ONE_FILE,
+        .summary = "count the objects that no GC root leads to",
+        .description = "Of a dump with *--all*, or one that was not made of live objects alone: the garbage, by class.",
+        .examples = "  jvmscope heap unreachable all.hprof\n",
+        .sets = heap_sets,
+    },
+    {
+        .name = "heap diff",
+        .run = cmd_heap_diff,
+        .operands = "OLD NEW",
+        .min_operands = 2,
+        .max_operands = 2,
+        .summary = "say which classes grew from one dump to another",
+        .description = "Objects, bytes and retained sizes by class, those that grew most first.",
+        .examples = "  jvmscope heap diff before.hprof after.hprof\n",
+        .sets = heap_sets,
     },
     {
         .name = "heap threads",

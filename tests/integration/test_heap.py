@@ -182,3 +182,144 @@ def test_clean_heap_has_no_suspects(jdk, tmp_path):
     answer = heap("leaks", dump)
     assert answer["suspects"] == [] and answer["notes"] == ["No suspects: nothing holds a tenth of the heap and 2 MiB or more."]
     assert heap("summary", dump)["reachableBytes"] > 20000 * 1000
+
+
+@pytest.fixture(scope="module")
+def waste(tmp_path_factory, request):
+    jdk = lab.Jdk(request.param)
+    with Program(jdk, "HeapWaste") as p:
+        return take(p, tmp_path_factory.mktemp("waste") / "waste.hprof")
+
+
+every_layout = pytest.mark.parametrize("waste", (8, 17, 27), indirect=True, ids=("jdk8", "jdk17", "jdk27"))
+
+
+def row(rows, **known):
+    found = [r for r in rows if all(r[k] == v for k, v in known.items())]
+    assert len(found) == 1, (known, found)
+    return found[0]
+
+
+@every_layout
+def test_waste_is_found(waste):
+    strings = heap("strings", waste)
+    fifty = row(strings["duplicates"], value='"a text that is there fifty times"')
+    assert (fifty["count"], fifty["arrays"], fifty["length"]) == (51, 51, 32) or (fifty["count"], fifty["arrays"]) == (50, 50)
+    assert fifty["wasted"] >= (fifty["count"] - 1) * (24 + 48)
+    found = heap("strings", waste, "--find", "there fifty")
+    assert found["count"] == fifty["count"] == len(found["strings"])
+    assert heap("strings", waste, "--find", "приве")["count"] == 1
+    assert heap("strings", waste, "--find", "no such text anywhere")["count"] == 0
+
+    keeper = row(heap("collections", waste)["collections"], **{"class": "HeapWaste$Keeper"})
+    assert (keeper["objects"], keeper["empty"], keeper["elements"], keeper["largest"]) == (31, 30, 7, 7)
+    assert keeper["slots"] == 16 and keeper["fill"] == pytest.approx(100 / 16) and keeper["collisions"] == pytest.approx(600 / 7)
+
+    arrays = heap("arrays", waste)
+    assert row(arrays["worst"], **{"class": "long[]", "fault": "constant"})["wasted"] == 4999 * 8
+    sparse = row(arrays["worst"], **{"class": "java.lang.Object[]", "fault": "sparse", "value": "[4000], 100 set"})
+    assert sparse["wasted"] == 3900 * 4
+    assert row(arrays["worst"], **{"class": "int[]", "fault": "oversized", "wasted": 2900 * 4})
+
+    references = heap("references", waste)
+    soft = row(references["referents"], **{"kind": "soft", "class": "HeapWaste$OnlySoft"})
+    assert (soft["count"], soft["only"]) == (1, 1) and soft["retained"] > 3000
+    weak = row(references["referents"], **{"kind": "weak", "class": "HeapWaste$Shown"})
+    assert (weak["count"], weak["only"], weak["retained"]) == (1, 0, 0)
+    assert row(references["referents"], **{"kind": "phantom", "class": "java.util.ArrayList"})["count"] == 1
+
+
+@every_layout
+def test_values_are_shown_as_a_person_reads_them(waste):
+    [shown] = objects_of(waste, "HeapWaste$Shown")
+    fields = {f["field"]: f["value"] for f in heap("objects", waste, shown["object"])["fields"]}
+    assert fields == {"boxed": "4711", "real": "2.5", "letter": "'q'", "yes": "true", "counter": "99", "colour": '"GREEN"',
+                      "type": "HeapWaste$Clash", "url": '"http://example.org/index.html"', "thread": '"sleeper"',
+                      "text": '"built of parts"', "list": "size 1", "wide": '"привет"', "date": "2001-09-09 01:46:40.000 UTC",
+                      "big": "123456789012345678901234567890", "uuid": "01234567-89ab-cdef-8123-456789abcdef"}
+
+
+def ask(dump, sql, *options):
+    answer = heap("query", *options, dump, sql)
+    assert answer["seconds"] >= 0
+    return answer["rows"]
+
+
+@every_layout
+def test_query(waste):
+    histogram = {c["class"]: (c["objects"], c["shallow"]) for c in heap("histogram", waste)["classes"]}
+    counted = ask(waste, "SELECT class, count(*), sum(shallow) FROM objects GROUP BY class")
+    assert {c: (n, s) for c, n, s in counted} == histogram
+    assert ask(waste, "SELECT count(*) FROM strings WHERE value = 'a text that is there fifty times'")[0][0] in (50, 51)
+    assert ask(waste, 'SELECT n FROM "HeapWaste$Clash" ORDER BY n') == [[n] for n in range(7)]
+    # Subclasses stand in the table of their base with its fields.
+    assert ask(waste, "SELECT size FROM \"java.util.HashMap\" WHERE class_name = 'HeapWaste$Keeper' AND size > 0") == [[7]]
+    [[shown, retained]] = ask(waste, 'SELECT object, retained FROM "HeapWaste$Shown"')
+    assert ask(waste, f"SELECT sum(shallow) FROM retained WHERE holder = {shown}") == [[retained]]
+    assert ask(waste, f"SELECT class FROM objects WHERE id = {shown}") == [["HeapWaste$Shown"]]
+    joined = ask(waste, "SELECT f.name, s.value FROM objects o JOIN fields f ON f.object = o.id JOIN strings s ON s.object = f.ref "
+                        "WHERE o.class = 'HeapWaste$Shown'")
+    assert joined == [["wide", "привет"]]
+    assert ["url"] in ask(waste, f"SELECT name FROM refs WHERE source = {shown}")
+    assert ask(waste, "SELECT object FROM roots WHERE kind = 'system class'")
+    children = ask(waste, f"SELECT id FROM objects WHERE dominator = {shown}")
+    assert sorted(c for [c] in children) == sorted(d["object"] for d in heap("dominators", waste, "--children", shown)["dominators"])
+    limited = heap("query", "-n", "3", waste, "SELECT id FROM objects")
+    assert len(limited["rows"]) == 3 and limited["truncated"] and limited["columns"] == ["id"]
+
+
+@pytest.mark.parametrize("waste", (17,), indirect=True, ids=("jdk17",))
+def test_query_only_reads(waste, tmp_path):
+    for sql in ("DELETE FROM objects", f"ATTACH '{tmp_path}/x' AS y", "CREATE TABLE t(a)", "SELECT nope FROM objects", "SELECT", "",
+                "SELECT 1; SELECT 2", "PRAGMA writable_schema = 1", "SELECT load_extension('x')", "SELECT * FROM retained",
+                "SELECT * FROM \"no.such.Class\""):
+        done = lab.jvmscope("heap", "query", waste, sql)
+        assert done.returncode == 2 and done.stdout == "" and re.fullmatch(r"jvmscope: query: [^\n]+\n", done.stderr), (sql, done)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("waste", (17,), indirect=True, ids=("jdk17",))
+def test_query_finds_an_address_without_looking_at_all(waste):
+    [[shown]] = ask(waste, 'SELECT object FROM "HeapWaste$Shown"')
+    plans = {
+        f"SELECT * FROM objects WHERE id = {shown}": "INDEX 1:",
+        f"SELECT * FROM objects WHERE dominator = {shown}": "INDEX 2:",
+        "SELECT * FROM objects WHERE class = 'x'": "INDEX 3:",
+        f"SELECT * FROM fields WHERE object = {shown}": "INDEX 1:",
+    }
+    for sql, index in plans.items():
+        assert index in ask(waste, "EXPLAIN QUERY PLAN " + sql)[0][3]
+
+
+@pytest.mark.parametrize("waste", (17,), indirect=True, ids=("jdk17",))
+def test_threads_and_what_their_frames_hold(waste):
+    answer = heap("threads", waste)
+    main = row(answer["threads"], name='"main"')
+    assert main["state"] == "RUNNABLE" and main["frames"] >= 3
+    frames = [f for f in answer["stacks"] if f["thread"] == main["object"]]
+    assert any(f["frame"].startswith("HeapWaste.main (HeapWaste.java:") for f in frames)
+    assert any(f["class"] == "HeapWaste$OnlyWeak" for f in frames)
+
+
+def test_classes_of_several_loaders_and_components(tmp_path):
+    with Program(lab.Jdk(17), "HeapLeaks", "loaders") as p:
+        dump = take(p, tmp_path / "loaders.hprof")
+    classes = heap("classes", dump)
+    twins = [d for d in classes["duplicates"] if d["class"] == "HeapLeaks$Plugin"]
+    assert len(twins) == 200 and len({t["loader"] for t in twins}) == 200
+    assert all(t["loaderClass"] == "HeapLeaks$Loader" for t in twins)
+    loaders = heap("components", dump)["loaders"]
+    assert sum(l["name"] == "HeapLeaks$Loader" for l in loaders) == 200
+    # Each plugin's loader is held by the plugin alone: its class and static array go with it.
+    plugins = objects_of(dump, "HeapLeaks$Plugin")
+    assert len(plugins) == 200 and all(100000 < o["retained"] < 102000 for o in plugins)
+
+
+def test_diff_and_unreachable(tmp_path):
+    with Program(lab.Jdk(17), "HeapGraph") as p:
+        all_objects, live = take(p, tmp_path / "all.hprof", "--all"), take(p, tmp_path / "live.hprof")
+    garbage = {c["class"]: c["objects"] for c in heap("unreachable", all_objects)["classes"]}
+    assert garbage["HeapGraph$Garbage"] == 5000 and "HeapGraph$Node" not in garbage
+    gone = row(heap("diff", all_objects, live)["classes"], **{"class": "HeapGraph$Garbage"})
+    assert (gone["objectsOld"], gone["objectsNew"], gone["objectsGrown"]) == (5000, 0, -5000)
+    assert heap("diff", live, live)["classes"] == []
