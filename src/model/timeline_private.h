@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the builder of timelines knows between two events: timeline_builder.c keeps its tables and nodes, timeline_waits.c says
+ * what ended a wait, timeline_events.c takes the events and follows the lives of threads.
+ */
+#pragma once
+
+#include "base/map.h"
+#include "base/strpool.h"
+#include "base/vec.h"
+#include "model/timeline_builder.h"
+
+enum { NESTING = 6 };
+
+/* What a thread is doing, between events. */
+struct doing {
+    uint32_t blocked_since;     /* first node of the wait that goes on, or TL_NONE */
+    uint32_t pending_unpark;    /* unpark whose permit was not used yet */
+    uint32_t pending_interrupt; /* interrupt that no wait has answered yet */
+    uint32_t notified;          /* the notification that chose this waiter */
+    uint32_t starter;           /* the call of start() */
+    uint32_t last_unparked;     /* of a carrier: the unpark that woke it last */
+    uint32_t carried;           /* of a carrier: the last node of the virtual thread that ended on it last */
+    uint32_t wait_next;         /* next in the wait set */
+    uint32_t wait_object;
+    uint8_t depth;  /* of nested waits, such as Unsafe.park inside LockSupport.park */
+    uint8_t hidden; /* of these, how many were deeper than NESTING */
+    bool ended;
+
+    struct {
+        uint8_t kind;
+        uint32_t context;
+    } states[NESTING];
+};
+
+/* What is known of a monitor: the design's maps 1, 4 and 5. */
+struct monitor {
+    uint32_t owner;     /* thread, or TL_NONE */
+    uint32_t release;   /* node at which the last owner let it go, when that is known exactly */
+    uint32_t wait_head; /* wait set in order of arrival: threads */
+    uint32_t wait_tail;
+    uint32_t unbound; /* a running node that was woken by nobody known */
+    bool owner_exact; /* recorded, not concluded */
+};
+
+struct timeline_builder {
+    VEC(struct tl_node) nodes;
+    VEC(struct tl_context) contexts;
+    VEC(struct tl_thread) threads;
+    VEC(struct tl_object) objects;
+    VEC(struct tl_stack) stacks;
+    VEC(struct tl_frame) frames;
+    VEC(struct tl_pause) pauses;
+    VEC(struct doing) doing;
+    VEC(struct monitor) monitors;
+    struct strpool strings;
+    struct map thread_ids, object_ids, stack_ids;
+    uint32_t *context_index; /* open addressing, number + 1 */
+    size_t context_cap;
+    uint64_t origin, epoch, now;
+    uint32_t last_ended; /* thread, or TL_NONE */
+    uint32_t last_user;  /* the same, of threads that the VM waits for at its end */
+    uint32_t destroyer;  /* the thread that waits for them, or TL_NONE */
+    uint64_t unbound;
+    bool started;
+};
+
+/* timeline_builder.c. Each answers the number of what it added, or a negative error. */
+int64_t timeline_node_add(struct timeline_builder *b, uint32_t thread, enum tl_kind kind, uint32_t context);
+int64_t timeline_node_with(struct timeline_builder *b, uint32_t thread, enum tl_kind kind, uint32_t object, uint32_t stack,
+                           uint32_t other);
+int64_t timeline_node_of(struct timeline_builder *b, const struct tl_event *e, enum tl_kind kind);
+void timeline_bind(struct timeline_builder *b, uint32_t n, enum tl_edge edge, uint32_t waker, bool inferred);
+void timeline_bind_release(struct timeline_builder *b, uint32_t n, enum tl_edge edge, uint32_t release, bool inferred);
+int timeline_thread_seen(struct timeline_builder *b, uint32_t thread);
+
+/* timeline_waits.c */
+struct monitor *timeline_monitor_of(struct timeline_builder *b, uint32_t object);
+void timeline_owned_by(struct monitor *m, uint32_t thread, bool exact);
+int64_t timeline_block(struct timeline_builder *b, const struct tl_event *e, enum tl_kind kind);
+int64_t timeline_unblock(struct timeline_builder *b, uint32_t thread, enum tl_kind kind, enum tl_kind or_kind);
+void timeline_wait_set_remove(struct timeline_builder *b, uint32_t thread);
+int timeline_on_notify(struct timeline_builder *b, const struct tl_event *e);
+int timeline_on_wait(struct timeline_builder *b, const struct tl_event *e);
+int timeline_on_waited(struct timeline_builder *b, const struct tl_event *e);
+int timeline_on_enter(struct timeline_builder *b, const struct tl_event *e);
+int timeline_on_entered(struct timeline_builder *b, const struct tl_event *e);
+int timeline_on_parked(struct timeline_builder *b, const struct tl_event *e);
+int timeline_on_unpark(struct timeline_builder *b, const struct tl_event *e);
+int timeline_on_sleep_end(struct timeline_builder *b, const struct tl_event *e, enum tl_kind kind, enum tl_edge edge);
+int timeline_find_deadlocks(struct timeline_builder *b, uint32_t *ret_cycles);

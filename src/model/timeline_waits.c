@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waits and what ended them: the binding rules of the TPTP thread profiler, and its maps. */
+#include "model/timeline_private.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* A wait that waits for a notification which came just after its record was made: clocks of two threads differ that little. */
+#define LATE_NOTIFY_NS 100000
+/* A virtual thread's carrier wakes who joined it that soon after its end. */
+#define AFTER_END_NS 1000000
+/* A wait that ends so much after its timeout did not wait for the timer alone. */
+#define LATE_TIMEOUT_NS 2000000
+
+struct monitor *timeline_monitor_of(struct timeline_builder *b, uint32_t object)
+{
+    return object == TL_NONE ? NULL : &b->monitors.data[object];
+}
+
+void timeline_owned_by(struct monitor *m, uint32_t thread, bool exact)
+{
+    if (!m)
+        return;
+    if (m->owner != thread || exact)
+        m->release = TL_NONE;
+    m->owner = thread;
+    m->owner_exact = exact;
+}
+
+/*
+ * The node at which a thread can have let the monitor go for a receiver that runs now. A thread that waits does not release
+ * (but for wait itself, at its beginning), so it is where its wait began; the last node of a dead thread; else here and now.
+ */
+static int64_t release_node(struct timeline_builder *b, uint32_t owner, uint32_t object, uint32_t receiver)
+{
+    const struct doing *d = &b->doing.data[owner];
+    if (d->blocked_since != TL_NONE)
+        return d->blocked_since;
+    if (d->ended)
+        return b->threads.data[owner].last;
+    return timeline_node_with(b, owner, TL_HANDOFF, object, TL_NONE, receiver);
+}
+
+/* Begins a wait of any kind. A wait within a wait of the same kind is the same wait. */
+int64_t timeline_block(struct timeline_builder *b, const struct tl_event *e, enum tl_kind kind)
+{
+    struct doing *d = &b->doing.data[e->thread];
+    if (d->depth == NESTING) {
+        d->hidden++;
+        return TL_NONE;
+    }
+    uint8_t outer = d->depth ? d->states[d->depth - 1].kind : TL_RUN;
+    if ((outer == kind && kind == TL_PARK) || (d->depth && kind == TL_UNMOUNTED)) {
+        d->states[d->depth++].kind = TL_KINDS; /* the inner record of one park */
+        return TL_NONE;
+    }
+    int64_t n = timeline_node_of(b, e, kind);
+    if (n < 0)
+        return n;
+    d = &b->doing.data[e->thread];
+    d->states[d->depth].kind = kind;
+    d->states[d->depth].context = b->nodes.data[n].context;
+    d->depth++;
+    if (d->blocked_since == TL_NONE)
+        d->blocked_since = (uint32_t)n;
+    return n;
+}
+
+/* Ends the innermost wait when it is of this kind. Answers the node after it, or TL_NONE when there is nothing to end. */
+int64_t timeline_unblock(struct timeline_builder *b, uint32_t thread, enum tl_kind kind, enum tl_kind or_kind)
+{
+    struct doing *d = &b->doing.data[thread];
+    if (d->hidden) {
+        d->hidden--;
+        return TL_NONE;
+    }
+    if (d->depth == 0)
+        return TL_NONE;
+    uint8_t state = d->states[d->depth - 1].kind;
+    if (state == TL_KINDS) {
+        d->depth--;
+        return TL_NONE;
+    }
+    if (state != kind && state != or_kind)
+        return TL_NONE;
+    d->depth--;
+    if (d->depth)
+        return timeline_node_add(b, thread, d->states[d->depth - 1].kind, d->states[d->depth - 1].context);
+    d->blocked_since = TL_NONE;
+    return timeline_node_with(b, thread, TL_RUN, TL_NONE, TL_NONE, TL_NONE);
+}
+
+static void wait_set_add(struct timeline_builder *b, struct monitor *m, uint32_t thread, uint32_t object)
+{
+    struct doing *d = &b->doing.data[thread];
+    d->wait_object = object;
+    d->wait_next = TL_NONE;
+    if (m->wait_head == TL_NONE)
+        m->wait_head = thread;
+    else
+        b->doing.data[m->wait_tail].wait_next = thread;
+    m->wait_tail = thread;
+}
+
+void timeline_wait_set_remove(struct timeline_builder *b, uint32_t thread)
+{
+    struct doing *d = &b->doing.data[thread];
+    if (d->wait_object == TL_NONE)
+        return;
+    struct monitor *m = &b->monitors.data[d->wait_object];
+    uint32_t before = TL_NONE;
+    for (uint32_t w = m->wait_head; w != TL_NONE; before = w, w = b->doing.data[w].wait_next) {
+        if (w != thread)
+            continue;
+        if (before == TL_NONE)
+            m->wait_head = d->wait_next;
+        else
+            b->doing.data[before].wait_next = d->wait_next;
+        if (m->wait_tail == thread)
+            m->wait_tail = before;
+        break;
+    }
+    d->wait_object = d->wait_next = TL_NONE;
+}
+
+/* The head of the wait set is notified by node n: from now on it waits for the monitor. HotSpot's wait set is a queue. */
+static int notify_first(struct timeline_builder *b, uint32_t object, uint32_t n, enum tl_edge edge)
+{
+    uint32_t waiter = b->monitors.data[object].wait_head;
+    struct doing *d = &b->doing.data[waiter];
+    timeline_wait_set_remove(b, waiter);
+    d->notified = n;
+    const struct tl_node *from = &b->nodes.data[b->threads.data[waiter].last];
+    int64_t again =
+        timeline_node_with(b, waiter, TL_REACQUIRE, object, b->contexts.data[from->context].stack, b->nodes.data[n].thread);
+    if (again < 0)
+        return (int)again;
+    timeline_bind(b, (uint32_t)again, edge, n, false);
+    return 0;
+}
+
+int timeline_on_notify(struct timeline_builder *b, const struct tl_event *e)
+{
+    bool all = e->kind == TLE_NOTIFY_ALL;
+    int64_t n = timeline_node_of(b, e, all ? TL_NOTIFY_ALL : TL_NOTIFY);
+    if (n < 0 || e->object == TL_NONE)
+        return n < 0 ? (int)n : 0;
+    struct monitor *m = timeline_monitor_of(b, e->object);
+    if (m->owner != e->thread)
+        timeline_owned_by(m, e->thread, true);
+    enum tl_edge edge = all ? TL_BY_NOTIFY_ALL : TL_BY_NOTIFY;
+    if (m->wait_head == TL_NONE && m->unbound != TL_NONE && b->now - b->nodes.data[m->unbound].time <= LATE_NOTIFY_NS) {
+        /* Woken before the record of the notification: the interaction is known, but as a waker it would lie behind. */
+        b->nodes.data[n].waker = m->unbound;
+        m->unbound = TL_NONE;
+    }
+    int r = 0;
+    while (r == 0 && b->monitors.data[e->object].wait_head != TL_NONE) {
+        r = notify_first(b, e->object, (uint32_t)n, edge);
+        if (!all)
+            break;
+    }
+    return r;
+}
+
+int timeline_on_wait(struct timeline_builder *b, const struct tl_event *e)
+{
+    struct tl_event wait = *e;
+    bool join = false;
+    if (e->object != TL_NONE) {
+        uint32_t joined = b->objects.data[e->object].thread;
+        join = joined != TL_NONE;
+        if (join && wait.other == TL_NONE)
+            wait.other = joined;
+    }
+    int64_t n = timeline_block(b, &wait, join ? TL_WAIT_JOIN : TL_WAIT_OBJECT);
+    if (n < 0 || n == TL_NONE || e->object == TL_NONE)
+        return n < 0 ? (int)n : 0;
+    b->doing.data[e->thread].notified = TL_NONE;
+    struct monitor *m = timeline_monitor_of(b, e->object);
+    m->owner = e->thread;
+    m->owner_exact = true;
+    m->release = (uint32_t)n;
+    wait_set_add(b, m, e->thread, e->object);
+    return 0;
+}
+
+/* How a wait ended that is about to be followed by a running node. */
+struct cause {
+    enum tl_edge edge;
+    uint32_t waker;
+    bool inferred;
+};
+
+/* Who let the monitor go for a thread that has been notified by node `notified` and runs now. */
+static int reacquired(struct timeline_builder *b, uint32_t thread, uint32_t notified, uint32_t object, struct cause *ret)
+{
+    uint32_t notifier = b->nodes.data[notified].thread;
+    struct monitor *m = timeline_monitor_of(b, object);
+    uint32_t owner = m && m->owner != TL_NONE && m->owner != thread ? m->owner : notifier;
+    int64_t release = m && m->owner == owner && m->release != TL_NONE ? m->release : TL_NONE;
+    bool inferred = release == TL_NONE && owner != notifier && !(m && m->owner_exact);
+    if (release == TL_NONE)
+        release = release_node(b, owner, object, thread);
+    if (release < 0)
+        return (int)release;
+    enum tl_edge edge = owner != notifier                               ? TL_BY_HANDOFF
+                        : b->nodes.data[notified].kind == TL_NOTIFY_ALL ? TL_BY_NOTIFY_ALL
+                                                                        : TL_BY_NOTIFY;
+    *ret = (struct cause){edge, (uint32_t)release, inferred};
+    return 0;
+}
+
+/* Gives a notification back that a waiter did not get after all (its time was out first): the next in the queue had it. */
+static int notification_passes_on(struct timeline_builder *b, uint32_t thread, uint32_t object)
+{
+    struct doing *d = &b->doing.data[thread];
+    uint32_t notified = d->notified;
+    if (notified == TL_NONE || b->nodes.data[notified].kind != TL_NOTIFY || object == TL_NONE)
+        return 0;
+    d->notified = TL_NONE;
+    b->nodes.data[notified].waker = TL_NONE;
+    return b->monitors.data[object].wait_head == TL_NONE ? 0 : notify_first(b, object, notified, TL_BY_NOTIFY);
+}
+
+static bool interrupted(struct timeline_builder *b, uint32_t thread, uint32_t n)
+{
+    struct doing *d = &b->doing.data[thread];
+    if (d->pending_interrupt == TL_NONE)
+        return false;
+    timeline_bind(b, n, TL_BY_INTERRUPT, d->pending_interrupt, false);
+    d->pending_interrupt = TL_NONE;
+    return true;
+}
+
+/*
+ * A join of which only the class of the object is known (plain JFR): the thread that ended last, if that was during the wait.
+ */
+static uint32_t joined_by_class(const struct timeline_builder *b, const struct tl_event *e)
+{
+    if (e->object == TL_NONE || b->last_ended == TL_NONE || b->last_ended == e->thread ||
+        strcmp(strpool_get(&b->strings, b->objects.data[e->object].class).data, "java.lang.Thread") != 0)
+        return TL_NONE;
+    uint64_t began = b->nodes.data[b->doing.data[e->thread].blocked_since].time;
+    return b->threads.data[b->last_ended].end_ns >= began ? b->last_ended : TL_NONE;
+}
+
+/* Why a wait ended that was not timed out. */
+static int waited_cause(struct timeline_builder *b, const struct tl_event *e, struct cause *ret)
+{
+    struct doing *d = &b->doing.data[e->thread];
+    uint32_t notified = d->notified;
+    uint32_t joined = e->object != TL_NONE ? b->objects.data[e->object].thread : TL_NONE;
+    d->notified = TL_NONE;
+    if (joined != TL_NONE && joined != e->thread && b->doing.data[joined].ended) {
+        *ret = (struct cause){TL_BY_JOIN, b->threads.data[joined].last, false};
+    } else if (notified != TL_NONE) {
+        return reacquired(b, e->thread, notified, e->object, ret);
+    } else if (d->pending_interrupt != TL_NONE) {
+        *ret = (struct cause){TL_BY_INTERRUPT, d->pending_interrupt, false};
+        d->pending_interrupt = TL_NONE;
+    } else if (e->other == TL_NONE && joined_by_class(b, e) != TL_NONE) {
+        *ret = (struct cause){TL_BY_JOIN, b->threads.data[b->last_ended].last, true};
+    } else if (e->other != TL_NONE && e->other != e->thread) {
+        /* The notifier is recorded but not when it notified (plain JFR): not later than it blocked. */
+        int r = timeline_thread_seen(b, e->other);
+        int64_t at = r < 0 ? r : release_node(b, e->other, e->object, e->thread);
+        if (at < 0)
+            return (int)at;
+        *ret = (struct cause){TL_BY_NOTIFY, (uint32_t)at, true};
+    }
+    return 0;
+}
+
+/* The wait ended by its timeout: what looked like a notification was not for it. */
+static int waited_in_vain(struct timeline_builder *b, const struct tl_event *e, struct cause *ret)
+{
+    uint32_t last = b->threads.data[e->thread].last, context = b->nodes.data[last].context;
+    struct tl_node *again = &b->nodes.data[last];
+    if (again->kind == TL_REACQUIRE && again->prev != TL_NONE) {
+        again->kind = b->nodes.data[again->prev].kind;
+        again->edge = TL_NO_EDGE;
+        again->waker = TL_NONE;
+        again->context = context = b->nodes.data[again->prev].context;
+    }
+    int r = notification_passes_on(b, e->thread, e->object);
+    b->doing.data[e->thread].notified = TL_NONE;
+    /* Much later than the timeout: it waited for the monitor, which the owner of then let go. */
+    uint64_t waited = b->now - b->nodes.data[b->doing.data[e->thread].blocked_since].time;
+    struct monitor *m = timeline_monitor_of(b, e->object);
+    uint32_t timeout_ms = b->contexts.data[context].timeout_ms;
+    if (r == 0 && m && m->owner != TL_NONE && m->owner != e->thread && timeout_ms &&
+        waited > timeout_ms * UINT64_C(1000000) + LATE_TIMEOUT_NS) {
+        int64_t release = m->release != TL_NONE ? m->release : release_node(b, m->owner, e->object, e->thread);
+        r = release < 0 ? (int)release : 0;
+        *ret = (struct cause){TL_BY_HANDOFF, (uint32_t)release, m->release == TL_NONE};
+    }
+    int64_t instant = r < 0 ? r : timeline_node_add(b, e->thread, TL_TIMEOUT, context);
+    return instant < 0 ? (int)instant : 0;
+}
+
+int timeline_on_waited(struct timeline_builder *b, const struct tl_event *e)
+{
+    struct doing *d = &b->doing.data[e->thread];
+    uint8_t state = d->depth ? d->states[d->depth - 1].kind : TL_RUN;
+    timeline_wait_set_remove(b, e->thread);
+    if (state != TL_WAIT_OBJECT && state != TL_WAIT_JOIN)
+        return 0;
+    bool timed_out = e->flags & TLE_TIMED_OUT;
+    struct cause cause = {TL_NO_EDGE, TL_NONE, false};
+    int r = timed_out ? waited_in_vain(b, e, &cause) : waited_cause(b, e, &cause);
+    int64_t n = r < 0 ? r : timeline_unblock(b, e->thread, TL_WAIT_OBJECT, TL_WAIT_JOIN);
+    if (n < 0 || n == TL_NONE)
+        return n < 0 ? (int)n : 0;
+    struct monitor *m = timeline_monitor_of(b, e->object);
+    if (cause.waker != TL_NONE) {
+        timeline_bind_release(b, (uint32_t)n, cause.edge, cause.waker, cause.inferred);
+    } else if (timed_out) {
+        timeline_bind(b, (uint32_t)n, TL_BY_TIMER, TL_NONE, false);
+    } else {
+        b->unbound++;
+        if (m)
+            m->unbound = (uint32_t)n;
+    }
+    timeline_owned_by(m, e->thread, true);
+    return 0;
+}
+
+int timeline_on_enter(struct timeline_builder *b, const struct tl_event *e)
+{
+    struct monitor *m = timeline_monitor_of(b, e->object);
+    struct tl_event enter = *e;
+    if (m && e->other != TL_NONE) {
+        if (m->owner != e->other)
+            timeline_owned_by(m, e->other, true);
+        m->owner_exact = true;
+    } else if (m) {
+        enter.other = m->owner != e->thread ? m->owner : TL_NONE;
+    }
+    if (enter.other != TL_NONE && timeline_thread_seen(b, enter.other) < 0)
+        return -ENOMEM;
+    int64_t n = timeline_block(b, &enter, TL_WAIT_LOCK);
+    return n < 0 ? (int)n : 0;
+}
+
+/* Who let a contended monitor go: recorded, or the owner by the map. */
+static int entered_cause(struct timeline_builder *b, const struct tl_event *e, struct cause *ret)
+{
+    struct monitor *m = timeline_monitor_of(b, e->object);
+    bool recorded = e->other != TL_NONE && e->other != e->thread;
+    uint32_t from = recorded ? e->other : m ? m->owner : TL_NONE;
+    if (from == TL_NONE || from == e->thread)
+        return 0;
+    int64_t release = m && m->owner == from && m->release != TL_NONE ? m->release : TL_NONE;
+    int r = timeline_thread_seen(b, from);
+    if (r == 0 && release == TL_NONE)
+        release = release_node(b, from, e->object, e->thread);
+    if (r < 0 || release < 0)
+        return r < 0 ? r : (int)release;
+    *ret = (struct cause){TL_BY_HANDOFF, (uint32_t)release, !recorded && m->release == TL_NONE && !m->owner_exact};
+    return 0;
+}
+
+int timeline_on_entered(struct timeline_builder *b, const struct tl_event *e)
+{
+    struct doing *d = &b->doing.data[e->thread];
+    struct cause cause = {TL_NO_EDGE, TL_NONE, false};
+    bool waits = d->depth && d->states[d->depth - 1].kind == TL_WAIT_LOCK;
+    int r = waits ? entered_cause(b, e, &cause) : 0;
+    int64_t n = r < 0 ? r : timeline_unblock(b, e->thread, TL_WAIT_LOCK, TL_WAIT_LOCK);
+    if (n < 0)
+        return (int)n;
+    if (n != TL_NONE && cause.waker != TL_NONE)
+        timeline_bind_release(b, (uint32_t)n, cause.edge, cause.waker, cause.inferred);
+    else if (n != TL_NONE)
+        b->unbound++;
+    timeline_owned_by(timeline_monitor_of(b, e->object), e->thread, true);
+    return 0;
+}
+
+int timeline_on_parked(struct timeline_builder *b, const struct tl_event *e)
+{
+    struct doing *d = &b->doing.data[e->thread];
+    uint32_t since = d->blocked_since;
+    bool was_parked = d->depth && d->states[d->depth - 1].kind == TL_PARK;
+    uint32_t context = was_parked ? d->states[d->depth - 1].context : 0;
+    int64_t n = timeline_unblock(b, e->thread, TL_PARK, TL_PARK);
+    if (n < 0 || n == TL_NONE)
+        return n < 0 ? (int)n : 0;
+    d = &b->doing.data[e->thread];
+    struct tl_context c = b->contexts.data[context];
+    uint64_t waited = b->now - b->nodes.data[since].time;
+    if (d->pending_unpark != TL_NONE) {
+        bool join = b->nodes.data[d->pending_unpark].kind == TL_DEAD;
+        timeline_bind(b, (uint32_t)n, join ? TL_BY_JOIN : TL_BY_UNPARK, d->pending_unpark, false);
+        d->last_unparked = d->pending_unpark;
+        d->pending_unpark = TL_NONE;
+        if (c.object != TL_NONE && b->objects.data[c.object].flags & TL_OBJECT_LOCK)
+            timeline_owned_by(timeline_monitor_of(b, c.object), e->thread, false);
+    } else if (d->pending_interrupt != TL_NONE && !(c.timeout_ms && waited >= c.timeout_ms * UINT64_C(1000000))) {
+        interrupted(b, e->thread, (uint32_t)n);
+    } else if (c.timeout_ms && waited + 1000000 >= c.timeout_ms * UINT64_C(1000000)) {
+        timeline_bind(b, (uint32_t)n, TL_BY_TIMER, TL_NONE, false);
+    } else {
+        b->unbound++;
+    }
+    return 0;
+}
+
+/*
+ * Virtual threads are joined through a latch that the carrier opens, after the end: then it is the end that woke the joiner.
+ * Answers the virtual thread's last node, or TL_NONE.
+ */
+static uint32_t end_of_virtual(const struct timeline_builder *b, const struct tl_event *e)
+{
+    uint32_t end = b->doing.data[e->thread].carried;
+    const struct doing *target = &b->doing.data[e->other];
+    if (end == TL_NONE || b->now - b->nodes.data[end].time > AFTER_END_NS || target->depth == 0 ||
+        target->states[target->depth - 1].kind != TL_PARK)
+        return TL_NONE;
+    uint32_t object = b->contexts.data[target->states[target->depth - 1].context].object;
+    bool latch = object != TL_NONE && strcmp(strpool_get(&b->strings, b->objects.data[object].class).data,
+                                             "java.util.concurrent.CountDownLatch$Sync") == 0;
+    return latch ? end : TL_NONE;
+}
+
+int timeline_on_unpark(struct timeline_builder *b, const struct tl_event *e)
+{
+    int64_t n = timeline_node_of(b, e, TL_UNPARK);
+    if (n < 0 || e->other == TL_NONE)
+        return n < 0 ? (int)n : 0;
+    struct doing *d = &b->doing.data[e->other];
+    uint32_t end = end_of_virtual(b, e);
+    if (d->pending_unpark == TL_NONE)
+        d->pending_unpark =
+            end != TL_NONE ? end : (uint32_t)n; /* there is one permit: later unparks before its use change nothing */
+    if (d->depth && d->states[d->depth - 1].kind == TL_PARK) {
+        struct monitor *m = timeline_monitor_of(b, b->contexts.data[d->states[d->depth - 1].context].object);
+        if (m && m->owner == e->thread)
+            m->owner = TL_NONE;
+    }
+    return 0;
+}
+
+int timeline_on_sleep_end(struct timeline_builder *b, const struct tl_event *e, enum tl_kind kind, enum tl_edge edge)
+{
+    int64_t n = timeline_unblock(b, e->thread, kind, kind);
+    if (n < 0 || n == TL_NONE)
+        return n < 0 ? (int)n : 0;
+    if (kind != TL_SLEEP || !interrupted(b, e->thread, (uint32_t)n))
+        timeline_bind(b, (uint32_t)n, edge, TL_NONE, false);
+    return 0;
+}
+
+/*
+ * Cycles among the threads that wait at the end: such a thread waits for a lock whose owner waits for a lock ... The owners are
+ * what was recorded last; a cycle that was not one would have dissolved before the end.
+ */
+int timeline_find_deadlocks(struct timeline_builder *b, uint32_t *ret_cycles)
+{
+    size_t n = b->threads.len;
+    uint32_t *next = malloc((n + 1) * sizeof(*next)), *seen = calloc(n + 1, sizeof(*seen));
+    int r = next && seen ? 0 : -ENOMEM;
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        const struct doing *d = &b->doing.data[i];
+        next[i] = TL_NONE;
+        uint8_t state = d->depth ? d->states[d->depth - 1].kind : TL_RUN;
+        if (state != TL_WAIT_LOCK && state != TL_PARK)
+            continue;
+        struct tl_context c = b->contexts.data[d->states[d->depth - 1].context];
+        const struct monitor *m = timeline_monitor_of(b, c.object);
+        bool known = m && m->owner != TL_NONE && (state == TL_WAIT_LOCK || m->owner_exact);
+        next[i] = known ? m->owner : c.other;
+    }
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        uint32_t t = (uint32_t)i;
+        while (t != TL_NONE && seen[t] == 0) {
+            seen[t] = (uint32_t)i + 1;
+            t = next[t];
+        }
+        if (t == TL_NONE || seen[t] != (uint32_t)i + 1 || next[t] == t)
+            continue;
+        ++*ret_cycles;
+        uint32_t first = t;
+        do {
+            const struct doing *d = &b->doing.data[t];
+            struct tl_context c = b->contexts.data[d->states[d->depth - 1].context];
+            int64_t node = timeline_node_with(b, t, TL_DEADLOCK, c.object, c.stack, next[t]);
+            r = node < 0 ? (int)node : 0;
+            t = next[t];
+        } while (r == 0 && t != first);
+    }
+    free(next);
+    free(seen);
+    return r;
+}
