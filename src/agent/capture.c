@@ -7,11 +7,13 @@ extern const struct capture capture_control;
 extern const struct capture capture_coverage;
 extern const struct capture capture_cpu_samples;
 extern const struct capture capture_cpu_times;
+extern const struct capture capture_exceptions;
 extern const struct capture capture_heap_dump;
 extern const struct capture capture_logpoints;
 extern const struct capture capture_method_trace;
 extern const struct capture capture_monitors;
 extern const struct capture capture_threads;
+extern const struct capture capture_vm_events;
 
 /* clang-format off */
 const struct capture *const captures[] = {
@@ -24,6 +26,8 @@ const struct capture *const captures[] = {
     &capture_threads,
     &capture_coverage,
     &capture_method_trace,
+    &capture_exceptions,
+    &capture_vm_events,
     &capture_logpoints,
     &capture_control,
 };

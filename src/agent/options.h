@@ -43,6 +43,8 @@ enum option {
     OPT_LIMIT,
     OPT_LOG,
     OPT_WATCH,
+    OPT_EXCEPTIONS,
+    OPT_EVENTS,
     OPT_COVER,
     OPT_ALLOW_CONTROL,
     OPT_INCLUDE,

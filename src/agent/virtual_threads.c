@@ -7,7 +7,7 @@
 static jvmtiEnv *ti; /* an environment of its own: an extension event has one callback each */
 static jint mount_event, unmount_event;
 static jfieldID tid_field, name_field;
-static bool on;
+static unsigned users;
 
 static _Atomic uint64_t mounted[THREADS_MAX]; /* by thread_index: Thread.threadId() of what is mounted, 0: nothing */
 
@@ -131,15 +131,17 @@ bool virtual_threads_on(JNIEnv *jni)
     if (!tried)
         there = prepare(jni);
     tried = true;
-    on = there && switch_events(JVMTI_ENABLE);
-    return on;
+    if (!there || (users == 0 && !switch_events(JVMTI_ENABLE)))
+        return false;
+    users++;
+    return true;
 }
 
 void virtual_threads_off(void)
 {
-    if (on)
-        switch_events(JVMTI_DISABLE);
-    on = false;
+    if (users == 0 || --users > 0)
+        return;
+    switch_events(JVMTI_DISABLE);
     for (uint32_t i = 0; i < THREADS_MAX; i++)
         if (atomic_load(&mounted[i]))
             atomic_store(&mounted[i], 0);

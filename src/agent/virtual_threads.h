@@ -12,6 +12,7 @@
 
 /* Begins to follow. False: this VM has no virtual threads, or not these events. Under the session's lock. */
 bool virtual_threads_on(JNIEnv *jni);
+/* As often as `on` answered true. */
 void virtual_threads_off(void);
 /* Async-signal-safe: the id that a sample of t belongs to, THREAD_VIRTUAL | threadId(), or t's own serial. */
 uint64_t virtual_thread_id(const struct thread *t);

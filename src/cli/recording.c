@@ -36,8 +36,9 @@ bool recording_check_output(const char *output)
 }
 
 /* Options that make the agent record something. */
-static const enum option captures[] = {OPT_CPU,     OPT_HEAP,  OPT_MONITOR, OPT_ALLOC, OPT_LIVE, OPT_ONOOM, OPT_PARK,
-                                       OPT_THREADS, OPT_LOCKS, OPT_TRACE,   OPT_COVER, OPT_LOG,  OPT_WATCH, OPT_DEADLOCK};
+static const enum option captures[] = {OPT_CPU,   OPT_HEAP,       OPT_MONITOR, OPT_ALLOC,   OPT_LIVE,  OPT_ONOOM,
+                                       OPT_PARK,  OPT_THREADS,    OPT_LOCKS,   OPT_TRACE,   OPT_COVER, OPT_LOG,
+                                       OPT_WATCH, OPT_EXCEPTIONS, OPT_EVENTS,  OPT_DEADLOCK};
 
 static bool captures_something(const char *words)
 {

@@ -7,12 +7,12 @@
 #include "cli/json_view.h"
 #include "cli/target.h"
 #include "cli/text.h"
+#include "cli/trace_exceptions.h"
 #include "cli/trace_moments.h"
 #include "jfr/reader.h"
 #include "proto/control.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <string.h>
 
 static const struct arg trace_args[] = {
@@ -21,6 +21,8 @@ static const struct arg trace_args[] = {
      "these methods alone (a star stands for anything)"},
     {"--min", 0, ARG_DURATION, offsetof(struct trace_options, min), "TIME", "calls that took at least this long"},
     {"--limit", 'n', ARG_NUMBER, offsetof(struct trace_options, limit), "N", "calls to show (all)"},
+    {"--exceptions", 0, ARG_FLAG, offsetof(struct trace_options, exceptions), NULL,
+     "a table of exceptions by class, place and handler"},
     {"--json", 0, ARG_FLAG, offsetof(struct trace_options, json), NULL, "print JSON"},
     {0},
 };
@@ -147,10 +149,9 @@ static void put_call(struct json *j, const struct call *c, void (*put)(struct js
 
 /* Everything of the recording that is shown, in order of time. */
 static const struct rec_select shown[] = {
-    {"jvmscope.Call", SHOWN_CALL},
-    {"jvmscope.Log", SHOWN_LOG},
-    {"jvmscope.FieldAccess", SHOWN_ACCESS},
-    {0},
+    {"jvmscope.Call", SHOWN_CALL},          {"jvmscope.Log", SHOWN_LOG},
+    {"jvmscope.FieldAccess", SHOWN_ACCESS}, {"jvmscope.ExceptionThrown", SHOWN_THROWN},
+    {"jvmscope.VmEvent", SHOWN_VM},         {0},
 };
 
 /* Prints or puts the events of a kind; *count goes up to the limit. */
@@ -280,12 +281,14 @@ static int show_file(const char *path, const struct trace_options *o)
     int e = recording_open(&r, path, &why);
     if (e < 0)
         return complain(path, "cannot read", why);
+    if (o->exceptions)
+        return exception_table(r, path, o->json, o->limit);
     e = recording_select(r, shown);
     struct rec_event first;
     if (e == 0)
         e = recording_next(r, &first);
     if (e == 0)
-        return complain(path, "holds no calls", "record them with --trace, --log or --watch");
+        return complain(path, "holds no calls", "record them with --trace, --log, --watch, --events or --exceptions=stacks");
     if (e > 0) {
         recording_rewind(r);
         e = print_all(r, o);

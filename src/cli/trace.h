@@ -5,7 +5,7 @@
 #include "base/json.h"
 
 struct trace_options {
-    bool json;
+    bool json, exceptions;
     const char *thread, *method; /* patterns, NULL: all */
     uint64_t limit, min;         /* calls; ns */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What has a moment and no duration in the list of `jvmscope trace`: logpoints, accesses of watched fields. */
+/* What has a moment and no duration in the list of `jvmscope trace`: logpoints, accesses of watched fields, exceptions ... */
 #pragma once
 
 #include "base/json.h"
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 /* The tags of what is shown. */
-enum { SHOWN_CALL = 1, SHOWN_LOG, SHOWN_ACCESS };
+enum { SHOWN_CALL = 1, SHOWN_LOG, SHOWN_ACCESS, SHOWN_THROWN, SHOWN_VM };
 
 /* Whether text is there and of the pattern; without a pattern always. */
 bool text_matches(const char *pattern, const char *text);

@@ -47,6 +47,7 @@ static struct {
     uint64_t reasons[WALK_FAILURES]; /* strings of the recording */
     uint64_t told_ns;
     bool uncovered_told;
+    bool follows; /* virtual threads */
     /* HPROF outputs: */
     pthread_mutex_t lock;
     struct map counts; /* trace serial -> samples; 0 is what could not be walked */
@@ -360,8 +361,7 @@ static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why)
     int r = choose_walker(s, jni, &options.walk, why);
     if (r < 0)
         return r;
-    if (recording)
-        virtual_threads_on(jni);
+    cpu.follows = recording && virtual_threads_on(jni);
     return sampler_start(&options, jni, why);
 }
 
@@ -386,12 +386,19 @@ static void flush(struct session *s, JNIEnv *jni)
     }
 }
 
+static void stop_sampler(void)
+{
+    sampler_stop();
+    if (cpu.follows)
+        virtual_threads_off();
+    cpu.follows = false;
+}
+
 /* Another depth. Not under the lock: whoever tells of idle threads takes it, and is waited for. */
 static void restart(struct session *s, JNIEnv *jni)
 {
     struct buf why = BUF(4096);
-    sampler_stop();
-    virtual_threads_off();
+    stop_sampler();
     if (start_sampler(s, jni, &why) < 0)
         session_message(s, "cpu: sampling has ended: %s", buf_str(&why));
     buf_release(&why);
@@ -433,7 +440,7 @@ static void request(struct session *s, JNIEnv *jni, const struct hprof_request *
 
 static void stop(struct session *s, JNIEnv *jni)
 {
-    sampler_stop();
+    stop_sampler();
     if (s->out.format == 'r')
         tell_cost();
 }

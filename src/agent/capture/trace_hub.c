@@ -3,6 +3,7 @@
 
 #include "agent/probe_class.h"
 #include "agent/thread_table.h"
+#include "agent/virtual_threads.h"
 #include "agent/vm.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -33,7 +34,7 @@ static struct {
     char *classes[CLASSES_MAX];
     int64_t eetop, carrier, tid;
     jclass probe;
-    bool active;
+    bool active, follows; /* virtual threads */
     uint64_t without_ring;
     struct map names; /* java thread id -> char *, of threads that have or had a ring */
 } hub = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -151,8 +152,11 @@ const char *hub_class(uint32_t number)
 
 const char *hub_thread_name(int64_t java_id)
 {
+    static char virtual_name[128]; /* until the next question */
     const uint64_t *at = map_get(&hub.names, (uint64_t)java_id);
-    return at ? (const char *)(uintptr_t)*at : NULL;
+    if (at)
+        return (const char *)(uintptr_t)*at;
+    return hub.follows && virtual_thread_name((uint64_t)java_id, virtual_name, sizeof(virtual_name)) ? virtual_name : NULL;
 }
 
 jclass hub_probe(void)
@@ -238,6 +242,7 @@ static int begin(JNIEnv *jni, struct buf *why)
         atomic_store(&hub.rings[i]->lost, 0);
     }
     pthread_mutex_unlock(&hub.lock);
+    hub.follows = virtual_threads_on(jni); /* for their names */
     int r = probe_define(jni, PROBE, &hub.probe, why);
     return r < 0 ? r : threads_listen(&listener);
 }
@@ -274,6 +279,9 @@ void hub_close(const struct hub_reader *reader, struct jfr_writer *w, JNIEnv *jn
     if (!last)
         return;
     threads_unlisten(&listener);
+    if (hub.follows)
+        virtual_threads_off();
+    hub.follows = false;
     pthread_mutex_lock(&hub.lock);
     uint64_t key, value;
     for (size_t i = 0; map_next(&hub.names, &i, &key, &value);)

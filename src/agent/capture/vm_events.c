@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * events=y: threads that start, end and are renamed, classes that are loaded, unloaded or not found, collections that begin and
+ * end, as moments between the calls of trace. Classes are tagged in an environment of their own, so that their end is told by
+ * name. New names of threads are looked for once a second.
+ */
+#include "agent/capture.h"
+#include "agent/session.h"
+#include "agent/thread_table.h"
+#include "base/clock.h"
+#include "base/vec.h"
+#include "jfr/writer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_MAX = 512, LOOK_EVERY = 10 };
+
+static const struct jfr_type event_type = {
+    .name = "jvmscope.VmEvent",
+    .label = "VM Event",
+    .category = "jvmscope|Trace",
+    .description = "A thread or class that came or went, a collection",
+    .kind = JFR_EVENT,
+    .fields = JFR_FIELDS({"what", "What", "java.lang.String"}, {"thread", "Thread", "java.lang.String"},
+                         {"text", "Text", "java.lang.String"}),
+};
+
+static struct {
+    pthread_mutex_t lock; /* class names */
+    jvmtiEnv *ti;         /* of the tags; stays */
+    VEC(char *) classes;  /* by tag - 1; never given back: an unloading may be told late */
+    _Atomic uint32_t type;
+    _Atomic bool active;
+    _Atomic uint64_t written, lost;
+    unsigned rounds;
+    jclass not_found, linkage;
+    jfieldID message;
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* No JNI, no lock: the VM may be at a safepoint. */
+static void tell(const char *what, const char *thread, const char *text)
+{
+    struct jfr_event e;
+    struct session *s = session_now;
+    if (!all.active || !s)
+        return;
+    if (!jfr_begin(s->out.jfr, all.type, strlen(what) + (thread ? strlen(thread) : 0) + (text ? strlen(text) : 0) + 64, &e)) {
+        all.lost++;
+        return;
+    }
+    jfr_put_time(&e, now_ns());
+    jfr_put_string(&e, what);
+    jfr_put_string(&e, thread);
+    jfr_put_string(&e, text);
+    jfr_commit(&e);
+    all.written++;
+}
+
+/* ---- threads ---- */
+
+static void thread_started(struct thread *t, JNIEnv *jni, jthread thread)
+{
+    if (!t->own && vm.live)
+        tell("thread start", t->name, NULL);
+}
+
+static void thread_ended(struct thread *t, JNIEnv *jni)
+{
+    if (!t->own)
+        tell("thread end", t->name, NULL);
+}
+
+static const struct thread_listener listener = {thread_started, thread_ended};
+
+/* The table's names are those at the start of a thread: of each thread that is named otherwise the last name told is kept. */
+static VEC(struct renamed {
+    uint32_t serial;
+    char *name;
+}) renamed;
+
+static void look_at_name(struct thread *t, const char *now)
+{
+    const char *before = t->name;
+    size_t i = 0;
+    while (i < renamed.len && renamed.data[i].serial != t->serial)
+        i++;
+    if (i < renamed.len)
+        before = renamed.data[i].name;
+    if (!before || strcmp(before, now) == 0)
+        return;
+    tell("thread name", before, now);
+    char *copy = strdup(now);
+    if (copy && i < renamed.len) {
+        free(renamed.data[i].name);
+        renamed.data[i].name = copy;
+    } else if (copy && vec_push(&renamed, ((struct renamed){t->serial, copy})) < 0) {
+        free(copy);
+    }
+}
+
+static void look_at_names(JNIEnv *jni)
+{
+    jint n = 0;
+    jthread *list = NULL;
+    if ((*vm.ti)->GetAllThreads(vm.ti, &n, &list) != JVMTI_ERROR_NONE)
+        return;
+    for (jint i = 0; i < n; i++) {
+        jvmtiThreadInfo info = {0};
+        struct thread *t = threads_find(jni, list[i]);
+        if (t && !t->own && (*vm.ti)->GetThreadInfo(vm.ti, list[i], &info) == JVMTI_ERROR_NONE) {
+            if (info.name)
+                look_at_name(t, info.name);
+            vm_free(info.name);
+            if (info.thread_group)
+                (*jni)->DeleteLocalRef(jni, info.thread_group);
+            if (info.context_class_loader)
+                (*jni)->DeleteLocalRef(jni, info.context_class_loader);
+        }
+        (*jni)->DeleteLocalRef(jni, list[i]);
+    }
+    vm_free(list);
+}
+
+/* ---- classes ---- */
+
+/* The name of a class, kept for good, and the class tagged with it. */
+static const char *keep_class(jclass c)
+{
+    char *signature = NULL;
+    const char *name = NULL;
+    jlong tag = 0;
+    if ((*all.ti)->GetTag(all.ti, c, &tag) != JVMTI_ERROR_NONE || tag ||
+        (*all.ti)->GetClassSignature(all.ti, c, &signature, NULL) != JVMTI_ERROR_NONE)
+        return NULL;
+    size_t n = strlen(signature);
+    char *copy = signature[0] == 'L' && n > 2 ? strndup(signature + 1, n - 2) : NULL;
+    for (char *p = copy; p && *p; p++)
+        *p = *p == '/' ? '.' : *p;
+    pthread_mutex_lock(&all.lock);
+    if (copy && vec_push(&all.classes, copy) == 0) {
+        name = copy;
+        tag = (jlong)all.classes.len;
+    }
+    pthread_mutex_unlock(&all.lock);
+    if (!name)
+        free(copy);
+    else
+        (*all.ti)->SetTag(all.ti, c, tag);
+    vm_free(signature);
+    return name;
+}
+
+static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass c)
+{
+    const struct thread *self = threads_self(jni);
+    const char *name = all.active ? keep_class(c) : NULL;
+    if (name)
+        tell("class load", self ? self->name : NULL, name);
+}
+
+/* In its environment alone; maybe in a collection: no JNI. */
+static void JNICALL on_free(jvmtiEnv *ti, jlong tag)
+{
+    const char *name = NULL;
+    pthread_mutex_lock(&all.lock);
+    if (tag > 0 && (size_t)tag <= all.classes.len)
+        name = all.classes.data[tag - 1];
+    pthread_mutex_unlock(&all.lock);
+    if (name)
+        tell("class unload", NULL, name);
+}
+
+static void JNICALL on_exception(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmethodID m, jlocation at, jobject e, jmethodID cm,
+                                 jlocation cat)
+{
+    char text[3 * TEXT_MAX + 1] = "";
+    if (!all.linkage || (!(*jni)->IsInstanceOf(jni, e, all.not_found) && !(*jni)->IsInstanceOf(jni, e, all.linkage)))
+        return;
+    const struct thread *self = threads_self(jni);
+    jstring s = all.message ? (*jni)->GetObjectField(jni, e, all.message) : NULL;
+    if (s) {
+        (*jni)->GetStringUTFRegion(jni, s, 0, MIN((*jni)->GetStringLength(jni, s), TEXT_MAX), text);
+        vm_clear_exception(jni);
+        (*jni)->DeleteLocalRef(jni, s);
+    }
+    tell("class load failed", self ? self->name : NULL, text);
+}
+
+static int open_tags(struct buf *why)
+{
+    static const jvmtiCapabilities wanted = {.can_tag_objects = 1, .can_generate_object_free_events = 1};
+    static const jvmtiEventCallbacks callbacks = {.ObjectFree = on_free};
+    if (!all.ti && ((*vm.java)->GetEnv(vm.java, (void **)&all.ti, JVMTI_VERSION_1_2) != JNI_OK ||
+                    (*all.ti)->AddCapabilities(all.ti, &wanted) != JVMTI_ERROR_NONE)) {
+        buf_string(why, "events: the VM cannot tell of unloaded classes");
+        all.ti = NULL;
+        return -ENOTSUP;
+    }
+    (*all.ti)->SetEventCallbacks(all.ti, &callbacks, sizeof(callbacks));
+    return 0;
+}
+
+/* Those that are there already get a tag without a word. */
+static void keep_loaded(JNIEnv *jni)
+{
+    jint n = 0;
+    jclass *list = NULL;
+    if ((*all.ti)->GetLoadedClasses(all.ti, &n, &list) != JVMTI_ERROR_NONE)
+        return;
+    for (jint i = 0; i < n; i++) {
+        keep_class(list[i]);
+        (*jni)->DeleteLocalRef(jni, list[i]);
+    }
+    vm_free(list);
+}
+
+static jclass global_class(JNIEnv *jni, const char *name)
+{
+    jclass local = (*jni)->FindClass(jni, name), global = local ? (*jni)->NewGlobalRef(jni, local) : NULL;
+    vm_clear_exception(jni);
+    if (local)
+        (*jni)->DeleteLocalRef(jni, local);
+    return global;
+}
+
+/* ---- collections ---- */
+
+static void JNICALL on_gc_start(jvmtiEnv *ti)
+{
+    tell("gc start", NULL, NULL);
+}
+
+static void JNICALL on_gc_finish(jvmtiEnv *ti)
+{
+    tell("gc finish", NULL, NULL);
+}
+
+/* ---- the row ---- */
+
+static const struct vm_callbacks events = {
+    .ti = {.ClassPrepare = on_class_prepare, .GarbageCollectionStart = on_gc_start, .GarbageCollectionFinish = on_gc_finish}};
+static const struct vm_callbacks failures = {.ti = {.Exception = on_exception}};
+static bool failures_on;
+
+static bool events_wanted(const struct options *o)
+{
+    return option_on(o, OPT_EVENTS);
+}
+
+static int events_load(struct session *s, struct buf *why)
+{
+    uint32_t type;
+    if (!s->out.jfr) {
+        buf_string(why, "events go into a recording: add format=r");
+        return -ENOTSUP;
+    }
+    all.written = all.lost = 0;
+    int r = jfr_declare(s->out.jfr, &event_type, 1, &type);
+    all.type = type;
+    return r < 0 ? r : open_tags(why);
+}
+
+static int events_start(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    all.not_found = all.not_found ? all.not_found : global_class(jni, "java/lang/ClassNotFoundException");
+    all.linkage = all.linkage ? all.linkage : global_class(jni, "java/lang/LinkageError");
+    jclass throwable = (*jni)->FindClass(jni, "java/lang/Throwable");
+    all.message = throwable ? (*jni)->GetFieldID(jni, throwable, "detailMessage", "Ljava/lang/String;") : NULL;
+    vm_clear_exception(jni);
+    keep_loaded(jni);
+    (*all.ti)->SetEventNotificationMode(all.ti, JVMTI_ENABLE, JVMTI_EVENT_OBJECT_FREE, NULL);
+    all.active = true;
+    if (vm.have.can_generate_exception_events)
+        failures_on = vm_events_on(&failures) == 0;
+    return threads_listen(&listener);
+}
+
+static void events_stop(struct session *s, JNIEnv *jni)
+{
+    threads_unlisten(&listener);
+    if (failures_on)
+        vm_events_off(&failures);
+    failures_on = false;
+    (*all.ti)->SetEventNotificationMode(all.ti, JVMTI_DISABLE, JVMTI_EVENT_OBJECT_FREE, NULL);
+    all.active = false;
+    for (size_t i = 0; i < renamed.len; i++)
+        free(renamed.data[i].name);
+    vec_release(&renamed);
+}
+
+static void events_flush(struct session *s, JNIEnv *jni)
+{
+    if (all.rounds++ % LOOK_EVERY == 0 && !s->dying)
+        look_at_names(jni);
+}
+
+static void events_status(struct session *s, struct buf *out)
+{
+    buf_printf(out, "events.written %llu\nevents.lost_no_room %llu\n", (unsigned long long)all.written,
+               (unsigned long long)all.lost);
+}
+
+extern const struct capture capture_vm_events;
+const struct capture capture_vm_events = {
+    .name = "events",
+    .options = OPTION_BIT(OPT_EVENTS),
+    .needs = {.can_generate_garbage_collection_events = 1},
+    .likes = {.can_generate_exception_events = 1},
+    .events = &events,
+    .wanted = events_wanted,
+    .load = events_load,
+    .start = events_start,
+    .stop = events_stop,
+    .flush = events_flush,
+    .status = events_status,
+};

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "jfr/reader.h"
+
+#include <stdbool.h>
+
+/* Prints how often each exception was thrown and caught where, the most frequent first; limit 0 is all. An exit status. */
+int exception_table(struct recording *r, const char *path, bool json, uint64_t limit);

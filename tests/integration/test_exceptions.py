@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""exceptions= and events=: throws, threads, classes and collections of a program that knows them."""
+import json
+import subprocess
+
+import lab
+
+SOURCE = (lab.ROOT / "tests" / "java" / "Throws.java").read_text()
+
+
+def line(text):
+    return SOURCE[:SOURCE.index(text)].count("\n") + 1
+
+
+def test_exceptions_and_events_of_the_vm(jdk, jvmscope, tmp_path):
+    out = tmp_path / "t.jfr"
+    done = jdk.java("Throws", jvm=("-Xmx64m", jdk.agent(f"format=r,exceptions=stacks,events=y,file={out}")))
+    assert done.returncode == 0 and done.stdout == "done 321 Throws$Guest\n" and not done.stderr, done.stderr
+    listed = jvmscope("trace", "--json", out)
+    assert listed.returncode == 0, listed.stderr
+    events = json.loads(listed.stdout)["events"]
+    own = [e for e in events if e["kind"] == "exception" and e["place"].startswith("Throws.")]
+    explicit, implicit, uncaught = line("// explicit"), line("// implicit"), line("// uncaught")
+    deep = [e for e in own if e["exception"] == "java.lang.IllegalStateException"]
+    assert len(deep) == 300
+    assert {(e["message"], e["place"], e["caught"], e["unwound"], e["thread"]) for e in deep} == {
+        ("at the bottom", f"Throws.deep:{explicit}", f"Throws.main:{line('// first handler')}", 6, "main")}
+    assert deep[0]["stack"] == [f"Throws.deep:{explicit}"] + [f"Throws.deep:{line('return deep(n - 1)')}"] * 5 + [
+        f"Throws.main:{line('caught += deep(5)')}"]
+    table = jvmscope("trace", "--exceptions", "--json", out)
+    counts = {(e["class"], e["place"], e["caught"]): e["count"] for e in json.loads(table.stdout)["exceptions"]}
+    assert counts["java.lang.IllegalStateException", f"Throws.deep:{explicit}", f"Throws.main:{line('// first handler')}"] == 300
+    assert counts["java.lang.ArithmeticException", f"Throws.divide:{implicit}", f"Throws.main:{line('// second handler')}"] == 20
+    assert [c for (e, p, c), n in counts.items() if e == "java.lang.UnsupportedOperationException" and p.endswith(f":{uncaught}")] == [None]
+    assert any(e == "java.lang.ClassNotFoundException" for e, _, c in counts)
+
+    vm = [(e["what"], e["thread"], e["text"]) for e in events if e["kind"] == "vm"]
+    mine = [v for v in vm if "first name" in v or "second name" in v]
+    assert mine[0] == ("thread start", "first name", None) and mine[-1][0] == "thread end"
+    assert ("thread name", "first name", "second name") in mine
+    assert ("class load failed", "main", "no.such.Class") in vm
+    assert vm.count(("class load", "main", "Throws$Guest")) == 1 and ("class unload", None, "Throws$Guest") in vm
+    assert vm.index(("class load", "main", "Throws$Guest")) < vm.index(("class unload", None, "Throws$Guest"))
+    starts, ends = (sum(v[0] == f"gc {w}" for v in vm) for w in ("start", "finish"))
+    assert starts >= 4 and starts == ends
+    text = jvmscope("trace", out).stdout
+    assert f"throw java.lang.IllegalStateException: at the bottom  at Throws.deep:{explicit}, out of 6 calls, caught at" in text
+    assert "THROWN AT" in jvmscope("trace", "--exceptions", out).stdout
+
+
+def test_when_the_vm_runs_already(jvmscope, tmp_path):
+    jdk = lab.Jdk(17)
+    process = jdk.start_java("TracedForever", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        done = jvmscope("attach", "--exceptions", "-t", "1s", "-o", tmp_path / "a.jfr", process.pid)
+        assert done.returncode == 1 and "cannot any more once it runs: no can_generate_exception_events" in done.stderr
+        done = jvmscope("attach", "--events", "-t", "1s", "-o", tmp_path / "a.jfr", process.pid)
+        assert done.returncode == 0 and "does without can_generate_exception_events" in done.stderr
+        process.stdin.close()
+        assert process.wait(20) == 0 and process.stdout.read() == "done\n" and process.stderr.read() == ""
+    finally:
+        process.kill()
+        process.wait()

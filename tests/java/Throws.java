@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+import java.io.ByteArrayOutputStream;
+import java.io.InputStream;
+
+/** Exceptions whose classes, places and handlers are known; a class that comes and goes, a thread with two names. */
+public class Throws {
+    static int deep(int n) {
+        if (n == 0) {
+            throw new IllegalStateException("at the bottom"); // explicit
+        }
+        return deep(n - 1);
+    }
+
+    static int divide(int a, int b) {
+        return a / b; // implicit
+    }
+
+    public static class Guest {
+    }
+
+    static class Loader extends ClassLoader {
+        Class<?> define() throws Exception {
+            try (InputStream in = Throws.class.getResourceAsStream("Throws$Guest.class")) {
+                ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+                for (int b; (b = in.read()) >= 0;) {
+                    bytes.write(b);
+                }
+                return defineClass("Throws$Guest", bytes.toByteArray(), 0, bytes.size());
+            }
+        }
+    }
+
+    static int cost(int n) {
+        int caught = 0;
+        for (int i = 0; i < n; i++) {
+            try {
+                deep(1);
+            } catch (IllegalStateException e) {
+                caught++;
+            }
+        }
+        return caught;
+    }
+
+    public static void main(String[] args) throws Exception {
+        if (args.length > 0) {
+            int n = Integer.parseInt(args[0]);
+            double[] best = {Double.MAX_VALUE};
+            for (int round = 0; round < 10; round++) {
+                long start = System.nanoTime();
+                cost(n);
+                best[0] = Math.min(best[0], (System.nanoTime() - start) / (double) n);
+            }
+            System.out.printf("%.0f%n", best[0]);
+            return;
+        }
+        int caught = 0;
+        for (int i = 0; i < 300; i++) {
+            try {
+                caught += deep(5);
+            } catch (IllegalStateException e) { // first handler
+                caught++;
+            }
+        }
+        for (int i = 0; i < 20; i++) {
+            try {
+                caught += divide(i, 0);
+            } catch (ArithmeticException e) { // second handler
+                caught++;
+            }
+        }
+        try {
+            Class.forName("no.such.Class");
+        } catch (ClassNotFoundException e) { // third handler
+            caught++;
+        }
+        Thread t = new Thread(() -> {
+            Thread.currentThread().setName("second name");
+            try {
+                Thread.sleep(2500);
+            } catch (InterruptedException e) {
+                return;
+            }
+            throw new UnsupportedOperationException(); // uncaught
+        }, "first name");
+        t.setUncaughtExceptionHandler((thread, e) -> { });
+        Class<?> guest = new Loader().define();
+        String name = guest.getDeclaredConstructor().newInstance().getClass().getName();
+        guest = null;
+        t.start();
+        t.join();
+        for (int i = 0; i < 4; i++) {
+            System.gc();
+            Thread.sleep(30);
+        }
+        System.out.println("done " + caught + " " + name);
+    }
+}
