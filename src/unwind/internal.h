@@ -5,6 +5,7 @@
 #include "hotspot/code.h"
 #include "unwind/arch.h"
 #include "unwind/modules.h"
+#include "unwind/sites.h"
 #include "unwind/walk.h"
 
 enum { NATIVE_CACHE_SIZE = 4096 };
@@ -24,6 +25,7 @@ struct walker {
     int64_t env_offset;                            /* from a JavaThread to its JNIEnv */
     uint64_t entry_frame[INTERPRETER_ENTRIES_MAX]; /* where each method entry pushes the frame pointer */
     struct native_cache_entry *native_cache;
+    struct site *sites; /* NULL: none are kept */
 };
 
 /* A place where a walk can resume. */
@@ -38,6 +40,7 @@ struct walk {
     uint64_t thread;     /* JavaThread, or 0 */
     uint64_t stack_low;  /* the stack pointer may not go below */
     uint64_t stack_high; /* nor reach this */
+    uint64_t fetched;    /* up to here on the stack the sites of return addresses are on their way into the cache; 0: no more */
     struct anchor anchor;
     struct walk_frame *frames;
     unsigned count, max, flags;
@@ -46,7 +49,6 @@ struct walk {
     bool done; /* the first frame was reached */
     bool heap; /* frames in the heap were passed over */
     bool recovered;
-
 };
 
 /* Steps: emit what the registers stand at and leave it. False when that is not possible; registers are then as before. */

@@ -126,10 +126,44 @@ static void emit_compiled(struct walk *k, const struct code_blob *blob, uint64_t
         walk_emit_java(k, kind, scopes.method, -1);
 }
 
+/* Keeps what was emitted of a frame, from `first` on, for walks to come. */
+static void note_site(struct walk *k, const struct code_blob *blob, unsigned first)
+{
+    const struct walker *w = k->w;
+    uint64_t methods[SITE_METHODS_MAX];
+    uint32_t checks[SITE_METHODS_MAX];
+    unsigned n = k->count - first;
+    if (n == 0 || n > SITE_METHODS_MAX || k->full)
+        return;
+    for (unsigned i = 0; i < n; i++)
+        methods[i] = walk_id_method(k->frames[first + i].id);
+    method_checks(&w->layout, &w->memory, methods, n, checks);
+    for (unsigned i = 0; i < n; i++)
+        k->frames[first + i].id = walk_id_of_method(methods[i], checks[i]);
+    site_note(w->sites, &w->layout, &w->memory, blob, k->r.pc, k->frames + first, n);
+}
+
+/* A frame whose return address an earlier walk has met. */
+static bool step_site(struct walk *k)
+{
+    const struct walker *w = k->w;
+    struct site site;
+    uint64_t sender, pc, fp;
+    if (k->top || !w->sites || !site_find(w->sites, &w->layout, &w->memory, k->r.pc, &site))
+        return false;
+    sender = k->r.sp + site.frame_bytes;
+    if (!walk_stack_word(k, sender - 8, &pc) || !walk_stack_word(k, sender - 16, &fp) || !walk_leave(k, pc, sender, fp))
+        return false;
+    for (unsigned i = 0; i < site.count; i++)
+        walk_emit(k, site_kind(&site, i), site.ids[i], site_bci(&site, i));
+    return true;
+}
+
 static bool step_compiled(struct walk *k, const struct code_blob *blob)
 {
     const struct walker *w = k->w;
     struct registers r = k->r;
+    unsigned first = k->count;
     enum frame_state state = FRAME_FULL;
     if (k->top) {
         uint64_t complete = blob->frame_offset >= 0 ? blob->begin + (uint64_t)blob->frame_offset : blob->begin;
@@ -141,6 +175,8 @@ static bool step_compiled(struct walk *k, const struct code_blob *blob)
     uint64_t pc = code_original_pc(&w->code, &w->memory, blob, r.pc, r.sp);
     /* What is said of an address holds for the instructions before it: calls and regions are described at their ends. */
     emit_compiled(k, blob, k->top ? pc + 1 : pc, state != FRAME_FULL);
+    if (!k->top && w->sites && state == FRAME_FULL && pc == r.pc)
+        note_site(k, blob, first);
     return leave_with_state(k, state, blob->frame_bytes);
 }
 
@@ -262,6 +298,8 @@ bool java_step(struct walk *k)
 {
     const struct walker *w = k->w;
     struct code_blob blob;
+    if (step_site(k))
+        return true;
     if (!code_find(&w->code, &w->memory, k->r.pc, &blob))
         return false;
     switch (blob.kind) {

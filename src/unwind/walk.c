@@ -14,7 +14,9 @@ enum {
     STEPS_MAX = 1 << 20,
     STACK_SIZE_MAX = 1 << 30,
     FOREIGN_STACK = 8 << 20, /* assumed of a thread that is none of Java's; loads are guarded */
-    SCAN_WORDS = 64,         /* how far above the stack pointer a lost top frame's return address is looked for */
+    FETCH_BYTES = 6 << 10,   /* of the stack; some 60 frames */
+    FETCH_MAX = 128,
+    SCAN_WORDS = 64, /* how far above the stack pointer a lost top frame's return address is looked for */
 };
 
 _Static_assert((METHOD_CHECK_MASK >> (61 - WALK_ID_CHECK_SHIFT)) == 0, "an id holds the check");
@@ -66,7 +68,7 @@ void walk_emit_java(struct walk *k, enum walk_kind kind, uint64_t method, int32_
     walk_emit(k, kind, walk_id_of_method(method, 0), bci);
 }
 
-/* Puts the checks into the ids of Java frames, many at a time. */
+/* Puts the checks into the ids of Java frames that have none yet, many at a time. */
 static void add_checks(struct walk *k)
 {
     uint64_t methods[METHOD_CHECKS_MAX];
@@ -75,7 +77,7 @@ static void add_checks(struct walk *k)
     for (unsigned i = 0; i < k->count;) {
         unsigned n = 0;
         for (; i < k->count && n < METHOD_CHECKS_MAX; i++)
-            if (walk_is_java(k->frames[i].kind)) {
+            if (walk_is_java(k->frames[i].kind) && walk_id_check(k->frames[i].id) == 0) {
                 of[n] = &k->frames[i];
                 methods[n++] = walk_id_method(k->frames[i].id);
             }
@@ -149,6 +151,41 @@ static bool recover(struct walk *k)
     return resume(k) || (irregular && scan(k));
 }
 
+/* The next part of the stack that fetch_ahead looks at: mapped, since it lies above the stack pointer of this very thread. */
+static uint64_t mapped_stack(const struct walk *k, uint64_t from)
+{
+    uint64_t end = k->stack_high & ~UINT64_C(7), to = MIN(from + FETCH_BYTES, end), word;
+    for (uint64_t page = from; page < to; page = (page | 4095) + 1)
+        if (!load64(&k->w->memory, page & ~UINT64_C(7), &word))
+            return page;
+    return to;
+}
+
+/*
+ * Fetches the sites of what may be return addresses on the next part of the stack, all at once; the walk then finds them in the
+ * cache. First the sites, then what they are checked against.
+ */
+static void fetch_ahead(struct walk *k)
+{
+    const struct walker *w = k->w;
+    uint64_t from = k->r.sp & ~UINT64_C(7), to = mapped_stack(k, from);
+    uint64_t low = w->code.low, size = w->code.high - low;
+    const struct site *found[FETCH_MAX];
+    unsigned n = 0;
+    k->fetched = to - from < FETCH_BYTES ? 0 : to - FETCH_BYTES / 8;
+    for (const uint64_t *at = (const uint64_t *)(uintptr_t)from; at < (const uint64_t *)(uintptr_t)to && n < FETCH_MAX; at++)
+        if (*at - low < size) {
+            found[n] = site_at(w->sites, *at);
+            __builtin_prefetch(found[n]);
+            __builtin_prefetch((const char *)found[n++] + 64);
+        }
+    for (unsigned i = 0; i < n; i++) {
+        const char *blob = (const char *)(uintptr_t)found[i]->blob;
+        __builtin_prefetch(blob + w->layout.nm_method);
+        __builtin_prefetch(blob + w->layout.nm_compile_id);
+    }
+}
+
 void walk_run(struct walk *k, struct walk_end *ret_end)
 {
     uint64_t faults = memory_guard_faults();
@@ -159,6 +196,8 @@ void walk_run(struct walk *k, struct walk_end *ret_end)
         /* Without native frames the VM's note is the short way past them. */
         if (!in_java && !(k->flags & WALK_WITH_NATIVE) && resume(k))
             continue;
+        if (in_java && !k->top && k->fetched && k->r.sp >= k->fetched)
+            fetch_ahead(k);
         bool ok = k->r.pc != 0 && steps++ < STEPS_MAX && (in_java ? java_step(k) : native_step(k));
         if (!ok && !k->full && !recover(k)) {
             status = memory_guard_faults() != faults ? WALK_FAULT : WALK_BROKEN;
@@ -189,6 +228,11 @@ static bool set_up_stack(struct walk *k)
     else if (k->r.sp < base - size || k->r.sp >= base)
         return false;
     k->stack_high = base;
+    if (k->w->sites && k->r.sp) {
+        k->fetched = 1;
+        for (uint64_t at = k->r.sp; at < MIN(base, k->r.sp + FETCH_BYTES); at += 64)
+            __builtin_prefetch((const void *)(uintptr_t)at);
+    }
     return true;
 }
 
@@ -249,6 +293,7 @@ int walker_new(struct walker **ret, void *libjvm, const void *env, uint64_t java
     if (w && (w->native_cache = calloc(NATIVE_CACHE_SIZE, sizeof(*w->native_cache)))) {
         w->memory = process_memory;
         w->arch = &ARCH_HERE;
+        w->sites = sites_new(); /* without them walks are slower, that is all */
         r = prepare(w, libjvm, env, java_thread, why, size);
     }
     if (r == -ENOMEM)
@@ -265,6 +310,7 @@ void walker_free(struct walker *w)
     if (!w)
         return;
     free(w->native_cache);
+    sites_free(w->sites);
     free(w);
 }
 

@@ -164,6 +164,52 @@ static void before_the_frame_is_built(void **state)
     }
 }
 
+/* Walks again from the compiled frame, as from a caller's. */
+static void walk_as_caller(struct scene *s)
+{
+    s->walk.r = (struct registers){.pc = s->code.code + 22, .sp = s->sp, .fp = 3};
+    s->walk.top = s->walk.done = s->walk.recovered = false;
+    s->walk.count = 0;
+    walk_run(&s->walk, &s->end);
+}
+
+static void a_site_counts_for_its_compilation(void **state)
+{
+    struct scene s;
+    make_scene(&s, &arch_x86_64);
+    s.walker.sites = sites_new();
+    assert_non_null(s.walker.sites);
+    walk_as_caller(&s);
+    expect(&s, 0, WALK_INLINED, s.code.method[1], 300);
+    expect(&s, 1, WALK_C2, s.code.method[0], 7);
+    struct walk_frame first[3];
+    memcpy(first, s.frames, sizeof(first));
+
+    /* With the compiler's level changed, which only a new look would see, the site answers what it did. */
+    uint8_t *level = &s.code.im.bytes[s.code.blob - BASE + (unsigned)s.code.layout.nm_comp_level];
+    *level = 1;
+    walk_as_caller(&s);
+    assert_int_equal(s.end.status, WALK_COMPLETE);
+    assert_int_equal(s.walk.count, 3);
+    assert_memory_equal(first, s.frames, sizeof(first));
+
+    /* Another compilation there is looked at anew, and so is one of another method. */
+    poke32(&s.code.im, s.code.blob + (uint64_t)s.code.layout.nm_compile_id, 77);
+    walk_as_caller(&s);
+    expect(&s, 1, WALK_C1, s.code.method[0], 7);
+    *level = 4;
+    poke64(&s.code.im, s.code.blob + (uint64_t)s.code.layout.nm_method, s.code.method[1]);
+    walk_as_caller(&s);
+    expect(&s, 1, WALK_C2, s.code.method[0], 7);
+    /* The frame below ends the walk where its return address is none, as without a site. */
+    poke64(&s.code.im, s.return_slot, 0xdead);
+    walk_as_caller(&s);
+    assert_int_equal(s.end.status, WALK_BROKEN);
+    assert_int_equal(s.walk.count, 2);
+    sites_free(s.walker.sites);
+    drop_scene(&s);
+}
+
 static void depth_ends_the_walk(void **state)
 {
     struct scene s;
@@ -264,6 +310,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compiled_interpreted_and_entry),
         cmocka_unit_test(before_the_frame_is_built),
+        cmocka_unit_test(a_site_counts_for_its_compilation),
         cmocka_unit_test(depth_ends_the_walk),
         cmocka_unit_test(a_lost_caller_is_looked_for_in_the_anchor),
         cmocka_unit_test(methods_are_described_while_they_are_there),
