@@ -26,6 +26,7 @@ struct walker {
     uint64_t entry_frame[INTERPRETER_ENTRIES_MAX]; /* where each method entry pushes the frame pointer */
     struct native_cache_entry *native_cache;
     struct site *sites; /* NULL: none are kept */
+    struct known_method *known;
 };
 
 /* A place where a walk can resume. */
@@ -56,6 +57,7 @@ bool java_step(struct walk *k);
 bool native_step(struct walk *k);
 
 void walk_emit(struct walk *k, enum walk_kind kind, uint64_t id, int32_t bci);
+/* Its check follows when the walk is done. */
 void walk_emit_java(struct walk *k, enum walk_kind kind, uint64_t method, int32_t bci);
 /* Sets what the walk continues with; false when it cannot be a caller of what is left. */
 bool walk_leave(struct walk *k, uint64_t pc, uint64_t sp, uint64_t fp);

@@ -82,8 +82,7 @@ static bool step_interpreter(struct walk *k)
     const struct walker *w = k->w;
     struct registers r = k->r;
     uint64_t method, bcp, pc, sp, fp;
-    int32_t bci = -1, live = -1;
-    bool native;
+    struct known_method known;
     if (k->top) {
         const struct interpreter_entry *entry = code_interpreter_entry(&w->code, r.pc);
         if (entry && step_interpreter_entry(k, entry))
@@ -93,12 +92,15 @@ static bool step_interpreter(struct walk *k)
     }
     if (r.fp < r.sp || !walk_stack_word(k, slot(r.fp, SLOT_METHOD), &method) ||
         !walk_stack_word(k, slot(r.fp, -(int)w->layout.interpreter_bcp), &bcp) ||
-        !method_bci(&w->layout, &w->memory, method, bcp, &bci, &native))
+        !known_method_get(w->known, &w->layout, &w->memory, method, &known))
         return false;
+    int32_t bci = known_method_bci(&known, &w->layout, bcp), live;
     /* While it runs, the pointer is in a register; the slot is brought up to date at calls only. */
-    if (k->top && method_bci(&w->layout, &w->memory, method, r.bcp, &live, &native) && live >= 0)
+    if (k->top && (live = known_method_bci(&known, &w->layout, r.bcp)) >= 0)
         bci = live;
-    walk_emit_java(k, native ? WALK_NATIVE_METHOD : WALK_INTERPRETED, method, native ? BCI_NATIVE : bci);
+    bool native = known.code_size == 0;
+    walk_emit(k, native ? WALK_NATIVE_METHOD : WALK_INTERPRETED, walk_id_of_method(method, known.check),
+              native ? BCI_NATIVE : bci);
     return walk_stack_word(k, r.fp, &fp) && walk_stack_word(k, r.fp + 8, &pc) &&
            walk_stack_word(k, slot(r.fp, SLOT_SENDER_SP), &sp) && sp > r.fp && walk_leave(k, pc, sp, fp);
 }
@@ -130,16 +132,16 @@ static void emit_compiled(struct walk *k, const struct code_blob *blob, uint64_t
 static void note_site(struct walk *k, const struct code_blob *blob, unsigned first)
 {
     const struct walker *w = k->w;
-    uint64_t methods[SITE_METHODS_MAX];
-    uint32_t checks[SITE_METHODS_MAX];
     unsigned n = k->count - first;
     if (n == 0 || n > SITE_METHODS_MAX || k->full)
         return;
-    for (unsigned i = 0; i < n; i++)
-        methods[i] = walk_id_method(k->frames[first + i].id);
-    method_checks(&w->layout, &w->memory, methods, n, checks);
-    for (unsigned i = 0; i < n; i++)
-        k->frames[first + i].id = walk_id_of_method(methods[i], checks[i]);
+    for (unsigned i = first; i < k->count; i++) {
+        struct known_method known;
+        uint64_t method = walk_id_method(k->frames[i].id);
+        if (!known_method_get(w->known, &w->layout, &w->memory, method, &known))
+            return;
+        k->frames[i].id = walk_id_of_method(method, known.check);
+    }
     site_note(w->sites, &w->layout, &w->memory, blob, k->r.pc, k->frames + first, n);
 }
 

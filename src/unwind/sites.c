@@ -1,35 +1,114 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unwind/sites.h"
 
-#include <string.h>
+#include "hotspot/method.h"
+
 #include <sys/mman.h>
 
-enum { SITES_BYTES = sizeof(struct site) << SITES_LOG2, KIND_BITS = 4 };
+#define HASH_FACTOR UINT64_C(0x9e3779b97f4a7c15)
+
+enum { SITES_BYTES = sizeof(struct site) << SITES_LOG2, KNOWN_BYTES = 64 << KNOWN_LOG2, KIND_BITS = 4 };
 
 _Static_assert(WALK_KINDS <= 1 << KIND_BITS, "a kind has its bits");
 
-struct site *sites_new(void)
+/* Zeroed memory that is there, aligned to its size. Now rather than page by page in the handler. */
+static void *table_new(size_t bytes)
 {
-    /* Aligned to its own size, which is that of a huge page: one entry of the TLB holds all of it. */
-    char *memory = mmap(NULL, 2 * SITES_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *memory = mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
         return NULL;
-    size_t before = -(uintptr_t)memory % SITES_BYTES;
+    size_t before = -(uintptr_t)memory % bytes;
     if (before)
         munmap(memory, before);
-    munmap(memory + before + SITES_BYTES, SITES_BYTES - before);
-    struct site *sites = (struct site *)(void *)(memory + before);
-    (void)madvise(sites, SITES_BYTES, MADV_HUGEPAGE);
-    /* Now rather than page by page in the handler. */
-    for (size_t at = 0; at < SITES_BYTES; at += 4096)
-        *(volatile char *)((char *)sites + at) = 0;
-    return sites;
+    munmap(memory + before + bytes, bytes - before);
+    memory += before;
+    /* Where it is a huge page, one entry of the TLB holds all of it. */
+    (void)madvise(memory, bytes, MADV_HUGEPAGE);
+    for (size_t at = 0; at < bytes; at += 4096)
+        *(volatile char *)(memory + at) = 0;
+    return memory;
+}
+
+static void table_free(void *table, size_t bytes)
+{
+    if (table)
+        munmap(table, bytes);
+}
+
+struct site *sites_new(void)
+{
+    return table_new(SITES_BYTES);
 }
 
 void sites_free(struct site *sites)
 {
-    if (sites)
-        munmap(sites, SITES_BYTES);
+    table_free(sites, SITES_BYTES);
+}
+
+struct known_method *known_methods_new(void)
+{
+    return table_new(KNOWN_BYTES);
+}
+
+void known_methods_free(struct known_method *known)
+{
+    table_free(known, KNOWN_BYTES);
+}
+
+/* Begins to write: false when another does. A version is odd then, and never 0 afterwards. */
+static bool begin_write(_Atomic uint32_t *version)
+{
+    uint32_t v = atomic_load_explicit(version, memory_order_relaxed);
+    return !(v & 1) && atomic_compare_exchange_strong(version, &v, v + 1);
+}
+
+static void end_write(_Atomic uint32_t *version)
+{
+    uint32_t v = atomic_load_explicit(version, memory_order_relaxed) + 1;
+    atomic_store_explicit(version, v ? v : 2, memory_order_release);
+}
+
+static bool known_find(struct known_method *k, const struct hotspot_layout *l, const struct memory *m, uint64_t method,
+                       struct known_method *ret)
+{
+    uint32_t version = atomic_load_explicit(&k->version, memory_order_acquire);
+    uint64_t constant, pool;
+    if (version == 0 || version & 1 || k->method != method)
+        return false;
+    ret->check = k->check;
+    ret->constant = k->constant;
+    ret->pool = k->pool;
+    ret->code_size = k->code_size;
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(&k->version, memory_order_relaxed) == version &&
+           load64(m, method + (uint64_t)l->method_const, &constant) && constant == ret->constant &&
+           load64(m, constant + (uint64_t)l->const_pool, &pool) && pool == ret->pool;
+}
+
+bool known_method_get(struct known_method *known, const struct hotspot_layout *l, const struct memory *m, uint64_t method,
+                      struct known_method *ret)
+{
+    struct known_method *k = known ? &known[(method * HASH_FACTOR) >> (64 - KNOWN_LOG2)] : NULL;
+    int32_t bci;
+    bool native;
+    if (k && known_find(k, l, m, method, ret))
+        return true;
+    /* A method without a check is not known to be one: 0 is asked for again. */
+    if (!method_bci(l, m, method, 0, &bci, &native) || !load64(m, method + (uint64_t)l->method_const, &ret->constant) ||
+        !load64(m, ret->constant + (uint64_t)l->const_pool, &ret->pool) ||
+        !load16(m, ret->constant + (uint64_t)l->const_code_size, &ret->code_size))
+        return false;
+    if (!method_check(l, m, method, &ret->check))
+        ret->check = 0;
+    if (!k || ret->check == 0 || !begin_write(&k->version))
+        return true;
+    k->method = method;
+    k->check = ret->check;
+    k->constant = ret->constant;
+    k->pool = ret->pool;
+    k->code_size = ret->code_size;
+    end_write(&k->version);
+    return true;
 }
 
 /* What tells a compilation from a later one at its place. */
@@ -64,10 +143,9 @@ void site_note(struct site *sites, const struct hotspot_layout *l, const struct 
                uint64_t pc, const struct walk_frame *frames, unsigned count)
 {
     struct site *s = site_at(sites, pc);
-    uint32_t version = atomic_load_explicit(&s->version, memory_order_relaxed), id;
+    uint32_t id;
     uint64_t method;
-    if (count > SITE_METHODS_MAX || version & 1 || !read_identity(l, m, blob->address, &method, &id) ||
-        !atomic_compare_exchange_strong(&s->version, &version, version + 1))
+    if (count > SITE_METHODS_MAX || !read_identity(l, m, blob->address, &method, &id) || !begin_write(&s->version))
         return;
     s->frame_bytes = (uint32_t)blob->frame_bytes;
     s->pc = pc;
@@ -79,6 +157,5 @@ void site_note(struct site *sites, const struct hotspot_layout *l, const struct 
         s->ids[i] = frames[i].id;
         s->bci_and_kind[i] = (uint32_t)frames[i].bci << KIND_BITS | frames[i].kind;
     }
-    /* 0 is an empty one's. */
-    atomic_store_explicit(&s->version, version + 2 ? version + 2 : 2, memory_order_release);
+    end_write(&s->version);
 }

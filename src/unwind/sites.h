@@ -30,6 +30,31 @@ struct site {
 
 _Static_assert(sizeof(struct site) == 128, "two cache lines");
 
+/*
+ * The same of a Method: where its bytecode lies, and its check. It counts while the Method has the same ConstMethod and that
+ * the same constants: a class that is unloaded or redefined gives both up.
+ */
+struct known_method {
+    _Atomic uint32_t version;
+    uint32_t check;
+    uint64_t method, constant, pool;
+    uint16_t code_size; /* 0: native or abstract */
+} __attribute__((aligned(64)));
+
+enum { KNOWN_LOG2 = 12 };
+
+struct known_method *known_methods_new(void);
+void known_methods_free(struct known_method *known);
+/* What is known of a method, looked up now where nothing is; false when there is no Method. known may be NULL. */
+bool known_method_get(struct known_method *known, const struct hotspot_layout *l, const struct memory *m, uint64_t method,
+                      struct known_method *ret);
+
+static inline int32_t known_method_bci(const struct known_method *k, const struct hotspot_layout *l, uint64_t bcp)
+{
+    uint64_t offset = bcp - (k->constant + (uint64_t)l->sizeof_const_method);
+    return offset < k->code_size ? (int32_t)offset : -1;
+}
+
 /* 1 << SITES_LOG2 of them, zeroed, two mebibytes; NULL when there is no memory. */
 struct site *sites_new(void);
 void sites_free(struct site *sites);

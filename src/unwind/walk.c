@@ -64,7 +64,6 @@ void walk_emit(struct walk *k, enum walk_kind kind, uint64_t id, int32_t bci)
 
 void walk_emit_java(struct walk *k, enum walk_kind kind, uint64_t method, int32_t bci)
 {
-    /* The check follows when the walk is done. */
     walk_emit(k, kind, walk_id_of_method(method, 0), bci);
 }
 
@@ -294,6 +293,7 @@ int walker_new(struct walker **ret, void *libjvm, const void *env, uint64_t java
         w->memory = process_memory;
         w->arch = &ARCH_HERE;
         w->sites = sites_new(); /* without them walks are slower, that is all */
+        w->known = known_methods_new();
         r = prepare(w, libjvm, env, java_thread, why, size);
     }
     if (r == -ENOMEM)
@@ -311,6 +311,7 @@ void walker_free(struct walker *w)
         return;
     free(w->native_cache);
     sites_free(w->sites);
+    known_methods_free(w->known);
     free(w);
 }
 
