@@ -10,10 +10,10 @@
 #include "cli/heap_ask.h"
 #include "cli/page_more.h"
 #include "cli/reading.h"
+#include "cli/serve_threads.h"
 #include "cli/trace.h"
 #include "export/page.h"
 #include "model/load.h"
-#include "model/timeline_load.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -41,9 +41,9 @@ struct site {
     char **files;
     size_t count;
     const char *sources;
-    struct buf *pages;           /* by file, made when it is first asked for */
-    struct timeline **timelines; /* the same, for what-if */
-    struct heap **heaps;         /* the same, for questions to a dump */
+    struct buf *pages; /* by file, made when it is first asked for */
+    struct served_threads *threads;
+    struct heap **heaps; /* the same, for questions to a dump */
 };
 
 static int not_found(struct server_reply *reply, const char *text)
@@ -53,7 +53,7 @@ static int not_found(struct server_reply *reply, const char *text)
 }
 
 /* Makes the page of a file, or its data alone; on failure a sentence instead. */
-static int make_page(const struct site *s, size_t i, bool alone, struct buf *out)
+static int make_page(struct site *s, size_t i, bool alone, struct buf *out)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096), data = BUF(SIZE_MAX / 2);
     _cleanup_(profile_freep) struct profile *p = NULL;
@@ -69,8 +69,13 @@ static int make_page(const struct site *s, size_t i, bool alone, struct buf *out
             metric = (enum profile_metric)m;
     }
     struct page_site site = {(const char *const *)s->files, s->count, i};
-    struct export_source source = {
-        .path = path, .profile = p, .metric = metric, .site = &site, .sources = s->sources, .more = page_more};
+    struct export_source source = {.path = path,
+                                   .profile = p,
+                                   .metric = metric,
+                                   .site = &site,
+                                   .sources = s->sources,
+                                   .more = page_more,
+                                   .timeline = served_threads_open(&s->threads[i], path)};
     r = page_of_recording(&source, &data);
     if (r == 0 && alone)
         buf_bytes(out, data.data, data.len);
@@ -105,11 +110,11 @@ static int answer_what_if(struct site *s, size_t i, const struct server_request 
         buf_string(&reply->body, "class and factor (0 to 100) are missing\n");
         return 400;
     }
-    _cleanup_(buf_release) struct buf why = BUF(4096);
-    if (!s->timelines[i] && timeline_load(&s->timelines[i], s->files[i], &why) < 0)
+    const struct timeline *t = served_threads_open(&s->threads[i], s->files[i]);
+    if (!t)
         return not_found(reply, "no timeline in this recording");
     struct what_if_answer a;
-    if (what_if(s->timelines[i], &PATH_OPTIONS, &w, &a) < 0)
+    if (what_if(t, &PATH_OPTIONS, &w, &a) < 0)
         return not_found(reply, "nothing to replay in this recording");
     struct json j = {&reply->body, false};
     json_object(&j);
@@ -187,6 +192,11 @@ static int answer(void *context, const struct server_request *q, struct server_r
         return answer_heap(s, i, rest + 6, q, reply);
     if (strcmp(rest, "/calls") == 0)
         return answer_calls(s, i, q, reply);
+    if (served_threads_open(&s->threads[i], s->files[i])) {
+        int status = served_threads_answer(&s->threads[i], rest + 1, q, reply);
+        if (status > 0)
+            return status;
+    }
     if (strcmp(rest, "/data") == 0) {
         reply->type = json_type;
         return make_page(s, i, true, &reply->body) < 0 ? 500 : 200;
@@ -248,22 +258,22 @@ int cmd_serve(const struct command *self, int argc, char **argv)
                         (size_t)operands.count,
                         options.sources,
                         calloc((size_t)operands.count, sizeof(struct buf)),
-                        calloc((size_t)operands.count, sizeof(struct timeline *)),
+                        calloc((size_t)operands.count, sizeof(struct served_threads)),
                         calloc((size_t)operands.count, sizeof(struct heap *))};
     for (size_t i = 0; site.pages && i < site.count; i++)
         site.pages[i] = BUF(SIZE_MAX / 2);
-    status = site.pages && site.timelines && site.heaps ? serve(&site, &options)
-                                                        : complain_errno(self->name, "cannot start", -ENOMEM);
+    status =
+        site.pages && site.threads && site.heaps ? serve(&site, &options) : complain_errno(self->name, "cannot start", -ENOMEM);
     for (size_t i = 0; i < site.count; i++) {
         if (site.pages)
             buf_release(&site.pages[i]);
-        if (site.timelines)
-            timeline_free(site.timelines[i]);
+        if (site.threads)
+            served_threads_release(&site.threads[i]);
         if (site.heaps)
             heap_free(site.heaps[i]);
     }
     free(site.heaps);
     free(site.pages);
-    free(site.timelines);
+    free(site.threads);
     return status;
 }

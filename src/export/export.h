@@ -14,6 +14,7 @@ struct page_site {
 };
 
 struct json;
+struct timeline;
 
 /* What to write: a part of a recording. */
 struct export_source {
@@ -22,8 +23,9 @@ struct export_source {
     const struct profile *profile;
     enum profile_metric metric;
     struct profile_filter filter;
-    const struct page_site *site; /* of a page that is served, or NULL */
-    const char *sources;          /* for a page: the folder of the program's source files, or NULL */
+    const struct page_site *site;    /* of a page that is served, or NULL */
+    const struct timeline *timeline; /* the recording's, of a page that is served: it asks for what it shows. May be NULL */
+    const char *sources;             /* for a page: the folder of the program's source files, or NULL */
     /* For a page: writes members beyond the profile and the threads into the open object. 0 or negative errno. May be NULL. */
     int (*more)(const struct export_source *s, struct json *j);
 };

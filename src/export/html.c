@@ -8,8 +8,7 @@
 
 #include <errno.h>
 
-/* True when anything beyond the threads' beginnings was recorded: a profile alone has no timeline worth showing. */
-static bool has_thread_events(const struct timeline *t)
+bool page_has_threads(const struct timeline *t)
 {
     for (size_t i = 0; i < t->n_nodes; i++) {
         if (t->nodes[i].kind != TL_RUN && t->nodes[i].kind != TL_DEAD)
@@ -19,13 +18,15 @@ static bool has_thread_events(const struct timeline *t)
 }
 
 /* The timeline of the recording's threads, when there is one; what has none is no error. */
-static int threads_json(struct json *j, const char *path)
+static int threads_json(struct json *j, const struct export_source *s)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
     _cleanup_(timeline_freep) struct timeline *t = NULL;
-    if (timeline_load(&t, path, &why) < 0 || !has_thread_events(t))
+    if (s->timeline)
+        return page_timeline_json(j, s->timeline, true);
+    if (s->site || timeline_load(&t, s->path, &why) < 0 || !page_has_threads(t))
         return 0;
-    return page_timeline_json(j, t);
+    return page_timeline_json(j, t, false);
 }
 
 static void site_json(struct json *j, const struct page_site *site)
@@ -59,7 +60,7 @@ int page_of_recording(const struct export_source *s, struct buf *out)
     json_string(&j, profile_metrics[s->metric].name);
     int r = page_profile_json(&j, s->profile, &s->filter);
     if (r == 0)
-        r = threads_json(&j, s->path);
+        r = threads_json(&j, s);
     if (r == 0 && s->more)
         r = s->more(s, &j);
     if (s->site)

@@ -123,7 +123,31 @@ static void contexts_json(struct json *j, const struct timeline *t)
     json_array_end(j);
 }
 
-static int path_json(struct json *j, const struct timeline *t)
+/* Which kinds of states and causes occur: for legends and buttons. */
+static void used_json(struct json *j, const struct timeline *t)
+{
+    uint32_t kinds = 0, edges = 0;
+    for (size_t i = 0; i < t->n_nodes; i++) {
+        kinds |= 1u << t->nodes[i].kind;
+        edges |= t->nodes[i].waker != TL_NONE ? 1u << t->nodes[i].edge : 0;
+    }
+    json_key(j, "used_kinds");
+    json_array(j);
+    for (uint32_t i = 0; i < TL_KINDS; i++) {
+        if (kinds >> i & 1)
+            json_u64(j, i);
+    }
+    json_array_end(j);
+    json_key(j, "used_edges");
+    json_array(j);
+    for (uint32_t i = 0; i < TL_EDGES; i++) {
+        if (edges >> i & 1)
+            json_u64(j, i);
+    }
+    json_array_end(j);
+}
+
+static int path_json(struct json *j, const struct timeline *t, bool served)
 {
     struct critical_path path = {0};
     int r = critical_path(t, &PATH_OPTIONS, &path);
@@ -133,7 +157,7 @@ static int path_json(struct json *j, const struct timeline *t)
         return r;
     _cleanup_(buf_release) struct buf bytes = BUF(SIZE_MAX / 2);
     uint64_t time = 0;
-    for (size_t i = 0; i < path.segments.len; i++) {
+    for (size_t i = 0; i < (served ? 0 : path.segments.len); i++) {
         const struct path_segment *s = &path.segments.data[i];
         buf_varint(&bytes, s->start - time);
         buf_varint(&bytes, s->end - s->start);
@@ -147,6 +171,7 @@ static int path_json(struct json *j, const struct timeline *t)
     json_object(j);
     put_u64(j, "makespan_ns", path.makespan);
     put_u64(j, "length_ns", path.length);
+    put_u64(j, "n_segments", path.segments.len);
     json_key(j, "states");
     json_array(j);
     for (int i = 0; i < PATH_STATES; i++)
@@ -170,13 +195,49 @@ static void times_json(struct json *j, const struct wait_times *w)
     put_u64(j, "p99_ns", w->p99_ns);
 }
 
-static int statistics_json(struct json *j, const struct timeline *t)
+static void frames_json(struct json *j, const struct timeline *t, uint32_t stack)
+{
+    json_key(j, "frames");
+    json_array(j);
+    for (uint32_t k = 0; stack != TL_NONE && k < t->stacks[stack].len; k++) {
+        const struct tl_frame *f = &t->frames[t->stacks[stack].first + k];
+        json_object(j);
+        put_text(j, "method", tl_string(t, f->method));
+        put_u64(j, "line", f->line);
+        json_object_end(j);
+    }
+    json_array_end(j);
+}
+
+static void classes_json(struct json *j, const struct timeline *t, const struct monitor_stats *s)
+{
+    json_key(j, "classes");
+    json_array(j);
+    for (size_t i = 0; i < s->classes.len; i++) {
+        const struct class_stats *x = &s->classes.data[i];
+        json_object(j);
+        put_text(j, "class", tl_string(t, x->class));
+        json_key(j, "blocks");
+        json_object(j);
+        times_json(j, &x->block);
+        json_object_end(j);
+        json_key(j, "waits");
+        json_object(j);
+        times_json(j, &x->wait);
+        json_object_end(j);
+        put_u64(j, "objects", x->objects);
+        put_u64(j, "threads", x->threads);
+        json_object_end(j);
+    }
+    json_array_end(j);
+}
+
+int page_statistics_json(struct json *j, const struct timeline *t, const uint8_t *threads)
 {
     struct monitor_stats s = {0};
-    int r = monitor_stats(t, &(struct stats_filter){0}, &s);
+    int r = monitor_stats(t, &(struct stats_filter){.threads = threads}, &s);
     if (r < 0)
         return r;
-    json_key(j, "stats");
     json_object(j);
     json_key(j, "threads");
     json_array(j);
@@ -199,20 +260,42 @@ static int statistics_json(struct json *j, const struct timeline *t)
         put_text(j, "class", tl_string(t, x->class));
         put_text(j, "method", x->method == TL_NONE ? NULL : tl_string(t, x->method));
         put_u64(j, "line", x->line);
-        put_u64(j, "stack", x->stack == TL_NONE ? 0 : (uint64_t)x->stack + 1);
+        frames_json(j, t, x->stack);
         json_key(j, "block");
         json_bool(j, x->block);
         put_u64(j, "threads", x->threads);
+        put_u64(j, "objects", x->objects);
         times_json(j, &x->times);
         json_object_end(j);
     }
     json_array_end(j);
+    classes_json(j, t, &s);
     json_object_end(j);
     monitor_stats_release(&s);
     return 0;
 }
 
-int page_timeline_json(struct json *j, const struct timeline *t)
+/* The tables of each thread alone: a page without a server shows them for the threads that are chosen. */
+static int by_thread_json(struct json *j, const struct timeline *t)
+{
+    _cleanup_free_ uint8_t *chosen = calloc(t->n_threads + 1, 1);
+    int r = chosen ? 0 : -ENOMEM;
+    json_key(j, "by_thread");
+    json_array(j);
+    for (uint32_t i = 0; i < t->n_threads && r == 0; i++) {
+        chosen[i] = 1;
+        json_object(j);
+        put_u64(j, "thread", i);
+        json_key(j, "stats");
+        r = page_statistics_json(j, t, chosen);
+        json_object_end(j);
+        chosen[i] = 0;
+    }
+    json_array_end(j);
+    return r;
+}
+
+int page_timeline_json(struct json *j, const struct timeline *t, bool served)
 {
     json_key(j, "timeline");
     json_object(j);
@@ -225,12 +308,22 @@ int page_timeline_json(struct json *j, const struct timeline *t)
     names_json(j, "edges", edge_name, TL_EDGES);
     names_json(j, "path_states", state_name, PATH_STATES);
     threads_json(j, t);
-    size_t n = nodes_json(j, t);
-    put_u64(j, "cut_ns", n < t->n_nodes ? t->nodes[n].time : 0);
-    contexts_json(j, t);
-    int r = path_json(j, t);
-    if (r == 0)
-        r = statistics_json(j, t);
+    used_json(j, t);
+    json_key(j, "served");
+    json_bool(j, served);
+    put_u64(j, "n_nodes", t->n_nodes);
+    if (!served) {
+        size_t n = nodes_json(j, t);
+        put_u64(j, "cut_ns", n < t->n_nodes ? t->nodes[n].time : 0);
+        contexts_json(j, t);
+    }
+    int r = path_json(j, t, served);
+    if (r == 0) {
+        json_key(j, "stats");
+        r = page_statistics_json(j, t, NULL);
+    }
+    if (r == 0 && !served && t->n_threads <= PAGE_THREAD_STATISTICS)
+        r = by_thread_json(j, t);
     json_object_end(j);
     return r;
 }

@@ -10,6 +10,12 @@
  * path and the tables of monitor statistics. Beyond PAGE_TIMELINE_NODES state changes the rest is left out and "cut_ns" says
  * from when on. 0 or -ENOMEM.
  */
-enum { PAGE_TIMELINE_NODES = 400000 };
+enum { PAGE_TIMELINE_NODES = 400000, PAGE_THREAD_STATISTICS = 64 };
 
-int page_timeline_json(struct json *j, const struct timeline *t) must_check;
+/* The tables of monitor statistics as an object, of the threads that are marked (NULL: all). 0 or -ENOMEM. */
+int page_statistics_json(struct json *j, const struct timeline *t, const uint8_t *threads) must_check;
+
+/*
+ * served: the page asks the server for what it shows; state changes, stacks and segments of the path are left out.
+ */
+int page_timeline_json(struct json *j, const struct timeline *t, bool served) must_check;

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // The thread visualizer and the monitor statistics, on a recording of a program with known answers.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { faults, folder, jvmscope, launch, open, root } from "./lab.mjs";
+import { faults, folder, java, jvmscope, launch, open, root } from "./lab.mjs";
 
 const recording = join(folder, "pipeline.jfr");
 const html = join(folder, "pipeline.html");
 const url = pathToFileURL(html).href;
 let browser;
+let server;
+let served;
 let truth;
 
 before(async () => {
-  const classes = join(folder, "classes");
-  mkdirSync(classes);
-  const home = spawnSync(join(root, "tools/java-home"), { encoding: "utf8" }).stdout.trim();
-  spawnSync(join(home, "bin/javac"), ["-nowarn", "-d", classes, join(root, "tests/java/ThreadPrograms.java")]);
-  jvmscope("run", "--threads", "--cpu", "-o", recording, "--", join(home, "bin/java"), "-Xmx64m", "-cp", classes, "ThreadPrograms", "7");
+  const { command, classes } = java("ThreadPrograms");
+  jvmscope("run", "--threads", "--cpu", "-o", recording, "--", command, "-Xmx64m", "-cp", classes, "ThreadPrograms", "7");
   assert.ok(existsSync(recording));
   jvmscope("convert", recording, "-o", html);
   truth = {
@@ -27,9 +26,16 @@ before(async () => {
     monitors: JSON.parse(jvmscope("threads", "monitors", "--json", recording)),
     timeline: JSON.parse(jvmscope("threads", "timeline", "--json", recording)),
   };
+  server = spawn(join(root, "build/jvmscope"), ["serve", recording]);
+  served = await new Promise((resolve) => server.stdout.once("data", (d) => resolve(`${String(d).trim()}0/`)));
   browser = await launch();
 });
-after(() => browser.close());
+after(async () => {
+  await browser.close();
+  server.kill("SIGTERM");
+});
+
+const ready = (page) => page.waitForSelector(".rows canvas[data-fresh=true]");
 
 test("the page holds every thread, state change and segment that the command prints", async () => {
   const page = await open(browser, `${url}#v=threads`);
@@ -80,6 +86,7 @@ test("a click shows the state, its stack and what ended it", async () => {
     const end = main[i + 1]?.time ?? e.time;
     if (/WaitingForJoin/.test(e.type) && end - e.time > best[1] - best[0]) best = [e.time, end];
   });
+  await ready(page);
   const box = await page.locator(".rows canvas").boundingBox();
   const x = 190 + ((best[0] + best[1]) / 2 / truth.timeline.end_ns) * (box.width - 190);
   await page.mouse.click(box.x + x, box.y + 24 + 26 * row + 13);
@@ -88,6 +95,86 @@ test("a click shows the state, its stack and what ended it", async () => {
   assert.match(text, /main: waiting for a thread's end/);
   assert.match(text, /java\.lang\.Thread\.join/);
   assert.match(text, /ended by join/);
+});
+
+/** The time that each thread spends in each state, as the saved table has it. */
+async function saved(page) {
+  await ready(page);
+  await page.click(".save summary");
+  const [file] = await Promise.all([page.waitForEvent("download"), page.click('.save button:has-text("CSV")')]);
+  const sums = new Map();
+  for (const line of readFileSync(await file.path(), "utf8").trim().split("\r\n").slice(1)) {
+    const [thread, from, to, state, share] = line.split(",");
+    const key = `${thread} ${state}`;
+    sums.set(key, (sums.get(key) ?? 0) + (Number(to) - Number(from)) * Number(share));
+  }
+  return sums;
+}
+
+test("what is drawn adds up to what was recorded, in one file and served, at every zoom", async () => {
+  const states = { Running: "run", WaitingForObject: "wait-object", WaitingForLock: "wait-lock", Sleeping: "sleep", WaitingForJoin: "wait-join", Parked: "park" };
+  const { threads, end_ns: end } = await (await open(browser, url)).evaluate(() => JSON.parse(document.getElementById("data").textContent).timeline);
+  for (const [from, to] of [[0, end], [Math.floor(end * 0.4), Math.floor(end * 0.45)]]) {
+    // Of each thread the time in each state, from the command's list of events.
+    const truthful = new Map();
+    const last = new Map();
+    const close = (id, until) => {
+      const s = last.get(id);
+      if (!s) return;
+      const ns = Math.min(until, to) - Math.max(s.time, from);
+      if (ns > 0) truthful.set(`${s.thread} ${s.state}`, (truthful.get(`${s.thread} ${s.state}`) ?? 0) + ns);
+    };
+    for (const e of truth.timeline.events) {
+      const state = states[e.type.replace(/^TRCThread(.*)Event$/, "$1")];
+      if (!state && !/Dead(Event)$/.test(e.type)) continue;
+      close(e.threadId, e.time);
+      if (state) last.set(e.threadId, { ...e, state });
+      else last.delete(e.threadId);
+    }
+    for (const [id] of [...last]) close(id, Math.max(last.get(id).time, threads.find((t) => t.id === id).end));
+    for (const base of [url, served]) {
+      const sums = await saved(await open(browser, `${base}#v=threads&tf=${from}&tt=${to}`));
+      // A pixel is the unit of what is drawn; its shares are rounded to 1/255.
+      const slack = ((to - from) / 1000) * 3 + (to - from) * 0.01;
+      for (const [key, ns] of truthful) assert.ok(Math.abs((sums.get(key) ?? 0) - ns) <= slack, `${base} ${from}-${to} ${key}: ${sums.get(key)} instead of ${ns}`);
+    }
+  }
+});
+
+test("served, the page holds what it shows and no more, and links lead to a moment and a state", async () => {
+  const page = await open(browser, `${served}#v=threads`);
+  await ready(page);
+  const data = await page.evaluate(() => JSON.parse(document.getElementById("data").textContent).timeline);
+  assert.ok(data.served && !data.nodes && !data.stacks && !data.strings);
+  await page.locator(".rows canvas").focus();
+  for (const key of ["+", "+", "+", "n"]) await page.keyboard.press(key);
+  await page.waitForURL(/tf=\d+.*tn=\d+|tn=\d+.*tf=\d+/);
+  await ready(page);
+  const heading = await page.textContent(".details h3");
+  await page.reload();
+  await page.waitForFunction((h) => document.querySelector(".details h3")?.textContent === h, heading);
+  // A notifyAll says whom it woke: nobody here, or threads that lead on.
+  const all = truth.timeline.events.find((e) => e.type === "TRCThreadNotifyAllEvent");
+  if (all) {
+    const at = await (await fetch(`${served}node?i=${all.id}`)).json();
+    assert.deepEqual(at.woken.map((w) => w.node), all.runningEvents);
+  }
+  for (const bad of ["node?i=999999999", "segment?i=999999999", "range?from=9&to=1", "at?thread=99999", "range?from=0&to=99999999999999999"])
+    assert.ok([400, 404].includes((await fetch(`${served}${bad}`)).status), bad);
+  assert.deepEqual(page.problems, []);
+});
+
+test("the picture is saved as SVG and PNG", async () => {
+  const page = await open(browser, `${url}#v=threads`);
+  await ready(page);
+  const save = async (what) => {
+    await page.click(".save summary");
+    const [file] = await Promise.all([page.waitForEvent("download"), page.click(`.save button:has-text("${what}")`)]);
+    return readFileSync(await file.path());
+  };
+  const svg = String(await save("SVG"));
+  assert.ok(svg.startsWith("<svg") && svg.includes(">main<") && (svg.match(/<rect/g) ?? []).length > 20);
+  assert.equal((await save("PNG")).subarray(1, 4).toString(), "PNG");
 });
 
 test("the filter dialog chooses threads", async () => {
@@ -105,17 +192,39 @@ test("the filter dialog chooses threads", async () => {
 test("monitor statistics sort, choose, sum and show stacks", async () => {
   const page = await open(browser, `${url}#v=monitors`);
   const waits = truth.monitors.waits;
-  const rows = page.locator(".columns section:nth-of-type(3) tbody tr");
+  const rows = page.locator(".columns section:nth-of-type(4) tbody tr");
   assert.equal(await rows.count(), waits.length);
-  await page.click(".columns section:nth-of-type(3) th button:has-text('Count')");
-  await page.waitForSelector(".columns section:nth-of-type(3) th:has-text('Count')[aria-sort=descending]");
+  await page.click(".columns section:nth-of-type(4) th button:has-text('Count')");
+  await page.waitForSelector(".columns section:nth-of-type(4) th:has-text('Count')[aria-sort=descending]");
   const counts = await rows.locator("td:nth-child(3)").allTextContents();
   assert.deepEqual(counts.map(Number), [...counts.map(Number)].sort((a, b) => b - a));
   assert.equal(counts.map(Number).reduce((a, b) => a + b, 0), waits.reduce((s, w) => s + w.times.count, 0));
   await rows.first().click();
   await page.waitForSelector(".stacks ol li");
-  assert.match(await page.textContent(".columns section:nth-of-type(3) tfoot"), /chosen: 1/);
+  assert.match(await page.textContent(".columns section:nth-of-type(4) tfoot"), /chosen: 1/);
   assert.deepEqual(page.problems, []);
+});
+
+test("statistics are those of the threads and classes that are chosen", async () => {
+  const thread = truth.monitors.threads.find((t) => t.name === "main");
+  const { threads } = await (await open(browser, url)).evaluate(() => JSON.parse(document.getElementById("data").textContent).timeline);
+  const number = threads.findIndex((t) => t.id === thread.id);
+  const all = JSON.parse(jvmscope("threads", "monitors", "--json", "--thread", thread.name, recording)).waits;
+  for (const base of [url, served]) {
+    const ids = threads.map((t, i) => [t.name, i]).filter(([name]) => name === thread.name).map(([, i]) => i);
+    assert.ok(ids.includes(number));
+    const page = await open(browser, `${base}#v=monitors&mt=${ids.join(",")}`);
+    const rows = page.locator(".columns section:nth-of-type(4) tbody tr");
+    await page.waitForFunction((n) => document.querySelectorAll(".columns section:nth-of-type(4) tbody tr").length === n, all.length);
+    const counts = await rows.locator("td:nth-child(3)").allTextContents();
+    assert.equal(counts.map(Number).reduce((a, b) => a + b, 0), all.reduce((a, w) => a + w.times.count, 0), base);
+    const name = await page.locator(".columns section:nth-of-type(2) tbody tr td").first().textContent();
+    await page.locator(".columns section:nth-of-type(2) tbody tr").first().click();
+    await page.waitForURL(/mc=/);
+    const of = await rows.locator("td:nth-child(2)").allTextContents();
+    assert.ok(of.every((c) => c === name), of.join());
+    assert.deepEqual(page.problems, []);
+  }
 });
 
 test("no serious fault for assistive technology, in light and dark", async () => {

@@ -17,7 +17,7 @@ import { isDark, setTheme, useDark } from "./theme";
 import { ThreadPicker } from "./threads";
 import { TraceView } from "./trace";
 import { ThreadView } from "./threadview";
-import { decodeTimeline } from "./timeline";
+import { sourceOf } from "./timeline";
 import { invert, matched, rank, sandwich, search, select, unattributed } from "./tree";
 
 export function App({ page }: { page: PageJson }) {
@@ -70,7 +70,8 @@ export function App({ page }: { page: PageJson }) {
     return () => removeEventListener("keydown", onKey);
   }, [state]);
 
-  const timeline = useMemo(() => (page.timeline ? decodeTimeline(page.timeline) : null), [page]);
+  const timeline = page.timeline;
+  const source = useMemo(() => (page.timeline ? sourceOf(page.timeline) : null), [page]);
   const has: Record<string, boolean> = { profile: !!metric, method: !!metric, threads: !!timeline, monitors: !!timeline, trace: !!page.trace, coverage: !!page.coverage, heap: !!page.heap };
   const view = has[state.view] ? state.view : (views.find((v) => has[v]) ?? "profile");
   const dialog = help && <Help isDark={dark} view={view} onClose={() => setHelp(false)} />;
@@ -81,19 +82,19 @@ export function App({ page }: { page: PageJson }) {
       {children}
     </Header>
   );
-  if (timeline && (view === "threads" || view === "monitors")) {
+  if (timeline && source && (view === "threads" || view === "monitors")) {
     return (
       <>
         {facts(
           <>
             <span>
-              <b>{timeline.json.threads.length} threads</b>
+              <b>{timeline.threads.length} threads</b>
             </span>
-            <span>in {duration(timeline.json.end_ns)}</span>
-            {!timeline.json.exact && <span class="warn" title="Record with --threads to have every cause">some causes are not recorded</span>}
+            <span>in {duration(timeline.end_ns)}</span>
+            {!timeline.exact && <span class="warn" title="Record with --threads to have every cause">some causes are not recorded</span>}
           </>,
         )}
-        {view === "threads" ? <ThreadView t={timeline} file={page.file} /> : <Monitors t={timeline} served={!!page.site} />}
+        {view === "threads" ? <ThreadView json={timeline} source={source} file={page.file} {...kept} /> : <Monitors json={timeline} served={timeline.served} name={name} {...kept} />}
         {dialog}
       </>
     );

@@ -76,8 +76,13 @@ export class Varints {
   private at = 0;
   private readonly bytes: Uint8Array;
 
-  constructor(base64: string) {
-    const text = atob(base64);
+  /** Bytes, or bytes in base64. */
+  constructor(from: string | Uint8Array) {
+    if (typeof from !== "string") {
+      this.bytes = from;
+      return;
+    }
+    const text = atob(from);
     const bytes = new Uint8Array(text.length);
     for (let i = 0; i < bytes.length; i++) bytes[i] = text.charCodeAt(i);
     this.bytes = bytes;

@@ -1,79 +1,133 @@
 // SPDX-License-Identifier: Apache-2.0
-// Monitor statistics: threads, then classes, blocks and waits by calling method, and the call stack of what is chosen.
+// Monitor statistics, each table by what is chosen in the one before: threads, classes, blocks and waits by calling method, the
+// call stack of what is chosen.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { duration, percent } from "./format";
+import type { Kept } from "./link";
+import { download, table } from "./save";
 import { SortableTable } from "./sortable";
-import type { SiteStats, Timeline } from "./timeline";
+import { Stack } from "./threaddetails";
+import type { SiteStats, Stats, Times, TimelineJson } from "./timeline";
 
 const time = { numeric: true, format: duration };
+const timeOrNone = { numeric: true, format: (v: number) => (v < 0 ? "–" : duration(v)) };
+const average = (t: Times) => (t.count ? t.total_ns / t.count : 0);
+const siteKey = (s: SiteStats) => `${s.block ? 1 : 0}/${s.class}/${s.method}/${s.line}`;
+const place = (s: SiteStats) => (s.method ? `${s.method}${s.line ? `:${s.line}` : ""}` : "not recorded");
+const numbers = (text: string | undefined) => new Set((text ?? "").split(",").filter(Boolean).map(Number));
 
-export function Monitors({ t, served }: { t: Timeline; served: boolean }) {
-  const [threads, setThreads] = useState(new Set<number>());
-  const [sites, setSites] = useState(new Set<number>());
-  const stats = t.json.stats;
+export function Monitors({ json, served, name, kept, keep }: Kept & { json: TimelineJson; served: boolean; name: string }) {
+  const threads = useMemo(() => numbers(kept.mt), [kept.mt]);
+  const [site, setSite] = useState(new Set<string>());
+  const stats = useStats(json, threads, served);
+  const chosenClasses = new Set((kept.mc ?? "").split("|").filter(Boolean));
+  const classes = stats.classes;
+  const sites = stats.sites.filter((s) => !chosenClasses.size || chosenClasses.has(s.class));
   const threadRows = useMemo(
     () =>
-      stats.threads.map((s, i) => {
-        const x = t.json.threads[s.thread];
-        return { key: i, cells: [x.name || "?", x.id, x.group, s.blocked, s.blocked_ns, s.waited, s.waited_ns] };
+      json.stats.threads.map((s) => {
+        const x = json.threads[s.thread];
+        return { key: s.thread, cells: [x.name || "?", x.id, x.group, s.blocked, s.blocked_ns, s.waited, s.waited_ns] };
       }),
-    [t],
+    [json],
   );
   const siteRows = (block: boolean) =>
-    stats.sites.map((s, i) => ({ s, i })).filter(({ s }) => s.block === block).map(({ s, i }) => ({
+    sites.map((s, i) => ({ s, i })).filter(({ s }) => s.block === block).map(({ s, i }) => ({
       key: i,
-      cells: [place(s), s.class, s.count, s.total_ns, s.min_ns, s.count ? s.total_ns / s.count : 0, s.max_ns, s.p50_ns, s.p90_ns, s.p99_ns, s.threads],
+      cells: [place(s), s.class, s.count, s.total_ns, s.min_ns, average(s), s.max_ns, s.p50_ns, s.p90_ns, s.p99_ns, s.objects, s.threads],
     }));
-  const blocks = useMemo(() => siteRows(true), [t]);
-  const waits = useMemo(() => siteRows(false), [t]);
   const columns = [{ title: "Calling method" }, { title: "Class" }, { title: "Count", numeric: true }, { title: "Total", ...time }, { title: "Min", ...time },
-    { title: "Average", ...time }, { title: "Max", ...time }, { title: "50 %", ...time }, { title: "90 %", ...time }, { title: "99 %", ...time }, { title: "Threads", numeric: true }];
-  const chosen = [...sites].map((i) => stats.sites[i]);
+    { title: "Average", ...time }, { title: "Max", ...time }, { title: "50 %", ...timeOrNone }, { title: "90 %", ...timeOrNone }, { title: "99 %", ...timeOrNone },
+    { title: "Objects", numeric: true, format: (v: number) => (v < 0 ? "–" : String(v)) }, { title: "Threads", numeric: true }];
+  const chosen = sites.filter((s) => site.has(siteKey(s)));
+  const selected = new Set(sites.map((s, i) => (site.has(siteKey(s)) ? i : -1)).filter((i) => i >= 0));
+  const choose = (s: Set<number>) => setSite(new Set([...s].map((i) => siteKey(sites[i]))));
+  const classRows = classes.map((c, key) => ({
+    key,
+    cells: [c.class, c.blocks.count, c.blocks.total_ns, c.blocks.min_ns, average(c.blocks), c.blocks.max_ns, c.waits.count, c.waits.total_ns, c.waits.min_ns, average(c.waits), c.waits.max_ns, c.threads],
+  }));
+  const save = () =>
+    download(`${name}-monitors.csv`, "text/csv", table(["kind", "class", "method", "line", "count", "total_ns", "min_ns", "max_ns", "p50_ns", "p90_ns", "p99_ns", "threads"],
+      sites.map((s) => [s.block ? "block" : "wait", s.class, s.method ?? "", s.line, s.count, s.total_ns, s.min_ns, s.max_ns, s.p50_ns, s.p90_ns, s.p99_ns, s.threads])));
   return (
     <main class="monitors">
-      <div class="columns">
+      <div class="columns" tabIndex={0} role="group" aria-label="Tables">
         <section>
-          <h2>Threads</h2>
-          <SortableTable caption="Threads" by={4} totals selected={threads} onSelect={setThreads} rows={threadRows}
+          <h2>Threads <button class="aside" onClick={save}>Save CSV</button></h2>
+          <SortableTable caption="Threads" by={4} totals selected={threads} onSelect={(s) => keep({ mt: [...s].join(",") })} rows={threadRows}
             columns={[{ title: "Thread" }, { title: "Id", numeric: true }, { title: "Group" }, { title: "Blocked count", numeric: true }, { title: "Blocked", ...time }, { title: "Waited count", numeric: true }, { title: "Waited", ...time }]} />
         </section>
         <section>
+          <h2>
+            Classes{threads.size > 0 && ` of ${threads.size} thread${threads.size > 1 ? "s" : ""}`}
+          </h2>
+          <SortableTable caption="Classes whose monitors were used" by={2} totals selected={new Set(classes.map((c, i) => (chosenClasses.has(c.class) ? i : -1)).filter((i) => i >= 0))}
+            onSelect={(s) => keep({ mc: [...s].map((i) => classes[i].class).join("|") })} rows={classRows}
+            columns={[{ title: "Class" }, { title: "Block count", numeric: true }, { title: "Blocked", ...time }, { title: "Min", ...time }, { title: "Average", ...time }, { title: "Max", ...time },
+              { title: "Wait count", numeric: true }, { title: "Waited", ...time }, { title: "Min ", ...time }, { title: "Average ", ...time }, { title: "Max ", ...time }, { title: "Threads", numeric: true }]} />
+        </section>
+        <section>
           <h2>Blocks, by calling method</h2>
-          <SortableTable caption="Blocks by calling method" by={3} totals selected={sites} onSelect={setSites} rows={blocks} columns={columns} />
+          <SortableTable caption="Blocks by calling method" by={3} totals selected={selected} onSelect={choose} rows={siteRows(true)} columns={columns} />
         </section>
         <section>
           <h2>Waits, by calling method</h2>
-          <SortableTable caption="Waits by calling method" by={3} totals selected={sites} onSelect={setSites} rows={waits} columns={columns} />
+          <SortableTable caption="Waits by calling method" by={3} totals selected={selected} onSelect={choose} rows={siteRows(false)} columns={columns} />
         </section>
       </div>
       <aside class="stacks" aria-label="Call stacks" aria-live="polite">
-        <WhatIf t={t} served={served} classes={[...new Set((chosen.length ? chosen : stats.sites.filter((s) => s.block)).map((s) => s.class))]} />
+        <WhatIf json={json} served={served} classes={[...new Set((chosen.length ? chosen : sites.filter((s) => s.block)).map((s) => s.class))]} />
         <h2>Call stack</h2>
         {!chosen.length && <p class="dim">Choose a block or a wait.</p>}
         {chosen.map((s) => (
-          <section class="stack">
-            <h3>
-              {s.block ? "Blocked" : "Waiting"} on {s.class}
-            </h3>
-            <ol>
-              {(t.frames[s.stack - 1] ?? []).map((f) => (
-                <li>
-                  {f.method}
-                  {f.line > 0 && <span class="dim">:{f.line}</span>}
-                </li>
-              ))}
-            </ol>
-          </section>
+          <Stack title={`${s.block ? "Blocked" : "Waiting"} on ${s.class}`} frames={s.frames} />
         ))}
       </aside>
     </main>
   );
 }
 
-const place = (s: SiteStats) => (s.method ? `${s.method}${s.line ? `:${s.line}` : ""}` : "not recorded");
+/** The tables for the threads that are chosen: asked of the server, or added up from those of each thread. */
+function useStats(json: TimelineJson, threads: Set<number>, served: boolean): Stats {
+  const [asked, setAsked] = useState<{ key: string; stats: Stats } | null>(null);
+  const key = [...threads].join(",");
+  useEffect(() => {
+    if (!served || !key) return;
+    const stop = new AbortController();
+    fetch(`monitors?threads=${key}`, { signal: stop.signal }).then(async (r) => r.ok && setAsked({ key, stats: await r.json() })).catch(() => {});
+    return () => stop.abort();
+  }, [key, served]);
+  return useMemo(() => {
+    if (!key) return json.stats;
+    if (served) return asked?.key === key ? asked.stats : { threads: [], classes: [], sites: [] };
+    return json.by_thread ? merge(json.by_thread.filter((b) => threads.has(b.thread)).map((b) => b.stats)) : json.stats;
+  }, [key, asked, json, served]);
+}
+
+/** Sums of several threads' tables. Percentiles and numbers of objects do not add up: -1 stands for them. */
+function merge(all: Stats[]): Stats {
+  if (all.length === 1) return all[0];
+  const add = <T extends Times>(a: T, b: Times): T => ({
+    ...a, count: a.count + b.count, total_ns: a.total_ns + b.total_ns, max_ns: Math.max(a.max_ns, b.max_ns),
+    min_ns: !a.count ? b.min_ns : !b.count ? a.min_ns : Math.min(a.min_ns, b.min_ns), p50_ns: -1, p90_ns: -1, p99_ns: -1,
+  });
+  const classes = new Map<string, Stats["classes"][0]>();
+  const sites = new Map<string, SiteStats>();
+  for (const s of all) {
+    for (const c of s.classes) {
+      const o = classes.get(c.class);
+      classes.set(c.class, o ? { ...o, blocks: add(o.blocks, c.blocks), waits: add(o.waits, c.waits), objects: -1, threads: o.threads + c.threads } : c);
+    }
+    for (const x of s.sites) {
+      const o = sites.get(siteKey(x));
+      sites.set(siteKey(x), o ? { ...add(o, x), objects: -1, threads: o.threads + x.threads } : x);
+    }
+  }
+  return { threads: [], classes: [...classes.values()], sites: [...sites.values()] };
+}
 
 /** What the program would take if the sections of a class's locks were shorter: replayed on the server. */
-function WhatIf({ t, served, classes }: { t: Timeline; served: boolean; classes: string[] }) {
+function WhatIf({ json, served, classes }: { json: TimelineJson; served: boolean; classes: string[] }) {
   const [name, setName] = useState("");
   const [factor, setFactor] = useState(50);
   const [answer, setAnswer] = useState<{ before_ns: number; kept_ns: number; arbitrated_ns: number } | string | null>(null);
@@ -94,7 +148,7 @@ function WhatIf({ t, served, classes }: { t: Timeline; served: boolean; classes:
       stop.abort();
     };
   }, [served, lock, factor]);
-  if (!t.json.path) return null;
+  if (!json.path) return null;
   return (
     <section class="whatif">
       <h2>What if</h2>

@@ -3,10 +3,10 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { SortableTable } from "./sortable";
 import { duration } from "./format";
-import type { Timeline } from "./timeline";
+import type { TimelineJson } from "./timeline";
 
 interface Props {
-  t: Timeline;
+  json: TimelineJson;
   chosen: Set<number> | null;
   onChoose: (s: Set<number> | null) => void;
   onClose: () => void;
@@ -14,11 +14,11 @@ interface Props {
 
 export function ThreadFilter(p: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
-  const [set, change] = useState(new Set(p.chosen ?? p.t.json.threads.map((_, i) => i)));
+  const [set, change] = useState(new Set(p.chosen ?? p.json.threads.map((_, i) => i)));
   useEffect(() => dialog.current!.showModal(), []);
   const rows = useMemo(
-    () => p.t.json.threads.map((x, i) => ({ key: i, cells: [x.id, x.name, x.group, p.t.json.stats.threads[i]?.blocked_ns ?? 0, p.t.json.stats.threads[i]?.waited_ns ?? 0] })),
-    [p.t],
+    () => p.json.threads.map((x, i) => ({ key: i, cells: [x.id, x.name, x.group, p.json.stats.threads[i]?.blocked_ns ?? 0, p.json.stats.threads[i]?.waited_ns ?? 0] })),
+    [p.json],
   );
   const apply = () => {
     p.onChoose(set.size && set.size < rows.length ? set : null);
@@ -38,7 +38,7 @@ export function ThreadFilter(p: Props) {
         <div class="row">
           <button onClick={() => change(new Set(rows.map((r) => r.key)))}>All</button>
           <button onClick={() => change(new Set())}>None</button>
-          <button onClick={() => change(new Set(rows.filter((r) => !p.t.json.threads[r.key].system && (p.t.states[r.key]?.length ?? 0) > 1).map((r) => r.key)))}>Those that do something</button>
+          <button onClick={() => change(new Set(rows.filter((r) => !p.json.threads[r.key].system && Number(r.cells[3]) + Number(r.cells[4]) > 0).map((r) => r.key)))}>Those that do something</button>
           <span class="grow" />
           <button onClick={() => dialog.current!.close()}>Cancel</button>
           <button class="on" onClick={apply}>Show {set.size}</button>

@@ -1,24 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// What threads did: src/export/page_timeline.c writes it.
+// What threads did: src/export/page_timeline.c writes it. Served, the page asks for what it shows; one file holds it all.
 import { Varints } from "./data";
+import { decodePicture, emptyPicture, Picture, pushMany } from "./picture";
 
 export interface TimelineJson {
   end_ns: number;
   lost: number;
   deadlocks: number;
   exact: boolean;
-  cut_ns: number;
+  served: boolean;
+  n_nodes: number;
   kinds: string[];
   edges: string[];
+  used_kinds: number[];
+  used_edges: number[];
   path_states: string[];
   threads: { name: string; group: string; id: number; start: number; end: number; system: boolean }[];
-  nodes: string;
-  contexts: string;
-  objects: string;
-  stacks: string;
-  strings: string[];
-  path?: { makespan_ns: number; length_ns: number; states: number[]; segments: string };
-  stats: { threads: ThreadStats[]; sites: SiteStats[] };
+  cut_ns?: number; // those from here on are not served
+  nodes?: string;
+  contexts?: string;
+  objects?: string;
+  stacks?: string;
+  strings?: string[];
+  path?: { makespan_ns: number; length_ns: number; n_segments: number; states: number[]; segments: string };
+  stats: Stats;
+  by_thread?: { thread: number; stats: Stats }[];
+}
+
+export interface Stats {
+  threads: ThreadStats[];
+  classes: ClassStats[];
+  sites: SiteStats[];
 }
 
 export interface ThreadStats {
@@ -29,13 +41,7 @@ export interface ThreadStats {
   waited_ns: number;
 }
 
-export interface SiteStats {
-  class: string;
-  method: string | null;
-  line: number;
-  stack: number;
-  block: boolean;
-  threads: number;
+export interface Times {
   count: number;
   total_ns: number;
   min_ns: number;
@@ -45,14 +51,22 @@ export interface SiteStats {
   p99_ns: number;
 }
 
-export interface Segment {
-  start: number;
-  end: number;
-  thread: number;
-  node: number; // -1: none
-  state: string;
-  edge: number;
-  inferred: boolean;
+export interface ClassStats {
+  class: string;
+  blocks: Times;
+  waits: Times;
+  objects: number;
+  threads: number;
+}
+
+export interface SiteStats extends Times {
+  class: string;
+  method: string | null;
+  line: number;
+  frames: Frame[];
+  block: boolean;
+  objects: number;
+  threads: number;
 }
 
 export interface Frame {
@@ -60,114 +74,312 @@ export interface Frame {
   line: number;
 }
 
+/** Who caused a state. */
+export interface Cause {
+  edge: number;
+  inferred: boolean;
+  node: number; // -1: a timer, a device, or not known
+  thread?: number;
+  frames?: Frame[];
+}
+
+export interface NodeDetails {
+  node: number;
+  thread: number;
+  kind: number;
+  start: number;
+  end: number;
+  lock: string | null;
+  other: number; // thread, -1 none
+  timeout_ms: number;
+  before: number; // the thread's state before and after, -1 none
+  after: number;
+  frames: Frame[];
+  cause: Cause | null;
+  ended: Cause | null;
+  segment: number; // of the critical path, -1 none
+  woken?: { node: number; thread: number; time: number }[]; // of an interaction
+}
+
+export interface SegmentDetails {
+  index: number;
+  start: number;
+  end: number;
+  thread: number;
+  node: number;
+  state: string;
+  edge: number;
+  inferred: boolean;
+}
+
+export interface Source {
+  range(from: number, to: number, width: number, threads: number[], signal?: AbortSignal): Promise<Picture>;
+  node(i: number): Promise<NodeDetails>;
+  at(thread: number, time: number): Promise<NodeDetails | null>;
+  segment(i: number): Promise<SegmentDetails | null>;
+}
+
+export const sourceOf = (json: TimelineJson): Source => (json.served ? new Served() : new InFile(json));
+
+class Served implements Source {
+  async range(from: number, to: number, width: number, threads: number[], signal?: AbortSignal) {
+    const r = await fetch(`range?from=${Math.floor(from)}&to=${Math.ceil(to)}&width=${Math.round(width)}&threads=${threads.join(",")}`, { signal });
+    if (!r.ok) throw new Error(await r.text());
+    return decodePicture(new Varints(new Uint8Array(await r.arrayBuffer())), Math.floor(from), Math.ceil(to), threads);
+  }
+
+  private async get<T>(path: string): Promise<T | null> {
+    const r = await fetch(path);
+    return r.ok ? ((await r.json()) as T) : null;
+  }
+
+  async node(i: number) {
+    return (await this.get<NodeDetails>(`node?i=${i}`))!;
+  }
+  at(thread: number, time: number) {
+    return this.get<NodeDetails>(`at?thread=${thread}&time=${Math.floor(time)}`);
+  }
+  segment(i: number) {
+    return i < 0 ? Promise.resolve(null) : this.get<SegmentDetails>(`segment?i=${i}`);
+  }
+}
+
 /** State changes in order of time, over all threads. -1 stands for none. */
-export interface Timeline {
-  json: TimelineJson;
-  n: number;
-  time: Float64Array;
-  kind: Uint8Array;
-  edge: Uint8Array;
-  inferred: Uint8Array;
-  thread: Int32Array;
-  waker: Int32Array;
-  context: Int32Array;
-  next: Float64Array; // when the thread's state ends
-  states: Int32Array[]; // by thread: its states, in order
-  marks: Int32Array[]; // by thread: its instants
-  object: Int32Array; // by context
-  stack: Int32Array;
-  other: Int32Array;
-  timeout: Int32Array;
-  classOf: string[];
-  frames: Frame[][];
-  path: Segment[];
-  firstInstant: number; // kinds from here on are instants
-}
+class InFile implements Source {
+  private n: number;
+  private time: Float64Array;
+  private kind: Uint8Array;
+  private edge: Uint8Array;
+  private inferred: Uint8Array;
+  private thread: Int32Array;
+  private waker: Int32Array;
+  private context: Int32Array;
+  private next: Float64Array; // when the thread's state ends
+  private states: Int32Array[]; // by thread: its states, in order
+  private marks: Int32Array[]; // by thread: its instants
+  private contexts: { object: number; stack: number; other: number; timeout: number }[] = [];
+  private classOf: string[] = [];
+  private frames: Frame[][] = [];
+  private path: SegmentDetails[] = [];
+  private firstInstant: number; // kinds from here on are instants
 
-export function decodeTimeline(json: TimelineJson): Timeline {
-  const v = new Varints(json.nodes);
-  const rows: number[] = [];
-  let time = 0;
-  while (v.more) {
-    time += v.next();
-    rows.push(time, v.next(), v.next(), v.next(), v.next(), v.next());
+  constructor(private json: TimelineJson) {
+    const v = new Varints(json.nodes!);
+    const rows: number[] = [];
+    let time = 0;
+    while (v.more) {
+      time += v.next();
+      rows.push(time, v.next(), v.next(), v.next(), v.next(), v.next());
+    }
+    const n = (this.n = rows.length / 6);
+    this.firstInstant = json.kinds.indexOf("timeout");
+    this.time = new Float64Array(n);
+    this.kind = new Uint8Array(n);
+    this.edge = new Uint8Array(n);
+    this.inferred = new Uint8Array(n);
+    this.thread = new Int32Array(n);
+    this.waker = new Int32Array(n);
+    this.context = new Int32Array(n);
+    this.next = new Float64Array(n);
+    const states: number[][] = json.threads.map(() => []);
+    const marks: number[][] = json.threads.map(() => []);
+    for (let i = 0; i < n; i++) {
+      const r = 6 * i;
+      this.time[i] = rows[r];
+      this.kind[i] = rows[r + 1];
+      this.edge[i] = rows[r + 2] & 15;
+      this.inferred[i] = (rows[r + 2] >> 4) & 1;
+      this.thread[i] = rows[r + 3];
+      this.waker[i] = rows[r + 4] ? i - rows[r + 4] : -1;
+      this.context[i] = rows[r + 5];
+      (this.isState(i) ? states : marks)[this.thread[i]].push(i);
+    }
+    this.states = states.map((s) => Int32Array.from(s));
+    this.marks = marks.map((s) => Int32Array.from(s));
+    this.states.forEach((s, thread) => {
+      const end = Math.max(json.threads[thread].end, s.length ? this.time[s[s.length - 1]] : 0);
+      for (let i = 0; i < s.length; i++) this.next[s[i]] = i + 1 < s.length ? this.time[s[i + 1]] : end;
+    });
+    this.decodeContexts();
   }
-  const n = rows.length / 6;
-  const t: Timeline = {
-    json, n,
-    time: new Float64Array(n), kind: new Uint8Array(n), edge: new Uint8Array(n), inferred: new Uint8Array(n),
-    thread: new Int32Array(n), waker: new Int32Array(n), context: new Int32Array(n), next: new Float64Array(n),
-    states: [], marks: [], object: new Int32Array(0), stack: new Int32Array(0), other: new Int32Array(0), timeout: new Int32Array(0),
-    classOf: [], frames: [], path: [], firstInstant: json.kinds.indexOf("timeout"),
-  };
-  const states: number[][] = json.threads.map(() => []);
-  const marks: number[][] = json.threads.map(() => []);
-  for (let i = 0; i < n; i++) {
-    const r = 6 * i;
-    t.time[i] = rows[r];
-    t.kind[i] = rows[r + 1];
-    t.edge[i] = rows[r + 2] & 15;
-    t.inferred[i] = (rows[r + 2] >> 4) & 1;
-    t.thread[i] = rows[r + 3];
-    t.waker[i] = rows[r + 4] ? i - rows[r + 4] : -1;
-    t.context[i] = rows[r + 5];
-    (t.kind[i] < t.firstInstant ? states : marks)[t.thread[i]].push(i);
-  }
-  t.states = states.map((s) => Int32Array.from(s));
-  t.marks = marks.map((s) => Int32Array.from(s));
-  t.states.forEach((s, thread) => {
-    const end = Math.max(json.threads[thread].end, s.length ? t.time[s[s.length - 1]] : 0);
-    for (let i = 0; i < s.length; i++) t.next[s[i]] = i + 1 < s.length ? t.time[s[i + 1]] : end;
-  });
-  decodeContexts(t);
-  return t;
-}
 
-function decodeContexts(t: Timeline) {
-  const { json } = t;
-  const c = new Varints(json.contexts);
-  const rows: number[] = [];
-  while (c.more) rows.push(c.next() - 1, c.next() - 1, c.next() - 1, c.next());
-  const pick = (k: number) => Int32Array.from({ length: rows.length / 4 }, (_, i) => rows[4 * i + k]);
-  t.object = pick(0);
-  t.stack = pick(1);
-  t.other = pick(2);
-  t.timeout = pick(3);
-  const o = new Varints(json.objects);
-  while (o.more) t.classOf.push(json.strings[o.next() - 1] ?? "?");
-  const s = new Varints(json.stacks);
-  while (s.more) {
-    const frames: Frame[] = [];
-    for (let n = s.next(); n > 0; n--) frames.push({ method: json.strings[s.next() - 1] ?? "?", line: s.next() });
-    t.frames.push(frames);
+  private isState(i: number) {
+    return this.kind[i] < this.firstInstant;
   }
-  if (!json.path) return;
-  const p = new Varints(json.path.segments);
-  let start = 0;
-  while (p.more) {
-    start += p.next();
-    const end = start + p.next();
-    const thread = p.next();
-    const node = p.next() - 1;
-    const state = json.path_states[p.next()];
-    const edge = p.next();
-    t.path.push({ start, end, thread, node, state, edge: edge & 15, inferred: edge > 15 });
+
+  private decodeContexts() {
+    const { json } = this;
+    const strings = json.strings!;
+    const c = new Varints(json.contexts!);
+    while (c.more) this.contexts.push({ object: c.next() - 1, stack: c.next() - 1, other: c.next() - 1, timeout: c.next() });
+    const o = new Varints(json.objects!);
+    while (o.more) this.classOf.push(strings[o.next() - 1] ?? "?");
+    const s = new Varints(json.stacks!);
+    while (s.more) {
+      const frames: Frame[] = [];
+      for (let n = s.next(); n > 0; n--) frames.push({ method: strings[s.next() - 1] ?? "?", line: s.next() });
+      this.frames.push(frames);
+    }
+    if (!json.path) return;
+    const p = new Varints(json.path.segments);
+    let start = 0;
+    for (let index = 0; p.more; index++) {
+      start += p.next();
+      const end = start + p.next();
+      const thread = p.next();
+      const node = p.next() - 1;
+      const state = json.path_states[p.next()];
+      const edge = p.next();
+      this.path.push({ index, start, end, thread, node: node < this.n ? node : -1, state, edge: edge & 15, inferred: edge > 15 });
+    }
+  }
+
+  /** The first of a list of nodes for which `from` (their beginning or end) is beyond a time. */
+  private behind(list: Int32Array, of: Float64Array, time: number, lo = 0): number {
+    let hi = list.length;
+    while (lo < hi) {
+      const mid = (lo + hi) >> 1;
+      if (of[list[mid]] <= time) lo = mid + 1;
+      else hi = mid;
+    }
+    return lo;
+  }
+
+  async range(from: number, to: number, width: number, threads: number[]): Promise<Picture> {
+    const p = emptyPicture(from, to);
+    const pixel = Math.max(1, (to - from) / width);
+    for (const thread of threads) {
+      const lo = p.runFrom.length;
+      this.runs(p, thread, pixel);
+      const markLo = p.markTime.length;
+      const marks = this.marks[thread];
+      for (let i = this.behind(marks, this.time, from - 1); i < marks.length && this.time[marks[i]] < to; ) {
+        p.markTime.push(this.time[marks[i]]);
+        p.markKind.push(this.kind[marks[i]]);
+        p.markNode.push(marks[i]);
+        i = pixel > 1 ? this.behind(marks, this.time, this.time[marks[i]] + 3 * pixel, i + 1) : i + 1;
+      }
+      p.rows.set(thread, { lo, hi: p.runFrom.length, markLo, markHi: p.markTime.length });
+    }
+    this.arrowsInto(p, new Set(threads));
+    for (let i = this.segmentBehind(from); i < this.path.length && this.path[i].start < to; ) {
+      const s = this.path[i];
+      p.path.push(s);
+      i = s.end - s.start >= pixel ? i + 1 : Math.max(i + 1, this.segmentBehind(s.start + pixel));
+    }
+    return p;
+  }
+
+  /** A thread's states from a pixel on, and pixels of many with the shares of their kinds. */
+  private runs(p: Picture, thread: number, pixel: number) {
+    const s = this.states[thread];
+    let at = p.from;
+    for (let i = this.behind(s, this.next, p.from); i < s.length && this.time[s[i]] < p.to; ) {
+      const begin = Math.max(this.time[s[i]], at);
+      const end = this.next[s[i]];
+      if (end - begin >= pixel || i + 1 === s.length || end <= begin) {
+        if (end > begin || i + 1 === s.length) {
+          p.runFrom.push(begin);
+          p.runTo.push(Math.min(end, p.to));
+          p.runNode.push(s[i]);
+          p.runKind.push(this.kind[s[i]]);
+          p.runShare.push(0);
+          at = Math.max(end, begin);
+        }
+        i++;
+        continue;
+      }
+      const share = new Map<number, number>();
+      let k = i;
+      for (; k < s.length && this.time[s[k]] < begin + pixel; k++) {
+        const ns = Math.min(this.next[s[k]], begin + pixel) - Math.max(this.time[s[k]], begin);
+        share.set(this.kind[s[k]], (share.get(this.kind[s[k]]) ?? 0) + ns);
+      }
+      pushMany(p, begin, begin + pixel, k - i, share);
+      at = begin + pixel;
+      i = Math.max(i + 1, k - 1);
+    }
+  }
+
+  private arrowsInto(p: Picture, shown: Set<number>) {
+    let lo = 0;
+    let hi = this.n;
+    while (lo < hi) {
+      const mid = (lo + hi) >> 1;
+      if (this.time[mid] < p.from) lo = mid + 1;
+      else hi = mid;
+    }
+    const found: number[] = [];
+    for (let i = lo; i < this.n && this.time[i] < p.to; i++) {
+      const w = this.waker[i];
+      if (w < 0 || !this.isState(i) || this.thread[w] === this.thread[i]) continue;
+      p.arrowsInAll++;
+      if (shown.has(this.thread[i]) || shown.has(this.thread[w])) found.push(i);
+    }
+    p.arrowEvery = Math.floor(found.length / 1500) + 1;
+    for (let k = 0; k < found.length; k += p.arrowEvery) {
+      const i = found[k];
+      const w = this.waker[i];
+      p.arrows.push({ time: this.time[i], cause: this.time[w], node: i, waker: w, thread: this.thread[i], from: this.thread[w], edge: this.edge[i], inferred: !!this.inferred[i] });
+    }
+  }
+
+  private segmentBehind(time: number): number {
+    let lo = 0;
+    let hi = this.path.length;
+    while (lo < hi) {
+      const mid = (lo + hi) >> 1;
+      if (this.path[mid].end <= time) lo = mid + 1;
+      else hi = mid;
+    }
+    return lo;
+  }
+
+  private causeOf(i: number): Cause | null {
+    if (i < 0 || !this.isState(i) || !this.edge[i]) return null;
+    const node = this.waker[i];
+    return { edge: this.edge[i], inferred: !!this.inferred[i], node, ...(node >= 0 ? { thread: this.thread[node], frames: this.stackOf(node) } : {}) };
+  }
+
+  private stackOf(i: number): Frame[] {
+    return this.frames[this.contexts[this.context[i]]?.stack] ?? [];
+  }
+
+  async node(i: number): Promise<NodeDetails> {
+    const thread = this.thread[i];
+    const s = this.states[thread];
+    const context = this.contexts[this.context[i]] ?? { object: -1, stack: -1, other: -1, timeout: 0 };
+    const isState = this.isState(i);
+    const at = this.behind(s, this.time, this.time[i]);
+    const index = isState ? s.indexOf(i) : at;
+    const before = isState ? (s[index - 1] ?? -1) : (s[at - 1] ?? -1);
+    const after = isState ? (s[index + 1] ?? -1) : (s[at] ?? -1);
+    const end = isState ? this.next[i] : this.time[i];
+    let segment = -1;
+    for (let k = this.segmentBehind(this.time[i]); k < this.path.length && this.path[k].start < Math.max(end, this.time[i] + 1); k++)
+      if (this.path[k].thread === thread) {
+        segment = k;
+        break;
+      }
+    const woken: NodeDetails["woken"] = [];
+    if (!isState) for (let k = i + 1; k < this.n && woken.length < 1000; k++) if (this.waker[k] === i && this.isState(k)) woken.push({ node: k, thread: this.thread[k], time: this.time[k] });
+    return {
+      node: i, thread, kind: this.kind[i], start: this.time[i], end, lock: this.classOf[context.object] ?? null, other: context.other, timeout_ms: context.timeout,
+      before, after, frames: this.stackOf(i), cause: this.causeOf(i), ended: isState ? this.causeOf(after) : null, segment, ...(isState ? {} : { woken }),
+    };
+  }
+
+  async at(thread: number, time: number): Promise<NodeDetails | null> {
+    const s = this.states[thread];
+    const k = this.behind(s, this.time, time);
+    return k ? this.node(s[k - 1]) : null;
+  }
+
+  async segment(i: number): Promise<SegmentDetails | null> {
+    const s = this.path[i];
+    if (!s) return null;
+    if (s.node >= 0) return s;
+    const near = await this.at(s.thread, s.start);
+    return { ...s, node: near ? near.node : -1 };
   }
 }
-
-/** The state of a thread at a time: its node, or -1. */
-export function stateAt(t: Timeline, thread: number, time: number): number {
-  const s = t.states[thread];
-  let lo = 0;
-  let hi = s.length;
-  while (lo < hi) {
-    const mid = (lo + hi) >> 1;
-    if (t.time[s[mid]] <= time) lo = mid + 1;
-    else hi = mid;
-  }
-  return lo ? s[lo - 1] : -1;
-}
-
-export const stackOf = (t: Timeline, node: number): Frame[] => t.frames[t.stack[t.context[node]]] ?? [];
-export const lockOf = (t: Timeline, node: number): string => t.classOf[t.object[t.context[node]]] ?? "";
-export const otherOf = (t: Timeline, node: number): number => t.other[t.context[node]];

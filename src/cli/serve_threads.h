@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the page asks about threads: the part of the timeline that it shows, and what lies behind a click. */
+#pragma once
+
+#include "analysis/critical_path.h"
+#include "model/timeline_view.h"
+#include "serve/server.h"
+
+/* Of one file; all zero is a file that was not looked at yet. */
+struct served_threads {
+    bool looked;
+    struct timeline *t; /* NULL: it has none that is worth showing */
+    struct timeline_view *view;
+    struct critical_path path;
+};
+
+/* Loads once. NULL when the file has no timeline. */
+struct timeline *served_threads_open(struct served_threads *s, const char *file);
+void served_threads_release(struct served_threads *s);
+
+/*
+ * Answers "range" (binary: timeline_view_rows, timeline_view_arrows, then the critical path), "node", "at",
+ * "segment", "monitors"; the
+ * HTTP status, -ENOENT when the question is none of these.
+ */
+int served_threads_answer(struct served_threads *s, const char *what, const struct server_request *q,
+                          struct server_reply *reply);

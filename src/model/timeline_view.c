@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/timeline_view.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK = 64, STATES = TL_TIMEOUT };
+
+/* Nodes by thread: time << 8 | kind and the node's number, in order of time. */
+struct lanes {
+    uint64_t *at;
+    uint32_t *node;
+    uint64_t *first; /* by thread, and one more */
+};
+
+struct arrow {
+    uint64_t time;
+    uint32_t node, waker, thread, from;
+};
+
+struct timeline_view {
+    const struct timeline *t;
+    struct lanes states, instants;
+    uint64_t (*sums)[STATES]; /* by block of states: time by kind before the block, from the beginning of all lanes */
+    struct arrow *arrows;     /* wake-ups by another thread, in order of time */
+    size_t n_arrows;
+};
+
+static uint64_t time_of(uint64_t packed)
+{
+    return packed >> 8;
+}
+
+static enum tl_kind kind_of(uint64_t packed)
+{
+    return packed & 255;
+}
+
+/* When the i-th state of a lane ends. */
+static uint64_t end_of(const struct timeline_view *v, uint32_t thread, uint64_t i)
+{
+    uint64_t begin = time_of(v->states.at[i]);
+    if (i + 1 < v->states.first[thread + 1])
+        return time_of(v->states.at[i + 1]);
+    return MAX(v->t->threads[thread].end_ns, begin);
+}
+
+static int lanes_init(struct lanes *l, const struct timeline *t, bool states)
+{
+    l->first = calloc(t->n_threads + 2, sizeof(*l->first));
+    if (!l->first)
+        return -ENOMEM;
+    for (size_t i = 0; i < t->n_nodes; i++) {
+        if (tl_is_state((enum tl_kind)t->nodes[i].kind) == states)
+            l->first[t->nodes[i].thread + 2]++;
+    }
+    for (size_t i = 2; i < t->n_threads + 2; i++)
+        l->first[i] += l->first[i - 1];
+    uint64_t n = l->first[t->n_threads + 1];
+    l->at = malloc((n + 1) * sizeof(*l->at));
+    l->node = malloc((n + 1) * sizeof(*l->node));
+    if (!l->at || !l->node)
+        return -ENOMEM;
+    for (size_t i = 0; i < t->n_nodes; i++) {
+        const struct tl_node *node = &t->nodes[i];
+        if (tl_is_state((enum tl_kind)node->kind) != states)
+            continue;
+        uint64_t to = l->first[node->thread + 1]++;
+        l->at[to] = (uint64_t)node->time << 8 | node->kind;
+        l->node[to] = (uint32_t)i;
+    }
+    return 0;
+}
+
+static void lanes_release(struct lanes *l)
+{
+    free(l->at);
+    free(l->node);
+    free(l->first);
+}
+
+static int sums_init(struct timeline_view *v)
+{
+    uint64_t n = v->states.first[v->t->n_threads], sum[STATES] = {0};
+    v->sums = malloc((n / BLOCK + 2) * sizeof(*v->sums));
+    if (!v->sums)
+        return -ENOMEM;
+    for (uint32_t thread = 0; thread < v->t->n_threads; thread++) {
+        for (uint64_t i = v->states.first[thread]; i < v->states.first[thread + 1]; i++) {
+            if (i % BLOCK == 0)
+                memcpy(v->sums[i / BLOCK], sum, sizeof(sum));
+            sum[kind_of(v->states.at[i])] += end_of(v, thread, i) - time_of(v->states.at[i]);
+        }
+    }
+    return 0;
+}
+
+/* A wake-up that an arrow is drawn for: of a state, by a node of another thread. */
+static bool is_arrow(const struct timeline *t, const struct tl_node *n)
+{
+    return tl_is_state((enum tl_kind)n->kind) && n->waker < t->n_nodes && t->nodes[n->waker].thread != n->thread;
+}
+
+static int arrows_init(struct timeline_view *v)
+{
+    const struct timeline *t = v->t;
+    for (size_t i = 0; i < t->n_nodes; i++)
+        v->n_arrows += is_arrow(t, &t->nodes[i]);
+    v->arrows = malloc((v->n_arrows + 1) * sizeof(*v->arrows));
+    if (!v->arrows)
+        return -ENOMEM;
+    struct arrow *a = v->arrows;
+    for (uint32_t i = 0; i < t->n_nodes; i++) {
+        const struct tl_node *n = &t->nodes[i];
+        if (is_arrow(t, n))
+            *a++ = (struct arrow){n->time, i, n->waker, n->thread, t->nodes[n->waker].thread};
+    }
+    return 0;
+}
+
+int timeline_view_new(struct timeline_view **ret, const struct timeline *t)
+{
+    struct timeline_view *v = calloc(1, sizeof(*v));
+    if (!v)
+        return -ENOMEM;
+    v->t = t;
+    int r = lanes_init(&v->states, t, true);
+    if (r == 0)
+        r = lanes_init(&v->instants, t, false);
+    if (r == 0)
+        r = sums_init(v);
+    if (r == 0)
+        r = arrows_init(v);
+    if (r < 0)
+        timeline_view_free(v);
+    else
+        *ret = v;
+    return r;
+}
+
+void timeline_view_free(struct timeline_view *v)
+{
+    if (!v)
+        return;
+    lanes_release(&v->states);
+    lanes_release(&v->instants);
+    free(v->sums);
+    free(v->arrows);
+    free(v);
+}
+
+/* The first of a lane's places from..to - 1 whose time is beyond `time`; near `from` it is found at once. */
+static uint64_t behind(const struct lanes *l, uint64_t from, uint64_t to, uint64_t time)
+{
+    uint64_t step = 1, lo = from, hi = from;
+    while (hi < to && time_of(l->at[hi]) <= time) {
+        lo = hi + 1;
+        hi += step;
+        step *= 2;
+    }
+    hi = MIN(hi, to);
+    while (lo < hi) {
+        uint64_t mid = lo + (hi - lo) / 2;
+        if (time_of(l->at[mid]) <= time)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* Adds the time by kind of states i to j - 1 of a lane; short ones one by one, others by the sums of their blocks. */
+static void add_states(const struct timeline_view *v, uint32_t thread, uint64_t i, uint64_t j, uint64_t sum[STATES])
+{
+    uint64_t first = (i + BLOCK - 1) / BLOCK, last = j / BLOCK;
+    bool blocks = first < last && j < v->states.first[v->t->n_threads];
+    uint64_t until = blocks ? first * BLOCK : j;
+    for (; i < until; i++)
+        sum[kind_of(v->states.at[i])] += end_of(v, thread, i) - time_of(v->states.at[i]);
+    if (!blocks)
+        return;
+    for (int k = 0; k < STATES; k++)
+        sum[k] += v->sums[last][k] - v->sums[first][k];
+    for (i = last * BLOCK; i < j; i++)
+        sum[kind_of(v->states.at[i])] += end_of(v, thread, i) - time_of(v->states.at[i]);
+}
+
+/* A pixel from t0 on with the states i to j - 1 in it, and the beginning of j when that begins before its end. */
+static void put_pixel(const struct timeline_view *v, uint32_t thread, uint64_t i, uint64_t j, uint64_t t0, uint64_t pixel,
+                      struct buf *out)
+{
+    uint64_t sum[STATES] = {0}, kinds = 0, end = t0 + pixel;
+    add_states(v, thread, i, j, sum);
+    if (i < j && time_of(v->states.at[i]) < t0)
+        sum[kind_of(v->states.at[i])] -= t0 - time_of(v->states.at[i]);
+    bool more = j < v->states.first[thread + 1] && time_of(v->states.at[j]) < end;
+    if (more)
+        sum[kind_of(v->states.at[j])] += end - MAX(time_of(v->states.at[j]), t0);
+    for (int k = 0; k < STATES; k++)
+        kinds += sum[k] * 255 / pixel > 0;
+    buf_varint(out, 0);
+    buf_varint(out, j - i + more);
+    buf_varint(out, kinds);
+    for (uint32_t k = 0; k < STATES; k++) {
+        if (sum[k] * 255 / pixel == 0)
+            continue;
+        buf_varint(out, k);
+        buf_varint(out, MIN(sum[k] * 255 / pixel, (uint64_t)255));
+    }
+}
+
+static void put_states(const struct timeline_view *v, const struct view_range *r, uint32_t thread, uint64_t pixel,
+                       struct buf *out)
+{
+    _cleanup_(buf_release) struct buf runs = BUF(out->limit);
+    const struct lanes *l = &v->states;
+    uint64_t last = l->first[thread + 1], i = behind(l, l->first[thread], last, r->from), n = 0, at = r->from;
+    i -= i > l->first[thread];
+    while (i < last && at < r->to) {
+        uint64_t begin = MAX(time_of(l->at[i]), at), end = end_of(v, thread, i);
+        if (begin >= r->to)
+            break;
+        /* A thread's end lasts: it is a state without a length here. */
+        if (kind_of(l->at[i]) == TL_DEAD && end <= begin) {
+            end = begin;
+        } else if (end <= begin) {
+            i++;
+            continue;
+        }
+        buf_varint(&runs, begin - at);
+        n++;
+        if (end - begin >= pixel || i + 1 == last || end == begin) {
+            end = MIN(end, r->to);
+            buf_varint(&runs, end - begin);
+            buf_varint(&runs, (uint64_t)l->node[i] + 1);
+            buf_varint(&runs, kind_of(l->at[i]));
+            at = end;
+            i++;
+            continue;
+        }
+        /* States that end within the pixel are those before the last one that begins in it. */
+        uint64_t j = behind(l, i + 1, last, begin + pixel) - 1;
+        buf_varint(&runs, pixel);
+        put_pixel(v, thread, i, j, begin, pixel, &runs);
+        at = begin + pixel;
+        i = j;
+    }
+    buf_varint(out, n);
+    buf_bytes(out, runs.data, runs.len);
+}
+
+static void put_instants(const struct timeline_view *v, const struct view_range *r, uint32_t thread, uint64_t pixel,
+                         struct buf *out)
+{
+    _cleanup_(buf_release) struct buf list = BUF(out->limit);
+    const struct lanes *l = &v->instants;
+    uint64_t last = l->first[thread + 1], n = 0, at = r->from;
+    uint64_t i = r->from ? behind(l, l->first[thread], last, r->from - 1) : l->first[thread];
+    while (i < last && time_of(l->at[i]) < r->to) {
+        uint64_t time = time_of(l->at[i]);
+        buf_varint(&list, time - at);
+        buf_varint(&list, kind_of(l->at[i]));
+        buf_varint(&list, l->node[i]);
+        n++;
+        at = time;
+        i = pixel > 1 ? behind(l, i + 1, last, time + 3 * pixel) : i + 1;
+    }
+    buf_varint(out, n);
+    buf_bytes(out, list.data, list.len);
+}
+
+static uint64_t pixel_of(const struct view_range *r)
+{
+    uint64_t pixel = r->to > r->from && r->width ? (r->to - r->from) / r->width : 1;
+    return MAX(pixel, (uint64_t)1);
+}
+
+int timeline_view_rows(const struct timeline_view *v, const struct view_range *r, struct buf *out)
+{
+    uint64_t pixel = pixel_of(r);
+    for (size_t i = 0; i < r->n_threads; i++) {
+        put_states(v, r, r->threads[i], pixel, out);
+        put_instants(v, r, r->threads[i], pixel, out);
+    }
+    return buf_error(out);
+}
+
+static size_t first_arrow(const struct timeline_view *v, uint64_t time)
+{
+    size_t lo = 0, hi = v->n_arrows;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (v->arrows[mid].time < time)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+int timeline_view_arrows(const struct timeline_view *v, const struct view_range *r, struct buf *out)
+{
+    _cleanup_(buf_release) struct buf list = BUF(out->limit);
+    size_t lo = first_arrow(v, r->from), hi = first_arrow(v, r->to), found = 0, n = 0;
+    uint8_t *shown = calloc(v->t->n_threads + 1, 1);
+    if (!shown)
+        return -ENOMEM;
+    for (size_t i = 0; i < r->n_threads; i++)
+        shown[r->threads[i]] = 1;
+    /* First how many of those looked at belong to the rows, then one of every so many of them. */
+    size_t stride = (hi - lo) / VIEW_LOOKED_AT + 1;
+    for (size_t i = lo; i < hi; i += stride)
+        found += shown[v->arrows[i].thread] || shown[v->arrows[i].from];
+    size_t every = found / VIEW_ARROWS + 1, seen = 0;
+    uint64_t at = r->from;
+    for (size_t i = lo; i < hi; i += stride) {
+        const struct arrow *a = &v->arrows[i];
+        if ((!shown[a->thread] && !shown[a->from]) || seen++ % every)
+            continue;
+        const struct tl_node *node = &v->t->nodes[a->node];
+        buf_varint(&list, a->time - at);
+        buf_varint(&list, a->time - v->t->nodes[a->waker].time);
+        buf_varint(&list, a->node);
+        buf_varint(&list, a->waker);
+        buf_varint(&list, a->thread);
+        buf_varint(&list, a->from);
+        buf_varint(&list, node->edge | (node->flags & TL_INFERRED ? 16u : 0));
+        at = a->time;
+        n++;
+    }
+    free(shown);
+    buf_varint(out, hi - lo);
+    buf_varint(out, stride * every);
+    buf_varint(out, n);
+    buf_bytes(out, list.data, list.len);
+    return buf_error(&list) ? buf_error(&list) : buf_error(out);
+}
+
+uint32_t timeline_view_at(const struct timeline_view *v, uint32_t thread, uint64_t time)
+{
+    uint64_t first = v->states.first[thread], i = behind(&v->states, first, v->states.first[thread + 1], time);
+    return i > first ? v->states.node[i - 1] : TL_NONE;
+}
+
+void timeline_view_around(const struct timeline_view *v, uint32_t node, uint32_t *ret_before, uint32_t *ret_after,
+                          uint64_t *ret_end)
+{
+    const struct lanes *l = &v->states;
+    uint32_t thread = v->t->nodes[node].thread;
+    uint64_t lo = l->first[thread], hi = l->first[thread + 1];
+    while (lo < hi) {
+        uint64_t mid = lo + (hi - lo) / 2;
+        if (l->node[mid] < node)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    *ret_before = lo > l->first[thread] ? l->node[lo - 1] : TL_NONE;
+    if (lo < l->first[thread + 1] && l->node[lo] == node) {
+        *ret_end = end_of(v, thread, lo);
+        lo++;
+    } else {
+        *ret_end = v->t->nodes[node].time;
+    }
+    *ret_after = lo < l->first[thread + 1] ? l->node[lo] : TL_NONE;
+}
+
+size_t timeline_view_woken(const struct timeline_view *v, uint32_t node, uint32_t *ret, size_t n)
+{
+    size_t found = 0, i = first_arrow(v, v->t->nodes[node].time), end = MIN(v->n_arrows, i + (size_t)VIEW_LOOKED_AT * 5);
+    for (; i < end && found < n; i++) {
+        if (v->arrows[i].waker == node)
+            ret[found++] = v->arrows[i].node;
+    }
+    return found;
+}

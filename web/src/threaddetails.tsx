@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of a state or an interaction: lock, owner, causes and stacks; and the critical path in numbers.
+import { duration, percent } from "./format";
+import { stateTitles } from "./threadpaint";
+import type { Cause, Frame, NodeDetails, SegmentDetails, TimelineJson } from "./timeline";
+
+export function Stack({ frames, title }: { frames: Frame[]; title: string }) {
+  return (
+    <section class="stack" aria-label={title}>
+      <h3>{title}</h3>
+      {frames.length ? (
+        <ol>
+          {frames.map((f) => (
+            <li>
+              {f.method}
+              {f.line > 0 && <span class="dim">:{f.line}</span>}
+            </li>
+          ))}
+        </ol>
+      ) : (
+        <p class="dim">No stack was recorded.</p>
+      )}
+    </section>
+  );
+}
+
+export function Details(p: { json: TimelineJson; node: NodeDetails; segment: SegmentDetails | null; onShow: (node: number) => void; onClose: () => void }) {
+  const { json, node } = p;
+  const name = (i: number | undefined) => (i === undefined ? "?" : json.threads[i]?.name || `thread ${json.threads[i]?.id ?? "?"}`);
+  const kind = json.kinds[node.kind];
+  const isState = !node.woken;
+  const by = (c: Cause, title?: string) => (
+    <>
+      {c.node >= 0 && (
+        <button onClick={() => p.onShow(c.node)} title={title}>
+          {name(c.thread)}
+        </button>
+      )}
+      {c.inferred && <span class="dim"> (inferred)</span>}
+    </>
+  );
+  const far = node.ended?.frames ? node.ended : node.cause?.frames ? node.cause : null;
+  return (
+    <aside class="details" aria-live="polite" aria-label="Details">
+      <div>
+        <h3>
+          {name(node.thread)}: {stateTitles[kind] ?? kind}
+        </h3>
+        {isState ? (
+          <p>
+            {duration(node.end - node.start)} <span class="dim">from {duration(node.start)} to {duration(node.end)}</span>
+          </p>
+        ) : (
+          <p class="dim">at {duration(node.start)}</p>
+        )}
+        {node.lock && <p>on <b>{node.lock}</b></p>}
+        {node.other >= 0 && <p>{kind === "wait-join" ? "waits for the end of " : isState ? "held by " : "thread "}<b>{name(node.other)}</b></p>}
+        {node.timeout_ms > 0 && <p class="dim">timeout {node.timeout_ms} ms</p>}
+        {p.segment && <p class="dim">on the critical path: {p.segment.state}, {duration(p.segment.end - p.segment.start)}</p>}
+        {node.cause && <p>{json.edges[node.cause.edge]} {node.cause.node >= 0 && "by "}{by(node.cause, "Go to the waker (w)")}</p>}
+        {node.ended && <p>ended by {json.edges[node.ended.edge]} {node.ended.node >= 0 && "of "}{by(node.ended, "Go to what ended it (e)")}</p>}
+        <button onClick={p.onClose}>Close</button>
+      </div>
+      {node.woken && kind !== "timeout" && (
+        <section class="woken" aria-label="Threads woken">
+          <h3>{node.woken.length ? `Woke ${node.woken.length} thread${node.woken.length > 1 ? "s" : ""}` : "Woke nobody that is known"}</h3>
+          <ol>
+            {node.woken.map((w) => (
+              <li>
+                <button onClick={() => p.onShow(w.node)}>{name(w.thread)}</button> <span class="dim">after {duration(w.time - node.start)}</span>
+              </li>
+            ))}
+          </ol>
+        </section>
+      )}
+      <Stack title="Stack" frames={node.frames} />
+      {far && <Stack title={`Stack of ${name(far.thread)}`} frames={far.frames!} />}
+    </aside>
+  );
+}
+
+export function PathSummary({ json, onFirst, file }: { json: TimelineJson; onFirst: () => void; file: string }) {
+  const path = json.path;
+  if (!path) return <aside class="details"><p class="dim">{file} holds no critical path: nothing ends in it.</p></aside>;
+  const rows = path.states.map((ns, i) => [json.path_states[i], ns] as const).filter((r) => r[1] > 0).sort((a, b) => b[1] - a[1]);
+  return (
+    <aside class="details" aria-label="Critical path">
+      <div>
+        <h3>Critical path: {duration(path.length_ns)}</h3>
+        <p class="dim">{path.n_segments} segments; of {duration(path.makespan_ns)} from beginning to end</p>
+        <button onClick={onFirst} title="Next segment (n)">Walk along it</button>
+      </div>
+      <table class="small">
+        <caption class="sr">The critical path by state</caption>
+        <tbody>
+          {rows.map(([state, ns]) => (
+            <tr key={state}>
+              <th scope="row">{state}</th>
+              <td class="num">{duration(ns)}</td>
+              <td class="num">{percent(ns, path.length_ns)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {json.deadlocks > 0 && <p class="warn">{json.deadlocks} deadlock{json.deadlocks > 1 ? "s" : ""} found.</p>}
+    </aside>
+  );
+}
