@@ -53,6 +53,7 @@ static const struct rec_select selected[] = {
     {"jdk.FileForce", IO},
     {"jdk.SocketRead", IO},
     {"jdk.SocketWrite", IO},
+    {"jvmscope.IoWait", IO},
     {"jdk.GCPhasePause", PAUSE},
     {"jvmscope.ThreadAnalysis", ANALYSIS},
     {"jvmscope.ThreadObject", THREAD_OBJECT},

@@ -468,3 +468,26 @@ def test_what_if_is_what_happens(jdk, program, what):
     begin, end = halved[f"{program} 0.5"]
     assert abs(answer["order_kept_ns"] - (end - begin)) <= 0.07 * (end - begin)
     assert answer["after_low_ns"] <= answer["order_kept_ns"] <= answer["after_high_ns"] <= answer["before_ns"]
+
+
+def test_waits_for_files_and_sockets_are_recorded(jdk, tmp_path):
+    """accept, a socket's read, a channel's read, a file's: each as long as the other side lets it wait."""
+    out = tmp_path / "io.jfr"
+    with jdk.start_java("IoWaits", jvm=[jdk.agent(f"threads=y,format=r,file={out}")], stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        assert program.stdout.readline() == "ready\n"
+        time.sleep(0.07)
+        program.stdin.write("x\n")
+        program.stdin.flush()
+        assert program.stdout.read() + program.stderr.read() == ""
+    assert program.returncode == 0
+    events = [e for e in threads("timeline", out)["events"] if e["thread"] == "main"]
+    waits = {}
+    for event, after in zip(events, events[1:]):
+        if "IO" in event["type"]:
+            key = next(word for word in ("ccept", "FileInputStream.read", "Socket") if any(word in f for f in event["frames"]))
+            waits[key] = waits.get(key, 0) + (after["time"] - event["time"]) / MS
+    # How the 50, 80 and 70 ms are divided depends on who of the two is late.
+    assert min(waits.values()) > 5 and len(waits) == 3 and sum(waits.values()) > 150, waits
+    client, = (t for t in threads("summary", out)["threads"] if t["name"] == "client")
+    assert client["io"] >= 1 and client["io_ns"] > 50 * MS

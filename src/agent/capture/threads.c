@@ -582,6 +582,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     thread_capture.jfr = s->out.jfr;
     (void)waiter_self(jni, NULL);
     look_around(jni);
+    io_start(jni);
     int natives = natives_bind(jni, thread_capture.instrument, why);
     if (natives < 0) {
         thread_capture.jfr = NULL;
@@ -613,6 +614,7 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 static void stop(struct session *s, JNIEnv *jni)
 {
     watch_stop(jni);
+    io_stop();
     natives_unbind(jni);
     if (thread_capture.mounts)
         mounts_off();

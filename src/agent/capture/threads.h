@@ -48,6 +48,7 @@ enum threads_type {
     TYPE_WAITING,
     TYPE_UNMOUNTED,
     TYPE_DEADLOCK,
+    TYPE_IO,
     TYPES
 };
 
@@ -135,6 +136,16 @@ uint64_t watch_found(void);
 /* threads_mounts.c: when virtual threads leave their carriers. on answers whether the VM has these events. */
 bool mounts_on(void);
 void mounts_off(void);
+
+/*
+ * threads_io.c. start is before natives_bind, which calls bind where natives of the boot loader may be bound: it answers how
+ * many natives of loaded classes are ours now, or were given back.
+ */
+void io_start(JNIEnv *jni);
+int io_bind(JNIEnv *jni, bool ours);
+void io_stop(void);
+/* waiter_self in a native method, which may be called by a virtual thread. */
+struct waiter *native_self(JNIEnv *jni);
 
 /* threads_natives.c. bind answers the number of natives that are ours now; unbind gives them back. */
 int natives_bind(JNIEnv *jni, bool instrument, struct buf *why) must_check;

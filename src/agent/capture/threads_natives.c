@@ -32,7 +32,7 @@ static struct {
     bool bound;
 } real;
 
-static struct waiter *self_in(JNIEnv *jni)
+struct waiter *native_self(JNIEnv *jni)
 {
     jobject thread = NULL;
     if (thread_capture.virtual_too && real.current)
@@ -47,7 +47,7 @@ static void interaction_on(JNIEnv *jni, jobject object, bool all)
 {
     if (!natives_enter())
         return;
-    struct waiter *w = self_in(jni);
+    struct waiter *w = native_self(jni);
     if (w)
         put_interaction(TYPE_NOTIFY, w, stack_here(0), object_class(jni, object), object_identity(object), 0, all);
     natives_leave();
@@ -73,7 +73,7 @@ static uint64_t tid_of(JNIEnv *jni, jobject thread)
 static void JNICALL our_start(JNIEnv *jni, jobject thread)
 {
     if (natives_enter()) {
-        struct waiter *w = self_in(jni);
+        struct waiter *w = native_self(jni);
         if (w)
             put_interaction(TYPE_START, w, stack_here(0), 0, object_identity(thread), tid_of(jni, thread), false);
         natives_leave();
@@ -84,7 +84,7 @@ static void JNICALL our_start(JNIEnv *jni, jobject thread)
 static void JNICALL our_interrupt(JNIEnv *jni, jobject thread)
 {
     if (natives_enter()) {
-        struct waiter *w = self_in(jni);
+        struct waiter *w = native_self(jni);
         jint state = 0;
         /* "target thread in waiting state (check via getState() == (WAITING | TIMED_WAITING))" */
         if (w && (*vm.ti)->GetThreadState(vm.ti, thread, &state) == JVMTI_ERROR_NONE && state & JVMTI_THREAD_STATE_WAITING)
@@ -113,7 +113,7 @@ static void JNICALL our_sleep(JNIEnv *jni, jclass class, jlong time)
     struct waiter *w;
     uint64_t ns;
     if (natives_enter()) {
-        w = self_in(jni);
+        w = native_self(jni);
         how.trace = w ? stack_here(0) : 0;
         if (w)
             wait_begin(w, WAIT_SLEEP, &how);
@@ -121,7 +121,7 @@ static void JNICALL our_sleep(JNIEnv *jni, jclass class, jlong time)
     }
     real.sleep(jni, class, time);
     if (natives_enter()) {
-        w = self_in(jni);
+        w = native_self(jni);
         if (w && wait_end(w, WAIT_SLEEP, &how, &ns))
             put_sleep(w, &how, ns);
         natives_leave();
@@ -187,7 +187,7 @@ static void JNICALL our_park(JNIEnv *jni, jobject unsafe, jboolean absolute, jlo
 static void JNICALL our_unpark(JNIEnv *jni, jobject unsafe, jobject thread)
 {
     if (natives_enter()) {
-        struct waiter *w = self_in(jni);
+        struct waiter *w = native_self(jni);
         if (w && thread)
             put_interaction(TYPE_UNPARK, w, stack_here(0), 0, 0, tid_of(jni, thread), false);
         natives_leave();
@@ -336,6 +336,7 @@ static int bind_result;
 static void JNICALL binder_bind(JNIEnv *jni, jclass binder)
 {
     bind_result = rebind(jni);
+    substituted += io_bind(jni, bind_ours);
     if (!substitute_instrumented || !real.notify || !real.notify_all)
         return;
     on_object notify = bind_ours ? our_notify : real.notify, all = bind_ours ? our_notify_all : real.notify_all;

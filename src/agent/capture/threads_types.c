@@ -74,4 +74,11 @@ const struct jfr_type thread_types[TYPES] = {
      .fields = JFR_FIELDS({"number", "Number of the Deadlock", "int"}, {"size", "Threads of the Cycle", "int"},
                           {"formed", "Formed", "long", JFR_TICKS_STAMP}, {"monitorClass", "Monitor Class", "java.lang.Class"},
                           {"address", "Identity", "long", JFR_ADDRESS}, {"owner", "Owner", "java.lang.Thread"})},
+    {.name = "jvmscope.IoWait",
+     .label = "I/O Wait",
+     .category = CATEGORY,
+     .description = "A wait for files and sockets that is no read: poll, accept, force",
+     .kind = JFR_EVENT,
+     .has = JFR_DURATION | JFR_HAS_THREAD | JFR_HAS_STACK,
+     .fields = JFR_FIELDS({"operation", "Operation", "java.lang.String"}, {"path", "Path", "java.lang.String"})},
 };
