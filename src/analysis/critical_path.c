@@ -277,7 +277,7 @@ int path_lock_shares(const struct timeline *t, const struct critical_path *p, co
             else
                 high = mid;
         }
-        for (size_t k = low; k-- > from && low - k < 64;) {
+        for (size_t k = low; k-- > from && h->list.data[k].reach > s->start && low - k < 64;) {
             const struct hold *one = &h->list.data[k];
             uint64_t start = MAX(s->start, wake_up(t, one)), end = MIN(s->end, one->end);
             if (end <= start)

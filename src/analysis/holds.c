@@ -20,7 +20,7 @@ struct collector {
 static int hold_open(struct collector *c, uint32_t thread, uint32_t object, uint32_t stack, uint64_t at, uint32_t node,
                      uint32_t flags)
 {
-    struct hold h = {at, UINT64_MAX, at, thread, object, stack, flags, node, TL_NONE};
+    struct hold h = {at, UINT64_MAX, at, 0, thread, object, stack, flags, node, TL_NONE};
     int r = vec_push(&c->holds->list, h);
     if (r < 0)
         return r;
@@ -162,14 +162,6 @@ static int visit(struct collector *c, uint32_t i)
     }
 }
 
-static int by_thread_and_start(const void *a, const void *b)
-{
-    const struct hold *x = a, *y = b;
-    if (x->thread != y->thread)
-        return x->thread < y->thread ? -1 : 1;
-    return (x->start > y->start) - (x->start < y->start);
-}
-
 struct length {
     uint64_t key, ns;
 };
@@ -195,15 +187,25 @@ static uint64_t section_key(const struct timeline *t, const struct hold *h, bool
 static int ends_settle(const struct timeline *t, struct holds *h)
 {
     VEC(struct length) known = {0};
-    struct map medians = {0};
+    struct map medians = {0}, wanted = {0};
+    bool any = false;
     int r = 0;
     for (size_t i = 0; r == 0 && i < h->list.len; i++) {
         const struct hold *one = &h->list.data[i];
+        if (!(one->flags & HOLD_END_INFERRED) || one->seen > one->start)
+            continue;
+        any = true;
+        r = map_put(&wanted, section_key(t, one, true), 1);
+        if (r == 0)
+            r = map_put(&wanted, section_key(t, one, false), 1);
+    }
+    for (size_t i = 0; r == 0 && any && i < h->list.len; i++) {
+        const struct hold *one = &h->list.data[i];
         if (one->flags & (HOLD_END_INFERRED | HOLD_START_INFERRED))
             continue;
-        if (one->stack != TL_NONE)
+        if (one->stack != TL_NONE && map_get(&wanted, section_key(t, one, true)))
             r = vec_push(&known, ((struct length){section_key(t, one, true), one->end - one->start}));
-        if (r == 0)
+        if (r == 0 && map_get(&wanted, section_key(t, one, false)))
             r = vec_push(&known, ((struct length){section_key(t, one, false), one->end - one->start}));
     }
     if (r == 0 && known.len)
@@ -226,20 +228,34 @@ static int ends_settle(const struct timeline *t, struct holds *h)
     }
     vec_release(&known);
     map_release(&medians);
+    map_release(&wanted);
     return r;
 }
 
+/* Groups the list by thread. Within a thread it is in order of start already: a hold is noted when it begins. */
 static int holds_index(const struct timeline *t, struct holds *h)
 {
-    if (h->list.len)
-        qsort(h->list.data, h->list.len, sizeof(*h->list.data), by_thread_and_start);
+    struct hold *grouped = malloc((h->list.len + 1) * sizeof(*grouped));
+    size_t *at = calloc(t->n_threads + 2, sizeof(*at));
     h->first = calloc(t->n_threads + 2, sizeof(*h->first));
-    if (!h->first)
+    if (!grouped || !at || !h->first) {
+        free(grouped);
+        free(at);
         return -ENOMEM;
+    }
     for (size_t i = 0; i < h->list.len; i++)
-        h->first[h->list.data[i].thread + 1] = i + 1;
+        h->first[h->list.data[i].thread + 1]++;
     for (size_t i = 0; i <= t->n_threads; i++)
-        h->first[i + 1] = MAX(h->first[i + 1], h->first[i]);
+        at[i + 1] = h->first[i + 1] += h->first[i];
+    for (size_t i = 0; i < h->list.len; i++) {
+        struct hold one = h->list.data[i];
+        size_t to = at[one.thread]++;
+        one.reach = to > h->first[one.thread] ? MAX(one.end, grouped[to - 1].reach) : one.end;
+        grouped[to] = one;
+    }
+    free(at);
+    free(h->list.data);
+    h->list.data = grouped;
     return 0;
 }
 
@@ -299,7 +315,7 @@ uint64_t holds_overlap(const struct holds *h, uint32_t thread, uint64_t start, u
     }
     /* Sections of one thread nest or follow; going back, each covers what later ones have not covered yet. */
     uint64_t sum = 0, covered = end;
-    for (size_t i = low; i-- > from;) {
+    for (size_t i = low; i-- > from && list[i].reach > start;) {
         if (object != TL_NONE && list[i].object != object)
             continue;
         uint64_t s = MAX(list[i].start, start), e = MIN(list[i].end, covered);
@@ -307,8 +323,6 @@ uint64_t holds_overlap(const struct holds *h, uint32_t thread, uint64_t start, u
             sum += e - s;
             covered = s;
         }
-        if (low - i > 64 && list[i].end <= start)
-            break; /* nesting is not that deep */
     }
     return sum;
 }

@@ -7,7 +7,6 @@
 #include "analysis/replay.h"
 
 #include "analysis/graph.h"
-#include "base/map.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -27,13 +26,15 @@ struct simulation {
     struct replay *r;
     const struct timeline *t;
     uint64_t *times;
-    uint32_t *next;                        /* per node: the thread's next one */
-    uint32_t *waiting;                     /* per thread: the next thread that waits for the same node or lock */
-    uint32_t *owner;                       /* per object: hold + 1 */
-    uint32_t *queue;                       /* per object: first thread in it, or TL_NONE */
-    struct holds holds;                    /* of all locks */
-    struct map acquires, releases, wakers; /* node to hold; node to first hold; node to first thread */
-    uint32_t *release_next;                /* per hold */
+    uint32_t *next;                         /* per node: the thread's next one */
+    uint32_t *waiting;                      /* per thread: the next thread that waits for the same node or lock */
+    uint32_t *owner;                        /* per object: hold + 1 */
+    uint32_t *queue;                        /* per object: first thread in it, or TL_NONE */
+    struct holds holds;                     /* of all locks */
+    uint32_t *acquires, *releases, *wakers; /* per node: hold + 1; first hold + 1; first thread that waits for it + 1 */
+    uint32_t *release_next;                 /* per hold: the next one let go at the same node, + 1 */
+    uint32_t *by_thread;                    /* nodes, grouped by thread, in order of time */
+    size_t *thread_at;                      /* per thread: where its nodes begin there; n_threads + 1 of them */
     VEC(struct pending) heap;
     size_t done;
 };
@@ -77,8 +78,7 @@ static const struct hold *lock_taken(const struct simulation *s, uint32_t n)
     const struct tl_node *at = &s->t->nodes[n];
     if (at->edge != TL_BY_HANDOFF || at->prev == TL_NONE || s->t->nodes[at->prev].kind != TL_WAIT_LOCK)
         return NULL;
-    const uint64_t *hold = map_get(&s->acquires, n);
-    return hold ? &s->holds.list.data[*hold] : NULL;
+    return s->acquires[n] ? &s->holds.list.data[s->acquires[n] - 1] : NULL;
 }
 
 static int grant(struct simulation *s, uint32_t n, const struct hold *h, uint64_t at, bool contended)
@@ -109,11 +109,8 @@ static int advance(struct simulation *s, uint32_t p)
     bool has_waker = node->edge != TL_NO_EDGE && node->waker != TL_NONE && node->waker < n;
     if (!has_waker || s->times[node->waker] != NOT_YET)
         return heap_push(s, replay_node(s->r, s->times, n), n);
-    uint64_t *first = map_at(&s->wakers, node->waker, TL_NONE, NULL);
-    if (!first)
-        return -ENOMEM;
-    s->waiting[thread] = (uint32_t)*first;
-    *first = thread;
+    s->waiting[thread] = s->wakers[node->waker] - 1; /* 0 gives TL_NONE */
+    s->wakers[node->waker] = thread + 1;
     return 0;
 }
 
@@ -143,18 +140,16 @@ static int happen(struct simulation *s, uint32_t *last, uint32_t n)
     const struct tl_node *node = &s->t->nodes[n];
     last[node->thread] = n;
     int r = 0;
-    const uint64_t *hold = map_get(&s->releases, n);
-    for (uint32_t k = hold ? (uint32_t)*hold : TL_NONE; r == 0 && k != TL_NONE; k = s->release_next[k])
-        r = let_go(s, last, k, s->times[n]);
-    hold = map_get(&s->acquires, n);
-    if (hold && s->owner[s->holds.list.data[*hold].object] == 0) {
+    for (uint32_t k = s->releases[n]; r == 0 && k; k = s->release_next[k - 1])
+        r = let_go(s, last, k - 1, s->times[n]);
+    uint32_t hold = s->acquires[n];
+    if (hold && s->owner[s->holds.list.data[hold - 1].object] == 0) {
         /* A monitor had again after wait(), or one seen to be held by another thread, which has not let it go yet. */
-        const struct hold *h = &s->holds.list.data[*hold];
+        const struct hold *h = &s->holds.list.data[hold - 1];
         if (h->release != TL_NONE && s->times[h->release] == NOT_YET)
-            s->owner[h->object] = (uint32_t)*hold + 1;
+            s->owner[h->object] = hold;
     }
-    const uint64_t *waiter = map_get(&s->wakers, n);
-    for (uint32_t w = waiter ? (uint32_t)*waiter : TL_NONE, after; r == 0 && w != TL_NONE; w = after) {
+    for (uint32_t w = s->wakers[n] - 1, after; r == 0 && w != TL_NONE; w = after) {
         after = s->waiting[w];
         uint32_t woken = upcoming(s, last, w);
         r = heap_push(s, replay_node(s->r, s->times, woken), woken);
@@ -174,11 +169,8 @@ static int simulate(struct simulation *s, uint32_t *last)
         if (n->edge == TL_NO_EDGE || n->waker == TL_NONE || n->waker >= first) {
             r = heap_push(s, n->time, first);
         } else {
-            uint64_t *at = map_at(&s->wakers, n->waker, TL_NONE, NULL);
-            if (!at)
-                return -ENOMEM;
-            s->waiting[i] = (uint32_t)*at;
-            *at = i;
+            s->waiting[i] = s->wakers[n->waker] - 1;
+            s->wakers[n->waker] = (uint32_t)i + 1;
         }
     }
     while (r == 0 && s->heap.len) {
@@ -198,39 +190,56 @@ static uint32_t release_of(const struct simulation *s, const struct hold *h)
     if (h->release != TL_NONE && s->t->nodes[h->release].thread == h->thread)
         return h->release;
     uint32_t n = h->flags & HOLD_START_INFERRED ? s->t->threads[h->thread].first : h->acquire;
-    uint32_t before = n;
-    while (n != TL_NONE && s->t->nodes[n].time < h->end) {
-        before = n;
-        n = s->next[n];
+    size_t from = s->thread_at[h->thread], low = from, high = s->thread_at[h->thread + 1];
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (s->by_thread[mid] < n || s->t->nodes[s->by_thread[mid]].time < h->end)
+            low = mid + 1;
+        else
+            high = mid;
     }
-    return n != TL_NONE && !(s->t->nodes[before].flags & TL_BLOCKED) ? n : before;
+    uint32_t before = low > from && s->by_thread[low - 1] >= n ? s->by_thread[low - 1] : n;
+    bool ends = low < s->thread_at[h->thread + 1];
+    return ends && !(s->t->nodes[before].flags & TL_BLOCKED) ? s->by_thread[low] : before;
+}
+
+/* Nodes by thread, and each one's next. */
+static int simulation_order(struct simulation *s)
+{
+    const struct timeline *t = s->t;
+    size_t *at = calloc(t->n_threads + 2, sizeof(*at));
+    if (!at)
+        return -ENOMEM;
+    for (size_t i = 0; i < t->n_threads; i++)
+        s->thread_at[i + 1] = s->thread_at[i] + t->threads[i].nodes;
+    memcpy(at, s->thread_at, (t->n_threads + 1) * sizeof(*at));
+    for (size_t i = 0; i < t->n_nodes; i++) {
+        size_t place = at[t->nodes[i].thread]++;
+        s->by_thread[place] = (uint32_t)i;
+        if (place > s->thread_at[t->nodes[i].thread])
+            s->next[s->by_thread[place - 1]] = (uint32_t)i;
+        s->next[i] = TL_NONE;
+        s->times[i] = NOT_YET;
+    }
+    free(at);
+    return 0;
 }
 
 static int simulation_fill(struct simulation *s)
 {
-    uint32_t *after = malloc((s->t->n_threads + 1) * sizeof(*after));
-    if (!after)
-        return -ENOMEM;
-    for (size_t i = 0; i < s->t->n_threads; i++)
-        after[i] = TL_NONE;
-    for (size_t i = s->t->n_nodes; i-- > 0;) {
-        s->next[i] = after[s->t->nodes[i].thread];
-        after[s->t->nodes[i].thread] = (uint32_t)i;
-        s->times[i] = NOT_YET;
-    }
-    free(after);
+    int r = simulation_order(s);
     for (size_t i = 0; i < s->t->n_objects; i++)
         s->queue[i] = TL_NONE;
-    int r = 0;
     for (size_t i = 0; r == 0 && i < s->holds.list.len; i++) {
         struct hold *h = &s->holds.list.data[i];
         h->release = release_of(s, h);
         if (h->acquire != TL_NONE)
-            r = map_put(&s->acquires, h->acquire, i);
-        uint64_t *first = r == 0 && h->release != TL_NONE ? map_at(&s->releases, h->release, TL_NONE, NULL) : NULL;
-        s->release_next[i] = first ? (uint32_t)*first : TL_NONE;
-        if (first)
-            *first = i;
+            s->acquires[h->acquire] = (uint32_t)i + 1;
+        s->release_next[i] = 0;
+        if (h->release != TL_NONE) {
+            s->release_next[i] = s->releases[h->release];
+            s->releases[h->release] = (uint32_t)i + 1;
+        }
     }
     return r;
 }
@@ -251,7 +260,15 @@ int replay_arbitrated(struct replay *r, uint64_t *times)
     s.owner = calloc(t->n_objects + 1, sizeof(*s.owner));
     s.queue = malloc((t->n_objects + 1) * sizeof(*s.queue));
     s.release_next = malloc((s.holds.list.len + 1) * sizeof(*s.release_next));
-    result = last && s.times && s.next && s.waiting && s.owner && s.queue && s.release_next ? 0 : -ENOMEM;
+    s.by_thread = malloc((t->n_nodes + 1) * sizeof(*s.by_thread));
+    s.thread_at = calloc(t->n_threads + 2, sizeof(*s.thread_at));
+    s.acquires = calloc(t->n_nodes + 1, sizeof(*s.acquires));
+    s.releases = calloc(t->n_nodes + 1, sizeof(*s.releases));
+    s.wakers = calloc(t->n_nodes + 1, sizeof(*s.wakers));
+    void *const all[] = {last,           s.times,     s.next,      s.waiting,  s.owner,    s.queue,
+                         s.release_next, s.by_thread, s.thread_at, s.acquires, s.releases, s.wakers};
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+        result = all[i] ? result : -ENOMEM;
     if (result == 0)
         result = simulation_fill(&s);
     if (result == 0)
@@ -259,11 +276,7 @@ int replay_arbitrated(struct replay *r, uint64_t *times)
     if (result == 0 && s.done == t->n_nodes)
         memcpy(times, s.times, t->n_nodes * sizeof(*times));
     holds_release(&s.holds);
-    map_release(&s.acquires);
-    map_release(&s.releases);
-    map_release(&s.wakers);
     vec_release(&s.heap);
-    void *const all[] = {last, s.times, s.next, s.waiting, s.owner, s.queue, s.release_next};
     for (size_t i = 0; i < ARRAY_SIZE(all); i++)
         free(all[i]);
     return result;
