@@ -67,7 +67,8 @@ static void make_constants(void)
     }
 }
 
-static bool begin(uint32_t type, uint64_t start, uint64_t thread, int64_t duration, struct jfr_event *e)
+/* Each lock is taken in three places. */
+static void begin(uint32_t type, uint64_t start, uint64_t thread, int64_t duration, uint64_t place, struct jfr_event *e)
 {
     while (!jfr_begin(w, type, 0, e))
         (void)!jfr_writer_work(w);
@@ -75,8 +76,7 @@ static bool begin(uint32_t type, uint64_t start, uint64_t thread, int64_t durati
     if (duration >= 0)
         jfr_put_long(e, duration);
     jfr_put_long(e, (int64_t)thread);
-    jfr_put_long(e, (int64_t)stacks[next_random() % STACKS]);
-    return true;
+    jfr_put_long(e, (int64_t)stacks[(place * 3 + next_random() % 3) % STACKS]);
 }
 
 /* A thread waited for a monitor that another one held. */
@@ -84,7 +84,7 @@ static void enter(uint64_t thread, uint64_t start, uint64_t end, uint64_t *owner
 {
     struct jfr_event e;
     uint64_t lock = next_random() % LOCKS, owner = owners[lock] ? owners[lock] : thread % THREADS + 1;
-    begin(JFR_JAVA_MONITOR_ENTER, start, thread, (int64_t)(end - start), &e);
+    begin(JFR_JAVA_MONITOR_ENTER, start, thread, (int64_t)(end - start), lock, &e);
     jfr_put_long(&e, (int64_t)lock_class);
     jfr_put_long(&e, (int64_t)(owner == thread ? thread % THREADS + 1 : owner));
     jfr_put_long(&e, (int64_t)(0x1000 + lock));
@@ -96,10 +96,10 @@ static void park(uint64_t thread, uint64_t start, uint64_t end)
 {
     struct jfr_event e;
     uint64_t waker = thread % THREADS + 1;
-    begin(ids[UNPARK], end - 2000, waker, -1, &e);
+    begin(ids[UNPARK], end - 2000, waker, -1, thread, &e);
     jfr_put_long(&e, (int64_t)thread);
     jfr_commit(&e);
-    begin(JFR_THREAD_PARK, start, thread, (int64_t)(end - start), &e);
+    begin(JFR_THREAD_PARK, start, thread, (int64_t)(end - start), thread, &e);
     jfr_put_long(&e, (int64_t)queue_class);
     jfr_put_long(&e, INT64_MIN);
     jfr_put_long(&e, INT64_MIN);
