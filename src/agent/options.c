@@ -15,7 +15,7 @@
 const struct option_row option_table[OPTION_COUNT] = {
     /* HPROF's, in the order of its help. */
     [OPT_HEAP] = {"heap", "--heap", 0, OPTION_WORD, "dump|sites|all", "heap profiling",
-                  .default_value = NULL, .bare = "dump", .not_built = "all"},
+                  .default_value = NULL, .bare = "dump"},
     [OPT_CPU] = {"cpu", "--cpu", 0, OPTION_WORD, "samples|times|old|wall", "CPU usage; wall samples waiting threads too",
                  .bare = "samples"},
     [OPT_MONITOR] = {"monitor", "--monitors", 0, OPTION_YES_NO, "y|n", "monitor contention", .default_value = "n",
@@ -43,7 +43,7 @@ const struct option_row option_table[OPTION_COUNT] = {
     [OPT_NATIVE] = {"native", "--native", 0, OPTION_YES_NO, "y|n", "native frames in samples",
                     .default_value = "n", .bare = "y"},
     [OPT_ALLOC] = {"alloc", "--alloc", 0, OPTION_WORD, "sampled|exact", "allocation profile", .bare = "sampled"},
-    [OPT_LIVE] = {"live", "--live", 0, OPTION_WORD, "exact", "live objects by site", .bare = "exact", .not_built = "*"},
+    [OPT_LIVE] = {"live", "--live", 0, OPTION_WORD, "exact", "live objects by site", .bare = "exact"},
     [OPT_ONOOM] = {"onoom", "--on-oom", 0, OPTION_WORD, "dump", "heap dump at OutOfMemoryError", .bare = "dump"},
     [OPT_PARK] = {"park", NULL, 0, OPTION_YES_NO, "y|n", "park and unpark with monitor=y", .default_value = "n",
                   .not_built = "y"},
@@ -210,6 +210,19 @@ static char *next_item(char **rest)
     return item;
 }
 
+/* The specification's default, heap=all, holds where no capture is named: HPROF's outputs alone, a recording needs none. */
+static void choose_heap(struct options *o)
+{
+    static const enum option captures[] = {OPT_HEAP, OPT_CPU,   OPT_MONITOR, OPT_ALLOC, OPT_LIVE,  OPT_ONOOM,
+                                           OPT_PARK, OPT_LOCKS, OPT_THREADS, OPT_TRACE, OPT_COVER, OPT_DEADLOCK};
+
+    for (size_t i = 0; i < sizeof(captures) / sizeof(captures[0]); i++)
+        if (option_table[captures[i]].kind == OPTION_YES_NO ? option_on(o, captures[i]) : o->v[captures[i]].text != NULL)
+            return;
+    if (!option_is(o, OPT_FORMAT, "r"))
+        o->v[OPT_HEAP] = (struct option_value){.text = "all", .given = true};
+}
+
 int options_parse(struct options *ret, const char *text, struct buf *message)
 {
     struct options o = {.storage = strdup(text ? text : "")};
@@ -231,6 +244,8 @@ int options_parse(struct options *ret, const char *text, struct buf *message)
         if (!o.v[i].given && value)
             r = set_value(&o.v[i], row, value);
     }
+    if (r == 0)
+        choose_heap(&o);
     if (r == 0)
         r = check_together(&o, message);
     if (r < 0)
@@ -259,7 +274,10 @@ void options_help(struct buf *out)
             continue;
         char left[80];
         snprintf(left, sizeof(left), "%s=%s", row->name, row->values);
-        buf_printf(out, "%-32s %-55s %s\n", left, row->help, row->default_value ? row->default_value : "off");
+        buf_printf(out, "%-32s %-55s %s\n", left, row->help,
+                   i == OPT_HEAP        ? "all"
+                   : row->default_value ? row->default_value
+                                        : "off");
     }
     buf_printf(out,
                "\n-Xrunhprof:... and -agentpath:<libhprof.so>=... take the same. format=b goes with neither monitor=y nor\n"

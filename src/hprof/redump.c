@@ -464,6 +464,13 @@ static uint32_t our_trace(const struct redump *r, uint32_t serial)
     return other ? (uint32_t)*other : r->how->empty_trace;
 }
 
+/* Where the object of a sub-record was allocated. */
+static uint32_t object_trace(const struct redump *r, const uint8_t *at)
+{
+    uint32_t trace = r->how->allocated ? r->how->allocated(r->how->ctx, id_at(at + 1)) : 0;
+    return trace ? trace : r->how->empty_trace;
+}
+
 /* Second pass: classes, traces and frames before the dump, then its sub-records. */
 
 static void emit_class_name(struct redump *r, uint64_t dump_serial, const struct class *c)
@@ -580,12 +587,12 @@ static uint8_t *copy(struct redump *r, const uint8_t *at, size_t n, size_t trace
     if (to) {
         memcpy(to, at, n);
         put_id_at(to + 1, ours(r, id_at(at + 1)));
-        put_u4_at(to + trace, r->how->empty_trace);
+        put_u4_at(to + trace, object_trace(r, at));
         return to;
     }
     hprof_sub_u1(w, *at);
     hprof_sub_id(w, ours(r, id_at(at + 1)));
-    hprof_sub_u4(w, r->how->empty_trace);
+    hprof_sub_u4(w, object_trace(r, at));
     return NULL;
 }
 
@@ -673,7 +680,7 @@ static void emit_text_class(struct redump *r, const uint8_t *at, size_t n)
 static void emit_text_instance(struct redump *r, const uint8_t *at, size_t n)
 {
     const struct class *c = class_of(r, id_at(at + INSTANCE_CLASS));
-    hprof_text_object(r->how->text, ours(r, id_at(at + 1)), c->size, r->how->empty_trace, c->source_name, c->id);
+    hprof_text_object(r->how->text, ours(r, id_at(at + 1)), c->size, object_trace(r, at), c->source_name, c->id);
     for (uint32_t i = 0; i < c->n_references; i++) {
         size_t o = INSTANCE_BYTES + (size_t)c->references[i].offset;
         if (o + ID > n)
@@ -686,7 +693,7 @@ static void emit_text_object_array(struct redump *r, const uint8_t *at, size_t n
 {
     const struct class *c = class_of(r, id_at(at + ARRAY_CLASS));
     uint32_t len = u4_at(at + ARRAY_LENGTH);
-    hprof_text_array(r->how->text, ours(r, id_at(at + 1)), array_size(r, HPROF_OBJECT, len), r->how->empty_trace, len,
+    hprof_text_array(r->how->text, ours(r, id_at(at + 1)), array_size(r, HPROF_OBJECT, len), object_trace(r, at), len,
                      c ? c->source_name : "java.lang.Object[]", id_at(at + ARRAY_CLASS));
     for (uint32_t i = 0; i < len; i++)
         hprof_text_element(r->how->text, i, ours(r, id_at(at + ARRAY_CLASS + ID + (size_t)i * ID)));
@@ -699,7 +706,7 @@ static void emit_text_primitive_array(struct redump *r, const uint8_t *at, size_
         [HPROF_BYTE] = "byte[]",       [HPROF_SHORT] = "short[]", [HPROF_INT] = "int[]",     [HPROF_LONG] = "long[]"};
     uint32_t len = u4_at(at + ARRAY_LENGTH);
     unsigned type = at[ARRAY_TYPE];
-    hprof_text_array(r->how->text, id_at(at + 1), array_size(r, type, len), r->how->empty_trace, len, names[type], 0);
+    hprof_text_array(r->how->text, id_at(at + 1), array_size(r, type, len), object_trace(r, at), len, names[type], 0);
 }
 
 static const struct visitor emit_text = {emit_root, emit_text_class, emit_text_instance, emit_text_object_array,

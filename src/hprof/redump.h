@@ -19,7 +19,7 @@ struct hprof_redump {
     struct hprof_writer *binary; /* one of the two, the other is NULL; binary takes ids of 8 bytes */
     struct hprof_text *text;
     time_t when;
-    uint32_t empty_trace; /* the trace of objects: where they were allocated is not known */
+    uint32_t empty_trace; /* the trace of objects of which it is not known where they were allocated */
     uint32_t unknown_thread;
     bool thread_in_trace; /* text: thread=y */
     const struct hprof_shapes *shapes;
@@ -33,6 +33,8 @@ struct hprof_redump {
     bool (*thread)(void *ctx, uint64_t java_id, uint32_t *ret_serial, uint64_t *ret_object);
     /* The size of an instance of a class (internal name, "java/lang/String"); 0: not known, it is reckoned from the fields. */
     uint32_t (*instance_size)(void *ctx, const char *name, size_t len, uint32_t fields_size);
+    /* The trace that allocated an object, by its id in the dump; 0: not known. NULL: of none. */
+    uint32_t (*allocated)(void *ctx, uint64_t id);
     void *ctx;
 };
 

@@ -33,7 +33,7 @@ def test_static_library_shows_three_names():
 
 
 def test_program_is_left_alone(jdk, tmp_path):
-    done = jdk.java("Exits", "3", jvm=[jdk.agent(f"file={tmp_path}/out.txt")])
+    done = jdk.java("Exits", "3", jvm=[jdk.agent(f"verbose=n,file={tmp_path}/out.txt")])
     assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "err\n")
     assert (tmp_path / "out.txt").read_text().startswith("JAVA PROFILE 1.0.1, created ")
 
@@ -73,7 +73,7 @@ def test_help(jdk):
 @pytest.mark.parametrize("options", ["depth=0", "cutoff=2", "gc_okay=y", "msa=y", "thread=y,"])
 @pytest.mark.jdks(17)
 def test_accepted_silently(jdk, options, tmp_path):
-    done = jdk.java("Exits", "3", jvm=[jdk.agent(f"file={tmp_path}/out.txt,{options}")])
+    done = jdk.java("Exits", "3", jvm=[jdk.agent(f"verbose=n,file={tmp_path}/out.txt,{options}")])
     assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "err\n")
 
 

@@ -88,6 +88,45 @@ def test_counts_do_not_depend_on_the_depth(jdk, tmp_path, options):
 
 
 @pytest.mark.jdks(8, 17, 25)
+def test_live_objects_are_counted_one_by_one(jdk, tmp_path):
+    """live=exact: every object is followed; heap=all: each object of the dump has the stack that allocated it."""
+    for options in ("heap=sites,live=exact", "heap=all"):
+        done = jdk.java("AllocTruth", "5000", "4", jvm=[jdk.agent(f"{options},cutoff=0,file={tmp_path}/s.txt")])
+        assert done.returncode == 0 and re.search(r"\d+ objects that live were followed .*, 0 could not be", done.stderr), done.stderr
+        text = hproftext.Text(tmp_path / "s.txt")
+        compare(done.stdout, counted(text)[0])
+        live = {r.name: (r.live_objects, r.live_bytes) for r in text.sites[0] if r.name.startswith("AllocTruth$")}
+        size = live.pop("AllocTruth$Kept")[1] // 2000
+        assert size in (8, 16) and live.get("AllocTruth$Plain", (0, 0)) == (0, 0)
+        assert [(r.live_objects, r.live_bytes) for r in text.sites[0] if r.name == "AllocTruth$Kept"] == [(2000, 2000 * size)]
+    traces = [text.traces[trace] for name, _, trace in text.heaps[0].instances.values() if name == "AllocTruth$Kept"]
+    assert len(traces) == 2000 and {tuple(f[0] for f in t[:2]) for t in traces} == {("AllocTruth.kept", "AllocTruth.all")}
+
+
+@pytest.mark.jdks(8, 25)
+def test_live_objects_are_estimated(jdk, tmp_path):
+    done = jdk.java("Allocates", "1000000", jvm=[jdk.agent(f"heap=sites,cutoff=0,file={tmp_path}/s.txt"), "-Xmx512m"])
+    assert done.returncode == 0 and re.search(r"standard error \d+\.\d\d %", done.stderr), done.stderr
+    text = hproftext.Text(tmp_path / "s.txt")
+    small = by_method(text, text.sites[0], "Allocates$Small")["Allocates.small"]
+    assert small[1] == 1000000
+    # About 10 (samples of 512 KiB) to 100 (looks) followed objects: four standard errors.
+    assert 0 < small[0] < 4 * 250000
+    assert text.sites[0][0].live_bytes >= text.sites[0][-1].live_bytes
+
+
+@pytest.mark.jdks(8, 25)
+def test_heap_all_is_the_default(jdk, tmp_path):
+    done = jdk.java("Exits", "3", jvm=[jdk.agent(f"file={tmp_path}/s.txt")])
+    assert done.returncode == 3, done.stderr
+    text = hproftext.Text(tmp_path / "s.txt")
+    assert len(text.heaps) == 1 and len(text.sites) == 1 and not text.ranked
+    done = jdk.java("Exits", "3", jvm=[jdk.agent(f"monitor=y,file={tmp_path}/m.txt")])
+    text = hproftext.Text(tmp_path / "m.txt")
+    assert done.returncode == 3 and not text.heaps and not text.sites
+
+
+@pytest.mark.jdks(8, 17, 25)
 def test_callers_share_an_exact_count(jdk, tmp_path):
     """Two ways to one place, three to one: the sum is exact, the shares are near."""
     done = jdk.java("Allocates", "100000", jvm=[jdk.agent(f"heap=sites,cutoff=0,file={tmp_path}/s.txt")])

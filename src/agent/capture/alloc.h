@@ -51,6 +51,8 @@ struct alloc_block {
 struct alloc_slot {
     uint64_t key; /* address of the JavaThread; plus 1 while its thread is to come to attend() */
     struct alloc_counter *counters;
+    uint64_t pick; /* the place whose next object is to be followed, + 1 */
+    uint64_t unused;
 };
 
 extern struct alloc_slot *alloc_slots;
@@ -74,9 +76,16 @@ struct alloc_point *alloc_point(uint32_t number);
 const char *alloc_point_class(uint32_t number); /* stays */
 uint32_t alloc_points_count(void);
 
-/* instrument.h's edit. `follow`: objects are to be followed one by one, so constructors' ends get a probe too. */
+/* Which objects are followed until they die. */
+enum alloc_follow {
+    FOLLOW_SAMPLES, /* those that the VM samples: the probes get no object */
+    FOLLOW_LOOKS,   /* one at each look (JDK 8) */
+    FOLLOW_ALL,     /* live=exact, heap=all */
+};
+
+/* instrument.h's edit. */
 int alloc_edit(const struct instrument_class *c, struct edit *e);
-extern bool alloc_edit_follow;
+extern enum alloc_follow alloc_follow; /* set before instrumentation begins */
 
 /* Counts an object once, by the calling thread's stack. */
 void alloc_count(JNIEnv *jni, jobject object, jint skip);

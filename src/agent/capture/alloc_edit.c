@@ -13,7 +13,7 @@
 
 #define PROBE "java/lang/JvmscopeSites"
 
-enum { CLASS_CONSTANTS = 49 };
+enum { CLASS_CONSTANTS = 49, NESTED = 32 };
 
 /* Calls whose answer is counted where they are. owner NULL: any class of arrays. */
 static const struct {
@@ -39,12 +39,22 @@ static bool is_replaced(struct str class_name, struct str method, struct str des
     return (str_is(class_name, "java/lang/reflect/Array") && str_is(method, "newArray"));
 }
 
+/* A `new` whose constructor has not been called yet. */
+struct opened {
+    uint32_t pc;
+    uint16_t class;
+    bool clear; /* it was duplicated at once and not moved since: behind the constructor's call it lies on top of the stack */
+    int64_t number;
+};
+
 struct editing {
     const struct class_file *file;
     struct edit *e;
     struct buf code;
     int64_t number; /* of the next place */
     bool add;       /* places are to be described */
+    struct opened opened[NESTED];
+    unsigned n_opened;
 };
 
 /* Counters that an instruction needs; 0: it allocates nothing that is counted here. */
@@ -88,6 +98,14 @@ static int put_number(struct editing *s, unsigned counters)
     int r = code_int(s->e->rewrite, &s->code, (int32_t)s->number);
     s->number += counters;
     return r;
+}
+
+/* Lets the object on the stack be followed. */
+static int put_follow(struct editing *s, int64_t number)
+{
+    code_op(&s->code, OP_DUP);
+    int r = code_int(s->e->rewrite, &s->code, (int32_t)number);
+    return r < 0 ? r : call_probe(s, alloc_follow == FOLLOW_ALL ? "follow" : "constructed", "(Ljava/lang/Object;I)V");
 }
 
 static void describe(struct editing *s, enum alloc_kind kind, const char *descriptor, size_t len)
@@ -153,15 +171,12 @@ static int at_array(struct editing *s, const struct insn *i)
     } else {
         describe_class(s, ALLOC_ARRAY, "[", insn_constant(i));
     }
+    int64_t number = s->number;
     code_op(&s->code, OP_DUP);
-    if (alloc_edit_follow) {
-        int r = put_number(s, 2);
-        r = r < 0 ? r : call_probe(s, "object", "(Ljava/lang/Object;I)V");
-        return r < 0 ? r : edit_insert(s->e, EDIT_AFTER, i->pc, 0, &s->code, 2);
-    }
     code_op(&s->code, OP_ARRAYLENGTH);
     int r = put_number(s, 2);
     r = r < 0 ? r : call_probe(s, array_probe(element), "(II)V");
+    r = r < 0 || alloc_follow == FOLLOW_SAMPLES ? r : put_follow(s, number);
     return r < 0 ? r : edit_insert(s->e, EDIT_AFTER, i->pc, 0, &s->code, 2);
 }
 
@@ -199,6 +214,45 @@ static int at_instruction(struct editing *s, const struct insn *i)
     }
 }
 
+/* Behind the constructor's call of the innermost `new` that is open. */
+static int at_constructor(struct editing *s, const struct insn *i)
+{
+    struct class_member m;
+    const struct opened *o = s->n_opened ? &s->opened[s->n_opened - 1] : NULL;
+    struct str class = o ? class_name_at(s->file, o->class) : (struct str){0};
+    if (!o || !class_member(s->file, insn_constant(i), &m) || !str_is(m.name, "<init>") || m.owner.len != class.len ||
+        memcmp(m.owner.data, class.data, class.len) != 0)
+        return 0;
+    s->n_opened--;
+    if (!o->clear)
+        return 0;
+    buf_clear(&s->code);
+    int r = put_follow(s, o->number);
+    return r < 0 ? r : edit_insert(s->e, EDIT_AFTER, i->pc, 0, &s->code, 2);
+}
+
+/*
+ * Finds the constructor's call of each `new` by their nesting in the order of the code, as compilers write it; on anything else
+ * the object is counted, but not followed.
+ */
+static int pair_constructors(struct editing *s, const struct insn *i, int64_t number)
+{
+    struct opened *o = s->n_opened ? &s->opened[s->n_opened - 1] : NULL;
+    if (i->op == OP_NEW) {
+        if (s->n_opened == NESTED)
+            s->n_opened = 0;
+        s->opened[s->n_opened++] = (struct opened){i->pc, insn_constant(i), false, number};
+    } else if (i->op == OP_DUP && o && i->pc == o->pc + 3) {
+        o->clear = true;
+    } else if (i->op == OP_INVOKESPECIAL) {
+        return at_constructor(s, i);
+    } else if ((i->op >= OP_DUP_X1 && i->op <= OP_SWAP) || i->op == OP_ASTORE || (i->op > OP_ASTORE && i->op <= OP_ASTORE_3)) {
+        for (unsigned k = 0; k < s->n_opened; k++)
+            s->opened[k].clear = false;
+    }
+    return 0;
+}
+
 int alloc_edit(const struct instrument_class *c, struct edit *e)
 {
     struct editing s = {.file = c->file, .e = e, .code = BUF(256)};
@@ -213,9 +267,12 @@ int alloc_edit(const struct instrument_class *c, struct edit *e)
     s.number = alloc_points_add(c->name, e, n, &s.add);
     int r = s.number < 0 ? (int)s.number : 0;
     for (struct insn i = {0}; r >= 0 && edit_next(e, &i);) {
+        int64_t number = s.number;
         buf_clear(&s.code);
         if (counters_of(c->file, &i))
             r = at_instruction(&s, &i);
+        if (r >= 0 && alloc_follow != FOLLOW_SAMPLES)
+            r = pair_constructors(&s, &i, number);
     }
     buf_release(&s.code);
     return r < 0 ? r : 1;

@@ -7,7 +7,8 @@
  * reached on several ways divides its exact count between them as the looks tell; with depth=1, or where there is one way,
  * every row is exact.
  *
- * What lives is estimated: from the VM's samples (JDK 11 on), after a collection.
+ * What lives, after a collection: estimated from objects that are followed, those that the VM samples (JDK 11 on) or one a
+ * look, which then stands for what is counted until the next; or exact, when all are followed (live=exact, heap=all).
  */
 #include "agent/capture/alloc.h"
 #include "agent/probe_class.h"
@@ -22,7 +23,7 @@
 
 enum { LOOK_BYTES = 64 << 10, LOOK_SHARE = 4, SEVERAL = 4 };
 
-bool alloc_edit_follow;
+enum alloc_follow alloc_follow;
 __thread bool alloc_busy;
 
 static struct {
@@ -41,6 +42,7 @@ static __thread struct {
     int64_t pending_site;
     jlong pending_size;
     uint64_t random;
+    double pick_weight;
 } mine;
 
 #define NATIVE(type, name)       EXPORT type JNICALL Java_java_lang_JvmscopeSites_##name
@@ -51,14 +53,23 @@ DECLARE(void, attend, jobject);
 DECLARE(void, look, jlong, jint, jclass);
 DECLARE(void, other, jobject, jint);
 DECLARE(void, arrays, jobject, jint, jint);
+DECLARE(void, pick, jobject, jint);
+DECLARE(void, hold, jobject, jint);
 
 NATIVE(jlong, constant)(JNIEnv *jni, jclass class, jint which)
 {
     const struct hprof_shapes *s = vm_shapes();
     const int64_t values[] = {
-        (int64_t)(uintptr_t)alloc_slots, state.eetop,          s->alignment - 1,      s->header[HPROF_BYTE],
-        s->header[HPROF_SHORT],          s->header[HPROF_INT], s->header[HPROF_LONG], s->header[HPROF_OBJECT],
+        (int64_t)(uintptr_t)alloc_slots,
+        state.eetop,
+        s->alignment - 1,
+        s->header[HPROF_BYTE],
+        s->header[HPROF_SHORT],
+        s->header[HPROF_INT],
+        s->header[HPROF_LONG],
+        s->header[HPROF_OBJECT],
         s->reference == 8 ? 3 : 2,
+        (int64_t)(uintptr_t)&alloc_follow,
     };
     return which >= 0 && which < (jint)ARRAY_SIZE(values) ? values[which] : 0;
 }
@@ -115,6 +126,7 @@ static void forget_looks(struct alloc_block *b)
 
 static uint64_t random_below(uint64_t n)
 {
+    mine.random = mine.random ? mine.random : (uint64_t)(uintptr_t)&mine | 1;
     mine.random ^= mine.random << 13;
     mine.random ^= mine.random >> 7;
     mine.random ^= mine.random << 17;
@@ -125,7 +137,7 @@ static uint64_t random_below(uint64_t n)
 static uint64_t next_look(uint64_t count, uint64_t bytes_each, bool several)
 {
     uint64_t finer = several ? SEVERAL : 1;
-    if (sites_depth() <= 1)
+    if (sites_depth() <= 1 && alloc_follow != FOLLOW_LOOKS)
         return NEVER;
     uint64_t gap = MIN(count / (LOOK_SHARE * finer), LOOK_BYTES / finer / MAX(bytes_each, 1)) + 1;
     return count + 1 + random_below(2 * gap - 1);
@@ -178,13 +190,27 @@ static void measure(JNIEnv *jni, uint32_t point, jclass class)
 
 /* ---- the probes' native methods ---- */
 
+/* Follows an object that is no place's: all of them, or on JDK 8 as the VM's own samples would choose. Under the lock. */
+static void follow_counted(JNIEnv *jni, int64_t site, jobject o, jlong size)
+{
+    double chance = alloc_follow == FOLLOW_ALL ? 1 : alloc_follow == FOLLOW_LOOKS ? sites_chance(size) : 0;
+    if (site >= 0 && (double)random_below(1 << 20) < chance * (1 << 20))
+        sites_follow(jni, site, (*jni)->NewWeakGlobalRef(jni, o), 1 / chance, size);
+}
+
 /* Drops what the VM told of, or counts it. Under the lock. */
 static void settle_pending(JNIEnv *jni, bool counted)
 {
     if (!mine.pending)
         return;
-    if (!counted)
+    if (!counted) {
+        jobject o = (*jni)->NewLocalRef(jni, mine.pending);
         add(mine.pending_site, 1, (double)mine.pending_size);
+        if (o) {
+            follow_counted(jni, mine.pending_site, o, mine.pending_size);
+            (*jni)->DeleteLocalRef(jni, o);
+        }
+    }
     (*jni)->DeleteWeakGlobalRef(jni, mine.pending);
     mine.pending = NULL;
     if (mine.slot)
@@ -203,7 +229,6 @@ static struct alloc_slot *own_slot(JNIEnv *jni)
         return NULL;
     }
     mine.block = b;
-    mine.random = alloc_slot_key(jni) | 1;
     return mine.slot;
 }
 
@@ -247,7 +272,13 @@ static void look_at(JNIEnv *jni, uint32_t point, struct alloc_counter *c, const 
     int64_t site = sites_find(alloc_point_class(point), threads_self(jni), frames, n);
     l->several = l->several || (l->site >= 0 && site != l->site);
     l->site = site;
-    __atomic_store_n(&c->next, next_look(c->count, each, l->several), __ATOMIC_RELAXED);
+    uint64_t next = next_look(c->count, each, l->several);
+    __atomic_store_n(&c->next, next, __ATOMIC_RELAXED);
+    if (alloc_follow == FOLLOW_LOOKS) {
+        /* This object stands for those up to the next look. */
+        mine.slot->pick = point + 1;
+        mine.pick_weight = (double)(next - c->count);
+    }
     state.looks++;
 }
 
@@ -267,6 +298,39 @@ NATIVE(void, look)(JNIEnv *jni, jclass probe, jlong counter, jint point, jclass 
     alloc_busy = false;
 }
 
+/* Follows an object that was counted at a place. */
+static void follow(JNIEnv *jni, jobject o, jint point, double weight)
+{
+    const struct alloc_point *p = alloc_point((uint32_t)point);
+    jlong size = p->kind == ALLOC_NEW ? p->size : 0;
+    if (alloc_busy || !o || !mine.block)
+        return;
+    if (!size)
+        (*vm.ti)->GetObjectSize(vm.ti, o, &size);
+    jweak weak = (*jni)->NewWeakGlobalRef(jni, o);
+    sites_lock();
+    const struct alloc_look *l = alloc_look_of(mine.block, (uint32_t)point);
+    if (state.on && l && l->site >= 0)
+        sites_follow(jni, l->site, weak, weight, size);
+    else if (weak)
+        (*jni)->DeleteWeakGlobalRef(jni, weak);
+    sites_unlock();
+}
+
+NATIVE(void, pick)(JNIEnv *jni, jclass class, jobject o, jint point)
+{
+    if (point < 0 || !mine.slot || mine.slot->pick != (uint64_t)point + 1)
+        return;
+    mine.slot->pick = 0;
+    follow(jni, o, point, mine.pick_weight);
+}
+
+NATIVE(void, hold)(JNIEnv *jni, jclass class, jobject o, jint point)
+{
+    if (point >= 0)
+        follow(jni, o, point, 1);
+}
+
 /* Counts n objects like this one. */
 static void count_objects(JNIEnv *jni, jobject o, const struct site_frame *frames, uint32_t n_frames, uint64_t n)
 {
@@ -276,8 +340,11 @@ static void count_objects(JNIEnv *jni, jobject o, const struct site_frame *frame
     (*vm.ti)->GetObjectSize(vm.ti, o, &size);
     if (class && (*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) == JVMTI_ERROR_NONE) {
         sites_lock();
+        int64_t site = sites_find(signature, threads_self(jni), frames, n_frames);
         if (state.on)
-            add(sites_find(signature, threads_self(jni), frames, n_frames), (double)n, (double)size * (double)n);
+            add(site, (double)n, (double)size * (double)n);
+        if (state.on && n == 1)
+            follow_counted(jni, site, o, size);
         sites_unlock();
         vm_free(signature);
     }
@@ -302,6 +369,19 @@ NATIVE(void, other)(JNIEnv *jni, jclass class, jobject o, jint point)
     alloc_count(jni, o, 2);
 }
 
+/* The arrays of a matrix one by one. */
+static void count_each(JNIEnv *jni, jobject o, jint dimensions, const struct site_frame *frames, uint32_t n_frames)
+{
+    count_objects(jni, o, frames, n_frames, 1);
+    jsize length = dimensions > 1 ? (*jni)->GetArrayLength(jni, o) : 0;
+    for (jsize i = 0; i < length; i++) {
+        jobject inner = (*jni)->GetObjectArrayElement(jni, o, i);
+        if (inner)
+            count_each(jni, inner, dimensions - 1, frames, n_frames);
+        (*jni)->DeleteLocalRef(jni, inner);
+    }
+}
+
 NATIVE(void, arrays)(JNIEnv *jni, jclass class, jobject o, jint point, jint dimensions)
 {
     struct site_frame frames[SITE_DEPTH_MAX];
@@ -309,8 +389,10 @@ NATIVE(void, arrays)(JNIEnv *jni, jclass class, jobject o, jint point, jint dime
         return;
     alloc_busy = true;
     uint32_t n_frames = sites_stack(jni, 2, frames, NULL);
+    if (alloc_follow == FOLLOW_ALL)
+        count_each(jni, o, dimensions, frames, n_frames);
     uint64_t n = 1;
-    jobject at = (*jni)->NewLocalRef(jni, o);
+    jobject at = alloc_follow == FOLLOW_ALL ? NULL : (*jni)->NewLocalRef(jni, o);
     for (jint d = 0; at; d++) {
         count_objects(jni, at, frames, n_frames, n);
         jsize length = (*jni)->GetArrayLength(jni, at);
@@ -346,6 +428,7 @@ static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobje
         slot->key = alloc_slot_key(jni) + 1;
     } else {
         add(site, 1, (double)size);
+        follow_counted(jni, site, object, size);
     }
     sites_unlock();
     vm_free(signature);
@@ -377,15 +460,23 @@ static const struct instrument_client client = {.name = "alloc=exact", .edit = a
 
 static bool wanted(const struct options *o)
 {
-    return option_is(o, OPT_ALLOC, "exact") || (option_is(o, OPT_HEAP, "sites") && !option_is(o, OPT_ALLOC, "sampled"));
+    bool sites = option_is(o, OPT_HEAP, "sites") || option_is(o, OPT_HEAP, "all");
+    return option_is(o, OPT_ALLOC, "exact") || o->v[OPT_LIVE].text || (sites && !option_is(o, OPT_ALLOC, "sampled"));
 }
 
 static int load(struct session *s, struct buf *why)
 {
     jvmtiCapabilities samples = {.can_generate_sampled_object_alloc_events = 1}, missing = {0};
     sites_begin(&s->options, true);
-    if (vm_need(&samples, &missing) < 0 || !vm_capabilities_empty(&missing))
+    alloc_follow = s->options.v[OPT_LIVE].text || option_is(&s->options, OPT_HEAP, "all") ? FOLLOW_ALL
+                   : vm.version < 11                                                      ? FOLLOW_LOOKS
+                                                                                          : FOLLOW_SAMPLES;
+    if (alloc_follow != FOLLOW_SAMPLES)
         return 0;
+    if (vm_need(&samples, &missing) < 0 || !vm_capabilities_empty(&missing)) {
+        alloc_follow = FOLLOW_LOOKS;
+        return 0;
+    }
     (*vm.ti)->SetHeapSamplingInterval(vm.ti, SITES_INTERVAL);
     return 0;
 }
@@ -442,7 +533,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     r = instrument_on(&client, jni, why);
     if (r == 0)
         r = vm_events_on(&events);
-    if (r == 0 && vm.have.can_generate_sampled_object_alloc_events)
+    if (r == 0 && alloc_follow == FOLLOW_SAMPLES)
         r = vm_events_on(&sample_events);
     return r < 0 ? r : alloc_native_on(why);
 }
@@ -454,7 +545,7 @@ static void stop(struct session *s, JNIEnv *jni)
     sites_unlock();
     alloc_native_off();
     vm_events_off(&events);
-    if (vm.have.can_generate_sampled_object_alloc_events)
+    if (alloc_follow == FOLLOW_SAMPLES)
         vm_events_off(&sample_events);
     if (!s->dying)
         instrument_off(&client, jni);
@@ -503,7 +594,7 @@ static void status(struct session *s, struct buf *out)
 const struct capture capture_alloc_exact = {
     .name = "alloc",
     .title = "allocation sites",
-    .options = OPTION_BIT(OPT_HEAP) | OPTION_BIT(OPT_ALLOC),
+    .options = OPTION_BIT(OPT_HEAP) | OPTION_BIT(OPT_ALLOC) | OPTION_BIT(OPT_LIVE),
     .needs = {.can_retransform_classes = 1, .can_generate_vm_object_alloc_events = 1},
     .wanted = wanted,
     .load = load,

@@ -37,7 +37,7 @@ static void count(JNIEnv *jni, int64_t number, jobject object, jlong size)
     sum->objects += weight;
     sum->bytes += weight * (double)size;
     site_table.variance_bytes += (1 - p) / (p * p) * (double)size * (double)size;
-    sites_follow(jni, number, object, weight, size);
+    sites_follow(jni, number, (*jni)->NewWeakGlobalRef(jni, object), weight, size);
 }
 
 void JNICALL alloc_on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object, jclass class, jlong size)

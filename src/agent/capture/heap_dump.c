@@ -3,6 +3,7 @@
  * heap=dump: the VM's own dumper writes a file beside the output, which is rewritten into the output (hprof/redump.h) and
  * removed. With format=r the VM's file itself is the result: heap dumps are files of their own.
  */
+#include "agent/capture/sites.h"
 #include "agent/dictionary.h"
 #include "agent/session.h"
 #include "agent/vm_dump.h"
@@ -20,7 +21,7 @@
 #define FRAME_FIRST  UINT64_C(0x7000000000000001)
 #define STRING_FIRST UINT64_C(0xa000000000000001)
 
-enum { DUMP_CLASS_FIRST = 100000001, DUMP_TRACE_FIRST = 400000001 };
+enum { DUMP_CLASS_FIRST = 100000001, DUMP_TRACE_FIRST = 400000001, TRIES = 3 };
 
 /* One dump at a time: the session's and that of exhausted memory may coincide. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -35,7 +36,8 @@ static struct {
 
 static bool wanted(const struct options *o)
 {
-    return o->v[OPT_NET].text || option_is(o, OPT_HEAP, "dump") || option_is(o, OPT_ONOOM, "dump");
+    return o->v[OPT_NET].text || option_is(o, OPT_HEAP, "dump") || option_is(o, OPT_HEAP, "all") ||
+           option_is(o, OPT_ONOOM, "dump");
 }
 
 /*
@@ -95,6 +97,19 @@ static bool find_thread(void *context, uint64_t java_id, uint32_t *ret_serial, u
     return false;
 }
 
+/* What the rewriting asks for. */
+struct dumped {
+    struct map sizes;  /* of instances, by class */
+    struct map traces; /* of objects, by address */
+};
+
+static uint32_t find_trace(void *context, uint64_t id)
+{
+    const struct dumped *d = context;
+    const uint64_t *trace = map_get(&d->traces, id);
+    return trace ? (uint32_t)*trace : 0;
+}
+
 static uint32_t find_size(void *context, const char *name, size_t len, uint32_t fields_size)
 {
     char plain[4096];
@@ -102,11 +117,12 @@ static uint32_t find_size(void *context, const char *name, size_t len, uint32_t 
         return 0;
     for (size_t i = 0; i < len; i++)
         plain[i] = name[i] == '+' || name[i] == '.' ? '/' : name[i];
-    const uint64_t *size = map_get(context, vm_size_key(plain, len));
+    const struct dumped *d = context;
+    const uint64_t *size = map_get(&d->sizes, vm_size_key(plain, len));
     return size ? (uint32_t)*size : 0;
 }
 
-static int rewrite(struct session *s, const struct file_map *file, struct map *sizes)
+static int rewrite(struct session *s, const struct file_map *file, struct dumped *d)
 {
     struct hprof_redump how = {
         .when = time(NULL),
@@ -120,7 +136,8 @@ static int rewrite(struct session *s, const struct file_map *file, struct map *s
         .next_string = &state.next_string,
         .thread = find_thread,
         .instance_size = find_size,
-        .ctx = sizes,
+        .allocated = d->traces.len ? find_trace : NULL,
+        .ctx = d,
     };
     if (s->out.format == 'a')
         how.text = &s->out.text;
@@ -136,21 +153,41 @@ static int rewrite(struct session *s, const struct file_map *file, struct map *s
     return r == 0 && totals.cut ? -ENODATA : r;
 }
 
+/* Dumps, and for heap=all learns where its objects were allocated: at once, while they lie where the dump has them. */
+static int dump_with_traces(struct session *s, JNIEnv *jni, const char *path, jstring name, struct map *traces)
+{
+    bool all = option_is(&s->options, OPT_HEAP, "all") && !name;
+    int r = -EAGAIN;
+    for (int tries = 0; r == -EAGAIN && tries < TRIES; tries++) {
+        map_clear(traces);
+        unlink(path);
+        r = vm_dump(jni, path, name);
+        if (r == 0 && all)
+            r = sites_traces(s, jni, traces);
+    }
+    if (r != -EAGAIN)
+        return r;
+    session_message(s, "heap=all: the collector never rested after a dump; this one has no allocation traces");
+    map_clear(traces);
+    return 0;
+}
+
 static int dump_into_output(struct session *s, JNIEnv *jni, const char *path, jstring name)
 {
-    struct map sizes = {0};
+    struct dumped d = {0};
     struct file_map file = {0};
-    int r = s->out.format == 'a' ? vm_instance_sizes(jni, &sizes) : 0;
+    int r = s->out.format == 'a' ? vm_instance_sizes(jni, &d.sizes) : 0;
     r = r == -ENOTSUP ? 0 : r; /* sizes are reckoned then */
     if (r == 0)
-        r = vm_dump(jni, path, name);
+        r = dump_with_traces(s, jni, path, name, &d.traces);
     if (r == 0)
         r = file_map_open(&file, path);
     unlink(path);
     if (r == 0)
-        r = rewrite(s, &file, &sizes);
+        r = rewrite(s, &file, &d);
     file_map_release(&file);
-    map_release(&sizes);
+    map_release(&d.sizes);
+    map_release(&d.traces);
     return r;
 }
 
@@ -174,7 +211,7 @@ static int dump_heap(struct session *s, JNIEnv *jni, bool out_of_memory)
 
 static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
-    if (option_is(&s->options, OPT_HEAP, "dump"))
+    if (option_is(&s->options, OPT_HEAP, "dump") || option_is(&s->options, OPT_HEAP, "all"))
         dump_heap(s, jni, false);
 }
 

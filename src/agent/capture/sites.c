@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_SITES = 1 << 20, MAX_LIVE = 1 << 17 };
+enum { MAX_SITES = 1 << 20, MAX_LIVE = 1 << 28 };
 
 struct site_table site_table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -130,13 +130,14 @@ struct site *sites_at(int64_t number)
     return number >= 0 && (size_t)number < site_table.sites.len ? &site_table.sites.data[number] : NULL;
 }
 
-void sites_follow(JNIEnv *jni, int64_t site, jobject object, double weight, jlong size)
+void sites_follow(JNIEnv *jni, int64_t site, jweak object, double weight, jlong size)
 {
-    struct followed f = {NULL, (uint32_t)site, weight, (double)size};
-    if (site_table.live.len < MAX_LIVE)
-        f.object = (*jni)->NewWeakGlobalRef(jni, object);
-    if (!f.object || vec_push(&site_table.live, f) < 0)
-        site_table.not_followed++;
+    struct followed f = {object, (uint32_t)site, (float)weight, (uint64_t)size};
+    if (object && site_table.live.len < MAX_LIVE && vec_push(&site_table.live, f) == 0)
+        return;
+    if (object)
+        (*jni)->DeleteWeakGlobalRef(jni, object);
+    site_table.not_followed++;
 }
 
 /* Under the lock. */
@@ -169,9 +170,10 @@ void sites_count_live(JNIEnv *jni)
     for (size_t i = 0; i < site_table.live.len; i++) {
         const struct followed *f = &site_table.live.data[i];
         struct estimate *live = &site_table.sites.data[f->site].live;
+        double size = (double)f->size;
         live->objects += f->weight;
-        live->bytes += f->weight * f->size;
-        site_table.variance_live += f->weight * (f->weight - 1) * f->size * f->size;
+        live->bytes += f->weight * size;
+        site_table.variance_live += f->weight * (f->weight - 1) * size * size;
     }
 }
 

@@ -11,6 +11,7 @@
 
 #include "agent/session.h"
 #include "agent/thread_table.h"
+#include "base/map.h"
 
 struct estimate {
     double objects, bytes;
@@ -47,8 +48,8 @@ int64_t sites_find(const char *signature, const struct thread *self, const struc
 struct site *sites_at(int64_t number); /* under the lock */
 void sites_lock(void);
 void sites_unlock(void);
-/* An object of `size` bytes that stands for `weight`, followed until it dies. Under the lock. */
-void sites_follow(JNIEnv *jni, int64_t site, jobject object, double weight, jlong size);
+/* An object of `size` bytes that stands for `weight`, followed until it dies; takes the reference over. Under the lock. */
+void sites_follow(JNIEnv *jni, int64_t site, jweak object, double weight, jlong size);
 
 /* The probability that the VM samples an object of `size` bytes, and how it is asked to. */
 enum { SITES_INTERVAL = 512 << 10 };
@@ -60,6 +61,11 @@ typedef void sites_settle(JNIEnv *jni);
 
 void sites_report(struct session *s, JNIEnv *jni, unsigned flags, double cutoff, sites_settle *settle);
 void sites_request(struct session *s, JNIEnv *jni, const struct hprof_request *r, sites_settle *settle);
+/*
+ * heap=all: the traces of objects in a heap dump that the VM has just written: address to trace serial, of all that are
+ * followed. -EAGAIN when the collector has been at work since, so that addresses are no longer those of the dump.
+ */
+int sites_traces(struct session *s, JNIEnv *jni, struct map *ret) must_check;
 /* Forgets what has died. */
 void sites_flush(JNIEnv *jni);
 void sites_status(struct buf *out);

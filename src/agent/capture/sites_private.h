@@ -15,7 +15,8 @@ struct site_head {
 struct followed {
     jweak object;
     uint32_t site;
-    double weight, size;
+    float weight;
+    uint64_t size;
 };
 
 struct site_table {

@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "jfr/writer.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -331,8 +332,12 @@ static void write_recording(struct session *s, const struct report *r)
 static void tell_errors(struct session *s, const struct report *r, const struct hprof_heap_totals *all)
 {
     char text[512];
+    bool followed = site_table.variance_live == 0;
     double bytes = (double)MAX(all->alloc_bytes, 1), live = (double)MAX(all->live_bytes, 1);
-    if (site_table.exact)
+    if (site_table.exact && followed && site_table.live.len)
+        snprintf(text, sizeof(text), "%llu objects that live were followed from their allocation, %llu could not be",
+                 (unsigned long long)site_table.live.len, (unsigned long long)site_table.not_followed);
+    else if (site_table.exact)
         snprintf(text, sizeof(text),
                  "live bytes estimated from %zu followed objects, standard error %.2f %%; %.2f %% of all bytes were allocated "
                  "by code that cannot be changed and are estimated",
@@ -343,6 +348,48 @@ static void tell_errors(struct session *s, const struct report *r, const struct 
     session_message(s, "heap=sites: %s", text);
     if (option_on(&s->options, OPT_VERBOSE) && !vm.attached)
         fprintf(stderr, " (%s)", text);
+}
+
+/* The address that a weak reference holds; JDK 9 marks such references in the low bits. */
+static uint64_t address_of(jweak weak)
+{
+    const uint64_t *at = (const uint64_t *)((uintptr_t)weak & ~(uintptr_t)7);
+    return at ? *at : 0;
+}
+
+int sites_traces(struct session *s, JNIEnv *jni, struct map *ret)
+{
+    struct jfr_frame frames[SITE_DEPTH_MAX];
+    int error = 0;
+    /* A collector that moves objects moves one this young. */
+    jbyteArray young = (*jni)->NewByteArray(jni, 8);
+    jweak watched = young ? (*jni)->NewWeakGlobalRef(jni, young) : NULL;
+    uint64_t before = address_of(watched);
+    pthread_mutex_lock(&site_table.lock);
+    uint32_t *serials = calloc(site_table.sites.len + 1, sizeof(*serials));
+    size_t n = site_table.sites.len;
+    for (size_t i = 0; i < site_table.live.len && !error; i++) {
+        uint64_t address = address_of(site_table.live.data[i].object);
+        if (address)
+            error = map_put(ret, address, site_table.live.data[i].site);
+    }
+    pthread_mutex_unlock(&site_table.lock);
+    if (!error && (!before || before != address_of(watched)))
+        error = -EAGAIN;
+    for (size_t i = 0; i < n && serials && !error; i++) {
+        uint32_t thread, depth = frames_of((uint32_t)i, frames, &thread);
+        serials[i] = dictionary_trace(s->out.dictionary, jni, frames, depth, thread);
+    }
+    uint64_t address, site;
+    for (size_t i = 0; serials && !error && map_next(ret, &i, &address, &site);)
+        *map_get(ret, address) = site < n ? serials[site] : 0;
+    free(serials);
+    if (watched)
+        (*jni)->DeleteWeakGlobalRef(jni, watched);
+    if (young)
+        (*jni)->DeleteLocalRef(jni, young);
+    vm_clear_exception(jni);
+    return error;
 }
 
 static double order_bytes(const struct report *r, size_t i)

@@ -16,13 +16,15 @@ public final class JvmscopeSites {
     private static final Unsafe U = Unsafe.getUnsafe();
 
     // Layout, as in alloc.h.
-    private static final int SLOT_COUNTERS = 8, SLOT_SHIFT = 4, SLOT_BITS = 16, POINT_SHIFT = 4, NEXT = 8, BYTES = 16;
+    private static final int SLOT_COUNTERS = 8, SLOT_PICK = 16, SLOT_SHIFT = 5, SLOT_BITS = 16, POINT_SHIFT = 4, NEXT = 8, BYTES = 16;
     private static final long FREE = 1;
 
     private static final long SLOTS = constant(0), EETOP = constant(1), MASK = constant(2);
     private static final long HEAD1 = constant(3) + MASK, HEAD2 = constant(4) + MASK, HEAD4 = constant(5) + MASK;
     private static final long HEAD8 = constant(6) + MASK, HEAD = constant(7) + MASK;
     private static final int SHIFT = (int) constant(8);
+    /** Address of alloc.h's alloc_follow, which may change from one recording to the next. */
+    private static final long FOLLOW = constant(9);
 
     private JvmscopeSites() {
     }
@@ -42,7 +44,13 @@ public final class JvmscopeSites {
 
     private static native void arrays(Object o, int point, int dimensions);
 
+    private static native void pick(Object o, int point);
+
+    private static native void hold(Object o, int point);
+
     private static void bind() {
+        pick(null, -1);
+        hold(null, -1);
         newSlot(0);
         attend(null);
         look(0, 0, null);
@@ -130,10 +138,28 @@ public final class JvmscopeSites {
         long eetop = U.getLong(Carrier.carrier(), EETOP);
         if (U.getLong(home(eetop)) != eetop)
             attend(o);
-        if (o instanceof byte[])
+        if (o instanceof byte[]) {
             array1(((byte[]) o).length, point);
-        else
+            int follow = U.getInt(FOLLOW);
+            if (follow == 1)
+                constructed(o, point);
+            else if (follow == 2)
+                hold(o, point);
+        } else
             other(o, point);
+    }
+
+    /** Behind a constructor's call, and for arrays, where an object now and then is followed. */
+    @ForceInline
+    public static void constructed(Object o, int point) {
+        long slot = home(U.getLong(Carrier.carrier(), EETOP));
+        if (U.getLong(slot + SLOT_PICK) == point + 1)
+            pick(o, point);
+    }
+
+    /** The same where every object is. */
+    public static void follow(Object o, int point) {
+        hold(o, point);
     }
 
     public static void multi(Object o, int point, int dimensions) {
