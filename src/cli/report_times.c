@@ -271,7 +271,8 @@ static void print_sites(const struct profile *p, const uint32_t *order, size_t n
         const struct profile_site *s = &p->sites.data[order[i]];
         struct buf frame = BUF(65536);
         site_frame(p, s->node, &frame);
-        printf("%12" PRIu64 "%12" PRIu64 "%12" PRIu64 "%12" PRIu64 "  ", s->live_bytes, s->live_objects, s->bytes, s->objects);
+        printf("%12" PRIu64 "%12" PRIu64 "%12" PRIu64 "%12" PRIu64 " %c", s->live_bytes, s->live_objects, s->bytes, s->objects,
+               s->estimated ? '~' : ' ');
         print_text(stdout, profile_text(p, s->class_name));
         printf("  ");
         print_text(stdout, (struct str){buf_str(&frame), frame.len});
@@ -280,6 +281,11 @@ static void print_sites(const struct profile *p, const uint32_t *order, size_t n
     }
     if (n > limit)
         printf(" ... and %zu sites more (--limit)\n", n - limit);
+    for (size_t i = 0; i < n; i++)
+        if (p->sites.data[order[i]].estimated) {
+            printf(" ~ by the VM or code that cannot be changed: estimated from samples\n");
+            break;
+        }
 }
 
 static void json_sites(struct json *j, const struct profile *p, const uint32_t *order, size_t n)
@@ -313,6 +319,10 @@ static void json_sites(struct json *j, const struct profile *p, const uint32_t *
         for (size_t k = 0; k < ARRAY_SIZE(counts); k++) {
             json_key(j, counts[k].key);
             json_u64(j, counts[k].value);
+        }
+        if (s->estimated) {
+            json_key(j, "estimated");
+            json_bool(j, true);
         }
         json_object_end(j);
     }

@@ -234,6 +234,7 @@ static int add_site(struct reading *r, const struct rec_event *e)
         .bytes = (uint64_t)rec_long(&e->object, "bytes", 0),
         .live_objects = (uint64_t)rec_long(&e->object, "liveObjects", 0),
         .live_bytes = (uint64_t)rec_long(&e->object, "liveBytes", 0),
+        .estimated = rec_long(&e->object, "estimated", 0) != 0,
     };
     /* Each event says what came since the one before. */
     bool added = false;

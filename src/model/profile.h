@@ -90,10 +90,11 @@ struct profile_calls {
     uint64_t slowest_ns;     /* 0: not known */
 };
 
-/* Where objects of a class were allocated, all counted. */
+/* Where objects of a class were allocated. */
 struct profile_site {
     uint32_t node, class_name;
     uint64_t objects, bytes, live_objects, live_bytes;
+    bool estimated; /* not counted: known from samples */
 };
 
 struct profile {

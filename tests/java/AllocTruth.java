@@ -146,6 +146,15 @@ public class AllocTruth {
         }
     }
 
+    /** One array of bytes for each, and where the concatenation is not done by a builder nothing else. */
+    static void length(int n) {
+        long sum = 0;
+        for (int i = 0; i < n; i++) {
+            sum += ("a" + i).length();
+        }
+        sink = sum;
+    }
+
     static void kept(int n) {
         for (int i = 0; i < n / 10; i++) {
             synchronized (KEEP) {
@@ -156,6 +165,7 @@ public class AllocTruth {
 
     static void all(int n) throws Exception {
         kept(n);
+        length(n);
         plain(n);
         derived(n);
         nested(n);

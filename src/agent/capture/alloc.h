@@ -88,7 +88,7 @@ int alloc_edit(const struct instrument_class *c, struct edit *e);
 extern enum alloc_follow alloc_follow; /* set before instrumentation begins */
 
 /* Counts an object once, by the calling thread's stack. */
-void alloc_count(JNIEnv *jni, jobject object, jint skip);
+void alloc_count(JNIEnv *jni, jobject object);
 /* True while the agent itself allocates on this thread. */
 extern __thread bool alloc_busy;
 /* JNI's functions that allocate are replaced and put back. */

@@ -290,8 +290,7 @@ NATIVE(void, look)(JNIEnv *jni, jclass probe, jlong counter, jint point, jclass 
         return;
     alloc_busy = true;
     measure(jni, (uint32_t)point, class);
-    /* look() and the probe; an array's are two. */
-    uint32_t n = sites_stack(jni, alloc_point((uint32_t)point)->kind == ALLOC_NEW ? 2 : 3, frames, NULL);
+    uint32_t n = sites_stack(jni, frames, NULL);
     sites_lock();
     look_at(jni, (uint32_t)point, c, frames, n);
     sites_unlock();
@@ -352,7 +351,7 @@ static void count_objects(JNIEnv *jni, jobject o, const struct site_frame *frame
         (*jni)->DeleteLocalRef(jni, class);
 }
 
-void alloc_count(JNIEnv *jni, jobject object, jint skip)
+void alloc_count(JNIEnv *jni, jobject object)
 {
     struct site_frame frames[SITE_DEPTH_MAX];
     if (!state.on || alloc_busy || !object)
@@ -360,13 +359,13 @@ void alloc_count(JNIEnv *jni, jobject object, jint skip)
     alloc_busy = true;
     struct thread *self = threads_self(jni);
     if (self && !self->own)
-        count_objects(jni, object, frames, sites_stack(jni, skip, frames, NULL), 1);
+        count_objects(jni, object, frames, sites_stack(jni, frames, NULL), 1);
     alloc_busy = false;
 }
 
 NATIVE(void, other)(JNIEnv *jni, jclass class, jobject o, jint point)
 {
-    alloc_count(jni, o, 2);
+    alloc_count(jni, o);
 }
 
 /* The arrays of a matrix one by one. */
@@ -388,7 +387,7 @@ NATIVE(void, arrays)(JNIEnv *jni, jclass class, jobject o, jint point, jint dime
     if (!o || alloc_busy || !state.on)
         return;
     alloc_busy = true;
-    uint32_t n_frames = sites_stack(jni, 2, frames, NULL);
+    uint32_t n_frames = sites_stack(jni, frames, NULL);
     if (alloc_follow == FOLLOW_ALL)
         count_each(jni, o, dimensions, frames, n_frames);
     uint64_t n = 1;
@@ -416,7 +415,7 @@ static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobje
         (*ti)->GetClassSignature(ti, class, &signature, NULL) != JVMTI_ERROR_NONE)
         return;
     alloc_busy = true;
-    uint32_t n = sites_stack(jni, 0, frames, &at_call);
+    uint32_t n = sites_stack(jni, frames, &at_call);
     sites_lock();
     state.by_vm++;
     int64_t site = sites_find(signature, self, frames, n);
@@ -467,10 +466,10 @@ static bool wanted(const struct options *o)
 static int load(struct session *s, struct buf *why)
 {
     jvmtiCapabilities samples = {.can_generate_sampled_object_alloc_events = 1}, missing = {0};
-    sites_begin(&s->options, true);
     alloc_follow = s->options.v[OPT_LIVE].text || option_is(&s->options, OPT_HEAP, "all") ? FOLLOW_ALL
                    : vm.version < 11                                                      ? FOLLOW_LOOKS
                                                                                           : FOLLOW_SAMPLES;
+    sites_begin(&s->options, true, alloc_follow == FOLLOW_ALL);
     if (alloc_follow != FOLLOW_SAMPLES)
         return 0;
     if (vm_need(&samples, &missing) < 0 || !vm_capabilities_empty(&missing)) {

@@ -14,7 +14,7 @@ static jniNativeInterface real;
 static jobject counted(JNIEnv *jni, jobject o)
 {
     if (o)
-        alloc_count(jni, o, 0);
+        alloc_count(jni, o);
     return o;
 }
 
@@ -64,14 +64,14 @@ static jstring string_counted(JNIEnv *jni, jstring s)
     static jfieldID value;
     if (!s)
         return NULL;
-    alloc_count(jni, s, 0);
+    alloc_count(jni, s);
     if (!value) {
         jclass class = real.GetObjectClass(jni, s);
         value = real.GetFieldID(jni, class, "value", vm.version >= 9 ? "[B" : "[C");
         real.DeleteLocalRef(jni, class);
     }
     jobject characters = value ? real.GetObjectField(jni, s, value) : NULL;
-    alloc_count(jni, characters, 0);
+    alloc_count(jni, characters);
     if (characters)
         real.DeleteLocalRef(jni, characters);
     return s;

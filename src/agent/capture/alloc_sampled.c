@@ -18,7 +18,7 @@ static bool wanted(const struct options *o)
 
 static int load(struct session *s, struct buf *why)
 {
-    sites_begin(&s->options, false);
+    sites_begin(&s->options, false, false);
     (*vm.ti)->SetHeapSamplingInterval(vm.ti, SITES_INTERVAL);
     return 0;
 }
@@ -47,7 +47,7 @@ void JNICALL alloc_on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject 
     struct thread *self = threads_self(jni);
     if (!self || self->own || (*ti)->GetClassSignature(ti, class, &signature, NULL) != JVMTI_ERROR_NONE)
         return;
-    uint32_t n = sites_stack(jni, 0, frames, NULL);
+    uint32_t n = sites_stack(jni, frames, NULL);
     sites_lock();
     if (site_table.on)
         count(jni, sites_find(signature, self, frames, n), object, size);

@@ -10,12 +10,13 @@ enum { MAX_SITES = 1 << 20, MAX_LIVE = 1 << 28 };
 
 struct site_table site_table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-void sites_begin(const struct options *o, bool exact)
+void sites_begin(const struct options *o, bool exact, bool all)
 {
     pthread_mutex_lock(&site_table.lock);
     site_table.depth = (uint32_t)MIN(o->v[OPT_DEPTH].number, SITE_DEPTH_MAX - SITE_SKIP_MAX);
     site_table.by_thread = option_on(o, OPT_THREAD);
     site_table.exact = exact;
+    site_table.all = all;
     site_table.on = true;
     pthread_mutex_unlock(&site_table.lock);
 }
@@ -51,6 +52,12 @@ uint32_t sites_depth(void)
     return site_table.depth;
 }
 
+/* The agent's own: what a probe calls on its way here depends on the probe. */
+static bool is_probe(const struct method *m)
+{
+    return m && strcmp(m->class_name, "java/lang/JvmscopeSites") == 0;
+}
+
 /* Methods of the JDK whose allocation is counted for their caller: the JIT replaces them, or they are native. */
 static bool is_at_call(const struct method *m)
 {
@@ -84,7 +91,7 @@ static int64_t line_start(const struct method *m, int64_t bci)
     return bci < 0 ? bci : 0;
 }
 
-uint32_t sites_stack(JNIEnv *jni, jint skip, struct site_frame frames[SITE_DEPTH_MAX], bool *ret_at_call)
+uint32_t sites_stack(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], bool *ret_at_call)
 {
     jvmtiFrameInfo found[SITE_DEPTH_MAX];
     jint n = 0, top = 0;
@@ -92,8 +99,10 @@ uint32_t sites_stack(JNIEnv *jni, jint skip, struct site_frame frames[SITE_DEPTH
     if (ret_at_call)
         *ret_at_call = false;
     if (depth || ret_at_call)
-        (*vm.ti)->GetStackTrace(vm.ti, NULL, skip, (jint)depth + SITE_SKIP_MAX, found, &n);
-    for (; top < n && top < SITE_SKIP_MAX && is_at_call(names_method(jni, found[top].method)); top++)
+        (*vm.ti)->GetStackTrace(vm.ti, NULL, 0, (jint)depth + SITE_SKIP_MAX, found, &n);
+    while (top < n && is_probe(names_method(jni, found[top].method)))
+        top++;
+    for (; top < n && is_at_call(names_method(jni, found[top].method)); top++)
         if (ret_at_call)
             *ret_at_call = true;
     /* Names are learnt while the class cannot be unloaded. */

@@ -30,19 +30,19 @@ struct site_frame {
     int64_t bci;
 };
 
-enum { SITE_DEPTH_MAX = 1024, SITE_SKIP_MAX = 4 };
+enum { SITE_DEPTH_MAX = 1024, SITE_SKIP_MAX = 8 };
 
-/* Begins a session's table. exact: objects are counted, and samples only say what lives. */
-void sites_begin(const struct options *o, bool exact);
+/* Begins a session's table. exact: objects are counted, and samples only say what lives; all: every object is followed. */
+void sites_begin(const struct options *o, bool exact, bool all);
 void sites_end(void);
 
 /* Frames that a site has: of depth=, or what a front-end asked for. */
 uint32_t sites_depth(void);
 /*
- * The calling thread's stack without the `skip` frames on top, and without the methods on top that are counted where they are
- * called (Object.clone ...; *ret_at_call tells, may be NULL). Answers how many frames.
+ * The calling thread's stack without the probes' frames and then without the methods that are counted where they are called
+ * (Object.clone ...; *ret_at_call tells, may be NULL). Answers how many frames.
  */
-uint32_t sites_stack(JNIEnv *jni, jint skip, struct site_frame frames[SITE_DEPTH_MAX], bool *ret_at_call);
+uint32_t sites_stack(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], bool *ret_at_call);
 /* The same for a class by signature, "Lp/C;": the site's number, -1 when there is no room. Under the lock. */
 int64_t sites_find(const char *signature, const struct thread *self, const struct site_frame *frames, uint32_t n);
 struct site *sites_at(int64_t number); /* under the lock */

@@ -22,6 +22,7 @@ struct followed {
 struct site_table {
     pthread_mutex_t lock;
     bool on, exact, by_thread;
+    bool all; /* every object is followed */
     uint32_t depth;
     struct strpool keys, classes; /* struct site_head and frames; JVM descriptors */
     VEC(struct site) sites;

@@ -12,17 +12,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { FEW = 10 }; /* followed objects say nothing about an error */
+
 /* A row: sites of one class and one trace as the output knows traces. */
 struct row {
     uint32_t site; /* the first of them */
     uint32_t trace;
     struct estimate live, allocated;
+    bool estimated; /* known by samples alone, beside exact counts */
 };
 
 struct report {
     VEC(struct row) rows;
     bool by_allocation;
-    double guessed; /* bytes of sites that are known by samples alone */
+    struct estimate estimated; /* rows of that kind: HPROF's sections, which cannot mark them, leave them out */
 };
 
 static double square_root(double x)
@@ -96,7 +99,7 @@ static uint64_t place_of(uint32_t site)
 /*
  * What was sampled where nothing is counted. With exact counts a stack may be met by a sample before the counter of its place
  * walked one: such live objects are given to the largest site of their class and method. What then remains was allocated by
- * code that could not be changed, and by the VM itself: estimated.
+ * code that could not be changed, and by the VM itself: estimated. No more can live than was counted.
  */
 static int give_samples(struct report *r)
 {
@@ -121,8 +124,13 @@ static int give_samples(struct report *r)
             rows[i].live = (struct estimate){0};
         } else {
             rows[i].allocated = s->sampled;
-            r->guessed += s->sampled.bytes;
+            rows[i].estimated = true;
+            add(&r->estimated, &s->sampled);
         }
+    }
+    for (size_t i = 0; i < r->rows.len; i++) {
+        rows[i].live.objects = MIN(rows[i].live.objects, rows[i].allocated.objects);
+        rows[i].live.bytes = MIN(rows[i].live.bytes, rows[i].allocated.bytes);
     }
     map_release(&largest);
     return error;
@@ -181,7 +189,7 @@ static int merge_rows(struct session *s, JNIEnv *jni, struct report *r)
         struct row row = r->rows.data[i];
         struct site_head head;
         uint32_t thread;
-        if (row.allocated.objects <= 0 && row.live.objects <= 0)
+        if (row.estimated || (row.allocated.objects <= 0 && row.live.objects <= 0))
             continue;
         uint32_t n = frames_of(row.site, frames, &thread);
         row.trace = dictionary_trace(s->out.dictionary, jni, frames, n, thread);
@@ -274,7 +282,8 @@ static const struct jfr_type type = {
     .has = JFR_HAS_THREAD | JFR_HAS_STACK,
     .fields = JFR_FIELDS({"class", "Class", "java.lang.String"}, {"objects", "Objects", "long", JFR_UNITS},
                          {"bytes", "Bytes", "long", JFR_BYTES}, {"liveObjects", "Live Objects", "long", JFR_UNITS},
-                         {"liveBytes", "Live Bytes", "long", JFR_BYTES}),
+                         {"liveBytes", "Live Bytes", "long", JFR_BYTES},
+                         {"estimated", "Estimated", "boolean", .description = "By samples: not all objects were counted"}),
 };
 
 static int64_t change(double now, double told)
@@ -313,6 +322,7 @@ static bool write_event(struct session *s, const struct row *row, uint32_t event
     jfr_put_long(&e, change(row->allocated.bytes, told.told.bytes));
     jfr_put_long(&e, live);
     jfr_put_long(&e, change(row->live.bytes, told.told_live.bytes));
+    jfr_put_byte(&e, row->estimated || !site_table.exact);
     jfr_commit(&e);
     return true;
 }
@@ -332,16 +342,20 @@ static void write_recording(struct session *s, const struct report *r)
 static void tell_errors(struct session *s, const struct report *r, const struct hprof_heap_totals *all)
 {
     char text[512];
-    bool followed = site_table.variance_live == 0;
     double bytes = (double)MAX(all->alloc_bytes, 1), live = (double)MAX(all->live_bytes, 1);
-    if (site_table.exact && followed && site_table.live.len)
-        snprintf(text, sizeof(text), "%llu objects that live were followed from their allocation, %llu could not be",
+    char more[160] = "", error[80] = "too few for an error";
+    if (site_table.live.len >= FEW)
+        snprintf(error, sizeof(error), "standard error of live bytes %.2f %%",
+                 100 * square_root(site_table.variance_live) / live);
+    if (r->estimated.bytes > 0)
+        snprintf(more, sizeof(more), "; besides, about %.0f bytes in %.0f objects by the VM and code that cannot be changed",
+                 r->estimated.bytes, r->estimated.objects);
+    if (site_table.all)
+        snprintf(text, sizeof(text), "exact; %llu objects that live were followed from their allocation, %llu could not be",
                  (unsigned long long)site_table.live.len, (unsigned long long)site_table.not_followed);
     else if (site_table.exact)
-        snprintf(text, sizeof(text),
-                 "live bytes estimated from %zu followed objects, standard error %.2f %%; %.2f %% of all bytes were allocated "
-                 "by code that cannot be changed and are estimated",
-                 site_table.live.len, 100 * square_root(site_table.variance_live) / live, 100 * r->guessed / bytes);
+        snprintf(text, sizeof(text), "allocated exact, live estimated from %zu followed objects, %s%s", site_table.live.len,
+                 error, more);
     else
         snprintf(text, sizeof(text), "estimated from %llu samples, standard error of all bytes %.2f %%",
                  (unsigned long long)site_table.samples, 100 * square_root(site_table.variance_bytes) / bytes);
