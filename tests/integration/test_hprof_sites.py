@@ -172,6 +172,8 @@ def test_sites_in_a_recording(jdk, tmp_path):
     assert said.returncode == 0, said.stderr
     objects = collections.Counter()
     for site in json.loads(said.stdout)["allocations"]["sites"]:
+        if site.pop("estimated", False):
+            continue
         assert set(site) == {"class", "trace", "objects", "bytes", "live_objects", "live_bytes"}
         method = re.sub(r".*\.([\w$<>]+)(:\d+)?$", r"\1", site["trace"][0]) if site["trace"] else ""
         objects[site["class"], method] += site["objects"]
