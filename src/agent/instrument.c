@@ -97,6 +97,8 @@ bool instrument_is_jdk(struct str name)
 /* Whether a class is one of a client's. With the lock. */
 static bool client_wants(const struct instrument_client *c, struct str name)
 {
+    if (str_is(name, "java/lang/Object"))
+        return c->object;
     return c->wants ? !choice_never(name) && c->wants(name) : class_chosen(name);
 }
 
@@ -182,6 +184,8 @@ static bool is_offered(const struct instrument_client *client, const struct inst
 {
     if (c->virtual_thread)
         return client->virtual_threads;
+    if (c->object)
+        return client->object;
     if (client->loaded_only && !c->loaded)
         return false;
     return client->wants ? client->wants(c->name) : method_chosen(c->name, method);
@@ -227,6 +231,7 @@ static void transform(struct worker *w, bool loaded, struct buf *out)
     struct instrument_class c = {.file = file, .rewrite = &w->rewrite, .name = class_name_at(file, file->this_class)};
     c.virtual_thread = str_is(c.name, "java/lang/VirtualThread");
     c.loaded = loaded;
+    c.object = str_is(c.name, "java/lang/Object");
     struct cursor source = class_attribute(file, file->attributes_start, "SourceFile");
     c.source = class_utf8(file, cursor_be16(&source));
     if (rewrite_begin(&w->rewrite, file) < 0)
@@ -463,6 +468,11 @@ int instrument_on(const struct instrument_client *c, JNIEnv *jni, struct buf *wh
         instrument_off(c, jni);
     }
     return r;
+}
+
+int instrument_again(JNIEnv *jni)
+{
+    return retransform_loaded(jni, false);
 }
 
 void instrument_off(const struct instrument_client *c, JNIEnv *jni)

@@ -4,9 +4,9 @@
  * module chooses the classes, runs the clients over them in one rewriting, and hands the result to the VM. On any doubt a
  * class or method stays as it was and is counted.
  *
- * Never instrumented: java.lang.Object, Thread (and its nested classes), the virtual thread machinery, Unsafe, our probes;
- * methods that the JIT replaces as a whole (intrinsics), since their code does not run; classes that the VM does not let
- * anybody change (hidden classes, lambda proxies).
+ * Never instrumented: java.lang.Object (but for clients that ask for it), Thread (and its nested classes), the virtual thread
+ * machinery, Unsafe, our probes; methods that the JIT replaces as a whole (intrinsics), since their code does not run; classes
+ * that the VM does not let anybody change (hidden classes, lambda proxies).
  */
 #pragma once
 
@@ -22,6 +22,7 @@ struct instrument_class {
     struct str source;   /* the SourceFile attribute; empty when there is none */
     bool virtual_thread; /* java.lang.VirtualThread, which is offered for mount hooks alone */
     bool loaded;         /* the class is there already; else it is being loaded */
+    bool object;         /* java.lang.Object, which is offered to who asks for it */
 };
 
 struct instrument_client {
@@ -42,6 +43,7 @@ struct instrument_client {
     bool loaded_only;
     /* The VM did not take the class with this client's code (among others'). May be NULL. */
     void (*refused)(struct str class_name);
+    bool object; /* wants to be offered java.lang.Object */
 };
 
 /* Why methods and classes were left alone. */
@@ -76,6 +78,8 @@ bool instrument_is_jdk(struct str class_name);
 
 /* Adds a client and applies it to all loaded classes. The live phase; may take a second. */
 int instrument_on(const struct instrument_client *c, JNIEnv *jni, struct buf *why) must_check;
+/* Applies all clients once more: one of them edits otherwise now. */
+int instrument_again(JNIEnv *jni) must_check;
 /* Takes it back out of all classes; when it returns no new call of its edit begins. */
 void instrument_off(const struct instrument_client *c, JNIEnv *jni);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loading, the interface, which events are on, start and end. */
 #include "base/macro.h"
-#include "jvmpi/layer.h"
+#include "jvmpi/probes.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -35,11 +35,13 @@ static const struct event_row {
     const struct vm_callbacks *callbacks;
     int kind;
     jint (*on)(JNIEnv *env); /* in the live phase: at EnableEvent, or at VMInit when it came before */
+    unsigned probes;         /* that it inserts */
 } events[JVMPI_MAX_EVENT_TYPE_VAL + 1] = {
-    [JVMPI_EVENT_METHOD_ENTRY] = {.on = methods_enable},
-    [JVMPI_EVENT_METHOD_ENTRY2] = {.on = methods_enable},
-    [JVMPI_EVENT_METHOD_EXIT] = {.on = methods_enable},
-    [JVMPI_EVENT_OBJECT_ALLOC] = {.kind = E_ALWAYS},
+    [JVMPI_EVENT_METHOD_ENTRY] = {.on = methods_enable, .probes = PROBE_METHODS},
+    [JVMPI_EVENT_METHOD_ENTRY2] = {.on = methods_enable, .probes = PROBE_METHODS},
+    [JVMPI_EVENT_METHOD_EXIT] = {.on = methods_enable, .probes = PROBE_METHODS},
+    [JVMPI_EVENT_INSTRUCTION_START] = {.on = instructions_enable, .probes = PROBE_INSTRUCTIONS},
+    [JVMPI_EVENT_OBJECT_ALLOC] = {.kind = E_ALWAYS, .on = allocations_enable},
     [JVMPI_EVENT_OBJECT_FREE] = {.kind = E_ALWAYS},
     [JVMPI_EVENT_OBJECT_MOVE] = {.kind = E_ALWAYS},
     [JVMPI_EVENT_COMPILED_METHOD_LOAD] = {.callbacks = &compiled_load_events},
@@ -66,8 +68,9 @@ static const struct event_row {
     [JVMPI_EVENT_RAW_MONITOR_CONTENDED_EXIT] = {.kind = E_ALWAYS},
     [JVMPI_EVENT_MONITOR_CONTENDED_ENTER] = {.callbacks = &contended_enter_events},
     [JVMPI_EVENT_MONITOR_CONTENDED_ENTERED] = {.callbacks = &contended_entered_events},
-    [JVMPI_EVENT_MONITOR_WAIT] = {.callbacks = &wait_events},
-    [JVMPI_EVENT_MONITOR_WAITED] = {.callbacks = &waited_events},
+    [JVMPI_EVENT_MONITOR_CONTENDED_EXIT] = {.on = contended_exit_enable, .probes = PROBE_MONITORS},
+    [JVMPI_EVENT_MONITOR_WAIT] = {.callbacks = &wait_events, .on = sleep_enable},
+    [JVMPI_EVENT_MONITOR_WAITED] = {.callbacks = &waited_events, .on = sleep_enable},
     [JVMPI_EVENT_MONITOR_DUMP] = {.kind = E_REQUEST},
     [JVMPI_EVENT_GC_START] = {.callbacks = &gc_events},
     [JVMPI_EVENT_GC_FINISH] = {.kind = E_ALWAYS},
@@ -124,8 +127,7 @@ static jint switch_on(jint type)
 jint enable_event(jint type, void *arg)
 {
     const struct event_row *row = row_of(type);
-    if (!row || row->kind == E_REQUEST ||
-        (type == JVMPI_EVENT_OBJECT_ALLOC && !vm.have.can_generate_sampled_object_alloc_events))
+    if (!row || row->kind == E_REQUEST)
         return JVMPI_NOT_AVAILABLE;
     JNIEnv *env = vm_jni();
     jint ret = JVMPI_SUCCESS;
@@ -141,6 +143,7 @@ jint enable_event(jint type, void *arg)
     pthread_mutex_unlock(&switching);
     if (!was && ret == JVMPI_SUCCESS && row->on && atomic_load(&layer.live) && env)
         ret = row->on(env);
+    probes_flags();
     return ret;
 }
 
@@ -154,7 +157,7 @@ jint disable_event(jint type, void *arg)
     atomic_fetch_and(&layer.enabled, ~(UINT64_C(1) << type));
     if (type == JVMPI_EVENT_OBJECT_ALLOC)
         enable_allocations(false);
-    methods_flags();
+    probes_flags();
     pthread_mutex_unlock(&switching);
     return JVMPI_SUCCESS;
 }
@@ -253,9 +256,13 @@ static void JNICALL on_vm_init(jvmtiEnv *ti, JNIEnv *env, jthread thread)
     memory_replay(env);
     classes_replay(env);
     threads_replay(env);
+    unsigned probes = 0;
     for (jint i = 1; i <= JVMPI_MAX_EVENT_TYPE_VAL; i++)
-        if (events[i].on && event_enabled(i))
-            (void)events[i].on(env);
+        probes |= event_enabled(i) ? events[i].probes : 0;
+    probes_expect(probes); /* all in one pass over the classes */
+    for (jint i = 1; i <= JVMPI_MAX_EVENT_TYPE_VAL; i++)
+        if (events[i].on && event_enabled(i) && events[i].on(env) != JVMPI_SUCCESS)
+            fprintf(stderr, "jvmpi: the VM refuses event %d\n", (int)i);
     if (event_enabled(JVMPI_EVENT_JVM_INIT_DONE))
         notify(env, &done);
 }

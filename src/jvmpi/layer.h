@@ -122,6 +122,8 @@ void disable_gc(void);
 void enable_gc(void);
 void run_gc(void);
 jint enable_allocations(bool on);
+/* An object that was just made: OBJECT_ALLOC, if it has not been told of. */
+void allocation(JNIEnv *env, jobject object);
 extern const struct vm_callbacks free_events, gc_events;
 
 /* ---- monitor_dump.c ---- */
@@ -152,6 +154,10 @@ void layer_delete_weak(JNIEnv *env, jweak ref);
 
 /* ---- methods.c ---- */
 jint methods_enable(JNIEnv *env);
-/* What the probes look at before they call. */
-void methods_flags(void);
+jint instructions_enable(JNIEnv *env);
 extern const struct vm_callbacks compiled_load_events, compiled_unload_events;
+
+/* ---- contended_exit.c, sleep.c, allocations.c ---- */
+jint contended_exit_enable(JNIEnv *env);
+jint sleep_enable(JNIEnv *env);
+jint allocations_enable(JNIEnv *env);

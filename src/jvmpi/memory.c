@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects and their end. Allocations are seen since JDK 11 by SampledObjectAlloc with an interval of 0. HotSpot tells of freed
+ * Objects and their end. Allocations are seen since JDK 11 by SampledObjectAlloc with an interval of 0, before that by probes
+ * (allocations.c). HotSpot tells of freed
  * tags during or after a collection, on threads of its own that may call nothing: they are queued, and one thread of the
  * layer's sends GC_START, CLASS_UNLOAD and OBJECT_FREE, GC_FINISH, so that an agent can hold a lock in between.
  */
@@ -89,19 +90,28 @@ static void JNICALL on_alloc(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject 
         send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC, k, size, id);
 }
 
+void allocation(JNIEnv *env, jobject object)
+{
+    jlong size = 0;
+    jclass class = (*env)->GetObjectClass(env, object);
+    (void)(*vm.ti)->GetObjectSize(vm.ti, object, &size);
+    on_alloc(vm.ti, env, NULL, object, class, size);
+    (*env)->DeleteLocalRef(env, class);
+}
+
+static const struct vm_callbacks vm_alloc_events = {.ti = {.VMObjectAlloc = on_alloc}}; /* before JDK 11 */
 static const struct vm_callbacks alloc_events = {.ti = {.SampledObjectAlloc = on_alloc, .VMObjectAlloc = on_alloc}};
 
 jint enable_allocations(bool on)
 {
     static bool asked;
-    if (!vm.have.can_generate_sampled_object_alloc_events)
-        return -1; /* JDK 8 */
+    bool sampled = vm.have.can_generate_sampled_object_alloc_events;
     if (!on || asked)
         return 0;
-    if (vm_events_on(&alloc_events))
+    if (vm_events_on(sampled ? &alloc_events : &vm_alloc_events))
         return -1;
     asked = true;
-    if (vm.live || vm_jni())
+    if (sampled && (vm.live || vm_jni()))
         (void)(*vm.ti)->ForceGarbageCollection(vm.ti); /* the threads' buffers were handed out without counting */
     return 0;
 }

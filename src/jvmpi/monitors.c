@@ -8,6 +8,12 @@
 
 /* ---- raw monitors: own ones, so that they work in every phase, thread and callback ---- */
 
+/* A thread that wants in, or waits; on its stack, linked under the monitor's mutex. */
+struct party {
+    JNIEnv *env;
+    struct party *next;
+};
+
 struct _JVMPI_RawMonitor {
     pthread_mutex_t mutex; /* of the fields below; held for moments */
     pthread_cond_t entry, waiters;
@@ -17,7 +23,8 @@ struct _JVMPI_RawMonitor {
     JNIEnv *owner_env;
     int entries, entering, waiting, returning; /* returning: notified, and not back yet */
     uint64_t notified;
-    struct _JVMPI_RawMonitor *next; /* of all; under all_mutex */
+    struct party *entrants, *sleepers; /* as many as entering and waiting */
+    struct _JVMPI_RawMonitor *next;    /* of all; under all_mutex */
 };
 
 static pthread_mutex_t all_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -61,6 +68,20 @@ JVMPI_RawMonitor raw_monitor_create(char *name)
     return m;
 }
 
+static void join(struct party **list, struct party *me)
+{
+    me->env = vm_jni();
+    me->next = *list;
+    *list = me;
+}
+
+static void part(struct party **list, struct party *me)
+{
+    while (*list != me)
+        list = &(*list)->next;
+    *list = me->next;
+}
+
 static bool owns(const struct _JVMPI_RawMonitor *m)
 {
     return m->owned && pthread_equal(m->owner, pthread_self());
@@ -69,9 +90,12 @@ static bool owns(const struct _JVMPI_RawMonitor *m)
 /* The mutex is held. */
 static void acquire(JVMPI_RawMonitor m, int entries)
 {
+    struct party me;
     m->entering++;
+    join(&m->entrants, &me);
     while (m->owned)
         pthread_cond_wait(&m->entry, &m->mutex);
+    part(&m->entrants, &me);
     m->entering--;
     m->owned = true;
     m->owner = pthread_self();
@@ -126,8 +150,10 @@ void raw_monitor_wait(JVMPI_RawMonitor m, jlong ms)
         int entries = m->entries;
         uint64_t seen = m->notified, end = now_ns() + (uint64_t)(ms > 0 ? ms : 0) * NS_PER_MS;
         struct timespec until = {(time_t)(end / NS_PER_SECOND), (long)(end % NS_PER_SECOND)};
+        struct party me;
         m->owned = false;
         m->waiting++;
+        join(&m->sleepers, &me);
         pthread_cond_signal(&m->entry);
         if (m->entering > 0) {
             pthread_mutex_unlock(&m->mutex);
@@ -139,6 +165,7 @@ void raw_monitor_wait(JVMPI_RawMonitor m, jlong ms)
                 pthread_cond_timedwait(&m->waiters, &m->mutex, &until);
             else
                 pthread_cond_wait(&m->waiters, &m->mutex);
+        part(&m->sleepers, &me);
         m->waiting--;
         if (m->returning > 0 && m->notified != seen)
             m->returning--;
@@ -190,7 +217,13 @@ static void put_pointer(struct buf *b, const void *p)
     buf_bytes(b, &p, sizeof(p));
 }
 
-/* Who enters and who waits is not kept by thread: these lists are empty. */
+static void put_parties(struct buf *out, int n, const struct party *list)
+{
+    buf_be32(out, (uint32_t)n);
+    for (; list; list = list->next)
+        put_pointer(out, list->env);
+}
+
 void raw_monitors_put(struct buf *out)
 {
     pthread_mutex_lock(&all_mutex);
@@ -201,8 +234,8 @@ void raw_monitors_put(struct buf *out)
         put_pointer(out, m);
         put_pointer(out, m->owned ? m->owner_env : NULL);
         buf_be32(out, (uint32_t)(m->owned ? m->entries : 0));
-        buf_be32(out, 0);
-        buf_be32(out, 0);
+        put_parties(out, m->entering, m->entrants);
+        put_parties(out, m->waiting, m->sleepers);
         pthread_mutex_unlock(&m->mutex);
     }
     pthread_mutex_unlock(&all_mutex);

@@ -165,6 +165,36 @@ static void on_method(JVMPI_Event *e, int type)
     *nesting += type == JVMPI_EVENT_METHOD_EXIT ? -1 : 1;
 }
 
+/* Of the method "steps": how many instructions, and what they told, in order: "i1" if true, "t3,0,5" a table's key and bounds
+ * ... */
+static long sleeps = -1, slept = -1, n_steps, plain_offsets;
+static char steps[400];
+
+static void on_instruction(JVMPI_Event *e)
+{
+    static jmethodID wanted;
+    static jint before;
+    char one[60] = "";
+    if (!wanted)
+        wanted = method_named("JvmpiWork", "steps");
+    if (!wanted || e->u.instruction.method_id != wanted)
+        return;
+    if (n_steps++ == 0)
+        before = -1;
+    if (e->u.instruction.offset > before)
+        plain_offsets++;
+    before = e->u.instruction.offset;
+    /* by the offsets in JvmpiWork's class file that the program tells */
+    if (e->u.instruction.u.tableswitch_info.low == 10 && e->u.instruction.u.tableswitch_info.hi == 13)
+        sprintf(one, "t%d ", (int)e->u.instruction.u.tableswitch_info.key);
+    else if (e->u.instruction.u.lookupswitch_info.pairs_total == 3)
+        sprintf(one, "l%d ", (int)e->u.instruction.u.lookupswitch_info.chosen_pair_index);
+    else if (e->u.instruction.u.if_info.is_true == JNI_TRUE)
+        strcpy(one, "i ");
+    if (strlen(steps) + strlen(one) < sizeof(steps))
+        strcat(steps, one);
+}
+
 static unsigned be32(const unsigned char *p)
 {
     return (unsigned)p[0] << 24 | (unsigned)p[1] << 16 | (unsigned)p[2] << 8 | p[3];
@@ -186,16 +216,21 @@ static void on_heap_dump(JVMPI_Event *e)
         fault("a heap dump of level 0 does not end at its end");
 }
 
+static JVMPI_RawMonitor contended;
+static JNIEnv *volatile contender_env, *raw_owner;
+static long raw_parties;
+
 static void on_monitor_dump(JVMPI_Event *e)
 {
     unsigned char *p = (unsigned char *)e->u.monitor_dump.begin, *end = (unsigned char *)e->u.monitor_dump.end;
     monitor_traces = e->u.monitor_dump.num_traces;
     while (p < end) {
         int type = *p++, list;
-        void *id, *owner;
-        if (type == JVMPI_MONITOR_RAW)
+        void *id, *owner, *name = NULL;
+        if (type == JVMPI_MONITOR_RAW) {
+            memcpy(&name, p, sizeof(name));
             p += sizeof(void *);
-        else if (type != JVMPI_MONITOR_JAVA)
+        } else if (type != JVMPI_MONITOR_JAVA)
             fault("a monitor dump's record of no known type");
         memcpy(&id, p, sizeof(id));
         memcpy(&owner, p + sizeof(id), sizeof(owner));
@@ -207,8 +242,15 @@ static void on_monitor_dump(JVMPI_Event *e)
             unsigned n = be32(p);
             if (id == dump_wanted && list == 0 && n == 1)
                 monitor_owner_found += 10;
+            if (name && id == contended && n == 1) {
+                void *party;
+                memcpy(&party, p + 4, sizeof(party));
+                raw_parties += party == contender_env ? (list ? 100 : 10) : 1000;
+            }
             p += 4 + n * sizeof(void *);
         }
+        if (name && id == contended && owner == raw_owner)
+            raw_parties += strcmp((char *)name, "contended") ? 5000 : 1;
     }
     if (p != end)
         fault("a monitor dump does not end at its end");
@@ -328,11 +370,18 @@ static void notify_event(JVMPI_Event *e)
         if (e->u.monitor.object == watched)
             __sync_fetch_and_add(&watched_counts[type], 1);
         break;
+    case JVMPI_EVENT_INSTRUCTION_START:
+        on_instruction(e);
+        break;
     case JVMPI_EVENT_MONITOR_WAIT:
+        if (!e->u.monitor_wait.object)
+            sleeps = (long)e->u.monitor_wait.timeout;
         last_wait_timeout = (long)e->u.monitor_wait.timeout;
         last_waited_on = e->u.monitor_wait.object;
         break;
     case JVMPI_EVENT_MONITOR_WAITED:
+        if (!e->u.monitor_wait.object)
+            slept = (long)e->u.monitor_wait.timeout;
         last_waited = (long)e->u.monitor_wait.timeout;
         break;
     case JVMPI_EVENT_RAW_MONITOR_CONTENDED_ENTER:
@@ -370,7 +419,6 @@ static void notify_event(JVMPI_Event *e)
 /* ---- questions of JvmpiWork: ask(what, object, number) ---- */
 
 static long system_thread_ran;
-static JVMPI_RawMonitor contended;
 
 static void system_thread(void *unused)
 {
@@ -379,10 +427,23 @@ static void system_thread(void *unused)
     system_thread_ran = env ? 1 : -1;
 }
 
+static void *waiter(void *unused)
+{
+    JNIEnv *env;
+    (*java_vm)->AttachCurrentThread(java_vm, (void **)&env, NULL);
+    jvmpi->RawMonitorEnter(contended);
+    contender_env = env;
+    jvmpi->RawMonitorWait(contended, 0);
+    jvmpi->RawMonitorExit(contended);
+    (*java_vm)->DetachCurrentThread(java_vm);
+    return NULL;
+}
+
 static void *contender(void *unused)
 {
     JNIEnv *env;
     (*java_vm)->AttachCurrentThread(java_vm, (void **)&env, NULL);
+    contender_env = env;
     jvmpi->RawMonitorEnter(contended);
     jvmpi->RawMonitorNotifyAll(contended);
     jvmpi->RawMonitorExit(contended);
@@ -423,6 +484,37 @@ static long raw_monitors(char *name)
     return raw_order - before;
 }
 
+/* What MONITOR_DUMP has of a raw monitor that we own: 1, and 10 when the contender wants in, 100 when it waits. */
+static long raw_dump(int waits)
+{
+    pthread_t t;
+    JNIEnv *env = NULL;
+    int i;
+    (*java_vm)->GetEnv(java_vm, (void **)&env, JNI_VERSION_1_2);
+    contended = jvmpi->RawMonitorCreate("contended");
+    raw_parties = 0;
+    raw_owner = waits ? NULL : env;
+    if (!waits)
+        jvmpi->RawMonitorEnter(contended);
+    contender_env = NULL;
+    pthread_create(&t, NULL, waits ? waiter : contender, NULL);
+    for (i = 0; i < 500 && !contender_env; i++)
+        pause_ms(10);
+    for (i = 0; i < 500 && raw_parties % 10000 / 10 == 0; i++) {
+        pause_ms(10);
+        raw_parties = 0;
+        jvmpi->RequestEvent(JVMPI_EVENT_MONITOR_DUMP, NULL);
+    }
+    if (waits) {
+        jvmpi->RawMonitorEnter(contended);
+        jvmpi->RawMonitorNotifyAll(contended);
+    }
+    jvmpi->RawMonitorExit(contended);
+    pthread_join(t, NULL);
+    jvmpi->RawMonitorDestroy(contended);
+    return raw_parties;
+}
+
 static long all_marker_frees(void)
 {
     long i, k, n = 0;
@@ -452,9 +544,14 @@ static long trace_of(JNIEnv *env, const char *expected, int depth)
 
 JNIEXPORT jlong JNICALL Java_JvmpiWork_ask(JNIEnv *env, jclass unused, jstring jwhat, jobject o, jlong number)
 {
-    const char *what = (*env)->GetStringUTFChars(env, jwhat, NULL);
     struct known_thread *t;
     long r = -12345;
+    const char *what;
+    if (!jvmpi) { /* the program without its agent */
+        (*env)->ThrowNew(env, (*env)->FindClass(env, "java/lang/IllegalStateException"), "not under -Xrunjvmpitest");
+        return r;
+    }
+    what = (*env)->GetStringUTFChars(env, jwhat, NULL);
 #define IS(s) (!strcmp(what, s))
     if (IS("enable"))
         r = jvmpi->EnableEvent((jint)number, NULL);
@@ -550,7 +647,17 @@ JNIEXPORT jlong JNICALL Java_JvmpiWork_ask(JNIEnv *env, jclass unused, jstring j
         r = (long)last_used_objects;
     else if (IS("raw"))
         r = raw_monitors("contended");
-    else if (IS("raw silent"))
+    else if (IS("raw dump"))
+        r = raw_dump((int)number);
+    else if (IS("sleeps"))
+        r = sleeps;
+    else if (IS("slept"))
+        r = slept;
+    else if (IS("steps")) {
+        r = n_steps * 1000 + plain_offsets;
+        printf("work told %s\n", steps);
+        fflush(stdout);
+    } else if (IS("raw silent"))
         r = raw_monitors("_silent");
     else if (IS("cpu"))
         r = (long)jvmpi->GetCurrentThreadCpuTime();

@@ -259,8 +259,160 @@ public class JvmpiWork {
         say("wait_object", ask("waited on", null, 0) == id ? 1 : 0);
         long waited = ask("waited", null, 0);
         say("waited", waited >= 69 && waited < 1000 ? 1 : waited);
+        say("sleep_object_null", ask("sleeps", null, 0) >= 0 ? 1 : 0);
+        Thread.sleep(70);
+        say("sleeps", ask("sleeps", null, 0));
+        waited = ask("slept", null, 0);
+        say("slept", waited >= 69 && waited < 5000 ? 1 : waited);
+        Thread me = Thread.currentThread();
+        me.interrupt();
+        try {
+            Thread.sleep(5000);
+            say("interrupted", 0);
+        } catch (InterruptedException e) {
+            say("interrupted", 1);
+        }
+        say("raw_dump", ask("raw dump", null, 0));
+        say("raw_dump_waiting", ask("raw dump", null, 1));
         say("raw", ask("raw", null, 0));
         say("raw_silent", ask("raw silent", null, 0));
+    }
+
+    /** Contends for a monitor that `hold` holds while `during` runs, and counts the exits that are told of. */
+    static long exits(final Object monitor, Runnable hold) throws Exception {
+        ask("watch", monitor, 0);
+        entrant = new Thread() {
+            public void run() {
+                synchronized (monitor) {
+                    sink++;
+                }
+            }
+        };
+        hold.run();
+        entrant.join();
+        return ask("watched", null, 56);
+    }
+
+    static Thread entrant;
+
+    static void contendNow() {
+        entrant.start();
+        while (entrant.getState() != Thread.State.BLOCKED)
+            Thread.yield();
+        try {
+            counted(54, 1);
+        } catch (Exception e) {
+            throw new RuntimeException(e);
+        }
+    }
+
+    synchronized void synchronizedMethod() {
+        contendNow();
+    }
+
+    synchronized int synchronizedThrower() {
+        contendNow();
+        throw new IllegalStateException();
+    }
+
+    static synchronized void synchronizedStatic() {
+        contendNow();
+    }
+
+    static void exits() throws Exception {
+        final JvmpiWork o = new JvmpiWork();
+        say("exit_block", exits(o, new Runnable() {
+            public void run() {
+                synchronized (o) {
+                    contendNow();
+                }
+            }
+        }));
+        say("exit_nested", exits(o, new Runnable() {
+            public void run() {
+                synchronized (o) {
+                    contendNow();
+                    synchronized (o) { // this exit is not the last
+                        sink++;
+                    }
+                    if (ask("watched", null, 56) != 0)
+                        sink = -1000000000;
+                }
+            }
+        }) + (sink < 0 ? 100 : 0));
+        say("exit_method", exits(o, new Runnable() {
+            public void run() {
+                o.synchronizedMethod();
+            }
+        }));
+        say("exit_thrown", exits(o, new Runnable() {
+            public void run() {
+                try {
+                    o.synchronizedThrower();
+                } catch (IllegalStateException expected) {
+                    sink++;
+                }
+            }
+        }));
+        say("exit_static", exits(JvmpiWork.class, new Runnable() {
+            public void run() {
+                synchronizedStatic();
+            }
+        }));
+        say("exit_wait", exits(o, new Runnable() {
+            public void run() {
+                synchronized (o) {
+                    contendNow();
+                    try {
+                        o.wait(300); // free here, not contended at the end
+                    } catch (InterruptedException e) {
+                        sink++;
+                    }
+                }
+            }
+        }));
+        say("exit_uncontended", exits(o, new Runnable() {
+            public void run() {
+                synchronized (o) {
+                    sink++;
+                }
+                entrant.start();
+            }
+        }));
+    }
+
+    static int steps(int n, Object o) {
+        int r = 0;
+        if (n > 3)
+            r++;
+        if (o == null)
+            r++;
+        if (o == JvmpiWork.class)
+            r++;
+        if (n == 0)
+            r++;
+        switch (n) {
+        case 10:
+        case 11:
+        case 12:
+        case 13:
+            r += 2;
+        }
+        switch (n) {
+        case 1:
+        case 1000:
+        case 100000:
+            r += 3;
+        }
+        return r;
+    }
+
+    static void instructions() {
+        steps(12, null); // no branch but `o == class` jumps over its increment
+        ask("steps", null, 0);
+        ask("disable", null, 9);
+        steps(1000, null);
+        say("steps", ask("steps", null, 0));
     }
 
     static class Loader extends ClassLoader {
@@ -402,6 +554,12 @@ public class JvmpiWork {
                 break;
             case "monitors":
                 monitors();
+                break;
+            case "exits":
+                exits();
+                break;
+            case "instructions":
+                instructions();
                 break;
             case "classes":
                 classes();

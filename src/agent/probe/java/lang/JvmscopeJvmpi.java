@@ -5,13 +5,15 @@ import jvmscope.ForceInline;
 import sun.misc.Unsafe;
 
 /**
- * The probe of JVMPI's method events. Virtual threads, which have no JNIEnv of their own, send none: their eetop is 0.
- * FLAGS: a byte for entries, one for exits, 0 while nobody wants them.
+ * The probes of JVMPI's events. Virtual threads, which have no JNIEnv of their own, send no method events: their eetop is 0.
+ * FLAGS: bytes for entries, exits, instructions and allocations, 0 while nobody wants them; at 8 the number of threads that
+ * contend for a monitor.
  */
 public final class JvmscopeJvmpi {
     private static final Unsafe U = Unsafe.getUnsafe();
     private static final long FLAGS = constant(0);
     private static final long EETOP = constant(1);
+    private static final int PLAIN = 0, IF = 1, TABLE = 2, LOOKUP = 3;
 
     private JvmscopeJvmpi() {
     }
@@ -22,11 +24,27 @@ public final class JvmscopeJvmpi {
 
     private static native void exited(int method);
 
+    private static native void exiting(Object monitor, int method);
+
+    private static native void started(int method, int offset, int kind, int a, int b);
+
+    private static native void allocated(Object object, boolean nested);
+
+    private static native void natives();
+
     /** Calls each native method once. */
     static void bind() {
         constant(0);
         entered(-1, null);
         exited(-1);
+        exiting(null, -1);
+        started(-1, 0, 0, 0, 0);
+        allocated(null, false);
+    }
+
+    /** Binds natives of Thread, which code of this class's loader may do. */
+    static void bindNatives() {
+        natives();
     }
 
     /** The receiver is null for static methods. */
@@ -40,5 +58,77 @@ public final class JvmscopeJvmpi {
     public static void exit(int method) {
         if (U.getByte(FLAGS + 1) != 0 && U.getLong(Thread.currentThread(), EETOP) != 0)
             exited(method);
+    }
+
+    /** A monitor is about to be exited; null: the class of that method. */
+    @ForceInline
+    public static void exitMonitor(Object monitor, int method) {
+        if (U.getInt(FLAGS + 8) != 0)
+            exiting(monitor, method);
+    }
+
+    @ForceInline
+    public static void create(Object object) {
+        if (U.getByte(FLAGS + 3) != 0)
+            allocated(object, false);
+    }
+
+    /** An array of arrays with its elements. */
+    public static void createNested(Object object) {
+        if (U.getByte(FLAGS + 3) != 0)
+            allocated(object, true);
+    }
+
+    private static void start(int method, int offset, int kind, int a, int b) {
+        if (U.getByte(FLAGS + 2) != 0 && U.getLong(Thread.currentThread(), EETOP) != 0)
+            started(method, offset, kind, a, b);
+    }
+
+    public static void step(int method, int offset) {
+        start(method, offset, PLAIN, 0, 0);
+    }
+
+    private static boolean compare(int a, int b, int relation) {
+        switch (relation) { // the order of the opcodes
+        case 0:
+            return a == b;
+        case 1:
+            return a != b;
+        case 2:
+            return a < b;
+        case 3:
+            return a >= b;
+        case 4:
+            return a > b;
+        default:
+            return a <= b;
+        }
+    }
+
+    /** ifeq and the like. */
+    public static void stepIf(int a, int relation, int method, int offset) {
+        start(method, offset, IF, compare(a, 0, relation) ? 1 : 0, 0);
+    }
+
+    /** if_icmpeq and the like. */
+    public static void stepCompare(int a, int b, int relation, int method, int offset) {
+        start(method, offset, IF, compare(a, b, relation) ? 1 : 0, 0);
+    }
+
+    public static void stepSame(Object a, Object b, int relation, int method, int offset) {
+        start(method, offset, IF, (a == b) == (relation == 0) ? 1 : 0, 0);
+    }
+
+    public static void stepNull(Object a, int relation, int method, int offset) {
+        start(method, offset, IF, (a == null) == (relation == 0) ? 1 : 0, 0);
+    }
+
+    /** Numbers of the switch's table in the agent. */
+    public static void stepTable(int key, int table, int method, int offset) {
+        start(method, offset, TABLE, key, table);
+    }
+
+    public static void stepLookup(int key, int table, int method, int offset) {
+        start(method, offset, LOOKUP, key, table);
     }
 }

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * MONITOR_CONTENDED_EXIT, of which JVM TI does not tell: probes before each exit of a monitor look whether some thread contends
+ * for one at all; if so, whether it is this one, and whether the exit is the last. Sent just before the monitor is free.
+ */
+#include "base/map.h"
+#include "jvmpi/probes.h"
+
+PROBE_NATIVE(void, exiting)(JNIEnv *, jclass, jobject, jint);
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct map contended; /* id of the object -> threads that want its monitor */
+
+static void count(jobject object, int change)
+{
+    jobjectID id = id_of(object);
+    pthread_mutex_lock(&mutex);
+    uint64_t *n = map_at(&contended, (uintptr_t)id, 0, NULL);
+    if (n && (*n || change > 0)) {
+        *n += (uint64_t)change;
+        probes_contenders(change);
+        if (!*n)
+            map_remove(&contended, (uintptr_t)id);
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object)
+{
+    count(object, 1);
+}
+
+static void JNICALL on_entered(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object)
+{
+    count(object, -1);
+}
+
+static bool is_contended(jobject object)
+{
+    jlong id = 0;
+    if (!object || (*vm.ti)->GetTag(vm.ti, object, &id) || !id)
+        return false;
+    pthread_mutex_lock(&mutex);
+    bool is = map_get(&contended, (uint64_t)id);
+    pthread_mutex_unlock(&mutex);
+    return is;
+}
+
+static jint entry_count(JNIEnv *env, jobject object)
+{
+    jvmtiMonitorUsage usage = {0};
+    if ((*vm.ti)->GetObjectMonitorUsage(vm.ti, object, &usage))
+        return 0;
+    for (jint i = 0; i < usage.waiter_count; i++)
+        (*env)->DeleteLocalRef(env, usage.waiters[i]);
+    for (jint i = 0; i < usage.notify_waiter_count; i++)
+        (*env)->DeleteLocalRef(env, usage.notify_waiters[i]);
+    (*env)->DeleteLocalRef(env, usage.owner);
+    vm_free(usage.waiters);
+    vm_free(usage.notify_waiters);
+    return usage.entry_count;
+}
+
+static void tell(JNIEnv *env, jobject object)
+{
+    JVMPI_Event e = {.event_type = JVMPI_EVENT_MONITOR_CONTENDED_EXIT, .u.monitor = {id_of(object)}};
+    probe_inside++;
+    notify(env, &e);
+    probe_inside--;
+}
+
+PROBE_NATIVE(void, exiting)(JNIEnv *env, jclass class, jobject object, jint number)
+{
+    jclass declaring = NULL;
+    if (!event_enabled(JVMPI_EVENT_MONITOR_CONTENDED_EXIT) || !probe_may_tell(env))
+        return;
+    if (!object && number >= 0) { /* of a static method: its class */
+        jmethodID method = probe_method((uint32_t)number);
+        if (!method || (*vm.ti)->GetMethodDeclaringClass(vm.ti, method, &declaring))
+            return;
+        object = declaring;
+    }
+    if (is_contended(object) && entry_count(env, object) == 1)
+        tell(env, object);
+    if (declaring)
+        (*env)->DeleteLocalRef(env, declaring);
+}
+
+/* Waiting sets the monitor free as well, however often it was entered. */
+static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object, jlong timeout)
+{
+    if (event_enabled(JVMPI_EVENT_MONITOR_CONTENDED_EXIT) && probe_may_tell(env) && is_contended(object))
+        tell(env, object);
+}
+
+static const struct vm_callbacks events = {
+    .ti = {.MonitorContendedEnter = on_enter, .MonitorContendedEntered = on_entered, .MonitorWait = on_wait}};
+
+static jint(JNICALL *monitor_exit)(JNIEnv *, jobject);
+
+static jint JNICALL our_monitor_exit(JNIEnv *env, jobject object)
+{
+    if (event_enabled(JVMPI_EVENT_MONITOR_CONTENDED_EXIT) && probe_may_tell(env) && is_contended(object) &&
+        entry_count(env, object) == 1)
+        tell(env, object);
+    return monitor_exit(env, object);
+}
+
+jint contended_exit_enable(JNIEnv *env)
+{
+    static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
+    static bool on;
+    jniNativeInterface *table = NULL;
+    pthread_mutex_lock(&once);
+    if (!on && !(*vm.ti)->GetJNIFunctionTable(vm.ti, &table)) {
+        monitor_exit = table->MonitorExit;
+        table->MonitorExit = our_monitor_exit;
+        on = !(*vm.ti)->SetJNIFunctionTable(vm.ti, table) && !vm_events_on(&events);
+        vm_free(table);
+    }
+    pthread_mutex_unlock(&once);
+    return on ? probes_enable(env, PROBE_MONITORS) : JVMPI_FAIL;
+}
