@@ -49,12 +49,14 @@ static int convert(const struct selection *selection, const char *from, const ch
         return unknown_format(to);
     _cleanup_(profile_freep) struct profile *p = NULL;
     struct export_source source = {.path = from, .filter = selection->filter, .sources = sources, .more = page_more};
-    int status = format->threads ? 0 : reading_open(&p, from);
+    _cleanup_(buf_release) struct buf warning = BUF(4096);
+    int status = format->threads ? 0 : reading_open_warned(&p, from, &warning);
     if (status == 0 && !format->threads && (!format->any || has_samples(p) || selection->metric))
         status = reading_metric(selection, p, from, &source.metric);
     if (status)
         return status;
     source.profile = p;
+    source.warning = warning.len ? buf_str(&warning) : NULL;
     /* What was recorded for this output alone goes by its name. */
     const char *slash = strrchr(to, '/');
     if (strncmp(from, to, strlen(to)) == 0 || strncmp(from, "/proc/self/fd/", 14) == 0)

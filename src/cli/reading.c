@@ -29,6 +29,12 @@ static void show_progress(void *context, uint64_t done, uint64_t total)
 
 int reading_open(struct profile **ret, const char *path)
 {
+    _cleanup_(buf_release) struct buf warning = BUF(4096);
+    return reading_open_warned(ret, path, &warning);
+}
+
+int reading_open_warned(struct profile **ret, const char *path, struct buf *ret_warning)
+{
     _cleanup_(buf_release) struct buf why = BUF(4096);
     struct progress progress;
     progress_start(&progress, "reading");
@@ -38,6 +44,7 @@ int reading_open(struct profile **ret, const char *path)
         return why.len ? complain(path, "cannot read", buf_str(&why)) : complain_errno(path, "cannot read", r);
     if (why.len)
         complain(path, "read as far as possible", buf_str(&why));
+    buf_bytes(ret_warning, why.data, why.len);
     return 0;
 }
 

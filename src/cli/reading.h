@@ -14,6 +14,8 @@ extern const struct arg_set selection_set; /* its struct is struct selection */
 
 /* Reads a profile. 0, or the exit status after a complaint; a warning (a file cut short) is printed and is no failure. */
 int reading_open(struct profile **ret, const char *path);
+/* The same; what a complaint said about a file that is cut or damaged is appended. */
+int reading_open_warned(struct profile **ret, const char *path, struct buf *ret_warning);
 /* The metric asked for or the first there is. 0, or the exit status after a complaint. */
 int reading_metric(const struct selection *s, const struct profile *p, const char *path, enum profile_metric *ret);
 

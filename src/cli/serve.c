@@ -63,6 +63,7 @@ static int make_page(struct site *s, size_t i, bool alone, struct buf *out)
         buf_printf(out, "%s: cannot read: %s\n", path, why.len ? buf_str(&why) : strerror(-r));
         return r;
     }
+    const char *warning = why.len ? buf_str(&why) : NULL;
     enum profile_metric metric = PROFILE_CPU;
     for (int m = PROFILE_METRICS; m-- > 0;) {
         if (p->series[m].samples.len)
@@ -75,6 +76,7 @@ static int make_page(struct site *s, size_t i, bool alone, struct buf *out)
                                    .site = &site,
                                    .sources = s->sources,
                                    .more = page_more,
+                                   .warning = warning,
                                    .timeline = served_threads_open(&s->threads[i], path)};
     r = page_of_recording(&source, &data);
     if (r == 0 && alone)

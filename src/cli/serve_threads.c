@@ -239,7 +239,7 @@ static int answer_segment(const struct served_threads *s, uint64_t i, struct ser
     return 200;
 }
 
-/* The tables of monitor statistics for some threads. */
+/* The tables of monitor statistics for some threads, for all when none is named. */
 static int answer_monitors(const struct served_threads *s, const struct server_request *q, struct server_reply *reply)
 {
     uint8_t *chosen = calloc(s->t->n_threads + 1, 1);
@@ -250,7 +250,8 @@ static int answer_monitors(const struct served_threads *s, const struct server_r
             chosen[thread] = 1;
     }
     struct json j = {&reply->body, false};
-    int r = chosen ? page_statistics_json(&j, s->t, chosen) : -ENOMEM;
+    bool all = !q->argument(q->request, "threads");
+    int r = chosen ? page_statistics_json(&j, s->t, all ? NULL : chosen) : -ENOMEM;
     free(chosen);
     reply->type = "application/json";
     return r == 0 ? 200 : 500;

@@ -25,6 +25,7 @@ struct export_source {
     struct profile_filter filter;
     const struct page_site *site;    /* of a page that is served, or NULL */
     const struct timeline *timeline; /* the recording's, of a page that is served: it asks for what it shows. May be NULL */
+    const char *warning;             /* for a page: what is wrong with the recording, or NULL */
     const char *sources;             /* for a page: the folder of the program's source files, or NULL */
     /* For a page: writes members beyond the profile and the threads into the open object. 0 or negative errno. May be NULL. */
     int (*more)(const struct export_source *s, struct json *j);

@@ -52,6 +52,8 @@ int page_of_recording(const struct export_source *s, struct buf *out)
     json_string(&j, JVMSCOPE_VERSION);
     json_key(&j, "file");
     json_string(&j, s->name ? s->name : slash ? slash + 1 : s->path);
+    json_key(&j, "warning");
+    json_string(&j, s->warning);
     json_key(&j, "start_ms");
     json_u64(&j, s->profile->start_epoch_ns / 1000000);
     json_key(&j, "duration_ns");

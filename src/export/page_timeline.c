@@ -318,7 +318,7 @@ int page_timeline_json(struct json *j, const struct timeline *t, bool served)
         contexts_json(j, t);
     }
     int r = path_json(j, t, served);
-    if (r == 0) {
+    if (r == 0 && !served) {
         json_key(j, "stats");
         r = page_statistics_json(j, t, NULL);
     }

@@ -368,7 +368,7 @@ void timeline_view_around(const struct timeline_view *v, uint32_t node, uint32_t
 
 size_t timeline_view_woken(const struct timeline_view *v, uint32_t node, uint32_t *ret, size_t n)
 {
-    size_t found = 0, i = first_arrow(v, v->t->nodes[node].time), end = MIN(v->n_arrows, i + (size_t)VIEW_LOOKED_AT * 5);
+    size_t found = 0, i = first_arrow(v, v->t->nodes[node].time), end = MIN(v->n_arrows, i + (size_t)VIEW_LOOKED_AT * 10);
     for (; i < end && found < n; i++) {
         if (v->arrows[i].waker == node)
             ret[found++] = v->arrows[i].node;

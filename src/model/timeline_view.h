@@ -22,7 +22,7 @@ struct view_range {
     size_t n_threads;
 };
 
-enum { VIEW_WIDTH_MAX = 16384, VIEW_ARROWS = 1500, VIEW_LOOKED_AT = 400000 };
+enum { VIEW_WIDTH_MAX = 16384, VIEW_ARROWS = 1500, VIEW_LOOKED_AT = 200000 };
 
 /*
  * Appends the rows of the range's threads, in their order. Of each: the number of runs, then per run

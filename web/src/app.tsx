@@ -12,6 +12,7 @@ import { colour, kindTitles } from "./palette";
 import { Monitors } from "./monitors";
 import { Ruler } from "./ruler";
 import { collapsed, csv, download, svg } from "./save";
+import { Missing } from "./missing";
 import { MethodTable } from "./table";
 import { isDark, setTheme, useDark } from "./theme";
 import { ThreadPicker } from "./threads";
@@ -73,8 +74,10 @@ export function App({ page }: { page: PageJson }) {
   const timeline = page.timeline;
   const source = useMemo(() => (page.timeline ? sourceOf(page.timeline) : null), [page]);
   const has: Record<string, boolean> = { profile: !!metric, method: !!metric, threads: !!timeline, monitors: !!timeline, trace: !!page.trace, coverage: !!page.coverage, heap: !!page.heap };
-  const view = has[state.view] ? state.view : (views.find((v) => has[v]) ?? "profile");
-  const dialog = help && <Help isDark={dark} view={view} onClose={() => setHelp(false)} />;
+  // The address may ask for what is not there: that is said, with what records it. Without a wish the first view is shown.
+  const asked = state.view !== "profile" && !has[state.view];
+  const view = has[state.view] || asked ? state.view : (views.find((v) => has[v]) ?? "profile");
+  const dialog = help && <Help page={page} isDark={dark} view={view} onClose={() => setHelp(false)} />;
   const kept = { kept: state.more, keep: (part: Record<string, string>) => setState((s) => ({ ...s, more: { ...s.more, ...part } })) };
   const name = page.file.replace(/\.[^.]*$/, "");
   const facts = (children: preact.ComponentChildren) => (
@@ -126,13 +129,17 @@ export function App({ page }: { page: PageJson }) {
       </>
     );
   }
-  if (!metric) {
+  if (!metric || asked) {
     return (
-      <main class="nothing">
-        <h1>{page.file}</h1>
-        <p>This recording holds neither samples nor what threads did. Record them with:</p>
-        <pre>jvmscope run --cpu --threads -o app.jfr -- java ...</pre>
-      </main>
+      <>
+        {facts(null)}
+        <main class="nothing">
+          <h1>{asked ? "Not in this recording" : "Nothing to see in this recording"}</h1>
+          {!asked && <p>It holds neither samples nor what threads did, no calls, no coverage and no heap. What it could hold:</p>}
+          <Missing page={page} view={asked ? state.view : undefined} />
+        </main>
+        {dialog}
+      </>
     );
   }
   return (
@@ -310,8 +317,17 @@ interface HeaderProps {
   children: preact.ComponentChildren;
 }
 
-/** What it is, what can be looked at, the facts of the view. */
-function Header({ page, metric, state, change, dark, onHelp, children }: HeaderProps) {
+/** What it is, what can be looked at, the facts of the view; below it what is wrong with the recording. */
+function Header(p: HeaderProps) {
+  return (
+    <>
+      <Bar {...p} />
+      {p.page.warning && <p class="note">Read as far as possible: {p.page.warning}.</p>}
+    </>
+  );
+}
+
+function Bar({ page, metric, state, change, dark, onHelp, children }: HeaderProps) {
   const current = (on: boolean) => (on ? "page" : undefined);
   const inProfile = state.view === "profile" || state.view === "method";
   return (

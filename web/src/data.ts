@@ -25,6 +25,7 @@ export interface MetricJson {
 export interface PageJson {
   version: string;
   file: string;
+  warning: string | null; // what is wrong with the recording
   start_ms: number;
   duration_ns: number;
   metric: string;

@@ -19,17 +19,18 @@ const numbers = (text: string | undefined) => new Set((text ?? "").split(",").fi
 export function Monitors({ json, served, name, kept, keep }: Kept & { json: TimelineJson; served: boolean; name: string }) {
   const threads = useMemo(() => numbers(kept.mt), [kept.mt]);
   const [site, setSite] = useState(new Set<string>());
-  const stats = useStats(json, threads, served);
+  const stats = useStats(json, threads);
+  const all = useStats(json, everyone);
   const chosenClasses = new Set((kept.mc ?? "").split("|").filter(Boolean));
   const classes = stats.classes;
   const sites = stats.sites.filter((s) => !chosenClasses.size || chosenClasses.has(s.class));
   const threadRows = useMemo(
     () =>
-      json.stats.threads.map((s) => {
+      all.threads.map((s) => {
         const x = json.threads[s.thread];
         return { key: s.thread, cells: [x.name || "?", x.id, x.group, s.blocked, s.blocked_ns, s.waited, s.waited_ns] };
       }),
-    [json],
+    [json, all],
   );
   const siteRows = (block: boolean) =>
     sites.map((s, i) => ({ s, i })).filter(({ s }) => s.block === block).map(({ s, i }) => ({
@@ -87,22 +88,26 @@ export function Monitors({ json, served, name, kept, keep }: Kept & { json: Time
   );
 }
 
-/** The tables for the threads that are chosen: asked of the server, or added up from those of each thread. */
-function useStats(json: TimelineJson, threads: Set<number>, served: boolean): Stats {
+const nothing: Stats = { threads: [], classes: [], sites: [] };
+
+/** The tables for the threads that are chosen (none: all): asked of the server, or added up from those of each thread. */
+export function useStats(json: TimelineJson, threads: Set<number>): Stats {
   const [asked, setAsked] = useState<{ key: string; stats: Stats } | null>(null);
   const key = [...threads].join(",");
   useEffect(() => {
-    if (!served || !key) return;
+    if (!json.served) return;
     const stop = new AbortController();
-    fetch(`monitors?threads=${key}`, { signal: stop.signal }).then(async (r) => r.ok && setAsked({ key, stats: await r.json() })).catch(() => {});
+    fetch(key ? `monitors?threads=${key}` : "monitors", { signal: stop.signal }).then(async (r) => r.ok && setAsked({ key, stats: await r.json() })).catch(() => {});
     return () => stop.abort();
-  }, [key, served]);
+  }, [key, json]);
   return useMemo(() => {
-    if (!key) return json.stats;
-    if (served) return asked?.key === key ? asked.stats : { threads: [], classes: [], sites: [] };
-    return json.by_thread ? merge(json.by_thread.filter((b) => threads.has(b.thread)).map((b) => b.stats)) : json.stats;
-  }, [key, asked, json, served]);
+    if (json.served) return asked?.key === key ? asked.stats : nothing;
+    if (!key || !json.by_thread) return json.stats ?? nothing;
+    return merge(json.by_thread.filter((b) => threads.has(b.thread)).map((b) => b.stats));
+  }, [key, asked, json]);
 }
+
+const everyone = new Set<number>();
 
 /** Sums of several threads' tables. Percentiles and numbers of objects do not add up: -1 stands for them. */
 function merge(all: Stats[]): Stats {

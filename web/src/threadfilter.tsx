@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The filter dialog: a table of threads, sortable, with any number of them chosen.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { parseTime } from "./calls";
 import { SortableTable } from "./sortable";
 import { duration } from "./format";
+import { useStats } from "./monitors";
 import type { TimelineJson } from "./timeline";
 
 interface Props {
@@ -12,14 +14,30 @@ interface Props {
   onClose: () => void;
 }
 
+const nobody = new Set<number>();
+
 export function ThreadFilter(p: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [set, change] = useState(new Set(p.chosen ?? p.json.threads.map((_, i) => i)));
+  const [text, setText] = useState("");
+  const [blocked, setBlocked] = useState("");
   useEffect(() => dialog.current!.showModal(), []);
+  const stats = useStats(p.json, nobody);
   const rows = useMemo(
-    () => p.json.threads.map((x, i) => ({ key: i, cells: [x.id, x.name, x.group, p.json.stats.threads[i]?.blocked_ns ?? 0, p.json.stats.threads[i]?.waited_ns ?? 0] })),
-    [p.json],
+    () => p.json.threads.map((x, i) => ({ key: i, cells: [x.id, x.name, x.group, stats.threads[i]?.blocked_ns ?? 0, stats.threads[i]?.waited_ns ?? 0] })),
+    [p.json, stats],
   );
+  const shown = useMemo(() => {
+    let test = (s: string) => s.toLowerCase().includes(text.toLowerCase());
+    try {
+      const re = new RegExp(text, "i");
+      test = (s) => re.test(s);
+    } catch {
+      // Not a regular expression (yet): a part of the name.
+    }
+    const least = parseTime(blocked) || 0;
+    return rows.filter((r) => test(String(r.cells[1])) && Number(r.cells[3]) >= least);
+  }, [rows, text, blocked]);
   const apply = () => {
     p.onChoose(set.size && set.size < rows.length ? set : null);
     dialog.current!.close();
@@ -28,15 +46,24 @@ export function ThreadFilter(p: Props) {
     <dialog ref={dialog} class="wide" onClose={p.onClose} aria-label="Threads to show">
       <div class="help">
         <h2>Threads to show</h2>
+        <div class="row">
+          <input type="search" placeholder="Name (regular expression)" aria-label="Name, a regular expression" value={text} onInput={(e) => setText(e.currentTarget.value)} />
+          <label class="field">
+            blocked at least
+            <input type="text" size={7} placeholder="1ms" aria-label="Blocked at least" value={blocked} onInput={(e) => setBlocked(e.currentTarget.value)} />
+          </label>
+          <output aria-live="polite">{shown.length < rows.length ? `${shown.length} of ${rows.length}` : ""}</output>
+        </div>
         <SortableTable
           caption="Threads"
           columns={[{ title: "Id", numeric: true }, { title: "Name" }, { title: "Group" }, { title: "Blocked", numeric: true, format: duration }, { title: "Waited", numeric: true, format: duration }]}
-          rows={rows}
+          rows={shown}
           selected={set}
           onSelect={change}
         />
         <div class="row">
           <button onClick={() => change(new Set(rows.map((r) => r.key)))}>All</button>
+          {shown.length < rows.length && <button onClick={() => change(new Set(shown.map((r) => r.key)))}>Those listed</button>}
           <button onClick={() => change(new Set())}>None</button>
           <button onClick={() => change(new Set(rows.filter((r) => !p.json.threads[r.key].system && Number(r.cells[3]) + Number(r.cells[4]) > 0).map((r) => r.key)))}>Those that do something</button>
           <span class="grow" />

@@ -258,8 +258,9 @@ export function arrowsOf(s: Scene) {
 }
 
 function paintArrows(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => number, y: (row: number) => number) {
+  const arrows = arrowsOf(s);
   ctx.lineWidth = s.picture.arrowEvery > 1 ? 0.8 : 1.4;
-  for (const a of arrowsOf(s)) {
+  for (const a of arrows) {
     const from = s.rowOf.get(a.from)!;
     const to = s.rowOf.get(a.thread)!;
     const down = to > from;
@@ -267,6 +268,8 @@ function paintArrows(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => 
     const y0 = y(from) + (down ? ROW - 5 : 5);
     const y1 = y(to) + (down ? 5 : ROW - 5);
     if ((y0 < 0 && y1 < 0) || (y0 > s.h && y1 > s.h)) continue;
+    // Where there are many, those that lead out of sight stand back.
+    ctx.globalAlpha = arrows.length > 200 && (Math.min(y0, y1) < 0 || Math.max(y0, y1) > s.h) ? 0.18 : 1;
     ctx.strokeStyle = ctx.fillStyle = colourOf(edgeColours, s.json.edges[a.edge], s.dark);
     ctx.setLineDash(a.inferred ? [4, 3] : []);
     ctx.beginPath();
@@ -281,6 +284,7 @@ function paintArrows(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => 
     ctx.lineTo(x1 - 7 * Math.cos(angle + 0.4), y1 - 7 * Math.sin(angle + 0.4));
     ctx.fill();
   }
+  ctx.globalAlpha = 1;
 }
 
 function paintGutter(ctx: CanvasRenderingContext2D, s: Scene, first: number, last: number, y: (row: number) => number) {

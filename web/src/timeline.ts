@@ -23,7 +23,7 @@ export interface TimelineJson {
   stacks?: string;
   strings?: string[];
   path?: { makespan_ns: number; length_ns: number; n_segments: number; states: number[]; segments: string };
-  stats: Stats;
+  stats?: Stats; // served, they are asked for
   by_thread?: { thread: number; stats: Stats }[];
 }
 
