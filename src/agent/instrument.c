@@ -372,6 +372,15 @@ static bool is_vm_anonymous(struct str name)
     return digits && digits < name.len && name.data[name.len - 1 - digits] == '/';
 }
 
+static void look_at(JNIEnv *jni, jclass class, struct str name)
+{
+    for (int i = 0; i < CLIENTS_MAX; i++) {
+        const struct instrument_client *c = atomic_load(&clients[i]);
+        if (c && c->look && jni)
+            c->look(jni, class, name);
+    }
+}
+
 /* Whether a loaded class is to be transformed: all that are chosen, or those that carry probes. */
 static bool to_retransform(jclass class, bool carriers_only)
 {
@@ -388,6 +397,8 @@ static bool to_retransform(jclass class, bool carriers_only)
         is = map_get(&changed, name_key(name));
         pthread_mutex_unlock(&lock);
     } else {
+        if (modifiable)
+            look_at(vm_jni(), class, name);
         is = worth_a_look(name);
         if (is && !modifiable)
             atomic_fetch_add(&n_unmodifiable, 1);
@@ -404,6 +415,7 @@ static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, 
     bool wanted = false;
     if (!class_signature_name(class, &signature, &name))
         return;
+    look_at(jni, class, name);
     for (int i = 0; i < CLIENTS_MAX && !wanted; i++) {
         const struct instrument_client *c = atomic_load(&clients[i]);
         wanted = c && c->loaded_only && !choice_never(name) && c->wants && c->wants(name);

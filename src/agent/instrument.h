@@ -41,6 +41,8 @@ struct instrument_client {
      * code the verifier does not take then stays as it was.
      */
     bool loaded_only;
+    /* Called for each class before `wants` is asked on behalf of it once it is loaded. May be NULL. */
+    void (*look)(JNIEnv *jni, jclass class, struct str class_name);
     /* The VM did not take the class with this client's code (among others'). May be NULL. */
     void (*refused)(struct str class_name);
     bool object; /* wants to be offered java.lang.Object */

@@ -41,6 +41,8 @@ enum option {
     OPT_TRACE,
     OPT_IF,
     OPT_LIMIT,
+    OPT_RATE,
+    OPT_BYTES,
     OPT_LOG,
     OPT_WATCH,
     OPT_EXCEPTIONS,

@@ -63,6 +63,53 @@ bool class_find_field(const struct class_file *c, const char *name, struct str *
     return false;
 }
 
+/* ---- annotations (JVMS 4.7.16) ---- */
+
+enum { ANNOTATION_DEPTH = 16 };
+
+static void skip_annotation(struct cursor *in, int depth);
+
+static void skip_value(struct cursor *in, int depth)
+{
+    uint8_t tag = cursor_u8(in);
+    if (depth > ANNOTATION_DEPTH)
+        in->failed = true;
+    if (in->failed)
+        return;
+    if (tag == '@') {
+        skip_annotation(in, depth + 1);
+    } else if (tag == '[') {
+        for (unsigned n = cursor_be16(in); n && !in->failed; n--)
+            skip_value(in, depth + 1);
+    } else {
+        cursor_skip(in, tag == 'e' ? 4 : 2);
+    }
+}
+
+static void skip_annotation(struct cursor *in, int depth)
+{
+    cursor_skip(in, 2);
+    for (unsigned n = cursor_be16(in); n && !in->failed; n--) {
+        cursor_skip(in, 2);
+        skip_value(in, depth);
+    }
+}
+
+bool class_annotated(const struct class_file *c, uint32_t at, const char *type)
+{
+    static const char *const attributes[] = {"RuntimeVisibleAnnotations", "RuntimeInvisibleAnnotations"};
+    for (size_t k = 0; k < ARRAY_SIZE(attributes); k++) {
+        struct cursor in = class_attribute(c, at, attributes[k]);
+        for (unsigned n = in.failed ? 0 : cursor_be16(&in); n && !in.failed; n--) {
+            struct cursor head = in;
+            if (str_is(class_utf8(c, cursor_be16(&head)), type))
+                return true;
+            skip_annotation(&in, 0);
+        }
+    }
+    return false;
+}
+
 /* ---- source maps ---- */
 
 static struct str next_line(struct str *rest)

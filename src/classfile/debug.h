@@ -20,6 +20,10 @@ int edit_find_local(const struct edit *e, uint32_t pc, const char *name, struct 
 /* A field that the class itself declares. False when there is none. */
 bool class_find_field(const struct class_file *c, const char *name, struct str *ret_descriptor, uint16_t *ret_access);
 
+/* Whether an annotation of a type ("Ljavax/inject/Inject;") is among the attributes in the table at `at`, of a class or a
+ * method. */
+bool class_annotated(const struct class_file *c, uint32_t at, const char *type);
+
 /*
  * The lines of the class file's own numbering that stand for a line of a source file, by the class's source map: up to max,
  * ascending as the map has them; answers how many. The file is meant by its name or the end of its path.

@@ -151,3 +151,35 @@ def test_switching_in_a_running_vm(jdk, jvmscope, tmp_path):
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.mark.parametrize("pattern, want", [
+    ("@Typed$Timed", {"Other.first"}), ("@Typed$Timed2", {"Other.second", "Whole.one", "Whole.<init>"}), ("@Typed$Nothing", set()),
+    ("implements Typed$Shape", {"Base.area", "Base.<init>", "Square.area", "Square.<init>", "Shape.twice"}),
+    ("implements Typed$Base:Typed$Other.third:Typed$Square.area", {"Base.area", "Base.<init>", "Square.area", "Square.<init>", "Other.third"}),
+    ("implements no.such.Type", set())])
+def test_patterns_by_annotation_and_type(jdk, jvmscope, tmp_path, pattern, want):
+    out = tmp_path / "t.jfr"
+    done = jdk.java("Typed", jvm=("-Xmx64m", jdk.agent(f"format=r,trace={pattern},file={out}")))
+    assert done.returncode == 0 and done.stdout == "done 39\n", done.stderr
+    listed = jvmscope("trace", "--json", out)
+    seen = [c["method"] for c in json.loads(listed.stdout)["calls"]] if listed.returncode == 0 else []
+    assert {m.split("$")[1].split("(")[0] for m in seen} | ({"Whole.<init>"} & want) == want
+    areas = [m for m in seen if ".area" in m]
+    assert len(areas) == (2 if any("area" in w for w in want) else 0), "each call once"
+
+
+def test_rate_and_bytes_are_limits(jvmscope, tmp_path):
+    jdk = lab.Jdk(17)
+    for option, most in (("rate=10", 40), ("bytes=2k", 30)):
+        out = tmp_path / "t.jfr"
+        record(jdk, out, "trace=Traced$Calls.longs", option, args=("2000",))
+        assert 5 <= len(calls(jvmscope, out)) <= most, option
+
+
+@pytest.mark.jdks(21, 25)
+def test_virtual_threads_have_their_names(jdk, jvmscope, tmp_path):
+    out = tmp_path / "v.jfr"
+    done = jdk.java("Virtual", "8", "3", release=21, jvm=(jdk.agent(f"format=r,trace=Virtual.rounds,file={out}"),))
+    assert done.returncode == 0 and done.stdout == "done\n", done.stderr
+    assert sorted(c["thread"] for c in calls(jvmscope, out)) == [f"virtual-{i}" for i in range(8)]

@@ -8,6 +8,7 @@
 
 #include "agent/capture.h"
 #include "agent/capture/log_sites.h"
+#include "agent/capture/trace_budget.h"
 #include "agent/capture/trace_hub.h"
 #include "agent/capture/trace_values.h"
 #include "agent/session.h"
@@ -54,7 +55,8 @@ static struct {
     pthread_mutex_t lock; /* said */
     struct log_spec *specs;
     uint32_t types[2];
-    uint64_t limit, written, over_limit, dropped;
+    struct trace_budget budget;
+    uint64_t dropped;
     _Atomic uint64_t points;
     unsigned said;
     bool log_on, watch_on;
@@ -350,7 +352,8 @@ static void write_log(struct jfr_writer *w, const struct trace_record *r, const 
     buf_utf8(&utf8, (const char *)text.data, text.len);
     const char *name = hub_thread_name(r->thread);
     struct jfr_event e;
-    if (!jfr_begin(w, points.types[0], utf8.len + strlen(site->place) + (name ? strlen(name) : 0) + 128, &e)) {
+    size_t room = utf8.len + strlen(site->place) + (name ? strlen(name) : 0) + 128;
+    if (!jfr_begin(w, points.types[0], room, &e)) {
         points.dropped++;
         return;
     }
@@ -360,7 +363,7 @@ static void write_log(struct jfr_writer *w, const struct trace_record *r, const 
     jfr_put_string(&e, name);
     jfr_put_string(&e, buf_str(&utf8));
     jfr_commit(&e);
-    points.written++;
+    budget_spend(&points.budget, room);
 }
 
 static void write_access(struct jfr_writer *w, const struct trace_record *r, const struct log_site *site)
@@ -396,15 +399,15 @@ static void write_access(struct jfr_writer *w, const struct trace_record *r, con
     jfr_put_string(&e, before.len ? buf_str(&before) : NULL);
     jfr_put_string(&e, after.len ? buf_str(&after) : NULL);
     jfr_commit(&e);
-    points.written++;
+    budget_spend(&points.budget, room);
 }
 
 static bool read_site(struct jfr_writer *w, const struct trace_record *r)
 {
     const struct log_site *site = log_site_at((unsigned)r->kind - HUB_SITE);
-    if (points.written >= points.limit)
-        points.over_limit++;
-    else if (site && site->kind == SITE_LOG)
+    if (!budget_allows(&points.budget, r->time_ns))
+        return true;
+    if (site && site->kind == SITE_LOG)
         write_log(w, r, site);
     else if (site)
         write_access(w, r, site);
@@ -443,8 +446,8 @@ static int log_load(struct session *s, struct buf *why)
     }
     if ((log && log_specs_parse(&points.specs, log, why) < 0) || (watch && watches_set(watch, why) < 0))
         return -ENOTSUP;
-    points.limit = s->options.v[OPT_LIMIT].number;
-    points.written = points.over_limit = points.dropped = points.points = points.said = 0;
+    points.budget = budget_of(&s->options);
+    points.dropped = points.points = points.said = 0;
     int r = need_source_maps(s);
     return r < 0 ? r : jfr_declare(s->out.jfr, types, ARRAY_SIZE(types), points.types);
 }
@@ -496,11 +499,10 @@ static void log_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 
 static void log_status(struct session *s, struct buf *out)
 {
-    buf_printf(out,
-               "log.points %llu\nlog.written %llu\nlog.over_limit %llu\nlog.lost_no_room %llu\nlog.watch_before_super %llu\n",
-               (unsigned long long)atomic_load(&points.points), (unsigned long long)points.written,
-               (unsigned long long)points.over_limit, (unsigned long long)points.dropped,
-               (unsigned long long)watches_without_object());
+    buf_printf(out, "log.points %llu\nlog.written %llu\nlog.lost_no_room %llu\nlog.watch_before_super %llu\n",
+               (unsigned long long)atomic_load(&points.points), (unsigned long long)points.budget.written,
+               (unsigned long long)points.dropped, (unsigned long long)watches_without_object());
+    budget_status(&points.budget, "log", out);
     hub_status("log", out);
     instrument_status(out);
 }

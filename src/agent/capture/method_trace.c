@@ -6,9 +6,11 @@
  */
 #include "agent/capture/method_trace.h"
 
+#include "agent/capture/trace_budget.h"
 #include "agent/capture/trace_condition.h"
 #include "agent/capture/trace_hub.h"
 #include "agent/capture/trace_methods.h"
+#include "agent/capture/trace_types.h"
 #include "agent/capture/trace_values.h"
 #include "agent/instrument.h"
 #include "agent/instrument_choice.h"
@@ -55,8 +57,11 @@ static struct {
     uint32_t type;
     char *patterns, *classes; /* as given and added to; without descriptors */
     const char *exclude;
+    struct trace_types types; /* of "implements" */
+    bool typed;               /* typed_client is on */
     struct condition *condition;
-    uint64_t limit, written, over_limit, without_entry, dropped, false_condition;
+    struct trace_budget budget;
+    uint64_t without_entry, dropped, false_condition;
     struct map pending; /* call -> struct pending * */
     struct map current; /* java thread id -> call */
 } trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -179,7 +184,7 @@ static void write_call(struct jfr_writer *w, const struct ended *c, const char *
     jfr_put_string(&e, back.len ? buf_str(&back) : NULL);
     jfr_put_string(&e, thrown.len ? buf_str(&thrown) : NULL);
     jfr_commit(&e);
-    trace.written++;
+    budget_spend(&trace.budget, room);
 }
 
 static struct pending *pending_of(uint64_t call)
@@ -223,9 +228,7 @@ static bool call_ended(struct jfr_writer *w, const struct trace_record *r)
     struct ended c = {.method = &trace.methods.methods.data[p->entry->kind], .entry = p->entry, .exit = r, .depth = p->depth};
     if (!condition_holds(trace.condition, condition_value, &c))
         trace.false_condition++;
-    else if (trace.written >= trace.limit)
-        trace.over_limit++;
-    else
+    else if (budget_allows(&trace.budget, p->entry->time_ns))
         write_call(w, &c, parent ? trace.methods.methods.data[parent->entry->kind].text : NULL);
     free(p->entry);
     free(p);
@@ -250,13 +253,20 @@ static const struct hub_reader reader = {.record = read_record, .unmatched = unm
 
 /* ---- the capture ---- */
 
-static int trace_edit(const struct instrument_class *c, struct edit *e)
+/* By name or annotation. With the lock. */
+static bool is_matched(const struct instrument_class *c, const struct edit *e, struct str name, struct str descriptor)
+{
+    return !choice_matches(trace.exclude, c->name, name) &&
+           (trace_matches(trace.patterns, c->name, name, descriptor) || trace_annotated(trace.patterns, c->file, e->method));
+}
+
+/* Puts the probes where patterns match, or where they do not: there a type did, and the others have their probes already. */
+static int edit_where(const struct instrument_class *c, struct edit *e, bool matched)
 {
     struct str name = class_utf8(c->file, e->method->name), descriptor = class_utf8(c->file, e->method->descriptor);
     bool has_this = !(e->method->access & ACC_STATIC) && !str_is(name, "<init>");
     pthread_mutex_lock(&trace.lock);
-    bool wanted = !hub_is_used(c->name) && !choice_matches(trace.exclude, c->name, name) &&
-                  trace_matches(trace.patterns, c->name, name, descriptor);
+    bool wanted = !hub_is_used(c->name) && is_matched(c, e, name, descriptor) == matched;
     int number = wanted ? trace_method_add(&trace.methods, c->name, name, descriptor, has_this) : 0;
     pthread_mutex_unlock(&trace.lock);
     if (!wanted || number < 0)
@@ -264,15 +274,52 @@ static int trace_edit(const struct instrument_class *c, struct edit *e)
     return trace_insert(e, number, has_this, trace.condition);
 }
 
+static int trace_edit(const struct instrument_class *c, struct edit *e)
+{
+    return edit_where(c, e, true);
+}
+
+static bool is_excluded(struct str class_name)
+{
+    return choice_matches(trace.exclude, class_name, (struct str){"", 0});
+}
+
 static bool trace_wants(struct str class_name)
 {
     pthread_mutex_lock(&trace.lock);
-    bool wants = trace.classes && *trace.classes && choice_may_match(trace.classes, class_name);
+    bool wants = trace.classes && *trace.classes &&
+                 (choice_may_match(trace.classes, class_name) ||
+                  (trace_has_annotations(trace.classes) && !instrument_is_jdk(class_name)));
     pthread_mutex_unlock(&trace.lock);
-    return wants && !choice_matches(trace.exclude, class_name, (struct str){"", 0});
+    return wants && !is_excluded(class_name);
 }
 
 static const struct instrument_client client = {.name = "trace", .edit = trace_edit, .wants = trace_wants};
+
+/* ---- "implements pkg.Type": decided when a class is loaded and its supertypes are known ---- */
+
+static void typed_look(JNIEnv *jni, jclass class, struct str name)
+{
+    pthread_mutex_lock(&trace.lock);
+    trace_types_look(&trace.types, jni, class, name);
+    pthread_mutex_unlock(&trace.lock);
+}
+
+static bool typed_wants(struct str name)
+{
+    pthread_mutex_lock(&trace.lock);
+    bool wants = trace_types_has(&trace.types, name);
+    pthread_mutex_unlock(&trace.lock);
+    return wants && !is_excluded(name);
+}
+
+static int typed_edit(const struct instrument_class *c, struct edit *e)
+{
+    return edit_where(c, e, false);
+}
+
+static const struct instrument_client typed_client = {
+    .name = "trace implements", .edit = typed_edit, .wants = typed_wants, .look = typed_look, .loaded_only = true};
 
 static bool trace_wanted(const struct options *o)
 {
@@ -289,8 +336,8 @@ static int trace_load(struct session *s, struct buf *why)
     int r = condition ? condition_parse(&trace.condition, condition, why) : 0;
     if (r < 0)
         return -ENOTSUP;
-    trace.limit = s->options.v[OPT_LIMIT].number;
-    trace.written = trace.over_limit = trace.without_entry = trace.dropped = trace.false_condition = 0;
+    trace.budget = budget_of(&s->options);
+    trace.without_entry = trace.dropped = trace.false_condition = 0;
     trace.patterns = strdup(s->options.v[OPT_TRACE].text);
     return trace.patterns ? jfr_declare(s->out.jfr, &call_type, 1, &trace.type) : -ENOMEM;
 }
@@ -318,7 +365,25 @@ static int apply(JNIEnv *jni, struct buf *why)
     free(trace.classes);
     trace.classes = classes;
     pthread_mutex_unlock(&trace.lock);
-    return classes ? instrument_on(&client, jni, why) : -ENOMEM;
+    int r = classes ? instrument_on(&client, jni, why) : -ENOMEM;
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&trace.lock);
+    r = trace_types_set(&trace.types, trace.patterns, jni);
+    pthread_mutex_unlock(&trace.lock);
+    if (r > 0) {
+        trace.typed = true;
+        r = instrument_on(&typed_client, jni, why);
+    }
+    return r;
+}
+
+static void take_back(JNIEnv *jni)
+{
+    instrument_off(&client, jni);
+    if (trace.typed)
+        instrument_off(&typed_client, jni);
+    trace.typed = false;
 }
 
 static int trace_start(struct session *s, JNIEnv *jni, struct buf *why)
@@ -389,7 +454,7 @@ int method_trace_switch(struct session *s, JNIEnv *jni, const char *request, str
         char *patterns = rest && !buf_error(&b) ? strdup(buf_str(&b)) : NULL;
         if (!patterns)
             return -ENOMEM;
-        instrument_off(&client, jni);
+        take_back(jni);
         pthread_mutex_lock(&trace.lock);
         free(trace.patterns);
         trace.patterns = patterns;
@@ -404,7 +469,8 @@ int method_trace_switch(struct session *s, JNIEnv *jni, const char *request, str
 
 static void trace_stop(struct session *s, JNIEnv *jni)
 {
-    instrument_off(&client, jni);
+    take_back(jni);
+    trace_types_release(&trace.types, jni);
     hub_close(&reader, s->out.jfr, jni);
     uint64_t key, value;
     for (size_t i = 0; map_next(&trace.pending, &i, &key, &value);) {
@@ -443,14 +509,17 @@ static void trace_status(struct session *s, struct buf *out)
     const struct {
         const char *name;
         uint64_t value;
-    } rows[] = {
-        {"calls", trace.written},         {"methods", trace.methods.methods.len}, {"condition_false", trace.false_condition},
-        {"over_limit", trace.over_limit}, {"lost_no_entry", trace.without_entry}, {"lost_no_room", trace.dropped},
-        {"open", trace.pending.len}};
+    } rows[] = {{"calls", trace.budget.written},
+                {"methods", trace.methods.methods.len},
+                {"condition_false", trace.false_condition},
+                {"lost_no_entry", trace.without_entry},
+                {"lost_no_room", trace.dropped},
+                {"open", trace.pending.len}};
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         buf_printf(out, "trace.%s %llu\n", rows[i].name, (unsigned long long)rows[i].value);
     pthread_mutex_unlock(&trace.lock);
+    budget_status(&trace.budget, "trace", out);
     hub_status("trace", out);
     instrument_status(out);
 }

@@ -3,8 +3,10 @@
 
 #include "agent/instrument_choice.h"
 #include "base/hash.h"
+#include "classfile/debug.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define PROBE "java/lang/JvmscopeTrace"
@@ -17,6 +19,31 @@ bool trace_matches(const char *patterns, struct str class_name, struct str metho
         if (pattern && n && choice_matches(pattern, class_name, method) &&
             (name >= n || (descriptor.len == n - name && memcmp(descriptor.data, p + name, n - name) == 0)))
             return true;
+        p += n + (p[n] == ':');
+    }
+    return false;
+}
+
+bool trace_has_annotations(const char *patterns)
+{
+    for (const char *p = patterns; p && *p; p += strcspn(p, ":"), p += *p == ':')
+        if (*p == '@')
+            return true;
+    return false;
+}
+
+bool trace_annotated(const char *patterns, const struct class_file *c, const struct class_method *m)
+{
+    for (const char *p = patterns; p && *p;) {
+        size_t n = strcspn(p, ":");
+        char type[512];
+        if (*p == '@' && n + 2 < sizeof(type)) {
+            snprintf(type, sizeof(type), "L%.*s;", (int)n - 1, p + 1);
+            for (char *q = type; *q; q++)
+                *q = *q == '.' ? '/' : *q;
+            if (class_annotated(c, m->start + 6, type) || class_annotated(c, c->attributes_start, type))
+                return true;
+        }
         p += n + (p[n] == ':');
     }
     return false;

@@ -27,6 +27,10 @@ struct traced_methods {
  */
 bool trace_matches(const char *patterns, struct str class_name, struct str method, struct str descriptor);
 
+/* Whether one of the patterns is an annotation, "@pkg.Annotation"; and whether such a one is on the method or its class. */
+bool trace_has_annotations(const char *patterns);
+bool trace_annotated(const char *patterns, const struct class_file *c, const struct class_method *m);
+
 /* The number of a method, added when it is new; -ENOMEM. */
 int trace_method_add(struct traced_methods *t, struct str class_name, struct str name, struct str descriptor, bool has_this);
 

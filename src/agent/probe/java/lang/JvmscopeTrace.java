@@ -125,7 +125,7 @@ public final class JvmscopeTrace {
         Thread thread = Thread.currentThread();
         long eetop = U.getLong(thread, EETOP);
         long slot = SLOTS + ((eetop * 0x9e3779b97f4a7c15L) >>> (64 - SLOT_BITS) << 4);
-        return U.getLong(slot) == eetop ? U.getLong(slot + 8) : otherRing(thread, eetop);
+        return U.getLong(slot) == eetop && eetop != 0 ? U.getLong(slot + 8) : otherRing(thread, eetop);
     }
 
     private static long otherRing(Thread thread, long eetop) {
