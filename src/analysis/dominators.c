@@ -11,7 +11,7 @@
 #define WIDTHS_OF(name, wide, ...) ((wide) ? name(__VA_ARGS__, true) : name(__VA_ARGS__, false))
 #define ALWAYS_INLINE              inline __attribute__((always_inline))
 
-enum { VIRTUAL_ROOT = 1 };
+enum { VIRTUAL_ROOT = 1, AHEAD = 16 };
 
 struct frame {
     const uint8_t *run;
@@ -181,9 +181,12 @@ struct semi {
 
 static ALWAYS_INLINE void group_pairs(struct semi *s, const struct pairs *p, unsigned threads, const bool wide)
 {
+    const uint64_t width = wide ? 8 : 4;
     for (unsigned t = 0; t < threads; t++) {
         for (uint64_t i = 0; i < p->n[t]; i++) {
             uint64_t to = dominators_get(p->runs[t], i * 2, wide);
+            if (i + AHEAD < p->n[t])
+                __builtin_prefetch((uint8_t *)s->starts + dominators_get(p->runs[t], (i + AHEAD) * 2, wide) * width, 1);
             dominators_set(s->starts, to, dominators_get(s->starts, to, wide) + 1, wide);
         }
     }
@@ -195,6 +198,12 @@ static ALWAYS_INLINE void group_pairs(struct semi *s, const struct pairs *p, uns
     /* Filled from the end of each group: afterwards starts[v] is where the group of v begins, starts[v + 1] where it ends. */
     for (unsigned t = 0; t < threads; t++) {
         for (uint64_t i = 0; i < p->n[t]; i++) {
+            if (i + 2 * AHEAD < p->n[t]) {
+                uint64_t near = dominators_get(p->runs[t], (i + AHEAD) * 2, wide);
+                uint64_t far = dominators_get(p->runs[t], (i + 2 * AHEAD) * 2, wide);
+                __builtin_prefetch((uint8_t *)s->starts + far * width, 1);
+                __builtin_prefetch((uint8_t *)s->sources + dominators_get(s->starts, near, wide) * width, 1);
+            }
             uint64_t to = dominators_get(p->runs[t], i * 2, wide), at = dominators_get(s->starts, to, wide) - 1;
             dominators_set(s->starts, to, at, wide);
             dominators_set(s->sources, at, dominators_get(p->runs[t], i * 2 + 1, wide), wide);
@@ -227,10 +236,16 @@ static ALWAYS_INLINE int64_t evaluate(struct semi *s, uint64_t v, uint64_t w, co
 
 static ALWAYS_INLINE int semi_nca(struct semi *s, const bool wide)
 {
+    const uint64_t width = wide ? 8 : 4;
     for (uint64_t w = s->reached; w > VIRTUAL_ROOT; w--) {
         uint64_t semi = dominators_get(s->parent, w, wide), end = dominators_get(s->starts, w + 1, wide);
         for (uint64_t i = dominators_get(s->starts, w, wide); i < end; i++) {
             uint64_t v = dominators_get(s->sources, i, wide);
+            if (i > AHEAD) { /* the groups come from the end */
+                uint64_t ahead = dominators_get(s->sources, i - AHEAD, wide) * width;
+                __builtin_prefetch((const uint8_t *)s->ancestor + ahead);
+                __builtin_prefetch((const uint8_t *)s->label + ahead);
+            }
             int64_t candidate = v > w ? evaluate(s, v, w, wide) : (int64_t)v;
             if (candidate < 0)
                 return -ENOMEM;

@@ -7,6 +7,11 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <unistd.h>
+
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
+enum { SLICE = 1 << 18, AHEAD = 16 };
 
 struct build {
     struct heap_dump *d;
@@ -37,13 +42,29 @@ static uint64_t anonymous_now(void)
     return kib * 1024;
 }
 
-/* Ends a phase: its seconds; and looks how much memory is held. */
+/* Looks how much memory is held, every few milliseconds: what matters is the most, which lies within the phases. */
+struct watch {
+    pthread_t thread;
+    volatile bool done;
+    uint64_t most;
+};
+
+static void *watch_memory(void *argument)
+{
+    struct watch *w = argument;
+    while (!__atomic_load_n(&w->done, __ATOMIC_ACQUIRE)) {
+        w->most = MAX(w->most, anonymous_now());
+        usleep(10000);
+    }
+    return NULL;
+}
+
+/* Ends a phase: its seconds. */
 static void lap(struct build *b, double *seconds, const char *next)
 {
     uint64_t now = now_ns();
     *seconds += (double)(now - b->lap_ns) / 1e9;
     b->lap_ns = now;
-    b->times.peak_bytes = MAX(b->times.peak_bytes, anonymous_now());
     if (b->settings->step && next)
         b->settings->step(b->settings->ctx, next);
 }
@@ -254,6 +275,11 @@ static int find_paths(struct build *b)
     for (bool weak_phase = false;;) {
         while (head < tail) {
             uint64_t node = dominators_get(queue, head++, wide);
+            if (head + 2 * AHEAD < tail) {
+                const uint8_t *near = edges_of(&b->edges, dominators_get(queue, head + AHEAD, wide));
+                __builtin_prefetch(b->edges.low + dominators_get(queue, head + 2 * AHEAD, wide));
+                __builtin_prefetch(near);
+            }
             const uint8_t *run = edges_of(&b->edges, node);
             bool skip = edges_first_weak(&b->edges, node);
             while (run && edges_next(&run, node, &target)) {
@@ -304,8 +330,6 @@ static int search(struct build *b)
     return error ? error : (int)(intptr_t)result;
 }
 
-enum { SLICE = 1 << 18 };
-
 static struct heap view_of(const struct build *b)
 {
     return (struct heap){.dump = b->d,
@@ -324,7 +348,10 @@ static int size_slice(void *ctx, unsigned thread, uint64_t slice)
     const void *number = heap_index_at(b->f, HEAP_IDOM);
     uint64_t end = MIN((slice + 1) * SLICE, b->ids.count);
     for (uint64_t i = slice * SLICE; i < end; i++) {
-        uint64_t v = dominators_get(number, i, b->wide);
+        uint64_t v = dominators_get(number, i, b->wide),
+                 ahead = i + AHEAD < end ? dominators_get(number, i + AHEAD, b->wide) : 0;
+        __builtin_prefetch((uint64_t *)b->sizes + ahead, 1);
+        __builtin_prefetch((uint8_t *)b->vertex + ahead * (b->wide ? 8 : 4), 1);
         if (!v)
             continue;
         ((uint64_t *)b->sizes)[v] = heap_shallow(&view, i);
@@ -341,7 +368,9 @@ static int output_slice(void *ctx, unsigned thread, uint64_t slice)
     struct heap view = view_of(b);
     uint64_t end = MIN((slice + 1) * SLICE, b->ids.count);
     for (uint64_t i = slice * SLICE; i < end; i++) {
-        uint64_t v = dominators_get(idom, i, b->wide);
+        uint64_t v = dominators_get(idom, i, b->wide), ahead = i + AHEAD < end ? dominators_get(idom, i + AHEAD, b->wide) : 0;
+        __builtin_prefetch((const uint64_t *)b->sizes + ahead);
+        __builtin_prefetch((const uint8_t *)b->dom.idom + ahead * (b->wide ? 8 : 4));
         uint64_t bytes = v ? ((const uint64_t *)b->sizes)[v] : heap_shallow(&view, i);
         uint64_t over = v ? dominators_get(b->dom.idom, v, b->wide) : 0;
         dominators_set(retained, i, bytes >> h->size_shift, h->retained_wide);
@@ -370,19 +399,58 @@ static int sum_retained(struct build *b)
     return error;
 }
 
+/* Groups of children to be put in order: those of the dominators of a slice. */
 struct order {
-    const void *retained;
-    bool wide, retained_wide;
+    struct build *b;
+    const void *ends;
 };
+
+static ALWAYS_INLINE bool goes_before(const void *retained, uint64_t x, uint64_t y, const bool retained_wide)
+{
+    uint64_t rx = dominators_get(retained, x, retained_wide), ry = dominators_get(retained, y, retained_wide);
+    return rx != ry ? rx > ry : x < y;
+}
 
 static int by_retained(const void *a, const void *b, void *ctx)
 {
+    const struct build *build = ctx;
+    const void *retained = heap_index_at(build->f, HEAP_RETAINED);
+    uint64_t x = dominators_get(a, 0, build->wide), y = dominators_get(b, 0, build->wide);
+    return x == y ? 0 : goes_before(retained, x, y, build->f->header.retained_wide) ? -1 : 1;
+}
+
+enum { FEW = 24 };
+
+static ALWAYS_INLINE void sort_few(uint8_t *group, uint64_t n, const void *retained, const bool wide, const bool retained_wide)
+{
+    for (uint64_t i = 1; i < n; i++) {
+        uint64_t x = dominators_get(group, i, wide), at = i;
+        for (; at && goes_before(retained, x, dominators_get(group, at - 1, wide), retained_wide); at--)
+            dominators_set(group, at, dominators_get(group, at - 1, wide), wide);
+        dominators_set(group, at, x, wide);
+    }
+}
+
+static int sort_slice(void *ctx, unsigned thread, uint64_t slice)
+{
     const struct order *o = ctx;
-    uint64_t x = dominators_get(a, 0, o->wide), y = dominators_get(b, 0, o->wide);
-    uint64_t rx = dominators_get(o->retained, x, o->retained_wide), ry = dominators_get(o->retained, y, o->retained_wide);
-    if (rx != ry)
-        return rx < ry ? 1 : -1;
-    return x < y ? -1 : x > y;
+    struct build *b = o->b;
+    const bool wide = b->wide, retained_wide = b->f->header.retained_wide;
+    const uint64_t width = wide ? 8 : 4, end = MIN((slice + 1) * SLICE, b->ids.count + 1);
+    const void *retained = heap_index_at(b->f, HEAP_RETAINED);
+    uint8_t *children = heap_index_at(b->f, HEAP_CHILDREN);
+    uint64_t from = slice ? dominators_get(o->ends, slice * SLICE - 1, wide) : 0;
+    for (uint64_t d = slice * SLICE; d < end; d++) {
+        uint64_t to = dominators_get(o->ends, d, wide);
+        uint8_t *group = children + from * width;
+        if (to - from > FEW)
+            qsort_r(group, to - from, width, by_retained, b);
+        else if (to - from > 1)
+            wide ? sort_few(group, to - from, retained, true, retained_wide)
+                 : sort_few(group, to - from, retained, false, retained_wide);
+        from = to;
+    }
+    return 0;
 }
 
 /* A node of the dominator tree on the way down, and which of its children comes next. */
@@ -412,6 +480,11 @@ static int sum_classes(struct build *b, const void *ends)
                 break;
             s = way.data[--way.len];
             continue;
+        }
+        if (s.at + AHEAD < dominators_get(ends, s.node, wide)) {
+            uint64_t ahead = dominators_get(children, s.at + AHEAD, wide);
+            __builtin_prefetch((const uint8_t *)ends + ahead * (wide ? 8 : 4));
+            __builtin_prefetch((const uint8_t *)retained + ahead * (h->retained_wide ? 8 : 4));
         }
         uint64_t child = dominators_get(children, s.at++, wide), first = child ? dominators_get(ends, child - 1, wide) : 0;
         int32_t class = heap_class_of(&view, child);
@@ -457,14 +530,10 @@ static int list_children(struct build *b)
         dominators_set(children, at, i, wide);
         dominators_set(ends, d, at + 1, wide);
     }
-    struct order order = {heap_index_at(b->f, HEAP_RETAINED), wide, b->f->header.retained_wide};
-    for (uint64_t d = 0, start = 0; d <= n; d++) {
-        uint64_t end = dominators_get(ends, d, wide);
-        if (end - start > 1)
-            qsort_r(children + start * width, end - start, width, by_retained, &order);
-        start = end;
-    }
-    int error = n ? sum_classes(b, ends) : 0;
+    struct order order = {b, ends};
+    int error = heap_parallel(b->d->threads, n / SLICE + 1, sort_slice, &order);
+    if (!error && n)
+        error = sum_classes(b, ends);
     heap_memory_free(ends);
     return error;
 }
@@ -511,7 +580,6 @@ static int build_graph(struct build *b)
     lap(b, &b->times.dominators, "retained sizes");
     if (!error)
         error = sum_retained(b);
-    b->times.peak_bytes = MAX(b->times.peak_bytes, anonymous_now());
     heap_memory_free(b->sizes);
     heap_memory_free(b->vertex);
     dominators_release(&b->dom);
@@ -532,6 +600,8 @@ int heap_build(struct heap_dump *d, const struct heap_settings *s, const char *p
         s->step(s->ctx, "objects");
     b.lap_ns = b.started_ns;
     heap_memory_limit(s->memory, NULL);
+    struct watch watch = {.most = anonymous_now()};
+    bool watched = pthread_create(&watch.thread, NULL, watch_memory, &watch) == 0;
     int error = heap_dump_survey(d);
     lap(&b, &b.times.survey, "addresses");
     if (!error)
@@ -552,6 +622,10 @@ int heap_build(struct heap_dump *d, const struct heap_settings *s, const char *p
     edges_release(&b.edges);
     dominators_release(&b.dom);
     free(b.roots);
+    __atomic_store_n(&watch.done, true, __ATOMIC_RELEASE);
+    if (watched)
+        pthread_join(watch.thread, NULL);
+    b.times.peak_bytes = watch.most;
     if (getrusage(RUSAGE_SELF, &usage) == 0)
         b.times.cpu = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
                       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;

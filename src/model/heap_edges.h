@@ -90,7 +90,9 @@ static inline uint64_t edges_unzigzag_(uint64_t v)
 /* The run of a node, NULL when it refers to nothing. */
 static inline const uint8_t *edges_of(const struct edges *e, uint64_t node)
 {
-    uint64_t at = e->low[node] | (uint64_t)e->high[node] << 32;
+    uint64_t at = e->low[node];
+    if (unlikely(e->taken >> 32)) /* else the high bytes are 0 and not worth a look */
+        at |= (uint64_t)e->high[node] << 32;
     return at ? e->bytes + at : NULL;
 }
 
