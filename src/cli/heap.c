@@ -42,6 +42,8 @@ const char *heap_why(int error)
         return "an HPROF file without a heap dump in it";
     case -ERANGE:
         return "there are fewer dumps in it";
+    case -EFBIG:
+        return "it unpacks to more than 300 times its size (or has more than a terabyte)";
     case -ENOSPC:
         return "unpacking it would fill the disk (TMPDIR names another place)";
     default:

@@ -309,8 +309,8 @@ static void find_references(struct heap_dump *d)
     }
 }
 
-/* Ids of classes that a dump does not have: no object has so large an id. */
-enum { MADE_UP_CLASS = 1 };
+/* MADE_UP_CLASS: ids of classes that a dump does not have: no object has so large an id. */
+enum { MADE_UP_CLASS = 1, MAX_SUPERS = 1000 };
 
 static uint64_t made_up_id(unsigned type)
 {
@@ -356,6 +356,18 @@ static int find_primitive_arrays(struct heap_dump *d)
     return 0;
 }
 
+/* No class is above itself: who follows super classes comes to an end, whatever a dump says. */
+static void cut_circles(struct heap_dump *d)
+{
+    for (size_t i = 0; i < d->classes.len; i++) {
+        int depth = 0;
+        for (int32_t c = d->classes.data[i].super; c != HEAP_NO_CLASS && depth <= MAX_SUPERS; c = d->classes.data[c].super)
+            depth++;
+        if (depth > MAX_SUPERS)
+            d->classes.data[i].super = HEAP_NO_CLASS;
+    }
+}
+
 int heap_dump_finish_classes(struct heap_dump *d)
 {
     int error = find_primitive_arrays(d);
@@ -370,6 +382,7 @@ int heap_dump_finish_classes(struct heap_dump *d)
         if (c->kind == HEAP_INSTANCE && len > 2 && strcmp(c->name + len - 2, "[]") == 0)
             c->kind = HEAP_OBJECT_ARRAY;
     }
+    cut_circles(d);
     d->string_class = heap_dump_class_named(d, "java.lang.String");
     d->class_class = heap_dump_class_named(d, "java.lang.Class");
     d->object_class = heap_dump_class_named(d, "java.lang.Object");

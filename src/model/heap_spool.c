@@ -11,7 +11,8 @@
 
 static const char magic[] = "JAVA PROFILE ";
 
-enum { BLOCK = 1 << 20, CHECK_EVERY = 64 };
+/* Heaps pack to a tenth, empty ones to a hundredth: what is beyond this is there to do harm. */
+enum { BLOCK = 1 << 20, CHECK_EVERY = 64, BOMB_BLOCKS = 256, BOMB_RATIO = 300 };
 
 static int room_left(int fd)
 {
@@ -37,6 +38,8 @@ static int unpack(gzFile in, int out)
         if (i == 0 && ((size_t)n < sizeof(magic) - 1 || memcmp(block, magic, sizeof(magic) - 1) != 0))
             return -EBADMSG;
         int error = i % CHECK_EVERY == 0 ? room_left(out) : 0;
+        if (i > BOMB_BLOCKS && i * BLOCK / BOMB_RATIO > (uint64_t)MAX(gzoffset(in), (z_off_t)0))
+            error = -EFBIG;
         if (!error)
             error = write_all(out, block, (size_t)n);
         if (error)

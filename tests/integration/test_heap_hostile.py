@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`jvmscope heap` on every kind of dump that there is, and on damaged and malicious ones."""
+import gzip
+import json
+import os
+import pathlib
+import random
+import re
+import subprocess
+
+import pytest
+
+import hprofdump
+import lab
+from hprofdump import INT, OBJECT, small
+
+VERBS = (("summary",), ("histogram", "--retained"), ("dominators",), ("dominators", "--children", "root"), ("leaks",), ("threads",),
+         ("strings",), ("strings", "--find", "main"), ("collections",), ("arrays",), ("references",), ("classes",), ("components",),
+         ("unreachable",), ("objects", "app.Node"), ("objects", "0x20000"), ("paths", "0x20020"), ("paths", "app.Node"),
+         ("retained", "app.Node"), ("query", "SELECT * FROM fields, strings, refs, roots"), ("query", 'SELECT * FROM "app.Node"'))
+
+
+def spooled():
+    """Unlinked files of ours still held, and files with names that the tests could leave."""
+    return {p for folder in ("/tmp", "/var/tmp") for p in pathlib.Path(folder).glob("*heapidx*")}
+
+
+def ask(path, verb, *args, **kwargs):
+    return lab.jvmscope("heap", verb, "--json", path, *args, **kwargs)
+
+
+def write(tmp_path, data, name="x.hprof"):
+    path = tmp_path / name
+    path.write_bytes(data)
+    for old in tmp_path.glob("*.heapidx"):
+        old.unlink()
+    return path
+
+
+def sound(path, nodes=6, **kwargs):
+    done = ask(path, "histogram", "--retained", **kwargs)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert "notes" not in answer
+    rows = {c["class"]: c for c in answer["classes"]}
+    assert rows["app.Node"]["objects"] == nodes and rows["java.lang.Class"]["objects"] == 7
+    assert rows["app.Node"]["retained"] == rows["app.Node"]["shallow"]
+    return answer
+
+
+def survives(path, verb, *args, allowed=(0, 1, 2)):
+    """No crash, no hang: an answer that is JSON, or one line that says why not."""
+    done = ask(path, verb, *args, timeout=20)
+    assert done.returncode in allowed, (verb, args, done)
+    if done.returncode:
+        assert done.stdout == "" and re.fullmatch(r"jvmscope: [^\n]+\n", done.stderr), done.stderr
+        return None
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("version", ("1.0.1", "1.0.2"))
+@pytest.mark.parametrize("id_size", (4, 8))
+def test_every_version_and_id_size(tmp_path, version, id_size):
+    d = small(version, id_size)
+    d.end_heap()
+    sound(write(tmp_path, d.data()))
+    d = small(version, id_size, android=True)
+    d.end_heap()
+    sound(write(tmp_path, d.data()))
+    for verb in VERBS:
+        assert survives(tmp_path / "x.hprof", verb[0], *verb[1:]) is not None
+
+
+def test_length_that_was_never_filled_in(tmp_path):
+    d = small("1.0.1")
+    d.end_heap(length=0)
+    sound(write(tmp_path, d.data()))
+
+
+def test_several_dumps_in_a_file(tmp_path):
+    d = small(nodes=3)
+    d.end_heap()
+    second = small(nodes=5)
+    d.heap, d.items = second.heap, second.items
+    d.end_heap()
+    path = write(tmp_path, d.data())
+    for which, nodes in (("1", 3), ("2", 5)):
+        rows = json.loads(ask(path, "histogram", "--dump", which).stdout)["classes"]
+        assert [c["objects"] for c in rows if c["class"] == "app.Node"] == [nodes]
+    assert "holds 2 dumps; this is number 2" in lab.jvmscope("heap", "summary", path).stdout
+    assert lab.jvmscope("heap", "summary", "--dump", "3", path).stderr == f"jvmscope: {path}: cannot analyse: there are fewer dumps in it\n"
+
+
+def test_gz_and_pipe(tmp_path):
+    d = small()
+    d.end_heap()
+    before = spooled()
+    answer = sound(write(tmp_path, gzip.compress(d.data()), "x.hprof.gz"))
+    plain = write(tmp_path, d.data())
+    assert sound(plain) == answer
+    for command in (f"cat {plain} | {lab.BUILD}/jvmscope heap histogram --retained --json -",
+                    f"{lab.BUILD}/jvmscope heap histogram --retained --json <(cat {plain})",
+                    f"gzip -c {plain} | {lab.BUILD}/jvmscope heap histogram --retained --json -"):
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0 and json.loads(done.stdout) == answer, done.stderr
+    assert spooled() == before
+
+
+def test_truncated_at_every_boundary(tmp_path):
+    d = small()
+    d.end_heap()
+    whole, before = d.data(), spooled()
+    assert len(d.boundaries) > 55
+    partial = 0
+    for at in sorted({*d.boundaries, *(b + 3 for b in d.boundaries), *range(0, 40, 3)}):
+        answer = survives(write(tmp_path, whole[:at]), "summary")
+        if answer is not None and at not in d.boundaries:
+            assert any("PARTIAL" in n for n in answer["notes"]), at
+            partial += 1
+    assert partial > 30
+    assert spooled() == before
+    # Of a .gz that was cut short, what could be unpacked.
+    packed = gzip.compress(whole, mtime=0)
+    assert survives(write(tmp_path, packed[:-20], "y.hprof.gz"), "summary") is not None
+
+
+def test_flipped_bits(tmp_path):
+    d = small()
+    d.end_heap()
+    seed = random.randrange(1 << 30)
+    print("seed", seed)
+    source = random.Random(seed)
+    for i in range(150):
+        damaged = bytearray(d.data())
+        for _ in range(source.choice((1, 1, 2, 8))):
+            damaged[source.randrange(20, len(damaged))] ^= 1 << source.randrange(8)
+        verb = VERBS[i % len(VERBS)]
+        survives(write(tmp_path, bytes(damaged)), verb[0], *verb[1:])
+
+
+def test_lies(tmp_path):
+    """Super classes in a circle, lengths beyond the file, ids at the ends of the range, values that do not fit their class."""
+    def variant(change):
+        d = small()
+        change(d)
+        d.end_heap()
+        path = write(tmp_path, d.data())
+        for verb in VERBS:
+            survives(path, verb[0], *verb[1:])
+
+    def circle(d):
+        for id, other in ((0x60000, 0x60100), (0x60100, 0x60000), (0x60200, 0x60200)):
+            d.class_dump(id, other, fields=[("next", OBJECT)])
+            d.instance(id + 16, id, (OBJECT, id + 16))
+    variant(circle)
+    variant(lambda d: d.objects(0x70000, hprofdump.NODES, 1, 2, length=0xffffffff))
+    variant(lambda d: d.primitives(0x70000, hprofdump.LONG, 1, length=0xfffffff0))
+    variant(lambda d: d.instance(0x70000, hprofdump.NODE, (INT, 1), length=0x7fffffff))
+    variant(lambda d: d.instance(0x70000, hprofdump.NODE, (INT, 1)))
+    variant(lambda d: [d.primitives(id, hprofdump.BYTE, 1) for id in (0, 1, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)])
+    variant(lambda d: [d.instance(0x70000 + 8 * i, 0xbad00 + i) for i in range(300)])
+    variant(lambda d: d.instance(hprofdump.LIST, hprofdump.NODE, (OBJECT, hprofdump.LIST), (OBJECT, 0x10000), (INT, 1)))
+    variant(lambda d: d.class_dump(0x60000, fields=[("f%d" % i, OBJECT) for i in range(3000)]))
+    variant(lambda d: d.item(0x42, b"nonsense"))
+
+
+def test_bomb(tmp_path):
+    """A .gz of a few hundred KiB that unpacks to any size is refused before it fills the disk."""
+    path = tmp_path / "bomb.hprof.gz"
+    with gzip.open(path, "wb", compresslevel=9) as out:
+        out.write(small().data())
+        for _ in range(400):
+            out.write(bytes(1 << 20))
+    done = ask(path, "summary")
+    assert done.returncode == 1 and "unpacks to" in done.stderr and done.stderr.count("\n") == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["bomb.hprof.gz"]
+
+
+def test_what_is_no_dump(tmp_path):
+    for name, data, why in (("empty", b"", "no heap dump"), ("text", b"hello\n" * 100, "no heap dump"),
+                            ("gz", gzip.compress(b"hello"), "no heap dump"), ("version", b"JAVA PROFILE 1.0.9\0" + bytes(12), "version"),
+                            ("ids", b"JAVA PROFILE 1.0.2\0\0\0\0\5" + bytes(8), "id size"),
+                            ("header", b"JAVA PROFILE 1.0.2\0\0\0\0\x08" + bytes(8), "without a heap dump")):
+        done = lab.jvmscope("heap", "summary", write(tmp_path, data, name))
+        assert done.returncode == 1 and why in done.stderr and done.stderr.count("\n") == 1, (name, done.stderr)
+    done = lab.jvmscope("heap", "summary", tmp_path / "nothing")
+    assert done.returncode == 1 and "No such file" in done.stderr
+
+
+def test_index_is_rebuilt_when_it_does_not_fit(tmp_path):
+    d = small()
+    d.end_heap()
+    path = write(tmp_path, d.data())
+    answer = sound(path)
+    index = path.with_name(path.name + ".heapidx")
+    good = index.read_bytes()
+    source = random.Random(1)
+    for i in range(40):
+        bad = bytearray(good)
+        if i % 4 == 0:
+            bad = bad[:source.randrange(len(bad))]
+        else:
+            bad[source.randrange(600 if i % 2 else len(bad))] ^= 1 << source.randrange(8)
+        index.write_bytes(bytes(bad))
+        for verb in VERBS[i % len(VERBS):][:3]:
+            survives(path, verb[0], *verb[1:])
+    index.write_bytes(good[:100])
+    assert sound(path) == answer
+    # Another dump under the same name.
+    d = small(nodes=9)
+    d.end_heap()
+    path.write_bytes(d.data())
+    sound(path, nodes=9)
+    where = tmp_path / "elsewhere.idx"
+    os.unlink(index)
+    done = lab.jvmscope("heap", "summary", "--json", "--index", where, path)
+    assert done.returncode == 0 and where.exists() and not index.exists()
+
+
+def test_index_of_a_folder_that_cannot_be_written(tmp_path):
+    """/proc takes no files: the answer comes all the same, and nothing stays."""
+    d = small()
+    d.end_heap()
+    with open(write(tmp_path, d.data())) as f:
+        before = spooled()
+        sound(f"/proc/{os.getpid()}/fd/{f.fileno()}")
+    assert spooled() == before and [p.name for p in tmp_path.iterdir()] == ["x.hprof"]
