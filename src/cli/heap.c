@@ -23,7 +23,7 @@ static const struct arg index_args[] = {
      "where the index lies (the dump's name and .heapidx)"},
     {"--rebuild", 0, ARG_FLAG, offsetof(struct heap_options, rebuild), NULL, "build the index anew"},
     {"--strong", 0, ARG_FLAG, offsetof(struct heap_options, strong), NULL,
-     "soft, weak, final and phantom references retain nothing (they do in Eclipse MAT and VisualVM)"},
+     "soft, weak, final and phantom references retain nothing (they do in Eclipse MAT)"},
     {"--memory", 0, ARG_SIZE, offsetof(struct heap_options, memory), "SIZE",
      "anonymous memory for building the index; the rest goes to unlinked files in /var/tmp"},
     {0},

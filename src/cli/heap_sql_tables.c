@@ -133,7 +133,8 @@ static void objects_column(struct sql_cursor *c, sqlite3_context *to, int column
         put_object(to, h, heap_idom(h, c->at));
         break;
     case 5:
-        sqlite3_result_int(to, heap_idom(h, c->at) != HEAP_NONE);
+        if (heap_idom(h, c->at) != HEAP_NONE)
+            put_text(to, h->path_weak[c->at / 8] >> (c->at % 8) & 1 ? "weak" : "strong");
         break;
     case 6:
         if (heap_item(h, c->at, &item) && (item.tag == HPROF_OBJECT_ARRAY_DUMP || item.tag == HPROF_PRIMITIVE_ARRAY_DUMP))

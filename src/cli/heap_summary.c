@@ -94,7 +94,8 @@ void heap_summary_facts(struct page *p, const struct heap *h)
     page_fact(p, "classes", "classes", PAGE_COUNT, classes);
     page_fact(p, "loaders", "class loaders", PAGE_COUNT, loaders);
     page_fact_text(p, "weakReferences", "weak references",
-                   h->strong ? "retain nothing (--strong)" : "retain, as in Eclipse MAT and VisualVM (--strong: they do not)");
+                   h->strong ? "retain nothing (--strong)"
+                             : "retain what nothing else holds, as in Eclipse MAT (--strong: they do not)");
     add_shape(p, d);
 }
 

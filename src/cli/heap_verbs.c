@@ -152,7 +152,7 @@ const struct command heap_verbs[] = {
             "Tables: *objects*, *classes*, *fields*, *refs*, *strings*, *retained* (all that a holder retains), *roots*, and every "
             "class by its name in double quotes, with the fields of its instances as columns, those of its subclasses "
             "included. They are read in place by SQLite: joins, aggregates and its functions work. An address (0x7f01a8) leads "
-            "straight to its row. Without a SELECT the tables are listed.",
+            "straight to its row; *reachable* is strong, weak (over soft, weak, final or phantom references alone) or null. Without a SELECT the tables are listed.",
         .examples =
             "  jvmscope heap query app.hprof 'SELECT class, count(*), sum(shallow) FROM objects GROUP BY class ORDER BY 3 DESC'\n"
             "  jvmscope heap query app.hprof 'SELECT value, count(*) FROM strings GROUP BY value ORDER BY 2 DESC LIMIT 20'\n"

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """`jvmscope heap`: dumps of running VMs against jmap, known retained sizes, planted leaks, other people's answers."""
+import collections
 import json
 import pathlib
+import random
 import re
 import subprocess
+import time
 
 import pytest
 
 import lab
+import workloads
 
 PRIMITIVES = {"Z": "boolean", "C": "char", "F": "float", "D": "double", "B": "byte", "S": "short", "I": "int", "J": "long"}
 
@@ -323,3 +327,123 @@ def test_diff_and_unreachable(tmp_path):
     gone = row(heap("diff", all_objects, live)["classes"], **{"class": "HeapGraph$Garbage"})
     assert (gone["objectsOld"], gone["objectsNew"], gone["objectsGrown"]) == (5000, 0, -5000)
     assert heap("diff", live, live)["classes"] == []
+
+
+VISUALVM = "/usr/share/visualvm/visualvm/modules/org-graalvm-visualvm-lib-jfluid-heap.jar"
+
+
+@pytest.fixture(scope="session")
+def oracle(tmp_path_factory):
+    """VisualVM's heap library: of a dump its counts and sizes by class, and of the objects given size, retained size and class."""
+    out, jdk = tmp_path_factory.mktemp("oracle"), lab.Jdk(17)
+    built = jdk.run("javac", "-cp", VISUALVM, "-d", out, lab.ROOT / "tests" / "tools" / "HeapOracle.java")
+    assert built.returncode == 0, built.stderr
+
+    def read(dump, objects):
+        ids = dump.with_suffix(".ids")
+        ids.write_text("\n".join(objects) + "\n")
+        done = jdk.run("java", "-Xmx3g", "-cp", f"{VISUALVM}:{out}", "HeapOracle", dump, ids, timeout=3000)
+        assert done.returncode == 0, done.stderr
+        classes = {m[3]: (int(m[1]), int(m[2])) for m in re.finditer(r"^class (\d+) (\d+) (.+)$", done.stdout, re.M)}
+        sizes = {m[1]: (int(m[2]), int(m[3]), m[4]) for m in re.finditer(r"^object (\S+) (\d+) (\d+) (.+)$", done.stdout, re.M)}
+        return classes, sizes
+    return read
+
+
+def agrees_with_visualvm(dump, oracle, random_objects):
+    """
+    Counts of every class; retained sizes of the 100 largest objects, of and of random ones. Sizes are theirs,
+    added up over our tree: they know no fields that HotSpot adds, and no headers of eight bytes. What weak references alone reach
+    counts nothing with them but takes what it refers to out of what others retain, and a class object does now and then the same:
+    objects that retain such a thing are not compared.
+    """
+    rows = ask(dump, "SELECT id, class, shallow, retained, dominator, reachable FROM objects", "-n", str(1 << 40))
+    seed = random.randrange(1 << 30)
+    print(dump.name, "seed", seed, "objects", len(rows))
+    live = [r for r in rows if r[5]]
+    largest = sorted(live, key=lambda r: -r[3])[:100]
+    chosen = {r[0] for r in largest + random.Random(seed).sample(live, min(random_objects, len(live)))}
+    classes, theirs = oracle(dump, sorted(chosen))
+    ours = collections.Counter(r[1] for r in rows)
+    hidden = re.compile(r"Lambda|\+0x|/0x")  # named in another way
+    for name, (count, _) in classes.items():
+        if not hidden.search(name) and name != "java.lang.Class":
+            assert ours[name] == count, name
+    instance = {n: b // c for n, (c, b) in classes.items() if not n.endswith("[]")}
+    children, stack, order, sums, wrong = collections.defaultdict(list), [], [], {}, []
+    for r in live:
+        children[r[4]].append(r)
+    stack.extend(children[None])
+    while stack:
+        order.append(stack.pop())
+        stack.extend(children[order[-1][0]])
+    assert len(order) == len(live)
+    shared = {t for [t] in ask(dump, "SELECT DISTINCT r.target FROM objects o JOIN refs r ON r.source = o.id "
+                                     "WHERE o.reachable IS NOT 'strong'", "-n", str(1 << 40))}
+    compared, apart = 0, set()
+    for id, name, shallow, _, _, reachable in reversed(order):
+        sums[id] = instance.get(name.replace("/0x", "+0x"), shallow) + sum(sums[c[0]] for c in children[id])
+        sums[id] = 0 if reachable == "weak" else sums[id]
+        if name == "java.lang.Class" or id in shared or any(c[0] in apart for c in children[id]):
+            apart.add(id)
+        elif id in chosen:
+            compared += 1
+            if sums[id] != theirs[id][1]:
+                wrong.append((id, name, theirs[id], sums[id]))
+    assert not wrong, (len(wrong), compared, wrong[:5])
+    return compared
+
+
+@pytest.mark.jdks(8, 17)
+def test_retained_sizes_are_visualvms(jdk, tmp_path, oracle):
+    with Program(jdk, "HeapWaste") as p:
+        dump = take(p, tmp_path / "waste.hprof")
+    assert agrees_with_visualvm(dump, oracle, 300) > 250
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", ("h2", "javac"))
+def test_retained_sizes_are_visualvms_of_real_programs(jdk, tmp_path, oracle, program):
+    if jdk.version == 27:
+        pytest.skip("the library knows no headers of eight bytes")
+    workloads.javac_sources(tmp_path / "src", 150)
+    command = workloads.h2_command(400000, ["-Xlog:disable"] if jdk.version > 8 else []) if program == "h2" else \
+        workloads.javac_command(tmp_path / "src")
+    process = jdk.start(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        time.sleep(4)
+        assert process.poll() is None, "the program ended before the dump"
+        dump = take(process, tmp_path / "real.hprof")
+    finally:
+        process.kill()
+        process.wait()
+    assert agrees_with_visualvm(dump, oracle, 1000) > 500
+
+
+@pytest.mark.slow
+def test_list_of_ten_million(tmp_path):
+    """A chain of 10.4 million nodes among 46 million objects: indexed, its suspects told, its children at hand."""
+    generate, dump = tmp_path / "generate", tmp_path / "big.hprof"
+    subprocess.run(["gcc", "-O2", "-o", generate, lab.ROOT / "bench" / "heap_generate.c"], check=True)
+    subprocess.run([generate, dump, "1000"], check=True)
+    done = lab.jvmscope("heap", "leaks", "--json", dump, timeout=600)
+    assert done.returncode == 0, done.stderr
+    chain = row(json.loads(done.stdout)["suspects"], accumulatorClass="bench.List$Node")
+    assert chain["chain"] == 10400000 and chain["accumulates"] == "java.lang.Integer"
+    assert chain["retained"] == 10400000 * (24 + 16)
+    assert ask(dump, f"SELECT count(*) FROM retained WHERE holder = {chain['accumulator']}") == [[2 * 10400000]]
+
+
+@pytest.mark.slow
+def test_more_than_fits_the_memory_allowed(tmp_path):
+    """A dump eight times the limit: the anonymous memory stays below it, the rest lies in files without a name."""
+    generate, dump = tmp_path / "generate", tmp_path / "big.hprof"
+    subprocess.run(["gcc", "-O2", "-o", generate, lab.ROOT / "bench" / "heap_generate.c"], check=True)
+    subprocess.run([generate, dump, "1000"], check=True)
+    done = lab.jvmscope("heap", "summary", "--json", "--memory", "256M", dump, timeout=3000)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    print(answer["indexTimes"], answer["indexMemory"], answer.get("indexSpilled"))
+    assert answer["file"] > 8 * (256 << 20) and answer["indexSpilled"] > 0
+    assert answer["indexMemory"] < 256 << 20
+    assert not [p for p in tmp_path.iterdir() if p.name not in ("generate", "big.hprof", "big.hprof.heapidx")]
