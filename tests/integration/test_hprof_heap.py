@@ -123,6 +123,21 @@ def test_readers_of_others_agree_with_jmap(jdk, tmp_path, visualvm_histogram):
     assert "WARNING" not in parsed.stdout + parsed.stderr
 
 
+@pytest.mark.jdks(8, 25)
+def test_readers_of_others_open_heap_all(jdk, tmp_path, visualvm_histogram):
+    """format=b with traces of objects, sites and two dumps' worth of records."""
+    run = Paused(jdk, f"heap=all,format=b,doe=n,file={tmp_path}/b.hprof")
+    run.dump()
+    histogram = jmap(jdk, run.process.pid)
+    run.end()
+    counts = visualvm_histogram(tmp_path / "b.hprof")
+    for name in ("HeapGraph$Node", "HeapGraph$Leaf", "HeapGraph"):
+        assert counts.get(name, 0) == histogram.get(name, (0, 0))[0], name
+    parsed = lab.Jdk(8).run("jhat", "-parseonly", "true", tmp_path / "b.hprof")
+    assert parsed.returncode == 0 and "Snapshot read, resolving" in parsed.stdout + parsed.stderr
+    assert "WARNING" not in parsed.stdout + parsed.stderr
+
+
 @pytest.mark.jdks(8, 17, 27)
 def test_dump_at_exit_and_recording(jdk, tmp_path, visualvm_histogram):
     for options, dump in ((f"heap=dump,format=b,file={tmp_path}/c.hprof", "c.hprof"),

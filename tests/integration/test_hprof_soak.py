@@ -16,9 +16,8 @@ def resident(pid):
     return int(open(f"/proc/{pid}/statm").read().split()[1]) * 4096
 
 
-def soak(jdk, seconds):
-    heap = "heap=sites," if jdk.version >= 11 else ""
-    f = FrontEnd(jdk, f"format=b,{heap}cpu=samples")
+def soak(jdk, seconds, heap="sites"):
+    f = FrontEnd(jdk, f"format=b,heap={heap},cpu=samples")
     f.drain()
     chance = random.Random(1)
     bodies = [(1, b""), (2, b""), (4, b""), (6, b""), (7, struct.pack(">Hf", 0, 0.0)), (7, struct.pack(">Hf", 0, 0.3)),
@@ -64,6 +63,12 @@ def test_a_short_round(jdk):
     assert soak(jdk, 8) > 20
 
 
+@pytest.mark.jdks(17)
+def test_a_short_round_with_traces_of_objects(jdk):
+    assert soak(jdk, 5, "all") > 10
+
+
 @pytest.mark.soak
-def test_soak(jdk):
-    assert soak(jdk, float(os.environ.get("SOAK_SECONDS", "600")) / 6) > 100
+@pytest.mark.parametrize("heap", ["sites", "all"])
+def test_soak(jdk, heap):
+    assert soak(jdk, float(os.environ.get("SOAK_SECONDS", "600")) / 12, heap) > 50

@@ -230,6 +230,7 @@ public class AllocTruth {
         truth("AllocTruth$Reflected[]", "cloning", k + threads);
         truth("AllocTruth$Nested[]", "copying", 2 * k + threads);
         truth("AllocTruth$Captured", "lambda$lambdas$0", k);
+        truth("AllocTruth$$Lambda", "*", k + threads);
         truth("AllocTruth$Kept", "kept", threads * (long) (n / 10));
     }
 }

@@ -14,7 +14,7 @@
 enum alloc_kind {
     ALLOC_NEW,    /* instances of one class; one counter */
     ALLOC_ARRAY,  /* arrays of one class; two: objects, bytes */
-    ALLOC_OBJECT, /* what a call answers, of any class; arrays of bytes count in two, others natively */
+    ALLOC_OBJECT, /* what a call answers, of any class; arrays of bytes count in two, others at a place for each class */
     ALLOC_MULTI,  /* multianewarray; natively */
 };
 
@@ -71,6 +71,8 @@ struct alloc_slot *alloc_slot_add(uint64_t key, struct alloc_block *b);  /* NULL
  * they are to be described by alloc_point_set. Any thread.
  */
 int64_t alloc_points_add(struct str class_name, const struct edit *e, uint32_t n, bool *ret_new);
+/* A place of its own, for objects of one class that a call answers; -ENOSPC. */
+int64_t alloc_point_new(enum alloc_kind kind, const char *descriptor);
 void alloc_point_set(uint32_t number, enum alloc_kind kind, const char *descriptor, size_t len);
 struct alloc_point *alloc_point(uint32_t number);
 const char *alloc_point_class(uint32_t number); /* stays */

@@ -8,6 +8,7 @@
  * version 49 have no such constants: null there.
  */
 #include "agent/capture/alloc.h"
+#include "base/cursor.h"
 
 #include <errno.h>
 
@@ -57,6 +58,35 @@ struct editing {
     unsigned n_opened;
 };
 
+/*
+ * True for an invokedynamic that makes a lambda with captured values: one object each time. Before JDK 15 the VM's anonymous
+ * class makes it itself, in code that nobody can change; later DirectMethodHandle does, by Unsafe.allocateInstance.
+ */
+static bool makes_lambda(const struct class_file *c, const struct insn *i)
+{
+    struct class_member m, maker;
+    uint16_t index = insn_constant(i);
+    if (vm.version >= 15 || !class_member(c, index, &m) || m.descriptor.len < 2 || m.descriptor.data[1] == ')')
+        return false;
+    struct cursor in = cursor_of(c->bytes + c->attributes_start, c->len - c->attributes_start);
+    for (unsigned n = cursor_be16(&in); n && !in.failed; n--) {
+        struct str name = class_utf8(c, cursor_be16(&in));
+        struct cursor methods = cursor_sub(&in, cursor_be32(&in));
+        if (!str_is(name, "BootstrapMethods"))
+            continue;
+        unsigned wanted = class_be16(c, c->pool.data[index] + 1), count = cursor_be16(&methods);
+        for (unsigned k = 0; k < count && !methods.failed; k++) {
+            uint16_t handle = cursor_be16(&methods);
+            cursor_skip(&methods, 2 * (size_t)cursor_be16(&methods));
+            if (k == wanted)
+                return class_tag(c, handle) == CONSTANT_METHOD_HANDLE &&
+                       class_member(c, class_be16(c, c->pool.data[handle] + 2), &maker) &&
+                       str_is(maker.owner, "java/lang/invoke/LambdaMetafactory");
+        }
+    }
+    return false;
+}
+
 /* Counters that an instruction needs; 0: it allocates nothing that is counted here. */
 static unsigned counters_of(const struct class_file *c, const struct insn *i)
 {
@@ -69,6 +99,8 @@ static unsigned counters_of(const struct class_file *c, const struct insn *i)
         return 2;
     case OP_MULTIANEWARRAY:
         return 1;
+    case OP_INVOKEDYNAMIC:
+        return makes_lambda(c, i) ? 2 : 0;
     case OP_INVOKEVIRTUAL:
     case OP_INVOKESPECIAL:
     case OP_INVOKESTATIC:

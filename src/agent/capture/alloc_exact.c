@@ -52,6 +52,7 @@ DECLARE(jlong, newSlot, jlong);
 DECLARE(void, attend, jobject);
 DECLARE(void, look, jlong, jint, jclass);
 DECLARE(void, other, jobject, jint);
+DECLARE(jint, place, jobject, jclass, jint, jint);
 DECLARE(void, arrays, jobject, jint, jint);
 DECLARE(void, pick, jobject, jint);
 DECLARE(void, hold, jobject, jint);
@@ -368,6 +369,85 @@ NATIVE(void, other)(JNIEnv *jni, jclass class, jobject o, jint point)
     alloc_count(jni, o);
 }
 
+/* The probe's tables (JvmscopeSites.TYPES, PLACES). */
+static struct {
+    jobjectArray types;
+    jlongArray places;
+    jclass weak;
+    jmethodID make;
+    int size;
+} tables;
+
+static jobject static_field(JNIEnv *jni, const char *name, const char *descriptor)
+{
+    jfieldID f = (*jni)->GetStaticFieldID(jni, state.probe, name, descriptor);
+    jobject local = f ? (*jni)->GetStaticObjectField(jni, state.probe, f) : NULL;
+    jobject global = local ? (*jni)->NewGlobalRef(jni, local) : NULL;
+    if (local)
+        (*jni)->DeleteLocalRef(jni, local);
+    return global;
+}
+
+/* Once: they stay for good, as the probe does. */
+static int learn_tables(JNIEnv *jni)
+{
+    if (tables.make)
+        return 0;
+    tables.types = static_field(jni, "TYPES", "[Ljava/lang/ref/WeakReference;");
+    tables.places = static_field(jni, "PLACES", "[J");
+    jclass weak = (*jni)->FindClass(jni, "java/lang/ref/WeakReference");
+    tables.weak = weak ? (*jni)->NewGlobalRef(jni, weak) : NULL;
+    if (!tables.types || !tables.places || !tables.weak)
+        return -EPROTO;
+    tables.size = (*jni)->GetArrayLength(jni, tables.types);
+    tables.make = (*jni)->GetMethodID(jni, tables.weak, "<init>", "(Ljava/lang/Object;)V");
+    (*jni)->DeleteLocalRef(jni, weak);
+    return tables.make ? 0 : -EPROTO;
+}
+
+/* A new entry, unless another thread has made one for the place meanwhile: then this object counts by itself. Under the lock.
+ */
+static jint add_place(JNIEnv *jni, jclass type, const char *signature, jint point, jint from)
+{
+    enum { PROBES = 8 };
+
+    for (int i = 0; i < PROBES; i++) {
+        jint at = (from + i) & (tables.size - 1);
+        jlong there = 0;
+        (*jni)->GetLongArrayRegion(jni, tables.places, at, 1, &there);
+        if (there)
+            continue;
+        jobject weak = (*jni)->NewObject(jni, tables.weak, tables.make, type);
+        int64_t number = weak ? alloc_point_new(signature[0] == '[' ? ALLOC_ARRAY : ALLOC_NEW, signature) : -1;
+        vm_clear_exception(jni);
+        if (number < 0)
+            return -1;
+        jlong place = (jlong)(point + 1) << 32 | number;
+        (*jni)->SetObjectArrayElement(jni, tables.types, at, weak);
+        (*jni)->SetLongArrayRegion(jni, tables.places, at, 1, &place);
+        (*jni)->DeleteLocalRef(jni, weak);
+        return (jint)number;
+    }
+    return -1;
+}
+
+NATIVE(jint, place)(JNIEnv *jni, jclass class, jobject o, jclass type, jint point, jint from)
+{
+    char *signature = NULL;
+    jint number = -1;
+    if (!o || alloc_busy || !state.on || (*vm.ti)->GetClassSignature(vm.ti, type, &signature, NULL) != JVMTI_ERROR_NONE)
+        return -1;
+    alloc_busy = true;
+    bool primitives = signature[0] == '[' && signature[1] != 'L' && signature[1] != '[';
+    sites_lock();
+    if (!primitives)
+        number = add_place(jni, type, signature, point, from);
+    sites_unlock();
+    vm_free(signature);
+    alloc_busy = false;
+    return number;
+}
+
 /* The arrays of a matrix one by one. */
 static void count_each(JNIEnv *jni, jobject o, jint dimensions, const struct site_frame *frames, uint32_t n_frames)
 {
@@ -517,6 +597,8 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     int r = prepare(jni, why);
     if (r == 0)
         r = probe_define(jni, PROBE, &state.probe, why);
+    if (r == 0 && (r = learn_tables(jni)) < 0)
+        buf_printf(why, "exact allocation counts: the probe class is another's");
     if (r == 0)
         r = threads_listen(&listener);
     if (r == 0)

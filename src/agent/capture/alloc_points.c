@@ -111,6 +111,18 @@ int64_t alloc_points_add(struct str class_name, const struct edit *e, uint32_t n
     return r;
 }
 
+int64_t alloc_point_new(enum alloc_kind kind, const char *descriptor)
+{
+    uint32_t n = kind == ALLOC_ARRAY ? 2 : 1;
+    pthread_mutex_lock(&lock);
+    int64_t r = n <= ALLOC_POINTS_MAX - n_points ? (int64_t)n_points : -ENOSPC;
+    n_points += r >= 0 ? n : 0;
+    pthread_mutex_unlock(&lock);
+    if (r >= 0)
+        alloc_point_set((uint32_t)r, kind, descriptor, strlen(descriptor));
+    return r;
+}
+
 void alloc_point_set(uint32_t number, enum alloc_kind kind, const char *descriptor, size_t len)
 {
     pthread_mutex_lock(&lock);

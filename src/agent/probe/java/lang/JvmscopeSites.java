@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package java.lang;
 
+import java.lang.ref.WeakReference;
 import jvmscope.Carrier;
 import jvmscope.ForceInline;
 import sun.misc.Unsafe;
@@ -26,6 +27,11 @@ public final class JvmscopeSites {
     /** Address of alloc.h's alloc_follow, which may change from one recording to the next. */
     private static final long FOLLOW = constant(9);
 
+    // Counters of what calls answer, by place and class: (place + 1) << 32 | counter, 0 where there is none. Native code adds.
+    private static final int TYPES_SIZE = 1 << 14, TYPES_PROBES = 8;
+    private static final WeakReference<?>[] TYPES = new WeakReference<?>[TYPES_SIZE];
+    private static final long[] PLACES = new long[TYPES_SIZE];
+
     private JvmscopeSites() {
     }
 
@@ -39,8 +45,11 @@ public final class JvmscopeSites {
 
     private static native void look(long counter, int point, Class<?> type);
 
-    /** An object of any class. */
+    /** An object that has no counter. */
     private static native void other(Object o, int point);
+
+    /** Makes a counter for objects like this one at a place; its entry is to lie from `from` on. -1: there can be none. */
+    private static native int place(Object o, Class<?> type, int point, int from);
 
     private static native void arrays(Object o, int point, int dimensions);
 
@@ -55,6 +64,7 @@ public final class JvmscopeSites {
         attend(null);
         look(0, 0, null);
         other(null, 0);
+        place(null, null, 0, 0);
         arrays(null, 0, 0);
     }
 
@@ -138,15 +148,39 @@ public final class JvmscopeSites {
         long eetop = U.getLong(Carrier.carrier(), EETOP);
         if (U.getLong(home(eetop)) != eetop)
             attend(o);
-        if (o instanceof byte[]) {
+        if (o instanceof byte[])
             array1(((byte[]) o).length, point);
-            int follow = U.getInt(FOLLOW);
-            if (follow == 1)
-                constructed(o, point);
-            else if (follow == 2)
-                hold(o, point);
-        } else
+        else {
+            point = placeOf(o, o.getClass(), point);
+            if (point < 0)
+                return;
+            if (o instanceof Object[])
+                array(((Object[]) o).length, point);
+            else
+                made(o.getClass(), point);
+        }
+        int follow = U.getInt(FOLLOW);
+        if (follow == 1)
+            constructed(o, point);
+        else if (follow == 2)
+            hold(o, point);
+    }
+
+    private static int placeOf(Object o, Class<?> type, int point) {
+        int from = System.identityHashCode(type) * 31 + point;
+        for (int i = 0; i < TYPES_PROBES; i++) {
+            int at = from + i & TYPES_SIZE - 1;
+            long place = PLACES[at];
+            if (place == 0)
+                break;
+            WeakReference<?> there = (int) (place >>> 32) == point + 1 ? TYPES[at] : null;
+            if (there != null && there.get() == type)
+                return (int) place;
+        }
+        int made = place(o, type, point, from & TYPES_SIZE - 1);
+        if (made < 0)
             other(o, point);
+        return made;
     }
 
     /** Behind a constructor's call, and for arrays, where an object now and then is followed. */
