@@ -47,26 +47,6 @@ static bool check_parts(const struct hotspot_layout *l, const struct memory *m, 
     return true;
 }
 
-void method_checks(const struct hotspot_layout *l, const struct memory *m, const uint64_t *methods, unsigned n, uint32_t *ret)
-{
-    const int32_t steps[] = {l->method_const, l->const_pool, l->pool_holder, l->klass_name};
-    uint64_t at[METHOD_CHECKS_MAX], found[ARRAY_SIZE(steps)][METHOD_CHECKS_MAX];
-    n = MIN(n, METHOD_CHECKS_MAX);
-    for (unsigned i = 0; i < n; i++)
-        at[i] = methods[i];
-    for (unsigned step = 0; step < ARRAY_SIZE(steps); step++)
-        for (unsigned i = 0; i < n; i++) {
-            if (!is_pointer(at[i]) || !load64(m, at[i] + (uint64_t)steps[step], &at[i]))
-                at[i] = 0;
-            found[step][i] = at[i];
-        }
-    for (unsigned i = 0; i < n; i++) {
-        const struct parts p = {found[0][i], found[1][i], found[2][i], found[3][i]};
-        if (!is_pointer(p.class_name) || !check_parts(l, m, &p, &ret[i]))
-            ret[i] = 0;
-    }
-}
-
 bool method_check(const struct hotspot_layout *l, const struct memory *m, uint64_t method, uint32_t *ret)
 {
     struct parts p;

@@ -18,14 +18,6 @@ enum { METHOD_CHECK_MASK = 0x1ffff };
 bool method_check(const struct hotspot_layout *l, const struct memory *m, uint64_t method, uint32_t *ret);
 
 /*
- * The checks of several methods, 0 for what is no Method. Each is five loads that depend on one another, most of them cache
- * misses; taken together the misses overlap, which halves the cost of a deep walk. Async-signal-safe.
- */
-enum { METHOD_CHECKS_MAX = 32 };
-
-void method_checks(const struct hotspot_layout *l, const struct memory *m, const uint64_t *methods, unsigned n, uint32_t *ret);
-
-/*
  * The bytecode index of a pointer into the method's bytecode; -1 when it points elsewhere. False when there is no Method at
  * the address; *ret_native tells that the method has no bytecode at all. Async-signal-safe.
  */

@@ -8,6 +8,13 @@
 
 #define MAX_PROBES 128
 
+/*
+ * The first stacks have a table of their own, whose pages are there: in the large one each new stack meets a page that is not,
+ * which takes a handler longer than all else it does.
+ */
+#define FIRST_SLOTS  4096u
+#define FIRST_PROBES 16
+
 /* Takes n blocks in a row; NULL when there are not as many. */
 static uint8_t *take_blocks(struct jfr_writer *w, struct region *fixed, bool worker, uint32_t n, _Atomic uint32_t **ret_span)
 {
@@ -190,13 +197,17 @@ int traces_init(struct traces *t, uint64_t bytes)
         slots *= 2;
     /* Pages that are never touched cost nothing. */
     void *arena = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    void *table = mmap(NULL, slots * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *table =
+        mmap(NULL, (FIRST_SLOTS + slots) * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     *t = (struct traces){.arena = arena == MAP_FAILED ? NULL : arena,
                          .bytes = bytes,
                          .slots = table == MAP_FAILED ? NULL : table,
                          .mask = (uint32_t)(slots - 1)};
-    if (t->arena && t->slots)
+    if (t->arena && t->slots) {
+        for (size_t i = 0; i < FIRST_SLOTS; i += 512)
+            atomic_store(&t->slots[i], 0);
         return 0;
+    }
     traces_release(t);
     return -ENOMEM;
 }
@@ -206,7 +217,7 @@ void traces_release(struct traces *t)
     if (t->arena)
         munmap(t->arena, t->bytes);
     if (t->slots)
-        munmap(t->slots, ((uint64_t)t->mask + 1) * 8);
+        munmap(t->slots, (FIRST_SLOTS + (uint64_t)t->mask + 1) * 8);
     *t = (struct traces){0};
 }
 
@@ -241,31 +252,47 @@ static uint64_t trace_store(struct traces *t, uint32_t hash, const struct jfr_fr
     return used / 16 + 1;
 }
 
-/* The id; *ret_added tells whether it is new. */
-static uint64_t trace_find(struct traces *t, uint32_t hash, const struct jfr_frame *frames, uint32_t n, bool truncated,
-                           bool *ret_added)
+struct search {
+    struct traces *traces;
+    uint32_t hash, n;
+    bool truncated, added;
+    const struct jfr_frame *frames;
+    uint64_t stored; /* the stack's copy, once it was made */
+};
+
+/* The id by the slots of one table; 0: its places are taken by others, or there is no memory. */
+static uint64_t table_find(struct search *s, _Atomic uint64_t *slots, uint32_t mask, unsigned probes)
 {
-    uint64_t stored = 0;
-    uint32_t i = hash & t->mask;
-    for (unsigned probe = 0; probe < MAX_PROBES; probe++, i = (i + 1) & t->mask) {
-        uint64_t slot = atomic_load_explicit(&t->slots[i], memory_order_acquire);
+    struct traces *t = s->traces;
+    for (uint32_t i = s->hash & mask; probes-- > 0; i = (i + 1) & mask) {
+        uint64_t slot = atomic_load_explicit(&slots[i], memory_order_acquire);
         if (!slot) {
-            if (!stored)
-                stored = trace_store(t, hash, frames, n, truncated);
-            if (!stored)
+            if (!s->stored)
+                s->stored = trace_store(t, s->hash, s->frames, s->n, s->truncated);
+            if (!s->stored)
                 return 0;
-            if (atomic_compare_exchange_strong(&t->slots[i], &slot, (uint64_t)hash << 32 | stored)) {
-                *ret_added = true;
-                return stored;
+            if (atomic_compare_exchange_strong(&slots[i], &slot, (uint64_t)s->hash << 32 | s->stored)) {
+                s->added = true;
+                return s->stored;
             }
         }
-        if (slot >> 32 != hash)
+        if (slot >> 32 != s->hash)
             continue;
         const struct trace *trace = trace_of(t, (uint32_t)slot);
-        if (trace->n == n && trace->truncated == truncated && !memcmp(trace->frames, frames, n * sizeof(*frames)))
+        if (trace->n == s->n && trace->truncated == s->truncated &&
+            !memcmp(trace->frames, s->frames, s->n * sizeof(*s->frames)))
             return (uint32_t)slot;
     }
     return 0;
+}
+
+/* The id; s->added tells whether it is new. The first table's slots are never freed, so what was put beyond stays to be found.
+ */
+static uint64_t trace_find(struct search *s)
+{
+    struct traces *t = s->traces;
+    uint64_t id = table_find(s, t->slots, FIRST_SLOTS - 1, FIRST_PROBES);
+    return id ? id : table_find(s, t->slots + FIRST_SLOTS, t->mask, MAX_PROBES);
 }
 
 /* Puts a new stack into the file at once, for whoever reads it should the process die before the worker comes round. */
@@ -302,11 +329,11 @@ uint64_t jfr_trace(struct jfr_writer *w, const struct jfr_frame *frames, uint32_
     if (!n)
         return 0;
     uint32_t hash = (uint32_t)hash_bytes(frames, n * sizeof(*frames)) ^ truncated;
-    bool added = false;
-    uint64_t id = trace_find(&w->traces, hash, frames, n, truncated, &added);
+    struct search s = {.traces = &w->traces, .hash = hash, .n = n, .truncated = truncated, .frames = frames};
+    uint64_t id = trace_find(&s);
     if (unlikely(!id))
         atomic_fetch_add_explicit(&w->traces.lost, 1, memory_order_relaxed);
-    if (unlikely(added)) {
+    if (unlikely(s.added)) {
         atomic_fetch_add_explicit(&w->traces.count, 1, memory_order_relaxed);
         trace_append(w, id, frames, n, truncated);
     }

@@ -179,8 +179,8 @@ struct traces {
     _Atomic uint64_t used;
     uint64_t bytes;
     uint64_t present;        /* pages below are there: the worker's, traces_ahead */
-    _Atomic uint64_t *slots; /* hash << 32 | id; 0: free */
-    uint32_t mask;
+    _Atomic uint64_t *slots; /* hash << 32 | id; 0: free. The first table, then the large one */
+    uint32_t mask;           /* of the large one */
     _Atomic uint64_t count, lost;
 };
 

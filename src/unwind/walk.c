@@ -67,22 +67,17 @@ void walk_emit_java(struct walk *k, enum walk_kind kind, uint64_t method, int32_
     walk_emit(k, kind, walk_id_of_method(method, 0), bci);
 }
 
-/* Puts the checks into the ids of Java frames that have none yet, many at a time. */
+/* Puts the checks into the ids of Java frames that have none yet. */
 static void add_checks(struct walk *k)
 {
-    uint64_t methods[METHOD_CHECKS_MAX];
-    uint32_t checks[METHOD_CHECKS_MAX];
-    struct walk_frame *of[METHOD_CHECKS_MAX];
-    for (unsigned i = 0; i < k->count;) {
-        unsigned n = 0;
-        for (; i < k->count && n < METHOD_CHECKS_MAX; i++)
-            if (walk_is_java(k->frames[i].kind) && walk_id_check(k->frames[i].id) == 0) {
-                of[n] = &k->frames[i];
-                methods[n++] = walk_id_method(k->frames[i].id);
-            }
-        method_checks(&k->w->layout, &k->w->memory, methods, n, checks);
-        for (unsigned j = 0; j < n; j++)
-            of[j]->id = walk_id_of_method(methods[j], checks[j]);
+    for (unsigned i = 0; i < k->count; i++) {
+        struct walk_frame *f = &k->frames[i];
+        struct known_method known;
+        if (!walk_is_java(f->kind) || walk_id_check(f->id) != 0)
+            continue;
+        uint64_t method = walk_id_method(f->id);
+        if (known_method_get(k->w->known, &k->w->layout, &k->w->memory, method, &known))
+            f->id = walk_id_of_method(method, known.check);
     }
 }
 
