@@ -62,6 +62,8 @@ const struct option_row option_table[OPTION_COUNT] = {
                   .default_value = "100000", .min = 1, .max = UINT64_MAX},
     [OPT_BYTES] = {"bytes", "--bytes", 0, OPTION_SIZE, "<size>", "bytes of calls that trace records at most",
                    .default_value = "1g", .min = 1, .max = UINT64_MAX},
+    [OPT_SHOW] = {"show", "--show", 0, OPTION_TEXT, "<fields>", "fields of traced objects to record: pkg.Class.field,..."},
+    [OPT_TOSTRING] = {"tostring", "--to-string", 0, OPTION_TEXT, "<classes>", "call toString() of these classes' traced objects"},
     [OPT_LOG] = {"log", "--log", 0, OPTION_TEXT, "<place text>", "record values at lines: 'pkg.Class:12 {local} {this.field}; ...'"},
     [OPT_WATCH] = {"watch", "--watch", 0, OPTION_TEXT, "<fields>", "record reads and writes of pkg.Class.field:..."},
     [OPT_EXCEPTIONS] = {"exceptions", "--exceptions", 0, OPTION_WORD, "counts|stacks", "exceptions by class, place and handler",

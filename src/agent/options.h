@@ -43,6 +43,8 @@ enum option {
     OPT_LIMIT,
     OPT_RATE,
     OPT_BYTES,
+    OPT_SHOW,
+    OPT_TOSTRING,
     OPT_LOG,
     OPT_WATCH,
     OPT_EXCEPTIONS,

@@ -183,3 +183,28 @@ def test_virtual_threads_have_their_names(jdk, jvmscope, tmp_path):
     done = jdk.java("Virtual", "8", "3", release=21, jvm=(jdk.agent(f"format=r,trace=Virtual.rounds,file={out}"),))
     assert done.returncode == 0 and done.stdout == "done\n", done.stderr
     assert sorted(c["thread"] for c in calls(jvmscope, out)) == [f"virtual-{i}" for i in range(8)]
+
+
+def test_fields_and_texts_of_objects(jdk, jvmscope, tmp_path):
+    """A toString() that throws, loops or waits for a lock that the caller holds harms nothing and is told in one line each."""
+    out = tmp_path / "s.jfr"
+    words = ("trace=Shown.take:Shown$Nice.inner", "show=Shown$Base.id:Shown$Point.x:Shown$Point.y:Shown$Point.c:Shown$Point.flag:"
+             "Shown$Point.name:Shown$Point.numbers:Shown$Point.next", "tostring=Shown$Nice:Shown$Throws:Shown$Loops:Shown$Waits:Shown$Nothing")
+    process = jdk.start_java("Shown", jvm=("-Xmx64m", jdk.agent(f"format=r,{','.join(words)},file={out}")), stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE)
+    told = ""
+    while process.poll() is None:
+        asked = jvmscope("status", process.pid)
+        told = asked.stderr if "tostring" in asked.stderr else told
+        time.sleep(0.05)
+    assert process.wait() == 0 and process.stdout.read() == "done true\n" and process.stderr.read() == ""
+    assert {line.split(": ", 2)[2] for line in told.splitlines()} >= {
+        "tostring: Shown$Throws.toString() threw java.lang.IllegalStateException: its objects are shown without",
+        "tostring: Shown$Loops.toString() did not end in 100 ms: its objects are shown without"}, told
+    seen = [re.sub("@[0-9a-f]+", "@", c["args"][0]) for c in calls(jvmscope, out)]
+    assert seen[0] == ('Shown$Point@{x=3, y=2.5, c=z, flag=true, name=a "point", numbers=int[2]@, next=Shown$Point@, id=1099511627776}')
+    assert "Shown$Nice@{n=7 nice}" in seen and "Shown$Nothing@{null}" in seen and seen.count("Shown$Throws@") == 3
+    assert seen.count("Shown$Loops@") == 4 and seen.count("Shown$Waits@") == 4
+    assert all(c["thread"] == "main" for c in calls(jvmscope, out)) and not any("inner" in c["method"] for c in calls(jvmscope, out))
+    slow = [c["ns"] for c in calls(jvmscope, out) if c["ns"] > 90e6]
+    assert len(slow) <= 3, "each class costs the program its time once"

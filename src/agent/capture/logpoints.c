@@ -454,7 +454,7 @@ static int log_load(struct session *s, struct buf *why)
 
 static int log_start(struct session *s, JNIEnv *jni, struct buf *why)
 {
-    int r = hub_open(&reader, jni, why);
+    int r = hub_open(&reader, s, jni, why);
     points.log_on = points.specs != NULL;
     points.watch_on = s->options.v[OPT_WATCH].text != NULL;
     if (r == 0 && points.log_on)
@@ -489,7 +489,7 @@ static void log_release(struct session *s)
 
 static void log_flush(struct session *s, JNIEnv *jni)
 {
-    hub_drain(s->out.jfr);
+    hub_drain(s, jni);
 }
 
 static void log_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)

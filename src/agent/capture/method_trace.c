@@ -389,7 +389,7 @@ static void take_back(JNIEnv *jni)
 static int trace_start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     trace.exclude = s->options.v[OPT_EXCLUDE].text;
-    int r = hub_open(&reader, jni, why);
+    int r = hub_open(&reader, s, jni, why);
     return r < 0 ? r : apply(jni, why);
 }
 
@@ -494,7 +494,7 @@ static void trace_release(struct session *s)
 
 static void trace_flush(struct session *s, JNIEnv *jni)
 {
-    hub_drain(s->out.jfr);
+    hub_drain(s, jni);
 }
 
 static void trace_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)

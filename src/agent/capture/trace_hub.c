@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/trace_hub.h"
 
+#include "agent/capture/trace_objects.h"
 #include "agent/probe_class.h"
 #include "agent/thread_table.h"
 #include "agent/virtual_threads.h"
@@ -164,11 +165,11 @@ jclass hub_probe(void)
     return hub.probe;
 }
 
-/* With the lock. */
+/* With the lock. What toString() calls on the agent's own thread is not the program's. */
 static bool hand_over(struct jfr_writer *w, const struct trace_record *r)
 {
     const struct hub_reader *reader = hub.readers[r->kind >= HUB_SITE];
-    return !reader || reader->record(w, r);
+    return !reader || trace_objects_is_own(r->thread) || reader->record(w, r);
 }
 
 /* An exit may lie in another ring than its entry, when a virtual thread has moved: such are tried again behind all others. */
@@ -203,8 +204,10 @@ static void drain(struct jfr_writer *w)
     vec_release(&later);
 }
 
-void hub_drain(struct jfr_writer *w)
+void hub_drain(struct session *s, JNIEnv *jni)
 {
+    struct jfr_writer *w = s->out.jfr;
+    trace_objects_work(s, jni);
     pthread_mutex_lock(&hub.lock);
     drain(w);
     pthread_mutex_unlock(&hub.lock);
@@ -247,9 +250,11 @@ static int begin(JNIEnv *jni, struct buf *why)
     return r < 0 ? r : threads_listen(&listener);
 }
 
-int hub_open(const struct hub_reader *reader, JNIEnv *jni, struct buf *why)
+int hub_open(const struct hub_reader *reader, struct session *s, JNIEnv *jni, struct buf *why)
 {
     int r = hub.readers[!reader->sites] ? 0 : begin(jni, why);
+    if (r == 0)
+        r = trace_objects_begin(s, jni, why);
     if (r == 0) {
         pthread_mutex_lock(&hub.lock);
         hub.readers[reader->sites] = reader;
@@ -289,6 +294,7 @@ void hub_close(const struct hub_reader *reader, struct jfr_writer *w, JNIEnv *jn
     map_release(&hub.names);
     pthread_mutex_unlock(&hub.lock);
     forget(jni);
+    trace_objects_end(jni);
 }
 
 void hub_status(const char *name, struct buf *out)

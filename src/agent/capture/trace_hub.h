@@ -6,6 +6,7 @@
 #pragma once
 
 #include "agent/capture/trace_ring.h"
+#include "agent/session.h"
 #include "base/buf.h"
 #include "base/strpool.h"
 #include "jfr/writer.h"
@@ -22,11 +23,11 @@ struct hub_reader {
 };
 
 /* Defines the probe class and gives threads their rings; each user once. -ENOTSUP with a sentence in why. */
-int hub_open(const struct hub_reader *reader, JNIEnv *jni, struct buf *why) must_check;
+int hub_open(const struct hub_reader *reader, struct session *s, JNIEnv *jni, struct buf *why) must_check;
 /* Reads what is left; no more probes of this user may run. */
 void hub_close(const struct hub_reader *reader, struct jfr_writer *w, JNIEnv *jni);
 /* Hands records to their readers, one call at a time. */
-void hub_drain(struct jfr_writer *w);
+void hub_drain(struct session *s, JNIEnv *jni);
 /* The probe class; NULL when it was never defined. */
 jclass hub_probe(void);
 /* Classes that the probes call themselves: no probe may be in them. */

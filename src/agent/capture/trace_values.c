@@ -57,12 +57,51 @@ static bool is_class(uint32_t number, const char *signature)
     return s && strcmp(s, signature) == 0;
 }
 
-bool value_take(const uint8_t **at, const uint8_t *end, char type, struct value *ret)
+/* The text at *at: its length and how many characters follow. False when it is cut off. */
+static bool take_text(const uint8_t **at, const uint8_t *end, struct value *v)
 {
-    struct value v = {.type = type == '[' ? 'L' : type};
+    int64_t raw;
     if (end - *at < 8)
         return false;
+    memcpy(&raw, *at, 8);
+    *at += 8;
+    v->length = (int32_t)raw;
+    v->n_chars = (uint32_t)((uint64_t)raw >> 32);
+    v->chars = (const uint16_t *)*at;
+    uint32_t bytes = (v->n_chars + 3) / 4 * 8;
+    if (v->n_chars > RING_TEXT_MAX || end - *at < (int64_t)bytes)
+        return false;
+    *at += bytes;
+    return true;
+}
+
+static bool take(const uint8_t **at, const uint8_t *end, char type, bool inside, struct value *ret);
+
+static bool take_fields(const uint8_t **at, const uint8_t *end, struct value *v)
+{
+    int64_t n;
+    struct value field;
+    if (v->shown->to_string)
+        return take_text(at, end, v);
+    if (end - *at < 8)
+        return false;
+    memcpy(&n, *at, 8);
+    *at += 8;
+    v->fields = *at;
+    for (v->n_fields = 0; v->n_fields < n && v->n_fields < v->shown->n; v->n_fields++)
+        if (!take(at, end, v->shown->types[v->n_fields], false, &field))
+            return false;
+    v->fields_end = *at;
+    return true;
+}
+
+/* A value; what is inside an object too, unless it is itself inside one. */
+static bool take(const uint8_t **at, const uint8_t *end, char type, bool inside, struct value *ret)
+{
+    struct value v = {.type = type == '[' ? 'L' : type};
     int64_t raw;
+    if (end - *at < 8)
+        return false;
     memcpy(&raw, *at, 8);
     *at += 8;
     v.number = raw;
@@ -74,26 +113,40 @@ bool value_take(const uint8_t **at, const uint8_t *end, char type, struct value 
     } else if (v.type == 'L') {
         v.hash = (uint32_t)raw;
         v.class = (uint32_t)((uint64_t)raw >> 32);
-        bool text = is_class(v.class, "Ljava/lang/String;");
-        if (text || is_array(v.class)) {
+        v.shown = inside && v.class ? trace_shown(v.class) : NULL;
+        if (value_is_string(&v)) {
+            if (!take_text(at, end, &v))
+                return false;
+        } else if (is_array(v.class)) {
             if (end - *at < 8)
                 return false;
-            memcpy(&raw, *at, 8);
+            memcpy(&v.length, *at, 8);
             *at += 8;
-            v.length = text ? (int32_t)raw : raw;
-            v.n_chars = text ? (uint32_t)((uint64_t)raw >> 32) : 0;
-            v.chars = (const uint16_t *)*at;
-            uint32_t bytes = (v.n_chars + 3) / 4 * 8;
-            if (v.n_chars > RING_TEXT_MAX || end - *at < (int64_t)bytes)
-                return false;
-            *at += bytes;
+        } else if (v.shown && !take_fields(at, end, &v)) {
+            return false;
         }
     }
     *ret = v;
     return true;
 }
 
-/* "Class@hash", "int[3]@hash", or a string's characters. */
+bool value_take(const uint8_t **at, const uint8_t *end, char type, struct value *ret)
+{
+    return take(at, end, type, true, ret);
+}
+
+static void put_fields(struct buf *text, const struct value *v)
+{
+    const uint8_t *at = v->fields;
+    struct value field;
+    for (unsigned i = 0; i < v->n_fields && take(&at, v->fields_end, v->shown->types[i], false, &field); i++) {
+        buf_printf(text, "%s%s=", i ? ", " : "{", v->shown->names[i]);
+        value_text(text, &field);
+    }
+    buf_string(text, "}");
+}
+
+/* "Class@hash", "int[3]@hash", with what is shown of an object behind it in braces; or a string's characters. */
 static void put_reference(struct buf *text, const struct value *v)
 {
     if (value_is_string(v)) {
@@ -112,6 +165,13 @@ static void put_reference(struct buf *text, const struct value *v)
         buf_printf(text, "[%lld%s", (long long)v->length, rest ? rest : "]");
     }
     buf_printf(text, "@%x", v->hash);
+    if (v->shown && v->shown->to_string && v->length >= 0) {
+        buf_string(text, "{");
+        put_utf16(text, v->chars, v->n_chars);
+        buf_string(text, v->length > v->n_chars ? "...}" : "}");
+    } else if (v->n_fields) {
+        put_fields(text, v);
+    }
 }
 
 bool value_is_string(const struct value *v)

@@ -2,6 +2,7 @@
 /* Values in records of the probe (trace_ring.h), and as JSON. For readers of trace_hub.h, inside `record`. */
 #pragma once
 
+#include "agent/capture/trace_objects.h"
 #include "base/json.h"
 
 #include <stdbool.h>
@@ -19,6 +20,9 @@ struct value {
     int64_t length; /* of a string or an array */
     const uint16_t *chars;
     uint32_t n_chars;
+    const struct shown_class *shown; /* NULL: nothing more; else text of toString() in chars, or fields */
+    const uint8_t *fields, *fields_end;
+    unsigned n_fields;
 };
 
 /* Reads the value at *at of a type and passes it. False when the record ends before. */

@@ -26,6 +26,11 @@ public final class JvmscopeTrace {
     private static final int CLASSES = 1 << 14;
     private static final Class<?>[] classes = new Class<?>[CLASSES];
 
+    /** By class number - 1, as fields() answers; set before the class is. */
+    private static final long[][] shown = new long[CLASSES][];
+    private static final long TO_STRING = -1;
+    private static final int ROOM = 16 << 10; // of a record's size for what is shown of its objects
+
     private JvmscopeTrace() {
     }
 
@@ -37,19 +42,25 @@ public final class JvmscopeTrace {
 
     private static native long offset(int site, Object o);
 
+    /** What show= and tostring= ask of a class: {TO_STRING}, or type << 56 | offset of each field; null for nothing. */
+    private static native long[] fields(Class<?> c, int number);
+
     /** Calls each native method once. */
     private static void bind() {
         constant(0);
         newRing(0);
         newClass(null, 0);
         offset(-1, null);
+        fields(null, 0);
     }
 
     /** Forgets the classes, so that they can be unloaded. */
     private static void forget() {
         synchronized (classes) {
-            for (int i = 0; i < CLASSES; i++)
+            for (int i = 0; i < CLASSES; i++) {
                 classes[i] = null;
+                shown[i] = null;
+            }
         }
     }
 
@@ -72,6 +83,10 @@ public final class JvmscopeTrace {
             return 0;
         p = arg(p, o);
         long at = offsets[site];
+        return type == 'L' ? arg(p, U.getObject(o, at)) : value(p, o, at, type);
+    }
+
+    private static long value(long p, Object o, long at, int type) {
         switch (type) {
             case 'Z':
                 return arg(p, U.getBoolean(o, at) ? 1 : 0);
@@ -90,7 +105,7 @@ public final class JvmscopeTrace {
             case 'D':
                 return arg(p, U.getDouble(o, at));
             default:
-                return arg(p, U.getObject(o, at));
+                return reference(p, U.getObject(o, at));
         }
     }
 
@@ -274,6 +289,26 @@ public final class JvmscopeTrace {
             return p + 8;
         }
         Class<?> c = o.getClass();
+        int number = number(c);
+        U.putInt(p, System.identityHashCode(o));
+        U.putInt(p + 4, number);
+        p += 8;
+        if (c == String.class)
+            return text(p, (String) o);
+        if (c.isArray()) {
+            U.putLong(p, length(o));
+            return p + 8;
+        }
+        return number > CLASSES || shown[number - 1] == null ? p : inside(p, o, shown[number - 1]);
+    }
+
+    /** A reference without what is inside the object. */
+    private static long reference(long p, Object o) {
+        if (o == null) {
+            U.putLong(p, 0);
+            return p + 8;
+        }
+        Class<?> c = o.getClass();
         U.putInt(p, System.identityHashCode(o));
         U.putInt(p + 4, number(c));
         p += 8;
@@ -283,6 +318,24 @@ public final class JvmscopeTrace {
             U.putLong(p, length(o));
             p += 8;
         }
+        return p;
+    }
+
+    /** How many fields follow, then their values; or the text of toString(), -1 for none. */
+    private static long inside(long p, Object o, long[] fields) {
+        long ring = ring(), start = ring + DATA + U.getLong(ring + HEAD);
+        boolean room = p - start < ROOM;
+        if (fields[0] == TO_STRING) {
+            String s = room ? JvmscopeValues.text(o) : null;
+            if (s != null)
+                return text(p, s);
+            U.putLong(p, 0xffffffffL);
+            return p + 8;
+        }
+        U.putLong(p, room ? fields.length : 0);
+        p += 8;
+        for (int i = 0; room && i < fields.length; i++)
+            p = value(p, o, fields[i] & 0xffffffffffffffL, (int) (fields[i] >>> 56));
         return p;
     }
 
@@ -332,6 +385,7 @@ public final class JvmscopeTrace {
                     return at + 1;
                 if (classes[at] == null) {
                     newClass(c, at + 1);
+                    shown[at] = fields(c, at + 1);
                     classes[at] = c;
                     return at + 1;
                 }

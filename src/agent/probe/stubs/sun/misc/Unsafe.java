@@ -46,5 +46,9 @@ public abstract class Unsafe {
     /** Named putLongRelease since JDK 9. */
     public native void putOrderedLong(Object o, long offset, long value);
 
+    public native void park(boolean absolute, long ns);
+
+    public native void unpark(Object thread);
+
     public native long objectFieldOffset(java.lang.reflect.Field field);
 }
