@@ -146,9 +146,10 @@ int server_start(struct server **ret, const struct server_options *options, char
     int r = make_token(s->token);
     errno = 0;
     if (r == 0)
-        s->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL, options->port, NULL, NULL, on_request, s,
-                                     MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&address, MHD_OPTION_CONNECTION_LIMIT,
-                                     (unsigned)SERVER_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SERVER_TIMEOUT_S,
+        s->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL, options->port, NULL, NULL, on_request, s,
+                                     MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&address, MHD_OPTION_LISTEN_BACKLOG_SIZE,
+                                     (unsigned)SERVER_CONNECTIONS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVER_CONNECTIONS,
+                                     MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SERVER_TIMEOUT_S,
                                      MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768, MHD_OPTION_END);
     if (!s->daemon) {
         r = r < 0 ? r : errno ? -errno : -EADDRINUSE;

@@ -2,7 +2,7 @@
 // jvmscope serve: the page on loopback, the what-if slider, and what is refused.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { request } from "node:http";
 import { join } from "node:path";
@@ -95,6 +95,14 @@ test("what is not the reader's own request is refused, and the server goes on", 
   assert.equal((await get(`${at.pathname}0/`, { Host: "evil.example" })).status, 403);
   assert.equal((await get(`${at.pathname}0/`, { Origin: "http://evil.example" })).status, 403);
   assert.equal((await get(`${at.pathname}0/`, { "Sec-Fetch-Site": "cross-site" })).status, 403);
+  // Every question of the page is guarded alike.
+  for (const path of ["0/data", "0/range?from=0&to=1000", "0/node?i=0", "0/monitors", "0/calls", "0/heap/summary", "0/what-if?class=a&factor=1"]) {
+    assert.equal((await get(`/${"0".repeat(32)}/${path}`)).status, 403, path);
+    assert.equal((await get(`${at.pathname}${path}`, { Host: "evil.example" })).status, 403, path);
+    assert.equal((await get(`${at.pathname}${path}`, { Origin: "https://evil.example" })).status, 403, path);
+    assert.equal((await get(`${at.pathname}${path}`, { Origin: "null" })).status, 403, path);
+    assert.equal((await get(`${at.pathname}${path}`, { "Sec-Fetch-Site": "same-site" })).status, 403, path);
+  }
   assert.equal((await get(`${at.pathname}0/`, {}, "POST")).status, 405);
   for (const path of ["../../etc/passwd", "0/../../../etc/passwd", "%2e%2e/%2e%2e/etc/passwd", "9/", "0/x", "-1/", "0/what-if?factor=x", "99999999999999999999/"]) {
     const r = await get(`${at.pathname}${path}`);
@@ -110,14 +118,19 @@ test("what is not the reader's own request is refused, and the server goes on", 
 
 test("slow connections fill their bound and no more", async () => {
   const at = new URL(url);
+  const resident = () => Number(readFileSync(`/proc/${server.pid}/status`, "utf8").match(/VmRSS:\s+(\d+)/)[1]);
+  const before = resident();
   const sockets = [];
-  for (let i = 0; i < 200; i++) {
+  for (let i = 0; i < 2000; i++) {
     const s = connect(Number(at.port), at.hostname);
     s.on("error", () => {});
     s.write("GET / HT");
     sockets.push(s);
   }
-  await new Promise((r) => setTimeout(r, 500));
+  await new Promise((r) => setTimeout(r, 800));
+  const open = readdirSync(`/proc/${server.pid}/fd`).length;
+  assert.ok(open <= 64 + 32, `${open} descriptors`); // SERVER_CONNECTIONS and its own
+  assert.ok(resident() - before < 32 * 1024, `${resident() - before} KiB`);
   sockets.forEach((s) => s.destroy());
   await new Promise((r) => setTimeout(r, 300));
   assert.equal((await get(`${at.pathname}1/`)).status, 200);
