@@ -42,6 +42,8 @@ typedef int stack_walk_fn(void *ucontext, JNIEnv *env, struct jfr_frame *frames,
 stack_walk_fn *stack_vm(JNIEnv *jni, bool native, char *why, size_t size);
 /* Now and then, outside of handlers: learns of libraries that were loaded. */
 void stack_vm_work(void);
+/* Since stack_vm: walks that lost their way and resumed, faults taken and survived. */
+void stack_vm_trouble(uint64_t *ret_resumed, uint64_t *ret_faults);
 /* Lines for the status: how walks ended. */
 void stack_vm_status(struct buf *out);
 

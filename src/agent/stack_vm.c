@@ -16,6 +16,7 @@
 static struct {
     struct walker *walker; /* once made it stays: a handler may be in it */
     unsigned flags;
+    uint64_t faults_before; /* that these stacks' recording began */
     _Atomic uint64_t ends[WALK_STATUSES], recovered;
     pthread_mutex_t lock; /* symbols */
     struct symbols *symbols;
@@ -90,6 +91,7 @@ stack_walk_fn *stack_vm(JNIEnv *jni, bool native, char *why, size_t size)
     for (int i = 0; i < WALK_STATUSES; i++)
         atomic_store(&stacks.ends[i], 0);
     atomic_store(&stacks.recovered, 0);
+    stacks.faults_before = walker_faults();
     if (stacks.walker)
         return walk;
     void *libjvm = open_libjvm();
@@ -155,6 +157,12 @@ int stack_vm_native_name(uint64_t id, struct buf *library, struct buf *name)
     return r;
 }
 
+void stack_vm_trouble(uint64_t *ret_resumed, uint64_t *ret_faults)
+{
+    *ret_resumed = atomic_load(&stacks.recovered);
+    *ret_faults = stacks.walker ? walker_faults() - stacks.faults_before : 0;
+}
+
 void stack_vm_status(struct buf *out)
 {
     static const char *const names[WALK_STATUSES] = {"complete", "cut at the depth", "frames in the heap", "broken", "faulted"};
@@ -162,6 +170,7 @@ void stack_vm_status(struct buf *out)
         return;
     for (int i = 0; i < WALK_STATUSES; i++)
         buf_printf(out, "cpu.walks[%s] %llu\n", names[i], (unsigned long long)atomic_load(&stacks.ends[i]));
-    buf_printf(out, "cpu.walks_resumed %llu\ncpu.walk_faults %llu\n", (unsigned long long)atomic_load(&stacks.recovered),
-               (unsigned long long)walker_faults());
+    uint64_t resumed, faults;
+    stack_vm_trouble(&resumed, &faults);
+    buf_printf(out, "cpu.walks_resumed %llu\ncpu.walk_faults %llu\n", (unsigned long long)resumed, (unsigned long long)faults);
 }

@@ -58,6 +58,47 @@ static void print_head(const struct profile_view *v, const char *path)
                percent(v->truncated, v->weight));
 }
 
+static bool has_sampler(const struct profile_view *v)
+{
+    return v->profile->sampler.known && (v->metric == PROFILE_CPU || v->metric == PROFILE_WALL);
+}
+
+/* What the samples have cost, and what went wrong on the way without a sample being lost. */
+static void print_sampler(const struct profile_view *v)
+{
+    const struct profile_sampler *s = &v->profile->sampler;
+    char median[24], most[24];
+    if (!has_sampler(v))
+        return;
+    printf("  a sample took %s, 99 of 100 at most %s", format_duration(median, s->handler_p50_ns),
+           format_duration(most, s->handler_p99_ns));
+    printf("; walks resumed %llu, faults survived %llu, lost %llu\n", (unsigned long long)s->resumed,
+           (unsigned long long)s->faults, (unsigned long long)s->lost);
+}
+
+static void json_sampler(struct json *j, const struct profile_view *v)
+{
+    const struct profile_sampler *s = &v->profile->sampler;
+    if (!has_sampler(v))
+        return;
+
+    const struct {
+        const char *key;
+        uint64_t value;
+    } values[] = {
+        {"handler_ns", s->handler_ns}, {"handler_p50_ns", s->handler_p50_ns}, {"handler_p99_ns", s->handler_p99_ns},
+        {"walks_resumed", s->resumed}, {"faults_survived", s->faults},        {"lost", s->lost},
+    };
+
+    json_key(j, "sampler");
+    json_object(j);
+    for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+        json_key(j, values[i].key);
+        json_u64(j, values[i].value);
+    }
+    json_object_end(j);
+}
+
 static void print_methods(const struct profile_view *v, const struct profile_rank *ranks, size_t n, size_t limit)
 {
     char self[24];
@@ -158,6 +199,7 @@ static int print_report(const struct report *o, const struct selection *s, const
     if (r < 0)
         return complain_errno(path, "cannot rank", r);
     print_head(&v, path);
+    print_sampler(&v);
     for (int m = 0; m < PROFILE_METRICS; m++) {
         if (m != (int)metric && p->series[m].samples.len)
             printf("  also there: %s (--metric %s)\n", profile_metrics[m].title, profile_metrics[m].name);
@@ -189,6 +231,7 @@ int report_metric_json(struct json *j, const struct profile_view *v)
     json_u64(j, v->truncated);
     json_key(j, "interval_ns");
     json_u64(j, v->profile->series[v->metric].interval_ns);
+    json_sampler(j, v);
     json_key(j, "methods");
     json_array(j);
     for (size_t i = 0; i < n; i++) {

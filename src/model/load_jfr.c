@@ -19,6 +19,7 @@ enum tag {
     MONITOR_ENTER,
     CALL_TIMES,
     ALLOCATION_SITE,
+    SAMPLER_COST,
     SETTING
 };
 
@@ -33,6 +34,7 @@ static const struct rec_select wanted[] = {
     {"jdk.JavaMonitorEnter", MONITOR_ENTER},
     {"jvmscope.CallTimes", CALL_TIMES},
     {"jvmscope.AllocationSite", ALLOCATION_SITE},
+    {"jvmscope.SamplerCost", SAMPLER_COST},
     {"jdk.ActiveSetting", SETTING},
     {0},
 };
@@ -250,6 +252,20 @@ static int add_site(struct reading *r, const struct rec_event *e)
     return error < 0 || !site.bytes ? error : add(r, &r->p->series[PROFILE_ALLOCATION], e, node, site.bytes);
 }
 
+/* Each event has the sums since the recording's start: the last one counts. */
+static void read_sampler(struct profile *p, const struct rec_object *o)
+{
+    p->sampler = (struct profile_sampler){
+        .known = true,
+        .lost = (uint64_t)rec_long(o, "lost", 0),
+        .handler_ns = (uint64_t)rec_ns(o, "handlerTime", 0),
+        .handler_p50_ns = (uint64_t)rec_ns(o, "handlerP50", 0),
+        .handler_p99_ns = (uint64_t)rec_ns(o, "handlerP99", 0),
+        .resumed = (uint64_t)rec_long(o, "resumed", 0),
+        .faults = (uint64_t)rec_long(o, "faults", 0),
+    };
+}
+
 static int read_event(struct reading *r, const struct rec_event *e)
 {
     struct profile_series *series = r->p->series;
@@ -275,6 +291,9 @@ static int read_event(struct reading *r, const struct rec_event *e)
         return add_calls(r, e);
     case ALLOCATION_SITE:
         return add_site(r, e);
+    case SAMPLER_COST:
+        read_sampler(r->p, &e->object);
+        return 0;
     case SETTING:
         read_setting(r, e);
         return 0;

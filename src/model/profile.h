@@ -97,6 +97,12 @@ struct profile_site {
     bool estimated; /* not counted: known from samples */
 };
 
+/* What the sampler says of itself: jvmscope.SamplerCost. */
+struct profile_sampler {
+    bool known;
+    uint64_t lost, handler_ns, handler_p50_ns, handler_p99_ns, resumed, faults;
+};
+
 struct profile {
     struct strpool strings;
     VEC(struct profile_method) methods;
@@ -106,6 +112,7 @@ struct profile {
     struct profile_series series[PROFILE_METRICS];
     VEC(struct profile_calls) calls;
     VEC(struct profile_site) sites;
+    struct profile_sampler sampler;
     uint64_t start_epoch_ns; /* wall-clock time of time 0; 0 is unknown */
     uint64_t duration_ns;
     struct map method_index, frame_index, node_index, thread_index;

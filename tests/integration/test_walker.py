@@ -4,6 +4,7 @@
 tests/agents/walk_agent.c walks in a signal handler and writes counts; beside each walk it asks AsyncGetCallTrace. Figures of cost
 are bench/walker's.
 """
+import json
 import os
 import pathlib
 import re
@@ -249,6 +250,21 @@ def test_agent_takes_either_walker(jdk, tmp_path):
         found = {m[2]: float(m[1]) for m in re.finditer(r"^ +[\d.]+ % +([\d.]+) % +\d+ +WalkShares\.(\w+)$", report, re.M)}
         assert sum(found.get(m, 0) for m in ("half", "third", "rest")) >= 80, (walker, report)
         assert found["main"] >= 80, (walker, report)
+
+
+@pytest.mark.jdks(8, 17, 27)
+def test_faults_are_in_the_report(jdk, tmp_path):
+    """Faults that walks survived, walks that lost their way, and what a sample took: a line of the report, and in JSON."""
+    out = tmp_path / "out.jfr"
+    done = jdk.java("WalkStress", 2500, 20, jvm=["-Xmx300m", jdk.agent(f"cpu=samples,interval=1,depth=3000,format=r,file={out}")])
+    assert (done.returncode, done.stdout.strip()) == (0, "done true"), done.stderr
+    text = lab.jvmscope("report", out).stdout
+    line = re.search(r"^  a sample took [\d.]+ .?s, 99 of 100 at most [\d.]+ .?s; walks resumed (\d+), faults survived (\d+), lost \d+$",
+                     text, re.M)
+    assert line, text[:2000]
+    sampler = json.loads(lab.jvmscope("report", "--json", out).stdout)["samples"]["sampler"]
+    assert (sampler["walks_resumed"], sampler["faults_survived"]) == (int(line[1]), int(line[2]))
+    assert 0 < sampler["handler_p50_ns"] <= sampler["handler_p99_ns"] < sampler["handler_ns"]
 
 
 @pytest.mark.jdks(25, 27)

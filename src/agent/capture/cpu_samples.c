@@ -37,7 +37,9 @@ static const struct jfr_type types[] = {
          {"handlerTime", "Time in the Signal Handler", "long", JFR_NANOS},
          {"handlerP50", "Median of the Signal Handler", "long", JFR_NANOS},
          {"handlerP99", "99th Percentile of the Signal Handler", "long", JFR_NANOS},
-         {"handlerMax", "Longest Signal Handler", "long", JFR_NANOS})},
+         {"handlerMax", "Longest Signal Handler", "long", JFR_NANOS},
+         {"resumed", "Walks That Lost Their Way and Resumed", "long", JFR_UNITS},
+         {"faults", "Faults Survived While Walking", "long", JFR_UNITS})},
 };
 
 static struct {
@@ -233,8 +235,9 @@ static void tell_cost(void)
 {
     struct sampler_counters c;
     struct jfr_event e;
+    uint64_t failed = 0, resumed, faults;
     sampler_counters(&c);
-    uint64_t failed = 0;
+    stack_vm_trouble(&resumed, &faults);
     for (int i = 0; i < WALK_FAILURES; i++)
         failed += c.failed[i];
     if (!jfr_begin(cpu.jfr, cpu.cost_type, 0, &e))
@@ -248,7 +251,9 @@ static void tell_cost(void)
                                c.handler_ns,
                                sampler_cost_percentile(&c, 0.5),
                                sampler_cost_percentile(&c, 0.99),
-                               c.handler_max_ns};
+                               c.handler_max_ns,
+                               resumed,
+                               faults};
     for (size_t i = 0; i < ARRAY_SIZE(values); i++)
         jfr_put_long(&e, (int64_t)values[i]);
     jfr_commit(&e);
