@@ -180,6 +180,7 @@ def test_a_part_of_our_recording(jdk, jvmscope, tmp_path):
     assert jvmscope("run", "-o", whole, "--", "java", "-Xmx64m", "-cp", lab.compiled("Busy"), "Busy", 1, 2).returncode == 0
     assert jvmscope("convert", "--thread", "main", whole, "-o", part).returncode == 0
     wanted = report(whole, "--thread", "main")["samples"]
+    del wanted["sampler"]  # what sampling cost is of the whole
     assert report(part)["samples"] == wanted and wanted["total"] > 0
     summary = jdk.run("jfr", "summary", part)
     assert summary.returncode == 0 and re.search(rf"jdk.ExecutionSample +{wanted['total'] - wanted['unattributed']} ", summary.stdout)
