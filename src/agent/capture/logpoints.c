@@ -447,7 +447,9 @@ static int log_load(struct session *s, struct buf *why)
     if ((log && log_specs_parse(&points.specs, log, why) < 0) || (watch && watches_set(watch, why) < 0))
         return -ENOTSUP;
     points.budget = budget_of(&s->options);
-    points.dropped = points.points = points.said = 0;
+    points.dropped = 0;
+    points.points = 0;
+    points.said = 0;
     int r = need_source_maps(s);
     return r < 0 ? r : jfr_declare(s->out.jfr, types, ARRAY_SIZE(types), points.types);
 }
