@@ -15,7 +15,7 @@
 #define VIRTUAL_BIT  (UINT64_C(1) << 40)
 #define WAITING_TELL (NS_PER_SECOND / 2)
 
-enum { SHARDS = 64, DEPTH_MAX = 512 };
+enum { SHARDS = 64 };
 
 struct thread_capture thread_capture;
 
@@ -91,19 +91,6 @@ uint64_t object_class(JNIEnv *jni, jobject o)
     }
     (*jni)->DeleteLocalRef(jni, c);
     return id;
-}
-
-uint64_t stack_here(jint skip)
-{
-    jvmtiFrameInfo frames[DEPTH_MAX];
-    struct jfr_frame out[DEPTH_MAX];
-    jint n = 0;
-    if (thread_capture.depth == 0 ||
-        (*vm.ti)->GetStackTrace(vm.ti, NULL, skip, thread_capture.depth, frames, &n) != JVMTI_ERROR_NONE)
-        return 0;
-    for (jint i = 0; i < n; i++)
-        out[i] = (struct jfr_frame){(uint64_t)(uintptr_t)frames[i].method, (int32_t)frames[i].location, JFR_FRAME_JIT};
-    return jfr_trace(thread_capture.jfr, out, (uint32_t)n, n == thread_capture.depth);
 }
 
 /* ---- threads and their waits ---- */
@@ -572,7 +559,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     if (r < 0)
         return r;
     waiting_init(s->out.jfr);
-    thread_capture.depth = (jint)MIN(s->options.v[OPT_DEPTH].number, DEPTH_MAX);
+    thread_capture.depth = (jint)MIN(s->options.v[OPT_DEPTH].number, 512);
     thread_capture.instrument = !s->options.v[OPT_CONTANALYSIS].text || option_on(&s->options, OPT_CONTANALYSIS);
     owner_init(jni);
     if (option_on(&s->options, OPT_DEADLOCK))
@@ -580,6 +567,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     if (r < 0)
         return r;
     thread_capture.jfr = s->out.jfr;
+    stack_init(jni);
     (void)waiter_self(jni, NULL);
     look_around(jni);
     io_start(jni);

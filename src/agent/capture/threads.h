@@ -102,8 +102,9 @@ uint32_t object_identity(jobject o);
 uint64_t object_class(JNIEnv *jni, jobject o);
 /* Its name, "java.lang.Object"; "?" when it is not known. */
 void object_class_name(uint64_t class, char *to, size_t size);
-/* The calling thread's stack as a constant; skip: frames at the top to leave out. */
-uint64_t stack_here(jint skip);
+/* threads_stack.c: the calling thread's stack as a constant. init is before the first one. */
+void stack_init(JNIEnv *jni);
+uint64_t stack_here(JNIEnv *jni);
 
 /* Begins and ends a wait of the calling thread; end answers false when none had begun. */
 void wait_begin(struct waiter *w, enum wait_kind kind, const struct wait *how);
@@ -115,6 +116,8 @@ void put_interaction(enum threads_type type, struct waiter *w, uint64_t trace, u
 
 /* threads_owner.c: who owns the monitor that the calling thread is about to wait for; its id in the recording, 0: not known. */
 void owner_init(JNIEnv *jni);
+/* The VM's own structure of the calling thread; 0: not known. */
+uint64_t owner_vm_thread(JNIEnv *jni);
 uint64_t owner_of_pending(JNIEnv *jni, jobject monitor, uint64_t *ret_monitor);
 /*
  * Who owns a monitor of the VM's, by its address, which may be gone. False when that cannot be said: the owner is what it was

@@ -115,7 +115,7 @@ static bool io_ended(JNIEnv *jni, struct waiter **w, struct wait *was, uint64_t 
     *ret_pending = (*jni)->ExceptionOccurred(jni);
     if (*ret_pending)
         (*jni)->ExceptionClear(jni);
-    was->trace = stack_here(0);
+    was->trace = stack_here(jni);
     return true;
 }
 

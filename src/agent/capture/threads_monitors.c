@@ -13,7 +13,7 @@ static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject 
     how.owner = owner_of_pending(jni, object, &how.monitor);
     how.class = object_class(jni, object);
     how.object = object_identity(object);
-    how.trace = stack_here(0);
+    how.trace = stack_here(jni);
     wait_begin(w, WAIT_ENTER, &how);
 }
 
@@ -42,7 +42,7 @@ static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject o
     if (!w)
         return;
     struct wait how = {.timeout = timeout, .class = object_class(jni, object), .object = object_identity(object)};
-    how.trace = stack_here(0);
+    how.trace = stack_here(jni);
     wait_begin(w, WAIT_OBJECT, &how);
 }
 

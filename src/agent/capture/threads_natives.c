@@ -49,7 +49,7 @@ static void interaction_on(JNIEnv *jni, jobject object, bool all)
         return;
     struct waiter *w = native_self(jni);
     if (w)
-        put_interaction(TYPE_NOTIFY, w, stack_here(0), object_class(jni, object), object_identity(object), 0, all);
+        put_interaction(TYPE_NOTIFY, w, stack_here(jni), object_class(jni, object), object_identity(object), 0, all);
     natives_leave();
 }
 
@@ -75,7 +75,7 @@ static void JNICALL our_start(JNIEnv *jni, jobject thread)
     if (natives_enter()) {
         struct waiter *w = native_self(jni);
         if (w)
-            put_interaction(TYPE_START, w, stack_here(0), 0, object_identity(thread), tid_of(jni, thread), false);
+            put_interaction(TYPE_START, w, stack_here(jni), 0, object_identity(thread), tid_of(jni, thread), false);
         natives_leave();
     }
     real.start(jni, thread);
@@ -88,7 +88,7 @@ static void JNICALL our_interrupt(JNIEnv *jni, jobject thread)
         jint state = 0;
         /* "target thread in waiting state (check via getState() == (WAITING | TIMED_WAITING))" */
         if (w && (*vm.ti)->GetThreadState(vm.ti, thread, &state) == JVMTI_ERROR_NONE && state & JVMTI_THREAD_STATE_WAITING)
-            put_interaction(TYPE_INTERRUPT, w, stack_here(0), 0, object_identity(thread), tid_of(jni, thread), false);
+            put_interaction(TYPE_INTERRUPT, w, stack_here(jni), 0, object_identity(thread), tid_of(jni, thread), false);
         natives_leave();
     }
     real.interrupt(jni, thread);
@@ -114,7 +114,7 @@ static void JNICALL our_sleep(JNIEnv *jni, jclass class, jlong time)
     uint64_t ns;
     if (natives_enter()) {
         w = native_self(jni);
-        how.trace = w ? stack_here(0) : 0;
+        how.trace = w ? stack_here(jni) : 0;
         if (w)
             wait_begin(w, WAIT_SLEEP, &how);
         natives_leave();
@@ -154,7 +154,7 @@ static void park_begins(JNIEnv *jni, jthread thread, bool absolute, jlong time)
     how.class = object_class(jni, blocker);
     how.object = object_identity(blocker);
     how.owned = blocker && thread_capture.watch && watch_owned(jni, blocker);
-    how.trace = stack_here(0);
+    how.trace = stack_here(jni);
     if (blocker)
         (*jni)->DeleteLocalRef(jni, blocker);
     if (absolute) {
@@ -189,7 +189,7 @@ static void JNICALL our_unpark(JNIEnv *jni, jobject unsafe, jobject thread)
     if (natives_enter()) {
         struct waiter *w = native_self(jni);
         if (w && thread)
-            put_interaction(TYPE_UNPARK, w, stack_here(0), 0, 0, tid_of(jni, thread), false);
+            put_interaction(TYPE_UNPARK, w, stack_here(jni), 0, 0, tid_of(jni, thread), false);
         natives_leave();
     }
     real.unpark(jni, unsafe, thread);

@@ -82,6 +82,11 @@ void owner_init(JNIEnv *jni)
         (*jni)->DeleteLocalRef(jni, c);
 }
 
+uint64_t owner_vm_thread(JNIEnv *jni)
+{
+    return layout.owner >= 0 ? (uint64_t)(uintptr_t)jni - layout.env_offset : 0;
+}
+
 /* The thread on whose stack an address lies: the nearest one that began above it. */
 static uint64_t stack_owner(uint64_t address)
 {
