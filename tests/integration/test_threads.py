@@ -144,6 +144,7 @@ def test_3_one_lock(jdk):
 
 
 def test_3_blocked_time(jdk):
+    critical_path(jdk.version, "3")  # or skips
     path, times = recorded(jdk.version, "all", "virtual" if jdk.version >= 21 else "platform")
     args = window(path, times["3"])
     blocked = sum(t["blocked_ns"] for t in threads("summary", path, *args)["threads"] if t["name"] in ("T1", "T2", "T3", "T4"))
@@ -487,9 +488,11 @@ def test_waits_for_files_and_sockets_are_recorded(jdk, tmp_path):
     waits = {}
     for event, after in zip(events, events[1:]):
         if "IO" in event["type"]:
-            key = next(word for word in ("ccept", "FileInputStream.read", "Socket") if any(word in f for f in event["frames"]))
+            key = next(word for word in ("ccept", "FileInputStream.read", "Socket", "")  # "": a class is read
+                       if any(word in f for f in event["frames"]))
             waits[key] = waits.get(key, 0) + (after["time"] - event["time"]) / MS
     # How the 50, 80 and 70 ms are divided depends on who of the two is late.
+    waits.pop("", None)
     assert min(waits.values()) > 5 and len(waits) == 3 and sum(waits.values()) > 150, waits
     client, = (t for t in threads("summary", out)["threads"] if t["name"] == "client")
     assert client["io"] >= 1 and client["io_ns"] > 50 * MS
