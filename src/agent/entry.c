@@ -33,6 +33,9 @@ EXPORT void JNICALL ENTRY(Agent_OnUnload)(JavaVM *java);
 /* Exit statuses of the original agent (doc/hprof-differences.md). */
 enum { EXIT_OPTION = 1, EXIT_OUTPUT = 9 };
 
+/* What a later load answers, to a sender that reads the reply (proto/control.h). */
+enum { CARRIED_OUT = 1 };
+
 static bool loaded;
 
 static void refuse(int status, const struct buf *message)
@@ -199,6 +202,7 @@ jint JNICALL ENTRY(Agent_OnAttach)(JavaVM *java, char *text, void *reserved)
     while ((next = take_word(rest, "control=", verb, sizeof(verb))) || (next = take_word(rest, "reply=", reply, sizeof(reply))))
         rest = next;
     int r = 0;
+    bool again = loaded;
     if (!loaded)
         r = open_vm(java, true, &why);
     loaded = loaded || r == 0;
@@ -209,7 +213,8 @@ jint JNICALL ENTRY(Agent_OnAttach)(JavaVM *java, char *text, void *reserved)
         answer(reply, r, &more, &why);
     buf_release(&more);
     buf_release(&why);
-    return r < 0 ? JNI_ERR : JNI_OK;
+    /* The VM keeps an entry for each load that answers JNI_OK, for as long as it lives: one is enough. */
+    return r < 0 ? JNI_ERR : again && reply[0] ? CARRIED_OUT : JNI_OK;
 }
 
 void JNICALL ENTRY(Agent_OnUnload)(JavaVM *java)

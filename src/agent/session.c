@@ -10,6 +10,7 @@
 #include "jfr/writer.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,6 +225,9 @@ static int finish(struct session *s, JNIEnv *jni)
     session_now = NULL;
     free_session(s);
     names_release();
+    /* What the recording used would stay in the allocator's arenas, another one each time a thread of ours took another. */
+    if (vm.attached)
+        malloc_trim(0);
     return r;
 }
 

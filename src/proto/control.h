@@ -31,7 +31,8 @@
  *   json TEXT               inspect, trace, control: the answer
  *   CAPTURE.NAME N          counters of a capture, such as `cpu.samples 4711`
  *
- * `load` returns 0 when line 1 is `ok`. A message of a sender without reply= is carried out all the same.
+ * `load` returns 0 when line 1 is `ok`, or 1 when the library was loaded before and the message has reply=: HotSpot keeps an
+ * entry for each load that returned 0. A message of a sender without reply= is carried out all the same.
  */
 #pragma once
 
