@@ -7,26 +7,40 @@
 
 enum { NAME_LIMIT = 1 << 16, LINES_MAX = 1 << 16, POOL_MAX = 1 << 17 };
 
-/* The structures that a Method leads to. */
-struct parts {
-    uint64_t constant, pool, holder, class_name;
-};
-
 static bool is_pointer(uint64_t address)
 {
     return address >= 4096 && (address & 7) == 0;
 }
 
-static bool find_parts(const struct hotspot_layout *l, const struct memory *m, uint64_t method, struct parts *ret)
+/* Of the symbol's first word everything but its reference count: the low half word from JDK 17 on, the second before. */
+static uint64_t without_count(const struct hotspot_layout *l, uint64_t symbol)
 {
-    struct parts p;
+    return symbol & (l->symbol_length == 0 ? ~UINT64_C(0xffff0000) : ~UINT64_C(0xffff));
+}
+
+bool method_parts(const struct hotspot_layout *l, const struct memory *m, uint64_t method, struct method_parts *ret)
+{
+    struct method_parts p;
     if (!is_pointer(method) || !load64(m, method + (uint64_t)l->method_const, &p.constant) || !is_pointer(p.constant) ||
         !load64(m, p.constant + (uint64_t)l->const_pool, &p.pool) || !is_pointer(p.pool) ||
         !load64(m, p.pool + (uint64_t)l->pool_holder, &p.holder) || !is_pointer(p.holder) ||
-        !load64(m, p.holder + (uint64_t)l->klass_name, &p.class_name) || !is_pointer(p.class_name))
+        !load64(m, p.holder + (uint64_t)l->klass_name, &p.class_name) || !is_pointer(p.class_name) ||
+        !load64(m, p.class_name, &p.symbol))
         return false;
+    p.symbol = without_count(l, p.symbol);
     *ret = p;
     return true;
+}
+
+bool method_parts_hold(const struct hotspot_layout *l, const struct memory *m, uint64_t method, const struct method_parts *p)
+{
+    struct method_parts now;
+    return load64(m, method + (uint64_t)l->method_const, &now.constant) &&
+           load64(m, p->constant + (uint64_t)l->const_pool, &now.pool) &&
+           load64(m, p->pool + (uint64_t)l->pool_holder, &now.holder) &&
+           load64(m, p->holder + (uint64_t)l->klass_name, &now.class_name) && load64(m, p->class_name, &now.symbol) &&
+           now.constant == p->constant && now.pool == p->pool && now.holder == p->holder && now.class_name == p->class_name &&
+           without_count(l, now.symbol) == p->symbol;
 }
 
 static uint64_t mix(uint64_t h, uint64_t v)
@@ -35,22 +49,10 @@ static uint64_t mix(uint64_t h, uint64_t v)
     return h ^ h >> 29;
 }
 
-static bool check_parts(const struct hotspot_layout *l, const struct memory *m, const struct parts *p, uint32_t *ret)
+uint32_t method_parts_check(const struct method_parts *p)
 {
-    uint64_t symbol;
-    if (!load64(m, p->class_name, &symbol))
-        return false;
-    /* Of the symbol's first word everything but its reference count: the low half word from JDK 17 on, the second before. */
-    symbol &= l->symbol_length == 0 ? ~UINT64_C(0xffff0000) : ~UINT64_C(0xffff);
-    uint64_t h = mix(mix(mix(mix(p->constant, p->pool), p->holder), p->class_name), symbol);
-    *ret = (uint32_t)(h >> 16) & METHOD_CHECK_MASK;
-    return true;
-}
-
-bool method_check(const struct hotspot_layout *l, const struct memory *m, uint64_t method, uint32_t *ret)
-{
-    struct parts p;
-    return find_parts(l, m, method, &p) && check_parts(l, m, &p, ret);
+    uint64_t h = mix(mix(mix(mix(p->constant, p->pool), p->holder), p->class_name), p->symbol);
+    return (uint32_t)(h >> 16) & METHOD_CHECK_MASK;
 }
 
 bool method_bci(const struct hotspot_layout *l, const struct memory *m, uint64_t method, uint64_t bcp, int32_t *ret_bci,
@@ -92,7 +94,8 @@ static bool read_pool_symbol(const struct hotspot_layout *l, const struct memory
            read_symbol(l, m, symbol & ~UINT64_C(1), ret);
 }
 
-static bool read_source_file(const struct hotspot_layout *l, const struct memory *m, const struct parts *p, struct buf *ret)
+static bool read_source_file(const struct hotspot_layout *l, const struct memory *m, const struct method_parts *p,
+                             struct buf *ret)
 {
     uint16_t index;
     uint64_t at = l->pool_source_file != LAYOUT_NONE ? p->pool + (uint64_t)l->pool_source_file
@@ -182,7 +185,7 @@ static uint64_t find_loader(const struct hotspot_layout *l, const struct memory 
                : 0;
 }
 
-static int describe(const struct hotspot_layout *l, const struct memory *m, uint64_t method, const struct parts *p,
+static int describe(const struct hotspot_layout *l, const struct memory *m, uint64_t method, const struct method_parts *p,
                     struct method_description *d)
 {
     uint16_t name, signature;
@@ -201,14 +204,13 @@ int method_describe(const struct hotspot_layout *l, const struct memory *m, uint
                     struct method_description *ret)
 {
     struct method_description d = {0};
-    struct parts p;
-    uint32_t now;
-    if (!find_parts(l, m, method, &p) || !check_parts(l, m, &p, &now) || now != check)
+    struct method_parts p;
+    if (!method_parts(l, m, method, &p) || method_parts_check(&p) != check)
         return -ESTALE;
     int r = describe(l, m, method, &p, &d);
     if (buf_error(&d.class_name) == -ENOMEM || buf_error(&d.name) == -ENOMEM || buf_error(&d.signature) == -ENOMEM)
         r = -ENOMEM;
-    if (r == 0 && (!method_check(l, m, method, &now) || now != check))
+    if (r == 0 && !method_parts_hold(l, m, method, &p))
         r = -ESTALE;
     if (r < 0)
         method_description_release(&d);

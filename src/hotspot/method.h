@@ -14,8 +14,17 @@
 
 enum { METHOD_CHECK_MASK = 0x1ffff };
 
-/* The check of a method, within METHOD_CHECK_MASK; false when there is no Method at the address. Async-signal-safe. */
-bool method_check(const struct hotspot_layout *l, const struct memory *m, uint64_t method, uint32_t *ret);
+/* The structures that a Method leads to, and the first word of the class name's symbol without its reference count. */
+struct method_parts {
+    uint64_t constant, pool, holder, class_name, symbol;
+};
+
+/* False when there is no Method at the address. Async-signal-safe, as what follows. */
+bool method_parts(const struct hotspot_layout *l, const struct memory *m, uint64_t method, struct method_parts *ret);
+/* Whether they are still what the method leads to: loads that do not wait for one another. */
+bool method_parts_hold(const struct hotspot_layout *l, const struct memory *m, uint64_t method, const struct method_parts *p);
+/* The check of a method, within METHOD_CHECK_MASK. */
+uint32_t method_parts_check(const struct method_parts *p);
 
 /*
  * The bytecode index of a pointer into the method's bytecode; -1 when it points elsewhere. False when there is no Method at

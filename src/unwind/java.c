@@ -99,7 +99,7 @@ static bool step_interpreter(struct walk *k)
     if (k->top && (live = known_method_bci(&known, &w->layout, r.bcp)) >= 0)
         bci = live;
     bool native = known.code_size == 0;
-    walk_emit(k, native ? WALK_NATIVE_METHOD : WALK_INTERPRETED, walk_id_of_method(method, known.check),
+    walk_emit(k, native ? WALK_NATIVE_METHOD : WALK_INTERPRETED, walk_id_of_method(method, method_parts_check(&known.parts)),
               native ? BCI_NATIVE : bci);
     return walk_stack_word(k, r.fp, &fp) && walk_stack_word(k, r.fp + 8, &pc) &&
            walk_stack_word(k, slot(r.fp, SLOT_SENDER_SP), &sp) && sp > r.fp && walk_leave(k, pc, sp, fp);
@@ -140,7 +140,7 @@ static void note_site(struct walk *k, const struct code_blob *blob, unsigned fir
         uint64_t method = walk_id_method(k->frames[i].id);
         if (!known_method_get(w->known, &w->layout, &w->memory, method, &known))
             return;
-        k->frames[i].id = walk_id_of_method(method, known.check);
+        k->frames[i].id = walk_id_of_method(method, method_parts_check(&known.parts));
     }
     site_note(w->sites, &w->layout, &w->memory, blob, k->r.pc, k->frames + first, n);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unwind/sites.h"
 
-#include "hotspot/method.h"
-
 #include <sys/mman.h>
 
 #define HASH_FACTOR UINT64_C(0x9e3779b97f4a7c15)
@@ -72,17 +70,12 @@ static bool known_find(struct known_method *k, const struct hotspot_layout *l, c
                        struct known_method *ret)
 {
     uint32_t version = atomic_load_explicit(&k->version, memory_order_acquire);
-    uint64_t constant, pool;
     if (version == 0 || version & 1 || k->method != method)
         return false;
-    ret->check = k->check;
-    ret->constant = k->constant;
-    ret->pool = k->pool;
+    ret->parts = k->parts;
     ret->code_size = k->code_size;
     atomic_thread_fence(memory_order_acquire);
-    return atomic_load_explicit(&k->version, memory_order_relaxed) == version &&
-           load64(m, method + (uint64_t)l->method_const, &constant) && constant == ret->constant &&
-           load64(m, constant + (uint64_t)l->const_pool, &pool) && pool == ret->pool;
+    return atomic_load_explicit(&k->version, memory_order_relaxed) == version && method_parts_hold(l, m, method, &ret->parts);
 }
 
 bool known_method_get(struct known_method *known, const struct hotspot_layout *l, const struct memory *m, uint64_t method,
@@ -93,21 +86,15 @@ bool known_method_get(struct known_method *known, const struct hotspot_layout *l
     bool native;
     if (k && known_find(k, l, m, method, ret))
         return true;
-    /* A method without a check is not known to be one: 0 is asked for again. */
-    if (!method_bci(l, m, method, 0, &bci, &native) || !load64(m, method + (uint64_t)l->method_const, &ret->constant) ||
-        !load64(m, ret->constant + (uint64_t)l->const_pool, &ret->pool) ||
-        !load16(m, ret->constant + (uint64_t)l->const_code_size, &ret->code_size))
+    if (!method_bci(l, m, method, 0, &bci, &native) || !method_parts(l, m, method, &ret->parts) ||
+        !load16(m, ret->parts.constant + (uint64_t)l->const_code_size, &ret->code_size))
         return false;
-    if (!method_check(l, m, method, &ret->check))
-        ret->check = 0;
-    if (!k || ret->check == 0 || !begin_write(&k->version))
-        return true;
-    k->method = method;
-    k->check = ret->check;
-    k->constant = ret->constant;
-    k->pool = ret->pool;
-    k->code_size = ret->code_size;
-    end_write(&k->version);
+    if (k && begin_write(&k->version)) {
+        k->method = method;
+        k->parts = ret->parts;
+        k->code_size = ret->code_size;
+        end_write(&k->version);
+    }
     return true;
 }
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "hotspot/code.h"
+#include "hotspot/method.h"
 #include "unwind/walk.h"
 
 #include <stdatomic.h>
@@ -31,14 +32,15 @@ struct site {
 _Static_assert(sizeof(struct site) == 128, "two cache lines");
 
 /*
- * The same of a Method: where its bytecode lies, and its check. It counts while the Method has the same ConstMethod and that
- * the same constants: a class that is unloaded or redefined gives both up.
+ * The same of a Method: where its bytecode lies, and its check. It counts while all that the check is made of is the same: the
+ * memory of a class that is unloaded is given to the next one just like it, pointer for pointer. What is saved is the waiting
+ * of one load for the other.
  */
 struct known_method {
     _Atomic uint32_t version;
-    uint32_t check;
-    uint64_t method, constant, pool;
     uint16_t code_size; /* 0: native or abstract */
+    uint64_t method;
+    struct method_parts parts;
 } __attribute__((aligned(64)));
 
 enum { KNOWN_LOG2 = 12 };
@@ -51,7 +53,7 @@ bool known_method_get(struct known_method *known, const struct hotspot_layout *l
 
 static inline int32_t known_method_bci(const struct known_method *k, const struct hotspot_layout *l, uint64_t bcp)
 {
-    uint64_t offset = bcp - (k->constant + (uint64_t)l->sizeof_const_method);
+    uint64_t offset = bcp - (k->parts.constant + (uint64_t)l->sizeof_const_method);
     return offset < k->code_size ? (int32_t)offset : -1;
 }
 

@@ -77,7 +77,7 @@ static void add_checks(struct walk *k)
             continue;
         uint64_t method = walk_id_method(f->id);
         if (known_method_get(k->w->known, &k->w->layout, &k->w->memory, method, &known))
-            f->id = walk_id_of_method(method, known.check);
+            f->id = walk_id_of_method(method, method_parts_check(&known.parts));
     }
 }
 

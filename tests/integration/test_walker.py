@@ -253,6 +253,27 @@ def test_agent_takes_either_walker(jdk, tmp_path):
 
 
 @pytest.mark.jdks(8, 17, 27)
+@pytest.mark.parametrize("mode", ("-Xint", "-Xmixed"))
+def test_unloaded_classes_get_no_samples_of_later_ones(jdk, tmp_path, mode):
+    """Classes that are unloaded and followed by others in the same memory: each has the samples of its own CPU time.
+
+    What the walker remembers of a method or of a place in compiled code must not outlive it.
+    """
+    out = tmp_path / "out.jfr"
+    done = jdk.java("Generations", 12, 150, jvm=[mode, "-XX:+UseSerialGC", "-Xmx64m",
+                                                 jdk.agent(f"cpu=samples,interval=2,format=r,file={out}")])
+    assert (done.returncode, done.stderr) == (0, "")
+    samples = json.loads(lab.jvmscope("report", "--json", out).stdout)["samples"]
+    rows = {m["method"]: m["total"] for m in samples["methods"]}
+    # Gone before the agent came to ask for the name (ten times a second): lost and said so, but nobody else's.
+    unloaded = sum(n for name, n in rows.items() if "[unloaded]" in name)
+    assert unloaded <= 0.3 * samples["total"], rows
+    for name, ns in re.findall(r"(G\d+) (\d+)", done.stdout):
+        found, expected = rows.get(f"Generations${name}.applyAsLong", 0), int(ns) / 2e6
+        assert found <= 1.35 * expected and found >= 0.65 * expected - unloaded, (name, found, expected, rows)
+
+
+@pytest.mark.jdks(8, 17, 27)
 def test_faults_are_in_the_report(jdk, tmp_path):
     """Faults that walks survived, walks that lost their way, and what a sample took: a line of the report, and in JSON."""
     out = tmp_path / "out.jfr"
