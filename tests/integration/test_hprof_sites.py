@@ -4,6 +4,7 @@ import collections
 import json
 import re
 import struct
+import subprocess
 
 import pytest
 
@@ -201,3 +202,43 @@ def test_sites_and_summary_by_command(jdk):
     f.wait(lambda s: len(s.sites) == 2)
     f.end()
     assert len(f.stream.sites) == 3 and f.stream.data == b""
+
+
+@pytest.mark.jdks(8, 25)
+def test_attach_counts_twice(jdk, tmp_path):
+    """Counters are put into a program that runs, taken out, and put in again; other agents are there as well."""
+    p = jdk.start_java("AllocSteady", "100000", jvm=["-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,address=127.0.0.1:0"],
+                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        assert "Listening" in p.stdout.readline()
+        for out in (tmp_path / "1.jfr", tmp_path / "2.jfr"):
+            said = lab.jvmscope("attach", "--alloc=exact", "-t", "2s", "-o", out, p.pid)
+            assert said.returncode == 0, said.stderr
+            sites = json.loads(lab.jvmscope("report", "--json", out).stdout)["allocations"]["sites"]
+            counts = collections.Counter()
+            for s in sites:
+                if s["trace"] and s["trace"][0].startswith("AllocSteady.round"):
+                    counts[s["class"]] += s["objects"]
+            lists = counts["java.util.ArrayList"]
+            # The program runs on while its counters are read one after the other.
+            assert lists > 1000 and counts["AllocSteady$Point"] == pytest.approx(8 * lists, rel=0.05)
+            assert counts["byte[]"] == pytest.approx(lists, rel=0.05)
+    finally:
+        p.kill()
+        p.wait()
+
+
+@pytest.mark.jdks(8, 25)
+def test_jdwp_and_the_linked_in_agent(jdk, tmp_path):
+    """heap=all beside the JDK's debugger agent, and in a launcher that has our agent linked in."""
+    jdwp = "-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,address=127.0.0.1:0"
+    options = f"heap=all,cutoff=0,verbose=n,file={tmp_path}/s.txt"
+    runs = [jdk.java("AllocTruth", "1000", "2", jvm=[jdwp, jdk.agent(options)]),
+            jdk.run(lab.BUILD / "tests/native/launcher", f"-agentlib:hprof={options}",
+                    f"-Djava.class.path={lab.compiled('AllocTruth')}", "AllocTruth", "1000", "2")]
+    for done in runs:
+        assert done.returncode == 0, done.stderr
+        out = "".join(line for line in done.stdout.splitlines(True) if not line.startswith("Listening"))
+        text = hproftext.Text(tmp_path / "s.txt")
+        compare(out, counted(text)[0])
+        assert len(text.heaps) == 1

@@ -2,8 +2,8 @@
 /*
  * Exact allocation counts: a counter of each thread's own at every place that allocates (alloc_edit.c), what the VM and JNI
  * allocate by their events (alloc_native.c). Counts and bytes of a place are exact. Its stacks: at the first objects, and then
- * once in a random gap that grows with the count (to some 64 KB, a quarter of it where several stacks have been met), the probe
- * has the stack looked at, and what comes until the next look is added to the class and stack found. So one place that is
+ * once in a random gap that grows with the count (to some 512 KB, a quarter of it where several stacks have been met), the
+ * probe has the stack looked at, and what comes until the next look is added to the class and stack found. So one place that is
  * reached on several ways divides its exact count between them as the looks tell; with depth=1, or where there is one way,
  * every row is exact.
  *
@@ -21,7 +21,7 @@
 #define PROBE "java/lang/JvmscopeSites"
 #define NEVER ((uint64_t)INT64_MAX)
 
-enum { LOOK_BYTES = 64 << 10, LOOK_SHARE = 4, SEVERAL = 4 };
+enum { LOOK_BYTES = 512 << 10, LOOK_SHARE = 4, SEVERAL = 4 };
 
 enum alloc_follow alloc_follow;
 __thread bool alloc_busy;

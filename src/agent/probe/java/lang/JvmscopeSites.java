@@ -11,7 +11,8 @@ import sun.misc.Unsafe;
  * the layout), found by the address of its JavaThread; a virtual thread counts in its carrier's, which it cannot leave within
  * a probe. So nothing is shared and nothing lost. From a count that the agent sets the probe calls it to look at the stack.
  *
- * Nothing here may allocate, or call what does.
+ * Nothing here may allocate, or call what does. The probes themselves are not forced into their callers: the JIT's second
+ * compiler takes them into what is hot, and the first one would spend more on their copies than they cost.
  */
 public final class JvmscopeSites {
     private static final Unsafe U = Unsafe.getUnsafe();
@@ -98,7 +99,6 @@ public final class JvmscopeSites {
     }
 
     /** Behind new. */
-    @ForceInline
     public static void made(Class<?> type, int point) {
         long at = counter(point);
         long n = U.getLong(at);
@@ -107,7 +107,6 @@ public final class JvmscopeSites {
         U.putLong(at, n + 1);
     }
 
-    @ForceInline
     private static void array(long size, int point) {
         long at = counter(point);
         long n = U.getLong(at);
@@ -143,7 +142,6 @@ public final class JvmscopeSites {
     }
 
     /** What a call answered. */
-    @ForceInline
     public static void object(Object o, int point) {
         long eetop = U.getLong(Carrier.carrier(), EETOP);
         if (U.getLong(home(eetop)) != eetop)
