@@ -34,8 +34,12 @@ export function App({ page }: { page: PageJson }) {
     return () => removeEventListener("hashchange", f);
   }, []);
   useEffect(() => {
-    const hash = encode(state);
-    if (hash !== encode(decode(location.hash))) history.replaceState(null, "", `#${hash}`);
+    // Not at every step of a zoom: a browser takes a few changes of the address a second.
+    const wait = setTimeout(() => {
+      const hash = encode(state);
+      if (hash !== encode(decode(location.hash))) history.replaceState(null, "", `#${hash}`);
+    }, 120);
+    return () => clearTimeout(wait);
   }, [state]);
 
   const cache = useRef(new Map<string, Metric>());

@@ -228,28 +228,31 @@ function paintPicked(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => 
 }
 
 function paintPath(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => number, y: (row: number) => number) {
-  ctx.strokeStyle = s.dark ? "#ffffff" : "#111111";
-  ctx.lineWidth = 2.5;
+  const solid = new Path2D();
+  const dashed = new Path2D();
   let before: number | undefined;
   for (const p of s.picture.path) {
     const row = s.rowOf.get(p.thread);
     if (row !== undefined && p.end >= s.view[0] && p.start <= s.view[1]) {
       const py = y(row) + ROW - 3;
       if (before !== undefined && before !== row) {
-        ctx.setLineDash(p.inferred ? [4, 3] : []);
-        ctx.beginPath();
-        ctx.moveTo(x(p.start), y(before) + ROW - 3);
-        ctx.lineTo(x(p.start), py);
-        ctx.stroke();
-        ctx.setLineDash([]);
+        const line = p.inferred ? dashed : solid;
+        line.moveTo(x(p.start), y(before) + ROW - 3);
+        line.lineTo(x(p.start), py);
       }
-      ctx.beginPath();
-      ctx.moveTo(Math.max(GUTTER, x(p.start)), py);
-      ctx.lineTo(Math.min(s.w, Math.max(x(p.end), x(p.start) + 0.7)), py);
-      ctx.stroke();
+      if (py > 0 && py < s.h) {
+        solid.moveTo(Math.max(GUTTER, x(p.start)), py);
+        solid.lineTo(Math.min(s.w, Math.max(x(p.end), x(p.start) + 0.7)), py);
+      }
     }
     before = row;
   }
+  ctx.strokeStyle = s.dark ? "#ffffff" : "#111111";
+  ctx.lineWidth = 2.5;
+  ctx.stroke(solid);
+  ctx.setLineDash([4, 3]);
+  ctx.stroke(dashed);
+  ctx.setLineDash([]);
 }
 
 /** Arrows that are in sight: from the waker to what it woke, dashed where the cause was concluded. */
@@ -257,9 +260,10 @@ export function arrowsOf(s: Scene) {
   return s.picture.arrows.filter((a) => a.time >= s.view[0] && a.cause <= s.view[1] && !s.options.hidden.has(s.json.edges[a.edge]) && s.rowOf.has(a.thread) && s.rowOf.has(a.from));
 }
 
+/** Arrows of one look are drawn together: thousands cost little more than one. */
 function paintArrows(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => number, y: (row: number) => number) {
   const arrows = arrowsOf(s);
-  ctx.lineWidth = s.picture.arrowEvery > 1 ? 0.8 : 1.4;
+  const looks = new Map<string, { edge: number; inferred: boolean; far: boolean; lines: Path2D; heads: Path2D }>();
   for (const a of arrows) {
     const from = s.rowOf.get(a.from)!;
     const to = s.rowOf.get(a.thread)!;
@@ -269,20 +273,29 @@ function paintArrows(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => 
     const y1 = y(to) + (down ? 5 : ROW - 5);
     if ((y0 < 0 && y1 < 0) || (y0 > s.h && y1 > s.h)) continue;
     // Where there are many, those that lead out of sight stand back.
-    ctx.globalAlpha = arrows.length > 200 && (Math.min(y0, y1) < 0 || Math.max(y0, y1) > s.h) ? 0.18 : 1;
-    ctx.strokeStyle = ctx.fillStyle = colourOf(edgeColours, s.json.edges[a.edge], s.dark);
-    ctx.setLineDash(a.inferred ? [4, 3] : []);
-    ctx.beginPath();
-    ctx.moveTo(x0, y0);
-    ctx.lineTo(x1, y1);
-    ctx.stroke();
-    ctx.setLineDash([]);
+    const far = arrows.length > 200 && (Math.min(y0, y1) < 0 || Math.max(y0, y1) > s.h);
+    const key = `${a.edge}/${a.inferred}/${far}`;
+    let look = looks.get(key);
+    if (!look) looks.set(key, (look = { edge: a.edge, inferred: a.inferred, far, lines: new Path2D(), heads: new Path2D() }));
+    // A line that runs far out of sight is cut there: its slope stays.
+    const cut = (at: number) => Math.max(-60, Math.min(s.h + 60, at));
+    const along = (at: number) => (y1 === y0 ? x1 : x0 + ((x1 - x0) * (at - y0)) / (y1 - y0));
+    look.lines.moveTo(along(cut(y0)), cut(y0));
+    look.lines.lineTo(along(cut(y1)), cut(y1));
+    if (y1 < -8 || y1 > s.h + 8) continue;
     const angle = Math.atan2(y1 - y0, x1 - x0);
-    ctx.beginPath();
-    ctx.moveTo(x1, y1);
-    ctx.lineTo(x1 - 7 * Math.cos(angle - 0.4), y1 - 7 * Math.sin(angle - 0.4));
-    ctx.lineTo(x1 - 7 * Math.cos(angle + 0.4), y1 - 7 * Math.sin(angle + 0.4));
-    ctx.fill();
+    look.heads.moveTo(x1, y1);
+    look.heads.lineTo(x1 - 7 * Math.cos(angle - 0.4), y1 - 7 * Math.sin(angle - 0.4));
+    look.heads.lineTo(x1 - 7 * Math.cos(angle + 0.4), y1 - 7 * Math.sin(angle + 0.4));
+  }
+  ctx.lineWidth = s.picture.arrowEvery > 1 ? 0.8 : 1.4;
+  for (const l of looks.values()) {
+    ctx.strokeStyle = ctx.fillStyle = colourOf(edgeColours, s.json.edges[l.edge], s.dark);
+    ctx.globalAlpha = l.far ? 0.3 : 1;
+    ctx.setLineDash(l.inferred ? [4, 3] : []);
+    ctx.stroke(l.lines);
+    ctx.setLineDash([]);
+    ctx.fill(l.heads);
   }
   ctx.globalAlpha = 1;
 }

@@ -19,6 +19,20 @@ export interface Selection {
   window: [number, number] | null;
 }
 
+/** Few are sorted by insertion, which is most of the work of a large tree. */
+function sortHeaviest(child: Int32Array, from: number, to: number, total: Float64Array) {
+  if (to - from > 24) {
+    child.subarray(from, to).sort((a, b) => total[b] - total[a] || a - b);
+    return;
+  }
+  for (let i = from + 1; i < to; i++) {
+    const c = child[i];
+    let k = i;
+    for (; k > from && total[child[k - 1]] < total[c]; k--) child[k] = child[k - 1];
+    child[k] = c;
+  }
+}
+
 function finish(shape: Shape, self: Float64Array): Tree {
   const { n, parent } = shape;
   const total = Float64Array.from(self);
@@ -35,7 +49,7 @@ function finish(shape: Shape, self: Float64Array): Tree {
     const from = first[p];
     const to = first[p + 1];
     if (to === from) continue;
-    if (to - from > 1) child.subarray(from, to).sort((a, b) => total[b] - total[a] || a - b);
+    sortHeaviest(child, from, to, total);
     firstChild[p] = child[from];
     for (let k = from; k + 1 < to; k++) nextSibling[child[k]] = child[k + 1];
   }
@@ -153,36 +167,35 @@ export interface Row {
 
 /** Ranked methods; one that calls itself counts once in total; marks are left out. Most self first. */
 export function rank(t: Tree, labels: number): Row[] {
-  const rows = new Map<number, Row>();
-  const heaviest = new Map<number, number>();
-  const depth = new Int32Array(labels);
+  const self = new Float64Array(labels);
+  const total = new Float64Array(labels);
+  const heaviest = new Float64Array(labels);
+  const kind = new Int8Array(labels).fill(-1);
+  const depth = new Int32Array(labels); // how often a label is on the way from the root to here
+  const next = Int32Array.from(t.first); // the child of each node that comes next
   const enter = (i: number) => {
     if (t.kind[i] === MARK) return;
     const label = t.label[i];
-    let row = rows.get(label);
-    if (!row) rows.set(label, (row = { label, kind: t.kind[i], self: 0, total: 0 }));
-    row.self += t.self[i];
-    if (depth[label]++ === 0) row.total += t.total[i];
-    if (t.total[i] > (heaviest.get(label) ?? 0)) {
-      heaviest.set(label, t.total[i]);
-      row.kind = t.kind[i];
+    self[label] += t.self[i];
+    if (depth[label]++ === 0) total[label] += t.total[i];
+    if (t.total[i] > heaviest[label] || kind[label] < 0) {
+      heaviest[label] = t.total[i];
+      kind[label] = t.kind[i];
     }
   };
-  for (let n = t.firstChild[0]; n; ) {
-    enter(n);
-    if (t.firstChild[n]) {
-      n = t.firstChild[n];
+  for (let n = 0; ; ) {
+    if (next[n] < t.first[n + 1]) {
+      n = t.child[next[n]++];
+      enter(n);
       continue;
     }
-    for (; n; n = t.parent[n]) {
-      if (t.kind[n] !== MARK) depth[t.label[n]]--;
-      if (t.nextSibling[n]) {
-        n = t.nextSibling[n];
-        break;
-      }
-    }
+    if (!n) break;
+    if (t.kind[n] !== MARK) depth[t.label[n]]--;
+    n = t.parent[n];
   }
-  return [...rows.values()].sort((a, b) => b.self - a.self || b.total - a.total || a.label - b.label);
+  const rows: Row[] = [];
+  for (let label = 0; label < labels; label++) if (kind[label] >= 0) rows.push({ label, kind: kind[label], self: self[label], total: total[label] });
+  return rows.sort((a, b) => b.self - a.self || b.total - a.total || a.label - b.label);
 }
 
 /** Weight without a method: no frame at all, or a mark where the running one should be. */
