@@ -166,6 +166,7 @@ static int answer_heap(struct site *s, size_t i, const char *verb, const struct 
                                    .loader = q->argument(q->request, "loader"),
                                    .exclude = q->argument(q->request, "exclude"),
                                    .sort = q->argument(q->request, "sort"),
+                                   .sql = q->argument(q->request, "sql"),
                                    .limit = number_of(q, "limit", 2000)};
     const struct heap_settings settings = {.which = -1};
     if (!s->heaps[i] && heap_open(&s->heaps[i], s->files[i], &settings) < 0)

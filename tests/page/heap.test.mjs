@@ -130,6 +130,32 @@ test("the map by mouse and keyboard; links lead into it", async () => {
   }
 });
 
+test("a query in SQL, its answer as a table; a wrong one is answered in a sentence", async () => {
+  const sql = "SELECT class, count(*) AS n FROM objects GROUP BY class ORDER BY n DESC LIMIT 5";
+  const truth = ask("query", dump, sql);
+  const page = await open(browser, `${served}#ht=query`);
+  await page.fill("textarea", sql);
+  await page.keyboard.press("Control+Enter");
+  await page.waitForSelector(".query tbody tr");
+  const rows = await page.$$eval(".query tbody tr", (trs) => trs.map((r) => [...r.cells].map((c) => c.textContent)));
+  assert.deepEqual(rows, truth.rows.map((r) => r.map(String)));
+  await page.fill("textarea", "SELECT nonsense FROM nowhere");
+  await page.click("button:has-text('Run')");
+  await page.waitForSelector(".note[role=alert]:has-text('no such table')");
+  assert.deepEqual(page.problems.filter((p) => !/400/.test(p)), []);
+});
+
+test("reports: every table of the verbs", async () => {
+  const page = await open(browser, `${served}#ht=reports`);
+  for (const verb of ["threads", "strings", "collections", "arrays", "references", "classes", "components", "unreachable"]) {
+    await page.selectOption("select[aria-label=Report]", verb);
+    const truth = ask(verb, dump);
+    const tables = Object.entries(truth).filter(([, v]) => Array.isArray(v) && v.length && typeof v[0] === "object");
+    await page.waitForFunction((n) => document.querySelectorAll(".suspects .sortable").length === n, tables.length);
+  }
+  assert.deepEqual(page.problems, []);
+});
+
 test("what one file does not hold is said; a wrong question is refused", async () => {
   const page = await open(browser, `${file}#ht=query`);
   await page.waitForSelector(".empty:has-text('jvmscope serve')");
@@ -146,8 +172,8 @@ test("what one file does not hold is said; a wrong question is refused", async (
 test("one file stays small, and no serious fault for assistive technology", async () => {
   assert.ok(readFileSync(html).length < 7 << 20);
   for (const colorScheme of ["light", "dark"]) {
-    for (const view of ["", "ht=tree", "ht=classes", "ht=suspects", "ht=query"]) {
-      const page = await open(browser, `${view === "ht=query" ? served : file}#${view}`, { colorScheme });
+    for (const view of ["", "ht=tree", "ht=classes", "ht=suspects", "ht=reports", "ht=query"]) {
+      const page = await open(browser, `${["ht=query", "ht=reports"].includes(view) ? served : file}#${view}`, { colorScheme });
       await page.waitForSelector(".heap");
       await page.waitForTimeout(150);
       assert.deepEqual(await faults(page), [], `${colorScheme} ${view}`);

@@ -10,7 +10,7 @@ import { download, table } from "./save";
 import { SortableTable } from "./sortable";
 import { VirtualTable } from "./virtual";
 
-const tabs = [["map", "Map"], ["tree", "Dominators"], ["classes", "Classes"], ["suspects", "Leak suspects"], ["query", "Query"]] as const;
+const tabs = [["map", "Map"], ["tree", "Dominators"], ["classes", "Classes"], ["suspects", "Leak suspects"], ["reports", "Reports"], ["query", "Query"]] as const;
 
 interface Props extends Kept {
   json: HeapJson;
@@ -49,6 +49,7 @@ export function HeapView({ json, kept, keep, name, file }: Props) {
           {tab === "tree" && <Tree ask={ask} summary={summary} chosen={chosen} onChoose={choose} />}
           {tab === "classes" && <Classes ask={ask} text={kept.hq ?? ""} onText={(hq) => keep({ hq })} chosen={chosen} onChoose={choose} name={name} />}
           {tab === "suspects" && <Suspects ask={ask} onChoose={choose} />}
+          {tab === "reports" && <Reports ask={ask} verb={kept.hr ?? ""} onVerb={(hr) => keep({ hr })} onChoose={choose} />}
           {tab === "query" && <Query ask={ask} served={!json.answers} sql={kept.hs ?? ""} onSql={(hs) => keep({ hs })} onChoose={choose} name={name} file={file} />}
         </section>
         <aside class="side" aria-label="Object" aria-live="polite">
@@ -204,9 +205,63 @@ function sentences(a: { notes?: string[] }, s: Suspect, i: number): string[] {
   return notes.slice(from, to < 0 ? undefined : to);
 }
 
+const reports = [
+  ["threads", "Threads, their stacks and what they hold"], ["strings", "Texts that are there more than once"], ["collections", "How full the collections are"],
+  ["arrays", "Arrays that are empty, sparse or oversized"], ["references", "What weak and other references hold"], ["classes", "Class loaders, and classes loaded twice"],
+  ["components", "What packages and loaders retain"], ["unreachable", "Objects that no root leads to"],
+] as const;
+
+/** The answer of any verb: its facts, its notes, and every table in it. */
+function Reports({ ask, verb, onVerb, onChoose }: { ask: Ask; verb: string; onVerb: (v: string) => void; onChoose: (o: string) => void }) {
+  const at = reports.find(([v]) => v === verb)?.[0] ?? "threads";
+  const { answer, error } = useAnswer<Record<string, unknown>>(ask, at, {});
+  const parts = Object.entries(answer ?? {});
+  const tables = parts.filter((e): e is [string, Record<string, unknown>[]] => Array.isArray(e[1]) && e[1].every((r) => r && typeof r === "object"));
+  const notes = (answer?.notes as string[] | undefined) ?? [];
+  return (
+    <div class="suspects">
+      <select aria-label="Report" value={at} onChange={(e) => onVerb(e.currentTarget.value)}>
+        {reports.map(([v, title]) => <option key={v} value={v}>{title}</option>)}
+      </select>
+      {error && <Why error={error} />}
+      {!answer && !error && <p class="dim">…</p>}
+      {notes.filter((n) => n.trim()).map((n) => <p>{n}</p>)}
+      {parts.some(([, v]) => typeof v !== "object") && (
+        <dl class="facts-list">
+          {parts.filter(([, v]) => v !== null && typeof v !== "object").map(([k, v]) => (
+            <>
+              <dt>{words(k)}</dt>
+              <dd>{typeof v === "number" && /bytes|size|wasted|shallow|retained/i.test(k) ? bytes(v) : typeof v === "number" ? count(v) : String(v)}</dd>
+            </>
+          ))}
+        </dl>
+      )}
+      {tables.filter(([, rows]) => rows.length).map(([name, rows]) => {
+        const keys = Object.keys(rows[0]);
+        return (
+          <section key={`${at} ${name}`} aria-label={words(name)}>
+            <h2>{words(name)}</h2>
+            <SortableTable caption={words(name)} natural limit={500} rows={rows.map((r, key) => ({ key, cells: keys.map((k) => (typeof r[k] === "number" ? (r[k] as number) : String(r[k] ?? ""))) }))} selected={new Set()}
+              columns={keys.map((k) => ({ title: words(k), numeric: rows.some((r) => typeof r[k] === "number"), ...(/bytes|size|wasted|shallow|retained/i.test(k) && !/^size$/.test(k) ? { format: bytes } : {}) }))}
+              onSelect={(s) => {
+                const id = Object.values(rows[[...s][0]] ?? {}).find((v) => typeof v === "string" && /^0x[0-9a-f]+$/.test(v));
+                if (typeof id === "string") onChoose(id);
+              }} />
+          </section>
+        );
+      })}
+    </div>
+  );
+}
+
+/** "retainedBytes" as "Retained bytes". */
+const words = (key: string) => (key.charAt(0).toUpperCase() + key.slice(1)).replace(/[A-Z]/g, (c, i) => (i ? ` ${c.toLowerCase()}` : c));
+
 const examples = [
-  "SELECT class, COUNT(*) AS n, SUM(shallow) AS bytes FROM objects GROUP BY class ORDER BY bytes DESC LIMIT 20",
-  "SELECT object, class, retained FROM objects ORDER BY retained DESC LIMIT 20",
+  "SELECT class, count(*) AS objects, sum(shallow) AS bytes FROM objects GROUP BY class ORDER BY bytes DESC LIMIT 50",
+  "SELECT id, class, retained, value FROM objects ORDER BY retained DESC LIMIT 50",
+  "SELECT value, count(*) AS times FROM strings GROUP BY value ORDER BY times DESC LIMIT 50",
+  'SELECT object, size, threshold FROM "java.util.HashMap" WHERE size > 100 LIMIT 50',
 ];
 
 function Query(p: { ask: Ask; served: boolean; sql: string; onSql: (s: string) => void; onChoose: (o: string) => void; name: string; file: string }) {
