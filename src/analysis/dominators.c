@@ -21,7 +21,8 @@ struct frame {
 struct search {
     const struct edges *edges;
     struct dominators *d;
-    VEC(struct frame) stack;
+    struct frame *stack; /* room for all nodes, of which only what is used takes memory */
+    uint64_t depth;
 };
 
 static ALWAYS_INLINE bool visit(struct search *s, uint64_t node, uint64_t parent, struct frame *ret, const bool wide)
@@ -40,24 +41,24 @@ static ALWAYS_INLINE bool visit(struct search *s, uint64_t node, uint64_t parent
 }
 
 /* All that is reachable from a node and was not yet, in depth-first order. */
-static ALWAYS_INLINE int walk(struct search *s, uint64_t root, const bool wide)
+static ALWAYS_INLINE void walk(struct search *s, uint64_t root, const bool wide)
 {
     struct frame at, next;
     uint64_t target;
     if (!visit(s, root, VIRTUAL_ROOT, &at, wide))
-        return 0;
+        return;
     for (;;) {
         if (!edges_next(&at.run, at.node, &target)) {
-            if (!s->stack.len)
-                return 0;
-            at = s->stack.data[--s->stack.len];
+            if (!s->depth)
+                return;
+            at = s->stack[--s->depth];
             continue;
         }
         if (dominators_get(s->d->number, target, wide) || !visit(s, target, at.number, &next, wide))
             continue;
         /* A node that has nothing left is not kept: a list of ten million nodes takes no stack. */
-        if (*at.run && vec_push(&s->stack, at) < 0)
-            return -ENOMEM;
+        if (*at.run)
+            s->stack[s->depth++] = at;
         at = next;
     }
 }
@@ -86,8 +87,7 @@ static ALWAYS_INLINE int walk_weak(struct search *s, const bool wide)
                 }
                 d->extra[d->extra_n++] = target;
                 again = true;
-                if (walk(s, target, wide) < 0)
-                    return -ENOMEM;
+                walk(s, target, wide);
             }
         }
     }
@@ -99,8 +99,8 @@ static ALWAYS_INLINE int search_all(struct search *s, const bool wide)
     struct dominators *d = s->d;
     d->reached = VIRTUAL_ROOT;
     for (uint64_t i = 0; i < d->roots_n; i++) {
-        if (!dominators_get(d->number, d->roots[i], wide) && walk(s, d->roots[i], wide) < 0)
-            return -ENOMEM;
+        if (!dominators_get(d->number, d->roots[i], wide))
+            walk(s, d->roots[i], wide);
     }
     return d->strong ? walk_weak(s, wide) : 0;
 }
@@ -111,9 +111,9 @@ int dominators_search(struct dominators *d, const struct edges *e, uint64_t *roo
     const uint64_t width = wide ? 8 : 4;
     d->number = heap_memory(e->nodes * width);
     d->parent = heap_memory((e->nodes + 2) * width);
-    struct search s = {.edges = e, .d = d};
-    int error = d->number && d->parent ? WIDTHS_OF(search_all, wide, &s) : -ENOMEM;
-    vec_release(&s.stack);
+    struct search s = {.edges = e, .d = d, .stack = heap_memory((e->nodes + 1) * sizeof(struct frame))};
+    int error = d->number && d->parent && s.stack ? WIDTHS_OF(search_all, wide, &s) : -ENOMEM;
+    heap_memory_free(s.stack);
     if (error)
         dominators_release(d);
     return error;
@@ -176,7 +176,7 @@ static int pair_work(void *ctx, unsigned thread, uint64_t block)
 struct semi {
     void *parent, *ancestor, *label, *semi, *starts, *sources;
     uint64_t reached;
-    VEC(uint64_t) path;
+    uint64_t *path; /* room for all */
 };
 
 static ALWAYS_INLINE void group_pairs(struct semi *s, const struct pairs *p, unsigned threads, const bool wide)
@@ -212,18 +212,16 @@ static ALWAYS_INLINE void group_pairs(struct semi *s, const struct pairs *p, uns
 }
 
 /* The least semidominator on the way up from v within the forest of nodes above `w`; the way is compressed. */
-static ALWAYS_INLINE int64_t evaluate(struct semi *s, uint64_t v, uint64_t w, const bool wide)
+static ALWAYS_INLINE uint64_t evaluate(struct semi *s, uint64_t v, uint64_t w, const bool wide)
 {
-    s->path.len = 0;
-    uint64_t x = v, up;
+    uint64_t x = v, up, length = 0;
     while ((up = dominators_get(s->ancestor, x, wide)) > w) {
-        if (vec_push(&s->path, x) < 0)
-            return -ENOMEM;
+        s->path[length++] = x;
         x = up;
     }
     uint64_t least = dominators_get(s->label, x, wide), top = up;
-    while (s->path.len) {
-        x = s->path.data[--s->path.len];
+    while (length) {
+        x = s->path[--length];
         uint64_t label = dominators_get(s->label, x, wide);
         if (label > least)
             dominators_set(s->label, x, least, wide);
@@ -231,10 +229,10 @@ static ALWAYS_INLINE int64_t evaluate(struct semi *s, uint64_t v, uint64_t w, co
             least = label;
         dominators_set(s->ancestor, x, top, wide);
     }
-    return (int64_t)least;
+    return least;
 }
 
-static ALWAYS_INLINE int semi_nca(struct semi *s, const bool wide)
+static ALWAYS_INLINE void semi_nca(struct semi *s, const bool wide)
 {
     const uint64_t width = wide ? 8 : 4;
     for (uint64_t w = s->reached; w > VIRTUAL_ROOT; w--) {
@@ -246,10 +244,8 @@ static ALWAYS_INLINE int semi_nca(struct semi *s, const bool wide)
                 __builtin_prefetch((const uint8_t *)s->ancestor + ahead);
                 __builtin_prefetch((const uint8_t *)s->label + ahead);
             }
-            int64_t candidate = v > w ? evaluate(s, v, w, wide) : (int64_t)v;
-            if (candidate < 0)
-                return -ENOMEM;
-            semi = MIN(semi, (uint64_t)candidate);
+            uint64_t candidate = v > w ? evaluate(s, v, w, wide) : v;
+            semi = MIN(semi, candidate);
         }
         dominators_set(s->semi, w, semi, wide);
         dominators_set(s->label, w, semi, wide);
@@ -262,7 +258,6 @@ static ALWAYS_INLINE int semi_nca(struct semi *s, const bool wide)
             dominator = dominators_get(s->semi, dominator, wide);
         dominators_set(s->semi, w, dominator, wide);
     }
-    return 0;
 }
 
 static int collect_pairs(struct pairs *p, unsigned threads)
@@ -311,17 +306,17 @@ int dominators_finish(struct dominators *d, struct edges *e, void *park, unsigne
     s.ancestor = heap_memory(size);
     s.label = heap_memory(size);
     s.semi = heap_memory(size);
-    if (!error && s.ancestor && s.label && s.semi) {
+    s.path = heap_memory((d->reached + 1) * sizeof(*s.path));
+    if (!error && s.ancestor && s.label && s.semi && s.path) {
         memcpy(s.ancestor, s.parent, size);
-        error = WIDTHS_OF(semi_nca, d->wide, &s);
+        d->wide ? semi_nca(&s, true) : semi_nca(&s, false);
     } else {
         error = -ENOMEM;
     }
     d->parent = NULL;
-    void *const done[] = {s.parent, s.ancestor, s.label, s.starts, s.sources};
+    void *const done[] = {s.parent, s.ancestor, s.label, s.starts, s.sources, s.path};
     for (size_t i = 0; i < ARRAY_SIZE(done); i++)
         heap_memory_free(done[i]);
-    vec_release(&s.path);
     d->idom = s.semi;
     return error;
 }

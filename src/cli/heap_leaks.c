@@ -43,6 +43,16 @@ static void add_suspect(struct finder *f, struct suspect s)
         f->found[f->n++] = s;
 }
 
+/* Whether objects side by side in the tree are of several classes: parts of something, not elements of a collection. */
+static bool differ(const struct heap *h, uint64_t first, uint64_t count)
+{
+    for (uint64_t k = 1; k < count; k++) {
+        if (heap_class_of(h, heap_child(h, first + k)) != heap_class_of(h, heap_child(h, first)))
+            return true;
+    }
+    return false;
+}
+
 /*
  * Goes down from an object that keeps much, as long as one child keeps nearly all of it. The holder is the last class, thread
  * or loader on the way. Where the way parts into several that keep much, each is looked at, when they are not simply elements.
@@ -61,7 +71,7 @@ static void split(struct finder *f, uint64_t node, unsigned depth)
     uint64_t large = 0;
     while (large < count && heap_retained(h, heap_child(h, first + large)) >= f->least)
         large++;
-    bool parts = large && (is_structure(f, at) || is_structure(f, heap_child(h, first)));
+    bool parts = large && (is_structure(f, at) || is_structure(f, heap_child(h, first)) || differ(h, first, large));
     if (parts && depth < MAX_SPLITS) {
         for (uint64_t k = 0; k < large; k++)
             split(f, heap_child(h, first + k), depth + 1);

@@ -59,6 +59,12 @@ void page_fact_real(struct page *p, const char *key, double value)
     add_block(p, (struct page_block){.key = key, .fact = {.kind = PAGE_REAL, .real = value}});
 }
 
+void page_heading(struct page *p, const char *title)
+{
+    static const struct page_column none[] = {{0}};
+    add_block(p, (struct page_block){.title = title, .columns = none});
+}
+
 void page_table(struct page *p, const char *key, const char *title, const struct page_column *columns, size_t n)
 {
     add_block(p, (struct page_block){.key = key, .title = title, .columns = columns, .columns_n = n});
@@ -240,12 +246,19 @@ static void print_table(const struct page_block *b, FILE *to)
         fputs("(none)\n", to);
 }
 
+static bool is_heading(const struct page_block *b)
+{
+    return b->columns && !b->columns_n;
+}
+
 void page_print(const struct page *p, FILE *to)
 {
     char text[32], size[24];
     for (size_t i = 0; i < p->blocks.len; i++) {
         const struct page_block *b = &p->blocks.data[i];
-        if (b->columns_n) {
+        if (is_heading(b)) {
+            fprintf(to, "\n%s\n", b->title);
+        } else if (b->columns_n) {
             print_table(b, to);
         } else if (!b->key) {
             put_text(to, b->title);
@@ -327,12 +340,12 @@ int page_json(const struct page *p, struct buf *out)
     }
     bool notes = false;
     for (size_t i = 0; i < p->blocks.len; i++)
-        notes = notes || !p->blocks.data[i].key;
+        notes = notes || (!p->blocks.data[i].key && !is_heading(&p->blocks.data[i]));
     if (notes) {
         json_key(&j, "notes");
         json_array(&j);
         for (size_t i = 0; i < p->blocks.len; i++) {
-            if (!p->blocks.data[i].key)
+            if (!p->blocks.data[i].key && !is_heading(&p->blocks.data[i]))
                 json_string(&j, p->blocks.data[i].title);
         }
         json_array_end(&j);
@@ -403,7 +416,9 @@ static void html_table(const struct page_block *b, struct buf *out)
         buf_string(out, "\n<tr>");
         for (size_t i = 0; i < n; i++) {
             const struct page_cell *cell = &b->cells.data[r * b->columns_n + order[i]];
-            buf_string(out, is_left(&b->columns[order[i]], cell) ? "<td>" : "<td class=n>");
+            buf_string(out, cell->kind == PAGE_ID                  ? "<td class=i>"
+                            : is_left(&b->columns[order[i]], cell) ? "<td>"
+                                                                   : "<td class=n>");
             html_text(out, shown(cell, text));
         }
     }
@@ -441,17 +456,18 @@ int page_html(const struct page *p, struct buf *out)
     buf_string(out, "<!DOCTYPE html><html lang=en><meta charset=utf-8><title>");
     html_text(out, p->title ? p->title : "heap");
     buf_string(
-        out, "</title><style>"
-             "body{font:15px/1.45 system-ui,sans-serif;margin:2em auto;max-width:75em;padding:0 1em;color:#222;background:#fff}"
-             "table{border-collapse:collapse;margin:.5em 0 1.5em}th,td{text-align:left;padding:.15em .8em;border-bottom:1px "
-             "solid #ddd;vertical-align:top;overflow-wrap:anywhere}th{border-bottom:2px solid #888}td.n{text-align:right;"
-             "font-variant-numeric:tabular-nums;white-space:nowrap}.chart div{display:flex;align-items:center;gap:.6em;margin"
-             ":.15em 0}.chart span{width:24em;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}.chart i{background:"
-             "#3572b0;height:1.1em;display:block}.chart b{font-weight:400;white-space:nowrap}.tree details,.tree p{margin:0 0 "
-             "0 1.2em}.tree summary{cursor:pointer;margin-left:-1.1em}dl{display:grid;grid-template-columns:max-content 1fr;"
-             "gap:.1em 1.5em}dd{margin:0}p.note{margin:.4em 0;max-width:60em}"
-             "@media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}th,td{border-color:#3a3d44}}"
-             "</style><h1>");
+        out,
+        "</title><style>"
+        "body{font:15px/1.45 system-ui,sans-serif;margin:2em auto;max-width:75em;padding:0 1em;color:#222;background:#fff}"
+        "table{border-collapse:collapse;margin:.5em 0 1.5em}th,td{text-align:left;padding:.15em .8em;border-bottom:1px "
+        "solid #ddd;vertical-align:top;overflow-wrap:anywhere}th{border-bottom:2px solid #888}th,td.i{white-space:nowrap}td.n{text-align:right;"
+        "font-variant-numeric:tabular-nums;white-space:nowrap}.chart div{display:flex;align-items:center;gap:.6em;margin"
+        ":.15em 0}.chart span{width:24em;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}.chart i{background:"
+        "#3572b0;height:1.1em;display:block}.chart b{font-weight:400;white-space:nowrap}.tree details,.tree p{margin:0 0 "
+        "0 1.2em}.tree summary{cursor:pointer;margin-left:-1.1em}dl{display:grid;grid-template-columns:max-content 1fr;"
+        "gap:.1em 1.5em}dd{margin:0}p.note{margin:.4em 0;max-width:60em}"
+        "@media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}th,td{border-color:#3a3d44}}"
+        "</style><h1>");
     html_text(out, p->title ? p->title : "heap");
     buf_string(out, "</h1>\n");
     bool list = false;
@@ -466,6 +482,8 @@ int page_html(const struct page *p, struct buf *out)
             html_text(out, shown(&b->fact, text));
             if (b->fact.kind == PAGE_BYTES)
                 buf_printf(out, " (%s)", format_size(size, b->fact.number));
+        } else if (is_heading(b)) {
+            buf_printf(out, "<h2>%s</h2>\n", b->title);
         } else if (b->columns_n) {
             (b->nested ? html_tree : html_table)(b, out);
         } else if (!b->key) {

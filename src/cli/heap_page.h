@@ -55,6 +55,8 @@ void page_note(struct page *p, const char *format, ...) printf_like(2, 3);
 void page_fact_text(struct page *p, const char *key, const char *title, const char *text);
 void page_fact(struct page *p, const char *key, const char *title, enum page_kind kind, uint64_t value);
 void page_fact_real(struct page *p, const char *key, double value); /* in JSON alone */
+/* A title over what follows; not in JSON. */
+void page_heading(struct page *p, const char *title);
 /* Begins a table; columns must outlive the page; what follows are its cells, row by row. */
 void page_table(struct page *p, const char *key, const char *title, const struct page_column *columns, size_t n);
 void page_text(struct page *p, const char *text); /* copied; NULL is null */

@@ -3,6 +3,7 @@
 #include "cli/heap_value.h"
 #include "cli/heap_verbs.h"
 
+#include <string.h>
 #include <time.h>
 
 static void add_shape(struct page *p, const struct heap_dump *d)
@@ -105,5 +106,8 @@ int heap_answer_summary(const struct heap_call *c)
     add_times(c->page, c->heap);
     add_properties(c->page, c->heap);
     heap_top_table(c->page, c->heap, heap_rows(c->options, 12, 100), "Biggest objects");
+    const char *extension = c->options->output ? strrchr(c->options->output, '.') : NULL;
+    if (extension && strcmp(extension, ".html") == 0)
+        heap_report_sections(c);
     return 0;
 }

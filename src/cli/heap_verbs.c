@@ -70,7 +70,9 @@ const struct command heap_verbs[] = {
         ONE_FILE,
         .summary = "say what a dump is, its roots and its biggest objects",
         .description = "Builds the index beside the dump when there is none; with it every other verb answers at once.",
-        .examples = "  jvmscope heap summary app.hprof\n",
+        .examples =
+            "  jvmscope heap summary app.hprof\n"
+            "  jvmscope heap summary -o report.html app.hprof              with suspects, consumers and the tree to open\n",
         .sets = heap_sets,
     },
     {

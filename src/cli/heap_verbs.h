@@ -12,6 +12,8 @@ int cmd_heap_dump(const struct command *self, int argc, char **argv);
 int cmd_heap_histogram(const struct command *self, int argc, char **argv);
 
 /* Each adds to the call's page; 0 or the exit status after a complaint. */
+/* What a report has beyond the summary. */
+void heap_report_sections(const struct heap_call *c);
 int heap_answer_arrays(const struct heap_call *c);
 int heap_answer_classes(const struct heap_call *c);
 int heap_answer_collections(const struct heap_call *c);

@@ -469,16 +469,17 @@ static int sum_classes(struct build *b, const void *ends)
     const void *children = heap_index_at(b->f, HEAP_CHILDREN), *retained = heap_index_at(b->f, HEAP_RETAINED);
     const struct heap_index_header *h = &b->f->header;
     struct heap_class *classes = b->d->classes.data;
-    VEC(struct step) way = {0};
-    uint64_t *above = calloc(b->d->classes.len + 1, sizeof(uint64_t)), n = b->ids.count; /* of each class on the way */
-    int error = above ? 0 : -ENOMEM;
+    const uint64_t n = b->ids.count;
+    uint64_t *above = calloc(b->d->classes.len + 1, sizeof(uint64_t)), depth = 0; /* above: of each class on the way */
+    struct step *way = heap_memory((n + 1) * sizeof(*way));                       /* what is not used takes no memory */
+    int error = above && way ? 0 : -ENOMEM;
     for (struct step s = {n, dominators_get(ends, n - 1, wide)}; !error;) {
         if (s.at == dominators_get(ends, s.node, wide)) {
             if (s.node < n)
                 above[heap_class_of(&view, s.node)]--;
-            if (!way.len)
+            if (!depth)
                 break;
-            s = way.data[--way.len];
+            s = way[--depth];
             continue;
         }
         if (s.at + AHEAD < dominators_get(ends, s.node, wide)) {
@@ -493,10 +494,10 @@ static int sum_classes(struct build *b, const void *ends)
         if (first == dominators_get(ends, child, wide))
             continue;
         above[class]++;
-        error = vec_push(&way, s);
+        way[depth++] = s;
         s = (struct step){child, first};
     }
-    vec_release(&way);
+    heap_memory_free(way);
     free(above);
     struct heap_index_class *rows = heap_index_at(b->f, HEAP_CLASSES);
     for (size_t i = 0; i < b->d->classes.len; i++)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MAX_ARRAYS = 128 };
@@ -18,7 +19,7 @@ static struct {
     struct {
         void *memory;
         uint64_t bytes;
-        bool file;
+        int file; /* -1: none */
     } arrays[MAX_ARRAYS];
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -28,13 +29,16 @@ void heap_memory_limit(uint64_t limit, const char *folder)
     state.folder = folder;
 }
 
-static void *map_file(uint64_t bytes)
+static void *map_file(uint64_t bytes, int *ret_file)
 {
     int fd = open(state.folder ? state.folder : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0)
         return MAP_FAILED;
     void *memory = ftruncate(fd, (off_t)bytes) == 0 ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
-    close(fd);
+    if (memory == MAP_FAILED)
+        close(fd);
+    else
+        *ret_file = fd;
     return memory;
 }
 
@@ -47,9 +51,9 @@ void *heap_memory(uint64_t bytes)
     while (free_row < MAX_ARRAYS && state.arrays[free_row].memory)
         free_row++;
     if (free_row < MAX_ARRAYS) {
-        bool file = state.limit && state.used + bytes > state.limit;
-        if (file) {
-            memory = map_file(bytes);
+        int file = -1;
+        if (state.limit && state.used + bytes > state.limit) {
+            memory = map_file(bytes, &file);
         } else {
             memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
             if (memory != MAP_FAILED && bytes >= (8 << 20))
@@ -59,7 +63,7 @@ void *heap_memory(uint64_t bytes)
             state.arrays[free_row].memory = memory;
             state.arrays[free_row].bytes = bytes;
             state.arrays[free_row].file = file;
-            *(file ? &state.spilled : &state.used) += bytes;
+            state.used += file < 0 ? bytes : 0;
         }
     }
     pthread_mutex_unlock(&state.lock);
@@ -75,8 +79,13 @@ void heap_memory_free(void *memory)
         if (state.arrays[i].memory != memory)
             continue;
         munmap(memory, state.arrays[i].bytes);
-        if (!state.arrays[i].file)
+        if (state.arrays[i].file < 0) {
             state.used -= state.arrays[i].bytes;
+        } else {
+            struct stat st;
+            state.spilled += fstat(state.arrays[i].file, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+            close(state.arrays[i].file);
+        }
         state.arrays[i].memory = NULL;
         break;
     }

@@ -13,5 +13,5 @@ void heap_memory_limit(uint64_t limit, const char *folder);
 /* NULL when there is no memory (or no disk). Freed by heap_memory_free, which accepts NULL. Safe for threads. */
 void *heap_memory(uint64_t bytes);
 void heap_memory_free(void *memory);
-/* Bytes that were put into files so far. */
+/* Bytes that arrays freed so far took of the disk, if they lay in files. */
 uint64_t heap_memory_spilled(void);

@@ -198,6 +198,23 @@ def waste(tmp_path_factory, request):
 every_layout = pytest.mark.parametrize("waste", (8, 17, 27), indirect=True, ids=("jdk8", "jdk17", "jdk27"))
 
 
+@every_layout
+def test_report_is_one_page_that_needs_nothing(waste, tmp_path):
+    report = tmp_path / "report.html"
+    done = lab.jvmscope("heap", "summary", "-o", report, waste)
+    assert done.returncode == 0 and done.stdout == "", done.stderr
+    html = report.read_text()
+    for title in ("GC roots", "Biggest objects", "Suspects", "Classes by what they retain", "What packages retain", "tree of dominators"):
+        assert f"<h2>{title}" in html or title in html, title
+    assert "No suspects" in html and "HeapWaste$Shown" in html and html.count("<details>") == html.count("</details>") > 5
+    assert "class=chart" in html
+    assert not re.search(r"<script|<link|src=|@import|url\(", html)
+    for verb in ("histogram", "leaks", "threads", "dominators", "strings", "collections"):
+        page = tmp_path / f"{verb}.html"
+        assert lab.jvmscope("heap", verb, "-o", page, waste).returncode == 0
+        assert page.read_text().startswith("<!DOCTYPE html>")
+
+
 def row(rows, **known):
     found = [r for r in rows if all(r[k] == v for k, v in known.items())]
     assert len(found) == 1, (known, found)
