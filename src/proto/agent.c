@@ -59,6 +59,21 @@ static void free_names(char **names)
     free(names);
 }
 
+/* An empty file that has room for a short answer. Its name ends in XXXXXX and gets completed. */
+static int make_file_with_room(char *name)
+{
+    static const char room[4096];
+    _cleanup_close_ int fd = mkostemp(name, O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int r = write_all(fd, room, sizeof(room));
+    if (r == 0 && ftruncate(fd, 0) < 0)
+        r = -errno;
+    if (r < 0)
+        unlink(name);
+    return r;
+}
+
 /* An empty file of the VM's user, in a folder of the VM. path has PATH_MAX bytes and is the VM's name of it. */
 static int make_reply_file(const struct vm *vm, char *path, struct buf *why)
 {
@@ -69,15 +84,16 @@ static int make_reply_file(const struct vm *vm, char *path, struct buf *why)
     for (size_t i = 0; i < ARRAY_SIZE(folders) && r < 0; i++) {
         char name[PATH_MAX], ours[PATH_MAX + 64];
         snprintf(name, sizeof(name), "%s/.jvmscope-reply-%d-XXXXXX", folders[i], vm->inner_pid);
-        vm_path(vm, name, ours, sizeof(ours));
-        int fd = mkostemp(ours, O_CLOEXEC);
-        r = fd < 0 ? -errno : 0;
-        if (fd >= 0) {
-            close(fd);
+        r = make_file_with_room(vm_path(vm, name, ours, sizeof(ours)));
+        if (r == 0)
             snprintf(path, PATH_MAX, "%s", strstr(ours, folders[i]));
-        }
     }
     attach_as_self();
+    if (r == -EROFS)
+        return say(why, r,
+                   "its /tmp, /var/tmp and /dev/shm are read-only: no place for the agent's answer; start it with -agentpath");
+    if (r == -ENOSPC)
+        return say(why, r, "no space left in its /tmp, /var/tmp and /dev/shm for the agent's answer");
     return r < 0 ? say(why, r, "no folder of the VM can take the agent's answer") : 0;
 }
 
