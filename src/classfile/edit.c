@@ -47,6 +47,11 @@ unsigned edit_edges(const struct edit *e, uint32_t pc)
     return (op_info[op] & OP_IS_BRANCH) && op != OP_JSR && op != OP_JSR_W;
 }
 
+uint32_t edit_edge_target(const struct edit *e, uint32_t pc, unsigned edge)
+{
+    return op_info[e->code[pc]] & OP_IS_SWITCH ? switch_target(e, pc, edge) : branch_target(e, pc);
+}
+
 /* Length of the switch at pc, 0 when it does not fit into the code. */
 static uint32_t switch_length(const struct edit *e, uint32_t pc)
 {

@@ -138,6 +138,8 @@ unsigned edit_line(const struct edit *e, uint32_t pc);
 void edit_lines(const struct edit *e, void (*f)(void *data, uint32_t pc, unsigned line), void *data);
 /* Number of edges of the branch or switch at pc: 1 for a branch, 1 + cases for a switch, 0 else. jsr has none. */
 unsigned edit_edges(const struct edit *e, uint32_t pc);
+/* Where an edge leads, in the original code. */
+uint32_t edit_edge_target(const struct edit *e, uint32_t pc, unsigned edge);
 /* Handlers of the original code, each start once: calls f with its pc. The thrown object lies on the stack there. */
 void edit_handlers(const struct edit *e, void (*f)(void *data, uint32_t pc), void *data);
 

@@ -27,6 +27,35 @@ static uint32_t line_at(const struct cover_table *t, size_t lines, uint32_t pc)
     return best ? best->line : 0;
 }
 
+unsigned cover_same_edge(const struct edit *e, uint32_t pc, unsigned edge)
+{
+    unsigned first = 0;
+    while (edit_edge_target(e, pc, first) != edit_edge_target(e, pc, edge))
+        first++;
+    return first;
+}
+
+/* A place that is jumped to begins its line anew: the line may be entered there and nowhere else. */
+static int add_target(struct cover_table *t, uint32_t pc)
+{
+    for (size_t i = 0; i < t->scratch.len; i++)
+        if (t->scratch.data[i].edge == LINE_START && t->scratch.data[i].pc == pc)
+            return 0;
+    uint32_t line = line_at(t, t->scratch.len, pc);
+    return vec_push(&t->scratch, ((struct cover_point){line, pc, LINE_START}));
+}
+
+static int add_targets(struct cover_table *t, const struct edit *e)
+{
+    int r = 0;
+    for (struct insn i = {0}; r == 0 && edit_next(e, &i);) {
+        unsigned edges = edit_edges(e, i.pc);
+        for (unsigned edge = 0; r == 0 && edge < edges; edge++)
+            r = add_target(t, edit_edge_target(e, i.pc, edge));
+    }
+    return r;
+}
+
 static int add_branches(struct cover_table *t, const struct edit *e)
 {
     size_t lines = t->scratch.len;
@@ -37,7 +66,7 @@ static int add_branches(struct cover_table *t, const struct edit *e)
             continue;
         uint32_t line = line_at(t, lines, i.pc);
         for (unsigned edge = 0; r == 0 && edge < edges; edge++)
-            r = vec_push(&t->scratch, ((struct cover_point){line, i.pc, edge}));
+            r = cover_same_edge(e, i.pc, edge) < edge ? 0 : vec_push(&t->scratch, ((struct cover_point){line, i.pc, edge}));
         if (r == 0 && i.op != OP_TABLESWITCH && i.op != OP_LOOKUPSWITCH)
             r = vec_push(&t->scratch, ((struct cover_point){line, i.pc, FALL_THROUGH}));
     }
@@ -89,7 +118,9 @@ const struct cover_method *cover_add(struct cover_table *t, struct str class_nam
     edit_lines(e, add_line, &collector);
     if (collector.error == 0 && t->scratch.len == 0)
         return NULL;
-    *ret_error = collector.error ? collector.error : add_branches(t, e);
+    *ret_error = collector.error ? collector.error : add_targets(t, e);
+    if (*ret_error == 0)
+        *ret_error = add_branches(t, e);
     if (*ret_error == 0 && t->scratch.len > limit - t->points)
         *ret_error = -ENOSPC;
     struct cover_method *m = *ret_error ? NULL : add_method(t, class_name, source, name, descriptor);

@@ -45,4 +45,6 @@ struct cover_table {
  */
 const struct cover_method *cover_add(struct cover_table *t, struct str class_name, struct str source, const struct edit *e,
                                      uint32_t limit, int *ret_error);
+/* The first edge of a switch or branch that leads to the same place: edges of one target are one point. */
+unsigned cover_same_edge(const struct edit *e, uint32_t pc, unsigned edge);
 void cover_release(struct cover_table *t);

@@ -61,7 +61,11 @@ static int insert(struct edit *e, const struct cover_point *p, uint32_t number, 
         return edit_insert(e, EDIT_BEFORE, p->pc, 0, &code, 1);
     if (p->edge == FALL_THROUGH)
         return edit_insert(e, EDIT_AFTER, p->pc, 0, &code, 1);
-    return edit_insert(e, EDIT_EDGE, p->pc, p->edge, &code, 1);
+    unsigned edges = edit_edges(e, p->pc);
+    for (unsigned edge = p->edge; r == 0 && edge < edges; edge++)
+        if (cover_same_edge(e, p->pc, edge) == p->edge)
+            r = edit_insert(e, EDIT_EDGE, p->pc, edge, &code, 1);
+    return r;
 }
 
 static int cover_edit(const struct instrument_class *c, struct edit *e)
