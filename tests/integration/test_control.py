@@ -146,6 +146,7 @@ def recorded(path):
             for e in text.split("jvmscope.Control {")[1:]]
 
 
+@pytest.mark.jdks(8, 17, 27)
 def test_classes_are_redefined(jdk, start, tmp_path):
     program = start("allow-control=y")
     source = tmp_path / "Controlled.java"

@@ -46,7 +46,7 @@ def test_locals_and_fields_at_lines(jdk, jvmscope, tmp_path):
     assert texts(events, f"Logged.early:{static}") == ["truex1.5 1 {this}"]
     assert [re.sub("@[0-9a-f]+", "@", t) for t in texts(events, f"Logged.<init>:{made}")] == ["Logged@ 3", "Logged$Below@ 3"]
     assert notes(events) == [f"Logged.early:{static} note: this is not to be had there",
-                             "Logged:9999 note: no code of this line was loaded "]
+                             "Logged:9999 note: no code of this line was loaded"]
 
 
 def test_reads_and_writes_of_fields(jdk, jvmscope, tmp_path):
@@ -77,6 +77,7 @@ def compiled(tmp_path, *flags):
     return tmp_path
 
 
+@pytest.mark.jdks(8, 17, 27)
 def test_without_a_table_of_locals(jdk, jvmscope, tmp_path):
     end = line("// at the end")
     classes = compiled(tmp_path, "-g:source,lines")

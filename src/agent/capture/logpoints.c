@@ -62,19 +62,10 @@ static struct {
     bool log_on, watch_on;
 } points = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* One line for the user, in the recording and in status, and no more than a few of them. */
-static void say(const char *place, const char *what, const char *why)
+/* A line for the user in the recording. */
+static void note(struct session *s, const char *place, const char *text)
 {
-    struct session *s = session_now;
     struct jfr_event e;
-    char text[512];
-    pthread_mutex_lock(&points.lock);
-    bool room = s && points.said++ < MESSAGES_MAX;
-    pthread_mutex_unlock(&points.lock);
-    if (!room)
-        return;
-    snprintf(text, sizeof(text), "note: %s %s", what, why);
-    session_message(s, "log %s: %s", place, text);
     if (!jfr_begin(s->out.jfr, points.types[0], strlen(place) + strlen(text) + 64, &e))
         return;
     jfr_put_time(&e, now_ns());
@@ -83,6 +74,22 @@ static void say(const char *place, const char *what, const char *why)
     jfr_put_string(&e, NULL);
     jfr_put_string(&e, text);
     jfr_commit(&e);
+}
+
+/* The same in status too, while there is one; no more than a few of them. */
+static void say(const char *place, const char *what, const char *why)
+{
+    struct session *s = session_now;
+    char text[512];
+    pthread_mutex_lock(&points.lock);
+    bool room = s && points.said++ < MESSAGES_MAX;
+    pthread_mutex_unlock(&points.lock);
+    if (!room)
+        return;
+    snprintf(text, sizeof(text), "note: %s %s", what, why);
+    if (s->running)
+        session_message(s, "log %s: %s", place, text);
+    note(s, place, text);
 }
 
 /* ---- probes ---- */
@@ -477,7 +484,7 @@ static void log_stop(struct session *s, JNIEnv *jni)
         char place[512];
         snprintf(place, sizeof(place), "%s:%u", spec->place, spec->line);
         if (!spec->found)
-            say(place, "no code of this line was loaded", "");
+            note(s, place, "note: no code of this line was loaded");
     }
     hub_close(&reader, s->out.jfr, jni);
 }

@@ -61,7 +61,7 @@ static struct {
     bool typed;               /* typed_client is on */
     struct condition *condition;
     struct trace_budget budget;
-    uint64_t without_entry, dropped, false_condition;
+    uint64_t without_entry, without_exit, dropped, false_condition;
     struct map pending; /* call -> struct pending * */
     struct map current; /* java thread id -> call */
 } trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -213,11 +213,50 @@ static void call_began(const struct trace_record *r)
     *current = r->call;
 }
 
+/* Whether a call is inside another one, as far as is known. */
+static bool is_inside(uint64_t inner, uint64_t outer)
+{
+    const struct pending *p;
+    while (inner != outer && (p = pending_of(inner)))
+        inner = p->parent_call;
+    return inner == outer;
+}
+
+static bool call_ended(struct jfr_writer *w, const struct trace_record *r);
+
+/*
+ * Ends what is open inside a call that ends: a constructor that an exception left within this() or super(), where the verifier
+ * allows no handler, threw (what, is not known); anything else lost its exit.
+ */
+static void end_inner(struct jfr_writer *w, const struct trace_record *r, int64_t thread)
+{
+    struct {
+        struct trace_record head;
+        uint64_t null;
+    } exit = {{sizeof(exit), RECORD_THROWN, r->time_ns, thread, 0}, 0};
+
+    const uint64_t *current;
+    while ((current = map_get(&trace.current, (uint64_t)thread)) && *current != r->call && is_inside(*current, r->call)) {
+        struct pending *inner = pending_of(*current);
+        exit.head.call = *current;
+        if (strstr(trace.methods.methods.data[inner->entry->kind].text, ".<init>(")) {
+            (void)call_ended(w, &exit.head);
+            continue;
+        }
+        trace.without_exit++;
+        map_remove(&trace.pending, exit.head.call);
+        (void)!map_put(&trace.current, (uint64_t)thread, inner->parent_call);
+        free(inner->entry);
+        free(inner);
+    }
+}
+
 static bool call_ended(struct jfr_writer *w, const struct trace_record *r)
 {
     struct pending *p = pending_of(r->call);
     if (!p)
         return false;
+    end_inner(w, r, p->entry->thread);
     map_remove(&trace.pending, r->call);
     uint64_t *current = map_get(&trace.current, (uint64_t)p->entry->thread);
     if (current)
@@ -337,7 +376,7 @@ static int trace_load(struct session *s, struct buf *why)
     if (r < 0)
         return -ENOTSUP;
     trace.budget = budget_of(&s->options);
-    trace.without_entry = trace.dropped = trace.false_condition = 0;
+    trace.without_entry = trace.without_exit = trace.dropped = trace.false_condition = 0;
     trace.patterns = strdup(s->options.v[OPT_TRACE].text);
     return trace.patterns ? jfr_declare(s->out.jfr, &call_type, 1, &trace.type) : -ENOMEM;
 }
@@ -513,6 +552,7 @@ static void trace_status(struct session *s, struct buf *out)
                 {"methods", trace.methods.methods.len},
                 {"condition_false", trace.false_condition},
                 {"lost_no_entry", trace.without_entry},
+                {"lost_no_exit", trace.without_exit},
                 {"lost_no_room", trace.dropped},
                 {"open", trace.pending.len}};
 

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Patterns, conditions and methods that cannot be traced: one clear line each, and the program as it was."""
+import json
+
+import lab
+import pytest
+
+PATTERNS = ["*", "*" * 60, "implements ", "HostileTrace$*:java.lang.String:java.lang.Thread", "a" * 2000]
+MORE = ["**", ":::", "@", "implements", "@*", "no.such.Class.method", "HostileTrace.(", "HostileTrace.main(X)Y", "java.lang.Object",
+        "java.lang.JvmscopeTrace", "é.ü", "%s%n", "$", ".", "("]
+
+
+def run(jdk, tmp_path, *options):
+    out = tmp_path / "h.jfr"
+    done = jdk.java("HostileTrace", jvm=("-Xmx64m", jdk.agent(f"format=r,{','.join(options)},file={out}")))
+    assert done.returncode == 0 and done.stdout == "done 150\n" and done.stderr == "", (options, done.stdout, done.stderr)
+    return out
+
+
+def calls(jvmscope, out):
+    listed = jvmscope("trace", "--json", out)
+    return json.loads(listed.stdout)["calls"] if listed.returncode == 0 else []
+
+
+def test_what_is_hard_to_trace(jdk, jvmscope, tmp_path):
+    line = (lab.ROOT / "tests" / "java" / "HostileTrace.java").read_text().split("return n + 1;")[0].count("\n") + 1
+    out = run(jdk, tmp_path, "trace=HostileTrace", f"log=HostileTrace:1 {{x}};HostileTrace$Guest:{line} {{n}}", "watch=HostileTrace.nothing", "cover=y")
+    seen = [(c["method"].split("HostileTrace")[-1].split("(")[0], c["args"], c.get("return"), c["exception"]) for c in calls(jvmscope, out)]
+    events = json.loads(jvmscope("trace", "--json", out).stdout)["events"]
+    assert [e["text"] for e in events] == ["0", "1", "2", "note: no code of this line was loaded"]
+    assert [s for s in seen if s[0] == "$Guest.hello"] == [("$Guest.hello", [i], i + 1, None) for i in range(3)], "classes that unload"
+    halves = [s for s in seen if s[0] == "$Half.<init>"]
+    # What leaves this() or super() cannot be caught there: that the outer constructor threw is known once its caller ends.
+    assert [h for h in halves if len(h[1]) == 1] == [("$Half.<init>", [1], None, None), ("$Half.<init>", [7], None, "?"), ("$Half.<init>", [-1], None, "?")]
+    assert ("$Half.<init>", [None, -1], None, "java.lang.NullPointerException") in seen
+    assert ("$Half.<init>", ["yes", 7], None, "java.lang.IllegalArgumentException") in seen
+    wide = next(s for s in seen if s[0] == ".wide")
+    assert wide[1][:6] == [1, 2.0, 3, 4.0, 5.0, 6] and wide[2] == 23.0
+    assert not any("nothing" in s[0] for s in seen), "a native method has no code to put a probe into"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pattern", MORE)
+def test_more_patterns(tmp_path, pattern):
+    run(lab.Jdk(17), tmp_path, f"trace={pattern}", "limit=2000")
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=range(len(PATTERNS)))
+def test_patterns_of_all_kinds(tmp_path, pattern):
+    run(lab.Jdk(17), tmp_path, f"trace={pattern}", "limit=2000")
+
+
+@pytest.mark.parametrize("condition", ["arg1 == 'x", "arg300 > 1", "arg1 >> 2", "time > 99999999999999999999h", "((((((((((arg1 > 0))))))))))",
+                                       "arg9 > 1 && arg1 == null", "return > 'a'", "arg1 > 1e999", "arg1 == 'a\\,b'"])
+def test_conditions_run_or_are_refused_in_one_line(tmp_path, condition):
+    jdk = lab.Jdk(17)
+    done = jdk.java("HostileTrace", jvm=(jdk.agent(f"format=r,trace=HostileTrace,if={condition},file={tmp_path}/c.jfr"),))
+    if done.returncode == 0:
+        assert done.stdout == "done 150\n" and done.stderr == ""
+    else:
+        assert done.returncode == 1 and done.stdout == "" and len(done.stderr.splitlines()) == 1 and "condition: " in done.stderr
