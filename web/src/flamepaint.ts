@@ -186,7 +186,7 @@ export class Names {
     const text = short().slice(0, 1000);
     const w = this.measure(text);
     if (w <= room) return text;
-    const n = Math.floor((text.length * room) / w) - 1;
+    const n = Math.floor((text.length * (room - 12)) / w);
     return n > 2 ? `${text.slice(0, n)}…` : "";
   }
 }

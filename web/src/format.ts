@@ -7,6 +7,14 @@ export function duration(ns: number): string {
   return `${Math.round(ns)}\u00a0ns`;
 }
 
+/** A time on an axis: with as many digits as tell it from the next one, a step further. */
+export function axisTime(ns: number, step: number): string {
+  if (!ns) return "0";
+  const [size, name] = ([[60e9, "min"], [1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]] as [number, string][]).find(([u]) => ns >= u) ?? [1, "ns"];
+  if (name === "min") return `${Math.floor(ns / size)}:${((ns % size) / 1e9).toFixed(Math.max(0, -Math.floor(Math.log10(step / 1e9) + 1e-9))).padStart(2, "0")}\u00a0min`;
+  return `${(ns / size).toFixed(Math.max(0, -Math.floor(Math.log10(step / size) + 1e-9)))}\u00a0${name}`;
+}
+
 export function bytes(n: number): string {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let i = 0;

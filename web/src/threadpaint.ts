@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Draws threads over time: states as pixels, then the critical path, arrows, marks, names and the axis over them.
-import { duration } from "./format";
+import { axisTime } from "./format";
 import { pixel } from "./palette";
 import { MANY, Picture } from "./picture";
 import type { TimelineJson } from "./timeline";
@@ -335,11 +335,13 @@ function paintAxis(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => nu
   ctx.fillStyle = dark ? "#161e1e" : "#f5f8f7";
   ctx.fillRect(0, 0, w, AXIS);
   ctx.font = "11px system-ui, sans-serif";
-  for (const at of ticks(s.view, w - GUTTER)) {
+  const list = ticks(s.view, w - GUTTER);
+  const step = list.length > 1 ? list[1] - list[0] : s.view[1] - s.view[0];
+  for (const at of list) {
     ctx.fillStyle = dark ? "#ffffff14" : "#0000000d";
     ctx.fillRect(x(at), AXIS, 1, s.h);
     ctx.fillStyle = dark ? "#9db0b0" : "#566763";
-    if (x(at) < w - 50) ctx.fillText(at ? duration(at) : "0", x(at) + 4, AXIS / 2);
+    if (x(at) < w - 50) ctx.fillText(axisTime(at, step), x(at) + 4, AXIS / 2);
   }
 }
 
@@ -379,7 +381,8 @@ export function threadsSvg(s: Scene, title: string): string {
     if (!seen.has(from) && !seen.has(to)) continue;
     out.push(`<line x1="${x(a.cause).toFixed(2)}" y1="${y(from) + ROW / 2}" x2="${x(a.time).toFixed(2)}" y2="${y(to) + ROW / 2}" stroke="${colourOf(edgeColours, s.json.edges[a.edge], s.dark)}"${a.inferred ? ' stroke-dasharray="4 3"' : ""}/>`);
   }
-  for (const t of ticks(s.view, s.w - GUTTER)) out.push(`<text x="${(x(t) + 4).toFixed(1)}" y="15" font-size="11">${escape(t ? duration(t) : "0")}</text>`);
+  const marks = ticks(s.view, s.w - GUTTER);
+  for (const t of marks) out.push(`<text x="${(x(t) + 4).toFixed(1)}" y="15" font-size="11">${axisTime(t, marks.length > 1 ? marks[1] - marks[0] : t)}</text>`);
   const height = AXIS + rows.length * ROW + 10;
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${s.w} ${height}" font-family="system-ui, sans-serif" font-size="12" fill="${ink}"><title>${escape(title)}</title>` +
     `<rect width="100%" height="100%" fill="${s.dark ? "#0f1515" : "#fff"}"/>${out.join("")}</svg>\n`;
