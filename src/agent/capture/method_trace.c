@@ -230,21 +230,23 @@ static bool call_ended(struct jfr_writer *w, const struct trace_record *r);
  */
 static void end_inner(struct jfr_writer *w, const struct trace_record *r, int64_t thread)
 {
-    struct {
-        struct trace_record head;
-        uint64_t null;
-    } exit = {{sizeof(exit), RECORD_THROWN, r->time_ns, thread, 0}, 0};
-
+    /* A record with null as what was thrown. */
+    _Alignas(8) uint8_t bytes[sizeof(struct trace_record) + 8] = {0};
+    struct trace_record *exit = (struct trace_record *)bytes;
+    exit->size = sizeof(bytes);
+    exit->kind = RECORD_THROWN;
+    exit->time_ns = r->time_ns;
+    exit->thread = thread;
     const uint64_t *current;
     while ((current = map_get(&trace.current, (uint64_t)thread)) && *current != r->call && is_inside(*current, r->call)) {
         struct pending *inner = pending_of(*current);
-        exit.head.call = *current;
+        exit->call = *current;
         if (strstr(trace.methods.methods.data[inner->entry->kind].text, ".<init>(")) {
-            (void)call_ended(w, &exit.head);
+            (void)call_ended(w, exit);
             continue;
         }
         trace.without_exit++;
-        map_remove(&trace.pending, exit.head.call);
+        map_remove(&trace.pending, exit->call);
         (void)!map_put(&trace.current, (uint64_t)thread, inner->parent_call);
         free(inner->entry);
         free(inner);
