@@ -27,45 +27,45 @@ typedef struct _JVMPI_RawMonitor *JVMPI_RawMonitor;
 #define JVMPI_NOT_AVAILABLE ((jint)1)
 #define JVMPI_FAIL          ((jint)-1)
 
-#define JVMPI_EVENT_METHOD_ENTRY            ((jint)1)
-#define JVMPI_EVENT_METHOD_ENTRY2           ((jint)2)
-#define JVMPI_EVENT_METHOD_EXIT             ((jint)3)
-#define JVMPI_EVENT_OBJECT_ALLOC            ((jint)4)
-#define JVMPI_EVENT_OBJECT_FREE             ((jint)5)
-#define JVMPI_EVENT_OBJECT_MOVE             ((jint)6)
-#define JVMPI_EVENT_COMPILED_METHOD_LOAD    ((jint)7)
-#define JVMPI_EVENT_COMPILED_METHOD_UNLOAD  ((jint)8)
-#define JVMPI_EVENT_INSTRUCTION_START       ((jint)9)
-#define JVMPI_EVENT_THREAD_START            ((jint)33)
-#define JVMPI_EVENT_THREAD_END              ((jint)34)
-#define JVMPI_EVENT_CLASS_LOAD_HOOK         ((jint)35)
-#define JVMPI_EVENT_HEAP_DUMP               ((jint)37)
-#define JVMPI_EVENT_JNI_GLOBALREF_ALLOC     ((jint)38)
-#define JVMPI_EVENT_JNI_GLOBALREF_FREE      ((jint)39)
-#define JVMPI_EVENT_JNI_WEAK_GLOBALREF_ALLOC ((jint)40)
-#define JVMPI_EVENT_JNI_WEAK_GLOBALREF_FREE ((jint)41)
-#define JVMPI_EVENT_CLASS_LOAD              ((jint)42)
-#define JVMPI_EVENT_CLASS_UNLOAD            ((jint)43)
-#define JVMPI_EVENT_DATA_DUMP_REQUEST       ((jint)44)
-#define JVMPI_EVENT_DATA_RESET_REQUEST      ((jint)45)
-#define JVMPI_EVENT_JVM_INIT_DONE           ((jint)46)
-#define JVMPI_EVENT_JVM_SHUT_DOWN           ((jint)47)
-#define JVMPI_EVENT_ARENA_NEW               ((jint)48)
-#define JVMPI_EVENT_ARENA_DELETE            ((jint)49)
-#define JVMPI_EVENT_OBJECT_DUMP             ((jint)50)
+#define JVMPI_EVENT_METHOD_ENTRY                  ((jint)1)
+#define JVMPI_EVENT_METHOD_ENTRY2                 ((jint)2)
+#define JVMPI_EVENT_METHOD_EXIT                   ((jint)3)
+#define JVMPI_EVENT_OBJECT_ALLOC                  ((jint)4)
+#define JVMPI_EVENT_OBJECT_FREE                   ((jint)5)
+#define JVMPI_EVENT_OBJECT_MOVE                   ((jint)6)
+#define JVMPI_EVENT_COMPILED_METHOD_LOAD          ((jint)7)
+#define JVMPI_EVENT_COMPILED_METHOD_UNLOAD        ((jint)8)
+#define JVMPI_EVENT_INSTRUCTION_START             ((jint)9)
+#define JVMPI_EVENT_THREAD_START                  ((jint)33)
+#define JVMPI_EVENT_THREAD_END                    ((jint)34)
+#define JVMPI_EVENT_CLASS_LOAD_HOOK               ((jint)35)
+#define JVMPI_EVENT_HEAP_DUMP                     ((jint)37)
+#define JVMPI_EVENT_JNI_GLOBALREF_ALLOC           ((jint)38)
+#define JVMPI_EVENT_JNI_GLOBALREF_FREE            ((jint)39)
+#define JVMPI_EVENT_JNI_WEAK_GLOBALREF_ALLOC      ((jint)40)
+#define JVMPI_EVENT_JNI_WEAK_GLOBALREF_FREE       ((jint)41)
+#define JVMPI_EVENT_CLASS_LOAD                    ((jint)42)
+#define JVMPI_EVENT_CLASS_UNLOAD                  ((jint)43)
+#define JVMPI_EVENT_DATA_DUMP_REQUEST             ((jint)44)
+#define JVMPI_EVENT_DATA_RESET_REQUEST            ((jint)45)
+#define JVMPI_EVENT_JVM_INIT_DONE                 ((jint)46)
+#define JVMPI_EVENT_JVM_SHUT_DOWN                 ((jint)47)
+#define JVMPI_EVENT_ARENA_NEW                     ((jint)48)
+#define JVMPI_EVENT_ARENA_DELETE                  ((jint)49)
+#define JVMPI_EVENT_OBJECT_DUMP                   ((jint)50)
 #define JVMPI_EVENT_RAW_MONITOR_CONTENDED_ENTER   ((jint)51)
 #define JVMPI_EVENT_RAW_MONITOR_CONTENDED_ENTERED ((jint)52)
 #define JVMPI_EVENT_RAW_MONITOR_CONTENDED_EXIT    ((jint)53)
-#define JVMPI_EVENT_MONITOR_CONTENDED_ENTER   ((jint)54)
-#define JVMPI_EVENT_MONITOR_CONTENDED_ENTERED ((jint)55)
-#define JVMPI_EVENT_MONITOR_CONTENDED_EXIT    ((jint)56)
-#define JVMPI_EVENT_MONITOR_WAIT            ((jint)57)
-#define JVMPI_EVENT_MONITOR_WAITED          ((jint)58)
-#define JVMPI_EVENT_MONITOR_DUMP            ((jint)59)
-#define JVMPI_EVENT_GC_START                ((jint)60)
-#define JVMPI_EVENT_GC_FINISH               ((jint)61)
-#define JVMPI_MAX_EVENT_TYPE_VAL            ((jint)61)
-#define JVMPI_REQUESTED_EVENT               ((jint)0x10000000)
+#define JVMPI_EVENT_MONITOR_CONTENDED_ENTER       ((jint)54)
+#define JVMPI_EVENT_MONITOR_CONTENDED_ENTERED     ((jint)55)
+#define JVMPI_EVENT_MONITOR_CONTENDED_EXIT        ((jint)56)
+#define JVMPI_EVENT_MONITOR_WAIT                  ((jint)57)
+#define JVMPI_EVENT_MONITOR_WAITED                ((jint)58)
+#define JVMPI_EVENT_MONITOR_DUMP                  ((jint)59)
+#define JVMPI_EVENT_GC_START                      ((jint)60)
+#define JVMPI_EVENT_GC_FINISH                     ((jint)61)
+#define JVMPI_MAX_EVENT_TYPE_VAL                  ((jint)61)
+#define JVMPI_REQUESTED_EVENT                     ((jint)0x10000000)
 
 /* Names that agents older than the specification use. */
 #define JVMPI_EVENT_LOAD_COMPILED_METHOD   JVMPI_EVENT_COMPILED_METHOD_LOAD
@@ -157,6 +157,7 @@ typedef struct {
 typedef struct {
     jint event_type;
     JNIEnv *env_id; /* where it occurred */
+
     union {
         struct {
             const char *class_name;
@@ -170,9 +171,11 @@ typedef struct {
             JVMPI_Field *instances;
             jobjectID class_id;
         } class_load;
+
         struct {
             jobjectID class_id;
         } class_unload;
+
         struct {
             unsigned char *class_data;
             jint class_data_len;
@@ -180,6 +183,7 @@ typedef struct {
             jint new_class_data_len;
             void *(*malloc_f)(unsigned int);
         } class_load_hook;
+
         struct {
             jint arena_id;
             jobjectID class_id;
@@ -187,22 +191,27 @@ typedef struct {
             jint size;
             jobjectID obj_id;
         } obj_alloc;
+
         struct {
             jobjectID obj_id;
         } obj_free;
+
         struct {
             jint arena_id;
             jobjectID obj_id;
             jint new_arena_id;
             jobjectID new_obj_id;
         } obj_move;
+
         struct {
             jint arena_id;
             const char *arena_name;
         } new_arena;
+
         struct {
             jint arena_id;
         } delete_arena;
+
         struct {
             char *thread_name;
             char *group_name;
@@ -210,6 +219,7 @@ typedef struct {
             jobjectID thread_id;
             JNIEnv *thread_env_id;
         } thread_start;
+
         struct {
             int dump_level;
             char *begin;
@@ -217,20 +227,25 @@ typedef struct {
             jint num_traces;
             JVMPI_CallTrace *traces;
         } heap_dump;
+
         struct {
             jobjectID obj_id;
             jobject ref_id;
         } jni_globalref_alloc;
+
         struct {
             jobject ref_id;
         } jni_globalref_free;
+
         struct {
             jmethodID method_id;
         } method;
+
         struct {
             jmethodID method_id;
             jobjectID obj_id;
         } method_entry2;
+
         struct {
             jmethodID method_id;
             void *code_addr;
@@ -238,27 +253,33 @@ typedef struct {
             jint lineno_table_size;
             JVMPI_Lineno *lineno_table;
         } compiled_method_load;
+
         struct {
             jmethodID method_id;
         } compiled_method_unload;
+
         struct {
             jmethodID method_id;
             jint offset;
+
             union {
                 struct {
                     jboolean is_true;
                 } if_info;
+
                 struct {
                     jint key;
                     jint low;
                     jint hi;
                 } tableswitch_info;
+
                 struct {
                     jint chosen_pair_index;
                     jint pairs_total;
                 } lookupswitch_info;
             } u;
         } instruction;
+
         struct {
             char *begin;
             char *end;
@@ -266,22 +287,27 @@ typedef struct {
             JVMPI_CallTrace *traces;
             jint *threads_status;
         } monitor_dump;
+
         struct {
             const char *name;
             JVMPI_RawMonitor id;
         } raw_monitor;
+
         struct {
             jobjectID object;
         } monitor;
+
         struct {
             jobjectID object;
             jlong timeout;
         } monitor_wait;
+
         struct {
             jlong used_objects;
             jlong used_object_space;
             jlong total_object_space;
         } gc_info;
+
         struct {
             jint data_len;
             char *data;

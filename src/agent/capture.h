@@ -40,7 +40,7 @@ struct capture {
     void (*dump)(struct session *s, JNIEnv *jni, enum dump_reason reason); /* HPROF outputs: the section */
     /* A front-end's command over net=; those that are not the row's are passed over. */
     void (*request)(struct session *s, JNIEnv *jni, const struct hprof_request *r);
-    void (*status)(struct session *s, struct buf *out);                    /* lines "NAME.COUNTER N" (proto/control.h) */
+    void (*status)(struct session *s, struct buf *out); /* lines "NAME.COUNTER N" (proto/control.h) */
 };
 
 #define OPTION_BIT(o) (UINT64_C(1) << (o))

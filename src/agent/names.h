@@ -23,7 +23,7 @@ struct method {
     const struct method_line *lines; /* ascending by bci */
     size_t n_lines;
     bool native, hidden;
-    bool code; /* no Java at all: a function of the library class_name, "" for code that the VM made */
+    bool code;             /* no Java at all: a function of the library class_name, "" for code that the VM made */
     uint32_t class_serial; /* 1, 2 ...: the same for the methods of one class, by name and loader */
 };
 

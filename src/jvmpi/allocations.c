@@ -89,11 +89,11 @@ static jstring JNICALL new_string_utf(JNIEnv *env, const char *text)
     return string(env, original->NewStringUTF(env, text));
 }
 
-#define PRIMITIVES(X)                                                                                     \
-    X(Boolean, jbooleanArray)                                                                             \
-    X(Byte, jbyteArray)                                                                                   \
-    X(Char, jcharArray) X(Short, jshortArray) X(Int, jintArray) X(Long, jlongArray) X(Float, jfloatArray) \
-        X(Double, jdoubleArray)
+#define PRIMITIVES(X)         \
+    X(Boolean, jbooleanArray) \
+    X(Byte, jbyteArray)       \
+    X(Char, jcharArray)       \
+    X(Short, jshortArray) X(Int, jintArray) X(Long, jlongArray) X(Float, jfloatArray) X(Double, jdoubleArray)
 #define PRIMITIVE(name, type)                            \
     static type JNICALL new_##name(JNIEnv *env, jsize n) \
     {                                                    \

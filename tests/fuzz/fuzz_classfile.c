@@ -69,8 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         (void)r;
     }
     buf_clear(&out);
-    if (rewrite_finish(&w, &out) < 0 || class_parse(&again, out.data, out.len) < 0 ||
-        again.methods.len != class.methods.len)
+    if (rewrite_finish(&w, &out) < 0 || class_parse(&again, out.data, out.len) < 0 || again.methods.len != class.methods.len)
         abort();
     for (size_t m = 0; m < again.methods.len; m++)
         if (w.methods.data[m].len) {

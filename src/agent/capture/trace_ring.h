@@ -38,6 +38,7 @@ struct trace_record {
 
 /* What the probe finds a thread's ring by; key 0 was never used, RING_VACATED may be used again. */
 #define RING_VACATED 1
+
 struct trace_slot {
     _Atomic uint64_t eetop;
     struct trace_ring *ring;
