@@ -407,7 +407,7 @@ static int learn_tables(JNIEnv *jni)
 
 /* A new entry, unless another thread has made one for the place meanwhile: then this object counts by itself. Under the lock.
  */
-static jint add_place(JNIEnv *jni, jclass type, const char *signature, jint point, jint from)
+static jint add_place(JNIEnv *jni, jobject weak, const char *signature, jint point, jint from)
 {
     enum { PROBES = 8 };
 
@@ -417,15 +417,12 @@ static jint add_place(JNIEnv *jni, jclass type, const char *signature, jint poin
         (*jni)->GetLongArrayRegion(jni, tables.places, at, 1, &there);
         if (there)
             continue;
-        jobject weak = (*jni)->NewObject(jni, tables.weak, tables.make, type);
-        int64_t number = weak ? alloc_point_new(signature[0] == '[' ? ALLOC_ARRAY : ALLOC_NEW, signature) : -1;
-        vm_clear_exception(jni);
+        int64_t number = alloc_point_new(signature[0] == '[' ? ALLOC_ARRAY : ALLOC_NEW, signature);
         if (number < 0)
             return -1;
         jlong place = (jlong)(point + 1) << 32 | number;
         (*jni)->SetObjectArrayElement(jni, tables.types, at, weak);
         (*jni)->SetLongArrayRegion(jni, tables.places, at, 1, &place);
-        (*jni)->DeleteLocalRef(jni, weak);
         return (jint)number;
     }
     return -1;
@@ -439,10 +436,15 @@ NATIVE(jint, place)(JNIEnv *jni, jclass class, jobject o, jclass type, jint poin
         return -1;
     alloc_busy = true;
     bool primitives = signature[0] == '[' && signature[1] != 'L' && signature[1] != '[';
+    /* Not under the lock, which the VM's own event of an object would ask for. */
+    jobject weak = primitives ? NULL : (*jni)->NewObject(jni, tables.weak, tables.make, type);
+    vm_clear_exception(jni);
     sites_lock();
-    if (!primitives)
-        number = add_place(jni, type, signature, point, from);
+    if (weak)
+        number = add_place(jni, weak, signature, point, from);
     sites_unlock();
+    if (weak)
+        (*jni)->DeleteLocalRef(jni, weak);
     vm_free(signature);
     alloc_busy = false;
     return number;

@@ -45,7 +45,7 @@ void JNICALL alloc_on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject 
     struct site_frame frames[SITE_DEPTH_MAX];
     char *signature = NULL;
     struct thread *self = threads_self(jni);
-    if (!self || self->own || (*ti)->GetClassSignature(ti, class, &signature, NULL) != JVMTI_ERROR_NONE)
+    if (!self || self->own || alloc_busy || (*ti)->GetClassSignature(ti, class, &signature, NULL) != JVMTI_ERROR_NONE)
         return;
     uint32_t n = sites_stack(jni, frames, NULL);
     sites_lock();
