@@ -8,6 +8,7 @@
 
 struct class_entry {
     JVMPI_Event event; /* of CLASS_LOAD, with memory of its own */
+    jweak class;
 };
 
 static pthread_mutex_t classes = PTHREAD_MUTEX_INITIALIZER;
@@ -129,10 +130,10 @@ static jint send_unlinked(JNIEnv *env, jclass class, jobjectID id, jint type)
 static struct class_entry *class_entry(JNIEnv *env, jclass class)
 {
     jobjectID id = id_of(class);
-    pthread_mutex_lock(&classes);
+    layer_lock(&classes);
     uint64_t *known = map_get(&by_id, (uintptr_t)id);
     struct class_entry *entry = known ? (struct class_entry *)(uintptr_t)*known : NULL;
-    pthread_mutex_unlock(&classes);
+    layer_unlock(&classes);
     jint status = 0;
     if (entry || !id || (*vm.ti)->GetClassStatus(vm.ti, class, &status))
         return entry;
@@ -159,17 +160,19 @@ static struct class_entry *class_entry(JNIEnv *env, jclass class)
         read_methods(e, class);
         read_fields(e, class);
     }
-    pthread_mutex_lock(&classes);
+    layer_lock(&classes);
     known = map_at(&by_id, (uintptr_t)id, (uintptr_t)entry, NULL);
     if (!known || *known != (uintptr_t)entry) {
         free_entry(entry); /* another thread was faster */
         entry = known ? (struct class_entry *)(uintptr_t)*known : NULL;
     } else {
+        entry->class = layer_weak(env, class);
+        id_keep(id, entry->class);
         for (jint i = 0; i < e->u.class_load.num_methods; i++)
             if (map_put(&class_of, (uintptr_t)e->u.class_load.methods[i].method_id, (uintptr_t)id))
                 break;
     }
-    pthread_mutex_unlock(&classes);
+    layer_unlock(&classes);
     return entry;
 }
 
@@ -206,10 +209,10 @@ void classes_replay(JNIEnv *env)
 
 jint request_class_load(JNIEnv *env, jobjectID id)
 {
-    pthread_mutex_lock(&classes);
+    layer_lock(&classes);
     const uint64_t *known = map_get(&by_id, (uintptr_t)id);
     const struct class_entry *entry = known ? (const struct class_entry *)(uintptr_t)*known : NULL;
-    pthread_mutex_unlock(&classes);
+    layer_unlock(&classes);
     jint ret = JVMPI_FAIL;
     if (!entry) {
         jobject object = object_of(env, id);
@@ -232,30 +235,32 @@ jint request_class_load(JNIEnv *env, jobjectID id)
 
 bool class_freed(JNIEnv *env, jlong id)
 {
-    pthread_mutex_lock(&classes);
+    layer_lock(&classes);
     const uint64_t *known = map_get(&by_id, (uint64_t)id);
     struct class_entry *entry = known ? (struct class_entry *)(uintptr_t)*known : NULL;
-    pthread_mutex_unlock(&classes);
+    layer_unlock(&classes);
     if (!entry)
         return false;
     JVMPI_Event e = {.event_type = JVMPI_EVENT_CLASS_UNLOAD, .u.class_unload = {(jobjectID)(intptr_t)id}};
     if (event_enabled(JVMPI_EVENT_CLASS_UNLOAD))
         notify(env, &e);
-    pthread_mutex_lock(&classes);
+    layer_lock(&classes);
     map_remove(&by_id, (uint64_t)id);
     for (jint i = 0; i < entry->event.u.class_load.num_methods; i++)
         map_remove(&class_of, (uintptr_t)entry->event.u.class_load.methods[i].method_id);
-    pthread_mutex_unlock(&classes);
+    layer_unlock(&classes);
+    id_drop((jobjectID)(intptr_t)id);
+    layer_delete_weak(env, entry->class);
     free_entry(entry);
     return true;
 }
 
 jobjectID get_method_class(jmethodID method)
 {
-    pthread_mutex_lock(&classes);
+    layer_lock(&classes);
     const uint64_t *known = map_get(&class_of, (uintptr_t)method);
     jobjectID id = known ? (jobjectID)(uintptr_t)*known : NULL;
-    pthread_mutex_unlock(&classes);
+    layer_unlock(&classes);
     JNIEnv *env = vm_jni();
     jclass class = NULL;
     if (id || !env || !method || (*vm.ti)->GetMethodDeclaringClass(vm.ti, method, &class))

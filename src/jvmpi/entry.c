@@ -12,7 +12,7 @@
 EXPORT jint JNICALL Agent_OnLoad(JavaVM *java, char *text, void *reserved);
 
 struct layer layer;
-__thread int quiet;
+__thread int quiet, telling;
 
 void notify(JNIEnv *env, JVMPI_Event *event)
 {
@@ -20,7 +20,9 @@ void notify(JNIEnv *env, JVMPI_Event *event)
     if (!send || atomic_load_explicit(&layer.down, memory_order_acquire) || mutant_event(event->event_type))
         return;
     event->env_id = env;
+    telling++;
     send(event);
+    telling--;
 }
 
 /* ---- events on and off ---- */
@@ -267,7 +269,7 @@ static void JNICALL on_vm_init(jvmtiEnv *ti, JNIEnv *env, jthread thread)
         notify(env, &done);
 }
 
-static void JNICALL on_vm_death(jvmtiEnv *ti, JNIEnv *env)
+void layer_end(JNIEnv *env)
 {
     JVMPI_Event end = {.event_type = JVMPI_EVENT_JVM_SHUT_DOWN};
     memory_stop();
@@ -276,6 +278,12 @@ static void JNICALL on_vm_death(jvmtiEnv *ti, JNIEnv *env)
         notify(env, &end);
     ending = true;
     atomic_store(&layer.down, true);
+}
+
+static void JNICALL on_vm_death(jvmtiEnv *ti, JNIEnv *env)
+{
+    if (!atomic_load(&layer.down))
+        layer_end(env);
 }
 
 static void JNICALL on_data_dump(jvmtiEnv *ti)

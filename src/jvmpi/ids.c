@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Object ids are tags. */
+#include "base/map.h"
 #include "jvmpi/layer.h"
 
 static _Atomic jlong last_id;
@@ -17,14 +18,14 @@ jobjectID id_of_new(jobject object, bool *ret_new)
     if (!object || (*vm.ti)->GetTag(vm.ti, object, &tag))
         return NULL;
     if (!tag) {
-        pthread_mutex_lock(&giving);
+        layer_lock(&giving);
         if (!(*vm.ti)->GetTag(vm.ti, object, &tag) && !tag) {
             tag = next_id();
             *ret_new = true;
             if ((*vm.ti)->SetTag(vm.ti, object, tag))
                 tag = 0;
         }
-        pthread_mutex_unlock(&giving);
+        layer_unlock(&giving);
     }
     return (jobjectID)(intptr_t)tag;
 }
@@ -35,14 +36,37 @@ jobjectID id_of(jobject object)
     return id_of_new(object, &fresh);
 }
 
+/* Objects that agents ask about again and again: JVM TI finds others by looking at all tags. */
+static pthread_mutex_t kept_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct map kept; /* id -> jweak, of whoever keeps it */
+
+void id_keep(jobjectID id, jweak ref)
+{
+    layer_lock(&kept_mutex);
+    if (map_put(&kept, (uintptr_t)id, (uintptr_t)ref))
+        map_remove(&kept, (uintptr_t)id);
+    layer_unlock(&kept_mutex);
+}
+
+void id_drop(jobjectID id)
+{
+    layer_lock(&kept_mutex);
+    map_remove(&kept, (uintptr_t)id);
+    layer_unlock(&kept_mutex);
+}
+
 jobject object_of(JNIEnv *env, jobjectID id)
 {
     jlong tag = (jlong)(intptr_t)id;
     jint n = 0;
     jobject *objects = NULL;
-    if (!tag || (*vm.ti)->GetObjectsWithTags(vm.ti, 1, &tag, &n, &objects, NULL))
-        return NULL;
-    jobject object = n ? objects[0] : NULL;
+    layer_lock(&kept_mutex);
+    const uint64_t *ref = map_get(&kept, (uint64_t)tag);
+    jobject found = ref ? (*env)->NewLocalRef(env, (jobject)(uintptr_t)*ref) : NULL;
+    layer_unlock(&kept_mutex);
+    if (found || !tag || (*vm.ti)->GetObjectsWithTags(vm.ti, 1, &tag, &n, &objects, NULL))
+        return found;
+    found = n ? objects[0] : NULL;
     vm_free(objects);
-    return object;
+    return found;
 }

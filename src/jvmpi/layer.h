@@ -27,6 +27,7 @@ extern struct layer layer;
 
 /* Above 0 while the layer itself calls Java on this thread: what that allocates and enters is not told of. */
 extern __thread int quiet;
+extern __thread int telling; /* above 0 within NotifyEvent */
 
 static inline bool event_enabled(jint type)
 {
@@ -36,10 +37,19 @@ static inline bool event_enabled(jint type)
 /* Sends an event; env_id is filled in. Drops it when there is no agent, or after the shutdown. */
 void notify(JNIEnv *env, JVMPI_Event *event);
 
+/*
+ * Locks under which the VM is called. A thread that the agent suspends may stop in such a call: it is not left suspended while
+ * it holds one, for whoever wants it then would wait for ever.
+ */
+void layer_lock(pthread_mutex_t *mutex);
+void layer_unlock(pthread_mutex_t *mutex);
+
 /* ---- entry.c ---- */
 jint enable_event(jint type, void *arg);
 jint disable_event(jint type, void *arg);
 jint request_event(jint type, void *arg);
+/* JVM_SHUT_DOWN, and no event after it. */
+void layer_end(JNIEnv *env);
 
 /* ---- interface.c ---- */
 extern __thread bool ending; /* this thread ends the VM */
@@ -66,6 +76,9 @@ jobjectID id_of_new(jobject object, bool *ret_new);
 jlong next_id(void);
 /* A local reference to the object, NULL: dead or unknown. */
 jobject object_of(JNIEnv *env, jobjectID id);
+/* Makes object_of quick for this one, until id_drop; the reference stays the caller's. */
+void id_keep(jobjectID id, jweak ref);
+void id_drop(jobjectID id);
 
 /* ---- classes.c ---- */
 void classes_replay(JNIEnv *env);

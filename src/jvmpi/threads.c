@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { BUCKETS = 16384 };
 
@@ -17,9 +18,11 @@ struct thread_entry {
     _Atomic(JNIEnv *) env; /* NULL: free for another */
     struct thread_entry *_Atomic next;
     void *_Atomic local;
-    jweak object;       /* read and written under `threads` */
-    bool suspended;     /* by JVMPI */
-    bool was_suspended; /* and status at that time */
+    jweak object;          /* read and written under `threads` */
+    jobjectID id;          /* of the object */
+    atomic_bool suspended; /* by JVMPI */
+    atomic_bool locked;    /* it holds a lock of the layer's */
+    bool was_suspended;    /* and status at that time */
     jint status;
     jlong cpu_ns, cpu_before_ns; /* at the last and the last but one suspension; -1: none */
 };
@@ -37,10 +40,36 @@ static struct thread_entry *find(JNIEnv *env)
 {
     if (mine && atomic_load_explicit(&mine->env, memory_order_relaxed) == env)
         return mine;
+    if (!env)
+        return NULL;
     for (struct thread_entry *t = atomic_load(bucket_of(env)); t; t = atomic_load(&t->next))
         if (atomic_load(&t->env) == env)
             return t;
     return NULL;
+}
+
+static __thread int depth;                    /* of the layer's locks */
+static __thread struct thread_entry *counted; /* where the outermost was counted */
+
+void layer_lock(pthread_mutex_t *mutex)
+{
+    if (depth++ == 0) {
+        counted = mine ? mine : find(vm_jni());
+        for (; counted; nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL)) {
+            atomic_store(&counted->locked, true);
+            if (!atomic_load(&counted->suspended))
+                break;
+            atomic_store(&counted->locked, false); /* it runs on in native code: no further */
+        }
+    }
+    pthread_mutex_lock(mutex);
+}
+
+void layer_unlock(pthread_mutex_t *mutex)
+{
+    pthread_mutex_unlock(mutex);
+    if (--depth == 0 && counted)
+        atomic_store(&counted->locked, false);
 }
 
 bool thread_known(JNIEnv *env)
@@ -48,10 +77,15 @@ bool thread_known(JNIEnv *env)
     return find(env);
 }
 
-/* The entry of an environment, made when it is new; NULL: no memory. *ret_new: made now. */
+/*
+ * The entry of an environment, made when it is new; NULL: no memory. *ret_new: made now. The thread is not known yet, so that
+ * nothing is asked of the VM under the lock.
+ */
 static struct thread_entry *enter(JNIEnv *self, JNIEnv *env, jthread object, bool *ret_new)
 {
-    pthread_mutex_lock(&threads);
+    jweak weak = layer_weak(self, object);
+    jobjectID id = id_of(object);
+    layer_lock(&threads);
     struct thread_entry *t = find(env);
     *ret_new = !t;
     if (!t) {
@@ -61,8 +95,9 @@ static struct thread_entry *enter(JNIEnv *self, JNIEnv *env, jthread object, boo
         if (!t)
             t = calloc(1, sizeof(*t));
         if (t) {
-            t->object = layer_weak(self, object);
-            t->suspended = false;
+            t->object = weak;
+            t->id = id;
+            atomic_store(&t->suspended, false);
             t->cpu_ns = t->cpu_before_ns = -1;
             atomic_store(&t->local, NULL);
             atomic_store(&t->env, env);
@@ -72,41 +107,50 @@ static struct thread_entry *enter(JNIEnv *self, JNIEnv *env, jthread object, boo
             atomic_store(bucket_of(env), t);
         }
     }
-    pthread_mutex_unlock(&threads);
+    layer_unlock(&threads);
+    if (*ret_new && t)
+        id_keep(id, weak);
+    else
+        layer_delete_weak(self, weak);
     return t;
 }
 
 static void leave(JNIEnv *self, JNIEnv *env)
 {
-    pthread_mutex_lock(&threads);
+    layer_lock(&threads);
     struct thread_entry *t = find(env);
+    jweak object = t ? t->object : NULL;
+    jobjectID id = t ? t->id : NULL;
     if (t) {
-        layer_delete_weak(self, t->object);
         t->object = NULL;
         atomic_store(&t->env, NULL);
     }
+    layer_unlock(&threads);
     mine = NULL;
-    pthread_mutex_unlock(&threads);
+    if (object) {
+        id_drop(id);
+        layer_delete_weak(self, object);
+    }
 }
 
 jthread thread_of(JNIEnv *self, JNIEnv *env)
 {
-    pthread_mutex_lock(&threads);
+    layer_lock(&threads);
     struct thread_entry *t = find(env);
     jthread object = t && t->object ? (*self)->NewLocalRef(self, t->object) : NULL;
-    pthread_mutex_unlock(&threads);
+    layer_unlock(&threads);
     return object;
 }
 
 JNIEnv *env_of(JNIEnv *self, jthread thread)
 {
     JNIEnv *found = NULL;
-    pthread_mutex_lock(&threads);
+    layer_lock(&threads);
     for (unsigned i = 0; i < BUCKETS && !found; i++)
         for (struct thread_entry *t = atomic_load(&buckets[i]); t && !found; t = atomic_load(&t->next))
             if (atomic_load(&t->env) && t->object && (*self)->IsSameObject(self, t->object, thread))
                 found = atomic_load(&t->env);
-    pthread_mutex_unlock(&threads);
+    layer_unlock(&threads);
     return found;
 }
 
@@ -251,7 +295,7 @@ jint get_thread_status(JNIEnv *env)
     JNIEnv *self = vm_jni();
     struct thread_entry *t = find(env);
     jthread thread = self && t ? thread_of(self, env) : NULL;
-    jint status = thread ? status_of(thread, t->suspended) : 0;
+    jint status = thread ? status_of(thread, atomic_load(&t->suspended)) : 0;
     if (thread)
         (*self)->DeleteLocalRef(self, thread);
     return status;
@@ -278,24 +322,41 @@ jlong get_current_thread_cpu_time(void)
 
 enum { THREAD_DONE = 0, THREAD_INVALID = 10, THREAD_SUSPENDED_ALREADY = 14, THREAD_NOT_SUSPENDED = 13 };
 
+/* Until it holds none of the layer's locks. */
+static jvmtiError suspend_clean(struct thread_entry *t, jthread thread)
+{
+    jvmtiError error = (*vm.ti)->SuspendThread(vm.ti, thread);
+    while (!error && atomic_load(&t->locked)) {
+        error = (*vm.ti)->ResumeThread(vm.ti, thread);
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+        if (!error)
+            error = (*vm.ti)->SuspendThread(vm.ti, thread);
+    }
+    return error;
+}
+
 static jint suspend(JNIEnv *env)
 {
     JNIEnv *self = vm_jni();
     struct thread_entry *t = find(env);
     if (!self || !t || env == self)
         return THREAD_INVALID;
-    if (t->suspended)
-        return THREAD_SUSPENDED_ALREADY;
     jthread thread = thread_of(self, env);
-    jvmtiError error = thread ? (*vm.ti)->SuspendThread(vm.ti, thread) : JVMTI_ERROR_INVALID_THREAD;
-    if (!error) {
+    if (!thread)
+        return THREAD_INVALID;
+    if (atomic_exchange(&t->suspended, true)) {
+        (*self)->DeleteLocalRef(self, thread);
+        return THREAD_SUSPENDED_ALREADY;
+    }
+    jvmtiError error = suspend_clean(t, thread);
+    if (error) {
+        atomic_store(&t->suspended, false);
+    } else {
         jlong cpu = -1;
-        t->suspended = true;
         t->cpu_before_ns = t->cpu_ns;
         t->cpu_ns = (*vm.ti)->GetThreadCpuTime(vm.ti, thread, &cpu) ? -1 : cpu;
     }
-    if (thread)
-        (*self)->DeleteLocalRef(self, thread);
+    (*self)->DeleteLocalRef(self, thread);
     return !error ? THREAD_DONE : error == JVMTI_ERROR_THREAD_SUSPENDED ? THREAD_SUSPENDED_ALREADY : THREAD_INVALID;
 }
 
@@ -305,11 +366,11 @@ static jint resume(JNIEnv *env)
     struct thread_entry *t = find(env);
     if (!self || !t)
         return THREAD_INVALID;
-    if (!t->suspended)
+    if (!atomic_load(&t->suspended))
         return THREAD_NOT_SUSPENDED; /* java.lang.Thread.suspend's are not ours to resume */
     jthread thread = thread_of(self, env);
     jvmtiError error = thread ? (*vm.ti)->ResumeThread(vm.ti, thread) : JVMTI_ERROR_INVALID_THREAD;
-    t->suspended = false;
+    atomic_store(&t->suspended, false);
     if (thread)
         (*self)->DeleteLocalRef(self, thread);
     return error ? THREAD_INVALID : THREAD_DONE;
@@ -400,16 +461,39 @@ jint create_system_thread(char *name, jint priority, void (*f)(void *))
     return error ? JNI_ERR : JNI_OK;
 }
 
+/* Runs what the program wants done at its end, as System.exit does; that would then end the VM. */
+static void run_shutdown_hooks(JNIEnv *env)
+{
+    jclass class = (*env)->FindClass(env, "java/lang/Shutdown");
+    jmethodID run = class ? (*env)->GetStaticMethodID(env, class, "shutdown", "()V") : NULL;
+    if (run)
+        (*env)->CallStaticVoidMethod(env, class, run);
+    vm_clear_exception(env);
+}
+
 void profiler_exit(jint code)
 {
+    static atomic_flag once = ATOMIC_FLAG_INIT;
+    static __thread bool leaving;
     JNIEnv *env = vm_jni();
-    if (env && atomic_load(&layer.live) && !atomic_load(&layer.down)) {
-        /* so that JVM_SHUT_DOWN is sent, and what the program wants done at its end is done */
-        vm_clear_exception(env);
-        jclass class = (*env)->FindClass(env, "java/lang/System");
-        jmethodID leave_vm = class ? (*env)->GetStaticMethodID(env, class, "exit", "(I)V") : NULL;
-        if (leave_vm)
-            (*env)->CallStaticVoidMethod(env, class, leave_vm, code);
+    if (leaving)
+        return; /* an event of what is done below */
+    if (!env || !atomic_load(&layer.live) || atomic_load(&layer.down))
+        exit(code);
+    vm_clear_exception(env);
+    if (telling && vm.version >= 26) {
+        /* the VM waits for all callbacks before it dies, this one too */
+        while (atomic_flag_test_and_set(&once))
+            pause();
+        leaving = true;
+        run_shutdown_hooks(env);
+        layer_end(env);
+        exit(code);
     }
+    /* so that JVM_SHUT_DOWN is sent, and what the program wants done at its end is done */
+    jclass class = (*env)->FindClass(env, "java/lang/System");
+    jmethodID leave_vm = class ? (*env)->GetStaticMethodID(env, class, "exit", "(I)V") : NULL;
+    if (leave_vm)
+        (*env)->CallStaticVoidMethod(env, class, leave_vm, code);
     exit(code);
 }

@@ -7,9 +7,12 @@
 #include "jvmpi.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 static JVMPI_Interface *jvmpi;
 static JavaVM *java_vm;
@@ -216,6 +219,9 @@ static void on_heap_dump(JVMPI_Event *e)
         fault("a heap dump of level 0 does not end at its end");
 }
 
+static jobject last_ref;
+static jobjectID last_ref_object;
+static long leaf_compiled, raw_listed;
 static JVMPI_RawMonitor contended;
 static JNIEnv *volatile contender_env, *raw_owner;
 static long raw_parties;
@@ -249,6 +255,7 @@ static void on_monitor_dump(JVMPI_Event *e)
             }
             p += 4 + n * sizeof(void *);
         }
+        raw_listed += name && id == contended;
         if (name && id == contended && owner == raw_owner)
             raw_parties += strcmp((char *)name, "contended") ? 5000 : 1;
     }
@@ -391,7 +398,18 @@ static void notify_event(JVMPI_Event *e)
             fault("an event of a raw monitor of another name");
         __sync_fetch_and_add(&raw_order, 1);
         break;
+    case JVMPI_EVENT_JNI_GLOBALREF_ALLOC:
+    case JVMPI_EVENT_JNI_WEAK_GLOBALREF_ALLOC:
+        last_ref = e->u.jni_globalref_alloc.ref_id;
+        last_ref_object = e->u.jni_globalref_alloc.obj_id;
+        break;
+    case JVMPI_EVENT_JNI_GLOBALREF_FREE:
+    case JVMPI_EVENT_JNI_WEAK_GLOBALREF_FREE:
+        last_ref = e->u.jni_globalref_free.ref_id;
+        break;
     case JVMPI_EVENT_COMPILED_METHOD_LOAD:
+        if (e->u.compiled_method_load.method_id == method_named("JvmpiWork", "leaf"))
+            __sync_fetch_and_add(&leaf_compiled, 1);
         if (!e->u.compiled_method_load.code_addr || e->u.compiled_method_load.code_size <= 0)
             fault("compiled code without an address");
         break;
@@ -513,6 +531,101 @@ static long raw_dump(int waits)
     pthread_join(t, NULL);
     jvmpi->RawMonitorDestroy(contended);
     return raw_parties;
+}
+
+static long now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static volatile int inside_contended;
+
+static void *enterer(void *unused)
+{
+    JNIEnv *env;
+    (*java_vm)->AttachCurrentThread(java_vm, (void **)&env, NULL);
+    jvmpi->RawMonitorEnter(contended);
+    inside_contended = 1;
+    jvmpi->RawMonitorNotifyAll(contended);
+    jvmpi->RawMonitorExit(contended);
+    (*java_vm)->DetachCurrentThread(java_vm);
+    return NULL;
+}
+
+/* A digit a rule: entered twice it is left once and still held; left, another comes in; notified; a wait lasts; dead. */
+static long raw_rules(void)
+{
+    pthread_t t;
+    long began, r = 0;
+    int i;
+    contended = jvmpi->RawMonitorCreate("rules");
+    inside_contended = 0;
+    jvmpi->RawMonitorEnter(contended);
+    jvmpi->RawMonitorEnter(contended);
+    pthread_create(&t, NULL, enterer, NULL);
+    pause_ms(50);
+    jvmpi->RawMonitorExit(contended);
+    pause_ms(50);
+    r += inside_contended ? 0 : 1;
+    began = now_ms();
+    jvmpi->RawMonitorWait(contended, 20000); /* lets the other in, which notifies */
+    r += now_ms() - began < 15000 ? 10 : 0;
+    r += inside_contended ? 100 : 0;
+    began = now_ms();
+    jvmpi->RawMonitorWait(contended, 60);
+    r += now_ms() - began >= 59 ? 1000 : 0;
+    jvmpi->RawMonitorExit(contended);
+    pthread_join(t, NULL);
+    inside_contended = 0;
+    pthread_create(&t, NULL, enterer, NULL);
+    for (i = 0; i < 300 && !inside_contended; i++)
+        pause_ms(10);
+    r += inside_contended ? 10000 : 0; /* after the last exit it is free */
+    if (!inside_contended)
+        pthread_detach(t);
+    else
+        pthread_join(t, NULL);
+    raw_listed = 0;
+    jvmpi->RequestEvent(JVMPI_EVENT_MONITOR_DUMP, NULL);
+    r += raw_listed == 1 ? 100000 : 0;
+    jvmpi->RawMonitorDestroy(contended);
+    raw_listed = 0;
+    jvmpi->RequestEvent(JVMPI_EVENT_MONITOR_DUMP, NULL);
+    r += raw_listed == 0 ? 1000000 : 0;
+    return r;
+}
+
+/* Events of references that this makes: global made, freed, weak made, freed, each with its own reference and object. */
+static long references(JNIEnv *env, jobject o)
+{
+    long r = 0, before;
+    jobjectID id = jvmpi->jobject2jobjectID(o);
+    jobject ref;
+    before = counts[JVMPI_EVENT_JNI_GLOBALREF_ALLOC];
+    ref = (*env)->NewGlobalRef(env, o);
+    r += counts[JVMPI_EVENT_JNI_GLOBALREF_ALLOC] == before + 1 && last_ref == ref && last_ref_object == id ? 1 : 0;
+    before = counts[JVMPI_EVENT_JNI_GLOBALREF_FREE];
+    (*env)->DeleteGlobalRef(env, ref);
+    r += counts[JVMPI_EVENT_JNI_GLOBALREF_FREE] == before + 1 && last_ref == ref ? 10 : 0;
+    before = counts[JVMPI_EVENT_JNI_WEAK_GLOBALREF_ALLOC];
+    ref = (*env)->NewWeakGlobalRef(env, o);
+    r += counts[JVMPI_EVENT_JNI_WEAK_GLOBALREF_ALLOC] == before + 1 && last_ref == ref && last_ref_object == id ? 100 : 0;
+    before = counts[JVMPI_EVENT_JNI_WEAK_GLOBALREF_FREE];
+    (*env)->DeleteWeakGlobalRef(env, ref);
+    r += counts[JVMPI_EVENT_JNI_WEAK_GLOBALREF_FREE] == before + 1 && last_ref == ref ? 1000 : 0;
+    return r;
+}
+
+/* The user's signal: a dump request, then a reset request. */
+static long signals(void)
+{
+    int i;
+    kill(getpid(), SIGQUIT);
+    for (i = 0; i < 1000 && !counts[JVMPI_EVENT_DATA_RESET_REQUEST]; i++)
+        pause_ms(10);
+    return counts[JVMPI_EVENT_DATA_DUMP_REQUEST] * 10 + counts[JVMPI_EVENT_DATA_RESET_REQUEST];
 }
 
 static long all_marker_frees(void)
@@ -647,6 +760,14 @@ JNIEXPORT jlong JNICALL Java_JvmpiWork_ask(JNIEnv *env, jclass unused, jstring j
         r = (long)last_used_objects;
     else if (IS("raw"))
         r = raw_monitors("contended");
+    else if (IS("raw rules"))
+        r = raw_rules();
+    else if (IS("references"))
+        r = references(env, o);
+    else if (IS("signals"))
+        r = signals();
+    else if (IS("leaf compiled"))
+        r = leaf_compiled;
     else if (IS("raw dump"))
         r = raw_dump((int)number);
     else if (IS("sleeps"))
@@ -706,7 +827,11 @@ JNIEXPORT jlong JNICALL Java_JvmpiWork_ask(JNIEnv *env, jclass unused, jstring j
             r = results[0] * 10000 + results[1] * 100 + results[2];
         } else if (IS("suspend one"))
             jvmpi->SuspendThread(t->env), r = 0;
-        else if (IS("resume"))
+        else if (IS("resume list")) {
+            jint result = -1;
+            jvmpi->ResumeThreadList(1, &t->env, &result);
+            r = result;
+        } else if (IS("resume"))
             jvmpi->ResumeThread(t->env), r = 0;
         else if (IS("has run"))
             r = jvmpi->ThreadHasRun(t->env);

@@ -26,7 +26,7 @@ SCENARIOS = {
         enable_move=0, enable_none=111, enable_negative=1, versions=1, class_known=2000101, class_of_leaf=1)),
     "threads": ("33+34+42", 8, dict(
         status_blocked=2, monitor_dump=11, monitor_traces=1, status_parked=3, status_spinning=1, suspend=1410,
-        status_suspended=1, suspended_runs=0, resumed_runs=1, has_run=1, has_run_parked=0, thread_object=1, trace=1,
+        status_suspended=1, suspended_runs=0, resumed_runs=1, suspended_one_runs=0, resume_list=0, resumed_list_runs=1, has_run=1, has_run_parked=0, thread_object=1, trace=1,
         trace_depth=1, own_trace=None, storage=1, system_thread=11, cpu=1)),
     "monitors": ("33+42+51+52+53+54+55+57+58", 8, dict(
         enter=1, not_entered=0, entered=1, wait_timeout=70, wait_object=1, waited=1, sleeps=70, slept=1, interrupted=1,
@@ -39,35 +39,94 @@ SCENARIOS = {
     "dumps": ("33+42", 8, dict(
         heap_0=0, heap_3=-1, instance=0x21, instance_length=None, own_first=5, ints=0x23, ints_length=22, ints_last=4, array=0x22,
         array_length=45, dump_bad=-1) | {"class": 0x20}),
+    "raw": ("42", 8, dict(raw_rules=1111111)),
+    "references": ("38+39+40+41", 8, dict(references=1111)),
+    "signals": ("44+45", 8, dict(signals=11)),
+    "compiled": ("7+8+42", 8, dict(leaf_compiled=1, unloaded_code=1)),
     "storm": ("1+3+5+33+34+42+43+54+55+60+61", 8, dict(storm=1)),
     "virtual": ("1+3+33+34+42", 21, dict(virtual_leaf=0, virtual_nesting=1)),
 }
 
 
-def run(jdk, *arguments, agent="-Xrunjvmpitest", layer=f"-agentpath:{LAYER}", jvm=(), **kwargs):
-    return jdk.run("env", f"LD_LIBRARY_PATH={AGENTS}:{EXAMPLES}", "java", "-Xmx128m", layer, *([agent] if agent else []), *jvm, "-cp",
-                   lab.compiled("JvmpiWork"), "JvmpiWork", *arguments, timeout=120, **kwargs)
+def run(jdk, *arguments, agent="-Xrunjvmpitest", layer=f"-agentpath:{LAYER}", jvm=(), env=(), **kwargs):
+    kwargs.setdefault("timeout", 120)
+    return jdk.run("env", f"LD_LIBRARY_PATH={AGENTS}:{EXAMPLES}", *env, "java", "-Xmx128m", layer, *([agent] if agent else []), *jvm, "-cp",
+                   lab.compiled("JvmpiWork"), "JvmpiWork", *arguments, **kwargs)
+
+
+def problems(jdk, name, **kwargs):
+    """Runs a scenario; what it does not show."""
+    events, _, expected = SCENARIOS[name]
+    done = run(jdk, name, agent=f"-Xrunjvmpitest:{events}+47", **kwargs)
+    found = [] if done.returncode == 0 else [f"exit status {done.returncode}: {done.stderr[-300:]} {done.stdout[-300:]}"]
+    work = dict(re.findall(r"^work (\w+) (.*)$", done.stdout, re.M))
+    for key, value in expected.items():
+        if key not in work or (value is not None and work[key] != str(value)):
+            found.append(f"{key} is {work.get(key)}, not {value}")
+    faults = re.search(r"^jvmpi faults (\d+) (.*)$", done.stdout, re.M)
+    if not faults:
+        found.append("no JVM_SHUT_DOWN")
+    elif faults[1] != "0":
+        found.append(f"the agent found {faults[1]} faults: {faults[2]}")
+    counts = {int(a): int(b) for a, b in re.findall(r"^jvmpi event (\d+) (\d+) ", done.stdout, re.M)}
+    found += [f"no event {e}" for e in map(int, events.split("+")) if not counts.get(e) and name != "storm"]
+    if faults and "jvmpi frees_outside_gc 0" not in done.stdout:
+        found.append("OBJECT_FREE outside of GC_START and GC_FINISH")
+    order = re.search(r"^jvmpi init_order (\d+)$", done.stdout, re.M)
+    if order and order[1] not in ("0", "2", "24", "14", "124", "4"):
+        found.append(f"identities at start come in the order {order[1]}")
+    return found
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_scenario(jdk, name):
-    events, since, expected = SCENARIOS[name]
-    if jdk.version < since:
-        return
-    done = run(jdk, name, agent=f"-Xrunjvmpitest:{events}+47")
-    assert done.returncode == 0, done
-    work = dict(re.findall(r"^work (\w+) (.*)$", done.stdout, re.M))
-    for key, value in expected.items():
-        assert key in work, (key, done.stdout, done.stderr)
-        assert value is None or work[key] == str(value), (key, work[key])
-    assert "jvmpi faults 0" in done.stdout, done.stdout
-    counts = {int(a): int(b) for a, b in re.findall(r"^jvmpi event (\d+) (\d+) ", done.stdout, re.M)}
-    for event in map(int, events.split("+")):
-        # CLASS_UNLOAD and FREE need something to end; the rest was provoked
-        assert counts.get(event, 0) > 0 or name in ("storm",), event
-    assert "jvmpi frees_outside_gc 0" in done.stdout
-    order = re.search(r"^jvmpi init_order (\d+)$", done.stdout, re.M)[1]
-    assert order in ("0", "2", "24", "14", "124", "4"), order
+    if jdk.version >= SCENARIOS[name][1]:
+        assert not problems(jdk, name)
+
+
+# What stands in for each function and event when it claims success and does nothing, and the scenario that must notice.
+MUTANTS = {
+    "EnableEvent": "classes", "DisableEvent": "methods", "RequestEvent": "ids", "GetCallTrace": "threads", "ProfilerExit": None,
+    "RawMonitorCreate": "raw", "RawMonitorEnter": "raw", "RawMonitorExit": "raw", "RawMonitorWait": "raw", "RawMonitorNotifyAll": "raw",
+    "RawMonitorDestroy": "raw", "GetCurrentThreadCpuTime": "threads", "SuspendThread": "threads", "ResumeThread": "threads",
+    "GetThreadStatus": "threads", "ThreadHasRun": "threads", "CreateSystemThread": "threads", "SetThreadLocalStorage": "threads",
+    "GetThreadLocalStorage": "threads", "DisableGC": "objects", "EnableGC": "objects", "RunGC": "objects", "GetThreadObject": "threads",
+    "GetMethodClass": "ids", "jobjectID2jobject": "ids", "jobject2jobjectID": "ids", "SuspendThreadList": "threads",
+    "ResumeThreadList": "threads",
+    1: "methods", 2: "methods", 3: "methods", 4: "objects", 5: "objects", 7: "compiled", 8: "compiled", 9: "instructions", 33: "threads",
+    34: "threads", 35: "classes", 37: "dumps", 38: "references", 39: "references", 40: "references", 41: "references", 42: "classes",
+    43: "classes", 44: "signals", 45: "signals", 46: "ids", 47: "ids", 50: "dumps", 51: "monitors", 52: "monitors", 53: "monitors",
+    54: "monitors", 55: "monitors", 56: "exits", 57: "monitors", 58: "monitors", 59: "threads", 60: "objects", 61: "objects",
+}
+
+
+def notices(jdk, mutant):
+    """What the test of a function or event says when that claims success and does nothing."""
+    how = dict(layer=f"-agentpath:{AGENTS / 'libjvmpimutant.so'}", env=[f"JVMPI_MUTANT={mutant}"])
+    if mutant == "ProfilerExit":
+        done = run(jdk, "exit", agent="-Xrunjvmpitest:33+47", **how)
+        return [f"exit status {done.returncode}"] if done.returncode != 7 else []
+    try:
+        return problems(jdk, MUTANTS[mutant], **how)
+    except subprocess.TimeoutExpired:
+        return ["it does not end"]
+
+
+@pytest.mark.jdks(17)
+@pytest.mark.parametrize("mutant", ["GetThreadObject", "RawMonitorWait", 34, 41])
+def test_a_stub_is_noticed(jdk, mutant):
+    assert notices(jdk, mutant)
+
+
+@pytest.mark.slow
+@pytest.mark.jdks(8, 17, 27)
+def test_every_stub_is_noticed(jdk):
+    """The matrix: prints which check notices that a function or event does nothing (pytest -s shows it)."""
+    assert not problems(jdk, "ids", layer=f"-agentpath:{AGENTS / 'libjvmpimutant.so'}")  # unharmed, the mutant layer passes
+    matrix = {mutant: notices(jdk, mutant) for mutant in MUTANTS}
+    for mutant, found in matrix.items():
+        print(f"{mutant!s:24} {'NOT NOTICED' if not found else found[0][:100]}")
+    assert all(matrix.values()), [m for m, found in matrix.items() if not found]
 
 
 def test_heap_dumps_of_known_objects(jdk):
@@ -78,6 +137,39 @@ def test_heap_dumps_of_known_objects(jdk):
     assert "WRONG" not in done.stdout and "fault" not in done.stdout, done.stdout
     roots = {int(a): int(b) for a, b in re.findall(r"^roots (\d+) (\d+)$", done.stdout, re.M)}
     assert all(roots[type] > 0 for type in (1, 2, 3, 5, 6, 7)), roots
+
+
+STRESS = ("block", "jni", "toggle", "sample", "exit", "slow", "after")
+
+
+def stress(jdk, how, rounds):
+    """64 threads under an agent that behaves badly; the program's own result must be right."""
+    done = jdk.run("env", f"LD_LIBRARY_PATH={AGENTS}", "java", "-Xmx256m", f"-agentpath:{LAYER}", f"-Xrunjvmpistress:{how}", "-cp",
+                   lab.compiled("JvmpiStress"), "JvmpiStress", str(rounds), timeout=280)
+    if how == "exit":
+        assert done.returncode == 9 and "right" not in done.stdout, done
+    else:
+        assert done.returncode == 0 and "right 64 " in done.stdout and "Exception" not in done.stderr, done
+        assert "stress events 1" in done.stdout, done.stdout
+    if how == "jni":
+        assert "stress calls 1" in done.stdout, done.stdout
+    if how == "sample":
+        assert "stress samples 1" in done.stdout, done.stdout
+    if how == "after":  # calls do not come back after JVM_SHUT_DOWN, and the exit handler is not held up
+        assert "stress held_up 1" in done.stdout, done.stdout
+
+
+@pytest.mark.jdks(8, 27)
+@pytest.mark.parametrize("how", STRESS)
+def test_stress(jdk, how):
+    stress(jdk, how, 100)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", STRESS)
+def test_stress_for_long(jdk, how):
+    for _ in range(5):
+        stress(jdk, how, 1000)
 
 
 def test_no_event_enabled(jdk):

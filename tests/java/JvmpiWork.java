@@ -208,11 +208,19 @@ public class JvmpiWork {
         Thread.sleep(100);
         say("suspended_runs", spins == before ? 0 : 1);
         ask("resume", "spinning", 0);
-        Thread.sleep(100);
+        for (int i = 0; i < 500 && spins == before; i++)
+            Thread.sleep(10);
         say("resumed_runs", spins != before ? 1 : 0);
         ask("suspend one", "spinning", 0);
         say("has_run", ask("has run", "spinning", 0));
-        ask("resume", "spinning", 0);
+        Thread.sleep(50);
+        before = spins;
+        Thread.sleep(100);
+        say("suspended_one_runs", spins == before ? 0 : 1);
+        say("resume_list", ask("resume list", "spinning", 0));
+        for (int i = 0; i < 500 && spins == before; i++)
+            Thread.sleep(10);
+        say("resumed_list_runs", spins != before ? 1 : 0);
         ask("suspend one", "parked", 0);
         ask("resume", "parked", 0);
         ask("suspend one", "parked", 0);
@@ -407,6 +415,29 @@ public class JvmpiWork {
         return r;
     }
 
+    static void compiled() throws Exception {
+        for (int i = 0; i < 500 && ask("leaf compiled", null, 0) == 0; i++)
+            loop(5000);
+        say("leaf_compiled", ask("leaf compiled", null, 0) > 0 ? 1 : 0);
+        for (int i = 0; i < 200 && ask("count", null, 8) == 0; i++) {
+            Runnable r = (Runnable) new Loader().define(bytesOf("JvmpiWork$Hot")).getDeclaredConstructor().newInstance();
+            for (int k = 0; k < 3000; k++)
+                r.run();
+            r = null;
+            System.gc();
+        }
+        say("unloaded_code", ask("count", null, 8) > 0 ? 1 : 0);
+    }
+
+    public static class Hot implements Runnable {
+        int n;
+
+        public void run() {
+            for (int i = 0; i < 50; i++)
+                n += i ^ n;
+        }
+    }
+
     static void instructions() {
         steps(12, null); // no branch but `o == class` jumps over its increment
         ask("steps", null, 0);
@@ -554,6 +585,18 @@ public class JvmpiWork {
                 break;
             case "monitors":
                 monitors();
+                break;
+            case "compiled":
+                compiled();
+                break;
+            case "raw":
+                say("raw_rules", ask("raw rules", null, 0));
+                break;
+            case "references":
+                say("references", ask("references", new Object(), 0));
+                break;
+            case "signals":
+                say("signals", ask("signals", null, 0));
                 break;
             case "exits":
                 exits();
