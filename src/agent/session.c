@@ -17,6 +17,8 @@
 
 enum { WORK_MS = 100 };
 
+#define UNLOADED_NS (2 * NS_PER_SECOND) /* between looks for classes that are gone */
+
 struct session *session_now;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;         /* the session; held while a capture's functions run */
@@ -234,6 +236,8 @@ static int finish(struct session *s, JNIEnv *jni)
 static void flush_rows(struct session *s, JNIEnv *jni)
 {
     write_notes(s);
+    if (s->out.dictionary)
+        dictionary_unloaded(s->out.dictionary, jni, UNLOADED_NS);
     for (int i = 0; i < captures_count; i++)
         if (row_on(s, i) && captures[i]->flush)
             captures[i]->flush(s, jni);
@@ -247,6 +251,8 @@ static void flush_rows(struct session *s, JNIEnv *jni)
 static int dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     flush_rows(s, jni);
+    if (s->out.dictionary)
+        dictionary_unloaded(s->out.dictionary, jni, 0);
     /* HPROF's own habit, on standard error. */
     bool tell = s->out.dictionary && option_on(&s->options, OPT_VERBOSE) && !vm.attached;
     const char *before = "Dumping";

@@ -3,11 +3,14 @@
 import collections
 import json
 import re
+import signal
 import struct
 import subprocess
+import time
 
 import pytest
 
+import hprofbinary
 import hproftext
 import lab
 
@@ -242,3 +245,19 @@ def test_jdwp_and_the_linked_in_agent(jdk, tmp_path):
         text = hproftext.Text(tmp_path / "s.txt")
         compare(out, counted(text)[0])
         assert len(text.heaps) == 1
+
+
+@pytest.mark.jdks(8)
+def test_classes_that_are_unloaded(jdk, tmp_path):
+    """UNLOAD CLASS for a class of a trace that is gone, once."""
+    p = jdk.start_java("Unload", "3500", jvm=[jdk.agent(f"heap=sites,format=b,cutoff=0,depth=3,file={tmp_path}/s.hprof"), "-Xmx64m"],
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(1)
+    p.send_signal(signal.SIGQUIT)
+    out, err = p.communicate(timeout=60)
+    assert p.returncode == 0 and re.search(r"^unloaded [1-9]", out, re.M), err
+    stream = hprofbinary.Stream()
+    stream.feed((tmp_path / "s.hprof").read_bytes())
+    gone = [struct.unpack(">I", r.body)[0] for r in stream.records if r.tag == 0x03]
+    assert len(gone) == len(set(gone)) and "Unload$Work" in {stream.classes[serial] for serial in gone}
+    assert "java.lang.Long" not in {stream.classes[serial] for serial in gone}
