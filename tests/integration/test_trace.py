@@ -208,3 +208,31 @@ def test_fields_and_texts_of_objects(jdk, jvmscope, tmp_path):
     assert all(c["thread"] == "main" for c in calls(jvmscope, out)) and not any("inner" in c["method"] for c in calls(jvmscope, out))
     slow = [c["ns"] for c in calls(jvmscope, out) if c["ns"] > 90e6]
     assert len(slow) <= 3, "each class costs the program its time once"
+
+
+@pytest.mark.slow
+@pytest.mark.jdks(8, 17, 27)
+def test_a_million_calls_a_second_for_a_minute(jdk, jvmscope, tmp_path):
+    """Bounded memory, every call written or counted, the program never held up."""
+    out, seconds = tmp_path / "f.jfr", 60
+    process = jdk.start_java("Floods", str(seconds), jvm=("-Xmx64m", jdk.agent(f"format=r,trace=Floods.work,file={out}")),
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    resident, counters = [], {}
+    while process.poll() is None:
+        text = open(f"/proc/{process.pid}/status").read() if process.poll() is None else ""
+        found = re.search(r"VmRSS:\s+(\d+) kB", text)
+        resident += [int(found[1]) >> 10] if found else []
+        asked = jvmscope("status", "--json", process.pid)
+        counters = json.loads(asked.stdout) if asked.returncode == 0 else counters
+        time.sleep(2)
+    calls_made, total, slowest_us = map(int, process.stdout.read().split())
+    assert process.returncode == 0 and process.stderr.read() == "" and total == calls_made == seconds * 1_000_000
+    seen = sum(counters[f"trace.{n}"] for n in ("calls", "over_limit", "over_rate", "over_bytes", "lost_no_room", "lost_no_exit", "open"))
+    lost = counters["trace.lost_ring_full"]
+    print(f"calls {calls_made}, {counters}, resident {resident[0]} to {max(resident)} MB, slowest 1000 calls {slowest_us} us")
+    # An entry and an exit are lost one by one: a call may count once or twice among the lost.
+    asked_at = counters["elapsed_ns"] / 1e9
+    assert seen <= calls_made and seen + lost >= 0.95 * (asked_at - 1.5) * 1e6
+    assert counters["trace.calls"] <= 1_000_000 and counters["trace.over_rate"] + counters["trace.over_limit"] > 0
+    steady = resident[len(resident) // 2:]
+    assert max(steady) - min(steady) < 64 and max(resident) < 512
