@@ -10,7 +10,12 @@ import lab
 PAGES = sorted((lab.ROOT / "tests" / "page").glob("*.test.mjs"))
 
 
-@pytest.mark.parametrize("script", [pytest.param(p, id=p.name.split(".")[0]) for p in PAGES])
+# Real programs are recorded for half a minute: part of check-all.
+SLOW = {"real"}
+
+
+@pytest.mark.parametrize("script", [pytest.param(p, id=p.name.split(".")[0], marks=[pytest.mark.slow] * (p.name.split(".")[0] in SLOW))
+                                    for p in PAGES])
 def test_page(script):
     for need in ("node", "chromium"):
         if not shutil.which(need):
