@@ -172,7 +172,8 @@ test("what one file does not hold is said; a wrong question is refused", async (
 test("one file stays small, and no serious fault for assistive technology", async () => {
   assert.ok(readFileSync(html).length < 7 << 20);
   for (const colorScheme of ["light", "dark"]) {
-    for (const view of ["", "ht=tree", "ht=classes", "ht=suspects", "ht=reports", "ht=query"]) {
+    // In the dark the colours alone differ: where most of them are.
+    for (const view of colorScheme === "dark" ? ["ht=suspects"] : ["", "ht=tree", "ht=classes", "ht=suspects", "ht=reports", "ht=query"]) {
       const page = await open(browser, `${["ht=query", "ht=reports"].includes(view) ? served : file}#${view}`, { colorScheme });
       await page.waitForSelector(".heap");
       await page.waitForTimeout(150);

@@ -44,7 +44,7 @@ export function Details(p: { json: TimelineJson; node: NodeDetails; segment: Seg
     <aside class="details" aria-live="polite" aria-label="Details">
       <div>
         <h3>
-          {name(node.thread)}: {stateTitles[kind] ?? kind}
+          {name(node.thread)}: {stateTitles[kind] ?? kind ?? "nothing is known"}
         </h3>
         {isState ? (
           <p>

@@ -99,7 +99,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
 
   const pick = (to: Picked | null) => {
     setShown((latest.current = to));
-    keep({ tn: to ? String(to.node.node) : "" });
+    keep({ tn: to && to.node.node >= 0 ? String(to.node.node) : "" });
   };
   const reveal = (p: Picked) => {
     const row = rowOf.get(p.node.thread);
@@ -120,12 +120,15 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
     pick(p);
     reveal(p);
   };
-  const showSegment = async (i: number, step: number) => {
-    for (let at = i; ; at += step) {
-      const s = await source.segment(at);
-      if (!s) return;
-      if (s.node >= 0) return show(s.node, s);
-    }
+  const showSegment = async (i: number) => {
+    const segment = await source.segment(i);
+    if (!segment) return;
+    if (segment.node >= 0) return show(segment.node, segment);
+    // Of a time that nothing is known of, the segment alone is shown.
+    const { thread, start, end, index } = segment;
+    const node = { node: -1, thread, kind: -1, start, end, lock: null, other: -1, timeout_ms: 0, before: -1, after: -1, frames: [], cause: null, ended: null, segment: index };
+    pick({ node, segment });
+    reveal({ node, segment });
   };
   const other = async (step: number) => {
     const p = latest.current;
@@ -172,8 +175,8 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
       ArrowDown: () => other(1), ArrowUp: () => other(-1),
       w: (p) => p?.node.cause && show(p.node.cause.node),
       e: (p) => p?.node.ended && show(p.node.ended.node),
-      n: (p) => showSegment(p?.segment ? p.segment.index + 1 : 0, 1),
-      p: (p) => showSegment(p?.segment ? p.segment.index - 1 : (json.path?.n_segments ?? 0) - 1, -1),
+      n: (p) => showSegment(p?.segment ? p.segment.index + 1 : 0),
+      p: (p) => showSegment(p?.segment ? p.segment.index - 1 : (json.path?.n_segments ?? 0) - 1),
     };
     const act = inTurn[e.key];
     if ((!act && !now[e.key]) || e.ctrlKey || e.metaKey || e.altKey) return;
@@ -299,7 +302,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
       {picked ? (
         <Details json={json} node={picked.node} segment={picked.segment} onShow={(n) => (turn.current = turn.current.then(() => show(n)).catch(() => {}))} onClose={() => pick(null)} />
       ) : (
-        <PathSummary json={json} onFirst={() => (turn.current = turn.current.then(() => showSegment(0, 1)))} file={file} />
+        <PathSummary json={json} onFirst={() => (turn.current = turn.current.then(() => showSegment(0)))} file={file} />
       )}
       {filter && (
         <ThreadFilter json={json} chosen={chosen} onChoose={(s) => keep({ th: s ? [...s].join(",") : "" })} onClose={() => setFilter(false)} />
