@@ -496,3 +496,28 @@ def test_waits_for_files_and_sockets_are_recorded(jdk, tmp_path):
     assert min(waits.values()) > 5 and len(waits) == 3 and sum(waits.values()) > 150, waits
     client, = (t for t in threads("summary", out)["threads"] if t["name"] == "client")
     assert client["io"] >= 1 and client["io_ns"] > 50 * MS
+
+
+@pytest.mark.jdks(17, 21, 25)
+@pytest.mark.parametrize("program, event", [("3", "JavaMonitorEnter"), ("6", "JavaMonitorWait"), ("7", "ThreadPark")])
+def test_totals_are_those_of_jfr_in_the_same_run(jdk, program, event, tmp_path):
+    """Time blocked on monitors, in Object.wait, and parked, as JDK Flight Recorder says beside us."""
+    (tmp_path / "locks.jfc").write_text(
+        f'<?xml version="1.0" encoding="UTF-8"?><configuration version="2.0"><event name="jdk.{event}">'
+        '<setting name="enabled">true</setting><setting name="threshold">0 ms</setting></event></configuration>')
+    base = f"/tmp/jvmscope-totals-{os.getpid()}-{jdk.version}-{program}"
+    (tmp_path / "locks.jfc").replace(f"{base}.jfc")
+    done = jdk.java("ThreadPrograms", program, jvm=[f"-XX:StartFlightRecording=filename={base}-jfr.jfr,settings={base}.jfc",
+                                                    "-Xlog:disable", jdk.agent(f"threads=y,format=r,file={base}-ours.jfr")])
+    assert done.returncode == 0, done.stderr
+
+    def total(which):
+        printed = jdk.run("jfr", "print", "--json", "--events", f"jdk.{event}", f"{base}-{which}.jfr")
+        events = json.loads(printed.stdout)["recording"]["events"]
+        return sum(float(e["values"]["duration"][2:-1]) for e in events
+                   if (e["values"]["eventThread"] or {}).get("javaName") in ("T1", "T2", "T3", "T4", "Ping", "Pong", "B", "C"))
+    theirs, ours = total("jfr"), total("ours")
+    for name in (f"{base}.jfc", f"{base}-jfr.jfr", f"{base}-ours.jfr"):
+        os.unlink(name)
+    assert theirs > 0.1
+    assert abs(ours - theirs) <= 0.01 * theirs

@@ -298,7 +298,7 @@ void wait_begin(struct waiter *w, enum wait_kind kind, const struct wait *how)
     at->monitor = how->monitor;
     at->owned = how->owned;
     at->told = false;
-    atomic_store_explicit(&at->start, now_ns(), memory_order_release);
+    atomic_store_explicit(&at->start, how->start ? how->start : now_ns(), memory_order_release);
 }
 
 bool wait_end(struct waiter *w, enum wait_kind kind, struct wait *ret, uint64_t *ret_ns)

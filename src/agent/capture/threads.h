@@ -106,7 +106,8 @@ void object_class_name(uint64_t class, char *to, size_t size);
 void stack_init(JNIEnv *jni);
 uint64_t stack_here(JNIEnv *jni);
 
-/* Begins and ends a wait of the calling thread; end answers false when none had begun. */
+/* Begins (at how->start, or now when that is 0) and ends a wait of the calling thread; end answers false when none had begun.
+ */
 void wait_begin(struct waiter *w, enum wait_kind kind, const struct wait *how);
 bool wait_end(struct waiter *w, enum wait_kind kind, struct wait *ret, uint64_t *ret_ns);
 

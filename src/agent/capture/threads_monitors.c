@@ -6,10 +6,11 @@
 
 static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object)
 {
+    uint64_t since = now_ns();
     struct waiter *w = waiter_self(jni, thread);
     if (!w)
         return;
-    struct wait how = {0};
+    struct wait how = {.start = since};
     how.owner = owner_of_pending(jni, object, &how.monitor);
     how.class = object_class(jni, object);
     how.object = object_identity(object);
@@ -38,10 +39,12 @@ static void JNICALL on_entered(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobjec
 
 static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object, jlong timeout)
 {
+    uint64_t since = now_ns();
     struct waiter *w = waiter_self(jni, thread);
     if (!w)
         return;
-    struct wait how = {.timeout = timeout, .class = object_class(jni, object), .object = object_identity(object)};
+    struct wait how = {
+        .start = since, .timeout = timeout, .class = object_class(jni, object), .object = object_identity(object)};
     how.trace = stack_here(jni);
     wait_begin(w, WAIT_OBJECT, &how);
 }
