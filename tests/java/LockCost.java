@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * What an event of threads=y costs. Arguments: `notify`, `park` (an unpark and a park that does not wait) or `contended`, a
  * count, and how many frames lie below. The first two print ns for each event, steady, of one thread; contended hands a fair
- * lock and a monitor over between three threads, and prints ms and how many times a second a thread waited.
+ * lock over between three threads, each time to one that waits for it, and prints ms and hand-overs a second.
  */
 public class LockCost {
     static final Object monitor = new Object();
@@ -39,18 +40,21 @@ public class LockCost {
     static void contended(int n, int frames) throws Exception {
         ReentrantLock fair = new ReentrantLock(true);
         Thread[] all = new Thread[3];
+        AtomicInteger running = new AtomicInteger(all.length);
         long begin = System.nanoTime();
         for (int t = 0; t < all.length; t++) {
             all[t] = new Thread(() -> below(frames, () -> {
                 for (int i = 0; i < n / all.length; i++) {
                     fair.lock();
                     try {
-                        work(300);
+                        work(11000);
+                        while (running.get() > 1 && !fair.hasQueuedThreads())
+                            Thread.yield();
                     } finally {
                         fair.unlock();
                     }
-                    work(100);
                 }
+                running.decrementAndGet();
             }));
             all[t].start();
         }
