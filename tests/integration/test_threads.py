@@ -439,8 +439,10 @@ def test_path_of_h2_ends_with_its_last_work_and_is_known(jdk, tmp_path):
     found = threads("critical-path", out)
     assert on(found, state="unknown") <= 0.02 * on(found)
     visited = [name for name, _ in itertools.groupby(s["thread"] for s in found["segments"])]
-    assert visited[0] == "main" and visited[-3:] == ["main", "DestroyJavaVM", "Thread-0"]
-    assert set(visited[1:-3]) <= {"sql-0", "sql-1", "main"} and on(found, "sql-0", "sql-1") > 0.2 * on(found)
+    assert visited[-3:] == ["main", "DestroyJavaVM", "Thread-0"]
+    system = {"Reference Handler", "Finalizer", "Common-Cleaner"}  # main may wait for one of them a moment
+    assert set(visited[:-3]) <= {"sql-0", "sql-1", "main"} | system and on(found, "sql-0", "sql-1") > 0.2 * on(found)
+    assert on(found, *system) < 0.02 * on(found)
     assert [s["edge"] for s in found["segments"] if s["thread"] == "DestroyJavaVM" and s["edge"]] == ["join"]
 
 
