@@ -147,7 +147,7 @@ test("served, the page holds what it shows and no more, and links lead to a mome
   const data = await page.evaluate(() => JSON.parse(document.getElementById("data").textContent).timeline);
   assert.ok(data.served && !data.nodes && !data.stacks && !data.strings);
   await page.locator(".rows canvas").focus();
-  for (const key of ["+", "+", "+", "n"]) await page.keyboard.press(key);
+  for (const key of ["+", "+", "+", "n", "n"]) await page.keyboard.press(key);
   await page.waitForURL(/tf=\d+.*tn=\d+|tn=\d+.*tf=\d+/);
   await ready(page);
   const heading = await page.textContent(".details h3");
