@@ -132,6 +132,7 @@ def hot_under(jdk, tmp_path, options, ms=1000, before=(), jvm=()):
     return loop / total, total / (int(re.search(r"cpu_ns (\d+)", done.stdout)[1]) / 10e6), done.stderr
 
 
+@pytest.mark.jdks(8, 17, 27)
 def test_stacks_by_jvmti(jdk, tmp_path, record_property):
     """walker=jvmti: as many samples as CPU time over interval, and one line says how they are taken.
 

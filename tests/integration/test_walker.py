@@ -252,7 +252,7 @@ def test_agent_takes_either_walker(jdk, tmp_path):
         assert found["main"] >= 80, (walker, report)
 
 
-@pytest.mark.jdks(8, 17, 27)
+@pytest.mark.jdks(8, 27)
 @pytest.mark.parametrize("mode", ("-Xint", "-Xmixed"))
 def test_unloaded_classes_get_no_samples_of_later_ones(jdk, tmp_path, mode):
     """Classes that are unloaded and followed by others in the same memory: each has the samples of its own CPU time.
@@ -273,7 +273,7 @@ def test_unloaded_classes_get_no_samples_of_later_ones(jdk, tmp_path, mode):
         assert found <= 1.35 * expected and found >= 0.65 * expected - unloaded, (name, found, expected, rows)
 
 
-@pytest.mark.jdks(8, 17, 27)
+@pytest.mark.jdks(17)
 def test_faults_are_in_the_report(jdk, tmp_path):
     """Faults that walks survived, walks that lost their way, and what a sample took: a line of the report, and in JSON."""
     out = tmp_path / "out.jfr"
