@@ -182,8 +182,8 @@ bool waiter_stack_has(const struct thread *t, uint64_t address)
 static void find_stack(struct waiter *w)
 {
     pthread_attr_t attributes;
-    void *low;
-    size_t size;
+    void *low = NULL;
+    size_t size = 0;
     if (pthread_getattr_np(pthread_self(), &attributes) != 0)
         return;
     if (pthread_attr_getstack(&attributes, &low, &size) == 0) {
