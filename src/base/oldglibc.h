@@ -19,9 +19,11 @@ OLD_(dlerror);
 OLD_(dlopen);
 OLD_(dlsym);
 OLD_(dladdr);
+OLD_(pthread_attr_getstack);
 OLD_(pthread_attr_setstacksize);
 OLD_(pthread_create);
 OLD_(pthread_detach);
+OLD_(pthread_getattr_np);
 OLD_(pthread_getspecific);
 OLD_(pthread_join);
 OLD_(pthread_key_create);
@@ -50,6 +52,12 @@ __asm__(".symver pthread_condattr_setclock,pthread_condattr_setclock@GLIBC_2.17"
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+/* fcntl is fcntl64 from 2.28 on, for file offsets of 64 bits, which these commands do not have. */
+static inline int old_fcntl(int fd, int command, long argument)
+{
+    return (int)syscall(SYS_fcntl, fd, command, argument);
+}
 
 static inline int old_stat(const char *path, struct stat *ret)
 {
@@ -96,4 +104,5 @@ static inline int old_timer_delete(timer_t timer)
 #define lstat(path, ret)                            old_lstat(path, ret)
 #define stat(path, ret)                             old_stat(path, ret)
 #define fstat(fd, ret)                              old_fstat(fd, ret)
+#define fcntl(fd, command, argument)                old_fcntl(fd, command, (long)(argument))
 #endif
