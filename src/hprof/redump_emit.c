@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Second pass: classes, traces and frames before the dump, then its sub-records, with our ids, threads and traces. */
+#include "hprof/redump_private.h"
+
+#include "base/hash.h"
+
+#include <errno.h>
+
+/* An object's id in our stream. */
+static uint64_t ours(const struct redump *r, uint64_t id)
+{
+    if (likely(!(r->filter[filter_bit(id) / 64] >> filter_bit(id) % 64 & 1)))
+        return id;
+    const uint64_t *other = map_get(&r->substitutes, id);
+    return other ? *other : id;
+}
+
+static uint32_t our_thread(const struct redump *r, uint32_t serial)
+{
+    const uint64_t *index = map_get(&r->thread_serials, serial);
+    return index ? r->threads.data[*index].our_serial : r->how->unknown_thread;
+}
+
+static uint32_t our_trace(const struct redump *r, uint32_t serial)
+{
+    const uint64_t *other = map_get(&r->traces, serial);
+    return other ? (uint32_t)*other : r->how->empty_trace;
+}
+
+/* Where the object of a sub-record was allocated. */
+static uint32_t object_trace(const struct redump *r, const uint8_t *at)
+{
+    uint32_t trace = r->how->allocated ? r->how->allocated(r->how->ctx, id_at(at + 1)) : 0;
+    return trace ? trace : r->how->empty_trace;
+}
+
+static void emit_class_name(struct redump *r, uint64_t dump_serial, const struct class *c)
+{
+    uint32_t serial = (*r->how->next_class)++;
+    uint64_t name = *r->how->next_string;
+    *r->how->next_string += 2;
+    if (map_put(&r->serials, dump_serial, serial) < 0)
+        fail(r, -ENOMEM);
+    hprof_utf8(r->how->binary, name, c->source_name, strlen(c->source_name));
+    hprof_load_class(r->how->binary, serial, c->id, r->how->empty_trace, name);
+}
+
+static void emit_names(struct redump *r)
+{
+    uint64_t id, value;
+    for (size_t i = 0; map_next(&r->strings, &i, &id, &value);) {
+        struct str s = redump_string(r, id);
+        hprof_utf8(r->how->binary, id, s.data, s.len);
+    }
+    for (size_t i = 0; map_next(&r->by_serial, &i, &id, &value);)
+        emit_class_name(r, id, &r->classes.data[value]);
+}
+
+static void emit_frame(struct redump *r, const uint8_t *frame, uint64_t our_id)
+{
+    uint64_t method = id_at(frame + ID), signature = id_at(frame + 2 * ID), source = id_at(frame + 3 * ID);
+    uint32_t serial = u4_at(frame + 4 * ID);
+    int32_t line = (int32_t)u4_at(frame + 4 * ID + 4);
+    if (r->how->binary) {
+        const uint64_t *our_class = map_get(&r->serials, serial);
+        hprof_frame(r->how->binary, our_id, method, signature, source, our_class ? (uint32_t)*our_class : 0, line);
+        return;
+    }
+    const uint64_t *index = map_get(&r->by_serial, serial);
+    struct str m = redump_string(r, method), s = redump_string(r, source);
+    struct buf name = BUF(1 << 17);
+    buf_printf(&name, "%s.%.*s", index ? r->classes.data[*index].source_name : "", (int)m.len, m.data);
+    char *file = arena_copy(&r->arena, s.data, s.len);
+    hprof_text_frame(r->how->text, buf_str(&name), file && *file ? file : NULL, line);
+    buf_release(&name);
+}
+
+/* STACK TRACE: the stacks of the threads. One that is empty is the VM's dummy. */
+static void emit_record(struct redump *r, unsigned tag, struct cursor b)
+{
+    if (tag != HPROF_TRACE || cursor_left(&b) < 12)
+        return;
+    uint32_t serial = cursor_be32(&b), thread = our_thread(r, cursor_be32(&b)), n = cursor_be32(&b);
+    if (!n || cursor_left(&b) / ID < n)
+        return;
+    uint32_t our_serial = (*r->how->next_trace)++;
+    uint64_t *ids = calloc(n, sizeof(*ids));
+    if (!ids || map_put(&r->traces, serial, our_serial) < 0)
+        fail(r, -ENOMEM);
+    if (r->how->text)
+        hprof_text_trace(r->how->text, our_serial, r->how->thread_in_trace ? thread : 0);
+    for (uint32_t i = 0; i < n && !r->error; i++) {
+        const uint64_t *frame = map_get(&r->frames, cursor_be64(&b));
+        if (!frame)
+            continue;
+        ids[i] = *r->how->next_frame;
+        *r->how->next_frame += 2;
+        emit_frame(r, (const uint8_t *)(uintptr_t)*frame, ids[i]); /* NOLINT: the map holds addresses */
+    }
+    if (r->how->binary && !r->error)
+        hprof_trace(r->how->binary, our_serial, thread, ids, n);
+    free(ids);
+}
+
+static void emit_root(struct redump *r, const uint8_t *at, size_t n)
+{
+    uint64_t object = ours(r, id_at(at + 1)), a = 0;
+    uint32_t b = 0;
+    const char *name = "";
+    const struct class *c;
+    switch (*at) {
+    case HPROF_ROOT_THREAD_OBJECT:
+        a = our_thread(r, u4_at(at + ROOT_THREAD));
+        b = our_trace(r, u4_at(at + ROOT_THREAD + 4));
+        break;
+    case HPROF_ROOT_JNI_GLOBAL:
+        a = id_at(at + 1 + ID);
+        b = r->how->empty_trace;
+        break;
+    case HPROF_ROOT_JNI_LOCAL:
+    case HPROF_ROOT_JAVA_FRAME:
+        b = u4_at(at + ROOT_THREAD + 4);
+        a = our_thread(r, u4_at(at + ROOT_THREAD));
+        break;
+    case HPROF_ROOT_NATIVE_STACK:
+    case HPROF_ROOT_THREAD_BLOCK:
+        a = our_thread(r, u4_at(at + ROOT_THREAD));
+        break;
+    case HPROF_ROOT_STICKY_CLASS:
+        c = class_of(r, id_at(at + 1));
+        name = c ? c->source_name : "";
+        break;
+    default:
+        break;
+    }
+    if (r->how->binary)
+        hprof_root(r->how->binary, *at, object, a, b);
+    else
+        hprof_text_root(r->how->text, *at, object, a, b, name);
+}
+
+/* Copies a sub-record with its trace; the copy when it is small enough to be changed further, else NULL. */
+static uint8_t *copy(struct redump *r, const uint8_t *at, size_t n, size_t trace)
+{
+    struct hprof_writer *w = r->how->binary;
+    hprof_sub(w, n);
+    uint8_t *to = hprof_sub_add(w, n);
+    if (to) {
+        memcpy(to, at, n);
+        put_id_at(to + 1, ours(r, id_at(at + 1)));
+        put_u4_at(to + trace, object_trace(r, at));
+        return to;
+    }
+    hprof_sub_u1(w, *at);
+    hprof_sub_id(w, ours(r, id_at(at + 1)));
+    hprof_sub_u4(w, object_trace(r, at));
+    return NULL;
+}
+
+static void emit_binary_class(struct redump *r, const uint8_t *at, size_t n)
+{
+    uint8_t *to = copy(r, at, n, OBJECT_TRACE);
+    if (!to)
+        hprof_sub_bytes(r->how->binary, at + INSTANCE_CLASS, n - INSTANCE_CLASS);
+    else
+        for (unsigned i = 0; i < 4; i++) /* super, loader, signers, domain */
+            put_id_at(to + INSTANCE_CLASS + (size_t)i * ID, ours(r, id_at(at + INSTANCE_CLASS + (size_t)i * ID)));
+}
+
+static void emit_binary_instance(struct redump *r, const uint8_t *at, size_t n)
+{
+    const struct class *c = class_of(r, id_at(at + INSTANCE_CLASS));
+    uint8_t *to = copy(r, at, n, OBJECT_TRACE);
+    if (!to) {
+        hprof_sub_bytes(r->how->binary, at + INSTANCE_CLASS, n - INSTANCE_CLASS);
+        return;
+    }
+    for (uint32_t i = 0; i < c->n_references; i++) {
+        size_t o = INSTANCE_BYTES + (size_t)c->references[i].offset;
+        if (o + ID > n)
+            break;
+        uint64_t id = id_at(at + o), other = ours(r, id);
+        if (unlikely(other != id))
+            put_id_at(to + o, other);
+    }
+}
+
+static void emit_binary_object_array(struct redump *r, const uint8_t *at, size_t n)
+{
+    const size_t elements = ARRAY_CLASS + ID;
+    uint8_t *to = copy(r, at, n, OBJECT_TRACE);
+    if (!to)
+        hprof_sub_bytes(r->how->binary, at + ARRAY_LENGTH, elements - ARRAY_LENGTH);
+    for (size_t o = elements; o < n; o += ID) {
+        uint64_t id = id_at(at + o), other = ours(r, id);
+        if (!to)
+            hprof_sub_id(r->how->binary, other);
+        else if (unlikely(other != id))
+            put_id_at(to + o, other);
+    }
+}
+
+static void emit_binary_primitive_array(struct redump *r, const uint8_t *at, size_t n)
+{
+    if (!copy(r, at, n, OBJECT_TRACE))
+        hprof_sub_bytes(r->how->binary, at + ARRAY_LENGTH, n - ARRAY_LENGTH);
+}
+
+static const struct visitor emit_binary = {emit_root, emit_binary_class, emit_binary_instance, emit_binary_object_array,
+                                           emit_binary_primitive_array};
+
+static void emit_text_class(struct redump *r, const uint8_t *at, size_t n)
+{
+    static const char *const links[] = {"super", "loader", "signers", "domain"};
+    const struct class *c = class_of(r, id_at(at + 1));
+    struct hprof_text *t = r->how->text;
+    struct cursor b = cursor_of(at, n);
+    hprof_text_class(t, id_at(at + 1), c ? c->source_name : "", r->how->empty_trace);
+    for (unsigned i = 0; i < ARRAY_SIZE(links); i++)
+        hprof_text_class_link(t, links[i], ours(r, id_at(at + INSTANCE_CLASS + (size_t)i * ID)));
+    cursor_skip(&b, CLASS_FIXED);
+    for (unsigned statics = 0; statics < 2; statics++) {
+        unsigned count = cursor_be16(&b);
+        while (count-- && !b.failed) {
+            uint64_t name = statics ? cursor_be64(&b) : cursor_be16(&b);
+            unsigned type = cursor_u8(&b);
+            const uint8_t *value = cursor_take(&b, hprof_type_size(type, ID));
+            if (type != HPROF_OBJECT || !value)
+                continue;
+            if (!statics) {
+                hprof_text_constant(t, (uint32_t)name, ours(r, id_at(value)));
+                continue;
+            }
+            struct str s = redump_string(r, name);
+            char *text = arena_copy(&r->arena, s.data, s.len);
+            hprof_text_static(t, text ? text : "", ours(r, id_at(value)));
+        }
+    }
+}
+
+static void emit_text_instance(struct redump *r, const uint8_t *at, size_t n)
+{
+    const struct class *c = class_of(r, id_at(at + INSTANCE_CLASS));
+    hprof_text_object(r->how->text, ours(r, id_at(at + 1)), c->size, object_trace(r, at), c->source_name, c->id);
+    for (uint32_t i = 0; i < c->n_references; i++) {
+        size_t o = INSTANCE_BYTES + (size_t)c->references[i].offset;
+        if (o + ID > n)
+            break;
+        hprof_text_field(r->how->text, c->references[i].name, ours(r, id_at(at + o)));
+    }
+}
+
+static void emit_text_object_array(struct redump *r, const uint8_t *at, size_t n)
+{
+    const struct class *c = class_of(r, id_at(at + ARRAY_CLASS));
+    uint32_t len = u4_at(at + ARRAY_LENGTH);
+    hprof_text_array(r->how->text, ours(r, id_at(at + 1)), redump_array_size(r, HPROF_OBJECT, len), object_trace(r, at), len,
+                     c ? c->source_name : "java.lang.Object[]", id_at(at + ARRAY_CLASS));
+    for (uint32_t i = 0; i < len; i++)
+        hprof_text_element(r->how->text, i, ours(r, id_at(at + ARRAY_CLASS + ID + (size_t)i * ID)));
+}
+
+static void emit_text_primitive_array(struct redump *r, const uint8_t *at, size_t n)
+{
+    static const char *const names[] = {
+        [HPROF_BOOLEAN] = "boolean[]", [HPROF_CHAR] = "char[]",   [HPROF_FLOAT] = "float[]", [HPROF_DOUBLE] = "double[]",
+        [HPROF_BYTE] = "byte[]",       [HPROF_SHORT] = "short[]", [HPROF_INT] = "int[]",     [HPROF_LONG] = "long[]"};
+    uint32_t len = u4_at(at + ARRAY_LENGTH);
+    unsigned type = at[ARRAY_TYPE];
+    hprof_text_array(r->how->text, id_at(at + 1), redump_array_size(r, type, len), object_trace(r, at), len, names[type], 0);
+}
+
+static const struct visitor emit_text = {emit_root, emit_text_class, emit_text_instance, emit_text_object_array,
+                                         emit_text_primitive_array};
+
+void redump_emit(struct redump *r, struct cursor file)
+{
+    const struct hprof_redump *how = r->how;
+    if (how->binary)
+        emit_names(r);
+    redump_visit(r, file, NULL, emit_record);
+    if (how->binary) {
+        hprof_dump_begin(how->binary);
+        redump_visit(r, file, &emit_binary, NULL);
+        hprof_dump_end(how->binary);
+        fail(r, hprof_error(how->binary));
+    } else {
+        hprof_text_heap_begin(how->text, r->totals.objects, r->totals.bytes, how->when);
+        redump_visit(r, file, &emit_text, NULL);
+        hprof_text_heap_end(how->text);
+        fail(r, how->text->error);
+    }
+}
