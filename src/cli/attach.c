@@ -97,7 +97,7 @@ static int record(const struct vm *vm, const struct capture *capture, const char
     if (status == 0 && fetch)
         status = target_fetch(vm, file, held, output, true);
     if (status == 0)
-        recording_announce(output);
+        recording_announce(capture, output);
     return status;
 }
 

@@ -35,42 +35,65 @@ bool recording_check_output(const char *output)
     return false;
 }
 
-/* Options that make the agent record something. */
-static const enum option captures[] = {OPT_CPU,   OPT_HEAP,       OPT_MONITOR, OPT_ALLOC,   OPT_LIVE,  OPT_ONOOM,
-                                       OPT_PARK,  OPT_THREADS,    OPT_LOCKS,   OPT_TRACE,   OPT_COVER, OPT_LOG,
-                                       OPT_WATCH, OPT_EXCEPTIONS, OPT_EVENTS,  OPT_DEADLOCK};
+/* Options that make the agent record something, and the command that shows it when it is not `report`. */
+static const struct {
+    enum option option;
+    const char *shown_by;
+} captures[] = {
+    {OPT_CPU, NULL},         {OPT_HEAP, NULL},
+    {OPT_MONITOR, NULL},     {OPT_ALLOC, NULL},
+    {OPT_LIVE, NULL},        {OPT_ONOOM, NULL},
+    {OPT_PARK, NULL},        {OPT_THREADS, "threads summary"},
+    {OPT_LOCKS, NULL},       {OPT_TRACE, "trace"},
+    {OPT_COVER, "coverage"}, {OPT_LOG, "trace"},
+    {OPT_WATCH, "trace"},    {OPT_EXCEPTIONS, "trace --exceptions"},
+    {OPT_EVENTS, "trace"},   {OPT_DEADLOCK, "threads deadlocks"},
+};
 
-static bool captures_something(const char *words)
+/* Whether one of the words makes the agent record; *ret_shown_by is the command that shows the first of them. */
+static bool captures_something(const char *words, const char **ret_shown_by)
 {
+    *ret_shown_by = NULL;
     for (const char *at = words; *at; at += strcspn(at, ","), at += *at == ',') {
         for (size_t i = 0; i < ARRAY_SIZE(captures); i++) {
-            const char *name = option_table[captures[i]].name;
-            if (strncmp(at, name, strlen(name)) == 0 && at[strlen(name)] == '=')
-                return true;
+            const char *name = option_table[captures[i].option].name;
+            if (strncmp(at, name, strlen(name)) != 0 || at[strlen(name)] != '=')
+                continue;
+            *ret_shown_by = captures[i].shown_by;
+            return true;
         }
     }
     return false;
 }
 
+/* The words as text; "" where there are none. */
+static const char *words_of(const struct capture *c)
+{
+    return c->options.len ? (const char *)c->options.data : "";
+}
+
 void recording_options(const struct capture *c, const char *output, const char *file, struct buf *ret)
 {
-    struct buf words = c->options;
+    const char *given = words_of(c), *shown_by;
     buf_printf(ret, "format=%c,file=", format_of(output));
     for (const char *p = file; *p; p++)
         buf_printf(ret, *p == '%' ? "%%%%" : "%c", *p); /* the agent expands %p and %t: these are done */
-    const char *given = words.len ? (const char *)words.data : "";
-    if (!captures_something(given))
+    if (!captures_something(given, &shown_by))
         buf_string(ret, ",cpu=samples");
     if (*given)
         buf_printf(ret, ",%s", given);
 }
 
-void recording_announce(const char *output)
+void recording_announce(const struct capture *c, const char *output)
 {
     struct stat st;
     char size[24];
     if (stat(output, &st) < 0)
         return;
-    fprintf(stderr, "jvmscope: wrote %s (%s)%s%s\n", output, format_size(size, (uint64_t)st.st_size),
-            ends_in(output, ".jfr") ? "; see it with: jvmscope report " : "", ends_in(output, ".jfr") ? output : "");
+    const char *shown_by = NULL;
+    captures_something(c ? words_of(c) : "", &shown_by);
+    fprintf(stderr, "jvmscope: wrote %s (%s)", output, format_size(size, (uint64_t)st.st_size));
+    if (ends_in(output, ".jfr"))
+        fprintf(stderr, "; see it with: jvmscope %s %s", shown_by ? shown_by : "report", output);
+    fputc('\n', stderr);
 }

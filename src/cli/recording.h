@@ -16,5 +16,5 @@ bool recording_check_output(const char *output);
  */
 void recording_options(const struct capture *c, const char *output, const char *file, struct buf *ret);
 
-/* How an output ends: a line on standard error that says where it is and what to do with it. */
-void recording_announce(const char *output);
+/* How an output ends: a line on standard error that says where it is and what shows it. `c`: what was recorded, when known. */
+void recording_announce(const struct capture *c, const char *output);

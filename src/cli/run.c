@@ -139,7 +139,7 @@ static void finish(struct run *run)
         }
         unlink(run->file);
     }
-    recording_announce(run->output);
+    recording_announce(&run->capture, run->output);
 }
 
 int cmd_run(const struct command *self, int argc, char **argv)

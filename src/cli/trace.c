@@ -288,7 +288,8 @@ static int show_file(const char *path, const struct trace_options *o)
     if (e == 0)
         e = recording_next(r, &first);
     if (e == 0)
-        return complain(path, "holds no calls", "record them with --trace, --log, --watch, --events or --exceptions=stacks");
+        return complain(path, "holds no calls",
+                        "none matched, or it was not recorded with --trace, --log, --watch, --events or --exceptions=stacks");
     if (e > 0) {
         recording_rewind(r);
         e = print_all(r, o);
