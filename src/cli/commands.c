@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/builtin.h"
-#include "cli/heap_verbs.h"
+#include "cli/heap/verbs.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "cli/page_more.h"
 
 #include "cli/coverage.h"
-#include "cli/heap_ask.h"
+#include "cli/heap/ask.h"
 #include "cli/trace.h"
 
 #include <errno.h>

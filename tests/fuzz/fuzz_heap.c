@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A whole heap dump: indexed, then every verb of `jvmscope heap` asked; once more by the index where it had a name. */
-#include "cli/heap_ask.h"
+#include "cli/heap/ask.h"
 
-#include "cli/heap.h"
+#include "cli/heap/heap.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

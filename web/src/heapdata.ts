@@ -84,7 +84,7 @@ export type Ask = <T>(verb: string, parameters?: Record<string, string>, signal?
 
 export class NotInPage extends Error {}
 
-/** How an answer is found in a page of one file: src/cli/heap_embed.c makes the same. */
+/** How an answer is found in a page of one file: src/cli/heap/ makes the same. */
 export const key = (verb: string, parameters: Record<string, string>) =>
   [verb, ...Object.keys(parameters).sort().map((k) => `${k}=${parameters[k]}`)].join(" ");
 

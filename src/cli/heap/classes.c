@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `heap classes`: loaders and classes that several of them have; `heap components`: what packages and loaders retain. */
+#include "cli/heap/value.h"
+#include "cli/heap/verbs.h"
+#include "model/heap_memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Classes put into groups by a number. */
+struct group {
+    const char *name;
+    uint64_t object; /* a loader; HEAP_NONE */
+    uint64_t classes, objects, bytes, retained;
+};
+
+struct grouping {
+    VEC(struct group) groups;
+    int32_t *of_class; /* class number -> group; -1: none */
+};
+
+static void grouping_release(struct grouping *g)
+{
+    vec_release(&g->groups);
+    free(g->of_class);
+    g->of_class = NULL;
+}
+
+static int32_t add_to_group(struct grouping *g, struct map *known, uint64_t key, struct group new)
+{
+    bool added;
+    uint64_t *row = map_at(known, key, g->groups.len, &added);
+    if (!row || (added && vec_push(&g->groups, new) < 0))
+        return -1;
+    return (int32_t)*row;
+}
+
+static void count_class(struct grouping *g, size_t k, const struct heap_class *c, int32_t row)
+{
+    g->of_class[k] = row;
+    if (row < 0)
+        return;
+    g->groups.data[row].classes += c->record != NULL;
+    g->groups.data[row].objects += c->objects;
+    g->groups.data[row].bytes += c->bytes;
+}
+
+static int by_loader(struct page *p, const struct heap *h, struct grouping *ret)
+{
+    const struct heap_dump *d = h->dump;
+    struct map known = {0};
+    ret->of_class = calloc(d->classes.len + 1, sizeof(int32_t));
+    for (size_t k = 0; ret->of_class && k < d->classes.len; k++) {
+        const struct heap_class *c = &d->classes.data[k];
+        uint64_t loader = c->loader_id ? heap_ids_find(&h->ids, c->loader_id) : HEAP_NONE;
+        struct group new = {.name = "<boot loader>", .object = loader};
+        if (loader != HEAP_NONE)
+            new.name = heap_class_name(h, loader);
+        count_class(ret, k, c, add_to_group(ret, &known, c->loader_id, new));
+    }
+    map_release(&known);
+    return ret->of_class ? 0 : -ENOMEM;
+}
+
+/* "com.shop" of com.shop.cart.Line[]: at most `parts` names of a package. */
+static size_t package_len(const char *name, int parts)
+{
+    size_t len = 0;
+    for (const char *dot = strchr(name, '.'); dot && parts; dot = strchr(dot + 1, '.'), parts--)
+        len = (size_t)(dot - name);
+    return len;
+}
+
+static int by_package(struct page *p, const struct heap *h, struct grouping *ret)
+{
+    const struct heap_dump *d = h->dump;
+    struct map known = {0};
+    ret->of_class = calloc(d->classes.len + 1, sizeof(int32_t));
+    for (size_t k = 0; ret->of_class && k < d->classes.len; k++) {
+        const struct heap_class *c = &d->classes.data[k];
+        size_t len = package_len(c->name, 2);
+        int64_t number = strpool_add(&h->dump->names, c->name, len);
+        bool none = number < 0 || !len;
+        const char *name = none ? (strstr(c->name, "[]") && c->type ? "<primitive arrays>" : "<no package>")
+                                : strpool_get(&h->dump->names, (uint64_t)number).data;
+        count_class(ret, k, c,
+                    add_to_group(ret, &known, (uint64_t)(uintptr_t)name, (struct group){name, HEAP_NONE, 0, 0, 0, 0}));
+    }
+    map_release(&known);
+    return ret->of_class ? 0 : -ENOMEM;
+}
+
+struct step {
+    uint64_t node, at, end;
+};
+
+/*
+ * What each group's instances retain together: those that no other instance of the group dominates. Goes down the whole tree of
+ * dominators once.
+ */
+static int sum_groups(const struct heap *h, struct grouping *g)
+{
+    VEC(struct step) way = {0};
+    _cleanup_free_ uint64_t *above = calloc(g->groups.len + 1, sizeof(uint64_t));
+    uint64_t first, count;
+    int error = above ? 0 : -ENOMEM;
+    heap_children(h, h->n, &first, &count);
+    for (struct step s = {h->n, first, first + count}; !error;) {
+        if (s.at == s.end) {
+            int32_t own = s.node < h->n ? g->of_class[heap_class_of(h, s.node)] : -1;
+            if (own >= 0)
+                above[own]--;
+            if (!way.len)
+                break;
+            s = way.data[--way.len];
+            continue;
+        }
+        uint64_t child = heap_child(h, s.at++);
+        int32_t group = g->of_class[heap_class_of(h, child)];
+        if (group >= 0 && !above[group])
+            g->groups.data[group].retained += heap_retained(h, child);
+        if (heap_retained(h, child) == heap_shallow(h, child))
+            continue; /* nothing below it */
+        heap_children_near(h, child, first, &first, &count);
+        if (!count)
+            continue;
+        if (group >= 0)
+            above[group]++;
+        error = vec_push(&way, s);
+        s = (struct step){child, first, first + count};
+    }
+    vec_release(&way);
+    return error;
+}
+
+static int by_retained(const void *a, const void *b)
+{
+    const struct group *x = a, *y = b;
+    if (x->retained != y->retained)
+        return x->retained < y->retained ? 1 : -1;
+    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : strcmp(x->name, y->name);
+}
+
+static void show_groups(const struct heap_call *c, struct grouping *g, const char *key, const char *title, bool loaders)
+{
+    static const struct page_column columns[] = {{"name", "name", PAGE_TEXT, true},  {"object", NULL, PAGE_ID},
+                                                 {"classes", "classes", PAGE_COUNT}, {"objects", "objects", PAGE_COUNT},
+                                                 {"shallow", "shallow", PAGE_BYTES}, {"retained", "retained", PAGE_BYTES},
+                                                 {"percent", "share", PAGE_PERCENT}};
+    static const struct page_column loader_columns[] = {
+        {"name", "loader", PAGE_TEXT, true}, {"object", "object", PAGE_ID},      {"classes", "classes", PAGE_COUNT},
+        {"objects", "objects", PAGE_COUNT},  {"shallow", "shallow", PAGE_BYTES}, {"retained", "retained", PAGE_BYTES},
+        {"percent", "share", PAGE_PERCENT}};
+    uint64_t all = heap_retained(c->heap, c->heap->n);
+    qsort(g->groups.data, g->groups.len, sizeof(struct group), by_retained);
+    page_table(c->page, key, title, loaders ? loader_columns : columns, ARRAY_SIZE(columns));
+    c->page->blocks.data[c->page->blocks.len - 1].chart = true;
+    for (size_t k = 0; k < MIN((uint64_t)g->groups.len, heap_rows(c->options, 25, UINT64_MAX)); k++) {
+        const struct group *one = &g->groups.data[k];
+        page_text(c->page, one->name);
+        if (one->object == HEAP_NONE)
+            page_null(c->page);
+        else
+            page_number(c->page, heap_id(c->heap, one->object));
+        page_number(c->page, one->classes);
+        page_number(c->page, one->objects);
+        page_number(c->page, one->bytes);
+        page_number(c->page, one->retained);
+        page_real(c->page, all ? 100.0 * (double)one->retained / (double)all : 0);
+    }
+}
+
+static int answer_groups(const struct heap_call *c, int (*make)(struct page *, const struct heap *, struct grouping *),
+                         const char *key, const char *title)
+{
+    struct grouping g = {0};
+    int error = make(c->page, c->heap, &g);
+    if (!error)
+        error = sum_groups(c->heap, &g);
+    if (!error)
+        show_groups(c, &g, key, title, make == by_loader);
+    grouping_release(&g);
+    return error ? complain(NULL, key, strerror(-error)) : 0;
+}
+
+int heap_answer_components(const struct heap_call *c)
+{
+    int status = answer_groups(c, by_package, "packages", "What packages retain");
+    return status ? status : answer_groups(c, by_loader, "loaders", "What class loaders' classes retain");
+}
+
+static int by_name_and_size(const void *a, const void *b)
+{
+    const struct heap_class *x = *(const struct heap_class *const *)a, *y = *(const struct heap_class *const *)b;
+    int order = strcmp(x->name, y->name);
+    return order                        ? order
+           : x->retained != y->retained ? (x->retained < y->retained ? 1 : -1)
+           : x->id < y->id              ? -1
+                                        : x->id > y->id;
+}
+
+int heap_answer_classes(const struct heap_call *c)
+{
+    static const struct page_column columns[] = {{"object", "object", PAGE_ID},      {"class", "class", PAGE_TEXT, true},
+                                                 {"loader", "loader", PAGE_ID},      {"loaderClass", "of class", PAGE_TEXT},
+                                                 {"objects", "objects", PAGE_COUNT}, {"retained", "retained", PAGE_BYTES}};
+    const struct heap *h = c->heap;
+    const struct heap_dump *d = h->dump;
+    _cleanup_free_ const struct heap_class **sorted = calloc(d->classes.len + 1, sizeof(*sorted));
+    size_t n = 0;
+    int status = answer_groups(c, by_loader, "loaders", NULL);
+    if (status || !sorted)
+        return status ? status : complain("classes", strerror(ENOMEM), NULL);
+    for (size_t k = 0; k < d->classes.len; k++) {
+        if (d->classes.data[k].record)
+            sorted[n++] = &d->classes.data[k];
+    }
+    qsort(sorted, n, sizeof(*sorted), by_name_and_size);
+    page_table(c->page, "duplicates", "Classes of one name from several loaders", columns, ARRAY_SIZE(columns));
+    uint64_t left = heap_rows(c->options, 40, UINT64_MAX);
+    for (size_t k = 0; k < n && left; k++) {
+        bool twin = (k && strcmp(sorted[k - 1]->name, sorted[k]->name) == 0) ||
+                    (k + 1 < n && strcmp(sorted[k + 1]->name, sorted[k]->name) == 0);
+        if (!twin)
+            continue;
+        left--;
+        uint64_t loader = sorted[k]->loader_id ? heap_ids_find(&h->ids, sorted[k]->loader_id) : HEAP_NONE;
+        page_number(c->page, sorted[k]->id);
+        page_text(c->page, sorted[k]->name);
+        page_number(c->page, sorted[k]->loader_id);
+        page_text(c->page, loader == HEAP_NONE ? "<boot loader>" : heap_class_name(h, loader));
+        page_number(c->page, sorted[k]->objects);
+        page_number(c->page, sorted[k]->retained);
+    }
+    return 0;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/heap/crowd.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHAIN = 8, MAX_SIDE = 8 };
+
+/* Objects and bytes by class. Classes of one name count as one: a class that many loaders have loaded. */
+struct tally {
+    uint64_t objects, bytes;
+    int32_t same; /* the first class of that name */
+};
+
+static struct tally *tally_new(const struct heap *h)
+{
+    const size_t n = h->dump->classes.len;
+    struct tally *t = calloc(n + 1, sizeof(*t));
+    struct map names = {0};
+    for (size_t k = 0; t && k < n; k++) {
+        /* Names are stored once. */
+        uint64_t *first = map_at(&names, (uint64_t)(uintptr_t)h->dump->classes.data[k].name, k, NULL);
+        t[k].same = first ? (int32_t)*first : (int32_t)k;
+    }
+    map_release(&names);
+    return t;
+}
+
+static void tally_clear(struct tally *t, const struct heap *h)
+{
+    for (size_t k = 0; k < h->dump->classes.len; k++)
+        t[k].objects = t[k].bytes = 0;
+}
+
+static void count_in(struct tally *t, const struct heap *h, uint64_t i)
+{
+    struct tally *row = &t[t[heap_class_of(h, i)].same];
+    row->objects++;
+    row->bytes += heap_retained(h, i);
+}
+
+/* The class with most bytes; of those alike the one with most objects. */
+static int32_t largest(const struct tally *t, const struct heap *h)
+{
+    int32_t best = HEAP_NO_CLASS;
+    for (size_t k = 0; k < h->dump->classes.len; k++) {
+        const struct tally *b = best == HEAP_NO_CLASS ? NULL : &t[best];
+        if (t[k].objects && (!b || t[k].bytes > b->bytes || (t[k].bytes == b->bytes && t[k].objects > b->objects)))
+            best = (int32_t)k;
+    }
+    return best;
+}
+
+/*
+ * Goes down while one child keeps most. A chain of objects of one class counts as one place: it ends where the next link does
+ * not keep half of what its beginning keeps. side: what the links of the chain carry beside the next.
+ */
+static void descend(const struct heap *h, uint64_t i, struct crowd *c, struct tally *side)
+{
+    uint64_t first, count, links = 0, head = i;
+    for (heap_children(h, i, &first, &count); count; heap_children_near(h, i, first, &first, &count)) {
+        uint64_t child = heap_child(h, first);
+        bool same = heap_class_of(h, child) == heap_class_of(h, i);
+        if (heap_retained(h, child) / 7 < heap_retained(h, i) / 10 && !(same && links >= CHAIN))
+            break;
+        if (!same && links >= CHAIN && heap_retained(h, child) < heap_retained(h, head) / 2)
+            break;
+        if (!same) {
+            links = 0;
+            head = child;
+            tally_clear(side, h);
+        } else {
+            links++;
+            for (uint64_t k = 1; k < MIN(count, (uint64_t)MAX_SIDE); k++)
+                count_in(side, h, heap_child(h, first + k));
+        }
+        i = child;
+    }
+    c->links = links >= CHAIN ? links : 0;
+    c->place = c->links ? head : i;
+}
+
+/* Entries of the JDK's collections: what they hold is what piles up. */
+static bool is_entry(const char *name)
+{
+    const char *nested = strchr(name, '$');
+    return nested && (strncmp(name, "java.util.", 10) == 0 || strncmp(name, "java.lang.ThreadLocal", 21) == 0) &&
+           (strstr(nested, "Node") || strstr(nested, "Entry"));
+}
+
+static void fill(struct crowd *c, const struct tally *t, int32_t class)
+{
+    c->class = class;
+    c->count = t[class].objects;
+    c->bytes = t[class].bytes;
+}
+
+static void crowd_of_children(const struct heap *h, struct crowd *c, struct tally *t)
+{
+    uint64_t first, inner, inner_count;
+    heap_children(h, c->place, &first, &c->children);
+    for (uint64_t k = 0; k < c->children; k++)
+        count_in(t, h, heap_child(h, first + k));
+    int32_t class = largest(t, h);
+    if (class == HEAP_NO_CLASS)
+        return;
+    fill(c, t, class);
+    if (!is_entry(h->dump->classes.data[class].name))
+        return;
+    struct tally *values = tally_new(h);
+    VEC(uint64_t) entries = {0};
+    for (uint64_t k = 0; values && k < c->children; k++) {
+        if (heap_class_of(h, heap_child(h, first + k)) == class && vec_push(&entries, heap_child(h, first + k)) < 0)
+            break;
+    }
+    while (entries.len) {
+        heap_children(h, entries.data[--entries.len], &inner, &inner_count);
+        for (uint64_t j = 0; j < MIN(inner_count, (uint64_t)MAX_SIDE); j++) {
+            uint64_t held = heap_child(h, inner + j);
+            if (heap_class_of(h, held) != class)
+                count_in(values, h, held);
+            else if (vec_push(&entries, held) < 0) /* the next of the same bucket */
+                break;
+        }
+    }
+    int32_t held = values ? largest(values, h) : HEAP_NO_CLASS;
+    if (held != HEAP_NO_CLASS && values[held].bytes >= c->bytes / 3)
+        fill(c, values, held);
+    free(values);
+    vec_release(&entries);
+}
+
+struct crowd heap_crowd(const struct heap *h, uint64_t i)
+{
+    struct crowd c = {.place = i, .class = HEAP_NO_CLASS};
+    struct tally *t = tally_new(h);
+    if (!t)
+        return c;
+    descend(h, i, &c, t);
+    if (c.links) {
+        int32_t class = largest(t, h);
+        if (class != HEAP_NO_CLASS)
+            fill(&c, t, class);
+    } else {
+        tally_clear(t, h);
+        crowd_of_children(h, &c, t);
+    }
+    free(t);
+    return c;
+}

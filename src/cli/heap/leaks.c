@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `heap leaks`: who holds much more than the rest, through which path, and what accumulates there; in sentences. */
+#include "cli/heap/crowd.h"
+#include "cli/heap/paths.h"
+#include "cli/heap/value.h"
+#include "cli/heap/verbs.h"
+
+#include "base/parse.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A suspect holds a tenth of the heap and at least 2 MiB: below that even the VM's own tables of a small program show up. */
+enum { MIN_SHARE = 10, MIN_BYTES = 2 << 20, MAX_SUSPECTS = 16, MAX_SPLITS = 8, SHOWN_STEPS = 14 };
+
+struct suspect {
+    uint64_t holder, bytes, count; /* count > 1: so many instances of a class, holder is the largest */
+};
+
+struct finder {
+    const struct heap *h;
+    uint64_t least;
+    int32_t thread, loader; /* class numbers */
+    struct suspect found[MAX_SUSPECTS];
+    size_t n;
+};
+
+/* Roots, threads, class loaders and classes hold whatever the program is made of: that is no leak of theirs. */
+static bool is_structure(const struct finder *f, uint64_t i)
+{
+    const struct heap_dump *d = f->h->dump;
+    if (i >= f->h->n)
+        return true;
+    int32_t class = heap_class_of(f->h, i);
+    return class == d->class_class || (f->thread != HEAP_NO_CLASS && heap_class_is(d, class, f->thread)) ||
+           (f->loader != HEAP_NO_CLASS && heap_class_is(d, class, f->loader));
+}
+
+static void add_suspect(struct finder *f, struct suspect s)
+{
+    if (f->n < MAX_SUSPECTS)
+        f->found[f->n++] = s;
+}
+
+/* Whether objects side by side in the tree are of several classes: parts of something, not elements of a collection. */
+static bool differ(const struct heap *h, uint64_t first, uint64_t count)
+{
+    for (uint64_t k = 1; k < count; k++) {
+        if (heap_class_of(h, heap_child(h, first + k)) != heap_class_of(h, heap_child(h, first)))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Goes down from an object that keeps much, as long as one child keeps nearly all of it. The holder is the last class, thread
+ * or loader on the way. Where the way parts into several that keep much, each is looked at, when they are not simply elements.
+ */
+static void split(struct finder *f, uint64_t node, unsigned depth)
+{
+    const struct heap *h = f->h;
+    uint64_t holder = node, at = node, first, count;
+    for (heap_children(h, at, &first, &count); count; heap_children_near(h, at, first, &first, &count)) {
+        uint64_t child = heap_child(h, first);
+        if (heap_retained(h, child) < f->least || heap_retained(h, child) / 9 < heap_retained(h, at) / 10)
+            break;
+        at = child;
+        holder = is_structure(f, at) ? at : holder;
+    }
+    uint64_t large = 0;
+    while (large < count && heap_retained(h, heap_child(h, first + large)) >= f->least)
+        large++;
+    bool parts = large && (is_structure(f, at) || is_structure(f, heap_child(h, first)) || differ(h, first, large));
+    if (parts && depth < MAX_SPLITS) {
+        for (uint64_t k = 0; k < large; k++)
+            split(f, heap_child(h, first + k), depth + 1);
+        return;
+    }
+    bool classes = !large && count && is_structure(f, heap_child(h, first));
+    if (!classes && !(is_structure(f, at) && !large && at == holder))
+        add_suspect(f, (struct suspect){holder, heap_retained(h, holder), 1});
+}
+
+/* Top-level objects by class: many that are small each can be one suspect together. */
+static void find_groups(struct finder *f)
+{
+    const struct heap *h = f->h;
+    uint64_t first, count;
+    heap_children(h, h->n, &first, &count);
+    struct suspect *groups = calloc(h->dump->classes.len + 1, sizeof(*groups));
+    for (uint64_t k = 0; groups && k < count; k++) {
+        uint64_t child = heap_child(h, first + k), bytes = heap_retained(h, child);
+        struct suspect *g = &groups[heap_class_of(h, child)];
+        if (bytes >= f->least)
+            continue; /* one on its own */
+        if (!g->count++)
+            g->holder = child; /* the largest: they come in order */
+        g->bytes += bytes;
+    }
+    for (size_t k = 0; groups && k < h->dump->classes.len; k++) {
+        if (groups[k].count && groups[k].bytes >= f->least && (int32_t)k != h->dump->class_class)
+            add_suspect(f, groups[k]);
+    }
+    free(groups);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct suspect *x = a, *y = b;
+    return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : (x->holder > y->holder) - (x->holder < y->holder);
+}
+
+static void find_suspects(struct finder *f)
+{
+    uint64_t first, count;
+    heap_children(f->h, f->h->n, &first, &count);
+    for (uint64_t k = 0; k < count && heap_retained(f->h, heap_child(f->h, first + k)) >= f->least; k++)
+        split(f, heap_child(f->h, first + k), 0);
+    find_groups(f);
+    qsort(f->found, f->n, sizeof(f->found[0]), by_bytes);
+}
+
+/* The shortest path from a GC root, in one line; a long one without its middle. */
+static void describe_path(const struct heap *h, uint64_t i, struct buf *b)
+{
+    VEC(uint64_t) way = {0};
+    for (uint64_t at = i, n = 0; at < h->n && n < 1000; at = heap_path(h, at), n++) {
+        if (vec_push(&way, at) < 0)
+            break;
+    }
+    for (size_t k = way.len; k-- > 0;) {
+        if (way.len > SHOWN_STEPS && k == way.len - SHOWN_STEPS / 2) {
+            buf_printf(b, " -> ... %zu steps ...", way.len - SHOWN_STEPS);
+            k = SHOWN_STEPS / 2;
+            continue;
+        }
+        if (k + 1 == way.len) {
+            heap_root_kinds(h, way.data[k], b);
+        } else {
+            buf_string(b, " -> ");
+            heap_link_name(h, way.data[k + 1], way.data[k], b);
+        }
+        buf_u8(b, ' ');
+        heap_describe_short(h, way.data[k], b);
+    }
+    vec_release(&way);
+}
+
+static void explain(const struct heap *h, const struct suspect *s, const struct crowd *c, const char *path, struct buf *out)
+{
+    _cleanup_(buf_release) struct buf who = BUF(1 << 20), where = BUF(1 << 20);
+    char size[24], each[24];
+    uint64_t all = heap_retained(h, h->n);
+    double share = all ? 100.0 * (double)s->bytes / (double)all : 0;
+    heap_describe(h, s->holder, &who);
+    heap_describe(h, c->place, &where);
+    if (s->count > 1)
+        buf_printf(out, "%" PRIu64 " instances of %s keep %s (%.1f %% of the heap); the largest is %s.", s->count,
+                   heap_class_name(h, s->holder), format_size(size, s->bytes), share, buf_str(&who));
+    else
+        buf_printf(out, "%s keeps %s (%.1f %% of the heap).", buf_str(&who), format_size(size, s->bytes), share);
+    buf_printf(out, "\n  It is held through: %s", path);
+    const char *class = c->class == HEAP_NO_CLASS ? NULL : h->dump->classes.data[c->class].name;
+    if (c->links)
+        buf_printf(out, "\n  What accumulates is a chain of %" PRIu64 " %s that begins at %s", c->links + 1,
+                   heap_class_name(h, c->place), buf_str(&where));
+    else if (c->count > 1 && class)
+        buf_printf(out, "\n  What accumulates lies in %s", buf_str(&where));
+    else
+        buf_printf(out, "\n  Most of it is %s itself (%s)", buf_str(&where), format_size(size, heap_shallow(h, c->place)));
+    if (c->count > 1 && class)
+        buf_printf(out, "%s %" PRIu64 " %s, %s each on average, %s together", c->links ? ";\n  it carries" : ":", c->count,
+                   class, format_size(each, c->bytes / c->count), format_size(size, c->bytes));
+    buf_string(out, ".");
+}
+
+static void suspect_row(struct page *p, const struct heap *h, const struct suspect *s, const struct crowd *c, const char *path,
+                        const char *text)
+{
+    uint64_t all = heap_retained(h, h->n);
+    page_number(p, heap_id(h, s->holder));
+    page_text(p, heap_class_name(h, s->holder));
+    heap_page_value(p, h, s->holder);
+    page_number(p, s->count);
+    page_number(p, s->bytes);
+    page_real(p, all ? 100.0 * (double)s->bytes / (double)all : 0);
+    page_number(p, heap_id(h, c->place));
+    page_text(p, heap_class_name(h, c->place));
+    page_number(p, c->links ? c->links + 1 : 0);
+    page_text(p, c->class == HEAP_NO_CLASS ? NULL : h->dump->classes.data[c->class].name);
+    page_number(p, c->count);
+    page_text(p, path);
+    page_text(p, text);
+}
+
+static void note_lines(struct page *p, const char *text)
+{
+    for (const char *end; *text; text = *end ? end + 1 : end) {
+        end = strchrnul(text, '\n');
+        page_note(p, "%.*s", (int)(end - text), text);
+    }
+}
+
+void heap_suspects(struct page *p, const struct heap *h)
+{
+    static const struct page_column columns[] = {{"object", NULL, PAGE_ID},      {"class", NULL, PAGE_TEXT},
+                                                 {"value", NULL, PAGE_TEXT},     {"instances", NULL, PAGE_COUNT},
+                                                 {"retained", NULL, PAGE_BYTES}, {"percent", NULL, PAGE_PERCENT},
+                                                 {"accumulator", NULL, PAGE_ID}, {"accumulatorClass", NULL, PAGE_TEXT},
+                                                 {"chain", NULL, PAGE_COUNT},    {"accumulates", NULL, PAGE_TEXT},
+                                                 {"count", NULL, PAGE_COUNT},    {"path", NULL, PAGE_TEXT},
+                                                 {"text", NULL, PAGE_TEXT}};
+    struct finder f = {.h = h,
+                       .least = MAX(heap_retained(h, h->n) / MIN_SHARE, (uint64_t)MIN_BYTES),
+                       .thread = heap_dump_class_named(h->dump, "java.lang.Thread"),
+                       .loader = heap_dump_class_named(h->dump, "java.lang.ClassLoader")};
+    struct crowd crowds[MAX_SUSPECTS];
+    struct buf paths[MAX_SUSPECTS], texts[MAX_SUSPECTS];
+    find_suspects(&f);
+    if (!f.n)
+        page_note(p, "No suspects: nothing holds a tenth of the heap and 2 MiB or more.");
+    for (size_t i = 0; i < f.n; i++) {
+        paths[i] = BUF(1 << 20);
+        texts[i] = BUF(1 << 20);
+        crowds[i] = heap_crowd(h, f.found[i].holder);
+        describe_path(h, f.found[i].count > 1 ? f.found[i].holder : crowds[i].place, &paths[i]);
+        buf_printf(&texts[i], "Suspect %zu: ", i + 1);
+        explain(h, &f.found[i], &crowds[i], buf_str(&paths[i]), &texts[i]);
+        note_lines(p, buf_str(&texts[i]));
+    }
+    page_table(p, "suspects", NULL, columns, ARRAY_SIZE(columns));
+    for (size_t i = 0; i < f.n; i++) {
+        suspect_row(p, h, &f.found[i], &crowds[i], buf_str(&paths[i]), buf_str(&texts[i]));
+        buf_release(&paths[i]);
+        buf_release(&texts[i]);
+    }
+}
+
+int heap_answer_leaks(const struct heap_call *c)
+{
+    heap_suspects(c->page, c->heap);
+    return 0;
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `heap paths`: why an object is held, from a GC root down; for many objects the paths merged. */
+#include "cli/heap/paths.h"
+
+#include "cli/heap/select.h"
+#include "cli/heap/threads.h"
+#include "cli/heap/verbs.h"
+#include "model/heap_memory.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { MAX_PATH_ROWS = 400, MAX_MERGED = 20000, MAX_DEPTH = 4096 };
+
+static const struct {
+    uint8_t tag;
+    const char *name;
+} root_names[] = {{HPROF_ROOT_STICKY_CLASS, "system class"},   {HPROF_ROOT_JNI_GLOBAL, "JNI global"},
+                  {HPROF_ROOT_JNI_LOCAL, "JNI local"},         {HPROF_ROOT_JAVA_FRAME, "local variable"},
+                  {HPROF_ROOT_NATIVE_STACK, "native stack"},   {HPROF_ROOT_THREAD_OBJECT, "thread"},
+                  {HPROF_ROOT_MONITOR_USED, "monitor in use"}, {HPROF_ROOT_THREAD_BLOCK, "thread block"}};
+
+const char *heap_root_name(uint8_t tag)
+{
+    for (size_t k = 0; k < ARRAY_SIZE(root_names); k++) {
+        if (root_names[k].tag == tag)
+            return root_names[k].name;
+    }
+    return "root";
+}
+
+void heap_root_kinds(const struct heap *h, uint64_t i, struct buf *b)
+{
+    uint64_t id = heap_id(h, i);
+    uint8_t last = 0;
+    size_t low = 0, high = h->dump->roots.len;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (h->dump->roots.data[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < h->dump->roots.len && h->dump->roots.data[low].id == id; low++) {
+        if (h->dump->roots.data[low].tag == last)
+            continue;
+        buf_printf(b, "%s%s", last ? ", " : "", heap_root_name(h->dump->roots.data[low].tag));
+        heap_root_place(h, &h->dump->roots.data[low], b);
+        last = h->dump->roots.data[low].tag;
+    }
+}
+
+/* The kinds of Reference whose referent is not followed. */
+static unsigned excluded(const char *list)
+{
+    static const struct {
+        const char *name;
+        enum heap_reference kind;
+    } names[] = {{"soft", HEAP_SOFT}, {"weak", HEAP_WEAK}, {"final", HEAP_FINAL}, {"phantom", HEAP_PHANTOM}};
+
+    unsigned bits = 0;
+    if (!list)
+        list = "soft,weak,final,phantom";
+    for (size_t k = 0; k < ARRAY_SIZE(names); k++)
+        bits |= strstr(list, names[k].name) ? 1u << names[k].kind : 0;
+    return bits;
+}
+
+/* A breadth-first search of its own, for exclusions other than those of the index. */
+static int search_path(const struct heap *h, uint64_t goal, unsigned exclude, uint64_t **ret)
+{
+    const uint64_t n = h->n;
+    uint64_t *before = heap_memory((n + 1) * 8);
+    VEC(uint64_t) queue = {0};
+    int error = before ? 0 : -ENOMEM;
+    for (size_t r = 0; r < h->dump->roots.len && !error; r++) {
+        uint64_t at = heap_ids_find(&h->ids, h->dump->roots.data[r].id);
+        if (at != HEAP_NONE && !before[at]) {
+            before[at] = n + 1;
+            error = vec_push(&queue, at);
+        }
+    }
+    for (size_t head = 0; head < queue.len && !error && !before[goal]; head++) {
+        struct hprof_item item;
+        struct heap_refs refs;
+        uint64_t id, from = queue.data[head];
+        if (!heap_item(h, from, &item))
+            continue;
+        heap_refs_begin(&refs, h->dump, &item);
+        while (heap_refs_next(&refs, &id) && !error) {
+            uint64_t to = heap_ids_find(&h->ids, id);
+            if (to == HEAP_NONE || before[to] || (refs.weak && exclude >> refs.class->reference & 1))
+                continue;
+            before[to] = from + 1;
+            error = vec_push(&queue, to);
+        }
+    }
+    vec_release(&queue);
+    if (error)
+        heap_memory_free(before);
+    else
+        *ret = before;
+    return error;
+}
+
+static uint64_t step_back(const struct heap *h, const uint64_t *before, uint64_t i)
+{
+    if (!before)
+        return heap_path(h, i);
+    return before[i] ? before[i] - 1 : HEAP_NONE;
+}
+
+static const struct page_column path_columns[] = {{"via", "through", PAGE_TEXT},      {"object", "object", PAGE_ID},
+                                                  {"shallow", "shallow", PAGE_BYTES}, {"retained", "retained", PAGE_BYTES},
+                                                  {"class", "class", PAGE_TEXT},      {"value", "value", PAGE_TEXT}};
+
+static void path_row(struct page *p, const struct heap *h, uint64_t from, uint64_t i)
+{
+    _cleanup_(buf_release) struct buf link = BUF(1 << 16);
+    if (from >= h->n)
+        heap_root_kinds(h, i, &link);
+    else
+        heap_link_name(h, from, i, &link);
+    page_text(p, buf_str(&link));
+    page_number(p, heap_id(h, i));
+    page_number(p, heap_shallow(h, i));
+    page_number(p, heap_retained(h, i));
+    page_text(p, heap_class_name(h, i));
+    heap_page_value(p, h, i);
+}
+
+static int one_path(const struct heap_call *c, uint64_t goal)
+{
+    const struct heap *h = c->heap;
+    uint64_t *before = NULL, length = 0;
+    unsigned exclude = excluded(c->options->exclude);
+    bool weak = h->path_weak[goal / 8] >> (goal % 8) & 1;
+    /* The index knows the paths that exclude all kinds, and those of what is held weakly alone. */
+    if (c->options->exclude && search_path(h, goal, exclude, &before) < 0)
+        return complain(NULL, "paths", strerror(ENOMEM));
+    if (!c->options->exclude && weak)
+        page_note(c->page, "Held by soft, weak, final or phantom references alone.");
+    VEC(uint64_t) way = {0};
+    uint64_t i = goal;
+    for (; i < h->n && length <= h->n; i = step_back(h, before, i), length++) {
+        if (length < MAX_PATH_ROWS && vec_push(&way, i) < 0)
+            break;
+    }
+    bool reached = i == h->n;
+    if (!reached)
+        page_note(c->page, "No path from a GC root: %s.",
+                  heap_idom(h, goal) == HEAP_NONE ? "the object is garbage" : "but for the references left out");
+    else if (length > way.len)
+        page_note(c->page, "The path has %" PRIu64 " steps; the last %zu are shown.", length, way.len);
+    page_fact(c->page, "length", "steps", PAGE_COUNT, reached ? length : 0);
+    page_table(c->page, "path", NULL, path_columns, ARRAY_SIZE(path_columns));
+    for (size_t k = reached ? way.len : 0; k-- > 0;)
+        path_row(c->page, h,
+                 k + 1 < way.len    ? way.data[k + 1]
+                 : length > way.len ? step_back(h, before, way.data[k])
+                                    : h->n,
+                 way.data[k]);
+    vec_release(&way);
+    heap_memory_free(before);
+    return 0;
+}
+
+/* A node of the merged paths: an object, how many of the selected lie beyond it and what they take. */
+struct merged {
+    uint64_t object, parent, count, bytes;
+};
+
+static int by_parent(const void *a, const void *b)
+{
+    const struct merged *x = a, *y = b;
+    if (x->parent != y->parent)
+        return x->parent < y->parent ? -1 : 1;
+    return x->count < y->count ? 1 : x->count > y->count ? -1 : 0;
+}
+
+struct merging {
+    const struct heap *h;
+    struct page *page;
+    const struct merged *rows;
+    size_t n;
+    uint64_t left, least;
+};
+
+/* Pre-order, each parent's children by count; without recursion a path of any length would be lost, so it is cut by depth. */
+static void show_merged(struct merging *m, uint64_t parent, unsigned depth)
+{
+    size_t low = 0, high = m->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (m->rows[middle].parent < parent)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < m->n && m->rows[low].parent == parent && m->left; low++) {
+        const struct merged *row = &m->rows[low];
+        _cleanup_(buf_release) struct buf text = BUF(1 << 16);
+        if (row->count < m->least)
+            continue;
+        m->left--;
+        for (unsigned d = 0; d < depth; d++)
+            buf_string(&text, "  ");
+        if (parent < m->h->n)
+            heap_link_name(m->h, parent, row->object, &text);
+        else
+            heap_root_kinds(m->h, row->object, &text);
+        buf_string(&text, ": ");
+        heap_describe(m->h, row->object, &text);
+        page_number(m->page, depth);
+        page_number(m->page, row->count);
+        page_number(m->page, row->bytes);
+        page_text(m->page, buf_str(&text));
+        if (depth < 200)
+            show_merged(m, row->object, depth + 1);
+    }
+}
+
+static int merged_paths(const struct heap_call *c, const struct heap_selection *s)
+{
+    static const struct page_column columns[] = {{"depth", NULL, PAGE_COUNT},
+                                                 {"objects", "objects", PAGE_COUNT},
+                                                 {"bytes", "bytes", PAGE_BYTES},
+                                                 {"path", "path", PAGE_TEXT}};
+    const struct heap *h = c->heap;
+    struct map index = {0};
+    VEC(struct merged) rows = {0};
+    uint64_t every = s->count / MAX_MERGED + 1, seen = 0, taken = 0;
+    int error = 0;
+    for (uint64_t i = 0; i < h->n && !error; i++) {
+        if (!(s->bits[i / 64] >> (i % 64) & 1) || seen++ % every || heap_path(h, i) == HEAP_NONE)
+            continue;
+        uint64_t size = heap_shallow(h, i), at = i;
+        taken++;
+        for (int depth = 0; at < h->n && depth < MAX_DEPTH && !error; depth++, at = heap_path(h, at)) {
+            bool added;
+            uint64_t *row = map_at(&index, at, rows.len, &added);
+            struct merged new = {at, heap_path(h, at), 0, 0};
+            error = !row ? -ENOMEM : added ? vec_push(&rows, new) : 0;
+            if (!error) {
+                rows.data[*row].count++;
+                rows.data[*row].bytes += size;
+            }
+        }
+    }
+    if (!error) {
+        qsort(rows.data, rows.len, sizeof(struct merged), by_parent);
+        if (every > 1)
+            page_note(c->page, "Paths of a sample: %" PRIu64 " of %" PRIu64 " objects, one in %" PRIu64 ".", taken, s->count,
+                      every);
+        page_fact(c->page, "objects", "objects", PAGE_COUNT, s->count);
+        page_table(c->page, "paths", "Shortest paths from GC roots, merged", columns, ARRAY_SIZE(columns));
+        c->page->blocks.data[c->page->blocks.len - 1].nested = true;
+        struct merging m = {h, c->page, rows.data, rows.len, heap_rows(c->options, 60, 2000), MAX(taken / 100, (uint64_t)1)};
+        show_merged(&m, h->n, 0);
+    }
+    vec_release(&rows);
+    map_release(&index);
+    return error ? complain(NULL, "paths", strerror(-error)) : 0;
+}
+
+int heap_answer_paths(const struct heap_call *c)
+{
+    struct heap_selection s;
+    int status = heap_select(c, &s);
+    if (status)
+        return status;
+    uint64_t only = 0;
+    while (s.count == 1 && !(s.bits[only / 64] >> (only % 64) & 1))
+        only = s.bits[only / 64] ? only + 1 : (only / 64 + 1) * 64;
+    status = s.count == 1 ? one_path(c, only) : merged_paths(c, &s);
+    heap_selection_release(&s);
+    return status;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `heap query`: SQL over a heap. */
+#include "base/clock.h"
+#include "cli/heap/sql.h"
+#include "cli/heap/verbs.h"
+
+#include <string.h>
+
+static const struct arg query_args[] = {
+    {"--sql", 0, ARG_TEXT, offsetof(struct heap_options, sql), "SELECT", "the statement, when it is not behind the file"},
+    {0},
+};
+
+static const struct arg_set query_set = {"The question", query_args};
+const struct arg_set *const heap_query_sets[] = {&query_set, &heap_common_set, &heap_index_set, NULL};
+
+enum { MAX_QUERY_COLUMNS = 32 };
+
+static void put_cell(struct page *p, sqlite3_stmt *s, int i, bool address)
+{
+    switch (sqlite3_column_type(s, i)) {
+    case SQLITE_INTEGER:
+        page_cell(p,
+                  (struct page_cell){.kind = address ? PAGE_ID : PAGE_INTEGER, .number = (uint64_t)sqlite3_column_int64(s, i)});
+        break;
+    case SQLITE_FLOAT:
+        page_cell(p, (struct page_cell){.kind = PAGE_REAL, .real = sqlite3_column_double(s, i)});
+        break;
+    case SQLITE_NULL:
+        page_null(p);
+        break;
+    default:
+        page_text_n(p, (const char *)sqlite3_column_text(s, i), (size_t)sqlite3_column_bytes(s, i));
+    }
+}
+
+static bool is_address(sqlite3_stmt *s, int i)
+{
+    const char *type = sqlite3_column_decltype(s, i);
+    return type && strcmp(type, "ADDRESS") == 0;
+}
+
+/* The columns are the statement's own. */
+static int begin_table(struct page *p, sqlite3_stmt *s, bool address[MAX_QUERY_COLUMNS])
+{
+    int n = sqlite3_column_count(s);
+    if (n > MAX_QUERY_COLUMNS)
+        return complain("query", "too many columns", "32 are shown");
+    struct page_column *columns = arena_zalloc(&p->arena, sizeof(*columns) * (size_t)n);
+    for (int i = 0; columns && i < n; i++) {
+        const char *name = sqlite3_column_name(s, i);
+        address[i] = is_address(s, i);
+        columns[i] = (struct page_column){arena_copy(&p->arena, name, strlen(name)), NULL, address[i] ? PAGE_ID : PAGE_ANY};
+        columns[i].title = columns[i].key;
+    }
+    page_table(p, "rows", NULL, columns, columns ? (size_t)n : 0);
+    p->blocks.data[p->blocks.len - 1].arrays = true;
+    return columns ? 0 : complain("query", strerror(ENOMEM), NULL);
+}
+
+static int run_statement(struct page *p, struct heap_sql *q, sqlite3_stmt *s, uint64_t limit)
+{
+    bool address[MAX_QUERY_COLUMNS] = {0}, more = false;
+    uint64_t rows = 0, start = now_ns();
+    int r, status = begin_table(p, s, address);
+    while (status == 0 && (r = sqlite3_step(s)) != SQLITE_DONE) {
+        if (r != SQLITE_ROW)
+            return complain("query", heap_sql_error(q), NULL);
+        if (rows++ == limit) {
+            more = true;
+            break;
+        }
+        for (int i = 0; i < sqlite3_column_count(s); i++)
+            put_cell(p, s, i, address[i]);
+    }
+    if (status)
+        return status;
+    page_fact_real(p, "seconds", (double)(now_ns() - start) / 1e9);
+    page_fact(p, "truncated", NULL, PAGE_BOOL, more);
+    page_note(p, "%llu rows%s in %.3f s.", (unsigned long long)(rows - more), more ? ", and more (--limit)," : "",
+              (double)(now_ns() - start) / 1e9);
+    return 0;
+}
+
+/* Without a question: what can be asked. */
+static void list_tables(struct page *p)
+{
+    static const struct page_column columns[] = {{"table", "table", PAGE_TEXT}, {"columns", "columns", PAGE_TEXT}};
+
+    static const char *const rows[][2] = {
+        {"objects", "id, class, shallow, retained, dominator, reachable, length, value"},
+        {"classes", "id, name, super, loader, objects, shallow, retained"},
+        {"fields", "object, name, type, value, ref"},
+        {"refs", "source, target, name"},
+        {"strings", "object, value, length, retained"},
+        {"retained", "holder, id, class, shallow, retained, ... (WHERE holder = 0x...)"},
+        {"roots", "object, kind, place"},
+        {"\"any.class.Name\"", "object, shallow, retained, shown, class_name, and the fields of its instances"}};
+
+    page_table(p, "tables", NULL, columns, ARRAY_SIZE(columns));
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        page_text(p, rows[i][0]);
+        page_text(p, rows[i][1]);
+    }
+}
+
+int heap_answer_query(const struct heap_call *c)
+{
+    const char *sql = c->options->sql ? c->options->sql : c->count ? c->operands[0] : NULL;
+    struct heap_sql *q;
+    char why[400];
+    if (!sql) {
+        list_tables(c->page);
+        return 0;
+    }
+    if (heap_sql_open(&q, c->heap) < 0)
+        return complain("query", strerror(ENOMEM), NULL);
+    sqlite3_stmt *s = heap_sql_prepare(q, sql, why, sizeof(why));
+    int status = s ? run_statement(c->page, q, s, heap_rows(c->options, 100, 10000)) : 2;
+    if (!s)
+        complain("query", why, NULL);
+    sqlite3_finalize(s);
+    heap_sql_close(q);
+    return status;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `heap references`: what soft, weak, final and phantom references refer to, and what waits for its finalizer; and
+ * `unreachable`. */
+#include "cli/heap/value.h"
+#include "cli/heap/verbs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const kind_names[] = {"strong", "soft", "weak", "final", "phantom"};
+
+enum { KINDS = ARRAY_SIZE(kind_names) };
+
+/* Referents of one class by one kind of reference. */
+struct row {
+    uint64_t count, only, bytes; /* only: nothing else holds them; bytes: what those retain */
+    int32_t class;
+    int kind;
+};
+
+struct kinds {
+    uint64_t references[KINDS], cleared[KINDS], only[KINDS], bytes[KINDS];
+};
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct row *x = a, *y = b;
+    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : x->count != y->count ? (x->count < y->count ? 1 : -1) : 0;
+}
+
+/* Whether all paths to an object lead over weak references. */
+static bool only_weakly(const struct heap *h, uint64_t i)
+{
+    return h->path_weak[i / 8] >> (i % 8) & 1;
+}
+
+static void count_reference(const struct heap *h, uint64_t i, enum heap_reference kind, struct kinds *k, struct row *rows)
+{
+    uint64_t referent;
+    k->references[kind]++;
+    if (!heap_get_object(h, i, "referent", &referent)) {
+        k->cleared[kind]++;
+        return;
+    }
+    struct row *row = &rows[(size_t)kind * h->dump->classes.len + (size_t)heap_class_of(h, referent)];
+    row->count++;
+    row->kind = kind;
+    row->class = heap_class_of(h, referent);
+    if (!only_weakly(h, referent))
+        return;
+    row->only++;
+    row->bytes += heap_retained(h, referent);
+    k->only[kind]++;
+    k->bytes[kind] += heap_retained(h, referent);
+}
+
+/* Objects in a list of References by their field `next`, which ends with itself or null. */
+static uint64_t queue_length(const struct heap *h, uint64_t head)
+{
+    uint64_t n = 1, next;
+    while (heap_get_object(h, head, "next", &next) && next != head && n < h->n) {
+        head = next;
+        n++;
+    }
+    return n;
+}
+
+/* What waits in the queue of the finalizer thread: Finalizer.queue, a static field. */
+static void show_finalizers(struct page *p, const struct heap *h)
+{
+    const struct heap_dump *d = h->dump;
+    const unsigned n = d->header.id_size;
+    int32_t class = heap_dump_class_named(d, "java.lang.ref.Finalizer");
+    uint64_t mirror = class == HEAP_NO_CLASS ? HEAP_NONE : heap_ids_find(&h->ids, d->classes.data[class].id);
+    struct hprof_item item;
+    struct hprof_class c;
+    struct hprof_static s;
+    if (mirror == HEAP_NONE || !heap_item(h, mirror, &item) || hprof_class_read(&item, n, &c) < 0)
+        return;
+    page_fact(p, "finalizers", "objects with finalizers", PAGE_COUNT, d->classes.data[class].objects);
+    for (unsigned k = c.statics; k && hprof_static_read(&c.statics_at, n, false, &s); k--) {
+        struct str name = heap_dump_string(d, s.name);
+        uint64_t queue = s.type == HPROF_OBJECT ? heap_ids_find(&h->ids, s.value) : HEAP_NONE, head;
+        if (!name.data || name.len != 5 || memcmp(name.data, "queue", 5) != 0 || queue == HEAP_NONE)
+            continue;
+        page_fact(p, "finalizerQueue", "  waiting to be finalized", PAGE_COUNT,
+                  heap_get_object(h, queue, "head", &head) ? queue_length(h, head) : 0);
+    }
+}
+
+static void show_kinds(struct page *p, const struct kinds *k)
+{
+    static const struct page_column columns[] = {{"kind", "kind", PAGE_TEXT},
+                                                 {"references", "references", PAGE_COUNT},
+                                                 {"cleared", "cleared", PAGE_COUNT},
+                                                 {"only", "hold alone", PAGE_COUNT},
+                                                 {"retained", "retained so", PAGE_BYTES}};
+    page_table(p, "references", "Kinds of references", columns, ARRAY_SIZE(columns));
+    for (int kind = HEAP_SOFT; kind < KINDS; kind++) {
+        page_text(p, kind_names[kind]);
+        page_number(p, k->references[kind]);
+        page_number(p, k->cleared[kind]);
+        page_number(p, k->only[kind]);
+        page_number(p, k->bytes[kind]);
+    }
+}
+
+int heap_answer_references(const struct heap_call *c)
+{
+    static const struct page_column columns[] = {{"kind", "kind", PAGE_TEXT},
+                                                 {"class", "referent", PAGE_TEXT, true},
+                                                 {"count", "references", PAGE_COUNT},
+                                                 {"only", "hold alone", PAGE_COUNT},
+                                                 {"retained", "retained so", PAGE_BYTES}};
+    const struct heap *h = c->heap;
+    const struct heap_dump *d = h->dump;
+    struct kinds k = {0};
+    _cleanup_free_ struct row *rows = calloc((d->classes.len + 1) * KINDS, sizeof(*rows));
+    if (!rows)
+        return complain("references", strerror(ENOMEM), NULL);
+    for (uint64_t i = 0; i < h->n; i++) {
+        enum heap_reference kind = d->classes.data[heap_class_of(h, i)].reference;
+        if (kind)
+            count_reference(h, i, kind, &k, rows);
+    }
+    show_finalizers(c->page, h);
+    show_kinds(c->page, &k);
+    qsort(rows, d->classes.len * KINDS, sizeof(*rows), by_bytes);
+    page_table(c->page, "referents", "What they refer to", columns, ARRAY_SIZE(columns));
+    for (uint64_t i = 0, left = heap_rows(c->options, 25, UINT64_MAX); i < d->classes.len * KINDS && rows[i].count && left;
+         i++) {
+        left--;
+        page_text(c->page, kind_names[rows[i].kind]);
+        page_text(c->page, d->classes.data[rows[i].class].name);
+        page_number(c->page, rows[i].count);
+        page_number(c->page, rows[i].only);
+        page_number(c->page, rows[i].bytes);
+    }
+    return 0;
+}
+
+int heap_answer_unreachable(const struct heap_call *c)
+{
+    const struct heap *h = c->heap;
+    const size_t n = h->dump->classes.len;
+    struct heap_dump tally = *h->dump; /* a histogram of its own: classes are copied */
+    uint64_t objects = 0, bytes = 0;
+    tally.classes.data = calloc(n + 1, sizeof(struct heap_class));
+    if (!tally.classes.data)
+        return complain("unreachable", strerror(ENOMEM), NULL);
+    for (size_t k = 0; k < n; k++)
+        tally.classes.data[k].name = h->dump->classes.data[k].name;
+    for (uint64_t i = 0; i < h->n; i++) {
+        if (heap_idom(h, i) != HEAP_NONE)
+            continue;
+        uint64_t size = heap_shallow(h, i);
+        struct heap_class *class = &tally.classes.data[heap_class_of(h, i)];
+        class->objects++;
+        class->bytes += size;
+        objects++;
+        bytes += size;
+    }
+    page_fact(c->page, "objects", "unreachable objects", PAGE_COUNT, objects);
+    page_fact(c->page, "bytes", "  bytes", PAGE_BYTES, bytes);
+    page_note(c->page, objects ? "No GC root of the dump leads to these: garbage, or held by roots that dumps do not have."
+                               : "Everything in the dump is reachable (a dump of live objects has no garbage).");
+    heap_histogram_table(c->page, &tally, NULL, heap_rows(c->options, 40, UINT64_MAX), false, NULL);
+    free(tally.classes.data);
+    return 0;
+}
