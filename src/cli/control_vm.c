@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* control: threads and classes of a VM that allows it. The verbs are the agent's (agent/control). */
-#include "base/json.h"
 #include "cli/builtin.h"
-#include "cli/json_view.h"
 #include "cli/target.h"
-#include "proto/control.h"
 
 #include <limits.h>
 #include <string.h>
@@ -55,19 +52,9 @@ int cmd_control(const struct command *self, int argc, char **argv)
             return 1;
         operands.list[2] = file;
     }
-    _cleanup_(buf_release) struct buf message = BUF(4096), answer = BUF(CONTROL_ANSWER_MAX);
+    _cleanup_(buf_release) struct buf message = BUF(4096);
     buf_string(&message, "control=control,");
     for (int i = 1; i < operands.count; i++)
         buf_printf(&message, "%s%s", i > 1 ? "\t" : "", operands.list[i]);
-    status = target_message(&vm, "control", buf_str(&message), false, &answer);
-    if (status)
-        return status;
-    _cleanup_free_ char *json = agent_answer_value(buf_str(&answer), "json", 0);
-    if (!json)
-        return complain(operands.list[0], "control", "the agent's answer is not understood");
-    if (options.json)
-        puts(json);
-    else if (json_view(stdout, json) < 0)
-        return complain(operands.list[0], "control", "the agent's answer is not JSON");
-    return 0;
+    return target_show(&vm, "control", buf_str(&message), false, options.json);
 }

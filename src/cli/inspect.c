@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "cli/builtin.h"
-#include "cli/json_view.h"
 #include "cli/target.h"
-#include "proto/control.h"
 
 #include <errno.h>
 #include <string.h>
@@ -66,18 +64,8 @@ int cmd_inspect(const struct command *self, int argc, char **argv)
         return status;
     if (strcmp(operands.list[1], "properties") == 0)
         return print_properties(&vm, operands.list[0], options.json);
-    _cleanup_(buf_release) struct buf message = BUF(4096), answer = BUF(CONTROL_ANSWER_MAX);
+    _cleanup_(buf_release) struct buf message = BUF(4096);
     buf_printf(&message, "control=inspect,%s%s%s", operands.list[1], operands.count > 2 ? " " : "",
                operands.count > 2 ? operands.list[2] : "");
-    status = target_message(&vm, "inspect", buf_str(&message), true, &answer);
-    if (status)
-        return status;
-    _cleanup_free_ char *json = agent_answer_value(buf_str(&answer), "json", 0);
-    if (!json)
-        return complain(operands.list[0], "inspect", "the agent's answer is not understood");
-    if (options.json)
-        puts(json);
-    else if (json_view(stdout, json) < 0)
-        return complain(operands.list[0], "inspect", "the agent's answer is not JSON");
-    return 0;
+    return target_show(&vm, "inspect", buf_str(&message), true, options.json);
 }

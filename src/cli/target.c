@@ -4,7 +4,9 @@
 #include "base/file.h"
 #include "base/parse.h"
 #include "cli/convert.h"
+#include "cli/json_view.h"
 #include "cli/recording.h"
+#include "proto/control.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -55,6 +57,20 @@ int target_message(const struct vm *vm, const char *what, const char *options, b
         return why.len ? complain(pid, what, buf_str(&why)) : complain_errno(pid, what, r);
     buf_str(answer);
     target_print_messages(answer);
+    return 0;
+}
+
+int target_show(const struct vm *vm, const char *what, const char *options, bool load, bool as_json)
+{
+    _cleanup_(buf_release) struct buf answer = BUF(CONTROL_ANSWER_MAX);
+    int status = target_message(vm, what, options, load, &answer);
+    if (status)
+        return status;
+    _cleanup_free_ char *json = agent_answer_value(buf_str(&answer), "json", 0);
+    if (json && as_json)
+        puts(json);
+    else if (!json || json_view(stdout, json) < 0)
+        return complain(what, "the agent's answer is not understood", NULL);
     return 0;
 }
 

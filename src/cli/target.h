@@ -9,6 +9,8 @@
 int target_open(struct vm *ret, const char *pid);
 /* Sends a message (see agent_message). 0, or the exit status after a complaint that names the VM. */
 int target_message(const struct vm *vm, const char *what, const char *options, bool load, struct buf *answer);
+/* Sends a message, as target_message does, and prints the JSON that the answer holds: as it is, or as tables. */
+int target_show(const struct vm *vm, const char *what, const char *options, bool load, bool as_json);
 /* Prints the agent's messages to the user, on standard error. */
 void target_print_messages(const struct buf *answer);
 /*

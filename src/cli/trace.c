@@ -4,13 +4,11 @@
 #include "base/parse.h"
 #include "base/vec.h"
 #include "cli/builtin.h"
-#include "cli/json_view.h"
 #include "cli/target.h"
 #include "cli/text.h"
 #include "cli/trace_exceptions.h"
 #include "cli/trace_moments.h"
 #include "jfr/reader.h"
-#include "proto/control.h"
 
 #include <errno.h>
 #include <string.h>
@@ -303,18 +301,10 @@ static int switch_tracing(const struct operands *operands, const struct trace_op
     int status = target_open(&vm, operands->list[0]);
     if (status)
         return status;
-    _cleanup_(buf_release) struct buf message = BUF(4096), answer = BUF(CONTROL_ANSWER_MAX);
+    _cleanup_(buf_release) struct buf message = BUF(4096);
     buf_printf(&message, "control=trace,%s%s%s", operands->count > 1 ? operands->list[1] : "list",
                operands->count > 2 ? " " : "", operands->count > 2 ? operands->list[2] : "");
-    status = target_message(&vm, "trace", buf_str(&message), false, &answer);
-    if (status)
-        return status;
-    _cleanup_free_ char *json = agent_answer_value(buf_str(&answer), "json", 0);
-    if (o->json && json)
-        puts(json);
-    else if (json)
-        json_view(stdout, json);
-    return 0;
+    return target_show(&vm, "trace", buf_str(&message), false, o->json);
 }
 
 int cmd_trace(const struct command *self, int argc, char **argv)
