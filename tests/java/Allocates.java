@@ -60,7 +60,7 @@ public class Allocates {
         int n = args.length > 0 ? Integer.parseInt(args[0]) : 2000000;
         small(n);
         arrays(n / 10);
-        sharing(Math.min(n, 100000));
+        sharing(n);
         sink = null;
         System.out.println("allocated " + KEEP.size());
     }
