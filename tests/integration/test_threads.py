@@ -198,7 +198,8 @@ def test_8_notify_before_wait(jdk):
 def test_9_notify_all(jdk):
     found = critical_path(jdk.version, "9")
     assert takes(found, on(found), 130)
-    assert found["edges"]["notify-all"] == 1 and found["edges"]["handoff"] == 7
+    # The first waiter goes on by the notification, or, when it is awake before main lets the lock go, by main's hand-over.
+    assert found["edges"]["handoff"] in (7, 8) and found["edges"]["notify-all"] == 8 - found["edges"]["handoff"]
     assert len(sequence(found, 5 * MS)) == 9 and sequence(found, 5 * MS)[0] == "main"
 
 

@@ -28,16 +28,22 @@ export function App({ page }: { page: PageJson }) {
   const searchBox = useRef<HTMLInputElement>(null);
   const change = (part: Partial<State>) => setState((s) => ({ ...s, ...part }));
 
+  const known = useRef(location.hash); // of the address, as this page read or wrote it last
   useEffect(() => {
-    const f = () => setState(decode(location.hash));
+    const f = () => {
+      known.current = location.hash;
+      setState(decode(location.hash));
+    };
     addEventListener("hashchange", f);
     return () => removeEventListener("hashchange", f);
   }, []);
   useEffect(() => {
     // Not at every step of a zoom: a browser takes a few changes of the address a second.
     const wait = setTimeout(() => {
+      if (location.hash !== known.current) return; // a link was followed just now: its event comes
       const hash = encode(state);
       if (hash !== encode(decode(location.hash))) history.replaceState(null, "", `#${hash}`);
+      known.current = location.hash;
     }, 120);
     return () => clearTimeout(wait);
   }, [state]);
