@@ -113,3 +113,14 @@ bool choice_intrinsic_8(struct str class_name, struct str method)
             return listed(rows[i].methods, method);
     return false;
 }
+
+bool choice_is_class(struct str class_name, const char *dotted)
+{
+    size_t n = strlen(dotted);
+    if (class_name.len != n)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if ((class_name.data[i] == '/' ? '.' : class_name.data[i]) != dotted[i])
+            return false;
+    return true;
+}

@@ -14,3 +14,5 @@ bool choice_may_match(const char *patterns, struct str class_name);
 bool choice_never(struct str class_name);
 /* True for methods that the JIT of JDK 8, which has no annotation for it, replaces as a whole. */
 bool choice_intrinsic_8(struct str class_name, struct str method);
+/* True when that is the class's name, "pkg.Outer$Inner"; class_name is as in class files. */
+bool choice_is_class(struct str class_name, const char *dotted);

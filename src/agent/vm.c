@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/vm.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -322,4 +323,15 @@ bool vm_clear_exception(JNIEnv *jni)
     if (pending)
         (*jni)->ExceptionClear(jni);
     return pending;
+}
+
+void *vm_libjvm_function(const char *symbol)
+{
+    Dl_info info;
+    void *libjvm =
+        dladdr((void *)(uintptr_t)(*vm.ti)->GetPhase, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    void *f = libjvm ? dlsym(libjvm, symbol) : NULL;
+    if (libjvm)
+        dlclose(libjvm);
+    return f;
 }

@@ -74,3 +74,6 @@ static inline void vm_free(void *memory) /* memory that JVM TI allocated */
 
 /* Clears a pending exception; true when there was one. */
 bool vm_clear_exception(JNIEnv *jni);
+
+/* A function that libjvm exports, by its symbol; NULL when there is none. */
+void *vm_libjvm_function(const char *symbol);

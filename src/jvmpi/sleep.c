@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "jvmpi/probes.h"
 
-#include <dlfcn.h>
 #include <string.h>
 
 PROBE_NATIVE(void, natives)(JNIEnv *, jclass);
@@ -49,24 +48,13 @@ PROBE_NATIVE(void, natives)(JNIEnv *env, jclass class)
     (*env)->DeleteLocalRef(env, thread);
 }
 
-static void *libjvm_function(const char *name)
-{
-    Dl_info info;
-    void *libjvm =
-        dladdr((void *)(uintptr_t)(*vm.ti)->GetPhase, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-    void *f = libjvm ? dlsym(libjvm, name) : NULL;
-    if (libjvm)
-        dlclose(libjvm);
-    return f;
-}
-
 jint sleep_enable(JNIEnv *env)
 {
     static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&once);
     in_ns = vm.version >= 21;
-    void *f = libjvm_function("JVM_Sleep");
-    f = f ? f : libjvm_function("JVM_SleepNanos");
+    void *f = vm_libjvm_function("JVM_Sleep");
+    f = f ? f : vm_libjvm_function("JVM_SleepNanos");
     memcpy(&vm_sleep, &f, sizeof(f));
     jclass class = vm_sleep && !bound ? probes_class(env) : NULL;
     jmethodID bind = class ? (*env)->GetStaticMethodID(env, class, "bindNatives", "()V") : NULL;

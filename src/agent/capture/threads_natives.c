@@ -10,7 +10,6 @@
 #include "base/buf.h"
 #include "base/clock.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -375,24 +374,13 @@ static int call_binder(JNIEnv *jni, bool ours)
     return bind_result;
 }
 
-static void *libjvm_function(const char *name)
-{
-    Dl_info info;
-    void *libjvm =
-        dladdr((void *)(uintptr_t)(*vm.ti)->GetPhase, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-    void *f = libjvm ? dlsym(libjvm, name) : NULL;
-    if (libjvm)
-        dlclose(libjvm);
-    return f;
-}
-
 int natives_bind(JNIEnv *jni, bool instrument, struct buf *why)
 {
     if (!vm.hotspot)
         return 0; /* JVM TI's own events alone */
-    real.notify = (on_object)libjvm_function("JVM_MonitorNotify");
-    real.notify_all = (on_object)libjvm_function("JVM_MonitorNotifyAll");
-    real.current = (current_thread)libjvm_function("JVM_CurrentThread");
+    real.notify = (on_object)vm_libjvm_function("JVM_MonitorNotify");
+    real.notify_all = (on_object)vm_libjvm_function("JVM_MonitorNotifyAll");
+    real.current = (current_thread)vm_libjvm_function("JVM_CurrentThread");
     real.sleep_ns = vm.version >= 21;
     substituted = 0;
     substitute_instrumented = instrument;

@@ -2,6 +2,7 @@
 #include "agent/capture/trace_types.h"
 
 #include "agent/instrument.h"
+#include "agent/instrument_choice.h"
 #include "agent/vm.h"
 #include "base/hash.h"
 
@@ -10,21 +11,10 @@
 
 static const char word[] = "implements ";
 
-static bool is_named(struct str name, const char *dotted)
-{
-    size_t n = strlen(dotted);
-    if (name.len != n)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if ((name.data[i] == '/' ? '.' : name.data[i]) != dotted[i])
-            return false;
-    return true;
-}
-
 static bool is_type(const struct trace_types *t, struct str name)
 {
     for (unsigned i = 0; i < t->n_names; i++)
-        if (is_named(name, t->names[i]))
+        if (choice_is_class(name, t->names[i]))
             return true;
     return false;
 }

@@ -7,6 +7,7 @@
 #include "agent/capture/log_sites.h"
 #include "agent/capture/logpoints.h"
 #include "agent/capture/trace_hub.h"
+#include "agent/instrument_choice.h"
 #include "agent/probe_class.h"
 #include "agent/vm.h"
 
@@ -63,22 +64,11 @@ uint64_t watches_without_object(void)
     return before_super;
 }
 
-static bool is_named(struct str name, const char *dotted)
-{
-    size_t n = strlen(dotted);
-    if (name.len != n)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if ((name.data[i] == '/' ? '.' : name.data[i]) != dotted[i])
-            return false;
-    return true;
-}
-
 /* A field is named through the class that is at hand, which may be one below: such are settled when the place is reached. */
 static const struct watch *find_watch(const struct class_member *m)
 {
     for (unsigned i = 0; i < n_watches; i++)
-        if (str_is(m->name, watches[i].field) && (is_named(m->owner, watches[i].class) || !instrument_is_jdk(m->owner)))
+        if (str_is(m->name, watches[i].field) && (choice_is_class(m->owner, watches[i].class) || !instrument_is_jdk(m->owner)))
             return &watches[i];
     return NULL;
 }
@@ -222,7 +212,7 @@ static bool class_is(jclass c, const char *name, bool dotted)
         return false;
     size_t n = strlen(signature);
     struct str inside = {signature + 1, n > 2 ? n - 2 : 0};
-    bool is = dotted ? is_named(inside, name) : str_is(inside, name);
+    bool is = dotted ? choice_is_class(inside, name) : str_is(inside, name);
     vm_free(signature);
     return is;
 }
