@@ -51,6 +51,13 @@ def jvmscope():
     return lab.jvmscope
 
 
+def forget(module):
+    """What the module's functools.cache functions remember, recordings above all: another attempt measures anew."""
+    for function in vars(module).values():
+        if hasattr(function, "cache_clear"):
+            function.cache_clear()
+
+
 def pytest_runtest_protocol(item, nextitem):
     """A test marked `measured` runs again when its call failed (not when its set-up did), up to ATTEMPTS times in all."""
     if not item.get_closest_marker("measured"):
@@ -63,6 +70,7 @@ def pytest_runtest_protocol(item, nextitem):
             break
         crash = getattr(failed[0].longrepr, "reprcrash", None)
         failed_attempts.append((item.nodeid, attempt, crash.message.splitlines()[0] if crash else str(failed[0].longrepr)[:200]))
+        forget(item.module)
         item._initrequest()
     for report in reports:
         item.ihook.pytest_runtest_logreport(report=report)

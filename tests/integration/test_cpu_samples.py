@@ -29,6 +29,7 @@ def samples(text):
     return methods, total
 
 
+@pytest.mark.measured
 def test_counted_loop_and_number_of_samples(jdk, tmp_path, record_property):
     """99 % of the time is in a loop without a safepoint; samples are CPU time over interval."""
     methods, total, cpu_ns = profile(jdk, tmp_path, "counted", ms=3000)
@@ -40,6 +41,7 @@ def test_counted_loop_and_number_of_samples(jdk, tmp_path, record_property):
     assert 0.9 <= ratio <= 1.1
 
 
+@pytest.mark.measured
 def test_inlined_method(jdk, tmp_path, record_property):
     """760 of 1,000 equal steps are in `heavy`, which is inlined."""
     # perf_event's clock gives a sample each millisecond; CPU timers one a tick, too few for 3 points to be three deviations.
@@ -51,6 +53,7 @@ def test_inlined_method(jdk, tmp_path, record_property):
     assert abs(share - 0.76) <= 0.03
 
 
+@pytest.mark.measured
 def test_threads_blocked_in_native_calls_use_no_cpu(jdk, tmp_path, record_property):
     methods, total, _ = profile(jdk, tmp_path, "native", ms=1500)
     blocked = sum(n for name, n in methods.items() if "accept" in name.lower() or "poll" in name.lower())
@@ -58,6 +61,7 @@ def test_threads_blocked_in_native_calls_use_no_cpu(jdk, tmp_path, record_proper
     assert blocked / total <= 0.01
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(8, 17, 27)
 def test_deep_recursion(jdk, tmp_path):
     methods, total, _ = profile(jdk, tmp_path, "deep", ms=1000, options="depth=16000", jvm=["-Xss64m"])
@@ -66,6 +70,7 @@ def test_deep_recursion(jdk, tmp_path):
     assert text.count("Hot.recurse(Hot.java") > 5000
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(8, 17, 27)
 def test_exceptions(jdk, tmp_path):
     methods, total, cpu_ns = profile(jdk, tmp_path, "exceptions", ms=1000)
@@ -73,12 +78,14 @@ def test_exceptions(jdk, tmp_path):
     assert total >= 0.8 * cpu_ns / 10e6
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(8, 17, 27)
 def test_two_thousand_threads(jdk, tmp_path):
     methods, total, _ = profile(jdk, tmp_path, "threads", 2000, ms=2000)
     assert methods["Hot.countedLoop"] / total >= 0.8
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(8, 27)
 def test_without_kernel_timers(jdk, tmp_path):
     """ulimit -i 50: the kernel gives no more timers; the agent says so and looks at threads itself."""
@@ -109,6 +116,7 @@ def test_binary_output(jdk, tmp_path):
     assert {0x01, 0x02, 0x04, 0x05, 0x0A, 0x0B, 0x0D, 0x0E} <= set(tags)
 
 
+@pytest.mark.measured
 def test_tiny_methods_are_attributed(jdk, tmp_path, record_property):
     """Calls of a few nanoseconds, nothing inlined: AsyncGetCallTrace fails on half of these samples."""
     methods, total, _ = profile(jdk, tmp_path, "tiny", ms=2000, jvm=["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Hot::*"])
@@ -117,6 +125,7 @@ def test_tiny_methods_are_attributed(jdk, tmp_path, record_property):
     assert without <= 0.02
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(17)
 def test_asyncgetcalltrace_still_works(jdk, tmp_path):
     methods, total, _ = profile(jdk, tmp_path, "counted", ms=1500, options="walker=agct")
@@ -134,6 +143,7 @@ def test_native_frames(jdk, tmp_path):
     assert "java.lang.Throwable.fillInStackTrace" in text
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(21, 25, 27)
 def test_virtual_threads_under_their_own_names(jdk, tmp_path):
     out = tmp_path / "out.jfr"

@@ -34,6 +34,7 @@ def of_kernel(rows):
     return sum(self for name, (self, _) in rows.items() if name.startswith("kernel."))
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(8, 27)
 def test_kernel_frames_where_permitted(jdk, tmp_path, record_property):
     """native=y and perf_event: a third or more of this program's time is the kernel's; its functions stand on libc's and Java's."""
@@ -49,6 +50,7 @@ def test_kernel_frames_where_permitted(jdk, tmp_path, record_property):
     assert hidden or rows["kernel.vfs_read"][1] >= 15, rows
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(17)
 @pytest.mark.parametrize("timer", ("thread", "perf"))
 def test_number_of_samples(jdk, tmp_path, timer, record_property):
@@ -63,6 +65,7 @@ def test_number_of_samples(jdk, tmp_path, timer, record_property):
     assert rows["Syscalls.main"][1] >= 80
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(25)
 def test_perf_event_refused(jdk, tmp_path):
     """timer=perf where the kernel forbids it: one line, and the threads' CPU timers do the work. native=y alone needs no line."""
@@ -76,6 +79,7 @@ def test_perf_event_refused(jdk, tmp_path):
     assert stderr == "" and of_kernel(rows) == 0 and rows["Syscalls.main"][1] >= 60
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(17)
 def test_no_resonance(jdk, tmp_path):
     """A program that repeats itself at the very interval, a quarter here and the rest there, is not always met at one place.
@@ -95,6 +99,7 @@ def test_no_resonance(jdk, tmp_path):
     assert abs(share - first / (first + second)) <= 0.1
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(17)
 def test_perf_leaves_nothing_behind(jdk, tmp_path):
     """Many threads come and go, then sampling stops: descriptors and mappings are those from before."""
@@ -132,6 +137,7 @@ def hot_under(jdk, tmp_path, options, ms=1000, before=(), jvm=()):
     return loop / total, total / (int(re.search(r"cpu_ns (\d+)", done.stdout)[1]) / 10e6), done.stderr
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(8, 17, 27)
 def test_stacks_by_jvmti(jdk, tmp_path, record_property):
     """walker=jvmti: as many samples as CPU time over interval, and one line says how they are taken.

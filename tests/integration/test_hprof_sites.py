@@ -28,6 +28,7 @@ def by_method(text, rows, name):
     return sums
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(11, 17, 21, 25, 27)
 def test_estimates_are_near_the_truth(jdk, tmp_path):
     done = jdk.java("Allocates", str(N), jvm=[jdk.agent(f"heap=sites,alloc=sampled,cutoff=0,file={tmp_path}/s.txt"), "-Xmx512m"])
@@ -90,6 +91,7 @@ def test_counts_are_the_truth(jdk, tmp_path):
     check_counts(jdk, tmp_path, "")
 
 
+@pytest.mark.measured
 def test_concatenation_by_invokedynamic(jdk, tmp_path):
     """
     Made by method handles and what the JIT replaces: each string and its array once, under the caller. On JDK 8 the caller shares
@@ -133,6 +135,7 @@ def test_live_objects_are_counted_one_by_one(jdk, tmp_path):
     assert len(traces) == 2000 and {tuple(f[0] for f in t[:2]) for t in traces} == {("AllocTruth.kept", "AllocTruth.all")}
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(8, 25)
 def test_live_objects_are_estimated(jdk, tmp_path):
     done = jdk.java("Allocates", "1000000", jvm=[jdk.agent(f"heap=sites,cutoff=0,file={tmp_path}/s.txt"), "-Xmx512m"])
@@ -156,6 +159,7 @@ def test_heap_all_is_the_default(jdk, tmp_path):
     assert done.returncode == 3 and not text.heaps and not text.sites
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(8, 17, 25)
 def test_callers_share_an_exact_count(jdk, tmp_path):
     """
@@ -214,6 +218,7 @@ def test_sites_and_summary_by_command(jdk):
     assert len(f.stream.sites) == 3 and f.stream.data == b""
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(8, 25)
 def test_attach_counts_twice(jdk, tmp_path):
     """Counters are put into a program that runs, taken out, and put in again; other agents are there as well."""

@@ -96,6 +96,7 @@ class FrontEnd:
         return err
 
 
+@pytest.mark.measured
 def test_every_command(jdk):
     f = FrontEnd(jdk, "format=b,cpu=samples,depth=2")
     f.send(1)
@@ -175,6 +176,7 @@ def test_text_over_the_socket(jdk, tmp_path):
     assert len(text.ranked["CPU SAMPLES"]) == 2 and len(text.monitor_dumps) == 1
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(8, 17, 27)
 def test_a_front_end_that_stalls_does_not_stop_the_program(jdk):
     f = FrontEnd(jdk, "format=b,heap=dump", read=False)

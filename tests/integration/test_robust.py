@@ -118,6 +118,7 @@ def ready(process):
     return process
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(8, 17, 27)
 def test_attach_in_the_middle(jdk, tmp_path, record_property):
     """Two recordings of a VM that is busy throughout: each has the samples of the CPU time used while it was on.

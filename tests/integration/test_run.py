@@ -29,6 +29,7 @@ def busy(*args):
     return ("java", "-Xmx64m", "-cp", lab.compiled("Busy"), "Busy", *args)
 
 
+@pytest.mark.measured
 def test_run_records_and_leaves_the_program_alone(jdk, tmp_path):
     out = tmp_path / "app.jfr"
     done = run(jdk, out, *busy(1.5, 2))

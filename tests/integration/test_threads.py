@@ -121,6 +121,7 @@ def takes(found, value, expected):
     return expected - 1 <= value <= expected * 1.1 * found["slowness"] + 25
 
 
+@pytest.mark.measured
 def test_1_joins(jdk):
     found = critical_path(jdk.version, "1")
     assert takes(found, on(found), 120)
@@ -129,6 +130,7 @@ def test_1_joins(jdk):
     assert found["edges"]["join"] == 1 and found["edges"]["start"] == 1
 
 
+@pytest.mark.measured
 def test_2_start_and_join_within(jdk):
     found = critical_path(jdk.version, "2")
     assert takes(found, on(found), 90)
@@ -137,12 +139,14 @@ def test_2_start_and_join_within(jdk):
     assert found["edges"]["join"] == 2 and found["edges"]["start"] == 2
 
 
+@pytest.mark.measured
 def test_3_one_lock(jdk):
     found = critical_path(jdk.version, "3")
     assert takes(found, on(found), 200)
     assert share(found, "java.lang.Object") >= 97
 
 
+@pytest.mark.measured
 def test_3_blocked_time(jdk):
     critical_path(jdk.version, "3")  # or skips
     path, times = recorded(jdk.version, "all", "virtual" if jdk.version >= 21 else "platform")
@@ -156,6 +160,7 @@ def test_3_blocked_time(jdk):
     assert abs(blocked - (sum(e - starts[0] for e in ends) - slept)) < 0.05 * blocked + 10 * MS
 
 
+@pytest.mark.measured
 def test_4_lock_and_outside(jdk):
     found = critical_path(jdk.version, "4")
     assert takes(found, on(found), 610)
@@ -164,6 +169,7 @@ def test_4_lock_and_outside(jdk):
     assert sequence(found, 20 * MS) in ([["T1", "T2"] * 10, ["T2", "T1"] * 10])
 
 
+@pytest.mark.measured
 def test_5_blocked_time_misleads(jdk):
     found = critical_path(jdk.version, "5")
     assert takes(found, on(found), 300)
@@ -171,6 +177,7 @@ def test_5_blocked_time_misleads(jdk):
     assert share(found, "java.lang.Object") < 3
 
 
+@pytest.mark.measured
 def test_6_ping_pong(jdk):
     found = critical_path(jdk.version, "6")
     assert takes(found, on(found), 400)
@@ -178,6 +185,7 @@ def test_6_ping_pong(jdk):
     assert abs(on(found, "Ping") / on(found) - 0.5) < 0.03 and abs(on(found, "Pong") / on(found) - 0.5) < 0.03
 
 
+@pytest.mark.measured
 def test_7_pipeline(jdk):
     found = critical_path(jdk.version, "7")
     assert takes(found, on(found), 313)
@@ -185,6 +193,7 @@ def test_7_pipeline(jdk):
     assert abs(on(found, "B") / on(found) * 100 - 95.8) < 3
 
 
+@pytest.mark.measured
 def test_8_notify_before_wait(jdk):
     found = critical_path(jdk.version, "8")
     assert takes(found, on(found), 100)
@@ -195,6 +204,7 @@ def test_8_notify_before_wait(jdk):
     assert types.count("TRCThreadWaitTimeoutExceedEvent") == 1 and types.count("TRCThreadNotifyEvent") == 1
 
 
+@pytest.mark.measured
 def test_9_notify_all(jdk):
     found = critical_path(jdk.version, "9")
     assert takes(found, on(found), 130)
@@ -203,6 +213,7 @@ def test_9_notify_all(jdk):
     assert len(sequence(found, 5 * MS)) == 9 and sequence(found, 5 * MS)[0] == "main"
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("which, threads_of", [("two", "AB"), ("three", "ABC")])
 def test_10_deadlock(jdk, which, threads_of):
     path, times = recorded(jdk.version, "10", which)
@@ -230,6 +241,7 @@ def run_deadlock(jdk, which, out):
     return text, told
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(8, 17, 21, 25, 27)
 @pytest.mark.parametrize("which, names", [("three", "ABC"), ("mixed", "AB"), ("virtual", "AB")])
 def test_10_deadlock_is_told_live(jdk, which, names, tmp_path):
@@ -298,6 +310,7 @@ def test_no_deadlock_where_there_is_none(jdk, millions):
     assert counted >= millions * 1_000_000 and cycles >= 5
 
 
+@pytest.mark.measured
 def test_11_fair_lock(jdk):
     found = critical_path(jdk.version, "11")
     assert takes(found, on(found), 400)
@@ -305,12 +318,14 @@ def test_11_fair_lock(jdk):
     assert share(found, "Sync") >= 90
 
 
+@pytest.mark.measured
 def test_11_unfair_lock(jdk):
     found = critical_path(jdk.version, "11 unfair")
     assert takes(found, on(found), 400)
     assert 1 <= found["edges"]["unpark"] <= 19
 
 
+@pytest.mark.measured
 def test_12_latch(jdk):
     found = critical_path(jdk.version, "12")
     assert takes(found, on(found), 80)
@@ -318,24 +333,28 @@ def test_12_latch(jdk):
     assert found["edges"]["unpark"] == 1
 
 
+@pytest.mark.measured
 def test_13_pool(jdk):
     found = critical_path(jdk.version, "13")
     assert takes(found, on(found), 90)
     assert on(found, state="sleep") >= 89
 
 
+@pytest.mark.measured
 def test_13_future(jdk):
     found = critical_path(jdk.version, "13 future")
     assert takes(found, on(found), 60)
     assert len(sequence(found, 10 * MS)) == 1 and sequence(found, 10 * MS) != ["main"]
 
 
+@pytest.mark.measured
 def test_14_barrier(jdk):
     found = critical_path(jdk.version, "14")
     assert takes(found, on(found), 130)
     assert sequence(found) == ["T3", "T1", "T2", "T1"]
 
 
+@pytest.mark.measured
 def test_15_interrupt(jdk):
     found = critical_path(jdk.version, "15")
     assert takes(found, on(found), 80)
@@ -343,6 +362,7 @@ def test_15_interrupt(jdk):
     assert found["edges"]["interrupt"] == 1
 
 
+@pytest.mark.measured
 def test_16_semaphore(jdk):
     found = critical_path(jdk.version, "16")
     assert takes(found, on(found), 90)
@@ -351,12 +371,14 @@ def test_16_semaphore(jdk):
     assert len(sequence(found)) == 3 and 2 <= found["edges"]["unpark"] <= 4
 
 
+@pytest.mark.measured
 def test_17_readers_and_writer(jdk):
     found = critical_path(jdk.version, "17")
     assert takes(found, on(found), 110)
     assert sequence(found) == ["R80", "W"]
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(21, 25, 27)
 def test_18_virtual_threads(jdk):
     found = critical_path(jdk.version, "18")
@@ -370,6 +392,7 @@ def test_18_virtual_threads(jdk):
         assert 95 <= lock["sections_on_path"] <= 100
 
 
+@pytest.mark.measured
 def test_nearly_every_wait_has_a_cause(jdk):
     path, _ = recorded(jdk.version, "all", "virtual" if jdk.version >= 21 else "platform")
     found = threads("summary", path)
@@ -429,6 +452,7 @@ def test_export_chrome(jdk, tmp_path):
     assert slept >= 400_000
 
 
+@pytest.mark.measured
 def test_attach_sees_what_follows(jdk, tmp_path):
     """Late attach: natives are bound then, silently; nearly every wait from then on has its cause."""
     with jdk.start_java("ThreadPrograms", "all", "platform", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
@@ -446,6 +470,7 @@ def test_attach_sees_what_follows(jdk, tmp_path):
     assert found["inferred"] <= 0.02 * found["waits_over_1ms"]
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(17, 25)
 def test_path_of_h2_ends_with_its_last_work_and_is_known(jdk, tmp_path):
     """The program ends by H2's shutdown hook, which DestroyJavaVM starts when main has ended, which joined the two workers."""
@@ -462,6 +487,7 @@ def test_path_of_h2_ends_with_its_last_work_and_is_known(jdk, tmp_path):
     assert [s["edge"] for s in found["segments"] if s["thread"] == "DestroyJavaVM" and s["edge"]] == ["join"]
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(17, 25)
 def test_plain_jfr_is_analysed_and_says_what_is_inferred(jdk, tmp_path):
     out = f"/tmp/jvmscope-threads-plain-{os.getpid()}-{jdk.version}.jfr"
@@ -481,6 +507,7 @@ def test_plain_jfr_is_analysed_and_says_what_is_inferred(jdk, tmp_path):
 @pytest.mark.parametrize("program, what", [("1", ("--method", "ThreadPrograms.b")), ("3", ("--lock", "java.lang.Object")),
                                            ("4", ("--lock", "java.lang.Object")), ("7", ("--method", "ThreadPrograms.b")),
                                            ("14", ("--method", "ThreadPrograms.a"))])
+@pytest.mark.measured
 def test_what_if_is_what_happens(jdk, program, what):
     """The section halved in the replay, and halved in the program."""
     path, times = recorded(17, program, "1.0")
@@ -491,6 +518,7 @@ def test_what_if_is_what_happens(jdk, program, what):
     assert answer["after_low_ns"] <= answer["order_kept_ns"] <= answer["after_high_ns"] <= answer["before_ns"]
 
 
+@pytest.mark.measured
 def test_waits_for_files_and_sockets_are_recorded(jdk, tmp_path):
     """accept, a socket's read, a channel's read, a file's: each as long as the other side lets it wait."""
     out = tmp_path / "io.jfr"
@@ -516,6 +544,7 @@ def test_waits_for_files_and_sockets_are_recorded(jdk, tmp_path):
     assert client["io"] >= 1 and client["io_ns"] > 50 * MS
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(17, 21, 25)
 @pytest.mark.parametrize("program, event", [("3", "JavaMonitorEnter"), ("6", "JavaMonitorWait"), ("7", "ThreadPark")])
 def test_totals_are_those_of_jfr_in_the_same_run(jdk, program, event, tmp_path):

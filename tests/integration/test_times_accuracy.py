@@ -49,6 +49,7 @@ def test_tiny_methods_are_ranked_where_they_belong(jdk, tmp_path):
     check_ranks(shares(jdk, tmp_path, 4)[2])
 
 
+@pytest.mark.measured
 @pytest.mark.slow
 def test_shares_and_their_intervals(jdk, tmp_path, record_property):
     """Enough CPU time for thousands of readings, so that three points are three standard deviations and more."""
@@ -62,6 +63,7 @@ def test_shares_and_their_intervals(jdk, tmp_path, record_property):
     assert right >= 35, claims
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(8, 25)
 def test_nothing_is_claimed_on_few_readings_and_negative_times_are_told(jdk, tmp_path):
     _, methods, out = recorded(jdk, tmp_path, "TimesTruth", 3000, options="include=TimesTruth*")
@@ -87,6 +89,7 @@ def quiet(run):
     pytest.fail("the machine is too busy to measure elapsed time on")
 
 
+@pytest.mark.measured
 @pytest.mark.slow
 @pytest.mark.parametrize("steps, calls", [(40, 5000000), (150, 2000000), (500, 1000000), (1200, 400000)])
 def test_elapsed_time_a_call(jdk, tmp_path, steps, calls, record_property):

@@ -62,6 +62,7 @@ def test_fifty_cycles_leave_no_metaspace(jdk, tmp_path, record_property):
         server.end()
 
 
+@pytest.mark.measured
 @pytest.mark.slow
 def test_speed_is_back_after_a_thousand_cycles(jdk, tmp_path, record_property):
     server = Server(jdk)

@@ -210,6 +210,7 @@ def test_fields_and_texts_of_objects(jdk, jvmscope, tmp_path):
     assert len(slow) <= 3, "each class costs the program its time once"
 
 
+@pytest.mark.measured
 @pytest.mark.slow
 @pytest.mark.jdks(8, 17, 27)
 def test_a_million_calls_a_second_for_a_minute(jdk, jvmscope, tmp_path):

@@ -88,6 +88,7 @@ def check_against_oracle(report):
     assert report["top_wrong"] / report["compared"] <= 0.01, report.text[:6000]
 
 
+@pytest.mark.measured
 def test_tiny_methods(jdk):
     """At most 2 % lost where most samples fall into prologues, epilogues and stubs; there AsyncGetCallTrace loses most."""
     report, done = walk(jdk, java("WalkTiny", 4000), "mode=busy,interval=400,dump=5")
@@ -97,6 +98,7 @@ def test_tiny_methods(jdk):
     check_against_oracle(report)
 
 
+@pytest.mark.measured
 def test_javac(jdk, sources, tmp_path):
     out = pathlib.Path("/var/tmp") / f"jvmscope-walk-{uuid.uuid4().hex}"
     out.mkdir()
@@ -115,6 +117,7 @@ def shares(report):
     return {method: found.count(method) / len(found) for method in ("half", "third", "rest")}
 
 
+@pytest.mark.measured
 def test_shares_are_known(jdk):
     """Each method's share of the samples is, within 3 points, its share of the time as the program itself took it."""
     report, done = walk(jdk, java("WalkShares", 4000), "mode=busy,interval=400,compare=0,stacks=40000")
@@ -150,6 +153,7 @@ def test_ten_thousand_frames(jdk):
     assert report["depth"] > 10
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(21, 25, 27)
 def test_virtual_threads(jdk):
     """Mounted virtual threads, deep ones too: from the running method across the carrier to its start."""
@@ -252,6 +256,7 @@ def test_agent_takes_either_walker(jdk, tmp_path):
         assert found["main"] >= 80, (walker, report)
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(8, 27)
 @pytest.mark.parametrize("mode", ("-Xint", "-Xmixed"))
 def test_unloaded_classes_get_no_samples_of_later_ones(jdk, tmp_path, mode):
@@ -296,6 +301,7 @@ def test_faults_are_in_the_report(jdk, tmp_path):
     assert 0 < sampler["handler_p50_ns"] <= sampler["handler_p99_ns"] < sampler["handler_ns"]
 
 
+@pytest.mark.measured
 @pytest.mark.jdks(25, 27)
 def test_same_as_jfr(jdk):
     """JFR's CPU-time samples, which it takes at safepoints, and ours give each method the same share, within 3 points."""
