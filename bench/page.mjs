@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: Apache-2.0
-// The page in headless Chromium: weight, time to the first view, frames while zooming; on a million frames, and served on a
-// recording of 10,000 threads with ten million state changes, which takes two minutes to make (or is given: bench/page.mjs FILE).
+// bench/page. The page in headless Chromium: weight, time to the first view, frames while zooming; on a million frames, and served on a
+// recording of 10,000 threads with ten million state changes, which takes two minutes to make (or is given: bench/page FILE).
 // Prints a markdown table. Needs chromium and the packages of web/package-lock.json.
 import { spawn, spawnSync } from "node:child_process";
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";

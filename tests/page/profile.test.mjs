@@ -132,7 +132,7 @@ test("frames by keyboard and mouse, links keep the zoom", async () => {
   await page.click(".zoom-out");
   await page.waitForSelector(".zoom-out", { state: "detached" });
   const box = await canvas.boundingBox();
-  await page.waitForTimeout(300); // the zoom's way out
+  await page.waitForSelector(".flame canvas[data-still=true]"); // the zoom's way out is at its end
   await page.mouse.move(box.x + 200, box.y + 30);
   await page.waitForSelector(".tip:has-text('java.lang.Thread.run')");
   await page.mouse.click(box.x + 200, box.y + 50);

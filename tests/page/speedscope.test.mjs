@@ -39,7 +39,7 @@ test("speedscope shows the threads of the export", async () => {
   await page.waitForFunction(() => /tid 1\) \(1\/\d+\)/.test(document.body.innerText), null, { timeout: 30000 });
   const events = JSON.parse(readFileSync(exported, "utf8")).traceEvents;
   const threads = new Set(events.filter((e) => e.ph === "X" || e.ph === "B").map((e) => e.tid));
-  assert.equal(await page.title(), "threads.json - speedscope");
+  await page.waitForFunction(() => document.title === "threads.json - speedscope");
   assert.match(await page.evaluate(() => document.body.innerText), new RegExp(`main \\(pid 1, tid 1\\) \\(1/${threads.size}\\)`));
   assert.deepEqual(page.problems, []);
 });

@@ -56,14 +56,16 @@ test("states, wakers and the critical path by keyboard", async () => {
   await page.waitForFunction((name) => document.querySelector(".details h3").textContent.startsWith(name), `${truth.path.segments[0].thread}:`);
   for (let i = 1; i < Math.min(40, truth.path.segments.length); i++) {
     await page.keyboard.press("n");
+    await page.waitForSelector(`.details[data-segment="${i}"]`);
     await page.waitForFunction((name) => document.querySelector(".details h3").textContent.startsWith(name), `${truth.path.segments[i].thread}:`);
   }
   await page.keyboard.press("p");
-  assert.ok((await page.textContent(".details")).includes("on the critical path"));
+  await page.waitForSelector(`.details[data-segment="${Math.min(40, truth.path.segments.length) - 2}"]:has-text("on the critical path")`);
   // Somewhere along a pipeline a thread was woken by another; its button and "w" lead there.
   for (let i = 0; i < 40 && !(await page.locator('.details button[title*="waker"]').count()); i++) {
+    const before = await page.getAttribute(".details", "data-node");
     await page.keyboard.press("ArrowLeft");
-    await page.waitForTimeout(60);
+    await page.waitForSelector(`.details:not([data-node="${before}"])`);
   }
   const waker = await page.textContent('.details button[title*="waker"]');
   await page.keyboard.press("w");
@@ -148,7 +150,9 @@ test("served, the page holds what it shows and no more, and links lead to a mome
   assert.ok(data.served && !data.nodes && !data.stacks && !data.strings);
   await page.locator(".rows canvas").focus();
   for (const key of ["+", "+", "+", "n", "n"]) await page.keyboard.press(key);
-  await page.waitForURL(/tf=\d+.*tn=\d+|tn=\d+.*tf=\d+/);
+  await page.waitForSelector(".details[data-segment='1']");
+  const node = await page.getAttribute(".details", "data-node");
+  await page.waitForURL((u) => /tf=\d+/.test(u.hash) && new RegExp(`tn=${node}(&|$)`).test(u.hash));
   await ready(page);
   const heading = await page.textContent(".details h3");
   await page.reload();

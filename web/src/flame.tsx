@@ -105,6 +105,7 @@ export function Flame(p: Props) {
       const e = 1 - (1 - t) ** 3;
       view.current = t === 1 ? [from, to] : [a + (from - a) * e, b + (to - b) * e];
       draw();
+      canvas.current!.dataset.still = String(t === 1);
       if (t < 1) animation.current = requestAnimationFrame(step);
     };
     step();

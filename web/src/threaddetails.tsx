@@ -41,7 +41,7 @@ export function Details(p: { json: TimelineJson; node: NodeDetails; segment: Seg
   );
   const far = node.ended?.frames ? node.ended : node.cause?.frames ? node.cause : null;
   return (
-    <aside class="details" aria-live="polite" aria-label="Details">
+    <aside class="details" aria-live="polite" aria-label="Details" data-node={node.node} data-segment={p.segment?.index}>
       <div>
         <h3>
           {name(node.thread)}: {stateTitles[kind] ?? kind ?? "nothing is known"}
