@@ -19,7 +19,7 @@ enum { CLIENTS_MAX = 8, BATCH = 256 };
 const char *const instrument_reasons[LEFT_REASONS] = {
     [LEFT_MALFORMED] = "malformed",     [LEFT_TOO_LONG] = "too_long", [LEFT_HUGE] = "too_long_for_jit",
     [LEFT_POOL] = "constant_pool_full", [LEFT_DOUBT] = "unclear",     [LEFT_MEMORY] = "out_of_memory",
-    [LEFT_INTRINSIC] = "intrinsic",
+    [LEFT_INTRINSIC] = "intrinsic",     [LEFT_NATIVE] = "native",
 };
 
 static _Atomic(const struct instrument_client *) clients[CLIENTS_MAX];
@@ -143,15 +143,14 @@ static void release_workers(void)
     pthread_mutex_unlock(&lock);
 }
 
-static void leave(int error)
+static enum instrument_reason reason_of(int error)
 {
-    enum instrument_reason why = error == -EBADMSG  ? LEFT_MALFORMED
-                                 : error == -E2BIG  ? LEFT_TOO_LONG
-                                 : error == -EFBIG  ? LEFT_HUGE
-                                 : error == -ENOSPC ? LEFT_POOL
-                                 : error == -ENOMEM ? LEFT_MEMORY
-                                                    : LEFT_DOUBT;
-    atomic_fetch_add(&n_left[why], 1);
+    return error == -EBADMSG  ? LEFT_MALFORMED
+           : error == -E2BIG  ? LEFT_TOO_LONG
+           : error == -EFBIG  ? LEFT_HUGE
+           : error == -ENOSPC ? LEFT_POOL
+           : error == -ENOMEM ? LEFT_MEMORY
+                              : LEFT_DOUBT;
 }
 
 /* The index of the annotation by which the JDK marks intrinsics, 0 when the class has none. */
@@ -201,10 +200,23 @@ static bool any_offered(const struct instrument_class *c, struct str method)
     return false;
 }
 
+/* Counts a method that stays as it was, and tells the clients that it is offered to. */
+static void leave(const struct instrument_class *c, const struct class_method *m, enum instrument_reason why)
+{
+    struct str name = class_utf8(c->file, m->name);
+    atomic_fetch_add(&n_left[why], 1);
+    for (int k = 0; k < CLIENTS_MAX; k++) {
+        const struct instrument_client *client = atomic_load(&clients[k]);
+        if (client && client->left && is_offered(client, c, name))
+            client->left(c, m, why);
+    }
+}
+
 /* Runs the clients over one method. True when it was changed. */
 static bool edit_method(const struct instrument_class *c, size_t i, bool intrinsic)
 {
-    struct str name = class_utf8(c->file, c->file->methods.data[i].name);
+    const struct class_method *m = &c->file->methods.data[i];
+    struct str name = class_utf8(c->file, m->name);
     struct edit *e;
     int r = edit_begin(c->rewrite, i, &e);
     if (r == -ENODATA)
@@ -212,15 +224,20 @@ static bool edit_method(const struct instrument_class *c, size_t i, bool intrins
     bool any = false;
     for (int k = 0; k < CLIENTS_MAX && r >= 0; k++) {
         const struct instrument_client *client = atomic_load(&clients[k]);
-        if (!client || !is_offered(client, c, name) || (intrinsic && !client->intrinsics))
+        if (!client || !is_offered(client, c, name))
             continue;
+        if (intrinsic && !client->intrinsics) {
+            if (client->left)
+                client->left(c, m, LEFT_INTRINSIC);
+            continue;
+        }
         r = client->edit(c, e);
         any |= r > 0;
     }
     if (r >= 0 && any)
         r = edit_commit(e);
     if (r < 0)
-        leave(r);
+        leave(c, m, reason_of(r));
     return r >= 0 && any;
 }
 
@@ -240,11 +257,12 @@ static void transform(struct worker *w, bool loaded, struct buf *out)
     unsigned methods = 0;
     for (size_t i = 0; i < file->methods.len; i++) {
         const struct class_method *m = &file->methods.data[i];
-        if (!m->code || !any_offered(&c, class_utf8(file, m->name)))
+        bool native = m->access & ACC_NATIVE;
+        if ((!m->code && !native) || !any_offered(&c, class_utf8(file, m->name)))
             continue;
         bool intrinsic = is_intrinsic(file, m, c.name, mark);
-        if (intrinsic && !any_intrinsics())
-            atomic_fetch_add(&n_left[LEFT_INTRINSIC], 1);
+        if (native || (intrinsic && !any_intrinsics()))
+            leave(&c, m, native ? LEFT_NATIVE : LEFT_INTRINSIC);
         else
             methods += edit_method(&c, i, intrinsic);
     }
@@ -286,7 +304,7 @@ static void JNICALL on_class_file(jvmtiEnv *ti, JNIEnv *jni, jclass redefined, j
         return;
     struct worker *w = take_worker();
     if (!w) {
-        leave(-ENOMEM);
+        atomic_fetch_add(&n_left[LEFT_MEMORY], 1);
         return;
     }
     struct buf out = BUF(64u << 20);

@@ -4,9 +4,9 @@
  * module chooses the classes, runs the clients over them in one rewriting, and hands the result to the VM. On any doubt a
  * class or method stays as it was and is counted.
  *
- * Never instrumented: java.lang.Object (but for clients that ask for it), Thread (and its nested classes), the virtual thread
- * machinery, Unsafe, our probes; methods that the JIT replaces as a whole (intrinsics), since their code does not run; classes
- * that the VM does not let anybody change (hidden classes, lambda proxies).
+ * Never instrumented: native methods; java.lang.Object (but for clients that ask for it), Thread (and its nested classes), the
+ * virtual thread machinery, Unsafe, our probes; methods that the JIT replaces as a whole (intrinsics), since their code does
+ * not run; classes that the VM does not let anybody change (hidden classes, lambda proxies).
  */
 #pragma once
 
@@ -23,6 +23,19 @@ struct instrument_class {
     bool virtual_thread; /* java.lang.VirtualThread, which is offered for mount hooks alone */
     bool loaded;         /* the class is there already; else it is being loaded */
     bool object;         /* java.lang.Object, which is offered to who asks for it */
+};
+
+/* Why methods and classes were left alone. */
+enum instrument_reason {
+    LEFT_MALFORMED,
+    LEFT_TOO_LONG, /* 64 KiB */
+    LEFT_HUGE,     /* the JIT's 8,000 bytes */
+    LEFT_POOL,     /* constant pool full */
+    LEFT_DOUBT,
+    LEFT_MEMORY,
+    LEFT_INTRINSIC,
+    LEFT_NATIVE, /* there is no bytecode */
+    LEFT_REASONS
 };
 
 struct instrument_client {
@@ -46,18 +59,8 @@ struct instrument_client {
     /* The VM did not take the class with this client's code (among others'). May be NULL. */
     void (*refused)(struct str class_name);
     bool object; /* wants to be offered java.lang.Object */
-};
-
-/* Why methods and classes were left alone. */
-enum instrument_reason {
-    LEFT_MALFORMED,
-    LEFT_TOO_LONG, /* 64 KiB */
-    LEFT_HUGE,     /* the JIT's 8,000 bytes */
-    LEFT_POOL,     /* constant pool full */
-    LEFT_DOUBT,
-    LEFT_MEMORY,
-    LEFT_INTRINSIC,
-    LEFT_REASONS
+    /* A method that was offered to it, or would have been but for `why`, stays as it was. Any thread; no JNI. May be NULL. */
+    void (*left)(const struct instrument_class *c, const struct class_method *m, enum instrument_reason why);
 };
 
 extern const char *const instrument_reasons[LEFT_REASONS];

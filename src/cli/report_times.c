@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 /* Fewer readings than these say nothing about a method's time. */
 enum { FEWEST_READINGS = 10 };
@@ -20,6 +21,7 @@ struct times_row {
     uint64_t calls, samples, slowest_ns;
     int64_t self_ns, raw_ns, total_ns;
     bool claimed; /* timed at every call, or read often enough */
+    bool small;   /* counted alone: its time is its callers' */
 };
 
 struct times_table {
@@ -82,6 +84,18 @@ static int add_calls(struct times_table *t, const struct profile *p, uint32_t nu
     return 0;
 }
 
+/* Marks the rows of small methods, but for those that share their name with one that was timed. */
+static void mark_small(struct times_table *t, const struct profile *p)
+{
+    for (size_t i = 0; i < p->left.len; i++) {
+        const struct profile_left *left = &p->left.data[i];
+        const uint64_t *at = strcmp(profile_text(p, left->reason).data, "small") == 0 ? map_get(&t->index, left->label) : NULL;
+        struct times_row *row = at ? &t->rows.data[*at] : NULL;
+        if (row)
+            row->small = !row->raw_ns && !row->self_ns && !row->samples;
+    }
+}
+
 /* By self time, those with too few readings for a claim behind the others and by calls. */
 static int by_self(const void *a, const void *b)
 {
@@ -108,9 +122,11 @@ static int times_table(struct times_table *t, const struct profile *p, const str
     profile_view_release(&v);
     if (r < 0)
         return r;
+    mark_small(t, p);
     t->ns_a_reading = t->samples ? (double)raw / (double)t->samples : 0;
     for (size_t i = 0; i < t->rows.len; i++)
-        t->rows.data[i].claimed = t->ns_a_reading <= 0 || t->rows.data[i].samples >= FEWEST_READINGS;
+        t->rows.data[i].claimed =
+            !t->rows.data[i].small && (t->ns_a_reading <= 0 || t->rows.data[i].samples >= FEWEST_READINGS);
     if (t->rows.len)
         qsort(t->rows.data, t->rows.len, sizeof(*t->rows.data), by_self);
     return 0;
@@ -151,6 +167,34 @@ static const char *signed_time(char to[32], int64_t ns)
     return to;
 }
 
+/* How many methods each reason left out, in the order of their first. */
+static void print_left(const struct profile *p)
+{
+    struct {
+        uint32_t reason;
+        size_t n;
+    } reasons[16];
+
+    size_t n = 0;
+    for (size_t i = 0; i < p->left.len; i++) {
+        size_t k = 0;
+        while (k < n && reasons[k].reason != p->left.data[i].reason)
+            k++;
+        if (k == n && n < ARRAY_SIZE(reasons)) {
+            reasons[n].reason = p->left.data[i].reason;
+            reasons[n++].n = 0;
+        }
+        if (k < n)
+            reasons[k].n++;
+    }
+    for (size_t k = 0; k < n; k++) {
+        printf("%s%zu ", k ? ", " : "\n Time counted as their callers': ", reasons[k].n);
+        print_text(stdout, profile_text(p, reasons[k].reason));
+    }
+    if (n)
+        printf(" methods (--json names them)\n");
+}
+
 static void print_times(const struct times_table *t, const struct profile *p, size_t limit)
 {
     printf("\n       calls        self         raw       total    a call  %s method\n",
@@ -159,7 +203,9 @@ static void print_times(const struct times_table *t, const struct profile *p, si
         const struct times_row *row = &t->rows.data[i];
         char self[32], raw[32], total[32], each[32], low_text[24], high_text[24], error[64] = "too few readings";
         double low, high;
-        if (t->ns_a_reading <= 0)
+        if (row->small)
+            snprintf(error, sizeof(error), "not timed");
+        else if (t->ns_a_reading <= 0)
             format_duration(error, row->slowest_ns);
         else if (interval_ns(t, row, &low, &high))
             snprintf(error, sizeof(error), "%s..%s", format_duration(low_text, (uint64_t)low),
@@ -172,6 +218,23 @@ static void print_times(const struct times_table *t, const struct profile *p, si
     }
     if (t->rows.len > limit)
         printf(" ... and %zu methods more (--limit)\n", t->rows.len - limit);
+    print_left(p);
+}
+
+static void json_left(struct json *j, const struct profile *p)
+{
+    json_key(j, "left");
+    json_array(j);
+    for (size_t i = 0; i < p->left.len; i++) {
+        struct str label = profile_text(p, p->left.data[i].label), reason = profile_text(p, p->left.data[i].reason);
+        json_object(j);
+        json_key(j, "method");
+        json_string_n(j, label.data, label.len);
+        json_key(j, "reason");
+        json_string_n(j, reason.data, reason.len);
+        json_object_end(j);
+    }
+    json_array_end(j);
 }
 
 static void json_times(struct json *j, const struct times_table *t, const struct profile *p)
@@ -216,9 +279,14 @@ static void json_times(struct json *j, const struct times_table *t, const struct
             json_key(j, "slowest_ns");
             json_u64(j, row->slowest_ns);
         }
+        if (row->small) {
+            json_key(j, "timed");
+            json_bool(j, false);
+        }
         json_object_end(j);
     }
     json_array_end(j);
+    json_left(j, p);
     json_object_end(j);
 }
 

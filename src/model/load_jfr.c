@@ -18,6 +18,7 @@ enum tag {
     ALLOCATION_OUTSIDE,
     MONITOR_ENTER,
     CALL_TIMES,
+    CALL_TIMES_LEFT,
     ALLOCATION_SITE,
     SAMPLER_COST,
     SETTING
@@ -33,6 +34,7 @@ static const struct rec_select wanted[] = {
     {"jdk.ObjectAllocationOutsideTLAB", ALLOCATION_OUTSIDE},
     {"jdk.JavaMonitorEnter", MONITOR_ENTER},
     {"jvmscope.CallTimes", CALL_TIMES},
+    {"jvmscope.CallTimesLeft", CALL_TIMES_LEFT},
     {"jvmscope.AllocationSite", ALLOCATION_SITE},
     {"jvmscope.SamplerCost", SAMPLER_COST},
     {"jdk.ActiveSetting", SETTING},
@@ -222,6 +224,17 @@ static int add_calls(struct reading *r, const struct rec_event *e)
     return add(r, &r->p->series[PROFILE_EXACT], e, node, (uint64_t)c.self_ns);
 }
 
+static int add_left(struct reading *r, const struct rec_object *o)
+{
+    int64_t node = node_of(r, o);
+    const char *reason = rec_string(o, "reason", "");
+    int64_t text = profile_string(r->p, reason, strlen(reason));
+    if (node <= 0 || text < 0)
+        return node < 0 || text < 0 ? -ENOMEM : 0;
+    uint32_t label = r->p->methods.data[profile_node_frame(r->p, (uint32_t)node)->method].label;
+    return vec_push(&r->p->left, ((struct profile_left){label, (uint32_t)text}));
+}
+
 static int add_site(struct reading *r, const struct rec_event *e)
 {
     int64_t node = node_of(r, &e->object);
@@ -289,6 +302,8 @@ static int read_event(struct reading *r, const struct rec_event *e)
         return add(r, &series[PROFILE_LOCK], e, node_of(r, &e->object), (uint64_t)e->duration_ns);
     case CALL_TIMES:
         return add_calls(r, e);
+    case CALL_TIMES_LEFT:
+        return add_left(r, &e->object);
     case ALLOCATION_SITE:
         return add_site(r, e);
     case SAMPLER_COST:

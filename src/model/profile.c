@@ -47,6 +47,7 @@ void profile_free(struct profile *p)
     for (int i = 0; i < PROFILE_METRICS; i++)
         vec_release(&p->series[i].samples);
     vec_release(&p->calls);
+    vec_release(&p->left);
     vec_release(&p->sites);
     map_release(&p->method_index);
     map_release(&p->frame_index);

@@ -90,6 +90,11 @@ struct profile_calls {
     uint64_t slowest_ns;     /* 0: not known */
 };
 
+/* A method whose calls were not counted, or ("small") counted and not timed. */
+struct profile_left {
+    uint32_t label, reason;
+};
+
 /* Where objects of a class were allocated. */
 struct profile_site {
     uint32_t node, class_name;
@@ -111,6 +116,7 @@ struct profile {
     VEC(struct profile_thread) threads;
     struct profile_series series[PROFILE_METRICS];
     VEC(struct profile_calls) calls;
+    VEC(struct profile_left) left;
     VEC(struct profile_site) sites;
     struct profile_sampler sampler;
     uint64_t start_epoch_ns; /* wall-clock time of time 0; 0 is unknown */

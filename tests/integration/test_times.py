@@ -114,6 +114,12 @@ def test_recordings_report_calls_times_and_their_errors(jdk, tmp_path, clock):
     assert methods["TimesTruth.recurse"]["calls"] == 21000
     assert methods["TimesTruth.plain"]["calls"] == 1800
     assert not [m for m in methods if not m.startswith("TimesTruth")]
+    # What is not counted or not timed is named.
+    left = {m["method"]: m["reason"] for m in times["left"]}
+    assert [m for m, reason in left.items() if reason != "small"] == ["TimesTruth.neverBound"]
+    assert left["TimesTruth.neverBound"] == "native" and left["TimesTruth.accessor"] == "small"
+    assert methods["TimesTruth.accessor"]["calls"] == 3000 and methods["TimesTruth.accessor"]["timed"] is False
+    assert {m for m in methods if "timed" in methods[m]} <= set(left)
     assert sum(m["self_ns"] for m in methods.values()) == times["total_ns"]
     if clock == "elapsed":
         main = methods["TimesTruth.main"]

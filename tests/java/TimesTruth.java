@@ -129,6 +129,8 @@ public class TimesTruth {
         return small;
     }
 
+    static native int neverBound();
+
     static int accessing() {
         return accessor() + accessor() + accessor();
     }

@@ -23,8 +23,9 @@
 #define PROBE              "java/lang/JvmscopeTimes"
 #define TREE_LIMIT         (UINT64_C(1) << 30)
 #define CPU_INTERVAL       (1 * NS_PER_MS) /* asked for; kernels give their tick, often 4 ms */
-#define SMALL_METHOD       10              /* bytes of code */
-#define CALIBRATION        500             /* calls a round */
+#define SMALL_METHOD       10              /* bytes of code; with a clock as many as the JIT always takes into the caller: */
+#define SMALL_METHOD_TIMED 35
+#define CALIBRATION        500 /* calls a round */
 #define CALIBRATION_NS     (15 * NS_PER_MS)
 #define CALIBRATION_PASSES 3
 
@@ -51,7 +52,7 @@ static struct {
     struct times_report_costs costs;
     struct times_context *calibration;
     struct times_point best[TIMES_CURVE]; /* what was measured; negative: nothing yet */
-    double best_call;                     /* with a loop around it */
+    double best_call, best_count;         /* with a loop around it */
     _Atomic uint64_t no_timer, no_slot, no_context;
 } state;
 
@@ -245,10 +246,13 @@ struct editing {
     int enter, exit, caught;
 };
 
-/* Straight code without calls, allocations or jumps, no longer than a few instructions: an accessor. */
+/*
+ * Straight code without calls, allocations or jumps, no longer than a few instructions: an accessor, or what a clock cannot
+ * tell from nothing (doc/cpu-times.md).
+ */
 static bool is_small(const struct edit *e)
 {
-    if (e->code_len > SMALL_METHOD || (e->method->access & ACC_SYNCHRONIZED))
+    if (e->code_len > (state.elapsed ? SMALL_METHOD_TIMED : SMALL_METHOD) || (e->method->access & ACC_SYNCHRONIZED))
         return false;
     for (struct insn i = {0}; edit_next(e, &i);)
         if ((op_info[i.op] & (OP_IS_BRANCH | OP_IS_SWITCH)) ||
@@ -343,15 +347,26 @@ static int edit_method(const struct instrument_class *c, struct edit *e)
     } else {
         int64_t number = times_method_add(c->name, class_utf8(c->file, e->method->name),
                                           class_utf8(c->file, e->method->descriptor), c->source, e->method->access);
+        bool small = is_small(e);
         s.number = (int)number;
-        r = number < 0 ? (int)number : !state.elapsed && is_small(e) ? put_count(&s) : edit_calls(&s);
+        times_method_mark(number, small ? TIMES_SMALL : NULL);
+        r = number < 0 ? (int)number : small ? put_count(&s) : edit_calls(&s);
         r = r < 0 ? r : 1;
     }
     buf_release(&s.code);
     return r;
 }
 
-static const struct instrument_client client = {.name = "cpu=times", .edit = edit_method, .virtual_threads = true};
+static void left_method(const struct instrument_class *c, const struct class_method *m, enum instrument_reason why)
+{
+    if (!c->virtual_thread)
+        times_method_mark(
+            times_method_add(c->name, class_utf8(c->file, m->name), class_utf8(c->file, m->descriptor), c->source, m->access),
+            instrument_reasons[why]);
+}
+
+static const struct instrument_client client = {
+    .name = "cpu=times", .edit = edit_method, .virtual_threads = true, .left = left_method};
 
 /* ---- the capture ---- */
 
@@ -400,9 +415,9 @@ static bool improve(double *best, double found)
 static bool calibrate_pass(JNIEnv *jni)
 {
     int32_t number = state.costs.calibration;
+    bool better = improve(&state.best_count, best_round(jni, "calibrateCount", number, 0, CALIBRATION_NS / 4, NULL));
     if (!state.elapsed)
-        return improve(&state.best_call, best_round(jni, "calibrate", number, 0, CALIBRATION_NS, NULL));
-    bool better = false;
+        return improve(&state.best_call, best_round(jni, "calibrate", number, 0, CALIBRATION_NS, NULL)) || better;
     for (int i = 0; i < TIMES_CURVE; i++) {
         double seen = -1, alone = best_round(jni, "calibrateWork", number, curve_steps[i], CALIBRATION_NS / 8, NULL);
         double whole = best_round(jni, "calibrateTimed", number, curve_steps[i], CALIBRATION_NS / 4, &seen);
@@ -423,6 +438,7 @@ static void make_curve(struct times_report_costs *c)
         if (p->true_ns >= 0 && p->seen_ns >= 0 && (!last || (p->true_ns > last->true_ns && p->seen_ns > last->seen_ns)))
             c->curve[c->points++] = *p;
     }
+    c->count_ns = MAX(0, state.best_count);
     c->call_ns = MAX(0, state.best_call - (state.elapsed ? MAX(0, state.best[0].true_ns) : 0));
 }
 
@@ -454,7 +470,7 @@ static int prepare_calibration(void)
     int64_t n = times_method_add(none, name, none, none, 0);
     state.costs = (struct times_report_costs){.calibration = (int32_t)n};
     state.calibration = NULL;
-    state.best_call = -1;
+    state.best_call = state.best_count = -1;
     for (int i = 0; i < TIMES_CURVE; i++)
         state.best[i] = (struct times_point){-1, -1};
     return n < 0 ? (int)n : 0;

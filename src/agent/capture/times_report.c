@@ -54,7 +54,15 @@ static const struct jfr_type types[] = {
      .description = "What a probed call was measured to cost at start; subtracted in selfTime",
      .kind = JFR_EVENT,
      .fields = JFR_FIELDS({"clock", "Clock", "java.lang.String"}, {"callCost", "Picoseconds a Call", "long"},
-                          {"inside", "Picoseconds of It That the Call Itself Sees", "long"})},
+                          {"inside", "Picoseconds of It That the Call Itself Sees", "long"},
+                          {"countCost", "Picoseconds a Call That Is Counted Alone", "long"})},
+    {.name = "jvmscope.CallTimesLeft",
+     .label = "Not in Call Times",
+     .category = "jvmscope",
+     .description = "A method whose calls are not counted, or counted and not timed; their time is their callers'",
+     .kind = JFR_EVENT,
+     .has = JFR_HAS_STACK,
+     .fields = JFR_FIELDS({"reason", "Reason", "java.lang.String"})},
 };
 
 double times_true_ns(const struct times_report_costs *costs, double seen_ns)
@@ -92,6 +100,8 @@ static uint64_t path_trace(struct report *r, uint32_t path, uint32_t depth)
 static int64_t corrected_ns(const struct report *r, const struct times_path *path, int64_t raw_ns, double caller_ns)
 {
     double seen = (double)raw_ns - caller_ns, calls = (double)path->count;
+    if (times_method_is_small(path->method))
+        return 0;
     if (!path->count || !r->elapsed)
         return (int64_t)(seen - calls * inside_ns(r));
     return (int64_t)(calls * times_true_ns(r->costs, seen / calls));
@@ -108,7 +118,8 @@ static int make_rows(struct report *r, uint32_t depth)
     for (size_t i = 1; i < n && result == 0; i++) {
         raw[i] += (int64_t)(r->elapsed ? all[i].total_ns : all[i].cpu_ns);
         if (all[i].parent) {
-            callees[all[i].parent] += (double)all[i].count * outside;
+            callees[all[i].parent] +=
+                (double)all[i].count * (times_method_is_small(all[i].method) ? r->costs->count_ns : outside);
             if (r->elapsed)
                 raw[all[i].parent] -= (int64_t)all[i].total_ns;
         }
@@ -257,6 +268,25 @@ static void write_old(struct report *r, JNIEnv *jni)
     pthread_mutex_unlock(&r->s->out.lock);
 }
 
+/* The methods that are not counted or not timed, but for those that an earlier report of the session told. */
+static int write_marks(struct jfr_writer *w, uint32_t type, uint64_t now)
+{
+    const char *why;
+    for (uint32_t at = 0; times_method_next_mark(&at, &why); at++) {
+        struct jfr_event e;
+        const struct jfr_frame frame = {.method = (uintptr_t)times_method_id(at), .bci = -1, .type = JFR_FRAME_JIT};
+        uint64_t trace = jfr_trace(w, &frame, 1, false);
+        while (!jfr_begin(w, type, 0, &e))
+            if (jfr_writer_work(w) < 0)
+                return -ENOSPC;
+        jfr_put_time(&e, now);
+        jfr_put_long(&e, (int64_t)trace);
+        jfr_put_string(&e, why);
+        jfr_commit(&e);
+    }
+    return 0;
+}
+
 static int write_recording(struct report *r)
 {
     struct jfr_writer *w = r->s->out.jfr;
@@ -273,8 +303,12 @@ static int write_recording(struct report *r)
         jfr_put_string(&e, r->elapsed ? "elapsed" : "cpu");
         jfr_put_long(&e, (int64_t)(r->costs->call_ns * 1000));
         jfr_put_long(&e, (int64_t)(inside_ns(r) * 1000));
+        jfr_put_long(&e, (int64_t)(r->costs->count_ns * 1000));
         jfr_commit(&e);
     }
+    result = write_marks(w, ids[2], now);
+    if (result < 0)
+        return result;
     for (size_t i = 0; i < r->rows.len; i++) {
         const struct trace_row *row = &r->rows.data[i];
         if (!row->calls && !row->samples && !row->raw_ns)

@@ -16,6 +16,7 @@ enum { TIMES_CURVE = 7 };
 
 struct times_report_costs {
     double call_ns;      /* of entry and exit together */
+    double count_ns;     /* of a small method's probe */
     int32_t calibration; /* the method whose calls measured it; left out of the report */
     uint32_t points;     /* of the curve; 0 with clock=cpu */
 

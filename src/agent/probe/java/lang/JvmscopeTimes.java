@@ -216,7 +216,15 @@ public final class JvmscopeTimes {
         return System.nanoTime() - start;
     }
 
-    /** The same for the probes of clock=elapsed around some work: answers the round's time, and in the upper half what they saw of it. */
+    /** The same for the probe of small methods. */
+    public static long calibrateCount(int method, int rounds, int steps) {
+        long start = System.nanoTime();
+        for (int i = 0; i < rounds; i++)
+            count(method);
+        return System.nanoTime() - start;
+    }
+
+    /** Calibration of the probes of clock=elapsed around some work: answers the round's time, and in the upper half what they saw of it. */
     public static long calibrateTimed(int method, int rounds, int steps) {
         long node = child(U.getLong(U.getLong(slot() + SLOT_CONTEXT)), method);
         long before = U.getLong(node + TOTAL), start = System.nanoTime();
