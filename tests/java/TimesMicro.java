@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Tiny methods in five shapes of calls; prints for each shape calls and nanoseconds a call, best of the rounds after a warm-up. */
+/**
+ * Tiny methods in five shapes of calls, and two readings of the clock with nothing between; prints for each calls and nanoseconds
+ * a call, best of the rounds after a warm-up.
+ */
 public class TimesMicro {
     static int sink;
 
@@ -66,6 +69,10 @@ public class TimesMicro {
             for (int i = 0; i < n; i++)
                 s += OPS[i % 3].apply(s + i);
             break;
+        case 5:
+            for (int i = 0; i < n; i++)
+                s += (int) (System.nanoTime() - System.nanoTime());
+            break;
         default:
             for (int i = 0; i < n; i++)
                 try {
@@ -79,17 +86,17 @@ public class TimesMicro {
 
     public static void main(String[] a) {
         int n = 1000000, rounds = a.length > 0 ? Integer.parseInt(a[0]) : 30;
-        long[] best = new long[5], calls = {n, n, 832040, n, n};
+        long[] best = new long[6], calls = {n, n, 832040, n, n, n};
         for (int r = 0; r < rounds; r++)
-            for (int k = 0; k < 5; k++) {
+            for (int k = 0; k < best.length; k++) {
                 long start = System.nanoTime();
                 sink += shape(k, n);
                 long took = System.nanoTime() - start;
                 if (r == 0 || took < best[k])
                     best[k] = took;
             }
-        String[] names = {"leaf", "nested", "recursive", "virtual", "throwing"};
-        for (int k = 0; k < 5; k++)
+        String[] names = {"leaf", "nested", "recursive", "virtual", "throwing", "clock"};
+        for (int k = 0; k < best.length; k++)
             System.out.printf("%s %d %.2f%n", names[k], calls[k], best[k] / (double) calls[k]);
     }
 }

@@ -4,7 +4,10 @@ import java.io.InputStreamReader;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Works until its input ends. "speed" prints the nanoseconds of its fastest portion of work out of some hundred; "gc" collects. */
+/**
+ * Works until its input ends. "speed" prints the nanoseconds of its fastest portion of work out of some hundred; "gc" collects;
+ * "retransform" has another agent put code into this class and take it back.
+ */
 public class TimesServer {
     static volatile boolean over;
     static volatile long fastest = Long.MAX_VALUE;
@@ -36,6 +39,8 @@ public class TimesServer {
         }
     }
 
+    static native int retransform(); // tests/agents/retransform_agent.c
+
     public static void main(String[] args) throws Exception {
         Thread worker = new Thread(TimesServer::serve);
         worker.start();
@@ -45,6 +50,9 @@ public class TimesServer {
             if (line.equals("gc")) {
                 System.gc();
                 System.gc();
+            } else if (line.equals("retransform")) {
+                System.out.println(retransform());
+                continue;
             } else {
                 fastest = Long.MAX_VALUE;
                 Thread.sleep(500);
