@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/trace.h"
 #include "base/json.h"
+#include "base/json_check.h"
 #include "base/parse.h"
 #include "base/vec.h"
 #include "cli/builtin.h"
@@ -58,20 +59,28 @@ static void read_call(const struct rec_event *e, struct call *ret)
     };
 }
 
-/* The arguments without the brackets of their array, and without `this` when it comes first. */
-static struct str inner_arguments(const struct call *c)
+/* A call's arguments: `this` by itself, empty when there is none, and the others without the brackets of their array. */
+struct arguments {
+    struct str self, others;
+};
+
+static struct arguments split_arguments(const struct call *c)
 {
+    struct arguments a = {{"", 0}, {"", 0}};
     const char *s = c->arguments;
     size_t n = strlen(s);
     if (n < 2 || s[0] != '[')
-        return (struct str){"", 0};
-    s++;
-    n -= 2;
+        return a;
+    a.others = (struct str){s + 1, n - 2};
     if (!c->has_this)
-        return (struct str){s, n};
-    /* `this` is a JSON string with nothing quoted in it, or null. */
-    const char *comma = memchr(s, ',', n);
-    return comma ? (struct str){comma + 1, n - (size_t)(comma + 1 - s)} : (struct str){"", 0};
+        return a;
+    size_t len = json_value_len(s + 1, n - 2);
+    a.self = (struct str){s + 1, len};
+    if (len)
+        a.others = (struct str){s + 1 + len, n - 2 - len};
+    if (len && a.others.len) /* the comma */
+        a.others = (struct str){a.others.data + 1, a.others.len - 1};
+    return a;
 }
 
 static void print_text_of(const char *s)
@@ -86,7 +95,7 @@ static void print_call(const struct call *c, int64_t start)
            c->thread ? c->thread : "?", (int)MIN(c->depth, 60) * 2, "");
     print_text(stdout, (struct str){c->method, strcspn(c->method, "(")});
     putchar('(');
-    print_text(stdout, inner_arguments(c));
+    print_text(stdout, split_arguments(c).others);
     putchar(')');
     if (c->exception) {
         fputs(" threw ", stdout);
@@ -98,15 +107,19 @@ static void print_call(const struct call *c, int64_t start)
     putchar('\n');
 }
 
-/* JSON text of the recording's own, put in as it is. */
-static void put_raw(struct json *j, const char *key, const char *text, size_t len)
+/* JSON text of the recording's own, put in as it is; as a string when it is none. */
+static void put_value(struct json *j, const char *key, const char *text, size_t len)
 {
     json_key(j, key);
+    if (!len || json_value_len(text, len) != len) {
+        json_string_n(j, text, len);
+        return;
+    }
     buf_bytes(j->out, text, len);
     j->comma = true;
 }
 
-/* The same as a string: whoever reads it finds out whether it is JSON. */
+/* As a string in any case: whoever reads it finds out whether it is JSON. */
 static void put_quoted(struct json *j, const char *key, const char *text, size_t len)
 {
     json_key(j, key);
@@ -126,14 +139,12 @@ static void put_call(struct json *j, const struct call *c, void (*put)(struct js
     json_i64(j, c->ns);
     json_key(j, "depth");
     json_i64(j, c->depth);
-    if (c->has_this) {
-        size_t end = strcspn(c->arguments + 1, ",]");
-        put(j, "this", c->arguments + 1, end);
-    }
+    struct arguments args = split_arguments(c);
+    if (args.self.len)
+        put(j, "this", args.self.data, args.self.len);
     _cleanup_(buf_release) struct buf list = BUF(SIZE_MAX / 4);
-    struct str args = inner_arguments(c);
     buf_u8(&list, '[');
-    buf_bytes(&list, args.data, args.len);
+    buf_bytes(&list, args.others.data, args.others.len);
     buf_u8(&list, ']');
     put(j, "args", (const char *)list.data, list.len);
     if (c->returned)
@@ -182,7 +193,7 @@ static int each(struct recording *r, const struct trace_options *o, const struct
         }
         buf_clear(j->out);
         if (is_call)
-            put_call(j, &c, put_raw);
+            put_call(j, &c, put_value);
         else
             moment_json(j, &event);
         e = buf_error(j->out);

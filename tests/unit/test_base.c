@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/cursor.h"
 #include "base/json.h"
+#include "base/json_check.h"
 #include "base/map.h"
 #include "base/parse.h"
 #include "base/strpool.h"
@@ -139,6 +140,45 @@ static void durations_and_sizes(void **state)
     assert_int_equal(expand_file_name("01234567890123456789", 42, path, sizeof(path)), -ENAMETOOLONG);
 }
 
+static void json_values_end_where_they_end(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t len; /* of the value at its start, 0: none */
+    } rows[] = {
+        {"1,2", 1},
+        {"-0.5e+3]", 7},
+        {"\"a,\\\"]\" x", 7},
+        {"[1,{\"a\": [ ]} ],", 15},
+        {"null", 4},
+        {"truex", 4},
+        {"{}", 2},
+        {"\"\xc3\xa9\"", 4},
+        {"", 0},
+        {"[1", 0},
+        {"\"a", 0},
+        {"[1,]", 0},
+        {"{1:2}", 0},
+        {"-", 0},
+        {"1.", 0},
+        {"\"\n\"", 0},
+        {"\"\\x\"", 0},
+        {"\"\\u12g4\"", 0},
+        {"\"\xc3\"", 0},
+        {"\"\xed\xa0\x80\"", 0},
+        {"\"\xc0\x80\"", 0},
+        {"nul", 0},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        assert_int_equal(json_value_len(rows[i].text, strlen(rows[i].text)), rows[i].len);
+    char deep[200];
+    memset(deep, '[', 100);
+    memset(deep + 100, ']', 100);
+    assert_int_equal(json_value_len(deep, 200), 0);
+    assert_int_equal(json_value_len(deep + 40, 120), 120);
+}
+
 static void json_is_always_valid_text(void **state)
 {
     struct buf b = BUF(4096);
@@ -188,6 +228,7 @@ int main(void)
         cmocka_unit_test(numbers_survive_writing_and_reading),
         cmocka_unit_test(a_buffer_keeps_to_its_limit),
         cmocka_unit_test(durations_and_sizes),
+        cmocka_unit_test(json_values_end_where_they_end),
         cmocka_unit_test(json_is_always_valid_text),
         cmocka_unit_test(arena_allocations_do_not_overlap),
     };
