@@ -123,6 +123,17 @@ def test_limit_and_loss_are_counted(jvmscope, tmp_path):
     assert len(calls(jvmscope, out)) == 100
 
 
+def wait_for_calls(jvmscope, process, more=20):
+    """Until the trace has that many calls more than now."""
+    def written():
+        return int(re.search(r"trace\.calls\D+(\d+)", jvmscope("status", process.pid).stdout)[1])
+
+    end, until = written() + more, time.monotonic() + 30
+    while written() < end:
+        assert time.monotonic() < until, "no calls are traced"
+        time.sleep(0.02)
+
+
 def test_switching_in_a_running_vm(jdk, jvmscope, tmp_path):
     out = tmp_path / "t.jfr"
     process = jdk.start_java("TracedForever", jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -132,25 +143,77 @@ def test_switching_in_a_running_vm(jdk, jvmscope, tmp_path):
         assert nothing.returncode == 1 and "recorded" in nothing.stderr
         done = jvmscope("attach", "--trace", "TracedForever.one", process.pid)
         assert done.returncode == 0, done.stderr
-        time.sleep(0.5)
+        wait_for_calls(jvmscope, process)
         listed = json.loads(jvmscope("trace", "--json", process.pid, "list").stdout)
         assert listed["patterns"] == ["TracedForever.one"] and listed["methods"] == ["TracedForever.one(I)I"]
         assert jvmscope("trace", process.pid, "add", "TracedForever.two").returncode == 0
+        assert jvmscope("trace", process.pid, "add", "java.lang.reflect.Array.getInt").returncode == 0
         assert jvmscope("trace", process.pid, "remove", "TracedForever.one").returncode == 0
-        time.sleep(0.5)
+        wait_for_calls(jvmscope, process, 40)
+        assert jvmscope("trace", process.pid, "remove", "java.lang.reflect.Array.getInt").returncode == 0
+        wait_for_calls(jvmscope, process)
         assert jvmscope("trace", process.pid, "remove", "TracedForever.one").returncode == 1
         assert jvmscope("stop", "-o", out, process.pid).returncode == 0
-        seen = calls(jvmscope, out)
+        everything = calls(jvmscope, out)
+        seen = [c for c in everything if "TracedForever" in c["method"]]
         ones = [c["start_ns"] for c in seen if ".one(" in c["method"]]
         twos = [c["start_ns"] for c in seen if ".two(" in c["method"]]
         assert len(ones) > 10 and len(twos) > 10
         assert all(c["return"] == c["args"][0] + (1 if ".one(" in c["method"] else 2) for c in seen)
-        assert max(ones) < max(twos)
+        natives = [c for c in everything if c not in seen]
+        assert len(natives) > 5 and {c["method"] for c in natives} == {"java.lang.reflect.Array.getInt(Ljava/lang/Object;I)I"}
+        assert max(ones) < max(twos) and max(c["start_ns"] for c in natives) < max(twos)
         process.stdin.close()
         assert process.wait(20) == 0 and process.stdout.read() == "done\n"
     finally:
         process.kill()
         process.wait()
+
+
+def test_json_of_a_recording_with_other_texts(jvmscope, tmp_path):
+    """What is no JSON in the recording is a string in the output; `this` ends where its value does."""
+    out, other = tmp_path / "t.jfr", tmp_path / "o.jfr"
+    record(lab.Jdk(17), out, "trace=Traced$Calls.ints:Traced$Calls.instance")
+    whole = calls(jvmscope, out)
+    assert [c["args"] for c in whole if ".ints(" in c["method"]] == [[-1, 300, "c", 70000, True]]
+    for old, new in ((b'[-1,300,"c"', b'[-1,300,"c'), (b"70000,", b'7\xff\x01"{,'), (b"70000,true]", b"70000]true]")):
+        assert out.read_bytes().count(old) == 1
+        other.write_bytes(out.read_bytes().replace(old, new.ljust(len(old))))
+        seen = calls(jvmscope, other)  # parses
+        assert len(seen) == len(whole) and isinstance(next(c for c in seen if ".ints(" in c["method"])["args"], str)
+        assert [c["this"] for c in seen if ".instance(" in c["method"]] == [c["this"] for c in whole if ".instance(" in c["method"]]
+
+
+def test_native_methods(jdk, jvmscope, tmp_path):
+    """Every type in registers and on the stack, what a native throws, and natives of the JDK that are bound already."""
+    out = tmp_path / "t.jfr"
+    library = lab.BUILD / "tests" / "agents" / "libtracejni.so"
+    plain = jdk.java("TracedNative", library, jvm=("-Xmx64m",))
+    agent = jdk.agent(f"trace=TracedNative:java.lang.reflect.Array,format=r,file={out}")
+    done = jdk.java("TracedNative", library, jvm=(agent, "-Xmx64m", "-Xcheck:jni"))
+    assert done.returncode == 0 and [l for l in done.stdout.splitlines() if not l.startswith("WARNING")] == plain.stdout.splitlines()
+    seen = {}
+    for c in calls(jvmscope, out):
+        name = c["method"].split("(")[0].replace("java.lang.reflect.", "")
+        seen.setdefault(name, []).append((c["args"], c.get("return", "absent"), c["exception"], c["depth"]))
+
+    def one(name):
+        assert len(seen["TracedNative." + name]) == 1
+        args, back, thrown, depth = seen["TracedNative." + name][0]
+        assert depth == 1
+        return args, back if thrown is None else thrown
+
+    many = one("many")
+    assert many[0][:20] == [-1, str(1 << 60), 1.5, 2.5, -3, -4, "c", True, None, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5, 9.5, 77, -88, 10.5, "t"]
+    assert re.fullmatch(r"int\[3\]@[0-9a-f]+", many[0][20]) and many[1] == plain.stdout.split()[0]
+    assert one("hello") == (["x", 3], "hello") and one("fails") == ([5], "java.lang.IllegalStateException")
+    assert one("no") == ([], False) and one("bytes") == ([], -7) and one("chars") == ([], "\u263a") and one("shorts") == ([], -300)
+    assert one("floats") == ([2.0], 0.5) and one("doubles") == ([3.0], 1.5) and one("same") == (["s"], "s")
+    assert one("locked") == ([4], 8)
+    assert [(c[0], c[1], c[3]) for c in seen["TracedNative.calls"]] == [([2], 2, 2), ([1], 1, 4), ([0], 0, 6)]
+    (args, back, thrown, _), = seen["Array.getByte"]
+    assert args[1] == 3 and back == "absent" and thrown == "java.lang.ArrayIndexOutOfBoundsException"
+    assert [c[0][1:] for c in seen["Array.setDouble"]] == [[1, 2.5]]
 
 
 @pytest.mark.parametrize("pattern, want", [

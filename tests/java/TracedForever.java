@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Calls one() and two() until its input ends. */
+/** Calls one(), two() and a native method until its input ends. */
 public class TracedForever {
     static int one(int n) {
         return n + 1;
@@ -12,7 +12,7 @@ public class TracedForever {
     public static void main(String[] args) throws Exception {
         System.out.println("ready");
         for (int i = 0; !closed(); i++) {
-            if (one(i) != i + 1 || two(i) != i + 2) {
+            if (one(i) != i + 1 || two(i) != i + 2 || java.lang.reflect.Array.getInt(new int[] {i}, 0) != i) {
                 System.out.println("wrong");
             }
             Thread.sleep(1);

@@ -10,6 +10,7 @@
 #include "agent/capture/trace_condition.h"
 #include "agent/capture/trace_hub.h"
 #include "agent/capture/trace_methods.h"
+#include "agent/capture/trace_natives.h"
 #include "agent/capture/trace_types.h"
 #include "agent/capture/trace_values.h"
 #include "agent/instrument.h"
@@ -362,6 +363,34 @@ static int typed_edit(const struct instrument_class *c, struct edit *e)
 static const struct instrument_client typed_client = {
     .name = "trace implements", .edit = typed_edit, .wants = typed_wants, .look = typed_look, .loaded_only = true};
 
+/* ---- native methods: by name alone ---- */
+
+static bool native_wants_class(struct str class_name)
+{
+    pthread_mutex_lock(&trace.lock);
+    bool wants = trace.classes && *trace.classes && choice_may_match(trace.classes, class_name);
+    pthread_mutex_unlock(&trace.lock);
+    /* The probes ask java.lang.Class what arrays are. */
+    return wants && !is_excluded(class_name) && !hub_is_used(class_name) && !str_is(class_name, "java/lang/Class");
+}
+
+static int native_wants(const struct native_method *m)
+{
+    pthread_mutex_lock(&trace.lock);
+    int number = trace_matches(trace.patterns, m->class_name, m->name, m->descriptor) &&
+                         !choice_matches(trace.exclude, m->class_name, m->name)
+                     ? trace_method_add(&trace.methods, m->class_name, m->name, m->descriptor, !m->is_static)
+                     : -ENOENT;
+    pthread_mutex_unlock(&trace.lock);
+    return number;
+}
+
+static const struct native_client native_client = {.name = "trace",
+                                                   .wants_class = native_wants_class,
+                                                   .wants = native_wants,
+                                                   .enter = trace_native_enter,
+                                                   .exit = trace_native_exit};
+
 static bool trace_wanted(const struct options *o)
 {
     return o->v[OPT_TRACE].text != NULL;
@@ -416,11 +445,14 @@ static int apply(JNIEnv *jni, struct buf *why)
         trace.typed = true;
         r = instrument_on(&typed_client, jni, why);
     }
-    return r;
+    if (r >= 0)
+        r = trace_natives_open(jni, hub_probe());
+    return r < 0 ? r : native_calls_on(&native_client, jni, why);
 }
 
 static void take_back(JNIEnv *jni)
 {
+    native_calls_off(&native_client, jni);
     instrument_off(&client, jni);
     if (trace.typed)
         instrument_off(&typed_client, jni);
@@ -564,6 +596,7 @@ static void trace_status(struct session *s, struct buf *out)
     budget_status(&trace.budget, "trace", out);
     hub_status("trace", out);
     instrument_status(out);
+    native_calls_status(out);
 }
 
 extern const struct capture capture_method_trace;
