@@ -30,8 +30,8 @@ def jvmscope(*args, **kwargs):
     return subprocess.run([BUILD / "jvmscope", *map(str, args)], capture_output=True, text=True, errors="replace", **kwargs)
 
 
-def compiled(name, release=8):
-    """The class path of tests/java/NAME.java (or the folder tests/java/NAME), compiled once for the release given.
+def compiled(name, release=8, jars=()):
+    """The class path of tests/java/NAME.java (or the folder tests/java/NAME), compiled once for the release given, against jars.
 
     Compiled by JDK 17 of the matrix, or JDK 27 for a release beyond 17, with -g, into /var/tmp under a name from its contents.
     """
@@ -47,7 +47,7 @@ def compiled(name, release=8):
             out.mkdir(exist_ok=True)
             compiler = 17 if release <= 17 else 27
             subprocess.run([JDKS, "run", str(compiler), "javac", "-nowarn", "-Xlint:-options", "-g", "--release", str(release),
-                            "-d", out, *sources], check=True)
+                            "-cp", ":".join(map(str, jars)) or out, "-d", out, *sources], check=True)
             (out / ".done").touch()
     return out
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real programs to profile: javac over generated sources, H2 under SQL. Used by tests and bench."""
+"""Real programs to profile: javac over generated sources, H2 under SQL, Tomcat, Lucene. Used by tests and bench."""
 import pathlib
+import subprocess
 import textwrap
 
 import lab
@@ -63,3 +64,31 @@ def javac_command(folder, jvm=()):
 def h2_command(rows=60000, jvm=()):
     classes = lab.compiled("SqlRows")
     return ["java", "-Xmx256m", *jvm, "-cp", f"{classes}:{H2_JAR}", "SqlRows", rows]
+
+
+HELD = ("h2", "javac", "tomcat", "lucene")
+
+
+def held_command(program, jdk, folder, jvm=("-Xmx256m",)):
+    """One of HELD that says READY on standard output when its work is done, and holds its heap until standard input ends."""
+    def jars(name):
+        done = subprocess.run([lab.ROOT / "tools" / "jars", name], capture_output=True, text=True, timeout=600)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+    if program == "h2":
+        name, args, path, given = "SqlRows", (20000,), [H2_JAR], ()
+    elif program == "javac":
+        if not folder.exists():
+            javac_sources(folder, 40)
+        # JDK 8 loads the compiler by a loader of its own: its classes are not on the class path.
+        name, args, path, given = "Compiles", (folder,), [], ()
+    elif program == "lucene":
+        name, args, path = "Searches", (8000,), jars("lucene")
+        given = path
+    else:
+        # Tomcat 10 wants JDK 11. The program knows nothing that differs between the two.
+        folder.mkdir(parents=True, exist_ok=True)
+        name, args, path = "ServesFiles", (folder, 4000), jars("tomcat10" if jdk.version >= 11 else "tomcat9")
+        given = jars("tomcat10")
+    path = [lab.compiled("Ready"), lab.compiled(name, jars=given), *path]
+    return ["java", *jvm, "-cp", ":".join(map(str, path)), "Ready", name, *args]

@@ -28,6 +28,8 @@ struct heap_class {
     enum heap_reference reference; /* of its instances */
     bool held_by_instances;        /* nothing else keeps it: its instances refer to it (dump->class_edges) */
     uint8_t injected[2];           /* row of what HotSpot adds to it, by the older and the newer layout; 0: nothing */
+    bool refs_first;               /* in the older layout its references come first, and no gap is filled */
+    uint32_t words_at;             /* where an instance says how many words follow its fields, from 1; 0: nothing follows */
     uint32_t fields_bytes;         /* values of an instance in the dump, super classes included */
     uint32_t size;                 /* bytes of an instance in the VM */
     uint32_t mirror_size;          /* bytes of the class object itself */

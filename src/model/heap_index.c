@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-enum { VERSION = 3, PAGE = 4096, SMALL = 8 << 20, FINGERPRINT = 64 << 10 };
+enum { VERSION = 5, PAGE = 4096, SMALL = 8 << 20, FINGERPRINT = 64 << 10 };
 
 static const char magic[16] = "JVMSCOPE HEAP\n";
 
@@ -348,7 +348,8 @@ uint64_t heap_shallow(const struct heap *h, uint64_t i)
     if (i >= h->n)
         return 0;
     int32_t class = heap_class_of(h, i);
-    if (class >= 0 && class != h->dump->class_class && h->dump->classes.data[class].kind == HEAP_INSTANCE)
+    if (class >= 0 && class != h->dump->class_class && h->dump->classes.data[class].kind == HEAP_INSTANCE &&
+        !h->dump->classes.data[class].words_at)
         return h->dump->classes.data[class].size;
     return heap_item(h, i, &item) ? heap_item_size(h->dump, &item) : 0;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/heap_shape.h"
 
+#include <string.h>
+
 enum { MAX_HOLES = 64, MAX_CHAIN = 64, WIDTHS = 4 };
 
 static uint32_t align_up(uint64_t n, uint32_t to)
@@ -15,9 +17,14 @@ uint64_t heap_array_size(const struct heap_shape *s, unsigned type, uint64_t cou
     return (header + count * element + s->alignment - 1) / s->alignment * s->alignment;
 }
 
-/* How many fields a class declares itself, by width (8, 4, 2, 1 bytes), references, and bytes of padding beside them. */
+/*
+ * How many fields a class declares itself, by width (8, 4, 2, 1 bytes), and references; bytes of padding beside them, or around
+ * those of them alone that are contended (in the newer layout; gap: an int among these goes into a gap before them).
+ */
 struct declared {
     uint32_t width[WIDTHS], refs, padding;
+    uint32_t contended[2]; /* 8 and 4 bytes wide */
+    bool gap;
 };
 
 /*
@@ -32,12 +39,17 @@ static const struct injected {
 } injected[] = {
     {"java.lang.ClassLoader", NULL, NULL, ANY_LAYOUT, {{1}}},
     {"java.lang.Module", NULL, NULL, ANY_LAYOUT, {{1}}},
-    {"java.lang.InternalError", "java.lang.Module", NULL, ANY_LAYOUT, {{0, 0, 0, 1}}},
+    {"java.lang.InternalError", NULL, NULL, NEW_LAYOUT, {{0, 0, 0, 1}}},
     {"java.lang.Thread", NULL, "java.lang.Thread$FieldHolder", ANY_LAYOUT, {.padding = 256}},
     {"java.lang.Thread", "java.lang.Thread$FieldHolder", NULL, ANY_LAYOUT, {{1, 1, 0, 3}}},
     {"java.lang.invoke.MemberName", NULL, "java.lang.Module", ANY_LAYOUT, {{2}, 1}},
     {"java.lang.invoke.MemberName", "java.lang.Module", NULL, ANY_LAYOUT, {{1}}},
-    {"java.lang.invoke.ResolvedMethodName", NULL, NULL, ANY_LAYOUT, {{1}}},
+    {"java.lang.VirtualThread", "java.lang.ClassFrameInfo", NULL, NEW_LAYOUT, {{1}}},
+    {"jdk.internal.vm.StackChunk", NULL, NULL, NEW_LAYOUT, {{1, 1, 0, 2}, 1}},
+    {"java.lang.StackFrameInfo", NULL, NULL, ANY_LAYOUT, {{0, 0, 1}}},
+    {"java.lang.reflect.Field", "java.lang.LazyConstant", NULL, NEW_LAYOUT, {{0, 1}}},
+    {"java.lang.invoke.ResolvedMethodName", NULL, "java.lang.ClassFrameInfo", ANY_LAYOUT, {{1}, 1}},
+    {"java.lang.invoke.ResolvedMethodName", "java.lang.ClassFrameInfo", NULL, NEW_LAYOUT, {{1}}},
     {"java.lang.invoke.MethodHandleNatives$CallSiteContext", NULL, NULL, OLD_LAYOUT, {{1}}},
     {"java.lang.invoke.MethodHandleNatives$CallSiteContext", NULL, NULL, NEW_LAYOUT, {{2}}},
     {"java.lang.invoke.CallSite",
@@ -45,13 +57,37 @@ static const struct injected {
      "java.lang.invoke.MethodHandleNatives$CallSiteContext",
      NEW_LAYOUT,
      {{2}}},
-    {"java.util.concurrent.ForkJoinPool", NULL, NULL, ANY_LAYOUT, {.padding = 256}},
-    {"java.util.concurrent.ForkJoinPool$WorkQueue", NULL, NULL, ANY_LAYOUT, {.padding = 256}},
+    {"java.util.concurrent.ForkJoinPool", NULL, NULL, OLD_LAYOUT, {.padding = 256}},
+    {"java.util.concurrent.ForkJoinPool", NULL, "java.lang.Thread$FieldHolder", NEW_LAYOUT, {.padding = 256, .contended = {1}}},
+    {"java.util.concurrent.ForkJoinPool",
+     "java.lang.Thread$FieldHolder",
+     "java.lang.LazyConstant",
+     NEW_LAYOUT,
+     {.padding = 256, .contended = {1, 1}}},
+    {"java.util.concurrent.ForkJoinPool",
+     "java.lang.LazyConstant",
+     NULL,
+     NEW_LAYOUT,
+     {.padding = 256, .contended = {1, 1}, .gap = true}},
+    {"java.util.concurrent.ForkJoinPool$WorkQueue", NULL, NULL, OLD_LAYOUT, {.padding = 256}},
+    {"java.util.concurrent.ForkJoinPool$WorkQueue", NULL, NULL, NEW_LAYOUT, {.padding = 256, .contended = {0, 3}}},
     {"java.util.concurrent.Exchanger$Node", NULL, NULL, ANY_LAYOUT, {.padding = 256}},
     {"java.util.concurrent.Exchanger$Slot", NULL, NULL, ANY_LAYOUT, {.padding = 256}},
     {"java.util.concurrent.ConcurrentHashMap$CounterCell", NULL, NULL, ANY_LAYOUT, {.padding = 256}},
     {"java.util.concurrent.atomic.Striped64$Cell", NULL, NULL, ANY_LAYOUT, {.padding = 256}},
 };
+
+/*
+ * Classes whose fields the older layout leaves where their VM had always had them: references first, no gap filled. Those that
+ * come out the same in either way are left out.
+ */
+static const char *const refs_first[] = {"java.lang.ClassLoader", "java.lang.ref.SoftReference",
+                                         "java.lang.Throwable",   "java.lang.StackTraceElement",
+                                         "java.lang.String",      "java.lang.Class"};
+
+/* The part of a virtual thread's stack that lies in the heap: words of frames behind the fields, and a bit for each reference
+ * that could be among them. */
+static const char stack_chunk[] = "jdk.internal.vm.StackChunk";
 
 static bool there(const struct heap_dump *d, const char *name)
 {
@@ -71,6 +107,26 @@ void heap_shape_mark_injected(struct heap_dump *d)
         if (row->layout == ANY_LAYOUT)
             d->classes.data[class].injected[1] = (uint8_t)(k + 1);
     }
+    for (size_t k = 0; k < ARRAY_SIZE(refs_first); k++) {
+        int32_t class = heap_dump_class_named(d, refs_first[k]);
+        if (class != HEAP_NO_CLASS && !d->classes.data[class].loader_id)
+            d->classes.data[class].refs_first = true;
+    }
+    int32_t chunk = heap_dump_class_named(d, stack_chunk);
+    struct heap_field f;
+    for (unsigned i = 0; chunk != HEAP_NO_CLASS && heap_field_at(d, chunk, i, &f); i++) {
+        if (f.type == HPROF_INT && strcmp(f.name, "size") == 0)
+            d->classes.data[chunk].words_at = f.offset + 1;
+    }
+}
+
+/* What HotSpot's dumper writes among a class's static fields and is none: <resolved_references>, <init_lock>, JDK 8's
+ * init_lock. */
+static bool made_up(const struct heap_dump *d, const struct hprof_static *s)
+{
+    struct str name = heap_dump_string(d, s->name);
+    return s->type == HPROF_OBJECT && name.len &&
+           (name.data[0] == '<' || (name.len == 9 && memcmp(name.data, "init_lock", 9) == 0));
 }
 
 /* shape NULL: its static fields instead. */
@@ -91,7 +147,7 @@ static struct declared declared_by(const struct heap_dump *d, const struct heap_
             struct hprof_static s;
             if (!hprof_static_read(&c.statics_at, d->header.id_size, false, &s))
                 break;
-            type = s.type;
+            type = made_up(d, &s) ? 0 : s.type;
         } else {
             cursor_skip(&c.fields_at, d->header.id_size);
             type = cursor_u8(&c.fields_at);
@@ -141,17 +197,46 @@ static void place(struct layout *l, uint32_t size)
     l->end = at + size;
 }
 
-static void add_new(struct layout *l, const struct declared *n, uint32_t reference)
+static void place_all(struct layout *l, const uint32_t *widths, unsigned n)
 {
-    for (unsigned w = 0; w < WIDTHS; w++) {
-        for (uint32_t i = 0; i < n->width[w]; i++)
+    for (unsigned w = 0; w < n; w++) {
+        for (uint32_t i = 0; i < widths[w]; i++)
             place(l, 8u >> w);
     }
+}
+
+/* Room that other fields stay out of, of this class and of those below it. */
+static void pad(struct layout *l, uint32_t bytes)
+{
+    l->end += bytes;
+    l->holes_n = 0;
+}
+
+static void add_contended(struct layout *l, const struct declared *n)
+{
+    pad(l, n->padding / 2);
+    place_all(l, n->contended, 1);
+    if (!n->gap)
+        l->holes_n = 0;
+    for (uint32_t i = 0; i < n->contended[1]; i++)
+        place(l, 4);
+    pad(l, n->padding / 2);
+}
+
+static void add_new(struct layout *l, const struct declared *n, uint32_t reference)
+{
+    const bool some = n->contended[0] + n->contended[1] > 0;
+    uint32_t widths[WIDTHS];
+    for (unsigned w = 0; w < WIDTHS; w++)
+        widths[w] = n->width[w] - (w < ARRAY_SIZE(n->contended) ? MIN(n->contended[w], n->width[w]) : 0);
+    place_all(l, widths, WIDTHS);
     for (uint32_t i = 0; i < n->refs; i++)
         place(l, reference);
-    if (n->padding) {
-        l->end = align_up(l->end, 8) + n->padding;
-        l->holes_n = 0;
+    if (some) {
+        add_contended(l, n);
+    } else if (n->padding) {
+        l->end = align_up(l->end, 8);
+        pad(l, n->padding);
     }
 }
 
@@ -180,6 +265,16 @@ static void add_old(struct layout *l, const struct declared *n, uint32_t referen
         l->end = align_up(l->end, 8) + n->padding;
 }
 
+/* JDK 8 to 14, the classes of refs_first. */
+static void add_refs_first(struct layout *l, const struct declared *n, uint32_t reference)
+{
+    l->end = align_up(l->end, reference) + n->refs * reference;
+    if (n->width[0])
+        l->end = align_up(l->end, 8);
+    for (unsigned w = 0; w < WIDTHS; w++)
+        l->end += n->width[w] * (8u >> w);
+}
+
 static uint32_t instance_size(const struct heap_dump *d, int32_t class, const struct heap_shape *s)
 {
     int32_t chain[MAX_CHAIN];
@@ -188,8 +283,9 @@ static uint32_t instance_size(const struct heap_dump *d, int32_t class, const st
         chain[n++] = class;
     struct layout l = {.end = s->header};
     while (n--) {
-        struct declared own = declared_by(d, &d->classes.data[chain[n]], s);
-        (s->old_layout ? add_old : add_new)(&l, &own, s->reference);
+        const struct heap_class *c = &d->classes.data[chain[n]];
+        struct declared own = declared_by(d, c, s);
+        (!s->old_layout ? add_new : c->refs_first ? add_refs_first : add_old)(&l, &own, s->reference);
     }
     return align_up(l.end, s->alignment);
 }
@@ -298,6 +394,15 @@ int heap_shape_infer(struct heap_dump *d, const struct heap_gap *gaps, size_t n)
     return infer_mirror(d);
 }
 
+uint64_t heap_behind_fields(const struct heap_dump *d, const struct heap_class *c, const struct hprof_item *item)
+{
+    if (!c->words_at || item->body_len < c->words_at + 3u)
+        return 0;
+    uint64_t words = hprof_value_at(item->body + c->words_at - 1, HPROF_INT, d->header.id_size);
+    uint64_t bits = words * (8 / d->shape.reference);
+    return words > INT32_MAX ? 0 : 8 * (words + (bits + 63) / 64);
+}
+
 uint64_t heap_item_size(const struct heap_dump *d, const struct hprof_item *item)
 {
     if (item->tag == HPROF_OBJECT_ARRAY_DUMP)
@@ -308,5 +413,7 @@ uint64_t heap_item_size(const struct heap_dump *d, const struct hprof_item *item
     if (class == HEAP_NO_CLASS)
         return d->shape.alignment * 2;
     const struct heap_class *c = &d->classes.data[class];
+    if (unlikely(c->words_at) && item->tag == HPROF_INSTANCE_DUMP)
+        return c->size + heap_behind_fields(d, c, item);
     return item->tag == HPROF_CLASS_DUMP ? c->mirror_size : class == d->class_class ? d->shape.mirror_base : c->size;
 }

@@ -21,3 +21,5 @@ int heap_shape_infer(struct heap_dump *d, const struct heap_gap *gaps, size_t n)
 void heap_shape_apply(struct heap_dump *d);
 /* Notes which classes have fields that only the VM knows. */
 void heap_shape_mark_injected(struct heap_dump *d);
+/* Bytes that an instance has behind its fields (a stack chunk's frames), in a class that says how many. */
+uint64_t heap_behind_fields(const struct heap_dump *d, const struct heap_class *c, const struct hprof_item *item);

@@ -17,14 +17,15 @@ struct finder {
     struct tally primitive[16];
     VEC(struct heap_chunk) chunks;
     VEC(struct heap_root) roots;
-    VEC(uint64_t) classes; /* offsets of CLASS DUMPs */
-    uint64_t min, max, bits, bad_at;
+    VEC(uint64_t) classes;                   /* offsets of CLASS DUMPs */
+    uint64_t min, max, bits, bad_at, behind; /* behind: bytes behind the fields of instances of survey.grows */
     bool bad;
 };
 
 struct survey {
     struct heap_dump *dump;
-    uint64_t base; /* of id_bits */
+    uint64_t base;                  /* of id_bits */
+    const struct heap_class *grows; /* its instances have more than their fields; NULL */
     struct finder finders[MAX_THREADS];
 };
 
@@ -91,6 +92,8 @@ static inline int take_item(struct survey *s, struct finder *f, const struct hpr
         if (unlikely(f->used * 2 >= f->cap) && grow(f) < 0)
             return -ENOMEM;
         t = tally_of(f, item->class_id);
+        if (unlikely(s->grows) && item->class_id == s->grows->id)
+            f->behind += heap_behind_fields(s->dump, s->grows, item);
         break;
     case HPROF_OBJECT_ARRAY_DUMP:
         if (unlikely(f->used * 2 >= f->cap) && grow(f) < 0)
@@ -299,6 +302,12 @@ static int count_all(struct survey *s)
                 return -ENOMEM;
         }
     }
+    for (size_t i = 0; i < d->classes.len; i++) {
+        for (unsigned t = 0; d->classes.data[i].words_at && t < d->threads; t++) {
+            d->classes.data[i].bytes += s->finders[t].behind;
+            d->bytes += s->finders[t].behind;
+        }
+    }
     struct heap_class *mirror = &d->classes.data[d->class_class];
     for (size_t i = 0; i < d->classes.len; i++) {
         if (!d->classes.data[i].record)
@@ -324,6 +333,8 @@ int heap_dump_survey(struct heap_dump *d)
         return -ENOMEM;
     s->dump = d;
     int error = infer_shape(d);
+    for (size_t i = 0; i < d->classes.len; i++)
+        s->grows = d->classes.data[i].words_at ? &d->classes.data[i] : s->grows;
     s->base = d->max_id;
     d->threads = MIN(d->threads, (unsigned)MAX_THREADS);
     for (unsigned t = 0; t < d->threads && !error; t++) {
