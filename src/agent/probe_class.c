@@ -17,6 +17,8 @@ static struct {
 static const struct class_renaming names_8[] = {
     {"jvmscope/ForceInline", "java/lang/invoke/ForceInline"},
     {"Ljvmscope/ForceInline;", "Ljava/lang/invoke/ForceInline;"},
+    {"jvmscope/DontInline", "java/lang/invoke/DontInline"},
+    {"Ljvmscope/DontInline;", "Ljava/lang/invoke/DontInline;"},
     {NULL, NULL},
 };
 
@@ -26,6 +28,8 @@ static const struct class_renaming names_12[] = {
     {"getObject", "getReference"},
     {"jvmscope/ForceInline", "jdk/internal/vm/annotation/ForceInline"},
     {"Ljvmscope/ForceInline;", "Ljdk/internal/vm/annotation/ForceInline;"},
+    {"jvmscope/DontInline", "jdk/internal/vm/annotation/DontInline"},
+    {"Ljvmscope/DontInline;", "Ljdk/internal/vm/annotation/DontInline;"},
     {"sun/misc/Unsafe", "jdk/internal/misc/Unsafe"},
     {"()Lsun/misc/Unsafe;", "()Ljdk/internal/misc/Unsafe;"},
     {"Lsun/misc/Unsafe;", "Ljdk/internal/misc/Unsafe;"},

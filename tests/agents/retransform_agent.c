@@ -66,10 +66,8 @@ EXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *options, void *reserved)
 }
 
 /* TimesServer.retransform: 0 or JVM TI's error. */
-EXPORT jint JNICALL Java_TimesServer_retransform(JNIEnv *jni, jclass class)
+EXPORT jint JNICALL Java_TimesServer_retransform(JNIEnv *jni, jclass class, jboolean with)
 {
-    change = true;
-    jvmtiError error = (*ti)->RetransformClasses(ti, 1, &class);
-    change = false;
-    return error ? (jint)error : (jint)(*ti)->RetransformClasses(ti, 1, &class);
+    change = with;
+    return (jint)(*ti)->RetransformClasses(ti, 1, &class);
 }

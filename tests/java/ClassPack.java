@@ -10,7 +10,7 @@ import java.util.zip.*;
 /**
  * Packs of class files (length, bytes ...) for rewrite_pack. JDK 25 and later.
  * pack OUT EVERY SOURCE...: every EVERYth class of jars, or of the running JDK for the source "jrt".
- * verify ORIGINAL REWRITTEN: prints classes, those whose rewritten form fails java.lang.classfile's verifier while the
+ * verify ORIGINAL REWRITTEN...: prints, a line a rewritten pack, classes, those whose rewritten form fails java.lang.classfile's verifier while the
  * original passes, and those it could not judge because classes they refer to are missing.
  */
 public class ClassPack {
@@ -93,8 +93,13 @@ public class ClassPack {
         ClassHierarchyResolver resolver = known::get;
         var cf = ClassFile.of(ClassFile.ClassHierarchyResolverOption.of(
             resolver.orElse(ClassHierarchyResolver.defaultResolver())));
+        for (String rewritten : Arrays.asList(a).subList(2, a.length))
+            verify(cf, original, rewritten);
+    }
+
+    static void verify(ClassFile cf, List<byte[]> original, String rewritten) throws IOException {
         int bad = 0, unjudged = 0, n = 0;
-        try (var in = open(a[2])) { // may be many times as large as the original
+        try (var in = open(rewritten)) { // may be many times as large as the original
             for (byte[] b; (b = next(in)) != null; n++) {
                 String why = failure(cf, b);
                 if (why == null)

@@ -39,7 +39,7 @@ public class TimesServer {
         }
     }
 
-    static native int retransform(); // tests/agents/retransform_agent.c
+    static native int retransform(boolean change); // tests/agents/retransform_agent.c
 
     public static void main(String[] args) throws Exception {
         Thread worker = new Thread(TimesServer::serve);
@@ -51,7 +51,11 @@ public class TimesServer {
                 System.gc();
                 System.gc();
             } else if (line.equals("retransform")) {
-                System.out.println(retransform());
+                int error = retransform(true);
+                Thread.sleep(200); // the VM compiles the new code, as it does during a recording
+                error |= retransform(false);
+                Thread.sleep(200);
+                System.out.println(error);
                 continue;
             } else {
                 fastest = Long.MAX_VALUE;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package java.lang;
 
+import jvmscope.DontInline;
 import jvmscope.ForceInline;
 import sun.misc.Unsafe;
 
@@ -10,6 +11,8 @@ import sun.misc.Unsafe;
  * included, owns a tree of calls; the tree's context holds the node of the innermost call.
  *
  * Nothing here may call a method that is instrumented on the way of a normal call: Thread and Unsafe are not.
+ *
+ * The probes at entry are kept out of their callers: compiling the copies costs more than they save (doc/cpu-times.md).
  */
 public final class JvmscopeTimes {
     private static final Unsafe U = Unsafe.getUnsafe();
@@ -101,7 +104,7 @@ public final class JvmscopeTimes {
     }
 
     /** At entry: answers the caller's node, to be given to exit. */
-    @ForceInline
+    @DontInline
     public static long enter(int method) {
         long context = U.getLong(slot() + SLOT_CONTEXT);
         long caller = U.getLong(context);
@@ -112,7 +115,6 @@ public final class JvmscopeTimes {
     }
 
     /** At every return and when an exception leaves. A context of 0 belongs to a session that is over. */
-    @ForceInline
     public static void exit(long caller) {
         long context = U.getLong(caller + CONTEXT);
         if (context != 0)
@@ -127,13 +129,13 @@ public final class JvmscopeTimes {
     }
 
     /** A method too small to be told from its caller: counted. */
-    @ForceInline
+    @DontInline
     public static void count(int method) {
         long node = child(U.getLong(U.getLong(slot() + SLOT_CONTEXT)), method);
         U.putLong(node + COUNT, U.getLong(node + COUNT) + 1);
     }
 
-    @ForceInline
+    @DontInline
     public static long enterTimed(int method) {
         long context = U.getLong(slot() + SLOT_CONTEXT);
         long caller = U.getLong(context);
@@ -144,7 +146,6 @@ public final class JvmscopeTimes {
         return caller;
     }
 
-    @ForceInline
     public static void exitTimed(long caller) {
         long now = System.nanoTime();
         long context = U.getLong(caller + CONTEXT);
