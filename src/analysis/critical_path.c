@@ -222,6 +222,19 @@ int critical_path(const struct timeline *t, const struct path_options *o, struct
     return r;
 }
 
+size_t critical_path_behind(const struct critical_path *p, uint64_t time)
+{
+    size_t lo = 0, hi = p->segments.len;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (p->segments.data[mid].end <= time)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
 void critical_path_release(struct critical_path *p)
 {
     vec_release(&p->segments);

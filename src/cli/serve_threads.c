@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "export/page.h"
+#include "export/page_pyramid.h"
 #include "export/page_timeline.h"
 #include "model/timeline_load.h"
 
@@ -41,40 +42,6 @@ static uint64_t number(const struct server_request *q, const char *key, uint64_t
     return text && *text >= '0' && *text <= '9' ? strtoull(text, NULL, 10) : otherwise;
 }
 
-/* The first segment that ends beyond a time. */
-static size_t segment_behind(const struct critical_path *p, uint64_t time)
-{
-    size_t lo = 0, hi = p->segments.len;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (p->segments.data[mid].end <= time)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
-/* Segments of the path in the range, one a pixel: time since the beginning of the one before, length, thread, number, edge. */
-static void put_path(const struct critical_path *p, const struct view_range *r, struct buf *out)
-{
-    _cleanup_(buf_release) struct buf list = BUF(out->limit);
-    uint64_t pixel = MAX((r->to - r->from) / r->width, (uint64_t)1), at = 0, n = 0;
-    for (size_t i = segment_behind(p, r->from); i < p->segments.len && p->segments.data[i].start < r->to;) {
-        const struct path_segment *s = &p->segments.data[i];
-        buf_varint(&list, s->start - at);
-        buf_varint(&list, s->end - s->start);
-        buf_varint(&list, s->thread);
-        buf_varint(&list, i);
-        buf_varint(&list, s->edge | (s->inferred ? 16u : 0));
-        at = s->start;
-        n++;
-        i = s->end - s->start >= pixel ? i + 1 : MAX(i + 1, segment_behind(p, s->start + pixel));
-    }
-    buf_varint(out, n);
-    buf_bytes(out, list.data, list.len);
-}
-
 static int answer_range(const struct served_threads *s, const struct server_request *q, struct server_reply *reply)
 {
     enum { MOST = 4096 };
@@ -100,7 +67,7 @@ static int answer_range(const struct served_threads *s, const struct server_requ
         e = timeline_view_rows(s->view, &r, &reply->body);
     if (e == 0)
         e = timeline_view_arrows(s->view, &r, &reply->body);
-    put_path(&s->path, &r, &reply->body);
+    page_path_picture(&s->path, &r, &reply->body);
     free(threads);
     reply->type = "application/octet-stream";
     return e == 0 ? 200 : 500;
@@ -175,7 +142,7 @@ static void put_woken(struct json *j, const struct served_threads *s, uint32_t n
 /* The segment of the path that lies on the node's thread between two times; -1 for none. */
 static int64_t segment_of(const struct critical_path *p, uint32_t thread, uint64_t from, uint64_t to)
 {
-    for (size_t i = segment_behind(p, from); i < p->segments.len && p->segments.data[i].start < MAX(to, from + 1); i++) {
+    for (size_t i = critical_path_behind(p, from); i < p->segments.len && p->segments.data[i].start < MAX(to, from + 1); i++) {
         if (p->segments.data[i].thread == thread)
             return (int64_t)i;
     }

@@ -133,6 +133,7 @@ struct cell {
 struct cells {
     const struct page_tree *tree;
     uint64_t from_ns, bucket_ns;
+    bool is_merged;   /* all threads are one */
     struct map index; /* hash of the place to the number of the first cell there */
     VEC(struct cell) list;
 };
@@ -140,7 +141,8 @@ struct cells {
 static int add_cell(void *context, const struct profile_sample *s)
 {
     struct cells *c = context;
-    struct cell cell = {(uint32_t)((s->time_ns - c->from_ns) / c->bucket_ns), s->thread, c->tree->of_node[s->node], s->weight};
+    struct cell cell = {(uint32_t)((s->time_ns - c->from_ns) / c->bucket_ns), c->is_merged ? 0 : s->thread,
+                        c->tree->of_node[s->node], s->weight};
     if (c->list.len >= PAGE_CELLS)
         return -E2BIG;
     uint64_t key = (uint64_t)cell.thread * PAGE_BUCKETS * 2 + cell.bucket;
@@ -165,19 +167,29 @@ static int compare_cells(const void *a, const void *b)
     return (x->node > y->node) - (x->node < y->node);
 }
 
-/* Weight by time, thread and node. Time is coarsened until the cells are few enough; at last it is given up. */
+/* Coarsens time until the cells are few enough. -E2BIG when they are not without any time either. */
+static int fill_cells(struct cells *c, const struct profile_view *v, uint64_t span)
+{
+    int r = -E2BIG;
+    for (uint64_t buckets = PAGE_BUCKETS; r == -E2BIG && buckets; buckets /= 4) {
+        c->bucket_ns = (span + buckets - 1) / buckets;
+        map_clear(&c->index);
+        vec_clear(&c->list);
+        r = profile_view_each(v, add_cell, c);
+    }
+    return r;
+}
+
+/* Weight by time, thread and node. Where many threads ran through many stacks they are one: a cell a node always fits. */
 static int cells_json(struct json *j, const struct profile_view *v, const struct page_tree *tree)
 {
     uint64_t to = v->filter.to_ns ? MIN(v->filter.to_ns, v->profile->duration_ns) : v->profile->duration_ns;
     uint64_t span = to > v->filter.from_ns ? to - v->filter.from_ns + 1 : 1;
     struct cells c = {.tree = tree, .from_ns = v->filter.from_ns};
-    int r = -E2BIG;
-    for (uint64_t buckets = PAGE_BUCKETS; r == -E2BIG && buckets; buckets /= 4) {
-        c.bucket_ns = (span + buckets - 1) / buckets;
-        map_clear(&c.index);
-        vec_clear(&c.list);
-        r = profile_view_each(v, add_cell, &c);
-    }
+    int r = fill_cells(&c, v, span);
+    c.is_merged = r == -E2BIG;
+    if (c.is_merged)
+        r = fill_cells(&c, v, span);
     _cleanup_(buf_release) struct buf bytes = BUF(SIZE_MAX / 2);
     if (c.list.len)
         qsort(c.list.data, c.list.len, sizeof(*c.list.data), compare_cells);
@@ -194,6 +206,8 @@ static int cells_json(struct json *j, const struct profile_view *v, const struct
     json_u64(j, c.bucket_ns);
     json_key(j, "from_ns");
     json_u64(j, c.from_ns);
+    json_key(j, "threads_merged");
+    json_bool(j, c.is_merged);
     json_key(j, "n_cells");
     json_u64(j, c.list.len);
     json_key(j, "cells");

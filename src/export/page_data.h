@@ -8,7 +8,8 @@
 /*
  * Writes the members "threads", "labels" and "metrics" into the object that is open. Every metric through the filter, as a tree
  * of methods and its weight by time, thread and node. Beyond PAGE_NODES nodes the smallest are counted to their callers and
- * "pruned" tells how many were; beyond PAGE_CELLS cells time becomes coarser. 0 or -ENOMEM.
+ * "pruned" tells how many were; beyond PAGE_CELLS cells time becomes coarser, and at last
+ * all threads are one ("threads_merged"). 0 or -ENOMEM.
  */
 enum { PAGE_NODES = 1000000, PAGE_CELLS = 1200000, PAGE_BUCKETS = 512 };
 

@@ -4,8 +4,11 @@
 #include "analysis/critical_path.h"
 #include "analysis/monitor_stats.h"
 #include "export/page_data.h"
+#include "export/page_pyramid.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 static void put_u64(struct json *j, const char *key, uint64_t v)
 {
@@ -69,12 +72,11 @@ static void put_optional(struct buf *b, uint32_t v)
 }
 
 /* A node: time since the one before, kind, edge and flags, thread, distance back to the waker (0: none), context. */
-static size_t nodes_json(struct json *j, const struct timeline *t)
+static void nodes_json(struct json *j, const struct timeline *t)
 {
     _cleanup_(buf_release) struct buf bytes = BUF(SIZE_MAX / 2);
-    size_t n = MIN(t->n_nodes, (size_t)PAGE_TIMELINE_NODES);
     uint64_t time = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < t->n_nodes; i++) {
         const struct tl_node *node = &t->nodes[i];
         buf_varint(&bytes, node->time - time);
         buf_u8(&bytes, (uint8_t)node->kind);
@@ -86,26 +88,39 @@ static size_t nodes_json(struct json *j, const struct timeline *t)
     }
     json_key(j, "nodes");
     json_base64(j, &bytes);
-    return n;
 }
 
-static void contexts_json(struct json *j, const struct timeline *t)
+/* The string of each object's class: of those that contexts name, numbered as they come. */
+static int objects_json(struct json *j, const struct timeline *t, const uint32_t *contexts, size_t n)
 {
-    _cleanup_(buf_release) struct buf bytes = BUF(SIZE_MAX / 2);
-    for (size_t i = 0; i < t->n_contexts; i++) {
-        put_optional(&bytes, t->contexts[i].object);
-        put_optional(&bytes, t->contexts[i].stack);
-        put_optional(&bytes, t->contexts[i].other);
-        buf_varint(&bytes, t->contexts[i].timeout_ms);
+    _cleanup_(buf_release) struct buf bytes = BUF(SIZE_MAX / 2), objects = BUF(SIZE_MAX / 2);
+    _cleanup_free_ uint32_t *number = malloc((t->n_objects + 1) * sizeof(*number));
+    uint32_t used = 0;
+    if (!number)
+        return -ENOMEM;
+    memset(number, 0xff, (t->n_objects + 1) * sizeof(*number));
+    for (size_t i = 0; i < n; i++) {
+        const struct tl_context *c = &t->contexts[contexts ? contexts[i] : i];
+        if (c->object != TL_NONE && number[c->object] == TL_NONE) {
+            number[c->object] = used++;
+            put_optional(&objects, t->objects[c->object].class);
+        }
+        put_optional(&bytes, c->object == TL_NONE ? TL_NONE : number[c->object]);
+        put_optional(&bytes, c->stack);
+        put_optional(&bytes, c->other);
+        buf_varint(&bytes, c->timeout_ms);
     }
     json_key(j, "contexts");
     json_base64(j, &bytes);
-    buf_clear(&bytes);
-    for (size_t i = 0; i < t->n_objects; i++)
-        put_optional(&bytes, t->objects[i].class);
     json_key(j, "objects");
-    json_base64(j, &bytes);
-    buf_clear(&bytes);
+    json_base64(j, &objects);
+    return buf_error(&bytes) < 0 ? buf_error(&bytes) : buf_error(&objects);
+}
+
+int page_contexts_json(struct json *j, const struct timeline *t, const uint32_t *contexts, size_t n)
+{
+    _cleanup_(buf_release) struct buf bytes = BUF(SIZE_MAX / 2);
+    int r = objects_json(j, t, contexts, n);
     for (size_t i = 0; i < t->n_stacks; i++) {
         const struct tl_stack *s = &t->stacks[i];
         buf_varint(&bytes, s->len);
@@ -121,6 +136,7 @@ static void contexts_json(struct json *j, const struct timeline *t)
     for (size_t i = 0; i < t->n_strings; i++)
         json_string(j, tl_string(t, (uint32_t)i));
     json_array_end(j);
+    return r < 0 ? r : buf_error(&bytes);
 }
 
 /* Which kinds of states and causes occur: for legends and buttons. */
@@ -147,18 +163,13 @@ static void used_json(struct json *j, const struct timeline *t)
     json_array_end(j);
 }
 
-static int path_json(struct json *j, const struct timeline *t, bool served)
+/* The path's length and states, and its segments unless the server is asked for them or there are too many. */
+static void path_json(struct json *j, const struct critical_path *path, bool served)
 {
-    struct critical_path path = {0};
-    int r = critical_path(t, &PATH_OPTIONS, &path);
-    if (r == -ENOENT)
-        return 0;
-    if (r < 0)
-        return r;
     _cleanup_(buf_release) struct buf bytes = BUF(SIZE_MAX / 2);
     uint64_t time = 0;
-    for (size_t i = 0; i < (served ? 0 : path.segments.len); i++) {
-        const struct path_segment *s = &path.segments.data[i];
+    for (size_t i = 0; i < (served || path->segments.len > PAGE_SEGMENTS ? 0 : path->segments.len); i++) {
+        const struct path_segment *s = &path->segments.data[i];
         buf_varint(&bytes, s->start - time);
         buf_varint(&bytes, s->end - s->start);
         buf_varint(&bytes, s->thread);
@@ -169,19 +180,17 @@ static int path_json(struct json *j, const struct timeline *t, bool served)
     }
     json_key(j, "path");
     json_object(j);
-    put_u64(j, "makespan_ns", path.makespan);
-    put_u64(j, "length_ns", path.length);
-    put_u64(j, "n_segments", path.segments.len);
+    put_u64(j, "makespan_ns", path->makespan);
+    put_u64(j, "length_ns", path->length);
+    put_u64(j, "n_segments", path->segments.len);
     json_key(j, "states");
     json_array(j);
     for (int i = 0; i < PATH_STATES; i++)
-        json_u64(j, path.states[i]);
+        json_u64(j, path->states[i]);
     json_array_end(j);
     json_key(j, "segments");
     json_base64(j, &bytes);
     json_object_end(j);
-    critical_path_release(&path);
-    return 0;
 }
 
 static void times_json(struct json *j, const struct wait_times *w)
@@ -209,7 +218,43 @@ static void frames_json(struct json *j, const struct timeline *t, uint32_t stack
     json_array_end(j);
 }
 
-static void classes_json(struct json *j, const struct timeline *t, const struct monitor_stats *s)
+/* By class and thread: the thread waited for, took or let go a lock of the class. Of one class the threads lie together. */
+static int users_new(const struct timeline *t, const struct monitor_stats *s, uint8_t **ret)
+{
+    _cleanup_free_ uint32_t *row = malloc((t->n_strings + 1) * sizeof(*row)); /* of a class's string: + 1, 0 for none */
+    uint8_t *users = calloc(s->classes.len * t->n_threads + 1, 1);
+    if (!row || !users) {
+        free(users);
+        return -ENOMEM;
+    }
+    memset(row, 0, (t->n_strings + 1) * sizeof(*row));
+    for (uint32_t i = 0; i < s->classes.len; i++) {
+        if (s->classes.data[i].class < t->n_strings)
+            row[s->classes.data[i].class] = i + 1;
+    }
+    for (size_t i = 0; i < t->n_nodes; i++) {
+        uint32_t object = tl_context_of(t, (uint32_t)i)->object;
+        uint32_t class = object == TL_NONE ? TL_NONE : t->objects[object].class;
+        if (class < t->n_strings && row[class])
+            users[(row[class] - 1) * t->n_threads + t->nodes[i].thread] = 1;
+    }
+    *ret = users;
+    return 0;
+}
+
+static void users_json(struct json *j, const uint8_t *users, size_t n_threads)
+{
+    json_key(j, "users");
+    json_array(j);
+    for (size_t i = 0; i < n_threads; i++) {
+        if (users[i])
+            json_u64(j, i);
+    }
+    json_array_end(j);
+}
+
+/* users is NULL when it is not asked for. */
+static void classes_json(struct json *j, const struct timeline *t, const struct monitor_stats *s, const uint8_t *users)
 {
     json_key(j, "classes");
     json_array(j);
@@ -227,6 +272,8 @@ static void classes_json(struct json *j, const struct timeline *t, const struct 
         json_object_end(j);
         put_u64(j, "objects", x->objects);
         put_u64(j, "threads", x->threads);
+        if (users)
+            users_json(j, users + i * t->n_threads, t->n_threads);
         json_object_end(j);
     }
     json_array_end(j);
@@ -236,8 +283,13 @@ int page_statistics_json(struct json *j, const struct timeline *t, const uint8_t
 {
     struct monitor_stats s = {0};
     int r = monitor_stats(t, &(struct stats_filter){.threads = threads}, &s);
-    if (r < 0)
+    _cleanup_free_ uint8_t *users = NULL;
+    if (r == 0 && !threads && s.classes.len <= PAGE_CLASSES_USERS / (t->n_threads + 1))
+        r = users_new(t, &s, &users);
+    if (r < 0) {
+        monitor_stats_release(&s);
         return r;
+    }
     json_object(j);
     json_key(j, "threads");
     json_array(j);
@@ -269,7 +321,7 @@ int page_statistics_json(struct json *j, const struct timeline *t, const uint8_t
         json_object_end(j);
     }
     json_array_end(j);
-    classes_json(j, t, &s);
+    classes_json(j, t, &s, users);
     json_object_end(j);
     monitor_stats_release(&s);
     return 0;
@@ -295,6 +347,15 @@ static int by_thread_json(struct json *j, const struct timeline *t)
     return r;
 }
 
+/* Every state change; or pictures of them, when they are too many. */
+static int changes_json(struct json *j, const struct timeline *t, const struct critical_path *path)
+{
+    if (t->n_nodes > PAGE_TIMELINE_NODES)
+        return page_pyramid_json(j, t, path);
+    nodes_json(j, t);
+    return page_contexts_json(j, t, NULL, t->n_contexts);
+}
+
 int page_timeline_json(struct json *j, const struct timeline *t, bool served)
 {
     json_key(j, "timeline");
@@ -312,18 +373,28 @@ int page_timeline_json(struct json *j, const struct timeline *t, bool served)
     json_key(j, "served");
     json_bool(j, served);
     put_u64(j, "n_nodes", t->n_nodes);
-    if (!served) {
-        size_t n = nodes_json(j, t);
-        put_u64(j, "cut_ns", n < t->n_nodes ? t->nodes[n].time : 0);
-        contexts_json(j, t);
-    }
-    int r = path_json(j, t, served);
+    struct critical_path path = {0};
+    int r = critical_path(t, &PATH_OPTIONS, &path);
+    if (r == 0)
+        path_json(j, &path, served);
+    if (r == -ENOENT)
+        r = 0; /* nothing ends here */
+    if (r == 0 && !served)
+        r = changes_json(j, t, &path);
+    critical_path_release(&path);
     if (r == 0 && !served) {
         json_key(j, "stats");
         r = page_statistics_json(j, t, NULL);
     }
-    if (r == 0 && !served && t->n_threads <= PAGE_THREAD_STATISTICS)
+    if (r == 0 && !served && t->n_threads <= PAGE_THREAD_STATISTICS) {
+        const struct json before = *j;
+        size_t len = j->out->len;
         r = by_thread_json(j, t);
+        if (j->out->len - len > PAGE_STATISTICS_BYTES) {
+            *j = before; /* too much for what it shows */
+            j->out->len = len;
+        }
+    }
     json_object_end(j);
     return r;
 }

@@ -10,8 +10,8 @@ import lab
 PAGES = sorted((lab.ROOT / "tests" / "page").glob("*.test.mjs"))
 
 
-# Real programs are recorded for half a minute: part of check-all.
-SLOW = {"real"}
+# Real programs are recorded for half a minute, and large recordings made: part of check-all.
+SLOW = {"real", "large"}
 
 
 @pytest.mark.parametrize("script", [pytest.param(p, id=p.name.split(".")[0], marks=[pytest.mark.slow] * (p.name.split(".")[0] in SLOW))

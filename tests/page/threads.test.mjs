@@ -193,6 +193,27 @@ test("the filter dialog chooses threads", async () => {
   assert.deepEqual(page.problems, []);
 });
 
+test("the filter lists the threads that use a lock, as threads monitors --lock has them", async () => {
+  for (const base of [url, served]) {
+    const page = await open(browser, `${base}#v=threads`);
+    await page.locator(".rows canvas").focus();
+    await page.keyboard.press("s");
+    const { class: lock } = truth.monitors.waits.find((w) => /ConditionObject/.test(w.class));
+    await page.selectOption("dialog select", lock);
+    await page.waitForSelector("dialog output:has-text(' of ')");
+    const { threads } = JSON.parse(jvmscope("threads", "monitors", "--json", "--lock", lock, recording));
+    const users = threads.filter((t) => t.blocked || t.waited).map((t) => t.id);
+    assert.ok(users.length);
+    const ids = await page.$$eval("dialog tbody tr", (rows) => rows.map((r) => Number(r.cells[0].textContent)));
+    for (const id of users) assert.ok(ids.includes(id), `${lock}: ${id} of ${ids}`);
+    assert.ok(ids.length < truth.monitors.threads.length);
+    await page.click("dialog button:has-text('Those listed')");
+    await page.click("dialog button.on");
+    await page.waitForSelector(`button:has-text("${ids.length} of")`);
+    assert.deepEqual(page.problems, []);
+  }
+});
+
 test("monitor statistics sort, choose, sum and show stacks", async () => {
   const page = await open(browser, `${url}#v=monitors`);
   const waits = truth.monitors.waits;

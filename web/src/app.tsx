@@ -215,6 +215,7 @@ function Profile({ page, metric, state, change, dark, searchBox, onHelp, help }:
             {percent(lost, whole)} without a method
           </span>
         )}
+        {metric.threadsMerged && <span title="Too many stacks of too many threads for one page: convert --thread PATTERN makes one of some of them">all threads together</span>}
         {metric.pruned > 0 && <span title="The smallest stacks are counted to their callers">{metric.pruned} tiny stacks merged</span>}
       </Header>
       {metric.cells.buckets > 1 && <Ruler metric={metric} threads={threads} window={window} onWindow={(w) => change({ window: w, zoom: "" })} />}
@@ -241,7 +242,7 @@ function Profile({ page, metric, state, change, dark, searchBox, onHelp, help }:
             </div>
           </>
         )}
-        <ThreadPicker metric={metric} names={page.threads} chosen={threads} onChoose={(s) => change({ threads: s ? [...s] : [], zoom: "" })} />
+        {!metric.threadsMerged && <ThreadPicker metric={metric} names={page.threads} chosen={threads} onChoose={(s) => change({ threads: s ? [...s] : [], zoom: "" })} />}
         {page.site && page.site.files.length > 1 && (
           <select aria-label="Compare with" value={state.compare} onChange={(e) => change({ compare: Number(e.currentTarget.value) })}>
             <option value={-1}>Compare with …</option>

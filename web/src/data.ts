@@ -18,6 +18,7 @@ export interface MetricJson {
   tree: string;
   bucket_ns: number;
   from_ns: number;
+  threads_merged: boolean; // too many stacks of too many threads: weights are of all of them
   n_cells: number;
   cells: string;
 }
@@ -67,6 +68,7 @@ export interface Metric {
   unit: Unit;
   intervalNs: number;
   pruned: number;
+  threadsMerged: boolean;
   bucketNs: number;
   fromNs: number;
   shape: Shape;
@@ -150,6 +152,7 @@ export function decodeMetric(m: MetricJson): Metric {
     unit: m.unit,
     intervalNs: m.interval_ns,
     pruned: m.pruned,
+    threadsMerged: m.threads_merged,
     bucketNs: m.bucket_ns,
     fromNs: m.from_ns,
     shape: decodeShape(m),

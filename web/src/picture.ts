@@ -54,6 +54,13 @@ interface Numbers {
 
 export function decodePicture(v: Numbers, from: number, to: number, threads: number[]): Picture {
   const p = emptyPicture(from, to);
+  decodeRows(v, p, from, threads);
+  decodeAcross(v, p, from);
+  return p;
+}
+
+/** Adds a row for each of the threads. */
+export function decodeRows(v: Numbers, p: Picture, from: number, threads: number[]) {
   for (const thread of threads) {
     const lo = p.runFrom.length;
     let at = from;
@@ -84,8 +91,12 @@ export function decodePicture(v: Numbers, from: number, to: number, threads: num
     }
     p.rows.set(thread, { lo, hi, markLo, markHi: p.markTime.length });
   }
-  p.arrowsInAll = v.next();
-  p.arrowEvery = v.next();
+}
+
+/** Adds arrows and the path. */
+export function decodeAcross(v: Numbers, p: Picture, from: number) {
+  p.arrowsInAll += v.next();
+  p.arrowEvery = Math.max(p.arrowEvery, v.next());
   let time = from;
   for (let n = v.next(); n > 0; n--) {
     time += v.next();
@@ -100,7 +111,6 @@ export function decodePicture(v: Numbers, from: number, to: number, threads: num
     const [thread, index, edge] = [v.next(), v.next(), v.next()];
     p.path.push({ start, end, thread, index, edge: edge & 15, inferred: edge > 15 });
   }
-  return p;
 }
 
 /** Adds a pixel of many states to the row that is being made. */

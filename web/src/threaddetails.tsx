@@ -24,7 +24,7 @@ export function Stack({ frames, title }: { frames: Frame[]; title: string }) {
   );
 }
 
-export function Details(p: { json: TimelineJson; node: NodeDetails; segment: SegmentDetails | null; onShow: (node: number) => void; onClose: () => void }) {
+export function Details(p: { json: TimelineJson; node: NodeDetails; segment: SegmentDetails | null; onShow: (node: number) => void; onLock: (lock: string) => void; onClose: () => void }) {
   const { json, node } = p;
   const name = (i: number | undefined) => (i === undefined ? "?" : json.threads[i]?.name || `thread ${json.threads[i]?.id ?? "?"}`);
   const kind = json.kinds[node.kind];
@@ -53,7 +53,7 @@ export function Details(p: { json: TimelineJson; node: NodeDetails; segment: Seg
         ) : (
           <p class="dim">at {duration(node.start)}</p>
         )}
-        {node.lock && <p>on <b>{node.lock}</b></p>}
+        {node.lock && <p>on <b>{node.lock}</b> <button onClick={() => p.onLock(node.lock!)} title="Choose the threads that use locks of this class">Its threads …</button></p>}
         {node.other >= 0 && <p>{kind === "wait-join" ? "waits for the end of " : isState ? "held by " : "thread "}<b>{name(node.other)}</b></p>}
         {node.timeout_ms > 0 && <p class="dim">timeout {node.timeout_ms} ms</p>}
         {p.segment && <p class="dim">on the critical path: {p.segment.state}, {duration(p.segment.end - p.segment.start)}</p>}

@@ -12,6 +12,7 @@ interface Props {
   chosen: Set<number> | null;
   onChoose: (s: Set<number> | null) => void;
   onClose: () => void;
+  lock?: string; // class of locks that is chosen at first
 }
 
 const nobody = new Set<number>();
@@ -21,6 +22,7 @@ export function ThreadFilter(p: Props) {
   const [set, change] = useState(new Set(p.chosen ?? p.json.threads.map((_, i) => i)));
   const [text, setText] = useState("");
   const [blocked, setBlocked] = useState("");
+  const [lock, setLock] = useState(p.lock ?? "");
   useEffect(() => dialog.current!.showModal(), []);
   const stats = useStats(p.json, nobody);
   const rows = useMemo(
@@ -36,8 +38,13 @@ export function ThreadFilter(p: Props) {
       // Not a regular expression (yet): a part of the name.
     }
     const least = parseTime(blocked) || 0;
-    return rows.filter((r) => test(String(r.cells[1])) && Number(r.cells[3]) >= least);
-  }, [rows, text, blocked]);
+    const users = lock ? new Set(stats.classes.find((c) => c.class === lock)?.users ?? []) : null;
+    return rows.filter((r) => test(String(r.cells[1])) && Number(r.cells[3]) >= least && (!users || users.has(r.key)));
+  }, [rows, text, blocked, lock, stats]);
+  const locks = useMemo(() => stats.classes.filter((c) => c.users?.length).map((c) => c.class).sort(), [stats]);
+  useEffect(() => {
+    if (p.lock && locks.includes(p.lock)) change(new Set(stats.classes.find((c) => c.class === p.lock)!.users));
+  }, [p.lock, locks]);
   const apply = () => {
     p.onChoose(set.size && set.size < rows.length ? set : null);
     dialog.current!.close();
@@ -52,6 +59,12 @@ export function ThreadFilter(p: Props) {
             blocked at least
             <input type="text" size={7} placeholder="1ms" aria-label="Blocked at least" value={blocked} onInput={(e) => setBlocked(e.currentTarget.value)} />
           </label>
+          {locks.length > 0 && (
+            <select aria-label="Uses locks of" value={lock} onChange={(e) => setLock(e.currentTarget.value)}>
+              <option value="">any lock</option>
+              {locks.map((c) => <option key={c} value={c}>{c.slice(0, 120)}</option>)}
+            </select>
+          )}
           <output aria-live="polite">{shown.length < rows.length ? `${shown.length} of ${rows.length}` : ""}</output>
         </div>
         <SortableTable

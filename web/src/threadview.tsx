@@ -27,7 +27,7 @@ const list = (text: string | undefined) => (text ? text.split(",") : []);
 
 export function ThreadView({ json, source, file, kept, keep }: Props) {
   const dark = useDark();
-  const whole: [number, number] = [0, Math.max(1, json.cut_ns || json.end_ns)];
+  const whole: [number, number] = [0, Math.max(1, json.end_ns)];
   const view: [number, number] = kept.tf || kept.tt ? within(Number(kept.tf) || 0, Number(kept.tt) || whole[1], whole[1]) : whole;
   const chosen = useMemo(() => (kept.th ? new Set(list(kept.th).map(Number)) : null), [kept.th]);
   const options: Options = useMemo(
@@ -35,7 +35,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
     [kept.tg, kept.te, kept.tp, kept.tm],
   );
   const [picked, setShown] = useState<Picked | null>(null);
-  const [filter, setFilter] = useState(false);
+  const [filter, setFilter] = useState<{ lock?: string } | null>(null);
   const [size, setSize] = useState<[number, number]>([0, 0]);
   const [top, setTop] = useState(0);
   const box = useRef<HTMLDivElement>(null);
@@ -116,6 +116,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
   const show = async (node: number, segment: SegmentDetails | null = null) => {
     if (node < 0) return;
     const details = await source.node(node);
+    if (!details) return;
     const p = { node: details, segment: segment ?? (await source.segment(details.segment)) };
     pick(p);
     reveal(p);
@@ -166,7 +167,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
       c: () => keep({ tp: options.path ? "0" : "" }),
       g: () => keep({ tg: options.grouped ? "" : "1" }),
       m: () => keep({ tm: options.marks ? "0" : "" }),
-      s: () => setFilter(true),
+      s: () => setFilter({}),
       Escape: () => pick(null),
     };
     const inTurn: Record<string, (p: Picked | null) => unknown> = {
@@ -218,7 +219,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
         <button aria-pressed={options.grouped} class="toggle" onClick={() => keep({ tg: options.grouped ? "" : "1" })} title="Group the rows by thread group (g)">
           Groups
         </button>
-        <button class={chosen ? "toggle on" : "toggle"} onClick={() => setFilter(true)} title="Choose threads (s)">
+        <button class={chosen ? "toggle on" : "toggle"} onClick={() => setFilter({})} title="Choose threads by name, time blocked or lock (s)">
           {chosen ? `${chosen.size} of ${json.threads.length} threads` : `All ${json.threads.length} threads`} …
         </button>
         <div class="grow" />
@@ -243,9 +244,10 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
           </div>
         </details>
       </div>
-      {!!json.cut_ns && (
-        <p class="note">
-          This file holds the first {count(json.n_nodes && json.cut_ns ? Math.min(400000, json.n_nodes) : 0)} of {count(json.n_nodes)} state changes: up to {duration(json.cut_ns)}. <code>jvmscope serve</code> shows all of them; --from and --to convert a later part.
+      {source.finest !== undefined && (
+        <p class={(view[1] - view[0]) / Math.max(1, size[0] - GUTTER) < source.finest * 0.9 ? "note warn" : "note"}>
+          This file holds pictures of {count(json.n_nodes)} state changes, down to {duration(source.finest)} a column. Below that, and for what lies in a column of many states, open the recording with{" "}
+          <code>jvmscope serve</code>; <code>convert --from --to</code> makes a file of a part.
         </p>
       )}
       {json.lost > 0 && <p class="note">{json.lost} events were lost while recording; waits around them have no known cause.</p>}
@@ -300,12 +302,12 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
         </p>
       )}
       {picked ? (
-        <Details json={json} node={picked.node} segment={picked.segment} onShow={(n) => (turn.current = turn.current.then(() => show(n)).catch(() => {}))} onClose={() => pick(null)} />
+        <Details json={json} node={picked.node} segment={picked.segment} onShow={(n) => (turn.current = turn.current.then(() => show(n)).catch(() => {}))} onLock={(lock) => setFilter({ lock })} onClose={() => pick(null)} />
       ) : (
         <PathSummary json={json} onFirst={() => (turn.current = turn.current.then(() => showSegment(0)))} file={file} />
       )}
       {filter && (
-        <ThreadFilter json={json} chosen={chosen} onChoose={(s) => keep({ th: s ? [...s].join(",") : "" })} onClose={() => setFilter(false)} />
+        <ThreadFilter json={json} chosen={chosen} onChoose={(s) => keep({ th: s ? [...s].join(",") : "" })} lock={filter.lock} onClose={() => setFilter(null)} />
       )}
     </main>
   );

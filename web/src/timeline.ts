@@ -2,6 +2,7 @@
 // What threads did: src/export/page_timeline.c writes it. Served, the page asks for what it shows; one file holds it all.
 import { Varints } from "./data";
 import { decodePicture, emptyPicture, Picture, pushMany } from "./picture";
+import { Pyramid } from "./pyramid";
 
 export interface TimelineJson {
   end_ns: number;
@@ -16,8 +17,8 @@ export interface TimelineJson {
   used_edges: number[];
   path_states: string[];
   threads: { name: string; group: string; id: number; start: number; end: number; system: boolean }[];
-  cut_ns?: number; // those from here on are not served
   nodes?: string;
+  pyramid?: PyramidJson; // instead of all nodes
   contexts?: string;
   objects?: string;
   stacks?: string;
@@ -25,6 +26,14 @@ export interface TimelineJson {
   path?: { makespan_ns: number; length_ns: number; n_segments: number; states: number[]; segments: string };
   stats?: Stats; // served, they are asked for
   by_thread?: { thread: number; stats: Stats }[];
+}
+
+/** Pictures of threads, each level twice as fine as the one before; and what is known of states that can be seen in them. */
+export interface PyramidJson {
+  group: number; // threads in a picture
+  width: number; // columns of a part
+  levels: { span: number; parts: { rows: string[]; across: string }[] }[];
+  nodes: string;
 }
 
 export interface Stats {
@@ -57,6 +66,7 @@ export interface ClassStats {
   waits: Times;
   objects: number;
   threads: number;
+  users?: number[]; // threads that use its locks
 }
 
 export interface SiteStats extends Times {
@@ -113,13 +123,14 @@ export interface SegmentDetails {
 }
 
 export interface Source {
+  finest?: number; // ns of a column, below which nothing is known
   range(from: number, to: number, width: number, threads: number[], signal?: AbortSignal): Promise<Picture>;
-  node(i: number): Promise<NodeDetails>;
+  node(i: number): Promise<NodeDetails | null>;
   at(thread: number, time: number): Promise<NodeDetails | null>;
   segment(i: number): Promise<SegmentDetails | null>;
 }
 
-export const sourceOf = (json: TimelineJson): Source => (json.served ? new Served() : new InFile(json));
+export const sourceOf = (json: TimelineJson): Source => (json.served ? new Served() : json.pyramid ? new Pyramid(json) : new InFile(json));
 
 class Served implements Source {
   async range(from: number, to: number, width: number, threads: number[], signal?: AbortSignal) {
@@ -134,7 +145,7 @@ class Served implements Source {
   }
 
   async node(i: number) {
-    return (await this.get<NodeDetails>(`node?i=${i}`))!;
+    return this.get<NodeDetails>(`node?i=${i}`);
   }
   at(thread: number, time: number) {
     return this.get<NodeDetails>(`at?thread=${thread}&time=${Math.floor(time)}`);
@@ -142,6 +153,59 @@ class Served implements Source {
   segment(i: number) {
     return i < 0 ? Promise.resolve(null) : this.get<SegmentDetails>(`segment?i=${i}`);
   }
+}
+
+/** What states have in common: lock, stack, the other thread. */
+export interface Known {
+  contexts: { object: number; stack: number; other: number; timeout: number }[];
+  classOf: string[];
+  frames: Frame[][];
+}
+
+export const nothing = { object: -1, stack: -1, other: -1, timeout: 0 };
+
+export function decodeContexts(json: TimelineJson): Known {
+  const known: Known = { contexts: [], classOf: [], frames: [] };
+  const strings = json.strings!;
+  const c = new Varints(json.contexts!);
+  while (c.more) known.contexts.push({ object: c.next() - 1, stack: c.next() - 1, other: c.next() - 1, timeout: c.next() });
+  const o = new Varints(json.objects!);
+  while (o.more) known.classOf.push(strings[o.next() - 1] ?? "?");
+  const s = new Varints(json.stacks!);
+  while (s.more) {
+    const frames: Frame[] = [];
+    for (let n = s.next(); n > 0; n--) frames.push({ method: strings[s.next() - 1] ?? "?", line: s.next() });
+    known.frames.push(frames);
+  }
+  return known;
+}
+
+export function decodePath(json: TimelineJson): SegmentDetails[] {
+  const path: SegmentDetails[] = [];
+  const p = new Varints(json.path?.segments ?? "");
+  let start = 0;
+  for (let index = 0; p.more; index++) {
+    start += p.next();
+    const end = start + p.next();
+    const thread = p.next();
+    const node = p.next() - 1;
+    const state = json.path_states[p.next()];
+    const edge = p.next();
+    path.push({ index, start, end, thread, node, state, edge: edge & 15, inferred: edge > 15 });
+  }
+  return path;
+}
+
+/** The first segment that ends beyond a time. */
+export function segmentBehind(path: SegmentDetails[], time: number): number {
+  let lo = 0;
+  let hi = path.length;
+  while (lo < hi) {
+    const mid = (lo + hi) >> 1;
+    if (path[mid].end <= time) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo;
 }
 
 /** State changes in order of time, over all threads. -1 stands for none. */
@@ -157,13 +221,11 @@ class InFile implements Source {
   private next: Float64Array; // when the thread's state ends
   private states: Int32Array[]; // by thread: its states, in order
   private marks: Int32Array[]; // by thread: its instants
-  private contexts: { object: number; stack: number; other: number; timeout: number }[] = [];
-  private classOf: string[] = [];
-  private frames: Frame[][] = [];
-  private path: SegmentDetails[] = [];
+  private known: Known;
+  private path: SegmentDetails[];
   private firstInstant: number; // kinds from here on are instants
 
-  constructor(private json: TimelineJson) {
+  constructor(json: TimelineJson) {
     const v = new Varints(json.nodes!);
     const rows: number[] = [];
     let time = 0;
@@ -200,38 +262,13 @@ class InFile implements Source {
       const end = Math.max(json.threads[thread].end, s.length ? this.time[s[s.length - 1]] : 0);
       for (let i = 0; i < s.length; i++) this.next[s[i]] = i + 1 < s.length ? this.time[s[i + 1]] : end;
     });
-    this.decodeContexts();
+    this.known = decodeContexts(json);
+    this.path = decodePath(json);
+    for (const s of this.path) if (s.node >= n) s.node = -1;
   }
 
   private isState(i: number) {
     return this.kind[i] < this.firstInstant;
-  }
-
-  private decodeContexts() {
-    const { json } = this;
-    const strings = json.strings!;
-    const c = new Varints(json.contexts!);
-    while (c.more) this.contexts.push({ object: c.next() - 1, stack: c.next() - 1, other: c.next() - 1, timeout: c.next() });
-    const o = new Varints(json.objects!);
-    while (o.more) this.classOf.push(strings[o.next() - 1] ?? "?");
-    const s = new Varints(json.stacks!);
-    while (s.more) {
-      const frames: Frame[] = [];
-      for (let n = s.next(); n > 0; n--) frames.push({ method: strings[s.next() - 1] ?? "?", line: s.next() });
-      this.frames.push(frames);
-    }
-    if (!json.path) return;
-    const p = new Varints(json.path.segments);
-    let start = 0;
-    for (let index = 0; p.more; index++) {
-      start += p.next();
-      const end = start + p.next();
-      const thread = p.next();
-      const node = p.next() - 1;
-      const state = json.path_states[p.next()];
-      const edge = p.next();
-      this.path.push({ index, start, end, thread, node: node < this.n ? node : -1, state, edge: edge & 15, inferred: edge > 15 });
-    }
   }
 
   /** The first of a list of nodes for which `from` (their beginning or end) is beyond a time. */
@@ -325,14 +362,7 @@ class InFile implements Source {
   }
 
   private segmentBehind(time: number): number {
-    let lo = 0;
-    let hi = this.path.length;
-    while (lo < hi) {
-      const mid = (lo + hi) >> 1;
-      if (this.path[mid].end <= time) lo = mid + 1;
-      else hi = mid;
-    }
-    return lo;
+    return segmentBehind(this.path, time);
   }
 
   private causeOf(i: number): Cause | null {
@@ -342,13 +372,13 @@ class InFile implements Source {
   }
 
   private stackOf(i: number): Frame[] {
-    return this.frames[this.contexts[this.context[i]]?.stack] ?? [];
+    return this.known.frames[this.known.contexts[this.context[i]]?.stack] ?? [];
   }
 
   async node(i: number): Promise<NodeDetails> {
     const thread = this.thread[i];
     const s = this.states[thread];
-    const context = this.contexts[this.context[i]] ?? { object: -1, stack: -1, other: -1, timeout: 0 };
+    const context = this.known.contexts[this.context[i]] ?? nothing;
     const isState = this.isState(i);
     const at = this.behind(s, this.time, this.time[i]);
     const index = isState ? s.indexOf(i) : at;
@@ -364,7 +394,7 @@ class InFile implements Source {
     const woken: NodeDetails["woken"] = [];
     if (!isState) for (let k = i + 1; k < this.n && woken.length < 1000; k++) if (this.waker[k] === i && this.isState(k)) woken.push({ node: k, thread: this.thread[k], time: this.time[k] });
     return {
-      node: i, thread, kind: this.kind[i], start: this.time[i], end, lock: this.classOf[context.object] ?? null, other: context.other, timeout_ms: context.timeout,
+      node: i, thread, kind: this.kind[i], start: this.time[i], end, lock: this.known.classOf[context.object] ?? null, other: context.other, timeout_ms: context.timeout,
       before, after, frames: this.stackOf(i), cause: this.causeOf(i), ended: isState ? this.causeOf(after) : null, segment, ...(isState ? {} : { woken }),
     };
   }
