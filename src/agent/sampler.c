@@ -186,8 +186,10 @@ static uint32_t take_beat(struct beat *ret, const siginfo_t *info)
     ret->kernel_count = 0;
     if (!ret->slot)
         return 0;
-    if (ret->slot->perf.fd)
-        return ret->weight = perf_clock_take(&ret->slot->perf, ret->kernel, &ret->kernel_count);
+    if (ret->slot->perf.fd) {
+        uint32_t taken = perf_clock_take(&ret->slot->perf, ret->kernel, &ret->kernel_count);
+        return ret->weight = taken ? taken + ret->slot->owed : 0;
+    }
     if (ret->slot->has_timer)
         ret->weight = info->si_code == SI_TIMER ? 1 + (uint32_t)MAX(info->si_overrun, 0) : 1;
     else
@@ -209,6 +211,8 @@ static void on_signal(int number, siginfo_t *info, void *ucontext)
             take_interrupted(&beat, t, env, ucontext);
             slot_shift(beat.slot, beat.weight, start);
             count_cost(start);
+        } else if (atomic_load(&beat.slot->tid) == (pid_t)syscall(SYS_gettid)) {
+            slot_shift(beat.slot, beat.weight, start);
         }
     }
     atomic_fetch_sub(&sampler.inside, 1);

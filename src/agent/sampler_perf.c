@@ -69,7 +69,7 @@ static int signal_thread(int fd, pid_t tid, int signal)
 {
     struct f_owner_ex owner = {F_OWNER_TID, tid};
     if (fcntl(fd, F_SETOWN_EX, &owner) < 0 || fcntl(fd, F_SETSIG, signal) < 0 || fcntl(fd, F_SETFL, O_ASYNC) < 0 ||
-        ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
+        ioctl(fd, PERF_EVENT_IOC_REFRESH, 1) < 0)
         return -errno;
     return 0;
 }
@@ -169,6 +169,6 @@ uint32_t perf_clock_take(struct perf_clock *c, uint64_t ips[PERF_KERNEL_FRAMES],
 
 void perf_clock_period(const struct perf_clock *c, uint64_t interval_ns)
 {
-    if (c->fd)
-        ioctl(c->fd, PERF_EVENT_IOC_PERIOD, &interval_ns);
+    if (c->fd && ioctl(c->fd, PERF_EVENT_IOC_PERIOD, &interval_ns) == 0)
+        ioctl(c->fd, PERF_EVENT_IOC_ENABLE, 0);
 }

@@ -26,8 +26,8 @@ struct perf_clock {
 int perf_clock_check(void) must_check;
 
 /*
- * Makes a thread be signalled after `first` nanoseconds of its CPU time and then every interval, with the descriptor in
- * si_fd. 0 or negative errno (-EMFILE also when half of the process's descriptors would be ours).
+ * Makes a thread be signalled once, after `first` nanoseconds of its CPU time, with the descriptor in si_fd; the intervals
+ * begin with perf_clock_period. 0 or negative errno (-EMFILE also when half of the process's descriptors would be ours).
  */
 int perf_clock_start(struct perf_clock *c, pid_t tid, int signal, uint64_t first_ns) must_check;
 /* No signal comes any more but those on their way, whose handler may still read the ring. */
@@ -40,5 +40,5 @@ void perf_clock_release(struct perf_clock *c);
  * call has taken them; the kernel's frames of the last one in ips, innermost first, their number in *ret_n.
  */
 uint32_t perf_clock_take(struct perf_clock *c, uint64_t ips[PERF_KERNEL_FRAMES], uint32_t *ret_n);
-/* In the thread's handler: the length of the intervals from now on. */
+/* In the thread's handler: signals from now on, at intervals of this length. */
 void perf_clock_period(const struct perf_clock *c, uint64_t interval_ns);

@@ -64,20 +64,27 @@ static struct timespec timespec_of(uint64_t ns)
 
 void slot_shift(struct slot *s, uint32_t weight, uint64_t cpu_ns)
 {
-    if (!s->has_timer || options.wall)
+    if (!s->has_timer || options.wall || atomic_load(&s->none))
         return;
     s->since += weight;
     if (s->since < SHIFT_EVERY) {
         if (s->shifted)
             perf_clock_period(&s->perf, options.interval_ns);
         s->shifted = false;
+        s->owed = 0;
         return;
     }
     s->due_ns += s->since * options.interval_ns;
     s->since = 0;
     uint64_t at = s->due_ns + hash_u64(cpu_ns ^ (uint64_t)s->tid) % options.interval_ns;
     if (s->perf.fd) {
-        perf_clock_period(&s->perf, at > cpu_ns + PERF_SHORTEST_NS ? at - cpu_ns : PERF_SHORTEST_NS);
+        /*
+         * Not soon: a period holds until the next handler ends, and a short one would come again and again meanwhile, all at
+         * one place. The sample that is left out for this is owed, as are those that the kernel did not tell of.
+         */
+        uint64_t earliest = cpu_ns + options.interval_ns / 2;
+        s->owed = at < earliest ? (uint32_t)((earliest - at) / options.interval_ns + 1) : 0;
+        perf_clock_period(&s->perf, at + s->owed * options.interval_ns - cpu_ns);
         s->shifted = true;
     } else {
         struct itimerspec spec = {.it_interval = timespec_of(options.interval_ns), .it_value = timespec_of(at)};
@@ -136,8 +143,10 @@ static void arm_timer(struct slot *s)
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = options.signal, .sigev_value.sival_ptr = s};
     event._sigev_un._tid = s->tid;
     if (timer_create(thread_clock(s->tid), &event, &s->timer) < 0) {
-        /* RLIMIT_SIGPENDING is reached: the visitor looks after this one. */
+        /* RLIMIT_SIGPENDING is reached: the visitor looks after this one, from now on. */
         atomic_fetch_add(&uncovered, 1);
+        s->cpu_ns = s->due_ns;
+        s->seen = true;
         return;
     }
     struct itimerspec spec = {.it_interval = timespec_of(interval), .it_value = timespec_of(first)};
@@ -179,7 +188,8 @@ static void add_slot(pid_t tid, struct thread *t)
     } else if (t) {
         /* A native thread that attached itself to the VM. */
         atomic_store(&s->thread, t);
-        atomic_store(&s->none, false);
+        if (atomic_exchange(&s->none, false) && s->has_timer)
+            disarm_timer(s); /* its clock has stopped */
     }
     if (!options.wall && !s->has_timer)
         arm_timer(s);

@@ -22,6 +22,7 @@ struct slot {
     struct perf_clock perf;
     uint64_t due_ns;         /* CPU time of the thread before which what is due has come, but for `since` */
     uint32_t since;          /* intervals since the beat was last shifted */
+    uint32_t owed;           /* perf: intervals that the next sample stands for besides its own */
     uint64_t cpu_ns;         /* of the thread, at the last visit */
     _Atomic uint32_t weight; /* intervals that the visitor's signals on their way stand for */
     uint32_t repeated;       /* wall: intervals since the last sample, all of them idle */
