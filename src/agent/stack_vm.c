@@ -58,15 +58,12 @@ static int walk(void *ucontext, JNIEnv *env, struct jfr_frame *frames, uint32_t 
     return (int)n;
 }
 
-/* The libjvm that our JNI table belongs to; NULL when it is in no library. The reference is given back: the VM keeps it. */
+/* The libjvm that our JNI table belongs to, which is never unloaded; NULL when it is in no library. */
 static void *open_libjvm(void)
 {
     Dl_info where;
-    void *handle =
-        dladdr((void *)(*vm.java)->GetEnv, &where) && where.dli_fname ? dlopen(where.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-    if (handle)
-        dlclose(handle);
-    return handle;
+    return dladdr((void *)(*vm.java)->GetEnv, &where) && where.dli_fname ? dlopen(where.dli_fname, RTLD_LAZY | RTLD_NOLOAD)
+                                                                         : NULL;
 }
 
 /* The VM's structure of the calling thread: the field that java.lang.Thread keeps it in. */

@@ -14,12 +14,12 @@ enum {
 };
 
 /* The first eight characters of a blob's name as a number, which is what is compared. */
-#define NAME8(s)          \
-    ((union {             \
-         char text[9];    \
-         uint64_t number; \
-     }){.text = s}        \
-         .number)
+static inline uint64_t name8(const char text[8])
+{
+    uint64_t number;
+    memcpy(&number, text, sizeof(number));
+    return number;
+}
 
 static bool load_i32(const struct memory *m, uint64_t address, int32_t *ret)
 {
@@ -151,10 +151,10 @@ static bool read_bounds(const struct hotspot_layout *l, const struct memory *m, 
 
 static enum code_kind kind_of_name(uint64_t name)
 {
-    return name == NAME8("nmethod")    ? CODE_COMPILED
-           : name == NAME8("native n") ? CODE_NATIVE
-           : name == NAME8("vtable c") ? CODE_VTABLE
-           : name == NAME8("I2C/C2I ") ? CODE_ADAPTER
+    return name == name8("nmethod")    ? CODE_COMPILED
+           : name == name8("native n") ? CODE_NATIVE
+           : name == name8("vtable c") ? CODE_VTABLE
+           : name == name8("I2C/C2I ") ? CODE_ADAPTER
                                        : CODE_STUB;
 }
 

@@ -34,7 +34,7 @@ bool method_parts(const struct hotspot_layout *l, const struct memory *m, uint64
 
 bool method_parts_hold(const struct hotspot_layout *l, const struct memory *m, uint64_t method, const struct method_parts *p)
 {
-    struct method_parts now;
+    struct method_parts now = {0};
     return load64(m, method + (uint64_t)l->method_const, &now.constant) &&
            load64(m, p->constant + (uint64_t)l->const_pool, &now.pool) &&
            load64(m, p->pool + (uint64_t)l->pool_holder, &now.holder) &&

@@ -188,7 +188,7 @@ int64_t rec_long(const struct rec_object *o, const char *path, int64_t otherwise
         return otherwise;
     if (v.field->type->kind <= REC_LONG)
         return v.number;
-    return v.real >= -0x1p63 && v.real < 0x1p63 ? (int64_t)v.real : otherwise;
+    return v.real >= (double)INT64_MIN && v.real < -(double)INT64_MIN ? (int64_t)v.real : otherwise;
 }
 
 double rec_real(const struct rec_object *o, const char *path, double otherwise)

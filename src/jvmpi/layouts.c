@@ -131,7 +131,8 @@ static jint count_interface_fields(const struct layouts *l, const struct layout 
 static bool add_up(struct layouts *l)
 {
     uint32_t *marks = calloc(l->rows.len + 1, sizeof(*marks));
-    for (size_t i = 0; marks && i < l->rows.len; i++) {
+    bool ok = marks != NULL;
+    for (size_t i = 0; ok && i < l->rows.len; i++) {
         struct layout *row = &l->rows.data[i];
         row->all_bytes = row->own_bytes;
         for (const struct layout *s = row->super ? layout_of(l, row->super) : NULL; s;
@@ -142,7 +143,7 @@ static bool add_up(struct layouts *l)
         row->fields_of_interfaces = count_interface_fields(l, row, marks, (uint32_t)i + 1);
     }
     free(marks);
-    return marks;
+    return ok;
 }
 
 /* int.class and its like are no loaded classes: of them nothing is told. */

@@ -59,7 +59,7 @@ static inline uint8_t *edges_put_(uint8_t *p, uint64_t v)
 
 static inline uint64_t edges_zigzag_(uint64_t delta)
 {
-    return delta << 1 ^ (uint64_t)((int64_t)delta >> 63);
+    return delta << 1 ^ -(delta >> 63);
 }
 
 static inline void edges_add(struct edge_writer *w, uint64_t target)

@@ -38,7 +38,7 @@ int heap_parallel(unsigned threads, uint64_t n, int (*work)(void *, unsigned, ui
     struct job job = {.work = work, .ctx = ctx, .n = n};
     struct worker workers[MAX_THREADS];
     unsigned started = 0;
-    threads = MIN(threads, (unsigned)MAX_THREADS);
+    threads = MAX(1U, MIN(threads, (unsigned)MAX_THREADS));
     for (unsigned t = 0; t < threads; t++)
         workers[t] = (struct worker){.job = &job, .number = t};
     while (started + 1 < threads && pthread_create(&workers[started + 1].thread, NULL, run, &workers[started + 1]) == 0)

@@ -498,13 +498,13 @@ static int read_all_events(struct loader *l, struct recording *r)
     recording_rewind(r);
     if (ret == 0)
         ret = recording_select(r, selected);
+    l->e = &e;
     while (ret == 0 && (more = recording_next(r, &e)) != 0) {
-        if (more < 0)
-            return more;
-        l->e = &e;
-        on_event(l);
-        ret = l->error;
+        if (more > 0)
+            on_event(l);
+        ret = more < 0 ? more : l->error;
     }
+    l->e = NULL;
     return ret;
 }
 
