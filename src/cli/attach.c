@@ -7,12 +7,14 @@
 #include "cli/recording.h"
 #include "cli/target.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 const struct arg_set *const attach_sets[] = {&capture_set, NULL};
@@ -43,9 +45,49 @@ static int choose_file(const struct vm *vm, const char *output, bool *ret_fetch,
     return 0;
 }
 
-/* Waits for the time to pass, for an interruption or the end of the VM; true when the VM is still there. */
-static bool wait_for(const struct vm *vm, uint64_t time_ns)
+static bool is_file(int dir, const char *name, const struct stat *file)
 {
+    struct stat st;
+    return fstatat(dir, name, &st, 0) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
+}
+
+/* The agent's descriptor of the file that it records into, by its number in the VM: it goes when the recording ends. */
+struct recorded {
+    int dir; /* of the VM's descriptors; -1: they are not shown to us */
+    char number[16];
+    struct stat file;
+};
+
+static void recorded_find(struct recorded *ret, const struct vm *vm, int file)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/fd", vm->pid);
+    *ret = (struct recorded){.dir = -1};
+    DIR *all = file >= 0 && fstat(file, &ret->file) == 0 ? opendir(path) : NULL;
+    for (struct dirent *e; all && !ret->number[0] && (e = readdir(all));)
+        if (is_file(dirfd(all), e->d_name, &ret->file))
+            snprintf(ret->number, sizeof(ret->number), "%.15s", e->d_name);
+    if (all && ret->number[0])
+        ret->dir = dup(dirfd(all));
+    if (all)
+        closedir(all);
+}
+
+static bool recorded_ended(const struct recorded *r)
+{
+    return r->dir >= 0 && !is_file(r->dir, r->number, &r->file);
+}
+
+enum { EXIT_MS = 3000 };
+
+enum wait_end { TIME_OVER, VM_ENDED, STOPPED_BY_OTHERS };
+
+/* Waits for the time to pass, for an interruption (which is as good), the end of the VM or of the recording. */
+static enum wait_end wait_for(const struct vm *vm, uint64_t time_ns, int file)
+{
+    struct recorded recorded;
+    recorded_find(&recorded, vm, file);
+    _cleanup_close_ int dir = recorded.dir;
     struct sigaction action = {.sa_handler = on_signal}, old_int, old_term;
     sigaction(SIGINT, &action, &old_int);
     sigaction(SIGTERM, &action, &old_term);
@@ -54,16 +96,20 @@ static bool wait_for(const struct vm *vm, uint64_t time_ns)
     struct progress progress;
     progress_start(&progress, "recording");
     uint64_t start = now_ns(), passed = 0;
-    bool ended = end < 0 && errno == ESRCH;
-    for (; passed < time_ns && !interrupted && !ended; passed = now_ns() - start) {
+    bool ended = end < 0 && errno == ESRCH, stopped = false;
+    for (; passed < time_ns && !interrupted && !ended && !stopped; passed = now_ns() - start) {
         uint64_t left_ms = (time_ns - passed) / NS_PER_MS + 1;
         ended = poll(&p, 1, (int)MIN(left_ms, UINT64_C(100))) > 0;
+        stopped = recorded_ended(&recorded);
         progress_update(&progress, passed, time_ns);
     }
     progress_end(&progress);
+    /* A VM that ends ends its recording first. */
+    if (stopped && !ended)
+        ended = poll(&p, 1, EXIT_MS) > 0;
     sigaction(SIGINT, &old_int, NULL);
     sigaction(SIGTERM, &old_term, NULL);
-    return !ended;
+    return ended ? VM_ENDED : stopped ? STOPPED_BY_OTHERS : TIME_OVER;
 }
 
 /* From the agent's start to the file being where it was asked for. */
@@ -87,12 +133,17 @@ static int record(const struct vm *vm, const struct capture *capture, const char
     }
     /* Held open: a VM that ends takes its mounts along. */
     char path[PATH_MAX + 64];
-    _cleanup_close_ int held = fetch ? open(vm_path(vm, file, path, sizeof(path)), O_RDONLY | O_CLOEXEC) : -1;
-    if (wait_for(vm, capture->time_ns)) {
+    _cleanup_close_ int held = open(vm_path(vm, file, path, sizeof(path)), O_RDONLY | O_CLOEXEC);
+    switch (wait_for(vm, capture->time_ns, held)) {
+    case TIME_OVER:
         buf_clear(&answer);
         status = target_message(vm, "cannot stop", "control=stop", false, &answer);
-    } else {
+        break;
+    case VM_ENDED:
         complain("note", "the VM ended before the time was over", NULL);
+        break;
+    case STOPPED_BY_OTHERS:
+        complain("note", "the recording was stopped before the time was over", NULL);
     }
     if (status == 0 && fetch)
         status = target_fetch(vm, file, held, output, true);

@@ -111,6 +111,27 @@ def test_attach_records_twice_and_stops(jdk, jvmscope, tmp_path):
 
 
 @pytest.mark.jdks(17)
+def test_attach_ends_when_another_stops_the_recording(jdk, jvmscope, tmp_path):
+    process = jdk.start_java("Busy", 60, jvm=("-Xmx64m",), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        out = tmp_path / "x.jfr"
+        attach = subprocess.Popen([lab.BUILD / "jvmscope", "attach", "-t", "50s", "-o", out, str(process.pid)], stderr=subprocess.PIPE, text=True)
+        while '"recording"' not in jvmscope("status", "--json", process.pid).stdout:
+            assert attach.poll() is None
+            time.sleep(0.1)
+        start = time.monotonic()
+        assert jvmscope("stop", process.pid).returncode == 0
+        stderr = attach.communicate(timeout=60)[1]
+        assert attach.returncode == 0 and "the recording was stopped before the time was over" in stderr, stderr
+        assert time.monotonic() - start < 40 and process.poll() is None
+        assert samples(out)["interval_ns"] == 10_000_000
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.jdks(17)
 def test_a_vm_that_ends_before_the_time(jdk, jvmscope, tmp_path):
     process = jdk.start_java("Busy", 2, jvm=("-Xmx64m",), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout.readline() == "ready\n"
