@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What integration tests and bench share: the JDK matrix, compiled Java programs, the command."""
+import ctypes
 import fcntl
 import functools
 import hashlib
 import os
 import pathlib
+import platform
+import struct
 import subprocess
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
@@ -22,6 +26,31 @@ def matrix_ready():
 def chroot():
     """The folder of the matrix's chroot, as seen from outside."""
     return pathlib.Path(subprocess.run([JDKS, "root"], capture_output=True, text=True, check=True).stdout.strip())
+
+
+@functools.cache
+def perf_permitted():
+    """Whether the kernel gives us perf_event's clock with its own side: asked for one, as the agent does."""
+    number = {"x86_64": 298, "aarch64": 241}[platform.machine()]
+    clock = struct.pack("IIQQ", 1, 112, 0, 10**9).ljust(112, b"\0")  # PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK
+    fd = ctypes.CDLL(None).syscall(number, clock, 0, -1, -1, 0)
+    if fd >= 0:
+        os.close(fd)
+    return fd >= 0
+
+
+def cpu_seconds(pid):
+    """CPU time that a process has used."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def use_cpu(process, seconds):
+    """Waits until a process has used so much more CPU time: on a busy machine that takes its time."""
+    until = cpu_seconds(process.pid) + seconds
+    deadline = time.monotonic() + 120
+    while cpu_seconds(process.pid) < until and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
 
 
 def jvmscope(*args, **kwargs):

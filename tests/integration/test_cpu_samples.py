@@ -9,13 +9,13 @@ import lab
 
 
 def profile(jdk, tmp_path, program, *args, ms=1500, options="", jvm=()):
-    """Runs Hot under cpu=samples; answers ({method: samples}, total, the main thread's CPU time in ns)."""
+    """Runs Hot under cpu=samples; answers ({method: samples}, their number, what the program printed: {name: number})."""
     out = tmp_path / "out.txt"
     agent = jdk.agent(f"cpu=samples,lineno=n,verbose=n,cutoff=0,file={out}" + (f",{options}" if options else ""))
     done = jdk.java("Hot", program, ms, *args, jvm=[agent, *jvm])
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    return (*samples(out.read_text()), int(re.search(r"cpu_ns (\d+)", done.stdout)[1]))
+    return (*samples(out.read_text()), {name: float(n) for name, n in re.findall(r"(\w+) ([\d.]+)", done.stdout)})
 
 
 def samples(text):
@@ -29,12 +29,22 @@ def samples(text):
     return methods, total
 
 
+def samples_below(text, method):
+    """How many samples have the method on their stack."""
+    traces = {number for number, frames in re.findall(r"^TRACE (\d+):.*\n((?:\t.*\n)*)", text, re.M) if f"\t{method}(" in frames}
+    section = text[text.index("CPU SAMPLES BEGIN"):]
+    return sum(int(n) for n, trace in re.findall(r"^ *\d+ +[\d.]+% +[\d.]+% +(\d+) +(\d+) ", section, re.M) if trace in traces)
+
+
 @pytest.mark.measured
 def test_counted_loop_and_number_of_samples(jdk, tmp_path, record_property):
-    """99 % of the time is in a loop without a safepoint; samples are CPU time over interval."""
-    methods, total, cpu_ns = profile(jdk, tmp_path, "counted", ms=3000)
-    share = methods["Hot.countedLoop"] / total
-    ratio = total / (cpu_ns / 10e6)
+    """99 % of the time is in a loop without a safepoint; samples are CPU time over interval.
+
+    That is said of the program once it is up: how long it takes to start is the machine's affair.
+    """
+    methods, _, told = profile(jdk, tmp_path, "counted", ms=3000, options="depth=32")
+    share = methods["Hot.countedLoop"] / samples_below((tmp_path / "out.txt").read_text(), "Hot.main")
+    ratio = methods["Hot.countedLoop"] / (0.99 * told["loop_ns"] / 10e6)
     record_property("countedLoop", f"{share:.3f}")
     record_property("samples per interval", f"{ratio:.3f}")
     assert share >= 0.95
@@ -43,14 +53,18 @@ def test_counted_loop_and_number_of_samples(jdk, tmp_path, record_property):
 
 @pytest.mark.measured
 def test_inlined_method(jdk, tmp_path, record_property):
-    """760 of 1,000 equal steps are in `heavy`, which is inlined."""
-    # perf_event's clock gives a sample each millisecond; CPU timers one a tick, too few for 3 points to be three deviations.
-    options, ms = ("interval=1,timer=perf", 3000) if os.geteuid() == 0 else ("interval=4", 8000)
-    methods, total, _ = profile(jdk, tmp_path, "inlined", ms=ms, options=options)
+    """`heavy`, which is inlined, has of the samples what it has of the time by the program's own clock: three quarters.
+
+    As many samples as make 3 points four standard deviations: perf_event gives one a millisecond, CPU timers one a tick.
+    """
+    options, ms = ("interval=1,timer=perf", 3500) if lab.perf_permitted() else ("interval=4", 14000)
+    methods, total, told = profile(jdk, tmp_path, "inlined", ms=ms, options=options,
+                                   jvm=["-XX:CompileCommand=quiet", "-XX:CompileCommand=inline,Hot::heavy"])
     of_hot = {name: n for name, n in methods.items() if name.startswith("Hot.")}
     share = of_hot["Hot.heavy"] / sum(of_hot.values())
-    record_property("heavy", f"{share:.3f}")
-    assert abs(share - 0.76) <= 0.03
+    record_property("heavy", f"{share:.3f}, by the program's clock {told['heavy']:.3f}")
+    assert abs(told["heavy"] - 0.76) <= 0.1
+    assert abs(share - told["heavy"]) <= 0.03
 
 
 @pytest.mark.measured
@@ -73,16 +87,17 @@ def test_deep_recursion(jdk, tmp_path):
 @pytest.mark.measured
 @pytest.mark.jdks(8, 17, 27)
 def test_exceptions(jdk, tmp_path):
-    methods, total, cpu_ns = profile(jdk, tmp_path, "exceptions", ms=1000)
+    methods, total, told = profile(jdk, tmp_path, "exceptions", ms=1000)
     assert methods["java.lang.Throwable.fillInStackTrace"] / total >= 0.3
-    assert total >= 0.8 * cpu_ns / 10e6
+    assert total >= 0.8 * told["cpu_ns"] / 10e6
 
 
 @pytest.mark.measured
 @pytest.mark.jdks(8, 17, 27)
 def test_two_thousand_threads(jdk, tmp_path):
-    methods, total, _ = profile(jdk, tmp_path, "threads", 2000, ms=2000)
-    assert methods["Hot.countedLoop"] / total >= 0.8
+    """Twenty of them work, 200 ms of CPU time each: those are seen whole, whatever else starting and ending 2,000 threads takes."""
+    methods, total, _ = profile(jdk, tmp_path, "threads", 2000, ms=200)
+    assert 0.9 <= methods["Hot.countedLoop"] / (20 * 200 / 10) <= 1.1
 
 
 @pytest.mark.measured
@@ -91,12 +106,11 @@ def test_without_kernel_timers(jdk, tmp_path):
     """ulimit -i 50: the kernel gives no more timers; the agent says so and looks at threads itself."""
     out = tmp_path / "out.txt"
     agent = jdk.agent(f"cpu=samples,lineno=n,verbose=n,cutoff=0,format=a,file={out}")
-    java = f"java {agent} -cp {lab.compiled('Hot')} Hot threads 2000 1500"
+    java = f"java {agent} -cp {lab.compiled('Hot')} Hot threads 1000 400"
     done = jdk.run("bash", "-c", f"ulimit -i 50 && exec {java}")
     assert done.returncode == 0, done.stderr
     methods, total = samples(out.read_text())
-    assert methods["Hot.countedLoop"] / total >= 0.7
-    assert total >= 50
+    assert 0.8 <= methods["Hot.countedLoop"] / (4 * 1000 / 10) <= 1.1
 
 
 def test_binary_output(jdk, tmp_path):
@@ -128,8 +142,8 @@ def test_tiny_methods_are_attributed(jdk, tmp_path, record_property):
 @pytest.mark.measured
 @pytest.mark.jdks(17)
 def test_asyncgetcalltrace_still_works(jdk, tmp_path):
-    methods, total, _ = profile(jdk, tmp_path, "counted", ms=1500, options="walker=agct")
-    assert methods["Hot.countedLoop"] / total >= 0.95
+    methods, total, told = profile(jdk, tmp_path, "counted", ms=1500, options="walker=agct")
+    assert methods["Hot.countedLoop"] / (0.99 * told["loop_ns"] / 10e6) >= 0.93
 
 
 @pytest.mark.jdks(8, 17, 27)
@@ -152,5 +166,5 @@ def test_virtual_threads_under_their_own_names(jdk, tmp_path):
     text = lab.Jdk(21).run("jfr", "print", "--events", "jdk.ExecutionSample", out).stdout
     names = re.findall(r'sampledThread = "([^"]*)"', text)
     virtual = [name for name in names if re.fullmatch(r"virtual-\d", name)]
-    assert len(virtual) >= 0.8 * len(names)
+    assert len(virtual) >= 0.8 * sum(name != "main" for name in names)
     assert len(set(virtual)) >= 6

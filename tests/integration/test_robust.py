@@ -24,20 +24,6 @@ def events(path, name="jdk.ExecutionSample"):
     return int(found[1]) if found else 0
 
 
-def cpu_seconds(pid):
-    """CPU time that a process has used."""
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def use_cpu(process, seconds):
-    """Waits until a process has used so much more CPU time: on a busy machine that takes its time."""
-    until = cpu_seconds(process.pid) + seconds
-    deadline = time.monotonic() + 120
-    while cpu_seconds(process.pid) < until and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
-
-
 def start_hot(jdk, tmp_path, *args, jvm=(), **kwargs):
     return jdk.start_java("Hot", *args, jvm=jvm, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs)
 
@@ -46,7 +32,7 @@ def start_hot(jdk, tmp_path, *args, jvm=(), **kwargs):
 @pytest.mark.jdks(8, 17, 27)
 def test_end_by_signal(jdk, tmp_path, number, status):
     process = start_hot(jdk, tmp_path, "counted", 120000, jvm=[record(jdk, tmp_path)])
-    use_cpu(process, 1.5)
+    lab.use_cpu(process, 1.5)
     process.send_signal(number)
     out, err = process.communicate(timeout=30)
     assert process.returncode == status
@@ -57,7 +43,7 @@ def test_end_by_signal(jdk, tmp_path, number, status):
 def test_kill_9(jdk, tmp_path):
     """Others read up to the last flush; the last samples are at most a second old."""
     process = start_hot(jdk, tmp_path, "counted", 120000, jvm=[record(jdk, tmp_path)])
-    use_cpu(process, 1.5)
+    lab.use_cpu(process, 1.5)
     time.sleep(1.5)
     process.kill()
     process.communicate(timeout=30)
@@ -113,7 +99,7 @@ def attach(process, *args):
 
 def ready(process):
     """Waits until a VM is up: SIGQUIT, by which attach wakes it, would kill it before."""
-    use_cpu(process, 0.3)
+    lab.use_cpu(process, 0.3)
     time.sleep(0.5)
     return process
 
@@ -129,9 +115,9 @@ def test_attach_in_the_middle(jdk, tmp_path, record_property):
     process = ready(start_hot(jdk, tmp_path, "threads", 15000, 200))
     try:
         for name in ("first.jfr", "second.jfr"):
-            before, start = cpu_seconds(process.pid), time.monotonic()
+            before, start = lab.cpu_seconds(process.pid), time.monotonic()
             done = attach(process, "--cpu", "-t", "1500ms", "-o", tmp_path / name)
-            took, used = time.monotonic() - start, cpu_seconds(process.pid) - before
+            took, used = time.monotonic() - start, lab.cpu_seconds(process.pid) - before
             assert done.returncode == 0, done.stderr
             ratio = events(tmp_path / name) / (used / 0.010 * 1.5 / took)
             record_property(name, f"{ratio:.2f} of the samples expected, in {took:.1f} s")

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Programs whose profile is known. Arguments: NAME MILLISECONDS (of CPU time; of time for threads) [more]. Each prints "cpu_ns N", the CPU time of its threads.
+ * Programs whose profile is known. Arguments: NAME MILLISECONDS (of CPU time; of each thread that works for threads) [more]. Each
+ * prints "loop_ns N", what the program took of it once it was up, and "cpu_ns N", the CPU time of its main thread in all.
  *
  * counted: a counted loop without a safepoint holds 99 % of the time. inlined: `heavy` has three quarters of the work and is
- * inlined into its caller. native: threads blocked in native calls beside one that works. tiny: calls of methods of a few
+ * inlined into its caller; it prints the share that it took. native: threads blocked in native calls beside one that works. tiny: calls of methods of a few
  * nanoseconds. deep: recursion of 10,000 frames.
  */
 public class Hot {
     static volatile long sink;
-    static long cpuEnd;
+    static long cpuEnd, heavyNs, lightNs;
     static final java.lang.management.ThreadMXBean THREADS = java.lang.management.ManagementFactory.getThreadMXBean();
 
     /** Whether this thread has used its CPU time; every n-th call asks. */
@@ -18,8 +19,8 @@ public class Hot {
 
     public static void main(String[] args) throws Exception {
         long ms = Long.parseLong(args[1]);
-        long end = System.nanoTime() + ms * 1_000_000;
-        cpuEnd = ms * 1_000_000;
+        long begin = THREADS.getCurrentThreadCpuTime();
+        cpuEnd = begin + ms * 1_000_000;
         switch (args[0]) {
         case "counted":
             for (int i = 1; goesOn(i, 1); i++) {
@@ -28,8 +29,9 @@ public class Hot {
             }
             break;
         case "inlined":
-            for (int i = 1; goesOn(i, 64); i++)
+            for (int i = 1; goesOn(i, 16); i++)
                 sink += caller(i);
+            System.out.println("heavy " + heavyNs / (double) (heavyNs + lightNs));
             break;
         case "native":
             blockThreads();
@@ -45,7 +47,7 @@ public class Hot {
                 sink += recurse(10_000);
             break;
         case "threads":
-            manyThreads(Integer.parseInt(args[2]), end);
+            manyThreads(Integer.parseInt(args[2]), ms);
             break;
         case "exceptions":
             for (int i = 1; goesOn(i, 1024); i++)
@@ -54,7 +56,8 @@ public class Hot {
         default:
             throw new IllegalArgumentException(args[0]);
         }
-        System.out.println("cpu_ns " + java.lang.management.ManagementFactory.getThreadMXBean().getCurrentThreadCpuTime());
+        long end = THREADS.getCurrentThreadCpuTime();
+        System.out.println("loop_ns " + (end - begin) + " cpu_ns " + end);
         if (args[0].equals("native"))
             System.exit(0);
     }
@@ -73,10 +76,17 @@ public class Hot {
         return x;
     }
 
+    /** Each takes some hundred microseconds, of which reading the clock is little. */
     static long caller(int seed) {
         long x = seed;
-        for (int i = 0; i < 100; i++)
-            x += heavy(x + i) + light(x - i);
+        long begin = THREADS.getCurrentThreadCpuTime();
+        for (int i = 0; i < 300; i++)
+            x += heavy(x + i);
+        long middle = THREADS.getCurrentThreadCpuTime();
+        for (int i = 0; i < 300; i++)
+            x += light(x - i);
+        heavyNs += middle - begin;
+        lightNs += THREADS.getCurrentThreadCpuTime() - middle;
         return x;
     }
 
@@ -134,18 +144,21 @@ public class Hot {
         return depth == 0 ? x : x + recurse(depth - 1);
     }
 
-    static void manyThreads(int n, long end) throws Exception {
+    /** One of a hundred works, the others wait and look up now and then until all work is done. */
+    static void manyThreads(int n, long ms) throws Exception {
+        java.util.concurrent.CountDownLatch working = new java.util.concurrent.CountDownLatch((n + 99) / 100);
         Thread[] threads = new Thread[n];
         for (int i = 0; i < n; i++) {
             boolean works = i % 100 == 0;
             threads[i] = new Thread(null, () -> {
                 try {
-                    while (System.nanoTime() < end) {
-                        if (works)
+                    if (works) {
+                        while (THREADS.getCurrentThreadCpuTime() < ms * 1_000_000)
                             sink += countedLoop(1);
-                        else
-                            Thread.sleep(50);
+                        working.countDown();
                     }
+                    while (!working.await(500, java.util.concurrent.TimeUnit.MILLISECONDS))
+                        continue;
                 } catch (InterruptedException e) {
                     throw new RuntimeException(e);
                 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Java below native code below Java: WalkNative LIBRARY MILLISECONDS. */
+/** Java below native code below Java: WalkNative LIBRARY MILLISECONDS of CPU time. */
 public class WalkNative {
     static volatile double sink;
 
@@ -21,8 +21,9 @@ public class WalkNative {
 
     public static void main(String[] args) {
         System.load(args[0]);
-        long end = System.nanoTime() + Long.parseLong(args[1]) * 1000000L;
-        for (int i = 0; System.nanoTime() < end; i++)
+        java.lang.management.ThreadMXBean clock = java.lang.management.ManagementFactory.getThreadMXBean();
+        long end = clock.getCurrentThreadCpuTime() + Long.parseLong(args[1]) * 1000000L;
+        for (int i = 0; clock.getCurrentThreadCpuTime() < end; i++)
             outer(i);
         System.out.println("done");
     }

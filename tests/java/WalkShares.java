@@ -2,7 +2,10 @@
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 
-/** Methods of known shares: the program takes the CPU time of each call and prints what share of the whole it was. */
+/**
+ * Methods of known shares, for MILLISECONDS of CPU time: the program takes the CPU time of each call and prints what share of the
+ * whole it was, and the whole.
+ */
 public class WalkShares {
     static volatile long sink;
 
@@ -28,12 +31,10 @@ public class WalkShares {
     }
 
     public static void main(String[] args) {
-        long begin = System.nanoTime(), end = begin + Long.parseLong(args[0]) * 1000000L;
         ThreadMXBean clock = ManagementFactory.getThreadMXBean();
         long[] took = new long[3];
-        int n = 0;
-        while (System.nanoTime() < end) {
-            long t0 = clock.getCurrentThreadCpuTime();
+        long t0 = clock.getCurrentThreadCpuTime(), end = t0 + Long.parseLong(args[0]) * 1000000L;
+        for (int n = 0; t0 < end; t0 = clock.getCurrentThreadCpuTime()) {
             sink += half(n);
             long t1 = clock.getCurrentThreadCpuTime();
             sink += third(n);
@@ -45,6 +46,7 @@ public class WalkShares {
             took[2] += t3 - t2;
         }
         double all = took[0] + took[1] + took[2];
-        System.out.printf(java.util.Locale.ROOT, "half %.4f third %.4f rest %.4f%n", took[0] / all, took[1] / all, took[2] / all);
+        System.out.printf(java.util.Locale.ROOT, "half %.4f third %.4f rest %.4f cpu_ns %.0f%n", took[0] / all, took[1] / all,
+                          took[2] / all, all);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Tiny methods, called through a class, an interface and recursion: most samples fall into prologues, epilogues and stubs. */
+/** Tiny methods, called through a class, an interface and recursion: most samples fall into prologues, epilogues and stubs. WalkTiny MILLISECONDS of CPU time. */
 public class WalkTiny {
     interface Shape {
         int area(int x);
@@ -39,9 +39,10 @@ public class WalkTiny {
     }
 
     public static void main(String[] args) {
-        long end = System.nanoTime() + Long.parseLong(args[0]) * 1000000L, sum = 0;
+        java.lang.management.ThreadMXBean clock = java.lang.management.ManagementFactory.getThreadMXBean();
+        long end = clock.getCurrentThreadCpuTime() + Long.parseLong(args[0]) * 1000000L, sum = 0;
         Shape[] shapes = {new Square(), new Strip(), new Ring()};
-        while (System.nanoTime() < end) {
+        while (clock.getCurrentThreadCpuTime() < end) {
             sum += fibonacci(22);
             sum += shapes(shapes, 100000);
             for (int i = 0; i < 3000; i++)

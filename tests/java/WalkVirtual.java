@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import java.lang.reflect.Method;
 
-/** Virtual threads that compute, at some depth, and yield now and then: WalkVirtual MILLISECONDS. */
+/** Virtual threads that compute, at some depth, and yield now and then: WalkVirtual MILLISECONDS of CPU time. */
 public class WalkVirtual {
+    static final com.sun.management.OperatingSystemMXBean SYSTEM =
+        (com.sun.management.OperatingSystemMXBean) java.lang.management.ManagementFactory.getOperatingSystemMXBean();
     static volatile long sink, end;
 
     static long work(int depth) {
@@ -15,12 +17,12 @@ public class WalkVirtual {
     }
 
     static void run() {
-        while (System.nanoTime() < end)
+        while (SYSTEM.getProcessCpuTime() < end)
             sink += work(30);
     }
 
     public static void main(String[] args) throws Exception {
-        end = System.nanoTime() + Long.parseLong(args[0]) * 1000000L;
+        end = SYSTEM.getProcessCpuTime() + Long.parseLong(args[0]) * 1000000L;
         Method start = Thread.class.getMethod("startVirtualThread", Runnable.class);
         Thread[] all = new Thread[4];
         for (int i = 0; i < all.length; i++)
