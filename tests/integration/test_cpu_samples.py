@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """cpu=samples: programs whose profile is known, in HPROF's text; robustness of the sampler."""
-import os
 import re
 
 import pytest
