@@ -238,8 +238,6 @@ static inline struct trace *trace_of(const struct traces *t, uint64_t id)
 /* ---- region.c ---- */
 int region_new(struct region **ret, int fd, uint64_t file_offset, uint64_t bytes) must_check;
 void region_free(struct region *r);
-/* Covers blocks [ready, ready + n) with pads and counts them as ready. They exist in the file. */
-void region_format(struct region *r, uint32_t n);
 /* Makes at least `least` blocks (and more when the pace asks for it) free for events; worker. */
 int region_grow(struct jfr_writer *w, uint32_t least) must_check;
 

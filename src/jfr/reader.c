@@ -139,6 +139,7 @@ static int add_chunk(struct recording *r, const uint8_t *at, struct rec_chunk **
     uint64_t hz = cursor_be64(&c);
     uint32_t flags = cursor_be32(&c);
     k->compressed = flags & 1;
+    k->final = flags & 2;
     k->ns_per_tick = hz && hz != 1000000000 ? 1e9 / (double)hz : 1.0;
     k->cut = size > left || size < CHUNK_HEAD;
     k->end = at + (k->cut ? left : size);
@@ -151,13 +152,30 @@ static int add_chunk(struct recording *r, const uint8_t *at, struct rec_chunk **
     return 0;
 }
 
+/*
+ * Whether what follows the last chunk of a recorder that was killed is the room that it was just adding: zeros, the first of
+ * them perhaps a pad already (its size, then its code).
+ */
+static bool is_new_room(const struct recording *r, const uint8_t *at)
+{
+    static const uint8_t nothing[6], pad_code[2] = {0x80, 0};
+    const uint8_t *end = r->data + r->len;
+    if (r->chunks.data[r->chunks.len - 1]->final || (size_t)(end - at) < sizeof(nothing) ||
+        (memcmp(at, nothing, sizeof(nothing)) != 0 && memcmp(at + 4, pad_code, sizeof(pad_code)) != 0))
+        return false;
+    for (at += sizeof(nothing); at < end && !*at;)
+        at++;
+    return at == end;
+}
+
 static int find_chunks(struct recording *r, const char **ret_why)
 {
     for (const uint8_t *at = r->data; at < r->data + r->len;) {
         struct rec_chunk *k;
         int ret = add_chunk(r, at, &k);
         if (ret == -EBADMSG && r->chunks.len) {
-            recording_damage(r, at, "what follows a chunk is no chunk");
+            if (!is_new_room(r, at))
+                recording_damage(r, at, "what follows a chunk is no chunk");
             break;
         }
         if (ret) {

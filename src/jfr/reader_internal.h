@@ -48,7 +48,7 @@ struct rec_chunk {
     size_t index;
     const uint8_t *start, *end; /* end: of what is there */
     bool cut;                   /* the header says there is more */
-    bool compressed;
+    bool compressed, final;
     int64_t start_ns, duration_ns, start_ticks;
     double ns_per_tick;
     uint64_t metadata, constants; /* offsets in the chunk */

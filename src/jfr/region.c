@@ -8,6 +8,7 @@
 
 #define MIN_STEP 128u  /* blocks: 1 MiB */
 #define MAX_STEP 4096u /* 32 MiB */
+#define COVER    8192u /* blocks in one pad: an event's size has 28 bits */
 
 int region_new(struct region **ret, int fd, uint64_t file_offset, uint64_t bytes)
 {
@@ -50,14 +51,27 @@ void region_free(struct region *r)
     free(r);
 }
 
-void region_format(struct region *r, uint32_t n)
+static void put_pad(struct region *r, uint32_t block, uint32_t n)
 {
-    for (uint32_t i = r->ready; i < r->ready + n; i++) {
-        uint8_t *block = r->blocks + (uint64_t)i * JFR_BLOCK;
-        store_code(block, CODE_PAD);
-        store_size(block, JFR_BLOCK);
+    uint8_t *at = r->blocks + (uint64_t)block * JFR_BLOCK;
+    store_code(at, CODE_PAD);
+    store_size(at, n * JFR_BLOCK);
+}
+
+/* Makes n new blocks one whole for a reader of the file, a few pads, before they are any part of the chunk. */
+static void cover(struct region *r, uint32_t n)
+{
+    for (uint32_t done = 0; done < n; done += COVER)
+        put_pad(r, r->ready + done, MIN(n - done, COVER));
+}
+
+/* A pad of its own for each block, from behind: the pads that cover them are cut last. */
+static void format(struct region *r, uint32_t n)
+{
+    for (uint32_t i = r->ready + n; i-- > r->ready;) {
+        put_pad(r, i, 1);
         /* the second page is made present too: better here than in a handler */
-        *(volatile uint8_t *)(block + JFR_BLOCK / 2) = 0;
+        *(volatile uint8_t *)(r->blocks + (uint64_t)i * JFR_BLOCK + JFR_BLOCK / 2) = 0;
     }
     r->ready += n;
 }
@@ -107,10 +121,12 @@ int region_grow(struct jfr_writer *w, uint32_t least)
         if (step < 16)
             return ret;
     }
-    region_format(r, step);
+    /* Killed in between, the chunk ends where the file ends, or a page fault before. */
+    cover(r, step);
+    header_store(&w->chunk, HEAD_SIZE, end - w->chunk.start);
+    format(r, step);
     w->file_end = end;
     atomic_store(&w->bytes, end);
-    header_store(&w->chunk, HEAD_SIZE, end - w->chunk.start);
     set_limit(r);
     return 0;
 }
