@@ -144,8 +144,12 @@ public class Hot {
         return depth == 0 ? x : x + recurse(depth - 1);
     }
 
-    /** One of a hundred works, the others wait and look up now and then until all work is done. */
+    /**
+     * One of a hundred works, the others wait and look up now and then until all work is done. Prints "work_ns N", what those that
+     * work took. They seldom ask for the time: where there is no timer, threads are met most where they leave the processor.
+     */
     static void manyThreads(int n, long ms) throws Exception {
+        java.util.concurrent.atomic.AtomicLong workNs = new java.util.concurrent.atomic.AtomicLong();
         java.util.concurrent.CountDownLatch working = new java.util.concurrent.CountDownLatch((n + 99) / 100);
         Thread[] threads = new Thread[n];
         for (int i = 0; i < n; i++) {
@@ -154,7 +158,9 @@ public class Hot {
                 try {
                     if (works) {
                         while (THREADS.getCurrentThreadCpuTime() < ms * 1_000_000)
-                            sink += countedLoop(1);
+                            for (int k = 0; k < 16; k++)
+                                sink += countedLoop(1);
+                        workNs.addAndGet(THREADS.getCurrentThreadCpuTime());
                         working.countDown();
                     }
                     while (!working.await(500, java.util.concurrent.TimeUnit.MILLISECONDS))
@@ -167,6 +173,7 @@ public class Hot {
         }
         for (Thread t : threads)
             t.join();
+        System.out.println("work_ns " + workNs);
     }
 
     static int thrower(int depth) {
