@@ -136,15 +136,27 @@ def figures(pid):
             "memory": int(re.search(r"RssAnon:\s+(\d+)", status)[1])}
 
 
-def cycles(jdk, tmp_path, warm, n):
-    """Grows by how much in n attach/stop cycles, after `warm` ones."""
+def recording(process, tmp_path):
+    """One cycle: a recording is started and stopped."""
+    done = attach(process, "--cpu", "-t", "5ms", "-o", tmp_path / "out.jfr")
+    assert done.returncode == 0, done.stderr
+
+
+def questions(process, tmp_path):
+    """As many messages to the agent as a recording takes, which do nothing."""
+    for _ in range(2):
+        assert lab.jvmscope("status", process.pid).returncode == 0
+
+
+def cycles(jdk, tmp_path, warm, n, cycle=recording):
+    """Grows by how much in n cycles, after a recording and `warm` ones."""
     process = jdk.start_java("Collects", jvm=["-Xms24m", "-Xmx24m", "-XX:+AlwaysPreTouch", "-XX:+UseSerialGC"],
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         ready(process)
+        recording(process, tmp_path)
         for i in range(warm + n):
-            done = attach(process, "--cpu", "-t", "5ms", "-o", tmp_path / "out.jfr")
-            assert done.returncode == 0, f"cycle {i}: {done.stderr}"
+            cycle(process, tmp_path)
             if i == warm - 1:
                 before = figures(process.pid)
         after = figures(process.pid)
@@ -164,7 +176,9 @@ def test_attach_cycles(jdk, tmp_path, record_property):
 
 @pytest.mark.slow
 def test_a_thousand_attach_cycles(jdk, tmp_path, record_property):
+    """The VM keeps a note of each message that attach brings: that much is not ours, and is measured beside."""
     growth = cycles(jdk, tmp_path, 200, 1000)
-    record_property("growth", str(growth))
+    alone = cycles(jdk, tmp_path, 200, 1000, questions)
+    record_property("growth", f"{growth}, of messages alone {alone}")
     assert growth["threads"] <= 0 and growth["descriptors"] <= 0
-    assert growth["memory"] <= 1024
+    assert growth["memory"] <= alone["memory"] + 1024

@@ -197,6 +197,13 @@ def test_stress_variants(version, option):
     stress(lab.Jdk(version), 5000, 100, jvm=option.split())
 
 
+@pytest.mark.slow
+@pytest.mark.jdks(8, 17, 25)
+def test_stress_two_thousand_threads(jdk):
+    """A minute of what test_soak does for ten."""
+    stress(jdk, 60_000, 2000, jvm=["-Xss1m"])
+
+
 @pytest.mark.soak
 def test_soak(jdk):
     """Ten minutes at 100 us with 2,000 threads."""
