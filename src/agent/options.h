@@ -72,7 +72,6 @@ enum option_kind {
     OPTION_TEXT,     /* anything */
 };
 
-/* In the order of reading: NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct option_row {
     const char *name; /* in the agent's option string */
     const char *flag; /* in the command, "--cpu"; NULL when the command has none */

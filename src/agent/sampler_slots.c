@@ -178,7 +178,7 @@ static void add_slot(pid_t tid, struct thread *t)
     if (!s) {
         while (i < used && atomic_load(&slots[i].tid))
             i++;
-        if (i == SLOTS_MAX)
+        if (!slots || i == SLOTS_MAX)
             return;
         s = &slots[i];
         perf_clock_release(&s->perf);

@@ -73,6 +73,11 @@ static void recorded_find(struct recorded *ret, const struct vm *vm, int file)
         closedir(all);
 }
 
+static void recorded_release(struct recorded *r)
+{
+    close_descriptor(&r->dir);
+}
+
 static bool recorded_ended(const struct recorded *r)
 {
     return r->dir >= 0 && !is_file(r->dir, r->number, &r->file);
@@ -85,9 +90,8 @@ enum wait_end { TIME_OVER, VM_ENDED, STOPPED_BY_OTHERS };
 /* Waits for the time to pass, for an interruption (which is as good), the end of the VM or of the recording. */
 static enum wait_end wait_for(const struct vm *vm, uint64_t time_ns, int file)
 {
-    struct recorded recorded;
+    _cleanup_(recorded_release) struct recorded recorded;
     recorded_find(&recorded, vm, file);
-    _cleanup_close_ int dir = recorded.dir;
     struct sigaction action = {.sa_handler = on_signal}, old_int, old_term;
     sigaction(SIGINT, &action, &old_int);
     sigaction(SIGTERM, &action, &old_term);
