@@ -62,8 +62,8 @@ const struct command commands[] = {
         .summary = "record a program that runs, for a time",
         .description =
             "Loads the agent into a running VM, of another container or user too when root asks, and records for the "
-            "time given; without a time it goes on until *jvmscope stop*. Nothing of the agent is active after the "
-            "end.",
+            "time given, or until *jvmscope stop* when that comes first; without a time until *jvmscope stop*. Nothing of "
+            "the agent is active after the end.",
         .examples = "  jvmscope attach -t 30s -o app.html 4711          half a minute, as a flame graph\n"
                     "  jvmscope attach 4711                             until jvmscope stop 4711\n",
         .sets = attach_sets,
