@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a recording of threads=y as a busy server makes it: 64 threads that contend for 200 monitors and hand work to each
- * other by park and unpark. Of ten events six are contended enters, two parks and two unparks. The same seed gives the same
- * events. usage: threads_generate FILE [EVENTS] (10 million when not given; 36 bytes an event)
+ * Writes a recording of threads=y as a busy server makes it: 64 threads (or THREADS, 20,000 at most) that contend for 200
+ * monitors and hand work to each other by park and unpark. Of ten events six are contended enters, two parks and two unparks.
+ * The same seed gives the same events. usage: threads_generate FILE [EVENTS [THREADS]] (10 million when not given; 27 bytes an
+ * event)
  */
 #include "jfr/writer.h"
 
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS = 64, LOCKS = 200, STACKS = 500, DEPTH = 16 };
+enum { THREADS_MAX = 20000, LOCKS = 200, STACKS = 500, DEPTH = 16 };
 
 enum { ANALYSIS, UNPARK, TYPES };
 
@@ -28,6 +29,7 @@ static const struct jfr_type types[TYPES] = {
      .fields = JFR_FIELDS({"target", "Java Thread Id", "long"})},
 };
 
+static uint64_t n_threads = 64;
 static uint64_t random_state = 88172645463325252u;
 
 static uint64_t next_random(void)
@@ -60,7 +62,7 @@ static void make_constants(void)
     lock_class = jfr_define_class(w, &(struct jfr_class){.name = "bench/Server$Lock"});
     queue_class = jfr_define_class(
         w, &(struct jfr_class){.name = "java/util/concurrent/locks/AbstractQueuedSynchronizer$ConditionObject"});
-    for (uint64_t i = 1; i <= THREADS; i++) {
+    for (uint64_t i = 1; i <= n_threads; i++) {
         char name[16];
         snprintf(name, sizeof(name), "worker-%llu", (unsigned long long)i);
         (void)!jfr_define_thread(w, i, &(struct jfr_thread){.os_name = name, .os_id = i, .java_name = name, .java_id = i});
@@ -83,10 +85,10 @@ static void begin(uint32_t type, uint64_t start, uint64_t thread, int64_t durati
 static void enter(uint64_t thread, uint64_t start, uint64_t end, uint64_t *owners)
 {
     struct jfr_event e;
-    uint64_t lock = next_random() % LOCKS, owner = owners[lock] ? owners[lock] : thread % THREADS + 1;
+    uint64_t lock = next_random() % LOCKS, owner = owners[lock] ? owners[lock] : thread % n_threads + 1;
     begin(JFR_JAVA_MONITOR_ENTER, start, thread, (int64_t)(end - start), lock, &e);
     jfr_put_long(&e, (int64_t)lock_class);
-    jfr_put_long(&e, (int64_t)(owner == thread ? thread % THREADS + 1 : owner));
+    jfr_put_long(&e, (int64_t)(owner == thread ? thread % n_threads + 1 : owner));
     jfr_put_long(&e, (int64_t)(0x1000 + lock));
     jfr_commit(&e);
     owners[lock] = thread;
@@ -95,7 +97,7 @@ static void enter(uint64_t thread, uint64_t start, uint64_t end, uint64_t *owner
 static void park(uint64_t thread, uint64_t start, uint64_t end)
 {
     struct jfr_event e;
-    uint64_t waker = thread % THREADS + 1;
+    uint64_t waker = thread % n_threads + 1;
     begin(ids[UNPARK], end - 2000, waker, -1, thread, &e);
     jfr_put_long(&e, (int64_t)thread);
     jfr_commit(&e);
@@ -109,13 +111,15 @@ static void park(uint64_t thread, uint64_t start, uint64_t end)
 
 int main(int argc, char **argv)
 {
-    uint64_t events = argc > 2 ? strtoull(argv[2], NULL, 10) : 10000000, free_at[THREADS + 1] = {0}, owners[LOCKS] = {0};
+    uint64_t events = argc > 2 ? strtoull(argv[2], NULL, 10) : 10000000, owners[LOCKS] = {0};
+    static uint64_t free_at[THREADS_MAX + 1];
+    n_threads = argc > 3 ? MIN(strtoull(argv[3], NULL, 10), (unsigned long long)THREADS_MAX) : n_threads;
     struct jfr_writer_options options = {.resolver = {.method = name_method}};
     int r = argc > 1 ? jfr_writer_open(&w, argv[1], &options) : -EINVAL;
     if (r == 0)
         r = jfr_declare(w, types, TYPES, ids);
     if (r < 0) {
-        fprintf(stderr, "threads_generate: %s: %s\n", argc > 1 ? argv[1] : "usage: threads_generate FILE [EVENTS]",
+        fprintf(stderr, "threads_generate: %s: %s\n", argc > 1 ? argv[1] : "usage: threads_generate FILE [EVENTS [THREADS]]",
                 strerror(-r));
         return 1;
     }
@@ -130,7 +134,7 @@ int main(int argc, char **argv)
         jfr_commit(&e);
     }
     for (uint64_t n = 0; n < events;) {
-        uint64_t thread = 1 + next_random() % THREADS, length = 3000 + next_random() % 40000, start = now - length;
+        uint64_t thread = 1 + next_random() % n_threads, length = 3000 + next_random() % 40000, start = now - length;
         now += 500 + next_random() % 1000;
         if (start <= free_at[thread])
             continue; /* it still does something else */

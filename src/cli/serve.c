@@ -10,6 +10,7 @@
 #include "cli/heap/heap.h"
 #include "cli/page_more.h"
 #include "cli/reading.h"
+#include "cli/serve_cache.h"
 #include "cli/serve_threads.h"
 #include "cli/trace.h"
 #include "export/page.h"
@@ -52,10 +53,10 @@ static int not_found(struct server_reply *reply, const char *text)
     return 404;
 }
 
-/* Makes the page of a file, or its data alone; on failure a sentence instead. */
-static int make_page(struct site *s, size_t i, bool alone, struct buf *out)
+/* Reads a file for its page's data; on failure a sentence is in out instead. */
+static int read_data(struct site *s, size_t i, const struct page_site *site, struct buf *data, struct buf *out)
 {
-    _cleanup_(buf_release) struct buf why = BUF(4096), data = BUF(SIZE_MAX / 2);
+    _cleanup_(buf_release) struct buf why = BUF(4096);
     _cleanup_(profile_freep) struct profile *p = NULL;
     const char *path = s->files[i];
     int r = profile_load(&p, path, &why, NULL, NULL);
@@ -69,16 +70,30 @@ static int make_page(struct site *s, size_t i, bool alone, struct buf *out)
         if (p->series[m].samples.len)
             metric = (enum profile_metric)m;
     }
-    struct page_site site = {(const char *const *)s->files, s->count, i};
     struct export_source source = {.path = path,
                                    .profile = p,
                                    .metric = metric,
-                                   .site = &site,
+                                   .site = site,
                                    .sources = s->sources,
                                    .more = page_more,
                                    .warning = warning,
                                    .timeline = served_threads_open(&s->threads[i], path)};
-    r = page_of_recording(&source, &data);
+    return page_of_recording(&source, data);
+}
+
+/* Makes the page of a file, or its data alone; on failure a sentence instead. */
+static int make_page(struct site *s, size_t i, bool alone, struct buf *out)
+{
+    _cleanup_(buf_release) struct buf data = BUF(SIZE_MAX / 2);
+    struct page_site site = {(const char *const *)s->files, s->count, i};
+    uint64_t key = serve_cache_key(s->files[i], &site, s->sources);
+    int r = serve_cache_get(s->files[i], key, &data);
+    if (r < 0) {
+        buf_clear(&data);
+        r = read_data(s, i, &site, &data, out);
+        if (r == 0)
+            serve_cache_put(s->files[i], key, &data);
+    }
     if (r == 0 && alone)
         buf_bytes(out, data.data, data.len);
     if (r < 0 || alone)
@@ -195,14 +210,14 @@ static int answer(void *context, const struct server_request *q, struct server_r
         return answer_heap(s, i, rest + 6, q, reply);
     if (strcmp(rest, "/calls") == 0)
         return answer_calls(s, i, q, reply);
-    if (served_threads_open(&s->threads[i], s->files[i])) {
-        int status = served_threads_answer(&s->threads[i], rest + 1, q, reply);
-        if (status > 0)
-            return status;
-    }
     if (strcmp(rest, "/data") == 0) {
         reply->type = json_type;
         return make_page(s, i, true, &reply->body) < 0 ? 500 : 200;
+    }
+    if (rest[1] && served_threads_open(&s->threads[i], s->files[i])) {
+        int status = served_threads_answer(&s->threads[i], rest + 1, q, reply);
+        if (status > 0)
+            return status;
     }
     if (rest[1])
         return not_found(reply, "no such view");

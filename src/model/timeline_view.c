@@ -46,31 +46,22 @@ static uint64_t end_of(const struct timeline_view *v, uint32_t thread, uint64_t 
     return MAX(v->t->threads[thread].end_ns, begin);
 }
 
-static int lanes_init(struct lanes *l, const struct timeline *t, bool states)
+/* Room for the nodes that were counted, by thread, in first[thread + 2]. */
+static int lanes_place(struct lanes *l, size_t n_threads)
 {
-    l->first = calloc(t->n_threads + 2, sizeof(*l->first));
-    if (!l->first)
-        return -ENOMEM;
-    for (size_t i = 0; i < t->n_nodes; i++) {
-        if (tl_is_state((enum tl_kind)t->nodes[i].kind) == states)
-            l->first[t->nodes[i].thread + 2]++;
-    }
-    for (size_t i = 2; i < t->n_threads + 2; i++)
+    for (size_t i = 2; i < n_threads + 2; i++)
         l->first[i] += l->first[i - 1];
-    uint64_t n = l->first[t->n_threads + 1];
+    uint64_t n = l->first[n_threads + 1];
     l->at = malloc((n + 1) * sizeof(*l->at));
     l->node = malloc((n + 1) * sizeof(*l->node));
-    if (!l->at || !l->node)
-        return -ENOMEM;
-    for (size_t i = 0; i < t->n_nodes; i++) {
-        const struct tl_node *node = &t->nodes[i];
-        if (tl_is_state((enum tl_kind)node->kind) != states)
-            continue;
-        uint64_t to = l->first[node->thread + 1]++;
-        l->at[to] = (uint64_t)node->time << 8 | node->kind;
-        l->node[to] = (uint32_t)i;
-    }
-    return 0;
+    return l->at && l->node ? 0 : -ENOMEM;
+}
+
+static inline void lanes_add(struct lanes *l, const struct tl_node *node, uint32_t i)
+{
+    uint64_t to = l->first[node->thread + 1]++;
+    l->at[to] = (uint64_t)node->time << 8 | node->kind;
+    l->node[to] = i;
 }
 
 static void lanes_release(struct lanes *l)
@@ -102,17 +93,30 @@ static bool is_arrow(const struct timeline *t, const struct tl_node *n)
     return tl_is_state((enum tl_kind)n->kind) && n->waker < t->n_nodes && t->nodes[n->waker].thread != n->thread;
 }
 
-static int arrows_init(struct timeline_view *v)
+/* Two passes over the nodes: how many there are of each, and where they belong. */
+static int lanes_init(struct timeline_view *v)
 {
     const struct timeline *t = v->t;
-    for (size_t i = 0; i < t->n_nodes; i++)
-        v->n_arrows += is_arrow(t, &t->nodes[i]);
+    v->states.first = calloc(t->n_threads + 2, sizeof(*v->states.first));
+    v->instants.first = calloc(t->n_threads + 2, sizeof(*v->instants.first));
+    if (!v->states.first || !v->instants.first)
+        return -ENOMEM;
+    for (size_t i = 0; i < t->n_nodes; i++) {
+        const struct tl_node *n = &t->nodes[i];
+        struct lanes *l = tl_is_state((enum tl_kind)n->kind) ? &v->states : &v->instants;
+        l->first[n->thread + 2]++;
+        v->n_arrows += is_arrow(t, n);
+    }
+    int r = lanes_place(&v->states, t->n_threads);
+    if (r == 0)
+        r = lanes_place(&v->instants, t->n_threads);
     v->arrows = malloc((v->n_arrows + 1) * sizeof(*v->arrows));
-    if (!v->arrows)
+    if (r < 0 || !v->arrows)
         return -ENOMEM;
     struct arrow *a = v->arrows;
     for (uint32_t i = 0; i < t->n_nodes; i++) {
         const struct tl_node *n = &t->nodes[i];
+        lanes_add(tl_is_state((enum tl_kind)n->kind) ? &v->states : &v->instants, n, i);
         if (is_arrow(t, n))
             *a++ = (struct arrow){n->time, i, n->waker, n->thread, t->nodes[n->waker].thread};
     }
@@ -125,13 +129,9 @@ int timeline_view_new(struct timeline_view **ret, const struct timeline *t)
     if (!v)
         return -ENOMEM;
     v->t = t;
-    int r = lanes_init(&v->states, t, true);
-    if (r == 0)
-        r = lanes_init(&v->instants, t, false);
+    int r = lanes_init(v);
     if (r == 0)
         r = sums_init(v);
-    if (r == 0)
-        r = arrows_init(v);
     if (r < 0)
         timeline_view_free(v);
     else
