@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The class file rewriter against the verifiers: java.lang.classfile's (JDK 25) and each VM's own. make check takes a sample of
 the classes, make check-all takes all of the JDKs and of the jars that tools/jars fetches."""
+import collections
+import json
 import re
 import struct
 import subprocess
@@ -79,9 +81,16 @@ def jars():
 
 def link(jdk, tmp_path, options, *args):
     flags = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+BytecodeVerificationLocal", "-XX:+BytecodeVerificationRemote", "-Xmx1g"]
-    agent = [jdk.agent(f"{options},verbose=n,file={tmp_path / 'out.txt'}")] if options else []
+    out = tmp_path / "out.jfr"
+    agent = [jdk.agent(f"{options},format=r,file={out}")] if options else []
     done = jdk.java("LinkAll", *args, jvm=flags + agent, timeout=900)
     assert done.returncode == 0, done.stderr
+    if options:
+        left = json.loads(lab.jvmscope("report", "--json", out).stdout)["times"]["left"]
+        reasons = collections.Counter(m["reason"] for m in left)
+        # The probes' code went over these classes: it has told their small methods, which none of them calls.
+        assert reasons["small"] > 1000, reasons
+        assert sum(n for why, n in reasons.items() if why not in ("small", "native", "intrinsic")) <= reasons["small"] / 100, reasons
     return re.search(r"linked=.*", done.stdout)[0]
 
 
