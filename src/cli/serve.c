@@ -3,6 +3,7 @@
 #include "serve/server.h"
 
 #include "analysis/what_if.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/pattern.h"
 #include "cli/builtin.h"
@@ -22,13 +23,15 @@
 
 struct serve {
     const char *listen, *sources;
-    uint64_t port;
+    uint64_t port, query_limit;
 };
 
 static const struct arg serve_args[] = {
     {"--listen", 0, ARG_TEXT, offsetof(struct serve, listen), "ADDRESS",
      "listen there instead of on 127.0.0.1: others can then see the files"},
     {"--port", 'p', ARG_NUMBER, offsetof(struct serve, port), "PORT", "listen on this port instead of a free one"},
+    {"--query-limit", 0, ARG_DURATION, offsetof(struct serve, query_limit), "TIME",
+     "how long a query of a heap dump may take (10s)"},
     {"--sources", 's', ARG_TEXT, offsetof(struct serve, sources), "DIR", "where source files are, to show coverage in them"},
     {0},
 };
@@ -42,7 +45,8 @@ struct site {
     char **files;
     size_t count;
     const char *sources;
-    struct buf *pages; /* by file, made when it is first asked for */
+    uint64_t query_limit; /* nanoseconds */
+    struct buf *pages;    /* by file, made when it is first asked for */
     struct served_threads *threads;
     struct heap **heaps; /* the same, for questions to a dump */
 };
@@ -182,6 +186,7 @@ static int answer_heap(struct site *s, size_t i, const char *verb, const struct 
                                    .exclude = q->argument(q->request, "exclude"),
                                    .sort = q->argument(q->request, "sort"),
                                    .sql = q->argument(q->request, "sql"),
+                                   .patience = s->query_limit,
                                    .limit = number_of(q, "limit", 2000)};
     const struct heap_settings settings = {.which = -1};
     if (!s->heaps[i] && heap_open(&s->heaps[i], s->files[i], &settings) < 0)
@@ -275,6 +280,7 @@ int cmd_serve(const struct command *self, int argc, char **argv)
     struct site site = {operands.list,
                         (size_t)operands.count,
                         options.sources,
+                        options.query_limit ? options.query_limit : 10 * NS_PER_SECOND,
                         calloc((size_t)operands.count, sizeof(struct buf)),
                         calloc((size_t)operands.count, sizeof(struct served_threads)),
                         calloc((size_t)operands.count, sizeof(struct heap *))};

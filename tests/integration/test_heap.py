@@ -3,11 +3,15 @@
 import collections
 import functools
 import json
+import os
 import pathlib
 import random
 import re
 import subprocess
 import tempfile
+import urllib.error
+import urllib.parse
+import urllib.request
 
 import pytest
 
@@ -342,9 +346,42 @@ def test_query_finds_an_address_without_looking_at_all(waste):
         f"SELECT * FROM objects WHERE dominator = {shown}": "INDEX 2:",
         "SELECT * FROM objects WHERE class = 'x'": "INDEX 3:",
         f"SELECT * FROM fields WHERE object = {shown}": "INDEX 1:",
+        f"SELECT * FROM refs WHERE target = {shown}": "INDEX 4:",
+        f"SELECT * FROM fields WHERE ref = {shown}": "INDEX 4:",
     }
     for sql, index in plans.items():
         assert index in ask(waste, "EXPLAIN QUERY PLAN " + sql)[0][3]
+
+
+@pytest.mark.parametrize("waste", (17,), indirect=True, ids=("jdk17",))
+def test_query_by_target_is_what_a_look_at_all_finds(waste):
+    """+r.target is no column to SQLite: it goes through all. The first target is searched for, for more a table is made."""
+    of = "FROM objects o, {table} r WHERE o.class LIKE 'HeapWaste%' AND {column} = o.id"
+    for table, column, source in (("refs", "r.target", "r.source"), ("fields", "r.ref", "r.object")):
+        found, all_of_them = (ask(waste, f"SELECT {column}, {source}, r.name " + of.format(table=table, column=c) + " ORDER BY 1, 2, 3", "-n", "100000")
+                              for c in (column, "+" + column))
+        assert found == all_of_them and len(found) > (30 if table == "refs" else 5)
+    first = ask(waste, "SELECT object FROM strings LIMIT 4")
+    assert ask(waste, "SELECT object FROM strings WHERE rowid = 3") == [first[3]]
+    [[one]] = ask(waste, "SELECT target FROM refs GROUP BY target ORDER BY count(*) DESC LIMIT 1")
+    assert ask(waste, f"SELECT count(*) FROM refs WHERE target = {one}") == ask(waste, f"SELECT count(*) FROM refs WHERE +target = {one}")
+
+
+@pytest.mark.parametrize("waste", (17,), indirect=True, ids=("jdk17",))
+def test_query_of_the_page_ends_in_time(waste):
+    server = subprocess.Popen([lab.BUILD / "jvmscope", "serve", "--query-limit", "200ms", waste], stdout=subprocess.PIPE, text=True)
+    try:
+        url = server.stdout.readline().strip()
+
+        def query(sql):
+            return urllib.request.urlopen(f"{url}0/heap/query?" + urllib.parse.urlencode({"sql": sql}), timeout=60)
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            query("SELECT count(*) FROM objects a, objects b, objects c WHERE a.shallow + b.shallow + c.shallow = 1")
+        assert refused.value.code == 400 and "longer than questions may" in refused.value.read().decode()
+        assert json.load(query("SELECT 1 + 1"))["rows"] == [[2]]
+    finally:
+        server.terminate()
+        server.wait(30)
 
 
 @pytest.mark.parametrize("waste", (17,), indirect=True, ids=("jdk17",))
@@ -404,12 +441,12 @@ def oracle(tmp_path_factory):
 
 def agrees_with_visualvm(dump, oracle, random_objects):
     """
-    Counts of every class; retained sizes of the 100 largest objects, of and of random ones. Sizes are theirs,
-    added up over our tree: they know no fields that HotSpot adds, and no headers of eight bytes. What weak references alone reach
+    Counts of every class; retained sizes of the 100 largest objects, and of random ones. Sizes are theirs,
+    added up over our tree: they know no fields that HotSpot adds, and no headers of eight bytes (arrays have 16 with them). What weak references alone reach
     counts nothing with them but takes what it refers to out of what others retain, and a class object does now and then the same:
     objects that retain such a thing are not compared.
     """
-    rows = ask(dump, "SELECT id, class, shallow, retained, dominator, reachable FROM objects", "-n", str(1 << 40))
+    rows = ask(dump, "SELECT id, class, shallow, retained, dominator, reachable, length FROM objects", "-n", str(1 << 40))
     seed = random.randrange(1 << 30)
     print(dump.name, "seed", seed, "objects", len(rows))
     live = [r for r in rows if r[5]]
@@ -432,8 +469,14 @@ def agrees_with_visualvm(dump, oracle, random_objects):
     assert len(order) == len(live)
     shared = {t for [t] in ask(dump, "SELECT DISTINCT r.target FROM objects o JOIN refs r ON r.source = o.id "
                                      "WHERE o.reachable IS NOT 'strong'", "-n", str(1 << 40))}
+    # They do not see that a class refers to its protection domain: those who do too retain it with them.
+    shared |= {s for [s] in ask(dump, "SELECT r.source FROM objects p JOIN refs r ON r.target = p.id "
+                                      "WHERE p.class = 'java.security.ProtectionDomain'", "-n", str(1 << 40))}
     compared, apart = 0, set()
-    for id, name, shallow, _, _, reachable in reversed(order):
+    widths = {"boolean[]": 1, "byte[]": 1, "char[]": 2, "short[]": 2, "long[]": 8, "double[]": 8}
+    for id, name, shallow, _, _, reachable, length in reversed(order):
+        if length is not None:
+            shallow = (16 + length * widths.get(name, 4) + 7) // 8 * 8
         sums[id] = instance.get(name.replace("/0x", "+0x"), shallow) + sum(sums[c[0]] for c in children[id])
         sums[id] = 0 if reachable == "weak" else sums[id]
         if name == "java.lang.Class" or id in shared or any(c[0] in apart for c in children[id]):
@@ -479,6 +522,41 @@ def test_list_of_ten_million(tmp_path):
     assert chain["chain"] == 10400000 and chain["accumulates"] == "java.lang.Integer"
     assert chain["retained"] == 10400000 * (24 + 16)
     assert ask(dump, f"SELECT count(*) FROM retained WHERE holder = {chain['accumulator']}") == [[2 * 10400000]]
+
+
+@pytest.fixture
+def memory_group():
+    """A memory cgroup of 256 MiB, of either version; its folder."""
+    for root, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+        folder = pathlib.Path(root) / f"jvmscope-test-{os.getpid()}"
+        try:
+            folder.mkdir()
+        except OSError:
+            continue
+        try:
+            if (folder / limit).exists():
+                (folder / limit).write_text(str(256 << 20))
+                yield folder
+                return
+        finally:
+            folder.rmdir()
+    pytest.skip("no memory cgroup can be made here (needs root and a writable /sys/fs/cgroup)")
+
+
+@pytest.mark.slow
+def test_more_than_fits_a_cgroup(tmp_path, memory_group):
+    """The kernel's limit counts the pages of files too: those of the dump and of what is spilled are given back and read again."""
+    generate, dump = tmp_path / "generate", tmp_path / "big.hprof"
+    subprocess.run(["gcc", "-O2", "-o", generate, lab.ROOT / "bench" / "heap_generate.c"], check=True)
+    subprocess.run([generate, dump, "1000"], check=True)
+    done = subprocess.run(["sh", "-c", f'echo $$ > {memory_group}/cgroup.procs && exec "$@"', "sh", lab.BUILD / "jvmscope", "heap", "summary",
+                           "--json", "--memory", "128M", dump], capture_output=True, text=True, timeout=3000)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    peak = [int(p.read_text()) for p in (memory_group / "memory.max_usage_in_bytes", memory_group / "memory.peak") if p.exists()]
+    print(answer["indexTimes"], "spilled", answer["indexSpilled"], "peak of the group", peak)
+    assert answer["file"] > 8 * (256 << 20) and answer["reachable"] > 40000000
+    assert not peak or peak[0] <= 256 << 20
 
 
 @pytest.mark.slow

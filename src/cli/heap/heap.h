@@ -11,6 +11,7 @@ struct heap_options {
     bool json, retained, strong, rebuild, all;
     const char *output, *index, *class, *object, *package, *loader, *children, *exclude, *sort, *sql, *find;
     uint64_t limit, memory, dump;
+    uint64_t patience; /* nanoseconds that a query may take, 0: as long as it wants */
 };
 
 /* One question to a heap: the verb's operands behind the file, and the page that takes the answer. */

@@ -3,6 +3,7 @@
 #include "cli/heap/paths.h"
 #include "cli/heap/select.h"
 #include "cli/heap/verbs.h"
+#include "model/heap_incoming.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -121,43 +122,6 @@ static void show_fields(const struct heap_call *c, uint64_t i)
     }
 }
 
-/* Who refers to an object: all chunks are searched, on all processors. */
-struct incoming {
-    const struct heap *h;
-    uint64_t id;
-    VEC(uint64_t) found[16];
-};
-
-static int search_chunk(void *ctx, unsigned thread, uint64_t i)
-{
-    struct incoming *in = ctx;
-    const struct heap_dump *d = in->h->dump;
-    const struct heap_chunk *chunk = &d->chunks.data[i];
-    struct hprof_items it = hprof_items_of(d->data + chunk->start, d->data + chunk->end, d->header.id_size);
-    struct hprof_item item;
-    struct heap_refs refs;
-    uint64_t id;
-    while (hprof_item_next(&it, &item) > 0) {
-        if (item.tag == HPROF_PRIMITIVE_ARRAY_DUMP || (!hprof_item_is_object(&item) && item.tag != HPROF_CLASS_DUMP))
-            continue;
-        heap_refs_begin(&refs, d, &item);
-        while (heap_refs_next(&refs, &id)) {
-            if (id != in->id)
-                continue;
-            if (vec_push(&in->found[thread], item.id) < 0)
-                return -ENOMEM;
-            break;
-        }
-    }
-    return 0;
-}
-
-static int by_id(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 static int show_incoming(const struct heap_call *c, uint64_t i)
 {
     static const struct page_column columns[] = {{"object", "object", PAGE_ID},
@@ -166,29 +130,21 @@ static int show_incoming(const struct heap_call *c, uint64_t i)
                                                  {"class", "class", PAGE_TEXT},
                                                  {"value", "value", PAGE_TEXT, true}};
     const struct heap *h = c->heap;
-    struct incoming in = {.h = h, .id = heap_id(h, i)};
-    int error = heap_parallel(h->dump->threads, h->dump->chunks.len, search_chunk, &in);
-    for (unsigned t = 1; t < 16; t++) {
-        for (size_t k = 0; k < in.found[t].len && !error; k++)
-            error = vec_push(&in.found[0], in.found[t].data[k]);
-        vec_release(&in.found[t]);
-    }
-    qsort(in.found[0].data, in.found[0].len, sizeof(uint64_t), by_id);
-    page_fact(c->page, "incomingCount", "referred to by", PAGE_COUNT, in.found[0].len);
+    struct heap_sources from = {0};
+    int error = heap_incoming_search(h, i, &from);
+    page_fact(c->page, "incomingCount", "referred to by", PAGE_COUNT, from.list.len);
     page_table(c->page, "incoming", "Incoming", columns, ARRAY_SIZE(columns));
-    for (size_t k = 0; k < MIN(in.found[0].len, heap_rows(c->options, 30, 10000)); k++) {
+    for (size_t k = 0; k < MIN(from.list.len, heap_rows(c->options, 30, 10000)); k++) {
         _cleanup_(buf_release) struct buf link = BUF(1 << 16);
-        uint64_t from = heap_ids_find(&h->ids, in.found[0].data[k]);
-        if (from == HEAP_NONE)
-            continue;
-        heap_link_name(h, from, i, &link);
-        page_number(c->page, in.found[0].data[k]);
+        uint64_t source = from.list.data[k];
+        heap_link_name(h, source, i, &link);
+        page_number(c->page, heap_id(h, source));
         page_text(c->page, buf_str(&link));
-        page_number(c->page, heap_retained(h, from));
-        page_text(c->page, heap_class_name(h, from));
-        heap_page_value(c->page, h, from);
+        page_number(c->page, heap_retained(h, source));
+        page_text(c->page, heap_class_name(h, source));
+        heap_page_value(c->page, h, source);
     }
-    vec_release(&in.found[0]);
+    vec_release(&from.list);
     return error ? complain(NULL, "objects", strerror(-error)) : 0;
 }
 

@@ -115,6 +115,8 @@ int heap_answer_query(const struct heap_call *c)
     }
     if (heap_sql_open(&q, c->heap) < 0)
         return complain("query", strerror(ENOMEM), NULL);
+    if (c->options->patience)
+        heap_sql_limit(q, c->options->patience);
     sqlite3_stmt *s = heap_sql_prepare(q, sql, why, sizeof(why));
     int status = s ? run_statement(c->page, q, s, heap_rows(c->options, 100, 10000)) : 2;
     if (!s)

@@ -2,6 +2,7 @@
 #include "cli/heap/sql.h"
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "cli/heap/sql_tables.h"
 
 #include <stdio.h>
@@ -101,15 +102,17 @@ static int vt_best_index(sqlite3_vtab *base, sqlite3_index_info *info)
     double rows = all;
     for (int i = 0; i < info->nConstraint; i++) {
         const struct sqlite3_index_constraint *c = &info->aConstraint[i];
-        if (!c->usable || c->op != SQLITE_INDEX_CONSTRAINT_EQ)
+        if (!c->usable || c->op != SQLITE_INDEX_CONSTRAINT_EQ || c->iColumn < 0) /* below 0: the number of the row */
             continue;
         enum sql_way found = c->iColumn == t->key         ? SQL_BY_KEY
                              : c->iColumn == t->dominator ? SQL_BY_DOMINATOR
                              : c->iColumn == t->class     ? SQL_BY_CLASS
+                             : c->iColumn == t->target    ? SQL_BY_TARGET
                                                           : SQL_ALL;
         double expected = found == SQL_BY_KEY         ? t->rows_of_key
                           : found == SQL_BY_DOMINATOR ? 100
                           : found == SQL_BY_CLASS     ? all / 50
+                          : found == SQL_BY_TARGET    ? 100
                                                       : all;
         if (found != SQL_ALL && expected < rows) {
             best = i;
@@ -147,6 +150,7 @@ static int vt_close(sqlite3_vtab_cursor *base)
 {
     struct sql_cursor *c = (struct sql_cursor *)base;
     vec_release(&c->stack);
+    vec_release(&c->sources.list);
     free(c->wants);
     free(c);
     return SQLITE_OK;
@@ -159,6 +163,19 @@ static void start_class(struct sql_cursor *c, const char *name)
     c->wants = calloc(d->classes.len + 1, 1);
     for (size_t k = 0; c->wants && name && k < d->classes.len; k++)
         c->wants[k] = strcmp(d->classes.data[k].name, name) == 0;
+}
+
+/* Those that refer to the object; what refers to none that is in the dump is looked for among all. */
+static int find_sources(struct sql_cursor *c)
+{
+    if (c->key == HEAP_NONE) {
+        c->way = SQL_ALL;
+        c->end = false;
+        return 0;
+    }
+    if (!c->sql->incoming && !(c->sql->incoming = heap_incoming_new(c->sql->h)))
+        return -ENOMEM;
+    return heap_incoming_of(c->sql->incoming, c->key, &c->sources);
 }
 
 static int vt_filter(sqlite3_vtab_cursor *base, int number, const char *text, int argc, sqlite3_value **argv)
@@ -182,6 +199,8 @@ static int vt_filter(sqlite3_vtab_cursor *base, int number, const char *text, in
             c->key = heap_ids_find(&h->ids, strtoull((const char *)sqlite3_value_text(argv[0]), NULL, 16));
         c->end = c->key == HEAP_NONE;
     }
+    if (c->way == SQL_BY_TARGET && find_sources(c) < 0)
+        return SQLITE_NOMEM;
     if (!c->end)
         c->vtab->table->start(c);
     return SQLITE_OK;
@@ -290,6 +309,7 @@ void heap_sql_close(struct heap_sql *s)
     if (!s)
         return;
     sqlite3_close(s->db);
+    heap_incoming_free(s->incoming);
     for (size_t i = 0; s->fields && i < s->h->dump->classes.len; i++)
         free(s->fields[i].list);
     free(s->fields);
@@ -332,7 +352,21 @@ sqlite3_stmt *heap_sql_prepare(struct heap_sql *s, const char *sql, char *why, s
     return NULL;
 }
 
+static int is_late(void *ctx)
+{
+    const struct heap_sql *s = ctx;
+    return now_ns() > s->deadline;
+}
+
+void heap_sql_limit(struct heap_sql *s, uint64_t ns)
+{
+    s->deadline = now_ns() + ns;
+    sqlite3_progress_handler(s->db, 1000, is_late, s);
+}
+
 const char *heap_sql_error(const struct heap_sql *s)
 {
+    if (sqlite3_errcode(s->db) == SQLITE_INTERRUPT)
+        return "it took longer than questions may here: narrow it, or ask `jvmscope heap query`, which has no limit";
     return sqlite3_errmsg(s->db);
 }

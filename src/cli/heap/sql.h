@@ -16,5 +16,7 @@ int heap_sql_open(struct heap_sql **ret, const struct heap *h) must_check;
 void heap_sql_close(struct heap_sql *s);
 /* Prepares the user's statement; on failure NULL, and the sentence to show in `why` (size bytes). */
 sqlite3_stmt *heap_sql_prepare(struct heap_sql *s, const char *sql, char *why, size_t size);
+/* What runs longer than that from now on fails. */
+void heap_sql_limit(struct heap_sql *s, uint64_t ns);
 /* Why a step failed. */
 const char *heap_sql_error(const struct heap_sql *s);

@@ -250,28 +250,46 @@ static bool field_here(struct sql_cursor *c)
     return true;
 }
 
+/* The first object of the way. False: there is none. */
+static bool first_source(struct sql_cursor *c)
+{
+    c->one = c->way == SQL_BY_KEY;
+    c->source = 0;
+    c->at = c->one ? c->key : 0;
+    if (c->way == SQL_BY_TARGET && c->sources.list.len)
+        c->at = c->sources.list.data[0];
+    c->end = c->way == SQL_BY_TARGET && !c->sources.list.len;
+    return !c->end;
+}
+
+/* The next one; h->n behind the last. */
+static void next_source(struct sql_cursor *c)
+{
+    if (c->way == SQL_BY_TARGET)
+        c->at = ++c->source < c->sources.list.len ? c->sources.list.data[c->source] : c->sql->h->n;
+    else
+        c->at = c->one ? c->sql->h->n : c->at + 1;
+}
+
 /* From object c->at on: the first that has a field (or, for refs, a reference). */
 static void fields_settle(struct sql_cursor *c)
 {
     const struct heap *h = c->sql->h;
-    for (; c->at < h->n; c->at++) {
+    for (; c->at < h->n; next_source(c)) {
         c->field = 0;
         if (heap_item(h, c->at, &c->item)) {
             bool class = c->item.tag == HPROF_CLASS_DUMP;
             if ((!class || hprof_class_read(&c->item, h->dump->header.id_size, &c->refs.mirror) == 0) && field_here(c))
                 return;
         }
-        if (c->one)
-            break;
     }
     c->end = true;
 }
 
 static void fields_start(struct sql_cursor *c)
 {
-    c->one = c->way == SQL_BY_KEY;
-    c->at = c->one ? c->key : 0;
-    fields_settle(c);
+    if (first_source(c))
+        fields_settle(c);
 }
 
 static void fields_next(struct sql_cursor *c)
@@ -279,11 +297,8 @@ static void fields_next(struct sql_cursor *c)
     c->field++;
     if (field_here(c))
         return;
-    c->at++;
-    if (c->one)
-        c->end = true;
-    else
-        fields_settle(c);
+    next_source(c);
+    fields_settle(c);
 }
 
 static void fields_column(struct sql_cursor *c, sqlite3_context *to, int column)
@@ -319,34 +334,28 @@ static void fields_column(struct sql_cursor *c, sqlite3_context *to, int column)
 static void refs_settle(struct sql_cursor *c)
 {
     const struct heap *h = c->sql->h;
-    for (; c->at < h->n; c->at++) {
+    for (; c->at < h->n; next_source(c)) {
         if (heap_item(h, c->at, &c->item)) {
             heap_refs_begin(&c->refs, h->dump, &c->item);
             if (heap_refs_next(&c->refs, &c->id))
                 return;
         }
-        if (c->one)
-            break;
     }
     c->end = true;
 }
 
 static void refs_start(struct sql_cursor *c)
 {
-    c->one = c->way == SQL_BY_KEY;
-    c->at = c->one ? c->key : 0;
-    refs_settle(c);
+    if (first_source(c))
+        refs_settle(c);
 }
 
 static void refs_next(struct sql_cursor *c)
 {
     if (heap_refs_next(&c->refs, &c->id))
         return;
-    c->at++;
-    if (c->one)
-        c->end = true;
-    else
-        refs_settle(c);
+    next_source(c);
+    refs_settle(c);
 }
 
 static void refs_column(struct sql_cursor *c, sqlite3_context *to, int column)
@@ -485,17 +494,17 @@ static void roots_column(struct sql_cursor *c, sqlite3_context *to, int column)
 
 const struct sql_table sql_tables[] = {
     {"objects", "id ADDRESS, class TEXT, shallow, retained, dominator ADDRESS, reachable, length, value TEXT", 0, false, 4, 1,
-     1, objects_start, objects_next, objects_column},
-    {"classes", "id ADDRESS, name TEXT, super TEXT, loader ADDRESS, objects, shallow, retained", 0, false, -1, 1, 1,
+     -1, 1, objects_start, objects_next, objects_column},
+    {"classes", "id ADDRESS, name TEXT, super TEXT, loader ADDRESS, objects, shallow, retained", 0, false, -1, 1, -1, 1,
      classes_start, classes_next, classes_column},
-    {"fields", "object ADDRESS, name TEXT, type TEXT, value, ref ADDRESS", 0, false, -1, -1, 8, fields_start, fields_next,
+    {"fields", "object ADDRESS, name TEXT, type TEXT, value, ref ADDRESS", 0, false, -1, -1, 4, 8, fields_start, fields_next,
      fields_column},
-    {"refs", "source ADDRESS, target ADDRESS, name TEXT", 0, false, -1, -1, 8, refs_start, refs_next, refs_column},
-    {"strings", "object ADDRESS, value TEXT, length, retained", 0, false, -1, -1, 1, strings_start, strings_next,
+    {"refs", "source ADDRESS, target ADDRESS, name TEXT", 0, false, -1, -1, 1, 8, refs_start, refs_next, refs_column},
+    {"strings", "object ADDRESS, value TEXT, length, retained", 0, false, -1, -1, -1, 1, strings_start, strings_next,
      strings_column},
     {"retained", "holder ADDRESS, id ADDRESS, class TEXT, shallow, retained, dominator ADDRESS, reachable, length, value TEXT",
-     0, true, -1, -1, 1000, retained_start, retained_next, retained_column},
-    {"roots", "object ADDRESS, kind TEXT, place TEXT", 0, false, -1, -1, 1, roots_start, roots_next, roots_column},
+     0, true, -1, -1, -1, 1000, retained_start, retained_next, retained_column},
+    {"roots", "object ADDRESS, kind TEXT, place TEXT", 0, false, -1, -1, -1, 1, roots_start, roots_next, roots_column},
     {0},
 };
 
@@ -505,6 +514,7 @@ const struct sql_table sql_class_table = {NULL,
                                           false,
                                           -1,
                                           4,
+                                          -1,
                                           1,
                                           objects_start,
                                           objects_next,

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/vec.h"
 #include "cli/heap/sql.h"
+#include "model/heap_incoming.h"
 
 /* The fields of a class's instances, its own first. */
 struct sql_fields {
@@ -16,20 +17,22 @@ struct sql_fields {
 struct heap_sql {
     sqlite3 *db;
     const struct heap *h;
-    struct sql_fields *fields; /* by class number, filled when asked for */
-    char why[300];
+    struct sql_fields *fields;      /* by class number, filled when asked for */
+    struct heap_incoming *incoming; /* made when somebody asks who refers to an object */
+    uint64_t deadline;              /* of the statement, by now_ns; 0: none */
 };
 
 struct sql_cursor;
 
 /* How rows are found: all, or by one column that equals a value. */
-enum sql_way { SQL_ALL, SQL_BY_KEY, SQL_BY_DOMINATOR, SQL_BY_CLASS };
+enum sql_way { SQL_ALL, SQL_BY_KEY, SQL_BY_DOMINATOR, SQL_BY_CLASS, SQL_BY_TARGET };
 
 struct sql_table {
     const char *name, *columns; /* as in CREATE TABLE */
     int key;                    /* the column that leads straight to rows */
     bool key_needed;            /* there is no other way */
     int dominator, class;       /* columns that do so too; -1 */
+    int target;                 /* the column whose object others refer to; -1 */
     double rows_of_key;
     /* Goes to the first row. */
     void (*start)(struct sql_cursor *c);
@@ -61,6 +64,8 @@ struct sql_cursor {
     uint64_t id, row;
     uint8_t *wants; /* by class number, of SQL_BY_CLASS */
     VEC(uint64_t) stack;
+    struct heap_sources sources; /* of SQL_BY_TARGET: those that are still to come are from `source` on */
+    size_t source;
 };
 
 extern const struct sql_table sql_tables[]; /* ends with a row without a name */

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/heap_incoming.h"
+
+#include "model/heap_index.h"
+#include "model/heap_memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { MAX_THREADS = 16 };
+
+struct heap_incoming {
+    const struct heap *h;
+    bool asked;
+    uint64_t *end; /* by target: where its sources end; those of the one before it end where they begin */
+    void *sources; /* 4 or 8 bytes each, as the heap's numbers are */
+};
+
+static bool refers(const struct hprof_item *item)
+{
+    return item->tag == HPROF_INSTANCE_DUMP || item->tag == HPROF_OBJECT_ARRAY_DUMP || item->tag == HPROF_CLASS_DUMP;
+}
+
+static struct hprof_items chunk_items(const struct heap_dump *d, uint64_t i)
+{
+    const struct heap_chunk *chunk = &d->chunks.data[i];
+    return hprof_items_of(d->data + chunk->start, d->data + chunk->end, d->header.id_size);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void sort_once(struct heap_sources *s)
+{
+    size_t kept = 0;
+    if (s->list.len)
+        qsort(s->list.data, s->list.len, sizeof(uint64_t), by_number);
+    for (size_t i = 0; i < s->list.len; i++) {
+        if (!i || s->list.data[i] != s->list.data[i - 1])
+            s->list.data[kept++] = s->list.data[i];
+    }
+    s->list.len = kept;
+}
+
+struct search {
+    const struct heap *h;
+    uint64_t id;
+    VEC(uint64_t) found[MAX_THREADS];
+};
+
+static int search_chunk(void *ctx, unsigned thread, uint64_t i)
+{
+    struct search *s = ctx;
+    struct hprof_items it = chunk_items(s->h->dump, i);
+    struct hprof_item item;
+    struct heap_refs refs;
+    uint64_t id;
+    while (hprof_item_next(&it, &item) > 0) {
+        if (!refers(&item))
+            continue;
+        heap_refs_begin(&refs, s->h->dump, &item);
+        while (heap_refs_next(&refs, &id)) {
+            if (id != s->id)
+                continue;
+            uint64_t from = heap_ids_find(&s->h->ids, item.id);
+            if (from != HEAP_NONE && vec_push(&s->found[thread], from) < 0)
+                return -ENOMEM;
+            break;
+        }
+    }
+    return 0;
+}
+
+int heap_incoming_search(const struct heap *h, uint64_t target, struct heap_sources *out)
+{
+    struct search s = {.h = h, .id = heap_id(h, target)};
+    int error = heap_parallel(h->dump->threads, h->dump->chunks.len, search_chunk, &s);
+    out->list.len = 0;
+    for (unsigned t = 0; t < MAX_THREADS; t++) {
+        for (size_t k = 0; k < s.found[t].len && !error; k++)
+            error = vec_push(&out->list, s.found[t].data[k]);
+        vec_release(&s.found[t]);
+    }
+    sort_once(out);
+    return error;
+}
+
+struct fill {
+    struct heap_incoming *in;
+    bool count; /* the first pass */
+};
+
+static int fill_chunk(void *ctx, unsigned thread, uint64_t i)
+{
+    const struct fill *f = ctx;
+    const struct heap *h = f->in->h;
+    struct hprof_items it = chunk_items(h->dump, i);
+    struct hprof_item item;
+    struct heap_refs refs;
+    uint64_t id;
+    while (hprof_item_next(&it, &item) > 0) {
+        uint64_t from = refers(&item) ? heap_ids_find(&h->ids, item.id) : HEAP_NONE;
+        if (from == HEAP_NONE)
+            continue;
+        heap_refs_begin(&refs, h->dump, &item);
+        while (heap_refs_next(&refs, &id)) {
+            uint64_t target = heap_ids_find(&h->ids, id);
+            if (target == HEAP_NONE)
+                continue;
+            if (f->count) {
+                __atomic_fetch_add(&f->in->end[target], 1, __ATOMIC_RELAXED);
+                continue;
+            }
+            uint64_t at = __atomic_fetch_add(&f->in->end[target], 1, __ATOMIC_RELAXED);
+            if (h->wide)
+                ((uint64_t *)f->in->sources)[at] = from;
+            else
+                ((uint32_t *)f->in->sources)[at] = (uint32_t)from;
+        }
+    }
+    return 0;
+}
+
+/* Two passes: how many refer to each; then where the sources of each begin moves on to where they end. */
+static int make_table(struct heap_incoming *in)
+{
+    const struct heap *h = in->h;
+    struct fill f = {in, true};
+    in->end = heap_memory((h->n + 1) * 8);
+    int error = in->end ? heap_parallel(h->dump->threads, h->dump->chunks.len, fill_chunk, &f) : -ENOMEM;
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < h->n && !error; i++) {
+        uint64_t count = in->end[i];
+        in->end[i] = sum;
+        sum += count;
+    }
+    in->sources = error ? NULL : heap_memory((sum + 1) * (h->wide ? 8 : 4));
+    f.count = false;
+    if (!error)
+        error = in->sources ? heap_parallel(h->dump->threads, h->dump->chunks.len, fill_chunk, &f) : -ENOMEM;
+    if (error) {
+        heap_memory_free(in->end);
+        heap_memory_free(in->sources);
+        in->end = in->sources = NULL;
+    }
+    return error;
+}
+
+struct heap_incoming *heap_incoming_new(const struct heap *h)
+{
+    struct heap_incoming *in = calloc(1, sizeof(*in));
+    if (in)
+        in->h = h;
+    return in;
+}
+
+void heap_incoming_free(struct heap_incoming *in)
+{
+    if (!in)
+        return;
+    heap_memory_free(in->end);
+    heap_memory_free(in->sources);
+    free(in);
+}
+
+int heap_incoming_of(struct heap_incoming *in, uint64_t target, struct heap_sources *out)
+{
+    bool first = !in->asked;
+    in->asked = true;
+    if (first)
+        return heap_incoming_search(in->h, target, out);
+    int error = in->end ? 0 : make_table(in);
+    out->list.len = 0;
+    for (uint64_t k = !error && target ? in->end[target - 1] : 0; !error && k < in->end[target]; k++) {
+        uint64_t from = in->h->wide ? ((const uint64_t *)in->sources)[k] : ((const uint32_t *)in->sources)[k];
+        error = vec_push(&out->list, from);
+    }
+    sort_once(out);
+    return error;
+}
