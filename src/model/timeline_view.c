@@ -219,8 +219,8 @@ static void put_states(const struct timeline_view *v, const struct view_range *r
     i -= i > l->first[thread];
     while (i < last && at < r->to) {
         uint64_t begin = MAX(time_of(l->at[i]), at), end = end_of(v, thread, i);
-        if (begin >= r->to)
-            break;
+        if (begin >= r->to || (kind_of(l->at[i]) == TL_DEAD && time_of(l->at[i]) < r->from && end <= begin))
+            break; /* the thread ended before */
         /* A thread's end lasts: it is a state without a length here. */
         if (kind_of(l->at[i]) == TL_DEAD && end <= begin) {
             end = begin;

@@ -229,14 +229,16 @@ function paintPicked(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => 
 
 function paintPath(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => number, y: (row: number) => number) {
   const solid = new Path2D();
+  const links = new Path2D();
   const dashed = new Path2D();
+  const dense = s.picture.path.length > 250; // then the ways between rows stand back: they would hide the rows
   let before: number | undefined;
   for (const p of s.picture.path) {
     const row = s.rowOf.get(p.thread);
     if (row !== undefined && p.end >= s.view[0] && p.start <= s.view[1]) {
       const py = y(row) + ROW - 3;
       if (before !== undefined && before !== row) {
-        const line = p.inferred ? dashed : solid;
+        const line = p.inferred ? dashed : links;
         line.moveTo(x(p.start), y(before) + ROW - 3);
         line.lineTo(x(p.start), py);
       }
@@ -250,9 +252,13 @@ function paintPath(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => nu
   ctx.strokeStyle = s.dark ? "#ffffff" : "#111111";
   ctx.lineWidth = 2.5;
   ctx.stroke(solid);
+  ctx.lineWidth = dense ? 1 : 2.5;
+  ctx.globalAlpha = dense ? 0.2 : 1;
+  ctx.stroke(links);
   ctx.setLineDash([4, 3]);
   ctx.stroke(dashed);
   ctx.setLineDash([]);
+  ctx.globalAlpha = 1;
 }
 
 /** Arrows that are in sight: from the waker to what it woke, dashed where the cause was concluded. */
