@@ -66,7 +66,7 @@ const struct option_row option_table[OPTION_COUNT] = {
     [OPT_TOSTRING] = {"tostring", "--to-string", 0, OPTION_TEXT, "<classes>", "call toString() of these classes' traced objects"},
     [OPT_LOG] = {"log", "--log", 0, OPTION_TEXT, "<place text>", "record values at lines: 'pkg.Class:12 {local} {this.field}; ...'"},
     [OPT_WATCH] = {"watch", "--watch", 0, OPTION_TEXT, "<fields>", "record reads and writes of pkg.Class.field:..."},
-    [OPT_EXCEPTIONS] = {"exceptions", "--exceptions", 0, OPTION_WORD, "counts|stacks", "exceptions by class, place and handler; some microseconds each",
+    [OPT_EXCEPTIONS] = {"exceptions", "--exceptions", 0, OPTION_WORD, "counts|stacks", "exceptions by class, place and handler; a stack costs some microseconds",
                         .bare = "counts"},
     [OPT_EVENTS] = {"events", "--events", 0, OPTION_YES_NO, "y|n", "threads, classes and collections as they come and go",
                     .default_value = "n", .bare = "y"},

@@ -48,13 +48,32 @@ def test_exceptions_and_events_of_the_vm(jdk, jvmscope, tmp_path):
     assert "THROWN AT" in jvmscope("trace", "--exceptions", out).stdout
 
 
+def test_counts_by_probes(jdk, jvmscope, tmp_path):
+    """Explicit and implicit throws, what nothing catches, from eight threads at once: exact, and no event of the VM is on."""
+    out = tmp_path / "c.jfr"
+    done = jdk.java("Throws", "threads", jvm=(
+        "-Xmx64m", "-XX:-OmitStackTraceInFastThrow", jdk.agent(f"format=r,exceptions=counts,file={out}")))
+    assert done.returncode == 0 and done.stdout == "done 16000\n" and not done.stderr, done.stderr
+    table = jvmscope("trace", "--exceptions", "--json", out)
+    counts = {(e["class"], e["place"], e["caught"]): e["count"] for e in json.loads(table.stdout)["exceptions"]}
+    explicit, implicit, again = (line(f"// {w}") for w in ("explicit", "implicit", "thrown again"))
+    own = {k: n for k, n in counts.items() if k[1].startswith("Throws.") or (k[2] or "").startswith("Throws.")}
+    assert own == {
+        ("java.lang.IllegalStateException", f"Throws.deep:{explicit}", f"Throws.many:{line('// inner handler')}"): 8000,
+        ("java.lang.IllegalStateException", f"Throws.many:{again}", f"Throws.many:{line('// outer handler')}"): 8000,
+        ("java.lang.ArithmeticException", f"Throws.divide:{implicit}", f"Throws.many:{line('// other handler')}"): 8000,
+        ("java.lang.ArithmeticException", f"Throws.divide:{implicit}", None): 8}
+
+
 def test_when_the_vm_runs_already(jvmscope, tmp_path):
     jdk = lab.Jdk(17)
     process = jdk.start_java("TracedForever", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         assert process.stdout.readline() == "ready\n"
-        done = jvmscope("attach", "--exceptions", "-t", "1s", "-o", tmp_path / "a.jfr", process.pid)
+        done = jvmscope("attach", "--exceptions=stacks", "-t", "1s", "-o", tmp_path / "a.jfr", process.pid)
         assert done.returncode == 1 and "cannot any more once it runs: no can_generate_exception_events" in done.stderr
+        done = jvmscope("attach", "--exceptions", "-t", "300ms", "-o", tmp_path / "a.jfr", process.pid)
+        assert done.returncode == 0 and "does without" not in done.stderr, done.stderr
         done = jvmscope("attach", "--events", "-t", "1s", "-o", tmp_path / "a.jfr", process.pid)
         assert done.returncode == 0 and "does without can_generate_exception_events" in done.stderr
         process.stdin.close()

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import java.io.ByteArrayOutputStream;
 import java.io.InputStream;
+import java.io.PrintStream;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /** Exceptions whose classes, places and handlers are known; a class that comes and goes, a thread with two names. */
 public class Throws {
@@ -42,7 +44,45 @@ public class Throws {
         return caught;
     }
 
+    static void many(AtomicInteger caught) {
+        for (int i = 0; i < 1000; i++) {
+            try {
+                try {
+                    deep(3);
+                } catch (IllegalStateException e) { // inner handler
+                    throw e; // thrown again
+                }
+            } catch (IllegalStateException e) { // outer handler
+                caught.incrementAndGet();
+            }
+            try {
+                divide(i, 0);
+            } catch (ArithmeticException e) { // other handler
+                caught.incrementAndGet();
+            }
+        }
+        divide(1, 0);
+    }
+
+    static void threads() throws Exception {
+        AtomicInteger caught = new AtomicInteger();
+        System.setErr(new PrintStream(new ByteArrayOutputStream())); // what ends a thread is printed there
+        Thread[] all = new Thread[8];
+        for (int i = 0; i < all.length; i++) {
+            all[i] = new Thread(() -> many(caught));
+            all[i].start();
+        }
+        for (Thread t : all) {
+            t.join();
+        }
+        System.out.println("done " + caught);
+    }
+
     public static void main(String[] args) throws Exception {
+        if (args.length > 0 && args[0].equals("threads")) {
+            threads();
+            return;
+        }
         if (args.length > 0) {
             int n = Integer.parseInt(args[0]);
             double[] best = {Double.MAX_VALUE};

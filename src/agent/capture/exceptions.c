@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exceptions=counts|stacks: how often each class is thrown at each place and where it is caught, by JVM TI's Exception event,
- * which knows implicit ones and the VM's own too. A throw costs one look into a table; the VM itself looks for the handler a
- * second time. With stacks each throw is an event of its own besides.
+ * exceptions=counts|stacks: how often each class is thrown at each place and where it is caught. Counts come from probes in the
+ * code (thrown_probes.h). With stacks each throw is an event of its own besides, and all comes by JVM TI's Exception event, for
+ * which the VM leaves compiled code at each throw and looks for the handler twice.
  */
 #include "agent/capture.h"
+#include "agent/capture/thrown_probes.h"
+#include "agent/capture/thrown_rows.h"
+#include "agent/instrument.h"
 #include "agent/names.h"
 #include "agent/session.h"
 #include "agent/thread_table.h"
 #include "base/clock.h"
-#include "base/map.h"
 #include "jfr/writer.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { ROWS_MAX = 1 << 14, DEPTH_MAX = 512, MESSAGE_MAX = 200 };
+enum { DEPTH_MAX = 512, MESSAGE_MAX = 200 };
 
 static const struct jfr_type types[] = {
     {
@@ -46,26 +47,14 @@ static const struct jfr_type types[] = {
     },
 };
 
-/* One class, place and handler. Rows never move. */
-struct row {
-    char *class_name;
-    char *place, *caught; /* caught may be NULL */
-    _Atomic uint64_t count;
-    uint64_t written;
-};
-
 static struct {
-    pthread_mutex_t lock; /* the table; rows' counts are free */
-    struct map index;     /* of a row's key -> number */
-    struct row rows[ROWS_MAX];
-    _Atomic unsigned n_rows;
     _Atomic uint64_t without_row, stacks, over_limit, dropped;
     uint64_t limit;
     jint depth;
     bool with_stacks;
     jfieldID message;
     uint32_t types[2];
-} thrown = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} thrown;
 
 static char *place_text(JNIEnv *jni, jmethodID m, jlocation at)
 {
@@ -94,43 +83,15 @@ static char *class_text(jclass c)
     return strdup(name);
 }
 
-static uint64_t mix(uint64_t h, uint64_t v)
-{
-    h = (h ^ v) * UINT64_C(0x9e3779b97f4a7c15);
-    return h ^ h >> 29;
-}
-
 /* The row of a throw, made when it is new: its names are asked for while its classes are held. */
-static struct row *find_row(JNIEnv *jni, jclass c, jmethodID m, jlocation at, jmethodID cm, jlocation cat)
+static struct thrown_row *find_row(JNIEnv *jni, jclass c, jmethodID m, jlocation at, jmethodID cm, jlocation cat)
 {
     jint hash = 0;
     (*vm.ti)->GetObjectHashCode(vm.ti, c, &hash);
-    uint64_t key = mix(mix(mix(mix((uint64_t)(uint32_t)hash, (uintptr_t)m), (uint64_t)at), (uintptr_t)cm), (uint64_t)cat) | 1;
-    pthread_mutex_lock(&thrown.lock);
-    const uint64_t *there = map_get(&thrown.index, key);
-    struct row *row = there ? &thrown.rows[*there] : NULL;
-    pthread_mutex_unlock(&thrown.lock);
-    if (row)
-        return row;
-    char *class_name = class_text(c), *place = place_text(jni, m, at), *caught = place_text(jni, cm, cat);
-    bool added = false;
-    pthread_mutex_lock(&thrown.lock);
-    unsigned n = thrown.n_rows;
-    uint64_t *slot = class_name && place && n < ROWS_MAX ? map_at(&thrown.index, key, n, &added) : NULL;
-    if (slot && added) {
-        thrown.rows[n].class_name = class_name;
-        thrown.rows[n].place = place;
-        thrown.rows[n].caught = caught;
-        thrown.n_rows = n + 1;
-    }
-    row = slot ? &thrown.rows[*slot] : NULL;
-    pthread_mutex_unlock(&thrown.lock);
-    if (!added) {
-        free(class_name);
-        free(place);
-        free(caught);
-    }
-    return row;
+    uint64_t key = thrown_mix(thrown_mix((uint64_t)(uint32_t)hash, (uintptr_t)m), (uint64_t)at);
+    key = thrown_mix(thrown_mix(key, (uintptr_t)cm), (uint64_t)cat) | 1;
+    struct thrown_row *row = thrown_row(key);
+    return row ? row : thrown_row_add(key, class_text(c), place_text(jni, m, at), place_text(jni, cm, cat));
 }
 
 /* The message as its field has it: no code runs. */
@@ -147,7 +108,8 @@ static void read_message(JNIEnv *jni, jobject e, char *to)
     (*jni)->DeleteLocalRef(jni, s);
 }
 
-static void write_stack(struct jfr_writer *w, JNIEnv *jni, struct thread *self, jobject e, const struct row *row, jmethodID cm)
+static void write_stack(struct jfr_writer *w, JNIEnv *jni, struct thread *self, jobject e, const struct thrown_row *row,
+                        jmethodID cm)
 {
     jvmtiFrameInfo frames[DEPTH_MAX];
     struct jfr_frame out[DEPTH_MAX];
@@ -188,7 +150,7 @@ static void JNICALL on_exception(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmet
     jclass c = self && !self->own ? (*jni)->GetObjectClass(jni, e) : NULL;
     if (!c)
         return;
-    struct row *row = find_row(jni, c, m, at, cm, cat);
+    struct thrown_row *row = find_row(jni, c, m, at, cm, cat);
     if (row)
         atomic_fetch_add_explicit(&row->count, 1, memory_order_relaxed);
     else
@@ -209,6 +171,20 @@ static bool exceptions_wanted(const struct options *o)
     return o->v[OPT_EXCEPTIONS].text != NULL;
 }
 
+/* The event's capability, which the VM has only at start-up. */
+static int need_events(struct buf *why)
+{
+    jvmtiCapabilities needs = {.can_generate_exception_events = 1}, missing = {0};
+    int r = vm_need(&needs, &missing);
+    if (r < 0 || vm_capabilities_empty(&missing))
+        return r;
+    buf_string(
+        why, vm.attached
+                 ? "exceptions=stacks: the VM cannot any more once it runs: no can_generate_exception_events; counts can be had"
+                 : "exceptions=stacks: the VM cannot: no can_generate_exception_events");
+    return -ENOTSUP;
+}
+
 static int exceptions_load(struct session *s, struct buf *why)
 {
     if (!s->out.jfr) {
@@ -219,23 +195,36 @@ static int exceptions_load(struct session *s, struct buf *why)
     thrown.limit = s->options.v[OPT_LIMIT].number;
     thrown.depth = (jint)MIN(s->options.v[OPT_DEPTH].number, DEPTH_MAX);
     thrown.without_row = thrown.stacks = thrown.over_limit = thrown.dropped = 0;
-    return jfr_declare(s->out.jfr, types, ARRAY_SIZE(types), thrown.types);
+    int r = thrown.with_stacks ? need_events(why) : 0;
+    return r < 0 ? r : jfr_declare(s->out.jfr, types, ARRAY_SIZE(types), thrown.types);
 }
 
 static int exceptions_start(struct session *s, JNIEnv *jni, struct buf *why)
 {
+    if (!thrown.with_stacks) {
+        int r = instrument_choose(s->options.v[OPT_INCLUDE].text, s->options.v[OPT_EXCLUDE].text);
+        return r < 0 ? r : thrown_probes_on(jni, why);
+    }
     jclass c = (*jni)->FindClass(jni, "java/lang/Throwable");
     thrown.message = c ? (*jni)->GetFieldID(jni, c, "detailMessage", "Ljava/lang/String;") : NULL;
     vm_clear_exception(jni);
     if (c)
         (*jni)->DeleteLocalRef(jni, c);
-    return 0;
+    return vm_events_on(&events);
+}
+
+static void exceptions_stop(struct session *s, JNIEnv *jni)
+{
+    if (thrown.with_stacks)
+        vm_events_off(&events);
+    else if (!s->dying)
+        thrown_probes_off(jni);
 }
 
 static void exceptions_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
-    for (unsigned i = 0; i < thrown.n_rows; i++) {
-        struct row *row = &thrown.rows[i];
+    for (unsigned i = 0; i < thrown_rows(); i++) {
+        struct thrown_row *row = thrown_row_at(i);
         struct jfr_event e;
         uint64_t count = atomic_load(&row->count);
         size_t room = strlen(row->class_name) + strlen(row->place) + (row->caught ? strlen(row->caught) : 0) + 128;
@@ -259,34 +248,30 @@ static void exceptions_dump(struct session *s, JNIEnv *jni, enum dump_reason rea
 
 static void exceptions_release(struct session *s)
 {
-    for (unsigned i = 0; i < thrown.n_rows; i++) {
-        free(thrown.rows[i].class_name);
-        free(thrown.rows[i].place);
-        free(thrown.rows[i].caught);
-        memset(&thrown.rows[i], 0, sizeof(thrown.rows[i]));
-    }
-    thrown.n_rows = 0;
-    map_release(&thrown.index);
+    thrown_rows_release();
 }
 
 static void exceptions_status(struct session *s, struct buf *out)
 {
     buf_printf(out,
                "exceptions.rows %u\nexceptions.stacks %llu\nexceptions.over_limit %llu\nexceptions.lost_no_row %llu\n"
-               "exceptions.lost_no_room %llu\n",
-               thrown.n_rows, (unsigned long long)thrown.stacks, (unsigned long long)thrown.over_limit,
-               (unsigned long long)thrown.without_row, (unsigned long long)thrown.dropped);
+               "exceptions.lost_no_room %llu\nexceptions.no_probe %llu\n",
+               thrown_rows(), (unsigned long long)thrown.stacks, (unsigned long long)thrown.over_limit,
+               (unsigned long long)(thrown.without_row + thrown_probes_lost()), (unsigned long long)thrown.dropped,
+               (unsigned long long)thrown_probes_left());
+    if (!thrown.with_stacks)
+        instrument_status(out);
 }
 
 extern const struct capture capture_exceptions;
 const struct capture capture_exceptions = {
     .name = "exceptions",
     .options = OPTION_BIT(OPT_EXCEPTIONS),
-    .needs = {.can_generate_exception_events = 1},
-    .events = &events,
+    .needs = {.can_retransform_classes = 1},
     .wanted = exceptions_wanted,
     .load = exceptions_load,
     .start = exceptions_start,
+    .stop = exceptions_stop,
     .release = exceptions_release,
     .dump = exceptions_dump,
     .status = exceptions_status,

@@ -46,6 +46,8 @@ public abstract class Unsafe {
     /** Named putLongRelease since JDK 9. */
     public native void putOrderedLong(Object o, long offset, long value);
 
+    public native long getAndAddLong(Object o, long offset, long n);
+
     public native void park(boolean absolute, long ns);
 
     public native void unpark(Object thread);

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+package java.lang;
+
+import sun.misc.Unsafe;
+
+/**
+ * The probes of exceptions=counts. thrown runs before each throw of the code and counts it as caught nowhere; caught runs where
+ * a handler begins. The handler knows the throw by what its thread threw last; what is thrown otherwise (by an instruction, the VM,
+ * native code) is counted there, by the innermost frame of its stack trace as the VM keeps it. Counts lie in native memory; each
+ * site remembers those it had before, so that no more than a look into an array and an addition are done.
+ */
+public final class JvmscopeThrown {
+    private static final Unsafe U = Unsafe.getUnsafe();
+    private static final long LAST = constant(0), TID = constant(1), BACKTRACE = constant(2);
+    private static final int THREADS = 1 << 14, SITES = 1 << 16, KNOWN_MAX = 24;
+
+    /** By site, three elements a count: the exception's class, null or the class that threw, {what else tells it, the address}. */
+    private static final Object[][] counts = new Object[SITES][];
+
+    private JvmscopeThrown() {
+    }
+
+    private static native long constant(int which);
+
+    /** The address of the count of a class from a throw to a handler, 0 for none. */
+    private static native long find(Class<?> c, int from, int to);
+
+    /** The same where no throw of the code is known. */
+    private static native long findImplicit(Class<?> c, Throwable t, int to);
+
+    private static void bind() {
+        constant(0);
+        find(null, 0, 0);
+        findImplicit(null, null, 0);
+    }
+
+    /** Forgets the classes, so that they can be unloaded. */
+    private static void forget() {
+        for (int i = 0; i < SITES; i++)
+            counts[i] = null;
+    }
+
+    private static long known(int site, Class<?> c, Object by, long what) {
+        Object[] known = counts[site];
+        for (int i = 0; known != null && i < known.length; i += 3) {
+            if (known[i] == c && known[i + 1] == by) {
+                long[] row = (long[]) known[i + 2];
+                if (row != null && row[0] == what)
+                    return row[1];
+            }
+        }
+        return 0;
+    }
+
+    private static long keep(int site, Class<?> c, Object by, long what, long address) {
+        Object[] known = counts[site];
+        int n = known == null ? 0 : known.length;
+        if (n < KNOWN_MAX && address != 0) {
+            Object[] more = new Object[n + 3];
+            for (int i = 0; i < n; i++)
+                more[i] = known[i];
+            more[n] = c;
+            more[n + 1] = by;
+            more[n + 2] = new long[] {what, address};
+            counts[site] = more;
+        }
+        return address;
+    }
+
+    private static long of(int site, Class<?> c, int from, int to) {
+        long address = known(site, c, null, from);
+        return address != 0 ? address : keep(site, c, null, from, find(c, from, to));
+    }
+
+    private static void add(long address, long n) {
+        if (address != 0)
+            U.getAndAddLong(null, address, n);
+    }
+
+    public static void thrown(Throwable t, int site) {
+        if (t == null)
+            return;
+        try {
+            long tid = U.getLong(Thread.currentThread(), TID), last = LAST + ((tid & THREADS - 1) << 4);
+            U.putLong(last, tid << 24 | site);
+            U.putInt(last + 8, System.identityHashCode(t));
+            add(of(site, t.getClass(), site, 0), 1);
+        } catch (Throwable e) {
+            // the stack is full, or memory
+        }
+    }
+
+    /** A handler begins; site 0 is none: the exception ends its thread. */
+    public static void caught(Throwable t, int site) {
+        try {
+            long tid = U.getLong(Thread.currentThread(), TID), last = LAST + ((tid & THREADS - 1) << 4);
+            long thrown = U.getLong(last);
+            Class<?> c = t.getClass();
+            if (thrown != 0 && thrown >>> 24 == tid && U.getInt(last + 8) == System.identityHashCode(t)) {
+                int from = (int) thrown & 0xffffff;
+                if (site == 0)
+                    return; // a group of threads has asked its parent
+                U.putLong(last, 0);
+                add(of(from, c, from, 0), -1);
+                add(of(site, c, from, site), 1);
+            } else {
+                if (site == 0) {
+                    U.putLong(last, tid << 24);
+                    U.putInt(last + 8, System.identityHashCode(t));
+                }
+                add(implicit(t, c, site), 1);
+            }
+        } catch (Throwable e) {
+            // the stack is full, or memory
+        }
+    }
+
+    private static long implicit(Throwable t, Class<?> c, int site) {
+        Object trace = BACKTRACE > 0 ? U.getObject(t, BACKTRACE) : null;
+        if (!(trace instanceof Object[]) || ((Object[]) trace).length < 3)
+            return findImplicit(c, t, site);
+        Object methods = ((Object[]) trace)[0], places = ((Object[]) trace)[1], classes = ((Object[]) trace)[2];
+        if (!(methods instanceof short[]) || !(places instanceof int[]) || !(classes instanceof Object[]))
+            return findImplicit(c, t, site);
+        Object by = ((Object[]) classes)[0];
+        long what = (long) ((short[]) methods)[0] << 32 | ((int[]) places)[0] & 0xffffffffL;
+        long address = by == null ? 0 : known(site, c, by, what);
+        return address != 0 ? address : keep(site, c, by, what, findImplicit(c, t, site));
+    }
+}
