@@ -3,8 +3,10 @@
 
 #include "agent/options.h"
 #include "base/parse.h"
+#include "cli/builtin.h"
 #include "cli/commands.h"
 #include "export/export.h"
+#include "jfr/reader.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -84,6 +86,19 @@ void recording_options(const struct capture *c, const char *output, const char *
         buf_printf(ret, ",%s", given);
 }
 
+/* One line for each pattern that no method matched. */
+static void tell_unmatched(const char *path)
+{
+    static const struct rec_select unmatched[] = {{"jvmscope.TraceUnmatched", 1}, {0}};
+    _cleanup_(recording_closep) struct recording *r = NULL;
+    const char *why = NULL;
+    struct rec_event e;
+    if (recording_open(&r, path, &why) < 0 || recording_select(r, unmatched) < 0)
+        return;
+    while (recording_next(r, &e) > 0)
+        complain(rec_string(&e.object, "pattern", "?"), "no method matches", "the pattern traced nothing");
+}
+
 void recording_announce(const struct capture *c, const char *output)
 {
     struct stat st;
@@ -96,4 +111,6 @@ void recording_announce(const struct capture *c, const char *output)
     if (ends_in(output, ".jfr"))
         fprintf(stderr, "; see it with: jvmscope %s %s", shown_by ? shown_by : "report", output);
     fputc('\n', stderr);
+    if (shown_by && strcmp(shown_by, "trace") == 0 && ends_in(output, ".jfr"))
+        tell_unmatched(output);
 }

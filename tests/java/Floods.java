@@ -1,11 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Calls work() a million times a second for argument 1 seconds; prints how many calls there were and the slowest millisecond's worth. */
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Paths;
+
+/**
+ * Calls work() a million times a second for argument 1 seconds; prints how many calls there were, their sum, the slowest
+ * millisecond's worth of calls in microseconds, and how often the thread waited for something (Linux's voluntary switches).
+ */
 public class Floods {
     static int work(int n) {
         return n + 1;
     }
 
-    public static void main(String[] args) {
+    static long waits() throws Exception {
+        String status = new String(Files.readAllBytes(Paths.get("/proc/thread-self/status")), StandardCharsets.US_ASCII);
+        int at = status.indexOf("\nvoluntary_ctxt_switches:") + 25;
+        return Long.parseLong(status.substring(at, status.indexOf('\n', at)).trim());
+    }
+
+    public static void main(String[] args) throws Exception {
+        waits();
+        long waited = waits();
         long start = System.nanoTime(), end = start + Integer.parseInt(args[0]) * 1_000_000_000L, slowest = 0, calls = 0;
         int sum = 0;
         for (long due = start; due < end; due += 1_000_000) {
@@ -19,6 +34,6 @@ public class Floods {
             calls += 1000;
             slowest = Math.max(slowest, System.nanoTime() - before);
         }
-        System.out.println(calls + " " + sum + " " + slowest / 1000);
+        System.out.println(calls + " " + sum + " " + slowest / 1000 + " " + (waits() - waited));
     }
 }

@@ -16,6 +16,7 @@
 #include "agent/instrument.h"
 #include "agent/instrument_choice.h"
 #include "agent/session.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "jfr/writer.h"
 
@@ -44,6 +45,15 @@ static const struct jfr_type call_type = {
         {"exception", "Exception", "java.lang.String", .description = "Its class, null when it returned"}),
 };
 
+static const struct jfr_type unmatched_type = {
+    .name = "jvmscope.TraceUnmatched",
+    .label = "Trace Pattern without Methods",
+    .category = "jvmscope|Trace",
+    .description = "A pattern that no method has matched up to the end of the recording",
+    .kind = JFR_EVENT,
+    .fields = JFR_FIELDS({"pattern", "Pattern", "java.lang.String"}),
+};
+
 /* A call that has begun: its record, copied. */
 struct pending {
     struct trace_record *entry;
@@ -55,7 +65,7 @@ struct pending {
 static struct {
     pthread_mutex_t lock; /* what clients of the instrumentation and the agent's thread share */
     struct traced_methods methods;
-    uint32_t type;
+    uint32_t type, unmatched_type;
     char *patterns, *classes; /* as given and added to; without descriptors */
     const char *exclude;
     struct trace_types types; /* of "implements" */
@@ -409,7 +419,10 @@ static int trace_load(struct session *s, struct buf *why)
     trace.budget = budget_of(&s->options);
     trace.without_entry = trace.without_exit = trace.dropped = trace.false_condition = 0;
     trace.patterns = strdup(s->options.v[OPT_TRACE].text);
-    return trace.patterns ? jfr_declare(s->out.jfr, &call_type, 1, &trace.type) : -ENOMEM;
+    if (!trace.patterns)
+        return -ENOMEM;
+    r = jfr_declare(s->out.jfr, &unmatched_type, 1, &trace.unmatched_type);
+    return r < 0 ? r : jfr_declare(s->out.jfr, &call_type, 1, &trace.type);
 }
 
 /* The patterns without descriptors: what a class is chosen by. */
@@ -570,9 +583,25 @@ static void trace_flush(struct session *s, JNIEnv *jni)
     hub_drain(s, jni);
 }
 
+static void write_unmatched(struct jfr_writer *w, const char *pattern)
+{
+    _cleanup_free_ char *one = strndup(pattern, strcspn(pattern, ":"));
+    struct jfr_event e;
+    if (!one || !jfr_begin(w, trace.unmatched_type, strlen(one) + 64, &e))
+        return;
+    jfr_put_time(&e, now_ns());
+    jfr_put_string(&e, one);
+    jfr_commit(&e);
+}
+
 static void trace_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     trace_flush(s, jni);
+    pthread_mutex_lock(&trace.lock);
+    for (const char *p = trace.patterns; reason != DUMP_REQUEST && *p; p += strcspn(p, ":"), p += *p == ':')
+        if (*p != ':' && !trace_any_matches(&trace.methods, p))
+            write_unmatched(s->out.jfr, p);
+    pthread_mutex_unlock(&trace.lock);
 }
 
 static void trace_status(struct session *s, struct buf *out)

@@ -49,6 +49,22 @@ bool trace_annotated(const char *patterns, const struct class_file *c, const str
     return false;
 }
 
+bool trace_any_matches(const struct traced_methods *t, const char *pattern)
+{
+    _cleanup_free_ char *one = strndup(pattern, strcspn(pattern, ":"));
+    bool named = one && *one != '@' && strncmp(one, "implements ", 11) != 0;
+    for (size_t i = 0; one && i < t->methods.len; i++) {
+        const struct traced_method *m = &t->methods.data[i];
+        const char *dot = m->descriptor;
+        while (dot > m->text && *dot != '.')
+            dot--;
+        struct str class_name = {m->text, (size_t)(dot - m->text)}, name = {dot + 1, (size_t)(m->descriptor - dot) - 1};
+        if (!named || trace_matches(one, class_name, name, (struct str){m->descriptor, strlen(m->descriptor)}))
+            return true;
+    }
+    return !one;
+}
+
 int trace_method_add(struct traced_methods *t, struct str class_name, struct str name, struct str descriptor, bool has_this)
 {
     size_t len = class_name.len + 1 + name.len + descriptor.len;

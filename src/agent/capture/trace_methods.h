@@ -31,6 +31,10 @@ bool trace_matches(const char *patterns, struct str class_name, struct str metho
 bool trace_has_annotations(const char *patterns);
 bool trace_annotated(const char *patterns, const struct class_file *c, const struct class_method *m);
 
+/* Whether one of the methods is of the first pattern of a list; of annotations and types it is not known which: any method is.
+ */
+bool trace_any_matches(const struct traced_methods *t, const char *pattern);
+
 /* The number of a method, added when it is new; -ENOMEM. */
 int trace_method_add(struct traced_methods *t, struct str class_name, struct str name, struct str descriptor, bool has_this);
 
