@@ -3,29 +3,32 @@ import java.io.File;
 import java.io.StringWriter;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import javax.tools.JavaCompiler;
 import javax.tools.StandardJavaFileManager;
 import javax.tools.ToolProvider;
 
-/** Compiles the sources in the folder of argument 1 into that of argument 2, again and again; prints the median seconds of the last ones. */
+/** Compiles the sources in the folder of argument 1 into that of argument 2 for argument 3 seconds; prints the median seconds of the last quarter's rounds. */
 public class CoverSteady {
     public static void main(String[] args) throws Exception {
-        int rounds = Integer.parseInt(args[2]);
-        double[] seconds = new double[rounds];
+        double whole = Double.parseDouble(args[2]);
+        List<Double> last = new ArrayList<>();
         JavaCompiler javac = ToolProvider.getSystemJavaCompiler();
         List<File> files = new ArrayList<>(Arrays.asList(new File(args[0]).listFiles((d, n) -> n.endsWith(".java"))));
-        for (int i = 0; i < rounds; i++) {
-            long start = System.nanoTime();
+        for (long begin = System.nanoTime(), start = begin; (start - begin) / 1e9 < whole;) {
             try (StandardJavaFileManager fm = javac.getStandardFileManager(null, null, null)) {
                 if (!javac.getTask(new StringWriter(), fm, null, Arrays.asList("-nowarn", "-d", args[1]), null, fm.getJavaFileObjectsFromFiles(files)).call()) {
                     throw new AssertionError();
                 }
             }
-            seconds[i] = (System.nanoTime() - start) / 1e9;
+            long end = System.nanoTime();
+            if ((start - begin) / 1e9 > whole * 3 / 4 || last.isEmpty() && (end - begin) / 1e9 > whole) {
+                last.add((end - start) / 1e9);
+            }
+            start = end;
         }
-        double[] last = Arrays.copyOfRange(seconds, rounds / 2, rounds);
-        Arrays.sort(last);
-        System.out.printf("%.3f%n", last[last.length / 2]);
+        Collections.sort(last);
+        System.out.printf("%.4f%n", last.get(last.size() / 2));
     }
 }

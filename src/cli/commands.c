@@ -135,7 +135,8 @@ const struct command commands[] = {
             "Asks the agent in the VM, which is loaded if need be. WHAT is one of: *threads*, *groups*, *stack* THREAD (a name "
             "or number), *classes* [PATTERN], *class* NAME, *statics* NAME, *modules*, *instances* CLASS, *object* NUMBER, *free* "
             "NUMBER|all, *properties*, *vm*, *deadlocks*. Objects are shown as Class@NUMBER; a number stays valid over collections until the "
-            "object dies or is freed. No code of the program is called.",
+            "object dies or is freed. No code of the program is called. A stack has its locals when the agent was there from the "
+            "start: the VM gives them to none that comes later. A logpoint (*attach --log*) reads locals at a line in any VM.",
         .examples = "  jvmscope inspect 4711 threads\n"
                     "  jvmscope inspect 4711 stack main                 frames with their locals\n"
                     "  jvmscope inspect 4711 class java.util.HashMap    fields, methods, where compiled code lies\n"

@@ -3,7 +3,7 @@ import java.util.Arrays;
 
 /**
  * Prints the nanoseconds of one call of called(). Argument 1 is "burst": a few thousand calls, then a pause in which a tracer
- * can empty its buffers; or "steady": as fast as it goes.
+ * can empty its buffers; "steady": as fast as it goes; or "clock": the nanoseconds of one System.nanoTime() instead.
  */
 public class TraceCost {
     static int field;
@@ -23,15 +23,24 @@ public class TraceCost {
         return System.nanoTime() - start;
     }
 
+    static long clock(int calls) {
+        long start = System.nanoTime();
+        for (int i = 0; i < calls; i++) {
+            field += (int) System.nanoTime();
+        }
+        return System.nanoTime() - start;
+    }
+
     public static void main(String[] args) throws Exception {
         boolean burst = args[0].equals("burst");
-        int calls = burst ? 4000 : 4_000_000, rounds = burst ? 120 : 30;
+        boolean clock = args[0].equals("clock");
+        int calls = burst ? 4000 : clock ? 400_000 : 4_000_000, rounds = 30;
         Object o = new Object();
         double[] ns = new double[rounds];
         for (int r = 0; r < rounds; r++) {
-            ns[r] = (double) round(calls, o) / calls;
+            ns[r] = (double) (clock ? clock(calls) : round(calls, o)) / calls;
             if (burst) {
-                Thread.sleep(r < 20 ? 10 : 130);
+                Thread.sleep(r < 15 ? 10 : 110);
             }
         }
         double[] last = Arrays.copyOfRange(ns, rounds / 2, rounds);
