@@ -31,7 +31,7 @@ def soak(jdk, seconds, heap="sites"):
     f.wait(lambda s: len(s.dumps) == 3, 60)
     threads = len(os.listdir(f"/proc/{pid}/task"))
     dumps = 3
-    while time.time() < end:
+    while time.time() < end or sent < 40:
         tag, body = chance.choice(bodies)
         if tag == 2:
             dumps += 1

@@ -32,12 +32,14 @@ struct alloc_counter {
     uint64_t count, next; /* from `next` on the probe calls look() */
 };
 
-/* What look() has seen of a counter. */
+/* What look() has seen of a counter. Its counts are cut into strata, in each of which the stack is looked at once. */
 struct alloc_look {
     uint32_t point;
-    int64_t site; /* to which what comes from here on is added; -1: none */
-    bool several; /* it has met more than one */
-    uint64_t objects, bytes;
+    int64_t site;            /* of the last look; -1: none */
+    bool several;            /* it has met more than one */
+    uint64_t objects, bytes; /* added to sites so far */
+    uint64_t begin;          /* the first count that this session may use */
+    uint64_t gap, end;       /* of the stratum; end 0: none yet */
 };
 
 /* A thread's counters; one thread's at a time, and handed on when it ends. Never unmapped. */

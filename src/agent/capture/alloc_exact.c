@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Exact allocation counts: a counter of each thread's own at every place that allocates (alloc_edit.c), what the VM and JNI
- * allocate by their events (alloc_native.c). Counts and bytes of a place are exact. Its stacks: at the first objects, and then
- * once in a random gap that grows with the count (to some 512 KB, a quarter of it where several stacks have been met), the
- * probe has the stack looked at, and what comes until the next look is added to the class and stack found. So one place that is
- * reached on several ways divides its exact count between them as the looks tell; with depth=1, or where there is one way,
- * every row is exact.
+ * allocate by their events (alloc_native.c). Counts and bytes of a place are exact. Its stacks are estimated by stratified
+ * sampling: a counter's values are cut into strata that grow with the count (to some 512 KB, or 64 KB where several
+ * stacks have been met), and at one value of each, drawn at random, the probe has the stack looked at; the whole stratum is
+ * added to the class and stack found. So one place that is reached on several ways divides its exact count between them
+ * without bias, whatever the order in which they come; with depth=1, or where there is one way, every row is exact.
  *
  * What lives, after a collection: estimated from objects that are followed, those that the VM samples (JDK 11 on) or one a
- * look, which then stands for what is counted until the next; or exact, when all are followed (live=exact, heap=all).
+ * look, which then stands for its stratum; or exact, when all are followed (live=exact, heap=all).
  */
 #include "agent/capture/alloc.h"
 #include "agent/probe_class.h"
@@ -21,7 +21,8 @@
 #define PROBE "java/lang/JvmscopeSites"
 #define NEVER ((uint64_t)INT64_MAX)
 
-enum { LOOK_BYTES = 512 << 10, LOOK_SHARE = 4, SEVERAL = 4 };
+/* Of a stratum, where one stack has been met and where several have. */
+enum { LOOK_BYTES = 512 << 10, LOOK_SHARE = 16, SEVERAL_BYTES = 64 << 10, SEVERAL_SHARE = 64 };
 
 enum alloc_follow alloc_follow;
 __thread bool alloc_busy;
@@ -93,14 +94,14 @@ static void add(int64_t number, double objects, double bytes)
     site->allocated.bytes += bytes;
 }
 
-/* Adds what a counter has counted since the last look. Under the lock. */
+/* Adds what a counter has counted since then to the stack of the last look. Under the lock. */
 static void settle_look(struct alloc_look *l, const struct alloc_counter *c)
 {
     const struct alloc_point *p = alloc_point(l->point);
     uint64_t objects = __atomic_load_n(&c->count, __ATOMIC_RELAXED);
     uint64_t bytes = p->kind == ALLOC_NEW ? objects * p->size : __atomic_load_n(&c[1].count, __ATOMIC_RELAXED);
     /* The size may have been measured after the first objects were counted, in an earlier session. */
-    if (objects != l->objects && l->site >= 0)
+    if (objects != l->objects && l->end)
         add(l->site, (double)(objects - l->objects),
             p->kind == ALLOC_NEW ? (double)(objects - l->objects) * p->size : (double)(bytes - l->bytes));
     l->objects = objects;
@@ -120,9 +121,18 @@ static void forget_looks(struct alloc_block *b)
     for (size_t i = 0; i < b->looks.len; i++) {
         struct alloc_counter *c = &b->counters[b->looks.data[i].point];
         settle_look(&b->looks.data[i], c);
-        b->looks.data[i].site = -1;
+        b->looks.data[i].begin = b->looks.data[i].objects;
+        b->looks.data[i].end = 0;
         __atomic_store_n(&c->next, 0, __ATOMIC_RELAXED);
     }
+}
+
+static void forget_all_looks(void)
+{
+    sites_lock();
+    for (struct alloc_block *b = alloc_blocks; b; b = b->next)
+        forget_looks(b);
+    sites_unlock();
 }
 
 static uint64_t random_below(uint64_t n)
@@ -134,14 +144,13 @@ static uint64_t random_below(uint64_t n)
     return mine.random % n;
 }
 
-/* When to look again: after about a quarter of what was counted, but not more than LOOK_BYTES. */
-static uint64_t next_look(uint64_t count, uint64_t bytes_each, bool several)
+/* How long the next stratum is: a share of what was counted, and no more than so many bytes. */
+static uint64_t stratum(const struct alloc_look *l, const struct alloc_counter *c)
 {
-    uint64_t finer = several ? SEVERAL : 1;
-    if (sites_depth() <= 1 && alloc_follow != FOLLOW_LOOKS)
-        return NEVER;
-    uint64_t gap = MIN(count / (LOOK_SHARE * finer), LOOK_BYTES / finer / MAX(bytes_each, 1)) + 1;
-    return count + 1 + random_below(2 * gap - 1);
+    const struct alloc_point *p = alloc_point(l->point);
+    uint64_t each = p->kind == ALLOC_NEW ? p->size : c[1].count / MAX(c->count, 1), count = c->count - l->begin;
+    uint64_t share = l->several ? SEVERAL_SHARE : LOOK_SHARE, bytes = l->several ? SEVERAL_BYTES : LOOK_BYTES;
+    return MIN(count / share, bytes / MAX(each, 1)) + 1;
 }
 
 static jlong size_of_class(JNIEnv *jni, jclass class)
@@ -261,24 +270,36 @@ NATIVE(void, attend)(JNIEnv *jni, jclass class, jobject o)
     sites_unlock();
 }
 
+/*
+ * A counter has reached its next value: begins a stratum if the last one has ended. True when the stack is to be looked at now.
+ * Under the lock.
+ */
+static bool is_look(uint32_t point, struct alloc_counter *c)
+{
+    struct alloc_look *l = alloc_look_of(mine.block, point);
+    if (!l || c->count < l->end)
+        return l;
+    settle_look(l, c);
+    l->gap = l->end ? stratum(l, c) : 1;
+    l->end = c->count + l->gap;
+    uint64_t later = random_below(l->gap);
+    __atomic_store_n(&c->next, c->count + later, __ATOMIC_RELAXED);
+    return later == 0;
+}
+
 static void look_at(JNIEnv *jni, uint32_t point, struct alloc_counter *c, const struct site_frame *frames, uint32_t n)
 {
     struct alloc_look *l = alloc_look_of(mine.block, point);
-    const struct alloc_point *p = alloc_point(point);
-    if (!l)
+    if (!l || !l->end)
         return;
-    uint64_t before = l->objects, bytes = l->bytes;
-    settle_look(l, c);
-    uint64_t each = p->kind == ALLOC_NEW ? p->size : (l->bytes - bytes) / MAX(l->objects - before, 1);
     int64_t site = sites_find(alloc_point_class(point), threads_self(jni), frames, n);
     l->several = l->several || (l->site >= 0 && site != l->site);
     l->site = site;
-    uint64_t next = next_look(c->count, each, l->several);
-    __atomic_store_n(&c->next, next, __ATOMIC_RELAXED);
+    bool once = sites_depth() <= 1 && alloc_follow != FOLLOW_LOOKS;
+    __atomic_store_n(&c->next, once ? NEVER : l->end, __ATOMIC_RELAXED);
     if (alloc_follow == FOLLOW_LOOKS) {
-        /* This object stands for those up to the next look. */
         mine.slot->pick = point + 1;
-        mine.pick_weight = (double)(next - c->count);
+        mine.pick_weight = (double)l->gap;
     }
     state.looks++;
 }
@@ -291,10 +312,15 @@ NATIVE(void, look)(JNIEnv *jni, jclass probe, jlong counter, jint point, jclass 
         return;
     alloc_busy = true;
     measure(jni, (uint32_t)point, class);
-    uint32_t n = sites_stack(jni, frames, NULL);
     sites_lock();
-    look_at(jni, (uint32_t)point, c, frames, n);
+    bool now = is_look((uint32_t)point, c);
     sites_unlock();
+    if (now) {
+        uint32_t n = sites_stack(jni, frames, NULL);
+        sites_lock();
+        look_at(jni, (uint32_t)point, c, frames, n);
+        sites_unlock();
+    }
     alloc_busy = false;
 }
 
@@ -523,7 +549,8 @@ static void on_thread_ended(struct thread *thread, JNIEnv *jni)
     sites_lock();
     settle_pending(jni, false);
     mine.slot->key = ALLOC_GONE;
-    if (sites_depth() && state.on)
+    /* Without threads in traces a stratum may go on in the next thread. */
+    if (sites_by_thread() && state.on)
         forget_looks(mine.block);
     alloc_block_give(mine.block);
     mine.slot = NULL;
@@ -607,9 +634,8 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         r = instrument_choose(s->options.v[OPT_INCLUDE].text, s->options.v[OPT_EXCLUDE].text);
     if (r < 0)
         return r;
+    forget_all_looks();
     sites_lock();
-    for (struct alloc_block *b = alloc_blocks; b; b = b->next)
-        forget_looks(b);
     state.looks = state.no_room = state.no_size = state.by_vm = 0;
     state.on = true;
     sites_unlock();
@@ -633,10 +659,7 @@ static void stop(struct session *s, JNIEnv *jni)
     if (!s->dying)
         instrument_off(&client, jni);
     threads_unlisten(&listener);
-    sites_lock();
-    for (struct alloc_block *b = alloc_blocks; b; b = b->next)
-        forget_looks(b);
-    sites_unlock();
+    forget_all_looks();
 }
 
 static void release(struct session *s)
@@ -661,6 +684,9 @@ static void request(struct session *s, JNIEnv *jni, const struct hprof_request *
     alloc_busy = true;
     sites_request(s, jni, r, settle);
     alloc_busy = false;
+    /* It may have changed how deep stacks are. */
+    if (r->command == HPROF_CMD_CONTROL)
+        forget_all_looks();
 }
 
 static void status(struct session *s, struct buf *out)

@@ -52,6 +52,11 @@ uint32_t sites_depth(void)
     return site_table.depth;
 }
 
+bool sites_by_thread(void)
+{
+    return site_table.by_thread;
+}
+
 /* The agent's own: what a probe calls on its way here depends on the probe. */
 static bool is_probe(const struct method *m)
 {

@@ -38,6 +38,7 @@ void sites_end(void);
 
 /* Frames that a site has: of depth=, or what a front-end asked for. */
 uint32_t sites_depth(void);
+bool sites_by_thread(void); /* thread=y */
 /*
  * The calling thread's stack without the probes' frames and then without the methods that are counted where they are called
  * (Object.clone ...; *ret_at_call tells, may be NULL). Answers how many frames.
