@@ -45,8 +45,7 @@ const struct option_row option_table[OPTION_COUNT] = {
     [OPT_ALLOC] = {"alloc", "--alloc", 0, OPTION_WORD, "sampled|exact", "allocation profile", .bare = "sampled"},
     [OPT_LIVE] = {"live", "--live", 0, OPTION_WORD, "exact", "live objects by site", .bare = "exact"},
     [OPT_ONOOM] = {"onoom", "--on-oom", 0, OPTION_WORD, "dump", "heap dump at OutOfMemoryError", .bare = "dump"},
-    [OPT_PARK] = {"park", NULL, 0, OPTION_YES_NO, "y|n", "park and unpark with monitor=y", .default_value = "n",
-                  .not_built = "y"},
+    [OPT_PARK] = {"park", NULL, 0, OPTION_YES_NO, "y|n", "locks of java.util.concurrent with monitor=y", .default_value = "n"},
     [OPT_THREADS] = {"threads", "--threads", 0, OPTION_YES_NO, "y|n", "thread timeline", .default_value = "n", .bare = "y"},
     [OPT_CONTANALYSIS] = {"contanalysis", "--contanalysis", 0, OPTION_YES_NO, "y|n", "contention analysis in the timeline",
                           .default_value = "y"},
@@ -196,6 +195,10 @@ static int check_together(const struct options *o, struct buf *message)
     }
     if (option_is(o, OPT_FORMAT, "b") && (option_is(o, OPT_CPU, "times") || option_is(o, OPT_CPU, "old"))) {
         buf_printf(message, "format=b cannot be used with cpu=old|times");
+        return -EINVAL;
+    }
+    if (option_on(o, OPT_PARK) && !option_on(o, OPT_MONITOR)) {
+        buf_printf(message, "park=y goes with monitor=y");
         return -EINVAL;
     }
     return 0;

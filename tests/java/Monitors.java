@@ -2,7 +2,10 @@
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.ReentrantLock;
 
-/** Threads that contend for two monitors and, with "park", for a ReentrantLock; prints the time that each blocked, in ms. */
+/**
+ * Threads that contend for two monitors and, with "park", for a ReentrantLock; prints the time that each blocked and
+ * that of a wait, in ms.
+ */
 public class Monitors {
     static final class First {
     }
@@ -67,9 +70,12 @@ public class Monitors {
             t.join();
         }
         Object waited = new Second();
+        long before = System.nanoTime();
         synchronized (waited) {
             waited.wait(50);
         }
-        System.out.println(FIRST_NS.get() / 1000000 + " " + SECOND_NS.get() / 1000000 + " " + LOCK_NS.get() / 1000000);
+        long wait = System.nanoTime() - before;
+        System.out.println(FIRST_NS.get() / 1000000 + " " + SECOND_NS.get() / 1000000 + " " + LOCK_NS.get() / 1000000 + " "
+                           + wait / 1000000);
     }
 }

@@ -78,6 +78,16 @@ static int load(struct session *s, struct buf *why)
     return monitors.on ? 0 : -ENOMEM;
 }
 
+static int start(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    return option_on(&s->options, OPT_PARK) ? park_on(jni, why) : 0;
+}
+
+static void stop(struct session *s, JNIEnv *jni)
+{
+    park_off(jni);
+}
+
 static void release(struct session *s)
 {
     monitors.on = false;
@@ -334,12 +344,14 @@ static const struct vm_callbacks events = {.ti = {.MonitorContendedEnter = on_en
 const struct capture capture_monitors = {
     .name = "monitor",
     .title = "contended monitor usage",
-    .options = OPTION_BIT(OPT_MONITOR),
+    .options = OPTION_BIT(OPT_MONITOR) | OPTION_BIT(OPT_PARK),
     .needs = {.can_generate_monitor_events = 1},
     .likes = {.can_get_owned_monitor_info = 1, .can_get_current_contended_monitor = 1, .can_get_monitor_info = 1},
     .events = &events,
     .wanted = wanted,
     .load = load,
+    .start = start,
+    .stop = stop,
     .release = release,
     .flush = flush,
     .dump = dump,

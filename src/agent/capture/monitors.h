@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of monitor=y share: monitors.c counts, monitors_dump.c looks around, park.c adds java.util.concurrent. */
+/* What the parts of monitor=y share: monitors.c counts, monitors_dump.c looks around, monitors_park.c adds
+ * java.util.concurrent. */
 #pragma once
 
 #include "agent/session.h"
@@ -12,6 +13,9 @@
 uint32_t monitors_site(JNIEnv *jni, jobject monitor, const struct thread *self, jint skip);
 /* Counts a time blocked at a site. Takes no lock. */
 void monitors_blocked(uint32_t site, uint64_t ns);
+/* park=y: begins and ends counting what parks for locks. */
+int park_on(JNIEnv *jni, struct buf *why) must_check;
+void park_off(JNIEnv *jni);
 /* MONITOR DUMP: all threads and the monitors that are owned or waited for. */
 void monitors_dump(struct session *s, JNIEnv *jni);
 /* "java.lang.Object[]" from "[Ljava/lang/Object;", cut when too long. */

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * callNotify, callStart, callInterrupt, sleep, park and unpark: native methods, bound to ours. Thread and Unsafe bind their
- * natives by a method of theirs, registerNatives, through the JNI function table: with RegisterNatives of that table replaced
- * for the time of the call, what they bind is ours and calls what they had. Object.notify is bound by a class of our own on
- * the boot loader, which may do so silently. So nothing is instrumented, and it is the same at start-up and on attach.
+ * callNotify, callStart, callInterrupt, sleep, park and unpark: native methods, bound to ours (agent/rebind.h).
  */
 #include "agent/capture/threads.h"
+#include "agent/rebind.h"
 
 #include "base/buf.h"
 #include "base/clock.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 typedef void(JNICALL *on_object)(JNIEnv *, jobject);
 typedef void(JNICALL *on_time)(JNIEnv *, jclass, jlong);
@@ -28,6 +23,7 @@ static struct {
     on_unpark unpark;
     current_thread current;
     bool sleep_ns;
+    bool instrument; /* contanalysis=y */
     bool bound;
 } real;
 
@@ -196,182 +192,37 @@ static void JNICALL our_unpark(JNIEnv *jni, jobject unsafe, jobject thread)
 
 /* ---- binding ---- */
 
-/* Natives by name, of Thread and Unsafe; the first class and name found in a call of registerNatives. */
-static const struct native_row {
-    const char *name;
-    void *ours;
-    void **real;
-    bool needs_instrument;
-} rows[] = {
-    {"start0", (void *)our_start, (void **)&real.start, true},
-    {"interrupt0", (void *)our_interrupt, (void **)&real.interrupt, true},
-    {"sleep", (void *)our_sleep, (void **)&real.sleep, false},
-    {"sleep0", (void *)our_sleep, (void **)&real.sleep, false},
-    {"sleepNanos0", (void *)our_sleep, (void **)&real.sleep, false},
-    {"park", (void *)our_park, (void **)&real.park, false},
-    {"unpark", (void *)our_unpark, (void **)&real.unpark, false},
+enum { INSTRUMENT_ROWS = 2 }; /* the first, with contanalysis=y alone */
+
+static const struct rebind_row rows[] = {
+    {"start0", (void *)our_start, (void **)&real.start},      {"interrupt0", (void *)our_interrupt, (void **)&real.interrupt},
+    {"sleep", (void *)our_sleep, (void **)&real.sleep},       {"sleep0", (void *)our_sleep, (void **)&real.sleep},
+    {"sleepNanos0", (void *)our_sleep, (void **)&real.sleep}, {"park", (void *)our_park, (void **)&real.park},
+    {"unpark", (void *)our_unpark, (void **)&real.unpark},
 };
 
-typedef jint(JNICALL *register_natives)(JNIEnv *, jclass, const JNINativeMethod *, jint);
-static register_natives real_register;
-static __thread bool rebinding;
-static bool bind_ours; /* else to what they were */
-static bool substitute_instrumented;
-static int substituted;
-
-/* What Thread and Unsafe bind otherwise is bound already and stays. */
-static jint JNICALL our_register(JNIEnv *jni, jclass class, const JNINativeMethod *methods, jint n)
+/* Object's, and what reads and writes; rebind_natives' more. */
+static int bind_others(JNIEnv *jni, bool ours)
 {
-    if (!rebinding)
-        return real_register(jni, class, methods, n);
-    jint r = JNI_OK;
-    for (jint i = 0; i < n && r == JNI_OK; i++) {
-        for (size_t k = 0; k < ARRAY_SIZE(rows); k++) {
-            if (strcmp(methods[i].name, rows[k].name) != 0 || (rows[k].needs_instrument && !substitute_instrumented))
-                continue;
-            JNINativeMethod one = methods[i];
-            if (bind_ours) {
-                memcpy(rows[k].real, &one.fnPtr, sizeof(void *));
-                one.fnPtr = rows[k].ours;
-            }
-            r = real_register(jni, class, &one, 1);
-            substituted++;
-        }
-    }
-    return r;
-}
-
-static void register_again(JNIEnv *jni, const char *class_name)
-{
-    jclass c = (*jni)->FindClass(jni, class_name);
-    jmethodID m = c ? (*jni)->GetStaticMethodID(jni, c, "registerNatives", "()V") : NULL;
-    if (m)
-        (*jni)->CallStaticVoidMethod(jni, c, m);
-    vm_clear_exception(jni);
-    if (c)
-        (*jni)->DeleteLocalRef(jni, c);
-}
-
-/* Lets Thread and Unsafe bind their natives once more: to ours, or as they were. */
-static int rebind(JNIEnv *jni)
-{
-    jniNativeInterface *table = NULL;
-    if ((*vm.ti)->GetJNIFunctionTable(vm.ti, &table) != JVMTI_ERROR_NONE)
-        return -EPROTO;
-    real_register = table->RegisterNatives;
-    table->RegisterNatives = our_register;
-    int r = (*vm.ti)->SetJNIFunctionTable(vm.ti, table) == JVMTI_ERROR_NONE ? 0 : -EPROTO;
-    if (r == 0) {
-        rebinding = true;
-        register_again(jni, "java/lang/Thread");
-        register_again(jni, vm.version >= 9 ? "jdk/internal/misc/Unsafe" : "sun/misc/Unsafe");
-        rebinding = false;
-        table->RegisterNatives = real_register;
-        r = (*vm.ti)->SetJNIFunctionTable(vm.ti, table) == JVMTI_ERROR_NONE ? 0 : -EPROTO;
-    }
-    vm_free(table);
-    return r;
-}
-
-static void constant_utf8(struct buf *b, const char *s)
-{
-    buf_u8(b, 1);
-    buf_be16(b, (uint16_t)strlen(s));
-    buf_string(b, s);
-}
-
-/* class jvmscope.Binder { static native void bind(); static void call() { bind(); } } */
-static void binder_class(struct buf *b)
-{
-    buf_be32(b, 0xcafebabe);
-    buf_be32(b, 49); /* 5.0: no stack maps */
-    buf_be16(b, 11);
-    constant_utf8(b, "jvmscope/Binder"); /* 1 */
-    buf_u8(b, 7);                        /* 2: class */
-    buf_be16(b, 1);
-    constant_utf8(b, "java/lang/Object"); /* 3 */
-    buf_u8(b, 7);                         /* 4 */
-    buf_be16(b, 3);
-    constant_utf8(b, "bind"); /* 5 */
-    constant_utf8(b, "()V");  /* 6 */
-    buf_u8(b, 12);            /* 7: name and type */
-    buf_be16(b, 5);
-    buf_be16(b, 6);
-    buf_u8(b, 10); /* 8: method */
-    buf_be16(b, 2);
-    buf_be16(b, 7);
-    constant_utf8(b, "call"); /* 9 */
-    constant_utf8(b, "Code"); /* 10 */
-    buf_be16(b, 0x21);        /* public super */
-    buf_be16(b, 2);
-    buf_be16(b, 4);
-    buf_be32(b, 0); /* no interfaces, no fields */
-    buf_be16(b, 2);
-    buf_be16(b, 0x109); /* public static native */
-    buf_be16(b, 5);
-    buf_be16(b, 6);
-    buf_be16(b, 0);
-    buf_be16(b, 0x9); /* public static */
-    buf_be16(b, 9);
-    buf_be16(b, 6);
-    buf_be16(b, 1);
-    buf_be16(b, 10);
-    buf_be32(b, 16);
-    buf_be32(b, 0); /* no stack, no locals */
-    buf_be32(b, 4);
-    buf_u8(b, 0xb8); /* invokestatic bind */
-    buf_be16(b, 8);
-    buf_u8(b, 0xb1); /* return */
-    buf_be32(b, 0);  /* no handlers, no attributes */
-    buf_be16(b, 0);
-}
-
-static int bind_result;
-
-/*
- * jvmscope.Binder.bind. Natives of the boot loader's classes may be bound by code of that loader alone: of any other the VM
- * complains on standard output.
- */
-static void JNICALL binder_bind(JNIEnv *jni, jclass binder)
-{
-    bind_result = rebind(jni);
-    substituted += io_bind(jni, bind_ours);
-    if (!substitute_instrumented || !real.notify || !real.notify_all)
-        return;
-    on_object notify = bind_ours ? our_notify : real.notify, all = bind_ours ? our_notify_all : real.notify_all;
+    int n = io_bind(jni, ours);
+    if (!real.instrument || !real.notify || !real.notify_all)
+        return n;
+    on_object notify = ours ? our_notify : real.notify, all = ours ? our_notify_all : real.notify_all;
     JNINativeMethod methods[] = {{(char *)"notify", (char *)"()V", (void *)notify},
                                  {(char *)"notifyAll", (char *)"()V", (void *)all}};
     jclass object = (*jni)->FindClass(jni, "java/lang/Object");
     if (object && (*jni)->RegisterNatives(jni, object, methods, 2) == JNI_OK)
-        substituted += 2;
+        n += 2;
     vm_clear_exception(jni);
     if (object)
         (*jni)->DeleteLocalRef(jni, object);
+    return n;
 }
 
-static int call_binder(JNIEnv *jni, bool ours)
+static int bind(JNIEnv *jni, bool ours)
 {
-    jclass c = (*jni)->FindClass(jni, "jvmscope/Binder");
-    vm_clear_exception(jni);
-    if (!c) {
-        struct buf b = BUF(1024);
-        binder_class(&b);
-        c = buf_error(&b) == 0 ? (*jni)->DefineClass(jni, "jvmscope/Binder", NULL, (const jbyte *)b.data, (jsize)b.len) : NULL;
-        vm_clear_exception(jni);
-        buf_release(&b);
-    }
-    JNINativeMethod bind = {(char *)"bind", (char *)"()V", (void *)binder_bind};
-    jmethodID call = NULL;
-    if (c && (*jni)->RegisterNatives(jni, c, &bind, 1) == JNI_OK)
-        call = (*jni)->GetStaticMethodID(jni, c, "call", "()V");
-    bind_ours = ours;
-    bind_result = -EPROTO;
-    if (call)
-        (*jni)->CallStaticVoidMethod(jni, c, call);
-    vm_clear_exception(jni);
-    if (c)
-        (*jni)->DeleteLocalRef(jni, c);
-    return bind_result;
+    size_t skip = real.instrument ? 0 : INSTRUMENT_ROWS;
+    return rebind_natives(jni, rows + skip, ARRAY_SIZE(rows) - skip, ours, bind_others);
 }
 
 int natives_bind(JNIEnv *jni, bool instrument, struct buf *why)
@@ -382,13 +233,12 @@ int natives_bind(JNIEnv *jni, bool instrument, struct buf *why)
     real.notify_all = (on_object)vm_libjvm_function("JVM_MonitorNotifyAll");
     real.current = (current_thread)vm_libjvm_function("JVM_CurrentThread");
     real.sleep_ns = vm.version >= 21;
-    substituted = 0;
-    substitute_instrumented = instrument;
-    int r = call_binder(jni, true);
-    real.bound = r == 0;
+    real.instrument = instrument;
+    int r = bind(jni, true);
+    real.bound = r >= 0;
     if (r < 0)
         buf_printf(why, "threads=y: the VM refuses to bind native methods");
-    return r < 0 ? r : substituted;
+    return r;
 }
 
 void natives_unbind(JNIEnv *jni)
@@ -396,5 +246,5 @@ void natives_unbind(JNIEnv *jni)
     if (!real.bound)
         return;
     real.bound = false;
-    (void)call_binder(jni, false);
+    (void)!bind(jni, false);
 }
