@@ -14,7 +14,7 @@ def test_time_blocked_is_what_the_program_measured(jdk, tmp_path):
     """At monitors, and with park=y for a lock of java.util.concurrent, from the method that wanted it."""
     done = jdk.java("Monitors", "park", jvm=[jdk.agent(f"monitor=y,park=y,cutoff=0,file={tmp_path}/m.txt")])
     assert done.returncode == 0, done.stderr
-    first, second, lock, wait = map(int, done.stdout.split())
+    first, second, lock, wait, longest, blocked = map(int, done.stdout.split())
     text = hproftext.Text(tmp_path / "m.txt")
     (rows,), (total,) = text.ranked["MONITOR TIME"], text.totals["MONITOR TIME"]
     by_class, tops = collections.Counter(), {}
@@ -22,12 +22,14 @@ def test_time_blocked_is_what_the_program_measured(jdk, tmp_path):
         assert r.name.endswith(" (Java)")
         by_class[r.name[:-7]] += r.self / 100 * total
         tops.setdefault(r.name[:-7], r)
-    assert by_class["Monitors$First"] == pytest.approx(first, rel=0.05)
-    assert by_class["Monitors$Second"] == pytest.approx(second, rel=0.05, abs=20)
+    # The program's clocks run around it; what the VM spins away on a busy machine before it blocks is in them, too.
+    assert by_class["Monitors$First"] <= first + 2 and by_class["Monitors$Second"] <= second + 2
+    assert by_class["Monitors$First"] + by_class["Monitors$Second"] == pytest.approx(blocked, rel=0.05)
     assert by_class["java.util.concurrent.locks.ReentrantLock$NonfairSync"] == pytest.approx(lock, rel=0.05)
     for name, method in (("Monitors$First", "first"), ("java.util.concurrent.locks.ReentrantLock$NonfairSync", "locked")):
         assert text.traces[tops[name].trace][0][0] == f"Monitors.{method}"
-        assert tops[name].count >= 20
+    # Each of 32 calls blocks once at most, and none longer than the longest.
+    assert by_class["Monitors$First"] / (longest + 1) <= tops["Monitors$First"].count <= 32
     main = next(n for n, name in text.threads.items() if name == "main")
     assert ("WAIT", "LMonitors$Second;", 50, main) in text.waits
     waited = [ms for what, name, ms, thread in text.waits if (what, name) == ("WAITED", "LMonitors$Second;")]

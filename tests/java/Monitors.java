@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * Threads that contend for two monitors and, with "park", for a ReentrantLock; prints the time that each blocked and
- * that of a wait, in ms.
+ * Threads that contend for two monitors and, with "park", for a ReentrantLock; prints the time that each blocked,
+ * that of a wait, the longest at the first monitor, and what the VM says was blocked at monitors, in ms.
  */
 public class Monitors {
     static final class First {
@@ -16,11 +18,14 @@ public class Monitors {
     static final Object FIRST = new First(), SECOND = new Second();
     static final ReentrantLock LOCK = new ReentrantLock();
     static final AtomicLong FIRST_NS = new AtomicLong(), SECOND_NS = new AtomicLong(), LOCK_NS = new AtomicLong();
+    static final AtomicLong LONGEST_NS = new AtomicLong(), BLOCKED_MS = new AtomicLong();
 
     static void first() throws InterruptedException {
         long before = System.nanoTime();
         synchronized (FIRST) {
-            FIRST_NS.addAndGet(System.nanoTime() - before);
+            long ns = System.nanoTime() - before;
+            FIRST_NS.addAndGet(ns);
+            LONGEST_NS.accumulateAndGet(ns, Math::max);
             Thread.sleep(20);
         }
     }
@@ -46,6 +51,8 @@ public class Monitors {
 
     public static void main(String[] args) throws Exception {
         boolean park = args.length > 0 && args[0].equals("park");
+        ThreadMXBean bean = ManagementFactory.getThreadMXBean();
+        bean.setThreadContentionMonitoringEnabled(true);
         Thread[] threads = new Thread[4];
         for (int i = 0; i < threads.length; i++) {
             threads[i] = new Thread("worker " + i) {
@@ -59,6 +66,7 @@ public class Monitors {
                                 locked();
                             }
                         }
+                        BLOCKED_MS.addAndGet(bean.getThreadInfo(getId()).getBlockedTime());
                     } catch (InterruptedException e) {
                         throw new IllegalStateException(e);
                     }
@@ -76,6 +84,6 @@ public class Monitors {
         }
         long wait = System.nanoTime() - before;
         System.out.println(FIRST_NS.get() / 1000000 + " " + SECOND_NS.get() / 1000000 + " " + LOCK_NS.get() / 1000000 + " "
-                           + wait / 1000000);
+                           + wait / 1000000 + " " + LONGEST_NS.get() / 1000000 + " " + BLOCKED_MS.get());
     }
 }

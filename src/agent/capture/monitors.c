@@ -159,11 +159,12 @@ void monitors_blocked(uint32_t site, uint64_t ns)
 static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject monitor)
 {
     struct thread *self = threads_self(jni);
+    uint64_t since = now_ns(); /* it is blocked while its stack is walked, too */
     if (!self || self->own)
         return;
     struct doing *d = &monitors.doing[thread_index(self)];
     d->site = monitors_site(jni, monitor, self, 0);
-    d->since_ns = now_ns();
+    d->since_ns = since;
 }
 
 static void JNICALL on_entered(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject monitor)

@@ -88,13 +88,12 @@ static bool begins(JNIEnv *jni, uint32_t *ret_site)
 static void JNICALL our_park(JNIEnv *jni, jobject unsafe, jboolean absolute, jlong time)
 {
     uint32_t site = 0, session = enter();
-    uint64_t since = 0;
-    if (session) {
-        since = begins(jni, &site) ? now_ns() : 0;
+    uint64_t since = now_ns();
+    bool lock = session && begins(jni, &site);
+    if (session)
         leave();
-    }
     park.real(jni, unsafe, absolute, time);
-    if (!since)
+    if (!lock)
         return;
     uint64_t ns = now_ns() - since;
     uint32_t now = enter();
