@@ -22,7 +22,7 @@ static void learn_record(struct redump *r, unsigned tag, struct cursor b)
             e = map_put(&r->by_serial, serial, r->classes.len);
         if (e == 0)
             e = vec_push(&r->classes, c);
-        r->last = NULL;
+        memset(r->recent, 0, sizeof(r->recent)); /* they may have moved */
     }
     if (e < 0)
         fail(r, e);

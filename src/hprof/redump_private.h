@@ -12,7 +12,7 @@
 #include "base/vec.h"
 #include "hprof/redump.h"
 
-enum { ID = 8, FILTER_BITS = 1 << 16 };
+enum { ID = 8, FILTER_BITS = 1 << 16, RECENT = 256 };
 
 struct field {
     uint32_t offset; /* of a reference in the bytes of an instance */
@@ -53,8 +53,8 @@ struct redump {
     uint64_t filter[FILTER_BITS / 64]; /* bits of the ids in substitutes */
     VEC(struct class) classes;
     VEC(struct thread) threads;
-    VEC(const uint8_t *) early; /* instances that came before their class */
-    struct class *last;         /* the class of the last instance */
+    VEC(const uint8_t *) early;   /* instances that came before their class */
+    struct class *recent[RECENT]; /* classes found last, by their ids */
     struct hprof_redump_totals totals;
     int error;
 };
@@ -93,10 +93,11 @@ static inline void put_u4_at(uint8_t *p, uint32_t v)
 
 static inline struct class *class_of(struct redump *r, uint64_t id)
 {
-    if (r->last && r->last->id == id)
-        return r->last;
+    struct class **recent = &r->recent[(id >> 3 ^ id >> 11) % RECENT];
+    if (*recent && (*recent)->id == id)
+        return *recent;
     const uint64_t *index = map_get(&r->by_id, id);
-    return index ? r->last = &r->classes.data[*index] : NULL;
+    return index ? *recent = &r->classes.data[*index] : NULL;
 }
 
 /* The sub-records, one visit each. at is the tag, n the whole length. */
