@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random commands, dumps and SIGQUITs for a while (SOAK_SECONDS, ten minutes; a short round in make check): nothing crashes,
-leaks or is lost, and the program's results stay."""
+"""Random commands, dumps and SIGQUITs for a while (SOAK_SECONDS, ten minutes; a short round in make check), beside classes
+that are unloaded and threads that come and go: nothing crashes, leaks or is lost, and the program's results stay."""
 import os
 import random
 import signal
@@ -16,8 +16,8 @@ def resident(pid):
     return int(open(f"/proc/{pid}/statm").read().split()[1]) * 4096
 
 
-def soak(jdk, seconds, heap="sites"):
-    f = FrontEnd(jdk, f"format=b,heap={heap},cpu=samples")
+def soak(jdk, seconds, heap="sites", dumps=3):
+    f = FrontEnd(jdk, f"format=b,heap={heap},cpu=samples", arguments=["churn"])
     f.drain()
     chance = random.Random(1)
     bodies = [(1, b""), (2, b""), (4, b""), (6, b""), (7, struct.pack(">Hf", 0, 0.0)), (7, struct.pack(">Hf", 0, 0.3)),
@@ -26,11 +26,10 @@ def soak(jdk, seconds, heap="sites"):
     bodies += [(3, struct.pack(">Hf", flags, 0.01)) for flags in range(8)]
     bodies += [(8, struct.pack(">HH", 6, depth)) for depth in (0, 1, 4, 64)]
     pid, end, sent, early = f.process.pid, time.time() + seconds, 0, None
-    for _ in range(3):
+    for _ in range(dumps):
         f.send(2)
-    f.wait(lambda s: len(s.dumps) == 3, 60)
+    f.wait(lambda s: len(s.dumps) == dumps, 120)
     threads = len(os.listdir(f"/proc/{pid}/task"))
-    dumps = 3
     while time.time() < end or sent < 40:
         tag, body = chance.choice(bodies)
         if tag == 2:
@@ -71,4 +70,4 @@ def test_a_short_round_with_traces_of_objects(jdk):
 @pytest.mark.soak
 @pytest.mark.parametrize("heap", ["sites", "all"])
 def test_soak(jdk, heap):
-    assert soak(jdk, float(os.environ.get("SOAK_SECONDS", "600")) / 12, heap) > 50
+    assert soak(jdk, float(os.environ.get("SOAK_SECONDS", "600")) / 12, heap, dumps=50) > 40

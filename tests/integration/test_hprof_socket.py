@@ -16,10 +16,10 @@ import hproftext
 class FrontEnd:
     """Listens, runs Serves with the agent connected, collects the stream."""
 
-    def __init__(self, jdk, options, read=True):
+    def __init__(self, jdk, options, read=True, arguments=()):
         self.server = socket.create_server(("127.0.0.1", 0))
         port = self.server.getsockname()[1]
-        self.process = jdk.start_java("Serves", jvm=[jdk.agent(f"net=127.0.0.1:{port},{options}"), "-Xmx128m"],
+        self.process = jdk.start_java("Serves", *arguments, jvm=[jdk.agent(f"net=127.0.0.1:{port},{options}"), "-Xmx128m"],
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.server.settimeout(30)
         self.socket, _ = self.server.accept()
