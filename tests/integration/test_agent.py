@@ -44,6 +44,7 @@ def test_program_is_left_alone(jdk, tmp_path):
     ("depth", 1, "hprof: depth: needs a value"),
     ("interval=never", 1, "hprof: interval=never: not a value of this option; allowed: <ms>"),
     ("format=b,monitor=y", 1, "hprof: "),
+    ("cpu=samples,park=y", 1, "hprof: park=y goes with monitor=y"),
     ("file=/no/such/folder/x", 9, "hprof: /no/such/folder/x: No such file or directory"),
 ])
 @pytest.mark.jdks(8, 27)
