@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """net=: the commands of the specification over the socket, in any order and pieces; a front-end that stalls or dies."""
+import atexit
 import collections
 import socket
 import struct
@@ -14,13 +15,16 @@ import hproftext
 
 
 class FrontEnd:
-    """Listens, runs Serves with the agent connected, collects the stream."""
+    """Listens, runs Serves with the agent connected, collects the stream. One at a time: a test that fails leaves none behind."""
+    last = None
 
     def __init__(self, jdk, options, read=True, arguments=()):
+        FrontEnd.leave()
         self.server = socket.create_server(("127.0.0.1", 0))
         port = self.server.getsockname()[1]
         self.process = jdk.start_java("Serves", *arguments, jvm=[jdk.agent(f"net=127.0.0.1:{port},{options}"), "-Xmx128m"],
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        FrontEnd.last = self.process
         self.server.settimeout(30)
         self.socket, _ = self.server.accept()
         assert self.process.stdout.readline() == "READY\n"
@@ -28,6 +32,12 @@ class FrontEnd:
         self.reader = threading.Thread(target=self.read, daemon=True)
         if read:
             self.reader.start()
+
+    @staticmethod
+    def leave():
+        if FrontEnd.last and FrontEnd.last.poll() is None:
+            FrontEnd.last.kill()
+            FrontEnd.last.wait()
 
     def read(self):
         while True:
@@ -94,6 +104,9 @@ class FrontEnd:
             self.reader.join(10)
         self.take()
         return err
+
+
+atexit.register(FrontEnd.leave)
 
 
 @pytest.mark.measured
