@@ -50,7 +50,6 @@ JNIEXPORT void JNICALL Java_AllocJni_arrays(JNIEnv *jni, jclass self, jclass pla
         drop(jni, (*jni)->NewLongArray(jni, 6));
         drop(jni, (*jni)->NewFloatArray(jni, 7));
         drop(jni, (*jni)->NewDoubleArray(jni, 8));
-        drop(jni, (*jni)->NewDirectByteBuffer(jni, &self, 8));
     }
 }
 

@@ -133,7 +133,6 @@ public class AllocJni {
         for (String type : "boolean byte char short int long float double".split(" ")) {
             truth(type + "[]", "arrays", k);
         }
-        truth("java.nio.DirectByteBuffer", "*", k);
         truth("java.lang.String", "strings", 2 * k);
         truth("AllocJni$Called", "made", k);
         truth("AllocJni$Reflected", "*", 2 * k);

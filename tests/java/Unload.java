@@ -5,10 +5,7 @@ import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
 
-/**
- * Loads its class Work in new class loaders, runs it, and lets it be unloaded. Arguments: MILLISECONDS ["told"], which has it say
- * when Work has run once.
- */
+/** Loads its class Work in new class loaders, runs it, and lets it be unloaded. Arguments: MILLISECONDS. */
 public class Unload {
     public static class Work implements Runnable {
         static volatile long sink;
@@ -50,8 +47,6 @@ public class Unload {
             Loader loader = new Loader(out.toByteArray());
             ((Runnable) loader.loadClass("Unload$Work").getDeclaredConstructor().newInstance()).run();
             loaders.add(new WeakReference<>(loader));
-            if (args.length > 1 && loaders.size() == 1)
-                System.out.println("WORKED");
             if (loaders.size() % 5 == 0)
                 System.gc();
         }
