@@ -259,6 +259,7 @@ def test_jdwp_and_the_linked_in_agent(jdk, tmp_path):
         assert len(text.heaps) == 1
 
 
+@pytest.mark.jdks(17, 25)
 def test_objects_that_native_code_makes(jdk, tmp_path):
     """JNI's functions, constructors by reflection, clones and what is deserialized: to the last one."""
     library = lab.BUILD / "tests" / "agents" / "liballocjni.so"
@@ -267,7 +268,7 @@ def test_objects_that_native_code_makes(jdk, tmp_path):
     compare(done.stdout, counted(hproftext.Text(tmp_path / "s.txt"))[0], lines=18)
 
 
-@pytest.mark.jdks(8, 11, 17, 25, 27)
+@pytest.mark.jdks(17, 25)
 def test_more_classes_than_counters(jdk, tmp_path):
     """
     Some 16,000 pairs of a place and a class that it makes; the agent's own objects for them are sampled by the VM now and then,
