@@ -21,6 +21,8 @@ static enum path_state state_of(const struct timeline *t, uint32_t p, uint32_t n
 {
     const struct tl_node *end = n != TL_NONE ? &t->nodes[n] : NULL;
     bool timer = end && (end->edge == TL_BY_TIMER || end->kind == TL_TIMEOUT);
+    if (end && end->kind == TL_HANDOFF)
+        return PATH_RUN; /* with the lock: it had called wait() but not begun to wait */
     switch ((enum tl_kind)t->nodes[graph_state(t, p)].kind) {
     case TL_RUN:
     case TL_DEAD:
@@ -131,10 +133,21 @@ static int walk_back(struct walk *w, uint32_t n, uint32_t thread)
     return r;
 }
 
-/* The node where the program ends: the death that is last among its own threads, else the last node of the first thread. */
+/* Whether the thread of a node, its last one before a moment, runs at that. */
+static bool runs_on(const struct timeline *t, uint32_t n)
+{
+    return t->nodes[graph_state(t, n)].kind == TL_RUN;
+}
+
+/*
+ * The node where the path begins that goes back from an end: the last one among the program's own threads. Of a moment that
+ * lies within the recording it is that of a thread which runs then, when one does: a thread that has just died is no part of
+ * what comes next.
+ */
 static uint32_t end_node(const struct timeline *t, const struct path_options *o, uint64_t to)
 {
     uint32_t best = TL_NONE;
+    bool best_runs = false;
     for (size_t i = 0; i < t->n_threads; i++) {
         const struct tl_thread *p = &t->threads[i];
         if (p->last == TL_NONE || (o->end_thread != TL_NONE && o->end_thread != i))
@@ -144,8 +157,13 @@ static uint32_t end_node(const struct timeline *t, const struct path_options *o,
         uint32_t last = p->last;
         while (last != TL_NONE && t->nodes[last].time > to)
             last = t->nodes[last].prev;
-        if (last != TL_NONE && (best == TL_NONE || last > best))
+        if (last == TL_NONE)
+            continue;
+        bool runs = o->to != 0 && runs_on(t, last);
+        if (best == TL_NONE || runs > best_runs || (runs == best_runs && last > best)) {
             best = last;
+            best_runs = runs;
+        }
     }
     return best;
 }

@@ -116,8 +116,8 @@ static uint64_t new_end(const struct timeline *t, const uint64_t *times, const s
     uint64_t end = moment(t, times, last->thread, last->end);
     for (size_t i = 0; o->end_thread == TL_NONE && i < t->n_threads; i++) {
         uint32_t n = t->threads[i].last;
-        if (n != TL_NONE && t->nodes[n].kind == TL_DEAD && t->nodes[n].time <= last->end &&
-            !(t->threads[i].flags & (TL_THREAD_DAEMON | TL_THREAD_SYSTEM)))
+        if (n != TL_NONE && (t->nodes[n].kind == TL_DEAD || t->nodes[n].kind == TL_DEAD_JOIN) &&
+            t->nodes[n].time <= last->end && !(t->threads[i].flags & (TL_THREAD_DAEMON | TL_THREAD_SYSTEM)))
             end = MAX(end, times[n]);
     }
     return end;

@@ -68,6 +68,7 @@ int64_t timeline_thread(struct timeline_builder *b, uint64_t id)
                                                        .pending_unpark = TL_NONE,
                                                        .pending_interrupt = TL_NONE,
                                                        .notified = TL_NONE,
+                                                       .handed = TL_NONE,
                                                        .starter = TL_NONE,
                                                        .wait_next = TL_NONE,
                                                        .wait_object = TL_NONE};

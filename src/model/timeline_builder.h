@@ -48,7 +48,10 @@ struct tl_event {
     uint8_t kind, flags; /* enum tl_event_kind, TLE_ */
     uint16_t spare;
     uint32_t object, stack, other; /* TL_NONE: not known */
-    uint32_t timeout_ms;
+    union {
+        uint32_t timeout_ms;
+        uint32_t took_ns; /* of UNPARK: until the call had returned, saturated; 0: not known */
+    };
 };
 
 struct timeline_builder;

@@ -319,14 +319,15 @@ static void on_thread_object(struct loader *l)
     }
 }
 
-static void on_interaction(struct loader *l, enum tl_event_kind kind)
+static struct tl_event *on_interaction(struct loader *l, enum tl_event_kind kind)
 {
     uint32_t target = thread_by_id(l, "target"), stack = stack_field(l, "stackTrace");
     struct tl_event *e = add(l, l->e->start_ns, kind, thread_field(l, "eventThread"));
     if (!e)
-        return;
+        return NULL;
     e->other = target;
     e->stack = stack;
+    return e;
 }
 
 static void on_notify(struct loader *l)
@@ -415,9 +416,12 @@ static void on_event(struct loader *l)
     case INTERRUPT_CALL:
         on_interaction(l, TLE_CALL_INTERRUPT);
         break;
-    case UNPARK:
-        on_interaction(l, TLE_UNPARK);
+    case UNPARK: {
+        struct tl_event *e = on_interaction(l, TLE_UNPARK);
+        if (e)
+            e->took_ns = (uint32_t)MIN(l->e->duration_ns, (int64_t)UINT32_MAX);
         break;
+    }
     case WAITING:
         on_waiting(l);
         break;

@@ -16,8 +16,10 @@ enum { NESTING = 6 };
 struct doing {
     uint32_t blocked_since;     /* first node of the wait that goes on, or TL_NONE */
     uint32_t pending_unpark;    /* unpark whose permit was not used yet */
+    uint64_t unpark_until;      /* when the last call of an unpark of it had returned; 0 not known */
     uint32_t pending_interrupt; /* interrupt that no wait has answered yet */
     uint32_t notified;          /* the notification that chose this waiter */
+    uint32_t handed;            /* where it got the monitor that it waits for, seen by another thread before itself */
     uint32_t starter;           /* the call of start() */
     uint32_t last_unparked;     /* of a carrier: the unpark that woke it last */
     uint32_t carried;           /* of a carrier: the last node of the virtual thread that ended on it last */

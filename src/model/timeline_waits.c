@@ -61,6 +61,7 @@ int64_t timeline_block(struct timeline_builder *b, const struct tl_event *e, enu
     d->states[d->depth].kind = kind;
     d->states[d->depth].context = b->nodes.data[n].context;
     d->depth++;
+    d->handed = TL_NONE;
     if (d->blocked_since == TL_NONE)
         d->blocked_since = (uint32_t)n;
     return n;
@@ -195,8 +196,13 @@ struct cause {
 /* Who let the monitor go for a thread that has been notified by node `notified` and runs now. */
 static int reacquired(struct timeline_builder *b, uint32_t thread, uint32_t notified, uint32_t object, struct cause *ret)
 {
-    uint32_t notifier = b->nodes.data[notified].thread;
+    uint32_t notifier = b->nodes.data[notified].thread, handed = b->doing.data[thread].handed;
     struct monitor *m = timeline_monitor_of(b, object);
+    b->doing.data[thread].handed = TL_NONE;
+    if (handed != TL_NONE && b->nodes.data[handed].thread != notifier) {
+        *ret = (struct cause){TL_BY_HANDOFF, handed, false};
+        return 0;
+    }
     uint32_t owner = m && m->owner != TL_NONE && m->owner != thread ? m->owner : notifier;
     int64_t release = m && m->owner == owner && m->release != TL_NONE ? m->release : TL_NONE;
     bool inferred = release == TL_NONE && owner != notifier && !(m && m->owner_exact);
@@ -245,6 +251,18 @@ static uint32_t joined_by_class(const struct timeline_builder *b, const struct t
     return b->threads.data[b->last_ended].end_ns >= began ? b->last_ended : TL_NONE;
 }
 
+/*
+ * The node by which the end of a thread wakes one that joins it. Where ThreadEnd is posted the thread is not dead yet: a wait
+ * that began behind it waits for what the VM does until it is, and that ends here and now.
+ */
+static int64_t death_node(struct timeline_builder *b, uint32_t dead, uint32_t waiter)
+{
+    uint32_t last = b->threads.data[dead].last, since = b->doing.data[waiter].blocked_since;
+    if (since == TL_NONE || b->nodes.data[last].time >= b->nodes.data[since].time)
+        return last;
+    return timeline_node_with(b, dead, TL_DEAD_JOIN, TL_NONE, TL_NONE, waiter);
+}
+
 /* Why a wait ended that was not timed out. */
 static int waited_cause(struct timeline_builder *b, const struct tl_event *e, struct cause *ret)
 {
@@ -253,7 +271,10 @@ static int waited_cause(struct timeline_builder *b, const struct tl_event *e, st
     uint32_t joined = e->object != TL_NONE ? b->objects.data[e->object].thread : TL_NONE;
     d->notified = TL_NONE;
     if (joined != TL_NONE && joined != e->thread && b->doing.data[joined].ended) {
-        *ret = (struct cause){TL_BY_JOIN, b->threads.data[joined].last, false};
+        int64_t death = death_node(b, joined, e->thread);
+        if (death < 0)
+            return (int)death;
+        *ret = (struct cause){TL_BY_JOIN, (uint32_t)death, false};
     } else if (notified != TL_NONE) {
         return reacquired(b, e->thread, notified, e->object, ret);
     } else if (d->pending_interrupt != TL_NONE) {
@@ -326,11 +347,32 @@ int timeline_on_waited(struct timeline_builder *b, const struct tl_event *e)
     return 0;
 }
 
+/*
+ * A thread is seen to own the monitor that it waits for by its own records: it has got it and not said so yet. Who let it go
+ * is known now, when the one that sees it is that very thread for one.
+ */
+static int handed_over(struct timeline_builder *b, uint32_t receiver, uint32_t object)
+{
+    struct doing *d = &b->doing.data[receiver];
+    const struct monitor *m = timeline_monitor_of(b, object);
+    if (d->depth == 0 || d->handed != TL_NONE || m->owner == TL_NONE || m->owner == receiver ||
+        b->contexts.data[d->states[d->depth - 1].context].object != object)
+        return 0;
+    int r = timeline_thread_seen(b, m->owner);
+    int64_t release = r < 0 ? r : m->release != TL_NONE ? m->release : release_node(b, m->owner, object, receiver);
+    if (release >= 0)
+        b->doing.data[receiver].handed = (uint32_t)release;
+    return release < 0 ? (int)release : 0;
+}
+
 int timeline_on_enter(struct timeline_builder *b, const struct tl_event *e)
 {
     struct monitor *m = timeline_monitor_of(b, e->object);
     struct tl_event enter = *e;
     if (m && e->other != TL_NONE) {
+        int r = handed_over(b, e->other, e->object);
+        if (r < 0)
+            return r;
         if (m->owner != e->other)
             timeline_owned_by(m, e->other, true);
         m->owner_exact = true;
@@ -343,16 +385,42 @@ int timeline_on_enter(struct timeline_builder *b, const struct tl_event *e)
     return n < 0 ? (int)n : 0;
 }
 
+static uint32_t block_context(const struct timeline_builder *b, uint32_t thread)
+{
+    const struct doing *d = &b->doing.data[thread];
+    return d->states[d->depth - 1].context;
+}
+
 /* Who let a contended monitor go: recorded, or the owner by the map. */
 static int entered_cause(struct timeline_builder *b, const struct tl_event *e, struct cause *ret)
 {
     struct monitor *m = timeline_monitor_of(b, e->object);
     bool recorded = e->other != TL_NONE && e->other != e->thread;
     uint32_t from = recorded ? e->other : m ? m->owner : TL_NONE;
+    uint32_t dead = e->object != TL_NONE ? b->objects.data[e->object].thread : TL_NONE;
+    if (dead != TL_NONE && dead != e->thread && b->doing.data[dead].ended) {
+        /* A thread that dies holds its own monitor while it wakes those who join it. */
+        int64_t death = death_node(b, dead, e->thread);
+        if (death >= 0)
+            *ret = (struct cause){TL_BY_JOIN, (uint32_t)death, false};
+        return death < 0 ? (int)death : 0;
+    }
+    uint32_t handed = b->doing.data[e->thread].handed;
+    if (handed != TL_NONE) {
+        b->doing.data[e->thread].handed = TL_NONE;
+        *ret = (struct cause){TL_BY_HANDOFF, handed, false};
+        return 0;
+    }
     if (from == TL_NONE || from == e->thread)
         return 0;
     int64_t release = m && m->owner == from && m->release != TL_NONE ? m->release : TL_NONE;
     int r = timeline_thread_seen(b, from);
+    /* It had called wait() but not let the monitor go when this thread came and saw it own that: it has done so since. */
+    bool late = release != TL_NONE && m->owner_exact && b->contexts.data[block_context(b, e->thread)].other == from &&
+                b->nodes.data[release].kind == TL_WAIT_OBJECT &&
+                b->nodes.data[release].time < b->nodes.data[b->doing.data[e->thread].blocked_since].time;
+    if (r == 0 && late)
+        release = timeline_node_with(b, from, TL_HANDOFF, e->object, TL_NONE, e->thread);
     if (r == 0 && release == TL_NONE)
         release = release_node(b, from, e->object, e->thread);
     if (r < 0 || release < 0)
@@ -378,32 +446,59 @@ int timeline_on_entered(struct timeline_builder *b, const struct tl_event *e)
     return 0;
 }
 
-int timeline_on_parked(struct timeline_builder *b, const struct tl_event *e)
+/*
+ * The node of the unpark that ends a park now. One that was called before the park, but had not returned when that began, was
+ * late: the parked thread goes on where it returns, or at the latest where its thread does something else.
+ */
+static int64_t unpark_node(struct timeline_builder *b, uint32_t thread)
 {
-    struct doing *d = &b->doing.data[e->thread];
-    uint32_t since = d->blocked_since;
-    bool was_parked = d->depth && d->states[d->depth - 1].kind == TL_PARK;
-    uint32_t context = was_parked ? d->states[d->depth - 1].context : 0;
-    int64_t n = timeline_unblock(b, e->thread, TL_PARK, TL_PARK);
-    if (n < 0 || n == TL_NONE)
-        return n < 0 ? (int)n : 0;
-    d = &b->doing.data[e->thread];
-    struct tl_context c = b->contexts.data[context];
-    uint64_t waited = b->now - b->nodes.data[since].time;
-    if (d->pending_unpark != TL_NONE) {
-        bool join = b->nodes.data[d->pending_unpark].kind == TL_DEAD;
-        timeline_bind(b, (uint32_t)n, join ? TL_BY_JOIN : TL_BY_UNPARK, d->pending_unpark, false);
-        d->last_unparked = d->pending_unpark;
+    const struct doing *d = &b->doing.data[thread];
+    const struct tl_node *n = &b->nodes.data[d->pending_unpark];
+    const struct doing *waker = &b->doing.data[n->thread];
+    uint64_t since = b->nodes.data[d->blocked_since].time;
+    if (n->time >= since || d->unpark_until < since || waker->ended)
+        return d->pending_unpark;
+    if (waker->blocked_since != TL_NONE)
+        return waker->blocked_since;
+    return timeline_node_with(b, n->thread, TL_UNPARK, TL_NONE, b->contexts.data[n->context].stack, thread);
+}
+
+/* What woke a thread whose park ended at node n. */
+static void parked_cause(struct timeline_builder *b, uint32_t thread, uint32_t n, uint32_t unpark, const struct tl_context *c,
+                         uint64_t waited)
+{
+    struct doing *d = &b->doing.data[thread];
+    if (unpark != TL_NONE) {
+        bool join = b->nodes.data[unpark].kind == TL_DEAD;
+        timeline_bind(b, n, join ? TL_BY_JOIN : TL_BY_UNPARK, unpark, false);
+        d->last_unparked = unpark;
         d->pending_unpark = TL_NONE;
-        if (c.object != TL_NONE && b->objects.data[c.object].flags & TL_OBJECT_LOCK)
-            timeline_owned_by(timeline_monitor_of(b, c.object), e->thread, false);
-    } else if (d->pending_interrupt != TL_NONE && !(c.timeout_ms && waited >= c.timeout_ms * UINT64_C(1000000))) {
-        interrupted(b, e->thread, (uint32_t)n);
-    } else if (c.timeout_ms && waited + 1000000 >= c.timeout_ms * UINT64_C(1000000)) {
-        timeline_bind(b, (uint32_t)n, TL_BY_TIMER, TL_NONE, false);
+        if (c->object != TL_NONE && b->objects.data[c->object].flags & TL_OBJECT_LOCK)
+            timeline_owned_by(timeline_monitor_of(b, c->object), thread, false);
+    } else if (d->pending_interrupt != TL_NONE && !(c->timeout_ms && waited >= c->timeout_ms * UINT64_C(1000000))) {
+        interrupted(b, thread, n);
+    } else if (c->timeout_ms && waited + 1000000 >= c->timeout_ms * UINT64_C(1000000)) {
+        timeline_bind(b, n, TL_BY_TIMER, TL_NONE, false);
     } else {
         b->unbound++;
     }
+}
+
+int timeline_on_parked(struct timeline_builder *b, const struct tl_event *e)
+{
+    const struct doing *d = &b->doing.data[e->thread];
+    uint32_t since = d->blocked_since, context = 0;
+    int64_t unpark = TL_NONE;
+    if (d->depth && d->states[d->depth - 1].kind == TL_PARK) {
+        context = d->states[d->depth - 1].context;
+        if (d->pending_unpark != TL_NONE && !d->hidden)
+            unpark = unpark_node(b, e->thread);
+    }
+    int64_t n = unpark < 0 ? unpark : timeline_unblock(b, e->thread, TL_PARK, TL_PARK);
+    if (n < 0 || n == TL_NONE)
+        return n < 0 ? (int)n : 0;
+    const struct tl_context c = b->contexts.data[context];
+    parked_cause(b, e->thread, (uint32_t)n, (uint32_t)unpark, &c, b->now - b->nodes.data[since].time);
     return 0;
 }
 
@@ -416,7 +511,8 @@ static uint32_t end_of_virtual(const struct timeline_builder *b, const struct tl
     uint32_t end = b->doing.data[e->thread].carried;
     const struct doing *target = &b->doing.data[e->other];
     if (end == TL_NONE || b->now - b->nodes.data[end].time > AFTER_END_NS || target->depth == 0 ||
-        target->states[target->depth - 1].kind != TL_PARK)
+        target->states[target->depth - 1].kind != TL_PARK ||
+        b->nodes.data[end].time < b->nodes.data[target->blocked_since].time)
         return TL_NONE;
     uint32_t object = b->contexts.data[target->states[target->depth - 1].context].object;
     bool latch = object != TL_NONE && strcmp(strpool_get(&b->strings, b->objects.data[object].class).data,
@@ -426,11 +522,12 @@ static uint32_t end_of_virtual(const struct timeline_builder *b, const struct tl
 
 int timeline_on_unpark(struct timeline_builder *b, const struct tl_event *e)
 {
-    int64_t n = timeline_node_of(b, e, TL_UNPARK);
+    int64_t n = timeline_node_with(b, e->thread, TL_UNPARK, e->object, e->stack, e->other);
     if (n < 0 || e->other == TL_NONE)
         return n < 0 ? (int)n : 0;
     struct doing *d = &b->doing.data[e->other];
     uint32_t end = end_of_virtual(b, e);
+    d->unpark_until = MAX(d->unpark_until, b->now + e->took_ns);
     if (d->pending_unpark == TL_NONE)
         d->pending_unpark =
             end != TL_NONE ? end : (uint32_t)n; /* there is one permit: later unparks before its use change nothing */

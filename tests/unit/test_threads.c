@@ -426,6 +426,67 @@ static void a_notification_passes_a_waiter_that_timed_out(void **state)
     assert_string_equal(sequence(), "0 2");
 }
 
+/* main waits from 10.1 to 10.4 ms for what T1 did, by its record, at 10 ms, and had not done yet when main came. */
+static void for_one_that_is_late(const struct tl_event *waits, const struct tl_event *does, const struct tl_event *waited)
+{
+    forget();
+    m_init(&machine, 2, (const struct step *const[]){S({END}), S({END})});
+    m_event(&machine, 0, TLE_CALL_START, TL_NONE, 1, 0, 0);
+    m_event(&machine, 1, TLE_THREAD_START, TL_NONE, -1, 0, 0);
+    const struct tl_event *events[] = {does, waits, waited};
+    const unsigned at[] = {10000, 10100, 10400};
+    for (size_t i = 0; i < ARRAY_SIZE(at); i++) {
+        struct tl_event e = *events[i];
+        e.time = 1000000 + at[i] * UINT64_C(1000);
+        e.stack = TL_NONE;
+        assert_int_equal(timeline_add(machine.b, &e), 0);
+    }
+    machine.now = 11000;
+    m_event(&machine, 0, TLE_THREAD_END, TL_NONE, -1, 0, 0);
+    assert_int_equal(timeline_finish(machine.b, 1000000 + ms(11), &timeline), 0);
+    assert_int_equal(critical_path(timeline, &PATH_OPTIONS, &path), 0);
+    check_graph(timeline);
+    check_path(timeline);
+    check_replay(timeline);
+    assert_int_equal(timeline->unbound, 0);
+    assert_int_equal(path.states[PATH_UNKNOWN], 0);
+    assert_int_equal(path.length, ms(11));
+    assert_int_equal(on_thread(1), 10400000);
+}
+
+static void who_waits_for_one_that_is_late_knows_for_whom(void **state)
+{
+    /* These are of the objects that m_init makes: the first is main, then T1, then Lock0. */
+    const uint32_t t1 = 1, lock = 2;
+    for_one_that_is_late(&(struct tl_event){.kind = TLE_WAIT, .object = t1, .other = TL_NONE},
+                         &(struct tl_event){.kind = TLE_THREAD_END, .thread = 1, .object = TL_NONE, .other = TL_NONE},
+                         &(struct tl_event){.kind = TLE_WAITED, .object = t1, .other = TL_NONE});
+    assert_int_equal(path.edges[TL_BY_JOIN], 1);
+    /* A VM that lets the waiter wait once more, for the monitor of the thread that dies (27). */
+    for_one_that_is_late(&(struct tl_event){.kind = TLE_CONTENDED_ENTER, .object = t1, .other = TL_NONE},
+                         &(struct tl_event){.kind = TLE_THREAD_END, .thread = 1, .object = TL_NONE, .other = TL_NONE},
+                         &(struct tl_event){.kind = TLE_CONTENDED_ENTERED, .object = t1, .other = TL_NONE});
+    assert_int_equal(path.edges[TL_BY_JOIN], 1);
+    for_one_that_is_late(&(struct tl_event){.kind = TLE_PARK, .object = TL_NONE, .other = TL_NONE},
+                         &(struct tl_event){.kind = TLE_UNPARK, .thread = 1, .object = TL_NONE, .other = 0, .took_ns = 350000},
+                         &(struct tl_event){.kind = TLE_PARKED, .object = TL_NONE, .other = TL_NONE});
+    assert_int_equal(path.edges[TL_BY_UNPARK], 1);
+    for_one_that_is_late(&(struct tl_event){.kind = TLE_CONTENDED_ENTER, .object = lock, .other = 1},
+                         &(struct tl_event){.kind = TLE_WAIT, .thread = 1, .object = lock, .other = TL_NONE},
+                         &(struct tl_event){.kind = TLE_CONTENDED_ENTERED, .object = lock, .other = TL_NONE});
+    assert_int_equal(path.edges[TL_BY_HANDOFF], 1);
+}
+
+static void a_moment_within_belongs_to_who_runs_then(void **state)
+{
+    /* T1 dies, after it has woken main, and before main has done anything more. */
+    RUN(2, S({START, 1}, {ACQ, 4, 1}, {WORK, 10}), S({WORK, 5}, {REL, 4, 1}));
+    critical_path_release(&path);
+    assert_int_equal(critical_path(timeline, &(struct path_options){.to = ms(12), .end_thread = TL_NONE}, &path), 0);
+    assert_int_equal(path.edges[TL_BY_UNPARK], 1);
+    assert_int_equal(on_thread(0), ms(7));
+}
+
 static void a_pause_splits_what_runs(void **state)
 {
     forget();
@@ -555,6 +616,8 @@ int main(void)
         cmocka_unit_test(program_17_readers_and_writer),
         cmocka_unit_test(program_18_a_hundred),
         cmocka_unit_test(a_notification_passes_a_waiter_that_timed_out),
+        cmocka_unit_test(who_waits_for_one_that_is_late_knows_for_whom),
+        cmocka_unit_test(a_moment_within_belongs_to_who_runs_then),
         cmocka_unit_test(a_pause_splits_what_runs),
         cmocka_unit_test(any_program),
         cmocka_unit_test(an_index_reads_back),

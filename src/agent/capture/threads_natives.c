@@ -179,15 +179,35 @@ static void JNICALL our_park(JNIEnv *jni, jobject unsafe, jboolean absolute, jlo
         (*jni)->DeleteLocalRef(jni, thread);
 }
 
+/* Written when the call has returned: the thread may have been delayed within it, before it did what it was called for. */
+static void put_unpark(JNIEnv *jni, jobject thread, uint64_t trace, uint64_t since, uint64_t until)
+{
+    struct waiter *w = native_self(jni);
+    struct jfr_event e;
+    if (!w || !jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_UNPARK], 0, &e))
+        return;
+    jfr_put_time(&e, since);
+    jfr_put_long(&e, (int64_t)(until - since));
+    jfr_put_long(&e, (int64_t)w->id);
+    jfr_put_long(&e, (int64_t)trace);
+    jfr_put_long(&e, (int64_t)tid_of(jni, thread));
+    jfr_commit(&e);
+}
+
 static void JNICALL our_unpark(JNIEnv *jni, jobject unsafe, jobject thread)
 {
-    if (natives_enter()) {
-        struct waiter *w = native_self(jni);
-        if (w && thread)
-            put_interaction(TYPE_UNPARK, w, stack_here(jni), 0, 0, tid_of(jni, thread), false);
+    uint64_t trace = 0, since = 0, until;
+    if (thread && natives_enter()) {
+        trace = stack_here(jni);
+        since = now_ns();
         natives_leave();
     }
     real.unpark(jni, unsafe, thread);
+    until = now_ns();
+    if (since && natives_enter()) {
+        put_unpark(jni, thread, trace, since, until);
+        natives_leave();
+    }
 }
 
 /* ---- binding ---- */
