@@ -102,6 +102,65 @@ static void come_from(struct walk *w, uint32_t to, uint32_t from, enum tl_edge e
     s->inferred = inferred;
 }
 
+/* Whether the thread of a node, its last one before a moment, runs at that. */
+static bool runs_on(const struct timeline *t, uint32_t n)
+{
+    return t->nodes[graph_state(t, n)].kind == TL_RUN;
+}
+
+/*
+ * The last node before a moment and a node, among threads without any of some flags. Of a moment within the recording it is
+ * that of a thread which runs then, when one does: a thread that has just died is no part of what comes next.
+ */
+static uint32_t last_node(const struct timeline *t, uint32_t end_thread, uint64_t to, uint32_t before, uint32_t without,
+                          bool running_first)
+{
+    uint32_t best = TL_NONE;
+    bool best_runs = false;
+    for (size_t i = 0; i < t->n_threads; i++) {
+        const struct tl_thread *p = &t->threads[i];
+        if (p->last == TL_NONE || (end_thread != TL_NONE ? end_thread != i : (p->flags & without) != 0))
+            continue;
+        uint32_t last = p->last;
+        while (last != TL_NONE && (t->nodes[last].time > to || last >= before))
+            last = t->nodes[last].prev;
+        if (last == TL_NONE)
+            continue;
+        bool runs = running_first && runs_on(t, last);
+        if (best == TL_NONE || runs > best_runs || (runs == best_runs && last > best)) {
+            best = last;
+            best_runs = runs;
+        }
+    }
+    return best;
+}
+
+/*
+ * Where the program ends: the last node among its own threads. When these wait still at the end of the recording, a server's
+ * that was killed, then who of the others ran.
+ */
+static uint32_t end_node(const struct timeline *t, const struct path_options *o)
+{
+    uint64_t to = o->to ? o->to : UINT64_MAX;
+    uint32_t n = last_node(t, o->end_thread, to, TL_NONE, TL_THREAD_SYSTEM | TL_THREAD_DAEMON, o->to != 0);
+    if (n != TL_NONE && o->end_thread == TL_NONE && !o->to && t->nodes[n].flags & TL_BLOCKED)
+        n = last_node(t, TL_NONE, to, TL_NONE, TL_THREAD_SYSTEM, true);
+    return n;
+}
+
+/*
+ * A signal that ends the program comes from outside, to a thread of the VM's that has done nothing before: what the path goes
+ * on with is what the program did when it came. TL_NONE when node n is no such.
+ */
+static uint32_t before_signal(const struct timeline *t, uint32_t n)
+{
+    const struct tl_node *at = &t->nodes[n];
+    if (at->kind != TL_STARTS || !(t->threads[at->thread].flags & TL_THREAD_SYSTEM) ||
+        strcmp(tl_thread_name(t, at->thread), "Signal Dispatcher") != 0)
+        return TL_NONE;
+    return last_node(t, TL_NONE, at->time, n, TL_THREAD_SYSTEM, true);
+}
+
 /* Walks back from the last node of a thread that lies before the end. */
 static int walk_back(struct walk *w, uint32_t n, uint32_t thread)
 {
@@ -111,7 +170,12 @@ static int walk_back(struct walk *w, uint32_t n, uint32_t thread)
         r = consume(w, thread, nodes[n].time, state_of(w->t, n, TL_NONE), graph_state(w->t, n));
     while (r == 0 && n != TL_NONE && w->at > w->from) {
         const struct tl_node *at = &nodes[n];
-        if (graph_woken(w->t, n)) {
+        uint32_t doing = before_signal(w->t, n);
+        if (doing != TL_NONE) {
+            thread = nodes[doing].thread;
+            n = doing;
+            r = consume(w, thread, nodes[n].time, state_of(w->t, n, TL_NONE), graph_state(w->t, n));
+        } else if (graph_woken(w->t, n)) {
             uint32_t waker = at->waker;
             r = consume(w, thread, nodes[waker].time, latency_state(at->edge), graph_wait_start(w->t, n));
             come_from(w, thread, nodes[waker].thread, at->edge, at->flags & TL_INFERRED);
@@ -131,41 +195,6 @@ static int walk_back(struct walk *w, uint32_t n, uint32_t thread)
     if (r == 0 && w->at > w->from)
         r = consume(w, thread, w->from, PATH_UNKNOWN, TL_NONE);
     return r;
-}
-
-/* Whether the thread of a node, its last one before a moment, runs at that. */
-static bool runs_on(const struct timeline *t, uint32_t n)
-{
-    return t->nodes[graph_state(t, n)].kind == TL_RUN;
-}
-
-/*
- * The node where the path begins that goes back from an end: the last one among the program's own threads. Of a moment that
- * lies within the recording it is that of a thread which runs then, when one does: a thread that has just died is no part of
- * what comes next.
- */
-static uint32_t end_node(const struct timeline *t, const struct path_options *o, uint64_t to)
-{
-    uint32_t best = TL_NONE;
-    bool best_runs = false;
-    for (size_t i = 0; i < t->n_threads; i++) {
-        const struct tl_thread *p = &t->threads[i];
-        if (p->last == TL_NONE || (o->end_thread != TL_NONE && o->end_thread != i))
-            continue;
-        if (o->end_thread == TL_NONE && p->flags & (TL_THREAD_SYSTEM | TL_THREAD_DAEMON))
-            continue;
-        uint32_t last = p->last;
-        while (last != TL_NONE && t->nodes[last].time > to)
-            last = t->nodes[last].prev;
-        if (last == TL_NONE)
-            continue;
-        bool runs = o->to != 0 && runs_on(t, last);
-        if (best == TL_NONE || runs > best_runs || (runs == best_runs && last > best)) {
-            best = last;
-            best_runs = runs;
-        }
-    }
-    return best;
 }
 
 /* Splits the segments in which a thread ran at pauses in which none does. */
@@ -209,14 +238,14 @@ static int split_at_pauses(const struct timeline *t, struct critical_path *p)
 
 int critical_path(const struct timeline *t, const struct path_options *o, struct critical_path *ret)
 {
-    uint64_t to = o->to ? o->to : UINT64_MAX;
-    uint32_t end = end_node(t, o, to);
-    if (end == TL_NONE || o->from >= to)
+    uint32_t end = end_node(t, o);
+    if (end == TL_NONE || (o->to && o->from >= o->to))
         return -ENOENT;
     struct critical_path path = {0};
+    bool dead = t->nodes[graph_state(t, end)].kind == TL_DEAD;
+    uint64_t to = o->to ? o->to : dead ? t->nodes[end].time : t->end_ns; /* one that has not died was there to the end */
     /* What was before the first record is no part of what was recorded. */
-    struct walk w = {
-        .t = t, .path = &path, .from = MAX(o->from, (uint64_t)t->nodes[0].time), .at = o->to ? o->to : t->nodes[end].time};
+    struct walk w = {.t = t, .path = &path, .from = MAX(o->from, (uint64_t)t->nodes[0].time), .at = to};
     if (w.at <= w.from)
         return -ENOENT;
     path.makespan = w.at - w.from;

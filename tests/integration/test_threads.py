@@ -66,19 +66,27 @@ class Run:
         return found
 
 
+def hurry():
+    """In a child: before other programs of the machine, where that is allowed. What sleeps then wakes about when it is to."""
+    try:
+        os.nice(-15)
+    except OSError:
+        pass
+
+
 def run_programs(version, *args, options="threads=y"):
     """Records ThreadPrograms: {program: Run}."""
     jdk = lab.Jdk(version)
     out = f"/tmp/jvmscope-threads-{os.getpid()}-{version}-{args[0]}-{time.monotonic_ns()}.jfr"
     offset = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-    done = jdk.java("ThreadPrograms", *args, jvm=[jdk.agent(f"{options},format=r,file={out}"), "-Xmx128m"], timeout=60)
+    done = jdk.java("ThreadPrograms", *args, jvm=[jdk.agent(f"{options},format=r,file={out}"), "-Xmx128m"], timeout=60, preexec_fn=hurry)
     assert done.returncode == 0 and not done.stderr, done.stderr
     runs = {}
     for line in done.stdout.splitlines():
         *name, begin, end, late = line.split()
         assert all(n.replace(".", "").isalnum() for n in name), done.stdout
         run = Run(version, out, " ".join(name), int(begin) + offset, int(end) + offset, int(late))
-        slower = max(run, runs.get(run.name, run), key=lambda r: r.took)
+        slower = max(run, runs.get(run.name, run), key=lambda r: (r.late > 3, r.took))
         if run.name in runs:
             warnings.warn(f"program {run.name} on JDK {version}: took {slower.took:.1f} ms of {run.ideal}, so was run again")
         if slower is not run or run.name not in runs:

@@ -477,6 +477,35 @@ static void who_waits_for_one_that_is_late_knows_for_whom(void **state)
     assert_int_equal(path.edges[TL_BY_HANDOFF], 1);
 }
 
+static void before_a_signal_is_what_the_program_did(void **state)
+{
+    enum { MAIN, WORKER, DISPATCHER, HOOK };
+
+    forget();
+    m_init(&machine, 4, (const struct step *const[]){S({END}), S({END}), S({END}), S({END})});
+    struct tl_thread *dispatcher = timeline_thread_at(machine.b, DISPATCHER);
+    dispatcher->flags |= TL_THREAD_SYSTEM;
+    dispatcher->name = (uint32_t)timeline_string(machine.b, "Signal Dispatcher", 17);
+    m_event(&machine, DISPATCHER, TLE_THREAD_START, TL_NONE, -1, 0, TLE_EXISTING);
+    machine.now = 5000;
+    m_event(&machine, MAIN, TLE_CALL_START, TL_NONE, WORKER, 0, 0);
+    m_event(&machine, WORKER, TLE_THREAD_START, TL_NONE, -1, 0, 0);
+    m_event(&machine, MAIN, TLE_PARK, TL_NONE, -1, 0, 0);
+    machine.now = 20000;
+    m_event(&machine, DISPATCHER, TLE_CALL_START, TL_NONE, HOOK, 0, 0);
+    m_event(&machine, HOOK, TLE_THREAD_START, TL_NONE, -1, 0, 0);
+    machine.now = 22000;
+    m_event(&machine, HOOK, TLE_THREAD_END, TL_NONE, -1, 0, 0);
+    assert_int_equal(timeline_finish(machine.b, 1000000 + ms(23), &timeline), 0);
+    assert_int_equal(critical_path(timeline, &PATH_OPTIONS, &path), 0);
+    check_path(timeline);
+    assert_int_equal(path.length, ms(22));
+    assert_int_equal(on_thread(MAIN), ms(5));
+    assert_int_equal(on_thread(WORKER), ms(15));
+    assert_int_equal(on_thread(DISPATCHER), 0);
+    assert_int_equal(on_thread(HOOK), ms(2));
+}
+
 static void a_moment_within_belongs_to_who_runs_then(void **state)
 {
     /* T1 dies, after it has woken main, and before main has done anything more. */
@@ -617,6 +646,7 @@ int main(void)
         cmocka_unit_test(program_18_a_hundred),
         cmocka_unit_test(a_notification_passes_a_waiter_that_timed_out),
         cmocka_unit_test(who_waits_for_one_that_is_late_knows_for_whom),
+        cmocka_unit_test(before_a_signal_is_what_the_program_did),
         cmocka_unit_test(a_moment_within_belongs_to_who_runs_then),
         cmocka_unit_test(a_pause_splits_what_runs),
         cmocka_unit_test(any_program),
