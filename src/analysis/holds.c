@@ -22,7 +22,15 @@ struct collector {
 static int hold_open(struct collector *c, uint32_t thread, uint32_t object, uint32_t stack, uint64_t at, uint32_t node,
                      uint32_t flags)
 {
-    struct hold h = {at, UINT64_MAX, at, 0, thread, object, stack, flags, node, TL_NONE};
+    struct hold h = {.start = at,
+                     .end = UINT64_MAX,
+                     .seen = at,
+                     .thread = thread,
+                     .object = object,
+                     .stack = stack,
+                     .flags = flags,
+                     .acquire = node,
+                     .release = TL_NONE};
     int r = vec_push(&c->holds->list, h);
     if (r < 0)
         return r;
@@ -235,30 +243,41 @@ static int ends_settle(const struct timeline *t, struct holds *h)
     return r;
 }
 
-/* Groups the list by thread. Within a thread it is in order of start already: a hold is noted when it begins. */
+/*
+ * Groups the list by thread, in place. Within a thread it is in order of start already: a hold is noted when it begins.
+ */
 static int holds_index(const struct timeline *t, struct holds *h)
 {
-    struct hold *grouped = malloc((h->list.len + 1) * sizeof(*grouped));
+    struct hold *list = h->list.data;
+    uint32_t *place = malloc((h->list.len + 1) * sizeof(*place));
     size_t *at = calloc(t->n_threads + 2, sizeof(*at));
     h->first = calloc(t->n_threads + 2, sizeof(*h->first));
-    if (!grouped || !at || !h->first) {
-        free(grouped);
+    if (!place || !at || !h->first || h->list.len >= TL_NONE) {
+        free(place);
         free(at);
         return -ENOMEM;
     }
     for (size_t i = 0; i < h->list.len; i++)
-        h->first[h->list.data[i].thread + 1]++;
+        h->first[list[i].thread + 1]++;
     for (size_t i = 0; i <= t->n_threads; i++)
         at[i + 1] = h->first[i + 1] += h->first[i];
+    for (size_t i = 0; i < h->list.len; i++)
+        place[i] = (uint32_t)at[list[i].thread]++;
     for (size_t i = 0; i < h->list.len; i++) {
-        struct hold one = h->list.data[i];
-        size_t to = at[one.thread]++;
-        one.reach = to > h->first[one.thread] ? MAX(one.end, grouped[to - 1].reach) : one.end;
-        grouped[to] = one;
+        for (uint32_t to = place[i]; to != i; to = place[i]) {
+            struct hold one = list[to];
+            list[to] = list[i];
+            list[i] = one;
+            place[i] = place[to];
+            place[to] = to;
+        }
+    }
+    for (size_t i = 0; i < h->list.len; i++) {
+        bool first = i == 0 || list[i - 1].thread != list[i].thread;
+        list[i].reach = first ? list[i].end : MAX(list[i].end, list[i - 1].reach);
     }
     free(at);
-    free(h->list.data);
-    h->list.data = grouped;
+    free(place);
     return 0;
 }
 

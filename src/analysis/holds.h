@@ -13,8 +13,12 @@
 
 struct hold {
     uint64_t start, end;
-    uint64_t seen;                  /* the thread was still in the method that took it, by its stacks */
-    uint64_t reach;                 /* the last end of this one and those before it in the list, of the same thread */
+
+    union {
+        uint64_t seen;  /* while they are collected: the thread was still in the method that took it, by its stacks */
+        uint64_t reach; /* the last end of this one and those before it in the list, of the same thread */
+    };
+
     uint32_t thread, object, stack; /* stack of the acquisition, or TL_NONE */
     uint32_t flags;
     uint32_t acquire; /* node: the acquisition; for a beginning that is inferred the other thread's, which saw it held */

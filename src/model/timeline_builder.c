@@ -157,6 +157,12 @@ void timeline_origin(struct timeline_builder *b, uint64_t clock_ns, uint64_t epo
     b->started = true;
 }
 
+static size_t context_hash(const struct tl_context *c)
+{
+    uint64_t a = (uint64_t)c->object << 32 | c->stack, b = (uint64_t)c->other << 32 | c->timeout_ms;
+    return (size_t)hash_u64(a * UINT64_C(0x9e3779b97f4a7c15) ^ b);
+}
+
 static int contexts_grow(struct timeline_builder *b)
 {
     size_t cap = b->context_cap ? b->context_cap * 2 : 1024;
@@ -164,7 +170,7 @@ static int contexts_grow(struct timeline_builder *b)
     if (!index)
         return -ENOMEM;
     for (size_t i = 0; i < b->contexts.len; i++) {
-        size_t at = hash_bytes(&b->contexts.data[i], sizeof(struct tl_context)) & (cap - 1);
+        size_t at = context_hash(&b->contexts.data[i]) & (cap - 1);
         while (index[at])
             at = (at + 1) & (cap - 1);
         index[at] = (uint32_t)i + 1;
@@ -180,7 +186,7 @@ static int64_t context_of(struct timeline_builder *b, uint32_t object, uint32_t 
     struct tl_context c = {object, stack, other, timeout_ms};
     if (b->contexts.len * 2 >= b->context_cap && contexts_grow(b) < 0)
         return -ENOMEM;
-    size_t at = hash_bytes(&c, sizeof(c)) & (b->context_cap - 1);
+    size_t at = context_hash(&c) & (b->context_cap - 1);
     for (; b->context_index[at]; at = (at + 1) & (b->context_cap - 1)) {
         if (memcmp(&b->contexts.data[b->context_index[at] - 1], &c, sizeof(c)) == 0)
             return b->context_index[at] - 1;

@@ -37,10 +37,11 @@ enum tl_event_kind {
     TLE_KINDS
 };
 
-#define TLE_TIMED_OUT 1 /* of WAITED */
-#define TLE_EXISTING  2 /* of THREAD_START: it began before the recording */
-#define TLE_VIRTUAL   8 /* of THREAD_START: other is the carrier */
-#define TLE_OPEN      4 /* the end event is the recording's end: the thread is still there */
+#define TLE_TIMED_OUT 1  /* of WAITED */
+#define TLE_EXISTING  2  /* of THREAD_START: it began before the recording */
+#define TLE_VIRTUAL   8  /* of THREAD_START: other is the carrier */
+#define TLE_TOLD      16 /* of a beginning: it was told while the wait went on */
+#define TLE_OPEN      4  /* the end event is the recording's end: the thread is still there */
 
 struct tl_event {
     uint64_t time; /* the recording's clock, ns */
@@ -48,6 +49,7 @@ struct tl_event {
     uint8_t kind, flags; /* enum tl_event_kind, TLE_ */
     uint16_t spare;
     uint32_t object, stack, other; /* TL_NONE: not known */
+
     union {
         uint32_t timeout_ms;
         uint32_t took_ns; /* of UNPARK: until the call had returned, saturated; 0: not known */

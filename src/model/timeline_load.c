@@ -6,7 +6,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "jfr/reader.h"
-#include "model/timeline_builder.h"
+#include "model/timeline_spool.h"
 #include "model/timeline_trcxml.h"
 
 #include <errno.h>
@@ -16,6 +16,9 @@
 
 /* Recordings with fewer nodes are read again faster than an index is worth. */
 enum { INDEX_NODES = 2000000 };
+
+/* About what an event takes of a recording. */
+enum { EVENT_BYTES = 16 };
 
 enum tag {
     THREAD_START,
@@ -71,15 +74,14 @@ static const struct rec_select selected[] = {
 
 struct loader {
     struct timeline_builder *b;
-    VEC(struct tl_event) events;
-    VEC(uint32_t) waiting;                   /* of events: those that say that a wait goes on */
+    struct tl_spool events;
     VEC(uint32_t) threads, classes, methods; /* by the reader's numbers: ours + 1, 0 not known yet */
     struct map stacks;                       /* by chunk and id */
     struct map starts;                       /* by thread: its start was recorded */
     uint64_t lost;
     uint32_t instrumented;
     bool ours;
-    int64_t end;
+    int64_t first, end; /* times of events */
     const struct rec_event *e;
     int error;
 };
@@ -197,12 +199,13 @@ static struct tl_event *add(struct loader *l, int64_t ns, enum tl_event_kind kin
 {
     if (thread == TL_NONE)
         return NULL;
-    if (vec_extend(&l->events, 1) < 0) {
+    struct tl_event *e = tl_spool_add(&l->events, (uint64_t)ns);
+    if (!e) {
         l->error = -ENOMEM;
         return NULL;
     }
+    l->first = l->first ? MIN(l->first, ns) : ns;
     l->end = MAX(l->end, ns);
-    struct tl_event *e = &l->events.data[l->events.len - 1];
     *e = (struct tl_event){
         .time = (uint64_t)ns, .thread = thread, .kind = (uint8_t)kind, .object = TL_NONE, .stack = TL_NONE, .other = TL_NONE};
     return e;
@@ -362,8 +365,7 @@ static void on_waiting(struct loader *l)
         e->stack = stack;
         e->other = owner;
         e->timeout_ms = millis(rec_ns(&l->e->object, "timeout", 0));
-        if (vec_push(&l->waiting, (uint32_t)l->events.len - 1) < 0)
-            l->error = -ENOMEM;
+        e->flags = TLE_TOLD;
     }
 }
 
@@ -447,44 +449,37 @@ static void on_event(struct loader *l)
     }
 }
 
-static uint64_t wait_key(const struct tl_event *e)
+/*
+ * A wait that went on when it was told and ended later was recorded twice, or more often: the record of the whole stays, else
+ * the first one. Their beginnings are of the same time.
+ */
+static bool is_double(const struct tl_event *events, size_t n, size_t i)
 {
-    return ((uint64_t)e->thread << 8 | e->kind) * UINT64_C(0x9e3779b97f4a7c15) ^ e->time;
-}
-
-/* A wait that went on when it was told and ended later was recorded twice: the record of the whole stays. */
-static int drop_doubles(struct loader *l)
-{
-    struct map told = {0};
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < l->waiting.len; i++) {
-        struct tl_event *e = &l->events.data[l->waiting.data[i]];
-        uint64_t *before = map_at(&told, wait_key(e), i, NULL);
-        if (!before)
-            r = -ENOMEM;
-        else if (*before != i)
-            e->kind = TLE_KINDS; /* told twice */
-        e->spare = 1;
-    }
-    for (size_t i = 0; r == 0 && l->waiting.len && i < l->events.len; i++) {
-        struct tl_event *e = &l->events.data[i];
-        const uint64_t *double_of = e->spare ? NULL : map_get(&told, wait_key(e));
-        if (double_of)
-            l->events.data[l->waiting.data[*double_of]].kind = TLE_KINDS;
-    }
-    map_release(&told);
-    return r;
+    const struct tl_event *e = &events[i];
+    size_t first = i;
+    while (first > 0 && events[first - 1].time == e->time)
+        first--;
+    for (size_t k = first; k < n && events[k].time == e->time; k++)
+        if (k != i && events[k].thread == e->thread && events[k].kind == e->kind && (k < i || !(events[k].flags & TLE_TOLD)))
+            return true;
+    return false;
 }
 
 static int build(struct loader *l, const struct rec_info *info, struct timeline **ret)
 {
-    int r = drop_doubles(l);
-    if (r == 0)
-        r = tl_events_sort(l->events.data, l->events.len);
-    int64_t origin = l->events.len ? (int64_t)l->events.data[0].time : info->start_ns;
-    timeline_origin(l->b, (uint64_t)MIN(origin, info->start_ns), (uint64_t)MIN(origin, info->start_ns));
-    for (size_t i = 0; r == 0 && i < l->events.len; i++)
-        r = timeline_add(l->b, &l->events.data[i]);
+    struct tl_event *events;
+    size_t n;
+    int more, r = 0;
+    int64_t origin = l->first ? MIN(l->first, info->start_ns) : info->start_ns;
+    timeline_origin(l->b, (uint64_t)origin, (uint64_t)origin);
+    while (r == 0 && (more = tl_spool_next(&l->events, &events, &n)) != 0) {
+        r = MIN(more, 0);
+        for (size_t i = 0; r == 0 && i < n; i++) {
+            if (events[i].flags & TLE_TOLD && is_double(events, n, i))
+                continue;
+            r = timeline_add(l->b, &events[i]);
+        }
+    }
     if (r == 0)
         r = timeline_finish(l->b, (uint64_t)MAX(l->end, info->end_ns), ret);
     return r;
@@ -534,10 +529,13 @@ static int load(struct timeline **ret, const char *path, struct buf *why)
         buf_printf(why, "%s", reason ? reason : strerror(-r));
         return r;
     }
+    struct rec_info info;
+    recording_info(recording, &info);
     r = timeline_builder_new(&l.b);
     if (r == 0)
+        r = tl_spool_init(&l.events, (uint64_t)MAX(info.start_ns, 0), (uint64_t)MAX(info.end_ns, 0), info.bytes / EVENT_BYTES);
+    if (r == 0)
         r = read_all_events(&l, recording);
-    struct rec_info info;
     recording_info(recording, &info);
     if (r == 0)
         r = build(&l, &info, ret);
@@ -548,8 +546,7 @@ static int load(struct timeline **ret, const char *path, struct buf *why)
         buf_printf(why, "%s", strerror(-r));
     }
     timeline_builder_free(l.b);
-    vec_release(&l.events);
-    vec_release(&l.waiting);
+    tl_spool_release(&l.events);
     vec_release(&l.threads);
     vec_release(&l.classes);
     vec_release(&l.methods);
