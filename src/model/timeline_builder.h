@@ -37,7 +37,7 @@ enum tl_event_kind {
     TLE_KINDS
 };
 
-#define TLE_TIMED_OUT 1  /* of WAITED */
+#define TLE_TIMED_OUT 1  /* of WAITED; of PARKED: by a timer when nobody is known to have unparked it */
 #define TLE_EXISTING  2  /* of THREAD_START: it began before the recording */
 #define TLE_VIRTUAL   8  /* of THREAD_START: other is the carrier */
 #define TLE_TOLD      16 /* of a beginning: it was told while the wait went on */

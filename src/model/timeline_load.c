@@ -183,11 +183,17 @@ static uint32_t stack_field(struct loader *l, const char *field)
     if (known)
         return (uint32_t)*known;
     struct tl_frame frames[1024];
-    uint32_t n = MIN(s->n, (uint32_t)ARRAY_SIZE(frames));
+    const struct rec_frame *from = s->frames;
+    uint32_t n = s->n;
+    if (strncmp(from->method->full, "java.lang.Jvmscope", 18) == 0 && n > 1) {
+        from++; /* our probe */
+        n--;
+    }
+    n = MIN(n, (uint32_t)ARRAY_SIZE(frames));
     memset(frames, 0, n * sizeof(*frames));
     for (uint32_t i = 0; i < n; i++) {
-        frames[i].method = method_of(l, s->frames[i].method);
-        frames[i].line = s->frames[i].line > 0 ? (uint32_t)s->frames[i].line : 0;
+        frames[i].method = method_of(l, from[i].method);
+        frames[i].line = from[i].line > 0 ? (uint32_t)from[i].line : 0;
     }
     uint32_t stack = checked(l, timeline_stack(l->b, frames, n));
     if (stack != TL_NONE && map_put(&l->stacks, key, stack) < 0)
@@ -265,6 +271,7 @@ static void on_unmounted(struct loader *l)
 {
     const struct rec_stack *s = rec_stack(&l->e->object, "stackTrace");
     enum tl_event_kind begin = TLE_UNMOUNT, end = TLE_MOUNT;
+    bool timed = false;
     for (uint32_t i = 0; s && i < s->n; i++) {
         const char *name = s->frames[i].method->full;
         if (strcmp(name, "java.lang.Thread.sleep") == 0) {
@@ -275,10 +282,11 @@ static void on_unmounted(struct loader *l)
         if (strcmp(name, "java.lang.VirtualThread.park") == 0 || strcmp(name, "java.lang.VirtualThread.parkNanos") == 0) {
             begin = TLE_PARK;
             end = TLE_PARKED;
+            timed = strcmp(name, "java.lang.VirtualThread.parkNanos") == 0;
         }
     }
     uint32_t object = begin == TLE_PARK ? object_field(l, "blockerClass") : TL_NONE;
-    add_wait(l, begin, end, object, TL_NONE, TL_NONE, 0, false);
+    add_wait(l, begin, end, object, TL_NONE, TL_NONE, 0, timed && begin == TLE_PARK);
 }
 
 static void on_thread_start(struct loader *l)

@@ -464,9 +464,10 @@ static int64_t unpark_node(struct timeline_builder *b, uint32_t thread)
 }
 
 /* What woke a thread whose park ended at node n. */
-static void parked_cause(struct timeline_builder *b, uint32_t thread, uint32_t n, uint32_t unpark, const struct tl_context *c,
-                         uint64_t waited)
+static void parked_cause(struct timeline_builder *b, const struct tl_event *e, uint32_t n, uint32_t unpark,
+                         const struct tl_context *c, uint64_t waited)
 {
+    uint32_t thread = e->thread;
     struct doing *d = &b->doing.data[thread];
     if (unpark != TL_NONE) {
         bool join = b->nodes.data[unpark].kind == TL_DEAD;
@@ -477,7 +478,7 @@ static void parked_cause(struct timeline_builder *b, uint32_t thread, uint32_t n
             timeline_owned_by(timeline_monitor_of(b, c->object), thread, false);
     } else if (d->pending_interrupt != TL_NONE && !(c->timeout_ms && waited >= c->timeout_ms * UINT64_C(1000000))) {
         interrupted(b, thread, n);
-    } else if (c->timeout_ms && waited + 1000000 >= c->timeout_ms * UINT64_C(1000000)) {
+    } else if (e->flags & TLE_TIMED_OUT || (c->timeout_ms && waited + 1000000 >= c->timeout_ms * UINT64_C(1000000))) {
         timeline_bind(b, n, TL_BY_TIMER, TL_NONE, false);
     } else {
         b->unbound++;
@@ -498,7 +499,7 @@ int timeline_on_parked(struct timeline_builder *b, const struct tl_event *e)
     if (n < 0 || n == TL_NONE)
         return n < 0 ? (int)n : 0;
     const struct tl_context c = b->contexts.data[context];
-    parked_cause(b, e->thread, (uint32_t)n, (uint32_t)unpark, &c, b->now - b->nodes.data[since].time);
+    parked_cause(b, e, (uint32_t)n, (uint32_t)unpark, &c, b->now - b->nodes.data[since].time);
     return 0;
 }
 

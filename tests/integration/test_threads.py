@@ -443,6 +443,30 @@ def test_18_virtual_threads(run):
         assert 95 <= lock["sections_on_path"] <= 100
 
 
+@pytest.mark.jdks(21, 25, 27)
+def test_waits_of_virtual_threads_have_a_cause(jdk, tmp_path):
+    """Locks, semaphores, queues and latches of java.util.concurrent: who unparked whom, and where; a timer when nobody did."""
+    out = f"/tmp/jvmscope-threads-virtual-{os.getpid()}-{jdk.version}.jfr"
+    done = jdk.java("VirtualWaits", jvm=[jdk.agent(f"threads=y,format=r,file={out}")], release=21)
+    assert done.returncode == 0 and not done.stdout + done.stderr, done.stderr
+    events, ends = threads("timeline", out)["events"], {}
+    os.unlink(out)
+    for name in {e["thread"] for e in events if re.fullmatch(r"[LSQDT]\d*", e["thread"])}:
+        own = [e for e in events if e["thread"] == name and e["type"] != "TRCThreadUnparkEvent"]
+        for event, after in zip(own, own[1:]):
+            if event["type"] == "TRCThreadParkedEvent":
+                ends.setdefault(name, []).append(after.get("cause"))
+    assert sum(map(len, ends.values())) >= 40
+    assert all(cause == "unpark" or (cause == "timer" and name == "T") for name, causes in ends.items() for cause in causes), ends
+    unparks = [e for e in events if e["type"] == "TRCThreadUnparkEvent" and re.fullmatch(r"[LS]\d+", e["unparkedThread"] or "")]
+    by_virtual = [e for e in unparks if re.fullmatch(r"[LS]\d+", e["thread"])]
+    assert len(by_virtual) >= 30 and len(by_virtual) >= 0.9 * len(unparks)
+    for e in by_virtual:
+        assert e["frames"][0].startswith("java.util.concurrent.locks.LockSupport.unpark:")
+        assert any(f.startswith("VirtualWaits.") for f in e["frames"])
+    assert "timer" in ends["T"]
+
+
 @pytest.mark.measured
 def test_nearly_every_wait_has_a_cause(jdk):
     found = threads("summary", all_programs(jdk.version)["1"].path)

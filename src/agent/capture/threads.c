@@ -585,6 +585,8 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         r = vm_events_on(&thread_monitor_events);
     if (r == 0 && thread_capture.virtual_too)
         r = vm_events_on(&virtual_events);
+    if (r == 0 && thread_capture.virtual_too && thread_capture.instrument)
+        r = unparks_on(jni, why);
     thread_capture.mounts = r == 0 && thread_capture.virtual_too && mounts_on();
     return r;
 }
@@ -602,6 +604,7 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 static void stop(struct session *s, JNIEnv *jni)
 {
     watch_stop(jni);
+    unparks_off(jni);
     io_stop();
     natives_unbind(jni);
     if (thread_capture.mounts)

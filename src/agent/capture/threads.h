@@ -151,6 +151,13 @@ void io_stop(void);
 /* waiter_self in a native method, which may be called by a virtual thread. */
 struct waiter *native_self(JNIEnv *jni);
 
+/* jvmscope.Unpark: the calling thread unparks another one, in a call that lasts from since to until. */
+void put_unpark(JNIEnv *jni, jobject thread, uint64_t trace, uint64_t since, uint64_t until);
+
+/* threads_unpark.c: unparks of virtual threads (21 on). */
+int unparks_on(JNIEnv *jni, struct buf *why) must_check;
+void unparks_off(JNIEnv *jni);
+
 /* threads_natives.c. bind answers the number of natives that are ours now; unbind gives them back. */
 int natives_bind(JNIEnv *jni, bool instrument, struct buf *why) must_check;
 void natives_unbind(JNIEnv *jni);

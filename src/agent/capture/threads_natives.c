@@ -179,8 +179,7 @@ static void JNICALL our_park(JNIEnv *jni, jobject unsafe, jboolean absolute, jlo
         (*jni)->DeleteLocalRef(jni, thread);
 }
 
-/* Written when the call has returned: the thread may have been delayed within it, before it did what it was called for. */
-static void put_unpark(JNIEnv *jni, jobject thread, uint64_t trace, uint64_t since, uint64_t until)
+void put_unpark(JNIEnv *jni, jobject thread, uint64_t trace, uint64_t since, uint64_t until)
 {
     struct waiter *w = native_self(jni);
     struct jfr_event e;
@@ -203,6 +202,7 @@ static void JNICALL our_unpark(JNIEnv *jni, jobject unsafe, jobject thread)
         natives_leave();
     }
     real.unpark(jni, unsafe, thread);
+    /* Written when the call has returned: the thread may have been delayed within it, before it did what it was called for. */
     until = now_ns();
     if (since && natives_enter()) {
         put_unpark(jni, thread, trace, since, until);
