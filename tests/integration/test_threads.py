@@ -587,7 +587,9 @@ def what_if_error(runs, name, factor):
     assert answer["after_low_ns"] <= answer["order_kept_ns"] <= answer["after_high_ns"] <= answer["before_ns"]
     error = abs(answer["order_kept_ns"] / MS - after.took) / after.took
     # Who comes last to a barrier does not wait there, and the replay does not know that it would have to when it comes first.
-    assert error <= 0.07 or (name, factor) == ("14", "0.2"), (name, factor, answer, after.took)
+    # A pair that the machine delayed to the last (told as a warning) counts in the median alone too.
+    alone = (name, factor) == ("14", "0.2") or before.delayed() or after.delayed()
+    assert error <= 0.07 or alone, (name, factor, answer, after.took)
     return error
 
 
