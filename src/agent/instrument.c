@@ -99,6 +99,8 @@ static bool client_wants(const struct instrument_client *c, struct str name)
 {
     if (str_is(name, "java/lang/Object"))
         return c->object;
+    if (str_is(name, "java/lang/Thread"))
+        return c->thread;
     return c->wants ? !choice_never(name) && c->wants(name) : class_chosen(name);
 }
 
@@ -170,8 +172,8 @@ static bool is_intrinsic(const struct class_file *c, const struct class_method *
 {
     if (vm.version < 9)
         return choice_intrinsic_8(class_name, class_utf8(c, m->name));
-    if (!mark)
-        return false;
+    if (!mark || (str_is(class_name, "java/lang/Object") && str_is(class_utf8(c, m->name), "<init>")))
+        return false; /* the JIT knows that constructor, but runs its code */
     struct cursor in = class_attribute(c, m->start + 6, "RuntimeVisibleAnnotations");
     /* The mark has no elements: its index and a zero. Another annotation's contents that look so would only cost a method. */
     const uint8_t want[] = {(uint8_t)(mark >> 8), (uint8_t)mark, 0, 0};
@@ -183,8 +185,8 @@ static bool is_offered(const struct instrument_client *client, const struct inst
 {
     if (c->virtual_thread)
         return client->virtual_threads;
-    if (c->object)
-        return client->object;
+    if (c->object || c->thread)
+        return c->object ? client->object : client->thread;
     if (client->loaded_only && !c->loaded)
         return false;
     return client->wants ? client->wants(c->name) : method_chosen(c->name, method);
@@ -241,6 +243,15 @@ static bool edit_method(const struct instrument_class *c, size_t i, bool intrins
     return r >= 0 && any;
 }
 
+static void tell_intrinsic(struct str class_name, struct str method)
+{
+    for (int k = 0; k < CLIENTS_MAX; k++) {
+        const struct instrument_client *client = atomic_load(&clients[k]);
+        if (client && client->intrinsic)
+            client->intrinsic(class_name, method);
+    }
+}
+
 /* The changed class in out, or nothing. */
 static void transform(struct worker *w, bool loaded, struct buf *out)
 {
@@ -249,6 +260,7 @@ static void transform(struct worker *w, bool loaded, struct buf *out)
     c.virtual_thread = str_is(c.name, "java/lang/VirtualThread");
     c.loaded = loaded;
     c.object = str_is(c.name, "java/lang/Object");
+    c.thread = str_is(c.name, "java/lang/Thread");
     struct cursor source = class_attribute(file, file->attributes_start, "SourceFile");
     c.source = class_utf8(file, cursor_be16(&source));
     if (rewrite_begin(&w->rewrite, file) < 0)
@@ -258,6 +270,8 @@ static void transform(struct worker *w, bool loaded, struct buf *out)
     for (size_t i = 0; i < file->methods.len; i++) {
         const struct class_method *m = &file->methods.data[i];
         bool native = m->access & ACC_NATIVE;
+        if (native && is_intrinsic(file, m, c.name, mark))
+            tell_intrinsic(c.name, class_utf8(file, m->name));
         if ((!m->code && !native) || !any_offered(&c, class_utf8(file, m->name)))
             continue;
         bool intrinsic = is_intrinsic(file, m, c.name, mark);

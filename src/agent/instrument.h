@@ -4,9 +4,9 @@
  * module chooses the classes, runs the clients over them in one rewriting, and hands the result to the VM. On any doubt a
  * class or method stays as it was and is counted.
  *
- * Never instrumented: native methods; java.lang.Object (but for clients that ask for it), Thread (and its nested classes), the
- * virtual thread machinery, Unsafe, our probes; methods that the JIT replaces as a whole (intrinsics), since their code does
- * not run; classes that the VM does not let anybody change (hidden classes, lambda proxies).
+ * Never instrumented: native methods; java.lang.Object and Thread (but for clients that ask for them), Thread's nested classes,
+ * the virtual thread machinery, Unsafe, our probes; methods that the JIT replaces as a whole (intrinsics), since their code
+ * does not run; classes that the VM does not let anybody change (hidden classes, lambda proxies).
  */
 #pragma once
 
@@ -22,7 +22,7 @@ struct instrument_class {
     struct str source;   /* the SourceFile attribute; empty when there is none */
     bool virtual_thread; /* java.lang.VirtualThread, which is offered for mount hooks alone */
     bool loaded;         /* the class is there already; else it is being loaded */
-    bool object;         /* java.lang.Object, which is offered to who asks for it */
+    bool object, thread; /* java.lang.Object and Thread, which are offered to who asks for them */
 };
 
 /* Why methods and classes were left alone. */
@@ -58,7 +58,9 @@ struct instrument_client {
     void (*look)(JNIEnv *jni, jclass class, struct str class_name);
     /* The VM did not take the class with this client's code (among others'). May be NULL. */
     void (*refused)(struct str class_name);
-    bool object; /* wants to be offered java.lang.Object */
+    bool object, thread; /* wants to be offered java.lang.Object; java.lang.Thread */
+    /* Told of native methods that the JIT may replace. May be NULL. */
+    void (*intrinsic)(struct str class_name, struct str method);
     /* A method that was offered to it, or would have been but for `why`, stays as it was. Any thread; no JNI. May be NULL. */
     void (*left)(const struct instrument_class *c, const struct class_method *m, enum instrument_reason why);
 };

@@ -82,6 +82,17 @@ bool choice_never(struct str class_name)
     return listed(never, class_name);
 }
 
+bool choice_thread_changes(struct str method)
+{
+    static const char *const names[] = {
+        "setInterrupt", "clearInterrupt",      "getAndClearInterrupt", "isInterrupted",       "interrupt0",
+        "runWith",      "scopedValueBindings", "threadState",          "clearInterruptEvent", "setCurrentThread",
+        "threadId",     "isVirtual",           "isTerminated",         "holdsLock",           "currentCarrierThread",
+        NULL,
+    };
+    return listed(names, method);
+}
+
 bool choice_intrinsic_8(struct str class_name, struct str method)
 {
     static const struct {
@@ -94,8 +105,8 @@ bool choice_intrinsic_8(struct str class_name, struct str method)
         {"java/lang/Integer", {"bitCount", "numberOfLeadingZeros", "numberOfTrailingZeros", "reverseBytes", NULL}},
         {"java/lang/Long", {"bitCount", "numberOfLeadingZeros", "numberOfTrailingZeros", "reverseBytes", NULL}},
         {"java/util/Arrays", {"equals", "copyOf", "copyOfRange", NULL}},
-        {"java/lang/Float", {"floatToIntBits", NULL}},
-        {"java/lang/Double", {"doubleToLongBits", NULL}},
+        {"java/lang/Float", {"floatToIntBits", "floatToRawIntBits", "intBitsToFloat", NULL}},
+        {"java/lang/Double", {"doubleToLongBits", "doubleToRawLongBits", "longBitsToDouble", NULL}},
         {"java/lang/ref/Reference", {"get", NULL}},
         {"sun/nio/cs/ISO_8859_1$Encoder", {"encodeISOArray", NULL}},
         {"java/math/BigInteger", {"multiplyToLen", NULL}},
@@ -105,7 +116,15 @@ bool choice_intrinsic_8(struct str class_name, struct str method)
         {"sun/security/provider/SHA2", {"implCompress", NULL}},
         {"sun/security/provider/SHA5", {"implCompress", NULL}},
         {"sun/security/provider/DigestBase", {"implCompressMultiBlock", NULL}},
-        {"java/util/zip/CRC32", {"update", "updateBytes", NULL}},
+        {"java/util/zip/CRC32", {"update", "updateBytes", "updateByteBuffer", NULL}},
+        {"java/lang/Object", {"hashCode", "getClass", "clone", NULL}},
+        {"java/lang/System", {"identityHashCode", "currentTimeMillis", "nanoTime", "arraycopy", NULL}},
+        {"java/lang/Thread", {"currentThread", "isInterrupted", NULL}},
+        {"java/lang/Class",
+         {"isInstance", "getModifiers", "isInterface", "isArray", "isPrimitive", "getSuperclass", "getComponentType",
+          "isAssignableFrom", NULL}},
+        {"java/lang/reflect/Array", {"newArray", "getLength", NULL}},
+        {"sun/reflect/Reflection", {"getCallerClass", "getClassAccessFlags", NULL}},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)

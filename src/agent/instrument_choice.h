@@ -12,6 +12,8 @@ bool choice_matches(const char *patterns, struct str class_name, struct str meth
 bool choice_may_match(const char *patterns, struct str class_name);
 /* True for classes that may never be instrumented. */
 bool choice_never(struct str class_name);
+/* Of java.lang.Thread since JDK 21, true for methods that run while a carrier takes a virtual thread's identity or its own. */
+bool choice_thread_changes(struct str method);
 /* True for methods that the JIT of JDK 8, which has no annotation for it, replaces as a whole. */
 bool choice_intrinsic_8(struct str class_name, struct str method);
 /* True when that is the class's name, "pkg.Outer$Inner"; class_name is as in class files. */

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#ifndef __ASSEMBLER__
 #include <features.h> /* __GLIBC__ */
 
 #if defined(__x86_64__) && defined(__GLIBC__)
@@ -105,4 +106,5 @@ static inline int old_timer_delete(timer_t timer)
 #define stat(path, ret)                             old_stat(path, ret)
 #define fstat(fd, ret)                              old_fstat(fd, ret)
 #define fcntl(fd, command, argument)                old_fcntl(fd, command, (long)(argument))
+#endif
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loading, the interface, which events are on, start and end. */
 #include "base/macro.h"
+#include "jvmpi/natives.h"
 #include "jvmpi/probes.h"
 
 #include <dlfcn.h>
@@ -371,6 +372,7 @@ jint JNICALL Agent_OnLoad(JavaVM *java, char *text, void *reserved)
         return JNI_ERR;
     }
     ask_capabilities();
+    (void)!natives_watch(); /* methods_enable says it when that is missed */
     mutate();
     vm_get_env = (*java)->GetEnv;
     functions = **java;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events of methods and instructions, by what was inserted (probes.c), and of compiled methods. */
+/* Events of methods and instructions, by what was inserted (probes.c) or bound (natives.h), and of compiled methods. */
+#include "jvmpi/natives.h"
 #include "jvmpi/probes.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 PROBE_NATIVE(void, entered)(JNIEnv *, jclass, jint, jobject);
 PROBE_NATIVE(void, exited)(JNIEnv *, jclass, jint);
 PROBE_NATIVE(void, started)(JNIEnv *, jclass, jint, jint, jint, jint, jint);
 
-PROBE_NATIVE(void, entered)(JNIEnv *env, jclass class, jint number, jobject receiver)
+static void tell_entry(JNIEnv *env, jmethodID method, jobject receiver)
 {
-    jmethodID method = number >= 0 && probe_may_tell(env) ? probe_method((uint32_t)number) : NULL;
-    if (!method)
-        return;
     probe_inside++;
     if (event_enabled(JVMPI_EVENT_METHOD_ENTRY)) {
         JVMPI_Event e = {.event_type = JVMPI_EVENT_METHOD_ENTRY, .u.method = {method}};
@@ -25,20 +25,102 @@ PROBE_NATIVE(void, entered)(JNIEnv *env, jclass class, jint number, jobject rece
     probe_inside--;
 }
 
-PROBE_NATIVE(void, exited)(JNIEnv *env, jclass class, jint number)
+static void tell_exit(JNIEnv *env, jmethodID method)
 {
-    jmethodID method = number >= 0 && probe_may_tell(env) ? probe_method((uint32_t)number) : NULL;
-    if (!method || !event_enabled(JVMPI_EVENT_METHOD_EXIT))
-        return;
-    probe_inside++;
     JVMPI_Event e = {.event_type = JVMPI_EVENT_METHOD_EXIT, .u.method = {method}};
+    probe_inside++;
     notify(env, &e);
     probe_inside--;
 }
 
+PROBE_NATIVE(void, entered)(JNIEnv *env, jclass class, jint number, jobject receiver)
+{
+    jmethodID method = number >= 0 && probe_may_tell(env) ? probe_method((uint32_t)number) : NULL;
+    if (method)
+        tell_entry(env, method, receiver);
+}
+
+PROBE_NATIVE(void, exited)(JNIEnv *env, jclass class, jint number)
+{
+    jmethodID method = number >= 0 && probe_may_tell(env) ? probe_method((uint32_t)number) : NULL;
+    if (method && event_enabled(JVMPI_EVENT_METHOD_EXIT))
+        tell_exit(env, method);
+}
+
+/* ---- native methods ---- */
+
+/* What is known at the entry: not yet asked, for nobody wanted to hear; not to be told of; to be told of. */
+enum { NATIVE_UNASKED, NATIVE_SILENT, NATIVE_TOLD };
+
+static jobject(JNICALL *current_thread)(JNIEnv *, jclass);
+
+/* Virtual threads send no method events. */
+static bool on_platform_thread(JNIEnv *env)
+{
+    static _Atomic(jfieldID) eetop;
+    jobject thread = vm.version >= 21 && current_thread ? current_thread(env, NULL) : NULL;
+    if (!thread)
+        return vm.version < 21;
+    jfieldID field = atomic_load_explicit(&eetop, memory_order_relaxed);
+    if (!field) {
+        jclass class = (*env)->FindClass(env, "java/lang/Thread");
+        field = class ? (*env)->GetFieldID(env, class, "eetop", "J") : NULL;
+        vm_clear_exception(env);
+        (*env)->DeleteLocalRef(env, class);
+        atomic_store(&eetop, field);
+    }
+    bool is = field && (*env)->GetLongField(env, thread, field);
+    (*env)->DeleteLocalRef(env, thread);
+    return is;
+}
+
+static int enter_native(JNIEnv *env, jmethodID method, jobject receiver)
+{
+    bool entries = event_enabled(JVMPI_EVENT_METHOD_ENTRY) || event_enabled(JVMPI_EVENT_METHOD_ENTRY2);
+    if (!entries && !event_enabled(JVMPI_EVENT_METHOD_EXIT))
+        return NATIVE_UNASKED;
+    if (!probe_may_tell(env) || !on_platform_thread(env))
+        return NATIVE_SILENT;
+    if (entries)
+        tell_entry(env, method, receiver);
+    return NATIVE_TOLD;
+}
+
+static void exit_native(JNIEnv *env, jmethodID method, int entered)
+{
+    /* unasked on a VM with virtual threads: the VM may have taken the thread's frames away already (Object.wait) */
+    bool may = entered == NATIVE_TOLD || (entered == NATIVE_UNASKED && vm.version < 21);
+    if (!may || !event_enabled(JVMPI_EVENT_METHOD_EXIT) || !probe_may_tell(env))
+        return;
+    jthrowable thrown = (*env)->ExceptionCheck(env) ? (*env)->ExceptionOccurred(env) : NULL;
+    if (thrown)
+        (*env)->ExceptionClear(env); /* the agent may call JNI */
+    tell_exit(env, method);
+    if (thrown)
+        (*env)->Throw(env, thrown);
+}
+
+void methods_bind(JNIEnv *env)
+{
+    static const struct natives_client client = {enter_native, exit_native};
+    if (natives_on(&client, env) < 0)
+        fprintf(stderr, "jvmpi: no method events of native methods on this processor\n");
+}
+
 jint methods_enable(JNIEnv *env)
 {
-    return probes_enable(env, PROBE_METHODS);
+    static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
+    static bool natives;
+    jint r = probes_enable(env, PROBE_METHODS);
+    pthread_mutex_lock(&once);
+    if (r == JVMPI_SUCCESS && !natives) {
+        void *f = vm_libjvm_function("JVM_CurrentThread");
+        memcpy(&current_thread, &f, sizeof(f));
+        natives = true;
+        probes_bind(env, BIND_ALL);
+    }
+    pthread_mutex_unlock(&once);
+    return r;
 }
 
 /* ---- instructions ---- */

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The instrumentation. In a constructor the entry is sent behind this() or super(): before, `this` is nothing yet, and the
- * verifier allows no handler around it. Native methods have no code to instrument and are not told of.
+ * verifier allows no handler around it. Native methods have no code to instrument; see methods.c.
  */
 #include "jvmpi/probes.h"
 
 #include "agent/instrument.h"
+#include "agent/instrument_choice.h"
 #include "agent/probe_class.h"
 #include "base/vec.h"
+#include "jvmpi/natives.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +18,7 @@
 #define PROBE "java/lang/JvmscopeJvmpi"
 
 PROBE_NATIVE(jlong, constant)(JNIEnv *, jclass, jint);
+PROBE_NATIVE(void, natives)(JNIEnv *, jclass, jint);
 
 __thread int probe_inside;
 
@@ -303,7 +306,9 @@ static int add_ends(struct insertion_site *at, bool exits, int local, bool monit
         r = r || !monitor ? r : put_monitor_exit(at, receiver);
         r = r ? r : insert(at, EDIT_BEFORE, i.pc, 2);
     }
-    r = r || !exits ? r : put_exit(at, local);
+    if (r || (at->c->object && e->constructor)) /* which throws nothing, and JDK 8's C2 dies of a handler in it */
+        return r ? r : 1;
+    r = exits ? put_exit(at, local) : 0;
     r = r || !monitor ? r : put_monitor_exit(at, receiver);
     code_op(at->s, OP_ATHROW);
     r = r ? r : edit_catch_all(e, at->s, 2);
@@ -350,8 +355,10 @@ static int add_allocations(struct insertion_site *at)
 static int edit_all(struct insertion_site *at, unsigned features)
 {
     int r = 0, any = 0, local = 0;
-    /* Object's constructor is an intrinsic from 9 on; and JDK 8's C2 dies of a handler in it */
-    bool methods = features & PROBE_METHODS && !(at->c->object && at->e->constructor);
+    /* on JDK 8 the thread that handles references calls Object.wait with a lock that collections need: no handler may run there
+     */
+    bool waits = vm.version < 9 && at->c->object && str_is(class_utf8(at->c->file, at->e->method->name), "wait");
+    bool methods = features & PROBE_METHODS && !waits;
     bool monitor = features & PROBE_MONITORS && at->e->method->access & ACC_SYNCHRONIZED;
     if (features & PROBE_ALLOCATIONS)
         r = add_allocations(at);
@@ -374,7 +381,7 @@ static int edit_method(const struct instrument_class *c, struct edit *e)
 {
     struct buf s = BUF(4096);
     struct insertion_site at = {c, e, 0, &s};
-    if (c->virtual_thread)
+    if (c->virtual_thread || (c->thread && vm.version >= 21 && choice_thread_changes(class_utf8(c->file, e->method->name))))
         return 0;
     int r = new_number(&at.number);
     if (r == 0)
@@ -385,7 +392,8 @@ static int edit_method(const struct instrument_class *c, struct edit *e)
 
 /* ---- on ---- */
 
-static const struct instrument_client client = {.name = "jvmpi", .edit = edit_method, .object = true};
+static const struct instrument_client client = {
+    .name = "jvmpi", .edit = edit_method, .object = true, .thread = true, .intrinsic = natives_intrinsic};
 static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
 
 /* The lock is held. */
@@ -408,6 +416,23 @@ jclass probes_class(JNIEnv *env)
     pthread_mutex_unlock(&once);
     buf_release(&why);
     return probe_class;
+}
+
+void probes_bind(JNIEnv *env, enum probe_binding which)
+{
+    jclass class = probes_class(env);
+    jmethodID bind = class ? (*env)->GetStaticMethodID(env, class, "bindNatives", "(I)V") : NULL;
+    if (bind)
+        (*env)->CallStaticVoidMethod(env, class, bind, (jint)which);
+    vm_clear_exception(env);
+}
+
+PROBE_NATIVE(void, natives)(JNIEnv *env, jclass class, jint which)
+{
+    if (which == BIND_SLEEP)
+        sleep_bind(env);
+    else
+        methods_bind(env);
 }
 
 void probes_expect(unsigned features)

@@ -17,6 +17,14 @@ void probes_expect(unsigned features);
 jint probes_enable(JNIEnv *env, unsigned features);
 /* The probe class, once probes_enable or probes_class has succeeded; NULL when the VM refuses it. */
 jclass probes_class(JNIEnv *env);
+
+/* Has the probe class bind native methods to ours, for the VM complains when a class of another than the boot loader does. */
+enum probe_binding { BIND_SLEEP, BIND_ALL };
+
+void probes_bind(JNIEnv *env, enum probe_binding which);
+/* What it then calls. */
+void sleep_bind(JNIEnv *env);
+void methods_bind(JNIEnv *env);
 /* Sets what the probes look at before they call, by the enabled events. */
 void probes_flags(void);
 /* How many threads contend for a monitor. */

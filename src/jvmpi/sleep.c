@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-PROBE_NATIVE(void, natives)(JNIEnv *, jclass);
-
 static void(JNICALL *vm_sleep)(JNIEnv *, jclass, jlong);
 static bool in_ns;
 static bool bound;
@@ -31,8 +29,7 @@ static void JNICALL our_sleep(JNIEnv *env, jclass thread, jlong time)
         (*env)->Throw(env, interrupted);
 }
 
-/* Called by the probe class, for the VM complains when another than a class of the boot loader binds Thread's natives. */
-PROBE_NATIVE(void, natives)(JNIEnv *env, jclass class)
+void sleep_bind(JNIEnv *env)
 {
     static const char *const names[] = {"sleep", "sleep0", "sleepNanos0"};
     jclass thread = (*env)->FindClass(env, "java/lang/Thread");
@@ -56,11 +53,8 @@ jint sleep_enable(JNIEnv *env)
     void *f = vm_libjvm_function("JVM_Sleep");
     f = f ? f : vm_libjvm_function("JVM_SleepNanos");
     memcpy(&vm_sleep, &f, sizeof(f));
-    jclass class = vm_sleep && !bound ? probes_class(env) : NULL;
-    jmethodID bind = class ? (*env)->GetStaticMethodID(env, class, "bindNatives", "()V") : NULL;
-    if (bind)
-        (*env)->CallStaticVoidMethod(env, class, bind);
-    vm_clear_exception(env);
+    if (vm_sleep && !bound)
+        probes_bind(env, BIND_SLEEP);
     pthread_mutex_unlock(&once);
     return bound ? JVMPI_SUCCESS : JVMPI_FAIL;
 }

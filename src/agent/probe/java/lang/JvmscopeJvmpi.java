@@ -30,7 +30,7 @@ public final class JvmscopeJvmpi {
 
     private static native void allocated(Object object, boolean nested);
 
-    private static native void natives();
+    private static native void natives(int which);
 
     /** Calls each native method once. */
     static void bind() {
@@ -42,9 +42,9 @@ public final class JvmscopeJvmpi {
         allocated(null, false);
     }
 
-    /** Binds natives of Thread, which code of this class's loader may do. */
-    static void bindNatives() {
-        natives();
+    /** Binds natives, which code of this class's loader may do: 0 Thread.sleep, 1 all. */
+    static void bindNatives(int which) {
+        natives(which);
     }
 
     /** The receiver is null for static methods. */

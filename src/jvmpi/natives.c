@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jvmpi/natives.h"
+
+#include "agent/instrument_choice.h"
+#include "agent/vm.h"
+#include "base/hash.h"
+#include "base/map.h"
+#include "classfile/classfile.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#ifdef __x86_64__
+enum { THUNKS = 4096, THUNK_SIZE = 16, REGISTERS = 6, VECTOR_REGISTERS = 8 };
+
+extern const char jvmpi_thunks[THUNKS * THUNK_SIZE]; /* natives_thunks.S */
+
+struct thunk_call {
+    void *function;
+    uint64_t rest; /* what the client answered in the low byte, above it the words of arguments on the stack */
+};
+
+struct thunk_call jvmpi_thunk_enter(uint32_t number, JNIEnv *jni, jobject receiver);
+void jvmpi_thunk_exit(uint32_t number, JNIEnv *jni, int entered);
+
+/* A method that has a thunk. Complete before the thunk's address is given to the VM. */
+static struct bound {
+    _Atomic(void *) function;
+    jmethodID method;
+    uint32_t words; /* of arguments on the stack, an even number */
+    bool is_static;
+} bound[THUNKS];
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* what follows */
+static struct map noted;                                 /* method -> the VM's own code, until it has a thunk */
+static struct map numbers;                               /* method -> index of `bound` */
+static struct map intrinsics;                            /* hashes of class and method */
+static uint32_t n_bound;
+static _Atomic(const struct natives_client *) active;
+
+struct thunk_call jvmpi_thunk_enter(uint32_t number, JNIEnv *jni, jobject receiver)
+{
+    struct bound *b = &bound[number];
+    int entered = atomic_load_explicit(&active, memory_order_relaxed)->enter(jni, b->method, b->is_static ? NULL : receiver);
+    return (struct thunk_call){atomic_load_explicit(&b->function, memory_order_acquire),
+                               (uint64_t)b->words << 8 | (uint8_t)entered};
+}
+
+void jvmpi_thunk_exit(uint32_t number, JNIEnv *jni, int entered)
+{
+    atomic_load_explicit(&active, memory_order_relaxed)->exit(jni, bound[number].method, entered);
+}
+
+static bool is_thunk(const void *address)
+{
+    return (const char *)address >= jvmpi_thunks && (const char *)address < jvmpi_thunks + sizeof(jvmpi_thunks);
+}
+
+static uint64_t key_of(struct str class_name, struct str method)
+{
+    return hash_u64(hash_bytes(class_name.data, class_name.len)) ^ hash_bytes(method.data, method.len);
+}
+
+void natives_intrinsic(struct str class_name, struct str method)
+{
+    pthread_mutex_lock(&lock);
+    (void)!map_put(&intrinsics, key_of(class_name, method), 1);
+    pthread_mutex_unlock(&lock);
+}
+
+static bool is_wanted(struct str class_name, struct str method)
+{
+    static const char *const never[] = {"java/lang/invoke/MethodHandle",       "java/lang/invoke/VarHandle",
+                                        "java/lang/ClassLoader$NativeLibrary", "jdk/internal/loader/NativeLibraries",
+                                        "jdk/internal/loader/NativeLibrary",   "jdk/internal/loader/RawNativeLibraries"};
+    bool thread = str_is(class_name, "java/lang/Thread");
+    for (size_t i = 0; i < ARRAY_SIZE(never); i++)
+        if (str_is(class_name, never[i]))
+            return false;
+    if (thread && vm.version >= 21 && choice_thread_changes(method))
+        return false;
+    if (!thread && !str_is(class_name, "java/lang/Object") && choice_never(class_name))
+        return false;
+    if (vm.version < 9 && str_is(class_name, "java/lang/Object") && str_is(method, "wait"))
+        return false; /* the thread that handles references calls it with a lock that collections need */
+    if (vm.version < 9)
+        return !choice_intrinsic_8(class_name, method);
+    pthread_mutex_lock(&lock);
+    bool is = map_get(&intrinsics, key_of(class_name, method));
+    pthread_mutex_unlock(&lock);
+    return !is;
+}
+
+/* How many words of the arguments come on the stack. */
+static uint32_t words_on_stack(const char *descriptor)
+{
+    uint32_t words = 2, vectors = 0; /* environment; class or receiver */
+    for (const char *p = descriptor + 1; *p && *p != ')'; p++) {
+        bool array = *p == '[';
+        while (*p == '[')
+            p++;
+        if (!array && (*p == 'F' || *p == 'D'))
+            vectors++;
+        else
+            words++;
+        if (*p == 'L')
+            p += strcspn(p, ";");
+    }
+    uint32_t n = (words > REGISTERS ? words - REGISTERS : 0) + (vectors > VECTOR_REGISTERS ? vectors - VECTOR_REGISTERS : 0);
+    return n + n % 2;
+}
+
+struct description {
+    char *class_signature, *name, *descriptor;
+    jclass class;
+};
+
+static bool describe(jmethodID method, struct description *ret)
+{
+    *ret = (struct description){0};
+    return !(*vm.ti)->GetMethodDeclaringClass(vm.ti, method, &ret->class) &&
+           !(*vm.ti)->GetClassSignature(vm.ti, ret->class, &ret->class_signature, NULL) &&
+           !(*vm.ti)->GetMethodName(vm.ti, method, &ret->name, &ret->descriptor, NULL) && ret->class_signature[0] == 'L';
+}
+
+static void description_release(JNIEnv *jni, struct description *d)
+{
+    vm_free(d->class_signature);
+    vm_free(d->name);
+    vm_free(d->descriptor);
+    if (d->class)
+        (*jni)->DeleteLocalRef(jni, d->class);
+}
+
+/* The thunk that calls this code of the method; NULL: the method is to stay as it is. */
+static void *thunk_for(JNIEnv *jni, jmethodID method, const struct description *d, void *function)
+{
+    struct str class_name = {d->class_signature + 1, strlen(d->class_signature) - 2};
+    jint modifiers = 0;
+    void *thunk = NULL;
+    if (!is_wanted(class_name, (struct str){d->name, strlen(d->name)}) ||
+        (*vm.ti)->GetMethodModifiers(vm.ti, method, &modifiers))
+        return NULL;
+    pthread_mutex_lock(&lock);
+    bool added = false;
+    uint64_t *number =
+        n_bound < THUNKS ? map_at(&numbers, (uintptr_t)method, n_bound, &added) : map_get(&numbers, (uintptr_t)method);
+    if (number) {
+        struct bound *b = &bound[*number];
+        n_bound += added;
+        b->method = method;
+        b->words = words_on_stack(d->descriptor);
+        b->is_static = modifiers & ACC_STATIC;
+        atomic_store(&b->function, function);
+        thunk = (void *)(uintptr_t)(jvmpi_thunks + *number * THUNK_SIZE);
+    }
+    pthread_mutex_unlock(&lock);
+    return thunk;
+}
+
+static void JNICALL on_bind(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmethodID method, void *address, void **ret_address)
+{
+    struct description d;
+    if (is_thunk(address))
+        return;
+    pthread_mutex_lock(&lock);
+    bool on = atomic_load(&active);
+    if (!on)
+        (void)!map_put(&noted, (uintptr_t)method, (uintptr_t)address);
+    pthread_mutex_unlock(&lock);
+    if (!on || !jni)
+        return;
+    void *thunk = describe(method, &d) ? thunk_for(jni, method, &d, address) : NULL;
+    if (thunk)
+        *ret_address = thunk;
+    description_release(jni, &d);
+}
+
+static const struct vm_callbacks events = {.ti = {.NativeMethodBind = on_bind}};
+
+int natives_watch(void)
+{
+    jvmtiCapabilities needs = {.can_generate_native_method_bind_events = 1}, missing = {0};
+    int r = vm_need(&needs, &missing);
+    if (r < 0 || !vm_capabilities_empty(&missing))
+        return r < 0 ? r : -ENOTSUP;
+    return vm_events_on(&events);
+}
+
+static void bind(JNIEnv *jni, jmethodID method, void *function)
+{
+    struct description d;
+    void *thunk = describe(method, &d) ? thunk_for(jni, method, &d, function) : NULL;
+    JNINativeMethod one = {d.name, d.descriptor, thunk};
+    if (thunk)
+        (void)(*jni)->RegisterNatives(jni, d.class, &one, 1);
+    vm_clear_exception(jni);
+    description_release(jni, &d);
+}
+
+int natives_on(const struct natives_client *client, JNIEnv *jni)
+{
+    pthread_mutex_lock(&lock);
+    struct map before = noted;
+    noted = (struct map){0};
+    atomic_store(&active, client);
+    pthread_mutex_unlock(&lock);
+    uint64_t method, function;
+    for (size_t i = 0; map_next(&before, &i, &method, &function);)
+        bind(jni, (jmethodID)(uintptr_t)method, (void *)(uintptr_t)function);
+    map_release(&before);
+    return 0;
+}
+#else
+int natives_watch(void)
+{
+    return -ENOTSUP;
+}
+
+void natives_intrinsic(struct str class_name, struct str method)
+{
+}
+
+int natives_on(const struct natives_client *client, JNIEnv *jni)
+{
+    return -ENOTSUP;
+}
+#endif
