@@ -16,7 +16,13 @@ SCENARIOS = {
     "methods": ("1+2+3+33+34+42", 8, dict(
         leaf_entries=50000, leaf_exits=50000, thrower_entries=5000, thrower_exits=5000, receiver=100, leaf_disabled=0,
         leaf_enabled=1000)),
-    # the JDK tells of every allocation since 11 alone
+    # native methods, the program's and the JDK's; Thread; Object's constructor
+    "natives": ("1+3+33+42", 8, dict(
+        native_many=1, native_wrong=0, native_thrown=1, native_object=1, native_results=0, native_of_jdk=1, thread_method=1,
+        object_constructor=1, object_method=1)),
+    # section 1.5 of the specification: events in their own thread, several at once, requested ones within the call ...
+    "rules": ("1+4+5+33+34+42+60+61", 8, dict(
+        rule_here=111, rule_ended=1, rule_concurrent=1, rule_requests=111111, rule_creates=111, rule_collects=1111, rule_suspends=1)),
     "objects": ("4+5+33+42+60+61", 8, dict(
         markers=20000, int_arrays=10, markers_freed=20000, frees_while_disabled=0, frees_after_enable=1, gc_pairs=0, gcs=1,
         used_objects=1)),

@@ -7,6 +7,13 @@ import java.util.concurrent.locks.LockSupport;
 public class JvmpiWork {
     static native long ask(String what, Object object, long number);
 
+    native double many(int a, long b, double c, float d, byte e, Object f, short g, double h, boolean i, char j, double k, float l,
+        double m, double n, float o, double p, double q, long r);
+
+    static native long thrown(int i);
+
+    static native Object itself(Object o);
+
     static class Marker {
         byte b = 1;
         short s = 0x0203;
@@ -82,6 +89,161 @@ public class JvmpiWork {
         ask("disable", null, 1);
     }
 
+    /** Entries and exits of one method in this thread while `work` runs, n of each: 1. */
+    static long calls(String method, long n, Runnable work) {
+        if (ask("count calls", method, 0) != 0)
+            return -1;
+        work.run();
+        long seen = ask("counted calls", null, 0);
+        return seen == n * 1000001 ? 1 : seen;
+    }
+
+    /** Methods without code of their own to instrument, and classes that take part in every event. */
+    static void natives() {
+        final JvmpiWork o = new JvmpiWork();
+        final int[] wrong = new int[1];
+        say("native_many", calls("JvmpiWork.many", 30000, new Runnable() {
+            public void run() {
+                for (int i = 0; i < 30000; i++) {
+                    double got = o.many(i, -7L, 0.5, 1.25f, (byte) -3, o, (short) 300, -2.0, true, 'x', 1e3, 2.5f, 3.5, 4.5, 5.5f, 6.5,
+                        7.5, 1L << 33);
+                    double want = 1 + 2. * i + 3. * -7 + 5 * .5 + 7 * 1.25 + 11 * -3 + 13 * 300 + 17 * -2. + 19 + 23 * 'x' + 29 * 1e3
+                        + 31 * 2.5 + 37 * 3.5 + 41 * 4.5 + 43 * 5.5 + 47 * 6.5 + 53 * 7.5 + 59. * (1L << 33);
+                    if (got != want)
+                        wrong[0]++;
+                }
+            }
+        }));
+        say("native_wrong", wrong[0]);
+        say("native_thrown", calls("JvmpiWork.thrown", 1000, new Runnable() {
+            public void run() {
+                for (int i = 0; i < 1000; i++) {
+                    try {
+                        thrown(i);
+                        wrong[0]++;
+                    } catch (IllegalStateException e) {
+                        if (!e.getMessage().equals(i % 2 == 0 ? "even" : "odd"))
+                            wrong[0]++;
+                    }
+                }
+            }
+        }));
+        say("native_object", calls("JvmpiWork.itself", 1000, new Runnable() {
+            public void run() {
+                for (int i = 0; i < 1000; i++)
+                    if (itself(wrong) != wrong)
+                        wrong[0]++;
+            }
+        }));
+        say("native_results", wrong[0]);
+        say("native_of_jdk", calls("java.lang.Runtime.freeMemory", 20000, new Runnable() { // bound before there was an agent
+            public void run() {
+                for (int i = 0; i < 20000; i++)
+                    if (Runtime.getRuntime().freeMemory() <= 0)
+                        wrong[0]++;
+            }
+        }));
+        say("thread_method", calls("java.lang.Thread.getName", 20000, new Runnable() {
+            public void run() {
+                for (int i = 0; i < 20000; i++)
+                    sink += Thread.currentThread().getName().length();
+            }
+        }));
+        kept[0] = new Marker(); // its class is there
+        say("object_constructor", calls("java.lang.Object.<init>", 30001, new Runnable() {
+            public void run() {
+                for (int i = 0; i < 30000; i++)
+                    kept[0] = new Object();
+                kept[0] = new Marker(); // calls it as well
+            }
+        }));
+        say("object_method", calls("java.lang.Object.toString", 1, new Runnable() {
+            public void run() {
+                o.toString();
+            }
+        }));
+    }
+
+    static class LoadedByWorker {
+    }
+
+    static void meet() {
+        sink++;
+    }
+
+    /** Section 1.5 of the specification: what comes in which thread, and when. */
+    static void rules() throws Exception {
+        ask("rule thread", "the worker", 0);
+        ask("rule class", "JvmpiWork$LoadedByWorker", 0);
+        final long[] here = new long[1];
+        Thread worker = new Thread("the worker") {
+            public void run() {
+                kept[0] = new Marker();
+                kept[0] = new LoadedByWorker();
+                here[0] = ask("rule here", null, 0);
+            }
+        };
+        worker.start();
+        worker.join();
+        say("rule_here", here[0]);
+        for (int i = 0; i < 500 && ask("rule ended", null, 0) == 0; i++)
+            Thread.sleep(10); // join comes back before the event
+        say("rule_ended", ask("rule ended", null, 0));
+        Thread[] all = new Thread[2];
+        ask("rule meet", null, 0);
+        for (int i = 0; i < all.length; i++) {
+            all[i] = new Thread() {
+                public void run() {
+                    meet();
+                }
+            };
+            all[i].start();
+        }
+        for (Thread t : all)
+            t.join();
+        say("rule_concurrent", ask("rule meet", null, 0));
+        say("rule_requests", ask("rule requests", new Marker(), 0));
+        say("rule_creates", ask("rule creates", null, 0));
+        for (int i = 0; i < 100; i++)
+            kept[0] = new Marker();
+        kept[0] = null;
+        say("rule_collects", ask("rule collects", null, 0));
+        for (int i = 0; i < 4; i++) {
+            start("busy " + i, Thread.State.RUNNABLE, new Runnable() {
+                public void run() {
+                    int n = 0;
+                    while (!stop)
+                        n += new int[n & 15].length;
+                    sink += n;
+                }
+            });
+        }
+        say("rule_suspends", ask("rule suspends", null, 0));
+        stop = true;
+    }
+
+    /**
+     * Carriers that wait for work have entered the methods of ForkJoinWorkerThread.run down to park and left all others, however
+     * many virtual threads they carried: fewer than 30 are open in each, and none less than none.
+     */
+    static long idleNesting() throws Exception {
+        long deepest = 0, seen = 0;
+        for (int tries = 0; tries < 500; tries++) {
+            deepest = seen = 0;
+            for (int i = 0;; i++) {
+                long n = ask("nesting of", null, i);
+                if (n == -1000000)
+                    break;
+                seen += n != 0 ? 1 : 0;
+                deepest = n < 0 ? 1000 - n : Math.max(deepest, n);
+            }
+            if (seen > 0 && deepest < 30)
+                return 1;
+            Thread.sleep(10);
+        }
+        return deepest * 1000 + seen;
+    }
+
     static Object[] kept = new Object[1];
 
     static void objects() throws Exception {
@@ -138,7 +300,7 @@ public class JvmpiWork {
 
     static volatile boolean stop;
 
-    static final int PARK_LINE = 145;
+    static final int PARK_LINE = 307;
 
     static void parked() {
         while (!stop)
@@ -556,14 +718,12 @@ public class JvmpiWork {
             }
         };
         java.lang.reflect.Method start = Thread.class.getMethod("startVirtualThread", Runnable.class);
-        long before = ask("leaf entries", null, 0), nesting = ask("nesting", null, 0);
+        long before = ask("leaf entries", null, 0);
         for (int i = 0; i < 10000; i++)
             start.invoke(null, body);
         done.await();
-        Thread.sleep(200);
         say("virtual_leaf", ask("leaf entries", null, 0) - before);
-        long grown = ask("nesting", null, 0) - nesting;
-        say("virtual_nesting", grown < 200 && grown > -200 ? 1 : grown);
+        say("virtual_nesting", idleNesting());
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -572,6 +732,12 @@ public class JvmpiWork {
             switch (a) {
             case "methods":
                 methods();
+                break;
+            case "natives":
+                natives();
+                break;
+            case "rules":
+                rules();
                 break;
             case "objects":
                 objects();

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The threading rules of section 1.5 of the specification, each as a question that JvmpiWork's "rules" asks. */
+#include "jvmpi_agent.h"
+
+/* While a thread of ours asks for something: which events came to it within the call. */
+static JNIEnv *volatile asking;
+static volatile long came[64], came_elsewhere[64], came_requested[64];
+static char wanted_thread[64], wanted_class[64];
+static JNIEnv *volatile started_in, *volatile loaded_in, *volatile ended_in, *volatile allocated_in;
+static volatile int inside, meeting, met;
+
+static void begin(JNIEnv *env)
+{
+    memset((void *)came, 0, sizeof(came));
+    memset((void *)came_elsewhere, 0, sizeof(came_elsewhere));
+    memset((void *)came_requested, 0, sizeof(came_requested));
+    asking = env;
+}
+
+/* Two threads within a handler at the same time, if the layer lets them. */
+static void meet(void)
+{
+    int i;
+    if (__sync_add_and_fetch(&inside, 1) >= 2)
+        met = 1;
+    for (i = 0; i < 500 && !met; i++)
+        pause_ms(10);
+    __sync_sub_and_fetch(&inside, 1);
+}
+
+void rules_event(JVMPI_Event *e, int type)
+{
+    if (asking && e->event_type & JVMPI_REQUESTED_EVENT && e->env_id == asking)
+        came_requested[type]++;
+    if (asking)
+        __sync_fetch_and_add(e->env_id == asking ? &came[type] : &came_elsewhere[type], 1);
+    if (type == JVMPI_EVENT_THREAD_START && !strcmp(e->u.thread_start.thread_name, wanted_thread))
+        started_in = e->env_id;
+    if (type == JVMPI_EVENT_THREAD_END && !strcmp(e->u.thread_start.thread_name, wanted_thread))
+        ended_in = e->env_id;
+    if (type == JVMPI_EVENT_CLASS_LOAD && !strcmp(e->u.class_load.class_name, wanted_class))
+        loaded_in = e->env_id;
+    if (type == JVMPI_EVENT_OBJECT_ALLOC && marker_class && e->u.obj_alloc.class_id == marker_class)
+        allocated_in = e->env_id;
+    if (type == JVMPI_EVENT_METHOD_ENTRY && meeting && e->u.method.method_id == method_named("JvmpiWork", "meet"))
+        meet();
+}
+
+/* Requested events come to the caller, before RequestEvent returns. A digit an event. */
+static long requests(JNIEnv *env, jobject o)
+{
+    static const int types[] = {JVMPI_EVENT_CLASS_LOAD,  JVMPI_EVENT_THREAD_START, JVMPI_EVENT_OBJECT_ALLOC,
+                                JVMPI_EVENT_OBJECT_DUMP, JVMPI_EVENT_MONITOR_DUMP, JVMPI_EVENT_HEAP_DUMP};
+    static JVMPI_HeapDumpArg level_0 = {JVMPI_DUMP_LEVEL_0};
+    jobjectID id = jvmpi->jobject2jobjectID(o), class = jvmpi->jobject2jobjectID((*env)->GetObjectClass(env, o));
+    long r = 0, i;
+    for (i = 0; i < 6; i++) {
+        void *arg = i == 0   ? (void *)class
+                    : i == 1 ? (void *)jvmpi->GetThreadObject(env)
+                    : i < 4  ? (void *)id
+                    : i == 5 ? (void *)&level_0
+                             : NULL;
+        begin(env);
+        jvmpi->RequestEvent(types[i], arg);
+        r = r * 10 + came_requested[types[i]];
+        asking = NULL;
+    }
+    return r;
+}
+
+static volatile int ran;
+
+static void system_thread(void *unused)
+{
+    ran = 1;
+}
+
+/* CreateSystemThread: the Thread is allocated in the caller, and the new thread tells of its start itself. */
+static long creates(JNIEnv *env)
+{
+    long r = 0, i;
+    JNIEnv *self;
+    strcpy(wanted_thread, "by the rules");
+    started_in = NULL;
+    ran = 0;
+    begin(env);
+    r += jvmpi->CreateSystemThread("by the rules", JVMPI_NORMAL_PRIORITY, system_thread) == JNI_OK ? 1 : 0;
+    r += came[JVMPI_EVENT_OBJECT_ALLOC] ? 10 : 0;
+    asking = NULL;
+    for (i = 0; i < 1000 && !(ran && started_in); i++)
+        pause_ms(10);
+    self = started_in;
+    return r + (self && self != env ? 100 : 0);
+}
+
+/* RunGC returns after its events; and does nothing while collections are disabled. */
+static long collects(JNIEnv *env)
+{
+    long r = 0;
+    begin(env);
+    jvmpi->RunGC();
+    r += came_elsewhere[JVMPI_EVENT_GC_START] + came[JVMPI_EVENT_GC_START] > 0 ? 1 : 0;
+    r += came_elsewhere[JVMPI_EVENT_GC_FINISH] + came[JVMPI_EVENT_GC_FINISH] > 0 ? 10 : 0;
+    r += came_elsewhere[JVMPI_EVENT_OBJECT_FREE] + came[JVMPI_EVENT_OBJECT_FREE] > 0 ? 100 : 0;
+    jvmpi->DisableGC();
+    begin(env);
+    jvmpi->RunGC();
+    pause_ms(50);
+    r += came_elsewhere[JVMPI_EVENT_GC_START] + came_elsewhere[JVMPI_EVENT_OBJECT_FREE] ? 0 : 1000;
+    asking = NULL;
+    jvmpi->EnableGC();
+    return r;
+}
+
+/* Thread suspended mode: nothing that the caller may ask waits for a suspended thread. The threads named "busy ..." run on. */
+static long suspends(JNIEnv *env)
+{
+    static JNIEnv *list[64];
+    static jint results[64];
+    JVMPI_RawMonitor m = jvmpi->RawMonitorCreate("_rules");
+    JVMPI_CallFrame frames[16];
+    JVMPI_CallTrace trace;
+    long traced = 0, round, i, n = 0;
+    for (i = 0; i < n_threads && n < 64; i++)
+        if (!strncmp(threads[i].name, "busy", 4))
+            list[n++] = threads[i].env;
+    for (round = 0; round < 100; round++) {
+        jvmpi->DisableGC();
+        jvmpi->SuspendThreadList((jint)n, list, results);
+        for (i = 0; i < n; i++) {
+            trace.env_id = list[i];
+            trace.frames = frames;
+            jvmpi->GetCallTrace(&trace, 16);
+            traced += trace.num_frames > 0;
+            jvmpi->GetThreadStatus(list[i]);
+            jvmpi->ThreadHasRun(list[i]);
+            jvmpi->GetThreadLocalStorage(list[i]);
+            jvmpi->GetMethodClass(frames[0].method_id);
+            jvmpi->jobjectID2jobject(jvmpi->GetThreadObject(list[i]));
+        }
+        jvmpi->RawMonitorEnter(m);
+        jvmpi->RawMonitorExit(m);
+        jvmpi->ResumeThreadList((jint)n, list, results);
+        jvmpi->EnableGC();
+    }
+    jvmpi->RawMonitorDestroy(m);
+    return n > 0 && traced >= n * 50 ? 1 : traced;
+}
+
+long rules_ask(JNIEnv *env, const char *what, jobject o)
+{
+    const char *text = NULL;
+    long r = -1;
+    if (!strcmp(what, "rule requests"))
+        return requests(env, o);
+    if (!strcmp(what, "rule creates"))
+        return creates(env);
+    if (!strcmp(what, "rule collects"))
+        return collects(env);
+    if (!strcmp(what, "rule suspends"))
+        return suspends(env);
+    if (!strcmp(what, "rule meet")) {
+        r = met;
+        meeting = !meeting;
+        return r;
+    }
+    if (!strcmp(what, "rule here")) { /* of the thread and the class named: 1 for each event that came in this thread */
+        r = (started_in == env) + 10 * (loaded_in == env) + 100 * (allocated_in == env);
+        return r;
+    }
+    if (!strcmp(what, "rule ended"))
+        return ended_in && ended_in == started_in;
+    text = o ? (*env)->GetStringUTFChars(env, (jstring)o, NULL) : NULL;
+    if (text && !strcmp(what, "rule thread"))
+        strncpy(wanted_thread, text, sizeof(wanted_thread) - 1);
+    if (text && !strcmp(what, "rule class"))
+        strncpy(wanted_class, text, sizeof(wanted_class) - 1);
+    if (text)
+        (*env)->ReleaseStringUTFChars(env, (jstring)o, text);
+    return 0;
+}
