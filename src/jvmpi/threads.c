@@ -74,7 +74,10 @@ void layer_unlock(pthread_mutex_t *mutex)
 
 bool thread_known(JNIEnv *env)
 {
-    return find(env);
+    struct thread_entry *t = find(env);
+    if (t)
+        mine = t; /* the main thread has no event of its start */
+    return t;
 }
 
 /*
