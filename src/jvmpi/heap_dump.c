@@ -440,10 +440,12 @@ jint request_heap_dump(JNIEnv *env, jint level)
     struct buf out = BUF(SIZE_MAX / 2);
     struct traces traces = {0};
     bool ok;
+    ids_sweep_begin();
     if (level == JVMPI_DUMP_LEVEL_0)
         ok = dump_level_0(env, &out);
     else
         ok = traces_take(env, &traces) && dump_graph(env, level, &traces, &out);
+    ids_sweep_end();
     JVMPI_Event e = {.event_type = JVMPI_EVENT_HEAP_DUMP | JVMPI_REQUESTED_EVENT,
                      .u.heap_dump = {level, (char *)out.data, (char *)out.data + out.len, traces.n, traces.all}};
     if (ok)

@@ -5,6 +5,8 @@
 
 static _Atomic jlong last_id;
 static pthread_mutex_t giving = PTHREAD_MUTEX_INITIALIZER; /* two threads must not name one object twice */
+static uint64_t sweeps = 1;                                /* that have ended; under `giving` */
+static int sweeping;
 
 jlong next_id(void)
 {
@@ -27,6 +29,39 @@ jobjectID id_of_new(jobject object, bool *ret_new)
         }
         layer_unlock(&giving);
     }
+    return (jobjectID)(intptr_t)tag;
+}
+
+void ids_sweep_begin(void)
+{
+    layer_lock(&giving);
+    sweeping++;
+    layer_unlock(&giving);
+}
+
+void ids_sweep_end(void)
+{
+    layer_lock(&giving);
+    sweeping--;
+    sweeps++;
+    layer_unlock(&giving);
+}
+
+jobjectID id_of_allocated(jobject object, bool *ret_new)
+{
+    static __thread uint64_t seen; /* sweeps at this thread's last allocation, which was before this object's */
+    jlong tag = 0;
+    *ret_new = false;
+    layer_lock(&giving);
+    bool swept = sweeping || seen != sweeps;
+    seen = sweeps;
+    if (!swept || (!(*vm.ti)->GetTag(vm.ti, object, &tag) && !tag)) {
+        tag = next_id();
+        *ret_new = true;
+        if ((*vm.ti)->SetTag(vm.ti, object, tag))
+            tag = 0;
+    }
+    layer_unlock(&giving);
     return (jobjectID)(intptr_t)tag;
 }
 

@@ -72,6 +72,14 @@ static inline void mutate(void)
 jobjectID id_of(jobject object);
 /* The same, and *ret_new tells whether it was given now. */
 jobjectID id_of_new(jobject object, bool *ret_new);
+/*
+ * The same for an object that the calling thread has just been told of by SampledObjectAlloc. No code has a reference to it
+ * yet, so that only a sweep can have named it: JVM TI is asked when there was one since the thread's last allocation.
+ */
+jobjectID id_of_allocated(jobject object, bool *ret_new);
+/* Around what names objects by walking the heap. */
+void ids_sweep_begin(void);
+void ids_sweep_end(void);
 /* Reserves an id for a heap callback, which must not lock. */
 jlong next_id(void);
 /* A local reference to the object, NULL: dead or unknown. */

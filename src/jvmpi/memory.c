@@ -22,8 +22,13 @@ struct kind {
     jobjectID class_id; /* as OBJECT_ALLOC has it: the element's for arrays of objects, NULL for those of primitives */
 };
 
+struct known_kind {
+    jweak class;
+    struct kind kind;
+};
+
 static pthread_mutex_t kinds_mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct map kinds; /* id of the class -> struct kind * */
+static struct map kinds; /* id of the class -> struct known_kind *, for ever: ids are not used again */
 
 static struct kind read_kind(JNIEnv *env, jclass class, jobjectID id)
 {
@@ -47,26 +52,49 @@ static struct kind read_kind(JNIEnv *env, jclass class, jobjectID id)
     return k;
 }
 
-static struct kind kind_of(JNIEnv *env, jclass class)
+static struct known_kind *find_kind(jobjectID id)
 {
-    jobjectID id = id_of(class);
     pthread_mutex_lock(&kinds_mutex);
     const uint64_t *known = map_get(&kinds, (uintptr_t)id);
-    struct kind k = known ? *(const struct kind *)(uintptr_t)*known : (struct kind){-1, NULL};
     pthread_mutex_unlock(&kinds_mutex);
-    if (k.is_array >= 0)
-        return k;
-    k = read_kind(env, class, id);
-    struct kind *copy = malloc(sizeof(*copy));
-    if (copy) {
-        *copy = k;
-        pthread_mutex_lock(&kinds_mutex);
-        uint64_t *place = map_at(&kinds, (uintptr_t)id, (uintptr_t)copy, NULL);
-        if (!place || *place != (uintptr_t)copy)
-            free(copy);
-        pthread_mutex_unlock(&kinds_mutex);
+    return known ? (struct known_kind *)(uintptr_t)*known : NULL;
+}
+
+/* NULL: no memory. */
+static struct known_kind *learn_kind(JNIEnv *env, jclass class, jobjectID id)
+{
+    struct known_kind made = {layer_weak(env, class), read_kind(env, class, id)};
+    struct known_kind *copy = malloc(sizeof(*copy));
+    if (!copy)
+        return NULL;
+    *copy = made;
+    pthread_mutex_lock(&kinds_mutex);
+    uint64_t *place = map_at(&kinds, (uintptr_t)id, (uintptr_t)copy, NULL);
+    struct known_kind *known = place ? (struct known_kind *)(uintptr_t)*place : NULL;
+    pthread_mutex_unlock(&kinds_mutex);
+    if (known != copy) { /* another thread was first */
+        layer_delete_weak(env, copy->class);
+        free(copy);
     }
-    return k;
+    return known;
+}
+
+/* Most allocations are of a class of which the thread has just allocated: to compare is a third of asking for its tag. */
+static struct kind kind_of(JNIEnv *env, jclass class)
+{
+    static __thread const struct known_kind *recent[2];
+    for (int i = 0; i < 2; i++)
+        if (recent[i] && (*env)->IsSameObject(env, recent[i]->class, class))
+            return recent[i]->kind;
+    jobjectID id = id_of(class);
+    const struct known_kind *known = find_kind(id);
+    if (!known)
+        known = learn_kind(env, class, id);
+    if (!known)
+        return read_kind(env, class, id);
+    recent[1] = recent[0];
+    recent[0] = known;
+    return known->kind;
 }
 
 static void send_alloc(JNIEnv *env, jint type, struct kind k, jlong size, jobjectID id)
@@ -77,7 +105,7 @@ static void send_alloc(JNIEnv *env, jint type, struct kind k, jlong size, jobjec
 
 /* ---- allocations ---- */
 
-static void JNICALL on_alloc(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object, jclass class, jlong size)
+static void tell_alloc(JNIEnv *env, jobject object, jclass class, jlong size, jobjectID (*name)(jobject, bool *))
 {
     bool fresh;
     if (!event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || !atomic_load(&layer.live) || quiet)
@@ -85,9 +113,20 @@ static void JNICALL on_alloc(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject 
     quiet++; /* it may ask for an element's class */
     struct kind k = kind_of(env, class);
     quiet--;
-    jobjectID id = id_of_new(object, &fresh);
+    jobjectID id = name(object, &fresh);
     if (fresh) /* the VM's own allocations are told twice */
         send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC, k, size, id);
+}
+
+static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object, jclass class, jlong size)
+{
+    tell_alloc(env, object, class, size, id_of_new);
+}
+
+/* Comes before VMObjectAlloc where both do. */
+static void JNICALL on_sampled(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object, jclass class, jlong size)
+{
+    tell_alloc(env, object, class, size, id_of_allocated);
 }
 
 void allocation(JNIEnv *env, jobject object)
@@ -95,12 +134,12 @@ void allocation(JNIEnv *env, jobject object)
     jlong size = 0;
     jclass class = (*env)->GetObjectClass(env, object);
     (void)(*vm.ti)->GetObjectSize(vm.ti, object, &size);
-    on_alloc(vm.ti, env, NULL, object, class, size);
+    tell_alloc(env, object, class, size, id_of_new);
     (*env)->DeleteLocalRef(env, class);
 }
 
-static const struct vm_callbacks vm_alloc_events = {.ti = {.VMObjectAlloc = on_alloc}}; /* before JDK 11 */
-static const struct vm_callbacks alloc_events = {.ti = {.SampledObjectAlloc = on_alloc, .VMObjectAlloc = on_alloc}};
+static const struct vm_callbacks vm_alloc_events = {.ti = {.VMObjectAlloc = on_vm_alloc}}; /* before JDK 11 */
+static const struct vm_callbacks alloc_events = {.ti = {.SampledObjectAlloc = on_sampled, .VMObjectAlloc = on_vm_alloc}};
 
 jint enable_allocations(bool on)
 {
@@ -174,7 +213,9 @@ void memory_replay(JNIEnv *env)
     vm_free(all);
     (*env)->DeleteLocalRef(env, of_classes);
     jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = on_object};
+    ids_sweep_begin();
     (void)(*vm.ti)->IterateThroughHeap(vm.ti, 0, NULL, &callbacks, &found);
+    ids_sweep_end();
     for (size_t i = 0; i < found.len; i++) {
         const uint64_t *kind = map_get(&known, (uint64_t)found.data[i].class_id);
         struct kind k = kind ? *(const struct kind *)(uintptr_t)*kind : (struct kind){JVMPI_NORMAL_OBJECT, NULL};
