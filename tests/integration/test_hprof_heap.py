@@ -113,6 +113,8 @@ def test_readers_of_others_agree_with_jmap(jdk, tmp_path, visualvm_histogram):
     differ = {}
     for name, (n, _) in histogram.items():
         plain = source_form(name)
+        if "$$" in plain:
+            continue  # lambdas: no two readers write their names alike
         if plain.startswith("HeapGraph") or plain in ("int[][]",):
             assert ours.get(plain) == n, plain
         elif plain in ours and plain not in ("java.lang.Class", "int[]") and abs(ours[plain] - n) > 20 + n * 0.1:

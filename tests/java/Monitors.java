@@ -62,9 +62,9 @@ public class Monitors {
                         for (int k = 0; k < 8; k++) {
                             first();
                             second();
-                            if (park) {
-                                locked();
-                            }
+                        }
+                        for (int k = 0; park && k < 8; k++) {
+                            locked();
                         }
                         BLOCKED_MS.addAndGet(bean.getThreadInfo(getId()).getBlockedTime());
                     } catch (InterruptedException e) {

@@ -6,13 +6,13 @@ import java.util.List;
 
 /**
  * Burns CPU in spin() and makes short-lived threads until standard input ends; prints what it computed. With "churn" it also loads
- * a class of its own over and over, each time in a new class loader that is then dropped.
+ * a class of its own over and over, each time in a new class loader that is then dropped; to that class this is another package.
  */
 public class Serves {
-    static volatile long sink;
+    public static volatile long sink;
     static final List<Object> KEEP = new ArrayList<>();
 
-    static long spin(int rounds) {
+    public static long spin(int rounds) {
         long sum = 0;
         for (int i = 0; i < rounds; i++) {
             sum += (long) i * i ^ sum >>> 3;
