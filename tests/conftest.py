@@ -11,6 +11,7 @@ found, so that one which needs them often is seen. A test of what is right or wr
 import os
 import pathlib
 import re
+import signal
 import subprocess
 
 import pytest
@@ -24,6 +25,9 @@ failed_attempts = []  # (test, attempt, what it found)
 
 
 def pytest_configure(config):
+    # Under nohup or in the background of a script these are ignored, and so they would be in every program that is tested.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     config.addinivalue_line("markers", "slow: part of make check-all, not of make check")
     config.addinivalue_line("markers", "soak: part of make soak only")
     config.addinivalue_line("markers", "measured: compares measured times with a bound; has three attempts, failed ones are printed")
