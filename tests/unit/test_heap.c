@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dominators and retained sizes against brute force, the numbering of objects, the store of references. */
-#include "analysis/dominators.h"
+#include "heap/dominators.h"
+#include "heap/ids.h"
 #include "hprof/reader.h"
-#include "model/heap_ids.h"
 #include "tests.h"
 
 enum { MAX_NODES = 200, MAX_EDGES = 1200 };

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/json.h"
-#include "model/heap.h"
+#include "heap/heap.h"
 
 struct heap_options;
 

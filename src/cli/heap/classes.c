@@ -2,7 +2,7 @@
 /* `heap classes`: loaders and classes that several of them have; `heap components`: what packages and loaders retain. */
 #include "cli/heap/value.h"
 #include "cli/heap/verbs.h"
-#include "model/heap_memory.h"
+#include "heap/memory.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* The JDK's collections: where each keeps its size and its slots. */
 #pragma once
 
-#include "model/heap.h"
+#include "heap/heap.h"
 
 struct heap_collection {
     const char *class; /* as the JDK has it; its subclasses too */

@@ -2,7 +2,7 @@
 /* What piles up below an object: where the way down from it parts, and what most of the parts are. */
 #pragma once
 
-#include "model/heap.h"
+#include "heap/heap.h"
 
 struct crowd {
     uint64_t place;                  /* the object that they lie in, or the first of a chain */

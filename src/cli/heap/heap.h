@@ -5,7 +5,7 @@
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/heap/page.h"
-#include "model/heap.h"
+#include "heap/heap.h"
 
 struct heap_options {
     bool json, retained, strong, rebuild, all;

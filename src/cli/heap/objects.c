@@ -3,7 +3,7 @@
 #include "cli/heap/paths.h"
 #include "cli/heap/select.h"
 #include "cli/heap/verbs.h"
-#include "model/heap_incoming.h"
+#include "heap/incoming.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "cli/heap/select.h"
 #include "cli/heap/threads.h"
 #include "cli/heap/verbs.h"
-#include "model/heap_memory.h"
+#include "heap/memory.h"
 
 #include <inttypes.h>
 #include <string.h>

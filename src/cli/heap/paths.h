@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "model/heap.h"
+#include "heap/heap.h"
 
 /* "system class", "local variable" ...: what a root's tag means. */
 const char *heap_root_name(uint8_t tag);

@@ -2,7 +2,7 @@
 /* `heap retained`: what would be freed if a set of objects went. */
 #include "cli/heap/select.h"
 #include "cli/heap/verbs.h"
-#include "model/heap_memory.h"
+#include "heap/memory.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 
 #include "base/pattern.h"
 #include "cli/heap/verbs.h"
-#include "model/heap_memory.h"
+#include "heap/memory.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "model/heap.h"
+#include "heap/heap.h"
 
 /* Values that are made of several fields: dates, builders of text, large numbers, addresses. False when it is none of these. */
 bool heap_shown(const struct heap *h, uint64_t i, struct buf *b);

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "model/heap.h"
+#include "heap/heap.h"
 
 #include <sqlite3.h>
 

@@ -4,7 +4,7 @@
 #include "cli/heap/paths.h"
 #include "cli/heap/threads.h"
 #include "cli/heap/value.h"
-#include "model/heap_text.h"
+#include "heap/text.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "base/vec.h"
 #include "cli/heap/sql.h"
-#include "model/heap_incoming.h"
+#include "heap/incoming.h"
 
 /* The fields of a class's instances, its own first. */
 struct sql_fields {

@@ -3,8 +3,8 @@
  */
 #include "cli/heap/value.h"
 #include "cli/heap/verbs.h"
-#include "model/heap_memory.h"
-#include "model/heap_text.h"
+#include "heap/memory.h"
+#include "heap/text.h"
 
 #include "base/hash.h"
 

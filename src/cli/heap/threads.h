@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "model/heap.h"
+#include "heap/heap.h"
 
 struct heap_thread {
     uint32_t serial, trace; /* serial numbers of the thread and of its stack; 0: none */

@@ -5,7 +5,7 @@
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/heap/shown.h"
-#include "model/heap_text.h"
+#include "heap/text.h"
 
 #include <inttypes.h>
 #include <string.h>

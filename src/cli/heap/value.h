@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cli/heap/page.h"
-#include "model/heap.h"
+#include "heap/heap.h"
 
 const char *heap_class_name(const struct heap *h, uint64_t i);
 /* An object's value into b; false when its class says nothing about it. depth: of values within values. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/heap_shape.h"
+#include "heap/shape.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/heap_ids.h"
+#include "heap/ids.h"
 
-#include "model/heap_memory.h"
+#include "heap/memory.h"
 
 #include <errno.h>
 #include <string.h>

@@ -6,8 +6,8 @@
  */
 #pragma once
 
-#include "model/heap_dump.h"
-#include "model/heap_ids.h"
+#include "heap/dump.h"
+#include "heap/ids.h"
 
 /* Why an index was built and what it took. */
 struct heap_build_times {
@@ -34,7 +34,7 @@ struct heap_string_fields {
 
 struct heap {
     struct heap_dump *dump;
-    struct heap_string_fields strings; /* see model/heap_text.h */
+    struct heap_string_fields strings; /* see heap/text.h */
     struct heap_ids ids;
     uint64_t n, reachable;
     bool strong, built; /* built: by this opening */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/heap.h"
+#include "heap/heap.h"
 
 enum { CLASS_LINKS = 4 }; /* super class, loader, signers, protection domain */
 

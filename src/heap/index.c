@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/heap_index.h"
+#include "heap/index.h"
 
 #include "base/buf.h"
 #include "base/hash.h"
-#include "model/heap_memory.h"
-#include "model/heap_shape.h"
-#include "model/heap_text.h"
+#include "heap/memory.h"
+#include "heap/shape.h"
+#include "heap/text.h"
 
 #include <fcntl.h>
 #include <libgen.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/heap_edges.h"
+#include "heap/edges.h"
 
-#include "model/heap_memory.h"
+#include "heap/memory.h"
 
 #include <errno.h>
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/vec.h"
-#include "model/heap.h"
+#include "heap/heap.h"
 
 struct heap_sources {
     VEC(uint64_t) list; /* numbers of objects, ascending, each once */

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "model/heap_edges.h"
+#include "heap/edges.h"
 
 struct dominators {
     uint64_t nodes, reached; /* search numbers are 1 .. reached; 1 is the virtual root */

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "model/heap_dump.h"
+#include "heap/dump.h"
 
 /* An object and the distance to the next one in memory. */
 struct heap_gap {

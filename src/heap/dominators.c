@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analysis/dominators.h"
+#include "heap/dominators.h"
 
-#include "model/heap_dump.h"
-#include "model/heap_memory.h"
+#include "heap/dump.h"
+#include "heap/memory.h"
 
 #include <errno.h>
 #include <string.h>

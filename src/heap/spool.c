@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/heap_spool.h"
+#include "heap/spool.h"
 
 #include <errno.h>
 #include <fcntl.h>

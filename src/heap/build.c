@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analysis/dominators.h"
 #include "base/clock.h"
-#include "model/heap_index.h"
-#include "model/heap_memory.h"
+#include "heap/dominators.h"
+#include "heap/index.h"
+#include "heap/memory.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/heap_text.h"
+#include "heap/text.h"
 
 static bool place(const struct heap *h, const char *name, uint32_t *ret)
 {

@@ -2,7 +2,7 @@
 /* The characters of java.lang.String, where they lie in the dump. */
 #pragma once
 
-#include "model/heap.h"
+#include "heap/heap.h"
 
 enum heap_coder { HEAP_LATIN1, HEAP_UTF16_BE, HEAP_UTF16_LE };
 

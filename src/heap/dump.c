@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/heap_dump.h"
+#include "heap/dump.h"
 
 #include "base/buf.h"
-#include "model/heap_shape.h"
-#include "model/heap_spool.h"
+#include "heap/shape.h"
+#include "heap/spool.h"
 
 #include <stdio.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/heap_memory.h"
+#include "heap/memory.h"
 
 #include <fcntl.h>
 #include <pthread.h>

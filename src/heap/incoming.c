@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/heap_incoming.h"
+#include "heap/incoming.h"
 
-#include "model/heap_index.h"
-#include "model/heap_memory.h"
+#include "heap/index.h"
+#include "heap/memory.h"
 
 #include <errno.h>
 #include <stdlib.h>

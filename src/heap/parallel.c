@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/heap_dump.h"
+#include "heap/dump.h"
 
 #include <pthread.h>
 

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "model/heap.h"
+#include "heap/heap.h"
 
 enum heap_section {
     HEAP_CLASSES,  /* struct heap_index_class */
