@@ -444,6 +444,7 @@ static void for_one_that_is_late(const struct tl_event *waits, const struct tl_e
     machine.now = 11000;
     m_event(&machine, 0, TLE_THREAD_END, TL_NONE, -1, 0, 0);
     assert_int_equal(timeline_finish(machine.b, 1000000 + ms(11), &timeline), 0);
+    timeline_builder_free(machine.b);
     assert_int_equal(critical_path(timeline, &PATH_OPTIONS, &path), 0);
     check_graph(timeline);
     check_path(timeline);
@@ -497,6 +498,7 @@ static void before_a_signal_is_what_the_program_did(void **state)
     machine.now = 22000;
     m_event(&machine, HOOK, TLE_THREAD_END, TL_NONE, -1, 0, 0);
     assert_int_equal(timeline_finish(machine.b, 1000000 + ms(23), &timeline), 0);
+    timeline_builder_free(machine.b);
     assert_int_equal(critical_path(timeline, &PATH_OPTIONS, &path), 0);
     check_path(timeline);
     assert_int_equal(path.length, ms(22));
