@@ -6,6 +6,7 @@ import os
 import pathlib
 import random
 import re
+import struct
 import subprocess
 
 import pytest
@@ -75,6 +76,26 @@ def test_length_that_was_never_filled_in(tmp_path):
     d = small("1.0.1")
     d.end_heap(length=0)
     sound(write(tmp_path, d.data()))
+
+
+def test_record_over_4_gib(tmp_path):
+    """One HEAP DUMP for all, as VMs wrote it before there were segments: its 32 bits of length have wrapped. The array is a hole in the file."""
+    elements = 600_000_000
+    d = small("1.0.1")
+    d.item(0x23, d.id(0x70000), struct.pack(">IIB", 0, elements, hprofdump.LONG))
+    split = len(d.heap)
+    d.primitives(0x80000, INT, 1, 2, 3)
+    start = len(d.bytes)
+    d.end_heap(length=(len(d.heap) + elements * 8) & 0xffffffff)
+    d.name("a record behind it")
+    path, (head, tail) = tmp_path / "big.hprof", (d.data()[:start + 9 + split], d.data()[start + 9 + split:])
+    with open(path, "wb") as f:
+        f.write(head)
+        f.seek(elements * 8, os.SEEK_CUR)
+        f.write(tail)
+    assert path.stat().st_size > 1 << 32
+    rows = {c["class"]: c for c in sound(path)["classes"]}
+    assert rows["long[]"]["objects"] == 2 and rows["long[]"]["shallow"] >= elements * 8 and rows["int[]"]["objects"] == 2
 
 
 def test_several_dumps_in_a_file(tmp_path):
