@@ -3,6 +3,7 @@
  * Writes a recording of cpu=samples as a day of a busy server makes it: 40,000 stacks of 30 frames that share their roots,
  * taken by 64 threads every half millisecond. The same seed gives the same samples. usage: samples_generate FILE [SAMPLES]
  */
+#include "generate.h"
 #include "jfr/writer.h"
 
 #include <errno.h>
@@ -11,15 +12,6 @@
 #include <string.h>
 
 enum { THREADS = 64, STACKS = 40000, DEPTH = 30, SHARED = 12 };
-
-static uint64_t random_state = 88172645463325252u;
-
-static uint64_t next_random(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    return random_state ^= random_state << 17;
-}
 
 static int name_method(void *context, uint64_t method, uint32_t type, struct jfr_method *ret)
 {

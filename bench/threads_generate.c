@@ -5,6 +5,7 @@
  * The same seed gives the same events. usage: threads_generate FILE [EVENTS [THREADS]] (10 million when not given; 27 bytes an
  * event)
  */
+#include "generate.h"
 #include "jfr/writer.h"
 
 #include <errno.h>
@@ -30,14 +31,6 @@ static const struct jfr_type types[TYPES] = {
 };
 
 static uint64_t n_threads = 64;
-static uint64_t random_state = 88172645463325252u;
-
-static uint64_t next_random(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    return random_state ^= random_state << 17;
-}
 
 static int name_method(void *context, uint64_t method, uint32_t type, struct jfr_method *ret)
 {

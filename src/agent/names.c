@@ -229,6 +229,17 @@ void dotted_name(const char *internal, char *to, size_t size)
             *c = '.';
 }
 
+char *names_class_text(jclass c)
+{
+    char *signature = NULL, name[512] = "?";
+    if ((*vm.ti)->GetClassSignature(vm.ti, c, &signature, NULL) == JVMTI_ERROR_NONE && strlen(signature) > 2) {
+        dotted_name(signature + 1, name, sizeof(name));
+        name[strcspn(name, ";")] = 0;
+    }
+    vm_free(signature);
+    return strdup(name);
+}
+
 void names_touch_class(jclass c)
 {
     jint n = 0;

@@ -35,6 +35,8 @@ jmethodID names_add(const struct method *m);
 uint32_t method_line(const struct method *m, int32_t bci);
 /* "java.lang.String" from "java/lang/String", into to[size], cut when too long. */
 void dotted_name(const char *internal, char *to, size_t size);
+/* The dotted name of a class that is no array, "?" when the VM does not tell it; the caller frees. NULL: no memory. */
+char *names_class_text(jclass c);
 
 /* Makes the VM create the jmethodIDs of a class, so that a stack can be walked in a signal handler. */
 void names_touch_class(jclass c);

@@ -94,18 +94,6 @@ static void arguments(const struct native_frame *f, struct str descriptor, jvalu
     }
 }
 
-static unsigned words_on_stack(struct str descriptor)
-{
-    unsigned integers = 2, reals = 0, words = 0, slots;
-    for (size_t at = 1, len; (len = descriptor_next(descriptor, at, &slots)); at += len) {
-        bool real = strchr("FD", descriptor.data[at]) != NULL;
-        words += real ? reals >= THUNK_REALS : integers >= THUNK_INTEGERS;
-        reals += real;
-        integers += !real;
-    }
-    return words;
-}
-
 /* The client of a place, held until leave_client; NULL when it is not there or does not want the method. */
 static const struct native_client *enter_client(const struct row *r, int k, int *ret_number)
 {
@@ -239,7 +227,7 @@ static void *thunk_of(jmethodID id, const struct native_method *m, void *functio
         if (!at) {
             r->method = id;
             r->descriptor = (struct str){descriptor, m->descriptor.len};
-            r->stack_words = words_on_stack(r->descriptor);
+            r->stack_words = native_stack_words(r->descriptor);
             r->is_static = m->is_static;
             natives.n_rows++;
         }

@@ -1,6 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/native_thunks.h"
 
+#include "classfile/classfile.h"
+
+#include <string.h>
+
+unsigned native_stack_words(struct str descriptor)
+{
+    unsigned integers = 2, reals = 0, words = 0, slots;
+    for (size_t at = 1, len; (len = descriptor_next(descriptor, at, &slots)); at += len) {
+        bool real = strchr("FD", descriptor.data[at]) != NULL;
+        words += real ? reals >= THUNK_REALS : integers >= THUNK_INTEGERS;
+        reals += real;
+        integers += !real;
+    }
+    return words;
+}
+
 /* All thunks and what they jump to are one function to unwinders: up to its first instruction a thunk changes no stack. */
 #if defined(__x86_64__)
 #define THUNK_BYTES 16

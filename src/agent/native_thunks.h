@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Functions that stand in front of native methods: thunk number n calls native_thunk_enter, what that puts into `function`
- * with the arguments as they came, native_thunk_exit, and returns what the function returned. Knows no JVM.
+ * with the arguments as they came, native_thunk_exit, and returns what the function returned. Knows no JVM. The two functions
+ * are those of the library that it is linked into: libhprof's in native_calls.c, libjvmpi's in jvmpi/natives.c.
  */
 #pragma once
 
 #include "base/macro.h"
+#include "base/strpool.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,7 +32,7 @@ struct native_frame {
     uint64_t stack_words;  /* 152 */
     uint64_t integer;      /* 160: what was returned */
     double real;           /* 168 */
-    uint64_t seen;         /* native_calls.c's own, as the next */
+    uint64_t seen;         /* for native_thunk_enter and _exit, as the next */
     uint64_t tokens[THUNK_CLIENTS];
 };
 
@@ -40,6 +42,8 @@ _Static_assert(offsetof(struct native_frame, index) == 128 && offsetof(struct na
 
 void *native_thunk(unsigned n); /* n < NATIVE_THUNKS */
 bool native_is_thunk(const void *function);
+/* Words of arguments that a native method of this descriptor takes from the stack. */
+unsigned native_stack_words(struct str descriptor);
 
 /* Called by thunks. */
 void native_thunk_enter(struct native_frame *f);

@@ -2,6 +2,7 @@
 #include "jvmpi/natives.h"
 
 #include "agent/instrument_choice.h"
+#include "agent/native_thunks.h"
 #include "agent/vm.h"
 #include "base/hash.h"
 #include "base/map.h"
@@ -12,26 +13,13 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#ifdef __x86_64__
-enum { THUNKS = 4096, THUNK_SIZE = 16, REGISTERS = 6, VECTOR_REGISTERS = 8 };
-
-extern const char jvmpi_thunks[THUNKS * THUNK_SIZE]; /* natives_thunks.S */
-
-struct thunk_call {
-    void *function;
-    uint64_t rest; /* what the client answered in the low byte, above it the words of arguments on the stack */
-};
-
-struct thunk_call jvmpi_thunk_enter(uint32_t number, JNIEnv *jni, jobject receiver);
-void jvmpi_thunk_exit(uint32_t number, JNIEnv *jni, int entered);
-
 /* A method that has a thunk. Complete before the thunk's address is given to the VM. */
 static struct bound {
     _Atomic(void *) function;
     jmethodID method;
-    uint32_t words; /* of arguments on the stack, an even number */
+    unsigned stack_words;
     bool is_static;
-} bound[THUNKS];
+} bound[NATIVE_THUNKS ? NATIVE_THUNKS : 1];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* what follows */
 static struct map noted;                                 /* method -> the VM's own code, until it has a thunk */
@@ -40,22 +28,20 @@ static struct map intrinsics;                            /* hashes of class and 
 static uint32_t n_bound;
 static _Atomic(const struct natives_client *) active;
 
-struct thunk_call jvmpi_thunk_enter(uint32_t number, JNIEnv *jni, jobject receiver)
+void native_thunk_enter(struct native_frame *f)
 {
-    struct bound *b = &bound[number];
-    int entered = atomic_load_explicit(&active, memory_order_relaxed)->enter(jni, b->method, b->is_static ? NULL : receiver);
-    return (struct thunk_call){atomic_load_explicit(&b->function, memory_order_acquire),
-                               (uint64_t)b->words << 8 | (uint8_t)entered};
+    struct bound *b = &bound[f->index];
+    jobject receiver = b->is_static ? NULL : (jobject)(uintptr_t)f->integers[1];
+    f->seen = (uint64_t)atomic_load_explicit(&active, memory_order_relaxed)
+                  ->enter((JNIEnv *)(uintptr_t)f->integers[0], b->method, receiver);
+    f->function = atomic_load_explicit(&b->function, memory_order_acquire);
+    f->stack_words = b->stack_words;
 }
 
-void jvmpi_thunk_exit(uint32_t number, JNIEnv *jni, int entered)
+void native_thunk_exit(struct native_frame *f)
 {
-    atomic_load_explicit(&active, memory_order_relaxed)->exit(jni, bound[number].method, entered);
-}
-
-static bool is_thunk(const void *address)
-{
-    return (const char *)address >= jvmpi_thunks && (const char *)address < jvmpi_thunks + sizeof(jvmpi_thunks);
+    atomic_load_explicit(&active, memory_order_relaxed)
+        ->exit((JNIEnv *)(uintptr_t)f->integers[0], bound[f->index].method, (int)f->seen);
 }
 
 static uint64_t key_of(struct str class_name, struct str method)
@@ -93,25 +79,6 @@ static bool is_wanted(struct str class_name, struct str method)
     return !is;
 }
 
-/* How many words of the arguments come on the stack. */
-static uint32_t words_on_stack(const char *descriptor)
-{
-    uint32_t words = 2, vectors = 0; /* environment; class or receiver */
-    for (const char *p = descriptor + 1; *p && *p != ')'; p++) {
-        bool array = *p == '[';
-        while (*p == '[')
-            p++;
-        if (!array && (*p == 'F' || *p == 'D'))
-            vectors++;
-        else
-            words++;
-        if (*p == 'L')
-            p += strcspn(p, ";");
-    }
-    uint32_t n = (words > REGISTERS ? words - REGISTERS : 0) + (vectors > VECTOR_REGISTERS ? vectors - VECTOR_REGISTERS : 0);
-    return n + n % 2;
-}
-
 struct description {
     char *class_signature, *name, *descriptor;
     jclass class;
@@ -146,15 +113,15 @@ static void *thunk_for(JNIEnv *jni, jmethodID method, const struct description *
     pthread_mutex_lock(&lock);
     bool added = false;
     uint64_t *number =
-        n_bound < THUNKS ? map_at(&numbers, (uintptr_t)method, n_bound, &added) : map_get(&numbers, (uintptr_t)method);
+        n_bound < NATIVE_THUNKS ? map_at(&numbers, (uintptr_t)method, n_bound, &added) : map_get(&numbers, (uintptr_t)method);
     if (number) {
         struct bound *b = &bound[*number];
         n_bound += added;
         b->method = method;
-        b->words = words_on_stack(d->descriptor);
+        b->stack_words = native_stack_words((struct str){d->descriptor, strlen(d->descriptor)});
         b->is_static = modifiers & ACC_STATIC;
         atomic_store(&b->function, function);
-        thunk = (void *)(uintptr_t)(jvmpi_thunks + *number * THUNK_SIZE);
+        thunk = native_thunk((unsigned)*number);
     }
     pthread_mutex_unlock(&lock);
     return thunk;
@@ -163,7 +130,7 @@ static void *thunk_for(JNIEnv *jni, jmethodID method, const struct description *
 static void JNICALL on_bind(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmethodID method, void *address, void **ret_address)
 {
     struct description d;
-    if (is_thunk(address))
+    if (native_is_thunk(address))
         return;
     pthread_mutex_lock(&lock);
     bool on = atomic_load(&active);
@@ -183,7 +150,7 @@ static const struct vm_callbacks events = {.ti = {.NativeMethodBind = on_bind}};
 int natives_watch(void)
 {
     jvmtiCapabilities needs = {.can_generate_native_method_bind_events = 1}, missing = {0};
-    int r = vm_need(&needs, &missing);
+    int r = NATIVE_THUNKS ? vm_need(&needs, &missing) : -ENOTSUP;
     if (r < 0 || !vm_capabilities_empty(&missing))
         return r < 0 ? r : -ENOTSUP;
     return vm_events_on(&events);
@@ -202,6 +169,8 @@ static void bind(JNIEnv *jni, jmethodID method, void *function)
 
 int natives_on(const struct natives_client *client, JNIEnv *jni)
 {
+    if (!NATIVE_THUNKS)
+        return -ENOTSUP;
     pthread_mutex_lock(&lock);
     struct map before = noted;
     noted = (struct map){0};
@@ -213,18 +182,3 @@ int natives_on(const struct natives_client *client, JNIEnv *jni)
     map_release(&before);
     return 0;
 }
-#else
-int natives_watch(void)
-{
-    return -ENOTSUP;
-}
-
-void natives_intrinsic(struct str class_name, struct str method)
-{
-}
-
-int natives_on(const struct natives_client *client, JNIEnv *jni)
-{
-    return -ENOTSUP;
-}
-#endif

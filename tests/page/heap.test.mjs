@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The heap views, served and in one file: their numbers are those of jvmscope heap VERB --json.
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { faults, folder, java, jvmscope, launch, open, root } from "./lab.mjs";
+import { faults, folder, java, jvmscope, launch, open, root, serve } from "./lab.mjs";
 
 const dump = join(folder, "sessions.hprof");
 const html = join(folder, "sessions.html");
@@ -21,8 +21,8 @@ before(async () => {
   spawnSync(command, ["-Xmx64m", "-cp", classes, "HeapPage", dump]);
   assert.ok(existsSync(dump));
   jvmscope("convert", dump, "-o", html);
-  server = spawn(join(root, "build/jvmscope"), ["serve", dump]);
-  served = await new Promise((resolve) => server.stdout.once("data", (d) => resolve(`${String(d).trim()}0/`)));
+  [server, served] = await serve(dump);
+  served += "0/";
   browser = await launch();
 });
 after(async () => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the page's tests share: Debian's Chromium, without a network, and the command.
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -30,6 +30,12 @@ export function java(...programs) {
   const done = spawnSync(join(home, "bin/javac"), ["-g", "-nowarn", "-d", classes, ...programs.map((p) => join(root, `tests/java/${p}.java`))], { encoding: "utf8" });
   if (done.status !== 0) throw new Error(done.stderr);
   return { command: join(home, "bin/java"), classes };
+}
+
+/** `jvmscope serve` of these files, and the address that it prints. */
+export async function serve(...files) {
+  const server = spawn(join(root, "build/jvmscope"), ["serve", ...files]);
+  return [server, await new Promise((resolve) => server.stdout.once("data", (d) => resolve(String(d).trim())))];
 }
 
 export const launch = () =>

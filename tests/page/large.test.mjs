@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // More state changes than one file holds: its pictures are those of the server, and below them it says what is needed.
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { folder, jvmscope, launch, open, root } from "./lab.mjs";
+import { folder, jvmscope, launch, open, root, serve } from "./lab.mjs";
 
 const recording = join(folder, "large.jfr");
 const html = join(folder, "large.html");
@@ -22,8 +22,8 @@ before(async () => {
   assert.equal(built.status, 0, built.stderr);
   assert.equal(spawnSync(make, [recording, "300000"]).status, 0);
   jvmscope("convert", recording, "-o", html);
-  server = spawn(join(root, "build/jvmscope"), ["serve", recording]);
-  served = await new Promise((resolve) => server.stdout.once("data", (d) => resolve(`${String(d).trim()}0/`)));
+  [server, served] = await serve(recording);
+  served += "0/";
   browser = await launch();
 });
 after(async () => {

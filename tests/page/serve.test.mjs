@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // jvmscope serve: the page on loopback, the what-if slider, and what is refused.
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { request } from "node:http";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { folder, jvmscope, launch, open, root } from "./lab.mjs";
+import { folder, jvmscope, launch, open, root, serve } from "./lab.mjs";
 
 const other = join(folder, "other.collapsed");
 let browser;
@@ -37,8 +37,7 @@ before(async () => {
   jvmscope("run", "--threads", "--cpu", "-o", recording, "--", join(home, "bin/java"), "-Xmx64m", "-cp", classes, "ThreadPrograms", "4");
   writeFileSync(hostile, "a.B.c;d.E.f 3\n");
   writeFileSync(other, "a.B.c;d.E.f 2\na.B.c;x.Y.z 5\n");
-  server = spawn(join(root, "build/jvmscope"), ["serve", recording, hostile, other]);
-  url = await new Promise((resolve) => server.stdout.once("data", (d) => resolve(String(d).trim())));
+  [server, url] = await serve(recording, hostile, other);
   browser = await launch();
 });
 after(async () => {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The thread visualizer and the monitor statistics, on a recording of a program with known answers.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { faults, folder, java, jvmscope, launch, open, root } from "./lab.mjs";
+import { faults, folder, java, jvmscope, launch, open, serve } from "./lab.mjs";
 
 const recording = join(folder, "pipeline.jfr");
 const html = join(folder, "pipeline.html");
@@ -26,8 +25,8 @@ before(async () => {
     monitors: JSON.parse(jvmscope("threads", "monitors", "--json", recording)),
     timeline: JSON.parse(jvmscope("threads", "timeline", "--json", recording)),
   };
-  server = spawn(join(root, "build/jvmscope"), ["serve", recording]);
-  served = await new Promise((resolve) => server.stdout.once("data", (d) => resolve(`${String(d).trim()}0/`)));
+  [server, served] = await serve(recording);
+  served += "0/";
   browser = await launch();
 });
 after(async () => {

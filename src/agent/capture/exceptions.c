@@ -72,17 +72,6 @@ static char *place_text(JNIEnv *jni, jmethodID m, jlocation at)
     return strdup(text);
 }
 
-static char *class_text(jclass c)
-{
-    char *signature = NULL, name[512] = "?";
-    if ((*vm.ti)->GetClassSignature(vm.ti, c, &signature, NULL) == JVMTI_ERROR_NONE && strlen(signature) > 2) {
-        dotted_name(signature + 1, name, sizeof(name));
-        name[strcspn(name, ";")] = 0;
-    }
-    vm_free(signature);
-    return strdup(name);
-}
-
 /* The row of a throw, made when it is new: its names are asked for while its classes are held. */
 static struct thrown_row *find_row(JNIEnv *jni, jclass c, jmethodID m, jlocation at, jmethodID cm, jlocation cat)
 {
@@ -91,7 +80,7 @@ static struct thrown_row *find_row(JNIEnv *jni, jclass c, jmethodID m, jlocation
     uint64_t key = thrown_mix(thrown_mix((uint64_t)(uint32_t)hash, (uintptr_t)m), (uint64_t)at);
     key = thrown_mix(thrown_mix(key, (uintptr_t)cm), (uint64_t)cat) | 1;
     struct thrown_row *row = thrown_row(key);
-    return row ? row : thrown_row_add(key, class_text(c), place_text(jni, m, at), place_text(jni, cm, cat));
+    return row ? row : thrown_row_add(key, names_class_text(c), place_text(jni, m, at), place_text(jni, cm, cat));
 }
 
 /* The message as its field has it: no code runs. */

@@ -60,21 +60,10 @@ static const char *site_text(jint site)
     return text;
 }
 
-static char *class_text(jclass c)
-{
-    char *signature = NULL, name[512] = "?";
-    if ((*vm.ti)->GetClassSignature(vm.ti, c, &signature, NULL) == JVMTI_ERROR_NONE && strlen(signature) > 2) {
-        dotted_name(signature + 1, name, sizeof(name));
-        name[strcspn(name, ";")] = 0;
-    }
-    vm_free(signature);
-    return strdup(name);
-}
-
 /* Rows are told apart by what is shown of them: two throws of one line are one. */
 static jlong row_of(jclass c, const char *place, jint to)
 {
-    _cleanup_free_ char *class_name = class_text(c);
+    _cleanup_free_ char *class_name = names_class_text(c);
     const char *caught = site_text(to);
     if (!class_name)
         return 0;

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the generators of recordings share: xorshift (Marsaglia 2003) from a fixed seed, so that every run writes the same. */
+#pragma once
+
+#include <stdint.h>
+
+static uint64_t random_state = 88172645463325252u;
+
+static uint64_t next_random(void)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    return random_state ^= random_state << 17;
+}
