@@ -2,6 +2,7 @@
 /*
  * What the parts of exact allocation profiles share. alloc_points.c: places in bytecode, and each thread's counters of them;
  * alloc_edit.c: the probes' insertion; alloc_exact.c: the capture, whose native methods the probes call now and then;
+ * alloc_strata.c: which of a counter's objects has its stack looked at;
  * alloc_native.c: what the VM and JNI allocate.
  */
 #pragma once
@@ -90,6 +91,21 @@ enum alloc_follow {
 /* instrument.h's edit. */
 int alloc_edit(const struct instrument_class *c, struct edit *e);
 extern enum alloc_follow alloc_follow; /* set before instrumentation begins */
+
+/* Adds to a site; what has none is in alloc_no_room. Under sites_lock(), as the rest of alloc_strata.c unless it says
+ * otherwise. */
+void alloc_add(int64_t site, double objects, double bytes);
+extern uint64_t alloc_no_room; /* objects, and threads, that have no place */
+/* Brings the sites up to date with all counters. */
+void alloc_settle(JNIEnv *jni);
+/* The looks are nobody's: what comes next is looked at. The owner may be running. */
+void alloc_forget(struct alloc_block *b);
+void alloc_forget_all(void); /* takes the lock itself */
+/* A counter has reached its next value: begins a stratum if the last one has ended. True when the stack is to be looked at now.
+ */
+bool alloc_look_due(struct alloc_look *l, struct alloc_counter *c);
+/* 0 .. n - 1, on the calling thread; any thread, no lock. */
+uint64_t alloc_random_below(uint64_t n);
 
 /* Counts an object once, by the calling thread's stack. */
 void alloc_count(JNIEnv *jni, jobject object);

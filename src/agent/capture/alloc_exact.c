@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Exact allocation counts: a counter of each thread's own at every place that allocates (alloc_edit.c), what the VM and JNI
- * allocate by their events (alloc_native.c). Counts and bytes of a place are exact. Its stacks are estimated by stratified
- * sampling: a counter's values are cut into strata that grow with the count (to some 512 KB, or 64 KB where several
- * stacks have been met), and at one value of each, drawn at random, the probe has the stack looked at; the whole stratum is
- * added to the class and stack found. So one place that is reached on several ways divides its exact count between them
- * without bias, whatever the order in which they come; with depth=1, or where there is one way, every row is exact.
+ * allocate by their events (alloc_native.c). Counts and bytes of a place are exact. Its stacks are estimated (alloc_strata.c);
+ * with depth=1, or where there is one way to a place, every row is exact.
  *
  * What lives, after a collection: estimated from objects that are followed, those that the VM samples (JDK 11 on) or one a
  * look, which then stands for its stratum; or exact, when all are followed (live=exact, heap=all).
@@ -21,9 +18,6 @@
 #define PROBE "java/lang/JvmscopeSites"
 #define NEVER ((uint64_t)INT64_MAX)
 
-/* Of a stratum, where one stack has been met and where several have. */
-enum { LOOK_BYTES = 512 << 10, LOOK_SHARE = 16, SEVERAL_BYTES = 64 << 10, SEVERAL_SHARE = 64 };
-
 enum alloc_follow alloc_follow;
 __thread bool alloc_busy;
 
@@ -31,7 +25,7 @@ static struct {
     jclass probe;
     int64_t eetop;
     intptr_t env_offset; /* of a JNIEnv in its JavaThread */
-    uint64_t looks, no_room, no_size, by_vm;
+    uint64_t looks, no_size, by_vm;
     bool on;
 } state;
 
@@ -42,7 +36,6 @@ static __thread struct {
     jweak pending; /* what the VM has told of, and a probe may be about to count */
     int64_t pending_site;
     jlong pending_size;
-    uint64_t random;
     double pick_weight;
 } mine;
 
@@ -81,77 +74,7 @@ uint64_t alloc_slot_key(JNIEnv *jni)
     return (uint64_t)((intptr_t)jni - state.env_offset);
 }
 
-/* ---- counting ---- */
-
-static void add(int64_t number, double objects, double bytes)
-{
-    struct site *site = sites_at(number);
-    if (!site) {
-        state.no_room += (uint64_t)objects;
-        return;
-    }
-    site->allocated.objects += objects;
-    site->allocated.bytes += bytes;
-}
-
-/* Adds what a counter has counted since then to the stack of the last look. Under the lock. */
-static void settle_look(struct alloc_look *l, const struct alloc_counter *c)
-{
-    const struct alloc_point *p = alloc_point(l->point);
-    uint64_t objects = __atomic_load_n(&c->count, __ATOMIC_RELAXED);
-    uint64_t bytes = p->kind == ALLOC_NEW ? objects * p->size : __atomic_load_n(&c[1].count, __ATOMIC_RELAXED);
-    /* The size may have been measured after the first objects were counted, in an earlier session. */
-    if (objects != l->objects && l->end)
-        add(l->site, (double)(objects - l->objects),
-            p->kind == ALLOC_NEW ? (double)(objects - l->objects) * p->size : (double)(bytes - l->bytes));
-    l->objects = objects;
-    l->bytes = bytes;
-}
-
-static void settle(JNIEnv *jni)
-{
-    for (struct alloc_block *b = alloc_blocks; b; b = b->next)
-        for (size_t i = 0; i < b->looks.len; i++)
-            settle_look(&b->looks.data[i], &b->counters[b->looks.data[i].point]);
-}
-
-/* Nobody's: what comes next is looked at. Under the lock; the owner may be running. */
-static void forget_looks(struct alloc_block *b)
-{
-    for (size_t i = 0; i < b->looks.len; i++) {
-        struct alloc_counter *c = &b->counters[b->looks.data[i].point];
-        settle_look(&b->looks.data[i], c);
-        b->looks.data[i].begin = b->looks.data[i].objects;
-        b->looks.data[i].end = 0;
-        __atomic_store_n(&c->next, 0, __ATOMIC_RELAXED);
-    }
-}
-
-static void forget_all_looks(void)
-{
-    sites_lock();
-    for (struct alloc_block *b = alloc_blocks; b; b = b->next)
-        forget_looks(b);
-    sites_unlock();
-}
-
-static uint64_t random_below(uint64_t n)
-{
-    mine.random = mine.random ? mine.random : (uint64_t)(uintptr_t)&mine | 1;
-    mine.random ^= mine.random << 13;
-    mine.random ^= mine.random >> 7;
-    mine.random ^= mine.random << 17;
-    return mine.random % n;
-}
-
-/* How long the next stratum is: a share of what was counted, and no more than so many bytes. */
-static uint64_t stratum(const struct alloc_look *l, const struct alloc_counter *c)
-{
-    const struct alloc_point *p = alloc_point(l->point);
-    uint64_t each = p->kind == ALLOC_NEW ? p->size : c[1].count / MAX(c->count, 1), count = c->count - l->begin;
-    uint64_t share = l->several ? SEVERAL_SHARE : LOOK_SHARE, bytes = l->several ? SEVERAL_BYTES : LOOK_BYTES;
-    return MIN(count / share, bytes / MAX(each, 1)) + 1;
-}
+/* ---- sizes ---- */
 
 static jlong size_of_class(JNIEnv *jni, jclass class)
 {
@@ -204,7 +127,7 @@ static void measure(JNIEnv *jni, uint32_t point, jclass class)
 static void follow_counted(JNIEnv *jni, int64_t site, jobject o, jlong size)
 {
     double chance = alloc_follow == FOLLOW_ALL ? 1 : alloc_follow == FOLLOW_LOOKS ? sites_chance(size) : 0;
-    if (site >= 0 && (double)random_below(1 << 20) < chance * (1 << 20))
+    if (site >= 0 && (double)alloc_random_below(1 << 20) < chance * (1 << 20))
         sites_follow(jni, site, (*jni)->NewWeakGlobalRef(jni, o), 1 / chance, size);
 }
 
@@ -215,7 +138,7 @@ static void settle_pending(JNIEnv *jni, bool counted)
         return;
     if (!counted) {
         jobject o = (*jni)->NewLocalRef(jni, mine.pending);
-        add(mine.pending_site, 1, (double)mine.pending_size);
+        alloc_add(mine.pending_site, 1, (double)mine.pending_size);
         if (o) {
             follow_counted(jni, mine.pending_site, o, mine.pending_size);
             (*jni)->DeleteLocalRef(jni, o);
@@ -256,7 +179,7 @@ NATIVE(jlong, newSlot)(JNIEnv *jni, jclass class, jlong eetop)
         struct alloc_block *b = alloc_block_take();
         nowhere.counters = b ? b->counters : NULL;
     }
-    state.no_room += !s;
+    alloc_no_room += !s;
     sites_unlock();
     return (jlong)(uintptr_t)(s ? s : &nowhere);
 }
@@ -268,23 +191,6 @@ NATIVE(void, attend)(JNIEnv *jni, jclass class, jobject o)
     sites_lock();
     settle_pending(jni, (*jni)->IsSameObject(jni, o, mine.pending));
     sites_unlock();
-}
-
-/*
- * A counter has reached its next value: begins a stratum if the last one has ended. True when the stack is to be looked at now.
- * Under the lock.
- */
-static bool is_look(uint32_t point, struct alloc_counter *c)
-{
-    struct alloc_look *l = alloc_look_of(mine.block, point);
-    if (!l || c->count < l->end)
-        return l;
-    settle_look(l, c);
-    l->gap = l->end ? stratum(l, c) : 1;
-    l->end = c->count + l->gap;
-    uint64_t later = random_below(l->gap);
-    __atomic_store_n(&c->next, c->count + later, __ATOMIC_RELAXED);
-    return later == 0;
 }
 
 static void look_at(JNIEnv *jni, uint32_t point, struct alloc_counter *c, const struct site_frame *frames, uint32_t n)
@@ -313,7 +219,8 @@ NATIVE(void, look)(JNIEnv *jni, jclass probe, jlong counter, jint point, jclass 
     alloc_busy = true;
     measure(jni, (uint32_t)point, class);
     sites_lock();
-    bool now = is_look((uint32_t)point, c);
+    struct alloc_look *l = alloc_look_of(mine.block, (uint32_t)point);
+    bool now = l && alloc_look_due(l, c);
     sites_unlock();
     if (now) {
         uint32_t n = sites_stack(jni, frames, NULL);
@@ -368,7 +275,7 @@ static void count_objects(JNIEnv *jni, jobject o, const struct site_frame *frame
         sites_lock();
         int64_t site = sites_find(signature, threads_self(jni), frames, n_frames);
         if (state.on)
-            add(site, (double)n, (double)size * (double)n);
+            alloc_add(site, (double)n, (double)size * (double)n);
         if (state.on && n == 1)
             follow_counted(jni, site, o, size);
         sites_unlock();
@@ -534,7 +441,7 @@ static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobje
         mine.pending_size = size;
         slot->key = alloc_slot_key(jni) + 1;
     } else {
-        add(site, 1, (double)size);
+        alloc_add(site, 1, (double)size);
         follow_counted(jni, site, object, size);
     }
     sites_unlock();
@@ -551,7 +458,7 @@ static void on_thread_ended(struct thread *thread, JNIEnv *jni)
     mine.slot->key = ALLOC_GONE;
     /* Without threads in traces a stratum may go on in the next thread. */
     if (sites_by_thread() && state.on)
-        forget_looks(mine.block);
+        alloc_forget(mine.block);
     alloc_block_give(mine.block);
     mine.slot = NULL;
     mine.block = NULL;
@@ -634,9 +541,9 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         r = instrument_choose(s->options.v[OPT_INCLUDE].text, s->options.v[OPT_EXCLUDE].text);
     if (r < 0)
         return r;
-    forget_all_looks();
+    alloc_forget_all();
     sites_lock();
-    state.looks = state.no_room = state.no_size = state.by_vm = 0;
+    state.looks = alloc_no_room = state.no_size = state.by_vm = 0;
     state.on = true;
     sites_unlock();
     r = instrument_on(&client, jni, why);
@@ -659,7 +566,7 @@ static void stop(struct session *s, JNIEnv *jni)
     if (!s->dying)
         instrument_off(&client, jni);
     threads_unlisten(&listener);
-    forget_all_looks();
+    alloc_forget_all();
 }
 
 static void release(struct session *s)
@@ -675,18 +582,18 @@ static void flush(struct session *s, JNIEnv *jni)
 static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     alloc_busy = true;
-    sites_report(s, jni, 0, s->options.v[OPT_CUTOFF].fraction, settle);
+    sites_report(s, jni, 0, s->options.v[OPT_CUTOFF].fraction, alloc_settle);
     alloc_busy = false;
 }
 
 static void request(struct session *s, JNIEnv *jni, const struct hprof_request *r)
 {
     alloc_busy = true;
-    sites_request(s, jni, r, settle);
+    sites_request(s, jni, r, alloc_settle);
     alloc_busy = false;
     /* It may have changed how deep stacks are. */
     if (r->command == HPROF_CMD_CONTROL)
-        forget_all_looks();
+        alloc_forget_all();
 }
 
 static void status(struct session *s, struct buf *out)
@@ -695,7 +602,7 @@ static void status(struct session *s, struct buf *out)
     sites_lock();
     buf_printf(out, "alloc.places %u\nalloc.looks %llu\nalloc.by_vm %llu\nalloc.no_room %llu\nalloc.no_size %llu\n",
                alloc_points_count(), (unsigned long long)state.looks, (unsigned long long)state.by_vm,
-               (unsigned long long)state.no_room, (unsigned long long)state.no_size);
+               (unsigned long long)alloc_no_room, (unsigned long long)state.no_size);
     sites_unlock();
     instrument_status(out);
 }
