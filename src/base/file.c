@@ -8,11 +8,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-int file_map_open(struct file_map *ret, const char *path)
+int file_map_fd(struct file_map *ret, int fd)
 {
-    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return -errno;
     struct stat st;
     if (fstat(fd, &st) < 0)
         return -errno;
@@ -29,6 +26,12 @@ int file_map_open(struct file_map *ret, const char *path)
     }
     *ret = m;
     return 0;
+}
+
+int file_map_open(struct file_map *ret, const char *path)
+{
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    return fd < 0 ? -errno : file_map_fd(ret, fd);
 }
 
 void file_map_release(struct file_map *m)

@@ -14,6 +14,8 @@ struct file_map {
 
 /* Maps a regular file; negative errno (-EISDIR for a folder, -ENXIO for what has no length, such as a pipe). */
 int file_map_open(struct file_map *ret, const char *path) must_check;
+/* The same of a descriptor, which stays the caller's. */
+int file_map_fd(struct file_map *ret, int fd) must_check;
 void file_map_release(struct file_map *m);
 
 /* Reads all of a descriptor, at most limit bytes (-EFBIG beyond); *ret is malloc'ed with a NUL behind, the caller frees. */

@@ -81,17 +81,13 @@ int heap_spool_open(const char *path, struct file_map *ret, bool *ret_spooled)
     _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    struct stat st;
-    if (fstat(fd, &st) < 0)
-        return -errno;
-    if (S_ISDIR(st.st_mode))
-        return -EISDIR;
-    unsigned char head[2] = {0};
-    if (!S_ISREG(st.st_mode) || (pread(fd, head, 2, 0) == 2 && head[0] == 0x1f && head[1] == 0x8b))
+    struct file_map m = {0};
+    int error = file_map_fd(&m, fd);
+    if (error == -ENXIO || (m.len >= 2 && m.data[0] == 0x1f && m.data[1] == 0x8b)) {
+        file_map_release(&m);
         return spool(fd, ret);
+    }
     *ret_spooled = false;
-    int error = file_map_open(ret, path);
-    if (!error && !ret->data)
-        return -EBADMSG;
-    return error;
+    *ret = m;
+    return error ? error : m.data ? 0 : -EBADMSG;
 }
