@@ -93,11 +93,13 @@ public class ClassPack {
         ClassHierarchyResolver resolver = known::get;
         var cf = ClassFile.of(ClassFile.ClassHierarchyResolverOption.of(
             resolver.orElse(ClassHierarchyResolver.defaultResolver())));
-        for (String rewritten : Arrays.asList(a).subList(2, a.length))
-            verify(cf, original, rewritten);
+        Arrays.asList(a).subList(2, a.length).parallelStream().map(rewritten -> verify(cf, original, rewritten))
+            .forEachOrdered(System.out::print);
     }
 
-    static void verify(ClassFile cf, List<byte[]> original, String rewritten) throws IOException {
+    /** The lines to print of one rewritten pack. */
+    static String verify(ClassFile cf, List<byte[]> original, String rewritten) {
+        StringBuilder lines = new StringBuilder();
         int bad = 0, unjudged = 0, n = 0;
         try (var in = open(rewritten)) { // may be many times as large as the original
             for (byte[] b; (b = next(in)) != null; n++) {
@@ -107,10 +109,12 @@ public class ClassPack {
                 if (failure(cf, original.get(n)) != null)
                     unjudged++;
                 else if (bad++ < 3)
-                    System.out.println("BAD " + cf.parse(original.get(n)).thisClass().asInternalName() + " " + why);
+                    lines.append("BAD " + cf.parse(original.get(n)).thisClass().asInternalName() + " " + why + "\n");
             }
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
         }
-        System.out.println("classes=" + n + " bad=" + bad + " unjudged=" + unjudged + " missing=" + (original.size() - n));
+        return lines + "classes=" + n + " bad=" + bad + " unjudged=" + unjudged + " missing=" + (original.size() - n) + "\n";
     }
 
     public static void main(String[] a) throws Exception {

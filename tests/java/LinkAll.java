@@ -25,6 +25,34 @@ public class LinkAll {
         }
     }
 
+    /** Links its share of the names. */
+    static class Linker extends Thread {
+        final ClassLoader loader;
+        final int first, every;
+        int linked, refused, missing;
+
+        Linker(ClassLoader loader, int first, int every) {
+            this.loader = loader;
+            this.first = first;
+            this.every = every;
+        }
+
+        @Override
+        public void run() {
+            for (int i = first; i < names.size(); i += every) {
+                try {
+                    Class.forName(names.get(i), false, loader).getDeclaredMethods();
+                    linked++;
+                } catch (VerifyError | ClassFormatError e) {
+                    if (refused++ < 3)
+                        System.out.println(e);
+                } catch (Throwable t) {
+                    missing++;
+                }
+            }
+        }
+    }
+
     public static void main(String[] a) throws Exception {
         int every = Integer.parseInt(a[0]);
         ClassLoader loader = ClassLoader.getSystemClassLoader();
@@ -49,17 +77,15 @@ public class LinkAll {
                 if (p.getNameCount() > 2)
                     add(p.subpath(2, p.getNameCount()).toString());
         }
+        Linker[] linkers = {new Linker(loader, 0, 2 * every), new Linker(loader, every, 2 * every)};
+        for (Linker l : linkers)
+            l.start();
         int linked = 0, refused = 0, missing = 0;
-        for (int i = 0; i < names.size(); i += every) {
-            try {
-                Class.forName(names.get(i), false, loader).getDeclaredMethods();
-                linked++;
-            } catch (VerifyError | ClassFormatError e) {
-                if (refused++ < 3)
-                    System.out.println(e);
-            } catch (Throwable t) {
-                missing++;
-            }
+        for (Linker l : linkers) {
+            l.join();
+            linked += l.linked;
+            refused += l.refused;
+            missing += l.missing;
         }
         System.out.println("linked=" + linked + " refused=" + refused + " missing=" + missing);
     }
