@@ -16,14 +16,14 @@ const char *path_state_name(enum path_state state)
     return state < PATH_STATES ? states[state] : "?";
 }
 
-/* What the interval before node n, which began at node p, was. */
-static enum path_state state_of(const struct timeline *t, uint32_t p, uint32_t n)
+/* What the interval before node n was, which began with the state of a node. */
+static enum path_state state_of(const struct timeline *t, uint32_t state, uint32_t n)
 {
     const struct tl_node *end = n != TL_NONE ? &t->nodes[n] : NULL;
     bool timer = end && (end->edge == TL_BY_TIMER || end->kind == TL_TIMEOUT);
     if (end && end->kind == TL_HANDOFF)
         return PATH_RUN; /* with the lock: it had called wait() but not begun to wait */
-    switch ((enum tl_kind)t->nodes[graph_state(t, p)].kind) {
+    switch ((enum tl_kind)t->nodes[state].kind) {
     case TL_RUN:
     case TL_DEAD:
         return PATH_RUN;
@@ -63,6 +63,7 @@ struct walk {
     const struct timeline *t;
     struct critical_path *path;
     uint64_t from, at; /* [from, at) is to be explained */
+    struct graph_seen seen;
 };
 
 /* Adds [start, at) to the front, or to the segment there when that is the same. Goes on at start. */
@@ -161,20 +162,27 @@ static uint32_t before_signal(const struct timeline *t, uint32_t n)
     return last_node(t, TL_NONE, at->time, n, TL_THREAD_SYSTEM, true);
 }
 
+/* Adds what a thread does after its last node, n. */
+static int consume_last(struct walk *w, uint32_t thread, uint32_t n)
+{
+    uint32_t state = graph_state_seen(w->t, n, &w->seen);
+    return consume(w, thread, w->t->nodes[n].time, state_of(w->t, state, TL_NONE), state);
+}
+
 /* Walks back from the last node of a thread that lies before the end. */
 static int walk_back(struct walk *w, uint32_t n, uint32_t thread)
 {
     const struct tl_node *nodes = w->t->nodes;
     int r = 0;
     if (n != TL_NONE && nodes[n].time < w->at)
-        r = consume(w, thread, nodes[n].time, state_of(w->t, n, TL_NONE), graph_state(w->t, n));
+        r = consume_last(w, thread, n);
     while (r == 0 && n != TL_NONE && w->at > w->from) {
         const struct tl_node *at = &nodes[n];
         uint32_t doing = before_signal(w->t, n);
         if (doing != TL_NONE) {
             thread = nodes[doing].thread;
             n = doing;
-            r = consume(w, thread, nodes[n].time, state_of(w->t, n, TL_NONE), graph_state(w->t, n));
+            r = consume_last(w, thread, n);
         } else if (graph_woken(w->t, n)) {
             uint32_t waker = at->waker;
             r = consume(w, thread, nodes[waker].time, latency_state(at->edge), graph_wait_start(w->t, n));
@@ -184,8 +192,9 @@ static int walk_back(struct walk *w, uint32_t n, uint32_t thread)
         } else if (at->prev == TL_NONE) {
             break;
         } else {
-            enum path_state state = state_of(w->t, at->prev, n);
-            uint32_t shown = state == PATH_RUN ? n : graph_state(w->t, at->prev);
+            uint32_t began = graph_state_seen(w->t, at->prev, &w->seen);
+            enum path_state state = state_of(w->t, began, n);
+            uint32_t shown = state == PATH_RUN ? n : began;
             if (state == PATH_RUN && tl_context_of(w->t, n)->stack == TL_NONE)
                 shown = at->prev;
             r = consume(w, thread, nodes[at->prev].time, state, shown);

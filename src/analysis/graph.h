@@ -12,6 +12,24 @@ static inline uint32_t graph_state(const struct timeline *t, uint32_t n)
     return n;
 }
 
+/* A state that was asked for, so that a thread's next question, from either side, need not go the same way again. {0}: none. */
+struct graph_seen {
+    uint32_t node, state; /* between them the thread's nodes are instants */
+};
+
+/* As graph_state. Questions along a thread, in either direction, take a step a node in all: instants may come by the million.
+ */
+static inline uint32_t graph_state_seen(const struct timeline *t, uint32_t n, struct graph_seen *seen)
+{
+    bool same = t->nodes[seen->node].thread == t->nodes[n].thread;
+    uint32_t at = n;
+    while (!(same && seen->state <= at && at <= seen->node) && !tl_is_state(t->nodes[at].kind) && t->nodes[at].prev != TL_NONE)
+        at = t->nodes[at].prev;
+    uint32_t state = same && seen->state <= at && at <= seen->node ? seen->state : at;
+    *seen = (struct graph_seen){n, state};
+    return state;
+}
+
 /* The first node of the wait that node n ends: a wait may have several states (waiting, then reacquiring). n when it is none.
  */
 static inline uint32_t graph_wait_start(const struct timeline *t, uint32_t n)

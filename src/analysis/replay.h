@@ -2,13 +2,15 @@
 /* The two replays behind what_if.h. */
 #pragma once
 
+#include "analysis/graph.h"
 #include "analysis/what_if.h"
 
 struct replay {
     const struct timeline *t;
     const struct holds *holds; /* sections that are scaled, or NULL */
     struct holds lock_holds;
-    uint8_t *stacks; /* per stack: inside a method that is scaled; NULL when none is */
+    uint8_t *stacks;         /* per stack: inside a method that is scaled; NULL when none is */
+    struct graph_seen *seen; /* per thread, with stacks */
     double factor;
     uint64_t scaled;
 };

@@ -24,7 +24,7 @@ uint64_t replay_own(struct replay *r, uint32_t n)
         inside = holds_overlap(r->holds, t->nodes[n].thread, start, end, TL_NONE);
     if (r->stacks && inside < end - start) {
         /* A wait is where its stack says. A run has none: it is inside when what comes before and behind it is. */
-        uint32_t state = graph_state(t, p);
+        uint32_t state = graph_state_seen(t, p, &r->seen[t->nodes[n].thread]);
         bool in = stack_inside(r, t->nodes[state].flags & TL_BLOCKED ? state : n);
         if (in)
             inside = end - start;
@@ -43,7 +43,8 @@ int replay_init(struct replay *ret, const struct timeline *t, const struct what_
     }
     if (result == 0 && w->method) {
         r.stacks = calloc(t->n_stacks + 1, 1);
-        if (!r.stacks)
+        r.seen = calloc(t->n_threads + 1, sizeof(*r.seen));
+        if (!r.stacks || !r.seen)
             result = -ENOMEM;
         for (size_t i = 0; result == 0 && i < t->n_stacks; i++) {
             for (uint32_t k = 0; k < t->stacks[i].len && !r.stacks[i]; k++)
@@ -61,6 +62,7 @@ void replay_release(struct replay *r)
     if (r->holds)
         holds_release(&r->lock_holds);
     free(r->stacks);
+    free(r->seen);
     *r = (struct replay){0};
 }
 

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "thread_programs.h"
 
+#include <time.h>
 #include <unistd.h>
 
 static struct timeline *timeline;
@@ -534,6 +535,23 @@ static void a_pause_splits_what_runs(void **state)
 }
 
 /* Programs by chance: whatever they do, the path is as long as they took, and a replay without a change changes nothing. */
+/* A thread that notifies half a million times and never waits: each analysis looks at each of these once. */
+static void instants_by_the_hundred_thousand(void **state)
+{
+    forget();
+    m_init(&machine, 1, (const struct step *const[]){S({END})});
+    for (machine.now = 0; machine.now < 500000; machine.now++)
+        m_event(&machine, 0, TLE_NOTIFY, 0, -1, 0, 0);
+    m_event(&machine, 0, TLE_THREAD_END, TL_NONE, -1, 0, 0);
+    assert_int_equal(timeline_finish(machine.b, 1000000 + ms(500), &timeline), 0);
+    timeline_builder_free(machine.b);
+    clock_t start = clock();
+    check_all();
+    assert_int_equal(path.length, ms(500));
+    assert_int_equal(with_method("none", 0.5), 500000);
+    assert_true(clock() - start < 10 * CLOCKS_PER_SEC); /* of CPU time; a walk back from each takes minutes */
+}
+
 static void any_program(void **state)
 {
     static struct step scripts[8][80];
@@ -652,6 +670,7 @@ int main(void)
         cmocka_unit_test(before_a_signal_is_what_the_program_did),
         cmocka_unit_test(a_moment_within_belongs_to_who_runs_then),
         cmocka_unit_test(a_pause_splits_what_runs),
+        cmocka_unit_test(instants_by_the_hundred_thousand),
         cmocka_unit_test(any_program),
         cmocka_unit_test(an_index_reads_back),
     };
