@@ -102,13 +102,25 @@ void json_thread(struct json *j, const struct timeline *t, uint32_t thread)
     json_string(j, thread == TL_NONE ? NULL : tl_thread_name(t, thread));
 }
 
-int json_print(struct buf *b)
+static int print(struct buf *b)
 {
-    buf_u8(b, '\n');
     int r = buf_error(b);
     if (r == 0)
         r = write_all(STDOUT_FILENO, b->data, b->len);
+    b->len = 0;
+    return r;
+}
+
+int json_print(struct buf *b)
+{
+    buf_u8(b, '\n');
+    int r = print(b);
     return r < 0 ? complain_errno(NULL, "cannot write", r) : 0;
+}
+
+int json_print_part(struct buf *b)
+{
+    return b->len < 1 << 20 ? 0 : print(b);
 }
 
 /* ---- critical-path ---- */

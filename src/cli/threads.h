@@ -32,6 +32,8 @@ void json_frames(struct json *j, const struct timeline *t, uint32_t stack);
 void json_thread(struct json *j, const struct timeline *t, uint32_t thread);
 /* Writes what was built to standard output; the exit status. */
 int json_print(struct buf *b);
+/* The same of a part of it, for what may be gigabytes: what is little yet waits for more. 0 or a negative errno. */
+int json_print_part(struct buf *b) must_check;
 
 int threads_deadlocks(struct thread_view *v);
 int threads_timeline(struct thread_view *v);

@@ -207,7 +207,8 @@ static int timeline_json(struct thread_view *v, const struct causes *c)
     json_u64(&j, t->end_ns);
     json_key(&j, "events");
     json_array(&j);
-    for (size_t i = 0; i < t->n_nodes; i++) {
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < t->n_nodes; i++) {
         uint32_t n = (uint32_t)i;
         if (!selected(v, n))
             continue;
@@ -228,10 +229,11 @@ static int timeline_json(struct thread_view *v, const struct causes *c)
             json_frames(&j, t, tl_context_of(t, n)->stack);
         }
         json_object_end(&j);
+        r = json_print_part(&b);
     }
     json_array_end(&j);
     json_object_end(&j);
-    return json_print(&b);
+    return r < 0 ? complain_errno(NULL, "cannot write", r) : json_print(&b);
 }
 
 static void timeline_text(struct thread_view *v)
