@@ -34,6 +34,7 @@ const head = `<!doctype html>
 <style>${style}</style>
 <body>
 <div id="app"></div>
+<p id="reading" role="status"></p>
 <noscript>This page needs JavaScript; it runs offline and loads nothing.</noscript>
 <script type="application/json" id="data">`;
 const tail = `</script>

@@ -17,7 +17,9 @@
 #include "export/page.h"
 #include "model/load.h"
 
+#include <endian.h>
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 
@@ -41,14 +43,20 @@ const struct arg_set *const serve_sets[] = {&serve_set, NULL};
 
 static const char html[] = "text/html; charset=utf-8", json_type[] = "application/json";
 
+/* What is made of a file when it is first asked for. A lock is held by the one request that makes it. */
+struct served_file {
+    pthread_mutex_t making, asking;
+    struct buf page; /* as web/src/data.ts reads it: the length of the JSON in four bytes, that, binary data */
+    struct served_threads threads;
+    struct heap *heap; /* for questions to a dump, one at a time */
+};
+
 struct site {
-    char **files;
+    char **paths;
     size_t count;
     const char *sources;
     uint64_t query_limit; /* nanoseconds */
-    struct buf *pages;    /* by file, made when it is first asked for */
-    struct served_threads *threads;
-    struct heap **heaps; /* the same, for questions to a dump */
+    struct served_file *files;
 };
 
 static int not_found(struct server_reply *reply, const char *text)
@@ -58,11 +66,11 @@ static int not_found(struct server_reply *reply, const char *text)
 }
 
 /* Reads a file for its page's data; on failure a sentence is in out instead. */
-static int read_data(struct site *s, size_t i, const struct page_site *site, struct buf *data, struct buf *out)
+static int read_data(struct site *s, size_t i, const struct page_site *site, struct buf *out)
 {
-    _cleanup_(buf_release) struct buf why = BUF(4096);
+    _cleanup_(buf_release) struct buf why = BUF(4096), json = BUF(UINT32_MAX), blob = BUF(SIZE_MAX / 4);
     _cleanup_(profile_freep) struct profile *p = NULL;
-    const char *path = s->files[i];
+    const char *path = s->paths[i];
     int r = profile_load(&p, path, &why, NULL, NULL);
     if (r < 0) {
         buf_printf(out, "%s: cannot read: %s\n", path, why.len ? buf_str(&why) : strerror(-r));
@@ -78,41 +86,57 @@ static int read_data(struct site *s, size_t i, const struct page_site *site, str
                                    .profile = p,
                                    .metric = metric,
                                    .site = site,
+                                   .blob = &blob,
                                    .sources = s->sources,
                                    .more = page_more,
                                    .warning = warning,
-                                   .timeline = served_threads_open(&s->threads[i], path)};
-    return page_of_recording(&source, data);
+                                   .timeline = served_threads_open(&s->files[i].threads, path)};
+    r = page_of_recording(&source, &json);
+    if (r < 0)
+        return r;
+    uint32_t len = htole32((uint32_t)json.len);
+    buf_bytes(out, &len, sizeof(len));
+    buf_bytes(out, json.data, json.len);
+    buf_bytes(out, blob.data, blob.len);
+    return buf_error(&blob) ? buf_error(&blob) : buf_error(out);
 }
 
-/* Makes the page of a file, or its data alone; on failure a sentence instead. */
-static int make_page(struct site *s, size_t i, bool alone, struct buf *out)
+/* Makes the data of a file's page, or finds it kept beside the file; on failure a sentence instead. */
+static int make_page(struct site *s, size_t i, struct buf *out)
 {
-    _cleanup_(buf_release) struct buf data = BUF(SIZE_MAX / 2);
-    struct page_site site = {(const char *const *)s->files, s->count, i};
-    uint64_t key = serve_cache_key(s->files[i], &site, s->sources);
-    int r = serve_cache_get(s->files[i], key, &data);
-    if (r < 0) {
-        buf_clear(&data);
-        r = read_data(s, i, &site, &data, out);
-        if (r == 0)
-            serve_cache_put(s->files[i], key, &data);
-    }
-    if (r == 0 && alone)
-        buf_bytes(out, data.data, data.len);
-    if (r < 0 || alone)
-        return r < 0 ? r : buf_error(out);
-    char *text = NULL;
-    size_t len = 0;
-    FILE *memory = open_memstream(&text, &len);
-    if (!memory)
-        return -ENOMEM;
-    page_write(memory, &data);
-    r = fclose(memory) == 0 ? 0 : -ENOMEM;
+    struct page_site site = {(const char *const *)s->paths, s->count, i};
+    uint64_t key = serve_cache_key(s->paths[i], &site, s->sources);
+    int r = serve_cache_get(s->paths[i], key, out);
     if (r == 0)
-        buf_bytes(out, text, len);
-    free(text);
-    return r < 0 ? r : buf_error(out);
+        return 0;
+    buf_clear(out);
+    r = read_data(s, i, &site, out);
+    if (r == 0)
+        serve_cache_put(s->paths[i], key, out);
+    return r;
+}
+
+/* The page without data: it asks for that. */
+static int answer_shell(struct server_reply *reply)
+{
+    buf_string(&reply->body, page_head);
+    buf_string(&reply->body, page_tail);
+    reply->type = html;
+    return 200;
+}
+
+static int answer_data(struct site *s, size_t i, struct server_reply *reply)
+{
+    struct served_file *f = &s->files[i];
+    if (pthread_mutex_trylock(&f->making) != 0)
+        return SERVER_LATER;
+    int r = f->page.len ? 0 : make_page(s, i, &f->page);
+    buf_bytes(&reply->body, f->page.data, f->page.len);
+    reply->type = r == 0 ? "application/octet-stream" : NULL;
+    if (r < 0)
+        buf_clear(&f->page);
+    pthread_mutex_unlock(&f->making);
+    return r == 0 ? 200 : 500;
 }
 
 static bool is_of_class(const struct timeline *t, uint32_t object, void *pattern)
@@ -131,7 +155,7 @@ static int answer_what_if(struct site *s, size_t i, const struct server_request 
         buf_string(&reply->body, "class and factor (0 to 100) are missing\n");
         return 400;
     }
-    const struct timeline *t = served_threads_open(&s->threads[i], s->files[i]);
+    const struct timeline *t = served_threads_open(&s->files[i].threads, s->paths[i]);
     if (!t)
         return not_found(reply, "no timeline in this recording");
     struct what_if_answer a;
@@ -164,7 +188,7 @@ static int answer_calls(struct site *s, size_t i, const struct server_request *q
                                     .min = number_of(q, "min", 0),
                                     .limit = MIN(number_of(q, "limit", PAGE_CALLS), (uint64_t)PAGE_CALLS)};
     struct json j = {&reply->body, false};
-    int r = trace_page_json(s->files[i], &o, &j);
+    int r = trace_page_json(s->paths[i], &o, &j);
     if (r < 0) {
         buf_clear(&reply->body);
         return not_found(reply, "no calls in this recording");
@@ -189,9 +213,14 @@ static int answer_heap(struct site *s, size_t i, const char *verb, const struct 
                                    .patience = s->query_limit,
                                    .limit = number_of(q, "limit", 2000)};
     const struct heap_settings settings = {.which = -1};
-    if (!s->heaps[i] && heap_open(&s->heaps[i], s->files[i], &settings) < 0)
+    struct served_file *f = &s->files[i];
+    if (pthread_mutex_trylock(&f->asking) != 0)
+        return SERVER_LATER;
+    int opened = f->heap ? 0 : heap_open(&f->heap, s->paths[i], &settings);
+    int r = opened < 0 ? opened : heap_ask(f->heap, verb, &o, q->argument(q->request, "operand"), &reply->body);
+    pthread_mutex_unlock(&f->asking);
+    if (opened < 0)
         return not_found(reply, "no heap dump in this file");
-    int r = heap_ask(s->heaps[i], verb, &o, q->argument(q->request, "operand"), &reply->body);
     if (r == -ENOENT)
         return not_found(reply, "no such question");
     reply->type = r == 0 ? json_type : NULL;
@@ -215,25 +244,13 @@ static int answer(void *context, const struct server_request *q, struct server_r
         return answer_heap(s, i, rest + 6, q, reply);
     if (strcmp(rest, "/calls") == 0)
         return answer_calls(s, i, q, reply);
-    if (strcmp(rest, "/data") == 0) {
-        reply->type = json_type;
-        return make_page(s, i, true, &reply->body) < 0 ? 500 : 200;
-    }
-    if (rest[1] && served_threads_open(&s->threads[i], s->files[i])) {
-        int status = served_threads_answer(&s->threads[i], rest + 1, q, reply);
-        if (status > 0)
-            return status;
-    }
-    if (rest[1])
-        return not_found(reply, "no such view");
-    if (!s->pages[i].len && make_page(s, i, false, &s->pages[i]) < 0) {
-        buf_bytes(&reply->body, s->pages[i].data, s->pages[i].len);
-        buf_clear(&s->pages[i]);
-        return 500;
-    }
-    buf_bytes(&reply->body, s->pages[i].data, s->pages[i].len);
-    reply->type = html;
-    return 200;
+    if (!rest[1])
+        return answer_shell(reply);
+    if (strcmp(rest, "/data") == 0)
+        return answer_data(s, i, reply);
+    struct served_threads *threads = &s->files[i].threads;
+    int status = served_threads_answer(threads, s->paths[i], rest + 1, q, reply);
+    return status == -ENOENT ? not_found(reply, "no such view") : status;
 }
 
 /* Serves until a signal ends it. */
@@ -277,27 +294,28 @@ int cmd_serve(const struct command *self, int argc, char **argv)
     if (!page_head[0])
         return complain(self->name, "this build has no page",
                         "npm or its packages were not to be had when it was made (see to npm and build again)");
-    struct site site = {operands.list,
-                        (size_t)operands.count,
-                        options.sources,
-                        options.query_limit ? options.query_limit : 10 * NS_PER_SECOND,
-                        calloc((size_t)operands.count, sizeof(struct buf)),
-                        calloc((size_t)operands.count, sizeof(struct served_threads)),
-                        calloc((size_t)operands.count, sizeof(struct heap *))};
-    for (size_t i = 0; site.pages && i < site.count; i++)
-        site.pages[i] = BUF(SIZE_MAX / 2);
-    status =
-        site.pages && site.threads && site.heaps ? serve(&site, &options) : complain_errno(self->name, "cannot start", -ENOMEM);
+    struct site site = {.paths = operands.list,
+                        .count = (size_t)operands.count,
+                        .sources = options.sources,
+                        .query_limit = options.query_limit ? options.query_limit : 10 * NS_PER_SECOND,
+                        .files = calloc((size_t)operands.count, sizeof(struct served_file))};
+    if (!site.files)
+        return complain_errno(self->name, "cannot start", -ENOMEM);
     for (size_t i = 0; i < site.count; i++) {
-        if (site.pages)
-            buf_release(&site.pages[i]);
-        if (site.threads)
-            served_threads_release(&site.threads[i]);
-        if (site.heaps)
-            heap_free(site.heaps[i]);
+        site.files[i].page = BUF(SIZE_MAX / 2);
+        pthread_mutex_init(&site.files[i].making, NULL);
+        pthread_mutex_init(&site.files[i].asking, NULL);
+        served_threads_init(&site.files[i].threads);
     }
-    free(site.heaps);
-    free(site.pages);
-    free(site.threads);
+    status = serve(&site, &options);
+    for (size_t i = 0; i < site.count; i++) {
+        struct served_file *f = &site.files[i];
+        buf_release(&f->page);
+        served_threads_release(&f->threads);
+        heap_free(f->heap);
+        pthread_mutex_destroy(&f->asking);
+        pthread_mutex_destroy(&f->making);
+    }
+    free(site.files);
     return status;
 }

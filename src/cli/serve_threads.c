@@ -10,23 +10,48 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-struct timeline *served_threads_open(struct served_threads *s, const char *file)
+void served_threads_init(struct served_threads *s)
 {
-    if (s->looked)
-        return s->t;
+    *s = (struct served_threads){0};
+    pthread_mutex_init(&s->opening, NULL);
+}
+
+static void look(struct served_threads *s, const char *file)
+{
     _cleanup_(buf_release) struct buf why = BUF(4096);
-    s->looked = true;
-    if (timeline_load(&s->t, file, &why) < 0)
-        return s->t = NULL;
+    if (timeline_load(&s->t, file, &why) < 0) {
+        s->t = NULL;
+        return;
+    }
     if (!page_has_threads(s->t) || timeline_view_new(&s->view, s->t) < 0) {
         timeline_free(s->t);
-        return s->t = NULL;
+        s->t = NULL;
+        return;
     }
     /* Where nothing ends there is no path. */
     if (critical_path(s->t, &PATH_OPTIONS, &s->path) < 0)
         s->path = (struct critical_path){0};
-    return s->t;
+}
+
+/* Looks once; false when the lock is not to be had. */
+static bool look_once(struct served_threads *s, const char *file, int (*lock)(pthread_mutex_t *))
+{
+    if (s->looked)
+        return true;
+    if (lock(&s->opening) != 0)
+        return false;
+    if (!s->looked)
+        look(s, file);
+    s->looked = true;
+    pthread_mutex_unlock(&s->opening);
+    return true;
+}
+
+struct timeline *served_threads_open(struct served_threads *s, const char *file)
+{
+    return look_once(s, file, pthread_mutex_lock) ? s->t : NULL;
 }
 
 void served_threads_release(struct served_threads *s)
@@ -34,6 +59,7 @@ void served_threads_release(struct served_threads *s)
     timeline_view_free(s->view);
     timeline_free(s->t);
     critical_path_release(&s->path);
+    pthread_mutex_destroy(&s->opening);
 }
 
 static uint64_t number(const struct server_request *q, const char *key, uint64_t otherwise)
@@ -42,7 +68,7 @@ static uint64_t number(const struct server_request *q, const char *key, uint64_t
     return text && *text >= '0' && *text <= '9' ? strtoull(text, NULL, 10) : otherwise;
 }
 
-static int answer_range(const struct served_threads *s, const struct server_request *q, struct server_reply *reply)
+static int answer_range(struct served_threads *s, const struct server_request *q, struct server_reply *reply)
 {
     enum { MOST = 4096 };
 
@@ -184,8 +210,9 @@ static int answer_node(const struct served_threads *s, uint32_t node, struct ser
     return 200;
 }
 
-static int answer_segment(const struct served_threads *s, uint64_t i, struct server_reply *reply)
+static int answer_segment(struct served_threads *s, const struct server_request *q, struct server_reply *reply)
 {
+    uint64_t i = number(q, "i", UINT64_MAX);
     if (i >= s->path.segments.len)
         return 404;
     const struct path_segment *p = &s->path.segments.data[i];
@@ -207,7 +234,7 @@ static int answer_segment(const struct served_threads *s, uint64_t i, struct ser
 }
 
 /* The tables of monitor statistics for some threads, for all when none is named. */
-static int answer_monitors(const struct served_threads *s, const struct server_request *q, struct server_reply *reply)
+static int answer_monitors(struct served_threads *s, const struct server_request *q, struct server_reply *reply)
 {
     uint8_t *chosen = calloc(s->t->n_threads + 1, 1);
     const char *text = q->argument(q->request, "threads");
@@ -224,22 +251,51 @@ static int answer_monitors(const struct served_threads *s, const struct server_r
     return r == 0 ? 200 : 500;
 }
 
-int served_threads_answer(struct served_threads *s, const char *what, const struct server_request *q,
+/* A page was opened: what lies in an index is loaded while it reads its data. */
+static int answer_ready(struct served_threads *s, const char *file, struct server_reply *reply)
+{
+    _cleanup_(buf_release) struct buf index = BUF(8192);
+    buf_printf(&index, "%s.timeline", file);
+    if (!buf_error(&index) && access(buf_str(&index), R_OK) == 0 && !look_once(s, file, pthread_mutex_trylock))
+        return SERVER_LATER;
+    buf_string(&reply->body, "ready\n");
+    return 200;
+}
+
+static int answer_at(struct served_threads *s, const struct server_request *q, struct server_reply *reply)
+{
+    uint64_t thread = number(q, "thread", UINT64_MAX);
+    if (thread >= s->t->n_threads)
+        return 404;
+    return answer_node(s, timeline_view_at(s->view, (uint32_t)thread, number(q, "time", 0)), reply);
+}
+
+static int answer_node_of(struct served_threads *s, const struct server_request *q, struct server_reply *reply)
+{
+    return answer_node(s, (uint32_t)MIN(number(q, "i", TL_NONE), (uint64_t)TL_NONE), reply);
+}
+
+static const struct question {
+    const char *name;
+    int (*answer)(struct served_threads *s, const struct server_request *q, struct server_reply *reply);
+} questions[] = {
+    {"range", answer_range}, {"monitors", answer_monitors}, {"node", answer_node_of}, {"segment", answer_segment},
+    {"at", answer_at},
+};
+
+int served_threads_answer(struct served_threads *s, const char *file, const char *what, const struct server_request *q,
                           struct server_reply *reply)
 {
-    int status;
-    if (strcmp(what, "range") == 0)
-        return answer_range(s, q, reply);
-    if (strcmp(what, "monitors") == 0)
-        return answer_monitors(s, q, reply);
-    if (strcmp(what, "node") == 0)
-        status = answer_node(s, (uint32_t)MIN(number(q, "i", TL_NONE), (uint64_t)TL_NONE), reply);
-    else if (strcmp(what, "segment") == 0)
-        status = answer_segment(s, number(q, "i", UINT64_MAX), reply);
-    else if (strcmp(what, "at") == 0 && number(q, "thread", UINT64_MAX) < s->t->n_threads)
-        status = answer_node(s, timeline_view_at(s->view, (uint32_t)number(q, "thread", 0), number(q, "time", 0)), reply);
-    else
+    if (strcmp(what, "ready") == 0)
+        return answer_ready(s, file, reply);
+    const struct question *found = NULL;
+    for (size_t i = 0; i < ARRAY_SIZE(questions); i++)
+        found = strcmp(what, questions[i].name) == 0 ? &questions[i] : found;
+    if (!found)
         return -ENOENT;
+    if (!look_once(s, file, pthread_mutex_trylock))
+        return SERVER_LATER;
+    int status = s->t ? found->answer(s, q, reply) : 404;
     if (status == 404)
         buf_string(&reply->body, "nothing there\n");
     return status;

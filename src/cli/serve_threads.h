@@ -6,22 +6,26 @@
 #include "model/timeline_view.h"
 #include "serve/server.h"
 
-/* Of one file; all zero is a file that was not looked at yet. */
+#include <pthread.h>
+
+/* Of one file, looked at when it is first asked for; from then on only read. */
 struct served_threads {
-    bool looked;
+    pthread_mutex_t opening;
+    _Atomic bool looked;
     struct timeline *t; /* NULL: it has none that is worth showing */
     struct timeline_view *view;
     struct critical_path path;
 };
 
-/* Loads once. NULL when the file has no timeline. */
+void served_threads_init(struct served_threads *s);
+/* Loads once, waiting for another thread that does. NULL when the file has no timeline. */
 struct timeline *served_threads_open(struct served_threads *s, const char *file);
 void served_threads_release(struct served_threads *s);
 
 /*
- * Answers "range" (binary: timeline_view_rows, timeline_view_arrows, then the critical path), "node", "at",
- * "segment", "monitors"; the
- * HTTP status, -ENOENT when the question is none of these.
+ * Answers "range" (binary: timeline_view_rows, timeline_view_arrows, then the critical path), "node", "at", "segment",
+ * "monitors", and "ready", which loads what has an index: the HTTP status, SERVER_LATER while another request loads, -ENOENT
+ * when the question is none of these.
  */
-int served_threads_answer(struct served_threads *s, const char *what, const struct server_request *q,
+int served_threads_answer(struct served_threads *s, const char *file, const char *what, const struct server_request *q,
                           struct server_reply *reply);

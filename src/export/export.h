@@ -24,6 +24,7 @@ struct export_source {
     enum profile_metric metric;
     struct profile_filter filter;
     const struct page_site *site;    /* of a page that is served, or NULL */
+    struct buf *blob;                /* of a page that is served: takes its binary data */
     const struct timeline *timeline; /* the recording's, of a page that is served: it asks for what it shows. May be NULL */
     const char *warning;             /* for a page: what is wrong with the recording, or NULL */
     const char *sources;             /* for a page: the folder of the program's source files, or NULL */

@@ -60,7 +60,7 @@ int page_of_recording(const struct export_source *s, struct buf *out)
     json_u64(&j, s->profile->duration_ns);
     json_key(&j, "metric");
     json_string(&j, profile_metrics[s->metric].name);
-    int r = page_profile_json(&j, s->profile, &s->filter);
+    int r = page_profile_json(&j, s->profile, &s->filter, s->blob);
     if (r == 0)
         r = threads_json(&j, s);
     if (r == 0 && s->more)

@@ -20,6 +20,19 @@ void json_base64(struct json *j, const struct buf *bytes)
     json_string_n(j, (const char *)text.data, text.len);
 }
 
+static void put_bytes(struct json *j, const struct buf *bytes, struct buf *blob)
+{
+    if (!blob) {
+        json_base64(j, bytes);
+        return;
+    }
+    json_array(j);
+    json_u64(j, blob->len);
+    json_u64(j, bytes->len);
+    json_array_end(j);
+    buf_bytes(blob, bytes->data, bytes->len);
+}
+
 /* The tree of a metric with nodes merged by method; which node of it stands for each node of the profile. */
 struct page_tree {
     VEC(struct profile_tree_node) nodes;
@@ -104,7 +117,7 @@ static int64_t label_number(struct labels *l, uint32_t string)
     return (int64_t)*slot;
 }
 
-static int tree_json(struct json *j, const struct page_tree *t, struct labels *labels)
+static int tree_json(struct json *j, const struct page_tree *t, struct labels *labels, struct buf *blob)
 {
     _cleanup_(buf_release) struct buf bytes = BUF(SIZE_MAX / 2);
     for (size_t i = 1; i < t->nodes.len; i++) {
@@ -121,7 +134,7 @@ static int tree_json(struct json *j, const struct page_tree *t, struct labels *l
     json_key(j, "pruned");
     json_u64(j, t->pruned);
     json_key(j, "tree");
-    json_base64(j, &bytes);
+    put_bytes(j, &bytes, blob);
     return buf_error(&bytes);
 }
 
@@ -181,7 +194,7 @@ static int fill_cells(struct cells *c, const struct profile_view *v, uint64_t sp
 }
 
 /* Weight by time, thread and node. Where many threads ran through many stacks they are one: a cell a node always fits. */
-static int cells_json(struct json *j, const struct profile_view *v, const struct page_tree *tree)
+static int cells_json(struct json *j, const struct profile_view *v, const struct page_tree *tree, struct buf *blob)
 {
     uint64_t to = v->filter.to_ns ? MIN(v->filter.to_ns, v->profile->duration_ns) : v->profile->duration_ns;
     uint64_t span = to > v->filter.from_ns ? to - v->filter.from_ns + 1 : 1;
@@ -211,14 +224,14 @@ static int cells_json(struct json *j, const struct profile_view *v, const struct
     json_key(j, "n_cells");
     json_u64(j, c.list.len);
     json_key(j, "cells");
-    json_base64(j, &bytes);
+    put_bytes(j, &bytes, blob);
     map_release(&c.index);
     vec_release(&c.list);
     return r < 0 ? r : buf_error(&bytes);
 }
 
 static int metric_json(struct json *j, const struct profile *p, enum profile_metric metric, const struct profile_filter *filter,
-                       struct labels *labels)
+                       struct labels *labels, struct buf *blob)
 {
     static const char *const units[] = {[UNIT_SAMPLES] = "samples", [UNIT_BYTES] = "bytes", [UNIT_NS] = "ns"};
     _cleanup_(profile_view_release) struct profile_view v = {0};
@@ -239,10 +252,10 @@ static int metric_json(struct json *j, const struct profile *p, enum profile_met
         json_string(j, units[profile_metrics[metric].unit]);
         json_key(j, "interval_ns");
         json_u64(j, p->series[metric].interval_ns);
-        r = tree_json(j, &tree, labels);
+        r = tree_json(j, &tree, labels, blob);
     }
     if (r == 0)
-        r = cells_json(j, &v, &tree);
+        r = cells_json(j, &v, &tree, blob);
     if (r == 0)
         json_object_end(j);
     vec_release(&tree.nodes);
@@ -268,7 +281,7 @@ static void strings_json(struct json *j, const struct profile *p, const struct l
     json_array_end(j);
 }
 
-int page_profile_json(struct json *j, const struct profile *p, const struct profile_filter *filter)
+int page_profile_json(struct json *j, const struct profile *p, const struct profile_filter *filter, struct buf *blob)
 {
     struct labels labels = {0};
     int r = 0;
@@ -276,7 +289,7 @@ int page_profile_json(struct json *j, const struct profile *p, const struct prof
     json_array(j);
     for (int m = 0; m < PROFILE_METRICS && r == 0; m++) {
         if (p->series[m].samples.len)
-            r = metric_json(j, p, (enum profile_metric)m, filter, &labels);
+            r = metric_json(j, p, (enum profile_metric)m, filter, &labels, blob);
     }
     json_array_end(j);
     if (r == 0)

@@ -56,15 +56,16 @@ static void skip(struct cursor *c, uint64_t n)
 static void name_rows(struct pyramid *p, const struct buf *rows, size_t n_rows)
 {
     struct cursor c = cursor_of(rows->data, rows->len);
+    skip(&c, 1);
     while (n_rows-- > 0 && !c.failed) {
         for (uint64_t n = cursor_varint(&c); n > 0 && !c.failed; n--) {
-            skip(&c, 2);
-            uint64_t node = cursor_varint(&c);
-            skip(&c, 1); /* its kind; or of many, how many */
-            if (node)
-                name_node(p, node - 1);
-            else
-                skip(&c, 2 * cursor_varint(&c));
+            if (cursor_varint(&c) & 1) { /* of many */
+                cursor_skip(&c, 2 * (cursor_varint(&c) & 15));
+                continue;
+            }
+            skip(&c, 1);
+            name_node(p, cursor_varint(&c));
+            skip(&c, 1);
         }
         for (uint64_t n = cursor_varint(&c); n > 0 && !c.failed; n--) {
             skip(&c, 2);

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/timeline_view.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 64, STATES = TL_TIMEOUT };
+enum { BLOCK = 16, STATES = TL_TIMEOUT, RUN_MAX = 4 * 10 + 2 * STATES };
 
-/* Nodes by thread: time << 8 | kind and the node's number, in order of time. */
+static_assert(STATES < 16, "the number of kinds has four bits");
+
+/* Nodes by thread: time << 8 | kind and the node's number, in order of time. What a pixel needs lies in few cache lines. */
 struct lanes {
     uint64_t *at;
+    uint64_t *block; /* the first of every BLOCK of `at` */
     uint32_t *node;
     uint64_t *first; /* by thread, and one more */
 };
@@ -22,8 +26,11 @@ struct arrow {
 struct timeline_view {
     const struct timeline *t;
     struct lanes states, instants;
-    uint64_t (*sums)[STATES]; /* by block of states: time by kind before the block, from the beginning of all lanes */
-    struct arrow *arrows;     /* wake-ups by another thread, in order of time */
+    uint8_t column[STATES]; /* of kinds that occur */
+    uint8_t kind[STATES];   /* of columns */
+    size_t n_columns;
+    uint64_t *sums;       /* by block of states and column: time before the block, from the beginning of all lanes */
+    struct arrow *arrows; /* wake-ups by another thread, in order of time */
     size_t n_arrows;
 };
 
@@ -54,7 +61,14 @@ static int lanes_place(struct lanes *l, size_t n_threads)
     uint64_t n = l->first[n_threads + 1];
     l->at = malloc((n + 1) * sizeof(*l->at));
     l->node = malloc((n + 1) * sizeof(*l->node));
-    return l->at && l->node ? 0 : -ENOMEM;
+    l->block = malloc((n / BLOCK + 1) * sizeof(*l->block));
+    return l->at && l->node && l->block ? 0 : -ENOMEM;
+}
+
+static void lanes_index(struct lanes *l, size_t n_threads)
+{
+    for (uint64_t i = 0; i < l->first[n_threads]; i += BLOCK)
+        l->block[i / BLOCK] = l->at[i];
 }
 
 static inline void lanes_add(struct lanes *l, const struct tl_node *node, uint32_t i)
@@ -67,21 +81,27 @@ static inline void lanes_add(struct lanes *l, const struct tl_node *node, uint32
 static void lanes_release(struct lanes *l)
 {
     free(l->at);
+    free(l->block);
     free(l->node);
     free(l->first);
 }
 
-static int sums_init(struct timeline_view *v)
+static int sums_init(struct timeline_view *v, const uint64_t counts[STATES])
 {
     uint64_t n = v->states.first[v->t->n_threads], sum[STATES] = {0};
-    v->sums = malloc((n / BLOCK + 2) * sizeof(*v->sums));
+    for (uint8_t k = 0; k < STATES; k++) {
+        v->column[k] = (uint8_t)v->n_columns;
+        v->kind[v->n_columns] = k;
+        v->n_columns += counts[k] > 0;
+    }
+    v->sums = malloc((n / BLOCK + 2) * v->n_columns * sizeof(*v->sums) + 1);
     if (!v->sums)
         return -ENOMEM;
     for (uint32_t thread = 0; thread < v->t->n_threads; thread++) {
         for (uint64_t i = v->states.first[thread]; i < v->states.first[thread + 1]; i++) {
             if (i % BLOCK == 0)
-                memcpy(v->sums[i / BLOCK], sum, sizeof(sum));
-            sum[kind_of(v->states.at[i])] += end_of(v, thread, i) - time_of(v->states.at[i]);
+                memcpy(v->sums + i / BLOCK * v->n_columns, sum, v->n_columns * sizeof(*sum));
+            sum[v->column[kind_of(v->states.at[i])]] += end_of(v, thread, i) - time_of(v->states.at[i]);
         }
     }
     return 0;
@@ -94,7 +114,7 @@ static bool is_arrow(const struct timeline *t, const struct tl_node *n)
 }
 
 /* Two passes over the nodes: how many there are of each, and where they belong. */
-static int lanes_init(struct timeline_view *v)
+static int lanes_init(struct timeline_view *v, uint64_t counts[STATES])
 {
     const struct timeline *t = v->t;
     v->states.first = calloc(t->n_threads + 2, sizeof(*v->states.first));
@@ -105,6 +125,8 @@ static int lanes_init(struct timeline_view *v)
         const struct tl_node *n = &t->nodes[i];
         struct lanes *l = tl_is_state((enum tl_kind)n->kind) ? &v->states : &v->instants;
         l->first[n->thread + 2]++;
+        if (l == &v->states)
+            counts[n->kind]++;
         v->n_arrows += is_arrow(t, n);
     }
     int r = lanes_place(&v->states, t->n_threads);
@@ -120,6 +142,8 @@ static int lanes_init(struct timeline_view *v)
         if (is_arrow(t, n))
             *a++ = (struct arrow){n->time, i, n->waker, n->thread, t->nodes[n->waker].thread};
     }
+    lanes_index(&v->states, t->n_threads);
+    lanes_index(&v->instants, t->n_threads);
     return 0;
 }
 
@@ -129,9 +153,10 @@ int timeline_view_new(struct timeline_view **ret, const struct timeline *t)
     if (!v)
         return -ENOMEM;
     v->t = t;
-    int r = lanes_init(v);
+    uint64_t counts[STATES] = {0};
+    int r = lanes_init(v, counts);
     if (r == 0)
-        r = sums_init(v);
+        r = sums_init(v, counts);
     if (r < 0)
         timeline_view_free(v);
     else
@@ -150,11 +175,11 @@ void timeline_view_free(struct timeline_view *v)
     free(v);
 }
 
-/* The first of a lane's places from..to - 1 whose time is beyond `time`; near `from` it is found at once. */
-static uint64_t behind(const struct lanes *l, uint64_t from, uint64_t to, uint64_t time)
+/* The first of places from..to - 1 whose time is beyond `time`; near `from` it is found at once. */
+static uint64_t search(const uint64_t *at, uint64_t from, uint64_t to, uint64_t time)
 {
     uint64_t step = 1, lo = from, hi = from;
-    while (hi < to && time_of(l->at[hi]) <= time) {
+    while (hi < to && time_of(at[hi]) <= time) {
         lo = hi + 1;
         hi += step;
         step *= 2;
@@ -162,7 +187,7 @@ static uint64_t behind(const struct lanes *l, uint64_t from, uint64_t to, uint64
     hi = MIN(hi, to);
     while (lo < hi) {
         uint64_t mid = lo + (hi - lo) / 2;
-        if (time_of(l->at[mid]) <= time)
+        if (time_of(at[mid]) <= time)
             lo = mid + 1;
         else
             hi = mid;
@@ -170,44 +195,65 @@ static uint64_t behind(const struct lanes *l, uint64_t from, uint64_t to, uint64
     return lo;
 }
 
-/* Adds the time by kind of states i to j - 1 of a lane; short ones one by one, others by the sums of their blocks. */
+/* The same in a lane, whose blocks tell where to look. */
+static uint64_t behind(const struct lanes *l, uint64_t from, uint64_t to, uint64_t time)
+{
+    uint64_t first = from / BLOCK + 1, last = (to + BLOCK - 1) / BLOCK;
+    if (first >= last)
+        return search(l->at, from, to, time);
+    uint64_t block = search(l->block, first, last, time);
+    return search(l->at, MAX(from, (block - 1) * BLOCK), MIN(to, block * BLOCK), time);
+}
+
+/* Adds the time by column of states i to j - 1 of a lane; short ones one by one, others by the sums of their blocks. */
 static void add_states(const struct timeline_view *v, uint32_t thread, uint64_t i, uint64_t j, uint64_t sum[STATES])
 {
     uint64_t first = (i + BLOCK - 1) / BLOCK, last = j / BLOCK;
     bool blocks = first < last && j < v->states.first[v->t->n_threads];
     uint64_t until = blocks ? first * BLOCK : j;
     for (; i < until; i++)
-        sum[kind_of(v->states.at[i])] += end_of(v, thread, i) - time_of(v->states.at[i]);
+        sum[v->column[kind_of(v->states.at[i])]] += end_of(v, thread, i) - time_of(v->states.at[i]);
     if (!blocks)
         return;
-    for (int k = 0; k < STATES; k++)
-        sum[k] += v->sums[last][k] - v->sums[first][k];
+    const uint64_t *from = v->sums + first * v->n_columns, *to = v->sums + last * v->n_columns;
+    for (size_t k = 0; k < v->n_columns; k++)
+        sum[k] += to[k] - from[k];
     for (i = last * BLOCK; i < j; i++)
-        sum[kind_of(v->states.at[i])] += end_of(v, thread, i) - time_of(v->states.at[i]);
+        sum[v->column[kind_of(v->states.at[i])]] += end_of(v, thread, i) - time_of(v->states.at[i]);
+}
+
+/* LEB128 into a place that has room; behind it. */
+static inline uint8_t *put(uint8_t *to, uint64_t v)
+{
+    for (; v > 127; v >>= 7)
+        *to++ = (uint8_t)(v | 128);
+    *to++ = (uint8_t)v;
+    return to;
 }
 
 /* A pixel from t0 on with the states i to j - 1 in it, and the beginning of j when that begins before its end. */
-static void put_pixel(const struct timeline_view *v, uint32_t thread, uint64_t i, uint64_t j, uint64_t t0, uint64_t pixel,
-                      struct buf *out)
+static uint8_t *put_pixel(const struct timeline_view *v, uint32_t thread, uint64_t i, uint64_t j, uint64_t t0, uint64_t pixel,
+                          uint8_t *to)
 {
     uint64_t sum[STATES] = {0}, kinds = 0, end = t0 + pixel;
     add_states(v, thread, i, j, sum);
     if (i < j && time_of(v->states.at[i]) < t0)
-        sum[kind_of(v->states.at[i])] -= t0 - time_of(v->states.at[i]);
+        sum[v->column[kind_of(v->states.at[i])]] -= t0 - time_of(v->states.at[i]);
     bool more = j < v->states.first[thread + 1] && time_of(v->states.at[j]) < end;
     if (more)
-        sum[kind_of(v->states.at[j])] += end - MAX(time_of(v->states.at[j]), t0);
-    for (int k = 0; k < STATES; k++)
-        kinds += sum[k] * 255 / pixel > 0;
-    buf_varint(out, 0);
-    buf_varint(out, j - i + more);
-    buf_varint(out, kinds);
-    for (uint32_t k = 0; k < STATES; k++) {
-        if (sum[k] * 255 / pixel == 0)
-            continue;
-        buf_varint(out, k);
-        buf_varint(out, MIN(sum[k] * 255 / pixel, (uint64_t)255));
+        sum[v->column[kind_of(v->states.at[j])]] += end - MAX(time_of(v->states.at[j]), t0);
+    for (size_t k = 0; k < v->n_columns; k++) {
+        sum[k] = MIN(sum[k] * 255 / pixel, (uint64_t)255);
+        kinds += sum[k] > 0;
     }
+    to = put(to, (j - i + more) << 4 | kinds);
+    for (size_t k = 0; k < v->n_columns; k++) {
+        if (!sum[k])
+            continue;
+        *to++ = v->kind[k];
+        *to++ = (uint8_t)sum[k];
+    }
+    return to;
 }
 
 static void put_states(const struct timeline_view *v, const struct view_range *r, uint32_t thread, uint64_t pixel,
@@ -228,24 +274,30 @@ static void put_states(const struct timeline_view *v, const struct view_range *r
             i++;
             continue;
         }
-        buf_varint(&runs, begin - at);
+        uint8_t *room = buf_add(&runs, RUN_MAX), *to = room;
+        if (!room)
+            break;
         n++;
         if (end - begin >= pixel || i + 1 == last || end == begin) {
             end = MIN(end, r->to);
-            buf_varint(&runs, end - begin);
-            buf_varint(&runs, (uint64_t)l->node[i] + 1);
-            buf_varint(&runs, kind_of(l->at[i]));
+            to = put(to, (begin - at) << 1);
+            to = put(to, end - begin);
+            to = put(to, l->node[i]);
+            to = put(to, kind_of(l->at[i]));
             at = end;
             i++;
-            continue;
+        } else {
+            /* States that end within the pixel are those before the last one that begins in it. */
+            uint64_t j = behind(l, i + 1, last, begin + pixel) - 1;
+            to = put(to, (begin - at) << 1 | 1);
+            to = put_pixel(v, thread, i, j, begin, pixel, to);
+            at = begin + pixel;
+            i = j;
         }
-        /* States that end within the pixel are those before the last one that begins in it. */
-        uint64_t j = behind(l, i + 1, last, begin + pixel) - 1;
-        buf_varint(&runs, pixel);
-        put_pixel(v, thread, i, j, begin, pixel, &runs);
-        at = begin + pixel;
-        i = j;
+        runs.len -= RUN_MAX - (size_t)(to - room);
     }
+    if (buf_error(&runs))
+        out->failed = buf_error(&runs);
     buf_varint(out, n);
     buf_bytes(out, runs.data, runs.len);
 }
@@ -279,6 +331,7 @@ static uint64_t pixel_of(const struct view_range *r)
 int timeline_view_rows(const struct timeline_view *v, const struct view_range *r, struct buf *out)
 {
     uint64_t pixel = pixel_of(r);
+    buf_varint(out, pixel);
     for (size_t i = 0; i < r->n_threads; i++) {
         put_states(v, r, r->threads[i], pixel, out);
         put_instants(v, r, r->threads[i], pixel, out);
@@ -368,7 +421,7 @@ void timeline_view_around(const struct timeline_view *v, uint32_t node, uint32_t
 
 size_t timeline_view_woken(const struct timeline_view *v, uint32_t node, uint32_t *ret, size_t n)
 {
-    size_t found = 0, i = first_arrow(v, v->t->nodes[node].time), end = MIN(v->n_arrows, i + (size_t)VIEW_LOOKED_AT * 10);
+    size_t found = 0, i = first_arrow(v, v->t->nodes[node].time), end = MIN(v->n_arrows, i + (size_t)VIEW_LOOKED_AT * 40);
     for (; i < end && found < n; i++) {
         if (v->arrows[i].waker == node)
             ret[found++] = v->arrows[i].node;

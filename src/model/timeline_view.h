@@ -22,15 +22,14 @@ struct view_range {
     size_t n_threads;
 };
 
-enum { VIEW_WIDTH_MAX = 16384, VIEW_ARROWS = 1500, VIEW_LOOKED_AT = 200000 };
+enum { VIEW_WIDTH_MAX = 16384, VIEW_ARROWS = 500, VIEW_LOOKED_AT = 50000 };
 
 /*
- * Appends the rows of the range's threads, in their order. Of each: the number of runs, then per run
- *   the time from the end of the one before (from `from` on), its length
- *   of one state: its node + 1 and its kind
- *   of a pixel of many: 0, how many, the number of their kinds, then kind and share of 255 for each
- * and the number of instants (those that lie three pixels apart), then per instant the time since the one before, kind, node.
- * All numbers are LEB128. A run is a state of a pixel or more, or the many states of one pixel. 0 or -ENOMEM.
+ * Appends the length of a pixel, then the rows of the range's threads, in their order. Of each: the number of runs, then per
+ * run twice the time from the end of the one before (from `from` on), and of one state: its length, node and kind plus 1, of a
+ * pixel of many: 16 times how many and the number of their kinds, then kind and share of 255 for each, as bytes and the number
+ * of instants (those that lie three pixels apart), then per instant the time since the one before, kind, node. All numbers are
+ * LEB128. A run is a state of a pixel or more, or the many states of one pixel. 0 or -ENOMEM.
  */
 int timeline_view_rows(const struct timeline_view *v, const struct view_range *r, struct buf *out) must_check;
 

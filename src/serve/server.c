@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/server.h"
 
+#include "serve/pool.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <microhttpd.h>
@@ -14,6 +16,7 @@ enum { HOST_MAX = 300 };
 struct server {
     struct server_options options;
     struct MHD_Daemon *daemon;
+    struct pool *pool;
     char token[SERVER_TOKEN + 1];
     char hosts[2][HOST_MAX]; /* what the Host header may be */
 };
@@ -96,10 +99,51 @@ static enum MHD_Result refuse(struct MHD_Connection *c, int status, const char *
     return respond(c, status, &reply);
 }
 
+/* What a thread of the pool answers while the connection is suspended. */
+struct request {
+    struct pool_job job;
+    struct MHD_Connection *connection;
+    const char *path;
+    int status; /* 0: the server stopped before it came to it */
+    struct server_reply reply;
+};
+
+static bool answer(void *context, struct pool_job *job)
+{
+    struct server *s = context;
+    struct request *r = (struct request *)job;
+    struct server_request q = {r->path, argument, r->connection};
+    int status = s->options.answer(s->options.context, &q, &r->reply);
+    if (status == SERVER_LATER)
+        return false;
+    r->status = status;
+    MHD_resume_connection(r->connection);
+    return true;
+}
+
+static enum MHD_Result respond_answered(struct server *s, struct request *r)
+{
+    char location[HOST_MAX];
+    if (!r->status)
+        return refuse(r->connection, MHD_HTTP_SERVICE_UNAVAILABLE, "the server is stopping");
+    if (buf_error(&r->reply.body))
+        return refuse(r->connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory");
+    if (r->reply.location) {
+        snprintf(location, sizeof(location), "/%s/%s", s->token, r->reply.location);
+        r->reply.location = location;
+    }
+    struct server_reply reply = r->reply;
+    r->reply.body = BUF(0);
+    return respond(r->connection, r->status, &reply);
+}
+
 static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const char *url, const char *method,
                                   const char *version, const char *upload, size_t *upload_len, void **state)
 {
     struct server *s = context;
+    (void)version, (void)upload, (void)upload_len;
+    if (*state)
+        return respond_answered(s, *state);
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
         return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET");
     if (!host_is_ours(s, c))
@@ -109,19 +153,26 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
         return refuse(c, MHD_HTTP_FORBIDDEN, "open the address that jvmscope serve printed, with its token");
     if (!is_same_site(s, c))
         return refuse(c, MHD_HTTP_FORBIDDEN, "asked for by another site");
-    struct server_request request = {path, argument, c};
-    struct server_reply reply = {.body = BUF(SIZE_MAX / 2)};
-    int status = s->options.answer(s->options.context, &request, &reply);
-    if (buf_error(&reply.body)) {
-        buf_release(&reply.body);
-        return refuse(c, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory");
-    }
-    char location[HOST_MAX];
-    if (reply.location) {
-        snprintf(location, sizeof(location), "/%s/%s", s->token, reply.location);
-        reply.location = location;
-    }
-    return respond(c, status, &reply);
+    struct request *r = calloc(1, sizeof(*r));
+    if (!r)
+        return MHD_NO;
+    *r = (struct request){.connection = c, .path = path, .reply = {.body = BUF(SIZE_MAX / 2)}};
+    *state = r;
+    MHD_suspend_connection(c);
+    if (!pool_add(s->pool, &r->job))
+        MHD_resume_connection(c);
+    return MHD_YES;
+}
+
+/* The connection is at an end of its request, answered or broken off. */
+static void on_completed(void *context, struct MHD_Connection *c, void **state, enum MHD_RequestTerminationCode why)
+{
+    (void)context, (void)c, (void)why;
+    struct request *r = *state;
+    if (r)
+        buf_release(&r->reply.body);
+    free(r);
+    *state = NULL;
 }
 
 static int make_token(char token[SERVER_TOKEN + 1])
@@ -134,6 +185,16 @@ static int make_token(char token[SERVER_TOKEN + 1])
     return 0;
 }
 
+/* Requests that no thread came to are told so. */
+static void stop_pool(struct server *s)
+{
+    struct pool_job *next, *job = s->pool ? pool_stop(s->pool) : NULL;
+    for (; job; job = next) {
+        next = job->next;
+        MHD_resume_connection(((struct request *)job)->connection);
+    }
+}
+
 int server_start(struct server **ret, const struct server_options *options, char *url, size_t size)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(options->port)};
@@ -144,15 +205,20 @@ int server_start(struct server **ret, const struct server_options *options, char
         return -ENOMEM;
     s->options = *options;
     int r = make_token(s->token);
+    if (r == 0)
+        r = pool_start(&s->pool, SERVER_THREADS, answer, s);
     errno = 0;
     if (r == 0)
-        s->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL, options->port, NULL, NULL, on_request, s,
-                                     MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&address, MHD_OPTION_LISTEN_BACKLOG_SIZE,
-                                     (unsigned)SERVER_CONNECTIONS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVER_CONNECTIONS,
-                                     MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SERVER_TIMEOUT_S,
-                                     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768, MHD_OPTION_END);
+        s->daemon =
+            MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_ALLOW_SUSPEND_RESUME, options->port, NULL,
+                             NULL, on_request, s, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_SOCK_ADDR,
+                             (struct sockaddr *)&address, MHD_OPTION_LISTEN_BACKLOG_SIZE, (unsigned)SERVER_CONNECTIONS,
+                             MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVER_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+                             (unsigned)SERVER_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768, MHD_OPTION_END);
     if (!s->daemon) {
         r = r < 0 ? r : errno ? -errno : -EADDRINUSE;
+        stop_pool(s);
+        pool_free(s->pool);
         free(s);
         return r;
     }
@@ -168,6 +234,8 @@ void server_stop(struct server *s)
 {
     if (!s)
         return;
+    stop_pool(s);
     MHD_stop_daemon(s->daemon);
+    pool_free(s->pool);
     free(s);
 }

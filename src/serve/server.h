@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * HTTP on loopback for one reader: every path begins with a random token, and requests that a page of another origin could
- * cause (another Host, an Origin, a cross-site fetch) are refused. Contents are asked for one at a time.
+ * cause (another Host, an Origin, a cross-site fetch) are refused. A few threads answer: a slow answer does not hold up others.
  */
 #pragma once
 
@@ -27,12 +27,15 @@ struct server_reply {
 struct server_options {
     const char *address; /* "127.0.0.1"; another one only when the user asked for it */
     uint16_t port;       /* 0: any */
-    /* Answers the HTTP status; fills the reply, whose body is released by the server. */
+    /*
+     * Answers the HTTP status; fills the reply, whose body is released by the server. Called by several threads at once. Where
+     * one of them is busy with what another needs, that answers SERVER_LATER and leaves the reply empty: it is asked again.
+     */
     int (*answer)(void *context, const struct server_request *request, struct server_reply *ret);
     void *context;
 };
 
-enum { SERVER_CONNECTIONS = 64, SERVER_TIMEOUT_S = 20, SERVER_TOKEN = 32 };
+enum { SERVER_LATER = -1, SERVER_THREADS = 4, SERVER_CONNECTIONS = 64, SERVER_TIMEOUT_S = 20, SERVER_TOKEN = 32 };
 
 /* Starts to listen, in a thread of its own. 0 or negative errno; url (size bytes) is what the user opens. */
 int server_start(struct server **ret, const struct server_options *options, char *url, size_t size) must_check;

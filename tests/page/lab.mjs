@@ -38,6 +38,12 @@ export async function serve(...files) {
   return [server, await new Promise((resolve) => server.stdout.once("data", (d) => resolve(String(d).trim())))];
 }
 
+/** The JSON that a served page asks for. */
+export async function served(url) {
+  const all = Buffer.from(await (await fetch(`${url}data`)).arrayBuffer());
+  return JSON.parse(all.subarray(4, 4 + all.readUInt32LE(0)));
+}
+
 export const launch = () =>
   chromium.launch({
     executablePath: "/usr/bin/chromium",

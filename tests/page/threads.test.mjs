@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { faults, folder, java, jvmscope, launch, open, serve } from "./lab.mjs";
+import { faults, folder, java, jvmscope, launch, open, serve, served as dataOf } from "./lab.mjs";
 
 const recording = join(folder, "pipeline.jfr");
 const html = join(folder, "pipeline.html");
@@ -145,7 +145,7 @@ test("what is drawn adds up to what was recorded, in one file and served, at eve
 test("served, the page holds what it shows and no more, and links lead to a moment and a state", async () => {
   const page = await open(browser, `${served}#v=threads`);
   await ready(page);
-  const data = await page.evaluate(() => JSON.parse(document.getElementById("data").textContent).timeline);
+  const { timeline: data } = await dataOf(served);
   assert.ok(data.served && !data.nodes && !data.stacks && !data.strings);
   await page.locator(".rows canvas").focus();
   for (const key of ["+", "+", "+", "n", "n"]) await page.keyboard.press(key);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // This recording beside another: shares of the whole, so that runs of different length compare.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { decodeMetric, Metric, PageJson } from "./data";
+import { ask, decodeMetric, Metric, PageJson } from "./data";
 import { Flame } from "./flame";
 import { percent } from "./format";
 import { SortableTable } from "./sortable";
@@ -48,9 +48,9 @@ export function Compare({ page, metric, at, onSelect, selected }: { page: PageJs
   useEffect(() => {
     const stop = new AbortController();
     setOther(null);
-    fetch(`../${at}/data`, { signal: stop.signal })
-      .then(async (r) => setOther(r.ok ? await r.json() : await r.text()))
-      .catch((e) => !stop.signal.aborted && setOther(String(e)));
+    ask(`../${at}/data`, stop.signal)
+      .then(setOther)
+      .catch((e: Error) => !stop.signal.aborted && setOther(e.message));
     return () => stop.abort();
   }, [at]);
   const now = useMemo(() => sideOf(page, metric.name)!, [page, metric]);

@@ -15,13 +15,16 @@ export interface MetricJson {
   interval_ns: number;
   nodes: number;
   pruned: number;
-  tree: string;
+  tree: Bytes;
   bucket_ns: number;
   from_ns: number;
   threads_merged: boolean; // too many stacks of too many threads: weights are of all of them
   n_cells: number;
-  cells: string;
+  cells: Bytes;
 }
+
+/** In one file in base64; served, the place in the binary data behind the JSON, and then that. */
+type Bytes = string | [number, number] | Uint8Array;
 
 export interface PageJson {
   version: string;
@@ -38,6 +41,25 @@ export interface PageJson {
   coverage?: CoverageJson;
   heap?: HeapJson;
   site?: { at: number; files: string[] }; // served, with these files beside it
+}
+
+/** The data of this page: in the file, or asked for. */
+export async function load(inFile: string): Promise<PageJson> {
+  if (inFile) return JSON.parse(inFile);
+  fetch("ready").catch(() => {}); // what is indexed is opened meanwhile
+  return ask("data");
+}
+
+/** Data of a served page: the length of the JSON, that, binary data. */
+export async function ask(url: string, signal?: AbortSignal): Promise<PageJson> {
+  const r = await fetch(url, { signal });
+  if (!r.ok) throw new Error(await r.text());
+  const all = await r.arrayBuffer();
+  const length = new DataView(all).getUint32(0, true);
+  const page: PageJson = JSON.parse(new TextDecoder().decode(new Uint8Array(all, 4, length)));
+  const part = (b: Bytes) => (Array.isArray(b) ? new Uint8Array(all, 4 + length + b[0], b[1]) : b);
+  for (const m of page.metrics) [m.tree, m.cells] = [part(m.tree), part(m.cells)];
+  return page;
 }
 
 /** Frame kinds in the order of enum frame_kind. */
@@ -75,33 +97,43 @@ export interface Metric {
   cells: Cells;
 }
 
+function fromBase64(text: string): Uint8Array {
+  const quick = (Uint8Array as unknown as { fromBase64?: (text: string) => Uint8Array }).fromBase64;
+  if (quick) return quick.call(Uint8Array, text);
+  const raw = atob(text);
+  const bytes = new Uint8Array(raw.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = raw.charCodeAt(i);
+  return bytes;
+}
+
 export class Varints {
   private at = 0;
   private readonly bytes: Uint8Array;
 
   /** Bytes, or bytes in base64. */
   constructor(from: string | Uint8Array) {
-    if (typeof from !== "string") {
-      this.bytes = from;
-      return;
-    }
-    const text = atob(from);
-    const bytes = new Uint8Array(text.length);
-    for (let i = 0; i < bytes.length; i++) bytes[i] = text.charCodeAt(i);
-    this.bytes = bytes;
+    this.bytes = typeof from === "string" ? fromBase64(from) : from;
   }
 
   get more(): boolean {
     return this.at < this.bytes.length;
   }
 
-  /** Weights may pass 2^32: multiplied, not shifted. */
+  byte(): number {
+    return this.bytes[this.at++];
+  }
+
+  /** Weights may pass 2^32: multiplied, not shifted. Most numbers are one byte, or two. */
   next(): number {
-    let value = 0;
-    for (let scale = 1; ; scale *= 128) {
-      const b = this.bytes[this.at++];
-      value += (b & 127) * scale;
-      if (b < 128) return value;
+    const b = this.bytes[this.at++];
+    if (b < 128) return b;
+    const c = this.bytes[this.at++];
+    if (c < 128) return (b & 127) | (c << 7);
+    let value = (b & 127) | ((c & 127) << 7);
+    for (let scale = 16384; ; scale *= 128) {
+      const d = this.bytes[this.at++];
+      value += (d & 127) * scale;
+      if (!(d >= 128)) return value;
     }
   }
 }
@@ -113,7 +145,7 @@ function decodeShape(m: MetricJson): Shape {
     label: new Int32Array(m.nodes),
     kind: new Uint8Array(m.nodes),
   };
-  const v = new Varints(m.tree);
+  const v = new Varints(m.tree as string | Uint8Array);
   shape.label[0] = -1;
   for (let i = 1; i < m.nodes; i++) {
     shape.parent[i] = i - v.next();
@@ -124,7 +156,7 @@ function decodeShape(m: MetricJson): Shape {
 }
 
 function decodeCells(m: MetricJson): Cells {
-  const v = new Varints(m.cells);
+  const v = new Varints(m.cells as string | Uint8Array);
   const n = m.n_cells;
   const cells: Cells = {
     n,

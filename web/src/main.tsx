@@ -1,9 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 import { render } from "preact";
 import { App } from "./app";
-import type { PageJson } from "./data";
+import { load } from "./data";
 import "./style.css";
 
-const page: PageJson = JSON.parse(document.getElementById("data")!.textContent!);
-document.title = `${page.file} — jvmscope`;
-render(<App page={page} />, document.getElementById("app")!);
+const reading = document.getElementById("reading")!;
+const wait = setTimeout(() => (reading.textContent = "Reading the recording …"), 150);
+load(document.getElementById("data")!.textContent!).then(
+  (page) => {
+    clearTimeout(wait);
+    reading.remove();
+    document.title = `${page.file} — jvmscope`;
+    render(<App page={page} />, document.getElementById("app")!);
+  },
+  (e: Error) => {
+    clearTimeout(wait);
+    reading.className = "failed";
+    reading.textContent = e.message;
+  },
+);

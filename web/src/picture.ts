@@ -50,6 +50,7 @@ export const emptyPicture = (from: number, to: number): Picture => ({
 
 interface Numbers {
   next(): number;
+  byte(): number;
 }
 
 export function decodePicture(v: Numbers, from: number, to: number, threads: number[]): Picture {
@@ -61,25 +62,29 @@ export function decodePicture(v: Numbers, from: number, to: number, threads: num
 
 /** Adds a row for each of the threads. */
 export function decodeRows(v: Numbers, p: Picture, from: number, threads: number[]) {
+  const pixel = v.next();
   for (const thread of threads) {
     const lo = p.runFrom.length;
     let at = from;
     for (let n = v.next(); n > 0; n--) {
-      const begin = at + v.next();
-      at = begin + v.next();
+      const gap = v.next();
+      const begin = at + Math.floor(gap / 2);
       p.runFrom.push(begin);
-      p.runTo.push(at);
-      const node = v.next() - 1;
-      p.runNode.push(node);
       p.runShare.push(p.shares.length);
-      if (node >= 0) p.runKind.push(v.next());
-      else {
+      if (gap % 2) {
+        at = begin + pixel;
+        p.runNode.push(-1);
         p.runKind.push(MANY);
         const states = v.next();
-        const kinds = v.next();
-        p.shares.push(states, kinds);
-        for (let k = 0; k < 2 * kinds; k++) p.shares.push(v.next());
+        const kinds = states % 16;
+        p.shares.push(Math.floor(states / 16), kinds);
+        for (let k = 0; k < kinds; k++) p.shares.push(v.byte(), v.byte());
+      } else {
+        at = begin + v.next();
+        p.runNode.push(v.next());
+        p.runKind.push(v.next());
       }
+      p.runTo.push(at);
     }
     const hi = p.runFrom.length;
     const markLo = p.markTime.length;

@@ -2,9 +2,10 @@
 // One row a thread: its states, the interactions as arrows, the critical path through the rows. What is drawn is asked for by
 // part of time and rows; threadpaint.ts draws it.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Asking } from "./asking";
 import { count, duration } from "./format";
 import type { Kept } from "./link";
-import { emptyPicture, MANY, Picture } from "./picture";
+import { MANY } from "./picture";
 import { download, table } from "./save";
 import { Details, PathSummary } from "./threaddetails";
 import { ThreadFilter } from "./threadfilter";
@@ -28,7 +29,6 @@ const list = (text: string | undefined) => (text ? text.split(",") : []);
 export function ThreadView({ json, source, file, kept, keep }: Props) {
   const dark = useDark();
   const whole: [number, number] = [0, Math.max(1, json.end_ns)];
-  const view: [number, number] = kept.tf || kept.tt ? within(Number(kept.tf) || 0, Number(kept.tt) || whole[1], whole[1]) : whole;
   const chosen = useMemo(() => (kept.th ? new Set(list(kept.th).map(Number)) : null), [kept.th]);
   const options: Options = useMemo(
     () => ({ grouped: kept.tg === "1", hidden: new Set(list(kept.te)), path: kept.tp !== "0", marks: kept.tm !== "0" }),
@@ -37,16 +37,16 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
   const [picked, setShown] = useState<Picked | null>(null);
   const [filter, setFilter] = useState<{ lock?: string } | null>(null);
   const [size, setSize] = useState<[number, number]>([0, 0]);
-  const [top, setTop] = useState(0);
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const painter = useRef(new ThreadPainter());
+  const arrowNote = useRef<HTMLParagraphElement>(null);
+  const finestNote = useRef<HTMLParagraphElement>(null);
   const drag = useRef<{ x: number; view: [number, number]; moved: boolean } | null>(null);
   // Keys and answers come faster than renderings: they act on what the one before chose, one after the other.
   const latest = useRef<Picked | null>(null);
-  const latestView = useRef(view);
   const turn = useRef<Promise<unknown>>(Promise.resolve());
-  latestView.current = view;
+  const { view: latestView, set: setView } = useView(kept, keep, whole, () => redraw());
   const lines = useMemo(() => layout(json, options.grouped, chosen), [json, options.grouped, chosen]);
   const rowOf = useMemo(() => {
     const rows = new Map<number, number>();
@@ -56,13 +56,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
   const usedEdges = json.used_edges.map((e) => json.edges[e]).filter((e) => edgeTitles[e]);
   const usedStates = json.used_kinds.map((k) => json.kinds[k]).filter((k) => stateColours[k]);
   const height = lines.length * ROW + AXIS;
-  const picture = usePicture(source, view, size, top, lines);
-
-  const setView = (v: [number, number]) => {
-    const [from, to] = (latestView.current = within(v[0], v[1], whole[1]));
-    const all = from <= 0 && to >= whole[1];
-    keep({ tf: all ? "" : String(Math.floor(from)), tt: all ? "" : String(Math.ceil(to)) });
-  };
+  const asking = useMemo(() => new Asking(source, () => drawNow.current()), [source]);
   const zoom = (factor: number, at?: number) => {
     const v = latestView.current;
     const t = at ?? (v[0] + v[1]) / 2;
@@ -80,21 +74,45 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
   }, []);
 
   const scene = (): Scene => ({
-    json, lines, rowOf, picture: picture.shown, view, options, dark, w: size[0], h: size[1], top,
+    json, lines, rowOf, picture: asking.shown, view: latestView.current, options, dark, w: size[0], h: size[1], top: box.current!.scrollTop,
     picked: picked && { thread: picked.node.thread, start: picked.node.start, end: picked.node.end },
   });
   const draw = () => {
-    const c = canvas.current!;
+    const c = canvas.current;
     const [w, h] = size;
-    if (!w) return;
+    if (!c || w <= GUTTER) return;
     const ratio = devicePixelRatio || 1;
     if (c.width !== Math.round(w * ratio) || c.height !== Math.round(h * ratio)) {
       c.width = Math.round(w * ratio);
       c.height = Math.round(h * ratio);
     }
-    painter.current.paint(c.getContext("2d")!, scene(), ratio);
-    c.dataset.fresh = String(picture.fresh);
+    const s = scene();
+    const pixel = (s.view[1] - s.view[0]) / (w - GUTTER);
+    const rows = (around: number) => {
+      const first = Math.floor(s.top / ROW) - around;
+      return lines.slice(Math.max(0, first), Math.ceil((s.top + h) / ROW) + around).flatMap((l) => (l.thread < 0 ? [] : [l.thread]));
+    };
+    const fresh = asking.covers(s.view, pixel, rows(0));
+    if (!fresh) asking.want(s.view, pixel, rows(ROWS_AROUND));
+    painter.current.paint(c.getContext("2d")!, s, ratio);
+    c.dataset.fresh = String(fresh);
+    const { arrowEvery, arrowsInAll } = asking.shown;
+    arrowNote.current!.hidden = arrowEvery <= 1;
+    if (arrowEvery > 1) arrowNote.current!.textContent = `${count(arrowsInAll)} interactions in sight: one arrow of ${count(arrowEvery)} is drawn. Zoom in for each of them.`;
+    if (source.finest !== undefined) finestNote.current!.classList.toggle("warn", pixel < source.finest * 0.9);
   };
+  // Moving in time and scrolling draw a frame each at most, and render nothing.
+  const drawNow = useRef(draw);
+  drawNow.current = draw;
+  const frame = useRef(0);
+  const redraw = () => {
+    if (!frame.current)
+      frame.current = requestAnimationFrame(() => {
+        frame.current = 0;
+        drawNow.current();
+      });
+  };
+  useEffect(() => () => cancelAnimationFrame(frame.current), []);
   useEffect(draw);
 
   const pick = (to: Picked | null) => {
@@ -150,9 +168,10 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
     const r = canvas.current!.getBoundingClientRect();
     const line = lines[Math.floor((e.clientY - r.top - AXIS + box.current!.scrollTop) / ROW)];
     if (!line || line.thread < 0 || e.clientY - r.top < AXIS) return null;
+    const view = latestView.current;
     const perPixel = (view[1] - view[0]) / (size[0] - GUTTER);
     const time = view[0] + Math.max(e.clientX - r.left - GUTTER, 0) * perPixel;
-    const p = picture.shown;
+    const p = asking.shown;
     const row = p.rows.get(line.thread);
     for (let k = row?.markLo ?? 0; options.marks && row && k < row.markHi; k++)
       if (Math.abs(p.markTime[k] - time) < 2.5 * perPixel && ["timeout", "notify-all"].includes(json.kinds[p.markKind[k]])) return { thread: line.thread, node: p.markNode[k], time };
@@ -245,13 +264,13 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
         </details>
       </div>
       {source.finest !== undefined && (
-        <p class={(view[1] - view[0]) / Math.max(1, size[0] - GUTTER) < source.finest * 0.9 ? "note warn" : "note"}>
+        <p class="note" ref={finestNote}>
           This file holds pictures of {count(json.n_nodes)} state changes, down to {duration(source.finest)} a column. Below that, and for what lies in a column of many states, open the recording with{" "}
           <code>jvmscope serve</code>; <code>convert --from --to</code> makes a file of a part.
         </p>
       )}
       {json.lost > 0 && <p class="note">{json.lost} events were lost while recording; waits around them have no known cause.</p>}
-      <div class="rows" ref={box} onScroll={(e) => setTop(e.currentTarget.scrollTop)}>
+      <div class="rows" ref={box} onScroll={redraw}>
         <canvas
           ref={canvas}
           tabIndex={0}
@@ -273,7 +292,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
           }}
           onPointerDown={(e) => {
             canvas.current!.setPointerCapture(e.pointerId);
-            drag.current = { x: e.clientX, view, moved: false };
+            drag.current = { x: e.clientX, view: latestView.current, moved: false };
           }}
           onPointerMove={(e) => {
             const d = drag.current;
@@ -296,11 +315,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
         />
         <div style={{ height: `${Math.max(0, height - size[1])}px` }} />
       </div>
-      {picture.shown.arrowEvery > 1 && (
-        <p class="note small-note">
-          {count(picture.shown.arrowsInAll)} interactions in sight: one arrow of {count(picture.shown.arrowEvery)} is drawn. Zoom in for each of them.
-        </p>
-      )}
+      <p class="note small-note" ref={arrowNote} hidden />
       {picked ? (
         <Details json={json} node={picked.node} segment={picked.segment} onShow={(n) => (turn.current = turn.current.then(() => show(n)).catch(() => {}))} onLock={(lock) => setFilter({ lock })} onClose={() => pick(null)} />
       ) : (
@@ -312,6 +327,38 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
     </main>
   );
 }
+
+/** The part of time in sight. It moves at once; what is kept of it, for links, follows when it rests. */
+function useView(kept: Kept["kept"], keep: Kept["keep"], whole: [number, number], onMove: () => void) {
+  const told = useRef<string | null>(null); // what was kept last
+  const view = useRef(whole);
+  const later = useRef(0);
+  const pending = useRef<(() => void) | null>(null);
+  const key = `${kept.tf ?? ""} ${kept.tt ?? ""}`;
+  if (key !== told.current) {
+    told.current = key;
+    view.current = kept.tf || kept.tt ? within(Number(kept.tf) || 0, Number(kept.tt) || whole[1], whole[1]) : whole;
+  }
+  useEffect(() => () => pending.current?.(), []);
+  const set = (v: [number, number]) => {
+    view.current = within(v[0], v[1], whole[1]);
+    pending.current = () => {
+      clearTimeout(later.current);
+      pending.current = null;
+      const [from, to] = view.current;
+      const all = from <= 0 && to >= whole[1];
+      const part = { tf: all ? "" : String(Math.floor(from)), tt: all ? "" : String(Math.ceil(to)) };
+      told.current = `${part.tf} ${part.tt}`;
+      keep(part);
+    };
+    clearTimeout(later.current);
+    later.current = window.setTimeout(() => pending.current?.(), 150);
+    onMove();
+  };
+  return { view, set };
+}
+
+const ROWS_AROUND = 6;
 
 /** A part of time within the whole, of a microsecond at least. */
 function within(from: number, to: number, end: number): [number, number] {
@@ -335,41 +382,4 @@ function layout(json: TimelineJson, grouped: boolean, chosen: Set<number> | null
     else groups.set(g, [i]);
   }
   return [...groups].flatMap(([g, members]) => [{ thread: -1, title: g }, ...members.map(line)]);
-}
-
-const ROWS_AROUND = 12;
-
-/** What is drawn: the part of time in sight with as much to either side, asked for again when the view leaves it or is finer. */
-function usePicture(source: Source, view: [number, number], size: [number, number], top: number, lines: Line[]): { shown: Picture; fresh: boolean } {
-  const [shown, setShown] = useState<{ p: Picture; pixel: number; source: Source | null }>({ p: emptyPicture(0, 0), pixel: 0, source: null });
-  const asking = useRef<AbortController | null>(null);
-  const wanted = useRef("");
-  const width = Math.max(1, size[0] - GUTTER);
-  const pixel = (view[1] - view[0]) / width;
-  const first = Math.max(0, Math.floor(top / ROW));
-  const last = Math.min(lines.length, Math.ceil((top + size[1]) / ROW));
-  const p = shown.p;
-  let covered = shown.source === source && p.from <= view[0] && p.to >= view[1] && Math.abs(shown.pixel / pixel - 1) < 0.02;
-  for (let i = first; covered && i < last; i++) if (lines[i].thread >= 0 && !p.rows.has(lines[i].thread)) covered = false;
-  useEffect(() => {
-    if (covered || size[0] <= GUTTER) return;
-    const span = view[1] - view[0];
-    const from = Math.max(0, Math.floor(view[0] - span / 2));
-    const to = Math.ceil(view[1] + span / 2);
-    const threads = lines.slice(Math.max(0, first - ROWS_AROUND), last + ROWS_AROUND).map((l) => l.thread).filter((t) => t >= 0);
-    const key = `${from} ${to} ${threads.join()}`;
-    if (wanted.current === key && asking.current) return;
-    wanted.current = key;
-    asking.current?.abort();
-    const mine = (asking.current = new AbortController());
-    source.range(from, to, (to - from) / pixel, threads, mine.signal).then(
-      (picture) => {
-        if (asking.current !== mine) return;
-        asking.current = null;
-        setShown({ p: picture, pixel, source });
-      },
-      () => asking.current === mine && (asking.current = null),
-    );
-  });
-  return { shown: p, fresh: covered };
 }

@@ -353,7 +353,7 @@ class InFile implements Source {
       p.arrowsInAll++;
       if (shown.has(this.thread[i]) || shown.has(this.thread[w])) found.push(i);
     }
-    p.arrowEvery = Math.floor(found.length / 1500) + 1;
+    p.arrowEvery = Math.floor(found.length / 500) + 1;
     for (let k = 0; k < found.length; k += p.arrowEvery) {
       const i = found[k];
       const w = this.waker[i];
