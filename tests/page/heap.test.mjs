@@ -21,7 +21,7 @@ before(async () => {
   spawnSync(command, ["-Xmx64m", "-cp", classes, "HeapPage", dump]);
   assert.ok(existsSync(dump));
   jvmscope("convert", dump, "-o", html);
-  [server, served] = await serve(dump);
+  [server, served] = await serve("--query-limit", "2s", dump);
   served += "0/";
   browser = await launch();
 });
@@ -184,4 +184,13 @@ test("one file stays small, and no serious fault for assistive technology", asyn
     await page.waitForSelector(".inspector");
     assert.deepEqual(await faults(page), [], `${colorScheme}, an object`);
   }
+});
+
+test("a query that takes long holds up nobody else, nor do many of them", async () => {
+  // Each takes its two seconds, one after the other; there are more of them than threads that answer.
+  let answered = 0;
+  const endless = encodeURIComponent("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n");
+  for (let i = 0; i < 6; i++) fetch(`${served}heap/query?sql=${endless}`).then(() => answered++, () => {});
+  for (const path of ["", "data", "ready", "", "data"]) assert.equal((await fetch(`${served}${path}`)).status, 200, path);
+  assert.ok(answered < 3, `${answered} of them came first`);
 });
