@@ -29,6 +29,7 @@ struct capture {
     jvmtiCapabilities needs; /* one missing: the session does not begin, and the message names the option */
     jvmtiCapabilities likes; /* one missing: told by a message */
     const struct vm_callbacks *events;
+    bool own_stacks; /* it takes stacks by own_stack.h */
 
     bool (*wanted)(const struct options *o);
     /* All of these may be NULL. 0 or negative errno with a sentence in `why`. */

@@ -83,6 +83,7 @@ const struct option_row option_table[OPTION_COUNT] = {
                    "what drives cpu=samples: timers on threads' CPU clocks, or perf_event", .default_value = "auto"},
     [OPT_WALKER] = {"walker", NULL, 0, OPTION_WORD, "auto|vm|agct|jvmti",
                     "who walks stacks: the VM's structures read by us, AsyncGetCallTrace, or JVM TI at safepoints", .default_value = "auto"},
+    [OPT_STACKS] = {"stacks", NULL, 0, OPTION_WORD, "check", "compare stacks in callbacks with GetStackTrace's", .hidden = true},
     [OPT_CONTROL] = {"control", NULL, 0, OPTION_WORD, "start|stop|dump|status", "a message to an agent that is loaded",
                      .hidden = true},
     [OPT_REPLY] = {"reply", NULL, 0, OPTION_TEXT, "<file>", "where the answer to control goes", .hidden = true},

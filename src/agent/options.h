@@ -57,6 +57,7 @@ enum option {
     OPT_CHUNK,
     OPT_TIMER,
     OPT_WALKER,
+    OPT_STACKS,
     OPT_CONTROL,
     OPT_REPLY,
     OPTION_COUNT

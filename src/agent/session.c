@@ -4,6 +4,7 @@
 #include "agent/dictionary.h"
 #include "agent/front.h"
 #include "agent/names.h"
+#include "agent/own_stack.h"
 #include "agent/thread_table.h"
 #include "base/clock.h"
 #include "base/vec.h"
@@ -226,6 +227,7 @@ static int finish(struct session *s, JNIEnv *jni)
     int r = out_close(&s->out);
     session_now = NULL;
     free_session(s);
+    own_stack_release();
     names_release();
     /* What the recording used would stay in the allocator's arenas, another one each time a thread of ours took another. */
     if (vm.attached)
@@ -357,6 +359,9 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     threads_look_around(jni);
     s->started_ns = s->last_work_ns = now_ns();
+    for (int i = 0; i < captures_count; i++)
+        if (row_on(s, i) && captures[i]->own_stacks)
+            own_stack_start(jni, &s->options);
     int r = start_rows(s, jni, why);
     if (r < 0)
         return r;
@@ -493,6 +498,7 @@ void session_status(struct buf *out)
         for (int i = 0; i < captures_count; i++)
             if (row_on(s, i) && captures[i]->status)
                 captures[i]->status(session_now, out);
+        own_stack_status(out);
         if (s->out.net)
             front_status(out);
     }

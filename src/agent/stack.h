@@ -40,6 +40,13 @@ typedef int stack_walk_fn(void *ucontext, JNIEnv *env, struct jfr_frame *frames,
  * thread of the VM, before sampling starts.
  */
 stack_walk_fn *stack_vm(JNIEnv *jni, bool native, char *why, size_t size);
+/* Makes the walker alone, for stack_vm_own. From a platform thread of the VM. */
+int stack_vm_prepare(JNIEnv *jni) must_check;
+/*
+ * The calling thread's Java frames from its last one on, in a JVM TI callback or native method, whole or max of them; -1 - enum
+ * walk_status where something was lost. For own_stack.c.
+ */
+int stack_vm_own(JNIEnv *jni, struct walk_frame *frames, uint32_t max);
 /* Now and then, outside of handlers: learns of libraries that were loaded. */
 void stack_vm_work(void);
 /* Since stack_vm: walks that lost their way and resumed, faults taken and survived. */

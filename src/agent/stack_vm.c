@@ -82,6 +82,20 @@ static uint64_t own_java_thread(JNIEnv *jni)
     return thread;
 }
 
+/* The walker, made when it is first asked for; from a platform thread of the VM. */
+static int make_walker(JNIEnv *jni, char *why, size_t size)
+{
+    if (stacks.walker)
+        return 0;
+    void *libjvm = open_libjvm();
+    uint64_t thread = own_java_thread(jni);
+    if (!libjvm || !thread) {
+        snprintf(why, size, "this VM keeps its structures elsewhere");
+        return -ENOTSUP;
+    }
+    return walker_new(&stacks.walker, libjvm, jni, thread, why, size);
+}
+
 stack_walk_fn *stack_vm(JNIEnv *jni, bool native, char *why, size_t size)
 {
     stacks.flags = native ? WALK_WITH_NATIVE : 0;
@@ -89,15 +103,20 @@ stack_walk_fn *stack_vm(JNIEnv *jni, bool native, char *why, size_t size)
         atomic_store(&stacks.ends[i], 0);
     atomic_store(&stacks.recovered, 0);
     stacks.faults_before = walker_faults();
-    if (stacks.walker)
-        return walk;
-    void *libjvm = open_libjvm();
-    uint64_t thread = own_java_thread(jni);
-    if (!libjvm || !thread) {
-        snprintf(why, size, "this VM keeps its structures elsewhere");
-        return NULL;
-    }
-    return walker_new(&stacks.walker, libjvm, jni, thread, why, size) == 0 ? walk : NULL;
+    return make_walker(jni, why, size) == 0 ? walk : NULL;
+}
+
+int stack_vm_prepare(JNIEnv *jni)
+{
+    char why[200];
+    return make_walker(jni, why, sizeof(why));
+}
+
+int stack_vm_own(JNIEnv *jni, struct walk_frame *frames, uint32_t max)
+{
+    struct walk_end end;
+    unsigned n = walk_stack(stacks.walker, NULL, jni, WALK_TO_HEAP, frames, max, &end);
+    return end.status <= WALK_DEPTH && !end.recovered ? (int)n : -1 - end.status;
 }
 
 void stack_vm_work(void)

@@ -248,6 +248,10 @@ static bool scan_to_continuation_entry(struct walk *k)
 /* The lowest thawed frame of a virtual thread returns to a barrier; what called it lies in the heap. */
 static bool step_return_barrier(struct walk *k)
 {
+    if (k->flags & WALK_TO_HEAP) {
+        k->done = k->heap = true;
+        return true;
+    }
     if (!leave_to_continuation_entry(k) && !scan_to_continuation_entry(k))
         return false;
     walk_emit(k, WALK_GAP, WALK_ID_CODE, 0);

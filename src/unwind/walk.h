@@ -101,6 +101,7 @@ struct walk_end {
 
 enum {
     WALK_WITH_NATIVE = 1, /* native, VM and stub frames too; without it only Java's are answered */
+    WALK_TO_HEAP = 2,     /* it ends where frames are in the heap; what is below them is not wanted */
 };
 
 /*

@@ -3,7 +3,7 @@
  * The agent of tests/integration/test_walker.py: walks stacks in a signal handler, with AsyncGetCallTrace beside it on request,
  * and writes counts at the VM's end. Options:
  * out=FILE,interval=US,mode=cpu|wall|busy,compare=0|1,native=0|1,depth=N,tops=N,dump=N,stacks=N, retransform=MS (classes whose
- * name begins with WalkStress are made anew that often), events=1 (walks in a callback, at exceptions, beside GetStackTrace).
+ * name begins with WalkStress are made anew that often).
  */
 #include "base/clock.h"
 #include "hotspot/layout.h"
@@ -53,7 +53,7 @@ struct sample {
 
 static struct {
     char out[512], mode[16];
-    long interval, compare, native, depth, tops, dump, retransform, stacks, events;
+    long interval, compare, native, depth, tops, dump, retransform, stacks;
 } options = {.out = "/dev/stderr", .mode = "cpu", .interval = 1000, .compare = 1, .depth = 256, .tops = 15};
 
 static jvmtiEnv *jvmti;
@@ -553,82 +553,6 @@ static void report_failures(FILE *f)
         }
 }
 
-/*
- * A walk from a callback begins at the last Java frame: the same methods and bytecode indices as GetStackTrace answers. A frame
- * that GetStackTrace gives no index of (native ones) is -3 in ours.
- */
-enum { EVENTS_MAX = 1 << 16, EVENT_FRAMES = 512 };
-
-static struct {
-    unsigned count, equal, compared;
-    uint32_t ours[EVENTS_MAX], theirs[EVENTS_MAX];
-} events_seen;
-
-static int same_names(const struct walk_frame *f, jmethodID id)
-{
-    char *walked = name_of_walked(f), *told = name_of_oracle(id);
-    int same = walked && told && strcmp(walked, told) == 0;
-    free(walked);
-    free(told);
-    return same;
-}
-
-static int same_stack(const struct walk_frame *ours, unsigned n, const jvmtiFrameInfo *theirs, unsigned m)
-{
-    if (n != m)
-        return 0;
-    for (unsigned i = 0; i < n; i++)
-        if (ours[i].bci != (theirs[i].location < 0 ? -3 : (int32_t)theirs[i].location) ||
-            !same_names(&ours[i], theirs[i].method))
-            return 0;
-    return 1;
-}
-
-static void JNICALL on_exception(jvmtiEnv *ti, JNIEnv *env, jthread thread, jmethodID method, jlocation at, jobject exception,
-                                 jmethodID catcher, jlocation catch_at)
-{
-    static struct walk_frame ours[EVENT_FRAMES];
-    static jvmtiFrameInfo theirs[EVENT_FRAMES];
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    struct walk_end end;
-    jint n = 0;
-    if (!walker)
-        return;
-    pthread_mutex_lock(&lock);
-    uint64_t t0 = now_ns();
-    unsigned count = walk_stack(walker, NULL, env, 0, ours, EVENT_FRAMES, &end);
-    uint64_t t1 = now_ns();
-    jvmtiError error = (*ti)->GetStackTrace(ti, NULL, 0, EVENT_FRAMES, theirs, &n);
-    uint64_t t2 = now_ns();
-    if (error == JVMTI_ERROR_NONE && events_seen.count < EVENTS_MAX) {
-        events_seen.ours[events_seen.count] = (uint32_t)(t1 - t0);
-        events_seen.theirs[events_seen.count++] = (uint32_t)(t2 - t1);
-        /* Names are asked for by strings: not every time. */
-        if (events_seen.compared < 2000) {
-            events_seen.compared++;
-            events_seen.equal += (unsigned)same_stack(ours, count, theirs, (unsigned)n);
-        }
-    }
-    pthread_mutex_unlock(&lock);
-}
-
-static int by_number(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
-static void report_events(FILE *f)
-{
-    if (!events_seen.count)
-        return;
-    qsort(events_seen.ours, events_seen.count, sizeof(uint32_t), by_number);
-    qsort(events_seen.theirs, events_seen.count, sizeof(uint32_t), by_number);
-    fprintf(f, "events=%u\nevents_compared=%u\nevents_equal=%u\nevent_ours_ns=%u\nevent_theirs_ns=%u\n", events_seen.count,
-            events_seen.compared, events_seen.equal, events_seen.ours[events_seen.count / 2],
-            events_seen.theirs[events_seen.count / 2]);
-}
-
 static void JNICALL on_death(jvmtiEnv *ti, JNIEnv *env)
 {
     stopping = 1;
@@ -655,7 +579,6 @@ static void JNICALL on_death(jvmtiEnv *ti, JNIEnv *env)
     report_costs(f, "cost", costs);
     report_costs(f, "oracle", oracle_costs);
     report_failures(f);
-    report_events(f);
     if (options.compare)
         report_differences(f);
     report_tops(f);
@@ -675,8 +598,7 @@ static void parse(char *text)
                    {"tops", &options.tops},
                    {"dump", &options.dump},
                    {"retransform", &options.retransform},
-                   {"stacks", &options.stacks},
-                   {"events", &options.events}};
+                   {"stacks", &options.stacks}};
 
     char *rest = NULL;
     for (char *word = text ? strtok_r(text, ",", &rest) : NULL; word; word = strtok_r(NULL, ",", &rest)) {
@@ -707,7 +629,6 @@ JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *text, void *reserved)
     if ((*vm)->GetEnv(vm, (void **)&jvmti, JVMTI_VERSION_1_2) != JNI_OK)
         return JNI_ERR;
     jvmtiCapabilities capabilities = {.can_generate_compiled_method_load_events = 1,
-                                      .can_generate_exception_events = options.events > 0,
                                       .can_retransform_classes = options.retransform > 0};
     (*jvmti)->AddCapabilities(jvmti, &capabilities);
     jvmtiEventCallbacks callbacks = {.VMInit = on_init,
@@ -716,7 +637,6 @@ JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *text, void *reserved)
                                      .ThreadEnd = on_thread_end,
                                      .ClassLoad = on_class_load,
                                      .ClassPrepare = on_class_prepare,
-                                     .Exception = on_exception,
                                      .CompiledMethodLoad = on_compiled};
     (*jvmti)->SetEventCallbacks(jvmti, &callbacks, sizeof(callbacks));
     const jvmtiEvent events[] = {
@@ -724,7 +644,5 @@ JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *text, void *reserved)
         JVMTI_EVENT_CLASS_PREPARE, JVMTI_EVENT_CLASS_LOAD, JVMTI_EVENT_COMPILED_METHOD_LOAD};
     for (size_t i = 0; i < ARRAY_SIZE(events); i++)
         (*jvmti)->SetEventNotificationMode(jvmti, JVMTI_ENABLE, events[i], NULL);
-    if (options.events)
-        (*jvmti)->SetEventNotificationMode(jvmti, JVMTI_ENABLE, JVMTI_EVENT_EXCEPTION, NULL);
     return 0;
 }

@@ -198,6 +198,16 @@ def test_stress_variants(version, option):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("version,option", variants())
+def test_stacks_in_callbacks_variants(version, option, record_property):
+    if not lab.matrix_ready():
+        pytest.skip("the chroot is not there (tools/jdks setup)")
+    jdk = lab.Jdk(version)
+    compared, walked = compare_stacks(jdk, record_property, captures_with_stacks(jdk), jvm=option.split())
+    assert compared >= 100 and walked >= 0.9 * compared
+
+
+@pytest.mark.slow
 @pytest.mark.jdks(8, 17, 25)
 def test_stress_two_thousand_threads(jdk):
     """A minute of what test_soak does for ten."""
@@ -286,12 +296,44 @@ def test_unloaded_classes_get_no_samples_of_later_ones(jdk, tmp_path, mode):
         assert found <= 1.35 * expected and found >= 0.65 * expected - unloaded, (name, found, expected, rows)
 
 
+def compare_stacks(jdk, record, captures, *args, jvm=()):
+    """Runs OwnStacks, 32 frames deep, each stack that a capture takes beside GetStackTrace's; (compared, walked, nanoseconds of both)."""
+    recording = pathlib.Path(f"/var/tmp/jvmscope-walk-{uuid.uuid4().hex}.jfr")
+    done = jdk.java("OwnStacks", 32, 800, *args,
+                    jvm=[*jvm, jdk.agent(f"{captures},format=r,depth=128,stacks=check,file={recording}")], timeout=180)
+    recording.unlink()
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    m = re.search(r"stacks=check: (\d+) compared, (\d+) different, median (\d+) ns walked, (\d+) ns by GetStackTrace", done.stderr)
+    walked, unlike, heap = (int(re.search(rf"^stacks.{name} (\d+)$", done.stderr, re.M)[1])
+                            for name in ("walked", r"asked\[unlike\]", r"asked\[frames in the heap\]"))
+    compared, different, ours, theirs = map(int, m.groups())
+    record(f"{captures} {' '.join(args)}", f"{compared} compared, {walked} walked, {heap} in the heap, {ours} and {theirs} ns")
+    assert (different, unlike) == (0, 0), done.stderr
+    return compared, walked + heap
+
+
+def captures_with_stacks(jdk):
+    return "exceptions=stacks,threads=y" + (",alloc=sampled,heap=sites" if jdk.version >= 11 else "")
+
+
 def test_stacks_in_callbacks(jdk, record_property):
-    """Walks from a callback of JVM TI, without a signal's context: GetStackTrace's very methods and bytecode indices."""
-    report, _ = walk(jdk, java("Hot", "exceptions", 500), "mode=busy,interval=100000,compare=0,events=1")
-    record_property("ns a walk, ours and GetStackTrace", f"{report['event_ours_ns']}, {report['event_theirs_ns']}")
-    assert report["events_compared"] >= 1000
-    assert report["events_equal"] == report["events_compared"]
+    """Stacks of exceptions, contended monitors, waits and allocations are walked: GetStackTrace's very methods and bytecode indices."""
+    compared, walked = compare_stacks(jdk, record_property, captures_with_stacks(jdk))
+    assert compared >= 200 and walked >= 0.9 * compared
+
+
+@pytest.mark.jdks(21, 25, 27)
+def test_stacks_of_virtual_threads_in_callbacks(jdk, record_property):
+    """The same of virtual threads: without their carrier's frames, and whole where a part is in the heap."""
+    compared, walked = compare_stacks(jdk, record_property, captures_with_stacks(jdk), "virtual")
+    assert compared >= 100 and walked >= 0.8 * compared
+
+
+@pytest.mark.jdks(8, 17, 27)
+def test_stacks_in_redefined_classes(jdk, record_property):
+    """The same where every class is made anew while its methods run."""
+    compared, walked = compare_stacks(jdk, record_property, "exceptions=stacks,heap=sites,live=exact")
+    assert compared >= 200 and walked >= 0.9 * compared
 
 
 @pytest.mark.jdks(17)

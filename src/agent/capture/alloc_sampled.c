@@ -87,6 +87,7 @@ const struct capture capture_alloc_sampled = {
     .title = "allocation sites",
     .options = OPTION_BIT(OPT_HEAP) | OPTION_BIT(OPT_ALLOC),
     .needs = {.can_generate_sampled_object_alloc_events = 1},
+    .own_stacks = true,
     .events = &events,
     .wanted = wanted,
     .load = load,

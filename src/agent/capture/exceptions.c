@@ -9,6 +9,7 @@
 #include "agent/capture/thrown_rows.h"
 #include "agent/instrument.h"
 #include "agent/names.h"
+#include "agent/own_stack.h"
 #include "agent/session.h"
 #include "agent/thread_table.h"
 #include "base/clock.h"
@@ -104,7 +105,7 @@ static void write_stack(struct jfr_writer *w, JNIEnv *jni, struct thread *self, 
     struct jfr_frame out[DEPTH_MAX];
     char message[3 * MESSAGE_MAX + 1];
     jint n = 0, unwound = -1;
-    (*vm.ti)->GetStackTrace(vm.ti, NULL, 0, thrown.depth, frames, &n);
+    n = own_stack(jni, frames, thrown.depth);
     for (jint i = 0; i < n; i++) {
         names_method(jni, frames[i].method);
         out[i] = (struct jfr_frame){(uint64_t)(uintptr_t)frames[i].method, (int32_t)frames[i].location, JFR_FRAME_JIT};
@@ -257,6 +258,7 @@ const struct capture capture_exceptions = {
     .name = "exceptions",
     .options = OPTION_BIT(OPT_EXCEPTIONS),
     .needs = {.can_retransform_classes = 1},
+    .own_stacks = true,
     .wanted = exceptions_wanted,
     .load = exceptions_load,
     .start = exceptions_start,

@@ -7,6 +7,7 @@
 
 #include "agent/dictionary.h"
 #include "agent/names.h"
+#include "agent/own_stack.h"
 #include "agent/session.h"
 #include "base/clock.h"
 #include "base/strpool.h"
@@ -123,13 +124,13 @@ uint32_t monitors_site(JNIEnv *jni, jobject monitor, const struct thread *self, 
         struct frame frames[MAX_DEPTH];
     } key;
 
-    jvmtiFrameInfo frames[MAX_DEPTH];
+    jvmtiFrameInfo found[MAX_DEPTH + MONITORS_SKIP_MAX], *frames = found + skip;
     jint n = 0;
     int64_t class = class_number(jni, monitor), site = -1;
     if (class < 0)
         return 0;
     if (monitors.depth)
-        (*vm.ti)->GetStackTrace(vm.ti, NULL, skip, (jint)monitors.depth, frames, &n);
+        n = MAX(own_stack(jni, found, (jint)monitors.depth + skip) - skip, 0);
     key.head = (struct key_head){(uint32_t) class, monitors.by_thread ? self->serial : 0};
     for (jint i = 0; i < n; i++) {
         /* The names are asked for now, while the class of the method cannot be unloaded. */
@@ -347,6 +348,7 @@ const struct capture capture_monitors = {
     .title = "contended monitor usage",
     .options = OPTION_BIT(OPT_MONITOR) | OPTION_BIT(OPT_PARK),
     .needs = {.can_generate_monitor_events = 1},
+    .own_stacks = true,
     .likes = {.can_get_owned_monitor_info = 1, .can_get_current_contended_monitor = 1, .can_get_monitor_info = 1},
     .events = &events,
     .wanted = wanted,

@@ -6,9 +6,11 @@
 #include "agent/session.h"
 #include "agent/thread_table.h"
 
+enum { MONITORS_SKIP_MAX = 32 };
+
 /*
  * The number of the site at which the calling thread is about to block on an object, above zero; 0 when there is no room.
- * skip: frames to leave out at the top.
+ * skip: frames to leave out at the top, below MONITORS_SKIP_MAX.
  */
 uint32_t monitors_site(JNIEnv *jni, jobject monitor, const struct thread *self, jint skip);
 /* Counts a time blocked at a site. Takes no lock. */

@@ -6,6 +6,7 @@
  */
 #include "agent/capture/monitors.h"
 #include "agent/names.h"
+#include "agent/own_stack.h"
 #include "agent/rebind.h"
 #include "base/clock.h"
 
@@ -16,7 +17,7 @@
 typedef void(JNICALL *on_park)(JNIEnv *, jobject, jboolean, jlong);
 typedef jobject(JNICALL *current_thread)(JNIEnv *, jclass);
 
-enum { LOCKS = 2, PACKAGE_FRAMES = 32 };
+enum { LOCKS = 2, PACKAGE_FRAMES = MONITORS_SKIP_MAX };
 
 static struct {
     on_park real;
@@ -58,7 +59,7 @@ static jint lock_frames(JNIEnv *jni)
     static const char package[] = "java/util/concurrent/locks/";
     jvmtiFrameInfo frames[PACKAGE_FRAMES];
     jint n = 0, skip = 0;
-    (*vm.ti)->GetStackTrace(vm.ti, NULL, 0, PACKAGE_FRAMES, frames, &n);
+    n = own_stack(jni, frames, PACKAGE_FRAMES);
     for (; skip < n; skip++) {
         const struct method *m = names_method(jni, frames[skip].method);
         bool unsafe =

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/sites_private.h"
 #include "agent/names.h"
+#include "agent/own_stack.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -104,7 +105,7 @@ uint32_t sites_stack(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], bool
     if (ret_at_call)
         *ret_at_call = false;
     if (depth || ret_at_call)
-        (*vm.ti)->GetStackTrace(vm.ti, NULL, 0, (jint)depth + SITE_SKIP_MAX, found, &n);
+        n = own_stack(jni, found, (jint)depth + SITE_SKIP_MAX);
     while (top < n && is_probe(names_method(jni, found[top].method)))
         top++;
     for (; top < n && is_at_call(names_method(jni, found[top].method)); top++)

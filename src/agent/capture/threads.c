@@ -649,6 +649,7 @@ const struct capture capture_threads = {
     .name = "threads",
     .options = OPTION_BIT(OPT_THREADS) | OPTION_BIT(OPT_CONTANALYSIS) | OPTION_BIT(OPT_DEADLOCK),
     .needs = {.can_generate_monitor_events = 1},
+    .own_stacks = true,
     .likes = {.can_generate_garbage_collection_events = 1, .can_get_monitor_info = 1},
     .wanted = wanted,
     .load = watch_load,

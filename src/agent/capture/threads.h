@@ -105,6 +105,8 @@ void object_class_name(uint64_t class, char *to, size_t size);
 /* threads_stack.c: the calling thread's stack as a constant. init is before the first one. */
 void stack_init(JNIEnv *jni);
 uint64_t stack_here(JNIEnv *jni);
+/* The same of a virtual thread that leaves its carrier: GetStackTrace knows which of its frames are not shown. */
+uint64_t stack_unmounting(void);
 
 /* Begins (at how->start, or now when that is 0) and ends a wait of the calling thread; end answers false when none had begun.
  */

@@ -14,7 +14,7 @@ static void JNICALL on_unmount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     /* A wait for a monitor that takes the thread off its carrier is told as that. */
     if (w && !atomic_load(&w->waits[WAIT_ENTER].start) && !atomic_load(&w->waits[WAIT_OBJECT].start)) {
         jobject blocker = (*jni)->GetObjectField(jni, thread, thread_capture.park_blocker);
-        struct wait how = {.class = object_class(jni, blocker), .object = object_identity(blocker), .trace = stack_here(jni)};
+        struct wait how = {.class = object_class(jni, blocker), .object = object_identity(blocker), .trace = stack_unmounting()};
         how.owned = blocker && thread_capture.watch && watch_owned(jni, blocker);
         if (blocker)
             (*jni)->DeleteLocalRef(jni, blocker);

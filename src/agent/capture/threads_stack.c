@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stack of the calling thread. JVM TI takes 200 to 300 ns a frame, and a program waits at few places over and over: so a
- * stack is known again by a fingerprint of the thread's memory. Into that goes every word of the Java part that lies in the
+ * The stack of the calling thread. A program waits at few places over and over: so a stack is known again by a fingerprint of
+ * the thread's memory, for half of what the walk of own_stack.h costs. Into that goes every word of the Java part that lies in the
  * code cache, with its place: all return addresses are among them, and these say which compiled methods are where. Of a frame
  * of the interpreter, whose return address is the same for all methods, the method and the place of its bytecode go in too.
  * Words that are left over from earlier calls make a stack unknown at worst. Stacks of virtual threads are walked each time:
@@ -9,6 +9,7 @@
  */
 #include "agent/capture/threads.h"
 
+#include "agent/own_stack.h"
 #include "base/clock.h"
 #include "hotspot/code.h"
 
@@ -93,16 +94,32 @@ static uint64_t fingerprint(JNIEnv *jni)
     return hash;
 }
 
-static uint64_t walk(jint skip)
+static jint depth(void)
 {
-    jvmtiFrameInfo frames[DEPTH_MAX];
+    return MIN(thread_capture.depth, (jint)DEPTH_MAX);
+}
+
+static uint64_t trace_of(const jvmtiFrameInfo *frames, jint n)
+{
     struct jfr_frame out[DEPTH_MAX];
-    jint n = 0, depth = MIN(thread_capture.depth, (jint)DEPTH_MAX);
-    if ((*vm.ti)->GetStackTrace(vm.ti, NULL, skip, depth, frames, &n) != JVMTI_ERROR_NONE)
-        return 0;
     for (jint i = 0; i < n; i++)
         out[i] = (struct jfr_frame){(uint64_t)(uintptr_t)frames[i].method, (int32_t)frames[i].location, JFR_FRAME_JIT};
-    return jfr_trace(thread_capture.jfr, out, (uint32_t)n, n == depth);
+    return jfr_trace(thread_capture.jfr, out, (uint32_t)n, n == depth());
+}
+
+static uint64_t walk(JNIEnv *jni)
+{
+    jvmtiFrameInfo frames[DEPTH_MAX];
+    return trace_of(frames, own_stack(jni, frames, depth()));
+}
+
+uint64_t stack_unmounting(void)
+{
+    jvmtiFrameInfo frames[DEPTH_MAX];
+    jint n = 0;
+    if (thread_capture.depth == 0 || (*vm.ti)->GetStackTrace(vm.ti, NULL, 0, depth(), frames, &n) != JVMTI_ERROR_NONE)
+        return 0;
+    return trace_of(frames, n);
 }
 
 uint64_t stack_here(JNIEnv *jni)
@@ -111,12 +128,12 @@ uint64_t stack_here(JNIEnv *jni)
         return 0;
     uint64_t print = writer == thread_capture.jfr ? fingerprint(jni) : 0;
     if (!print)
-        return walk(0);
+        return walk(jni);
     uint64_t place = print >> 20 & (ENTRIES - 1);
     uint64_t trace = atomic_load_explicit(&known[place].trace, memory_order_relaxed);
     if (trace && (atomic_load_explicit(&known[place].mixed, memory_order_relaxed) ^ trace) == print)
         return trace;
-    trace = walk(0);
+    trace = walk(jni);
     atomic_store_explicit(&known[place].mixed, print ^ trace, memory_order_relaxed);
     atomic_store_explicit(&known[place].trace, trace, memory_order_relaxed);
     return trace;
