@@ -17,6 +17,8 @@ struct cover_point {
     uint32_t line; /* 0: not known */
     uint32_t pc;   /* of the line's start, or of the branch */
     uint32_t edge; /* LINE_START; else the edge, FALL_THROUGH for the one to the next instruction */
+    uint32_t
+        probe; /* number, among the method's points, of the one whose probe tells of this one: its own, or passed with it */
 };
 
 #define LINE_START   UINT32_MAX
@@ -37,6 +39,8 @@ struct cover_table {
     struct map index; /* hash of class, method and code -> number in methods */
     uint32_t points;
     VEC(struct cover_point) scratch;
+    VEC(uint8_t) ways;    /* by pc: how it is come to */
+    VEC(uint32_t) starts; /* by pc: number of the line start there, plus 1 */
 };
 
 /*

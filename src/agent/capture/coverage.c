@@ -81,7 +81,8 @@ static int cover_edit(const struct instrument_class *c, struct edit *e)
         return r;
     int hit = rewrite_methodref(e->rewrite, "java/lang/JvmscopeCover", "hit", "(I)V");
     for (uint32_t i = 0; hit >= 0 && r == 0 && i < m->count; i++)
-        r = insert(e, &m->points[i], m->first + i, hit);
+        if (m->points[i].probe == i)
+            r = insert(e, &m->points[i], m->first + i, hit);
     return hit < 0 ? hit : r < 0 ? r : 1;
 }
 
@@ -130,7 +131,7 @@ static void put_points(const struct cover_method *m, struct buf *lines, struct b
 {
     for (uint32_t i = 0; i < m->count; i++) {
         const struct cover_point *p = &m->points[i];
-        unsigned hit = cover.hits[m->first + i];
+        unsigned hit = cover.hits[m->first + p->probe];
         if (p->edge == LINE_START)
             buf_printf(lines, "%s%u:%u", lines->len ? " " : "", p->line, hit);
         else if (p->edge == FALL_THROUGH)
