@@ -69,12 +69,15 @@ def h2_command(rows=60000, jvm=()):
 HELD = ("h2", "javac", "tomcat", "lucene")
 
 
+def jars(name):
+    """The jars of a program that tools/jars knows."""
+    done = subprocess.run([lab.ROOT / "tools" / "jars", name], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
 def held_command(program, jdk, folder, jvm=("-Xmx256m",)):
     """One of HELD that says READY on standard output when its work is done, and holds its heap until standard input ends."""
-    def jars(name):
-        done = subprocess.run([lab.ROOT / "tools" / "jars", name], capture_output=True, text=True, timeout=600)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.split()
     if program == "h2":
         name, args, path, given = "SqlRows", (20000,), [H2_JAR], ()
     elif program == "javac":
