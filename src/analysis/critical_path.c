@@ -346,9 +346,12 @@ int path_lock_shares(const struct timeline *t, const struct critical_path *p, co
             else
                 high = mid;
         }
-        for (size_t k = low; k-- > from && h->list.data[k].reach > s->start && low - k < 64;) {
+        /* One that holds for long may lie behind many that are over; so far back is not looked. */
+        int over = 0;
+        for (size_t k = low; k-- > from && h->list.data[k].reach > s->start && over < 64;) {
             const struct hold *one = &h->list.data[k];
             uint64_t start = MAX(s->start, wake_up(t, one)), end = MIN(s->end, one->end);
+            over += end <= start;
             if (end <= start)
                 continue;
             struct path_share *row = share_row(&rows, &index, t, one);
@@ -357,7 +360,8 @@ int path_lock_shares(const struct timeline *t, const struct critical_path *p, co
                 break;
             }
             row->ns += end - start;
-            row->inferred |= one->flags != 0;
+            row->inferred |= (one->flags & HOLD_INFERRED) != 0;
+            row->exact |= (one->flags & HOLD_EXACT) != 0;
             if (!on_path[k]) {
                 row->holds_on_path++;
                 row->contended += one->acquire != TL_NONE && graph_woken(t, one->acquire);

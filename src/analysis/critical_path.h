@@ -63,6 +63,7 @@ struct path_share {
     uint64_t ns;                              /* of the path */
     uint64_t holds_on_path, holds, contended; /* sections on the path, in all, and those of the path that waited */
     bool inferred;                            /* part of it follows from contended events alone */
+    bool exact;                               /* its holds were recorded */
 };
 
 struct path_shares {

@@ -124,6 +124,15 @@ static void look_at_stack(struct collector *c, const struct tl_node *n)
         c->current[n->thread] = 0;
 }
 
+/* The node at which the monitor of an exact hold was had: where the wait for it ended, when there was one. */
+static uint32_t acquisition(const struct collector *c, uint32_t i, uint32_t object)
+{
+    uint32_t had = c->t->nodes[i].prev, waited = had == TL_NONE ? TL_NONE : c->t->nodes[had].prev;
+    if (waited == TL_NONE || c->t->nodes[had].kind != TL_RUN || !(c->t->nodes[waited].flags & TL_BLOCKED))
+        return i;
+    return c->t->contexts[c->t->nodes[waited].context].object == object ? had : i;
+}
+
 static int visit(struct collector *c, uint32_t i)
 {
     const struct tl_node *n = &c->t->nodes[i];
@@ -162,7 +171,7 @@ static int visit(struct collector *c, uint32_t i)
         c->exact[x.object] = true;
         if (c->open[x.object])
             hold_close(c, x.object, n->time, i);
-        return hold_open(c, n->thread, x.object, x.stack, n->time, i, 0);
+        return hold_open(c, n->thread, x.object, x.stack, n->time, acquisition(c, i, x.object), HOLD_EXACT);
     case TL_RELEASE:
         if (wanted && is_owner(c, x.object, n->thread))
             hold_close(c, x.object, n->time, i);
@@ -212,7 +221,7 @@ static int ends_settle(const struct timeline *t, struct holds *h)
     /* Of very many sections one in so many tells the median. */
     for (size_t i = 0; r == 0 && any && i < h->list.len; i += 1 + h->list.len / MEDIAN_SAMPLE) {
         const struct hold *one = &h->list.data[i];
-        if (one->flags & (HOLD_END_INFERRED | HOLD_START_INFERRED))
+        if (one->flags & HOLD_INFERRED)
             continue;
         if (one->stack != TL_NONE && map_get(&wanted, section_key(t, one, true)))
             r = vec_push(&known, ((struct length){section_key(t, one, true), one->end - one->start}));

@@ -10,6 +10,8 @@
 
 #define HOLD_START_INFERRED 1 /* held when another thread came to wait; began before */
 #define HOLD_END_INFERRED   2 /* nobody waited for the end: the median length of the section, or less */
+#define HOLD_INFERRED       (HOLD_START_INFERRED | HOLD_END_INFERRED)
+#define HOLD_EXACT          4 /* recorded as a hold */
 
 struct hold {
     uint64_t start, end;

@@ -37,6 +37,13 @@ struct site_stats {
     uint32_t objects, threads;
 };
 
+/* Exact holds of one class taken at one method. */
+struct hold_stats {
+    uint32_t class, method; /* strings; method TL_NONE: not recorded */
+    uint64_t count, total_ns, min_ns, max_ns;
+    uint32_t objects, threads;
+};
+
 struct monitor_stats {
     VEC(struct thread_stats) threads;     /* all, in order of their numbers */
     VEC(struct class_stats) classes;      /* the largest blocked time first */
@@ -53,4 +60,13 @@ struct stats_filter {
 };
 
 int monitor_stats(const struct timeline *t, const struct stats_filter *f, struct monitor_stats *ret) must_check;
+
+/* The holds that were recorded, those that end between from and to; the largest total first. The caller releases the vector. */
+struct hold_table {
+    VEC(struct hold_stats) rows;
+};
+
+int hold_stats(const struct timeline *t, const struct holds *h, const struct stats_filter *f,
+               struct hold_table *ret) must_check;
+
 void monitor_stats_release(struct monitor_stats *s);

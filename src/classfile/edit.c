@@ -295,14 +295,32 @@ int edit_insert(struct edit *e, enum edit_where where, uint32_t pc, unsigned edg
 int edit_catch_all(struct edit *e, const struct buf *code, unsigned stack)
 {
     struct edit_private *p = e->p;
-    if (p->catch_all || code->len == 0 || code->data[code->len - 1] != OP_ATHROW)
+    if (code->len == 0 || code->data[code->len - 1] != OP_ATHROW)
         return -EINVAL;
-    int r = keep_code(e, code, stack, &p->catch_at);
+    uint32_t before = p->catch_all ? p->catch_len - 1 : 0, at = (uint32_t)p->inserted.len, unused;
+    uint8_t *copy = before ? buf_add(&p->inserted, before) : NULL;
+    if (copy)
+        memcpy(copy, p->inserted.data + p->catch_at, before);
+    int r = keep_code(e, code, stack, &unused);
     if (r < 0)
         return r;
-    p->catch_len = (uint32_t)code->len;
+    p->catch_at = at;
+    p->catch_len = before + (uint32_t)code->len;
     p->catch_all = true;
     return 0;
+}
+
+bool edit_is_guarded(const struct edit *e, uint32_t pc)
+{
+    const uint8_t *start = e->code + e->code_len;
+    struct cursor in = cursor_of(start, (size_t)(e->rewrite->class->bytes + e->method->code_end - start));
+    for (unsigned n = cursor_be16(&in); n && !in.failed; n--) {
+        uint32_t from = cursor_be16(&in), to = cursor_be16(&in);
+        cursor_skip(&in, 2);
+        if (cursor_be16(&in) == 0 && pc >= from && pc < to)
+            return true;
+    }
+    return false;
 }
 
 bool edit_guard_early(const struct edit *e)

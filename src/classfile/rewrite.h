@@ -36,7 +36,8 @@
 enum edit_where {
     EDIT_ENTRY,   /* once, before the first instruction; in a constructor before super() */
     EDIT_BEFORE,  /* before the instruction at pc, on every way to it */
-    EDIT_AFTER,   /* behind the instruction at pc when it completes and goes on to the next one; jumps there skip it */
+    EDIT_AFTER,   /* behind the instruction at pc when it completes and goes on to the next one; jumps there skip it; behind
+                     monitorenter covered by the handlers whose range begins there */
     EDIT_EDGE,    /* when the branch or switch at pc jumps; edge 0 is a branch's target or a switch's default, 1.. its cases */
     EDIT_REPLACE, /* instead of the instruction at pc, which must be no branch, switch, return or throw */
 };
@@ -143,6 +144,9 @@ uint32_t edit_edge_target(const struct edit *e, uint32_t pc, unsigned edge);
 /* Handlers of the original code, each start once: calls f with its pc. The thrown object lies on the stack there. */
 void edit_handlers(const struct edit *e, void (*f)(void *data, uint32_t pc), void *data);
 
+/* True when a handler of all exceptions covers the instruction at pc. */
+bool edit_is_guarded(const struct edit *e, uint32_t pc);
+
 /* A new local of type I, J, F, D or A (java/lang/Object): its index, or -ENOSPC. */
 int edit_local(struct edit *e, char type) must_check;
 /*
@@ -154,7 +158,8 @@ int edit_insert(struct edit *e, enum edit_where where, uint32_t pc, unsigned edg
 /*
  * Code that runs when an exception leaves the method: called with it on the stack and the new locals alone, it must end in
  * athrow. Covers everything but this() or super() itself, during which the verifier allows no handler: an exception
- * thrown inside that call is seen by the caller's handler alone. Lies behind the method's own handlers. At most one a method.
+ * thrown inside that call is seen by the caller's handler alone. Lies behind the method's own handlers. Code of a second client
+ * runs behind that of the first.
  */
 int edit_catch_all(struct edit *e, const struct buf *code, unsigned stack) must_check;
 /*

@@ -179,6 +179,19 @@ static const struct mover {
     {"StackMap", NULL},
 };
 
+/*
+ * The new start of a handler's range. What was put behind a monitorenter lies in the range that begins there: the handler that
+ * lets the monitor go must be there from the first instruction with it.
+ */
+static uint32_t range_start(const struct edit *e, uint32_t start)
+{
+    uint32_t before = start;
+    while (before-- > 0)
+        if (e->p->length.data[before])
+            break;
+    return start && e->code[before] == OP_MONITORENTER ? e->p->moved.data[before] + 1 : e->p->label.data[start];
+}
+
 static int write_exceptions(struct edit *e, struct cursor *in, struct buf *out)
 {
     struct edit_private *p = e->p;
@@ -198,7 +211,7 @@ static int write_exceptions(struct edit *e, struct cursor *in, struct buf *out)
         if (in->failed || start >= end || end > e->code_len || handler >= e->code_len || !p->length.data[start] ||
             !p->length.data[handler] || (end < e->code_len && !p->length.data[end]))
             return -EBADMSG;
-        buf_be16(out, (uint16_t)p->label.data[start]);
+        buf_be16(out, (uint16_t)range_start(e, start));
         buf_be16(out, (uint16_t)p->label.data[end]);
         buf_be16(out, (uint16_t)p->label.data[handler]);
         buf_be16(out, type);

@@ -42,14 +42,22 @@ static const struct {
     enum option option;
     const char *shown_by;
 } captures[] = {
-    {OPT_CPU, NULL},         {OPT_HEAP, NULL},
-    {OPT_MONITOR, NULL},     {OPT_ALLOC, NULL},
-    {OPT_LIVE, NULL},        {OPT_ONOOM, NULL},
-    {OPT_PARK, NULL},        {OPT_THREADS, "threads summary"},
-    {OPT_LOCKS, NULL},       {OPT_TRACE, "trace"},
-    {OPT_COVER, "coverage"}, {OPT_LOG, "trace"},
-    {OPT_WATCH, "trace"},    {OPT_EXCEPTIONS, "trace --exceptions"},
-    {OPT_EVENTS, "trace"},   {OPT_DEADLOCK, "threads deadlocks"},
+    {OPT_CPU, NULL},
+    {OPT_HEAP, NULL},
+    {OPT_MONITOR, NULL},
+    {OPT_ALLOC, NULL},
+    {OPT_LIVE, NULL},
+    {OPT_ONOOM, NULL},
+    {OPT_PARK, NULL},
+    {OPT_THREADS, "threads summary"},
+    {OPT_LOCKS, "threads summary"},
+    {OPT_TRACE, "trace"},
+    {OPT_COVER, "coverage"},
+    {OPT_LOG, "trace"},
+    {OPT_WATCH, "trace"},
+    {OPT_EXCEPTIONS, "trace --exceptions"},
+    {OPT_EVENTS, "trace"},
+    {OPT_DEADLOCK, "threads deadlocks"},
 };
 
 /* Whether one of the words makes the agent record; *ret_shown_by is the command that shows the first of them. */

@@ -182,6 +182,8 @@ static void path_json(struct thread_view *v, const struct critical_path *p, cons
         json_u64(&j, row->contended);
         json_key(&j, "inferred");
         json_bool(&j, row->inferred);
+        json_key(&j, "exact");
+        json_bool(&j, row->exact);
         json_object_end(&j);
     }
     json_array_end(&j);
@@ -234,7 +236,10 @@ static void path_text(struct thread_view *v, const struct critical_path *p, cons
     for (size_t i = 0; i < MIN(locks->rows.len, limit); i++) {
         const struct path_share *row = &locks->rows.data[i];
         printf(" %7.2f %%  %10s  %8" PRIu64 "  %s%s\n", share(row->ns, p->length), format_duration(d, row->ns),
-               row->holds_on_path, tl_string(t, row->class), row->inferred ? " (inferred)" : "");
+               row->holds_on_path, tl_string(t, row->class),
+               row->inferred ? " (inferred)"
+               : row->exact  ? " (exact)"
+                             : "");
     }
     if (methods->rows.len)
         printf("\n   of path        time  method\n");

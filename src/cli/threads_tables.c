@@ -10,14 +10,19 @@
 
 enum { GAIN_ROWS = 5 };
 
+static struct stats_filter filter_of(const struct thread_view *v, uint64_t over_ns)
+{
+    return (struct stats_filter){.threads = v->threads,
+                                 .objects = v->objects,
+                                 .from = v->options->from_ns,
+                                 .to = v->options->to_ns,
+                                 .min_ns = v->options->min_ns,
+                                 .over_ns = over_ns};
+}
+
 static int stats_of(struct thread_view *v, uint64_t over_ns, struct monitor_stats *ret)
 {
-    struct stats_filter f = {.threads = v->threads,
-                             .objects = v->objects,
-                             .from = v->options->from_ns,
-                             .to = v->options->to_ns,
-                             .min_ns = v->options->min_ns,
-                             .over_ns = over_ns};
+    struct stats_filter f = filter_of(v, over_ns);
     int r = monitor_stats(v->t, &f, ret);
     return r < 0 ? complain_errno(v->path, "cannot analyse", r) : 0;
 }
@@ -125,14 +130,18 @@ int threads_summary(struct thread_view *v)
 struct gains {
     struct critical_path path;
     struct path_shares shares;
+    struct hold_table holds;
 };
 
 static int gains_of(struct thread_view *v, struct gains *g)
 {
     struct holds h = {0};
-    int r = critical_path(v->t, &v->range, &g->path);
+    struct stats_filter f = filter_of(v, 0);
+    int r = holds_collect(v->t, NULL, NULL, &h);
     if (r == 0)
-        r = holds_collect(v->t, NULL, NULL, &h);
+        r = hold_stats(v->t, &h, &f, &g->holds);
+    if (r == 0)
+        r = critical_path(v->t, &v->range, &g->path);
     if (r == 0)
         r = path_lock_shares(v->t, &g->path, &h, &g->shares);
     holds_release(&h);
@@ -201,6 +210,25 @@ static void json_sites(struct thread_view *v, struct json *j, const struct monit
     json_array_end(j);
 }
 
+static void json_holds(struct thread_view *v, struct json *j, const struct hold_table *holds)
+{
+    json_array(j);
+    for (size_t i = 0; i < holds->rows.len; i++) {
+        const struct hold_stats *row = &holds->rows.data[i];
+        json_object(j);
+        key_string(j, "class", tl_string(v->t, row->class));
+        key_string(j, "method", row->method == TL_NONE ? NULL : tl_string(v->t, row->method));
+        key_u64(j, "count", row->count);
+        key_u64(j, "total_ns", row->total_ns);
+        key_u64(j, "min_ns", row->min_ns);
+        key_u64(j, "max_ns", row->max_ns);
+        key_u64(j, "objects", row->objects);
+        key_u64(j, "threads", row->threads);
+        json_object_end(j);
+    }
+    json_array_end(j);
+}
+
 static int monitors_json(struct thread_view *v, const struct monitor_stats *s, const struct gains *g)
 {
     _cleanup_(buf_release) struct buf b = BUF(SIZE_MAX / 2);
@@ -240,6 +268,8 @@ static int monitors_json(struct thread_view *v, const struct monitor_stats *s, c
     json_sites(v, &j, s, true);
     json_key(&j, "waits");
     json_sites(v, &j, s, false);
+    json_key(&j, "holds");
+    json_holds(v, &j, &g->holds);
     json_object_end(&j);
     return json_print(&b);
 }
@@ -265,6 +295,22 @@ static void print_sites(struct thread_view *v, const struct monitor_stats *s, bo
     }
 }
 
+static void print_holds(struct thread_view *v, const struct hold_table *holds, size_t limit)
+{
+    char total[24], least[24], most[24], average[24];
+    if (holds->rows.len == 0)
+        return;
+    printf("\nHolds by method that took the lock, exact\n   count       total       least        most     average  objects  "
+           "threads  method, class\n");
+    for (size_t i = 0; i < MIN(holds->rows.len, limit); i++) {
+        const struct hold_stats *row = &holds->rows.data[i];
+        printf(" %7" PRIu64 "  %10s  %10s  %10s  %10s  %7u  %7u  %s, %s\n", row->count, format_duration(total, row->total_ns),
+               format_duration(least, row->min_ns), format_duration(most, row->max_ns),
+               format_duration(average, row->total_ns / row->count), row->objects, row->threads,
+               row->method == TL_NONE ? "?" : tl_string(v->t, row->method), tl_string(v->t, row->class));
+    }
+}
+
 static void monitors_text(struct thread_view *v, const struct monitor_stats *s, const struct gains *g, size_t limit)
 {
     char blocked[24], waited[24], halved[24];
@@ -280,6 +326,7 @@ static void monitors_text(struct thread_view *v, const struct monitor_stats *s, 
     }
     print_sites(v, s, true, limit);
     print_sites(v, s, false, limit);
+    print_holds(v, &g->holds, limit);
 }
 
 int threads_monitors(struct thread_view *v)
@@ -296,6 +343,7 @@ int threads_monitors(struct thread_view *v)
         monitors_text(v, &s, &g, v->options->limit ? v->options->limit : 20);
     critical_path_release(&g.path);
     vec_release(&g.shares.rows);
+    vec_release(&g.holds.rows);
     monitor_stats_release(&s);
     return status;
 }

@@ -182,7 +182,7 @@ static int put_locks(struct perfetto *p)
         if (!told[one->object])
             r = put_track(p, first + one->object, PROCESS_TRACK, name, 0);
         told[one->object] = 1;
-        if (r == 0 && one->flags)
+        if (r == 0 && one->flags & HOLD_INFERRED)
             annotate(p, "inferred", "true");
         if (r == 0)
             r = put_event(p, one->start, first + one->object, SLICE_BEGIN, tl_thread_name(p->t, one->thread), "lock");

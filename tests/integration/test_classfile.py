@@ -95,7 +95,7 @@ def link(jdk, tmp_path, options, *args):
 
 
 # The agent's own probes, as the VM sees them: its verifier on the JDK's classes, bootstrap ones included.
-OPTIONS = ["cpu=times", "cpu=times,clock=elapsed"]
+OPTIONS = ["cpu=times,locks=no.such.Class", "cpu=times", "cpu=times,clock=elapsed"]
 
 
 def test_each_vm_verifies_a_sample(jdk, tmp_path):

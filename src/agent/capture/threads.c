@@ -72,11 +72,8 @@ void object_class_name(uint64_t class, char *to, size_t size)
     pthread_mutex_unlock(&classes_lock);
 }
 
-uint64_t object_class(JNIEnv *jni, jobject o)
+uint64_t class_record(jclass c)
 {
-    jclass c = o ? (*jni)->GetObjectClass(jni, o) : NULL;
-    if (!c)
-        return 0;
     uint32_t hash = object_identity(c);
     pthread_mutex_lock(&classes_lock);
     const uint64_t *known = map_get(&classes, hash);
@@ -89,7 +86,15 @@ uint64_t object_class(JNIEnv *jni, jobject o)
             id = 0;
         pthread_mutex_unlock(&classes_lock);
     }
-    (*jni)->DeleteLocalRef(jni, c);
+    return id;
+}
+
+uint64_t object_class(JNIEnv *jni, jobject o)
+{
+    jclass c = o ? (*jni)->GetObjectClass(jni, o) : NULL;
+    uint64_t id = c ? class_record(c) : 0;
+    if (c)
+        (*jni)->DeleteLocalRef(jni, c);
     return id;
 }
 
@@ -141,6 +146,14 @@ static int define_virtual(JNIEnv *jni, jthread thread, uint64_t id)
     if (info.context_class_loader)
         (*jni)->DeleteLocalRef(jni, info.context_class_loader);
     return r;
+}
+
+/* Of a virtual thread. */
+static void waiter_free(struct waiter *w)
+{
+    if (w)
+        free(w->locks);
+    free(w);
 }
 
 static struct waiter *virtual_waiter(JNIEnv *jni, jthread thread)
@@ -195,7 +208,7 @@ static void find_stack(struct waiter *w)
 
 void waiters_visit(JNIEnv *jni, void (*f)(struct waiter *w, jthread thread, void *arg), void *arg)
 {
-    for (struct thread *t = NULL; (t = threads_next(t));) {
+    for (struct thread *t = NULL; platform && (t = threads_next(t));) { /* none when start was refused */
         struct waiter *w = &platform[thread_index(t)];
         if (w->id == t->serial)
             f(w, NULL, arg);
@@ -242,6 +255,7 @@ struct waiter *waiter_self(JNIEnv *jni, jthread thread)
         return virtual_waiter(jni, thread);
     struct waiter *w = &platform[thread_index(t)];
     if (w->id != t->serial) {
+        free(w->locks);
         memset(w, 0, sizeof(*w)); /* another thread had this entry */
         w->id = t->serial;
     }
@@ -449,7 +463,7 @@ static void JNICALL on_virtual_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     pthread_mutex_unlock(&s->lock);
     if (waiter && ((struct waiter *)(uintptr_t)waiter)->thread)
         (*jni)->DeleteWeakGlobalRef(jni, ((struct waiter *)(uintptr_t)waiter)->thread);
-    free((void *)(uintptr_t)waiter);
+    waiter_free((struct waiter *)(uintptr_t)waiter);
     jfr_forget_thread(thread_capture.jfr, VIRTUAL_BIT | id);
 }
 
@@ -487,7 +501,7 @@ static const struct vm_callbacks virtual_events = {.VM_VIRTUAL_THREAD_START = on
 
 static bool wanted(const struct options *o)
 {
-    return option_on(o, OPT_THREADS) || option_on(o, OPT_DEADLOCK) ||
+    return option_on(o, OPT_THREADS) || option_on(o, OPT_DEADLOCK) || o->v[OPT_LOCKS].text ||
            (option_on(o, OPT_MONITOR) && option_is(o, OPT_FORMAT, "r"));
 }
 
@@ -523,22 +537,26 @@ static void look_around(JNIEnv *jni)
     vm_free(list);
 }
 
-static void put_analysis(int natives)
+static void put_analysis(int natives, const char *locks)
 {
     struct jfr_event e;
-    if (!jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_ANALYSIS], 0, &e))
+    if (!jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_ANALYSIS], 1100, &e))
         return;
     jfr_put_time(&e, now_ns());
     jfr_put_byte(&e, thread_capture.instrument);
     jfr_put_int(&e, natives);
     jfr_put_byte(&e, vm.hotspot);
+    jfr_put_string_n(&e, locks, locks ? MIN(strlen(locks), 1000) : 0);
     jfr_commit(&e);
 }
 
 static int start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     if (s->out.format != 'r') {
-        buf_printf(why, "%s=y records; it needs format=r", option_on(&s->options, OPT_THREADS) ? "threads" : "deadlock");
+        buf_printf(why, "%s records; it needs format=r",
+                   option_on(&s->options, OPT_THREADS)    ? "threads=y"
+                   : option_on(&s->options, OPT_DEADLOCK) ? "deadlock=y"
+                                                          : "locks");
         return -EINVAL;
     }
     int r = find_fields(jni);
@@ -576,7 +594,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         thread_capture.jfr = NULL;
         return natives;
     }
-    put_analysis(natives);
+    put_analysis(natives, s->options.v[OPT_LOCKS].text);
     jvmtiCapabilities want = {0}, missing = {0};
     vm_capability_virtual_threads(&want);
     thread_capture.virtual_too = vm.version >= 21 && vm_need(&want, &missing) == 0 && vm_capabilities_empty(&missing);
@@ -587,6 +605,8 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         r = vm_events_on(&virtual_events);
     if (r == 0 && thread_capture.virtual_too && thread_capture.instrument)
         r = unparks_on(jni, why);
+    if (r == 0 && s->options.v[OPT_LOCKS].text)
+        r = locks_on(s->options.v[OPT_LOCKS].text, jni, why);
     thread_capture.mounts = r == 0 && thread_capture.virtual_too && mounts_on();
     return r;
 }
@@ -604,6 +624,7 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 static void stop(struct session *s, JNIEnv *jni)
 {
     watch_stop(jni);
+    locks_off(jni);
     unparks_off(jni);
     io_stop();
     natives_unbind(jni);
@@ -626,7 +647,7 @@ static void release(struct session *s)
     for (int i = 0; i < SHARDS; i++) {
         uint64_t key, value;
         for (size_t k = 0; map_next(&shards[i].waiters, &k, &key, &value);)
-            free((void *)(uintptr_t)value);
+            waiter_free((struct waiter *)(uintptr_t)value);
         map_release(&shards[i].waiters);
     }
     map_release(&classes);
@@ -634,6 +655,8 @@ static void release(struct session *s)
     for (size_t k = 0; map_next(&class_names, &k, &key, &value);)
         free((void *)(uintptr_t)value);
     map_release(&class_names);
+    for (int i = 0; platform && i < THREADS_MAX; i++)
+        free(platform[i].locks);
     if (platform)
         memset(platform, 0, sizeof(*platform) * THREADS_MAX);
 }
@@ -641,13 +664,16 @@ static void release(struct session *s)
 static void status(struct session *s, struct buf *out)
 {
     buf_printf(out, "threads.unpaired %llu\n", (unsigned long long)atomic_load(&thread_capture.lost));
+    if (s->options.v[OPT_LOCKS].text)
+        buf_printf(out, "threads.holds %llu\nthreads.holds_lost %llu\n", (unsigned long long)locks_count(),
+                   (unsigned long long)locks_lost());
     if (option_on(&s->options, OPT_DEADLOCK))
         buf_printf(out, "threads.deadlocks %llu\n", (unsigned long long)watch_found());
 }
 
 const struct capture capture_threads = {
     .name = "threads",
-    .options = OPTION_BIT(OPT_THREADS) | OPTION_BIT(OPT_CONTANALYSIS) | OPTION_BIT(OPT_DEADLOCK),
+    .options = OPTION_BIT(OPT_THREADS) | OPTION_BIT(OPT_CONTANALYSIS) | OPTION_BIT(OPT_DEADLOCK) | OPTION_BIT(OPT_LOCKS),
     .needs = {.can_generate_monitor_events = 1},
     .own_stacks = true,
     .likes = {.can_generate_garbage_collection_events = 1, .can_get_monitor_info = 1},

@@ -35,6 +35,7 @@ struct waiter {
     uint64_t stack;           /* highest address of the thread's stack seen so far; 0 for virtual threads */
     uint64_t low, high;       /* deadlock=y: where the stack of a platform thread lies; 0: not asked yet */
     jweak thread;             /* deadlock=y: a virtual thread */
+    struct held_locks *locks; /* locks=: what it holds; NULL until the first */
     struct wait waits[WAIT_KINDS];
 };
 
@@ -49,6 +50,7 @@ enum threads_type {
     TYPE_UNMOUNTED,
     TYPE_DEADLOCK,
     TYPE_IO,
+    TYPE_HOLD,
     TYPES
 };
 
@@ -100,6 +102,8 @@ uint64_t thread_record(JNIEnv *jni, jthread thread);
 uint32_t object_identity(jobject o);
 /* The class of an object as a constant of the recording; 0 for NULL. */
 uint64_t object_class(JNIEnv *jni, jobject o);
+/* A class as a constant. */
+uint64_t class_record(jclass c);
 /* Its name, "java.lang.Object"; "?" when it is not known. */
 void object_class_name(uint64_t class, char *to, size_t size);
 /* threads_stack.c: the calling thread's stack as a constant. init is before the first one. */
@@ -159,6 +163,17 @@ void put_unpark(JNIEnv *jni, jobject thread, uint64_t trace, uint64_t since, uin
 /* threads_unpark.c: unparks of virtual threads (21 on). */
 int unparks_on(JNIEnv *jni, struct buf *why) must_check;
 void unparks_off(JNIEnv *jni);
+
+/*
+ * threads_locks.c, locks=: who holds the monitors of some classes, exactly. wait and waited are where wait() lets a monitor go
+ * and has it again.
+ */
+int locks_on(const char *patterns, JNIEnv *jni, struct buf *why) must_check;
+void locks_off(JNIEnv *jni);
+void locks_wait(struct waiter *w, uint64_t class, uint32_t object, uint64_t now);
+void locks_waited(struct waiter *w, uint64_t class, uint32_t object, uint64_t now);
+uint64_t locks_count(void);
+uint64_t locks_lost(void);
 
 /* threads_natives.c. bind answers the number of natives that are ours now; unbind gives them back. */
 int natives_bind(JNIEnv *jni, bool instrument, struct buf *why) must_check;

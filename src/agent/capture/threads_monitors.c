@@ -46,6 +46,8 @@ static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject o
     struct wait how = {
         .start = since, .timeout = timeout, .class = object_class(jni, object), .object = object_identity(object)};
     how.trace = stack_here(jni);
+    if (w->locks)
+        locks_wait(w, how.class, how.object, since);
     wait_begin(w, WAIT_OBJECT, &how);
 }
 
@@ -55,7 +57,11 @@ static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject
     struct wait was;
     uint64_t ns;
     struct jfr_event e;
-    if (!w || !wait_end(w, WAIT_OBJECT, &was, &ns) || !jfr_begin(thread_capture.jfr, JFR_JAVA_MONITOR_WAIT, 0, &e))
+    if (!w || !wait_end(w, WAIT_OBJECT, &was, &ns))
+        return;
+    if (w->locks)
+        locks_waited(w, was.class, was.object, was.start + ns);
+    if (!jfr_begin(thread_capture.jfr, JFR_JAVA_MONITOR_WAIT, 0, &e))
         return;
     jfr_put_time(&e, was.start);
     jfr_put_long(&e, (int64_t)ns);

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+package java.lang;
+
+import java.lang.ref.WeakReference;
+
+/**
+ * The probes of locks=: a monitor has been entered, or is about to be left. Whether the object's class is one of those asked for is
+ * told here, by a table that is replaced as a whole when a class comes that is not in it; it keeps no class alive.
+ */
+public final class JvmscopeLocks {
+    private static final int LEAST = 128, CLASSES_MAX = 1 << 13;
+
+    /** Two elements a class, at a hash or behind: a reference to it and {its constant in the recording, 0: not asked for}. */
+    private static volatile Object[] table = new Object[LEAST];
+
+    private JvmscopeLocks() {
+    }
+
+    private static native long look(Class<?> c);
+
+    private static native void enter(long c, int object, int site);
+
+    private static native void leave(long c, int object);
+
+    /** Calls each native method once. */
+    static void bind() {
+        look(null);
+        enter(0, 0, 0);
+        leave(0, 0);
+        constantOf(Object.class);
+        forget();
+    }
+
+    private static void forget() {
+        table = new Object[LEAST];
+    }
+
+    private static void put(Object[] to, Object key, Object value) {
+        int mask = to.length - 1, i = System.identityHashCode(((WeakReference<?>) key).get()) << 1 & mask;
+        while (to[i] != null)
+            i = i + 2 & mask;
+        to[i] = key;
+        to[i + 1] = value;
+    }
+
+    private static long add(Class<?> c) {
+        long constant = look(c);
+        Object[] from = table;
+        int live = 1, size = LEAST;
+        for (int i = 0; i < from.length; i += 2)
+            if (from[i] != null)
+                live++;
+        while (size < live << 3)
+            size <<= 1;
+        if (live > CLASSES_MAX)
+            size = LEAST;
+        Object[] to = new Object[size];
+        for (int i = 0; i < from.length && live <= CLASSES_MAX; i += 2)
+            if (from[i] != null && ((WeakReference<?>) from[i]).get() != null)
+                put(to, from[i], from[i + 1]);
+        put(to, new WeakReference<Class<?>>(c), new long[] {constant});
+        table = to;
+        return constant;
+    }
+
+    private static long constantOf(Class<?> c) {
+        Object[] t = table;
+        for (int mask = t.length - 1, i = System.identityHashCode(c) << 1 & mask; t[i] != null; i = i + 2 & mask)
+            if (((WeakReference<?>) t[i]).get() == c)
+                return ((long[]) t[i + 1])[0];
+        return add(c);
+    }
+
+    public static void entered(Object lock, int site) {
+        try {
+            long c = constantOf(lock.getClass());
+            if (c != 0)
+                enter(c, System.identityHashCode(lock), site);
+        } catch (Throwable e) {
+            // the stack is full, or memory
+        }
+    }
+
+    public static void leaving(Object lock) {
+        try {
+            long c = constantOf(lock.getClass());
+            if (c != 0)
+                leave(c, System.identityHashCode(lock));
+        } catch (Throwable e) {
+            // the same; or monitorexit of null
+        }
+    }
+}

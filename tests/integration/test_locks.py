@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""locks=: exact holds of the monitors of chosen classes."""
+import functools
+import json
+import os
+import re
+
+import lab
+
+CASES = "Block Nested Thrown Waits Loops Contended Whole".split()
+N = 100
+
+
+def threads(verb, path, *args):
+    done = lab.jvmscope("threads", verb, "--json", *args, path)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@functools.cache
+def held(version):
+    """HeldLocks as it was recorded: {case: (holds, least ns, most ns)} by its own clock, the recording, and what it said."""
+    jdk = lab.Jdk(version)
+    out = f"/tmp/jvmscope-locks-{os.getpid()}-{version}.jfr"
+    patterns = ":".join(f"HeldLocks${case}" for case in CASES) + ":java.lang.Class"
+    done = jdk.java("HeldLocks", N, jvm=[jdk.agent(f"locks={patterns},format=r,file={out}"), "-XX:+PrintCompilation", "-Xmx128m"],
+                    timeout=120)
+    assert done.returncode == 0, done.stderr
+    cases = {}
+    for line in done.stderr.splitlines():
+        found = re.fullmatch(r"(\w+) (\d+) (\d+) (\d+)", line)
+        if found:
+            cases[found[1]] = tuple(map(int, found.groups()[1:]))
+    return cases, out, done.stdout
+
+
+def holds_by_class(version):
+    """{class: (holds, ns)}, of methods of the program alone: the JDK's code locks classes too."""
+    sums = {}
+    for row in threads("monitors", held(version)[1])["holds"]:
+        assert row["method"], row
+        if row["method"].startswith("HeldLocks"):
+            count, ns = sums.get(row["class"], (0, 0))
+            sums[row["class"]] = count + row["count"], ns + row["total_ns"]
+    return sums
+
+
+def test_every_hold_is_counted_and_no_other(jdk):
+    cases, *_ = held(jdk.version)
+    assert set(cases) == {*CASES, "OfClass"}
+    expected = {"java.lang.Class" if case == "OfClass" else f"HeldLocks${case}": count for case, (count, _, _) in cases.items()}
+    assert {name: count for name, (count, _) in holds_by_class(jdk.version).items()} == expected
+
+
+def test_time_held_lies_within_the_programs_own_clock(jdk):
+    sums = holds_by_class(jdk.version)
+    for case, (_, least, most) in held(jdk.version)[0].items():
+        ns = sums["java.lang.Class" if case == "OfClass" else f"HeldLocks${case}"][1]
+        assert least <= ns <= most, (case, least, ns, most)
+
+
+def test_the_path_knows_the_sections_exactly(jdk):
+    _, out, _ = held(jdk.version)
+    locks = {lock["class"]: lock for lock in threads("critical-path", out)["locks"]}
+    assert all(locks[f"HeldLocks${case}"]["exact"] and not locks[f"HeldLocks${case}"]["inferred"] for case in CASES)
+    # These are main's, and main is the path but where it joins the three others.
+    cases = held(jdk.version)[0]
+    for case in ("Block", "Nested", "Thrown", "Whole", "Loops"):
+        assert locks[f"HeldLocks${case}"]["sections_on_path"] == cases[case][0]
+        assert cases[case][1] <= locks[f"HeldLocks${case}"]["ns"] <= cases[case][2]
+
+
+def test_a_method_with_probes_is_compiled(jdk):
+    """The VM never compiles a method that might keep a monitor; the loop must be in its last tier, not for one call alone."""
+    said = held(jdk.version)[2]
+    assert re.search(r"\s4\s+HeldLocks::hot \(\d+ bytes\)", said), [line for line in said.splitlines() if "::hot" in line]
+    assert "not compilable" not in "".join(line for line in said.splitlines() if "HeldLocks" in line)
+
+
+def test_the_recording_says_what_is_exact(jdk):
+    _, out, _ = held(jdk.version)
+    text = lab.jvmscope("threads", "monitors", out).stdout
+    assert "Holds by method that took the lock, exact" in text
+    assert re.search(r"^\s+100 .* HeldLocks\.block, HeldLocks\$Block$", text, re.M), text
+
+
+def test_locks_need_a_recording(jdk):
+    done = jdk.java("HeldLocks", 1, jvm=[jdk.agent("locks=HeldLocks,format=b,file=/tmp/no.hprof")], timeout=60)
+    assert "locks records; it needs format=r" in done.stderr + done.stdout

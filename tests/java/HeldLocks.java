@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Monitors that are held for known times: each case prints its name, how often its lock was had, and bounds of how long in all, by
+ * the program's own clock: from the first statement inside to the last, and from before the lock is taken until it is let go.
+ */
+import java.util.concurrent.CountDownLatch;
+
+public class HeldLocks {
+    static class Block {}
+    static class Nested {}
+    static class Thrown {}
+    static class Waits {}
+    static class Loops {}
+    static class Contended {}
+    static class Other {}
+
+    static class Whole {
+        long inner;
+
+        synchronized void plain() {
+            long begin = System.nanoTime();
+            spin(20_000);
+            inner += System.nanoTime() - begin;
+        }
+
+        synchronized int thrown(int i) {
+            long begin = System.nanoTime();
+            try {
+                spin(20_000);
+                if (i % 2 == 0)
+                    throw new IllegalStateException();
+                return i;
+            } finally {
+                inner += System.nanoTime() - begin;
+            }
+        }
+
+        /** Has its lock more than once at a time: one hold. */
+        synchronized void again(int depth) {
+            if (depth > 0)
+                again(depth - 1);
+            else
+                spin(20_000);
+        }
+    }
+
+    static class OfClass {
+        static long inner;
+
+        static synchronized void plain() {
+            long begin = System.nanoTime();
+            spin(20_000);
+            inner += System.nanoTime() - begin;
+        }
+    }
+
+    static void spin(long ns) {
+        for (long end = System.nanoTime() + ns; System.nanoTime() < end;)
+            ;
+    }
+
+    static void tell(String name, int count, long inner, long outer) {
+        System.err.println(name + " " + count + " " + inner + " " + outer);
+    }
+
+    static void block(int n) {
+        Object lock = new Block();
+        long inner = 0, outer = 0;
+        for (int i = 0; i < n; i++) {
+            long before = System.nanoTime();
+            synchronized (lock) {
+                long begin = System.nanoTime();
+                spin(20_000);
+                inner += System.nanoTime() - begin;
+            }
+            outer += System.nanoTime() - before;
+        }
+        tell("Block", n, inner, outer);
+    }
+
+    /** The outer one is had again within itself. */
+    static void nested(int n) {
+        Object lock = new Nested(), other = new Other();
+        long inner = 0, outer = 0;
+        for (int i = 0; i < n; i++) {
+            long before = System.nanoTime();
+            synchronized (lock) {
+                synchronized (other) {
+                    long begin = System.nanoTime();
+                    synchronized (lock) {
+                        spin(20_000);
+                    }
+                    inner += System.nanoTime() - begin;
+                }
+            }
+            outer += System.nanoTime() - before;
+        }
+        tell("Nested", n, inner, outer);
+    }
+
+    static int leave(Object lock, int i, long[] inner) {
+        synchronized (lock) {
+            long begin = System.nanoTime();
+            spin(20_000);
+            inner[0] += System.nanoTime() - begin;
+            if (i % 3 == 0)
+                throw new IllegalArgumentException();
+            if (i % 3 == 1)
+                return i / (i - i);
+        }
+        return 0;
+    }
+
+    static void thrown(int n) {
+        Object lock = new Thrown();
+        long[] inner = new long[1];
+        long outer = 0;
+        for (int i = 0; i < n; i++) {
+            long before = System.nanoTime();
+            try {
+                leave(lock, i, inner);
+            } catch (IllegalArgumentException | ArithmeticException e) {
+                // that is what is tried
+            }
+            outer += System.nanoTime() - before;
+        }
+        tell("Thrown", n, inner[0], outer);
+    }
+
+    /** wait() lets the monitor go in the middle: two holds. */
+    static void waits(int n) throws InterruptedException {
+        Object lock = new Waits();
+        long inner = 0, outer = 0;
+        for (int i = 0; i < n; i++) {
+            long before = System.nanoTime(), begin, end;
+            synchronized (lock) {
+                begin = System.nanoTime();
+                spin(20_000);
+                inner += System.nanoTime() - begin;
+                end = System.nanoTime();
+                synchronized (lock) {
+                    lock.wait(2);
+                }
+                begin = System.nanoTime();
+                spin(20_000);
+                inner += System.nanoTime() - begin;
+            }
+            outer += System.nanoTime() - before - 2_000_000;
+        }
+        tell("Waits", 2 * n, inner, outer);
+    }
+
+    /** A loop that begins with the block's first instruction: the jump back is no new hold. */
+    static void loops(int n) {
+        Object lock = new Loops();
+        long outer = 0;
+        int k = 0;
+        for (int i = 0; i < n; i++) {
+            long before = System.nanoTime();
+            synchronized (lock) {
+                while (k % 10 != 9)
+                    k++;
+            }
+            k++;
+            outer += System.nanoTime() - before;
+        }
+        tell("Loops", n, 0, outer);
+    }
+
+    static void whole(int n) {
+        Whole plain = new Whole(), thrown = new Whole(), again = new Whole();
+        long outer = 0;
+        for (int i = 0; i < n; i++) {
+            long before = System.nanoTime();
+            plain.plain();
+            again.again(3);
+            try {
+                thrown.thrown(i);
+            } catch (IllegalStateException e) {
+                // that is what is tried
+            }
+            outer += System.nanoTime() - before;
+        }
+        tell("Whole", 3 * n, plain.inner + thrown.inner, outer);
+    }
+
+    static void ofClass(int n) {
+        long outer = 0;
+        for (int i = 0; i < n; i++) {
+            long before = System.nanoTime();
+            OfClass.plain();
+            outer += System.nanoTime() - before;
+        }
+        tell("OfClass", n, OfClass.inner, outer);
+    }
+
+    static void contended(int n) throws InterruptedException {
+        Object lock = new Contended();
+        Thread[] threads = new Thread[3];
+        long[] inner = new long[threads.length], outer = new long[threads.length];
+        CountDownLatch ready = new CountDownLatch(threads.length);
+        for (int t = 0; t < threads.length; t++) {
+            int me = t;
+            threads[t] = new Thread(() -> {
+                ready.countDown();
+                for (int i = 0; i < n; i++) {
+                    long before = System.nanoTime();
+                    synchronized (lock) {
+                        long begin = System.nanoTime();
+                        spin(50_000);
+                        inner[me] += System.nanoTime() - begin;
+                    }
+                    outer[me] += System.nanoTime() - before;
+                }
+            }, "holder-" + t);
+            threads[t].start();
+        }
+        long in = 0, out = 0;
+        for (int t = 0; t < threads.length; t++) {
+            threads[t].join();
+            in += inner[t];
+            out += outer[t];
+        }
+        tell("Contended", threads.length * n, in, out);
+    }
+
+    /** Nobody asks for these: as fast as can be, so that it is seen whether the method is compiled. */
+    static int hot(int n) {
+        Object lock = new Other();
+        int sum = 0;
+        for (int i = 0; i < n; i++)
+            synchronized (lock) {
+                sum += i;
+            }
+        return sum;
+    }
+
+    public static void main(String[] args) throws Exception {
+        int n = Integer.parseInt(args[0]);
+        block(n);
+        nested(n);
+        thrown(n);
+        waits(n / 10);
+        loops(n);
+        whole(n);
+        ofClass(n);
+        contended(n);
+        for (int i = 0; i < 30; i++)
+            hot(100_000);
+    }
+}
