@@ -197,31 +197,11 @@ static int64_t context_of(struct timeline_builder *b, uint32_t object, uint32_t 
     return (int64_t)b->contexts.len - 1;
 }
 
-/*
- * Who looks for the state of a thread at an instant goes back to it: so that it is never far, a running thread with many
- * instants (thousands of holds) is said to run once more.
- */
-static int state_repeats(struct timeline_builder *b, uint32_t thread, enum tl_kind kind)
-{
-    enum { INSTANTS_MAX = 64 };
-    struct doing *d = &b->doing.data[thread];
-    d->instants = tl_is_state(kind) ? 0 : MIN(d->instants + 1, INSTANTS_MAX);
-    if (d->instants < INSTANTS_MAX || d->depth || d->ended)
-        return 0;
-    int64_t context = context_of(b, TL_NONE, TL_NONE, TL_NONE, 0);
-    if (context >= 0)
-        context = timeline_node_add(b, thread, TL_RUN, (uint32_t)context);
-    return context < 0 ? (int)context : 0;
-}
-
 /* Appends a node to a thread, now. Answers its number. */
 int64_t timeline_node_add(struct timeline_builder *b, uint32_t thread, enum tl_kind kind, uint32_t context)
 {
     if (b->nodes.len >= TL_NONE)
         return -E2BIG;
-    int r = state_repeats(b, thread, kind);
-    if (r < 0)
-        return r;
     struct tl_thread *t = &b->threads.data[thread];
     uint32_t flags = tl_is_state(kind) && kind != TL_RUN && kind != TL_DEAD ? TL_BLOCKED : 0;
     if (!tl_is_state(kind) && t->last != TL_NONE)

@@ -25,9 +25,8 @@ struct doing {
     uint32_t carried;           /* of a carrier: the last node of the virtual thread that ended on it last */
     uint32_t wait_next;         /* next in the wait set */
     uint32_t wait_object;
-    uint8_t depth;    /* of nested waits, such as Unsafe.park inside LockSupport.park */
-    uint8_t instants; /* since its last state, as far as that matters */
-    uint8_t hidden;   /* of these, how many were deeper than NESTING */
+    uint8_t depth;  /* of nested waits, such as Unsafe.park inside LockSupport.park */
+    uint8_t hidden; /* of these, how many were deeper than NESTING */
     bool ended;
 
     struct {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Monitors that are held for known times: each case prints its name, how often its lock was had, and bounds of how long in all, by
- * the program's own clock: from the first statement inside to the last, and from before the lock is taken until it is let go.
+ * the program's own clock: from the first statement inside to the last, and from before the lock is taken until it is let go. On
+ * stderr, for the VM tells of its compiler on stdout.
  */
 import java.util.concurrent.CountDownLatch;
 
