@@ -266,6 +266,8 @@ int critical_path(const struct timeline *t, const struct path_options *o, struct
     }
     if (r == 0)
         r = split_at_pauses(t, &path);
+    if (r == 0)
+        r = path_split_delays(t, &path);
     for (size_t i = 0; r == 0 && i < path.segments.len; i++) {
         const struct path_segment *s = &path.segments.data[i];
         path.length += s->end - s->start;

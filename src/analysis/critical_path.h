@@ -52,6 +52,8 @@ const char *path_state_name(enum path_state state);
 /* 0, -ENOENT (nothing lies between from and to) or -ENOMEM. */
 int critical_path(const struct timeline *t, const struct path_options *o, struct critical_path *ret) must_check;
 void critical_path_release(struct critical_path *p);
+/* path_delays.c: what of the running segments was without a processor becomes PATH_PREEMPTED, its place inferred. */
+int path_split_delays(const struct timeline *t, struct critical_path *p) must_check;
 /* The first segment that ends beyond a time; their number when none does. */
 size_t critical_path_behind(const struct critical_path *p, uint64_t time);
 

@@ -6,7 +6,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { MEDIAN_SAMPLE = 500000 };
+enum { MEDIAN_SAMPLE = 500000, ANSWERS = 1 << 14 };
+
+/* Whether a stack has the method at the top of another one: asked again and again for few pairs. */
+struct answer {
+    uint32_t stack, of;
+    bool known, has;
+};
 
 struct collector {
     const struct timeline *t;
@@ -16,7 +22,7 @@ struct collector {
     uint32_t *current; /* per thread: the hold taken last, + 1 */
     uint8_t *within;   /* per thread: its state began in the method that took that */
     uint8_t *wanted;
-    bool *exact; /* per object: acquire and release are recorded, contended events say nothing more */
+    struct answer *answers; /* by a hash of the pair */
 };
 
 static int hold_open(struct collector *c, uint32_t thread, uint32_t object, uint32_t stack, uint64_t at, uint32_t node,
@@ -66,6 +72,11 @@ static bool is_owner(const struct collector *c, uint32_t object, uint32_t thread
     return c->open[object] && c->holds->list.data[c->open[object] - 1].thread == thread;
 }
 
+static bool is_exact(const struct collector *c, uint32_t object)
+{
+    return c->t->objects[object].flags & TL_OBJECT_EXACT;
+}
+
 static int acquired(struct collector *c, uint32_t i, uint32_t object, uint32_t stack)
 {
     const struct tl_node *n = &c->t->nodes[i];
@@ -86,7 +97,7 @@ static int wait_ended(struct collector *c, uint32_t i)
     const struct tl_node *n = &c->t->nodes[i];
     uint32_t object = c->waiting[n->thread];
     c->waiting[n->thread] = TL_NONE;
-    if (object == TL_NONE || n->prev == TL_NONE || !c->wanted[object] || c->exact[object])
+    if (object == TL_NONE || n->prev == TL_NONE || !c->wanted[object] || is_exact(c, object))
         return 0;
     const struct tl_node *p = &c->t->nodes[n->prev];
     bool parked = p->kind == TL_PARK;
@@ -95,6 +106,19 @@ static int wait_ended(struct collector *c, uint32_t i)
     if (!parked && p->kind != TL_WAIT_LOCK && p->kind != TL_WAIT_OBJECT && p->kind != TL_REACQUIRE && p->kind != TL_TIMEOUT)
         return 0;
     return acquired(c, i, object, c->t->contexts[p->context].stack);
+}
+
+static bool stack_has(struct collector *c, uint32_t stack, uint32_t of)
+{
+    struct answer *a = &c->answers[(stack * 0x9e3779b1u ^ of * 0x85ebca6bu) >> 7 & (ANSWERS - 1)];
+    if (a->known && a->stack == stack && a->of == of)
+        return a->has;
+    uint32_t method = c->t->frames[c->t->stacks[of].first].method;
+    bool has = false;
+    for (uint32_t k = 0; k < c->t->stacks[stack].len && !has; k++)
+        has = c->t->frames[c->t->stacks[stack].first + k].method == method;
+    *a = (struct answer){stack, of, true, has};
+    return has;
 }
 
 /*
@@ -113,10 +137,7 @@ static void look_at_stack(struct collector *c, const struct tl_node *n)
         c->within[n->thread] = false;
         return;
     }
-    uint32_t method = c->t->frames[c->t->stacks[h->stack].first].method;
-    bool in = false;
-    for (uint32_t k = 0; k < c->t->stacks[stack].len && !in; k++)
-        in = c->t->frames[c->t->stacks[stack].first + k].method == method;
+    bool in = stack_has(c, stack, h->stack);
     c->within[n->thread] = in;
     if (in)
         h->seen = n->time;
@@ -145,20 +166,20 @@ static int visit(struct collector *c, uint32_t i)
     case TL_WAIT_JOIN:
     case TL_REACQUIRE:
         c->waiting[n->thread] = x.object;
-        if (wanted && !c->exact[x.object] && n->kind != TL_REACQUIRE && is_owner(c, x.object, n->thread))
+        if (wanted && !is_exact(c, x.object) && n->kind != TL_REACQUIRE && is_owner(c, x.object, n->thread))
             hold_close(c, x.object, n->time, i);
         return 0;
     case TL_WAIT_LOCK:
     case TL_PARK:
         c->waiting[n->thread] = x.object;
-        if (!wanted || c->exact[x.object] || x.other == TL_NONE || x.other == n->thread || is_owner(c, x.object, x.other))
+        if (!wanted || is_exact(c, x.object) || x.other == TL_NONE || x.other == n->thread || is_owner(c, x.object, x.other))
             return 0;
         hold_forget(c, x.object, n->time);
         return hold_open(c, x.other, x.object, TL_NONE, n->time, i, HOLD_START_INFERRED);
     case TL_RUN:
         return wait_ended(c, i);
     case TL_HANDOFF:
-        if (wanted && !c->exact[x.object] && is_owner(c, x.object, n->thread))
+        if (wanted && !is_exact(c, x.object) && is_owner(c, x.object, n->thread))
             hold_close(c, x.object, n->time, i);
         return 0;
     case TL_UNPARK:
@@ -168,7 +189,6 @@ static int visit(struct collector *c, uint32_t i)
     case TL_ACQUIRE:
         if (!wanted)
             return 0;
-        c->exact[x.object] = true;
         if (c->open[x.object])
             hold_close(c, x.object, n->time, i);
         return hold_open(c, n->thread, x.object, x.stack, n->time, acquisition(c, i, x.object), HOLD_EXACT);
@@ -296,11 +316,11 @@ int holds_collect(const struct timeline *t, holds_want *want, void *arg, struct 
     struct collector c = {.t = t, .holds = &h};
     c.open = calloc(t->n_objects + 1, sizeof(*c.open));
     c.wanted = calloc(t->n_objects + 1, sizeof(*c.wanted));
-    c.exact = calloc(t->n_objects + 1, sizeof(*c.exact));
     c.waiting = malloc((t->n_threads + 1) * sizeof(*c.waiting));
     c.current = calloc(t->n_threads + 1, sizeof(*c.current));
     c.within = calloc(t->n_threads + 1, sizeof(*c.within));
-    int r = c.open && c.wanted && c.exact && c.waiting && c.current && c.within ? 0 : -ENOMEM;
+    c.answers = calloc(ANSWERS, sizeof(*c.answers));
+    int r = c.answers && c.open && c.wanted && c.waiting && c.current && c.within ? 0 : -ENOMEM;
     for (size_t i = 0; r == 0 && i < t->n_threads; i++)
         c.waiting[i] = TL_NONE;
     for (size_t i = 0; r == 0 && i < t->n_objects; i++)
@@ -313,9 +333,9 @@ int holds_collect(const struct timeline *t, holds_want *want, void *arg, struct 
         r = ends_settle(t, &h);
     if (r == 0)
         r = holds_index(t, &h);
+    free(c.answers);
     free(c.open);
     free(c.wanted);
-    free(c.exact);
     free(c.waiting);
     free(c.current);
     free(c.within);

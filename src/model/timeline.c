@@ -73,9 +73,9 @@ const char *tl_object_class(const struct timeline *t, uint32_t object)
 
 /* The index file: this header, then the arrays, each on a multiple of 8. The machine's own byte order; a cache, not a format.
  */
-enum { ARRAYS = 9, MAGIC = 0x6a766d74 }; /* "tmvj" */
+enum { ARRAYS = 10, MAGIC = 0x6a766d74 }; /* "tmvj" */
 
-#define VERSION 1
+#define VERSION 2
 
 struct index_header {
     uint32_t magic, version;
@@ -144,6 +144,8 @@ static bool indices_hold(const struct timeline *t)
         bad |= BAD_(t->objects[i].thread, t->n_threads);
     for (size_t i = 0; i < t->n_stacks; i++)
         bad |= t->stacks[i].first > t->n_frames || t->stacks[i].len > t->n_frames - t->stacks[i].first;
+    for (size_t i = 0; i < t->n_delays; i++)
+        bad |= t->delays[i].thread >= t->n_threads || t->delays[i].end_ns <= t->delays[i].start_ns;
 #undef BAD_
     return bad == 0 && (t->n_text == 0 || t->text[t->n_text - 1] == 0);
 }

@@ -101,7 +101,8 @@ struct tl_thread {
     uint32_t spare;
 };
 
-#define TL_OBJECT_LOCK 1 /* an exclusive lock of java.util.concurrent (its Sync): unpark hands it over */
+#define TL_OBJECT_EXACT 2 /* its holds were recorded: what contention tells of them is known better */
+#define TL_OBJECT_LOCK  1 /* an exclusive lock of java.util.concurrent (its Sync): unpark hands it over */
 
 struct tl_object {
     uint64_t id;     /* identity as recorded; unique within its class as far as the recording knows */
@@ -127,6 +128,13 @@ struct tl_pause {
     uint32_t spare;
 };
 
+/* A time in which a thread ran without a wait, and how much of it it had no processor. By thread, then by start. */
+struct tl_delay {
+    uint64_t start_ns, end_ns, ns;
+    uint32_t thread;
+    uint32_t spare;
+};
+
 #define TL_ARRAYS(X)                             \
     X(struct tl_node, nodes)                     \
     X(struct tl_context, contexts)               \
@@ -135,6 +143,7 @@ struct tl_pause {
     X(struct tl_stack, stacks)                   \
     X(struct tl_frame, frames)                   \
     X(struct tl_pause, pauses)                   \
+    X(struct tl_delay, delays)                   \
     X(uint32_t, strings) /* offsets into text */ \
     X(char, text)
 

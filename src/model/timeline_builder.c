@@ -27,6 +27,7 @@ void timeline_builder_free(struct timeline_builder *b)
     vec_release(&b->stacks);
     vec_release(&b->frames);
     vec_release(&b->pauses);
+    vec_release(&b->delays);
     vec_release(&b->doing);
     vec_release(&b->monitors);
     strpool_release(&b->strings);
@@ -150,6 +151,11 @@ int timeline_pause(struct timeline_builder *b, uint64_t start_ns, uint64_t end_n
     return vec_push(&b->pauses, ((struct tl_pause){start_ns, end_ns, name, 0}));
 }
 
+int timeline_delay(struct timeline_builder *b, uint32_t thread, uint64_t start_ns, uint64_t end_ns, uint64_t ns)
+{
+    return vec_push(&b->delays, ((struct tl_delay){start_ns, end_ns, ns, thread, 0}));
+}
+
 void timeline_origin(struct timeline_builder *b, uint64_t clock_ns, uint64_t epoch_ns)
 {
     b->origin = clock_ns;
@@ -184,6 +190,9 @@ static int contexts_grow(struct timeline_builder *b)
 static int64_t context_of(struct timeline_builder *b, uint32_t object, uint32_t stack, uint32_t other, uint32_t timeout_ms)
 {
     struct tl_context c = {object, stack, other, timeout_ms};
+    bool none = (object & stack & other) == TL_NONE && timeout_ms == 0; /* half of all */
+    if (none && b->no_context)
+        return b->no_context - 1;
     if (b->contexts.len * 2 >= b->context_cap && contexts_grow(b) < 0)
         return -ENOMEM;
     size_t at = context_hash(&c) & (b->context_cap - 1);
@@ -194,6 +203,8 @@ static int64_t context_of(struct timeline_builder *b, uint32_t object, uint32_t 
     if (vec_push(&b->contexts, c) < 0)
         return -ENOMEM;
     b->context_index[at] = (uint32_t)b->contexts.len;
+    if (none)
+        b->no_context = (uint32_t)b->contexts.len;
     return (int64_t)b->contexts.len - 1;
 }
 
@@ -308,6 +319,29 @@ static void pauses_settle(struct timeline_builder *b)
     b->pauses.len = n;
 }
 
+static int by_thread(const void *a, const void *b)
+{
+    const struct tl_delay *x = a, *y = b;
+    return x->thread != y->thread ? (x->thread > y->thread) - (x->thread < y->thread)
+                                  : (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+/* The same for delays: each thread's. */
+static void delays_settle(struct timeline_builder *b)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->delays.len; i++) {
+        struct tl_delay one = b->delays.data[i];
+        one.start_ns = one.start_ns > b->origin ? one.start_ns - b->origin : 0;
+        one.end_ns = one.end_ns > b->origin ? one.end_ns - b->origin : 0;
+        if (one.end_ns > one.start_ns)
+            b->delays.data[n++] = one;
+    }
+    b->delays.len = n;
+    if (n)
+        qsort(b->delays.data, n, sizeof(*b->delays.data), by_thread);
+}
+
 static int strings_settle(struct timeline_builder *b, struct timeline *t)
 {
     size_t bytes = 0;
@@ -344,6 +378,7 @@ int timeline_finish(struct timeline_builder *b, uint64_t end_clock_ns, struct ti
     if (r < 0)
         return r;
     pauses_settle(b);
+    delays_settle(b);
     _cleanup_(timeline_freep) struct timeline *t = calloc(1, sizeof(*t));
     if (!t)
         return -ENOMEM;
@@ -372,6 +407,7 @@ int timeline_finish(struct timeline_builder *b, uint64_t end_clock_ns, struct ti
     GIVE_(stacks)
     GIVE_(frames)
     GIVE_(pauses)
+    GIVE_(delays)
 #undef GIVE_
     *ret = TAKE(t);
     return 0;

@@ -68,6 +68,8 @@ int64_t timeline_thread(struct timeline_builder *b, uint64_t id) must_check;
 int64_t timeline_object(struct timeline_builder *b, uint64_t id, uint32_t class) must_check;
 int64_t timeline_stack(struct timeline_builder *b, const struct tl_frame *frames, size_t n) must_check;
 int timeline_pause(struct timeline_builder *b, uint64_t start_ns, uint64_t end_ns, uint32_t name) must_check;
+/* The thread ran from start to end, and for ns of that had no processor. */
+int timeline_delay(struct timeline_builder *b, uint32_t thread, uint64_t start_ns, uint64_t end_ns, uint64_t ns) must_check;
 /* What is known of a thread, to fill in; dies at the next timeline_thread. */
 struct tl_thread *timeline_thread_at(struct timeline_builder *b, uint32_t thread);
 /* The object is the java.lang.Thread of a thread. */

@@ -152,6 +152,7 @@ static int on_hold(struct timeline_builder *b, const struct tl_event *e)
     struct monitor *m = timeline_monitor_of(b, e->object);
     if (n < 0 || !m)
         return n < 0 ? (int)n : 0;
+    b->objects.data[e->object].flags |= TL_OBJECT_EXACT;
     timeline_owned_by(m, e->thread, true);
     if (release)
         m->release = (uint32_t)n;

@@ -37,6 +37,7 @@ enum tag {
     UNPARK,
     WAITING,
     HOLD,
+    PREEMPTED,
     UNMOUNTED,
     DEADLOCK,
     LOST,
@@ -66,6 +67,7 @@ static const struct rec_select selected[] = {
     {"jvmscope.Unpark", UNPARK},
     {"jvmscope.Waiting", WAITING},
     {"jvmscope.Hold", HOLD},
+    {"jvmscope.Preempted", PREEMPTED},
     {"jvmscope.VirtualThreadUnmounted", UNMOUNTED},
     {"jvmscope.Deadlock", DEADLOCK},
     {"jvmscope.Lost", LOST},
@@ -377,6 +379,16 @@ static void on_waiting(struct loader *l)
     }
 }
 
+static void on_preempted(struct loader *l)
+{
+    uint32_t thread = thread_field(l, "eventThread");
+    int64_t ns = rec_ns(&l->e->object, "time", 0);
+    if (thread != TL_NONE && ns > 0 && ns <= l->e->duration_ns && l->e->start_ns > 0 &&
+        timeline_delay(l->b, thread, (uint64_t)l->e->start_ns, (uint64_t)(l->e->start_ns + l->e->duration_ns), (uint64_t)ns) <
+            0)
+        l->error = -ENOMEM;
+}
+
 static void on_event(struct loader *l)
 {
     switch ((enum tag)l->e->tag) {
@@ -437,6 +449,9 @@ static void on_event(struct loader *l)
         break;
     case HOLD:
         add_wait(l, TLE_ACQUIRE, TLE_RELEASE, object_field(l, "monitorClass"), TL_NONE, TL_NONE, 0, false);
+        break;
+    case PREEMPTED:
+        on_preempted(l);
         break;
     case UNMOUNTED:
         on_unmounted(l);

@@ -53,12 +53,14 @@ struct timeline_builder {
     VEC(struct tl_stack) stacks;
     VEC(struct tl_frame) frames;
     VEC(struct tl_pause) pauses;
+    VEC(struct tl_delay) delays;
     VEC(struct doing) doing;
     VEC(struct monitor) monitors;
     struct strpool strings;
     struct map thread_ids, object_ids, stack_ids;
     uint32_t *context_index; /* open addressing, number + 1 */
     size_t context_cap;
+    uint32_t no_context; /* the one without anything + 1; 0: not there yet */
     uint64_t origin, epoch, now;
     uint32_t last_ended; /* thread, or TL_NONE */
     uint32_t last_user;  /* the same, of threads that the VM waits for at its end */

@@ -153,7 +153,7 @@ def launched(found):
     The path without its beginning on main, which starts the threads one after the other: no part of the answer, and as long as
     the machine is busy (25 ms of program 12's 110 were seen).
     """
-    segments = list(itertools.dropwhile(lambda s: s["thread"] == "main" and s["state"] in ("run", "gc"), found["segments"]))
+    segments = list(itertools.dropwhile(lambda s: s["thread"] == "main" and s["state"] in ("run", "gc", "preempted"), found["segments"]))
     return segments, sum(s["ns"] for s in segments)
 
 

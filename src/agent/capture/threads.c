@@ -303,6 +303,8 @@ uint64_t thread_record(JNIEnv *jni, jthread thread)
 void wait_begin(struct waiter *w, enum wait_kind kind, const struct wait *how)
 {
     struct wait *at = &w->waits[kind];
+    if (w->runs_since)
+        delays_run_ends(w, how->start ? how->start : now_ns());
     atomic_store_explicit(&at->start, 0, memory_order_relaxed);
     at->trace = how->trace;
     at->class = how->class;
@@ -329,6 +331,8 @@ bool wait_end(struct waiter *w, enum wait_kind kind, struct wait *ret, uint64_t 
     ret->timeout = at->timeout;
     ret->object = at->object;
     atomic_store_explicit(&at->start, 0, memory_order_release);
+    if (w->id < VIRTUAL_BIT)
+        delays_run_begins(w, start + *ret_ns);
     return true;
 }
 
@@ -419,8 +423,10 @@ static void JNICALL on_thread_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 {
     self.ended = false; /* a native thread may attach again */
     struct thread *t = thread_capture.jfr ? platform_self(jni) : NULL;
-    if (!t || !waiter_self(jni, NULL))
+    struct waiter *w = t ? waiter_self(jni, NULL) : NULL;
+    if (!w)
         return;
+    delays_run_begins(w, now_ns());
     define_platform(t);
     put_thread_start(t->serial);
     put_thread_object(jni, t->serial, thread, t->parent_group, 0);
@@ -429,6 +435,9 @@ static void JNICALL on_thread_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 static void JNICALL on_thread_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 {
     struct thread *t = thread_capture.jfr ? platform_self(jni) : NULL;
+    struct waiter *w = t ? waiter_self(jni, NULL) : NULL;
+    if (w)
+        delays_run_ends(w, now_ns());
     if (t) {
         put_thread_end(t->serial, t->serial);
         jfr_forget_thread(thread_capture.jfr, t->serial);
@@ -586,7 +595,9 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         return r;
     thread_capture.jfr = s->out.jfr;
     stack_init(jni);
-    (void)waiter_self(jni, NULL);
+    struct waiter *self_waits = waiter_self(jni, NULL);
+    if (self_waits)
+        delays_run_begins(self_waits, now_ns());
     look_around(jni);
     io_start(jni);
     int natives = natives_bind(jni, thread_capture.instrument, why);

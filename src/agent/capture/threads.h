@@ -35,6 +35,8 @@ struct waiter {
     uint64_t stack;           /* highest address of the thread's stack seen so far; 0 for virtual threads */
     uint64_t low, high;       /* deadlock=y: where the stack of a platform thread lies; 0: not asked yet */
     jweak thread;             /* deadlock=y: a virtual thread */
+    /* threads_delays.c, of platform threads: since when it runs without a wait; its delay, and when that was read. 0: not */
+    uint64_t runs_since, delay, delay_read;
     struct held_locks *locks; /* locks=: what it holds; NULL until the first */
     struct wait waits[WAIT_KINDS];
 };
@@ -51,6 +53,7 @@ enum threads_type {
     TYPE_DEADLOCK,
     TYPE_IO,
     TYPE_HOLD,
+    TYPE_PREEMPTED,
     TYPES
 };
 
@@ -174,6 +177,10 @@ void locks_wait(struct waiter *w, uint64_t class, uint32_t object, uint64_t now)
 void locks_waited(struct waiter *w, uint64_t class, uint32_t object, uint64_t now);
 uint64_t locks_count(void);
 uint64_t locks_lost(void);
+
+/* threads_delays.c: the calling thread, a platform thread, runs from now on, or waits or ends. */
+void delays_run_begins(struct waiter *w, uint64_t now);
+void delays_run_ends(struct waiter *w, uint64_t now);
 
 /* threads_natives.c. bind answers the number of natives that are ours now; unbind gives them back. */
 int natives_bind(JNIEnv *jni, bool instrument, struct buf *why) must_check;

@@ -89,4 +89,11 @@ const struct jfr_type thread_types[TYPES] = {
      .kind = JFR_EVENT,
      .has = JFR_DURATION | JFR_HAS_THREAD | JFR_HAS_STACK,
      .fields = JFR_FIELDS({"monitorClass", "Monitor Class", "java.lang.Class"}, {"address", "Identity", "long", JFR_ADDRESS})},
+    {.name = "jvmscope.Preempted",
+     .label = "Preempted",
+     .category = CATEGORY,
+     .description = "A thread ran without a wait, and for part of the time had no processor",
+     .kind = JFR_EVENT,
+     .has = JFR_DURATION | JFR_HAS_THREAD,
+     .fields = JFR_FIELDS({"time", "Time Without a Processor", "long", JFR_NANOS})},
 };

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/critical_path.h"
+
+#include <string.h>
+
+/* The thread's first delay that ends beyond a time; those of one thread do not overlap. */
+static size_t delay_behind(const struct timeline *t, uint32_t thread, uint64_t time)
+{
+    size_t low = 0, high = t->n_delays;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        const struct tl_delay *d = &t->delays[mid];
+        if (d->thread < thread || (d->thread == thread && d->end_ns <= time))
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* Cuts s into what comes before `at`, which is appended, and the rest. */
+static int cut(struct critical_path *p, struct path_segment *s, uint64_t at)
+{
+    struct path_segment before = *s;
+    if (at <= s->start)
+        return 0;
+    before.end = s->start = at;
+    s->waker = TL_NONE;
+    s->edge = TL_NO_EDGE;
+    return vec_push(&p->segments, before);
+}
+
+/* The delay's share of the part of it that the segment covers; where in that is not known: it is put at the end. */
+static int split(struct critical_path *p, struct path_segment *s, const struct tl_delay *d)
+{
+    uint64_t from = MAX(s->start, d->start_ns), to = MIN(s->end, d->end_ns);
+    double part = (double)(to - from) / (double)(d->end_ns - d->start_ns);
+    uint64_t ns = MIN((uint64_t)((double)d->ns * part), to - from);
+    bool inferred = s->inferred;
+    if (ns == 0)
+        return 0;
+    int r = cut(p, s, to - ns);
+    s->state = PATH_PREEMPTED;
+    s->inferred = true;
+    r = r ? r : cut(p, s, to);
+    s->state = PATH_RUN;
+    s->inferred = inferred && s->edge != TL_NO_EDGE;
+    return r;
+}
+
+int path_split_delays(const struct timeline *t, struct critical_path *p)
+{
+    if (t->n_delays == 0)
+        return 0;
+    __typeof__(p->segments) old = p->segments;
+    memset(&p->segments, 0, sizeof(p->segments));
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < old.len; i++) {
+        struct path_segment s = old.data[i];
+        size_t k = s.state == PATH_RUN ? delay_behind(t, s.thread, s.start) : t->n_delays;
+        for (; r == 0 && k < t->n_delays && t->delays[k].thread == s.thread && t->delays[k].start_ns < s.end; k++)
+            r = split(p, &s, &t->delays[k]);
+        if (r == 0 && s.end > s.start)
+            r = vec_push(&p->segments, s);
+    }
+    vec_release(&old);
+    return r;
+}
