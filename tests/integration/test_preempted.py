@@ -2,9 +2,12 @@
 """Time in which a thread could run and had no processor, with more busy threads than processors."""
 import json
 
+import pytest
+
 import lab
 
 
+@pytest.mark.jdks(8, 17, 25)
 def test_preempted_time_is_what_linux_counts(jdk, tmp_path):
     out = tmp_path / "out.jfr"
     done = jdk.java("Crowd", jvm=[jdk.agent(f"threads=y,format=r,file={out}"), "-Xmx64m"], timeout=120)
@@ -15,13 +18,14 @@ def test_preempted_time_is_what_linux_counts(jdk, tmp_path):
         shown = lab.jvmscope("threads", "critical-path", "--json", "--end", name, out)
         assert shown.returncode == 0, shown.stderr
         path = json.loads(shown.stdout)
-        states = {}
+        states = dict.fromkeys(("run", "preempted", "io", "lock"), 0)
         for s in path["segments"]:
             if s["thread"] == name:
                 states[s["state"]] = states.get(s["state"], 0) + s["ns"]
                 assert s["state"] != "preempted" or s["inferred"]
         # Four times as many as there are processors: most of the time a thread has none.
         assert delay > 0.3 * took, (name, took, delay)
-        # Before and behind what the program counts lie the thread's own beginning and end, under the same load.
-        assert 0.95 * delay <= states.get("preempted", 0), (name, took, delay, states)
-        assert states["preempted"] + states["run"] >= took and states["run"] >= 0.9 * (took - delay), (name, took, delay, states)
+        # Linux counts the delays within waits for files too; before and behind what the program times lie the thread's own
+        # beginning and end, under the same load.
+        others, outside = states["io"] + states["lock"], max(sum(states.values()) - took, 0)
+        assert 0.95 * delay - others <= states["preempted"] <= 1.05 * delay + outside, (name, took, delay, states)

@@ -24,19 +24,21 @@ public class Crowd {
 
     public static void main(String[] args) throws Exception {
         Thread[] threads = new Thread[4 * Runtime.getRuntime().availableProcessors()];
+        String[] told = new String[threads.length]; // no locks: a path would go on with who had it
         delay();
         for (int t = 0; t < threads.length; t++) {
+            int me = t;
             threads[t] = new Thread(() -> {
                 long begin = System.nanoTime(), before = delay();
-                sink += work(begin + 600_000_000L);
+                sink += work(begin + 400_000_000L);
                 long after = delay(), end = System.nanoTime();
-                synchronized (Crowd.class) {
-                    System.out.println(Thread.currentThread().getName() + " " + (end - begin) + " " + (after - before));
-                }
+                told[me] = (end - begin) + " " + (after - before);
             }, "crowd-" + t);
             threads[t].start();
         }
-        for (Thread thread : threads)
-            thread.join();
+        for (int t = 0; t < threads.length; t++) {
+            threads[t].join();
+            System.out.println(threads[t].getName() + " " + told[t]);
+        }
     }
 }

@@ -49,7 +49,10 @@ void delays_run_ends(struct waiter *w, uint64_t now)
         !run_delay(&w->delay))
         return;
     w->delay_read = now;
-    uint64_t delay = MIN(w->delay - before, now - since);
+    uint64_t delay = w->delay - before, late = now_ns() - now;
+    if (late > DELAY_LEAST) /* without a processor after it had ended, before the file was read */
+        delay -= MIN(delay, late);
+    delay = MIN(delay, now - since);
     struct jfr_event e;
     if (delay < DELAY_LEAST || !jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_PREEMPTED], 0, &e))
         return;
