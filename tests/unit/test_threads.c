@@ -534,7 +534,25 @@ static void a_pause_splits_what_runs(void **state)
     assert_int_equal(path.states[PATH_SLEEP], ms(10));
 }
 
-/* Programs by chance: whatever they do, the path is as long as they took, and a replay without a change changes nothing. */
+static void a_delay_is_the_end_of_what_it_was_within(void **state)
+{
+    forget();
+    m_init(&machine, 1, (const struct step *const[]){S({WORK, 10}, {SLEEP, 10}, {WORK, 10})});
+    /* Half of the first time, and all of the second but for what the recording does not cover. */
+    assert_int_equal(timeline_delay(machine.b, 0, 1000000, 1000000 + ms(10), ms(5)), 0);
+    assert_int_equal(timeline_delay(machine.b, 0, 1000000 + ms(20), 1000000 + ms(40), ms(20)), 0);
+    timeline = m_run(&machine);
+    assert_int_equal(critical_path(timeline, &PATH_OPTIONS, &path), 0);
+    check_path(timeline);
+    assert_int_equal(path.states[PATH_PREEMPTED], ms(15));
+    assert_int_equal(path.states[PATH_RUN], ms(5));
+    assert_int_equal(path.states[PATH_SLEEP], ms(10));
+    assert_int_equal(path.segments.data[0].state, PATH_RUN);
+    assert_int_equal(path.segments.data[1].state, PATH_PREEMPTED);
+    assert_true(path.segments.data[1].inferred);
+    assert_false(path.segments.data[0].inferred);
+}
+
 /* A thread that notifies half a million times and never waits: each analysis looks at each of these once. */
 static void instants_by_the_hundred_thousand(void **state)
 {
@@ -552,6 +570,7 @@ static void instants_by_the_hundred_thousand(void **state)
     assert_true(clock() - start < 10 * CLOCKS_PER_SEC); /* of CPU time; a walk back from each takes minutes */
 }
 
+/* Programs by chance: whatever they do, the path is as long as they took, and a replay without a change changes nothing. */
 static void any_program(void **state)
 {
     static struct step scripts[8][80];
@@ -670,6 +689,7 @@ int main(void)
         cmocka_unit_test(before_a_signal_is_what_the_program_did),
         cmocka_unit_test(a_moment_within_belongs_to_who_runs_then),
         cmocka_unit_test(a_pause_splits_what_runs),
+        cmocka_unit_test(a_delay_is_the_end_of_what_it_was_within),
         cmocka_unit_test(instants_by_the_hundred_thousand),
         cmocka_unit_test(any_program),
         cmocka_unit_test(an_index_reads_back),
