@@ -485,6 +485,18 @@ def exported(version, program, extension, tmp_path):
     return path, out
 
 
+def steps(found):
+    """The path's segments; the specification has no event for a thread without a processor, so that is running here."""
+    joined = []
+    for s in found["segments"]:
+        state = "run" if s["state"] == "preempted" else s["state"]
+        if state == "run" and joined and joined[-1][:2] == [s["thread"], state] and not s["edge"]:
+            joined[-1][2] += s["ns"]
+        else:
+            joined.append([s["thread"], state, s["ns"]])
+    return joined
+
+
 @pytest.mark.jdks(17, 25)
 def test_export_trcxml_is_valid_and_reads_back(jdk, tmp_path):
     path, out = exported(jdk.version, "4", ".trcxml", tmp_path)
@@ -497,8 +509,7 @@ def test_export_trcxml_is_valid_and_reads_back(jdk, tmp_path):
     original, again = threads("critical-path", path), threads("critical-path", out)
     for key in ("length_ns", "edges", "locks", "inferred_edges"):
         assert again[key] == original[key]
-    assert [(s["thread"], s["state"], s["ns"]) for s in again["segments"]] == \
-        [(s["thread"], s["state"], s["ns"]) for s in original["segments"]]
+    assert steps(again) == steps(original)
 
 
 @pytest.mark.jdks(17, 25)
