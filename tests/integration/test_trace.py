@@ -288,7 +288,7 @@ def test_fields_and_texts_of_objects(jdk, jvmscope, tmp_path):
 def test_a_million_calls_a_second_for_a_minute(jdk, jvmscope, tmp_path):
     """Bounded memory, every call written or counted, the program never held up: its thread waits no more often than untraced."""
     out, seconds, short = tmp_path / "f.jfr", 60, 15
-    _, _, slowest_alone_us, waits_alone = map(int, jdk.java("Floods", str(short), jvm=("-Xmx64m",)).stdout.split())
+    _, _, slowest_alone_us, most_alone_us, waits_alone = map(int, jdk.java("Floods", str(short), jvm=("-Xmx64m",)).stdout.split())
     process = jdk.start_java("Floods", str(seconds), jvm=("-Xmx64m", jdk.agent(f"format=r,trace=Floods.work,file={out}")),
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     resident, counters = [], {}
@@ -299,12 +299,14 @@ def test_a_million_calls_a_second_for_a_minute(jdk, jvmscope, tmp_path):
         asked = jvmscope("status", "--json", process.pid)
         counters = json.loads(asked.stdout) if asked.returncode == 0 else counters
         time.sleep(2)
-    calls_made, total, slowest_us, waits = map(int, process.stdout.read().split())
+    calls_made, total, slowest_us, most_us, waits = map(int, process.stdout.read().split())
     assert process.returncode == 0 and process.stderr.read() == "" and total == calls_made == seconds * 1_000_000
     seen = sum(counters[f"trace.{n}"] for n in ("calls", "over_limit", "over_rate", "over_bytes", "lost_no_room", "lost_no_exit", "open"))
     lost = counters["trace.lost_ring_full"]
-    print(f"calls {calls_made}, {counters}, resident {resident[0]} to {max(resident)} MB, slowest 1000 calls {slowest_us} us, "
-          f"untraced {slowest_alone_us}; waits a second {waits / seconds:.2f}, untraced {waits_alone / short:.2f}")
+    print(f"calls {calls_made}, {counters}, resident {resident[0]} to {max(resident)} MB, slowest 1000 calls {slowest_us} us "
+          f"({most_us} us of CPU at most), untraced {slowest_alone_us} ({most_alone_us}); waits a second {waits / seconds:.2f}, untraced {waits_alone / short:.2f}")
+    # The first thousand calls are interpreted. Longer by the clock is who waits for a processor, which the agent's thread uses too.
+    assert most_us < 20_000
     # The VM's safepoints are waits too; the rings are emptied ten times a second, so that waiting for that would be ten.
     assert waits / seconds <= waits_alone / short + 2
     # An entry and an exit are lost one by one: a call may count once or twice among the lost.
