@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/dictionary.h"
 
-#include "agent/capture/monitors.h"
+#include "agent/class_watch.h"
 #include "agent/names.h"
-#include "base/clock.h"
+#include "base/arena.h"
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/strpool.h"
@@ -26,11 +26,12 @@ struct frame_key {
     uint64_t line;
 };
 
-/* A class of the output b, by serial. */
+/* A class of the output b that is not gone as far as was told. */
 struct told_class {
-    uint64_t name; /* hash */
-    bool java;     /* and no library */
-    bool gone;     /* UNLOAD CLASS was written */
+    uint64_t key;     /* of class_times */
+    uint32_t serial;  /* in the output */
+    uint32_t watched; /* class_watch.h's; 0: known by its name alone */
+    const char *name; /* dotted, without the brackets of arrays */
 };
 
 struct dictionary {
@@ -42,9 +43,11 @@ struct dictionary {
     struct strpool traces;   /* uint32_t thread, then frame numbers */
     struct strpool titles;   /* what dictionary_trace_method gave out */
     struct map thread_known; /* serials that were told */
-    struct map class_times;  /* hash of a class's name: how often it has been unloaded */
+    struct map class_times;  /* hash of a class's id and name: how often it has been unloaded */
     VEC(struct told_class) told_classes;
-    uint64_t looked_ns; /* for classes that are gone */
+    size_t looked_told; /* told_classes.len and class_watch_goings() at the last look for classes that are gone */
+    uint64_t looked_goings;
+    struct arena arena; /* names of told_classes */
 };
 
 static const struct method unknown_method = {.class_name = "<Unknown Class>", .name = "<Unknown Method>", .descriptor = "()V"};
@@ -75,6 +78,7 @@ void dictionary_free(struct dictionary *d)
     map_release(&d->thread_known);
     map_release(&d->class_times);
     vec_release(&d->told_classes);
+    arena_release(&d->arena);
     free(d);
 }
 
@@ -101,7 +105,8 @@ static uint64_t string_id(struct dictionary *d, const char *s)
     return STRING_FIRST + (uint64_t)number;
 }
 
-static uint32_t class_serial(struct dictionary *d, const char *name, uint64_t id, bool java)
+/* java: a class, and no library; watched: as in told_class. */
+static uint32_t class_serial(struct dictionary *d, const char *name, uint64_t id, bool java, uint32_t watched)
 {
     struct {
         uint64_t id, times;
@@ -109,65 +114,54 @@ static uint32_t class_serial(struct dictionary *d, const char *name, uint64_t id
     } key = {.id = id};
 
     dotted_name(name, key.name, sizeof(key.name));
-    uint64_t hash = hash_bytes(key.name, strlen(key.name));
+    size_t len = strlen(key.name);
+    uint64_t hash = hash_bytes(key.name, len) ^ hash_u64(id);
     const uint64_t *times = map_get(&d->class_times, hash);
     key.times = times ? *times : 0;
     size_t known = d->classes.strings.len;
-    int64_t number = strpool_add(&d->classes, (const char *)&key, offsetof(__typeof__(key), name) + strlen(key.name));
+    int64_t number = strpool_add(&d->classes, (const char *)&key, offsetof(__typeof__(key), name) + len);
     if (number < 0)
         return 0;
     uint32_t serial = CLASS_FIRST + (uint32_t)number;
-    if ((size_t)number == known && vec_push(&d->told_classes, ((struct told_class){.name = hash, .java = java})) < 0)
+    if ((size_t)number < known)
+        return serial;
+    hprof_load_class(&d->out->binary, serial, id, TRACE_EMPTY, string_id(d, key.name));
+    while (len > 2 && memcmp(key.name + len - 2, "[]", 2) == 0)
+        len -= 2;
+    struct told_class told = {hash, serial, watched, arena_copy(&d->arena, key.name, len)};
+    if (java && (!told.name || vec_push(&d->told_classes, told) < 0))
         return 0;
-    if ((size_t)number == known)
-        hprof_load_class(&d->out->binary, serial, id, TRACE_EMPTY, string_id(d, key.name));
     return serial;
 }
 
-/* The names of all classes that are loaded, as class_serial has them. */
-static int loaded_names(JNIEnv *jni, struct map *ret)
+static bool is_gone(const struct told_class *c)
 {
-    jint n = 0;
-    jclass *all = NULL;
-    int r = 0;
-    char name[NAME_MAX_BYTES];
-    if ((*vm.ti)->GetLoadedClasses(vm.ti, &n, &all) != JVMTI_ERROR_NONE)
-        return -EPROTO;
-    for (jint i = 0; i < n; i++) {
-        char *signature = NULL;
-        if (r == 0 && (*vm.ti)->GetClassSignature(vm.ti, all[i], &signature, NULL) == JVMTI_ERROR_NONE) {
-            monitors_source_name(signature, name, sizeof(name));
-            r = map_put(ret, hash_bytes(name, strlen(name)), 1);
-        }
-        vm_free(signature);
-        (*jni)->DeleteLocalRef(jni, all[i]);
-    }
-    vm_free(all);
-    return r;
+    return c->watched ? class_watch_gone(c->watched) : class_watch_none_left(c->name);
 }
 
-void dictionary_unloaded(struct dictionary *d, JNIEnv *jni, uint64_t after_ns)
+void dictionary_unloaded(struct dictionary *d)
 {
-    struct map loaded = {0};
-    if (d->out->format != 'b' || now_ns() - d->looked_ns < after_ns || loaded_names(jni, &loaded) < 0) {
-        map_release(&loaded);
+    if (d->out->format != 'b')
         return;
-    }
     pthread_mutex_lock(&d->out->lock);
-    d->looked_ns = now_ns();
-    out_stamp(d->out);
-    for (size_t i = 0; i < d->told_classes.len; i++) {
-        struct told_class *c = &d->told_classes.data[i];
-        if (c->java && !c->gone && !map_get(&loaded, c->name)) {
-            hprof_unload_class(&d->out->binary, CLASS_FIRST + (uint32_t)i);
-            c->gone = true;
-            uint64_t *times = map_at(&d->class_times, c->name, 0, NULL);
-            if (times)
+    uint64_t goings = class_watch_goings();
+    if (goings != d->looked_goings || d->told_classes.len > d->looked_told) {
+        size_t left = 0;
+        out_stamp(d->out);
+        for (size_t i = 0; i < d->told_classes.len; i++) {
+            struct told_class c = d->told_classes.data[i];
+            uint64_t *times = is_gone(&c) ? map_at(&d->class_times, c.key, 0, NULL) : NULL;
+            if (times) {
                 ++*times;
+                hprof_unload_class(&d->out->binary, c.serial);
+            } else {
+                d->told_classes.data[left++] = c;
+            }
         }
+        d->told_classes.len = d->looked_told = left;
+        d->looked_goings = goings;
     }
     pthread_mutex_unlock(&d->out->lock);
-    map_release(&loaded);
 }
 
 static const struct frame_key *frame_of(const struct dictionary *d, uint32_t number)
@@ -194,7 +188,9 @@ static void write_frame(struct dictionary *d, uint32_t number)
     const struct frame_key *key = frame_of(d, number);
     const struct method *m = key->method ? key->method : &unknown_method;
     /* The class's id is a number of its own: names.h tells classes of one name apart. */
-    uint32_t class = class_serial(d, m->class_name, (UINT64_C(1) << 40) + m->class_serial, key->method && !m->code);
+    uint32_t watched = m->class_serial < UNWATCHED_CLASS_FIRST ? m->class_serial : 0;
+    uint64_t id = (UINT64_C(1) << 40) + m->class_serial;
+    uint32_t class = class_serial(d, m->class_name, id, key->method && !m->code, watched);
     uint64_t name = string_id(d, m->name), descriptor = string_id(d, m->descriptor);
     uint64_t source = m->source ? string_id(d, m->source) : 0;
     hprof_frame(&d->out->binary, FRAME_FIRST + number, name, descriptor, source, class, shown_line(key));
@@ -306,7 +302,7 @@ uint64_t dictionary_string(struct dictionary *d, const char *s)
 uint32_t dictionary_class(struct dictionary *d, const char *name, uint64_t class_id)
 {
     pthread_mutex_lock(&d->out->lock);
-    uint32_t serial = class_serial(d, name, class_id, true);
+    uint32_t serial = class_serial(d, name, class_id, true, 0);
     pthread_mutex_unlock(&d->out->lock);
     return serial;
 }

@@ -33,11 +33,8 @@ uint64_t dictionary_string(struct dictionary *d, const char *s);
 /* Of b: the serial number of a class by its name ("java/lang/String") and id. */
 uint32_t dictionary_class(struct dictionary *d, const char *name, uint64_t class_id);
 
-/*
- * Of b: UNLOAD CLASS for what was told and is no longer loaded, by name; one that comes again gets another serial number. Looks
- * at all loaded classes, so at most once in after_ns.
- */
-void dictionary_unloaded(struct dictionary *d, JNIEnv *jni, uint64_t after_ns);
+/* Of b: UNLOAD CLASS for what was told and is gone since; one that comes again gets another serial number. */
+void dictionary_unloaded(struct dictionary *d);
 
 void dictionary_thread_start(struct dictionary *d, const struct thread *t);
 void dictionary_thread_end(struct dictionary *d, const struct thread *t);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/names.h"
 
+#include "agent/class_watch.h"
 #include "agent/stack.h"
 #include "agent/vm.h"
 #include "base/arena.h"
@@ -49,8 +50,17 @@ static void learn_lines(struct method *m, jmethodID id)
     m->n_lines = (size_t)n;
 }
 
+static uint32_t unwatched_serial(uint64_t key)
+{
+    uint64_t *serial = map_at(&classes, key, UNWATCHED_CLASS_FIRST + classes.len, NULL);
+    return serial ? (uint32_t)*serial : 0;
+}
+
 static uint32_t class_serial(JNIEnv *jni, jclass class, const char *signature)
 {
+    uint32_t watched = class_watch_serial(jni, class);
+    if (watched)
+        return watched;
     /* Two classes of one name are two when their loaders have other identity hashes. */
     jobject loader = NULL;
     jint loader_hash = 0;
@@ -58,9 +68,13 @@ static uint32_t class_serial(JNIEnv *jni, jclass class, const char *signature)
         (*vm.ti)->GetObjectHashCode(vm.ti, loader, &loader_hash);
         (*jni)->DeleteLocalRef(jni, loader);
     }
-    uint64_t key = hash_bytes(signature, strlen(signature)) ^ hash_u64((uint32_t)loader_hash);
-    uint64_t *serial = map_at(&classes, key, classes.len + 1, NULL);
-    return serial ? (uint32_t)*serial : 0;
+    return unwatched_serial(hash_bytes(signature, strlen(signature)) ^ hash_u64((uint32_t)loader_hash));
+}
+
+static uint32_t walked_class_serial(const char *name, const struct method_description *d)
+{
+    uint32_t watched = class_watch_find(name, d->holder);
+    return watched ? watched : unwatched_serial(hash_bytes(name, strlen(name)) ^ hash_u64(d->loader));
 }
 
 static bool learn_class(JNIEnv *jni, struct method *m, jclass class)
@@ -125,8 +139,6 @@ static struct method *learn_walked(uint64_t id)
     char *name = (char *)keep(buf_str(&d.class_name)), *hidden = name ? strstr(name, "+0x") : NULL;
     if (hidden)
         *hidden = '.'; /* as JVM TI writes it */
-    uint64_t key = name ? hash_bytes(name, strlen(name)) ^ hash_u64(d.loader) : 0;
-    uint64_t *serial = map_at(&classes, key, classes.len + 1, NULL);
     *m = (struct method){
         .class_name = name,
         .name = keep(buf_str(&d.name)),
@@ -135,7 +147,7 @@ static struct method *learn_walked(uint64_t id)
         .modifiers = d.modifiers & METHOD_MODIFIERS,
         .native = d.modifiers & 0x0100,
         .hidden = hidden != NULL,
-        .class_serial = serial ? (uint32_t)*serial : 0,
+        .class_serial = name ? walked_class_serial(name, &d) : 0,
     };
     struct method_line *lines = d.line_count ? arena_alloc(&arena, d.line_count * sizeof(*lines)) : NULL;
     for (size_t i = 0; lines && i < d.line_count; i++)
@@ -160,9 +172,7 @@ static struct method *learn_code(uint64_t id)
                              .descriptor = "()V",
                              .native = true,
                              .code = true};
-        uint64_t *serial =
-            m->class_name ? map_at(&classes, hash_bytes(m->class_name, strlen(m->class_name)), classes.len + 1, NULL) : NULL;
-        m->class_serial = serial ? (uint32_t)*serial : 0;
+        m->class_serial = m->class_name ? unwatched_serial(hash_bytes(m->class_name, strlen(m->class_name))) : 0;
     }
     buf_release(&library);
     buf_release(&name);

@@ -11,6 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Serial numbers of classes that class_watch.h does not tell apart, or not yet. */
+#define UNWATCHED_CLASS_FIRST (UINT32_C(1) << 31)
+
 struct method_line {
     uint32_t bci, line;
 };
@@ -24,7 +27,7 @@ struct method {
     size_t n_lines;
     bool native, hidden;
     bool code;             /* no Java at all: a function of the library class_name, "" for code that the VM made */
-    uint32_t class_serial; /* 1, 2 ...: the same for the methods of one class, by name and loader */
+    uint32_t class_serial; /* the same for the methods of one class: class_watch.h's, or from UNWATCHED_CLASS_FIRST on */
 };
 
 /* NULL: the id is stale or memory is out; asked again it answers the same. */

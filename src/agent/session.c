@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/session.h"
 
+#include "agent/class_watch.h"
 #include "agent/dictionary.h"
 #include "agent/front.h"
 #include "agent/names.h"
@@ -17,8 +18,6 @@
 #include <string.h>
 
 enum { WORK_MS = 100 };
-
-#define UNLOADED_NS (2 * NS_PER_SECOND) /* between looks for classes that are gone */
 
 struct session *session_now;
 
@@ -228,6 +227,7 @@ static int finish(struct session *s, JNIEnv *jni)
     session_now = NULL;
     free_session(s);
     own_stack_release();
+    class_watch_stop();
     names_release();
     /* What the recording used would stay in the allocator's arenas, another one each time a thread of ours took another. */
     if (vm.attached)
@@ -239,7 +239,7 @@ static void flush_rows(struct session *s, JNIEnv *jni)
 {
     write_notes(s);
     if (s->out.dictionary)
-        dictionary_unloaded(s->out.dictionary, jni, UNLOADED_NS);
+        dictionary_unloaded(s->out.dictionary);
     for (int i = 0; i < captures_count; i++)
         if (row_on(s, i) && captures[i]->flush)
             captures[i]->flush(s, jni);
@@ -253,8 +253,6 @@ static void flush_rows(struct session *s, JNIEnv *jni)
 static int dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     flush_rows(s, jni);
-    if (s->out.dictionary)
-        dictionary_unloaded(s->out.dictionary, jni, 0);
     /* HPROF's own habit, on standard error. */
     bool tell = s->out.dictionary && option_on(&s->options, OPT_VERBOSE) && !vm.attached;
     const char *before = "Dumping";
@@ -268,6 +266,9 @@ static int dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
         }
         row->dump(s, jni, reason);
     }
+    /* What is named by the sections may be gone already. */
+    if (s->out.dictionary)
+        dictionary_unloaded(s->out.dictionary);
     if (!*before)
         fprintf(stderr, " done.\n");
     return out_flush(&s->out);
@@ -365,6 +366,8 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     int r = start_rows(s, jni, why);
     if (r < 0)
         return r;
+    if (s->out.format == 'b' && class_watch_start(jni) < 0)
+        session_message(s, "this VM does not tell of classes that are unloaded");
     r = start_worker(jni);
     if (r == 0)
         r = front_start(s, jni);

@@ -67,6 +67,8 @@ static inline bool stack_vm_is_code(uint64_t id)
 
 /* What such an id is; outside of handlers. 0; -ESTALE: the class is unloaded; -ENOMEM. */
 int stack_vm_describe(uint64_t id, struct method_description *ret) must_check;
+/* The name of the class at an address, which may be any number; false when none is there, or no stack is walked that way. */
+bool stack_vm_class_name(uint64_t address, struct buf *ret);
 int stack_vm_native_name(uint64_t id, struct buf *library, struct buf *name) must_check;
 
 /* By AsyncGetCallTrace, which libjvm exports; NULL when this VM does not. */

@@ -130,6 +130,11 @@ int stack_vm_describe(uint64_t id, struct method_description *ret)
     return stacks.walker ? walker_describe(stacks.walker, id, ret) : -ESTALE;
 }
 
+bool stack_vm_class_name(uint64_t address, struct buf *ret)
+{
+    return stacks.walker && walker_class_name(stacks.walker, address, ret);
+}
+
 static int kernel_name(uint64_t pc, struct buf *library, struct buf *name)
 {
     pthread_mutex_lock(&stacks.lock);

@@ -197,6 +197,7 @@ static int describe(const struct hotspot_layout *l, const struct memory *m, uint
         !read_source_file(l, m, p, &d->source_file))
         return -ESTALE;
     d->loader = find_loader(l, m, p->holder);
+    d->holder = p->holder;
     return read_lines(l, m, p->constant, d);
 }
 
@@ -217,6 +218,12 @@ int method_describe(const struct hotspot_layout *l, const struct memory *m, uint
     else
         *ret = d;
     return r;
+}
+
+bool method_class_name(const struct hotspot_layout *l, const struct memory *m, uint64_t address, struct buf *ret)
+{
+    uint64_t symbol;
+    return is_pointer(address) && load64(m, address + (uint64_t)l->klass_name, &symbol) && read_symbol(l, m, symbol, ret);
 }
 
 void method_description_release(struct method_description *d)

@@ -44,6 +44,7 @@ struct method_description {
     struct bytecode_line *lines;                         /* by ascending bci, mostly; owned */
     size_t line_count;
     uint64_t loader; /* tells class loaders apart; 0 is the boot loader */
+    uint64_t holder; /* address of the class, while it is loaded */
     uint16_t modifiers;
     uint16_t code_size; /* 0: native or abstract */
 };
@@ -51,6 +52,8 @@ struct method_description {
 /* 0; -ESTALE when the method of that check is no longer there; -ENOMEM. Not for a signal handler; takes no lock of the VM. */
 int method_describe(const struct hotspot_layout *l, const struct memory *m, uint64_t method, uint32_t check,
                     struct method_description *ret) must_check;
+/* Of the class at an address, which may be any number; false when nothing is there that looks like one. */
+bool method_class_name(const struct hotspot_layout *l, const struct memory *m, uint64_t address, struct buf *ret);
 void method_description_release(struct method_description *d);
 /* The line of a bytecode index, 0 when not known. */
 uint32_t method_line_of(const struct method_description *d, int32_t bci);

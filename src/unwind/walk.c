@@ -320,6 +320,11 @@ int walker_describe(const struct walker *w, uint64_t id, struct method_descripti
     return method_describe(&w->layout, &w->memory, walk_id_method(id), walk_id_check(id), ret);
 }
 
+bool walker_class_name(const struct walker *w, uint64_t address, struct buf *ret)
+{
+    return method_class_name(&w->layout, &w->memory, address, ret);
+}
+
 const struct hotspot_layout *walker_layout(const struct walker *w)
 {
     return &w->layout;

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct buf;
 struct hotspot_layout;
 struct memory;
 struct method_description;
@@ -128,6 +129,8 @@ void walker_refresh(struct walker *w);
  * What a Java frame's method is; outside of handlers. 0; -ESTALE: its class is unloaded; -ENOMEM. See hotspot/method.h.
  */
 int walker_describe(const struct walker *w, uint64_t id, struct method_description *ret) must_check;
+/* The name of the class at an address, which may be any number: hotspot/method.h. */
+bool walker_class_name(const struct walker *w, uint64_t address, struct buf *ret);
 /* The layout in use. */
 const struct hotspot_layout *walker_layout(const struct walker *w);
 /* The name of the piece of generated code at pc into ret[size], "" when there is none. */

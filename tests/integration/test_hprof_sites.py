@@ -283,17 +283,22 @@ def test_more_classes_than_counters(jdk, tmp_path):
     assert len(objects) == 8 * 247 and set(objects.values()) == {int(done.stdout)}
 
 
-@pytest.mark.jdks(8)
 def test_classes_that_are_unloaded(jdk, tmp_path):
-    """UNLOAD CLASS for a class of a trace that is gone, once."""
-    p = jdk.start_java("Unload", "3500", jvm=[jdk.agent(f"heap=sites,format=b,cutoff=0,depth=3,file={tmp_path}/s.hprof"), "-Xmx64m"],
-                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    time.sleep(1)
-    p.send_signal(signal.SIGQUIT)
-    out, err = p.communicate(timeout=60)
-    assert p.returncode == 0 and re.search(r"^unloaded [1-9]", out, re.M), err
+    """UNLOAD CLASS for each class of a trace that is gone, once, though its name is loaded again and again."""
+    done = jdk.java("Unload", "60000", "12", jvm=[jdk.agent(f"heap=sites,format=b,cutoff=0,depth=3,file={tmp_path}/s.hprof"), "-Xmx64m"])
+    unloaded = re.search(r"^unloaded (\d+) of (\d+)", done.stdout, re.M)
+    assert done.returncode == 0 and unloaded, done.stderr
     stream = hprofbinary.Stream()
     stream.feed((tmp_path / "s.hprof").read_bytes())
-    gone = [struct.unpack(">I", r.body)[0] for r in stream.records if r.tag == 0x03]
-    assert len(gone) == len(set(gone)) and "Unload$Work" in {stream.classes[serial] for serial in gone}
-    assert "java.lang.Long" not in {stream.classes[serial] for serial in gone}
+    told, gone = set(), []
+    for r in stream.records:
+        if r.tag in (0x02, 0x03):
+            serial, = struct.unpack(">I", r.body[:4])
+            assert (serial in told) == (r.tag == 0x03), "told once before it goes"
+            told.add(serial)
+            if r.tag == 0x03:
+                told.remove(serial)
+                gone.append(stream.classes[serial])
+    # Some VMs tell of the last collection's classes later, from a thread of their own; the objects' class is told by its name alone.
+    assert set(gone) == {"Unload$Work"} and int(unloaded[1]) * 0.7 <= len(gone) <= int(unloaded[2]) + 1
+    assert int(unloaded[1]) >= 10

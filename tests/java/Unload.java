@@ -5,7 +5,7 @@ import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Loads its class Work in new class loaders, runs it, and lets it be unloaded. Arguments: MILLISECONDS. */
+/** Loads its class Work in new class loaders, runs it, and lets it be unloaded. Arguments: MILLISECONDS [LOADERS at most]. */
 public class Unload {
     public static class Work implements Runnable {
         static volatile long sink;
@@ -37,13 +37,14 @@ public class Unload {
 
     public static void main(String[] args) throws Exception {
         long end = System.nanoTime() + Long.parseLong(args[0]) * 1_000_000;
+        int most = args.length > 1 ? Integer.parseInt(args[1]) : Integer.MAX_VALUE;
         ByteArrayOutputStream out = new ByteArrayOutputStream();
         try (InputStream in = Unload.class.getResourceAsStream("Unload$Work.class")) {
             for (int b; (b = in.read()) >= 0;)
                 out.write(b);
         }
         List<WeakReference<ClassLoader>> loaders = new ArrayList<>();
-        while (System.nanoTime() < end) {
+        while (System.nanoTime() < end && loaders.size() < most) {
             Loader loader = new Loader(out.toByteArray());
             ((Runnable) loader.loadClass("Unload$Work").getDeclaredConstructor().newInstance()).run();
             loaders.add(new WeakReference<>(loader));
