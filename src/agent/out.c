@@ -78,10 +78,11 @@ static int open_hprof(struct out *out, const struct options *o)
         if (out->fd < 0)
             return -errno;
     }
-    out->header_ms = clock_ns(CLOCK_REALTIME) / NS_PER_MS;
+    uint64_t header_ms = clock_ns(CLOCK_REALTIME) / NS_PER_MS;
+    out->header_ns = now_ns();
     bool old = option_is(o, OPT_CPU, "old");
-    int r = out->format == 'a' ? hprof_text_init(&out->text, sink, old ? 0 : (time_t)(out->header_ms / 1000))
-                               : hprof_writer_init(&out->binary, sink, HPROF_MAGIC_1_0_2, 8, out->header_ms);
+    int r = out->format == 'a' ? hprof_text_init(&out->text, sink, old ? 0 : (time_t)(header_ms / 1000))
+                               : hprof_writer_init(&out->binary, sink, HPROF_MAGIC_1_0_2, 8, header_ms);
     if (r == 0)
         out_settings(out, o);
     out->dictionary = r == 0 ? dictionary_new(out, o) : NULL;
@@ -119,7 +120,7 @@ int out_open(struct out *ret, const struct options *o, struct buf *why)
 void out_stamp(struct out *out)
 {
     if (out->format == 'b')
-        out->binary.time_us = (uint32_t)(clock_ns(CLOCK_REALTIME) / 1000 - out->header_ms * 1000);
+        out->binary.time_us = (now_ns() - out->header_ns) / 1000;
 }
 
 static int keep_bytes(void *context, const void *bytes, size_t len)

@@ -23,7 +23,8 @@ struct out {
     pthread_mutex_t lock;
     struct hprof_text text;        /* of a */
     struct hprof_writer binary;    /* of b; id size 8 */
-    uint64_t header_ms;            /* of b: the milliseconds since 1970 in its header */
+    uint64_t header_ns;            /* of b: when its header was written, by now_ns() */
+    unsigned saturated_told;       /* of b: totals beyond 32 bits of which the user knows */
     struct dictionary *dictionary; /* of a and b */
     uint64_t written;
     int error;              /* the first failure of a write, sticky */

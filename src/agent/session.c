@@ -250,6 +250,23 @@ static void flush_rows(struct session *s, JNIEnv *jni)
     s->last_work_ns = now_ns();
 }
 
+/* What does not fit into the records' 32 bits is said, not only written as the largest number. */
+static void tell_saturated(struct session *s)
+{
+    pthread_mutex_lock(&s->out.lock);
+    unsigned n = s->out.binary.saturated - s->out.saturated_told;
+    s->out.saturated_told += n;
+    pthread_mutex_unlock(&s->out.lock);
+    if (!n)
+        return;
+    struct buf text = BUF(200);
+    buf_printf(&text, "%u totals are beyond the format's 32 bits and were written as %u", n, UINT32_MAX);
+    session_message(s, "%s", buf_str(&text));
+    if (!vm.attached && s->running)
+        fprintf(stderr, "hprof: %s\n", buf_str(&text));
+    buf_release(&text);
+}
+
 static int dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     flush_rows(s, jni);
@@ -271,6 +288,7 @@ static int dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
         dictionary_unloaded(s->out.dictionary);
     if (!*before)
         fprintf(stderr, " done.\n");
+    tell_saturated(s);
     return out_flush(&s->out);
 }
 

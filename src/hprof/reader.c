@@ -82,6 +82,23 @@ static uint64_t true_dump_length(const struct hprof_reader *r, uint64_t start, u
     return left; /* cut short as well */
 }
 
+/*
+ * TIME wraps at 2^32 microseconds: one that is less than the record's before has wrapped, whatever the silence between the two.
+ * Only a small step back is taken for what it is, an adjusted clock, and 0 behind others for a time that was never filled in.
+ */
+static uint64_t unroll(struct hprof_reader *r, uint32_t time_us)
+{
+    enum { STEP_BACK_US = 1000000 };
+
+    uint64_t t = (r->time_us & ~(uint64_t)UINT32_MAX) + time_us;
+    if (time_us == 0)
+        return r->time_us;
+    if (t + STEP_BACK_US < r->time_us)
+        t += UINT64_C(1) << 32;
+    r->time_us = MAX(r->time_us, t);
+    return t;
+}
+
 bool hprof_next(struct hprof_reader *r, struct hprof_record *ret)
 {
     uint64_t left = r->len - r->at;
@@ -100,7 +117,7 @@ bool hprof_next(struct hprof_reader *r, struct hprof_record *ret)
     if (tag == HPROF_HEAP_DUMP)
         stated = true_dump_length(r, start, (uint32_t)stated);
     uint64_t len = MIN(stated, r->len - start);
-    *ret = (struct hprof_record){tag, time_us, r->data + start, len, start, len < stated};
+    *ret = (struct hprof_record){tag, unroll(r, time_us), r->data + start, len, start, len < stated};
     r->at = start + len;
     if (ret->cut)
         r->end = HPROF_END_CUT;

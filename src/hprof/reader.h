@@ -28,12 +28,13 @@ struct hprof_reader {
     const uint8_t *data;
     uint64_t len, at; /* at: where the next record begins */
     struct hprof_header header;
+    uint64_t time_us;   /* of the record before, unrolled */
     enum hprof_end end; /* once hprof_next answered false: why */
 };
 
 struct hprof_record {
     enum hprof_tag tag;
-    uint32_t time_us;
+    uint64_t time_us; /* since the header; unrolled: TIME itself wraps every 71.6 minutes */
     const uint8_t *body;
     uint64_t len;    /* bytes that are there; of a heap dump whose stated length cannot be true, the true one */
     uint64_t offset; /* of the body in the file */

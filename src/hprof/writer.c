@@ -63,7 +63,7 @@ static bool record(struct hprof_writer *w, enum hprof_tag tag, uint64_t len)
     }
     w->offset += HPROF_RECORD_HEADER + len;
     buf_u8(&w->out, (uint8_t)tag);
-    buf_be32(&w->out, w->time_us);
+    buf_be32(&w->out, (uint32_t)w->time_us);
     buf_be32(&w->out, (uint32_t)len);
     return true;
 }
@@ -242,6 +242,20 @@ static void write_segment(struct hprof_writer *w)
             fail(w, r);
     }
     buf_clear(&w->segment);
+}
+
+void hprof_segment(struct hprof_writer *w, uint64_t len)
+{
+    write_segment(w);
+    if (record(w, HPROF_HEAP_DUMP_SEGMENT, len))
+        hprof_flush(w);
+}
+
+void hprof_segment_bytes(struct hprof_writer *w, const void *bytes, size_t n)
+{
+    int r = w->error ? 0 : w->sink.write(w->sink.ctx, bytes, n);
+    if (r < 0)
+        fail(w, r);
 }
 
 void hprof_dump_end(struct hprof_writer *w)

@@ -17,7 +17,7 @@ struct hprof_writer {
     struct buf segment; /* sub-records of the heap dump segment that is being filled */
     uint64_t through;   /* bytes still owed to a sub-record that is passed straight to the sink */
     uint64_t offset;    /* bytes given to the sink and in out */
-    uint32_t time_us;   /* TIME of the next records: set it before a call; microseconds since the header, modulo 2^32 */
+    uint64_t time_us;   /* TIME of the next records: set it before a call; microseconds since the header, written modulo 2^32 */
     unsigned id_size;   /* 4 or 8 */
     unsigned saturated; /* numbers that did not fit */
     int error;
@@ -79,6 +79,9 @@ void hprof_control_settings(struct hprof_writer *w, uint16_t flags, uint16_t dep
  */
 void hprof_dump_begin(struct hprof_writer *w);
 void hprof_dump_end(struct hprof_writer *w);
+/* A segment of len bytes, whose sub-records the caller then hands over in parts: they go straight to the sink. */
+void hprof_segment(struct hprof_writer *w, uint64_t len);
+void hprof_segment_bytes(struct hprof_writer *w, const void *bytes, size_t n);
 /*
  * Announces one sub-record (or several) of n bytes in all, tag included; sub-puts of exactly n bytes follow. One sub-record is
  * never split over segments. n is below 4 GiB.

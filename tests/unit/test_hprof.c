@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "read_times.h"
 #include "tests.h"
 
 #include "base/cursor.h"
@@ -133,6 +134,65 @@ static void records_with_ids_of_eight_bytes(void **state)
 }
 
 /* Sub-records of every kind and size, an array beyond a segment among them: each segment is whole sub-records. */
+/* A clock that is given: what was recorded over more than two wraps reads as it was. */
+static void times_wrap_and_are_unrolled(void **state)
+{
+    const uint64_t minute = 60000000, wrap = UINT64_C(1) << 32;
+    const uint64_t times[] = {
+        1, 71 * minute, wrap - 1, wrap, wrap + 5, wrap + 2, wrap + 71 * minute, 2 * wrap + 70 * minute, 3 * wrap + 35 * minute};
+    struct memory m = {.bytes = BUF(1 << 20)};
+    struct hprof_writer w;
+    assert_int_equal(hprof_writer_init(&w, MEMORY(m), HPROF_MAGIC_1_0_2, 8, 1), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
+        w.time_us = times[i];
+        hprof_end_thread(&w, (uint32_t)i);
+    }
+    assert_int_equal(hprof_flush(&w), 0);
+    uint64_t read[ARRAY_SIZE(times) + 1];
+    assert_int_equal(read_times(m.bytes.data, m.bytes.len, read, ARRAY_SIZE(read)), ARRAY_SIZE(times));
+    struct cursor c = cursor_of(m.bytes.data, m.bytes.len);
+    cursor_skip(&c, 31);
+    for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
+        record(&c, 0x0b, (uint32_t)times[i]);
+        /* Exactly 0 says nothing: it is the time of the record before. */
+        assert_int_equal(read[i], times[i] == wrap ? wrap - 1 : times[i]);
+    }
+    hprof_writer_release(&w);
+    buf_release(&m.bytes);
+}
+
+/* Every total that has 32 bits in its record: the largest that fits is exact, one more is as much and counted. */
+static void totals_beyond_32_bits_saturate_and_are_counted(void **state)
+{
+    const uint64_t most = UINT32_MAX;
+    struct memory m = {.bytes = BUF(1 << 20)};
+    struct hprof_writer w;
+    assert_int_equal(hprof_writer_init(&w, MEMORY(m), HPROF_MAGIC_1_0_2, 8, 1), 0);
+    for (unsigned more = 0; more < 2; more++) {
+        uint64_t v = most + more;
+        hprof_alloc_sites(&w, 0, 0, &(struct hprof_heap_totals){v, v, v, v}, &(struct hprof_site){0, 1, 2, v, v, v, v}, 1);
+        hprof_heap_summary(&w, &(struct hprof_heap_totals){v, v, v, v});
+        hprof_cpu_samples(&w, v, &(struct hprof_sample){v, 1}, 1);
+        assert_int_equal(w.saturated, more * (2 + 4 + 2 + 2));
+    }
+    assert_int_equal(hprof_flush(&w), 0);
+    struct cursor c = cursor_of(m.bytes.data, m.bytes.len);
+    cursor_skip(&c, 31);
+    for (unsigned more = 0; more < 2; more++) {
+        struct cursor b = record(&c, 0x06, 0);
+        cursor_skip(&b, 6);
+        U4S(&b, most, most, more, more ? 0 : most, more, more ? 0 : most, 1);
+        cursor_skip(&b, 1);
+        U4S(&b, 1, 2, most, most, most, most);
+        b = record(&c, 0x07, 0);
+        U4S(&b, most, most, more, more ? 0 : most, more, more ? 0 : most);
+        b = record(&c, 0x0d, 0);
+        U4S(&b, most, 1, most, 1);
+    }
+    hprof_writer_release(&w);
+    buf_release(&m.bytes);
+}
+
 static void a_dump_is_segments_of_whole_sub_records(void **state)
 {
     struct memory m = {.bytes = BUF(64 << 20)};
@@ -493,6 +553,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_with_ids_of_four_bytes),
         cmocka_unit_test(records_with_ids_of_eight_bytes),
+        cmocka_unit_test(times_wrap_and_are_unrolled),
+        cmocka_unit_test(totals_beyond_32_bits_saturate_and_are_counted),
         cmocka_unit_test(a_dump_is_segments_of_whole_sub_records),
         cmocka_unit_test(a_failing_sink_is_called_no_more),
         cmocka_unit_test(too_much_for_a_sub_record_is_an_error),
