@@ -55,7 +55,18 @@ void redump_skip_typed(struct cursor *c, unsigned name_size)
     }
 }
 
-static void visit_segment(struct redump *r, struct cursor c, const struct visitor *v)
+/* Sub-records that follow one another make up pieces of about the same size. */
+static void cut_piece(struct redump *r, const uint8_t *at, size_t n)
+{
+    enum { PIECE = 1 << 20 };
+    struct piece *last = r->pieces.len ? &r->pieces.data[r->pieces.len - 1] : NULL;
+    if (last && last->at + last->len == at && last->len + n <= PIECE)
+        last->len += n;
+    else if (vec_push(&r->pieces, ((struct piece){at, n})) < 0)
+        fail(r, -ENOMEM);
+}
+
+void redump_visit_part(struct redump *r, struct cursor c, const struct visitor *v)
 {
     static const uint8_t root_sizes[256] = {
         [HPROF_ROOT_UNKNOWN] = ID,          [HPROF_ROOT_JNI_GLOBAL] = 2 * ID,   [HPROF_ROOT_JNI_LOCAL] = ID + 8,
@@ -100,6 +111,8 @@ static void visit_segment(struct redump *r, struct cursor c, const struct visito
             r->totals.cut = true;
             return;
         }
+        if (v->pieces)
+            cut_piece(r, at, (size_t)(c.at - at));
         visit(r, at, (size_t)(c.at - at));
     }
 }
@@ -118,7 +131,7 @@ void redump_visit(struct redump *r, struct cursor c, const struct visitor *v,
         }
         struct cursor body = cursor_sub(&c, len);
         if (heap && v)
-            visit_segment(r, body, v);
+            redump_visit_part(r, body, v);
         else if (!heap && other && !r->totals.cut)
             other(r, tag, body);
     }
@@ -133,6 +146,7 @@ static void release(struct redump *r)
     vec_release(&r->classes);
     vec_release(&r->threads);
     vec_release(&r->early);
+    vec_release(&r->pieces);
     arena_release(&r->arena);
 }
 

@@ -6,29 +6,19 @@
 
 #include <errno.h>
 
-/* An object's id in our stream. */
-static uint64_t ours(const struct redump *r, uint64_t id)
-{
-    if (likely(!(r->filter[filter_bit(id) / 64] >> filter_bit(id) % 64 & 1)))
-        return id;
-    const uint64_t *other = map_get(&r->substitutes, id);
-    return other ? *other : id;
-}
-
-static uint32_t our_thread(const struct redump *r, uint32_t serial)
+uint32_t redump_thread(const struct redump *r, uint32_t serial)
 {
     const uint64_t *index = map_get(&r->thread_serials, serial);
     return index ? r->threads.data[*index].our_serial : r->how->unknown_thread;
 }
 
-static uint32_t our_trace(const struct redump *r, uint32_t serial)
+uint32_t redump_trace(const struct redump *r, uint32_t serial)
 {
     const uint64_t *other = map_get(&r->traces, serial);
     return other ? (uint32_t)*other : r->how->empty_trace;
 }
 
-/* Where the object of a sub-record was allocated. */
-static uint32_t object_trace(const struct redump *r, const uint8_t *at)
+uint32_t redump_object_trace(const struct redump *r, const uint8_t *at)
 {
     uint32_t trace = r->how->allocated ? r->how->allocated(r->how->ctx, id_at(at + 1)) : 0;
     return trace ? trace : r->how->empty_trace;
@@ -80,7 +70,7 @@ static void emit_record(struct redump *r, unsigned tag, struct cursor b)
 {
     if (tag != HPROF_TRACE || cursor_left(&b) < 12)
         return;
-    uint32_t serial = cursor_be32(&b), thread = our_thread(r, cursor_be32(&b)), n = cursor_be32(&b);
+    uint32_t serial = cursor_be32(&b), thread = redump_thread(r, cursor_be32(&b)), n = cursor_be32(&b);
     if (!n || cursor_left(&b) / ID < n)
         return;
     uint32_t our_serial = (*r->how->next_trace)++;
@@ -102,16 +92,16 @@ static void emit_record(struct redump *r, unsigned tag, struct cursor b)
     free(ids);
 }
 
-static void emit_root(struct redump *r, const uint8_t *at, size_t n)
+static void emit_text_root(struct redump *r, const uint8_t *at, size_t n)
 {
-    uint64_t object = ours(r, id_at(at + 1)), a = 0;
+    uint64_t object = redump_object(r, id_at(at + 1)), a = 0;
     uint32_t b = 0;
     const char *name = "";
     const struct class *c;
     switch (*at) {
     case HPROF_ROOT_THREAD_OBJECT:
-        a = our_thread(r, u4_at(at + ROOT_THREAD));
-        b = our_trace(r, u4_at(at + ROOT_THREAD + 4));
+        a = redump_thread(r, u4_at(at + ROOT_THREAD));
+        b = redump_trace(r, u4_at(at + ROOT_THREAD + 4));
         break;
     case HPROF_ROOT_JNI_GLOBAL:
         a = id_at(at + 1 + ID);
@@ -120,11 +110,11 @@ static void emit_root(struct redump *r, const uint8_t *at, size_t n)
     case HPROF_ROOT_JNI_LOCAL:
     case HPROF_ROOT_JAVA_FRAME:
         b = u4_at(at + ROOT_THREAD + 4);
-        a = our_thread(r, u4_at(at + ROOT_THREAD));
+        a = redump_thread(r, u4_at(at + ROOT_THREAD));
         break;
     case HPROF_ROOT_NATIVE_STACK:
     case HPROF_ROOT_THREAD_BLOCK:
-        a = our_thread(r, u4_at(at + ROOT_THREAD));
+        a = redump_thread(r, u4_at(at + ROOT_THREAD));
         break;
     case HPROF_ROOT_STICKY_CLASS:
         c = class_of(r, id_at(at + 1));
@@ -133,81 +123,8 @@ static void emit_root(struct redump *r, const uint8_t *at, size_t n)
     default:
         break;
     }
-    if (r->how->binary)
-        hprof_root(r->how->binary, *at, object, a, b);
-    else
-        hprof_text_root(r->how->text, *at, object, a, b, name);
+    hprof_text_root(r->how->text, *at, object, a, b, name);
 }
-
-/* Copies a sub-record with its trace; the copy when it is small enough to be changed further, else NULL. */
-static uint8_t *copy(struct redump *r, const uint8_t *at, size_t n, size_t trace)
-{
-    struct hprof_writer *w = r->how->binary;
-    hprof_sub(w, n);
-    uint8_t *to = hprof_sub_add(w, n);
-    if (to) {
-        memcpy(to, at, n);
-        put_id_at(to + 1, ours(r, id_at(at + 1)));
-        put_u4_at(to + trace, object_trace(r, at));
-        return to;
-    }
-    hprof_sub_u1(w, *at);
-    hprof_sub_id(w, ours(r, id_at(at + 1)));
-    hprof_sub_u4(w, object_trace(r, at));
-    return NULL;
-}
-
-static void emit_binary_class(struct redump *r, const uint8_t *at, size_t n)
-{
-    uint8_t *to = copy(r, at, n, OBJECT_TRACE);
-    if (!to)
-        hprof_sub_bytes(r->how->binary, at + INSTANCE_CLASS, n - INSTANCE_CLASS);
-    else
-        for (unsigned i = 0; i < 4; i++) /* super, loader, signers, domain */
-            put_id_at(to + INSTANCE_CLASS + (size_t)i * ID, ours(r, id_at(at + INSTANCE_CLASS + (size_t)i * ID)));
-}
-
-static void emit_binary_instance(struct redump *r, const uint8_t *at, size_t n)
-{
-    const struct class *c = class_of(r, id_at(at + INSTANCE_CLASS));
-    uint8_t *to = copy(r, at, n, OBJECT_TRACE);
-    if (!to) {
-        hprof_sub_bytes(r->how->binary, at + INSTANCE_CLASS, n - INSTANCE_CLASS);
-        return;
-    }
-    for (uint32_t i = 0; i < c->n_references; i++) {
-        size_t o = INSTANCE_BYTES + (size_t)c->references[i].offset;
-        if (o + ID > n)
-            break;
-        uint64_t id = id_at(at + o), other = ours(r, id);
-        if (unlikely(other != id))
-            put_id_at(to + o, other);
-    }
-}
-
-static void emit_binary_object_array(struct redump *r, const uint8_t *at, size_t n)
-{
-    const size_t elements = ARRAY_CLASS + ID;
-    uint8_t *to = copy(r, at, n, OBJECT_TRACE);
-    if (!to)
-        hprof_sub_bytes(r->how->binary, at + ARRAY_LENGTH, elements - ARRAY_LENGTH);
-    for (size_t o = elements; o < n; o += ID) {
-        uint64_t id = id_at(at + o), other = ours(r, id);
-        if (!to)
-            hprof_sub_id(r->how->binary, other);
-        else if (unlikely(other != id))
-            put_id_at(to + o, other);
-    }
-}
-
-static void emit_binary_primitive_array(struct redump *r, const uint8_t *at, size_t n)
-{
-    if (!copy(r, at, n, OBJECT_TRACE))
-        hprof_sub_bytes(r->how->binary, at + ARRAY_LENGTH, n - ARRAY_LENGTH);
-}
-
-static const struct visitor emit_binary = {emit_root, emit_binary_class, emit_binary_instance, emit_binary_object_array,
-                                           emit_binary_primitive_array};
 
 static void emit_text_class(struct redump *r, const uint8_t *at, size_t n)
 {
@@ -217,7 +134,7 @@ static void emit_text_class(struct redump *r, const uint8_t *at, size_t n)
     struct cursor b = cursor_of(at, n);
     hprof_text_class(t, id_at(at + 1), c ? c->source_name : "", r->how->empty_trace);
     for (unsigned i = 0; i < ARRAY_SIZE(links); i++)
-        hprof_text_class_link(t, links[i], ours(r, id_at(at + INSTANCE_CLASS + (size_t)i * ID)));
+        hprof_text_class_link(t, links[i], redump_object(r, id_at(at + INSTANCE_CLASS + (size_t)i * ID)));
     cursor_skip(&b, CLASS_FIXED);
     for (unsigned statics = 0; statics < 2; statics++) {
         unsigned count = cursor_be16(&b);
@@ -228,12 +145,12 @@ static void emit_text_class(struct redump *r, const uint8_t *at, size_t n)
             if (type != HPROF_OBJECT || !value)
                 continue;
             if (!statics) {
-                hprof_text_constant(t, (uint32_t)name, ours(r, id_at(value)));
+                hprof_text_constant(t, (uint32_t)name, redump_object(r, id_at(value)));
                 continue;
             }
             struct str s = redump_string(r, name);
             char *text = arena_copy(&r->arena, s.data, s.len);
-            hprof_text_static(t, text ? text : "", ours(r, id_at(value)));
+            hprof_text_static(t, text ? text : "", redump_object(r, id_at(value)));
         }
     }
 }
@@ -241,12 +158,13 @@ static void emit_text_class(struct redump *r, const uint8_t *at, size_t n)
 static void emit_text_instance(struct redump *r, const uint8_t *at, size_t n)
 {
     const struct class *c = class_of(r, id_at(at + INSTANCE_CLASS));
-    hprof_text_object(r->how->text, ours(r, id_at(at + 1)), c->size, object_trace(r, at), c->source_name, c->id);
+    hprof_text_object(r->how->text, redump_object(r, id_at(at + 1)), c->size, redump_object_trace(r, at), c->source_name,
+                      c->id);
     for (uint32_t i = 0; i < c->n_references; i++) {
         size_t o = INSTANCE_BYTES + (size_t)c->references[i].offset;
         if (o + ID > n)
             break;
-        hprof_text_field(r->how->text, c->references[i].name, ours(r, id_at(at + o)));
+        hprof_text_field(r->how->text, c->references[i].name, redump_object(r, id_at(at + o)));
     }
 }
 
@@ -254,10 +172,10 @@ static void emit_text_object_array(struct redump *r, const uint8_t *at, size_t n
 {
     const struct class *c = class_of(r, id_at(at + ARRAY_CLASS));
     uint32_t len = u4_at(at + ARRAY_LENGTH);
-    hprof_text_array(r->how->text, ours(r, id_at(at + 1)), redump_array_size(r, HPROF_OBJECT, len), object_trace(r, at), len,
-                     c ? c->source_name : "java.lang.Object[]", id_at(at + ARRAY_CLASS));
+    hprof_text_array(r->how->text, redump_object(r, id_at(at + 1)), redump_array_size(r, HPROF_OBJECT, len),
+                     redump_object_trace(r, at), len, c ? c->source_name : "java.lang.Object[]", id_at(at + ARRAY_CLASS));
     for (uint32_t i = 0; i < len; i++)
-        hprof_text_element(r->how->text, i, ours(r, id_at(at + ARRAY_CLASS + ID + (size_t)i * ID)));
+        hprof_text_element(r->how->text, i, redump_object(r, id_at(at + ARRAY_CLASS + ID + (size_t)i * ID)));
 }
 
 static void emit_text_primitive_array(struct redump *r, const uint8_t *at, size_t n)
@@ -267,10 +185,11 @@ static void emit_text_primitive_array(struct redump *r, const uint8_t *at, size_
         [HPROF_BYTE] = "byte[]",       [HPROF_SHORT] = "short[]", [HPROF_INT] = "int[]",     [HPROF_LONG] = "long[]"};
     uint32_t len = u4_at(at + ARRAY_LENGTH);
     unsigned type = at[ARRAY_TYPE];
-    hprof_text_array(r->how->text, id_at(at + 1), redump_array_size(r, type, len), object_trace(r, at), len, names[type], 0);
+    hprof_text_array(r->how->text, id_at(at + 1), redump_array_size(r, type, len), redump_object_trace(r, at), len, names[type],
+                     0);
 }
 
-static const struct visitor emit_text = {emit_root, emit_text_class, emit_text_instance, emit_text_object_array,
+static const struct visitor emit_text = {emit_text_root, emit_text_class, emit_text_instance, emit_text_object_array,
                                          emit_text_primitive_array};
 
 void redump_emit(struct redump *r, struct cursor file)
@@ -281,7 +200,8 @@ void redump_emit(struct redump *r, struct cursor file)
     redump_visit(r, file, NULL, emit_record);
     if (how->binary) {
         hprof_dump_begin(how->binary);
-        redump_visit(r, file, &emit_binary, NULL);
+        if (!r->error)
+            redump_emit_binary(r);
         hprof_dump_end(how->binary);
         fail(r, hprof_error(how->binary));
     } else {

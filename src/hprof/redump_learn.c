@@ -161,7 +161,7 @@ static void learn_primitive_array(struct redump *r, const uint8_t *at, size_t n)
     r->totals.bytes += redump_array_size(r, at[ARRAY_TYPE], u4_at(at + ARRAY_LENGTH));
 }
 
-static const struct visitor learn = {learn_root, learn_class, learn_instance, learn_object_array, learn_primitive_array};
+static const struct visitor learn = {learn_root, learn_class, learn_instance, learn_object_array, learn_primitive_array, true};
 
 /* What the first pass left open: early instances, and which of our threads the threads of the dump are. */
 static void settle(struct redump *r)

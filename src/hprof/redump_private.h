@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The two passes over a dump of the VM's own dumper: redump.c visits its records, redump_learn.c takes in what the first pass
- * is for, redump_emit.c writes them as ours.
+ * is for, redump_emit.c writes them as ours, of binary dumps all but the objects, which redump_binary.c copies.
  */
 #pragma once
 
@@ -38,6 +38,12 @@ struct thread {
     uint32_t serial, our_serial, trace;
 };
 
+/* Whole sub-records of the dump, one behind the other. */
+struct piece {
+    const uint8_t *at;
+    size_t len;
+};
+
 struct redump {
     const struct hprof_redump *how;
     struct arena arena;
@@ -53,6 +59,7 @@ struct redump {
     uint64_t filter[FILTER_BITS / 64]; /* bits of the ids in substitutes */
     VEC(struct class) classes;
     VEC(struct thread) threads;
+    VEC(struct piece) pieces;     /* the heap dump from its first sub-record to its last */
     VEC(const uint8_t *) early;   /* instances that came before their class */
     struct class *recent[RECENT]; /* classes found last, by their ids */
     struct hprof_redump_totals totals;
@@ -107,6 +114,7 @@ struct visitor {
     void (*instance)(struct redump *r, const uint8_t *at, size_t n);
     void (*object_array)(struct redump *r, const uint8_t *at, size_t n);
     void (*primitive_array)(struct redump *r, const uint8_t *at, size_t n);
+    bool pieces; /* they are put together as well */
 };
 
 /* Offsets behind a sub-record's tag. */
@@ -136,10 +144,30 @@ void redump_skip_typed(struct cursor *c, unsigned name_size);
 void redump_visit(struct redump *r, struct cursor c, const struct visitor *v,
                   void (*other)(struct redump *r, unsigned tag, struct cursor body));
 
+/* The sub-records of a part of a heap dump. */
+void redump_visit_part(struct redump *r, struct cursor c, const struct visitor *v);
+
 /* redump_learn.c: strings, classes, frames, threads, totals; then what they left open. */
 void redump_learn(struct redump *r, struct cursor file);
 /* Shallow size of an array, bytes. */
 uint64_t redump_array_size(const struct redump *r, unsigned type, uint64_t n);
 
+/* An object's id in our stream. */
+static inline uint64_t redump_object(const struct redump *r, uint64_t id)
+{
+    if (likely(!(r->filter[filter_bit(id) / 64] >> filter_bit(id) % 64 & 1)))
+        return id;
+    const uint64_t *other = map_get(&r->substitutes, id);
+    return other ? *other : id;
+}
+
+/* redump_binary.c: the pieces. */
+void redump_emit_binary(struct redump *r);
+
 /* redump_emit.c */
+/* The serial numbers in our stream of a thread and of a trace of the dump. */
+uint32_t redump_thread(const struct redump *r, uint32_t serial);
+uint32_t redump_trace(const struct redump *r, uint32_t serial);
+/* That of where the object of a sub-record was allocated. */
+uint32_t redump_object_trace(const struct redump *r, const uint8_t *at);
 void redump_emit(struct redump *r, struct cursor file);

@@ -6,7 +6,8 @@ import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * Threads that contend for two monitors and, with "park", for a ReentrantLock; prints the time that each blocked,
- * that of a wait, the longest at the first monitor, and what the VM says was blocked at monitors, in ms.
+ * that of a wait, the longest at the first monitor, and what the VM says was blocked at monitors, in ms. The second argument is
+ * how often each does so (8).
  */
 public class Monitors {
     static final class First {
@@ -51,6 +52,7 @@ public class Monitors {
 
     public static void main(String[] args) throws Exception {
         boolean park = args.length > 0 && args[0].equals("park");
+        int times = args.length > 1 ? Integer.parseInt(args[1]) : 8;
         ThreadMXBean bean = ManagementFactory.getThreadMXBean();
         bean.setThreadContentionMonitoringEnabled(true);
         Thread[] threads = new Thread[4];
@@ -59,11 +61,11 @@ public class Monitors {
                 @Override
                 public void run() {
                     try {
-                        for (int k = 0; k < 8; k++) {
+                        for (int k = 0; k < times; k++) {
                             first();
                             second();
                         }
-                        for (int k = 0; park && k < 8; k++) {
+                        for (int k = 0; park && k < times; k++) {
                             locked();
                         }
                         BLOCKED_MS.addAndGet(bean.getThreadInfo(getId()).getBlockedTime());
