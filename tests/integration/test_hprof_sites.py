@@ -259,7 +259,6 @@ def test_jdwp_and_the_linked_in_agent(jdk, tmp_path):
         assert len(text.heaps) == 1
 
 
-@pytest.mark.jdks(17, 25)
 def test_objects_that_native_code_makes(jdk, tmp_path):
     """JNI's functions, constructors by reflection, clones and what is deserialized: to the last one."""
     library = lab.BUILD / "tests" / "agents" / "liballocjni.so"
@@ -268,7 +267,6 @@ def test_objects_that_native_code_makes(jdk, tmp_path):
     compare(done.stdout, counted(hproftext.Text(tmp_path / "s.txt"))[0], lines=18)
 
 
-@pytest.mark.jdks(17, 25)
 def test_more_classes_than_counters(jdk, tmp_path):
     """
     Some 16,000 pairs of a place and a class that it makes; the agent's own objects for them are sampled by the VM now and then,
@@ -299,6 +297,18 @@ def test_classes_that_are_unloaded(jdk, tmp_path):
             if r.tag == 0x03:
                 told.remove(serial)
                 gone.append(stream.classes[serial])
-    # Some VMs tell of the last collection's classes later, from a thread of their own; the objects' class is told by its name alone.
-    assert set(gone) == {"Unload$Work"} and int(unloaded[1]) * 0.7 <= len(gone) <= int(unloaded[2]) + 1
-    assert int(unloaded[1]) >= 10
+    # One that lies where one of the same name lay is taken for it. Some VMs tell of the last two later, from a thread of their own.
+    assert int(unloaded[1]) >= 10 and set(gone) == {"Unload$Work"} and len(gone) >= 3
+    still = [c for serial, c in stream.classes.items() if serial in told and c == "Unload$Work"]
+    assert len(still) <= int(unloaded[2]) - int(unloaded[1]) + 2
+
+
+@pytest.mark.jdks(25)
+def test_more_than_32_bits_hold(jdk, tmp_path):
+    """The bytes of a site have 32 bits in the record: they stay at the largest number, which is said; the totals have 64."""
+    done = jdk.java("Gigabytes", "65", jvm=[jdk.agent(f"heap=sites,format=b,cutoff=0.5,file={tmp_path}/s.hprof"), "-Xmx256m"])
+    assert done.returncode == 0 and "1 totals are beyond the format's 32 bits and were written as 4294967295" in done.stderr
+    stream = hprofbinary.Stream()
+    stream.feed((tmp_path / "s.hprof").read_bytes())
+    _, _, totals, rows = stream.sites[0]
+    assert [row[5] for row in rows if row[6] == 65] == [0xFFFFFFFF] and totals[2] > 65 << 26
