@@ -52,7 +52,7 @@ function generate(name, source, ...args) {
 async function serve(file, view) {
   const at = await start(file);
   const begin = performance.now();
-  await (await fetch(at.url)).arrayBuffer();
+  await (await fetch(`${at.url}data`)).arrayBuffer();
   await fetch(`${at.url}range?from=0&to=1000&threads=0`);
   const reading = performance.now() - begin;
   at.server.kill("SIGTERM");

@@ -2,12 +2,12 @@
 // jvmscope serve: the page on loopback, the what-if slider, and what is refused.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { request } from "node:http";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { folder, jvmscope, launch, open, root, serve } from "./lab.mjs";
+import { folder, jvmscope, launch, open, root, serve, served } from "./lab.mjs";
 
 const other = join(folder, "other.collapsed");
 let browser;
@@ -79,11 +79,33 @@ test("two recordings beside each other: the changes are those of jvmscope diff",
 test("the what-if slider shows what the command says", async () => {
   const page = await open(browser, `${url}0/#v=monitors`);
   assert.equal(await page.inputValue(".whatif select"), "java.lang.Object");
-  await page.locator(".whatif input").fill("0");
-  const [truth] = JSON.parse(jvmscope("threads", "what-if", "--json", "--lock", "java.lang.Object", "--factor", "0", recording));
   const shown = (ns) => (ns >= 1e9 ? `${(ns / 1e9).toFixed(2)}\u00a0s` : `${(ns / 1e6).toFixed(ns >= 1e8 ? 0 : 1)}\u00a0ms`);
-  await page.waitForFunction((text) => document.querySelector(".whatif output").textContent.startsWith(text), shown(truth.order_kept_ns));
+  for (const factor of [0, 75, 200]) {
+    await page.locator(".whatif input").fill(String(factor));
+    const [truth] = JSON.parse(jvmscope("threads", "what-if", "--json", "--lock", "java.lang.Object", "--factor", String(factor / 100), recording));
+    await page.waitForFunction((text) => document.querySelector(".whatif output").textContent.startsWith(text), shown(truth.order_kept_ns));
+  }
   assert.deepEqual(page.problems, []);
+});
+
+test("the page of a large file is kept beside it, and made anew when that is another or damaged", async () => {
+  const large = join(folder, "large.collapsed");
+  writeFileSync(large, `${"p.".repeat(30000)}c;d.E.f 3\n`.repeat(600)); // more than SERVE_CACHE_BYTES
+  const ask = async () => {
+    const [again, at] = await serve(large);
+    const page = await served(`${at}0/`);
+    again.kill("SIGTERM");
+    return page;
+  };
+  const first = await ask();
+  const kept = readFileSync(`${large}.page`);
+  assert.ok(kept.length > 60000 && kept.length < 100000, `${kept.length}`);
+  assert.deepEqual(await ask(), first);
+  assert.deepEqual(readFileSync(`${large}.page`), kept);
+  writeFileSync(`${large}.page`, kept.subarray(0, 30000));
+  assert.deepEqual(await ask(), first);
+  appendFileSync(large, "g.H.i 7\n");
+  assert.ok((await ask()).labels.includes("g.H.i"));
 });
 
 test("what is not the reader's own request is refused, and the server goes on", async () => {

@@ -10,13 +10,17 @@ import { faults, folder, java, jvmscope, launch, open, serve, served as dataOf }
 const recording = join(folder, "pipeline.jfr");
 const html = join(folder, "pipeline.html");
 const url = pathToFileURL(html).href;
+const together = join(folder, "together.jfr"); // every interaction
+const togetherUrl = pathToFileURL(together.replace("jfr", "html")).href;
 let browser;
 let server;
 let served;
 let truth;
 
 before(async () => {
-  const { command, classes } = java("ThreadPrograms");
+  const { command, classes } = java("ThreadPrograms", "Interactions");
+  jvmscope("run", "--threads", "-o", together, "--", command, "-Xmx64m", "-cp", classes, "Interactions");
+  jvmscope("convert", together, "-o", together.replace("jfr", "html"));
   jvmscope("run", "--threads", "--cpu", "-o", recording, "--", command, "-Xmx64m", "-cp", classes, "ThreadPrograms", "7");
   assert.ok(existsSync(recording));
   jvmscope("convert", recording, "-o", html);
@@ -167,6 +171,86 @@ test("served, the page holds what it shows and no more, and links lead to a mome
   assert.deepEqual(page.problems, []);
 });
 
+/** Saves the picture as SVG. */
+async function picture(page) {
+  await ready(page);
+  await page.click(".save summary");
+  const [file] = await Promise.all([page.waitForEvent("download"), page.click('.save button:has-text("SVG")')]);
+  return readFileSync(await file.path(), "utf8");
+}
+
+test("each interaction has its legend, whose button shows and hides its arrows", async () => {
+  const colours = { start: "#0b7a4b", join: "#7b4fa3", notify: "#1f6fb2", notifyAll: "#12508a", "lock hand-off": "#b3261e", interrupt: "#8a6d00", unpark: "#3b6ea5" };
+  const page = await open(browser, `${togetherUrl}#v=threads`);
+  const arrows = async () => {
+    const svg = await picture(page);
+    return Object.fromEntries(Object.entries(colours).map(([name, c]) => [name, svg.split(`stroke="${c}"`).length - 1]));
+  };
+  const all = await arrows();
+  // The program says how many there are at least; the VM's own threads may add some.
+  const least = { start: 7, join: 6, notify: 1, notifyAll: 3, "lock hand-off": 1, interrupt: 1, unpark: 1 };
+  for (const [name, n] of Object.entries(least)) assert.ok(all[name] >= n, `${name}: ${all[name]}`);
+  const buttons = await page.$$eval(".tools .toggle[title^=Arrows]", (list) => list.map((b) => b.textContent.trim()));
+  assert.deepEqual(buttons.filter((b) => colours[b]).sort(), Object.keys(colours).sort());
+  for (const name of Object.keys(colours)) {
+    const button = page.locator(`.tools .toggle[title="Arrows: ${name}"]`);
+    await button.click();
+    assert.equal(await button.getAttribute("aria-pressed"), "false");
+    assert.deepEqual(await arrows(), { ...all, [name]: 0 });
+    await button.click();
+  }
+  assert.deepEqual(await arrows(), all);
+  const states = await page.$$eval(".legend span", (list) => list.map((s) => s.textContent.trim()));
+  for (const state of ["running or ready", "waiting (Object.wait)", "blocked on a monitor", "sleeping", "waiting for a thread's end", "parked"]) assert.ok(states.includes(state), `${state} of ${states}`);
+  assert.deepEqual(page.problems, []);
+});
+
+test("a timeout is a box with its stack; a notifyAll has its stack and whom it woke", async () => {
+  const { events } = JSON.parse(jvmscope("threads", "timeline", "--json", together));
+  const { threads } = await (await open(browser, togetherUrl)).evaluate(() => JSON.parse(document.getElementById("data").textContent).timeline);
+  const row = threads.sort((a, b) => Number(a.system) - Number(b.system) || a.start - b.start).findIndex((t) => t.name === "main");
+  const clicked = async (event) => {
+    const page = await open(browser, `${togetherUrl}#v=threads&tf=${event.time - 1e6}&tt=${event.time + 1e6}`);
+    await ready(page);
+    const box = await page.locator(".rows canvas").boundingBox();
+    await page.mouse.click(box.x + 190 + (box.width - 190) / 2, box.y + 24 + 26 * row + 13);
+    await page.waitForSelector(`.details[data-node="${event.id}"]`);
+    return page;
+  };
+  const timeout = events.find((e) => e.type === "TRCThreadWaitTimeoutExceedEvent" && e.thread === "main");
+  let page = await clicked(timeout);
+  assert.match(await page.textContent(".details h3"), /main: a wait's time ran out/);
+  assert.deepEqual(await page.$$eval(".details .stack li", (list) => list.map((l) => l.textContent)), timeout.frames);
+  assert.match(timeout.frames.join(), /Object.wait.*Interactions\.main/);
+  const notify = events.find((e) => e.type === "TRCThreadNotifyAllEvent" && e.runningEvents.length === 3);
+  page = await clicked(notify);
+  assert.deepEqual(await page.$$eval(".details .stack li", (list) => list.map((l) => l.textContent)), notify.frames);
+  assert.match(await page.textContent(".woken h3"), /Woke 3 threads/);
+  assert.deepEqual((await page.$$eval(".woken button", (list) => list.map((b) => b.textContent))).sort(), ["crowd-0", "crowd-1", "crowd-2"]);
+  await page.click(".woken button:has-text('crowd-1')");
+  await page.waitForSelector(".details h3:has-text('crowd-1:')");
+  assert.match(await page.textContent(".details"), /notifyAll by main/);
+  assert.deepEqual(page.problems, []);
+});
+
+test("rows are grouped by thread group, or not", async () => {
+  const page = await open(browser, `${togetherUrl}#v=threads`);
+  const titles = async () => [...(await picture(page)).matchAll(/<text x="(8|14)" y="[\d.]+">([^<]*)</g)].map((m) => (m[1] === "8" ? `[${m[2]}]` : m[2]));
+  const flat = await titles();
+  assert.ok(flat.includes("main") && !flat.some((t) => t.startsWith("[")));
+  await page.click("button:has-text('Groups')");
+  assert.equal(await page.getAttribute("button:has-text('Groups')", "aria-pressed"), "true");
+  const grouped = await titles();
+  const of = (group) => grouped.slice(grouped.indexOf(`[${group}]`) + 1).join("\n").split("\n[")[0].split("\n");
+  assert.deepEqual(of("waiters"), ["notified", "crowd-0", "crowd-1", "crowd-2"]);
+  assert.deepEqual(of("others"), ["interrupted", "parked", "blocked"]);
+  assert.ok(of("main").includes("main"));
+  await page.locator(".rows canvas").focus();
+  await page.keyboard.press("g");
+  assert.deepEqual(await titles(), flat);
+  assert.deepEqual(page.problems, []);
+});
+
 test("the picture is saved as SVG and PNG", async () => {
   const page = await open(browser, `${url}#v=threads`);
   await ready(page);
@@ -185,10 +269,45 @@ test("the filter dialog chooses threads", async () => {
   await page.click("button:has-text('All') >> nth=-1");
   await page.waitForSelector("dialog[open]");
   await page.click("dialog button:has-text('None')");
-  await page.click("dialog th button:has-text('Name')");
-  await page.click("dialog tbody tr:has-text('main')");
+  const names = () => page.$$eval("dialog tbody tr", (rows) => rows.map((r) => r.cells[1].textContent));
+  for (const down of [false, true]) {
+    await page.click("dialog th button:has-text('Name')");
+    await page.waitForSelector(`dialog th[aria-sort=${down ? "descending" : "ascending"}]:has-text('Name')`);
+    const sorted = (await names()).sort((a, b) => a.localeCompare(b));
+    assert.deepEqual(await names(), down ? sorted.reverse() : sorted);
+  }
+  await page.click("dialog th button:has-text('Waited')");
+  const { threads } = truth.monitors;
+  const longest = Math.max(...threads.map((t) => t.waited_ns));
+  assert.equal(await page.locator("dialog tbody tr").first().locator("td").first().textContent(), String(threads.find((t) => t.waited_ns === longest).id));
+  // Some by click, a run of them with the shift key.
+  await page.locator("dialog tbody tr").nth(1).click();
+  await page.locator("dialog tbody tr").nth(3).click({ modifiers: ["Shift"] });
+  await page.click("dialog tbody tr:has-text('main') >> nth=0");
+  const wanted = (await page.$$eval("dialog tbody tr[aria-selected=true]", (rows) => rows.map((r) => r.cells[1].textContent))).sort();
+  assert.ok(wanted.length >= 2);
   await page.click("dialog button.on");
-  await page.waitForSelector("button:has-text('1 of')");
+  await page.waitForSelector(`button:has-text('${wanted.length} of')`);
+  const shown = [...(await picture(page)).matchAll(/<text x="14" y="[\d.]+">([^<]*)</g)].map((m) => m[1]).sort();
+  assert.deepEqual(shown, wanted.map((n) => n.slice(0, 26)));
+  assert.deepEqual(page.problems, []);
+});
+
+test("several threads chosen in monitor statistics: their totals, and the tables of them together", async () => {
+  const page = await open(browser, `${served}#v=monitors`);
+  const rows = page.locator(".columns section:nth-of-type(1) tbody tr");
+  await rows.nth(2).waitFor();
+  await rows.nth(0).click();
+  await rows.nth(2).click();
+  const chosen = await page.$$eval(".columns section:nth-of-type(1) tbody tr[aria-selected=true]", (trs) => trs.map((r) => Number(r.cells[1].textContent)));
+  assert.equal(chosen.length, 2);
+  const those = truth.monitors.threads.filter((t) => chosen.includes(t.id));
+  const foot = await page.$$eval(".columns section:nth-of-type(1) tfoot td", (tds) => tds.map((d) => d.textContent));
+  const sum = (key) => those.reduce((a, t) => a + t[key], 0);
+  assert.deepEqual([foot[0], Number(foot[3]), Number(foot[5])], ["chosen: 2", sum("blocked"), sum("waited")]);
+  await page.waitForSelector("h2:has-text('Classes of 2 threads')");
+  const waits = sum("waited");
+  await page.waitForFunction((n) => [...document.querySelectorAll(".columns section:nth-of-type(4) tbody tr")].reduce((a, r) => a + Number(r.cells[2].textContent), 0) === n, waits);
   assert.deepEqual(page.problems, []);
 });
 

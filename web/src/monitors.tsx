@@ -9,8 +9,7 @@ import { SortableTable } from "./sortable";
 import { Stack } from "./threaddetails";
 import type { SiteStats, Stats, Times, TimelineJson } from "./timeline";
 
-const time = { numeric: true, format: duration };
-const timeOrNone = { numeric: true, format: (v: number) => (v < 0 ? "–" : duration(v)) };
+const time = { numeric: true, format: (v: number) => (v > 0 ? duration(v) : "–") };
 const average = (t: Times) => (t.count ? t.total_ns / t.count : 0);
 const siteKey = (s: SiteStats) => `${s.block ? 1 : 0}/${s.class}/${s.method}/${s.line}`;
 const place = (s: SiteStats) => (s.method ? `${s.method}${s.line ? `:${s.line}` : ""}` : "not recorded");
@@ -38,7 +37,7 @@ export function Monitors({ json, served, name, kept, keep }: Kept & { json: Time
       cells: [place(s), s.class, s.count, s.total_ns, s.min_ns, average(s), s.max_ns, s.p50_ns, s.p90_ns, s.p99_ns, s.objects, s.threads],
     }));
   const columns = [{ title: "Calling method" }, { title: "Class" }, { title: "Count", numeric: true }, { title: "Total", ...time }, { title: "Min", ...time },
-    { title: "Average", ...time }, { title: "Max", ...time }, { title: "50 %", ...timeOrNone }, { title: "90 %", ...timeOrNone }, { title: "99 %", ...timeOrNone },
+    { title: "Average", ...time }, { title: "Max", ...time }, { title: "50 %", ...time }, { title: "90 %", ...time }, { title: "99 %", ...time },
     { title: "Objects", numeric: true, format: (v: number) => (v < 0 ? "–" : String(v)) }, { title: "Threads", numeric: true }];
   const chosen = sites.filter((s) => site.has(siteKey(s)));
   const selected = new Set(sites.map((s, i) => (site.has(siteKey(s)) ? i : -1)).filter((i) => i >= 0));

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * Every interaction of two threads once or more: start, join, notify, notifyAll, a monitor handed over, an interrupt, an unpark; and
+ * a wait that runs out. Who waits is known to wait when it is woken.
+ */
+public class Interactions {
+    static final Object one = new Object(), all = new Object(), held = new Object(), never = new Object();
+
+    static Thread start(ThreadGroup group, String name, Runnable body) {
+        Thread t = new Thread(group, body, name);
+        t.start();
+        return t;
+    }
+
+    static void await(Object lock) {
+        synchronized (lock) {
+            try {
+                lock.wait();
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+
+    static void until(Thread.State state, Thread... threads) throws InterruptedException {
+        for (Thread t : threads)
+            while (t.getState() != state)
+                Thread.sleep(1);
+        Thread.sleep(5);
+    }
+
+    public static void main(String[] args) throws Exception {
+        ThreadGroup waiters = new ThreadGroup("waiters"), others = new ThreadGroup("others");
+        Thread notified = start(waiters, "notified", () -> await(one));
+        until(Thread.State.WAITING, notified);
+        synchronized (one) {
+            one.notify();
+        }
+        notified.join();
+
+        Thread[] crowd = new Thread[3];
+        for (int i = 0; i < crowd.length; i++)
+            crowd[i] = start(waiters, "crowd-" + i, () -> await(all));
+        until(Thread.State.WAITING, crowd);
+        synchronized (all) {
+            all.notifyAll();
+        }
+        for (Thread t : crowd)
+            t.join();
+
+        Thread interrupted = start(others, "interrupted", () -> await(never));
+        until(Thread.State.WAITING, interrupted);
+        interrupted.interrupt();
+        interrupted.join();
+
+        CountDownLatch begun = new CountDownLatch(1);
+        Thread parked = start(others, "parked", () -> {
+            begun.countDown();
+            LockSupport.park();
+        });
+        begun.await();
+        until(Thread.State.WAITING, parked);
+        LockSupport.unpark(parked);
+        parked.join();
+
+        Thread blocked;
+        synchronized (held) {
+            blocked = start(others, "blocked", () -> {
+                synchronized (held) {
+                    Thread.yield();
+                }
+            });
+            until(Thread.State.BLOCKED, blocked);
+        }
+        blocked.join();
+
+        synchronized (never) {
+            never.wait(20);
+        }
+    }
+}
