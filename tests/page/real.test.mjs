@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recordings of real programs, h2 under load and javac: the page's numbers are those of report --json and threads --json.
+// Recordings of real programs, h2 under load, Tomcat 10 serving and javac: the page's numbers are those of report --json and threads --json.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
@@ -12,8 +13,11 @@ let browser;
 const recordings = [];
 
 before(async () => {
-  process.env.CLASSPATH = jar;
-  const { command, classes } = java("SqlLoad");
+  const got = spawnSync(join(root, "tools/jars"), ["tomcat10"], { encoding: "utf8" });
+  assert.equal(got.status, 0, got.stderr);
+  const tomcat = got.stdout.trim().split(/\s+/);
+  process.env.CLASSPATH = [jar, ...tomcat].join(":");
+  const { command, classes } = java("SqlLoad", "ServesFiles", "Ready");
   const record = (name, ...args) => {
     const file = join(folder, `${name}.jfr`);
     jvmscope("run", "--cpu", "--threads", "-o", file, "--", command, ...args);
@@ -22,6 +26,7 @@ before(async () => {
   };
   assert.ok(existsSync(jar), "libh2-java is missing (tools/setup check)");
   record("h2", "-Xmx256m", "-cp", `${classes}:${jar}`, "SqlLoad", "3");
+  record("tomcat", "-Xmx256m", "-cp", [classes, ...tomcat].join(":"), "Ready", "ServesFiles", join(folder, "served"), "4000");
   record("javac", "-m", "jdk.compiler/com.sun.tools.javac.Main", "-nowarn", "-d", join(folder, "out"), ...["ThreadPrograms", "Traced", "Covered", "HeapGraph"].map((p) => join(root, `tests/java/${p}.java`)));
   browser = await launch();
 });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known of a state or an interaction: lock, owner, causes and stacks; and the critical path in numbers.
 import { duration, percent } from "./format";
-import { stateTitles } from "./threadpaint";
+import { edgeTitles, stateTitles } from "./threadpaint";
 import type { Cause, Frame, NodeDetails, SegmentDetails, TimelineJson } from "./timeline";
 
 export function Stack({ frames, title }: { frames: Frame[]; title: string }) {
@@ -29,6 +29,7 @@ export function Details(p: { json: TimelineJson; node: NodeDetails; segment: Seg
   const name = (i: number | undefined) => (i === undefined ? "?" : json.threads[i]?.name || `thread ${json.threads[i]?.id ?? "?"}`);
   const kind = json.kinds[node.kind];
   const isState = !node.woken;
+  const edge = (c: Cause) => edgeTitles[json.edges[c.edge]] ?? json.edges[c.edge];
   const by = (c: Cause, title?: string) => (
     <>
       {c.node >= 0 && (
@@ -57,8 +58,8 @@ export function Details(p: { json: TimelineJson; node: NodeDetails; segment: Seg
         {node.other >= 0 && <p>{kind === "wait-join" ? "waits for the end of " : isState ? "held by " : "thread "}<b>{name(node.other)}</b></p>}
         {node.timeout_ms > 0 && <p class="dim">timeout {node.timeout_ms} ms</p>}
         {p.segment && <p class="dim">on the critical path: {p.segment.state}, {duration(p.segment.end - p.segment.start)}</p>}
-        {node.cause && <p>{json.edges[node.cause.edge]} {node.cause.node >= 0 && "by "}{by(node.cause, "Go to the waker (w)")}</p>}
-        {node.ended && <p>ended by {json.edges[node.ended.edge]} {node.ended.node >= 0 && "of "}{by(node.ended, "Go to what ended it (e)")}</p>}
+        {node.cause && <p>{edge(node.cause)} {node.cause.node >= 0 && "by "}{by(node.cause, "Go to the waker (w)")}</p>}
+        {node.ended && <p>ended by {edge(node.ended)} {node.ended.node >= 0 && "of "}{by(node.ended, "Go to what ended it (e)")}</p>}
         <button onClick={p.onClose}>Close</button>
       </div>
       {node.woken && kind !== "timeout" && (
