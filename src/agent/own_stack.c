@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINES_LOG2 = 11, PAIRS = 4, COSTS_MAX = 1 << 14 };
+enum { LINES_LOG2 = 11, PAIRS = 4, PASSES = 256, PASS_STACKS = 15, COSTS_MAX = 1 << 14 };
 
 /* A walker's id of a method and its jmethodID. Not written under a lock: the two words belong together when they give the id.
  */
@@ -21,7 +21,8 @@ struct pair {
 static struct {
     bool walks, checks;
     struct pair pairs[1 << LINES_LOG2][PAIRS] __attribute__((aligned(64)));
-    _Atomic uint64_t enter; /* id of Continuation.enterSpecial, below which is the carrier's stack; 0: not met */
+    _Atomic uint8_t passes[PASSES]; /* by thread: stacks not to walk */
+    _Atomic uint64_t enter;         /* id of Continuation.enterSpecial, below which is the carrier's stack; 0: not met */
     _Atomic uint64_t walked, learnt, unlike, lost[WALK_STATUSES];
     _Atomic uint32_t compared, different; /* stacks=check, and what they took: */
     uint32_t walk_ns[COSTS_MAX], ask_ns[COSTS_MAX];
@@ -145,9 +146,21 @@ static jint translate(jvmtiFrameInfo *frames, jint n)
     return n;
 }
 
+/* A carrier whose virtual threads have frames in the heap mostly has such again: most of its next stacks are asked for at once.
+ */
+static int walk_unless_heap(JNIEnv *jni, struct walk_frame *frames, jint max)
+{
+    _Atomic uint8_t *passes = &own.passes[((uintptr_t)jni >> 7) % PASSES];
+    uint8_t left = atomic_load_explicit(passes, memory_order_relaxed);
+    int n = left ? -1 - WALK_HEAP : stack_vm_own(jni, frames, (uint32_t)max);
+    if (n == -1 - WALK_HEAP)
+        atomic_store_explicit(passes, left ? left - 1 : PASS_STACKS, memory_order_relaxed);
+    return n;
+}
+
 static jint walk(JNIEnv *jni, jvmtiFrameInfo *frames, jint max)
 {
-    int n = stack_vm_own(jni, (struct walk_frame *)(void *)frames, (uint32_t)max);
+    int n = walk_unless_heap(jni, (struct walk_frame *)(void *)frames, max);
     if (n < 0) {
         atomic_fetch_add_explicit(&own.lost[-1 - n], 1, memory_order_relaxed);
         return ask(frames, max);
