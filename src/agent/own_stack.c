@@ -238,7 +238,9 @@ void own_stack_status(struct buf *out)
 
 void own_stack_release(void)
 {
-    if (own.walks && own.checks) {
+    if (!own.walks)
+        return;
+    if (own.checks) {
         struct buf status = BUF(4096);
         own_stack_status(&status);
         fwrite(status.data, 1, status.len, stderr);
