@@ -225,7 +225,7 @@ def test_soak(jdk):
 
 def core_of(jdk, folder):
     """A core file of CoreStacks, and the stacks that the program knew: (path, {thread: [frame]})."""
-    java = f"java -Xmx16m -XX:+UseSerialGC -XX:ReservedCodeCacheSize=16m -cp {lab.compiled('CoreStacks')} CoreStacks"
+    java = f"java -Xbatch -Xmx16m -XX:+UseSerialGC -XX:ReservedCodeCacheSize=16m -cp {lab.compiled('CoreStacks')} CoreStacks"
     process = jdk.start("sh", "-c", f"cd {folder} && ulimit -c unlimited && exec {java}", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     stacks, line = {}, process.stdout.readline()
     while line not in ("ready\n", ""):

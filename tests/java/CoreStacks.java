@@ -8,6 +8,7 @@ import java.util.concurrent.locks.LockSupport;
 public class CoreStacks {
     static final Object LOCK = new Object();
     static volatile double sink;
+    static volatile int rounds;
 
     static double counted(int n) {
         double sum = 0;
@@ -17,8 +18,8 @@ public class CoreStacks {
     }
 
     static void runs() {
-        while (true)
-            sink += counted(100_000);
+        for (;; rounds++)
+            sink += counted(5_000);
     }
 
     static int down(int n, int way) throws Exception {
@@ -71,7 +72,13 @@ public class CoreStacks {
                 threads[i].setDaemon(true);
                 threads[i].start();
             }
-            Thread.sleep(1500);
+            Thread.State[] states = {Thread.State.TIMED_WAITING, Thread.State.WAITING, Thread.State.BLOCKED};
+            for (int i = 0; i < 3; i++)
+                while (threads[i].getState() != states[i])
+                    Thread.sleep(10);
+            while (rounds < 100_000) // compiled by then, with -Xbatch
+                Thread.sleep(10);
+            Thread.sleep(300);
             for (int i = 0; i < 3; i++)
                 write(threads[i]);
             System.out.println("ready");

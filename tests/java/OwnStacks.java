@@ -8,6 +8,7 @@ import java.util.function.IntUnaryOperator;
  */
 public class OwnStacks {
     static final Object LOCK = new Object();
+    static final int LEAST = 100; // rounds of each thread, on a busy machine
     static volatile Object sink;
     static volatile long end;
 
@@ -81,7 +82,7 @@ public class OwnStacks {
         for (int i = 0; i < threads.length; i++) {
             int seed = i;
             threads[i] = start(() -> {
-                for (int way = seed * 7919; System.nanoTime() < end; way += 104729)
+                for (int n = 0, way = seed * 7919; n < LEAST || System.nanoTime() < end; n++, way += 104729)
                     sink = even(depth - way % 5 % depth, way & 0x7fffffff);
             }, virtual);
         }
