@@ -14,7 +14,7 @@
 #include "cli/target.h"
 #include "cli/text.h"
 #include "proto/control.h"
-#include "proto/hsperf.h"
+#include "hotspot/hsperf.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -143,6 +143,7 @@ static const struct row statics[] = {
     FIELD(flag_count, 8, 8, "Flag", "numFlags"),
     FIELD(flag_count, 11, LAST, "JVMFlag", "numFlags"),
     FIELD(major_version, 8, LAST, "Abstract_VM_Version", "_vm_major_version"),
+    MAYBE(perf_start, 8, LAST, "PerfMemory", "_start"),
 };
 
 static const struct row constants[] = {
@@ -305,7 +306,7 @@ void hotspot_layout_visit(const struct hotspot_layout *layout,
             const struct row *row = &groups[k].rows[i];
             const void *member = (const char *)layout + row->member;
             int64_t value = groups[k].address ? (int64_t) * (const uint64_t *)member : *(const int32_t *)member;
-            if (applies(row, layout->version) && !(row->optional && value == LAYOUT_NONE))
+            if (applies(row, layout->version) && !(row->optional && value == (groups[k].address ? 0 : LAYOUT_NONE)))
                 visit(context, groups[k].what, row->type, row->field, value);
         }
 }

@@ -41,6 +41,7 @@ struct hotspot_layout {
 
     /* Addresses of static fields; 0 when this version has none. */
     uint64_t code_heap, code_heaps, interpreter_code, call_stub_return, cont_return_pc, major_version, flags, flag_count;
+    uint64_t perf_start;
 
     /* Constants. */
     int32_t has_line_numbers;

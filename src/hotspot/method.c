@@ -43,6 +43,16 @@ bool method_parts_hold(const struct hotspot_layout *l, const struct memory *m, u
            without_count(l, now.symbol) == p->symbol;
 }
 
+bool method_parts_still_hold(const struct hotspot_layout *l, const struct memory *m, uint64_t method,
+                             const struct method_parts *p)
+{
+    struct method_parts now = {0};
+    return load64(m, method + (uint64_t)l->method_const, &now.constant) &&
+           load64(m, p->constant + (uint64_t)l->const_pool, &now.pool) &&
+           load64(m, p->pool + (uint64_t)l->pool_holder, &now.holder) && now.constant == p->constant && now.pool == p->pool &&
+           now.holder == p->holder;
+}
+
 static uint64_t mix(uint64_t h, uint64_t v)
 {
     h = (h ^ v) * UINT64_C(0x9e3779b97f4a7c15);

@@ -23,6 +23,9 @@ struct method_parts {
 bool method_parts(const struct hotspot_layout *l, const struct memory *m, uint64_t method, struct method_parts *ret);
 /* Whether they are still what the method leads to: loads that do not wait for one another. */
 bool method_parts_hold(const struct hotspot_layout *l, const struct memory *m, uint64_t method, const struct method_parts *p);
+/* The same of parts that held before and no class has been unloaded since (hotspot/unloads.h): what a class leads to stays. */
+bool method_parts_still_hold(const struct hotspot_layout *l, const struct memory *m, uint64_t method,
+                             const struct method_parts *p);
 /* The check of a method, within METHOD_CHECK_MASK. */
 uint32_t method_parts_check(const struct method_parts *p);
 

@@ -2,7 +2,7 @@
 #include "proto/vm.h"
 
 #include "base/file.h"
-#include "proto/hsperf.h"
+#include "hotspot/hsperf.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -27,7 +27,7 @@ struct vm {
 int vm_read(struct vm *ret, pid_t pid) must_check;
 void vm_release(struct vm *vm);
 
-/* The bytes of the counters that the VM publishes (proto/hsperf.h); the caller frees. -ENOENT when it publishes none. */
+/* The bytes of the counters that the VM publishes (hotspot/hsperf.h); the caller frees. -ENOENT when it publishes none. */
 int vm_counters(const struct vm *vm, uint8_t **ret, size_t *ret_len) must_check;
 
 struct vm_list {

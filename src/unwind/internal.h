@@ -3,6 +3,7 @@
 #pragma once
 
 #include "hotspot/code.h"
+#include "hotspot/unloads.h"
 #include "unwind/arch.h"
 #include "unwind/modules.h"
 #include "unwind/sites.h"
@@ -27,11 +28,29 @@ struct walker {
     struct native_cache_entry *native_cache;
     struct site *sites; /* NULL: none are kept */
     struct known_method *known;
+    struct unloads unloads;
 };
 
 /* A place where a walk can resume. */
 struct anchor {
     uint64_t sp, pc, fp;
+};
+
+/*
+ * What a walk takes for granted at first: that a site is of the compilation that is there, that a word of an interpreted frame
+ * is a Method. They are looked at together, when there are many or the walk is done: the cache misses overlap instead of
+ * following one another.
+ */
+enum { CLAIMS_MAX = 32 };
+
+struct claims {
+    unsigned sites, methods;
+    struct compilation of_site[CLAIMS_MAX];
+
+    struct method_claim {
+        uint64_t bcp;
+        unsigned frame; /* its id holds the method, still without a check */
+    } of_method[CLAIMS_MAX];
 };
 
 struct walk {
@@ -41,7 +60,11 @@ struct walk {
     uint64_t thread;     /* JavaThread, or 0 */
     uint64_t stack_low;  /* the stack pointer may not go below */
     uint64_t stack_high; /* nor reach this */
-    uint64_t fetched;    /* up to here on the stack the sites of return addresses are on their way into the cache; 0: no more */
+    uint64_t mapped_low; /* from here on so many bytes of the stack are known to be mapped */
+    uint64_t mapped_bytes;
+    uint64_t fetched;      /* up to here on the stack the sites of return addresses are on their way into the cache */
+    uint32_t epoch;        /* of `unloads` when the walk began */
+    struct claims *claims; /* NULL: nothing is taken for granted */
     struct anchor anchor;
     struct walk_frame *frames;
     unsigned count, max, flags;
@@ -50,6 +73,7 @@ struct walk {
     bool done; /* the first frame was reached */
     bool heap; /* frames in the heap were passed over */
     bool recovered;
+    bool refuted; /* a claim did not hold: the walk is worth nothing */
 };
 
 /* Steps: emit what the registers stand at and leave it. False when that is not possible; registers are then as before. */
@@ -61,13 +85,26 @@ void walk_emit(struct walk *k, enum walk_kind kind, uint64_t id, int32_t bci);
 void walk_emit_java(struct walk *k, enum walk_kind kind, uint64_t method, int32_t bci);
 /* Sets what the walk continues with; false when it cannot be a caller of what is left. */
 bool walk_leave(struct walk *k, uint64_t pc, uint64_t sp, uint64_t fp);
+bool walk_stack_word_guarded(const struct walk *k, uint64_t address, uint64_t *ret);
+
 /* The word at an address of the thread's stack. */
-bool walk_stack_word(const struct walk *k, uint64_t address, uint64_t *ret);
+static inline bool walk_stack_word(const struct walk *k, uint64_t address, uint64_t *ret)
+{
+    if (unlikely(address - k->mapped_low >= k->mapped_bytes || address & 7))
+        return walk_stack_word_guarded(k, address, ret);
+    *ret = *(const uint64_t *)(uintptr_t)address;
+    return true;
+}
+
 /* True when pc can be a return address: in generated code or in a library. */
 bool walk_is_code(const struct walk *k, uint64_t pc);
 /* True when pc can be a return address into generated code: it follows a call, or is the interpreter's, which jumps. */
 bool walk_is_java_return(const struct walker *w, uint64_t pc);
 /* Reads a JavaFrameAnchor; false when it notes no frame. */
 bool walk_read_anchor(const struct walk *k, uint64_t address, struct anchor *ret);
+/* Claims; false when this or an earlier one was looked at and does not hold. */
+bool claim_site(struct walk *k, const struct compilation *of);
+bool claim_method(struct walk *k, uint64_t method, uint64_t bcp);
+bool claims_settle(struct walk *k);
 /* Runs a walk that is set up. */
 void walk_run(struct walk *k, struct walk_end *ret_end);

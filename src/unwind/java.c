@@ -91,16 +91,22 @@ static bool step_interpreter(struct walk *k)
             return walk_leave(k, pc, sp, r.fp);
     }
     if (r.fp < r.sp || !walk_stack_word(k, slot(r.fp, SLOT_METHOD), &method) ||
-        !walk_stack_word(k, slot(r.fp, -(int)w->layout.interpreter_bcp), &bcp) ||
-        !known_method_get(w->known, &w->layout, &w->memory, method, &known))
+        !walk_stack_word(k, slot(r.fp, -(int)w->layout.interpreter_bcp), &bcp))
         return false;
-    int32_t bci = known_method_bci(&known, &w->layout, bcp), live;
-    /* While it runs, the pointer is in a register; the slot is brought up to date at calls only. */
-    if (k->top && (live = known_method_bci(&known, &w->layout, r.bcp)) >= 0)
-        bci = live;
-    bool native = known.code_size == 0;
-    walk_emit(k, native ? WALK_NATIVE_METHOD : WALK_INTERPRETED, walk_id_of_method(method, method_parts_check(&known.parts)),
-              native ? BCI_NATIVE : bci);
+    if (k->claims && !k->top) {
+        if (!claim_method(k, method, bcp))
+            return false;
+    } else {
+        if (!known_method_get(w->known, &w->layout, &w->memory, method, k->epoch, &known))
+            return false;
+        /* While it runs, the pointer is in a register; the slot is brought up to date at calls only. */
+        int32_t bci = known_method_bci(&known, &w->layout, bcp), live = -1;
+        if (k->top && (live = known_method_bci(&known, &w->layout, r.bcp)) >= 0)
+            bci = live;
+        bool native = known.code_size == 0;
+        walk_emit(k, native ? WALK_NATIVE_METHOD : WALK_INTERPRETED, walk_id_of_method(method, known.check),
+                  native ? BCI_NATIVE : bci);
+    }
     return walk_stack_word(k, r.fp, &fp) && walk_stack_word(k, r.fp + 8, &pc) &&
            walk_stack_word(k, slot(r.fp, SLOT_SENDER_SP), &sp) && sp > r.fp && walk_leave(k, pc, sp, fp);
 }
@@ -138,27 +144,46 @@ static void note_site(struct walk *k, const struct code_blob *blob, unsigned fir
     for (unsigned i = first; i < k->count; i++) {
         struct known_method known;
         uint64_t method = walk_id_method(k->frames[i].id);
-        if (!known_method_get(w->known, &w->layout, &w->memory, method, &known))
+        if (!known_method_get(w->known, &w->layout, &w->memory, method, k->epoch, &known))
             return;
-        k->frames[i].id = walk_id_of_method(method, method_parts_check(&known.parts));
+        k->frames[i].id = walk_id_of_method(method, known.check);
     }
     site_note(w->sites, &w->layout, &w->memory, blob, k->r.pc, k->frames + first, n);
+}
+
+/* Emits what a site says; false when it is being written, or says it of something else. */
+static bool emit_site(struct walk *k, const struct site *s, uint32_t *ret_frame_bytes)
+{
+    uint32_t version = atomic_load_explicit(&s->version, memory_order_acquire);
+    if (version == 0 || version & 1 || s->pc != k->r.pc)
+        return false;
+    struct compilation of = {s->blob, s->method, s->compile_id};
+    *ret_frame_bytes = s->frame_bytes;
+    for (unsigned i = 0; i < MIN(s->count, SITE_METHODS_MAX); i++) {
+        struct walk_frame f = site_frame(&s->methods[i]);
+        walk_emit(k, (enum walk_kind)f.kind, f.id, f.bci);
+    }
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(&s->version, memory_order_relaxed) == version &&
+           (k->claims ? claim_site(k, &of) : compilation_holds(&k->w->layout, &k->w->memory, &of));
 }
 
 /* A frame whose return address an earlier walk has met. */
 static bool step_site(struct walk *k)
 {
-    const struct walker *w = k->w;
-    struct site site;
+    uint32_t frame_bytes;
+    unsigned count = k->count;
     uint64_t sender, pc, fp;
-    if (k->top || !w->sites || !site_find(w->sites, &w->layout, &w->memory, k->r.pc, &site))
+    if (k->top || !k->w->sites)
         return false;
-    sender = k->r.sp + site.frame_bytes;
-    if (!walk_stack_word(k, sender - 8, &pc) || !walk_stack_word(k, sender - 16, &fp) || !walk_leave(k, pc, sender, fp))
-        return false;
-    for (unsigned i = 0; i < site.count; i++)
-        walk_emit(k, site_kind(&site, i), site.ids[i], site_bci(&site, i));
-    return true;
+    if (emit_site(k, site_at(k->w->sites, k->r.pc), &frame_bytes)) {
+        sender = k->r.sp + frame_bytes;
+        if (walk_stack_word(k, sender - 8, &pc) && walk_stack_word(k, sender - 16, &fp) && walk_leave(k, pc, sender, fp))
+            return true;
+    }
+    k->count = count;
+    k->full = false;
+    return false;
 }
 
 static bool step_compiled(struct walk *k, const struct code_blob *blob)
@@ -304,13 +329,13 @@ bool java_step(struct walk *k)
 {
     const struct walker *w = k->w;
     struct code_blob blob;
+    if (code_is_interpreter(&w->code, k->r.pc))
+        return step_interpreter(k);
     if (step_site(k))
         return true;
-    if (!code_find(&w->code, &w->memory, k->r.pc, &blob))
+    if (k->refuted || !code_find(&w->code, &w->memory, k->r.pc, &blob))
         return false;
     switch (blob.kind) {
-    case CODE_INTERPRETER:
-        return step_interpreter(k);
     case CODE_COMPILED:
     case CODE_NATIVE:
         return step_compiled(k, &blob);

@@ -3,8 +3,6 @@
 
 #include <sys/mman.h>
 
-#define HASH_FACTOR UINT64_C(0x9e3779b97f4a7c15)
-
 enum { SITES_BYTES = sizeof(struct site) << SITES_LOG2, KNOWN_BYTES = 64 << KNOWN_LOG2, KIND_BITS = 4 };
 
 _Static_assert(WALK_KINDS <= 1 << KIND_BITS, "a kind has its bits");
@@ -66,83 +64,89 @@ static void end_write(_Atomic uint32_t *version)
     atomic_store_explicit(version, v ? v : 2, memory_order_release);
 }
 
+/* Notes that it has held at another epoch, if it is still the same. */
+static void renew(struct known_method *k, uint32_t version, uint32_t epoch)
+{
+    if (atomic_compare_exchange_strong(&k->version, &version, version + 1)) {
+        k->epoch = epoch;
+        end_write(&k->version);
+    }
+}
+
 static bool known_find(struct known_method *k, const struct hotspot_layout *l, const struct memory *m, uint64_t method,
-                       struct known_method *ret)
+                       uint32_t epoch, struct known_method *ret)
 {
     uint32_t version = atomic_load_explicit(&k->version, memory_order_acquire);
     if (version == 0 || version & 1 || k->method != method)
         return false;
     ret->parts = k->parts;
     ret->code_size = k->code_size;
+    ret->check = k->check;
+    ret->epoch = k->epoch;
     atomic_thread_fence(memory_order_acquire);
-    return atomic_load_explicit(&k->version, memory_order_relaxed) == version && method_parts_hold(l, m, method, &ret->parts);
+    if (atomic_load_explicit(&k->version, memory_order_relaxed) != version)
+        return false;
+    if (epoch && ret->epoch == epoch)
+        return method_parts_still_hold(l, m, method, &ret->parts);
+    if (!method_parts_hold(l, m, method, &ret->parts))
+        return false;
+    if (epoch)
+        renew(k, version, epoch);
+    return true;
 }
 
 bool known_method_get(struct known_method *known, const struct hotspot_layout *l, const struct memory *m, uint64_t method,
-                      struct known_method *ret)
+                      uint32_t epoch, struct known_method *ret)
 {
-    struct known_method *k = known ? &known[(method * HASH_FACTOR) >> (64 - KNOWN_LOG2)] : NULL;
+    struct known_method *k = known ? known_at(known, method) : NULL;
     int32_t bci;
     bool native;
-    if (k && known_find(k, l, m, method, ret))
+    if (k && known_find(k, l, m, method, epoch, ret))
         return true;
     if (!method_bci(l, m, method, 0, &bci, &native) || !method_parts(l, m, method, &ret->parts) ||
         !load16(m, ret->parts.constant + (uint64_t)l->const_code_size, &ret->code_size))
         return false;
+    ret->check = method_parts_check(&ret->parts);
     if (k && begin_write(&k->version)) {
         k->method = method;
+        k->check = ret->check;
         k->parts = ret->parts;
         k->code_size = ret->code_size;
+        k->epoch = epoch;
         end_write(&k->version);
     }
     return true;
 }
 
 /* What tells a compilation from a later one at its place. */
-static bool read_identity(const struct hotspot_layout *l, const struct memory *m, uint64_t blob, uint64_t *ret_method,
-                          uint32_t *ret_id)
+static bool read_identity(const struct hotspot_layout *l, const struct memory *m, uint64_t blob, struct compilation *ret)
 {
-    return load64(m, blob + (uint64_t)l->nm_method, ret_method) && load32(m, blob + (uint64_t)l->nm_compile_id, ret_id);
+    ret->blob = blob;
+    return load64(m, blob + (uint64_t)l->nm_method, &ret->method) && load32(m, blob + (uint64_t)l->nm_compile_id, &ret->id);
 }
 
-bool site_find(struct site *sites, const struct hotspot_layout *l, const struct memory *m, uint64_t pc, struct site *ret)
+bool compilation_holds(const struct hotspot_layout *l, const struct memory *m, const struct compilation *c)
 {
-    struct site *s = site_at(sites, pc);
-    uint32_t version = atomic_load_explicit(&s->version, memory_order_acquire), id;
-    uint64_t method;
-    if (version == 0 || version & 1 || s->pc != pc)
-        return false;
-    ret->frame_bytes = s->frame_bytes;
-    ret->blob = s->blob;
-    ret->method = s->method;
-    ret->compile_id = s->compile_id;
-    ret->count = MIN(s->count, SITE_METHODS_MAX);
-    for (unsigned i = 0; i < ret->count; i++) {
-        ret->ids[i] = s->ids[i];
-        ret->bci_and_kind[i] = s->bci_and_kind[i];
-    }
-    atomic_thread_fence(memory_order_acquire);
-    return atomic_load_explicit(&s->version, memory_order_relaxed) == version && read_identity(l, m, ret->blob, &method, &id) &&
-           method == ret->method && id == ret->compile_id;
+    struct compilation now = {0};
+    return read_identity(l, m, c->blob, &now) && now.method == c->method && now.id == c->id;
 }
 
 void site_note(struct site *sites, const struct hotspot_layout *l, const struct memory *m, const struct code_blob *blob,
                uint64_t pc, const struct walk_frame *frames, unsigned count)
 {
     struct site *s = site_at(sites, pc);
-    uint32_t id;
-    uint64_t method;
-    if (count > SITE_METHODS_MAX || !read_identity(l, m, blob->address, &method, &id) || !begin_write(&s->version))
+    struct compilation c;
+    if (count > SITE_METHODS_MAX || !read_identity(l, m, blob->address, &c) || !begin_write(&s->version))
         return;
     s->frame_bytes = (uint32_t)blob->frame_bytes;
     s->pc = pc;
-    s->blob = blob->address;
-    s->method = method;
-    s->compile_id = id;
+    s->blob = c.blob;
+    s->method = c.method;
+    s->compile_id = c.id;
     s->count = count;
-    for (unsigned i = 0; i < count; i++) {
-        s->ids[i] = frames[i].id;
-        s->bci_and_kind[i] = (uint32_t)frames[i].bci << KIND_BITS | frames[i].kind;
-    }
+    for (unsigned i = 0; i < count; i++)
+        s->methods[i] = (struct site_method){.id_low = (uint32_t)frames[i].id,
+                                             .id_high = (uint32_t)(frames[i].id >> 32),
+                                             .bci_and_kind = (uint32_t)frames[i].bci << KIND_BITS | frames[i].kind};
     end_write(&s->version);
 }

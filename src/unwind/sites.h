@@ -2,7 +2,7 @@
 /*
  * What earlier walks have found at return addresses in compiled code: the size of the frame and the methods inlined there. Cold
  * caches make a walk dear, not instructions: finding this out anew touches a dozen cache lines a frame, one after the other; a
- * site is two, and all sites of a stack are fetched ahead at once.
+ * site is one or two, and those of the next stretch of stack are fetched at once.
  *
  * A site counts while the same compilation is at the same place: by its method and compile id, which the VM gives once. Code
  * that a frame returns to is not freed, and classes whose methods are inlined in it are not unloaded. No lock: a site that is
@@ -25,20 +25,25 @@ struct site {
     uint64_t blob, method; /* of the nmethod */
     uint32_t compile_id;
     uint32_t count;
-    uint64_t ids[SITE_METHODS_MAX];          /* innermost first */
-    uint32_t bci_and_kind[SITE_METHODS_MAX]; /* bci << 4 | kind */
+
+    struct site_method {
+        uint32_t id_low, id_high;
+        uint32_t bci_and_kind;   /* bci << 4 | kind */
+    } methods[SITE_METHODS_MAX]; /* innermost first; two in the first line, which are enough for most */
 };
 
 _Static_assert(sizeof(struct site) == 128, "two cache lines");
 
 /*
  * The same of a Method: where its bytecode lies, and its check. It counts while all that the check is made of is the same: the
- * memory of a class that is unloaded is given to the next one just like it, pointer for pointer. What is saved is the waiting
- * of one load for the other.
+ * memory of a class that is unloaded is given to the next one just like it, pointer for pointer. While no class is unloaded
+ * (hotspot/unloads.h) less of it need be looked at.
  */
 struct known_method {
     _Atomic uint32_t version;
     uint16_t code_size; /* 0: native or abstract */
+    uint32_t check;     /* method_parts_check of the parts */
+    uint32_t epoch;     /* unloads_epoch when the parts were seen to hold; 0: not known */
     uint64_t method;
     struct method_parts parts;
 } __attribute__((aligned(64)));
@@ -47,9 +52,18 @@ enum { KNOWN_LOG2 = 12 };
 
 struct known_method *known_methods_new(void);
 void known_methods_free(struct known_method *known);
-/* What is known of a method, looked up now where nothing is; false when there is no Method. known may be NULL. */
+
+static inline struct known_method *known_at(struct known_method *known, uint64_t method)
+{
+    return &known[(method * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - KNOWN_LOG2)];
+}
+
+/*
+ * What is known of a method, looked up now where nothing is; false when there is no Method. known may be NULL. epoch is
+ * unloads_epoch's since when the method cannot have been freed, as it is on the stack.
+ */
 bool known_method_get(struct known_method *known, const struct hotspot_layout *l, const struct memory *m, uint64_t method,
-                      struct known_method *ret);
+                      uint32_t epoch, struct known_method *ret);
 
 static inline int32_t known_method_bci(const struct known_method *k, const struct hotspot_layout *l, uint64_t bcp)
 {
@@ -66,18 +80,20 @@ static inline struct site *site_at(struct site *sites, uint64_t pc)
     return &sites[(pc * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - SITES_LOG2)];
 }
 
-static inline enum walk_kind site_kind(const struct site *s, unsigned i)
+static inline struct walk_frame site_frame(const struct site_method *m)
 {
-    return (enum walk_kind)(s->bci_and_kind[i] & 15);
+    return (struct walk_frame){
+        .id = (uint64_t)m->id_high << 32 | m->id_low, .bci = (int32_t)m->bci_and_kind >> 4, .kind = m->bci_and_kind & 15};
 }
 
-static inline int32_t site_bci(const struct site *s, unsigned i)
-{
-    return (int32_t)s->bci_and_kind[i] >> 4;
-}
+/* What a site says of a compilation. */
+struct compilation {
+    uint64_t blob, method;
+    uint32_t id;
+};
 
-/* Copies what is known of a return address; false when nothing (any more). Async-signal-safe. */
-bool site_find(struct site *sites, const struct hotspot_layout *l, const struct memory *m, uint64_t pc, struct site *ret);
+/* Whether that is still the one at its place. Async-signal-safe. */
+bool compilation_holds(const struct hotspot_layout *l, const struct memory *m, const struct compilation *c);
 /* Notes frames of an nmethod at a return address; ids have their checks. Too many are not noted. Async-signal-safe. */
 void site_note(struct site *sites, const struct hotspot_layout *l, const struct memory *m, const struct code_blob *blob,
                uint64_t pc, const struct walk_frame *frames, unsigned count);

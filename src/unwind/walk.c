@@ -15,13 +15,13 @@ enum {
     STACK_SIZE_MAX = 1 << 30,
     FOREIGN_STACK = 8 << 20, /* assumed of a thread that is none of Java's; loads are guarded */
     FETCH_BYTES = 6 << 10,   /* of the stack; some 60 frames */
-    FETCH_MAX = 128,
-    SCAN_WORDS = 64, /* how far above the stack pointer a lost top frame's return address is looked for */
+    LOOK_BYTES = 1 << 10,    /* of it at a time for sites */
+    SCAN_WORDS = 64,         /* how far above the stack pointer a lost top frame's return address is looked for */
 };
 
 _Static_assert((METHOD_CHECK_MASK >> (61 - WALK_ID_CHECK_SHIFT)) == 0, "an id holds the check");
 
-bool walk_stack_word(const struct walk *k, uint64_t address, uint64_t *ret)
+bool walk_stack_word_guarded(const struct walk *k, uint64_t address, uint64_t *ret)
 {
     return address >= k->stack_low && address < k->stack_high && (address & 7) == 0 && load64(&k->w->memory, address, ret);
 }
@@ -76,7 +76,7 @@ static void add_checks(struct walk *k)
         if (!walk_is_java(f->kind) || walk_id_check(f->id) != 0)
             continue;
         uint64_t method = walk_id_method(f->id);
-        if (known_method_get(k->w->known, &k->w->layout, &k->w->memory, method, &known))
+        if (known_method_get(k->w->known, &k->w->layout, &k->w->memory, method, k->epoch, &known))
             f->id = walk_id_of_method(method, method_parts_check(&known.parts));
     }
 }
@@ -145,58 +145,67 @@ static bool recover(struct walk *k)
     return resume(k) || (irregular && scan(k));
 }
 
-/* The next part of the stack that fetch_ahead looks at: mapped, since it lies above the stack pointer of this very thread. */
-static uint64_t mapped_stack(const struct walk *k, uint64_t from)
+/* Makes sure that the next part of the stack is mapped: it lies above the stack pointer of this very thread. */
+static void map_ahead(struct walk *k)
 {
-    uint64_t end = k->stack_high & ~UINT64_C(7), to = MIN(from + FETCH_BYTES, end), word;
+    uint64_t from = k->r.sp & ~UINT64_C(7), to = MIN(from + FETCH_BYTES, k->stack_high & ~UINT64_C(7)), word;
     for (uint64_t page = from; page < to; page = (page | 4095) + 1)
         if (!load64(&k->w->memory, page & ~UINT64_C(7), &word))
-            return page;
-    return to;
+            to = page;
+    k->mapped_low = from;
+    k->mapped_bytes = MAX(to, from) - from;
 }
 
 /*
  * Fetches the sites of what may be return addresses on the next part of the stack, all at once; the walk then finds them in the
- * cache. First the sites, then what they are checked against.
+ * cache.
  */
-static void fetch_ahead(struct walk *k)
+static void fetch_sites(struct walk *k)
 {
     const struct walker *w = k->w;
-    uint64_t from = k->r.sp & ~UINT64_C(7), to = mapped_stack(k, from);
+    uint64_t from = k->r.sp & ~UINT64_C(7), to = MIN(from + LOOK_BYTES, k->mapped_low + k->mapped_bytes);
     uint64_t low = w->code.low, size = w->code.high - low;
-    const struct site *found[FETCH_MAX];
-    unsigned n = 0;
-    k->fetched = to - from < FETCH_BYTES ? 0 : to - FETCH_BYTES / 8;
-    for (const uint64_t *at = (const uint64_t *)(uintptr_t)from; at < (const uint64_t *)(uintptr_t)to && n < FETCH_MAX; at++)
-        if (*at - low < size) {
-            found[n] = site_at(w->sites, *at);
-            __builtin_prefetch(found[n]);
-            __builtin_prefetch((const char *)found[n++] + 64);
-        }
-    for (unsigned i = 0; i < n; i++) {
-        const char *blob = (const char *)(uintptr_t)found[i]->blob;
-        __builtin_prefetch(blob + w->layout.nm_method);
-        __builtin_prefetch(blob + w->layout.nm_compile_id);
-    }
+    k->fetched = from + LOOK_BYTES;
+    for (const uint64_t *at = (const uint64_t *)(uintptr_t)from; at < (const uint64_t *)(uintptr_t)to; at++)
+        if (*at - low < size && !code_is_interpreter(&w->code, *at))
+            __builtin_prefetch(site_at(w->sites, *at));
 }
 
-void walk_run(struct walk *k, struct walk_end *ret_end)
+static void look_ahead(struct walk *k)
+{
+    if (k->r.sp - k->mapped_low + LOOK_BYTES > k->mapped_bytes)
+        map_ahead(k);
+    if (k->r.sp >= k->fetched && !code_is_interpreter(&k->w->code, k->r.pc))
+        fetch_sites(k);
+}
+
+/* From the registers to the end, however that comes. */
+static uint8_t run(struct walk *k)
 {
     uint64_t faults = memory_guard_faults();
     unsigned steps = 0;
-    uint8_t status = WALK_COMPLETE;
     while (!k->done && !k->full) {
         bool in_java = code_holds(&k->w->code, k->r.pc);
         /* Without native frames the VM's note is the short way past them. */
         if (!in_java && !(k->flags & WALK_WITH_NATIVE) && resume(k))
             continue;
-        if (in_java && !k->top && k->fetched && k->r.sp >= k->fetched)
-            fetch_ahead(k);
+        if (in_java && !k->top && k->claims)
+            look_ahead(k);
         bool ok = k->r.pc != 0 && steps++ < STEPS_MAX && (in_java ? java_step(k) : native_step(k));
-        if (!ok && !k->full && !recover(k)) {
-            status = memory_guard_faults() != faults ? WALK_FAULT : WALK_BROKEN;
-            break;
-        }
+        if (!ok && !k->full && (k->refuted || !recover(k)))
+            return memory_guard_faults() != faults ? WALK_FAULT : WALK_BROKEN;
+    }
+    return WALK_COMPLETE;
+}
+
+void walk_run(struct walk *k, struct walk_end *ret_end)
+{
+    struct walk start = *k;
+    uint8_t status = run(k);
+    if (k->claims && !claims_settle(k)) {
+        *k = start;
+        k->claims = NULL;
+        status = run(k);
     }
     add_checks(k);
     if (status == WALK_COMPLETE)
@@ -222,17 +231,25 @@ static bool set_up_stack(struct walk *k)
     else if (k->r.sp < base - size || k->r.sp >= base)
         return false;
     k->stack_high = base;
-    if (k->w->sites && k->r.sp) {
-        k->fetched = 1;
-        for (uint64_t at = k->r.sp; at < MIN(base, k->r.sp + FETCH_BYTES); at += 64)
-            __builtin_prefetch((const void *)(uintptr_t)at);
-    }
     return true;
+}
+
+/* What makes a walk of this process's memory fast; without it the walk is the same. */
+static void set_up_speed(struct walk *k, struct claims *claims)
+{
+    if (!k->w->sites || !k->w->known)
+        return;
+    for (uint64_t at = k->r.sp; at < MIN(k->stack_high, k->r.sp + FETCH_BYTES); at += 64)
+        __builtin_prefetch((const void *)(uintptr_t)at);
+    claims->sites = claims->methods = 0;
+    k->claims = claims;
+    k->epoch = unloads_epoch(&k->w->unloads, &k->w->memory);
 }
 
 unsigned walk_stack(const struct walker *w, const void *context, const void *env, unsigned flags, struct walk_frame *frames,
                     unsigned max, struct walk_end *ret_end)
 {
+    struct claims claims;
     struct walk k = {
         .w = w, .modules = modules_current(), .frames = frames, .max = max, .flags = flags, .top = context != NULL};
     if (env)
@@ -248,6 +265,7 @@ unsigned walk_stack(const struct walker *w, const void *context, const void *env
         ret_end->status = WALK_COMPLETE; /* no Java on this stack */
         return 0;
     }
+    set_up_speed(&k, &claims);
     walk_run(&k, ret_end);
     return k.count;
 }
@@ -267,6 +285,7 @@ static int prepare(struct walker *w, void *libjvm, const void *env, uint64_t jav
         snprintf(why, size, "no guard against faults: %s", strerror(-r));
         return -ENOTSUP;
     }
+    unloads_find(&w->unloads, &w->layout, &w->memory);
     if ((r = code_cache_init(&w->code, &w->layout, &w->memory, why, size)) < 0)
         return r;
     w->env_offset = (int64_t)((uint64_t)(uintptr_t)env - java_thread);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "proto/hsperf.h"
+#include "hotspot/hsperf.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "proto/hsperf.h"
+#include "hotspot/hsperf.h"
 
 #include "base/cursor.h"
 
@@ -79,17 +79,30 @@ char *hsperf_string(const uint8_t *data, size_t len, const char *name)
     return text_at(body, e.data_offset, e.vector_length);
 }
 
-int hsperf_number(const uint8_t *data, size_t len, const char *name, int64_t *ret)
+static bool find_number(const uint8_t *data, size_t len, const char *name, struct cursor *ret_body, bool *ret_little)
 {
     struct entry e;
+    if (!find(data, len, name, &e, ret_body, ret_little) || e.type != 'J' || e.vector_length)
+        return false;
+    cursor_skip(ret_body, e.data_offset);
+    return cursor_left(ret_body) >= 8;
+}
+
+const uint8_t *hsperf_number_at(const uint8_t *data, size_t len, const char *name)
+{
     struct cursor body;
     bool little;
-    if (!find(data, len, name, &e, &body, &little) || e.type != 'J' || e.vector_length)
+    return find_number(data, len, name, &body, &little) && little == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) ? body.at
+                                                                                                                 : NULL;
+}
+
+int hsperf_number(const uint8_t *data, size_t len, const char *name, int64_t *ret)
+{
+    struct cursor body;
+    bool little;
+    if (!find_number(data, len, name, &body, &little))
         return -ENOENT;
-    cursor_skip(&body, e.data_offset);
     uint64_t v = little ? cursor_le64(&body) : cursor_be64(&body);
-    if (body.failed)
-        return -ENOENT;
     *ret = (int64_t)v;
     return 0;
 }

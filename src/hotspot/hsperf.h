@@ -13,5 +13,7 @@
  */
 char *hsperf_string(const uint8_t *data, size_t len, const char *name);
 
+/* Where the value of a number counter lies in the bytes, in the machine's order of bytes; NULL when it is not there. */
+const uint8_t *hsperf_number_at(const uint8_t *data, size_t len, const char *name);
 /* The value of a number counter ("java.threads.live"). 0, or -ENOENT when it is not there or the file is damaged. */
 int hsperf_number(const uint8_t *data, size_t len, const char *name, int64_t *ret);
