@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/class_watch.h"
 
-#include "agent/stack.h"
+#include "agent/sampler/stack.h"
 #include "agent/vm.h"
 #include "base/hash.h"
 #include "base/map.h"

@@ -3,7 +3,7 @@
  * The functions that a VM looks up in the library (JVM TI, "Start-Up", "Shutdown"), and what a message to an agent that is
  * loaded already does (proto/control.h). In the static library their names end in _hprof (JVM TI, "Statically Linked Agents").
  */
-#include "agent/capture/method_trace.h"
+#include "agent/capture/trace/method_trace.h"
 #include "agent/control/control.h"
 #include "agent/inspect/inspect.h"
 #include "agent/options.h"

@@ -2,7 +2,7 @@
 #include "agent/names.h"
 
 #include "agent/class_watch.h"
-#include "agent/stack.h"
+#include "agent/sampler/stack.h"
 #include "agent/vm.h"
 #include "base/arena.h"
 #include "base/hash.h"

@@ -2,7 +2,7 @@
 #include "agent/own_stack.h"
 
 #include "agent/names.h"
-#include "agent/stack.h"
+#include "agent/sampler/stack.h"
 #include "base/clock.h"
 
 #include <stdatomic.h>

@@ -3,7 +3,7 @@
 
 #include "cli/coverage.h"
 #include "cli/heap/ask.h"
-#include "cli/trace.h"
+#include "cli/trace/trace.h"
 
 #include <errno.h>
 #include <string.h>

@@ -13,8 +13,8 @@
 #include "cli/json_view.h"
 #include "cli/target.h"
 #include "cli/text.h"
-#include "proto/control.h"
 #include "hotspot/hsperf.h"
+#include "proto/control.h"
 
 #include <dirent.h>
 #include <errno.h>

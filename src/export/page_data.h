@@ -13,8 +13,10 @@
  */
 enum { PAGE_NODES = 1000000, PAGE_CELLS = 1200000, PAGE_BUCKETS = 512 };
 
-/* With a blob the numbers are appended to that, and "tree" and "cells" are where: offset and length. Without, they are base64. */
-int page_profile_json(struct json *j, const struct profile *p, const struct profile_filter *filter, struct buf *blob) must_check;
+/* With a blob the numbers are appended to that, and "tree" and "cells" are where: offset and length. Without, they are base64.
+ */
+int page_profile_json(struct json *j, const struct profile *p, const struct profile_filter *filter,
+                      struct buf *blob) must_check;
 
 /* Bytes as a string in base64. Numbers as LEB128 in it are half the size of decimal digits, and quick to read in a browser. */
 void json_base64(struct json *j, const struct buf *bytes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jvmpi/natives.h"
 
-#include "agent/instrument_choice.h"
-#include "agent/native_thunks.h"
+#include "agent/instrument/choice.h"
+#include "agent/instrument/native_thunks.h"
 #include "agent/vm.h"
 #include "base/hash.h"
 #include "base/map.h"

@@ -6,7 +6,7 @@
  * classes that are never instrumented (Thread aside), MethodHandle's and VarHandle's, which the VM links by itself, and those
  * that load libraries, within which JNI's FindClass asks another class loader.
  *
- * On the processors that agent/native_thunks.h knows; 4,096 methods.
+ * On the processors that agent/instrument/native_thunks.h knows; 4,096 methods.
  */
 #pragma once
 

@@ -5,9 +5,9 @@
  */
 #include "jvmpi/probes.h"
 
-#include "agent/instrument.h"
-#include "agent/instrument_choice.h"
-#include "agent/probe_class.h"
+#include "agent/instrument/choice.h"
+#include "agent/instrument/instrument.h"
+#include "agent/instrument/probe_class.h"
 #include "base/vec.h"
 #include "jvmpi/natives.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that were recorded with their values: src/cli/trace.c writes them.
+// Calls that were recorded with their values: src/cli/trace/trace.c writes them.
 import { duration } from "./format";
 
 export interface CallJson {

@@ -2,8 +2,8 @@
 /* cpu=samples and cpu=wall: what the sampler delivers, into the recording or into HPROF's CPU SAMPLES. */
 #include "agent/dictionary.h"
 #include "agent/names.h"
-#include "agent/sampler.h"
-#include "agent/sampler_perf.h"
+#include "agent/sampler/perf.h"
+#include "agent/sampler/sampler.h"
 #include "agent/session.h"
 #include "agent/virtual_threads.h"
 #include "base/clock.h"

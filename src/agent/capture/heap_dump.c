@@ -3,7 +3,7 @@
  * heap=dump: the VM's own dumper writes a file beside the output, which is rewritten into the output (hprof/redump.h) and
  * removed. With format=r the VM's file itself is the result: heap dumps are files of their own.
  */
-#include "agent/capture/sites.h"
+#include "agent/capture/alloc/sites.h"
 #include "agent/dictionary.h"
 #include "agent/session.h"
 #include "agent/vm_dump.h"

@@ -21,5 +21,5 @@ with tempfile.TemporaryDirectory() as classes:
     extra = [p for p in (pathlib.Path(classes) / "java/lang").glob("*.class") if "java/lang/" + p.stem not in "".join(rows)]
     assert not extra, f"a probe must be one class: {extra}"
 pathlib.Path(out).write_text(
-    '/* SPDX-License-Identifier: Apache-2.0 */\n/* Made by embed.py. */\n#include "agent/probe_class.h"\n\n' + "\n".join(arrays)
+    '/* SPDX-License-Identifier: Apache-2.0 */\n/* Made by embed.py. */\n#include "agent/instrument/probe_class.h"\n\n' + "\n".join(arrays)
     + "\nconst struct probe_class probe_classes[] = {\n" + "".join(rows) + "    {NULL, NULL, 0},\n};\n")

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the parts of exact allocation profiles share. points.c: places in bytecode, and each thread's counters of them;
+ * edit.c: the probes' insertion; exact.c: the capture, whose native methods the probes call now and then;
+ * strata.c: which of a counter's objects has its stack looked at;
+ * native.c: what the VM and JNI allocate.
+ */
+#pragma once
+
+#include "agent/capture/alloc/sites.h"
+#include "agent/instrument/instrument.h"
+#include "base/map.h"
+
+/* What a place allocates. */
+enum alloc_kind {
+    ALLOC_NEW,    /* instances of one class; one counter */
+    ALLOC_ARRAY,  /* arrays of one class; two: objects, bytes */
+    ALLOC_OBJECT, /* what a call answers, of any class; arrays of bytes count in two, others at a place for each class */
+    ALLOC_MULTI,  /* multianewarray; natively */
+};
+
+struct alloc_point {
+    enum alloc_kind kind;
+    uint32_t class;   /* descriptor, in the pool of names */
+    uint32_t size;    /* of an instance; 0: not measured yet */
+    uint32_t unknown; /* the class was not found */
+};
+
+enum { ALLOC_POINTS_MAX = 1 << 19, ALLOC_SLOT_BITS = 16, ALLOC_SLOTS = 1 << ALLOC_SLOT_BITS, ALLOC_FREE = 1, ALLOC_GONE = 2 };
+
+/* A counter of a thread; the probes know the layout. An array's second one counts its bytes. */
+struct alloc_counter {
+    uint64_t count, next; /* from `next` on the probe calls look() */
+};
+
+/* What look() has seen of a counter. Its counts are cut into strata, in each of which the stack is looked at once. */
+struct alloc_look {
+    uint32_t point;
+    int64_t site;            /* of the last look; -1: none */
+    bool several;            /* it has met more than one */
+    uint64_t objects, bytes; /* added to sites so far */
+    uint64_t begin;          /* the first count that this session may use */
+    uint64_t gap, end;       /* of the stratum; end 0: none yet */
+};
+
+/* A thread's counters; one thread's at a time, and handed on when it ends. Never unmapped. */
+struct alloc_block {
+    struct alloc_counter *counters; /* ALLOC_POINTS_MAX */
+    struct map index;               /* point to look */
+    VEC(struct alloc_look) looks;
+    struct alloc_block *next, *next_free;
+};
+
+struct alloc_slot {
+    uint64_t key; /* address of the JavaThread; plus 1 while its thread is to come to attend() */
+    struct alloc_counter *counters;
+    uint64_t pick; /* the place whose next object is to be followed, + 1 */
+    uint64_t unused;
+};
+
+extern struct alloc_slot *alloc_slots;
+extern struct alloc_block *alloc_blocks;
+
+/* Maps the slots, once. */
+int alloc_points_init(void) must_check;
+/* The next three are under sites_lock(). */
+struct alloc_block *alloc_block_take(void);
+void alloc_block_give(struct alloc_block *b);
+struct alloc_look *alloc_look_of(struct alloc_block *b, uint32_t point); /* NULL: no memory */
+struct alloc_slot *alloc_slot_add(uint64_t key, struct alloc_block *b);  /* NULL: full */
+
+/*
+ * The numbers of n places in a method body, the same for the same body: the first, or -ENOSPC, -ENOMEM. *ret_new tells that
+ * they are to be described by alloc_point_set. Any thread.
+ */
+int64_t alloc_points_add(struct str class_name, const struct edit *e, uint32_t n, bool *ret_new);
+/* A place of its own, for objects of one class that a call answers; -ENOSPC. */
+int64_t alloc_point_new(enum alloc_kind kind, const char *descriptor);
+void alloc_point_set(uint32_t number, enum alloc_kind kind, const char *descriptor, size_t len);
+struct alloc_point *alloc_point(uint32_t number);
+const char *alloc_point_class(uint32_t number); /* stays */
+uint32_t alloc_points_count(void);
+
+/* Which objects are followed until they die. */
+enum alloc_follow {
+    FOLLOW_SAMPLES, /* those that the VM samples: the probes get no object */
+    FOLLOW_LOOKS,   /* one at each look (JDK 8) */
+    FOLLOW_ALL,     /* live=exact, heap=all */
+};
+
+/* instrument.h's edit. */
+int alloc_edit(const struct instrument_class *c, struct edit *e);
+extern enum alloc_follow alloc_follow; /* set before instrumentation begins */
+
+/* Adds to a site; what has none is in alloc_no_room. Under sites_lock(), as the rest of strata.c unless it says
+ * otherwise. */
+void alloc_add(int64_t site, double objects, double bytes);
+extern uint64_t alloc_no_room; /* objects, and threads, that have no place */
+/* Brings the sites up to date with all counters. */
+void alloc_settle(JNIEnv *jni);
+/* The looks are nobody's: what comes next is looked at. The owner may be running. */
+void alloc_forget(struct alloc_block *b);
+void alloc_forget_all(void); /* takes the lock itself */
+/* A counter has reached its next value: begins a stratum if the last one has ended. True when the stack is to be looked at now.
+ */
+bool alloc_look_due(struct alloc_look *l, struct alloc_counter *c);
+/* 0 .. n - 1, on the calling thread; any thread, no lock. */
+uint64_t alloc_random_below(uint64_t n);
+
+/* Counts an object once, by the calling thread's stack. */
+void alloc_count(JNIEnv *jni, jobject object);
+/* True while the agent itself allocates on this thread. */
+extern __thread bool alloc_busy;
+/* JNI's functions that allocate are replaced and put back. */
+int alloc_native_on(struct buf *why) must_check;
+void alloc_native_off(void);
+uint64_t alloc_slot_key(JNIEnv *jni);
+
+void JNICALL alloc_on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object, jclass class, jlong size);

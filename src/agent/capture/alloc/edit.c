@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where counters go. Behind `new`, not behind the constructor: an object whose constructor throws was allocated too, and a
+ * probe that does not get the object leaves the JIT free to keep it off the heap. Behind the instructions that make arrays,
+ * with the length. Behind calls of methods that the JIT replaces or that are native, with what they answer.
+ *
+ * At `new` the class is pushed as a constant, so that the first look at the place can measure an instance. Class files before
+ * version 49 have no such constants: null there.
+ */
+#include "agent/capture/alloc/alloc.h"
+#include "base/cursor.h"
+
+#include <errno.h>
+
+#define PROBE "java/lang/JvmscopeSites"
+
+enum { CLASS_CONSTANTS = 49, NESTED = 32 };
+
+/* Calls whose answer is counted where they are. owner NULL: any class of arrays. */
+static const struct {
+    const char *owner, *name, *descriptor;
+} calls[] = {
+    {NULL, "clone", "()Ljava/lang/Object;"},
+    {"java/lang/Object", "clone", "()Ljava/lang/Object;"},
+    {"java/util/Arrays", "copyOf", "([Ljava/lang/Object;ILjava/lang/Class;)[Ljava/lang/Object;"},
+    {"java/util/Arrays", "copyOfRange", "([Ljava/lang/Object;IILjava/lang/Class;)[Ljava/lang/Object;"},
+    {"java/lang/reflect/Array", "newInstance", "(Ljava/lang/Class;I)Ljava/lang/Object;"},
+    {"jdk/internal/misc/Unsafe", "allocateInstance", "(Ljava/lang/Class;)Ljava/lang/Object;"},
+    {"jdk/internal/misc/Unsafe", "allocateUninitializedArray", "(Ljava/lang/Class;I)Ljava/lang/Object;"},
+    {"sun/misc/Unsafe", "allocateInstance", "(Ljava/lang/Class;)Ljava/lang/Object;"},
+};
+
+/* Methods whose bodies do not run when the JIT has replaced their call: those of the calls above that are not native. */
+static bool is_replaced(struct str class_name, struct str method, struct str descriptor)
+{
+    for (size_t i = 2; i < ARRAY_SIZE(calls); i++)
+        if (str_is(class_name, calls[i].owner) && str_is(method, calls[i].name) && str_is(descriptor, calls[i].descriptor))
+            return true;
+    /* Their parts. */
+    return (str_is(class_name, "java/lang/reflect/Array") && str_is(method, "newArray"));
+}
+
+/* A `new` whose constructor has not been called yet. */
+struct opened {
+    uint32_t pc;
+    uint16_t class;
+    bool clear; /* it was duplicated at once and not moved since: behind the constructor's call it lies on top of the stack */
+    int64_t number;
+};
+
+struct editing {
+    const struct class_file *file;
+    struct edit *e;
+    struct buf code;
+    int64_t number; /* of the next place */
+    bool add;       /* places are to be described */
+    struct opened opened[NESTED];
+    unsigned n_opened;
+};
+
+/*
+ * True for an invokedynamic that makes a lambda with captured values: one object each time. Before JDK 15 the VM's anonymous
+ * class makes it itself, in code that nobody can change; later DirectMethodHandle does, by Unsafe.allocateInstance.
+ */
+static bool makes_lambda(const struct class_file *c, const struct insn *i)
+{
+    struct class_member m, maker;
+    uint16_t index = insn_constant(i);
+    if (vm.version >= 15 || !class_member(c, index, &m) || m.descriptor.len < 2 || m.descriptor.data[1] == ')')
+        return false;
+    struct cursor in = cursor_of(c->bytes + c->attributes_start, c->len - c->attributes_start);
+    for (unsigned n = cursor_be16(&in); n && !in.failed; n--) {
+        struct str name = class_utf8(c, cursor_be16(&in));
+        struct cursor methods = cursor_sub(&in, cursor_be32(&in));
+        if (!str_is(name, "BootstrapMethods"))
+            continue;
+        unsigned wanted = class_be16(c, c->pool.data[index] + 1), count = cursor_be16(&methods);
+        for (unsigned k = 0; k < count && !methods.failed; k++) {
+            uint16_t handle = cursor_be16(&methods);
+            cursor_skip(&methods, 2 * (size_t)cursor_be16(&methods));
+            if (k == wanted)
+                return class_tag(c, handle) == CONSTANT_METHOD_HANDLE &&
+                       class_member(c, class_be16(c, c->pool.data[handle] + 2), &maker) &&
+                       str_is(maker.owner, "java/lang/invoke/LambdaMetafactory");
+        }
+    }
+    return false;
+}
+
+/* Counters that an instruction needs; 0: it allocates nothing that is counted here. */
+static unsigned counters_of(const struct class_file *c, const struct insn *i)
+{
+    struct class_member m;
+    switch (i->op) {
+    case OP_NEW:
+        return 1;
+    case OP_NEWARRAY:
+    case OP_ANEWARRAY:
+        return 2;
+    case OP_MULTIANEWARRAY:
+        return 1;
+    case OP_INVOKEDYNAMIC:
+        return makes_lambda(c, i) ? 2 : 0;
+    case OP_INVOKEVIRTUAL:
+    case OP_INVOKESPECIAL:
+    case OP_INVOKESTATIC:
+        if (!class_member(c, insn_constant(i), &m))
+            return 0;
+        for (size_t k = 0; k < ARRAY_SIZE(calls); k++)
+            if (str_is(m.name, calls[k].name) && str_is(m.descriptor, calls[k].descriptor) &&
+                (calls[k].owner ? str_is(m.owner, calls[k].owner) : m.owner.len && m.owner.data[0] == '['))
+                return 2;
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+static int call_probe(struct editing *s, const char *name, const char *descriptor)
+{
+    int method = rewrite_methodref(s->e->rewrite, PROBE, name, descriptor);
+    if (method < 0)
+        return method;
+    code_invokestatic(&s->code, method);
+    return 0;
+}
+
+static int put_number(struct editing *s, unsigned counters)
+{
+    int r = code_int(s->e->rewrite, &s->code, (int32_t)s->number);
+    s->number += counters;
+    return r;
+}
+
+/* Lets the object on the stack be followed. */
+static int put_follow(struct editing *s, int64_t number)
+{
+    code_op(&s->code, OP_DUP);
+    int r = code_int(s->e->rewrite, &s->code, (int32_t)number);
+    return r < 0 ? r : call_probe(s, alloc_follow == FOLLOW_ALL ? "follow" : "constructed", "(Ljava/lang/Object;I)V");
+}
+
+static void describe(struct editing *s, enum alloc_kind kind, const char *descriptor, size_t len)
+{
+    if (s->add)
+        alloc_point_set((uint32_t)s->number, kind, descriptor, len);
+}
+
+/* "Lp/C;" or "[I" of a class constant, behind `prefix`. */
+static void describe_class(struct editing *s, enum alloc_kind kind, const char *prefix, uint16_t index)
+{
+    _cleanup_(buf_release) struct buf d = BUF(70000);
+    struct str name = class_name_at(s->file, index);
+    bool array = name.len && name.data[0] == '[';
+    buf_printf(&d, "%s%s%.*s%s", prefix, array ? "" : "L", (int)name.len, name.data, array ? "" : ";");
+    describe(s, kind, buf_str(&d), d.len);
+}
+
+static int at_new(struct editing *s, const struct insn *i)
+{
+    describe_class(s, ALLOC_NEW, "", insn_constant(i));
+    if (s->file->major >= CLASS_CONSTANTS)
+        code_ref(&s->code, OP_LDC_W, insn_constant(i));
+    else
+        code_op(&s->code, OP_ACONST_NULL);
+    int r = put_number(s, 1);
+    r = r < 0 ? r : call_probe(s, "made", "(Ljava/lang/Class;I)V");
+    return r < 0 ? r : edit_insert(s->e, EDIT_AFTER, i->pc, 0, &s->code, 2);
+}
+
+/* Probes by the size of elements. */
+static const char *array_probe(char element)
+{
+    switch (element) {
+    case 'Z':
+    case 'B':
+        return "array1";
+    case 'C':
+    case 'S':
+        return "array2";
+    case 'I':
+    case 'F':
+        return "array4";
+    case 'J':
+    case 'D':
+        return "array8";
+    default:
+        return "array";
+    }
+}
+
+static int at_array(struct editing *s, const struct insn *i)
+{
+    /* JVMS, newarray: types 4 to 11. */
+    static const char *const types[] = {"[Z", "[C", "[F", "[D", "[B", "[S", "[I", "[J"};
+    char element = 'L';
+    if (i->op == OP_NEWARRAY) {
+        unsigned t = i->at[1] - 4u;
+        if (t >= ARRAY_SIZE(types))
+            return -EBADMSG;
+        element = types[t][1];
+        describe(s, ALLOC_ARRAY, types[t], 2);
+    } else {
+        describe_class(s, ALLOC_ARRAY, "[", insn_constant(i));
+    }
+    int64_t number = s->number;
+    code_op(&s->code, OP_DUP);
+    code_op(&s->code, OP_ARRAYLENGTH);
+    int r = put_number(s, 2);
+    r = r < 0 ? r : call_probe(s, array_probe(element), "(II)V");
+    r = r < 0 || alloc_follow == FOLLOW_SAMPLES ? r : put_follow(s, number);
+    return r < 0 ? r : edit_insert(s->e, EDIT_AFTER, i->pc, 0, &s->code, 2);
+}
+
+static int at_multi(struct editing *s, const struct insn *i)
+{
+    describe_class(s, ALLOC_MULTI, "", insn_constant(i));
+    code_op(&s->code, OP_DUP);
+    int r = put_number(s, 1);
+    r = r < 0 ? r : code_int(s->e->rewrite, &s->code, i->at[3]);
+    r = r < 0 ? r : call_probe(s, "multi", "(Ljava/lang/Object;II)V");
+    return r < 0 ? r : edit_insert(s->e, EDIT_AFTER, i->pc, 0, &s->code, 3);
+}
+
+static int at_call(struct editing *s, const struct insn *i)
+{
+    describe(s, ALLOC_OBJECT, "[B", 2);
+    code_op(&s->code, OP_DUP);
+    int r = put_number(s, 2);
+    r = r < 0 ? r : call_probe(s, "object", "(Ljava/lang/Object;I)V");
+    return r < 0 ? r : edit_insert(s->e, EDIT_AFTER, i->pc, 0, &s->code, 2);
+}
+
+static int at_instruction(struct editing *s, const struct insn *i)
+{
+    switch (i->op) {
+    case OP_NEW:
+        return at_new(s, i);
+    case OP_NEWARRAY:
+    case OP_ANEWARRAY:
+        return at_array(s, i);
+    case OP_MULTIANEWARRAY:
+        return at_multi(s, i);
+    default:
+        return at_call(s, i);
+    }
+}
+
+/* Behind the constructor's call of the innermost `new` that is open. */
+static int at_constructor(struct editing *s, const struct insn *i)
+{
+    struct class_member m;
+    const struct opened *o = s->n_opened ? &s->opened[s->n_opened - 1] : NULL;
+    struct str class = o ? class_name_at(s->file, o->class) : (struct str){0};
+    if (!o || !class_member(s->file, insn_constant(i), &m) || !str_is(m.name, "<init>") || m.owner.len != class.len ||
+        memcmp(m.owner.data, class.data, class.len) != 0)
+        return 0;
+    s->n_opened--;
+    if (!o->clear)
+        return 0;
+    buf_clear(&s->code);
+    int r = put_follow(s, o->number);
+    return r < 0 ? r : edit_insert(s->e, EDIT_AFTER, i->pc, 0, &s->code, 2);
+}
+
+/*
+ * Finds the constructor's call of each `new` by their nesting in the order of the code, as compilers write it; on anything else
+ * the object is counted, but not followed.
+ */
+static int pair_constructors(struct editing *s, const struct insn *i, int64_t number)
+{
+    struct opened *o = s->n_opened ? &s->opened[s->n_opened - 1] : NULL;
+    if (i->op == OP_NEW) {
+        if (s->n_opened == NESTED)
+            s->n_opened = 0;
+        s->opened[s->n_opened++] = (struct opened){i->pc, insn_constant(i), false, number};
+    } else if (i->op == OP_DUP && o && i->pc == o->pc + 3) {
+        o->clear = true;
+    } else if (i->op == OP_INVOKESPECIAL) {
+        return at_constructor(s, i);
+    } else if ((i->op >= OP_DUP_X1 && i->op <= OP_SWAP) || i->op == OP_ASTORE || (i->op > OP_ASTORE && i->op <= OP_ASTORE_3)) {
+        for (unsigned k = 0; k < s->n_opened; k++)
+            s->opened[k].clear = false;
+    }
+    return 0;
+}
+
+int alloc_edit(const struct instrument_class *c, struct edit *e)
+{
+    struct editing s = {.file = c->file, .e = e, .code = BUF(256)};
+    struct str name = class_utf8(c->file, e->method->name), descriptor = class_utf8(c->file, e->method->descriptor);
+    unsigned n = 0;
+    if (is_replaced(c->name, name, descriptor))
+        return 0;
+    for (struct insn i = {0}; edit_next(e, &i);)
+        n += counters_of(c->file, &i);
+    if (n == 0)
+        return 0;
+    s.number = alloc_points_add(c->name, e, n, &s.add);
+    int r = s.number < 0 ? (int)s.number : 0;
+    for (struct insn i = {0}; r >= 0 && edit_next(e, &i);) {
+        int64_t number = s.number;
+        buf_clear(&s.code);
+        if (counters_of(c->file, &i))
+            r = at_instruction(&s, &i);
+        if (r >= 0 && alloc_follow != FOLLOW_SAMPLES)
+            r = pair_constructors(&s, &i, number);
+    }
+    buf_release(&s.code);
+    return r < 0 ? r : 1;
+}

@@ -1,0 +1,625 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Exact allocation counts: a counter of each thread's own at every place that allocates (edit.c), what the VM and JNI
+ * allocate by their events (native.c). Counts and bytes of a place are exact. Its stacks are estimated (strata.c);
+ * with depth=1, or where there is one way to a place, every row is exact.
+ *
+ * What lives, after a collection: estimated from objects that are followed, those that the VM samples (JDK 11 on) or one a
+ * look, which then stands for its stratum; or exact, when all are followed (live=exact, heap=all).
+ */
+#include "agent/capture/alloc/alloc.h"
+#include "agent/instrument/probe_class.h"
+#include "agent/session.h"
+#include "agent/vm_dump.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define PROBE "java/lang/JvmscopeSites"
+#define NEVER ((uint64_t)INT64_MAX)
+
+enum alloc_follow alloc_follow;
+__thread bool alloc_busy;
+
+static struct {
+    jclass probe;
+    int64_t eetop;
+    intptr_t env_offset; /* of a JNIEnv in its JavaThread */
+    uint64_t looks, no_size, by_vm;
+    bool on;
+} state;
+
+/* The thread's own; read and written on it, under the sites' lock where others look. */
+static __thread struct {
+    struct alloc_slot *slot;
+    struct alloc_block *block;
+    jweak pending; /* what the VM has told of, and a probe may be about to count */
+    int64_t pending_site;
+    jlong pending_size;
+    double pick_weight;
+} mine;
+
+#define NATIVE(type, name)       EXPORT type JNICALL Java_java_lang_JvmscopeSites_##name
+#define DECLARE(type, name, ...) NATIVE(type, name)(JNIEnv *, jclass, ##__VA_ARGS__)
+DECLARE(jlong, constant, jint);
+DECLARE(jlong, newSlot, jlong);
+DECLARE(void, attend, jobject);
+DECLARE(void, look, jlong, jint, jclass);
+DECLARE(void, other, jobject, jint);
+DECLARE(jint, place, jobject, jclass, jint, jint);
+DECLARE(void, arrays, jobject, jint, jint);
+DECLARE(void, pick, jobject, jint);
+DECLARE(void, hold, jobject, jint);
+
+NATIVE(jlong, constant)(JNIEnv *jni, jclass class, jint which)
+{
+    const struct hprof_shapes *s = vm_shapes();
+    const int64_t values[] = {
+        (int64_t)(uintptr_t)alloc_slots,
+        state.eetop,
+        s->alignment - 1,
+        s->header[HPROF_BYTE],
+        s->header[HPROF_SHORT],
+        s->header[HPROF_INT],
+        s->header[HPROF_LONG],
+        s->header[HPROF_OBJECT],
+        s->reference == 8 ? 3 : 2,
+        (int64_t)(uintptr_t)&alloc_follow,
+    };
+    return which >= 0 && which < (jint)ARRAY_SIZE(values) ? values[which] : 0;
+}
+
+uint64_t alloc_slot_key(JNIEnv *jni)
+{
+    return (uint64_t)((intptr_t)jni - state.env_offset);
+}
+
+/* ---- sizes ---- */
+
+static jlong size_of_class(JNIEnv *jni, jclass class)
+{
+    jlong size = 0;
+    jobject o = (*jni)->AllocObject(jni, class);
+    if (o)
+        (*vm.ti)->GetObjectSize(vm.ti, o, &size);
+    vm_clear_exception(jni);
+    if (o)
+        (*jni)->DeleteLocalRef(jni, o);
+    return size;
+}
+
+/* The loaded class of a signature, for class files that cannot name it as a constant; the first one found. */
+static jclass find_class(JNIEnv *jni, const char *signature)
+{
+    jclass *all = NULL, found = NULL;
+    jint n = 0;
+    (*vm.ti)->GetLoadedClasses(vm.ti, &n, &all);
+    for (jint i = 0; i < n; i++) {
+        char *name = NULL;
+        bool is = !found && (*vm.ti)->GetClassSignature(vm.ti, all[i], &name, NULL) == JVMTI_ERROR_NONE &&
+                  strcmp(name, signature) == 0;
+        vm_free(name);
+        if (is)
+            found = all[i];
+        else
+            (*jni)->DeleteLocalRef(jni, all[i]);
+    }
+    vm_free(all);
+    return found;
+}
+
+static void measure(JNIEnv *jni, uint32_t point, jclass class)
+{
+    struct alloc_point *p = alloc_point(point);
+    if (p->kind != ALLOC_NEW || p->size)
+        return;
+    jclass found = class ? NULL : find_class(jni, alloc_point_class(point));
+    if (class || found)
+        p->size = (uint32_t)size_of_class(jni, class ? class : found);
+    if (found)
+        (*jni)->DeleteLocalRef(jni, found);
+    state.no_size += p->size == 0;
+}
+
+/* ---- the probes' native methods ---- */
+
+/* Follows an object that is no place's: all of them, or on JDK 8 as the VM's own samples would choose. Under the lock. */
+static void follow_counted(JNIEnv *jni, int64_t site, jobject o, jlong size)
+{
+    double chance = alloc_follow == FOLLOW_ALL ? 1 : alloc_follow == FOLLOW_LOOKS ? sites_chance(size) : 0;
+    if (site >= 0 && (double)alloc_random_below(1 << 20) < chance * (1 << 20))
+        sites_follow(jni, site, (*jni)->NewWeakGlobalRef(jni, o), 1 / chance, size);
+}
+
+/* Drops what the VM told of, or counts it. Under the lock. */
+static void settle_pending(JNIEnv *jni, bool counted)
+{
+    if (!mine.pending)
+        return;
+    if (!counted) {
+        jobject o = (*jni)->NewLocalRef(jni, mine.pending);
+        alloc_add(mine.pending_site, 1, (double)mine.pending_size);
+        if (o) {
+            follow_counted(jni, mine.pending_site, o, mine.pending_size);
+            (*jni)->DeleteLocalRef(jni, o);
+        }
+    }
+    (*jni)->DeleteWeakGlobalRef(jni, mine.pending);
+    mine.pending = NULL;
+    if (mine.slot)
+        mine.slot->key = alloc_slot_key(jni);
+}
+
+static struct alloc_slot *own_slot(JNIEnv *jni)
+{
+    if (mine.slot)
+        return mine.slot;
+    struct alloc_block *b = alloc_block_take();
+    mine.slot = b ? alloc_slot_add(alloc_slot_key(jni), b) : NULL;
+    if (!mine.slot) {
+        if (b)
+            alloc_block_give(b);
+        return NULL;
+    }
+    mine.block = b;
+    return mine.slot;
+}
+
+/* Counts to nowhere: where there is no room for one more thread. */
+static struct alloc_slot nowhere;
+
+NATIVE(jlong, newSlot)(JNIEnv *jni, jclass class, jlong eetop)
+{
+    if (!eetop)
+        return 0;
+    sites_lock();
+    settle_pending(jni, false);
+    struct alloc_slot *s = own_slot(jni);
+    if (!s && !nowhere.counters) {
+        struct alloc_block *b = alloc_block_take();
+        nowhere.counters = b ? b->counters : NULL;
+    }
+    alloc_no_room += !s;
+    sites_unlock();
+    return (jlong)(uintptr_t)(s ? s : &nowhere);
+}
+
+NATIVE(void, attend)(JNIEnv *jni, jclass class, jobject o)
+{
+    if (!mine.pending)
+        return;
+    sites_lock();
+    settle_pending(jni, (*jni)->IsSameObject(jni, o, mine.pending));
+    sites_unlock();
+}
+
+static void look_at(JNIEnv *jni, uint32_t point, struct alloc_counter *c, const struct site_frame *frames, uint32_t n)
+{
+    struct alloc_look *l = alloc_look_of(mine.block, point);
+    if (!l || !l->end)
+        return;
+    int64_t site = sites_find(alloc_point_class(point), threads_self(jni), frames, n);
+    l->several = l->several || (l->site >= 0 && site != l->site);
+    l->site = site;
+    bool once = sites_depth() <= 1 && alloc_follow != FOLLOW_LOOKS;
+    __atomic_store_n(&c->next, once ? NEVER : l->end, __ATOMIC_RELAXED);
+    if (alloc_follow == FOLLOW_LOOKS) {
+        mine.slot->pick = point + 1;
+        mine.pick_weight = (double)l->gap;
+    }
+    state.looks++;
+}
+
+NATIVE(void, look)(JNIEnv *jni, jclass probe, jlong counter, jint point, jclass class)
+{
+    struct site_frame frames[SITE_DEPTH_MAX];
+    struct alloc_counter *c = (struct alloc_counter *)(uintptr_t)counter;
+    if (!c || !mine.block || c != &mine.block->counters[point] || alloc_busy)
+        return;
+    alloc_busy = true;
+    measure(jni, (uint32_t)point, class);
+    sites_lock();
+    struct alloc_look *l = alloc_look_of(mine.block, (uint32_t)point);
+    bool now = l && alloc_look_due(l, c);
+    sites_unlock();
+    if (now) {
+        uint32_t n = sites_stack(jni, frames, NULL);
+        sites_lock();
+        look_at(jni, (uint32_t)point, c, frames, n);
+        sites_unlock();
+    }
+    alloc_busy = false;
+}
+
+/* Follows an object that was counted at a place. */
+static void follow(JNIEnv *jni, jobject o, jint point, double weight)
+{
+    const struct alloc_point *p = alloc_point((uint32_t)point);
+    jlong size = p->kind == ALLOC_NEW ? p->size : 0;
+    if (alloc_busy || !o || !mine.block)
+        return;
+    if (!size)
+        (*vm.ti)->GetObjectSize(vm.ti, o, &size);
+    jweak weak = (*jni)->NewWeakGlobalRef(jni, o);
+    sites_lock();
+    const struct alloc_look *l = alloc_look_of(mine.block, (uint32_t)point);
+    if (state.on && l && l->site >= 0)
+        sites_follow(jni, l->site, weak, weight, size);
+    else if (weak)
+        (*jni)->DeleteWeakGlobalRef(jni, weak);
+    sites_unlock();
+}
+
+NATIVE(void, pick)(JNIEnv *jni, jclass class, jobject o, jint point)
+{
+    if (point < 0 || !mine.slot || mine.slot->pick != (uint64_t)point + 1)
+        return;
+    mine.slot->pick = 0;
+    follow(jni, o, point, mine.pick_weight);
+}
+
+NATIVE(void, hold)(JNIEnv *jni, jclass class, jobject o, jint point)
+{
+    if (point >= 0)
+        follow(jni, o, point, 1);
+}
+
+/* Counts n objects like this one. */
+static void count_objects(JNIEnv *jni, jobject o, const struct site_frame *frames, uint32_t n_frames, uint64_t n)
+{
+    jclass class = (*jni)->GetObjectClass(jni, o);
+    char *signature = NULL;
+    jlong size = 0;
+    (*vm.ti)->GetObjectSize(vm.ti, o, &size);
+    if (class && (*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) == JVMTI_ERROR_NONE) {
+        sites_lock();
+        int64_t site = sites_find(signature, threads_self(jni), frames, n_frames);
+        if (state.on)
+            alloc_add(site, (double)n, (double)size * (double)n);
+        if (state.on && n == 1)
+            follow_counted(jni, site, o, size);
+        sites_unlock();
+        vm_free(signature);
+    }
+    if (class)
+        (*jni)->DeleteLocalRef(jni, class);
+}
+
+void alloc_count(JNIEnv *jni, jobject object)
+{
+    struct site_frame frames[SITE_DEPTH_MAX];
+    if (!state.on || alloc_busy || !object)
+        return;
+    alloc_busy = true;
+    struct thread *self = threads_self(jni);
+    if (self && !self->own)
+        count_objects(jni, object, frames, sites_stack(jni, frames, NULL), 1);
+    alloc_busy = false;
+}
+
+NATIVE(void, other)(JNIEnv *jni, jclass class, jobject o, jint point)
+{
+    alloc_count(jni, o);
+}
+
+/* The probe's tables (JvmscopeSites.TYPES, PLACES). */
+static struct {
+    jobjectArray types;
+    jlongArray places;
+    jclass weak;
+    jmethodID make;
+    int size;
+} tables;
+
+static jobject static_field(JNIEnv *jni, const char *name, const char *descriptor)
+{
+    jfieldID f = (*jni)->GetStaticFieldID(jni, state.probe, name, descriptor);
+    jobject local = f ? (*jni)->GetStaticObjectField(jni, state.probe, f) : NULL;
+    jobject global = local ? (*jni)->NewGlobalRef(jni, local) : NULL;
+    if (local)
+        (*jni)->DeleteLocalRef(jni, local);
+    return global;
+}
+
+/* Once: they stay for good, as the probe does. */
+static int learn_tables(JNIEnv *jni)
+{
+    if (tables.make)
+        return 0;
+    tables.types = static_field(jni, "TYPES", "[Ljava/lang/ref/WeakReference;");
+    tables.places = static_field(jni, "PLACES", "[J");
+    jclass weak = (*jni)->FindClass(jni, "java/lang/ref/WeakReference");
+    tables.weak = weak ? (*jni)->NewGlobalRef(jni, weak) : NULL;
+    if (!tables.types || !tables.places || !tables.weak)
+        return -EPROTO;
+    tables.size = (*jni)->GetArrayLength(jni, tables.types);
+    tables.make = (*jni)->GetMethodID(jni, tables.weak, "<init>", "(Ljava/lang/Object;)V");
+    (*jni)->DeleteLocalRef(jni, weak);
+    return tables.make ? 0 : -EPROTO;
+}
+
+/* A new entry, unless another thread has made one for the place meanwhile: then this object counts by itself. Under the lock.
+ */
+static jint add_place(JNIEnv *jni, jobject weak, const char *signature, jint point, jint from)
+{
+    enum { PROBES = 8 };
+
+    for (int i = 0; i < PROBES; i++) {
+        jint at = (from + i) & (tables.size - 1);
+        jlong there = 0;
+        (*jni)->GetLongArrayRegion(jni, tables.places, at, 1, &there);
+        if (there)
+            continue;
+        int64_t number = alloc_point_new(signature[0] == '[' ? ALLOC_ARRAY : ALLOC_NEW, signature);
+        if (number < 0)
+            return -1;
+        jlong place = (jlong)(point + 1) << 32 | number;
+        (*jni)->SetObjectArrayElement(jni, tables.types, at, weak);
+        (*jni)->SetLongArrayRegion(jni, tables.places, at, 1, &place);
+        return (jint)number;
+    }
+    return -1;
+}
+
+NATIVE(jint, place)(JNIEnv *jni, jclass class, jobject o, jclass type, jint point, jint from)
+{
+    char *signature = NULL;
+    jint number = -1;
+    if (!o || alloc_busy || !state.on || (*vm.ti)->GetClassSignature(vm.ti, type, &signature, NULL) != JVMTI_ERROR_NONE)
+        return -1;
+    alloc_busy = true;
+    bool primitives = signature[0] == '[' && signature[1] != 'L' && signature[1] != '[';
+    /* Not under the lock, which the VM's own event of an object would ask for. */
+    jobject weak = primitives ? NULL : (*jni)->NewObject(jni, tables.weak, tables.make, type);
+    vm_clear_exception(jni);
+    sites_lock();
+    if (weak)
+        number = add_place(jni, weak, signature, point, from);
+    sites_unlock();
+    if (weak)
+        (*jni)->DeleteLocalRef(jni, weak);
+    vm_free(signature);
+    alloc_busy = false;
+    return number;
+}
+
+/* The arrays of a matrix one by one. */
+static void count_each(JNIEnv *jni, jobject o, jint dimensions, const struct site_frame *frames, uint32_t n_frames)
+{
+    count_objects(jni, o, frames, n_frames, 1);
+    jsize length = dimensions > 1 ? (*jni)->GetArrayLength(jni, o) : 0;
+    for (jsize i = 0; i < length; i++) {
+        jobject inner = (*jni)->GetObjectArrayElement(jni, o, i);
+        if (inner)
+            count_each(jni, inner, dimensions - 1, frames, n_frames);
+        (*jni)->DeleteLocalRef(jni, inner);
+    }
+}
+
+NATIVE(void, arrays)(JNIEnv *jni, jclass class, jobject o, jint point, jint dimensions)
+{
+    struct site_frame frames[SITE_DEPTH_MAX];
+    if (!o || alloc_busy || !state.on)
+        return;
+    alloc_busy = true;
+    uint32_t n_frames = sites_stack(jni, frames, NULL);
+    if (alloc_follow == FOLLOW_ALL)
+        count_each(jni, o, dimensions, frames, n_frames);
+    uint64_t n = 1;
+    jobject at = alloc_follow == FOLLOW_ALL ? NULL : (*jni)->NewLocalRef(jni, o);
+    for (jint d = 0; at; d++) {
+        count_objects(jni, at, frames, n_frames, n);
+        jsize length = (*jni)->GetArrayLength(jni, at);
+        n *= (uint64_t)length;
+        jobject inner = d + 1 < dimensions && n ? (*jni)->GetObjectArrayElement(jni, at, 0) : NULL;
+        (*jni)->DeleteLocalRef(jni, at);
+        at = inner;
+    }
+    alloc_busy = false;
+}
+
+/* ---- events ---- */
+
+static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object, jclass class, jlong size)
+{
+    struct site_frame frames[SITE_DEPTH_MAX];
+    char *signature = NULL;
+    bool at_call;
+    struct thread *self = threads_self(jni);
+    if (alloc_busy || !state.on || !self || self->own ||
+        (*ti)->GetClassSignature(ti, class, &signature, NULL) != JVMTI_ERROR_NONE)
+        return;
+    alloc_busy = true;
+    uint32_t n = sites_stack(jni, frames, &at_call);
+    sites_lock();
+    state.by_vm++;
+    int64_t site = sites_find(signature, self, frames, n);
+    settle_pending(jni, false);
+    struct alloc_slot *slot = at_call ? own_slot(jni) : NULL;
+    if (slot && (mine.pending = (*jni)->NewWeakGlobalRef(jni, object))) {
+        mine.pending_site = site;
+        mine.pending_size = size;
+        slot->key = alloc_slot_key(jni) + 1;
+    } else {
+        alloc_add(site, 1, (double)size);
+        follow_counted(jni, site, object, size);
+    }
+    sites_unlock();
+    vm_free(signature);
+    alloc_busy = false;
+}
+
+static void on_thread_ended(struct thread *thread, JNIEnv *jni)
+{
+    if (!mine.slot)
+        return;
+    sites_lock();
+    settle_pending(jni, false);
+    mine.slot->key = ALLOC_GONE;
+    /* Without threads in traces a stratum may go on in the next thread. */
+    if (sites_by_thread() && state.on)
+        alloc_forget(mine.block);
+    alloc_block_give(mine.block);
+    mine.slot = NULL;
+    mine.block = NULL;
+    sites_unlock();
+}
+
+static const struct thread_listener listener = {.ended = on_thread_ended};
+static const struct vm_callbacks events = {.ti = {.VMObjectAlloc = on_vm_alloc}};
+static const struct vm_callbacks sample_events = {.ti = {.SampledObjectAlloc = alloc_on_sample}};
+
+/* ---- the capture ---- */
+
+static const struct instrument_client client = {.name = "alloc=exact", .edit = alloc_edit, .intrinsics = true};
+
+static bool wanted(const struct options *o)
+{
+    bool sites = option_is(o, OPT_HEAP, "sites") || option_is(o, OPT_HEAP, "all");
+    return option_is(o, OPT_ALLOC, "exact") || o->v[OPT_LIVE].text || (sites && !option_is(o, OPT_ALLOC, "sampled"));
+}
+
+static int load(struct session *s, struct buf *why)
+{
+    jvmtiCapabilities samples = {.can_generate_sampled_object_alloc_events = 1}, missing = {0};
+    alloc_follow = s->options.v[OPT_LIVE].text || option_is(&s->options, OPT_HEAP, "all") ? FOLLOW_ALL
+                   : vm.version < 11                                                      ? FOLLOW_LOOKS
+                                                                                          : FOLLOW_SAMPLES;
+    sites_begin(&s->options, true, alloc_follow == FOLLOW_ALL);
+    if (alloc_follow != FOLLOW_SAMPLES)
+        return 0;
+    if (vm_need(&samples, &missing) < 0 || !vm_capabilities_empty(&missing)) {
+        alloc_follow = FOLLOW_LOOKS;
+        return 0;
+    }
+    (*vm.ti)->SetHeapSamplingInterval(vm.ti, SITES_INTERVAL);
+    return 0;
+}
+
+/* Where JavaThreads keep their JNIEnv, from this thread's two addresses. */
+static int learn_offsets(JNIEnv *jni)
+{
+    jthread thread = NULL;
+    state.eetop = probe_field_offset(jni, "java/lang/Thread", "eetop", "J");
+    if (state.eetop <= 0 || sizeof(void *) != 8 || (*vm.ti)->GetCurrentThread(vm.ti, &thread) != JVMTI_ERROR_NONE)
+        return -ENOTSUP;
+    jclass class = (*jni)->FindClass(jni, "java/lang/Thread");
+    jfieldID field = class ? (*jni)->GetFieldID(jni, class, "eetop", "J") : NULL;
+    jlong eetop = field ? (*jni)->GetLongField(jni, thread, field) : 0;
+    state.env_offset = (intptr_t)jni - (intptr_t)eetop;
+    vm_clear_exception(jni);
+    if (class)
+        (*jni)->DeleteLocalRef(jni, class);
+    (*jni)->DeleteLocalRef(jni, thread);
+    return eetop && state.env_offset >= 0 && state.env_offset < 65536 ? 0 : -ENOTSUP;
+}
+
+static int prepare(JNIEnv *jni, struct buf *why)
+{
+    (void)!vm_dump_prepare(jni); /* measures sizes of arrays */
+    int r = learn_offsets(jni);
+    if (r < 0 || !vm_shapes()->alignment) {
+        buf_printf(why, "exact allocation counts: only HotSpot on 64 bits");
+        return -ENOTSUP;
+    }
+    r = alloc_points_init();
+    if (r < 0)
+        buf_printf(why, "exact allocation counts: no memory for counters");
+    return r;
+}
+
+static int start(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    int r = prepare(jni, why);
+    if (r == 0)
+        r = probe_define(jni, PROBE, &state.probe, why);
+    if (r == 0 && (r = learn_tables(jni)) < 0)
+        buf_printf(why, "exact allocation counts: the probe class is another's");
+    if (r == 0)
+        r = threads_listen(&listener);
+    if (r == 0)
+        r = instrument_choose(s->options.v[OPT_INCLUDE].text, s->options.v[OPT_EXCLUDE].text);
+    if (r < 0)
+        return r;
+    alloc_forget_all();
+    sites_lock();
+    state.looks = alloc_no_room = state.no_size = state.by_vm = 0;
+    state.on = true;
+    sites_unlock();
+    r = instrument_on(&client, jni, why);
+    if (r == 0)
+        r = vm_events_on(&events);
+    if (r == 0 && alloc_follow == FOLLOW_SAMPLES)
+        r = vm_events_on(&sample_events);
+    return r < 0 ? r : alloc_native_on(why);
+}
+
+static void stop(struct session *s, JNIEnv *jni)
+{
+    sites_lock();
+    state.on = false;
+    sites_unlock();
+    alloc_native_off();
+    vm_events_off(&events);
+    if (alloc_follow == FOLLOW_SAMPLES)
+        vm_events_off(&sample_events);
+    if (!s->dying)
+        instrument_off(&client, jni);
+    threads_unlisten(&listener);
+    alloc_forget_all();
+}
+
+static void release(struct session *s)
+{
+    sites_end();
+}
+
+static void flush(struct session *s, JNIEnv *jni)
+{
+    sites_flush(jni);
+}
+
+static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
+{
+    alloc_busy = true;
+    sites_report(s, jni, 0, s->options.v[OPT_CUTOFF].fraction, alloc_settle);
+    alloc_busy = false;
+}
+
+static void request(struct session *s, JNIEnv *jni, const struct hprof_request *r)
+{
+    alloc_busy = true;
+    sites_request(s, jni, r, alloc_settle);
+    alloc_busy = false;
+    /* It may have changed how deep stacks are. */
+    if (r->command == HPROF_CMD_CONTROL)
+        alloc_forget_all();
+}
+
+static void status(struct session *s, struct buf *out)
+{
+    sites_status(out);
+    sites_lock();
+    buf_printf(out, "alloc.places %u\nalloc.looks %llu\nalloc.by_vm %llu\nalloc.no_room %llu\nalloc.no_size %llu\n",
+               alloc_points_count(), (unsigned long long)state.looks, (unsigned long long)state.by_vm,
+               (unsigned long long)alloc_no_room, (unsigned long long)state.no_size);
+    sites_unlock();
+    instrument_status(out);
+}
+
+const struct capture capture_alloc_exact = {
+    .name = "alloc",
+    .title = "allocation sites",
+    .options = OPTION_BIT(OPT_HEAP) | OPTION_BIT(OPT_ALLOC) | OPTION_BIT(OPT_LIVE),
+    .needs = {.can_retransform_classes = 1, .can_generate_vm_object_alloc_events = 1},
+    .own_stacks = true,
+    .wanted = wanted,
+    .load = load,
+    .start = start,
+    .stop = stop,
+    .release = release,
+    .flush = flush,
+    .dump = dump,
+    .request = request,
+    .status = status,
+};

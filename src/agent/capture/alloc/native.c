@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What native code allocates: JNI's functions that make objects are replaced (JVM TI, SetJNIFunctionTable) by ones that count.
+ * NewObject is AllocObject and the constructor, as the VM has it, so that an object whose constructor throws counts.
+ */
+#include "agent/capture/alloc/alloc.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+static jniNativeInterface real;
+
+static jobject counted(JNIEnv *jni, jobject o)
+{
+    if (o)
+        alloc_count(jni, o);
+    return o;
+}
+
+static jobject JNICALL alloc_object(JNIEnv *jni, jclass class)
+{
+    return counted(jni, real.AllocObject(jni, class));
+}
+
+static jobject made(JNIEnv *jni, jobject o)
+{
+    if (!real.ExceptionCheck(jni))
+        return o;
+    real.DeleteLocalRef(jni, o);
+    return NULL;
+}
+
+static jobject JNICALL new_object_v(JNIEnv *jni, jclass class, jmethodID constructor, va_list arguments)
+{
+    jobject o = alloc_object(jni, class);
+    if (!o)
+        return NULL;
+    real.CallNonvirtualVoidMethodV(jni, o, class, constructor, arguments);
+    return made(jni, o);
+}
+
+static jobject JNICALL new_object(JNIEnv *jni, jclass class, jmethodID constructor, ...)
+{
+    va_list arguments;
+    va_start(arguments, constructor);
+    jobject o = new_object_v(jni, class, constructor, arguments);
+    va_end(arguments);
+    return o;
+}
+
+static jobject JNICALL new_object_a(JNIEnv *jni, jclass class, jmethodID constructor, const jvalue *arguments)
+{
+    jobject o = alloc_object(jni, class);
+    if (!o)
+        return NULL;
+    real.CallNonvirtualVoidMethodA(jni, o, class, constructor, arguments);
+    return made(jni, o);
+}
+
+/* A string is two objects: its characters are an array of its own. */
+static jstring string_counted(JNIEnv *jni, jstring s)
+{
+    static jfieldID value;
+    if (!s)
+        return NULL;
+    alloc_count(jni, s);
+    if (!value) {
+        jclass class = real.GetObjectClass(jni, s);
+        value = real.GetFieldID(jni, class, "value", vm.version >= 9 ? "[B" : "[C");
+        real.DeleteLocalRef(jni, class);
+    }
+    jobject characters = value ? real.GetObjectField(jni, s, value) : NULL;
+    alloc_count(jni, characters);
+    if (characters)
+        real.DeleteLocalRef(jni, characters);
+    return s;
+}
+
+static jstring JNICALL new_string(JNIEnv *jni, const jchar *characters, jsize n)
+{
+    return string_counted(jni, real.NewString(jni, characters, n));
+}
+
+static jstring JNICALL new_string_utf(JNIEnv *jni, const char *bytes)
+{
+    return string_counted(jni, real.NewStringUTF(jni, bytes));
+}
+
+static jobjectArray JNICALL new_object_array(JNIEnv *jni, jsize n, jclass class, jobject first)
+{
+    return counted(jni, real.NewObjectArray(jni, n, class, first));
+}
+
+#define PRIMITIVES(X) X(Boolean) X(Byte) X(Char) X(Short) X(Int) X(Long) X(Float) X(Double)
+#define NEW_ARRAY(name)                                     \
+    static jarray JNICALL new_##name(JNIEnv *jni, jsize n)  \
+    {                                                       \
+        return counted(jni, real.New##name##Array(jni, n)); \
+    }
+PRIMITIVES(NEW_ARRAY)
+
+/* Puts our functions into a table, or the real ones back where ours still are. */
+static void change(jniNativeInterface *t, bool to_ours)
+{
+#define ENTRY(name, function)                            \
+    if (to_ours)                                         \
+        t->name = (__typeof__(t->name))(function);       \
+    else if (t->name == (__typeof__(t->name))(function)) \
+        t->name = real.name;
+    ENTRY(AllocObject, alloc_object)
+    ENTRY(NewObject, new_object)
+    ENTRY(NewObjectV, new_object_v)
+    ENTRY(NewObjectA, new_object_a)
+    ENTRY(NewString, new_string)
+    ENTRY(NewStringUTF, new_string_utf)
+    ENTRY(NewObjectArray, new_object_array)
+#define ARRAY_ENTRY(name) ENTRY(New##name##Array, new_##name)
+    PRIMITIVES(ARRAY_ENTRY)
+}
+
+static int set(bool to_ours)
+{
+    jniNativeInterface *table = NULL;
+    if ((*vm.ti)->GetJNIFunctionTable(vm.ti, &table) != JVMTI_ERROR_NONE)
+        return -EPROTO;
+    if (to_ours)
+        real = *table;
+    change(table, to_ours);
+    int r = (*vm.ti)->SetJNIFunctionTable(vm.ti, table) == JVMTI_ERROR_NONE ? 0 : -EPROTO;
+    vm_free(table);
+    return r;
+}
+
+int alloc_native_on(struct buf *why)
+{
+    int r = set(true);
+    if (r < 0)
+        buf_printf(why, "the VM does not let JNI's functions be replaced");
+    return r;
+}
+
+void alloc_native_off(void)
+{
+    (void)!set(false);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/alloc/alloc.h"
+#include "base/hash.h"
+#include "base/strpool.h"
+#include "base/vec.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+struct alloc_slot *alloc_slots;
+struct alloc_block *alloc_blocks;
+
+static struct alloc_block *free_blocks;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* the three below; taken inside the sites' lock */
+static struct map bodies;                                /* hash of class, method and code to the first number */
+static struct strpool names;
+static struct alloc_point *points; /* ALLOC_POINTS_MAX, in memory that is used as they come */
+static uint32_t n_points;
+
+static void *reserve(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+int alloc_points_init(void)
+{
+    if (!points)
+        points = reserve(ALLOC_POINTS_MAX * sizeof(*points));
+    if (!alloc_slots) {
+        alloc_slots = reserve(ALLOC_SLOTS * sizeof(*alloc_slots));
+        for (size_t i = 0; alloc_slots && i < ALLOC_SLOTS; i++)
+            alloc_slots[i].key = ALLOC_FREE;
+    }
+    return points && alloc_slots ? 0 : -ENOMEM;
+}
+
+struct alloc_block *alloc_block_take(void)
+{
+    struct alloc_block *b = free_blocks;
+    if (b) {
+        free_blocks = b->next_free;
+        return b;
+    }
+    b = calloc(1, sizeof(*b));
+    if (b)
+        b->counters = reserve(ALLOC_POINTS_MAX * sizeof(*b->counters));
+    if (!b || !b->counters) {
+        free(b);
+        return NULL;
+    }
+    b->next = alloc_blocks;
+    alloc_blocks = b;
+    return b;
+}
+
+void alloc_block_give(struct alloc_block *b)
+{
+    b->next_free = free_blocks;
+    free_blocks = b;
+}
+
+struct alloc_look *alloc_look_of(struct alloc_block *b, uint32_t point)
+{
+    bool added = false;
+    uint64_t *at = map_at(&b->index, point, b->looks.len, &added);
+    if (!at)
+        return NULL;
+    if (added && vec_push(&b->looks, ((struct alloc_look){.point = point, .site = -1})) < 0) {
+        map_remove(&b->index, point);
+        return NULL;
+    }
+    return &b->looks.data[*at];
+}
+
+struct alloc_slot *alloc_slot_add(uint64_t key, struct alloc_block *b)
+{
+    /* As the probes look: by the hash, then onwards. */
+    uint64_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - ALLOC_SLOT_BITS);
+    for (int probes = 0; probes < 64; probes++, at = (at + 1) & (ALLOC_SLOTS - 1)) {
+        struct alloc_slot *s = &alloc_slots[at];
+        if (s->key != ALLOC_FREE && s->key != ALLOC_GONE)
+            continue;
+        s->counters = b->counters;
+        __atomic_store_n(&s->key, key, __ATOMIC_RELEASE);
+        return s;
+    }
+    return NULL;
+}
+
+int64_t alloc_points_add(struct str class_name, const struct edit *e, uint32_t n, bool *ret_new)
+{
+    const struct class_file *c = e->rewrite->class;
+    struct str name = class_utf8(c, e->method->name), descriptor = class_utf8(c, e->method->descriptor);
+    uint64_t key = hash_bytes(class_name.data, class_name.len);
+    key = hash_u64(key ^ hash_bytes(name.data, name.len));
+    key = hash_u64(key ^ hash_bytes(descriptor.data, descriptor.len));
+    key = hash_u64(key ^ hash_bytes(e->code, e->code_len)) + n;
+    int64_t r = -ENOSPC;
+    pthread_mutex_lock(&lock);
+    const uint64_t *known = map_get(&bodies, key);
+    *ret_new = !known;
+    if (known)
+        r = (int64_t)*known;
+    else if (n <= ALLOC_POINTS_MAX - n_points) {
+        r = map_put(&bodies, key, n_points) < 0 ? -ENOMEM : (int64_t)n_points;
+        n_points += r >= 0 ? n : 0;
+    }
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
+int64_t alloc_point_new(enum alloc_kind kind, const char *descriptor)
+{
+    uint32_t n = kind == ALLOC_ARRAY ? 2 : 1;
+    pthread_mutex_lock(&lock);
+    int64_t r = n <= ALLOC_POINTS_MAX - n_points ? (int64_t)n_points : -ENOSPC;
+    n_points += r >= 0 ? n : 0;
+    pthread_mutex_unlock(&lock);
+    if (r >= 0)
+        alloc_point_set((uint32_t)r, kind, descriptor, strlen(descriptor));
+    return r;
+}
+
+void alloc_point_set(uint32_t number, enum alloc_kind kind, const char *descriptor, size_t len)
+{
+    pthread_mutex_lock(&lock);
+    int64_t class = strpool_add(&names, descriptor, len);
+    points[number] = (struct alloc_point){.kind = kind, .class = class < 0 ? 0 : (uint32_t) class};
+    pthread_mutex_unlock(&lock);
+}
+
+struct alloc_point *alloc_point(uint32_t number)
+{
+    return &points[number];
+}
+
+const char *alloc_point_class(uint32_t number)
+{
+    pthread_mutex_lock(&lock);
+    const char *name = strpool_get(&names, points[number].class).data;
+    pthread_mutex_unlock(&lock);
+    return name;
+}
+
+uint32_t alloc_points_count(void)
+{
+    pthread_mutex_lock(&lock);
+    uint32_t n = n_points;
+    pthread_mutex_unlock(&lock);
+    return n;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/alloc/sites_private.h"
+#include "agent/names.h"
+#include "agent/own_stack.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_SITES = 1 << 20, MAX_LIVE = 1 << 28 };
+
+struct site_table site_table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void sites_begin(const struct options *o, bool exact, bool all)
+{
+    pthread_mutex_lock(&site_table.lock);
+    site_table.depth = (uint32_t)MIN(o->v[OPT_DEPTH].number, SITE_DEPTH_MAX - SITE_SKIP_MAX);
+    site_table.by_thread = option_on(o, OPT_THREAD);
+    site_table.exact = exact;
+    site_table.all = all;
+    site_table.on = true;
+    pthread_mutex_unlock(&site_table.lock);
+}
+
+void sites_end(void)
+{
+    JNIEnv *jni = vm_jni();
+    pthread_mutex_lock(&site_table.lock);
+    for (size_t i = 0; i < site_table.live.len && jni; i++)
+        (*jni)->DeleteWeakGlobalRef(jni, site_table.live.data[i].object);
+    strpool_release(&site_table.keys);
+    strpool_release(&site_table.classes);
+    vec_release(&site_table.sites);
+    vec_release(&site_table.live);
+    site_table.samples = site_table.lost = site_table.not_followed = 0;
+    site_table.variance_bytes = 0;
+    site_table.on = false;
+    pthread_mutex_unlock(&site_table.lock);
+}
+
+void sites_lock(void)
+{
+    pthread_mutex_lock(&site_table.lock);
+}
+
+void sites_unlock(void)
+{
+    pthread_mutex_unlock(&site_table.lock);
+}
+
+uint32_t sites_depth(void)
+{
+    return site_table.depth;
+}
+
+bool sites_by_thread(void)
+{
+    return site_table.by_thread;
+}
+
+/* The agent's own: what a probe calls on its way here depends on the probe. */
+static bool is_probe(const struct method *m)
+{
+    return m && strcmp(m->class_name, "java/lang/JvmscopeSites") == 0;
+}
+
+/* Methods of the JDK whose allocation is counted for their caller: the JIT replaces them, or they are native. */
+static bool is_at_call(const struct method *m)
+{
+    static const struct {
+        const char *class_name, *name;
+    } rows[] = {
+        {"java/lang/Object", "clone"},
+        {"java/util/Arrays", "copyOf"},
+        {"java/util/Arrays", "copyOfRange"},
+        {"java/lang/reflect/Array", "newArray"},
+        {"java/lang/reflect/Array", "newInstance"},
+        {"jdk/internal/misc/Unsafe", "allocateInstance"},
+        {"jdk/internal/misc/Unsafe", "allocateUninitializedArray"},
+        {"jdk/internal/misc/Unsafe", "allocateUninitializedArray0"},
+        {"sun/misc/Unsafe", "allocateInstance"},
+    };
+
+    for (size_t i = 0; m && i < ARRAY_SIZE(rows); i++)
+        if (strcmp(m->class_name, rows[i].class_name) == 0 && strcmp(m->name, rows[i].name) == 0)
+            return true;
+    return false;
+}
+
+/* The first bytecode index of the line of another. */
+static int64_t line_start(const struct method *m, int64_t bci)
+{
+    uint32_t line = m ? method_line(m, (int32_t)bci) : 0;
+    for (size_t i = 0; line && i < m->n_lines; i++)
+        if (m->lines[i].line == line)
+            return m->lines[i].bci;
+    return bci < 0 ? bci : 0;
+}
+
+uint32_t sites_stack(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], bool *ret_at_call)
+{
+    jvmtiFrameInfo found[SITE_DEPTH_MAX];
+    jint n = 0, top = 0;
+    uint32_t depth = site_table.depth, kept = 0;
+    if (ret_at_call)
+        *ret_at_call = false;
+    if (depth || ret_at_call)
+        n = own_stack(jni, found, (jint)depth + SITE_SKIP_MAX);
+    while (top < n && is_probe(names_method(jni, found[top].method)))
+        top++;
+    for (; top < n && is_at_call(names_method(jni, found[top].method)); top++)
+        if (ret_at_call)
+            *ret_at_call = true;
+    /* Names are learnt while the class cannot be unloaded. */
+    for (jint i = top; i < n && kept < depth; i++) {
+        const struct method *m = names_method(jni, found[i].method);
+        frames[kept++] = (struct site_frame){(uint64_t)(uintptr_t)found[i].method, line_start(m, found[i].location)};
+    }
+    return kept;
+}
+
+int64_t sites_find(const char *signature, const struct thread *self, const struct site_frame *frames, uint32_t n)
+{
+    struct {
+        struct site_head head;
+        struct site_frame frames[SITE_DEPTH_MAX];
+    } key;
+
+    int64_t class = site_table.on ? strpool_add(&site_table.classes, signature, strlen(signature)) : -1;
+    if (class < 0)
+        return -1;
+    key.head = (struct site_head){(uint32_t) class, site_table.by_thread && self ? self->serial : 0};
+    memcpy(key.frames, frames, n * sizeof(*frames));
+    size_t known = site_table.keys.strings.len, len = sizeof(key.head) + n * sizeof(*frames);
+    if (known >= MAX_SITES)
+        return strpool_find(&site_table.keys, (const char *)&key, len);
+    int64_t site = strpool_add(&site_table.keys, (const char *)&key, len);
+    if (site >= 0 && (size_t)site == site_table.sites.len && vec_push(&site_table.sites, (struct site){0}) < 0)
+        return -1;
+    return site;
+}
+
+struct site *sites_at(int64_t number)
+{
+    return number >= 0 && (size_t)number < site_table.sites.len ? &site_table.sites.data[number] : NULL;
+}
+
+void sites_follow(JNIEnv *jni, int64_t site, jweak object, double weight, jlong size)
+{
+    struct followed f = {object, (uint32_t)site, (float)weight, (uint64_t)size};
+    if (object && site_table.live.len < MAX_LIVE && vec_push(&site_table.live, f) == 0)
+        return;
+    if (object)
+        (*jni)->DeleteWeakGlobalRef(jni, object);
+    site_table.not_followed++;
+}
+
+/* Under the lock. */
+static void sweep(JNIEnv *jni)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < site_table.live.len; i++) {
+        struct followed *f = &site_table.live.data[i];
+        if ((*jni)->IsSameObject(jni, f->object, NULL))
+            (*jni)->DeleteWeakGlobalRef(jni, f->object);
+        else
+            site_table.live.data[kept++] = *f;
+    }
+    site_table.live.len = kept;
+}
+
+void sites_flush(JNIEnv *jni)
+{
+    pthread_mutex_lock(&site_table.lock);
+    sweep(jni);
+    pthread_mutex_unlock(&site_table.lock);
+}
+
+void sites_count_live(JNIEnv *jni)
+{
+    sweep(jni);
+    site_table.variance_live = 0;
+    for (size_t i = 0; i < site_table.sites.len; i++)
+        site_table.sites.data[i].live = (struct estimate){0};
+    for (size_t i = 0; i < site_table.live.len; i++) {
+        const struct followed *f = &site_table.live.data[i];
+        struct estimate *live = &site_table.sites.data[f->site].live;
+        double size = (double)f->size;
+        live->objects += f->weight;
+        live->bytes += f->weight * size;
+        site_table.variance_live += f->weight * (f->weight - 1) * size * size;
+    }
+}
+
+double sites_chance(jlong size)
+{
+    /* 1 - exp(-x) without libm: a series near 0, doubled by 1 - (1 - p)^2. */
+    double x = (double)size / SITES_INTERVAL;
+    int doublings = 0;
+    for (; x > 0.01; x /= 2)
+        doublings++;
+    double p = x * (1 - x / 2 * (1 - x / 3 * (1 - x / 4)));
+    while (doublings--)
+        p = p * (2 - p);
+    return p;
+}
+
+void sites_status(struct buf *out)
+{
+    pthread_mutex_lock(&site_table.lock);
+    buf_printf(out, "alloc.samples %llu\nalloc.sites %zu\nalloc.lost %llu\nalloc.not_followed %llu\n",
+               (unsigned long long)site_table.samples, site_table.sites.len, (unsigned long long)site_table.lost,
+               (unsigned long long)site_table.not_followed);
+    pthread_mutex_unlock(&site_table.lock);
+}

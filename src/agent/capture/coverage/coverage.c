@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cover=y: which lines and branch edges ran. A probe is one store into native memory, which stays for the life of the process
+ * because code that was compiled with probes may still run when they have been taken back. At dump and stop each method is
+ * written as one jvmscope.Coverage event (doc/format.md).
+ */
+#include "agent/capture/coverage/points.h"
+#include "agent/instrument/instrument.h"
+#include "agent/instrument/probe_class.h"
+#include "agent/session.h"
+#include "jfr/writer.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+/* Reserved, not used: pages come with the points. */
+enum { POINTS_MAX = 64 << 20, EVENT_MAX = 48 * 1024 };
+
+static const struct jfr_type coverage_type = {
+    .name = "jvmscope.Coverage",
+    .label = "Coverage",
+    .category = "jvmscope|Coverage",
+    .description = "What ran of one method, from the start of the recording to its dump; the last event of a method counts",
+    .kind = JFR_EVENT,
+    .fields = JFR_FIELDS(
+        {"className", "Class", "java.lang.String", .description = "Binary name with dots"},
+        {"source", "Source File", "java.lang.String"}, {"method", "Method", "java.lang.String"},
+        {"descriptor", "Descriptor", "java.lang.String"},
+        {"lines", "Lines", "java.lang.String", .description = "LINE:HIT of each line start, separated by spaces"},
+        {"branches", "Branches", "java.lang.String",
+         .description = "LINE:PC:EDGE:HIT of each branch edge, separated by spaces; EDGE is a jump's number or - for the next "
+                        "instruction"}),
+};
+
+static struct {
+    pthread_mutex_t lock; /* the table */
+    struct cover_table table;
+    uint8_t *hits; /* POINTS_MAX bytes, one a point; never given back */
+    jclass probe;
+    uint32_t type;
+    bool all; /* the classes of the JDK too: include= was given */
+    uint64_t lost;
+} cover = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+EXPORT jlong JNICALL Java_java_lang_JvmscopeCover_constant(JNIEnv *jni, jclass c, jint which);
+
+jlong JNICALL Java_java_lang_JvmscopeCover_constant(JNIEnv *jni, jclass c, jint which)
+{
+    return (jlong)(uintptr_t)cover.hits;
+}
+
+static int insert(struct edit *e, const struct cover_point *p, uint32_t number, int hit)
+{
+    _cleanup_(buf_release) struct buf code = BUF(16);
+    int r = code_int(e->rewrite, &code, (int32_t)number);
+    if (r < 0)
+        return r;
+    code_invokestatic(&code, hit);
+    if (p->edge == LINE_START)
+        return edit_insert(e, EDIT_BEFORE, p->pc, 0, &code, 1);
+    if (p->edge == FALL_THROUGH)
+        return edit_insert(e, EDIT_AFTER, p->pc, 0, &code, 1);
+    unsigned edges = edit_edges(e, p->pc);
+    for (unsigned edge = p->edge; r == 0 && edge < edges; edge++)
+        if (cover_same_edge(e, p->pc, edge) == p->edge)
+            r = edit_insert(e, EDIT_EDGE, p->pc, edge, &code, 1);
+    return r;
+}
+
+static int cover_edit(const struct instrument_class *c, struct edit *e)
+{
+    int r = 0;
+    if (!cover.all && instrument_is_jdk(c->name))
+        return 0;
+    pthread_mutex_lock(&cover.lock);
+    const struct cover_method *m = cover_add(&cover.table, c->name, c->source, e, POINTS_MAX, &r);
+    cover.lost += r < 0;
+    pthread_mutex_unlock(&cover.lock);
+    if (!m)
+        return r;
+    int hit = rewrite_methodref(e->rewrite, "java/lang/JvmscopeCover", "hit", "(I)V");
+    for (uint32_t i = 0; hit >= 0 && r == 0 && i < m->count; i++)
+        if (m->points[i].probe == i)
+            r = insert(e, &m->points[i], m->first + i, hit);
+    return hit < 0 ? hit : r < 0 ? r : 1;
+}
+
+static const struct instrument_client client = {.name = "cover", .edit = cover_edit};
+
+static bool cover_wanted(const struct options *o)
+{
+    return option_on(o, OPT_COVER);
+}
+
+static int cover_load(struct session *s, struct buf *why)
+{
+    if (!s->out.jfr) {
+        buf_string(why, "cover=y goes into a recording: add format=r");
+        return -ENOTSUP;
+    }
+    if (!cover.hits) {
+        void *p = mmap(NULL, POINTS_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (p == MAP_FAILED) {
+            buf_string(why, "cover=y: no memory for its counters");
+            return -ENOMEM;
+        }
+        cover.hits = p;
+    }
+    cover.all = s->options.v[OPT_INCLUDE].text != NULL;
+    return jfr_declare(s->out.jfr, &coverage_type, 1, &cover.type);
+}
+
+static int cover_start(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    int r = probe_define(jni, "java/lang/JvmscopeCover", &cover.probe, why);
+    if (r == 0)
+        r = instrument_choose(s->options.v[OPT_INCLUDE].text, s->options.v[OPT_EXCLUDE].text);
+    if (r < 0)
+        return r;
+    memset(cover.hits, 0, cover.table.points);
+    return instrument_on(&client, jni, why);
+}
+
+static void cover_stop(struct session *s, JNIEnv *jni)
+{
+    instrument_off(&client, jni);
+}
+
+static void put_points(const struct cover_method *m, struct buf *lines, struct buf *branches)
+{
+    for (uint32_t i = 0; i < m->count; i++) {
+        const struct cover_point *p = &m->points[i];
+        unsigned hit = cover.hits[m->first + p->probe];
+        if (p->edge == LINE_START)
+            buf_printf(lines, "%s%u:%u", lines->len ? " " : "", p->line, hit);
+        else if (p->edge == FALL_THROUGH)
+            buf_printf(branches, "%s%u:%u:-:%u", branches->len ? " " : "", p->line, p->pc, hit);
+        else
+            buf_printf(branches, "%s%u:%u:%u:%u", branches->len ? " " : "", p->line, p->pc, p->edge, hit);
+    }
+}
+
+static void write_method(struct jfr_writer *w, const struct cover_method *m, uint64_t now)
+{
+    _cleanup_(buf_release) struct buf lines = BUF(EVENT_MAX), branches = BUF(EVENT_MAX), name = BUF(4096);
+    put_points(m, &lines, &branches);
+    for (const char *p = m->class_name; *p; p++)
+        buf_u8(&name, *p == '/' ? '.' : (uint8_t)*p);
+    size_t room = lines.len + branches.len + name.len + strlen(m->name) + strlen(m->descriptor) + 512;
+    struct jfr_event e;
+    if (buf_error(&lines) || buf_error(&branches) || room > EVENT_MAX || !jfr_begin(w, cover.type, room, &e)) {
+        cover.lost++;
+        return;
+    }
+    jfr_put_time(&e, now);
+    jfr_put_string(&e, buf_str(&name));
+    jfr_put_string(&e, m->source);
+    jfr_put_string(&e, m->name);
+    jfr_put_string(&e, m->descriptor);
+    jfr_put_string(&e, buf_str(&lines));
+    jfr_put_string(&e, buf_str(&branches));
+    jfr_commit(&e);
+}
+
+static void cover_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
+{
+    uint64_t now = now_ns();
+    pthread_mutex_lock(&cover.lock);
+    for (size_t i = 0; i < cover.table.methods.len; i++) {
+        write_method(s->out.jfr, cover.table.methods.data[i], now);
+        /* Room in the file is made by the writer's work, which this thread does. */
+        if (i % 64 == 63)
+            (void)jfr_writer_work(s->out.jfr);
+    }
+    pthread_mutex_unlock(&cover.lock);
+}
+
+static void cover_status(struct session *s, struct buf *out)
+{
+    pthread_mutex_lock(&cover.lock);
+    buf_printf(out, "cover.methods %zu\ncover.points %u\ncover.lost %llu\n", cover.table.methods.len, cover.table.points,
+               (unsigned long long)cover.lost);
+    pthread_mutex_unlock(&cover.lock);
+    instrument_status(out);
+}
+
+extern const struct capture capture_coverage;
+const struct capture capture_coverage = {
+    .name = "cover",
+    .options = OPTION_BIT(OPT_COVER),
+    .needs = {.can_retransform_classes = 1},
+    .wanted = cover_wanted,
+    .load = cover_load,
+    .start = cover_start,
+    .stop = cover_stop,
+    .dump = cover_dump,
+    .status = cover_status,
+};

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/exceptions/probes.h"
+
+#include "agent/capture/exceptions/rows.h"
+#include "agent/instrument/instrument.h"
+#include "agent/instrument/probe_class.h"
+#include "agent/names.h"
+#include "agent/vm.h"
+#include "base/arena.h"
+#include "base/hash.h"
+#include "base/map.h"
+#include "base/vec.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PROBE "java/lang/JvmscopeThrown"
+
+/* As the probe has them. */
+enum { THREADS = 1 << 14, SITES_MAX = 1 << 16 };
+
+/* Sites and what the probes write stay for good: code that was compiled with probes may still run. */
+static struct {
+    pthread_mutex_t lock;
+    struct arena arena;
+    VEC(const char *) sites; /* "pkg.Class.method:line"; 0 is none */
+    struct map index;        /* hash of a place in the code -> site */
+    int64_t tid, backtrace;
+    jclass probe;
+    _Atomic uint64_t lost, left;
+
+    struct {
+        uint64_t thread_and_site;
+        uint64_t identity;
+    } last[THREADS]; /* what each thread threw last */
+} thrown = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+_Static_assert(sizeof(thrown.last[0]) == 16, "as the probe has it");
+
+/* ---- the probe's native methods ---- */
+
+#define NATIVE(type, name) EXPORT type JNICALL Java_java_lang_JvmscopeThrown_##name
+NATIVE(jlong, constant)(JNIEnv *, jclass, jint);
+NATIVE(jlong, find)(JNIEnv *, jclass, jclass, jint, jint);
+NATIVE(jlong, findImplicit)(JNIEnv *, jclass, jclass, jthrowable, jint);
+
+NATIVE(jlong, constant)(JNIEnv *jni, jclass probe, jint which)
+{
+    const int64_t values[] = {(int64_t)(uintptr_t)thrown.last, thrown.tid, thrown.backtrace};
+    return which >= 0 && which < (jint)ARRAY_SIZE(values) ? values[which] : 0;
+}
+
+static const char *site_text(jint site)
+{
+    pthread_mutex_lock(&thrown.lock);
+    const char *text = site > 0 && (size_t)site < thrown.sites.len ? thrown.sites.data[site] : NULL;
+    pthread_mutex_unlock(&thrown.lock);
+    return text;
+}
+
+/* Rows are told apart by what is shown of them: two throws of one line are one. */
+static jlong row_of(jclass c, const char *place, jint to)
+{
+    _cleanup_free_ char *class_name = names_class_text(c);
+    const char *caught = site_text(to);
+    if (!class_name)
+        return 0;
+    uint64_t key = thrown_mix(hash_bytes(class_name, strlen(class_name)), hash_bytes(place, strlen(place)));
+    key = thrown_mix(key, caught ? hash_bytes(caught, strlen(caught)) : 0) | 1;
+    struct thrown_row *row = thrown_row(key);
+    if (!row)
+        row = thrown_row_add(key, strdup(class_name), strdup(place), caught ? strdup(caught) : NULL);
+    if (!row)
+        atomic_fetch_add(&thrown.lost, 1);
+    return row ? (jlong)(uintptr_t)&row->count : 0;
+}
+
+NATIVE(jlong, find)(JNIEnv *jni, jclass probe, jclass c, jint from, jint to)
+{
+    const char *place = c ? site_text(from) : NULL;
+    return place ? row_of(c, place, to) : 0;
+}
+
+/* "pkg.Class.method:line" of the first frame of a stack trace; "?" when it has none, as what hot compiled code throws. */
+static void first_frame(JNIEnv *jni, jthrowable t, char *to, size_t size)
+{
+    jclass throwable = (*jni)->FindClass(jni, "java/lang/Throwable");
+    jmethodID ask = throwable ? (*jni)->GetMethodID(jni, throwable, "getStackTrace", "()[Ljava/lang/StackTraceElement;") : NULL;
+    /* Not what the exception's own class makes of it: that would be code of the program. */
+    jobjectArray trace = ask ? (jobjectArray)(*jni)->CallNonvirtualObjectMethod(jni, t, throwable, ask) : NULL;
+    jobject frame = trace && !(*jni)->ExceptionCheck(jni) && (*jni)->GetArrayLength(jni, trace) > 0
+                        ? (*jni)->GetObjectArrayElement(jni, trace, 0)
+                        : NULL;
+    snprintf(to, size, "?");
+    if (!frame)
+        return;
+    jclass element = (*jni)->GetObjectClass(jni, frame);
+    jmethodID names[] = {(*jni)->GetMethodID(jni, element, "getClassName", "()Ljava/lang/String;"),
+                         (*jni)->GetMethodID(jni, element, "getMethodName", "()Ljava/lang/String;"),
+                         (*jni)->GetMethodID(jni, element, "getLineNumber", "()I")};
+    jstring class_name = (jstring)(*jni)->CallObjectMethod(jni, frame, names[0]);
+    jstring method = (jstring)(*jni)->CallObjectMethod(jni, frame, names[1]);
+    jint line = (*jni)->CallIntMethod(jni, frame, names[2]);
+    const char *c = class_name ? (*jni)->GetStringUTFChars(jni, class_name, NULL) : NULL;
+    const char *m = method ? (*jni)->GetStringUTFChars(jni, method, NULL) : NULL;
+    if (c && m && line > 0)
+        snprintf(to, size, "%s.%s:%d", c, m, (int)line);
+    else if (c && m)
+        snprintf(to, size, "%s.%s", c, m);
+    if (c)
+        (*jni)->ReleaseStringUTFChars(jni, class_name, c);
+    if (m)
+        (*jni)->ReleaseStringUTFChars(jni, method, m);
+}
+
+NATIVE(jlong, findImplicit)(JNIEnv *jni, jclass probe, jclass c, jthrowable t, jint to)
+{
+    char place[1024];
+    if (!c || !t || (*jni)->PushLocalFrame(jni, 16) != 0) {
+        vm_clear_exception(jni);
+        return 0;
+    }
+    first_frame(jni, t, place, sizeof(place));
+    vm_clear_exception(jni);
+    jlong address = row_of(c, place, to);
+    (*jni)->PopLocalFrame(jni, NULL);
+    return address;
+}
+
+/* ---- the probes ---- */
+
+/* The number of a throw or handler, 0 when there are too many. */
+static int site(const struct instrument_class *c, const struct edit *e, uint32_t pc, bool handler)
+{
+    struct str name = class_utf8(c->file, e->method->name), descriptor = class_utf8(c->file, e->method->descriptor);
+    char text[1024], class_name[512];
+    uint64_t key = thrown_mix(hash_bytes(c->name.data, c->name.len), hash_bytes(name.data, name.len));
+    key = thrown_mix(thrown_mix(key, hash_bytes(descriptor.data, descriptor.len)), (uint64_t)pc << 1 | handler);
+    dotted_name(c->name.data, class_name, MIN(sizeof(class_name), c->name.len + 1));
+    unsigned line = edit_line(e, pc);
+    snprintf(text, sizeof(text), line ? "%s.%.*s:%u" : "%s.%.*s", class_name, (int)name.len, name.data, line);
+    pthread_mutex_lock(&thrown.lock);
+    const uint64_t *there = map_get(&thrown.index, thrown_mix(key, hash_bytes(text, strlen(text))));
+    int number = there ? (int)*there : 0;
+    if (!there && thrown.sites.len == 0)
+        (void)!vec_push(&thrown.sites, NULL);
+    if (!there && thrown.sites.len > 0 && thrown.sites.len < SITES_MAX) {
+        const char *copy = arena_copy(&thrown.arena, text, strlen(text));
+        if (copy && vec_push(&thrown.sites, copy) == 0)
+            number = (int)thrown.sites.len - 1;
+        if (number && map_put(&thrown.index, thrown_mix(key, hash_bytes(text, strlen(text))), (uint64_t)number) < 0)
+            number = 0;
+    }
+    pthread_mutex_unlock(&thrown.lock);
+    if (!number)
+        atomic_fetch_add(&thrown.left, 1);
+    return number;
+}
+
+struct editing {
+    const struct instrument_class *class;
+    struct edit *edit;
+    int result;
+    bool any;
+};
+
+static void insert(struct editing *x, uint32_t pc, const char *name)
+{
+    _cleanup_(buf_release) struct buf code = BUF(16);
+    int number = x->result < 0 ? 0 : site(x->class, x->edit, pc, strcmp(name, "caught") == 0);
+    if (!number)
+        return;
+    int ref = rewrite_methodref(x->edit->rewrite, PROBE, name, "(Ljava/lang/Throwable;I)V");
+    code_op(&code, OP_DUP);
+    int r = ref < 0 ? ref : code_int(x->edit->rewrite, &code, number);
+    if (r == 0) {
+        code_invokestatic(&code, ref);
+        r = edit_insert(x->edit, EDIT_BEFORE, pc, 0, &code, 3);
+    }
+    x->result = r;
+    x->any = true;
+}
+
+static void insert_caught(void *context, uint32_t pc)
+{
+    insert(context, pc, "caught");
+}
+
+/* ThreadGroup.uncaughtException(Thread, Throwable): where exceptions end that no handler takes. */
+static int insert_uncaught(struct edit *e)
+{
+    _cleanup_(buf_release) struct buf code = BUF(16);
+    int ref = rewrite_methodref(e->rewrite, PROBE, "caught", "(Ljava/lang/Throwable;I)V");
+    if (ref < 0)
+        return ref;
+    code_load(&code, 'A', 2);
+    int r = code_int(e->rewrite, &code, 0);
+    code_invokestatic(&code, ref);
+    return r < 0 ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &code, 2);
+}
+
+static int thrown_edit(const struct instrument_class *c, struct edit *e)
+{
+    struct editing x = {.class = c, .edit = e};
+    if (str_is(c->name, "java/lang/ThreadGroup") && str_is(class_utf8(c->file, e->method->name), "uncaughtException")) {
+        x.result = insert_uncaught(e);
+        x.any = true;
+    }
+    for (struct insn i = {0}; x.result == 0 && edit_next(e, &i);)
+        if (i.op == OP_ATHROW)
+            insert(&x, i.pc, "thrown");
+    edit_handlers(e, insert_caught, &x);
+    return x.result < 0 ? x.result : x.any;
+}
+
+static const struct instrument_client client = {.name = "exceptions", .edit = thrown_edit};
+
+int thrown_probes_on(JNIEnv *jni, struct buf *why)
+{
+    thrown.tid = probe_field_offset(jni, "java/lang/Thread", "tid", "J");
+    thrown.backtrace = MAX(probe_field_offset(jni, "java/lang/Throwable", "backtrace", "Ljava/lang/Object;"), 0);
+    thrown.lost = thrown.left = 0;
+    if (thrown.tid < 0) {
+        buf_string(why, "exceptions: the layout of java.lang.Thread is not known");
+        return -ENOTSUP;
+    }
+    int r = probe_define(jni, PROBE, &thrown.probe, why);
+    return r < 0 ? r : instrument_on(&client, jni, why);
+}
+
+void thrown_probes_off(JNIEnv *jni)
+{
+    instrument_off(&client, jni);
+    jmethodID m = thrown.probe ? (*jni)->GetStaticMethodID(jni, thrown.probe, "forget", "()V") : NULL;
+    if (m)
+        (*jni)->CallStaticVoidMethod(jni, thrown.probe, m);
+    vm_clear_exception(jni);
+}
+
+uint64_t thrown_probes_lost(void)
+{
+    return thrown.lost;
+}
+
+uint64_t thrown_probes_left(void)
+{
+    return thrown.left;
+}

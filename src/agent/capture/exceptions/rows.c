@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/exceptions/rows.h"
+
+#include "base/map.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS_MAX = 1 << 14 };
+
+static struct {
+    pthread_mutex_t lock; /* the table; rows' counts are free */
+    struct map index;     /* of a row's key -> number */
+    struct thrown_row rows[ROWS_MAX];
+    _Atomic unsigned n;
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+struct thrown_row *thrown_row(uint64_t key)
+{
+    pthread_mutex_lock(&table.lock);
+    const uint64_t *there = map_get(&table.index, key);
+    struct thrown_row *row = there ? &table.rows[*there] : NULL;
+    pthread_mutex_unlock(&table.lock);
+    return row;
+}
+
+struct thrown_row *thrown_row_add(uint64_t key, char *class_name, char *place, char *caught)
+{
+    bool added = false;
+    pthread_mutex_lock(&table.lock);
+    unsigned n = table.n;
+    uint64_t *slot =
+        class_name && place ? (n < ROWS_MAX ? map_at(&table.index, key, n, &added) : map_get(&table.index, key)) : NULL;
+    struct thrown_row *row = slot ? &table.rows[*slot] : NULL;
+    if (added) {
+        row->class_name = class_name;
+        row->place = place;
+        row->caught = caught;
+        table.n = n + 1;
+    }
+    pthread_mutex_unlock(&table.lock);
+    if (!added) {
+        free(class_name);
+        free(place);
+        free(caught);
+    }
+    return row;
+}
+
+unsigned thrown_rows(void)
+{
+    return table.n;
+}
+
+struct thrown_row *thrown_row_at(unsigned i)
+{
+    return &table.rows[i];
+}
+
+/* Their counts may still be added to by code that was compiled with probes: the memory stays. */
+void thrown_rows_release(void)
+{
+    pthread_mutex_lock(&table.lock);
+    for (unsigned i = 0; i < table.n; i++) {
+        free(table.rows[i].class_name);
+        free(table.rows[i].place);
+        free(table.rows[i].caught);
+        memset(&table.rows[i], 0, sizeof(table.rows[i]));
+    }
+    table.n = 0;
+    map_release(&table.index);
+    pthread_mutex_unlock(&table.lock);
+}

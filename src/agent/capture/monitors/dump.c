@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/monitors/monitors.h"
+
+#include "agent/dictionary.h"
+#include "agent/names.h"
+#include "base/vec.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_DEPTH = 1024, MAX_MONITORS = 4096 };
+
+/* Objects seen so far, each once: their tag in an environment of our own is their number. */
+struct seen {
+    jvmtiEnv *ti;
+    JNIEnv *jni;
+    VEC(jobject) objects;
+};
+
+static void see(struct seen *seen, jobject object)
+{
+    jlong tag = 0;
+    (*seen->ti)->GetTag(seen->ti, object, &tag);
+    if (!tag && seen->objects.len < MAX_MONITORS && vec_push(&seen->objects, object) == 0)
+        (*seen->ti)->SetTag(seen->ti, object, (jlong)seen->objects.len);
+    else
+        (*seen->jni)->DeleteLocalRef(seen->jni, object);
+}
+
+static uint32_t serial_of(JNIEnv *jni, jthread thread)
+{
+    struct thread *t = thread ? threads_find(jni, thread) : NULL;
+    return t ? t->serial : 0;
+}
+
+/* The trace of a thread's stack; written when it is new. */
+static uint32_t thread_trace(struct session *s, JNIEnv *jni, const jvmtiStackInfo *info)
+{
+    struct jfr_frame frames[MAX_DEPTH];
+    jint n = MIN(info->frame_count, MAX_DEPTH);
+    for (jint i = 0; i < n; i++)
+        frames[i] = (struct jfr_frame){.method = (uint64_t)(uintptr_t)info->frame_buffer[i].method,
+                                       .bci = (int32_t)info->frame_buffer[i].location};
+    return dictionary_trace(s->out.dictionary, jni, frames, (uint32_t)n, serial_of(jni, info->thread));
+}
+
+/* Writes a THREAD line and notes the monitors that it owns or waits for. */
+static void dump_thread(struct session *s, JNIEnv *jni, struct hprof_text *out, const jvmtiStackInfo *info, struct seen *seen)
+{
+    struct thread *t = threads_find(jni, info->thread);
+    jint owned_count = 0;
+    if (!t || t->own)
+        return;
+    hprof_text_monitors_thread(out, t->serial, thread_trace(s, jni, info), (uint32_t)info->state);
+    jobject *owned = NULL, contended = NULL;
+    if (vm.have.can_get_owned_monitor_info &&
+        (*vm.ti)->GetOwnedMonitorInfo(vm.ti, info->thread, &owned_count, &owned) == JVMTI_ERROR_NONE)
+        for (jint i = 0; i < owned_count; i++)
+            see(seen, owned[i]);
+    vm_free(owned);
+    if (vm.have.can_get_current_contended_monitor &&
+        (*vm.ti)->GetCurrentContendedMonitor(vm.ti, info->thread, &contended) == JVMTI_ERROR_NONE && contended)
+        see(seen, contended);
+}
+
+/* Serial numbers of threads; those that are not known are left out. The references are given back. */
+static size_t serials(JNIEnv *jni, jthread *threads, jint n, uint32_t *to)
+{
+    size_t len = 0;
+    for (jint i = 0; i < n; i++) {
+        uint32_t serial = serial_of(jni, threads[i]);
+        if (serial)
+            to[len++] = serial;
+        (*jni)->DeleteLocalRef(jni, threads[i]);
+    }
+    vm_free(threads);
+    return len;
+}
+
+/* Drops those of ids that are in others: older VMs count who waits to be notified among who waits to enter. */
+static size_t without(uint32_t *ids, size_t n, const uint32_t *others, size_t n_others)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t o = 0;
+        while (o < n_others && others[o] != ids[i])
+            o++;
+        if (o == n_others)
+            ids[len++] = ids[i];
+    }
+    return len;
+}
+
+static void dump_monitor(JNIEnv *jni, struct hprof_text *out, jobject object)
+{
+    jvmtiMonitorUsage usage = {0};
+    char *signature = NULL;
+    jclass class = (*jni)->GetObjectClass(jni, object);
+    if ((*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) == JVMTI_ERROR_NONE &&
+        (*vm.ti)->GetObjectMonitorUsage(vm.ti, object, &usage) == JVMTI_ERROR_NONE) {
+        uint32_t *ids = calloc((size_t)usage.waiter_count + (size_t)usage.notify_waiter_count + 1, sizeof(*ids));
+        uint32_t owner = serial_of(jni, usage.owner);
+        if (ids) {
+            size_t enter = serials(jni, usage.waiters, usage.waiter_count, ids);
+            const uint32_t *waiting = ids + enter;
+            size_t wait = serials(jni, usage.notify_waiters, usage.notify_waiter_count, ids + enter);
+            enter = without(ids, enter, waiting, wait);
+            hprof_text_monitor(out, signature, owner, (uint32_t)usage.entry_count, ids, enter, waiting, wait);
+        }
+        if (usage.owner)
+            (*jni)->DeleteLocalRef(jni, usage.owner);
+        free(ids);
+    }
+    vm_free(signature);
+    (*jni)->DeleteLocalRef(jni, class);
+}
+
+void monitors_dump(struct session *s, JNIEnv *jni)
+{
+    const jvmtiCapabilities tags = {.can_tag_objects = 1};
+    struct seen seen = {.jni = jni};
+    jvmtiStackInfo *infos = NULL;
+    jint n = 0, depth = (jint)MIN(s->options.v[OPT_DEPTH].number, MAX_DEPTH);
+    if ((*vm.java)->GetEnv(vm.java, (void **)&seen.ti, JVMTI_VERSION_1_2) != JNI_OK)
+        return;
+    /* The section is put together aside: TRACEs go to the output meanwhile, and nothing may stand within it. */
+    struct buf section;
+    struct hprof_text out;
+    out_section_open(&out, &section);
+    hprof_text_monitors_begin(&out);
+    if ((*seen.ti)->AddCapabilities(seen.ti, &tags) == JVMTI_ERROR_NONE &&
+        (*vm.ti)->GetAllStackTraces(vm.ti, depth, &infos, &n) == JVMTI_ERROR_NONE) {
+        for (jint i = 0; i < n; i++) {
+            dump_thread(s, jni, &out, &infos[i], &seen);
+            (*jni)->DeleteLocalRef(jni, infos[i].thread);
+        }
+        vm_free(infos);
+    }
+    for (size_t i = 0; i < seen.objects.len; i++) {
+        dump_monitor(jni, &out, seen.objects.data[i]);
+        (*jni)->DeleteLocalRef(jni, seen.objects.data[i]);
+    }
+    hprof_text_monitors_end(&out);
+    out_section_close(&s->out, &out, &section);
+    vec_release(&seen.objects);
+    (*seen.ti)->DisposeEnvironment(seen.ti);
+}

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * monitor=y: time blocked at monitors by class, stack and (thread=y) thread; WAIT and WAITED as they happen; a dump of all
+ * monitors. Stacks are walked before the thread blocks, so never while it holds the monitor that others wait for.
+ */
+#include "agent/capture/monitors/monitors.h"
+
+#include "agent/dictionary.h"
+#include "agent/names.h"
+#include "agent/own_stack.h"
+#include "agent/session.h"
+#include "base/clock.h"
+#include "base/strpool.h"
+#include "base/vec.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_DEPTH = 1024, MAX_SITES = 1 << 16, MAX_WAITS = 1 << 20 };
+
+/* What is counted for one class, stack and thread. Rows are in address order of arrival and never move. */
+struct site {
+    _Atomic uint64_t count, ns;
+};
+
+/* A WAIT or WAITED line that the worker has not printed yet. */
+struct wait_line {
+    uint32_t class, thread;
+    int64_t ms; /* the timeout, or the time */
+    bool over;
+};
+
+/* What a thread is doing, by its place in the thread table; written by the thread alone. */
+struct doing {
+    uint64_t since_ns;
+    uint32_t site; /* + 1; 0: none */
+    uint64_t wait_ns;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct {
+    bool on;
+    uint32_t depth;
+    bool by_thread;
+    struct strpool keys;    /* struct key_head and frames: the number is the site's */
+    struct strpool classes; /* JVM descriptors */
+    struct site *sites;     /* MAX_SITES of them, of which keys.strings.len are used */
+    struct doing *doing;    /* THREADS_MAX */
+    VEC(struct wait_line) waits;
+    _Atomic uint64_t entered, waited, lost;
+} monitors;
+
+struct key_head {
+    uint32_t class, thread;
+};
+
+struct frame {
+    uint64_t method;
+    int64_t bci;
+};
+
+static bool wanted(const struct options *o)
+{
+    /* A recording has the events of capture/threads.c. */
+    return option_on(o, OPT_MONITOR) && !option_is(o, OPT_FORMAT, "r");
+}
+
+static int load(struct session *s, struct buf *why)
+{
+    monitors.sites = calloc(MAX_SITES, sizeof(*monitors.sites));
+    monitors.doing = calloc(THREADS_MAX, sizeof(*monitors.doing));
+    monitors.depth = (uint32_t)MIN(s->options.v[OPT_DEPTH].number, MAX_DEPTH);
+    monitors.by_thread = option_on(&s->options, OPT_THREAD);
+    monitors.on = monitors.sites && monitors.doing;
+    return monitors.on ? 0 : -ENOMEM;
+}
+
+static int start(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    return option_on(&s->options, OPT_PARK) ? park_on(jni, why) : 0;
+}
+
+static void stop(struct session *s, JNIEnv *jni)
+{
+    park_off(jni);
+}
+
+static void release(struct session *s)
+{
+    monitors.on = false;
+    free(monitors.sites);
+    free(monitors.doing);
+    strpool_release(&monitors.keys);
+    strpool_release(&monitors.classes);
+    vec_release(&monitors.waits);
+    memset(&monitors, 0, sizeof(monitors));
+}
+
+/* The number of an object's class in monitors.classes; under lock. -1: lost. */
+static int64_t class_number(JNIEnv *jni, jobject object)
+{
+    char *signature = NULL;
+    jclass class = (*jni)->GetObjectClass(jni, object);
+    int64_t number = -1;
+    if (class && (*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) == JVMTI_ERROR_NONE) {
+        pthread_mutex_lock(&lock);
+        number = strpool_add(&monitors.classes, signature, strlen(signature));
+        pthread_mutex_unlock(&lock);
+    }
+    vm_free(signature);
+    if (class)
+        (*jni)->DeleteLocalRef(jni, class);
+    return number < 0 ? -1 : number;
+}
+
+uint32_t monitors_site(JNIEnv *jni, jobject monitor, const struct thread *self, jint skip)
+{
+    struct {
+        struct key_head head;
+        struct frame frames[MAX_DEPTH];
+    } key;
+
+    jvmtiFrameInfo found[MAX_DEPTH + MONITORS_SKIP_MAX], *frames = found + skip;
+    jint n = 0;
+    int64_t class = class_number(jni, monitor), site = -1;
+    if (class < 0)
+        return 0;
+    if (monitors.depth)
+        n = MAX(own_stack(jni, found, (jint)monitors.depth + skip) - skip, 0);
+    key.head = (struct key_head){(uint32_t) class, monitors.by_thread ? self->serial : 0};
+    for (jint i = 0; i < n; i++) {
+        /* The names are asked for now, while the class of the method cannot be unloaded. */
+        names_method(jni, frames[i].method);
+        key.frames[i] = (struct frame){(uint64_t)(uintptr_t)frames[i].method, frames[i].location};
+    }
+    pthread_mutex_lock(&lock);
+    size_t len = sizeof(key.head) + (size_t)n * sizeof(*key.frames);
+    site = strpool_find(&monitors.keys, (const char *)&key, len);
+    if (site < 0 && monitors.keys.strings.len < MAX_SITES)
+        site = strpool_add(&monitors.keys, (const char *)&key, len);
+    pthread_mutex_unlock(&lock);
+    return site < 0 ? 0 : (uint32_t)site + 1;
+}
+
+void monitors_blocked(uint32_t site, uint64_t ns)
+{
+    if (!site) {
+        monitors.lost++;
+        return;
+    }
+    atomic_fetch_add_explicit(&monitors.sites[site - 1].count, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&monitors.sites[site - 1].ns, ns, memory_order_relaxed);
+    monitors.entered++;
+}
+
+static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject monitor)
+{
+    struct thread *self = threads_self(jni);
+    uint64_t since = now_ns(); /* it is blocked while its stack is walked, too */
+    if (!self || self->own)
+        return;
+    struct doing *d = &monitors.doing[thread_index(self)];
+    d->site = monitors_site(jni, monitor, self, 0);
+    d->since_ns = since;
+}
+
+static void JNICALL on_entered(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject monitor)
+{
+    struct thread *self = threads_self(jni);
+    struct doing *d = self ? &monitors.doing[thread_index(self)] : NULL;
+    if (!d || !d->since_ns)
+        return;
+    monitors_blocked(d->site, now_ns() - d->since_ns);
+    d->since_ns = 0;
+}
+
+static void add_wait(JNIEnv *jni, const struct thread *self, jobject object, int64_t ms, bool over)
+{
+    int64_t class = class_number(jni, object);
+    pthread_mutex_lock(&lock);
+    const struct wait_line line = {(uint32_t) class, self ? self->serial : 0, ms, over};
+    if (class < 0 || monitors.waits.len >= MAX_WAITS || vec_push(&monitors.waits, line) < 0)
+        monitors.lost++;
+    pthread_mutex_unlock(&lock);
+}
+
+static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object, jlong timeout)
+{
+    struct thread *self = threads_self(jni);
+    if (!self || self->own)
+        return;
+    monitors.doing[thread_index(self)].wait_ns = now_ns();
+    add_wait(jni, self, object, timeout, false);
+}
+
+static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object, jboolean timed_out)
+{
+    struct thread *self = threads_self(jni);
+    struct doing *d = self ? &monitors.doing[thread_index(self)] : NULL;
+    if (!d || !d->wait_ns)
+        return;
+    monitors.waited++;
+    add_wait(jni, self, object, (int64_t)((now_ns() - d->wait_ns + NS_PER_MS / 2) / NS_PER_MS), true);
+    d->wait_ns = 0;
+}
+
+static void flush(struct session *s, JNIEnv *jni)
+{
+    __typeof__(monitors.waits) waits;
+    pthread_mutex_lock(&lock);
+    waits = monitors.waits;
+    memset(&monitors.waits, 0, sizeof(monitors.waits));
+    pthread_mutex_unlock(&lock);
+    if (waits.len && s->out.format == 'a') {
+        pthread_mutex_lock(&s->out.lock);
+        for (size_t i = 0; i < waits.len; i++) {
+            const struct wait_line *w = &waits.data[i];
+            const char *class = strpool_get(&monitors.classes, w->class).data;
+            if (w->over)
+                hprof_text_waited(&s->out.text, class, w->ms, w->thread);
+            else
+                hprof_text_wait(&s->out.text, class, w->ms, w->thread);
+        }
+        pthread_mutex_unlock(&s->out.lock);
+    }
+    vec_release(&waits);
+}
+
+/* A row of MONITOR TIME. */
+struct ranked {
+    uint64_t ns, count;
+    uint32_t trace, class;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+    return x->ns != y->ns ? (x->ns < y->ns ? 1 : -1) : (x->trace > y->trace) - (x->trace < y->trace);
+}
+
+/* Takes the counts of a site and gives its trace; the sites' counters begin anew. */
+static struct ranked take_site(struct session *s, JNIEnv *jni, size_t i)
+{
+    pthread_mutex_lock(&lock);
+    struct str key = strpool_get(&monitors.keys, i); /* its bytes stay where they are */
+    pthread_mutex_unlock(&lock);
+    struct key_head head;
+    memcpy(&head, key.data, sizeof(head));
+    struct ranked row = {.class = head.class};
+    row.ns = atomic_exchange(&monitors.sites[i].ns, 0);
+    row.count = atomic_exchange(&monitors.sites[i].count, 0);
+    if (!row.count)
+        return row;
+    struct jfr_frame frames[MAX_DEPTH];
+    uint32_t n = (uint32_t)((key.len - sizeof(head)) / sizeof(struct frame));
+    for (uint32_t f = 0; f < n; f++) {
+        struct frame at;
+        memcpy(&at, key.data + sizeof(head) + f * sizeof(at), sizeof(at));
+        frames[f] = (struct jfr_frame){.method = at.method, .bci = (int32_t)at.bci};
+    }
+    row.trace = dictionary_trace(s->out.dictionary, jni, frames, n, head.thread);
+    return row;
+}
+
+void monitors_source_name(const char *descriptor, char *to, size_t size)
+{
+    size_t dims = strspn(descriptor, "["), len;
+    static const char *const primitives[] = {"Zboolean", "Cchar", "Ffloat", "Ddouble", "Bbyte", "Sshort", "Iint", "Jlong"};
+    const char *element = descriptor + dims;
+    if (*element == 'L') {
+        dotted_name(element + 1, to, size);
+        len = strlen(to);
+        len -= len && to[len - 1] == ';';
+    } else {
+        len = 0;
+        for (size_t i = 0; i < ARRAY_SIZE(primitives); i++)
+            if (primitives[i][0] == *element)
+                len = (size_t)snprintf(to, size, "%s", primitives[i] + 1);
+    }
+    for (; dims && len + 3 <= size; dims--, len += 2)
+        memcpy(to + len, "[]", 2);
+    to[len] = '\0';
+}
+
+static void write_times(struct session *s, struct ranked *rows, size_t n)
+{
+    enum { NAME = 1024 };
+
+    uint64_t total = 0, sum = 0;
+    char name[NAME];
+    for (size_t i = 0; i < n; i++)
+        total += rows[i].ns;
+    pthread_mutex_lock(&s->out.lock);
+    hprof_text_ranked_begin(&s->out.text, HPROF_RANKED_MONITORS, (total + NS_PER_MS / 2) / NS_PER_MS, time(NULL));
+    for (size_t i = 0; i < n && total; i++) {
+        double self = (double)rows[i].ns / (double)total;
+        if (self < s->options.v[OPT_CUTOFF].fraction)
+            break;
+        sum += rows[i].ns;
+        monitors_source_name(strpool_get(&monitors.classes, rows[i].class).data, name, sizeof(name));
+        hprof_text_ranked(&s->out.text, HPROF_RANKED_MONITORS, (uint32_t)i + 1, 100 * self, 100 * (double)sum / (double)total,
+                          rows[i].count, rows[i].trace, name);
+    }
+    hprof_text_ranked_end(&s->out.text, HPROF_RANKED_MONITORS);
+    pthread_mutex_unlock(&s->out.lock);
+}
+
+static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
+{
+    if (s->out.format != 'a')
+        return;
+    pthread_mutex_lock(&lock);
+    size_t n = monitors.keys.strings.len, kept = 0;
+    pthread_mutex_unlock(&lock);
+    struct ranked *rows = calloc(n + 1, sizeof(*rows));
+    if (!rows) {
+        session_message(s, "monitor=y: no memory for a dump");
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        rows[kept] = take_site(s, jni, i);
+        kept += rows[kept].count > 0;
+    }
+    qsort(rows, kept, sizeof(*rows), by_time);
+    write_times(s, rows, kept);
+    free(rows);
+    monitors_dump(s, jni);
+}
+
+static void status(struct session *s, struct buf *out)
+{
+    buf_printf(out, "monitor.entered %llu\nmonitor.waited %llu\nmonitor.lost %llu\n",
+               (unsigned long long)atomic_load(&monitors.entered), (unsigned long long)atomic_load(&monitors.waited),
+               (unsigned long long)atomic_load(&monitors.lost));
+}
+
+static const struct vm_callbacks events = {.ti = {.MonitorContendedEnter = on_enter,
+                                                  .MonitorContendedEntered = on_entered,
+                                                  .MonitorWait = on_wait,
+                                                  .MonitorWaited = on_waited}};
+
+const struct capture capture_monitors = {
+    .name = "monitor",
+    .title = "contended monitor usage",
+    .options = OPTION_BIT(OPT_MONITOR) | OPTION_BIT(OPT_PARK),
+    .needs = {.can_generate_monitor_events = 1},
+    .own_stacks = true,
+    .likes = {.can_get_owned_monitor_info = 1, .can_get_current_contended_monitor = 1, .can_get_monitor_info = 1},
+    .events = &events,
+    .wanted = wanted,
+    .load = load,
+    .start = start,
+    .stop = stop,
+    .release = release,
+    .flush = flush,
+    .dump = dump,
+    .status = status,
+};

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Waits for files and sockets: the natives of the JDK that read, accept, poll and force, bound to ours. They are bound by name
+ * when they are called first, so their addresses are known before: those of classes that are loaded already are bound anew,
+ * the others when the VM tells that it binds them. What took less than 100 us is no wait and leaves no record; the stack is
+ * walked after the wait, for those that are one.
+ */
+#include "agent/capture/threads/threads.h"
+
+#include "base/clock.h"
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SHORTEST (NS_PER_MS / 10)
+
+enum operation { IO_FILE, IO_SOCKET, IO_POLL, IO_ACCEPT, IO_FORCE };
+
+static const char *const operation_names[] = {
+    [IO_FILE] = "read", [IO_SOCKET] = "read", [IO_POLL] = "poll", [IO_ACCEPT] = "accept", [IO_FORCE] = "force"};
+
+static jfieldID descriptor_fd, stream_fd, random_fd, plain_fd;
+
+static void io_begins(JNIEnv *jni)
+{
+    struct wait how = {0};
+    if (!natives_enter())
+        return;
+    struct waiter *w = native_self(jni);
+    if (w)
+        wait_begin(w, WAIT_IO, &how);
+    natives_leave();
+}
+
+static int fd_of(JNIEnv *jni, jobject descriptor)
+{
+    return descriptor && descriptor_fd ? (*jni)->GetIntField(jni, descriptor, descriptor_fd) : -1;
+}
+
+static int fd_of_holder(JNIEnv *jni, jobject holder, jfieldID field)
+{
+    jobject descriptor = field ? (*jni)->GetObjectField(jni, holder, field) : NULL;
+    int fd = fd_of(jni, descriptor);
+    if (descriptor)
+        (*jni)->DeleteLocalRef(jni, descriptor);
+    return fd;
+}
+
+static void put_path(struct jfr_event *e, int fd)
+{
+    char link[48], path[1024];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t n = fd >= 0 ? readlink(link, path, sizeof(path)) : -1;
+    jfr_put_string_n(e, n > 0 ? path : NULL, n > 0 ? (size_t)n : 0);
+}
+
+static void put_peer(struct jfr_event *e, int fd)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } peer;
+
+    socklen_t len = sizeof(peer);
+    char text[INET6_ADDRSTRLEN];
+    bool known = fd >= 0 && getpeername(fd, &peer.any, &len) == 0;
+    bool v6 = known && peer.any.sa_family == AF_INET6;
+    known = v6 || (known && peer.any.sa_family == AF_INET);
+    const void *address = v6 ? (const void *)&peer.v6.sin6_addr : &peer.v4.sin_addr;
+    jfr_put_string(e, NULL);
+    jfr_put_string(e, known && inet_ntop(peer.any.sa_family, address, text, sizeof(text)) ? text : NULL);
+    jfr_put_int(e, !known ? 0 : ntohs(v6 ? peer.v6.sin6_port : peer.v4.sin_port));
+    jfr_put_long(e, 0);
+}
+
+static void put_io(struct waiter *w, const struct wait *was, uint64_t ns, enum operation operation, int fd, int64_t result)
+{
+    struct jfr_event e;
+    uint32_t type = operation == IO_FILE     ? (uint32_t)JFR_FILE_READ
+                    : operation == IO_SOCKET ? (uint32_t)JFR_SOCKET_READ
+                                             : thread_capture.types[TYPE_IO];
+    if (!jfr_begin(thread_capture.jfr, type, 1400, &e))
+        return;
+    jfr_put_time(&e, was->start);
+    jfr_put_long(&e, (int64_t)ns);
+    jfr_put_long(&e, (int64_t)w->id);
+    jfr_put_long(&e, (int64_t)was->trace);
+    if (operation == IO_SOCKET) {
+        put_peer(&e, fd);
+    } else if (operation == IO_FILE) {
+        put_path(&e, fd);
+    } else {
+        jfr_put_string(&e, operation_names[operation]);
+        put_path(&e, fd);
+    }
+    if (operation == IO_FILE || operation == IO_SOCKET) {
+        jfr_put_long(&e, MAX(result, 0));
+        jfr_put_byte(&e, result < 0);
+    }
+    jfr_commit(&e);
+}
+
+/* True when the wait was long enough to be told; then `was` and `ns` are set and no exception is pending. */
+static bool io_ended(JNIEnv *jni, struct waiter **w, struct wait *was, uint64_t *ns, jthrowable *ret_pending)
+{
+    *w = native_self(jni);
+    if (!*w || !wait_end(*w, WAIT_IO, was, ns) || *ns < SHORTEST)
+        return false;
+    *ret_pending = (*jni)->ExceptionOccurred(jni);
+    if (*ret_pending)
+        (*jni)->ExceptionClear(jni);
+    was->trace = stack_here(jni);
+    return true;
+}
+
+static void io_goes_on(JNIEnv *jni, jthrowable pending)
+{
+    if (!pending)
+        return;
+    (*jni)->Throw(jni, pending);
+    (*jni)->DeleteLocalRef(jni, pending);
+}
+
+/* What follows the real native; fd is an expression of its arguments. */
+#define IO_TELL(operation, fd, result)                                           \
+    if (natives_enter()) {                                                       \
+        struct waiter *w;                                                        \
+        struct wait was;                                                         \
+        uint64_t ns;                                                             \
+        jthrowable pending = NULL;                                               \
+        if (io_ended(jni, &w, &was, &ns, &pending)) {                            \
+            put_io(w, &was, ns, operation, fd, pending ? 0 : (int64_t)(result)); \
+            io_goes_on(jni, pending);                                            \
+        }                                                                        \
+        natives_leave();                                                         \
+    }
+
+/* One native of ours, its parameters and the arguments of the real one. */
+#define IO_NATIVE(id, type, operation, fd, parameters, arguments) \
+    static type(JNICALL *real_##id) parameters;                   \
+    static type JNICALL our_##id parameters                       \
+    {                                                             \
+        io_begins(jni);                                           \
+        type result = real_##id arguments;                        \
+        IO_TELL(operation, fd, result)                            \
+        return result;                                            \
+    }
+
+#define BYTE_ARRAY_READ(id, field)                               \
+    IO_NATIVE(id, jint, IO_FILE, fd_of_holder(jni, self, field), \
+              (JNIEnv * jni, jobject self, jbyteArray to, jint offset, jint length), (jni, self, to, offset, length))
+#define BYTE_READ(id, field) \
+    IO_NATIVE(id, jint, IO_FILE, fd_of_holder(jni, self, field), (JNIEnv * jni, jobject self), (jni, self))
+#define MEMORY_READ(id, operation)                                                                                \
+    IO_NATIVE(id, jint, operation, fd_of(jni, fdo), (JNIEnv * jni, jclass c, jobject fdo, jlong to, jint length), \
+              (jni, c, fdo, to, length))
+#define VECTOR_READ(id, operation)                                                                            \
+    IO_NATIVE(id, jlong, operation, fd_of(jni, fdo), (JNIEnv * jni, jclass c, jobject fdo, jlong to, jint n), \
+              (jni, c, fdo, to, n))
+#define PLACE_READ(id)                                                                                                    \
+    IO_NATIVE(id, jint, IO_FILE, fd_of(jni, fdo), (JNIEnv * jni, jclass c, jobject fdo, jlong to, jint length, jlong at), \
+              (jni, c, fdo, to, length, at))
+#define FORCE(id)                                                                                            \
+    IO_NATIVE(id, jint, IO_FORCE, fd_of(jni, fdo), (JNIEnv * jni, jclass c, jobject fdo, jboolean metadata), \
+              (jni, c, fdo, metadata))
+
+BYTE_READ(stream_read, stream_fd)
+BYTE_ARRAY_READ(stream_bytes, stream_fd)
+BYTE_READ(random_read, random_fd)
+BYTE_ARRAY_READ(random_bytes, random_fd)
+BYTE_ARRAY_READ(random_bytes0, random_fd)
+MEMORY_READ(socket_read, IO_SOCKET)
+VECTOR_READ(socket_vector, IO_SOCKET)
+MEMORY_READ(file_read, IO_FILE)
+VECTOR_READ(file_vector, IO_FILE)
+PLACE_READ(file_place)
+FORCE(file_force)
+MEMORY_READ(unix_read, IO_FILE)
+VECTOR_READ(unix_vector, IO_FILE)
+PLACE_READ(unix_place)
+FORCE(unix_force)
+IO_NATIVE(old_socket_read, jint, IO_SOCKET, fd_of(jni, fdo),
+          (JNIEnv * jni, jobject self, jobject fdo, jbyteArray to, jint offset, jint length, jint timeout),
+          (jni, self, fdo, to, offset, length, timeout))
+IO_NATIVE(net_poll, jint, IO_POLL, fd_of(jni, fdo), (JNIEnv * jni, jclass c, jobject fdo, jint events, jlong timeout),
+          (jni, c, fdo, events, timeout))
+IO_NATIVE(net_accept, jint, IO_ACCEPT, fd_of(jni, fdo), (JNIEnv * jni, jclass c, jobject fdo, jobject to, jobjectArray from),
+          (jni, c, fdo, to, from))
+IO_NATIVE(channel_accept, jint, IO_ACCEPT, fd_of(jni, fdo),
+          (JNIEnv * jni, jobject self, jobject fdo, jobject to, jobjectArray from), (jni, self, fdo, to, from))
+IO_NATIVE(epoll_wait, jint, IO_POLL, (int)fd, (JNIEnv * jni, jclass c, jint fd, jlong to, jint n, jint timeout),
+          (jni, c, fd, to, n, timeout))
+IO_NATIVE(array_wait, jint, IO_POLL, (int)fd, (JNIEnv * jni, jobject self, jlong to, jint n, jlong timeout, jint fd),
+          (jni, self, to, n, timeout, fd))
+
+static void(JNICALL *real_plain_accept)(JNIEnv *jni, jobject self, jobject to);
+
+static void JNICALL our_plain_accept(JNIEnv *jni, jobject self, jobject to)
+{
+    io_begins(jni);
+    real_plain_accept(jni, self, to);
+    IO_TELL(IO_ACCEPT, fd_of_holder(jni, self, plain_fd), 0)
+}
+
+#define ROW(class, name, signature, id)                                     \
+    {                                                                       \
+        class, name, signature, (void *)our_##id, (void **)&real_##id, NULL \
+    }
+
+/* In any order. `real` is NULL where this JDK has no such native. */
+static struct io_native {
+    const char *class, *name, *signature;
+    void *ours, **real;
+    void *address;
+} rows[] = {
+    ROW("java/io/FileInputStream", "read0", "()I", stream_read),
+    ROW("java/io/FileInputStream", "readBytes", "([BII)I", stream_bytes),
+    ROW("java/io/RandomAccessFile", "read0", "()I", random_read),
+    ROW("java/io/RandomAccessFile", "readBytes", "([BII)I", random_bytes),
+    ROW("java/io/RandomAccessFile", "readBytes0", "([BII)I", random_bytes0),
+    ROW("java/net/SocketInputStream", "socketRead0", "(Ljava/io/FileDescriptor;[BIII)I", old_socket_read),
+    ROW("java/net/PlainSocketImpl", "socketAccept", "(Ljava/net/SocketImpl;)V", plain_accept),
+    ROW("sun/nio/ch/SocketDispatcher", "read0", "(Ljava/io/FileDescriptor;JI)I", socket_read),
+    ROW("sun/nio/ch/SocketDispatcher", "readv0", "(Ljava/io/FileDescriptor;JI)J", socket_vector),
+    ROW("sun/nio/ch/FileDispatcherImpl", "read0", "(Ljava/io/FileDescriptor;JI)I", file_read),
+    ROW("sun/nio/ch/FileDispatcherImpl", "readv0", "(Ljava/io/FileDescriptor;JI)J", file_vector),
+    ROW("sun/nio/ch/FileDispatcherImpl", "pread0", "(Ljava/io/FileDescriptor;JIJ)I", file_place),
+    ROW("sun/nio/ch/FileDispatcherImpl", "force0", "(Ljava/io/FileDescriptor;Z)I", file_force),
+    ROW("sun/nio/ch/UnixFileDispatcherImpl", "read0", "(Ljava/io/FileDescriptor;JI)I", unix_read),
+    ROW("sun/nio/ch/UnixFileDispatcherImpl", "readv0", "(Ljava/io/FileDescriptor;JI)J", unix_vector),
+    ROW("sun/nio/ch/UnixFileDispatcherImpl", "pread0", "(Ljava/io/FileDescriptor;JIJ)I", unix_place),
+    ROW("sun/nio/ch/UnixFileDispatcherImpl", "force0", "(Ljava/io/FileDescriptor;Z)I", unix_force),
+    ROW("sun/nio/ch/Net", "poll", "(Ljava/io/FileDescriptor;IJ)I", net_poll),
+    ROW("sun/nio/ch/Net", "accept", "(Ljava/io/FileDescriptor;Ljava/io/FileDescriptor;[Ljava/net/InetSocketAddress;)I",
+        net_accept),
+    ROW("sun/nio/ch/ServerSocketChannelImpl", "accept0",
+        "(Ljava/io/FileDescriptor;Ljava/io/FileDescriptor;[Ljava/net/InetSocketAddress;)I", channel_accept),
+    ROW("sun/nio/ch/EPoll", "wait", "(IJII)I", epoll_wait),
+    ROW("sun/nio/ch/EPollArrayWrapper", "epollWait", "(JIJI)I", array_wait),
+};
+
+/* The library's function for a native method: Java_ and its name with _ for /. */
+static void *find_address(void *const *libraries, size_t n, const struct io_native *row)
+{
+    char symbol[160];
+    snprintf(symbol, sizeof(symbol), "Java_%s_%s", row->class, row->name);
+    for (char *c = symbol; *c; c++)
+        if (*c == '/')
+            *c = '_';
+    void *found = NULL;
+    for (size_t i = 0; i < n && !found; i++)
+        found = libraries[i] ? dlsym(libraries[i], symbol) : NULL;
+    return found;
+}
+
+static void find_addresses(void)
+{
+    static const char *const names[] = {"libjava.so", "libnet.so", "libnio.so"};
+    void *libraries[ARRAY_SIZE(names)] = {NULL};
+    Dl_info info;
+    if (!dladdr((void *)(uintptr_t)(*vm.ti)->GetPhase, &info))
+        return;
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        char path[4096];
+        const char *slash = strrchr(info.dli_fname, '/');
+        snprintf(path, sizeof(path), "%.*s/../%s", (int)(slash ? slash - info.dli_fname : 0), info.dli_fname, names[i]);
+        libraries[i] = dlopen(path, RTLD_LAZY); /* the VM loads it sooner or later; its place is all that is wanted */
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        rows[i].address = find_address(libraries, ARRAY_SIZE(libraries), &rows[i]);
+        if (rows[i].address)
+            memcpy(rows[i].real, &rows[i].address, sizeof(void *));
+    }
+}
+
+static void JNICALL on_bind(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmethodID method, void *address, void **ret_address)
+{
+    for (size_t i = 0; thread_capture.jfr && address && i < ARRAY_SIZE(rows); i++)
+        if (rows[i].address == address)
+            *ret_address = rows[i].ours;
+}
+
+static const struct vm_callbacks bind_events = {.ti = {.NativeMethodBind = on_bind}};
+
+static int bind_class(JNIEnv *jni, jclass c, const char *class, bool ours)
+{
+    int bound = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        if (!rows[i].address || strcmp(rows[i].class, class) != 0)
+            continue;
+        JNINativeMethod one = {(char *)rows[i].name, (char *)rows[i].signature, ours ? rows[i].ours : rows[i].address};
+        bound += (*jni)->RegisterNatives(jni, c, &one, 1) == JNI_OK;
+        vm_clear_exception(jni);
+    }
+    return bound;
+}
+
+int io_bind(JNIEnv *jni, bool ours)
+{
+    jclass *list = NULL;
+    jint n = 0;
+    int bound = 0;
+    if ((*vm.ti)->GetLoadedClasses(vm.ti, &n, &list) != JVMTI_ERROR_NONE)
+        return 0;
+    for (jint i = 0; i < n; i++) {
+        char *signature = NULL;
+        if ((*vm.ti)->GetClassSignature(vm.ti, list[i], &signature, NULL) == JVMTI_ERROR_NONE &&
+            (strncmp(signature, "Ljava/", 6) == 0 || strncmp(signature, "Lsun/nio/ch/", 12) == 0)) {
+            signature[strlen(signature) - 1] = 0;
+            bound += bind_class(jni, list[i], signature + 1, ours);
+        }
+        vm_free(signature);
+        (*jni)->DeleteLocalRef(jni, list[i]);
+    }
+    vm_free(list);
+    return bound;
+}
+
+static jfieldID find_field(JNIEnv *jni, const char *class, const char *name, const char *signature)
+{
+    jclass c = (*jni)->FindClass(jni, class);
+    jfieldID f = c ? (*jni)->GetFieldID(jni, c, name, signature) : NULL;
+    vm_clear_exception(jni);
+    if (c)
+        (*jni)->DeleteLocalRef(jni, c);
+    return f;
+}
+
+void io_start(JNIEnv *jni)
+{
+    jvmtiCapabilities want = {.can_generate_native_method_bind_events = 1};
+    if (!vm.hotspot || vm_need(&want, NULL) < 0 || !vm.have.can_generate_native_method_bind_events)
+        return;
+    descriptor_fd = find_field(jni, "java/io/FileDescriptor", "fd", "I");
+    stream_fd = find_field(jni, "java/io/FileInputStream", "fd", "Ljava/io/FileDescriptor;");
+    random_fd = find_field(jni, "java/io/RandomAccessFile", "fd", "Ljava/io/FileDescriptor;");
+    plain_fd = find_field(jni, "java/net/SocketImpl", "fd", "Ljava/io/FileDescriptor;");
+    find_addresses();
+    (void)!vm_events_on(&bind_events);
+}
+
+void io_stop(void)
+{
+    (void)vm_events_off(&bind_events);
+}

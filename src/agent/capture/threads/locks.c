@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * locks=: when each thread had each monitor of some classes, contended for or not, from probes behind monitorenter, before
+ * monitorexit, and at the beginning and the ends of synchronized methods. The class is that of the object, so the probes are in
+ * all methods that lock; JvmscopeLocks tells the classes asked for from the others without leaving Java.
+ *
+ * A method is left as it is when a handler for all exceptions does not cover a probe: without one the VM could not be sure
+ * that the monitor is let go, and would never compile the method.
+ */
+#include "agent/capture/threads/threads.h"
+#include "agent/instrument/choice.h"
+#include "agent/instrument/instrument.h"
+#include "agent/instrument/probe_class.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define PROBE "java/lang/JvmscopeLocks"
+
+/* Of one thread at one time; of one thread in a second; places in the program. */
+enum { HELD_MAX = 64, RATE_MAX = 2000000, SITES_MAX = 1 << 20 };
+
+struct held {
+    _Atomic uint64_t start; /* ns; 0: let go, by wait() or for good */
+    uint64_t class, trace;
+    uint32_t object, depth;
+};
+
+struct held_locks {
+    struct held held[HELD_MAX];
+    uint32_t n;
+    uint32_t in_second;
+    uint64_t second;
+};
+
+static char *patterns;
+static _Atomic uint64_t *sites; /* by number: the stack of the place in the recording, 0 not known yet */
+static atomic_uint n_sites;
+static atomic_uint_fast64_t written, lost;
+
+EXPORT jlong JNICALL Java_java_lang_JvmscopeLocks_look(JNIEnv *jni, jclass self, jclass class);
+EXPORT void JNICALL Java_java_lang_JvmscopeLocks_enter(JNIEnv *jni, jclass self, jlong class, jint object, jint site);
+EXPORT void JNICALL Java_java_lang_JvmscopeLocks_leave(JNIEnv *jni, jclass self, jlong class, jint object);
+
+/* ---- what is held ---- */
+
+static struct held *held_find(struct held_locks *l, uint64_t class, uint32_t object)
+{
+    for (uint32_t i = l->n; i-- > 0;)
+        if (l->held[i].object == object && l->held[i].class == class)
+            return &l->held[i];
+    return NULL;
+}
+
+static void held_drop(struct held_locks *l, struct held *h)
+{
+    for (struct held *last = &l->held[--l->n]; h < last; h++) {
+        h->class = h[1].class;
+        h->trace = h[1].trace;
+        h->object = h[1].object;
+        h->depth = h[1].depth;
+        atomic_store_explicit(&h->start, atomic_load_explicit(&h[1].start, memory_order_relaxed), memory_order_relaxed);
+    }
+}
+
+static bool rate_allows(struct held_locks *l, uint64_t now)
+{
+    if (now / NS_PER_SECOND != l->second) {
+        l->second = now / NS_PER_SECOND;
+        l->in_second = 0;
+    }
+    return l->in_second++ < RATE_MAX;
+}
+
+static void put_hold(struct waiter *w, struct held *h, uint64_t now)
+{
+    uint64_t start = atomic_exchange_explicit(&h->start, 0, memory_order_relaxed);
+    struct jfr_event e;
+    if (!start)
+        return;
+    if (!rate_allows(w->locks, now) || !jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_HOLD], 0, &e)) {
+        atomic_fetch_add_explicit(&lost, 1, memory_order_relaxed);
+        return;
+    }
+    jfr_put_time(&e, start);
+    jfr_put_long(&e, (int64_t)(now - start));
+    jfr_put_long(&e, (int64_t)w->id);
+    jfr_put_long(&e, (int64_t)h->trace);
+    jfr_put_long(&e, (int64_t)h->class);
+    jfr_put_long(&e, h->object);
+    jfr_commit(&e);
+    atomic_fetch_add_explicit(&written, 1, memory_order_relaxed);
+}
+
+void locks_wait(struct waiter *w, uint64_t class, uint32_t object, uint64_t now)
+{
+    struct held *h = held_find(w->locks, class, object);
+    if (h)
+        put_hold(w, h, now);
+}
+
+void locks_waited(struct waiter *w, uint64_t class, uint32_t object, uint64_t now)
+{
+    struct held *h = held_find(w->locks, class, object);
+    if (h)
+        atomic_store_explicit(&h->start, now, memory_order_relaxed);
+}
+
+/* The place of a probe as a stack of one frame. Walked once a place: the monitor is held. */
+static uint64_t site_trace(uint32_t site)
+{
+    if (site == 0 || site >= SITES_MAX)
+        return 0;
+    uint64_t trace = atomic_load_explicit(&sites[site], memory_order_relaxed);
+    if (likely(trace))
+        return trace;
+    jvmtiFrameInfo frame;
+    jint n = 0;
+    /* Above it are the probe and its native method. */
+    if ((*vm.ti)->GetStackTrace(vm.ti, NULL, 2, 1, &frame, &n) != JVMTI_ERROR_NONE || n != 1)
+        return 0;
+    struct jfr_frame out = {(uint64_t)(uintptr_t)frame.method, (int32_t)frame.location, JFR_FRAME_JIT};
+    trace = jfr_trace(thread_capture.jfr, &out, 1, true);
+    atomic_store_explicit(&sites[site], trace, memory_order_relaxed);
+    return trace;
+}
+
+static void hold_begins(struct waiter *w, uint64_t class, uint32_t object, uint32_t site, uint64_t now)
+{
+    struct held_locks *l = w->locks;
+    struct held *h = held_find(l, class, object);
+    if (h && h->depth) {
+        h->depth++;
+        return;
+    }
+    if (l->n == HELD_MAX) { /* some were let go unseen, or there really are that many */
+        atomic_fetch_add_explicit(&lost, 1, memory_order_relaxed);
+        held_drop(l, &l->held[0]);
+    }
+    h = &l->held[l->n++];
+    h->class = class;
+    h->object = object;
+    h->depth = 1;
+    h->trace = site_trace(site);
+    atomic_store_explicit(&h->start, now, memory_order_release);
+}
+
+void JNICALL Java_java_lang_JvmscopeLocks_enter(JNIEnv *jni, jclass self, jlong class, jint object, jint site)
+{
+    uint64_t now = now_ns();
+    if (!class || !natives_enter())
+        return;
+    struct waiter *w = native_self(jni);
+    if (w && !w->locks)
+        w->locks = calloc(1, sizeof(*w->locks));
+    if (w && w->locks)
+        hold_begins(w, (uint64_t) class, (uint32_t)object, (uint32_t)site, now);
+    else
+        atomic_fetch_add_explicit(&lost, w != NULL, memory_order_relaxed);
+    natives_leave();
+}
+
+void JNICALL Java_java_lang_JvmscopeLocks_leave(JNIEnv *jni, jclass self, jlong class, jint object)
+{
+    uint64_t now = now_ns();
+    if (!class || !natives_enter())
+        return;
+    struct waiter *w = native_self(jni);
+    struct held *h = w && w->locks ? held_find(w->locks, (uint64_t) class, (uint32_t)object) : NULL;
+    if (h && --h->depth == 0) {
+        put_hold(w, h, now);
+        held_drop(w->locks, h);
+    }
+    natives_leave();
+}
+
+jlong JNICALL Java_java_lang_JvmscopeLocks_look(JNIEnv *jni, jclass self, jclass class)
+{
+    char *signature = NULL;
+    uint64_t constant = 0;
+    if (!class || !natives_enter())
+        return 0;
+    if (patterns && (*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) == JVMTI_ERROR_NONE) {
+        size_t len = strlen(signature);
+        bool plain = signature[0] == 'L' && len > 2;
+        struct str name = {signature + plain, len - 2 * plain};
+        constant = choice_matches(patterns, name, (struct str){"", 0}) ? class_record(class) : 0;
+        vm_free(signature);
+    }
+    natives_leave();
+    return (jlong)constant;
+}
+
+/* ---- the probes ---- */
+
+/* Pushes the number of a new place and calls JvmscopeLocks.entered. */
+static int call_entered(struct edit *e, struct buf *code)
+{
+    unsigned site = atomic_fetch_add(&n_sites, 1) + 1;
+    int probe = rewrite_methodref(e->rewrite, PROBE, "entered", "(Ljava/lang/Object;I)V");
+    int r = probe < 0 ? probe : code_int(e->rewrite, code, site < SITES_MAX ? (int32_t)site : 0);
+    if (r == 0)
+        code_invokestatic(code, probe);
+    return r;
+}
+
+static int edit_blocks(struct edit *e, int leaving)
+{
+    _cleanup_(buf_release) struct buf code = BUF(64);
+    int object = -1, r = 0;
+    for (struct insn i = {0}; r == 0 && edit_next(e, &i);) {
+        if (i.op != OP_MONITORENTER && i.op != OP_MONITOREXIT)
+            continue;
+        if (!edit_is_guarded(e, i.op == OP_MONITORENTER ? i.pc + i.len : i.pc))
+            return -ENOTSUP;
+        buf_clear(&code);
+        code_op(&code, OP_DUP);
+        if (i.op == OP_MONITOREXIT) {
+            code_invokestatic(&code, leaving);
+            r = edit_insert(e, EDIT_BEFORE, i.pc, 0, &code, 1);
+            continue;
+        }
+        if (object < 0) { /* keeps the object behind monitorenter, which takes it off the stack */
+            if ((object = edit_local(e, 'A')) < 0)
+                return object;
+            _cleanup_(buf_release) struct buf first = BUF(16);
+            code_op(&first, OP_ACONST_NULL);
+            code_store(&first, 'A', (unsigned)object);
+            r = edit_insert(e, EDIT_ENTRY, 0, 0, &first, 1);
+        }
+        code_store(&code, 'A', (unsigned)object);
+        r = r ? r : edit_insert(e, EDIT_BEFORE, i.pc, 0, &code, 1);
+        buf_clear(&code);
+        code_load(&code, 'A', (unsigned)object);
+        r = r ? r : call_entered(e, &code);
+        r = r ? r : edit_insert(e, EDIT_AFTER, i.pc, 0, &code, 2);
+    }
+    return r;
+}
+
+/* A class constant of the class itself, which classes have since Java 5. */
+static int push_class(const struct instrument_class *c, struct edit *e, struct buf *code)
+{
+    enum { JAVA_5 = 49 };
+
+    if (c->file->major < JAVA_5)
+        return -ENOTSUP;
+    code_ref(code, OP_LDC_W, c->file->this_class);
+    return 0;
+}
+
+static int edit_synchronized(const struct instrument_class *c, struct edit *e, int leaving)
+{
+    _cleanup_(buf_release) struct buf code = BUF(64);
+    int object = edit_local(e, 'A'), r = object < 0 ? object : 0;
+    if (r == 0 && e->method->access & ACC_STATIC)
+        r = push_class(c, e, &code);
+    else
+        code_load(&code, 'A', 0);
+    code_op(&code, OP_DUP);
+    code_store(&code, 'A', (unsigned)object);
+    r = r ? r : call_entered(e, &code);
+    r = r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &code, 2);
+    buf_clear(&code);
+    code_load(&code, 'A', (unsigned)object);
+    code_invokestatic(&code, leaving);
+    for (struct insn i = {0}; r == 0 && edit_next(e, &i);)
+        if (op_info[i.op] & OP_IS_RETURN)
+            r = edit_insert(e, EDIT_BEFORE, i.pc, 0, &code, 1);
+    code_op(&code, OP_ATHROW);
+    return r ? r : edit_catch_all(e, &code, 1);
+}
+
+static int locks_edit(const struct instrument_class *c, struct edit *e)
+{
+    bool whole = e->method->access & ACC_SYNCHRONIZED, blocks = false;
+    for (struct insn i = {0}; !blocks && edit_next(e, &i);)
+        blocks = i.op == OP_MONITORENTER || i.op == OP_MONITOREXIT;
+    if (!whole && !blocks)
+        return 0;
+    int leaving = rewrite_methodref(e->rewrite, PROBE, "leaving", "(Ljava/lang/Object;)V"), r = leaving < 0 ? leaving : 0;
+    if (r == 0 && blocks)
+        r = edit_blocks(e, leaving);
+    if (r == 0 && whole)
+        r = edit_synchronized(c, e, leaving);
+    return r < 0 ? r : 1;
+}
+
+/* In java.lang.ref the VM's own threads hold locks that collectors of garbage wait for. */
+static bool locks_wants(struct str class_name)
+{
+    static const char ref[] = "java/lang/ref/";
+    return class_name.len < sizeof(ref) - 1 || memcmp(class_name.data, ref, sizeof(ref) - 1) != 0;
+}
+
+static const struct instrument_client client = {.name = "locks", .edit = locks_edit, .wants = locks_wants};
+static bool on;
+
+static void forget_classes(JNIEnv *jni, jclass probe)
+{
+    jmethodID forget = (*jni)->GetStaticMethodID(jni, probe, "forget", "()V");
+    if (forget)
+        (*jni)->CallStaticVoidMethod(jni, probe, forget);
+    vm_clear_exception(jni);
+}
+
+int locks_on(const char *which, JNIEnv *jni, struct buf *why)
+{
+    static jclass probe;
+    if (!sites) {
+        void *p =
+            mmap(NULL, SITES_MAX * sizeof(*sites), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (p == MAP_FAILED)
+            return -ENOMEM;
+        sites = p;
+    }
+    free(patterns);
+    if (!(patterns = strdup(which)))
+        return -ENOMEM;
+    atomic_store(&written, 0);
+    atomic_store(&lost, 0);
+    for (unsigned i = 0; i < MIN(atomic_load(&n_sites) + 1, (unsigned)SITES_MAX); i++)
+        atomic_store(&sites[i], 0); /* of another recording */
+    int r = probe_define(jni, PROBE, &probe, why);
+    if (r == 0) {
+        forget_classes(jni, probe);
+        r = instrument_on(&client, jni, why);
+    }
+    on = r == 0;
+    return r;
+}
+
+static void put_open(struct waiter *w, jthread thread, void *now)
+{
+    for (uint32_t i = 0; w->locks && i < MIN(w->locks->n, (uint32_t)HELD_MAX); i++)
+        put_hold(w, &w->locks->held[i], *(const uint64_t *)now);
+}
+
+void locks_off(JNIEnv *jni)
+{
+    uint64_t now = now_ns();
+    if (!on)
+        return;
+    on = false;
+    instrument_off(&client, jni);
+    waiters_visit(NULL, put_open, &now);
+}
+
+uint64_t locks_count(void)
+{
+    return atomic_load(&written);
+}
+
+uint64_t locks_lost(void)
+{
+    return atomic_load(&lost);
+}

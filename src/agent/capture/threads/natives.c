@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * callNotify, callStart, callInterrupt, sleep, park and unpark: native methods, bound to ours (agent/instrument/rebind.h).
+ */
+#include "agent/capture/threads/threads.h"
+#include "agent/instrument/rebind.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+
+#include <errno.h>
+
+typedef void(JNICALL *on_object)(JNIEnv *, jobject);
+typedef void(JNICALL *on_time)(JNIEnv *, jclass, jlong);
+typedef void(JNICALL *on_park)(JNIEnv *, jobject, jboolean, jlong);
+typedef void(JNICALL *on_unpark)(JNIEnv *, jobject, jobject);
+typedef jobject(JNICALL *current_thread)(JNIEnv *, jclass);
+
+static struct {
+    on_object notify, notify_all, start, interrupt;
+    on_time sleep;
+    on_park park;
+    on_unpark unpark;
+    current_thread current;
+    bool sleep_ns;
+    bool instrument; /* contanalysis=y */
+    bool bound;
+} real;
+
+struct waiter *native_self(JNIEnv *jni)
+{
+    jobject thread = NULL;
+    if (thread_capture.virtual_too && real.current)
+        thread = real.current(jni, NULL);
+    struct waiter *w = waiter_self(jni, thread);
+    if (thread)
+        (*jni)->DeleteLocalRef(jni, thread);
+    return w;
+}
+
+static void interaction_on(JNIEnv *jni, jobject object, bool all)
+{
+    if (!natives_enter())
+        return;
+    struct waiter *w = native_self(jni);
+    if (w)
+        put_interaction(TYPE_NOTIFY, w, stack_here(jni), object_class(jni, object), object_identity(object), 0, all);
+    natives_leave();
+}
+
+static void JNICALL our_notify(JNIEnv *jni, jobject object)
+{
+    interaction_on(jni, object, false);
+    real.notify(jni, object);
+}
+
+static void JNICALL our_notify_all(JNIEnv *jni, jobject object)
+{
+    interaction_on(jni, object, true);
+    real.notify_all(jni, object);
+}
+
+static uint64_t tid_of(JNIEnv *jni, jobject thread)
+{
+    return thread ? (uint64_t)(*jni)->GetLongField(jni, thread, thread_capture.tid) : 0;
+}
+
+static void JNICALL our_start(JNIEnv *jni, jobject thread)
+{
+    if (natives_enter()) {
+        struct waiter *w = native_self(jni);
+        if (w)
+            put_interaction(TYPE_START, w, stack_here(jni), 0, object_identity(thread), tid_of(jni, thread), false);
+        natives_leave();
+    }
+    real.start(jni, thread);
+}
+
+static void JNICALL our_interrupt(JNIEnv *jni, jobject thread)
+{
+    if (natives_enter()) {
+        struct waiter *w = native_self(jni);
+        jint state = 0;
+        /* "target thread in waiting state (check via getState() == (WAITING | TIMED_WAITING))" */
+        if (w && (*vm.ti)->GetThreadState(vm.ti, thread, &state) == JVMTI_ERROR_NONE && state & JVMTI_THREAD_STATE_WAITING)
+            put_interaction(TYPE_INTERRUPT, w, stack_here(jni), 0, object_identity(thread), tid_of(jni, thread), false);
+        natives_leave();
+    }
+    real.interrupt(jni, thread);
+}
+
+static void put_sleep(struct waiter *w, const struct wait *was, uint64_t ns)
+{
+    struct jfr_event e;
+    if (!jfr_begin(thread_capture.jfr, JFR_THREAD_SLEEP, 0, &e))
+        return;
+    jfr_put_time(&e, was->start);
+    jfr_put_long(&e, (int64_t)ns);
+    jfr_put_long(&e, (int64_t)w->id);
+    jfr_put_long(&e, (int64_t)was->trace);
+    jfr_put_long(&e, was->timeout);
+    jfr_commit(&e);
+}
+
+static void JNICALL our_sleep(JNIEnv *jni, jclass class, jlong time)
+{
+    struct wait how = {.timeout = real.sleep_ns ? (time + 999999) / 1000000 : time};
+    struct waiter *w;
+    uint64_t ns;
+    if (natives_enter()) {
+        w = native_self(jni);
+        how.trace = w ? stack_here(jni) : 0;
+        if (w)
+            wait_begin(w, WAIT_SLEEP, &how);
+        natives_leave();
+    }
+    real.sleep(jni, class, time);
+    if (natives_enter()) {
+        w = native_self(jni);
+        if (w && wait_end(w, WAIT_SLEEP, &how, &ns))
+            put_sleep(w, &how, ns);
+        natives_leave();
+    }
+}
+
+static void put_park(struct waiter *w, const struct wait *was, uint64_t ns, bool absolute, jlong time)
+{
+    struct jfr_event e;
+    if (!jfr_begin(thread_capture.jfr, JFR_THREAD_PARK, 0, &e))
+        return;
+    jfr_put_time(&e, was->start);
+    jfr_put_long(&e, (int64_t)ns);
+    jfr_put_long(&e, (int64_t)w->id);
+    jfr_put_long(&e, (int64_t)was->trace);
+    jfr_put_long(&e, (int64_t)was->class);
+    jfr_put_long(&e, absolute ? INT64_MIN : was->timeout ? was->timeout : INT64_MIN);
+    jfr_put_long(&e, absolute ? time : INT64_MIN);
+    jfr_put_long(&e, was->object);
+    jfr_commit(&e);
+}
+
+static void park_begins(JNIEnv *jni, jthread thread, bool absolute, jlong time)
+{
+    struct waiter *w = waiter_self(jni, thread);
+    if (!w)
+        return;
+    struct wait how = {.timeout = absolute ? 0 : time};
+    jobject blocker = thread ? (*jni)->GetObjectField(jni, thread, thread_capture.park_blocker) : NULL;
+    how.class = object_class(jni, blocker);
+    how.object = object_identity(blocker);
+    how.owned = blocker && thread_capture.watch && watch_owned(jni, blocker);
+    how.trace = stack_here(jni);
+    if (blocker)
+        (*jni)->DeleteLocalRef(jni, blocker);
+    if (absolute) {
+        int64_t left = (int64_t)time * 1000000 - (int64_t)clock_ns(CLOCK_REALTIME);
+        how.timeout = MAX(left, 1);
+    }
+    wait_begin(w, WAIT_PARK, &how);
+}
+
+static void JNICALL our_park(JNIEnv *jni, jobject unsafe, jboolean absolute, jlong time)
+{
+    jobject thread = real.current ? real.current(jni, NULL) : NULL;
+    if (natives_enter()) {
+        park_begins(jni, thread, absolute, time);
+        natives_leave();
+    }
+    real.park(jni, unsafe, absolute, time);
+    if (natives_enter()) {
+        struct waiter *w = waiter_self(jni, thread);
+        struct wait was;
+        uint64_t ns;
+        if (w && wait_end(w, WAIT_PARK, &was, &ns))
+            put_park(w, &was, ns, absolute, time);
+        natives_leave();
+    }
+    if (thread)
+        (*jni)->DeleteLocalRef(jni, thread);
+}
+
+void put_unpark(JNIEnv *jni, jobject thread, uint64_t trace, uint64_t since, uint64_t until)
+{
+    struct waiter *w = native_self(jni);
+    struct jfr_event e;
+    if (!w || !jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_UNPARK], 0, &e))
+        return;
+    jfr_put_time(&e, since);
+    jfr_put_long(&e, (int64_t)(until - since));
+    jfr_put_long(&e, (int64_t)w->id);
+    jfr_put_long(&e, (int64_t)trace);
+    jfr_put_long(&e, (int64_t)tid_of(jni, thread));
+    jfr_commit(&e);
+}
+
+static void JNICALL our_unpark(JNIEnv *jni, jobject unsafe, jobject thread)
+{
+    uint64_t trace = 0, since = 0, until;
+    if (thread && natives_enter()) {
+        trace = stack_here(jni);
+        since = now_ns();
+        natives_leave();
+    }
+    real.unpark(jni, unsafe, thread);
+    /* Written when the call has returned: the thread may have been delayed within it, before it did what it was called for. */
+    until = now_ns();
+    if (since && natives_enter()) {
+        put_unpark(jni, thread, trace, since, until);
+        natives_leave();
+    }
+}
+
+/* ---- binding ---- */
+
+enum { INSTRUMENT_ROWS = 2 }; /* the first, with contanalysis=y alone */
+
+static const struct rebind_row rows[] = {
+    {"start0", (void *)our_start, (void **)&real.start},      {"interrupt0", (void *)our_interrupt, (void **)&real.interrupt},
+    {"sleep", (void *)our_sleep, (void **)&real.sleep},       {"sleep0", (void *)our_sleep, (void **)&real.sleep},
+    {"sleepNanos0", (void *)our_sleep, (void **)&real.sleep}, {"park", (void *)our_park, (void **)&real.park},
+    {"unpark", (void *)our_unpark, (void **)&real.unpark},
+};
+
+/* Object's, and what reads and writes; rebind_natives' more. */
+static int bind_others(JNIEnv *jni, bool ours)
+{
+    int n = io_bind(jni, ours);
+    if (!real.instrument || !real.notify || !real.notify_all)
+        return n;
+    on_object notify = ours ? our_notify : real.notify, all = ours ? our_notify_all : real.notify_all;
+    JNINativeMethod methods[] = {{(char *)"notify", (char *)"()V", (void *)notify},
+                                 {(char *)"notifyAll", (char *)"()V", (void *)all}};
+    jclass object = (*jni)->FindClass(jni, "java/lang/Object");
+    if (object && (*jni)->RegisterNatives(jni, object, methods, 2) == JNI_OK)
+        n += 2;
+    vm_clear_exception(jni);
+    if (object)
+        (*jni)->DeleteLocalRef(jni, object);
+    return n;
+}
+
+static int bind(JNIEnv *jni, bool ours)
+{
+    size_t skip = real.instrument ? 0 : INSTRUMENT_ROWS;
+    return rebind_natives(jni, rows + skip, ARRAY_SIZE(rows) - skip, ours, bind_others);
+}
+
+int natives_bind(JNIEnv *jni, bool instrument, struct buf *why)
+{
+    if (!vm.hotspot)
+        return 0; /* JVM TI's own events alone */
+    real.notify = (on_object)vm_libjvm_function("JVM_MonitorNotify");
+    real.notify_all = (on_object)vm_libjvm_function("JVM_MonitorNotifyAll");
+    real.current = (current_thread)vm_libjvm_function("JVM_CurrentThread");
+    real.sleep_ns = vm.version >= 21;
+    real.instrument = instrument;
+    int r = bind(jni, true);
+    real.bound = r >= 0;
+    if (r < 0)
+        buf_printf(why, "threads=y: the VM refuses to bind native methods");
+    return r;
+}
+
+void natives_unbind(JNIEnv *jni)
+{
+    if (!real.bound)
+        return;
+    real.bound = false;
+    (void)!bind(jni, false);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who owns the monitor that this thread is about to wait for. GetObjectMonitorUsage costs a safepoint (100 to 340 us
+ * measured, milliseconds under load), so on HotSpot the monitor's own field is read: while the event is posted the VM keeps
+ * the monitor in the thread, and that field's place is in the VM's tables. The owner is, by version, the VM's thread, an
+ * address on the owner's stack (a lock that was on the stack when it was inflated), or a Java thread id (24 and later).
+ */
+#include "agent/capture/threads/threads.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { OWNER_NONE = 0, OWNER_ANONYMOUS = 1, OWNER_DEFLATER = 2 };
+
+/* A lock on a stack lies within this of where its thread began, or a little above (main begins deeper than its main()). */
+#define STACK_BELOW (UINT64_C(8) << 20)
+#define STACK_ABOVE (UINT64_C(64) << 10)
+
+static struct {
+    int64_t pending, owner; /* offsets; < 0: not known */
+    uint64_t env_offset;    /* of the JNI environment in the VM's thread */
+    bool by_id;             /* the owner is a Java thread id */
+} layout = {.pending = -1, .owner = -1};
+
+static void *libjvm_symbol(const char *name)
+{
+    static void *libjvm;
+    if (!libjvm) {
+        Dl_info info;
+        if (dladdr((void *)(uintptr_t)(*vm.ti)->GetPhase, &info))
+            libjvm = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    }
+    return libjvm ? dlsym(libjvm, name) : NULL;
+}
+
+/* One row of gHotSpotVMStructs: the offset of TYPE::FIELD, or -1. */
+static int64_t field_offset(const char *type, const char *field)
+{
+    char *const *table = libjvm_symbol("gHotSpotVMStructs");
+    static const char *const names[] = {"gHotSpotVMStructEntryTypeNameOffset", "gHotSpotVMStructEntryFieldNameOffset",
+                                        "gHotSpotVMStructEntryOffsetOffset", "gHotSpotVMStructEntryArrayStride"};
+    uint64_t at[ARRAY_SIZE(names)];
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        const uint64_t *value = libjvm_symbol(names[i]);
+        if (!value || !table)
+            return -1;
+        at[i] = *value;
+    }
+    for (const char *row = *table; row && *(char *const *)(row + at[0]); row += at[3]) {
+        const char *row_field = *(char *const *)(row + at[1]);
+        if (row_field && strcmp(*(char *const *)(row + at[0]), type) == 0 && strcmp(row_field, field) == 0)
+            return (int64_t) * (const uint64_t *)(row + at[2]);
+    }
+    return -1;
+}
+
+void owner_init(JNIEnv *jni)
+{
+    if (!vm.hotspot || layout.owner >= 0)
+        return;
+    jclass c = (*jni)->FindClass(jni, "java/lang/Thread");
+    jfieldID eetop = c ? (*jni)->GetFieldID(jni, c, "eetop", "J") : NULL;
+    jthread self = NULL;
+    if (eetop && (*vm.ti)->GetCurrentThread(vm.ti, &self) == JVMTI_ERROR_NONE && self) {
+        uint64_t vm_thread = (uint64_t)(*jni)->GetLongField(jni, self, eetop);
+        layout.env_offset = (uint64_t)(uintptr_t)jni - vm_thread;
+        layout.pending = field_offset("JavaThread", "_current_pending_monitor");
+        if (layout.pending < 0)
+            layout.pending = field_offset("Thread", "_current_pending_monitor");
+        layout.owner = field_offset("ObjectMonitor", "_owner");
+        layout.by_id = vm.version >= 24;
+        if (!vm_thread || layout.env_offset > 1 << 16)
+            layout.owner = -1;
+    }
+    vm_clear_exception(jni);
+    if (self)
+        (*jni)->DeleteLocalRef(jni, self);
+    if (c)
+        (*jni)->DeleteLocalRef(jni, c);
+}
+
+uint64_t owner_vm_thread(JNIEnv *jni)
+{
+    return layout.owner >= 0 ? (uint64_t)(uintptr_t)jni - layout.env_offset : 0;
+}
+
+/* The thread on whose stack an address lies: the nearest one that began above it. */
+static uint64_t stack_owner(uint64_t address)
+{
+    uint64_t best = STACK_BELOW, id = 0;
+    for (struct thread *t = NULL; (t = threads_next(t));) {
+        uint64_t base = waiter_stack(t);
+        if (base && base + STACK_ABOVE - address < best) {
+            best = base + STACK_ABOVE - address;
+            id = thread_running_on(t);
+        }
+    }
+    return id;
+}
+
+/* The VM's own answer, for what the fields do not tell: once in a monitor's life, when a stranger inflated it. */
+static uint64_t ask_vm(JNIEnv *jni, jobject monitor)
+{
+    jvmtiMonitorUsage usage = {0};
+    if (!vm.have.can_get_monitor_info || (*vm.ti)->GetObjectMonitorUsage(vm.ti, monitor, &usage) != JVMTI_ERROR_NONE)
+        return 0;
+    uint64_t id = 0;
+    if (usage.owner) {
+        id = thread_record(jni, usage.owner);
+        (*jni)->DeleteLocalRef(jni, usage.owner);
+    }
+    for (jint i = 0; i < usage.waiter_count; i++)
+        (*jni)->DeleteLocalRef(jni, usage.waiters[i]);
+    for (jint i = 0; i < usage.notify_waiter_count; i++)
+        (*jni)->DeleteLocalRef(jni, usage.notify_waiters[i]);
+    vm_free(usage.waiters);
+    vm_free(usage.notify_waiters);
+    return id;
+}
+
+uint64_t owner_of_pending(JNIEnv *jni, jobject monitor, uint64_t *ret_monitor)
+{
+    if (layout.pending < 0 || layout.owner < 0)
+        return ask_vm(jni, monitor);
+    uint64_t thread = (uint64_t)(uintptr_t)jni - layout.env_offset;
+    uint64_t pending = *(const volatile uint64_t *)(thread + (uint64_t)layout.pending);
+    *ret_monitor = pending;
+    if (!pending)
+        return ask_vm(jni, monitor);
+    uint64_t owner = *(const volatile uint64_t *)(pending + (uint64_t)layout.owner);
+    if (owner == OWNER_NONE)
+        return 0;
+    if (owner == OWNER_ANONYMOUS || owner == OWNER_DEFLATER)
+        return ask_vm(jni, monitor);
+    struct thread *t = layout.by_id ? NULL : threads_by_env((JNIEnv *)(uintptr_t)(owner + layout.env_offset));
+    uint64_t id = layout.by_id ? thread_record_id(owner) : t ? thread_running_on(t) : stack_owner(owner);
+    return id ? id : ask_vm(jni, monitor);
+}
+
+/* The VM's memory may be unmapped when the monitor has gone: read so that it does not matter. */
+static bool read_word(uint64_t address, uint64_t *ret)
+{
+    static int memory = -2;
+    if (memory == -2)
+        memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    return memory >= 0 && pread(memory, ret, sizeof(*ret), (off_t)address) == (ssize_t)sizeof(*ret);
+}
+
+bool owner_of_monitor(uint64_t monitor, uint64_t *ret_id)
+{
+    uint64_t owner;
+    if (!monitor || layout.owner < 0 || !read_word(monitor + (uint64_t)layout.owner, &owner) || owner == OWNER_ANONYMOUS)
+        return false;
+    *ret_id = 0;
+    if (owner == OWNER_NONE || owner == OWNER_DEFLATER)
+        return true;
+    if (layout.by_id) {
+        *ret_id = thread_record_id(owner);
+        return true;
+    }
+    struct thread *t = threads_by_env((JNIEnv *)(uintptr_t)(owner + layout.env_offset));
+    for (struct thread *other = NULL; !t && (other = threads_next(other));)
+        t = waiter_stack_has(other, owner) ? other : NULL;
+    *ret_id = t ? thread_running_on(t) : 0;
+    return true;
+}

@@ -1,0 +1,699 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/threads/threads.h"
+
+#include "agent/names.h"
+#include "base/clock.h"
+#include "base/map.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#define VIRTUAL_BIT  (UINT64_C(1) << 40)
+#define WAITING_TELL (NS_PER_SECOND / 2)
+
+enum { SHARDS = 64 };
+
+struct thread_capture thread_capture;
+
+static struct waiter *platform; /* by thread_index; pages are used as threads come */
+
+/* Waits of virtual threads that have waited, by Java id. */
+static struct shard {
+    pthread_mutex_t lock;
+    struct map waiters; /* to struct waiter * */
+} shards[SHARDS];
+
+/* ---- identities ---- */
+
+uint32_t object_identity(jobject o)
+{
+    jint hash = 0;
+    return o && (*vm.ti)->GetObjectHashCode(vm.ti, o, &hash) == JVMTI_ERROR_NONE ? (uint32_t)hash : 0;
+}
+
+/* Classes by the identity hash of their mirrors. */
+static pthread_mutex_t classes_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct map classes;
+static struct map class_names; /* by constant: char * */
+
+static uint64_t class_constant(jclass c)
+{
+    char *signature = NULL;
+    if ((*vm.ti)->GetClassSignature(vm.ti, c, &signature, NULL) != JVMTI_ERROR_NONE)
+        return 0;
+    size_t len = strlen(signature);
+    char *name = signature;
+    if (*name == 'L' && len > 2) {
+        signature[len - 1] = 0;
+        name++;
+    }
+    uint64_t id = jfr_define_class(thread_capture.jfr, &(struct jfr_class){.name = name});
+    char *copy = thread_capture.watch ? strdup(name) : NULL;
+    pthread_mutex_lock(&classes_lock);
+    uint64_t *slot = copy ? map_at(&class_names, id, 0, NULL) : NULL;
+    if (slot && !*slot)
+        *slot = (uint64_t)(uintptr_t)copy;
+    else
+        free(copy);
+    pthread_mutex_unlock(&classes_lock);
+    vm_free(signature);
+    return id;
+}
+
+void object_class_name(uint64_t class, char *to, size_t size)
+{
+    pthread_mutex_lock(&classes_lock);
+    const uint64_t *name = map_get(&class_names, class);
+    dotted_name(name ? (const char *)(uintptr_t)*name : "?", to, size);
+    pthread_mutex_unlock(&classes_lock);
+}
+
+uint64_t class_record(jclass c)
+{
+    uint32_t hash = object_identity(c);
+    pthread_mutex_lock(&classes_lock);
+    const uint64_t *known = map_get(&classes, hash);
+    uint64_t id = known ? *known : 0;
+    pthread_mutex_unlock(&classes_lock);
+    if (!id) {
+        id = class_constant(c);
+        pthread_mutex_lock(&classes_lock);
+        if (map_put(&classes, hash, id) < 0)
+            id = 0;
+        pthread_mutex_unlock(&classes_lock);
+    }
+    return id;
+}
+
+uint64_t object_class(JNIEnv *jni, jobject o)
+{
+    jclass c = o ? (*jni)->GetObjectClass(jni, o) : NULL;
+    uint64_t id = c ? class_record(c) : 0;
+    if (c)
+        (*jni)->DeleteLocalRef(jni, c);
+    return id;
+}
+
+/* ---- threads and their waits ---- */
+
+static __thread struct {
+    JNIEnv *jni;
+    struct thread *thread;
+    uint32_t serial;
+    bool ended; /* ThreadEnd has been: what the VM does on the thread from then on is not the thread's */
+} self;
+
+/* The platform thread that runs this; NULL for the agent's own. */
+static struct thread *platform_self(JNIEnv *jni)
+{
+    if (self.ended)
+        return NULL;
+    if (self.jni != jni || !self.thread || self.thread->serial != self.serial) {
+        self.jni = jni;
+        self.thread = threads_self(jni);
+        self.serial = self.thread ? self.thread->serial : 0;
+    }
+    return self.thread && !self.thread->own ? self.thread : NULL;
+}
+
+/* JNI 21's IsVirtualThread, which older headers lack. */
+static bool is_virtual(JNIEnv *jni, jthread thread)
+{
+    typedef jboolean(JNICALL * is_virtual_thread)(JNIEnv *, jobject);
+    is_virtual_thread f = (is_virtual_thread)((void *const *)*jni)[234];
+    return thread && f(jni, thread);
+}
+
+static uint64_t java_id(JNIEnv *jni, jthread thread)
+{
+    return (uint64_t)(*jni)->GetLongField(jni, thread, thread_capture.tid);
+}
+
+static int define_virtual(JNIEnv *jni, jthread thread, uint64_t id)
+{
+    jvmtiThreadInfo info = {0};
+    if ((*vm.ti)->GetThreadInfo(vm.ti, thread, &info) != JVMTI_ERROR_NONE)
+        return -EINVAL;
+    struct jfr_thread t = {.java_name = info.name ? info.name : "", .java_id = id, .is_virtual = true};
+    int r = jfr_define_thread(thread_capture.jfr, VIRTUAL_BIT | id, &t);
+    vm_free(info.name);
+    if (info.thread_group)
+        (*jni)->DeleteLocalRef(jni, info.thread_group);
+    if (info.context_class_loader)
+        (*jni)->DeleteLocalRef(jni, info.context_class_loader);
+    return r;
+}
+
+/* Of a virtual thread. */
+static void waiter_free(struct waiter *w)
+{
+    if (w)
+        free(w->locks);
+    free(w);
+}
+
+static struct waiter *virtual_waiter(JNIEnv *jni, jthread thread)
+{
+    uint64_t id = java_id(jni, thread);
+    struct shard *s = &shards[id % SHARDS];
+    struct waiter *w = NULL;
+    pthread_mutex_lock(&s->lock);
+    bool added = false;
+    uint64_t *slot = map_at(&s->waiters, id, 0, &added);
+    if (slot && added) {
+        w = calloc(1, sizeof(*w));
+        if (w) {
+            w->id = VIRTUAL_BIT | id;
+            w->thread = thread_capture.watch ? (*jni)->NewWeakGlobalRef(jni, thread) : NULL;
+        }
+        *slot = (uint64_t)(uintptr_t)w;
+    } else if (slot) {
+        w = (struct waiter *)(uintptr_t)*slot;
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (w && added && define_virtual(jni, thread, id) < 0)
+        atomic_fetch_add(&thread_capture.lost, 1);
+    return w;
+}
+
+uint64_t waiter_stack(const struct thread *t)
+{
+    const struct waiter *w = &platform[thread_index(t)];
+    return w->id == t->serial ? w->stack : 0;
+}
+
+bool waiter_stack_has(const struct thread *t, uint64_t address)
+{
+    const struct waiter *w = &platform[thread_index(t)];
+    return w->id == t->serial && address >= w->low && address < w->high;
+}
+
+static void find_stack(struct waiter *w)
+{
+    pthread_attr_t attributes;
+    void *low = NULL;
+    size_t size = 0;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0)
+        return;
+    if (pthread_attr_getstack(&attributes, &low, &size) == 0) {
+        w->low = (uint64_t)(uintptr_t)low;
+        w->high = w->low + size;
+    }
+    pthread_attr_destroy(&attributes);
+}
+
+void waiters_visit(JNIEnv *jni, void (*f)(struct waiter *w, jthread thread, void *arg), void *arg)
+{
+    for (struct thread *t = NULL; platform && (t = threads_next(t));) { /* none when start was refused */
+        struct waiter *w = &platform[thread_index(t)];
+        if (w->id == t->serial)
+            f(w, NULL, arg);
+    }
+    for (int i = 0; i < SHARDS; i++) {
+        uint64_t key, value;
+        pthread_mutex_lock(&shards[i].lock);
+        for (size_t k = 0; map_next(&shards[i].waiters, &k, &key, &value);) {
+            struct waiter *w = (struct waiter *)(uintptr_t)value;
+            jthread thread = w && w->thread && jni ? (*jni)->NewLocalRef(jni, w->thread) : NULL;
+            if (w)
+                f(w, thread, arg);
+            if (thread)
+                (*jni)->DeleteLocalRef(jni, thread);
+        }
+        pthread_mutex_unlock(&shards[i].lock);
+    }
+}
+
+static atomic_int inside;
+
+bool natives_enter(void)
+{
+    atomic_fetch_add(&inside, 1);
+    if (thread_capture.jfr)
+        return true;
+    atomic_fetch_sub(&inside, 1);
+    return false;
+}
+
+void natives_leave(void)
+{
+    atomic_fetch_sub(&inside, 1);
+}
+
+struct waiter *waiter_self(JNIEnv *jni, jthread thread)
+{
+    if (!thread_capture.jfr)
+        return NULL;
+    struct thread *t = platform_self(jni);
+    if (!t)
+        return NULL;
+    if (thread_capture.virtual_too && thread && is_virtual(jni, thread))
+        return virtual_waiter(jni, thread);
+    struct waiter *w = &platform[thread_index(t)];
+    if (w->id != t->serial) {
+        free(w->locks);
+        memset(w, 0, sizeof(*w)); /* another thread had this entry */
+        w->id = t->serial;
+    }
+    w->stack = MAX(w->stack, (uint64_t)(uintptr_t)__builtin_frame_address(0));
+    if (unlikely(thread_capture.watch && !w->high))
+        find_stack(w);
+    return w;
+}
+
+uint64_t thread_record_id(uint64_t id)
+{
+    for (struct thread *t = NULL; (t = threads_next(t));)
+        if (t->java_id == id)
+            return t->serial;
+    struct shard *s = &shards[id % SHARDS];
+    pthread_mutex_lock(&s->lock);
+    bool known = map_get(&s->waiters, id) != NULL;
+    pthread_mutex_unlock(&s->lock);
+    return known ? VIRTUAL_BIT | id : 0;
+}
+
+uint64_t thread_running_on(const struct thread *t)
+{
+    const struct waiter *w = &platform[thread_index(t)];
+    uint64_t mounted = w->id == t->serial ? atomic_load(&w->mounted) : 0;
+    return mounted ? mounted : t->serial;
+}
+
+void thread_carries(JNIEnv *jni, uint64_t id)
+{
+    struct thread *t = platform_self(jni);
+    if (t && platform[thread_index(t)].id == t->serial)
+        atomic_store(&platform[thread_index(t)].mounted, id);
+}
+
+uint64_t thread_record(JNIEnv *jni, jthread thread)
+{
+    if (thread_capture.virtual_too && is_virtual(jni, thread)) {
+        struct waiter *w = virtual_waiter(jni, thread);
+        return w ? w->id : 0;
+    }
+    return thread_record_id(java_id(jni, thread));
+}
+
+void wait_begin(struct waiter *w, enum wait_kind kind, const struct wait *how)
+{
+    struct wait *at = &w->waits[kind];
+    if (w->runs_since)
+        delays_run_ends(w, how->start ? how->start : now_ns());
+    atomic_store_explicit(&at->start, 0, memory_order_relaxed);
+    at->trace = how->trace;
+    at->class = how->class;
+    at->owner = how->owner;
+    at->timeout = how->timeout;
+    at->object = how->object;
+    at->monitor = how->monitor;
+    at->owned = how->owned;
+    at->told = false;
+    atomic_store_explicit(&at->start, how->start ? how->start : now_ns(), memory_order_release);
+}
+
+bool wait_end(struct waiter *w, enum wait_kind kind, struct wait *ret, uint64_t *ret_ns)
+{
+    struct wait *at = &w->waits[kind];
+    uint64_t start = atomic_load_explicit(&at->start, memory_order_relaxed);
+    if (!start)
+        return false;
+    *ret_ns = now_ns() - start;
+    ret->start = start;
+    ret->trace = at->trace;
+    ret->class = at->class;
+    ret->owner = at->owner;
+    ret->timeout = at->timeout;
+    ret->object = at->object;
+    atomic_store_explicit(&at->start, 0, memory_order_release);
+    if (w->id < VIRTUAL_BIT)
+        delays_run_begins(w, start + *ret_ns);
+    return true;
+}
+
+/* ---- events ---- */
+
+void put_interaction(enum threads_type type, struct waiter *w, uint64_t trace, uint64_t class, uint32_t object, uint64_t target,
+                     bool all)
+{
+    struct jfr_event e;
+    if (!jfr_begin(thread_capture.jfr, thread_capture.types[type], 0, &e))
+        return;
+    jfr_put_time(&e, now_ns());
+    jfr_put_long(&e, (int64_t)w->id);
+    jfr_put_long(&e, (int64_t)trace);
+    if (type == TYPE_NOTIFY) {
+        jfr_put_long(&e, (int64_t) class);
+        jfr_put_long(&e, object);
+        jfr_put_byte(&e, all);
+    } else {
+        jfr_put_long(&e, (int64_t)target);
+        if (type != TYPE_UNPARK)
+            jfr_put_long(&e, object);
+    }
+    jfr_commit(&e);
+}
+
+/* Tells the recording who a thread is while that is known: it may be gone when the recording asks. */
+static void define_platform(const struct thread *t)
+{
+    struct jfr_thread who = {
+        .os_name = t->name, .os_id = (uint64_t)t->tid, .java_name = t->name, .java_id = t->java_id, .group = t->group};
+    if (jfr_define_thread(thread_capture.jfr, t->serial, &who) < 0)
+        atomic_fetch_add(&thread_capture.lost, 1);
+}
+
+static void put_thread_object(JNIEnv *jni, uint64_t id, jthread thread, const char *parent_group, uint64_t carrier)
+{
+    jvmtiThreadInfo info = {0};
+    struct jfr_event e;
+    uint64_t class = object_class(jni, thread);
+    uint32_t object = object_identity(thread);
+    if ((*vm.ti)->GetThreadInfo(vm.ti, thread, &info) != JVMTI_ERROR_NONE)
+        return;
+    if (jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_THREAD], 512, &e)) {
+        jfr_put_time(&e, now_ns());
+        jfr_put_long(&e, (int64_t)id);
+        jfr_put_long(&e, object);
+        jfr_put_long(&e, (int64_t) class);
+        jfr_put_byte(&e, info.is_daemon);
+        jfr_put_int(&e, info.priority);
+        jfr_put_string_n(&e, parent_group, parent_group ? MIN(strlen(parent_group), 200) : 0);
+        jfr_put_long(&e, (int64_t)carrier);
+        jfr_commit(&e);
+    }
+    vm_free(info.name);
+    if (info.thread_group)
+        (*jni)->DeleteLocalRef(jni, info.thread_group);
+    if (info.context_class_loader)
+        (*jni)->DeleteLocalRef(jni, info.context_class_loader);
+}
+
+static void put_thread_start(uint64_t id)
+{
+    struct jfr_event e;
+    if (!jfr_begin(thread_capture.jfr, JFR_THREAD_START, 0, &e))
+        return;
+    jfr_put_time(&e, now_ns());
+    jfr_put_long(&e, (int64_t)id);
+    jfr_put_long(&e, 0);
+    jfr_put_long(&e, (int64_t)id);
+    jfr_put_long(&e, 0);
+    jfr_commit(&e);
+}
+
+/* on: the thread itself, or its carrier. */
+static void put_thread_end(uint64_t id, uint64_t on)
+{
+    struct jfr_event e;
+    if (!jfr_begin(thread_capture.jfr, JFR_THREAD_END, 0, &e))
+        return;
+    jfr_put_time(&e, now_ns());
+    jfr_put_long(&e, (int64_t)on);
+    jfr_put_long(&e, (int64_t)id);
+    jfr_commit(&e);
+}
+
+static void JNICALL on_thread_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
+{
+    self.ended = false; /* a native thread may attach again */
+    struct thread *t = thread_capture.jfr ? platform_self(jni) : NULL;
+    struct waiter *w = t ? waiter_self(jni, NULL) : NULL;
+    if (!w)
+        return;
+    delays_run_begins(w, now_ns());
+    define_platform(t);
+    put_thread_start(t->serial);
+    put_thread_object(jni, t->serial, thread, t->parent_group, 0);
+}
+
+static void JNICALL on_thread_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
+{
+    struct thread *t = thread_capture.jfr ? platform_self(jni) : NULL;
+    struct waiter *w = t ? waiter_self(jni, NULL) : NULL;
+    if (w)
+        delays_run_ends(w, now_ns());
+    if (t) {
+        put_thread_end(t->serial, t->serial);
+        jfr_forget_thread(thread_capture.jfr, t->serial);
+    }
+    self.jni = NULL;
+    self.ended = true;
+}
+
+static void JNICALL on_virtual_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
+{
+    struct waiter *w = waiter_self(jni, NULL) ? waiter_self(jni, thread) : NULL;
+    if (!w)
+        return;
+    thread_carries(jni, w->id);
+    put_thread_start(w->id);
+    put_thread_object(jni, w->id, thread, NULL, platform_self(jni)->serial);
+}
+
+static void JNICALL on_virtual_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
+{
+    if (!thread_capture.jfr || !platform_self(jni) || !is_virtual(jni, thread))
+        return;
+    uint64_t id = java_id(jni, thread), waiter = 0;
+    struct shard *s = &shards[id % SHARDS];
+    thread_carries(jni, 0);
+    put_thread_end(VIRTUAL_BIT | id, platform_self(jni)->serial);
+    pthread_mutex_lock(&s->lock);
+    const uint64_t *slot = map_get(&s->waiters, id);
+    if (slot)
+        waiter = *slot;
+    map_remove(&s->waiters, id);
+    pthread_mutex_unlock(&s->lock);
+    if (waiter && ((struct waiter *)(uintptr_t)waiter)->thread)
+        (*jni)->DeleteWeakGlobalRef(jni, ((struct waiter *)(uintptr_t)waiter)->thread);
+    waiter_free((struct waiter *)(uintptr_t)waiter);
+    jfr_forget_thread(thread_capture.jfr, VIRTUAL_BIT | id);
+}
+
+/* Pauses: between these two no Java thread runs. No JNI and no JVM TI here. */
+static _Atomic uint64_t gc_start;
+static atomic_uint gc_number;
+
+static void JNICALL on_gc_start(jvmtiEnv *ti)
+{
+    atomic_store(&gc_start, now_ns());
+}
+
+static void JNICALL on_gc_finish(jvmtiEnv *ti)
+{
+    uint64_t start = atomic_exchange(&gc_start, 0);
+    struct jfr_event e;
+    if (!start || !thread_capture.jfr || !jfr_begin(thread_capture.jfr, JFR_GC_PHASE_PAUSE, 0, &e))
+        return;
+    jfr_put_time(&e, start);
+    jfr_put_long(&e, (int64_t)(now_ns() - start));
+    jfr_put_long(&e, 0);
+    jfr_put_int(&e, (int32_t)atomic_fetch_add(&gc_number, 1));
+    jfr_put_string(&e, "GC Pause");
+    jfr_commit(&e);
+}
+
+static const struct vm_callbacks own_events = {.ti = {.ThreadStart = on_thread_start,
+                                                      .ThreadEnd = on_thread_end,
+                                                      .GarbageCollectionStart = on_gc_start,
+                                                      .GarbageCollectionFinish = on_gc_finish}};
+static const struct vm_callbacks virtual_events = {.VM_VIRTUAL_THREAD_START = on_virtual_start,
+                                                   .VM_VIRTUAL_THREAD_END = on_virtual_end};
+
+/* ---- the capture ---- */
+
+static bool wanted(const struct options *o)
+{
+    return option_on(o, OPT_THREADS) || option_on(o, OPT_DEADLOCK) || o->v[OPT_LOCKS].text ||
+           (option_on(o, OPT_MONITOR) && option_is(o, OPT_FORMAT, "r"));
+}
+
+static int find_fields(JNIEnv *jni)
+{
+    jclass c = (*jni)->FindClass(jni, "java/lang/Thread");
+    if (c && !thread_capture.tid)
+        thread_capture.tid = (*jni)->GetFieldID(jni, c, "tid", "J");
+    vm_clear_exception(jni);
+    if (c && !thread_capture.park_blocker)
+        thread_capture.park_blocker = (*jni)->GetFieldID(jni, c, "parkBlocker", "Ljava/lang/Object;");
+    vm_clear_exception(jni);
+    if (c)
+        (*jni)->DeleteLocalRef(jni, c);
+    return thread_capture.tid && thread_capture.park_blocker ? 0 : -ENOTSUP;
+}
+
+static void look_around(JNIEnv *jni)
+{
+    jthread *list = NULL;
+    jint n = 0;
+    if ((*vm.ti)->GetAllThreads(vm.ti, &n, &list) != JVMTI_ERROR_NONE)
+        return;
+    for (jint i = 0; i < n; i++) {
+        uint64_t id = thread_record_id(java_id(jni, list[i]));
+        struct thread *t = id && id < VIRTUAL_BIT ? threads_by_serial((uint32_t)id) : NULL;
+        if (t && !t->own)
+            define_platform(t);
+        if (t && !t->own)
+            put_thread_object(jni, id, list[i], t->parent_group, 0);
+        (*jni)->DeleteLocalRef(jni, list[i]);
+    }
+    vm_free(list);
+}
+
+static void put_analysis(int natives, const char *locks)
+{
+    struct jfr_event e;
+    if (!jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_ANALYSIS], 1100, &e))
+        return;
+    jfr_put_time(&e, now_ns());
+    jfr_put_byte(&e, thread_capture.instrument);
+    jfr_put_int(&e, natives);
+    jfr_put_byte(&e, vm.hotspot);
+    jfr_put_string_n(&e, locks, locks ? MIN(strlen(locks), 1000) : 0);
+    jfr_commit(&e);
+}
+
+static int start(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    if (s->out.format != 'r') {
+        buf_printf(why, "%s records; it needs format=r",
+                   option_on(&s->options, OPT_THREADS)    ? "threads=y"
+                   : option_on(&s->options, OPT_DEADLOCK) ? "deadlock=y"
+                                                          : "locks");
+        return -EINVAL;
+    }
+    int r = find_fields(jni);
+    if (r < 0) {
+        buf_printf(why, "threads=y: java.lang.Thread has no tid or parkBlocker in this VM");
+        return r;
+    }
+    if (!platform) {
+        void *memory = mmap(NULL, THREADS_MAX * sizeof(*platform), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (memory == MAP_FAILED)
+            return -ENOMEM;
+        platform = memory;
+        for (int i = 0; i < SHARDS; i++)
+            pthread_mutex_init(&shards[i].lock, NULL);
+    }
+    r = jfr_declare(s->out.jfr, thread_types, TYPES, thread_capture.types);
+    if (r < 0)
+        return r;
+    waiting_init(s->out.jfr);
+    thread_capture.depth = (jint)MIN(s->options.v[OPT_DEPTH].number, 512);
+    thread_capture.instrument = !s->options.v[OPT_CONTANALYSIS].text || option_on(&s->options, OPT_CONTANALYSIS);
+    owner_init(jni);
+    if (option_on(&s->options, OPT_DEADLOCK))
+        r = watch_start(jni, why);
+    if (r < 0)
+        return r;
+    thread_capture.jfr = s->out.jfr;
+    stack_init(jni);
+    struct waiter *self_waits = waiter_self(jni, NULL);
+    if (self_waits)
+        delays_run_begins(self_waits, now_ns());
+    look_around(jni);
+    io_start(jni);
+    int natives = natives_bind(jni, thread_capture.instrument, why);
+    if (natives < 0) {
+        thread_capture.jfr = NULL;
+        return natives;
+    }
+    put_analysis(natives, s->options.v[OPT_LOCKS].text);
+    jvmtiCapabilities want = {0}, missing = {0};
+    vm_capability_virtual_threads(&want);
+    thread_capture.virtual_too = vm.version >= 21 && vm_need(&want, &missing) == 0 && vm_capabilities_empty(&missing);
+    r = vm_events_on(&own_events);
+    if (r == 0)
+        r = vm_events_on(&thread_monitor_events);
+    if (r == 0 && thread_capture.virtual_too)
+        r = vm_events_on(&virtual_events);
+    if (r == 0 && thread_capture.virtual_too && thread_capture.instrument)
+        r = unparks_on(jni, why);
+    if (r == 0 && s->options.v[OPT_LOCKS].text)
+        r = locks_on(s->options.v[OPT_LOCKS].text, jni, why);
+    thread_capture.mounts = r == 0 && thread_capture.virtual_too && mounts_on();
+    return r;
+}
+
+static void flush(struct session *s, JNIEnv *jni)
+{
+    tell_all_waiting(now_ns() - WAITING_TELL);
+}
+
+static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
+{
+    tell_all_waiting(UINT64_MAX);
+}
+
+static void stop(struct session *s, JNIEnv *jni)
+{
+    watch_stop(jni);
+    locks_off(jni);
+    unparks_off(jni);
+    io_stop();
+    natives_unbind(jni);
+    if (thread_capture.mounts)
+        mounts_off();
+    vm_events_off(&thread_monitor_events);
+    vm_events_off(&own_events);
+    if (thread_capture.virtual_too)
+        vm_events_off(&virtual_events);
+    tell_all_waiting(UINT64_MAX);
+    thread_capture.jfr = NULL;
+    vm_wait_callbacks();
+    for (int spin = 0; atomic_load(&inside) > 0 && spin < 2000; spin++)
+        nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
+}
+
+static void release(struct session *s)
+{
+    thread_capture.jfr = NULL;
+    for (int i = 0; i < SHARDS; i++) {
+        uint64_t key, value;
+        for (size_t k = 0; map_next(&shards[i].waiters, &k, &key, &value);)
+            waiter_free((struct waiter *)(uintptr_t)value);
+        map_release(&shards[i].waiters);
+    }
+    map_release(&classes);
+    uint64_t key, value;
+    for (size_t k = 0; map_next(&class_names, &k, &key, &value);)
+        free((void *)(uintptr_t)value);
+    map_release(&class_names);
+    for (int i = 0; platform && i < THREADS_MAX; i++)
+        free(platform[i].locks);
+    if (platform)
+        memset(platform, 0, sizeof(*platform) * THREADS_MAX);
+}
+
+static void status(struct session *s, struct buf *out)
+{
+    buf_printf(out, "threads.unpaired %llu\n", (unsigned long long)atomic_load(&thread_capture.lost));
+    if (s->options.v[OPT_LOCKS].text)
+        buf_printf(out, "threads.holds %llu\nthreads.holds_lost %llu\n", (unsigned long long)locks_count(),
+                   (unsigned long long)locks_lost());
+    if (option_on(&s->options, OPT_DEADLOCK))
+        buf_printf(out, "threads.deadlocks %llu\n", (unsigned long long)watch_found());
+}
+
+const struct capture capture_threads = {
+    .name = "threads",
+    .options = OPTION_BIT(OPT_THREADS) | OPTION_BIT(OPT_CONTANALYSIS) | OPTION_BIT(OPT_DEADLOCK) | OPTION_BIT(OPT_LOCKS),
+    .needs = {.can_generate_monitor_events = 1},
+    .own_stacks = true,
+    .likes = {.can_generate_garbage_collection_events = 1, .can_get_monitor_info = 1},
+    .wanted = wanted,
+    .load = watch_load,
+    .start = start,
+    .stop = stop,
+    .release = release,
+    .flush = flush,
+    .dump = dump,
+    .status = status,
+};

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Unparks of virtual threads: LockSupport.unpark hands them to the scheduler without any native method, so a call of ours is
+ * put before that. It is the one method that threads=y instruments.
+ */
+#include "agent/capture/threads/threads.h"
+#include "agent/instrument/instrument.h"
+#include "agent/instrument/probe_class.h"
+#include "base/clock.h"
+
+#define PROBE  "java/lang/JvmscopeThreads"
+#define UNPARK "(Ljava/lang/Thread;)V"
+
+EXPORT void JNICALL Java_java_lang_JvmscopeThreads_unpark(JNIEnv *jni, jclass class, jobject thread);
+
+void JNICALL Java_java_lang_JvmscopeThreads_unpark(JNIEnv *jni, jclass class, jobject thread)
+{
+    if (!thread || !natives_enter())
+        return;
+    uint64_t trace = stack_here(jni), now = now_ns();
+    put_unpark(jni, thread, trace, now, now);
+    natives_leave();
+}
+
+static bool unpark_wants(struct str class_name)
+{
+    return str_is(class_name, "java/util/concurrent/locks/LockSupport");
+}
+
+/* In unpark(Thread) a virtual thread goes to another method of that descriptor, by version of one class or another. */
+static int unpark_edit(const struct instrument_class *c, struct edit *e)
+{
+    if (!str_is(class_utf8(c->file, e->method->name), "unpark") || !str_is(class_utf8(c->file, e->method->descriptor), UNPARK))
+        return 0;
+    _cleanup_(buf_release) struct buf code = BUF(16);
+    int probe = rewrite_methodref(e->rewrite, PROBE, "unpark", UNPARK), r = probe < 0 ? probe : 0, found = 0;
+    code_op(&code, OP_DUP);
+    code_invokestatic(&code, probe);
+    for (struct insn i = {0}; r == 0 && edit_next(e, &i);) {
+        struct class_member m;
+        if ((i.op != OP_INVOKESTATIC && i.op != OP_INVOKEINTERFACE) || !class_member(c->file, insn_constant(&i), &m) ||
+            !str_is(m.descriptor, UNPARK))
+            continue;
+        r = edit_insert(e, EDIT_BEFORE, i.pc, 0, &code, 1);
+        found = 1;
+    }
+    return r < 0 ? r : found;
+}
+
+static const struct instrument_client client = {
+    .name = "threads", .edit = unpark_edit, .wants = unpark_wants, .loaded_only = true};
+static bool on;
+
+int unparks_on(JNIEnv *jni, struct buf *why)
+{
+    static jclass probe;
+    jvmtiCapabilities want = {.can_retransform_classes = 1}, missing = {0};
+    if (vm_need(&want, &missing) < 0 || !vm_capabilities_empty(&missing))
+        return 0; /* then these parks have no known cause */
+    int r = probe_define(jni, PROBE, &probe, why);
+    if (r == 0)
+        r = instrument_on(&client, jni, why);
+    on = r == 0;
+    return r;
+}
+
+void unparks_off(JNIEnv *jni)
+{
+    if (on)
+        instrument_off(&client, jni);
+    on = false;
+}

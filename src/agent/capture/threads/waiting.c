@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waits that go on: jvmscope.Waiting. */
+#include "agent/capture/threads/threads.h"
+
+#include "base/clock.h"
+
+static const char *const kind_names[WAIT_KINDS] = {"monitor", "wait", "park", "sleep", "io", "unmounted"};
+static uint64_t kind_strings[WAIT_KINDS];
+
+void waiting_init(struct jfr_writer *jfr)
+{
+    for (int i = 0; i < WAIT_KINDS; i++)
+        kind_strings[i] = jfr_define_string(jfr, kind_names[i]);
+}
+
+static void tell_waiting(struct waiter *w, jthread thread, void *arg)
+{
+    const uint64_t *before = arg;
+    for (int k = 0; k < WAIT_KINDS; k++) {
+        struct wait *at = &w->waits[k];
+        uint64_t start = atomic_load_explicit(&at->start, memory_order_acquire);
+        struct jfr_event e;
+        if (!start || start > *before || at->told)
+            continue;
+        struct wait copy = {
+            .trace = at->trace, .class = at->class, .owner = at->owner, .timeout = at->timeout, .object = at->object};
+        if (atomic_load_explicit(&at->start, memory_order_acquire) != start ||
+            !jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_WAITING], 0, &e))
+            continue;
+        at->told = true;
+        jfr_put_time(&e, start);
+        jfr_put_long(&e, (int64_t)w->id);
+        jfr_put_long(&e, (int64_t)copy.trace);
+        jfr_put_string_id(&e, kind_strings[k]);
+        jfr_put_long(&e, (int64_t)copy.class);
+        jfr_put_long(&e, copy.object);
+        jfr_put_long(&e, (int64_t)copy.owner);
+        jfr_put_long(&e, k == WAIT_PARK ? copy.timeout : copy.timeout * (int64_t)NS_PER_MS);
+        jfr_commit(&e);
+    }
+}
+
+void tell_all_waiting(uint64_t before)
+{
+    waiters_visit(NULL, tell_waiting, &before);
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/times/report.h"
+
+#include "agent/capture/times/methods.h"
+#include "agent/dictionary.h"
+#include "agent/names.h"
+#include "agent/session.h"
+#include "base/clock.h"
+#include "base/map.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { DEPTH_MAX = 1024 };
+
+/* A trace: what the paths that end in the same methods have together. */
+struct trace_row {
+    uint64_t trace;  /* number in `traces` */
+    uint32_t thread; /* 0 unless thread=y */
+    uint64_t calls, samples, slowest_ns;
+    int64_t raw_ns, self_ns;
+};
+
+struct report {
+    struct session *s;
+    const struct times_report_costs *costs;
+    bool elapsed, by_thread;
+    struct times_paths paths;
+    struct strpool traces; /* thread, then method numbers, the running one first */
+    VEC(struct trace_row) rows;
+};
+
+/* What earlier reports of the session have written, by trace; so that each shows what came since. */
+static struct strpool told_traces;
+static VEC(struct trace_row) told;
+
+/* doc/cpu-times.md and doc/format.md describe them. */
+static const struct jfr_type types[] = {
+    {.name = "jvmscope.CallTimes",
+     .label = "Call Times",
+     .category = "jvmscope",
+     .description = "Calls of a method by a stack, all of them, and the time in the method itself",
+     .kind = JFR_EVENT,
+     .has = JFR_HAS_THREAD | JFR_HAS_STACK,
+     .fields =
+         JFR_FIELDS({"calls", "Calls", "long", JFR_UNITS}, {"samples", "Readings of the CPU Clock", "long", JFR_UNITS},
+                    {"selfTime", "Self Time", "long", JFR_NANOS}, {"rawSelfTime", "Self Time With Probes", "long", JFR_NANOS},
+                    {"slowest", "Slowest Call", "long", JFR_NANOS})},
+    {.name = "jvmscope.CallTimesCost",
+     .label = "Cost of Call Times",
+     .category = "jvmscope",
+     .description = "What a probed call was measured to cost at start; subtracted in selfTime",
+     .kind = JFR_EVENT,
+     .fields = JFR_FIELDS({"clock", "Clock", "java.lang.String"}, {"callCost", "Picoseconds a Call", "long"},
+                          {"inside", "Picoseconds of It That the Call Itself Sees", "long"},
+                          {"countCost", "Picoseconds a Call That Is Counted Alone", "long"})},
+    {.name = "jvmscope.CallTimesLeft",
+     .label = "Not in Call Times",
+     .category = "jvmscope",
+     .description = "A method whose calls are not counted, or counted and not timed; their time is their callers'",
+     .kind = JFR_EVENT,
+     .has = JFR_HAS_STACK,
+     .fields = JFR_FIELDS({"reason", "Reason", "java.lang.String"})},
+};
+
+double times_true_ns(const struct times_report_costs *costs, double seen_ns)
+{
+    const struct times_point *p = costs->curve;
+    uint32_t n = costs->points, i = 1;
+    if (n == 0 || seen_ns <= p[0].seen_ns)
+        return seen_ns - (n ? p[0].seen_ns - p[0].true_ns : 0);
+    if (seen_ns >= p[n - 1].seen_ns)
+        return seen_ns - (p[n - 1].seen_ns - p[n - 1].true_ns);
+    while (p[i].seen_ns < seen_ns)
+        i++;
+    double part = (seen_ns - p[i - 1].seen_ns) / (p[i].seen_ns - p[i - 1].seen_ns);
+    return p[i - 1].true_ns + part * (p[i].true_ns - p[i - 1].true_ns);
+}
+
+/* How much of a call's probes falls into the call when it does nothing, the rest being its caller's. */
+static double inside_ns(const struct report *r)
+{
+    return r->costs->points ? r->costs->curve[0].seen_ns - r->costs->curve[0].true_ns : r->costs->call_ns / 2;
+}
+
+static uint64_t path_trace(struct report *r, uint32_t path, uint32_t depth)
+{
+    int32_t key[DEPTH_MAX + 1];
+    const struct times_path *all = r->paths.all.data;
+    uint32_t n = 0;
+    key[n++] = r->by_thread ? (int32_t)all[path].thread : 0;
+    for (uint32_t p = path; p && n <= MIN(depth, DEPTH_MAX); p = all[p].parent)
+        key[n++] = all[p].method;
+    return (uint64_t)strpool_add(&r->traces, (const char *)key, n * sizeof(key[0]));
+}
+
+/* The self time of a path without the probes. caller_ns: what the probes of its callees took outside of them. */
+static int64_t corrected_ns(const struct report *r, const struct times_path *path, int64_t raw_ns, double caller_ns)
+{
+    double seen = (double)raw_ns - caller_ns, calls = (double)path->count;
+    if (times_method_is_small(path->method))
+        return 0;
+    if (!path->count || !r->elapsed)
+        return (int64_t)(seen - calls * inside_ns(r));
+    return (int64_t)(calls * times_true_ns(r->costs, seen / calls));
+}
+
+/* Self times, raw and without the probes, of every path; then one row a trace. */
+static int make_rows(struct report *r, uint32_t depth)
+{
+    size_t n = r->paths.all.len;
+    const struct times_path *all = r->paths.all.data;
+    int64_t *raw = calloc(n, sizeof(*raw));
+    double *callees = calloc(n, sizeof(*callees)), outside = r->costs->call_ns - inside_ns(r);
+    int result = raw && callees ? 0 : -ENOMEM;
+    for (size_t i = 1; i < n && result == 0; i++) {
+        raw[i] += (int64_t)(r->elapsed ? all[i].total_ns : all[i].cpu_ns);
+        if (all[i].parent) {
+            callees[all[i].parent] +=
+                (double)all[i].count * (times_method_is_small(all[i].method) ? r->costs->count_ns : outside);
+            if (r->elapsed)
+                raw[all[i].parent] -= (int64_t)all[i].total_ns;
+        }
+    }
+    for (size_t i = 1; i < n && result == 0; i++) {
+        if (all[i].method == r->costs->calibration)
+            continue;
+        uint64_t trace = path_trace(r, (uint32_t)i, depth);
+        if ((int64_t)trace < 0) {
+            result = -ENOMEM;
+        } else {
+            if (trace == r->rows.len)
+                result = vec_push(&r->rows, ((struct trace_row){.trace = trace, .thread = all[i].thread}));
+            if (result < 0)
+                break;
+            struct trace_row *row = &r->rows.data[trace];
+            row->calls += all[i].count;
+            row->samples += all[i].samples;
+            row->raw_ns += raw[i];
+            row->self_ns += corrected_ns(r, &all[i], raw[i], callees[i]);
+            row->slowest_ns = MAX(row->slowest_ns, all[i].slowest_ns);
+        }
+    }
+    free(raw);
+    free(callees);
+    return result;
+}
+
+/* Takes from the rows what has been told before, and keeps the sums for the next time. */
+static int subtract_told(struct report *r)
+{
+    for (size_t i = 0; i < r->rows.len; i++) {
+        struct trace_row *row = &r->rows.data[i], sums = *row;
+        struct str key = strpool_get(&r->traces, row->trace);
+        int64_t number = strpool_add(&told_traces, key.data, key.len);
+        if (number < 0)
+            return -ENOMEM;
+        if ((size_t)number == told.len) {
+            int pushed = vec_push(&told, sums);
+            if (pushed < 0)
+                return pushed;
+            continue;
+        }
+        struct trace_row *before = &told.data[number];
+        row->calls -= before->calls;
+        row->samples -= before->samples;
+        row->raw_ns -= before->raw_ns;
+        row->self_ns -= before->self_ns;
+        *before = sums;
+    }
+    return 0;
+}
+
+static int by_self(const void *a, const void *b)
+{
+    const struct trace_row *x = a, *y = b;
+    if (x->self_ns != y->self_ns)
+        return x->self_ns < y->self_ns ? 1 : -1;
+    if (x->calls != y->calls)
+        return x->calls < y->calls ? 1 : -1;
+    return x->trace < y->trace ? -1 : x->trace > y->trace;
+}
+
+/* The frames of a trace, the running one first; answers how many. */
+static uint32_t trace_frames(const struct report *r, const struct trace_row *row, struct jfr_frame *frames)
+{
+    struct str key = strpool_get(&r->traces, row->trace);
+    uint32_t n = (uint32_t)(key.len / sizeof(int32_t)) - 1;
+    for (uint32_t i = 0; i < n; i++) {
+        int32_t method;
+        memcpy(&method, key.data + (i + 1) * sizeof(method), sizeof(method));
+        frames[i] = (struct jfr_frame){.method = (uintptr_t)times_method_id(method), .bci = -1, .type = JFR_FRAME_JIT};
+    }
+    return n;
+}
+
+static void write_times(struct report *r, JNIEnv *jni)
+{
+    struct dictionary *d = r->s->out.dictionary;
+    struct hprof_text *text = &r->s->out.text;
+    struct jfr_frame frames[DEPTH_MAX];
+    int64_t total = 0;
+    for (size_t i = 0; i < r->rows.len; i++)
+        total += r->rows.data[i].self_ns;
+    double cutoff = r->s->options.v[OPT_CUTOFF].fraction, accumulated = 0;
+    size_t n = 0;
+    uint32_t *serials = calloc(r->rows.len + 1, sizeof(*serials));
+    for (; serials && n < r->rows.len; n++) {
+        const struct trace_row *row = &r->rows.data[n];
+        if (cutoff > 0 && total > 0 && (double)row->self_ns / (double)total < cutoff)
+            break;
+        uint32_t depth = trace_frames(r, row, frames);
+        serials[n] = dictionary_trace(d, jni, frames, depth, row->thread);
+    }
+    pthread_mutex_lock(&r->s->out.lock);
+    hprof_text_ranked_begin(text, HPROF_RANKED_TIMES, total > 0 ? (uint64_t)total / NS_PER_MS : 0, time(NULL));
+    pthread_mutex_unlock(&r->s->out.lock);
+    for (size_t i = 0; i < n; i++) {
+        const struct trace_row *row = &r->rows.data[i];
+        double self = total > 0 ? (double)row->self_ns / (double)total * 100 : 0;
+        accumulated += self;
+        const char *name = dictionary_trace_method(d, serials[i]);
+        pthread_mutex_lock(&r->s->out.lock);
+        hprof_text_ranked(text, HPROF_RANKED_TIMES, (uint32_t)i + 1, self, accumulated, row->calls, serials[i], name);
+        pthread_mutex_unlock(&r->s->out.lock);
+    }
+    pthread_mutex_lock(&r->s->out.lock);
+    hprof_text_ranked_end(text, HPROF_RANKED_TIMES);
+    pthread_mutex_unlock(&r->s->out.lock);
+    free(serials);
+}
+
+static void old_name(JNIEnv *jni, uint64_t id, char *to, size_t size)
+{
+    const struct method *m = names_method(jni, (jmethodID)(uintptr_t)id);
+    char class_name[512];
+    dotted_name(m ? m->class_name : "", class_name, sizeof(class_name));
+    snprintf(to, size, "%s.%s%s", class_name, m ? m->name : "", m ? m->descriptor : "");
+}
+
+static int by_calls(const void *a, const void *b)
+{
+    const struct trace_row *x = a, *y = b;
+    if (x->calls != y->calls)
+        return x->calls < y->calls ? 1 : -1;
+    return by_self(a, b);
+}
+
+static void write_old(struct report *r, JNIEnv *jni)
+{
+    struct jfr_frame frames[DEPTH_MAX];
+    qsort(r->rows.data, r->rows.len, sizeof(*r->rows.data), by_calls);
+    pthread_mutex_lock(&r->s->out.lock);
+    hprof_text_old_begin(&r->s->out.text);
+    for (size_t i = 0; i < r->rows.len; i++) {
+        const struct trace_row *row = &r->rows.data[i];
+        char callee[1024], caller[1024];
+        uint32_t n = trace_frames(r, row, frames);
+        if (n == 0 || row->calls == 0)
+            continue;
+        old_name(jni, frames[0].method, callee, sizeof(callee));
+        if (n > 1)
+            old_name(jni, frames[1].method, caller, sizeof(caller));
+        hprof_text_old(&r->s->out.text, row->calls, callee, n > 1 ? caller : NULL, (uint64_t)MAX(0, row->raw_ns) / NS_PER_MS);
+    }
+    pthread_mutex_unlock(&r->s->out.lock);
+}
+
+/* The methods that are not counted or not timed, but for those that an earlier report of the session told. */
+static int write_marks(struct jfr_writer *w, uint32_t type, uint64_t now)
+{
+    const char *why;
+    for (uint32_t at = 0; times_method_next_mark(&at, &why); at++) {
+        struct jfr_event e;
+        const struct jfr_frame frame = {.method = (uintptr_t)times_method_id(at), .bci = -1, .type = JFR_FRAME_JIT};
+        uint64_t trace = jfr_trace(w, &frame, 1, false);
+        while (!jfr_begin(w, type, 0, &e))
+            if (jfr_writer_work(w) < 0)
+                return -ENOSPC;
+        jfr_put_time(&e, now);
+        jfr_put_long(&e, (int64_t)trace);
+        jfr_put_string(&e, why);
+        jfr_commit(&e);
+    }
+    return 0;
+}
+
+static int write_recording(struct report *r)
+{
+    struct jfr_writer *w = r->s->out.jfr;
+    struct jfr_frame frames[DEPTH_MAX];
+    uint32_t ids[ARRAY_SIZE(types)];
+    int result = jfr_declare(w, types, ARRAY_SIZE(types), ids);
+    if (result < 0)
+        return result;
+    uint32_t event_type = ids[0], cost_type = ids[1];
+    uint64_t now = now_ns();
+    struct jfr_event e;
+    if (jfr_begin(w, cost_type, 0, &e)) {
+        jfr_put_time(&e, now);
+        jfr_put_string(&e, r->elapsed ? "elapsed" : "cpu");
+        jfr_put_long(&e, (int64_t)(r->costs->call_ns * 1000));
+        jfr_put_long(&e, (int64_t)(inside_ns(r) * 1000));
+        jfr_put_long(&e, (int64_t)(r->costs->count_ns * 1000));
+        jfr_commit(&e);
+    }
+    result = write_marks(w, ids[2], now);
+    if (result < 0)
+        return result;
+    for (size_t i = 0; i < r->rows.len; i++) {
+        const struct trace_row *row = &r->rows.data[i];
+        if (!row->calls && !row->samples && !row->raw_ns)
+            continue;
+        uint32_t n = trace_frames(r, row, frames);
+        uint64_t trace = jfr_trace(w, frames, n, false);
+        while (!jfr_begin(w, event_type, 0, &e))
+            if (jfr_writer_work(w) < 0)
+                return -ENOSPC;
+        jfr_put_time(&e, now);
+        jfr_put_long(&e, row->thread);
+        jfr_put_long(&e, (int64_t)trace);
+        jfr_put_long(&e, (int64_t)row->calls);
+        jfr_put_long(&e, (int64_t)row->samples);
+        jfr_put_long(&e, row->self_ns);
+        jfr_put_long(&e, row->raw_ns);
+        jfr_put_long(&e, (int64_t)row->slowest_ns);
+        jfr_commit(&e);
+    }
+    return 0;
+}
+
+int times_report(struct session *s, JNIEnv *jni, const struct times_tree *t, const struct times_report_costs *costs,
+                 bool elapsed, bool by_thread)
+{
+    struct report r = {.s = s, .costs = costs, .elapsed = elapsed, .by_thread = by_thread};
+    bool old = option_is(&s->options, OPT_CPU, "old");
+    uint32_t depth = old ? 2 : (uint32_t)MIN(s->options.v[OPT_DEPTH].number, DEPTH_MAX);
+    int result = times_merge(t, by_thread, now_ns(), &r.paths);
+    if (result == 0)
+        result = make_rows(&r, depth);
+    if (result == 0)
+        result = subtract_told(&r);
+    if (result == 0) {
+        qsort(r.rows.data, r.rows.len, sizeof(*r.rows.data), by_self);
+        if (s->out.format == 'r')
+            result = write_recording(&r);
+        else if (old)
+            write_old(&r, jni);
+        else
+            write_times(&r, jni);
+    }
+    times_paths_release(&r.paths);
+    strpool_release(&r.traces);
+    vec_release(&r.rows);
+    return result;
+}
+
+void times_report_release(void)
+{
+    strpool_release(&told_traces);
+    vec_release(&told);
+}

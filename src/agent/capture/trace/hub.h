@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The probe class java/lang/JvmscopeTrace with its rings, threads and classes, shared by the captures that write through it.
+ * Records are told apart by their kind: calls (from 0, and their exits) and sites (from HUB_SITE).
+ */
+#pragma once
+
+#include "agent/capture/trace/ring.h"
+#include "agent/session.h"
+#include "base/buf.h"
+#include "base/strpool.h"
+#include "jfr/writer.h"
+
+#include <jni.h>
+
+enum { HUB_SITE = 1 << 24 }; /* a site's number is kind - HUB_SITE */
+
+struct hub_reader {
+    bool sites; /* else calls */
+    /* One record, which stays until the call returns. False: try it again behind the others of this round. */
+    bool (*record)(struct jfr_writer *w, const struct trace_record *r);
+    void (*unmatched)(void); /* it was tried again, and false again */
+};
+
+/* Defines the probe class and gives threads their rings; each user once. -ENOTSUP with a sentence in why. */
+int hub_open(const struct hub_reader *reader, struct session *s, JNIEnv *jni, struct buf *why) must_check;
+/* Reads what is left; no more probes of this user may run. */
+void hub_close(const struct hub_reader *reader, struct jfr_writer *w, JNIEnv *jni);
+/* Hands records to their readers, one call at a time. */
+void hub_drain(struct session *s, JNIEnv *jni);
+/* The probe class; NULL when it was never defined. */
+jclass hub_probe(void);
+/* Classes that the probes call themselves: no probe may be in them. */
+bool hub_is_used(struct str class_name);
+/* Appends the counters of loss as lines "NAME.lost_... N". */
+void hub_status(const char *name, struct buf *out);
+
+/* For readers, inside `record`: the name of a thread, and the signature of a class number; NULL when not known. */
+const char *hub_thread_name(int64_t java_id);
+const char *hub_class(uint32_t number);

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/trace/methods.h"
+
+#include "agent/instrument/choice.h"
+#include "base/hash.h"
+#include "classfile/debug.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PROBE "java/lang/JvmscopeTrace"
+
+bool trace_matches(const char *patterns, struct str class_name, struct str method, struct str descriptor)
+{
+    for (const char *p = patterns; p && *p;) {
+        size_t n = strcspn(p, ":"), name = strcspn(p, "(:");
+        _cleanup_free_ char *pattern = strndup(p, name);
+        if (pattern && n && choice_matches(pattern, class_name, method) &&
+            (name >= n || (descriptor.len == n - name && memcmp(descriptor.data, p + name, n - name) == 0)))
+            return true;
+        p += n + (p[n] == ':');
+    }
+    return false;
+}
+
+bool trace_has_annotations(const char *patterns)
+{
+    for (const char *p = patterns; p && *p; p += strcspn(p, ":"), p += *p == ':')
+        if (*p == '@')
+            return true;
+    return false;
+}
+
+bool trace_annotated(const char *patterns, const struct class_file *c, const struct class_method *m)
+{
+    for (const char *p = patterns; p && *p;) {
+        size_t n = strcspn(p, ":");
+        char type[512];
+        if (*p == '@' && n + 2 < sizeof(type)) {
+            snprintf(type, sizeof(type), "L%.*s;", (int)n - 1, p + 1);
+            for (char *q = type; *q; q++)
+                *q = *q == '.' ? '/' : *q;
+            if (class_annotated(c, m->start + 6, type) || class_annotated(c, c->attributes_start, type))
+                return true;
+        }
+        p += n + (p[n] == ':');
+    }
+    return false;
+}
+
+bool trace_any_matches(const struct traced_methods *t, const char *pattern)
+{
+    _cleanup_free_ char *one = strndup(pattern, strcspn(pattern, ":"));
+    bool named = one && *one != '@' && strncmp(one, "implements ", 11) != 0;
+    for (size_t i = 0; one && i < t->methods.len; i++) {
+        const struct traced_method *m = &t->methods.data[i];
+        const char *dot = m->descriptor;
+        while (dot > m->text && *dot != '.')
+            dot--;
+        struct str class_name = {m->text, (size_t)(dot - m->text)}, name = {dot + 1, (size_t)(m->descriptor - dot) - 1};
+        if (!named || trace_matches(one, class_name, name, (struct str){m->descriptor, strlen(m->descriptor)}))
+            return true;
+    }
+    return !one;
+}
+
+int trace_method_add(struct traced_methods *t, struct str class_name, struct str name, struct str descriptor, bool has_this)
+{
+    size_t len = class_name.len + 1 + name.len + descriptor.len;
+    char *text = arena_alloc(&t->arena, len + 1);
+    if (!text)
+        return -ENOMEM;
+    for (size_t i = 0; i < class_name.len; i++)
+        text[i] = class_name.data[i] == '/' ? '.' : class_name.data[i];
+    text[class_name.len] = '.';
+    memcpy(text + class_name.len + 1, name.data, name.len);
+    memcpy(text + class_name.len + 1 + name.len, descriptor.data, descriptor.len);
+    text[len] = 0;
+    bool added;
+    uint64_t *at = map_at(&t->index, hash_bytes(text, len), t->methods.len, &added);
+    if (!at)
+        return -ENOMEM;
+    if (added && vec_push(&t->methods, ((struct traced_method){text, text + len - descriptor.len, has_this})) < 0) {
+        map_remove(&t->index, hash_bytes(text, len));
+        return -ENOMEM;
+    }
+    return (int)*at;
+}
+
+/* The type on the JVM's stack of a descriptor's character: I J F D A, V of void. */
+static char stack_type(char c)
+{
+    return strchr("ZBCSI", c) ? 'I' : strchr("JFDV", c) ? c : 'A';
+}
+
+static int probe(struct edit *e, struct buf *code, const char *name, const char *descriptor)
+{
+    int ref = rewrite_methodref(e->rewrite, PROBE, name, descriptor);
+    if (ref < 0)
+        return ref;
+    code_invokestatic(code, ref);
+    return 0;
+}
+
+static const char *with_type(char text[64], const char *before, char type, const char *after)
+{
+    static const char object[] = "Ljava/lang/Object;";
+    char one[2] = {type};
+    size_t n = strlen(before), m;
+    const char *middle = type == 'A' ? object : one;
+    m = strlen(middle);
+    memcpy(text, before, n);
+    memcpy(text + n, middle, m);
+    strcpy(text + n + m, after);
+    return text;
+}
+
+struct argument {
+    char type;
+    unsigned local;
+};
+
+/* The arguments of a method: their types and locals. Answers how many. */
+static unsigned arguments(struct str descriptor, bool is_static, struct argument *ret)
+{
+    unsigned n = 0, local = !is_static, slots;
+    for (size_t at = 1, len; n < 255 && (len = descriptor_next(descriptor, at, &slots)); at += len, local += slots)
+        ret[n++] = (struct argument){stack_type(descriptor.data[at]), local};
+    return n;
+}
+
+/* 1 on the stack, or 0 when a required test on a number fails. */
+static int insert_tests(struct edit *e, struct buf *code, const struct argument *args, unsigned n, const struct condition *c)
+{
+    const struct cond_test *t;
+    char descriptor[64];
+    int r = code_int(e->rewrite, code, 1);
+    for (unsigned i = 0; r == 0 && (t = condition_required(c, i)); i++) {
+        if (t->what != COND_ARG || (t->kind != COND_NUMBER && t->op != COND_IS) || t->arg > n || args[t->arg - 1].type == 'A')
+            continue;
+        int64_t bits;
+        memcpy(&bits, &t->number, sizeof(bits));
+        code_load(code, args[t->arg - 1].type, args[t->arg - 1].local);
+        r = code_int(e->rewrite, code, (int32_t)t->op);
+        if (r == 0)
+            r = code_long(e->rewrite, code, bits);
+        if (r == 0)
+            r = probe(e, code, "test", with_type(descriptor, "(I", args[t->arg - 1].type, "IJ)I"));
+    }
+    return r;
+}
+
+static int insert_entry(struct edit *e, int number, bool has_this, int call, const struct condition *condition)
+{
+    _cleanup_(buf_release) struct buf code = BUF(1 << 14);
+    struct argument args[256];
+    char text[64];
+    struct str descriptor = class_utf8(e->rewrite->class, e->method->descriptor);
+    unsigned n = arguments(descriptor, e->method->access & ACC_STATIC, args);
+    int r = insert_tests(e, &code, args, n, condition);
+    if (r == 0)
+        r = code_int(e->rewrite, &code, number);
+    if (r == 0)
+        r = probe(e, &code, "enter", "(II)J");
+    if (r == 0 && has_this) {
+        code_load(&code, 'A', 0);
+        r = probe(e, &code, "arg", "(JLjava/lang/Object;)J");
+    }
+    for (unsigned i = 0; r == 0 && i < n; i++) {
+        code_load(&code, args[i].type, args[i].local);
+        r = probe(e, &code, "arg", with_type(text, "(J", args[i].type, ")J"));
+    }
+    if (r == 0)
+        r = probe(e, &code, "entered", "(J)J");
+    code_store(&code, 'J', (unsigned)call);
+    return r < 0 ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &code, 7);
+}
+
+static int insert_return(struct edit *e, const struct insn *i, int call, char type)
+{
+    _cleanup_(buf_release) struct buf code = BUF(64);
+    char text[64];
+    if (type != 'V')
+        code_op(&code, type == 'J' || type == 'D' ? OP_DUP2 : OP_DUP);
+    code_load(&code, 'J', (unsigned)call);
+    int r = probe(e, &code, "exit", type == 'V' ? "(J)V" : with_type(text, "(", type, "J)V"));
+    return r < 0 ? r : edit_insert(e, EDIT_BEFORE, i->pc, 0, &code, 4);
+}
+
+static int insert_handler(struct edit *e, int call)
+{
+    _cleanup_(buf_release) struct buf code = BUF(64);
+    code_op(&code, OP_DUP);
+    code_load(&code, 'J', (unsigned)call);
+    int r = probe(e, &code, "thrown", "(Ljava/lang/Throwable;J)V");
+    code_op(&code, OP_ATHROW);
+    return r < 0 ? r : edit_catch_all(e, &code, 4);
+}
+
+int trace_insert(struct edit *e, int number, bool has_this, const struct condition *condition)
+{
+    struct str descriptor = class_utf8(e->rewrite->class, e->method->descriptor);
+    const char *close = memchr(descriptor.data, ')', descriptor.len);
+    if (!close || close + 1 >= descriptor.data + descriptor.len)
+        return -EBADMSG;
+    int call = edit_local(e, 'J');
+    int r = call < 0 ? call : insert_entry(e, number, has_this, call, condition);
+    for (struct insn i = {0}; r == 0 && edit_next(e, &i);) {
+        if (i.op >= OP_IRETURN && i.op <= OP_RETURN)
+            r = insert_return(e, &i, call, stack_type(close[1]));
+    }
+    if (r == 0)
+        r = insert_handler(e, call);
+    return r < 0 ? r : 1;
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/trace/objects.h"
+
+#include "agent/capture/trace/ring.h"
+#include "agent/instrument/probe_class.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define VALUES "java/lang/JvmscopeValues"
+
+enum { CLASSES_MAX = (1 << 14) + 2, FAILED_MAX = 64, HELPERS_MAX = 4 };
+
+static struct {
+    pthread_mutex_t lock;
+    char *show, *to_string; /* separated by , : or ; */
+    struct shown_class *shown[CLASSES_MAX];
+    jclass values;
+    jobject helper; /* the thread, global */
+    int64_t helper_ids[HELPERS_MAX];
+    unsigned helpers; /* that were started */
+
+    struct {
+        jclass class; /* global */
+        bool told;
+        char name[256], why[128];
+    } failed[FAILED_MAX];
+
+    unsigned n_failed;
+    bool active;
+} objects = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+const struct shown_class *trace_shown(uint32_t number)
+{
+    return number < CLASSES_MAX ? __atomic_load_n(&objects.shown[number], __ATOMIC_ACQUIRE) : NULL;
+}
+
+bool trace_objects_is_own(int64_t java_id)
+{
+    for (unsigned i = 0; i < objects.helpers; i++)
+        if (objects.helper_ids[i] == java_id)
+            return true;
+    return false;
+}
+
+/* The class's name with dots. */
+static void name_of(jclass c, char *to, size_t size)
+{
+    char *signature = NULL;
+    to[0] = 0;
+    if ((*vm.ti)->GetClassSignature(vm.ti, c, &signature, NULL) != JVMTI_ERROR_NONE)
+        return;
+    size_t n = strlen(signature);
+    if (*signature == 'L' && n > 2)
+        snprintf(to, size, "%.*s", (int)(n - 2), signature + 1);
+    for (char *p = to; *p; p++)
+        *p = *p == '/' ? '.' : *p;
+    vm_free(signature);
+}
+
+/* Whether `word` of n characters is in a list. */
+static bool is_listed(const char *list, const char *word, size_t n)
+{
+    for (const char *p = list; p && *p;) {
+        size_t len = strcspn(p, ",:; ");
+        if (len == n && memcmp(p, word, n) == 0)
+            return true;
+        p += len + strspn(p + len, ",:; ");
+    }
+    return false;
+}
+
+/* Adds the fields that a class declares and that are to be shown. */
+static void add_fields(JNIEnv *jni, jclass c, const char *class_name, struct shown_class *s, jlong *out)
+{
+    jint n = 0;
+    jfieldID *fields = NULL;
+    if ((*vm.ti)->GetClassFields(vm.ti, c, &n, &fields) != JVMTI_ERROR_NONE)
+        return;
+    for (jint i = 0; i < n && s->n < SHOWN_FIELDS_MAX; i++) {
+        char *name = NULL, *signature = NULL, whole[768];
+        jint modifiers = 0;
+        (*vm.ti)->GetFieldModifiers(vm.ti, c, fields[i], &modifiers);
+        if (modifiers & 8 || (*vm.ti)->GetFieldName(vm.ti, c, fields[i], &name, &signature, NULL) != JVMTI_ERROR_NONE)
+            continue;
+        snprintf(whole, sizeof(whole), "%s.%s", class_name, name);
+        if (is_listed(objects.show, whole, strlen(whole))) {
+            jobject reflected = (*jni)->ToReflectedField(jni, c, fields[i], JNI_FALSE);
+            int64_t offset = reflected ? probe_reflected_offset(jni, reflected, false) : -1;
+            vm_clear_exception(jni);
+            s->types[s->n] = *signature == '[' ? 'L' : *signature;
+            s->names[s->n] = offset > 0 ? strdup(name) : NULL;
+            if (s->names[s->n]) {
+                out[s->n] = (jlong)((uint64_t)(uint8_t)s->types[s->n] << 56 | (uint64_t)offset);
+                s->n++;
+            }
+        }
+        vm_free(name);
+        vm_free(signature);
+    }
+    vm_free(fields);
+}
+
+/* What is to be shown of a class's objects, the superclasses' fields last; NULL: nothing. */
+static struct shown_class *find(JNIEnv *jni, jclass c, jlong *out)
+{
+    struct shown_class *s = calloc(1, sizeof(*s));
+    char name[512];
+    for (jclass k = c; s && k && !s->to_string; k = (*jni)->GetSuperclass(jni, k)) {
+        name_of(k, name, sizeof(name));
+        s->to_string = objects.to_string && is_listed(objects.to_string, name, strlen(name));
+        if (objects.show && !s->to_string)
+            add_fields(jni, k, name, s, out);
+    }
+    if (s && !s->to_string && !s->n) {
+        free(s);
+        s = NULL;
+    }
+    if (s && s->to_string)
+        out[0] = -1;
+    return s;
+}
+
+EXPORT jlongArray JNICALL Java_java_lang_JvmscopeTrace_fields(JNIEnv *jni, jclass class, jclass c, jint number);
+EXPORT void JNICALL Java_java_lang_JvmscopeValues_failed(JNIEnv *jni, jclass class, jclass c, jstring why);
+EXPORT jboolean JNICALL Java_java_lang_JvmscopeValues_isFailed(JNIEnv *jni, jclass class, jclass c);
+
+jlongArray JNICALL Java_java_lang_JvmscopeTrace_fields(JNIEnv *jni, jclass class, jclass c, jint number)
+{
+    jlong out[SHOWN_FIELDS_MAX];
+    if (!c || number <= 0 || number >= CLASSES_MAX || !(objects.show || objects.to_string) ||
+        (*jni)->PushLocalFrame(jni, 128) < 0) {
+        vm_clear_exception(jni);
+        return NULL;
+    }
+    struct shown_class *s = find(jni, c, out);
+    jsize n = s ? s->to_string ? 1 : (jsize)s->n : 0;
+    jlongArray array = n ? (*jni)->NewLongArray(jni, n) : NULL;
+    if (array)
+        (*jni)->SetLongArrayRegion(jni, array, 0, n, out);
+    vm_clear_exception(jni);
+    /* A number is one class's for the whole recording; what an earlier one showed under it is forgotten at the end. */
+    __atomic_store_n(&objects.shown[number], array ? s : NULL, __ATOMIC_RELEASE);
+    return (*jni)->PopLocalFrame(jni, array);
+}
+
+void JNICALL Java_java_lang_JvmscopeValues_failed(JNIEnv *jni, jclass class, jclass c, jstring why)
+{
+    if (!c)
+        return;
+    jclass global = (*jni)->NewGlobalRef(jni, c);
+    char name[256];
+    name_of(c, name, sizeof(name));
+    pthread_mutex_lock(&objects.lock);
+    if (global && objects.n_failed < FAILED_MAX) {
+        __typeof__(objects.failed[0]) *f = &objects.failed[objects.n_failed];
+        f->class = global;
+        f->told = false;
+        snprintf(f->name, sizeof(f->name), "%s", name);
+        snprintf(f->why, sizeof(f->why), "failed");
+        global = NULL;
+        __atomic_store_n(&objects.n_failed, objects.n_failed + 1, __ATOMIC_RELEASE);
+        jsize n = why ? (*jni)->GetStringLength(jni, why) : 0;
+        if (n && n < 40)
+            (*jni)->GetStringUTFRegion(jni, why, 0, n, f->why);
+    }
+    pthread_mutex_unlock(&objects.lock);
+    if (global)
+        (*jni)->DeleteGlobalRef(jni, global);
+}
+
+jboolean JNICALL Java_java_lang_JvmscopeValues_isFailed(JNIEnv *jni, jclass class, jclass c)
+{
+    unsigned n = __atomic_load_n(&objects.n_failed, __ATOMIC_ACQUIRE);
+    for (unsigned i = 0; c && i < n; i++)
+        if ((*jni)->IsSameObject(jni, objects.failed[i].class, c))
+            return JNI_TRUE;
+    return c && n == FAILED_MAX;
+}
+
+/* ---- the thread ---- */
+
+static void JNICALL serve(jvmtiEnv *ti, JNIEnv *jni, void *unused)
+{
+    jmethodID m = (*jni)->GetStaticMethodID(jni, objects.values, "serve", "()V");
+    if (m)
+        (*jni)->CallStaticVoidMethod(jni, objects.values, m);
+    vm_clear_exception(jni);
+}
+
+static int start_helper(JNIEnv *jni)
+{
+    jclass c = (*jni)->FindClass(jni, "java/lang/Thread");
+    jmethodID make = c ? (*jni)->GetMethodID(jni, c, "<init>", "(Ljava/lang/String;)V") : NULL;
+    jfieldID tid = c ? (*jni)->GetFieldID(jni, c, "tid", "J") : NULL;
+    jstring name = make && tid ? (*jni)->NewStringUTF(jni, "jvmscope values") : NULL;
+    jthread t = name ? (*jni)->NewObject(jni, c, make, name) : NULL;
+    int r = -ENOMEM;
+    if (t && !vm_clear_exception(jni)) {
+        objects.helper = (*jni)->NewGlobalRef(jni, t);
+        objects.helper_ids[objects.helpers++] = (*jni)->GetLongField(jni, t, tid);
+        if ((*vm.ti)->RunAgentThread(vm.ti, t, serve, NULL, JVMTI_THREAD_NORM_PRIORITY) == JVMTI_ERROR_NONE)
+            r = 0;
+    }
+    vm_clear_exception(jni);
+    return r;
+}
+
+/* A thread that toString() keeps gets an exception: what loops ends, what waits for a lock ends once it has it. */
+static void stop_helper(JNIEnv *jni)
+{
+    static const jvmtiCapabilities need = {.can_signal_thread = 1};
+    jclass error = (*jni)->FindClass(jni, "java/lang/Error");
+    jmethodID make = error ? (*jni)->GetMethodID(jni, error, "<init>", "()V") : NULL;
+    jobject e = make ? (*jni)->NewObject(jni, error, make) : NULL;
+    if (!vm_clear_exception(jni) && e && vm_need(&need, NULL) == 0)
+        (*vm.ti)->StopThread(vm.ti, objects.helper, e);
+    if (e)
+        (*jni)->DeleteLocalRef(jni, e);
+    (*jni)->DeleteGlobalRef(jni, objects.helper);
+    objects.helper = NULL;
+}
+
+void trace_objects_work(struct session *s, JNIEnv *jni)
+{
+    bool lost = false;
+    if (!objects.active)
+        return;
+    for (unsigned i = 0; i < objects.n_failed; i++) {
+        if (objects.failed[i].told)
+            continue;
+        objects.failed[i].told = true;
+        lost = lost || strncmp(objects.failed[i].why, "threw", 5) != 0;
+        session_message(s, "tostring: %s.toString() %s: its objects are shown without", objects.failed[i].name,
+                        objects.failed[i].why);
+    }
+    if (!lost || !objects.helper)
+        return;
+    stop_helper(jni);
+    if (objects.helpers < HELPERS_MAX && start_helper(jni) == 0)
+        return;
+    session_message(s, "tostring: toString() is called no more");
+}
+
+int trace_objects_begin(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    const char *show = s->options.v[OPT_SHOW].text, *to_string = s->options.v[OPT_TOSTRING].text;
+    if (objects.active || !(show || to_string))
+        return 0;
+    objects.show = show ? strdup(show) : NULL;
+    objects.to_string = to_string ? strdup(to_string) : NULL;
+    if ((show && !objects.show) || (to_string && !objects.to_string))
+        return -ENOMEM;
+    objects.active = true;
+    objects.helpers = 0;
+    if (!to_string)
+        return 0;
+    int r = probe_define(jni, VALUES, &objects.values, why);
+    if (r == 0 && (r = start_helper(jni)) < 0)
+        buf_string(why, "tostring: the VM gives the agent no thread");
+    return r;
+}
+
+void trace_objects_end(JNIEnv *jni)
+{
+    if (!objects.active)
+        return;
+    jmethodID leave = objects.values ? (*jni)->GetStaticMethodID(jni, objects.values, "leave", "()V") : NULL;
+    if (leave && objects.to_string)
+        (*jni)->CallStaticVoidMethod(jni, objects.values, leave);
+    vm_clear_exception(jni);
+    if (objects.helper)
+        (*jni)->DeleteGlobalRef(jni, objects.helper);
+    objects.helper = NULL;
+    objects.helpers = 0;
+    for (unsigned i = 0; i < objects.n_failed; i++)
+        (*jni)->DeleteGlobalRef(jni, objects.failed[i].class);
+    objects.n_failed = 0;
+    for (unsigned i = 0; i < CLASSES_MAX; i++) {
+        struct shown_class *s = objects.shown[i];
+        for (unsigned k = 0; s && k < s->n; k++)
+            free(s->names[k]);
+        free(s);
+        objects.shown[i] = NULL;
+    }
+    free(objects.show);
+    free(objects.to_string);
+    objects.show = objects.to_string = NULL;
+    objects.active = false;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/instrument/choice.h"
+
+#include <string.h>
+
+static char at(struct str class_name, struct str method, size_t i)
+{
+    if (i < class_name.len)
+        return class_name.data[i] == '/' ? '.' : class_name.data[i];
+    i -= class_name.len;
+    if (method.len == 0)
+        return 0;
+    return i == 0 ? '.' : i - 1 < method.len ? method.data[i - 1] : 0;
+}
+
+/* Pattern p[0..n) against package.Class.method from character i on. */
+static bool glob(const char *p, size_t n, struct str class_name, struct str method, size_t i)
+{
+    for (; n; p++, n--, i++) {
+        char c = at(class_name, method, i);
+        if (*p == '*') {
+            do {
+                if (glob(p + 1, n - 1, class_name, method, i))
+                    return true;
+            } while (at(class_name, method, i++));
+            return false;
+        }
+        if (c != *p)
+            return false;
+    }
+    char c = at(class_name, method, i);
+    return c == 0 || c == '.' || c == '$';
+}
+
+bool choice_matches(const char *patterns, struct str class_name, struct str method)
+{
+    for (const char *p = patterns; p && *p;) {
+        size_t n = strcspn(p, ":");
+        if (n && glob(p, n, class_name, method, 0))
+            return true;
+        p += n + (p[n] == ':');
+    }
+    return false;
+}
+
+bool choice_may_match(const char *patterns, struct str class_name)
+{
+    /* A pattern may go on into the method's name: try it with what is behind its last dot cut off as well. */
+    for (const char *p = patterns; p && *p;) {
+        size_t n = strcspn(p, ":"), cut = n;
+        while (cut && p[cut - 1] != '.')
+            cut--;
+        if (n && (memchr(p, '*', n) || glob(p, n, class_name, (struct str){"", 0}, 0) ||
+                  (cut && glob(p, cut - 1, class_name, (struct str){"", 0}, 0))))
+            return true;
+        p += n + (p[n] == ':');
+    }
+    return false;
+}
+
+/* A name, or with a star at its end the start of names. */
+static bool listed(const char *const *list, struct str s)
+{
+    for (; *list; list++) {
+        size_t n = strlen(*list);
+        bool prefix = (*list)[n - 1] == '*';
+        if (prefix ? s.len >= n - 1 && memcmp(s.data, *list, n - 1) == 0 : s.len == n && memcmp(s.data, *list, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool choice_never(struct str class_name)
+{
+    static const char *const never[] = {
+        "java/lang/Jvmscope*",      "java/lang/Object",
+        "java/lang/Thread",         "java/lang/Thread$*",
+        "java/lang/VirtualThread*", "java/lang/BaseVirtualThread",
+        "jdk/internal/vm/*",        "jdk/internal/misc/Unsafe*",
+        "sun/misc/Unsafe*",         NULL,
+    };
+    return listed(never, class_name);
+}
+
+bool choice_thread_changes(struct str method)
+{
+    static const char *const names[] = {
+        "setInterrupt", "clearInterrupt",      "getAndClearInterrupt", "isInterrupted",       "interrupt0",
+        "runWith",      "scopedValueBindings", "threadState",          "clearInterruptEvent", "setCurrentThread",
+        "threadId",     "isVirtual",           "isTerminated",         "holdsLock",           "currentCarrierThread",
+        NULL,
+    };
+    return listed(names, method);
+}
+
+bool choice_intrinsic_8(struct str class_name, struct str method)
+{
+    static const struct {
+        const char *class, *methods[24];
+    } rows[] = {
+        {"java/lang/Math",
+         {"abs", "sin", "cos", "tan", "atan2", "sqrt", "log", "log10", "pow", "exp", "min", "max", "addExact", "subtractExact",
+          "multiplyExact", "incrementExact", "decrementExact", "negateExact", NULL}},
+        {"java/lang/String", {"compareTo", "indexOf", "equals", NULL}},
+        {"java/lang/Integer", {"bitCount", "numberOfLeadingZeros", "numberOfTrailingZeros", "reverseBytes", NULL}},
+        {"java/lang/Long", {"bitCount", "numberOfLeadingZeros", "numberOfTrailingZeros", "reverseBytes", NULL}},
+        {"java/util/Arrays", {"equals", "copyOf", "copyOfRange", NULL}},
+        {"java/lang/Float", {"floatToIntBits", "floatToRawIntBits", "intBitsToFloat", NULL}},
+        {"java/lang/Double", {"doubleToLongBits", "doubleToRawLongBits", "longBitsToDouble", NULL}},
+        {"java/lang/ref/Reference", {"get", NULL}},
+        {"sun/nio/cs/ISO_8859_1$Encoder", {"encodeISOArray", NULL}},
+        {"java/math/BigInteger", {"multiplyToLen", NULL}},
+        {"com/sun/crypto/provider/AESCrypt", {"encryptBlock", "decryptBlock", NULL}},
+        {"com/sun/crypto/provider/CipherBlockChaining", {"encrypt", "decrypt", NULL}},
+        {"sun/security/provider/SHA", {"implCompress", NULL}},
+        {"sun/security/provider/SHA2", {"implCompress", NULL}},
+        {"sun/security/provider/SHA5", {"implCompress", NULL}},
+        {"sun/security/provider/DigestBase", {"implCompressMultiBlock", NULL}},
+        {"java/util/zip/CRC32", {"update", "updateBytes", "updateByteBuffer", NULL}},
+        {"java/lang/Object", {"hashCode", "getClass", "clone", NULL}},
+        {"java/lang/System", {"identityHashCode", "currentTimeMillis", "nanoTime", "arraycopy", NULL}},
+        {"java/lang/Thread", {"currentThread", "isInterrupted", NULL}},
+        {"java/lang/Class",
+         {"isInstance", "getModifiers", "isInterface", "isArray", "isPrimitive", "getSuperclass", "getComponentType",
+          "isAssignableFrom", NULL}},
+        {"java/lang/reflect/Array", {"newArray", "getLength", NULL}},
+        {"sun/reflect/Reflection", {"getCallerClass", "getClassAccessFlags", NULL}},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (class_name.len == strlen(rows[i].class) && memcmp(class_name.data, rows[i].class, class_name.len) == 0)
+            return listed(rows[i].methods, method);
+    return false;
+}
+
+bool choice_is_class(struct str class_name, const char *dotted)
+{
+    size_t n = strlen(dotted);
+    if (class_name.len != n)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if ((class_name.data[i] == '/' ? '.' : class_name.data[i]) != dotted[i])
+            return false;
+    return true;
+}

@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/instrument/instrument.h"
+
+#include "agent/instrument/choice.h"
+#include "agent/vm.h"
+#include "base/cursor.h"
+#include "base/hash.h"
+#include "base/map.h"
+#include "classfile/debug.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CLIENTS_MAX = 8, BATCH = 256 };
+
+const char *const instrument_reasons[LEFT_REASONS] = {
+    [LEFT_MALFORMED] = "malformed",     [LEFT_TOO_LONG] = "too_long", [LEFT_HUGE] = "too_long_for_jit",
+    [LEFT_POOL] = "constant_pool_full", [LEFT_DOUBT] = "unclear",     [LEFT_MEMORY] = "out_of_memory",
+    [LEFT_INTRINSIC] = "intrinsic",     [LEFT_NATIVE] = "native",
+};
+
+static _Atomic(const struct instrument_client *) clients[CLIENTS_MAX];
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* everything below */
+static char *include_patterns, *exclude_patterns;
+static struct map changed; /* hashes of the names of classes that carry probes */
+static struct map refused; /* of those that the VM did not take */
+
+static struct worker {
+    struct worker *next;
+    struct class_file class;
+    struct rewrite rewrite;
+} * idle_workers;
+
+static _Atomic uint64_t n_classes, n_methods, n_left[LEFT_REASONS], n_refused, n_unmodifiable, n_nameless;
+
+static uint64_t name_key(struct str name)
+{
+    return hash_bytes(name.data, name.len);
+}
+
+int instrument_choose(const char *include, const char *exclude)
+{
+    char *in = include && *include ? strdup(include) : NULL, *ex = exclude && *exclude ? strdup(exclude) : NULL;
+    if ((include && *include && !in) || (exclude && *exclude && !ex)) {
+        free(in);
+        free(ex);
+        return -ENOMEM;
+    }
+    pthread_mutex_lock(&lock);
+    free(include_patterns);
+    free(exclude_patterns);
+    include_patterns = in;
+    exclude_patterns = ex;
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+static bool class_chosen(struct str name)
+{
+    if (choice_never(name))
+        return false;
+    return (!include_patterns || choice_may_match(include_patterns, name)) &&
+           !choice_matches(exclude_patterns, name, (struct str){"", 0});
+}
+
+static bool method_chosen(struct str class_name, struct str method)
+{
+    return !choice_never(class_name) && (!include_patterns || choice_matches(include_patterns, class_name, method)) &&
+           !choice_matches(exclude_patterns, class_name, method);
+}
+
+static bool any_intrinsics(void)
+{
+    for (int i = 0; i < CLIENTS_MAX; i++) {
+        const struct instrument_client *c = atomic_load(&clients[i]);
+        if (c && c->intrinsics)
+            return true;
+    }
+    return false;
+}
+
+bool instrument_is_jdk(struct str name)
+{
+    static const char *const packages[] = {"java/", "javax/", "jdk/", "sun/", "com/sun/"};
+    for (size_t i = 0; i < ARRAY_SIZE(packages); i++) {
+        size_t n = strlen(packages[i]);
+        if (name.len > n && memcmp(name.data, packages[i], n) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whether a class is one of a client's. With the lock. */
+static bool client_wants(const struct instrument_client *c, struct str name)
+{
+    if (str_is(name, "java/lang/Object"))
+        return c->object;
+    if (str_is(name, "java/lang/Thread"))
+        return c->thread;
+    return c->wants ? !choice_never(name) && c->wants(name) : class_chosen(name);
+}
+
+static bool any_client(bool virtual_thread)
+{
+    for (int i = 0; i < CLIENTS_MAX; i++) {
+        const struct instrument_client *c = atomic_load(&clients[i]);
+        if (c && (!virtual_thread || c->virtual_threads))
+            return true;
+    }
+    return false;
+}
+
+static struct worker *take_worker(void)
+{
+    pthread_mutex_lock(&lock);
+    struct worker *w = idle_workers;
+    if (w)
+        idle_workers = w->next;
+    pthread_mutex_unlock(&lock);
+    return w ? w : calloc(1, sizeof(*w));
+}
+
+static void give_worker(struct worker *w)
+{
+    pthread_mutex_lock(&lock);
+    w->next = idle_workers;
+    idle_workers = w;
+    pthread_mutex_unlock(&lock);
+}
+
+static void release_workers(void)
+{
+    pthread_mutex_lock(&lock);
+    while (idle_workers) {
+        struct worker *w = idle_workers;
+        idle_workers = w->next;
+        rewrite_release(&w->rewrite);
+        class_release(&w->class);
+        free(w);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static enum instrument_reason reason_of(int error)
+{
+    return error == -EBADMSG  ? LEFT_MALFORMED
+           : error == -E2BIG  ? LEFT_TOO_LONG
+           : error == -EFBIG  ? LEFT_HUGE
+           : error == -ENOSPC ? LEFT_POOL
+           : error == -ENOMEM ? LEFT_MEMORY
+                              : LEFT_DOUBT;
+}
+
+/* The index of the annotation by which the JDK marks intrinsics, 0 when the class has none. */
+static uint16_t intrinsic_mark(const struct class_file *c)
+{
+    if (vm.version < 9)
+        return 0;
+    const char *mark =
+        vm.version < 16 ? "Ljdk/internal/HotSpotIntrinsicCandidate;" : "Ljdk/internal/vm/annotation/IntrinsicCandidate;";
+    for (size_t i = 1; i < c->pool.len; i++)
+        if (str_is(class_utf8(c, (uint16_t)i), mark))
+            return (uint16_t)i;
+    return 0;
+}
+
+static bool is_intrinsic(const struct class_file *c, const struct class_method *m, struct str class_name, uint16_t mark)
+{
+    if (vm.version < 9)
+        return choice_intrinsic_8(class_name, class_utf8(c, m->name));
+    if (!mark || (str_is(class_name, "java/lang/Object") && str_is(class_utf8(c, m->name), "<init>")))
+        return false; /* the JIT knows that constructor, but runs its code */
+    struct cursor in = class_attribute(c, m->start + 6, "RuntimeVisibleAnnotations");
+    /* The mark has no elements: its index and a zero. Another annotation's contents that look so would only cost a method. */
+    const uint8_t want[] = {(uint8_t)(mark >> 8), (uint8_t)mark, 0, 0};
+    return cursor_left(&in) >= 6 && memmem(in.at, cursor_left(&in), want, sizeof(want));
+}
+
+/* Whether a client is to be offered a method. */
+static bool is_offered(const struct instrument_client *client, const struct instrument_class *c, struct str method)
+{
+    if (c->virtual_thread)
+        return client->virtual_threads;
+    if (c->object || c->thread)
+        return c->object ? client->object : client->thread;
+    if (client->loaded_only && !c->loaded)
+        return false;
+    return client->wants ? client->wants(c->name) : method_chosen(c->name, method);
+}
+
+static bool any_offered(const struct instrument_class *c, struct str method)
+{
+    for (int k = 0; k < CLIENTS_MAX; k++) {
+        const struct instrument_client *client = atomic_load(&clients[k]);
+        if (client && is_offered(client, c, method))
+            return true;
+    }
+    return false;
+}
+
+/* Counts a method that stays as it was, and tells the clients that it is offered to. */
+static void leave(const struct instrument_class *c, const struct class_method *m, enum instrument_reason why)
+{
+    struct str name = class_utf8(c->file, m->name);
+    atomic_fetch_add(&n_left[why], 1);
+    for (int k = 0; k < CLIENTS_MAX; k++) {
+        const struct instrument_client *client = atomic_load(&clients[k]);
+        if (client && client->left && is_offered(client, c, name))
+            client->left(c, m, why);
+    }
+}
+
+/* Runs the clients over one method. True when it was changed. */
+static bool edit_method(const struct instrument_class *c, size_t i, bool intrinsic)
+{
+    const struct class_method *m = &c->file->methods.data[i];
+    struct str name = class_utf8(c->file, m->name);
+    struct edit *e;
+    int r = edit_begin(c->rewrite, i, &e);
+    if (r == -ENODATA)
+        return false;
+    bool any = false;
+    for (int k = 0; k < CLIENTS_MAX && r >= 0; k++) {
+        const struct instrument_client *client = atomic_load(&clients[k]);
+        if (!client || !is_offered(client, c, name))
+            continue;
+        if (intrinsic && !client->intrinsics) {
+            if (client->left)
+                client->left(c, m, LEFT_INTRINSIC);
+            continue;
+        }
+        r = client->edit(c, e);
+        any |= r > 0;
+    }
+    if (r >= 0 && any)
+        r = edit_commit(e);
+    if (r < 0)
+        leave(c, m, reason_of(r));
+    return r >= 0 && any;
+}
+
+static void tell_intrinsic(struct str class_name, struct str method)
+{
+    for (int k = 0; k < CLIENTS_MAX; k++) {
+        const struct instrument_client *client = atomic_load(&clients[k]);
+        if (client && client->intrinsic)
+            client->intrinsic(class_name, method);
+    }
+}
+
+/* The changed class in out, or nothing. */
+static void transform(struct worker *w, bool loaded, struct buf *out)
+{
+    const struct class_file *file = &w->class;
+    struct instrument_class c = {.file = file, .rewrite = &w->rewrite, .name = class_name_at(file, file->this_class)};
+    c.virtual_thread = str_is(c.name, "java/lang/VirtualThread");
+    c.loaded = loaded;
+    c.object = str_is(c.name, "java/lang/Object");
+    c.thread = str_is(c.name, "java/lang/Thread");
+    struct cursor source = class_attribute(file, file->attributes_start, "SourceFile");
+    c.source = class_utf8(file, cursor_be16(&source));
+    if (rewrite_begin(&w->rewrite, file) < 0)
+        return;
+    uint16_t mark = intrinsic_mark(file);
+    unsigned methods = 0;
+    for (size_t i = 0; i < file->methods.len; i++) {
+        const struct class_method *m = &file->methods.data[i];
+        bool native = m->access & ACC_NATIVE;
+        if (native && is_intrinsic(file, m, c.name, mark))
+            tell_intrinsic(c.name, class_utf8(file, m->name));
+        if ((!m->code && !native) || !any_offered(&c, class_utf8(file, m->name)))
+            continue;
+        bool intrinsic = is_intrinsic(file, m, c.name, mark);
+        if (native || (intrinsic && !any_intrinsics()))
+            leave(&c, m, native ? LEFT_NATIVE : LEFT_INTRINSIC);
+        else
+            methods += edit_method(&c, i, intrinsic);
+    }
+    if (!methods)
+        return;
+    if (rewrite_finish(&w->rewrite, out) < 0) {
+        buf_clear(out);
+        return;
+    }
+    atomic_fetch_add(&n_classes, 1);
+    atomic_fetch_add(&n_methods, methods);
+}
+
+static bool worth_a_look(struct str name)
+{
+    pthread_mutex_lock(&lock);
+    bool virtual_thread = str_is(name, "java/lang/VirtualThread");
+    bool is = virtual_thread && any_client(true);
+    for (int i = 0; i < CLIENTS_MAX && !is && !virtual_thread; i++) {
+        const struct instrument_client *c = atomic_load(&clients[i]);
+        is = c && client_wants(c, name);
+    }
+    is = is && !map_get(&refused, name_key(name));
+    pthread_mutex_unlock(&lock);
+    return is;
+}
+
+static void JNICALL on_class_file(jvmtiEnv *ti, JNIEnv *jni, jclass redefined, jobject loader, const char *name, jobject domain,
+                                  jint len, const unsigned char *data, jint *new_len, unsigned char **new_data)
+{
+    if (!any_client(false))
+        return;
+    if (!name) { /* JDK 8's anonymous classes, whose constants the VM patches */
+        atomic_fetch_add(&n_nameless, 1);
+        return;
+    }
+    struct str class_name = {name, strlen(name)};
+    if (!worth_a_look(class_name))
+        return;
+    struct worker *w = take_worker();
+    if (!w) {
+        atomic_fetch_add(&n_left[LEFT_MEMORY], 1);
+        return;
+    }
+    struct buf out = BUF(64u << 20);
+    if (class_parse(&w->class, data, (size_t)len) == 0)
+        transform(w, redefined != NULL, &out);
+    else
+        atomic_fetch_add(&n_refused, 1);
+    unsigned char *memory = NULL;
+    if (out.len && (*ti)->Allocate(ti, (jlong)out.len, &memory) == JVMTI_ERROR_NONE) {
+        memcpy(memory, out.data, out.len);
+        *new_data = memory;
+        *new_len = (jint)out.len;
+        pthread_mutex_lock(&lock);
+        (void)!map_put(&changed, name_key(class_name), 1);
+        pthread_mutex_unlock(&lock);
+    }
+    buf_release(&out);
+    give_worker(w);
+}
+
+static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass class);
+static const struct vm_callbacks events = {.ti = {.ClassFileLoadHook = on_class_file}};
+static const struct vm_callbacks prepare_events = {.ti = {.ClassPrepare = on_class_prepare}};
+static bool prepares; /* prepare_events are on */
+
+/* The name of a class, java/lang/String, from its signature; false for arrays and primitive types. */
+static bool class_signature_name(jclass class, char **ret_signature, struct str *ret_name)
+{
+    char *signature = NULL;
+    if ((*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) != JVMTI_ERROR_NONE || !signature)
+        return false;
+    size_t len = strlen(signature);
+    if (signature[0] != 'L' || len < 3) {
+        vm_free(signature);
+        return false;
+    }
+    *ret_signature = signature;
+    *ret_name = (struct str){signature + 1, len - 2};
+    return true;
+}
+
+static void retransform_one(jclass class)
+{
+    if ((*vm.ti)->RetransformClasses(vm.ti, 1, &class) == JVMTI_ERROR_NONE)
+        return;
+    char *signature;
+    struct str name;
+    atomic_fetch_add(&n_refused, 1);
+    if (!class_signature_name(class, &signature, &name))
+        return;
+    pthread_mutex_lock(&lock);
+    (void)!map_put(&refused, name_key(name), 1);
+    pthread_mutex_unlock(&lock);
+    for (int i = 0; i < CLIENTS_MAX; i++) {
+        const struct instrument_client *c = atomic_load(&clients[i]);
+        if (c && c->refused && (!c->wants || c->wants(name)))
+            c->refused(name);
+    }
+    vm_free(signature);
+}
+
+/* The VM takes or refuses a batch as a whole; one that it refuses is tried class by class. */
+static void retransform(JNIEnv *jni, const jclass *classes, int n)
+{
+    for (int i = 0; i < n; i += BATCH) {
+        int count = MIN(BATCH, n - i);
+        if ((*vm.ti)->RetransformClasses(vm.ti, count, classes + i) != JVMTI_ERROR_NONE)
+            for (int k = 0; k < count; k++)
+                retransform_one(classes[i + k]);
+        vm_clear_exception(jni);
+    }
+}
+
+/*
+ * Classes that the VM made for lambdas and method handles before there were hidden classes: JDK 8 calls them modifiable and
+ * dies when it is to write out their constant pools. Their names end in '/' and a number, as no other's can.
+ */
+static bool is_vm_anonymous(struct str name)
+{
+    size_t digits = 0;
+    while (digits < name.len && name.data[name.len - 1 - digits] >= '0' && name.data[name.len - 1 - digits] <= '9')
+        digits++;
+    return digits && digits < name.len && name.data[name.len - 1 - digits] == '/';
+}
+
+static void look_at(JNIEnv *jni, jclass class, struct str name)
+{
+    for (int i = 0; i < CLIENTS_MAX; i++) {
+        const struct instrument_client *c = atomic_load(&clients[i]);
+        if (c && c->look && jni)
+            c->look(jni, class, name);
+    }
+}
+
+/* Whether a loaded class is to be transformed: all that are chosen, or those that carry probes. */
+static bool to_retransform(jclass class, bool carriers_only)
+{
+    char *signature;
+    struct str name;
+    if (!class_signature_name(class, &signature, &name))
+        return false;
+    jboolean modifiable = JNI_FALSE;
+    (*vm.ti)->IsModifiableClass(vm.ti, class, &modifiable);
+    modifiable = modifiable && !is_vm_anonymous(name);
+    bool is;
+    if (carriers_only) {
+        pthread_mutex_lock(&lock);
+        is = map_get(&changed, name_key(name));
+        pthread_mutex_unlock(&lock);
+    } else {
+        if (modifiable)
+            look_at(vm_jni(), class, name);
+        is = worth_a_look(name);
+        if (is && !modifiable)
+            atomic_fetch_add(&n_unmodifiable, 1);
+    }
+    vm_free(signature);
+    return is && modifiable;
+}
+
+/* Clients of loaded classes alone get their turn at the new ones before any code of them has run. */
+static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass class)
+{
+    char *signature;
+    struct str name;
+    bool wanted = false;
+    if (!class_signature_name(class, &signature, &name))
+        return;
+    look_at(jni, class, name);
+    for (int i = 0; i < CLIENTS_MAX && !wanted; i++) {
+        const struct instrument_client *c = atomic_load(&clients[i]);
+        wanted = c && c->loaded_only && !choice_never(name) && c->wants && c->wants(name);
+    }
+    vm_free(signature);
+    if (wanted && to_retransform(class, false))
+        retransform_one(class);
+    vm_clear_exception(jni);
+}
+
+static int retransform_loaded(JNIEnv *jni, bool carriers_only)
+{
+    jint n = 0;
+    int chosen = 0;
+    jclass *classes = NULL;
+    if ((*vm.ti)->GetLoadedClasses(vm.ti, &n, &classes) != JVMTI_ERROR_NONE)
+        return -EPROTO;
+    for (int i = 0; i < n; i++) {
+        if (to_retransform(classes[i], carriers_only))
+            classes[chosen++] = classes[i];
+        else
+            (*jni)->DeleteLocalRef(jni, classes[i]);
+    }
+    retransform(jni, classes, chosen);
+    for (int i = 0; i < chosen; i++)
+        (*jni)->DeleteLocalRef(jni, classes[i]);
+    vm_free(classes);
+    return 0;
+}
+
+int instrument_on(const struct instrument_client *c, JNIEnv *jni, struct buf *why)
+{
+    jvmtiCapabilities needs = {.can_retransform_classes = 1}, missing = {0};
+    int r = vm_need(&needs, &missing), i = 0;
+    if (r < 0 || !vm_capabilities_empty(&missing)) {
+        buf_printf(why, "this VM cannot change classes that are loaded");
+        return r < 0 ? r : -ENOTSUP;
+    }
+    bool first = !any_client(false);
+    while (i < CLIENTS_MAX && atomic_load(&clients[i]))
+        i++;
+    if (i == CLIENTS_MAX)
+        return -ENOSPC;
+    if (first) {
+        atomic_store(&n_classes, 0);
+        atomic_store(&n_methods, 0);
+        atomic_store(&n_refused, 0);
+        atomic_store(&n_unmodifiable, 0);
+        atomic_store(&n_nameless, 0);
+        for (int k = 0; k < LEFT_REASONS; k++)
+            atomic_store(&n_left[k], 0);
+        if ((r = vm_events_on(&events)) < 0) {
+            buf_printf(why, "the VM refuses the class file hook");
+            return r;
+        }
+    }
+    atomic_store(&clients[i], c);
+    if (c->loaded_only && !prepares)
+        prepares = vm_events_on(&prepare_events) == 0;
+    if ((r = retransform_loaded(jni, false)) < 0) {
+        buf_printf(why, "the VM does not list its classes");
+        instrument_off(c, jni);
+    }
+    return r;
+}
+
+int instrument_again(JNIEnv *jni)
+{
+    return retransform_loaded(jni, false);
+}
+
+void instrument_off(const struct instrument_client *c, JNIEnv *jni)
+{
+    for (int i = 0; i < CLIENTS_MAX; i++)
+        if (atomic_load(&clients[i]) == c)
+            atomic_store(&clients[i], NULL);
+    vm_wait_callbacks();
+    retransform_loaded(jni, true);
+    if (any_client(false))
+        return;
+    if (prepares)
+        vm_events_off(&prepare_events);
+    prepares = false;
+    vm_events_off(&events);
+    release_workers();
+    pthread_mutex_lock(&lock);
+    map_release(&changed);
+    map_release(&refused);
+    pthread_mutex_unlock(&lock);
+}
+
+struct instrument_counts instrument_counts(void)
+{
+    struct instrument_counts n = {
+        .classes = atomic_load(&n_classes),
+        .methods = atomic_load(&n_methods),
+        .refused_classes = atomic_load(&n_refused),
+        .unmodifiable = atomic_load(&n_unmodifiable),
+        .nameless = atomic_load(&n_nameless),
+    };
+    for (int i = 0; i < LEFT_REASONS; i++)
+        n.left[i] = atomic_load(&n_left[i]);
+    return n;
+}
+
+void instrument_status(struct buf *out)
+{
+    struct instrument_counts n = instrument_counts();
+    buf_printf(out, "instrument.classes %llu\ninstrument.methods %llu\n", (unsigned long long)n.classes,
+               (unsigned long long)n.methods);
+    for (int i = 0; i < LEFT_REASONS; i++)
+        if (n.left[i])
+            buf_printf(out, "instrument.left.%s %llu\n", instrument_reasons[i], (unsigned long long)n.left[i]);
+    buf_printf(out, "instrument.refused_classes %llu\ninstrument.unmodifiable_classes %llu\ninstrument.nameless_classes %llu\n",
+               (unsigned long long)n.refused_classes, (unsigned long long)n.unmodifiable, (unsigned long long)n.nameless);
+}

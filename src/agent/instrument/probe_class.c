@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/instrument/probe_class.h"
+
+#include "agent/vm.h"
+#include "classfile/rename.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { MAX_DEFINED = 16 };
+
+static struct {
+    const char *name;
+    jclass class;
+} defined[MAX_DEFINED];
+
+static const struct class_renaming names_8[] = {
+    {"jvmscope/ForceInline", "java/lang/invoke/ForceInline"},
+    {"Ljvmscope/ForceInline;", "Ljava/lang/invoke/ForceInline;"},
+    {"jvmscope/DontInline", "java/lang/invoke/DontInline"},
+    {"Ljvmscope/DontInline;", "Ljava/lang/invoke/DontInline;"},
+    {NULL, NULL},
+};
+
+/* Since 12; from 9 to 11 without the first two rows. */
+static const struct class_renaming names_12[] = {
+    {"getObjectVolatile", "getReferenceVolatile"},
+    {"getObject", "getReference"},
+    {"jvmscope/ForceInline", "jdk/internal/vm/annotation/ForceInline"},
+    {"Ljvmscope/ForceInline;", "Ljdk/internal/vm/annotation/ForceInline;"},
+    {"jvmscope/DontInline", "jdk/internal/vm/annotation/DontInline"},
+    {"Ljvmscope/DontInline;", "Ljdk/internal/vm/annotation/DontInline;"},
+    {"sun/misc/Unsafe", "jdk/internal/misc/Unsafe"},
+    {"()Lsun/misc/Unsafe;", "()Ljdk/internal/misc/Unsafe;"},
+    {"Lsun/misc/Unsafe;", "Ljdk/internal/misc/Unsafe;"},
+    {"putOrderedLong", "putLongRelease"},
+    {"putOrderedInt", "putIntRelease"},
+    {NULL, NULL},
+};
+
+static const struct class_renaming names_any[] = {
+    {"jvmscope/Carrier", "java/lang/Thread"},
+    {NULL, NULL},
+};
+
+static const struct probe_class *find_class(const char *name)
+{
+    for (const struct probe_class *p = probe_classes; p->name; p++)
+        if (strcmp(p->name, name) == 0)
+            return p;
+    return NULL;
+}
+
+static jclass define(JNIEnv *jni, const struct probe_class *p)
+{
+    struct buf bytes = BUF(1u << 20);
+    const struct class_renaming *names = vm.version >= 12 ? names_12 : vm.version >= 9 ? names_12 + 2 : names_8;
+    jclass class = NULL, global = NULL;
+    struct class_renaming all[32];
+    size_t n = 0;
+    for (; names->from; names++)
+        all[n++] = *names;
+    for (const struct class_renaming *r = names_any; r->from; r++)
+        all[n++] = *r;
+    all[n++] = (struct class_renaming){"carrier", vm.version >= 21 ? "currentCarrierThread" : "currentThread"};
+    all[n] = (struct class_renaming){NULL, NULL};
+    if (class_rename(p->bytes, p->len, all, &bytes) == 0)
+        class = (*jni)->DefineClass(jni, p->name, NULL, (const jbyte *)bytes.data, (jsize)bytes.len);
+    if (class)
+        global = (*jni)->NewGlobalRef(jni, class);
+    buf_release(&bytes);
+    return global;
+}
+
+static int initialise(JNIEnv *jni, jclass class)
+{
+    jmethodID bind = (*jni)->GetStaticMethodID(jni, class, "bind", "()V");
+    if (bind)
+        (*jni)->CallStaticVoidMethod(jni, class, bind);
+    return bind && !(*jni)->ExceptionCheck(jni) ? 0 : -EPROTO;
+}
+
+int probe_define(JNIEnv *jni, const char *name, jclass *ret, struct buf *why)
+{
+    int i = 0;
+    while (i < MAX_DEFINED && defined[i].class && strcmp(defined[i].name, name) != 0)
+        i++;
+    if (i < MAX_DEFINED && defined[i].class) {
+        *ret = defined[i].class;
+        return 0;
+    }
+    const struct probe_class *p = find_class(name);
+    jclass class = i < MAX_DEFINED && p ? define(jni, p) : NULL;
+    int r = class ? 0 : -EPROTO;
+    if (r == 0)
+        r = initialise(jni, class);
+    if (r < 0) {
+        if ((*jni)->ExceptionCheck(jni))
+            (*jni)->ExceptionDescribe(jni);
+        buf_printf(why, "the VM refuses the probe class %s%s", name,
+                   vm.attached ? " (by another command than jvmscope attach, load the agent once before it is to record)" : "");
+        return r;
+    }
+    defined[i].name = p->name;
+    *ret = defined[i].class = class;
+    return 0;
+}
+
+int64_t probe_reflected_offset(JNIEnv *jni, jobject field, bool is_static)
+{
+    const char *unsafe_name = vm.version >= 9 ? "jdk/internal/misc/Unsafe" : "sun/misc/Unsafe";
+    const char *unsafe_type = vm.version >= 9 ? "Ljdk/internal/misc/Unsafe;" : "Lsun/misc/Unsafe;";
+    const char *name = is_static ? "staticFieldOffset" : "objectFieldOffset";
+    int64_t offset = -ENOENT;
+    jclass unsafe = (*jni)->FindClass(jni, unsafe_name);
+    jfieldID the = unsafe ? (*jni)->GetStaticFieldID(jni, unsafe, "theUnsafe", unsafe_type) : NULL;
+    jobject u = the ? (*jni)->GetStaticObjectField(jni, unsafe, the) : NULL;
+    jmethodID ask = u ? (*jni)->GetMethodID(jni, unsafe, name, "(Ljava/lang/reflect/Field;)J") : NULL;
+    if (ask) {
+        jlong found = (*jni)->CallLongMethod(jni, u, ask, field);
+        if (!(*jni)->ExceptionCheck(jni))
+            offset = found;
+    }
+    vm_clear_exception(jni);
+    return offset;
+}
+
+int64_t probe_field_offset(JNIEnv *jni, const char *class_name, const char *field, const char *descriptor)
+{
+    int64_t offset = -ENOENT;
+    if ((*jni)->PushLocalFrame(jni, 16) != 0) {
+        vm_clear_exception(jni);
+        return -ENOMEM;
+    }
+    jclass class = (*jni)->FindClass(jni, class_name);
+    jfieldID id = class ? (*jni)->GetFieldID(jni, class, field, descriptor) : NULL;
+    jobject reflected = id ? (*jni)->ToReflectedField(jni, class, id, JNI_FALSE) : NULL;
+    if (reflected)
+        offset = probe_reflected_offset(jni, reflected, false);
+    vm_clear_exception(jni);
+    (*jni)->PopLocalFrame(jni, NULL);
+    return offset;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/sampler/jvmti.h"
+
+#include "base/clock.h"
+#include "base/hash.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum { ROUND_SHARE = 50 }; /* a round takes at most that part of the time between rounds */
+
+/* What was seen of a thread, at its place in the table of threads. */
+struct seen {
+    uint32_t serial;
+    int64_t cpu_ns; /* up to which samples were taken */
+    int64_t last_ns;
+    _Atomic uint64_t mark;
+};
+
+static struct {
+    struct sampler_jvmti options;
+    struct seen *seen; /* THREADS_MAX */
+    pthread_t thread;
+    atomic_bool there, stop;
+    bool first_round;
+    _Atomic uint64_t threads;
+} jvmti;
+
+/* CPU: the whole intervals that the thread has used and that no sample stands for yet. */
+static uint32_t due(struct seen *s, int64_t cpu)
+{
+    int64_t interval = (int64_t)jvmti.options.interval_ns;
+    if (cpu - s->cpu_ns < interval)
+        return 0;
+    int64_t n = (cpu - s->cpu_ns) / interval;
+    s->cpu_ns += n * interval;
+    return (uint32_t)MIN(n, INT32_MAX);
+}
+
+/*
+ * CPU time from which a thread that is seen first is counted: what it can have used since the last look. Not all that its
+ * clock shows, since kernel threads come back as other Java threads (DestroyJavaVM is main). Less a random part of an
+ * interval: threads that use less than one get their share.
+ */
+static int64_t first_seen(uint32_t serial, int64_t cpu, uint32_t rounds)
+{
+    int64_t since = jvmti.first_round ? 0 : (int64_t)(rounds * jvmti.options.interval_ns);
+    return cpu - MIN(cpu, since) - (int64_t)(hash_u64(now_ns() ^ serial) % jvmti.options.interval_ns);
+}
+
+static void look_at(JNIEnv *jni, jthread thread, uint32_t rounds)
+{
+    struct thread *t = threads_find(jni, thread);
+    jlong cpu;
+    if (!t || t->own || (*vm.ti)->GetThreadCpuTime(vm.ti, thread, &cpu) != JVMTI_ERROR_NONE)
+        return;
+    struct seen *s = &jvmti.seen[thread_index(t)];
+    uint32_t serial = atomic_load(&t->serial);
+    bool ran = s->serial != serial || cpu != s->last_ns;
+    if (s->serial != serial) {
+        s->serial = serial;
+        s->cpu_ns = first_seen(serial, cpu, rounds);
+        atomic_store(&s->mark, 0);
+    }
+    s->last_ns = cpu;
+    if (!jvmti.options.wall) {
+        uint32_t weight = due(s, cpu);
+        if (weight)
+            jvmti.options.sample(t, jni, thread, weight, false, &s->mark);
+        return;
+    }
+    uint64_t mark = atomic_load(&s->mark);
+    jint state = 0;
+    if (!ran && mark && jvmti.options.idle(t, mark, rounds))
+        return;
+    if ((*vm.ti)->GetThreadState(vm.ti, thread, &state) == JVMTI_ERROR_NONE)
+        jvmti.options.sample(t, jni, thread, rounds, !(state & JVMTI_THREAD_STATE_RUNNABLE), &s->mark);
+}
+
+/* rounds: intervals since the last look. */
+static void look_round(JNIEnv *jni, uint32_t rounds)
+{
+    jint n = 0;
+    jthread *all = NULL;
+    if ((*vm.ti)->GetAllThreads(vm.ti, &n, &all) != JVMTI_ERROR_NONE)
+        return;
+    for (jint i = 0; i < n; i++) {
+        look_at(jni, all[i], rounds);
+        (*jni)->DeleteLocalRef(jni, all[i]);
+    }
+    vm_free(all);
+    atomic_store(&jvmti.threads, (uint64_t)n);
+    jvmti.first_round = false;
+}
+
+static void *run(void *unused)
+{
+    JNIEnv *jni = NULL;
+    JavaVMAttachArgs attach = {.version = JNI_VERSION_1_6, .name = (char *)"jvmscope sampler"};
+    if ((*vm.java)->AttachCurrentThreadAsDaemon(vm.java, (void **)&jni, &attach) != JNI_OK)
+        return NULL;
+    struct thread *self = threads_self(jni);
+    if (self)
+        self->own = true;
+    uint64_t interval = jvmti.options.interval_ns, last = now_ns();
+    while (!atomic_load(&jvmti.stop)) {
+        uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID), now = now_ns();
+        uint64_t rounds = MAX(1, (now - last + interval / 2) / interval);
+        last += rounds * interval;
+        look_round(jni, (uint32_t)rounds);
+        uint64_t pause = MAX(interval, ROUND_SHARE * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin));
+        struct timespec t = {(time_t)(pause / NS_PER_SECOND), (long)(pause % NS_PER_SECOND)};
+        nanosleep(&t, NULL);
+    }
+    (*vm.java)->DetachCurrentThread(vm.java);
+    return NULL;
+}
+
+static int need_cpu_time(void)
+{
+    jvmtiCapabilities wanted = {.can_get_thread_cpu_time = 1}, missing = {0};
+    int r = vm_need(&wanted, &missing);
+    return r < 0 ? r : missing.can_get_thread_cpu_time ? -ENOTSUP : 0;
+}
+
+int sampler_jvmti_start(const struct sampler_jvmti *o)
+{
+    int r = need_cpu_time();
+    if (r < 0)
+        return r;
+    size_t bytes = THREADS_MAX * sizeof(*jvmti.seen);
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return -ENOMEM;
+    jvmti.options = *o;
+    jvmti.seen = memory;
+    jvmti.first_round = true;
+    atomic_store(&jvmti.stop, false);
+    r = -pthread_create(&jvmti.thread, NULL, run, NULL);
+    atomic_store(&jvmti.there, r == 0);
+    if (r < 0)
+        munmap(memory, bytes);
+    return r;
+}
+
+void sampler_jvmti_stop(void)
+{
+    if (!atomic_exchange(&jvmti.there, false))
+        return;
+    atomic_store(&jvmti.stop, true);
+    pthread_join(jvmti.thread, NULL);
+    munmap(jvmti.seen, THREADS_MAX * sizeof(*jvmti.seen));
+    jvmti.seen = NULL;
+    atomic_store(&jvmti.threads, 0);
+}
+
+uint64_t sampler_jvmti_threads(void)
+{
+    return atomic_load(&jvmti.threads);
+}

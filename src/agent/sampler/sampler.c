@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/sampler/sampler.h"
+
+#include "agent/names.h"
+#include "agent/sampler/jvmti.h"
+#include "agent/sampler/slots.h"
+#include "agent/virtual_threads.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+/* A sample with room for its frames. Taken by a handler, given back by it or by sampler_drain. */
+enum { BUFFER_FREE, BUFFER_BUSY, BUFFER_FULL };
+
+struct buffer {
+    _Atomic int state;
+    struct sample sample;
+    struct jfr_frame frames[];
+};
+
+struct pool {
+    char *memory;
+    size_t bytes, stride;
+    uint32_t n;
+};
+
+static struct {
+    struct sampler_options options;
+    struct pool pool;
+    int signal;
+    atomic_bool on;
+    atomic_int inside; /* handlers */
+    _Atomic uint64_t failed[WALK_FAILURES], cost[COST_BUCKETS];
+    _Atomic uint64_t samples, truncated, lost, skipped, calls, total_ns, max_ns;
+} sampler;
+
+/* ---- in the signal handler ---- */
+
+static struct buffer *buffer_at(uint32_t i)
+{
+    return (struct buffer *)(void *)(sampler.pool.memory + (size_t)i * sampler.pool.stride);
+}
+
+static struct buffer *take_buffer(uint32_t hint)
+{
+    uint32_t n = sampler.pool.n, tries = MIN(n, 64);
+    for (uint32_t i = 0; i < tries; i++) {
+        struct buffer *b = buffer_at((hint + i) % n);
+        int expected = BUFFER_FREE;
+        if (atomic_compare_exchange_strong(&b->state, &expected, BUFFER_BUSY))
+            return b;
+    }
+    return NULL;
+}
+
+/* A signal that is ours. */
+struct beat {
+    struct slot *slot;
+    uint32_t weight;
+    uint32_t kernel_count;
+    uint64_t kernel[PERF_KERNEL_FRAMES]; /* where the kernel was when the interval ended */
+};
+
+/* What a walk in the handler needs. */
+struct interrupted {
+    const struct beat *beat;
+    JNIEnv *env;
+    void *ucontext;
+};
+
+/* The kernel's frames, then the thread's own. */
+static int walk_interrupted(void *context, struct jfr_frame *frames, uint32_t max, bool *ret_cut)
+{
+    const struct interrupted *i = context;
+    uint32_t kernel = 0;
+    for (; sampler.options.kernel && kernel < MIN(i->beat->kernel_count, max - 1); kernel++)
+        frames[kernel] =
+            (struct jfr_frame){.method = walk_id_of_kernel(i->beat->kernel[kernel]), .bci = -1, .type = JFR_FRAME_KERNEL};
+    int n = sampler.options.walk(i->ucontext, i->env, frames + kernel, max - kernel, ret_cut);
+    return n < 0 ? n : n + (int)kernel;
+}
+
+static void count_sample(const struct sample *s)
+{
+    atomic_fetch_add(&sampler.samples, s->weight);
+    if (s->n < 0)
+        atomic_fetch_add(&sampler.failed[-1 - s->n], s->weight);
+    if (s->truncated)
+        atomic_fetch_add(&sampler.truncated, s->weight);
+}
+
+/*
+ * Whether the signal woke the thread from a system call that waits: the kernel ends the call with EINTR, or goes back to the
+ * instruction to start it again (SA_RESTART).
+ */
+static bool in_blocking_call(const void *ucontext)
+{
+    const mcontext_t *m = &((const ucontext_t *)ucontext)->uc_mcontext;
+#if defined(__x86_64__)
+    const uint8_t *pc = (const uint8_t *)m->gregs[REG_RIP], call[] = {0x0f, 0x05}; /* syscall */
+    return (m->gregs[REG_RAX] == -EINTR && memcmp(pc - 2, call, 2) == 0) || memcmp(pc, call, 2) == 0;
+#elif defined(__aarch64__)
+    const uint32_t *pc = (const uint32_t *)m->pc, call = 0xd4000001; /* svc #0 */
+    return ((int64_t)m->regs[0] == -EINTR && pc[-1] == call) || pc[0] == call;
+#else
+    return false;
+#endif
+}
+
+typedef int fill_fn(void *context, struct jfr_frame *frames, uint32_t max, bool *ret_cut);
+
+/* Takes a sample whose frames fill gives. */
+static void take_sample(const struct sample *sample, fill_fn *fill, void *context)
+{
+    static _Atomic uint32_t next;
+    uint32_t depth = sampler.options.depth;
+    struct buffer *b = take_buffer(atomic_fetch_add(&next, 1));
+    if (!b) {
+        atomic_fetch_add(&sampler.lost, sample->weight);
+        return;
+    }
+    struct sample *s = &b->sample;
+    *s = *sample;
+    s->time_ns = now_ns();
+    s->frames = b->frames;
+    s->n = fill(context, s->frames, depth + 1, &s->truncated);
+    if (s->n > (int)depth) {
+        s->n = (int)depth;
+        s->truncated = true;
+    }
+    count_sample(s);
+    bool done = sampler.options.now(sampler.options.context, s);
+    atomic_store(&b->state, done ? BUFFER_FREE : BUFFER_FULL);
+}
+
+static void take_interrupted(const struct beat *beat, struct thread *t, JNIEnv *env, void *ucontext)
+{
+    struct interrupted i = {beat, env, ucontext};
+    take_sample(&(struct sample){.thread = t,
+                                 .serial = atomic_load(&t->serial),
+                                 .id = virtual_thread_id(t),
+                                 .weight = beat->weight,
+                                 .idle = sampler.options.wall && in_blocking_call(ucontext),
+                                 .mark = &beat->slot->mark},
+                walk_interrupted, &i);
+}
+
+/* Cost is CPU time: on a busy machine a handler may be interrupted for milliseconds, which is not its doing. */
+static void count_cost(uint64_t start)
+{
+    uint64_t ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start, bucket = ns / COST_STEP_NS;
+    atomic_fetch_add(&sampler.calls, 1);
+    atomic_fetch_add(&sampler.total_ns, ns);
+    atomic_fetch_add(&sampler.cost[MIN(bucket, COST_BUCKETS - 1)], 1);
+    uint64_t max = atomic_load(&sampler.max_ns);
+    while (ns > max && !atomic_compare_exchange_weak(&sampler.max_ns, &max, ns))
+        ;
+}
+
+/* The slot that a signal is meant for; NULL for a signal of somebody else. */
+static struct slot *slot_of(const siginfo_t *info)
+{
+    if (info->si_code == SI_TIMER || info->si_code == SI_QUEUE)
+        return slot_by_address(info->si_value.sival_ptr);
+    if (info->si_code == POLL_IN || info->si_code == POLL_HUP)
+        return slot_by_descriptor(info->si_fd);
+    /* What a full signal queue leaves of the others. */
+    if (info->si_code == SI_USER && info->si_pid == 0)
+        return slot_by_tid((pid_t)syscall(SYS_gettid));
+    return NULL;
+}
+
+/* How many intervals a signal stands for; 0: none, or not ours. */
+static uint32_t take_beat(struct beat *ret, const siginfo_t *info)
+{
+    ret->slot = atomic_load(&sampler.on) ? slot_of(info) : NULL;
+    ret->kernel_count = 0;
+    if (!ret->slot)
+        return 0;
+    if (ret->slot->perf.fd) {
+        uint32_t taken = perf_clock_take(&ret->slot->perf, ret->kernel, &ret->kernel_count);
+        return ret->weight = taken ? taken + ret->slot->owed : 0;
+    }
+    if (ret->slot->has_timer)
+        ret->weight = info->si_code == SI_TIMER ? 1 + (uint32_t)MAX(info->si_overrun, 0) : 1;
+    else
+        ret->weight = atomic_exchange(&ret->slot->weight, 0);
+    return ret->weight;
+}
+
+static void on_signal(int number, siginfo_t *info, void *ucontext)
+{
+    int saved = errno;
+    struct beat beat;
+    atomic_fetch_add(&sampler.inside, 1);
+    if (take_beat(&beat, info)) {
+        uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        JNIEnv *env = vm_jni();
+        struct thread *t = slot_thread(beat.slot, env);
+        /* Another environment: the signal was late and the slot is another thread's by now. */
+        if (t && env && atomic_load(&t->env) == env && !t->own) {
+            take_interrupted(&beat, t, env, ucontext);
+            slot_shift(beat.slot, beat.weight, start);
+            count_cost(start);
+        } else if (atomic_load(&beat.slot->tid) == (pid_t)syscall(SYS_gettid)) {
+            slot_shift(beat.slot, beat.weight, start);
+        }
+    }
+    atomic_fetch_sub(&sampler.inside, 1);
+    errno = saved;
+}
+
+/* ---- by JVM TI, on a thread of the agent's ---- */
+
+struct asked {
+    JNIEnv *jni;
+    jthread thread;
+};
+
+static int ask_stack(void *context, struct jfr_frame *frames, uint32_t max, bool *ret_cut)
+{
+    const struct asked *a = context;
+    jint n = 0;
+    jvmtiFrameInfo *found = malloc(max * sizeof(*found));
+    if (!found || (*vm.ti)->GetStackTrace(vm.ti, a->thread, 0, (jint)max, found, &n) != JVMTI_ERROR_NONE)
+        n = -1;
+    for (jint i = 0; i < n; i++) {
+        bool native = found[i].location < 0;
+        frames[i] = (struct jfr_frame){.method = (uintptr_t)found[i].method,
+                                       .bci = native ? -1 : (int32_t)found[i].location,
+                                       .type = native ? JFR_FRAME_NATIVE : JFR_FRAME_JIT};
+        /* The id of a method whose class was unloaded crashes some VMs: the name is asked for now. */
+        (void)names_method(a->jni, found[i].method);
+    }
+    free(found);
+    return n > 0 ? n : -1 - (n == 0 ? WALK_NOT_JAVA : WALK_EXITING);
+}
+
+static void sample_by_jvmti(struct thread *t, JNIEnv *jni, jthread thread, uint32_t weight, bool idle, _Atomic uint64_t *mark)
+{
+    struct asked a = {jni, thread};
+    uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint32_t serial = atomic_load(&t->serial);
+    take_sample(&(struct sample){.thread = t, .serial = serial, .id = serial, .weight = weight, .idle = idle, .mark = mark},
+                ask_stack, &a);
+    count_cost(start);
+}
+
+static bool idle_by_jvmti(const struct thread *t, uint64_t mark, uint32_t weight)
+{
+    atomic_fetch_add(&sampler.skipped, 1);
+    return sampler.options.idle(sampler.options.context, t, mark, weight);
+}
+
+/* ---- outside ---- */
+
+/*
+ * The signal: one of those that profilers use, whose action nobody has set; so that JFR's own CPU sampler (JDK 25, SIGPROF)
+ * and others work beside us. The choice is made once, since the handler stays.
+ */
+static int install_handler(void)
+{
+    if (sampler.signal)
+        return 0;
+    const int candidates[] = {SIGVTALRM, SIGPROF, SIGSTKFLT};
+    for (size_t i = 0; i < ARRAY_SIZE(candidates); i++) {
+        struct sigaction old, ours = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
+        sigemptyset(&ours.sa_mask);
+        if (sigaction(candidates[i], NULL, &old) < 0 || old.sa_handler != SIG_DFL)
+            continue;
+        if (sigaction(candidates[i], &ours, NULL) == 0) {
+            sampler.signal = candidates[i];
+            return 0;
+        }
+    }
+    return -EBUSY;
+}
+
+static int make_pool(const struct sampler_options *o)
+{
+    struct pool *p = &sampler.pool;
+    p->stride = (sizeof(struct buffer) + (o->depth + 1) * sizeof(struct jfr_frame) + 63) & ~(size_t)63;
+    p->n = MAX(o->keep, (unsigned)sysconf(_SC_NPROCESSORS_CONF) * 2 + 14);
+    p->bytes = p->stride * p->n;
+    /* Pages are used as samples come. */
+    void *memory = mmap(NULL, p->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return -ENOMEM;
+    p->memory = memory;
+    return 0;
+}
+
+static void free_pool(void)
+{
+    if (sampler.pool.memory)
+        munmap(sampler.pool.memory, sampler.pool.bytes);
+    sampler.pool = (struct pool){0};
+}
+
+static void clear_counters(void)
+{
+    for (int i = 0; i < WALK_FAILURES; i++)
+        atomic_store(&sampler.failed[i], 0);
+    for (int i = 0; i < COST_BUCKETS; i++)
+        atomic_store(&sampler.cost[i], 0);
+    _Atomic uint64_t *const single[] = {&sampler.samples, &sampler.truncated, &sampler.lost,  &sampler.skipped,
+                                        &sampler.calls,   &sampler.total_ns,  &sampler.max_ns};
+    for (size_t i = 0; i < ARRAY_SIZE(single); i++)
+        atomic_store(single[i], 0);
+}
+
+static int start_source(const struct sampler_options *o)
+{
+    if (!o->walk)
+        return sampler_jvmti_start(&(struct sampler_jvmti){
+            .wall = o->wall, .interval_ns = o->interval_ns, .sample = sample_by_jvmti, .idle = idle_by_jvmti});
+    atomic_store(&sampler.on, true);
+    return slots_start(&(struct slots_options){.signal = sampler.signal,
+                                               .interval_ns = o->interval_ns,
+                                               .wall = o->wall,
+                                               .perf = o->perf,
+                                               .idle = o->idle,
+                                               .context = o->context,
+                                               .skipped = &sampler.skipped});
+}
+
+int sampler_start(const struct sampler_options *o, JNIEnv *jni, struct buf *why)
+{
+    clear_counters();
+    sampler.options = *o;
+    int r = o->walk ? install_handler() : 0;
+    if (r < 0) {
+        buf_printf(why, "another profiler uses the signals SIGVTALRM, SIGPROF and SIGSTKFLT");
+        return r;
+    }
+    r = make_pool(o);
+    if (r == 0)
+        r = start_source(o);
+    if (r < 0) {
+        buf_printf(why, "sampling cannot start: %s", strerror(-r));
+        sampler_stop();
+    }
+    return r;
+}
+
+void sampler_stop(void)
+{
+    sampler_jvmti_stop();
+    slots_stop();
+    atomic_store(&sampler.on, false);
+    /* A handler takes microseconds; a thread that is not scheduled while inside one may take longer. */
+    for (int i = 0; atomic_load(&sampler.inside) > 0 && i < 10000; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    if (atomic_load(&sampler.inside) > 0)
+        return;
+    slots_release();
+    free_pool();
+}
+
+void sampler_drain(void (*f)(void *context, const struct sample *s), void *context)
+{
+    for (uint32_t i = 0; i < sampler.pool.n; i++) {
+        struct buffer *b = buffer_at(i);
+        if (atomic_load(&b->state) != BUFFER_FULL)
+            continue;
+        f(context, &b->sample);
+        atomic_store(&b->state, BUFFER_FREE);
+    }
+}
+
+void sampler_work(void)
+{
+    slots_work();
+}
+
+void sampler_counters(struct sampler_counters *ret)
+{
+    *ret = (struct sampler_counters){
+        .samples = sampler.samples,
+        .truncated = sampler.truncated,
+        .lost = sampler.lost,
+        .skipped = sampler.skipped,
+        .handler_calls = sampler.calls,
+        .handler_ns = sampler.total_ns,
+        .handler_max_ns = sampler.max_ns,
+    };
+    for (int i = 0; i < WALK_FAILURES; i++)
+        ret->failed[i] = sampler.failed[i];
+    for (int i = 0; i < COST_BUCKETS; i++)
+        ret->cost[i] = sampler.cost[i];
+    slots_count(&ret->threads, &ret->uncovered);
+    ret->threads += sampler_jvmti_threads();
+}
+
+uint64_t sampler_cost_percentile(const struct sampler_counters *c, double share)
+{
+    uint64_t below = 0;
+    for (int i = 0; i < COST_BUCKETS - 1; i++) {
+        below += c->cost[i];
+        if ((double)below >= share * (double)c->handler_calls)
+            return (uint64_t)(i + 1) * COST_STEP_NS;
+    }
+    return c->handler_max_ns;
+}

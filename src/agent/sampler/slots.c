@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/sampler/slots.h"
+
+#include "base/clock.h"
+#include "base/hash.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    SLOTS_MAX = THREADS_MAX,
+    DESCRIPTORS_MAX = 2 * SLOTS_MAX,
+    SHIFT_EVERY = 4,          /* intervals */
+    PERF_SHORTEST_NS = 20000, /* the kernel takes no less than 10,000 */
+};
+
+static struct slot *slots;
+static _Atomic uint32_t slots_used;
+static _Atomic uint32_t *by_descriptor;                  /* place of its slot + 1 */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* slots come and go; their timers */
+static struct slots_options options;
+static bool active; /* under lock */
+static _Atomic uint64_t uncovered;
+
+static pthread_t visitor;
+static atomic_bool visitor_there, visitor_stop;
+
+/* ---- in the signal handler ---- */
+
+struct slot *slot_by_address(const void *address)
+{
+    uintptr_t distance = (uintptr_t)address - (uintptr_t)slots;
+    if (distance >= atomic_load(&slots_used) * sizeof(*slots) || distance % sizeof(*slots))
+        return NULL;
+    return &slots[distance / sizeof(*slots)];
+}
+
+struct slot *slot_by_tid(pid_t tid)
+{
+    uint32_t used = atomic_load(&slots_used);
+    for (uint32_t i = 0; i < used; i++)
+        if (atomic_load(&slots[i].tid) == tid)
+            return &slots[i];
+    return NULL;
+}
+
+struct slot *slot_by_descriptor(int fd)
+{
+    uint32_t place = fd > 0 && fd < DESCRIPTORS_MAX ? atomic_load(&by_descriptor[fd]) : 0;
+    return place ? &slots[place - 1] : NULL;
+}
+
+static struct timespec timespec_of(uint64_t ns)
+{
+    return (struct timespec){(time_t)(ns / NS_PER_SECOND), (long)(ns % NS_PER_SECOND)};
+}
+
+void slot_shift(struct slot *s, uint32_t weight, uint64_t cpu_ns)
+{
+    if (!s->has_timer || options.wall || atomic_load(&s->none))
+        return;
+    s->since += weight;
+    if (s->since < SHIFT_EVERY) {
+        if (s->shifted)
+            perf_clock_period(&s->perf, options.interval_ns);
+        s->shifted = false;
+        s->owed = 0;
+        return;
+    }
+    s->due_ns += s->since * options.interval_ns;
+    s->since = 0;
+    uint64_t at = s->due_ns + hash_u64(cpu_ns ^ (uint64_t)s->tid) % options.interval_ns;
+    if (s->perf.fd) {
+        /*
+         * Not soon: a period holds until the next handler ends, and a short one would come again and again meanwhile, all at
+         * one place. The sample that is left out for this is owed, as are those that the kernel did not tell of.
+         */
+        uint64_t earliest = cpu_ns + options.interval_ns / 2;
+        s->owed = at < earliest ? (uint32_t)((earliest - at) / options.interval_ns + 1) : 0;
+        perf_clock_period(&s->perf, at + s->owed * options.interval_ns - cpu_ns);
+        s->shifted = true;
+    } else {
+        struct itimerspec spec = {.it_interval = timespec_of(options.interval_ns), .it_value = timespec_of(at)};
+        timer_settime(s->timer, TIMER_ABSTIME, &spec, NULL);
+    }
+}
+
+struct thread *slot_thread(struct slot *slot, JNIEnv *env)
+{
+    struct thread *t = atomic_load(&slot->thread);
+    if (t || atomic_load(&slot->none))
+        return t;
+    t = env ? threads_by_env(env) : NULL;
+    if (t) {
+        atomic_store(&t->tid, atomic_load(&slot->tid));
+        atomic_store(&slot->thread, t);
+    } else {
+        atomic_store(&slot->none, true);
+    }
+    return t;
+}
+
+/* ---- timers ---- */
+
+/* The clock of a thread's CPU time, as the kernel numbers it (include/linux/posix-timers_types.h: CPUCLOCK_SCHED, per thread).
+ */
+static clockid_t thread_clock(pid_t tid)
+{
+    return (clockid_t)(~(unsigned)tid << 3 | 6);
+}
+
+/* False where the kernel refuses: this thread gets a timer. */
+static bool arm_perf(struct slot *s, uint64_t first)
+{
+    perf_clock_release(&s->perf);
+    if (!options.perf || perf_clock_start(&s->perf, s->tid, options.signal, MAX(first, PERF_SHORTEST_NS)) < 0)
+        return false;
+    if (s->perf.fd >= DESCRIPTORS_MAX) {
+        perf_clock_release(&s->perf);
+        return false;
+    }
+    atomic_store(&by_descriptor[s->perf.fd], (uint32_t)(s - slots) + 1);
+    s->shifted = true;
+    return true;
+}
+
+static void arm_timer(struct slot *s)
+{
+    /* A first interval of random length: short-lived threads get their share, and threads do not beat in time. */
+    uint64_t interval = options.interval_ns, first = 1 + hash_u64(now_ns() ^ (uint64_t)s->tid) % interval;
+    s->due_ns = clock_ns(thread_clock(s->tid));
+    s->since = 0;
+    s->has_timer = arm_perf(s, first);
+    if (s->has_timer)
+        return;
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = options.signal, .sigev_value.sival_ptr = s};
+    event._sigev_un._tid = s->tid;
+    if (timer_create(thread_clock(s->tid), &event, &s->timer) < 0) {
+        /* RLIMIT_SIGPENDING is reached: the visitor looks after this one, from now on. */
+        atomic_fetch_add(&uncovered, 1);
+        s->cpu_ns = s->due_ns;
+        s->seen = true;
+        return;
+    }
+    struct itimerspec spec = {.it_interval = timespec_of(interval), .it_value = timespec_of(first)};
+    s->has_timer = true;
+    timer_settime(s->timer, 0, &spec, NULL);
+}
+
+/* A ring stays until slots_release, or the slot's next use. */
+static void disarm_timer(struct slot *s)
+{
+    if (s->perf.fd) {
+        atomic_store(&by_descriptor[s->perf.fd], 0);
+        perf_clock_stop(&s->perf);
+    } else if (s->has_timer) {
+        timer_delete(s->timer);
+    } else if (!options.wall && atomic_load(&s->tid) && atomic_load(&uncovered) > 0) {
+        atomic_fetch_sub(&uncovered, 1);
+    }
+    s->has_timer = false;
+}
+
+/* ---- slots ---- */
+
+/* Under lock. */
+static void add_slot(pid_t tid, struct thread *t)
+{
+    struct slot *s = slot_by_tid(tid);
+    uint32_t used = atomic_load(&slots_used), i = 0;
+    if (!s) {
+        while (i < used && atomic_load(&slots[i].tid))
+            i++;
+        if (!slots || i == SLOTS_MAX)
+            return;
+        s = &slots[i];
+        perf_clock_release(&s->perf);
+        *s = (struct slot){.tid = tid, .thread = t};
+        if (i == used)
+            atomic_store(&slots_used, used + 1);
+    } else if (t) {
+        /* A native thread that attached itself to the VM. */
+        atomic_store(&s->thread, t);
+        if (atomic_exchange(&s->none, false) && s->has_timer)
+            disarm_timer(s); /* its clock has stopped */
+    }
+    if (!options.wall && !s->has_timer)
+        arm_timer(s);
+}
+
+static void remove_slot(struct slot *s)
+{
+    disarm_timer(s);
+    atomic_store(&s->thread, NULL);
+    atomic_store(&s->none, true);
+    atomic_store(&s->tid, 0);
+}
+
+static void thread_started(struct thread *t, JNIEnv *jni, jthread thread)
+{
+    pid_t tid = atomic_load(&t->tid);
+    pthread_mutex_lock(&lock);
+    if (active && tid && !t->own)
+        add_slot(tid, t);
+    pthread_mutex_unlock(&lock);
+}
+
+static void thread_ended(struct thread *t, JNIEnv *jni)
+{
+    pthread_mutex_lock(&lock);
+    struct slot *s = slot_by_tid(atomic_load(&t->tid));
+    if (s) {
+        remove_slot(s);
+        perf_clock_release(&s->perf);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static const struct thread_listener listener = {thread_started, thread_ended};
+
+/* Threads whose kernel id is not known are found by asking all of the process: the first signal tells who is Java's. */
+static void add_all_tasks(void)
+{
+    bool all_known = true;
+    for (struct thread *t = NULL; (t = threads_next(t));) {
+        if (t->own)
+            continue;
+        if (t->tid)
+            add_slot(t->tid, t);
+        else
+            all_known = false;
+    }
+    DIR *tasks = all_known ? NULL : opendir("/proc/self/task");
+    if (!tasks)
+        return;
+    for (struct dirent *e; (e = readdir(tasks));) {
+        pid_t tid = (pid_t)atoi(e->d_name);
+        bool own = false;
+        for (struct thread *t = NULL; (t = threads_next(t));)
+            own = own || (t->own && t->tid == tid);
+        if (tid > 0 && !own)
+            add_slot(tid, NULL);
+    }
+    closedir(tasks);
+}
+
+/* ---- the visitor ---- */
+
+static bool send(struct slot *s)
+{
+    siginfo_t info = {.si_signo = options.signal, .si_code = SI_QUEUE};
+    info.si_pid = getpid();
+    info.si_uid = getuid();
+    info.si_value.sival_ptr = s;
+    return syscall(SYS_rt_tgsigqueueinfo, getpid(), s->tid, options.signal, &info) == 0;
+}
+
+static void tell_idle(struct slot *s)
+{
+    struct thread *t = atomic_load(&s->thread);
+    uint64_t mark = atomic_load(&s->mark);
+    if (s->repeated && t && mark && options.idle(options.context, t, mark, s->repeated))
+        s->repeated = 0;
+}
+
+/* Handling our signal and going back to sleep takes less. */
+#define SETTLE_NS UINT64_C(100000)
+
+/* Wall: a thread that has not used its CPU clock since the last visit is doing what it did then. Under lock. */
+static void visit_wall(struct slot *s, uint32_t weight)
+{
+    uint64_t cpu = clock_ns(thread_clock(s->tid)), used = cpu - s->cpu_ns;
+    bool idle = s->seen && used <= (s->settling ? SETTLE_NS : 0);
+    s->cpu_ns = cpu;
+    s->seen = true;
+    s->settling = false;
+    if (idle && atomic_load(&s->mark)) {
+        s->repeated += weight;
+        atomic_fetch_add(options.skipped, 1);
+        return;
+    }
+    tell_idle(s);
+    atomic_fetch_add(&s->weight, weight);
+    s->settling = send(s);
+}
+
+/* CPU, of a thread without a timer: due when it has used an interval or more since it was last. Under lock. */
+static void visit_cpu(struct slot *s)
+{
+    uint64_t cpu = clock_ns(thread_clock(s->tid));
+    if (!s->seen || cpu < s->cpu_ns)
+        s->cpu_ns = cpu;
+    s->seen = true;
+    uint64_t due = (cpu - s->cpu_ns) / options.interval_ns;
+    if (due == 0)
+        return;
+    atomic_fetch_add(&s->weight, (uint32_t)due);
+    s->cpu_ns += due * options.interval_ns;
+    (void)send(s);
+}
+
+static bool to_visit(const struct slot *s)
+{
+    return atomic_load(&s->tid) && !atomic_load(&s->none) && (options.wall || !s->has_timer);
+}
+
+/* At most so many threads a round, so that the rounds cost about a percent of a CPU with any number of threads. */
+enum { VISITS_A_ROUND = 64 };
+
+/* Under lock. Goes on where the last round ended; when there are more threads than visits, each stands for more intervals. */
+static void visit_some(uint32_t *at)
+{
+    uint32_t used = atomic_load(&slots_used), there = 0, visits = 0;
+    for (uint32_t i = 0; i < used; i++)
+        there += to_visit(&slots[i]);
+    uint32_t weight = (there + VISITS_A_ROUND - 1) / VISITS_A_ROUND;
+    for (uint32_t i = 0; i < used && visits < VISITS_A_ROUND; i++, ++*at) {
+        struct slot *s = &slots[*at % used];
+        if (!to_visit(s))
+            continue;
+        visits++;
+        if (options.wall)
+            visit_wall(s, weight);
+        else
+            visit_cpu(s);
+    }
+}
+
+static void *visit(void *unused)
+{
+    uint32_t at = 0;
+    while (!atomic_load(&visitor_stop)) {
+        struct timespec pause = timespec_of(options.interval_ns);
+        nanosleep(&pause, NULL);
+        if (!options.wall && atomic_load(&uncovered) == 0)
+            continue;
+        pthread_mutex_lock(&lock);
+        if (active)
+            visit_some(&at);
+        pthread_mutex_unlock(&lock);
+    }
+    return NULL;
+}
+
+static int start_visitor(void)
+{
+    sigset_t all, old;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 128 * 1024);
+    sigfillset(&all);
+    atomic_store(&visitor_stop, false);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int r = -pthread_create(&visitor, &attributes, visit, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attributes);
+    atomic_store(&visitor_there, r == 0);
+    return r;
+}
+
+/* ---- life ---- */
+
+/* Zeroed memory whose pages are taken as they are used; it stays. */
+static void *map_table(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+int slots_start(const struct slots_options *o)
+{
+    if (!by_descriptor && !(by_descriptor = map_table(DESCRIPTORS_MAX * sizeof(*by_descriptor))))
+        return -ENOMEM;
+    if (!slots && !(slots = map_table(SLOTS_MAX * sizeof(*slots))))
+        return -ENOMEM;
+    pthread_mutex_lock(&lock);
+    options = *o;
+    atomic_store(&uncovered, 0);
+    active = true;
+    pthread_mutex_unlock(&lock);
+    int r = threads_listen(&listener);
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&lock);
+    add_all_tasks();
+    pthread_mutex_unlock(&lock);
+    return o->wall || atomic_load(&uncovered) ? start_visitor() : 0;
+}
+
+void slots_stop(void)
+{
+    if (!slots)
+        return;
+    pthread_mutex_lock(&lock);
+    active = false;
+    pthread_mutex_unlock(&lock);
+    threads_unlisten(&listener);
+    if (atomic_exchange(&visitor_there, false)) {
+        atomic_store(&visitor_stop, true);
+        pthread_join(visitor, NULL);
+    }
+    pthread_mutex_lock(&lock);
+    uint32_t used = atomic_load(&slots_used);
+    for (uint32_t i = 0; i < used; i++) {
+        if (!atomic_load(&slots[i].tid))
+            continue;
+        if (options.wall)
+            tell_idle(&slots[i]);
+        remove_slot(&slots[i]);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void slots_release(void)
+{
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < atomic_load(&slots_used); i++)
+        perf_clock_release(&slots[i].perf);
+    pthread_mutex_unlock(&lock);
+}
+
+void slots_work(void)
+{
+    pthread_mutex_lock(&lock);
+    uint32_t used = atomic_load(&slots_used);
+    for (uint32_t i = 0; i < used; i++) {
+        struct slot *s = &slots[i];
+        if (!atomic_load(&s->tid))
+            continue;
+        if (atomic_load(&s->none) && s->has_timer)
+            disarm_timer(s);
+        else if (options.wall)
+            tell_idle(s);
+    }
+    bool need_visitor = active && atomic_load(&uncovered) > 0 && !atomic_load(&visitor_there);
+    pthread_mutex_unlock(&lock);
+    if (need_visitor && start_visitor() < 0)
+        atomic_store(&visitor_there, false);
+}
+
+void slots_count(uint64_t *ret_threads, uint64_t *ret_uncovered)
+{
+    uint64_t n = 0;
+    uint32_t used = atomic_load(&slots_used);
+    for (uint32_t i = 0; i < used; i++)
+        n += atomic_load(&slots[i].tid) && !atomic_load(&slots[i].none);
+    *ret_threads = n;
+    *ret_uncovered = atomic_load(&uncovered);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stacks by the VM's own structures (src/unwind): nothing fails that can be walked at all, and native frames are there too. */
+#include "agent/sampler/stack.h"
+
+#include "base/buf.h"
+#include "unwind/kernel_symbols.h"
+#include "unwind/symbols.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct {
+    struct walker *walker; /* once made it stays: a handler may be in it */
+    unsigned flags;
+    uint64_t faults_before; /* that these stacks' recording began */
+    _Atomic uint64_t ends[WALK_STATUSES], recovered;
+    pthread_mutex_t lock; /* symbols */
+    struct symbols *symbols;
+    struct kernel_symbols *kernel;
+} stacks = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+_Static_assert(sizeof(struct walk_frame) == sizeof(struct jfr_frame) &&
+                   offsetof(struct walk_frame, bci) == offsetof(struct jfr_frame, bci),
+               "converted in place");
+
+static const uint8_t frame_types[WALK_KINDS] = {
+    [WALK_INTERPRETED] = JFR_FRAME_INTERPRETED,
+    [WALK_C1] = JFR_FRAME_C1,
+    [WALK_C2] = JFR_FRAME_JIT,
+    [WALK_INLINED] = JFR_FRAME_INLINED,
+    [WALK_NATIVE_METHOD] = JFR_FRAME_NATIVE,
+    [WALK_NATIVE] = JFR_FRAME_NATIVE,
+    [WALK_VM] = JFR_FRAME_CPP,
+    [WALK_STUB] = JFR_FRAME_STUB,
+    [WALK_GAP] = JFR_FRAME_STUB,
+    [WALK_KERNEL] = JFR_FRAME_KERNEL,
+};
+
+static int walk(void *ucontext, JNIEnv *env, struct jfr_frame *frames, uint32_t max, bool *ret_cut)
+{
+    struct walk_frame *walked = (struct walk_frame *)(void *)frames;
+    struct walk_end end;
+    unsigned n = walk_stack(stacks.walker, ucontext, env, stacks.flags, walked, max, &end);
+    atomic_fetch_add_explicit(&stacks.ends[end.status], 1, memory_order_relaxed);
+    if (end.recovered)
+        atomic_fetch_add_explicit(&stacks.recovered, 1, memory_order_relaxed);
+    if (n == 0)
+        return end.status == WALK_COMPLETE ? -1 - WALK_NOT_JAVA : -1 - WALK_BROKEN_JAVA;
+    for (unsigned i = 0; i < n; i++) {
+        struct walk_frame f = walked[i];
+        frames[i] = (struct jfr_frame){.method = f.id, .bci = f.bci >= 0 ? f.bci : -1, .type = frame_types[f.kind]};
+    }
+    *ret_cut = end.status >= WALK_HEAP;
+    return (int)n;
+}
+
+/* The libjvm that our JNI table belongs to, which is never unloaded; NULL when it is in no library. */
+static void *open_libjvm(void)
+{
+    Dl_info where;
+    return dladdr((void *)(*vm.java)->GetEnv, &where) && where.dli_fname ? dlopen(where.dli_fname, RTLD_LAZY | RTLD_NOLOAD)
+                                                                         : NULL;
+}
+
+/* The VM's structure of the calling thread: the field that java.lang.Thread keeps it in. */
+static uint64_t own_java_thread(JNIEnv *jni)
+{
+    jthread self = NULL;
+    if ((*vm.ti)->GetCurrentThread(vm.ti, &self) != JVMTI_ERROR_NONE || !self)
+        return 0;
+    jclass class = (*jni)->FindClass(jni, "java/lang/Thread");
+    jfieldID field = class ? (*jni)->GetFieldID(jni, class, "eetop", "J") : NULL;
+    uint64_t thread = field ? (uint64_t)(*jni)->GetLongField(jni, self, field) : 0;
+    if ((*jni)->ExceptionCheck(jni))
+        (*jni)->ExceptionClear(jni);
+    (*jni)->DeleteLocalRef(jni, class);
+    (*jni)->DeleteLocalRef(jni, self);
+    return thread;
+}
+
+/* The walker, made when it is first asked for; from a platform thread of the VM. */
+static int make_walker(JNIEnv *jni, char *why, size_t size)
+{
+    if (stacks.walker)
+        return 0;
+    void *libjvm = open_libjvm();
+    uint64_t thread = own_java_thread(jni);
+    if (!libjvm || !thread) {
+        snprintf(why, size, "this VM keeps its structures elsewhere");
+        return -ENOTSUP;
+    }
+    return walker_new(&stacks.walker, libjvm, jni, thread, why, size);
+}
+
+stack_walk_fn *stack_vm(JNIEnv *jni, bool native, char *why, size_t size)
+{
+    stacks.flags = native ? WALK_WITH_NATIVE : 0;
+    for (int i = 0; i < WALK_STATUSES; i++)
+        atomic_store(&stacks.ends[i], 0);
+    atomic_store(&stacks.recovered, 0);
+    stacks.faults_before = walker_faults();
+    return make_walker(jni, why, size) == 0 ? walk : NULL;
+}
+
+int stack_vm_prepare(JNIEnv *jni)
+{
+    char why[200];
+    return make_walker(jni, why, sizeof(why));
+}
+
+int stack_vm_own(JNIEnv *jni, struct walk_frame *frames, uint32_t max)
+{
+    struct walk_end end;
+    unsigned n = walk_stack(stacks.walker, NULL, jni, WALK_TO_HEAP, frames, max, &end);
+    return end.status <= WALK_DEPTH && !end.recovered ? (int)n : -1 - end.status;
+}
+
+void stack_vm_work(void)
+{
+    if (stacks.walker)
+        walker_refresh(stacks.walker);
+}
+
+int stack_vm_describe(uint64_t id, struct method_description *ret)
+{
+    return stacks.walker ? walker_describe(stacks.walker, id, ret) : -ESTALE;
+}
+
+bool stack_vm_class_name(uint64_t address, struct buf *ret)
+{
+    return stacks.walker && walker_class_name(stacks.walker, address, ret);
+}
+
+static int kernel_name(uint64_t pc, struct buf *library, struct buf *name)
+{
+    pthread_mutex_lock(&stacks.lock);
+    if (!stacks.kernel)
+        stacks.kernel = kernel_symbols_new();
+    const char *found = stacks.kernel ? kernel_symbols_find(stacks.kernel, pc) : NULL;
+    buf_string(library, "kernel");
+    buf_string(name, found ? found : "[no symbol]");
+    pthread_mutex_unlock(&stacks.lock);
+    return 0;
+}
+
+int stack_vm_native_name(uint64_t id, struct buf *library, struct buf *name)
+{
+    uint64_t pc = walk_id_pc(id);
+    struct symbol_place place;
+    char stub[128];
+    if (walk_id_kernel(id))
+        return kernel_name(walk_id_kernel(id), library, name);
+    if (pc == 0) {
+        buf_string(name, "[frames in the heap]");
+        return 0;
+    }
+    walker_stub_name(stacks.walker, pc, stub, sizeof(stub));
+    if (stub[0]) {
+        buf_string(name, stub);
+        return 0;
+    }
+    pthread_mutex_lock(&stacks.lock);
+    if (!stacks.symbols)
+        stacks.symbols = symbols_new();
+    /* The address behind a call may be the next function's. */
+    int r = stacks.symbols ? symbols_find(stacks.symbols, pc - 1, &place) : -ENOMEM;
+    if (r == 0) {
+        buf_string(library, place.library);
+        char plain[512];
+        /* One row for all of a library without symbols: its addresses would be a row each. */
+        buf_string(name, place.name ? symbols_plain_name(place.name, plain, sizeof(plain)) : "[no symbol]");
+    }
+    pthread_mutex_unlock(&stacks.lock);
+    return r;
+}
+
+void stack_vm_trouble(uint64_t *ret_resumed, uint64_t *ret_faults)
+{
+    *ret_resumed = atomic_load(&stacks.recovered);
+    *ret_faults = stacks.walker ? walker_faults() - stacks.faults_before : 0;
+}
+
+void stack_vm_status(struct buf *out)
+{
+    static const char *const names[WALK_STATUSES] = {"complete", "cut at the depth", "frames in the heap", "broken", "faulted"};
+    if (!stacks.walker)
+        return;
+    for (int i = 0; i < WALK_STATUSES; i++)
+        buf_printf(out, "cpu.walks[%s] %llu\n", names[i], (unsigned long long)atomic_load(&stacks.ends[i]));
+    uint64_t resumed, faults;
+    stack_vm_trouble(&resumed, &faults);
+    buf_printf(out, "cpu.walks_resumed %llu\ncpu.walk_faults %llu\n", (unsigned long long)resumed, (unsigned long long)faults);
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve: recordings and heap dumps in a browser. Each file is read when it is first looked at. */
+#include "serve/server.h"
+
+#include "analysis/what_if.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/pattern.h"
+#include "cli/builtin.h"
+#include "cli/heap/ask.h"
+#include "cli/heap/heap.h"
+#include "cli/page_more.h"
+#include "cli/reading.h"
+#include "cli/serve/cache.h"
+#include "cli/serve/threads.h"
+#include "cli/trace/trace.h"
+#include "export/page.h"
+#include "model/load.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+struct serve {
+    const char *listen, *sources;
+    uint64_t port, query_limit;
+};
+
+static const struct arg serve_args[] = {
+    {"--listen", 0, ARG_TEXT, offsetof(struct serve, listen), "ADDRESS",
+     "listen there instead of on 127.0.0.1: others can then see the files"},
+    {"--port", 'p', ARG_NUMBER, offsetof(struct serve, port), "PORT", "listen on this port instead of a free one"},
+    {"--query-limit", 0, ARG_DURATION, offsetof(struct serve, query_limit), "TIME",
+     "how long a query of a heap dump may take (10s)"},
+    {"--sources", 's', ARG_TEXT, offsetof(struct serve, sources), "DIR", "where source files are, to show coverage in them"},
+    {0},
+};
+
+static const struct arg_set serve_set = {"Where", serve_args};
+const struct arg_set *const serve_sets[] = {&serve_set, NULL};
+
+static const char html[] = "text/html; charset=utf-8", json_type[] = "application/json";
+
+/* What is made of a file when it is first asked for. A lock is held by the one request that makes it. */
+struct served_file {
+    pthread_mutex_t making, asking;
+    struct buf page; /* as web/src/data.ts reads it: the length of the JSON in four bytes, that, binary data */
+    struct served_threads threads;
+    struct heap *heap; /* for questions to a dump, one at a time */
+};
+
+struct site {
+    char **paths;
+    size_t count;
+    const char *sources;
+    uint64_t query_limit; /* nanoseconds */
+    struct served_file *files;
+};
+
+static int not_found(struct server_reply *reply, const char *text)
+{
+    buf_printf(&reply->body, "%s\n", text);
+    return 404;
+}
+
+/* Reads a file for its page's data; on failure a sentence is in out instead. */
+static int read_data(struct site *s, size_t i, const struct page_site *site, struct buf *out)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096), json = BUF(UINT32_MAX), blob = BUF(SIZE_MAX / 4);
+    _cleanup_(profile_freep) struct profile *p = NULL;
+    const char *path = s->paths[i];
+    int r = profile_load(&p, path, &why, NULL, NULL);
+    if (r < 0) {
+        buf_printf(out, "%s: cannot read: %s\n", path, why.len ? buf_str(&why) : strerror(-r));
+        return r;
+    }
+    const char *warning = why.len ? buf_str(&why) : NULL;
+    enum profile_metric metric = PROFILE_CPU;
+    for (int m = PROFILE_METRICS; m-- > 0;) {
+        if (p->series[m].samples.len)
+            metric = (enum profile_metric)m;
+    }
+    struct export_source source = {.path = path,
+                                   .profile = p,
+                                   .metric = metric,
+                                   .site = site,
+                                   .blob = &blob,
+                                   .sources = s->sources,
+                                   .more = page_more,
+                                   .warning = warning,
+                                   .timeline = served_threads_open(&s->files[i].threads, path)};
+    r = page_of_recording(&source, &json);
+    if (r < 0)
+        return r;
+    uint32_t len = htole32((uint32_t)json.len);
+    buf_bytes(out, &len, sizeof(len));
+    buf_bytes(out, json.data, json.len);
+    buf_bytes(out, blob.data, blob.len);
+    return buf_error(&blob) ? buf_error(&blob) : buf_error(out);
+}
+
+/* Makes the data of a file's page, or finds it kept beside the file; on failure a sentence instead. */
+static int make_page(struct site *s, size_t i, struct buf *out)
+{
+    struct page_site site = {(const char *const *)s->paths, s->count, i};
+    uint64_t key = serve_cache_key(s->paths[i], &site, s->sources);
+    int r = serve_cache_get(s->paths[i], key, out);
+    if (r == 0)
+        return 0;
+    buf_clear(out);
+    r = read_data(s, i, &site, out);
+    if (r == 0)
+        serve_cache_put(s->paths[i], key, out);
+    return r;
+}
+
+/* The page without data: it asks for that. */
+static int answer_shell(struct server_reply *reply)
+{
+    buf_string(&reply->body, page_head);
+    buf_string(&reply->body, page_tail);
+    reply->type = html;
+    return 200;
+}
+
+static int answer_data(struct site *s, size_t i, struct server_reply *reply)
+{
+    struct served_file *f = &s->files[i];
+    if (pthread_mutex_trylock(&f->making) != 0)
+        return SERVER_LATER;
+    int r = f->page.len ? 0 : make_page(s, i, &f->page);
+    buf_bytes(&reply->body, f->page.data, f->page.len);
+    reply->type = r == 0 ? "application/octet-stream" : NULL;
+    if (r < 0)
+        buf_clear(&f->page);
+    pthread_mutex_unlock(&f->making);
+    return r == 0 ? 200 : 500;
+}
+
+static bool is_of_class(const struct timeline *t, uint32_t object, void *pattern)
+{
+    const char *name = tl_object_class(t, object);
+    return name && pattern_match(pattern, name, strlen(name));
+}
+
+/* What the program would take if the sections of a class's locks took `factor` of their time. */
+static int answer_what_if(struct site *s, size_t i, const struct server_request *q, struct server_reply *reply)
+{
+    const char *class = q->argument(q->request, "class"), *factor = q->argument(q->request, "factor");
+    char *end = NULL;
+    struct what_if w = {.lock = is_of_class, .lock_arg = (void *)class, .factor = factor ? strtod(factor, &end) : -1};
+    if (!class || !factor || end == factor || *end || !(w.factor >= 0 && w.factor <= 100)) {
+        buf_string(&reply->body, "class and factor (0 to 100) are missing\n");
+        return 400;
+    }
+    const struct timeline *t = served_threads_open(&s->files[i].threads, s->paths[i]);
+    if (!t)
+        return not_found(reply, "no timeline in this recording");
+    struct what_if_answer a;
+    if (what_if(t, &PATH_OPTIONS, &w, &a) < 0)
+        return not_found(reply, "nothing to replay in this recording");
+    struct json j = {&reply->body, false};
+    json_object(&j);
+    json_key(&j, "before_ns");
+    json_u64(&j, a.before);
+    json_key(&j, "kept_ns");
+    json_u64(&j, a.kept);
+    json_key(&j, "arbitrated_ns");
+    json_u64(&j, a.arbitrated);
+    json_object_end(&j);
+    reply->type = json_type;
+    return 200;
+}
+
+static uint64_t number_of(const struct server_request *q, const char *key, uint64_t otherwise)
+{
+    const char *text = q->argument(q->request, key);
+    return text && *text >= '0' && *text <= '9' ? strtoull(text, NULL, 10) : otherwise;
+}
+
+/* Calls that were recorded, of a thread or a method, or those that took long: when there are more than one page takes. */
+static int answer_calls(struct site *s, size_t i, const struct server_request *q, struct server_reply *reply)
+{
+    const struct trace_options o = {.thread = q->argument(q->request, "thread"),
+                                    .method = q->argument(q->request, "method"),
+                                    .min = number_of(q, "min", 0),
+                                    .limit = MIN(number_of(q, "limit", PAGE_CALLS), (uint64_t)PAGE_CALLS)};
+    struct json j = {&reply->body, false};
+    int r = trace_page_json(s->paths[i], &o, &j);
+    if (r < 0) {
+        buf_clear(&reply->body);
+        return not_found(reply, "no calls in this recording");
+    }
+    reply->type = json_type;
+    return 200;
+}
+
+/* A verb of `jvmscope heap`, with the options that its page knows. */
+static int answer_heap(struct site *s, size_t i, const char *verb, const struct server_request *q, struct server_reply *reply)
+{
+    const struct heap_options o = {.json = true,
+                                   .retained = true,
+                                   .children = q->argument(q->request, "children"),
+                                   .class = q->argument(q->request, "class"),
+                                   .object = q->argument(q->request, "object"),
+                                   .package = q->argument(q->request, "package"),
+                                   .loader = q->argument(q->request, "loader"),
+                                   .exclude = q->argument(q->request, "exclude"),
+                                   .sort = q->argument(q->request, "sort"),
+                                   .sql = q->argument(q->request, "sql"),
+                                   .patience = s->query_limit,
+                                   .limit = number_of(q, "limit", 2000)};
+    const struct heap_settings settings = {.which = -1};
+    struct served_file *f = &s->files[i];
+    if (pthread_mutex_trylock(&f->asking) != 0)
+        return SERVER_LATER;
+    int opened = f->heap ? 0 : heap_open(&f->heap, s->paths[i], &settings);
+    int r = opened < 0 ? opened : heap_ask(f->heap, verb, &o, q->argument(q->request, "operand"), &reply->body);
+    pthread_mutex_unlock(&f->asking);
+    if (opened < 0)
+        return not_found(reply, "no heap dump in this file");
+    if (r == -ENOENT)
+        return not_found(reply, "no such question");
+    reply->type = r == 0 ? json_type : NULL;
+    return r == 0 ? 200 : r == -EINVAL ? 400 : 500;
+}
+
+static int answer(void *context, const struct server_request *q, struct server_reply *reply)
+{
+    struct site *s = context;
+    if (!*q->path) {
+        reply->location = "0/";
+        return 302;
+    }
+    char *rest;
+    size_t i = strtoul(q->path, &rest, 10);
+    if (q->path[0] < '0' || q->path[0] > '9' || i >= s->count || *rest != '/')
+        return not_found(reply, "no such file");
+    if (strcmp(rest, "/what-if") == 0)
+        return answer_what_if(s, i, q, reply);
+    if (strncmp(rest, "/heap/", 6) == 0)
+        return answer_heap(s, i, rest + 6, q, reply);
+    if (strcmp(rest, "/calls") == 0)
+        return answer_calls(s, i, q, reply);
+    if (!rest[1])
+        return answer_shell(reply);
+    if (strcmp(rest, "/data") == 0)
+        return answer_data(s, i, reply);
+    struct served_threads *threads = &s->files[i].threads;
+    int status = served_threads_answer(threads, s->paths[i], rest + 1, q, reply);
+    return status == -ENOENT ? not_found(reply, "no such view") : status;
+}
+
+/* Serves until a signal ends it. */
+static int serve(struct site *site, const struct serve *o)
+{
+    char url[512];
+    struct server *server;
+    struct server_options options = {o->listen ? o->listen : "127.0.0.1", (uint16_t)o->port, answer, site};
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    int r = server_start(&server, &options, url, sizeof(url)), number;
+    if (r < 0)
+        return complain_errno(options.address, "cannot listen", r);
+    if (o->listen && strncmp(o->listen, "127.", 4) != 0)
+        complain("note", "other machines can reach this address, unencrypted; its token is all that protects the files", NULL);
+    printf("%s\n", url);
+    fflush(stdout);
+    sigwait(&signals, &number);
+    server_stop(server);
+    return 0;
+}
+
+int cmd_serve(const struct command *self, int argc, char **argv)
+{
+    struct serve options = {0};
+    struct operands operands;
+    int status;
+    if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
+        return status;
+    if (options.port > 65535) {
+        complain(self->name, "--port", "a port is at most 65535");
+        return 2;
+    }
+    for (int i = 0; i < operands.count; i++) {
+        if (access(operands.list[i], R_OK) < 0)
+            return complain_errno(operands.list[i], "cannot read", -errno);
+    }
+    if (!page_head[0])
+        return complain(self->name, "this build has no page",
+                        "npm or its packages were not to be had when it was made (see to npm and build again)");
+    struct site site = {.paths = operands.list,
+                        .count = (size_t)operands.count,
+                        .sources = options.sources,
+                        .query_limit = options.query_limit ? options.query_limit : 10 * NS_PER_SECOND,
+                        .files = calloc((size_t)operands.count, sizeof(struct served_file))};
+    if (!site.files)
+        return complain_errno(self->name, "cannot start", -ENOMEM);
+    for (size_t i = 0; i < site.count; i++) {
+        site.files[i].page = BUF(SIZE_MAX / 2);
+        pthread_mutex_init(&site.files[i].making, NULL);
+        pthread_mutex_init(&site.files[i].asking, NULL);
+        served_threads_init(&site.files[i].threads);
+    }
+    status = serve(&site, &options);
+    for (size_t i = 0; i < site.count; i++) {
+        struct served_file *f = &site.files[i];
+        buf_release(&f->page);
+        served_threads_release(&f->threads);
+        heap_free(f->heap);
+        pthread_mutex_destroy(&f->asking);
+        pthread_mutex_destroy(&f->making);
+    }
+    free(site.files);
+    return status;
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/serve/threads.h"
+
+#include "base/json.h"
+#include "export/page.h"
+#include "export/page_pyramid.h"
+#include "export/page_timeline.h"
+#include "model/timeline_load.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void served_threads_init(struct served_threads *s)
+{
+    *s = (struct served_threads){0};
+    pthread_mutex_init(&s->opening, NULL);
+}
+
+static void look(struct served_threads *s, const char *file)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    if (timeline_load(&s->t, file, &why) < 0) {
+        s->t = NULL;
+        return;
+    }
+    if (!page_has_threads(s->t) || timeline_view_new(&s->view, s->t) < 0) {
+        timeline_free(s->t);
+        s->t = NULL;
+        return;
+    }
+    /* Where nothing ends there is no path. */
+    if (critical_path(s->t, &PATH_OPTIONS, &s->path) < 0)
+        s->path = (struct critical_path){0};
+}
+
+/* Looks once; false when the lock is not to be had. */
+static bool look_once(struct served_threads *s, const char *file, int (*lock)(pthread_mutex_t *))
+{
+    if (s->looked)
+        return true;
+    if (lock(&s->opening) != 0)
+        return false;
+    if (!s->looked)
+        look(s, file);
+    s->looked = true;
+    pthread_mutex_unlock(&s->opening);
+    return true;
+}
+
+struct timeline *served_threads_open(struct served_threads *s, const char *file)
+{
+    return look_once(s, file, pthread_mutex_lock) ? s->t : NULL;
+}
+
+void served_threads_release(struct served_threads *s)
+{
+    timeline_view_free(s->view);
+    timeline_free(s->t);
+    critical_path_release(&s->path);
+    pthread_mutex_destroy(&s->opening);
+}
+
+static uint64_t number(const struct server_request *q, const char *key, uint64_t otherwise)
+{
+    const char *text = q->argument(q->request, key);
+    return text && *text >= '0' && *text <= '9' ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static int answer_range(struct served_threads *s, const struct server_request *q, struct server_reply *reply)
+{
+    enum { MOST = 4096 };
+
+    const char *text = q->argument(q->request, "threads");
+    struct view_range r = {.from = number(q, "from", 0),
+                           .to = number(q, "to", s->t->end_ns),
+                           .width = (uint32_t)MIN(number(q, "width", 1000), (uint64_t)VIEW_WIDTH_MAX)};
+    uint32_t *threads = malloc(MOST * sizeof(*threads));
+    for (char *end; threads && text && *text >= '0' && *text <= '9' && r.n_threads < MOST; text = *end == ',' ? end + 1 : end) {
+        uint64_t thread = strtoull(text, &end, 10);
+        if (thread < s->t->n_threads)
+            threads[r.n_threads++] = (uint32_t)thread;
+    }
+    r.threads = threads;
+    int e = threads ? 0 : -ENOMEM;
+    if (!r.width || r.to <= r.from || r.to >> 48) {
+        free(threads);
+        buf_string(&reply->body, "from, to and width (1 to 16384) do not make a range\n");
+        return 400;
+    }
+    if (e == 0)
+        e = timeline_view_rows(s->view, &r, &reply->body);
+    if (e == 0)
+        e = timeline_view_arrows(s->view, &r, &reply->body);
+    page_path_picture(&s->path, &r, &reply->body);
+    free(threads);
+    reply->type = "application/octet-stream";
+    return e == 0 ? 200 : 500;
+}
+
+static void put_u64(struct json *j, const char *key, uint64_t v)
+{
+    json_key(j, key);
+    json_u64(j, v);
+}
+
+/* A number, -1 for none. */
+static void put_number(struct json *j, const char *key, uint32_t v)
+{
+    json_key(j, key);
+    json_i64(j, v == TL_NONE ? -1 : (int64_t)v);
+}
+
+static void put_frames(struct json *j, const struct timeline *t, const char *key, uint32_t node)
+{
+    uint32_t stack = tl_context_of(t, node)->stack;
+    json_key(j, key);
+    json_array(j);
+    for (uint32_t k = 0; stack != TL_NONE && k < t->stacks[stack].len; k++) {
+        const struct tl_frame *f = &t->frames[t->stacks[stack].first + k];
+        json_object(j);
+        json_key(j, "method");
+        json_string(j, tl_string(t, f->method));
+        put_u64(j, "line", f->line);
+        json_object_end(j);
+    }
+    json_array_end(j);
+}
+
+/* Who caused a state, and what that thread did then. */
+static void put_cause(struct json *j, const struct timeline *t, const char *key, uint32_t node)
+{
+    json_key(j, key);
+    if (node == TL_NONE || !tl_is_state((enum tl_kind)t->nodes[node].kind) || t->nodes[node].edge == TL_NO_EDGE) {
+        json_null(j);
+        return;
+    }
+    uint32_t waker = t->nodes[node].waker;
+    json_object(j);
+    put_u64(j, "edge", t->nodes[node].edge);
+    json_key(j, "inferred");
+    json_bool(j, t->nodes[node].flags & TL_INFERRED);
+    put_number(j, "node", waker);
+    if (waker != TL_NONE) {
+        put_u64(j, "thread", t->nodes[waker].thread);
+        put_frames(j, t, "frames", waker);
+    }
+    json_object_end(j);
+}
+
+static void put_woken(struct json *j, const struct served_threads *s, uint32_t node)
+{
+    uint32_t woken[1000];
+    size_t n = timeline_view_woken(s->view, node, woken, ARRAY_SIZE(woken));
+    json_key(j, "woken");
+    json_array(j);
+    for (size_t i = 0; i < n; i++) {
+        json_object(j);
+        put_u64(j, "node", woken[i]);
+        put_u64(j, "thread", s->t->nodes[woken[i]].thread);
+        put_u64(j, "time", s->t->nodes[woken[i]].time);
+        json_object_end(j);
+    }
+    json_array_end(j);
+}
+
+/* The segment of the path that lies on the node's thread between two times; -1 for none. */
+static int64_t segment_of(const struct critical_path *p, uint32_t thread, uint64_t from, uint64_t to)
+{
+    for (size_t i = critical_path_behind(p, from); i < p->segments.len && p->segments.data[i].start < MAX(to, from + 1); i++) {
+        if (p->segments.data[i].thread == thread)
+            return (int64_t)i;
+    }
+    return -1;
+}
+
+static int answer_node(const struct served_threads *s, uint32_t node, struct server_reply *reply)
+{
+    const struct timeline *t = s->t;
+    if (node >= t->n_nodes)
+        return 404;
+    const struct tl_node *n = &t->nodes[node];
+    const struct tl_context *c = tl_context_of(t, node);
+    struct json j = {&reply->body, false};
+    uint32_t before, after;
+    uint64_t end;
+    timeline_view_around(s->view, node, &before, &after, &end);
+    json_object(&j);
+    put_u64(&j, "node", node);
+    put_u64(&j, "thread", n->thread);
+    put_u64(&j, "kind", n->kind);
+    put_u64(&j, "start", n->time);
+    put_u64(&j, "end", end);
+    json_key(&j, "lock");
+    json_string(&j, c->object == TL_NONE ? NULL : tl_object_class(t, c->object));
+    put_number(&j, "other", c->other);
+    put_u64(&j, "timeout_ms", c->timeout_ms);
+    put_number(&j, "before", before);
+    put_number(&j, "after", after);
+    put_frames(&j, t, "frames", node);
+    put_cause(&j, t, "cause", node);
+    put_cause(&j, t, "ended", tl_is_state((enum tl_kind)n->kind) ? after : TL_NONE);
+    json_key(&j, "segment");
+    json_i64(&j, segment_of(&s->path, n->thread, n->time, end));
+    if (!tl_is_state((enum tl_kind)n->kind))
+        put_woken(&j, s, node);
+    json_object_end(&j);
+    reply->type = "application/json";
+    return 200;
+}
+
+static int answer_segment(struct served_threads *s, const struct server_request *q, struct server_reply *reply)
+{
+    uint64_t i = number(q, "i", UINT64_MAX);
+    if (i >= s->path.segments.len)
+        return 404;
+    const struct path_segment *p = &s->path.segments.data[i];
+    struct json j = {&reply->body, false};
+    json_object(&j);
+    put_u64(&j, "index", i);
+    put_u64(&j, "start", p->start);
+    put_u64(&j, "end", p->end);
+    put_u64(&j, "thread", p->thread);
+    put_number(&j, "node", p->node != TL_NONE ? p->node : timeline_view_at(s->view, p->thread, p->start));
+    json_key(&j, "state");
+    json_string(&j, path_state_name((enum path_state)p->state));
+    put_u64(&j, "edge", p->edge);
+    json_key(&j, "inferred");
+    json_bool(&j, p->inferred);
+    json_object_end(&j);
+    reply->type = "application/json";
+    return 200;
+}
+
+/* The tables of monitor statistics for some threads, for all when none is named. */
+static int answer_monitors(struct served_threads *s, const struct server_request *q, struct server_reply *reply)
+{
+    uint8_t *chosen = calloc(s->t->n_threads + 1, 1);
+    const char *text = q->argument(q->request, "threads");
+    for (char *end; chosen && text && *text >= '0' && *text <= '9'; text = *end == ',' ? end + 1 : end) {
+        uint64_t thread = strtoull(text, &end, 10);
+        if (thread < s->t->n_threads)
+            chosen[thread] = 1;
+    }
+    struct json j = {&reply->body, false};
+    bool all = !q->argument(q->request, "threads");
+    int r = chosen ? page_statistics_json(&j, s->t, all ? NULL : chosen) : -ENOMEM;
+    free(chosen);
+    reply->type = "application/json";
+    return r == 0 ? 200 : 500;
+}
+
+/* A page was opened: what lies in an index is loaded while it reads its data. */
+static int answer_ready(struct served_threads *s, const char *file, struct server_reply *reply)
+{
+    _cleanup_(buf_release) struct buf index = BUF(8192);
+    buf_printf(&index, "%s.timeline", file);
+    if (!buf_error(&index) && access(buf_str(&index), R_OK) == 0 && !look_once(s, file, pthread_mutex_trylock))
+        return SERVER_LATER;
+    buf_string(&reply->body, "ready\n");
+    return 200;
+}
+
+static int answer_at(struct served_threads *s, const struct server_request *q, struct server_reply *reply)
+{
+    uint64_t thread = number(q, "thread", UINT64_MAX);
+    if (thread >= s->t->n_threads)
+        return 404;
+    return answer_node(s, timeline_view_at(s->view, (uint32_t)thread, number(q, "time", 0)), reply);
+}
+
+static int answer_node_of(struct served_threads *s, const struct server_request *q, struct server_reply *reply)
+{
+    return answer_node(s, (uint32_t)MIN(number(q, "i", TL_NONE), (uint64_t)TL_NONE), reply);
+}
+
+static const struct question {
+    const char *name;
+    int (*answer)(struct served_threads *s, const struct server_request *q, struct server_reply *reply);
+} questions[] = {
+    {"range", answer_range}, {"monitors", answer_monitors}, {"node", answer_node_of}, {"segment", answer_segment},
+    {"at", answer_at},
+};
+
+int served_threads_answer(struct served_threads *s, const char *file, const char *what, const struct server_request *q,
+                          struct server_reply *reply)
+{
+    if (strcmp(what, "ready") == 0)
+        return answer_ready(s, file, reply);
+    const struct question *found = NULL;
+    for (size_t i = 0; i < ARRAY_SIZE(questions); i++)
+        found = strcmp(what, questions[i].name) == 0 ? &questions[i] : found;
+    if (!found)
+        return -ENOENT;
+    if (!look_once(s, file, pthread_mutex_trylock))
+        return SERVER_LATER;
+    int status = s->t ? found->answer(s, q, reply) : 404;
+    if (status == 404)
+        buf_string(&reply->body, "nothing there\n");
+    return status;
+}

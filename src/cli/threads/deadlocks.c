@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jvmscope threads deadlocks FILE. */
+#include "cli/threads/threads.h"
+
+#include "analysis/deadlock.h"
+#include "base/parse.h"
+#include "cli/builtin.h"
+
+#include <stdio.h>
+
+int threads_deadlocks(struct thread_view *v)
+{
+    struct deadlocks d;
+    int r = deadlocks_find(v->t, &d);
+    if (r < 0)
+        return complain_errno(v->path, "cannot analyse", r);
+    _cleanup_(buf_release) struct buf b = BUF(64 << 20);
+    struct json j = {.out = &b};
+    json_array(&j);
+    for (size_t i = 0; i < d.list.len; i++) {
+        char at[24];
+        json_object(&j);
+        json_key(&j, "formed_ns");
+        json_u64(&j, d.list.data[i].formed_ns);
+        json_key(&j, "cycle");
+        json_array(&j);
+        if (!v->options->json)
+            printf("deadlock of %zu threads, formed at %s:\n", d.list.data[i].waits.len,
+                   format_duration(at, d.list.data[i].formed_ns));
+        for (size_t k = 0; k < d.list.data[i].waits.len; k++) {
+            uint32_t node = d.list.data[i].waits.data[k];
+            const struct tl_context *c = tl_context_of(v->t, node);
+            const char *class_name = tl_object_class(v->t, c->object);
+            json_object(&j);
+            json_key(&j, "thread");
+            json_thread(&j, v->t, v->t->nodes[node].thread);
+            json_key(&j, "waits_for");
+            json_string(&j, class_name);
+            json_key(&j, "owned_by");
+            json_thread(&j, v->t, c->other);
+            json_key(&j, "frames");
+            json_frames(&j, v->t, c->stack);
+            json_object_end(&j);
+            if (v->options->json)
+                continue;
+            printf("  %s waits for %s owned by %s\n", tl_thread_name(v->t, v->t->nodes[node].thread),
+                   class_name ? class_name : "?", tl_thread_name(v->t, c->other));
+            for (uint32_t f = 0; c->stack != TL_NONE && f < v->t->stacks[c->stack].len; f++) {
+                const struct tl_frame *frame = &v->t->frames[v->t->stacks[c->stack].first + f];
+                printf("      at %s:%u\n", tl_string(v->t, frame->method), frame->line);
+            }
+        }
+        json_array_end(&j);
+        json_object_end(&j);
+    }
+    json_array_end(&j);
+    if (!v->options->json && d.list.len == 0)
+        puts("no deadlock");
+    deadlocks_release(&d);
+    return v->options->json ? json_print(&b) : 0;
+}

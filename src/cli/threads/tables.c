@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* threads summary and threads monitors: the tables of the design's "Monitor statistics". */
+#include "analysis/monitor_stats.h"
+#include "analysis/what_if.h"
+#include "base/parse.h"
+#include "cli/threads/threads.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { GAIN_ROWS = 5 };
+
+static struct stats_filter filter_of(const struct thread_view *v, uint64_t over_ns)
+{
+    return (struct stats_filter){.threads = v->threads,
+                                 .objects = v->objects,
+                                 .from = v->options->from_ns,
+                                 .to = v->options->to_ns,
+                                 .min_ns = v->options->min_ns,
+                                 .over_ns = over_ns};
+}
+
+static int stats_of(struct thread_view *v, uint64_t over_ns, struct monitor_stats *ret)
+{
+    struct stats_filter f = filter_of(v, over_ns);
+    int r = monitor_stats(v->t, &f, ret);
+    return r < 0 ? complain_errno(v->path, "cannot analyse", r) : 0;
+}
+
+static void key_u64(struct json *j, const char *key, uint64_t value)
+{
+    json_key(j, key);
+    json_u64(j, value);
+}
+
+static void key_string(struct json *j, const char *key, const char *value)
+{
+    json_key(j, key);
+    json_string(j, value);
+}
+
+static void json_threads(struct thread_view *v, struct json *j, const struct monitor_stats *s)
+{
+    json_array(j);
+    for (size_t i = 0; i < s->threads.len; i++) {
+        const struct thread_stats *row = &s->threads.data[i];
+        const struct tl_thread *t = &v->t->threads[i];
+        if (!v->threads[i] || t->first == TL_NONE)
+            continue;
+        json_object(j);
+        key_u64(j, "id", t->id);
+        key_string(j, "name", tl_string(v->t, t->name));
+        key_string(j, "group", t->group == TL_NONE ? NULL : tl_string(v->t, t->group));
+        json_key(j, "parent");
+        json_thread(j, v->t, t->parent);
+        json_key(j, "virtual");
+        json_bool(j, t->flags & TL_THREAD_VIRTUAL);
+        json_key(j, "daemon");
+        json_bool(j, t->flags & TL_THREAD_DAEMON);
+        json_key(j, "system");
+        json_bool(j, t->flags & TL_THREAD_SYSTEM);
+        key_u64(j, "start_ns", t->start_ns);
+        key_u64(j, "end_ns", t->end_ns);
+        key_u64(j, "blocked", row->blocked);
+        key_u64(j, "blocked_ns", row->blocked_ns);
+        key_u64(j, "waited", row->waited);
+        key_u64(j, "waited_ns", row->waited_ns);
+        key_u64(j, "io", row->io);
+        key_u64(j, "io_ns", row->io_ns);
+        json_object_end(j);
+    }
+    json_array_end(j);
+}
+
+static int summary_json(struct thread_view *v, const struct monitor_stats *s)
+{
+    _cleanup_(buf_release) struct buf b = BUF(SIZE_MAX / 2);
+    struct json j = {.out = &b};
+    json_object(&j);
+    key_u64(&j, "origin_ns", v->t->origin_ns);
+    key_u64(&j, "end_ns", v->t->end_ns);
+    key_u64(&j, "events", v->t->n_nodes);
+    key_u64(&j, "lost", v->t->lost);
+    json_key(&j, "contanalysis");
+    if (v->t->instrumented == TL_NONE)
+        json_null(&j);
+    else
+        json_bool(&j, v->t->instrumented);
+    key_u64(&j, "waits_over_1ms", s->intervals);
+    key_u64(&j, "with_cause", s->caused);
+    key_u64(&j, "inferred", s->inferred);
+    key_u64(&j, "deadlocks", v->t->deadlocks);
+    json_key(&j, "threads");
+    json_threads(v, &j, s);
+    json_object_end(&j);
+    return json_print(&b);
+}
+
+int threads_summary(struct thread_view *v)
+{
+    struct monitor_stats s;
+    int status = stats_of(v, 1000000, &s);
+    if (status)
+        return status;
+    char d[24], e[24];
+    if (v->options->json) {
+        status = summary_json(v, &s);
+    } else {
+        printf("%s: %s, %zu events of %zu threads, %" PRIu64 " lost%s\n", v->path, format_duration(d, v->t->end_ns),
+               v->t->n_nodes, v->t->n_threads, v->t->lost,
+               v->t->instrumented == TL_NONE ? "; recorded without jvmscope's agent" : "");
+        printf("waits of 1 ms or more: %" PRIu64 ", with a known cause %" PRIu64 ", of these inferred %" PRIu64 "\n",
+               s.intervals, s.caused, s.inferred);
+        if (v->t->deadlocks)
+            printf("DEADLOCKS: %u (jvmscope threads deadlocks)\n", v->t->deadlocks);
+        printf("\n blocked        time    waited        time  thread\n");
+        for (size_t i = 0; i < s.threads.len; i++) {
+            const struct thread_stats *row = &s.threads.data[i];
+            if (v->threads[i] && v->t->threads[i].first != TL_NONE)
+                printf(" %7" PRIu64 "  %10s  %8" PRIu64 "  %10s  %s\n", row->blocked, format_duration(d, row->blocked_ns),
+                       row->waited, format_duration(e, row->waited_ns), tl_thread_name(v->t, (uint32_t)i));
+        }
+    }
+    monitor_stats_release(&s);
+    return status;
+}
+
+/* ---- monitors ---- */
+
+struct gains {
+    struct critical_path path;
+    struct path_shares shares;
+    struct hold_table holds;
+};
+
+static int gains_of(struct thread_view *v, struct gains *g)
+{
+    struct holds h = {0};
+    struct stats_filter f = filter_of(v, 0);
+    int r = holds_collect(v->t, NULL, NULL, &h);
+    if (r == 0)
+        r = hold_stats(v->t, &h, &f, &g->holds);
+    if (r == 0)
+        r = critical_path(v->t, &v->range, &g->path);
+    if (r == 0)
+        r = path_lock_shares(v->t, &g->path, &h, &g->shares);
+    holds_release(&h);
+    return r;
+}
+
+static uint64_t path_ns(const struct gains *g, uint32_t class)
+{
+    for (size_t i = 0; i < g->shares.rows.len; i++)
+        if (g->shares.rows.data[i].class == class)
+            return g->shares.rows.data[i].ns;
+    return 0;
+}
+
+static bool of_class(const struct timeline *t, uint32_t object, void *arg)
+{
+    return t->objects[object].class == *(uint32_t *)arg;
+}
+
+/* What the program gains, in ns, when sections of the class take less: by the larger, safer answer. */
+static uint64_t gain(struct thread_view *v, uint32_t class, double factor)
+{
+    struct what_if w = {.lock = of_class, .lock_arg = &class, .factor = factor};
+    struct what_if_answer a;
+    if (what_if(v->t, &v->range, &w, &a) < 0)
+        return 0;
+    uint64_t after = MAX(a.kept, a.arbitrated);
+    return a.before > after ? a.before - after : 0;
+}
+
+static void json_times(struct json *j, const char *key, const struct wait_times *w)
+{
+    json_key(j, key);
+    json_object(j);
+    key_u64(j, "count", w->count);
+    key_u64(j, "total_ns", w->total_ns);
+    key_u64(j, "min_ns", w->min_ns);
+    key_u64(j, "max_ns", w->max_ns);
+    key_u64(j, "avg_ns", w->count ? w->total_ns / w->count : 0);
+    key_u64(j, "p50_ns", w->p50_ns);
+    key_u64(j, "p90_ns", w->p90_ns);
+    key_u64(j, "p99_ns", w->p99_ns);
+    key_u64(j, "inferred", w->inferred);
+    key_u64(j, "unknown", w->unknown);
+    json_object_end(j);
+}
+
+static void json_sites(struct thread_view *v, struct json *j, const struct monitor_stats *s, bool block)
+{
+    json_array(j);
+    for (size_t i = 0; i < s->sites.len; i++) {
+        const struct site_stats *row = &s->sites.data[i];
+        if (row->block != block)
+            continue;
+        json_object(j);
+        key_string(j, "class", row->class == TL_NONE ? NULL : tl_string(v->t, row->class));
+        key_string(j, "method", row->method == TL_NONE ? NULL : tl_string(v->t, row->method));
+        key_u64(j, "line", row->line);
+        json_times(j, "times", &row->times);
+        key_u64(j, "objects", row->objects);
+        key_u64(j, "threads", row->threads);
+        json_key(j, "frames");
+        json_frames(j, v->t, row->stack);
+        json_object_end(j);
+    }
+    json_array_end(j);
+}
+
+static void json_holds(struct thread_view *v, struct json *j, const struct hold_table *holds)
+{
+    json_array(j);
+    for (size_t i = 0; i < holds->rows.len; i++) {
+        const struct hold_stats *row = &holds->rows.data[i];
+        json_object(j);
+        key_string(j, "class", tl_string(v->t, row->class));
+        key_string(j, "method", row->method == TL_NONE ? NULL : tl_string(v->t, row->method));
+        key_u64(j, "count", row->count);
+        key_u64(j, "total_ns", row->total_ns);
+        key_u64(j, "min_ns", row->min_ns);
+        key_u64(j, "max_ns", row->max_ns);
+        key_u64(j, "objects", row->objects);
+        key_u64(j, "threads", row->threads);
+        json_object_end(j);
+    }
+    json_array_end(j);
+}
+
+static int monitors_json(struct thread_view *v, const struct monitor_stats *s, const struct gains *g)
+{
+    _cleanup_(buf_release) struct buf b = BUF(SIZE_MAX / 2);
+    struct json j = {.out = &b};
+    json_object(&j);
+    json_key(&j, "threads");
+    json_threads(v, &j, s);
+    json_key(&j, "classes");
+    json_array(&j);
+    for (size_t i = 0; i < s->classes.len; i++) {
+        const struct class_stats *row = &s->classes.data[i];
+        json_object(&j);
+        key_string(&j, "class", tl_string(v->t, row->class));
+        json_times(&j, "blocks", &row->block);
+        json_times(&j, "waits", &row->wait);
+        key_u64(&j, "objects", row->objects);
+        key_u64(&j, "threads", row->threads);
+        uint64_t ns = path_ns(g, row->class);
+        key_u64(&j, "path_ns", ns);
+        json_key(&j, "path_share");
+        json_double(&j, g->path.length ? (double)ns / (double)g->path.length : 0);
+        json_key(&j, "gain_ns");
+        json_object(&j);
+
+        static const struct {
+            const char *name;
+            double factor;
+        } steps[] = {{"25", 0.75}, {"50", 0.5}, {"100", 0}};
+
+        for (size_t k = 0; k < ARRAY_SIZE(steps) && i < GAIN_ROWS && ns; k++)
+            key_u64(&j, steps[k].name, gain(v, row->class, steps[k].factor));
+        json_object_end(&j);
+        json_object_end(&j);
+    }
+    json_array_end(&j);
+    json_key(&j, "blocks");
+    json_sites(v, &j, s, true);
+    json_key(&j, "waits");
+    json_sites(v, &j, s, false);
+    json_key(&j, "holds");
+    json_holds(v, &j, &g->holds);
+    json_object_end(&j);
+    return json_print(&b);
+}
+
+static void print_sites(struct thread_view *v, const struct monitor_stats *s, bool block, size_t limit)
+{
+    char total[24], least[24], most[24], average[24], late[24];
+    size_t shown = 0;
+    printf("\n%s by calling method\n   count       total       least        most     average         p99  objects  threads  "
+           "method, class\n",
+           block ? "Blocks" : "Waits");
+    for (size_t i = 0; i < s->sites.len && shown < limit; i++) {
+        const struct site_stats *row = &s->sites.data[i];
+        if (row->block != block)
+            continue;
+        const struct wait_times *w = &row->times;
+        printf(" %7" PRIu64 "  %10s  %10s  %10s  %10s  %10s  %7u  %7u  %s, %s\n", w->count, format_duration(total, w->total_ns),
+               format_duration(least, w->min_ns), format_duration(most, w->max_ns),
+               format_duration(average, w->total_ns / w->count), format_duration(late, w->p99_ns), row->objects, row->threads,
+               row->method == TL_NONE ? "?" : tl_string(v->t, row->method),
+               row->class == TL_NONE ? "-" : tl_string(v->t, row->class));
+        shown++;
+    }
+}
+
+static void print_holds(struct thread_view *v, const struct hold_table *holds, size_t limit)
+{
+    char total[24], least[24], most[24], average[24];
+    if (holds->rows.len == 0)
+        return;
+    printf("\nHolds by method that took the lock, exact\n   count       total       least        most     average  objects  "
+           "threads  method, class\n");
+    for (size_t i = 0; i < MIN(holds->rows.len, limit); i++) {
+        const struct hold_stats *row = &holds->rows.data[i];
+        printf(" %7" PRIu64 "  %10s  %10s  %10s  %10s  %7u  %7u  %s, %s\n", row->count, format_duration(total, row->total_ns),
+               format_duration(least, row->min_ns), format_duration(most, row->max_ns),
+               format_duration(average, row->total_ns / row->count), row->objects, row->threads,
+               row->method == TL_NONE ? "?" : tl_string(v->t, row->method), tl_string(v->t, row->class));
+    }
+}
+
+static void monitors_text(struct thread_view *v, const struct monitor_stats *s, const struct gains *g, size_t limit)
+{
+    char blocked[24], waited[24], halved[24];
+    printf("Classes\n  blocks        time     waits        time  of path  if halved  class\n");
+    for (size_t i = 0; i < MIN(s->classes.len, limit); i++) {
+        const struct class_stats *row = &s->classes.data[i];
+        uint64_t ns = path_ns(g, row->class);
+        uint64_t less = ns && i < GAIN_ROWS ? gain(v, row->class, 0.5) : 0;
+        printf(" %7" PRIu64 "  %10s  %8" PRIu64 "  %10s  %5.1f %%  %9s  %s\n", row->block.count,
+               format_duration(blocked, row->block.total_ns), row->wait.count, format_duration(waited, row->wait.total_ns),
+               g->path.length ? 100.0 * (double)ns / (double)g->path.length : 0.0, less ? format_duration(halved, less) : "-",
+               tl_string(v->t, row->class));
+    }
+    print_sites(v, s, true, limit);
+    print_sites(v, s, false, limit);
+    print_holds(v, &g->holds, limit);
+}
+
+int threads_monitors(struct thread_view *v)
+{
+    struct monitor_stats s;
+    struct gains g = {0};
+    int status = stats_of(v, 1000000, &s);
+    if (status)
+        return status;
+    (void)gains_of(v, &g); /* without an end point there is no path, and no share of it */
+    if (v->options->json)
+        status = monitors_json(v, &s, &g);
+    else
+        monitors_text(v, &s, &g, v->options->limit ? v->options->limit : 20);
+    critical_path_release(&g.path);
+    vec_release(&g.shares.rows);
+    vec_release(&g.holds.rows);
+    monitor_stats_release(&s);
+    return status;
+}

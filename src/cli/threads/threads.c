@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/threads/threads.h"
+
+#include "analysis/what_if.h"
+#include "base/file.h"
+#include "base/parse.h"
+#include "base/pattern.h"
+#include "cli/builtin.h"
+#include "cli/threads/deadlocks_vm.h"
+#include "model/timeline_load.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define OPTION(field) offsetof(struct thread_options, field)
+
+static const struct arg thread_args[] = {
+    {"--json", 0, ARG_FLAG, OPTION(json), NULL, "print JSON"},
+    {"--thread", 0, ARG_TEXT, OPTION(thread), "PATTERN", "only threads whose name matches (* and ?, or a part of it)"},
+    {"--class", 0, ARG_TEXT, OPTION(class_name), "PATTERN", "only waits for objects of a class that matches"},
+    {"--lock", 0, ARG_TEXT, OPTION(lock), "PATTERN", "what-if: the locks whose sections change; else the same as --class"},
+    {"--method", 0, ARG_TEXT, OPTION(method), "PATTERN", "what-if: the methods that change"},
+    {"--factor", 0, ARG_TEXT, OPTION(factor), "F", "what-if: how much is left, 0.5 is half; without it 0.75, 0.5 and 0"},
+    {"--from", 0, ARG_DURATION, OPTION(from_ns), "TIME", "only from this time on, counted from the start: 1.5s, 2m"},
+    {"--to", 0, ARG_DURATION, OPTION(to_ns), "TIME", "only up to this time"},
+    {"--end", 0, ARG_TEXT, OPTION(end_thread), "PATTERN", "the path to the last moment of this thread"},
+    {"--min", 0, ARG_DURATION, OPTION(min_ns), "TIME", "only waits that are longer"},
+    {"--limit", 'n', ARG_NUMBER, OPTION(limit), "N", "rows of a table (20)"},
+    {0},
+};
+
+static const struct arg_set thread_set = {"What is shown", thread_args};
+static const struct arg_set *const thread_sets[] = {&thread_set, NULL};
+
+static int select_all(struct thread_view *v)
+{
+    const struct timeline *t = v->t;
+    const char *class_name = v->options->class_name ? v->options->class_name : v->options->lock;
+    v->threads = calloc(t->n_threads + 1, 1);
+    v->objects = class_name ? calloc(t->n_objects + 1, 1) : NULL;
+    if (!v->threads || (class_name && !v->objects))
+        return complain_errno(v->path, "cannot read", -ENOMEM);
+    for (size_t i = 0; i < t->n_threads; i++) {
+        const char *name = tl_thread_name(t, (uint32_t)i);
+        v->threads[i] = pattern_match(v->options->thread, name, strlen(name));
+        if (v->options->end_thread && pattern_match(v->options->end_thread, name, strlen(name)))
+            v->range.end_thread = (uint32_t)i;
+    }
+    for (size_t i = 0; v->objects && i < t->n_objects; i++) {
+        const char *name = tl_object_class(t, (uint32_t)i);
+        v->objects[i] = pattern_match(class_name, name, strlen(name));
+    }
+    if (v->options->end_thread && v->range.end_thread == TL_NONE)
+        return complain(v->path, "no thread has this name", v->options->end_thread);
+    return 0;
+}
+
+int thread_view_open(struct thread_view *ret, const struct thread_options *o, const char *path)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    struct thread_view v = {.options = o, .path = path, .range = PATH_OPTIONS};
+    v.range.from = o->from_ns;
+    v.range.to = o->to_ns;
+    int r = timeline_load(&v.t, path, &why);
+    if (r < 0)
+        return why.len ? complain(path, "cannot read", buf_str(&why)) : complain_errno(path, "cannot read", r);
+    int status = v.t->n_nodes ? select_all(&v) : complain(path, "holds nothing about threads", "record with --threads");
+    if (status)
+        thread_view_release(&v);
+    else
+        *ret = v;
+    return status;
+}
+
+void thread_view_release(struct thread_view *v)
+{
+    timeline_free(v->t);
+    free(v->threads);
+    free(v->objects);
+}
+
+void json_frames(struct json *j, const struct timeline *t, uint32_t stack)
+{
+    json_array(j);
+    for (uint32_t k = 0; stack != TL_NONE && k < t->stacks[stack].len; k++) {
+        const struct tl_frame *f = &t->frames[t->stacks[stack].first + k];
+        char text[1200];
+        if (f->line)
+            snprintf(text, sizeof(text), "%s:%u", tl_string(t, f->method), f->line);
+        else
+            snprintf(text, sizeof(text), "%s", tl_string(t, f->method));
+        json_string(j, text);
+    }
+    json_array_end(j);
+}
+
+void json_thread(struct json *j, const struct timeline *t, uint32_t thread)
+{
+    json_string(j, thread == TL_NONE ? NULL : tl_thread_name(t, thread));
+}
+
+static int print(struct buf *b)
+{
+    int r = buf_error(b);
+    if (r == 0)
+        r = write_all(STDOUT_FILENO, b->data, b->len);
+    b->len = 0;
+    return r;
+}
+
+int json_print(struct buf *b)
+{
+    buf_u8(b, '\n');
+    int r = print(b);
+    return r < 0 ? complain_errno(NULL, "cannot write", r) : 0;
+}
+
+int json_print_part(struct buf *b)
+{
+    return b->len < 1 << 20 ? 0 : print(b);
+}
+
+/* ---- critical-path ---- */
+
+static void path_json(struct thread_view *v, const struct critical_path *p, const struct path_shares *locks,
+                      const struct path_methods *methods)
+{
+    const struct timeline *t = v->t;
+    _cleanup_(buf_release) struct buf b = BUF(SIZE_MAX / 2);
+    struct json j = {.out = &b};
+    json_object(&j);
+    json_key(&j, "makespan_ns");
+    json_u64(&j, p->makespan);
+    json_key(&j, "length_ns");
+    json_u64(&j, p->length);
+    json_key(&j, "segments");
+    json_array(&j);
+    for (size_t i = 0; i < p->segments.len; i++) {
+        const struct path_segment *s = &p->segments.data[i];
+        const struct tl_context *c = s->node == TL_NONE ? NULL : tl_context_of(t, s->node);
+        json_object(&j);
+        json_key(&j, "thread");
+        json_thread(&j, t, s->thread);
+        json_key(&j, "state");
+        json_string(&j, path_state_name(s->state));
+        json_key(&j, "start_ns");
+        json_u64(&j, s->start);
+        json_key(&j, "ns");
+        json_u64(&j, s->end - s->start);
+        json_key(&j, "waker");
+        json_thread(&j, t, s->waker);
+        json_key(&j, "object");
+        json_string(&j, c ? tl_object_class(t, c->object) : NULL);
+        json_key(&j, "inferred");
+        json_bool(&j, s->inferred);
+        json_key(&j, "edge");
+        json_string(&j, s->edge == TL_NO_EDGE ? NULL : tl_edge_name(s->edge));
+        json_key(&j, "frames");
+        json_frames(&j, t, c ? c->stack : TL_NONE);
+        json_object_end(&j);
+    }
+    json_array_end(&j);
+    json_key(&j, "locks");
+    json_array(&j);
+    for (size_t i = 0; i < locks->rows.len; i++) {
+        const struct path_share *row = &locks->rows.data[i];
+        json_object(&j);
+        json_key(&j, "class");
+        json_string(&j, tl_string(t, row->class));
+        json_key(&j, "ns");
+        json_u64(&j, row->ns);
+        json_key(&j, "share");
+        json_double(&j, (double)row->ns / (double)p->length);
+        json_key(&j, "sections_on_path");
+        json_u64(&j, row->holds_on_path);
+        json_key(&j, "sections");
+        json_u64(&j, row->holds);
+        json_key(&j, "contended_on_path");
+        json_u64(&j, row->contended);
+        json_key(&j, "inferred");
+        json_bool(&j, row->inferred);
+        json_key(&j, "exact");
+        json_bool(&j, row->exact);
+        json_object_end(&j);
+    }
+    json_array_end(&j);
+    json_key(&j, "methods");
+    json_array(&j);
+    for (size_t i = 0; i < methods->rows.len; i++) {
+        json_object(&j);
+        json_key(&j, "method");
+        json_string(&j, tl_string(t, methods->rows.data[i].method));
+        json_key(&j, "self_ns");
+        json_u64(&j, methods->rows.data[i].self_ns);
+        json_key(&j, "total_ns");
+        json_u64(&j, methods->rows.data[i].total_ns);
+        json_object_end(&j);
+    }
+    json_array_end(&j);
+    json_key(&j, "edges");
+    json_object(&j);
+    for (int e = TL_BY_START; e < TL_EDGES; e++) {
+        json_key(&j, tl_edge_name(e));
+        json_u64(&j, p->edges[e]);
+    }
+    json_object_end(&j);
+    json_key(&j, "inferred_edges");
+    json_u64(&j, p->inferred);
+    json_key(&j, "origin_ns");
+    json_u64(&j, t->origin_ns);
+    json_object_end(&j);
+    (void)json_print(&b);
+}
+
+static double share(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static void path_text(struct thread_view *v, const struct critical_path *p, const struct path_shares *locks,
+                      const struct path_methods *methods, size_t limit)
+{
+    const struct timeline *t = v->t;
+    char d[24];
+    printf("%s: critical path of %s, %zu segments, %u inferred\n\n", v->path, format_duration(d, p->length), p->segments.len,
+           p->inferred);
+    for (int s = 0; s < PATH_STATES; s++)
+        if (p->states[s])
+            printf(" %6.2f %%  %10s  %s\n", share(p->states[s], p->length), format_duration(d, p->states[s]),
+                   path_state_name(s));
+    if (locks->rows.len)
+        printf("\n   of path        time  sections  lock\n");
+    for (size_t i = 0; i < MIN(locks->rows.len, limit); i++) {
+        const struct path_share *row = &locks->rows.data[i];
+        printf(" %7.2f %%  %10s  %8" PRIu64 "  %s%s\n", share(row->ns, p->length), format_duration(d, row->ns),
+               row->holds_on_path, tl_string(t, row->class),
+               row->inferred ? " (inferred)"
+               : row->exact  ? " (exact)"
+                             : "");
+    }
+    if (methods->rows.len)
+        printf("\n   of path        time  method\n");
+    for (size_t i = 0; i < MIN(methods->rows.len, limit); i++)
+        printf(" %7.2f %%  %10s  %s\n", share(methods->rows.data[i].total_ns, p->length),
+               format_duration(d, methods->rows.data[i].total_ns), tl_string(t, methods->rows.data[i].method));
+    printf("\n       start        time  state      thread, and what woke it\n");
+    for (size_t i = 0; i < MIN(p->segments.len, limit); i++) {
+        const struct path_segment *s = &p->segments.data[i];
+        const struct tl_context *c = s->node == TL_NONE ? NULL : tl_context_of(t, s->node);
+        char at[24];
+        printf(" %11s  %10s  %-9s  %s", format_duration(at, s->start), format_duration(d, s->end - s->start),
+               path_state_name(s->state), tl_thread_name(t, s->thread));
+        if (s->waker != TL_NONE)
+            printf(" <- %s of %s%s", tl_edge_name(s->edge), tl_thread_name(t, s->waker), s->inferred ? " (inferred)" : "");
+        if (c && c->object != TL_NONE)
+            printf(", %s", tl_object_class(t, c->object));
+        if (c && c->stack != TL_NONE && t->stacks[c->stack].len)
+            printf("  at %s", tl_string(t, t->frames[t->stacks[c->stack].first].method));
+        putchar('\n');
+    }
+    if (p->segments.len > limit)
+        printf(" ... and %zu segments more (--limit)\n", p->segments.len - limit);
+}
+
+static size_t row_limit(const struct thread_options *o)
+{
+    return o->limit ? o->limit : 20;
+}
+
+static int threads_path(struct thread_view *v)
+{
+    struct critical_path p = {0};
+    struct holds h = {0};
+    struct path_shares locks = {0};
+    struct path_methods methods = {0};
+    int r = critical_path(v->t, &v->range, &p);
+    if (r < 0)
+        return r == -ENOENT ? complain(v->path, "no critical path", "nothing lies between --from and --to")
+                            : complain_errno(v->path, "no critical path", r);
+    r = holds_collect(v->t, NULL, NULL, &h);
+    if (r == 0)
+        r = path_lock_shares(v->t, &p, &h, &locks);
+    if (r == 0)
+        r = path_methods(v->t, &p, &methods);
+    if (r < 0)
+        complain_errno(v->path, "cannot analyse", r);
+    else if (v->options->json)
+        path_json(v, &p, &locks, &methods);
+    else
+        path_text(v, &p, &locks, &methods, row_limit(v->options));
+    vec_release(&methods.rows);
+    vec_release(&locks.rows);
+    holds_release(&h);
+    critical_path_release(&p);
+    return r < 0;
+}
+
+/* ---- what-if ---- */
+
+static bool lock_selected(const struct timeline *t, uint32_t object, void *arg)
+{
+    const struct thread_view *v = arg;
+    return v->objects[object];
+}
+
+static bool method_selected(const struct timeline *t, uint32_t method, void *arg)
+{
+    const struct thread_view *v = arg;
+    const char *name = tl_string(t, method);
+    return pattern_match(v->options->method, name, strlen(name));
+}
+
+static void answer_json(struct json *j, double factor, const struct what_if_answer *a)
+{
+    json_object(j);
+    json_key(j, "factor");
+    json_double(j, factor);
+    json_key(j, "before_ns");
+    json_u64(j, a->before);
+    json_key(j, "after_low_ns");
+    json_u64(j, MIN(a->kept, a->arbitrated));
+    json_key(j, "after_high_ns");
+    json_u64(j, MAX(a->kept, a->arbitrated));
+    json_key(j, "order_kept_ns");
+    json_u64(j, a->kept);
+    json_key(j, "order_arbitrated_ns");
+    json_u64(j, a->arbitrated);
+    json_key(j, "scaled_ns");
+    json_u64(j, a->scaled_ns);
+    json_key(j, "path_bound_ns");
+    json_u64(j, a->upper_bound);
+    json_object_end(j);
+}
+
+static int threads_what_if(struct thread_view *v)
+{
+    const struct thread_options *o = v->options;
+    double factors[3] = {0.75, 0.5, 0};
+    size_t n = o->factor ? 1 : 3;
+    char *end = NULL;
+    if (o->factor)
+        factors[0] = strtod(o->factor, &end);
+    if (!o->lock == !o->method || (end && (*end || !(factors[0] >= 0 && factors[0] <= 1000)))) {
+        complain("threads what-if", end && *end ? o->factor : "what changes is missing",
+                 "--lock PATTERN or --method PATTERN, --factor F");
+        return 2;
+    }
+    struct what_if w = {
+        .lock = o->lock ? lock_selected : NULL, .lock_arg = v, .method = o->method ? method_selected : NULL, .method_arg = v};
+    _cleanup_(buf_release) struct buf b = BUF(1 << 20);
+    struct json j = {.out = &b};
+    json_array(&j);
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        struct what_if_answer a;
+        char before[24], low[24], high[24];
+        w.factor = factors[i];
+        r = what_if(v->t, &v->range, &w, &a);
+        if (r < 0)
+            break;
+        answer_json(&j, factors[i], &a);
+        if (!o->json)
+            printf("%s at %.3g of its time: %s becomes %s to %s\n", o->lock ? o->lock : o->method, factors[i],
+                   format_duration(before, a.before), format_duration(low, MIN(a.kept, a.arbitrated)),
+                   format_duration(high, MAX(a.kept, a.arbitrated)));
+    }
+    json_array_end(&j);
+    if (r < 0)
+        return complain_errno(v->path, "cannot replay", r);
+    return o->json ? json_print(&b) : 0;
+}
+
+/* ---- the verbs ---- */
+
+static int show_file(const char *path, const struct thread_options *options, int (*show)(struct thread_view *))
+{
+    struct thread_view v;
+    int status = thread_view_open(&v, options, path);
+    if (status)
+        return status;
+    status = show(&v);
+    thread_view_release(&v);
+    return status;
+}
+
+static int run_verb(const struct command *self, int argc, char **argv, int (*show)(struct thread_view *))
+{
+    struct thread_options options = {0};
+    struct operands operands;
+    int status;
+    if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
+        return status;
+    return show_file(operands.list[0], &options, show);
+}
+
+#define VERB(verb, show)                                                     \
+    static int cmd_##verb(const struct command *self, int argc, char **argv) \
+    {                                                                        \
+        return run_verb(self, argc, argv, show);                             \
+    }
+VERB(summary, threads_summary)
+VERB(monitors, threads_monitors)
+VERB(timeline, threads_timeline)
+VERB(path, threads_path)
+VERB(what_if, threads_what_if)
+#undef VERB
+
+/* Of a recording, or of a running VM. */
+static int cmd_deadlocks(const struct command *self, int argc, char **argv)
+{
+    struct thread_options options = {0};
+    struct operands operands;
+    int status;
+    if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
+        return status;
+    const char *operand = operands.list[0];
+    bool is_pid = operand[strspn(operand, "0123456789")] == 0 && access(operand, F_OK) != 0;
+    return is_pid ? deadlocks_of_vm(operand, options.json) : show_file(operand, &options, threads_deadlocks);
+}
+
+#define ROW(word, function, line, more, example) ROW_OF("FILE", word, function, line, more, example)
+#define ROW_OF(what, word, function, line, more, example)                                                                  \
+    {                                                                                                                      \
+        .name = "threads " word, .run = function, .operands = what, .min_operands = 1, .max_operands = 1, .summary = line, \
+        .description = more, .examples = example, .sets = thread_sets                                                      \
+    }
+
+const struct command threads_verbs[] = {
+    ROW("summary", cmd_summary, "threads, and what they waited for in all",
+        "One row a thread: how often and how long it was blocked, waited, and was in reads and writes; and how many of the "
+        "waits have a known cause.",
+        "  jvmscope threads summary app.jfr\n"),
+    ROW("monitors", cmd_monitors, "monitor statistics: classes, then blocks and waits by calling method",
+        "The tables of the thread profiler: for the threads selected the classes whose objects they waited for, then blocks "
+        "and waits by calling method with total, least, most, average and percentiles, objects and threads; with each lock's "
+        "share of the critical path, and what the program would gain.",
+        "  jvmscope threads monitors --thread 'worker-*' app.jfr\n"),
+    ROW("timeline", cmd_timeline, "the events of the threads in order of time",
+        "Every change of state and every interaction, with its attributes. With --json they have the names of the TRCThread "
+        "model.",
+        "  jvmscope threads timeline --from 1s --to 1.1s app.jfr\n"),
+    ROW("critical-path", cmd_path, "the chain of activities that the time depends on",
+        "From the end of the program (or --to, or the end of a thread) backward: what each thread did is followed to who "
+        "woke it. The lengths of the segments add up to the time from the beginning to the end. What no record explains is "
+        "shown as unknown.",
+        "  jvmscope threads critical-path app.jfr\n  jvmscope threads critical-path --end 'main' --json app.jfr\n"),
+    ROW("what-if", cmd_what_if, "what the program would take if a section took less",
+        "Replays the threads with the sections of a lock, or a method, scaled by a factor: once in the order in which locks "
+        "were taken, once with locks given to whom comes first.",
+        "  jvmscope threads what-if --lock 'com.acme.Cache' --factor 0.5 app.jfr\n"),
+    ROW_OF("FILE|PID", "deadlocks", cmd_deadlocks, "threads that wait for each other",
+           "Cycles of threads each of which waits for a lock that the next one owns: at the end of a recording, or now in a "
+           "running VM (as far as the VM itself tells, which leaves virtual threads out; run --deadlocks tells of those too, "
+           "when they form).",
+           "  jvmscope threads deadlocks app.jfr\n  jvmscope threads deadlocks 4711\n"),
+    {0},
+};

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* threads timeline: the events of the TRCThread model, with the attributes that the design gives them. */
+#include "base/parse.h"
+#include "cli/threads/threads.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Which nodes an interaction caused: pairs of waker and woken, by waker. */
+struct pair {
+    uint32_t waker, woken;
+};
+
+struct causes {
+    struct pair *list;
+    size_t n;
+    uint32_t *next; /* per node: the thread's next one */
+};
+
+static int by_waker(const void *a, const void *b)
+{
+    const struct pair *x = a, *y = b;
+    if (x->waker != y->waker)
+        return x->waker < y->waker ? -1 : 1;
+    return (x->woken > y->woken) - (x->woken < y->woken);
+}
+
+static int causes_of(const struct timeline *t, struct causes *ret)
+{
+    uint32_t *after = malloc((t->n_threads + 1) * sizeof(*after));
+    ret->list = malloc((t->n_nodes + 1) * sizeof(*ret->list));
+    ret->next = malloc((t->n_nodes + 1) * sizeof(*ret->next));
+    if (!after || !ret->list || !ret->next) {
+        free(after);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < t->n_threads; i++)
+        after[i] = TL_NONE;
+    for (size_t i = t->n_nodes; i-- > 0;) {
+        const struct tl_node *n = &t->nodes[i];
+        ret->next[i] = after[n->thread];
+        after[n->thread] = (uint32_t)i;
+        if (n->edge != TL_NO_EDGE && n->waker != TL_NONE)
+            ret->list[ret->n++] = (struct pair){n->waker, (uint32_t)i};
+    }
+    free(after);
+    qsort(ret->list, ret->n, sizeof(*ret->list), by_waker);
+    return 0;
+}
+
+/* The running event that follows what was caused: a thread that was notified reacquires first. */
+static uint32_t running_after(const struct timeline *t, const struct causes *c, uint32_t n)
+{
+    while (n != TL_NONE && t->nodes[n].kind != TL_RUN)
+        n = c->next[n];
+    return n;
+}
+
+static void running_events(struct json *j, const struct timeline *t, const struct causes *c, uint32_t waker)
+{
+    size_t low = 0, high = c->n;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (c->list[mid].waker < waker)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    json_array(j);
+    for (uint32_t last = TL_NONE; low < c->n && c->list[low].waker == waker; low++) {
+        uint32_t n = running_after(t, c, c->list[low].woken);
+        if (n != TL_NONE && n != last)
+            json_u64(j, n);
+        last = n;
+    }
+    json_array_end(j);
+}
+
+static void key_thread(struct json *j, const char *key, const struct timeline *t, uint32_t thread)
+{
+    json_key(j, key);
+    json_thread(j, t, thread);
+}
+
+static void key_object(struct json *j, const char *key, const struct timeline *t, uint32_t object)
+{
+    json_key(j, key);
+    if (object == TL_NONE) {
+        json_null(j);
+        return;
+    }
+    json_object(j);
+    json_key(j, "class");
+    json_string(j, tl_object_class(t, object));
+    json_key(j, "id");
+    json_u64(j, t->objects[object].id);
+    json_object_end(j);
+}
+
+static void attributes(struct json *j, const struct timeline *t, const struct causes *c, uint32_t n)
+{
+    const struct tl_context *x = tl_context_of(t, n);
+    enum tl_kind kind = t->nodes[n].kind;
+    switch (kind) {
+    case TL_WAIT_OBJECT:
+    case TL_PARK:
+    case TL_REACQUIRE:
+    case TL_SLEEP:
+    case TL_WAIT_JOIN:
+        json_key(j, "timeout_ms");
+        json_u64(j, x->timeout_ms);
+        key_object(j, "objectWaitingFor", t, x->object);
+        if (kind == TL_WAIT_JOIN)
+            key_thread(j, "joinedThread", t, x->other);
+        break;
+    case TL_WAIT_LOCK:
+    case TL_DEADLOCK:
+        key_object(j, "lockedObject", t, x->object);
+        key_thread(j, "lockedThread", t, x->other);
+        break;
+    case TL_STARTS:
+        key_thread(j, "startedThread", t, x->other);
+        break;
+    case TL_INTERRUPTS:
+        key_thread(j, "interruptedThread", t, x->other);
+        break;
+    case TL_UNPARK:
+        key_thread(j, "unparkedThread", t, x->other);
+        break;
+    case TL_NOTIFY:
+    case TL_NOTIFY_ALL:
+        key_object(j, "objectRef", t, x->object);
+        break;
+    case TL_HANDOFF:
+        key_thread(j, "receiverThread", t, x->other);
+        key_object(j, "lockedObject", t, x->object);
+        break;
+    case TL_ACQUIRE:
+    case TL_RELEASE:
+        key_object(j, "lockedObject", t, x->object);
+        break;
+    default:
+        break;
+    }
+    if (!tl_is_state(kind) && kind != TL_TIMEOUT) {
+        json_key(j, "runningEvents");
+        running_events(j, t, c, n);
+    }
+}
+
+static void event_head(struct json *j, const struct timeline *t, const char *type, uint32_t n)
+{
+    const struct tl_node *node = &t->nodes[n];
+    json_object(j);
+    json_key(j, "type");
+    json_string(j, type);
+    json_key(j, "time");
+    json_u64(j, node->time);
+    json_key(j, "threadId");
+    json_u64(j, t->threads[node->thread].id);
+    key_thread(j, "thread", t, node->thread);
+}
+
+/*
+ * A hand-over that has no node of its own, since the thread let the lock go by waiting or by ending: written when its receiver
+ * runs.
+ */
+static void implied_interaction(struct json *j, const struct timeline *t, uint32_t n)
+{
+    const struct tl_node *node = &t->nodes[n];
+    if (node->edge == TL_NO_EDGE || node->waker == TL_NONE || !tl_is_state(t->nodes[node->waker].kind) || node->kind != TL_RUN)
+        return;
+    bool join = node->edge == TL_BY_JOIN;
+    event_head(j, t, tl_trc_name(join ? TL_DEAD_JOIN : TL_HANDOFF), node->waker);
+    if (!join) {
+        key_thread(j, "receiverThread", t, node->thread);
+        key_object(j, "lockedObject", t, node->prev == TL_NONE ? TL_NONE : tl_context_of(t, node->prev)->object);
+    }
+    json_key(j, "runningEvents");
+    json_array(j);
+    json_u64(j, n);
+    json_array_end(j);
+    json_key(j, "inferred");
+    json_bool(j, node->flags & TL_INFERRED);
+    json_object_end(j);
+}
+
+static bool selected(const struct thread_view *v, uint32_t n)
+{
+    const struct tl_node *node = &v->t->nodes[n];
+    uint32_t object = tl_context_of(v->t, n)->object;
+    return v->threads[node->thread] && node->time >= v->options->from_ns &&
+           (!v->options->to_ns || node->time <= v->options->to_ns) &&
+           (!v->objects || (object != TL_NONE && v->objects[object]));
+}
+
+static int timeline_json(struct thread_view *v, const struct causes *c)
+{
+    const struct timeline *t = v->t;
+    _cleanup_(buf_release) struct buf b = BUF(SIZE_MAX / 2);
+    struct json j = {.out = &b};
+    json_object(&j);
+    json_key(&j, "origin_ns");
+    json_u64(&j, t->origin_ns);
+    json_key(&j, "end_ns");
+    json_u64(&j, t->end_ns);
+    json_key(&j, "events");
+    json_array(&j);
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < t->n_nodes; i++) {
+        uint32_t n = (uint32_t)i;
+        if (!selected(v, n))
+            continue;
+        implied_interaction(&j, t, n);
+        event_head(&j, t, tl_trc_name(t->nodes[n].kind), n);
+        json_key(&j, "id");
+        json_u64(&j, n);
+        if (t->nodes[n].edge != TL_NO_EDGE) {
+            json_key(&j, "cause");
+            json_string(&j, tl_edge_name(t->nodes[n].edge));
+            key_thread(&j, "causedBy", t, t->nodes[n].waker == TL_NONE ? TL_NONE : t->nodes[t->nodes[n].waker].thread);
+            json_key(&j, "inferred");
+            json_bool(&j, t->nodes[n].flags & TL_INFERRED);
+        }
+        attributes(&j, t, c, n);
+        if (tl_context_of(t, n)->stack != TL_NONE) {
+            json_key(&j, "frames");
+            json_frames(&j, t, tl_context_of(t, n)->stack);
+        }
+        json_object_end(&j);
+        r = json_print_part(&b);
+    }
+    json_array_end(&j);
+    json_object_end(&j);
+    return r < 0 ? complain_errno(NULL, "cannot write", r) : json_print(&b);
+}
+
+static void timeline_text(struct thread_view *v)
+{
+    const struct timeline *t = v->t;
+    char at[24];
+    for (size_t i = 0; i < t->n_nodes; i++) {
+        const struct tl_node *n = &t->nodes[i];
+        const struct tl_context *x = &t->contexts[n->context];
+        if (!selected(v, (uint32_t)i))
+            continue;
+        printf("%12s  %-12s  %s", format_duration(at, n->time), tl_kind_name(n->kind), tl_thread_name(t, n->thread));
+        if (x->object != TL_NONE)
+            printf("  %s@%llx", tl_object_class(t, x->object), (unsigned long long)t->objects[x->object].id);
+        if (x->other != TL_NONE)
+            printf("  -> %s", tl_thread_name(t, x->other));
+        if (n->edge != TL_NO_EDGE)
+            printf("  by %s%s%s%s", tl_edge_name(n->edge), n->waker != TL_NONE ? " of " : "",
+                   n->waker != TL_NONE ? tl_thread_name(t, t->nodes[n->waker].thread) : "",
+                   n->flags & TL_INFERRED ? " (inferred)" : "");
+        putchar('\n');
+    }
+}
+
+int threads_timeline(struct thread_view *v)
+{
+    if (!v->options->json) {
+        timeline_text(v);
+        return 0;
+    }
+    struct causes c = {0};
+    int r = causes_of(v->t, &c);
+    int status = r < 0 ? complain_errno(v->path, "cannot show", r) : timeline_json(v, &c);
+    free(c.list);
+    free(c.next);
+    return status;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/trace/moments.h"
+
+#include "cli/text.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+bool text_matches(const char *pattern, const char *text)
+{
+    return !pattern || (text && fnmatch(pattern, text, 0) == 0);
+}
+
+bool moment_wanted(const struct rec_event *e, const char *thread_pattern)
+{
+    return text_matches(thread_pattern, rec_string(&e->object, "thread", NULL));
+}
+
+static void print_string(const char *s)
+{
+    print_text(stdout, (struct str){s, strlen(s)});
+}
+
+static void print_access(const struct rec_object *o)
+{
+    const char *object = rec_string(o, "object", NULL);
+    bool write = rec_long(o, "write", 0) != 0;
+    fputs(write ? "write " : "read ", stdout);
+    print_string(rec_string(o, "field", "?"));
+    if (object) {
+        fputs(" of ", stdout);
+        print_string(object);
+    }
+    fputs(write ? ": " : " = ", stdout);
+    print_string(rec_string(o, "before", "?"));
+    if (write) {
+        fputs(" -> ", stdout);
+        print_string(rec_string(o, "after", "?"));
+    }
+    fputs("  at ", stdout);
+    print_string(rec_string(o, "place", "?"));
+}
+
+static void print_thrown(const struct rec_object *o)
+{
+    const char *message = rec_string(o, "message", NULL), *caught = rec_string(o, "caught", NULL);
+    fputs("throw ", stdout);
+    print_string(rec_string(o, "className", "?"));
+    if (message) {
+        fputs(": ", stdout);
+        print_string(message);
+    }
+    fputs("  at ", stdout);
+    print_string(rec_string(o, "place", "?"));
+    if (caught) {
+        printf(", out of %lld calls, caught at ", (long long)rec_long(o, "unwound", 0));
+        print_string(caught);
+    } else {
+        fputs(", caught nowhere", stdout);
+    }
+}
+
+void moment_print(const struct rec_event *e, int64_t start)
+{
+    const struct rec_object *o = &e->object;
+    printf("%12.6f  %10s  %-16.16s  ", (double)(e->start_ns - start) / 1e9, "", rec_string(o, "thread", ""));
+    switch (e->tag) {
+    case SHOWN_LOG:
+        print_string(rec_string(o, "place", "?"));
+        putchar(' ');
+        print_string(rec_string(o, "text", ""));
+        break;
+    case SHOWN_THROWN:
+        print_thrown(o);
+        break;
+    case SHOWN_VM:
+        print_string(rec_string(o, "what", "?"));
+        putchar(' ');
+        print_string(rec_string(o, "text", ""));
+        break;
+    default:
+        print_access(o);
+    }
+    putchar('\n');
+}
+
+static void put_string(struct json *j, const char *key, const char *s)
+{
+    json_key(j, key);
+    json_string(j, s);
+}
+
+/* A field that holds JSON itself. */
+static void put_raw(struct json *j, const char *key, const char *s)
+{
+    if (!s)
+        return;
+    json_key(j, key);
+    buf_string(j->out, s);
+    j->comma = true;
+}
+
+static void put_access(struct json *j, const struct rec_object *o)
+{
+    put_string(j, "field", rec_string(o, "field", NULL));
+    put_string(j, "place", rec_string(o, "place", NULL));
+    put_string(j, "object", rec_string(o, "object", NULL));
+    json_key(j, "write");
+    json_bool(j, rec_long(o, "write", 0) != 0);
+    put_raw(j, "before", rec_string(o, "before", NULL));
+    put_raw(j, "after", rec_string(o, "after", NULL));
+}
+
+static void put_stack(struct json *j, const struct rec_stack *stack)
+{
+    json_key(j, "stack");
+    json_array(j);
+    for (uint32_t i = 0; stack && i < stack->n; i++) {
+        char text[1024];
+        snprintf(text, sizeof(text), "%s:%d", stack->frames[i].method->full, (int)stack->frames[i].line);
+        json_string(j, text);
+    }
+    json_array_end(j);
+}
+
+void moment_json(struct json *j, const struct rec_event *e)
+{
+    static const char *const kinds[] = {
+        [SHOWN_LOG] = "log", [SHOWN_ACCESS] = "access", [SHOWN_THROWN] = "exception", [SHOWN_VM] = "vm"};
+    const struct rec_object *o = &e->object;
+    json_object(j);
+    put_string(j, "kind", kinds[e->tag]);
+    json_key(j, "start_ns");
+    json_i64(j, e->start_ns);
+    put_string(j, "thread", rec_string(o, "thread", NULL));
+    switch (e->tag) {
+    case SHOWN_LOG:
+        put_string(j, "place", rec_string(o, "place", NULL));
+        put_string(j, "text", rec_string(o, "text", NULL));
+        break;
+    case SHOWN_THROWN:
+        put_string(j, "exception", rec_string(o, "className", NULL));
+        put_string(j, "message", rec_string(o, "message", NULL));
+        put_string(j, "place", rec_string(o, "place", NULL));
+        put_string(j, "caught", rec_string(o, "caught", NULL));
+        json_key(j, "unwound");
+        json_i64(j, rec_long(o, "unwound", 0));
+        put_stack(j, rec_stack(o, "stackTrace"));
+        break;
+    case SHOWN_VM:
+        put_string(j, "what", rec_string(o, "what", NULL));
+        put_string(j, "text", rec_string(o, "text", NULL));
+        break;
+    default:
+        put_access(j, o);
+    }
+    json_object_end(j);
+}

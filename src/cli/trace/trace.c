@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/trace/trace.h"
+#include "base/json.h"
+#include "base/json_check.h"
+#include "base/parse.h"
+#include "base/vec.h"
+#include "cli/builtin.h"
+#include "cli/target.h"
+#include "cli/text.h"
+#include "cli/trace/exceptions.h"
+#include "cli/trace/moments.h"
+#include "jfr/reader.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const struct arg trace_args[] = {
+    {"--thread", 0, ARG_TEXT, offsetof(struct trace_options, thread), "PATTERN", "calls of these threads alone"},
+    {"--method", 0, ARG_TEXT, offsetof(struct trace_options, method), "PATTERN",
+     "these methods alone (a star stands for anything)"},
+    {"--min", 0, ARG_DURATION, offsetof(struct trace_options, min), "TIME", "calls that took at least this long"},
+    {"--limit", 'n', ARG_NUMBER, offsetof(struct trace_options, limit), "N", "calls to show (all)"},
+    {"--exceptions", 0, ARG_FLAG, offsetof(struct trace_options, exceptions), NULL,
+     "a table of exceptions by class, place and handler"},
+    {"--json", 0, ARG_FLAG, offsetof(struct trace_options, json), NULL, "print JSON"},
+    {0},
+};
+
+static const struct arg_set trace_set = {"What is shown", trace_args};
+const struct arg_set *const trace_sets[] = {&trace_set, NULL};
+
+/* A call as a recording has it; strings live as long as the recording. */
+struct call {
+    const char *method, *thread, *caller, *arguments, *returned, *exception;
+    int64_t start_ns, ns, depth, java_thread;
+    bool has_this;
+};
+
+static bool wanted(const struct call *c, const struct trace_options *o)
+{
+    return text_matches(o->thread, c->thread) && text_matches(o->method, c->method) && c->ns >= (int64_t)o->min;
+}
+
+static void read_call(const struct rec_event *e, struct call *ret)
+{
+    const struct rec_object *o = &e->object;
+    *ret = (struct call){
+        .method = rec_string(o, "method", "?"),
+        .thread = rec_string(o, "thread", NULL),
+        .caller = rec_string(o, "caller", NULL),
+        .arguments = rec_string(o, "arguments", "[]"),
+        .returned = rec_string(o, "returned", NULL),
+        .exception = rec_string(o, "exception", NULL),
+        .start_ns = e->start_ns,
+        .ns = e->duration_ns,
+        .depth = rec_long(o, "depth", 0),
+        .java_thread = rec_long(o, "javaThreadId", 0),
+        .has_this = rec_long(o, "hasThis", 0) != 0,
+    };
+}
+
+/* A call's arguments: `this` by itself, empty when there is none, and the others without the brackets of their array. */
+struct arguments {
+    struct str self, others;
+};
+
+static struct arguments split_arguments(const struct call *c)
+{
+    struct arguments a = {{"", 0}, {"", 0}};
+    const char *s = c->arguments;
+    size_t n = strlen(s);
+    if (n < 2 || s[0] != '[')
+        return a;
+    a.others = (struct str){s + 1, n - 2};
+    if (!c->has_this)
+        return a;
+    size_t len = json_value_len(s + 1, n - 2);
+    a.self = (struct str){s + 1, len};
+    if (len)
+        a.others = (struct str){s + 1 + len, n - 2 - len};
+    if (len && a.others.len) /* the comma */
+        a.others = (struct str){a.others.data + 1, a.others.len - 1};
+    return a;
+}
+
+static void print_text_of(const char *s)
+{
+    print_text(stdout, (struct str){s, strlen(s)});
+}
+
+static void print_call(const struct call *c, int64_t start)
+{
+    char text[24];
+    printf("%12.6f  %10s  %-16.16s  %*s", (double)(c->start_ns - start) / 1e9, format_duration(text, (uint64_t)MAX(c->ns, 0)),
+           c->thread ? c->thread : "?", (int)MIN(c->depth, 60) * 2, "");
+    print_text(stdout, (struct str){c->method, strcspn(c->method, "(")});
+    putchar('(');
+    print_text(stdout, split_arguments(c).others);
+    putchar(')');
+    if (c->exception) {
+        fputs(" threw ", stdout);
+        print_text_of(c->exception);
+    } else if (c->returned) {
+        fputs(" = ", stdout);
+        print_text_of(c->returned);
+    }
+    putchar('\n');
+}
+
+/* JSON text of the recording's own, put in as it is; as a string when it is none. */
+static void put_value(struct json *j, const char *key, const char *text, size_t len)
+{
+    json_key(j, key);
+    if (!len || json_value_len(text, len) != len) {
+        json_string_n(j, text, len);
+        return;
+    }
+    buf_bytes(j->out, text, len);
+    j->comma = true;
+}
+
+/* As a string in any case: whoever reads it finds out whether it is JSON. */
+static void put_quoted(struct json *j, const char *key, const char *text, size_t len)
+{
+    json_key(j, key);
+    json_string_n(j, text, len);
+}
+
+static void put_call(struct json *j, const struct call *c, void (*put)(struct json *, const char *, const char *, size_t))
+{
+    json_object(j);
+    json_key(j, "method");
+    json_string(j, c->method);
+    json_key(j, "thread");
+    json_string(j, c->thread);
+    json_key(j, "start_ns");
+    json_i64(j, c->start_ns);
+    json_key(j, "ns");
+    json_i64(j, c->ns);
+    json_key(j, "depth");
+    json_i64(j, c->depth);
+    struct arguments args = split_arguments(c);
+    if (args.self.len)
+        put(j, "this", args.self.data, args.self.len);
+    _cleanup_(buf_release) struct buf list = BUF(SIZE_MAX / 4);
+    buf_u8(&list, '[');
+    buf_bytes(&list, args.others.data, args.others.len);
+    buf_u8(&list, ']');
+    put(j, "args", (const char *)list.data, list.len);
+    if (c->returned)
+        put(j, "return", c->returned, strlen(c->returned));
+    json_key(j, "exception");
+    json_string(j, c->exception);
+    json_key(j, "caller");
+    json_string(j, c->caller);
+    json_object_end(j);
+}
+
+/* Everything of the recording that is shown, in order of time. */
+static const struct rec_select shown[] = {
+    {"jvmscope.Call", SHOWN_CALL},          {"jvmscope.Log", SHOWN_LOG},
+    {"jvmscope.FieldAccess", SHOWN_ACCESS}, {"jvmscope.ExceptionThrown", SHOWN_THROWN},
+    {"jvmscope.VmEvent", SHOWN_VM},         {0},
+};
+
+/* Prints or puts the events of a kind; *count goes up to the limit. */
+static int each(struct recording *r, const struct trace_options *o, const struct rec_mark *marks, size_t n, bool calls,
+                bool moments, struct json *j, uint64_t *count)
+{
+    struct rec_info info;
+    int e = 0;
+    recording_info(r, &info);
+    for (size_t i = 0; e >= 0 && i < n && (!o->limit || *count < o->limit); i++) {
+        struct rec_event event;
+        struct call c;
+        e = recording_at(r, marks[i].offset, &event);
+        if (e < 0)
+            break;
+        bool is_call = event.tag == SHOWN_CALL;
+        if (is_call ? !calls : !moments)
+            continue;
+        if (is_call)
+            read_call(&event, &c);
+        if (is_call ? !wanted(&c, o) : o->method || o->min || !moment_wanted(&event, o->thread))
+            continue;
+        ++*count;
+        if (!j) {
+            if (is_call)
+                print_call(&c, info.start_ns);
+            else
+                moment_print(&event, info.start_ns);
+            continue;
+        }
+        buf_clear(j->out);
+        if (is_call)
+            put_call(j, &c, put_value);
+        else
+            moment_json(j, &event);
+        e = buf_error(j->out);
+        fwrite(j->out->data, 1, j->out->len, stdout);
+    }
+    return e;
+}
+
+static int print_all(struct recording *r, const struct trace_options *o)
+{
+    struct rec_mark *marks;
+    size_t n;
+    int e = recording_by_time(r, &marks, &n);
+    if (e < 0)
+        return e;
+    _cleanup_(buf_release) struct buf out = BUF(SIZE_MAX / 4);
+    struct json j = {.out = &out};
+    uint64_t count = 0;
+    if (!o->json) {
+        printf("%12s  %10s  %-16s  %s\n", "START (s)", "TIME", "THREAD", "CALL");
+        e = each(r, o, marks, n, true, true, NULL, &count);
+    } else {
+        fputs("{\"calls\":[", stdout);
+        e = each(r, o, marks, n, true, false, &j, &count);
+        fputs("],\"events\":[", stdout);
+        j.comma = false;
+        count = 0;
+        if (e >= 0)
+            e = each(r, o, marks, n, false, true, &j, &count);
+        puts("]}");
+    }
+    free(marks);
+    return e;
+}
+
+static const struct rec_select calls[] = {{"jvmscope.Call", 1}, {0}};
+
+/* The members of the object that is open; the number of calls that were wanted. */
+static int page_calls(struct recording *r, const struct trace_options *o, int64_t start, struct json *j, uint64_t *ret_wanted)
+{
+    struct rec_mark *marks;
+    size_t n;
+    int e = recording_by_time(r, &marks, &n);
+    if (e < 0)
+        return e;
+    json_key(j, "calls");
+    json_array(j);
+    uint64_t wanted_n = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct rec_event event;
+        struct call c;
+        e = recording_at(r, marks[i].offset, &event);
+        if (e < 0)
+            break;
+        read_call(&event, &c);
+        c.start_ns -= start;
+        if (wanted(&c, o) && wanted_n++ < o->limit)
+            put_call(j, &c, put_quoted);
+    }
+    json_array_end(j);
+    free(marks);
+    *ret_wanted = wanted_n;
+    return e < 0 ? e : 0;
+}
+
+int trace_page_json(const char *path, const struct trace_options *o, struct json *j)
+{
+    _cleanup_(recording_closep) struct recording *r = NULL;
+    const char *why = NULL;
+    struct rec_event first;
+    int e = recording_open(&r, path, &why);
+    if (e == 0)
+        e = recording_select(r, calls);
+    if (e == 0)
+        e = recording_next(r, &first);
+    if (e <= 0)
+        return e < 0 ? e : -ENOENT;
+    recording_rewind(r);
+    uint64_t n = 0;
+    struct rec_info info;
+    recording_info(r, &info);
+    json_object(j);
+    e = page_calls(r, o, info.start_ns, j, &n);
+    json_key(j, "total");
+    json_u64(j, n);
+    json_object_end(j);
+    return e;
+}
+
+static int show_file(const char *path, const struct trace_options *o)
+{
+    _cleanup_(recording_closep) struct recording *r = NULL;
+    const char *why = NULL;
+    int e = recording_open(&r, path, &why);
+    if (e < 0)
+        return complain(path, "cannot read", why);
+    if (o->exceptions)
+        return exception_table(r, path, o->json, o->limit);
+    e = recording_select(r, shown);
+    struct rec_event first;
+    if (e == 0)
+        e = recording_next(r, &first);
+    if (e == 0)
+        return complain(path, "holds no calls",
+                        "none matched, or it was not recorded with --trace, --log, --watch, --events or --exceptions=stacks");
+    if (e > 0) {
+        recording_rewind(r);
+        e = print_all(r, o);
+    }
+    return e < 0 ? complain_errno(path, "cannot read", e) : 0;
+}
+
+static int switch_tracing(const struct operands *operands, const struct trace_options *o)
+{
+    _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
+    int status = target_open(&vm, operands->list[0]);
+    if (status)
+        return status;
+    _cleanup_(buf_release) struct buf message = BUF(4096);
+    buf_printf(&message, "control=trace,%s%s%s", operands->count > 1 ? operands->list[1] : "list",
+               operands->count > 2 ? " " : "", operands->count > 2 ? operands->list[2] : "");
+    return target_show(&vm, "trace", buf_str(&message), false, o->json);
+}
+
+int cmd_trace(const struct command *self, int argc, char **argv)
+{
+    struct trace_options o = {0};
+    struct operands operands;
+    int status;
+    if (!args_parse(self, (void *[]){&o}, argc, argv, &operands, &status))
+        return status;
+    /* A number is a process, anything else a file. */
+    const char *what = operands.list[0];
+    if (*what && !what[strspn(what, "0123456789")])
+        return switch_tracing(&operands, &o);
+    if (operands.count > 1) {
+        complain(operands.list[1], "a file takes no further word", NULL);
+        return 2;
+    }
+    return show_file(what, &o);
+}
