@@ -159,7 +159,9 @@ static void notify_event(JVMPI_Event *e)
         return;
     if (IS("exit") && n >= 20000)
         jvmpi->ProfilerExit(9);
-    if (IS("block") && n % 64 == 0) {
+    /* A raw monitor's own event may come while it is held: who took gc_lock then would wait for whom it holds up. */
+    if (IS("block") && n % 64 == 0 &&
+        (type < JVMPI_EVENT_RAW_MONITOR_CONTENDED_ENTER || type > JVMPI_EVENT_RAW_MONITOR_CONTENDED_EXIT)) {
         jvmpi->RawMonitorEnter(monitor);
         if (n % 1024 == 0)
             pause_ms(1);

@@ -108,7 +108,7 @@ def test_vm_properties_modules_and_refusals(jdk, jvmscope, program):
     if jdk.version == 8:
         assert modules.returncode == 1 and "modules came with JDK 9" in modules.stderr
     else:
-        assert "java.base" in {m["name"]["value"] for m in json.loads(modules.stdout)["modules"] if m["name"]}
+        assert "java.base" in {m["name"] for m in json.loads(modules.stdout)["modules"]}
     for question, message in ((("nonsense",), "not a question"), (("class", "no.such.Class"), "no loaded class"),
                               (("stack", "nobody"), "no live thread"), (("object", "99999"), "no living object"),
                               (("object", "x"), "no living object"), (("instances",), "no loaded class")):

@@ -336,7 +336,6 @@ int inspect_statics(struct inspection *i)
     return 0;
 }
 
-/* The name of a java.lang.Module from its field; NULL for an unnamed one. */
 static jobject field_of(struct inspection *i, jobject o, const char *name, const char *signature)
 {
     jclass c = (*i->jni)->GetObjectClass(i->jni, o);
@@ -364,7 +363,7 @@ int inspect_modules(struct inspection *i)
     json_array(i->out);
     for (jint k = 0; k < n; k++) {
         json_object(i->out);
-        put_object_key(i, "name", field_of(i, list[k], "name", "Ljava/lang/String;"));
+        put_string(i, "name", field_of(i, list[k], "name", "Ljava/lang/String;"));
         put_object_key(i, "loader", field_of(i, list[k], "loader", "Ljava/lang/ClassLoader;"));
         json_object_end(i->out);
         (*i->jni)->DeleteLocalRef(i->jni, list[k]);

@@ -68,6 +68,8 @@ void object_forget(struct inspection *i, jlong number);
 void put_object(struct inspection *i, jobject o);
 /* The same under a key; the local reference is deleted. */
 void put_object_key(struct inspection *i, const char *key, jobject o);
+/* The whole of a string, null for NULL, under a key when there is one; the local reference is deleted. */
+void put_string(struct inspection *i, const char *key, jstring s);
 /* A value by its type's signature; an object in it is a local reference and deleted. */
 void put_value(struct inspection *i, const char *signature, jvalue v);
 /* "public static final" of modifiers; a method's bits where `method`. */

@@ -70,11 +70,8 @@ void find_locks(struct inspection *i)
 
 static void put_lock(struct inspection *i, jobject lock, jlong owner)
 {
-    jstring name = call(i, lock, method.class_name);
-    const char *text = name ? (*i->jni)->GetStringUTFChars(i->jni, name, NULL) : NULL;
     json_object(i->out);
-    json_key(i->out, "class");
-    json_string(i->out, text);
+    put_string(i, "class", call(i, lock, method.class_name));
     json_key(i->out, "hash");
     json_i64(i->out, (*i->jni)->CallIntMethod(i->jni, lock, method.hash));
     vm_clear_exception(i->jni);
@@ -83,10 +80,6 @@ static void put_lock(struct inspection *i, jobject lock, jlong owner)
         json_i64(i->out, owner);
     }
     json_object_end(i->out);
-    if (text)
-        (*i->jni)->ReleaseStringUTFChars(i->jni, name, text);
-    if (name)
-        (*i->jni)->DeleteLocalRef(i->jni, name);
 }
 
 static void put_of(struct inspection *i, jobject info)
@@ -126,18 +119,6 @@ void put_locks(struct inspection *i, jlong java_id)
         if (found)
             return;
     }
-}
-
-static void put_string(struct inspection *i, const char *key, jstring s)
-{
-    const char *text = s ? (*i->jni)->GetStringUTFChars(i->jni, s, NULL) : NULL;
-    if (key)
-        json_key(i->out, key);
-    json_string(i->out, text);
-    if (text)
-        (*i->jni)->ReleaseStringUTFChars(i->jni, s, text);
-    if (s)
-        (*i->jni)->DeleteLocalRef(i->jni, s);
 }
 
 static void put_blocked(struct inspection *i, jobject info)

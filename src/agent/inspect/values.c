@@ -118,6 +118,18 @@ bool field_value(struct inspection *i, jobject holder, jclass c, jfieldID f, con
     return true;
 }
 
+void put_string(struct inspection *i, const char *key, jstring s)
+{
+    const char *text = s ? (*i->jni)->GetStringUTFChars(i->jni, s, NULL) : NULL;
+    if (key)
+        json_key(i->out, key);
+    json_string(i->out, text);
+    if (text)
+        (*i->jni)->ReleaseStringUTFChars(i->jni, s, text);
+    if (s)
+        (*i->jni)->DeleteLocalRef(i->jni, s);
+}
+
 static void put_text(struct inspection *i, jstring s)
 {
     /* JNI's string functions copy; nothing of the program runs. */
