@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORK_MS = 100 };
+enum { WORK_MS = 100, DISMISS_MS = 20 };
 
 struct session *session_now;
 
@@ -292,16 +292,23 @@ static int dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
     return out_flush(&s->out);
 }
 
+/* So much from now, for worker_due. */
+static struct timespec due_in(long ms)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_nsec += ms * (long)NS_PER_MS;
+    t.tv_sec += t.tv_nsec / (long)NS_PER_SECOND;
+    t.tv_nsec %= (long)NS_PER_SECOND;
+    return t;
+}
+
 /* The agent's thread: flushes ten times a second, ends the session when its duration is over, goes when there is none. */
 static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
 {
     pthread_mutex_lock(&lock);
     while (!worker_stop && !dead && session_now) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += WORK_MS * (long)NS_PER_MS;
-        until.tv_sec += until.tv_nsec / (long)NS_PER_SECOND;
-        until.tv_nsec %= (long)NS_PER_SECOND;
+        struct timespec until = due_in(WORK_MS);
         pthread_cond_timedwait(&worker_due, &lock, &until);
         struct session *s = session_now;
         if (worker_stop || dead || !s)
@@ -372,6 +379,20 @@ static void stop_worker(void)
     pthread_cond_broadcast(&worker_due);
     while (worker_there)
         pthread_cond_wait(&worker_due, &lock);
+}
+
+/*
+ * With lock held, in a VM that ends: it would wait for a thread in native code until that looks at the time again. Here nobody
+ * waits for long for one that cannot run, held by a debugger for one.
+ */
+static void dismiss_worker(void)
+{
+    struct timespec until = due_in(DISMISS_MS);
+    worker_stop = true;
+    if (worker_there)
+        pthread_cond_broadcast(&worker_due);
+    while (worker_there && pthread_cond_timedwait(&worker_due, &lock, &until) == 0)
+        ;
 }
 
 static int start(struct session *s, JNIEnv *jni, struct buf *why)
@@ -465,6 +486,7 @@ void session_vm_death(JNIEnv *jni)
         dump_rows(session_now, jni, DUMP_EXIT);
         finish(session_now, jni);
     }
+    dismiss_worker();
     vm.live = false;
     pthread_mutex_unlock(&lock);
 }

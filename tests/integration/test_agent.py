@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent as a library: how it is loaded, what it refuses, what it needs."""
 import re
+import statistics
 import subprocess
+import time
 
 import pytest
 
@@ -125,3 +127,17 @@ def test_launcher_with_the_agent_linked_in(jdk, tmp_path):
     assert done.returncode == 0, done.stderr
     assert re.search(r"\d+ Hot.countedLoop$", out.read_text(), re.M)
     assert "jvmscope" in out.read_text().split("--------")[0]
+
+
+@pytest.mark.measured
+@pytest.mark.jdks(8, 17)
+def test_a_program_that_exits_waits_for_no_thread_of_ours(jdk, tmp_path):
+    """The VM gives threads in native code some time at System.exit; ours looked at the clock every 100 ms."""
+    seconds = {False: [], True: []}
+    for _ in range(7):
+        for recorded, taken in seconds.items():
+            agent = [jdk.agent(f"cpu=samples,format=r,file={tmp_path}/out.jfr")] if recorded else []
+            start = time.monotonic()
+            assert jdk.java("Exits", "0", jvm=agent).returncode == 0
+            taken.append(time.monotonic() - start)
+    assert statistics.median(seconds[True]) - statistics.median(seconds[False]) < 0.06, seconds

@@ -8,7 +8,7 @@ import lab
 import pytest
 
 TARGETS = sorted(p.stem[len("fuzz_"):] for p in (lab.ROOT / "tests" / "fuzz").glob("fuzz_*.c"))
-SECONDS = 6
+SECONDS = 4
 
 
 @pytest.mark.parametrize("target", TARGETS)

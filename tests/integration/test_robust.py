@@ -173,7 +173,7 @@ def cycles(jdk, tmp_path, warm, n, cycle=recording):
 
 @pytest.mark.jdks(8, 21)
 def test_attach_cycles(jdk, tmp_path, record_property):
-    growth = cycles(jdk, tmp_path, 10, 20)
+    growth = cycles(jdk, tmp_path, 6, 10)
     record_property("growth", str(growth))
     assert growth["threads"] <= 0 and growth["descriptors"] <= 0
     assert growth["memory"] <= 1024
