@@ -9,10 +9,23 @@ import java.util.concurrent.locks.LockSupport;
 public class Interactions {
     static final Object one = new Object(), all = new Object(), held = new Object(), never = new Object();
 
+    static volatile Thread joined;
+
+    /** Ends when main waits for its end: a thread that has ended is not waited for. */
     static Thread start(ThreadGroup group, String name, Runnable body) {
-        Thread t = new Thread(group, body, name);
+        Thread main = Thread.currentThread();
+        Thread t = new Thread(group, () -> {
+            body.run();
+            while (joined != Thread.currentThread() || main.getState() != Thread.State.WAITING)
+                Thread.yield();
+        }, name);
         t.start();
         return t;
+    }
+
+    static void join(Thread t) throws InterruptedException {
+        joined = t;
+        t.join();
     }
 
     static void await(Object lock) {
@@ -39,7 +52,7 @@ public class Interactions {
         synchronized (one) {
             one.notify();
         }
-        notified.join();
+        join(notified);
 
         Thread[] crowd = new Thread[3];
         for (int i = 0; i < crowd.length; i++)
@@ -49,12 +62,12 @@ public class Interactions {
             all.notifyAll();
         }
         for (Thread t : crowd)
-            t.join();
+            join(t);
 
         Thread interrupted = start(others, "interrupted", () -> await(never));
         until(Thread.State.WAITING, interrupted);
         interrupted.interrupt();
-        interrupted.join();
+        join(interrupted);
 
         CountDownLatch begun = new CountDownLatch(1);
         Thread parked = start(others, "parked", () -> {
@@ -64,7 +77,7 @@ public class Interactions {
         begun.await();
         until(Thread.State.WAITING, parked);
         LockSupport.unpark(parked);
-        parked.join();
+        join(parked);
 
         Thread blocked;
         synchronized (held) {
@@ -75,7 +88,7 @@ public class Interactions {
             });
             until(Thread.State.BLOCKED, blocked);
         }
-        blocked.join();
+        join(blocked);
 
         synchronized (never) {
             never.wait(20);
