@@ -95,19 +95,15 @@ static jlong find_offset(JNIEnv *jni)
 
 static void open_mirror(JNIEnv *jni)
 {
-    const char *name = vm.version > 8 ? "jdk/internal/misc/Unsafe" : "sun/misc/Unsafe";
-    char type[64];
-    snprintf(type, sizeof(type), "L%s;", name);
-    jclass class = (*jni)->FindClass(jni, name);
-    jfieldID the = class ? (*jni)->GetStaticFieldID(jni, class, "theUnsafe", type) : NULL;
-    jobject unsafe = the ? (*jni)->GetStaticObjectField(jni, class, the) : NULL;
-    mirror.get_long = unsafe ? (*jni)->GetMethodID(jni, class, "getLong", "(Ljava/lang/Object;J)J") : NULL;
-    mirror.unsafe = mirror.get_long ? (*jni)->NewGlobalRef(jni, unsafe) : NULL;
-    vm_clear_exception(jni);
-    if (unsafe)
+    jclass class;
+    jobject unsafe = mirror.unsafe ? NULL : vm_unsafe(jni, &class);
+    if (unsafe) {
+        mirror.get_long = (*jni)->GetMethodID(jni, class, "getLong", "(Ljava/lang/Object;J)J");
+        mirror.unsafe = mirror.get_long ? (*jni)->NewGlobalRef(jni, unsafe) : NULL;
+        vm_clear_exception(jni);
         (*jni)->DeleteLocalRef(jni, unsafe);
-    if (class)
         (*jni)->DeleteLocalRef(jni, class);
+    }
     mirror.offset = mirror.unsafe ? find_offset(jni) : 0;
 }
 

@@ -382,13 +382,12 @@ static void stop_worker(void)
 }
 
 /*
- * With lock held, in a VM that ends: it would wait for a thread in native code until that looks at the time again. Here nobody
- * waits for long for one that cannot run, held by a debugger for one.
+ * With lock held and `dead` set, in a VM that ends: it would wait for a thread in native code until that looks at the time
+ * again. Here nobody waits for long for one that cannot run, held by a debugger for one.
  */
 static void dismiss_worker(void)
 {
     struct timespec until = due_in(DISMISS_MS);
-    worker_stop = true;
     if (worker_there)
         pthread_cond_broadcast(&worker_due);
     while (worker_there && pthread_cond_timedwait(&worker_due, &lock, &until) == 0)

@@ -325,6 +325,20 @@ bool vm_clear_exception(JNIEnv *jni)
     return pending;
 }
 
+jobject vm_unsafe(JNIEnv *jni, jclass *ret_class)
+{
+    bool internal = vm.version >= 9;
+    jclass class = (*jni)->FindClass(jni, internal ? "jdk/internal/misc/Unsafe" : "sun/misc/Unsafe");
+    const char *type = internal ? "Ljdk/internal/misc/Unsafe;" : "Lsun/misc/Unsafe;";
+    jfieldID the = class ? (*jni)->GetStaticFieldID(jni, class, "theUnsafe", type) : NULL;
+    jobject unsafe = the ? (*jni)->GetStaticObjectField(jni, class, the) : NULL;
+    vm_clear_exception(jni);
+    if (!unsafe && class)
+        (*jni)->DeleteLocalRef(jni, class);
+    *ret_class = unsafe ? class : NULL;
+    return unsafe;
+}
+
 void *vm_libjvm_function(const char *symbol)
 {
     Dl_info info;

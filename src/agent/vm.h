@@ -75,5 +75,8 @@ static inline void vm_free(void *memory) /* memory that JVM TI allocated */
 /* Clears a pending exception; true when there was one. */
 bool vm_clear_exception(JNIEnv *jni);
 
+/* The JDK's Unsafe object and its class, two local references; NULL, and no class, when it cannot be had. */
+jobject vm_unsafe(JNIEnv *jni, jclass *ret_class);
+
 /* A function that libjvm exports, by its symbol; NULL when there is none. */
 void *vm_libjvm_function(const char *symbol);

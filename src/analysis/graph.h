@@ -23,11 +23,10 @@ static inline uint32_t graph_state_seen(const struct timeline *t, uint32_t n, st
 {
     bool same = t->nodes[seen->node].thread == t->nodes[n].thread;
     uint32_t at = n;
-    while (!(same && seen->state <= at && at <= seen->node) && !tl_is_state(t->nodes[at].kind) && t->nodes[at].prev != TL_NONE)
-        at = t->nodes[at].prev;
-    uint32_t state = same && seen->state <= at && at <= seen->node ? seen->state : at;
-    *seen = (struct graph_seen){n, state};
-    return state;
+    while (!tl_is_state(t->nodes[at].kind) && t->nodes[at].prev != TL_NONE)
+        at = same && seen->state <= at && at <= seen->node ? seen->state : t->nodes[at].prev;
+    *seen = (struct graph_seen){n, at};
+    return at;
 }
 
 /* The first node of the wait that node n ends: a wait may have several states (waiting, then reacquiring). n when it is none.

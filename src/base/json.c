@@ -177,3 +177,15 @@ void json_null(struct json *j)
     before_value(j);
     buf_string(j->out, "null");
 }
+
+void json_key_u64(struct json *j, const char *key, uint64_t v)
+{
+    json_key(j, key);
+    json_u64(j, v);
+}
+
+void json_key_string(struct json *j, const char *key, const char *s)
+{
+    json_key(j, key);
+    json_string(j, s);
+}

@@ -24,6 +24,9 @@ void json_i64(struct json *j, int64_t v);
 void json_double(struct json *j, double v); /* NaN and infinities are null */
 void json_bool(struct json *j, bool v);
 void json_null(struct json *j);
+/* A key and its value. */
+void json_key_u64(struct json *j, const char *key, uint64_t v);
+void json_key_string(struct json *j, const char *key, const char *s);
 
 /* Appends len bytes as UTF-8 that is valid: every byte that is not becomes U+FFFD. Modified UTF-8 of the JVM is understood. */
 void buf_utf8(struct buf *b, const char *s, size_t len);

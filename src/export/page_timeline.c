@@ -10,18 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void put_u64(struct json *j, const char *key, uint64_t v)
-{
-    json_key(j, key);
-    json_u64(j, v);
-}
-
-static void put_text(struct json *j, const char *key, const char *v)
-{
-    json_key(j, key);
-    json_string(j, v);
-}
-
 static void names_json(struct json *j, const char *key, const char *(*name)(int), int n)
 {
     json_key(j, key);
@@ -53,11 +41,11 @@ static void threads_json(struct json *j, const struct timeline *t)
     for (size_t i = 0; i < t->n_threads; i++) {
         const struct tl_thread *thread = &t->threads[i];
         json_object(j);
-        put_text(j, "name", tl_string(t, thread->name));
-        put_text(j, "group", tl_string(t, thread->group));
-        put_u64(j, "id", thread->id);
-        put_u64(j, "start", thread->start_ns);
-        put_u64(j, "end", thread->end_ns);
+        json_key_string(j, "name", tl_string(t, thread->name));
+        json_key_string(j, "group", tl_string(t, thread->group));
+        json_key_u64(j, "id", thread->id);
+        json_key_u64(j, "start", thread->start_ns);
+        json_key_u64(j, "end", thread->end_ns);
         json_key(j, "system");
         json_bool(j, thread->flags & TL_THREAD_SYSTEM);
         json_object_end(j);
@@ -180,9 +168,9 @@ static void path_json(struct json *j, const struct critical_path *path, bool ser
     }
     json_key(j, "path");
     json_object(j);
-    put_u64(j, "makespan_ns", path->makespan);
-    put_u64(j, "length_ns", path->length);
-    put_u64(j, "n_segments", path->segments.len);
+    json_key_u64(j, "makespan_ns", path->makespan);
+    json_key_u64(j, "length_ns", path->length);
+    json_key_u64(j, "n_segments", path->segments.len);
     json_key(j, "states");
     json_array(j);
     for (int i = 0; i < PATH_STATES; i++)
@@ -195,13 +183,13 @@ static void path_json(struct json *j, const struct critical_path *path, bool ser
 
 static void times_json(struct json *j, const struct wait_times *w)
 {
-    put_u64(j, "count", w->count);
-    put_u64(j, "total_ns", w->total_ns);
-    put_u64(j, "min_ns", w->min_ns);
-    put_u64(j, "max_ns", w->max_ns);
-    put_u64(j, "p50_ns", w->p50_ns);
-    put_u64(j, "p90_ns", w->p90_ns);
-    put_u64(j, "p99_ns", w->p99_ns);
+    json_key_u64(j, "count", w->count);
+    json_key_u64(j, "total_ns", w->total_ns);
+    json_key_u64(j, "min_ns", w->min_ns);
+    json_key_u64(j, "max_ns", w->max_ns);
+    json_key_u64(j, "p50_ns", w->p50_ns);
+    json_key_u64(j, "p90_ns", w->p90_ns);
+    json_key_u64(j, "p99_ns", w->p99_ns);
 }
 
 static void frames_json(struct json *j, const struct timeline *t, uint32_t stack)
@@ -211,8 +199,8 @@ static void frames_json(struct json *j, const struct timeline *t, uint32_t stack
     for (uint32_t k = 0; stack != TL_NONE && k < t->stacks[stack].len; k++) {
         const struct tl_frame *f = &t->frames[t->stacks[stack].first + k];
         json_object(j);
-        put_text(j, "method", tl_string(t, f->method));
-        put_u64(j, "line", f->line);
+        json_key_string(j, "method", tl_string(t, f->method));
+        json_key_u64(j, "line", f->line);
         json_object_end(j);
     }
     json_array_end(j);
@@ -261,7 +249,7 @@ static void classes_json(struct json *j, const struct timeline *t, const struct 
     for (size_t i = 0; i < s->classes.len; i++) {
         const struct class_stats *x = &s->classes.data[i];
         json_object(j);
-        put_text(j, "class", tl_string(t, x->class));
+        json_key_string(j, "class", tl_string(t, x->class));
         json_key(j, "blocks");
         json_object(j);
         times_json(j, &x->block);
@@ -270,8 +258,8 @@ static void classes_json(struct json *j, const struct timeline *t, const struct 
         json_object(j);
         times_json(j, &x->wait);
         json_object_end(j);
-        put_u64(j, "objects", x->objects);
-        put_u64(j, "threads", x->threads);
+        json_key_u64(j, "objects", x->objects);
+        json_key_u64(j, "threads", x->threads);
         if (users)
             users_json(j, users + i * t->n_threads, t->n_threads);
         json_object_end(j);
@@ -296,11 +284,11 @@ int page_statistics_json(struct json *j, const struct timeline *t, const uint8_t
     for (size_t i = 0; i < s.threads.len; i++) {
         const struct thread_stats *x = &s.threads.data[i];
         json_object(j);
-        put_u64(j, "thread", x->thread);
-        put_u64(j, "blocked", x->blocked);
-        put_u64(j, "blocked_ns", x->blocked_ns);
-        put_u64(j, "waited", x->waited);
-        put_u64(j, "waited_ns", x->waited_ns);
+        json_key_u64(j, "thread", x->thread);
+        json_key_u64(j, "blocked", x->blocked);
+        json_key_u64(j, "blocked_ns", x->blocked_ns);
+        json_key_u64(j, "waited", x->waited);
+        json_key_u64(j, "waited_ns", x->waited_ns);
         json_object_end(j);
     }
     json_array_end(j);
@@ -309,14 +297,14 @@ int page_statistics_json(struct json *j, const struct timeline *t, const uint8_t
     for (size_t i = 0; i < s.sites.len; i++) {
         const struct site_stats *x = &s.sites.data[i];
         json_object(j);
-        put_text(j, "class", tl_string(t, x->class));
-        put_text(j, "method", x->method == TL_NONE ? NULL : tl_string(t, x->method));
-        put_u64(j, "line", x->line);
+        json_key_string(j, "class", tl_string(t, x->class));
+        json_key_string(j, "method", x->method == TL_NONE ? NULL : tl_string(t, x->method));
+        json_key_u64(j, "line", x->line);
         frames_json(j, t, x->stack);
         json_key(j, "block");
         json_bool(j, x->block);
-        put_u64(j, "threads", x->threads);
-        put_u64(j, "objects", x->objects);
+        json_key_u64(j, "threads", x->threads);
+        json_key_u64(j, "objects", x->objects);
         times_json(j, &x->times);
         json_object_end(j);
     }
@@ -337,7 +325,7 @@ static int by_thread_json(struct json *j, const struct timeline *t)
     for (uint32_t i = 0; i < t->n_threads && r == 0; i++) {
         chosen[i] = 1;
         json_object(j);
-        put_u64(j, "thread", i);
+        json_key_u64(j, "thread", i);
         json_key(j, "stats");
         r = page_statistics_json(j, t, chosen);
         json_object_end(j);
@@ -360,9 +348,9 @@ int page_timeline_json(struct json *j, const struct timeline *t, bool served)
 {
     json_key(j, "timeline");
     json_object(j);
-    put_u64(j, "end_ns", t->end_ns);
-    put_u64(j, "lost", t->lost);
-    put_u64(j, "deadlocks", t->deadlocks);
+    json_key_u64(j, "end_ns", t->end_ns);
+    json_key_u64(j, "lost", t->lost);
+    json_key_u64(j, "deadlocks", t->deadlocks);
     json_key(j, "exact");
     json_bool(j, t->instrumented == 1);
     names_json(j, "kinds", kind_name, TL_KINDS);
@@ -372,7 +360,7 @@ int page_timeline_json(struct json *j, const struct timeline *t, bool served)
     used_json(j, t);
     json_key(j, "served");
     json_bool(j, served);
-    put_u64(j, "n_nodes", t->n_nodes);
+    json_key_u64(j, "n_nodes", t->n_nodes);
     struct critical_path path = {0};
     int r = critical_path(t, &PATH_OPTIONS, &path);
     if (r == 0)

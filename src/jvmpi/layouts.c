@@ -229,11 +229,7 @@ static jlong size_of_array(JNIEnv *env, jclass element, jsize n)
 
 static bool unsafe_open(JNIEnv *env, struct unsafe *u)
 {
-    bool internal = vm.version >= 9;
-    const char *type = internal ? "Ljdk/internal/misc/Unsafe;" : "Lsun/misc/Unsafe;";
-    u->class = (*env)->FindClass(env, internal ? "jdk/internal/misc/Unsafe" : "sun/misc/Unsafe");
-    jfieldID the = u->class ? (*env)->GetStaticFieldID(env, u->class, "theUnsafe", type) : NULL;
-    u->the = the ? (*env)->GetStaticObjectField(env, u->class, the) : NULL;
+    u->the = vm_unsafe(env, &u->class);
     u->offset = u->the ? (*env)->GetMethodID(env, u->class, "objectFieldOffset", "(Ljava/lang/reflect/Field;)J") : NULL;
     jclass object = (*env)->FindClass(env, "java/lang/Object");
     jobject one = object ? (*env)->AllocObject(env, object) : NULL;

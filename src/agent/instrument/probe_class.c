@@ -108,13 +108,10 @@ int probe_define(JNIEnv *jni, const char *name, jclass *ret, struct buf *why)
 
 int64_t probe_reflected_offset(JNIEnv *jni, jobject field, bool is_static)
 {
-    const char *unsafe_name = vm.version >= 9 ? "jdk/internal/misc/Unsafe" : "sun/misc/Unsafe";
-    const char *unsafe_type = vm.version >= 9 ? "Ljdk/internal/misc/Unsafe;" : "Lsun/misc/Unsafe;";
     const char *name = is_static ? "staticFieldOffset" : "objectFieldOffset";
     int64_t offset = -ENOENT;
-    jclass unsafe = (*jni)->FindClass(jni, unsafe_name);
-    jfieldID the = unsafe ? (*jni)->GetStaticFieldID(jni, unsafe, "theUnsafe", unsafe_type) : NULL;
-    jobject u = the ? (*jni)->GetStaticObjectField(jni, unsafe, the) : NULL;
+    jclass unsafe;
+    jobject u = vm_unsafe(jni, &unsafe);
     jmethodID ask = u ? (*jni)->GetMethodID(jni, unsafe, name, "(Ljava/lang/reflect/Field;)J") : NULL;
     if (ask) {
         jlong found = (*jni)->CallLongMethod(jni, u, ask, field);

@@ -99,12 +99,6 @@ static int answer_range(struct served_threads *s, const struct server_request *q
     return e == 0 ? 200 : 500;
 }
 
-static void put_u64(struct json *j, const char *key, uint64_t v)
-{
-    json_key(j, key);
-    json_u64(j, v);
-}
-
 /* A number, -1 for none. */
 static void put_number(struct json *j, const char *key, uint32_t v)
 {
@@ -122,7 +116,7 @@ static void put_frames(struct json *j, const struct timeline *t, const char *key
         json_object(j);
         json_key(j, "method");
         json_string(j, tl_string(t, f->method));
-        put_u64(j, "line", f->line);
+        json_key_u64(j, "line", f->line);
         json_object_end(j);
     }
     json_array_end(j);
@@ -138,12 +132,12 @@ static void put_cause(struct json *j, const struct timeline *t, const char *key,
     }
     uint32_t waker = t->nodes[node].waker;
     json_object(j);
-    put_u64(j, "edge", t->nodes[node].edge);
+    json_key_u64(j, "edge", t->nodes[node].edge);
     json_key(j, "inferred");
     json_bool(j, t->nodes[node].flags & TL_INFERRED);
     put_number(j, "node", waker);
     if (waker != TL_NONE) {
-        put_u64(j, "thread", t->nodes[waker].thread);
+        json_key_u64(j, "thread", t->nodes[waker].thread);
         put_frames(j, t, "frames", waker);
     }
     json_object_end(j);
@@ -157,9 +151,9 @@ static void put_woken(struct json *j, const struct served_threads *s, uint32_t n
     json_array(j);
     for (size_t i = 0; i < n; i++) {
         json_object(j);
-        put_u64(j, "node", woken[i]);
-        put_u64(j, "thread", s->t->nodes[woken[i]].thread);
-        put_u64(j, "time", s->t->nodes[woken[i]].time);
+        json_key_u64(j, "node", woken[i]);
+        json_key_u64(j, "thread", s->t->nodes[woken[i]].thread);
+        json_key_u64(j, "time", s->t->nodes[woken[i]].time);
         json_object_end(j);
     }
     json_array_end(j);
@@ -187,15 +181,15 @@ static int answer_node(const struct served_threads *s, uint32_t node, struct ser
     uint64_t end;
     timeline_view_around(s->view, node, &before, &after, &end);
     json_object(&j);
-    put_u64(&j, "node", node);
-    put_u64(&j, "thread", n->thread);
-    put_u64(&j, "kind", n->kind);
-    put_u64(&j, "start", n->time);
-    put_u64(&j, "end", end);
+    json_key_u64(&j, "node", node);
+    json_key_u64(&j, "thread", n->thread);
+    json_key_u64(&j, "kind", n->kind);
+    json_key_u64(&j, "start", n->time);
+    json_key_u64(&j, "end", end);
     json_key(&j, "lock");
     json_string(&j, c->object == TL_NONE ? NULL : tl_object_class(t, c->object));
     put_number(&j, "other", c->other);
-    put_u64(&j, "timeout_ms", c->timeout_ms);
+    json_key_u64(&j, "timeout_ms", c->timeout_ms);
     put_number(&j, "before", before);
     put_number(&j, "after", after);
     put_frames(&j, t, "frames", node);
@@ -218,14 +212,14 @@ static int answer_segment(struct served_threads *s, const struct server_request 
     const struct path_segment *p = &s->path.segments.data[i];
     struct json j = {&reply->body, false};
     json_object(&j);
-    put_u64(&j, "index", i);
-    put_u64(&j, "start", p->start);
-    put_u64(&j, "end", p->end);
-    put_u64(&j, "thread", p->thread);
+    json_key_u64(&j, "index", i);
+    json_key_u64(&j, "start", p->start);
+    json_key_u64(&j, "end", p->end);
+    json_key_u64(&j, "thread", p->thread);
     put_number(&j, "node", p->node != TL_NONE ? p->node : timeline_view_at(s->view, p->thread, p->start));
     json_key(&j, "state");
     json_string(&j, path_state_name((enum path_state)p->state));
-    put_u64(&j, "edge", p->edge);
+    json_key_u64(&j, "edge", p->edge);
     json_key(&j, "inferred");
     json_bool(&j, p->inferred);
     json_object_end(&j);

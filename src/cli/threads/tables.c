@@ -27,18 +27,6 @@ static int stats_of(struct thread_view *v, uint64_t over_ns, struct monitor_stat
     return r < 0 ? complain_errno(v->path, "cannot analyse", r) : 0;
 }
 
-static void key_u64(struct json *j, const char *key, uint64_t value)
-{
-    json_key(j, key);
-    json_u64(j, value);
-}
-
-static void key_string(struct json *j, const char *key, const char *value)
-{
-    json_key(j, key);
-    json_string(j, value);
-}
-
 static void json_threads(struct thread_view *v, struct json *j, const struct monitor_stats *s)
 {
     json_array(j);
@@ -48,9 +36,9 @@ static void json_threads(struct thread_view *v, struct json *j, const struct mon
         if (!v->threads[i] || t->first == TL_NONE)
             continue;
         json_object(j);
-        key_u64(j, "id", t->id);
-        key_string(j, "name", tl_string(v->t, t->name));
-        key_string(j, "group", t->group == TL_NONE ? NULL : tl_string(v->t, t->group));
+        json_key_u64(j, "id", t->id);
+        json_key_string(j, "name", tl_string(v->t, t->name));
+        json_key_string(j, "group", t->group == TL_NONE ? NULL : tl_string(v->t, t->group));
         json_key(j, "parent");
         json_thread(j, v->t, t->parent);
         json_key(j, "virtual");
@@ -59,14 +47,14 @@ static void json_threads(struct thread_view *v, struct json *j, const struct mon
         json_bool(j, t->flags & TL_THREAD_DAEMON);
         json_key(j, "system");
         json_bool(j, t->flags & TL_THREAD_SYSTEM);
-        key_u64(j, "start_ns", t->start_ns);
-        key_u64(j, "end_ns", t->end_ns);
-        key_u64(j, "blocked", row->blocked);
-        key_u64(j, "blocked_ns", row->blocked_ns);
-        key_u64(j, "waited", row->waited);
-        key_u64(j, "waited_ns", row->waited_ns);
-        key_u64(j, "io", row->io);
-        key_u64(j, "io_ns", row->io_ns);
+        json_key_u64(j, "start_ns", t->start_ns);
+        json_key_u64(j, "end_ns", t->end_ns);
+        json_key_u64(j, "blocked", row->blocked);
+        json_key_u64(j, "blocked_ns", row->blocked_ns);
+        json_key_u64(j, "waited", row->waited);
+        json_key_u64(j, "waited_ns", row->waited_ns);
+        json_key_u64(j, "io", row->io);
+        json_key_u64(j, "io_ns", row->io_ns);
         json_object_end(j);
     }
     json_array_end(j);
@@ -77,19 +65,19 @@ static int summary_json(struct thread_view *v, const struct monitor_stats *s)
     _cleanup_(buf_release) struct buf b = BUF(SIZE_MAX / 2);
     struct json j = {.out = &b};
     json_object(&j);
-    key_u64(&j, "origin_ns", v->t->origin_ns);
-    key_u64(&j, "end_ns", v->t->end_ns);
-    key_u64(&j, "events", v->t->n_nodes);
-    key_u64(&j, "lost", v->t->lost);
+    json_key_u64(&j, "origin_ns", v->t->origin_ns);
+    json_key_u64(&j, "end_ns", v->t->end_ns);
+    json_key_u64(&j, "events", v->t->n_nodes);
+    json_key_u64(&j, "lost", v->t->lost);
     json_key(&j, "contanalysis");
     if (v->t->instrumented == TL_NONE)
         json_null(&j);
     else
         json_bool(&j, v->t->instrumented);
-    key_u64(&j, "waits_over_1ms", s->intervals);
-    key_u64(&j, "with_cause", s->caused);
-    key_u64(&j, "inferred", s->inferred);
-    key_u64(&j, "deadlocks", v->t->deadlocks);
+    json_key_u64(&j, "waits_over_1ms", s->intervals);
+    json_key_u64(&j, "with_cause", s->caused);
+    json_key_u64(&j, "inferred", s->inferred);
+    json_key_u64(&j, "deadlocks", v->t->deadlocks);
     json_key(&j, "threads");
     json_threads(v, &j, s);
     json_object_end(&j);
@@ -176,16 +164,16 @@ static void json_times(struct json *j, const char *key, const struct wait_times 
 {
     json_key(j, key);
     json_object(j);
-    key_u64(j, "count", w->count);
-    key_u64(j, "total_ns", w->total_ns);
-    key_u64(j, "min_ns", w->min_ns);
-    key_u64(j, "max_ns", w->max_ns);
-    key_u64(j, "avg_ns", w->count ? w->total_ns / w->count : 0);
-    key_u64(j, "p50_ns", w->p50_ns);
-    key_u64(j, "p90_ns", w->p90_ns);
-    key_u64(j, "p99_ns", w->p99_ns);
-    key_u64(j, "inferred", w->inferred);
-    key_u64(j, "unknown", w->unknown);
+    json_key_u64(j, "count", w->count);
+    json_key_u64(j, "total_ns", w->total_ns);
+    json_key_u64(j, "min_ns", w->min_ns);
+    json_key_u64(j, "max_ns", w->max_ns);
+    json_key_u64(j, "avg_ns", w->count ? w->total_ns / w->count : 0);
+    json_key_u64(j, "p50_ns", w->p50_ns);
+    json_key_u64(j, "p90_ns", w->p90_ns);
+    json_key_u64(j, "p99_ns", w->p99_ns);
+    json_key_u64(j, "inferred", w->inferred);
+    json_key_u64(j, "unknown", w->unknown);
     json_object_end(j);
 }
 
@@ -197,12 +185,12 @@ static void json_sites(struct thread_view *v, struct json *j, const struct monit
         if (row->block != block)
             continue;
         json_object(j);
-        key_string(j, "class", row->class == TL_NONE ? NULL : tl_string(v->t, row->class));
-        key_string(j, "method", row->method == TL_NONE ? NULL : tl_string(v->t, row->method));
-        key_u64(j, "line", row->line);
+        json_key_string(j, "class", row->class == TL_NONE ? NULL : tl_string(v->t, row->class));
+        json_key_string(j, "method", row->method == TL_NONE ? NULL : tl_string(v->t, row->method));
+        json_key_u64(j, "line", row->line);
         json_times(j, "times", &row->times);
-        key_u64(j, "objects", row->objects);
-        key_u64(j, "threads", row->threads);
+        json_key_u64(j, "objects", row->objects);
+        json_key_u64(j, "threads", row->threads);
         json_key(j, "frames");
         json_frames(j, v->t, row->stack);
         json_object_end(j);
@@ -216,14 +204,14 @@ static void json_holds(struct thread_view *v, struct json *j, const struct hold_
     for (size_t i = 0; i < holds->rows.len; i++) {
         const struct hold_stats *row = &holds->rows.data[i];
         json_object(j);
-        key_string(j, "class", tl_string(v->t, row->class));
-        key_string(j, "method", row->method == TL_NONE ? NULL : tl_string(v->t, row->method));
-        key_u64(j, "count", row->count);
-        key_u64(j, "total_ns", row->total_ns);
-        key_u64(j, "min_ns", row->min_ns);
-        key_u64(j, "max_ns", row->max_ns);
-        key_u64(j, "objects", row->objects);
-        key_u64(j, "threads", row->threads);
+        json_key_string(j, "class", tl_string(v->t, row->class));
+        json_key_string(j, "method", row->method == TL_NONE ? NULL : tl_string(v->t, row->method));
+        json_key_u64(j, "count", row->count);
+        json_key_u64(j, "total_ns", row->total_ns);
+        json_key_u64(j, "min_ns", row->min_ns);
+        json_key_u64(j, "max_ns", row->max_ns);
+        json_key_u64(j, "objects", row->objects);
+        json_key_u64(j, "threads", row->threads);
         json_object_end(j);
     }
     json_array_end(j);
@@ -241,13 +229,13 @@ static int monitors_json(struct thread_view *v, const struct monitor_stats *s, c
     for (size_t i = 0; i < s->classes.len; i++) {
         const struct class_stats *row = &s->classes.data[i];
         json_object(&j);
-        key_string(&j, "class", tl_string(v->t, row->class));
+        json_key_string(&j, "class", tl_string(v->t, row->class));
         json_times(&j, "blocks", &row->block);
         json_times(&j, "waits", &row->wait);
-        key_u64(&j, "objects", row->objects);
-        key_u64(&j, "threads", row->threads);
+        json_key_u64(&j, "objects", row->objects);
+        json_key_u64(&j, "threads", row->threads);
         uint64_t ns = path_ns(g, row->class);
-        key_u64(&j, "path_ns", ns);
+        json_key_u64(&j, "path_ns", ns);
         json_key(&j, "path_share");
         json_double(&j, g->path.length ? (double)ns / (double)g->path.length : 0);
         json_key(&j, "gain_ns");
@@ -259,7 +247,7 @@ static int monitors_json(struct thread_view *v, const struct monitor_stats *s, c
         } steps[] = {{"25", 0.75}, {"50", 0.5}, {"100", 0}};
 
         for (size_t k = 0; k < ARRAY_SIZE(steps) && i < GAIN_ROWS && ns; k++)
-            key_u64(&j, steps[k].name, gain(v, row->class, steps[k].factor));
+            json_key_u64(&j, steps[k].name, gain(v, row->class, steps[k].factor));
         json_object_end(&j);
         json_object_end(&j);
     }
