@@ -151,7 +151,9 @@ def test_native_frames(jdk, tmp_path):
     out = tmp_path / "out.jfr"
     done = jdk.java("Hot", "exceptions", 1000, jvm=[jdk.agent(f"cpu=samples,native=y,format=r,file={out}")])
     assert (done.returncode, done.stderr) == (0, "")
-    text = lab.jvmscope("report", "--limit", "400", out).stdout
+    report = lab.jvmscope("report", "--limit", "400", out)
+    assert (report.returncode, report.stderr) == (0, "")
+    text = report.stdout
     assert "JVM_FillInStackTrace" in text or "fill_in_stack_trace" in text
     assert "java.lang.Throwable.fillInStackTrace" in text
 

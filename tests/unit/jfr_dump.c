@@ -26,7 +26,7 @@ static void show_plain(const struct rec_object *o, const struct rec_value *v)
     switch (v->field->type->kind) {
     case REC_FLOAT:
     case REC_DOUBLE:
-        printf("%.6g", v->real);
+        printf("%.9g", v->real);
         break;
     case REC_STRING:
         printf("\"%s\"", v->string.data);

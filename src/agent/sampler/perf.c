@@ -68,13 +68,12 @@ static int move_high(int fd)
 static int signal_thread(int fd, pid_t tid, int signal)
 {
     struct f_owner_ex owner = {F_OWNER_TID, tid};
-    if (fcntl(fd, F_SETOWN_EX, &owner) < 0 || fcntl(fd, F_SETSIG, signal) < 0 || fcntl(fd, F_SETFL, O_ASYNC) < 0 ||
-        ioctl(fd, PERF_EVENT_IOC_REFRESH, 1) < 0)
+    if (fcntl(fd, F_SETOWN_EX, &owner) < 0 || fcntl(fd, F_SETSIG, signal) < 0 || fcntl(fd, F_SETFL, O_ASYNC) < 0)
         return -errno;
     return 0;
 }
 
-int perf_clock_start(struct perf_clock *c, pid_t tid, int signal, uint64_t first_ns)
+int perf_clock_open(struct perf_clock *c, pid_t tid, int signal, uint64_t first_ns)
 {
     int fd = open_event(tid, first_ns);
     if (fd < 0 || (fd = move_high(fd)) < 0)
@@ -92,6 +91,11 @@ int perf_clock_start(struct perf_clock *c, pid_t tid, int signal, uint64_t first
     if (r < 0)
         perf_clock_release(c);
     return r;
+}
+
+int perf_clock_start(const struct perf_clock *c)
+{
+    return ioctl(c->fd, PERF_EVENT_IOC_REFRESH, 1) < 0 ? -errno : 0;
 }
 
 void perf_clock_stop(struct perf_clock *c)

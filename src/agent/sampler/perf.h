@@ -26,10 +26,15 @@ struct perf_clock {
 int perf_clock_check(void) must_check;
 
 /*
- * Makes a thread be signalled once, after `first` nanoseconds of its CPU time, with the descriptor in si_fd; the intervals
- * begin with perf_clock_period. 0 or negative errno (-EMFILE also when half of the process's descriptors would be ours).
+ * A thread's clock, which stands until perf_clock_start: whoever handles its signals knows its descriptor before the first.
+ * 0 or negative errno (-EMFILE also when half of the process's descriptors would be ours).
  */
-int perf_clock_start(struct perf_clock *c, pid_t tid, int signal, uint64_t first_ns) must_check;
+int perf_clock_open(struct perf_clock *c, pid_t tid, int signal, uint64_t first_ns) must_check;
+/*
+ * Makes the thread be signalled once, after `first` nanoseconds of its CPU time, with the descriptor in si_fd; the intervals
+ * begin with perf_clock_period. 0 or negative errno.
+ */
+int perf_clock_start(const struct perf_clock *c) must_check;
 /* No signal comes any more but those on their way, whose handler may still read the ring. */
 void perf_clock_stop(struct perf_clock *c);
 /* The same, and takes the ring away: on the thread itself, or when no handler is under way. */

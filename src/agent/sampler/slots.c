@@ -116,19 +116,33 @@ static clockid_t thread_clock(pid_t tid)
     return (clockid_t)(~(unsigned)tid << 3 | 6);
 }
 
-/* False where the kernel refuses: this thread gets a timer. */
+static void forget_perf(struct slot *s)
+{
+    atomic_store(&by_descriptor[s->perf.fd], 0);
+    perf_clock_stop(&s->perf);
+}
+
+/*
+ * False where the kernel refuses: this thread gets a timer. The clock starts when all is in place that the first signal's
+ * handler looks at: one that comes too early would not wind the clock again, and no other would come.
+ */
 static bool arm_perf(struct slot *s, uint64_t first)
 {
     perf_clock_release(&s->perf);
-    if (!options.perf || perf_clock_start(&s->perf, s->tid, options.signal, MAX(first, PERF_SHORTEST_NS)) < 0)
+    if (!options.perf || perf_clock_open(&s->perf, s->tid, options.signal, MAX(first, PERF_SHORTEST_NS)) < 0)
         return false;
     if (s->perf.fd >= DESCRIPTORS_MAX) {
         perf_clock_release(&s->perf);
         return false;
     }
-    atomic_store(&by_descriptor[s->perf.fd], (uint32_t)(s - slots) + 1);
     s->shifted = true;
-    return true;
+    s->has_timer = true;
+    atomic_store(&by_descriptor[s->perf.fd], (uint32_t)(s - slots) + 1);
+    if (perf_clock_start(&s->perf) == 0)
+        return true;
+    forget_perf(s);
+    s->has_timer = false;
+    return false;
 }
 
 static void arm_timer(struct slot *s)
@@ -137,8 +151,8 @@ static void arm_timer(struct slot *s)
     uint64_t interval = options.interval_ns, first = 1 + hash_u64(now_ns() ^ (uint64_t)s->tid) % interval;
     s->due_ns = clock_ns(thread_clock(s->tid));
     s->since = 0;
-    s->has_timer = arm_perf(s, first);
-    if (s->has_timer)
+    s->has_timer = false;
+    if (arm_perf(s, first))
         return;
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = options.signal, .sigev_value.sival_ptr = s};
     event._sigev_un._tid = s->tid;
@@ -158,8 +172,7 @@ static void arm_timer(struct slot *s)
 static void disarm_timer(struct slot *s)
 {
     if (s->perf.fd) {
-        atomic_store(&by_descriptor[s->perf.fd], 0);
-        perf_clock_stop(&s->perf);
+        forget_perf(s);
     } else if (s->has_timer) {
         timer_delete(s->timer);
     } else if (!options.wall && atomic_load(&s->tid) && atomic_load(&uncovered) > 0) {
