@@ -108,7 +108,7 @@ int chunk_prepare(struct rec_chunk *k)
     return 0;
 }
 
-static void chunk_leave(struct recording *r, struct rec_chunk *k)
+void chunk_leave(struct recording *r, struct rec_chunk *k)
 {
     if (r->keep_chunks || k->state != CHUNK_READY)
         return;
@@ -298,8 +298,8 @@ int recording_select(struct recording *r, const struct rec_select *rows)
 
 /* ---- events ---- */
 
-static void fill_event(struct rec_chunk *k, const struct type *t, const uint8_t *at, const uint8_t *body, const uint8_t *end,
-                       struct rec_event *ret)
+void event_fill(struct rec_chunk *k, const struct type *t, const uint8_t *at, const uint8_t *body, const uint8_t *end,
+                struct rec_event *ret)
 {
     struct cursor c = cursor_of(body, (size_t)(end - body));
     *ret = (struct rec_event){.object = {k->recording, k, &t->pub, body, end},
@@ -314,7 +314,7 @@ static void fill_event(struct rec_chunk *k, const struct type *t, const uint8_t 
         ret->duration_ns = ticks_to_ns(k, read_long(k, &c));
 }
 
-static void forget_strings(struct recording *r)
+void forget_strings(struct recording *r)
 {
     if (r->strings.bytes)
         arena_release(&r->strings);
@@ -336,7 +336,7 @@ static int next_in_chunk(struct recording *r, struct rec_chunk *k, struct rec_ev
         if (t && t->pub.tag >= 0) {
             r->at = at + size;
             r->last = k;
-            fill_event(k, t, at, c.at, at + size, ret);
+            event_fill(k, t, at, c.at, at + size, ret);
             return 1;
         }
         at += size;
@@ -423,7 +423,7 @@ int recording_at(struct recording *r, uint64_t offset, struct rec_event *ret)
     if (c.failed || !t || size < (size_t)(c.at - at) || size > (size_t)(k->end - at))
         return -EBADMSG;
     r->last = k;
-    fill_event(k, t, at, c.at, at + size, ret);
+    event_fill(k, t, at, c.at, at + size, ret);
     return 0;
 }
 

@@ -247,3 +247,9 @@ const struct rec_stack *rec_stack(const struct rec_object *o, const char *path);
 const struct rec_thread *rec_thread(const struct rec_object *o, const char *path);
 const struct rec_class *rec_class(const struct rec_object *o, const char *path);
 const struct rec_method *rec_method(const struct rec_object *o, const char *path);
+
+/* The same of an id that was read from a field of the object. */
+const struct rec_stack *rec_stack_of(const struct rec_object *o, const struct rec_field *f, uint64_t id);
+const struct rec_thread *rec_thread_of(const struct rec_object *o, const struct rec_field *f, uint64_t id);
+const struct rec_class *rec_class_of(const struct rec_object *o, const struct rec_field *f, uint64_t id);
+const struct rec_method *rec_method_of(const struct rec_object *o, const struct rec_field *f, uint64_t id);

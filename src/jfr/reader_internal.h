@@ -40,6 +40,7 @@ struct type {
     uint8_t *roles;     /* of fields, for frames */
     bool starts, lasts; /* the first field is startTime, the second one duration */
     struct map pool;    /* id -> place */
+    struct plan *plan;  /* reader_rows.c: how its events are read ahead, NULL: they are not */
     struct map decoded; /* id -> struct rec_stack *, rec_thread *, rec_class *, rec_method * or char *, as usual says */
 };
 
@@ -143,3 +144,10 @@ void read_string(struct rec_chunk *k, struct cursor *c, struct rec_value *ret);
 /* ---- reader.c ---- */
 int chunk_prepare(struct rec_chunk *k) must_check;
 void chunk_release(struct rec_chunk *k);
+/* All of the chunk has been read: what it took is given back, unless chunks are kept. */
+void chunk_leave(struct recording *r, struct rec_chunk *k);
+/* An event from its place, its body (behind size and type) and its end. */
+void event_fill(struct rec_chunk *k, const struct type *t, const uint8_t *at, const uint8_t *body, const uint8_t *end,
+                struct rec_event *ret);
+/* The next event is looked at: strings of the one before go. */
+void forget_strings(struct recording *r);

@@ -327,12 +327,11 @@ static const struct rec_stack *decode_stack(const struct rec_object *o, uint64_t
 
 /* ---- by path ---- */
 
-const struct rec_stack *rec_stack(const struct rec_object *o, const char *path)
+static const struct rec_stack *stack_by(struct reference ref)
 {
-    struct reference ref;
     struct rec_object stack;
     bool raw;
-    if (!find_reference(o, path, USUAL_STACK, &ref) || !ref.id)
+    if (!ref.id)
         return NULL;
     struct type *type = ref.type;
     const struct rec_stack *s = decoded(type, USUAL_STACK, ref.id);
@@ -344,24 +343,41 @@ const struct rec_stack *rec_stack(const struct rec_object *o, const char *path)
     return s;
 }
 
-#define BY_PATH(name, usual, decode)                                                  \
-    const struct rec_##name *rec_##name(const struct rec_object *o, const char *path) \
-    {                                                                                 \
-        struct reference ref;                                                         \
-        struct rec_object at;                                                         \
-        bool raw;                                                                     \
-        if (!find_reference(o, path, usual, &ref) || !ref.id)                         \
-            return NULL;                                                              \
-        struct type *type = ref.type;                                                 \
-        const struct rec_##name *found = decoded(type, usual, ref.id);                \
-        if (found || !look_up(&ref, &at, &raw))                                       \
-            return found;                                                             \
-        found = decode(&at);                                                          \
-        if (found)                                                                    \
-            remember(type, ref.id, found);                                            \
-        return found;                                                                 \
+#define BY_REFERENCE(name, usual, decode)                              \
+    static const struct rec_##name *name##_by(struct reference ref)    \
+    {                                                                  \
+        struct rec_object at;                                          \
+        bool raw;                                                      \
+        if (!ref.id)                                                   \
+            return NULL;                                               \
+        struct type *type = ref.type;                                  \
+        const struct rec_##name *found = decoded(type, usual, ref.id); \
+        if (found || !look_up(&ref, &at, &raw))                        \
+            return found;                                              \
+        found = decode(&at);                                           \
+        if (found)                                                     \
+            remember(type, ref.id, found);                             \
+        return found;                                                  \
     }
 
-BY_PATH(thread, USUAL_THREAD, decode_thread)
-BY_PATH(class, USUAL_CLASS, decode_class)
-BY_PATH(method, USUAL_METHOD, decode_method)
+BY_REFERENCE(thread, USUAL_THREAD, decode_thread)
+BY_REFERENCE(class, USUAL_CLASS, decode_class)
+BY_REFERENCE(method, USUAL_METHOD, decode_method)
+
+/* By the name of a field, and by an id that one holds. */
+#define BY_PATH(name, which, find)                                                                               \
+    const struct rec_##name *rec_##name(const struct rec_object *o, const char *path)                            \
+    {                                                                                                            \
+        struct reference ref;                                                                                    \
+        return find_reference(o, path, which, &ref) ? find(ref) : NULL;                                          \
+    }                                                                                                            \
+    const struct rec_##name *rec_##name##_of(const struct rec_object *o, const struct rec_field *f, uint64_t id) \
+    {                                                                                                            \
+        struct reference ref = {o->chunk, (struct type *)(void *)f->type, id};                                   \
+        return f->constant && ref.type->usual == (which) ? find(ref) : NULL;                                     \
+    }
+
+BY_PATH(stack, USUAL_STACK, stack_by)
+BY_PATH(thread, USUAL_THREAD, thread_by)
+BY_PATH(class, USUAL_CLASS, class_by)
+BY_PATH(method, USUAL_METHOD, method_by)

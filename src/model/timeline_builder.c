@@ -169,6 +169,20 @@ static size_t context_hash(const struct tl_context *c)
     return (size_t)hash_u64(a * UINT64_C(0x9e3779b97f4a7c15) ^ b);
 }
 
+void timeline_context_ahead(const struct timeline_builder *b, const struct tl_event *e, bool found)
+{
+    bool entered = e->kind == TLE_CONTENDED_ENTERED; /* a hand-over to it is what will be looked for */
+    struct tl_context c = {e->object, entered ? TL_NONE : e->stack, entered ? e->thread : e->other,
+                           entered ? 0 : e->timeout_ms};
+    if (b->context_cap == 0)
+        return;
+    const uint32_t *slot = &b->context_index[context_hash(&c) & (b->context_cap - 1)];
+    if (!found)
+        __builtin_prefetch(slot);
+    else if (*slot)
+        __builtin_prefetch(&b->contexts.data[*slot - 1]);
+}
+
 static int contexts_grow(struct timeline_builder *b)
 {
     size_t cap = b->context_cap ? b->context_cap * 2 : 1024;

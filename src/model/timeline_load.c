@@ -5,20 +5,21 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "jfr/reader.h"
+#include "jfr/reader_rows.h"
 #include "model/timeline_spool.h"
 #include "model/timeline_trcxml.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 /* Recordings with fewer nodes are read again faster than an index is worth. */
 enum { INDEX_NODES = 2000000 };
 
-/* About what an event takes of a recording. */
-enum { EVENT_BYTES = 16 };
+/* About what an event takes of a recording; how many events lie between fetching and using what one needs. */
+enum { EVENT_BYTES = 16, AHEAD = 16 };
 
 enum tag {
     THREAD_START,
@@ -74,6 +75,63 @@ static const struct rec_select selected[] = {
     {0},
 };
 
+/* The fields that events are read by. */
+enum field {
+    EVENT_THREAD,
+    STACK_TRACE,
+    ADDRESS,
+    MONITOR_CLASS,
+    PARKED_CLASS,
+    BLOCKER_CLASS,
+    THREAD_CLASS,
+    PREVIOUS_OWNER,
+    NOTIFIER,
+    OWNER,
+    THREAD,
+    PARENT_THREAD,
+    CARRIER,
+    TIMEOUT,
+    UNTIL,
+    TIMED_OUT,
+    TIME,
+    TARGET,
+    ALL,
+    DAEMON,
+};
+
+static const struct rec_wish wishes[] = {
+    [EVENT_THREAD] = {"eventThread", true},
+    [STACK_TRACE] = {"stackTrace", true},
+    [ADDRESS] = {"address", false},
+    [MONITOR_CLASS] = {"monitorClass", true},
+    [PARKED_CLASS] = {"parkedClass", true},
+    [BLOCKER_CLASS] = {"blockerClass", true},
+    [THREAD_CLASS] = {"threadClass", true},
+    [PREVIOUS_OWNER] = {"previousOwner", true},
+    [NOTIFIER] = {"notifier", true},
+    [OWNER] = {"owner", true},
+    [THREAD] = {"thread", true},
+    [PARENT_THREAD] = {"parentThread", true},
+    [CARRIER] = {"carrier", true},
+    [TIMEOUT] = {"timeout", false},
+    [UNTIL] = {"until", false},
+    [TIMED_OUT] = {"timedOut", false},
+    [TIME] = {"time", false},
+    [TARGET] = {"target", false},
+    [ALL] = {"all", false},
+    [DAEMON] = {"daemon", false},
+};
+
+/* What a constant, or an object, was found to be: asked again and again for few of them. */
+struct answer {
+    const void *of; /* the field's type, or the object's class + 1; NULL: nothing here */
+    const struct rec_chunk *chunk;
+    uint64_t id;
+    uint32_t number;
+};
+
+enum { ANSWERS = 1 << 13 };
+
 struct loader {
     struct timeline_builder *b;
     struct tl_spool events;
@@ -84,7 +142,9 @@ struct loader {
     uint32_t instrumented;
     bool ours;
     int64_t first, end; /* times of events */
-    const struct rec_event *e;
+    const struct rec_row *row;
+    const struct rec_event *e; /* the row as an event */
+    struct answer *answers;
     int error;
 };
 
@@ -135,19 +195,87 @@ static uint32_t thread_of(struct loader *l, const struct rec_thread *t)
     return n;
 }
 
-static uint32_t thread_field(struct loader *l, const char *field)
+static int slot_of(const struct loader *l, enum field f)
 {
-    return thread_of(l, rec_thread(&l->e->object, field));
+    int slot = l->row->plan->slot[f];
+    return slot >= 0 && l->row->damaged ? REC_BY_NAME : slot;
 }
 
-static uint32_t thread_by_id(struct loader *l, const char *field)
+/* A whole number, 0 when there is none. */
+static int64_t number_field(const struct loader *l, enum field f)
 {
-    int64_t id = rec_long(&l->e->object, field, 0);
+    int slot = slot_of(l, f);
+    if (likely(slot >= 0))
+        return l->row->values[slot];
+    return slot == REC_ABSENT ? 0 : rec_long(&l->e->object, wishes[f].name, 0);
+}
+
+static int64_t ns_field(const struct loader *l, enum field f)
+{
+    int slot = slot_of(l, f);
+    if (slot >= 0)
+        return rec_value_ns(&l->e->object,
+                            &(struct rec_value){.field = l->row->plan->field[f], .number = l->row->values[slot]});
+    return slot == REC_ABSENT ? 0 : rec_ns(&l->e->object, wishes[f].name, 0);
+}
+
+/* The place for the answer about an id; *ret_known tells whether it is there. */
+static struct answer *answer(struct loader *l, const void *of, uint64_t id, const struct rec_chunk *chunk, bool *ret_known)
+{
+    uint64_t hash = (id ^ (uint64_t)(uintptr_t)of * UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0x9e3779b97f4a7c15);
+    struct answer *a = &l->answers[hash >> 51];
+    *ret_known = a->of == of && a->id == id && a->chunk == chunk;
+    return a;
+}
+
+/* What the constant of a field is to us, by one of the functions below. */
+static uint32_t constant_field(struct loader *l, enum field f, uint32_t (*find)(struct loader *, enum field, int slot))
+{
+    int slot = slot_of(l, f);
+    if (slot < 0)
+        return slot == REC_ABSENT ? TL_NONE : find(l, f, slot);
+    bool known;
+    const void *of = l->row->plan->field[f]->type;
+    uint64_t id = (uint64_t)l->row->values[slot];
+    struct answer *a = answer(l, of, id, l->e->object.chunk, &known);
+    if (unlikely(!known)) {
+        uint32_t number = find(l, f, slot);
+        *a = (struct answer){of, l->e->object.chunk, id, number};
+    }
+    return a->number;
+}
+
+#define CONSTANT(what)                                                                                 \
+    static const struct rec_##what *what##_constant(const struct loader *l, enum field f, int slot)    \
+    {                                                                                                  \
+        if (slot < 0)                                                                                  \
+            return rec_##what(&l->e->object, wishes[f].name);                                          \
+        return rec_##what##_of(&l->e->object, l->row->plan->field[f], (uint64_t)l->row->values[slot]); \
+    }
+CONSTANT(thread)
+CONSTANT(class)
+CONSTANT(stack)
+#undef CONSTANT
+
+static uint32_t find_thread(struct loader *l, enum field f, int slot)
+{
+    return thread_of(l, thread_constant(l, f, slot));
+}
+
+static uint32_t thread_field(struct loader *l, enum field f)
+{
+    return constant_field(l, f, find_thread);
+}
+
+static uint32_t thread_by_id(struct loader *l, enum field f)
+{
+    int64_t id = number_field(l, f);
     return id > 0 ? checked(l, timeline_thread(l->b, (uint64_t)id)) : TL_NONE;
 }
 
-static uint32_t class_of(struct loader *l, const struct rec_class *c)
+static uint32_t find_class(struct loader *l, enum field f, int slot)
 {
+    const struct rec_class *c = class_constant(l, f, slot);
     uint32_t *known = c ? numbered(l, &l->classes, c->number) : NULL;
     if (!known)
         return TL_NONE;
@@ -156,11 +284,20 @@ static uint32_t class_of(struct loader *l, const struct rec_class *c)
     return *known - 1;
 }
 
-static uint32_t object_field(struct loader *l, const char *class_field)
+static uint32_t object_field(struct loader *l, enum field class_field)
 {
-    uint32_t class = class_of(l, rec_class(&l->e->object, class_field));
-    int64_t address = rec_long(&l->e->object, "address", 0);
-    return class == TL_NONE ? TL_NONE : checked(l, timeline_object(l->b, (uint64_t)address, class));
+    uint32_t class = constant_field(l, class_field, find_class);
+    uint64_t address = (uint64_t)number_field(l, ADDRESS);
+    if (class == TL_NONE)
+        return TL_NONE;
+    bool known;
+    const void *of = (const void *)((uintptr_t) class + 1);
+    struct answer *a = answer(l, of, address, NULL, &known);
+    if (!known) {
+        uint32_t number = checked(l, timeline_object(l->b, address, class));
+        *a = (struct answer){of, NULL, address, number};
+    }
+    return a->number;
 }
 
 static uint32_t method_of(struct loader *l, const struct rec_method *m)
@@ -173,9 +310,9 @@ static uint32_t method_of(struct loader *l, const struct rec_method *m)
     return *known - 1;
 }
 
-static uint32_t stack_field(struct loader *l, const char *field)
+static uint32_t find_stack(struct loader *l, enum field f, int slot)
 {
-    const struct rec_stack *s = rec_stack(&l->e->object, field);
+    const struct rec_stack *s = stack_constant(l, f, slot);
     if (!s || s->n == 0)
         return TL_NONE;
     /* A stack's address is its own while its chunk lives; two chunks may get one address, but not with the same id and length
@@ -201,6 +338,11 @@ static uint32_t stack_field(struct loader *l, const char *field)
     if (stack != TL_NONE && map_put(&l->stacks, key, stack) < 0)
         l->error = -ENOMEM;
     return stack;
+}
+
+static uint32_t stack_field(struct loader *l)
+{
+    return constant_field(l, STACK_TRACE, find_stack);
 }
 
 static struct tl_event *add(struct loader *l, int64_t ns, enum tl_event_kind kind, uint32_t thread)
@@ -229,7 +371,7 @@ static uint32_t millis(int64_t ns)
 static void add_wait(struct loader *l, enum tl_event_kind begin, enum tl_event_kind end, uint32_t object, uint32_t owner,
                      uint32_t waker, uint32_t timeout_ms, bool timed_out)
 {
-    uint32_t thread = thread_field(l, "eventThread"), stack = stack_field(l, "stackTrace");
+    uint32_t thread = thread_field(l, EVENT_THREAD), stack = stack_field(l);
     struct tl_event *e = add(l, l->e->start_ns, begin, thread);
     if (!e)
         return;
@@ -248,30 +390,30 @@ static void add_wait(struct loader *l, enum tl_event_kind begin, enum tl_event_k
 
 static void on_enter(struct loader *l)
 {
-    uint32_t owner = thread_field(l, "previousOwner");
+    uint32_t owner = thread_field(l, PREVIOUS_OWNER);
     /* Ours is the owner at enter; the JDK's the one that let it go. */
-    add_wait(l, TLE_CONTENDED_ENTER, TLE_CONTENDED_ENTERED, object_field(l, "monitorClass"), l->ours ? owner : TL_NONE,
+    add_wait(l, TLE_CONTENDED_ENTER, TLE_CONTENDED_ENTERED, object_field(l, MONITOR_CLASS), l->ours ? owner : TL_NONE,
              l->ours ? TL_NONE : owner, 0, false);
 }
 
 static void on_wait(struct loader *l)
 {
-    add_wait(l, TLE_WAIT, TLE_WAITED, object_field(l, "monitorClass"), TL_NONE, thread_field(l, "notifier"),
-             millis(rec_ns(&l->e->object, "timeout", 0)), rec_long(&l->e->object, "timedOut", 0));
+    add_wait(l, TLE_WAIT, TLE_WAITED, object_field(l, MONITOR_CLASS), TL_NONE, thread_field(l, NOTIFIER),
+             millis(ns_field(l, TIMEOUT)), number_field(l, TIMED_OUT));
 }
 
 static void on_park(struct loader *l)
 {
-    int64_t timeout = rec_long(&l->e->object, "timeout", 0), until = rec_long(&l->e->object, "until", 0);
+    int64_t timeout = number_field(l, TIMEOUT), until = number_field(l, UNTIL);
     if (timeout <= 0 && until > 0)
         timeout = MAX(until * 1000000 - l->e->start_ns, 1);
-    add_wait(l, TLE_PARK, TLE_PARKED, object_field(l, "parkedClass"), TL_NONE, TL_NONE, millis(timeout), false);
+    add_wait(l, TLE_PARK, TLE_PARKED, object_field(l, PARKED_CLASS), TL_NONE, TL_NONE, millis(timeout), false);
 }
 
 /* Why a virtual thread left its carrier is on its stack. */
 static void on_unmounted(struct loader *l)
 {
-    const struct rec_stack *s = rec_stack(&l->e->object, "stackTrace");
+    const struct rec_stack *s = rec_stack(&l->e->object, wishes[STACK_TRACE].name);
     enum tl_event_kind begin = TLE_UNMOUNT, end = TLE_MOUNT;
     bool timed = false;
     for (uint32_t i = 0; s && i < s->n; i++) {
@@ -287,16 +429,16 @@ static void on_unmounted(struct loader *l)
             timed = strcmp(name, "java.lang.VirtualThread.parkNanos") == 0;
         }
     }
-    uint32_t object = begin == TLE_PARK ? object_field(l, "blockerClass") : TL_NONE;
+    uint32_t object = begin == TLE_PARK ? object_field(l, BLOCKER_CLASS) : TL_NONE;
     add_wait(l, begin, end, object, TL_NONE, TL_NONE, 0, timed && begin == TLE_PARK);
 }
 
 static void on_thread_start(struct loader *l)
 {
-    const struct rec_thread *started = rec_thread(&l->e->object, "thread");
-    uint32_t thread = thread_of(l, started), parent = thread_field(l, "parentThread");
+    const struct rec_thread *started = rec_thread(&l->e->object, wishes[THREAD].name);
+    uint32_t thread = thread_of(l, started), parent = thread_field(l, PARENT_THREAD);
     if (thread == TL_NONE)
-        thread = thread_field(l, "eventThread");
+        thread = thread_field(l, EVENT_THREAD);
     if (started && started->is_virtual && l->ours)
         return; /* jvmscope.ThreadObject tells more */
     struct tl_event *e = add(l, l->e->start_ns, TLE_THREAD_START, thread);
@@ -309,18 +451,18 @@ static void on_thread_start(struct loader *l)
 
 static void on_thread_object(struct loader *l)
 {
-    uint32_t thread = thread_field(l, "eventThread"), object = object_field(l, "threadClass");
+    uint32_t thread = thread_field(l, EVENT_THREAD), object = object_field(l, THREAD_CLASS);
     if (thread == TL_NONE || object == TL_NONE)
         return;
     timeline_thread_object(l->b, thread, object);
-    if (rec_long(&l->e->object, "daemon", 0))
+    if (number_field(l, DAEMON))
         timeline_thread_at(l->b, thread)->flags |= TL_THREAD_DAEMON;
     const char *parent_group = rec_string(&l->e->object, "parentGroup", NULL);
     if (parent_group) {
         uint32_t text = string(l, parent_group);
         timeline_thread_at(l->b, thread)->parent_group = text;
     }
-    uint32_t carrier = thread_field(l, "carrier");
+    uint32_t carrier = thread_field(l, CARRIER);
     bool existing = carrier == TL_NONE && !map_get(&l->starts, thread);
     if (carrier == TL_NONE && !existing)
         return;
@@ -334,8 +476,8 @@ static void on_thread_object(struct loader *l)
 
 static struct tl_event *on_interaction(struct loader *l, enum tl_event_kind kind)
 {
-    uint32_t target = thread_by_id(l, "target"), stack = stack_field(l, "stackTrace");
-    struct tl_event *e = add(l, l->e->start_ns, kind, thread_field(l, "eventThread"));
+    uint32_t target = thread_by_id(l, TARGET), stack = stack_field(l);
+    struct tl_event *e = add(l, l->e->start_ns, kind, thread_field(l, EVENT_THREAD));
     if (!e)
         return NULL;
     e->other = target;
@@ -345,9 +487,9 @@ static struct tl_event *on_interaction(struct loader *l, enum tl_event_kind kind
 
 static void on_notify(struct loader *l)
 {
-    bool all = rec_long(&l->e->object, "all", 0);
-    uint32_t object = object_field(l, "monitorClass"), stack = stack_field(l, "stackTrace");
-    struct tl_event *e = add(l, l->e->start_ns, all ? TLE_NOTIFY_ALL : TLE_NOTIFY, thread_field(l, "eventThread"));
+    bool all = number_field(l, ALL);
+    uint32_t object = object_field(l, MONITOR_CLASS), stack = stack_field(l);
+    struct tl_event *e = add(l, l->e->start_ns, all ? TLE_NOTIFY_ALL : TLE_NOTIFY, thread_field(l, EVENT_THREAD));
     if (!e)
         return;
     e->object = object;
@@ -366,23 +508,22 @@ static void on_waiting(struct loader *l)
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
         if (strcmp(kind, kinds[i].name) != 0)
             continue;
-        uint32_t object = object_field(l, "monitorClass"), stack = stack_field(l, "stackTrace"),
-                 owner = thread_field(l, "owner");
-        struct tl_event *e = add(l, l->e->start_ns, kinds[i].kind, thread_field(l, "eventThread"));
+        uint32_t object = object_field(l, MONITOR_CLASS), stack = stack_field(l), owner = thread_field(l, OWNER);
+        struct tl_event *e = add(l, l->e->start_ns, kinds[i].kind, thread_field(l, EVENT_THREAD));
         if (!e)
             return;
         e->object = object;
         e->stack = stack;
         e->other = owner;
-        e->timeout_ms = millis(rec_ns(&l->e->object, "timeout", 0));
+        e->timeout_ms = millis(ns_field(l, TIMEOUT));
         e->flags = TLE_TOLD;
     }
 }
 
 static void on_preempted(struct loader *l)
 {
-    uint32_t thread = thread_field(l, "eventThread");
-    int64_t ns = rec_ns(&l->e->object, "time", 0);
+    uint32_t thread = thread_field(l, EVENT_THREAD);
+    int64_t ns = ns_field(l, TIME);
     if (thread != TL_NONE && ns > 0 && ns <= l->e->duration_ns && l->e->start_ns > 0 &&
         timeline_delay(l->b, thread, (uint64_t)l->e->start_ns, (uint64_t)(l->e->start_ns + l->e->duration_ns), (uint64_t)ns) <
             0)
@@ -396,7 +537,7 @@ static void on_event(struct loader *l)
         on_thread_start(l);
         break;
     case THREAD_END: {
-        uint32_t thread = thread_field(l, "thread"), on = thread_field(l, "eventThread");
+        uint32_t thread = thread_field(l, THREAD), on = thread_field(l, EVENT_THREAD);
         struct tl_event *e = add(l, l->e->start_ns, TLE_THREAD_END, thread != TL_NONE ? thread : on);
         if (e && on != e->thread)
             e->other = on;
@@ -412,7 +553,7 @@ static void on_event(struct loader *l)
         on_park(l);
         break;
     case SLEEP:
-        add_wait(l, TLE_SLEEP, TLE_SLEPT, TL_NONE, TL_NONE, TL_NONE, millis(rec_ns(&l->e->object, "time", 0)), false);
+        add_wait(l, TLE_SLEEP, TLE_SLEPT, TL_NONE, TL_NONE, TL_NONE, millis(ns_field(l, TIME)), false);
         break;
     case IO:
         add_wait(l, TLE_IO, TLE_IO_DONE, TL_NONE, TL_NONE, TL_NONE, 0, false);
@@ -448,7 +589,7 @@ static void on_event(struct loader *l)
         on_waiting(l);
         break;
     case HOLD:
-        add_wait(l, TLE_ACQUIRE, TLE_RELEASE, object_field(l, "monitorClass"), TL_NONE, TL_NONE, 0, false);
+        add_wait(l, TLE_ACQUIRE, TLE_RELEASE, object_field(l, MONITOR_CLASS), TL_NONE, TL_NONE, 0, false);
         break;
     case PREEMPTED:
         on_preempted(l);
@@ -457,8 +598,8 @@ static void on_event(struct loader *l)
         on_unmounted(l);
         break;
     case DEADLOCK: {
-        uint32_t object = object_field(l, "monitorClass"), owner = thread_field(l, "owner");
-        struct tl_event *e = add(l, l->e->start_ns, TLE_OWNER, thread_field(l, "eventThread"));
+        uint32_t object = object_field(l, MONITOR_CLASS), owner = thread_field(l, OWNER);
+        struct tl_event *e = add(l, l->e->start_ns, TLE_OWNER, thread_field(l, EVENT_THREAD));
         if (e) {
             e->object = object;
             e->other = owner;
@@ -498,6 +639,10 @@ static int build(struct loader *l, const struct rec_info *info, struct timeline 
     while (r == 0 && (more = tl_spool_next(&l->events, &events, &n)) != 0) {
         r = MIN(more, 0);
         for (size_t i = 0; r == 0 && i < n; i++) {
+            if (i + AHEAD < n)
+                timeline_context_ahead(l->b, &events[i + AHEAD], false);
+            if (i + AHEAD / 2 < n)
+                timeline_context_ahead(l->b, &events[i + AHEAD / 2], true);
             if (events[i].flags & TLE_TOLD && is_double(events, n, i))
                 continue;
             r = timeline_add(l->b, &events[i]);
@@ -520,11 +665,20 @@ static int read_all_events(struct loader *l, struct recording *r)
     recording_rewind(r);
     if (ret == 0)
         ret = recording_select(r, selected);
+    _cleanup_(recording_rows_closep) struct rec_rows *rows = NULL;
+    const struct rec_row *batch;
+    size_t n;
+    if (ret == 0)
+        ret = recording_rows_open(&rows, r, wishes, ARRAY_SIZE(wishes));
     l->e = &e;
-    while (ret == 0 && (more = recording_next(r, &e)) != 0) {
-        if (more > 0)
+    while (ret == 0 && (more = recording_rows_next(rows, &batch, &n)) != 0) {
+        ret = MIN(more, 0);
+        for (size_t i = 0; ret == 0 && i < n; i++) {
+            l->row = &batch[i];
+            rec_row_event(l->row, &e);
             on_event(l);
-        ret = more < 0 ? more : l->error;
+            ret = l->error;
+        }
     }
     l->e = NULL;
     return ret;
@@ -554,7 +708,8 @@ static int load(struct timeline **ret, const char *path, struct buf *why)
     }
     struct rec_info info;
     recording_info(recording, &info);
-    r = timeline_builder_new(&l.b);
+    l.answers = calloc(ANSWERS, sizeof(*l.answers));
+    r = l.answers ? timeline_builder_new(&l.b) : -ENOMEM;
     if (r == 0)
         r = tl_spool_init(&l.events, (uint64_t)MAX(info.start_ns, 0), (uint64_t)MAX(info.end_ns, 0), info.bytes / EVENT_BYTES);
     if (r == 0)
@@ -569,6 +724,7 @@ static int load(struct timeline **ret, const char *path, struct buf *why)
         buf_printf(why, "%s", strerror(-r));
     }
     timeline_builder_free(l.b);
+    free(l.answers);
     tl_spool_release(&l.events);
     vec_release(&l.threads);
     vec_release(&l.classes);

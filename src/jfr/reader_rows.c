@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Events by the million: where a type's fields lie is worked out once a chunk, and what a thread of its own reads ahead is
+ * handed over in batches, in the order of the file.
+ */
+#include "jfr/reader_rows.h"
+
+#include "jfr/reader_internal.h"
+
+#include <pthread.h>
+
+/* Three batches fill a cache of the second level; a recording that is smaller than a few of them is read without a thread. */
+enum { BATCH_ROWS = 2048, BATCHES = 4, ALONE_BYTES = 1 << 20, LONG_MAX_BYTES = 9 };
+
+enum {
+    OP_LONG,
+    OP_INT,
+    OP_UNSIGNED,
+    OP_SHORT,
+    OP_CHAR,
+    OP_BYTE,
+    OP_UNSIGNED_BYTE,
+    OP_BOOLEAN,
+    OP_SKIP_LONG,
+    OP_SKIP,
+    OP_FIELD
+};
+
+struct op {
+    uint8_t op, slot; /* of OP_SKIP: how many bytes */
+    uint16_t field;
+};
+
+struct plan {
+    struct rec_plan pub; /* first */
+    struct rec_chunk *chunk;
+    bool by_name; /* nothing is read ahead: the type does not begin as events do */
+    uint32_t n_ops;
+    struct op *ops;
+};
+
+struct batch {
+    struct rec_row *rows;
+    size_t n;
+    struct rec_chunk *chunk;
+    bool last; /* of its chunk */
+    const uint8_t *damage;
+    const char *why;
+};
+
+struct rec_rows {
+    struct recording *r;
+    const struct rec_wish *wishes;
+    size_t n_wishes;
+    struct batch batches[BATCHES];
+    size_t filled, given; /* batches since the beginning; given - 1 is with the caller */
+    size_t prepared;      /* chunks that may be read */
+    size_t chunk;         /* that is being read */
+    const uint8_t *at;    /* in it, NULL: at its beginning */
+    bool threaded, stop, all_read;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+};
+
+/* ---- plans ---- */
+
+static uint8_t number_op(const struct rec_field *f)
+{
+    switch (f->type->kind) {
+    case REC_BOOLEAN:
+        return OP_BOOLEAN;
+    case REC_BYTE:
+        return f->is_unsigned ? OP_UNSIGNED_BYTE : OP_BYTE;
+    case REC_CHAR:
+        return OP_CHAR;
+    case REC_SHORT:
+        return f->is_unsigned ? OP_CHAR : OP_SHORT;
+    case REC_INT:
+        return f->is_unsigned ? OP_UNSIGNED : OP_INT;
+    case REC_LONG:
+        return OP_LONG;
+    default:
+        return OP_FIELD;
+    }
+}
+
+static uint8_t skip_op(const struct rec_field *f, uint8_t *ret_bytes)
+{
+    *ret_bytes = 0;
+    if (f->array)
+        return OP_FIELD;
+    if (f->constant)
+        return OP_SKIP_LONG;
+    switch (f->type->kind) {
+    case REC_BOOLEAN:
+    case REC_BYTE:
+        *ret_bytes = 1;
+        return OP_SKIP;
+    case REC_FLOAT:
+        *ret_bytes = 4;
+        return OP_SKIP;
+    case REC_DOUBLE:
+        *ret_bytes = 8;
+        return OP_SKIP;
+    case REC_STRING:
+    case REC_STRUCT:
+        return OP_FIELD;
+    default:
+        return OP_SKIP_LONG;
+    }
+}
+
+static void plan_field(const struct rec_rows *rows, struct plan *p, uint32_t i, uint8_t *slots)
+{
+    const struct rec_field *f = &p->pub.type->fields[i];
+    struct op op = {.field = (uint16_t)i};
+    op.op = skip_op(f, &op.slot);
+    for (size_t w = 0; w < rows->n_wishes; w++) {
+        if (strcmp(rows->wishes[w].name, f->name) != 0 || p->pub.slot[w] >= 0)
+            continue;
+        p->pub.slot[w] = REC_BY_NAME;
+        p->pub.field[w] = f;
+        bool fits = !f->array && f->constant == rows->wishes[w].constant && *slots < REC_ROW_VALUES;
+        uint8_t read = f->constant ? OP_LONG : number_op(f);
+        if (fits && read != OP_FIELD && !p->by_name) {
+            op.op = read;
+            op.slot = *slots;
+            p->pub.slot[w] = (int8_t)(*slots)++;
+        }
+    }
+    if (i >= 2 || (i == 1 && !((const struct type *)(const void *)p->pub.type)->lasts))
+        p->ops[p->n_ops++] = op;
+}
+
+static struct plan *plan_of(const struct rec_rows *rows, struct rec_chunk *k, const struct type *t)
+{
+    struct plan *p = arena_zalloc(&k->arena, sizeof(*p));
+    struct op *ops = arena_alloc(&k->arena, (t->pub.n_fields + 1) * sizeof(*ops));
+    if (!p || !ops)
+        return NULL;
+    *p = (struct plan){.pub = {.type = &t->pub}, .chunk = k, .ops = ops};
+    p->by_name = !k->compressed || !t->starts || t->pub.n_fields > UINT16_MAX;
+    memset(p->pub.slot, REC_ABSENT, sizeof(p->pub.slot));
+    uint8_t slots = 0;
+    for (uint32_t i = 0; i < t->pub.n_fields; i++)
+        plan_field(rows, p, i, &slots);
+    while (p->n_ops && p->ops[p->n_ops - 1].op >= OP_SKIP_LONG)
+        p->n_ops--;
+    return p;
+}
+
+/* Of all types of the chunk that are selected. */
+static int chunk_plan(struct rec_rows *rows, struct rec_chunk *k)
+{
+    for (size_t i = 0; i < k->types.len; i++) {
+        struct type *t = k->types.data[i];
+        t->plan = t->pub.tag >= 0 && t->pub.id > TYPE_CHECKPOINT ? plan_of(rows, k, t) : NULL;
+        if (!t->plan && t->pub.tag >= 0 && t->pub.id > TYPE_CHECKPOINT)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+/* ---- reading ---- */
+
+/* cursor_jfr_long of what has nine bytes to be looked at. */
+static inline uint64_t long_at(const uint8_t **at)
+{
+    uint64_t x;
+    memcpy(&x, *at, sizeof(x));
+    x = le64toh(x);
+    if (!(x & 0x80)) {
+        ++*at;
+        return x & 0x7f;
+    }
+    uint64_t stop = ~x & UINT64_C(0x8080808080808080), high = 0;
+    if (likely(stop)) {
+        *at += (unsigned)__builtin_ctzll(stop) / 8 + 1;
+        x &= stop ^ (stop - 1);
+    } else {
+        high = (uint64_t)(*at)[8] << 56;
+        *at += LONG_MAX_BYTES;
+    }
+    x = (x & UINT64_C(0x007f007f007f007f)) | (x & UINT64_C(0x7f007f007f007f00)) >> 1;
+    x = (x & UINT64_C(0x00003fff00003fff)) | (x & UINT64_C(0x3fff00003fff0000)) >> 2;
+    return (x & UINT64_C(0x0fffffff)) | (x & UINT64_C(0x0fffffff00000000)) >> 4 | high;
+}
+
+static void row_by_name(const struct plan *p, struct rec_row *row)
+{
+    row->damaged = true;
+    const struct type *t = (const struct type *)(const void *)p->pub.type;
+    struct rec_event e;
+    event_fill(p->chunk, t, row->at, row->body, row->at + row->size, &e);
+    row->start_ns = e.start_ns;
+    row->duration_ns = e.duration_ns;
+}
+
+static bool run_ops(const struct plan *p, const uint8_t *at, const uint8_t *end, const uint8_t *limit, int64_t *values)
+{
+    for (const struct op *op = p->ops, *last = op + p->n_ops; op < last; op++) {
+        if (unlikely(at > end || limit - at < LONG_MAX_BYTES))
+            return false;
+        switch (op->op) {
+        case OP_LONG:
+            values[op->slot] = (int64_t)long_at(&at);
+            break;
+        case OP_INT:
+            values[op->slot] = (int32_t)long_at(&at);
+            break;
+        case OP_UNSIGNED:
+            values[op->slot] = (uint32_t)long_at(&at);
+            break;
+        case OP_SHORT:
+            values[op->slot] = (int16_t)long_at(&at);
+            break;
+        case OP_CHAR:
+            values[op->slot] = (uint16_t)long_at(&at);
+            break;
+        case OP_BYTE:
+            values[op->slot] = (int8_t)*at++;
+            break;
+        case OP_UNSIGNED_BYTE:
+            values[op->slot] = *at++;
+            break;
+        case OP_BOOLEAN:
+            values[op->slot] = *at++ != 0;
+            break;
+        case OP_SKIP_LONG:
+            long_at(&at);
+            break;
+        case OP_SKIP:
+            at += op->slot;
+            break;
+        default: {
+            struct cursor c = cursor_of(at, (size_t)(end - at));
+            skip_value(p->chunk, &p->pub.type->fields[op->field], &c, 0);
+            if (c.failed)
+                return false;
+            at = c.at;
+        }
+        }
+    }
+    return at <= end;
+}
+
+/* False: what the row is to hold cannot be read ahead, its fields must be asked for by name. */
+static bool row_read(const struct plan *p, const uint8_t *limit, struct rec_row *row)
+{
+    const uint8_t *at = row->body, *end = row->at + row->size;
+    const struct rec_chunk *k = p->chunk;
+    if (p->by_name || limit - at < 2 * LONG_MAX_BYTES)
+        return false;
+    row->start_ns =
+        (int64_t)((uint64_t)k->start_ns + (uint64_t)ticks_to_ns(k, (int64_t)(long_at(&at) - (uint64_t)k->start_ticks)));
+    row->duration_ns = ((const struct type *)(const void *)p->pub.type)->lasts ? ticks_to_ns(k, (int64_t)long_at(&at)) : 0;
+    return run_ops(p, at, end, limit, row->values);
+}
+
+/* The next rows of the chunk that is being read; the batch says when they were the last. */
+static void fill(struct rec_rows *rows, struct batch *b)
+{
+    struct rec_chunk *k = rows->r->chunks.data[rows->chunk];
+    const uint8_t *at = rows->at ? rows->at : k->start + CHUNK_HEAD, *end = k->state == CHUNK_READY ? k->end : at;
+    b->n = 0;
+    b->chunk = k;
+    b->damage = NULL;
+    while (at < end && b->n < BATCH_ROWS) {
+        uint32_t size;
+        uint64_t id;
+        const uint8_t *body = at;
+        if (likely(k->compressed && end - at >= 2 * LONG_MAX_BYTES)) {
+            size = (uint32_t)long_at(&body);
+            id = long_at(&body);
+        } else {
+            struct cursor c = cursor_of(at, (size_t)(end - at));
+            size = (uint32_t)read_int(k, &c);
+            id = (uint64_t)read_long(k, &c);
+            body = c.failed ? end + 1 : c.at;
+        }
+        if (unlikely(body > end || size < (size_t)(body - at) || size > (size_t)(end - at))) {
+            b->damage = at;
+            b->why = k->cut ? "the last event is not complete" : "an event's size is damaged";
+            at = end;
+            break;
+        }
+        const struct type *t = chunk_type(k, id);
+        const struct plan *p = t ? t->plan : NULL;
+        if (p) {
+            struct rec_row *row = &b->rows[b->n++];
+            row->plan = &p->pub;
+            row->at = at;
+            row->body = body;
+            row->size = size;
+            row->damaged = false;
+            if (unlikely(!row_read(p, end, row)))
+                row_by_name(p, row);
+        }
+        at += size;
+    }
+    b->last = at >= end;
+    rows->at = at;
+    if (b->last) {
+        rows->at = NULL;
+        rows->chunk++;
+    }
+}
+
+static void *read_ahead(void *arg)
+{
+    struct rec_rows *rows = arg;
+    pthread_mutex_lock(&rows->lock);
+    while (rows->chunk < rows->r->chunks.len) {
+        while (!rows->stop && (rows->prepared <= rows->chunk || rows->filled - rows->given >= BATCHES - 1))
+            pthread_cond_wait(&rows->changed, &rows->lock);
+        if (rows->stop)
+            break;
+        struct batch *b = &rows->batches[rows->filled % BATCHES];
+        pthread_mutex_unlock(&rows->lock);
+        fill(rows, b);
+        pthread_mutex_lock(&rows->lock);
+        rows->filled++;
+        pthread_cond_broadcast(&rows->changed);
+    }
+    pthread_mutex_unlock(&rows->lock);
+    return NULL;
+}
+
+/* ---- the caller's side ---- */
+
+int recording_rows_open(struct rec_rows **ret, struct recording *r, const struct rec_wish *wishes, size_t n)
+{
+    struct rec_rows *rows = calloc(1, sizeof(*rows));
+    if (!rows)
+        return -ENOMEM;
+    rows->r = r;
+    rows->wishes = wishes;
+    rows->n_wishes = MIN(n, (size_t)REC_WISHES);
+    pthread_mutex_init(&rows->lock, NULL);
+    pthread_cond_init(&rows->changed, NULL);
+    for (size_t i = 0; i < BATCHES; i++) {
+        rows->batches[i].rows = malloc(BATCH_ROWS * sizeof(struct rec_row));
+        if (!rows->batches[i].rows) {
+            recording_rows_close(rows);
+            return -ENOMEM;
+        }
+    }
+    rows->threaded = r->len >= ALONE_BYTES && pthread_create(&rows->thread, NULL, read_ahead, rows) == 0;
+    *ret = rows;
+    return 0;
+}
+
+void recording_rows_close(struct rec_rows *rows)
+{
+    if (!rows)
+        return;
+    if (rows->threaded) {
+        pthread_mutex_lock(&rows->lock);
+        rows->stop = true;
+        pthread_cond_broadcast(&rows->changed);
+        pthread_mutex_unlock(&rows->lock);
+        pthread_join(rows->thread, NULL);
+    }
+    for (size_t i = 0; i < BATCHES; i++)
+        free(rows->batches[i].rows);
+    pthread_cond_destroy(&rows->changed);
+    pthread_mutex_destroy(&rows->lock);
+    free(rows);
+}
+
+/* The chunk that is read, and the one after it, so that there is always something to do. */
+static int prepare_until(struct rec_rows *rows, size_t n)
+{
+    n = MIN(n, rows->r->chunks.len);
+    for (size_t i = rows->prepared; i < n; i++) {
+        struct rec_chunk *k = rows->r->chunks.data[i];
+        int error = chunk_prepare(k);
+        if (!error)
+            error = chunk_plan(rows, k);
+        if (error == -ENOMEM)
+            return error;
+        pthread_mutex_lock(&rows->lock);
+        rows->prepared = i + 1;
+        pthread_cond_broadcast(&rows->changed);
+        pthread_mutex_unlock(&rows->lock);
+    }
+    return 0;
+}
+
+/* The next batch, read by the thread or here. */
+static struct batch *take(struct rec_rows *rows)
+{
+    struct batch *b = &rows->batches[rows->given % BATCHES];
+    if (!rows->threaded) {
+        fill(rows, b);
+        rows->filled++;
+    }
+    pthread_mutex_lock(&rows->lock);
+    while (rows->filled == rows->given)
+        pthread_cond_wait(&rows->changed, &rows->lock);
+    rows->given++;
+    pthread_cond_broadcast(&rows->changed);
+    pthread_mutex_unlock(&rows->lock);
+    return b;
+}
+
+int recording_rows_next(struct rec_rows *rows, const struct rec_row **ret, size_t *ret_n)
+{
+    struct recording *r = rows->r;
+    forget_strings(r);
+    while (!rows->all_read) {
+        struct batch *before = rows->given ? &rows->batches[(rows->given - 1) % BATCHES] : NULL;
+        size_t chunk = before ? before->chunk->index + before->last : 0;
+        if (before && before->last && chunk < r->chunks.len)
+            chunk_leave(r, before->chunk);
+        rows->all_read = chunk >= r->chunks.len;
+        if (rows->all_read)
+            break;
+        int error = prepare_until(rows, chunk + 2);
+        if (error)
+            return error;
+        struct batch *b = take(rows);
+        if (b->damage)
+            recording_damage(r, b->damage, b->why);
+        *ret = b->rows;
+        *ret_n = b->n;
+        if (b->n)
+            return 1;
+    }
+    return 0;
+}
+
+void rec_row_event(const struct rec_row *row, struct rec_event *ret)
+{
+    const struct plan *p = (const struct plan *)(const void *)row->plan;
+    forget_strings(p->chunk->recording);
+    *ret = (struct rec_event){.object = {p->chunk->recording, p->chunk, p->pub.type, row->body, row->at + row->size},
+                              .tag = p->pub.type->tag,
+                              .start_ns = row->start_ns,
+                              .duration_ns = row->duration_ns,
+                              .offset = (uint64_t)(row->at - p->chunk->recording->data),
+                              .size = row->size};
+}
