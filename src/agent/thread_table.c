@@ -33,7 +33,7 @@ int threads_init(void)
     return 0;
 }
 
-uint32_t thread_index(const struct thread *t)
+at_each_sample uint32_t thread_index(const struct thread *t)
 {
     return (uint32_t)(t - table);
 }

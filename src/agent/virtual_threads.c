@@ -71,7 +71,7 @@ bool virtual_thread_name(uint64_t id, char *ret, size_t size)
     return known && atomic_load(&names[id % NAMES].id) == id;
 }
 
-uint64_t virtual_thread_id(const struct thread *t)
+at_each_sample uint64_t virtual_thread_id(const struct thread *t)
 {
     uint64_t id = atomic_load(&mounted[thread_index(t)]);
     return id ? THREAD_VIRTUAL | id : atomic_load(&t->serial);

@@ -13,7 +13,12 @@
 
 #define must_check             __attribute__((warn_unused_result))
 #define printf_like(fmt, args) __attribute__((format(printf, fmt, args)))
-#define EXPORT                 __attribute__((visibility("default")))
+/*
+ * Runs in the signal handler at each sample. Such code lies together: a page of code that was not used for an interval costs
+ * 500 cycles (its address translated anew), a line of a page that was 60.
+ */
+#define at_each_sample __attribute__((hot))
+#define EXPORT         __attribute__((visibility("default")))
 
 /* Clean-up at the end of scope: `_cleanup_(buf_release) struct buf b = {...};`. The function gets the variable's address. */
 #define _cleanup_(f) __attribute__((cleanup(f)))

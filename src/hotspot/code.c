@@ -21,7 +21,7 @@ static inline uint64_t name8(const char text[8])
     return number;
 }
 
-static bool load_i32(const struct memory *m, uint64_t address, int32_t *ret)
+at_each_sample static bool load_i32(const struct memory *m, uint64_t address, int32_t *ret)
 {
     uint32_t v;
     bool ok = load32(m, address, &v);
@@ -158,7 +158,7 @@ static enum code_kind kind_of_name(uint64_t name)
                                        : CODE_STUB;
 }
 
-bool code_find(const struct code_cache *c, const struct memory *m, uint64_t pc, struct code_blob *ret)
+at_each_sample bool code_find(const struct code_cache *c, const struct memory *m, uint64_t pc, struct code_blob *ret)
 {
     const struct hotspot_layout *l = c->layout;
     struct code_blob b = {.frame_offset = -1};
@@ -239,8 +239,8 @@ static bool read_tables(struct code_scopes *s, const struct code_blob *b, uint64
     return true;
 }
 
-bool code_scopes_at(struct code_scopes *ret, const struct code_cache *c, const struct memory *m, const struct code_blob *blob,
-                    uint64_t pc)
+at_each_sample bool code_scopes_at(struct code_scopes *ret, const struct code_cache *c, const struct memory *m,
+                                   const struct code_blob *blob, uint64_t pc)
 {
     struct code_scopes s = {.cache = c, .memory = m};
     uint64_t pcs, end, size = (uint64_t)c->layout->sizeof_pc_desc;
@@ -288,7 +288,7 @@ static bool next_byte(struct byte_reader *r, uint8_t *ret)
 }
 
 /* One number of the compressed stream (UNSIGNED5): up to five bytes, low ones final. */
-static bool read_number(struct byte_reader *r, uint32_t base, uint32_t *ret)
+at_each_sample static bool read_number(struct byte_reader *r, uint32_t base, uint32_t *ret)
 {
     uint32_t final = 256 - 64 - base, sum = 0;
     for (unsigned i = 0; i < 5; i++) {
@@ -304,7 +304,7 @@ static bool read_number(struct byte_reader *r, uint32_t base, uint32_t *ret)
     return true;
 }
 
-bool code_scopes_next(struct code_scopes *s, struct code_scope *ret)
+at_each_sample bool code_scopes_next(struct code_scopes *s, struct code_scope *ret)
 {
     uint32_t sender, method, bci;
     if (s->next == 0) {
@@ -330,13 +330,13 @@ bool code_scopes_next(struct code_scopes *s, struct code_scope *ret)
     return true;
 }
 
-int code_level(const struct code_cache *c, const struct memory *m, const struct code_blob *blob)
+at_each_sample int code_level(const struct code_cache *c, const struct memory *m, const struct code_blob *blob)
 {
     uint8_t level;
     return load8(m, blob->address + (uint64_t)c->layout->nm_comp_level, &level) ? level : 0;
 }
 
-uint64_t code_entry(const struct code_cache *c, const struct memory *m, const struct code_blob *blob)
+at_each_sample uint64_t code_entry(const struct code_cache *c, const struct memory *m, const struct code_blob *blob)
 {
     const struct hotspot_layout *l = c->layout;
     uint64_t entry = blob->begin;
@@ -350,8 +350,8 @@ uint64_t code_entry(const struct code_cache *c, const struct memory *m, const st
     return entry >= blob->begin && entry < blob->end ? entry : blob->begin;
 }
 
-static bool is_handler(const struct memory *m, const struct code_blob *b, int32_t offset_field, int32_t address_field,
-                       uint64_t pc)
+at_each_sample static bool is_handler(const struct memory *m, const struct code_blob *b, int32_t offset_field,
+                                      int32_t address_field, uint64_t pc)
 {
     uint64_t address;
     int32_t offset;
@@ -361,8 +361,8 @@ static bool is_handler(const struct memory *m, const struct code_blob *b, int32_
            b->address + (uint64_t)offset == pc;
 }
 
-uint64_t code_original_pc(const struct code_cache *c, const struct memory *m, const struct code_blob *blob, uint64_t pc,
-                          uint64_t sp)
+at_each_sample uint64_t code_original_pc(const struct code_cache *c, const struct memory *m, const struct code_blob *blob,
+                                         uint64_t pc, uint64_t sp)
 {
     const struct hotspot_layout *l = c->layout;
     int32_t slot;

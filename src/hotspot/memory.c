@@ -11,7 +11,7 @@ const struct memory process_memory = {0};
 
 /* bool memory_load_word(uint64_t address, uint64_t *ret): between the two labels lies the one instruction that may fault. */
 #if defined(__x86_64__)
-__asm__(".text\n"
+__asm__(".section .text.hot,\"ax\",@progbits\n"
         ".globl memory_load_word\n.hidden memory_load_word\n.type memory_load_word, @function\n"
         "memory_load_word:\n"
         "memory_load_at: movq (%rdi), %rax\n"
@@ -20,10 +20,11 @@ __asm__(".text\n"
         "  ret\n"
         "memory_load_failed: xorl %eax, %eax\n"
         "  ret\n"
-        ".size memory_load_word, . - memory_load_word\n");
+        ".size memory_load_word, . - memory_load_word\n"
+        ".text\n");
 #define CONTEXT_PC(context) (((ucontext_t *)(context))->uc_mcontext.gregs[REG_RIP])
 #elif defined(__aarch64__)
-__asm__(".text\n"
+__asm__(".section .text.hot,\"ax\",@progbits\n"
         ".globl memory_load_word\n.hidden memory_load_word\n.type memory_load_word, %function\n"
         "memory_load_word:\n"
         "memory_load_at: ldr x2, [x0]\n"
@@ -32,7 +33,8 @@ __asm__(".text\n"
         "  ret\n"
         "memory_load_failed: mov w0, #0\n"
         "  ret\n"
-        ".size memory_load_word, . - memory_load_word\n");
+        ".size memory_load_word, . - memory_load_word\n"
+        ".text\n");
 #define CONTEXT_PC(context) (((ucontext_t *)(context))->uc_mcontext.pc)
 #else
 #error "the guarded load needs its instruction for this architecture"
@@ -98,7 +100,7 @@ int memory_guard_init(void)
     return guard_result;
 }
 
-uint64_t memory_guard_faults(void)
+at_each_sample uint64_t memory_guard_faults(void)
 {
     return __atomic_load_n(&faults, __ATOMIC_RELAXED);
 }
@@ -112,7 +114,7 @@ bool memory_image_load(const struct memory *m, uint64_t address, uint64_t *ret)
     return true;
 }
 
-bool memory_read(const struct memory *m, uint64_t address, void *bytes, size_t len)
+at_each_sample bool memory_read(const struct memory *m, uint64_t address, void *bytes, size_t len)
 {
     if (m->read)
         return m->read(m->context, address, bytes, len) == 0;

@@ -32,7 +32,8 @@ bool method_parts(const struct hotspot_layout *l, const struct memory *m, uint64
     return true;
 }
 
-bool method_parts_hold(const struct hotspot_layout *l, const struct memory *m, uint64_t method, const struct method_parts *p)
+at_each_sample bool method_parts_hold(const struct hotspot_layout *l, const struct memory *m, uint64_t method,
+                                      const struct method_parts *p)
 {
     struct method_parts now = {0};
     return load64(m, method + (uint64_t)l->method_const, &now.constant) &&
@@ -43,8 +44,8 @@ bool method_parts_hold(const struct hotspot_layout *l, const struct memory *m, u
            without_count(l, now.symbol) == p->symbol;
 }
 
-bool method_parts_still_hold(const struct hotspot_layout *l, const struct memory *m, uint64_t method,
-                             const struct method_parts *p)
+at_each_sample bool method_parts_still_hold(const struct hotspot_layout *l, const struct memory *m, uint64_t method,
+                                            const struct method_parts *p)
 {
     struct method_parts now = {0};
     return load64(m, method + (uint64_t)l->method_const, &now.constant) &&
@@ -59,14 +60,14 @@ static uint64_t mix(uint64_t h, uint64_t v)
     return h ^ h >> 29;
 }
 
-uint32_t method_parts_check(const struct method_parts *p)
+at_each_sample uint32_t method_parts_check(const struct method_parts *p)
 {
     uint64_t h = mix(mix(mix(mix(p->constant, p->pool), p->holder), p->class_name), p->symbol);
     return (uint32_t)(h >> 16) & METHOD_CHECK_MASK;
 }
 
-bool method_bci(const struct hotspot_layout *l, const struct memory *m, uint64_t method, uint64_t bcp, int32_t *ret_bci,
-                bool *ret_native)
+at_each_sample bool method_bci(const struct hotspot_layout *l, const struct memory *m, uint64_t method, uint64_t bcp,
+                               int32_t *ret_bci, bool *ret_native)
 {
     uint64_t constant;
     uint16_t size;

@@ -21,7 +21,7 @@ void unloads_find(struct unloads *ret, const struct hotspot_layout *l, const str
         *ret = u;
 }
 
-uint32_t unloads_epoch(const struct unloads *u, const struct memory *m)
+at_each_sample uint32_t unloads_epoch(const struct unloads *u, const struct memory *m)
 {
     uint64_t classes, shared;
     if (!u->counters[0] || !load64(m, u->counters[0], &classes) || !load64(m, u->counters[1], &shared))

@@ -16,7 +16,8 @@
 #define FIRST_PROBES 16
 
 /* Takes n blocks in a row; NULL when there are not as many. */
-static uint8_t *take_blocks(struct jfr_writer *w, struct region *fixed, bool worker, uint32_t n, _Atomic uint32_t **ret_span)
+at_each_sample static uint8_t *take_blocks(struct jfr_writer *w, struct region *fixed, bool worker, uint32_t n,
+                                           _Atomic uint32_t **ret_span)
 {
     for (;;) {
         struct region *r = fixed ? fixed : atomic_load_explicit(&w->region, memory_order_acquire);
@@ -50,8 +51,8 @@ void slot_retire(struct jfr_slot *slot)
     slot->at = slot->end = NULL;
 }
 
-bool slot_begin(struct jfr_writer *w, struct jfr_slot *slot, struct region *region, bool worker, size_t room,
-                struct jfr_event *ret)
+at_each_sample bool slot_begin(struct jfr_writer *w, struct jfr_slot *slot, struct region *region, bool worker, size_t room,
+                               struct jfr_event *ret)
 {
     /* a put asks for nine bytes even where one is enough */
     size_t need = JFR_EVENT_HEAD + room + 9 + JFR_WIDEN;
@@ -80,7 +81,7 @@ bool slot_begin(struct jfr_writer *w, struct jfr_slot *slot, struct region *regi
     return true;
 }
 
-void slot_commit(struct jfr_event *e, uint16_t code)
+at_each_sample void slot_commit(struct jfr_event *e, uint16_t code)
 {
     uint32_t len = (uint32_t)(e->at - e->start);
     uint32_t all = (uint32_t)(e->end - e->start) + JFR_WIDEN;
@@ -143,7 +144,7 @@ static struct jfr_slot *slot_take(struct jfr_writer *w)
     return NULL;
 }
 
-static bool begin(struct jfr_writer *w, size_t room, struct jfr_event *ret)
+at_each_sample static bool begin(struct jfr_writer *w, size_t room, struct jfr_event *ret)
 {
     struct jfr_slot *slot = slot_take(w);
     if (!slot)
@@ -156,7 +157,7 @@ static bool begin(struct jfr_writer *w, size_t room, struct jfr_event *ret)
     return false;
 }
 
-bool jfr_begin(struct jfr_writer *w, uint32_t type, size_t room, struct jfr_event *ret)
+at_each_sample bool jfr_begin(struct jfr_writer *w, uint32_t type, size_t room, struct jfr_event *ret)
 {
     if (!begin(w, room ? room : 200, ret))
         return false;
@@ -164,7 +165,7 @@ bool jfr_begin(struct jfr_writer *w, uint32_t type, size_t room, struct jfr_even
     return true;
 }
 
-void jfr_commit(struct jfr_event *e)
+at_each_sample void jfr_commit(struct jfr_event *e)
 {
     if (unlikely(e->overflow)) {
         atomic_fetch_add_explicit(&e->w->lost_size, 1, memory_order_relaxed);
@@ -183,7 +184,7 @@ void jfr_abort(struct jfr_event *e)
     slot_release(e->slot);
 }
 
-void jfr_put_time(struct jfr_event *e, uint64_t ns)
+at_each_sample void jfr_put_time(struct jfr_event *e, uint64_t ns)
 {
     jfr_put_long(e, ns > e->w->base_ns ? (int64_t)(ns - e->w->base_ns) : 0);
 }
@@ -261,7 +262,7 @@ struct search {
 };
 
 /* The id by the slots of one table; 0: its places are taken by others, or there is no memory. */
-static uint64_t table_find(struct search *s, _Atomic uint64_t *slots, uint32_t mask, unsigned probes)
+at_each_sample static uint64_t table_find(struct search *s, _Atomic uint64_t *slots, uint32_t mask, unsigned probes)
 {
     struct traces *t = s->traces;
     for (uint32_t i = s->hash & mask; probes-- > 0; i = (i + 1) & mask) {
@@ -324,7 +325,7 @@ static void trace_append(struct jfr_writer *w, uint64_t id, const struct jfr_fra
     slot_release(e.slot);
 }
 
-uint64_t jfr_trace(struct jfr_writer *w, const struct jfr_frame *frames, uint32_t n, bool truncated)
+at_each_sample uint64_t jfr_trace(struct jfr_writer *w, const struct jfr_frame *frames, uint32_t n, bool truncated)
 {
     if (!n)
         return 0;

@@ -39,7 +39,7 @@ static bool settle_method(struct walk *k, const struct method_claim *claim)
     return true;
 }
 
-bool claims_settle(struct walk *k)
+at_each_sample bool claims_settle(struct walk *k)
 {
     struct claims *c = k->claims;
     bool hold = !k->refuted;
@@ -54,7 +54,7 @@ bool claims_settle(struct walk *k)
     return hold;
 }
 
-bool claim_site(struct walk *k, const struct compilation *of)
+at_each_sample bool claim_site(struct walk *k, const struct compilation *of)
 {
     struct claims *c = k->claims;
     if (c->sites == CLAIMS_MAX && !claims_settle(k))
@@ -65,7 +65,7 @@ bool claim_site(struct walk *k, const struct compilation *of)
     return true;
 }
 
-bool claim_method(struct walk *k, uint64_t method, uint64_t bcp)
+at_each_sample bool claim_method(struct walk *k, uint64_t method, uint64_t bcp)
 {
     struct claims *c = k->claims;
     unsigned at = k->count;

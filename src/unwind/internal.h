@@ -96,6 +96,15 @@ static inline bool walk_stack_word(const struct walk *k, uint64_t address, uint6
     return true;
 }
 
+/*
+ * The key of what is known of an interrupted instruction, apart from the same address as one that is returned to. No address of
+ * a process has the top bit.
+ */
+static inline uint64_t walk_top_key(uint64_t pc)
+{
+    return pc | UINT64_C(1) << 63;
+}
+
 /* True when pc can be a return address: in generated code or in a library. */
 bool walk_is_code(const struct walk *k, uint64_t pc);
 /* True when pc can be a return address into generated code: it follows a call, or is the interpreter's, which jumps. */

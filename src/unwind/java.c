@@ -20,7 +20,7 @@ static uint64_t slot(uint64_t fp, int words)
 #define ENTRY_BARRIER_COOKIE UINT64_MAX
 
 /* What lies at the place where a call put it: return address on top of the stack, or in the link register. */
-static bool leave_frameless(struct walk *k)
+at_each_sample static bool leave_frameless(struct walk *k)
 {
     uint64_t pc;
     if (!k->w->arch->return_on_stack)
@@ -28,7 +28,7 @@ static bool leave_frameless(struct walk *k)
     return walk_stack_word(k, k->r.sp, &pc) && walk_leave(k, pc, k->r.sp + 8, k->r.fp);
 }
 
-static bool leave_with_state(struct walk *k, enum frame_state state, int32_t frame_bytes)
+at_each_sample static bool leave_with_state(struct walk *k, enum frame_state state, int32_t frame_bytes)
 {
     uint64_t pc, fp = k->r.fp, sender = k->r.sp + (uint64_t)frame_bytes;
     switch (state) {
@@ -135,7 +135,7 @@ static void emit_compiled(struct walk *k, const struct code_blob *blob, uint64_t
 }
 
 /* Keeps what was emitted of a frame, from `first` on, for walks to come. */
-static void note_site(struct walk *k, const struct code_blob *blob, unsigned first)
+static void note_site(struct walk *k, const struct code_blob *blob, uint64_t key, enum frame_state state, unsigned first)
 {
     const struct walker *w = k->w;
     unsigned n = k->count - first;
@@ -148,17 +148,19 @@ static void note_site(struct walk *k, const struct code_blob *blob, unsigned fir
             return;
         k->frames[i].id = walk_id_of_method(method, known.check);
     }
-    site_note(w->sites, &w->layout, &w->memory, blob, k->r.pc, k->frames + first, n);
+    site_note(w->sites, &w->layout, &w->memory, blob, key, (uint8_t)state, k->frames + first, n);
 }
 
 /* Emits what a site says; false when it is being written, or says it of something else. */
-static bool emit_site(struct walk *k, const struct site *s, uint32_t *ret_frame_bytes)
+static bool emit_site(struct walk *k, uint64_t key, int32_t *ret_frame_bytes, enum frame_state *ret_state)
 {
+    const struct site *s = site_at(k->w->sites, key);
     uint32_t version = atomic_load_explicit(&s->version, memory_order_acquire);
-    if (version == 0 || version & 1 || s->pc != k->r.pc)
+    if (version == 0 || version & 1 || s->pc != key)
         return false;
     struct compilation of = {s->blob, s->method, s->compile_id};
-    *ret_frame_bytes = s->frame_bytes;
+    *ret_frame_bytes = (int32_t)s->frame_bytes;
+    *ret_state = (enum frame_state)s->state;
     for (unsigned i = 0; i < MIN(s->count, SITE_METHODS_MAX); i++) {
         struct walk_frame f = site_frame(&s->methods[i]);
         walk_emit(k, (enum walk_kind)f.kind, f.id, f.bci);
@@ -168,19 +170,21 @@ static bool emit_site(struct walk *k, const struct site *s, uint32_t *ret_frame_
            (k->claims ? claim_site(k, &of) : compilation_holds(&k->w->layout, &k->w->memory, &of));
 }
 
-/* A frame whose return address an earlier walk has met. */
+static uint64_t site_key(const struct walk *k)
+{
+    return k->top ? walk_top_key(k->r.pc) : k->r.pc;
+}
+
+/* A frame whose return address, or the address where it was interrupted, an earlier walk has met. */
 static bool step_site(struct walk *k)
 {
-    uint32_t frame_bytes;
+    int32_t frame_bytes;
+    enum frame_state state;
     unsigned count = k->count;
-    uint64_t sender, pc, fp;
-    if (k->top || !k->w->sites)
+    if (!k->w->sites)
         return false;
-    if (emit_site(k, site_at(k->w->sites, k->r.pc), &frame_bytes)) {
-        sender = k->r.sp + frame_bytes;
-        if (walk_stack_word(k, sender - 8, &pc) && walk_stack_word(k, sender - 16, &fp) && walk_leave(k, pc, sender, fp))
-            return true;
-    }
+    if (emit_site(k, site_key(k), &frame_bytes, &state) && leave_with_state(k, state, frame_bytes))
+        return true;
     k->count = count;
     k->full = false;
     return false;
@@ -202,8 +206,8 @@ static bool step_compiled(struct walk *k, const struct code_blob *blob)
     uint64_t pc = code_original_pc(&w->code, &w->memory, blob, r.pc, r.sp);
     /* What is said of an address holds for the instructions before it: calls and regions are described at their ends. */
     emit_compiled(k, blob, k->top ? pc + 1 : pc, state != FRAME_FULL);
-    if (!k->top && w->sites && state == FRAME_FULL && pc == r.pc)
-        note_site(k, blob, first);
+    if (w->sites && pc == r.pc)
+        note_site(k, blob, site_key(k), state, first);
     return leave_with_state(k, state, blob->frame_bytes);
 }
 
@@ -307,8 +311,6 @@ static bool step_stub(struct walk *k, const struct code_blob *blob)
 {
     const struct walker *w = k->w;
     uint64_t pc = k->r.pc;
-    if (pc == w->code.call_stub_return)
-        return step_call_stub(k);
     /* What is returned to without having called: the entry of a routine, and there is one such. */
     bool may_be_barrier = !k->top && w->layout.version >= 21 && blob->frame_bytes == 0;
     if (may_be_barrier && !w->arch->follows_call(&w->memory, pc))
@@ -325,12 +327,14 @@ static bool step_stub(struct walk *k, const struct code_blob *blob)
     return leave_routine(k) || (may_be_barrier && step_return_barrier(k));
 }
 
-bool java_step(struct walk *k)
+at_each_sample bool java_step(struct walk *k)
 {
     const struct walker *w = k->w;
     struct code_blob blob;
     if (code_is_interpreter(&w->code, k->r.pc))
         return step_interpreter(k);
+    if (k->r.pc == w->code.call_stub_return)
+        return step_call_stub(k);
     if (step_site(k))
         return true;
     if (k->refuted || !code_find(&w->code, &w->memory, k->r.pc, &blob))

@@ -95,12 +95,12 @@ const struct modules *modules_refresh(void)
     return result;
 }
 
-const struct modules *modules_current(void)
+at_each_sample const struct modules *modules_current(void)
 {
     return __atomic_load_n(&current, __ATOMIC_ACQUIRE);
 }
 
-const struct module *module_find(const struct modules *m, uint64_t address)
+at_each_sample const struct module *module_find(const struct modules *m, uint64_t address)
 {
     uint32_t low = 0, high = m ? m->count : 0;
     while (low < high) {

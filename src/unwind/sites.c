@@ -95,8 +95,8 @@ static bool known_find(struct known_method *k, const struct hotspot_layout *l, c
     return true;
 }
 
-bool known_method_get(struct known_method *known, const struct hotspot_layout *l, const struct memory *m, uint64_t method,
-                      uint32_t epoch, struct known_method *ret)
+at_each_sample bool known_method_get(struct known_method *known, const struct hotspot_layout *l, const struct memory *m,
+                                     uint64_t method, uint32_t epoch, struct known_method *ret)
 {
     struct known_method *k = known ? known_at(known, method) : NULL;
     int32_t bci;
@@ -125,25 +125,27 @@ static bool read_identity(const struct hotspot_layout *l, const struct memory *m
     return load64(m, blob + (uint64_t)l->nm_method, &ret->method) && load32(m, blob + (uint64_t)l->nm_compile_id, &ret->id);
 }
 
-bool compilation_holds(const struct hotspot_layout *l, const struct memory *m, const struct compilation *c)
+at_each_sample bool compilation_holds(const struct hotspot_layout *l, const struct memory *m, const struct compilation *c)
 {
     struct compilation now = {0};
     return read_identity(l, m, c->blob, &now) && now.method == c->method && now.id == c->id;
 }
 
-void site_note(struct site *sites, const struct hotspot_layout *l, const struct memory *m, const struct code_blob *blob,
-               uint64_t pc, const struct walk_frame *frames, unsigned count)
+at_each_sample void site_note(struct site *sites, const struct hotspot_layout *l, const struct memory *m,
+                              const struct code_blob *blob, uint64_t key, uint8_t state, const struct walk_frame *frames,
+                              unsigned count)
 {
-    struct site *s = site_at(sites, pc);
+    struct site *s = site_at(sites, key);
     struct compilation c;
     if (count > SITE_METHODS_MAX || !read_identity(l, m, blob->address, &c) || !begin_write(&s->version))
         return;
     s->frame_bytes = (uint32_t)blob->frame_bytes;
-    s->pc = pc;
+    s->pc = key;
     s->blob = c.blob;
     s->method = c.method;
     s->compile_id = c.id;
-    s->count = count;
+    s->count = (uint8_t)count;
+    s->state = state;
     for (unsigned i = 0; i < count; i++)
         s->methods[i] = (struct site_method){.id_low = (uint32_t)frames[i].id,
                                              .id_high = (uint32_t)(frames[i].id >> 32),

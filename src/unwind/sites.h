@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What earlier walks have found at return addresses in compiled code: the size of the frame and the methods inlined there. Cold
- * caches make a walk dear, not instructions: finding this out anew touches a dozen cache lines a frame, one after the other; a
- * site is one or two, and those of the next stretch of stack are fetched at once.
+ * What earlier walks have found in compiled code at return addresses and where it was interrupted: the size of the frame and
+ * the methods inlined there. Cold caches make a walk dear, not instructions: finding this out anew touches a dozen cache lines
+ * a frame, one after the other; a site is one or two, and those of the next stretch of stack are fetched at once.
  *
  * A site counts while the same compilation is at the same place: by its method and compile id, which the VM gives once. Code
  * that a frame returns to is not freed, and classes whose methods are inlined in it are not unloaded. No lock: a site that is
@@ -21,10 +21,11 @@ enum { SITE_METHODS_MAX = 7, SITES_LOG2 = 14 };
 struct site {
     _Atomic uint32_t version; /* odd while it is written; 0: empty */
     uint32_t frame_bytes;
-    uint64_t pc;
+    uint64_t pc;           /* or its key, for an interrupted instruction */
     uint64_t blob, method; /* of the nmethod */
     uint32_t compile_id;
-    uint32_t count;
+    uint8_t count;
+    uint8_t state; /* enum frame_state */
 
     struct site_method {
         uint32_t id_low, id_high;
@@ -94,6 +95,7 @@ struct compilation {
 
 /* Whether that is still the one at its place. Async-signal-safe. */
 bool compilation_holds(const struct hotspot_layout *l, const struct memory *m, const struct compilation *c);
-/* Notes frames of an nmethod at a return address; ids have their checks. Too many are not noted. Async-signal-safe. */
+/* Notes frames of an nmethod at a return address, or at an interrupted instruction with the frame in a state; ids have their
+ * checks. Too many are not noted. Async-signal-safe. */
 void site_note(struct site *sites, const struct hotspot_layout *l, const struct memory *m, const struct code_blob *blob,
-               uint64_t pc, const struct walk_frame *frames, unsigned count);
+               uint64_t key, uint8_t state, const struct walk_frame *frames, unsigned count);

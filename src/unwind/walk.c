@@ -26,17 +26,17 @@ bool walk_stack_word_guarded(const struct walk *k, uint64_t address, uint64_t *r
     return address >= k->stack_low && address < k->stack_high && (address & 7) == 0 && load64(&k->w->memory, address, ret);
 }
 
-bool walk_is_code(const struct walk *k, uint64_t pc)
+at_each_sample bool walk_is_code(const struct walk *k, uint64_t pc)
 {
     return code_holds(&k->w->code, pc) || module_find(k->modules, pc) != NULL;
 }
 
-bool walk_is_java_return(const struct walker *w, uint64_t pc)
+at_each_sample bool walk_is_java_return(const struct walker *w, uint64_t pc)
 {
     return code_is_interpreter(&w->code, pc) || (code_holds(&w->code, pc) && w->arch->follows_call(&w->memory, pc));
 }
 
-bool walk_read_anchor(const struct walk *k, uint64_t address, struct anchor *ret)
+at_each_sample bool walk_read_anchor(const struct walk *k, uint64_t address, struct anchor *ret)
 {
     const struct hotspot_layout *l = &k->w->layout;
     const struct memory *m = &k->w->memory;
@@ -51,7 +51,7 @@ bool walk_read_anchor(const struct walk *k, uint64_t address, struct anchor *ret
     return true;
 }
 
-void walk_emit(struct walk *k, enum walk_kind kind, uint64_t id, int32_t bci)
+at_each_sample void walk_emit(struct walk *k, enum walk_kind kind, uint64_t id, int32_t bci)
 {
     if (!walk_is_java(kind) && kind != WALK_GAP && !(k->flags & WALK_WITH_NATIVE))
         return;
@@ -62,7 +62,7 @@ void walk_emit(struct walk *k, enum walk_kind kind, uint64_t id, int32_t bci)
     k->frames[k->count++] = (struct walk_frame){.id = id, .bci = bci, .kind = kind};
 }
 
-void walk_emit_java(struct walk *k, enum walk_kind kind, uint64_t method, int32_t bci)
+at_each_sample void walk_emit_java(struct walk *k, enum walk_kind kind, uint64_t method, int32_t bci)
 {
     walk_emit(k, kind, walk_id_of_method(method, 0), bci);
 }
@@ -81,7 +81,7 @@ static void add_checks(struct walk *k)
     }
 }
 
-bool walk_leave(struct walk *k, uint64_t pc, uint64_t sp, uint64_t fp)
+at_each_sample bool walk_leave(struct walk *k, uint64_t pc, uint64_t sp, uint64_t fp)
 {
     pc &= k->w->arch->address_mask;
     /* Stacks shrink upwards; a top frame may be nothing but a return address in a register. */
@@ -96,7 +96,7 @@ bool walk_leave(struct walk *k, uint64_t pc, uint64_t sp, uint64_t fp)
 }
 
 /* Goes on at the Java frame that the VM noted last, when that lies above. */
-static bool resume(struct walk *k)
+at_each_sample static bool resume(struct walk *k)
 {
     struct anchor a = k->anchor;
     k->anchor = (struct anchor){0};
@@ -180,7 +180,7 @@ static void look_ahead(struct walk *k)
 }
 
 /* From the registers to the end, however that comes. */
-static uint8_t run(struct walk *k)
+at_each_sample static uint8_t run(struct walk *k)
 {
     uint64_t faults = memory_guard_faults();
     unsigned steps = 0;
@@ -198,7 +198,7 @@ static uint8_t run(struct walk *k)
     return WALK_COMPLETE;
 }
 
-void walk_run(struct walk *k, struct walk_end *ret_end)
+at_each_sample void walk_run(struct walk *k, struct walk_end *ret_end)
 {
     struct walk start = *k;
     uint8_t status = run(k);
@@ -246,8 +246,23 @@ static void set_up_speed(struct walk *k, struct claims *claims)
     k->epoch = unloads_epoch(&k->w->unloads, &k->w->memory);
 }
 
-unsigned walk_stack(const struct walker *w, const void *context, const void *env, unsigned flags, struct walk_frame *frames,
-                    unsigned max, struct walk_end *ret_end)
+/* All that a walk begins with, at once: seldom used, it has left the caches. */
+static void fetch_beginning(const struct walker *w, uint64_t thread, const struct registers *r)
+{
+    const struct hotspot_layout *l = &w->layout;
+    for (size_t at = 0; at < sizeof(*w); at += 64)
+        __builtin_prefetch((const char *)w + at);
+    if (!thread)
+        return;
+    __builtin_prefetch((const void *)(uintptr_t)(thread + (uint64_t)l->thread_stack_base));
+    __builtin_prefetch((const void *)(uintptr_t)(thread + (uint64_t)l->thread_anchor));
+    __builtin_prefetch((const void *)(uintptr_t)(thread + (uint64_t)l->thread_anchor + 64));
+    if (w->sites)
+        __builtin_prefetch(site_at(w->sites, walk_top_key(r->pc)));
+}
+
+at_each_sample unsigned walk_stack(const struct walker *w, const void *context, const void *env, unsigned flags,
+                                   struct walk_frame *frames, unsigned max, struct walk_end *ret_end)
 {
     struct claims claims;
     struct walk k = {
@@ -256,6 +271,7 @@ unsigned walk_stack(const struct walker *w, const void *context, const void *env
         k.thread = (uint64_t)(uintptr_t)env - (uint64_t)w->env_offset;
     if (context)
         arch_registers(context, &k.r);
+    fetch_beginning(w, k.thread, &k.r);
     *ret_end = (struct walk_end){.status = WALK_BROKEN, .pc = k.r.pc, .sp = k.r.sp};
     if (!set_up_stack(&k))
         return 0;

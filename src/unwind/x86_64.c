@@ -8,7 +8,7 @@
 enum { WINDOW = 32, PROLOGUE_MAX = 160 };
 
 /* `sub rsp, imm` (or `add rsp, imm`, by opcode extension) of exactly that amount; its length, 0 when it is something else. */
-static unsigned adjusts_rsp(const uint8_t *code, size_t len, uint8_t modrm, int32_t amount)
+at_each_sample static unsigned adjusts_rsp(const uint8_t *code, size_t len, uint8_t modrm, int32_t amount)
 {
     int32_t imm;
     if (len >= 4 && code[0] == 0x48 && code[1] == 0x83 && code[2] == modrm && (int8_t)code[3] == amount)
@@ -115,8 +115,8 @@ static bool is_poll_stub(const uint8_t *code, size_t len)
     return at_lea || at_store || (after_store && memcmp(code + WINDOW - 14, lea, 3) == 0);
 }
 
-static enum frame_state compiled_state(const struct memory *m, uint64_t pc, uint64_t entry, uint64_t complete, uint64_t end,
-                                       int32_t frame_bytes)
+at_each_sample static enum frame_state compiled_state(const struct memory *m, uint64_t pc, uint64_t entry, uint64_t complete,
+                                                      uint64_t end, int32_t frame_bytes)
 {
     uint8_t code[PROLOGUE_MAX];
     if (pc < entry || frame_bytes < 16)
@@ -224,7 +224,7 @@ const struct arch arch_x86_64 = {
 };
 
 #if defined(__x86_64__)
-void arch_registers(const void *context, struct registers *ret)
+at_each_sample void arch_registers(const void *context, struct registers *ret)
 {
     const greg_t *g = ((const ucontext_t *)context)->uc_mcontext.gregs;
     *ret = (struct registers){

@@ -61,7 +61,7 @@ static struct {
 
 /* ---- recordings; in the signal handler, but for idle ---- */
 
-static void put_wall(uint64_t time_ns, uint64_t thread, uint64_t trace, bool idle, uint32_t weight)
+at_each_sample static void put_wall(uint64_t time_ns, uint64_t thread, uint64_t trace, bool idle, uint32_t weight)
 {
     struct jfr_event e;
     if (!jfr_begin(cpu.jfr, JFR_WALL_SAMPLE, 0, &e))
@@ -98,7 +98,7 @@ static void put_unattributed(const struct sample *s)
     jfr_commit(&e);
 }
 
-static bool record(void *context, const struct sample *s)
+at_each_sample static bool record(void *context, const struct sample *s)
 {
     if (s->n < 0) {
         put_unattributed(s);

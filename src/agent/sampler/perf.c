@@ -143,7 +143,7 @@ static uint32_t kernel_part(const struct ring *r, uint64_t words, uint64_t *ips)
     return n;
 }
 
-uint32_t perf_clock_take(struct perf_clock *c, uint64_t ips[PERF_KERNEL_FRAMES], uint32_t *ret_n)
+at_each_sample uint32_t perf_clock_take(struct perf_clock *c, uint64_t ips[PERF_KERNEL_FRAMES], uint32_t *ret_n)
 {
     struct perf_event_mmap_page *page = atomic_load(&c->ring);
     uint32_t taken = 0;
@@ -171,7 +171,7 @@ uint32_t perf_clock_take(struct perf_clock *c, uint64_t ips[PERF_KERNEL_FRAMES],
     return taken;
 }
 
-void perf_clock_period(const struct perf_clock *c, uint64_t interval_ns)
+at_each_sample void perf_clock_period(const struct perf_clock *c, uint64_t interval_ns)
 {
     if (c->fd && ioctl(c->fd, PERF_EVENT_IOC_PERIOD, &interval_ns) == 0)
         ioctl(c->fd, PERF_EVENT_IOC_ENABLE, 0);

@@ -6,6 +6,7 @@
 #include "agent/sampler/slots.h"
 #include "agent/virtual_threads.h"
 #include "base/clock.h"
+#include "base/hash.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -40,7 +41,7 @@ static struct {
     atomic_bool on;
     atomic_int inside; /* handlers */
     _Atomic uint64_t failed[WALK_FAILURES], cost[COST_BUCKETS];
-    _Atomic uint64_t samples, truncated, lost, skipped, calls, total_ns, max_ns;
+    _Atomic uint64_t samples, truncated, lost, skipped, calls, measured, measured_ns, max_ns;
 } sampler;
 
 /* ---- in the signal handler ---- */
@@ -50,8 +51,12 @@ static struct buffer *buffer_at(uint32_t i)
     return (struct buffer *)(void *)(sampler.pool.memory + (size_t)i * sampler.pool.stride);
 }
 
-static struct buffer *take_buffer(uint32_t hint)
+/* Where samples are not kept the CPU's own, which is in its caches; else the next. */
+static struct buffer *take_buffer(void)
 {
+    static _Atomic uint32_t next;
+    int cpu = sampler.options.keep ? -1 : sched_getcpu();
+    uint32_t hint = cpu >= 0 ? (uint32_t)cpu : atomic_fetch_add(&next, 1);
     uint32_t n = sampler.pool.n, tries = MIN(n, 64);
     for (uint32_t i = 0; i < tries; i++) {
         struct buffer *b = buffer_at((hint + i) % n);
@@ -78,7 +83,7 @@ struct interrupted {
 };
 
 /* The kernel's frames, then the thread's own. */
-static int walk_interrupted(void *context, struct jfr_frame *frames, uint32_t max, bool *ret_cut)
+at_each_sample static int walk_interrupted(void *context, struct jfr_frame *frames, uint32_t max, bool *ret_cut)
 {
     const struct interrupted *i = context;
     uint32_t kernel = 0;
@@ -119,11 +124,10 @@ static bool in_blocking_call(const void *ucontext)
 typedef int fill_fn(void *context, struct jfr_frame *frames, uint32_t max, bool *ret_cut);
 
 /* Takes a sample whose frames fill gives. */
-static void take_sample(const struct sample *sample, fill_fn *fill, void *context)
+at_each_sample static void take_sample(const struct sample *sample, fill_fn *fill, void *context)
 {
-    static _Atomic uint32_t next;
     uint32_t depth = sampler.options.depth;
-    struct buffer *b = take_buffer(atomic_fetch_add(&next, 1));
+    struct buffer *b = take_buffer();
     if (!b) {
         atomic_fetch_add(&sampler.lost, sample->weight);
         return;
@@ -154,12 +158,23 @@ static void take_interrupted(const struct beat *beat, struct thread *t, JNIEnv *
                 walk_interrupted, &i);
 }
 
-/* Cost is CPU time: on a busy machine a handler may be interrupted for milliseconds, which is not its doing. */
-static void count_cost(uint64_t start)
+/* Reading the clock of a thread's CPU time is a system call: two of them in each handler were a tenth of its cost. */
+enum { MEASURED_OF = 8 };
+
+/* When a handler began, in CPU time: on a busy machine it may be interrupted for milliseconds. 0: not one that is measured. */
+at_each_sample static uint64_t begin_cost(void)
 {
+    uint64_t call = atomic_fetch_add(&sampler.calls, 1);
+    return hash_u64(call) % MEASURED_OF == 0 ? clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
+}
+
+at_each_sample static void count_cost(uint64_t start)
+{
+    if (!start)
+        return;
     uint64_t ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start, bucket = ns / COST_STEP_NS;
-    atomic_fetch_add(&sampler.calls, 1);
-    atomic_fetch_add(&sampler.total_ns, ns);
+    atomic_fetch_add(&sampler.measured, 1);
+    atomic_fetch_add(&sampler.measured_ns, ns);
     atomic_fetch_add(&sampler.cost[MIN(bucket, COST_BUCKETS - 1)], 1);
     uint64_t max = atomic_load(&sampler.max_ns);
     while (ns > max && !atomic_compare_exchange_weak(&sampler.max_ns, &max, ns))
@@ -197,23 +212,19 @@ static uint32_t take_beat(struct beat *ret, const siginfo_t *info)
     return ret->weight;
 }
 
-static void on_signal(int number, siginfo_t *info, void *ucontext)
+at_each_sample static void on_signal(int number, siginfo_t *info, void *ucontext)
 {
     int saved = errno;
     struct beat beat;
     atomic_fetch_add(&sampler.inside, 1);
-    if (take_beat(&beat, info)) {
-        uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-        JNIEnv *env = vm_jni();
-        struct thread *t = slot_thread(beat.slot, env);
-        /* Another environment: the signal was late and the slot is another thread's by now. */
-        if (t && env && atomic_load(&t->env) == env && !t->own) {
+    if (take_beat(&beat, info) && slot_is_own(beat.slot)) {
+        uint64_t start = begin_cost();
+        struct thread *t = slot_thread(beat.slot);
+        JNIEnv *env = t && !t->own ? atomic_load(&t->env) : NULL;
+        if (env)
             take_interrupted(&beat, t, env, ucontext);
-            slot_shift(beat.slot, beat.weight, start);
-            count_cost(start);
-        } else if (atomic_load(&beat.slot->tid) == (pid_t)syscall(SYS_gettid)) {
-            slot_shift(beat.slot, beat.weight, start);
-        }
+        slot_shift(beat.slot, beat.weight);
+        count_cost(start);
     }
     atomic_fetch_sub(&sampler.inside, 1);
     errno = saved;
@@ -248,7 +259,7 @@ static int ask_stack(void *context, struct jfr_frame *frames, uint32_t max, bool
 static void sample_by_jvmti(struct thread *t, JNIEnv *jni, jthread thread, uint32_t weight, bool idle, _Atomic uint64_t *mark)
 {
     struct asked a = {jni, thread};
-    uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t start = begin_cost();
     uint32_t serial = atomic_load(&t->serial);
     take_sample(&(struct sample){.thread = t, .serial = serial, .id = serial, .weight = weight, .idle = idle, .mark = mark},
                 ask_stack, &a);
@@ -312,8 +323,8 @@ static void clear_counters(void)
         atomic_store(&sampler.failed[i], 0);
     for (int i = 0; i < COST_BUCKETS; i++)
         atomic_store(&sampler.cost[i], 0);
-    _Atomic uint64_t *const single[] = {&sampler.samples, &sampler.truncated, &sampler.lost,  &sampler.skipped,
-                                        &sampler.calls,   &sampler.total_ns,  &sampler.max_ns};
+    _Atomic uint64_t *const single[] = {&sampler.samples, &sampler.truncated, &sampler.lost,        &sampler.skipped,
+                                        &sampler.calls,   &sampler.measured,  &sampler.measured_ns, &sampler.max_ns};
     for (size_t i = 0; i < ARRAY_SIZE(single); i++)
         atomic_store(single[i], 0);
 }
@@ -389,10 +400,11 @@ void sampler_counters(struct sampler_counters *ret)
         .truncated = sampler.truncated,
         .lost = sampler.lost,
         .skipped = sampler.skipped,
-        .handler_calls = sampler.calls,
-        .handler_ns = sampler.total_ns,
+        .handler_measured = sampler.measured,
         .handler_max_ns = sampler.max_ns,
     };
+    if (ret->handler_measured)
+        ret->handler_ns = (uint64_t)((double)sampler.measured_ns / (double)ret->handler_measured * (double)sampler.calls);
     for (int i = 0; i < WALK_FAILURES; i++)
         ret->failed[i] = sampler.failed[i];
     for (int i = 0; i < COST_BUCKETS; i++)
@@ -406,7 +418,7 @@ uint64_t sampler_cost_percentile(const struct sampler_counters *c, double share)
     uint64_t below = 0;
     for (int i = 0; i < COST_BUCKETS - 1; i++) {
         below += c->cost[i];
-        if ((double)below >= share * (double)c->handler_calls)
+        if ((double)below >= share * (double)c->handler_measured)
             return (uint64_t)(i + 1) * COST_STEP_NS;
     }
     return c->handler_max_ns;

@@ -49,12 +49,14 @@ struct sampler_counters {
     uint64_t samples;               /* weights, failures included */
     uint64_t failed[WALK_FAILURES]; /* weights */
     uint64_t truncated;
-    uint64_t lost;      /* weights: no free buffer */
-    uint64_t skipped;   /* WALL: repeated without a signal */
-    uint64_t threads;   /* being sampled */
-    uint64_t uncovered; /* of those, without a timer of their own: the kernel gave none */
-    uint64_t handler_calls, handler_ns, handler_max_ns;
-    uint64_t cost[COST_BUCKETS]; /* calls by handler time, COST_STEP_NS each; the last one and beyond */
+    uint64_t lost;             /* weights: no free buffer */
+    uint64_t skipped;          /* WALL: repeated without a signal */
+    uint64_t threads;          /* being sampled */
+    uint64_t uncovered;        /* of those, without a timer of their own: the kernel gave none */
+    uint64_t handler_ns;       /* of all handlers, from the mean of those that were measured */
+    uint64_t handler_measured; /* calls, one of eight by chance */
+    uint64_t handler_max_ns;
+    uint64_t cost[COST_BUCKETS]; /* measured calls by their time, COST_STEP_NS each; the last one and beyond */
 };
 
 /* Starts on the threads of the table and on all to come. One at a time. Negative errno with a sentence in why. */
@@ -66,5 +68,5 @@ void sampler_drain(void (*f)(void *context, const struct sample *s), void *conte
 /* Ten times a second: removes timers of threads that are none of Java's, tells the idle threads' samples. */
 void sampler_work(void);
 void sampler_counters(struct sampler_counters *ret);
-/* The handler time that share (0 to 1) of the calls stay below. */
+/* The handler time that share (0 to 1) of the measured calls stay below. */
 uint64_t sampler_cost_percentile(const struct sampler_counters *c, double share);

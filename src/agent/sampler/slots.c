@@ -34,7 +34,7 @@ static atomic_bool visitor_there, visitor_stop;
 
 /* ---- in the signal handler ---- */
 
-struct slot *slot_by_address(const void *address)
+at_each_sample struct slot *slot_by_address(const void *address)
 {
     uintptr_t distance = (uintptr_t)address - (uintptr_t)slots;
     if (distance >= atomic_load(&slots_used) * sizeof(*slots) || distance % sizeof(*slots))
@@ -51,7 +51,18 @@ struct slot *slot_by_tid(pid_t tid)
     return NULL;
 }
 
-struct slot *slot_by_descriptor(int fd)
+at_each_sample bool slot_is_own(struct slot *s)
+{
+    void *self = __builtin_thread_pointer();
+    if (likely(s->self == self))
+        return true;
+    if (atomic_load(&s->tid) != (pid_t)syscall(SYS_gettid))
+        return false;
+    s->self = self;
+    return true;
+}
+
+at_each_sample struct slot *slot_by_descriptor(int fd)
 {
     uint32_t place = fd > 0 && fd < DESCRIPTORS_MAX ? atomic_load(&by_descriptor[fd]) : 0;
     return place ? &slots[place - 1] : NULL;
@@ -62,7 +73,7 @@ static struct timespec timespec_of(uint64_t ns)
     return (struct timespec){(time_t)(ns / NS_PER_SECOND), (long)(ns % NS_PER_SECOND)};
 }
 
-void slot_shift(struct slot *s, uint32_t weight, uint64_t cpu_ns)
+at_each_sample void slot_shift(struct slot *s, uint32_t weight)
 {
     if (!s->has_timer || options.wall || atomic_load(&s->none))
         return;
@@ -74,6 +85,7 @@ void slot_shift(struct slot *s, uint32_t weight, uint64_t cpu_ns)
         s->owed = 0;
         return;
     }
+    uint64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     s->due_ns += s->since * options.interval_ns;
     s->since = 0;
     uint64_t at = s->due_ns + hash_u64(cpu_ns ^ (uint64_t)s->tid) % options.interval_ns;
@@ -92,11 +104,12 @@ void slot_shift(struct slot *s, uint32_t weight, uint64_t cpu_ns)
     }
 }
 
-struct thread *slot_thread(struct slot *slot, JNIEnv *env)
+at_each_sample struct thread *slot_thread(struct slot *slot)
 {
     struct thread *t = atomic_load(&slot->thread);
     if (t || atomic_load(&slot->none))
         return t;
+    JNIEnv *env = vm_jni();
     t = env ? threads_by_env(env) : NULL;
     if (t) {
         atomic_store(&t->tid, atomic_load(&slot->tid));

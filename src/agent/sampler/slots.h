@@ -16,6 +16,7 @@ struct slot {
     struct thread *_Atomic thread; /* NULL: not known yet */
     atomic_bool none;              /* not a thread that Java sees: not sampled */
     _Atomic uint64_t mark;         /* the sample function's: what the thread was last seen doing */
+    void *self;                    /* the thread's pointer, once its handler was in the slot */
     bool has_timer;                /* or a perf_event clock */
     bool shifted;                  /* perf: the interval that runs is not a whole one */
     timer_t timer;
@@ -52,10 +53,12 @@ void slots_count(uint64_t *ret_threads, uint64_t *ret_uncovered);
 struct slot *slot_by_address(const void *address);
 struct slot *slot_by_tid(pid_t tid);
 struct slot *slot_by_descriptor(int fd);
+/* Whether it is the calling thread's; else the signal was late and it is another thread's by now. */
+bool slot_is_own(struct slot *slot);
 /*
  * After a sample of so many intervals, on its thread: now and then moves the beat, at random and without a change of the
  * rate, so that a program that repeats itself at the interval is not always met at the same place.
  */
-void slot_shift(struct slot *slot, uint32_t weight, uint64_t cpu_ns);
+void slot_shift(struct slot *slot, uint32_t weight);
 /* The Java thread of the calling thread's slot, found by its environment the first time; NULL when it is none. */
-struct thread *slot_thread(struct slot *slot, JNIEnv *env);
+struct thread *slot_thread(struct slot *slot);

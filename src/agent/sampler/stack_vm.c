@@ -40,7 +40,7 @@ static const uint8_t frame_types[WALK_KINDS] = {
     [WALK_KERNEL] = JFR_FRAME_KERNEL,
 };
 
-static int walk(void *ucontext, JNIEnv *env, struct jfr_frame *frames, uint32_t max, bool *ret_cut)
+at_each_sample static int walk(void *ucontext, JNIEnv *env, struct jfr_frame *frames, uint32_t max, bool *ret_cut)
 {
     struct walk_frame *walked = (struct walk_frame *)(void *)frames;
     struct walk_end end;
