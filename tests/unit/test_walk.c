@@ -5,6 +5,8 @@
 #include "unwind/internal.h"
 #include "vm_image.h"
 
+#include <sys/mman.h>
+
 enum { STACK_BYTES = 4096, FRAMES = 32 };
 
 /*
@@ -210,6 +212,161 @@ static void a_site_counts_for_its_compilation(void **state)
     drop_scene(&s);
 }
 
+/*
+ * The scene in this process's own memory, at the image's addresses: what a walk takes for granted and looks at when it is done
+ * is for such walks alone.
+ */
+static void move_in(struct scene *s, struct claims *claims)
+{
+    void *at = mmap((void *)(uintptr_t)BASE, IMAGE_SIZE, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    assert_ptr_equal(at, (void *)(uintptr_t)BASE);
+    memcpy(at, s->code.im.bytes, IMAGE_SIZE);
+    free(s->code.im.bytes);
+    s->code.im.bytes = at;
+    assert_int_equal(memory_guard_init(), 0);
+    s->walker.memory = s->code.memory = process_memory;
+    s->walker.sites = sites_new();
+    s->walker.known = known_methods_new();
+    assert_true(s->walker.sites && s->walker.known);
+    s->walk.claims = claims;
+}
+
+static void move_out(struct scene *s)
+{
+    sites_free(s->walker.sites);
+    known_methods_free(s->walker.known);
+    munmap(s->code.im.bytes, IMAGE_SIZE);
+}
+
+static void walk_claiming(struct scene *s, struct claims *claims, bool top)
+{
+    s->walk.r = (struct registers){.pc = s->code.code + (top ? 21 : 22), .sp = s->sp, .fp = 3};
+    s->walk.mapped_bytes = s->walk.fetched = claims->sites = claims->methods = 0;
+    s->walk.claims = claims;
+    s->walk.top = top;
+    s->walk.done = s->walk.recovered = s->walk.refuted = false;
+    s->walk.count = 0;
+    walk_run(&s->walk, &s->end);
+}
+
+static void claims_are_looked_at_in_the_end(void **state)
+{
+    struct scene s;
+    struct claims claims;
+    make_scene(&s, &arch_x86_64);
+    move_in(&s, &claims);
+    uint8_t *level = &s.code.im.bytes[s.code.blob - BASE + (unsigned)s.code.layout.nm_comp_level];
+    for (int top = 0; top < 2; top++) {
+        for (int again = 0; again < 2; again++) {
+            /* Only a new look would see the other level. */
+            *level = again ? 1 : 4;
+            walk_claiming(&s, &claims, top);
+            assert_int_equal(s.end.status, WALK_COMPLETE);
+            assert_int_equal(s.walk.count, 3);
+            expect(&s, 0, WALK_INLINED, s.code.method[1], 300);
+            expect(&s, 1, WALK_C2, s.code.method[0], 7);
+            expect(&s, 2, WALK_INTERPRETED, s.interpreted, 5);
+            assert_true(walk_id_check(s.frames[2].id) != 0);
+            assert_non_null(s.walk.claims);
+        }
+        /* Another compilation: the walk is done once more, without taking anything for granted. */
+        poke32(&s.code.im, s.code.blob + (uint64_t)s.code.layout.nm_compile_id, 100 + (uint32_t)top);
+        walk_claiming(&s, &claims, top);
+        assert_null(s.walk.claims);
+        assert_int_equal(s.walk.count, 3);
+        expect(&s, 1, WALK_C1, s.code.method[0], 7);
+        expect(&s, 2, WALK_INTERPRETED, s.interpreted, 5);
+    }
+    move_out(&s);
+}
+
+static void a_word_that_is_no_method_is_none(void **state)
+{
+    struct scene s;
+    struct claims claims;
+    make_scene(&s, &arch_x86_64);
+    move_in(&s, &claims);
+    uint64_t fp;
+    memcpy(&fp, s.code.im.bytes + (s.sp + 32 - BASE), 8);
+    poke64(&s.code.im, fp - 24, s.stack);
+    walk_claiming(&s, &claims, false);
+    assert_null(s.walk.claims);
+    assert_int_equal(s.end.status, WALK_BROKEN);
+    assert_int_equal(s.walk.count, 2);
+    expect(&s, 1, WALK_C2, s.code.method[0], 7);
+    move_out(&s);
+}
+
+/* A class of another name in the same memory, pointer for pointer, is told by the name, but while no class was unloaded. */
+static void methods_hold_until_a_class_is_unloaded(void **state)
+{
+    struct scene s;
+    struct claims claims;
+    struct known_method known;
+    struct method_parts parts;
+    make_scene(&s, &arch_x86_64);
+    move_in(&s, &claims);
+    const struct hotspot_layout *l = &s.walker.layout;
+    uint64_t method = s.interpreted;
+    assert_true(known_method_get(s.walker.known, l, &process_memory, method, 5, &known));
+    uint32_t check = known.check;
+    assert_true(method_parts(l, &process_memory, method, &parts));
+    s.code.im.bytes[parts.class_name - BASE + 3] ^= 0x41; /* the name's hash */
+    assert_true(known_method_get(s.walker.known, l, &process_memory, method, 5, &known));
+    assert_int_equal(known.check, check);
+    assert_true(known_method_get(s.walker.known, l, &process_memory, method, 6, &known));
+    assert_int_not_equal(known.check, check);
+    check = known.check;
+    /* Where nothing tells of unloading, the name is looked at each time. */
+    s.code.im.bytes[parts.class_name - BASE + 3] ^= 0x41;
+    assert_true(known_method_get(s.walker.known, l, &process_memory, method, 0, &known));
+    assert_int_not_equal(known.check, check);
+    move_out(&s);
+}
+
+/* A counter of the VM's, in the form of its file: length, name, no vector, type, and so on, name, value. */
+static size_t put_counter(uint8_t *at, const char *name, uint64_t value)
+{
+    uint32_t head[] = {80, 20, 0, 'J', 64};
+    memcpy(at, head, sizeof(head));
+    memcpy(at + 20, name, strlen(name) + 1);
+    memcpy(at + 64, &value, sizeof(value));
+    return 80;
+}
+
+static void unloaded_classes_are_counted_by_the_vm(void **state)
+{
+    static _Alignas(8) uint8_t data[512];
+    uint32_t numbers[] = {0, 0, 32, 2};
+    struct unloads u;
+    uint64_t start = (uint64_t)(uintptr_t)data;
+    struct hotspot_layout l = {.perf_start = (uint64_t)(uintptr_t)&start};
+    memcpy(data, (uint8_t[]){0xca, 0xfe, 0xc0, 0xc0, 1, 2, 0, 1}, 8);
+    size_t used = 32;
+    used += put_counter(data + used, "java.cls.unloadedClasses", 3);
+    used += put_counter(data + used, "java.cls.sharedUnloadedClasses", 1);
+    uint32_t size = (uint32_t)used;
+    memcpy(data + 8, &size, 4);
+    memcpy(data + 24, numbers + 2, 8);
+
+    unloads_find(&u, &l, &process_memory);
+    uint32_t epoch = unloads_epoch(&u, &process_memory);
+    assert_int_not_equal(epoch, 0);
+    assert_int_equal(unloads_epoch(&u, &process_memory), epoch);
+    data[32 + 64]++;
+    assert_int_not_equal(unloads_epoch(&u, &process_memory), epoch);
+    data[32 + 64]--;
+    data[32 + 80 + 64]++;
+    assert_int_not_equal(unloads_epoch(&u, &process_memory), epoch);
+    /* With one of the two gone nothing is known. */
+    data[32 + 80 + 20] ^= 1;
+    unloads_find(&u, &l, &process_memory);
+    assert_int_equal(unloads_epoch(&u, &process_memory), 0);
+    unloads_find(&u, &(struct hotspot_layout){0}, &process_memory);
+    assert_int_equal(unloads_epoch(&u, &process_memory), 0);
+}
+
 static void depth_ends_the_walk(void **state)
 {
     struct scene s;
@@ -311,6 +468,10 @@ int main(void)
         cmocka_unit_test(compiled_interpreted_and_entry),
         cmocka_unit_test(before_the_frame_is_built),
         cmocka_unit_test(a_site_counts_for_its_compilation),
+        cmocka_unit_test(claims_are_looked_at_in_the_end),
+        cmocka_unit_test(a_word_that_is_no_method_is_none),
+        cmocka_unit_test(methods_hold_until_a_class_is_unloaded),
+        cmocka_unit_test(unloaded_classes_are_counted_by_the_vm),
         cmocka_unit_test(depth_ends_the_walk),
         cmocka_unit_test(a_lost_caller_is_looked_for_in_the_anchor),
         cmocka_unit_test(methods_are_described_while_they_are_there),
