@@ -310,10 +310,28 @@ int edit_catch_all(struct edit *e, const struct buf *code, unsigned stack)
     return 0;
 }
 
-bool edit_is_guarded(const struct edit *e, uint32_t pc)
+static struct cursor exception_table(const struct edit *e)
 {
     const uint8_t *start = e->code + e->code_len;
-    struct cursor in = cursor_of(start, (size_t)(e->rewrite->class->bytes + e->method->code_end - start));
+    return cursor_of(start, (size_t)(e->rewrite->class->bytes + e->method->code_end - start));
+}
+
+uint32_t edit_own_handler_end(const struct edit *e, uint32_t pc)
+{
+    struct cursor in = exception_table(e);
+    uint32_t end = 0;
+    for (unsigned n = cursor_be16(&in); n && !in.failed; n--) {
+        uint32_t from = cursor_be16(&in), to = cursor_be16(&in), handler = cursor_be16(&in);
+        cursor_skip(&in, 2);
+        if (handler == pc && pc >= from && pc < to)
+            end = MAX(end, to);
+    }
+    return end;
+}
+
+bool edit_is_guarded(const struct edit *e, uint32_t pc)
+{
+    struct cursor in = exception_table(e);
     for (unsigned n = cursor_be16(&in); n && !in.failed; n--) {
         uint32_t from = cursor_be16(&in), to = cursor_be16(&in);
         cursor_skip(&in, 2);

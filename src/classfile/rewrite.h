@@ -144,6 +144,13 @@ uint32_t edit_edge_target(const struct edit *e, uint32_t pc, unsigned edge);
 /* Handlers of the original code, each start once: calls f with its pc. The thrown object lies on the stack there. */
 void edit_handlers(const struct edit *e, void (*f)(void *data, uint32_t pc), void *data);
 
+/*
+ * Where the range ends that covers the handler at pc with that handler itself, as javac's of `finally` and `synchronized` do;
+ * 0: there is none. HotSpot's C1 compiles no method in which an instruction that may throw lies in the handler's first block
+ * there.
+ */
+uint32_t edit_own_handler_end(const struct edit *e, uint32_t pc);
+
 /* True when a handler of all exceptions covers the instruction at pc. */
 bool edit_is_guarded(const struct edit *e, uint32_t pc);
 

@@ -21,9 +21,9 @@ def expected():
     return marks
 
 
-def record(jdk, tmp_path, *options, name="c.jfr", program="Covered"):
+def record(jdk, tmp_path, *options, name="c.jfr", program="Covered", jvm=()):
     out = tmp_path / name
-    done = jdk.java(program, jvm=(jdk.agent(f"cover=y,format=r,file={out}" + "".join("," + o for o in options)), "-Xmx64m"))
+    done = jdk.java(program, jvm=(jdk.agent(f"cover=y,format=r,file={out}" + "".join("," + o for o in options)), "-Xmx64m", *jvm))
     assert done.returncode == 0, done.stderr
     return out, done
 
@@ -84,17 +84,28 @@ def test_refusals(jvmscope, tmp_path):
 
 
 def test_attach_in_the_middle(jdk, jvmscope, tmp_path):
-    out = tmp_path / "late.jfr"
+    """Twice: what the first recording has seen, and the JIT has left out since, is seen again by the second."""
+    outs = [tmp_path / "late.jfr", tmp_path / "again.jfr"]
     process = jdk.start_java("TracedForever", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         assert process.stdout.readline() == "ready\n"
-        done = jvmscope("attach", "--cover", "-t", "500ms", "-o", out, process.pid)
-        assert done.returncode == 0, done.stderr
+        for out in outs:
+            done = jvmscope("attach", "--cover", "-t", "250ms", "-o", out, process.pid)
+            assert done.returncode == 0, done.stderr
         process.stdin.close()
         assert process.wait(20) == 0 and process.stdout.read() == "done\n"
     finally:
         process.kill()
         process.wait()
-    done = jvmscope("coverage", "--json", out)
-    methods = {m["method"]: m["hit"] for c in json.loads(done.stdout)["classes"] for m in c["by_method"] if c["class"] == "TracedForever"}
-    assert methods["one"] and methods["two"] and not methods["<init>"]
+    for out in outs:
+        done = jvmscope("coverage", "--json", out)
+        methods = {m["method"]: m["hit"] for c in json.loads(done.stdout)["classes"] for m in c["by_method"] if c["class"] == "TracedForever"}
+        assert methods["one"] and methods["two"] and not methods["<init>"]
+
+
+def test_no_method_is_kept_from_the_jit(tmp_path):
+    """C1 gives up a method when its `finally` covers its own handler and a probe there may throw."""
+    jdk = lab.Jdk(17)
+    _, done = record(jdk, tmp_path, jvm=("-Xcomp", "-XX:TieredStopAtLevel=1", "-XX:+PrintCompilation", "-XX:CompileCommand=quiet",
+                                         "-XX:CompileCommand=compileonly,Covered::*"))
+    assert "Covered::manyLocals" in done.stdout and "COMPILE SKIPPED" not in done.stdout

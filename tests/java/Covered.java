@@ -93,6 +93,15 @@ public class Covered {
         return 1; // N
     }
 
+    /** With so many locals javac's handler covers itself. */
+    static int manyLocals(int a, int b, int c, int d) {
+        try {
+            return a / b; // R
+        } finally {
+            sink = c + d; // R
+        }
+    }
+
     static String nulls(Object o) {
         return o == null ? "null" : "object"; // R 1/2
     }
@@ -124,6 +133,7 @@ public class Covered {
         choose(9); // R
         lookup(1000); // R
         thrown(0); // R
+        manyLocals(4, 3, 2, 1); // R
         nulls(null); // R
         recursive(5); // R
         wide(1L, 2.5); // R

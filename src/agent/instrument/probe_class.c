@@ -19,6 +19,7 @@ static const struct class_renaming names_8[] = {
     {"Ljvmscope/ForceInline;", "Ljava/lang/invoke/ForceInline;"},
     {"jvmscope/DontInline", "java/lang/invoke/DontInline"},
     {"Ljvmscope/DontInline;", "Ljava/lang/invoke/DontInline;"},
+    {"Ljvmscope/Stable;", "Ljava/lang/invoke/Stable;"},
     {NULL, NULL},
 };
 
@@ -30,6 +31,7 @@ static const struct class_renaming names_12[] = {
     {"Ljvmscope/ForceInline;", "Ljdk/internal/vm/annotation/ForceInline;"},
     {"jvmscope/DontInline", "jdk/internal/vm/annotation/DontInline"},
     {"Ljvmscope/DontInline;", "Ljdk/internal/vm/annotation/DontInline;"},
+    {"Ljvmscope/Stable;", "Ljdk/internal/vm/annotation/Stable;"},
     {"sun/misc/Unsafe", "jdk/internal/misc/Unsafe"},
     {"()Lsun/misc/Unsafe;", "()Ljdk/internal/misc/Unsafe;"},
     {"Lsun/misc/Unsafe;", "Ljdk/internal/misc/Unsafe;"},

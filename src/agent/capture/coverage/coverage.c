@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cover=y: which lines and branch edges ran. A probe is one store into native memory, which stays for the life of the process
- * because code that was compiled with probes may still run when they have been taken back. At dump and stop each method is
- * written as one jvmscope.Coverage event (doc/format.md).
+ * cover=y: which lines and branch edges ran. A probe sets a byte of an array in the Java heap when that is zero: the JIT takes
+ * a byte that is set for constant (JvmscopeCover.java), so that code compiled after its lines have run is what it would be
+ * without probes. A store into native memory, which cannot be left out, cost javac half of its time. The arrays stay for the
+ * life of the process because code that was compiled with probes may still run when they have been taken back. At dump and stop
+ * each method is written as one jvmscope.Coverage event (doc/format.md).
  */
 #include "agent/capture/coverage/points.h"
 #include "agent/instrument/instrument.h"
@@ -12,10 +14,9 @@
 
 #include <pthread.h>
 #include <stdio.h>
-#include <sys/mman.h>
 
-/* Reserved, not used: pages come with the points. */
-enum { POINTS_MAX = 64 << 20, EVENT_MAX = 48 * 1024 };
+/* CHUNK and POINTS_MAX as in JvmscopeCover.java. */
+enum { CHUNK = 1 << 14, POINTS_MAX = 1 << 26, EVENT_MAX = 48 * 1024 };
 
 static const struct jfr_type coverage_type = {
     .name = "jvmscope.Coverage",
@@ -34,20 +35,50 @@ static const struct jfr_type coverage_type = {
 };
 
 static struct {
-    pthread_mutex_t lock; /* the table */
+    pthread_mutex_t lock; /* the table and chunks */
     struct cover_table table;
-    uint8_t *hits; /* POINTS_MAX bytes, one a point; never given back */
-    jclass probe;
+    jobjectArray passed; /* JvmscopeCover.PASSED; NULL: not defined yet */
+    jsize chunks;        /* elements that are there */
     uint32_t type;
     bool all; /* the classes of the JDK too: include= was given */
     uint64_t lost;
 } cover = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-EXPORT jlong JNICALL Java_java_lang_JvmscopeCover_constant(JNIEnv *jni, jclass c, jint which);
-
-jlong JNICALL Java_java_lang_JvmscopeCover_constant(JNIEnv *jni, jclass c, jint which)
+/* Sees to it that the points below `points` have their bytes. Not under the lock: an allocation may call back. */
+static int make_room(uint32_t points)
 {
-    return (jlong)(uintptr_t)cover.hits;
+    JNIEnv *jni = vm_jni();
+    for (;;) {
+        pthread_mutex_lock(&cover.lock);
+        jsize n = cover.chunks;
+        pthread_mutex_unlock(&cover.lock);
+        if ((uint32_t)n * CHUNK >= points)
+            return 0;
+        jbyteArray chunk = jni ? (*jni)->NewByteArray(jni, CHUNK) : NULL;
+        if (!chunk) {
+            vm_clear_exception(jni);
+            return -ENOMEM;
+        }
+        pthread_mutex_lock(&cover.lock);
+        if (cover.chunks == n)
+            (*jni)->SetObjectArrayElement(jni, cover.passed, cover.chunks++, chunk);
+        pthread_mutex_unlock(&cover.lock);
+        (*jni)->DeleteLocalRef(jni, chunk);
+    }
+}
+
+/* Copies the bytes of all points from the heap to `hits`, or with NULL zeroes them. With the lock. */
+static void copy_chunks(JNIEnv *jni, uint8_t *hits)
+{
+    static const jbyte zeroes[CHUNK];
+    for (jsize i = 0; i < cover.chunks; i++) {
+        jbyteArray chunk = (*jni)->GetObjectArrayElement(jni, cover.passed, i);
+        if (hits)
+            (*jni)->GetByteArrayRegion(jni, chunk, 0, CHUNK, (jbyte *)hits + (size_t)i * CHUNK);
+        else
+            (*jni)->SetByteArrayRegion(jni, chunk, 0, CHUNK, zeroes);
+        (*jni)->DeleteLocalRef(jni, chunk);
+    }
 }
 
 static int insert(struct edit *e, const struct cover_point *p, uint32_t number, int hit)
@@ -58,7 +89,7 @@ static int insert(struct edit *e, const struct cover_point *p, uint32_t number, 
         return r;
     code_invokestatic(&code, hit);
     if (p->edge == LINE_START)
-        return edit_insert(e, EDIT_BEFORE, p->pc, 0, &code, 1);
+        return edit_insert(e, EDIT_BEFORE, p->at, 0, &code, 1);
     if (p->edge == FALL_THROUGH)
         return edit_insert(e, EDIT_AFTER, p->pc, 0, &code, 1);
     unsigned edges = edit_edges(e, p->pc);
@@ -77,7 +108,9 @@ static int cover_edit(const struct instrument_class *c, struct edit *e)
     const struct cover_method *m = cover_add(&cover.table, c->name, c->source, e, POINTS_MAX, &r);
     cover.lost += r < 0;
     pthread_mutex_unlock(&cover.lock);
-    if (!m)
+    if (m)
+        r = make_room(m->first + m->count);
+    if (!m || r < 0)
         return r;
     int hit = rewrite_methodref(e->rewrite, "java/lang/JvmscopeCover", "hit", "(I)V");
     for (uint32_t i = 0; hit >= 0 && r == 0 && i < m->count; i++)
@@ -99,26 +132,37 @@ static int cover_load(struct session *s, struct buf *why)
         buf_string(why, "cover=y goes into a recording: add format=r");
         return -ENOTSUP;
     }
-    if (!cover.hits) {
-        void *p = mmap(NULL, POINTS_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (p == MAP_FAILED) {
-            buf_string(why, "cover=y: no memory for its counters");
-            return -ENOMEM;
-        }
-        cover.hits = p;
-    }
     cover.all = s->options.v[OPT_INCLUDE].text != NULL;
     return jfr_declare(s->out.jfr, &coverage_type, 1, &cover.type);
 }
 
+static int define_probe(JNIEnv *jni, struct buf *why)
+{
+    jclass probe;
+    int r = probe_define(jni, "java/lang/JvmscopeCover", &probe, why);
+    if (r < 0 || cover.passed)
+        return r;
+    jfieldID field = (*jni)->GetStaticFieldID(jni, probe, "PASSED", "[[B");
+    jobject passed = field ? (*jni)->GetStaticObjectField(jni, probe, field) : NULL;
+    cover.passed = passed ? (*jni)->NewGlobalRef(jni, passed) : NULL;
+    if (cover.passed)
+        return 0;
+    vm_clear_exception(jni);
+    buf_string(why, "cover=y: no memory for what has run");
+    return -ENOMEM;
+}
+
+/* What was set in an earlier recording is not constant to code that is compiled from now on: none is left of the earlier. */
 static int cover_start(struct session *s, JNIEnv *jni, struct buf *why)
 {
-    int r = probe_define(jni, "java/lang/JvmscopeCover", &cover.probe, why);
+    int r = define_probe(jni, why);
     if (r == 0)
         r = instrument_choose(s->options.v[OPT_INCLUDE].text, s->options.v[OPT_EXCLUDE].text);
     if (r < 0)
         return r;
-    memset(cover.hits, 0, cover.table.points);
+    pthread_mutex_lock(&cover.lock);
+    copy_chunks(jni, NULL);
+    pthread_mutex_unlock(&cover.lock);
     return instrument_on(&client, jni, why);
 }
 
@@ -127,11 +171,11 @@ static void cover_stop(struct session *s, JNIEnv *jni)
     instrument_off(&client, jni);
 }
 
-static void put_points(const struct cover_method *m, struct buf *lines, struct buf *branches)
+static void put_points(const struct cover_method *m, const uint8_t *hits, struct buf *lines, struct buf *branches)
 {
     for (uint32_t i = 0; i < m->count; i++) {
         const struct cover_point *p = &m->points[i];
-        unsigned hit = cover.hits[m->first + p->probe];
+        unsigned hit = hits[m->first + p->probe];
         if (p->edge == LINE_START)
             buf_printf(lines, "%s%u:%u", lines->len ? " " : "", p->line, hit);
         else if (p->edge == FALL_THROUGH)
@@ -141,10 +185,10 @@ static void put_points(const struct cover_method *m, struct buf *lines, struct b
     }
 }
 
-static void write_method(struct jfr_writer *w, const struct cover_method *m, uint64_t now)
+static void write_method(struct jfr_writer *w, const struct cover_method *m, const uint8_t *hits, uint64_t now)
 {
     _cleanup_(buf_release) struct buf lines = BUF(EVENT_MAX), branches = BUF(EVENT_MAX), name = BUF(4096);
-    put_points(m, &lines, &branches);
+    put_points(m, hits, &lines, &branches);
     for (const char *p = m->class_name; *p; p++)
         buf_u8(&name, *p == '/' ? '.' : (uint8_t)*p);
     size_t room = lines.len + branches.len + name.len + strlen(m->name) + strlen(m->descriptor) + 512;
@@ -167,13 +211,19 @@ static void cover_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     uint64_t now = now_ns();
     pthread_mutex_lock(&cover.lock);
-    for (size_t i = 0; i < cover.table.methods.len; i++) {
-        write_method(s->out.jfr, cover.table.methods.data[i], now);
+    uint8_t *hits = cover.chunks ? malloc((size_t)cover.chunks * CHUNK) : NULL;
+    if (hits)
+        copy_chunks(jni, hits);
+    else
+        cover.lost += cover.table.methods.len;
+    for (size_t i = 0; hits && i < cover.table.methods.len; i++) {
+        write_method(s->out.jfr, cover.table.methods.data[i], hits, now);
         /* Room in the file is made by the writer's work, which this thread does. */
         if (i % 64 == 63)
             (void)jfr_writer_work(s->out.jfr);
     }
     pthread_mutex_unlock(&cover.lock);
+    free(hits);
 }
 
 static void cover_status(struct session *s, struct buf *out)

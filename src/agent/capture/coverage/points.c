@@ -12,7 +12,7 @@ static void add_line(void *data, uint32_t pc, unsigned line)
 {
     struct collector *c = data;
     if (c->error == 0)
-        c->error = vec_push(&c->t->scratch, ((struct cover_point){line, pc, LINE_START, 0}));
+        c->error = vec_push(&c->t->scratch, ((struct cover_point){line, pc, pc, LINE_START, 0}));
 }
 
 /* The line of each branch: that of the last line start before it. `lines` are the collected ones, in any order. */
@@ -42,7 +42,7 @@ static int add_target(struct cover_table *t, uint32_t pc)
         if (t->scratch.data[i].edge == LINE_START && t->scratch.data[i].pc == pc)
             return 0;
     uint32_t line = line_at(t, t->scratch.len, pc);
-    return vec_push(&t->scratch, ((struct cover_point){line, pc, LINE_START, 0}));
+    return vec_push(&t->scratch, ((struct cover_point){line, pc, pc, LINE_START, 0}));
 }
 
 static int add_targets(struct cover_table *t, const struct edit *e)
@@ -66,9 +66,11 @@ static int add_branches(struct cover_table *t, const struct edit *e)
             continue;
         uint32_t line = line_at(t, lines, i.pc);
         for (unsigned edge = 0; r == 0 && edge < edges; edge++)
-            r = cover_same_edge(e, i.pc, edge) < edge ? 0 : vec_push(&t->scratch, ((struct cover_point){line, i.pc, edge, 0}));
+            r = cover_same_edge(e, i.pc, edge) < edge
+                    ? 0
+                    : vec_push(&t->scratch, ((struct cover_point){line, i.pc, i.pc, edge, 0}));
         if (r == 0 && i.op != OP_TABLESWITCH && i.op != OP_LOOKUPSWITCH)
-            r = vec_push(&t->scratch, ((struct cover_point){line, i.pc, FALL_THROUGH, 0}));
+            r = vec_push(&t->scratch, ((struct cover_point){line, i.pc, i.pc, FALL_THROUGH, 0}));
     }
     return r;
 }
@@ -129,6 +131,24 @@ static size_t share_edges(struct cover_table *t, const struct edit *e, const str
 }
 
 /*
+ * The probe of a handler that covers its own start is put behind that range, which javac ends after the instruction that stores
+ * the exception or gives back the monitor: within it the probe would keep C1 from compiling the method. Only when the way there
+ * is straight.
+ */
+static uint32_t behind_own_handler(const struct cover_table *t, const struct edit *e, uint32_t pc)
+{
+    uint32_t end = edit_own_handler_end(e, pc), at = pc;
+    for (struct insn i = {0}; at < end && edit_next(e, &i);) {
+        if (i.pc != at)
+            continue;
+        at += i.len;
+        if (!(op_info[i.op] & OP_CANNOT_THROW || i.op == OP_MONITOREXIT) || t->ways.data[at] != BY_FALLING)
+            return pc;
+    }
+    return at;
+}
+
+/*
  * Points that are only passed together have one probe: a line start that one edge alone leads to and that edge; and a line
  * start behind another point, with nothing between them that throws, jumps or is jumped to. The first `lines` points are line
  * starts, the others edges in the order of the code.
@@ -146,6 +166,8 @@ static int share_probes(struct cover_table *t, const struct edit *e, size_t line
         t->starts.data[t->scratch.data[i].pc] = i + 1;
     if (!find_ways(t, e))
         return 0;
+    for (uint32_t i = 0; i < lines; i++)
+        t->scratch.data[i].at = behind_own_handler(t, e, t->scratch.data[i].pc);
     size_t k = lines;
     uint32_t passed = none; /* the probe that who comes from the instruction before has passed */
     for (struct insn i = {0}; edit_next(e, &i);) {

@@ -16,6 +16,7 @@
 struct cover_point {
     uint32_t line; /* 0: not known */
     uint32_t pc;   /* of the line's start, or of the branch */
+    uint32_t at;   /* of a line start: the pc before which its probe is put */
     uint32_t edge; /* LINE_START; else the edge, FALL_THROUGH for the one to the next instruction */
     uint32_t
         probe; /* number, among the method's points, of the one whose probe tells of this one: its own, or passed with it */

@@ -2,25 +2,30 @@
 package java.lang;
 
 import jvmscope.ForceInline;
-import sun.misc.Unsafe;
+import jvmscope.Stable;
 
-/** The probe of cover=y: one byte of native memory for each line start and branch edge, set when it is passed. */
+/**
+ * The probe of cover=y: a byte for each line start and branch edge, 1 once it was passed. What is not zero in a stable array is
+ * a constant to the JIT: of a probe that was passed before its method is compiled, nothing is left in the machine code.
+ */
 public final class JvmscopeCover {
-    private static final Unsafe U = Unsafe.getUnsafe();
-    private static final long HITS = constant(0);
+    private static final int CHUNK = 14; // bits
+
+    /** By number of a point; a chunk is put in before there is code with its points. */
+    @Stable
+    private static final byte[][] PASSED = new byte[1 << 26 - CHUNK][];
 
     private JvmscopeCover() {
     }
 
-    private static native long constant(int which);
-
-    /** Calls each native method once. */
     static void bind() {
-        constant(0);
     }
 
     @ForceInline
     public static void hit(int point) {
-        U.putByte(HITS + point, (byte) 1);
+        byte[] passed = PASSED[point >>> CHUNK];
+        if (passed[point & (1 << CHUNK) - 1] == 0) {
+            passed[point & (1 << CHUNK) - 1] = 1;
+        }
     }
 }
