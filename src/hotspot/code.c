@@ -11,6 +11,8 @@ enum {
     BLOB_SIZE_MAX = 64 << 20,
     FRAME_WORDS_MAX = 1 << 16,
     CODELETS_MAX = 4096,
+    HEADER_BYTES = 320,
+    GUESSES = 3,
 };
 
 /* The first eight characters of a blob's name as a number, which is what is compared. */
@@ -169,9 +171,13 @@ at_each_sample bool code_find(const struct code_cache *c, const struct memory *m
             .kind = CODE_INTERPRETER, .begin = c->interpreter, .end = c->interpreter_end, .frame_offset = -1};
         return true;
     }
-    if (!find_block(c, m, pc, &b.address) || !load_i32(m, b.address + (uint64_t)l->blob_size, &size) || size <= 0 ||
-        size > BLOB_SIZE_MAX || pc - b.address >= (uint64_t)size || !read_bounds(l, m, &b) ||
-        !load64(m, b.address + (uint64_t)l->blob_name, &b.name) ||
+    if (!find_block(c, m, pc, &b.address))
+        return false;
+    /* Of an nmethod all is needed: cold lines come together sooner than one after the other. */
+    for (unsigned at = 0; at < HEADER_BYTES; at += 64)
+        __builtin_prefetch((const void *)(uintptr_t)(b.address + at));
+    if (!load_i32(m, b.address + (uint64_t)l->blob_size, &size) || size <= 0 || size > BLOB_SIZE_MAX ||
+        pc - b.address >= (uint64_t)size || !read_bounds(l, m, &b) || !load64(m, b.address + (uint64_t)l->blob_name, &b.name) ||
         !load_i32(m, b.address + (uint64_t)l->blob_frame_size, &words))
         return false;
     if (b.begin < b.address || b.end > b.address + (uint64_t)size || b.begin > b.end)
@@ -246,20 +252,28 @@ at_each_sample bool code_scopes_at(struct code_scopes *ret, const struct code_ca
     uint64_t pcs, end, size = (uint64_t)c->layout->sizeof_pc_desc;
     if (!read_tables(&s, blob, &pcs, &end))
         return false;
-    /* Sorted by address; the first descriptor that is not before pc. */
+    /*
+     * Sorted by address; the first descriptor that is not before pc. They lie about evenly over the code: the first looks go to
+     * where it should be, since each look elsewhere is a cache miss.
+     */
     uint64_t count = end > pcs ? (end - pcs) / size : 0, low = 0;
-    int64_t offset = (int64_t)(pc - blob->begin);
+    int64_t offset = (int64_t)(pc - blob->begin), low_at = 0, high_at = (int64_t)(blob->end - blob->begin);
     if (count > BLOB_SIZE_MAX / size)
         return false;
-    while (low < count) {
+    for (unsigned looks = 0; low < count; looks++) {
         uint64_t middle = low + (count - low) / 2;
+        if (looks < GUESSES && offset >= low_at && offset < high_at)
+            middle = low + (count - low) * (uint64_t)(offset - low_at) / (uint64_t)(high_at - low_at);
         int32_t at;
         if (!load_i32(m, pcs + middle * size, &at))
             return false;
-        if (at < offset)
+        if (at < offset) {
             low = middle + 1;
-        else
+            low_at = at;
+        } else {
             count = middle;
+            high_at = at;
+        }
     }
     uint32_t scope = 0;
     if (pcs + low * size < end && !load32(m, pcs + low * size + (uint64_t)c->layout->pc_scope, &scope))

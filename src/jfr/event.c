@@ -261,6 +261,15 @@ struct search {
     uint64_t stored; /* the stack's copy, once it was made */
 };
 
+/* memcmp, in a page of code that is there (at_each_sample). */
+static bool same_frames(const struct jfr_frame *a, const struct jfr_frame *b, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (a[i].method != b[i].method || a[i].bci != b[i].bci || a[i].type != b[i].type)
+            return false;
+    return true;
+}
+
 /* The id by the slots of one table; 0: its places are taken by others, or there is no memory. */
 at_each_sample static uint64_t table_find(struct search *s, _Atomic uint64_t *slots, uint32_t mask, unsigned probes)
 {
@@ -280,8 +289,7 @@ at_each_sample static uint64_t table_find(struct search *s, _Atomic uint64_t *sl
         if (slot >> 32 != s->hash)
             continue;
         const struct trace *trace = trace_of(t, (uint32_t)slot);
-        if (trace->n == s->n && trace->truncated == s->truncated &&
-            !memcmp(trace->frames, s->frames, s->n * sizeof(*s->frames)))
+        if (trace->n == s->n && trace->truncated == s->truncated && same_frames(trace->frames, s->frames, s->n))
             return (uint32_t)slot;
     }
     return 0;
