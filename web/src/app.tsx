@@ -50,12 +50,6 @@ export function App({ page }: { page: PageJson }) {
 
   const cache = useRef(new Map<string, Metric>());
   const json = page.metrics.find((m) => m.name === (state.metric || page.metric)) ?? page.metrics[0];
-  const metric = useMemo(() => {
-    if (!json) return null;
-    let m = cache.current.get(json.name);
-    if (!m) cache.current.set(json.name, (m = decodeMetric(json)));
-    return m;
-  }, [json]);
 
   useEffect(() => {
     const onKey = (e: KeyboardEvent) => {
@@ -83,10 +77,17 @@ export function App({ page }: { page: PageJson }) {
 
   const timeline = page.timeline;
   const source = useMemo(() => (page.timeline ? sourceOf(page.timeline) : null), [page]);
-  const has: Record<string, boolean> = { profile: !!metric, method: !!metric, threads: !!timeline, monitors: !!timeline, trace: !!page.trace, coverage: !!page.coverage, heap: !!page.heap };
+  const has: Record<string, boolean> = { profile: !!json, method: !!json, threads: !!timeline, monitors: !!timeline, trace: !!page.trace, coverage: !!page.coverage, heap: !!page.heap };
   // The address may ask for what is not there: that is said, with what records it. Without a wish the first view is shown.
   const asked = state.view !== "profile" && !has[state.view];
   const view = has[state.view] || asked ? state.view : (views.find((v) => has[v]) ?? "profile");
+  const inProfile = view === "profile" || view === "method";
+  const metric = useMemo(() => {
+    if (!json || !inProfile) return null;
+    let m = cache.current.get(json.name);
+    if (!m) cache.current.set(json.name, (m = decodeMetric(json)));
+    return m;
+  }, [json, inProfile]);
   const dialog = help && <Help page={page} isDark={dark} view={view} onClose={() => setHelp(false)} />;
   const kept = { kept: state.more, keep: (part: Record<string, string>) => setState((s) => ({ ...s, more: { ...s.more, ...part } })) };
   const name = page.file.replace(/\.[^.]*$/, "");

@@ -107,8 +107,8 @@ function fromBase64(text: string): Uint8Array {
 }
 
 export class Varints {
-  private at = 0;
-  private readonly bytes: Uint8Array;
+  at = 0;
+  readonly bytes: Uint8Array;
 
   /** Bytes, or bytes in base64. */
   constructor(from: string | Uint8Array) {

@@ -26,7 +26,8 @@ function digits(v: number): string {
   return v < 10 ? v.toFixed(2) : v < 100 ? v.toFixed(1) : v.toFixed(0);
 }
 
-export const count = (n: number) => n.toLocaleString("en-US").replace(/,/g, "\u202f");
+const grouped = new Intl.NumberFormat("en-US");
+export const count = (n: number) => grouped.format(n).replace(/,/g, "\u202f");
 
 export function weight(unit: Unit, n: number): string {
   return unit === "bytes" ? bytes(n) : unit === "ns" ? duration(n) : count(n);

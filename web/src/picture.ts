@@ -3,24 +3,72 @@
 
 export const MANY = 255; // kind of a run that is a pixel of many states
 
-/** Runs of all rows one behind the other; a row's are lo to hi - 1, its instants markLo to markHi - 1. */
-export interface Picture {
-  from: number;
-  to: number;
-  rows: Map<number, { lo: number; hi: number; markLo: number; markHi: number }>; // by thread
-  runFrom: number[];
-  runTo: number[];
-  runKind: number[];
-  runNode: number[]; // -1 of many
-  runShare: number[]; // of many: where in `shares` they begin
-  shares: number[]; // how many states, how many kinds, then kind and share of 255 of each
-  markTime: number[];
-  markKind: number[];
-  markNode: number[];
-  arrows: Arrow[];
-  arrowsInAll: number;
-  arrowEvery: number; // one of so many is in `arrows`
-  path: PathRun[];
+/** Runs of all rows one behind the other, in arrays that grow; a row's are lo to hi - 1, its instants markLo to markHi - 1. */
+export class Picture {
+  rows = new Map<number, { lo: number; hi: number; markLo: number; markHi: number }>(); // by thread
+  runs = 0;
+  runFrom = new Float64Array(1024);
+  runTo = new Float64Array(1024);
+  runKind = new Uint8Array(1024);
+  runNode = new Float64Array(1024); // -1 of many
+  runShare = new Uint32Array(1024); // of many: where in `shares` they begin
+  runKinds = new Uint8Array(1024); // and how many kinds
+  shares: Uint8Array<ArrayBufferLike> = new Uint8Array(0); // kind and share of 255 of each
+  marks = 0;
+  markTime = new Float64Array(256);
+  markKind = new Uint8Array(256);
+  markNode = new Float64Array(256);
+  arrows: Arrow[] = [];
+  arrowsInAll = 0;
+  arrowEvery = 1; // one of so many is in `arrows`
+  path: PathRun[] = [];
+
+  constructor(public from: number, public to: number) {}
+
+  /** Empties it for another part of time; what is the same size next time needs no room anew. */
+  begin(from: number, to: number): this {
+    this.rows.clear();
+    this.arrows = [];
+    this.path = [];
+    [this.from, this.to, this.runs, this.marks, this.arrowsInAll, this.arrowEvery] = [from, to, 0, 0, 0, 1];
+    return this;
+  }
+
+  addRun(from: number, to: number, kind: number, node: number, share = 0, kinds = 0) {
+    const i = this.runs++;
+    if (i === this.runFrom.length) {
+      this.runFrom = twice(this.runFrom);
+      this.runTo = twice(this.runTo);
+      this.runKind = twice(this.runKind);
+      this.runNode = twice(this.runNode);
+      this.runShare = twice(this.runShare);
+      this.runKinds = twice(this.runKinds);
+    }
+    this.runFrom[i] = from;
+    this.runTo[i] = to;
+    this.runKind[i] = kind;
+    this.runNode[i] = node;
+    this.runShare[i] = share;
+    this.runKinds[i] = kinds;
+  }
+
+  addMark(time: number, kind: number, node: number) {
+    const i = this.marks++;
+    if (i === this.markTime.length) {
+      this.markTime = twice(this.markTime);
+      this.markKind = twice(this.markKind);
+      this.markNode = twice(this.markNode);
+    }
+    this.markTime[i] = time;
+    this.markKind[i] = kind;
+    this.markNode[i] = node;
+  }
+}
+
+function twice<T extends Float64Array | Uint32Array | Uint8Array>(a: T): T {
+  const b = new (a.constructor as new (n: number) => T)(2 * a.length);
+  b.set(a);
+  return b;
 }
 
 export interface Arrow {
@@ -43,66 +91,54 @@ export interface PathRun {
   inferred: boolean;
 }
 
-export const emptyPicture = (from: number, to: number): Picture => ({
-  from, to, rows: new Map(), runFrom: [], runTo: [], runKind: [], runNode: [], runShare: [], shares: [], markTime: [], markKind: [],
-  markNode: [], arrows: [], arrowsInAll: 0, arrowEvery: 1, path: [],
-});
-
 interface Numbers {
+  readonly bytes: Uint8Array;
+  at: number;
   next(): number;
-  byte(): number;
 }
 
-export function decodePicture(v: Numbers, from: number, to: number, threads: number[]): Picture {
-  const p = emptyPicture(from, to);
-  decodeRows(v, p, from, threads);
-  decodeAcross(v, p, from);
+export function decodePicture(v: Numbers, p: Picture, threads: number[]): Picture {
+  decodeRows(v, p, threads);
+  decodeAcross(v, p);
   return p;
 }
 
-/** Adds a row for each of the threads. */
-export function decodeRows(v: Numbers, p: Picture, from: number, threads: number[]) {
+/** Adds a row for each of the threads. Shares of many stay where they are, in the bytes that are read. */
+export function decodeRows(v: Numbers, p: Picture, threads: number[]) {
   const pixel = v.next();
+  p.shares = v.bytes;
   for (const thread of threads) {
-    const lo = p.runFrom.length;
-    let at = from;
+    const lo = p.runs;
+    let at = p.from;
     for (let n = v.next(); n > 0; n--) {
       const gap = v.next();
       const begin = at + Math.floor(gap / 2);
-      p.runFrom.push(begin);
-      p.runShare.push(p.shares.length);
       if (gap % 2) {
-        at = begin + pixel;
-        p.runNode.push(-1);
-        p.runKind.push(MANY);
-        const states = v.next();
-        const kinds = states % 16;
-        p.shares.push(Math.floor(states / 16), kinds);
-        for (let k = 0; k < kinds; k++) p.shares.push(v.byte(), v.byte());
+        const kinds = v.next() % 16;
+        p.addRun(begin, (at = begin + pixel), MANY, -1, v.at, kinds);
+        v.at += 2 * kinds;
       } else {
         at = begin + v.next();
-        p.runNode.push(v.next());
-        p.runKind.push(v.next());
+        const node = v.next();
+        p.addRun(begin, at, v.next(), node);
       }
-      p.runTo.push(at);
     }
-    const hi = p.runFrom.length;
-    const markLo = p.markTime.length;
-    at = from;
+    const markLo = p.marks;
+    at = p.from;
     for (let n = v.next(); n > 0; n--) {
-      p.markTime.push((at += v.next()));
-      p.markKind.push(v.next());
-      p.markNode.push(v.next());
+      at += v.next();
+      const kind = v.next();
+      p.addMark(at, kind, v.next());
     }
-    p.rows.set(thread, { lo, hi, markLo, markHi: p.markTime.length });
+    p.rows.set(thread, { lo, hi: p.runs, markLo, markHi: p.marks });
   }
 }
 
 /** Adds arrows and the path. */
-export function decodeAcross(v: Numbers, p: Picture, from: number) {
+export function decodeAcross(v: Numbers, p: Picture) {
   p.arrowsInAll += v.next();
   p.arrowEvery = Math.max(p.arrowEvery, v.next());
-  let time = from;
+  let time = p.from;
   for (let n = v.next(); n > 0; n--) {
     time += v.next();
     const cause = time - v.next();
@@ -116,15 +152,4 @@ export function decodeAcross(v: Numbers, p: Picture, from: number) {
     const [thread, index, edge] = [v.next(), v.next(), v.next()];
     p.path.push({ start, end, thread, index, edge: edge & 15, inferred: edge > 15 });
   }
-}
-
-/** Adds a pixel of many states to the row that is being made. */
-export function pushMany(p: Picture, from: number, to: number, states: number, share: Map<number, number>) {
-  p.runFrom.push(from);
-  p.runTo.push(to);
-  p.runNode.push(-1);
-  p.runKind.push(MANY);
-  p.runShare.push(p.shares.length);
-  p.shares.push(states, share.size);
-  for (const [kind, ns] of share) p.shares.push(kind, Math.min(255, (255 * ns) / (to - from)));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads in one file that holds pictures of them and not each state change: src/export/page_pyramid.c writes it.
 import { Varints } from "./data";
-import { decodeAcross, decodeRows, emptyPicture, MANY, Picture } from "./picture";
+import { decodeAcross, decodeRows, MANY, Picture } from "./picture";
 import { Cause, decodeContexts, decodePath, Known, NodeDetails, nothing, PyramidJson, SegmentDetails, segmentBehind, Source, TimelineJson } from "./timeline";
 
 interface Named {
@@ -54,12 +54,12 @@ export class Pyramid implements Source {
     if (p) return p;
     const { span, parts } = this.pyramid.levels[level];
     const from = part * span;
-    p = emptyPicture(from, from + span);
-    if (group < 0) decodeAcross(new Varints(parts[part].across), p, from);
+    p = new Picture(from, from + span);
+    if (group < 0) decodeAcross(new Varints(parts[part].across), p);
     else {
       const first = group * this.pyramid.group;
       const threads = Array.from({ length: Math.min(this.pyramid.group, this.json.threads.length - first) }, (_, k) => first + k);
-      decodeRows(new Varints(parts[part].rows[group]), p, from, threads);
+      decodeRows(new Varints(parts[part].rows[group]), p, threads);
     }
     if (this.parts.size > 400) this.parts.clear();
     this.parts.set(key, p);
@@ -74,13 +74,15 @@ export class Pyramid implements Source {
     const { span, parts } = levels[level];
     const lo = Math.max(0, Math.floor(from / span));
     const hi = Math.min(parts.length - 1, Math.floor((to - 1) / span));
-    const out = emptyPicture(from, to);
+    const out = new Picture(from, to);
+    const shares: number[] = [];
     for (const thread of threads) {
-      const first = out.runFrom.length;
-      const firstMark = out.markTime.length;
-      for (let part = lo; part <= hi; part++) copyRow(this.part(level, part, Math.floor(thread / this.pyramid.group)), out, thread);
-      out.rows.set(thread, { lo: first, hi: out.runFrom.length, markLo: firstMark, markHi: out.markTime.length });
+      const first = out.runs;
+      const firstMark = out.marks;
+      for (let part = lo; part <= hi; part++) copyRow(this.part(level, part, Math.floor(thread / this.pyramid.group)), out, shares, thread);
+      out.rows.set(thread, { lo: first, hi: out.runs, markLo: firstMark, markHi: out.marks });
     }
+    out.shares = Uint8Array.from(shares);
     const shown = new Set(threads);
     for (let part = lo; part <= hi; part++) {
       const p = this.part(level, part, -1);
@@ -139,22 +141,12 @@ export class Pyramid implements Source {
 }
 
 /** Adds what a picture has of a thread to the row that is being made. */
-function copyRow(p: Picture, out: Picture, thread: number) {
+function copyRow(p: Picture, out: Picture, shares: number[], thread: number) {
   const row = p.rows.get(thread);
   if (!row) return;
   for (let k = row.lo; k < row.hi; k++) {
-    out.runFrom.push(p.runFrom[k]);
-    out.runTo.push(p.runTo[k]);
-    out.runKind.push(p.runKind[k]);
-    out.runNode.push(p.runNode[k]);
-    out.runShare.push(out.shares.length);
-    if (p.runKind[k] !== MANY) continue;
-    const at = p.runShare[k];
-    for (let n = 0; n < 2 + 2 * p.shares[at + 1]; n++) out.shares.push(p.shares[at + n]);
+    out.addRun(p.runFrom[k], p.runTo[k], p.runKind[k], p.runNode[k], shares.length, p.runKinds[k]);
+    for (let n = 0; n < 2 * p.runKinds[k]; n++) shares.push(p.shares[p.runShare[k] + n]);
   }
-  for (let k = row.markLo; k < row.markHi; k++) {
-    out.markTime.push(p.markTime[k]);
-    out.markKind.push(p.markKind[k]);
-    out.markNode.push(p.markNode[k]);
-  }
+  for (let k = row.markLo; k < row.markHi; k++) out.addMark(p.markTime[k], p.markKind[k], p.markNode[k]);
 }

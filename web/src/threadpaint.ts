@@ -103,9 +103,47 @@ export interface Scene {
 /** How thick a state is: what costs the program time is thicker. */
 const thinOf = (kind: string) => (kind === "run" || kind === "wait-lock" || kind === "reacquire" || kind === "deadlock" ? 0 : 4);
 
+/** What the rows are drawn with, by number of kind: made once for a theme. */
+interface Look {
+  dark: boolean;
+  paper: number;
+  stripe: number;
+  ink: number;
+  colours: Uint32Array;
+  thin: Uint8Array;
+  titles: string[]; // "" where a state has no name in its row
+  dead: number;
+  marks: { colour: number; half: number; from: number; to: number }[]; // of kinds without a mark: colour 0
+}
+
+function lookOf(kinds: string[], dark: boolean): Look {
+  const mark = (k: string) => {
+    if (!markColours[k]) return { colour: 0, half: 0, from: 0, to: 0 };
+    const whole = k === "timeout" || k === "notify-all";
+    const upper = k === "notify" || k === "acquire";
+    return { colour: pixel(colourOf(markColours, k, dark)), half: whole ? 2 : 1, from: whole ? 3 : upper ? 2 : ROW - 8, to: whole ? ROW - 3 : upper ? 8 : ROW - 2 };
+  };
+  return {
+    dark, paper: pixel(dark ? "#0f1515" : "#ffffff"), stripe: pixel(dark ? "#131b1b" : "#f7faf9"), ink: pixel(dark ? "#ffffff" : "#111111"),
+    colours: Uint32Array.from(kinds, (k) => pixel(k === "dead" ? (dark ? "#9db0b0" : "#333333") : colourOf(stateColours, k, dark))),
+    thin: Uint8Array.from(kinds, thinOf), titles: kinds.map((k) => (k === "run" ? "" : (stateTitles[k] ?? k))), dead: kinds.indexOf("dead"), marks: kinds.map(mark),
+  };
+}
+
+/** What draws a row into pixels: where times and heights lie. */
+interface Place {
+  left: number;
+  width: number;
+  height: number;
+  ratio: number;
+  from: number; // time at `left`
+  scale: number; // pixels of a ns
+}
+
 export class ThreadPainter {
   private image: ImageData | null = null;
   private pixels = new Uint32Array(0);
+  private look: Look | null = null;
 
   paint(ctx: CanvasRenderingContext2D, s: Scene, ratio: number) {
     const width = Math.round(s.w * ratio);
@@ -114,11 +152,16 @@ export class ThreadPainter {
       this.image = new ImageData(width, height);
       this.pixels = new Uint32Array(this.image.data.buffer);
     }
-    this.pixels.fill(pixel(s.dark ? "#0f1515" : "#ffffff"));
+    if (this.look?.dark !== s.dark) this.look = lookOf(s.json.kinds, s.dark);
+    const left = Math.round(GUTTER * ratio);
+    const place: Place = { left, width, height, ratio, from: s.view[0], scale: ((s.w - GUTTER) * ratio) / (s.view[1] - s.view[0]) };
     const first = Math.max(0, Math.floor(s.top / ROW));
     const last = Math.min(s.lines.length, Math.ceil((s.top + s.h) / ROW));
     const names: Name[] = [];
-    for (let i = first; i < last; i++) this.row(s, i, ratio, width, height, names);
+    const below = AXIS + s.lines.length * ROW - s.top; // where there are no rows any more
+    if (below < s.h) this.pixels.fill(this.look.paper, Math.max(0, Math.round(below * ratio)) * width);
+    for (let i = first; i < last; i++) this.row(s, i, this.look, place, names);
+    if (s.options.path) this.path(s, this.look, place);
     ctx.setTransform(1, 0, 0, 1, 0, 0);
     ctx.putImageData(this.image, 0, 0);
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -132,7 +175,6 @@ export class ThreadPainter {
     for (const n of names) ctx.fillText(n.text, n.x, n.y);
     const x = (time: number) => GUTTER + ((time - s.view[0]) * (s.w - GUTTER)) / (s.view[1] - s.view[0]);
     const y = (row: number) => AXIS + row * ROW - s.top;
-    if (s.options.path) paintPath(ctx, s, x, y);
     paintArrows(ctx, s, x, y);
     if (s.picked) paintPicked(ctx, s, x, y);
     ctx.restore();
@@ -140,67 +182,109 @@ export class ThreadPainter {
     paintAxis(ctx, s, x);
   }
 
+  /** Most of what is filled is a pixel or two wide. */
   private fill(x0: number, y0: number, x1: number, y1: number, value: number, width: number) {
-    if (x1 - x0 === 1) {
-      for (let y = y0; y < y1; y++) this.pixels[y * width + x0] = value;
-      return;
+    const { pixels } = this;
+    for (let y = y0, at = y0 * width; y < y1; y++, at += width) {
+      if (x1 - x0 > 24) pixels.fill(value, at + x0, at + x1);
+      else for (let x = at + x0; x < at + x1; x++) pixels[x] = value;
     }
-    for (let y = y0; y < y1; y++) this.pixels.fill(value, y * width + x0, y * width + x1);
   }
 
-  private row(s: Scene, i: number, ratio: number, width: number, height: number, names: Name[]) {
-    const { json, picture: p, view, dark } = s;
+  private row(s: Scene, i: number, look: Look, place: Place, names: Name[]) {
+    const { left, width, ratio } = place;
     const top = AXIS + i * ROW - s.top;
-    const yOf = (offset: number) => Math.max(0, Math.min(height, Math.round((top + offset) * ratio)));
-    const left = Math.round(GUTTER * ratio);
-    if (i % 2) this.fill(left, yOf(0), width, yOf(ROW), pixel(dark ? "#131b1b" : "#f7faf9"), width);
-    const row = p.rows.get(s.lines[i].thread);
+    const yOf = (offset: number) => Math.max(0, Math.min(place.height, Math.round((top + offset) * ratio)));
+    this.pixels.fill(i % 2 ? look.stripe : look.paper, yOf(0) * width, yOf(ROW) * width); // names and axis are painted over it
+    const row = s.picture.rows.get(s.lines[i].thread);
     if (!row) return;
-    const scale = ((s.w - GUTTER) * ratio) / (view[1] - view[0]);
-    const xOf = (time: number) => Math.max(left, Math.min(width, Math.round(left + (time - view[0]) * scale)));
-    const colours = json.kinds.map((k) => pixel(colourOf(stateColours, k, dark)));
-    let k = firstBehind(p.runTo, row.lo, row.hi, view[0]);
-    for (; k < row.hi && p.runFrom[k] < view[1]; k++) {
-      const x0 = xOf(p.runFrom[k]);
-      const x1 = Math.min(width, Math.max(xOf(p.runTo[k]), x0 + 1));
-      if (p.runKind[k] === MANY) {
-        this.many(p, p.runShare[k], colours, x0, x1, yOf(5), yOf(ROW - 5), width);
-        continue;
+    const { runFrom, runTo, runKind } = s.picture;
+    const [thickFrom, thickTo, thinFrom, thinTo] = [yOf(5), yOf(ROW - 5), yOf(9), yOf(ROW - 9)];
+    for (let k = firstBehind(runTo, row.lo, row.hi, s.view[0]); k < row.hi && runFrom[k] < s.view[1]; k++) {
+      const x0 = xOf(place, runFrom[k]);
+      const x1 = Math.min(width, Math.max(xOf(place, runTo[k]), x0 + 1));
+      const kind = runKind[k];
+      if (kind === MANY) this.many(s.picture, k, look.colours, x0, x1, thickFrom, thickTo, width);
+      else if (kind === look.dead) this.fill(Math.max(left, x0 - 1), yOf(4), Math.min(width, x0 + 1), yOf(ROW - 4), look.colours[kind], width);
+      else {
+        const thin = look.thin[kind];
+        this.fill(x0, thin ? thinFrom : thickFrom, x1, thin ? thinTo : thickTo, look.colours[kind], width);
+        if (x1 - x0 > 150 * ratio && look.titles[kind]) names.push({ text: look.titles[kind], x: x0 / ratio + 6, y: top + ROW / 2 + 0.5 });
       }
-      const kind = json.kinds[p.runKind[k]];
-      if (kind === "dead") {
-        this.fill(Math.max(left, x0 - 1), yOf(4), Math.min(width, x0 + 1), yOf(ROW - 4), pixel(dark ? "#9db0b0" : "#333333"), width);
-        continue;
-      }
-      const thin = thinOf(kind);
-      this.fill(x0, yOf(5 + thin), x1, yOf(ROW - 5 - thin), colours[p.runKind[k]], width);
-      if (x1 - x0 > 150 * ratio && kind !== "run") names.push({ text: stateTitles[kind] ?? kind, x: x0 / ratio + 6, y: top + ROW / 2 + 0.5 });
     }
-    if (s.options.marks) this.marks(s, row.markLo, row.markHi, xOf, yOf, width);
+    if (s.options.marks) this.marks(s, row.markLo, row.markHi, look, place, yOf);
   }
 
   /** A pixel of many states: what they are, one above the other by their shares. */
-  private many(p: Picture, at: number, colours: number[], x0: number, x1: number, y0: number, y1: number, width: number) {
+  private many(p: Picture, k: number, colours: Uint32Array, x0: number, x1: number, y0: number, y1: number, width: number) {
+    const { shares } = p;
+    const { pixels } = this;
     let from = y1;
-    for (let n = p.shares[at + 1], k = at + 2; n > 0; n--, k += 2) {
-      const to = n === 1 ? y0 : Math.max(y0, Math.round(from - ((y1 - y0) * p.shares[k + 1]) / 255));
-      this.fill(x0, to, x1, from, colours[p.shares[k]], width);
+    for (let n = p.runKinds[k], at = p.runShare[k]; n > 0; n--, at += 2) {
+      const to = n === 1 ? y0 : Math.max(y0, from - (((y1 - y0) * shares[at + 1] + 127) / 255 | 0));
+      const colour = colours[shares[at]];
+      if (x1 - x0 === 1) for (let i = to * width + x0, end = from * width; i < end; i += width) pixels[i] = colour;
+      else this.fill(x0, to, x1, from, colour, width);
       from = to;
     }
   }
 
-  private marks(s: Scene, lo: number, hi: number, xOf: (t: number) => number, yOf: (o: number) => number, width: number) {
-    const { picture: p, json, view, dark } = s;
-    for (let k = lo; k < hi; k++) {
-      const kind = json.kinds[p.markKind[k]];
-      if (!markColours[kind] || p.markTime[k] < view[0] || p.markTime[k] > view[1]) continue;
-      const x = xOf(p.markTime[k]);
-      const value = pixel(colourOf(markColours, kind, dark));
-      const whole = kind === "timeout" || kind === "notify-all";
-      const upper = kind === "notify" || kind === "acquire";
-      this.fill(Math.max(0, x - (whole ? 2 : 1)), yOf(whole ? 3 : upper ? 2 : ROW - 8), Math.min(width, x + (whole ? 2 : 1)), yOf(whole ? ROW - 3 : upper ? 8 : ROW - 2), value, width);
+  private marks(s: Scene, lo: number, hi: number, look: Look, place: Place, yOf: (o: number) => number) {
+    const { markTime, markKind } = s.picture;
+    const { left, width } = place;
+    const from = look.marks.map((m) => yOf(m.from));
+    const to = look.marks.map((m) => yOf(m.to));
+    for (let k = firstBehind(markTime, lo, hi, s.view[0] - 1); k < hi && markTime[k] <= s.view[1]; k++) {
+      const { colour, half } = look.marks[markKind[k]];
+      if (!colour) continue;
+      const x = xOf(place, markTime[k]);
+      this.fill(Math.max(left - half, x - half), from[markKind[k]], Math.min(width, x + half), to[markKind[k]], colour, width);
     }
   }
+
+  /** The critical path: along the lower edge of a row, and straight to the next one. */
+  private path(s: Scene, look: Look, place: Place) {
+    const { width, height, ratio } = place;
+    const dense = s.picture.path.length > 250; // then the ways between rows stand back: they would hide the rows
+    const thick = Math.max(2, Math.round(2.5 * ratio));
+    const wide = dense ? 1 : thick;
+    const yOf = (row: number) => Math.round((AXIS + row * ROW + ROW - 3 - s.top) * ratio) - (thick >> 1);
+    const clamp = (y: number) => Math.max(0, Math.min(height, y));
+    let before: number | undefined;
+    for (const p of s.picture.path) {
+      const row = s.rowOf.get(p.thread);
+      if (row !== undefined && p.end >= s.view[0] && p.start <= s.view[1]) {
+        const x = xOf(place, p.start);
+        if (before !== undefined && before !== row && p.start >= s.view[0])
+          this.link(Math.max(place.left, x - (wide >> 1)), Math.min(width, x + wide - (wide >> 1)), clamp(Math.min(yOf(before), yOf(row))), clamp(Math.max(yOf(before), yOf(row)) + thick), look.ink, width, dense ? 0.2 : 1, p.inferred ? Math.round(ratio) : 0);
+        this.fill(x, clamp(yOf(row)), Math.min(width, Math.max(xOf(place, p.end), x + 1)), clamp(yOf(row) + thick), look.ink, width);
+      }
+      before = row;
+    }
+  }
+
+  /** Upright, let through to what is below by its weight, and dashed (4 of 7) where a dash is given. */
+  private link(x0: number, x1: number, y0: number, y1: number, value: number, width: number, weight: number, dash: number) {
+    if (weight === 1 && !dash) return this.fill(x0, y0, x1, y1, value, width);
+    const { pixels } = this;
+    const share = Math.round(256 * weight);
+    const rest = 256 - share;
+    const odd = Math.imul(value & 0xff00ff, share); // red and blue at once, then green
+    const even = Math.imul((value >> 8) & 255, share);
+    for (let y = y0; y < y1; y++) {
+      if (dash && (y - y0) % (7 * dash) >= 4 * dash) continue;
+      for (let at = y * width + x0; at < y * width + x1; at++) {
+        const p = pixels[at];
+        pixels[at] = 0xff000000 | (((Math.imul(p & 0xff00ff, rest) + odd) >>> 8) & 0xff00ff) | ((Math.imul((p >> 8) & 255, rest) + even) & 0xff00);
+      }
+    }
+  }
+}
+
+/** The pixel of a time, within the row. */
+function xOf(p: Place, time: number): number {
+  const x = p.left + (time - p.from) * p.scale;
+  return x <= p.left ? p.left : x >= p.width ? p.width : (x + 0.5) | 0;
 }
 
 interface Name {
@@ -209,7 +293,7 @@ interface Name {
   y: number;
 }
 
-export function firstBehind(ends: number[], lo: number, hi: number, time: number): number {
+export function firstBehind(ends: Float64Array, lo: number, hi: number, time: number): number {
   while (lo < hi) {
     const mid = (lo + hi) >> 1;
     if (ends[mid] <= time) lo = mid + 1;
@@ -225,40 +309,6 @@ function paintPicked(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => 
   ctx.lineWidth = 2;
   const from = Math.max(x(s.picked!.start), -10);
   ctx.strokeRect(from, y(row) + 3, Math.max(3, Math.min(x(s.picked!.end), s.w + 10) - from), ROW - 6);
-}
-
-function paintPath(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => number, y: (row: number) => number) {
-  const solid = new Path2D();
-  const links = new Path2D();
-  const dashed = new Path2D();
-  const dense = s.picture.path.length > 250; // then the ways between rows stand back: they would hide the rows
-  let before: number | undefined;
-  for (const p of s.picture.path) {
-    const row = s.rowOf.get(p.thread);
-    if (row !== undefined && p.end >= s.view[0] && p.start <= s.view[1]) {
-      const py = y(row) + ROW - 3;
-      if (before !== undefined && before !== row) {
-        const line = p.inferred ? dashed : links;
-        line.moveTo(x(p.start), y(before) + ROW - 3);
-        line.lineTo(x(p.start), py);
-      }
-      if (py > 0 && py < s.h) {
-        solid.moveTo(Math.max(GUTTER, x(p.start)), py);
-        solid.lineTo(Math.min(s.w, Math.max(x(p.end), x(p.start) + 0.7)), py);
-      }
-    }
-    before = row;
-  }
-  ctx.strokeStyle = s.dark ? "#ffffff" : "#111111";
-  ctx.lineWidth = 2.5;
-  ctx.stroke(solid);
-  ctx.lineWidth = dense ? 1 : 2.5;
-  ctx.globalAlpha = dense ? 0.2 : 1;
-  ctx.stroke(links);
-  ctx.setLineDash([4, 3]);
-  ctx.stroke(dashed);
-  ctx.setLineDash([]);
-  ctx.globalAlpha = 1;
 }
 
 /** Arrows that are in sight: from the waker to what it woke, dashed where the cause was concluded. */
@@ -351,6 +401,10 @@ function paintAxis(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => nu
   }
 }
 
+/** Of a pixel of many: kinds and their shares. */
+const sharesOf = (p: Picture, k: number): [number, number][] =>
+  Array.from({ length: p.runKinds[k] }, (_, n) => [p.shares[p.runShare[k] + 2 * n], p.shares[p.runShare[k] + 2 * n + 1] / 255]);
+
 /** The rows in sight as SVG. */
 export function threadsSvg(s: Scene, title: string): string {
   const escape = (t: string) => t.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`).replace(/[\u0000-\u0008\u000b-\u001f]/g, "\ufffd");
@@ -372,11 +426,10 @@ export function threadsSvg(s: Scene, title: string): string {
         if (kind !== "dead") rect(kind, y(i) + 5 + thinOf(kind), ROW - 10 - 2 * thinOf(kind));
         continue;
       }
-      const at = s.picture.runShare[k];
       let from = y(i) + ROW - 5;
-      for (let n = 0; n < s.picture.shares[at + 1]; n++) {
-        const h = ((ROW - 10) * s.picture.shares[at + 3 + 2 * n]) / 255;
-        rect(s.json.kinds[s.picture.shares[at + 2 + 2 * n]], from - h, h);
+      for (const [kind, share] of sharesOf(s.picture, k)) {
+        const h = (ROW - 10) * share;
+        rect(s.json.kinds[kind], from - h, h);
         from -= h;
       }
     }
@@ -400,11 +453,11 @@ export function threadsRows(s: Scene): (string | number)[][] {
   for (const l of s.lines) {
     const row = s.picture.rows.get(l.thread);
     for (let k = row?.lo ?? 0; row && k < row.hi; k++) {
-      const { runFrom, runTo, runKind, runShare, shares } = s.picture;
+      const { runFrom, runTo, runKind } = s.picture;
       const [from, to] = [Math.max(runFrom[k], s.view[0]), Math.min(runTo[k], s.view[1])];
       if (from > to) continue;
       if (runKind[k] !== MANY) out.push([l.title, from, to, s.json.kinds[runKind[k]], 1]);
-      else for (let n = 0; n < shares[runShare[k] + 1]; n++) out.push([l.title, from, to, s.json.kinds[shares[runShare[k] + 2 + 2 * n]], Number((shares[runShare[k] + 3 + 2 * n] / 255).toFixed(3))]);
+      else for (const [kind, share] of sharesOf(s.picture, k)) out.push([l.title, from, to, s.json.kinds[kind], Number(share.toFixed(3))]);
     }
   }
   return out;

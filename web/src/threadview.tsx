@@ -56,7 +56,8 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
   const usedEdges = json.used_edges.map((e) => json.edges[e]).filter((e) => edgeTitles[e]);
   const usedStates = json.used_kinds.map((k) => json.kinds[k]).filter((k) => stateColours[k]);
   const height = lines.length * ROW + AXIS;
-  const asking = useMemo(() => new Asking(source, () => drawNow.current()), [source]);
+  const now = useRef({ draw() {}, want() {}, onPicture() {} }); // of the last rendering
+  const asking = useMemo(() => new Asking(source, () => now.current.onPicture()), [source]);
   const zoom = (factor: number, at?: number) => {
     const v = latestView.current;
     const t = at ?? (v[0] + v[1]) / 2;
@@ -73,11 +74,31 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
     return () => watch.disconnect();
   }, []);
 
+  const top = useRef(0); // how far the rows are scrolled: to ask the document would lay it out
+  const scrollTo = (y: number) => {
+    box.current!.scrollTop = y;
+    top.current = box.current!.scrollTop;
+  };
   const scene = (): Scene => ({
-    json, lines, rowOf, picture: asking.shown, view: latestView.current, options, dark, w: size[0], h: size[1], top: box.current!.scrollTop,
+    json, lines, rowOf, picture: asking.shown, view: latestView.current, options, dark, w: size[0], h: size[1], top: top.current,
     picked: picked && { thread: picked.node.thread, start: picked.node.start, end: picked.node.end },
   });
+  /** Asks for what is in sight unless it is there, or on its way. */
+  const want = (): boolean => {
+    const [w, h] = size;
+    if (w <= GUTTER) return false;
+    const view = latestView.current;
+    const pixel = (view[1] - view[0]) / (w - GUTTER);
+    const rows = (around: number) => {
+      const first = Math.floor(top.current / ROW) - around;
+      return lines.slice(Math.max(0, first), Math.ceil((top.current + h) / ROW) + around).flatMap((l) => (l.thread < 0 ? [] : [l.thread]));
+    };
+    const fresh = asking.covers(view, pixel, rows(0));
+    if (!fresh) asking.want(view, pixel, rows(ROWS_AROUND));
+    return fresh;
+  };
   const draw = () => {
+    frame.current = 0;
     const c = canvas.current;
     const [w, h] = size;
     if (!c || w <= GUTTER) return;
@@ -86,34 +107,31 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
       c.width = Math.round(w * ratio);
       c.height = Math.round(h * ratio);
     }
-    const s = scene();
-    const pixel = (s.view[1] - s.view[0]) / (w - GUTTER);
-    const rows = (around: number) => {
-      const first = Math.floor(s.top / ROW) - around;
-      return lines.slice(Math.max(0, first), Math.ceil((s.top + h) / ROW) + around).flatMap((l) => (l.thread < 0 ? [] : [l.thread]));
-    };
-    const fresh = asking.covers(s.view, pixel, rows(0));
-    if (!fresh) asking.want(s.view, pixel, rows(ROWS_AROUND));
-    painter.current.paint(c.getContext("2d")!, s, ratio);
-    c.dataset.fresh = String(fresh);
-    const { arrowEvery, arrowsInAll } = asking.shown;
-    arrowNote.current!.hidden = arrowEvery <= 1;
-    if (arrowEvery > 1) arrowNote.current!.textContent = `${count(arrowsInAll)} interactions in sight: one arrow of ${count(arrowEvery)} is drawn. Zoom in for each of them.`;
-    if (source.finest !== undefined) finestNote.current!.classList.toggle("warn", pixel < source.finest * 0.9);
+    const fresh = String(want());
+    painter.current.paint(c.getContext("2d")!, scene(), ratio);
+    if (c.dataset.fresh !== fresh) c.dataset.fresh = fresh;
+    if (source.finest !== undefined) finestNote.current!.classList.toggle("warn", (latestView.current[1] - latestView.current[0]) / (w - GUTTER) < source.finest * 0.9);
   };
-  // Moving in time and scrolling draw a frame each at most, and render nothing.
-  const drawNow = useRef(draw);
-  drawNow.current = draw;
+  // Moving in time and scrolling ask at once, draw a frame each at most, and render nothing. A picture that comes before that
+  // frame is drawn in its place.
+  const onPicture = () => {
+    const { arrowEvery, arrowsInAll } = asking.shown;
+    const drawn = arrowEvery > 1 ? `: one arrow of ${count(arrowEvery)} is drawn. Zoom in for each of them.` : ".";
+    const text = `${arrowsInAll ? count(arrowsInAll) : "No"} interaction${arrowsInAll === 1 ? "" : "s"} in sight${drawn}`;
+    if (arrowNote.current!.textContent !== text) arrowNote.current!.textContent = text;
+    draw();
+  };
+  now.current = { draw, want: () => void want(), onPicture };
   const frame = useRef(0);
   const redraw = () => {
-    if (!frame.current)
-      frame.current = requestAnimationFrame(() => {
-        frame.current = 0;
-        drawNow.current();
-      });
+    now.current.want();
+    frame.current ||= requestAnimationFrame(() => frame.current && now.current.draw());
   };
   useEffect(() => () => cancelAnimationFrame(frame.current), []);
-  useEffect(draw);
+  useEffect(() => {
+    top.current = box.current!.scrollTop;
+    draw();
+  });
 
   const pick = (to: Picked | null) => {
     setShown((latest.current = to));
@@ -124,8 +142,8 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
     const b = box.current!;
     if (row !== undefined) {
       const y = row * ROW;
-      if (y < b.scrollTop) b.scrollTop = y;
-      else if (y + ROW + AXIS > b.scrollTop + b.clientHeight) b.scrollTop = y + ROW + AXIS - b.clientHeight;
+      if (y < top.current) scrollTo(y);
+      else if (y + ROW + AXIS > top.current + b.clientHeight) scrollTo(y + ROW + AXIS - b.clientHeight);
     }
     const [from, to] = latestView.current;
     const at = p.segment ? p.segment.start : p.node.start;
@@ -166,7 +184,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
 
   const hitAt = (e: MouseEvent): { thread: number; node: number; time: number } | null => {
     const r = canvas.current!.getBoundingClientRect();
-    const line = lines[Math.floor((e.clientY - r.top - AXIS + box.current!.scrollTop) / ROW)];
+    const line = lines[Math.floor((e.clientY - r.top - AXIS + top.current) / ROW)];
     if (!line || line.thread < 0 || e.clientY - r.top < AXIS) return null;
     const view = latestView.current;
     const perPixel = (view[1] - view[0]) / (size[0] - GUTTER);
@@ -270,7 +288,10 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
         </p>
       )}
       {json.lost > 0 && <p class="note">{json.lost} events were lost while recording; waits around them have no known cause.</p>}
-      <div class="rows" ref={box} onScroll={redraw}>
+      <div class="rows" ref={box} onScroll={() => {
+        top.current = box.current!.scrollTop;
+        redraw();
+      }}>
         <canvas
           ref={canvas}
           tabIndex={0}
@@ -315,7 +336,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
         />
         <div style={{ height: `${Math.max(0, height - size[1])}px` }} />
       </div>
-      <p class="note small-note" ref={arrowNote} hidden />
+      <p class="note small-note" ref={arrowNote} />
       {picked ? (
         <Details json={json} node={picked.node} segment={picked.segment} onShow={(n) => (turn.current = turn.current.then(() => show(n)).catch(() => {}))} onLock={(lock) => setFilter({ lock })} onClose={() => pick(null)} />
       ) : (
@@ -358,7 +379,7 @@ function useView(kept: Kept["kept"], keep: Kept["keep"], whole: [number, number]
   return { view, set };
 }
 
-const ROWS_AROUND = 6;
+const ROWS_AROUND = 4;
 
 /** A part of time within the whole, of a microsecond at least. */
 function within(from: number, to: number, end: number): [number, number] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What threads did: src/export/page_timeline.c writes it. Served, the page asks for what it shows; one file holds it all.
 import { Varints } from "./data";
-import { decodePicture, emptyPicture, Picture, pushMany } from "./picture";
+import { decodePicture, MANY, Picture } from "./picture";
 import { Pyramid } from "./pyramid";
 
 export interface TimelineJson {
@@ -124,7 +124,8 @@ export interface SegmentDetails {
 
 export interface Source {
   finest?: number; // ns of a column, below which nothing is known
-  range(from: number, to: number, width: number, threads: number[], signal?: AbortSignal): Promise<Picture>;
+  /** What is given stays as it is until the answer after the next one. */
+  range(from: number, to: number, width: number, threads: number[]): Promise<Picture>;
   node(i: number): Promise<NodeDetails | null>;
   at(thread: number, time: number): Promise<NodeDetails | null>;
   segment(i: number): Promise<SegmentDetails | null>;
@@ -133,10 +134,14 @@ export interface Source {
 export const sourceOf = (json: TimelineJson): Source => (json.served ? new Served() : json.pyramid ? new Pyramid(json) : new InFile(json));
 
 class Served implements Source {
-  async range(from: number, to: number, width: number, threads: number[], signal?: AbortSignal) {
-    const r = await fetch(`range?from=${Math.floor(from)}&to=${Math.ceil(to)}&width=${Math.round(width)}&threads=${threads.join(",")}`, { signal });
+  private pictures = [new Picture(0, 0), new Picture(0, 0)]; // in turns: one is shown
+
+  async range(from: number, to: number, width: number, threads: number[]) {
+    const r = await fetch(`range?from=${Math.floor(from)}&to=${Math.ceil(to)}&width=${Math.round(width)}&threads=${threads.join(",")}`);
     if (!r.ok) throw new Error(await r.text());
-    return decodePicture(new Varints(new Uint8Array(await r.arrayBuffer())), Math.floor(from), Math.ceil(to), threads);
+    const bytes = new Uint8Array(await r.arrayBuffer());
+    this.pictures.reverse();
+    return decodePicture(new Varints(bytes), this.pictures[0].begin(Math.floor(from), Math.ceil(to)), threads);
   }
 
   private async get<T>(path: string): Promise<T | null> {
@@ -283,21 +288,21 @@ class InFile implements Source {
   }
 
   async range(from: number, to: number, width: number, threads: number[]): Promise<Picture> {
-    const p = emptyPicture(from, to);
+    const p = new Picture(from, to);
+    const shares: number[] = [];
     const pixel = Math.max(1, (to - from) / width);
     for (const thread of threads) {
-      const lo = p.runFrom.length;
-      this.runs(p, thread, pixel);
-      const markLo = p.markTime.length;
+      const lo = p.runs;
+      this.runs(p, shares, thread, pixel);
+      const markLo = p.marks;
       const marks = this.marks[thread];
       for (let i = this.behind(marks, this.time, from - 1); i < marks.length && this.time[marks[i]] < to; ) {
-        p.markTime.push(this.time[marks[i]]);
-        p.markKind.push(this.kind[marks[i]]);
-        p.markNode.push(marks[i]);
+        p.addMark(this.time[marks[i]], this.kind[marks[i]], marks[i]);
         i = pixel > 1 ? this.behind(marks, this.time, this.time[marks[i]] + 3 * pixel, i + 1) : i + 1;
       }
-      p.rows.set(thread, { lo, hi: p.runFrom.length, markLo, markHi: p.markTime.length });
+      p.rows.set(thread, { lo, hi: p.runs, markLo, markHi: p.marks });
     }
+    p.shares = Uint8Array.from(shares);
     this.arrowsInto(p, new Set(threads));
     for (let i = this.segmentBehind(from); i < this.path.length && this.path[i].start < to; ) {
       const s = this.path[i];
@@ -308,7 +313,7 @@ class InFile implements Source {
   }
 
   /** A thread's states from a pixel on, and pixels of many with the shares of their kinds. */
-  private runs(p: Picture, thread: number, pixel: number) {
+  private runs(p: Picture, shares: number[], thread: number, pixel: number) {
     const s = this.states[thread];
     let at = p.from;
     for (let i = this.behind(s, this.next, p.from); i < s.length && this.time[s[i]] < p.to; ) {
@@ -316,11 +321,7 @@ class InFile implements Source {
       const end = this.next[s[i]];
       if (end - begin >= pixel || i + 1 === s.length || end <= begin) {
         if (end > begin || i + 1 === s.length) {
-          p.runFrom.push(begin);
-          p.runTo.push(Math.min(end, p.to));
-          p.runNode.push(s[i]);
-          p.runKind.push(this.kind[s[i]]);
-          p.runShare.push(0);
+          p.addRun(begin, Math.min(end, p.to), this.kind[s[i]], s[i]);
           at = Math.max(end, begin);
         }
         i++;
@@ -332,7 +333,8 @@ class InFile implements Source {
         const ns = Math.min(this.next[s[k]], begin + pixel) - Math.max(this.time[s[k]], begin);
         share.set(this.kind[s[k]], (share.get(this.kind[s[k]]) ?? 0) + ns);
       }
-      pushMany(p, begin, begin + pixel, k - i, share);
+      p.addRun(begin, begin + pixel, MANY, -1, shares.length, share.size);
+      for (const [kind, ns] of share) shares.push(kind, Math.min(255, Math.round((255 * ns) / pixel)));
       at = begin + pixel;
       i = Math.max(i + 1, k - 1);
     }
