@@ -13,6 +13,7 @@ enum { TABLES_MAX = 32, EVENT_MIN = JVMTI_MIN_EVENT_TYPE_VAL, EVENT_MAX = 88 };
 struct vm vm;
 
 static _Atomic(const struct vm_callbacks *) tables[TABLES_MAX];
+static atomic_int tables_end; /* behind the last that was ever used: each callback looks at all up to here */
 
 /*
  * Callbacks in flight, by the parity of the epoch in which they began (as sleepable RCU counts its readers): a waiter moves
@@ -100,7 +101,7 @@ int vm_wait_callbacks(void)
     X(VirtualThreadEnd, VM_VIRTUAL_THREAD_END, (jvmtiEnv * ti, JNIEnv * jni, jthread t), (ti, jni, t))
 
 #define TO_ALL(place, arguments)                                    \
-    for (int i = 0; i < TABLES_MAX; i++) {                          \
+    for (int i = 0, end = atomic_load(&tables_end); i < end; i++) { \
         const struct vm_callbacks *table = atomic_load(&tables[i]); \
         if (table && table->place)                                  \
             table->place arguments;                                 \
@@ -167,6 +168,8 @@ int vm_events_on(const struct vm_callbacks *table)
     if (free_slot < 0)
         return -ENOSPC;
     atomic_store(&tables[free_slot], table);
+    if (free_slot >= atomic_load(&tables_end))
+        atomic_store(&tables_end, free_slot + 1);
     int r = set_events(table, true);
     if (r < 0)
         vm_events_off(table);

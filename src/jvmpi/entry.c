@@ -93,7 +93,8 @@ static jint follow_up(jint type)
     static bool watching_frees, watching_gc;
     uint64_t e = atomic_load(&layer.enabled);
     bool frees = e & (UINT64_C(1) << JVMPI_EVENT_OBJECT_FREE | UINT64_C(1) << JVMPI_EVENT_CLASS_UNLOAD);
-    bool gc = e & (UINT64_C(1) << JVMPI_EVENT_GC_START | UINT64_C(1) << JVMPI_EVENT_GC_FINISH);
+    bool gc = e & (UINT64_C(1) << JVMPI_EVENT_GC_START | UINT64_C(1) << JVMPI_EVENT_GC_FINISH |
+                   UINT64_C(1) << JVMPI_EVENT_OBJECT_ALLOC); /* newborns are settled then */
     int ret = 0;
     if (type == JVMPI_EVENT_OBJECT_ALLOC && enable_allocations(event_enabled(type)))
         return JVMPI_NOT_AVAILABLE;

@@ -1,16 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Object ids are tags. */
+/* Object ids are tags, but those of the newest objects (newborns.c). */
 #include "base/map.h"
-#include "jvmpi/layer.h"
+#include "jvmpi/newborns.h"
 
 static _Atomic jlong last_id;
 static pthread_mutex_t giving = PTHREAD_MUTEX_INITIALIZER; /* two threads must not name one object twice */
-static uint64_t sweeps = 1;                                /* that have ended; under `giving` */
-static int sweeping;
+
+void ids_lock(void)
+{
+    layer_lock(&giving);
+}
+
+void ids_unlock(void)
+{
+    layer_unlock(&giving);
+}
+
+jlong next_ids(jlong n)
+{
+    return atomic_fetch_add(&last_id, n) + 1;
+}
 
 jlong next_id(void)
 {
-    return atomic_fetch_add(&last_id, 1) + 1;
+    return next_ids(1);
+}
+
+jlong last_id_given(void)
+{
+    return atomic_load(&last_id);
+}
+
+/* The lock is held. The object's tag, given now if it has none; 0: the VM refuses. */
+static jlong give(jobject object, bool may_be_newborn, bool *ret_new)
+{
+    jlong tag = 0;
+    if ((*vm.ti)->GetTag(vm.ti, object, &tag) || tag)
+        return tag;
+    if (may_be_newborn)
+        tag = newborn_find(object);
+    if (tag)
+        return tag;
+    tag = next_id();
+    *ret_new = true;
+    return (*vm.ti)->SetTag(vm.ti, object, tag) ? 0 : tag;
 }
 
 jobjectID id_of_new(jobject object, bool *ret_new)
@@ -20,49 +53,37 @@ jobjectID id_of_new(jobject object, bool *ret_new)
     if (!object || (*vm.ti)->GetTag(vm.ti, object, &tag))
         return NULL;
     if (!tag) {
-        layer_lock(&giving);
-        if (!(*vm.ti)->GetTag(vm.ti, object, &tag) && !tag) {
-            tag = next_id();
-            *ret_new = true;
-            if ((*vm.ti)->SetTag(vm.ti, object, tag))
-                tag = 0;
-        }
-        layer_unlock(&giving);
+        ids_lock();
+        tag = give(object, true, ret_new);
+        ids_unlock();
     }
     return (jobjectID)(intptr_t)tag;
 }
 
 void ids_sweep_begin(void)
 {
-    layer_lock(&giving);
-    sweeping++;
-    layer_unlock(&giving);
+    ids_lock();
+    newborns_sweep_begin();
+    ids_unlock();
 }
 
 void ids_sweep_end(void)
 {
-    layer_lock(&giving);
-    sweeping--;
-    sweeps++;
-    layer_unlock(&giving);
+    ids_lock();
+    newborns_sweep_end();
+    ids_unlock();
 }
 
-jobjectID id_of_allocated(jobject object, bool *ret_new)
+jobjectID id_of_allocated(JNIEnv *env, jobject object, bool *ret_new)
 {
-    static __thread uint64_t seen; /* sweeps at this thread's last allocation, which was before this object's */
-    jlong tag = 0;
-    *ret_new = false;
-    layer_lock(&giving);
-    bool swept = sweeping || seen != sweeps;
-    seen = sweeps;
-    if (!swept || (!(*vm.ti)->GetTag(vm.ti, object, &tag) && !tag)) {
-        tag = next_id();
-        *ret_new = true;
-        if ((*vm.ti)->SetTag(vm.ti, object, tag))
-            tag = 0;
+    jobjectID id = newborn_id(env, object);
+    *ret_new = id != NULL;
+    if (!id) {
+        ids_lock();
+        id = (jobjectID)(intptr_t)give(object, false, ret_new);
+        ids_unlock();
     }
-    layer_unlock(&giving);
-    return (jobjectID)(intptr_t)tag;
+    return id;
 }
 
 jobjectID id_of(jobject object)
@@ -99,6 +120,11 @@ jobject object_of(JNIEnv *env, jobjectID id)
     const uint64_t *ref = map_get(&kept, (uint64_t)tag);
     jobject found = ref ? (*env)->NewLocalRef(env, (jobject)(uintptr_t)*ref) : NULL;
     layer_unlock(&kept_mutex);
+    if (!found && tag) {
+        ids_lock();
+        found = newborn_object(env, tag);
+        ids_unlock();
+    }
     if (found || !tag || (*vm.ti)->GetObjectsWithTags(vm.ti, 1, &tag, &n, &objects, NULL))
         return found;
     found = n ? objects[0] : NULL;

@@ -2,7 +2,7 @@
 /*
  * JVMPI over JVM TI. What the files of the layer share. Rules:
  *
- * - Object ids are the tags of the layer's own JVM TI environment: small counters, never reused.
+ * - Object ids are small counters, never reused: the tags of the layer's own JVM TI environment, but for the newest objects.
  * - An event is sent on the thread that caused it; FREE, CLASS_UNLOAD and GC events by one thread of the layer's (memory.c).
  * - The layer holds no lock of its own while the agent is inside NotifyEvent.
  */
@@ -72,16 +72,18 @@ static inline void mutate(void)
 jobjectID id_of(jobject object);
 /* The same, and *ret_new tells whether it was given now. */
 jobjectID id_of_new(jobject object, bool *ret_new);
-/*
- * The same for an object that the calling thread has just been told of by SampledObjectAlloc. No code has a reference to it
- * yet, so that only a sweep can have named it: JVM TI is asked when there was one since the thread's last allocation.
- */
-jobjectID id_of_allocated(jobject object, bool *ret_new);
+/* The same for an object that the calling thread has just been told of by SampledObjectAlloc. */
+jobjectID id_of_allocated(JNIEnv *env, jobject object, bool *ret_new);
 /* Around what names objects by walking the heap. */
 void ids_sweep_begin(void);
 void ids_sweep_end(void);
-/* Reserves an id for a heap callback, which must not lock. */
+/* Reserves an id for a heap callback, which must not lock; or n that follow one another, of which it answers the first. */
 jlong next_id(void);
+jlong next_ids(jlong n);
+jlong last_id_given(void);
+/* Nobody else names objects meanwhile. */
+void ids_lock(void);
+void ids_unlock(void);
 /* A local reference to the object, NULL: dead or unknown. */
 jobject object_of(JNIEnv *env, jobjectID id);
 /* Makes object_of quick for this one, until id_drop; the reference stays the caller's. */
@@ -143,6 +145,8 @@ void disable_gc(void);
 void enable_gc(void);
 void run_gc(void);
 jint enable_allocations(bool on);
+/* Objects whose end is to be told of, if anybody wants to hear it. */
+void memory_ended(const jlong *ids, size_t n);
 /* An object that was just made: OBJECT_ALLOC, if it has not been told of. */
 void allocation(JNIEnv *env, jobject object);
 extern const struct vm_callbacks free_events, gc_events;

@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "jvmpi/layouts.h"
+#include "jvmpi/newborns.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -99,42 +100,58 @@ static struct kind kind_of(JNIEnv *env, jclass class)
 
 static void send_alloc(JNIEnv *env, jint type, struct kind k, jlong size, jobjectID id)
 {
-    JVMPI_Event e = {.event_type = type, .u.obj_alloc = {ARENA, k.class_id, k.is_array, (jint)size, id}};
+    JVMPI_Event e; /* to zero it takes long */
+    e.event_type = type;
+    e.u.obj_alloc.arena_id = ARENA;
+    e.u.obj_alloc.class_id = k.class_id;
+    e.u.obj_alloc.is_array = k.is_array;
+    e.u.obj_alloc.size = (jint)size;
+    e.u.obj_alloc.obj_id = id;
     notify(env, &e);
 }
 
 /* ---- allocations ---- */
 
-static void tell_alloc(JNIEnv *env, jobject object, jclass class, jlong size, jobjectID (*name)(jobject, bool *))
+static bool wanted(void)
 {
-    bool fresh;
-    if (!event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || !atomic_load(&layer.live) || quiet)
-        return;
+    return event_enabled(JVMPI_EVENT_OBJECT_ALLOC) && atomic_load(&layer.live) && !quiet;
+}
+
+static void tell_alloc(JNIEnv *env, jclass class, jlong size, jobjectID id)
+{
     quiet++; /* it may ask for an element's class */
     struct kind k = kind_of(env, class);
     quiet--;
-    jobjectID id = name(object, &fresh);
-    if (fresh) /* the VM's own allocations are told twice */
-        send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC, k, size, id);
+    send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC, k, size, id);
 }
 
 static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object, jclass class, jlong size)
 {
-    tell_alloc(env, object, class, size, id_of_new);
+    bool fresh = false;
+    jobjectID id = wanted() ? id_of_new(object, &fresh) : NULL;
+    if (fresh) /* the VM's own allocations are told twice */
+        tell_alloc(env, class, size, id);
 }
 
 /* Comes before VMObjectAlloc where both do. */
 static void JNICALL on_sampled(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object, jclass class, jlong size)
 {
-    tell_alloc(env, object, class, size, id_of_allocated);
+    bool fresh = false;
+    jobjectID id = wanted() ? id_of_allocated(env, object, &fresh) : NULL;
+    if (fresh)
+        tell_alloc(env, class, size, id);
 }
 
 void allocation(JNIEnv *env, jobject object)
 {
     jlong size = 0;
+    bool fresh;
+    jobjectID id = id_of_new(object, &fresh);
+    if (!fresh)
+        return;
     jclass class = (*env)->GetObjectClass(env, object);
     (void)(*vm.ti)->GetObjectSize(vm.ti, object, &size);
-    tell_alloc(env, object, class, size, id_of_new);
+    tell_alloc(env, class, size, id);
     (*env)->DeleteLocalRef(env, class);
 }
 
@@ -233,16 +250,38 @@ void memory_replay(JNIEnv *env)
 static pthread_mutex_t queue_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t queue_changed = PTHREAD_COND_INITIALIZER;
 static VEC(jlong) freed;
-static uint64_t collections, collections_sent;
+static uint64_t queued, told; /* how many */
+static uint64_t collections, collections_settled, collections_sent;
+static jlong last_before; /* the last id that was given before the last collection */
 static int gc_disabled;
 static jlong sentinel; /* run_gc waits for its end */
 static bool sentinel_sent, stopping, running, delivering;
 
+/* The mutex is held. */
+static void queue(jlong id)
+{
+    queued++;
+    if (vec_push(&freed, id)) {
+        told += freed.len + 1;
+        vec_clear(&freed);
+    }
+}
+
 static void JNICALL on_free(jvmtiEnv *ti, jlong tag)
 {
     pthread_mutex_lock(&queue_mutex);
-    if (vec_push(&freed, tag))
-        vec_clear(&freed);
+    queue(tag);
+    pthread_cond_broadcast(&queue_changed);
+    pthread_mutex_unlock(&queue_mutex);
+}
+
+void memory_ended(const jlong *ids, size_t n)
+{
+    if (!event_enabled(JVMPI_EVENT_OBJECT_FREE))
+        return;
+    pthread_mutex_lock(&queue_mutex);
+    for (size_t i = 0; i < n; i++)
+        queue(ids[i]);
     pthread_cond_broadcast(&queue_changed);
     pthread_mutex_unlock(&queue_mutex);
 }
@@ -251,6 +290,7 @@ static void JNICALL on_gc_finish(jvmtiEnv *ti)
 {
     pthread_mutex_lock(&queue_mutex);
     collections++;
+    last_before = last_id_given();
     pthread_cond_broadcast(&queue_changed);
     pthread_mutex_unlock(&queue_mutex);
 }
@@ -308,6 +348,14 @@ static void JNICALL deliver_all(jvmtiEnv *ti, JNIEnv *env, void *data)
 {
     pthread_mutex_lock(&queue_mutex);
     while (!stopping) {
+        if (collections != collections_settled) {
+            jlong up_to = last_before;
+            collections_settled = collections;
+            pthread_mutex_unlock(&queue_mutex);
+            newborns_settle(env, up_to);
+            pthread_mutex_lock(&queue_mutex);
+            continue;
+        }
         if (gc_disabled || (!freed.len && collections == collections_sent)) {
             pthread_cond_wait(&queue_changed, &queue_mutex);
             continue;
@@ -322,6 +370,7 @@ static void JNICALL deliver_all(jvmtiEnv *ti, JNIEnv *env, void *data)
         deliver(env, ids, n);
         pthread_mutex_lock(&queue_mutex);
         delivering = false;
+        told += n;
         for (size_t i = 0; i < n; i++)
             sentinel_sent |= ids[i] == sentinel;
         free(ids);
@@ -379,7 +428,9 @@ void enable_gc(void)
 /* An object that nobody holds: when its end was told of, so was that of all others. */
 static void drop_sentinel(JNIEnv *env)
 {
+    quiet++; /* one id is enough */
     jbyteArray object = (*env)->NewByteArray(env, 1);
+    quiet--;
     jlong id = next_id();
     if (!object || vm_clear_exception(env) || (*vm.ti)->SetTag(vm.ti, object, id))
         id = 0;
@@ -401,13 +452,17 @@ void run_gc(void)
     pthread_mutex_lock(&queue_mutex);
     uint64_t before = collections_sent;
     pthread_mutex_unlock(&queue_mutex);
+    jlong up_to = last_id_given();
     (void)(*vm.ti)->ForceGarbageCollection(vm.ti);
+    newborns_settle(env, up_to);
     bool brackets = event_enabled(JVMPI_EVENT_GC_START) || event_enabled(JVMPI_EVENT_GC_FINISH);
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += 3;
     pthread_mutex_lock(&queue_mutex);
-    while (running && ((frees && !sentinel_sent) || (brackets && collections_sent == before) || delivering) &&
+    uint64_t to_tell = queued; /* of the newborns that are gone */
+    while (running &&
+           ((frees && (!sentinel_sent || told < to_tell)) || (brackets && collections_sent == before) || delivering) &&
            !pthread_cond_timedwait(&queue_changed, &queue_mutex, &until))
         ;
     pthread_mutex_unlock(&queue_mutex);

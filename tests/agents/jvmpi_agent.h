@@ -74,6 +74,7 @@ void on_gc(JVMPI_Event *e, int type);
 void on_heap_dump(JVMPI_Event *e);
 void on_object_dump(JVMPI_Event *e);
 long all_marker_frees(void);
+jobjectID marker_told(long i);
 
 /* ---- jvmpi_agent_monitors.c ---- */
 extern long last_wait_timeout, last_waited, sleeps, slept;

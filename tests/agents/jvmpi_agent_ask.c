@@ -89,10 +89,13 @@ JNIEXPORT jlong JNICALL Java_JvmpiWork_ask(JNIEnv *env, jclass unused, jstring j
         r = jvmpi->RequestEvent((jint)number, o ? (void *)jvmpi->jobject2jobjectID(o) : NULL);
     else if (IS("request bad id"))
         r = jvmpi->RequestEvent((jint)number, (void *)0x7ffffff1);
-    else if (IS("heap level")) {
+    else if (IS("told")) {
+        jobject back = jvmpi->jobjectID2jobject(marker_told(number));
+        r = (*env)->IsSameObject(env, back, o) && jvmpi->jobject2jobjectID(o) == marker_told(number);
+    } else if (IS("heap level") || IS("heap told")) {
         JVMPI_HeapDumpArg arg;
-        arg.heap_dump_level = (jint)number;
-        dump_wanted = jvmpi->jobject2jobjectID(o);
+        arg.heap_dump_level = o ? (jint)number : JVMPI_DUMP_LEVEL_0;
+        dump_wanted = o ? jvmpi->jobject2jobjectID(o) : marker_told(number);
         r = jvmpi->RequestEvent(JVMPI_EVENT_HEAP_DUMP, &arg);
         r = r ? r : dump_records / 1000000000L == 1 && dump_bytes == dump_records % 1000000000L * 9 ? 0 : -2;
     } else if (IS("object dump")) {

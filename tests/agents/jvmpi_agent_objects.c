@@ -79,6 +79,12 @@ void on_object_dump(JVMPI_Event *e)
     object_dump_type = object_dump[0];
 }
 
+/* As OBJECT_ALLOC told of it; in the order of allocation. */
+jobjectID marker_told(long i)
+{
+    return i >= 0 && i < n_allocated ? allocated[i] : NULL;
+}
+
 long all_marker_frees(void)
 {
     long i, k, n = 0;

@@ -24,7 +24,7 @@ SCENARIOS = {
     "rules": ("1+4+5+33+34+42+60+61", 8, dict(
         rule_here=111, rule_ended=1, rule_concurrent=1, rule_requests=111111, rule_creates=111, rule_collects=1111, rule_suspends=1)),
     "objects": ("4+5+33+42+60+61", 8, dict(
-        markers=20000, int_arrays=10, markers_freed=20000, frees_while_disabled=0, frees_after_enable=1, gc_pairs=0, gcs=1,
+        told_young=6, told_in_dump=0, told_old=3001, markers=20000, int_arrays=10, markers_freed=23001, frees_while_disabled=0, frees_after_enable=1, gc_pairs=0, gcs=1,
         used_objects=1)),
     "ids": ("33+42+46", 8, dict(
         id_stable=1, id_null=0, id_back=1, id_unknown=1, request_alloc=0, request_bad=-1, request_class=0,

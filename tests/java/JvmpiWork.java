@@ -246,7 +246,34 @@ public class JvmpiWork {
 
     static Object[] kept = new Object[1];
 
+    /** Objects are asked for by the ids that OBJECT_ALLOC told: at once, of another thread, in a dump, after a collection. */
+    static void told() throws Exception {
+        int first = (int) ask("markers", null, 0), n = 3000;
+        Object[] young = new Object[n];
+        Runnable make = () -> {
+            for (int i = 0; i < n; i++)
+                if (young[i] == null && (i < n / 2 || Thread.currentThread().getName().equals("maker")))
+                    young[i] = new Marker();
+        };
+        make.run();
+        Thread maker = new Thread(make, "maker");
+        maker.start();
+        maker.join();
+        int known = 0;
+        for (int i : new int[] {0, 1, n / 2 - 1, n / 2, n - 2, n - 1})
+            known += ask("told", young[i], first + i);
+        say("told_young", known);
+        say("told_in_dump", ask("heap told", null, first + 700));
+        Object between = new Marker();
+        ask("gc", null, 0);
+        known = (int) ask("told", between, first + n);
+        for (int i = 0; i < n; i++)
+            known += ask("told", young[i], first + i);
+        say("told_old", known);
+    }
+
     static void objects() throws Exception {
+        told();
         long before = ask("markers", null, 0);
         for (int i = 0; i < 20000; i++)
             kept[0] = new Marker();
@@ -300,7 +327,7 @@ public class JvmpiWork {
 
     static volatile boolean stop;
 
-    static final int PARK_LINE = 307;
+    static final int PARK_LINE = 334;
 
     static void parked() {
         while (!stop)

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Objects that were allocated since the last collection: they have an id, and no tag yet. */
+#pragma once
+
+#include "jvmpi/layer.h"
+
+/*
+ * An id for an object that the calling thread has just been told of by SampledObjectAlloc. No code has a reference to it yet,
+ * so that only a sweep can have named it: NULL when there was one since the thread's last allocation, or when there is no
+ * room; ids.c then names it.
+ */
+jobjectID newborn_id(JNIEnv *env, jobject object);
+/* Tags those of them that live and ends those that are gone, of ids up to one; takes the lock of ids.c again and again. */
+void newborns_settle(JNIEnv *env, jlong up_to);
+
+/* With the lock of ids.c: */
+
+/* The id of an object without a tag, which gets it; 0: it has none. */
+jlong newborn_find(jobject object);
+/* A local reference to a newborn of this id; NULL: there is none. */
+jobject newborn_object(JNIEnv *env, jlong id);
+/* Between them newborn_id answers NULL, and there are no newborns: who walks through the heap sees each object's id. */
+void newborns_sweep_begin(void);
+void newborns_sweep_end(void);
