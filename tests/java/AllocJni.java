@@ -4,7 +4,10 @@ import java.io.ByteArrayOutputStream;
 import java.io.ObjectInputStream;
 import java.io.ObjectOutputStream;
 import java.io.Serializable;
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
 import java.lang.reflect.Constructor;
+import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
@@ -52,7 +55,18 @@ public class AllocJni {
         }
     }
 
+    static class Inner {
+    }
+
+    /** The first one's making initializes the class, which makes another class's the same way. */
+    static class Bare {
+        static final Object FIRST = bare(Inner.class);
+    }
+
     static volatile Object sink;
+    static Object unsafe;
+    static Method bare;
+    static MethodHandle bareHandle;
 
     static native void objects(Class<?> plain, Class<?> failing, int n);
 
@@ -98,12 +112,42 @@ public class AllocJni {
         }
     }
 
+    /** sun.misc.Unsafe.allocateInstance, which no constructor follows. */
+    static Object bare(Class<?> c) {
+        try {
+            return bare.invoke(unsafe, c);
+        } catch (ReflectiveOperationException e) {
+            throw new AssertionError(e);
+        }
+    }
+
+    static void findBare() throws Exception {
+        Class<?> c = Class.forName("sun.misc.Unsafe");
+        Field f = c.getDeclaredField("theUnsafe");
+        f.setAccessible(true);
+        unsafe = f.get(null);
+        bare = c.getMethod("allocateInstance", Class.class);
+        bareHandle = MethodHandles.lookup().unreflect(bare).bindTo(unsafe);
+    }
+
+    static void bareObjects(int n) throws Exception {
+        for (int i = 0; i < n; i++) {
+            sink = bare(Bare.class);
+            try {
+                sink = bareHandle.invoke(Bare.class);
+            } catch (Throwable e) {
+                throw new AssertionError(e);
+            }
+        }
+    }
+
     static void truth(String name, String method, long objects) {
         System.out.println(name + " " + method + " " + objects);
     }
 
     public static void main(String[] args) throws Exception {
         System.load(args[0]);
+        findBare();
         int n = Integer.parseInt(args[1]), threads = Integer.parseInt(args[2]);
         List<Thread> all = new ArrayList<>();
         for (int t = 0; t < threads; t++) {
@@ -115,6 +159,7 @@ public class AllocJni {
                     calls(n);
                     reflection(n);
                     cloning(n);
+                    bareObjects(n);
                     storing(n / 10);
                 } catch (Exception e) {
                     throw new AssertionError(e);
@@ -139,6 +184,8 @@ public class AllocJni {
         truth("AllocJni$Cloned", "copy", k);
         truth("AllocJni$Cloned", "cloning", threads);
         truth("int[][]", "cloning", k + threads);
+        truth("AllocJni$Bare", "*", 2 * k);
+        truth("AllocJni$Inner", "*", 1);
         truth("AllocJni$Stored", "*", 2 * (n / 10) * (long) threads + 2 * threads);
     }
 }

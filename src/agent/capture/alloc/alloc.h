@@ -54,8 +54,8 @@ struct alloc_block {
 struct alloc_slot {
     uint64_t key; /* address of the JavaThread; plus 1 while its thread is to come to attend() */
     struct alloc_counter *counters;
-    uint64_t pick; /* the place whose next object is to be followed, + 1 */
-    uint64_t unused;
+    uint64_t pick;     /* the place whose next object is to be followed, + 1 */
+    uint64_t expected; /* 1 while the thread is about to call Unsafe.allocateInstance in code with probes */
 };
 
 extern struct alloc_slot *alloc_slots;
@@ -111,9 +111,10 @@ uint64_t alloc_random_below(uint64_t n);
 void alloc_count(JNIEnv *jni, jobject object);
 /* True while the agent itself allocates on this thread. */
 extern __thread bool alloc_busy;
-/* JNI's functions that allocate are replaced and put back. */
-int alloc_native_on(struct buf *why) must_check;
-void alloc_native_off(void);
+/* JNI's functions that allocate, and Unsafe.allocateInstance, are replaced and put back. */
+int alloc_native_on(JNIEnv *jni, struct buf *why) must_check;
+void alloc_native_off(JNIEnv *jni, bool dying);
+bool alloc_expected(void); /* and no more */
 uint64_t alloc_slot_key(JNIEnv *jni);
 
 void JNICALL alloc_on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object, jclass class, jlong size);

@@ -224,10 +224,18 @@ static int at_multi(struct editing *s, const struct insn *i)
 
 static int at_call(struct editing *s, const struct insn *i)
 {
+    struct class_member m;
+    bool instance =
+        i->op != OP_INVOKEDYNAMIC && class_member(s->file, insn_constant(i), &m) && str_is(m.name, "allocateInstance");
+    int r = instance ? call_probe(s, "expect", "()V") : 0;
+    r = r < 0 || !instance ? r : edit_insert(s->e, EDIT_BEFORE, i->pc, 0, &s->code, 0);
+    if (r < 0)
+        return r;
+    buf_clear(&s->code);
     describe(s, ALLOC_OBJECT, "[B", 2);
     code_op(&s->code, OP_DUP);
-    int r = put_number(s, 2);
-    r = r < 0 ? r : call_probe(s, "object", "(Ljava/lang/Object;I)V");
+    r = put_number(s, 2);
+    r = r < 0 ? r : call_probe(s, instance ? "instance" : "object", "(Ljava/lang/Object;I)V");
     return r < 0 ? r : edit_insert(s->e, EDIT_AFTER, i->pc, 0, &s->code, 2);
 }
 

@@ -184,6 +184,14 @@ NATIVE(jlong, newSlot)(JNIEnv *jni, jclass class, jlong eetop)
     return (jlong)(uintptr_t)(s ? s : &nowhere);
 }
 
+bool alloc_expected(void)
+{
+    bool is = mine.slot && mine.slot->expected;
+    if (is)
+        mine.slot->expected = 0;
+    return is;
+}
+
 NATIVE(void, attend)(JNIEnv *jni, jclass class, jobject o)
 {
     if (!mine.pending)
@@ -551,7 +559,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         r = vm_events_on(&events);
     if (r == 0 && alloc_follow == FOLLOW_SAMPLES)
         r = vm_events_on(&sample_events);
-    return r < 0 ? r : alloc_native_on(why);
+    return r < 0 ? r : alloc_native_on(jni, why);
 }
 
 static void stop(struct session *s, JNIEnv *jni)
@@ -559,7 +567,7 @@ static void stop(struct session *s, JNIEnv *jni)
     sites_lock();
     state.on = false;
     sites_unlock();
-    alloc_native_off();
+    alloc_native_off(jni, s->dying);
     vm_events_off(&events);
     if (alloc_follow == FOLLOW_SAMPLES)
         vm_events_off(&sample_events);

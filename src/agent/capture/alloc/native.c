@@ -2,8 +2,12 @@
 /*
  * What native code allocates: JNI's functions that make objects are replaced (JVM TI, SetJNIFunctionTable) by ones that count.
  * NewObject is AllocObject and the constructor, as the VM has it, so that an object whose constructor throws counts.
+ *
+ * Unsafe.allocateInstance, by which lambdas that capture are made from JDK 18 on, is bound to AllocObject, which does the same:
+ * of its own objects the VM would send an event each, a million of them in a second of javac.
  */
 #include "agent/capture/alloc/alloc.h"
+#include "agent/instrument/rebind.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -100,6 +104,17 @@ static jobjectArray JNICALL new_object_array(JNIEnv *jni, jsize n, jclass class,
     }
 PRIMITIVES(NEW_ARRAY)
 
+/* Code with probes has said so right before the call. The class may be initialized in it, by code that makes others. */
+static jobject JNICALL allocate_instance(JNIEnv *jni, jobject unsafe, jclass class)
+{
+    bool expected = alloc_expected();
+    jobject o = real.AllocObject(jni, class);
+    return expected ? o : counted(jni, o);
+}
+
+static void *real_allocate;
+static const struct rebind_row rows[] = {{"allocateInstance", (void *)allocate_instance, &real_allocate}};
+
 /* Puts our functions into a table, or the real ones back where ours still are. */
 static void change(jniNativeInterface *t, bool to_ours)
 {
@@ -132,15 +147,19 @@ static int set(bool to_ours)
     return r;
 }
 
-int alloc_native_on(struct buf *why)
+int alloc_native_on(JNIEnv *jni, struct buf *why)
 {
     int r = set(true);
+    if (r == 0)
+        r = rebind_natives(jni, rows, ARRAY_SIZE(rows), true, NULL);
     if (r < 0)
         buf_printf(why, "the VM does not let JNI's functions be replaced");
-    return r;
+    return MIN(r, 0);
 }
 
-void alloc_native_off(void)
+void alloc_native_off(JNIEnv *jni, bool dying)
 {
+    if (real_allocate && !dying)
+        (void)!rebind_natives(jni, rows, ARRAY_SIZE(rows), false, NULL);
     (void)!set(false);
 }

@@ -83,6 +83,7 @@ struct alloc_slot *alloc_slot_add(uint64_t key, struct alloc_block *b)
         if (s->key != ALLOC_FREE && s->key != ALLOC_GONE)
             continue;
         s->counters = b->counters;
+        s->expected = 0;
         __atomic_store_n(&s->key, key, __ATOMIC_RELEASE);
         return s;
     }

@@ -18,7 +18,7 @@ public final class JvmscopeSites {
     private static final Unsafe U = Unsafe.getUnsafe();
 
     // Layout, as in alloc.h.
-    private static final int SLOT_COUNTERS = 8, SLOT_PICK = 16, SLOT_SHIFT = 5, SLOT_BITS = 16, POINT_SHIFT = 4, NEXT = 8, BYTES = 16;
+    private static final int SLOT_COUNTERS = 8, SLOT_PICK = 16, SLOT_EXPECTED = 24, SLOT_SHIFT = 5, SLOT_BITS = 16, POINT_SHIFT = 4, NEXT = 8, BYTES = 16;
     private static final long FREE = 1;
 
     private static final long SLOTS = constant(0), EETOP = constant(1), MASK = constant(2);
@@ -75,12 +75,15 @@ public final class JvmscopeSites {
     }
 
     @ForceInline
-    private static long counter(int point) {
+    private static long slot() {
         long eetop = U.getLong(Carrier.carrier(), EETOP);
         long slot = home(eetop);
-        if (U.getLong(slot) != eetop)
-            slot = otherSlot(eetop, slot);
-        return U.getLong(slot + SLOT_COUNTERS) + ((long) point << POINT_SHIFT);
+        return U.getLong(slot) == eetop ? slot : otherSlot(eetop, slot);
+    }
+
+    @ForceInline
+    private static long counter(int point) {
+        return U.getLong(slot() + SLOT_COUNTERS) + ((long) point << POINT_SHIFT);
     }
 
     private static long otherSlot(long eetop, long slot) {
@@ -162,6 +165,17 @@ public final class JvmscopeSites {
             constructed(o, point);
         else if (follow == 2)
             hold(o, point);
+    }
+
+    /** Before a call of Unsafe.allocateInstance: what it makes is counted behind the call, not by our native method. */
+    public static void expect() {
+        U.putLong(slot() + SLOT_EXPECTED, 1);
+    }
+
+    /** Behind it. The JIT may have replaced the call. */
+    public static void instance(Object o, int point) {
+        U.putLong(slot() + SLOT_EXPECTED, 0);
+        object(o, point);
     }
 
     private static int placeOf(Object o, Class<?> type, int point) {
