@@ -97,20 +97,32 @@ static int64_t line_start(const struct method *m, int64_t bci)
     return bci < 0 ? bci : 0;
 }
 
+/* How many of n frames are the probes' own, and with those of methods that are counted where they are called. */
+static jint skipped(JNIEnv *jni, const jvmtiFrameInfo *found, jint n, jint *ret_probes)
+{
+    jint top = 0;
+    while (top < n && is_probe(names_method(jni, found[top].method)))
+        top++;
+    *ret_probes = top;
+    while (top < n && is_at_call(names_method(jni, found[top].method)))
+        top++;
+    return top;
+}
+
 uint32_t sites_stack(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], bool *ret_at_call)
 {
     jvmtiFrameInfo found[SITE_DEPTH_MAX];
-    jint n = 0, top = 0;
+    jint n = 0, top = 0, probes = 0;
     uint32_t depth = site_table.depth, kept = 0;
+    /* Mostly a few frames are to be skipped, and each one walked costs. */
+    for (jint extra = SITE_SKIP_FEW; depth || ret_at_call; extra = SITE_SKIP_MAX) {
+        n = own_stack(jni, found, (jint)depth + extra);
+        top = skipped(jni, found, n, &probes);
+        if (top <= SITE_SKIP_FEW || n < (jint)depth + extra || extra == SITE_SKIP_MAX)
+            break;
+    }
     if (ret_at_call)
-        *ret_at_call = false;
-    if (depth || ret_at_call)
-        n = own_stack(jni, found, (jint)depth + SITE_SKIP_MAX);
-    while (top < n && is_probe(names_method(jni, found[top].method)))
-        top++;
-    for (; top < n && is_at_call(names_method(jni, found[top].method)); top++)
-        if (ret_at_call)
-            *ret_at_call = true;
+        *ret_at_call = top > probes;
     /* Names are learnt while the class cannot be unloaded. */
     for (jint i = top; i < n && kept < depth; i++) {
         const struct method *m = names_method(jni, found[i].method);

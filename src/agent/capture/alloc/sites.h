@@ -30,7 +30,7 @@ struct site_frame {
     int64_t bci;
 };
 
-enum { SITE_DEPTH_MAX = 1024, SITE_SKIP_MAX = 8 };
+enum { SITE_DEPTH_MAX = 1024, SITE_SKIP_FEW = 3, SITE_SKIP_MAX = 8 };
 
 /* Begins a session's table. exact: objects are counted, and samples only say what lives; all: every object is followed. */
 void sites_begin(const struct options *o, bool exact, bool all);

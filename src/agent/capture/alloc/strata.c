@@ -7,8 +7,11 @@
  */
 #include "agent/capture/alloc/alloc.h"
 
-/* Of a stratum, where one stack has been met and where several have. */
-enum { LOOK_BYTES = 512 << 10, LOOK_SHARE = 16, SEVERAL_BYTES = 64 << 10, SEVERAL_SHARE = 64 };
+/* Of a stratum, where one stack has been met and where several have: its share of the count so far, its bytes, and the share
+ * that it may have though it has more bytes. */
+enum { LOOK_BYTES = 512 << 10, LOOK_SHARE = 16, LOOK_LATER = 256 };
+
+enum { SEVERAL_BYTES = 64 << 10, SEVERAL_SHARE = 32, SEVERAL_LATER = 1024 };
 
 uint64_t alloc_no_room;
 
@@ -73,13 +76,14 @@ uint64_t alloc_random_below(uint64_t n)
     return state % n;
 }
 
-/* How long the next stratum is: a share of what was counted, and no more than so many bytes. */
+/* How long the next stratum is: a share of what was counted, and no more than so many bytes or a small share of it. */
 static uint64_t stratum(const struct alloc_look *l, const struct alloc_counter *c)
 {
     const struct alloc_point *p = alloc_point(l->point);
     uint64_t each = p->kind == ALLOC_NEW ? p->size : c[1].count / MAX(c->count, 1), count = c->count - l->begin;
-    uint64_t share = l->several ? SEVERAL_SHARE : LOOK_SHARE, bytes = l->several ? SEVERAL_BYTES : LOOK_BYTES;
-    return MIN(count / share, bytes / MAX(each, 1)) + 1;
+    uint64_t share = l->several ? SEVERAL_SHARE : LOOK_SHARE, later = l->several ? SEVERAL_LATER : LOOK_LATER;
+    uint64_t bytes = l->several ? SEVERAL_BYTES : LOOK_BYTES;
+    return MIN(count / share, MAX(bytes / MAX(each, 1), count / later)) + 1;
 }
 
 bool alloc_look_due(struct alloc_look *l, struct alloc_counter *c)
