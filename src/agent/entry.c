@@ -9,6 +9,7 @@
 #include "agent/options.h"
 #include "agent/session.h"
 #include "agent/thread_table.h"
+#include "agent/trace_request.h"
 #include "agent/vm.h"
 #include "base/file.h"
 #include "proto/control.h"
@@ -141,6 +142,11 @@ static void carry_out_trace(struct session *s, JNIEnv *jni, void *context)
 static int switch_trace(JNIEnv *jni, const char *text, struct buf *more, struct buf *why)
 {
     struct trace_request t = {text, more, why, 0};
+    const char *what, *fault = trace_request_fault(text, &what);
+    if (fault) {
+        buf_printf(why, "%s: %s", what, fault);
+        return -EINVAL;
+    }
     if (session_run(jni, carry_out_trace, &t) < 0) {
         buf_string(why, "no calls are being traced; begin with --trace");
         return -ESRCH;

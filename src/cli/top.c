@@ -345,6 +345,8 @@ static void print_json(const struct sample *s, const struct sample *before, uint
     puts(buf_str(&out));
 }
 
+static const uint64_t least_interval = 10 * NS_PER_SECOND / 1000;
+
 int cmd_top(const struct command *self, int argc, char **argv)
 {
     struct top o = {.interval = NS_PER_SECOND, .rows = 15};
@@ -352,6 +354,10 @@ int cmd_top(const struct command *self, int argc, char **argv)
     int status;
     if (!args_parse(self, (void *[]){&o}, argc, argv, &operands, &status))
         return status;
+    if (o.interval < least_interval) {
+        complain("top: --interval", "at least 10 ms", NULL);
+        return 2;
+    }
     _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
     status = target_open(&vm, operands.list[0]);
     if (status)

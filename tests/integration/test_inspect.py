@@ -134,5 +134,7 @@ def test_top_shows_the_counters(jdk, jvmscope, program):
     assert last["threads"] >= 3 and last["classes_loaded"] > 300 and last["resident"] > 10 << 20
     assert last["states"]["blocked"] == 1 and last["states"]["parked"] >= 1
     assert any(p["name"] == "metaspace" and p["used"] > 0 for p in last["pools"]) and last["busiest"]
+    done = jvmscope("top", "-i", 0, program.pid)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "jvmscope: top: --interval: at least 10 ms\n")
     table = jvmscope("top", "-n", 1, "-i", "100ms", program.pid)
     assert "POOL" in table.stdout and "\033" not in table.stdout

@@ -178,6 +178,10 @@ int control_error(struct control_call *c, const char *what, jvmtiError e)
     char *name = NULL;
     if (e == JVMTI_ERROR_NONE)
         return 0;
+    if (e == JVMTI_ERROR_THREAD_SUSPENDED) {
+        buf_printf(c->i->why, "%s: is suspended already", what);
+        return -EBUSY;
+    }
     (*c->i->ti)->GetErrorName(c->i->ti, e, &name);
     const char *short_name = name && strncmp(name, "JVMTI_ERROR_", 12) == 0 ? name + 12 : name ? name : "unknown error";
     buf_printf(c->i->why, "%s: the VM refuses: %s", what, short_name);

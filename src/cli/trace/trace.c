@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/trace/trace.h"
+#include "agent/trace_request.h"
 #include "base/json.h"
 #include "base/json_check.h"
 #include "base/parse.h"
@@ -309,13 +310,19 @@ static int show_file(const char *path, const struct trace_options *o)
 static int switch_tracing(const struct operands *operands, const struct trace_options *o)
 {
     _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
-    int status = target_open(&vm, operands->list[0]);
-    if (status)
-        return status;
     _cleanup_(buf_release) struct buf message = BUF(4096);
+    size_t request = strlen("control=trace,");
     buf_printf(&message, "control=trace,%s%s%s", operands->count > 1 ? operands->list[1] : "list",
                operands->count > 2 ? " " : "", operands->count > 2 ? operands->list[2] : "");
-    return target_show(&vm, "trace", buf_str(&message), false, o->json);
+    const char *what = "PATTERN", *fault = "too long";
+    if (!buf_error(&message))
+        fault = trace_request_fault(buf_str(&message) + request, &what);
+    if (fault) {
+        complain(what, fault, NULL);
+        return 2;
+    }
+    int status = target_open(&vm, operands->list[0]);
+    return status ? status : target_show(&vm, "trace", buf_str(&message), false, o->json);
 }
 
 int cmd_trace(const struct command *self, int argc, char **argv)

@@ -523,10 +523,6 @@ int method_trace_switch(struct session *s, JNIEnv *jni, const char *request, str
         buf_string(why, "no calls are being traced; begin with --trace");
         return -ESRCH;
     }
-    if ((add || remove) ? !*pattern || strchr(pattern, ':') : strcmp(request, "list") != 0) {
-        buf_string(why, "trace: add PATTERN, remove PATTERN or list");
-        return -EINVAL;
-    }
     int r = 0;
     if (add || remove) {
         _cleanup_(buf_release) struct buf b = BUF(1 << 16);
