@@ -76,6 +76,10 @@ struct path_shares {
 int path_lock_shares(const struct timeline *t, const struct critical_path *p, const struct holds *h,
                      struct path_shares *ret) must_check;
 
+/* The same of all locks, for the path of those options: what the timeline's index knows of it is not worked out again. */
+int path_shares_of(struct timeline *t, const struct path_options *o, const struct critical_path *p,
+                   struct path_shares *ret) must_check;
+
 struct path_method {
     uint32_t method; /* string */
     uint64_t self_ns, total_ns;

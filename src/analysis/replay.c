@@ -76,7 +76,7 @@ static struct pending heap_pop(struct simulation *s)
 static const struct hold *lock_taken(const struct simulation *s, uint32_t n)
 {
     const struct tl_node *at = &s->t->nodes[n];
-    if (at->edge != TL_BY_HANDOFF || at->prev == TL_NONE || s->t->nodes[at->prev].kind != TL_WAIT_LOCK)
+    if (at->edge != TL_BY_HANDOFF || at->waker == TL_NONE || at->prev == TL_NONE || s->t->nodes[at->prev].kind != TL_WAIT_LOCK)
         return NULL;
     return s->acquires[n] ? &s->holds.list.data[s->acquires[n] - 1] : NULL;
 }
@@ -131,7 +131,8 @@ static int let_go(struct simulation *s, const uint32_t *last, uint32_t hold, uin
         return 0;
     s->queue[object] = s->waiting[thread];
     uint32_t n = upcoming(s, last, thread);
-    return grant(s, n, lock_taken(s, n), at, true);
+    const struct hold *h = n == TL_NONE ? NULL : lock_taken(s, n);
+    return h ? grant(s, n, h, at, true) : 0; /* none: an index that contradicts itself */
 }
 
 /* Node n comes now: what it lets go and whom it wakes. */

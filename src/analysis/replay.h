@@ -9,6 +9,7 @@ struct replay {
     const struct timeline *t;
     const struct holds *holds; /* sections that are scaled, or NULL */
     struct holds lock_holds;
+    size_t *near;            /* per thread, with holds: the last place in them */
     uint8_t *stacks;         /* per stack: inside a method that is scaled; NULL when none is */
     struct graph_seen *seen; /* per thread, with stacks */
     double factor;

@@ -21,7 +21,7 @@ uint64_t replay_own(struct replay *r, uint32_t n)
     if (start == end)
         return 0;
     if (r->holds)
-        inside = holds_overlap(r->holds, t->nodes[n].thread, start, end, TL_NONE);
+        inside = holds_overlap_near(r->holds, t->nodes[n].thread, start, end, TL_NONE, &r->near[t->nodes[n].thread]);
     if (r->stacks && inside < end - start) {
         /* A wait is where its stack says. A run has none: it is inside when what comes before and behind it is. */
         uint32_t state = graph_state_seen(t, p, &r->seen[t->nodes[n].thread]);
@@ -40,6 +40,9 @@ int replay_init(struct replay *ret, const struct timeline *t, const struct what_
     if (w->lock) {
         result = holds_collect(t, w->lock, w->lock_arg, &r.lock_holds);
         r.holds = &ret->lock_holds;
+        r.near = calloc(t->n_threads + 1, sizeof(*r.near));
+        if (result == 0 && !r.near)
+            result = -ENOMEM;
     }
     if (result == 0 && w->method) {
         r.stacks = calloc(t->n_stacks + 1, 1);
@@ -61,6 +64,7 @@ void replay_release(struct replay *r)
 {
     if (r->holds)
         holds_release(&r->lock_holds);
+    free(r->near);
     free(r->stacks);
     free(r->seen);
     *r = (struct replay){0};

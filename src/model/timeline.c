@@ -2,10 +2,9 @@
 #include "model/timeline.h"
 
 #include "base/file.h"
+#include "model/timeline_index.h"
 
-#include <errno.h>
-#include <string.h>
-#include <sys/mman.h>
+#include <stdlib.h>
 
 static const struct {
     const char *name, *trc;
@@ -71,129 +70,11 @@ const char *tl_object_class(const struct timeline *t, uint32_t object)
     return object < t->n_objects ? tl_string(t, t->objects[object].class) : NULL;
 }
 
-/* The index file: this header, then the arrays, each on a multiple of 8. The machine's own byte order; a cache, not a format.
- */
-enum { ARRAYS = 10, MAGIC = 0x6a766d74 }; /* "tmvj" */
-
-#define VERSION 2
-
-struct index_header {
-    uint32_t magic, version;
-    uint64_t key, file_len;
-    uint64_t origin_ns, start_epoch, end_ns, lost, unbound;
-    uint32_t instrumented, deadlocks;
-
-    struct {
-        uint64_t offset, n;
-    } arrays[ARRAYS];
-};
-
-int timeline_save(const struct timeline *t, const char *path, uint64_t key)
-{
-    struct index_header h = {MAGIC,      VERSION,         key,          0,    t->origin_ns, t->start_epoch, t->end_ns, t->lost,
-                             t->unbound, t->instrumented, t->deadlocks, {{0}}};
-    const void *data[ARRAYS];
-    size_t bytes[ARRAYS], i = 0;
-    uint64_t at = sizeof(h);
-#define SAVE_(type, name)                  \
-    data[i] = t->name;                     \
-    bytes[i] = t->n_##name * sizeof(type); \
-    h.arrays[i].offset = at;               \
-    h.arrays[i].n = t->n_##name;           \
-    at += (bytes[i] + 7) & ~(uint64_t)7;   \
-    i++;
-    TL_ARRAYS(SAVE_)
-#undef SAVE_
-    h.file_len = at;
-    _cleanup_(out_file_release) struct out_file f = OUT_FILE;
-    int r = out_file_open(&f, path);
-    if (r == 0)
-        r = write_all(f.fd, &h, sizeof(h));
-    for (i = 0; r == 0 && i < ARRAYS; i++) {
-        static const char zeros[8];
-        r = write_all(f.fd, data[i], bytes[i]);
-        if (r == 0)
-            r = write_all(f.fd, zeros, -bytes[i] & 7);
-    }
-    return r == 0 ? out_file_commit(&f) : r;
-}
-
-/* Every index in the file is used without a check later on, so each is looked at once here, and quickly. */
-static bool indices_hold(const struct timeline *t)
-{
-    uint64_t bad = 0;
-    for (size_t i = 0; i < t->n_nodes; i++) {
-        const struct tl_node *n = &t->nodes[i];
-        bad |= (n->prev != TL_NONE) & (n->prev >= i);
-        bad |= (n->waker != TL_NONE) & (n->waker >= t->n_nodes);
-        bad |= n->thread >= t->n_threads;
-        bad |= n->context >= t->n_contexts;
-        bad |= n->kind >= TL_KINDS;
-    }
-#define BAD_(value, count) ((value) != TL_NONE && (value) >= (count))
-    for (size_t i = 0; i < t->n_contexts; i++) {
-        const struct tl_context *c = &t->contexts[i];
-        bad |= BAD_(c->object, t->n_objects) | BAD_(c->stack, t->n_stacks) | BAD_(c->other, t->n_threads);
-    }
-    for (size_t i = 0; i < t->n_threads; i++) {
-        const struct tl_thread *p = &t->threads[i];
-        bad |= BAD_(p->first, t->n_nodes) | BAD_(p->last, t->n_nodes) | BAD_(p->object, t->n_objects) |
-               BAD_(p->parent, t->n_threads);
-    }
-    for (size_t i = 0; i < t->n_objects; i++)
-        bad |= BAD_(t->objects[i].thread, t->n_threads);
-    for (size_t i = 0; i < t->n_stacks; i++)
-        bad |= t->stacks[i].first > t->n_frames || t->stacks[i].len > t->n_frames - t->stacks[i].first;
-    for (size_t i = 0; i < t->n_delays; i++)
-        bad |= t->delays[i].thread >= t->n_threads || t->delays[i].end_ns <= t->delays[i].start_ns;
-#undef BAD_
-    return bad == 0 && (t->n_text == 0 || t->text[t->n_text - 1] == 0);
-}
-
-int timeline_map(struct timeline **ret, const char *path, uint64_t key)
-{
-    _cleanup_(file_map_release) struct file_map m = {0};
-    int r = file_map_open(&m, path);
-    if (r < 0)
-        return r;
-    const struct index_header *h = (const void *)m.data;
-    if (m.len < sizeof(*h) || h->magic != MAGIC || h->version != VERSION || h->file_len != m.len)
-        return -EPROTO;
-    if (h->key != key)
-        return -ESTALE;
-    _cleanup_(timeline_freep) struct timeline *t = calloc(1, sizeof(*t));
-    if (!t)
-        return -ENOMEM;
-    t->origin_ns = h->origin_ns;
-    t->start_epoch = h->start_epoch;
-    t->end_ns = h->end_ns;
-    t->lost = h->lost;
-    t->unbound = h->unbound;
-    t->instrumented = h->instrumented;
-    t->deadlocks = h->deadlocks;
-    size_t i = 0;
-#define MAP_(type, name)                                               \
-    if (h->arrays[i].offset > m.len || h->arrays[i].offset % 8 ||      \
-        h->arrays[i].n > (m.len - h->arrays[i].offset) / sizeof(type)) \
-        return -EPROTO;                                                \
-    t->name = (const void *)(m.data + h->arrays[i].offset);            \
-    t->n_##name = h->arrays[i].n;                                      \
-    i++;
-    TL_ARRAYS(MAP_)
-#undef MAP_
-    t->mapped = (void *)m.data;
-    t->mapped_len = m.len;
-    m = (struct file_map){0};
-    if (!indices_hold(t))
-        return -EPROTO;
-    *ret = TAKE(t);
-    return 0;
-}
-
 void timeline_free(struct timeline *t)
 {
     if (!t)
         return;
+    timeline_index_close(t);
     if (t->mapped) {
         file_map_release(&(struct file_map){t->mapped, t->mapped_len});
     } else {

@@ -8,7 +8,8 @@
  * a wait names its cause: `waker` is the node of another thread at which the wait could end. A waker lies before what it woke,
  * in time and in the array, so that the array is a topological order of the graph.
  *
- * A timeline does not change once it is built; its arrays are plain memory, written to and mapped from an index file.
+ * A timeline does not change once it is built; its arrays are plain memory, written to and mapped from an index file
+ * (timeline_index.h).
  */
 #pragma once
 
@@ -135,6 +136,14 @@ struct tl_delay {
     uint32_t spare;
 };
 
+/* What a class's locks take of the critical path of the whole program (analysis/critical_path.h): known once it was asked for.
+ */
+struct tl_share {
+    uint64_t ns, holds_on_path, holds, contended;
+    uint32_t class, object;
+    uint32_t inferred, exact;
+};
+
 #define TL_ARRAYS(X)                             \
     X(struct tl_node, nodes)                     \
     X(struct tl_context, contexts)               \
@@ -145,7 +154,8 @@ struct tl_delay {
     X(struct tl_pause, pauses)                   \
     X(struct tl_delay, delays)                   \
     X(uint32_t, strings) /* offsets into text */ \
-    X(char, text)
+    X(char, text)                                \
+    X(struct tl_share, shares)
 
 struct timeline {
     uint64_t origin_ns;    /* the recording's clock at time 0 */
@@ -160,7 +170,9 @@ struct timeline {
     size_t n_##name;
     TL_ARRAYS(TL_FIELD_)
 #undef TL_FIELD_
-    void *mapped; /* the index file, when the arrays lie in one */
+    bool shares_known;
+    struct tl_index *index; /* of a timeline that has a file, or gets one */
+    void *mapped;           /* the index file, when the arrays lie in one */
     size_t mapped_len;
 };
 
@@ -186,10 +198,5 @@ static inline bool tl_is_state(enum tl_kind kind)
     return kind < TL_TIMEOUT;
 }
 
-/* Writes the timeline as an index file that timeline_map opens; key is what the file must match (size and time of the source).
- */
-int timeline_save(const struct timeline *t, const char *path, uint64_t key) must_check;
-/* Maps an index file. -ESTALE when the key differs, -EPROTO when it is damaged. */
-int timeline_map(struct timeline **ret, const char *path, uint64_t key) must_check;
 void timeline_free(struct timeline *t);
 DEFINE_CLEANUP(struct timeline *, timeline_free)

@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "jfr/reader_rows.h"
+#include "model/timeline_index.h"
 #include "model/timeline_spool.h"
 #include "model/timeline_trcxml.h"
 
@@ -746,7 +747,7 @@ int timeline_load(struct timeline **ret, const char *path, struct buf *why)
     if (r < 0) {
         r = load(ret, path, why);
         if (r == 0 && key && (*ret)->n_nodes >= INDEX_NODES)
-            (void)!timeline_save(*ret, buf_str(&index), key); /* a cache: where it cannot be written there is none */
+            timeline_save(*ret, buf_str(&index), key);
     }
     buf_release(&index);
     return r;

@@ -6,6 +6,7 @@
 #include "analysis/deadlock.h"
 #include "analysis/monitor_stats.h"
 #include "analysis/what_if.h"
+#include "model/timeline_index.h"
 #include "base/clock.h"
 #include "thread_programs.h"
 
@@ -644,13 +645,28 @@ static void an_index_reads_back(void **state)
     int fd = mkstemp(name);
     assert_true(fd >= 0);
     close(fd);
-    assert_int_equal(timeline_save(timeline, name, 42), 0);
+    timeline_save(timeline, name, 42);
+    timeline_index_close(timeline);
     struct timeline *t;
     assert_int_equal(timeline_map(&t, name, 43), -ESTALE);
     assert_int_equal(timeline_map(&t, name, 42), 0);
     assert_int_equal(t->n_nodes, timeline->n_nodes);
     assert_memory_equal(t->nodes, timeline->nodes, t->n_nodes * sizeof(*t->nodes));
     assert_string_equal(tl_thread_name(t, 2), "T2");
+    /* What was worked out for the whole path is there when it is opened again. */
+    struct critical_path p;
+    struct path_shares first, again;
+    assert_int_equal(critical_path(t, &PATH_OPTIONS, &p), 0);
+    assert_int_equal(path_shares_of(t, &PATH_OPTIONS, &p, &first), 0);
+    timeline_free(t);
+    assert_int_equal(timeline_map(&t, name, 42), 0);
+    assert_true(t->shares_known && t->n_shares == first.rows.len && first.rows.len > 0);
+    assert_int_equal(path_shares_of(t, &PATH_OPTIONS, &p, &again), 0);
+    assert_int_equal(again.rows.len, first.rows.len);
+    assert_memory_equal(again.rows.data, first.rows.data, first.rows.len * sizeof(*first.rows.data));
+    vec_release(&first.rows);
+    vec_release(&again.rows);
+    critical_path_release(&p);
     timeline_free(t);
     assert_int_equal(truncate(name, 1000), 0);
     assert_int_equal(timeline_map(&t, name, 42), -EPROTO);

@@ -273,16 +273,13 @@ static size_t row_limit(const struct thread_options *o)
 static int threads_path(struct thread_view *v)
 {
     struct critical_path p = {0};
-    struct holds h = {0};
     struct path_shares locks = {0};
     struct path_methods methods = {0};
     int r = critical_path(v->t, &v->range, &p);
     if (r < 0)
         return r == -ENOENT ? complain(v->path, "no critical path", "nothing lies between --from and --to")
                             : complain_errno(v->path, "no critical path", r);
-    r = holds_collect(v->t, NULL, NULL, &h);
-    if (r == 0)
-        r = path_lock_shares(v->t, &p, &h, &locks);
+    r = path_shares_of(v->t, &v->range, &p, &locks);
     if (r == 0)
         r = path_methods(v->t, &p, &methods);
     if (r < 0)
@@ -293,7 +290,6 @@ static int threads_path(struct thread_view *v)
         path_text(v, &p, &locks, &methods, row_limit(v->options));
     vec_release(&methods.rows);
     vec_release(&locks.rows);
-    holds_release(&h);
     critical_path_release(&p);
     return r < 0;
 }

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The path's time inside the sections of locks. */
+#include "analysis/critical_path.h"
+#include "analysis/graph.h"
+#include "base/map.h"
+#include "model/timeline_index.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int by_share(const void *a, const void *b)
+{
+    const struct path_share *x = a, *y = b;
+    return x->ns != y->ns ? (x->ns < y->ns) - (x->ns > y->ns) : (x->class > y->class) - (x->class < y->class);
+}
+
+/* A row a class; row_of: per object, row + 1. */
+static int share_rows(const struct timeline *t, const struct holds *h, struct path_shares *rows, uint32_t *row_of)
+{
+    struct map index = {0};
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < h->list.len; i++) {
+        uint32_t object = h->list.data[i].object;
+        if (!row_of[object]) {
+            uint32_t class = t->objects[object].class;
+            bool added;
+            uint64_t *slot = map_at(&index, class, rows->rows.len, &added);
+            r = slot ? 0 : -ENOMEM;
+            if (slot && added)
+                r = vec_push(&rows->rows, ((struct path_share){.class = class, .object = object, .stack = TL_NONE}));
+            row_of[object] = slot ? (uint32_t)*slot + 1 : 0;
+        }
+        if (r == 0)
+            rows->rows.data[row_of[object] - 1].holds++;
+    }
+    map_release(&index);
+    return r;
+}
+
+/* A hand-over's wake-up belongs to the section that it leads to. */
+static uint64_t wake_up(const struct timeline *t, const struct hold *h)
+{
+    if (h->acquire == TL_NONE)
+        return h->start;
+    const struct tl_node *n = &t->nodes[h->acquire];
+    return graph_woken(t, h->acquire) ? MIN((uint64_t)t->nodes[n->waker].time, h->start) : h->start;
+}
+
+int path_lock_shares(const struct timeline *t, const struct critical_path *p, const struct holds *h, struct path_shares *ret)
+{
+    struct path_shares rows = {0};
+    uint8_t *on_path = calloc(h->list.len + 1, 1);
+    uint32_t *row_of = calloc(t->n_objects + 1, sizeof(*row_of));
+    int r = on_path && row_of ? share_rows(t, h, &rows, row_of) : -ENOMEM;
+    for (size_t i = 0; r == 0 && i < p->segments.len; i++) {
+        const struct path_segment *s = &p->segments.data[i];
+        size_t from = h->first[s->thread], to = h->first[s->thread + 1], low = from, high = to;
+        while (low < high) {
+            size_t mid = low + (high - low) / 2;
+            if (wake_up(t, &h->list.data[mid]) < s->end)
+                low = mid + 1;
+            else
+                high = mid;
+        }
+        /* One that holds for long may lie behind many that are over; so far back is not looked. */
+        int over = 0;
+        for (size_t k = low; k-- > from && h->list.data[k].reach > s->start && over < 64;) {
+            const struct hold *one = &h->list.data[k];
+            uint64_t start = MAX(s->start, wake_up(t, one)), end = MIN(s->end, one->end);
+            over += end <= start;
+            if (end <= start)
+                continue;
+            struct path_share *row = &rows.rows.data[row_of[one->object] - 1];
+            row->ns += end - start;
+            row->inferred |= (one->flags & HOLD_INFERRED) != 0;
+            row->exact |= (one->flags & HOLD_EXACT) != 0;
+            if (!on_path[k]) {
+                row->holds_on_path++;
+                row->contended += one->acquire != TL_NONE && graph_woken(t, one->acquire);
+                on_path[k] = 1;
+            }
+        }
+    }
+    free(on_path);
+    free(row_of);
+    if (r < 0) {
+        vec_release(&rows.rows);
+        return r;
+    }
+    if (rows.rows.len)
+        qsort(rows.rows.data, rows.rows.len, sizeof(*rows.rows.data), by_share);
+    *ret = rows;
+    return 0;
+}
+
+/* From the timeline's index. */
+static int known_shares(const struct timeline *t, struct path_shares *ret)
+{
+    struct path_shares rows = {0};
+    int r = vec_extend(&rows.rows, t->n_shares);
+    for (size_t i = 0; r == 0 && i < t->n_shares; i++) {
+        const struct tl_share *s = &t->shares[i];
+        rows.rows.data[i] = (struct path_share){.class = s->class,
+                                                .object = s->object,
+                                                .stack = TL_NONE,
+                                                .ns = s->ns,
+                                                .holds_on_path = s->holds_on_path,
+                                                .holds = s->holds,
+                                                .contended = s->contended,
+                                                .inferred = s->inferred,
+                                                .exact = s->exact};
+    }
+    if (r == 0)
+        *ret = rows;
+    return r;
+}
+
+static void keep(struct timeline *t, const struct path_shares *from)
+{
+    struct tl_share *shares = calloc(from->rows.len + 1, sizeof(*shares));
+    for (size_t i = 0; shares && i < from->rows.len; i++) {
+        const struct path_share *s = &from->rows.data[i];
+        shares[i] =
+            (struct tl_share){s->ns, s->holds_on_path, s->holds, s->contended, s->class, s->object, s->inferred, s->exact};
+    }
+    if (shares)
+        timeline_keep_shares(t, shares, from->rows.len);
+    free(shares);
+}
+
+int path_shares_of(struct timeline *t, const struct path_options *o, const struct critical_path *p, struct path_shares *ret)
+{
+    bool whole = o->from == 0 && o->to == 0 && o->end_thread == TL_NONE;
+    if (whole && t->shares_known)
+        return known_shares(t, ret);
+    struct holds h = {0};
+    struct path_shares shares = {0};
+    int r = holds_collect(t, NULL, NULL, &h);
+    if (r < 0)
+        return r;
+    r = path_lock_shares(t, p, &h, &shares);
+    holds_release(&h);
+    if (r == 0 && whole)
+        keep(t, &shares);
+    if (r == 0)
+        *ret = shares;
+    return r;
+}

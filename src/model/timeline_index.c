@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/timeline_index.h"
+
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The index file: this header, then the arrays, each on a multiple of 8. The machine's own byte order; a cache, not a format.
+ */
+enum { ARRAYS = 11, MAGIC = 0x6a766d74 }; /* "tmvj" */
+
+#define VERSION 3
+
+struct index_header {
+    uint32_t magic, version;
+    uint64_t key, file_len;
+    uint64_t origin_ns, start_epoch, end_ns, lost, unbound;
+    uint32_t instrumented, deadlocks, shares_known, spare;
+
+    struct {
+        uint64_t offset, n;
+    } arrays[ARRAYS];
+};
+
+void timeline_index_stamp(uint32_t start[8], uint64_t key, uint64_t len)
+{
+    struct index_header h;
+    memcpy(&h, start, 32);
+    h.magic = MAGIC;
+    h.version = VERSION;
+    h.key = key;
+    h.file_len = len;
+    memcpy(start, &h, 32);
+}
+
+/* A file that is being written while the timeline is used. */
+struct tl_index {
+    char *path;
+    uint64_t key;
+    const struct timeline *t;
+    struct out_file file;
+    bool writing;
+    pthread_t thread;
+};
+
+static struct index_header header_of(const struct timeline *t, uint64_t key)
+{
+    struct index_header h = {.magic = MAGIC,
+                             .version = VERSION,
+                             .key = key,
+                             .origin_ns = t->origin_ns,
+                             .start_epoch = t->start_epoch,
+                             .end_ns = t->end_ns,
+                             .lost = t->lost,
+                             .unbound = t->unbound,
+                             .instrumented = t->instrumented,
+                             .deadlocks = t->deadlocks,
+                             .shares_known = t->shares_known};
+    return h;
+}
+
+static int write_index(const struct timeline *t, uint64_t key, struct out_file *f)
+{
+    struct index_header h = header_of(t, key);
+    const void *data[ARRAYS];
+    size_t bytes[ARRAYS], i = 0;
+    uint64_t at = sizeof(h);
+#define SAVE_(type, name)                  \
+    data[i] = t->name;                     \
+    bytes[i] = t->n_##name * sizeof(type); \
+    h.arrays[i].offset = at;               \
+    h.arrays[i].n = t->n_##name;           \
+    at += (bytes[i] + 7) & ~(uint64_t)7;   \
+    i++;
+    TL_ARRAYS(SAVE_)
+#undef SAVE_
+    h.file_len = at;
+    int r = write_all(f->fd, &h, sizeof(h));
+    for (i = 0; r == 0 && i < ARRAYS; i++) {
+        static const char zeros[8];
+        r = write_all(f->fd, data[i], bytes[i]);
+        if (r == 0)
+            r = write_all(f->fd, zeros, -bytes[i] & 7);
+    }
+    return r == 0 ? out_file_commit(f) : r;
+}
+
+static void *write_beside(void *arg)
+{
+    struct tl_index *x = arg;
+    (void)!write_index(x->t, x->key, &x->file); /* a cache: where it cannot be written there is none */
+    return NULL;
+}
+
+static struct tl_index *index_new(const struct timeline *t, const char *path, uint64_t key)
+{
+    struct tl_index *x = calloc(1, sizeof(*x));
+    if (x)
+        *x = (struct tl_index){.path = strdup(path), .key = key, .t = t, .file = OUT_FILE};
+    if (x && !x->path) {
+        free(x);
+        x = NULL;
+    }
+    return x;
+}
+
+void timeline_save(struct timeline *t, const char *path, uint64_t key)
+{
+    struct tl_index *x = index_new(t, path, key);
+    if (!x)
+        return;
+    t->index = x;
+    if (out_file_open(&x->file, path) < 0)
+        return;
+    x->writing = pthread_create(&x->thread, NULL, write_beside, x) == 0;
+    if (!x->writing)
+        write_beside(x);
+}
+
+static void written(struct tl_index *x)
+{
+    if (x->writing)
+        pthread_join(x->thread, NULL);
+    x->writing = false;
+    out_file_release(&x->file);
+}
+
+void timeline_index_close(struct timeline *t)
+{
+    if (!t->index)
+        return;
+    written(t->index);
+    free(t->index->path);
+    free(t->index);
+    t->index = NULL;
+}
+
+/* Puts the shares behind all else, and when they are there says so in the header. */
+static int append_shares(const struct tl_index *x, const struct tl_share *shares, size_t n)
+{
+    enum { SHARES = ARRAYS - 1 };
+
+    _cleanup_close_ int fd = open(x->path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    struct index_header h;
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0 || pread(fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h))
+        return -EIO;
+    if (h.magic != MAGIC || h.version != VERSION || h.key != x->key || h.file_len != (uint64_t)st.st_size || h.shares_known)
+        return -ESTALE;
+    size_t bytes = n * sizeof(*shares);
+    h.arrays[SHARES].offset = h.file_len;
+    h.arrays[SHARES].n = n;
+    h.file_len += bytes;
+    h.shares_known = 1;
+    if (bytes && pwrite(fd, shares, bytes, (off_t)h.arrays[SHARES].offset) != (ssize_t)bytes)
+        return -EIO;
+    return pwrite(fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h) ? 0 : -EIO;
+}
+
+void timeline_keep_shares(struct timeline *t, const struct tl_share *shares, size_t n)
+{
+    if (!t->index || t->shares_known)
+        return;
+    written(t->index);
+    (void)!append_shares(t->index, shares, n); /* then they are worked out again the next time */
+}
+
+/* A thread's nodes are as many as it says: analyses make room by that. */
+static bool counts_hold(const struct timeline *t)
+{
+    uint32_t *counts = calloc(t->n_threads + 1, sizeof(*counts)), bad = !counts;
+    for (size_t i = 0; counts && i < t->n_nodes; i++)
+        counts[t->nodes[i].thread]++;
+    for (size_t i = 0; counts && i < t->n_threads; i++)
+        bad |= counts[i] != t->threads[i].nodes;
+    free(counts);
+    return !bad;
+}
+
+/* Every index in the file is used without a check later on, so each is looked at once here, and quickly. */
+static bool indices_hold(const struct timeline *t)
+{
+    uint64_t bad = 0;
+    for (size_t i = 0; i < t->n_nodes; i++) {
+        const struct tl_node *n = &t->nodes[i];
+        bad |= (n->prev != TL_NONE) & (n->prev >= i);
+        bad |= (n->waker != TL_NONE) & (n->waker >= t->n_nodes);
+        bad |= n->thread >= t->n_threads;
+        bad |= n->context >= t->n_contexts;
+        bad |= (n->kind >= TL_KINDS) | (n->edge >= TL_EDGES);
+    }
+#define BAD_(value, count) ((value) != TL_NONE && (value) >= (count))
+    for (size_t i = 0; i < t->n_contexts; i++) {
+        const struct tl_context *c = &t->contexts[i];
+        bad |= BAD_(c->object, t->n_objects) | BAD_(c->stack, t->n_stacks) | BAD_(c->other, t->n_threads);
+    }
+    for (size_t i = 0; i < t->n_threads; i++) {
+        const struct tl_thread *p = &t->threads[i];
+        bad |= BAD_(p->first, t->n_nodes) | BAD_(p->last, t->n_nodes) | BAD_(p->object, t->n_objects) |
+               BAD_(p->parent, t->n_threads);
+    }
+    for (size_t i = 0; i < t->n_objects; i++)
+        bad |= BAD_(t->objects[i].thread, t->n_threads);
+    for (size_t i = 0; i < t->n_stacks; i++)
+        bad |= t->stacks[i].first > t->n_frames || t->stacks[i].len > t->n_frames - t->stacks[i].first;
+    for (size_t i = 0; i < t->n_shares; i++)
+        bad |= BAD_(t->shares[i].object, t->n_objects);
+    for (size_t i = 0; i < t->n_delays; i++)
+        bad |= t->delays[i].thread >= t->n_threads || t->delays[i].end_ns <= t->delays[i].start_ns;
+#undef BAD_
+    return bad == 0 && (t->n_text == 0 || t->text[t->n_text - 1] == 0) && counts_hold(t);
+}
+
+/* All of it is looked at: its pages are mapped in one go, which costs a tenth of meeting them one by one. */
+static void map_at_once(const struct timeline *t)
+{
+    enum { POPULATE_READ = 22 /* MADV_POPULATE_READ, Linux 5.14; before, the advice is refused */ };
+
+    (void)madvise(t->mapped, t->mapped_len, POPULATE_READ);
+}
+
+int timeline_map(struct timeline **ret, const char *path, uint64_t key)
+{
+    _cleanup_(file_map_release) struct file_map m = {0};
+    int r = file_map_open(&m, path);
+    if (r < 0)
+        return r;
+    const struct index_header *h = (const void *)m.data;
+    if (m.len < sizeof(*h) || h->magic != MAGIC || h->version != VERSION || h->file_len != m.len)
+        return -EPROTO;
+    if (h->key != key)
+        return -ESTALE;
+    _cleanup_(timeline_freep) struct timeline *t = calloc(1, sizeof(*t));
+    if (!t)
+        return -ENOMEM;
+    t->origin_ns = h->origin_ns;
+    t->start_epoch = h->start_epoch;
+    t->end_ns = h->end_ns;
+    t->lost = h->lost;
+    t->unbound = h->unbound;
+    t->instrumented = h->instrumented;
+    t->deadlocks = h->deadlocks;
+    t->shares_known = h->shares_known != 0;
+    t->mapped = (void *)m.data; /* from here on its arrays are not freed one by one */
+    t->mapped_len = m.len;
+    m = (struct file_map){0};
+    size_t i = 0;
+#define MAP_(type, name)                                                        \
+    if (h->arrays[i].offset > t->mapped_len || h->arrays[i].offset % 8 ||       \
+        h->arrays[i].n > (t->mapped_len - h->arrays[i].offset) / sizeof(type))  \
+        return -EPROTO;                                                         \
+    t->name = (const void *)((const uint8_t *)t->mapped + h->arrays[i].offset); \
+    t->n_##name = h->arrays[i].n;                                               \
+    i++;
+    TL_ARRAYS(MAP_)
+#undef MAP_
+    map_at_once(t);
+    if (!indices_hold(t))
+        return -EPROTO;
+    t->index = index_new(t, path, key);
+    *ret = TAKE(t);
+    return 0;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A timeline in a file beside its recording: a cache, in the machine's own byte order, that is mapped and not read. */
+#pragma once
+
+#include "model/timeline.h"
+
+/*
+ * Writes the timeline for timeline_map, while it is used by others; timeline_free waits until it is written. key is what the
+ * file must match (size and time of the source). Where no file can be written there is none.
+ */
+void timeline_save(struct timeline *t, const char *path, uint64_t key);
+/* Maps an index file. -ESTALE when the key differs, -EPROTO when it is damaged. */
+int timeline_map(struct timeline **ret, const char *path, uint64_t key) must_check;
+/* Adds the lock shares of the whole program's path to the timeline's file, when it has one without them. */
+void timeline_keep_shares(struct timeline *t, const struct tl_share *shares, size_t n);
+/* Waits for what is being written. */
+void timeline_index_close(struct timeline *t);
+/* The first 32 bytes of a file of that length, as timeline_map wants them. */
+void timeline_index_stamp(uint32_t start[8], uint64_t key, uint64_t len);
