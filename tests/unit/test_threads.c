@@ -6,8 +6,8 @@
 #include "analysis/deadlock.h"
 #include "analysis/monitor_stats.h"
 #include "analysis/what_if.h"
-#include "model/timeline_index.h"
 #include "base/clock.h"
+#include "model/timeline_index.h"
 #include "thread_programs.h"
 
 #include <time.h>
