@@ -29,9 +29,9 @@ struct chunk {
 struct nursery {
     struct nursery *next; /* of all, for ever; a thread that ends leaves its own to another */
     atomic_bool owned, held;
-    struct chunk *head; /* not settled as a whole */
-    struct chunk *tail; /* the owner's */
-    uint64_t seen;      /* sweeps at the owner's last allocation, which was before that of any other object it is told of */
+    struct chunk *head;         /* not settled as a whole */
+    struct chunk *_Atomic tail; /* the owner's */
+    uint64_t seen; /* sweeps at the owner's last allocation, which was before that of any other object it is told of */
 };
 
 static struct nursery *_Atomic nurseries;
@@ -97,7 +97,8 @@ static struct nursery *adopt(void)
             return NULL;
         }
         atomic_store(&n->owned, true);
-        n->head = n->tail = c;
+        n->head = c;
+        atomic_init(&n->tail, c);
         n->next = atomic_load(&nurseries);
         while (!atomic_compare_exchange_weak(&nurseries, &n->next, n))
             ;
@@ -111,13 +112,15 @@ static struct nursery *adopt(void)
 /* The chunk that has room for one more; NULL: none. */
 static struct chunk *room(struct nursery *n)
 {
-    struct chunk *c = n->tail;
+    struct chunk *c = atomic_load_explicit(&n->tail, memory_order_relaxed);
     if (likely(atomic_load_explicit(&c->n, memory_order_relaxed) < CHUNK))
         return c;
+    struct chunk *full = c;
     c = new_chunk();
     if (c) {
-        atomic_store_explicit(&n->tail->next, c, memory_order_release);
-        n->tail = c;
+        /* in this order: what has a next one may be freed, and is then nobody's tail */
+        atomic_store_explicit(&n->tail, c, memory_order_release);
+        atomic_store_explicit(&full->next, c, memory_order_release);
     }
     return c;
 }
@@ -233,7 +236,7 @@ static jlong find_in(JNIEnv *env, struct chunk *c, jobject object, uint32_t most
 jlong newborn_find(jobject object)
 {
     JNIEnv *env = atomic_load(&nurseries) ? vm_jni() : NULL;
-    jlong id = env && mine ? find_in(env, mine->tail, object, RECENT, false) : 0;
+    jlong id = env && mine ? find_in(env, atomic_load(&mine->tail), object, RECENT, false) : 0;
     if (!env || id)
         return id;
     /* to compare it with all is quicker than to tag all, but not when it is done again and again */
@@ -242,8 +245,9 @@ jlong newborn_find(jobject object)
         settle_all(env);
         return (*vm.ti)->GetTag(vm.ti, object, &id) ? 0 : id;
     }
-    if (mine)
-        id = find_in(env, mine->tail, object, CHUNK, true);
+    /* first what each thread made last: new threads are asked for, say */
+    for (struct nursery *n = atomic_load(&nurseries); n && !id; n = n->next)
+        id = find_in(env, atomic_load(&n->tail), object, CHUNK, true);
     for (struct nursery *n = atomic_load(&nurseries); n && !id; n = n->next)
         for (struct chunk *c = n->head; c && !id; c = atomic_load_explicit(&c->next, memory_order_acquire))
             id = find_in(env, c, object, CHUNK, true);
