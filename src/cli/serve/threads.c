@@ -18,21 +18,36 @@ void served_threads_init(struct served_threads *s)
     pthread_mutex_init(&s->opening, NULL);
 }
 
+/* Where nothing ends there is no path. */
+static void *find_path(void *arg)
+{
+    struct served_threads *s = arg;
+    if (critical_path(s->t, &PATH_OPTIONS, &s->path) < 0)
+        s->path = (struct critical_path){0};
+    return NULL;
+}
+
+/* The path is found while the view is made: both only read the timeline. */
 static void look(struct served_threads *s, const char *file)
 {
+    pthread_t finder;
     _cleanup_(buf_release) struct buf why = BUF(4096);
     if (timeline_load(&s->t, file, &why) < 0) {
         s->t = NULL;
         return;
     }
-    if (!page_has_threads(s->t) || timeline_view_new(&s->view, s->t) < 0) {
-        timeline_free(s->t);
-        s->t = NULL;
+    bool shown = page_has_threads(s->t), beside = shown && pthread_create(&finder, NULL, find_path, s) == 0;
+    int r = shown ? timeline_view_new(&s->view, s->t) : -ENOENT;
+    if (beside)
+        (void)pthread_join(finder, NULL);
+    else if (r == 0)
+        (void)find_path(s);
+    if (r == 0)
         return;
-    }
-    /* Where nothing ends there is no path. */
-    if (critical_path(s->t, &PATH_OPTIONS, &s->path) < 0)
-        s->path = (struct critical_path){0};
+    critical_path_release(&s->path);
+    s->path = (struct critical_path){0};
+    timeline_free(s->t);
+    s->t = NULL;
 }
 
 /* Looks once; false when the lock is not to be had. */
