@@ -76,14 +76,14 @@ static int scan_chunk(void *ctx, unsigned thread, uint64_t k)
     const struct heap_dump *d = s->h->dump;
     const struct heap_chunk *chunk = &d->chunks.data[k];
     struct hprof_items it = hprof_items_of(d->data + chunk->start, d->data + chunk->end, d->header.id_size);
-    struct hprof_item item;
+    struct hprof_item item = {0};
     while (hprof_item_next(&it, &item) > 0) {
         bool objects = item.tag == HPROF_OBJECT_ARRAY_DUMP;
         int32_t class = objects || item.tag == HPROF_PRIMITIVE_ARRAY_DUMP ? heap_dump_class_of(d, &item) : HEAP_NO_CLASS;
         if (class == HEAP_NO_CLASS)
             continue;
         unsigned size = hprof_type_size(objects ? HPROF_OBJECT : item.type, d->header.id_size);
-        uint64_t useless, shallow = heap_item_size(d, &item);
+        uint64_t useless = 0, shallow = heap_item_size(d, &item);
         enum fault fault = judge(&item, size, &useless);
         uint64_t wasted = fault == EMPTY ? shallow : fault ? useless * (objects ? d->shape.reference : size) : 0;
         struct total *t = &s->totals[thread][class];

@@ -38,7 +38,7 @@ static int32_t add_to_group(struct grouping *g, struct map *known, uint64_t key,
 static void count_class(struct grouping *g, size_t k, const struct heap_class *c, int32_t row)
 {
     g->of_class[k] = row;
-    if (row < 0)
+    if (row < 0 || (size_t)row >= g->groups.len)
         return;
     g->groups.data[row].classes += c->record != NULL;
     g->groups.data[row].objects += c->objects;
@@ -117,7 +117,7 @@ static int sum_groups(const struct heap *h, struct grouping *g)
         }
         uint64_t child = heap_child(h, s.at++);
         int32_t group = g->of_class[heap_class_of(h, child)];
-        if (group >= 0 && !above[group])
+        if (group >= 0 && (size_t)group < g->groups.len && !above[group])
             g->groups.data[group].retained += heap_retained(h, child);
         if (heap_retained(h, child) == heap_shallow(h, child))
             continue; /* nothing below it */
@@ -152,10 +152,12 @@ static void show_groups(const struct heap_call *c, struct grouping *g, const cha
         {"objects", "objects", PAGE_COUNT},  {"shallow", "shallow", PAGE_BYTES}, {"retained", "retained", PAGE_BYTES},
         {"percent", "share", PAGE_PERCENT}};
     uint64_t all = heap_retained(c->heap, c->heap->n);
-    qsort(g->groups.data, g->groups.len, sizeof(struct group), by_retained);
+    if (g->groups.len)
+        qsort(g->groups.data, g->groups.len, sizeof(struct group), by_retained);
     page_table(c->page, key, title, loaders ? loader_columns : columns, ARRAY_SIZE(columns));
     c->page->blocks.data[c->page->blocks.len - 1].chart = true;
-    for (size_t k = 0; k < MIN((uint64_t)g->groups.len, heap_rows(c->options, 25, UINT64_MAX)); k++) {
+    uint64_t limit = heap_rows(c->options, 25, UINT64_MAX);
+    for (size_t k = 0; k < g->groups.len && k < limit; k++) {
         const struct group *one = &g->groups.data[k];
         page_text(c->page, one->name);
         if (one->object == HEAP_NONE)

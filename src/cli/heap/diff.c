@@ -70,11 +70,14 @@ static const struct page_column columns[] = {{"class", "class", PAGE_TEXT, true}
                                              {"shallowGrown", "grown", PAGE_ANY}, {"retainedOld", "retained", PAGE_BYTES},
                                              {"retainedNew", "now", PAGE_BYTES},  {"retainedGrown", "grown", PAGE_ANY}};
 
-static void show(struct page *p, const struct row *list, size_t n, uint64_t limit, const char *key, const char *title)
+static void show(struct page *p, struct rows *rows, int (*compare)(const void *, const void *), uint64_t limit, const char *key,
+                 const char *title)
 {
+    if (rows->list.len)
+        qsort(rows->list.data, rows->list.len, sizeof(struct row), compare);
     page_table(p, key, title, columns, ARRAY_SIZE(columns));
-    for (size_t i = 0; i < n && limit; i++) {
-        const struct row *r = &list[i];
+    for (size_t i = 0; i < rows->list.len && limit; i++) {
+        const struct row *r = &rows->list.data[i];
         if (!grown(r->objects) && !grown(r->bytes) && !grown(r->retained))
             continue;
         limit--;
@@ -123,10 +126,8 @@ int cmd_heap_diff(const struct command *self, int argc, char **argv)
     if (!error) {
         uint64_t limit = heap_rows(&o, 25, UINT64_MAX);
         totals(&p, old, new);
-        qsort(rows.list.data, rows.list.len, sizeof(struct row), by_bytes);
-        show(&p, rows.list.data, rows.list.len, limit, "classes", "By size");
-        qsort(rows.list.data, rows.list.len, sizeof(struct row), by_retained);
-        show(&p, rows.list.data, rows.list.len, limit, "retained", "By what they retain");
+        show(&p, &rows, by_bytes, limit, "classes", "By size");
+        show(&p, &rows, by_retained, limit, "retained", "By what they retain");
     }
     status = error ? complain(NULL, "diff", strerror(-error)) : heap_answer(&p, &o);
     strpool_release(&rows.names);

@@ -50,7 +50,7 @@ static int by_rank(const void *a, const void *b)
 static uint64_t largest(const struct heap *h, struct top *t, uint64_t k)
 {
     uint64_t n = 0;
-    for (uint64_t i = 0; i < h->n; i++) {
+    for (uint64_t i = 0; k && i < h->n; i++) {
         struct top candidate = {i, heap_retained(h, i)};
         if (n == k && !less(&t[0], &candidate))
             continue;

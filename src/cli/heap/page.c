@@ -300,7 +300,7 @@ static void arrays_json(struct json *j, const struct page_block *b)
     json_array_end(j);
     json_key(j, b->key);
     json_array(j);
-    for (size_t c = 0; c < b->cells.len; c++) {
+    for (size_t c = 0; b->columns_n && c < b->cells.len; c++) {
         if (c % b->columns_n == 0)
             json_array(j);
         cell_json(j, &b->cells.data[c]);

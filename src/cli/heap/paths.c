@@ -241,14 +241,15 @@ static int merged_paths(const struct heap_call *c, const struct heap_selection *
             uint64_t *row = map_at(&index, at, rows.len, &added);
             struct merged new = {at, heap_path(h, at), 0, 0};
             error = !row ? -ENOMEM : added ? vec_push(&rows, new) : 0;
-            if (!error) {
+            if (!error && *row < rows.len) {
                 rows.data[*row].count++;
                 rows.data[*row].bytes += size;
             }
         }
     }
     if (!error) {
-        qsort(rows.data, rows.len, sizeof(struct merged), by_parent);
+        if (rows.len)
+            qsort(rows.data, rows.len, sizeof(struct merged), by_parent);
         if (every > 1)
             page_note(c->page, "Paths of a sample: %" PRIu64 " of %" PRIu64 " objects, one in %" PRIu64 ".", taken, s->count,
                       every);

@@ -114,7 +114,8 @@ static int show_duplicates(const struct heap_call *c)
     page_fact(c->page, "distinct", "  of different text", PAGE_COUNT, distinct);
     page_fact(c->page, "wasted", "  one of each saves", PAGE_BYTES, wasted);
     page_table(c->page, "duplicates", "Texts that are there more than once", columns, ARRAY_SIZE(columns));
-    for (size_t i = 0; i < MIN((uint64_t)found.len, heap_rows(c->options, 40, 10000)); i++) {
+    uint64_t limit = heap_rows(c->options, 40, 10000);
+    for (size_t i = 0; i < found.len && i < limit; i++) {
         struct heap_text t = {0};
         (void)!heap_text_of(h, found.data[i].object, &t);
         page_number(c->page, heap_id(h, found.data[i].object));
@@ -135,7 +136,7 @@ static int find_chunk(void *ctx, unsigned thread, uint64_t k)
     const struct heap_dump *d = s->h->dump;
     const struct heap_chunk *chunk = &d->chunks.data[k];
     struct hprof_items it = hprof_items_of(d->data + chunk->start, d->data + chunk->end, d->header.id_size);
-    struct hprof_item item;
+    struct hprof_item item = {0};
     while (hprof_item_next(&it, &item) > 0) {
         if (item.tag != HPROF_PRIMITIVE_ARRAY_DUMP || (item.type != HPROF_BYTE && item.type != HPROF_CHAR))
             continue;

@@ -132,8 +132,9 @@ static int parse_test(struct parser *p)
     }
     if (!found && take(p, "arg") && *p->at >= '1' && *p->at <= '9') {
         n.test.what = COND_ARG;
-        n.test.arg = (unsigned)strtoul(p->at, (char **)&p->at, 10);
-        found = n.test.arg < 256;
+        unsigned long number = strtoul(p->at, (char **)&p->at, 10);
+        found = number < 256;
+        n.test.arg = (unsigned)number;
     }
     if (!found)
         return fail(p, "argN, return, time, depth or thrown is missing");
