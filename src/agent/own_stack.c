@@ -122,7 +122,7 @@ static jint learn(JNIEnv *jni, jvmtiFrameInfo *frames, jint max)
     struct walk_frame *walked = malloc((size_t)max * sizeof(*walked));
     jint told = ask(frames, max);
     int n = walked ? stack_vm_own(jni, walked, (uint32_t)max) : -1;
-    bool same = same_frames(jni, walked, n, frames, told);
+    bool same = walked && same_frames(jni, walked, n, frames, told);
     atomic_fetch_add_explicit(same ? &own.learnt : &own.unlike, 1, memory_order_relaxed);
     for (jint i = 0; same && i < told; i++)
         note(walked[i].id, frames[i].method);

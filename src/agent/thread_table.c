@@ -75,7 +75,7 @@ static struct thread *enter_thread(JNIEnv *env, bool *ret_new)
     uint32_t used = atomic_load(&table_used), i = 0;
     while (i < used && atomic_load(&table[i].serial))
         i++;
-    if (i == THREADS_MAX)
+    if (!table || i == THREADS_MAX)
         return NULL;
     t = &table[i];
     atomic_store(&t->tid, 0);

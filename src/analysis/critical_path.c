@@ -19,9 +19,8 @@ const char *path_state_name(enum path_state state)
 /* What the interval before node n was, which began with the state of a node. */
 static enum path_state state_of(const struct timeline *t, uint32_t state, uint32_t n)
 {
-    const struct tl_node *end = n != TL_NONE ? &t->nodes[n] : NULL;
-    bool timer = end && (end->edge == TL_BY_TIMER || end->kind == TL_TIMEOUT);
-    if (end && end->kind == TL_HANDOFF)
+    bool timer = n != TL_NONE && (t->nodes[n].edge == TL_BY_TIMER || t->nodes[n].kind == TL_TIMEOUT);
+    if (n != TL_NONE && t->nodes[n].kind == TL_HANDOFF)
         return PATH_RUN; /* with the lock: it had called wait() but not begun to wait */
     switch ((enum tl_kind)t->nodes[state].kind) {
     case TL_RUN:
@@ -325,7 +324,7 @@ int path_methods(const struct timeline *t, const struct critical_path *p, struct
             uint64_t *seen = slot ? map_at(&last_segment, method, 0, NULL) : NULL;
             if (!seen)
                 r = -ENOMEM;
-            if (r < 0)
+            if (r < 0 || *slot >= rows.rows.len)
                 break;
             struct path_method *row = &rows.rows.data[*slot];
             if (k == 0)

@@ -214,11 +214,11 @@ static int by_total(const void *a, const void *b)
 static void settle(struct counting *c)
 {
     struct monitor_stats *s = c->s;
-    for (size_t i = 0; i < s->classes.len; i++) {
+    for (size_t i = 0; i < c->class_block.len && i < c->class_wait.len; i++) {
         times_settle(&s->classes.data[i].block, &c->class_block.data[i]);
         times_settle(&s->classes.data[i].wait, &c->class_wait.data[i]);
     }
-    for (size_t i = 0; i < s->sites.len; i++)
+    for (size_t i = 0; i < c->site_times.len; i++)
         times_settle(&s->sites.data[i].times, &c->site_times.data[i]);
     if (s->classes.len)
         qsort(s->classes.data, s->classes.len, sizeof(*s->classes.data), by_blocked);

@@ -30,7 +30,7 @@ static int share_rows(const struct timeline *t, const struct holds *h, struct pa
                 r = vec_push(&rows->rows, ((struct path_share){.class = class, .object = object, .stack = TL_NONE}));
             row_of[object] = slot ? (uint32_t)*slot + 1 : 0;
         }
-        if (r == 0)
+        if (r == 0 && row_of[object] - 1 < rows->rows.len)
             rows->rows.data[row_of[object] - 1].holds++;
     }
     map_release(&index);

@@ -53,3 +53,11 @@ static inline void close_descriptor(int *fd)
         (variable) = NULL;                        \
         taken_;                                   \
     })
+
+/* The same for a descriptor, which becomes -1. */
+#define TAKE_FD(variable)      \
+    __extension__({            \
+        int taken_ = variable; \
+        (variable) = -1;       \
+        taken_;                \
+    })

@@ -110,9 +110,9 @@ static void put_sum(struct json *j, const struct cover_sum *s)
 
 static int put_class(struct json *j, const struct coverage *c, const struct cover_class *class)
 {
-    struct cover_sum s;
+    struct cover_sum s = {0};
     _cleanup_free_ struct cover_line *lines = NULL;
-    size_t n;
+    size_t n = 0;
     int r = coverage_sum(c, class, &s);
     if (r == 0)
         r = coverage_lines(c, class, &lines, &n);

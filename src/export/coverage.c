@@ -128,8 +128,8 @@ static int cobertura_class(const struct coverage *c, const struct cover_class *c
 {
     _cleanup_free_ struct cover_line *lines = NULL;
     _cleanup_(buf_release) struct buf file = BUF(8192);
-    struct cover_sum s;
-    size_t n;
+    struct cover_sum s = {0};
+    size_t n = 0;
     int r = coverage_lines(c, class, &lines, &n);
     if (r == 0)
         r = coverage_sum(c, class, &s);

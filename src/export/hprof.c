@@ -97,7 +97,7 @@ int export_hprof_text(const struct export_source *s, FILE *out, struct buf *why)
 {
     _cleanup_(profile_view_release) struct profile_view v = {0};
     _cleanup_free_ struct ranked *list = NULL;
-    size_t n;
+    size_t n = 0;
     int r = open_view(&v, s, why);
     if (r == 0)
         r = rank_nodes(&v, &list, &n);
@@ -129,7 +129,7 @@ struct binary {
     int error;
 };
 
-static uint64_t put_string(struct binary *b, uint32_t string, char from, char to)
+static uint64_t put_string(struct binary *b, uint32_t string, uint8_t from, uint8_t to)
 {
     bool added;
     uint64_t id = (uint64_t)string * 2 + 1 + (from != to);
@@ -141,7 +141,7 @@ static uint64_t put_string(struct binary *b, uint32_t string, char from, char to
         buf_bytes(&text, s.data, s.len);
         for (size_t i = 0; i < text.len; i++) {
             if (text.data[i] == from)
-                text.data[i] = (uint8_t)to;
+                text.data[i] = to;
         }
         hprof_utf8(&b->w, id, (char *)text.data, text.len);
     }
@@ -198,7 +198,7 @@ int export_hprof(const struct export_source *s, FILE *out, struct buf *why)
 {
     _cleanup_(profile_view_release) struct profile_view v = {0};
     _cleanup_free_ struct ranked *list = NULL;
-    size_t n;
+    size_t n = 0;
     if (s->metric == PROFILE_EXACT) {
         buf_string(why, "HPROF's binary format has no record for exact times; .hprof.txt has");
         return -ENOTSUP;

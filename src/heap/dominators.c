@@ -283,7 +283,7 @@ int dominators_finish(struct dominators *d, struct edges *e, void *park, unsigne
     const uint64_t width = d->wide ? 8 : 4, size = (d->reached + 2) * width;
     struct pairs pairs = {.d = d, .e = e};
     struct semi s = {.parent = d->parent, .reached = d->reached};
-    threads = MIN(threads, 16u);
+    threads = MAX(MIN(threads, 16u), 1u);
     edges_release_starts(e);
     int error = collect_pairs(&pairs, threads);
     edges_release(e);

@@ -4,12 +4,18 @@
 enum { CLASS_LINKS = 4 }; /* super class, loader, signers, protection domain */
 
 /* An object keeps its class. That goes without saying, but for a class that nothing else keeps. */
-static void add_class_link(struct heap_refs *r, int32_t class)
+static void add_class_link(struct heap_refs *r, const struct heap_class *class)
 {
-    if (class == HEAP_NO_CLASS || !r->dump->classes.data[class].held_by_instances)
+    if (!class || !class->held_by_instances)
         return;
-    r->class_id = r->dump->classes.data[class].id;
+    r->class_id = class->id;
     r->count++;
+}
+
+static const struct heap_class *class_of(const struct heap_dump *d, uint64_t id)
+{
+    int32_t class = heap_dump_class(d, id);
+    return class == HEAP_NO_CLASS ? NULL : &d->classes.data[class];
 }
 
 void heap_refs_begin(struct heap_refs *r, const struct heap_dump *d, const struct hprof_item *item)
@@ -23,13 +29,12 @@ void heap_refs_begin(struct heap_refs *r, const struct heap_dump *d, const struc
     if (item->tag == HPROF_OBJECT_ARRAY_DUMP) {
         r->count = item->count;
         if (unlikely(d->class_edges))
-            add_class_link(r, heap_dump_class(d, item->class_id));
+            add_class_link(r, class_of(d, item->class_id));
     } else if (item->tag == HPROF_INSTANCE_DUMP) {
-        int32_t class = heap_dump_class(d, item->class_id);
-        r->class = class == HEAP_NO_CLASS ? NULL : &d->classes.data[class];
+        r->class = class_of(d, item->class_id);
         r->count = r->class ? r->class->refs_len : 0;
         if (unlikely(d->class_edges))
-            add_class_link(r, class);
+            add_class_link(r, r->class);
     } else if (item->tag == HPROF_CLASS_DUMP && hprof_class_read(item, d->header.id_size, &r->mirror) == 0) {
         r->count = CLASS_LINKS + r->mirror.statics;
     }

@@ -282,8 +282,8 @@ static uint32_t instance_size(const struct heap_dump *d, int32_t class, const st
     for (; class != HEAP_NO_CLASS && n < MAX_CHAIN; class = d->classes.data[class].super)
         chain[n++] = class;
     struct layout l = {.end = s->header};
-    while (n--) {
-        const struct heap_class *c = &d->classes.data[chain[n]];
+    while (n > 0) {
+        const struct heap_class *c = &d->classes.data[chain[--n]];
         struct declared own = declared_by(d, c, s);
         (!s->old_layout ? add_new : c->refs_first ? add_refs_first : add_old)(&l, &own, s->reference);
     }

@@ -59,10 +59,15 @@ void redump_skip_typed(struct cursor *c, unsigned name_size)
 static void cut_piece(struct redump *r, const uint8_t *at, size_t n)
 {
     enum { PIECE = 1 << 20 };
-    struct piece *last = r->pieces.len ? &r->pieces.data[r->pieces.len - 1] : NULL;
-    if (last && last->at + last->len == at && last->len + n <= PIECE)
-        last->len += n;
-    else if (vec_push(&r->pieces, ((struct piece){at, n})) < 0)
+
+    if (r->pieces.len) {
+        struct piece *last = &r->pieces.data[r->pieces.len - 1];
+        if (last->at + last->len == at && last->len + n <= PIECE) {
+            last->len += n;
+            return;
+        }
+    }
+    if (vec_push(&r->pieces, ((struct piece){at, n})) < 0)
         fail(r, -ENOMEM);
 }
 

@@ -101,8 +101,9 @@ static inline void put_u4_at(uint8_t *p, uint32_t v)
 static inline struct class *class_of(struct redump *r, uint64_t id)
 {
     struct class **recent = &r->recent[(id >> 3 ^ id >> 11) % RECENT];
-    if (*recent && (*recent)->id == id)
-        return *recent;
+    struct class *found = *recent;
+    if (found && found->id == id)
+        return found;
     const uint64_t *index = map_get(&r->by_id, id);
     return index ? *recent = &r->classes.data[*index] : NULL;
 }

@@ -198,7 +198,7 @@ static uint32_t thread_of(struct loader *l, const struct rec_thread *t)
 
 static int slot_of(const struct loader *l, enum field f)
 {
-    int slot = l->row->plan->slot[f];
+    int slot = (int)l->row->plan->slot[f];
     return slot >= 0 && l->row->damaged ? REC_BY_NAME : slot;
 }
 

@@ -53,7 +53,7 @@ int tl_events_sort(struct tl_event *events, size_t n)
     size_t buckets = MIN(n / BUCKET_EVENTS + 1, (size_t)BUCKETS_MAX);
     uint64_t span = (high - low) / buckets + 1;
     size_t *first = calloc(buckets + 1, sizeof(*first));
-    struct tl_event *copy = malloc(n * sizeof(*copy));
+    struct tl_event *copy = calloc(n, sizeof(*copy));
     if (!first || !copy) {
         free(first);
         free(copy);

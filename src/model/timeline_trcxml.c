@@ -162,7 +162,7 @@ static bool to_element(struct parser *p)
 /* 1: an element; 0: the end; -EBADMSG. */
 static int next_element(struct parser *p, struct element *e)
 {
-    size_t offsets[ATTRIBUTES_MAX];
+    size_t offsets[ATTRIBUTES_MAX] = {0};
     if (!to_element(p))
         return 0;
     buf_clear(&p->values);

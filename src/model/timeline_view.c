@@ -61,7 +61,7 @@ static void *room(uint64_t n, size_t size)
 
     size_t bytes = (n + 1) * size;
     if (bytes < 2 * LARGE)
-        return malloc(bytes);
+        return calloc(1, bytes);
     bytes = (bytes + LARGE - 1) & ~(size_t)(LARGE - 1);
     void *p = aligned_alloc(LARGE, bytes);
     if (p)
@@ -105,9 +105,9 @@ static void lanes_release(struct lanes *l)
 static int sums_init(struct timeline_view *v, const uint64_t counts[STATES])
 {
     uint64_t n = v->states.first[v->t->n_threads], sum[STATES] = {0};
-    for (uint8_t k = 0; k < STATES; k++) {
+    for (unsigned k = 0; k < STATES; k++) {
         v->column[k] = (uint8_t)v->n_columns;
-        v->kind[v->n_columns] = k;
+        v->kind[v->n_columns] = (uint8_t)k;
         v->n_columns += counts[k] > 0;
     }
     v->sums = room((n / BLOCK + 2) * v->n_columns, sizeof(*v->sums));

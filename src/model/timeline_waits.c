@@ -557,7 +557,7 @@ int timeline_on_sleep_end(struct timeline_builder *b, const struct tl_event *e, 
 int timeline_find_deadlocks(struct timeline_builder *b, uint32_t *ret_cycles)
 {
     size_t n = b->threads.len;
-    uint32_t *next = malloc((n + 1) * sizeof(*next)), *seen = calloc(n + 1, sizeof(*seen));
+    uint32_t *next = calloc(n + 1, sizeof(*next)), *seen = calloc(n + 1, sizeof(*seen));
     int r = next && seen ? 0 : -ENOMEM;
     for (size_t i = 0; r == 0 && i < n; i++) {
         const struct doing *d = &b->doing.data[i];

@@ -68,9 +68,7 @@ static int connect_listener(const struct vm *vm, int tmp)
     attach_as_self();
     if (r < 0)
         return r;
-    int connected = fd;
-    fd = -1;
-    return connected;
+    return TAKE_FD(fd);
 }
 
 /* Makes the file that tells the SIGQUIT that follows from one that asks for a thread dump. */
@@ -171,7 +169,7 @@ int attach_command(const struct vm *vm, const char *command, const char *const a
         r = read_all(fd, ATTACH_ANSWER_MAX, &data, &len);
     if (r == -EPIPE || r == -ECONNRESET || (r == 0 && !len))
         return say(why, is_alive(vm) ? -ECONNRESET : -ESRCH, is_alive(vm) ? "the VM hung up" : "the VM ended");
-    if (r < 0)
+    if (r != 0)
         return r;
     const char *newline = memchr(data, '\n', len), *text = newline ? newline + 1 : (char *)data + len;
     *ret_status = atoi((char *)data);

@@ -20,11 +20,12 @@ static int read_proc(pid_t pid, const char *name, char **ret, size_t *ret_len)
 {
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-    uint8_t *data;
+    uint8_t *data = NULL;
     int r = read_file(path, PROC_LIMIT, &data, ret_len);
-    if (r == 0)
-        *ret = (char *)data;
-    return r == -ENOENT ? -ESRCH : r;
+    if (r < 0 || !data)
+        return r == -ENOENT ? -ESRCH : r < 0 ? r : -ENOMEM;
+    *ret = (char *)data;
+    return 0;
 }
 
 /* The text behind "Name:" and its blanks in /proc/PID/status; NULL when it is not there. */
@@ -110,7 +111,7 @@ static void read_counters(struct vm *vm)
 {
     _cleanup_free_ uint8_t *counters = NULL;
     _cleanup_free_ char *line = command_line(vm->pid);
-    size_t len;
+    size_t len = 0;
     if (vm_counters(vm, &counters, &len) == 0) {
         vm->command = hsperf_string(counters, len, "sun.rt.javaCommand");
         vm->version = hsperf_string(counters, len, "java.property.java.vm.version");
@@ -180,7 +181,7 @@ int vm_list_read(struct vm_list *ret)
     for (struct dirent *e; r == 0 && (e = readdir(dir));) {
         char *end;
         long pid = strtol(e->d_name, &end, 10);
-        struct vm vm;
+        struct vm vm = {.root_fd = -1};
         if (*end || pid <= 0 || vm_read(&vm, (pid_t)pid) < 0)
             continue;
         close_descriptor(&vm.root_fd);

@@ -257,7 +257,7 @@ static void wait_for(struct control_call *c)
 
 static int run_verb(const struct verb *v, struct control_call *c, const char *command)
 {
-    _cleanup_free_ char *thread = v->least && strstr(v->operands, "THREAD") ? strdup(c->operands[0]) : NULL;
+    _cleanup_free_ char *thread = c->operands[0] && strstr(v->operands, "THREAD") ? strdup(c->operands[0]) : NULL;
     if (!v->run) {
         control_lock();
         put_list(c->i);

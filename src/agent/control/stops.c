@@ -140,9 +140,9 @@ int control_step(struct control_call *c)
         buf_printf(c->i->why, "%s: into, over or out", c->operands[1]);
         return -EINVAL;
     }
-    jmethodID m;
-    jlocation at;
-    jint frames;
+    jmethodID m = NULL;
+    jlocation at = 0;
+    jint frames = 0;
     int r = control_error(c, c->operands[0], (*ti)->GetFrameLocation(ti, t, 0, &m, &at));
     if (r == 0)
         r = control_error(c, c->operands[0], (*ti)->GetFrameCount(ti, t, &frames));

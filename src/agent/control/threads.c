@@ -299,12 +299,12 @@ int control_set(struct control_call *c)
 {
     jvmtiEnv *ti = c->i->ti;
     const char *name = c->operands[2], *text = c->operands[3];
-    char signature[512];
+    char signature[512] = "";
     int64_t depth;
-    jmethodID m;
-    jlocation at;
+    jmethodID m = NULL;
+    jlocation at = 0;
     jint slot = 0;
-    jvalue v;
+    jvalue v = {.j = 0};
     jthread t = control_halted_thread(c, c->operands[0]);
     if (!t)
         return -ESRCH;

@@ -351,7 +351,7 @@ static int threads_what_if(struct thread_view *v)
     json_array(&j);
     int r = 0;
     for (size_t i = 0; r == 0 && i < n; i++) {
-        struct what_if_answer a;
+        struct what_if_answer a = {0};
         char before[24], low[24], high[24];
         w.factor = factors[i];
         r = what_if(v->t, &v->range, &w, &a);
@@ -373,9 +373,9 @@ static int threads_what_if(struct thread_view *v)
 
 static int show_file(const char *path, const struct thread_options *options, int (*show)(struct thread_view *))
 {
-    struct thread_view v;
+    struct thread_view v = {.options = options, .path = path, .range = PATH_OPTIONS};
     int status = thread_view_open(&v, options, path);
-    if (status)
+    if (status || !v.t)
         return status;
     status = show(&v);
     thread_view_release(&v);

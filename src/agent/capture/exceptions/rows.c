@@ -33,7 +33,7 @@ struct thrown_row *thrown_row_add(uint64_t key, char *class_name, char *place, c
     uint64_t *slot =
         class_name && place ? (n < ROWS_MAX ? map_at(&table.index, key, n, &added) : map_get(&table.index, key)) : NULL;
     struct thrown_row *row = slot ? &table.rows[*slot] : NULL;
-    if (added) {
+    if (row && added) {
         row->class_name = class_name;
         row->place = place;
         row->caught = caught;

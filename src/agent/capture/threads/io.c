@@ -65,7 +65,7 @@ static void put_peer(struct jfr_event *e, int fd)
         struct sockaddr any;
         struct sockaddr_in v4;
         struct sockaddr_in6 v6;
-    } peer;
+    } peer = {.v6 = {0}};
 
     socklen_t len = sizeof(peer);
     char text[INET6_ADDRSTRLEN];

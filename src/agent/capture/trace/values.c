@@ -139,7 +139,7 @@ static void put_fields(struct buf *text, const struct value *v)
 {
     const uint8_t *at = v->fields;
     struct value field;
-    for (unsigned i = 0; i < v->n_fields && take(&at, v->fields_end, v->shown->types[i], false, &field); i++) {
+    for (unsigned i = 0; v->shown && i < v->n_fields && take(&at, v->fields_end, v->shown->types[i], false, &field); i++) {
         buf_printf(text, "%s%s=", i ? ", " : "{", v->shown->names[i]);
         value_text(text, &field);
     }
