@@ -2,6 +2,7 @@
 #include "hotspot/tables.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { NAME_MAX_LEN = 256, ENTRIES_MAX = 20000, STRIDE_MAX = 256 };
@@ -10,10 +11,8 @@ enum { NAME_MAX_LEN = 256, ENTRIES_MAX = 20000, STRIDE_MAX = 256 };
 static int variable(const struct hotspot_image *image, const char *prefix, const char *name, uint64_t *ret)
 {
     char symbol[128];
-    size_t n = strlen(prefix);
-    memcpy(symbol, prefix, n);
-    memcpy(symbol + n, name, strlen(name) + 1);
     uint64_t address;
+    snprintf(symbol, sizeof(symbol), "%s%s", prefix, name);
     int r = image->symbol(image->context, symbol, &address);
     return r < 0 ? r : image_u64(image, address, ret);
 }

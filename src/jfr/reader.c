@@ -122,7 +122,7 @@ static int add_chunk(struct recording *r, const uint8_t *at, struct rec_chunk **
     const uint8_t *magic = cursor_take(&c, 4);
     uint16_t major = cursor_be16(&c);
     cursor_be16(&c);
-    if (c.failed || memcmp(magic, "FLR", 4) || major < 1 || major > 2)
+    if (c.failed || memcmp(magic, "FLR", 4) != 0 || major < 1 || major > 2)
         return -EBADMSG;
     struct rec_chunk *k = calloc(1, sizeof(*k));
     if (!k)

@@ -153,7 +153,7 @@ static void add_annotation(struct parse *p, struct type *t, bool of_field, const
     struct buf joined = BUF(65536);
     const char *value = attribute_of(a, n, "value");
     for (unsigned i = 0; i < n; i++) {
-        if (strncmp(a[i].name, "value-", 6))
+        if (strncmp(a[i].name, "value-", 6) != 0)
             continue;
         buf_printf(&joined, "%s%s", joined.len ? "|" : "", a[i].value);
         value = "";

@@ -219,7 +219,7 @@ static bool run_ops(const struct plan *p, const uint8_t *at, const uint8_t *end,
             values[op->slot] = (uint16_t)long_at(&at);
             break;
         case OP_BYTE:
-            values[op->slot] = (int8_t)*at++;
+            values[op->slot] = (int64_t)(int8_t)*at++;
             break;
         case OP_UNSIGNED_BYTE:
             values[op->slot] = *at++;

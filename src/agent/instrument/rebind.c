@@ -29,7 +29,7 @@ static jint JNICALL our_register(JNIEnv *jni, jclass class, const JNINativeMetho
                 continue;
             JNINativeMethod one = methods[i];
             if (call.ours) {
-                memcpy(call.rows[k].real, &one.fnPtr, sizeof(void *));
+                memcpy(call.rows[k].real, &one.fnPtr, sizeof(one.fnPtr));
                 one.fnPtr = call.rows[k].ours;
             }
             r = real_register(jni, class, &one, 1);

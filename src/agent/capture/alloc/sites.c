@@ -209,8 +209,10 @@ double sites_chance(jlong size)
     /* 1 - exp(-x) without libm: a series near 0, doubled by 1 - (1 - p)^2. */
     double x = (double)size / SITES_INTERVAL;
     int doublings = 0;
-    for (; x > 0.01; x /= 2)
+    while (x > 0.01) {
+        x /= 2;
         doublings++;
+    }
     double p = x * (1 - x / 2 * (1 - x / 3 * (1 - x / 4)));
     while (doublings--)
         p = p * (2 - p);

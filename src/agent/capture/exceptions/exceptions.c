@@ -247,7 +247,7 @@ static void exceptions_status(struct session *s, struct buf *out)
                "exceptions.rows %u\nexceptions.stacks %llu\nexceptions.over_limit %llu\nexceptions.lost_no_row %llu\n"
                "exceptions.lost_no_room %llu\nexceptions.no_probe %llu\n",
                thrown_rows(), (unsigned long long)thrown.stacks, (unsigned long long)thrown.over_limit,
-               (unsigned long long)(thrown.without_row + thrown_probes_lost()), (unsigned long long)thrown.dropped,
+               (unsigned long long)thrown.without_row + thrown_probes_lost(), (unsigned long long)thrown.dropped,
                (unsigned long long)thrown_probes_left());
     if (!thrown.with_stacks)
         instrument_status(out);

@@ -105,14 +105,8 @@ static int probe(struct edit *e, struct buf *code, const char *name, const char 
 
 static const char *with_type(char text[64], const char *before, char type, const char *after)
 {
-    static const char object[] = "Ljava/lang/Object;";
     char one[2] = {type};
-    size_t n = strlen(before), m;
-    const char *middle = type == 'A' ? object : one;
-    m = strlen(middle);
-    memcpy(text, before, n);
-    memcpy(text + n, middle, m);
-    strcpy(text + n + m, after);
+    snprintf(text, 64, "%s%s%s", before, type == 'A' ? "Ljava/lang/Object;" : one, after);
     return text;
 }
 
@@ -154,7 +148,7 @@ static int insert_tests(struct edit *e, struct buf *code, const struct argument 
 static int insert_entry(struct edit *e, int number, bool has_this, int call, const struct condition *condition)
 {
     _cleanup_(buf_release) struct buf code = BUF(1 << 14);
-    struct argument args[256];
+    struct argument args[256] = {{0}};
     char text[64];
     struct str descriptor = class_utf8(e->rewrite->class, e->method->descriptor);
     unsigned n = arguments(descriptor, e->method->access & ACC_STATIC, args);
