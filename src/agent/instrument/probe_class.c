@@ -15,12 +15,9 @@ static struct {
 } defined[MAX_DEFINED];
 
 static const struct class_renaming names_8[] = {
-    {"jvmscope/ForceInline", "java/lang/invoke/ForceInline"},
-    {"Ljvmscope/ForceInline;", "Ljava/lang/invoke/ForceInline;"},
-    {"jvmscope/DontInline", "java/lang/invoke/DontInline"},
-    {"Ljvmscope/DontInline;", "Ljava/lang/invoke/DontInline;"},
-    {"Ljvmscope/Stable;", "Ljava/lang/invoke/Stable;"},
-    {NULL, NULL},
+    {"jvmscope/ForceInline", "java/lang/invoke/ForceInline"}, {"Ljvmscope/ForceInline;", "Ljava/lang/invoke/ForceInline;"},
+    {"jvmscope/DontInline", "java/lang/invoke/DontInline"},   {"Ljvmscope/DontInline;", "Ljava/lang/invoke/DontInline;"},
+    {"Ljvmscope/Stable;", "Ljava/lang/invoke/Stable;"},       {NULL, NULL},
 };
 
 /* Since 12; from 9 to 11 without the first two rows. */
