@@ -46,50 +46,88 @@ static uint64_t wake_up(const struct timeline *t, const struct hold *h)
     return graph_woken(t, h->acquire) ? MIN((uint64_t)t->nodes[n->waker].time, h->start) : h->start;
 }
 
+/* The first of the holds before `low` that may reach into a segment. One that holds for long may lie behind many that are over.
+ */
+static size_t first_reaching(const struct holds *h, size_t from, size_t low, const struct path_segment *s)
+{
+    enum { LOOK_BACK = 64 }; /* over ones; so far back is not looked */
+
+    size_t first = low;
+    unsigned over = 0;
+    for (size_t k = low; k-- > from && h->list.data[k].reach > s->start && over < LOOK_BACK;) {
+        if (h->list.data[k].end > s->start)
+            first = k;
+        else
+            over++;
+    }
+    return first;
+}
+
+struct sharing {
+    const struct timeline *t;
+    const struct holds *holds;
+    struct path_shares rows;
+    uint32_t *row_of;    /* per object, row + 1 */
+    uint64_t *shared_to; /* per row: up to here its time is counted; two locks of a class held at once count once */
+    uint8_t *on_path;    /* per hold */
+};
+
+static void share_hold(struct sharing *c, const struct path_segment *s, size_t k)
+{
+    const struct hold *one = &c->holds->list.data[k];
+    uint64_t start = MAX(s->start, wake_up(c->t, one)), end = MIN(s->end, one->end);
+    if (end <= start)
+        return;
+    uint32_t i = c->row_of[one->object] - 1;
+    struct path_share *row = &c->rows.rows.data[i];
+    start = MAX(start, c->shared_to[i]);
+    if (end > start) {
+        row->ns += end - start;
+        c->shared_to[i] = end;
+    }
+    row->inferred |= (one->flags & HOLD_INFERRED) != 0;
+    row->exact |= (one->flags & HOLD_EXACT) != 0;
+    if (!c->on_path[k]) {
+        row->holds_on_path++;
+        row->contended += one->acquire != TL_NONE && graph_woken(c->t, one->acquire);
+        c->on_path[k] = 1;
+    }
+}
+
+static void share_segment(struct sharing *c, const struct path_segment *s)
+{
+    const struct holds *h = c->holds;
+    size_t from = h->first[s->thread], low = from, high = h->first[s->thread + 1];
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (wake_up(c->t, &h->list.data[mid]) < s->end)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    for (size_t k = first_reaching(h, from, low, s); k < low; k++)
+        share_hold(c, s, k);
+}
+
 int path_lock_shares(const struct timeline *t, const struct critical_path *p, const struct holds *h, struct path_shares *ret)
 {
-    struct path_shares rows = {0};
-    uint8_t *on_path = calloc(h->list.len + 1, 1);
-    uint32_t *row_of = calloc(t->n_objects + 1, sizeof(*row_of));
-    int r = on_path && row_of ? share_rows(t, h, &rows, row_of) : -ENOMEM;
-    for (size_t i = 0; r == 0 && i < p->segments.len; i++) {
-        const struct path_segment *s = &p->segments.data[i];
-        size_t from = h->first[s->thread], to = h->first[s->thread + 1], low = from, high = to;
-        while (low < high) {
-            size_t mid = low + (high - low) / 2;
-            if (wake_up(t, &h->list.data[mid]) < s->end)
-                low = mid + 1;
-            else
-                high = mid;
-        }
-        /* One that holds for long may lie behind many that are over; so far back is not looked. */
-        int over = 0;
-        for (size_t k = low; k-- > from && h->list.data[k].reach > s->start && over < 64;) {
-            const struct hold *one = &h->list.data[k];
-            uint64_t start = MAX(s->start, wake_up(t, one)), end = MIN(s->end, one->end);
-            over += end <= start;
-            if (end <= start)
-                continue;
-            struct path_share *row = &rows.rows.data[row_of[one->object] - 1];
-            row->ns += end - start;
-            row->inferred |= (one->flags & HOLD_INFERRED) != 0;
-            row->exact |= (one->flags & HOLD_EXACT) != 0;
-            if (!on_path[k]) {
-                row->holds_on_path++;
-                row->contended += one->acquire != TL_NONE && graph_woken(t, one->acquire);
-                on_path[k] = 1;
-            }
-        }
-    }
-    free(on_path);
-    free(row_of);
+    struct sharing c = {
+        .t = t, .holds = h, .row_of = calloc(t->n_objects + 1, sizeof(*c.row_of)), .on_path = calloc(h->list.len + 1, 1)};
+    int r = c.on_path && c.row_of ? share_rows(t, h, &c.rows, c.row_of) : -ENOMEM;
+    if (r == 0 && !(c.shared_to = calloc(c.rows.rows.len + 1, sizeof(*c.shared_to))))
+        r = -ENOMEM;
+    for (size_t i = 0; r == 0 && i < p->segments.len; i++)
+        share_segment(&c, &p->segments.data[i]);
+    free(c.shared_to);
+    free(c.on_path);
+    free(c.row_of);
     if (r < 0) {
-        vec_release(&rows.rows);
+        vec_release(&c.rows.rows);
         return r;
     }
-    if (rows.rows.len)
-        qsort(rows.rows.data, rows.rows.len, sizeof(*rows.rows.data), by_share);
-    *ret = rows;
+    if (c.rows.rows.len)
+        qsort(c.rows.rows.data, c.rows.rows.len, sizeof(*c.rows.rows.data), by_share);
+    *ret = c.rows;
     return 0;
 }
 

@@ -16,7 +16,7 @@
  */
 enum { ARRAYS = 11, MAGIC = 0x6a766d74 }; /* "tmvj" */
 
-#define VERSION 3
+#define VERSION 4
 
 struct index_header {
     uint32_t magic, version;

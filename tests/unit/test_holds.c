@@ -2,15 +2,26 @@
 /* Holds that were recorded, beside what contention tells. */
 #include "tests.h"
 
+#include "analysis/critical_path.h"
 #include "analysis/monitor_stats.h"
 #include "base/clock.h"
 #include "model/timeline_builder.h"
 
+static void put_of(struct timeline_builder *b, uint64_t ms, uint32_t thread, enum tl_event_kind kind, uint32_t object,
+                   uint32_t owner)
+{
+    struct tl_event e = {.time = (1 + ms) * NS_PER_MS,
+                         .thread = thread,
+                         .kind = (uint8_t)kind,
+                         .object = object,
+                         .stack = TL_NONE,
+                         .other = owner};
+    assert_int_equal(timeline_add(b, &e), 0);
+}
+
 static void put(struct timeline_builder *b, uint64_t ms, uint32_t thread, enum tl_event_kind kind, uint32_t owner)
 {
-    struct tl_event e = {
-        .time = (1 + ms) * NS_PER_MS, .thread = thread, .kind = (uint8_t)kind, .object = 0, .stack = TL_NONE, .other = owner};
-    assert_int_equal(timeline_add(b, &e), 0);
+    put_of(b, ms, thread, kind, 0, owner);
 }
 
 /* A hold that was recorded is that, though contention tells another beginning of it before. */
@@ -51,10 +62,52 @@ static void holds_that_were_recorded_are_exact(void **state)
     timeline_free(t);
 }
 
+/* Whatever of a class is held, the time is counted once: from 1 to 8 and at 9, though that is held again beside. */
+static void two_locks_of_a_class_share_once(void **state)
+{
+    struct timeline_builder *b;
+    struct timeline *t;
+    struct holds h;
+    struct critical_path path;
+    struct path_shares shares;
+    assert_int_equal(timeline_builder_new(&b), 0);
+    assert_int_equal(timeline_thread(b, 10), 0);
+    for (uint64_t object = 0; object < 3; object++)
+        assert_int_equal(
+            timeline_object(b, 77 + object, (uint32_t)timeline_string(b, object == 2 ? "Other" : "Lock", object == 2 ? 5 : 4)),
+            object);
+    timeline_origin(b, NS_PER_MS, 0);
+
+    const struct {
+        uint64_t ms;
+        enum tl_event_kind kind;
+        uint32_t object;
+    } events[] = {{1, TLE_ACQUIRE, 0}, {2, TLE_ACQUIRE, 2}, {3, TLE_ACQUIRE, 1}, {5, TLE_RELEASE, 0},
+                  {6, TLE_RELEASE, 2}, {8, TLE_RELEASE, 1}, {9, TLE_ACQUIRE, 0}, {10, TLE_RELEASE, 0}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(events); i++)
+        put_of(b, events[i].ms, 0, events[i].kind, events[i].object, TL_NONE);
+    assert_int_equal(timeline_finish(b, 13 * NS_PER_MS, &t), 0);
+    timeline_builder_free(b);
+    assert_int_equal(holds_collect(t, NULL, NULL, &h), 0);
+    assert_int_equal(h.list.len, 4);
+    assert_int_equal(critical_path(t, &(struct path_options){.end_thread = TL_NONE}, &path), 0);
+    assert_int_equal(path_lock_shares(t, &path, &h, &shares), 0);
+    assert_int_equal(shares.rows.len, 2);
+    assert_int_equal(shares.rows.data[0].ns, 8 * NS_PER_MS);
+    assert_int_equal(shares.rows.data[0].holds_on_path, 3);
+    assert_int_equal(shares.rows.data[1].ns, 4 * NS_PER_MS);
+    vec_release(&shares.rows);
+    critical_path_release(&path);
+    holds_release(&h);
+    timeline_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(holds_that_were_recorded_are_exact),
+        cmocka_unit_test(two_locks_of_a_class_share_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
