@@ -125,7 +125,6 @@ def test_a_stub_is_noticed(jdk, mutant):
 
 
 @pytest.mark.slow
-@pytest.mark.jdks(8, 17, 27)
 def test_every_stub_is_noticed(jdk):
     """The matrix: prints which check notices that a function or event does nothing (pytest -s shows it)."""
     assert not problems(jdk, "ids", layer=f"-agentpath:{AGENTS / 'libjvmpimutant.so'}")  # unharmed, the mutant layer passes
