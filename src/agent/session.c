@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { WORK_MS = 100, DISMISS_MS = 20 };
 
@@ -430,8 +432,15 @@ static int begin(struct session *s, JNIEnv *jni, struct buf *why)
         r = load_rows(s, why);
     if (r == 0 && vm.live)
         r = start(s, jni, why);
-    if (r < 0)
+    if (r < 0) {
+        /* Nothing was recorded, and no file says otherwise. */
+        char *path = s->out.net ? NULL : strdup(s->out.path);
+        struct stat st;
         finish(s, jni);
+        if (path && lstat(path, &st) == 0 && S_ISREG(st.st_mode))
+            unlink(path);
+        free(path);
+    }
     return r;
 }
 

@@ -11,7 +11,9 @@
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 
 const struct arg_set *const run_sets[] = {&capture_set, NULL};
 
@@ -19,6 +21,7 @@ struct run {
     struct capture capture;
     struct operands program;
     char library[PATH_MAX], output[PATH_MAX], file[PATH_MAX]; /* file: what the agent writes; output, when it is direct */
+    struct timespec started;                                  /* by the clock of files' times */
 };
 
 static volatile sig_atomic_t child;
@@ -97,6 +100,7 @@ static int run_program(struct run *run, int *ret_status)
     int ends[2], why = 0;
     if (pipe2(ends, O_CLOEXEC) < 0)
         return -errno;
+    clock_gettime(CLOCK_REALTIME_COARSE, &run->started);
     /* The terminal's signals reach the program as well; we stay to the end to convert. Others are passed on. */
     signal(SIGINT, SIG_IGN);
     signal(SIGQUIT, SIG_IGN);
@@ -125,10 +129,18 @@ static int run_program(struct run *run, int *ret_status)
     return n == sizeof(why) ? why : name_files(run, pid);
 }
 
+/* False for a file that was there before: of an earlier run. */
+static bool written_since(const char *path, const struct timespec *t)
+{
+    struct stat st;
+    return stat(path, &st) == 0 &&
+           (st.st_mtim.tv_sec > t->tv_sec || (st.st_mtim.tv_sec == t->tv_sec && st.st_mtim.tv_nsec >= t->tv_nsec));
+}
+
 /* What the recording becomes after the program's end. The program's own exit status is ours, whatever happens here. */
 static void finish(struct run *run)
 {
-    if (access(run->file, F_OK) < 0) {
+    if (!written_since(run->file, &run->started)) {
         complain(run->file, "no recording was written", "the program started no VM that took the agent");
         return;
     }

@@ -51,7 +51,9 @@ def test_locals_and_fields_at_lines(jdk, jvmscope, tmp_path):
 
 def test_reads_and_writes_of_fields(jdk, jvmscope, tmp_path):
     events = record(jdk, jvmscope, tmp_path / "w.jfr",
-                    "watch=" + ":".join(f"Logged.{f}" for f in ("count", "real", "total", "wide", "flag", "ref")))
+                    "watch=" + ":".join(f"Logged.{f}" for f in ("count", "real", "total", "wide", "flag", "ref", "nosuch")))
+    assert notes(events) == ["Logged.nosuch note: no code that was loaded reads or writes this field"]
+    events = [e for e in events if e["kind"] != "log"]
     assert {e["thread"] for e in events} == {"main"}
 
     def of(field):
@@ -149,7 +151,8 @@ def test_attach_and_stop_leave_the_program_as_it_was(jdk, jvmscope, tmp_path):
     ("log=Logged:5 {}", "a name is missing"), ("log=Logged:5 {a b}", "not a local"), ("log=Logged:5 {#1}", "not a slot"),
     ("log=Logged:5 {#1:Q}", "not a slot"), ("log=;", "a place"), ("log=Logged:99999 x", "a place"), ("watch=count", "pkg.Class.field"),
     ("watch=Logged.*", "pkg.Class.field"), ("watch=:", "pkg.Class.field")])
-def test_what_is_not_understood_is_refused_in_one_line(option, message):
+def test_what_is_not_understood_is_refused_in_one_line(tmp_path, option, message):
     jdk = lab.Jdk(17)
-    done = jdk.java("Logged", jvm=(jdk.agent(f"format=r,{option},file=/tmp/never.jfr"),))
+    done = jdk.java("Logged", jvm=(jdk.agent(f"format=r,{option},file={tmp_path}/never.jfr"),))
+    assert not list(tmp_path.iterdir())
     assert done.returncode == 1 and done.stdout == "" and len(done.stderr.splitlines()) == 1 and message in done.stderr, done.stderr

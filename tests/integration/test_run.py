@@ -52,6 +52,19 @@ def test_the_programs_exit_status_is_ours(jdk, tmp_path):
         assert done.returncode == status and done.stdout == "out\n" and "err\n" in done.stderr
 
 
+def test_a_program_that_records_nothing(tmp_path):
+    """What an earlier run has left is not told as this one's; an agent that refuses its options leaves no file."""
+    jdk, out = lab.Jdk(17), tmp_path / "old.jfr"
+    out.write_bytes(b"of before")
+    os.utime(out, (1, 1))
+    done = lab.jvmscope("run", "-o", out, "--", "true")
+    assert (done.returncode, out.read_bytes()) == (0, b"of before")
+    assert done.stderr == f"jvmscope: {out}: no recording was written: the program started no VM that took the agent\n"
+    done = run(jdk, tmp_path / "new.jfr", *busy(0.1), flags=("--watch", "no-field"))
+    assert done.returncode == 1 and "watch: no-field: pkg.Class.field" in done.stderr and "no recording was written" in done.stderr
+    assert not (tmp_path / "new.jfr").exists()
+
+
 @pytest.mark.jdks(8, 25)
 def test_every_format_by_its_extension(jdk, tmp_path):
     checks = {"x.hprof.txt": b"JAVA PROFILE 1.0.1", "x.hprof": b"JAVA PROFILE 1.0.", "x.collapsed": b"Busy.main;", "x.html": b"<!doctype html>",

@@ -486,6 +486,9 @@ static void log_stop(struct session *s, JNIEnv *jni)
         if (!spec->found)
             note(s, place, "note: no code of this line was loaded");
     }
+    char field[512];
+    for (unsigned i = 0; watches_not_found(&i, field, sizeof(field));)
+        note(s, field, "note: no code that was loaded reads or writes this field");
     hub_close(&reader, s->out.jfr, jni);
 }
 

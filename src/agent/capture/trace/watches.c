@@ -24,6 +24,7 @@ enum { WATCHES_MAX = 64 };
 static struct watch {
     char *class; /* package.Class */
     char *field;
+    atomic_bool found; /* code that names it */
 } watches[WATCHES_MAX];
 
 static unsigned n_watches;
@@ -43,6 +44,7 @@ int watches_set(const char *patterns, struct buf *why)
         w->field = strndup(dot + 1, (size_t)(p + n - dot - 1));
         if (!w->class || !w->field)
             return -ENOMEM;
+        atomic_store(&w->found, false);
         n_watches++;
         p += n + (p[n] == ':');
     }
@@ -59,13 +61,25 @@ void watches_clear(void)
     n_watches = 0;
 }
 
+bool watches_not_found(unsigned *at, char *ret, size_t size)
+{
+    while (*at < n_watches) {
+        const struct watch *w = &watches[(*at)++];
+        if (!atomic_load(&w->found)) {
+            snprintf(ret, size, "%s.%s", w->class, w->field);
+            return true;
+        }
+    }
+    return false;
+}
+
 uint64_t watches_without_object(void)
 {
     return before_super;
 }
 
 /* A field is named through the class that is at hand, which may be one below: such are settled when the place is reached. */
-static const struct watch *find_watch(const struct class_member *m)
+static struct watch *find_watch(const struct class_member *m)
 {
     for (unsigned i = 0; i < n_watches; i++)
         if (str_is(m->name, watches[i].field) && (choice_is_class(m->owner, watches[i].class) || !instrument_is_jdk(m->owner)))
@@ -161,7 +175,7 @@ static int probe(struct edit *e, const struct insn *i, const struct class_member
 }
 
 static int insert(const struct instrument_class *c, struct edit *e, const struct insn *i, const struct class_member *m,
-                  const struct watch *w, struct aside *a)
+                  struct watch *w, struct aside *a)
 {
     char place[1024], field[512], types[3] = {m->descriptor.data[0] == '[' ? 'L' : m->descriptor.data[0]};
     char owner[512], descriptor[512];
@@ -181,6 +195,8 @@ static int insert(const struct instrument_class *c, struct edit *e, const struct
     const struct log_site site = {write ? SITE_WRITE : SITE_READ, place, field, types, owner, w->field, descriptor};
     int number = log_site_add(&site, i->pc);
     int r = number < 0 ? number : probe(e, i, m, number, a);
+    if (r >= 0)
+        atomic_store(&w->found, true);
     return r < 0 ? r : 1;
 }
 
@@ -192,7 +208,7 @@ static int watch_edit(const struct instrument_class *c, struct edit *e)
         struct class_member m;
         if (i.op < OP_GETSTATIC || i.op > OP_PUTFIELD || !class_member(c->file, insn_constant(&i), &m) || !m.descriptor.len)
             continue;
-        const struct watch *w = find_watch(&m);
+        struct watch *w = find_watch(&m);
         int r = w ? insert(c, e, &i, &m, w, &aside) : 0;
         if (r < 0)
             return r;
