@@ -256,6 +256,7 @@ static jlong last_before; /* the last id that was given before the last collecti
 static int gc_disabled;
 static jlong sentinel; /* run_gc waits for its end */
 static bool sentinel_sent, stopping, running, delivering;
+static atomic_int forced; /* collections by run_gc that have not ended */
 
 /* The mutex is held. */
 static void queue(jlong id)
@@ -352,7 +353,7 @@ static void JNICALL deliver_all(jvmtiEnv *ti, JNIEnv *env, void *data)
             jlong up_to = last_before;
             collections_settled = collections;
             pthread_mutex_unlock(&queue_mutex);
-            newborns_settle(env, up_to);
+            newborns_settle(env, up_to, !atomic_load(&forced));
             pthread_mutex_lock(&queue_mutex);
             continue;
         }
@@ -453,8 +454,10 @@ void run_gc(void)
     uint64_t before = collections_sent;
     pthread_mutex_unlock(&queue_mutex);
     jlong up_to = last_id_given();
+    atomic_fetch_add(&forced, 1);
     (void)(*vm.ti)->ForceGarbageCollection(vm.ti);
-    newborns_settle(env, up_to);
+    atomic_fetch_sub(&forced, 1);
+    newborns_settle(env, up_to, false);
     bool brackets = event_enabled(JVMPI_EVENT_GC_START) || event_enabled(JVMPI_EVENT_GC_FINISH);
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);

@@ -5,6 +5,9 @@
  * settled: what is gone ends, what lives gets its id as a tag. Before that whoever meets an object without a tag looks for it
  * among them.
  *
+ * To look at one that lives, for a tag, keeps it alive where a collection marks beside the program (ZGC, Shenandoah, G1's old
+ * generation): it would end one collection late. So a few collections go by before that, unless there are many.
+ *
  * A chunk is filled by its thread alone and emptied under the lock of ids.c alone. A thread puts an object into it with its
  * nursery held, where it calls nothing of the VM: it may be suspended by the agent, but not there.
  */
@@ -18,11 +21,14 @@
 /* For each object a word here and one in the VM: at most 256 MB, a third of what tags would take. */
 enum { CHUNK = 1024, CHUNKS_MAX = 16384, RECENT = 8, TAG_COMPARES = 25 /* in the time of one tag */ };
 
+enum { CHUNKS_MANY = 2048, TAG_AFTER = 8 /* collections */, CHUNKS_AT_ONCE = 64 /* under the lock */ };
+
 struct chunk {
     struct chunk *_Atomic next;
     jlong first; /* the id of refs[0] */
     _Atomic uint32_t n;
     uint32_t settled; /* of n */
+    uint64_t born;    /* settlings before */
     jweak refs[CHUNK];
 };
 
@@ -36,6 +42,7 @@ struct nursery {
 
 static struct nursery *_Atomic nurseries;
 static atomic_int chunks, sweeping;
+static _Atomic uint64_t settlings;
 static _Atomic uint64_t sweeps = 1; /* that have ended */
 static __thread struct nursery *mine;
 
@@ -79,6 +86,7 @@ static struct chunk *new_chunk(void)
     atomic_init(&c->next, NULL);
     atomic_init(&c->n, 0);
     c->settled = 0;
+    c->born = atomic_load(&settlings);
     c->first = next_ids(CHUNK);
     return c;
 }
@@ -156,64 +164,92 @@ jobjectID newborn_id(JNIEnv *env, jobject object)
 
 typedef VEC(jlong) id_vec;
 
-/* Tags it if it lives; true: it does. */
-static bool settle_object(JNIEnv *env, struct chunk *c, uint32_t i)
+static void forget(JNIEnv *env, struct chunk *c, uint32_t i)
 {
-    jobject object = (*env)->NewLocalRef(env, c->refs[i]);
-    if (object) {
-        (void)(*vm.ti)->SetTag(vm.ti, object, c->first + i);
-        (*env)->DeleteLocalRef(env, object);
-    }
     layer_delete_weak(env, c->refs[i]);
     c->refs[i] = NULL;
-    return object;
 }
 
-static void settle_chunk(JNIEnv *env, struct chunk *c, id_vec *dead)
+/* Tags it if it lives; false: it does not. */
+static bool tag_object(JNIEnv *env, struct chunk *c, uint32_t i)
+{
+    jobject object = (*env)->NewLocalRef(env, c->refs[i]);
+    if (!object)
+        return false;
+    (void)(*vm.ti)->SetTag(vm.ti, object, c->first + i);
+    (*env)->DeleteLocalRef(env, object);
+    return true;
+}
+
+/* Those that are gone; with tag the living too. */
+static void settle_chunk(JNIEnv *env, struct chunk *c, bool tag, id_vec *dead)
 {
     uint32_t n = atomic_load_explicit(&c->n, memory_order_acquire);
-    for (; c->settled < n; c->settled++)
-        if (c->refs[c->settled] && !settle_object(env, c, c->settled))
-            (void)!vec_push(dead, c->first + c->settled);
+    for (uint32_t i = c->settled; i < n; i++) {
+        if (!c->refs[i])
+            continue;
+        bool lives = tag ? tag_object(env, c, i) : !(*env)->IsSameObject(env, c->refs[i], NULL);
+        if (!lives)
+            (void)!vec_push(dead, c->first + i);
+        if (tag || !lives)
+            forget(env, c, i);
+    }
+    while (c->settled < n && !c->refs[c->settled])
+        c->settled++;
 }
 
-/* One chunk of those that begin up to an id; false: there was none. */
-static bool settle_one(JNIEnv *env, struct nursery *n, jlong up_to)
+/* Some chunks of those that begin behind *after and up to an id; false: there is no other. */
+static bool settle_some(JNIEnv *env, struct nursery *n, jlong *after, jlong up_to, bool tag)
 {
     id_vec dead = {0};
-    struct chunk *c = n->head;
-    struct chunk *next = atomic_load_explicit(&c->next, memory_order_acquire);
-    if (c->first > up_to)
-        return false;
-    settle_chunk(env, c, &dead);
+    unsigned done = 0;
+    uint64_t now = atomic_load(&settlings);
+    struct chunk *c = n->head, *before = NULL, *next;
+    for (; c && c->first <= up_to && done < CHUNKS_AT_ONCE; c = next) {
+        next = atomic_load_explicit(&c->next, memory_order_acquire);
+        if (c->first > *after) {
+            *after = c->first;
+            settle_chunk(env, c, tag || now - c->born > TAG_AFTER, &dead);
+            done++;
+        }
+        /* with a next one nothing is added to it any more; the last one its thread goes on filling */
+        if (next && c->settled == CHUNK) {
+            if (before)
+                atomic_store_explicit(&before->next, next, memory_order_release);
+            else
+                n->head = next;
+            free(c);
+            atomic_fetch_sub(&chunks, 1);
+        } else {
+            before = c;
+        }
+    }
     if (dead.len)
         memory_ended(dead.data, dead.len);
     vec_release(&dead);
-    if (!next) /* its thread goes on filling it */
-        return false;
-    /* with a next one nothing was added to it any more */
-    n->head = next;
-    free(c);
-    atomic_fetch_sub(&chunks, 1);
-    return true;
+    return c && c->first <= up_to;
 }
 
 static void settle_all(JNIEnv *env)
 {
     jlong up_to = last_id_given();
     for (struct nursery *n = atomic_load(&nurseries); n; n = n->next)
-        while (settle_one(env, n, up_to))
+        for (jlong after = 0; settle_some(env, n, &after, up_to, true);)
             ;
 }
 
-void newborns_settle(JNIEnv *env, jlong up_to)
+void newborns_settle(JNIEnv *env, jlong up_to, bool may_tag)
 {
-    for (struct nursery *n = atomic_load(&nurseries); n; n = n->next)
+    bool tag = may_tag && atomic_load(&chunks) > CHUNKS_MANY;
+    atomic_fetch_add(&settlings, may_tag);
+    for (struct nursery *n = atomic_load(&nurseries); n; n = n->next) {
+        jlong after = 0;
         for (bool more = true; more;) {
             ids_lock();
-            more = settle_one(env, n, up_to);
+            more = settle_some(env, n, &after, up_to, tag);
             ids_unlock();
         }
+    }
 }
 
 /* ---- asked for before they are settled ---- */
@@ -225,8 +261,8 @@ static jlong find_in(JNIEnv *env, struct chunk *c, jobject object, uint32_t most
 {
     for (uint32_t i = atomic_load_explicit(&c->n, memory_order_acquire); i-- > c->settled && most-- > 0; compared++) {
         if (c->refs[i] && (*env)->IsSameObject(env, c->refs[i], object)) {
-            if (tag)
-                (void)settle_object(env, c, i);
+            if (tag && tag_object(env, c, i))
+                forget(env, c, i);
             return c->first + i;
         }
     }

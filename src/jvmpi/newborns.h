@@ -10,8 +10,11 @@
  * room; ids.c then names it.
  */
 jobjectID newborn_id(JNIEnv *env, jobject object);
-/* Tags those of them that live and ends those that are gone, of ids up to one; takes the lock of ids.c again and again. */
-void newborns_settle(JNIEnv *env, jlong up_to);
+/*
+ * Behind a collection: ends those that are gone, of ids up to one; with may_tag those that live get their tags when they have
+ * seen some collections or are many. Takes the lock of ids.c again and again.
+ */
+void newborns_settle(JNIEnv *env, jlong up_to, bool may_tag);
 
 /* With the lock of ids.c: */
 
