@@ -344,6 +344,7 @@ static jint suspend(JNIEnv *env)
     struct thread_entry *t = find(env);
     if (!self || !t || env == self)
         return THREAD_INVALID;
+    jobjectID id = t->id;
     jthread thread = thread_of(self, env);
     if (!thread)
         return THREAD_INVALID;
@@ -352,6 +353,11 @@ static jint suspend(JNIEnv *env)
         return THREAD_SUSPENDED_ALREADY;
     }
     jvmtiError error = suspend_clean(t, thread);
+    if (!error && (atomic_load(&t->env) != env || t->id != id)) {
+        /* It has left while it was waited for: nobody would find it again to resume it. */
+        (void)(*vm.ti)->ResumeThread(vm.ti, thread);
+        error = JVMTI_ERROR_THREAD_NOT_ALIVE;
+    }
     if (error) {
         atomic_store(&t->suspended, false);
     } else {
