@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects that were allocated since the last collection: they have an id, and no tag yet. */
+/* Objects that were allocated of late: they have an id, and no tag yet. */
 #pragma once
 
 #include "jvmpi/layer.h"
