@@ -57,19 +57,9 @@ int path_split_delays(const struct timeline *t, struct critical_path *p) must_ch
 /* The first segment that ends beyond a time; their number when none does. */
 size_t critical_path_behind(const struct critical_path *p, uint64_t time);
 
-/* One row a lock, section or method, the largest first. */
-struct path_share {
-    uint32_t class;                           /* string */
-    uint32_t object;                          /* one of them */
-    uint32_t stack;                           /* of the acquisition; TL_NONE in rows of locks */
-    uint64_t ns;                              /* of the path */
-    uint64_t holds_on_path, holds, contended; /* sections on the path, in all, and those of the path that waited */
-    bool inferred;                            /* part of it follows from contended events alone */
-    bool exact;                               /* its holds were recorded */
-};
-
+/* One row a class of locks, the largest first. */
 struct path_shares {
-    VEC(struct path_share) rows;
+    VEC(struct tl_share) rows;
 };
 
 /* The path's time inside the sections of each class's locks, whatever the thread does there. */

@@ -37,9 +37,3 @@ typedef bool holds_want(const struct timeline *t, uint32_t object, void *arg);
 
 int holds_collect(const struct timeline *t, holds_want *want, void *arg, struct holds *ret) must_check;
 void holds_release(struct holds *h);
-
-/* Ns of [start, end) in which the thread holds one of the locks; object TL_NONE for any. */
-uint64_t holds_overlap(const struct holds *h, uint32_t thread, uint64_t start, uint64_t end, uint32_t object);
-/* The same for who asks along a thread: *near, at first 0, is where the last question was answered. */
-uint64_t holds_overlap_near(const struct holds *h, uint32_t thread, uint64_t start, uint64_t end, uint32_t object,
-                            size_t *near);

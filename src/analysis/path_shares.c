@@ -2,15 +2,17 @@
 /* The path's time inside the sections of locks. */
 #include "analysis/critical_path.h"
 #include "analysis/graph.h"
+#include "analysis/sections.h"
 #include "base/map.h"
 #include "model/timeline_index.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int by_share(const void *a, const void *b)
 {
-    const struct path_share *x = a, *y = b;
+    const struct tl_share *x = a, *y = b;
     return x->ns != y->ns ? (x->ns < y->ns) - (x->ns > y->ns) : (x->class > y->class) - (x->class < y->class);
 }
 
@@ -27,7 +29,7 @@ static int share_rows(const struct timeline *t, const struct holds *h, struct pa
             uint64_t *slot = map_at(&index, class, rows->rows.len, &added);
             r = slot ? 0 : -ENOMEM;
             if (slot && added)
-                r = vec_push(&rows->rows, ((struct path_share){.class = class, .object = object, .stack = TL_NONE}));
+                r = vec_push(&rows->rows, ((struct tl_share){.class = class, .object = object}));
             row_of[object] = slot ? (uint32_t)*slot + 1 : 0;
         }
         if (r == 0 && row_of[object] - 1 < rows->rows.len)
@@ -69,6 +71,7 @@ struct sharing {
     struct path_shares rows;
     uint32_t *row_of;    /* per object, row + 1 */
     uint64_t *shared_to; /* per row: up to here its time is counted; two locks of a class held at once count once */
+    size_t *near;        /* per thread: its first hold that was not reached yet */
     uint8_t *on_path;    /* per hold */
 };
 
@@ -79,7 +82,7 @@ static void share_hold(struct sharing *c, const struct path_segment *s, size_t k
     if (end <= start)
         return;
     uint32_t i = c->row_of[one->object] - 1;
-    struct path_share *row = &c->rows.rows.data[i];
+    struct tl_share *row = &c->rows.rows.data[i];
     start = MAX(start, c->shared_to[i]);
     if (end > start) {
         row->ns += end - start;
@@ -97,15 +100,11 @@ static void share_hold(struct sharing *c, const struct path_segment *s, size_t k
 static void share_segment(struct sharing *c, const struct path_segment *s)
 {
     const struct holds *h = c->holds;
-    size_t from = h->first[s->thread], low = from, high = h->first[s->thread + 1];
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (wake_up(c->t, &h->list.data[mid]) < s->end)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    for (size_t k = first_reaching(h, from, low, s); k < low; k++)
+    size_t low = c->near[s->thread], end = h->first[s->thread + 1];
+    while (low < end && wake_up(c->t, &h->list.data[low]) < s->end)
+        low++;
+    c->near[s->thread] = low;
+    for (size_t k = first_reaching(h, h->first[s->thread], low, s); k < low; k++)
         share_hold(c, s, k);
 }
 
@@ -113,11 +112,15 @@ int path_lock_shares(const struct timeline *t, const struct critical_path *p, co
 {
     struct sharing c = {
         .t = t, .holds = h, .row_of = calloc(t->n_objects + 1, sizeof(*c.row_of)), .on_path = calloc(h->list.len + 1, 1)};
-    int r = c.on_path && c.row_of ? share_rows(t, h, &c.rows, c.row_of) : -ENOMEM;
+    c.near = malloc((t->n_threads + 1) * sizeof(*c.near));
+    int r = c.on_path && c.row_of && c.near ? share_rows(t, h, &c.rows, c.row_of) : -ENOMEM;
+    if (r == 0)
+        memcpy(c.near, h->first, (t->n_threads + 1) * sizeof(*c.near));
     if (r == 0 && !(c.shared_to = calloc(c.rows.rows.len + 1, sizeof(*c.shared_to))))
         r = -ENOMEM;
     for (size_t i = 0; r == 0 && i < p->segments.len; i++)
         share_segment(&c, &p->segments.data[i]);
+    free(c.near);
     free(c.shared_to);
     free(c.on_path);
     free(c.row_of);
@@ -131,56 +134,47 @@ int path_lock_shares(const struct timeline *t, const struct critical_path *p, co
     return 0;
 }
 
-/* From the timeline's index. */
-static int known_shares(const struct timeline *t, struct path_shares *ret)
+/* The timeline has them from now on, and so has its index. */
+static void keep(struct timeline *t, const struct path_shares *from)
+{
+    struct tl_share *shares = malloc((from->rows.len + 1) * sizeof(*shares));
+    if (!shares)
+        return;
+    if (from->rows.len)
+        memcpy(shares, from->rows.data, from->rows.len * sizeof(*shares));
+    timeline_keep(t, TL_KEEP_shares, shares, from->rows.len);
+}
+
+static int known(const struct timeline *t, struct path_shares *ret)
 {
     struct path_shares rows = {0};
     int r = vec_extend(&rows.rows, t->n_shares);
-    for (size_t i = 0; r == 0 && i < t->n_shares; i++) {
-        const struct tl_share *s = &t->shares[i];
-        rows.rows.data[i] = (struct path_share){.class = s->class,
-                                                .object = s->object,
-                                                .stack = TL_NONE,
-                                                .ns = s->ns,
-                                                .holds_on_path = s->holds_on_path,
-                                                .holds = s->holds,
-                                                .contended = s->contended,
-                                                .inferred = s->inferred,
-                                                .exact = s->exact};
-    }
+    if (r == 0 && t->n_shares)
+        memcpy(rows.rows.data, t->shares, t->n_shares * sizeof(*t->shares));
     if (r == 0)
         *ret = rows;
     return r;
 }
 
-static void keep(struct timeline *t, const struct path_shares *from)
-{
-    struct tl_share *shares = calloc(from->rows.len + 1, sizeof(*shares));
-    for (size_t i = 0; shares && i < from->rows.len; i++) {
-        const struct path_share *s = &from->rows.data[i];
-        shares[i] =
-            (struct tl_share){s->ns, s->holds_on_path, s->holds, s->contended, s->class, s->object, s->inferred, s->exact};
-    }
-    if (shares)
-        timeline_keep_shares(t, shares, from->rows.len);
-    free(shares);
-}
-
 int path_shares_of(struct timeline *t, const struct path_options *o, const struct critical_path *p, struct path_shares *ret)
 {
     bool whole = o->from == 0 && o->to == 0 && o->end_thread == TL_NONE;
-    if (whole && t->shares_known)
-        return known_shares(t, ret);
+    if (whole && t->shares)
+        return known(t, ret);
     struct holds h = {0};
     struct path_shares shares = {0};
     int r = holds_collect(t, NULL, NULL, &h);
     if (r < 0)
         return r;
     r = path_lock_shares(t, p, &h, &shares);
+    if (r == 0)
+        r = hold_list_keep(t, &h);
     holds_release(&h);
     if (r == 0 && whole)
         keep(t, &shares);
     if (r == 0)
         *ret = shares;
+    else
+        vec_release(&shares.rows);
     return r;
 }

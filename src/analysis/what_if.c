@@ -3,71 +3,92 @@
 
 #include "analysis/graph.h"
 #include "analysis/replay.h"
+#include "base/pages.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 
-static bool stack_inside(const struct replay *r, uint32_t node)
+/* From so many nodes on two threads work; how many nodes the one is ahead at least. */
+enum { BESIDE_NODES = 1 << 18, AHEAD_NODES = 1 << 16 };
+
+static bool stack_inside(const struct timeline *t, const uint8_t *stacks, uint32_t node)
 {
-    uint32_t stack = tl_context_of(r->t, node)->stack;
-    return stack != TL_NONE && r->stacks[stack];
+    uint32_t stack = tl_context_of(t, node)->stack;
+    return stack != TL_NONE && stacks[stack];
 }
 
-uint64_t replay_own(struct replay *r, uint32_t n)
+int scaled_init(struct scaled *ret, const struct timeline *t, const struct what_if *w)
 {
-    const struct timeline *t = r->t;
-    uint32_t p = t->nodes[n].prev;
-    uint64_t start = t->nodes[p].time, end = t->nodes[n].time, inside = 0;
-    if (start == end)
-        return 0;
-    if (r->holds)
-        inside = holds_overlap_near(r->holds, t->nodes[n].thread, start, end, TL_NONE, &r->near[t->nodes[n].thread]);
-    if (r->stacks && inside < end - start) {
-        /* A wait is where its stack says. A run has none: it is inside when what comes before and behind it is. */
-        uint32_t state = graph_state_seen(t, p, &r->seen[t->nodes[n].thread]);
-        bool in = stack_inside(r, t->nodes[state].flags & TL_BLOCKED ? state : n);
-        if (in)
-            inside = end - start;
-    }
-    r->scaled += inside;
-    return (end - start - inside) + (uint64_t)((double)inside * r->factor + 0.5);
-}
-
-int replay_init(struct replay *ret, const struct timeline *t, const struct what_if *w)
-{
-    struct replay r = {.t = t, .factor = w->factor};
-    int result = 0;
+    struct scaled s = {0};
+    int r = 0;
     if (w->lock) {
-        result = holds_collect(t, w->lock, w->lock_arg, &r.lock_holds);
-        r.holds = &ret->lock_holds;
-        r.near = calloc(t->n_threads + 1, sizeof(*r.near));
-        if (result == 0 && !r.near)
-            result = -ENOMEM;
+        s.objects = calloc(t->n_objects + 1, 1);
+        for (size_t i = 0; s.objects && i < t->n_objects; i++)
+            s.objects[i] = w->lock(t, (uint32_t)i, w->lock_arg);
+        r = s.objects ? hold_list_init(&s.list, t, w->lock, w->lock_arg) : -ENOMEM;
     }
-    if (result == 0 && w->method) {
-        r.stacks = calloc(t->n_stacks + 1, 1);
-        r.seen = calloc(t->n_threads + 1, sizeof(*r.seen));
-        if (!r.stacks || !r.seen)
-            result = -ENOMEM;
-        for (size_t i = 0; result == 0 && i < t->n_stacks; i++) {
-            for (uint32_t k = 0; k < t->stacks[i].len && !r.stacks[i]; k++)
-                r.stacks[i] = w->method(t, t->frames[t->stacks[i].first + k].method, w->method_arg);
+    if (r == 0 && w->method) {
+        s.stacks = calloc(t->n_stacks + 1, 1);
+        r = s.stacks ? 0 : -ENOMEM;
+        for (size_t i = 0; r == 0 && i < t->n_stacks; i++) {
+            for (uint32_t k = 0; k < t->stacks[i].len && !s.stacks[i]; k++)
+                s.stacks[i] = w->method(t, t->frames[t->stacks[i].first + k].method, w->method_arg);
         }
     }
-    *ret = r;
+    if (r < 0)
+        scaled_release(&s);
+    else
+        *ret = s;
+    return r;
+}
+
+void scaled_release(struct scaled *s)
+{
+    free(s->objects);
+    hold_list_release(&s->list);
+    free(s->stacks);
+    *s = (struct scaled){0};
+}
+
+int replay_init(struct replay *ret, const struct timeline *t, const struct scaled *what, double factor)
+{
+    struct replay r = {.t = t, .what = what, .factor = factor};
+    int result = what->objects ? sections_init(&r.sections, t, &what->list, what->objects) : 0;
+    if (result == 0 && what->stacks && !(r.seen = calloc(t->n_threads + 1, sizeof(*r.seen))))
+        result = -ENOMEM;
     if (result < 0)
-        replay_release(ret);
+        replay_release(&r);
+    else
+        *ret = r;
     return result;
 }
 
 void replay_release(struct replay *r)
 {
-    if (r->holds)
-        holds_release(&r->lock_holds);
-    free(r->near);
-    free(r->stacks);
+    sections_release(&r->sections);
     free(r->seen);
     *r = (struct replay){0};
+}
+
+/* The thread's own time from start, that of the node before, to node n: scaled as far as it is inside. */
+static uint64_t own(struct replay *r, uint32_t n, uint64_t start)
+{
+    const struct timeline *t = r->t;
+    const struct tl_node *at = &t->nodes[n];
+    uint64_t end = at->time, inside = 0;
+    if (start >= end)
+        return 0;
+    if (r->what->objects)
+        inside = sections_inside(&r->sections, at->thread, start, end);
+    if (r->what->stacks && at->prev != TL_NONE && inside < end - start) {
+        /* A wait is where its stack says. A run has none: it is inside when what comes before and behind it is. */
+        uint32_t state = graph_state_seen(t, at->prev, &r->seen[at->thread]);
+        if (stack_inside(t, r->what->stacks, t->nodes[state].flags & TL_BLOCKED ? state : n))
+            inside = end - start;
+    }
+    r->scaled += inside;
+    return (end - start - inside) + (uint64_t)((double)inside * r->factor + 0.5);
 }
 
 uint64_t replay_node(struct replay *r, const uint64_t *times, uint32_t n)
@@ -78,36 +99,180 @@ uint64_t replay_node(struct replay *r, const uint64_t *times, uint32_t n)
     if (at->prev == TL_NONE)
         return has_waker ? times[at->waker] + (time - nodes[at->waker].time) : time;
     if (!has_waker)
-        return times[at->prev] + replay_own(r, n);
+        return times[at->prev] + own(r, n, nodes[at->prev].time);
     if (!graph_woken(r->t, n))
         return MAX(times[at->prev] + (time - nodes[at->prev].time), times[at->waker]);
     return MAX(times[at->prev], times[at->waker] + (time - nodes[at->waker].time));
 }
 
-/* The order kept: nodes lie in topological order. */
-static void replay_kept(struct replay *r, uint64_t *times)
+/*
+ * The order kept: nodes lie in topological order. The same as replay_node, node by node, but a pass over a hundred million
+ * nodes has no time to look back: what is asked of a thread's nodes before is at hand. The threads' own times hang on no
+ * other's: they are worked out ahead, by a thread of its own.
+ */
+struct ahead {
+    struct replay *r;
+    uint64_t *times; /* per node: its own time, until the replay comes to it */
+    size_t done;
+    int error;
+    bool threaded;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+};
+
+static bool has_waker(const struct tl_node *at, size_t i)
 {
-    for (size_t i = 0; i < r->t->n_nodes; i++)
-        times[i] = replay_node(r, times, (uint32_t)i);
+    return at->edge != TL_NO_EDGE && at->waker < i;
+}
+
+static void tell(struct ahead *a, size_t done, int error)
+{
+    if (done % AHEAD_NODES != 0 && done != a->r->t->n_nodes && error == 0)
+        return;
+    pthread_mutex_lock(&a->lock);
+    a->done = done;
+    a->error = error;
+    pthread_cond_signal(&a->more);
+    pthread_mutex_unlock(&a->lock);
+}
+
+static void *own_times(void *arg)
+{
+    struct ahead *a = arg;
+    const struct timeline *t = a->r->t;
+    uint64_t *last = malloc((t->n_threads + 1) * sizeof(*last)); /* per thread: the time of its node before */
+    int error = last ? 0 : -ENOMEM;
+    for (size_t i = 0; error == 0 && i < t->n_threads; i++)
+        last[i] = UINT64_MAX;
+    for (size_t i = 0; error == 0 && i < t->n_nodes; tell(a, ++i, 0)) {
+        const struct tl_node *at = &t->nodes[i];
+        if (!has_waker(at, i))
+            a->times[i] = own(a->r, (uint32_t)i, last[at->thread]);
+        last[at->thread] = at->time;
+    }
+    free(last);
+    if (error == 0 && a->r->sections.failed)
+        error = -ENOMEM;
+    tell(a, t->n_nodes, error);
+    return NULL;
+}
+
+static void own_times_begin(struct ahead *ret, struct replay *r, uint64_t *times)
+{
+    *ret = (struct ahead){.r = r, .times = times};
+    pthread_mutex_init(&ret->lock, NULL);
+    pthread_cond_init(&ret->more, NULL);
+    huge_pages(times, r->t->n_nodes * sizeof(*times));
+    ret->threaded = r->t->n_nodes >= BESIDE_NODES && pthread_create(&ret->thread, NULL, own_times, ret) == 0;
+    if (!ret->threaded)
+        own_times(ret);
+}
+
+/* Waits for the next own times; how many there are. */
+static size_t own_times_wait(struct ahead *a, size_t beyond)
+{
+    pthread_mutex_lock(&a->lock);
+    while (a->done <= beyond && a->error == 0)
+        pthread_cond_wait(&a->more, &a->lock);
+    size_t done = a->done;
+    pthread_mutex_unlock(&a->lock);
+    return done;
+}
+
+static int own_times_end(struct ahead *a)
+{
+    if (a->threaded)
+        (void)pthread_join(a->thread, NULL);
+    pthread_mutex_destroy(&a->lock);
+    pthread_cond_destroy(&a->more);
+    return a->error;
+}
+
+/* Where a thread is in the replay. */
+struct lane {
+    uint64_t time, now; /* of its last node: as recorded, replayed */
+    uint64_t since;     /* where the wait began that its last node is part of */
+    bool begun, blocked;
+};
+
+static int replay_kept(struct ahead *a)
+{
+    const struct timeline *t = a->r->t;
+    const struct tl_node *nodes = t->nodes;
+    uint64_t *times = a->times;
+    struct lane *lanes = calloc(t->n_threads + 1, sizeof(*lanes));
+    for (size_t i = 0, done = 0; lanes && i < t->n_nodes; i++) {
+        if (i == done && (done = own_times_wait(a, i)) <= i)
+            break;
+        const struct tl_node *at = &nodes[i];
+        struct lane *lane = &lanes[at->thread];
+        uint64_t time = at->time, now;
+        bool blocked = at->flags & TL_BLOCKED;
+        if (!has_waker(at, i)) {
+            now = lane->begun ? lane->now + times[i] : time;
+        } else {
+            uint64_t from = nodes[at->waker].time, woken = times[at->waker];
+            if (!lane->begun)
+                now = woken + (time - from);
+            else if (from >= (lane->blocked ? lane->since : time))
+                now = MAX(lane->now, woken + (time - from));
+            else
+                now = MAX(lane->now + (time - lane->time), woken);
+        }
+        *lane = (struct lane){time, now, lane->blocked ? lane->since : time, true, blocked};
+        times[i] = now;
+    }
+    int result = own_times_end(a);
+    if (!lanes)
+        result = -ENOMEM;
+    free(lanes);
+    return result;
 }
 
 int what_if_times(const struct timeline *t, const struct what_if *w, uint64_t *times)
 {
+    struct scaled what;
     struct replay r;
-    int result = replay_init(&r, t, w);
+    int result = scaled_init(&what, t, w);
     if (result < 0)
         return result;
-    replay_kept(&r, times);
-    replay_release(&r);
-    return 0;
+    result = replay_init(&r, t, &what, w->factor);
+    if (result == 0) {
+        struct ahead ahead;
+        own_times_begin(&ahead, &r, times);
+        result = replay_kept(&ahead);
+        replay_release(&r);
+    }
+    scaled_release(&what);
+    return result;
+}
+
+/*
+ * The thread's last node not behind a moment, or TL_NONE: looked for from the moment back, among all nodes, and from the
+ * thread's end back, whichever meets it first.
+ */
+static uint32_t node_at(const struct timeline *t, uint32_t thread, uint64_t at)
+{
+    size_t low = 0, high = t->n_nodes;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (t->nodes[mid].time <= at)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    uint32_t n = t->threads[thread].last;
+    for (; low > 0 && n != TL_NONE && t->nodes[n].time > at; low--, n = t->nodes[n].prev)
+        if (t->nodes[low - 1].thread == thread)
+            return (uint32_t)low - 1;
+    return n != TL_NONE && t->nodes[n].time <= at ? n : TL_NONE;
 }
 
 /* New time of a moment: of the last node of the end thread before it, and what lies between kept. */
 static uint64_t moment(const struct timeline *t, const uint64_t *times, uint32_t thread, uint64_t at)
 {
-    uint32_t n = t->threads[thread].last;
-    while (n != TL_NONE && t->nodes[n].time > at)
-        n = t->nodes[n].prev;
+    uint32_t n = node_at(t, thread, at);
     return n == TL_NONE ? at : times[n] + (at - t->nodes[n].time);
 }
 
@@ -129,45 +294,83 @@ static uint64_t new_end(const struct timeline *t, const uint64_t *times, const s
     return end;
 }
 
-/* What of the path lies in what is scaled. */
-static uint64_t path_inside(struct replay *r, const struct critical_path *p)
+/* The path, and what of it lies in what is scaled. */
+struct path_part {
+    const struct timeline *t;
+    const struct path_options *options;
+    const struct scaled *what;
+    struct critical_path path;
+    uint64_t inside;
+    int result;
+};
+
+static void find_path(struct path_part *p)
 {
-    uint64_t inside = 0;
-    for (size_t i = 0; i < p->segments.len; i++) {
-        const struct path_segment *s = &p->segments.data[i];
-        uint64_t own = r->holds ? holds_overlap(r->holds, s->thread, s->start, s->end, TL_NONE) : 0;
-        if (r->stacks && s->node != TL_NONE && stack_inside(r, s->node))
-            own = s->end - s->start;
-        inside += own;
+    struct sections sections = {0};
+    p->result = critical_path(p->t, p->options, &p->path);
+    if (p->result == 0 && p->what->objects)
+        p->result = sections_init(&sections, p->t, &p->what->list, p->what->objects);
+    for (size_t i = 0; p->result == 0 && i < p->path.segments.len; i++) {
+        const struct path_segment *s = &p->path.segments.data[i];
+        uint64_t inside = p->what->objects ? sections_inside(&sections, s->thread, s->start, s->end) : 0;
+        if (p->what->stacks && s->node != TL_NONE && stack_inside(p->t, p->what->stacks, s->node))
+            inside = s->end - s->start;
+        p->inside += inside;
     }
-    return inside;
+    if (p->result == 0 && sections.failed)
+        p->result = -ENOMEM;
+    sections_release(&sections);
+}
+
+static uint64_t makespan(const struct path_part *p, const uint64_t *times)
+{
+    const struct path_segment *first = &p->path.segments.data[0];
+    return new_end(p->t, times, p->options, &p->path) - moment(p->t, times, first->thread, first->start);
+}
+
+static int replay_both(const struct timeline *t, double factor, struct path_part *p, uint64_t *times,
+                       struct what_if_answer *ret)
+{
+    struct replay r;
+    struct ahead ahead;
+    int result = replay_init(&r, t, p->what, factor);
+    if (result < 0)
+        return result;
+    own_times_begin(&ahead, &r, times);
+    find_path(p);
+    result = replay_kept(&ahead);
+    if (result == 0)
+        result = p->result;
+    struct what_if_answer a = {.before = p->path.length, .scaled_ns = r.scaled};
+    replay_release(&r);
+    if (result < 0)
+        return result;
+    a.kept = makespan(p, times);
+    a.upper_bound = p->path.length - (uint64_t)((double)p->inside * (1 - factor));
+    result = replay_init(&r, t, p->what, factor);
+    if (result < 0)
+        return result;
+    result = replay_arbitrated(&r, times);
+    a.arbitrated = result < 0 ? 0 : makespan(p, times);
+    replay_release(&r);
+    *ret = a;
+    return result;
 }
 
 int what_if(const struct timeline *t, const struct path_options *o, const struct what_if *w, struct what_if_answer *ret)
 {
-    struct critical_path path;
-    struct replay r = {0};
-    int result = critical_path(t, o, &path);
+    struct scaled what;
+    struct what_if_answer a = {0};
+    int result = scaled_init(&what, t, w);
     if (result < 0)
         return result;
+    struct path_part p = {.t = t, .options = o, .what = &what};
     uint64_t *times = malloc((t->n_nodes + 1) * sizeof(*times));
-    struct what_if_answer a = {.before = path.length};
-    result = times ? replay_init(&r, t, w) : -ENOMEM;
-    if (result == 0) {
-        const struct path_segment *first = &path.segments.data[0];
-        replay_kept(&r, times);
-        a.scaled_ns = r.scaled;
-        a.kept = new_end(t, times, o, &path) - moment(t, times, first->thread, first->start);
-        a.upper_bound = path.length - (uint64_t)((double)path_inside(&r, &path) * (1 - w->factor));
-        result = replay_arbitrated(&r, times);
-    }
-    if (result == 0) {
-        const struct path_segment *first = &path.segments.data[0];
-        a.arbitrated = new_end(t, times, o, &path) - moment(t, times, first->thread, first->start);
+    result = times ? replay_both(t, w->factor, &p, times, &a) : -ENOMEM;
+    if (result == 0)
         *ret = a;
-    }
     free(times);
-    replay_release(&r);
-    critical_path_release(&path);
+    critical_path_release(&p.path);
+    scaled_release(&what);
     return result;
 }

@@ -75,6 +75,11 @@ void timeline_free(struct timeline *t)
     if (!t)
         return;
     timeline_index_close(t);
+#define FREE_KEPT_(type, name)             \
+    if (t->own_kept >> TL_KEEP_##name & 1) \
+        free((void *)(uintptr_t)t->name);
+    TL_KEPT(FREE_KEPT_)
+#undef FREE_KEPT_
     if (t->mapped) {
         file_map_release(&(struct file_map){t->mapped, t->mapped_len});
     } else {

@@ -136,13 +136,28 @@ struct tl_delay {
     uint32_t spare;
 };
 
-/* What a class's locks take of the critical path of the whole program (analysis/critical_path.h): known once it was asked for.
- */
+/* What a class's locks take of the critical path of the whole program (analysis/critical_path.h). */
 struct tl_share {
-    uint64_t ns, holds_on_path, holds, contended;
-    uint32_t class, object;
-    uint32_t inferred, exact;
+    uint64_t ns;                              /* of the path */
+    uint64_t holds_on_path, holds, contended; /* sections on the path, in all, and those of the path that waited */
+    uint32_t class;                           /* string */
+    uint32_t object;                          /* one of them */
+    uint32_t inferred;                        /* 1: part of it follows from contended events alone */
+    uint32_t exact;                           /* 1: its holds were recorded */
 };
+
+/* Who held what: in 16 bytes, since there are as many of them as contended events (analysis/holds.h). */
+struct tl_hold {
+    uint64_t start : 48;      /* ns since the timeline's origin */
+    uint64_t object_low : 16; /* index of objects */
+    uint64_t end : 48;
+    uint64_t object_high : 16;
+};
+
+static inline uint32_t tl_hold_object(const struct tl_hold *h)
+{
+    return (uint32_t)h->object_high << 16 | (uint32_t)h->object_low;
+}
 
 #define TL_ARRAYS(X)                             \
     X(struct tl_node, nodes)                     \
@@ -154,7 +169,12 @@ struct tl_share {
     X(struct tl_pause, pauses)                   \
     X(struct tl_delay, delays)                   \
     X(uint32_t, strings) /* offsets into text */ \
-    X(char, text)                                \
+    X(char, text)
+
+/* What analyses found, NULL until it was asked for: kept beside, and in the index when there is one. */
+#define TL_KEPT(X)                                                                  \
+    X(struct tl_hold, holds) /* by thread, then by start */                         \
+    X(uint64_t, hold_first)  /* per thread: its first one; n_threads + 1 of them */ \
     X(struct tl_share, shares)
 
 struct timeline {
@@ -169,8 +189,9 @@ struct timeline {
     const type *name;         \
     size_t n_##name;
     TL_ARRAYS(TL_FIELD_)
+    TL_KEPT(TL_FIELD_)
 #undef TL_FIELD_
-    bool shares_known;
+    uint32_t own_kept;      /* bits by enum tl_kept: which of them do not lie in `mapped` */
     struct tl_index *index; /* of a timeline that has a file, or gets one */
     void *mapped;           /* the index file, when the arrays lie in one */
     size_t mapped_len;

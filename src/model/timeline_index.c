@@ -14,19 +14,23 @@
 
 /* The index file: this header, then the arrays, each on a multiple of 8. The machine's own byte order; a cache, not a format.
  */
-enum { ARRAYS = 11, MAGIC = 0x6a766d74 }; /* "tmvj" */
+#define ONE_(type, name) +1
 
-#define VERSION 4
+enum { ARRAYS = TL_ARRAYS(ONE_), MAGIC = 0x6a766d74 }; /* "tmvj" */
+
+#undef ONE_
+
+#define VERSION 5
 
 struct index_header {
     uint32_t magic, version;
     uint64_t key, file_len;
     uint64_t origin_ns, start_epoch, end_ns, lost, unbound;
-    uint32_t instrumented, deadlocks, shares_known, spare;
+    uint32_t instrumented, deadlocks;
 
     struct {
         uint64_t offset, n;
-    } arrays[ARRAYS];
+    } arrays[ARRAYS], kept[TL_KEPT_ARRAYS]; /* kept: offset 0 is what was not asked for yet */
 };
 
 void timeline_index_stamp(uint32_t start[8], uint64_t key, uint64_t len)
@@ -61,8 +65,7 @@ static struct index_header header_of(const struct timeline *t, uint64_t key)
                              .lost = t->lost,
                              .unbound = t->unbound,
                              .instrumented = t->instrumented,
-                             .deadlocks = t->deadlocks,
-                             .shares_known = t->shares_known};
+                             .deadlocks = t->deadlocks};
     return h;
 }
 
@@ -142,60 +145,123 @@ void timeline_index_close(struct timeline *t)
     t->index = NULL;
 }
 
-/* Puts the shares behind all else, and when they are there says so in the header. */
-static int append_shares(const struct tl_index *x, const struct tl_share *shares, size_t n)
+/* Puts an array behind all else, and when it is there says so in the header. */
+static int append(const struct tl_index *x, enum tl_kept which, const void *data, size_t n, size_t bytes)
 {
-    enum { SHARES = ARRAYS - 1 };
-
     _cleanup_close_ int fd = open(x->path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     struct index_header h;
     struct stat st;
     if (fd < 0 || fstat(fd, &st) < 0 || pread(fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h))
         return -EIO;
-    if (h.magic != MAGIC || h.version != VERSION || h.key != x->key || h.file_len != (uint64_t)st.st_size || h.shares_known)
+    if (h.magic != MAGIC || h.version != VERSION || h.key != x->key || h.file_len != (uint64_t)st.st_size ||
+        h.kept[which].offset)
         return -ESTALE;
-    size_t bytes = n * sizeof(*shares);
-    h.arrays[SHARES].offset = h.file_len;
-    h.arrays[SHARES].n = n;
-    h.file_len += bytes;
-    h.shares_known = 1;
-    if (bytes && pwrite(fd, shares, bytes, (off_t)h.arrays[SHARES].offset) != (ssize_t)bytes)
+    size_t padded = (bytes + 7) & ~(size_t)7;
+    h.kept[which].offset = h.file_len;
+    h.kept[which].n = n;
+    if (lseek(fd, (off_t)h.file_len, SEEK_SET) < 0 || write_all(fd, data, bytes) < 0 ||
+        ftruncate(fd, (off_t)(h.file_len + padded)) < 0)
         return -EIO;
+    h.file_len += padded;
     return pwrite(fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h) ? 0 : -EIO;
 }
 
-void timeline_keep_shares(struct timeline *t, const struct tl_share *shares, size_t n)
+void timeline_keep(struct timeline *t, enum tl_kept which, void *data, size_t n)
 {
-    if (!t->index || t->shares_known)
+    size_t bytes = 0;
+    bool known = false;
+    switch (which) {
+#define KEEP_(type, name)         \
+    case TL_KEEP_##name:          \
+        known = t->name != NULL;  \
+        bytes = n * sizeof(type); \
+        if (!known) {             \
+            t->name = data;       \
+            t->n_##name = n;      \
+        }                         \
+        break;
+        TL_KEPT(KEEP_)
+#undef KEEP_
+    case TL_KEPT_ARRAYS:
+        break;
+    }
+    if (known) {
+        free(data);
         return;
-    written(t->index);
-    (void)!append_shares(t->index, shares, n); /* then they are worked out again the next time */
+    }
+    t->own_kept |= 1u << which;
+    if (t->index) {
+        written(t->index);
+        (void)!append(t->index, which, data, n, bytes); /* else it is found again the next time */
+    }
 }
 
-/* A thread's nodes are as many as it says: analyses make room by that. */
-static bool counts_hold(const struct timeline *t)
+/* Some of the nodes, looked at by a thread of its own. */
+struct part {
+    const struct timeline *t;
+    size_t from, to;
+    uint32_t *counts; /* per thread: its nodes */
+    bool bad;
+};
+
+/* All of it is looked at: its pages are mapped in one go, which costs a tenth of meeting them one by one. */
+static void map_at_once(const void *from, size_t len)
 {
-    uint32_t *counts = calloc(t->n_threads + 1, sizeof(*counts)), bad = !counts;
-    for (size_t i = 0; counts && i < t->n_nodes; i++)
-        counts[t->nodes[i].thread]++;
-    for (size_t i = 0; counts && i < t->n_threads; i++)
-        bad |= counts[i] != t->threads[i].nodes;
-    free(counts);
-    return !bad;
+    enum { POPULATE_READ = 22 /* MADV_POPULATE_READ, Linux 5.14; before, the advice is refused */ };
+
+    uintptr_t start = (uintptr_t)from & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+    (void)madvise((void *)start, (uintptr_t)from + len - start, POPULATE_READ);
 }
 
-/* Every index in the file is used without a check later on, so each is looked at once here, and quickly. */
-static bool indices_hold(const struct timeline *t)
+/* Every index in a node is used without a check later on, so each is looked at once here, and quickly. */
+static void *check_nodes(void *arg)
 {
+    struct part *p = arg;
+    const struct timeline *t = p->t;
     uint64_t bad = 0;
-    for (size_t i = 0; i < t->n_nodes; i++) {
+    p->counts = calloc(t->n_threads + 1, sizeof(*p->counts));
+    if (!p->counts)
+        return NULL;
+    map_at_once(t->nodes + p->from, (p->to - p->from) * sizeof(*t->nodes));
+    for (size_t i = p->from; i < p->to; i++) {
         const struct tl_node *n = &t->nodes[i];
         bad |= (n->prev != TL_NONE) & (n->prev >= i);
         bad |= (n->waker != TL_NONE) & (n->waker >= t->n_nodes);
         bad |= n->thread >= t->n_threads;
         bad |= n->context >= t->n_contexts;
         bad |= (n->kind >= TL_KINDS) | (n->edge >= TL_EDGES);
+        p->counts[MIN((size_t)n->thread, t->n_threads)]++;
     }
+    p->bad = bad != 0;
+    return NULL;
+}
+
+/* By two threads. A thread's nodes are as many as it says, too: analyses make room by that. */
+static bool nodes_hold(const struct timeline *t)
+{
+    enum { ALONE = 1 << 20 };
+
+    size_t half = t->n_nodes > ALONE ? t->n_nodes / 2 : 0;
+    struct part parts[2] = {{.t = t, .to = half}, {.t = t, .from = half, .to = t->n_nodes}};
+    pthread_t thread;
+    bool beside = half && pthread_create(&thread, NULL, check_nodes, &parts[0]) == 0;
+    check_nodes(&parts[1]);
+    if (beside)
+        (void)pthread_join(thread, NULL);
+    else
+        check_nodes(&parts[0]);
+    bool bad = parts[0].bad || parts[1].bad || !parts[0].counts || !parts[1].counts;
+    for (size_t i = 0; !bad && i < t->n_threads; i++)
+        bad = parts[0].counts[i] + parts[1].counts[i] != t->threads[i].nodes;
+    free(parts[0].counts);
+    free(parts[1].counts);
+    return !bad;
+}
+
+/* The same for what else has indices. Each hold is looked at by who uses it. */
+static bool indices_hold(const struct timeline *t)
+{
+    uint64_t bad = 0;
 #define BAD_(value, count) ((value) != TL_NONE && (value) >= (count))
     for (size_t i = 0; i < t->n_contexts; i++) {
         const struct tl_context *c = &t->contexts[i];
@@ -215,15 +281,10 @@ static bool indices_hold(const struct timeline *t)
     for (size_t i = 0; i < t->n_delays; i++)
         bad |= t->delays[i].thread >= t->n_threads || t->delays[i].end_ns <= t->delays[i].start_ns;
 #undef BAD_
-    return bad == 0 && (t->n_text == 0 || t->text[t->n_text - 1] == 0) && counts_hold(t);
-}
-
-/* All of it is looked at: its pages are mapped in one go, which costs a tenth of meeting them one by one. */
-static void map_at_once(const struct timeline *t)
-{
-    enum { POPULATE_READ = 22 /* MADV_POPULATE_READ, Linux 5.14; before, the advice is refused */ };
-
-    (void)madvise(t->mapped, t->mapped_len, POPULATE_READ);
+    bad |= t->hold_first && t->n_hold_first != t->n_threads + 1;
+    for (size_t i = 0; !bad && i < t->n_hold_first; i++)
+        bad |= t->hold_first[i] > t->n_holds || (i && t->hold_first[i] < t->hold_first[i - 1]);
+    return bad == 0 && (t->n_text == 0 || t->text[t->n_text - 1] == 0) && nodes_hold(t);
 }
 
 int timeline_map(struct timeline **ret, const char *path, uint64_t key)
@@ -247,21 +308,26 @@ int timeline_map(struct timeline **ret, const char *path, uint64_t key)
     t->unbound = h->unbound;
     t->instrumented = h->instrumented;
     t->deadlocks = h->deadlocks;
-    t->shares_known = h->shares_known != 0;
     t->mapped = (void *)m.data; /* from here on its arrays are not freed one by one */
     t->mapped_len = m.len;
     m = (struct file_map){0};
-    size_t i = 0;
-#define MAP_(type, name)                                                        \
-    if (h->arrays[i].offset > t->mapped_len || h->arrays[i].offset % 8 ||       \
-        h->arrays[i].n > (t->mapped_len - h->arrays[i].offset) / sizeof(type))  \
-        return -EPROTO;                                                         \
-    t->name = (const void *)((const uint8_t *)t->mapped + h->arrays[i].offset); \
-    t->n_##name = h->arrays[i].n;                                               \
-    i++;
+    size_t i = 0, k = 0;
+#define MAP_AT_(type, name, at)                                                                                  \
+    if ((at).offset > t->mapped_len || (at).offset % 8 || (at).n > (t->mapped_len - (at).offset) / sizeof(type)) \
+        return -EPROTO;                                                                                          \
+    t->name = (const void *)((const uint8_t *)t->mapped + (at).offset);                                          \
+    t->n_##name = (at).n;
+#define MAP_(type, name) MAP_AT_(type, name, h->arrays[i]) i++;
+#define MAP_KEPT_(type, name)           \
+    if (h->kept[k].offset) {            \
+        MAP_AT_(type, name, h->kept[k]) \
+    }                                   \
+    k++;
     TL_ARRAYS(MAP_)
+    TL_KEPT(MAP_KEPT_)
 #undef MAP_
-    map_at_once(t);
+#undef MAP_KEPT_
+#undef MAP_AT_
     if (!indices_hold(t))
         return -EPROTO;
     t->index = index_new(t, path, key);

@@ -11,8 +11,17 @@
 void timeline_save(struct timeline *t, const char *path, uint64_t key);
 /* Maps an index file. -ESTALE when the key differs, -EPROTO when it is damaged. */
 int timeline_map(struct timeline **ret, const char *path, uint64_t key) must_check;
-/* Adds the lock shares of the whole program's path to the timeline's file, when it has one without them. */
-void timeline_keep_shares(struct timeline *t, const struct tl_share *shares, size_t n);
+#define TL_KEEP_(type, name) TL_KEEP_##name,
+
+enum tl_kept { TL_KEPT(TL_KEEP_) TL_KEPT_ARRAYS };
+
+#undef TL_KEEP_
+
+/*
+ * The timeline has this array of what analyses found from now on, and its file too, when it has one without it. data was
+ * malloc'ed and is the timeline's now, whatever happens. One at a time, while nobody else asks the timeline.
+ */
+void timeline_keep(struct timeline *t, enum tl_kept which, void *data, size_t n);
 /* Waits for what is being written. */
 void timeline_index_close(struct timeline *t);
 /* The first 32 bytes of a file of that length, as timeline_map wants them. */

@@ -5,11 +5,13 @@
 #include "analysis/critical_path.h"
 #include "analysis/deadlock.h"
 #include "analysis/monitor_stats.h"
+#include "analysis/replay.h"
 #include "analysis/what_if.h"
 #include "base/clock.h"
 #include "model/timeline_index.h"
 #include "thread_programs.h"
 
+#include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -120,6 +122,26 @@ static uint64_t with_method(const char *method, double factor)
     struct what_if_answer a;
     assert_int_equal(what_if(timeline, &PATH_OPTIONS, &w, &a), 0);
     return a.kept / 1000;
+}
+
+/* The pass over all nodes says of each what the question about one says. */
+static void check_replay_of(uint32_t object)
+{
+    struct what_if w = {.lock = is_lock, .lock_arg = &object, .factor = 0.25};
+    uint64_t *times = malloc((timeline->n_nodes + 1) * sizeof(*times)), *each = malloc((timeline->n_nodes + 1) * sizeof(*each));
+    struct scaled what;
+    struct replay r;
+    assert_int_equal(what_if_times(timeline, &w, times), 0);
+    assert_int_equal(scaled_init(&what, timeline, &w), 0);
+    assert_int_equal(replay_init(&r, timeline, &what, w.factor), 0);
+    for (size_t i = 0; i < timeline->n_nodes; i++) {
+        each[i] = replay_node(&r, each, (uint32_t)i);
+        assert_int_equal(times[i], each[i]);
+    }
+    replay_release(&r);
+    scaled_release(&what);
+    free(times);
+    free(each);
 }
 
 /* Ns of the path in sections of locks of this class, and whether all of it is exact. */
@@ -632,10 +654,49 @@ static void any_program(void **state)
         check_graph(timeline);
         check_path(timeline);
         check_replay(timeline);
+        check_replay_of(machine.objects[1]);
         uint64_t arbitrated, kept = with_lock(machine.objects[0], 1, &arbitrated);
         assert_int_equal(kept, machine.now);
         (void)with_lock(machine.objects[1], 0.25, &arbitrated);
     }
+}
+
+/* Of a timeline from an index, with the holds there, as of the one that was saved. */
+static void check_same_what_if(const struct timeline *t)
+{
+    uint32_t object = machine.objects[0];
+    struct what_if w = {.lock = is_lock, .lock_arg = &object, .factor = 0.5};
+    struct what_if_answer of_file, of_memory;
+    assert_int_equal(what_if(t, &PATH_OPTIONS, &w, &of_file), 0);
+    assert_int_equal(what_if(timeline, &PATH_OPTIONS, &w, &of_memory), 0);
+    assert_memory_equal(&of_file, &of_memory, sizeof(of_file));
+    assert_true(of_file.scaled_ns > 0);
+}
+
+/* Holds of objects that there are none of count for nothing; holds that lie outside of their array are refused. */
+static void check_damaged_holds(const char *name)
+{
+    uint32_t object = machine.objects[0];
+    struct what_if w = {.lock = is_lock, .lock_arg = &object, .factor = 0.5};
+    struct what_if_answer a;
+    struct timeline *t;
+    assert_int_equal(timeline_map(&t, name, 42), 0);
+    off_t holds = (off_t)((const char *)t->holds - (const char *)t->mapped);
+    off_t first = (off_t)((const char *)t->hold_first - (const char *)t->mapped);
+    struct tl_hold none = {.end = 100000, .object_low = 0xffff, .object_high = 0xffff};
+    uint64_t outside = t->n_holds + 1;
+    size_t n = t->n_holds;
+    timeline_free(t);
+    int fd = open(name, O_RDWR | O_CLOEXEC);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(pwrite(fd, &none, sizeof(none), holds + (off_t)(i * sizeof(none))), sizeof(none));
+    assert_int_equal(timeline_map(&t, name, 42), 0);
+    assert_int_equal(what_if(t, &PATH_OPTIONS, &w, &a), 0);
+    assert_int_equal(a.scaled_ns, 0);
+    timeline_free(t);
+    assert_int_equal(pwrite(fd, &outside, sizeof(outside), first + (off_t)sizeof(outside)), sizeof(outside));
+    assert_int_equal(timeline_map(&t, name, 42), -EPROTO);
+    close(fd);
 }
 
 static void an_index_reads_back(void **state)
@@ -660,7 +721,9 @@ static void an_index_reads_back(void **state)
     assert_int_equal(path_shares_of(t, &PATH_OPTIONS, &p, &first), 0);
     timeline_free(t);
     assert_int_equal(timeline_map(&t, name, 42), 0);
-    assert_true(t->shares_known && t->n_shares == first.rows.len && first.rows.len > 0);
+    assert_true(t->holds && t->n_holds > 1 && t->n_hold_first == t->n_threads + 1);
+    check_same_what_if(t);
+    assert_true(t->shares && t->n_shares == first.rows.len && first.rows.len > 0);
     assert_int_equal(path_shares_of(t, &PATH_OPTIONS, &p, &again), 0);
     assert_int_equal(again.rows.len, first.rows.len);
     assert_memory_equal(again.rows.data, first.rows.data, first.rows.len * sizeof(*first.rows.data));
@@ -668,6 +731,7 @@ static void an_index_reads_back(void **state)
     vec_release(&again.rows);
     critical_path_release(&p);
     timeline_free(t);
+    check_damaged_holds(name);
     assert_int_equal(truncate(name, 1000), 0);
     assert_int_equal(timeline_map(&t, name, 42), -EPROTO);
     unlink(name);

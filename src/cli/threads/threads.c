@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/threads/threads.h"
 
+#include "analysis/sections.h"
 #include "analysis/what_if.h"
 #include "base/file.h"
 #include "base/parse.h"
@@ -166,7 +167,7 @@ static void path_json(struct thread_view *v, const struct critical_path *p, cons
     json_key(&j, "locks");
     json_array(&j);
     for (size_t i = 0; i < locks->rows.len; i++) {
-        const struct path_share *row = &locks->rows.data[i];
+        const struct tl_share *row = &locks->rows.data[i];
         json_object(&j);
         json_key(&j, "class");
         json_string(&j, tl_string(t, row->class));
@@ -234,7 +235,7 @@ static void path_text(struct thread_view *v, const struct critical_path *p, cons
     if (locks->rows.len)
         printf("\n   of path        time  sections  lock\n");
     for (size_t i = 0; i < MIN(locks->rows.len, limit); i++) {
-        const struct path_share *row = &locks->rows.data[i];
+        const struct tl_share *row = &locks->rows.data[i];
         printf(" %7.2f %%  %10s  %8" PRIu64 "  %s%s\n", share(row->ns, p->length), format_duration(d, row->ns),
                row->holds_on_path, tl_string(t, row->class),
                row->inferred ? " (inferred)"
@@ -349,7 +350,7 @@ static int threads_what_if(struct thread_view *v)
     _cleanup_(buf_release) struct buf b = BUF(1 << 20);
     struct json j = {.out = &b};
     json_array(&j);
-    int r = 0;
+    int r = hold_list_keep(v->t, NULL);
     for (size_t i = 0; r == 0 && i < n; i++) {
         struct what_if_answer a = {0};
         char before[24], low[24], high[24];

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/sections.h"
+
+#include "model/timeline_index.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int shorten(const struct timeline *t, const struct holds *h, struct tl_hold **ret, uint64_t **ret_first)
+{
+    struct tl_hold *to = malloc((h->list.len + 1) * sizeof(*to));
+    uint64_t *first = malloc((t->n_threads + 1) * sizeof(*first));
+    if (!to || !first) {
+        free(to);
+        free(first);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < h->list.len; i++) {
+        const struct hold *one = &h->list.data[i];
+        to[i] = (struct tl_hold){.start = one->start & UINT64_C(0xffffffffffff),
+                                 .object_low = one->object & 0xffff,
+                                 .end = one->end & UINT64_C(0xffffffffffff),
+                                 .object_high = one->object >> 16};
+    }
+    for (size_t i = 0; i <= t->n_threads; i++)
+        first[i] = h->first[i];
+    *ret = to;
+    *ret_first = first;
+    return 0;
+}
+
+static int find(const struct timeline *t, holds_want *want, void *arg, struct tl_hold **ret, uint64_t **ret_first)
+{
+    struct holds h;
+    int r = holds_collect(t, want, arg, &h);
+    if (r < 0)
+        return r;
+    r = shorten(t, &h, ret, ret_first);
+    holds_release(&h);
+    return r;
+}
+
+int hold_list_init(struct hold_list *ret, const struct timeline *t, holds_want *want, void *arg)
+{
+    struct tl_hold *holds;
+    uint64_t *first;
+    if (t->holds && t->hold_first) {
+        *ret = (struct hold_list){t->holds, t->hold_first, false};
+        return 0;
+    }
+    int r = find(t, want, arg, &holds, &first);
+    if (r == 0)
+        *ret = (struct hold_list){holds, first, true};
+    return r;
+}
+
+void hold_list_release(struct hold_list *l)
+{
+    if (l->own) {
+        free((void *)(uintptr_t)l->holds);
+        free((void *)(uintptr_t)l->first);
+    }
+    *l = (struct hold_list){0};
+}
+
+int hold_list_keep(struct timeline *t, const struct holds *h)
+{
+    struct tl_hold *holds;
+    uint64_t *first;
+    if (!t->index || (t->holds && t->hold_first))
+        return 0;
+    int r = h ? shorten(t, h, &holds, &first) : find(t, NULL, NULL, &holds, &first);
+    if (r < 0)
+        return r;
+    size_t n = first[t->n_threads];
+    timeline_keep(t, TL_KEEP_holds, holds, n);
+    timeline_keep(t, TL_KEEP_hold_first, first, t->n_threads + 1);
+    return 0;
+}
+
+int sections_init(struct sections *ret, const struct timeline *t, const struct hold_list *l, const uint8_t *wanted)
+{
+    struct sections s = {.t = t, .list = l, .wanted = wanted, .lanes = calloc(t->n_threads + 1, sizeof(*s.lanes))};
+    if (!s.lanes)
+        return -ENOMEM;
+    for (size_t i = 0; i < t->n_threads; i++) {
+        s.lanes[i].at = l->first[i];
+        s.lanes[i].to = l->first[i + 1];
+        s.lanes[i].next = l->first[i] < l->first[i + 1] ? l->holds[l->first[i]].start : UINT64_MAX;
+    }
+    *ret = s;
+    return 0;
+}
+
+void sections_release(struct sections *s)
+{
+    for (size_t i = 0; s->lanes && i < s->t->n_threads; i++)
+        vec_release(&s->lanes[i].open);
+    free(s->lanes);
+    *s = (struct sections){0};
+}
+
+/* Forgets what is over at a time. */
+static void prune(struct section_lane *lane, uint64_t time)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < lane->open.len; i++)
+        if (lane->open.data[i].end > time)
+            lane->open.data[kept++] = lane->open.data[i];
+    lane->open.len = kept;
+}
+
+/* Takes in the holds that begin before a time and reach beyond another one. An index tells their objects: it may be wrong. */
+static void take_in(struct sections *s, struct section_lane *lane, uint64_t start, uint64_t end)
+{
+    enum { AHEAD = 8 };
+
+    while (lane->next < end) {
+        const struct tl_hold *h = &s->list->holds[lane->at++];
+        uint32_t object = tl_hold_object(h);
+        lane->next = lane->at < lane->to ? h[1].start : UINT64_MAX;
+        __builtin_prefetch(h + AHEAD);
+        if (h->end <= start || object >= s->t->n_objects || !s->wanted[object])
+            continue;
+        if (lane->open.len == lane->open.cap)
+            prune(lane, start);
+        if (vec_push(&lane->open, ((struct section_span){h->start, h->end})) < 0)
+            s->failed = true;
+    }
+}
+
+uint64_t sections_inside(struct sections *s, uint32_t thread, uint64_t start, uint64_t end)
+{
+    struct section_lane *lane = &s->lanes[thread];
+    if (lane->next < end)
+        take_in(s, lane, start, end);
+    /* Sections of one thread nest or follow; going back, each covers what later ones have not covered yet. */
+    uint64_t sum = 0, covered = end;
+    for (size_t i = lane->open.len; i-- > 0 && covered > start;) {
+        const struct section_span *one = &lane->open.data[i];
+        uint64_t from = MAX(one->start, start), to = MIN(one->end, covered);
+        if (to > from) {
+            sum += to - from;
+            covered = from;
+        }
+    }
+    return sum;
+}
