@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/instrument/choice.h"
 
+#include "agent/vm.h"
+
 #include <string.h>
 
 static char at(struct str class_name, struct str method, size_t i)
@@ -73,13 +75,13 @@ static bool listed(const char *const *list, struct str s)
 bool choice_never(struct str class_name)
 {
     static const char *const never[] = {
-        "java/lang/Jvmscope*",      "java/lang/Object",
-        "java/lang/Thread",         "java/lang/Thread$*",
-        "java/lang/VirtualThread*", "java/lang/BaseVirtualThread",
-        "jdk/internal/vm/*",        "jdk/internal/misc/Unsafe*",
-        "sun/misc/Unsafe*",         NULL,
+        "java/lang/Jvmscope*", "java/lang/Object",          "java/lang/Thread",
+        "java/lang/Thread$*",  "java/lang/VirtualThread*",  "java/lang/BaseVirtualThread",
+        "jdk/internal/vm/*",   "jdk/internal/misc/Unsafe*", NULL,
     };
-    return listed(never, class_name);
+    /* The probes' own Unsafe; from 9 on that is the one above, and this a class like others. */
+    static const char *const never_8[] = {"sun/misc/Unsafe*", NULL};
+    return listed(never, class_name) || (vm.version < 9 && listed(never_8, class_name));
 }
 
 bool choice_thread_changes(struct str method)

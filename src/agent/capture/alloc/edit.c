@@ -16,9 +16,10 @@
 
 enum { CLASS_CONSTANTS = 49, NESTED = 32 };
 
-/* Calls whose answer is counted where they are. owner NULL: any class of arrays. */
+/* Calls whose answer is counted where they are, up to a version of the JDK (0: all). owner NULL: any class of arrays. */
 static const struct {
     const char *owner, *name, *descriptor;
+    int last_version;
 } calls[] = {
     {NULL, "clone", "()Ljava/lang/Object;"},
     {"java/lang/Object", "clone", "()Ljava/lang/Object;"},
@@ -27,14 +28,22 @@ static const struct {
     {"java/lang/reflect/Array", "newInstance", "(Ljava/lang/Class;I)Ljava/lang/Object;"},
     {"jdk/internal/misc/Unsafe", "allocateInstance", "(Ljava/lang/Class;)Ljava/lang/Object;"},
     {"jdk/internal/misc/Unsafe", "allocateUninitializedArray", "(Ljava/lang/Class;I)Ljava/lang/Object;"},
-    {"sun/misc/Unsafe", "allocateInstance", "(Ljava/lang/Class;)Ljava/lang/Object;"},
+    /* A plain method from 9 on, which method handles reach from code without probes: counted within it. */
+    {"sun/misc/Unsafe", "allocateInstance", "(Ljava/lang/Class;)Ljava/lang/Object;", 8},
 };
+
+static bool is_call(size_t row, struct str owner, struct str name, struct str descriptor)
+{
+    return (!calls[row].last_version || vm.version <= calls[row].last_version) && str_is(name, calls[row].name) &&
+           str_is(descriptor, calls[row].descriptor) &&
+           (calls[row].owner ? str_is(owner, calls[row].owner) : owner.len && owner.data[0] == '[');
+}
 
 /* Methods whose bodies do not run when the JIT has replaced their call: those of the calls above that are not native. */
 static bool is_replaced(struct str class_name, struct str method, struct str descriptor)
 {
     for (size_t i = 2; i < ARRAY_SIZE(calls); i++)
-        if (str_is(class_name, calls[i].owner) && str_is(method, calls[i].name) && str_is(descriptor, calls[i].descriptor))
+        if (is_call(i, class_name, method, descriptor))
             return true;
     /* Their parts. */
     return (str_is(class_name, "java/lang/reflect/Array") && str_is(method, "newArray"));
@@ -107,8 +116,7 @@ static unsigned counters_of(const struct class_file *c, const struct insn *i)
         if (!class_member(c, insn_constant(i), &m))
             return 0;
         for (size_t k = 0; k < ARRAY_SIZE(calls); k++)
-            if (str_is(m.name, calls[k].name) && str_is(m.descriptor, calls[k].descriptor) &&
-                (calls[k].owner ? str_is(m.owner, calls[k].owner) : m.owner.len && m.owner.data[0] == '['))
+            if (is_call(k, m.owner, m.name, m.descriptor))
                 return 2;
         return 0;
     default:
