@@ -117,4 +117,6 @@ void alloc_native_off(JNIEnv *jni, bool dying);
 bool alloc_expected(void); /* and no more */
 uint64_t alloc_slot_key(JNIEnv *jni);
 
+/* The VM's samples, from the first interval on. */
+void alloc_samples_begin(void);
 void JNICALL alloc_on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object, jclass class, jlong size);

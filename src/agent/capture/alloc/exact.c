@@ -126,7 +126,7 @@ static void measure(JNIEnv *jni, uint32_t point, jclass class)
 /* Follows an object that is no place's: all of them, or on JDK 8 as the VM's own samples would choose. Under the lock. */
 static void follow_counted(JNIEnv *jni, int64_t site, jobject o, jlong size)
 {
-    double chance = alloc_follow == FOLLOW_ALL ? 1 : alloc_follow == FOLLOW_LOOKS ? sites_chance(size) : 0;
+    double chance = alloc_follow == FOLLOW_ALL ? 1 : alloc_follow == FOLLOW_LOOKS ? sites_chance(size, SITES_INTERVAL) : 0;
     if (site >= 0 && (double)alloc_random_below(1 << 20) < chance * (1 << 20))
         sites_follow(jni, site, (*jni)->NewWeakGlobalRef(jni, o), 1 / chance, size);
 }
@@ -500,7 +500,7 @@ static int load(struct session *s, struct buf *why)
         alloc_follow = FOLLOW_LOOKS;
         return 0;
     }
-    (*vm.ti)->SetHeapSamplingInterval(vm.ti, SITES_INTERVAL);
+    alloc_samples_begin();
     return 0;
 }
 

@@ -204,10 +204,10 @@ void sites_count_live(JNIEnv *jni)
     }
 }
 
-double sites_chance(jlong size)
+double sites_chance(jlong size, uint64_t interval)
 {
     /* 1 - exp(-x) without libm: a series near 0, doubled by 1 - (1 - p)^2. */
-    double x = (double)size / SITES_INTERVAL;
+    double x = (double)size / (double)interval;
     int doublings = 0;
     while (x > 0.01) {
         x /= 2;

@@ -52,10 +52,10 @@ void sites_unlock(void);
 /* An object of `size` bytes that stands for `weight`, followed until it dies; takes the reference over. Under the lock. */
 void sites_follow(JNIEnv *jni, int64_t site, jweak object, double weight, jlong size);
 
-/* The probability that the VM samples an object of `size` bytes, and how it is asked to. */
+/* The probability that an object of `size` bytes is sampled at an interval in bytes; the interval unless more is said. */
 enum { SITES_INTERVAL = 512 << 10 };
 
-double sites_chance(jlong size);
+double sites_chance(jlong size, uint64_t interval);
 
 /* Brings the counts up to date; under the lock. */
 typedef void sites_settle(JNIEnv *jni);
