@@ -10,6 +10,7 @@
 #include "agent/capture/alloc/sites.h"
 #include "agent/instrument/instrument.h"
 #include "base/map.h"
+#include "base/vec.h"
 
 /* What a place allocates. */
 enum alloc_kind {
@@ -43,9 +44,22 @@ struct alloc_look {
     uint64_t gap, end;       /* of the stratum; end 0: none yet */
 };
 
+/*
+ * Of each place the counter of the thread that owns it: the first to come by, until it ends. That thread finds it by the
+ * place's number alone; others go by their slot to a block of their own. The probes know the layout.
+ */
+struct alloc_cell {
+    struct alloc_counter counter;
+    uint64_t bytes; /* of arrays: where a block has the second counter */
+    uint64_t owner; /* address of the JavaThread; 0: none */
+};
+
+_Static_assert(sizeof(struct alloc_cell) == 32, "the probes know the layout");
+
 /* A thread's counters; one thread's at a time, and handed on when it ends. Never unmapped. */
 struct alloc_block {
-    struct alloc_counter *counters; /* ALLOC_POINTS_MAX */
+    struct alloc_counter *counters; /* ALLOC_POINTS_MAX; NULL: those of alloc_cells */
+    VEC(uint32_t) owned;            /* places whose cells are the thread's */
     struct map index;               /* point to look */
     VEC(struct alloc_look) looks;
     struct alloc_block *next, *next_free;
@@ -59,15 +73,23 @@ struct alloc_slot {
 };
 
 extern struct alloc_slot *alloc_slots;
-extern struct alloc_block *alloc_blocks;
+extern struct alloc_cell *alloc_cells;
+extern struct alloc_block *alloc_blocks; /* all of them, that of the cells included */
 
 /* Maps the slots, once. */
 int alloc_points_init(void) must_check;
-/* The next three are under sites_lock(). */
+/* The rest up to alloc_points_add is under sites_lock(). */
 struct alloc_block *alloc_block_take(void);
 void alloc_block_give(struct alloc_block *b);
 struct alloc_look *alloc_look_of(struct alloc_block *b, uint32_t point); /* NULL: no memory */
 struct alloc_slot *alloc_slot_add(uint64_t key, struct alloc_block *b);  /* NULL: full */
+struct alloc_counter *alloc_counter_of(struct alloc_block *b, uint32_t point);
+/* Where the thread of this key and block counts a place: in the block, or among the cells. */
+struct alloc_block *alloc_block_for(struct alloc_block *own, uint64_t key, uint32_t point);
+/* Makes a place's cell the thread's if it is nobody's. */
+void alloc_own(struct alloc_block *own, uint64_t key, uint32_t point);
+/* The thread ends: its cells are nobody's. What they count next is looked at anew when `forget`. */
+void alloc_disown(struct alloc_block *own, bool forget);
 
 /*
  * The numbers of n places in a method body, the same for the same body: the first, or -ENOSPC, -ENOMEM. *ret_new tells that
@@ -100,6 +122,7 @@ extern uint64_t alloc_no_room; /* objects, and threads, that have no place */
 void alloc_settle(JNIEnv *jni);
 /* The looks are nobody's: what comes next is looked at. The owner may be running. */
 void alloc_forget(struct alloc_block *b);
+void alloc_forget_look(struct alloc_block *b, struct alloc_look *l);
 void alloc_forget_all(void); /* takes the lock itself */
 /* A counter has reached its next value: begins a stratum if the last one has ended. True when the stack is to be looked at now.
  */

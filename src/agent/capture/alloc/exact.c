@@ -29,6 +29,9 @@ static struct {
     bool on;
 } state;
 
+/* Threads that have a place whose next object is to be followed: what the probe behind a constructor asks first. */
+static uint32_t n_picking;
+
 /* The thread's own; read and written on it, under the sites' lock where others look. */
 static __thread struct {
     struct alloc_slot *slot;
@@ -43,6 +46,7 @@ static __thread struct {
 #define DECLARE(type, name, ...) NATIVE(type, name)(JNIEnv *, jclass, ##__VA_ARGS__)
 DECLARE(jlong, constant, jint);
 DECLARE(jlong, newSlot, jlong);
+DECLARE(jlong, own, jint, jlong);
 DECLARE(void, attend, jobject);
 DECLARE(void, look, jlong, jint, jclass);
 DECLARE(void, other, jobject, jint);
@@ -65,6 +69,8 @@ NATIVE(jlong, constant)(JNIEnv *jni, jclass class, jint which)
         s->header[HPROF_OBJECT],
         s->reference == 8 ? 3 : 2,
         (int64_t)(uintptr_t)&alloc_follow,
+        (int64_t)(uintptr_t)alloc_cells,
+        (int64_t)(uintptr_t)&n_picking,
     };
     return which >= 0 && which < (jint)ARRAY_SIZE(values) ? values[which] : 0;
 }
@@ -168,11 +174,10 @@ static struct alloc_slot *own_slot(JNIEnv *jni)
 /* Counts to nowhere: where there is no room for one more thread. */
 static struct alloc_slot nowhere;
 
-NATIVE(jlong, newSlot)(JNIEnv *jni, jclass class, jlong eetop)
+/* The thread's slot, with what the VM has told of counted; where there is no room for one more, one that nobody reads. Under
+ * the lock. */
+static struct alloc_slot *slot_for_probe(JNIEnv *jni)
 {
-    if (!eetop)
-        return 0;
-    sites_lock();
     settle_pending(jni, false);
     struct alloc_slot *s = own_slot(jni);
     if (!s && !nowhere.counters) {
@@ -180,8 +185,38 @@ NATIVE(jlong, newSlot)(JNIEnv *jni, jclass class, jlong eetop)
         nowhere.counters = b ? b->counters : NULL;
     }
     alloc_no_room += !s;
+    return s ? s : &nowhere;
+}
+
+NATIVE(jlong, newSlot)(JNIEnv *jni, jclass class, jlong eetop)
+{
+    if (!eetop)
+        return 0;
+    sites_lock();
+    struct alloc_slot *s = slot_for_probe(jni);
     sites_unlock();
-    return (jlong)(uintptr_t)(s ? s : &nowhere);
+    return (jlong)(uintptr_t)s;
+}
+
+NATIVE(jlong, own)(JNIEnv *jni, jclass class, jint point, jlong eetop)
+{
+    if (!eetop)
+        return 0;
+    sites_lock();
+    struct alloc_slot *s = slot_for_probe(jni);
+    struct alloc_counter *c = &s->counters[point];
+    if (mine.slot) {
+        alloc_own(mine.block, (uint64_t)eetop, (uint32_t)point);
+        c = alloc_counter_of(alloc_block_for(mine.block, (uint64_t)eetop, (uint32_t)point), (uint32_t)point);
+    }
+    sites_unlock();
+    return (jlong)(uintptr_t)c;
+}
+
+/* The thread's counters that have a place's. The thread has a slot. */
+static struct alloc_block *block_for(JNIEnv *jni, uint32_t point)
+{
+    return alloc_block_for(mine.block, alloc_slot_key(jni), point);
 }
 
 bool alloc_expected(void)
@@ -201,9 +236,18 @@ NATIVE(void, attend)(JNIEnv *jni, jclass class, jobject o)
     sites_unlock();
 }
 
-static void look_at(JNIEnv *jni, uint32_t point, struct alloc_counter *c, const struct site_frame *frames, uint32_t n)
+/* The place, + 1, whose next object is to be followed on this thread, which has a slot; 0: none. */
+static void set_pick(uint64_t pick)
 {
-    struct alloc_look *l = alloc_look_of(mine.block, point);
+    if (!mine.slot->pick != !pick)
+        __atomic_fetch_add(&n_picking, pick ? 1 : UINT32_MAX, __ATOMIC_RELAXED);
+    mine.slot->pick = pick;
+}
+
+static void look_at(JNIEnv *jni, struct alloc_block *b, uint32_t point, struct alloc_counter *c,
+                    const struct site_frame *frames, uint32_t n)
+{
+    struct alloc_look *l = alloc_look_of(b, point);
     if (!l || !l->end)
         return;
     int64_t site = sites_find(alloc_point_class(point), threads_self(jni), frames, n);
@@ -212,7 +256,7 @@ static void look_at(JNIEnv *jni, uint32_t point, struct alloc_counter *c, const 
     bool once = sites_depth() <= 1 && alloc_follow != FOLLOW_LOOKS;
     __atomic_store_n(&c->next, once ? NEVER : l->end, __ATOMIC_RELAXED);
     if (alloc_follow == FOLLOW_LOOKS) {
-        mine.slot->pick = point + 1;
+        set_pick(point + 1);
         mine.pick_weight = (double)l->gap;
     }
     state.looks++;
@@ -222,18 +266,19 @@ NATIVE(void, look)(JNIEnv *jni, jclass probe, jlong counter, jint point, jclass 
 {
     struct site_frame frames[SITE_DEPTH_MAX];
     struct alloc_counter *c = (struct alloc_counter *)(uintptr_t)counter;
-    if (!c || !mine.block || c != &mine.block->counters[point] || alloc_busy)
+    struct alloc_block *b = c && mine.block ? block_for(jni, (uint32_t)point) : NULL;
+    if (!b || c != alloc_counter_of(b, (uint32_t)point) || alloc_busy)
         return;
     alloc_busy = true;
     measure(jni, (uint32_t)point, class);
     sites_lock();
-    struct alloc_look *l = alloc_look_of(mine.block, (uint32_t)point);
+    struct alloc_look *l = alloc_look_of(b, (uint32_t)point);
     bool now = l && alloc_look_due(l, c);
     sites_unlock();
     if (now) {
         uint32_t n = sites_stack(jni, frames, NULL);
         sites_lock();
-        look_at(jni, (uint32_t)point, c, frames, n);
+        look_at(jni, b, (uint32_t)point, c, frames, n);
         sites_unlock();
     }
     alloc_busy = false;
@@ -250,7 +295,7 @@ static void follow(JNIEnv *jni, jobject o, jint point, double weight)
         (*vm.ti)->GetObjectSize(vm.ti, o, &size);
     jweak weak = (*jni)->NewWeakGlobalRef(jni, o);
     sites_lock();
-    const struct alloc_look *l = alloc_look_of(mine.block, (uint32_t)point);
+    const struct alloc_look *l = alloc_look_of(block_for(jni, (uint32_t)point), (uint32_t)point);
     if (state.on && l && l->site >= 0)
         sites_follow(jni, l->site, weak, weight, size);
     else if (weak)
@@ -262,7 +307,7 @@ NATIVE(void, pick)(JNIEnv *jni, jclass class, jobject o, jint point)
 {
     if (point < 0 || !mine.slot || mine.slot->pick != (uint64_t)point + 1)
         return;
-    mine.slot->pick = 0;
+    set_pick(0);
     follow(jni, o, point, mine.pick_weight);
 }
 
@@ -463,10 +508,13 @@ static void on_thread_ended(struct thread *thread, JNIEnv *jni)
         return;
     sites_lock();
     settle_pending(jni, false);
+    set_pick(0);
     mine.slot->key = ALLOC_GONE;
     /* Without threads in traces a stratum may go on in the next thread. */
-    if (sites_by_thread() && state.on)
+    bool forget = sites_by_thread() && state.on;
+    if (forget)
         alloc_forget(mine.block);
+    alloc_disown(mine.block, forget);
     alloc_block_give(mine.block);
     mine.slot = NULL;
     mine.block = NULL;

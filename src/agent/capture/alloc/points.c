@@ -9,7 +9,9 @@
 #include <sys/mman.h>
 
 struct alloc_slot *alloc_slots;
-struct alloc_block *alloc_blocks;
+struct alloc_cell *alloc_cells;
+static struct alloc_block of_cells;
+struct alloc_block *alloc_blocks = &of_cells;
 
 static struct alloc_block *free_blocks;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* the three below; taken inside the sites' lock */
@@ -33,7 +35,9 @@ int alloc_points_init(void)
         for (size_t i = 0; alloc_slots && i < ALLOC_SLOTS; i++)
             alloc_slots[i].key = ALLOC_FREE;
     }
-    return points && alloc_slots ? 0 : -ENOMEM;
+    if (!alloc_cells)
+        alloc_cells = reserve(ALLOC_POINTS_MAX * sizeof(*alloc_cells));
+    return points && alloc_slots && alloc_cells ? 0 : -ENOMEM;
 }
 
 struct alloc_block *alloc_block_take(void)
@@ -74,6 +78,35 @@ struct alloc_look *alloc_look_of(struct alloc_block *b, uint32_t point)
     return &b->looks.data[*at];
 }
 
+struct alloc_counter *alloc_counter_of(struct alloc_block *b, uint32_t point)
+{
+    return b->counters ? &b->counters[point] : &alloc_cells[point].counter;
+}
+
+struct alloc_block *alloc_block_for(struct alloc_block *own, uint64_t key, uint32_t point)
+{
+    return alloc_cells[point].owner == key ? &of_cells : own;
+}
+
+void alloc_own(struct alloc_block *own, uint64_t key, uint32_t point)
+{
+    struct alloc_cell *c = &alloc_cells[point];
+    if (!c->owner && vec_push(&own->owned, point) == 0)
+        __atomic_store_n(&c->owner, key, __ATOMIC_RELEASE);
+}
+
+void alloc_disown(struct alloc_block *own, bool forget)
+{
+    for (size_t i = 0; i < own->owned.len; i++) {
+        uint32_t point = own->owned.data[i];
+        struct alloc_look *l = forget ? alloc_look_of(&of_cells, point) : NULL;
+        if (l)
+            alloc_forget_look(&of_cells, l);
+        __atomic_store_n(&alloc_cells[point].owner, 0, __ATOMIC_RELEASE);
+    }
+    vec_clear(&own->owned);
+}
+
 struct alloc_slot *alloc_slot_add(uint64_t key, struct alloc_block *b)
 {
     /* As the probes look: by the hash, then onwards. */
@@ -83,6 +116,7 @@ struct alloc_slot *alloc_slot_add(uint64_t key, struct alloc_block *b)
         if (s->key != ALLOC_FREE && s->key != ALLOC_GONE)
             continue;
         s->counters = b->counters;
+        s->pick = 0;
         s->expected = 0;
         __atomic_store_n(&s->key, key, __ATOMIC_RELEASE);
         return s;

@@ -44,18 +44,22 @@ void alloc_settle(JNIEnv *jni)
 {
     for (struct alloc_block *b = alloc_blocks; b; b = b->next)
         for (size_t i = 0; i < b->looks.len; i++)
-            settle_look(&b->looks.data[i], &b->counters[b->looks.data[i].point]);
+            settle_look(&b->looks.data[i], alloc_counter_of(b, b->looks.data[i].point));
+}
+
+void alloc_forget_look(struct alloc_block *b, struct alloc_look *l)
+{
+    struct alloc_counter *c = alloc_counter_of(b, l->point);
+    settle_look(l, c);
+    l->begin = l->objects;
+    l->end = 0;
+    __atomic_store_n(&c->next, 0, __ATOMIC_RELAXED);
 }
 
 void alloc_forget(struct alloc_block *b)
 {
-    for (size_t i = 0; i < b->looks.len; i++) {
-        struct alloc_counter *c = &b->counters[b->looks.data[i].point];
-        settle_look(&b->looks.data[i], c);
-        b->looks.data[i].begin = b->looks.data[i].objects;
-        b->looks.data[i].end = 0;
-        __atomic_store_n(&c->next, 0, __ATOMIC_RELAXED);
-    }
+    for (size_t i = 0; i < b->looks.len; i++)
+        alloc_forget_look(b, &b->looks.data[i]);
 }
 
 void alloc_forget_all(void)

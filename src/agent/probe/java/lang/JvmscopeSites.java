@@ -18,7 +18,8 @@ public final class JvmscopeSites {
     private static final Unsafe U = Unsafe.getUnsafe();
 
     // Layout, as in alloc.h.
-    private static final int SLOT_COUNTERS = 8, SLOT_PICK = 16, SLOT_EXPECTED = 24, SLOT_SHIFT = 5, SLOT_BITS = 16, POINT_SHIFT = 4, NEXT = 8, BYTES = 16;
+    private static final int SLOT_COUNTERS = 8, SLOT_EXPECTED = 24, SLOT_SHIFT = 5, SLOT_BITS = 16, POINT_SHIFT = 4, NEXT = 8, BYTES = 16;
+    private static final int CELL_OWNER = 24, CELL_SHIFT = 5;
     private static final long FREE = 1;
 
     private static final long SLOTS = constant(0), EETOP = constant(1), MASK = constant(2);
@@ -26,7 +27,7 @@ public final class JvmscopeSites {
     private static final long HEAD8 = constant(6) + MASK, HEAD = constant(7) + MASK;
     private static final int SHIFT = (int) constant(8);
     /** Address of alloc.h's alloc_follow, which may change from one recording to the next. */
-    private static final long FOLLOW = constant(9);
+    private static final long FOLLOW = constant(9), CELLS = constant(10), PICKING = constant(11);
 
     // Counters of what calls answer, by place and class: (place + 1) << 32 | counter, 0 where there is none. Native code adds.
     private static final int TYPES_SIZE = 1 << 14, TYPES_PROBES = 8;
@@ -40,6 +41,9 @@ public final class JvmscopeSites {
 
     /** The slot of a thread that has none, or that is to come here before it goes on. */
     private static native long newSlot(long eetop);
+
+    /** The counter of a place whose cell is nobody's: the cell, which is the thread's from now on. */
+    private static native long own(int point, long eetop);
 
     /** The VM told of an object that it made: this one? Then it is counted here. */
     private static native void attend(Object o);
@@ -62,6 +66,7 @@ public final class JvmscopeSites {
         pick(null, -1);
         hold(null, -1);
         newSlot(0);
+        own(0, 0);
         attend(null);
         look(0, 0, null);
         other(null, 0);
@@ -81,8 +86,13 @@ public final class JvmscopeSites {
         return U.getLong(slot) == eetop ? slot : otherSlot(eetop, slot);
     }
 
-    @ForceInline
+    /** The counter of a place, whoever has its cell. */
     private static long counter(int point) {
+        long owner = U.getLong(CELLS + ((long) point << CELL_SHIFT) + CELL_OWNER), eetop = U.getLong(Carrier.carrier(), EETOP);
+        if (owner == eetop)
+            return CELLS + ((long) point << CELL_SHIFT);
+        if (owner == 0)
+            return own(point, eetop);
         return U.getLong(slot() + SLOT_COUNTERS) + ((long) point << POINT_SHIFT);
     }
 
@@ -101,8 +111,16 @@ public final class JvmscopeSites {
         return newSlot(eetop);
     }
 
-    /** Behind new. */
+    /** Behind new. One way out and one way on: what the JIT has to keep over two calls would slow down the usual way. */
     public static void made(Class<?> type, int point) {
+        long cell = CELLS + ((long) point << CELL_SHIFT), n = U.getLong(cell);
+        if (U.getLong(cell + CELL_OWNER) == U.getLong(Carrier.carrier(), EETOP) && n < U.getLong(cell + NEXT))
+            U.putLong(cell, n + 1);
+        else
+            madeElsewhere(type, point);
+    }
+
+    private static void madeElsewhere(Class<?> type, int point) {
         long at = counter(point);
         long n = U.getLong(at);
         if (n >= U.getLong(at + NEXT))
@@ -111,6 +129,16 @@ public final class JvmscopeSites {
     }
 
     private static void array(long size, int point) {
+        long cell = CELLS + ((long) point << CELL_SHIFT), n = U.getLong(cell);
+        if (U.getLong(cell + CELL_OWNER) == U.getLong(Carrier.carrier(), EETOP) && n < U.getLong(cell + NEXT)) {
+            U.putLong(cell, n + 1);
+            U.putLong(cell + BYTES, U.getLong(cell + BYTES) + (size & ~MASK));
+        } else {
+            arrayElsewhere(size, point);
+        }
+    }
+
+    private static void arrayElsewhere(long size, int point) {
         long at = counter(point);
         long n = U.getLong(at);
         if (n >= U.getLong(at + NEXT))
@@ -198,8 +226,7 @@ public final class JvmscopeSites {
     /** Behind a constructor's call, and for arrays, where an object now and then is followed. */
     @ForceInline
     public static void constructed(Object o, int point) {
-        long slot = home(U.getLong(Carrier.carrier(), EETOP));
-        if (U.getLong(slot + SLOT_PICK) == point + 1)
+        if (U.getInt(PICKING) != 0)
             pick(o, point);
     }
 
