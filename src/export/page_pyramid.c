@@ -10,6 +10,26 @@
 
 enum { WIDTH_MAX = 2048, WIDTH_MIN = 16, LEVELS_MAX = 12 };
 
+/* The first segment from i on that ends beyond a time; it is found near i at once. */
+static size_t behind(const struct critical_path *p, size_t i, uint64_t time)
+{
+    size_t step = 1, hi = i;
+    while (hi < p->segments.len && p->segments.data[hi].end <= time) {
+        i = hi + 1;
+        hi += step;
+        step *= 2;
+    }
+    hi = MIN(hi, p->segments.len);
+    while (i < hi) {
+        size_t mid = i + (hi - i) / 2;
+        if (p->segments.data[mid].end <= time)
+            i = mid + 1;
+        else
+            hi = mid;
+    }
+    return i;
+}
+
 void page_path_picture(const struct critical_path *p, const struct view_range *r, struct buf *out)
 {
     _cleanup_(buf_release) struct buf list = BUF(out->limit);
@@ -23,7 +43,7 @@ void page_path_picture(const struct critical_path *p, const struct view_range *r
         buf_varint(&list, s->edge | (s->inferred ? 16u : 0));
         at = s->start;
         n++;
-        i = s->end - s->start >= pixel ? i + 1 : MAX(i + 1, critical_path_behind(p, s->start + pixel));
+        i = s->end - s->start >= pixel ? i + 1 : behind(p, i + 1, s->start + pixel);
     }
     buf_varint(out, n);
     buf_bytes(out, list.data, list.len);
@@ -56,14 +76,14 @@ static void skip(struct cursor *c, uint64_t n)
 static void name_rows(struct pyramid *p, const struct buf *rows, size_t n_rows)
 {
     struct cursor c = cursor_of(rows->data, rows->len);
-    skip(&c, 1);
     while (n_rows-- > 0 && !c.failed) {
         for (uint64_t n = cursor_varint(&c); n > 0 && !c.failed; n--) {
-            if (cursor_varint(&c) & 1) { /* of many */
+            bool many = cursor_varint(&c) & 1;
+            skip(&c, 1);
+            if (many) {
                 cursor_skip(&c, 2 * (cursor_varint(&c) & 15));
                 continue;
             }
-            skip(&c, 1);
             name_node(p, cursor_varint(&c));
             skip(&c, 1);
         }

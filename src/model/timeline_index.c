@@ -2,6 +2,7 @@
 #include "model/timeline_index.h"
 
 #include "base/file.h"
+#include "base/hash.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -284,10 +285,10 @@ static bool indices_hold(const struct timeline *t)
     bad |= t->hold_first && t->n_hold_first != t->n_threads + 1;
     for (size_t i = 0; !bad && i < t->n_hold_first; i++)
         bad |= t->hold_first[i] > t->n_holds || (i && t->hold_first[i] < t->hold_first[i - 1]);
-    return bad == 0 && (t->n_text == 0 || t->text[t->n_text - 1] == 0) && nodes_hold(t);
+    return bad == 0 && nodes_hold(t);
 }
 
-int timeline_map(struct timeline **ret, const char *path, uint64_t key)
+int timeline_map_unchecked(struct timeline **ret, const char *path, uint64_t key)
 {
     _cleanup_(file_map_release) struct file_map m = {0};
     int r = file_map_open(&m, path);
@@ -328,9 +329,45 @@ int timeline_map(struct timeline **ret, const char *path, uint64_t key)
 #undef MAP_
 #undef MAP_KEPT_
 #undef MAP_AT_
-    if (!indices_hold(t))
+    if (t->n_text && t->text[t->n_text - 1] != 0)
         return -EPROTO;
     t->index = index_new(t, path, key);
     *ret = TAKE(t);
     return 0;
+}
+
+bool timeline_node_holds(const struct timeline *t, uint32_t node)
+{
+    if (node >= t->n_nodes)
+        return false;
+    const struct tl_node *n = &t->nodes[node];
+    if (n->thread >= t->n_threads || n->context >= t->n_contexts || n->kind >= TL_KINDS || n->edge >= TL_EDGES ||
+        (n->waker != TL_NONE && n->waker >= t->n_nodes))
+        return false;
+    uint32_t stack = tl_context_of(t, node)->stack;
+    if (stack == TL_NONE)
+        return true;
+    return stack < t->n_stacks && t->stacks[stack].first <= t->n_frames &&
+           t->stacks[stack].len <= t->n_frames - t->stacks[stack].first;
+}
+
+int timeline_check(const struct timeline *t)
+{
+    return indices_hold(t) ? 0 : -EPROTO;
+}
+
+int timeline_map(struct timeline **ret, const char *path, uint64_t key)
+{
+    _cleanup_(timeline_freep) struct timeline *t = NULL;
+    int r = timeline_map_unchecked(&t, path, key);
+    if (r == 0)
+        r = timeline_check(t);
+    if (r == 0)
+        *ret = TAKE(t);
+    return r;
+}
+
+uint64_t timeline_identity(const struct timeline *t)
+{
+    return t->index ? hash_u64(t->index->key ^ hash_u64(t->n_nodes ^ hash_u64(t->end_ns + VERSION))) | 1 : 0;
 }

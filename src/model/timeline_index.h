@@ -11,6 +11,13 @@
 void timeline_save(struct timeline *t, const char *path, uint64_t key);
 /* Maps an index file. -ESTALE when the key differs, -EPROTO when it is damaged. */
 int timeline_map(struct timeline **ret, const char *path, uint64_t key) must_check;
+/* The same without a look at what the arrays hold: they may lead anywhere until timeline_check has said 0. */
+int timeline_map_unchecked(struct timeline **ret, const char *path, uint64_t key) must_check;
+int timeline_check(const struct timeline *t) must_check;
+/* Whether what a node of an unchecked timeline leads to is there: its thread, context, stack and waker. */
+bool timeline_node_holds(const struct timeline *t, uint32_t node);
+/* A number that other files made of this timeline must match; 0 when it has no index file. */
+uint64_t timeline_identity(const struct timeline *t);
 #define TL_KEEP_(type, name) TL_KEEP_##name,
 
 enum tl_kept { TL_KEPT(TL_KEEP_) TL_KEPT_ARRAYS };

@@ -735,20 +735,32 @@ static int load(struct timeline **ret, const char *path, struct buf *why)
     return r;
 }
 
-int timeline_load(struct timeline **ret, const char *path, struct buf *why)
+/* Where the index of a recording lies, and what it must match; 0 when there can be none. */
+static uint64_t index_of(const char *path, struct buf *index)
 {
     struct stat st;
-    struct buf index = BUF(8192);
-    uint64_t key = stat(path, &st) == 0 ? (uint64_t)st.st_size * 1000003u ^ (uint64_t)st.st_mtim.tv_sec * NS_PER_SECOND ^
-                                              (uint64_t)st.st_mtim.tv_nsec
-                                        : 0;
-    buf_printf(&index, "%s.timeline", path);
-    int r = buf_error(&index) < 0 || !key ? -ENOENT : timeline_map(ret, buf_str(&index), key);
+    buf_printf(index, "%s.timeline", path);
+    if (buf_error(index) < 0 || stat(path, &st) < 0)
+        return 0;
+    return (uint64_t)st.st_size * 1000003u ^ (uint64_t)st.st_mtim.tv_sec * NS_PER_SECOND ^ (uint64_t)st.st_mtim.tv_nsec;
+}
+
+int timeline_load(struct timeline **ret, const char *path, struct buf *why)
+{
+    _cleanup_(buf_release) struct buf index = BUF(8192);
+    uint64_t key = index_of(path, &index);
+    int r = key ? timeline_map(ret, buf_str(&index), key) : -ENOENT;
     if (r < 0) {
         r = load(ret, path, why);
         if (r == 0 && key && (*ret)->n_nodes >= INDEX_NODES)
             timeline_save(*ret, buf_str(&index), key);
     }
-    buf_release(&index);
     return r;
+}
+
+int timeline_load_unchecked(struct timeline **ret, const char *path)
+{
+    _cleanup_(buf_release) struct buf index = BUF(8192);
+    uint64_t key = index_of(path, &index);
+    return key ? timeline_map_unchecked(ret, buf_str(&index), key) : -ENOENT;
 }

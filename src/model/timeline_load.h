@@ -10,3 +10,5 @@
  * size and time; no index is written where that is not allowed. Negative errno, with the reason in why.
  */
 int timeline_load(struct timeline **ret, const char *path, struct buf *why) must_check;
+/* The same of one whose index lies beside it, which is mapped and not looked at (timeline_check). */
+int timeline_load_unchecked(struct timeline **ret, const char *path) must_check;

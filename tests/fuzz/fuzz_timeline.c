@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An index file of a timeline, whatever is in it behind what says that it is one: mapped, and analysed when it holds. */
+/*
+ * An index file of a timeline, whatever is in it behind what says that it is one: mapped, and analysed when it holds; its nodes
+ * looked at one by one before that is known; and the same bytes as a view's file of a timeline that is in order.
+ */
 #include "analysis/critical_path.h"
 #include "analysis/monitor_stats.h"
 #include "analysis/what_if.h"
@@ -17,6 +20,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static bool all(const struct timeline *t, uint32_t object, void *arg)
 {
     return true;
+}
+
+static void draw(const struct timeline_view *v, const struct timeline *t)
+{
+    static const uint32_t first;
+    struct view_range r = {.from = 0,
+                           .to = t->end_ns >> 20 ? 1 << 20 : t->end_ns + 1,
+                           .width = 100,
+                           .threads = &first,
+                           .n_threads = t->n_threads > 0};
+    struct buf out = BUF(1 << 20);
+    (void)!timeline_view_rows(v, &r, &out);
+    (void)!timeline_view_arrows(v, &r, &out);
+    buf_release(&out);
 }
 
 static void analyse(struct timeline *t)
@@ -39,16 +56,50 @@ static void analyse(struct timeline *t)
         monitor_stats_release(&stats);
     struct timeline_view *v;
     if (timeline_view_new(&v, t) == 0) {
-        uint32_t first = 0;
-        struct view_range r = {.from = 0,
-                               .to = t->end_ns >> 20 ? 1 << 20 : t->end_ns + 1,
-                               .width = 100,
-                               .threads = &first,
-                               .n_threads = t->n_threads > 0};
-        struct buf out = BUF(1 << 20);
-        (void)!timeline_view_rows(v, &r, &out);
-        (void)!timeline_view_arrows(v, &r, &out);
-        buf_release(&out);
+        draw(v, t);
+        timeline_view_free(v);
+    }
+}
+
+/* What is asked of nodes before all of them were looked at. */
+static void look_at_some(const struct timeline *t)
+{
+    static const uint32_t some[] = {0, 1, 2, 1000, TL_NONE};
+    for (size_t i = 0; i < ARRAY_SIZE(some); i++) {
+        if (!timeline_node_holds(t, some[i]))
+            continue;
+        const struct tl_context *c = tl_context_of(t, some[i]);
+        for (uint32_t k = 0; c->stack != TL_NONE && k < MIN(t->stacks[c->stack].len, 100u); k++)
+            (void)tl_string(t, t->frames[t->stacks[c->stack].first + k].method);
+        (void)tl_object_class(t, c->object);
+        (void)tl_thread_name(t, t->nodes[some[i]].thread);
+    }
+}
+
+/* Writes the bytes behind a beginning that says what they are. */
+static void file_of(int fd, const void *start, size_t len, const uint8_t *data, size_t size)
+{
+    if (ftruncate(fd, 0) < 0 || pwrite(fd, start, len, 0) < 0 || pwrite(fd, data + len, size - len, (off_t)len) < 0)
+        abort();
+}
+
+static void view_of_it(const char *path)
+{
+    static const struct tl_thread threads[2];
+    static const struct tl_node nodes[4];
+    static const struct tl_context context;
+    const struct timeline t = {.threads = threads,
+                               .n_threads = 2,
+                               .nodes = nodes,
+                               .n_nodes = 4,
+                               .contexts = &context,
+                               .n_contexts = 1,
+                               .end_ns = 1 << 20};
+    struct timeline_view *v;
+    const void *rest;
+    size_t len;
+    if (timeline_view_map(&v, &t, path, 1, &rest, &len) == 0) {
+        draw(v, &t);
         timeline_view_free(v);
     }
 }
@@ -56,6 +107,7 @@ static void analyse(struct timeline *t)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     uint32_t start[8];
+    uint64_t view_start[3];
     struct timeline *t;
     char path[64];
     if (size < sizeof(start))
@@ -63,14 +115,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(start, data, sizeof(start));
     timeline_index_stamp(start, 1, size);
     int fd = memfd_create("index", MFD_CLOEXEC);
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    if (fd < 0 || write(fd, start, sizeof(start)) < 0 || write(fd, data + sizeof(start), size - sizeof(start)) < 0)
+    if (fd < 0)
         abort();
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    file_of(fd, start, sizeof(start), data, size);
+    if (timeline_map_unchecked(&t, path, 1) == 0) {
+        look_at_some(t);
+        timeline_free(t);
+    }
     if (timeline_map(&t, path, 1) == 0) {
         if (t->n_nodes)
             analyse(t);
         timeline_free(t);
     }
+    timeline_view_stamp(view_start, 1, size);
+    file_of(fd, view_start, sizeof(view_start), data, size);
+    view_of_it(path);
     close(fd);
     return 0;
 }

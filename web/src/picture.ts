@@ -105,7 +105,6 @@ export function decodePicture(v: Numbers, p: Picture, threads: number[]): Pictur
 
 /** Adds a row for each of the threads. Shares of many stay where they are, in the bytes that are read. */
 export function decodeRows(v: Numbers, p: Picture, threads: number[]) {
-  const pixel = v.next();
   p.shares = v.bytes;
   for (const thread of threads) {
     const lo = p.runs;
@@ -113,12 +112,12 @@ export function decodeRows(v: Numbers, p: Picture, threads: number[]) {
     for (let n = v.next(); n > 0; n--) {
       const gap = v.next();
       const begin = at + Math.floor(gap / 2);
+      at = begin + v.next();
       if (gap % 2) {
         const kinds = v.next() % 16;
-        p.addRun(begin, (at = begin + pixel), MANY, -1, v.at, kinds);
+        p.addRun(begin, at, MANY, -1, v.at, kinds);
         v.at += 2 * kinds;
       } else {
-        at = begin + v.next();
         const node = v.next();
         p.addRun(begin, at, v.next(), node);
       }

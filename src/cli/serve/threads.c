@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/serve/threads.h"
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "export/page.h"
 #include "export/page_pyramid.h"
 #include "export/page_timeline.h"
+#include "model/timeline_index.h"
 #include "model/timeline_load.h"
 
 #include <errno.h>
@@ -27,27 +29,72 @@ static void *find_path(void *arg)
     return NULL;
 }
 
+static void forget(struct served_threads *s)
+{
+    timeline_view_free(s->view);
+    s->view = NULL;
+    timeline_free(s->t);
+    s->t = NULL;
+    if (!s->path_in_view)
+        critical_path_release(&s->path);
+    s->path = (struct critical_path){0};
+    s->path_in_view = false;
+}
+
+/* What a view's file must match beside its timeline: how paths are found may change with each version. */
+static uint64_t key_of(const struct served_threads *s)
+{
+    uint64_t identity = timeline_identity(s->t);
+    return identity ? hash_u64(identity ^ hash_bytes(JVMSCOPE_VERSION, strlen(JVMSCOPE_VERSION))) : 0;
+}
+
+/* Finds the view that was made before, and nothing of it is read. */
+static int find_view(struct served_threads *s, const char *file, const char *kept)
+{
+    const void *rest;
+    size_t len;
+    int r = timeline_load_unchecked(&s->t, file);
+    if (r == 0)
+        r = timeline_view_map(&s->view, s->t, kept, key_of(s), &rest, &len);
+    if (r < 0) {
+        forget(s);
+        return r;
+    }
+    s->path.segments.data = (void *)rest;
+    s->path.segments.len = len / sizeof(*s->path.segments.data);
+    s->path_in_view = true;
+    return 0;
+}
+
 /* The path is found while the view is made: both only read the timeline. */
-static void look(struct served_threads *s, const char *file)
+static int make_view(struct served_threads *s, const char *file, const char *kept)
 {
     pthread_t finder;
     _cleanup_(buf_release) struct buf why = BUF(4096);
-    if (timeline_load(&s->t, file, &why) < 0) {
-        s->t = NULL;
-        return;
-    }
+    if (timeline_load(&s->t, file, &why) < 0)
+        return -ENOENT;
     bool shown = page_has_threads(s->t), beside = shown && pthread_create(&finder, NULL, find_path, s) == 0;
     int r = shown ? timeline_view_new(&s->view, s->t) : -ENOENT;
     if (beside)
         (void)pthread_join(finder, NULL);
     else if (r == 0)
         (void)find_path(s);
-    if (r == 0)
+    uint64_t key = r == 0 ? key_of(s) : 0;
+    size_t bytes = s->path.segments.len * sizeof(*s->path.segments.data);
+    if (key)
+        (void)!timeline_view_save(s->view, kept, key, s->path.segments.data, bytes); /* a cache: may fail */
+    return r;
+}
+
+static void look(struct served_threads *s, const char *file)
+{
+    _cleanup_(buf_release) struct buf kept = BUF(8192);
+    buf_printf(&kept, "%s.view", file);
+    if (buf_error(&kept) == 0 && find_view(s, file, buf_str(&kept)) == 0)
         return;
-    critical_path_release(&s->path);
-    s->path = (struct critical_path){0};
-    timeline_free(s->t);
-    s->t = NULL;
+    s->checked = true;
+    if (make_view(s, file, buf_str(&kept)) < 0)
+        forget(s);
 }
 
 /* Looks once; false when the lock is not to be had. */
@@ -64,16 +111,26 @@ static bool look_once(struct served_threads *s, const char *file, int (*lock)(pt
     return true;
 }
 
+/* Looks at the whole timeline, once; false when its file is damaged. */
+static bool check_once(struct served_threads *s)
+{
+    if (!s->checked) {
+        pthread_mutex_lock(&s->opening);
+        if (!s->checked && s->t && timeline_check(s->t) == 0)
+            s->checked = true;
+        pthread_mutex_unlock(&s->opening);
+    }
+    return s->checked;
+}
+
 struct timeline *served_threads_open(struct served_threads *s, const char *file)
 {
-    return look_once(s, file, pthread_mutex_lock) ? s->t : NULL;
+    return look_once(s, file, pthread_mutex_lock) && check_once(s) ? s->t : NULL;
 }
 
 void served_threads_release(struct served_threads *s)
 {
-    timeline_view_free(s->view);
-    timeline_free(s->t);
-    critical_path_release(&s->path);
+    forget(s);
     pthread_mutex_destroy(&s->opening);
 }
 
@@ -141,7 +198,7 @@ static void put_frames(struct json *j, const struct timeline *t, const char *key
 static void put_cause(struct json *j, const struct timeline *t, const char *key, uint32_t node)
 {
     json_key(j, key);
-    if (node == TL_NONE || !tl_is_state((enum tl_kind)t->nodes[node].kind) || t->nodes[node].edge == TL_NO_EDGE) {
+    if (!timeline_node_holds(t, node) || !tl_is_state((enum tl_kind)t->nodes[node].kind) || t->nodes[node].edge == TL_NO_EDGE) {
         json_null(j);
         return;
     }
@@ -150,6 +207,7 @@ static void put_cause(struct json *j, const struct timeline *t, const char *key,
     json_key_u64(j, "edge", t->nodes[node].edge);
     json_key(j, "inferred");
     json_bool(j, t->nodes[node].flags & TL_INFERRED);
+    waker = timeline_node_holds(t, waker) ? waker : TL_NONE;
     put_number(j, "node", waker);
     if (waker != TL_NONE) {
         json_key_u64(j, "thread", t->nodes[waker].thread);
@@ -187,7 +245,7 @@ static int64_t segment_of(const struct critical_path *p, uint32_t thread, uint64
 static int answer_node(const struct served_threads *s, uint32_t node, struct server_reply *reply)
 {
     const struct timeline *t = s->t;
-    if (node >= t->n_nodes)
+    if (!timeline_node_holds(t, node))
         return 404;
     const struct tl_node *n = &t->nodes[node];
     const struct tl_context *c = tl_context_of(t, node);
@@ -287,9 +345,11 @@ static int answer_node_of(struct served_threads *s, const struct server_request 
 static const struct question {
     const char *name;
     int (*answer)(struct served_threads *s, const struct server_request *q, struct server_reply *reply);
+    bool of_all; /* it reads the whole timeline, not what it shows alone */
 } questions[] = {
-    {"range", answer_range}, {"monitors", answer_monitors}, {"node", answer_node_of}, {"segment", answer_segment},
-    {"at", answer_at},
+    {"range", answer_range, false},  {"monitors", answer_monitors, true},
+    {"node", answer_node_of, false}, {"segment", answer_segment, false},
+    {"at", answer_at, false},
 };
 
 int served_threads_answer(struct served_threads *s, const char *file, const char *what, const struct server_request *q,
@@ -304,6 +364,10 @@ int served_threads_answer(struct served_threads *s, const char *file, const char
         return -ENOENT;
     if (!look_once(s, file, pthread_mutex_trylock))
         return SERVER_LATER;
+    if (s->t && found->of_all && !check_once(s)) {
+        buf_printf(&reply->body, "%s.timeline is damaged: remove it\n", file);
+        return 500;
+    }
     int status = s->t ? found->answer(s, q, reply) : 404;
     if (status == 404)
         buf_string(&reply->body, "nothing there\n");

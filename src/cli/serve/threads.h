@@ -8,13 +8,17 @@
 
 #include <pthread.h>
 
-/* Of one file, looked at when it is first asked for; from then on only read. */
+/*
+ * Of one file, looked at when it is first asked for; from then on only read. What the pictures are made of is kept in a file
+ * beside it (PATH.view) that is mapped; the timeline is then checked as a whole when the first question needs that.
+ */
 struct served_threads {
     pthread_mutex_t opening;
-    _Atomic bool looked;
+    _Atomic bool looked, checked;
     struct timeline *t; /* NULL: it has none that is worth showing */
     struct timeline_view *view;
     struct critical_path path;
+    bool path_in_view; /* its segments lie in the view's file */
 };
 
 void served_threads_init(struct served_threads *s);
