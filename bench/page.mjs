@@ -1,11 +1,13 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: Apache-2.0
-// bench/page. The page in headless Chromium against its bounds: weight, time to the first view, frames while zooming; a million
-// frames in one file, and served: a CPU recording of 135 MB, 10,000 threads, ten million events (bench/page EVENTS for another
-// number). The recordings are made by bench/*_generate.c. Prints a markdown table. Needs cc, chromium and the packages of
-// web/package-lock.json.
+// bench/page [--keep DIR] [SCENARIO...]. The page in headless Chromium against its bounds: weight, time to the first view, frames
+// while zooming. Scenarios: `file`, a million frames in one file; and served, `samples`, a CPU recording of 135 MB; `threads`,
+// 10,000 of them; `events`, ten million; `full`, a hundred million (2.7 GB, an index of 9.5 GB, indexed in some minutes). All but
+// `full` when none is named. The recordings are made by bench/*_generate.c; with --keep they stay in DIR with their indices, for a
+// run that only opens them. Prints a markdown table. Needs cc, chromium and the packages of web/package-lock.json.
 import { spawn, spawnSync } from "node:child_process";
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
+import { get } from "node:http";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -14,6 +16,9 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const { chromium } = createRequire(join(root, "web/package.json"))("playwright-core");
 const folder = mkdtempSync("/var/tmp/jvmscope-bench-page-");
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+const asked = process.argv.slice(2);
+const kept = asked[0] === "--keep" ? asked.splice(0, 2)[1] : null;
+if (kept) mkdirSync(kept, { recursive: true });
 
 function convert(from, to) {
   const done = spawnSync(join(root, "build/jvmscope"), ["convert", from, "-o", to], { encoding: "utf8" });
@@ -38,25 +43,26 @@ const lib = (name) => join(root, `build/src/${name}/lib${name}.a`);
 
 /** A recording that a generator writes. */
 function generate(name, source, ...args) {
-  const [tool, file] = [join(folder, source), join(folder, name)];
+  const [tool, file] = [join(folder, source), join(kept ?? folder, name)];
+  if (existsSync(file)) return file;
   const run = (command, ...list) => {
     const done = spawnSync(command, list, { encoding: "utf8" });
     if (done.status) throw new Error(done.stderr);
   };
   run("cc", "-O2", "-std=gnu17", "-D_GNU_SOURCE", `-I${join(root, "src")}`, join(root, `bench/${source}.c`), lib("jfr"), lib("base"), "-lpthread", "-lz", "-o", tool);
-  run(tool, file, ...args);
+  run(tool, `${file}.part`, ...args);
+  renameSync(`${file}.part`, file);
   return file;
 }
 
-/** Serves a file and asks for its page once; the address, and how long that took: from then on it is indexed. */
-async function serve(file, view) {
+/** Serves a file and asks for its page once; how long that took: from then on it is indexed. */
+async function index(file) {
   const at = await start(file);
   const begin = performance.now();
-  await (await fetch(`${at.url}data`)).arrayBuffer();
-  await fetch(`${at.url}range?from=0&to=1000&threads=0`);
+  for (const path of ["ready", "data", "range?from=0&to=1000&threads=0"]) await new Promise((done, failed) => get(`${at.url}${path}`, (r) => r.resume().on("end", done)).on("error", failed));
   const reading = performance.now() - begin;
   at.server.kill("SIGTERM");
-  return { ...(await start(file)), view, reading, size: statSync(file).size };
+  return reading;
 }
 
 async function start(file) {
@@ -120,13 +126,13 @@ async function measure(browser, url, canvas, act, ready) {
   return { first, p50: times[60], p95: times[114], fresh50: asked[20], fresh95: asked[38] };
 }
 
-const small = join(folder, "small.collapsed");
-const large = join(folder, "large.collapsed");
-writeFileSync(small, "a.B.c 1\n");
-millionFrames(large);
-convert(small, small.replace("collapsed", "html"));
-convert(large, large.replace("collapsed", "html"));
-const weight = statSync(small.replace("collapsed", "html")).size;
+/** The page without data. */
+function weigh() {
+  const small = join(folder, "small.collapsed");
+  writeFileSync(small, "a.B.c 1\n");
+  convert(small, small.replace("collapsed", "html"));
+  return statSync(small.replace("collapsed", "html")).size;
+}
 
 const browser = await chromium.launch({
   executablePath: "/usr/bin/chromium",
@@ -141,34 +147,50 @@ async function looks(url, canvas, ready, file) {
     list.push(await measure(browser, at ? `${at.url}${url}` : url, canvas, "zoom", ready));
     at?.server.kill("SIGTERM");
   }
-  const median = (key) => list.map((x) => x[key]).sort((a, b) => a - b)[1];
-  return Object.fromEntries(Object.keys(list[0]).map((k) => [k, median(k)]));
+  const sorted = (key) => list.map((x) => x[key]).sort((a, b) => a - b);
+  const all = Object.fromEntries(Object.keys(list[0]).map((k) => [k, sorted(k)[1]]));
+  const [low, first, high] = sorted("first").map((ms) => ms.toFixed(0));
+  return { ...all, first: `${first} ms (${low} to ${high})` };
 }
 
 const rowsReady = ".rows canvas[data-fresh=true]";
 const MB = (n) => `${(n / 1e6).toFixed(0)} MB`;
-console.log("Debian's Chromium, headless, 1440 by 900, painted by the processor. Medians of three looks; of the 120 interactions of each");
+console.log("Debian's Chromium, headless, 1440 by 900, painted by the processor. Medians of three looks (least to most); of the 120 interactions of each");
 console.log("the median and the 95th percentile, from the event to the picture.\n");
 console.log("| page | bound | measured |\n|---|---|---|");
-console.log(`| weight before data | 300 KB | ${(weight / 1000).toFixed(0)} KB |`);
+console.log(`| weight before data | 300 KB | ${(weigh() / 1000).toFixed(0)} KB |`);
 
-const flame = await looks(pathToFileURL(large.replace("collapsed", "html")).href, ".flame canvas");
-const nodes = JSON.parse(readFileSync(large.replace("collapsed", "html"), "utf8").match(/id="data">([^<]*)/)[1]).metrics[0].nodes;
-console.log(`| one file, a flame graph of ${nodes.toLocaleString("en-US")} frames (${MB(statSync(large.replace("collapsed", "html")).size)}): first view | 1000 ms | ${flame.first.toFixed(0)} ms |`);
-console.log(`| the same, an interaction | 16 ms | ${flame.p50.toFixed(1)} / ${flame.p95.toFixed(1)} ms |`);
+async function oneFile() {
+  const large = join(folder, "large.collapsed");
+  const html = large.replace("collapsed", "html");
+  millionFrames(large);
+  convert(large, html);
+  const flame = await looks(pathToFileURL(html).href, ".flame canvas");
+  const nodes = JSON.parse(readFileSync(html, "utf8").match(/id="data">([^<]*)/)[1]).metrics[0].nodes;
+  console.log(`| one file, a flame graph of ${nodes.toLocaleString("en-US")} frames (${MB(statSync(html).size)}): first view | 1000 ms | ${flame.first} |`);
+  console.log(`| the same, an interaction | 16 ms | ${flame.p50.toFixed(1)} / ${flame.p95.toFixed(1)} ms |`);
+}
 
-for (const [what, file, view, canvas, ready, bound] of [
-  ["5,000,000 samples of 64 threads", generate("samples.jfr", "samples_generate"), "", ".flame canvas", undefined, 1000],
-  ["10,000 threads, 4,000,000 events", generate("threads.jfr", "threads_generate", "4000000", "10000"), "#v=threads", ".rows canvas", rowsReady, 1000],
-  [`64 threads, ${Number(process.argv[2] ?? 10000000).toLocaleString("en-US")} events`, generate("events.jfr", "threads_generate", process.argv[2] ?? "10000000"), "#v=threads", ".rows canvas", rowsReady, 2000],
-]) {
-  const first = await serve(file, view);
-  first.server.kill("SIGTERM");
+async function served(what, file, view, canvas, ready, bound) {
+  const reading = await index(file);
   const x = await looks(view, canvas, ready, file);
-  console.log(`| served, ${what} (${MB(first.size)}): read for the first time | | ${first.reading.toFixed(0)} ms |`);
-  console.log(`| the same, opened again by a new server: first view | ${bound} ms | ${x.first.toFixed(0)} ms |`);
+  console.log(`| served, ${what} (${MB(statSync(file).size)}): read for the first time | | ${reading > 1000 || !kept ? `${reading.toFixed(0)} ms` : "before"} |`);
+  console.log(`| the same, opened again by a new server: first view | ${bound} ms | ${x.first} |`);
   console.log(`| the same, an interaction | 16 ms | ${x.p50.toFixed(1)} / ${x.p95.toFixed(1)} ms |`);
   if (ready) console.log(`| the same, from a zoom to its own picture | 50 ms | ${x.fresh50.toFixed(1)} / ${x.fresh95.toFixed(1)} ms |`);
-  rmSync(file);
+  if (!kept) for (const suffix of ["", ".page", ".timeline", ".view"]) rmSync(file + suffix, { force: true });
+}
+
+const threads = (what, name, bound, ...args) => served(what, generate(name, "threads_generate", ...args), "#v=threads", ".rows canvas", rowsReady, bound);
+const scenarios = {
+  file: oneFile,
+  samples: () => served("5,000,000 samples of 64 threads", generate("samples.jfr", "samples_generate"), "", ".flame canvas", undefined, 1000),
+  threads: () => threads("10,000 threads, 4,000,000 events", "threads.jfr", 1000, "4000000", "10000"),
+  events: () => threads("64 threads, 10,000,000 events", "events.jfr", 2000, "10000000"),
+  full: () => threads("64 threads, 100,000,000 events", "full.jfr", 2000, "100000000"),
+};
+for (const name of asked.length ? asked : ["file", "samples", "threads", "events"]) {
+  if (!scenarios[name]) throw new Error(`${name}: no such scenario (${Object.keys(scenarios).join(", ")})`);
+  await scenarios[name]();
 }
 await browser.close();

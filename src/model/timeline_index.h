@@ -18,6 +18,7 @@ int timeline_check(const struct timeline *t) must_check;
 bool timeline_node_holds(const struct timeline *t, uint32_t node);
 /* A number that other files made of this timeline must match; 0 when it has no index file. */
 uint64_t timeline_identity(const struct timeline *t);
+
 #define TL_KEEP_(type, name) TL_KEEP_##name,
 
 enum tl_kept { TL_KEPT(TL_KEEP_) TL_KEPT_ARRAYS };

@@ -40,8 +40,7 @@ export async function serve(...files) {
 
 /** The JSON that a served page asks for. */
 export async function served(url) {
-  const all = Buffer.from(await (await fetch(`${url}data`)).arrayBuffer());
-  return JSON.parse(all.subarray(4, 4 + all.readUInt32LE(0)));
+  return (await fetch(`${url}data`)).json();
 }
 
 export const launch = () =>

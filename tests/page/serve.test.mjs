@@ -117,7 +117,7 @@ test("what is not the reader's own request is refused, and the server goes on", 
   assert.equal((await get(`${at.pathname}0/`, { Origin: "http://evil.example" })).status, 403);
   assert.equal((await get(`${at.pathname}0/`, { "Sec-Fetch-Site": "cross-site" })).status, 403);
   // Every question of the page is guarded alike.
-  for (const path of ["0/data", "0/range?from=0&to=1000", "0/node?i=0", "0/monitors", "0/calls", "0/heap/summary", "0/what-if?class=a&factor=1"]) {
+  for (const path of ["0/data", "0/weights", "0/range?from=0&to=1000", "0/node?i=0", "0/monitors", "0/calls", "0/heap/summary", "0/what-if?class=a&factor=1"]) {
     assert.equal((await get(`/${"0".repeat(32)}/${path}`)).status, 403, path);
     assert.equal((await get(`${at.pathname}${path}`, { Host: "evil.example" })).status, 403, path);
     assert.equal((await get(`${at.pathname}${path}`, { Origin: "https://evil.example" })).status, 403, path);

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Compare } from "./compare";
 import { CoverageView } from "./coverage";
-import { decodeMetric, kinds, Metric, PageJson } from "./data";
+import { decodeMetric, isEmpty, kinds, Metric, PageJson } from "./data";
 import { Flame } from "./flame";
 import { count, duration, percent, weightLong } from "./format";
 import { HeapView } from "./heap";
@@ -82,12 +82,17 @@ export function App({ page }: { page: PageJson }) {
   const asked = state.view !== "profile" && !has[state.view];
   const view = has[state.view] || asked ? state.view : (views.find((v) => has[v]) ?? "profile");
   const inProfile = view === "profile" || view === "method";
+  const [filled, setFilled] = useState<string | null>(null); // or why not
+  const isWaiting = inProfile && json && isEmpty(json);
+  useEffect(() => {
+    if (isWaiting) page.fill!().then(() => setFilled(""), (e: Error) => setFilled(e.message));
+  }, [isWaiting]);
   const metric = useMemo(() => {
-    if (!json || !inProfile) return null;
+    if (!json || !inProfile || isWaiting) return null;
     let m = cache.current.get(json.name);
     if (!m) cache.current.set(json.name, (m = decodeMetric(json)));
     return m;
-  }, [json, inProfile]);
+  }, [json, inProfile, isWaiting]);
   const dialog = help && <Help page={page} isDark={dark} view={view} onClose={() => setHelp(false)} />;
   const kept = { kept: state.more, keep: (part: Record<string, string>) => setState((s) => ({ ...s, more: { ...s.more, ...part } })) };
   const name = page.file.replace(/\.[^.]*$/, "");
@@ -136,6 +141,15 @@ export function App({ page }: { page: PageJson }) {
       <>
         {facts(null)}
         <HeapView json={page.heap} name={name} file={page.file} {...kept} />
+        {dialog}
+      </>
+    );
+  }
+  if (isWaiting) {
+    return (
+      <>
+        {facts(null)}
+        <main class="nothing">{filled || "Reading the recording …"}</main>
         {dialog}
       </>
     );

@@ -48,7 +48,7 @@ export function Compare({ page, metric, at, onSelect, selected }: { page: PageJs
   useEffect(() => {
     const stop = new AbortController();
     setOther(null);
-    ask(`../${at}/data`, stop.signal)
+    ask(`../${at}/`, true, stop.signal)
       .then(setOther)
       .catch((e: Error) => !stop.signal.aborted && setOther(e.message));
     return () => stop.abort();

@@ -23,7 +23,7 @@ export interface MetricJson {
   cells: Bytes;
 }
 
-/** In one file in base64; served, the place in the binary data behind the JSON, and then that. */
+/** In one file in base64; served, the place in the binary data of the profile, and when that is there the bytes. */
 type Bytes = string | [number, number] | Uint8Array;
 
 export interface PageJson {
@@ -41,26 +41,39 @@ export interface PageJson {
   coverage?: CoverageJson;
   heap?: HeapJson;
   site?: { at: number; files: string[] }; // served, with these files beside it
+  fill?: () => Promise<void>; // served: asks for the weights of the profile
 }
 
-/** The data of this page: in the file, or asked for. */
-export async function load(inFile: string): Promise<PageJson> {
+/** The data of this page: in the file, or asked for. `weights`: those of its profile are needed for the first view. */
+export async function load(inFile: string, weights: boolean): Promise<PageJson> {
   if (inFile) return JSON.parse(inFile);
   fetch("ready").catch(() => {}); // what is indexed is opened meanwhile
-  return ask("data");
+  return ask("", weights);
 }
 
-/** Data of a served page: the length of the JSON, that, binary data. */
-export async function ask(url: string, signal?: AbortSignal): Promise<PageJson> {
+async function get(url: string, signal?: AbortSignal): Promise<Response> {
   const r = await fetch(url, { signal });
   if (!r.ok) throw new Error(await r.text());
-  const all = await r.arrayBuffer();
-  const length = new DataView(all).getUint32(0, true);
-  const page: PageJson = JSON.parse(new TextDecoder().decode(new Uint8Array(all, 4, length)));
-  const part = (b: Bytes) => (Array.isArray(b) ? new Uint8Array(all, 4 + length + b[0], b[1]) : b);
-  for (const m of page.metrics) [m.tree, m.cells] = [part(m.tree), part(m.cells)];
+  return r;
+}
+
+/** Data of a served page, with the weights of its profile at once or when they are needed. */
+export async function ask(base: string, weights: boolean, signal?: AbortSignal): Promise<PageJson> {
+  const bytes = () => get(`${base}weights`, signal).then((r) => r.arrayBuffer());
+  let asked = weights ? bytes() : null;
+  asked?.catch(() => {}); // the other answer says why
+  const page: PageJson = await (await get(`${base}data`, signal)).json();
+  page.fill = async () => {
+    const all = await (asked ??= bytes());
+    const part = (b: Bytes) => (Array.isArray(b) ? new Uint8Array(all, b[0], b[1]) : b);
+    for (const m of page.metrics) [m.tree, m.cells] = [part(m.tree), part(m.cells)];
+  };
+  if (weights && page.metrics.length) await page.fill();
   return page;
 }
+
+/** Whether the weights of a metric are still to be asked for. */
+export const isEmpty = (m: MetricJson) => Array.isArray(m.cells);
 
 /** Frame kinds in the order of enum frame_kind. */
 export const kinds = ["java", "interpreted", "compiled", "inlined", "native", "kernel", "stub", "mark"] as const;

@@ -2,11 +2,13 @@
 import { render } from "preact";
 import { App } from "./app";
 import { load } from "./data";
+import { decode } from "./link";
 import "./style.css";
 
 const reading = document.getElementById("reading")!;
 const wait = setTimeout(() => (reading.textContent = "Reading the recording …"), 150);
-load(document.getElementById("data")!.textContent!).then(
+const { view } = decode(location.hash);
+load(document.getElementById("data")!.textContent!, view === "profile" || view === "method").then(
   (page) => {
     clearTimeout(wait);
     reading.remove();

@@ -125,14 +125,24 @@ static int answer_shell(struct server_reply *reply)
     return 200;
 }
 
-static int answer_data(struct site *s, size_t i, struct server_reply *reply)
+/* The JSON of a page; or the weights of its profile, which views of threads, calls, coverage and heaps do not need. */
+static int answer_data(struct site *s, size_t i, bool weights, struct server_reply *reply)
 {
     struct served_file *f = &s->files[i];
+    uint32_t json = 0;
     if (pthread_mutex_trylock(&f->making) != 0)
         return SERVER_LATER;
     int r = f->page.len ? 0 : make_page(s, i, &f->page);
-    buf_bytes(&reply->body, f->page.data, f->page.len);
-    reply->type = r == 0 ? "application/octet-stream" : NULL;
+    if (r == 0 && f->page.len >= sizeof(json))
+        memcpy(&json, f->page.data, sizeof(json));
+    size_t to = MIN(sizeof(json) + le32toh(json), f->page.len), from = MIN(sizeof(json), to);
+    if (r < 0)
+        buf_bytes(&reply->body, f->page.data, f->page.len); /* why */
+    else if (weights)
+        buf_bytes(&reply->body, f->page.data + to, f->page.len - to);
+    else
+        buf_bytes(&reply->body, f->page.data + from, to - from);
+    reply->type = r < 0 ? NULL : weights ? "application/octet-stream" : json_type;
     if (r < 0)
         buf_clear(&f->page);
     pthread_mutex_unlock(&f->making);
@@ -246,8 +256,8 @@ static int answer(void *context, const struct server_request *q, struct server_r
         return answer_calls(s, i, q, reply);
     if (!rest[1])
         return answer_shell(reply);
-    if (strcmp(rest, "/data") == 0)
-        return answer_data(s, i, reply);
+    if (strcmp(rest, "/data") == 0 || strcmp(rest, "/weights") == 0)
+        return answer_data(s, i, rest[1] == 'w', reply);
     struct served_threads *threads = &s->files[i].threads;
     int status = served_threads_answer(threads, s->paths[i], rest + 1, q, reply);
     return status == -ENOENT ? not_found(reply, "no such view") : status;
