@@ -574,6 +574,20 @@ def test_path_of_h2_ends_with_its_last_work_and_is_known(jdk, tmp_path):
 
 
 @pytest.mark.measured
+@pytest.mark.jdks(17)
+def test_path_of_tomcat_is_known_without_privileges(jdk, tmp_path):
+    """Four clients ask a server for 4,000 files in the same VM, which may use no perf_event and read nothing of the kernel's."""
+    out = tmp_path / "tomcat.jfr"
+    command = workloads.held_command("tomcat", jdk, tmp_path / "files", jvm=["-Xmx256m", jdk.agent(f"threads=y,format=r,file={out}")])
+    with jdk.start("setpriv", "--bounding-set=-all", *command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                   stderr=subprocess.DEVNULL) as program:
+        assert "READY" in program.stdout.read()
+    assert program.returncode == 0
+    found = threads("critical-path", out)
+    assert on(found, state="unknown") <= 0.02 * on(found) and on(found, state="io") > 0
+
+
+@pytest.mark.measured
 @pytest.mark.jdks(17, 25)
 def test_plain_jfr_is_analysed_and_says_what_is_inferred(jdk, tmp_path):
     out = f"/tmp/jvmscope-threads-plain-{os.getpid()}-{jdk.version}.jfr"
