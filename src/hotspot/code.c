@@ -2,6 +2,7 @@
 #include "hotspot/code.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -137,6 +138,14 @@ static bool find_block(const struct code_cache *c, const struct memory *m, uint6
     return true;
 }
 
+at_each_sample void code_fetch(const struct code_cache *c, uint64_t pc)
+{
+    for (unsigned i = 0; i < c->heap_count; i++)
+        if (pc - c->heaps[i].low < c->heaps[i].high - c->heaps[i].low)
+            __builtin_prefetch(
+                (const void *)(uintptr_t)(c->heaps[i].segmap + ((pc - c->heaps[i].low) >> c->heaps[i].log2_segment)));
+}
+
 static bool read_bounds(const struct hotspot_layout *l, const struct memory *m, struct code_blob *b)
 {
     int32_t offset, end;
@@ -160,6 +169,9 @@ static enum code_kind kind_of_name(uint64_t name)
                                        : CODE_STUB;
 }
 
+/* The name of all nmethods, for its way into the cache. */
+static _Atomic uint64_t nmethod_name;
+
 at_each_sample bool code_find(const struct code_cache *c, const struct memory *m, uint64_t pc, struct code_blob *ret)
 {
     const struct hotspot_layout *l = c->layout;
@@ -171,6 +183,7 @@ at_each_sample bool code_find(const struct code_cache *c, const struct memory *m
             .kind = CODE_INTERPRETER, .begin = c->interpreter, .end = c->interpreter_end, .frame_offset = -1};
         return true;
     }
+    __builtin_prefetch((const void *)(uintptr_t)atomic_load_explicit(&nmethod_name, memory_order_relaxed));
     if (!find_block(c, m, pc, &b.address))
         return false;
     /* Of an nmethod all is needed: cold lines come together sooner than one after the other. */
@@ -194,6 +207,8 @@ at_each_sample bool code_find(const struct code_cache *c, const struct memory *m
     if (!memory_read(m, b.name, &name, sizeof(name)))
         return false;
     b.kind = kind_of_name(name);
+    if (b.kind == CODE_COMPILED && atomic_load_explicit(&nmethod_name, memory_order_relaxed) != b.name)
+        atomic_store_explicit(&nmethod_name, b.name, memory_order_relaxed);
     b.frame_bytes = words > 0 && words < FRAME_WORDS_MAX ? words * 8 : 0;
     *ret = b;
     return true;
@@ -245,6 +260,35 @@ static bool read_tables(struct code_scopes *s, const struct code_blob *b, uint64
     return true;
 }
 
+static void fetch(uint64_t address)
+{
+    __builtin_prefetch((const void *)(uintptr_t)address);
+}
+
+/* Where the descriptor of pc should be among count of them, which lie about evenly over the code. */
+static uint64_t guess(const struct code_blob *blob, uint64_t pc, uint64_t count)
+{
+    return pc - blob->begin < blob->end - blob->begin ? count * (pc - blob->begin) / (blob->end - blob->begin) : 0;
+}
+
+at_each_sample void code_fetch_scopes(const struct code_cache *c, const struct memory *m, const struct code_blob *blob,
+                                      uint64_t pc)
+{
+    enum { AROUND = 4 * 64 };
+
+    struct code_scopes s = {.cache = c, .memory = m};
+    uint64_t pcs, end, size = (uint64_t)c->layout->sizeof_pc_desc;
+    fetch(blob->begin);
+    fetch(blob->begin + 64);
+    if (!read_tables(&s, blob, &pcs, &end) || end < pcs)
+        return;
+    uint64_t at = pcs + guess(blob, pc, (end - pcs) / size) * size;
+    for (uint64_t line = MAX(pcs, at - AROUND); line < MIN(end, at + AROUND); line += 64)
+        fetch(line);
+    fetch(s.metadata);
+    fetch(s.metadata + 64);
+}
+
 at_each_sample bool code_scopes_at(struct code_scopes *ret, const struct code_cache *c, const struct memory *m,
                                    const struct code_blob *blob, uint64_t pc)
 {
@@ -278,6 +322,8 @@ at_each_sample bool code_scopes_at(struct code_scopes *ret, const struct code_ca
     uint32_t scope = 0;
     if (pcs + low * size < end && !load32(m, pcs + low * size + (uint64_t)c->layout->pc_scope, &scope))
         return false;
+    fetch(s.scopes + scope);
+    fetch(s.scopes + scope - 64); /* callers are written before */
     s.next = scope;
     *ret = s;
     return true;

@@ -68,6 +68,8 @@ static inline bool code_is_interpreter(const struct code_cache *c, uint64_t pc)
 
 /* The code at pc; false when there is none (free, or not in the cache, or a fault). */
 bool code_find(const struct code_cache *c, const struct memory *m, uint64_t pc, struct code_blob *ret);
+/* Brings what code_find begins with into the cache. */
+void code_fetch(const struct code_cache *c, uint64_t pc);
 /* The interpreter's method entry that holds pc, or NULL. */
 const struct interpreter_entry *code_interpreter_entry(const struct code_cache *c, uint64_t pc);
 
@@ -90,6 +92,8 @@ struct code_scope {
 /* Starts at pc: what is said of that very address, or of the next one that something is said of. False on a fault. */
 bool code_scopes_at(struct code_scopes *ret, const struct code_cache *c, const struct memory *m, const struct code_blob *blob,
                     uint64_t pc);
+/* Brings what code_scopes_at and its like will look at into the cache, as far as that is known before. */
+void code_fetch_scopes(const struct code_cache *c, const struct memory *m, const struct code_blob *blob, uint64_t pc);
 /* The next method; false at the end, or on a fault. An nmethod about which nothing is said answers its method once, bci 0. */
 bool code_scopes_next(struct code_scopes *s, struct code_scope *ret);
 

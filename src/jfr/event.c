@@ -224,7 +224,7 @@ void traces_release(struct traces *t)
 
 void traces_ahead(struct traces *t)
 {
-    enum { AHEAD = 128 * 1024, POPULATE_WRITE = 23 /* MADV_POPULATE_WRITE, Linux 5.14; before, the advice is refused */ };
+    enum { AHEAD = 128 * 1024 };
 
     uint64_t used = atomic_load_explicit(&t->used, memory_order_relaxed);
     if (t->present > used + AHEAD / 2)
@@ -304,12 +304,36 @@ static uint64_t trace_find(struct search *s)
     return id ? id : table_find(s, t->slots + FIRST_SLOTS, t->mask, MAX_PROBES);
 }
 
+/* The first eight of the nine bytes of a number that has them all: seven bits each, and the mark that there is more. */
+static uint64_t nine_bytes(uint64_t v)
+{
+    v = (v & UINT64_C(0x00fffffff0000000)) << 4 | (v & UINT64_C(0x000000000fffffff));
+    v = (v & UINT64_C(0x0fffc0000fffc000)) << 2 | (v & UINT64_C(0x00003fff00003fff));
+    v = (v & UINT64_C(0x3f803f803f803f80)) << 1 | (v & UINT64_C(0x007f007f007f007f));
+    return v | UINT64_C(0x8080808080808080);
+}
+
+enum { FRAME_BYTES = 9 + 1 + 5 + 1 }; /* at most, in the file */
+
+static void put_frame(struct jfr_event *e, const struct jfr_frame *f)
+{
+    if (likely(f->method >> 56 && (size_t)(e->end - e->at) >= FRAME_BYTES)) {
+        uint64_t first = nine_bytes(f->method);
+        memcpy(e->at, &first, sizeof(first));
+        e->at[8] = (uint8_t)(f->method >> 56);
+        e->at += 9;
+    } else {
+        jfr_put_long(e, (int64_t)f->method);
+    }
+    jfr_put_int(e, 0);
+    jfr_put_int(e, f->bci);
+    jfr_put_long(e, f->type);
+}
+
 /* Puts a new stack into the file at once, for whoever reads it should the process die before the worker comes round. */
 static void trace_append(struct jfr_writer *w, uint64_t id, const struct jfr_frame *frames, uint32_t n, bool truncated)
 {
-    size_t room = 40;
-    for (uint32_t i = 0; i < n; i++)
-        room += long_size(frames[i].method) + 1 + long_size((uint32_t)frames[i].bci) + 1;
+    size_t room = 40 + (size_t)n * FRAME_BYTES;
     struct jfr_event e;
     if (atomic_load_explicit(&w->closed, memory_order_relaxed) || !begin(w, room, &e))
         return;
@@ -322,22 +346,31 @@ static void trace_append(struct jfr_writer *w, uint64_t id, const struct jfr_fra
     jfr_put_long(&e, (int64_t)id);
     jfr_put_byte(&e, truncated);
     jfr_put_int(&e, (int32_t)n);
-    for (uint32_t i = 0; i < n; i++) {
-        jfr_put_long(&e, (int64_t)frames[i].method);
-        jfr_put_int(&e, 0);
-        jfr_put_int(&e, frames[i].bci);
-        jfr_put_long(&e, frames[i].type);
-    }
+    for (uint32_t i = 0; i < n; i++)
+        put_frame(&e, &frames[i]);
     if (!e.overflow)
         slot_commit(&e, CODE_CHECKPOINT);
     slot_release(e.slot);
+}
+
+/* Two hashes that do not wait for one another, of methods and of places within them. */
+static uint32_t hash_frames(const struct jfr_frame *frames, uint32_t n, bool truncated)
+{
+    uint64_t a = n, b = truncated;
+    for (uint32_t i = 0; i < n; i++) {
+        a = (a ^ frames[i].method) * UINT64_C(0x9e3779b97f4a7c15);
+        b = (b ^ ((uint64_t)frames[i].type << 32 | (uint32_t)frames[i].bci)) * UINT64_C(0xbf58476d1ce4e5b9);
+        a ^= a >> 29;
+        b ^= b >> 32;
+    }
+    return (uint32_t)hash_u64(a + hash_u64(b));
 }
 
 at_each_sample uint64_t jfr_trace(struct jfr_writer *w, const struct jfr_frame *frames, uint32_t n, bool truncated)
 {
     if (!n)
         return 0;
-    uint32_t hash = (uint32_t)hash_bytes(frames, n * sizeof(*frames)) ^ truncated;
+    uint32_t hash = hash_frames(frames, n, truncated);
     struct search s = {.traces = &w->traces, .hash = hash, .n = n, .truncated = truncated, .frames = frames};
     uint64_t id = trace_find(&s);
     if (unlikely(!id))

@@ -82,15 +82,8 @@ static inline uint16_t load_code(const uint8_t *event)
     return __atomic_load_n((const uint16_t *)(const void *)(event + 4), __ATOMIC_ACQUIRE);
 }
 
-static inline unsigned long_size(uint64_t v)
-{
-    unsigned n = 1;
-    while (v >= 0x80 && n < 9) {
-        v >>= 7;
-        n++;
-    }
-    return n;
-}
+/* MADV_POPULATE_WRITE of Linux 5.14; before, the advice is refused, and a handler takes the faults. */
+enum { POPULATE_WRITE = 23 };
 
 /* How many blocks a taker got, told before their contents change; SPAN_RETIRED: nothing more will be written there. */
 #define SPAN_RETIRED 0x80000000u
@@ -240,6 +233,8 @@ int region_new(struct region **ret, int fd, uint64_t file_offset, uint64_t bytes
 void region_free(struct region *r);
 /* Makes at least `least` blocks (and more when the pace asks for it) free for events; worker. */
 int region_grow(struct jfr_writer *w, uint32_t least) must_check;
+/* Makes the pages that are written next writable: the kernel takes that from them when it has put them on the disk; worker. */
+void region_ahead(struct jfr_writer *w);
 
 /* ---- metadata.c ---- */
 /* startTime, and what the flags JFR_DURATION ... of a row stand for, in their order. */

@@ -227,6 +227,7 @@ static int do_work(struct jfr_writer *w)
     if (atomic_load(&w->closed))
         return -EBADF;
     int ret = region_grow(w, 4 * w->n_slots);
+    region_ahead(w);
     atomic_store(&w->error, ret);
     constants_update(w, &w->chunk);
     tell_losses(w);

@@ -8,21 +8,45 @@ static void fetch(uint64_t address)
     __builtin_prefetch((const void *)(uintptr_t)address);
 }
 
-/* What a method is checked against, where it is known. A torn entry fetches what nobody needs. */
-static void fetch_parts(const struct walk *k, uint64_t method)
+/* What a method is checked against, where it is known; false where it is not. A torn entry fetches what nobody needs. */
+static bool fetch_known(const struct walk *k, uint64_t method)
 {
     const struct walker *w = k->w;
     const struct hotspot_layout *l = &w->layout;
     const struct known_method *known = known_at(w->known, method);
     if (known->method != method)
-        return;
+        return false;
     fetch(method + (uint64_t)l->method_const);
     fetch(known->parts.constant + (uint64_t)l->const_pool);
     fetch(known->parts.pool + (uint64_t)l->pool_holder);
     if (k->epoch && known->epoch == k->epoch)
-        return;
+        return true;
     fetch(known->parts.holder + (uint64_t)l->klass_name);
     fetch(known->parts.class_name);
+    return true;
+}
+
+/*
+ * Brings what methods are checked against into the cache: of those not known each structure leads to the next (method_parts),
+ * and all of them go one step at a time.
+ */
+static void fetch_parts(const struct walk *k, const uint64_t *methods, unsigned n)
+{
+    const struct hotspot_layout *l = &k->w->layout;
+    const int32_t fields[] = {l->method_const, l->const_pool, l->pool_holder, l->klass_name, 0};
+    uint64_t at[CLAIMS_MAX];
+    unsigned unknown = 0;
+    for (unsigned i = 0; i < n; i++)
+        if (!fetch_known(k, methods[i])) {
+            at[unknown++] = methods[i];
+            fetch(methods[i] + (uint64_t)l->method_const);
+        }
+    for (unsigned step = 0; step + 1 < ARRAY_SIZE(fields); step++)
+        for (unsigned i = 0; i < unknown; i++)
+            if (at[i] && load64(&k->w->memory, at[i] + (uint64_t)fields[step], &at[i]))
+                fetch(at[i] + (uint64_t)fields[step + 1]);
+            else
+                at[i] = 0;
 }
 
 static bool settle_method(struct walk *k, const struct method_claim *claim)
@@ -43,8 +67,10 @@ at_each_sample bool claims_settle(struct walk *k)
 {
     struct claims *c = k->claims;
     bool hold = !k->refuted;
+    uint64_t methods[CLAIMS_MAX];
     for (unsigned i = 0; i < c->methods; i++)
-        fetch_parts(k, walk_id_method(k->frames[c->of_method[i].frame].id));
+        methods[i] = walk_id_method(k->frames[c->of_method[i].frame].id);
+    fetch_parts(k, methods, c->methods);
     for (unsigned i = 0; i < c->sites && hold; i++)
         hold = compilation_holds(&k->w->layout, &k->w->memory, &c->of_site[i]);
     for (unsigned i = 0; i < c->methods && hold; i++)
@@ -77,4 +103,54 @@ at_each_sample bool claim_method(struct walk *k, uint64_t method, uint64_t bcp)
     c->of_method[c->methods++] = (struct method_claim){.bcp = bcp, .frame = at};
     fetch((uint64_t)(uintptr_t)known_at(k->w->known, method));
     return true;
+}
+
+/* The next frames that lack their check, up to CLAIMS_MAX, from *at on. */
+static unsigned without_check(const struct walk *k, unsigned *at, unsigned frames[CLAIMS_MAX], uint64_t methods[CLAIMS_MAX])
+{
+    unsigned n = 0;
+    for (; *at < k->count && n < CLAIMS_MAX; ++*at) {
+        const struct walk_frame *f = &k->frames[*at];
+        if (!walk_is_java(f->kind) || walk_id_check(f->id) != 0)
+            continue;
+        frames[n] = *at;
+        methods[n++] = walk_id_method(f->id);
+    }
+    return n;
+}
+
+static void add_checks(struct walk *k)
+{
+    const struct walker *w = k->w;
+    unsigned frames[CLAIMS_MAX], n;
+    uint64_t methods[CLAIMS_MAX];
+    for (unsigned at = 0; (n = without_check(k, &at, frames, methods)) > 0;) {
+        if (k->claims)
+            fetch_parts(k, methods, n);
+        for (unsigned i = 0; i < n; i++) {
+            struct known_method known;
+            if (known_method_get(w->known, &w->layout, &w->memory, methods[i], k->epoch, &known))
+                k->frames[frames[i]].id = walk_id_of_method(methods[i], known.check);
+        }
+    }
+}
+
+static bool has_checks(const struct walk_frame *frames, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (walk_id_check(frames[i].id) == 0)
+            return false;
+    return true;
+}
+
+at_each_sample void walk_finish(struct walk *k)
+{
+    const struct walker *w = k->w;
+    add_checks(k);
+    for (unsigned i = 0; k->notes && i < k->notes->count; i++) {
+        const struct note *n = &k->notes->of[i];
+        if (has_checks(k->frames + n->first, n->frames))
+            site_note(w->sites, &w->layout, &w->memory, n->blob, n->frame_bytes, n->key, n->state, k->frames + n->first,
+                      n->frames);
+    }
 }

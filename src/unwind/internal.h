@@ -53,6 +53,21 @@ struct claims {
     } of_method[CLAIMS_MAX];
 };
 
+/* What the walk has found out of compiled code, to be kept as sites when the checks of its methods are known. */
+enum { NOTES_MAX = 16 };
+
+struct notes {
+    unsigned count;
+
+    struct note {
+        uint64_t key, blob;
+        int32_t frame_bytes;
+        uint32_t first;
+        uint16_t frames;
+        uint8_t state; /* enum frame_state */
+    } of[NOTES_MAX];
+};
+
 struct walk {
     const struct walker *w;
     const struct modules *modules;
@@ -65,6 +80,7 @@ struct walk {
     uint64_t fetched;      /* up to here on the stack the sites of return addresses are on their way into the cache */
     uint32_t epoch;        /* of `unloads` when the walk began */
     struct claims *claims; /* NULL: nothing is taken for granted */
+    struct notes *notes;   /* NULL: nothing is kept */
     struct anchor anchor;
     struct walk_frame *frames;
     unsigned count, max, flags;
@@ -115,5 +131,7 @@ bool walk_read_anchor(const struct walk *k, uint64_t address, struct anchor *ret
 bool claim_site(struct walk *k, const struct compilation *of);
 bool claim_method(struct walk *k, uint64_t method, uint64_t bcp);
 bool claims_settle(struct walk *k);
+/* Puts the checks into the ids of Java frames that have none yet, and keeps as sites what was noted. */
+void walk_finish(struct walk *k);
 /* Runs a walk that is set up. */
 void walk_run(struct walk *k, struct walk_end *ret_end);

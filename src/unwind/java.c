@@ -134,21 +134,13 @@ static void emit_compiled(struct walk *k, const struct code_blob *blob, uint64_t
         walk_emit_java(k, kind, scopes.method, -1);
 }
 
-/* Keeps what was emitted of a frame, from `first` on, for walks to come. */
+/* What was emitted of a frame, from `first` on, is to be kept for walks to come. */
 static void note_site(struct walk *k, const struct code_blob *blob, uint64_t key, enum frame_state state, unsigned first)
 {
-    const struct walker *w = k->w;
+    struct notes *notes = k->notes;
     unsigned n = k->count - first;
-    if (n == 0 || n > SITE_METHODS_MAX || k->full)
-        return;
-    for (unsigned i = first; i < k->count; i++) {
-        struct known_method known;
-        uint64_t method = walk_id_method(k->frames[i].id);
-        if (!known_method_get(w->known, &w->layout, &w->memory, method, k->epoch, &known))
-            return;
-        k->frames[i].id = walk_id_of_method(method, known.check);
-    }
-    site_note(w->sites, &w->layout, &w->memory, blob, key, (uint8_t)state, k->frames + first, n);
+    if (notes->count < NOTES_MAX && n > 0 && n <= SITE_METHODS_MAX && !k->full)
+        notes->of[notes->count++] = (struct note){key, blob->address, blob->frame_bytes, first, (uint16_t)n, (uint8_t)state};
 }
 
 /* Emits what a site says; false when it is being written, or says it of something else. */
@@ -196,6 +188,7 @@ static bool step_compiled(struct walk *k, const struct code_blob *blob)
     struct registers r = k->r;
     unsigned first = k->count;
     enum frame_state state = FRAME_FULL;
+    code_fetch_scopes(&w->code, &w->memory, blob, r.pc);
     if (k->top) {
         uint64_t complete = blob->frame_offset >= 0 ? blob->begin + (uint64_t)blob->frame_offset : blob->begin;
         state = w->arch->compiled_state(&w->memory, r.pc, code_entry(&w->code, &w->memory, blob), complete, blob->end,
@@ -206,7 +199,7 @@ static bool step_compiled(struct walk *k, const struct code_blob *blob)
     uint64_t pc = code_original_pc(&w->code, &w->memory, blob, r.pc, r.sp);
     /* What is said of an address holds for the instructions before it: calls and regions are described at their ends. */
     emit_compiled(k, blob, k->top ? pc + 1 : pc, state != FRAME_FULL);
-    if (w->sites && pc == r.pc)
+    if (k->notes && pc == r.pc)
         note_site(k, blob, site_key(k), state, first);
     return leave_with_state(k, state, blob->frame_bytes);
 }

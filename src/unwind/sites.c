@@ -131,15 +131,14 @@ at_each_sample bool compilation_holds(const struct hotspot_layout *l, const stru
     return read_identity(l, m, c->blob, &now) && now.method == c->method && now.id == c->id;
 }
 
-at_each_sample void site_note(struct site *sites, const struct hotspot_layout *l, const struct memory *m,
-                              const struct code_blob *blob, uint64_t key, uint8_t state, const struct walk_frame *frames,
-                              unsigned count)
+at_each_sample void site_note(struct site *sites, const struct hotspot_layout *l, const struct memory *m, uint64_t blob,
+                              int32_t frame_bytes, uint64_t key, uint8_t state, const struct walk_frame *frames, unsigned count)
 {
     struct site *s = site_at(sites, key);
     struct compilation c;
-    if (count > SITE_METHODS_MAX || !read_identity(l, m, blob->address, &c) || !begin_write(&s->version))
+    if (count > SITE_METHODS_MAX || !read_identity(l, m, blob, &c) || !begin_write(&s->version))
         return;
-    s->frame_bytes = (uint32_t)blob->frame_bytes;
+    s->frame_bytes = (uint32_t)frame_bytes;
     s->pc = key;
     s->blob = c.blob;
     s->method = c.method;

@@ -97,5 +97,5 @@ struct compilation {
 bool compilation_holds(const struct hotspot_layout *l, const struct memory *m, const struct compilation *c);
 /* Notes frames of an nmethod at a return address, or at an interrupted instruction with the frame in a state; ids have their
  * checks. Too many are not noted. Async-signal-safe. */
-void site_note(struct site *sites, const struct hotspot_layout *l, const struct memory *m, const struct code_blob *blob,
+void site_note(struct site *sites, const struct hotspot_layout *l, const struct memory *m, uint64_t blob, int32_t frame_bytes,
                uint64_t key, uint8_t state, const struct walk_frame *frames, unsigned count);

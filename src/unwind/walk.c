@@ -64,21 +64,9 @@ at_each_sample void walk_emit(struct walk *k, enum walk_kind kind, uint64_t id, 
 
 at_each_sample void walk_emit_java(struct walk *k, enum walk_kind kind, uint64_t method, int32_t bci)
 {
+    if (k->claims)
+        __builtin_prefetch(known_at(k->w->known, method));
     walk_emit(k, kind, walk_id_of_method(method, 0), bci);
-}
-
-/* Puts the checks into the ids of Java frames that have none yet. */
-static void add_checks(struct walk *k)
-{
-    for (unsigned i = 0; i < k->count; i++) {
-        struct walk_frame *f = &k->frames[i];
-        struct known_method known;
-        if (!walk_is_java(f->kind) || walk_id_check(f->id) != 0)
-            continue;
-        uint64_t method = walk_id_method(f->id);
-        if (known_method_get(k->w->known, &k->w->layout, &k->w->memory, method, k->epoch, &known))
-            f->id = walk_id_of_method(method, method_parts_check(&known.parts));
-    }
 }
 
 at_each_sample bool walk_leave(struct walk *k, uint64_t pc, uint64_t sp, uint64_t fp)
@@ -205,9 +193,11 @@ at_each_sample void walk_run(struct walk *k, struct walk_end *ret_end)
     if (k->claims && !claims_settle(k)) {
         *k = start;
         k->claims = NULL;
+        if (k->notes)
+            k->notes->count = 0;
         status = run(k);
     }
-    add_checks(k);
+    walk_finish(k);
     if (status == WALK_COMPLETE)
         status = k->full ? WALK_DEPTH : k->heap ? WALK_HEAP : WALK_COMPLETE;
     *ret_end = (struct walk_end){.status = status, .recovered = k->recovered, .pc = k->r.pc, .sp = k->r.sp};
@@ -235,43 +225,55 @@ static bool set_up_stack(struct walk *k)
 }
 
 /* What makes a walk of this process's memory fast; without it the walk is the same. */
-static void set_up_speed(struct walk *k, struct claims *claims)
+static void set_up_speed(struct walk *k, struct claims *claims, struct notes *notes)
 {
     if (!k->w->sites || !k->w->known)
         return;
-    for (uint64_t at = k->r.sp; at < MIN(k->stack_high, k->r.sp + FETCH_BYTES); at += 64)
-        __builtin_prefetch((const void *)(uintptr_t)at);
+    if (code_holds(&k->w->code, k->r.pc))
+        code_fetch(&k->w->code, k->r.pc);
     claims->sites = claims->methods = 0;
+    notes->count = 0;
     k->claims = claims;
+    k->notes = notes;
     k->epoch = unloads_epoch(&k->w->unloads, &k->w->memory);
 }
 
 /* All that a walk begins with, at once: seldom used, it has left the caches. */
-static void fetch_beginning(const struct walker *w, uint64_t thread, const struct registers *r)
+at_each_sample void walker_fetch(const struct walker *w, const void *context)
 {
-    const struct hotspot_layout *l = &w->layout;
+    struct registers r = {0};
     for (size_t at = 0; at < sizeof(*w); at += 64)
         __builtin_prefetch((const char *)w + at);
+    arch_registers(context, &r);
+    for (uint64_t at = r.sp; at < r.sp + FETCH_BYTES; at += 64)
+        __builtin_prefetch((const void *)(uintptr_t)at);
+    if (w->sites)
+        __builtin_prefetch(site_at(w->sites, walk_top_key(r.pc)));
+}
+
+/* The same of the thread. */
+static void fetch_thread(const struct walker *w, uint64_t thread)
+{
+    const struct hotspot_layout *l = &w->layout;
     if (!thread)
         return;
     __builtin_prefetch((const void *)(uintptr_t)(thread + (uint64_t)l->thread_stack_base));
     __builtin_prefetch((const void *)(uintptr_t)(thread + (uint64_t)l->thread_anchor));
     __builtin_prefetch((const void *)(uintptr_t)(thread + (uint64_t)l->thread_anchor + 64));
-    if (w->sites)
-        __builtin_prefetch(site_at(w->sites, walk_top_key(r->pc)));
 }
 
 at_each_sample unsigned walk_stack(const struct walker *w, const void *context, const void *env, unsigned flags,
                                    struct walk_frame *frames, unsigned max, struct walk_end *ret_end)
 {
     struct claims claims;
+    struct notes notes;
     struct walk k = {
         .w = w, .modules = modules_current(), .frames = frames, .max = max, .flags = flags, .top = context != NULL};
     if (env)
         k.thread = (uint64_t)(uintptr_t)env - (uint64_t)w->env_offset;
     if (context)
         arch_registers(context, &k.r);
-    fetch_beginning(w, k.thread, &k.r);
+    fetch_thread(w, k.thread);
     *ret_end = (struct walk_end){.status = WALK_BROKEN, .pc = k.r.pc, .sp = k.r.sp};
     if (!set_up_stack(&k))
         return 0;
@@ -281,7 +283,7 @@ at_each_sample unsigned walk_stack(const struct walker *w, const void *context, 
         ret_end->status = WALK_COMPLETE; /* no Java on this stack */
         return 0;
     }
-    set_up_speed(&k, &claims);
+    set_up_speed(&k, &claims, &notes);
     walk_run(&k, ret_end);
     return k.count;
 }

@@ -122,6 +122,8 @@ void walker_free(struct walker *w);
 unsigned walk_stack(const struct walker *w, const void *context, const void *env, unsigned flags, struct walk_frame *frames,
                     unsigned max, struct walk_end *ret_end);
 
+/* What a walk from there begins with is brought into the cache; async-signal-safe, some time before walk_stack. */
+void walker_fetch(const struct walker *w, const void *context);
 /* Loads the table of libraries again when it changed; outside of handlers, now and then. */
 void walker_refresh(struct walker *w);
 

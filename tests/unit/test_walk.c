@@ -19,6 +19,7 @@ struct scene {
     struct walk walk;
     struct walk_frame frames[FRAMES];
     struct walk_end end;
+    struct notes notes;
     uint64_t interpreted; /* Method of the interpreted frame */
     uint64_t stack, sp;   /* lowest address, and the compiled frame's stack pointer */
     uint64_t return_slot; /* of the compiled frame */
@@ -171,7 +172,8 @@ static void walk_as_caller(struct scene *s)
 {
     s->walk.r = (struct registers){.pc = s->code.code + 22, .sp = s->sp, .fp = 3};
     s->walk.top = s->walk.done = s->walk.recovered = false;
-    s->walk.count = 0;
+    s->walk.count = s->notes.count = 0;
+    s->walk.notes = &s->notes;
     walk_run(&s->walk, &s->end);
 }
 
@@ -242,8 +244,9 @@ static void move_out(struct scene *s)
 static void walk_claiming(struct scene *s, struct claims *claims, bool top)
 {
     s->walk.r = (struct registers){.pc = s->code.code + (top ? 21 : 22), .sp = s->sp, .fp = 3};
-    s->walk.mapped_bytes = s->walk.fetched = claims->sites = claims->methods = 0;
+    s->walk.mapped_bytes = s->walk.fetched = claims->sites = claims->methods = s->notes.count = 0;
     s->walk.claims = claims;
+    s->walk.notes = &s->notes;
     s->walk.top = top;
     s->walk.done = s->walk.recovered = s->walk.refuted = false;
     s->walk.count = 0;

@@ -34,15 +34,19 @@ struct pool {
     uint32_t n;
 };
 
+/* What each handler touches comes first, in as few cache lines as it can be. */
 static struct {
-    struct sampler_options options;
-    struct pool pool;
-    int signal;
-    atomic_bool on;
     atomic_int inside; /* handlers */
+    atomic_bool on;
+    int signal;
+    _Atomic uint64_t calls, samples, truncated, lost, skipped;
+    struct pool pool;
+    struct sampler_options options;
+    _Atomic uint64_t measured, measured_ns, max_ns;
     _Atomic uint64_t failed[WALK_FAILURES], cost[COST_BUCKETS];
-    _Atomic uint64_t samples, truncated, lost, skipped, calls, measured, measured_ns, max_ns;
-} sampler;
+} __attribute__((aligned(64))) sampler;
+
+enum { SAMPLER_FETCH = offsetof(__typeof__(sampler), measured) };
 
 /* ---- in the signal handler ---- */
 
@@ -194,6 +198,27 @@ static struct slot *slot_of(const siginfo_t *info)
     return NULL;
 }
 
+/*
+ * What a handler will need, on its way into the cache all at once: after an interval of the program nothing of it is there, and
+ * one after the other each line takes a tenth of a microsecond, more where its page's address has to be translated anew.
+ */
+at_each_sample static void fetch_beginning(const siginfo_t *info, const void *ucontext)
+{
+    enum { BUFFER_FETCH = 512 };
+
+    if (info->si_code == SI_TIMER) {
+        __builtin_prefetch(info->si_value.sival_ptr);
+        __builtin_prefetch((const char *)info->si_value.sival_ptr + 64);
+    }
+    stack_vm_fetch(ucontext);
+    for (size_t at = 0; at < SAMPLER_FETCH; at += 64)
+        __builtin_prefetch((const char *)&sampler + at, 1);
+    int cpu = sched_getcpu();
+    const char *buffer = sampler.pool.memory + (size_t)MAX(cpu, 0) * sampler.pool.stride;
+    for (size_t at = 0; at < BUFFER_FETCH; at += 64)
+        __builtin_prefetch(buffer + at, 1);
+}
+
 /* How many intervals a signal stands for; 0: none, or not ours. */
 static uint32_t take_beat(struct beat *ret, const siginfo_t *info)
 {
@@ -216,6 +241,7 @@ at_each_sample static void on_signal(int number, siginfo_t *info, void *ucontext
 {
     int saved = errno;
     struct beat beat;
+    fetch_beginning(info, ucontext);
     atomic_fetch_add(&sampler.inside, 1);
     if (take_beat(&beat, info) && slot_is_own(beat.slot)) {
         uint64_t start = begin_cost();

@@ -85,11 +85,11 @@ at_each_sample void slot_shift(struct slot *s, uint32_t weight)
         s->owed = 0;
         return;
     }
-    uint64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     s->due_ns += s->since * options.interval_ns;
     s->since = 0;
-    uint64_t at = s->due_ns + hash_u64(cpu_ns ^ (uint64_t)s->tid) % options.interval_ns;
+    uint64_t at = s->due_ns + hash_u64(now_ns() ^ (uint64_t)s->tid) % options.interval_ns;
     if (s->perf.fd) {
+        uint64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
         /*
          * Not soon: a period holds until the next handler ends, and a short one would come again and again meanwhile, all at
          * one place. The sample that is left out for this is owed, as are those that the kernel did not tell of.

@@ -47,6 +47,8 @@ int stack_vm_prepare(JNIEnv *jni) must_check;
  * walk_status where something was lost. For own_stack.c.
  */
 int stack_vm_own(JNIEnv *jni, struct walk_frame *frames, uint32_t max);
+/* As a handler begins: what a walk from there needs is on its way into the cache. */
+void stack_vm_fetch(const void *ucontext);
 /* Now and then, outside of handlers: learns of libraries that were loaded. */
 void stack_vm_work(void);
 /* Since stack_vm: walks that lost their way and resumed, faults taken and survived. */

@@ -119,6 +119,12 @@ int stack_vm_own(JNIEnv *jni, struct walk_frame *frames, uint32_t max)
     return end.status <= WALK_DEPTH && !end.recovered ? (int)n : -1 - end.status;
 }
 
+at_each_sample void stack_vm_fetch(const void *ucontext)
+{
+    if (stacks.walker)
+        walker_fetch(stacks.walker, ucontext);
+}
+
 void stack_vm_work(void)
 {
     if (stacks.walker)
