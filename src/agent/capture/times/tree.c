@@ -5,6 +5,7 @@
 #include "base/map.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -272,8 +273,9 @@ struct times_node *times_child(struct times_tree *t, struct times_node *parent, 
 
 struct merging {
     struct times_paths *to;
-    struct map index; /* (parent, method, thread) to path */
-    struct map of_node;
+    struct map index;  /* (parent, method, thread) to path */
+    uint32_t *of_node; /* the path of a node, + 1, by where it lies in the tree's memory */
+    size_t n_lines;    /* of of_node; nodes that were made since then wait for the next report */
     bool by_thread;
 };
 
@@ -297,12 +299,21 @@ static int64_t merged_path(struct merging *m, const struct times_node *n, uint32
     }
 }
 
+/* Where the path of a node is noted; NULL for one beyond what was there when merging began. */
+static uint32_t *noted_path(const struct times_tree *t, const struct merging *m, const struct times_node *n)
+{
+    size_t line = ((uintptr_t)n - (uintptr_t)t->memory) / TIMES_NODE;
+    return line < m->n_lines ? &m->of_node[line] : NULL;
+}
+
 static int merge_node(const struct times_tree *t, struct merging *m, const struct times_node *n, uint32_t thread)
 {
-    uint32_t parent = 0;
+    uint32_t parent = 0, *note = noted_path(t, m, n);
+    if (!note)
+        return 0;
     if (n->method != TIMES_ROOT) {
-        const uint64_t *at = map_get(&m->of_node, (uintptr_t)n->parent);
-        parent = at ? (uint32_t)*at : 0;
+        const uint32_t *at = noted_path(t, m, n->parent);
+        parent = at && *at ? *at - 1 : 0;
     }
     int64_t path = n->method == TIMES_ROOT ? 0 : merged_path(m, n, parent, thread);
     if (path < 0)
@@ -315,7 +326,8 @@ static int merge_node(const struct times_tree *t, struct merging *m, const struc
         p->total_ns += n->total_ns;
         p->slowest_ns = MAX(p->slowest_ns, n->slowest_ns);
     }
-    return map_put(&m->of_node, (uintptr_t)n, (uint64_t)path);
+    *note = (uint32_t)path + 1;
+    return 0;
 }
 
 /* Chunks are listed newest first; parents lie in older ones or before their children. */
@@ -336,34 +348,36 @@ static int merge_chunks(const struct times_tree *t, struct merging *m, const str
 }
 
 /* Adds the calls of a context that are still going on, up to now. */
-static void merge_open_calls(const struct times_context *c, struct merging *m, uint64_t now)
+static void merge_open_calls(const struct times_tree *t, const struct times_context *c, struct merging *m, uint64_t now)
 {
     int depth = 0;
     for (const struct times_node *n = atomic_load(&c->current); n && n != c->root && depth < 1 << 20; n = n->parent, depth++) {
-        const uint64_t *at = map_get(&m->of_node, (uintptr_t)n);
-        if (!at || n->method == TIMES_BEYOND)
+        const uint32_t *at = noted_path(t, m, n);
+        if (!at || !*at || n->method == TIMES_BEYOND)
             return;
         uint64_t started = n->started;
         if (started && started < now)
-            m->to->all.data[*at].total_ns += now - started;
+            m->to->all.data[*at - 1].total_ns += now - started;
     }
 }
 
 int times_merge(const struct times_tree *t, bool by_thread, uint64_t now, struct times_paths *ret)
 {
-    struct merging m = {.to = ret, .by_thread = by_thread};
+    size_t lines = MIN(atomic_load(&((struct times_tree *)t)->used), t->limit) / TIMES_NODE;
+    struct merging m = {.to = ret, .by_thread = by_thread, .of_node = calloc(lines + 1, sizeof(*m.of_node)), .n_lines = lines};
+    if (!m.of_node)
+        return -ENOMEM;
     vec_clear(&ret->all);
     int r = vec_push(&ret->all, ((struct times_path){.method = TIMES_ROOT}));
     uint32_t n = atomic_load_explicit(&((struct times_tree *)t)->n_contexts, memory_order_acquire);
     for (uint32_t i = 0; i < n && r == 0; i++) {
         struct times_context *c = &t->contexts[i];
-        map_clear(&m.of_node);
         r = merge_chunks(t, &m, atomic_load_explicit(&c->chunks, memory_order_acquire), c->thread);
         if (r == 0 && t->timed)
-            merge_open_calls(c, &m, now);
+            merge_open_calls(t, c, &m, now);
     }
     map_release(&m.index);
-    map_release(&m.of_node);
+    free(m.of_node);
     return r;
 }
 
