@@ -189,7 +189,7 @@ struct jfr_writer {
     unsigned n_slots;
     atomic_bool closed;
     _Atomic uint32_t wake;
-    _Atomic uint64_t lost_busy, lost_room, lost_size, lost_closed;
+    _Atomic uint64_t lost_busy, lost_room, lost_size, lost_closed, left_out;
     struct traces traces;
 
     pthread_mutex_t work; /* held by work, flush, rotate, close, declare; taken before dict */
@@ -200,7 +200,7 @@ struct jfr_writer {
     _Atomic int error;
     struct map methods; /* the owner's number -> index into method_info */
     VEC(struct method_info) method_info;
-    uint64_t lost_told[6];
+    uint64_t lost_told[7];
     uint64_t constant_bytes; /* written so far */
 
     pthread_mutex_t dict; /* types and their pools */

@@ -193,6 +193,7 @@ static void tell_losses(struct jfr_writer *w)
         {"events: all slots busy", n.lost_busy},        {"events: no room in the file", n.lost_room},
         {"events: larger than announced", n.lost_size}, {"stack traces: no memory", n.lost_traces},
         {"names: nobody could tell", n.unresolved},     {"constants: no room in the chunk", n.lost_constants},
+        {"events: more than are kept", n.left_out},
     };
 
     _Static_assert(ARRAY_SIZE(losses) == ARRAY_SIZE(w->lost_told), "one memory each");
@@ -392,6 +393,11 @@ void jfr_writer_free(struct jfr_writer *w)
     writer_release(w);
 }
 
+void jfr_leave_out(struct jfr_writer *w, uint64_t n)
+{
+    atomic_fetch_add_explicit(&w->left_out, n, memory_order_relaxed);
+}
+
 void jfr_writer_counters(const struct jfr_writer *w, struct jfr_counters *ret)
 {
     struct jfr_writer *v = (struct jfr_writer *)w; /* C17 loads want no const */
@@ -401,6 +407,7 @@ void jfr_writer_counters(const struct jfr_writer *w, struct jfr_counters *ret)
                                  .lost_busy = atomic_load(&v->lost_busy),
                                  .lost_room = atomic_load(&v->lost_room),
                                  .lost_size = atomic_load(&v->lost_size),
+                                 .left_out = atomic_load(&v->left_out),
                                  .lost_closed = atomic_load(&v->lost_closed),
                                  .traces = atomic_load(&v->traces.count),
                                  .lost_traces = atomic_load(&v->traces.lost),

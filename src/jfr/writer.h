@@ -122,6 +122,7 @@ struct jfr_counters {
     uint64_t lost_busy;             /* events: every slot was taken */
     uint64_t lost_room;             /* events: no room was ready, or the disk is full */
     uint64_t lost_size;             /* events: grew beyond what jfr_begin was told */
+    uint64_t left_out;              /* events: jfr_leave_out */
     uint64_t lost_closed;           /* events: after jfr_writer_close */
     uint64_t traces, lost_traces;   /* distinct stacks; stacks that found no memory */
     uint64_t unresolved;            /* methods and threads nobody could name */
@@ -168,6 +169,9 @@ struct jfr_event {
     bool overflow;
     _Atomic uint32_t *span; /* of a run of blocks of its own */
 };
+
+/* Counts n events as lost that their capture does not write, for they are too many: the recording tells of them. */
+void jfr_leave_out(struct jfr_writer *w, uint64_t n);
 
 /*
  * Begins an event of a type (enum jfr_builtin or an id of jfr_declare). room: an upper bound of the bytes of its fields (a

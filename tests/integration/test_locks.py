@@ -87,3 +87,12 @@ def test_the_recording_says_what_is_exact(jdk):
 def test_locks_need_a_recording(jdk):
     done = jdk.java("HeldLocks", 1, jvm=[jdk.agent("locks=HeldLocks,format=b,file=/tmp/no.hprof")], timeout=60)
     assert "locks records; it needs format=r" in done.stderr + done.stdout
+
+
+def test_what_is_too_much_is_lost_and_told(jdk, tmp_path):
+    """A thread's 100 locks at once: of 64 the holds are kept, and the recording tells of the others."""
+    out = tmp_path / "many.jfr"
+    done = jdk.java("ManyHeld", jvm=[jdk.agent(f"locks=java.lang.Object,format=r,file={out}")])
+    assert done.returncode == 0, done.stderr
+    kept = sum(row["count"] for row in threads("monitors", out)["holds"] if row["method"].startswith("ManyHeld"))
+    assert (kept, threads("summary", out)["lost"]) == (64, 36)

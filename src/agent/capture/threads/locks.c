@@ -75,14 +75,26 @@ static bool rate_allows(struct held_locks *l, uint64_t now)
     return l->in_second++ < RATE_MAX;
 }
 
+/* A hold that the recording will not have. */
+static void lose(void)
+{
+    atomic_fetch_add_explicit(&lost, 1, memory_order_relaxed);
+    if (thread_capture.jfr)
+        jfr_leave_out(thread_capture.jfr, 1);
+}
+
 static void put_hold(struct waiter *w, struct held *h, uint64_t now)
 {
     uint64_t start = atomic_exchange_explicit(&h->start, 0, memory_order_relaxed);
     struct jfr_event e;
     if (!start)
         return;
-    if (!rate_allows(w->locks, now) || !jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_HOLD], 0, &e)) {
-        atomic_fetch_add_explicit(&lost, 1, memory_order_relaxed);
+    if (!rate_allows(w->locks, now)) {
+        lose();
+        return;
+    }
+    if (!jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_HOLD], 0, &e)) {
+        atomic_fetch_add_explicit(&lost, 1, memory_order_relaxed); /* the recording knows */
         return;
     }
     jfr_put_time(&e, start);
@@ -137,7 +149,7 @@ static void hold_begins(struct waiter *w, uint64_t class, uint32_t object, uint3
         return;
     }
     if (l->n == HELD_MAX) { /* some were let go unseen, or there really are that many */
-        atomic_fetch_add_explicit(&lost, 1, memory_order_relaxed);
+        lose();
         held_drop(l, &l->held[0]);
     }
     h = &l->held[l->n++];
@@ -158,8 +170,8 @@ void JNICALL Java_java_lang_JvmscopeLocks_enter(JNIEnv *jni, jclass self, jlong 
         w->locks = calloc(1, sizeof(*w->locks));
     if (w && w->locks)
         hold_begins(w, (uint64_t) class, (uint32_t)object, (uint32_t)site, now);
-    else
-        atomic_fetch_add_explicit(&lost, w != NULL, memory_order_relaxed);
+    else if (w)
+        lose();
     natives_leave();
 }
 
