@@ -2,6 +2,7 @@
 #include "analysis/holds.h"
 
 #include "base/map.h"
+#include "base/pages.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -286,6 +287,7 @@ static int holds_index(const struct timeline *t, struct holds *h)
         free(at);
         return -ENOMEM;
     }
+    huge_pages(to, h->list.len * sizeof(*to));
     for (size_t i = 0; i < h->list.len; i++)
         h->first[h->list.data[i].thread + 1]++;
     for (size_t i = 0; i <= t->n_threads; i++)

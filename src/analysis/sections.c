@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/sections.h"
 
+#include "base/pages.h"
 #include "model/timeline_index.h"
 
 #include <errno.h>
@@ -15,6 +16,7 @@ static int shorten(const struct timeline *t, const struct holds *h, struct tl_ho
         free(first);
         return -ENOMEM;
     }
+    huge_pages(to, h->list.len * sizeof(*to));
     for (size_t i = 0; i < h->list.len; i++) {
         const struct hold *one = &h->list.data[i];
         to[i] = (struct tl_hold){.start = one->start & UINT64_C(0xffffffffffff),

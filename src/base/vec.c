@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/vec.h"
 
+#include "base/pages.h"
+
 int vec_grow_(void **data, size_t *cap, size_t need, size_t size)
 {
     size_t n = *cap ? *cap + *cap / 2 : 8;
@@ -12,6 +14,7 @@ int vec_grow_(void **data, size_t *cap, size_t need, size_t size)
     void *p = realloc(*data, bytes);
     if (!p)
         return -ENOMEM;
+    huge_pages(p, bytes);
     *data = p;
     *cap = n;
     return 0;

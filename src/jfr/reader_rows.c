@@ -10,7 +10,7 @@
 #include <pthread.h>
 
 /* Three batches fill a cache of the second level; a recording that is smaller than a few of them is read without a thread. */
-enum { BATCH_ROWS = 2048, BATCHES = 4, ALONE_BYTES = 1 << 20, LONG_MAX_BYTES = 9 };
+enum { BATCH_ROWS = 2048, BATCHES = 4, PART_BYTES = 1 << 18, ALONE_BYTES = 1 << 20, LONG_MAX_BYTES = 9 };
 
 enum {
     OP_LONG,
@@ -34,7 +34,8 @@ struct op {
 struct plan {
     struct rec_plan pub; /* first */
     struct rec_chunk *chunk;
-    bool by_name; /* nothing is read ahead: the type does not begin as events do */
+    bool by_name;  /* nothing is read ahead: the type does not begin as events do */
+    unsigned what; /* REC_ROW and so on */
     uint32_t n_ops;
     struct op *ops;
 };
@@ -44,6 +45,7 @@ struct batch {
     size_t n;
     struct rec_chunk *chunk;
     bool last; /* of its chunk */
+    struct rec_part part;
     const uint8_t *damage;
     const char *why;
 };
@@ -52,6 +54,8 @@ struct rec_rows {
     struct recording *r;
     const struct rec_wish *wishes;
     size_t n_wishes;
+    unsigned (*what)(int tag); /* NULL: all rows are told and no times noted */
+    VEC(struct rec_part) parts;
     struct batch batches[BATCHES];
     size_t filled, given; /* batches since the beginning; given - 1 is with the caller */
     size_t prepared;      /* chunks that may be read */
@@ -140,6 +144,7 @@ static struct plan *plan_of(const struct rec_rows *rows, struct rec_chunk *k, co
     if (!p || !ops)
         return NULL;
     *p = (struct plan){.pub = {.type = &t->pub}, .chunk = k, .ops = ops};
+    p->what = rows->what ? rows->what(t->pub.tag) : REC_ROW;
     p->by_name = !k->compressed || !t->starts || t->pub.n_fields > UINT16_MAX;
     memset(p->pub.slot, REC_ABSENT, sizeof(p->pub.slot));
     uint8_t slots = 0;
@@ -245,6 +250,23 @@ static bool run_ops(const struct plan *p, const uint8_t *at, const uint8_t *end,
     return at <= end;
 }
 
+static int64_t start_ns(const struct rec_chunk *k, int64_t ticks)
+{
+    return (int64_t)((uint64_t)k->start_ns + (uint64_t)ticks_to_ns(k, (int64_t)((uint64_t)ticks - (uint64_t)k->start_ticks)));
+}
+
+/* When an event begins, by its chunk's clock; of one that tells it in another way INT64_MIN: it may be any time. */
+static int64_t start_ticks(const struct plan *p, const uint8_t *body, const uint8_t *limit)
+{
+    if (p->by_name)
+        return INT64_MIN;
+    if (likely(limit - body >= LONG_MAX_BYTES))
+        return (int64_t)long_at(&body);
+    struct cursor c = cursor_of(body, (size_t)(limit - body));
+    int64_t ticks = read_long(p->chunk, &c);
+    return c.failed ? INT64_MIN : ticks;
+}
+
 /* False: what the row is to hold cannot be read ahead, its fields must be asked for by name. */
 static bool row_read(const struct plan *p, const uint8_t *limit, struct rec_row *row)
 {
@@ -252,8 +274,7 @@ static bool row_read(const struct plan *p, const uint8_t *limit, struct rec_row 
     const struct rec_chunk *k = p->chunk;
     if (p->by_name || limit - at < 2 * LONG_MAX_BYTES)
         return false;
-    row->start_ns =
-        (int64_t)((uint64_t)k->start_ns + (uint64_t)ticks_to_ns(k, (int64_t)(long_at(&at) - (uint64_t)k->start_ticks)));
+    row->start_ns = start_ns(k, (int64_t)long_at(&at));
     row->duration_ns = ((const struct type *)(const void *)p->pub.type)->lasts ? ticks_to_ns(k, (int64_t)long_at(&at)) : 0;
     return run_ops(p, at, end, limit, row->values);
 }
@@ -266,7 +287,9 @@ static void fill(struct rec_rows *rows, struct batch *b)
     b->n = 0;
     b->chunk = k;
     b->damage = NULL;
-    while (at < end && b->n < BATCH_ROWS) {
+    const uint8_t *until = rows->what && end - at > PART_BYTES ? at + PART_BYTES : end;
+    int64_t least = INT64_MAX; /* in ticks */
+    while (at < until && b->n < BATCH_ROWS) {
         uint32_t size;
         uint64_t id;
         const uint8_t *body = at;
@@ -287,7 +310,9 @@ static void fill(struct rec_rows *rows, struct batch *b)
         }
         const struct type *t = chunk_type(k, id);
         const struct plan *p = t ? t->plan : NULL;
-        if (p) {
+        if (p && p->what & REC_TIME)
+            least = MIN(least, start_ticks(p, body, end));
+        if (p && p->what & REC_ROW) {
             struct rec_row *row = &b->rows[b->n++];
             row->plan = &p->pub;
             row->at = at;
@@ -300,6 +325,8 @@ static void fill(struct rec_rows *rows, struct batch *b)
         at += size;
     }
     b->last = at >= end;
+    b->part = (struct rec_part){(uint64_t)(at - rows->r->data),
+                                least == INT64_MAX || least == INT64_MIN ? least : start_ns(k, least)};
     rows->at = at;
     if (b->last) {
         rows->at = NULL;
@@ -331,11 +358,18 @@ static void *read_ahead(void *arg)
 
 int recording_rows_open(struct rec_rows **ret, struct recording *r, const struct rec_wish *wishes, size_t n)
 {
+    return recording_rows_first(ret, r, wishes, n, NULL);
+}
+
+int recording_rows_first(struct rec_rows **ret, struct recording *r, const struct rec_wish *wishes, size_t n,
+                         unsigned (*what)(int tag))
+{
     struct rec_rows *rows = calloc(1, sizeof(*rows));
     if (!rows)
         return -ENOMEM;
     rows->r = r;
     rows->wishes = wishes;
+    rows->what = what;
     rows->n_wishes = MIN(n, (size_t)REC_WISHES);
     pthread_mutex_init(&rows->lock, NULL);
     pthread_cond_init(&rows->changed, NULL);
@@ -366,7 +400,14 @@ void recording_rows_close(struct rec_rows *rows)
         free(rows->batches[i].rows);
     pthread_cond_destroy(&rows->changed);
     pthread_mutex_destroy(&rows->lock);
+    vec_release(&rows->parts);
     free(rows);
+}
+
+const struct rec_part *recording_rows_parts(const struct rec_rows *rows, size_t *ret_n)
+{
+    *ret_n = rows->parts.len;
+    return rows->parts.data;
 }
 
 /* The chunk that is read, and the one after it, so that there is always something to do. */
@@ -421,8 +462,10 @@ int recording_rows_next(struct rec_rows *rows, const struct rec_row **ret, size_
         if (error)
             return error;
         struct batch *b = take(rows);
-        if (b->damage)
+        if (b->damage && !rows->what)
             recording_damage(r, b->damage, b->why);
+        if (rows->what && (error = vec_push(&rows->parts, b->part)) < 0)
+            return error;
         *ret = b->rows;
         *ret_n = b->n;
         if (b->n)

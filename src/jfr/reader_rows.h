@@ -37,6 +37,24 @@ struct rec_row {
 /* Of the selected events of a recording from its beginning; wishes must stay where they are. One at a time, and no other
  * iteration beside it. 0 or -ENOMEM. */
 int recording_rows_open(struct rec_rows **ret, struct recording *r, const struct rec_wish *wishes, size_t n) must_check;
+
+/*
+ * The same of recordings that are read twice: the first time only rows of the types for whose tags `what` answers REC_ROW are
+ * told, and of those for which it answers REC_TIME the least start in each part of the file is noted.
+ */
+enum { REC_ROW = 1, REC_TIME = 2 };
+
+int recording_rows_first(struct rec_rows **ret, struct recording *r, const struct rec_wish *wishes, size_t n,
+                         unsigned (*what)(int tag)) must_check;
+
+struct rec_part {
+    uint64_t end;     /* offset in the file */
+    int64_t start_ns; /* the least one of the part, INT64_MAX when it has none */
+};
+
+/* Of rows that were read to their end. */
+const struct rec_part *recording_rows_parts(const struct rec_rows *rows, size_t *ret_n);
+
 /* The next rows, all of one chunk, in the file's order; they live until the next call. 1, 0 at the end, or -ENOMEM. */
 int recording_rows_next(struct rec_rows *rows, const struct rec_row **ret, size_t *ret_n) must_check;
 void recording_rows_close(struct rec_rows *rows);

@@ -35,12 +35,50 @@ void timeline_builder_free(struct timeline_builder *b)
     map_release(&b->object_ids);
     map_release(&b->stack_ids);
     free(b->context_index);
+    if (b->shared)
+        pthread_mutex_destroy(&b->moving);
     free(b);
+}
+
+void timeline_share(struct timeline_builder *b)
+{
+    pthread_mutex_init(&b->moving, NULL);
+    b->shared = true;
+}
+
+void timeline_lock(struct timeline_builder *b)
+{
+    if (b->shared)
+        pthread_mutex_lock(&b->moving);
+}
+
+void timeline_unlock(struct timeline_builder *b)
+{
+    if (b->shared)
+        pthread_mutex_unlock(&b->moving);
+}
+
+/* Room for one more at the end of a table. It may move for that, while nobody else looks. */
+#define room(b, v)                                    \
+    __extension__({                                   \
+        int room_r_ = 0;                              \
+        if ((v)->len == (v)->cap) {                   \
+            timeline_lock(b);                         \
+            room_r_ = vec_reserve((v), (v)->len + 1); \
+            timeline_unlock(b);                       \
+        }                                             \
+        room_r_;                                      \
+    })
+
+const char *timeline_text(const struct timeline_builder *b, uint32_t string)
+{
+    return b->strings.strings.data[string].data;
 }
 
 int64_t timeline_string(struct timeline_builder *b, const char *text, size_t len)
 {
-    return strpool_add(&b->strings, text, len);
+    int r = room(b, &b->strings.strings);
+    return r < 0 ? r : strpool_add(&b->strings, text, len);
 }
 
 int64_t timeline_thread(struct timeline_builder *b, uint64_t id)
@@ -51,7 +89,11 @@ int64_t timeline_thread(struct timeline_builder *b, uint64_t id)
         return -ENOMEM;
     if (!added)
         return (int64_t)*slot;
-    int r = vec_extend(&b->doing, 1);
+    int r = room(b, &b->doing);
+    if (r == 0)
+        r = room(b, &b->threads);
+    if (r == 0)
+        r = vec_extend(&b->doing, 1);
     if (r == 0)
         r = vec_extend(&b->threads, 1);
     if (r < 0)
@@ -112,7 +154,11 @@ int64_t timeline_object(struct timeline_builder *b, uint64_t id, uint32_t class)
         return -ENOMEM;
     if (!added)
         return (int64_t)*slot;
-    int r = vec_extend(&b->monitors, 1);
+    int r = room(b, &b->monitors);
+    if (r == 0)
+        r = room(b, &b->objects);
+    if (r == 0)
+        r = vec_extend(&b->monitors, 1);
     if (r == 0)
         r = vec_extend(&b->objects, 1);
     if (r < 0)

@@ -77,6 +77,14 @@ void timeline_thread_object(struct timeline_builder *b, uint32_t thread, uint32_
 /* The thread whose object that is, or TL_NONE. */
 uint32_t timeline_object_thread(const struct timeline_builder *b, uint32_t object);
 
+/*
+ * From now on one thread adds strings, threads, objects and stacks, and tells what is known of those that it has just added,
+ * while another one adds the events that name them; the latter locks the builder meanwhile, and lets it go now and then.
+ */
+void timeline_share(struct timeline_builder *b);
+void timeline_lock(struct timeline_builder *b);
+void timeline_unlock(struct timeline_builder *b);
+
 /* Sets time 0 before the first event; without it the first event is time 0. */
 void timeline_origin(struct timeline_builder *b, uint64_t clock_ns, uint64_t epoch_ns);
 /* Adds an event, not before the one added last (an earlier time counts as that one's). 0 or -ENOMEM, -E2BIG past 2^32 nodes. */

@@ -70,7 +70,7 @@ static int destroyer_goes_on(struct timeline_builder *b)
 static bool is_destroyer(const struct timeline_builder *b, uint32_t thread)
 {
     uint32_t name = b->threads.data[thread].name;
-    return name != TL_NONE && strcmp(strpool_get(&b->strings, name).data, "DestroyJavaVM") == 0;
+    return name != TL_NONE && strcmp(timeline_text(b, name), "DestroyJavaVM") == 0;
 }
 
 static int on_thread_start(struct timeline_builder *b, const struct tl_event *e)

@@ -3,11 +3,8 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/map.h"
-#include "base/vec.h"
-#include "jfr/reader_rows.h"
+#include "model/timeline_fields.h"
 #include "model/timeline_index.h"
-#include "model/timeline_spool.h"
 #include "model/timeline_trcxml.h"
 
 #include <errno.h>
@@ -19,8 +16,9 @@
 /* Recordings with fewer nodes are read again faster than an index is worth. */
 enum { INDEX_NODES = 2000000 };
 
-/* About what an event takes of a recording; how many events lie between fetching and using what one needs. */
-enum { EVENT_BYTES = 16, AHEAD = 16 };
+/* About what an event takes of a recording; how many events lie between fetching and using what one needs, or are added in one
+   go; from how many bytes on the timeline is built while the recording is read. */
+enum { EVENT_BYTES = 16, AHEAD = 16, SLICE = 512, STREAMED_BYTES = 32 << 20 };
 
 enum tag {
     THREAD_START,
@@ -75,276 +73,6 @@ static const struct rec_select selected[] = {
     {"jvmscope.Lost", LOST},
     {0},
 };
-
-/* The fields that events are read by. */
-enum field {
-    EVENT_THREAD,
-    STACK_TRACE,
-    ADDRESS,
-    MONITOR_CLASS,
-    PARKED_CLASS,
-    BLOCKER_CLASS,
-    THREAD_CLASS,
-    PREVIOUS_OWNER,
-    NOTIFIER,
-    OWNER,
-    THREAD,
-    PARENT_THREAD,
-    CARRIER,
-    TIMEOUT,
-    UNTIL,
-    TIMED_OUT,
-    TIME,
-    TARGET,
-    ALL,
-    DAEMON,
-};
-
-static const struct rec_wish wishes[] = {
-    [EVENT_THREAD] = {"eventThread", true},
-    [STACK_TRACE] = {"stackTrace", true},
-    [ADDRESS] = {"address", false},
-    [MONITOR_CLASS] = {"monitorClass", true},
-    [PARKED_CLASS] = {"parkedClass", true},
-    [BLOCKER_CLASS] = {"blockerClass", true},
-    [THREAD_CLASS] = {"threadClass", true},
-    [PREVIOUS_OWNER] = {"previousOwner", true},
-    [NOTIFIER] = {"notifier", true},
-    [OWNER] = {"owner", true},
-    [THREAD] = {"thread", true},
-    [PARENT_THREAD] = {"parentThread", true},
-    [CARRIER] = {"carrier", true},
-    [TIMEOUT] = {"timeout", false},
-    [UNTIL] = {"until", false},
-    [TIMED_OUT] = {"timedOut", false},
-    [TIME] = {"time", false},
-    [TARGET] = {"target", false},
-    [ALL] = {"all", false},
-    [DAEMON] = {"daemon", false},
-};
-
-/* What a constant, or an object, was found to be: asked again and again for few of them. */
-struct answer {
-    const void *of; /* the field's type, or the object's class + 1; NULL: nothing here */
-    const struct rec_chunk *chunk;
-    uint64_t id;
-    uint32_t number;
-};
-
-enum { ANSWERS = 1 << 13 };
-
-struct loader {
-    struct timeline_builder *b;
-    struct tl_spool events;
-    VEC(uint32_t) threads, classes, methods; /* by the reader's numbers: ours + 1, 0 not known yet */
-    struct map stacks;                       /* by chunk and id */
-    struct map starts;                       /* by thread: its start was recorded */
-    uint64_t lost;
-    uint32_t instrumented;
-    bool ours;
-    int64_t first, end; /* times of events */
-    const struct rec_row *row;
-    const struct rec_event *e; /* the row as an event */
-    struct answer *answers;
-    int error;
-};
-
-static uint32_t *numbered(struct loader *l, void *vec, uint32_t number)
-{
-    VEC(uint32_t) *v = vec;
-    if (number >= v->len && vec_extend(v, number + 1 - v->len) < 0) {
-        l->error = -ENOMEM;
-        return NULL;
-    }
-    return &v->data[number];
-}
-
-/* The number that a builder's function answered; TL_NONE after a failure. */
-static uint32_t checked(struct loader *l, int64_t n)
-{
-    if (n < 0)
-        l->error = (int)n;
-    return n < 0 ? TL_NONE : (uint32_t)n;
-}
-
-static uint32_t string(struct loader *l, const char *s)
-{
-    return checked(l, timeline_string(l->b, s, strlen(s)));
-}
-
-static uint32_t thread_of(struct loader *l, const struct rec_thread *t)
-{
-    uint32_t *known = t ? numbered(l, &l->threads, t->number) : NULL;
-    if (!known)
-        return TL_NONE;
-    if (*known)
-        return *known - 1;
-    uint64_t id = t->java_id > 0 ? (uint64_t)t->java_id : UINT64_C(1) << 62 | t->number;
-    uint32_t n = checked(l, timeline_thread(l->b, id));
-    if (n == TL_NONE)
-        return TL_NONE;
-    *known = n + 1;
-    uint32_t name = string(l, t->name), group = t->group ? string(l, t->group) : TL_NONE;
-    struct tl_thread *to = timeline_thread_at(l->b, n);
-    to->name = name;
-    to->group = group;
-    if (t->is_virtual)
-        to->flags |= TL_THREAD_VIRTUAL | TL_THREAD_DAEMON;
-    if (!t->java_name || (t->group && strcmp(t->group, "system") == 0) || strcmp(t->name, "DestroyJavaVM") == 0 ||
-        strcmp(t->name, "JFR Shutdown Hook") == 0)
-        to->flags |= TL_THREAD_SYSTEM;
-    return n;
-}
-
-static int slot_of(const struct loader *l, enum field f)
-{
-    int slot = (int)l->row->plan->slot[f];
-    return slot >= 0 && l->row->damaged ? REC_BY_NAME : slot;
-}
-
-/* A whole number, 0 when there is none. */
-static int64_t number_field(const struct loader *l, enum field f)
-{
-    int slot = slot_of(l, f);
-    if (likely(slot >= 0))
-        return l->row->values[slot];
-    return slot == REC_ABSENT ? 0 : rec_long(&l->e->object, wishes[f].name, 0);
-}
-
-static int64_t ns_field(const struct loader *l, enum field f)
-{
-    int slot = slot_of(l, f);
-    if (slot >= 0)
-        return rec_value_ns(&l->e->object,
-                            &(struct rec_value){.field = l->row->plan->field[f], .number = l->row->values[slot]});
-    return slot == REC_ABSENT ? 0 : rec_ns(&l->e->object, wishes[f].name, 0);
-}
-
-/* The place for the answer about an id; *ret_known tells whether it is there. */
-static struct answer *answer(struct loader *l, const void *of, uint64_t id, const struct rec_chunk *chunk, bool *ret_known)
-{
-    uint64_t hash = (id ^ (uint64_t)(uintptr_t)of * UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0x9e3779b97f4a7c15);
-    struct answer *a = &l->answers[hash >> 51];
-    *ret_known = a->of == of && a->id == id && a->chunk == chunk;
-    return a;
-}
-
-/* What the constant of a field is to us, by one of the functions below. */
-static uint32_t constant_field(struct loader *l, enum field f, uint32_t (*find)(struct loader *, enum field, int slot))
-{
-    int slot = slot_of(l, f);
-    if (slot < 0)
-        return slot == REC_ABSENT ? TL_NONE : find(l, f, slot);
-    bool known;
-    const void *of = l->row->plan->field[f]->type;
-    uint64_t id = (uint64_t)l->row->values[slot];
-    struct answer *a = answer(l, of, id, l->e->object.chunk, &known);
-    if (unlikely(!known)) {
-        uint32_t number = find(l, f, slot);
-        *a = (struct answer){of, l->e->object.chunk, id, number};
-    }
-    return a->number;
-}
-
-#define CONSTANT(what)                                                                                 \
-    static const struct rec_##what *what##_constant(const struct loader *l, enum field f, int slot)    \
-    {                                                                                                  \
-        if (slot < 0)                                                                                  \
-            return rec_##what(&l->e->object, wishes[f].name);                                          \
-        return rec_##what##_of(&l->e->object, l->row->plan->field[f], (uint64_t)l->row->values[slot]); \
-    }
-CONSTANT(thread)
-CONSTANT(class)
-CONSTANT(stack)
-#undef CONSTANT
-
-static uint32_t find_thread(struct loader *l, enum field f, int slot)
-{
-    return thread_of(l, thread_constant(l, f, slot));
-}
-
-static uint32_t thread_field(struct loader *l, enum field f)
-{
-    return constant_field(l, f, find_thread);
-}
-
-static uint32_t thread_by_id(struct loader *l, enum field f)
-{
-    int64_t id = number_field(l, f);
-    return id > 0 ? checked(l, timeline_thread(l->b, (uint64_t)id)) : TL_NONE;
-}
-
-static uint32_t find_class(struct loader *l, enum field f, int slot)
-{
-    const struct rec_class *c = class_constant(l, f, slot);
-    uint32_t *known = c ? numbered(l, &l->classes, c->number) : NULL;
-    if (!known)
-        return TL_NONE;
-    if (*known == 0)
-        *known = string(l, c->name) + 1;
-    return *known - 1;
-}
-
-static uint32_t object_field(struct loader *l, enum field class_field)
-{
-    uint32_t class = constant_field(l, class_field, find_class);
-    uint64_t address = (uint64_t)number_field(l, ADDRESS);
-    if (class == TL_NONE)
-        return TL_NONE;
-    bool known;
-    const void *of = (const void *)((uintptr_t) class + 1);
-    struct answer *a = answer(l, of, address, NULL, &known);
-    if (!known) {
-        uint32_t number = checked(l, timeline_object(l->b, address, class));
-        *a = (struct answer){of, NULL, address, number};
-    }
-    return a->number;
-}
-
-static uint32_t method_of(struct loader *l, const struct rec_method *m)
-{
-    uint32_t *known = numbered(l, &l->methods, m->number);
-    if (!known)
-        return TL_NONE;
-    if (*known == 0)
-        *known = string(l, m->full) + 1;
-    return *known - 1;
-}
-
-static uint32_t find_stack(struct loader *l, enum field f, int slot)
-{
-    const struct rec_stack *s = stack_constant(l, f, slot);
-    if (!s || s->n == 0)
-        return TL_NONE;
-    /* A stack's address is its own while its chunk lives; two chunks may get one address, but not with the same id and length
-       and top frame, as far as that matters: a wrong hit would show a stack of that very top frame. */
-    uint64_t key = ((uint64_t)(uintptr_t)l->e->object.chunk * 31 + s->id) * 31 + s->n * 7919u + s->frames[0].method->number;
-    const uint64_t *known = map_get(&l->stacks, key);
-    if (known)
-        return (uint32_t)*known;
-    struct tl_frame frames[1024];
-    const struct rec_frame *from = s->frames;
-    uint32_t n = s->n;
-    if (strncmp(from->method->full, "java.lang.Jvmscope", 18) == 0 && n > 1) {
-        from++; /* our probe */
-        n--;
-    }
-    n = MIN(n, (uint32_t)ARRAY_SIZE(frames));
-    memset(frames, 0, n * sizeof(*frames));
-    for (uint32_t i = 0; i < n; i++) {
-        frames[i].method = method_of(l, from[i].method);
-        frames[i].line = from[i].line > 0 ? (uint32_t)from[i].line : 0;
-    }
-    uint32_t stack = checked(l, timeline_stack(l->b, frames, n));
-    if (stack != TL_NONE && map_put(&l->stacks, key, stack) < 0)
-        l->error = -ENOMEM;
-    return stack;
-}
-
-static uint32_t stack_field(struct loader *l)
-{
-    return constant_field(l, STACK_TRACE, find_stack);
-}
 
 static struct tl_event *add(struct loader *l, int64_t ns, enum tl_event_kind kind, uint32_t thread)
 {
@@ -414,7 +142,7 @@ static void on_park(struct loader *l)
 /* Why a virtual thread left its carrier is on its stack. */
 static void on_unmounted(struct loader *l)
 {
-    const struct rec_stack *s = rec_stack(&l->e->object, wishes[STACK_TRACE].name);
+    const struct rec_stack *s = rec_stack(&l->e->object, loader_wishes[STACK_TRACE].name);
     enum tl_event_kind begin = TLE_UNMOUNT, end = TLE_MOUNT;
     bool timed = false;
     for (uint32_t i = 0; s && i < s->n; i++) {
@@ -436,8 +164,8 @@ static void on_unmounted(struct loader *l)
 
 static void on_thread_start(struct loader *l)
 {
-    const struct rec_thread *started = rec_thread(&l->e->object, wishes[THREAD].name);
-    uint32_t thread = thread_of(l, started), parent = thread_field(l, PARENT_THREAD);
+    const struct rec_thread *started = rec_thread(&l->e->object, loader_wishes[THREAD].name);
+    uint32_t thread = loader_thread(l, started), parent = thread_field(l, PARENT_THREAD);
     if (thread == TL_NONE)
         thread = thread_field(l, EVENT_THREAD);
     if (started && started->is_virtual && l->ours)
@@ -450,19 +178,26 @@ static void on_thread_start(struct loader *l)
         l->error = -ENOMEM;
 }
 
-static void on_thread_object(struct loader *l)
+/* What is true of a thread at any time. */
+static void know_thread(struct loader *l, uint32_t thread, uint32_t object)
 {
-    uint32_t thread = thread_field(l, EVENT_THREAD), object = object_field(l, THREAD_CLASS);
-    if (thread == TL_NONE || object == TL_NONE)
-        return;
     timeline_thread_object(l->b, thread, object);
     if (number_field(l, DAEMON))
         timeline_thread_at(l->b, thread)->flags |= TL_THREAD_DAEMON;
     const char *parent_group = rec_string(&l->e->object, "parentGroup", NULL);
     if (parent_group) {
-        uint32_t text = string(l, parent_group);
+        uint32_t text = loader_string(l, parent_group);
         timeline_thread_at(l->b, thread)->parent_group = text;
     }
+}
+
+static void on_thread_object(struct loader *l)
+{
+    uint32_t thread = thread_field(l, EVENT_THREAD), object = object_field(l, THREAD_CLASS);
+    if (thread == TL_NONE || object == TL_NONE)
+        return;
+    if (!l->streamed)
+        know_thread(l, thread, object);
     uint32_t carrier = thread_field(l, CARRIER);
     bool existing = carrier == TL_NONE && !map_get(&l->starts, thread);
     if (carrier == TL_NONE && !existing)
@@ -561,7 +296,7 @@ static void on_event(struct loader *l)
         break;
     case PAUSE:
         if (timeline_pause(l->b, (uint64_t)l->e->start_ns, (uint64_t)(l->e->start_ns + l->e->duration_ns),
-                           string(l, rec_string(&l->e->object, "name", "GC Pause"))) < 0)
+                           loader_string(l, rec_string(&l->e->object, "name", "GC Pause"))) < 0)
             l->error = -ENOMEM;
         break;
     case ANALYSIS:
@@ -630,59 +365,161 @@ static bool is_double(const struct tl_event *events, size_t n, size_t i)
     return false;
 }
 
-static int build(struct loader *l, const struct rec_info *info, struct timeline **ret)
+/* Takes the events in order of time, until there are no more. */
+static int build_events(struct loader *l)
 {
     struct tl_event *events;
     size_t n;
     int more, r = 0;
-    int64_t origin = l->first ? MIN(l->first, info->start_ns) : info->start_ns;
-    timeline_origin(l->b, (uint64_t)origin, (uint64_t)origin);
     while (r == 0 && (more = tl_spool_next(&l->events, &events, &n)) != 0) {
         r = MIN(more, 0);
-        for (size_t i = 0; r == 0 && i < n; i++) {
-            if (i + AHEAD < n)
-                timeline_context_ahead(l->b, &events[i + AHEAD], false);
-            if (i + AHEAD / 2 < n)
-                timeline_context_ahead(l->b, &events[i + AHEAD / 2], true);
-            if (events[i].flags & TLE_TOLD && is_double(events, n, i))
-                continue;
-            r = timeline_add(l->b, &events[i]);
+        for (size_t i = 0; r == 0 && i < n;) {
+            timeline_lock(l->b);
+            for (size_t end = MIN(i + SLICE, n); r == 0 && i < end; i++) {
+                if (i + AHEAD < n)
+                    timeline_context_ahead(l->b, &events[i + AHEAD], false);
+                if (i + AHEAD / 2 < n)
+                    timeline_context_ahead(l->b, &events[i + AHEAD / 2], true);
+                if (!(events[i].flags & TLE_TOLD) || !is_double(events, n, i))
+                    r = timeline_add(l->b, &events[i]);
+            }
+            timeline_unlock(l->b);
         }
     }
-    if (r == 0)
-        r = timeline_finish(l->b, (uint64_t)MAX(l->end, info->end_ns), ret);
     return r;
 }
 
-static int read_all_events(struct loader *l, struct recording *r)
+static void *build_beside(void *arg)
 {
-    struct rec_event e;
-    int more;
-    /* Who wrote it decides what a field means; that is said once, near the beginning, but not before all else. */
-    static const struct rec_select analysis[] = {{"jvmscope.ThreadAnalysis", ANALYSIS}, {0}};
-    int ret = recording_select(r, analysis);
-    if (ret == 0 && recording_next(r, &e) > 0)
-        l->ours = true;
-    recording_rewind(r);
-    if (ret == 0)
-        ret = recording_select(r, selected);
-    _cleanup_(recording_rows_closep) struct rec_rows *rows = NULL;
+    struct loader *l = arg;
+    l->built = build_events(l);
+    tl_spool_stop(&l->events); /* after a failure nobody takes what is still added */
+    return NULL;
+}
+
+/* Sets time 0: the first event's, or where the recording says it begins. */
+static void begin(struct loader *l, const struct rec_info *info, int64_t first)
+{
+    int64_t origin = first ? MIN(first, info->start_ns) : info->start_ns;
+    timeline_origin(l->b, (uint64_t)origin, (uint64_t)origin);
+}
+
+/* Reads the recording to its end: all rows to `on_row`. */
+static int read_rows(struct loader *l, struct rec_rows *rows, void (*on_row)(struct loader *))
+{
     const struct rec_row *batch;
+    struct rec_event e;
     size_t n;
-    if (ret == 0)
-        ret = recording_rows_open(&rows, r, wishes, ARRAY_SIZE(wishes));
+    int more, r = 0;
     l->e = &e;
-    while (ret == 0 && (more = recording_rows_next(rows, &batch, &n)) != 0) {
-        ret = MIN(more, 0);
-        for (size_t i = 0; ret == 0 && i < n; i++) {
+    while (r == 0 && (more = recording_rows_next(rows, &batch, &n)) != 0) {
+        r = MIN(more, 0);
+        for (size_t i = 0; r == 0 && i < n; i++) {
             l->row = &batch[i];
             rec_row_event(l->row, &e);
-            on_event(l);
-            ret = l->error;
+            on_row(l);
+            r = l->error;
         }
+        if (r < 0 || l->parts.len == 0)
+            continue;
+        while (l->part + 1 < l->parts.len && l->parts.data[l->part].end <= e.offset)
+            l->part++;
+        tl_spool_until(&l->events, (uint64_t)l->parts.data[l->part].start_ns);
     }
     l->e = NULL;
-    return ret;
+    return r;
+}
+
+/* Of the first reading: what holds for the whole of the recording. */
+static void on_first(struct loader *l)
+{
+    if (l->e->tag == ANALYSIS) {
+        l->ours = true;
+        return;
+    }
+    uint32_t thread = thread_field(l, EVENT_THREAD), object = object_field(l, THREAD_CLASS);
+    if (thread != TL_NONE && object != TL_NONE)
+        know_thread(l, thread, object);
+}
+
+static unsigned first_wants(int tag)
+{
+    switch ((enum tag)tag) {
+    case ANALYSIS:
+        return REC_ROW;
+    case THREAD_OBJECT:
+        return REC_ROW | REC_TIME;
+    case PAUSE:
+    case PREEMPTED:
+    case LOST:
+        return 0;
+    default:
+        return REC_TIME;
+    }
+}
+
+/* Reads what must be known before the events, from where in the file on there are none before which time, and when they end. */
+static int read_first(struct loader *l, struct recording *recording, int64_t *end_ns)
+{
+    _cleanup_(recording_rows_closep) struct rec_rows *rows = NULL;
+    int r = recording_rows_first(&rows, recording, loader_wishes, FIELDS, first_wants);
+    if (r == 0)
+        r = read_rows(l, rows, on_first);
+    if (r < 0)
+        return r;
+    size_t n;
+    const struct rec_part *parts = recording_rows_parts(rows, &n);
+    r = vec_extend(&l->parts, n);
+    int64_t least = INT64_MAX;
+    for (size_t i = n; r == 0 && i-- > 0;) {
+        least = MIN(least, parts[i].start_ns);
+        l->parts.data[i] = (struct rec_part){parts[i].end, least};
+        *end_ns = parts[i].start_ns == INT64_MAX ? *end_ns : MAX(*end_ns, parts[i].start_ns);
+    }
+    l->streamed = r == 0 && n && least > 0 && least < INT64_MAX;
+    if (!l->streamed)
+        vec_clear(&l->parts);
+    return r;
+}
+
+/* Who wrote it decides what a field means; that is said once, near the beginning, but not before all else. */
+static int read_writer(struct loader *l, struct recording *recording)
+{
+    static const struct rec_select analysis[] = {{"jvmscope.ThreadAnalysis", ANALYSIS}, {0}};
+    struct rec_event e;
+    int r = recording_select(recording, analysis);
+    if (r == 0 && recording_next(recording, &e) > 0)
+        l->ours = true;
+    recording_rewind(recording);
+    return r;
+}
+
+/* Reads all events while a thread builds the timeline from those that are behind all others; or first this, then that. */
+static int read_all_events(struct loader *l, struct recording *recording, const struct rec_info *info)
+{
+    _cleanup_(recording_rows_closep) struct rec_rows *rows = NULL;
+    pthread_t builder;
+    int r = recording_rows_open(&rows, recording, loader_wishes, FIELDS);
+    if (r < 0)
+        return r;
+    if (l->streamed) {
+        begin(l, info, l->parts.data[0].start_ns);
+        timeline_share(l->b);
+    }
+    bool beside = l->streamed && pthread_create(&builder, NULL, build_beside, l) == 0;
+    if (!beside)
+        vec_clear(&l->parts); /* nobody takes: all of it is kept */
+    r = read_rows(l, rows, on_event);
+    if (r < 0)
+        tl_spool_stop(&l->events);
+    tl_spool_close(&l->events);
+    if (!beside) {
+        if (r == 0 && !l->streamed)
+            begin(l, info, l->first);
+        return r < 0 ? r : build_events(l);
+    }
+    (void)pthread_join(builder, NULL);
+    return r < 0 ? r : l->built;
 }
 
 static int load_xml(struct timeline **ret, const char *path, struct buf *why)
@@ -694,7 +531,7 @@ static int load_xml(struct timeline **ret, const char *path, struct buf *why)
     return r;
 }
 
-static int load(struct timeline **ret, const char *path, struct buf *why)
+int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_from, struct buf *why)
 {
     int xml = load_xml(ret, path, why);
     if (xml != -ENOEXEC)
@@ -711,13 +548,20 @@ static int load(struct timeline **ret, const char *path, struct buf *why)
     recording_info(recording, &info);
     l.answers = calloc(ANSWERS, sizeof(*l.answers));
     r = l.answers ? timeline_builder_new(&l.b) : -ENOMEM;
+    if (r == 0 && info.bytes < streamed_from)
+        r = read_writer(&l, recording);
     if (r == 0)
-        r = tl_spool_init(&l.events, (uint64_t)MAX(info.start_ns, 0), (uint64_t)MAX(info.end_ns, 0), info.bytes / EVENT_BYTES);
+        r = recording_select(recording, selected);
+    int64_t end_ns = info.end_ns;
+    if (r == 0 && info.bytes >= streamed_from)
+        r = read_first(&l, recording, &end_ns);
     if (r == 0)
-        r = read_all_events(&l, recording);
+        r = tl_spool_init(&l.events, (uint64_t)MAX(info.start_ns, 0), (uint64_t)MAX(end_ns, 0), info.bytes / EVENT_BYTES);
+    if (r == 0)
+        r = read_all_events(&l, recording, &info);
     recording_info(recording, &info);
     if (r == 0)
-        r = build(&l, &info, ret);
+        r = timeline_finish(l.b, (uint64_t)MAX(l.end, info.end_ns), ret);
     if (r == 0) {
         (*ret)->lost = l.lost;
         (*ret)->instrumented = l.instrumented;
@@ -730,6 +574,7 @@ static int load(struct timeline **ret, const char *path, struct buf *why)
     vec_release(&l.threads);
     vec_release(&l.classes);
     vec_release(&l.methods);
+    vec_release(&l.parts);
     map_release(&l.stacks);
     map_release(&l.starts);
     return r;
@@ -751,7 +596,7 @@ int timeline_load(struct timeline **ret, const char *path, struct buf *why)
     uint64_t key = index_of(path, &index);
     int r = key ? timeline_map(ret, buf_str(&index), key) : -ENOENT;
     if (r < 0) {
-        r = load(ret, path, why);
+        r = timeline_read(ret, path, STREAMED_BYTES, why);
         if (r == 0 && key && (*ret)->n_nodes >= INDEX_NODES)
             timeline_save(*ret, buf_str(&index), key);
     }

@@ -10,6 +10,8 @@
 #include "base/vec.h"
 #include "model/timeline_builder.h"
 
+#include <pthread.h>
+
 enum { NESTING = 6 };
 
 /* What a thread is doing, between events. */
@@ -67,6 +69,9 @@ struct timeline_builder {
     uint32_t destroyer;  /* the thread that waits for them, or TL_NONE */
     uint64_t unbound;
     bool started;
+    bool shared;            /* by two threads (timeline_share) */
+    pthread_mutex_t moving; /* then: of threads, doing, objects, monitors and strings, where these lie; what they hold is their
+                               own, and its number is known to the other thread by an event first */
 };
 
 /* timeline_builder.c. Each answers the number of what it added, or a negative error. */
@@ -76,6 +81,8 @@ int64_t timeline_node_with(struct timeline_builder *b, uint32_t thread, enum tl_
 int64_t timeline_node_of(struct timeline_builder *b, const struct tl_event *e, enum tl_kind kind);
 void timeline_bind(struct timeline_builder *b, uint32_t n, enum tl_edge edge, uint32_t waker, bool inferred);
 void timeline_bind_release(struct timeline_builder *b, uint32_t n, enum tl_edge edge, uint32_t release, bool inferred);
+/* The text of a string. */
+const char *timeline_text(const struct timeline_builder *b, uint32_t string);
 int timeline_thread_seen(struct timeline_builder *b, uint32_t thread);
 
 /* timeline_waits.c */

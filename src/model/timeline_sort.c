@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events by time: spread over buckets of equal spans in one pass, then each bucket, which fits the cache, by merging. */
+#include "model/timeline_sort.h"
+
 #include "model/timeline_builder.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUCKET_EVENTS = 4096, BUCKETS_MAX = 1 << 16, SHORT = 24 };
+enum { DIGIT_BITS = 12, BUCKET_EVENTS = 4096, BUCKETS_MAX = 1 << 16, SHORT = 24 };
 
 static void insertion_sort(struct tl_event *e, size_t n)
 {
@@ -73,4 +75,31 @@ int tl_events_sort(struct tl_event *events, size_t n)
     free(first);
     free(copy);
     return 0;
+}
+
+/* By the digit of some bits from `shift` on. */
+static void keys_pass(const uint64_t *from, uint64_t *to, size_t n, unsigned shift, unsigned bits)
+{
+    uint32_t at[1 << DIGIT_BITS] = {0}, mask = (1u << bits) - 1, sum = 0;
+    for (size_t i = 0; i < n; i++)
+        at[from[i] >> shift & mask]++;
+    for (uint32_t i = 0; i <= mask; i++) {
+        uint32_t count = at[i];
+        at[i] = sum;
+        sum += count;
+    }
+    for (size_t i = 0; i < n; i++)
+        to[at[from[i] >> shift & mask]++] = from[i];
+}
+
+void tl_keys_sort(uint64_t *keys, uint64_t *room, size_t n, uint32_t highest)
+{
+    unsigned bits = highest ? 32 - (unsigned)__builtin_clz(highest) : 0, digits = (bits + DIGIT_BITS - 1) / DIGIT_BITS;
+    unsigned width = digits ? (bits + digits - 1) / digits : 0;
+    for (unsigned d = 0; d < digits; d++) {
+        uint64_t *from = d % 2 ? room : keys, *to = d % 2 ? keys : room;
+        keys_pass(from, to, n, TL_KEY_NUMBER_BITS + d * width, width);
+    }
+    if (digits % 2)
+        memcpy(keys, room, n * sizeof(*keys));
 }

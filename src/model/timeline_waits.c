@@ -245,7 +245,7 @@ static bool interrupted(struct timeline_builder *b, uint32_t thread, uint32_t n)
 static uint32_t joined_by_class(const struct timeline_builder *b, const struct tl_event *e)
 {
     if (e->object == TL_NONE || b->last_ended == TL_NONE || b->last_ended == e->thread ||
-        strcmp(strpool_get(&b->strings, b->objects.data[e->object].class).data, "java.lang.Thread") != 0)
+        strcmp(timeline_text(b, b->objects.data[e->object].class), "java.lang.Thread") != 0)
         return TL_NONE;
     uint64_t began = b->nodes.data[b->doing.data[e->thread].blocked_since].time;
     return b->threads.data[b->last_ended].end_ns >= began ? b->last_ended : TL_NONE;
@@ -516,8 +516,8 @@ static uint32_t end_of_virtual(const struct timeline_builder *b, const struct tl
         b->nodes.data[end].time < b->nodes.data[target->blocked_since].time)
         return TL_NONE;
     uint32_t object = b->contexts.data[target->states[target->depth - 1].context].object;
-    bool latch = object != TL_NONE && strcmp(strpool_get(&b->strings, b->objects.data[object].class).data,
-                                             "java.util.concurrent.CountDownLatch$Sync") == 0;
+    bool latch = object != TL_NONE &&
+                 strcmp(timeline_text(b, b->objects.data[object].class), "java.util.concurrent.CountDownLatch$Sync") == 0;
     return latch ? end : TL_NONE;
 }
 

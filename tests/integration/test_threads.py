@@ -122,6 +122,13 @@ def judged(judge, first, again):
         run = again()
 
 
+def test_built_while_read(jdk):
+    """As large recordings are: the same timeline as from all events."""
+    paths = {run.path for run in all_programs(jdk.version).values()}
+    done = subprocess.run([lab.BUILD / "tests/unit/timeline_twice", *paths], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and int(done.stdout.split()[0]) > 100, done.stdout
+
+
 def program(name):
     """Makes a test of a judgement of one of the programs."""
     def decorate(judge):
