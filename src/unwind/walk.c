@@ -238,6 +238,12 @@ static void set_up_speed(struct walk *k, struct claims *claims, struct notes *no
     k->epoch = unloads_epoch(&k->w->unloads, &k->w->memory);
 }
 
+static void fetch_stack(uint64_t sp)
+{
+    for (uint64_t at = sp; at < sp + FETCH_BYTES; at += 64)
+        __builtin_prefetch((const void *)(uintptr_t)at);
+}
+
 /* All that a walk begins with, at once: seldom used, it has left the caches. */
 at_each_sample void walker_fetch(const struct walker *w, const void *context)
 {
@@ -245,8 +251,7 @@ at_each_sample void walker_fetch(const struct walker *w, const void *context)
     for (size_t at = 0; at < sizeof(*w); at += 64)
         __builtin_prefetch((const char *)w + at);
     arch_registers(context, &r);
-    for (uint64_t at = r.sp; at < r.sp + FETCH_BYTES; at += 64)
-        __builtin_prefetch((const void *)(uintptr_t)at);
+    fetch_stack(r.sp);
     if (w->sites)
         __builtin_prefetch(site_at(w->sites, walk_top_key(r.pc)));
 }
@@ -283,6 +288,8 @@ at_each_sample unsigned walk_stack(const struct walker *w, const void *context, 
         ret_end->status = WALK_COMPLETE; /* no Java on this stack */
         return 0;
     }
+    if (!context)
+        fetch_stack(k.r.sp);
     set_up_speed(&k, &claims, &notes);
     walk_run(&k, ret_end);
     return k.count;

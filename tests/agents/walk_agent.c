@@ -106,6 +106,7 @@ static void on_sample(int signal_number, siginfo_t *info, void *context)
     }
     struct walk_end end;
     uint64_t begin = now_ns();
+    walker_fetch(walker, context);
     unsigned n =
         walk_stack(walker, context, env, options.native ? WALK_WITH_NATIVE : 0, buffers[b], (unsigned)options.depth, &end);
     uint64_t ns = now_ns() - begin;
