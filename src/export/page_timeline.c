@@ -34,6 +34,12 @@ static const char *state_name(int i)
     return path_state_name((enum path_state)i);
 }
 
+/* A thread of the VM's of which nothing is recorded but that it is there: most likely it waits within the VM. */
+static bool is_quiet(const struct tl_thread *thread)
+{
+    return thread->flags & TL_THREAD_SYSTEM && thread->nodes == 1;
+}
+
 static void threads_json(struct json *j, const struct timeline *t)
 {
     json_key(j, "threads");
@@ -48,6 +54,8 @@ static void threads_json(struct json *j, const struct timeline *t)
         json_key_u64(j, "end", thread->end_ns);
         json_key(j, "system");
         json_bool(j, thread->flags & TL_THREAD_SYSTEM);
+        json_key(j, "quiet");
+        json_bool(j, is_quiet(thread));
         json_object_end(j);
     }
     json_array_end(j);

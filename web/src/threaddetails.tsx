@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known of a state or an interaction: lock, owner, causes and stacks; and the critical path in numbers.
 import { duration, percent } from "./format";
-import { edgeTitles, stateTitles } from "./threadpaint";
+import { edgeTitles, QUIET, stateTitles } from "./threadpaint";
 import type { Cause, Frame, NodeDetails, SegmentDetails, TimelineJson } from "./timeline";
 
 export function Stack({ frames, title }: { frames: Frame[]; title: string }) {
@@ -45,7 +45,7 @@ export function Details(p: { json: TimelineJson; node: NodeDetails; segment: Seg
     <aside class="details" aria-live="polite" aria-label="Details" data-node={node.node} data-segment={p.segment?.index}>
       <div>
         <h3>
-          {name(node.thread)}: {stateTitles[kind] ?? kind ?? "nothing is known"}
+          {name(node.thread)}: {json.threads[node.thread]?.quiet ? QUIET : (stateTitles[kind] ?? kind ?? "nothing is known")}
         </h3>
         {isState ? (
           <p>

@@ -49,6 +49,9 @@ export const stateTitles: Record<string, string> = {
   release: "lets a lock go",
 };
 
+/** Of a quiet thread's only state. */
+export const QUIET = "nothing recorded";
+
 export const edgeTitles: Record<string, string> = {
   start: "start", join: "join", notify: "notify", "notify-all": "notifyAll", handoff: "lock hand-off", interrupt: "interrupt", unpark: "unpark",
 };
@@ -113,6 +116,7 @@ interface Look {
   thin: Uint8Array;
   titles: string[]; // "" where a state has no name in its row
   dead: number;
+  quiet: number; // how a quiet thread is drawn: as this kind
   marks: { colour: number; half: number; from: number; to: number }[]; // of kinds without a mark: colour 0
 }
 
@@ -126,7 +130,7 @@ function lookOf(kinds: string[], dark: boolean): Look {
   return {
     dark, paper: pixel(dark ? "#0f1515" : "#ffffff"), stripe: pixel(dark ? "#131b1b" : "#f7faf9"), ink: pixel(dark ? "#ffffff" : "#111111"),
     colours: Uint32Array.from(kinds, (k) => pixel(k === "dead" ? (dark ? "#9db0b0" : "#333333") : colourOf(stateColours, k, dark))),
-    thin: Uint8Array.from(kinds, thinOf), titles: kinds.map((k) => (k === "run" ? "" : (stateTitles[k] ?? k))), dead: kinds.indexOf("dead"), marks: kinds.map(mark),
+    thin: Uint8Array.from(kinds, thinOf), titles: kinds.map((k) => (k === "run" ? "" : (stateTitles[k] ?? k))), dead: kinds.indexOf("dead"), quiet: kinds.indexOf("sleep"), marks: kinds.map(mark),
   };
 }
 
@@ -199,17 +203,18 @@ export class ThreadPainter {
     const row = s.picture.rows.get(s.lines[i].thread);
     if (!row) return;
     const { runFrom, runTo, runKind } = s.picture;
+    const quiet = s.json.threads[s.lines[i].thread].quiet;
     const [thickFrom, thickTo, thinFrom, thinTo] = [yOf(5), yOf(ROW - 5), yOf(9), yOf(ROW - 9)];
     for (let k = firstBehind(runTo, row.lo, row.hi, s.view[0]); k < row.hi && runFrom[k] < s.view[1]; k++) {
       const x0 = xOf(place, runFrom[k]);
       const x1 = Math.min(width, Math.max(xOf(place, runTo[k]), x0 + 1));
-      const kind = runKind[k];
+      const kind = quiet ? look.quiet : runKind[k];
       if (kind === MANY) this.many(s.picture, k, look.colours, x0, x1, thickFrom, thickTo, width);
       else if (kind === look.dead) this.fill(Math.max(left, x0 - 1), yOf(4), Math.min(width, x0 + 1), yOf(ROW - 4), look.colours[kind], width);
       else {
         const thin = look.thin[kind];
         this.fill(x0, thin ? thinFrom : thickFrom, x1, thin ? thinTo : thickTo, look.colours[kind], width);
-        if (x1 - x0 > 150 * ratio && look.titles[kind]) names.push({ text: look.titles[kind], x: x0 / ratio + 6, y: top + ROW / 2 + 0.5 });
+        if (x1 - x0 > 150 * ratio && look.titles[kind]) names.push({ text: quiet ? QUIET : look.titles[kind], x: x0 / ratio + 6, y: top + ROW / 2 + 0.5 });
       }
     }
     if (s.options.marks) this.marks(s, row.markLo, row.markHi, look, place, yOf);
@@ -422,7 +427,7 @@ export function threadsSvg(s: Scene, title: string): string {
       const rect = (kind: string, y0: number, h: number) =>
         out.push(`<rect x="${x0.toFixed(2)}" y="${y0.toFixed(2)}" width="${Math.max(x1 - x0, 0.7).toFixed(2)}" height="${h.toFixed(2)}" fill="${colourOf(stateColours, kind, s.dark)}"/>`);
       if (s.picture.runKind[k] !== MANY) {
-        const kind = s.json.kinds[s.picture.runKind[k]];
+        const kind = s.json.threads[l.thread].quiet ? "sleep" : s.json.kinds[s.picture.runKind[k]];
         if (kind !== "dead") rect(kind, y(i) + 5 + thinOf(kind), ROW - 10 - 2 * thinOf(kind));
         continue;
       }
@@ -456,7 +461,7 @@ export function threadsRows(s: Scene): (string | number)[][] {
       const { runFrom, runTo, runKind } = s.picture;
       const [from, to] = [Math.max(runFrom[k], s.view[0]), Math.min(runTo[k], s.view[1])];
       if (from > to) continue;
-      if (runKind[k] !== MANY) out.push([l.title, from, to, s.json.kinds[runKind[k]], 1]);
+      if (runKind[k] !== MANY) out.push([l.title, from, to, s.json.threads[l.thread].quiet ? QUIET : s.json.kinds[runKind[k]], 1]);
       else for (const [kind, share] of sharesOf(s.picture, k)) out.push([l.title, from, to, s.json.kinds[kind], Number(share.toFixed(3))]);
     }
   }

@@ -16,7 +16,7 @@ export interface TimelineJson {
   used_kinds: number[];
   used_edges: number[];
   path_states: string[];
-  threads: { name: string; group: string; id: number; start: number; end: number; system: boolean }[];
+  threads: { name: string; group: string; id: number; start: number; end: number; system: boolean; quiet: boolean }[];
   nodes?: string;
   pyramid?: PyramidJson; // instead of all nodes
   contexts?: string;
