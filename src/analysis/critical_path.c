@@ -3,6 +3,7 @@
 
 #include "analysis/graph.h"
 #include "base/map.h"
+#include "model/timeline_index.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -65,12 +66,17 @@ struct walk {
     struct graph_seen seen;
 };
 
-/* Adds [start, at) to the front, or to the segment there when that is the same. Goes on at start. */
+/*
+ * Adds [start, at) to the front, or to the segment there when that is the same. Goes on at start. -EPROTO when what the node
+ * leads to is not there.
+ */
 static int consume(struct walk *w, uint32_t thread, uint64_t start, enum path_state state, uint32_t node)
 {
     start = MAX(start, w->from);
     if (start >= w->at)
         return 0;
+    if (node != TL_NONE && !timeline_node_holds(w->t, node))
+        return -EPROTO;
     struct path_segment *last = w->path->segments.len ? &w->path->segments.data[w->path->segments.len - 1] : NULL;
     int r = 0;
     if (last && last->thread == thread && last->state == state && last->edge == TL_NO_EDGE && last->start == w->at &&
@@ -123,7 +129,7 @@ static uint32_t last_node(const struct timeline *t, uint32_t end_thread, uint64_
             continue;
         uint32_t last = p->last;
         while (last != TL_NONE && (t->nodes[last].time > to || last >= before))
-            last = t->nodes[last].prev;
+            last = graph_before(t, last);
         if (last == TL_NONE)
             continue;
         bool runs = running_first && runs_on(t, last);
@@ -177,18 +183,24 @@ static int walk_back(struct walk *w, uint32_t n, uint32_t thread)
         r = consume_last(w, thread, n);
     while (r == 0 && n != TL_NONE && w->at > w->from) {
         const struct tl_node *at = &nodes[n];
+        if (!timeline_node_holds(w->t, n))
+            return -EPROTO;
         uint32_t doing = before_signal(w->t, n);
         if (doing != TL_NONE) {
-            thread = nodes[doing].thread;
             n = doing;
+            if (!timeline_node_holds(w->t, n))
+                return -EPROTO;
+            thread = nodes[n].thread;
             r = consume_last(w, thread, n);
         } else if (graph_woken(w->t, n)) {
             uint32_t waker = at->waker;
+            if (nodes[waker].thread >= w->t->n_threads)
+                return -EPROTO;
             r = consume(w, thread, nodes[waker].time, latency_state(at->edge), graph_wait_start(w->t, n));
             come_from(w, thread, nodes[waker].thread, at->edge, at->flags & TL_INFERRED);
             thread = nodes[waker].thread;
             n = waker;
-        } else if (at->prev == TL_NONE) {
+        } else if (at->prev >= n) {
             break;
         } else {
             uint32_t began = graph_state_seen(w->t, at->prev, &w->seen);
@@ -249,6 +261,8 @@ int critical_path(const struct timeline *t, const struct path_options *o, struct
     uint32_t end = end_node(t, o);
     if (end == TL_NONE || (o->to && o->from >= o->to))
         return -ENOENT;
+    if (!timeline_node_holds(t, end))
+        return -EPROTO;
     struct critical_path path = {0};
     bool dead = t->nodes[graph_state(t, end)].kind == TL_DEAD;
     uint64_t to = o->to ? o->to : dead ? t->nodes[end].time : t->end_ns; /* one that has not died was there to the end */

@@ -49,7 +49,10 @@ struct path_options {
 
 const char *path_state_name(enum path_state state);
 
-/* 0, -ENOENT (nothing lies between from and to) or -ENOMEM. */
+/*
+ * 0, -ENOENT (nothing lies between from and to) or -ENOMEM. Of a timeline whose nodes are unchecked, its tables apart
+ * (timeline_check_tables), -EPROTO when it meets one that leads nowhere.
+ */
 int critical_path(const struct timeline *t, const struct path_options *o, struct critical_path *ret) must_check;
 void critical_path_release(struct critical_path *p);
 /* path_delays.c: what of the running segments was without a processor becomes PATH_PREEMPTED, its place inferred. */
@@ -69,6 +72,8 @@ int path_lock_shares(const struct timeline *t, const struct critical_path *p, co
 /* The same of all locks, for the path of those options: what the timeline's index knows of it is not worked out again. */
 int path_shares_of(struct timeline *t, const struct path_options *o, const struct critical_path *p,
                    struct path_shares *ret) must_check;
+/* Whether the index knows all that it takes. */
+bool path_shares_known(const struct timeline *t, const struct path_options *o);
 
 struct path_method {
     uint32_t method; /* string */

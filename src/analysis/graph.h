@@ -1,13 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The timeline as a graph: what the analyses of paths share. */
+/*
+ * The timeline as a graph: what the analyses of paths share. A node of a timeline that was not checked may lead to any other
+ * one: each step here goes to an earlier node or nowhere, so that every way ends, within the nodes.
+ */
 #pragma once
 
 #include "model/timeline.h"
 
+/* The thread's node before n, or TL_NONE. */
+static inline uint32_t graph_before(const struct timeline *t, uint32_t n)
+{
+    uint32_t prev = t->nodes[n].prev;
+    return prev < n ? prev : TL_NONE;
+}
+
 /* The node whose state the thread is in after node n: n itself, or the last state before an instant. */
 static inline uint32_t graph_state(const struct timeline *t, uint32_t n)
 {
-    while (!tl_is_state(t->nodes[n].kind) && t->nodes[n].prev != TL_NONE)
+    while (!tl_is_state(t->nodes[n].kind) && t->nodes[n].prev < n)
         n = t->nodes[n].prev;
     return n;
 }
@@ -23,7 +33,7 @@ static inline uint32_t graph_state_seen(const struct timeline *t, uint32_t n, st
 {
     bool same = t->nodes[seen->node].thread == t->nodes[n].thread;
     uint32_t at = n;
-    while (!tl_is_state(t->nodes[at].kind) && t->nodes[at].prev != TL_NONE)
+    while (!tl_is_state(t->nodes[at].kind) && t->nodes[at].prev < at)
         at = same && seen->state <= at && at <= seen->node ? seen->state : t->nodes[at].prev;
     *seen = (struct graph_seen){n, at};
     return at;
@@ -34,7 +44,7 @@ static inline uint32_t graph_state_seen(const struct timeline *t, uint32_t n, st
 static inline uint32_t graph_wait_start(const struct timeline *t, uint32_t n)
 {
     uint32_t start = n;
-    while (t->nodes[start].prev != TL_NONE && t->nodes[t->nodes[start].prev].flags & TL_BLOCKED)
+    while (t->nodes[start].prev < start && t->nodes[t->nodes[start].prev].flags & TL_BLOCKED)
         start = t->nodes[start].prev;
     return start;
 }
@@ -48,5 +58,5 @@ static inline bool graph_woken(const struct timeline *t, uint32_t n)
     const struct tl_node *at = &t->nodes[n];
     if (at->edge == TL_NO_EDGE || at->waker == TL_NONE || at->waker >= n)
         return false;
-    return at->prev == TL_NONE || t->nodes[at->waker].time >= t->nodes[graph_wait_start(t, n)].time;
+    return at->prev >= n || t->nodes[at->waker].time >= t->nodes[graph_wait_start(t, n)].time;
 }

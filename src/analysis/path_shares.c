@@ -156,10 +156,15 @@ static int known(const struct timeline *t, struct path_shares *ret)
     return r;
 }
 
+bool path_shares_known(const struct timeline *t, const struct path_options *o)
+{
+    return o->from == 0 && o->to == 0 && o->end_thread == TL_NONE && t->shares;
+}
+
 int path_shares_of(struct timeline *t, const struct path_options *o, const struct critical_path *p, struct path_shares *ret)
 {
     bool whole = o->from == 0 && o->to == 0 && o->end_thread == TL_NONE;
-    if (whole && t->shares)
+    if (path_shares_known(t, o))
         return known(t, ret);
     struct holds h = {0};
     struct path_shares shares = {0};

@@ -17,6 +17,9 @@ enum { ARBITRATE_NODES = 20000000 };
 
 #define NOT_YET UINT64_MAX
 
+/* Of a damaged index: a thread waits twice, a node comes twice. */
+#define CONTRADICTION -EPROTO
+
 struct pending {
     uint64_t time;
     uint32_t node;
@@ -100,8 +103,9 @@ static int advance(struct simulation *s, uint32_t p)
     if (h) {
         s->waiting[thread] = TL_NONE;
         uint32_t *at = &s->queue[h->object];
-        while (*at != TL_NONE)
-            at = &s->waiting[*at];
+        for (size_t before = 0; *at != TL_NONE; at = &s->waiting[*at])
+            if (before++ == s->t->n_threads)
+                return CONTRADICTION;
         *at = thread;
         return 0;
     }
@@ -150,9 +154,12 @@ static int happen(struct simulation *s, uint32_t *last, uint32_t n)
         if (h->release != TL_NONE && s->times[h->release] == NOT_YET)
             s->owner[h->object] = hold;
     }
+    size_t threads = 0;
     for (uint32_t w = s->wakers[n] - 1, after; r == 0 && w != TL_NONE; w = after) {
         after = s->waiting[w];
         uint32_t woken = upcoming(s, last, w);
+        if (woken == TL_NONE || threads++ == s->t->n_threads)
+            return CONTRADICTION;
         r = heap_push(s, replay_node(s->r, s->times, woken), woken);
     }
     return r;
@@ -176,8 +183,9 @@ static int simulate(struct simulation *s, uint32_t *last)
     }
     while (r == 0 && s->heap.len) {
         struct pending p = heap_pop(s);
+        if (s->done++ == s->t->n_nodes)
+            return CONTRADICTION;
         s->times[p.node] = p.time;
-        s->done++;
         r = happen(s, last, p.node);
         if (r == 0)
             r = advance(s, p.node);
@@ -245,10 +253,15 @@ static int simulation_fill(struct simulation *s)
     return r;
 }
 
+bool replay_arbitrates(const struct timeline *t)
+{
+    return t->n_nodes <= ARBITRATE_NODES;
+}
+
 int replay_arbitrated(struct replay *r, uint64_t *times)
 {
     const struct timeline *t = r->t;
-    if (t->n_nodes > ARBITRATE_NODES)
+    if (!replay_arbitrates(t))
         return 0;
     struct simulation s = {.r = r, .t = t};
     int result = holds_collect(t, NULL, NULL, &s.holds);
@@ -274,6 +287,8 @@ int replay_arbitrated(struct replay *r, uint64_t *times)
         result = simulation_fill(&s);
     if (result == 0)
         result = simulate(&s, last);
+    if (result == CONTRADICTION)
+        s.done = result = 0;
     if (result == 0 && s.done == t->n_nodes)
         memcpy(times, s.times, t->n_nodes * sizeof(*times));
     holds_release(&s.holds);

@@ -31,5 +31,7 @@ void replay_release(struct replay *r);
 /* New time of node n from those of the node before it and of its waker. */
 uint64_t replay_node(struct replay *r, const uint64_t *times, uint32_t n);
 
+/* Whether the timeline is small enough for the next one to do anything. */
+bool replay_arbitrates(const struct timeline *t);
 /* The schedule with locks given in the order in which threads come in the new schedule. */
 int replay_arbitrated(struct replay *r, uint64_t *times) must_check;

@@ -9,8 +9,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* From so many nodes on two threads work; how many nodes the one is ahead at least. */
-enum { BESIDE_NODES = 1 << 18, AHEAD_NODES = 1 << 16 };
+/* From so many nodes on two threads work; how many nodes the one is ahead at least; how many are mapped at a time. */
+enum { BESIDE_NODES = 1 << 18, AHEAD_NODES = 1 << 16, MAP_NODES = 1 << 20 };
 
 static bool stack_inside(const struct timeline *t, const uint8_t *stacks, uint32_t node)
 {
@@ -81,7 +81,7 @@ static uint64_t own(struct replay *r, uint32_t n, uint64_t start)
         return 0;
     if (r->what->objects)
         inside = sections_inside(&r->sections, at->thread, start, end);
-    if (r->what->stacks && at->prev != TL_NONE && inside < end - start) {
+    if (r->what->stacks && at->prev < n && inside < end - start) {
         /* A wait is where its stack says. A run has none: it is inside when what comes before and behind it is. */
         uint32_t state = graph_state_seen(t, at->prev, &r->seen[at->thread]);
         if (stack_inside(t, r->what->stacks, t->nodes[state].flags & TL_BLOCKED ? state : n))
@@ -137,16 +137,29 @@ static void tell(struct ahead *a, size_t done, int error)
     pthread_mutex_unlock(&a->lock);
 }
 
+/* What else a node leads to is looked at where it is used. */
+static bool leads_somewhere(const struct timeline *t, const struct tl_node *at)
+{
+    return at->thread < t->n_threads && at->context < t->n_contexts;
+}
+
 static void *own_times(void *arg)
 {
     struct ahead *a = arg;
     const struct timeline *t = a->r->t;
+    size_t i = 0;
     uint64_t *last = malloc((t->n_threads + 1) * sizeof(*last)); /* per thread: the time of its node before */
     int error = last ? 0 : -ENOMEM;
-    for (size_t i = 0; error == 0 && i < t->n_threads; i++)
-        last[i] = UINT64_MAX;
-    for (size_t i = 0; error == 0 && i < t->n_nodes; tell(a, ++i, 0)) {
+    for (size_t k = 0; error == 0 && k < t->n_threads; k++)
+        last[k] = UINT64_MAX;
+    for (; error == 0 && i < t->n_nodes; tell(a, ++i, 0)) {
         const struct tl_node *at = &t->nodes[i];
+        if (t->mapped && i % MAP_NODES == 0)
+            map_at_once(at, MIN(t->n_nodes - i, (size_t)MAP_NODES) * sizeof(*at));
+        if (!leads_somewhere(t, at)) {
+            error = -EPROTO;
+            break;
+        }
         if (!has_waker(at, i))
             a->times[i] = own(a->r, (uint32_t)i, last[at->thread]);
         last[at->thread] = at->time;
@@ -154,7 +167,7 @@ static void *own_times(void *arg)
     free(last);
     if (error == 0 && a->r->sections.failed)
         error = -ENOMEM;
-    tell(a, t->n_nodes, error);
+    tell(a, i, error);
     return NULL;
 }
 
@@ -263,7 +276,7 @@ static uint32_t node_at(const struct timeline *t, uint32_t thread, uint64_t at)
             high = mid;
     }
     uint32_t n = t->threads[thread].last;
-    for (; low > 0 && n != TL_NONE && t->nodes[n].time > at; low--, n = t->nodes[n].prev)
+    for (; low > 0 && n != TL_NONE && t->nodes[n].time > at; low--, n = graph_before(t, n))
         if (t->nodes[low - 1].thread == thread)
             return (uint32_t)low - 1;
     return n != TL_NONE && t->nodes[n].time <= at ? n : TL_NONE;
@@ -355,6 +368,11 @@ static int replay_both(const struct timeline *t, double factor, struct path_part
     replay_release(&r);
     *ret = a;
     return result;
+}
+
+bool what_if_checks(const struct timeline *t)
+{
+    return !replay_arbitrates(t) && t->holds && t->hold_first;
 }
 
 int what_if(const struct timeline *t, const struct path_options *o, const struct what_if *w, struct what_if_answer *ret)

@@ -25,6 +25,8 @@ struct what_if_answer {
     uint64_t upper_bound; /* makespan if all of the path's share were gained: before - share * (1 - factor) */
 };
 
+/* Whether what_if looks at the nodes itself: then these need not be checked (timeline_check_tables), and it answers -EPROTO. */
+bool what_if_checks(const struct timeline *t);
 int what_if(const struct timeline *t, const struct path_options *o, const struct what_if *w,
             struct what_if_answer *ret) must_check;
 

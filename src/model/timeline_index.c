@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/pages.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -205,15 +206,6 @@ struct part {
     bool bad;
 };
 
-/* All of it is looked at: its pages are mapped in one go, which costs a tenth of meeting them one by one. */
-static void map_at_once(const void *from, size_t len)
-{
-    enum { POPULATE_READ = 22 /* MADV_POPULATE_READ, Linux 5.14; before, the advice is refused */ };
-
-    uintptr_t start = (uintptr_t)from & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
-    (void)madvise((void *)start, (uintptr_t)from + len - start, POPULATE_READ);
-}
-
 /* Every index in a node is used without a check later on, so each is looked at once here, and quickly. */
 static void *check_nodes(void *arg)
 {
@@ -259,8 +251,7 @@ static bool nodes_hold(const struct timeline *t)
     return !bad;
 }
 
-/* The same for what else has indices. Each hold is looked at by who uses it. */
-static bool indices_hold(const struct timeline *t)
+int timeline_check_tables(const struct timeline *t)
 {
     uint64_t bad = 0;
 #define BAD_(value, count) ((value) != TL_NONE && (value) >= (count))
@@ -285,7 +276,7 @@ static bool indices_hold(const struct timeline *t)
     bad |= t->hold_first && t->n_hold_first != t->n_threads + 1;
     for (size_t i = 0; !bad && i < t->n_hold_first; i++)
         bad |= t->hold_first[i] > t->n_holds || (i && t->hold_first[i] < t->hold_first[i - 1]);
-    return bad == 0 && nodes_hold(t);
+    return bad ? -EPROTO : 0;
 }
 
 int timeline_map_unchecked(struct timeline **ret, const char *path, uint64_t key)
@@ -353,7 +344,8 @@ bool timeline_node_holds(const struct timeline *t, uint32_t node)
 
 int timeline_check(const struct timeline *t)
 {
-    return indices_hold(t) ? 0 : -EPROTO;
+    int r = timeline_check_tables(t);
+    return r == 0 && !nodes_hold(t) ? -EPROTO : r;
 }
 
 int timeline_map(struct timeline **ret, const char *path, uint64_t key)

@@ -14,6 +14,8 @@ int timeline_map(struct timeline **ret, const char *path, uint64_t key) must_che
 /* The same without a look at what the arrays hold: they may lead anywhere until timeline_check has said 0. */
 int timeline_map_unchecked(struct timeline **ret, const char *path, uint64_t key) must_check;
 int timeline_check(const struct timeline *t) must_check;
+/* All but the nodes: these may still lead anywhere, each until timeline_node_holds has said so. */
+int timeline_check_tables(const struct timeline *t) must_check;
 /* Whether what a node of an unchecked timeline leads to is there: its thread, context, stack and waker. */
 bool timeline_node_holds(const struct timeline *t, uint32_t node);
 /* A number that other files made of this timeline must match; 0 when it has no index file. */

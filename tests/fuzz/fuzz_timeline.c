@@ -76,6 +76,38 @@ static void look_at_some(const struct timeline *t)
     }
 }
 
+static void replay_unchecked(const struct timeline *t)
+{
+    struct what_if w = {.lock = all, .factor = 0.5};
+    uint64_t *times = t->holds && t->hold_first ? malloc((t->n_nodes + 1) * sizeof(*times)) : NULL;
+    if (times)
+        (void)!what_if_times(t, &w, times);
+    free(times);
+}
+
+/* The critical path looks at the nodes that it visits, the replay at all. */
+static void analyse_unchecked(const struct timeline *t)
+{
+    struct critical_path p;
+    struct path_methods methods;
+    if (timeline_check_tables(t) < 0 || t->n_nodes == 0)
+        return;
+    replay_unchecked(t);
+    if (critical_path(t, &PATH_OPTIONS, &p) < 0)
+        return;
+    if (path_methods(t, &p, &methods) == 0)
+        vec_release(&methods.rows);
+    for (size_t i = 0; i < p.segments.len; i++) {
+        const struct path_segment *s = &p.segments.data[i];
+        (void)tl_thread_name(t, s->thread);
+        if (s->waker != TL_NONE)
+            (void)tl_thread_name(t, s->waker);
+        if (s->node != TL_NONE)
+            (void)tl_object_class(t, tl_context_of(t, s->node)->object);
+    }
+    critical_path_release(&p);
+}
+
 /* Writes the bytes behind a beginning that says what they are. */
 static void file_of(int fd, const void *start, size_t len, const uint8_t *data, size_t size)
 {
@@ -121,6 +153,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     file_of(fd, start, sizeof(start), data, size);
     if (timeline_map_unchecked(&t, path, 1) == 0) {
         look_at_some(t);
+        analyse_unchecked(t);
         timeline_free(t);
     }
     if (timeline_map(&t, path, 1) == 0) {

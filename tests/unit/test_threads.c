@@ -699,6 +699,45 @@ static void check_damaged_holds(const char *name)
     close(fd);
 }
 
+static bool every_lock(const struct timeline *t, uint32_t object, void *arg)
+{
+    return true;
+}
+
+/* Nodes that were not looked at: what they lead to is not there, or leads in circles. Told, or passed by, and nothing else. */
+static void check_damaged_nodes(const struct timeline *t)
+{
+    enum { BAD = 0x7fffff, WAYS = 6 };
+
+    struct timeline damaged = *t;
+    struct tl_node *nodes = malloc(t->n_nodes * sizeof(*nodes));
+    uint64_t *times = malloc((t->n_nodes + 1) * sizeof(*times));
+    size_t told[2] = {0};
+    assert_true(nodes && times);
+    damaged.nodes = nodes;
+    for (size_t i = 0; i < WAYS * t->n_nodes; i++) {
+        memcpy(nodes, t->nodes, t->n_nodes * sizeof(*nodes));
+        struct tl_node *n = &nodes[i / WAYS];
+        uint32_t *const links[] = {&n->thread, &n->context, &n->waker, &n->prev, &n->prev};
+        if (i % WAYS < ARRAY_SIZE(links))
+            *links[i % WAYS] = i % WAYS == 4 ? (uint32_t)(i / WAYS) : BAD;
+        else
+            n->kind = TL_KINDS;
+        struct critical_path p;
+        int r = critical_path(&damaged, &PATH_OPTIONS, &p);
+        assert_true(r == 0 || r == -EPROTO);
+        if (r == 0)
+            critical_path_release(&p);
+        told[0] += r < 0;
+        r = what_if_times(&damaged, &(struct what_if){.lock = every_lock, .factor = 0.5}, times);
+        assert_true(r == 0 || r == -EPROTO);
+        told[1] += r < 0;
+    }
+    assert_true(told[0] > t->n_nodes && told[1] == 2 * t->n_nodes);
+    free(nodes);
+    free(times);
+}
+
 static void an_index_reads_back(void **state)
 {
     RUN(3, S({START, 1}, {START, 2}, {JOIN, 1}, {JOIN, 2}), S(OUT_AND_IN), S(OUT_AND_IN));
@@ -723,6 +762,7 @@ static void an_index_reads_back(void **state)
     assert_int_equal(timeline_map(&t, name, 42), 0);
     assert_true(t->holds && t->n_holds > 1 && t->n_hold_first == t->n_threads + 1);
     check_same_what_if(t);
+    check_damaged_nodes(t);
     assert_true(t->shares && t->n_shares == first.rows.len && first.rows.len > 0);
     assert_int_equal(path_shares_of(t, &PATH_OPTIONS, &p, &again), 0);
     assert_int_equal(again.rows.len, first.rows.len);

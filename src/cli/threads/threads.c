@@ -8,6 +8,7 @@
 #include "base/pattern.h"
 #include "cli/builtin.h"
 #include "cli/threads/deadlocks_vm.h"
+#include "model/timeline_index.h"
 #include "model/timeline_load.h"
 
 #include <errno.h>
@@ -59,13 +60,24 @@ static int select_all(struct thread_view *v)
     return 0;
 }
 
-int thread_view_open(struct thread_view *ret, const struct thread_options *o, const char *path)
+/* The index alone, of which only the tables are looked at, where the verb looks at the nodes that it uses. */
+static struct timeline *load_unchecked(const char *path, const struct path_options *range, thread_looks *looks)
+{
+    _cleanup_(timeline_freep) struct timeline *t = NULL;
+    if (timeline_load_unchecked(&t, path) < 0 || !looks(t, range) || timeline_check_tables(t) < 0)
+        return NULL;
+    return TAKE(t);
+}
+
+int thread_view_open(struct thread_view *ret, const struct thread_options *o, const char *path, thread_looks *looks)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
     struct thread_view v = {.options = o, .path = path, .range = PATH_OPTIONS};
     v.range.from = o->from_ns;
     v.range.to = o->to_ns;
-    int r = timeline_load(&v.t, path, &why);
+    v.t = looks && !o->end_thread ? load_unchecked(path, &v.range, looks) : NULL;
+    v.unchecked = v.t != NULL;
+    int r = v.t ? 0 : timeline_load(&v.t, path, &why);
     if (r < 0)
         return why.len ? complain(path, "cannot read", buf_str(&why)) : complain_errno(path, "cannot read", r);
     int status = v.t->n_nodes ? select_all(&v) : complain(path, "holds nothing about threads", "record with --threads");
@@ -271,12 +283,15 @@ static size_t row_limit(const struct thread_options *o)
     return o->limit ? o->limit : 20;
 }
 
+/* -EPROTO of an unchecked timeline is no complaint yet. */
 static int threads_path(struct thread_view *v)
 {
     struct critical_path p = {0};
     struct path_shares locks = {0};
     struct path_methods methods = {0};
     int r = critical_path(v->t, &v->range, &p);
+    if (r == -EPROTO && v->unchecked)
+        return r;
     if (r < 0)
         return r == -ENOENT ? complain(v->path, "no critical path", "nothing lies between --from and --to")
                             : complain_errno(v->path, "no critical path", r);
@@ -365,6 +380,8 @@ static int threads_what_if(struct thread_view *v)
                    format_duration(high, MAX(a.kept, a.arbitrated)));
     }
     json_array_end(&j);
+    if (r == -EPROTO && v->unchecked)
+        return r;
     if (r < 0)
         return complain_errno(v->path, "cannot replay", r);
     return o->json ? json_print(&b) : 0;
@@ -372,14 +389,23 @@ static int threads_what_if(struct thread_view *v)
 
 /* ---- the verbs ---- */
 
+static bool what_if_looks(const struct timeline *t, const struct path_options *range)
+{
+    return what_if_checks(t);
+}
+
 static int show_file(const char *path, const struct thread_options *options, int (*show)(struct thread_view *))
 {
-    struct thread_view v = {.options = options, .path = path, .range = PATH_OPTIONS};
-    int status = thread_view_open(&v, options, path);
-    if (status || !v.t)
-        return status;
-    status = show(&v);
-    thread_view_release(&v);
+    struct thread_view v;
+    thread_looks *looks = show == threads_path ? path_shares_known : show == threads_what_if ? what_if_looks : NULL;
+    int status = -EPROTO;
+    /* An index that turns out to be damaged is looked at as a whole then, and made anew. */
+    for (; status == -EPROTO; looks = NULL) {
+        if ((status = thread_view_open(&v, options, path, looks)))
+            return status;
+        status = show(&v);
+        thread_view_release(&v);
+    }
     return status;
 }
 

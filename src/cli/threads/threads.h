@@ -18,12 +18,15 @@ struct thread_view {
     const struct thread_options *options;
     const char *path;
     struct timeline *t;
+    bool unchecked;             /* its nodes: by the critical path alone */
     uint8_t *threads, *objects; /* selected by --thread, by --class */
     struct path_options range;
 };
 
-/* Opens what the operand names. 0, or the exit status after a complaint. */
-int thread_view_open(struct thread_view *ret, const struct thread_options *o, const char *path);
+/* Whether a verb looks at the nodes of this timeline itself. */
+typedef bool thread_looks(const struct timeline *t, const struct path_options *range);
+/* Opens what the operand names; looks: NULL if never. 0, or the exit status after a complaint. */
+int thread_view_open(struct thread_view *ret, const struct thread_options *o, const char *path, thread_looks *looks);
 void thread_view_release(struct thread_view *v);
 
 /* A stack as a JSON array of "package.Class.method:line". */
