@@ -461,7 +461,7 @@ export function threadsRows(s: Scene): (string | number)[][] {
       const { runFrom, runTo, runKind } = s.picture;
       const [from, to] = [Math.max(runFrom[k], s.view[0]), Math.min(runTo[k], s.view[1])];
       if (from > to) continue;
-      if (runKind[k] !== MANY) out.push([l.title, from, to, s.json.threads[l.thread].quiet ? QUIET : s.json.kinds[runKind[k]], 1]);
+      if (runKind[k] !== MANY) out.push([l.title, from, to, s.json.kinds[runKind[k]], 1]);
       else for (const [kind, share] of sharesOf(s.picture, k)) out.push([l.title, from, to, s.json.kinds[kind], Number(share.toFixed(3))]);
     }
   }
