@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* From so many nodes on two threads work; how many nodes the one is ahead at least; how many are mapped at a time. */
+/* From so many nodes on threads work beside; how many nodes the one is ahead at least; how many are mapped at a time. */
 enum { BESIDE_NODES = 1 << 18, AHEAD_NODES = 1 << 16, MAP_NODES = 1 << 20 };
 
 static bool stack_inside(const struct timeline *t, const uint8_t *stacks, uint32_t node)
@@ -335,6 +335,12 @@ static void find_path(struct path_part *p)
     sections_release(&sections);
 }
 
+static void *find_beside(void *arg)
+{
+    find_path(arg);
+    return NULL;
+}
+
 static uint64_t makespan(const struct path_part *p, const uint64_t *times)
 {
     const struct path_segment *first = &p->path.segments.data[0];
@@ -350,8 +356,13 @@ static int replay_both(const struct timeline *t, double factor, struct path_part
     if (result < 0)
         return result;
     own_times_begin(&ahead, &r, times);
-    find_path(p);
+    pthread_t finder;
+    bool beside = t->n_nodes >= BESIDE_NODES && pthread_create(&finder, NULL, find_beside, p) == 0;
+    if (!beside)
+        find_path(p);
     result = replay_kept(&ahead);
+    if (beside)
+        (void)pthread_join(finder, NULL);
     if (result == 0)
         result = p->result;
     struct what_if_answer a = {.before = p->path.length, .scaled_ns = r.scaled};
