@@ -293,17 +293,23 @@ int critical_path(const struct timeline *t, const struct path_options *o, struct
     return r;
 }
 
-size_t critical_path_behind(const struct critical_path *p, uint64_t time)
+size_t critical_path_behind(const struct critical_path *p, size_t i, uint64_t time)
 {
-    size_t lo = 0, hi = p->segments.len;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
+    size_t step = 1, hi = i;
+    while (hi < p->segments.len && p->segments.data[hi].end <= time) {
+        i = hi + 1;
+        hi += step;
+        step *= 2;
+    }
+    hi = MIN(hi, p->segments.len);
+    while (i < hi) {
+        size_t mid = i + (hi - i) / 2;
         if (p->segments.data[mid].end <= time)
-            lo = mid + 1;
+            i = mid + 1;
         else
             hi = mid;
     }
-    return lo;
+    return i;
 }
 
 void critical_path_release(struct critical_path *p)

@@ -57,8 +57,8 @@ int critical_path(const struct timeline *t, const struct path_options *o, struct
 void critical_path_release(struct critical_path *p);
 /* path_delays.c: what of the running segments was without a processor becomes PATH_PREEMPTED, its place inferred. */
 int path_split_delays(const struct timeline *t, struct critical_path *p) must_check;
-/* The first segment that ends beyond a time; their number when none does. */
-size_t critical_path_behind(const struct critical_path *p, uint64_t time);
+/* The first segment from i on that ends beyond a time, found at once when it is near; their number when none does. */
+size_t critical_path_behind(const struct critical_path *p, size_t i, uint64_t time);
 
 /* One row a class of locks, the largest first. */
 struct path_shares {

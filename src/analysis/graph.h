@@ -14,6 +14,12 @@ static inline uint32_t graph_before(const struct timeline *t, uint32_t n)
     return prev < n ? prev : TL_NONE;
 }
 
+/* True when an earlier node caused node i, as far as that is known. */
+static inline bool graph_caused(const struct tl_node *at, size_t i)
+{
+    return at->edge != TL_NO_EDGE && at->waker < i;
+}
+
 /* The node whose state the thread is in after node n: n itself, or the last state before an instant. */
 static inline uint32_t graph_state(const struct timeline *t, uint32_t n)
 {
@@ -56,7 +62,7 @@ static inline uint32_t graph_wait_start(const struct timeline *t, uint32_t n)
 static inline bool graph_woken(const struct timeline *t, uint32_t n)
 {
     const struct tl_node *at = &t->nodes[n];
-    if (at->edge == TL_NO_EDGE || at->waker == TL_NONE || at->waker >= n)
+    if (!graph_caused(at, n))
         return false;
     return at->prev >= n || t->nodes[at->waker].time >= t->nodes[graph_wait_start(t, n)].time;
 }

@@ -156,14 +156,18 @@ static int known(const struct timeline *t, struct path_shares *ret)
     return r;
 }
 
+static bool is_whole(const struct path_options *o)
+{
+    return o->from == 0 && o->to == 0 && o->end_thread == TL_NONE;
+}
+
 bool path_shares_known(const struct timeline *t, const struct path_options *o)
 {
-    return o->from == 0 && o->to == 0 && o->end_thread == TL_NONE && t->shares;
+    return is_whole(o) && t->shares;
 }
 
 int path_shares_of(struct timeline *t, const struct path_options *o, const struct critical_path *p, struct path_shares *ret)
 {
-    bool whole = o->from == 0 && o->to == 0 && o->end_thread == TL_NONE;
     if (path_shares_known(t, o))
         return known(t, ret);
     struct holds h = {0};
@@ -175,7 +179,7 @@ int path_shares_of(struct timeline *t, const struct path_options *o, const struc
     if (r == 0)
         r = hold_list_keep(t, &h);
     holds_release(&h);
-    if (r == 0 && whole)
+    if (r == 0 && is_whole(o))
         keep(t, &shares);
     if (r == 0)
         *ret = shares;

@@ -110,8 +110,7 @@ static int advance(struct simulation *s, uint32_t p)
         return 0;
     }
     const struct tl_node *node = &s->t->nodes[n];
-    bool has_waker = node->edge != TL_NO_EDGE && node->waker != TL_NONE && node->waker < n;
-    if (!has_waker || s->times[node->waker] != NOT_YET)
+    if (!graph_caused(node, n) || s->times[node->waker] != NOT_YET)
         return heap_push(s, replay_node(s->r, s->times, n), n);
     s->waiting[thread] = s->wakers[node->waker] - 1; /* 0 gives TL_NONE */
     s->wakers[node->waker] = thread + 1;
@@ -174,7 +173,7 @@ static int simulate(struct simulation *s, uint32_t *last)
         if (first == TL_NONE)
             continue;
         const struct tl_node *n = &s->t->nodes[first];
-        if (n->edge == TL_NO_EDGE || n->waker == TL_NONE || n->waker >= first) {
+        if (!graph_caused(n, first)) {
             r = heap_push(s, n->time, first);
         } else {
             s->waiting[i] = s->wakers[n->waker] - 1;

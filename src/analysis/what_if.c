@@ -94,11 +94,11 @@ static uint64_t own(struct replay *r, uint32_t n, uint64_t start)
 uint64_t replay_node(struct replay *r, const uint64_t *times, uint32_t n)
 {
     const struct tl_node *nodes = r->t->nodes, *at = &nodes[n];
-    bool has_waker = at->edge != TL_NO_EDGE && at->waker != TL_NONE && at->waker < n;
+    bool caused = graph_caused(at, n);
     uint64_t time = at->time;
     if (at->prev == TL_NONE)
-        return has_waker ? times[at->waker] + (time - nodes[at->waker].time) : time;
-    if (!has_waker)
+        return caused ? times[at->waker] + (time - nodes[at->waker].time) : time;
+    if (!caused)
         return times[at->prev] + own(r, n, nodes[at->prev].time);
     if (!graph_woken(r->t, n))
         return MAX(times[at->prev] + (time - nodes[at->prev].time), times[at->waker]);
@@ -120,11 +120,6 @@ struct ahead {
     pthread_mutex_t lock;
     pthread_cond_t more;
 };
-
-static bool has_waker(const struct tl_node *at, size_t i)
-{
-    return at->edge != TL_NO_EDGE && at->waker < i;
-}
 
 static void tell(struct ahead *a, size_t done, int error)
 {
@@ -155,12 +150,12 @@ static void *own_times(void *arg)
     for (; error == 0 && i < t->n_nodes; tell(a, ++i, 0)) {
         const struct tl_node *at = &t->nodes[i];
         if (t->mapped && i % MAP_NODES == 0)
-            map_at_once(at, MIN(t->n_nodes - i, (size_t)MAP_NODES) * sizeof(*at));
+            pages_to_read(at, MIN(t->n_nodes - i, (size_t)MAP_NODES) * sizeof(*at));
         if (!leads_somewhere(t, at)) {
             error = -EPROTO;
             break;
         }
-        if (!has_waker(at, i))
+        if (!graph_caused(at, i))
             a->times[i] = own(a->r, (uint32_t)i, last[at->thread]);
         last[at->thread] = at->time;
     }
@@ -222,7 +217,7 @@ static int replay_kept(struct ahead *a)
         struct lane *lane = &lanes[at->thread];
         uint64_t time = at->time, now;
         bool blocked = at->flags & TL_BLOCKED;
-        if (!has_waker(at, i)) {
+        if (!graph_caused(at, i)) {
             now = lane->begun ? lane->now + times[i] : time;
         } else {
             uint64_t from = nodes[at->waker].time, woken = times[at->waker];

@@ -18,11 +18,24 @@ static inline void huge_pages(void *from, size_t bytes)
         (void)madvise((void *)start, ((uintptr_t)from + bytes + page - 1 - start) & ~(page - 1), MADV_HUGEPAGE);
 }
 
-/* What lies in a mapped file and will be read is mapped in one go, which costs a tenth of meeting it page by page. */
-static inline void map_at_once(const void *from, size_t bytes)
+static inline void pages_populate(const void *from, size_t bytes, int advice)
 {
-    enum { POPULATE_READ = 22 /* MADV_POPULATE_READ, Linux 5.14; before, the advice is refused */ };
-
     uintptr_t start = (uintptr_t)from & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
-    (void)madvise((void *)start, (uintptr_t)from + bytes - start, POPULATE_READ);
+    (void)madvise((void *)start, (uintptr_t)from + bytes - start, advice); /* refused before Linux 5.14: no matter */
+}
+
+/* What lies in a mapped file and will be read is mapped in one go, which costs a tenth of meeting it page by page. */
+static inline void pages_to_read(const void *from, size_t bytes)
+{
+    enum { POPULATE_READ = 22 /* MADV_POPULATE_READ */ };
+
+    pages_populate(from, bytes, POPULATE_READ);
+}
+
+/* What will be written is there, and writable: who cannot wait for a fault meets none. */
+static inline void pages_to_write(const void *from, size_t bytes)
+{
+    enum { POPULATE_WRITE = 23 /* MADV_POPULATE_WRITE */ };
+
+    pages_populate(from, bytes, POPULATE_WRITE);
 }

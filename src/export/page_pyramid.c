@@ -10,31 +10,11 @@
 
 enum { WIDTH_MAX = 2048, WIDTH_MIN = 16, LEVELS_MAX = 12 };
 
-/* The first segment from i on that ends beyond a time; it is found near i at once. */
-static size_t behind(const struct critical_path *p, size_t i, uint64_t time)
-{
-    size_t step = 1, hi = i;
-    while (hi < p->segments.len && p->segments.data[hi].end <= time) {
-        i = hi + 1;
-        hi += step;
-        step *= 2;
-    }
-    hi = MIN(hi, p->segments.len);
-    while (i < hi) {
-        size_t mid = i + (hi - i) / 2;
-        if (p->segments.data[mid].end <= time)
-            i = mid + 1;
-        else
-            hi = mid;
-    }
-    return i;
-}
-
 void page_path_picture(const struct critical_path *p, const struct view_range *r, struct buf *out)
 {
     _cleanup_(buf_release) struct buf list = BUF(out->limit);
     uint64_t pixel = MAX((r->to - r->from) / r->width, (uint64_t)1), at = 0, n = 0;
-    for (size_t i = critical_path_behind(p, r->from); i < p->segments.len && p->segments.data[i].start < r->to;) {
+    for (size_t i = critical_path_behind(p, 0, r->from); i < p->segments.len && p->segments.data[i].start < r->to;) {
         const struct path_segment *s = &p->segments.data[i];
         buf_varint(&list, s->start - at);
         buf_varint(&list, s->end - s->start);
@@ -43,7 +23,7 @@ void page_path_picture(const struct critical_path *p, const struct view_range *r
         buf_varint(&list, s->edge | (s->inferred ? 16u : 0));
         at = s->start;
         n++;
-        i = s->end - s->start >= pixel ? i + 1 : behind(p, i + 1, s->start + pixel);
+        i = s->end - s->start >= pixel ? i + 1 : critical_path_behind(p, i + 1, s->start + pixel);
     }
     buf_varint(out, n);
     buf_bytes(out, list.data, list.len);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The hot side: blocks, slots, events and the table of stacks. All of it is async-signal-safe. */
 #include "base/hash.h"
+#include "base/pages.h"
 #include "jfr/internal.h"
 
 #include <sched.h>
@@ -232,7 +233,7 @@ void traces_ahead(struct traces *t)
     uint64_t from = MAX(t->present, used & ~UINT64_C(4095)),
              to = MIN(t->bytes & ~UINT64_C(4095), (used & ~UINT64_C(4095)) + AHEAD);
     if (to > from)
-        (void)madvise(t->arena + from, to - from, POPULATE_WRITE);
+        pages_to_write(t->arena + from, to - from);
     t->present = MAX(t->present, to);
 }
 

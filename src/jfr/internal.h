@@ -82,9 +82,6 @@ static inline uint16_t load_code(const uint8_t *event)
     return __atomic_load_n((const uint16_t *)(const void *)(event + 4), __ATOMIC_ACQUIRE);
 }
 
-/* MADV_POPULATE_WRITE of Linux 5.14; before, the advice is refused, and a handler takes the faults. */
-enum { POPULATE_WRITE = 23 };
-
 /* How many blocks a taker got, told before their contents change; SPAN_RETIRED: nothing more will be written there. */
 #define SPAN_RETIRED 0x80000000u
 

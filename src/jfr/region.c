@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Room in the file: mapped stretches, really allocated ahead, so that no store can meet a full disk. */
+#include "base/pages.h"
 #include "jfr/internal.h"
 
 #include <fcntl.h>
@@ -131,12 +132,6 @@ int region_grow(struct jfr_writer *w, uint32_t least)
     return 0;
 }
 
-static void make_writable(const uint8_t *from, const uint8_t *to)
-{
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)from & ~(page - 1);
-    (void)madvise((void *)begin, (uintptr_t)to - begin, POPULATE_WRITE);
-}
-
 void region_ahead(struct jfr_writer *w)
 {
     enum { AHEAD = 32 }; /* blocks */
@@ -144,12 +139,12 @@ void region_ahead(struct jfr_writer *w)
     const struct region *r = w->chunk.region;
     uint32_t next = (uint32_t)atomic_load_explicit(&r->bump, memory_order_relaxed), end = MIN(next + AHEAD, r->ready);
     if (next < end)
-        make_writable(r->blocks + (uint64_t)next * JFR_BLOCK, r->blocks + (uint64_t)end * JFR_BLOCK);
+        pages_to_write(r->blocks + (uint64_t)next * JFR_BLOCK, (uint64_t)(end - next) * JFR_BLOCK);
     for (unsigned i = 0; i < w->n_slots; i++) {
         /* Others write there; what is read is a place in a block of this region, or of an earlier one. */
         const uint8_t *at = __atomic_load_n(&w->slots[i].at, __ATOMIC_RELAXED);
         uint64_t offset = (uint64_t)(at - r->blocks);
         if (at && offset < (uint64_t)r->ready * JFR_BLOCK && offset % JFR_BLOCK)
-            make_writable(at, r->blocks + (offset / JFR_BLOCK + 1) * JFR_BLOCK);
+            pages_to_write(at, JFR_BLOCK - offset % JFR_BLOCK);
     }
 }

@@ -10,7 +10,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -215,7 +214,7 @@ static void *check_nodes(void *arg)
     p->counts = calloc(t->n_threads + 1, sizeof(*p->counts));
     if (!p->counts)
         return NULL;
-    map_at_once(t->nodes + p->from, (p->to - p->from) * sizeof(*t->nodes));
+    pages_to_read(t->nodes + p->from, (p->to - p->from) * sizeof(*t->nodes));
     for (size_t i = p->from; i < p->to; i++) {
         const struct tl_node *n = &t->nodes[i];
         bad |= (n->prev != TL_NONE) & (n->prev >= i);

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/pages.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -47,21 +48,14 @@ bool view_arrow_of(const struct timeline *t, uint32_t node, struct arrow *ret)
     return true;
 }
 
-/* Room for a part, zeroed when it is small. What is large is filled in no order: large pages are missed less. */
+/* Zeroed room for a part. What is large is filled in no order: large pages are missed less. */
 static void *room(struct timeline_view *v, enum view_part part, uint64_t n, size_t size)
 {
-    enum { LARGE = 2 << 20 };
-
-    struct view_memory *m = &v->parts[part];
-    size_t bytes = (n + 1) * size;
-    *m = (struct view_memory){NULL, n, size};
-    if (bytes < 2 * LARGE)
-        return m->data = calloc(1, bytes);
-    bytes = (bytes + LARGE - 1) & ~(size_t)(LARGE - 1);
-    m->data = aligned_alloc(LARGE, bytes);
-    if (m->data)
-        (void)madvise(m->data, bytes, MADV_HUGEPAGE);
-    return m->data;
+    void *data = calloc(n + 1, size);
+    if (data)
+        huge_pages(data, (n + 1) * size);
+    v->parts[part] = (struct view_memory){data, n, size};
+    return data;
 }
 
 /* How many nodes of each kind there are, and of each thread, in first[thread + 2]. */
@@ -73,8 +67,6 @@ static int count_nodes(struct timeline_view *v, uint64_t counts[TL_KINDS])
     uint64_t *ends = room(v, PART_ENDS, t->n_threads, sizeof(*ends));
     if (!states || !instants || !ends)
         return -ENOMEM;
-    memset(states, 0, (t->n_threads + 2) * sizeof(*states));
-    memset(instants, 0, (t->n_threads + 2) * sizeof(*instants));
     for (size_t i = 0; i < t->n_threads; i++)
         ends[i] = t->threads[i].end_ns;
     for (size_t i = 0; i < t->n_nodes; i++) {
@@ -138,7 +130,6 @@ static int make_marks(struct timeline_view *v, const struct lanes *l, enum view_
         marks[k] = room(v, part + (enum view_part)k, ((n >> shift_of(k)) + 1) * stride, sizeof(*marks[k]));
         if (!marks[k])
             return -ENOMEM;
-        memset(marks[k] + (n >> shift_of(k)) * stride, 0, stride * sizeof(*marks[k]));
     }
     for (uint32_t thread = 0; thread < v->t->n_threads; thread++) {
         for (uint64_t i = l->first[thread]; i < l->first[thread + 1]; i++) {
@@ -165,7 +156,6 @@ static int make_samples(struct timeline_view *v)
         struct arrow *a = room(v, PART_SAMPLES + (enum view_part)k, (v->n_arrows >> shift) + 1, sizeof(*a));
         if (!a)
             return -ENOMEM;
-        memset(a + (v->n_arrows >> shift), 0, sizeof(*a));
         for (uint64_t i = 0; i << shift < v->n_arrows; i++)
             (void)view_arrow_of(v->t, v->arrows[i << shift], &a[i]);
     }

@@ -394,10 +394,10 @@ static bool what_if_looks(const struct timeline *t, const struct path_options *r
     return what_if_checks(t);
 }
 
-static int show_file(const char *path, const struct thread_options *options, int (*show)(struct thread_view *))
+static int show_file(const char *path, const struct thread_options *options, int (*show)(struct thread_view *),
+                     thread_looks *looks)
 {
     struct thread_view v;
-    thread_looks *looks = show == threads_path ? path_shares_known : show == threads_what_if ? what_if_looks : NULL;
     int status = -EPROTO;
     /* An index that turns out to be damaged is looked at as a whole then, and made anew. */
     for (; status == -EPROTO; looks = NULL) {
@@ -409,26 +409,26 @@ static int show_file(const char *path, const struct thread_options *options, int
     return status;
 }
 
-static int run_verb(const struct command *self, int argc, char **argv, int (*show)(struct thread_view *))
+static int run_verb(const struct command *self, int argc, char **argv, int (*show)(struct thread_view *), thread_looks *looks)
 {
     struct thread_options options = {0};
     struct operands operands;
     int status;
     if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
         return status;
-    return show_file(operands.list[0], &options, show);
+    return show_file(operands.list[0], &options, show, looks);
 }
 
-#define VERB(verb, show)                                                     \
+#define VERB(verb, show, looks)                                              \
     static int cmd_##verb(const struct command *self, int argc, char **argv) \
     {                                                                        \
-        return run_verb(self, argc, argv, show);                             \
+        return run_verb(self, argc, argv, show, looks);                      \
     }
-VERB(summary, threads_summary)
-VERB(monitors, threads_monitors)
-VERB(timeline, threads_timeline)
-VERB(path, threads_path)
-VERB(what_if, threads_what_if)
+VERB(summary, threads_summary, NULL)
+VERB(monitors, threads_monitors, NULL)
+VERB(timeline, threads_timeline, NULL)
+VERB(path, threads_path, path_shares_known)
+VERB(what_if, threads_what_if, what_if_looks)
 #undef VERB
 
 /* Of a recording, or of a running VM. */
@@ -441,7 +441,7 @@ static int cmd_deadlocks(const struct command *self, int argc, char **argv)
         return status;
     const char *operand = operands.list[0];
     bool is_pid = operand[strspn(operand, "0123456789")] == 0 && access(operand, F_OK) != 0;
-    return is_pid ? deadlocks_of_vm(operand, options.json) : show_file(operand, &options, threads_deadlocks);
+    return is_pid ? deadlocks_of_vm(operand, options.json) : show_file(operand, &options, threads_deadlocks, NULL);
 }
 
 #define ROW(word, function, line, more, example) ROW_OF("FILE", word, function, line, more, example)

@@ -18,7 +18,7 @@ struct thread_view {
     const struct thread_options *options;
     const char *path;
     struct timeline *t;
-    bool unchecked;             /* its nodes: by the critical path alone */
+    bool unchecked;             /* its nodes: the verb answers -EPROTO when one leads nowhere */
     uint8_t *threads, *objects; /* selected by --thread, by --class */
     struct path_options range;
 };
