@@ -342,7 +342,18 @@ void timeline_bind_release(struct timeline_builder *b, uint32_t n, enum tl_edge 
         timeline_bind(b, n, edge, release, inferred);
 }
 
-/* A thread that is not known to run gets its first node here. */
+void timeline_started_by(struct timeline_builder *b, uint32_t n, uint32_t starter, bool inferred)
+{
+    struct tl_thread *t = &b->threads.data[b->nodes.data[n].thread];
+    timeline_bind(b, n, TL_BY_START, starter, inferred);
+    if (t->parent == TL_NONE)
+        t->parent = b->nodes.data[starter].thread;
+}
+
+/*
+ * A thread that is not known to run gets its first node here. It may be young: named as the owner of a lock by who waited
+ * for it, and asked only after the time of that wait, before its own first event.
+ */
 int timeline_thread_seen(struct timeline_builder *b, uint32_t thread)
 {
     if (b->threads.data[thread].first != TL_NONE)
@@ -350,7 +361,10 @@ int timeline_thread_seen(struct timeline_builder *b, uint32_t thread)
     int64_t n = timeline_node_with(b, thread, TL_RUN, TL_NONE, TL_NONE, TL_NONE);
     if (n < 0)
         return (int)n;
-    b->nodes.data[n].flags |= TL_FIRST;
+    if (b->doing.data[thread].starter == TL_NONE)
+        b->nodes.data[n].flags |= TL_FIRST;
+    else
+        timeline_started_by(b, (uint32_t)n, b->doing.data[thread].starter, false);
     return 0;
 }
 

@@ -90,11 +90,8 @@ static int on_thread_start(struct timeline_builder *b, const struct tl_event *e)
     struct doing *d = &b->doing.data[e->thread];
     if (e->flags & TLE_EXISTING)
         b->nodes.data[n].flags |= TL_FIRST;
-    if (d->starter != TL_NONE) {
-        timeline_bind(b, (uint32_t)n, TL_BY_START, d->starter, inferred);
-        if (b->threads.data[e->thread].parent == TL_NONE)
-            b->threads.data[e->thread].parent = b->nodes.data[d->starter].thread;
-    }
+    if (d->starter != TL_NONE)
+        timeline_started_by(b, (uint32_t)n, d->starter, inferred);
     return 0;
 }
 

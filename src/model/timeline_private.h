@@ -84,6 +84,8 @@ void timeline_bind_release(struct timeline_builder *b, uint32_t n, enum tl_edge 
 /* The text of a string. */
 const char *timeline_text(const struct timeline_builder *b, uint32_t string);
 int timeline_thread_seen(struct timeline_builder *b, uint32_t thread);
+/* Node n is where its thread began, by the call of start() that node starter is. */
+void timeline_started_by(struct timeline_builder *b, uint32_t n, uint32_t starter, bool inferred);
 
 /* timeline_waits.c */
 struct monitor *timeline_monitor_of(struct timeline_builder *b, uint32_t object);

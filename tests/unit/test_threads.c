@@ -503,6 +503,35 @@ static void who_waits_for_one_that_is_late_knows_for_whom(void **state)
     assert_int_equal(path.edges[TL_BY_HANDOFF], 1);
 }
 
+/* Who waits asks for the owner after the time of its event: the answer may be a thread whose own first event is later. */
+static void an_owner_that_is_seen_before_it_starts_is_started(void **state)
+{
+    enum { MAIN, BLOCKED, YOUNG };
+
+    forget();
+    m_init(&machine, 3, (const struct step *const[]){S({END}), S({END}), S({END})});
+    uint32_t lock = machine.objects[0];
+    m_event(&machine, MAIN, TLE_CALL_START, TL_NONE, BLOCKED, 0, 0);
+    m_event(&machine, BLOCKED, TLE_THREAD_START, TL_NONE, -1, 0, 0);
+    machine.now = 5000;
+    m_event(&machine, MAIN, TLE_CALL_START, TL_NONE, YOUNG, 0, 0);
+    m_event(&machine, MAIN, TLE_PARK, TL_NONE, -1, 0, 0);
+    machine.now = 6000;
+    m_event(&machine, BLOCKED, TLE_CONTENDED_ENTER, lock, YOUNG, 0, 0);
+    machine.now = 7000;
+    m_event(&machine, YOUNG, TLE_THREAD_START, TL_NONE, -1, 0, 0);
+    machine.now = 20000;
+    m_event(&machine, YOUNG, TLE_THREAD_END, TL_NONE, -1, 0, 0);
+    assert_int_equal(timeline_finish(machine.b, 1000000 + ms(20), &timeline), 0);
+    timeline_builder_free(machine.b);
+    assert_int_equal(timeline->threads[YOUNG].parent, MAIN);
+    assert_int_equal(critical_path(timeline, &PATH_OPTIONS, &path), 0);
+    check_path(timeline);
+    assert_int_equal(path.edges[TL_BY_START], 1);
+    assert_int_equal(on_thread(MAIN), ms(5));
+    assert_int_equal(on_thread(YOUNG), ms(15));
+}
+
 static void before_a_signal_is_what_the_program_did(void **state)
 {
     enum { MAIN, WORKER, DISPATCHER, HOOK };
@@ -806,6 +835,7 @@ int main(void)
         cmocka_unit_test(program_18_a_hundred),
         cmocka_unit_test(a_notification_passes_a_waiter_that_timed_out),
         cmocka_unit_test(who_waits_for_one_that_is_late_knows_for_whom),
+        cmocka_unit_test(an_owner_that_is_seen_before_it_starts_is_started),
         cmocka_unit_test(before_a_signal_is_what_the_program_did),
         cmocka_unit_test(a_moment_within_belongs_to_who_runs_then),
         cmocka_unit_test(a_pause_splits_what_runs),
