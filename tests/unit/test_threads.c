@@ -532,6 +532,42 @@ static void an_owner_that_is_seen_before_it_starts_is_started(void **state)
     assert_int_equal(on_thread(YOUNG), ms(15));
 }
 
+/* JDK 27: T1 is awake at 12 ms and waits within Object.wait for the monitor, which T2 has from main without a wait of its own.
+ */
+static void who_waits_on_within_wait_has_handed_nothing_over(void **state)
+{
+    forget();
+    m_init(&machine, 3, (const struct step *const[]){S({END}), S({END}), S({END})});
+    uint32_t lock = machine.objects[0], string = (uint32_t)timeline_string(machine.b, "java.lang.Object.wait0", 22);
+    uint32_t within = (uint32_t)timeline_stack(machine.b, &(struct tl_frame){.method = string}, 1);
+    for (int t = 1; t <= 2; t++) {
+        m_event(&machine, 0, TLE_CALL_START, TL_NONE, t, 0, 0);
+        m_event(&machine, t, TLE_THREAD_START, TL_NONE, -1, 0, 0);
+        m_event(&machine, t, TLE_WAIT, lock, -1, 0, 0);
+    }
+    machine.now = 10000;
+    m_event(&machine, 0, TLE_NOTIFY_ALL, lock, -1, 0, 0);
+    machine.now = 12000;
+    m_event(&machine, 1, TLE_WAITED, lock, -1, 0, 0);
+    machine.now = 13000;
+    m_event(&machine, 2, TLE_WAITED, lock, -1, 0, 0);
+    machine.now = 14000;
+    machine.threads[1].stack = within;
+    m_event(&machine, 1, TLE_CONTENDED_ENTER, lock, 2, 0, 0);
+    machine.now = 20000;
+    m_event(&machine, 1, TLE_CONTENDED_ENTERED, lock, -1, 0, 0);
+    machine.now = 21000;
+    m_event(&machine, 1, TLE_THREAD_END, TL_NONE, -1, 0, 0);
+    assert_int_equal(timeline_finish(machine.b, 1000000 + ms(21), &timeline), 0);
+    timeline_builder_free(machine.b);
+    check_all();
+    assert_int_equal(path.edges[TL_BY_HANDOFF], 1);
+    assert_int_equal(path.edges[TL_BY_NOTIFY_ALL], 1);
+    assert_int_equal(on_thread(0), ms(12));
+    assert_int_equal(on_thread(2), ms(8));
+    assert_int_equal(on_thread(1), ms(1));
+}
+
 static void before_a_signal_is_what_the_program_did(void **state)
 {
     enum { MAIN, WORKER, DISPATCHER, HOOK };
@@ -835,6 +871,7 @@ int main(void)
         cmocka_unit_test(program_18_a_hundred),
         cmocka_unit_test(a_notification_passes_a_waiter_that_timed_out),
         cmocka_unit_test(who_waits_for_one_that_is_late_knows_for_whom),
+        cmocka_unit_test(who_waits_on_within_wait_has_handed_nothing_over),
         cmocka_unit_test(an_owner_that_is_seen_before_it_starts_is_started),
         cmocka_unit_test(before_a_signal_is_what_the_program_did),
         cmocka_unit_test(a_moment_within_belongs_to_who_runs_then),
