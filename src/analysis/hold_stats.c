@@ -12,8 +12,8 @@ struct table {
 
 static bool selected(const struct stats_filter *f, const struct hold *h)
 {
-    return h->flags & HOLD_EXACT && (!f->threads || f->threads[h->thread]) && (!f->objects || f->objects[h->object]) &&
-           h->end > f->from && (!f->to || h->start < f->to);
+    return h->flags & HOLD_EXACT && (!f->objects || f->objects[hold_object(h)]) && h->end > f->from &&
+           (!f->to || h->start < f->to);
 }
 
 /* Counts a thread or an object (`what` is one of both) with a row once. */
@@ -26,10 +26,10 @@ static int member(struct table *t, uint64_t row, uint32_t what, uint32_t *count)
     return 0;
 }
 
-static int add(struct table *t, const struct timeline *tl, const struct hold *h)
+static int add(struct table *t, const struct timeline *tl, uint32_t thread, const struct hold *h)
 {
     const struct tl_stack *s = h->stack == TL_NONE ? NULL : &tl->stacks[h->stack];
-    uint32_t class = tl->objects[h->object].class, method = s && s->len ? tl->frames[s->first].method : TL_NONE;
+    uint32_t class = tl->objects[hold_object(h)].class, method = s && s->len ? tl->frames[s->first].method : TL_NONE;
     uint64_t ns = h->end - h->start;
     bool added;
     uint64_t *slot = map_at(&t->rows, (uint64_t) class << 32 | method, t->out->rows.len, &added);
@@ -43,8 +43,8 @@ static int add(struct table *t, const struct timeline *tl, const struct hold *h)
     row->total_ns += ns;
     row->min_ns = MIN(row->min_ns, ns);
     row->max_ns = MAX(row->max_ns, ns);
-    r = member(t, *slot << 1, h->object, &row->objects);
-    return r < 0 ? r : member(t, *slot << 1 | 1, h->thread, &row->threads);
+    r = member(t, *slot << 1, hold_object(h), &row->objects);
+    return r < 0 ? r : member(t, *slot << 1 | 1, thread, &row->threads);
 }
 
 static int by_total(const void *a, const void *b)
@@ -61,9 +61,11 @@ int hold_stats(const struct timeline *t, const struct holds *h, const struct sta
     struct hold_table out = {0};
     struct table table = {.out = &out};
     int r = 0;
-    for (size_t i = 0; r == 0 && i < h->list.len; i++)
-        if (selected(f, &h->list.data[i]))
-            r = add(&table, t, &h->list.data[i]);
+    for (uint32_t thread = 0; r == 0 && thread < t->n_threads; thread++) {
+        for (size_t i = 0, n = !f->threads || f->threads[thread] ? hold_count(h, thread) : 0; r == 0 && i < n; i++)
+            if (selected(f, hold_of(h, thread, i)))
+                r = add(&table, t, thread, hold_of(h, thread, i));
+    }
     map_release(&table.rows);
     map_release(&table.members);
     if (r < 0) {

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/holds.h"
 
+#include "analysis/graph.h"
 #include "base/map.h"
-#include "base/pages.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-enum { MEDIAN_SAMPLE = 500000, ANSWERS = 1 << 14, AHEAD = 24 };
+enum { MEDIAN_SAMPLE = 500000, ANSWERS = 1 << 14, AHEAD = 24, OBJECTS_MAX = 1 << 27 };
+
+/* Of a hold while they are collected: its end is a bound, and the median length of its kind is looked for. */
+#define HOLD_MEDIAN 16
 
 /* Whether a stack has the method at the top of another one: asked again and again for few pairs. */
 struct answer {
@@ -15,62 +18,118 @@ struct answer {
     bool known, has;
 };
 
+/* What is known of a thread on the way. */
+struct holder {
+    uint32_t waiting; /* the object it waits for, or TL_NONE */
+    uint32_t current; /* slot of the hold taken last, + 1 */
+    uint32_t stack;   /* of that */
+    bool within;      /* its state began in the method that took that */
+    uint64_t seen;    /* until then it was in that method, by its stacks */
+    uint32_t chunk;   /* the chunk in which its holds lie now, and how many in all */
+    size_t n;
+};
+
+/* Of an object: its open hold's slot + 1, or 0, and whose it is. */
+struct held {
+    uint32_t hold, thread;
+};
+
 struct collector {
     const struct timeline *t;
     struct holds *holds;
-    uint32_t *open;    /* per object: its open hold + 1, or 0 */
-    uint32_t *waiting; /* per thread: the object it waits for, or TL_NONE */
-    uint32_t *current; /* per thread: the hold taken last, + 1 */
-    uint8_t *within;   /* per thread: its state began in the method that took that */
+    struct held *open;
+    struct holder *threads;
     uint8_t *wanted;
-    struct answer *answers; /* by a hash of the pair */
+    struct answer *answers;  /* by a hash of the pair */
+    VEC(uint32_t) order;     /* slots as they were opened */
+    VEC(uint32_t) chunk_own; /* per chunk: its thread */
 };
+
+/* The thread's hold taken last is another one now, or none: until when it was seen is known. */
+static void leave(struct collector *c, struct holder *p)
+{
+    if (!p->current)
+        return;
+    struct hold *h = &c->holds->slots.data[p->current - 1];
+    if (c->open[hold_object(h)].hold == p->current) {
+        h->end = p->seen; /* for when it is forgotten */
+    } else if (h->flags & HOLD_END_INFERRED && p->seen > h->start) {
+        h->end = MIN((uint64_t)h->end, p->seen);
+        h->flags &= (HOLD_MEDIAN - 1);
+    }
+    p->current = 0;
+}
+
+/* A place for a thread's next hold, or a negative error. */
+static int64_t slot_new(struct collector *c, uint32_t thread)
+{
+    struct holder *p = &c->threads[thread];
+    if (p->n % HOLD_CHUNK == 0) {
+        size_t n = c->chunk_own.len;
+        if (n + 1 >= TL_NONE >> HOLD_CHUNK_BITS || vec_push(&c->chunk_own, thread) < 0 ||
+            vec_reserve(&c->holds->slots, (n + 1) << HOLD_CHUNK_BITS) < 0)
+            return -ENOMEM;
+        c->holds->slots.len = (n + 1) << HOLD_CHUNK_BITS;
+        p->chunk = (uint32_t)n;
+    }
+    uint32_t slot = p->chunk << HOLD_CHUNK_BITS | p->n++ % HOLD_CHUNK;
+    return vec_push(&c->order, slot) < 0 ? -ENOMEM : slot;
+}
 
 static int hold_open(struct collector *c, uint32_t thread, uint32_t object, uint32_t stack, uint64_t at, uint32_t node,
                      uint32_t flags)
 {
-    struct hold h = {.start = at,
-                     .end = UINT64_MAX,
-                     .seen = at,
-                     .thread = thread,
-                     .object = object,
-                     .stack = stack,
-                     .flags = flags,
-                     .acquire = node,
-                     .release = TL_NONE};
-    int r = vec_push(&c->holds->list, h);
-    if (r < 0)
-        return r;
-    c->open[object] = (uint32_t)c->holds->list.len;
-    c->current[thread] = c->open[object];
-    c->within[thread] = false;
+    int64_t slot = slot_new(c, thread);
+    if (slot < 0)
+        return (int)slot;
+    bool woken = graph_woken(c->t, node);
+    uint64_t wake = woken ? c->t->nodes[c->t->nodes[node].waker].time : at;
+    struct holder *p = &c->threads[thread];
+    leave(c, p);
+    c->holds->slots.data[slot] = (struct hold){.start = at,
+                                               .end = at,
+                                               .object_low = object & 0xffff,
+                                               .object_high = object >> 16 & 0x7ff,
+                                               .flags = (flags | (woken ? HOLD_WOKEN : 0)) & 31,
+                                               .stack = stack,
+                                               .acquire = node,
+                                               .release = TL_NONE,
+                                               .wake_ns = (uint32_t)MIN(at - MIN(wake, at), (uint64_t)UINT32_MAX)};
+    c->open[object] = (struct held){(uint32_t)slot + 1, thread};
+    p->current = (uint32_t)slot + 1;
+    p->stack = stack;
+    p->seen = at;
+    p->within = false;
     return 0;
 }
 
 static void hold_close(struct collector *c, uint32_t object, uint64_t at, uint32_t node)
 {
-    if (!c->open[object])
+    if (!c->open[object].hold)
         return;
-    struct hold *h = &c->holds->list.data[c->open[object] - 1];
-    h->end = at;
+    struct hold *h = &c->holds->slots.data[c->open[object].hold - 1];
+    h->end = at & UINT64_C(0xffffffffffff);
     h->release = node;
-    c->open[object] = 0;
+    c->open[object].hold = 0;
 }
 
 /* The owner changed without a sign of its end: closed later, by what sections of its kind last. */
 static void hold_forget(struct collector *c, uint32_t object, uint64_t not_after)
 {
-    if (!c->open[object])
+    struct held open = c->open[object];
+    if (!open.hold)
         return;
-    struct hold *h = &c->holds->list.data[c->open[object] - 1];
-    h->end = not_after;
-    h->flags |= HOLD_END_INFERRED;
-    c->open[object] = 0;
+    struct hold *h = &c->holds->slots.data[open.hold - 1];
+    c->open[object].hold = 0;
+    /* Of the thread's hold taken last it is not known yet until when it was seen. */
+    bool seen = c->threads[open.thread].current != open.hold && h->end > h->start;
+    h->end = (seen ? MIN((uint64_t)h->end, not_after) : not_after) & UINT64_C(0xffffffffffff);
+    h->flags = (h->flags | HOLD_END_INFERRED | (seen ? 0 : HOLD_MEDIAN)) & 31;
 }
 
 static bool is_owner(const struct collector *c, uint32_t object, uint32_t thread)
 {
-    return c->open[object] && c->holds->list.data[c->open[object] - 1].thread == thread;
+    return c->open[object].hold && c->open[object].thread == thread;
 }
 
 static bool is_exact(const struct collector *c, uint32_t object)
@@ -84,8 +143,7 @@ static int acquired(struct collector *c, uint32_t i, uint32_t object, uint32_t s
     if (is_owner(c, object, n->thread))
         return 0;
     /* The hand-over node says when; without one the hold that is open ended somewhere before. */
-    if (n->edge != TL_NO_EDGE && n->waker != TL_NONE && c->open[object] &&
-        c->holds->list.data[c->open[object] - 1].thread == c->t->nodes[n->waker].thread)
+    if (n->edge != TL_NO_EDGE && n->waker != TL_NONE && is_owner(c, object, c->t->nodes[n->waker].thread))
         hold_close(c, object, c->t->nodes[n->waker].time, n->waker);
     else
         hold_forget(c, object, n->time);
@@ -96,8 +154,8 @@ static int acquired(struct collector *c, uint32_t i, uint32_t object, uint32_t s
 static int wait_ended(struct collector *c, uint32_t i)
 {
     const struct tl_node *n = &c->t->nodes[i];
-    uint32_t object = c->waiting[n->thread];
-    c->waiting[n->thread] = TL_NONE;
+    uint32_t object = c->threads[n->thread].waiting;
+    c->threads[n->thread].waiting = TL_NONE;
     if (object == TL_NONE || n->prev == TL_NONE || !c->wanted[object] || is_exact(c, object))
         return 0;
     const struct tl_node *p = &c->t->nodes[n->prev];
@@ -128,22 +186,21 @@ static bool stack_has(struct collector *c, uint32_t stack, uint32_t of)
  */
 static void look_at_stack(struct collector *c, const struct tl_node *n)
 {
-    if (!c->current[n->thread])
+    struct holder *p = &c->threads[n->thread];
+    if (!p->current)
         return;
-    struct hold *h = &c->holds->list.data[c->current[n->thread] - 1];
     uint32_t stack = c->t->contexts[n->context].stack;
-    if (c->within[n->thread])
-        h->seen = n->time;
-    if (stack == TL_NONE || h->stack == TL_NONE || c->t->stacks[h->stack].len == 0) {
-        c->within[n->thread] = false;
+    if (p->within)
+        p->seen = n->time;
+    if (stack == TL_NONE || p->stack == TL_NONE || c->t->stacks[p->stack].len == 0) {
+        p->within = false;
         return;
     }
-    bool in = stack_has(c, stack, h->stack);
-    c->within[n->thread] = in;
-    if (in)
-        h->seen = n->time;
+    p->within = stack_has(c, stack, p->stack);
+    if (p->within)
+        p->seen = n->time;
     else
-        c->current[n->thread] = 0;
+        leave(c, p);
 }
 
 /* The node at which the monitor of an exact hold was had: where the wait for it ended, when there was one. */
@@ -166,13 +223,13 @@ static int visit(struct collector *c, uint32_t i)
     case TL_WAIT_OBJECT:
     case TL_WAIT_JOIN:
     case TL_REACQUIRE:
-        c->waiting[n->thread] = x.object;
+        c->threads[n->thread].waiting = x.object;
         if (wanted && !is_exact(c, x.object) && n->kind != TL_REACQUIRE && is_owner(c, x.object, n->thread))
             hold_close(c, x.object, n->time, i);
         return 0;
     case TL_WAIT_LOCK:
     case TL_PARK:
-        c->waiting[n->thread] = x.object;
+        c->threads[n->thread].waiting = x.object;
         if (!wanted || is_exact(c, x.object) || x.other == TL_NONE || x.other == n->thread || is_owner(c, x.object, x.other))
             return 0;
         hold_forget(c, x.object, n->time);
@@ -184,13 +241,13 @@ static int visit(struct collector *c, uint32_t i)
             hold_close(c, x.object, n->time, i);
         return 0;
     case TL_UNPARK:
-        if (x.other != TL_NONE && c->waiting[x.other] != TL_NONE && is_owner(c, c->waiting[x.other], n->thread))
-            hold_close(c, c->waiting[x.other], n->time, i);
+        if (x.other != TL_NONE && c->threads[x.other].waiting != TL_NONE && is_owner(c, c->threads[x.other].waiting, n->thread))
+            hold_close(c, c->threads[x.other].waiting, n->time, i);
         return 0;
     case TL_ACQUIRE:
         if (!wanted)
             return 0;
-        if (c->open[x.object])
+        if (c->open[x.object].hold)
             hold_close(c, x.object, n->time, i);
         return hold_open(c, n->thread, x.object, x.stack, n->time, acquisition(c, i, x.object), HOLD_EXACT);
     case TL_RELEASE:
@@ -217,36 +274,22 @@ static int by_length(const void *a, const void *b)
 /* Sections of one kind: of a class, and entered at one place where that is known. */
 static uint64_t section_key(const struct timeline *t, const struct hold *h, bool by_stack)
 {
-    return (uint64_t)t->objects[h->object].class << 32 | (by_stack ? h->stack : TL_NONE);
+    return (uint64_t)t->objects[hold_object(h)].class << 32 | (by_stack ? h->stack : TL_NONE);
 }
 
-/*
- * Sections whose end nobody saw end where the thread was last seen in the method that took the lock; else they get the median
- * length of those of the same kind, or of the same class. Not past their bound.
- */
-static int ends_settle(const struct timeline *t, struct holds *h)
+/* The lengths of sections of the kinds that are wanted. Of very many one in so many tells the median. */
+static int lengths(const struct collector *c, const struct map *wanted, struct map *medians)
 {
+    const struct timeline *t = c->t;
     VEC(struct length) known = {0};
-    struct map medians = {0}, wanted = {0};
-    bool any = false;
     int r = 0;
-    for (size_t i = 0; r == 0 && i < h->list.len; i++) {
-        const struct hold *one = &h->list.data[i];
-        if (!(one->flags & HOLD_END_INFERRED) || one->seen > one->start)
-            continue;
-        any = true;
-        r = map_put(&wanted, section_key(t, one, true), 1);
-        if (r == 0)
-            r = map_put(&wanted, section_key(t, one, false), 1);
-    }
-    /* Of very many sections one in so many tells the median. */
-    for (size_t i = 0; r == 0 && any && i < h->list.len; i += 1 + h->list.len / MEDIAN_SAMPLE) {
-        const struct hold *one = &h->list.data[i];
+    for (size_t i = 0; r == 0 && i < c->order.len; i += 1 + c->order.len / MEDIAN_SAMPLE) {
+        const struct hold *one = &c->holds->slots.data[c->order.data[i]];
         if (one->flags & HOLD_INFERRED)
             continue;
-        if (one->stack != TL_NONE && map_get(&wanted, section_key(t, one, true)))
+        if (one->stack != TL_NONE && map_get(wanted, section_key(t, one, true)))
             r = vec_push(&known, ((struct length){section_key(t, one, true), one->end - one->start}));
-        if (r == 0 && map_get(&wanted, section_key(t, one, false)))
+        if (r == 0 && map_get(wanted, section_key(t, one, false)))
             r = vec_push(&known, ((struct length){section_key(t, one, false), one->end - one->start}));
     }
     if (r == 0 && known.len)
@@ -254,90 +297,119 @@ static int ends_settle(const struct timeline *t, struct holds *h)
     for (size_t i = 0, end; r == 0 && i < known.len; i = end) {
         for (end = i; end < known.len && known.data[end].key == known.data[i].key; end++)
             ;
-        r = map_put(&medians, known.data[i].key, known.data[i + (end - i) / 2].ns);
-    }
-    for (size_t i = 0; r == 0 && i < h->list.len; i++) {
-        struct hold *one = &h->list.data[i];
-        if (!(one->flags & HOLD_END_INFERRED))
-            continue;
-        uint64_t *median = map_get(&medians, section_key(t, one, true));
-        if (!median)
-            median = map_get(&medians, section_key(t, one, false));
-        uint64_t end = one->seen > one->start ? one->seen : one->start + (median ? *median : 0);
-        one->end = MIN(MIN(one->end, t->threads[one->thread].end_ns), end);
-        one->end = MAX(one->end, one->start);
+        r = map_put(medians, known.data[i].key, known.data[i + (end - i) / 2].ns);
     }
     vec_release(&known);
+    return r;
+}
+
+static void end_settle(const struct timeline *t, uint32_t thread, struct hold *one, const struct map *medians)
+{
+    uint64_t end = MIN((uint64_t)one->end, t->threads[thread].end_ns);
+    if (one->flags & HOLD_MEDIAN) {
+        const uint64_t *median = map_get(medians, section_key(t, one, true));
+        if (!median)
+            median = map_get(medians, section_key(t, one, false));
+        end = MIN(end, one->start + (median ? *median : 0));
+    }
+    one->end = MAX(end, (uint64_t)one->start) & UINT64_C(0xffffffffffff);
+    one->flags &= HOLD_MEDIAN - 1;
+}
+
+/*
+ * Sections whose end nobody saw end where the thread was last seen in the method that took the lock; else they get the median
+ * length of those of the same kind, or of the same class. Not past their bound.
+ */
+static int ends_settle(const struct collector *c)
+{
+    const struct timeline *t = c->t;
+    struct holds *h = c->holds;
+    struct map medians = {0}, wanted = {0};
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < c->order.len; i++) {
+        const struct hold *one = &h->slots.data[c->order.data[i]];
+        if (!(one->flags & HOLD_MEDIAN))
+            continue;
+        r = map_put(&wanted, section_key(t, one, true), 1);
+        if (r == 0)
+            r = map_put(&wanted, section_key(t, one, false), 1);
+    }
+    if (r == 0 && wanted.len)
+        r = lengths(c, &wanted, &medians);
+    for (uint32_t thread = 0; r == 0 && thread < t->n_threads; thread++) {
+        for (size_t i = 0, n = hold_count(h, thread); i < n; i++) {
+            struct hold *one = hold_of(h, thread, i);
+            if (one->flags & HOLD_END_INFERRED)
+                end_settle(t, thread, one, &medians);
+        }
+    }
     map_release(&medians);
     map_release(&wanted);
     return r;
 }
 
-/*
- * Groups the list by thread. Within a thread it is in order of start already: a hold is noted when it begins. By a copy: in
- * place each step is a miss of the cache, which took as long as all else.
- */
-static int holds_index(const struct timeline *t, struct holds *h)
+/* Says which chunks are whose. Within a thread holds are in order of start already: one is noted when it begins. */
+static int holds_index(const struct collector *c)
 {
-    struct hold *to = malloc((h->list.len + 1) * sizeof(*to));
-    size_t *at = calloc(t->n_threads + 2, sizeof(*at));
-    h->first = calloc(t->n_threads + 2, sizeof(*h->first));
-    if (!to || !at || !h->first || h->list.len >= TL_NONE) {
-        free(to);
-        free(at);
+    struct holds *h = c->holds;
+    size_t n = c->t->n_threads;
+    h->first = calloc(n + 2, sizeof(*h->first));
+    h->chunk_first = calloc(n + 2, sizeof(*h->chunk_first));
+    h->chunks = calloc(c->chunk_own.len + 1, sizeof(*h->chunks));
+    if (!h->first || !h->chunk_first || !h->chunks)
         return -ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        h->first[i + 1] = h->first[i] + c->threads[i].n;
+        h->chunk_first[i + 1] = h->chunk_first[i];
+        c->threads[i].chunk = (uint32_t)h->chunk_first[i];
+        h->chunk_first[i + 1] += (c->threads[i].n + HOLD_CHUNK - 1) / HOLD_CHUNK;
     }
-    huge_pages(to, h->list.len * sizeof(*to));
-    for (size_t i = 0; i < h->list.len; i++)
-        h->first[h->list.data[i].thread + 1]++;
-    for (size_t i = 0; i <= t->n_threads; i++)
-        at[i + 1] = h->first[i + 1] += h->first[i];
-    for (size_t i = 0; i < h->list.len; i++) {
-        uint32_t thread = h->list.data[i].thread;
-        struct hold *one = &to[at[thread]];
-        *one = h->list.data[i];
-        one->reach = at[thread] > h->first[thread] ? MAX(one->end, one[-1].reach) : one->end;
-        at[thread]++;
-    }
-    free(at);
-    free(h->list.data);
-    h->list.data = to;
-    h->list.cap = h->list.len + 1;
+    for (size_t i = 0; i < c->chunk_own.len; i++)
+        h->chunks[c->threads[c->chunk_own.data[i]].chunk++] = (uint32_t)i;
     return 0;
+}
+
+static int visit_all(struct collector *c, holds_want *want, void *arg)
+{
+    const struct timeline *t = c->t;
+    int r = 0;
+    for (size_t i = 0; i < t->n_threads; i++)
+        c->threads[i].waiting = TL_NONE;
+    for (size_t i = 0; i < t->n_objects; i++)
+        c->wanted[i] = !want || want(t, (uint32_t)i, arg);
+    for (size_t i = 0; r == 0 && i < t->n_nodes; i++) {
+        if (i + AHEAD < t->n_nodes) /* contexts lie anywhere: half of the time was waiting for them */
+            __builtin_prefetch(&t->contexts[t->nodes[i + AHEAD].context]);
+        r = visit(c, (uint32_t)i);
+    }
+    for (size_t i = 0; r == 0 && i < t->n_objects; i++)
+        hold_forget(c, (uint32_t)i, t->end_ns);
+    for (size_t i = 0; r == 0 && i < t->n_threads; i++)
+        leave(c, &c->threads[i]);
+    return r;
 }
 
 int holds_collect(const struct timeline *t, holds_want *want, void *arg, struct holds *ret)
 {
     struct holds h = {0};
     struct collector c = {.t = t, .holds = &h};
+    if (t->n_objects >= OBJECTS_MAX)
+        return -E2BIG;
     c.open = calloc(t->n_objects + 1, sizeof(*c.open));
     c.wanted = calloc(t->n_objects + 1, sizeof(*c.wanted));
-    c.waiting = malloc((t->n_threads + 1) * sizeof(*c.waiting));
-    c.current = calloc(t->n_threads + 1, sizeof(*c.current));
-    c.within = calloc(t->n_threads + 1, sizeof(*c.within));
+    c.threads = calloc(t->n_threads + 1, sizeof(*c.threads));
     c.answers = calloc(ANSWERS, sizeof(*c.answers));
-    int r = c.answers && c.open && c.wanted && c.waiting && c.current && c.within ? 0 : -ENOMEM;
-    for (size_t i = 0; r == 0 && i < t->n_threads; i++)
-        c.waiting[i] = TL_NONE;
-    for (size_t i = 0; r == 0 && i < t->n_objects; i++)
-        c.wanted[i] = !want || want(t, (uint32_t)i, arg);
-    for (size_t i = 0; r == 0 && i < t->n_nodes; i++) {
-        if (i + AHEAD < t->n_nodes) /* contexts lie anywhere: half of the time was waiting for them */
-            __builtin_prefetch(&t->contexts[t->nodes[i + AHEAD].context]);
-        r = visit(&c, (uint32_t)i);
-    }
-    for (size_t i = 0; r == 0 && i < t->n_objects; i++)
-        hold_forget(&c, (uint32_t)i, t->end_ns);
+    int r = c.answers && c.open && c.wanted && c.threads ? visit_all(&c, want, arg) : -ENOMEM;
     if (r == 0)
-        r = ends_settle(t, &h);
+        r = holds_index(&c);
     if (r == 0)
-        r = holds_index(t, &h);
+        r = ends_settle(&c);
     free(c.answers);
     free(c.open);
     free(c.wanted);
-    free(c.waiting);
-    free(c.current);
-    free(c.within);
+    free(c.threads);
+    vec_release(&c.order);
+    vec_release(&c.chunk_own);
     if (r < 0)
         holds_release(&h);
     else
@@ -347,7 +419,9 @@ int holds_collect(const struct timeline *t, holds_want *want, void *arg, struct 
 
 void holds_release(struct holds *h)
 {
-    vec_release(&h->list);
+    vec_release(&h->slots);
     free(h->first);
-    h->first = NULL;
+    free(h->chunk_first);
+    free(h->chunks);
+    *h = (struct holds){0};
 }

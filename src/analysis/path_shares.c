@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The path's time inside the sections of locks. */
 #include "analysis/critical_path.h"
-#include "analysis/graph.h"
 #include "analysis/sections.h"
 #include "base/map.h"
 #include "model/timeline_index.h"
@@ -16,24 +15,31 @@ static int by_share(const void *a, const void *b)
     return x->ns != y->ns ? (x->ns < y->ns) - (x->ns > y->ns) : (x->class > y->class) - (x->class < y->class);
 }
 
+static int share_row(const struct timeline *t, uint32_t object, struct map *index, struct path_shares *rows, uint32_t *row_of)
+{
+    uint32_t class = t->objects[object].class;
+    bool added;
+    uint64_t *slot = map_at(index, class, rows->rows.len, &added);
+    int r = slot ? 0 : -ENOMEM;
+    if (slot && added)
+        r = vec_push(&rows->rows, ((struct tl_share){.class = class, .object = object}));
+    row_of[object] = slot ? (uint32_t)*slot + 1 : 0;
+    return r;
+}
+
 /* A row a class; row_of: per object, row + 1. */
 static int share_rows(const struct timeline *t, const struct holds *h, struct path_shares *rows, uint32_t *row_of)
 {
     struct map index = {0};
     int r = 0;
-    for (size_t i = 0; r == 0 && i < h->list.len; i++) {
-        uint32_t object = h->list.data[i].object;
-        if (!row_of[object]) {
-            uint32_t class = t->objects[object].class;
-            bool added;
-            uint64_t *slot = map_at(&index, class, rows->rows.len, &added);
-            r = slot ? 0 : -ENOMEM;
-            if (slot && added)
-                r = vec_push(&rows->rows, ((struct tl_share){.class = class, .object = object}));
-            row_of[object] = slot ? (uint32_t)*slot + 1 : 0;
+    for (uint32_t thread = 0; r == 0 && thread < t->n_threads; thread++) {
+        for (size_t i = 0, n = hold_count(h, thread); r == 0 && i < n; i++) {
+            uint32_t object = hold_object(hold_of(h, thread, i));
+            if (!row_of[object])
+                r = share_row(t, object, &index, rows, row_of);
+            if (r == 0 && row_of[object] - 1 < rows->rows.len)
+                rows->rows.data[row_of[object] - 1].holds++;
         }
-        if (r == 0 && row_of[object] - 1 < rows->rows.len)
-            rows->rows.data[row_of[object] - 1].holds++;
     }
     map_release(&index);
     return r;
@@ -42,28 +48,13 @@ static int share_rows(const struct timeline *t, const struct holds *h, struct pa
 /* A hand-over's wake-up belongs to the section that it leads to. */
 static uint64_t wake_up(const struct timeline *t, const struct hold *h)
 {
-    if (h->acquire == TL_NONE)
-        return h->start;
-    const struct tl_node *n = &t->nodes[h->acquire];
-    return graph_woken(t, h->acquire) ? MIN((uint64_t)t->nodes[n->waker].time, h->start) : h->start;
+    if (likely(h->wake_ns < UINT32_MAX))
+        return h->start - h->wake_ns;
+    return MIN((uint64_t)t->nodes[t->nodes[h->acquire].waker].time, (uint64_t)h->start);
 }
 
-/* The first of the holds before `low` that may reach into a segment. One that holds for long may lie behind many that are over.
- */
-static size_t first_reaching(const struct holds *h, size_t from, size_t low, const struct path_segment *s)
-{
-    enum { LOOK_BACK = 64 }; /* over ones; so far back is not looked */
-
-    size_t first = low;
-    unsigned over = 0;
-    for (size_t k = low; k-- > from && h->list.data[k].reach > s->start && over < LOOK_BACK;) {
-        if (h->list.data[k].end > s->start)
-            first = k;
-        else
-            over++;
-    }
-    return first;
-}
+/* How far holds reach: of so many at a time. */
+enum { BLOCK_BITS = 4, BLOCK = 1 << BLOCK_BITS };
 
 struct sharing {
     const struct timeline *t;
@@ -72,16 +63,58 @@ struct sharing {
     uint32_t *row_of;    /* per object, row + 1 */
     uint64_t *shared_to; /* per row: up to here its time is counted; two locks of a class held at once count once */
     size_t *near;        /* per thread: its first hold that was not reached yet */
-    uint8_t *on_path;    /* per hold */
+    uint64_t *reach;     /* per block of slots: the last end of the thread's holds before it */
+    uint8_t *on_path;    /* per slot */
 };
 
-static void share_hold(struct sharing *c, const struct path_segment *s, size_t k)
+static void find_reach(struct sharing *c)
 {
-    const struct hold *one = &c->holds->list.data[k];
-    uint64_t start = MAX(s->start, wake_up(c->t, one)), end = MIN(s->end, one->end);
+    const struct holds *h = c->holds;
+    for (uint32_t thread = 0; thread < c->t->n_threads; thread++) {
+        uint64_t reach = 0;
+        for (size_t i = 0, n = hold_count(h, thread); i < n; i++) {
+            size_t slot = hold_slot(h, thread, i);
+            if (slot % BLOCK == 0)
+                c->reach[slot >> BLOCK_BITS] = reach;
+            reach = MAX(reach, (uint64_t)h->slots.data[slot].end);
+        }
+    }
+}
+
+/* The first of the holds before `low` that may reach into a segment. One that holds for long may lie behind many that are over.
+ */
+static size_t first_reaching(const struct sharing *c, size_t low, const struct path_segment *s)
+{
+    enum { LOOK_BACK = 64 }; /* over ones; so far back is not looked */
+
+    size_t first = low;
+    unsigned over = 0;
+    for (size_t k = low, begin; k > 0; k = begin) {
+        begin = (k - 1) & ~(size_t)(BLOCK - 1);
+        size_t slot = hold_slot(c->holds, s->thread, begin);
+        const struct hold *block = &c->holds->slots.data[slot];
+        uint64_t reach[BLOCK], last = c->reach[slot >> BLOCK_BITS];
+        for (size_t i = 0; i < k - begin; i++)
+            reach[i] = last = MAX(last, (uint64_t)block[i].end);
+        for (size_t i = k - begin; i-- > 0;) {
+            if (reach[i] <= s->start || over == LOOK_BACK)
+                return first;
+            if (block[i].end > s->start)
+                first = begin + i;
+            else
+                over++;
+        }
+    }
+    return first;
+}
+
+static void share_hold(struct sharing *c, const struct path_segment *s, size_t slot)
+{
+    const struct hold *one = &c->holds->slots.data[slot];
+    uint64_t start = MAX(s->start, wake_up(c->t, one)), end = MIN(s->end, (uint64_t)one->end);
     if (end <= start)
         return;
-    uint32_t i = c->row_of[one->object] - 1;
+    uint32_t i = c->row_of[hold_object(one)] - 1;
     struct tl_share *row = &c->rows.rows.data[i];
     start = MAX(start, c->shared_to[i]);
     if (end > start) {
@@ -90,37 +123,39 @@ static void share_hold(struct sharing *c, const struct path_segment *s, size_t k
     }
     row->inferred |= (one->flags & HOLD_INFERRED) != 0;
     row->exact |= (one->flags & HOLD_EXACT) != 0;
-    if (!c->on_path[k]) {
+    if (!c->on_path[slot]) {
         row->holds_on_path++;
-        row->contended += one->acquire != TL_NONE && graph_woken(c->t, one->acquire);
-        c->on_path[k] = 1;
+        row->contended += (one->flags & HOLD_WOKEN) != 0;
+        c->on_path[slot] = 1;
     }
 }
 
 static void share_segment(struct sharing *c, const struct path_segment *s)
 {
     const struct holds *h = c->holds;
-    size_t low = c->near[s->thread], end = h->first[s->thread + 1];
-    while (low < end && wake_up(c->t, &h->list.data[low]) < s->end)
+    size_t low = c->near[s->thread], end = hold_count(h, s->thread);
+    while (low < end && wake_up(c->t, hold_of(h, s->thread, low)) < s->end)
         low++;
     c->near[s->thread] = low;
-    for (size_t k = first_reaching(h, h->first[s->thread], low, s); k < low; k++)
-        share_hold(c, s, k);
+    for (size_t k = first_reaching(c, low, s); k < low; k++)
+        share_hold(c, s, hold_slot(h, s->thread, k));
 }
 
 int path_lock_shares(const struct timeline *t, const struct critical_path *p, const struct holds *h, struct path_shares *ret)
 {
-    struct sharing c = {
-        .t = t, .holds = h, .row_of = calloc(t->n_objects + 1, sizeof(*c.row_of)), .on_path = calloc(h->list.len + 1, 1)};
-    c.near = malloc((t->n_threads + 1) * sizeof(*c.near));
-    int r = c.on_path && c.row_of && c.near ? share_rows(t, h, &c.rows, c.row_of) : -ENOMEM;
-    if (r == 0)
-        memcpy(c.near, h->first, (t->n_threads + 1) * sizeof(*c.near));
+    struct sharing c = {.t = t, .holds = h, .row_of = calloc(t->n_objects + 1, sizeof(*c.row_of))};
+    c.on_path = calloc(h->slots.len + 1, 1);
+    c.reach = malloc(((h->slots.len >> BLOCK_BITS) + 1) * sizeof(*c.reach));
+    c.near = calloc(t->n_threads + 1, sizeof(*c.near));
+    int r = c.on_path && c.reach && c.row_of && c.near ? share_rows(t, h, &c.rows, c.row_of) : -ENOMEM;
     if (r == 0 && !(c.shared_to = calloc(c.rows.rows.len + 1, sizeof(*c.shared_to))))
         r = -ENOMEM;
+    if (r == 0)
+        find_reach(&c);
     for (size_t i = 0; r == 0 && i < p->segments.len; i++)
         share_segment(&c, &p->segments.data[i]);
     free(c.near);
+    free(c.reach);
     free(c.shared_to);
     free(c.on_path);
     free(c.row_of);

@@ -81,13 +81,13 @@ static const struct hold *lock_taken(const struct simulation *s, uint32_t n)
     const struct tl_node *at = &s->t->nodes[n];
     if (at->edge != TL_BY_HANDOFF || at->waker == TL_NONE || at->prev == TL_NONE || s->t->nodes[at->prev].kind != TL_WAIT_LOCK)
         return NULL;
-    return s->acquires[n] ? &s->holds.list.data[s->acquires[n] - 1] : NULL;
+    return s->acquires[n] ? &s->holds.slots.data[s->acquires[n] - 1] : NULL;
 }
 
 static int grant(struct simulation *s, uint32_t n, const struct hold *h, uint64_t at, bool contended)
 {
     const struct tl_node *node = &s->t->nodes[n];
-    s->owner[h->object] = (uint32_t)(h - s->holds.list.data) + 1;
+    s->owner[hold_object(h)] = (uint32_t)(h - s->holds.slots.data) + 1;
     return heap_push(s, at + (contended ? node->time - s->t->nodes[node->waker].time : 0), n);
 }
 
@@ -98,11 +98,11 @@ static int advance(struct simulation *s, uint32_t p)
     if (n == TL_NONE)
         return 0;
     const struct hold *h = lock_taken(s, n);
-    if (h && s->owner[h->object] == 0)
+    if (h && s->owner[hold_object(h)] == 0)
         return grant(s, n, h, s->times[p], false);
     if (h) {
         s->waiting[thread] = TL_NONE;
-        uint32_t *at = &s->queue[h->object];
+        uint32_t *at = &s->queue[hold_object(h)];
         for (size_t before = 0; *at != TL_NONE; at = &s->waiting[*at])
             if (before++ == s->t->n_threads)
                 return CONTRADICTION;
@@ -125,7 +125,7 @@ static uint32_t upcoming(const struct simulation *s, const uint32_t *last, uint3
 
 static int let_go(struct simulation *s, const uint32_t *last, uint32_t hold, uint64_t at)
 {
-    uint32_t object = s->holds.list.data[hold].object;
+    uint32_t object = hold_object(&s->holds.slots.data[hold]);
     if (s->owner[object] != hold + 1)
         return 0;
     s->owner[object] = 0;
@@ -147,11 +147,11 @@ static int happen(struct simulation *s, uint32_t *last, uint32_t n)
     for (uint32_t k = s->releases[n]; r == 0 && k; k = s->release_next[k - 1])
         r = let_go(s, last, k - 1, s->times[n]);
     uint32_t hold = s->acquires[n];
-    if (hold && s->owner[s->holds.list.data[hold - 1].object] == 0) {
+    if (hold && s->owner[hold_object(&s->holds.slots.data[hold - 1])] == 0) {
         /* A monitor had again after wait(), or one seen to be held by another thread, which has not let it go yet. */
-        const struct hold *h = &s->holds.list.data[hold - 1];
+        const struct hold *h = &s->holds.slots.data[hold - 1];
         if (h->release != TL_NONE && s->times[h->release] == NOT_YET)
-            s->owner[h->object] = hold;
+            s->owner[hold_object(h)] = hold;
     }
     size_t threads = 0;
     for (uint32_t w = s->wakers[n] - 1, after; r == 0 && w != TL_NONE; w = after) {
@@ -193,12 +193,12 @@ static int simulate(struct simulation *s, uint32_t *last)
 }
 
 /* The node at which a thread lets go what it is only concluded to have held until some time: the first one from then on. */
-static uint32_t release_of(const struct simulation *s, const struct hold *h)
+static uint32_t release_of(const struct simulation *s, uint32_t thread, const struct hold *h)
 {
-    if (h->release != TL_NONE && s->t->nodes[h->release].thread == h->thread)
+    if (h->release != TL_NONE && s->t->nodes[h->release].thread == thread)
         return h->release;
-    uint32_t n = h->flags & HOLD_START_INFERRED ? s->t->threads[h->thread].first : h->acquire;
-    size_t from = s->thread_at[h->thread], low = from, high = s->thread_at[h->thread + 1];
+    uint32_t n = h->flags & HOLD_START_INFERRED ? s->t->threads[thread].first : h->acquire;
+    size_t from = s->thread_at[thread], low = from, high = s->thread_at[thread + 1];
     while (low < high) {
         size_t mid = low + (high - low) / 2;
         if (s->by_thread[mid] < n || s->t->nodes[s->by_thread[mid]].time < h->end)
@@ -207,7 +207,7 @@ static uint32_t release_of(const struct simulation *s, const struct hold *h)
             high = mid;
     }
     uint32_t before = low > from && s->by_thread[low - 1] >= n ? s->by_thread[low - 1] : n;
-    bool ends = low < s->thread_at[h->thread + 1];
+    bool ends = low < s->thread_at[thread + 1];
     return ends && !(s->t->nodes[before].flags & TL_BLOCKED) ? s->by_thread[low] : before;
 }
 
@@ -233,21 +233,27 @@ static int simulation_order(struct simulation *s)
     return 0;
 }
 
+static void hold_fill(struct simulation *s, uint32_t thread, uint32_t slot)
+{
+    struct hold *h = &s->holds.slots.data[slot];
+    h->release = release_of(s, thread, h);
+    if (h->acquire != TL_NONE)
+        s->acquires[h->acquire] = slot + 1;
+    s->release_next[slot] = 0;
+    if (h->release != TL_NONE) {
+        s->release_next[slot] = s->releases[h->release];
+        s->releases[h->release] = slot + 1;
+    }
+}
+
 static int simulation_fill(struct simulation *s)
 {
     int r = simulation_order(s);
     for (size_t i = 0; i < s->t->n_objects; i++)
         s->queue[i] = TL_NONE;
-    for (size_t i = 0; r == 0 && i < s->holds.list.len; i++) {
-        struct hold *h = &s->holds.list.data[i];
-        h->release = release_of(s, h);
-        if (h->acquire != TL_NONE)
-            s->acquires[h->acquire] = (uint32_t)i + 1;
-        s->release_next[i] = 0;
-        if (h->release != TL_NONE) {
-            s->release_next[i] = s->releases[h->release];
-            s->releases[h->release] = (uint32_t)i + 1;
-        }
+    for (uint32_t thread = 0; r == 0 && thread < s->t->n_threads; thread++) {
+        for (size_t i = 0, n = hold_count(&s->holds, thread); i < n; i++)
+            hold_fill(s, thread, (uint32_t)hold_slot(&s->holds, thread, i));
     }
     return r;
 }
@@ -272,7 +278,7 @@ int replay_arbitrated(struct replay *r, uint64_t *times)
     s.waiting = malloc((t->n_threads + 1) * sizeof(*s.waiting));
     s.owner = calloc(t->n_objects + 1, sizeof(*s.owner));
     s.queue = malloc((t->n_objects + 1) * sizeof(*s.queue));
-    s.release_next = malloc((s.holds.list.len + 1) * sizeof(*s.release_next));
+    s.release_next = malloc((s.holds.slots.len + 1) * sizeof(*s.release_next));
     s.by_thread = malloc((t->n_nodes + 1) * sizeof(*s.by_thread));
     s.thread_at = calloc(t->n_threads + 2, sizeof(*s.thread_at));
     s.acquires = calloc(t->n_nodes + 1, sizeof(*s.acquires));

@@ -9,20 +9,21 @@
 
 static int shorten(const struct timeline *t, const struct holds *h, struct tl_hold **ret, uint64_t **ret_first)
 {
-    struct tl_hold *to = malloc((h->list.len + 1) * sizeof(*to));
+    size_t n_holds = h->first[t->n_threads];
+    struct tl_hold *to = malloc((n_holds + 1) * sizeof(*to)), *next = to;
     uint64_t *first = malloc((t->n_threads + 1) * sizeof(*first));
     if (!to || !first) {
         free(to);
         free(first);
         return -ENOMEM;
     }
-    huge_pages(to, h->list.len * sizeof(*to));
-    for (size_t i = 0; i < h->list.len; i++) {
-        const struct hold *one = &h->list.data[i];
-        to[i] = (struct tl_hold){.start = one->start & UINT64_C(0xffffffffffff),
-                                 .object_low = one->object & 0xffff,
-                                 .end = one->end & UINT64_C(0xffffffffffff),
-                                 .object_high = one->object >> 16};
+    huge_pages(to, n_holds * sizeof(*to));
+    for (uint32_t thread = 0; thread < t->n_threads; thread++) {
+        for (size_t i = 0, n = hold_count(h, thread); i < n; i++) {
+            const struct hold *one = hold_of(h, thread, i);
+            *next++ = (struct tl_hold){
+                .start = one->start, .object_low = one->object_low, .end = one->end, .object_high = one->object_high};
+        }
     }
     for (size_t i = 0; i <= t->n_threads; i++)
         first[i] = h->first[i];

@@ -163,31 +163,34 @@ static int put_tracks(struct perfetto *p)
     return r;
 }
 
+static int put_hold(struct perfetto *p, uint32_t thread, const struct hold *one, uint8_t *told)
+{
+    uint32_t object = hold_object(one);
+    uint64_t track = THREAD_TRACKS + p->t->n_threads + object;
+    char name[1200];
+    if (one->end <= one->start)
+        return 0;
+    snprintf(name, sizeof(name), "lock %s@%llx", tl_object_class(p->t, object), (unsigned long long)p->t->objects[object].id);
+    int r = told[object] ? 0 : put_track(p, track, PROCESS_TRACK, name, 0);
+    told[object] = 1;
+    if (r == 0 && one->flags & HOLD_INFERRED)
+        annotate(p, "inferred", "true");
+    if (r == 0)
+        r = put_event(p, one->start, track, SLICE_BEGIN, tl_thread_name(p->t, thread), "lock");
+    return r < 0 ? r : put_event(p, one->end, track, SLICE_END, NULL, NULL);
+}
+
 /* A lock has one holder at a time: its track has a slice for each, named by the thread. */
 static int put_locks(struct perfetto *p)
 {
-    struct holds h;
+    struct holds h = {0};
     int r = holds_collect(p->t, NULL, NULL, &h);
-    uint64_t first = THREAD_TRACKS + p->t->n_threads;
     uint8_t *told = r == 0 ? calloc(p->t->n_objects + 1, 1) : NULL;
     if (r == 0 && !told)
         r = -ENOMEM;
-    for (size_t i = 0; r == 0 && i < h.list.len; i++) {
-        const struct hold *one = &h.list.data[i];
-        char name[1200];
-        if (one->end <= one->start)
-            continue;
-        snprintf(name, sizeof(name), "lock %s@%llx", tl_object_class(p->t, one->object),
-                 (unsigned long long)p->t->objects[one->object].id);
-        if (!told[one->object])
-            r = put_track(p, first + one->object, PROCESS_TRACK, name, 0);
-        told[one->object] = 1;
-        if (r == 0 && one->flags & HOLD_INFERRED)
-            annotate(p, "inferred", "true");
-        if (r == 0)
-            r = put_event(p, one->start, first + one->object, SLICE_BEGIN, tl_thread_name(p->t, one->thread), "lock");
-        if (r == 0)
-            r = put_event(p, one->end, first + one->object, SLICE_END, NULL, NULL);
+    for (uint32_t thread = 0; r == 0 && thread < p->t->n_threads; thread++) {
+        for (size_t i = 0, n = hold_count(&h, thread); r == 0 && i < n; i++)
+            r = put_hold(p, thread, hold_of(&h, thread, i), told);
     }
     free(told);
     holds_release(&h);
