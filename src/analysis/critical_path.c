@@ -256,22 +256,36 @@ static int split_at_pauses(const struct timeline *t, struct critical_path *p)
     return r;
 }
 
-int critical_path(const struct timeline *t, const struct path_options *o, struct critical_path *ret)
+int critical_path_range(const struct timeline *t, const struct path_options *o, uint64_t *ret_from, uint64_t *ret_to,
+                        uint32_t *ret_end)
 {
     uint32_t end = end_node(t, o);
     if (end == TL_NONE || (o->to && o->from >= o->to))
         return -ENOENT;
     if (!timeline_node_holds(t, end))
         return -EPROTO;
-    struct critical_path path = {0};
     bool dead = t->nodes[graph_state(t, end)].kind == TL_DEAD;
     uint64_t to = o->to ? o->to : dead ? t->nodes[end].time : t->end_ns; /* one that has not died was there to the end */
     /* What was before the first record is no part of what was recorded. */
-    struct walk w = {.t = t, .path = &path, .from = MAX(o->from, (uint64_t)t->nodes[0].time), .at = to};
-    if (w.at <= w.from)
+    uint64_t from = MAX(o->from, (uint64_t)t->nodes[0].time);
+    if (to <= from)
         return -ENOENT;
+    *ret_from = from;
+    *ret_to = to;
+    *ret_end = end;
+    return 0;
+}
+
+int critical_path(const struct timeline *t, const struct path_options *o, struct critical_path *ret)
+{
+    struct critical_path path = {0};
+    struct walk w = {.t = t, .path = &path};
+    uint32_t end;
+    int r = critical_path_range(t, o, &w.from, &w.at, &end);
+    if (r < 0)
+        return r;
     path.makespan = w.at - w.from;
-    int r = walk_back(&w, end, t->nodes[end].thread);
+    r = walk_back(&w, end, t->nodes[end].thread);
     for (size_t i = 0, j = path.segments.len; r == 0 && i + 1 < j; i++) {
         struct path_segment s = path.segments.data[i];
         path.segments.data[i] = path.segments.data[--j];

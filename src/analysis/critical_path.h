@@ -54,6 +54,9 @@ const char *path_state_name(enum path_state state);
  * (timeline_check_tables), -EPROTO when it meets one that leads nowhere.
  */
 int critical_path(const struct timeline *t, const struct path_options *o, struct critical_path *ret) must_check;
+/* From when to when it will be, without walking it; its errors. ret_end: the node where it ends. */
+int critical_path_range(const struct timeline *t, const struct path_options *o, uint64_t *ret_from, uint64_t *ret_to,
+                        uint32_t *ret_end) must_check;
 void critical_path_release(struct critical_path *p);
 /* path_delays.c: what of the running segments was without a processor becomes PATH_PREEMPTED, its place inferred. */
 int path_split_delays(const struct timeline *t, struct critical_path *p) must_check;

@@ -6,6 +6,8 @@
 #include "analysis/sections.h"
 #include "analysis/what_if.h"
 
+#include <pthread.h>
+
 /* What is scaled. */
 struct scaled {
     uint8_t *objects;      /* per object: its sections; NULL when none are */
@@ -28,6 +30,8 @@ struct replay {
 int replay_init(struct replay *ret, const struct timeline *t, const struct scaled *what, double factor) must_check;
 void replay_release(struct replay *r);
 
+/* The thread's own time from start, that of the node before, to node n: scaled as far as it is inside. */
+uint64_t replay_own(struct replay *r, uint32_t n, uint64_t start);
 /* New time of node n from those of the node before it and of its waker. */
 uint64_t replay_node(struct replay *r, const uint64_t *times, uint32_t n);
 
@@ -35,3 +39,50 @@ uint64_t replay_node(struct replay *r, const uint64_t *times, uint32_t n);
 bool replay_arbitrates(const struct timeline *t);
 /* The schedule with locks given in the order in which threads come in the new schedule. */
 int replay_arbitrated(struct replay *r, uint64_t *times) must_check;
+
+/* ---- replay_kept.c: the schedule with locks given in the order recorded ---- */
+
+/* From so many nodes on threads work beside; how many times are enough, but for wakers that lie that far behind. */
+enum { BESIDE_NODES = 1 << 18, KEPT_TIMES = 1 << 22 };
+
+enum { KEPT_FROM, KEPT_TO, KEPT_MOMENTS };
+
+/* Where a thread is in the replay. */
+struct lane {
+    uint64_t time, now; /* of its last node: as recorded, replayed */
+    uint64_t since;     /* where the wait began that its last node is part of */
+    bool begun, blocked;
+};
+
+struct kept {
+    struct replay *r;
+    uint64_t *times; /* per node: its own time, until the replay comes to it */
+    size_t mask;     /* of their numbers: the times are a ring */
+    size_t back;     /* so far back they are still there */
+    struct lane *lanes;
+
+    struct kept_moment {
+        uint64_t time;
+        struct lane *lanes; /* then */
+    } moments[KEPT_MOMENTS];
+
+    size_t done, replayed; /* nodes whose own time is there; whose time is */
+    int error;
+    bool threaded, stop;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+};
+
+/*
+ * Begins to work out the threads' own times; n_times of them have room, a power of two unless it is all (then, after the end,
+ * they are the new times of all nodes). from and to: two moments of the recording, in order, that are asked about.
+ */
+int kept_begin(struct kept *ret, struct replay *r, uint64_t *times, size_t n_times, uint64_t from, uint64_t to) must_check;
+/* Replays to the end. 0, -ERANGE: a waker's time is no longer there; -EPROTO, -ENOMEM. */
+int kept_end(struct kept *k) must_check;
+void kept_release(struct kept *k);
+/* The new time of a moment, as a thread has it. */
+uint64_t kept_moment(const struct kept *k, int which, uint32_t thread);
+/* The new time of a thread's last node. */
+uint64_t kept_last(const struct kept *k, uint32_t thread);

@@ -3,14 +3,10 @@
 
 #include "analysis/graph.h"
 #include "analysis/replay.h"
-#include "base/pages.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-
-/* From so many nodes on threads work beside; how many nodes the one is ahead at least; how many are mapped at a time. */
-enum { BESIDE_NODES = 1 << 18, AHEAD_NODES = 1 << 16, MAP_NODES = 1 << 20 };
 
 static bool stack_inside(const struct timeline *t, const uint8_t *stacks, uint32_t node)
 {
@@ -71,8 +67,7 @@ void replay_release(struct replay *r)
     *r = (struct replay){0};
 }
 
-/* The thread's own time from start, that of the node before, to node n: scaled as far as it is inside. */
-static uint64_t own(struct replay *r, uint32_t n, uint64_t start)
+uint64_t replay_own(struct replay *r, uint32_t n, uint64_t start)
 {
     const struct timeline *t = r->t;
     const struct tl_node *at = &t->nodes[n];
@@ -99,143 +94,10 @@ uint64_t replay_node(struct replay *r, const uint64_t *times, uint32_t n)
     if (at->prev == TL_NONE)
         return caused ? times[at->waker] + (time - nodes[at->waker].time) : time;
     if (!caused)
-        return times[at->prev] + own(r, n, nodes[at->prev].time);
+        return times[at->prev] + replay_own(r, n, nodes[at->prev].time);
     if (!graph_woken(r->t, n))
         return MAX(times[at->prev] + (time - nodes[at->prev].time), times[at->waker]);
     return MAX(times[at->prev], times[at->waker] + (time - nodes[at->waker].time));
-}
-
-/*
- * The order kept: nodes lie in topological order. The same as replay_node, node by node, but a pass over a hundred million
- * nodes has no time to look back: what is asked of a thread's nodes before is at hand. The threads' own times hang on no
- * other's: they are worked out ahead, by a thread of its own.
- */
-struct ahead {
-    struct replay *r;
-    uint64_t *times; /* per node: its own time, until the replay comes to it */
-    size_t done;
-    int error;
-    bool threaded;
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t more;
-};
-
-static void tell(struct ahead *a, size_t done, int error)
-{
-    if (done % AHEAD_NODES != 0 && done != a->r->t->n_nodes && error == 0)
-        return;
-    pthread_mutex_lock(&a->lock);
-    a->done = done;
-    a->error = error;
-    pthread_cond_signal(&a->more);
-    pthread_mutex_unlock(&a->lock);
-}
-
-/* What else a node leads to is looked at where it is used. */
-static bool leads_somewhere(const struct timeline *t, const struct tl_node *at)
-{
-    return at->thread < t->n_threads && at->context < t->n_contexts;
-}
-
-static void *own_times(void *arg)
-{
-    struct ahead *a = arg;
-    const struct timeline *t = a->r->t;
-    size_t i = 0;
-    uint64_t *last = malloc((t->n_threads + 1) * sizeof(*last)); /* per thread: the time of its node before */
-    int error = last ? 0 : -ENOMEM;
-    for (size_t k = 0; error == 0 && k < t->n_threads; k++)
-        last[k] = UINT64_MAX;
-    for (; error == 0 && i < t->n_nodes; tell(a, ++i, 0)) {
-        const struct tl_node *at = &t->nodes[i];
-        if (t->mapped && i % MAP_NODES == 0)
-            pages_to_read(at, MIN(t->n_nodes - i, (size_t)MAP_NODES) * sizeof(*at));
-        if (!leads_somewhere(t, at)) {
-            error = -EPROTO;
-            break;
-        }
-        if (!graph_caused(at, i))
-            a->times[i] = own(a->r, (uint32_t)i, last[at->thread]);
-        last[at->thread] = at->time;
-    }
-    free(last);
-    if (error == 0 && a->r->sections.failed)
-        error = -ENOMEM;
-    tell(a, i, error);
-    return NULL;
-}
-
-static void own_times_begin(struct ahead *ret, struct replay *r, uint64_t *times)
-{
-    *ret = (struct ahead){.r = r, .times = times};
-    pthread_mutex_init(&ret->lock, NULL);
-    pthread_cond_init(&ret->more, NULL);
-    huge_pages(times, r->t->n_nodes * sizeof(*times));
-    ret->threaded = r->t->n_nodes >= BESIDE_NODES && pthread_create(&ret->thread, NULL, own_times, ret) == 0;
-    if (!ret->threaded)
-        own_times(ret);
-}
-
-/* Waits for the next own times; how many there are. */
-static size_t own_times_wait(struct ahead *a, size_t beyond)
-{
-    pthread_mutex_lock(&a->lock);
-    while (a->done <= beyond && a->error == 0)
-        pthread_cond_wait(&a->more, &a->lock);
-    size_t done = a->done;
-    pthread_mutex_unlock(&a->lock);
-    return done;
-}
-
-static int own_times_end(struct ahead *a)
-{
-    if (a->threaded)
-        (void)pthread_join(a->thread, NULL);
-    pthread_mutex_destroy(&a->lock);
-    pthread_cond_destroy(&a->more);
-    return a->error;
-}
-
-/* Where a thread is in the replay. */
-struct lane {
-    uint64_t time, now; /* of its last node: as recorded, replayed */
-    uint64_t since;     /* where the wait began that its last node is part of */
-    bool begun, blocked;
-};
-
-static int replay_kept(struct ahead *a)
-{
-    const struct timeline *t = a->r->t;
-    const struct tl_node *nodes = t->nodes;
-    uint64_t *times = a->times;
-    struct lane *lanes = calloc(t->n_threads + 1, sizeof(*lanes));
-    for (size_t i = 0, done = 0; lanes && i < t->n_nodes; i++) {
-        if (i == done && (done = own_times_wait(a, i)) <= i)
-            break;
-        const struct tl_node *at = &nodes[i];
-        struct lane *lane = &lanes[at->thread];
-        uint64_t time = at->time, now;
-        bool blocked = at->flags & TL_BLOCKED;
-        if (!graph_caused(at, i)) {
-            now = lane->begun ? lane->now + times[i] : time;
-        } else {
-            uint64_t from = nodes[at->waker].time, woken = times[at->waker];
-            if (!lane->begun)
-                now = woken + (time - from);
-            else if (from >= (lane->blocked ? lane->since : time))
-                now = MAX(lane->now, woken + (time - from));
-            else
-                now = MAX(lane->now + (time - lane->time), woken);
-        }
-        *lane = (struct lane){time, now, lane->blocked ? lane->since : time, true, blocked};
-        times[i] = now;
-    }
-    int result = own_times_end(a);
-    if (!lanes)
-        result = -ENOMEM;
-    free(lanes);
-    return result;
 }
 
 int what_if_times(const struct timeline *t, const struct what_if *w, uint64_t *times)
@@ -247,9 +109,11 @@ int what_if_times(const struct timeline *t, const struct what_if *w, uint64_t *t
         return result;
     result = replay_init(&r, t, &what, w->factor);
     if (result == 0) {
-        struct ahead ahead;
-        own_times_begin(&ahead, &r, times);
-        result = replay_kept(&ahead);
+        struct kept kept;
+        result = kept_begin(&kept, &r, times, SIZE_MAX, 0, 0);
+        if (result == 0)
+            result = kept_end(&kept);
+        kept_release(&kept);
         replay_release(&r);
     }
     scaled_release(&what);
@@ -284,6 +148,14 @@ static uint64_t moment(const struct timeline *t, const uint64_t *times, uint32_t
     return n == TL_NONE ? at : times[n] + (at - t->nodes[n].time);
 }
 
+/* Whether a thread of the program had ended at a time. */
+static bool ends_before(const struct timeline *t, size_t thread, uint64_t time)
+{
+    uint32_t n = t->threads[thread].last;
+    return n != TL_NONE && (t->nodes[n].kind == TL_DEAD || t->nodes[n].kind == TL_DEAD_JOIN) && t->nodes[n].time <= time &&
+           !(t->threads[thread].flags & (TL_THREAD_DAEMON | TL_THREAD_SYSTEM));
+}
+
 /*
  * The new end: that of the path's own end, and of every other thread of the program that had ended by then. (A join of a
  * thread that is dead already waits for nothing and leaves no edge; in the new schedule it may have to.)
@@ -294,10 +166,8 @@ static uint64_t new_end(const struct timeline *t, const uint64_t *times, const s
     const struct path_segment *last = &p->segments.data[p->segments.len - 1];
     uint64_t end = moment(t, times, last->thread, last->end);
     for (size_t i = 0; o->end_thread == TL_NONE && i < t->n_threads; i++) {
-        uint32_t n = t->threads[i].last;
-        if (n != TL_NONE && (t->nodes[n].kind == TL_DEAD || t->nodes[n].kind == TL_DEAD_JOIN) &&
-            t->nodes[n].time <= last->end && !(t->threads[i].flags & (TL_THREAD_DAEMON | TL_THREAD_SYSTEM)))
-            end = MAX(end, times[n]);
+        if (ends_before(t, i, last->end))
+            end = MAX(end, times[t->threads[i].last]);
     }
     return end;
 }
@@ -342,35 +212,59 @@ static uint64_t makespan(const struct path_part *p, const uint64_t *times)
     return new_end(p->t, times, p->options, &p->path) - moment(p->t, times, first->thread, first->start);
 }
 
-static int replay_both(const struct timeline *t, double factor, struct path_part *p, uint64_t *times,
+/* The same of a replay that keeps the order, of which the times of most nodes are gone. */
+static uint64_t makespan_kept(const struct path_part *p, const struct kept *k)
+{
+    const struct path_segment *first = &p->path.segments.data[0], *last = &p->path.segments.data[p->path.segments.len - 1];
+    uint64_t end = kept_moment(k, KEPT_TO, last->thread);
+    for (size_t i = 0; p->options->end_thread == TL_NONE && i < p->t->n_threads; i++) {
+        if (ends_before(p->t, i, last->end))
+            end = MAX(end, kept_last(k, (uint32_t)i));
+    }
+    return end - kept_moment(k, KEPT_FROM, first->thread);
+}
+
+/* The order kept, while the path is found. */
+static int replay_beside(struct kept *k, struct path_part *p)
+{
+    pthread_t finder;
+    bool beside = p->t->n_nodes >= BESIDE_NODES && pthread_create(&finder, NULL, find_beside, p) == 0;
+    if (!beside)
+        find_path(p);
+    int result = kept_end(k);
+    if (beside)
+        (void)pthread_join(finder, NULL);
+    return result < 0 ? result : p->result;
+}
+
+static int replay_both(const struct timeline *t, double factor, struct path_part *p, uint64_t *times, size_t n_times,
                        struct what_if_answer *ret)
 {
     struct replay r;
-    struct ahead ahead;
-    int result = replay_init(&r, t, p->what, factor);
+    struct kept kept = {0};
+    uint64_t from, to;
+    uint32_t end;
+    int result = critical_path_range(t, p->options, &from, &to, &end);
+    if (result == 0)
+        result = replay_init(&r, t, p->what, factor);
     if (result < 0)
         return result;
-    own_times_begin(&ahead, &r, times);
-    pthread_t finder;
-    bool beside = t->n_nodes >= BESIDE_NODES && pthread_create(&finder, NULL, find_beside, p) == 0;
-    if (!beside)
-        find_path(p);
-    result = replay_kept(&ahead);
-    if (beside)
-        (void)pthread_join(finder, NULL);
+    result = kept_begin(&kept, &r, times, n_times, from, to);
     if (result == 0)
-        result = p->result;
+        result = replay_beside(&kept, p);
     struct what_if_answer a = {.before = p->path.length, .scaled_ns = r.scaled};
     replay_release(&r);
+    if (result == 0) {
+        a.kept = makespan_kept(p, &kept);
+        a.upper_bound = p->path.length - (uint64_t)((double)p->inside * (1 - factor));
+    }
+    kept_release(&kept);
+    if (result == 0)
+        result = replay_init(&r, t, p->what, factor);
     if (result < 0)
         return result;
-    a.kept = makespan(p, times);
-    a.upper_bound = p->path.length - (uint64_t)((double)p->inside * (1 - factor));
-    result = replay_init(&r, t, p->what, factor);
-    if (result < 0)
-        return result;
-    result = replay_arbitrated(&r, times);
-    a.arbitrated = result < 0 ? 0 : makespan(p, times);
+    result = replay_arbitrates(t) ? replay_arbitrated(&r, times) : 0;
+    a.arbitrated = result < 0 ? 0 : replay_arbitrates(t) ? makespan(p, times) : a.kept;
     replay_release(&r);
     *ret = a;
     return result;
@@ -381,20 +275,31 @@ bool what_if_checks(const struct timeline *t)
     return !replay_arbitrates(t) && t->holds && t->hold_first;
 }
 
+/* With room for so many times. */
+static int what_if_in(const struct timeline *t, const struct path_options *o, const struct scaled *what, double factor,
+                      size_t n_times, struct what_if_answer *ret)
+{
+    struct path_part p = {.t = t, .options = o, .what = what};
+    uint64_t *times = malloc(n_times * sizeof(*times));
+    int result = times ? replay_both(t, factor, &p, times, n_times, ret) : -ENOMEM;
+    free(times);
+    critical_path_release(&p.path);
+    return result;
+}
+
 int what_if(const struct timeline *t, const struct path_options *o, const struct what_if *w, struct what_if_answer *ret)
 {
     struct scaled what;
     struct what_if_answer a = {0};
+    size_t all = t->n_nodes + 1;
     int result = scaled_init(&what, t, w);
     if (result < 0)
         return result;
-    struct path_part p = {.t = t, .options = o, .what = &what};
-    uint64_t *times = malloc((t->n_nodes + 1) * sizeof(*times));
-    result = times ? replay_both(t, w->factor, &p, times, &a) : -ENOMEM;
+    result = what_if_in(t, o, &what, w->factor, replay_arbitrates(t) ? all : MIN(all, (size_t)KEPT_TIMES), &a);
+    if (result == -ERANGE)
+        result = what_if_in(t, o, &what, w->factor, all, &a);
     if (result == 0)
         *ret = a;
-    free(times);
-    critical_path_release(&p.path);
     scaled_release(&what);
     return result;
 }

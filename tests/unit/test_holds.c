@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Holds that were recorded, beside what contention tells. */
+/* Holds that were recorded, beside what contention tells; and their replay in little room. */
 #include "tests.h"
 
 #include "analysis/critical_path.h"
 #include "analysis/monitor_stats.h"
+#include "analysis/replay.h"
 #include "base/clock.h"
 #include "model/timeline_builder.h"
+
+#include <errno.h>
+#include <stdlib.h>
 
 static void put_of(struct timeline_builder *b, uint64_t ms, uint32_t thread, enum tl_event_kind kind, uint32_t object,
                    uint32_t owner)
@@ -104,11 +108,92 @@ static void two_locks_of_a_class_share_once(void **state)
     timeline_free(t);
 }
 
+/* Half a million nodes of three threads that take a lock from each other; the third was unparked before, and parks at a round.
+ */
+static struct timeline *contention(unsigned rounds, unsigned parks)
+{
+    struct timeline_builder *b;
+    struct timeline *t;
+    assert_int_equal(timeline_builder_new(&b), 0);
+    for (uint64_t thread = 0; thread < 3; thread++)
+        assert_int_equal(timeline_thread(b, 10 + thread), thread);
+    assert_int_equal(timeline_object(b, 77, (uint32_t)timeline_string(b, "Lock", 4)), 0);
+    timeline_origin(b, NS_PER_MS, 0);
+    put_of(b, 0, 0, TLE_UNPARK, TL_NONE, 2);
+    for (unsigned i = 1; i < rounds; i++) {
+        put(b, 3 * i, i % 3, TLE_CONTENDED_ENTER, (i + 1) % 3);
+        put(b, 3 * i + 1, i % 3, TLE_CONTENDED_ENTERED, (i + 1) % 3);
+        if (i == parks)
+            put_of(b, 3 * i + 1, 2, TLE_PARK, TL_NONE, TL_NONE);
+        if (i == parks)
+            put_of(b, 3 * i + 2, 2, TLE_PARKED, TL_NONE, TL_NONE);
+    }
+    assert_int_equal(timeline_finish(b, (1 + 3 * rounds) * NS_PER_MS, &t), 0);
+    timeline_builder_free(b);
+    return t;
+}
+
+static bool any_lock(const struct timeline *t, uint32_t object, void *arg)
+{
+    return true;
+}
+
+/* Replays in a ring of so many times. What it says of two moments and the ends of threads is what all times say. */
+static int replay_in(const struct timeline *t, size_t n_times)
+{
+    const struct what_if w = {.lock = any_lock, .factor = 0.5};
+    const uint64_t from = t->end_ns / 3, to = t->end_ns / 2;
+    uint64_t *all = malloc((t->n_nodes + 1) * sizeof(*all)), *ring = malloc(n_times * sizeof(*ring));
+    uint64_t at_from[3] = {0}, at_to[3] = {0};
+    struct scaled what;
+    struct replay r;
+    struct kept k;
+    assert_non_null(all);
+    assert_non_null(ring);
+    assert_int_equal(what_if_times(t, &w, all), 0);
+    for (size_t i = 0; i < t->n_nodes; i++) {
+        const struct tl_node *n = &t->nodes[i];
+        if (n->time <= from)
+            at_from[n->thread] = all[i] + (from - n->time);
+        if (n->time <= to)
+            at_to[n->thread] = all[i] + (to - n->time);
+    }
+    assert_int_equal(scaled_init(&what, t, &w), 0);
+    assert_int_equal(replay_init(&r, t, &what, w.factor), 0);
+    assert_int_equal(kept_begin(&k, &r, ring, n_times, from, to), 0);
+    int result = kept_end(&k);
+    for (uint32_t i = 0; result == 0 && i < 3; i++) {
+        assert_int_equal(kept_moment(&k, KEPT_FROM, i), at_from[i]);
+        assert_int_equal(kept_moment(&k, KEPT_TO, i), at_to[i]);
+        assert_int_equal(kept_last(&k, i), all[t->threads[i].last]);
+        assert_true(kept_last(&k, i) < t->nodes[t->threads[i].last].time);
+    }
+    kept_release(&k);
+    replay_release(&r);
+    scaled_release(&what);
+    free(all);
+    free(ring);
+    return result;
+}
+
+static void a_replay_needs_few_times(void **state)
+{
+    struct timeline *t = contention(200000, 20000);
+    assert_true(t->n_nodes > 1 << 19);
+    assert_int_equal(replay_in(t, 1 << 18), 0);
+    timeline_free(t);
+    t = contention(200000, 150000); /* it goes on by an unpark of which nothing is known any more */
+    assert_int_equal(replay_in(t, 1 << 18), -ERANGE);
+    assert_int_equal(replay_in(t, t->n_nodes + 1), 0);
+    timeline_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(holds_that_were_recorded_are_exact),
         cmocka_unit_test(two_locks_of_a_class_share_once),
+        cmocka_unit_test(a_replay_needs_few_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The order kept: nodes lie in topological order. The same as replay_node, node by node, but a pass over a hundred million
+ * nodes has no time to look back: what is asked of a thread's nodes before is at hand. The threads' own times hang on no
+ * other's: they are worked out ahead, by a thread of its own.
+ */
+#include "analysis/graph.h"
+#include "analysis/replay.h"
+#include "base/pages.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How many nodes the one is ahead at least; how many are mapped at a time. */
+enum { AHEAD_NODES = 1 << 16, MAP_NODES = 1 << 20 };
+
+static void tell(struct kept *k, size_t done, int error)
+{
+    if (done % AHEAD_NODES != 0 && done != k->r->t->n_nodes && error == 0)
+        return;
+    pthread_mutex_lock(&k->lock);
+    k->done = done;
+    k->error = error;
+    pthread_cond_broadcast(&k->more);
+    pthread_mutex_unlock(&k->lock);
+}
+
+/* Waits until the next own times have room, without those that the replay may look back to. False: they need not be any more.
+ */
+static bool have_room(struct kept *k, size_t i)
+{
+    if (k->mask == SIZE_MAX)
+        return true;
+    pthread_mutex_lock(&k->lock);
+    while (!k->stop && i + AHEAD_NODES > k->replayed + (k->mask + 1 - k->back))
+        pthread_cond_wait(&k->more, &k->lock);
+    bool stop = k->stop;
+    pthread_mutex_unlock(&k->lock);
+    return !stop;
+}
+
+/* What else a node leads to is looked at where it is used. */
+static bool leads_somewhere(const struct timeline *t, const struct tl_node *at)
+{
+    return at->thread < t->n_threads && at->context < t->n_contexts;
+}
+
+static void *own_times(void *arg)
+{
+    struct kept *k = arg;
+    const struct timeline *t = k->r->t;
+    size_t i = 0;
+    uint64_t *last = malloc((t->n_threads + 1) * sizeof(*last)); /* per thread: the time of its node before */
+    int error = last ? 0 : -ENOMEM;
+    for (size_t n = 0; error == 0 && n < t->n_threads; n++)
+        last[n] = UINT64_MAX;
+    for (; error == 0 && i < t->n_nodes; tell(k, ++i, 0)) {
+        const struct tl_node *at = &t->nodes[i];
+        if (t->mapped && i % MAP_NODES == 0)
+            pages_to_read(at, MIN(t->n_nodes - i, (size_t)MAP_NODES) * sizeof(*at));
+        if (i % AHEAD_NODES == 0 && !have_room(k, i))
+            break;
+        if (!leads_somewhere(t, at)) {
+            error = -EPROTO;
+            break;
+        }
+        if (!graph_caused(at, i))
+            k->times[i & k->mask] = replay_own(k->r, (uint32_t)i, last[at->thread]);
+        last[at->thread] = at->time;
+    }
+    free(last);
+    if (error == 0 && k->r->sections.failed)
+        error = -ENOMEM;
+    tell(k, i, error);
+    return NULL;
+}
+
+int kept_begin(struct kept *ret, struct replay *r, uint64_t *times, size_t n_times, uint64_t from, uint64_t to)
+{
+    const struct timeline *t = r->t;
+    bool ring = n_times <= t->n_nodes && t->n_nodes >= BESIDE_NODES;
+    *ret = (struct kept){.r = r, .times = times, .mask = ring ? n_times - 1 : SIZE_MAX, .back = ring ? n_times / 2 : SIZE_MAX};
+    pthread_mutex_init(&ret->lock, NULL);
+    pthread_cond_init(&ret->more, NULL);
+    ret->moments[KEPT_FROM].time = from;
+    ret->moments[KEPT_TO].time = to;
+    ret->lanes = calloc(t->n_threads + 1, sizeof(*ret->lanes));
+    for (int i = 0; i < KEPT_MOMENTS; i++)
+        ret->moments[i].lanes = calloc(t->n_threads + 1, sizeof(*ret->lanes));
+    if (!ret->lanes || !ret->moments[KEPT_FROM].lanes || !ret->moments[KEPT_TO].lanes)
+        return -ENOMEM;
+    huge_pages(times, MIN(n_times, t->n_nodes) * sizeof(*times));
+    ret->threaded = t->n_nodes >= BESIDE_NODES && pthread_create(&ret->thread, NULL, own_times, ret) == 0;
+    if (!ret->threaded && ring)
+        return -ERANGE; /* alone all times need room */
+    if (!ret->threaded)
+        own_times(ret);
+    return 0;
+}
+
+void kept_release(struct kept *k)
+{
+    if (!k->r)
+        return;
+    pthread_mutex_destroy(&k->lock);
+    pthread_cond_destroy(&k->more);
+    free(k->lanes);
+    for (int i = 0; i < KEPT_MOMENTS; i++)
+        free(k->moments[i].lanes);
+    *k = (struct kept){0};
+}
+
+/* Waits for the next own times; how many there are. */
+static size_t own_times_wait(struct kept *k, size_t beyond)
+{
+    pthread_mutex_lock(&k->lock);
+    k->replayed = beyond;
+    pthread_cond_broadcast(&k->more);
+    while (k->done <= beyond && k->error == 0)
+        pthread_cond_wait(&k->more, &k->lock);
+    size_t done = k->done;
+    pthread_mutex_unlock(&k->lock);
+    return done;
+}
+
+/* Moments that lie before a time have passed. How many have, in all. */
+static int pass_moments(struct kept *k, int passed, uint64_t time)
+{
+    for (; passed < KEPT_MOMENTS && k->moments[passed].time < time; passed++)
+        memcpy(k->moments[passed].lanes, k->lanes, k->r->t->n_threads * sizeof(*k->lanes));
+    return passed;
+}
+
+/* The new time of node i, whose thread is in a lane. False: its waker's is no longer there. */
+static bool new_time(const struct kept *k, size_t i, const struct tl_node *at, const struct lane *lane, uint64_t *ret)
+{
+    uint64_t time = at->time;
+    if (!graph_caused(at, i)) {
+        *ret = lane->begun ? lane->now + k->times[i & k->mask] : time;
+        return true;
+    }
+    uint64_t from = k->r->t->nodes[at->waker].time, woken = k->times[at->waker & k->mask];
+    if (!lane->begun)
+        *ret = woken + (time - from);
+    else if (from >= (lane->blocked ? lane->since : time))
+        *ret = MAX(lane->now, woken + (time - from));
+    else
+        *ret = MAX(lane->now + (time - lane->time), woken);
+    return i - at->waker <= k->back;
+}
+
+static int replay_nodes(struct kept *k)
+{
+    const struct timeline *t = k->r->t;
+    int passed = 0;
+    for (size_t i = 0, done = 0; i < t->n_nodes; i++) {
+        if (i == done && (done = own_times_wait(k, i)) <= i)
+            return 0; /* the error is the other thread's */
+        const struct tl_node *at = &t->nodes[i];
+        struct lane *lane = &k->lanes[at->thread];
+        if (unlikely(passed < KEPT_MOMENTS && k->moments[passed].time < at->time))
+            passed = pass_moments(k, passed, at->time);
+        uint64_t now;
+        if (unlikely(!new_time(k, i, at, lane, &now)))
+            return -ERANGE;
+        *lane = (struct lane){at->time, now, lane->blocked ? lane->since : at->time, true, at->flags & TL_BLOCKED};
+        k->times[i & k->mask] = now;
+    }
+    pass_moments(k, passed, UINT64_MAX);
+    return 0;
+}
+
+int kept_end(struct kept *k)
+{
+    int r = replay_nodes(k);
+    pthread_mutex_lock(&k->lock);
+    k->stop = true;
+    pthread_cond_broadcast(&k->more);
+    pthread_mutex_unlock(&k->lock);
+    if (k->threaded)
+        (void)pthread_join(k->thread, NULL);
+    return r < 0 ? r : k->error;
+}
+
+uint64_t kept_moment(const struct kept *k, int which, uint32_t thread)
+{
+    uint64_t at = k->moments[which].time;
+    const struct lane *lane = &k->moments[which].lanes[thread];
+    return lane->begun ? lane->now + (at - lane->time) : at;
+}
+
+uint64_t kept_last(const struct kept *k, uint32_t thread)
+{
+    return k->lanes[thread].now;
+}
