@@ -53,7 +53,6 @@ struct loader {
     struct tl_spool events;
     VEC(uint32_t) threads, classes, methods; /* by the reader's numbers: ours + 1, 0 not known yet */
     struct map stacks;                       /* by chunk and id */
-    struct map starts;                       /* by thread: its start was recorded */
     uint64_t lost;
     uint32_t instrumented;
     bool ours;

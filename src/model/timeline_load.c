@@ -171,11 +171,8 @@ static void on_thread_start(struct loader *l)
     if (started && started->is_virtual && l->ours)
         return; /* jvmscope.ThreadObject tells more */
     struct tl_event *e = add(l, l->e->start_ns, TLE_THREAD_START, thread);
-    if (!e)
-        return;
-    e->other = parent;
-    if (map_put(&l->starts, thread, 1) < 0)
-        l->error = -ENOMEM;
+    if (e)
+        e->other = parent;
 }
 
 /* What is true of a thread at any time. */
@@ -191,6 +188,8 @@ static void know_thread(struct loader *l, uint32_t thread, uint32_t object)
     }
 }
 
+/* One that was there already, unless an earlier event says otherwise, which may be read later: the builder sees them in order.
+ */
 static void on_thread_object(struct loader *l)
 {
     uint32_t thread = thread_field(l, EVENT_THREAD), object = object_field(l, THREAD_CLASS);
@@ -199,14 +198,11 @@ static void on_thread_object(struct loader *l)
     if (!l->streamed)
         know_thread(l, thread, object);
     uint32_t carrier = thread_field(l, CARRIER);
-    bool existing = carrier == TL_NONE && !map_get(&l->starts, thread);
-    if (carrier == TL_NONE && !existing)
-        return;
     struct tl_event *e = add(l, l->e->start_ns, TLE_THREAD_START, thread);
     if (e) {
         e->object = object;
         e->other = carrier;
-        e->flags = existing ? TLE_EXISTING : TLE_VIRTUAL;
+        e->flags = carrier == TL_NONE ? TLE_EXISTING : TLE_VIRTUAL;
     }
 }
 
@@ -576,7 +572,6 @@ int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_fro
     vec_release(&l.methods);
     vec_release(&l.parts);
     map_release(&l.stacks);
-    map_release(&l.starts);
     return r;
 }
 

@@ -563,6 +563,27 @@ def test_attach_sees_what_follows(jdk, tmp_path):
     assert found["inferred"] <= 0.02 * found["waits_over_1ms"]
 
 
+@pytest.mark.jdks(17, 25)
+def test_a_recording_ends_while_threads_hand_over(jdk, tmp_path):
+    """Natives of ours that are under way use the recording to their end. Twenty recordings of 50 ms; a VM may end only when told."""
+    path = ":".join(map(str, (lab.compiled("UnderLoad"), lab.compiled("LockCost"))))
+    with jdk.start("java", "-Xmx64m", f"-XX:ErrorFile={tmp_path}/hs_err.log", "-cp", path, "UnderLoad", "LockCost", 3, 100, 4, cwd=tmp_path,
+                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as program:
+        program.stdin.write("\n")
+        program.stdin.flush()
+        assert program.stdout.readline()  # it runs
+        for _ in range(20):
+            done = lab.jvmscope("attach", "--threads", "-d", "0", program.pid)
+            assert done.returncode == 0, done.stderr
+            written = re.search(r"recording to (\S+) ", done.stderr)[1]
+            time.sleep(0.05)
+            done = lab.jvmscope("stop", program.pid)
+            os.unlink(written)
+            assert done.returncode == 0, done.stderr
+        before = int(program.communicate("\n", timeout=60)[0].split()[0])
+    assert program.returncode == 0 and before > 1000
+
+
 @pytest.mark.measured
 @pytest.mark.jdks(17, 25)
 def test_path_of_h2_ends_with_its_last_work_and_is_known(jdk, tmp_path):

@@ -64,6 +64,25 @@ public class LockCost {
         System.out.println(s * 1e3 + " " + n / s);
     }
 
+    /** Units of UnderLoad: a fair lock, handed over to one of the others that wait for it. Arguments: THREADS WORK FRAMES. */
+    public static Runnable[] units(String[] args) {
+        int work = Integer.parseInt(args[1]), frames = Integer.parseInt(args[2]);
+        ReentrantLock fair = new ReentrantLock(true);
+        Runnable[] units = new Runnable[Integer.parseInt(args[0])];
+        for (int t = 0; t < units.length; t++)
+            units[t] = () -> below(frames, () -> {
+                fair.lock();
+                try {
+                    work(work);
+                    while (!fair.hasQueuedThreads())
+                        Thread.yield();
+                } finally {
+                    fair.unlock();
+                }
+            });
+        return units;
+    }
+
     static void below(int frames, Runnable r) {
         if (frames > 0)
             below(frames - 1, r);

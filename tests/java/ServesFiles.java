@@ -14,20 +14,8 @@ public class ServesFiles {
     static Tomcat tomcat;
 
     public static void main(String[] args) throws Exception {
-        File folder = new File(args[0]);
         int requests = Integer.parseInt(args[1]);
-        new File(folder, "pages").mkdirs();
-        for (int i = 0; i < 50; i++)
-            Files.write(new File(folder, "pages/" + i + ".txt").toPath(), new byte[100 * (i + 1)]);
-        tomcat = new Tomcat();
-        tomcat.setBaseDir(folder.getPath());
-        tomcat.setHostname("127.0.0.1");
-        tomcat.setPort(0);
-        tomcat.getConnector().setProperty("address", "127.0.0.1");
-        Context context = tomcat.addContext("", new File(folder, "pages").getPath());
-        Tomcat.addServlet(context, "default", "org.apache.catalina.servlets.DefaultServlet");
-        context.addServletMappingDecoded("/", "default");
-        tomcat.start();
+        Context context = serve(new File(args[0]));
         int port = tomcat.getConnector().getLocalPort();
         Thread[] clients = new Thread[4];
         long[] bytes = new long[clients.length];
@@ -46,6 +34,39 @@ public class ServesFiles {
         for (Thread t : clients)
             t.join();
         System.out.println("bytes " + (bytes[0] + bytes[1] + bytes[2] + bytes[3]));
+    }
+
+    /** Units of UnderLoad: requests. Arguments: FOLDER CLIENTS. */
+    public static Runnable[] units(String[] args) throws Exception {
+        serve(new File(args[0]));
+        int port = tomcat.getConnector().getLocalPort();
+        Runnable[] units = new Runnable[Integer.parseInt(args[1])];
+        for (int t = 0; t < units.length; t++)
+            units[t] = new Runnable() {
+                int page;
+
+                @Override
+                public void run() {
+                    get(port, page++ % 55);
+                }
+            };
+        return units;
+    }
+
+    static Context serve(File folder) throws Exception {
+        new File(folder, "pages").mkdirs();
+        for (int i = 0; i < 50; i++)
+            Files.write(new File(folder, "pages/" + i + ".txt").toPath(), new byte[100 * (i + 1)]);
+        tomcat = new Tomcat();
+        tomcat.setBaseDir(folder.getPath());
+        tomcat.setHostname("127.0.0.1");
+        tomcat.setPort(0);
+        tomcat.getConnector().setProperty("address", "127.0.0.1");
+        Context context = tomcat.addContext("", new File(folder, "pages").getPath());
+        Tomcat.addServlet(context, "default", "org.apache.catalina.servlets.DefaultServlet");
+        context.addServletMappingDecoded("/", "default");
+        tomcat.start();
+        return context;
     }
 
     /** Every eleventh page is missing. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/threads/threads.h"
 
-#include "agent/names.h"
 #include "base/clock.h"
 #include "base/map.h"
 
@@ -26,77 +25,6 @@ static struct shard {
     pthread_mutex_t lock;
     struct map waiters; /* to struct waiter * */
 } shards[SHARDS];
-
-/* ---- identities ---- */
-
-uint32_t object_identity(jobject o)
-{
-    jint hash = 0;
-    return o && (*vm.ti)->GetObjectHashCode(vm.ti, o, &hash) == JVMTI_ERROR_NONE ? (uint32_t)hash : 0;
-}
-
-/* Classes by the identity hash of their mirrors. */
-static pthread_mutex_t classes_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct map classes;
-static struct map class_names; /* by constant: char * */
-
-static uint64_t class_constant(jclass c)
-{
-    char *signature = NULL;
-    if ((*vm.ti)->GetClassSignature(vm.ti, c, &signature, NULL) != JVMTI_ERROR_NONE)
-        return 0;
-    size_t len = strlen(signature);
-    char *name = signature;
-    if (*name == 'L' && len > 2) {
-        signature[len - 1] = 0;
-        name++;
-    }
-    uint64_t id = jfr_define_class(thread_capture.jfr, &(struct jfr_class){.name = name});
-    char *copy = thread_capture.watch ? strdup(name) : NULL;
-    pthread_mutex_lock(&classes_lock);
-    uint64_t *slot = copy ? map_at(&class_names, id, 0, NULL) : NULL;
-    if (slot && !*slot)
-        *slot = (uint64_t)(uintptr_t)copy;
-    else
-        free(copy);
-    pthread_mutex_unlock(&classes_lock);
-    vm_free(signature);
-    return id;
-}
-
-void object_class_name(uint64_t class, char *to, size_t size)
-{
-    pthread_mutex_lock(&classes_lock);
-    const uint64_t *name = map_get(&class_names, class);
-    dotted_name(name ? (const char *)(uintptr_t)*name : "?", to, size);
-    pthread_mutex_unlock(&classes_lock);
-}
-
-uint64_t class_record(jclass c)
-{
-    uint32_t hash = object_identity(c);
-    pthread_mutex_lock(&classes_lock);
-    const uint64_t *known = map_get(&classes, hash);
-    uint64_t id = known ? *known : 0;
-    pthread_mutex_unlock(&classes_lock);
-    if (!id) {
-        id = class_constant(c);
-        pthread_mutex_lock(&classes_lock);
-        if (map_put(&classes, hash, id) < 0)
-            id = 0;
-        pthread_mutex_unlock(&classes_lock);
-    }
-    return id;
-}
-
-uint64_t object_class(JNIEnv *jni, jobject o)
-{
-    jclass c = o ? (*jni)->GetObjectClass(jni, o) : NULL;
-    uint64_t id = c ? class_record(c) : 0;
-    if (c)
-        (*jni)->DeleteLocalRef(jni, c);
-    return id;
-}
 
 /* ---- threads and their waits ---- */
 
@@ -228,20 +156,42 @@ void waiters_visit(JNIEnv *jni, void (*f)(struct waiter *w, jthread thread, void
     }
 }
 
-static atomic_int inside;
+/* ---- natives of ours under way, by thread: a count that all threads share would go from processor to processor ---- */
+
+enum { INSIDE = 64, INSIDE_MAX_MS = 5000 };
+
+static struct {
+    atomic_int n;
+} __attribute__((aligned(64))) inside[INSIDE];
+
+static atomic_bool natives_on;
+
+static atomic_int *inside_here(void)
+{
+    return &inside[((uintptr_t)&self >> 6) * UINT64_C(0x9e3779b97f4a7c15) >> 58].n;
+}
 
 bool natives_enter(void)
 {
-    atomic_fetch_add(&inside, 1);
-    if (thread_capture.jfr)
+    atomic_fetch_add(inside_here(), 1);
+    if (likely(atomic_load(&natives_on)))
         return true;
-    atomic_fetch_sub(&inside, 1);
+    natives_leave();
     return false;
 }
 
 void natives_leave(void)
 {
-    atomic_fetch_sub(&inside, 1);
+    atomic_fetch_sub(inside_here(), 1);
+}
+
+/* None begins any more, and what has begun uses the writer to its end. */
+static void natives_drain(void)
+{
+    atomic_store(&natives_on, false);
+    for (int i = 0, ms = 0; i < INSIDE; i++)
+        for (; atomic_load(&inside[i].n) > 0 && ms < INSIDE_MAX_MS; ms++)
+            nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
 }
 
 struct waiter *waiter_self(JNIEnv *jni, jthread thread)
@@ -368,7 +318,8 @@ static void define_platform(const struct thread *t)
         atomic_fetch_add(&thread_capture.lost, 1);
 }
 
-static void put_thread_object(JNIEnv *jni, uint64_t id, jthread thread, const char *parent_group, uint64_t carrier)
+static void put_thread_object(JNIEnv *jni, uint64_t id, jthread thread, uint64_t since, const char *parent_group,
+                              uint64_t carrier)
 {
     jvmtiThreadInfo info = {0};
     struct jfr_event e;
@@ -377,7 +328,7 @@ static void put_thread_object(JNIEnv *jni, uint64_t id, jthread thread, const ch
     if ((*vm.ti)->GetThreadInfo(vm.ti, thread, &info) != JVMTI_ERROR_NONE)
         return;
     if (jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_THREAD], 512, &e)) {
-        jfr_put_time(&e, now_ns());
+        jfr_put_time(&e, since);
         jfr_put_long(&e, (int64_t)id);
         jfr_put_long(&e, object);
         jfr_put_long(&e, (int64_t) class);
@@ -394,12 +345,12 @@ static void put_thread_object(JNIEnv *jni, uint64_t id, jthread thread, const ch
         (*jni)->DeleteLocalRef(jni, info.context_class_loader);
 }
 
-static void put_thread_start(uint64_t id)
+static void put_thread_start(uint64_t id, uint64_t now)
 {
     struct jfr_event e;
     if (!jfr_begin(thread_capture.jfr, JFR_THREAD_START, 0, &e))
         return;
-    jfr_put_time(&e, now_ns());
+    jfr_put_time(&e, now);
     jfr_put_long(&e, (int64_t)id);
     jfr_put_long(&e, 0);
     jfr_put_long(&e, (int64_t)id);
@@ -426,10 +377,12 @@ static void JNICALL on_thread_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     struct waiter *w = t ? waiter_self(jni, NULL) : NULL;
     if (!w)
         return;
-    delays_run_begins(w, now_ns());
+    uint64_t now = now_ns();
+    if (!w->runs_since) /* of main the VM tells when VMInit is over */
+        delays_run_begins(w, now);
     define_platform(t);
-    put_thread_start(t->serial);
-    put_thread_object(jni, t->serial, thread, t->parent_group, 0);
+    put_thread_start(t->serial, now);
+    put_thread_object(jni, t->serial, thread, now_ns(), t->parent_group, 0);
 }
 
 static void JNICALL on_thread_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
@@ -451,9 +404,10 @@ static void JNICALL on_virtual_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     struct waiter *w = waiter_self(jni, NULL) ? waiter_self(jni, thread) : NULL;
     if (!w)
         return;
+    uint64_t now = now_ns();
     thread_carries(jni, w->id);
-    put_thread_start(w->id);
-    put_thread_object(jni, w->id, thread, NULL, platform_self(jni)->serial);
+    put_thread_start(w->id, now);
+    put_thread_object(jni, w->id, thread, now_ns(), NULL, platform_self(jni)->serial);
 }
 
 static void JNICALL on_virtual_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
@@ -528,8 +482,10 @@ static int find_fields(JNIEnv *jni)
     return thread_capture.tid && thread_capture.park_blocker ? 0 : -ENOTSUP;
 }
 
+/* All of them are there since now: what the list takes is no time of one of them without a state. */
 static void look_around(JNIEnv *jni)
 {
+    uint64_t now = now_ns();
     jthread *list = NULL;
     jint n = 0;
     if ((*vm.ti)->GetAllThreads(vm.ti, &n, &list) != JVMTI_ERROR_NONE)
@@ -540,7 +496,7 @@ static void look_around(JNIEnv *jni)
         if (t && !t->own)
             define_platform(t);
         if (t && !t->own)
-            put_thread_object(jni, id, list[i], t->parent_group, 0);
+            put_thread_object(jni, id, list[i], now, t->parent_group, 0);
         (*jni)->DeleteLocalRef(jni, list[i]);
     }
     vm_free(list);
@@ -594,6 +550,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     if (r < 0)
         return r;
     thread_capture.jfr = s->out.jfr;
+    atomic_store(&natives_on, true);
     stack_init(jni);
     struct waiter *self_waits = waiter_self(jni, NULL);
     if (self_waits)
@@ -602,6 +559,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     io_start(jni);
     int natives = natives_bind(jni, thread_capture.instrument, why);
     if (natives < 0) {
+        natives_drain();
         thread_capture.jfr = NULL;
         return natives;
     }
@@ -645,11 +603,10 @@ static void stop(struct session *s, JNIEnv *jni)
     vm_events_off(&own_events);
     if (thread_capture.virtual_too)
         vm_events_off(&virtual_events);
+    natives_drain();
     tell_all_waiting(UINT64_MAX);
-    thread_capture.jfr = NULL;
     vm_wait_callbacks();
-    for (int spin = 0; atomic_load(&inside) > 0 && spin < 2000; spin++)
-        nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
+    thread_capture.jfr = NULL;
 }
 
 static void release(struct session *s)
@@ -661,11 +618,7 @@ static void release(struct session *s)
             waiter_free((struct waiter *)(uintptr_t)value);
         map_release(&shards[i].waiters);
     }
-    map_release(&classes);
-    uint64_t key, value;
-    for (size_t k = 0; map_next(&class_names, &k, &key, &value);)
-        free((void *)(uintptr_t)value);
-    map_release(&class_names);
+    objects_release();
     for (int i = 0; platform && i < THREADS_MAX; i++)
         free(platform[i].locks);
     if (platform)

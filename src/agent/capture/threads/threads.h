@@ -102,6 +102,7 @@ void thread_carries(JNIEnv *jni, uint64_t id);
 /* The same of any thread; a virtual one is made known. */
 uint64_t thread_record(JNIEnv *jni, jthread thread);
 
+/* objects.c */
 uint32_t object_identity(jobject o);
 /* The class of an object as a constant of the recording; 0 for NULL. */
 uint64_t object_class(JNIEnv *jni, jobject o);
@@ -109,6 +110,7 @@ uint64_t object_class(JNIEnv *jni, jobject o);
 uint64_t class_record(jclass c);
 /* Its name, "java.lang.Object"; "?" when it is not known. */
 void object_class_name(uint64_t class, char *to, size_t size);
+void objects_release(void);
 /* stack.c: the calling thread's stack as a constant. init is before the first one. */
 void stack_init(JNIEnv *jni);
 uint64_t stack_here(JNIEnv *jni);

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which thread is there since when, and by whom: from recordings, and from events in order. */
+#include "tests.h"
+
+#include "base/clock.h"
+#include "jfr/writer.h"
+#include "model/timeline_builder.h"
+#include "model/timeline_load.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+static const struct jfr_type thread_object = {
+    .name = "jvmscope.ThreadObject",
+    .kind = JFR_EVENT,
+    .has = JFR_HAS_THREAD,
+    .fields = JFR_FIELDS({"address", "", "long", JFR_ADDRESS}, {"threadClass", "", "java.lang.Class"})};
+
+static struct jfr_writer *writer;
+static uint32_t thread_object_type;
+static uint64_t class;
+
+static int no_method(void *context, uint64_t method, uint32_t type, struct jfr_method *ret)
+{
+    return -ENOENT;
+}
+
+static void put_thread(bool start, uint64_t id, uint64_t time)
+{
+    struct jfr_event e;
+    assert_true(jfr_begin(writer, start ? (uint32_t)JFR_THREAD_START : thread_object_type, 0, &e));
+    jfr_put_time(&e, time);
+    jfr_put_long(&e, (int64_t)id);
+    jfr_put_long(&e, start ? 0 : (int64_t)id);
+    jfr_put_long(&e, (int64_t)(start ? id : class));
+    if (start)
+        jfr_put_long(&e, 0);
+    jfr_commit(&e);
+}
+
+static uint64_t start_of(const struct timeline *t, const char *name)
+{
+    uint32_t i = 0;
+    while (i < t->n_threads && strcmp(tl_thread_name(t, i), name) != 0)
+        i++;
+    assert_true(i < t->n_threads);
+    return t->threads[i].start_ns;
+}
+
+/* A file has the events of each processor together: a thread that moved may be read from its end. */
+static void a_thread_is_there_since_its_first_event_wherever_that_is_read(void **state)
+{
+    char name[] = "/tmp/test-threads-load-XXXXXX";
+    int fd = mkstemp(name);
+    assert_true(fd >= 0);
+    close(fd);
+    struct jfr_writer_options options = {.resolver.method = no_method, .slots = 1};
+    assert_int_equal(jfr_writer_open(&writer, name, &options), 0);
+    assert_int_equal(jfr_declare(writer, &thread_object, 1, &thread_object_type), 0);
+    class = jfr_define_class(writer, &(struct jfr_class){.name = "java/lang/Thread"});
+    assert_int_equal(jfr_define_thread(writer, 1, &(struct jfr_thread){.java_name = "main", .java_id = 1}), 0);
+    assert_int_equal(jfr_define_thread(writer, 2, &(struct jfr_thread){.java_name = "later", .java_id = 2}), 0);
+    uint64_t now = now_ns();
+    put_thread(true, 1, now + 5 * NS_PER_MS); /* of main the VM tells when VMInit is over */
+    put_thread(false, 1, now);
+    put_thread(false, 2, now + 7 * NS_PER_MS + 3);
+    put_thread(true, 2, now + 7 * NS_PER_MS);
+    assert_int_equal(jfr_writer_close(writer), 0);
+    jfr_writer_free(writer);
+    for (int streamed = 0; streamed < 2; streamed++) {
+        struct timeline *t;
+        struct buf why = BUF(256);
+        assert_int_equal(timeline_read(&t, name, streamed ? 0 : SIZE_MAX, &why), 0);
+        assert_int_equal(start_of(t, "later"), start_of(t, "main") + 7 * NS_PER_MS);
+        timeline_free(t);
+        buf_release(&why);
+    }
+    unlink(name);
+}
+
+enum { FIRST, CARRIER, VIRTUAL, WAITER, THREADS };
+
+static struct timeline_builder *threads_and_latch(uint32_t *ret_latch)
+{
+    struct timeline_builder *b;
+    assert_int_equal(timeline_builder_new(&b), 0);
+    for (uint64_t i = 0; i < THREADS; i++)
+        assert_int_equal(timeline_thread(b, 1 + i), i);
+    static const char latch[] = "java.util.concurrent.CountDownLatch$Sync";
+    int64_t string = timeline_string(b, latch, sizeof(latch) - 1), object = timeline_object(b, 7, (uint32_t)string);
+    assert_true(string >= 0 && object >= 0);
+    *ret_latch = (uint32_t)object;
+    return b;
+}
+
+static void put(struct timeline_builder *b, uint64_t time, enum tl_event_kind kind, uint32_t thread, uint32_t object,
+                uint32_t other, uint8_t flags)
+{
+    struct tl_event e = {
+        .time = time, .thread = thread, .kind = (uint8_t)kind, .object = object, .stack = TL_NONE, .other = other};
+    e.flags = flags;
+    assert_int_equal(timeline_add(b, &e), 0);
+}
+
+/* A carrier that nobody unparked, and on which no virtual thread ended, knows of none: not of the first node of all. */
+static void a_carrier_that_nobody_woke_tells_of_nobody(void **state)
+{
+    uint32_t latch;
+    struct timeline *t;
+    struct timeline_builder *b = threads_and_latch(&latch);
+    put(b, 10, TLE_THREAD_START, FIRST, TL_NONE, TL_NONE, 0);
+    put(b, 10, TLE_THREAD_START, WAITER, TL_NONE, TL_NONE, 0);
+    put(b, 10, TLE_THREAD_START, CARRIER, TL_NONE, TL_NONE, 0);
+    put(b, 10, TLE_PARK, WAITER, latch, TL_NONE, 0);
+    put(b, 20, TLE_THREAD_START, VIRTUAL, TL_NONE, CARRIER, TLE_VIRTUAL);
+    put(b, 30, TLE_UNPARK, CARRIER, TL_NONE, WAITER, 0);
+    put(b, 40, TLE_PARKED, WAITER, latch, TL_NONE, 0);
+    assert_int_equal(timeline_finish(b, 50, &t), 0);
+    timeline_builder_free(b);
+    const struct tl_node *begins = &t->nodes[t->threads[VIRTUAL].first], *goes_on = &t->nodes[t->threads[WAITER].last];
+    assert_int_equal(begins->edge, TL_NO_EDGE);
+    assert_int_equal(begins->waker, TL_NONE);
+    assert_int_equal(t->threads[VIRTUAL].parent, TL_NONE);
+    assert_int_equal(goes_on->edge, TL_BY_UNPARK);
+    assert_int_equal(t->nodes[goes_on->waker].thread, CARRIER);
+    timeline_free(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_thread_is_there_since_its_first_event_wherever_that_is_read),
+        cmocka_unit_test(a_carrier_that_nobody_woke_tells_of_nobody),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
