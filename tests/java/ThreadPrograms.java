@@ -16,7 +16,8 @@ import java.util.concurrent.locks.ReentrantReadWriteLock;
 
 /**
  * Eighteen programs whose critical path is known. Arguments: the number of the program, and what else it takes (factors of a
- * section, for what-if against the truth). Prints System.nanoTime() before and after, and by how much the machine was late, ns.
+ * section, for what-if against the truth). Prints System.nanoTime() before and after, by how much the machine was late, and how long
+ * its sections waited for their lock and had it, ns.
  */
 public class ThreadPrograms {
     static final Object lock = new Object();
@@ -60,9 +61,16 @@ public class ThreadPrograms {
             t.join();
     }
 
+    /** All sections: how long was waited for the lock, and how long it was had. */
+    static final AtomicLong blocked = new AtomicLong(), inside = new AtomicLong();
+
     static void section(double ms) {
+        long before = System.nanoTime();
         synchronized (lock) {
+            long begin = System.nanoTime();
             sleep(ms);
+            blocked.addAndGet(begin - before);
+            inside.addAndGet(System.nanoTime() - begin);
         }
     }
 
@@ -429,11 +437,13 @@ public class ThreadPrograms {
 
     static long timed(String... args) throws Exception {
         late.set(0);
+        blocked.set(0);
+        inside.set(0);
         long begin = System.nanoTime(), limit = Math.round(expected * 1.05e6);
         run(args);
         long end = System.nanoTime();
         if (scale > 0)
-            System.out.println(String.join(" ", args) + " " + begin + " " + end + " " + late);
+            System.out.println(String.join(" ", args) + " " + begin + " " + end + " " + late + " " + blocked + " " + inside);
         long delayed = late.get();
         sleep(5);
         return Math.max(end - begin - limit, delayed - 3000000);
