@@ -218,11 +218,13 @@ def test_3_one_lock(run):
 
 
 @program("3")
+@pytest.mark.measured
 def test_3_blocked_time(run):
     """As the program itself has it, which looks at its clock before and within each section."""
     blocked = sum(t["blocked_ns"] for t in run.threads("summary")["threads"] if t["name"] in ("T1", "T2", "T3", "T4"))
     assert blocked > 300 * MS
-    assert run.blocked * 0.95 - 10 * MS < blocked <= run.blocked
+    # A thread may lose its processor between its look at the clock and the lock; at its end it may wait for its group's.
+    assert abs(blocked - run.blocked) < 0.05 * run.blocked + 10 * MS
 
 
 @program("4")
