@@ -182,22 +182,25 @@ static bool stack_has(struct collector *c, uint32_t stack, uint32_t of)
 
 /*
  * A thread that waits or calls with the method on its stack that took the lock has not left that method; nor has it when the
- * wait ends.
+ * wait ends. But one that waits for this very lock is there once more.
  */
 static void look_at_stack(struct collector *c, const struct tl_node *n)
 {
     struct holder *p = &c->threads[n->thread];
     if (!p->current)
         return;
-    uint32_t stack = c->t->contexts[n->context].stack;
+    struct tl_context x = c->t->contexts[n->context];
     if (p->within)
         p->seen = n->time;
-    if (stack == TL_NONE || p->stack == TL_NONE || c->t->stacks[p->stack].len == 0) {
+    bool once_more =
+        (n->kind == TL_WAIT_LOCK || n->kind == TL_PARK) && x.object == hold_object(&c->holds->slots.data[p->current - 1]);
+    if (once_more || x.stack == TL_NONE || p->stack == TL_NONE || c->t->stacks[p->stack].len == 0) {
         p->within = false;
         return;
     }
-    p->within = stack_has(c, stack, p->stack);
-    if (p->within)
+    bool in = stack_has(c, x.stack, p->stack);
+    p->within = in && n->flags & TL_BLOCKED;
+    if (in)
         p->seen = n->time;
     else
         leave(c, p);

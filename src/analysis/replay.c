@@ -23,6 +23,7 @@ enum { ARBITRATE_NODES = 20000000 };
 struct pending {
     uint64_t time;
     uint32_t node;
+    uint32_t hold; /* let go then, behind the node, + 1; 0: the node itself */
 };
 
 struct simulation {
@@ -36,15 +37,16 @@ struct simulation {
     struct holds holds;                     /* of all locks */
     uint32_t *acquires, *releases, *wakers; /* per node: hold + 1; first hold + 1; first thread that waits for it + 1 */
     uint32_t *release_next;                 /* per hold: the next one let go at the same node, + 1 */
+    uint8_t *over;                          /* per hold: it has been let go */
     uint32_t *by_thread;                    /* nodes, grouped by thread, in order of time */
     size_t *thread_at;                      /* per thread: where its nodes begin there; n_threads + 1 of them */
     VEC(struct pending) heap;
     size_t done;
 };
 
-static int heap_push(struct simulation *s, uint64_t time, uint32_t node)
+static int heap_push(struct simulation *s, uint64_t time, uint32_t node, uint32_t hold)
 {
-    int r = vec_push(&s->heap, ((struct pending){time, node}));
+    int r = vec_push(&s->heap, ((struct pending){time, node, hold}));
     size_t i = s->heap.len - 1;
     while (r == 0 && i > 0) {
         struct pending *a = &s->heap.data[i], *b = &s->heap.data[(i - 1) / 2];
@@ -88,7 +90,7 @@ static int grant(struct simulation *s, uint32_t n, const struct hold *h, uint64_
 {
     const struct tl_node *node = &s->t->nodes[n];
     s->owner[hold_object(h)] = (uint32_t)(h - s->holds.slots.data) + 1;
-    return heap_push(s, at + (contended ? node->time - s->t->nodes[node->waker].time : 0), n);
+    return heap_push(s, at + (contended ? node->time - s->t->nodes[node->waker].time : 0), n, 0);
 }
 
 /* The thread has done node p: when does its next one come? */
@@ -111,7 +113,7 @@ static int advance(struct simulation *s, uint32_t p)
     }
     const struct tl_node *node = &s->t->nodes[n];
     if (!graph_caused(node, n) || s->times[node->waker] != NOT_YET)
-        return heap_push(s, replay_node(s->r, s->times, n), n);
+        return heap_push(s, replay_node(s->r, s->times, n), n, 0);
     s->waiting[thread] = s->wakers[node->waker] - 1; /* 0 gives TL_NONE */
     s->wakers[node->waker] = thread + 1;
     return 0;
@@ -126,6 +128,7 @@ static uint32_t upcoming(const struct simulation *s, const uint32_t *last, uint3
 static int let_go(struct simulation *s, const uint32_t *last, uint32_t hold, uint64_t at)
 {
     uint32_t object = hold_object(&s->holds.slots.data[hold]);
+    s->over[hold] = true;
     if (s->owner[object] != hold + 1)
         return 0;
     s->owner[object] = 0;
@@ -144,13 +147,18 @@ static int happen(struct simulation *s, uint32_t *last, uint32_t n)
     const struct tl_node *node = &s->t->nodes[n];
     last[node->thread] = n;
     int r = 0;
-    for (uint32_t k = s->releases[n]; r == 0 && k; k = s->release_next[k - 1])
-        r = let_go(s, last, k - 1, s->times[n]);
+    for (uint32_t k = s->releases[n]; r == 0 && k; k = s->release_next[k - 1]) {
+        uint64_t end = s->holds.slots.data[k - 1].end;
+        if (end > node->time && !(node->flags & TL_BLOCKED))
+            r = heap_push(s, s->times[n] + replay_part(s->r, n, end), n, k);
+        else
+            r = let_go(s, last, k - 1, s->times[n]);
+    }
     uint32_t hold = s->acquires[n];
     if (hold && s->owner[hold_object(&s->holds.slots.data[hold - 1])] == 0) {
         /* A monitor had again after wait(), or one seen to be held by another thread, which has not let it go yet. */
         const struct hold *h = &s->holds.slots.data[hold - 1];
-        if (h->release != TL_NONE && s->times[h->release] == NOT_YET)
+        if (h->release != TL_NONE && !s->over[hold - 1])
             s->owner[hold_object(h)] = hold;
     }
     size_t threads = 0;
@@ -159,7 +167,7 @@ static int happen(struct simulation *s, uint32_t *last, uint32_t n)
         uint32_t woken = upcoming(s, last, w);
         if (woken == TL_NONE || threads++ == s->t->n_threads)
             return CONTRADICTION;
-        r = heap_push(s, replay_node(s->r, s->times, woken), woken);
+        r = heap_push(s, replay_node(s->r, s->times, woken), woken, 0);
     }
     return r;
 }
@@ -174,7 +182,7 @@ static int simulate(struct simulation *s, uint32_t *last)
             continue;
         const struct tl_node *n = &s->t->nodes[first];
         if (!graph_caused(n, first)) {
-            r = heap_push(s, n->time, first);
+            r = heap_push(s, n->time, first, 0);
         } else {
             s->waiting[i] = s->wakers[n->waker] - 1;
             s->wakers[n->waker] = (uint32_t)i + 1;
@@ -182,6 +190,10 @@ static int simulate(struct simulation *s, uint32_t *last)
     }
     while (r == 0 && s->heap.len) {
         struct pending p = heap_pop(s);
+        if (p.hold) {
+            r = let_go(s, last, p.hold - 1, p.time);
+            continue;
+        }
         if (s->done++ == s->t->n_nodes)
             return CONTRADICTION;
         s->times[p.node] = p.time;
@@ -192,7 +204,10 @@ static int simulate(struct simulation *s, uint32_t *last)
     return r;
 }
 
-/* The node at which a thread lets go what it is only concluded to have held until some time: the first one from then on. */
+/*
+ * The node at which a thread lets go what it has, or, when it is only concluded to have held it until some time, the last one
+ * before that: its next one may be seconds away.
+ */
 static uint32_t release_of(const struct simulation *s, uint32_t thread, const struct hold *h)
 {
     if (h->release != TL_NONE && s->t->nodes[h->release].thread == thread)
@@ -206,9 +221,7 @@ static uint32_t release_of(const struct simulation *s, uint32_t thread, const st
         else
             high = mid;
     }
-    uint32_t before = low > from && s->by_thread[low - 1] >= n ? s->by_thread[low - 1] : n;
-    bool ends = low < s->thread_at[thread + 1];
-    return ends && !(s->t->nodes[before].flags & TL_BLOCKED) ? s->by_thread[low] : before;
+    return low > from && s->by_thread[low - 1] >= n ? s->by_thread[low - 1] : n;
 }
 
 /* Nodes by thread, and each one's next. */
@@ -279,12 +292,13 @@ int replay_arbitrated(struct replay *r, uint64_t *times)
     s.owner = calloc(t->n_objects + 1, sizeof(*s.owner));
     s.queue = malloc((t->n_objects + 1) * sizeof(*s.queue));
     s.release_next = malloc((s.holds.slots.len + 1) * sizeof(*s.release_next));
+    s.over = calloc(s.holds.slots.len + 1, sizeof(*s.over));
     s.by_thread = malloc((t->n_nodes + 1) * sizeof(*s.by_thread));
     s.thread_at = calloc(t->n_threads + 2, sizeof(*s.thread_at));
     s.acquires = calloc(t->n_nodes + 1, sizeof(*s.acquires));
     s.releases = calloc(t->n_nodes + 1, sizeof(*s.releases));
     s.wakers = calloc(t->n_nodes + 1, sizeof(*s.wakers));
-    void *const all[] = {last,           s.times,     s.next,      s.waiting,  s.owner,    s.queue,
+    void *const all[] = {last,           s.times,     s.next,      s.waiting,  s.owner,    s.queue, s.over,
                          s.release_next, s.by_thread, s.thread_at, s.acquires, s.releases, s.wakers};
     for (size_t i = 0; i < ARRAY_SIZE(all); i++)
         result = all[i] ? result : -ENOMEM;

@@ -35,6 +35,9 @@ uint64_t replay_own(struct replay *r, uint32_t n, uint64_t start);
 /* New time of node n from those of the node before it and of its waker. */
 uint64_t replay_node(struct replay *r, const uint64_t *times, uint32_t n);
 
+/* The thread's own time, as replayed, from node n, at which it runs, to a recorded time before its next node. */
+uint64_t replay_part(struct replay *r, uint32_t n, uint64_t to);
+
 /* Whether the timeline is small enough for the next one to do anything. */
 bool replay_arbitrates(const struct timeline *t);
 /* The schedule with locks given in the order in which threads come in the new schedule. */

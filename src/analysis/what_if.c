@@ -67,6 +67,11 @@ void replay_release(struct replay *r)
     *r = (struct replay){0};
 }
 
+static uint64_t scale(const struct replay *r, uint64_t all, uint64_t inside)
+{
+    return (all - inside) + (uint64_t)((double)inside * r->factor + 0.5);
+}
+
 uint64_t replay_own(struct replay *r, uint32_t n, uint64_t start)
 {
     const struct timeline *t = r->t;
@@ -83,7 +88,13 @@ uint64_t replay_own(struct replay *r, uint32_t n, uint64_t start)
             inside = end - start;
     }
     r->scaled += inside;
-    return (end - start - inside) + (uint64_t)((double)inside * r->factor + 0.5);
+    return scale(r, end - start, inside);
+}
+
+uint64_t replay_part(struct replay *r, uint32_t n, uint64_t to)
+{
+    uint64_t from = r->t->nodes[n].time;
+    return scale(r, to - from, r->what->objects ? sections_inside(&r->sections, r->t->nodes[n].thread, from, to) : 0);
 }
 
 uint64_t replay_node(struct replay *r, const uint64_t *times, uint32_t n)

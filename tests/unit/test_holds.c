@@ -188,9 +188,87 @@ static void a_replay_needs_few_times(void **state)
     timeline_free(t);
 }
 
+static bool is_number(const struct timeline *t, uint32_t object, void *arg)
+{
+    return object == *(uint32_t *)arg;
+}
+
+/*
+ * HOLDER has LOCK to 10 ms, OTHER to 12, then CALLER, who comes to it at 9, from a section of BEFORE that begins at 1. It may
+ * call notifyAll at 13 in the method that took the lock, and is there once more at 900: it has not been in it all the time.
+ */
+static void held_by_caller(bool notifies, uint64_t end_ms)
+{
+    enum { CALLER, OTHER, HOLDER, LOCK = 0, BEFORE };
+
+    struct timeline_builder *b;
+    struct timeline *t;
+    struct holds h;
+    assert_int_equal(timeline_builder_new(&b), 0);
+    for (uint64_t thread = 0; thread < 3; thread++)
+        assert_int_equal(timeline_thread(b, 10 + thread), thread);
+    for (uint64_t object = 0; object < 2; object++)
+        assert_int_equal(
+            timeline_object(b, 77 + object, (uint32_t)timeline_string(b, object ? "Before" : "Lock", object ? 6 : 4)), object);
+    struct tl_frame frames[] = {{.method = (uint32_t)timeline_string(b, "java.lang.Object.notifyAll", 26)},
+                                {.method = (uint32_t)timeline_string(b, "Table.lock", 10)}};
+    uint32_t calls = (uint32_t)timeline_stack(b, frames, 2), takes = (uint32_t)timeline_stack(b, frames + 1, 1);
+    timeline_origin(b, NS_PER_MS, 0);
+
+    const struct {
+        uint64_t ms;
+        uint32_t thread;
+        enum tl_event_kind kind;
+        uint32_t object, stack, owner;
+    } events[] = {
+        {0, HOLDER, TLE_THREAD_START, TL_NONE, TL_NONE, TL_NONE},  {0, CALLER, TLE_THREAD_START, TL_NONE, TL_NONE, TL_NONE},
+        {0, OTHER, TLE_THREAD_START, TL_NONE, TL_NONE, TL_NONE},   {1, CALLER, TLE_ACQUIRE, BEFORE, TL_NONE, TL_NONE},
+        {5, OTHER, TLE_CONTENDED_ENTER, LOCK, takes, HOLDER},      {9, CALLER, TLE_RELEASE, BEFORE, TL_NONE, TL_NONE},
+        {9, CALLER, TLE_CONTENDED_ENTER, LOCK, takes, HOLDER},     {10, OTHER, TLE_CONTENDED_ENTERED, LOCK, TL_NONE, TL_NONE},
+        {12, CALLER, TLE_CONTENDED_ENTERED, LOCK, TL_NONE, OTHER}, {13, CALLER, TLE_NOTIFY_ALL, LOCK, calls, TL_NONE},
+        {900, CALLER, TLE_CONTENDED_ENTER, LOCK, takes, OTHER},    {950, CALLER, TLE_CONTENDED_ENTERED, LOCK, TL_NONE, OTHER},
+        {951, OTHER, TLE_THREAD_END, TL_NONE, TL_NONE, TL_NONE},   {960, CALLER, TLE_THREAD_END, TL_NONE, TL_NONE, TL_NONE},
+        {960, HOLDER, TLE_THREAD_END, TL_NONE, TL_NONE, TL_NONE},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
+        if (events[i].kind == TLE_NOTIFY_ALL && !notifies)
+            continue;
+        struct tl_event e = {.time = (1 + events[i].ms) * NS_PER_MS,
+                             .thread = events[i].thread,
+                             .kind = (uint8_t)events[i].kind,
+                             .object = events[i].object,
+                             .stack = events[i].stack,
+                             .other = events[i].owner};
+        assert_int_equal(timeline_add(b, &e), 0);
+    }
+    assert_int_equal(timeline_finish(b, 961 * NS_PER_MS, &t), 0);
+    timeline_builder_free(b);
+    uint32_t number = LOCK;
+    assert_int_equal(holds_collect(t, is_number, &number, &h), 0);
+    assert_int_equal(hold_of(&h, CALLER, 0)->start, 12 * NS_PER_MS);
+    assert_int_equal(hold_of(&h, CALLER, 0)->end, end_ms * NS_PER_MS);
+    holds_release(&h);
+    /* Without that section CALLER comes first and has the lock for a millisecond, not until its next event. */
+    struct what_if_answer a;
+    struct what_if w = {.lock = is_number, .lock_arg = &number, .factor = 0};
+    number = BEFORE;
+    assert_int_equal(what_if(t, &(struct path_options){.end_thread = TL_NONE}, &w, &a), 0);
+    assert_int_equal(a.before, 960 * NS_PER_MS);
+    assert_in_range(a.arbitrated, 940 * NS_PER_MS, 960 * NS_PER_MS);
+    timeline_free(t);
+}
+
+static void a_lock_is_not_held_to_the_next_event(void **state)
+{
+    held_by_caller(true, 13);
+    held_by_caller(false, 14); /* as long as OTHER had it */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lock_is_not_held_to_the_next_event),
         cmocka_unit_test(holds_that_were_recorded_are_exact),
         cmocka_unit_test(two_locks_of_a_class_share_once),
         cmocka_unit_test(a_replay_needs_few_times),
