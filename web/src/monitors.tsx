@@ -181,7 +181,7 @@ function WhatIf({ json, served, classes }: { json: TimelineJson; served: boolean
             {typeof answer === "string" ? answer : answer ? (
               <>
                 <b>{duration(answer.kept_ns)}</b> instead of {duration(answer.before_ns)} ({percent(answer.kept_ns, answer.before_ns)})
-                {answer.arbitrated_ns !== answer.kept_ns && <span class="dim"> — {duration(answer.arbitrated_ns)} if the locks went to whom comes first</span>}
+                {duration(answer.arbitrated_ns) !== duration(answer.kept_ns) && <span class="dim"> — {duration(answer.arbitrated_ns)} if the locks went to whom comes first</span>}
               </>
             ) : null}
           </output>
