@@ -93,7 +93,7 @@ static size_t first_reaching(const struct sharing *c, size_t low, const struct p
         begin = (k - 1) & ~(size_t)(BLOCK - 1);
         size_t slot = hold_slot(c->holds, s->thread, begin);
         const struct hold *block = &c->holds->slots.data[slot];
-        uint64_t reach[BLOCK], last = c->reach[slot >> BLOCK_BITS];
+        uint64_t reach[BLOCK] = {0}, last = c->reach[slot >> BLOCK_BITS];
         for (size_t i = 0; i < k - begin; i++)
             reach[i] = last = MAX(last, (uint64_t)block[i].end);
         for (size_t i = k - begin; i-- > 0;) {
@@ -112,7 +112,7 @@ static void share_hold(struct sharing *c, const struct path_segment *s, size_t s
 {
     const struct hold *one = &c->holds->slots.data[slot];
     uint64_t start = MAX(s->start, wake_up(c->t, one)), end = MIN(s->end, (uint64_t)one->end);
-    if (end <= start)
+    if (end <= start || c->rows.rows.len == 0)
         return;
     uint32_t i = c->row_of[hold_object(one)] - 1;
     struct tl_share *row = &c->rows.rows.data[i];

@@ -143,8 +143,8 @@ void region_ahead(struct jfr_writer *w)
     for (unsigned i = 0; i < w->n_slots; i++) {
         /* Others write there; what is read is a place in a block of this region, or of an earlier one. */
         const uint8_t *at = __atomic_load_n(&w->slots[i].at, __ATOMIC_RELAXED);
-        uint64_t offset = (uint64_t)(at - r->blocks);
-        if (at && offset < (uint64_t)r->ready * JFR_BLOCK && offset % JFR_BLOCK)
+        uint64_t offset = at ? (uint64_t)(at - r->blocks) : 0;
+        if (offset < (uint64_t)r->ready * JFR_BLOCK && offset % JFR_BLOCK)
             pages_to_write(at, JFR_BLOCK - offset % JFR_BLOCK);
     }
 }

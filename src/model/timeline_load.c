@@ -404,10 +404,10 @@ static void begin(struct loader *l, const struct rec_info *info, int64_t first)
 static int read_rows(struct loader *l, struct rec_rows *rows, void (*on_row)(struct loader *))
 {
     const struct rec_row *batch;
-    struct rec_event e;
+    struct rec_event e = {0};
     size_t n;
     int more, r = 0;
-    l->e = &e;
+    l->e = &e; /* cppcheck-suppress autoVariables ; until it returns */
     while (r == 0 && (more = recording_rows_next(rows, &batch, &n)) != 0) {
         r = MIN(more, 0);
         for (size_t i = 0; r == 0 && i < n; i++) {

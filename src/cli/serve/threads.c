@@ -51,8 +51,8 @@ static uint64_t key_of(const struct served_threads *s)
 /* Finds the view that was made before, and nothing of it is read. */
 static int find_view(struct served_threads *s, const char *file, const char *kept)
 {
-    const void *rest;
-    size_t len;
+    const void *rest = NULL;
+    size_t len = 0;
     int r = timeline_load_unchecked(&s->t, file);
     if (r == 0)
         r = timeline_view_map(&s->view, s->t, kept, key_of(s), &rest, &len);
