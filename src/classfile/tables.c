@@ -245,6 +245,14 @@ static int write_attribute(struct edit *e, uint16_t name_index, struct str name,
     return m ? m->move(e, at, len) : 0;
 }
 
+static int write_frames(struct edit *e, struct cursor old, bool has_old, struct buf *out, unsigned *written)
+{
+    bool any = false;
+    int r = edit_write_frames(e, old, has_old, out, &any);
+    *written += any;
+    return r;
+}
+
 int edit_write_tables(struct edit *e, struct buf *out)
 {
     const struct class_file *c = e->rewrite->class;
@@ -256,7 +264,6 @@ int edit_write_tables(struct edit *e, struct buf *out)
     size_t count_at = out->len;
     unsigned written = 0;
     buf_be16(out, 0);
-    struct cursor frames = {0};
     bool has_frames = false;
     for (unsigned n = cursor_be16(&in); n; n--) {
         uint16_t name_index = cursor_be16(&in);
@@ -267,18 +274,18 @@ int edit_write_tables(struct edit *e, struct buf *out)
         if (str_is(name, "StackMapTable")) {
             if (has_frames)
                 return -EBADMSG;
-            frames = contents;
             has_frames = true;
-        } else if ((r = write_attribute(e, name_index, name, contents, out, &written)) < 0) {
-            return r;
+            r = write_frames(e, contents, true, out, &written);
+        } else {
+            r = write_attribute(e, name_index, name, contents, out, &written);
         }
+        if (r < 0)
+            return r;
     }
     if (in.failed || cursor_left(&in))
         return -EBADMSG;
-    bool frames_written;
-    if ((r = edit_write_frames(e, frames, has_frames, out, &frames_written)) < 0)
+    if (!has_frames && (r = write_frames(e, (struct cursor){0}, false, out, &written)) < 0)
         return r;
-    written += frames_written;
     if (buf_error(out))
         return buf_error(out);
     if (written > UINT16_MAX)

@@ -190,6 +190,15 @@ def test_callers_share_an_exact_count(jdk, tmp_path):
     assert shares["Allocates.often"] == pytest.approx(n * 3 / 4, rel=0.12)
 
 
+def test_what_fails_is_not_counted(jdk, tmp_path):
+    """Classes whose initialisation throws (what their <clinit> makes counts), negative lengths, arrays beyond the VM's limit."""
+    done = jdk.java("AllocFails", "2000", jvm=[jdk.agent(f"heap=sites,cutoff=0,file={tmp_path}/s.txt")])
+    assert done.returncode == 0, done.stderr
+    objects, sizes = counted(hproftext.Text(tmp_path / "s.txt"))
+    compare(done.stdout, objects, lines=7)
+    assert sizes["long[]", "large"] == objects["long[]", "large"] * (8 * 70000 + 16)
+
+
 @pytest.mark.slow
 def test_counts_are_the_truth_in_long_runs(jdk, tmp_path):
     done = jdk.java("AllocTruth", "300000", "6", jvm=[jdk.agent(f"heap=sites,cutoff=0,file={tmp_path}/s.txt")])

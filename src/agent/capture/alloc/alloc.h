@@ -2,7 +2,7 @@
 /*
  * What the parts of exact allocation profiles share. points.c: places in bytecode, and each thread's counters of them;
  * edit.c: the probes' insertion; exact.c: the capture, whose native methods the probes call now and then;
- * strata.c: which of a counter's objects has its stack looked at;
+ * strata.c: which of a counter's objects has its stack looked at; failed.c: what is counted first and then not made;
  * native.c: what the VM and JNI allocate.
  */
 #pragma once
@@ -40,6 +40,7 @@ struct alloc_look {
     int64_t site;            /* of the last look; -1: none */
     bool several;            /* it has met more than one */
     uint64_t objects, bytes; /* added to sites so far */
+    uint64_t failed;         /* counted, and then not made */
     uint64_t begin;          /* the first count that this session may use */
     uint64_t gap, end;       /* of the stratum; end 0: none yet */
 };
@@ -130,6 +131,22 @@ bool alloc_look_due(struct alloc_look *l, struct alloc_counter *c);
 /* 0 .. n - 1, on the calling thread; any thread, no lock. */
 uint64_t alloc_random_below(uint64_t n);
 
+/* What a class that `new` names lets it do. */
+enum alloc_class_state {
+    ALLOC_CLASS_READY,
+    ALLOC_CLASS_BEGINS, /* is about to be initialised, or another thread does it */
+    ALLOC_CLASS_WITHIN, /* this thread does it */
+    ALLOC_CLASS_FAILED, /* throws */
+};
+
+enum alloc_class_state alloc_class_state(JNIEnv *jni, jclass class);
+/* A look at a place whose class is not READY; under the lock. */
+void alloc_begun(JNIEnv *jni, struct alloc_block *b, uint32_t point, jclass class, enum alloc_class_state state);
+/* Takes back what was not made, and measures what was. Without the lock, while alloc_busy. */
+void alloc_settle_begun(JNIEnv *jni);
+/* Learns the size of a place's instances; class NULL: looks for it. Not under the lock, while alloc_busy. */
+void alloc_measure(JNIEnv *jni, uint32_t point, jclass class);
+uint64_t alloc_no_size(bool forget); /* places whose class was not to be measured */
 /* Counts an object once, by the calling thread's stack. */
 void alloc_count(JNIEnv *jni, jobject object);
 /* True while the agent itself allocates on this thread. */

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where counters go. Behind `new`, not behind the constructor: an object whose constructor throws was allocated too, and a
- * probe that does not get the object leaves the JIT free to keep it off the heap. Behind the instructions that make arrays,
- * with the length. Behind calls of methods that the JIT replaces or that are native, with what they answer.
+ * Where counters go. In front of `new` and of the instructions that make arrays of one dimension, with the length: a probe
+ * behind them, which may call, would keep the JIT from making an object and its first values in one go, and from leaving out
+ * zeroes that are written over at once. An object whose class then fails to be initialised is taken back (failed.c); arrays of
+ * 65,536 elements and more are counted behind, where it is known that there was room. Not behind the constructor: an object
+ * whose constructor throws was allocated too. Behind calls of methods that the JIT replaces or that are native, with what they
+ * answer. No probe gets the new object, so that the JIT is free to keep it off the heap.
  *
- * At `new` the class is pushed as a constant, so that the first look at the place can measure an instance. Class files before
- * version 49 have no such constants: null there.
+ * The class is pushed as a constant: what cannot be resolved throws before it is counted, and the first looks at a `new` learn
+ * whether there will be an object, and its size. Class files before version 49 have no such constants: probes lie behind there.
  */
 #include "agent/capture/alloc/alloc.h"
 #include "base/cursor.h"
@@ -164,37 +167,56 @@ static void describe_class(struct editing *s, enum alloc_kind kind, const char *
     describe(s, kind, buf_str(&d), d.len);
 }
 
-static int at_new(struct editing *s, const struct insn *i)
+/* The class of the instruction, or null. */
+static void put_class(struct editing *s, const struct insn *i)
 {
-    describe_class(s, ALLOC_NEW, "", insn_constant(i));
     if (s->file->major >= CLASS_CONSTANTS)
         code_ref(&s->code, OP_LDC_W, insn_constant(i));
     else
         code_op(&s->code, OP_ACONST_NULL);
-    int r = put_number(s, 1);
-    r = r < 0 ? r : call_probe(s, "made", "(Ljava/lang/Class;I)V");
-    return r < 0 ? r : edit_insert(s->e, EDIT_AFTER, i->pc, 0, &s->code, 2);
 }
 
-/* Probes by the size of elements. */
-static const char *array_probe(char element)
+static int at_new(struct editing *s, const struct insn *i)
+{
+    describe_class(s, ALLOC_NEW, "", insn_constant(i));
+    put_class(s, i);
+    int r = put_number(s, 1);
+    r = r < 0 ? r : call_probe(s, "made", "(Ljava/lang/Class;I)V");
+    return r < 0 ? r : edit_insert(s->e, s->file->major >= CLASS_CONSTANTS ? EDIT_BEFORE : EDIT_AFTER, i->pc, 0, &s->code, 2);
+}
+
+/* Of the probes array1 ... array and large1 ... large. */
+static const char *size_of_element(char element)
 {
     switch (element) {
     case 'Z':
     case 'B':
-        return "array1";
+        return "1";
     case 'C':
     case 'S':
-        return "array2";
+        return "2";
     case 'I':
     case 'F':
-        return "array4";
+        return "4";
     case 'J':
     case 'D':
-        return "array8";
+        return "8";
     default:
-        return "array";
+        return "";
     }
+}
+
+/* Behind the instruction, counts the array that the probe in front has left to it. */
+static int put_large(struct editing *s, const char *element, int64_t number)
+{
+    char name[16];
+    snprintf(name, sizeof(name), "large%s", element);
+    buf_clear(&s->code);
+    code_op(&s->code, OP_DUP);
+    code_op(&s->code, OP_ARRAYLENGTH);
+    int r = code_int(s->e->rewrite, &s->code, (int32_t)number);
+    r = r < 0 ? r : call_probe(s, name, "(II)V");
+    return r < 0 || alloc_follow == FOLLOW_SAMPLES ? r : put_follow(s, number);
 }
 
 static int at_array(struct editing *s, const struct insn *i)
@@ -211,12 +233,19 @@ static int at_array(struct editing *s, const struct insn *i)
     } else {
         describe_class(s, ALLOC_ARRAY, "[", insn_constant(i));
     }
+    char name[16];
+    snprintf(name, sizeof(name), "array%s", size_of_element(element));
+    bool before = i->op == OP_NEWARRAY || s->file->major >= CLASS_CONSTANTS;
     int64_t number = s->number;
     code_op(&s->code, OP_DUP);
-    code_op(&s->code, OP_ARRAYLENGTH);
+    if (!before)
+        code_op(&s->code, OP_ARRAYLENGTH);
+    if (element == 'L')
+        put_class(s, i);
     int r = put_number(s, 2);
-    r = r < 0 ? r : call_probe(s, array_probe(element), "(II)V");
-    r = r < 0 || alloc_follow == FOLLOW_SAMPLES ? r : put_follow(s, number);
+    r = r < 0 ? r : call_probe(s, name, element == 'L' ? "(ILjava/lang/Class;I)V" : "(II)V");
+    r = r < 0 ? r : edit_insert(s->e, before ? EDIT_BEFORE : EDIT_AFTER, i->pc, 0, &s->code, 3);
+    r = r < 0 ? r : put_large(s, size_of_element(element), number);
     return r < 0 ? r : edit_insert(s->e, EDIT_AFTER, i->pc, 0, &s->code, 2);
 }
 

@@ -25,7 +25,7 @@ static struct {
     jclass probe;
     int64_t eetop;
     intptr_t env_offset; /* of a JNIEnv in its JavaThread */
-    uint64_t looks, no_size, by_vm;
+    uint64_t looks, by_vm;
     bool on;
 } state;
 
@@ -48,7 +48,7 @@ DECLARE(jlong, constant, jint);
 DECLARE(jlong, newSlot, jlong);
 DECLARE(jlong, own, jint, jlong);
 DECLARE(void, attend, jobject);
-DECLARE(void, look, jlong, jint, jclass);
+DECLARE(jboolean, look, jlong, jint, jclass);
 DECLARE(void, other, jobject, jint);
 DECLARE(jint, place, jobject, jclass, jint, jint);
 DECLARE(void, arrays, jobject, jint, jint);
@@ -78,53 +78,6 @@ NATIVE(jlong, constant)(JNIEnv *jni, jclass class, jint which)
 uint64_t alloc_slot_key(JNIEnv *jni)
 {
     return (uint64_t)((intptr_t)jni - state.env_offset);
-}
-
-/* ---- sizes ---- */
-
-static jlong size_of_class(JNIEnv *jni, jclass class)
-{
-    jlong size = 0;
-    jobject o = (*jni)->AllocObject(jni, class);
-    if (o)
-        (*vm.ti)->GetObjectSize(vm.ti, o, &size);
-    vm_clear_exception(jni);
-    if (o)
-        (*jni)->DeleteLocalRef(jni, o);
-    return size;
-}
-
-/* The loaded class of a signature, for class files that cannot name it as a constant; the first one found. */
-static jclass find_class(JNIEnv *jni, const char *signature)
-{
-    jclass *all = NULL, found = NULL;
-    jint n = 0;
-    (*vm.ti)->GetLoadedClasses(vm.ti, &n, &all);
-    for (jint i = 0; i < n; i++) {
-        char *name = NULL;
-        bool is = !found && (*vm.ti)->GetClassSignature(vm.ti, all[i], &name, NULL) == JVMTI_ERROR_NONE &&
-                  strcmp(name, signature) == 0;
-        vm_free(name);
-        if (is)
-            found = all[i];
-        else
-            (*jni)->DeleteLocalRef(jni, all[i]);
-    }
-    vm_free(all);
-    return found;
-}
-
-static void measure(JNIEnv *jni, uint32_t point, jclass class)
-{
-    struct alloc_point *p = alloc_point(point);
-    if (p->kind != ALLOC_NEW || p->size)
-        return;
-    jclass found = class ? NULL : find_class(jni, alloc_point_class(point));
-    if (class || found)
-        p->size = (uint32_t)size_of_class(jni, class ? class : found);
-    if (found)
-        (*jni)->DeleteLocalRef(jni, found);
-    state.no_size += p->size == 0;
 }
 
 /* ---- the probes' native methods ---- */
@@ -262,26 +215,34 @@ static void look_at(JNIEnv *jni, struct alloc_block *b, uint32_t point, struct a
     state.looks++;
 }
 
-NATIVE(void, look)(JNIEnv *jni, jclass probe, jlong counter, jint point, jclass class)
+NATIVE(jboolean, look)(JNIEnv *jni, jclass probe, jlong counter, jint point, jclass class)
 {
     struct site_frame frames[SITE_DEPTH_MAX];
     struct alloc_counter *c = (struct alloc_counter *)(uintptr_t)counter;
     struct alloc_block *b = c && mine.block ? block_for(jni, (uint32_t)point) : NULL;
     if (!b || c != alloc_counter_of(b, (uint32_t)point) || alloc_busy)
-        return;
+        return JNI_TRUE;
+    enum alloc_class_state s = alloc_class_state(jni, class);
+    if (s == ALLOC_CLASS_FAILED)
+        return JNI_FALSE;
     alloc_busy = true;
-    measure(jni, (uint32_t)point, class);
+    if (s != ALLOC_CLASS_BEGINS)
+        alloc_measure(jni, (uint32_t)point, class);
     sites_lock();
     struct alloc_look *l = alloc_look_of(b, (uint32_t)point);
     bool now = l && alloc_look_due(l, c);
     sites_unlock();
-    if (now) {
-        uint32_t n = sites_stack(jni, frames, NULL);
-        sites_lock();
+    uint32_t n = now ? sites_stack(jni, frames, NULL) : 0;
+    sites_lock();
+    if (now)
         look_at(jni, b, (uint32_t)point, c, frames, n);
-        sites_unlock();
+    if (s != ALLOC_CLASS_READY) {
+        alloc_begun(jni, b, (uint32_t)point, class, s);
+        __atomic_store_n(&c->next, 0, __ATOMIC_RELAXED);
     }
+    sites_unlock();
     alloc_busy = false;
+    return JNI_TRUE;
 }
 
 /* Follows an object that was counted at a place. */
@@ -599,7 +560,8 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         return r;
     alloc_forget_all();
     sites_lock();
-    state.looks = alloc_no_room = state.no_size = state.by_vm = 0;
+    state.looks = alloc_no_room = state.by_vm = 0;
+    (void)alloc_no_size(true);
     state.on = true;
     sites_unlock();
     r = instrument_on(&client, jni, why);
@@ -638,6 +600,7 @@ static void flush(struct session *s, JNIEnv *jni)
 static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     alloc_busy = true;
+    alloc_settle_begun(jni);
     sites_report(s, jni, 0, s->options.v[OPT_CUTOFF].fraction, alloc_settle);
     alloc_busy = false;
 }
@@ -645,6 +608,7 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 static void request(struct session *s, JNIEnv *jni, const struct hprof_request *r)
 {
     alloc_busy = true;
+    alloc_settle_begun(jni);
     sites_request(s, jni, r, alloc_settle);
     alloc_busy = false;
     /* It may have changed how deep stacks are. */
@@ -658,7 +622,7 @@ static void status(struct session *s, struct buf *out)
     sites_lock();
     buf_printf(out, "alloc.places %u\nalloc.looks %llu\nalloc.by_vm %llu\nalloc.no_room %llu\nalloc.no_size %llu\n",
                alloc_points_count(), (unsigned long long)state.looks, (unsigned long long)state.by_vm,
-               (unsigned long long)alloc_no_room, (unsigned long long)state.no_size);
+               (unsigned long long)alloc_no_room, (unsigned long long)alloc_no_size(false));
     sites_unlock();
     instrument_status(out);
 }

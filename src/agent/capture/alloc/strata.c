@@ -19,7 +19,7 @@ void alloc_add(int64_t number, double objects, double bytes)
 {
     struct site *site = sites_at(number);
     if (!site) {
-        alloc_no_room += (uint64_t)objects;
+        alloc_no_room += objects > 0 ? (uint64_t)objects : 0;
         return;
     }
     site->allocated.objects += objects;
@@ -30,12 +30,12 @@ void alloc_add(int64_t number, double objects, double bytes)
 static void settle_look(struct alloc_look *l, const struct alloc_counter *c)
 {
     const struct alloc_point *p = alloc_point(l->point);
-    uint64_t objects = __atomic_load_n(&c->count, __ATOMIC_RELAXED);
+    uint64_t objects = __atomic_load_n(&c->count, __ATOMIC_RELAXED) - l->failed;
     uint64_t bytes = p->kind == ALLOC_NEW ? objects * p->size : __atomic_load_n(&c[1].count, __ATOMIC_RELAXED);
+    double more = (double)(int64_t)(objects - l->objects); /* fewer, when some failed */
     /* The size may have been measured after the first objects were counted, in an earlier session. */
     if (objects != l->objects && l->end)
-        alloc_add(l->site, (double)(objects - l->objects),
-                  p->kind == ALLOC_NEW ? (double)(objects - l->objects) * p->size : (double)(bytes - l->bytes));
+        alloc_add(l->site, more, p->kind == ALLOC_NEW ? more * p->size : (double)(int64_t)(bytes - l->bytes));
     l->objects = objects;
     l->bytes = bytes;
 }
@@ -51,7 +51,7 @@ void alloc_forget_look(struct alloc_block *b, struct alloc_look *l)
 {
     struct alloc_counter *c = alloc_counter_of(b, l->point);
     settle_look(l, c);
-    l->begin = l->objects;
+    l->begin = c->count;
     l->end = 0;
     __atomic_store_n(&c->next, 0, __ATOMIC_RELAXED);
 }

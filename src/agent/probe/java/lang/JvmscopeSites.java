@@ -3,6 +3,7 @@ package java.lang;
 
 import java.lang.ref.WeakReference;
 import jvmscope.Carrier;
+import jvmscope.DontInline;
 import jvmscope.ForceInline;
 import sun.misc.Unsafe;
 
@@ -20,6 +21,8 @@ public final class JvmscopeSites {
     // Layout, as in alloc.h.
     private static final int SLOT_COUNTERS = 8, SLOT_EXPECTED = 24, SLOT_SHIFT = 5, SLOT_BITS = 16, POINT_SHIFT = 4, NEXT = 8, BYTES = 16;
     private static final int CELL_OWNER = 24, CELL_SHIFT = 5;
+    /** Elements, a power of two: arrays that are larger, and those there is no room for, are counted behind the instruction. */
+    private static final int LARGE = 1 << 16;
     private static final long FREE = 1;
 
     private static final long SLOTS = constant(0), EETOP = constant(1), MASK = constant(2);
@@ -48,7 +51,8 @@ public final class JvmscopeSites {
     /** The VM told of an object that it made: this one? Then it is counted here. */
     private static native void attend(Object o);
 
-    private static native void look(long counter, int point, Class<?> type);
+    /** False: the object will not be made, for the class could not be initialised. */
+    private static native boolean look(long counter, int point, Class<?> type);
 
     /** An object that has no counter. */
     private static native void other(Object o, int point);
@@ -111,7 +115,7 @@ public final class JvmscopeSites {
         return newSlot(eetop);
     }
 
-    /** Behind new. One way out and one way on: what the JIT has to keep over two calls would slow down the usual way. */
+    /** In front of new. One way out and one way on: what the JIT has to keep over two calls would slow down the usual way. */
     public static void made(Class<?> type, int point) {
         long cell = CELLS + ((long) point << CELL_SHIFT), n = U.getLong(cell);
         if (U.getLong(cell + CELL_OWNER) == U.getLong(Carrier.carrier(), EETOP) && n < U.getLong(cell + NEXT))
@@ -120,25 +124,33 @@ public final class JvmscopeSites {
             madeElsewhere(type, point);
     }
 
+    @DontInline
     private static void madeElsewhere(Class<?> type, int point) {
         long at = counter(point);
         long n = U.getLong(at);
-        if (n >= U.getLong(at + NEXT))
-            look(at, point, type);
-        U.putLong(at, n + 1);
+        if (n < U.getLong(at + NEXT) || look(at, point, type))
+            U.putLong(at, n + 1);
     }
 
-    private static void array(long size, int point) {
+    private static void array(long size, int length, int point) {
         long cell = CELLS + ((long) point << CELL_SHIFT), n = U.getLong(cell);
-        if (U.getLong(cell + CELL_OWNER) == U.getLong(Carrier.carrier(), EETOP) && n < U.getLong(cell + NEXT)) {
+        if (U.getLong(cell + CELL_OWNER) == U.getLong(Carrier.carrier(), EETOP) && n < U.getLong(cell + NEXT)
+            && (length & ~(LARGE - 1)) == 0) {
             U.putLong(cell, n + 1);
             U.putLong(cell + BYTES, U.getLong(cell + BYTES) + (size & ~MASK));
         } else {
-            arrayElsewhere(size, point);
+            arrayElsewhere(size, length, point);
         }
     }
 
-    private static void arrayElsewhere(long size, int point) {
+    @DontInline
+    private static void arrayElsewhere(long size, int length, int point) {
+        if (length >= 0 && length < LARGE)
+            count(size, point);
+    }
+
+    @DontInline
+    private static void count(long size, int point) {
         long at = counter(point);
         long n = U.getLong(at);
         if (n >= U.getLong(at + NEXT))
@@ -149,27 +161,59 @@ public final class JvmscopeSites {
 
     @ForceInline
     public static void array1(int length, int point) {
-        array(HEAD1 + length, point);
+        array(HEAD1 + length, length, point);
     }
 
     @ForceInline
     public static void array2(int length, int point) {
-        array(HEAD2 + ((long) length << 1), point);
+        array(HEAD2 + ((long) length << 1), length, point);
     }
 
     @ForceInline
     public static void array4(int length, int point) {
-        array(HEAD4 + ((long) length << 2), point);
+        array(HEAD4 + ((long) length << 2), length, point);
     }
 
     @ForceInline
     public static void array8(int length, int point) {
-        array(HEAD8 + ((long) length << 3), point);
+        array(HEAD8 + ((long) length << 3), length, point);
     }
 
     @ForceInline
-    public static void array(int length, int point) {
-        array(HEAD + ((long) length << SHIFT), point);
+    public static void array(int length, Class<?> type, int point) {
+        array(HEAD + ((long) length << SHIFT), length, point);
+    }
+
+    // Behind the instruction.
+
+    @ForceInline
+    public static void large1(int length, int point) {
+        if (length >= LARGE)
+            count(HEAD1 + length, point);
+    }
+
+    @ForceInline
+    public static void large2(int length, int point) {
+        if (length >= LARGE)
+            count(HEAD2 + ((long) length << 1), point);
+    }
+
+    @ForceInline
+    public static void large4(int length, int point) {
+        if (length >= LARGE)
+            count(HEAD4 + ((long) length << 2), point);
+    }
+
+    @ForceInline
+    public static void large8(int length, int point) {
+        if (length >= LARGE)
+            count(HEAD8 + ((long) length << 3), point);
+    }
+
+    @ForceInline
+    public static void large(int length, int point) {
+        if (length >= LARGE)
+            count(HEAD + ((long) length << SHIFT), point);
     }
 
     /** What a call answered. */
@@ -177,15 +221,17 @@ public final class JvmscopeSites {
         long eetop = U.getLong(Carrier.carrier(), EETOP);
         if (U.getLong(home(eetop)) != eetop)
             attend(o);
-        if (o instanceof byte[])
+        if (o instanceof byte[]) {
             array1(((byte[]) o).length, point);
-        else {
+            large1(((byte[]) o).length, point);
+        } else {
             point = placeOf(o, o.getClass(), point);
             if (point < 0)
                 return;
-            if (o instanceof Object[])
-                array(((Object[]) o).length, point);
-            else
+            if (o instanceof Object[]) {
+                array(((Object[]) o).length, null, point);
+                large(((Object[]) o).length, point);
+            } else
                 made(o.getClass(), point);
         }
         int follow = U.getInt(FOLLOW);

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `new` of a class that is not initialised yet: counted in front of the instruction, and taken back if the initialisation
+ * fails. Looks at such a place are kept until the class is initialised or never will be. What its own <clinit> has made, made
+ * it was. An instance's size is measured as soon as that runs no code of the program.
+ */
+#include "agent/capture/alloc/alloc.h"
+
+#include <string.h>
+
+/* Looks at a place whose class was not initialised yet. */
+struct begun {
+    struct alloc_block *block;
+    uint32_t point;
+    uint32_t objects; /* that are made only if it succeeds */
+    jweak class;
+};
+
+static VEC(struct begun) all_begun; /* under the sites' lock */
+static uint64_t no_size;
+
+/* ---- sizes ---- */
+
+static jlong size_of_class(JNIEnv *jni, jclass class)
+{
+    jlong size = 0;
+    jobject o = (*jni)->AllocObject(jni, class);
+    if (o)
+        (*vm.ti)->GetObjectSize(vm.ti, o, &size);
+    vm_clear_exception(jni);
+    if (o)
+        (*jni)->DeleteLocalRef(jni, o);
+    return size;
+}
+
+/* The loaded class of a signature, for class files that cannot name it as a constant; the first one found. */
+static jclass find_class(JNIEnv *jni, const char *signature)
+{
+    jclass *all = NULL, found = NULL;
+    jint n = 0;
+    (*vm.ti)->GetLoadedClasses(vm.ti, &n, &all);
+    for (jint i = 0; i < n; i++) {
+        char *name = NULL;
+        bool is = !found && (*vm.ti)->GetClassSignature(vm.ti, all[i], &name, NULL) == JVMTI_ERROR_NONE &&
+                  strcmp(name, signature) == 0;
+        vm_free(name);
+        if (is)
+            found = all[i];
+        else
+            (*jni)->DeleteLocalRef(jni, all[i]);
+    }
+    vm_free(all);
+    return found;
+}
+
+void alloc_measure(JNIEnv *jni, uint32_t point, jclass class)
+{
+    struct alloc_point *p = alloc_point(point);
+    if (p->kind != ALLOC_NEW || p->size)
+        return;
+    jclass found = class ? NULL : find_class(jni, alloc_point_class(point));
+    if (class || found)
+        p->size = (uint32_t)size_of_class(jni, class ? class : found);
+    if (found)
+        (*jni)->DeleteLocalRef(jni, found);
+    no_size += p->size == 0;
+}
+
+uint64_t alloc_no_size(bool forget)
+{
+    uint64_t n = no_size;
+    no_size = forget ? 0 : n;
+    return n;
+}
+
+/* ---- classes that are not initialised ---- */
+
+static enum alloc_class_state state_of(jclass class)
+{
+    jint status = 0;
+    if (!class || (*vm.ti)->GetClassStatus(vm.ti, class, &status) != JVMTI_ERROR_NONE ||
+        (status & JVMTI_CLASS_STATUS_INITIALIZED))
+        return ALLOC_CLASS_READY;
+    return status & JVMTI_CLASS_STATUS_ERROR ? ALLOC_CLASS_FAILED : ALLOC_CLASS_BEGINS;
+}
+
+/* True when the thread is in the class's <clinit>: what it makes of the class is made, however that ends. */
+static bool in_initialiser(JNIEnv *jni, jclass class)
+{
+    jvmtiFrameInfo frames[SITE_DEPTH_MAX];
+    jint n = 0;
+    bool found = false;
+    (*vm.ti)->GetStackTrace(vm.ti, NULL, 0, SITE_DEPTH_MAX, frames, &n);
+    for (jint i = 0; i < n && !found; i++) {
+        jclass owner = NULL;
+        char *name = NULL;
+        if ((*vm.ti)->GetMethodDeclaringClass(vm.ti, frames[i].method, &owner) == JVMTI_ERROR_NONE &&
+            (*jni)->IsSameObject(jni, owner, class) &&
+            (*vm.ti)->GetMethodName(vm.ti, frames[i].method, &name, NULL, NULL) == JVMTI_ERROR_NONE)
+            found = strcmp(name, "<clinit>") == 0;
+        vm_free(name);
+        if (owner)
+            (*jni)->DeleteLocalRef(jni, owner);
+    }
+    return found;
+}
+
+enum alloc_class_state alloc_class_state(JNIEnv *jni, jclass class)
+{
+    enum alloc_class_state s = state_of(class);
+    return s == ALLOC_CLASS_BEGINS && in_initialiser(jni, class) ? ALLOC_CLASS_WITHIN : s;
+}
+
+void alloc_begun(JNIEnv *jni, struct alloc_block *b, uint32_t point, jclass class, enum alloc_class_state state)
+{
+    uint32_t objects = state == ALLOC_CLASS_BEGINS;
+    for (size_t i = 0; i < all_begun.len; i++) {
+        struct begun *there = &all_begun.data[i];
+        if (there->block == b && there->point == point) {
+            there->objects += objects;
+            return;
+        }
+    }
+    struct begun n = {b, point, objects, (*jni)->NewWeakGlobalRef(jni, class)};
+    if (n.class && vec_push(&all_begun, n) < 0)
+        (*jni)->DeleteWeakGlobalRef(jni, n.class);
+}
+
+void alloc_settle_begun(JNIEnv *jni)
+{
+    VEC(struct begun) now = {0};
+    sites_lock();
+    for (size_t i = 0; i < all_begun.len; i++)
+        (void)!vec_push(&now, all_begun.data[i]);
+    vec_clear(&all_begun);
+    sites_unlock();
+    for (size_t i = 0; i < now.len; i++) {
+        struct begun *n = &now.data[i];
+        jclass class = (*jni)->NewLocalRef(jni, n->class);
+        enum alloc_class_state s = state_of(class);
+        if (s == ALLOC_CLASS_READY)
+            alloc_measure(jni, n->point, class);
+        sites_lock();
+        struct alloc_look *l = s == ALLOC_CLASS_FAILED ? alloc_look_of(n->block, n->point) : NULL;
+        if (l)
+            l->failed += n->objects;
+        bool keep = s == ALLOC_CLASS_BEGINS && vec_push(&all_begun, *n) == 0;
+        sites_unlock();
+        if (!keep)
+            (*jni)->DeleteWeakGlobalRef(jni, n->class);
+        if (class)
+            (*jni)->DeleteLocalRef(jni, class);
+    }
+    vec_release(&now);
+}
