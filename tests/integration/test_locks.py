@@ -7,7 +7,7 @@ import re
 
 import lab
 
-CASES = "Block Nested Thrown Waits Loops Contended Whole".split()
+CASES = "Block Nested Thrown Waits Loops Contended Whole Native".split()
 N = 100
 
 
@@ -23,7 +23,7 @@ def held(version):
     jdk = lab.Jdk(version)
     out = f"/tmp/jvmscope-locks-{os.getpid()}-{version}.jfr"
     patterns = ":".join(f"HeldLocks${case}" for case in CASES) + ":java.lang.Class"
-    done = jdk.java("HeldLocks", N, jvm=[jdk.agent(f"locks={patterns},format=r,file={out}"), "-XX:+PrintCompilation", "-Xmx128m"],
+    done = jdk.java("HeldLocks", N, lab.BUILD / "tests/agents/liblockjni.so", jvm=[jdk.agent(f"locks={patterns},format=r,file={out}"), "-XX:+PrintCompilation", "-Xmx128m"],
                     timeout=120)
     assert done.returncode == 0, done.stderr
     cases = {}

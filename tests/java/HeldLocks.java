@@ -2,7 +2,7 @@
 /*
  * Monitors that are held for known times: each case prints its name, how often its lock was had, and bounds of how long in all, by
  * the program's own clock: from the first statement inside to the last, and from before the lock is taken until it is let go. On
- * stderr, for the VM tells of its compiler on stdout.
+ * stderr, for the VM tells of its compiler on stdout. Arguments: N [LIBRARY].
  */
 import java.util.concurrent.CountDownLatch;
 
@@ -13,6 +13,7 @@ public class HeldLocks {
     static class Waits {}
     static class Loops {}
     static class Contended {}
+    static class Native {}
     static class Other {}
 
     static class Whole {
@@ -195,6 +196,37 @@ public class HeldLocks {
         tell("OfClass", n, OfClass.inner, outer);
     }
 
+    /** tests/agents/lock_jni.c: runs it with the monitor held. */
+    static native void held(Object lock, Runnable inside);
+
+    static void ofNative(int n) {
+        Object lock = new Native();
+        long[] inner = new long[1];
+        long outer = 0;
+        for (int i = 0; i < n; i++) {
+            int k = i;
+            long before = System.nanoTime();
+            try {
+                held(lock, () -> inner[0] += leaveAgain(lock, k));
+            } catch (IllegalStateException e) {
+                // that is what is tried
+            }
+            outer += System.nanoTime() - before;
+        }
+        tell("Native", n, inner[0], outer);
+    }
+
+    /** What native code holds already is no hold of its own. */
+    static long leaveAgain(Object lock, int i) {
+        long begin = System.nanoTime();
+        synchronized (lock) {
+            spin(20_000);
+            if (i % 3 == 0)
+                throw new IllegalStateException();
+        }
+        return System.nanoTime() - begin;
+    }
+
     static void contended(int n) throws InterruptedException {
         Object lock = new Contended();
         Thread[] threads = new Thread[3];
@@ -246,6 +278,10 @@ public class HeldLocks {
         whole(n);
         ofClass(n);
         contended(n);
+        if (args.length > 1) {
+            System.load(args[1]);
+            ofNative(n);
+        }
         for (int i = 0; i < 30; i++)
             hot(100_000);
     }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long a thread was ready to run and did not get a processor, as Linux counts it for each thread. Asked at the two ends of
- * the times in which it ran without a wait, when such a time was long: the file costs some microseconds.
+ * How long a thread was ready to run and did not get a processor. Linux counts that for each thread, in a file that costs seven
+ * microseconds to read; the CPU time and the switches of a thread cost a third of one. So at the beginning of a run, at most
+ * every 2 ms, the latter are read: what a long run lacks of CPU time is its delay, unless it gave up its processor itself on
+ * the way. A thread whose long runs lack some is watched by the file for a while.
  */
 #include "agent/capture/threads/threads.h"
 
@@ -9,13 +11,15 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-/* Shorter times are not looked at; less delay is not told; how many times longer than the reading before it is old. */
+/* Shorter times are not looked at; less delay is not told. */
 #define RUN_LEAST   (2 * NS_PER_MS)
 #define DELAY_LEAST (NS_PER_MS / 5)
 
-enum { STALE = 5 };
+/* How many times longer than the reading before it is old; for how many readings a thread is watched. */
+enum { STALE = 5, WATCHED = 64 };
 
 /* Of the calling thread, ns since it began; false where Linux does not tell. */
 static bool run_delay(uint64_t *ret)
@@ -34,30 +38,80 @@ static bool run_delay(uint64_t *ret)
     return true;
 }
 
+/* CPU time of the calling thread, ns, and how many times it gave up its processor itself. */
+static void usage(uint64_t *ret_cpu, uint64_t *ret_switches)
+{
+    struct rusage u = {0};
+    (void)getrusage(RUSAGE_THREAD, &u);
+    *ret_cpu = (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * NS_PER_SECOND +
+               (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
+    *ret_switches = (uint64_t)u.ru_nvcsw;
+}
+
+void delays_new_thread(struct waiter *w)
+{
+    w->run.watched = WATCHED / 4;
+}
+
 void delays_run_begins(struct waiter *w, uint64_t now)
 {
-    w->runs_since = now;
-    if (now - w->delay_read >= RUN_LEAST && run_delay(&w->delay))
-        w->delay_read = now;
+    struct running *r = &w->run;
+    r->since = now;
+    if (now - r->read < RUN_LEAST)
+        return;
+    r->read = now;
+    r->waited = 0;
+    r->counted = r->watched && run_delay(&r->delay);
+    if (r->watched)
+        r->watched--;
+    if (!r->counted)
+        usage(&r->cpu, &r->switches);
+}
+
+/* By Linux' count since the last reading. False when that was too long before. */
+static bool counted_delay(struct running *r, uint64_t since, uint64_t ran, uint64_t *ret)
+{
+    uint64_t before = r->delay;
+    if (ran < STALE * (since - r->read) || !run_delay(&r->delay))
+        return false;
+    *ret = r->delay - before;
+    return true;
+}
+
+/* By what the time since the last reading has more than CPU time and waits. False when the thread may have waited unseen. */
+static bool missing_time(struct running *r, uint64_t *ret)
+{
+    uint64_t cpu = r->cpu, switches = r->switches;
+    usage(&r->cpu, &r->switches);
+    uint64_t known = r->cpu - cpu + r->waited, since = now_ns() - r->read;
+    *ret = since > known ? since - known : 0;
+    if (*ret < DELAY_LEAST)
+        return true;
+    r->watched = WATCHED;
+    return switches == r->switches;
 }
 
 void delays_run_ends(struct waiter *w, uint64_t now)
 {
-    uint64_t since = w->runs_since, before = w->delay;
-    w->runs_since = 0;
-    if (!since || !w->delay_read || now - since < RUN_LEAST || now - since < STALE * (since - w->delay_read) ||
-        !run_delay(&w->delay))
+    struct running *r = &w->run;
+    uint64_t since = r->since, ran = now - since, delay = 0;
+    r->since = 0;
+    if (!since || ran < RUN_LEAST || !(r->counted ? counted_delay(r, since, ran, &delay) : missing_time(r, &delay)))
         return;
-    w->delay_read = now;
-    uint64_t delay = w->delay - before, late = now_ns() - now;
-    if (late > DELAY_LEAST) /* without a processor after it had ended, before the file was read */
+    r->read = now;
+    r->waited = 0;
+    uint64_t late = now_ns() - now;
+    if (late > DELAY_LEAST) /* without a processor after it had ended, before that was read */
         delay -= MIN(delay, late);
-    delay = MIN(delay, now - since);
+    delay = MIN(delay, ran);
+    if (delay < DELAY_LEAST)
+        return;
+    r->watched = WATCHED;
     struct jfr_event e;
-    if (delay < DELAY_LEAST || !jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_PREEMPTED], 0, &e))
+    if (!jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_PREEMPTED], 0, &e))
         return;
     jfr_put_time(&e, since);
-    jfr_put_long(&e, (int64_t)(now - since));
+    jfr_put_long(&e, (int64_t)ran);
     jfr_put_long(&e, (int64_t)w->id);
     jfr_put_long(&e, (int64_t)delay);
     jfr_commit(&e);

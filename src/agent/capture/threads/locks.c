@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * locks=: when each thread had each monitor of some classes, contended for or not, from probes behind monitorenter, before
- * monitorexit, and at the beginning and the ends of synchronized methods. The class is that of the object, so the probes are in
- * all methods that lock; JvmscopeLocks tells the classes asked for from the others without leaving Java.
+ * monitorexit, and at the beginning and the ends of synchronized methods; native code's by locks_jni.c. The class is that of
+ * the object, so the probes are in all methods that lock; JvmscopeLocks tells the classes asked for from the others without
+ * leaving Java.
  *
  * A method is left as it is when a handler for all exceptions does not cover a probe: without one the VM could not be sure
  * that the monitor is let go, and would never compile the method.
@@ -140,8 +141,13 @@ static uint64_t site_trace(uint32_t site)
     return trace;
 }
 
-static void hold_begins(struct waiter *w, uint64_t class, uint32_t object, uint32_t site, uint64_t now)
+/* trace 0: of the site. */
+static void hold_begins(struct waiter *w, uint64_t class, uint32_t object, uint64_t trace, uint32_t site, uint64_t now)
 {
+    if (!w->locks && !(w->locks = calloc(1, sizeof(*w->locks)))) {
+        lose();
+        return;
+    }
     struct held_locks *l = w->locks;
     struct held *h = held_find(l, class, object);
     if (h && h->depth) {
@@ -156,7 +162,7 @@ static void hold_begins(struct waiter *w, uint64_t class, uint32_t object, uint3
     h->class = class;
     h->object = object;
     h->depth = 1;
-    h->trace = site_trace(site);
+    h->trace = trace ? trace : site_trace(site);
     atomic_store_explicit(&h->start, now, memory_order_release);
 }
 
@@ -166,13 +172,30 @@ void JNICALL Java_java_lang_JvmscopeLocks_enter(JNIEnv *jni, jclass self, jlong 
     if (!class || !natives_enter())
         return;
     struct waiter *w = native_self(jni);
-    if (w && !w->locks)
-        w->locks = calloc(1, sizeof(*w->locks));
-    if (w && w->locks)
-        hold_begins(w, (uint64_t) class, (uint32_t)object, (uint32_t)site, now);
-    else if (w)
-        lose();
+    if (w)
+        hold_begins(w, (uint64_t) class, (uint32_t)object, 0, (uint32_t)site, now);
     natives_leave();
+}
+
+void locks_entered(struct waiter *w, uint64_t class, uint32_t object, uint64_t trace, uint64_t now)
+{
+    hold_begins(w, class, object, trace, 0, now);
+}
+
+static void hold_ends(struct waiter *w, struct held *h, uint64_t now)
+{
+    if (h && --h->depth == 0) {
+        put_hold(w, h, now);
+        held_drop(w->locks, h);
+    }
+}
+
+void locks_left(struct waiter *w, uint32_t object, uint64_t now)
+{
+    uint32_t i = w->locks->n;
+    while (i > 0 && w->locks->held[i - 1].object != object)
+        i--;
+    hold_ends(w, i ? &w->locks->held[i - 1] : NULL, now);
 }
 
 void JNICALL Java_java_lang_JvmscopeLocks_leave(JNIEnv *jni, jclass self, jlong class, jint object)
@@ -181,20 +204,15 @@ void JNICALL Java_java_lang_JvmscopeLocks_leave(JNIEnv *jni, jclass self, jlong 
     if (!class || !natives_enter())
         return;
     struct waiter *w = native_self(jni);
-    struct held *h = w && w->locks ? held_find(w->locks, (uint64_t) class, (uint32_t)object) : NULL;
-    if (h && --h->depth == 0) {
-        put_hold(w, h, now);
-        held_drop(w->locks, h);
-    }
+    if (w && w->locks)
+        hold_ends(w, held_find(w->locks, (uint64_t) class, (uint32_t)object), now);
     natives_leave();
 }
 
-jlong JNICALL Java_java_lang_JvmscopeLocks_look(JNIEnv *jni, jclass self, jclass class)
+uint64_t locks_class(jclass class)
 {
     char *signature = NULL;
     uint64_t constant = 0;
-    if (!class || !natives_enter())
-        return 0;
     if (patterns && (*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) == JVMTI_ERROR_NONE) {
         size_t len = strlen(signature);
         bool plain = signature[0] == 'L' && len > 2;
@@ -202,6 +220,14 @@ jlong JNICALL Java_java_lang_JvmscopeLocks_look(JNIEnv *jni, jclass self, jclass
         constant = choice_matches(patterns, name, (struct str){"", 0}) ? class_record(class) : 0;
         vm_free(signature);
     }
+    return constant;
+}
+
+jlong JNICALL Java_java_lang_JvmscopeLocks_look(JNIEnv *jni, jclass self, jclass class)
+{
+    if (!class || !natives_enter())
+        return 0;
+    uint64_t constant = locks_class(class);
     natives_leave();
     return (jlong)constant;
 }
@@ -339,7 +365,12 @@ int locks_on(const char *which, JNIEnv *jni, struct buf *why)
     int r = probe_define(jni, PROBE, &probe, why);
     if (r == 0) {
         forget_classes(jni, probe);
+        r = locks_jni_on(why);
+    }
+    if (r == 0) {
         r = instrument_on(&client, jni, why);
+        if (r < 0)
+            locks_jni_off();
     }
     on = r == 0;
     return r;
@@ -357,6 +388,7 @@ void locks_off(JNIEnv *jni)
     if (!on)
         return;
     on = false;
+    locks_jni_off();
     instrument_off(&client, jni);
     waiters_visit(NULL, put_open, &now);
 }

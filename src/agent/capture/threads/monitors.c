@@ -14,7 +14,7 @@ static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject 
     how.owner = owner_of_pending(jni, object, &how.monitor);
     how.class = object_class(jni, object);
     how.object = object_identity(object);
-    how.trace = stack_here(jni);
+    how.trace = stack_here(jni, w);
     wait_begin(w, WAIT_ENTER, &how);
 }
 
@@ -45,7 +45,7 @@ static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject o
         return;
     struct wait how = {
         .start = since, .timeout = timeout, .class = object_class(jni, object), .object = object_identity(object)};
-    how.trace = stack_here(jni);
+    how.trace = stack_here(jni, w);
     if (w->locks)
         locks_wait(w, how.class, how.object, since);
     wait_begin(w, WAIT_OBJECT, &how);

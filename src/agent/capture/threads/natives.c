@@ -44,7 +44,7 @@ static void interaction_on(JNIEnv *jni, jobject object, bool all)
         return;
     struct waiter *w = native_self(jni);
     if (w)
-        put_interaction(TYPE_NOTIFY, w, stack_here(jni), object_class(jni, object), object_identity(object), 0, all);
+        put_interaction(TYPE_NOTIFY, w, stack_here(jni, w), object_class(jni, object), object_identity(object), 0, all);
     natives_leave();
 }
 
@@ -70,7 +70,7 @@ static void JNICALL our_start(JNIEnv *jni, jobject thread)
     if (natives_enter()) {
         struct waiter *w = native_self(jni);
         if (w)
-            put_interaction(TYPE_START, w, stack_here(jni), 0, object_identity(thread), tid_of(jni, thread), false);
+            put_interaction(TYPE_START, w, stack_here(jni, w), 0, object_identity(thread), tid_of(jni, thread), false);
         natives_leave();
     }
     real.start(jni, thread);
@@ -83,7 +83,7 @@ static void JNICALL our_interrupt(JNIEnv *jni, jobject thread)
         jint state = 0;
         /* "target thread in waiting state (check via getState() == (WAITING | TIMED_WAITING))" */
         if (w && (*vm.ti)->GetThreadState(vm.ti, thread, &state) == JVMTI_ERROR_NONE && state & JVMTI_THREAD_STATE_WAITING)
-            put_interaction(TYPE_INTERRUPT, w, stack_here(jni), 0, object_identity(thread), tid_of(jni, thread), false);
+            put_interaction(TYPE_INTERRUPT, w, stack_here(jni, w), 0, object_identity(thread), tid_of(jni, thread), false);
         natives_leave();
     }
     real.interrupt(jni, thread);
@@ -109,7 +109,7 @@ static void JNICALL our_sleep(JNIEnv *jni, jclass class, jlong time)
     uint64_t ns;
     if (natives_enter()) {
         w = native_self(jni);
-        how.trace = w ? stack_here(jni) : 0;
+        how.trace = w ? stack_here(jni, w) : 0;
         if (w)
             wait_begin(w, WAIT_SLEEP, &how);
         natives_leave();
@@ -139,6 +139,18 @@ static void put_park(struct waiter *w, const struct wait *was, uint64_t ns, bool
     jfr_commit(&e);
 }
 
+/* A thread mostly parks on what it parked on last. */
+static uint64_t class_of_blocker(JNIEnv *jni, struct waiter *w, jobject blocker, uint32_t identity)
+{
+    if (!blocker)
+        return 0;
+    if (!w->blocker_class || w->blocker != identity) {
+        w->blocker = identity;
+        w->blocker_class = object_class(jni, blocker);
+    }
+    return w->blocker_class;
+}
+
 static void park_begins(JNIEnv *jni, jthread thread, bool absolute, jlong time)
 {
     struct waiter *w = waiter_self(jni, thread);
@@ -146,10 +158,10 @@ static void park_begins(JNIEnv *jni, jthread thread, bool absolute, jlong time)
         return;
     struct wait how = {.timeout = absolute ? 0 : time};
     jobject blocker = thread ? (*jni)->GetObjectField(jni, thread, thread_capture.park_blocker) : NULL;
-    how.class = object_class(jni, blocker);
     how.object = object_identity(blocker);
+    how.class = class_of_blocker(jni, w, blocker, how.object);
     how.owned = blocker && thread_capture.watch && watch_owned(jni, blocker);
-    how.trace = stack_here(jni);
+    how.trace = stack_here(jni, w);
     if (blocker)
         (*jni)->DeleteLocalRef(jni, blocker);
     if (absolute) {
@@ -179,35 +191,35 @@ static void JNICALL our_park(JNIEnv *jni, jobject unsafe, jboolean absolute, jlo
         (*jni)->DeleteLocalRef(jni, thread);
 }
 
-void put_unpark(JNIEnv *jni, jobject thread, uint64_t trace, uint64_t since, uint64_t until)
+void put_unpark(JNIEnv *jni, struct waiter *w, jobject thread, uint64_t since, uint64_t until)
 {
-    struct waiter *w = native_self(jni);
     struct jfr_event e;
-    if (!w || !jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_UNPARK], 0, &e))
+    uint64_t trace = stack_here(jni, w), target = tid_of(jni, thread);
+    if (!jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_UNPARK], 0, &e))
         return;
     jfr_put_time(&e, since);
     jfr_put_long(&e, (int64_t)(until - since));
     jfr_put_long(&e, (int64_t)w->id);
     jfr_put_long(&e, (int64_t)trace);
-    jfr_put_long(&e, (int64_t)tid_of(jni, thread));
+    jfr_put_long(&e, (int64_t)target);
     jfr_commit(&e);
 }
 
+/*
+ * Written when the call has returned: the thread may have been delayed within it, before it did what it was called for; and who
+ * is woken does not wait for us. What `thread` says is still there: it is a reference of the caller's.
+ */
 static void JNICALL our_unpark(JNIEnv *jni, jobject unsafe, jobject thread)
 {
-    uint64_t trace = 0, since = 0, until;
-    if (thread && natives_enter()) {
-        trace = stack_here(jni);
-        since = now_ns();
-        natives_leave();
-    }
+    uint64_t since = now_ns();
     real.unpark(jni, unsafe, thread);
-    /* Written when the call has returned: the thread may have been delayed within it, before it did what it was called for. */
-    until = now_ns();
-    if (since && natives_enter()) {
-        put_unpark(jni, thread, trace, since, until);
-        natives_leave();
-    }
+    uint64_t until = now_ns();
+    if (!thread || !natives_enter())
+        return;
+    struct waiter *w = native_self(jni);
+    if (w)
+        put_unpark(jni, w, thread, since, until);
+    natives_leave();
 }
 
 /* ---- binding ---- */

@@ -79,8 +79,10 @@ static int define_virtual(JNIEnv *jni, jthread thread, uint64_t id)
 /* Of a virtual thread. */
 static void waiter_free(struct waiter *w)
 {
-    if (w)
+    if (w) {
         free(w->locks);
+        free(w->last);
+    }
     free(w);
 }
 
@@ -206,8 +208,10 @@ struct waiter *waiter_self(JNIEnv *jni, jthread thread)
     struct waiter *w = &platform[thread_index(t)];
     if (w->id != t->serial) {
         free(w->locks);
+        free(w->last);
         memset(w, 0, sizeof(*w)); /* another thread had this entry */
         w->id = t->serial;
+        delays_new_thread(w);
     }
     w->stack = MAX(w->stack, (uint64_t)(uintptr_t)__builtin_frame_address(0));
     if (unlikely(thread_capture.watch && !w->high))
@@ -253,8 +257,9 @@ uint64_t thread_record(JNIEnv *jni, jthread thread)
 void wait_begin(struct waiter *w, enum wait_kind kind, const struct wait *how)
 {
     struct wait *at = &w->waits[kind];
-    if (w->runs_since)
-        delays_run_ends(w, how->start ? how->start : now_ns());
+    uint64_t now = how->start ? how->start : now_ns();
+    if (w->run.since)
+        delays_run_ends(w, now);
     atomic_store_explicit(&at->start, 0, memory_order_relaxed);
     at->trace = how->trace;
     at->class = how->class;
@@ -264,7 +269,7 @@ void wait_begin(struct waiter *w, enum wait_kind kind, const struct wait *how)
     at->monitor = how->monitor;
     at->owned = how->owned;
     at->told = false;
-    atomic_store_explicit(&at->start, how->start ? how->start : now_ns(), memory_order_release);
+    atomic_store_explicit(&at->start, now, memory_order_release);
 }
 
 bool wait_end(struct waiter *w, enum wait_kind kind, struct wait *ret, uint64_t *ret_ns)
@@ -281,8 +286,10 @@ bool wait_end(struct waiter *w, enum wait_kind kind, struct wait *ret, uint64_t 
     ret->timeout = at->timeout;
     ret->object = at->object;
     atomic_store_explicit(&at->start, 0, memory_order_release);
-    if (w->id < VIRTUAL_BIT)
+    if (w->id < VIRTUAL_BIT) {
+        w->run.waited += *ret_ns;
         delays_run_begins(w, start + *ret_ns);
+    }
     return true;
 }
 
@@ -378,7 +385,7 @@ static void JNICALL on_thread_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     if (!w)
         return;
     uint64_t now = now_ns();
-    if (!w->runs_since) /* of main the VM tells when VMInit is over */
+    if (!w->run.since) /* of main the VM tells when VMInit is over */
         delays_run_begins(w, now);
     define_platform(t);
     put_thread_start(t->serial, now);
@@ -582,6 +589,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
 
 static void flush(struct session *s, JNIEnv *jni)
 {
+    stack_flush();
     tell_all_waiting(now_ns() - WAITING_TELL);
 }
 
@@ -619,10 +627,12 @@ static void release(struct session *s)
         map_release(&shards[i].waiters);
     }
     objects_release();
-    for (int i = 0; platform && i < THREADS_MAX; i++)
+    for (int i = 0; platform && i < THREADS_MAX; i++) {
         free(platform[i].locks);
+        free(platform[i].last);
+    }
     if (platform)
-        memset(platform, 0, sizeof(*platform) * THREADS_MAX);
+        (void)madvise(platform, sizeof(*platform) * THREADS_MAX, MADV_DONTNEED); /* all zero again */
 }
 
 static void status(struct session *s, struct buf *out)

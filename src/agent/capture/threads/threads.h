@@ -29,15 +29,28 @@ struct wait {
     bool told;        /* as jvmscope.Waiting */
 };
 
+/* delays.c: how a platform thread runs. */
+struct running {
+    uint64_t since;         /* ns: it runs without a wait; 0: it does not, or that is not known */
+    uint64_t read;          /* ns: when the following were read */
+    uint64_t delay;         /* ns, counted: as Linux has it */
+    uint64_t cpu, switches; /* otherwise */
+    uint64_t waited;        /* ns of waits that ended since */
+    uint32_t watched;       /* so many readings are of what Linux counts */
+    bool counted;           /* the last one was */
+};
+
 struct waiter {
     uint64_t id;              /* the thread's in the recording */
     _Atomic uint64_t mounted; /* the virtual thread that it carries; 0: none, or not seen */
     uint64_t stack;           /* highest address of the thread's stack seen so far; 0 for virtual threads */
     uint64_t low, high;       /* deadlock=y: where the stack of a platform thread lies; 0: not asked yet */
     jweak thread;             /* deadlock=y: a virtual thread */
-    /* delays.c, of platform threads: since when it runs without a wait; its delay, and when that was read. 0: not */
-    uint64_t runs_since, delay, delay_read;
+    struct running run;       /* of a platform thread */
     struct held_locks *locks; /* locks=: what it holds; NULL until the first */
+    struct last_stacks *last; /* stack.c; NULL until the first */
+    uint64_t blocker_class;   /* natives.c: of what it parked on last, whose identity hash is blocker */
+    uint32_t blocker;
     struct wait waits[WAIT_KINDS];
 };
 
@@ -111,9 +124,10 @@ uint64_t class_record(jclass c);
 /* Its name, "java.lang.Object"; "?" when it is not known. */
 void object_class_name(uint64_t class, char *to, size_t size);
 void objects_release(void);
-/* stack.c: the calling thread's stack as a constant. init is before the first one. */
+/* stack.c: the calling thread's stack as a constant. init is before the first one; flush is called ten times a second. */
 void stack_init(JNIEnv *jni);
-uint64_t stack_here(JNIEnv *jni);
+void stack_flush(void);
+uint64_t stack_here(JNIEnv *jni, struct waiter *w);
 /* The same of a virtual thread that leaves its carrier: GetStackTrace knows which of its frames are not shown. */
 uint64_t stack_unmounting(void);
 
@@ -163,7 +177,7 @@ void io_stop(void);
 struct waiter *native_self(JNIEnv *jni);
 
 /* jvmscope.Unpark: the calling thread unparks another one, in a call that lasts from since to until. */
-void put_unpark(JNIEnv *jni, jobject thread, uint64_t trace, uint64_t since, uint64_t until);
+void put_unpark(JNIEnv *jni, struct waiter *w, jobject thread, uint64_t since, uint64_t until);
 
 /* unpark.c: unparks of virtual threads (21 on). */
 int unparks_on(JNIEnv *jni, struct buf *why) must_check;
@@ -177,10 +191,18 @@ int locks_on(const char *patterns, JNIEnv *jni, struct buf *why) must_check;
 void locks_off(JNIEnv *jni);
 void locks_wait(struct waiter *w, uint64_t class, uint32_t object, uint64_t now);
 void locks_waited(struct waiter *w, uint64_t class, uint32_t object, uint64_t now);
+/* The class as a constant when it is asked for, else 0. The calling thread has a monitor, or has let it go. */
+uint64_t locks_class(jclass class);
+void locks_entered(struct waiter *w, uint64_t class, uint32_t object, uint64_t trace, uint64_t now);
+void locks_left(struct waiter *w, uint32_t object, uint64_t now);
+/* locks_jni.c */
+int locks_jni_on(struct buf *why) must_check;
+void locks_jni_off(void);
 uint64_t locks_count(void);
 uint64_t locks_lost(void);
 
-/* delays.c: the calling thread, a platform thread, runs from now on, or waits or ends. */
+/* delays.c: the calling thread, a platform thread, is new, runs from now on, or waits or ends. */
+void delays_new_thread(struct waiter *w);
 void delays_run_begins(struct waiter *w, uint64_t now);
 void delays_run_ends(struct waiter *w, uint64_t now);
 

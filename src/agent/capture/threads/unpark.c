@@ -17,8 +17,10 @@ void JNICALL Java_java_lang_JvmscopeThreads_unpark(JNIEnv *jni, jclass class, jo
 {
     if (!thread || !natives_enter())
         return;
-    uint64_t trace = stack_here(jni), now = now_ns();
-    put_unpark(jni, thread, trace, now, now);
+    struct waiter *w = native_self(jni);
+    uint64_t now = now_ns();
+    if (w)
+        put_unpark(jni, w, thread, now, now);
     natives_leave();
 }
 

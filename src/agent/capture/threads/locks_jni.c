@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Monitors that native code takes and lets go: JNI's MonitorEnter and MonitorExit are replaced (JVM TI, SetJNIFunctionTable)
+ * while holds are recorded. The stack, one frame, is that of the native method, from before the monitor is held.
+ */
+#include "agent/capture/threads/threads.h"
+
+#include "base/clock.h"
+#include "base/map.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+typedef jint(JNICALL *on_monitor)(JNIEnv *, jobject);
+
+static on_monitor real_enter, real_exit;
+
+/* By the identity hash of a class: its constant + 1 when it is asked for, else 1. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct map asked;
+
+static uint64_t asked_for(JNIEnv *jni, jobject object)
+{
+    jclass c = (*jni)->GetObjectClass(jni, object);
+    uint32_t hash = object_identity(c);
+    pthread_mutex_lock(&lock);
+    const uint64_t *known = map_get(&asked, hash);
+    uint64_t constant = known ? *known - 1 : 0;
+    pthread_mutex_unlock(&lock);
+    if (!known) {
+        constant = locks_class(c);
+        pthread_mutex_lock(&lock);
+        (void)!map_put(&asked, hash, constant + 1);
+        pthread_mutex_unlock(&lock);
+    }
+    (*jni)->DeleteLocalRef(jni, c);
+    return constant;
+}
+
+static uint64_t caller(void)
+{
+    jvmtiFrameInfo frame;
+    jint n = 0;
+    if ((*vm.ti)->GetStackTrace(vm.ti, NULL, 0, 1, &frame, &n) != JVMTI_ERROR_NONE || n != 1)
+        return 0;
+    struct jfr_frame out = {(uint64_t)(uintptr_t)frame.method, (int32_t)frame.location, JFR_FRAME_JIT};
+    return jfr_trace(thread_capture.jfr, &out, 1, true);
+}
+
+static jint JNICALL our_enter(JNIEnv *jni, jobject object)
+{
+    uint64_t class = 0, trace = 0;
+    if (object && natives_enter()) {
+        class = asked_for(jni, object);
+        trace = class ? caller() : 0;
+        natives_leave();
+    }
+    jint r = real_enter(jni, object);
+    if (class && r == JNI_OK && natives_enter()) {
+        uint64_t now = now_ns();
+        struct waiter *w = native_self(jni);
+        if (w)
+            locks_entered(w, class, object_identity(object), trace, now);
+        natives_leave();
+    }
+    return r;
+}
+
+/* An exception may be pending, so its class is not asked for: what is held is found by the object. */
+static jint JNICALL our_exit(JNIEnv *jni, jobject object)
+{
+    uint64_t now = now_ns();
+    jint r = real_exit(jni, object);
+    if (object && r == JNI_OK && natives_enter()) {
+        struct waiter *w = native_self(jni);
+        if (w && w->locks)
+            locks_left(w, object_identity(object), now);
+        natives_leave();
+    }
+    return r;
+}
+
+static int set(bool to_ours)
+{
+    jniNativeInterface *table = NULL;
+    if ((*vm.ti)->GetJNIFunctionTable(vm.ti, &table) != JVMTI_ERROR_NONE)
+        return -EPROTO;
+    if (to_ours) {
+        real_enter = table->MonitorEnter;
+        real_exit = table->MonitorExit;
+        table->MonitorEnter = our_enter;
+        table->MonitorExit = our_exit;
+    } else {
+        table->MonitorEnter = table->MonitorEnter == our_enter ? real_enter : table->MonitorEnter;
+        table->MonitorExit = table->MonitorExit == our_exit ? real_exit : table->MonitorExit;
+    }
+    int r = (*vm.ti)->SetJNIFunctionTable(vm.ti, table) == JVMTI_ERROR_NONE ? 0 : -EPROTO;
+    vm_free(table);
+    return r;
+}
+
+int locks_jni_on(struct buf *why)
+{
+    map_release(&asked);
+    int r = set(true);
+    if (r < 0)
+        buf_printf(why, "the VM does not let JNI's functions be replaced");
+    return r;
+}
+
+void locks_jni_off(void)
+{
+    (void)!set(false);
+}
