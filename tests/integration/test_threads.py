@@ -573,6 +573,24 @@ def test_attach_sees_what_follows(jdk, tmp_path):
 
 
 @pytest.mark.jdks(17, 25)
+def test_each_park_has_its_own_stack(jdk, tmp_path):
+    """Stacks that are known again by what lies in memory, interpreted or compiled: each is that of where the thread parked."""
+    out = tmp_path / "places.jfr"
+    done = jdk.java("ParkPlaces", jvm=[jdk.agent(f"threads=y,format=r,file={out}"), "-Xmx64m", "-Xint" if jdk.version == 17 else "-Xmixed"])
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    printed = jdk.run("jfr", "print", "--json", "--stack-depth", 30, "--events", "jdk.ThreadPark", out)
+    seen = 0
+    for event in json.loads(printed.stdout)["recording"]["events"]:
+        values = event["values"]
+        n = round(float(values["timeout"][2:-1]) * 1e9) - 1_000_000 if values["timeout"] else -1
+        names = [f["method"]["name"] for f in values["stackTrace"]["frames"] if f["method"]["type"]["name"] == "ParkPlaces"]
+        if names:
+            assert names == [x for k in reversed(range(6)) for x in ("go", "ab"[n >> k & 1])] + ["go", "main"], (n, names)
+            seen += 1
+    assert seen == 900
+
+
+@pytest.mark.jdks(17)
 def test_a_recording_ends_while_threads_hand_over(jdk, tmp_path):
     """Natives of ours that are under way use the recording to their end. Twenty recordings of 50 ms; a VM may end only when told."""
     path = ":".join(map(str, (lab.compiled("UnderLoad"), lab.compiled("LockCost"))))
