@@ -6,6 +6,7 @@
 #include "model/timeline_index.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -201,24 +202,95 @@ bool path_shares_known(const struct timeline *t, const struct path_options *o)
     return is_whole(o) && t->shares;
 }
 
-int path_shares_of(struct timeline *t, const struct path_options *o, const struct critical_path *p, struct path_shares *ret)
+/* Something to do beside, on the holds of a timeline. */
+struct holding {
+    struct timeline *t;
+    struct holds holds;
+    int (*what)(struct holding *h);
+    int result;
+    bool threaded;
+    pthread_t thread;
+};
+
+static int collect_all(struct holding *h)
 {
-    if (path_shares_known(t, o))
-        return known(t, ret);
-    struct holds h = {0};
+    return holds_collect(h->t, NULL, NULL, &h->holds);
+}
+
+static int keep_all(struct holding *h)
+{
+    return hold_list_keep(h->t, &h->holds);
+}
+
+static void *hold_beside(void *arg)
+{
+    struct holding *h = arg;
+    h->result = h->what(h);
+    return NULL;
+}
+
+static void holding_begin(struct holding *h, int (*what)(struct holding *h))
+{
+    enum { BESIDE_NODES = 1 << 18 };
+
+    h->what = what;
+    h->threaded = h->t->n_nodes >= BESIDE_NODES && pthread_create(&h->thread, NULL, hold_beside, h) == 0;
+    if (!h->threaded)
+        hold_beside(h);
+}
+
+static int holding_end(struct holding *h)
+{
+    if (h->threaded)
+        (void)pthread_join(h->thread, NULL);
+    return h->result;
+}
+
+/* The shares of holds that were collected, which are kept beside. */
+static int shares_of(struct holding *h, const struct path_options *o, const struct critical_path *p, struct path_shares *ret)
+{
     struct path_shares shares = {0};
-    int r = holds_collect(t, NULL, NULL, &h);
-    if (r < 0)
-        return r;
-    r = path_lock_shares(t, p, &h, &shares);
-    if (r == 0)
-        r = hold_list_keep(t, &h);
-    holds_release(&h);
+    holding_begin(h, keep_all);
+    int r = path_lock_shares(h->t, p, &h->holds, &shares), kept = holding_end(h);
+    r = r < 0 ? r : kept;
     if (r == 0 && is_whole(o))
-        keep(t, &shares);
+        keep(h->t, &shares);
     if (r == 0)
         *ret = shares;
     else
         vec_release(&shares.rows);
+    return r;
+}
+
+int path_shares_of(struct timeline *t, const struct path_options *o, const struct critical_path *p, struct path_shares *ret)
+{
+    struct holding h = {.t = t};
+    if (path_shares_known(t, o))
+        return known(t, ret);
+    int r = collect_all(&h);
+    if (r == 0)
+        r = shares_of(&h, o, p, ret);
+    holds_release(&h.holds);
+    return r;
+}
+
+int critical_path_and_shares(struct timeline *t, const struct path_options *o, struct critical_path *ret,
+                             struct path_shares *ret_shares)
+{
+    struct holding h = {.t = t};
+    struct critical_path p = {0};
+    bool new = !path_shares_known(t, o);
+    if (new)
+        holding_begin(&h, collect_all);
+    int r = critical_path(t, o, &p), collected = new ? holding_end(&h) : 0;
+    if (r == 0)
+        r = collected;
+    if (r == 0)
+        r = new ? shares_of(&h, o, &p, ret_shares) : known(t, ret_shares);
+    holds_release(&h.holds);
+    if (r < 0)
+        critical_path_release(&p);
+    else
+        *ret = p;
     return r;
 }

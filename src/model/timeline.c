@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "model/timeline_index.h"
+#include "model/timeline_nodes.h"
 
 #include <stdlib.h>
 
@@ -83,9 +84,12 @@ void timeline_free(struct timeline *t)
     if (t->mapped) {
         file_map_release(&(struct file_map){t->mapped, t->mapped_len});
     } else {
+        if (t->nodes_file)
+            t->nodes = NULL;
 #define FREE_(type, name) free((void *)(uintptr_t)t->name);
         TL_ARRAYS(FREE_)
 #undef FREE_
     }
+    tl_nodes_file_free(t->nodes_file);
     free(t);
 }

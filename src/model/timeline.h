@@ -191,9 +191,10 @@ struct timeline {
     TL_ARRAYS(TL_FIELD_)
     TL_KEPT(TL_FIELD_)
 #undef TL_FIELD_
-    uint32_t own_kept;      /* bits by enum tl_kept: which of them do not lie in `mapped` */
-    struct tl_index *index; /* of a timeline that has a file, or gets one */
-    void *mapped;           /* the index file, when the arrays lie in one */
+    uint32_t own_kept;                /* bits by enum tl_kept: which of them do not lie in `mapped` */
+    struct tl_index *index;           /* of a timeline that has a file, or gets one */
+    struct tl_nodes_file *nodes_file; /* the nodes lie in, NULL: in memory of their own, or in `mapped` */
+    void *mapped;                     /* the index file, when the arrays lie in one */
     size_t mapped_len;
 };
 

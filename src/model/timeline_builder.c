@@ -2,6 +2,7 @@
 #include "model/timeline_private.h"
 
 #include "base/hash.h"
+#include "model/timeline_nodes.h"
 
 #include <errno.h>
 #include <string.h>
@@ -20,7 +21,11 @@ void timeline_builder_free(struct timeline_builder *b)
 {
     if (!b)
         return;
-    vec_release(&b->nodes);
+    if (b->nodes_file)
+        tl_nodes_file_free(b->nodes_file);
+    else
+        vec_release(&b->nodes);
+    free(b->nodes_path);
     vec_release(&b->contexts);
     vec_release(&b->threads);
     vec_release(&b->objects);
@@ -270,6 +275,54 @@ static int64_t context_of(struct timeline_builder *b, uint32_t object, uint32_t 
     return (int64_t)b->contexts.len - 1;
 }
 
+int timeline_nodes_in(struct timeline_builder *b, const char *path)
+{
+    b->nodes_path = strdup(path);
+    return b->nodes_path ? 0 : -ENOMEM;
+}
+
+/* Nodes that have become many go into the file from here on; where there can be none they stay. */
+static void nodes_into_file(struct timeline_builder *b)
+{
+    _cleanup_(tl_nodes_file_freep) struct tl_nodes_file *f = NULL;
+    struct tl_node *nodes;
+    size_t cap = 0;
+    if (tl_nodes_file_new(&f, b->nodes_path) == 0 && tl_nodes_file_grow(f, &nodes, &cap) == 0 && cap > b->nodes.len) {
+        memcpy(nodes, b->nodes.data, b->nodes.len * sizeof(*nodes));
+        free(b->nodes.data);
+        b->nodes.data = nodes;
+        b->nodes.cap = cap;
+        b->nodes_file = TAKE(f);
+    }
+    free(TAKE(b->nodes_path));
+}
+
+/* The file takes no more. */
+static int nodes_out_of_file(struct timeline_builder *b)
+{
+    size_t cap = b->nodes.len + b->nodes.len / 2;
+    struct tl_node *nodes = malloc(cap * sizeof(*nodes));
+    if (!nodes)
+        return -ENOMEM;
+    memcpy(nodes, b->nodes.data, b->nodes.len * sizeof(*nodes));
+    b->nodes.data = nodes;
+    b->nodes.cap = cap;
+    tl_nodes_file_free(TAKE(b->nodes_file));
+    return 0;
+}
+
+/* Room for one more node. */
+static int nodes_grow(struct timeline_builder *b)
+{
+    if (b->nodes_path && b->nodes.len >= TL_INDEX_NODES)
+        nodes_into_file(b);
+    if (b->nodes.len < b->nodes.cap)
+        return 0;
+    if (b->nodes_file)
+        return tl_nodes_file_grow(b->nodes_file, &b->nodes.data, &b->nodes.cap) < 0 ? nodes_out_of_file(b) : 0;
+    return vec_reserve(&b->nodes, b->nodes.len + 1);
+}
+
 /* Appends a node to a thread, now. Answers its number. */
 int64_t timeline_node_add(struct timeline_builder *b, uint32_t thread, enum tl_kind kind, uint32_t context)
 {
@@ -287,8 +340,9 @@ int64_t timeline_node_add(struct timeline_builder *b, uint32_t thread, enum tl_k
                         .waker = TL_NONE,
                         .thread = thread,
                         .context = context};
-    if (vec_push(&b->nodes, n) < 0)
+    if (b->nodes.len == b->nodes.cap && nodes_grow(b) < 0)
         return -ENOMEM;
+    b->nodes.data[b->nodes.len++] = n;
     uint32_t number = (uint32_t)b->nodes.len - 1;
     if (t->first == TL_NONE) {
         t->first = number;
@@ -476,6 +530,9 @@ int timeline_finish(struct timeline_builder *b, uint64_t end_clock_ns, struct ti
     t->n_##name = b->name.len; \
     b->name.data = NULL;       \
     b->name.len = b->name.cap = 0;
+    t->nodes_file = TAKE(b->nodes_file);
+    if (t->nodes_file)
+        tl_nodes_file_done(t->nodes_file);
     GIVE_(nodes)
     GIVE_(contexts)
     GIVE_(threads)

@@ -85,6 +85,8 @@ void timeline_share(struct timeline_builder *b);
 void timeline_lock(struct timeline_builder *b);
 void timeline_unlock(struct timeline_builder *b);
 
+/* Many nodes are put where the index file of that name will have them. 0 or -ENOMEM. */
+int timeline_nodes_in(struct timeline_builder *b, const char *path) must_check;
 /* Sets time 0 before the first event; without it the first event is time 0. */
 void timeline_origin(struct timeline_builder *b, uint64_t clock_ns, uint64_t epoch_ns);
 /* Adds an event, not before the one added last (an earlier time counts as that one's). 0 or -ENOMEM, -E2BIG past 2^32 nodes. */

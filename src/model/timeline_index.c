@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/pages.h"
+#include "model/timeline_nodes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -70,29 +71,43 @@ static struct index_header header_of(const struct timeline *t, uint64_t key)
     return h;
 }
 
-static int write_index(const struct timeline *t, uint64_t key, struct out_file *f)
+size_t timeline_nodes_offset(void)
 {
-    struct index_header h = header_of(t, key);
+    return sizeof(struct index_header);
+}
+
+/* Writes all arrays, of those that lie in the file already nothing. */
+static int write_arrays(const struct timeline *t, struct index_header *h, int fd, bool nodes_there)
+{
+    static const char zeros[8];
     const void *data[ARRAYS];
     size_t bytes[ARRAYS], i = 0;
-    uint64_t at = sizeof(h);
+    uint64_t at = sizeof(*h);
 #define SAVE_(type, name)                  \
     data[i] = t->name;                     \
     bytes[i] = t->n_##name * sizeof(type); \
-    h.arrays[i].offset = at;               \
-    h.arrays[i].n = t->n_##name;           \
+    h->arrays[i].offset = at;              \
+    h->arrays[i].n = t->n_##name;          \
     at += (bytes[i] + 7) & ~(uint64_t)7;   \
     i++;
     TL_ARRAYS(SAVE_)
 #undef SAVE_
-    h.file_len = at;
-    int r = write_all(f->fd, &h, sizeof(h));
-    for (i = 0; r == 0 && i < ARRAYS; i++) {
-        static const char zeros[8];
-        r = write_all(f->fd, data[i], bytes[i]);
+    h->file_len = at;
+    int r = nodes_there && lseek(fd, (off_t)h->arrays[1].offset, SEEK_SET) < 0 ? -errno : 0;
+    for (i = nodes_there; r == 0 && i < ARRAYS; i++) {
+        r = write_all(fd, data[i], bytes[i]);
         if (r == 0)
-            r = write_all(f->fd, zeros, -bytes[i] & 7);
+            r = write_all(fd, zeros, -bytes[i] & 7);
     }
+    return r;
+}
+
+static int write_index(const struct timeline *t, uint64_t key, struct out_file *f)
+{
+    struct index_header h = header_of(t, key);
+    int r = lseek(f->fd, sizeof(h), SEEK_SET) < 0 ? -errno : write_arrays(t, &h, f->fd, t->nodes_file != NULL);
+    if (r == 0 && (ftruncate(f->fd, (off_t)h.file_len) < 0 || pwrite(f->fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h)))
+        r = -EIO;
     return r == 0 ? out_file_commit(f) : r;
 }
 
@@ -121,8 +136,12 @@ void timeline_save(struct timeline *t, const char *path, uint64_t key)
     if (!x)
         return;
     t->index = x;
-    if (out_file_open(&x->file, path) < 0)
+    if (t->nodes_file) {
+        x->file = t->nodes_file->file;
+        t->nodes_file->file = OUT_FILE;
+    } else if (out_file_open(&x->file, path) < 0) {
         return;
+    }
     x->writing = pthread_create(&x->thread, NULL, write_beside, x) == 0;
     if (!x->writing)
         write_beside(x);

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "model/timeline_fields.h"
 #include "model/timeline_index.h"
+#include "model/timeline_nodes.h"
 #include "model/timeline_trcxml.h"
 
 #include <errno.h>
@@ -12,9 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-/* Recordings with fewer nodes are read again faster than an index is worth. */
-enum { INDEX_NODES = 2000000 };
 
 /* About what an event takes of a recording; how many events lie between fetching and using what one needs, or are added in one
    go; from how many bytes on the timeline is built while the recording is read. */
@@ -527,7 +525,7 @@ static int load_xml(struct timeline **ret, const char *path, struct buf *why)
     return r;
 }
 
-int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_from, struct buf *why)
+int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_from, const char *index, struct buf *why)
 {
     int xml = load_xml(ret, path, why);
     if (xml != -ENOEXEC)
@@ -544,6 +542,8 @@ int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_fro
     recording_info(recording, &info);
     l.answers = calloc(ANSWERS, sizeof(*l.answers));
     r = l.answers ? timeline_builder_new(&l.b) : -ENOMEM;
+    if (r == 0 && index)
+        r = timeline_nodes_in(l.b, index);
     if (r == 0 && info.bytes < streamed_from)
         r = read_writer(&l, recording);
     if (r == 0)
@@ -591,8 +591,8 @@ int timeline_load(struct timeline **ret, const char *path, struct buf *why)
     uint64_t key = index_of(path, &index);
     int r = key ? timeline_map(ret, buf_str(&index), key) : -ENOENT;
     if (r < 0) {
-        r = timeline_read(ret, path, STREAMED_BYTES, why);
-        if (r == 0 && key && (*ret)->n_nodes >= INDEX_NODES)
+        r = timeline_read(ret, path, STREAMED_BYTES, key ? buf_str(&index) : NULL, why);
+        if (r == 0 && key && (*ret)->n_nodes >= TL_INDEX_NODES)
             timeline_save(*ret, buf_str(&index), key);
     }
     return r;

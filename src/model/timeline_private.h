@@ -49,6 +49,8 @@ struct monitor {
 
 struct timeline_builder {
     VEC(struct tl_node) nodes;
+    struct tl_nodes_file *nodes_file; /* where these lie, NULL: in memory */
+    char *nodes_path;                 /* where they may lie from some on, NULL: nowhere */
     VEC(struct tl_context) contexts;
     VEC(struct tl_thread) threads;
     VEC(struct tl_object) objects;

@@ -70,7 +70,7 @@ static void a_thread_is_there_since_its_first_event_wherever_that_is_read(void *
     for (int streamed = 0; streamed < 2; streamed++) {
         struct timeline *t;
         struct buf why = BUF(256);
-        assert_int_equal(timeline_read(&t, name, streamed ? 0 : SIZE_MAX, &why), 0);
+        assert_int_equal(timeline_read(&t, name, streamed ? 0 : SIZE_MAX, NULL, &why), 0);
         assert_int_equal(start_of(t, "later"), start_of(t, "main") + 7 * NS_PER_MS);
         timeline_free(t);
         buf_release(&why);

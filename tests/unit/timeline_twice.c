@@ -70,7 +70,7 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         _cleanup_(buf_release) struct buf why = BUF(4096);
         _cleanup_(timeline_freep) struct timeline *a = NULL, *b = NULL;
-        if (timeline_read(&a, argv[i], SIZE_MAX, &why) < 0 || timeline_read(&b, argv[i], 0, &why) < 0) {
+        if (timeline_read(&a, argv[i], SIZE_MAX, NULL, &why) < 0 || timeline_read(&b, argv[i], 0, NULL, &why) < 0) {
             printf("%s: %s\n", argv[i], buf_str(&why));
             bad = 1;
             continue;

@@ -289,15 +289,13 @@ static int threads_path(struct thread_view *v)
     struct critical_path p = {0};
     struct path_shares locks = {0};
     struct path_methods methods = {0};
-    int r = critical_path(v->t, &v->range, &p);
+    int r = critical_path_and_shares(v->t, &v->range, &p, &locks);
     if (r == -EPROTO && v->unchecked)
         return r;
     if (r < 0)
         return r == -ENOENT ? complain(v->path, "no critical path", "nothing lies between --from and --to")
                             : complain_errno(v->path, "no critical path", r);
-    r = path_shares_of(v->t, &v->range, &p, &locks);
-    if (r == 0)
-        r = path_methods(v->t, &p, &methods);
+    r = path_methods(v->t, &p, &methods);
     if (r < 0)
         complain_errno(v->path, "cannot analyse", r);
     else if (v->options->json)
