@@ -63,17 +63,18 @@ void timeline_unlock(struct timeline_builder *b)
         pthread_mutex_unlock(&b->moving);
 }
 
-/* Room for one more at the end of a table. It may move for that, while nobody else looks. */
-#define room(b, v)                                    \
-    __extension__({                                   \
-        int room_r_ = 0;                              \
-        if ((v)->len == (v)->cap) {                   \
-            timeline_lock(b);                         \
-            room_r_ = vec_reserve((v), (v)->len + 1); \
-            timeline_unlock(b);                       \
-        }                                             \
-        room_r_;                                      \
+/* Room for n more at the end of a table. It may move for that, while nobody else looks. */
+#define room_for(b, v, n)                               \
+    __extension__({                                     \
+        int room_r_ = 0;                                \
+        if ((v)->len + (n) > (v)->cap) {                \
+            timeline_lock(b);                           \
+            room_r_ = vec_reserve((v), (v)->len + (n)); \
+            timeline_unlock(b);                         \
+        }                                               \
+        room_r_;                                        \
     })
+#define room(b, v) room_for(b, v, 1)
 
 const char *timeline_text(const struct timeline_builder *b, uint32_t string)
 {
@@ -188,7 +189,9 @@ int64_t timeline_stack(struct timeline_builder *b, const struct tl_frame *frames
         return -ENOMEM;
     if (!added)
         return (int64_t)*slot;
-    int r = vec_reserve(&b->frames, b->frames.len + n);
+    int r = room_for(b, &b->frames, n);
+    if (r == 0)
+        r = room(b, &b->stacks);
     if (r == 0)
         r = vec_push(&b->stacks, ((struct tl_stack){(uint32_t)b->frames.len, (uint32_t)n}));
     if (r < 0)

@@ -72,7 +72,7 @@ struct timeline_builder {
     uint64_t unbound;
     bool started;
     bool shared;            /* by two threads (timeline_share) */
-    pthread_mutex_t moving; /* then: of threads, doing, objects, monitors and strings, where these lie; what they hold is their
+    pthread_mutex_t moving; /* then: of threads, doing, objects, monitors, stacks, frames and strings, where these lie; what they hold is their
                                own, and its number is known to the other thread by an event first */
 };
 
