@@ -38,6 +38,7 @@ struct capture {
     void (*stop)(struct session *s, JNIEnv *jni);
     void (*release)(struct session *s);
     void (*flush)(struct session *s, JNIEnv *jni); /* ten times a second: from buffers into the recording */
+    void (*drain)(struct session *s, JNIEnv *jni); /* between two flushes: what must not wait as long */
     void (*dump)(struct session *s, JNIEnv *jni, enum dump_reason reason); /* HPROF outputs: the section */
     /* A front-end's command over net=; those that are not the row's are passed over. */
     void (*request)(struct session *s, JNIEnv *jni, const struct hprof_request *r);

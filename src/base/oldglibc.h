@@ -94,6 +94,11 @@ static inline int old_timer_settime(timer_t timer, int flags, const struct itime
     return (int)syscall(SYS_timer_settime, (int)(intptr_t)timer, flags, value, ret_old);
 }
 
+static inline int old_timer_gettime(timer_t timer, struct itimerspec *ret)
+{
+    return (int)syscall(SYS_timer_gettime, (int)(intptr_t)timer, ret);
+}
+
 static inline int old_timer_delete(timer_t timer)
 {
     return (int)syscall(SYS_timer_delete, (int)(intptr_t)timer);
@@ -101,6 +106,7 @@ static inline int old_timer_delete(timer_t timer)
 
 #define timer_create(clock, event, ret)             old_timer_create(clock, event, ret)
 #define timer_settime(timer, flags, value, ret_old) old_timer_settime(timer, flags, value, ret_old)
+#define timer_gettime(timer, ret)                   old_timer_gettime(timer, ret)
 #define timer_delete(timer)                         old_timer_delete(timer)
 #define lstat(path, ret)                            old_lstat(path, ret)
 #define stat(path, ret)                             old_stat(path, ret)

@@ -86,8 +86,13 @@ static void json_sampler(struct json *j, const struct profile_view *v)
         const char *key;
         uint64_t value;
     } values[] = {
-        {"handler_ns", s->handler_ns}, {"handler_p50_ns", s->handler_p50_ns}, {"handler_p99_ns", s->handler_p99_ns},
-        {"walks_resumed", s->resumed}, {"faults_survived", s->faults},        {"lost", s->lost},
+        {"handler_ns", s->handler_ns},
+        {"handler_p50_ns", s->handler_p50_ns},
+        {"handler_p99_ns", s->handler_p99_ns},
+        {"later_ns", s->later_ns},
+        {"walks_resumed", s->resumed},
+        {"faults_survived", s->faults},
+        {"lost", s->lost},
     };
 
     json_key(j, "sampler");

@@ -274,6 +274,7 @@ static void read_sampler(struct profile *p, const struct rec_object *o)
         .handler_ns = (uint64_t)rec_ns(o, "handlerTime", 0),
         .handler_p50_ns = (uint64_t)rec_ns(o, "handlerP50", 0),
         .handler_p99_ns = (uint64_t)rec_ns(o, "handlerP99", 0),
+        .later_ns = (uint64_t)rec_ns(o, "laterTime", 0),
         .resumed = (uint64_t)rec_long(o, "resumed", 0),
         .faults = (uint64_t)rec_long(o, "faults", 0),
     };

@@ -105,7 +105,7 @@ struct profile_site {
 /* What the sampler says of itself: jvmscope.SamplerCost. */
 struct profile_sampler {
     bool known;
-    uint64_t lost, handler_ns, handler_p50_ns, handler_p99_ns, resumed, faults;
+    uint64_t lost, handler_ns, handler_p50_ns, handler_p99_ns, later_ns, resumed, faults;
 };
 
 struct profile {

@@ -49,17 +49,39 @@ static void fetch_parts(const struct walk *k, const uint64_t *methods, unsigned 
                 at[i] = 0;
 }
 
+at_each_sample bool walk_method(struct walk *k, uint64_t method, struct known_method *ret)
+{
+    const struct walker *w = k->w;
+    /* In doubt what is there now may be dead and not yet freed, which nothing tells of: it is not to be kept. */
+    if (k->doubt)
+        return known_method_recall(w->known, method, k->epoch, ret) ||
+               known_method_find(w->known, &w->layout, &w->memory, method, 0, ret);
+    if (known_method_find(w->known, &w->layout, &w->memory, method, k->epoch, ret))
+        return true;
+    /* Of a class that was redefined meanwhile it may be gone. */
+    if (!known_method_read(&w->layout, &w->memory, method, ret))
+        return k->later && known_method_recall(w->known, method, k->epoch, ret);
+    /* Nothing is believed that was read when the class could be gone. */
+    k->doubt = k->later && unloads_epoch(&w->unloads, &w->memory) != k->epoch;
+    if (k->doubt)
+        return known_method_recall(w->known, method, k->epoch, ret);
+    known_method_note(w->known, k->epoch, ret);
+    return true;
+}
+
 static bool settle_method(struct walk *k, const struct method_claim *claim)
 {
     const struct walker *w = k->w;
     struct walk_frame *f = &k->frames[claim->frame];
     uint64_t method = walk_id_method(f->id);
     struct known_method known;
-    if (!known_method_get(w->known, &w->layout, &w->memory, method, k->epoch, &known))
+    if (!walk_method(k, method, &known))
         return false;
     f->id = walk_id_of_method(method, known.check);
     f->kind = known.code_size ? WALK_INTERPRETED : WALK_NATIVE_METHOD;
     f->bci = known.code_size ? known_method_bci(&known, &w->layout, claim->bcp) : BCI_NATIVE;
+    if (k->later && f->bci == -1)
+        f->id = walk_id_of_method(0, 0); /* another has taken its place */
     return true;
 }
 
@@ -121,7 +143,6 @@ static unsigned without_check(const struct walk *k, unsigned *at, unsigned frame
 
 static void add_checks(struct walk *k)
 {
-    const struct walker *w = k->w;
     unsigned frames[CLAIMS_MAX], n;
     uint64_t methods[CLAIMS_MAX];
     for (unsigned at = 0; (n = without_check(k, &at, frames, methods)) > 0;) {
@@ -129,7 +150,7 @@ static void add_checks(struct walk *k)
             fetch_parts(k, methods, n);
         for (unsigned i = 0; i < n; i++) {
             struct known_method known;
-            if (known_method_get(w->known, &w->layout, &w->memory, methods[i], k->epoch, &known))
+            if (walk_method(k, methods[i], &known))
                 k->frames[frames[i]].id = walk_id_of_method(methods[i], known.check);
         }
     }
@@ -150,7 +171,6 @@ at_each_sample void walk_finish(struct walk *k)
     for (unsigned i = 0; k->notes && i < k->notes->count; i++) {
         const struct note *n = &k->notes->of[i];
         if (has_checks(k->frames + n->first, n->frames))
-            site_note(w->sites, &w->layout, &w->memory, n->blob, n->frame_bytes, n->key, n->state, k->frames + n->first,
-                      n->frames);
+            site_note(w->sites, &n->of, n->frame_bytes, n->key, n->state, k->frames + n->first, n->frames);
     }
 }

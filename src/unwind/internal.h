@@ -60,7 +60,8 @@ struct notes {
     unsigned count;
 
     struct note {
-        uint64_t key, blob;
+        struct compilation of;
+        uint64_t key;
         int32_t frame_bytes;
         uint32_t first;
         uint16_t frames;
@@ -77,10 +78,12 @@ struct walk {
     uint64_t stack_high; /* nor reach this */
     uint64_t mapped_low; /* from here on so many bytes of the stack are known to be mapped */
     uint64_t mapped_bytes;
-    uint64_t fetched;      /* up to here on the stack the sites of return addresses are on their way into the cache */
-    uint32_t epoch;        /* of `unloads` when the walk began */
-    struct claims *claims; /* NULL: nothing is taken for granted */
-    struct notes *notes;   /* NULL: nothing is kept */
+    uint64_t moved;              /* how far from there they lie: of a snapshot */
+    const struct memory *memory; /* that has the stack, and the thread as it was; NULL: the walker's */
+    uint64_t fetched;            /* up to here on the stack the sites of return addresses are on their way into the cache */
+    uint32_t epoch;              /* of `unloads` when the walk began */
+    struct claims *claims;       /* NULL: nothing is taken for granted */
+    struct notes *notes;         /* NULL: nothing is kept */
     struct anchor anchor;
     struct walk_frame *frames;
     unsigned count, max, flags;
@@ -89,7 +92,10 @@ struct walk {
     bool done; /* the first frame was reached */
     bool heap; /* frames in the heap were passed over */
     bool recovered;
-    bool refuted; /* a claim did not hold: the walk is worth nothing */
+    bool refuted; /* a claim did not hold: the walk is worth nothing; later: what is below is not known any more */
+    bool later;   /* of a snapshot: code and methods may be others by now (snapshot.h) */
+    bool stopped; /* the frame was left by a stub or by the VM: it stands where it polled or faulted, perhaps not at a call */
+    bool doubt;   /* later: classes were unloaded meanwhile */
 };
 
 /* Steps: emit what the registers stand at and leave it. False when that is not possible; registers are then as before. */
@@ -108,8 +114,13 @@ static inline bool walk_stack_word(const struct walk *k, uint64_t address, uint6
 {
     if (unlikely(address - k->mapped_low >= k->mapped_bytes || address & 7))
         return walk_stack_word_guarded(k, address, ret);
-    *ret = *(const uint64_t *)(uintptr_t)address;
+    *ret = *(const uint64_t *)(uintptr_t)(address + k->moved);
     return true;
+}
+
+static inline const struct memory *walk_memory(const struct walk *k)
+{
+    return k->memory ? k->memory : &k->w->memory;
 }
 
 /*
@@ -131,6 +142,8 @@ bool walk_read_anchor(const struct walk *k, uint64_t address, struct anchor *ret
 bool claim_site(struct walk *k, const struct compilation *of);
 bool claim_method(struct walk *k, uint64_t method, uint64_t bcp);
 bool claims_settle(struct walk *k);
+/* What is known of a method of the stack; false when nothing is, or may not be believed. */
+bool walk_method(struct walk *k, uint64_t method, struct known_method *ret);
 /* Puts the checks into the ids of Java frames that have none yet, and keeps as sites what was noted. */
 void walk_finish(struct walk *k);
 /* Runs a walk that is set up. */

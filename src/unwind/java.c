@@ -87,7 +87,7 @@ static bool step_interpreter(struct walk *k)
         const struct interpreter_entry *entry = code_interpreter_entry(&w->code, r.pc);
         if (entry && step_interpreter_entry(k, entry))
             return true;
-        if (w->arch->interpreter_return(&w->memory, &r, &pc, &sp))
+        if (w->arch->interpreter_return(walk_memory(k), &r, &pc, &sp))
             return walk_leave(k, pc, sp, r.fp);
     }
     if (r.fp < r.sp || !walk_stack_word(k, slot(r.fp, SLOT_METHOD), &method) ||
@@ -97,13 +97,19 @@ static bool step_interpreter(struct walk *k)
         if (!claim_method(k, method, bcp))
             return false;
     } else {
-        if (!known_method_get(w->known, &w->layout, &w->memory, method, k->epoch, &known))
-            return false;
+        if (!walk_method(k, method, &known)) {
+            if (!k->later)
+                return false;
+            method = 0; /* nobody will name it */
+            known = (struct known_method){.code_size = 1};
+        }
         /* While it runs, the pointer is in a register; the slot is brought up to date at calls only. */
         int32_t bci = known_method_bci(&known, &w->layout, bcp), live = -1;
         if (k->top && (live = known_method_bci(&known, &w->layout, r.bcp)) >= 0)
             bci = live;
         bool native = known.code_size == 0;
+        if (k->later && !native && bci < 0)
+            method = known.check = 0; /* another has taken its place */
         walk_emit(k, native ? WALK_NATIVE_METHOD : WALK_INTERPRETED, walk_id_of_method(method, known.check),
                   native ? BCI_NATIVE : bci);
     }
@@ -135,12 +141,13 @@ static void emit_compiled(struct walk *k, const struct code_blob *blob, uint64_t
 }
 
 /* What was emitted of a frame, from `first` on, is to be kept for walks to come. */
-static void note_site(struct walk *k, const struct code_blob *blob, uint64_t key, enum frame_state state, unsigned first)
+static void note_site(struct walk *k, const struct code_blob *blob, const struct compilation *of, uint64_t key,
+                      enum frame_state state, unsigned first)
 {
     struct notes *notes = k->notes;
     unsigned n = k->count - first;
     if (notes->count < NOTES_MAX && n > 0 && n <= SITE_METHODS_MAX && !k->full)
-        notes->of[notes->count++] = (struct note){key, blob->address, blob->frame_bytes, first, (uint16_t)n, (uint8_t)state};
+        notes->of[notes->count++] = (struct note){*of, key, blob->frame_bytes, first, (uint16_t)n, (uint8_t)state};
 }
 
 /* Emits what a site says; false when it is being written, or says it of something else. */
@@ -158,8 +165,17 @@ static bool emit_site(struct walk *k, uint64_t key, int32_t *ret_frame_bytes, en
         walk_emit(k, (enum walk_kind)f.kind, f.id, f.bci);
     }
     atomic_thread_fence(memory_order_acquire);
-    return atomic_load_explicit(&s->version, memory_order_relaxed) == version &&
-           (k->claims ? claim_site(k, &of) : compilation_holds(&k->w->layout, &k->w->memory, &of));
+    if (atomic_load_explicit(&s->version, memory_order_relaxed) != version)
+        return false;
+    if (k->claims)
+        return claim_site(k, &of);
+    if (compilation_holds(&k->w->layout, &k->w->memory, &of))
+        return true;
+    /* Which of the two it was when the stack was copied cannot be said. */
+    k->refuted = k->later;
+    if (k->refuted)
+        site_forget(k->w->sites, key);
+    return false;
 }
 
 static uint64_t site_key(const struct walk *k)
@@ -175,8 +191,10 @@ static bool step_site(struct walk *k)
     unsigned count = k->count;
     if (!k->w->sites)
         return false;
-    if (emit_site(k, site_key(k), &frame_bytes, &state) && leave_with_state(k, state, frame_bytes))
+    if (emit_site(k, site_key(k), &frame_bytes, &state) && leave_with_state(k, state, frame_bytes)) {
+        k->stopped = false;
         return true;
+    }
     k->count = count;
     k->full = false;
     return false;
@@ -186,8 +204,11 @@ static bool step_compiled(struct walk *k, const struct code_blob *blob)
 {
     const struct walker *w = k->w;
     struct registers r = k->r;
+    struct compilation of;
     unsigned first = k->count;
     enum frame_state state = FRAME_FULL;
+    if (!compilation_read(&w->layout, &w->memory, blob->address, &of))
+        return false;
     code_fetch_scopes(&w->code, &w->memory, blob, r.pc);
     if (k->top) {
         uint64_t complete = blob->frame_offset >= 0 ? blob->begin + (uint64_t)blob->frame_offset : blob->begin;
@@ -196,11 +217,18 @@ static bool step_compiled(struct walk *k, const struct code_blob *blob)
     }
     if (blob->frame_bytes == 0)
         state = FRAME_NONE;
-    uint64_t pc = code_original_pc(&w->code, &w->memory, blob, r.pc, r.sp);
+    uint64_t pc = code_original_pc(&w->code, walk_memory(k), blob, r.pc, r.sp);
+    if (k->later && !k->top && !k->stopped && blob->kind == CODE_COMPILED && !w->arch->follows_call(&w->memory, pc))
+        return false; /* another has taken its place */
+    k->stopped = false;
     /* What is said of an address holds for the instructions before it: calls and regions are described at their ends. */
     emit_compiled(k, blob, k->top ? pc + 1 : pc, state != FRAME_FULL);
+    if (k->later && !compilation_holds(&w->layout, &w->memory, &of)) {
+        k->count = first;
+        return false;
+    }
     if (k->notes && pc == r.pc)
-        note_site(k, blob, site_key(k), state, first);
+        note_site(k, blob, &of, site_key(k), state, first);
     return leave_with_state(k, state, blob->frame_bytes);
 }
 
@@ -244,7 +272,7 @@ static bool leave_to_continuation_entry(struct walk *k)
     const struct walker *w = k->w;
     uint64_t entry;
     if (!k->thread || w->layout.thread_cont_entry == LAYOUT_NONE || !w->code.cont_return ||
-        !load64(&w->memory, k->thread + (uint64_t)w->layout.thread_cont_entry, &entry) || entry < k->r.sp ||
+        !load64(walk_memory(k), k->thread + (uint64_t)w->layout.thread_cont_entry, &entry) || entry < k->r.sp ||
         entry >= k->stack_high)
         return false;
     /* The lowest frame ends where the entry begins. */
@@ -309,6 +337,7 @@ static bool step_stub(struct walk *k, const struct code_blob *blob)
     if (may_be_barrier && !w->arch->follows_call(&w->memory, pc))
         return step_return_barrier(k);
     walk_emit(k, WALK_STUB, WALK_ID_CODE | pc, 0);
+    k->stopped = true;
     if (k->full)
         return true;
     enum frame_state state = k->top ? w->arch->stub_state(&w->memory, pc, blob->begin) : FRAME_FULL;

@@ -79,7 +79,7 @@ static bool leave_signal(struct walk *k)
 {
     struct walk inner = *k;
     ucontext_t context;
-    if (!memory_read(&k->w->memory, k->r.sp, &context, sizeof(context)))
+    if (!memory_read(walk_memory(k), k->r.sp, &context, sizeof(context)))
         return false;
     arch_registers(&context, &inner.r);
     if (inner.r.sp <= k->r.sp || inner.r.sp >= k->stack_high || !walk_is_code(k, inner.r.pc))

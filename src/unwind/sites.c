@@ -73,53 +73,72 @@ static void renew(struct known_method *k, uint32_t version, uint32_t epoch)
     }
 }
 
-static bool known_find(struct known_method *k, const struct hotspot_layout *l, const struct memory *m, uint64_t method,
-                       uint32_t epoch, struct known_method *ret)
+/* An entry as a whole; ret->version is its version. */
+static bool known_load(struct known_method *known, uint64_t method, struct known_method *ret)
 {
+    if (!known)
+        return false;
+    struct known_method *k = known_at(known, method);
     uint32_t version = atomic_load_explicit(&k->version, memory_order_acquire);
     if (version == 0 || version & 1 || k->method != method)
         return false;
+    ret->method = method;
     ret->parts = k->parts;
     ret->code_size = k->code_size;
     ret->check = k->check;
     ret->epoch = k->epoch;
+    ret->version = version;
     atomic_thread_fence(memory_order_acquire);
-    if (atomic_load_explicit(&k->version, memory_order_relaxed) != version)
+    return atomic_load_explicit(&k->version, memory_order_relaxed) == version;
+}
+
+bool known_method_recall(struct known_method *known, uint64_t method, uint32_t epoch, struct known_method *ret)
+{
+    return known_load(known, method, ret) && epoch && ret->epoch == epoch;
+}
+
+at_each_sample bool known_method_find(struct known_method *known, const struct hotspot_layout *l, const struct memory *m,
+                                      uint64_t method, uint32_t epoch, struct known_method *ret)
+{
+    if (!known_load(known, method, ret))
         return false;
     if (epoch && ret->epoch == epoch)
         return method_parts_still_hold(l, m, method, &ret->parts);
     if (!method_parts_hold(l, m, method, &ret->parts))
         return false;
     if (epoch)
-        renew(k, version, epoch);
+        renew(known_at(known, method), ret->version, epoch);
     return true;
 }
 
-at_each_sample bool known_method_get(struct known_method *known, const struct hotspot_layout *l, const struct memory *m,
-                                     uint64_t method, uint32_t epoch, struct known_method *ret)
+at_each_sample bool known_method_read(const struct hotspot_layout *l, const struct memory *m, uint64_t method,
+                                      struct known_method *ret)
 {
-    struct known_method *k = known ? known_at(known, method) : NULL;
     int32_t bci;
     bool native;
-    if (k && known_find(k, l, m, method, epoch, ret))
-        return true;
     if (!method_bci(l, m, method, 0, &bci, &native) || !method_parts(l, m, method, &ret->parts) ||
         !load16(m, ret->parts.constant + (uint64_t)l->const_code_size, &ret->code_size))
         return false;
+    ret->method = method;
     ret->check = method_parts_check(&ret->parts);
-    if (k && begin_write(&k->version)) {
-        k->method = method;
-        k->check = ret->check;
-        k->parts = ret->parts;
-        k->code_size = ret->code_size;
-        k->epoch = epoch;
-        end_write(&k->version);
-    }
     return true;
 }
 
-/* What tells a compilation from a later one at its place. */
-static bool read_identity(const struct hotspot_layout *l, const struct memory *m, uint64_t blob, struct compilation *ret)
+at_each_sample void known_method_note(struct known_method *known, uint32_t epoch, const struct known_method *of)
+{
+    struct known_method *k = known ? known_at(known, of->method) : NULL;
+    if (!k || !begin_write(&k->version))
+        return;
+    k->method = of->method;
+    k->check = of->check;
+    k->parts = of->parts;
+    k->code_size = of->code_size;
+    k->epoch = epoch;
+    end_write(&k->version);
+}
+
+at_each_sample bool compilation_read(const struct hotspot_layout *l, const struct memory *m, uint64_t blob,
+                                     struct compilation *ret)
 {
     ret->blob = blob;
     return load64(m, blob + (uint64_t)l->nm_method, &ret->method) && load32(m, blob + (uint64_t)l->nm_compile_id, &ret->id);
@@ -128,21 +147,20 @@ static bool read_identity(const struct hotspot_layout *l, const struct memory *m
 at_each_sample bool compilation_holds(const struct hotspot_layout *l, const struct memory *m, const struct compilation *c)
 {
     struct compilation now = {0};
-    return read_identity(l, m, c->blob, &now) && now.method == c->method && now.id == c->id;
+    return compilation_read(l, m, c->blob, &now) && now.method == c->method && now.id == c->id;
 }
 
-at_each_sample void site_note(struct site *sites, const struct hotspot_layout *l, const struct memory *m, uint64_t blob,
-                              int32_t frame_bytes, uint64_t key, uint8_t state, const struct walk_frame *frames, unsigned count)
+at_each_sample void site_note(struct site *sites, const struct compilation *of, int32_t frame_bytes, uint64_t key,
+                              uint8_t state, const struct walk_frame *frames, unsigned count)
 {
     struct site *s = site_at(sites, key);
-    struct compilation c;
-    if (count > SITE_METHODS_MAX || !read_identity(l, m, blob, &c) || !begin_write(&s->version))
+    if (count > SITE_METHODS_MAX || !begin_write(&s->version))
         return;
     s->frame_bytes = (uint32_t)frame_bytes;
     s->pc = key;
-    s->blob = c.blob;
-    s->method = c.method;
-    s->compile_id = c.id;
+    s->blob = of->blob;
+    s->method = of->method;
+    s->compile_id = of->id;
     s->count = (uint8_t)count;
     s->state = state;
     for (unsigned i = 0; i < count; i++)
@@ -150,4 +168,13 @@ at_each_sample void site_note(struct site *sites, const struct hotspot_layout *l
                                              .id_high = (uint32_t)(frames[i].id >> 32),
                                              .bci_and_kind = (uint32_t)frames[i].bci << KIND_BITS | frames[i].kind};
     end_write(&s->version);
+}
+
+void site_forget(struct site *sites, uint64_t key)
+{
+    struct site *s = site_at(sites, key);
+    if (s->pc == key && begin_write(&s->version)) {
+        s->pc = 0;
+        end_write(&s->version);
+    }
 }

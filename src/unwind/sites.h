@@ -60,11 +60,17 @@ static inline struct known_method *known_at(struct known_method *known, uint64_t
 }
 
 /*
- * What is known of a method, looked up now where nothing is; false when there is no Method. known may be NULL. epoch is
- * unloads_epoch's since when the method cannot have been freed, as it is on the stack.
+ * What is known of a method and holds; false when nothing is. known may be NULL. epoch is unloads_epoch's since when the method
+ * cannot have been freed, as it is on the stack.
  */
-bool known_method_get(struct known_method *known, const struct hotspot_layout *l, const struct memory *m, uint64_t method,
-                      uint32_t epoch, struct known_method *ret);
+bool known_method_find(struct known_method *known, const struct hotspot_layout *l, const struct memory *m, uint64_t method,
+                       uint32_t epoch, struct known_method *ret);
+/* What was known of it at an epoch, whatever is there now. */
+bool known_method_recall(struct known_method *known, uint64_t method, uint32_t epoch, struct known_method *ret);
+/* Looked up now; false when there is no Method. */
+bool known_method_read(const struct hotspot_layout *l, const struct memory *m, uint64_t method, struct known_method *ret);
+/* Keeps what was read. known may be NULL. */
+void known_method_note(struct known_method *known, uint32_t epoch, const struct known_method *of);
 
 static inline int32_t known_method_bci(const struct known_method *k, const struct hotspot_layout *l, uint64_t bcp)
 {
@@ -93,9 +99,13 @@ struct compilation {
     uint32_t id;
 };
 
+/* The one at its place now. Async-signal-safe. */
+bool compilation_read(const struct hotspot_layout *l, const struct memory *m, uint64_t blob, struct compilation *ret);
 /* Whether that is still the one at its place. Async-signal-safe. */
 bool compilation_holds(const struct hotspot_layout *l, const struct memory *m, const struct compilation *c);
 /* Notes frames of an nmethod at a return address, or at an interrupted instruction with the frame in a state; ids have their
  * checks. Too many are not noted. Async-signal-safe. */
-void site_note(struct site *sites, const struct hotspot_layout *l, const struct memory *m, uint64_t blob, int32_t frame_bytes,
-               uint64_t key, uint8_t state, const struct walk_frame *frames, unsigned count);
+void site_note(struct site *sites, const struct compilation *of, int32_t frame_bytes, uint64_t key, uint8_t state,
+               const struct walk_frame *frames, unsigned count);
+/* Nothing is known of key any more. */
+void site_forget(struct site *sites, uint64_t key);

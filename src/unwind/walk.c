@@ -23,7 +23,7 @@ _Static_assert((METHOD_CHECK_MASK >> (61 - WALK_ID_CHECK_SHIFT)) == 0, "an id ho
 
 bool walk_stack_word_guarded(const struct walk *k, uint64_t address, uint64_t *ret)
 {
-    return address >= k->stack_low && address < k->stack_high && (address & 7) == 0 && load64(&k->w->memory, address, ret);
+    return address >= k->stack_low && address < k->stack_high && (address & 7) == 0 && load64(walk_memory(k), address, ret);
 }
 
 at_each_sample bool walk_is_code(const struct walk *k, uint64_t pc)
@@ -39,7 +39,7 @@ at_each_sample bool walk_is_java_return(const struct walker *w, uint64_t pc)
 at_each_sample bool walk_read_anchor(const struct walk *k, uint64_t address, struct anchor *ret)
 {
     const struct hotspot_layout *l = &k->w->layout;
-    const struct memory *m = &k->w->memory;
+    const struct memory *m = walk_memory(k);
     struct anchor a = {0};
     if (!load64(m, address + (uint64_t)l->anchor_sp, &a.sp) || !load64(m, address + (uint64_t)l->anchor_pc, &a.pc) ||
         (l->anchor_fp != LAYOUT_NONE && !load64(m, address + (uint64_t)l->anchor_fp, &a.fp)))
@@ -92,6 +92,7 @@ at_each_sample static bool resume(struct walk *k)
         return false;
     k->r = (struct registers){.pc = a.pc, .sp = a.sp, .fp = a.fp};
     k->top = false;
+    k->stopped = true;
     return true;
 }
 
@@ -154,6 +155,8 @@ static void fetch_sites(struct walk *k)
     uint64_t from = k->r.sp & ~UINT64_C(7), to = MIN(from + LOOK_BYTES, k->mapped_low + k->mapped_bytes);
     uint64_t low = w->code.low, size = w->code.high - low;
     k->fetched = from + LOOK_BYTES;
+    from += k->moved;
+    to += k->moved;
     for (const uint64_t *at = (const uint64_t *)(uintptr_t)from; at < (const uint64_t *)(uintptr_t)to; at++)
         if (*at - low < size && !code_is_interpreter(&w->code, *at))
             __builtin_prefetch(site_at(w->sites, *at));
@@ -161,7 +164,7 @@ static void fetch_sites(struct walk *k)
 
 static void look_ahead(struct walk *k)
 {
-    if (k->r.sp - k->mapped_low + LOOK_BYTES > k->mapped_bytes)
+    if (!k->later && k->r.sp - k->mapped_low + LOOK_BYTES > k->mapped_bytes)
         map_ahead(k);
     if (k->r.sp >= k->fetched && !code_is_interpreter(&k->w->code, k->r.pc))
         fetch_sites(k);

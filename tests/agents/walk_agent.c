@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent of tests/integration/test_walker.py: walks stacks in a signal handler, with AsyncGetCallTrace beside it on request,
- * and writes counts at the VM's end. Options:
- * out=FILE,interval=US,mode=cpu|wall|busy,compare=0|1,native=0|1,depth=N,tops=N,dump=N,stacks=N, retransform=MS (classes whose
- * name begins with WalkStress are made anew that often).
+ * The agent of tests/integration/test_walker.py: copies stacks in a signal handler and walks them later, or walks them at once
+ * (later=0, and those too deep to copy), with AsyncGetCallTrace beside it on request, and writes counts at the VM's end.
+ * Options: out=FILE,interval=US,mode=cpu|wall|busy,compare=0|1,native=0|1,later=0|1,depth=N,tops=N,dump=N,stacks=N,
+ * retransform=MS (classes whose name begins with WalkStress are made anew that often).
  */
+#include "agent/sampler/ring.h"
 #include "base/clock.h"
 #include "hotspot/layout.h"
 #include "hotspot/memory.h"
 #include "hotspot/method.h"
 #include "unwind/arch.h"
+#include "unwind/snapshot.h"
 #include "unwind/symbols.h"
 #include "unwind/walk.h"
+#include "walk_names.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -27,7 +30,16 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-enum { SAMPLES_MAX = 40000, KEPT_FRAMES = 96, DEPTH_MAX = 12000, THREADS_MAX = 4096, BUFFERS = 64, COSTS_MAX = 1 << 16 };
+enum {
+    SAMPLES_MAX = 40000,
+    KEPT_FRAMES = 96,
+    DEPTH_MAX = 12000,
+    THREADS_MAX = 4096,
+    BUFFERS = 64,
+    COSTS_MAX = 1 << 16,
+    RING = 32 << 20,
+    DRAIN_NS = 50000000
+};
 
 typedef struct {
     jint lineno;
@@ -53,19 +65,22 @@ struct sample {
 
 static struct {
     char out[512], mode[16];
-    long interval, compare, native, depth, tops, dump, retransform, stacks;
-} options = {.out = "/dev/stderr", .mode = "cpu", .interval = 1000, .compare = 1, .depth = 256, .tops = 15};
+    long interval, compare, native, depth, tops, dump, retransform, stacks, later;
+} options = {.out = "/dev/stderr", .mode = "cpu", .interval = 1000, .compare = 1, .depth = 256, .tops = 15, .later = 1};
 
-static jvmtiEnv *jvmti;
-static struct walker *walker;
-static struct symbols *symbols;
+static struct walk_names names;
 static char why[200];
 static void (*oracle)(AsgctTrace *, jint, void *);
 static struct sample *samples;
-static uint32_t sample_count, cost_count;
+static uint32_t sample_count;
 static uint64_t status_counts[WALK_STATUSES], recovered_count, taken, oracle_failed, busy;
 static uint32_t oracle_costs[COSTS_MAX];
-static uint32_t *costs; /* nanoseconds << 12 | depth, of which 50 counts */
+static uint32_t *costs, *later_costs; /* nanoseconds << 12 | depth, of which 50 counts: in the handler, and later */
+static struct ring ring;
+static struct snapshot_walker *later_walker;
+static struct walk_frame *later_frames;
+static pthread_mutex_t later_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t later_taken;
 static struct walk_frame *buffers[BUFFERS];
 static AsgctFrame *oracle_buffers[BUFFERS];
 static int buffer_used[BUFFERS];
@@ -94,57 +109,129 @@ static void note_context(struct sample *s, void *context)
     (void)memory_read(&process_memory, r.sp, s->stack, sizeof(s->stack));
 }
 
+static void note_cost(uint32_t *of, uint32_t at, uint64_t ns, unsigned depth)
+{
+    if (at < COSTS_MAX)
+        of[at] = (uint32_t)MIN(ns, UINT64_C(0xfffff)) << 12 | MIN(depth, 4095u);
+}
+
+/* The stack of the sample at a place, as it was found. */
+static void note_walk(uint32_t at, const struct walk_frame *frames, unsigned n, const struct walk_end *end)
+{
+    __atomic_fetch_add(&taken, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&status_counts[end->status], 1, __ATOMIC_RELAXED);
+    if (end->recovered)
+        __atomic_fetch_add(&recovered_count, 1, __ATOMIC_RELAXED);
+    if (n > deepest)
+        deepest = n;
+    for (unsigned i = 0; i < n; i++)
+        kinds_seen[frames[i].kind]++;
+    if (at >= SAMPLES_MAX)
+        return;
+    struct sample *s = &samples[at];
+    s->total = n;
+    s->count = n < KEPT_FRAMES ? n : KEPT_FRAMES;
+    s->end = *end;
+    memcpy(s->frames, frames, s->count * sizeof(s->frames[0]));
+}
+
+struct later {
+    struct ring_record head;
+    uint64_t ns;
+    uint32_t at;
+    struct snapshot snapshot;
+};
+
+/* As the sampler does; false: it must be walked at once. */
+static int keep_for_later(uint32_t at, void *context, JNIEnv *env)
+{
+    struct snapshot look;
+    uint64_t position, begin = now_ns();
+    if (!options.later || !snapshot_look(names.walker, context, env, &look))
+        return 0;
+    struct later *l = (struct later *)(void *)ring_take(&ring, sizeof(*l) + snapshot_bytes(&look), &position);
+    if (!l)
+        return 0;
+    l->at = at;
+    snapshot_take(&look, &l->snapshot);
+    l->ns = now_ns() - begin;
+    ring_put(&l->head, position);
+    return 1;
+}
+
+static void drain(void)
+{
+    struct ring_record *record;
+    pthread_mutex_lock(&later_lock);
+    while ((record = ring_next(&ring))) {
+        struct later *l = (struct later *)(void *)record;
+        struct walk_end end;
+        uint64_t begin = now_ns();
+        unsigned n = snapshot_walk(later_walker, &l->snapshot, options.native ? WALK_WITH_NATIVE : 0, later_frames,
+                                   (unsigned)options.depth, &end);
+        note_cost(later_costs, l->at, now_ns() - begin, n);
+        note_cost(costs, l->at, l->ns, n);
+        note_walk(l->at, later_frames, n, &end);
+        later_taken++;
+        ring_done(&ring, record);
+    }
+    pthread_mutex_unlock(&later_lock);
+}
+
+static void *drain_often(void *unused)
+{
+    while (!stopping) {
+        nanosleep(&(struct timespec){.tv_nsec = DRAIN_NS}, NULL);
+        drain();
+    }
+    return NULL;
+}
+
+static void walk_at_once(uint32_t at, void *context, JNIEnv *env, struct walk_frame *frames)
+{
+    struct walk_end end;
+    uint64_t begin = now_ns();
+    walker_fetch(names.walker, context);
+    unsigned n =
+        walk_stack(names.walker, context, env, options.native ? WALK_WITH_NATIVE : 0, frames, (unsigned)options.depth, &end);
+    note_cost(costs, at, now_ns() - begin, n);
+    note_walk(at, frames, n, &end);
+}
+
+static void ask_oracle(uint32_t at, void *context, JNIEnv *env, AsgctFrame *frames)
+{
+    AsgctTrace trace = {.env_id = env, .frames = frames};
+    if (options.compare && oracle) {
+        uint64_t begin = now_ns();
+        oracle(&trace, (jint)options.depth, context);
+        if (trace.num_frames > 0)
+            note_cost(oracle_costs, at, now_ns() - begin, (unsigned)trace.num_frames);
+        else
+            __atomic_fetch_add(&oracle_failed, 1, __ATOMIC_RELAXED);
+    }
+    if (at >= SAMPLES_MAX)
+        return;
+    samples[at].oracle_count = trace.num_frames;
+    if (trace.num_frames > 0)
+        memcpy(samples[at].oracle, frames, (size_t)MIN(trace.num_frames, KEPT_FRAMES) * sizeof(frames[0]));
+}
+
 static void on_sample(int signal_number, siginfo_t *info, void *context)
 {
     int saved = errno, b;
     JNIEnv *env = thread_env;
-    if (stopping || !env || !walker)
+    if (stopping || !env || !names.walker)
         return;
     if ((b = take_buffer()) < 0) {
         __atomic_fetch_add(&busy, 1, __ATOMIC_RELAXED);
         return;
     }
-    struct walk_end end;
-    uint64_t begin = now_ns();
-    walker_fetch(walker, context);
-    unsigned n =
-        walk_stack(walker, context, env, options.native ? WALK_WITH_NATIVE : 0, buffers[b], (unsigned)options.depth, &end);
-    uint64_t ns = now_ns() - begin;
-    uint32_t c = __atomic_fetch_add(&cost_count, 1, __ATOMIC_RELAXED);
-    if (c < COSTS_MAX)
-        costs[c] = (uint32_t)(ns > 0xfffff ? 0xfffff : ns) << 12 | (n > 4095 ? 4095 : n);
-    __atomic_fetch_add(&taken, 1, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&status_counts[end.status], 1, __ATOMIC_RELAXED);
-    if (end.recovered)
-        __atomic_fetch_add(&recovered_count, 1, __ATOMIC_RELAXED);
-    if (n > deepest)
-        deepest = n;
-    for (unsigned i = 0; i < n; i++)
-        kinds_seen[buffers[b][i].kind]++;
-    AsgctTrace trace = {.env_id = env, .frames = oracle_buffers[b]};
-    if (options.compare && oracle) {
-        begin = now_ns();
-        oracle(&trace, (jint)options.depth, context);
-        ns = now_ns() - begin;
-        if (c < COSTS_MAX && trace.num_frames > 0)
-            oracle_costs[c] =
-                (uint32_t)(ns > 0xfffff ? 0xfffff : ns) << 12 | (trace.num_frames > 4095 ? 4095 : (uint32_t)trace.num_frames);
-        if (trace.num_frames <= 0)
-            __atomic_fetch_add(&oracle_failed, 1, __ATOMIC_RELAXED);
-    }
     uint32_t at = __atomic_fetch_add(&sample_count, 1, __ATOMIC_RELAXED);
-    if (at < SAMPLES_MAX) {
-        struct sample *s = &samples[at];
-        s->total = n;
-        s->count = n < KEPT_FRAMES ? n : KEPT_FRAMES;
-        s->oracle_count = trace.num_frames;
-        s->end = end;
-        note_context(s, context);
-        memcpy(s->frames, buffers[b], s->count * sizeof(s->frames[0]));
-        if (trace.num_frames > 0)
-            memcpy(s->oracle, trace.frames,
-                   (size_t)(trace.num_frames < KEPT_FRAMES ? trace.num_frames : KEPT_FRAMES) * sizeof(s->oracle[0]));
-    }
+    if (!keep_for_later(at, context, env))
+        walk_at_once(at, context, env, buffers[b]);
+    ask_oracle(at, context, env, oracle_buffers[b]);
+    if (at < SAMPLES_MAX)
+        note_context(&samples[at], context);
     __atomic_store_n(&buffer_used[b], 0, __ATOMIC_RELEASE);
     errno = saved;
 }
@@ -182,7 +269,7 @@ static void *kick(void *unused)
             }
         }
         if (++kicks % 64 == 0)
-            walker_refresh(walker);
+            walker_refresh(names.walker);
     }
     return NULL;
 }
@@ -264,11 +351,33 @@ static void start_retransform(jvmtiEnv *ti, JNIEnv *env)
 static uint64_t java_thread_of(JNIEnv *env)
 {
     jthread self = NULL;
-    if ((*jvmti)->GetCurrentThread(jvmti, &self) != JVMTI_ERROR_NONE)
+    if ((*names.jvmti)->GetCurrentThread(names.jvmti, &self) != JVMTI_ERROR_NONE)
         return 0;
     jclass class = (*env)->FindClass(env, "java/lang/Thread");
     jfieldID field = class ? (*env)->GetFieldID(env, class, "eetop", "J") : NULL;
     return field ? (uint64_t)(*env)->GetLongField(env, self, field) : 0;
+}
+
+/* A thread that no signal of ours interrupts. */
+static void start_thread(void *(*run)(void *))
+{
+    pthread_t thread;
+    sigset_t all, old;
+    sigfillset(&all);
+    sigdelset(&all, SIGSEGV); /* of guarded loads */
+    sigdelset(&all, SIGBUS);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    if (pthread_create(&thread, NULL, run, NULL) == 0)
+        pthread_detach(thread);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+static void start_later(void)
+{
+    options.later = options.later && snapshot_possible(names.walker) && (later_walker = snapshot_walker_new(names.walker)) &&
+                    (later_frames = malloc(DEPTH_MAX * sizeof(*later_frames))) && ring_open(&ring, RING) == 0;
+    if (options.later)
+        start_thread(drain_often);
 }
 
 static void start_signals(void)
@@ -279,13 +388,7 @@ static void start_signals(void)
         struct itimerval timer = {{options.interval / 1000000, options.interval % 1000000}, {0, options.interval % 1000000}};
         setitimer(ITIMER_VIRTUAL, &timer, NULL);
     } else {
-        pthread_t thread;
-        sigset_t all, old;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &old);
-        if (pthread_create(&thread, NULL, kick, NULL) == 0)
-            pthread_detach(thread);
-        pthread_sigmask(SIG_SETMASK, &old, NULL);
+        start_thread(kick);
     }
 }
 
@@ -300,66 +403,13 @@ static void JNICALL on_init(jvmtiEnv *ti, JNIEnv *env, jthread thread)
     if (options.compare && (*ti)->GetLoadedClasses(ti, &n, &classes) == JVMTI_ERROR_NONE)
         for (jint i = 0; i < n; i++)
             make_ids(ti, classes[i]);
-    int r = vm ? walker_new(&walker, vm, env, java_thread_of(env), why, sizeof(why)) : -ENOENT;
+    int r = vm ? walker_new(&names.walker, vm, env, java_thread_of(env), why, sizeof(why)) : -ENOENT;
+    if (r == 0)
+        start_later();
     if (r == 0)
         start_signals();
     if (r == 0 && options.retransform)
         start_retransform(ti, env);
-}
-
-/* A method as text, by the VM's tables or by JVM TI; the caller frees. */
-static char *name_of_walked(const struct walk_frame *f)
-{
-    char *text = NULL;
-    static const char *const kinds[WALK_KINDS] = {[WALK_NATIVE] = "[native]",
-                                                  [WALK_VM] = "[vm]",
-                                                  [WALK_STUB] = "[stub]",
-                                                  [WALK_GAP] = "[heap]",
-                                                  [WALK_KERNEL] = "[kernel]"};
-    if (!walk_is_java(f->kind)) {
-        char stub[64] = "";
-        walker_stub_name(walker, walk_id_pc(f->id), stub, sizeof(stub));
-        struct symbol_place place = {0};
-        if (!stub[0] && symbols && symbols_find(symbols, walk_id_pc(f->id) - 1, &place) == 0)
-            return asprintf(&text, "%s %s:%s", kinds[f->kind], place.library, place.name ? place.name : "?") < 0 ? NULL : text;
-        return asprintf(&text, "%s %s", kinds[f->kind], stub) < 0 ? NULL : text;
-    }
-    struct method_description d = {0};
-    int r = walker_describe(walker, f->id, &d);
-    if (r < 0)
-        return strdup(r == -ESTALE ? "[unloaded]" : "?");
-    if (asprintf(&text, "%s.%s%s", buf_str(&d.class_name), buf_str(&d.name), buf_str(&d.signature)) < 0)
-        text = NULL;
-    method_description_release(&d);
-    return text;
-}
-
-static char *name_of_oracle(jmethodID id)
-{
-    char *name = NULL, *signature = NULL, *class_name = NULL, *text = NULL;
-    jclass class = NULL;
-    if (!id || (*jvmti)->GetMethodName(jvmti, id, &name, &signature, NULL) != JVMTI_ERROR_NONE ||
-        (*jvmti)->GetMethodDeclaringClass(jvmti, id, &class) != JVMTI_ERROR_NONE ||
-        (*jvmti)->GetClassSignature(jvmti, class, &class_name, NULL) != JVMTI_ERROR_NONE)
-        return strdup("?");
-    size_t n = strlen(class_name);
-    if (asprintf(&text, "%.*s.%s%s", (int)(n > 2 ? n - 2 : 0), class_name + 1, name, signature) < 0)
-        text = NULL;
-    return text;
-}
-
-/* Hidden classes: the VM's name and JVM TI's differ in one separator. */
-static int same_name(const char *a, const char *b)
-{
-    for (; *a && *b; a++, b++) {
-        if (*a == '.' && *b == '/' && b[1] >= '0' && b[1] <= '9') /* VM anonymous classes (JDK 8, 11) have a number behind */
-            b = strchr(b, '.');
-        if (!b)
-            return 0;
-        if (*a != *b && !((*a == '+' || *a == '/' || *a == '.') && (*b == '.' || *b == '/' || *b == '+')))
-            return 0;
-    }
-    return *a == *b;
 }
 
 struct top {
@@ -381,7 +431,7 @@ static int by_value(const void *a, const void *b)
 static void report_costs(FILE *f, const char *what, const uint32_t *of)
 {
     static uint32_t all[COSTS_MAX], deep[COSTS_MAX];
-    uint32_t taken_n = cost_count < COSTS_MAX ? cost_count : COSTS_MAX, n = 0, kept = 0;
+    uint32_t taken_n = sample_count < COSTS_MAX ? sample_count : COSTS_MAX, n = 0, kept = 0;
     for (uint32_t i = 0; i < taken_n; i++) {
         unsigned depth = of[i] & 0xfff;
         if (of[i] == 0)
@@ -401,25 +451,25 @@ static void dump_sample(FILE *f, const struct sample *s)
     fprintf(f, "sample status=%u recovered=%d pc=%llx sp=%llx frames=%u oracle=%d\n", s->end.status, s->end.recovered,
             (unsigned long long)s->end.pc, (unsigned long long)s->end.sp, s->total, s->oracle_count);
     char stub[64];
-    walker_stub_name(walker, s->pc, stub, sizeof(stub));
+    walker_stub_name(names.walker, s->pc, stub, sizeof(stub));
     fprintf(f, "  at pc=%llx sp=%llx fp=%llx %s |", (unsigned long long)s->pc, (unsigned long long)s->sp,
             (unsigned long long)s->fp, stub);
     for (size_t i = 0; i < sizeof(s->code); i++)
         fprintf(f, "%s%02x", i == 24 ? " > " : " ", s->code[i]);
-    walker_stub_name(walker, s->end.pc, stub, sizeof(stub));
+    walker_stub_name(names.walker, s->end.pc, stub, sizeof(stub));
     fprintf(f, "\n  ended in %s\n", stub);
     for (size_t i = 0; i < ARRAY_SIZE(s->stack); i++) {
-        walker_stub_name(walker, s->stack[i], stub, sizeof(stub));
+        walker_stub_name(names.walker, s->stack[i], stub, sizeof(stub));
         if (stub[0] || (options.dump > 500 && s->sp + 8 * i >= s->end.sp))
             fprintf(f, "  stack %zu %llx %s\n", i, (unsigned long long)s->stack[i], stub);
     }
     for (unsigned i = 0; i < s->count && i < 24; i++) {
-        char *name = name_of_walked(&s->frames[i]);
+        char *name = name_of_walked(&names, &s->frames[i]);
         fprintf(f, "  walked %u %s@%d\n", s->frames[i].kind, name, s->frames[i].bci);
         free(name);
     }
     for (int i = 0; i < s->oracle_count && i < 12 && i < KEPT_FRAMES; i++) {
-        char *name = name_of_oracle(s->oracle[i].method_id);
+        char *name = name_of_method_id(&names, s->oracle[i].method_id);
         fprintf(f, "  oracle %s@%d\n", name, s->oracle[i].lineno);
         free(name);
     }
@@ -436,10 +486,10 @@ static const struct walk_frame *first_java(const struct sample *s)
 /* Whether the oracle's top is one of ours further out: it takes a caller for the top where a frame is not built, or gone. */
 static int omits_top(const struct sample *s, const struct walk_frame *first)
 {
-    char *b = name_of_oracle(s->oracle[0].method_id);
+    char *b = name_of_method_id(&names, s->oracle[0].method_id);
     int same = 0;
     for (const struct walk_frame *f = first + 1; f < s->frames + s->count && f <= first + 8 && !same; f++) {
-        char *a = walk_is_java(f->kind) ? name_of_walked(f) : NULL;
+        char *a = walk_is_java(f->kind) ? name_of_walked(&names, f) : NULL;
         same = a && b && same_name(a, b);
         free(a);
     }
@@ -458,7 +508,7 @@ static void report_differences(FILE *f)
     for (uint32_t i = 0; i < n; i++) {
         struct sample *s = &samples[i];
         char stub[64];
-        walker_stub_name(walker, s->pc, stub, sizeof(stub));
+        walker_stub_name(names.walker, s->pc, stub, sizeof(stub));
         int in_java = strcmp(stub, "nmethod") == 0 || strcmp(stub, "Interpreter") == 0;
         if (s->oracle_count <= 0 || s->oracle[0].method_id == NULL || !in_java)
             continue;
@@ -471,7 +521,7 @@ static void report_differences(FILE *f)
                 dump_sample(f, s);
             continue;
         }
-        char *a = name_of_walked(first), *b = name_of_oracle(s->oracle[0].method_id);
+        char *a = name_of_walked(&names, first), *b = name_of_method_id(&names, s->oracle[0].method_id);
         int same_top = a && b && same_name(a, b), same = same_top;
         bci_wrong += same_top && first->bci != s->oracle[0].lineno;
         free(a);
@@ -481,8 +531,8 @@ static void report_differences(FILE *f)
              j++) {
             if (!walk_is_java(s->frames[j].kind))
                 continue;
-            a = name_of_walked(&s->frames[j]);
-            b = name_of_oracle(s->oracle[k++].method_id);
+            a = name_of_walked(&names, &s->frames[j]);
+            b = name_of_method_id(&names, s->oracle[k++].method_id);
             same = a && b && same_name(a, b);
             free(a);
             free(b);
@@ -509,7 +559,7 @@ static void report_tops(FILE *f)
         const struct walk_frame *first = first_java(&samples[i]);
         if (!first)
             continue;
-        char *name = name_of_walked(first);
+        char *name = name_of_walked(&names, first);
         total++;
         unloaded += name && strcmp(name, "[unloaded]") == 0;
         unsigned k = 0;
@@ -535,7 +585,7 @@ static void report_stacks(FILE *f)
     for (uint32_t i = 0; i < n && i < (unsigned)options.stacks; i++) {
         fprintf(f, "stack %u ", samples[i].end.status);
         for (unsigned k = 0; k < samples[i].count; k++) {
-            char *name = name_of_walked(&samples[i].frames[k]);
+            char *name = name_of_walked(&names, &samples[i].frames[k]);
             fprintf(f, "%s%s", k ? ";" : "", name ? name : "?");
             free(name);
         }
@@ -559,25 +609,28 @@ static void JNICALL on_death(jvmtiEnv *ti, JNIEnv *env)
     stopping = 1;
     struct itimerval off = {0};
     setitimer(ITIMER_VIRTUAL, &off, NULL);
-    symbols = symbols_new();
+    if (names.walker && options.later)
+        drain();
+    names.symbols = symbols_new();
     FILE *f = fopen(options.out, "w");
     if (!f)
         return;
-    if (!walker) {
+    if (!names.walker) {
         fprintf(f, "refused=%s\n", why);
         fclose(f);
         return;
     }
-    static const char *const names[] = {"complete", "depth", "heap", "broken", "fault"};
-    fprintf(f, "version=%d\ntaken=%llu\nbusy=%llu\n", walker_layout(walker)->version, (unsigned long long)taken,
-            (unsigned long long)busy);
+    static const char *const statuses[] = {"complete", "depth", "heap", "broken", "fault"};
+    fprintf(f, "version=%d\ntaken=%llu\nlater=%llu\nbusy=%llu\n", walker_layout(names.walker)->version,
+            (unsigned long long)taken, (unsigned long long)later_taken, (unsigned long long)busy);
     for (unsigned i = 0; i < WALK_STATUSES; i++)
-        fprintf(f, "%s=%llu\n", names[i], (unsigned long long)status_counts[i]);
+        fprintf(f, "%s=%llu\n", statuses[i], (unsigned long long)status_counts[i]);
     fprintf(f, "retransformed=%u\ndeepest=%u\n", retransformed, deepest);
     fprintf(f, "recovered=%llu\nfaults=%llu\n", (unsigned long long)recovered_count, (unsigned long long)walker_faults());
     for (unsigned i = 0; i < WALK_KINDS; i++)
         fprintf(f, "kind%u=%d\n", i, kinds_seen[i]);
     report_costs(f, "cost", costs);
+    report_costs(f, "later", later_costs);
     report_costs(f, "oracle", oracle_costs);
     report_failures(f);
     if (options.compare)
@@ -592,13 +645,10 @@ static void parse(char *text)
     const struct {
         const char *name;
         long *value;
-    } numbers[] = {{"interval", &options.interval},
-                   {"compare", &options.compare},
-                   {"native", &options.native},
-                   {"depth", &options.depth},
-                   {"tops", &options.tops},
-                   {"dump", &options.dump},
-                   {"retransform", &options.retransform},
+    } numbers[] = {{"interval", &options.interval}, {"compare", &options.compare},
+                   {"native", &options.native},     {"later", &options.later},
+                   {"depth", &options.depth},       {"tops", &options.tops},
+                   {"dump", &options.dump},         {"retransform", &options.retransform},
                    {"stacks", &options.stacks}};
 
     char *rest = NULL;
@@ -623,15 +673,16 @@ JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *text, void *reserved)
     parse(text);
     samples = mmap(NULL, SAMPLES_MAX * sizeof(*samples), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     costs = calloc(COSTS_MAX, sizeof(*costs));
+    later_costs = calloc(COSTS_MAX, sizeof(*costs));
     for (int i = 0; i < BUFFERS; i++) {
         buffers[i] = malloc(DEPTH_MAX * sizeof(struct walk_frame));
         oracle_buffers[i] = malloc(DEPTH_MAX * sizeof(AsgctFrame));
     }
-    if ((*vm)->GetEnv(vm, (void **)&jvmti, JVMTI_VERSION_1_2) != JNI_OK)
+    if ((*vm)->GetEnv(vm, (void **)&names.jvmti, JVMTI_VERSION_1_2) != JNI_OK)
         return JNI_ERR;
     jvmtiCapabilities capabilities = {.can_generate_compiled_method_load_events = 1,
                                       .can_retransform_classes = options.retransform > 0};
-    (*jvmti)->AddCapabilities(jvmti, &capabilities);
+    (*names.jvmti)->AddCapabilities(names.jvmti, &capabilities);
     jvmtiEventCallbacks callbacks = {.VMInit = on_init,
                                      .VMDeath = on_death,
                                      .ThreadStart = on_thread_start,
@@ -639,11 +690,11 @@ JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *text, void *reserved)
                                      .ClassLoad = on_class_load,
                                      .ClassPrepare = on_class_prepare,
                                      .CompiledMethodLoad = on_compiled};
-    (*jvmti)->SetEventCallbacks(jvmti, &callbacks, sizeof(callbacks));
+    (*names.jvmti)->SetEventCallbacks(names.jvmti, &callbacks, sizeof(callbacks));
     const jvmtiEvent events[] = {
         JVMTI_EVENT_VM_INIT,       JVMTI_EVENT_VM_DEATH,   JVMTI_EVENT_THREAD_START,        JVMTI_EVENT_THREAD_END,
         JVMTI_EVENT_CLASS_PREPARE, JVMTI_EVENT_CLASS_LOAD, JVMTI_EVENT_COMPILED_METHOD_LOAD};
     for (size_t i = 0; i < ARRAY_SIZE(events); i++)
-        (*jvmti)->SetEventNotificationMode(jvmti, JVMTI_ENABLE, events[i], NULL);
+        (*names.jvmti)->SetEventNotificationMode(names.jvmti, JVMTI_ENABLE, events[i], NULL);
     return 0;
 }

@@ -3,6 +3,7 @@
 #include "hotspot/method.h"
 #include "tests.h"
 #include "unwind/internal.h"
+#include "unwind/snapshot.h"
 #include "vm_image.h"
 
 #include <sys/mman.h>
@@ -301,6 +302,15 @@ static void a_word_that_is_no_method_is_none(void **state)
     move_out(&s);
 }
 
+static void know(struct scene *s, uint64_t method, uint32_t epoch, struct known_method *ret)
+{
+    const struct hotspot_layout *l = &s->walker.layout;
+    if (known_method_find(s->walker.known, l, &process_memory, method, epoch, ret))
+        return;
+    assert_true(known_method_read(l, &process_memory, method, ret));
+    known_method_note(s->walker.known, epoch, ret);
+}
+
 /* A class of another name in the same memory, pointer for pointer, is told by the name, but while no class was unloaded. */
 static void methods_hold_until_a_class_is_unloaded(void **state)
 {
@@ -312,18 +322,18 @@ static void methods_hold_until_a_class_is_unloaded(void **state)
     move_in(&s, &claims);
     const struct hotspot_layout *l = &s.walker.layout;
     uint64_t method = s.interpreted;
-    assert_true(known_method_get(s.walker.known, l, &process_memory, method, 5, &known));
+    know(&s, method, 5, &known);
     uint32_t check = known.check;
     assert_true(method_parts(l, &process_memory, method, &parts));
     s.code.im.bytes[parts.class_name - BASE + 3] ^= 0x41; /* the name's hash */
-    assert_true(known_method_get(s.walker.known, l, &process_memory, method, 5, &known));
+    know(&s, method, 5, &known);
     assert_int_equal(known.check, check);
-    assert_true(known_method_get(s.walker.known, l, &process_memory, method, 6, &known));
+    know(&s, method, 6, &known);
     assert_int_not_equal(known.check, check);
     check = known.check;
     /* Where nothing tells of unloading, the name is looked at each time. */
     s.code.im.bytes[parts.class_name - BASE + 3] ^= 0x41;
-    assert_true(known_method_get(s.walker.known, l, &process_memory, method, 0, &known));
+    know(&s, method, 0, &known);
     assert_int_not_equal(known.check, check);
     move_out(&s);
 }
@@ -368,6 +378,121 @@ static void unloaded_classes_are_counted_by_the_vm(void **state)
     assert_int_equal(unloads_epoch(&u, &process_memory), 0);
     unloads_find(&u, &(struct hotspot_layout){0}, &process_memory);
     assert_int_equal(unloads_epoch(&u, &process_memory), 0);
+}
+
+/* What a handler would have copied of the scene; the stack itself is gone. */
+static struct snapshot *copy_of(struct scene *s)
+{
+    uint64_t high = s->stack + STACK_BYTES;
+    struct snapshot look = {.registers = s->walk.r,
+                            .low = s->sp,
+                            .high = high,
+                            .epoch = unloads_epoch(&s->walker.unloads, &process_memory)},
+                    *copy = malloc(snapshot_bytes(&look));
+    assert_non_null(copy);
+    snapshot_take(&look, copy);
+    memset(s->code.im.bytes + (s->stack - BASE), 0xee, STACK_BYTES);
+    return copy;
+}
+
+static void walk_copy(struct scene *s, struct snapshot_walker *w, const struct snapshot *copy)
+{
+    s->walk.count = snapshot_walk(w, copy, 0, s->frames, FRAMES, &s->end);
+}
+
+static void a_copied_stack_is_walked_as_it_was(void **state)
+{
+    static _Alignas(8) uint64_t unloaded[2];
+    struct scene s;
+    struct claims claims;
+    make_scene(&s, &arch_x86_64);
+    move_in(&s, &claims);
+    s.walker.unloads = (struct unloads){{(uint64_t)(uintptr_t)&unloaded[0], (uint64_t)(uintptr_t)&unloaded[1]}};
+    assert_true(snapshot_possible(&s.walker));
+    struct snapshot_walker *w = snapshot_walker_new(&s.walker);
+    struct snapshot *copy = copy_of(&s);
+    assert_non_null(w);
+    for (unsigned again = 0; again < 2; again++) {
+        walk_copy(&s, w, copy);
+        assert_int_equal(s.end.status, WALK_COMPLETE);
+        assert_int_equal(s.walk.count, 3);
+        expect(&s, 0, WALK_INLINED, s.code.method[1], 300);
+        expect(&s, 1, WALK_C2, s.code.method[0], 7);
+        expect(&s, 2, WALK_INTERPRETED, s.interpreted, 5);
+        for (unsigned i = 0; i < 3; i++)
+            assert_int_not_equal(walk_id_check(s.frames[i].id), 0);
+    }
+    /* Another compilation at a place that was known: which of the two it was nobody knows, but of the next one. */
+    poke32(&s.code.im, s.code.blob + (uint64_t)s.code.layout.nm_compile_id, 77);
+    walk_copy(&s, w, copy);
+    assert_int_equal(s.end.status, WALK_BROKEN);
+    assert_int_equal(s.walk.count, 0);
+    walk_copy(&s, w, copy);
+    assert_int_equal(s.end.status, WALK_COMPLETE);
+    assert_int_equal(s.walk.count, 3);
+    free(copy);
+    snapshot_walker_free(w);
+    move_out(&s);
+}
+
+static void a_method_that_may_be_another_is_not_named(void **state)
+{
+    static _Alignas(8) uint64_t unloaded[2];
+    struct scene s;
+    struct claims claims;
+    make_scene(&s, &arch_x86_64);
+    move_in(&s, &claims);
+    s.walker.unloads = (struct unloads){{(uint64_t)(uintptr_t)&unloaded[0], (uint64_t)(uintptr_t)&unloaded[1]}};
+    struct snapshot_walker *w = snapshot_walker_new(&s.walker);
+    struct snapshot *copy = copy_of(&s);
+    assert_non_null(w);
+    /* A class was unloaded between the copy and the walk, and nothing was known before. */
+    unloaded[0]++;
+    walk_copy(&s, w, copy);
+    assert_int_equal(s.end.status, WALK_COMPLETE);
+    assert_int_equal(s.walk.count, 3);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(walk_id_check(s.frames[i].id), 0);
+    expect(&s, 2, WALK_INTERPRETED, 0, -1);
+    /* A copy made since is sure, and when the next class goes what was known by then still is. */
+    copy->epoch = unloads_epoch(&s.walker.unloads, &process_memory);
+    walk_copy(&s, w, copy);
+    expect(&s, 2, WALK_INTERPRETED, s.interpreted, 5);
+    uint64_t id = s.frames[2].id;
+    unloaded[1]++;
+    for (unsigned gone = 0; gone < 2; gone++) {
+        walk_copy(&s, w, copy);
+        assert_int_equal(s.frames[2].id, id);
+        poke64(&s.code.im, s.interpreted + (uint64_t)s.code.layout.method_const, 0); /* the method itself as well */
+    }
+    /* What was seen in doubt, dead perhaps and not yet freed, is not taken for what is there later. */
+    copy->epoch = unloads_epoch(&s.walker.unloads, &process_memory);
+    walk_copy(&s, w, copy);
+    assert_int_equal(s.end.status, WALK_COMPLETE);
+    expect(&s, 2, WALK_INTERPRETED, 0, -1);
+    free(copy);
+    snapshot_walker_free(w);
+    move_out(&s);
+}
+
+static void a_bytecode_pointer_of_another_method_is_seen(void **state)
+{
+    static _Alignas(8) uint64_t unloaded[2];
+    struct scene s;
+    struct claims claims;
+    make_scene(&s, &arch_x86_64);
+    move_in(&s, &claims);
+    s.walker.unloads = (struct unloads){{(uint64_t)(uintptr_t)&unloaded[0], (uint64_t)(uintptr_t)&unloaded[1]}};
+    struct snapshot_walker *w = snapshot_walker_new(&s.walker);
+    struct snapshot *copy = copy_of(&s);
+    assert_non_null(w);
+    copy->words[(s.sp + 48 + 128 - 8 * (uint64_t)s.code.layout.interpreter_bcp - copy->low) / 8] += 100;
+    walk_copy(&s, w, copy);
+    assert_int_equal(s.end.status, WALK_COMPLETE);
+    expect(&s, 2, WALK_INTERPRETED, 0, -1);
+    free(copy);
+    snapshot_walker_free(w);
+    move_out(&s);
 }
 
 static void depth_ends_the_walk(void **state)
@@ -475,6 +600,9 @@ int main(void)
         cmocka_unit_test(a_word_that_is_no_method_is_none),
         cmocka_unit_test(methods_hold_until_a_class_is_unloaded),
         cmocka_unit_test(unloaded_classes_are_counted_by_the_vm),
+        cmocka_unit_test(a_copied_stack_is_walked_as_it_was),
+        cmocka_unit_test(a_method_that_may_be_another_is_not_named),
+        cmocka_unit_test(a_bytecode_pointer_of_another_method_is_seen),
         cmocka_unit_test(depth_ends_the_walk),
         cmocka_unit_test(a_lost_caller_is_looked_for_in_the_anchor),
         cmocka_unit_test(methods_are_described_while_they_are_there),

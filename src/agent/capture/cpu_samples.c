@@ -39,7 +39,8 @@ static const struct jfr_type types[] = {
          {"handlerP99", "99th Percentile of the Signal Handler", "long", JFR_NANOS},
          {"handlerMax", "Longest Signal Handler", "long", JFR_NANOS},
          {"resumed", "Walks That Lost Their Way and Resumed", "long", JFR_UNITS},
-         {"faults", "Faults Survived While Walking", "long", JFR_UNITS})},
+         {"faults", "Faults Survived While Walking", "long", JFR_UNITS},
+         {"laterTime", "Time of Walking What the Signal Handler Copied", "long", JFR_NANOS})},
 };
 
 static struct {
@@ -114,6 +115,11 @@ at_each_sample static bool record(void *context, const struct sample *s)
     for (uint32_t i = 0; i < MIN(s->weight, REPEAT_MAX); i++)
         put_cpu(s, trace);
     return true;
+}
+
+static void record_kept(void *context, const struct sample *s)
+{
+    (void)record(NULL, s);
 }
 
 static bool record_idle(void *context, const struct thread *t, uint64_t mark, uint32_t weight)
@@ -253,7 +259,8 @@ static void tell_cost(void)
                                sampler_cost_percentile(&c, 0.99),
                                c.handler_max_ns,
                                resumed,
-                               faults};
+                               faults,
+                               c.later_ns};
     for (size_t i = 0; i < ARRAY_SIZE(values); i++)
         jfr_put_long(&e, (int64_t)values[i]);
     jfr_commit(&e);
@@ -366,14 +373,19 @@ static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why)
     int r = choose_walker(s, jni, &options.walk, why);
     if (r < 0)
         return r;
+    options.later = !cpu.wall && options.walk && options.walk != stack_agct() && stack_vm_later();
     cpu.follows = recording && virtual_threads_on(jni);
     return sampler_start(&options, jni, why);
 }
 
+static void drain(struct session *s, JNIEnv *jni)
+{
+    sampler_drain(s->out.format == 'r' ? record_kept : count_kept, jni);
+}
+
 static void flush(struct session *s, JNIEnv *jni)
 {
-    if (s->out.format != 'r')
-        sampler_drain(count_kept, jni);
+    drain(s, jni);
     sampler_work();
     stack_vm_work();
     struct sampler_counters c;
@@ -391,9 +403,11 @@ static void flush(struct session *s, JNIEnv *jni)
     }
 }
 
-static void stop_sampler(void)
+static void stop_sampler(struct session *s, JNIEnv *jni)
 {
     sampler_stop();
+    drain(s, jni);
+    sampler_release();
     if (cpu.follows)
         virtual_threads_off();
     cpu.follows = false;
@@ -403,7 +417,7 @@ static void stop_sampler(void)
 static void restart(struct session *s, JNIEnv *jni)
 {
     struct buf why = BUF(4096);
-    stop_sampler();
+    stop_sampler(s, jni);
     if (start_sampler(s, jni, &why) < 0)
         session_message(s, "cpu: sampling has ended: %s", buf_str(&why));
     buf_release(&why);
@@ -432,7 +446,7 @@ static void request(struct session *s, JNIEnv *jni, const struct hprof_request *
 {
     if (r->command != HPROF_CMD_CPU_SAMPLES && r->command != HPROF_CMD_CONTROL)
         return;
-    sampler_drain(count_kept, jni); /* what came before the command counts as before it */
+    drain(s, jni); /* what came before the command counts as before it */
     if (r->command == HPROF_CMD_CONTROL && r->control == HPROF_CONTROL_MAX_DEPTH)
         restart(s, jni);
     pthread_mutex_lock(&cpu.lock);
@@ -445,7 +459,7 @@ static void request(struct session *s, JNIEnv *jni, const struct hprof_request *
 
 static void stop(struct session *s, JNIEnv *jni)
 {
-    stop_sampler();
+    stop_sampler(s, jni);
     if (s->out.format == 'r')
         tell_cost();
 }
@@ -478,6 +492,7 @@ static void status(struct session *s, struct buf *out)
         {"handler_ns", c.handler_ns},
         {"handler_p99_ns", sampler_cost_percentile(&c, 0.99)},
         {"handler_max_ns", c.handler_max_ns},
+        {"later_ns", c.later_ns},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
@@ -507,6 +522,7 @@ const struct capture capture_cpu_samples = {
     .stop = stop,
     .release = release,
     .flush = flush,
+    .drain = drain,
     .dump = dump,
     .request = request,
     .status = status,

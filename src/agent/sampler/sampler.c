@@ -3,6 +3,7 @@
 
 #include "agent/names.h"
 #include "agent/sampler/jvmti.h"
+#include "agent/sampler/ring.h"
 #include "agent/sampler/slots.h"
 #include "agent/virtual_threads.h"
 #include "base/clock.h"
@@ -41,10 +42,17 @@ static struct {
     int signal;
     _Atomic uint64_t calls, samples, truncated, lost, skipped;
     struct pool pool;
+    struct ring ring; /* of samples whose stacks are walked later */
     struct sampler_options options;
     _Atomic uint64_t measured, measured_ns, max_ns;
     _Atomic uint64_t failed[WALK_FAILURES], cost[COST_BUCKETS];
 } __attribute__((aligned(64))) sampler;
+
+/* Of whoever drains. */
+static struct {
+    struct jfr_frame *frames;
+    uint64_t ns, round;
+} later;
 
 enum { SAMPLER_FETCH = offsetof(__typeof__(sampler), measured) };
 
@@ -98,6 +106,15 @@ at_each_sample static int walk_interrupted(void *context, struct jfr_frame *fram
     return n < 0 ? n : n + (int)kernel;
 }
 
+/* One frame more than the depth was asked for. */
+static void settle_depth(struct sample *s)
+{
+    if (s->n <= (int)sampler.options.depth)
+        return;
+    s->n = (int)sampler.options.depth;
+    s->truncated = true;
+}
+
 static void count_sample(const struct sample *s)
 {
     atomic_fetch_add(&sampler.samples, s->weight);
@@ -141,25 +158,55 @@ at_each_sample static void take_sample(const struct sample *sample, fill_fn *fil
     s->time_ns = now_ns();
     s->frames = b->frames;
     s->n = fill(context, s->frames, depth + 1, &s->truncated);
-    if (s->n > (int)depth) {
-        s->n = (int)depth;
-        s->truncated = true;
-    }
+    settle_depth(s);
     count_sample(s);
     bool done = sampler.options.now(sampler.options.context, s);
     atomic_store(&b->state, done ? BUFFER_FREE : BUFFER_FULL);
 }
 
-static void take_interrupted(const struct beat *beat, struct thread *t, JNIEnv *env, void *ucontext)
+/* A sample whose stack was copied; behind it the kernel's frames and the snapshot. */
+struct later {
+    struct ring_record head;
+    struct sample sample; /* without frames */
+    struct slot *slot;
+    uint64_t kernel_count;
+    uint64_t kernel[];
+};
+
+/* False: it must be walked at once. */
+at_each_sample static bool keep_for_later(const struct beat *beat, const struct sample *sample, JNIEnv *env,
+                                          const void *ucontext)
+{
+    struct snapshot look;
+    uint64_t position, kernel = sampler.options.kernel ? beat->kernel_count : 0;
+    if (!stack_vm_look(ucontext, env, &look))
+        return false;
+    struct ring_record *record = ring_take(&sampler.ring, sizeof(struct later) + kernel * 8 + snapshot_bytes(&look), &position);
+    if (!record)
+        return false;
+    struct later *l = (struct later *)(void *)record;
+    l->sample = *sample;
+    l->sample.time_ns = now_ns();
+    l->slot = beat->slot;
+    l->kernel_count = kernel;
+    for (uint64_t i = 0; i < kernel; i++)
+        l->kernel[i] = beat->kernel[i];
+    snapshot_take(&look, (struct snapshot *)(void *)(l->kernel + kernel));
+    ring_put(record, position);
+    return true;
+}
+
+at_each_sample static void take_interrupted(const struct beat *beat, struct thread *t, JNIEnv *env, void *ucontext)
 {
     struct interrupted i = {beat, env, ucontext};
-    take_sample(&(struct sample){.thread = t,
-                                 .serial = atomic_load(&t->serial),
-                                 .id = virtual_thread_id(t),
-                                 .weight = beat->weight,
-                                 .idle = sampler.options.wall && in_blocking_call(ucontext),
-                                 .mark = &beat->slot->mark},
-                walk_interrupted, &i);
+    struct sample sample = {.thread = t,
+                            .serial = atomic_load(&t->serial),
+                            .id = virtual_thread_id(t),
+                            .weight = beat->weight,
+                            .idle = sampler.options.wall && in_blocking_call(ucontext),
+                            .mark = &beat->slot->mark};
+    if (!sampler.options.later || !keep_for_later(beat, &sample, env, ucontext))
+        take_sample(&sample, walk_interrupted, &i);
 }
 
 /* Reading the clock of a thread's CPU time is a system call: two of them in each handler were a tenth of its cost. */
@@ -210,9 +257,13 @@ at_each_sample static void fetch_beginning(const siginfo_t *info, const void *uc
         __builtin_prefetch(info->si_value.sival_ptr);
         __builtin_prefetch((const char *)info->si_value.sival_ptr + 64);
     }
-    stack_vm_fetch(ucontext);
     for (size_t at = 0; at < SAMPLER_FETCH; at += 64)
         __builtin_prefetch((const char *)&sampler + at, 1);
+    if (sampler.options.later) {
+        __builtin_prefetch(ring_place(&sampler.ring), 1);
+        return;
+    }
+    stack_vm_fetch(ucontext);
     int cpu = sched_getcpu();
     const char *buffer = sampler.pool.memory + (size_t)MAX(cpu, 0) * sampler.pool.stride;
     for (size_t at = 0; at < BUFFER_FETCH; at += 64)
@@ -249,7 +300,10 @@ at_each_sample static void on_signal(int number, siginfo_t *info, void *ucontext
         JNIEnv *env = t && !t->own ? atomic_load(&t->env) : NULL;
         if (env)
             take_interrupted(&beat, t, env, ucontext);
-        slot_shift(beat.slot, beat.weight);
+        if (!sampler.options.later || beat.slot->perf.fd)
+            slot_shift(beat.slot, beat.weight);
+        else
+            atomic_fetch_add_explicit(&beat.slot->beats, beat.weight, memory_order_relaxed);
         count_cost(start);
     }
     atomic_fetch_sub(&sampler.inside, 1);
@@ -336,8 +390,23 @@ static int make_pool(const struct sampler_options *o)
     return 0;
 }
 
+/* What all CPUs deliver in some rounds of sampler_drain, in stacks of a usual size. */
+static int make_ring(const struct sampler_options *o)
+{
+    enum { USUAL = 8 << 10, LEAST = 2 << 20, MOST = 64 << 20, ROUNDS_NS = 200000000 };
+
+    uint64_t wanted = (uint64_t)sysconf(_SC_NPROCESSORS_CONF) * (ROUNDS_NS / o->interval_ns + 1) * USUAL, size = LEAST;
+    while (size < wanted && size < MOST)
+        size *= 2;
+    later.frames = calloc(o->depth + 1, sizeof(*later.frames));
+    return later.frames ? ring_open(&sampler.ring, size) : -ENOMEM;
+}
+
 static void free_pool(void)
 {
+    ring_close(&sampler.ring);
+    free(later.frames);
+    later.frames = NULL;
     if (sampler.pool.memory)
         munmap(sampler.pool.memory, sampler.pool.bytes);
     sampler.pool = (struct pool){0};
@@ -373,6 +442,7 @@ static int start_source(const struct sampler_options *o)
 int sampler_start(const struct sampler_options *o, JNIEnv *jni, struct buf *why)
 {
     clear_counters();
+    later.ns = 0;
     sampler.options = *o;
     int r = o->walk ? install_handler() : 0;
     if (r < 0) {
@@ -380,11 +450,14 @@ int sampler_start(const struct sampler_options *o, JNIEnv *jni, struct buf *why)
         return r;
     }
     r = make_pool(o);
+    if (r == 0 && o->later)
+        r = make_ring(o);
     if (r == 0)
         r = start_source(o);
     if (r < 0) {
         buf_printf(why, "sampling cannot start: %s", strerror(-r));
         sampler_stop();
+        sampler_release();
     }
     return r;
 }
@@ -397,14 +470,44 @@ void sampler_stop(void)
     /* A handler takes microseconds; a thread that is not scheduled while inside one may take longer. */
     for (int i = 0; atomic_load(&sampler.inside) > 0 && i < 10000; i++)
         nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+}
+
+void sampler_release(void)
+{
     if (atomic_load(&sampler.inside) > 0)
         return;
     slots_release();
     free_pool();
 }
 
+/* Walks what was copied. */
+static void walk_later(struct later *l)
+{
+    struct sample *s = &l->sample;
+    uint32_t depth = sampler.options.depth, kernel = (uint32_t)MIN(l->kernel_count, depth);
+    s->frames = later.frames;
+    for (uint32_t i = 0; i < kernel; i++)
+        s->frames[i] = (struct jfr_frame){.method = walk_id_of_kernel(l->kernel[i]), .bci = -1, .type = JFR_FRAME_KERNEL};
+    int n = stack_vm_walk_later((const struct snapshot *)(const void *)(l->kernel + l->kernel_count), s->frames + kernel,
+                                depth + 1 - kernel, &s->truncated);
+    s->n = n < 0 ? n : n + (int)kernel;
+    settle_depth(s);
+    count_sample(s);
+}
+
 void sampler_drain(void (*f)(void *context, const struct sample *s), void *context)
 {
+    uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    struct ring_record *record;
+    later.round++;
+    while ((record = ring_next(&sampler.ring))) {
+        struct later *l = (struct later *)(void *)record;
+        walk_later(l);
+        f(context, &l->sample);
+        slot_shift_later(l->slot, l->sample.thread, l->sample.weight, later.round);
+        ring_done(&sampler.ring, record);
+    }
+    later.ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
     for (uint32_t i = 0; i < sampler.pool.n; i++) {
         struct buffer *b = buffer_at(i);
         if (atomic_load(&b->state) != BUFFER_FULL)
@@ -428,6 +531,7 @@ void sampler_counters(struct sampler_counters *ret)
         .skipped = sampler.skipped,
         .handler_measured = sampler.measured,
         .handler_max_ns = sampler.max_ns,
+        .later_ns = later.ns,
     };
     if (ret->handler_measured)
         ret->handler_ns = (uint64_t)((double)sampler.measured_ns / (double)ret->handler_measured * (double)sampler.calls);

@@ -34,6 +34,7 @@ struct sampler_options {
     bool kernel; /* its kernel frames are wanted */
     uint64_t interval_ns;
     uint32_t depth;
+    bool later;          /* CPU, stacks of stack_vm: copied in the handler, walked by sampler_drain, which gets the samples */
     stack_walk_fn *walk; /* NULL: no signals; JVM TI gives the stacks (jvmti.h) */
     /* Gets each sample, in the signal handler mostly; async-signal-safe. False: keep it for sampler_drain. */
     bool (*now)(void *context, const struct sample *s);
@@ -56,6 +57,7 @@ struct sampler_counters {
     uint64_t handler_ns;       /* of all handlers, from the mean of those that were measured */
     uint64_t handler_measured; /* calls, one of eight by chance */
     uint64_t handler_max_ns;
+    uint64_t later_ns;           /* CPU time of walking and passing on what handlers have copied */
     uint64_t cost[COST_BUCKETS]; /* measured calls by their time, COST_STEP_NS each; the last one and beyond */
 };
 
@@ -63,6 +65,8 @@ struct sampler_counters {
 int sampler_start(const struct sampler_options *o, JNIEnv *jni, struct buf *why) must_check;
 /* Stops: when it returns no handler of this run is inside `now`, no timer and no thread is left. */
 void sampler_stop(void);
+/* After the last sampler_drain: frees what handlers have left. */
+void sampler_release(void);
 /* Gives the samples that were kept to f, outside signal handlers. */
 void sampler_drain(void (*f)(void *context, const struct sample *s), void *context);
 /* Ten times a second: removes timers of threads that are none of Java's, tells the idle threads' samples. */

@@ -178,6 +178,9 @@ static void arm_timer(struct slot *s)
     }
     struct itimerspec spec = {.it_interval = timespec_of(interval), .it_value = timespec_of(first)};
     s->has_timer = true;
+    s->armed_ns = s->due_ns + first;
+    s->armed_beats = s->skips = 0;
+    atomic_store(&s->beats, 0);
     timer_settime(s->timer, 0, &spec, NULL);
 }
 
@@ -192,6 +195,43 @@ static void disarm_timer(struct slot *s)
         atomic_fetch_sub(&uncovered, 1);
     }
     s->has_timer = false;
+}
+
+/* Moves the next beat of a timer within its interval, of which there has been one beat each since the timer was made. */
+static void move_beat(struct slot *s)
+{
+    enum { LEAST_NS = 20000, SKIPS_MAX = 8 };
+
+    uint64_t interval = options.interval_ns, cpu_ns = clock_ns(thread_clock(s->tid));
+    struct itimerspec spec;
+    if (timer_gettime(s->timer, &spec) < 0)
+        return;
+    uint64_t left = (uint64_t)spec.it_value.tv_sec * NS_PER_SECOND + (uint64_t)spec.it_value.tv_nsec, next = cpu_ns + left;
+    uint64_t at = next - (next - s->due_ns) % interval + hash_u64(now_ns() ^ (uint64_t)s->tid) % interval;
+    uint64_t beats = atomic_load(&s->beats);
+    /* One that is due comes at the kernel's next tick, and one that has come may not be handled yet: setting the timer ends
+     * both. */
+    bool under_way = (next - s->armed_ns + interval / 2) / interval != beats - s->armed_beats && s->skips++ < SKIPS_MAX;
+    if (under_way || left <= LEAST_NS || at <= cpu_ns + LEAST_NS)
+        return;
+    s->skips = 0;
+    s->armed_ns = at;
+    s->armed_beats = beats;
+    spec = (struct itimerspec){.it_interval = timespec_of(interval), .it_value = timespec_of(at)};
+    timer_settime(s->timer, TIMER_ABSTIME, &spec, NULL);
+}
+
+void slot_shift_later(struct slot *s, const struct thread *thread, uint32_t weight, uint64_t round)
+{
+    pthread_mutex_lock(&lock);
+    bool its = s->has_timer && !s->perf.fd && atomic_load(&s->thread) == thread;
+    s->since += its ? weight : 0;
+    if (its && s->since >= SHIFT_EVERY && s->shift_round != round) {
+        s->since = 0;
+        s->shift_round = round;
+        move_beat(s);
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 /* ---- slots ---- */

@@ -23,6 +23,11 @@ struct slot {
     struct perf_clock perf;
     uint64_t due_ns;         /* CPU time of the thread before which what is due has come, but for `since` */
     uint32_t since;          /* intervals since the beat was last shifted */
+    _Atomic uint64_t beats;  /* of the timer, that were handled */
+    uint64_t armed_ns;       /* when the first beat after the timer was set last was due */
+    uint64_t armed_beats;    /* and `beats` then */
+    uint64_t shift_round;    /* of slot_shift_later, when it was last shifted */
+    uint32_t skips;          /* times in a row that it was not, for a beat under way */
     uint32_t owed;           /* perf: intervals that the next sample stands for besides its own */
     uint64_t cpu_ns;         /* of the thread, at the last visit */
     _Atomic uint32_t weight; /* intervals that the visitor's signals on their way stand for */
@@ -60,5 +65,7 @@ bool slot_is_own(struct slot *slot);
  * rate, so that a program that repeats itself at the interval is not always met at the same place.
  */
 void slot_shift(struct slot *slot, uint32_t weight);
+/* The same for a thread's timer, not in a handler, at most once in a round. */
+void slot_shift_later(struct slot *slot, const struct thread *thread, uint32_t weight, uint64_t round);
 /* The Java thread of the calling thread's slot, found by its environment the first time; NULL when it is none. */
 struct thread *slot_thread(struct slot *slot);

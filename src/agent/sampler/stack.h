@@ -5,6 +5,7 @@
 #include "agent/vm.h"
 #include "hotspot/method.h"
 #include "jfr/writer.h"
+#include "unwind/snapshot.h"
 #include "unwind/walk.h"
 
 #include <stdbool.h>
@@ -40,6 +41,12 @@ typedef int stack_walk_fn(void *ucontext, JNIEnv *env, struct jfr_frame *frames,
  * thread of the VM, before sampling starts.
  */
 stack_walk_fn *stack_vm(JNIEnv *jni, bool native, char *why, size_t size);
+/*
+ * Stacks of stack_vm that are copied in the handler and walked afterwards, one at a time (unwind/snapshot.h).
+ */
+bool stack_vm_later(void); /* whether that can be had */
+bool stack_vm_look(const void *ucontext, JNIEnv *env, struct snapshot *ret);
+int stack_vm_walk_later(const struct snapshot *of, struct jfr_frame *frames, uint32_t max, bool *ret_cut);
 /* Makes the walker alone, for stack_vm_own. From a platform thread of the VM. */
 int stack_vm_prepare(JNIEnv *jni) must_check;
 /*

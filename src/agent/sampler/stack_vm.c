@@ -15,6 +15,7 @@
 
 static struct {
     struct walker *walker; /* once made it stays: a handler may be in it */
+    struct snapshot_walker *later;
     unsigned flags;
     uint64_t faults_before; /* that these stacks' recording began */
     _Atomic uint64_t ends[WALK_STATUSES], recovered;
@@ -40,22 +41,47 @@ static const uint8_t frame_types[WALK_KINDS] = {
     [WALK_KERNEL] = JFR_FRAME_KERNEL,
 };
 
-at_each_sample static int walk(void *ucontext, JNIEnv *env, struct jfr_frame *frames, uint32_t max, bool *ret_cut)
+/* Counts how a walk ended; what it found becomes frames, in place. */
+at_each_sample static int conclude(struct jfr_frame *frames, unsigned n, const struct walk_end *end, bool *ret_cut)
 {
-    struct walk_frame *walked = (struct walk_frame *)(void *)frames;
-    struct walk_end end;
-    unsigned n = walk_stack(stacks.walker, ucontext, env, stacks.flags, walked, max, &end);
-    atomic_fetch_add_explicit(&stacks.ends[end.status], 1, memory_order_relaxed);
-    if (end.recovered)
+    const struct walk_frame *walked = (const struct walk_frame *)(void *)frames;
+    atomic_fetch_add_explicit(&stacks.ends[end->status], 1, memory_order_relaxed);
+    if (end->recovered)
         atomic_fetch_add_explicit(&stacks.recovered, 1, memory_order_relaxed);
     if (n == 0)
-        return end.status == WALK_COMPLETE ? -1 - WALK_NOT_JAVA : -1 - WALK_BROKEN_JAVA;
+        return end->status == WALK_COMPLETE ? -1 - WALK_NOT_JAVA : -1 - WALK_BROKEN_JAVA;
     for (unsigned i = 0; i < n; i++) {
         struct walk_frame f = walked[i];
         frames[i] = (struct jfr_frame){.method = f.id, .bci = f.bci >= 0 ? f.bci : -1, .type = frame_types[f.kind]};
     }
-    *ret_cut = end.status >= WALK_HEAP;
+    *ret_cut = end->status >= WALK_HEAP;
     return (int)n;
+}
+
+at_each_sample static int walk(void *ucontext, JNIEnv *env, struct jfr_frame *frames, uint32_t max, bool *ret_cut)
+{
+    struct walk_end end;
+    unsigned n = walk_stack(stacks.walker, ucontext, env, stacks.flags, (struct walk_frame *)(void *)frames, max, &end);
+    return conclude(frames, n, &end, ret_cut);
+}
+
+bool stack_vm_later(void)
+{
+    if (!stacks.later && stacks.walker && snapshot_possible(stacks.walker))
+        stacks.later = snapshot_walker_new(stacks.walker);
+    return stacks.later != NULL;
+}
+
+at_each_sample bool stack_vm_look(const void *ucontext, JNIEnv *env, struct snapshot *ret)
+{
+    return snapshot_look(stacks.walker, ucontext, env, ret);
+}
+
+int stack_vm_walk_later(const struct snapshot *of, struct jfr_frame *frames, uint32_t max, bool *ret_cut)
+{
+    struct walk_end end;
+    unsigned n = snapshot_walk(stacks.later, of, stacks.flags, (struct walk_frame *)(void *)frames, max, &end);
+    return conclude(frames, n, &end, ret_cut);
 }
 
 /* The libjvm that our JNI table belongs to, which is never unloaded; NULL when it is in no library. */

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/sampler/ring.h"
+
+#include "base/pages.h"
+
+#include <errno.h>
+
+enum { UNIT = 64, THERE = 1, PAD = 2 };
+
+int ring_open(struct ring *r, uint64_t size)
+{
+    /* Aligned to its size: where it is one large page, one entry of the TLB holds it. */
+    char *memory = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return -ENOMEM;
+    size_t before = -(uintptr_t)memory % size;
+    if (before)
+        munmap(memory, before);
+    munmap(memory + before + size, size - before);
+    *r = (struct ring){.memory = memory + before, .size = size};
+    (void)madvise(r->memory, size, MADV_HUGEPAGE);
+    for (size_t at = 0; at < size; at += 4096)
+        *(volatile char *)(r->memory + at) = 0;
+    return 0;
+}
+
+void ring_close(struct ring *r)
+{
+    if (r->memory)
+        munmap(r->memory, r->size);
+    *r = (struct ring){0};
+}
+
+static struct ring_record *record_at(const struct ring *r, uint64_t position)
+{
+    return (struct ring_record *)(void *)(r->memory + (position & (r->size - 1)));
+}
+
+at_each_sample struct ring_record *ring_take(struct ring *r, uint64_t bytes, uint64_t *ret_position)
+{
+    uint64_t position = atomic_load_explicit(&r->taken, memory_order_relaxed), pad;
+    bytes = (bytes + UNIT - 1) & ~(uint64_t)(UNIT - 1);
+    do {
+        uint64_t to_end = r->size - (position & (r->size - 1));
+        pad = to_end < bytes ? to_end : 0;
+        if (position + pad + bytes - atomic_load_explicit(&r->read, memory_order_acquire) > r->size)
+            return NULL;
+    } while (!atomic_compare_exchange_weak(&r->taken, &position, position + pad + bytes));
+    if (pad) {
+        record_at(r, position)->bytes = pad;
+        atomic_store_explicit(&record_at(r, position)->stamp, position | PAD, memory_order_release);
+        position += pad;
+    }
+    record_at(r, position)->bytes = bytes;
+    *ret_position = position;
+    return record_at(r, position);
+}
+
+struct ring_record *ring_next(struct ring *r)
+{
+    for (;;) {
+        uint64_t position = atomic_load_explicit(&r->read, memory_order_relaxed);
+        if (position == atomic_load_explicit(&r->taken, memory_order_acquire))
+            return NULL;
+        struct ring_record *record = record_at(r, position);
+        uint64_t stamp = atomic_load_explicit(&record->stamp, memory_order_acquire);
+        if (stamp == (position | THERE))
+            return record;
+        if (stamp != (position | PAD))
+            return NULL;
+        ring_done(r, record);
+    }
+}
+
+void ring_done(struct ring *r, const struct ring_record *record)
+{
+    atomic_store_explicit(&r->read, atomic_load_explicit(&r->read, memory_order_relaxed) + record->bytes, memory_order_release);
+}

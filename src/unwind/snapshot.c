@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unwind/snapshot.h"
+
+#include "unwind/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STACK_SIZE_MAX = 1 << 30 };
+
+bool snapshot_possible(const struct walker *w)
+{
+    return w->sites && w->known && unloads_epoch(&w->unloads, &w->memory) != 0;
+}
+
+at_each_sample bool snapshot_look(const struct walker *w, const void *context, const void *env, struct snapshot *ret)
+{
+    const struct hotspot_layout *l = &w->layout;
+    const struct memory *m = &w->memory;
+    struct snapshot s;
+    uint64_t size, anchor;
+    s.thread = (uint64_t)(uintptr_t)env - (uint64_t)w->env_offset;
+    s.epoch = unloads_epoch(&w->unloads, m);
+    s.anchor_fp = s.cont_entry = 0;
+    anchor = s.thread + (uint64_t)l->thread_anchor;
+    arch_registers(context, &s.registers);
+    if (!load64(m, s.thread + (uint64_t)l->thread_stack_base, &s.high) ||
+        !load64(m, s.thread + (uint64_t)l->thread_stack_size, &size) ||
+        !load64(m, anchor + (uint64_t)l->anchor_sp, &s.anchor_sp) ||
+        !load64(m, anchor + (uint64_t)l->anchor_pc, &s.anchor_pc) ||
+        (l->anchor_fp != LAYOUT_NONE && !load64(m, anchor + (uint64_t)l->anchor_fp, &s.anchor_fp)) ||
+        (l->thread_cont_entry != LAYOUT_NONE && !load64(m, s.thread + (uint64_t)l->thread_cont_entry, &s.cont_entry)))
+        return false;
+    s.low = s.registers.sp & ~UINT64_C(7);
+    if (size > STACK_SIZE_MAX || s.low < s.high - size || s.low >= s.high || s.high & 7 || s.high - s.low > SNAPSHOT_STACK_MAX)
+        return false;
+    *ret = s;
+    return true;
+}
+
+at_each_sample void snapshot_take(const struct snapshot *look, struct snapshot *ret)
+{
+    const uint64_t *from = (const uint64_t *)(uintptr_t)look->low;
+    uint64_t *to = ret->words, n = (look->high - look->low) / 8;
+    *ret = *look;
+#if defined(__x86_64__)
+    __asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
+#else
+    while (n-- > 0)
+        *to++ = *from++;
+#endif
+}
+
+/* ---- later ---- */
+
+struct snapshot_walker {
+    const struct walker *walker;
+    struct memory memory; /* the process's, but for the stack and what the thread noted */
+    const struct snapshot *of;
+};
+
+static int read_memory(void *context, uint64_t address, void *bytes, size_t len)
+{
+    const struct snapshot_walker *w = context;
+    const struct snapshot *s = w->of;
+    uint64_t offset = address - s->low, size = s->high - s->low;
+    const struct hotspot_layout *l = &w->walker->layout;
+    bool is_entry = l->thread_cont_entry != LAYOUT_NONE && address == s->thread + (uint64_t)l->thread_cont_entry &&
+                    len == sizeof(s->cont_entry);
+    if (!is_entry && (offset >= size || len > size - offset))
+        return memory_read(&w->walker->memory, address, bytes, len) ? 0 : -EFAULT;
+    memcpy(bytes, is_entry ? (const char *)&s->cont_entry : (const char *)s->words + offset, len);
+    return 0;
+}
+
+struct snapshot_walker *snapshot_walker_new(const struct walker *w)
+{
+    struct snapshot_walker *s = calloc(1, sizeof(*s));
+    if (!s)
+        return NULL;
+    s->walker = w;
+    s->memory = (struct memory){.context = s, .read = read_memory};
+    return s;
+}
+
+void snapshot_walker_free(struct snapshot_walker *s)
+{
+    free(s);
+}
+
+unsigned snapshot_walk(struct snapshot_walker *s, const struct snapshot *of, unsigned flags, struct walk_frame *frames,
+                       unsigned max, struct walk_end *ret_end)
+{
+    struct claims claims;
+    struct notes notes;
+    struct walk k = {
+        .w = s->walker,
+        .modules = modules_current(),
+        .r = of->registers,
+        .thread = of->thread,
+        .stack_low = of->low,
+        .stack_high = of->high,
+        .mapped_low = of->low,
+        .mapped_bytes = of->high - of->low,
+        .moved = (uint64_t)(uintptr_t)of->words - of->low,
+        .memory = &s->memory,
+        .epoch = of->epoch,
+        .notes = &notes,
+        .anchor = {of->anchor_sp, of->anchor_pc, of->anchor_fp},
+        .frames = frames,
+        .max = max,
+        .flags = flags,
+        .top = true,
+        .later = true,
+        .doubt = of->epoch != unloads_epoch(&s->walker->unloads, &s->walker->memory),
+    };
+    s->of = of;
+    claims.sites = claims.methods = notes.count = 0;
+    k.claims = k.doubt ? NULL : &claims;
+    /* No pc: the call that left Java has pushed it. */
+    if (k.anchor.sp && !k.anchor.pc && !walk_stack_word(&k, k.anchor.sp - 8, &k.anchor.pc))
+        k.anchor = (struct anchor){0};
+    walk_run(&k, ret_end);
+    return k.count;
+}
