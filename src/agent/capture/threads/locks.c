@@ -245,36 +245,59 @@ static int call_entered(struct edit *e, struct buf *code)
     return r;
 }
 
+/* Monitor instructions take their object off the stack: a local that keeps it behind them. */
+static int object_local(struct edit *e, int *object)
+{
+    if (*object >= 0)
+        return 0;
+    if ((*object = edit_local(e, 'A')) < 0)
+        return *object;
+    _cleanup_(buf_release) struct buf first = BUF(16);
+    code_op(&first, OP_ACONST_NULL);
+    code_store(&first, 'A', (unsigned)*object);
+    return edit_insert(e, EDIT_ENTRY, 0, 0, &first, 1);
+}
+
+/* Keeps the object of the monitor instruction at `pc`, and has behind that instruction what `behind` says. */
+static int edit_behind(struct edit *e, uint32_t pc, int object, const struct buf *behind, unsigned stack)
+{
+    _cleanup_(buf_release) struct buf code = BUF(16);
+    code_op(&code, OP_DUP);
+    code_store(&code, 'A', (unsigned)object);
+    int r = edit_insert(e, EDIT_BEFORE, pc, 0, &code, 1);
+    return r ? r : edit_insert(e, EDIT_AFTER, pc, 0, behind, stack);
+}
+
+/*
+ * A monitor is told of while a handler would let it go, whatever happens to the probe: in front of monitorexit, and behind it
+ * where none would (the exit in the handlers of scalac).
+ */
 static int edit_blocks(struct edit *e, int leaving)
 {
     _cleanup_(buf_release) struct buf code = BUF(64);
     int object = -1, r = 0;
     for (struct insn i = {0}; r == 0 && edit_next(e, &i);) {
-        if (i.op != OP_MONITORENTER && i.op != OP_MONITOREXIT)
+        bool enter = i.op == OP_MONITORENTER;
+        if (!enter && i.op != OP_MONITOREXIT)
             continue;
-        if (!edit_is_guarded(e, i.op == OP_MONITORENTER ? i.pc + i.len : i.pc))
+        bool guarded = edit_is_guarded(e, enter ? i.pc + i.len : i.pc);
+        if (enter && !guarded)
             return -ENOTSUP;
         buf_clear(&code);
-        code_op(&code, OP_DUP);
-        if (i.op == OP_MONITOREXIT) {
+        if (!enter && guarded) {
+            code_op(&code, OP_DUP);
             code_invokestatic(&code, leaving);
             r = edit_insert(e, EDIT_BEFORE, i.pc, 0, &code, 1);
             continue;
         }
-        if (object < 0) { /* keeps the object behind monitorenter, which takes it off the stack */
-            if ((object = edit_local(e, 'A')) < 0)
-                return object;
-            _cleanup_(buf_release) struct buf first = BUF(16);
-            code_op(&first, OP_ACONST_NULL);
-            code_store(&first, 'A', (unsigned)object);
-            r = edit_insert(e, EDIT_ENTRY, 0, 0, &first, 1);
-        }
-        code_store(&code, 'A', (unsigned)object);
-        r = r ? r : edit_insert(e, EDIT_BEFORE, i.pc, 0, &code, 1);
-        buf_clear(&code);
+        if ((r = object_local(e, &object)) < 0)
+            return r;
         code_load(&code, 'A', (unsigned)object);
-        r = r ? r : call_entered(e, &code);
-        r = r ? r : edit_insert(e, EDIT_AFTER, i.pc, 0, &code, 2);
+        if (enter)
+            r = call_entered(e, &code);
+        else
+            code_invokestatic(&code, leaving);
+        r = r ? r : edit_behind(e, i.pc, object, &code, 2);
     }
     return r;
 }
