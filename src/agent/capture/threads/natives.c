@@ -197,6 +197,8 @@ void put_unpark(JNIEnv *jni, struct waiter *w, jobject thread, uint64_t since, u
     uint64_t trace = stack_here(jni, w), target = tid_of(jni, thread);
     if (!jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_UNPARK], 0, &e))
         return;
+    if (since == 0)
+        since = until = now_ns();
     jfr_put_time(&e, since);
     jfr_put_long(&e, (int64_t)(until - since));
     jfr_put_long(&e, (int64_t)w->id);

@@ -176,7 +176,10 @@ void io_stop(void);
 /* waiter_self in a native method, which may be called by a virtual thread. */
 struct waiter *native_self(JNIEnv *jni);
 
-/* jvmscope.Unpark: the calling thread unparks another one, in a call that lasts from since to until. */
+/*
+ * jvmscope.Unpark: the calling thread unparks another one, in a call that lasts from since to until; since 0: in one that comes
+ * next. Told too early it would count for a park that has not ended yet, and the next one have no cause.
+ */
 void put_unpark(JNIEnv *jni, struct waiter *w, jobject thread, uint64_t since, uint64_t until);
 
 /* unpark.c: unparks of virtual threads (21 on). */

@@ -6,7 +6,6 @@
 #include "agent/capture/threads/threads.h"
 #include "agent/instrument/instrument.h"
 #include "agent/instrument/probe_class.h"
-#include "base/clock.h"
 
 #define PROBE  "java/lang/JvmscopeThreads"
 #define UNPARK "(Ljava/lang/Thread;)V"
@@ -18,9 +17,8 @@ void JNICALL Java_java_lang_JvmscopeThreads_unpark(JNIEnv *jni, jclass class, jo
     if (!thread || !natives_enter())
         return;
     struct waiter *w = native_self(jni);
-    uint64_t now = now_ns();
     if (w)
-        put_unpark(jni, w, thread, now, now);
+        put_unpark(jni, w, thread, 0, 0);
     natives_leave();
 }
 
