@@ -328,6 +328,17 @@ bool vm_clear_exception(JNIEnv *jni)
     return pending;
 }
 
+jlong vm_size_of_new(JNIEnv *jni, jobject o)
+{
+    jlong size = 0;
+    if (o)
+        (*vm.ti)->GetObjectSize(vm.ti, o, &size);
+    vm_clear_exception(jni);
+    if (o)
+        (*jni)->DeleteLocalRef(jni, o);
+    return size;
+}
+
 jobject vm_unsafe(JNIEnv *jni, jclass *ret_class)
 {
     bool internal = vm.version >= 9;

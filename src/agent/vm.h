@@ -75,6 +75,12 @@ static inline void vm_free(void *memory) /* memory that JVM TI allocated */
 /* Clears a pending exception; true when there was one. */
 bool vm_clear_exception(JNIEnv *jni);
 
+/*
+ * Bytes of an object that was just made to be measured, and gives its local reference back; 0 when it could not be made, whose
+ * exception is cleared.
+ */
+jlong vm_size_of_new(JNIEnv *jni, jobject o);
+
 /* The JDK's Unsafe object and its class, two local references; NULL, and no class, when it cannot be had. */
 jobject vm_unsafe(JNIEnv *jni, jclass *ret_class);
 

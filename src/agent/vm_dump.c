@@ -37,17 +37,6 @@ static void *find_native(JavaVM *java, const char *folder, size_t folder_len)
     return NULL;
 }
 
-static jlong size_of(JNIEnv *jni, jobject o)
-{
-    jlong size = 0;
-    if (o)
-        (*vm.ti)->GetObjectSize(vm.ti, o, &size);
-    vm_clear_exception(jni);
-    if (o)
-        (*jni)->DeleteLocalRef(jni, o);
-    return size;
-}
-
 static jobject new_array(JNIEnv *jni, unsigned type, jsize n, jclass object)
 {
     switch (type) {
@@ -77,9 +66,9 @@ static jobject new_array(JNIEnv *jni, unsigned type, jsize n, jclass object)
 /* A header is the size of an empty array less the elements that still fit into its padding. */
 static uint32_t header_of(JNIEnv *jni, unsigned type, uint32_t element, jclass object)
 {
-    jlong empty = size_of(jni, new_array(jni, type, 0, object));
+    jlong empty = vm_size_of_new(jni, new_array(jni, type, 0, object));
     uint32_t fit = 0;
-    while (fit < 64 && size_of(jni, new_array(jni, type, (jsize)fit + 1, object)) == empty)
+    while (fit < 64 && vm_size_of_new(jni, new_array(jni, type, (jsize)fit + 1, object)) == empty)
         fit++;
     return (uint32_t)empty - fit * element;
 }
@@ -89,12 +78,12 @@ static int measure_shapes(JNIEnv *jni)
     jclass object = (*jni)->FindClass(jni, "java/lang/Object");
     if (!object)
         return -ENOTSUP;
-    jlong none = size_of(jni, new_array(jni, HPROF_OBJECT, 0, object));
-    jlong many = size_of(jni, new_array(jni, HPROF_OBJECT, 64, object));
+    jlong none = vm_size_of_new(jni, new_array(jni, HPROF_OBJECT, 0, object));
+    jlong many = vm_size_of_new(jni, new_array(jni, HPROF_OBJECT, 64, object));
     struct hprof_shapes s = {.reference = (uint32_t)(many - none) / 64};
-    jlong at = size_of(jni, new_array(jni, HPROF_BYTE, 0, object)), next = at;
+    jlong at = vm_size_of_new(jni, new_array(jni, HPROF_BYTE, 0, object)), next = at;
     for (jsize n = 1; n < 4096 && next == at; n++)
-        next = size_of(jni, new_array(jni, HPROF_BYTE, n, object));
+        next = vm_size_of_new(jni, new_array(jni, HPROF_BYTE, n, object));
     s.alignment = (uint32_t)(next - at);
     for (unsigned t = 1; t <= HPROF_LONG; t++)
         if (t != 3 && hprof_type_size(t, s.reference))

@@ -395,25 +395,45 @@ static struct snapshot *copy_of(struct scene *s)
     return copy;
 }
 
-static void walk_copy(struct scene *s, struct snapshot_walker *w, const struct snapshot *copy)
+struct copied {
+    _Alignas(8) uint64_t unloaded[2]; /* the VM's counters */
+    struct claims claims;
+    struct snapshot_walker *walker;
+    struct snapshot *copy;
+};
+
+/* A scene whose stack has been copied. */
+static void make_copy(struct scene *s, struct copied *ret)
 {
-    s->walk.count = snapshot_walk(w, copy, 0, s->frames, FRAMES, &s->end);
+    ret->unloaded[0] = ret->unloaded[1] = 0;
+    make_scene(s, &arch_x86_64);
+    move_in(s, &ret->claims);
+    s->walker.unloads = (struct unloads){{(uint64_t)(uintptr_t)&ret->unloaded[0], (uint64_t)(uintptr_t)&ret->unloaded[1]}};
+    ret->walker = snapshot_walker_new(&s->walker);
+    ret->copy = copy_of(s);
+    assert_non_null(ret->walker);
+}
+
+static void drop_copy(struct scene *s, struct copied *c)
+{
+    free(c->copy);
+    snapshot_walker_free(c->walker);
+    move_out(s);
+}
+
+static void walk_copy(struct scene *s, const struct copied *c)
+{
+    s->walk.count = snapshot_walk(c->walker, c->copy, 0, s->frames, FRAMES, &s->end);
 }
 
 static void a_copied_stack_is_walked_as_it_was(void **state)
 {
-    static _Alignas(8) uint64_t unloaded[2];
     struct scene s;
-    struct claims claims;
-    make_scene(&s, &arch_x86_64);
-    move_in(&s, &claims);
-    s.walker.unloads = (struct unloads){{(uint64_t)(uintptr_t)&unloaded[0], (uint64_t)(uintptr_t)&unloaded[1]}};
+    struct copied c;
+    make_copy(&s, &c);
     assert_true(snapshot_possible(&s.walker));
-    struct snapshot_walker *w = snapshot_walker_new(&s.walker);
-    struct snapshot *copy = copy_of(&s);
-    assert_non_null(w);
     for (unsigned again = 0; again < 2; again++) {
-        walk_copy(&s, w, copy);
+        walk_copy(&s, &c);
         assert_int_equal(s.end.status, WALK_COMPLETE);
         assert_int_equal(s.walk.count, 3);
         expect(&s, 0, WALK_INLINED, s.code.method[1], 300);
@@ -424,75 +444,57 @@ static void a_copied_stack_is_walked_as_it_was(void **state)
     }
     /* Another compilation at a place that was known: which of the two it was nobody knows, but of the next one. */
     poke32(&s.code.im, s.code.blob + (uint64_t)s.code.layout.nm_compile_id, 77);
-    walk_copy(&s, w, copy);
+    walk_copy(&s, &c);
     assert_int_equal(s.end.status, WALK_BROKEN);
     assert_int_equal(s.walk.count, 0);
-    walk_copy(&s, w, copy);
+    walk_copy(&s, &c);
     assert_int_equal(s.end.status, WALK_COMPLETE);
     assert_int_equal(s.walk.count, 3);
-    free(copy);
-    snapshot_walker_free(w);
-    move_out(&s);
+    drop_copy(&s, &c);
 }
 
 static void a_method_that_may_be_another_is_not_named(void **state)
 {
-    static _Alignas(8) uint64_t unloaded[2];
     struct scene s;
-    struct claims claims;
-    make_scene(&s, &arch_x86_64);
-    move_in(&s, &claims);
-    s.walker.unloads = (struct unloads){{(uint64_t)(uintptr_t)&unloaded[0], (uint64_t)(uintptr_t)&unloaded[1]}};
-    struct snapshot_walker *w = snapshot_walker_new(&s.walker);
-    struct snapshot *copy = copy_of(&s);
-    assert_non_null(w);
+    struct copied c;
+    make_copy(&s, &c);
     /* A class was unloaded between the copy and the walk, and nothing was known before. */
-    unloaded[0]++;
-    walk_copy(&s, w, copy);
+    c.unloaded[0]++;
+    walk_copy(&s, &c);
     assert_int_equal(s.end.status, WALK_COMPLETE);
     assert_int_equal(s.walk.count, 3);
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(walk_id_check(s.frames[i].id), 0);
     expect(&s, 2, WALK_INTERPRETED, 0, -1);
     /* A copy made since is sure, and when the next class goes what was known by then still is. */
-    copy->epoch = unloads_epoch(&s.walker.unloads, &process_memory);
-    walk_copy(&s, w, copy);
+    c.copy->epoch = unloads_epoch(&s.walker.unloads, &process_memory);
+    walk_copy(&s, &c);
     expect(&s, 2, WALK_INTERPRETED, s.interpreted, 5);
     uint64_t id = s.frames[2].id;
-    unloaded[1]++;
+    c.unloaded[1]++;
     for (unsigned gone = 0; gone < 2; gone++) {
-        walk_copy(&s, w, copy);
+        walk_copy(&s, &c);
         assert_int_equal(s.frames[2].id, id);
         poke64(&s.code.im, s.interpreted + (uint64_t)s.code.layout.method_const, 0); /* the method itself as well */
     }
     /* What was seen in doubt, dead perhaps and not yet freed, is not taken for what is there later. */
-    copy->epoch = unloads_epoch(&s.walker.unloads, &process_memory);
-    walk_copy(&s, w, copy);
+    c.copy->epoch = unloads_epoch(&s.walker.unloads, &process_memory);
+    walk_copy(&s, &c);
     assert_int_equal(s.end.status, WALK_COMPLETE);
     expect(&s, 2, WALK_INTERPRETED, 0, -1);
-    free(copy);
-    snapshot_walker_free(w);
-    move_out(&s);
+    drop_copy(&s, &c);
 }
 
 static void a_bytecode_pointer_of_another_method_is_seen(void **state)
 {
-    static _Alignas(8) uint64_t unloaded[2];
     struct scene s;
-    struct claims claims;
-    make_scene(&s, &arch_x86_64);
-    move_in(&s, &claims);
-    s.walker.unloads = (struct unloads){{(uint64_t)(uintptr_t)&unloaded[0], (uint64_t)(uintptr_t)&unloaded[1]}};
-    struct snapshot_walker *w = snapshot_walker_new(&s.walker);
-    struct snapshot *copy = copy_of(&s);
-    assert_non_null(w);
-    copy->words[(s.sp + 48 + 128 - 8 * (uint64_t)s.code.layout.interpreter_bcp - copy->low) / 8] += 100;
-    walk_copy(&s, w, copy);
+    struct copied c;
+    make_copy(&s, &c);
+    c.copy->words[(s.sp + 48 + 128 - 8 * (uint64_t)s.code.layout.interpreter_bcp - c.copy->low) / 8] += 100;
+    walk_copy(&s, &c);
     assert_int_equal(s.end.status, WALK_COMPLETE);
     expect(&s, 2, WALK_INTERPRETED, 0, -1);
-    free(copy);
-    snapshot_walker_free(w);
-    move_out(&s);
+    drop_copy(&s, &c);
 }
 
 static void depth_ends_the_walk(void **state)

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-enum { UNIT = 64, THERE = 1, PAD = 2 };
+enum { UNIT = 64 };
 
 int ring_open(struct ring *r, uint64_t size)
 {
@@ -48,7 +48,7 @@ at_each_sample struct ring_record *ring_take(struct ring *r, uint64_t bytes, uin
     } while (!atomic_compare_exchange_weak(&r->taken, &position, position + pad + bytes));
     if (pad) {
         record_at(r, position)->bytes = pad;
-        atomic_store_explicit(&record_at(r, position)->stamp, position | PAD, memory_order_release);
+        atomic_store_explicit(&record_at(r, position)->stamp, position | RING_PAD, memory_order_release);
         position += pad;
     }
     record_at(r, position)->bytes = bytes;
@@ -64,9 +64,9 @@ struct ring_record *ring_next(struct ring *r)
             return NULL;
         struct ring_record *record = record_at(r, position);
         uint64_t stamp = atomic_load_explicit(&record->stamp, memory_order_acquire);
-        if (stamp == (position | THERE))
+        if (stamp == (position | RING_THERE))
             return record;
-        if (stamp != (position | PAD))
+        if (stamp != (position | RING_PAD))
             return NULL;
         ring_done(r, record);
     }

@@ -16,6 +16,9 @@ struct ring_record {
     uint64_t bytes;         /* with this head, a multiple of 64 */
 };
 
+/* In a stamp beside the position, a multiple of 64. */
+enum { RING_THERE = 1, RING_PAD = 2 };
+
 /* Zeroed is one that refuses everything. */
 struct ring {
     char *memory;
@@ -32,7 +35,7 @@ struct ring_record *ring_take(struct ring *r, uint64_t bytes, uint64_t *ret_posi
 
 static inline void ring_put(struct ring_record *record, uint64_t position)
 {
-    atomic_store_explicit(&record->stamp, position | 1, memory_order_release);
+    atomic_store_explicit(&record->stamp, position | RING_THERE, memory_order_release);
 }
 
 /* The next record, NULL when there is none; it stays until ring_done. */

@@ -21,18 +21,6 @@ static uint64_t no_size;
 
 /* ---- sizes ---- */
 
-static jlong size_of_class(JNIEnv *jni, jclass class)
-{
-    jlong size = 0;
-    jobject o = (*jni)->AllocObject(jni, class);
-    if (o)
-        (*vm.ti)->GetObjectSize(vm.ti, o, &size);
-    vm_clear_exception(jni);
-    if (o)
-        (*jni)->DeleteLocalRef(jni, o);
-    return size;
-}
-
 /* The loaded class of a signature, for class files that cannot name it as a constant; the first one found. */
 static jclass find_class(JNIEnv *jni, const char *signature)
 {
@@ -60,7 +48,7 @@ void alloc_measure(JNIEnv *jni, uint32_t point, jclass class)
         return;
     jclass found = class ? NULL : find_class(jni, alloc_point_class(point));
     if (class || found)
-        p->size = (uint32_t)size_of_class(jni, class ? class : found);
+        p->size = (uint32_t)vm_size_of_new(jni, (*jni)->AllocObject(jni, class ? class : found));
     if (found)
         (*jni)->DeleteLocalRef(jni, found);
     no_size += p->size == 0;
