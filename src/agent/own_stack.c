@@ -225,15 +225,14 @@ static void tell_check(void)
 
 void own_stack_status(struct buf *out)
 {
-    static const char *const names[WALK_STATUSES] = {
-        [WALK_HEAP] = "frames in the heap", [WALK_BROKEN] = "broken", [WALK_FAULT] = "faulted"};
+    static const char *const names[WALK_STATUSES] = {[WALK_HEAP] = "heap", [WALK_BROKEN] = "broken", [WALK_FAULT] = "faulted"};
     if (!own.walks)
         return;
-    buf_printf(out, "stacks.walked %llu\nstacks.learnt %llu\nstacks.asked[unlike] %llu\n",
+    buf_printf(out, "stacks.walked %llu\nstacks.learnt %llu\nstacks.asked.unlike %llu\n",
                (unsigned long long)atomic_load(&own.walked), (unsigned long long)atomic_load(&own.learnt),
                (unsigned long long)atomic_load(&own.unlike));
     for (int i = WALK_HEAP; i < WALK_STATUSES; i++)
-        buf_printf(out, "stacks.asked[%s] %llu\n", names[i], (unsigned long long)atomic_load(&own.lost[i]));
+        buf_printf(out, "stacks.asked.%s %llu\n", names[i], (unsigned long long)atomic_load(&own.lost[i]));
 }
 
 void own_stack_release(void)

@@ -103,6 +103,8 @@ static const struct row fields[] = {
     FIELD(pool_source_file, 17, LAST, "ConstantPool", "_source_file_name_index"),
     FIELD(class_source_file, 8, 11, "InstanceKlass", "_source_file_name_index"),
     FIELD(klass_name, 8, LAST, "Klass", "_name"),
+    MAYBE(klass_layout_helper, 25, LAST, "Klass", "_layout_helper"),
+    MAYBE(cont_entry_parent, 25, LAST, "ContinuationEntry", "_parent"),
     FIELD(klass_loader_data, 8, 8, "InstanceKlass", "_class_loader_data"),
     FIELD(klass_loader_data, 11, LAST, "Klass", "_class_loader_data"),
     FIELD(loader_data_loader, 8, LAST, "ClassLoaderData", "_class_loader"),
@@ -144,6 +146,9 @@ static const struct row statics[] = {
     FIELD(flag_count, 11, LAST, "JVMFlag", "numFlags"),
     FIELD(major_version, 8, LAST, "Abstract_VM_Version", "_vm_major_version"),
     MAYBE(perf_start, 8, LAST, "PerfMemory", "_start"),
+    MAYBE(oop_base, 25, LAST, "CompressedOops", "_base"),
+    MAYBE(oop_shift, 25, LAST, "CompressedOops", "_shift"),
+    MAYBE(class_klass_offset, 25, LAST, "java_lang_Class", "_klass_offset"),
 };
 
 static const struct row constants[] = {
@@ -311,19 +316,24 @@ void hotspot_layout_visit(const struct hotspot_layout *layout,
         }
 }
 
-bool hotspot_flag(const struct hotspot_layout *layout, const struct hotspot_image *image, const char *name)
+uint64_t hotspot_flag_address(const struct hotspot_layout *layout, const struct hotspot_image *image, const char *name)
 {
     uint64_t table, count, text, address;
     char found[64];
-    uint8_t value;
     if (image_u64(image, layout->flags, &table) < 0 || image_u64(image, layout->flag_count, &count) < 0)
-        return false;
+        return 0;
     for (uint64_t i = 0; i < MIN(count, FLAGS_MAX); i++) {
         uint64_t flag = table + i * (uint64_t)layout->sizeof_flag;
         if (image_u64(image, flag + (uint64_t)layout->flag_name, &text) == 0 &&
             image_string(image, text, found, sizeof(found)) == 0 && strcmp(found, name) == 0)
-            return image_u64(image, flag + (uint64_t)layout->flag_address, &address) == 0 &&
-                   image->read(image->context, address, &value, 1) == 0 && value != 0;
+            return image_u64(image, flag + (uint64_t)layout->flag_address, &address) == 0 ? address : 0;
     }
-    return false;
+    return 0;
+}
+
+bool hotspot_flag(const struct hotspot_layout *layout, const struct hotspot_image *image, const char *name)
+{
+    uint64_t address = hotspot_flag_address(layout, image, name);
+    uint8_t value;
+    return address && image->read(image->context, address, &value, 1) == 0 && value != 0;
 }

@@ -30,7 +30,7 @@ struct hotspot_layout {
     int32_t pc_offset, pc_scope;
     int32_t method_const, method_access, const_pool, const_code_size, const_size, const_name, const_signature, const_idnum;
     int32_t const_flags, pool_holder, pool_length, pool_source_file, klass_name, class_source_file;
-    int32_t klass_loader_data, loader_data_loader;
+    int32_t klass_loader_data, klass_layout_helper, loader_data_loader, cont_entry_parent;
     int32_t symbol_length, symbol_body;
     int32_t flag_name, flag_address; /* a VM flag (JVMFlag) */
     int32_t queue_buffer, queue_limit, queue_begin, queue_end, codelet_size, codelet_description;
@@ -41,7 +41,7 @@ struct hotspot_layout {
 
     /* Addresses of static fields; 0 when this version has none. */
     uint64_t code_heap, code_heaps, interpreter_code, call_stub_return, cont_return_pc, major_version, flags, flag_count;
-    uint64_t perf_start;
+    uint64_t perf_start, oop_base, oop_shift, class_klass_offset;
 
     /* Constants. */
     int32_t has_line_numbers;
@@ -57,7 +57,9 @@ struct hotspot_layout {
  */
 int hotspot_layout_read(const struct hotspot_image *image, struct hotspot_layout *ret, char *why, size_t size) must_check;
 
-/* A boolean flag of the VM by its name, "CheckJNICalls"; false also when there is none. */
+/* Where the VM keeps a flag, by its name, "CheckJNICalls"; 0 when there is none. */
+uint64_t hotspot_flag_address(const struct hotspot_layout *layout, const struct hotspot_image *image, const char *name);
+/* A boolean flag of the VM; false also when there is none. */
 bool hotspot_flag(const struct hotspot_layout *layout, const struct hotspot_image *image, const char *name);
 
 /* Visits each part that is set, by name, as tools/layouts writes it: "offset JavaThread::_anchor 656". */

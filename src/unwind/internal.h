@@ -29,6 +29,8 @@ struct walker {
     struct site *sites; /* NULL: none are kept */
     struct known_method *known;
     struct unloads unloads;
+    struct walk_chunks chunks;
+    bool has_chunks;
 };
 
 /* A place where a walk can resume. */
@@ -78,12 +80,14 @@ struct walk {
     uint64_t stack_high; /* nor reach this */
     uint64_t mapped_low; /* from here on so many bytes of the stack are known to be mapped */
     uint64_t mapped_bytes;
-    uint64_t moved;              /* how far from there they lie: of a snapshot */
-    const struct memory *memory; /* that has the stack, and the thread as it was; NULL: the walker's */
-    uint64_t fetched;            /* up to here on the stack the sites of return addresses are on their way into the cache */
-    uint32_t epoch;              /* of `unloads` when the walk began */
-    struct claims *claims;       /* NULL: nothing is taken for granted */
-    struct notes *notes;         /* NULL: nothing is kept */
+    uint64_t moved;                 /* how far from there they lie: of a snapshot */
+    const struct memory *memory;    /* that has the stack, and the thread as it was; NULL: the walker's */
+    uint64_t fetched;               /* up to here on the stack the sites of return addresses are on their way into the cache */
+    uint32_t epoch;                 /* of `unloads` when the walk began */
+    struct claims *claims;          /* NULL: nothing is taken for granted */
+    struct notes *notes;            /* NULL: nothing is kept */
+    uint64_t chunk_low, chunk_high; /* frames in the heap, of a snapshot; equal: none are known */
+    uint64_t chunk_moved;
     struct anchor anchor;
     struct walk_frame *frames;
     unsigned count, max, flags;
@@ -96,11 +100,17 @@ struct walk {
     bool later;   /* of a snapshot: code and methods may be others by now (snapshot.h) */
     bool stopped; /* the frame was left by a stub or by the VM: it stands where it polled or faulted, perhaps not at a call */
     bool doubt;   /* later: classes were unloaded meanwhile */
+    bool in_chunk, chunk_left;
+    bool chunk_more; /* there are more than those of the chunk */
 };
 
 /* Steps: emit what the registers stand at and leave it. False when that is not possible; registers are then as before. */
 bool java_step(struct walk *k);
 bool native_step(struct walk *k);
+
+/* In a chunk, chunk.c: all of its frames, true when they were; walk_leave there. */
+bool chunk_walk(struct walk *k);
+bool chunk_leave(struct walk *k, uint64_t pc, uint64_t sp, uint64_t fp);
 
 void walk_emit(struct walk *k, enum walk_kind kind, uint64_t id, int32_t bci);
 /* Its check follows when the walk is done. */

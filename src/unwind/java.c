@@ -77,6 +77,12 @@ static bool step_interpreter_entry(struct walk *k, const struct interpreter_entr
     return true;
 }
 
+/* What an interpreted frame says of it; in the heap that is a distance. */
+static uint64_t sender_sp(const struct walk *k, uint64_t word)
+{
+    return k->in_chunk ? k->r.fp + 8 * word : word;
+}
+
 static bool step_interpreter(struct walk *k)
 {
     const struct walker *w = k->w;
@@ -114,7 +120,7 @@ static bool step_interpreter(struct walk *k)
                   native ? BCI_NATIVE : bci);
     }
     return walk_stack_word(k, r.fp, &fp) && walk_stack_word(k, r.fp + 8, &pc) &&
-           walk_stack_word(k, slot(r.fp, SLOT_SENDER_SP), &sp) && sp > r.fp && walk_leave(k, pc, sp, fp);
+           walk_stack_word(k, slot(r.fp, SLOT_SENDER_SP), &sp) && (sp = sender_sp(k, sp)) > r.fp && walk_leave(k, pc, sp, fp);
 }
 
 /* The methods at an address of compiled code; the outermost alone where its frame is not there. */
@@ -302,10 +308,15 @@ static bool step_return_barrier(struct walk *k)
         k->done = k->heap = true;
         return true;
     }
+    bool whole = !k->in_chunk && chunk_walk(k);
+    if (k->in_chunk || k->full)
+        return k->full;
     if (!leave_to_continuation_entry(k) && !scan_to_continuation_entry(k))
         return false;
-    walk_emit(k, WALK_GAP, WALK_ID_CODE, 0);
-    k->heap = true;
+    if (!whole) {
+        walk_emit(k, WALK_GAP, WALK_ID_CODE, 0);
+        k->heap = true;
+    }
     return true;
 }
 

@@ -7,11 +7,57 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STACK_SIZE_MAX = 1 << 30 };
+enum { STACK_SIZE_MAX = 1 << 30, CHUNK_BYTES_MAX = 32 << 10, METADATA = 16, THREAD_IN_JAVA = 8 };
 
 bool snapshot_possible(const struct walker *w)
 {
     return w->sites && w->known && unloads_epoch(&w->unloads, &w->memory) != 0;
+}
+
+static bool load_reference(const struct walker *w, uint64_t address, uint64_t *ret)
+{
+    const struct walk_chunks *c = &w->chunks;
+    uint32_t narrow;
+    if (!c->narrow)
+        return load64(&w->memory, address, ret);
+    if (!load32(&w->memory, address, &narrow))
+        return false;
+    *ret = narrow ? c->oop_base + ((uint64_t)narrow << c->oop_shift) : 0;
+    return true;
+}
+
+/* The frames of a chunk; *ret_parent is the chunk behind it, or 0. */
+static bool look_at_chunk(const struct walker *w, uint64_t chunk, uint64_t *ret_low, uint64_t *ret_high, uint64_t *ret_parent)
+{
+    const struct walk_chunks *c = &w->chunks;
+    uint32_t sp, bottom;
+    if (!chunk || chunk & 7 || !load_reference(w, chunk + (uint64_t)c->parent, ret_parent) ||
+        !load32(&w->memory, chunk + (uint64_t)c->sp, &sp) || !load32(&w->memory, chunk + (uint64_t)c->bottom, &bottom) ||
+        sp > bottom || bottom > STACK_SIZE_MAX / 8)
+        return false;
+    *ret_low = chunk + (uint64_t)c->stack + 8 * (uint64_t)sp - METADATA;
+    *ret_high = chunk + (uint64_t)c->stack + 8 * (uint64_t)bottom;
+    return true;
+}
+
+/* While the thread runs Java no object moves: the chunk, if there is one, is read here, and only here. */
+static void look_at_heap(const struct walker *w, struct snapshot *s)
+{
+    const struct walk_chunks *c = &w->chunks;
+    uint64_t cont, chunk, low, high, parent = 0;
+    uint32_t state;
+    s->chunk_low = s->chunk_high = s->chunk_more = 0;
+    if (!w->has_chunks || !s->cont_entry || !load32(&w->memory, s->thread + (uint64_t)w->layout.thread_state, &state) ||
+        state != THREAD_IN_JAVA || !load64(&w->memory, s->cont_entry + (uint64_t)c->cont, &cont) || cont & 7 || !cont ||
+        !load_reference(w, cont + (uint64_t)c->tail, &chunk) || !look_at_chunk(w, chunk, &low, &high, &parent))
+        return;
+    if (high - low == METADATA && !look_at_chunk(w, parent, &low, &high, &parent))
+        return;
+    if (high - low == METADATA || high - low > CHUNK_BYTES_MAX)
+        return;
+    s->chunk_low = low;
+    s->chunk_high = high;
+    s->chunk_more = parent != 0;
 }
 
 at_each_sample bool snapshot_look(const struct walker *w, const void *context, const void *env, struct snapshot *ret)
@@ -35,6 +81,7 @@ at_each_sample bool snapshot_look(const struct walker *w, const void *context, c
     s.low = s.registers.sp & ~UINT64_C(7);
     if (size > STACK_SIZE_MAX || s.low < s.high - size || s.low >= s.high || s.high & 7 || s.high - s.low > SNAPSHOT_STACK_MAX)
         return false;
+    look_at_heap(w, &s);
     *ret = s;
     return true;
 }
@@ -50,6 +97,9 @@ at_each_sample void snapshot_take(const struct snapshot *look, struct snapshot *
     while (n-- > 0)
         *to++ = *from++;
 #endif
+    uint64_t chunk = look->chunk_high - look->chunk_low;
+    if (chunk && !memory_read(&process_memory, look->chunk_low, ret->words + (look->high - look->low) / 8, chunk))
+        ret->chunk_high = ret->chunk_low;
 }
 
 /* ---- later ---- */
@@ -68,7 +118,10 @@ static int read_memory(void *context, uint64_t address, void *bytes, size_t len)
     const struct hotspot_layout *l = &w->walker->layout;
     bool is_entry = l->thread_cont_entry != LAYOUT_NONE && address == s->thread + (uint64_t)l->thread_cont_entry &&
                     len == sizeof(s->cont_entry);
-    if (!is_entry && (offset >= size || len > size - offset))
+    uint64_t in_chunk = address - s->chunk_low, chunk = s->chunk_high - s->chunk_low;
+    if (!is_entry && in_chunk < chunk && len <= chunk - in_chunk)
+        offset = size + in_chunk;
+    else if (!is_entry && (offset >= size || len > size - offset))
         return memory_read(&w->walker->memory, address, bytes, len) ? 0 : -EFAULT;
     memcpy(bytes, is_entry ? (const char *)&s->cont_entry : (const char *)s->words + offset, len);
     return 0;
@@ -104,6 +157,10 @@ unsigned snapshot_walk(struct snapshot_walker *s, const struct snapshot *of, uns
         .mapped_low = of->low,
         .mapped_bytes = of->high - of->low,
         .moved = (uint64_t)(uintptr_t)of->words - of->low,
+        .chunk_low = of->chunk_low,
+        .chunk_high = of->chunk_high,
+        .chunk_moved = (uint64_t)(uintptr_t)of->words + (of->high - of->low) - of->chunk_low,
+        .chunk_more = of->chunk_more,
         .memory = &s->memory,
         .epoch = of->epoch,
         .notes = &notes,

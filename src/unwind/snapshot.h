@@ -8,7 +8,11 @@
  *   time is believed when the instruction before the return address is a call; one that has taken the place of another that
  *   was known ends the walk.
  * - A method is what it was while no class was unloaded (hotspot/unloads.h); otherwise one that was not known at the time gets
- *   no check, so that nobody names it.
+ *   no check, so that nobody names it. What redefinition replaces is freed without that, once no thread is in it, at a later
+ *   safepoint, and nothing tells of it. Its memory goes to the same class loader's next metadata: between copy and walk the
+ *   thread must have left the method, its class have been redefined, the method freed and another made there, into whose
+ *   bytecodes the frame's pointer happens to lead. That is the same method's next version, or the frame is wrong.
+ * - Frames of a virtual thread in the heap are copied too, where that can be (walk_chunks) and the thread runs Java code.
  */
 #pragma once
 
@@ -20,9 +24,11 @@ struct snapshot {
     struct registers registers;
     uint64_t anchor_sp, anchor_pc, anchor_fp; /* as the thread has them, unless its pc was told: 0 */
     uint64_t cont_entry;
-    uint64_t low, high; /* of the stack: what was copied */
-    uint64_t epoch;     /* unloads_epoch, when none of the stack's classes was unloaded */
-    uint64_t words[];   /* of the stack */
+    uint64_t low, high;             /* of the stack: what was copied */
+    uint64_t chunk_low, chunk_high; /* the same of a virtual thread's frames in the heap; equal: none */
+    uint64_t chunk_more;            /* 1: there are more */
+    uint64_t epoch;                 /* unloads_epoch, when none of the stack's classes was unloaded */
+    uint64_t words[];               /* of the stack, and of the chunk */
 };
 
 enum { SNAPSHOT_STACK_MAX = 48 << 10 }; /* deeper ones are walked where they are */
@@ -38,7 +44,7 @@ bool snapshot_look(const struct walker *w, const void *context, const void *env,
 
 static inline size_t snapshot_bytes(const struct snapshot *s)
 {
-    return sizeof(*s) + (s->high - s->low);
+    return sizeof(*s) + (s->high - s->low) + (s->chunk_high - s->chunk_low);
 }
 
 /* The same and the words, into snapshot_bytes. */

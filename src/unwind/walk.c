@@ -71,6 +71,8 @@ at_each_sample void walk_emit_java(struct walk *k, enum walk_kind kind, uint64_t
 
 at_each_sample bool walk_leave(struct walk *k, uint64_t pc, uint64_t sp, uint64_t fp)
 {
+    if (unlikely(k->in_chunk))
+        return chunk_leave(k, pc, sp, fp);
     pc &= k->w->arch->address_mask;
     /* Stacks shrink upwards; a top frame may be nothing but a return address in a register. */
     bool grows = sp > k->r.sp || (k->top && sp == k->r.sp);
@@ -355,6 +357,12 @@ void walker_free(struct walker *w)
     sites_free(w->sites);
     known_methods_free(w->known);
     free(w);
+}
+
+void walker_chunks(struct walker *w, const struct walk_chunks *chunks)
+{
+    w->chunks = *chunks;
+    w->has_chunks = true;
 }
 
 void walker_refresh(struct walker *w)

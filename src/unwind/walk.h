@@ -2,8 +2,8 @@
 /*
  * Stacks in signal context: Java by the VM's own structures (hotspot/), native code by call frame information, in one walk
  * from the interrupted instruction to the thread's start. Nothing is allocated, no lock is taken, every load that might fail
- * is guarded, no object is read. Where a step fails, the walk resumes at the last Java frame that the VM itself has noted;
- * where that is not possible it ends and says why.
+ * is guarded, no object is read but the chunk that has a virtual thread's frames (walk_chunks). Where a step fails, the walk
+ * resumes at the last Java frame that the VM itself has noted; where that is not possible it ends and says why.
  */
 #pragma once
 
@@ -27,7 +27,7 @@ enum walk_kind {
     WALK_NATIVE,        /* a function of a library or of the program */
     WALK_VM,            /* a function of libjvm */
     WALK_STUB,          /* generated code that is no method */
-    WALK_GAP,           /* frames of a virtual thread that are in the heap and were not read */
+    WALK_GAP,           /* frames of a virtual thread that are in the heap and were not read (walk_chunks) */
     WALK_KERNEL,
     WALK_KINDS,
 };
@@ -113,6 +113,21 @@ enum {
 int walker_new(struct walker **ret, void *libjvm, const void *env, uint64_t java_thread, char *why, size_t size) must_check;
 /* Not while a walk may run. */
 void walker_free(struct walker *w);
+
+/*
+ * Where frames of a mounted virtual thread are that lie in the heap still: in the continuation's last chunk. Offsets in bytes;
+ * references in objects are shifted numbers of 32 bits from oop_base on when `narrow`.
+ */
+struct walk_chunks {
+    uint64_t oop_base;
+    int32_t oop_shift;
+    bool narrow;
+    int32_t cont;                            /* in the continuation's entry on the stack */
+    int32_t tail, parent, sp, bottom, stack; /* of Continuation; of StackChunk, `stack` where its frames are */
+};
+
+/* From now on snapshots have the frames in chunks; only with a collector that moves objects at safepoints alone. */
+void walker_chunks(struct walker *w, const struct walk_chunks *chunks);
 
 /*
  * Walks the stack of this thread. context is the signal's ucontext_t; NULL starts at the thread's last Java frame, for callers

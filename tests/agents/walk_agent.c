@@ -5,6 +5,7 @@
  * Options: out=FILE,interval=US,mode=cpu|wall|busy,compare=0|1,native=0|1,later=0|1,depth=N,tops=N,dump=N,stacks=N,
  * retransform=MS (classes whose name begins with WalkStress are made anew that often).
  */
+#include "agent/sampler/chunks.h"
 #include "agent/sampler/ring.h"
 #include "base/clock.h"
 #include "hotspot/layout.h"
@@ -316,13 +317,21 @@ static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID m, jint size, const void
 {
 }
 
+/* Whatever signals come: this thread is sampled too. */
+static void wait_until(uint64_t ns)
+{
+    const struct timespec t = {(time_t)(ns / NS_PER_SECOND), (long)(ns % NS_PER_SECOND)};
+    while (!stopping && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
+        continue;
+}
+
 static void JNICALL retransform(jvmtiEnv *ti, JNIEnv *env, void *unused)
 {
     while (!stopping) {
         jint n = 0;
         jclass *classes = NULL, chosen[16];
         jint count = 0;
-        usleep((useconds_t)options.retransform * 1000);
+        wait_until(now_ns() + (uint64_t)options.retransform * NS_PER_MS);
         if ((*env)->PushLocalFrame(env, 4096) < 0 || (*ti)->GetLoadedClasses(ti, &n, &classes) != JVMTI_ERROR_NONE)
             return;
         for (jint i = 0; i < n && count < 16; i++) {
@@ -404,6 +413,10 @@ static void JNICALL on_init(jvmtiEnv *ti, JNIEnv *env, jthread thread)
         for (jint i = 0; i < n; i++)
             make_ids(ti, classes[i]);
     int r = vm ? walker_new(&names.walker, vm, env, java_thread_of(env), why, sizeof(why)) : -ENOENT;
+    struct hotspot_image image = hotspot_image_of_library(vm);
+    struct walk_chunks chunks;
+    if (r == 0 && chunks_find(env, walker_layout(names.walker), &image, &chunks))
+        walker_chunks(names.walker, &chunks);
     if (r == 0)
         start_later();
     if (r == 0)

@@ -51,6 +51,7 @@ static struct {
     uint64_t told_ns;
     bool uncovered_told;
     bool follows; /* virtual threads */
+    bool listens; /* to compilations */
     /* HPROF outputs: */
     pthread_mutex_t lock;
     struct map counts; /* trace serial -> samples; 0 is what could not be walked */
@@ -284,6 +285,33 @@ static int start_recording(struct jfr_writer *w)
     return 0;
 }
 
+static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID method, jint size, const void *code, jint n,
+                                const jvmtiAddrLocationMap *map, const void *info)
+{
+    /* HotSpot's compilers describe the code between safepoints while somebody listens to this event. */
+}
+
+static const struct vm_callbacks compilations = {.ti = {.CompiledMethodLoad = on_compiled}};
+
+/* Samples fall between safepoints. */
+static void describe_all(struct session *s, bool by_flag)
+{
+    const jvmtiCapabilities want = {.can_generate_compiled_method_load_events = 1};
+    if (by_flag && stack_vm_describe_all())
+        return;
+    cpu.listens = vm_need(&want, NULL) == 0 && vm_events_on(&compilations) == 0;
+    if (!cpu.listens)
+        session_message(s, "cpu: inlined methods may be taken for their callers: this VM tells of no compilations");
+}
+
+static void describe_less(void)
+{
+    stack_vm_describe_less();
+    if (cpu.listens)
+        (void)vm_events_off(&compilations);
+    cpu.listens = false;
+}
+
 /*
  * The walker: ours; AsyncGetCallTrace where the VM is none that ours knows; NULL, which is JVM TI, where the VM has not that
  * either. Each step down is said.
@@ -373,9 +401,13 @@ static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why)
     int r = choose_walker(s, jni, &options.walk, why);
     if (r < 0)
         return r;
+    if (options.walk)
+        describe_all(s, options.walk != stack_agct());
     options.later = !cpu.wall && options.walk && options.walk != stack_agct() && stack_vm_later();
     cpu.follows = recording && virtual_threads_on(jni);
-    return sampler_start(&options, jni, why);
+    if ((r = sampler_start(&options, jni, why)) < 0)
+        describe_less();
+    return r;
 }
 
 static void drain(struct session *s, JNIEnv *jni)
@@ -408,6 +440,7 @@ static void stop_sampler(struct session *s, JNIEnv *jni)
     sampler_stop();
     drain(s, jni);
     sampler_release();
+    describe_less();
     if (cpu.follows)
         virtual_threads_off();
     cpu.follows = false;
@@ -497,26 +530,21 @@ static void status(struct session *s, struct buf *out)
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         buf_printf(out, "cpu.%s %llu\n", rows[i].name, (unsigned long long)rows[i].value);
-    for (int i = 0; i < WALK_FAILURES; i++)
-        if (c.failed[i])
-            buf_printf(out, "cpu.unattributed[%s] %llu\n", walk_failure_names[i], (unsigned long long)c.failed[i]);
+    for (int i = 0; i < WALK_FAILURES; i++) {
+        if (!c.failed[i])
+            continue;
+        buf_string(out, "cpu.unattributed.");
+        for (const char *at = walk_failure_names[i]; *at; at++)
+            buf_u8(out, *at == ' ' ? '_' : (uint8_t)*at); /* a key ends where a space is */
+        buf_printf(out, " %llu\n", (unsigned long long)c.failed[i]);
+    }
     stack_vm_status(out);
 }
-
-static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID method, jint size, const void *code, jint n,
-                                const jvmtiAddrLocationMap *map, const void *info)
-{
-    /* HotSpot's compilers describe the code between safepoints only while somebody listens to this event. */
-}
-
-static const struct vm_callbacks events = {.ti = {.CompiledMethodLoad = on_compiled}};
 
 const struct capture capture_cpu_samples = {
     .name = "cpu",
     .title = "CPU usage by sampling running threads",
     .options = OPTION_BIT(OPT_CPU) | OPTION_BIT(OPT_NATIVE) | OPTION_BIT(OPT_TIMER) | OPTION_BIT(OPT_WALKER),
-    .likes = {.can_generate_compiled_method_load_events = 1},
-    .events = &events,
     .wanted = wanted,
     .start = start,
     .stop = stop,

@@ -42,6 +42,13 @@ typedef int stack_walk_fn(void *ucontext, JNIEnv *env, struct jfr_frame *frames,
  */
 stack_walk_fn *stack_vm(JNIEnv *jni, bool native, char *why, size_t size);
 /*
+ * With stack_vm: the compilers describe the code between safepoints too, as by -XX:+DebugNonSafepoints, from now on. They do so
+ * as well while somebody listens to CompiledMethodLoad, but each compilation is then told on a thread of its own and every
+ * method in it gets a jmethodID, which costs 1.5 % of javac. False when this VM has no such flag.
+ */
+bool stack_vm_describe_all(void);
+void stack_vm_describe_less(void); /* as before */
+/*
  * Stacks of stack_vm that are copied in the handler and walked afterwards, one at a time (unwind/snapshot.h).
  */
 bool stack_vm_later(void); /* whether that can be had */

@@ -2,7 +2,10 @@
 /* Stacks by the VM's own structures (src/unwind): nothing fails that can be walked at all, and native frames are there too. */
 #include "agent/sampler/stack.h"
 
+#include "agent/sampler/chunks.h"
 #include "base/buf.h"
+#include "hotspot/layout.h"
+#include "hotspot/memory.h"
 #include "unwind/kernel_symbols.h"
 #include "unwind/symbols.h"
 
@@ -16,6 +19,7 @@
 static struct {
     struct walker *walker; /* once made it stays: a handler may be in it */
     struct snapshot_walker *later;
+    volatile uint8_t *describes_all; /* the VM's flag that we have set */
     unsigned flags;
     uint64_t faults_before; /* that these stacks' recording began */
     _Atomic uint64_t ends[WALK_STATUSES], recovered;
@@ -119,7 +123,12 @@ static int make_walker(JNIEnv *jni, char *why, size_t size)
         snprintf(why, size, "this VM keeps its structures elsewhere");
         return -ENOTSUP;
     }
-    return walker_new(&stacks.walker, libjvm, jni, thread, why, size);
+    int r = walker_new(&stacks.walker, libjvm, jni, thread, why, size);
+    struct hotspot_image image = hotspot_image_of_library(libjvm);
+    struct walk_chunks chunks;
+    if (r == 0 && chunks_find(jni, walker_layout(stacks.walker), &image, &chunks))
+        walker_chunks(stacks.walker, &chunks);
+    return r;
 }
 
 stack_walk_fn *stack_vm(JNIEnv *jni, bool native, char *why, size_t size)
@@ -130,6 +139,27 @@ stack_walk_fn *stack_vm(JNIEnv *jni, bool native, char *why, size_t size)
     atomic_store(&stacks.recovered, 0);
     stacks.faults_before = walker_faults();
     return make_walker(jni, why, size) == 0 ? walk : NULL;
+}
+
+bool stack_vm_describe_all(void)
+{
+    struct hotspot_image image = hotspot_image_of_library(open_libjvm());
+    uint64_t address = hotspot_flag_address(walker_layout(stacks.walker), &image, "DebugNonSafepoints");
+    uint8_t value;
+    if (!memory_read(&process_memory, address, &value, 1) || value > 1)
+        return false;
+    if (!value)
+        stacks.describes_all = (uint8_t *)(uintptr_t)address;
+    if (stacks.describes_all)
+        *stacks.describes_all = 1;
+    return true;
+}
+
+void stack_vm_describe_less(void)
+{
+    if (stacks.describes_all)
+        *stacks.describes_all = 0;
+    stacks.describes_all = NULL;
 }
 
 int stack_vm_prepare(JNIEnv *jni)
@@ -218,11 +248,11 @@ void stack_vm_trouble(uint64_t *ret_resumed, uint64_t *ret_faults)
 
 void stack_vm_status(struct buf *out)
 {
-    static const char *const names[WALK_STATUSES] = {"complete", "cut at the depth", "frames in the heap", "broken", "faulted"};
+    static const char *const names[WALK_STATUSES] = {"complete", "cut", "heap", "broken", "faulted"};
     if (!stacks.walker)
         return;
     for (int i = 0; i < WALK_STATUSES; i++)
-        buf_printf(out, "cpu.walks[%s] %llu\n", names[i], (unsigned long long)atomic_load(&stacks.ends[i]));
+        buf_printf(out, "cpu.walks.%s %llu\n", names[i], (unsigned long long)atomic_load(&stacks.ends[i]));
     uint64_t resumed, faults;
     stack_vm_trouble(&resumed, &faults);
     buf_printf(out, "cpu.walks_resumed %llu\ncpu.walk_faults %llu\n", (unsigned long long)resumed, (unsigned long long)faults);
