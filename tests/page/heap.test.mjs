@@ -169,6 +169,26 @@ test("what one file does not hold is said; a wrong question is refused", async (
   assert.equal(await status("heap/summary"), 200);
 });
 
+test("a link that is followed stays in the address, whatever was about to be written there", async () => {
+  const page = await open(browser, `${file}#ht=tree`, {}, () => {
+    window.requestAnimationFrame = (f) => setTimeout(f, 300); // a busy machine paints late
+  });
+  for (let delay = 60; delay <= 200; delay += 10) {
+    const wrong = await page.evaluate(async (delay) => {
+      const pause = (ms) => new Promise((r) => setTimeout(r, ms));
+      document.querySelector("button[aria-pressed=false]").click();
+      await pause(delay);
+      const link = `#ht=query&hs=${delay}`;
+      location.hash = link;
+      for (let i = 0; i < 20; i++) {
+        await pause(10);
+        if (location.hash !== link) return location.hash;
+      }
+    }, delay);
+    assert.equal(wrong, undefined, `after ${delay} ms`);
+  }
+});
+
 test("one file stays small, and no serious fault for assistive technology", async () => {
   assert.ok(readFileSync(html).length < 7 << 20);
   for (const colorScheme of ["light", "dark"]) {

@@ -50,10 +50,11 @@ export const launch = () =>
       "--disable-component-update", "--disable-sync"],
   });
 
-/** A page that fails the test for any script error and any request but for itself. */
-export async function open(browser, url, options = {}) {
+/** A page that fails the test for any script error and any request but for itself; `first` runs in it before its own scripts. */
+export async function open(browser, url, options = {}, first = () => {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true, ...options });
   const page = await context.newPage();
+  await page.addInitScript(first);
   page.problems = [];
   page.on("pageerror", (e) => page.problems.push(e.message));
   page.on("console", (m) => m.type() === "error" && page.problems.push(m.text()));

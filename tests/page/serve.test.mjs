@@ -83,7 +83,7 @@ test("the what-if slider shows what the command says", async () => {
   for (const factor of [0, 75, 200]) {
     await page.locator(".whatif input").fill(String(factor));
     const [truth] = JSON.parse(jvmscope("threads", "what-if", "--json", "--lock", "java.lang.Object", "--factor", String(factor / 100), recording));
-    await page.waitForFunction((text) => document.querySelector(".whatif output").textContent.startsWith(text), shown(truth.order_kept_ns));
+    await page.waitForFunction((text) => document.querySelector(".whatif output").textContent.startsWith(text), shown(truth.after_ns));
   }
   assert.deepEqual(page.problems, []);
 });

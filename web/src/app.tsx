@@ -29,10 +29,12 @@ export function App({ page }: { page: PageJson }) {
   const change = (part: Partial<State>) => setState((s) => ({ ...s, ...part }));
 
   const known = useRef(location.hash); // of the address, as this page read or wrote it last
+  const newest = useRef(state); // shown, or soon: effects of the one before may still be under way
+  newest.current = state;
   useEffect(() => {
     const f = () => {
       known.current = location.hash;
-      setState(decode(location.hash));
+      setState((newest.current = decode(location.hash)));
     };
     addEventListener("hashchange", f);
     return () => removeEventListener("hashchange", f);
@@ -40,7 +42,7 @@ export function App({ page }: { page: PageJson }) {
   useEffect(() => {
     // Not at every step of a zoom: a browser takes a few changes of the address a second.
     const wait = setTimeout(() => {
-      if (location.hash !== known.current) return; // a link was followed just now: its event comes
+      if (location.hash !== known.current || newest.current !== state) return; // a link was followed just now
       const hash = encode(state);
       if (hash !== encode(decode(location.hash))) history.replaceState(null, "", `#${hash}`);
       known.current = location.hash;

@@ -134,7 +134,7 @@ function merge(all: Stats[]): Stats {
 function WhatIf({ json, served, classes }: { json: TimelineJson; served: boolean; classes: string[] }) {
   const [name, setName] = useState("");
   const [factor, setFactor] = useState(50);
-  const [answer, setAnswer] = useState<{ before_ns: number; kept_ns: number; arbitrated_ns: number } | string | null>(null);
+  const [answer, setAnswer] = useState<{ before_ns: number; after_ns: number; after_low_ns: number; after_high_ns: number } | string | null>(null);
   const lock = classes.includes(name) ? name : (classes[0] ?? "");
   useEffect(() => {
     if (!served || !lock) return;
@@ -180,8 +180,8 @@ function WhatIf({ json, served, classes }: { json: TimelineJson; served: boolean
           <output>
             {typeof answer === "string" ? answer : answer ? (
               <>
-                <b>{duration(answer.kept_ns)}</b> instead of {duration(answer.before_ns)} ({percent(answer.kept_ns, answer.before_ns)})
-                {duration(answer.arbitrated_ns) !== duration(answer.kept_ns) && <span class="dim"> — {duration(answer.arbitrated_ns)} if the locks went to whom comes first</span>}
+                <b>{duration(answer.after_ns)}</b> instead of {duration(answer.before_ns)} ({percent(answer.after_ns, answer.before_ns)})
+                <span class="dim"> — as far as one recording tells {duration(answer.after_low_ns)} to {duration(answer.after_high_ns)}</span>
               </>
             ) : null}
           </output>

@@ -175,10 +175,12 @@ static int answer_what_if(struct site *s, size_t i, const struct server_request 
     json_object(&j);
     json_key(&j, "before_ns");
     json_u64(&j, a.before);
-    json_key(&j, "kept_ns");
-    json_u64(&j, a.kept);
-    json_key(&j, "arbitrated_ns");
-    json_u64(&j, a.arbitrated);
+    json_key(&j, "after_ns");
+    json_u64(&j, a.answer);
+    json_key(&j, "after_low_ns");
+    json_u64(&j, a.low);
+    json_key(&j, "after_high_ns");
+    json_u64(&j, a.high);
     json_object_end(&j);
     reply->type = json_type;
     return 200;
