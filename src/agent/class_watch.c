@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/class_watch.h"
 
+#include "agent/loaded_classes.h"
 #include "agent/sampler/stack.h"
 #include "agent/vm.h"
 #include "base/hash.h"
@@ -221,15 +222,11 @@ uint64_t class_watch_goings(void)
 
 static void tag_loaded(jvmtiEnv *ti, JNIEnv *jni)
 {
-    jint n = 0;
-    jclass *all = NULL;
-    if ((*ti)->GetLoadedClasses(ti, &n, &all) != JVMTI_ERROR_NONE)
+    _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
+    if (loaded_classes(ti, jni, &all) < 0)
         return;
-    for (jint i = 0; i < n; i++) {
-        class_watch_serial(jni, all[i]);
-        (*jni)->DeleteLocalRef(jni, all[i]);
-    }
-    (*ti)->Deallocate(ti, (unsigned char *)all);
+    for (jint i = 0; i < all.n; i++)
+        class_watch_serial(jni, all.of[i]);
 }
 
 int class_watch_start(JNIEnv *jni)

@@ -2,6 +2,7 @@
 #include "agent/names.h"
 
 #include "agent/class_watch.h"
+#include "agent/loaded_classes.h"
 #include "agent/sampler/stack.h"
 #include "agent/vm.h"
 #include "base/arena.h"
@@ -260,15 +261,11 @@ void names_touch_class(jclass c)
 
 void names_touch_all_classes(JNIEnv *jni)
 {
-    jint n = 0;
-    jclass *all = NULL;
-    if ((*vm.ti)->GetLoadedClasses(vm.ti, &n, &all) != JVMTI_ERROR_NONE)
+    _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
+    if (loaded_classes(vm.ti, jni, &all) < 0)
         return;
-    for (jint i = 0; i < n; i++) {
-        names_touch_class(all[i]);
-        (*jni)->DeleteLocalRef(jni, all[i]);
-    }
-    vm_free(all);
+    for (jint i = 0; i < all.n; i++)
+        names_touch_class(all.of[i]);
 }
 
 uint64_t names_unresolved(void)

@@ -26,7 +26,7 @@ struct session *session_now;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;         /* the session; held while a capture's functions run */
 static pthread_mutex_t message_lock = PTHREAD_MUTEX_INITIALIZER; /* its messages */
 static pthread_cond_t worker_due;                                /* with lock: the worker is to look at worker_stop */
-static bool worker_there, worker_stop, dead;
+static bool worker_there, worker_stop;
 static jobject worker_thread; /* a global reference while it is there */
 
 static bool row_on(const struct session *s, int i)
@@ -317,11 +317,11 @@ static struct timespec due_in(long ms)
 static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
 {
     pthread_mutex_lock(&lock);
-    while (!worker_stop && !dead && session_now) {
+    while (!worker_stop && !vm.dying && session_now) {
         struct timespec until = due_in(DRAIN_MS);
         pthread_cond_timedwait(&worker_due, &lock, &until);
         struct session *s = session_now;
-        if (worker_stop || dead || !s)
+        if (worker_stop || vm.dying || !s)
             break;
         uint64_t duration = s->options.v[OPT_DURATION].number;
         if (duration && now_ns() - s->started_ns >= duration) {
@@ -395,7 +395,7 @@ static void stop_worker(void)
 }
 
 /*
- * With lock held and `dead` set, in a VM that ends: it would wait for a thread in native code until that looks at the time
+ * With lock held and vm.dying set, in a VM that ends: it would wait for a thread in native code until that looks at the time
  * again. Here nobody waits for long for one that cannot run, held by a debugger for one.
  */
 static void dismiss_worker(void)
@@ -471,7 +471,7 @@ int session_begin(struct options *o, const char *text, JNIEnv *jni, struct buf *
     *o = (struct options){0};
     pthread_mutex_lock(&lock);
     int r;
-    if (session_now || dead) {
+    if (session_now || vm.dying) {
         buf_printf(why, "already recording to %s", session_now ? session_now->out.path : "nothing: the VM is ending");
         r = -EBUSY;
         free_session(s);
@@ -499,9 +499,8 @@ int session_vm_init(JNIEnv *jni, struct buf *why)
 void session_vm_death(JNIEnv *jni)
 {
     pthread_mutex_lock(&lock);
-    dead = true;
+    vm.dying = true;
     if (session_now) {
-        session_now->dying = true;
         dump_rows(session_now, jni, DUMP_EXIT);
         finish(session_now, jni);
     }

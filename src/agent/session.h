@@ -20,7 +20,6 @@ struct session {
     uint64_t last_work_ns;
     struct buf messages; /* "message TEXT" lines for the user: fallbacks, missing capabilities */
     bool running;        /* captures have started and none has stopped */
-    bool dying;          /* the VM ends: nothing needs to be taken back */
 };
 
 /* The session, NULL when none. The callbacks of a capture whose events are on may use it without a lock. */

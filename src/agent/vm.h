@@ -33,6 +33,7 @@ struct vm {
     int version;   /* 8, 11 ...: the specification's major version; 0 when unknown */
     bool hotspot;  /* by java.vm.name */
     bool live;     /* VMInit has passed and VMDeath has not */
+    bool dying;    /* VMDeath: nothing needs to be taken back */
     bool attached; /* the library came by attach, not at start-up */
     jvmtiCapabilities have;
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/vm_dump.h"
 
+#include "agent/loaded_classes.h"
 #include "base/hash.h"
 #include "base/vec.h"
 
@@ -183,16 +184,10 @@ static int tag_class(jvmtiEnv *ti, struct sizes *s, jclass class)
 static int walk_sizes(jvmtiEnv *ti, JNIEnv *jni, struct sizes *s)
 {
     const jvmtiCapabilities tags = {.can_tag_objects = 1};
-    jclass *classes = NULL;
-    jint n = 0;
-    if ((*ti)->AddCapabilities(ti, &tags) != JVMTI_ERROR_NONE || (*ti)->GetLoadedClasses(ti, &n, &classes) != JVMTI_ERROR_NONE)
-        return -ENOTSUP;
-    int r = 0;
-    for (jint i = 0; i < n; i++) {
-        r = r < 0 ? r : tag_class(ti, s, classes[i]);
-        (*jni)->DeleteLocalRef(jni, classes[i]);
-    }
-    (*ti)->Deallocate(ti, (unsigned char *)classes);
+    _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
+    int r = (*ti)->AddCapabilities(ti, &tags) == JVMTI_ERROR_NONE ? loaded_classes(ti, jni, &all) : -ENOTSUP;
+    for (jint i = 0; i < all.n && r == 0; i++)
+        r = tag_class(ti, s, all.of[i]);
     const jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = on_object};
     if (r == 0 && (*ti)->IterateThroughHeap(ti, JVMTI_HEAP_FILTER_CLASS_UNTAGGED, NULL, &callbacks, s) != JVMTI_ERROR_NONE)
         r = -ENOTSUP;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Classes: what CLASS_LOAD tells, kept until the class is unloaded, so that it can be asked for to the end. */
+#include "agent/loaded_classes.h"
 #include "base/map.h"
 #include "jvmpi/layer.h"
 
@@ -192,19 +193,15 @@ void send_class_load(JNIEnv *env, jclass class)
 
 void classes_replay(JNIEnv *env)
 {
-    jint n = 0;
-    jclass *all = NULL;
+    _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
     uint64_t e = atomic_load(&layer.enabled);
     /* reading all classes costs: only when somebody has to know them */
     if (!(e & (UINT64_C(1) << JVMPI_EVENT_CLASS_LOAD | UINT64_C(1) << JVMPI_EVENT_CLASS_UNLOAD)))
         return;
-    if ((*vm.ti)->GetLoadedClasses(vm.ti, &n, &all))
+    if (loaded_classes(vm.ti, env, &all) < 0)
         return;
-    for (jint i = 0; i < n; i++) {
-        send_class_load(env, all[i]);
-        (*env)->DeleteLocalRef(env, all[i]);
-    }
-    vm_free(all);
+    for (jint i = 0; i < all.n; i++)
+        send_class_load(env, all.of[i]);
 }
 
 jint request_class_load(JNIEnv *env, jobjectID id)

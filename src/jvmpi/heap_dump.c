@@ -4,6 +4,7 @@
  * made in one walk over all that is reachable: an object's record is put down, its values zero, when the object is first
  * met, and each reference and each primitive value that the VM tells of is written to its place.
  */
+#include "agent/loaded_classes.h"
 #include "base/buf.h"
 #include "jvmpi/layouts.h"
 #include "jvmpi/traces.h"
@@ -45,22 +46,19 @@ static jint JNICALL on_object(jlong class_tag, jlong size, jlong *tag, jint leng
 
 static bool dump_level_0(JNIEnv *env, struct buf *out)
 {
-    jint n = 0;
-    jclass *classes = NULL;
+    _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
     struct level_0 d = {.out = BUF(SIZE_MAX / 2)};
     jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = on_object};
-    if ((*vm.ti)->GetLoadedClasses(vm.ti, &n, &classes))
+    if (loaded_classes(vm.ti, env, &all) < 0)
         return false;
-    for (jint i = 0; i < n; i++) {
+    for (jint i = 0; i < all.n; i++) {
         /* class by class: the kind is known, and nothing has to be looked up in the callback */
         char *signature = NULL;
-        (void)(*vm.ti)->GetClassSignature(vm.ti, classes[i], &signature, NULL);
+        (void)(*vm.ti)->GetClassSignature(vm.ti, all.of[i], &signature, NULL);
         d.kind = kind_of_signature(signature);
         vm_free(signature);
-        (void)(*vm.ti)->IterateThroughHeap(vm.ti, 0, classes[i], &callbacks, &d);
-        (*env)->DeleteLocalRef(env, classes[i]);
+        (void)(*vm.ti)->IterateThroughHeap(vm.ti, 0, all.of[i], &callbacks, &d);
     }
-    vm_free(classes);
     *out = d.out;
     return !buf_error(out);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jvmpi/layouts.h"
+#include "agent/loaded_classes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -165,21 +166,18 @@ static bool read_primitives(JNIEnv *env, struct layouts *l)
 
 bool layouts_read(JNIEnv *env, struct layouts *l, bool references)
 {
-    jint n = 0;
-    jclass *all = NULL;
+    _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
     jclass of_classes = (*env)->FindClass(env, "java/lang/Class");
     jmethodID component = of_classes ? (*env)->GetMethodID(env, of_classes, "getComponentType", "()Ljava/lang/Class;") : NULL;
-    if (!component || (*vm.ti)->GetLoadedClasses(vm.ti, &n, &all))
+    if (!component || loaded_classes(vm.ti, env, &all) < 0)
         return false;
     bool ok = true;
     l->references = references;
     l->class_id = id_and_drop(env, of_classes);
-    for (jint i = 0; i < n; i++) {
-        struct layout row = read_class(env, all[i], component, references);
-        (*env)->DeleteLocalRef(env, all[i]);
+    for (jint i = 0; i < all.n; i++) {
+        struct layout row = read_class(env, all.of[i], component, references);
         ok = ok && map_put(&l->by_id, (uint64_t)row.id, l->rows.len) == 0 && vec_push(&l->rows, row) == 0;
     }
-    vm_free(all);
     return ok && read_primitives(env, l) && add_up(l);
 }
 
@@ -295,20 +293,15 @@ jlong instance_size(JNIEnv *env, jclass class)
 
 void layouts_sizes(JNIEnv *env, struct layouts *l)
 {
-    jint n = 0;
-    jclass *all = NULL;
+    _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
     struct unsafe u = {0};
     quiet++;
-    bool ok = unsafe_open(env, &u);
-    if ((*vm.ti)->GetLoadedClasses(vm.ti, &n, &all))
-        n = 0;
-    for (jint i = 0; i < n; i++) {
-        struct layout *row = layout_of(l, (jlong)(intptr_t)id_of(all[i]));
-        if (ok && row && !row->size && row->kind == JVMPI_NORMAL_OBJECT)
-            row->size = size_by_fields(env, &u, all[i]);
-        (*env)->DeleteLocalRef(env, all[i]);
+    bool ok = unsafe_open(env, &u) && loaded_classes(vm.ti, env, &all) == 0;
+    for (jint i = 0; i < all.n && ok; i++) {
+        struct layout *row = layout_of(l, (jlong)(intptr_t)id_of(all.of[i]));
+        if (row && !row->size && row->kind == JVMPI_NORMAL_OBJECT)
+            row->size = size_by_fields(env, &u, all.of[i]);
     }
-    vm_free(all);
     unsafe_close(env, &u);
     quiet--;
 }

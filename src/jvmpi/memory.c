@@ -5,6 +5,7 @@
  * tags during or after a collection, on threads of its own that may call nothing: they are queued, and one thread of the
  * layer's sends GC_START, CLASS_UNLOAD and OBJECT_FREE, GC_FINISH, so that an agent can hold a lock in between.
  */
+#include "agent/loaded_classes.h"
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -204,20 +205,19 @@ static jint JNICALL on_object(jlong class_tag, jlong size, jlong *tag, jint leng
 
 void memory_replay(JNIEnv *env)
 {
-    jint n = 0;
-    jclass *all = NULL;
+    _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
     found_vec found = {0};
     struct map known = {0};
-    if (!event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || (*vm.ti)->GetLoadedClasses(vm.ti, &n, &all))
+    if (!event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || loaded_classes(vm.ti, env, &all) < 0)
         return;
     jclass of_classes = (*env)->FindClass(env, "java/lang/Class");
     struct kind class_kind = kind_of(env, of_classes);
-    for (jint i = 0; i < n; i++) {
+    for (jint i = 0; i < all.n; i++) {
         jlong size = 0;
-        jobjectID id = id_of(all[i]);
-        struct kind k = kind_of(env, all[i]);
-        (void)(*vm.ti)->GetObjectSize(vm.ti, all[i], &size);
-        bool itself = (*env)->IsSameObject(env, all[i], of_classes);
+        jobjectID id = id_of(all.of[i]);
+        struct kind k = kind_of(env, all.of[i]);
+        (void)(*vm.ti)->GetObjectSize(vm.ti, all.of[i], &size);
+        bool itself = (*env)->IsSameObject(env, all.of[i], of_classes);
         send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC, itself ? (struct kind){JVMPI_NORMAL_OBJECT, NULL} : class_kind, size, id);
         struct kind *copy = malloc(sizeof(*copy));
         if (copy) {
@@ -225,9 +225,7 @@ void memory_replay(JNIEnv *env)
             if (map_put(&known, (uintptr_t)id, (uintptr_t)copy))
                 free(copy);
         }
-        (*env)->DeleteLocalRef(env, all[i]);
     }
-    vm_free(all);
     (*env)->DeleteLocalRef(env, of_classes);
     jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = on_object};
     ids_sweep_begin();

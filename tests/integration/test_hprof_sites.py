@@ -85,7 +85,7 @@ def counted(text):
     return objects, sizes
 
 
-def compare(stdout, objects, lines=26):
+def compare(stdout, objects, lines=29):
     truth = [line.split() for line in stdout.splitlines()]
     assert len(truth) == lines
     assert {(c, m): objects[c, m] for c, m, _ in truth} == {(c, m): int(n) for c, m, n in truth}
@@ -99,6 +99,10 @@ def check_counts(jdk, tmp_path, options):
     # The sizes of the arrays of 0 to 49 bytes, as the VM rounds them (16 or 12 bytes before the elements).
     head = 12 if jdk.version == 27 else 16
     assert sizes["byte[]", "arrays"] == 4 * sum((head + i % 50 + 7) // 8 * 8 for i in range(6000))
+    ints = [i % 9 if i % 2 == odd else 3 for i in range(6000) for odd in (0, 1)] + [70000] + 5999 * [4] + 6000 * [200]
+    assert sizes["int[]", "lengths"] == 4 * sum((head + 4 * n + 7) // 8 * 8 for n in ints)
+    assert sizes["java.lang.String[]", "lengths"] == 4 * 6000 * ((head + 4 * 2 + 7) // 8 * 8)
+    assert sizes["AllocTruth$Derived[]", "lengths"] == 4 * 6000 * ((head + 4 * 5 + 7) // 8 * 8)
 
 
 def test_counts_are_the_truth(jdk, tmp_path):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Patterns, conditions and methods that cannot be traced: one clear line each, and the program as it was."""
 import json
+import subprocess
 
 import lab
 import pytest
@@ -38,6 +39,33 @@ def test_what_is_hard_to_trace(jdk, jvmscope, tmp_path):
     wide = next(s for s in seen if s[0] == ".wide")
     assert wide[1][:6] == [1, 2.0, 3, 4.0, 5.0, 6] and wide[2] == 23.0
     assert not any("nothing" in s[0] for s in seen), "a native method that is bound to nothing does not run"
+
+
+def test_everything_is_traced(jdk, jvmscope, tmp_path):
+    """What the probes themselves call must not be traced, or be nothing that can be: each JDK has other methods natively."""
+    out = run(jdk, tmp_path, "trace=*", "limit=2000")
+    assert len(calls(jvmscope, out)) > 1000
+    out = run(jdk, tmp_path, "trace=java.lang.Class:HostileTrace", "limit=100000")
+    seen = {c["method"].split("(")[0] for c in calls(jvmscope, out)}
+    assert seen >= {"java.lang.Class.forName0", "HostileTrace.wide"}, seen
+
+
+def test_a_full_table_is_told_as_such(tmp_path):
+    """More reads of a watched field than there are sites: the methods that have no more room stay as they were."""
+    methods, reads, sites = 90, 200, 1 << 14
+    (tmp_path / "Full.java").write_text("class Full { static int x; " + "".join(
+        f"static int m{i}() {{ return {' + '.join(['x'] * reads)}; }} " for i in range(methods)) +
+        "public static void main(String[] a) throws Exception { System.out.println(m0()); System.in.read(); } }")
+    jdk = lab.Jdk(17)
+    assert jdk.run("javac", "-d", tmp_path, tmp_path / "Full.java").returncode == 0
+    with jdk.start("java", jdk.agent(f"format=r,watch=Full.x,file={tmp_path}/f.jfr"), "-cp", tmp_path, "Full", stdin=subprocess.PIPE,
+                   stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == "0\n"
+        left = {line.split()[0]: int(line.split()[1]) for line in lab.jvmscope("status", process.pid).stdout.splitlines()
+                if line.startswith("instrument.")}
+        process.communicate("")
+    assert left["instrument.methods"] == sites // reads and left["instrument.left.table_full"] == methods - sites // reads, left
+    assert "instrument.left.constant_pool_full" not in left
 
 
 @pytest.mark.slow

@@ -96,6 +96,18 @@ public class AllocTruth {
         }
     }
 
+    /** Lengths that are constants, and some that only seem to be: the instruction before is one way to come to the array's. */
+    static void lengths(int n) {
+        for (int i = 0; i < n; i++) {
+            sink = new int[i % 2 == 0 ? 3 : i % 9];
+            sink = new int[i % 2 == 0 ? i % 9 : 3];
+            sink = new int[i == 0 ? 70000 : 4];
+            sink = new int[200];
+            sink = new String[] {"a", "b"};
+            sink = new Derived[5];
+        }
+    }
+
     static void multi(int n) {
         for (int i = 0; i < n; i++) {
             sink = new short[2][3][4];
@@ -171,6 +183,7 @@ public class AllocTruth {
         nested(n);
         throwing(n);
         arrays(n);
+        lengths(n);
         multi(n);
         reflection(n);
         cloning(n);
@@ -215,6 +228,9 @@ public class AllocTruth {
         truth("long[]", "arrays", k);
         truth("char[]", "arrays", k);
         truth("AllocTruth$Plain[]", "arrays", k);
+        truth("int[]", "lengths", 4 * k);
+        truth("java.lang.String[]", "lengths", k);
+        truth("AllocTruth$Derived[]", "lengths", k);
         truth("short[][][]", "multi", k);
         truth("short[][]", "multi", 2 * k);
         truth("short[]", "multi", 6 * k);

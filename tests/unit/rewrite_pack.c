@@ -4,9 +4,10 @@
  *
  *     rewrite_pack KIND < PACK > PACK        a pack is any number of: length (32 bits, big-endian), class file
  *     rewrite_pack -bench KIND ROUNDS < PACK
+ *     rewrite_pack -names < PACK             the methods with code, one a line, in the order of their numbers
  *
  * stderr gets one line of counts: classes, methods, and those left alone by reason. The probes call static methods of
- * JvmscopeTestProbe (tests/java/Probed), which need not exist for the verifiers.
+ * JvmscopeTestProbe (tests/java/Probed), which need not exist for the verifiers, with the method's number.
  */
 #include "base/clock.h"
 #include "classfile/rewrite.h"
@@ -22,6 +23,7 @@ struct state {
     struct buf s;
     struct edit *e;
     int hit, enter, leave, object; /* methodrefs of the current class, 0 until needed */
+    int number;                    /* the method's in the pack, from 0 */
     int r;
 };
 
@@ -47,7 +49,7 @@ static void put_hit(struct state *t, enum edit_where where, uint32_t pc, unsigne
     int hit = methodref(t, &t->hit, "hit", "(I)V");
     if (hit < 0)
         return;
-    failed(t, code_int(&t->w, &t->s, (int)(pc * 7919)));
+    failed(t, code_int(&t->w, &t->s, t->number));
     code_invokestatic(&t->s, hit);
     failed(t, edit_insert(t->e, where, pc, edge, &t->s, 1));
 }
@@ -75,7 +77,7 @@ static void times(struct state *t)
     if (t->r < 0)
         return;
     buf_clear(&t->s);
-    failed(t, code_int(&t->w, &t->s, 1234567));
+    failed(t, code_int(&t->w, &t->s, t->number));
     code_invokestatic(&t->s, enter);
     code_store(&t->s, 'J', (unsigned)local);
     failed(t, edit_insert(t->e, EDIT_ENTRY, 0, 0, &t->s, 2));
@@ -123,34 +125,37 @@ static void calls(struct state *t)
         }
 }
 
+/* object(o, id) of what lies on the stack. */
+static void put_object(struct state *t, int object, enum edit_where where, uint32_t pc)
+{
+    buf_clear(&t->s);
+    code_op(&t->s, OP_DUP);
+    failed(t, code_int(&t->w, &t->s, t->number));
+    code_invokestatic(&t->s, object);
+    failed(t, edit_insert(t->e, where, pc, 0, &t->s, 2));
+}
+
 static void allocations(struct state *t)
 {
-    int object = methodref(t, &t->object, "object", "(Ljava/lang/Object;)V");
+    int object = methodref(t, &t->object, "object", "(Ljava/lang/Object;I)V");
     if (object < 0)
         return;
     for (struct insn i = {0}; edit_next(t->e, &i);) {
         if (i.op == OP_NEW)
             put_hit(t, EDIT_AFTER, i.pc, 0);
-        if (i.op == OP_NEWARRAY || i.op == OP_ANEWARRAY || i.op == OP_MULTIANEWARRAY) {
-            buf_clear(&t->s);
-            code_op(&t->s, OP_DUP);
-            code_invokestatic(&t->s, object);
-            failed(t, edit_insert(t->e, EDIT_AFTER, i.pc, 0, &t->s, 1));
-        }
+        if (i.op == OP_NEWARRAY || i.op == OP_ANEWARRAY || i.op == OP_MULTIANEWARRAY)
+            put_object(t, object, EDIT_AFTER, i.pc);
     }
 }
 
 static void monitors(struct state *t)
 {
-    int object = methodref(t, &t->object, "object", "(Ljava/lang/Object;)V");
+    int object = methodref(t, &t->object, "object", "(Ljava/lang/Object;I)V");
     if (object < 0)
         return;
     for (struct insn i = {0}; edit_next(t->e, &i);)
         if (i.op == OP_MONITORENTER || i.op == OP_MONITOREXIT) {
-            buf_clear(&t->s);
-            code_op(&t->s, OP_DUP);
-            code_invokestatic(&t->s, object);
-            failed(t, edit_insert(t->e, EDIT_BEFORE, i.pc, 0, &t->s, 1));
+            put_object(t, object, EDIT_BEFORE, i.pc);
             put_hit(t, EDIT_AFTER, i.pc, 0);
         }
 }
@@ -189,19 +194,41 @@ static void locals(struct state *t)
     }
 }
 
+static bool has_branch(const struct edit *e)
+{
+    for (struct insn i = {0}; edit_next(e, &i);)
+        if (edit_edges(e, i.pc))
+            return true;
+    return false;
+}
+
 /* Makes every method with a branch so long that jumps over its middle need 32 bits. */
 static void wide(struct state *t)
 {
+    if (!has_branch(t->e))
+        return;
     t->w.huge = MAX(t->w.huge, 70000);
     times(t);
     branches(t);
+    int local = edit_local(t->e, 'I');
+    failed(t, local);
+    if (t->r < 0)
+        return;
+    buf_clear(&t->s);
+    code_op(&t->s, OP_ICONST_0);
+    code_store(&t->s, 'I', (unsigned)local);
+    failed(t, edit_insert(t->e, EDIT_ENTRY, 0, 0, &t->s, 1));
     struct insn middle = {0};
     for (struct insn i = {0}; edit_next(t->e, &i);)
         if (i.pc <= t->e->code_len / 2)
             middle = i;
     buf_clear(&t->s);
-    for (int i = 0; i < 33000; i++)
-        code_op(&t->s, OP_NOP);
+    for (int i = 0; i < 5500; i++) { /* long instructions, so that the verifiers have few of them to go through */
+        code_op(&t->s, OP_WIDE);
+        code_op(&t->s, OP_IINC);
+        buf_be16(&t->s, (uint16_t)local);
+        buf_be16(&t->s, 1);
+    }
     failed(t, edit_insert(t->e, EDIT_BEFORE, middle.pc, 0, &t->s, 0));
 }
 
@@ -219,17 +246,12 @@ static const struct kind {
     const char *name;
     void (*probe)(struct state *t);
 } kinds[] = {
-    {"none", none},
-    {"times", times},
-    {"resume", resume},
-    {"lines", lines},
-    {"branches", branches},
-    {"calls", calls},
-    {"allocations", allocations},
-    {"monitors", monitors},
-    {"instructions", instructions},
-    {"locals", locals},
-    {"wide", wide},
+    {"none", none},         {"-names", none},
+    {"times", times},       {"resume", resume},
+    {"lines", lines},       {"branches", branches},
+    {"calls", calls},       {"allocations", allocations},
+    {"monitors", monitors}, {"instructions", instructions},
+    {"locals", locals},     {"wide", wide},
     {"all", all},
 };
 
@@ -247,6 +269,12 @@ static void count_failure(struct counts *n, int r)
                       : &n->other) += 1;
 }
 
+static void print_name(const struct class_file *c, const struct class_method *m)
+{
+    struct str class = class_name_at(c, c->this_class), name = class_utf8(c, m->name), d = class_utf8(c, m->descriptor);
+    printf("%.*s.%.*s%.*s\n", (int)class.len, class.data, (int)name.len, name.data, (int)d.len, d.data);
+}
+
 static int rewrite_one(struct state *t, const struct kind *kind, const uint8_t *bytes, size_t len, struct counts *n,
                        struct buf *out)
 {
@@ -259,8 +287,10 @@ static int rewrite_one(struct state *t, const struct kind *kind, const uint8_t *
         int k = edit_begin(&t->w, m, &t->e);
         if (k == -ENODATA)
             continue;
-        n->methods++;
+        t->number = (int)n->methods++;
         t->r = 0;
+        if (kind->name[0] == '-')
+            print_name(&t->class, &t->class.methods.data[m]);
         if (k == 0) {
             kind->probe(t);
             k = t->r < 0 ? t->r : edit_commit(t->e);
@@ -328,7 +358,7 @@ int main(int argc, char **argv)
     for (int i = bench ? atoi(argv[3]) : 1; i > 0 && r == 0; i--) {
         n = (struct counts){0};
         uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-        r = run_pack(&t, kind, &in, &n, bench ? NULL : stdout);
+        r = run_pack(&t, kind, &in, &n, bench || name[0] == '-' ? NULL : stdout);
         best = MIN(best, clock_ns(CLOCK_THREAD_CPUTIME_ID) - start);
     }
     fprintf(

@@ -5,6 +5,7 @@
  * name. New names of threads are looked for once a second.
  */
 #include "agent/capture.h"
+#include "agent/loaded_classes.h"
 #include "agent/session.h"
 #include "agent/thread_table.h"
 #include "base/clock.h"
@@ -207,15 +208,11 @@ static int open_tags(struct buf *why)
 /* Those that are there already get a tag without a word. */
 static void keep_loaded(JNIEnv *jni)
 {
-    jint n = 0;
-    jclass *list = NULL;
-    if ((*all.ti)->GetLoadedClasses(all.ti, &n, &list) != JVMTI_ERROR_NONE)
+    _cleanup_(loaded_classes_release) struct loaded_classes loaded = {0};
+    if (loaded_classes(all.ti, jni, &loaded) < 0)
         return;
-    for (jint i = 0; i < n; i++) {
-        keep_class(list[i]);
-        (*jni)->DeleteLocalRef(jni, list[i]);
-    }
-    vm_free(list);
+    for (jint i = 0; i < loaded.n; i++)
+        keep_class(loaded.of[i]);
 }
 
 static jclass global_class(JNIEnv *jni, const char *name)
@@ -294,7 +291,7 @@ static void events_stop(struct session *s, JNIEnv *jni)
 
 static void events_flush(struct session *s, JNIEnv *jni)
 {
-    if (all.rounds++ % LOOK_EVERY == 0 && !s->dying)
+    if (all.rounds++ % LOOK_EVERY == 0 && !vm.dying)
         look_at_names(jni);
 }
 

@@ -2,6 +2,7 @@
 /* redefine, verbose. */
 #include "agent/control/control.h"
 
+#include "agent/loaded_classes.h"
 #include "base/file.h"
 #include "classfile/classfile.h"
 
@@ -42,20 +43,16 @@ int control_redefine(struct control_call *c)
         buf_printf(c->i->why, "%s: not a class file", path);
         return -EINVAL;
     }
-    jint n = 0;
-    jclass *list = NULL;
+    _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
     jvmtiClassDefinition definitions[SAME_NAME_MAX];
     int found = 0;
-    if ((*ti)->GetLoadedClasses(ti, &n, &list) != JVMTI_ERROR_NONE)
+    if (loaded_classes(ti, c->i->jni, &all) < 0)
         return -ENOTSUP;
-    for (jint k = 0; k < n; k++) {
-        _cleanup_free_ char *name = class_name(c->i, list[k]);
-        if (name && found < SAME_NAME_MAX && strcmp(name, wanted) == 0)
-            definitions[found++] = (jvmtiClassDefinition){list[k], (jint)len, data};
-        else
-            (*c->i->jni)->DeleteLocalRef(c->i->jni, list[k]);
+    for (jint k = 0; k < all.n && found < SAME_NAME_MAX; k++) {
+        _cleanup_free_ char *name = class_name(c->i, all.of[k]);
+        if (name && strcmp(name, wanted) == 0)
+            definitions[found++] = (jvmtiClassDefinition){all.of[k], (jint)len, data};
     }
-    vm_free(list);
     if (!found) {
         buf_printf(c->i->why, "%s: no loaded class of this name", wanted);
         return -ESRCH;

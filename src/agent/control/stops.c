@@ -5,6 +5,7 @@
  */
 #include "agent/control/control.h"
 
+#include "agent/loaded_classes.h"
 #include "agent/names.h"
 
 #include <errno.h>
@@ -262,25 +263,22 @@ static int place(struct control_call *c, bool set)
         buf_printf(c->i->why, "%s: not a place; pkg.Class.method or pkg.Class:12", text);
         return -EINVAL;
     }
-    jint n = 0;
+    _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
     int classes = 0, placed = 0;
-    jclass *list = NULL;
     jvmtiError e = JVMTI_ERROR_NONE;
-    if ((*c->i->ti)->GetLoadedClasses(c->i->ti, &n, &list) != JVMTI_ERROR_NONE)
+    if (loaded_classes(c->i->ti, c->i->jni, &all) < 0)
         return -ENOTSUP;
     control_lock();
-    for (jint k = 0; k < n; k++) {
-        _cleanup_free_ char *name = class_name(c->i, list[k]);
+    for (jint k = 0; k < all.n; k++) {
+        _cleanup_free_ char *name = class_name(c->i, all.of[k]);
         if (name && strcmp(name, wanted) == 0) {
             classes++;
-            placed += place_in_class(c, list[k], line, method, set, &e);
+            placed += place_in_class(c, all.of[k], line, method, set, &e);
         }
-        (*c->i->jni)->DeleteLocalRef(c->i->jni, list[k]);
     }
     if (placed && set)
         e = (*c->i->ti)->SetEventNotificationMode(c->i->ti, JVMTI_ENABLE, JVMTI_EVENT_BREAKPOINT, NULL);
     control_unlock();
-    vm_free(list);
     if (placed) {
         buf_printf(c->done, "%s: %s %d place%s", text, set ? "stops at" : "cleared", placed, placed > 1 ? "s" : "");
         return control_error(c, text, e);

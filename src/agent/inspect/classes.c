@@ -2,6 +2,7 @@
 /* classes, class, statics, modules. */
 #include "agent/inspect/inspect.h"
 
+#include "agent/loaded_classes.h"
 #include "base/map.h"
 
 #include <errno.h>
@@ -45,32 +46,29 @@ static bool matches(const char *pattern, const char *name)
 
 int inspect_classes(struct inspection *i)
 {
-    jint n = 0;
-    jclass *list = NULL;
-    if ((*i->ti)->GetLoadedClasses(i->ti, &n, &list) != JVMTI_ERROR_NONE)
+    _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
+    if (loaded_classes(i->ti, i->jni, &all) < 0)
         return -ENOTSUP;
     json_key(i->out, "loaded");
-    json_i64(i->out, n);
+    json_i64(i->out, all.n);
     json_key(i->out, "classes");
     json_array(i->out);
-    for (jint k = 0; k < n; k++) {
-        _cleanup_free_ char *name = class_name(i, list[k]);
+    for (jint k = 0; k < all.n; k++) {
+        _cleanup_free_ char *name = class_name(i, all.of[k]);
         if (name && matches(i->operand, name)) {
             jint status = 0, modifiers = 0;
-            (*i->ti)->GetClassStatus(i->ti, list[k], &status);
-            (*i->ti)->GetClassModifiers(i->ti, list[k], &modifiers);
+            (*i->ti)->GetClassStatus(i->ti, all.of[k], &status);
+            (*i->ti)->GetClassModifiers(i->ti, all.of[k], &modifiers);
             json_object(i->out);
             json_key(i->out, "class");
             json_string(i->out, name);
             put_status(i, status);
             put_modifiers(i, "modifiers", modifiers, false);
-            put_loader(i, list[k]);
+            put_loader(i, all.of[k]);
             json_object_end(i->out);
         }
-        (*i->jni)->DeleteLocalRef(i->jni, list[k]);
     }
     json_array_end(i->out);
-    vm_free(list);
     return 0;
 }
 
@@ -260,22 +258,21 @@ static void put_hierarchy(struct inspection *i, jclass c)
         put_names(i, "interfaces", list, n);
         vm_free(list);
     }
-    if ((*i->ti)->GetLoadedClasses(i->ti, &n, &list) != JVMTI_ERROR_NONE)
+    _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
+    if (loaded_classes(i->ti, i->jni, &all) < 0)
         return;
     json_key(i->out, "subclasses");
     json_array(i->out);
-    for (jint k = 0; k < n; k++) {
-        jclass super = (*i->jni)->GetSuperclass(i->jni, list[k]);
+    for (jint k = 0; k < all.n; k++) {
+        jclass super = (*i->jni)->GetSuperclass(i->jni, all.of[k]);
         if (super && (*i->jni)->IsSameObject(i->jni, super, c)) {
-            _cleanup_free_ char *name = class_name(i, list[k]);
+            _cleanup_free_ char *name = class_name(i, all.of[k]);
             json_string(i->out, name);
         }
         if (super)
             (*i->jni)->DeleteLocalRef(i->jni, super);
-        (*i->jni)->DeleteLocalRef(i->jni, list[k]);
     }
     json_array_end(i->out);
-    vm_free(list);
 }
 
 static jclass class_of_operand(struct inspection *i)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names and values, read from fields alone: nothing here runs code of the program. */
 #include "agent/inspect/inspect.h"
+#include "agent/loaded_classes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,18 +53,15 @@ char *class_name(struct inspection *i, jclass c)
 
 jclass class_by_name(struct inspection *i, const char *name)
 {
-    jint n = 0;
-    jclass *list = NULL, found = NULL;
-    if ((*i->ti)->GetLoadedClasses(i->ti, &n, &list) != JVMTI_ERROR_NONE)
+    _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
+    jclass found = NULL;
+    if (loaded_classes(i->ti, i->jni, &all) < 0)
         return NULL;
-    for (jint k = 0; k < n; k++) {
-        _cleanup_free_ char *its = found ? NULL : class_name(i, list[k]);
+    for (jint k = 0; k < all.n && !found; k++) {
+        _cleanup_free_ char *its = class_name(i, all.of[k]);
         if (its && strcmp(its, name) == 0)
-            found = list[k];
-        else
-            (*i->jni)->DeleteLocalRef(i->jni, list[k]);
+            found = loaded_class_take(&all, k);
     }
-    vm_free(list);
     return found;
 }
 

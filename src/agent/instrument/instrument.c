@@ -2,6 +2,7 @@
 #include "agent/instrument/instrument.h"
 
 #include "agent/instrument/choice.h"
+#include "agent/loaded_classes.h"
 #include "agent/vm.h"
 #include "base/cursor.h"
 #include "base/hash.h"
@@ -17,9 +18,9 @@
 enum { CLIENTS_MAX = 8, BATCH = 256 };
 
 const char *const instrument_reasons[LEFT_REASONS] = {
-    [LEFT_MALFORMED] = "malformed",     [LEFT_TOO_LONG] = "too_long", [LEFT_HUGE] = "too_long_for_jit",
-    [LEFT_POOL] = "constant_pool_full", [LEFT_DOUBT] = "unclear",     [LEFT_MEMORY] = "out_of_memory",
-    [LEFT_INTRINSIC] = "intrinsic",     [LEFT_NATIVE] = "native",
+    [LEFT_MALFORMED] = "malformed",     [LEFT_TOO_LONG] = "too_long",   [LEFT_HUGE] = "too_long_for_jit",
+    [LEFT_POOL] = "constant_pool_full", [LEFT_TABLE] = "table_full",    [LEFT_DOUBT] = "unclear",
+    [LEFT_MEMORY] = "out_of_memory",    [LEFT_INTRINSIC] = "intrinsic", [LEFT_NATIVE] = "native",
 };
 
 static _Atomic(const struct instrument_client *) clients[CLIENTS_MAX];
@@ -147,12 +148,13 @@ static void release_workers(void)
 
 static enum instrument_reason reason_of(int error)
 {
-    return error == -EBADMSG  ? LEFT_MALFORMED
-           : error == -E2BIG  ? LEFT_TOO_LONG
-           : error == -EFBIG  ? LEFT_HUGE
-           : error == -ENOSPC ? LEFT_POOL
-           : error == -ENOMEM ? LEFT_MEMORY
-                              : LEFT_DOUBT;
+    return error == -EBADMSG   ? LEFT_MALFORMED
+           : error == -E2BIG   ? LEFT_TOO_LONG
+           : error == -EFBIG   ? LEFT_HUGE
+           : error == -ENOSPC  ? LEFT_POOL
+           : error == -ENOBUFS ? LEFT_TABLE
+           : error == -ENOMEM  ? LEFT_MEMORY
+                               : LEFT_DOUBT;
 }
 
 /* The index of the annotation by which the JDK marks intrinsics, 0 when the class has none. */
@@ -360,9 +362,33 @@ static bool class_signature_name(jclass class, char **ret_signature, struct str 
     return true;
 }
 
+/* What this thread has the VM transform just now. */
+static __thread const jclass *batch;
+static __thread int batch_size;
+
+static bool in_batch(JNIEnv *jni, jclass class)
+{
+    for (int i = 0; i < batch_size; i++)
+        if ((*jni)->IsSameObject(jni, batch[i], class))
+            return true;
+    return false;
+}
+
+static bool retransform_batch(const jclass *classes, int n)
+{
+    const jclass *outer = batch;
+    int outer_size = batch_size;
+    batch = classes;
+    batch_size = n;
+    bool done = (*vm.ti)->RetransformClasses(vm.ti, n, classes) == JVMTI_ERROR_NONE;
+    batch = outer;
+    batch_size = outer_size;
+    return done;
+}
+
 static void retransform_one(jclass class)
 {
-    if ((*vm.ti)->RetransformClasses(vm.ti, 1, &class) == JVMTI_ERROR_NONE)
+    if (retransform_batch(&class, 1))
         return;
     char *signature;
     struct str name;
@@ -385,7 +411,7 @@ static void retransform(JNIEnv *jni, const jclass *classes, int n)
 {
     for (int i = 0; i < n; i += BATCH) {
         int count = MIN(BATCH, n - i);
-        if ((*vm.ti)->RetransformClasses(vm.ti, count, classes + i) != JVMTI_ERROR_NONE)
+        if (!retransform_batch(classes + i, count))
             for (int k = 0; k < count; k++)
                 retransform_one(classes[i + k]);
         vm_clear_exception(jni);
@@ -439,7 +465,11 @@ static bool to_retransform(jclass class, bool carriers_only)
     return is && modifiable;
 }
 
-/* Clients of loaded classes alone get their turn at the new ones before any code of them has run. */
+/*
+ * Clients of loaded classes alone get their turn at the new ones before any code of them has run. A class that was not linked
+ * yet is while it is transformed: to transform it within that too would make its code of what is changed already, which would
+ * be changed again.
+ */
 static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass class)
 {
     char *signature;
@@ -453,28 +483,25 @@ static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, 
         wanted = c && c->loaded_only && !choice_never(name) && c->wants && c->wants(name);
     }
     vm_free(signature);
-    if (wanted && to_retransform(class, false))
+    if (wanted && !in_batch(jni, class) && to_retransform(class, false))
         retransform_one(class);
     vm_clear_exception(jni);
 }
 
 static int retransform_loaded(JNIEnv *jni, bool carriers_only)
 {
-    jint n = 0;
+    _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
     int chosen = 0;
-    jclass *classes = NULL;
-    if ((*vm.ti)->GetLoadedClasses(vm.ti, &n, &classes) != JVMTI_ERROR_NONE)
+    if (loaded_classes(vm.ti, jni, &all) < 0)
         return -EPROTO;
-    for (int i = 0; i < n; i++) {
-        if (to_retransform(classes[i], carriers_only))
-            classes[chosen++] = classes[i];
-        else
-            (*jni)->DeleteLocalRef(jni, classes[i]);
+    for (int i = 0; i < all.n; i++) {
+        jclass c = all.of[i];
+        if (!to_retransform(c, carriers_only))
+            continue;
+        all.of[i] = all.of[chosen];
+        all.of[chosen++] = c;
     }
-    retransform(jni, classes, chosen);
-    for (int i = 0; i < chosen; i++)
-        (*jni)->DeleteLocalRef(jni, classes[i]);
-    vm_free(classes);
+    retransform(jni, all.of, chosen);
     return 0;
 }
 
@@ -525,7 +552,8 @@ void instrument_off(const struct instrument_client *c, JNIEnv *jni)
         if (atomic_load(&clients[i]) == c)
             atomic_store(&clients[i], NULL);
     vm_wait_callbacks();
-    retransform_loaded(jni, true);
+    if (!vm.dying) /* probes may still run in what no thread has left, in either case */
+        retransform_loaded(jni, true);
     if (any_client(false))
         return;
     if (prepares)

@@ -31,6 +31,7 @@ enum instrument_reason {
     LEFT_TOO_LONG, /* 64 KiB */
     LEFT_HUGE,     /* the JIT's 8,000 bytes */
     LEFT_POOL,     /* constant pool full */
+    LEFT_TABLE,    /* a client's own table is full: -ENOBUFS */
     LEFT_DOUBT,
     LEFT_MEMORY,
     LEFT_INTRINSIC,
@@ -87,7 +88,7 @@ bool instrument_is_jdk(struct str class_name);
 int instrument_on(const struct instrument_client *c, JNIEnv *jni, struct buf *why) must_check;
 /* Applies all clients once more: one of them edits otherwise now. */
 int instrument_again(JNIEnv *jni) must_check;
-/* Takes it back out of all classes; when it returns no new call of its edit begins. */
+/* Takes it back out of all classes, unless the VM is dying; when it returns no new call of its edit begins. */
 void instrument_off(const struct instrument_client *c, JNIEnv *jni);
 
 struct instrument_counts instrument_counts(void);

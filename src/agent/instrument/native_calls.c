@@ -6,6 +6,7 @@
 #include "agent/instrument/native_symbols.h"
 #include "agent/instrument/native_thunks.h"
 #include "agent/instrument/probe_class.h"
+#include "agent/loaded_classes.h"
 #include "agent/vm.h"
 #include "base/arena.h"
 #include "base/hash.h"
@@ -181,14 +182,18 @@ void native_thunk_exit(struct native_frame *f)
 
 /* ---- which methods ---- */
 
+/* Probes call Object's and Thread's natives in the midst of a record: what is never instrumented is never wrapped either. */
+static bool client_wants_class(const struct native_client *c, struct str class_name)
+{
+    return c && !choice_never(class_name) && c->wants_class(class_name);
+}
+
 static bool class_wanted(struct str class_name)
 {
     bool is = false;
-    for (int k = 0; k < THUNK_CLIENTS && !is; k++) {
-        const struct native_client *c = atomic_load(&natives.clients[k]);
-        is = c && c->wants_class(class_name);
-    }
-    return is && !choice_never(class_name);
+    for (int k = 0; k < THUNK_CLIENTS && !is; k++)
+        is = client_wants_class(atomic_load(&natives.clients[k]), class_name);
+    return is;
 }
 
 /* The clients' numbers + 1 of a method; false when nobody wants it. */
@@ -197,8 +202,7 @@ static bool ask_clients(const struct native_method *m, int numbers[THUNK_CLIENTS
     bool any = false;
     for (int k = 0; k < THUNK_CLIENTS; k++) {
         const struct native_client *c = atomic_load(&natives.clients[k]);
-        numbers[k] = c && c->wants_class(m->class_name) ? c->wants(m) + 1 : 0;
-        numbers[k] = MAX(numbers[k], 0);
+        numbers[k] = client_wants_class(c, m->class_name) ? MAX(c->wants(m) + 1, 0) : 0;
         any |= numbers[k] > 0;
     }
     return any;
@@ -454,19 +458,16 @@ static void look_at_class(JNIEnv *jni, jclass c, struct str class_name)
 
 static void look_at_loaded(JNIEnv *jni)
 {
-    jint n = 0;
-    jclass *classes = NULL;
-    if ((*vm.ti)->GetLoadedClasses(vm.ti, &n, &classes) != JVMTI_ERROR_NONE)
+    _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
+    if (loaded_classes(vm.ti, jni, &all) < 0)
         return;
-    for (jint i = 0; i < n; i++) {
+    for (jint i = 0; i < all.n; i++) {
         char *signature;
-        struct str name = name_of(classes[i], &signature);
+        struct str name = name_of(all.of[i], &signature);
         if (name.len && (has_rows(name) || class_wanted(name)))
-            look_at_class(jni, classes[i], name);
+            look_at_class(jni, all.of[i], name);
         vm_free(signature);
-        (*jni)->DeleteLocalRef(jni, classes[i]);
     }
-    vm_free(classes);
 }
 
 static bool any_client(void)
@@ -525,7 +526,8 @@ void native_calls_off(const struct native_client *c, JNIEnv *jni)
     /* The event stays on where there are rows: what is bound meanwhile is what stop and another start must put back. */
     if (!any_client() && !natives.n_rows)
         vm_events_off(&events);
-    look_at_loaded(jni);
+    if (!vm.dying)
+        look_at_loaded(jni);
 }
 
 void native_calls_status(struct buf *out)

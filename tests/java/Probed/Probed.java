@@ -2,7 +2,10 @@
 import java.io.*;
 import java.util.*;
 
-/** Probed PACK CLASS: defines the classes of a pack and runs main of one of them; then prints what the probes counted. */
+/**
+ * Probed CLASS,... PACK...: for each pack defines its classes and runs main of those named; then prints what the probes counted, by
+ * method: hits/entered/left/objects.
+ */
 public class Probed extends ClassLoader {
     final Map<String, byte[]> classes = new HashMap<>();
 
@@ -45,9 +48,11 @@ public class Probed extends ClassLoader {
     }
 
     public static void main(String[] a) throws Exception {
-        Probed loader = new Probed(a[0]);
-        loader.loadClass(a[1]).getMethod("main", String[].class).invoke(null, (Object) new String[0]);
-        System.out.println("hits=" + JvmscopeTestProbe.hits + " entered=" + JvmscopeTestProbe.entered + " left="
-            + JvmscopeTestProbe.left + " objects=" + JvmscopeTestProbe.objects);
+        for (int i = 1; i < a.length; i++) {
+            Probed loader = new Probed(a[i]);
+            for (String name : a[0].split(","))
+                loader.loadClass(name).getMethod("main", String[].class).invoke(null, (Object) new String[0]);
+            System.out.println("counts " + JvmscopeTestProbe.take());
+        }
     }
 }

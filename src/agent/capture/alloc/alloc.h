@@ -14,7 +14,7 @@
 
 /* What a place allocates. */
 enum alloc_kind {
-    ALLOC_NEW,    /* instances of one class; one counter */
+    ALLOC_NEW,    /* instances of one class, arrays of one class and length; one counter */
     ALLOC_ARRAY,  /* arrays of one class; two: objects, bytes */
     ALLOC_OBJECT, /* what a call answers, of any class; arrays of bytes count in two, others at a place for each class */
     ALLOC_MULTI,  /* multianewarray; natively */
@@ -23,11 +23,11 @@ enum alloc_kind {
 struct alloc_point {
     enum alloc_kind kind;
     uint32_t class;   /* descriptor, in the pool of names */
-    uint32_t size;    /* of an instance; 0: not measured yet */
+    uint32_t size;    /* of each of ALLOC_NEW; 0: not measured yet */
     uint32_t unknown; /* the class was not found */
 };
 
-enum { ALLOC_POINTS_MAX = 1 << 19, ALLOC_SLOT_BITS = 16, ALLOC_SLOTS = 1 << ALLOC_SLOT_BITS, ALLOC_FREE = 1, ALLOC_GONE = 2 };
+enum { ALLOC_POINTS_MAX = 1 << 21, ALLOC_SLOT_BITS = 16, ALLOC_SLOTS = 1 << ALLOC_SLOT_BITS, ALLOC_FREE = 1, ALLOC_GONE = 2 };
 
 /* A counter of a thread; the probes know the layout. An array's second one counts its bytes. */
 struct alloc_counter {
@@ -93,11 +93,11 @@ void alloc_own(struct alloc_block *own, uint64_t key, uint32_t point);
 void alloc_disown(struct alloc_block *own, bool forget);
 
 /*
- * The numbers of n places in a method body, the same for the same body: the first, or -ENOSPC, -ENOMEM. *ret_new tells that
+ * The numbers of n places in a method body, the same for the same body: the first, or -ENOBUFS, -ENOMEM. *ret_new tells that
  * they are to be described by alloc_point_set. Any thread.
  */
 int64_t alloc_points_add(struct str class_name, const struct edit *e, uint32_t n, bool *ret_new);
-/* A place of its own, for objects of one class that a call answers; -ENOSPC. */
+/* A place of its own, for objects of one class that a call answers; -ENOBUFS. */
 int64_t alloc_point_new(enum alloc_kind kind, const char *descriptor);
 void alloc_point_set(uint32_t number, enum alloc_kind kind, const char *descriptor, size_t len);
 struct alloc_point *alloc_point(uint32_t number);
@@ -153,7 +153,7 @@ void alloc_count(JNIEnv *jni, jobject object);
 extern __thread bool alloc_busy;
 /* JNI's functions that allocate, and Unsafe.allocateInstance, are replaced and put back. */
 int alloc_native_on(JNIEnv *jni, struct buf *why) must_check;
-void alloc_native_off(JNIEnv *jni, bool dying);
+void alloc_native_off(JNIEnv *jni);
 bool alloc_expected(void); /* and no more */
 uint64_t alloc_slot_key(JNIEnv *jni);
 

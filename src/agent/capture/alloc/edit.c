@@ -9,11 +9,16 @@
  *
  * The class is pushed as a constant: what cannot be resolved throws before it is counted, and the first looks at a `new` learn
  * whether there will be an object, and its size. Class files before version 49 have no such constants: probes lie behind there.
+ *
+ * Arrays whose length is a constant count as instances do, and their probes are short: tables of resources have hundreds in a
+ * method, which must stay below the JIT's limit.
  */
 #include "agent/capture/alloc/alloc.h"
+#include "agent/vm_dump.h"
 #include "base/cursor.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define PROBE "java/lang/JvmscopeSites"
 
@@ -68,7 +73,29 @@ struct editing {
     bool add;       /* places are to be described */
     struct opened opened[NESTED];
     unsigned n_opened;
+    uint8_t *targets; /* a bit for each pc that a jump leads to */
 };
+
+static void mark_targets(struct editing *s, const struct insn *i)
+{
+    unsigned n = edit_edges(s->e, i->pc);
+    for (unsigned edge = 0; edge < n; edge++) {
+        uint32_t pc = edit_edge_target(s->e, i->pc, edge);
+        s->targets[pc / 8] |= (uint8_t)(1u << pc % 8);
+    }
+}
+
+/* The length of the array that an instruction makes, when the one before says it, on the only way here; else -1. */
+static int constant_length(const struct editing *s, const struct insn *before, const struct insn *i)
+{
+    if ((i->op != OP_NEWARRAY && i->op != OP_ANEWARRAY) || s->targets[i->pc / 8] & 1u << i->pc % 8)
+        return -1;
+    if (before->op >= OP_ICONST_0 && before->op < OP_LCONST_0)
+        return before->op - OP_ICONST_0;
+    if (before->op == OP_BIPUSH)
+        return (int8_t)before->at[1];
+    return before->op == OP_SIPUSH ? (int16_t)(before->at[1] << 8 | before->at[2]) : -1;
+}
 
 /*
  * True for an invokedynamic that makes a lambda with captured values: one object each time. Before JDK 15 the VM's anonymous
@@ -100,15 +127,16 @@ static bool makes_lambda(const struct class_file *c, const struct insn *i)
 }
 
 /* Counters that an instruction needs; 0: it allocates nothing that is counted here. */
-static unsigned counters_of(const struct class_file *c, const struct insn *i)
+static unsigned counters_of(const struct editing *s, const struct insn *before, const struct insn *i)
 {
+    const struct class_file *c = s->file;
     struct class_member m;
     switch (i->op) {
     case OP_NEW:
         return 1;
     case OP_NEWARRAY:
     case OP_ANEWARRAY:
-        return 2;
+        return constant_length(s, before, i) >= 0 ? 1 : 2;
     case OP_MULTIANEWARRAY:
         return 1;
     case OP_INVOKEDYNAMIC:
@@ -219,20 +247,64 @@ static int put_large(struct editing *s, const char *element, int64_t number)
     return r < 0 || alloc_follow == FOLLOW_SAMPLES ? r : put_follow(s, number);
 }
 
-static int at_array(struct editing *s, const struct insn *i)
+/* A class that is always there. */
+static bool never_fails(struct str name)
+{
+    while (name.len && name.data[0] == '[')
+        name = (struct str){name.data + 1, name.len - 1};
+    return name.len == 1 || str_is(name, "java/lang/Object") || str_is(name, "java/lang/String") ||
+           str_is(name, "Ljava/lang/Object;") || str_is(name, "Ljava/lang/String;");
+}
+
+static uint32_t array_size(char element, unsigned length)
+{
+    const struct hprof_shapes *shapes = vm_shapes();
+    unsigned each = element == 'L' ? shapes->reference : (unsigned)(*size_of_element(element) - '0');
+    unsigned type = each == 1        ? HPROF_BYTE
+                    : each == 2      ? HPROF_SHORT
+                    : element == 'L' ? HPROF_OBJECT
+                    : each == 4      ? HPROF_INT
+                                     : HPROF_LONG;
+    return (shapes->header[type] + length * each + shapes->alignment - 1) & ~(shapes->alignment - 1);
+}
+
+/* An array whose length is a constant. Where it may be followed, one probe behind the instruction does both. */
+static int at_fixed_array(struct editing *s, const struct insn *i, char element, unsigned length)
+{
+    const char *name = alloc_follow == FOLLOW_SAMPLES ? "fixed"
+                       : alloc_follow == FOLLOW_ALL   ? "fixedFollowed"
+                                                      : "fixedConstructed";
+    bool may_fail = element == 'L' && !never_fails(class_name_at(s->file, insn_constant(i)));
+    bool follow = alloc_follow != FOLLOW_SAMPLES, class = !follow && may_fail && s->file->major >= CLASS_CONSTANTS;
+    if (s->add)
+        alloc_point((uint32_t)s->number)->size = array_size(element, length);
+    if (follow)
+        code_op(&s->code, OP_DUP);
+    if (class)
+        put_class(s, i);
+    int r = put_number(s, 1);
+    r = r < 0 ? r : call_probe(s, name, follow ? "(Ljava/lang/Object;I)V" : class ? "(Ljava/lang/Class;I)V" : "(I)V");
+    return r < 0 ? r : edit_insert(s->e, follow || (may_fail && !class) ? EDIT_AFTER : EDIT_BEFORE, i->pc, 0, &s->code, 2);
+}
+
+static int at_array(struct editing *s, const struct insn *before_this, const struct insn *i)
 {
     /* JVMS, newarray: types 4 to 11. */
     static const char *const types[] = {"[Z", "[C", "[F", "[D", "[B", "[S", "[I", "[J"};
+    int length = constant_length(s, before_this, i);
+    enum alloc_kind kind = length >= 0 ? ALLOC_NEW : ALLOC_ARRAY;
     char element = 'L';
     if (i->op == OP_NEWARRAY) {
         unsigned t = i->at[1] - 4u;
         if (t >= ARRAY_SIZE(types))
             return -EBADMSG;
         element = types[t][1];
-        describe(s, ALLOC_ARRAY, types[t], 2);
+        describe(s, kind, types[t], 2);
     } else {
-        describe_class(s, ALLOC_ARRAY, "[", insn_constant(i));
+        describe_class(s, kind, "[", insn_constant(i));
     }
+    if (length >= 0)
+        return at_fixed_array(s, i, element, (unsigned)length);
     char name[16];
     snprintf(name, sizeof(name), "array%s", size_of_element(element));
     bool before = i->op == OP_NEWARRAY || s->file->major >= CLASS_CONSTANTS;
@@ -276,14 +348,14 @@ static int at_call(struct editing *s, const struct insn *i)
     return r < 0 ? r : edit_insert(s->e, EDIT_AFTER, i->pc, 0, &s->code, 2);
 }
 
-static int at_instruction(struct editing *s, const struct insn *i)
+static int at_instruction(struct editing *s, const struct insn *before, const struct insn *i)
 {
     switch (i->op) {
     case OP_NEW:
         return at_new(s, i);
     case OP_NEWARRAY:
     case OP_ANEWARRAY:
-        return at_array(s, i);
+        return at_array(s, before, i);
     case OP_MULTIANEWARRAY:
         return at_multi(s, i);
     default:
@@ -332,22 +404,26 @@ static int pair_constructors(struct editing *s, const struct insn *i, int64_t nu
 
 int alloc_edit(const struct instrument_class *c, struct edit *e)
 {
-    struct editing s = {.file = c->file, .e = e, .code = BUF(256)};
+    uint8_t targets[65536 / 8];
+    struct editing s = {.file = c->file, .e = e, .code = BUF(256), .targets = targets};
     struct str name = class_utf8(c->file, e->method->name), descriptor = class_utf8(c->file, e->method->descriptor);
     unsigned n = 0;
     if (is_replaced(c->name, name, descriptor))
         return 0;
+    memset(targets, 0, e->code_len / 8 + 1);
     for (struct insn i = {0}; edit_next(e, &i);)
-        n += counters_of(c->file, &i);
+        mark_targets(&s, &i);
+    for (struct insn i = {0}, before = {0}; edit_next(e, &i); before = i)
+        n += counters_of(&s, &before, &i);
     if (n == 0)
         return 0;
     s.number = alloc_points_add(c->name, e, n, &s.add);
     int r = s.number < 0 ? (int)s.number : 0;
-    for (struct insn i = {0}; r >= 0 && edit_next(e, &i);) {
+    for (struct insn i = {0}, before = {0}; r >= 0 && edit_next(e, &i); before = i) {
         int64_t number = s.number;
         buf_clear(&s.code);
-        if (counters_of(c->file, &i))
-            r = at_instruction(&s, &i);
+        if (counters_of(&s, &before, &i))
+            r = at_instruction(&s, &before, &i);
         if (r >= 0 && alloc_follow != FOLLOW_SAMPLES)
             r = pair_constructors(&s, &i, number);
     }

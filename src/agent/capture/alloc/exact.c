@@ -577,12 +577,11 @@ static void stop(struct session *s, JNIEnv *jni)
     sites_lock();
     state.on = false;
     sites_unlock();
-    alloc_native_off(jni, s->dying);
+    alloc_native_off(jni);
     vm_events_off(&events);
     if (alloc_follow == FOLLOW_SAMPLES)
         vm_events_off(&sample_events);
-    if (!s->dying)
-        instrument_off(&client, jni);
+    instrument_off(&client, jni);
     threads_unlisten(&listener);
     alloc_forget_all();
 }

@@ -5,6 +5,7 @@
  * it was. An instance's size is measured as soon as that runs no code of the program.
  */
 #include "agent/capture/alloc/alloc.h"
+#include "agent/loaded_classes.h"
 
 #include <string.h>
 
@@ -24,20 +25,16 @@ static uint64_t no_size;
 /* The loaded class of a signature, for class files that cannot name it as a constant; the first one found. */
 static jclass find_class(JNIEnv *jni, const char *signature)
 {
-    jclass *all = NULL, found = NULL;
-    jint n = 0;
-    (*vm.ti)->GetLoadedClasses(vm.ti, &n, &all);
-    for (jint i = 0; i < n; i++) {
+    _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
+    jclass found = NULL;
+    if (loaded_classes(vm.ti, jni, &all) < 0)
+        return NULL;
+    for (jint i = 0; i < all.n && !found; i++) {
         char *name = NULL;
-        bool is = !found && (*vm.ti)->GetClassSignature(vm.ti, all[i], &name, NULL) == JVMTI_ERROR_NONE &&
-                  strcmp(name, signature) == 0;
+        if ((*vm.ti)->GetClassSignature(vm.ti, all.of[i], &name, NULL) == JVMTI_ERROR_NONE && strcmp(name, signature) == 0)
+            found = loaded_class_take(&all, i);
         vm_free(name);
-        if (is)
-            found = all[i];
-        else
-            (*jni)->DeleteLocalRef(jni, all[i]);
     }
-    vm_free(all);
     return found;
 }
 

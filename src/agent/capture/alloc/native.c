@@ -157,9 +157,9 @@ int alloc_native_on(JNIEnv *jni, struct buf *why)
     return MIN(r, 0);
 }
 
-void alloc_native_off(JNIEnv *jni, bool dying)
+void alloc_native_off(JNIEnv *jni)
 {
-    if (real_allocate && !dying)
+    if (real_allocate && !vm.dying)
         (void)!rebind_natives(jni, rows, ARRAY_SIZE(rows), false, NULL);
     (void)!set(false);
 }

@@ -132,7 +132,7 @@ int64_t alloc_points_add(struct str class_name, const struct edit *e, uint32_t n
     key = hash_u64(key ^ hash_bytes(name.data, name.len));
     key = hash_u64(key ^ hash_bytes(descriptor.data, descriptor.len));
     key = hash_u64(key ^ hash_bytes(e->code, e->code_len)) + n;
-    int64_t r = -ENOSPC;
+    int64_t r = -ENOBUFS;
     pthread_mutex_lock(&lock);
     const uint64_t *known = map_get(&bodies, key);
     *ret_new = !known;
@@ -150,7 +150,7 @@ int64_t alloc_point_new(enum alloc_kind kind, const char *descriptor)
 {
     uint32_t n = kind == ALLOC_ARRAY ? 2 : 1;
     pthread_mutex_lock(&lock);
-    int64_t r = n <= ALLOC_POINTS_MAX - n_points ? (int64_t)n_points : -ENOSPC;
+    int64_t r = n <= ALLOC_POINTS_MAX - n_points ? (int64_t)n_points : -ENOBUFS;
     n_points += r >= 0 ? n : 0;
     pthread_mutex_unlock(&lock);
     if (r >= 0)

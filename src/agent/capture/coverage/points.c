@@ -239,7 +239,7 @@ const struct cover_method *cover_add(struct cover_table *t, struct str class_nam
     if (*ret_error == 0)
         *ret_error = share_probes(t, e, lines);
     if (*ret_error == 0 && t->scratch.len > limit - t->points)
-        *ret_error = -ENOSPC;
+        *ret_error = -ENOBUFS;
     struct cover_method *m = *ret_error ? NULL : add_method(t, class_name, source, name, descriptor);
     if (!m || map_put(&t->index, key, t->methods.len - 1) < 0) {
         *ret_error = *ret_error ? *ret_error : -ENOMEM;

@@ -46,7 +46,7 @@ struct cover_table {
 
 /*
  * The points of a method being edited, found or added. NULL: nothing to count here (no line numbers, compiler-made), memory is
- * out or `limit` points would be passed (*ret_error is -ENOMEM or -ENOSPC then, else 0).
+ * out or `limit` points would be passed (*ret_error is -ENOMEM or -ENOBUFS then, else 0).
  */
 const struct cover_method *cover_add(struct cover_table *t, struct str class_name, struct str source, const struct edit *e,
                                      uint32_t limit, int *ret_error);

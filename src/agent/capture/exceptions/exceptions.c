@@ -207,7 +207,7 @@ static void exceptions_stop(struct session *s, JNIEnv *jni)
 {
     if (thrown.with_stacks)
         vm_events_off(&events);
-    else if (!s->dying)
+    else
         thrown_probes_off(jni);
 }
 

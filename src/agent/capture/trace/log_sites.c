@@ -42,7 +42,7 @@ int log_site_add(const struct log_site *s, uint32_t pc)
     unsigned n = count;
     bool added = false;
     uint64_t *at = n < SITES_MAX || map_get(&index_of, key) ? map_at(&index_of, key, n, &added) : NULL;
-    r = at ? (int)*at : n == SITES_MAX ? -ENOSPC : -ENOMEM;
+    r = at ? (int)*at : n == SITES_MAX ? -ENOBUFS : -ENOMEM;
     if (at && added) {
         sites[n] = (struct log_site){s->kind,        keep(s->place), keep(s->text),      keep(s->types),
                                      keep(s->owner), keep(s->name),  keep(s->descriptor)};

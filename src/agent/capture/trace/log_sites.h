@@ -25,7 +25,7 @@ struct log_site {
     char *name, *descriptor;
 };
 
-/* The site of the same kind, place and pc, or a new one: its number; -ENOSPC, -ENOMEM. The strings are copied. */
+/* The site of the same kind, place and pc, or a new one: its number; -ENOBUFS, -ENOMEM. The strings are copied. */
 int log_site_add(const struct log_site *s, uint32_t pc) must_check;
 /* NULL when there is none. The address stays. */
 const struct log_site *log_site_at(unsigned number);

@@ -224,6 +224,15 @@ static void call_began(const struct trace_record *r)
     *current = r->call;
 }
 
+/* The method of a call. A copy: other threads add methods while classes are loaded, and the table moves as it grows. */
+static struct traced_method method_of(const struct pending *p)
+{
+    pthread_mutex_lock(&trace.lock);
+    struct traced_method m = trace.methods.methods.data[p->entry->kind];
+    pthread_mutex_unlock(&trace.lock);
+    return m;
+}
+
 /* Whether a call is inside another one, as far as is known. */
 static bool is_inside(uint64_t inner, uint64_t outer)
 {
@@ -252,7 +261,7 @@ static void end_inner(struct jfr_writer *w, const struct trace_record *r, int64_
     while ((current = map_get(&trace.current, (uint64_t)thread)) && *current != r->call && is_inside(*current, r->call)) {
         struct pending *inner = pending_of(*current);
         exit->call = *current;
-        if (strstr(trace.methods.methods.data[inner->entry->kind].text, ".<init>(")) {
+        if (strstr(method_of(inner).text, ".<init>(")) {
             (void)call_ended(w, exit);
             continue;
         }
@@ -277,11 +286,12 @@ static bool call_ended(struct jfr_writer *w, const struct trace_record *r)
     if (current && !*current)
         map_remove(&trace.current, (uint64_t)p->entry->thread);
     struct pending *parent = p->parent_call ? pending_of(p->parent_call) : NULL;
-    struct ended c = {.method = &trace.methods.methods.data[p->entry->kind], .entry = p->entry, .exit = r, .depth = p->depth};
+    struct traced_method method = method_of(p);
+    struct ended c = {.method = &method, .entry = p->entry, .exit = r, .depth = p->depth};
     if (!condition_holds(trace.condition, condition_value, &c))
         trace.false_condition++;
     else if (budget_allows(&trace.budget, p->entry->time_ns))
-        write_call(w, &c, parent ? trace.methods.methods.data[parent->entry->kind].text : NULL);
+        write_call(w, &c, parent ? method_of(parent).text : NULL);
     free(p->entry);
     free(p);
     return true;
@@ -380,8 +390,7 @@ static bool native_wants_class(struct str class_name)
     pthread_mutex_lock(&trace.lock);
     bool wants = trace.classes && *trace.classes && choice_may_match(trace.classes, class_name);
     pthread_mutex_unlock(&trace.lock);
-    /* The probes ask java.lang.Class what arrays are. */
-    return wants && !is_excluded(class_name) && !hub_is_used(class_name) && !str_is(class_name, "java/lang/Class");
+    return wants && !is_excluded(class_name) && !hub_is_used(class_name);
 }
 
 static int native_wants(const struct native_method *m)

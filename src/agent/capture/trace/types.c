@@ -3,6 +3,7 @@
 
 #include "agent/instrument/choice.h"
 #include "agent/instrument/instrument.h"
+#include "agent/loaded_classes.h"
 #include "agent/vm.h"
 #include "base/hash.h"
 
@@ -31,21 +32,18 @@ static void keep_type(struct trace_types *t, JNIEnv *jni, jclass class)
 
 static void find_loaded(struct trace_types *t, JNIEnv *jni)
 {
-    jint n = 0;
-    jclass *list = NULL;
-    if ((*vm.ti)->GetLoadedClasses(vm.ti, &n, &list) != JVMTI_ERROR_NONE)
+    _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
+    if (loaded_classes(vm.ti, jni, &all) < 0)
         return;
-    for (jint i = 0; i < n; i++) {
+    for (jint i = 0; i < all.n; i++) {
         char *signature = NULL;
-        if ((*vm.ti)->GetClassSignature(vm.ti, list[i], &signature, NULL) == JVMTI_ERROR_NONE) {
+        if ((*vm.ti)->GetClassSignature(vm.ti, all.of[i], &signature, NULL) == JVMTI_ERROR_NONE) {
             size_t len = strlen(signature);
             if (*signature == 'L' && len > 2 && is_type(t, (struct str){signature + 1, len - 2}))
-                keep_type(t, jni, list[i]);
+                keep_type(t, jni, all.of[i]);
             vm_free(signature);
         }
-        (*jni)->DeleteLocalRef(jni, list[i]);
     }
-    vm_free(list);
 }
 
 int trace_types_set(struct trace_types *t, const char *patterns, JNIEnv *jni)

@@ -4,7 +4,7 @@ package java.lang;
 import java.lang.ref.WeakReference;
 
 /**
- * The probes of locks=: a monitor has been entered, or is about to be left. Whether the object's class is one of those asked for is
+ * The probes of locks=: a monitor is about to be entered, has been, or is about to be left. Whether the object's class is one of those asked for is
  * told here, by a table that is replaced as a whole when a class comes that is not in it; it keeps no class alive.
  */
 public final class JvmscopeLocks {
@@ -18,6 +18,8 @@ public final class JvmscopeLocks {
 
     private static native long look(Class<?> c);
 
+    private static native void arrive(int object);
+
     private static native void enter(long c, int object, int site);
 
     private static native void leave(long c, int object);
@@ -25,6 +27,7 @@ public final class JvmscopeLocks {
     /** Calls each native method once. */
     static void bind() {
         look(null);
+        arrive(0);
         enter(0, 0, 0);
         leave(0, 0);
         constantOf(Object.class);
@@ -69,6 +72,15 @@ public final class JvmscopeLocks {
             if (((WeakReference<?>) t[i]).get() == c)
                 return ((long[]) t[i + 1])[0];
         return add(c);
+    }
+
+    public static void arriving(Object lock) {
+        try {
+            if (constantOf(lock.getClass()) != 0)
+                arrive(System.identityHashCode(lock));
+        } catch (Throwable e) {
+            // the stack is full, or memory; or monitorenter of null
+        }
     }
 
     public static void entered(Object lock, int site) {

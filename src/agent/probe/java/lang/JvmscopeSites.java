@@ -132,6 +132,18 @@ public final class JvmscopeSites {
             U.putLong(at, n + 1);
     }
 
+    /** An array whose length is a constant. */
+    @ForceInline
+    public static void fixed(int point) {
+        made(null, point);
+    }
+
+    /** The same, of a class that may fail to be resolved: then it has thrown. */
+    @ForceInline
+    public static void fixed(Class<?> type, int point) {
+        made(null, point);
+    }
+
     private static void array(long size, int length, int point) {
         long cell = CELLS + ((long) point << CELL_SHIFT), n = U.getLong(cell);
         if (U.getLong(cell + CELL_OWNER) == U.getLong(Carrier.carrier(), EETOP) && n < U.getLong(cell + NEXT)
@@ -278,6 +290,19 @@ public final class JvmscopeSites {
 
     /** The same where every object is. */
     public static void follow(Object o, int point) {
+        hold(o, point);
+    }
+
+    /** Behind an array's instruction whose length is a constant. */
+    @ForceInline
+    public static void fixedConstructed(Object o, int point) {
+        made(null, point);
+        constructed(o, point);
+    }
+
+    @ForceInline
+    public static void fixedFollowed(Object o, int point) {
+        made(null, point);
         hold(o, point);
     }
 

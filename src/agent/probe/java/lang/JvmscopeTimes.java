@@ -6,7 +6,7 @@ import jvmscope.ForceInline;
 import sun.misc.Unsafe;
 
 /**
- * The probes of cpu=times: what instrumented methods call. All state lies in native memory (capture/times_tree.h has the
+ * The probes of cpu=times: what instrumented methods call. All state lies in native memory (capture/times/tree.h has the
  * layout), so that a CPU timer's signal handler can read it and no garbage collector is involved. Each thread, virtual ones
  * included, owns a tree of calls; the tree's context holds the node of the innermost call.
  *
@@ -17,12 +17,13 @@ import sun.misc.Unsafe;
 public final class JvmscopeTimes {
     private static final Unsafe U = Unsafe.getUnsafe();
 
-    // Layout, as in times_tree.h.
+    // Layout, as in tree.h.
     private static final int SLOT_CONTEXT = 8, SLOT_OWN = 16, SLOT_SHIFT = 5, SLOT_BITS = 16;
     private static final int CONTEXT_ROOT = 8;
-    private static final int METHOD = 0, CONTEXT = 8, COUNT = 16, TABLE = 32, MASK = 40, PARENT = 48;
-    private static final int TOTAL = 64, STARTED = 72, SLOWEST = 80;
-    private static final int NOBODY = -1, BEYOND = -3;
+    private static final int METHOD = 0, MASK = 4, CONTEXT = 8, COUNT = 16, TABLE = 24;
+    private static final int TOTAL = 64, STARTED = 72, SLOWEST = 80, PARENT = 88;
+    private static final int BEYOND = -3;
+    private static final int METHOD_BITS = 22, EMPTY = (1 << METHOD_BITS) - 1, NODE_SHIFT = 6;
     private static final long FREE = 1;
 
     private static final long SLOTS = constant(0), EETOP = constant(1), CARRIER = constant(2), GENERATION = constant(3);
@@ -83,8 +84,8 @@ public final class JvmscopeTimes {
 
     @ForceInline
     private static long child(long node, int method) {
-        long child = U.getLong(U.getLong(node + TABLE) + ((long) (method & U.getInt(node + MASK)) << 3));
-        return U.getInt(child + METHOD) == method ? child : otherChild(node, method);
+        long entry = U.getLong(U.getLong(node + TABLE) + ((long) (method & U.getInt(node + MASK)) << 3));
+        return ((int) entry & EMPTY) == method ? entry >>> METHOD_BITS << NODE_SHIFT : otherChild(node, method);
     }
 
     private static long otherChild(long node, int method) {
@@ -93,11 +94,11 @@ public final class JvmscopeTimes {
         long table = U.getLong(node + TABLE);
         int mask = U.getInt(node + MASK);
         for (int i = 1; i <= mask; i++) {
-            long child = U.getLong(table + ((long) (method + i & mask) << 3));
-            int found = U.getInt(child + METHOD);
+            long entry = U.getLong(table + ((long) (method + i & mask) << 3));
+            int found = (int) entry & EMPTY;
             if (found == method)
-                return child;
-            if (found == NOBODY)
+                return entry >>> METHOD_BITS << NODE_SHIFT;
+            if (found == EMPTY)
                 break;
         }
         return newNode(node, method);
@@ -209,11 +210,17 @@ public final class JvmscopeTimes {
         return x;
     }
 
-    /** Calibration: a round of the probes of clock=cpu around nothing. Called often enough to be compiled. */
+    /**
+     * Calibration: a round of the probes of clock=cpu around nothing. Called often enough to be compiled. A call within a call, for
+     * its probe waits for what the outer one has just written; calls by one caller alone would cost less than those of programs.
+     */
     public static long calibrate(int method, int rounds, int steps) {
         long start = System.nanoTime();
-        for (int i = 0; i < rounds; i++)
+        for (int i = 0; i < rounds; i += 2) {
+            long caller = enter(method);
             exit(enter(method));
+            exit(caller);
+        }
         return System.nanoTime() - start;
     }
 

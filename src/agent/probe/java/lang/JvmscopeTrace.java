@@ -295,8 +295,9 @@ public final class JvmscopeTrace {
         p += 8;
         if (c == String.class)
             return text(p, (String) o);
-        if (c.isArray()) {
-            U.putLong(p, length(o));
+        int length = length(o);
+        if (length >= 0) {
+            U.putLong(p, length);
             return p + 8;
         }
         return number > CLASSES || shown[number - 1] == null ? p : inside(p, o, shown[number - 1]);
@@ -314,11 +315,11 @@ public final class JvmscopeTrace {
         p += 8;
         if (c == String.class)
             return text(p, (String) o);
-        if (c.isArray()) {
-            U.putLong(p, length(o));
-            p += 8;
-        }
-        return p;
+        int length = length(o);
+        if (length < 0)
+            return p;
+        U.putLong(p, length);
+        return p + 8;
     }
 
     /** How many fields follow, then their values; or the text of toString(), -1 for none. */
@@ -339,6 +340,7 @@ public final class JvmscopeTrace {
         return p;
     }
 
+    /** Of an array, else -1. Not by Class.isArray(), which from JDK 25 on is a method like others. */
     private static int length(Object a) {
         if (a instanceof Object[])
             return ((Object[]) a).length;
@@ -354,7 +356,9 @@ public final class JvmscopeTrace {
             return ((boolean[]) a).length;
         if (a instanceof double[])
             return ((double[]) a).length;
-        return a instanceof short[] ? ((short[]) a).length : ((float[]) a).length;
+        if (a instanceof short[])
+            return ((short[]) a).length;
+        return a instanceof float[] ? ((float[]) a).length : -1;
     }
 
     /** The length, then the first characters, padded to eight bytes. */
