@@ -81,6 +81,15 @@ def test_fifty_cycles_leave_no_metaspace(jdk, tmp_path, record_property):
         server.end()
 
 
+@pytest.mark.jdks(17)
+@pytest.mark.parametrize("options", ["cover=y", "trace=*,limit=10", "threads=y,locks=no.such.Class", "cpu=times", "exceptions=counts"])
+def test_a_vm_that_ends_gets_no_class_back(jdk, tmp_path, options):
+    """To take probes out of tens of thousands of classes would hold its end up for minutes."""
+    done = jdk.java("HostileTrace", jvm=["-Xlog:redefine+class+load=info", jdk.agent(f"{options},format=r,file={tmp_path / 'out.jfr'}")])
+    before, after = done.stdout.split("done 150\n")
+    assert "redefine" in before and "redefine" not in after
+
+
 @pytest.mark.measured
 @pytest.mark.slow
 def test_speed_is_back_after_a_thousand_cycles(jdk, tmp_path, record_property):

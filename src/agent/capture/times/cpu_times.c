@@ -183,9 +183,10 @@ static void on_signal(int number, siginfo_t *info, void *context)
         uint64_t now = clock_ns(CLOCK_THREAD_CPUTIME_ID);
         struct times_context *c = s ? atomic_load(&s->context) : NULL;
         struct times_node *n = c ? atomic_load(&c->current) : NULL;
-        if (n && tree.active) {
-            n->samples++;
-            n->cpu_ns += now - t->last_cpu_ns;
+        struct times_reading *seen = n && tree.active ? times_reading_of(&tree, n) : NULL;
+        if (seen) {
+            seen->samples++;
+            seen->cpu_ns += now - t->last_cpu_ns;
         }
         t->last_cpu_ns = now;
     } else if (chained.sa_flags & SA_SIGINFO) {
@@ -517,14 +518,13 @@ static void stop(struct session *s, JNIEnv *jni)
 {
     if (!tree.active)
         return;
-    if (!s->dying)
-        instrument_off(&client, jni);
+    instrument_off(&client, jni);
     threads_unlisten(&listener);
     pthread_mutex_lock(&lock);
     for (int i = 0; i < TIMES_SLOTS; i++)
         if (timed[i].has_timer || atomic_load(&timed[i].slot))
             forget_thread(&timed[i]);
-    if (s->dying)
+    if (vm.dying)
         tree.active = false;
     else
         times_end(&tree);

@@ -29,6 +29,8 @@ static bool is_small(const struct row *row)
 
 static int64_t find_or_add(struct row row)
 {
+    if (methods.len == TIMES_METHODS)
+        return -ENOMEM;
     uint64_t key = hash_u64(hash_u64((uint64_t)row.class_name << 32 | row.name) + row.descriptor);
     for (;; key++) {
         bool added;

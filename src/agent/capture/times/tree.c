@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/times/tree.h"
 
-#include "base/hash.h"
 #include "base/map.h"
 
 #include <errno.h>
@@ -11,33 +10,54 @@
 
 enum { FIRST_CHUNK = 16, LARGEST_CHUNK = 1024, SPARE = 4096 };
 
+#define NODE_SHIFT 6 /* TIMES_NODE */
+
 static void *map_memory(size_t size)
 {
     void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return p == MAP_FAILED ? NULL : p;
 }
 
-static int map_once(struct times_tree *t)
+/* The entries of a table without children. */
+static void clear_table(uint64_t *table, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        table[i] = TIMES_EMPTY;
+}
+
+/* A node that has its table in itself. */
+static void init_node(struct times_node *n, struct times_context *c, int32_t method)
+{
+    n->method = method;
+    n->context = c;
+    clear_table(n->own_table, TIMES_OWN_TABLE);
+    atomic_init(&n->table, n->own_table);
+    atomic_init(&n->mask, TIMES_OWN_TABLE - 1);
+}
+
+static int map_once(struct times_tree *t, size_t limit)
 {
     if (t->slots)
         return 0;
     struct times_slot *slots = map_memory(TIMES_SLOTS * sizeof(*slots));
     struct times_context *contexts = map_memory(2 * TIMES_CONTEXTS * sizeof(*contexts));
-    if (!slots || !contexts) {
+    struct times_reading *readings = map_memory(limit / TIMES_NODE * sizeof(*readings));
+    if (!slots || !contexts || !readings) {
         if (slots)
             munmap(slots, TIMES_SLOTS * sizeof(*slots));
         if (contexts)
             munmap(contexts, 2 * TIMES_CONTEXTS * sizeof(*contexts));
+        if (readings)
+            munmap(readings, limit / TIMES_NODE * sizeof(*readings));
         return -ENOMEM;
     }
     for (int i = 0; i < TIMES_SLOTS; i++)
         atomic_init(&slots[i].key, TIMES_FREE);
     t->slots = slots;
     t->both_contexts = contexts;
-    t->nobody = (struct times_node){.method = TIMES_NOBODY};
-    t->nobody_table = &t->nobody;
-    t->lost_table = &t->lost_node;
-    t->lost_node = (struct times_node){.method = TIMES_BEYOND, .context = &t->lost_context, .table = &t->lost_table};
+    t->readings = readings;
+    t->limit = limit;
+    init_node(&t->lost_node, &t->lost_context, TIMES_BEYOND);
     t->lost_node.parent = &t->lost_node;
     atomic_init(&t->lost_context.current, &t->lost_node);
     t->lost_context.root = t->lost_context.beyond = &t->lost_node;
@@ -48,7 +68,7 @@ static int map_once(struct times_tree *t)
 
 int times_begin(struct times_tree *t, size_t limit, bool timed)
 {
-    int r = map_once(t);
+    int r = map_once(t, limit);
     if (r < 0)
         return r;
     char *memory = map_memory(limit);
@@ -56,8 +76,8 @@ int times_begin(struct times_tree *t, size_t limit, bool timed)
         return -ENOMEM;
     /* Calls of large programs touch their nodes in no order, and misses of the TLB cost a quarter of it. Refused: no matter. */
     (void)madvise(memory, limit, MADV_HUGEPAGE);
+    madvise(t->readings, limit / TIMES_NODE * sizeof(*t->readings), MADV_DONTNEED);
     t->memory = memory;
-    t->limit = limit;
     atomic_store(&t->used, 0);
     atomic_store(&t->n_contexts, 0);
     t->free_contexts = NULL;
@@ -140,11 +160,9 @@ static struct times_node *new_node(struct times_tree *t, struct times_context *c
         return NULL;
     uint32_t i = atomic_load(&chunk->used);
     struct times_node *n = node_at(t, chunk, i);
-    n->method = method;
-    n->context = c;
-    n->parent = parent;
-    n->only = &t->nobody;
-    n->table = &n->only;
+    init_node(n, c, method);
+    if (t->timed)
+        n->parent = parent;
     atomic_store_explicit(&chunk->used, i + 1, memory_order_release);
     return n;
 }
@@ -165,8 +183,8 @@ struct times_context *times_context_take(struct times_tree *t, bool reuse)
     c->beyond = c->root ? new_node(t, c, c->root, TIMES_BEYOND) : NULL;
     if (!c->beyond)
         return NULL;
-    c->root->parent = c->root;
-    c->beyond->only = c->beyond;
+    if (t->timed)
+        c->root->parent = c->root;
     atomic_store(&c->current, c->root);
     atomic_store_explicit(&t->n_contexts, n + 1, memory_order_release);
     return c;
@@ -206,17 +224,33 @@ void times_slot_remove(struct times_tree *t, struct times_slot *s)
     atomic_store(&s->key, TIMES_GONE);
 }
 
-static void table_put(struct times_node **table, uint32_t mask, struct times_node *child, const struct times_node *nobody)
+struct times_reading *times_reading_of(const struct times_tree *t, const struct times_node *n)
 {
-    uint32_t i = (uint32_t)child->method & mask;
-    while (table[i] != nobody)
-        i = (i + 1) & mask;
-    table[i] = child;
+    size_t at = ((uintptr_t)n - (uintptr_t)t->memory) >> NODE_SHIFT;
+    return at < t->limit >> NODE_SHIFT ? &t->readings[at] : NULL;
 }
 
-static struct times_node **new_table(struct times_tree *t, struct times_context *c, uint32_t n)
+static int32_t entry_method(uint64_t entry)
 {
-    size_t size = n * sizeof(struct times_node *);
+    return (int32_t)(entry & TIMES_METHODS);
+}
+
+static struct times_node *entry_node(uint64_t entry)
+{
+    return (struct times_node *)(uintptr_t)(entry >> TIMES_METHOD_BITS << NODE_SHIFT);
+}
+
+static void table_put(uint64_t *table, uint32_t mask, uint64_t entry)
+{
+    uint32_t i = (uint32_t)entry_method(entry) & mask;
+    while (table[i] != TIMES_EMPTY)
+        i = (i + 1) & mask;
+    __atomic_store_n(&table[i], entry, __ATOMIC_RELEASE);
+}
+
+static uint64_t *new_table(struct times_tree *t, struct times_context *c, uint32_t n)
+{
+    size_t size = n * sizeof(uint64_t);
     if (size > SPARE / 4)
         return take_memory(t, size);
     if ((size_t)(c->spare_end - c->spare) < size) {
@@ -228,25 +262,31 @@ static struct times_node **new_table(struct times_tree *t, struct times_context 
         }
         c->spare_end = c->spare + more;
     }
-    struct times_node **table = (struct times_node **)c->spare;
+    uint64_t *table = (uint64_t *)c->spare;
     c->spare += size;
     return table;
 }
 
-/* A table at most half full, so that most children are found at once. */
-static bool grow(struct times_tree *t, struct times_node *parent)
+/* Room for one more: the table in a node leaves one entry free, others are at most half full, so that most children are found
+ * at once. */
+static bool make_room(struct times_tree *t, struct times_node *n)
 {
-    uint32_t size = parent->mask ? 2 * (parent->mask + 1) : 4;
-    struct times_node **table = new_table(t, parent->context, size);
+    uint32_t mask = atomic_load(&n->mask), children = 0;
+    uint64_t *old = atomic_load(&n->table);
+    for (uint32_t i = 0; i <= mask; i++)
+        children += old[i] != TIMES_EMPTY;
+    if (mask + 1 == TIMES_OWN_TABLE ? children < TIMES_OWN_TABLE - 1 : 2 * (children + 1) <= mask + 1)
+        return true;
+    uint32_t size = mask + 1 == TIMES_OWN_TABLE ? 2 * TIMES_OWN_TABLE : 2 * (mask + 1);
+    uint64_t *table = new_table(t, n->context, size);
     if (!table)
         return false;
-    for (uint32_t i = 0; i < size; i++)
-        table[i] = &t->nobody;
-    for (uint32_t i = 0; i <= parent->mask; i++)
-        if (parent->table[i] != &t->nobody)
-            table_put(table, size - 1, parent->table[i], &t->nobody);
-    parent->table = table;
-    parent->mask = size - 1;
+    clear_table(table, size);
+    for (uint32_t i = 0; i <= mask; i++)
+        if (old[i] != TIMES_EMPTY)
+            table_put(table, size - 1, old[i]);
+    atomic_store_explicit(&n->table, table, memory_order_release);
+    atomic_store_explicit(&n->mask, size - 1, memory_order_release);
     return true;
 }
 
@@ -257,127 +297,129 @@ struct times_node *times_child(struct times_tree *t, struct times_node *parent, 
     struct times_context *c = parent->context;
     if (!c || !t->active)
         return &t->lost_node;
-    for (uint32_t i = (uint32_t)method & parent->mask, n = 0; n <= parent->mask; n++, i = (i + 1) & parent->mask)
-        if (parent->table[i]->method == method)
-            return parent->table[i];
-    bool full = parent->mask == 0 ? parent->children > 0 : 2 * (parent->children + 1) > parent->mask + 1;
-    if (full && !grow(t, parent))
-        return c->beyond;
-    struct times_node *child = new_node(t, c, parent, method);
+    const uint64_t *table = atomic_load(&parent->table);
+    uint32_t mask = atomic_load(&parent->mask);
+    for (uint32_t i = (uint32_t)method & mask, n = 0; n <= mask; n++, i = (i + 1) & mask)
+        if (entry_method(table[i]) == method)
+            return entry_node(table[i]);
+    struct times_node *child = make_room(t, parent) ? new_node(t, c, parent, method) : NULL;
     if (!child)
         return c->beyond;
-    table_put(parent->table, parent->mask, child, &t->nobody);
-    parent->children++;
+    table_put(atomic_load(&parent->table), atomic_load(&parent->mask),
+              (uint64_t)(uintptr_t)child >> NODE_SHIFT << TIMES_METHOD_BITS | (uint32_t)method);
     return child;
 }
 
 struct merging {
+    const struct times_tree *t;
     struct times_paths *to;
-    struct map index;  /* (parent, method, thread) to path */
-    uint32_t *of_node; /* the path of a node, + 1, by where it lies in the tree's memory */
-    size_t n_lines;    /* of of_node; nodes that were made since then wait for the next report */
+    VEC(const struct times_node *) nodes; /* of all paths, those of a path together */
+    VEC(size_t) first;                    /* of a path's nodes; one more than there are paths */
+    struct map open;                      /* addresses of nodes of timed calls that go on */
+    uint64_t now;
     bool by_thread;
 };
 
-/* The merged path of a node whose parent's is known. */
-static int64_t merged_path(struct merging *m, const struct times_node *n, uint32_t parent, uint32_t thread)
+/* The nodes of calls that are still going on: their time up to now counts. */
+static int note_open_calls(struct merging *m, const struct times_context *c)
 {
-    uint64_t key = hash_u64((uint64_t)parent << 32 | (uint32_t)n->method) ^ (m->by_thread ? hash_u64(thread) : 0);
-    for (;; key++) { /* keys are hashes: two paths may share one */
-        bool added;
-        uint64_t *at = map_at(&m->index, key, m->to->all.len, &added);
-        if (!at)
-            return -ENOMEM;
-        if (added) {
-            struct times_path p = {.method = n->method, .parent = parent, .thread = m->by_thread ? thread : 0};
-            int r = vec_push(&m->to->all, p);
-            return r < 0 ? r : (int64_t)m->to->all.len - 1;
-        }
-        const struct times_path *p = &m->to->all.data[*at];
-        if (p->method == n->method && p->parent == parent && p->thread == (m->by_thread ? thread : 0))
-            return (int64_t)*at;
-    }
-}
-
-/* Where the path of a node is noted; NULL for one beyond what was there when merging began. */
-static uint32_t *noted_path(const struct times_tree *t, const struct merging *m, const struct times_node *n)
-{
-    size_t line = ((uintptr_t)n - (uintptr_t)t->memory) / TIMES_NODE;
-    return line < m->n_lines ? &m->of_node[line] : NULL;
-}
-
-static int merge_node(const struct times_tree *t, struct merging *m, const struct times_node *n, uint32_t thread)
-{
-    uint32_t parent = 0, *note = noted_path(t, m, n);
-    if (!note)
-        return 0;
-    if (n->method != TIMES_ROOT) {
-        const uint32_t *at = noted_path(t, m, n->parent);
-        parent = at && *at ? *at - 1 : 0;
-    }
-    int64_t path = n->method == TIMES_ROOT ? 0 : merged_path(m, n, parent, thread);
-    if (path < 0)
-        return (int)path;
-    struct times_path *p = &m->to->all.data[path];
-    p->samples += n->samples;
-    p->count += n->count;
-    p->cpu_ns += n->cpu_ns;
-    if (t->timed) {
-        p->total_ns += n->total_ns;
-        p->slowest_ns = MAX(p->slowest_ns, n->slowest_ns);
-    }
-    *note = (uint32_t)path + 1;
-    return 0;
-}
-
-/* Chunks are listed newest first; parents lie in older ones or before their children. */
-static int merge_chunks(const struct times_tree *t, struct merging *m, const struct times_chunk *chunk, uint32_t thread)
-{
-    VEC(const struct times_chunk *) order = {0};
-    int r = 0;
-    for (; chunk && r == 0; chunk = chunk->next)
-        r = vec_push(&order, chunk);
-    while (r == 0 && order.len) {
-        const struct times_chunk *c = order.data[--order.len];
-        uint32_t used = atomic_load_explicit(&c->used, memory_order_acquire);
-        for (uint32_t i = 0; i < used && r == 0; i++)
-            r = merge_node(t, m, node_at(t, c, i), thread);
-    }
-    vec_release(&order);
+    int depth = 0, r = 0;
+    for (const struct times_node *n = atomic_load(&c->current);
+         r == 0 && n && n != c->root && n->method != TIMES_BEYOND && depth < 1 << 20; n = n->parent, depth++)
+        r = map_put(&m->open, (uintptr_t)n, 1);
     return r;
 }
 
-/* Adds the calls of a context that are still going on, up to now. */
-static void merge_open_calls(const struct times_tree *t, const struct times_context *c, struct merging *m, uint64_t now)
+static void add_node(const struct merging *m, struct times_path *p, const struct times_node *n)
 {
-    int depth = 0;
-    for (const struct times_node *n = atomic_load(&c->current); n && n != c->root && depth < 1 << 20; n = n->parent, depth++) {
-        const uint32_t *at = noted_path(t, m, n);
-        if (!at || !*at || n->method == TIMES_BEYOND)
-            return;
-        uint64_t started = n->started;
-        if (started && started < now)
-            m->to->all.data[*at - 1].total_ns += now - started;
+    const struct times_reading *seen = times_reading_of(m->t, n);
+    p->count += n->count;
+    p->samples += seen ? seen->samples : 0;
+    p->cpu_ns += seen ? seen->cpu_ns : 0;
+    if (!m->t->timed)
+        return;
+    p->total_ns += n->total_ns;
+    p->slowest_ns = MAX(p->slowest_ns, n->slowest_ns);
+    if (n->started && n->started < m->now && map_get(&m->open, (uintptr_t)n))
+        p->total_ns += m->now - n->started;
+}
+
+/* The children of a node that are there now. A mask is never newer than the table read after it. */
+static int push_children(struct merging *m, const struct times_node *n)
+{
+    uint32_t mask = atomic_load_explicit(&((struct times_node *)n)->mask, memory_order_acquire);
+    const uint64_t *table = atomic_load_explicit(&((struct times_node *)n)->table, memory_order_acquire);
+    int r = 0;
+    for (uint32_t i = 0; i <= mask && r == 0; i++) {
+        uint64_t entry = __atomic_load_n(&table[i], __ATOMIC_ACQUIRE);
+        if (entry != TIMES_EMPTY)
+            r = vec_push(&m->nodes, entry_node(entry));
     }
+    const struct times_node *beyond = n->method == TIMES_ROOT ? n->context->beyond : NULL;
+    return r == 0 && beyond && beyond->count ? vec_push(&m->nodes, beyond) : r;
+}
+
+static int by_method(const void *a, const void *b)
+{
+    const struct times_node *x = *(const struct times_node *const *)a, *y = *(const struct times_node *const *)b;
+    return (x->method > y->method) - (x->method < y->method);
+}
+
+static int by_thread_and_method(const void *a, const void *b)
+{
+    const struct times_node *x = *(const struct times_node *const *)a, *y = *(const struct times_node *const *)b;
+    uint32_t u = x->context->thread, v = y->context->thread;
+    return u != v ? (u > v) - (u < v) : by_method(a, b);
+}
+
+/* Makes paths of the children of a path's nodes: one of those whose method, and thread, is the same. */
+static int merge_children(struct merging *m, uint32_t path)
+{
+    size_t from = m->first.data[path], to = m->first.data[path + 1], start = m->nodes.len;
+    int (*order)(const void *, const void *) = m->by_thread ? by_thread_and_method : by_method;
+    int r = 0;
+    for (size_t i = from; i < to && r == 0; i++)
+        r = push_children(m, m->nodes.data[i]);
+    if (r == 0 && to - from > 1)
+        qsort(m->nodes.data + start, m->nodes.len - start, sizeof(*m->nodes.data), order);
+    for (size_t i = start; i < m->nodes.len && r == 0;) {
+        const struct times_node *n = m->nodes.data[i];
+        struct times_path p = {.method = n->method, .parent = path, .thread = m->by_thread ? n->context->thread : 0};
+        for (const struct times_node *const *same = m->nodes.data + i; i < m->nodes.len && order(same, m->nodes.data + i) == 0;
+             i++)
+            add_node(m, &p, m->nodes.data[i]);
+        r = vec_push(&m->to->all, p);
+        if (r == 0)
+            r = vec_push(&m->first, i);
+    }
+    return r;
+}
+
+/* Path 0: the roots of all contexts. */
+static int merge_roots(struct merging *m)
+{
+    uint32_t n = atomic_load_explicit(&((struct times_tree *)m->t)->n_contexts, memory_order_acquire);
+    int r = vec_push(&m->to->all, ((struct times_path){.method = TIMES_ROOT}));
+    if (r == 0)
+        r = vec_push(&m->first, 0);
+    for (uint32_t i = 0; i < n && r == 0; i++) {
+        r = vec_push(&m->nodes, m->t->contexts[i].root);
+        if (r == 0 && m->t->timed)
+            r = note_open_calls(m, &m->t->contexts[i]);
+    }
+    return r < 0 ? r : vec_push(&m->first, m->nodes.len);
 }
 
 int times_merge(const struct times_tree *t, bool by_thread, uint64_t now, struct times_paths *ret)
 {
-    size_t lines = MIN(atomic_load(&((struct times_tree *)t)->used), t->limit) / TIMES_NODE;
-    struct merging m = {.to = ret, .by_thread = by_thread, .of_node = calloc(lines + 1, sizeof(*m.of_node)), .n_lines = lines};
-    if (!m.of_node)
-        return -ENOMEM;
+    struct merging m = {.t = t, .to = ret, .by_thread = by_thread, .now = now};
     vec_clear(&ret->all);
-    int r = vec_push(&ret->all, ((struct times_path){.method = TIMES_ROOT}));
-    uint32_t n = atomic_load_explicit(&((struct times_tree *)t)->n_contexts, memory_order_acquire);
-    for (uint32_t i = 0; i < n && r == 0; i++) {
-        struct times_context *c = &t->contexts[i];
-        r = merge_chunks(t, &m, atomic_load_explicit(&c->chunks, memory_order_acquire), c->thread);
-        if (r == 0 && t->timed)
-            merge_open_calls(t, c, &m, now);
-    }
-    map_release(&m.index);
-    free(m.of_node);
+    int r = merge_roots(&m);
+    for (uint32_t path = 0; path < ret->all.len && r == 0; path++)
+        r = merge_children(&m, path);
+    vec_release(&m.nodes);
+    vec_release(&m.first);
+    map_release(&m.open);
     return r;
 }
 

@@ -5,12 +5,14 @@
  *
  * slot     one for each platform thread, found by hashing the address of its JavaThread; shows the context that runs there
  * context  one tree, used by one thread at a time, virtual ones included; given back when its thread has left all calls
- * node     one call path; exactly one cache line unless calls are timed
+ * node     one call path; exactly one cache line unless calls are timed, with room for the first children's entries
+ * entry    a child in a node's table: its method and its address in one word, so that finding it waits for no line of its own
  *
  * Rules that make this safe without locks: nodes of a context are written by the thread that runs in it alone; the handler,
- * which interrupts that same thread, adds to `samples` and `cpu_ns` only; a node is complete before anything points to it, and
- * in its chunk before its chunk counts it. Slots and contexts are never unmapped. Nodes of an ended session stay readable
- * until the session after the next begins, and then read as zeros: a late probe sees context 0 and does nothing.
+ * which interrupts that same thread, writes `readings` only; a node is complete before anything points to it, a larger table
+ * before its mask is, and a node is in its chunk before its chunk counts it. Slots, contexts and readings are never unmapped.
+ * Nodes of an ended session stay readable until the session after the next begins, and then read as zeros: a late probe sees
+ * context 0 and does nothing.
  */
 #pragma once
 
@@ -26,29 +28,37 @@ enum {
     TIMES_SLOTS = 1 << TIMES_SLOT_BITS,
     TIMES_FREE = 1, /* keys that are no address */
     TIMES_GONE = 2,
-    TIMES_NOBODY = -1, /* method of the node that empty table entries show */
     TIMES_ROOT = -2,   /* of a context's root */
     TIMES_BEYOND = -3, /* of the node for calls for which there was no room */
     TIMES_NODE = 64,   /* bytes */
     TIMES_NODE_TIMED = 128,
+    TIMES_OWN_TABLE = 4,
+    TIMES_METHOD_BITS = 22, /* of an entry: addresses of nodes have 42 bits more */
+    TIMES_METHODS = (1 << TIMES_METHOD_BITS) - 1,
+    TIMES_EMPTY = TIMES_METHODS, /* an entry of no method */
 };
 
 struct times_context;
 
 struct times_node {
     int32_t method;
-    uint32_t samples;
+    _Atomic uint32_t mask;
     struct times_context *context;
-    uint64_t count, cpu_ns;
-    struct times_node **table; /* of children, open addressing; empty entries show the node nobody */
-    uint32_t mask, children;
-    struct times_node *parent;
-    struct times_node *only; /* a table of one */
+    uint64_t count;
+    uint64_t *_Atomic table; /* entries of children, open addressing */
+    uint64_t own_table[TIMES_OWN_TABLE];
     /* Behind this only in trees of timed calls. */
-    uint64_t total_ns, started, slowest_ns, unused[5];
+    uint64_t total_ns, started, slowest_ns;
+    struct times_node *parent;
+    uint64_t unused[4];
 };
 
 _Static_assert(sizeof(struct times_node) == TIMES_NODE_TIMED, "the probes know the layout");
+
+/* What the CPU timer saw of a node; apart from it, for few have any. */
+struct times_reading {
+    uint64_t cpu_ns, samples;
+};
 
 struct times_chunk {
     struct times_chunk *next;
@@ -87,10 +97,10 @@ struct times_tree {
     _Atomic uint32_t n_contexts;
     struct times_slot lost; /* where nothing is recorded: its context's nodes lead to themselves */
     struct times_context lost_context;
-    struct times_node lost_node, nobody;
-    struct times_node *lost_table, *nobody_table;
-    char *memory; /* of nodes and tables, for this session */
-    size_t limit;
+    struct times_node lost_node;
+    struct times_reading *readings; /* a row for each TIMES_NODE bytes of memory */
+    char *memory;                   /* of nodes and tables, for this session */
+    size_t limit;                   /* the same for all sessions */
     _Atomic size_t used;
 
     struct {
@@ -115,6 +125,9 @@ void times_context_give(struct times_tree *t, struct times_context *c);
 /* Enters a thread; NULL when the table is full. Under the caller's lock. */
 struct times_slot *times_slot_add(struct times_tree *t, uint64_t key, struct times_context *own, void *owner);
 void times_slot_remove(struct times_tree *t, struct times_slot *s);
+
+/* Where the timer's readings of a node are noted; NULL when it is none of this session's. In signal handlers too. */
+struct times_reading *times_reading_of(const struct times_tree *t, const struct times_node *n);
 
 /* The child of a node, added if need be; on the thread that runs in its context. Never NULL: the node beyond when full. */
 struct times_node *times_child(struct times_tree *t, struct times_node *parent, int32_t method);
