@@ -10,6 +10,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
@@ -17,21 +18,44 @@ import java.util.concurrent.locks.ReentrantReadWriteLock;
 /**
  * Eighteen programs whose critical path is known. Arguments: the number of the program, and what else it takes (factors of a
  * section, for what-if against the truth). Prints System.nanoTime() before and after, by how much the machine was late, and how long
- * its sections waited for their lock and had it, ns.
+ * its sections waited for their lock and had it (`blocked` and `inside`), ns.
  */
 public class ThreadPrograms {
     static final Object lock = new Object();
     /** 0 while everything is run once to load its classes, then 1. */
     static double scale;
 
-    /** How much later than asked a sleep ended since the program began, at most: whether the machine kept its threads waiting. */
+    /**
+     * Whether the machine kept the program's threads waiting since it began, ns, at most: how much later than asked a sleep ended; how
+     * late a thread ran that was started, or that joined one which has ended; how long one took from a wait to the next.
+     */
     static final AtomicLong late = new AtomicLong();
+
+    /** When the calling thread went on after its last wait; 0: it has had none. */
+    static final ThreadLocal<long[]> since = ThreadLocal.withInitial(() -> new long[1]);
+    static volatile long started, ended;
+
+    static void late(long ns) {
+        late.accumulateAndGet(ns, Math::max);
+    }
+
+    static void goesOn() {
+        since.get()[0] = System.nanoTime();
+    }
+
+    /** The calling thread may wait now. */
+    static void waits() {
+        if (since.get()[0] != 0)
+            late(System.nanoTime() - since.get()[0]);
+    }
 
     static void sleep(double ms) {
         try {
+            waits();
             long ns = Math.round(ms * scale * 1e6), begin = System.nanoTime();
             Thread.sleep(ns / 1000000, (int) (ns % 1000000));
-            late.accumulateAndGet(System.nanoTime() - begin - ns, Math::max);
+            late(System.nanoTime() - begin - ns);
+            goesOn();
         } catch (InterruptedException e) {
             throw new IllegalStateException(e);
         }
@@ -43,15 +67,19 @@ public class ThreadPrograms {
 
     static Thread thread(String name, Body body) {
         return new Thread(() -> {
+            late(System.nanoTime() - started);
+            goesOn();
             try {
                 body.run();
             } catch (Exception e) {
                 e.printStackTrace();
             }
+            ended = System.nanoTime();
         }, name);
     }
 
     static void startAll(Iterable<Thread> threads) {
+        started = System.nanoTime();
         for (Thread t : threads)
             t.start();
     }
@@ -59,18 +87,29 @@ public class ThreadPrograms {
     static void joinAll(Iterable<Thread> threads) throws InterruptedException {
         for (Thread t : threads)
             t.join();
+        late(System.nanoTime() - ended);
+        goesOn();
     }
 
-    /** All sections: how long was waited for the lock, and how long it was had. */
+    /**
+     * All sections: how long was waited for the lock, and how long it was had by those that waited for it or let others wait. In program
+     * 6: the turns of Pong, and those of Ping.
+     */
     static final AtomicLong blocked = new AtomicLong(), inside = new AtomicLong();
+    static final AtomicInteger waiting = new AtomicInteger();
 
     static void section(double ms) {
+        waits();
         long before = System.nanoTime();
+        waiting.incrementAndGet();
         synchronized (lock) {
+            goesOn();
             long begin = System.nanoTime();
+            waiting.decrementAndGet();
             sleep(ms);
             blocked.addAndGet(begin - before);
-            inside.addAndGet(System.nanoTime() - begin);
+            if (begin - before > 1000000 || waiting.get() > 0)
+                inside.addAndGet(System.nanoTime() - begin);
         }
     }
 
@@ -95,13 +134,14 @@ public class ThreadPrograms {
     static void p2() throws Exception {
         Thread a = thread("A", () -> {
             sleep(30);
-            Thread b = thread("B", () -> sleep(40));
-            b.start();
-            b.join();
+            List<Thread> b = List(thread("B", () -> sleep(40)));
+            waits();
+            startAll(b);
+            joinAll(b);
             sleep(20);
         });
-        a.start();
-        a.join();
+        startAll(List(a));
+        joinAll(List(a));
     }
 
     static void p3(double factor) throws Exception {
@@ -151,13 +191,17 @@ public class ThreadPrograms {
         boolean[] first = {true};
         List<Thread> all = new ArrayList<>();
         for (int i = 0; i < 2; i++) {
-            boolean mine = i == 0;
+            boolean mine = i == 1; // Pong waits when Ping comes
             all.add(thread(mine ? "Ping" : "Pong", () -> {
                 for (int k = 0; k < 50; k++) {
+                    waits();
                     synchronized (lock) {
                         while (first[0] != mine)
                             lock.wait();
+                        goesOn();
+                        long begin = System.nanoTime();
                         sleep(4);
+                        (mine ? inside : blocked).addAndGet(System.nanoTime() - begin);
                         first[0] = !mine;
                         lock.notify();
                     }
@@ -177,13 +221,17 @@ public class ThreadPrograms {
             }
         }), thread("B", () -> {
             for (int i = 0; i < 20; i++) {
+                waits();
                 int item = ab.take();
+                goesOn();
                 b(15 * factor);
                 bc.put(item);
             }
         }), thread("C", () -> {
             for (int i = 0; i < 20; i++) {
+                waits();
                 bc.take();
+                goesOn();
                 c(8);
             }
         }));
@@ -197,8 +245,8 @@ public class ThreadPrograms {
                 lock.notify();
             }
         });
-        early.start();
-        early.join();
+        startAll(List(early));
+        joinAll(List(early));
         synchronized (lock) {
             lock.wait(scale == 0 ? 1 : 100);
         }
@@ -209,7 +257,9 @@ public class ThreadPrograms {
         for (int i = 0; i < 8; i++)
             all.add(thread("W" + (i + 1), () -> {
                 synchronized (lock) {
+                    waits();
                     lock.wait();
+                    goesOn();
                     sleep(10);
                 }
             }));
@@ -278,7 +328,9 @@ public class ThreadPrograms {
         for (int i = 0; i < 2; i++)
             all.add(thread("T" + (i + 1), () -> {
                 for (int k = 0; k < 10; k++) {
+                    waits();
                     held.lock();
+                    goesOn();
                     try {
                         sleep(20);
                     } finally {
@@ -292,13 +344,15 @@ public class ThreadPrograms {
 
     static void p12() throws Exception {
         CountDownLatch latch = new CountDownLatch(8);
+        List<Thread> all = new ArrayList<>();
         for (int i = 1; i <= 8; i++) {
             int ms = 10 * i;
-            thread("W" + i, () -> {
+            all.add(thread("W" + i, () -> {
                 sleep(ms);
                 latch.countDown();
-            }).start();
+            }));
         }
+        startAll(all);
         latch.await();
     }
 
@@ -333,7 +387,9 @@ public class ThreadPrograms {
                         a(row[column] * factor);
                     else
                         sleep(row[column]);
+                    waits();
                     barrier.await();
+                    goesOn();
                 }
             }));
         }
@@ -346,13 +402,14 @@ public class ThreadPrograms {
             try {
                 Thread.sleep(10000);
             } catch (InterruptedException e) {
+                goesOn();
                 sleep(20);
             }
         });
-        t.start();
+        startAll(List(t));
         sleep(60);
         t.interrupt();
-        t.join();
+        joinAll(List(t));
     }
 
     static void p16() throws Exception {
@@ -360,7 +417,9 @@ public class ThreadPrograms {
         List<Thread> all = new ArrayList<>();
         for (int i = 0; i < 6; i++)
             all.add(thread("T" + (i + 1), () -> {
+                waits();
                 two.acquire();
+                goesOn();
                 sleep(30);
                 two.release();
             }));
@@ -374,14 +433,18 @@ public class ThreadPrograms {
         List<Thread> all = new ArrayList<>();
         for (int ms : new int[] {20, 40, 60, 80})
             all.add(thread("R" + ms, () -> {
+                waits();
                 held.readLock().lock();
+                goesOn();
                 reading.countDown();
                 sleep(ms);
                 held.readLock().unlock();
             }));
         all.add(thread("W", () -> {
+            waits();
             reading.await();
             held.writeLock().lock();
+            goesOn();
             sleep(30);
             held.writeLock().unlock();
         }));
@@ -439,6 +502,7 @@ public class ThreadPrograms {
         late.set(0);
         blocked.set(0);
         inside.set(0);
+        goesOn();
         long begin = System.nanoTime(), limit = Math.round(expected * 1.05e6);
         run(args);
         long end = System.nanoTime();

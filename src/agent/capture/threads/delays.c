@@ -2,8 +2,8 @@
 /*
  * How long a thread was ready to run and did not get a processor. Linux counts that for each thread, in a file that costs seven
  * microseconds to read; the CPU time and the switches of a thread cost a third of one. So at the beginning of a run, at most
- * every 2 ms, the latter are read: what a long run lacks of CPU time is its delay, unless it gave up its processor itself on
- * the way. A thread whose long runs lack some is watched by the file for a while.
+ * every 2 ms of running, the latter are read: what a long run lacks of CPU time is its delay, unless it gave up its processor
+ * itself more often than in waits that were seen. A thread that did is watched by the file for a while.
  */
 #include "agent/capture/threads/threads.h"
 
@@ -17,9 +17,11 @@
 /* Shorter times are not looked at; less delay is not told. */
 #define RUN_LEAST   (2 * NS_PER_MS)
 #define DELAY_LEAST (NS_PER_MS / 5)
+/* A thread that waits for longer gives up its processor. */
+#define SLEPT_LEAST (NS_PER_MS / 50)
 
 /* How many times longer than the reading before it is old; for how many readings a thread is watched. */
-enum { STALE = 5, WATCHED = 64 };
+enum { STALE = 5, WATCHED = 16 };
 
 /* Of the calling thread, ns since it began; false where Linux does not tell. */
 static bool run_delay(uint64_t *ret)
@@ -50,17 +52,29 @@ static void usage(uint64_t *ret_cpu, uint64_t *ret_switches)
 
 void delays_new_thread(struct waiter *w)
 {
-    w->run.watched = WATCHED / 4;
+    w->run.watched = WATCHED;
 }
 
-void delays_run_begins(struct waiter *w, uint64_t now)
+static void read_now(struct running *r, uint64_t now)
+{
+    r->read = now;
+    r->waited = 0;
+    r->slept = 0;
+}
+
+void delays_run_begins(struct waiter *w, uint64_t now, uint64_t waited)
 {
     struct running *r = &w->run;
     r->since = now;
-    if (now - r->read < RUN_LEAST)
+    r->waited += waited;
+    r->slept += waited >= SLEPT_LEAST;
+    /* CPU time and waits are sums: only runs that were too short to be looked at may hide a delay. */
+    uint64_t unseen = now - r->read;
+    if (!r->watched && !r->counted)
+        unseen -= MIN(r->waited, unseen);
+    if (unseen < RUN_LEAST)
         return;
-    r->read = now;
-    r->waited = 0;
+    read_now(r, now);
     r->counted = r->watched && run_delay(&r->delay);
     if (r->watched)
         r->watched--;
@@ -85,10 +99,10 @@ static bool missing_time(struct running *r, uint64_t *ret)
     usage(&r->cpu, &r->switches);
     uint64_t known = r->cpu - cpu + r->waited, since = now_ns() - r->read;
     *ret = since > known ? since - known : 0;
-    if (*ret < DELAY_LEAST)
+    if (*ret < DELAY_LEAST || r->switches - switches <= r->slept)
         return true;
     r->watched = WATCHED;
-    return switches == r->switches;
+    return false;
 }
 
 void delays_run_ends(struct waiter *w, uint64_t now)
@@ -98,15 +112,13 @@ void delays_run_ends(struct waiter *w, uint64_t now)
     r->since = 0;
     if (!since || ran < RUN_LEAST || !(r->counted ? counted_delay(r, since, ran, &delay) : missing_time(r, &delay)))
         return;
-    r->read = now;
-    r->waited = 0;
+    read_now(r, now);
     uint64_t late = now_ns() - now;
     if (late > DELAY_LEAST) /* without a processor after it had ended, before that was read */
         delay -= MIN(delay, late);
     delay = MIN(delay, ran);
     if (delay < DELAY_LEAST)
         return;
-    r->watched = WATCHED;
     struct jfr_event e;
     if (!jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_PREEMPTED], 0, &e))
         return;

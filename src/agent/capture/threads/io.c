@@ -7,6 +7,7 @@
  */
 #include "agent/capture/threads/threads.h"
 
+#include "agent/loaded_classes.h"
 #include "base/clock.h"
 
 #include <arpa/inet.h>
@@ -20,10 +21,10 @@
 
 #define SHORTEST (NS_PER_MS / 10)
 
-enum operation { IO_FILE, IO_SOCKET, IO_POLL, IO_ACCEPT, IO_FORCE };
+enum operation { IO_FILE, IO_SOCKET, IO_POLL, IO_EPOLL, IO_ACCEPT, IO_FORCE };
 
-static const char *const operation_names[] = {
-    [IO_FILE] = "read", [IO_SOCKET] = "read", [IO_POLL] = "poll", [IO_ACCEPT] = "accept", [IO_FORCE] = "force"};
+static const char *const operation_names[] = {[IO_FILE] = "read",  [IO_SOCKET] = "read",   [IO_POLL] = "poll",
+                                              [IO_EPOLL] = "poll", [IO_ACCEPT] = "accept", [IO_FORCE] = "force"};
 
 static jfieldID descriptor_fd, stream_fd, random_fd, plain_fd;
 
@@ -55,18 +56,16 @@ static int fd_of_holder(JNIEnv *jni, jobject holder, jfieldID field)
 /* What the link in /proc says of a descriptor that is not a file, for a tenth of its cost. */
 static bool put_nameless(struct jfr_event *e, enum operation operation, int fd)
 {
-    char text[48];
+    char text[48] = "anon_inode:[eventpoll]";
     struct stat st;
-    if (operation != IO_POLL && operation != IO_ACCEPT)
+    if (operation != IO_POLL && operation != IO_ACCEPT && operation != IO_EPOLL)
         return false;
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return false;
-    bool socket = S_ISSOCK(st.st_mode);
-    if (socket)
+    if (operation != IO_EPOLL) {
+        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISSOCK(st.st_mode))
+            return false;
         snprintf(text, sizeof(text), "socket:[%llu]", (unsigned long long)st.st_ino);
-    else if (st.st_mode & S_IFMT)
-        return false; /* an epoll has no type */
-    jfr_put_string(e, socket ? text : "anon_inode:[eventpoll]");
+    }
+    jfr_put_string(e, text);
     return true;
 }
 
@@ -78,7 +77,14 @@ static void put_path(struct jfr_event *e, int fd)
     jfr_put_string_n(e, n > 0 ? path : NULL, n > 0 ? (size_t)n : 0);
 }
 
-static void put_peer(struct jfr_event *e, int fd)
+/* To whom the calling thread's last socket leads. Each has a FileDescriptor of its own: that is known again. */
+static __thread struct peer {
+    uint32_t descriptor;
+    int fd, port;
+    char address[INET6_ADDRSTRLEN]; /* "": not known */
+} last_peer;
+
+static void ask_peer(struct peer *ret, int fd)
 {
     union {
         struct sockaddr any;
@@ -87,18 +93,33 @@ static void put_peer(struct jfr_event *e, int fd)
     } peer = {.v6 = {0}};
 
     socklen_t len = sizeof(peer);
-    char text[INET6_ADDRSTRLEN];
-    bool known = fd >= 0 && getpeername(fd, &peer.any, &len) == 0;
-    bool v6 = known && peer.any.sa_family == AF_INET6;
-    known = v6 || (known && peer.any.sa_family == AF_INET);
+    ret->port = 0;
+    ret->address[0] = 0;
+    if (fd < 0 || getpeername(fd, &peer.any, &len) < 0)
+        return;
+    bool v6 = peer.any.sa_family == AF_INET6;
     const void *address = v6 ? (const void *)&peer.v6.sin6_addr : &peer.v4.sin_addr;
+    if ((v6 || peer.any.sa_family == AF_INET) && inet_ntop(peer.any.sa_family, address, ret->address, INET6_ADDRSTRLEN))
+        ret->port = ntohs(v6 ? peer.v6.sin6_port : peer.v4.sin_port);
+}
+
+static void put_peer(struct jfr_event *e, int fd, uint32_t descriptor)
+{
+    struct peer *p = &last_peer;
+    if (descriptor == 0 || p->descriptor != descriptor || p->fd != fd || !p->address[0]) {
+        p->descriptor = descriptor;
+        p->fd = fd;
+        ask_peer(p, fd);
+    }
     jfr_put_string(e, NULL);
-    jfr_put_string(e, known && inet_ntop(peer.any.sa_family, address, text, sizeof(text)) ? text : NULL);
-    jfr_put_int(e, !known ? 0 : ntohs(v6 ? peer.v6.sin6_port : peer.v4.sin_port));
+    jfr_put_string(e, p->address[0] ? p->address : NULL);
+    jfr_put_int(e, p->port);
     jfr_put_long(e, 0);
 }
 
-static void put_io(struct waiter *w, const struct wait *was, uint64_t ns, enum operation operation, int fd, int64_t result)
+/* descriptor: the java.io.FileDescriptor, NULL when the native was not given it. */
+static void put_io(struct waiter *w, const struct wait *was, uint64_t ns, enum operation operation, int fd, jobject descriptor,
+                   int64_t result)
 {
     struct jfr_event e;
     uint32_t type = operation == IO_FILE     ? (uint32_t)JFR_FILE_READ
@@ -111,7 +132,7 @@ static void put_io(struct waiter *w, const struct wait *was, uint64_t ns, enum o
     jfr_put_long(&e, (int64_t)w->id);
     jfr_put_long(&e, (int64_t)was->trace);
     if (operation == IO_SOCKET) {
-        put_peer(&e, fd);
+        put_peer(&e, fd, object_identity(descriptor));
     } else if (operation == IO_FILE) {
         put_path(&e, fd);
     } else {
@@ -126,13 +147,16 @@ static void put_io(struct waiter *w, const struct wait *was, uint64_t ns, enum o
     jfr_commit(&e);
 }
 
-/* True when the wait was long enough to be told; then `was` and `ns` are set and no exception is pending. */
-static bool io_ended(JNIEnv *jni, struct waiter **w, struct wait *was, uint64_t *ns, jthrowable *ret_pending)
+/*
+ * True when the wait was long enough to be told; then `was` and `ns` are set and no exception is pending. None is when the
+ * native has answered more than 0; to ask takes as long as all else here.
+ */
+static bool io_ended(JNIEnv *jni, struct waiter **w, struct wait *was, uint64_t *ns, int64_t result, jthrowable *ret_pending)
 {
     *w = native_self(jni);
     if (!*w || !wait_end(*w, WAIT_IO, was, ns) || *ns < SHORTEST)
         return false;
-    *ret_pending = (*jni)->ExceptionOccurred(jni);
+    *ret_pending = result > 0 ? NULL : (*jni)->ExceptionOccurred(jni);
     if (*ret_pending)
         (*jni)->ExceptionClear(jni);
     was->trace = stack_here(jni, *w);
@@ -147,47 +171,47 @@ static void io_goes_on(JNIEnv *jni, jthrowable pending)
     (*jni)->DeleteLocalRef(jni, pending);
 }
 
-/* What follows the real native; fd is an expression of its arguments. */
-#define IO_TELL(operation, fd, result)                                           \
-    if (natives_enter()) {                                                       \
-        struct waiter *w;                                                        \
-        struct wait was;                                                         \
-        uint64_t ns;                                                             \
-        jthrowable pending = NULL;                                               \
-        if (io_ended(jni, &w, &was, &ns, &pending)) {                            \
-            put_io(w, &was, ns, operation, fd, pending ? 0 : (int64_t)(result)); \
-            io_goes_on(jni, pending);                                            \
-        }                                                                        \
-        natives_leave();                                                         \
+/* What follows the real native; fd and descriptor are expressions of its arguments. */
+#define IO_TELL(operation, fd, descriptor, result)                                           \
+    if (natives_enter()) {                                                                   \
+        struct waiter *w;                                                                    \
+        struct wait was;                                                                     \
+        uint64_t ns;                                                                         \
+        jthrowable pending = NULL;                                                           \
+        if (io_ended(jni, &w, &was, &ns, (int64_t)(result), &pending)) {                     \
+            put_io(w, &was, ns, operation, fd, descriptor, pending ? 0 : (int64_t)(result)); \
+            io_goes_on(jni, pending);                                                        \
+        }                                                                                    \
+        natives_leave();                                                                     \
     }
 
 /* One native of ours, its parameters and the arguments of the real one. */
-#define IO_NATIVE(id, type, operation, fd, parameters, arguments) \
-    static type(JNICALL *real_##id) parameters;                   \
-    static type JNICALL our_##id parameters                       \
-    {                                                             \
-        io_begins(jni);                                           \
-        type result = real_##id arguments;                        \
-        IO_TELL(operation, fd, result)                            \
-        return result;                                            \
+#define IO_NATIVE(id, type, operation, fd, descriptor, parameters, arguments) \
+    static type(JNICALL *real_##id) parameters;                               \
+    static type JNICALL our_##id parameters                                   \
+    {                                                                         \
+        io_begins(jni);                                                       \
+        type result = real_##id arguments;                                    \
+        IO_TELL(operation, fd, descriptor, result)                            \
+        return result;                                                        \
     }
 
-#define BYTE_ARRAY_READ(id, field)                               \
-    IO_NATIVE(id, jint, IO_FILE, fd_of_holder(jni, self, field), \
+#define BYTE_ARRAY_READ(id, field)                                     \
+    IO_NATIVE(id, jint, IO_FILE, fd_of_holder(jni, self, field), NULL, \
               (JNIEnv * jni, jobject self, jbyteArray to, jint offset, jint length), (jni, self, to, offset, length))
 #define BYTE_READ(id, field) \
-    IO_NATIVE(id, jint, IO_FILE, fd_of_holder(jni, self, field), (JNIEnv * jni, jobject self), (jni, self))
-#define MEMORY_READ(id, operation)                                                                                \
-    IO_NATIVE(id, jint, operation, fd_of(jni, fdo), (JNIEnv * jni, jclass c, jobject fdo, jlong to, jint length), \
+    IO_NATIVE(id, jint, IO_FILE, fd_of_holder(jni, self, field), NULL, (JNIEnv * jni, jobject self), (jni, self))
+#define MEMORY_READ(id, operation)                                                                                     \
+    IO_NATIVE(id, jint, operation, fd_of(jni, fdo), fdo, (JNIEnv * jni, jclass c, jobject fdo, jlong to, jint length), \
               (jni, c, fdo, to, length))
-#define VECTOR_READ(id, operation)                                                                            \
-    IO_NATIVE(id, jlong, operation, fd_of(jni, fdo), (JNIEnv * jni, jclass c, jobject fdo, jlong to, jint n), \
+#define VECTOR_READ(id, operation)                                                                                 \
+    IO_NATIVE(id, jlong, operation, fd_of(jni, fdo), fdo, (JNIEnv * jni, jclass c, jobject fdo, jlong to, jint n), \
               (jni, c, fdo, to, n))
-#define PLACE_READ(id)                                                                                                    \
-    IO_NATIVE(id, jint, IO_FILE, fd_of(jni, fdo), (JNIEnv * jni, jclass c, jobject fdo, jlong to, jint length, jlong at), \
+#define PLACE_READ(id)                                                                                                         \
+    IO_NATIVE(id, jint, IO_FILE, fd_of(jni, fdo), fdo, (JNIEnv * jni, jclass c, jobject fdo, jlong to, jint length, jlong at), \
               (jni, c, fdo, to, length, at))
-#define FORCE(id)                                                                                            \
-    IO_NATIVE(id, jint, IO_FORCE, fd_of(jni, fdo), (JNIEnv * jni, jclass c, jobject fdo, jboolean metadata), \
+#define FORCE(id)                                                                                                 \
+    IO_NATIVE(id, jint, IO_FORCE, fd_of(jni, fdo), fdo, (JNIEnv * jni, jclass c, jobject fdo, jboolean metadata), \
               (jni, c, fdo, metadata))
 
 BYTE_READ(stream_read, stream_fd)
@@ -205,18 +229,18 @@ MEMORY_READ(unix_read, IO_FILE)
 VECTOR_READ(unix_vector, IO_FILE)
 PLACE_READ(unix_place)
 FORCE(unix_force)
-IO_NATIVE(old_socket_read, jint, IO_SOCKET, fd_of(jni, fdo),
+IO_NATIVE(old_socket_read, jint, IO_SOCKET, fd_of(jni, fdo), fdo,
           (JNIEnv * jni, jobject self, jobject fdo, jbyteArray to, jint offset, jint length, jint timeout),
           (jni, self, fdo, to, offset, length, timeout))
-IO_NATIVE(net_poll, jint, IO_POLL, fd_of(jni, fdo), (JNIEnv * jni, jclass c, jobject fdo, jint events, jlong timeout),
+IO_NATIVE(net_poll, jint, IO_POLL, fd_of(jni, fdo), fdo, (JNIEnv * jni, jclass c, jobject fdo, jint events, jlong timeout),
           (jni, c, fdo, events, timeout))
-IO_NATIVE(net_accept, jint, IO_ACCEPT, fd_of(jni, fdo), (JNIEnv * jni, jclass c, jobject fdo, jobject to, jobjectArray from),
-          (jni, c, fdo, to, from))
-IO_NATIVE(channel_accept, jint, IO_ACCEPT, fd_of(jni, fdo),
+IO_NATIVE(net_accept, jint, IO_ACCEPT, fd_of(jni, fdo), fdo,
+          (JNIEnv * jni, jclass c, jobject fdo, jobject to, jobjectArray from), (jni, c, fdo, to, from))
+IO_NATIVE(channel_accept, jint, IO_ACCEPT, fd_of(jni, fdo), fdo,
           (JNIEnv * jni, jobject self, jobject fdo, jobject to, jobjectArray from), (jni, self, fdo, to, from))
-IO_NATIVE(epoll_wait, jint, IO_POLL, (int)fd, (JNIEnv * jni, jclass c, jint fd, jlong to, jint n, jint timeout),
+IO_NATIVE(epoll_wait, jint, IO_EPOLL, (int)fd, NULL, (JNIEnv * jni, jclass c, jint fd, jlong to, jint n, jint timeout),
           (jni, c, fd, to, n, timeout))
-IO_NATIVE(array_wait, jint, IO_POLL, (int)fd, (JNIEnv * jni, jobject self, jlong to, jint n, jlong timeout, jint fd),
+IO_NATIVE(array_wait, jint, IO_EPOLL, (int)fd, NULL, (JNIEnv * jni, jobject self, jlong to, jint n, jlong timeout, jint fd),
           (jni, self, to, n, timeout, fd))
 
 static void(JNICALL *real_plain_accept)(JNIEnv *jni, jobject self, jobject to);
@@ -225,7 +249,7 @@ static void JNICALL our_plain_accept(JNIEnv *jni, jobject self, jobject to)
 {
     io_begins(jni);
     real_plain_accept(jni, self, to);
-    IO_TELL(IO_ACCEPT, fd_of_holder(jni, self, plain_fd), 0)
+    IO_TELL(IO_ACCEPT, fd_of_holder(jni, self, plain_fd), NULL, 0)
 }
 
 #define ROW(class, name, signature, id)                                     \
@@ -323,22 +347,19 @@ static int bind_class(JNIEnv *jni, jclass c, const char *class, bool ours)
 
 int io_bind(JNIEnv *jni, bool ours)
 {
-    jclass *list = NULL;
-    jint n = 0;
+    _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
     int bound = 0;
-    if ((*vm.ti)->GetLoadedClasses(vm.ti, &n, &list) != JVMTI_ERROR_NONE)
+    if (loaded_classes(vm.ti, jni, &all) < 0)
         return 0;
-    for (jint i = 0; i < n; i++) {
+    for (jint i = 0; i < all.n; i++) {
         char *signature = NULL;
-        if ((*vm.ti)->GetClassSignature(vm.ti, list[i], &signature, NULL) == JVMTI_ERROR_NONE &&
+        if ((*vm.ti)->GetClassSignature(vm.ti, all.of[i], &signature, NULL) == JVMTI_ERROR_NONE &&
             (strncmp(signature, "Ljava/", 6) == 0 || strncmp(signature, "Lsun/nio/ch/", 12) == 0)) {
             signature[strlen(signature) - 1] = 0;
-            bound += bind_class(jni, list[i], signature + 1, ours);
+            bound += bind_class(jni, all.of[i], signature + 1, ours);
         }
         vm_free(signature);
-        (*jni)->DeleteLocalRef(jni, list[i]);
     }
-    vm_free(list);
     return bound;
 }
 

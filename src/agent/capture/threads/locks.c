@@ -5,6 +5,10 @@
  * the object, so the probes are in all methods that lock; JvmscopeLocks tells the classes asked for from the others without
  * leaving Java.
  *
+ * A monitor that a thread gets while it spins is no wait to the VM, which posts no event. So a probe in front of monitorenter
+ * takes the time too, and when another thread has let the monitor go since, that was a wait: a jdk.JavaMonitorEnter of our own.
+ * The VM's begin there too; it posts them when spinning has failed. (Synchronized methods have no such place.)
+ *
  * A method is left as it is when a handler for all exceptions does not cover a probe: without one the VM could not be sure
  * that the monitor is let go, and would never compile the method.
  */
@@ -23,6 +27,14 @@
 
 /* Of one thread at one time; of one thread in a second; places in the program. */
 enum { HELD_MAX = 64, RATE_MAX = 2000000, SITES_MAX = 1 << 20 };
+
+/* Who let a monitor go last, by its identity hash; another object's takes the place. Written by who holds the monitor. */
+enum { LET_GO_BITS = 14 };
+
+static struct let_go {
+    _Atomic uint64_t time, thread; /* ns, 0: being written; in the recording */
+    _Atomic uint32_t object;
+} let_go[1 << LET_GO_BITS];
 
 struct held {
     _Atomic uint64_t start; /* ns; 0: let go, by wait() or for good */
@@ -43,6 +55,7 @@ static atomic_uint n_sites;
 static atomic_uint_fast64_t written, lost;
 
 EXPORT jlong JNICALL Java_java_lang_JvmscopeLocks_look(JNIEnv *jni, jclass self, jclass class);
+EXPORT void JNICALL Java_java_lang_JvmscopeLocks_arrive(JNIEnv *jni, jclass self, jint object);
 EXPORT void JNICALL Java_java_lang_JvmscopeLocks_enter(JNIEnv *jni, jclass self, jlong class, jint object, jint site);
 EXPORT void JNICALL Java_java_lang_JvmscopeLocks_leave(JNIEnv *jni, jclass self, jlong class, jint object);
 
@@ -84,12 +97,48 @@ static void lose(void)
         jfr_leave_out(thread_capture.jfr, 1);
 }
 
+static struct let_go *let_go_of(uint32_t object)
+{
+    return &let_go[(object * 0x9e3779b9u) >> (32 - LET_GO_BITS)];
+}
+
+static void note_let_go(const struct waiter *w, uint32_t object, uint64_t now)
+{
+    struct let_go *l = let_go_of(object);
+    atomic_store(&l->time, 0);
+    atomic_store(&l->object, object);
+    atomic_store(&l->thread, w->id);
+    atomic_store(&l->time, now);
+}
+
+/* The calling thread has a monitor: who let it go since a time, while this thread waited for it. 0: nobody is known to. */
+static uint64_t let_go_since(const struct waiter *w, uint32_t object, uint64_t since)
+{
+    struct let_go *l = let_go_of(object);
+    uint64_t time = atomic_load(&l->time), thread = atomic_load(&l->thread);
+    bool is = time > since && atomic_load(&l->object) == object && thread != w->id;
+    return is && atomic_load(&l->time) == time ? thread : 0;
+}
+
+/* The calling thread has a monitor: if it spun until it had it. The VM's own events of contended monitors are monitors.c's. */
+static void put_spun(struct waiter *w, const struct held *h, uint64_t now)
+{
+    uint64_t arrived = locks_arrived(w, h->object);
+    uint64_t owner = arrived > w->entered ? let_go_since(w, h->object, arrived) : 0;
+    w->arrived = 0;
+    if (!owner)
+        return;
+    struct wait spun = {.start = arrived, .trace = h->trace, .class = h->class, .owner = owner, .object = h->object};
+    put_monitor_enter(w, &spun, now - arrived);
+}
+
 static void put_hold(struct waiter *w, struct held *h, uint64_t now)
 {
     uint64_t start = atomic_exchange_explicit(&h->start, 0, memory_order_relaxed);
     struct jfr_event e;
     if (!start)
         return;
+    note_let_go(w, h->object, now);
     if (!rate_allows(w->locks, now)) {
         lose();
         return;
@@ -163,7 +212,29 @@ static void hold_begins(struct waiter *w, uint64_t class, uint32_t object, uint6
     h->object = object;
     h->depth = 1;
     h->trace = trace ? trace : site_trace(site);
+    put_spun(w, h, now);
     atomic_store_explicit(&h->start, now, memory_order_release);
+}
+
+void JNICALL Java_java_lang_JvmscopeLocks_arrive(JNIEnv *jni, jclass self, jint object)
+{
+    if (!object || !natives_enter())
+        return;
+    struct waiter *w = native_self(jni);
+    if (w)
+        locks_arriving(w, (uint32_t)object, now_ns());
+    natives_leave();
+}
+
+void locks_arriving(struct waiter *w, uint32_t object, uint64_t now)
+{
+    w->arrived_object = object;
+    w->arrived = now;
+}
+
+uint64_t locks_arrived(const struct waiter *w, uint32_t object)
+{
+    return w->arrived_object == object ? w->arrived : 0;
 }
 
 void JNICALL Java_java_lang_JvmscopeLocks_enter(JNIEnv *jni, jclass self, jlong class, jint object, jint site)
@@ -258,6 +329,18 @@ static int object_local(struct edit *e, int *object)
     return edit_insert(e, EDIT_ENTRY, 0, 0, &first, 1);
 }
 
+/* In front of monitorenter. */
+static int edit_arrival(struct edit *e, uint32_t pc)
+{
+    _cleanup_(buf_release) struct buf code = BUF(16);
+    int probe = rewrite_methodref(e->rewrite, PROBE, "arriving", "(Ljava/lang/Object;)V");
+    if (probe < 0)
+        return probe;
+    code_op(&code, OP_DUP);
+    code_invokestatic(&code, probe);
+    return edit_insert(e, EDIT_BEFORE, pc, 0, &code, 1);
+}
+
 /* Keeps the object of the monitor instruction at `pc`, and has behind that instruction what `behind` says. */
 static int edit_behind(struct edit *e, uint32_t pc, int object, const struct buf *behind, unsigned stack)
 {
@@ -290,7 +373,7 @@ static int edit_blocks(struct edit *e, int leaving)
             r = edit_insert(e, EDIT_BEFORE, i.pc, 0, &code, 1);
             continue;
         }
-        if ((r = object_local(e, &object)) < 0)
+        if ((r = object_local(e, &object)) < 0 || (enter && (r = edit_arrival(e, i.pc)) < 0))
             return r;
         code_load(&code, 'A', (unsigned)object);
         if (enter)

@@ -53,6 +53,9 @@ static jint JNICALL our_enter(JNIEnv *jni, jobject object)
     if (object && natives_enter()) {
         class = asked_for(jni, object);
         trace = class ? caller() : 0;
+        struct waiter *w = class ? native_self(jni) : NULL;
+        if (w)
+            locks_arriving(w, object_identity(object), now_ns());
         natives_leave();
     }
     jint r = real_enter(jni, object);

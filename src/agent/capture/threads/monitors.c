@@ -4,6 +4,21 @@
 
 #include "base/clock.h"
 
+void put_monitor_enter(const struct waiter *w, const struct wait *how, uint64_t ns)
+{
+    struct jfr_event e;
+    if (!jfr_begin(thread_capture.jfr, JFR_JAVA_MONITOR_ENTER, 0, &e))
+        return;
+    jfr_put_time(&e, how->start);
+    jfr_put_long(&e, (int64_t)ns);
+    jfr_put_long(&e, (int64_t)w->id);
+    jfr_put_long(&e, (int64_t)how->trace);
+    jfr_put_long(&e, (int64_t)how->class);
+    jfr_put_long(&e, (int64_t)how->owner);
+    jfr_put_long(&e, how->object);
+    jfr_commit(&e);
+}
+
 static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object)
 {
     uint64_t since = now_ns();
@@ -14,6 +29,8 @@ static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject 
     how.owner = owner_of_pending(jni, object, &how.monitor);
     how.class = object_class(jni, object);
     how.object = object_identity(object);
+    if (w->arrived && locks_arrived(w, how.object))
+        how.start = w->arrived;
     how.trace = stack_here(jni, w);
     wait_begin(w, WAIT_ENTER, &how);
 }
@@ -24,17 +41,10 @@ static void JNICALL on_entered(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobjec
     struct waiter *w = waiter_self(jni, thread);
     struct wait was;
     uint64_t ns;
-    struct jfr_event e;
-    if (!w || !wait_end(w, WAIT_ENTER, &was, &ns) || !jfr_begin(thread_capture.jfr, JFR_JAVA_MONITOR_ENTER, 0, &e))
+    if (!w || !wait_end(w, WAIT_ENTER, &was, &ns))
         return;
-    jfr_put_time(&e, was.start);
-    jfr_put_long(&e, (int64_t)ns);
-    jfr_put_long(&e, (int64_t)w->id);
-    jfr_put_long(&e, (int64_t)was.trace);
-    jfr_put_long(&e, (int64_t)was.class);
-    jfr_put_long(&e, (int64_t)was.owner);
-    jfr_put_long(&e, was.object);
-    jfr_commit(&e);
+    w->entered = was.start + ns;
+    put_monitor_enter(w, &was, ns);
 }
 
 static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object, jlong timeout)

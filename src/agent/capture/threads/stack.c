@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 512, ENTRIES = 1 << 14, SCAN_MAX = 1 << 17, LAST = 4, WORDS_MAX = 200 };
+enum { DEPTH_MAX = 512, ENTRIES = 1 << 14, SCAN_MAX = 1 << 17, LAST = 8, WORDS_MAX = 200 };
 
 /* What is known is so for three seconds: by then code that was thrown away may have made room for other code. */
 enum { KNOWN_FLUSHES = 30 };

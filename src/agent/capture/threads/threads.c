@@ -170,7 +170,7 @@ static atomic_bool natives_on;
 
 static atomic_int *inside_here(void)
 {
-    return &inside[((uintptr_t)&self >> 6) * UINT64_C(0x9e3779b97f4a7c15) >> 58].n;
+    return &inside[((uint64_t)pthread_self() >> 6) * UINT64_C(0x9e3779b97f4a7c15) >> 58].n;
 }
 
 bool natives_enter(void)
@@ -286,10 +286,8 @@ bool wait_end(struct waiter *w, enum wait_kind kind, struct wait *ret, uint64_t 
     ret->timeout = at->timeout;
     ret->object = at->object;
     atomic_store_explicit(&at->start, 0, memory_order_release);
-    if (w->id < VIRTUAL_BIT) {
-        w->run.waited += *ret_ns;
-        delays_run_begins(w, start + *ret_ns);
-    }
+    if (w->id < VIRTUAL_BIT)
+        delays_run_begins(w, start + *ret_ns, *ret_ns);
     return true;
 }
 
@@ -386,7 +384,7 @@ static void JNICALL on_thread_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
         return;
     uint64_t now = now_ns();
     if (!w->run.since) /* of main the VM tells when VMInit is over */
-        delays_run_begins(w, now);
+        delays_run_begins(w, now, 0);
     define_platform(t);
     put_thread_start(t->serial, now);
     put_thread_object(jni, t->serial, thread, now_ns(), t->parent_group, 0);
@@ -509,7 +507,7 @@ static void look_around(JNIEnv *jni)
     vm_free(list);
 }
 
-static void put_analysis(int natives, const char *locks)
+static void put_analysis(int natives, const char *locks, uint64_t wake_up)
 {
     struct jfr_event e;
     if (!jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_ANALYSIS], 1100, &e))
@@ -519,6 +517,7 @@ static void put_analysis(int natives, const char *locks)
     jfr_put_int(&e, natives);
     jfr_put_byte(&e, vm.hotspot);
     jfr_put_string_n(&e, locks, locks ? MIN(strlen(locks), 1000) : 0);
+    jfr_put_long(&e, (int64_t)wake_up);
     jfr_commit(&e);
 }
 
@@ -556,12 +555,13 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         r = watch_start(jni, why);
     if (r < 0)
         return r;
+    uint64_t wake_up = wake_cost();
     thread_capture.jfr = s->out.jfr;
     atomic_store(&natives_on, true);
     stack_init(jni);
     struct waiter *self_waits = waiter_self(jni, NULL);
     if (self_waits)
-        delays_run_begins(self_waits, now_ns());
+        delays_run_begins(self_waits, now_ns(), 0);
     look_around(jni);
     io_start(jni);
     int natives = natives_bind(jni, thread_capture.instrument, why);
@@ -570,7 +570,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         thread_capture.jfr = NULL;
         return natives;
     }
-    put_analysis(natives, s->options.v[OPT_LOCKS].text);
+    put_analysis(natives, s->options.v[OPT_LOCKS].text, wake_up);
     jvmtiCapabilities want = {0}, missing = {0};
     vm_capability_virtual_threads(&want);
     thread_capture.virtual_too = vm.version >= 21 && vm_need(&want, &missing) == 0 && vm_capabilities_empty(&missing);

@@ -36,6 +36,7 @@ struct running {
     uint64_t delay;         /* ns, counted: as Linux has it */
     uint64_t cpu, switches; /* otherwise */
     uint64_t waited;        /* ns of waits that ended since */
+    uint32_t slept;         /* of these, how many surely gave up the processor */
     uint32_t watched;       /* so many readings are of what Linux counts */
     bool counted;           /* the last one was */
 };
@@ -47,6 +48,9 @@ struct waiter {
     uint64_t low, high;       /* deadlock=y: where the stack of a platform thread lies; 0: not asked yet */
     jweak thread;             /* deadlock=y: a virtual thread */
     struct running run;       /* of a platform thread */
+    uint64_t entered;         /* ns: when the last contended monitor was had */
+    uint64_t arrived;         /* locks=, ns: when the thread came to the monitor of arrived_object; 0: it has it */
+    uint32_t arrived_object;
     struct held_locks *locks; /* locks=: what it holds; NULL until the first */
     struct last_stacks *last; /* stack.c; NULL until the first */
     uint64_t blocker_class;   /* natives.c: of what it parked on last, whose identity hash is blocker */
@@ -140,6 +144,9 @@ bool wait_end(struct waiter *w, enum wait_kind kind, struct wait *ret, uint64_t 
 void put_interaction(enum threads_type type, struct waiter *w, uint64_t trace, uint64_t class, uint32_t object, uint64_t target,
                      bool all);
 
+/* monitors.c: jdk.JavaMonitorEnter of the calling thread, a wait of so many ns. */
+void put_monitor_enter(const struct waiter *w, const struct wait *how, uint64_t ns);
+
 /* owner.c: who owns the monitor that the calling thread is about to wait for; its id in the recording, 0: not known. */
 void owner_init(JNIEnv *jni);
 /* The VM's own structure of the calling thread; 0: not known. */
@@ -196,6 +203,9 @@ void locks_wait(struct waiter *w, uint64_t class, uint32_t object, uint64_t now)
 void locks_waited(struct waiter *w, uint64_t class, uint32_t object, uint64_t now);
 /* The class as a constant when it is asked for, else 0. The calling thread has a monitor, or has let it go. */
 uint64_t locks_class(jclass class);
+/* The calling thread is about to enter a monitor; when that was, 0: not known, or long ago. */
+void locks_arriving(struct waiter *w, uint32_t object, uint64_t now);
+uint64_t locks_arrived(const struct waiter *w, uint32_t object);
 void locks_entered(struct waiter *w, uint64_t class, uint32_t object, uint64_t trace, uint64_t now);
 void locks_left(struct waiter *w, uint32_t object, uint64_t now);
 /* locks_jni.c */
@@ -204,9 +214,12 @@ void locks_jni_off(void);
 uint64_t locks_count(void);
 uint64_t locks_lost(void);
 
-/* delays.c: the calling thread, a platform thread, is new, runs from now on, or waits or ends. */
+/* wake_cost.c: what it takes a thread to wake another one, ns; measured now, in 2 ms. 0: not known. */
+uint64_t wake_cost(void);
+
+/* delays.c: the calling thread, a platform thread, is new, runs from now on, after a wait of so many ns, or waits or ends. */
 void delays_new_thread(struct waiter *w);
-void delays_run_begins(struct waiter *w, uint64_t now);
+void delays_run_begins(struct waiter *w, uint64_t now, uint64_t waited);
 void delays_run_ends(struct waiter *w, uint64_t now);
 
 /* natives.c. bind answers the number of natives that are ours now; unbind gives them back. */

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What it takes a thread to wake another one that sleeps in the kernel, as the VM does it: it is part of the time behind an
+ * unlock that somebody waits for, and what-if has to know it when nobody waits any more.
+ */
+#include "agent/capture/threads/threads.h"
+
+#include "base/clock.h"
+#include "base/order.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { ROUNDS = 15, ASLEEP_NS = 100000 };
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    int woken, waits; /* rounds */
+} pair = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
+
+static void *sleeper(void *arg)
+{
+    pthread_mutex_lock(&pair.lock);
+    while (pair.woken < ROUNDS) {
+        pair.waits = pair.woken + 1;
+        pthread_cond_wait(&pair.wake, &pair.lock);
+    }
+    pthread_mutex_unlock(&pair.lock);
+    return NULL;
+}
+
+/* Until the other thread waits for a round; it mostly does soon after the last one, and has fallen asleep by then. */
+static void let_sleep(int round)
+{
+    for (bool waits = false; !waits;) {
+        nanosleep(&(struct timespec){.tv_nsec = ASLEEP_NS}, NULL);
+        pthread_mutex_lock(&pair.lock);
+        waits = pair.waits > round;
+        pthread_mutex_unlock(&pair.lock);
+    }
+}
+
+uint64_t wake_cost(void)
+{
+    uint64_t took[ROUNDS];
+    pthread_t thread;
+    sigset_t all, before;
+    sigfillset(&all);
+    pair.woken = pair.waits = 0;
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int r = pthread_create(&thread, NULL, sleeper, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (r != 0)
+        return 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        let_sleep(i);
+        uint64_t since = now_ns();
+        pthread_mutex_lock(&pair.lock);
+        pair.woken++;
+        pthread_mutex_unlock(&pair.lock);
+        pthread_cond_signal(&pair.wake);
+        took[i] = now_ns() - since;
+    }
+    (void)pthread_join(thread, NULL);
+    qsort(took, ROUNDS, sizeof(*took), u64_ascending);
+    return took[ROUNDS / 2];
+}
