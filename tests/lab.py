@@ -29,6 +29,21 @@ def chroot():
 
 
 @functools.cache
+def home(version):
+    """JAVA_HOME of a version, as seen inside."""
+    return subprocess.run([JDKS, "home", str(version)], capture_output=True, text=True, check=True).stdout.strip()
+
+
+@functools.cache
+def jars():
+    """The jars of real programs, fetched once; RuntimeError says why there are none."""
+    done = subprocess.run([ROOT / "tools" / "jars"], capture_output=True, text=True, timeout=600)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip())
+    return done.stdout.split()
+
+
+@functools.cache
 def perf_permitted():
     """Whether the kernel gives us perf_event's clock with its own side: asked for one, as the agent does."""
     number = {"x86_64": 298, "aarch64": 241}[platform.machine()]

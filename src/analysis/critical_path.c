@@ -259,13 +259,17 @@ static int split_at_pauses(const struct timeline *t, struct critical_path *p)
 int critical_path_range(const struct timeline *t, const struct path_options *o, uint64_t *ret_from, uint64_t *ret_to,
                         uint32_t *ret_end)
 {
-    uint32_t end = end_node(t, o);
+    struct path_options within = *o;
+    if (o->to > t->end_ns)
+        within.to = 0;
+    uint32_t end = end_node(t, &within);
     if (end == TL_NONE || (o->to && o->from >= o->to))
         return -ENOENT;
     if (!timeline_node_holds(t, end))
         return -EPROTO;
     bool dead = t->nodes[graph_state(t, end)].kind == TL_DEAD;
-    uint64_t to = o->to ? o->to : dead ? t->nodes[end].time : t->end_ns; /* one that has not died was there to the end */
+    /* One that has not died was there to the end. */
+    uint64_t to = within.to ? within.to : dead ? t->nodes[end].time : t->end_ns;
     /* What was before the first record is no part of what was recorded. */
     uint64_t from = MAX(o->from, (uint64_t)t->nodes[0].time);
     if (to <= from)

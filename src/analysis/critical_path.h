@@ -60,6 +60,8 @@ int critical_path_range(const struct timeline *t, const struct path_options *o, 
 void critical_path_release(struct critical_path *p);
 /* path_delays.c: what of the running segments was without a processor becomes PATH_PREEMPTED, its place inferred. */
 int path_split_delays(const struct timeline *t, struct critical_path *p) must_check;
+/* path_spread.c: by how much its length would differ from run to run as far as the path shows it, a standard deviation, ns. */
+int path_spread(const struct timeline *t, const struct critical_path *p, double *ret) must_check;
 /* The first segment from i on that ends beyond a time, found at once when it is near; their number when none does. */
 size_t critical_path_behind(const struct critical_path *p, size_t i, uint64_t time);
 

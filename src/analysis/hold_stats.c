@@ -26,9 +26,11 @@ static int member(struct table *t, uint64_t row, uint32_t what, uint32_t *count)
     return 0;
 }
 
-static int add(struct table *t, const struct timeline *tl, uint32_t thread, const struct hold *h)
+static int add(struct table *t, const struct timeline *tl, const struct holds *holds, uint32_t thread, size_t number)
 {
-    const struct tl_stack *s = h->stack == TL_NONE ? NULL : &tl->stacks[h->stack];
+    const struct hold *h = &holds->slots[number];
+    uint32_t stack = holds->side[number].stack;
+    const struct tl_stack *s = stack == TL_NONE ? NULL : &tl->stacks[stack];
     uint32_t class = tl->objects[hold_object(h)].class, method = s && s->len ? tl->frames[s->first].method : TL_NONE;
     uint64_t ns = h->end - h->start;
     bool added;
@@ -64,7 +66,7 @@ int hold_stats(const struct timeline *t, const struct holds *h, const struct sta
     for (uint32_t thread = 0; r == 0 && thread < t->n_threads; thread++) {
         for (size_t i = 0, n = !f->threads || f->threads[thread] ? hold_count(h, thread) : 0; r == 0 && i < n; i++)
             if (selected(f, hold_of(h, thread, i)))
-                r = add(&table, t, thread, hold_of(h, thread, i));
+                r = add(&table, t, h, thread, hold_slot(h, thread, i));
     }
     map_release(&table.rows);
     map_release(&table.members);

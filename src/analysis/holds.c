@@ -3,6 +3,7 @@
 
 #include "analysis/graph.h"
 #include "base/map.h"
+#include "base/vec.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -41,7 +42,7 @@ struct collector {
     struct holder *threads;
     uint8_t *wanted;
     struct answer *answers;  /* by a hash of the pair */
-    VEC(uint32_t) order;     /* slots as they were opened */
+    size_t opened;           /* holds, so far: which they were is beside the slots */
     VEC(uint32_t) chunk_own; /* per chunk: its thread */
 };
 
@@ -50,7 +51,7 @@ static void leave(struct collector *c, struct holder *p)
 {
     if (!p->current)
         return;
-    struct hold *h = &c->holds->slots.data[p->current - 1];
+    struct hold *h = &c->holds->slots[p->current - 1];
     if (c->open[hold_object(h)].hold == p->current) {
         h->end = p->seen; /* for when it is forgotten */
     } else if (h->flags & HOLD_END_INFERRED && p->seen > h->start) {
@@ -60,20 +61,38 @@ static void leave(struct collector *c, struct holder *p)
     p->current = 0;
 }
 
+/* What is filled of the memory of holds. */
+static void filled(struct holds *h, size_t slots)
+{
+    h->n_slots = slots;
+    ahead_filled(&h->slot_memory, slots * sizeof(*h->slots));
+    ahead_filled(&h->side_memory, slots * sizeof(*h->side));
+    if (h->links)
+        ahead_filled(&h->link_memory, slots * sizeof(*h->links));
+}
+
 /* A place for a thread's next hold, or a negative error. */
 static int64_t slot_new(struct collector *c, uint32_t thread)
 {
     struct holder *p = &c->threads[thread];
     if (p->n % HOLD_CHUNK == 0) {
         size_t n = c->chunk_own.len;
-        if (n + 1 >= TL_NONE >> HOLD_CHUNK_BITS || vec_push(&c->chunk_own, thread) < 0 ||
-            vec_reserve(&c->holds->slots, (n + 1) << HOLD_CHUNK_BITS) < 0)
+        if (n + 1 >= TL_NONE >> HOLD_CHUNK_BITS || vec_push(&c->chunk_own, thread) < 0)
             return -ENOMEM;
-        c->holds->slots.len = (n + 1) << HOLD_CHUNK_BITS;
+        filled(c->holds, (n + 1) << HOLD_CHUNK_BITS);
         p->chunk = (uint32_t)n;
     }
     uint32_t slot = p->chunk << HOLD_CHUNK_BITS | p->n++ % HOLD_CHUNK;
-    return vec_push(&c->order, slot) < 0 ? -ENOMEM : slot;
+    c->holds->side[c->opened++].opened = slot;
+    return slot;
+}
+
+/* How long before a time the wake-up began that led to a hold then. */
+static int note_wake(struct holds *h, uint32_t slot, uint64_t at, uint64_t wake)
+{
+    uint64_t ns = at - MIN(wake, at);
+    h->side[slot].wake_ns = (uint32_t)MIN(ns, (uint64_t)UINT32_MAX);
+    return ns < UINT32_MAX ? 0 : map_put(&h->long_wakes, slot, MIN(wake, at));
 }
 
 static int hold_open(struct collector *c, uint32_t thread, uint32_t object, uint32_t stack, uint64_t at, uint32_t node,
@@ -86,30 +105,30 @@ static int hold_open(struct collector *c, uint32_t thread, uint32_t object, uint
     uint64_t wake = woken ? c->t->nodes[c->t->nodes[node].waker].time : at;
     struct holder *p = &c->threads[thread];
     leave(c, p);
-    c->holds->slots.data[slot] = (struct hold){.start = at,
-                                               .end = at,
-                                               .object_low = object & 0xffff,
-                                               .object_high = object >> 16 & 0x7ff,
-                                               .flags = (flags | (woken ? HOLD_WOKEN : 0)) & 31,
-                                               .stack = stack,
-                                               .acquire = node,
-                                               .release = TL_NONE,
-                                               .wake_ns = (uint32_t)MIN(at - MIN(wake, at), (uint64_t)UINT32_MAX)};
+    c->holds->slots[slot] = (struct hold){.start = at,
+                                          .end = at,
+                                          .object_low = object & 0xffff,
+                                          .object_high = object >> 16 & 0x7ff,
+                                          .flags = (flags | (woken ? HOLD_WOKEN : 0)) & 31};
+    c->holds->side[slot].stack = stack;
+    if (c->holds->links)
+        c->holds->links[slot] = (struct hold_link){.acquire = node, .release = TL_NONE};
     c->open[object] = (struct held){(uint32_t)slot + 1, thread};
     p->current = (uint32_t)slot + 1;
     p->stack = stack;
     p->seen = at;
     p->within = false;
-    return 0;
+    return note_wake(c->holds, (uint32_t)slot, at, wake);
 }
 
 static void hold_close(struct collector *c, uint32_t object, uint64_t at, uint32_t node)
 {
     if (!c->open[object].hold)
         return;
-    struct hold *h = &c->holds->slots.data[c->open[object].hold - 1];
+    struct hold *h = &c->holds->slots[c->open[object].hold - 1];
     h->end = at & UINT64_C(0xffffffffffff);
-    h->release = node;
+    if (c->holds->links)
+        c->holds->links[c->open[object].hold - 1].release = node;
     c->open[object].hold = 0;
 }
 
@@ -119,7 +138,7 @@ static void hold_forget(struct collector *c, uint32_t object, uint64_t not_after
     struct held open = c->open[object];
     if (!open.hold)
         return;
-    struct hold *h = &c->holds->slots.data[open.hold - 1];
+    struct hold *h = &c->holds->slots[open.hold - 1];
     c->open[object].hold = 0;
     /* Of the thread's hold taken last it is not known yet until when it was seen. */
     bool seen = c->threads[open.thread].current != open.hold && h->end > h->start;
@@ -193,7 +212,7 @@ static void look_at_stack(struct collector *c, const struct tl_node *n)
     if (p->within)
         p->seen = n->time;
     bool once_more =
-        (n->kind == TL_WAIT_LOCK || n->kind == TL_PARK) && x.object == hold_object(&c->holds->slots.data[p->current - 1]);
+        (n->kind == TL_WAIT_LOCK || n->kind == TL_PARK) && x.object == hold_object(&c->holds->slots[p->current - 1]);
     if (once_more || x.stack == TL_NONE || p->stack == TL_NONE || c->t->stacks[p->stack].len == 0) {
         p->within = false;
         return;
@@ -275,25 +294,26 @@ static int by_length(const void *a, const void *b)
 }
 
 /* Sections of one kind: of a class, and entered at one place where that is known. */
-static uint64_t section_key(const struct timeline *t, const struct hold *h, bool by_stack)
+static uint64_t section_key(const struct collector *c, size_t slot, bool by_stack)
 {
-    return (uint64_t)t->objects[hold_object(h)].class << 32 | (by_stack ? h->stack : TL_NONE);
+    uint32_t object = hold_object(&c->holds->slots[slot]);
+    return (uint64_t)c->t->objects[object].class << 32 | (by_stack ? c->holds->side[slot].stack : TL_NONE);
 }
 
 /* The lengths of sections of the kinds that are wanted. Of very many one in so many tells the median. */
 static int lengths(const struct collector *c, const struct map *wanted, struct map *medians)
 {
-    const struct timeline *t = c->t;
     VEC(struct length) known = {0};
     int r = 0;
-    for (size_t i = 0; r == 0 && i < c->order.len; i += 1 + c->order.len / MEDIAN_SAMPLE) {
-        const struct hold *one = &c->holds->slots.data[c->order.data[i]];
+    for (size_t i = 0; r == 0 && i < c->opened; i += 1 + c->opened / MEDIAN_SAMPLE) {
+        size_t slot = c->holds->side[i].opened;
+        const struct hold *one = &c->holds->slots[slot];
         if (one->flags & HOLD_INFERRED)
             continue;
-        if (one->stack != TL_NONE && map_get(wanted, section_key(t, one, true)))
-            r = vec_push(&known, ((struct length){section_key(t, one, true), one->end - one->start}));
-        if (r == 0 && map_get(wanted, section_key(t, one, false)))
-            r = vec_push(&known, ((struct length){section_key(t, one, false), one->end - one->start}));
+        if (c->holds->side[slot].stack != TL_NONE && map_get(wanted, section_key(c, slot, true)))
+            r = vec_push(&known, ((struct length){section_key(c, slot, true), one->end - one->start}));
+        if (r == 0 && map_get(wanted, section_key(c, slot, false)))
+            r = vec_push(&known, ((struct length){section_key(c, slot, false), one->end - one->start}));
     }
     if (r == 0 && known.len)
         qsort(known.data, known.len, sizeof(*known.data), by_length);
@@ -306,17 +326,36 @@ static int lengths(const struct collector *c, const struct map *wanted, struct m
     return r;
 }
 
-static void end_settle(const struct timeline *t, uint32_t thread, struct hold *one, const struct map *medians)
+static void end_settle(const struct collector *c, uint32_t thread, size_t slot, const struct map *medians)
 {
-    uint64_t end = MIN((uint64_t)one->end, t->threads[thread].end_ns);
+    struct hold *one = &c->holds->slots[slot];
+    uint64_t end = MIN((uint64_t)one->end, c->t->threads[thread].end_ns);
     if (one->flags & HOLD_MEDIAN) {
-        const uint64_t *median = map_get(medians, section_key(t, one, true));
+        const uint64_t *median = map_get(medians, section_key(c, slot, true));
         if (!median)
-            median = map_get(medians, section_key(t, one, false));
+            median = map_get(medians, section_key(c, slot, false));
         end = MIN(end, one->start + (median ? *median : 0));
     }
     one->end = MAX(end, (uint64_t)one->start) & UINT64_C(0xffffffffffff);
     one->flags &= HOLD_MEDIAN - 1;
+}
+
+/* The kinds of which the median length is looked for. */
+static int kinds_wanted(const struct collector *c, struct map *wanted)
+{
+    const struct holds *h = c->holds;
+    int r = 0;
+    for (uint32_t thread = 0; r == 0 && thread < c->t->n_threads; thread++) {
+        for (size_t i = 0, n = hold_count(h, thread); r == 0 && i < n; i++) {
+            size_t slot = hold_slot(h, thread, i);
+            if (!(h->slots[slot].flags & HOLD_MEDIAN))
+                continue;
+            r = map_put(wanted, section_key(c, slot, true), 1);
+            if (r == 0)
+                r = map_put(wanted, section_key(c, slot, false), 1);
+        }
+    }
+    return r;
 }
 
 /*
@@ -325,25 +364,16 @@ static void end_settle(const struct timeline *t, uint32_t thread, struct hold *o
  */
 static int ends_settle(const struct collector *c)
 {
-    const struct timeline *t = c->t;
-    struct holds *h = c->holds;
+    const struct holds *h = c->holds;
     struct map medians = {0}, wanted = {0};
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < c->order.len; i++) {
-        const struct hold *one = &h->slots.data[c->order.data[i]];
-        if (!(one->flags & HOLD_MEDIAN))
-            continue;
-        r = map_put(&wanted, section_key(t, one, true), 1);
-        if (r == 0)
-            r = map_put(&wanted, section_key(t, one, false), 1);
-    }
+    int r = kinds_wanted(c, &wanted);
     if (r == 0 && wanted.len)
         r = lengths(c, &wanted, &medians);
-    for (uint32_t thread = 0; r == 0 && thread < t->n_threads; thread++) {
+    for (uint32_t thread = 0; r == 0 && thread < c->t->n_threads; thread++) {
         for (size_t i = 0, n = hold_count(h, thread); i < n; i++) {
-            struct hold *one = hold_of(h, thread, i);
-            if (one->flags & HOLD_END_INFERRED)
-                end_settle(t, thread, one, &medians);
+            size_t slot = hold_slot(h, thread, i);
+            if (h->slots[slot].flags & HOLD_END_INFERRED)
+                end_settle(c, thread, slot, &medians);
         }
     }
     map_release(&medians);
@@ -392,7 +422,29 @@ static int visit_all(struct collector *c, holds_want *want, void *arg)
     return r;
 }
 
-int holds_collect(const struct timeline *t, holds_want *want, void *arg, struct holds *ret)
+/* Addresses for as many holds as there can be: one a node, and chunks that are not full. */
+static int holds_memory(struct holds *h, const struct timeline *t, bool links)
+{
+    size_t most = t->n_nodes + ((t->n_threads + 1) << HOLD_CHUNK_BITS);
+    int r = ahead_init(&h->slot_memory, most * sizeof(*h->slots));
+    if (r == 0)
+        r = ahead_init(&h->side_memory, most * sizeof(*h->side));
+    if (r == 0 && links)
+        r = ahead_init(&h->link_memory, most * sizeof(*h->links));
+    h->slots = (struct hold *)(void *)h->slot_memory.map;
+    h->side = (struct hold_side *)(void *)h->side_memory.map;
+    h->links = (struct hold_link *)(void *)h->link_memory.map;
+    return r;
+}
+
+static void memory_met(struct holds *h)
+{
+    ahead_end(&h->slot_memory);
+    ahead_end(&h->side_memory);
+    ahead_end(&h->link_memory);
+}
+
+static int collect(const struct timeline *t, holds_want *want, void *arg, bool links, struct holds *ret)
 {
     struct holds h = {0};
     struct collector c = {.t = t, .holds = &h};
@@ -402,7 +454,10 @@ int holds_collect(const struct timeline *t, holds_want *want, void *arg, struct 
     c.wanted = calloc(t->n_objects + 1, sizeof(*c.wanted));
     c.threads = calloc(t->n_threads + 1, sizeof(*c.threads));
     c.answers = calloc(ANSWERS, sizeof(*c.answers));
-    int r = c.answers && c.open && c.wanted && c.threads ? visit_all(&c, want, arg) : -ENOMEM;
+    int r = c.answers && c.open && c.wanted && c.threads ? holds_memory(&h, t, links) : -ENOMEM;
+    if (r == 0)
+        r = visit_all(&c, want, arg);
+    memory_met(&h);
     if (r == 0)
         r = holds_index(&c);
     if (r == 0)
@@ -411,7 +466,6 @@ int holds_collect(const struct timeline *t, holds_want *want, void *arg, struct 
     free(c.open);
     free(c.wanted);
     free(c.threads);
-    vec_release(&c.order);
     vec_release(&c.chunk_own);
     if (r < 0)
         holds_release(&h);
@@ -420,9 +474,29 @@ int holds_collect(const struct timeline *t, holds_want *want, void *arg, struct 
     return r;
 }
 
+int holds_collect(const struct timeline *t, holds_want *want, void *arg, struct holds *ret)
+{
+    return collect(t, want, arg, false, ret);
+}
+
+int holds_collect_linked(const struct timeline *t, holds_want *want, void *arg, struct holds *ret)
+{
+    return collect(t, want, arg, true, ret);
+}
+
+void holds_shorten(struct holds *h)
+{
+    ahead_release(&h->side_memory);
+    ahead_release(&h->link_memory);
+    map_release(&h->long_wakes);
+    h->side = NULL;
+    h->links = NULL;
+}
+
 void holds_release(struct holds *h)
 {
-    vec_release(&h->slots);
+    holds_shorten(h);
+    ahead_release(&h->slot_memory);
     free(h->first);
     free(h->chunk_first);
     free(h->chunks);

@@ -5,7 +5,9 @@
  */
 #pragma once
 
+#include "base/map.h"
 #include "base/vec.h"
+#include "model/ahead.h"
 #include "model/timeline.h"
 
 #define HOLD_START_INFERRED 1 /* held when another thread came to wait; began before */
@@ -14,24 +16,38 @@
 #define HOLD_EXACT          4 /* recorded as a hold */
 #define HOLD_WOKEN          8 /* another thread decided when the node of the acquisition came */
 
-/* In 32 bytes: of a large recording there are a hundred million. */
+/* In 16 bytes, and 12 beside, until they are released: of a large recording there are a hundred million. */
 struct hold {
     uint64_t start : 48; /* ns since the timeline's origin */
     uint64_t object_low : 16;
     uint64_t end : 48;
     uint64_t object_high : 11;
     uint64_t flags : 5;
+};
+
+struct hold_side {
     uint32_t stack;   /* of the acquisition, or TL_NONE */
+    uint32_t wake_ns; /* how long before its start the wake-up began that led to it; UINT32_MAX: so much or more */
+    /* No part of this hold: of all, the slot of the one that is as many as this slot's number behind the first. */
+    uint32_t opened;
+};
+
+/* What a simulation of the threads asks for. */
+struct hold_link {
     uint32_t acquire; /* node: the acquisition; for a beginning that is inferred the other thread's, which saw it held */
     uint32_t release; /* node that ended it, or TL_NONE */
-    uint32_t wake_ns; /* how long before its start the wake-up began that led to it, saturated */
 };
 
 /* Each thread's holds lie in chunks of their own, in order of start; a slot is a place in any of them. */
 enum { HOLD_CHUNK_BITS = 7, HOLD_CHUNK = 1 << HOLD_CHUNK_BITS };
 
 struct holds {
-    VEC(struct hold) slots;
+    struct hold *slots;
+    struct hold_side *side;  /* per slot */
+    struct hold_link *links; /* per slot; NULL: nobody asked for them */
+    size_t n_slots;
+    struct ahead slot_memory, side_memory, link_memory; /* of these */
+    struct map long_wakes;                              /* by slot: when a wake-up began that wake_ns cannot tell */
     size_t *first;       /* per thread: how many holds the threads before it have; n_threads + 1 of them */
     size_t *chunk_first; /* per thread: its first one in chunks */
     uint32_t *chunks;    /* per chunk: its number in slots */
@@ -51,7 +67,7 @@ static inline size_t hold_slot(const struct holds *h, uint32_t thread, size_t i)
 
 static inline struct hold *hold_of(const struct holds *h, uint32_t thread, size_t i)
 {
-    return &h->slots.data[hold_slot(h, thread, i)];
+    return &h->slots[hold_slot(h, thread, i)];
 }
 
 static inline size_t hold_count(const struct holds *h, uint32_t thread)
@@ -63,4 +79,8 @@ static inline size_t hold_count(const struct holds *h, uint32_t thread)
 typedef bool holds_want(const struct timeline *t, uint32_t object, void *arg);
 
 int holds_collect(const struct timeline *t, holds_want *want, void *arg, struct holds *ret) must_check;
+/* The same with links. */
+int holds_collect_linked(const struct timeline *t, holds_want *want, void *arg, struct holds *ret) must_check;
+/* Only what lies in the slots is asked for from now on: the memory of the rest is free for others. */
+void holds_shorten(struct holds *h);
 void holds_release(struct holds *h);

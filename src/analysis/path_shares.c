@@ -47,11 +47,12 @@ static int share_rows(const struct timeline *t, const struct holds *h, struct pa
 }
 
 /* A hand-over's wake-up belongs to the section that it leads to. */
-static uint64_t wake_up(const struct timeline *t, const struct hold *h)
+static uint64_t wake_up(const struct holds *h, size_t slot)
 {
-    if (likely(h->wake_ns < UINT32_MAX))
-        return h->start - h->wake_ns;
-    return MIN((uint64_t)t->nodes[t->nodes[h->acquire].waker].time, (uint64_t)h->start);
+    if (likely(h->side[slot].wake_ns < UINT32_MAX))
+        return h->slots[slot].start - h->side[slot].wake_ns;
+    const uint64_t *at = map_get(&h->long_wakes, slot);
+    return at ? *at : h->slots[slot].start;
 }
 
 /* How far holds reach: of so many at a time. */
@@ -77,7 +78,7 @@ static void find_reach(struct sharing *c)
             size_t slot = hold_slot(h, thread, i);
             if (slot % BLOCK == 0)
                 c->reach[slot >> BLOCK_BITS] = reach;
-            reach = MAX(reach, (uint64_t)h->slots.data[slot].end);
+            reach = MAX(reach, (uint64_t)h->slots[slot].end);
         }
     }
 }
@@ -93,7 +94,7 @@ static size_t first_reaching(const struct sharing *c, size_t low, const struct p
     for (size_t k = low, begin; k > 0; k = begin) {
         begin = (k - 1) & ~(size_t)(BLOCK - 1);
         size_t slot = hold_slot(c->holds, s->thread, begin);
-        const struct hold *block = &c->holds->slots.data[slot];
+        const struct hold *block = &c->holds->slots[slot];
         uint64_t reach[BLOCK] = {0}, last = c->reach[slot >> BLOCK_BITS];
         for (size_t i = 0; i < k - begin; i++)
             reach[i] = last = MAX(last, (uint64_t)block[i].end);
@@ -111,8 +112,8 @@ static size_t first_reaching(const struct sharing *c, size_t low, const struct p
 
 static void share_hold(struct sharing *c, const struct path_segment *s, size_t slot)
 {
-    const struct hold *one = &c->holds->slots.data[slot];
-    uint64_t start = MAX(s->start, wake_up(c->t, one)), end = MIN(s->end, (uint64_t)one->end);
+    const struct hold *one = &c->holds->slots[slot];
+    uint64_t start = MAX(s->start, wake_up(c->holds, slot)), end = MIN(s->end, (uint64_t)one->end);
     if (end <= start || c->rows.rows.len == 0)
         return;
     uint32_t i = c->row_of[hold_object(one)] - 1;
@@ -135,7 +136,7 @@ static void share_segment(struct sharing *c, const struct path_segment *s)
 {
     const struct holds *h = c->holds;
     size_t low = c->near[s->thread], end = hold_count(h, s->thread);
-    while (low < end && wake_up(c->t, hold_of(h, s->thread, low)) < s->end)
+    while (low < end && wake_up(h, hold_slot(h, s->thread, low)) < s->end)
         low++;
     c->near[s->thread] = low;
     for (size_t k = first_reaching(c, low, s); k < low; k++)
@@ -145,8 +146,8 @@ static void share_segment(struct sharing *c, const struct path_segment *s)
 int path_lock_shares(const struct timeline *t, const struct critical_path *p, const struct holds *h, struct path_shares *ret)
 {
     struct sharing c = {.t = t, .holds = h, .row_of = calloc(t->n_objects + 1, sizeof(*c.row_of))};
-    c.on_path = calloc(h->slots.len + 1, 1);
-    c.reach = malloc(((h->slots.len >> BLOCK_BITS) + 1) * sizeof(*c.reach));
+    c.on_path = calloc(h->n_slots + 1, 1);
+    c.reach = malloc(((h->n_slots >> BLOCK_BITS) + 1) * sizeof(*c.reach));
     c.near = calloc(t->n_threads + 1, sizeof(*c.near));
     int r = c.on_path && c.reach && c.row_of && c.near ? share_rows(t, h, &c.rows, c.row_of) : -ENOMEM;
     if (r == 0 && !(c.shared_to = calloc(c.rows.rows.len + 1, sizeof(*c.shared_to))))
@@ -202,41 +203,29 @@ bool path_shares_known(const struct timeline *t, const struct path_options *o)
     return is_whole(o) && t->shares;
 }
 
-/* Something to do beside, on the holds of a timeline. */
+/* The holds of a timeline, collected beside. */
 struct holding {
-    struct timeline *t;
+    const struct timeline *t;
     struct holds holds;
-    int (*what)(struct holding *h);
     int result;
     bool threaded;
     pthread_t thread;
 };
 
-static int collect_all(struct holding *h)
-{
-    return holds_collect(h->t, NULL, NULL, &h->holds);
-}
-
-static int keep_all(struct holding *h)
-{
-    return hold_list_keep(h->t, &h->holds);
-}
-
-static void *hold_beside(void *arg)
+static void *collect_all(void *arg)
 {
     struct holding *h = arg;
-    h->result = h->what(h);
+    h->result = holds_collect(h->t, NULL, NULL, &h->holds);
     return NULL;
 }
 
-static void holding_begin(struct holding *h, int (*what)(struct holding *h))
+static void holding_begin(struct holding *h)
 {
     enum { BESIDE_NODES = 1 << 18 };
 
-    h->what = what;
-    h->threaded = h->t->n_nodes >= BESIDE_NODES && pthread_create(&h->thread, NULL, hold_beside, h) == 0;
+    h->threaded = h->t->n_nodes >= BESIDE_NODES && pthread_create(&h->thread, NULL, collect_all, h) == 0;
     if (!h->threaded)
-        hold_beside(h);
+        collect_all(h);
 }
 
 static int holding_end(struct holding *h)
@@ -246,15 +235,16 @@ static int holding_end(struct holding *h)
     return h->result;
 }
 
-/* The shares of holds that were collected, which are kept beside. */
-static int shares_of(struct holding *h, const struct path_options *o, const struct critical_path *p, struct path_shares *ret)
+/* The shares of holds, which are kept then: what was memory of theirs is that of the file. */
+static int shares_of(struct timeline *t, struct holds *h, const struct path_options *o, const struct critical_path *p,
+                     struct path_shares *ret)
 {
     struct path_shares shares = {0};
-    holding_begin(h, keep_all);
-    int r = path_lock_shares(h->t, p, &h->holds, &shares), kept = holding_end(h);
-    r = r < 0 ? r : kept;
+    int r = path_lock_shares(t, p, h, &shares);
+    if (r == 0)
+        r = hold_list_keep(t, h);
     if (r == 0 && is_whole(o))
-        keep(h->t, &shares);
+        keep(t, &shares);
     if (r == 0)
         *ret = shares;
     else
@@ -264,13 +254,14 @@ static int shares_of(struct holding *h, const struct path_options *o, const stru
 
 int path_shares_of(struct timeline *t, const struct path_options *o, const struct critical_path *p, struct path_shares *ret)
 {
-    struct holding h = {.t = t};
+    struct holds h;
     if (path_shares_known(t, o))
         return known(t, ret);
-    int r = collect_all(&h);
-    if (r == 0)
-        r = shares_of(&h, o, p, ret);
-    holds_release(&h.holds);
+    int r = holds_collect(t, NULL, NULL, &h);
+    if (r < 0)
+        return r;
+    r = shares_of(t, &h, o, p, ret);
+    holds_release(&h);
     return r;
 }
 
@@ -281,12 +272,12 @@ int critical_path_and_shares(struct timeline *t, const struct path_options *o, s
     struct critical_path p = {0};
     bool new = !path_shares_known(t, o);
     if (new)
-        holding_begin(&h, collect_all);
+        holding_begin(&h);
     int r = critical_path(t, o, &p), collected = new ? holding_end(&h) : 0;
     if (r == 0)
         r = collected;
     if (r == 0)
-        r = new ? shares_of(&h, o, &p, ret_shares) : known(t, ret_shares);
+        r = new ? shares_of(t, &h.holds, o, &p, ret_shares) : known(t, ret_shares);
     holds_release(&h.holds);
     if (r < 0)
         critical_path_release(&p);

@@ -83,14 +83,17 @@ static const struct hold *lock_taken(const struct simulation *s, uint32_t n)
     const struct tl_node *at = &s->t->nodes[n];
     if (at->edge != TL_BY_HANDOFF || at->waker == TL_NONE || at->prev == TL_NONE || s->t->nodes[at->prev].kind != TL_WAIT_LOCK)
         return NULL;
-    return s->acquires[n] ? &s->holds.slots.data[s->acquires[n] - 1] : NULL;
+    return s->acquires[n] ? &s->holds.slots[s->acquires[n] - 1] : NULL;
 }
 
 static int grant(struct simulation *s, uint32_t n, const struct hold *h, uint64_t at, bool contended)
 {
     const struct tl_node *node = &s->t->nodes[n];
-    s->owner[hold_object(h)] = (uint32_t)(h - s->holds.slots.data) + 1;
-    return heap_push(s, at + (contended ? node->time - s->t->nodes[node->waker].time : 0), n, 0);
+    int64_t then = (int64_t)s->t->nodes[node->waker].time - (int64_t)s->t->nodes[node->prev].time;
+    int64_t now = contended ? (int64_t)at - (int64_t)s->times[node->prev] : -1;
+    uint64_t wake_up = replay_wake_up(s->r, node, then, now);
+    s->owner[hold_object(h)] = (uint32_t)(h - s->holds.slots) + 1;
+    return heap_push(s, at + (contended ? wake_up : 0), n, 0);
 }
 
 /* The thread has done node p: when does its next one come? */
@@ -127,7 +130,7 @@ static uint32_t upcoming(const struct simulation *s, const uint32_t *last, uint3
 
 static int let_go(struct simulation *s, const uint32_t *last, uint32_t hold, uint64_t at)
 {
-    uint32_t object = hold_object(&s->holds.slots.data[hold]);
+    uint32_t object = hold_object(&s->holds.slots[hold]);
     s->over[hold] = true;
     if (s->owner[object] != hold + 1)
         return 0;
@@ -148,17 +151,17 @@ static int happen(struct simulation *s, uint32_t *last, uint32_t n)
     last[node->thread] = n;
     int r = 0;
     for (uint32_t k = s->releases[n]; r == 0 && k; k = s->release_next[k - 1]) {
-        uint64_t end = s->holds.slots.data[k - 1].end;
+        uint64_t end = s->holds.slots[k - 1].end;
         if (end > node->time && !(node->flags & TL_BLOCKED))
             r = heap_push(s, s->times[n] + replay_part(s->r, n, end), n, k);
         else
             r = let_go(s, last, k - 1, s->times[n]);
     }
     uint32_t hold = s->acquires[n];
-    if (hold && s->owner[hold_object(&s->holds.slots.data[hold - 1])] == 0) {
+    if (hold && s->owner[hold_object(&s->holds.slots[hold - 1])] == 0) {
         /* A monitor had again after wait(), or one seen to be held by another thread, which has not let it go yet. */
-        const struct hold *h = &s->holds.slots.data[hold - 1];
-        if (h->release != TL_NONE && !s->over[hold - 1])
+        const struct hold *h = &s->holds.slots[hold - 1];
+        if (s->holds.links[hold - 1].release != TL_NONE && !s->over[hold - 1])
             s->owner[hold_object(h)] = hold;
     }
     size_t threads = 0;
@@ -208,11 +211,13 @@ static int simulate(struct simulation *s, uint32_t *last)
  * The node at which a thread lets go what it has, or, when it is only concluded to have held it until some time, the last one
  * before that: its next one may be seconds away.
  */
-static uint32_t release_of(const struct simulation *s, uint32_t thread, const struct hold *h)
+static uint32_t release_of(const struct simulation *s, uint32_t thread, uint32_t slot)
 {
-    if (h->release != TL_NONE && s->t->nodes[h->release].thread == thread)
-        return h->release;
-    uint32_t n = h->flags & HOLD_START_INFERRED ? s->t->threads[thread].first : h->acquire;
+    const struct hold *h = &s->holds.slots[slot];
+    struct hold_link link = s->holds.links[slot];
+    if (link.release != TL_NONE && s->t->nodes[link.release].thread == thread)
+        return link.release;
+    uint32_t n = h->flags & HOLD_START_INFERRED ? s->t->threads[thread].first : link.acquire;
     size_t from = s->thread_at[thread], low = from, high = s->thread_at[thread + 1];
     while (low < high) {
         size_t mid = low + (high - low) / 2;
@@ -248,8 +253,8 @@ static int simulation_order(struct simulation *s)
 
 static void hold_fill(struct simulation *s, uint32_t thread, uint32_t slot)
 {
-    struct hold *h = &s->holds.slots.data[slot];
-    h->release = release_of(s, thread, h);
+    struct hold_link *h = &s->holds.links[slot];
+    h->release = release_of(s, thread, slot);
     if (h->acquire != TL_NONE)
         s->acquires[h->acquire] = slot + 1;
     s->release_next[slot] = 0;
@@ -282,7 +287,7 @@ int replay_arbitrated(struct replay *r, uint64_t *times)
     if (!replay_arbitrates(t))
         return 0;
     struct simulation s = {.r = r, .t = t};
-    int result = holds_collect(t, NULL, NULL, &s.holds);
+    int result = holds_collect_linked(t, NULL, NULL, &s.holds);
     if (result < 0)
         return result;
     uint32_t *last = malloc((t->n_threads + 1) * sizeof(*last));
@@ -291,8 +296,8 @@ int replay_arbitrated(struct replay *r, uint64_t *times)
     s.waiting = malloc((t->n_threads + 1) * sizeof(*s.waiting));
     s.owner = calloc(t->n_objects + 1, sizeof(*s.owner));
     s.queue = malloc((t->n_objects + 1) * sizeof(*s.queue));
-    s.release_next = malloc((s.holds.slots.len + 1) * sizeof(*s.release_next));
-    s.over = calloc(s.holds.slots.len + 1, sizeof(*s.over));
+    s.release_next = malloc((s.holds.n_slots + 1) * sizeof(*s.release_next));
+    s.over = calloc(s.holds.n_slots + 1, sizeof(*s.over));
     s.by_thread = malloc((t->n_nodes + 1) * sizeof(*s.by_thread));
     s.thread_at = calloc(t->n_threads + 2, sizeof(*s.thread_at));
     s.acquires = calloc(t->n_nodes + 1, sizeof(*s.acquires));

@@ -23,15 +23,57 @@ struct replay {
     const struct scaled *what;
     struct sections sections; /* with objects */
     struct graph_seen *seen;  /* per thread, with stacks */
+    uint64_t *saved;          /* per thread: of its next own times, since it wakes nobody any more */
     double factor;
     uint64_t scaled;
+    uint64_t wake_as; /* what it takes to hand a lock over to a thread that sleeps; 0: what it took */
 };
+
+static inline bool replay_hands_over(const struct tl_node *at)
+{
+    return at->edge == TL_BY_HANDOFF || at->edge == TL_BY_UNPARK;
+}
+
+/*
+ * How long after its cause a thread goes on that was woken at a node, and that waits for so long now instead of then. Who waits
+ * for less than a wake-up takes does not sleep yet, and who comes behind the cause does not wait: it pays for no wake-up, nor
+ * does its waker, whose next own time is shorter, by at most as much as it took the woken one.
+ */
+static inline uint64_t replay_wake_up(struct replay *r, const struct tl_node *at, int64_t then, int64_t now)
+{
+    const struct tl_node *waker = &r->t->nodes[at->waker];
+    uint64_t wake_up = at->time - waker->time;
+    int64_t asleep = (int64_t)r->t->wake_ns;
+    if (then < asleep)
+        return wake_up;
+    if (now >= asleep)
+        return r->wake_as && replay_hands_over(at) ? r->wake_as : wake_up;
+    if (replay_hands_over(at))
+        r->saved[waker->thread] += MIN(r->t->wake_ns, wake_up);
+    return 0;
+}
+
+/* What is left of a thread's own time. */
+static inline uint64_t replay_left(struct replay *r, uint32_t thread, uint64_t own)
+{
+    uint64_t less = MIN(r->saved[thread], own);
+    r->saved[thread] -= less;
+    return own - less;
+}
 
 int replay_init(struct replay *ret, const struct timeline *t, const struct scaled *what, double factor) must_check;
 void replay_release(struct replay *r);
 
 /* The thread's own time from start, that of the node before, to node n: scaled as far as it is inside. */
 uint64_t replay_own(struct replay *r, uint32_t n, uint64_t start);
+
+/* When a thread goes on that was woken at a node; it waited since a time, and came for that in the replay. */
+static inline uint64_t replay_woken(struct replay *r, const struct tl_node *at, uint64_t since, uint64_t came, uint64_t cause)
+{
+    int64_t then = (int64_t)r->t->nodes[at->waker].time - (int64_t)since;
+    return MAX(came, cause + replay_wake_up(r, at, then, (int64_t)cause - (int64_t)came));
+}
+
 /* New time of node n from those of the node before it and of its waker. */
 uint64_t replay_node(struct replay *r, const uint64_t *times, uint32_t n);
 

@@ -137,14 +137,14 @@ static bool new_time(const struct kept *k, size_t i, const struct tl_node *at, c
 {
     uint64_t time = at->time;
     if (!graph_caused(at, i)) {
-        *ret = lane->begun ? lane->now + k->times[i & k->mask] : time;
+        *ret = lane->begun ? lane->now + replay_left(k->r, at->thread, k->times[i & k->mask]) : time;
         return true;
     }
     uint64_t from = k->r->t->nodes[at->waker].time, woken = k->times[at->waker & k->mask];
     if (!lane->begun)
         *ret = woken + (time - from);
     else if (from >= (lane->blocked ? lane->since : time))
-        *ret = MAX(lane->now, woken + (time - from));
+        *ret = replay_woken(k->r, at, lane->time, lane->now, woken);
     else
         *ret = MAX(lane->now + (time - lane->time), woken);
     return i - at->waker <= k->back;

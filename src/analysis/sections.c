@@ -1,17 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/sections.h"
 
+#include "base/file.h"
 #include "base/pages.h"
 #include "model/timeline_index.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
+static struct tl_hold short_of(const struct hold *h)
+{
+    return (struct tl_hold){.start = h->start, .object_low = h->object_low, .end = h->end, .object_high = h->object_high};
+}
+
+static uint64_t *firsts(const struct timeline *t, const struct holds *h)
+{
+    uint64_t *first = malloc((t->n_threads + 1) * sizeof(*first));
+    for (size_t i = 0; first && i <= t->n_threads; i++)
+        first[i] = h->first[i];
+    return first;
+}
+
 static int shorten(const struct timeline *t, const struct holds *h, struct tl_hold **ret, uint64_t **ret_first)
 {
     size_t n_holds = h->first[t->n_threads];
     struct tl_hold *to = malloc((n_holds + 1) * sizeof(*to)), *next = to;
-    uint64_t *first = malloc((t->n_threads + 1) * sizeof(*first));
+    uint64_t *first = firsts(t, h);
     if (!to || !first) {
         free(to);
         free(first);
@@ -19,14 +33,9 @@ static int shorten(const struct timeline *t, const struct holds *h, struct tl_ho
     }
     huge_pages(to, n_holds * sizeof(*to));
     for (uint32_t thread = 0; thread < t->n_threads; thread++) {
-        for (size_t i = 0, n = hold_count(h, thread); i < n; i++) {
-            const struct hold *one = hold_of(h, thread, i);
-            *next++ = (struct tl_hold){
-                .start = one->start, .object_low = one->object_low, .end = one->end, .object_high = one->object_high};
-        }
+        for (size_t i = 0, n = hold_count(h, thread); i < n; i++)
+            *next++ = short_of(hold_of(h, thread, i));
     }
-    for (size_t i = 0; i <= t->n_threads; i++)
-        first[i] = h->first[i];
     *ret = to;
     *ret_first = first;
     return 0;
@@ -66,19 +75,73 @@ void hold_list_release(struct hold_list *l)
     *l = (struct hold_list){0};
 }
 
-int hold_list_keep(struct timeline *t, const struct holds *h)
+struct putting {
+    const struct timeline *t;
+    const struct holds *h;
+};
+
+/* All of them, through a little memory. */
+static int put_holds(int fd, void *arg)
+{
+    enum { SOME = 1 << 15 };
+
+    const struct putting *p = arg;
+    struct tl_hold *some = malloc(SOME * sizeof(*some));
+    size_t n = 0;
+    int r = some ? 0 : -ENOMEM;
+    for (uint32_t thread = 0; r == 0 && thread < p->t->n_threads; thread++) {
+        for (size_t i = 0, count = hold_count(p->h, thread); r == 0 && i < count; i++) {
+            some[n++] = short_of(hold_of(p->h, thread, i));
+            if (n < SOME)
+                continue;
+            r = write_all(fd, some, n * sizeof(*some));
+            n = 0;
+        }
+    }
+    if (r == 0)
+        r = write_all(fd, some, n * sizeof(*some));
+    free(some);
+    return r;
+}
+
+/* In memory, where there is no room in the file. */
+static int keep_in_memory(struct timeline *t, const struct holds *h)
 {
     struct tl_hold *holds;
     uint64_t *first;
-    if (!t->index || (t->holds && t->hold_first))
-        return 0;
-    int r = h ? shorten(t, h, &holds, &first) : find(t, NULL, NULL, &holds, &first);
+    int r = shorten(t, h, &holds, &first);
     if (r < 0)
         return r;
-    size_t n = first[t->n_threads];
-    timeline_keep(t, TL_KEEP_holds, holds, n);
+    timeline_keep(t, TL_KEEP_holds, holds, h->first[t->n_threads]);
     timeline_keep(t, TL_KEEP_hold_first, first, t->n_threads + 1);
     return 0;
+}
+
+static int keep(struct timeline *t, struct holds *h)
+{
+    struct putting p = {t, h};
+    holds_shorten(h);
+    if (timeline_keep_put(t, TL_KEEP_holds, h->first[t->n_threads], put_holds, &p) < 0)
+        return keep_in_memory(t, h);
+    uint64_t *first = firsts(t, h);
+    if (first)
+        timeline_keep(t, TL_KEEP_hold_first, first, t->n_threads + 1);
+    return first ? 0 : -ENOMEM;
+}
+
+int hold_list_keep(struct timeline *t, struct holds *h)
+{
+    if (!t->index || (t->holds && t->hold_first))
+        return 0;
+    if (h)
+        return keep(t, h);
+    struct holds own;
+    int r = holds_collect(t, NULL, NULL, &own);
+    if (r < 0)
+        return r;
+    r = keep(t, &own);
+    holds_release(&own);
+    return r;
 }
 
 int sections_init(struct sections *ret, const struct timeline *t, const struct hold_list *l, const uint8_t *wanted)

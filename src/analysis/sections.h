@@ -17,8 +17,8 @@ struct hold_list {
 /* What the timeline has, of all locks; else worked out, of those that are wanted. */
 int hold_list_init(struct hold_list *ret, const struct timeline *t, holds_want *want, void *arg) must_check;
 void hold_list_release(struct hold_list *l);
-/* Keeps the holds with the timeline if it has an index; h NULL: works them out for that. */
-int hold_list_keep(struct timeline *t, const struct holds *h) must_check;
+/* Keeps the holds with the timeline if it has an index; h NULL: works them out for that, else shortens them. */
+int hold_list_keep(struct timeline *t, struct holds *h) must_check;
 
 struct section_span {
     uint64_t start, end;

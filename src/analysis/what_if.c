@@ -3,8 +3,10 @@
 
 #include "analysis/graph.h"
 #include "analysis/replay.h"
+#include "base/order.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -51,6 +53,8 @@ int replay_init(struct replay *ret, const struct timeline *t, const struct scale
 {
     struct replay r = {.t = t, .what = what, .factor = factor};
     int result = what->objects ? sections_init(&r.sections, t, &what->list, what->objects) : 0;
+    if (result == 0 && !(r.saved = calloc(t->n_threads + 1, sizeof(*r.saved))))
+        result = -ENOMEM;
     if (result == 0 && what->stacks && !(r.seen = calloc(t->n_threads + 1, sizeof(*r.seen))))
         result = -ENOMEM;
     if (result < 0)
@@ -64,6 +68,7 @@ void replay_release(struct replay *r)
 {
     sections_release(&r->sections);
     free(r->seen);
+    free(r->saved);
     *r = (struct replay){0};
 }
 
@@ -105,10 +110,10 @@ uint64_t replay_node(struct replay *r, const uint64_t *times, uint32_t n)
     if (at->prev == TL_NONE)
         return caused ? times[at->waker] + (time - nodes[at->waker].time) : time;
     if (!caused)
-        return times[at->prev] + replay_own(r, n, nodes[at->prev].time);
+        return times[at->prev] + replay_left(r, at->thread, replay_own(r, n, nodes[at->prev].time));
     if (!graph_woken(r->t, n))
         return MAX(times[at->prev] + (time - nodes[at->prev].time), times[at->waker]);
-    return MAX(times[at->prev], times[at->waker] + (time - nodes[at->waker].time));
+    return replay_woken(r, at, nodes[at->prev].time, times[at->prev], times[at->waker]);
 }
 
 int what_if_times(const struct timeline *t, const struct what_if *w, uint64_t *times)
@@ -190,6 +195,7 @@ struct path_part {
     const struct scaled *what;
     struct critical_path path;
     uint64_t inside;
+    double spread;
     int result;
 };
 
@@ -197,6 +203,8 @@ static void find_path(struct path_part *p)
 {
     struct sections sections = {0};
     p->result = critical_path(p->t, p->options, &p->path);
+    if (p->result == 0)
+        p->result = path_spread(p->t, &p->path, &p->spread);
     if (p->result == 0 && p->what->objects)
         p->result = sections_init(&sections, p->t, &p->what->list, p->what->objects);
     for (size_t i = 0; p->result == 0 && i < p->path.segments.len; i++) {
@@ -248,6 +256,72 @@ static int replay_beside(struct kept *k, struct path_part *p)
     return result < 0 ? result : p->result;
 }
 
+/* The three quartiles of what it took to hand locks over to threads that slept; 0 when that was never. */
+static int hand_overs(const struct timeline *t, uint64_t from, uint64_t to, uint64_t ret[3])
+{
+    VEC(uint64_t) took = {0};
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < t->n_nodes; i++) {
+        const struct tl_node *at = &t->nodes[i];
+        if (at->time < from || at->time > to || !replay_hands_over(at) || !graph_woken(t, (uint32_t)i) || at->prev >= i)
+            continue;
+        uint64_t cause = t->nodes[at->waker].time;
+        if (cause >= t->nodes[at->prev].time + t->wake_ns)
+            r = vec_push(&took, at->time - cause);
+    }
+    if (took.len)
+        qsort(took.data, took.len, sizeof(*took.data), u64_ascending);
+    for (size_t i = 0; i < 3; i++)
+        ret[i] = took.len ? took.data[(i + 1) * took.len / 4] : 0;
+    vec_release(&took);
+    return r;
+}
+
+/*
+ * By how much the order kept gets shorter and longer if it takes not the middle but the first or the third quartile of that to
+ * hand a lock over: all of them may, for how soon a processor wakes hangs on how long it slept, and that is another one then.
+ */
+static int vary_hand_overs(const struct timeline *t, double factor, const struct path_part *p, uint64_t *times, uint64_t ret[2])
+{
+    uint64_t from, to, took[3], after[3] = {0};
+    uint32_t end;
+    int result = critical_path_range(t, p->options, &from, &to, &end);
+    if (result == 0)
+        result = hand_overs(t, from, to, took);
+    for (size_t i = 0; result == 0 && took[0] && i < 3; i++) {
+        struct kept kept = {0};
+        struct replay r;
+        result = replay_init(&r, t, p->what, factor);
+        if (result != 0)
+            break;
+        r.wake_as = took[i];
+        result = kept_begin(&kept, &r, times, SIZE_MAX, from, to);
+        if (result == 0)
+            result = kept_end(&kept);
+        if (result == 0)
+            after[i] = makespan_kept(p, &kept);
+        kept_release(&kept);
+        replay_release(&r);
+    }
+    ret[0] = after[1] - MIN(after[0], after[1]);
+    ret[1] = after[2] - MIN(after[1], after[2]);
+    return result;
+}
+
+/*
+ * The answer, and where a run is expected that is as far from others as the recorded one may be: nine of ten of the differences
+ * of two, whose standard deviation is the square root of two times that of one, are within 1.833 of it, by Student's t of a
+ * variance that is known from ten batches.
+ */
+static void conclude(struct what_if_answer *a, double spread, const uint64_t hand_overs[2])
+{
+    a->answer = a->arbitrated;
+    a->spread = a->before ? (uint64_t)(spread * (double)a->answer / (double)a->before) : 0;
+    uint64_t least = MIN(a->kept, a->arbitrated), around = (uint64_t)(1.833 * sqrt(2) * (double)a->spread);
+    a->low = least - MIN(around + hand_overs[0], least);
+    a->high = MAX(a->kept, a->arbitrated) + around + hand_overs[1];
+}
+
 static int replay_both(const struct timeline *t, double factor, struct path_part *p, uint64_t *times, size_t n_times,
                        struct what_if_answer *ret)
 {
@@ -258,12 +332,12 @@ static int replay_both(const struct timeline *t, double factor, struct path_part
     int result = critical_path_range(t, p->options, &from, &to, &end);
     if (result == 0)
         result = replay_init(&r, t, p->what, factor);
-    if (result < 0)
+    if (result != 0)
         return result;
     result = kept_begin(&kept, &r, times, n_times, from, to);
     if (result == 0)
         result = replay_beside(&kept, p);
-    struct what_if_answer a = {.before = p->path.length, .scaled_ns = r.scaled};
+    struct what_if_answer a = {.before = p->path.length, .scaled_ns = r.scaled, .decided_anew = replay_arbitrates(t)};
     replay_release(&r);
     if (result == 0) {
         a.kept = makespan_kept(p, &kept);
@@ -272,11 +346,15 @@ static int replay_both(const struct timeline *t, double factor, struct path_part
     kept_release(&kept);
     if (result == 0)
         result = replay_init(&r, t, p->what, factor);
-    if (result < 0)
+    if (result != 0)
         return result;
     result = replay_arbitrates(t) ? replay_arbitrated(&r, times) : 0;
-    a.arbitrated = result < 0 ? 0 : replay_arbitrates(t) ? makespan(p, times) : a.kept;
+    a.arbitrated = result != 0 ? 0 : replay_arbitrates(t) ? makespan(p, times) : a.kept;
     replay_release(&r);
+    uint64_t vary[2] = {0, 0};
+    if (result == 0 && replay_arbitrates(t))
+        result = vary_hand_overs(t, factor, p, times, vary);
+    conclude(&a, p->spread, vary);
     *ret = a;
     return result;
 }

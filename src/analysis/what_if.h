@@ -18,10 +18,15 @@ struct what_if {
 };
 
 struct what_if_answer {
-    uint64_t before;      /* makespan as recorded */
-    uint64_t kept;        /* makespan with the order of lock acquisitions kept */
-    uint64_t arbitrated;  /* with the order decided anew */
+    uint64_t before;       /* makespan as recorded */
+    uint64_t kept;         /* makespan with the order of lock acquisitions kept */
+    uint64_t arbitrated;   /* with the order decided anew, when it was: else as kept */
+    uint32_t decided_anew; /* 0: not, in a timeline of too many nodes */
+    uint32_t spare;
     uint64_t scaled_ns;   /* own time of all threads that was inside */
+    uint64_t answer;      /* the order decided anew if it was, else as kept */
+    uint64_t low, high;   /* where nine of ten runs of the changed program are expected: both orders, widened */
+    uint64_t spread;      /* by how much one run of it differs from others, a standard deviation, as far as this one shows */
     uint64_t upper_bound; /* makespan if all of the path's share were gained: before - share * (1 - factor) */
 };
 

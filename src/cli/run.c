@@ -32,6 +32,12 @@ static void forward(int signal_number)
         kill(child, signal_number);
 }
 
+/* As it was asked for, with %p. */
+static const char *output_pattern(const struct run *run)
+{
+    return run->capture.output ? run->capture.output : "jvmscope-%p.jfr";
+}
+
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -42,8 +48,7 @@ static const char *base_name(const char *path)
 static int name_files(struct run *run, pid_t pid)
 {
     char name[PATH_MAX], cwd[PATH_MAX];
-    const char *pattern = run->capture.output ? run->capture.output : "jvmscope-%p.jfr";
-    int r = expand_file_name(pattern, pid, name, sizeof(name));
+    int r = expand_file_name(output_pattern(run), pid, name, sizeof(name));
     if (r < 0)
         return r;
     if (!getcwd(cwd, sizeof(cwd)))
@@ -54,6 +59,19 @@ static int name_files(struct run *run, pid_t pid)
     return n < PATH_MAX && m < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
+static bool is_java(const struct run *run)
+{
+    return strcmp(base_name(run->program.list[0]), "java") == 0;
+}
+
+/* 0 when the recording can be made where it is to lie. A program that starts java may do so under another root. */
+static int check_folder(const struct run *run)
+{
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(run->file, '/') - run->file) + 1, run->file);
+    return is_java(run) && access(folder, W_OK) < 0 ? -errno : 0;
+}
+
 /* java gets an argument; anything else, which starts java somewhere below, gets the environment variable. */
 static char **program_arguments(struct run *run, const char *agent)
 {
@@ -61,7 +79,7 @@ static char **program_arguments(struct run *run, const char *agent)
     if (!argv)
         return NULL;
     memcpy(argv, run->program.list, (size_t)run->program.count * sizeof(*argv));
-    if (strcmp(base_name(argv[0]), "java") == 0) {
+    if (is_java(run)) {
         memmove(argv + 2, argv + 1, (size_t)(run->program.count - 1) * sizeof(*argv));
         argv[1] = (char *)agent;
         return argv;
@@ -170,6 +188,8 @@ int cmd_run(const struct command *self, int argc, char **argv)
     } else if (strchr(run.file, ',')) {
         complain(run.file, "the name must not contain a comma", NULL);
         status = 2;
+    } else if (check_folder(&run) < 0) {
+        status = complain_errno(output_pattern(&run), "cannot write", check_folder(&run));
     } else if (agent_find_library(run.library, sizeof(run.library)) < 0) {
         status = complain("libhprof.so", "not found", "it lies beside the command in a build");
     } else {

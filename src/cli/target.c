@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 int target_open(struct vm *ret, const char *pid)
 {
@@ -29,7 +30,9 @@ int target_open(struct vm *ret, const char *pid)
     case -ENOEXEC:
         return complain(pid, "not a Java VM", "jvmscope list shows the VMs");
     case -EACCES:
-        return complain(pid, "belongs to another user", "only root and that user may attach");
+        return complain(pid, "may not be looked at",
+                        geteuid() ? "it belongs to another user: only root and that user may attach"
+                                  : "root needs CAP_SYS_PTRACE for that");
     case -EAGAIN:
         return complain(pid, "does not take SIGQUIT", "it is still starting, or runs with -Xrs: attach would end it");
     default:

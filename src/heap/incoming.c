@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "heap/incoming.h"
 
+#include "base/order.h"
 #include "heap/index.h"
 #include "heap/memory.h"
 
@@ -27,17 +28,11 @@ static struct hprof_items chunk_items(const struct heap_dump *d, uint64_t i)
     return hprof_items_of(d->data + chunk->start, d->data + chunk->end, d->header.id_size);
 }
 
-static int by_number(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 static void sort_once(struct heap_sources *s)
 {
     size_t kept = 0;
     if (s->list.len)
-        qsort(s->list.data, s->list.len, sizeof(uint64_t), by_number);
+        qsort(s->list.data, s->list.len, sizeof(uint64_t), u64_ascending);
     for (size_t i = 0; i < s->list.len; i++) {
         if (!i || s->list.data[i] != s->list.data[i - 1])
             s->list.data[kept++] = s->list.data[i];

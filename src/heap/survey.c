@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "heap/shape.h"
 
+#include "base/order.h"
+
 #include <stdio.h>
 
 enum { CHUNK = 4 << 20, SAMPLE = 16 << 20, MAX_GAPS = 400000, MAX_GAP = 1 << 20, MAX_THREADS = 16 };
@@ -151,12 +153,6 @@ static int by_start(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 static int by_root(const void *a, const void *b)
 {
     const struct heap_root *x = a, *y = b;
@@ -221,7 +217,7 @@ static int infer_shape(struct heap_dump *d)
 static int collect_classes(struct survey *s, struct finder *all)
 {
     struct heap_dump *d = s->dump;
-    qsort(all->classes.data, all->classes.len, sizeof(uint64_t), by_value);
+    qsort(all->classes.data, all->classes.len, sizeof(uint64_t), u64_ascending);
     size_t before = d->classes.len;
     for (size_t i = 0; i < all->classes.len; i++) {
         uint64_t at = all->classes.data[i];

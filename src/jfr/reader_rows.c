@@ -5,12 +5,20 @@
  */
 #include "jfr/reader_rows.h"
 
+#include "base/pages.h"
 #include "jfr/reader_internal.h"
 
 #include <pthread.h>
 
 /* Three batches fill a cache of the second level; a recording that is smaller than a few of them is read without a thread. */
-enum { BATCH_ROWS = 2048, BATCHES = 4, PART_BYTES = 1 << 18, ALONE_BYTES = 1 << 20, LONG_MAX_BYTES = 9 };
+enum {
+    BATCH_ROWS = 2048,
+    BATCHES = 4,
+    PART_BYTES = 1 << 18,
+    FORGET_BYTES = 1 << 25,
+    ALONE_BYTES = 1 << 20,
+    LONG_MAX_BYTES = 9
+};
 
 enum {
     OP_LONG,
@@ -61,6 +69,8 @@ struct rec_rows {
     size_t prepared;      /* chunks that may be read */
     size_t chunk;         /* that is being read */
     const uint8_t *at;    /* in it, NULL: at its beginning */
+    bool forget;
+    size_t forgotten; /* bytes of the file whose pages were let go */
     bool threaded, stop, all_read;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -334,6 +344,15 @@ static void fill(struct rec_rows *rows, struct batch *b)
     }
 }
 
+/* Lets what was read go, but for the last of it: fields that are asked for by name are read there again. */
+static void forget(struct rec_rows *rows, const struct batch *b)
+{
+    if (b->part.end < rows->forgotten + 2 * (size_t)FORGET_BYTES)
+        return;
+    pages_forget(rows->r->data + rows->forgotten, FORGET_BYTES);
+    rows->forgotten += FORGET_BYTES;
+}
+
 static void *read_ahead(void *arg)
 {
     struct rec_rows *rows = arg;
@@ -344,8 +363,11 @@ static void *read_ahead(void *arg)
         if (rows->stop)
             break;
         struct batch *b = &rows->batches[rows->filled % BATCHES];
+        bool forgets = rows->forget;
         pthread_mutex_unlock(&rows->lock);
         fill(rows, b);
+        if (forgets)
+            forget(rows, b);
         pthread_mutex_lock(&rows->lock);
         rows->filled++;
         pthread_cond_broadcast(&rows->changed);
@@ -402,6 +424,13 @@ void recording_rows_close(struct rec_rows *rows)
     pthread_mutex_destroy(&rows->lock);
     vec_release(&rows->parts);
     free(rows);
+}
+
+void recording_rows_forget(struct rec_rows *rows)
+{
+    pthread_mutex_lock(&rows->lock);
+    rows->forget = true;
+    pthread_mutex_unlock(&rows->lock);
 }
 
 const struct rec_part *recording_rows_parts(const struct rec_rows *rows, size_t *ret_n)

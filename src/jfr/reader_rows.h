@@ -55,6 +55,9 @@ struct rec_part {
 /* Of rows that were read to their end. */
 const struct rec_part *recording_rows_parts(const struct rec_rows *rows, size_t *ret_n);
 
+/* Of rows that were not asked for yet: of what was read the pages are let go, so that a large file takes no memory for long. */
+void recording_rows_forget(struct rec_rows *rows);
+
 /* The next rows, all of one chunk, in the file's order; they live until the next call. 1, 0 at the end, or -ENOMEM. */
 int recording_rows_next(struct rec_rows *rows, const struct rec_row **ret, size_t *ret_n) must_check;
 void recording_rows_close(struct rec_rows *rows);

@@ -182,7 +182,9 @@ struct timeline {
     uint64_t start_epoch;  /* wall clock at time 0, ns since 1970 */
     uint64_t end_ns;       /* the recording's end, since the origin */
     uint64_t lost;         /* events that the recording counted as lost */
+    uint64_t wake_ns;      /* how long it takes a thread to wake another one; 0: not known */
     uint64_t unbound;      /* waits that ended without a known cause */
+    uint64_t cut_at;       /* the byte of the recording from which on it is cut or damaged; 0: it is whole */
     uint32_t instrumented; /* contanalysis: 1 yes, 0 no, TL_NONE not said (plain JFR) */
     uint32_t deadlocks;    /* cycles found */
 #define TL_FIELD_(type, name) \

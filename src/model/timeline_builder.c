@@ -30,6 +30,7 @@ void timeline_builder_free(struct timeline_builder *b)
     vec_release(&b->threads);
     vec_release(&b->objects);
     vec_release(&b->stacks);
+    vec_release(&b->stacks_in_wait);
     vec_release(&b->frames);
     vec_release(&b->pauses);
     vec_release(&b->delays);
@@ -179,6 +180,12 @@ int64_t timeline_object(struct timeline_builder *b, uint64_t id, uint32_t class)
     return (int64_t)b->objects.len - 1;
 }
 
+static bool is_in_wait(const struct timeline_builder *b, const struct tl_frame *frames, size_t n)
+{
+    const char *top = n ? timeline_text(b, frames[0].method) : "";
+    return strcmp(top, "java.lang.Object.wait0") == 0 || strcmp(top, "java.lang.Object.wait") == 0;
+}
+
 int64_t timeline_stack(struct timeline_builder *b, const struct tl_frame *frames, size_t n)
 {
     /* A collision of 64-bit hashes would show a wrong stack; at a million stacks that is one chance in 10^7. */
@@ -192,6 +199,10 @@ int64_t timeline_stack(struct timeline_builder *b, const struct tl_frame *frames
     int r = room_for(b, &b->frames, n);
     if (r == 0)
         r = room(b, &b->stacks);
+    if (r == 0)
+        r = room(b, &b->stacks_in_wait);
+    if (r == 0)
+        r = vec_push(&b->stacks_in_wait, is_in_wait(b, frames, n));
     if (r == 0)
         r = vec_push(&b->stacks, ((struct tl_stack){(uint32_t)b->frames.len, (uint32_t)n}));
     if (r < 0)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/timeline_fields.h"
 
+#include "base/hash.h"
+
 #include <string.h>
 
 const struct rec_wish loader_wishes[FIELDS] = {
@@ -192,9 +194,7 @@ static uint32_t find_stack(struct loader *l, enum field f, int slot)
     const struct rec_stack *s = stack_constant(l, f, slot);
     if (!s || s->n == 0)
         return TL_NONE;
-    /* A stack's address is its own while its chunk lives; two chunks may get one address, but not with the same id and length
-       and top frame, as far as that matters: a wrong hit would show a stack of that very top frame. */
-    uint64_t key = ((uint64_t)(uintptr_t)l->e->object.chunk * 31 + s->id) * 31 + s->n * 7919u + s->frames[0].method->number;
+    uint64_t key = hash_u64((uint64_t)(uintptr_t)l->e->object.chunk ^ hash_u64(s->id));
     const uint64_t *known = map_get(&l->stacks, key);
     if (known)
         return (uint32_t)*known;

@@ -56,6 +56,7 @@ struct loader {
     uint64_t lost;
     uint32_t instrumented;
     bool ours;
+    int64_t wake_ns;    /* what a wake-up takes the waker */
     int64_t first, end; /* times of events */
     const struct rec_row *row;
     const struct rec_event *e; /* the row as an event */

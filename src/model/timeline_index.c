@@ -22,12 +22,12 @@ enum { ARRAYS = TL_ARRAYS(ONE_), MAGIC = 0x6a766d74 }; /* "tmvj" */
 
 #undef ONE_
 
-#define VERSION 6
+#define VERSION 8
 
 struct index_header {
     uint32_t magic, version;
     uint64_t key, file_len;
-    uint64_t origin_ns, start_epoch, end_ns, lost, unbound;
+    uint64_t origin_ns, start_epoch, end_ns, lost, unbound, cut_at, wake_ns;
     uint32_t instrumented, deadlocks;
 
     struct {
@@ -52,6 +52,7 @@ struct tl_index {
     uint64_t key;
     const struct timeline *t;
     struct out_file file;
+    struct file_map kept; /* the file, when an array lies there that was put into it */
     bool writing;
     pthread_t thread;
 };
@@ -66,6 +67,8 @@ static struct index_header header_of(const struct timeline *t, uint64_t key)
                              .end_ns = t->end_ns,
                              .lost = t->lost,
                              .unbound = t->unbound,
+                             .cut_at = t->cut_at,
+                             .wake_ns = t->wake_ns,
                              .instrumented = t->instrumented,
                              .deadlocks = t->deadlocks};
     return h;
@@ -160,13 +163,22 @@ void timeline_index_close(struct timeline *t)
     if (!t->index)
         return;
     written(t->index);
+    file_map_release(&t->index->kept);
     free(t->index->path);
     free(t->index);
     t->index = NULL;
 }
 
+/* What is to be appended. */
+struct appendix {
+    enum tl_kept which;
+    size_t n, bytes;
+    int (*put)(int fd, void *arg);
+    void *arg;
+};
+
 /* Puts an array behind all else, and when it is there says so in the header. */
-static int append(const struct tl_index *x, enum tl_kept which, const void *data, size_t n, size_t bytes)
+static int append(const struct tl_index *x, const struct appendix *a)
 {
     _cleanup_close_ int fd = open(x->path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     struct index_header h;
@@ -174,16 +186,30 @@ static int append(const struct tl_index *x, enum tl_kept which, const void *data
     if (fd < 0 || fstat(fd, &st) < 0 || pread(fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h))
         return -EIO;
     if (h.magic != MAGIC || h.version != VERSION || h.key != x->key || h.file_len != (uint64_t)st.st_size ||
-        h.kept[which].offset)
+        h.kept[a->which].offset)
         return -ESTALE;
-    size_t padded = (bytes + 7) & ~(size_t)7;
-    h.kept[which].offset = h.file_len;
-    h.kept[which].n = n;
-    if (lseek(fd, (off_t)h.file_len, SEEK_SET) < 0 || write_all(fd, data, bytes) < 0 ||
-        ftruncate(fd, (off_t)(h.file_len + padded)) < 0)
-        return -EIO;
+    size_t padded = (a->bytes + 7) & ~(size_t)7;
+    uint64_t before = h.file_len;
+    h.kept[a->which].offset = before;
+    h.kept[a->which].n = a->n;
     h.file_len += padded;
-    return pwrite(fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h) ? 0 : -EIO;
+    if (lseek(fd, (off_t)before, SEEK_SET) < 0 || a->put(fd, a->arg) < 0 || ftruncate(fd, (off_t)h.file_len) < 0 ||
+        pwrite(fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h)) {
+        (void)!ftruncate(fd, (off_t)before); /* as it was, and if that fails too it is no index any more */
+        return -EIO;
+    }
+    return 0;
+}
+
+struct plain {
+    const void *data;
+    size_t bytes;
+};
+
+static int put_plain(int fd, void *arg)
+{
+    const struct plain *p = arg;
+    return write_all(fd, p->data, p->bytes);
 }
 
 void timeline_keep(struct timeline *t, enum tl_kept which, void *data, size_t n)
@@ -212,8 +238,46 @@ void timeline_keep(struct timeline *t, enum tl_kept which, void *data, size_t n)
     t->own_kept |= 1u << which;
     if (t->index) {
         written(t->index);
-        (void)!append(t->index, which, data, n, bytes); /* else it is found again the next time */
+        struct plain all = {data, bytes};
+        struct appendix a = {which, n, bytes, put_plain, &all};
+        (void)!append(t->index, &a); /* else it is found again the next time */
     }
+}
+
+int timeline_keep_put(struct timeline *t, enum tl_kept which, size_t n, int (*put)(int fd, void *arg), void *arg)
+{
+    static const size_t sizes[] = {
+#define SIZE_(type, name) [TL_KEEP_##name] = sizeof(type),
+        TL_KEPT(SIZE_)
+#undef SIZE_
+    };
+    struct tl_index *x = t->index;
+    struct file_map m = {0};
+    if (!x || x->kept.data)
+        return -ENOENT;
+    written(x);
+    struct appendix a = {which, n, n * sizes[which], put, arg};
+    int r = append(x, &a);
+    if (r == 0)
+        r = file_map_open(&m, x->path);
+    const struct index_header *h = (const void *)m.data;
+    if (r < 0 || m.len < sizeof(*h) || h->kept[which].offset > m.len || a.bytes > m.len - h->kept[which].offset) {
+        file_map_release(&m);
+        return r < 0 ? r : -ESTALE;
+    }
+    x->kept = m;
+    switch (which) {
+#define KEEP_(type, name)                                         \
+    case TL_KEEP_##name:                                          \
+        t->name = (const void *)(m.data + h->kept[which].offset); \
+        t->n_##name = n;                                          \
+        break;
+        TL_KEPT(KEEP_)
+#undef KEEP_
+    case TL_KEPT_ARRAYS:
+        break;
+    }
+    return 0;
 }
 
 /* Some of the nodes, looked at by a thread of its own. */
@@ -316,6 +380,8 @@ int timeline_map_unchecked(struct timeline **ret, const char *path, uint64_t key
     t->end_ns = h->end_ns;
     t->lost = h->lost;
     t->unbound = h->unbound;
+    t->cut_at = h->cut_at;
+    t->wake_ns = h->wake_ns;
     t->instrumented = h->instrumented;
     t->deadlocks = h->deadlocks;
     t->mapped = (void *)m.data; /* from here on its arrays are not freed one by one */

@@ -32,6 +32,11 @@ enum tl_kept { TL_KEPT(TL_KEEP_) TL_KEPT_ARRAYS };
  * malloc'ed and is the timeline's now, whatever happens. One at a time, while nobody else asks the timeline.
  */
 void timeline_keep(struct timeline *t, enum tl_kept which, void *data, size_t n);
+/*
+ * The same of an array that need not lie in memory: `put` writes its n elements into the file, where the timeline has them from
+ * then on. 0 or negative errno: nothing has changed; -ENOENT when there is no file.
+ */
+int timeline_keep_put(struct timeline *t, enum tl_kept which, size_t n, int (*put)(int fd, void *arg), void *arg) must_check;
 /* Waits for what is being written. */
 void timeline_index_close(struct timeline *t);
 /* The first 32 bytes of a file of that length, as timeline_map wants them. */

@@ -296,6 +296,7 @@ static void on_event(struct loader *l)
     case ANALYSIS:
         l->ours = true;
         l->instrumented = rec_long(&l->e->object, "contanalysis", 0) ? 1 : 0;
+        l->wake_ns = MAX(rec_ns(&l->e->object, "wakeUp", 0), 0);
         break;
     case THREAD_OBJECT:
         on_thread_object(l);
@@ -499,6 +500,7 @@ static int read_all_events(struct loader *l, struct recording *recording, const 
     if (l->streamed) {
         begin(l, info, l->parts.data[0].start_ns);
         timeline_share(l->b);
+        recording_rows_forget(rows); /* it has an index then */
     }
     bool beside = l->streamed && pthread_create(&builder, NULL, build_beside, l) == 0;
     if (!beside)
@@ -560,7 +562,9 @@ int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_fro
         r = timeline_finish(l.b, (uint64_t)MAX(l.end, info.end_ns), ret);
     if (r == 0) {
         (*ret)->lost = l.lost;
+        (*ret)->cut_at = info.truncated ? MAX(info.at, UINT64_C(1)) : 0;
         (*ret)->instrumented = l.instrumented;
+        (*ret)->wake_ns = (uint64_t)l.wake_ns;
     } else {
         buf_printf(why, "%s", strerror(-r));
     }

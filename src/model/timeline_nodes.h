@@ -1,29 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The nodes of a large timeline, while they are made: in the file that will be its index, mapped, so that they lie in memory
- * once. A page that is new costs more than filling it: a thread of its own meets them ahead.
+ * once (ahead.h meets its pages).
  */
 #pragma once
 
 #include "base/file.h"
+#include "model/ahead.h"
 #include "model/timeline.h"
-
-#include <pthread.h>
 
 /* Recordings with fewer nodes are read again faster than an index is worth. */
 enum { TL_INDEX_NODES = 2000000 };
 
 struct tl_nodes_file {
     struct out_file file;
-    uint8_t *map;
-    size_t mapped; /* bytes of addresses */
-    size_t given;  /* bytes that nodes may lie in */
-    size_t len;    /* bytes of the file: what lies behind those given is being met */
-    size_t met;    /* up to here its pages are there */
-    bool threaded, stop;
-    pthread_t thread;
-    pthread_mutex_t lock; /* of len, met and stop */
-    pthread_cond_t changed;
+    struct ahead pages; /* the file, mapped */
+    size_t given;       /* bytes that nodes may lie in */
+    size_t len;         /* bytes of the file: what lies behind those given is being met */
 };
 
 /* Bytes of an index before its nodes (timeline_index.c). */

@@ -55,6 +55,7 @@ struct timeline_builder {
     VEC(struct tl_thread) threads;
     VEC(struct tl_object) objects;
     VEC(struct tl_stack) stacks;
+    VEC(bool) stacks_in_wait; /* their top is Object.wait */
     VEC(struct tl_frame) frames;
     VEC(struct tl_pause) pauses;
     VEC(struct tl_delay) delays;
@@ -72,8 +73,8 @@ struct timeline_builder {
     uint64_t unbound;
     bool started;
     bool shared;            /* by two threads (timeline_share) */
-    pthread_mutex_t moving; /* then: of threads, doing, objects, monitors, stacks, frames and strings, where these lie; what they hold is their
-                               own, and its number is known to the other thread by an event first */
+    pthread_mutex_t moving; /* then: of threads, doing, objects, monitors, stacks, frames and strings, where these lie; what
+                               they hold is their own, and its number is known to the other thread by an event first */
 };
 
 /* timeline_builder.c. Each answers the number of what it added, or a negative error. */

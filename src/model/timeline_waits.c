@@ -365,24 +365,18 @@ static int handed_over(struct timeline_builder *b, uint32_t receiver, uint32_t o
     return release < 0 ? (int)release : 0;
 }
 
-static bool is_within_wait(const struct timeline_builder *b, uint32_t stack)
-{
-    if (stack == TL_NONE || b->stacks.data[stack].len == 0)
-        return false;
-    const char *top = timeline_text(b, b->frames.data[b->stacks.data[stack].first].method);
-    return strcmp(top, "java.lang.Object.wait0") == 0 || strcmp(top, "java.lang.Object.wait") == 0;
-}
-
 /*
  * A thread that comes to the monitor from within Object.wait (27 on) was awake when the VM said that its wait had ended, but
  * did not have the monitor. What others were said to have got from it since, they got where it was said to have got it.
  */
 static void never_had(struct timeline_builder *b, const struct tl_event *e)
 {
+    if (e->stack == TL_NONE || !b->stacks_in_wait.data[e->stack])
+        return;
     uint32_t last = b->threads.data[e->thread].last, n = last;
     while (n != TL_NONE && b->nodes.data[n].kind == TL_HANDOFF)
         n = b->nodes.data[n].prev;
-    if (n == TL_NONE || b->nodes.data[n].kind != TL_RUN || !is_within_wait(b, e->stack))
+    if (n == TL_NONE || b->nodes.data[n].kind != TL_RUN)
         return;
     const struct tl_node awake = b->nodes.data[n];
     for (uint32_t h = last; h != n; h = b->nodes.data[h].prev) {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands on a running VM: list, attach, status, stop; and what they say when they cannot."""
 import json
+import re
 import subprocess
 import time
 
@@ -64,6 +65,20 @@ def test_disabled_attach_and_agents_are_named(jdk, jvmscope, busy):
         done = jvmscope("attach", "-t", "1s", pid)
         assert done.returncode == 1
         assert "-XX:-EnableDynamicAgentLoading" in done.stderr and "JFR.start" in done.stderr
+
+
+def test_compilers_describe_all_code_while_samples_are_taken(jdk, jvmscope, busy):
+    """By the VM's flag, without its event of each compilation; afterwards the flag is what it was."""
+    pid = busy("-Xmx32m", "-XX:+UnlockDiagnosticVMOptions").pid
+
+    def flag():
+        return re.search(r" DebugNonSafepoints +:?= *(\w+)", jdk.run("jcmd", pid, "VM.flags", "-all").stdout)[1]
+
+    assert flag() == "false"
+    assert jvmscope("attach", pid).returncode == 0
+    assert flag() == "true"
+    assert jvmscope("stop", pid).returncode == 0
+    assert flag() == "false"
 
 
 def test_signals_left_alone_are_not_sent(jdk, jvmscope, busy):

@@ -65,6 +65,13 @@ def test_a_program_that_records_nothing(tmp_path):
     assert not (tmp_path / "new.jfr").exists()
 
 
+def test_a_folder_that_is_not_there_is_told_before_the_program_runs(tmp_path):
+    java = subprocess.run([lab.ROOT / "tools" / "java-home"], capture_output=True, text=True, check=True).stdout.strip()
+    out = tmp_path / "none" / "a.html"
+    done = lab.jvmscope("run", "-o", out, "--", f"{java}/bin/java", "-version")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"jvmscope: {out}: cannot write: No such file or directory\n")
+
+
 @pytest.mark.jdks(8, 25)
 def test_every_format_by_its_extension(jdk, tmp_path):
     checks = {"x.hprof.txt": b"JAVA PROFILE 1.0.1", "x.hprof": b"JAVA PROFILE 1.0.", "x.collapsed": b"Busy.main;", "x.html": b"<!doctype html>",
@@ -131,9 +138,10 @@ def test_attach_ends_when_another_stops_the_recording(jdk, jvmscope, tmp_path):
         assert process.stdout.readline() == "ready\n"
         out = tmp_path / "x.jfr"
         attach = subprocess.Popen([lab.BUILD / "jvmscope", "attach", "-t", "50s", "-o", out, str(process.pid)], stderr=subprocess.PIPE, text=True)
-        while '"recording"' not in jvmscope("status", "--json", process.pid).stdout:
+        while not re.search('"cpu.samples":[1-9]', said := jvmscope("status", "--json", process.pid).stdout):
             assert attach.poll() is None
             time.sleep(0.1)
+        assert all(re.fullmatch("[A-Za-z0-9_.]+", key) for key in json.loads(said))
         start = time.monotonic()
         assert jvmscope("stop", process.pid).returncode == 0
         stderr = attach.communicate(timeout=60)[1]

@@ -9,6 +9,7 @@
 #include "model/timeline_builder.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 static void put_of(struct timeline_builder *b, uint64_t ms, uint32_t thread, enum tl_event_kind kind, uint32_t object,
@@ -48,12 +49,12 @@ static void holds_that_were_recorded_are_exact(void **state)
     put(b, 9, 1, TLE_RELEASE, TL_NONE);
     assert_int_equal(timeline_finish(b, 10 * NS_PER_MS, &t), 0);
     timeline_builder_free(b);
-    assert_int_equal(holds_collect(t, NULL, NULL, &h), 0);
+    assert_int_equal(holds_collect_linked(t, NULL, NULL, &h), 0);
     for (uint32_t thread = 0; thread < 2; thread++) {
         assert_int_equal(hold_count(&h, thread), 1);
         assert_int_equal(hold_of(&h, thread, 0)->flags, thread ? HOLD_EXACT | HOLD_WOKEN : HOLD_EXACT);
     }
-    assert_int_equal(t->nodes[hold_of(&h, 1, 0)->acquire].kind, TL_RUN); /* where the wait for it ended */
+    assert_int_equal(t->nodes[h.links[hold_slot(&h, 1, 0)].acquire].kind, TL_RUN); /* where the wait for it ended */
     assert_int_equal(hold_stats(t, &h, &(struct stats_filter){0}, &table), 0);
     assert_int_equal(table.rows.len, 1);
     assert_int_equal(table.rows.data[0].count, 2);
@@ -265,10 +266,144 @@ static void a_lock_is_not_held_to_the_next_event(void **state)
     held_by_caller(false, 14); /* as long as OTHER had it */
 }
 
+/*
+ * FIRST has LOCK for 10 ms; SECOND comes to it at 5 and has it 3 ms after that, for 2. Without the sections nobody waits:
+ * SECOND goes on at 5 and FIRST, which ran for 10 ms behind, need not wake it. (Simulated, it is known only then that it need
+ * not.)
+ */
+static void who_does_not_wait_is_not_woken(void **state)
+{
+    enum { FIRST, SECOND, LOCK = 0 };
+
+    static const struct {
+        uint64_t ms;
+        uint32_t thread;
+        enum tl_event_kind kind;
+    } events[] = {{0, FIRST, TLE_THREAD_START},     {0, SECOND, TLE_THREAD_START}, {0, FIRST, TLE_ACQUIRE},
+                  {5, SECOND, TLE_CONTENDED_ENTER}, {10, FIRST, TLE_RELEASE},      {13, SECOND, TLE_CONTENDED_ENTERED},
+                  {13, SECOND, TLE_ACQUIRE},        {15, SECOND, TLE_RELEASE},     {15, FIRST, TLE_NOTIFY},
+                  {16, SECOND, TLE_THREAD_END},     {20, FIRST, TLE_THREAD_END}};
+
+    struct timeline_builder *b;
+    struct timeline *t;
+    assert_int_equal(timeline_builder_new(&b), 0);
+    for (uint64_t thread = 0; thread < 2; thread++)
+        assert_int_equal(timeline_thread(b, 10 + thread), thread);
+    assert_int_equal(timeline_object(b, 77, (uint32_t)timeline_string(b, "Lock", 4)), LOCK);
+    timeline_origin(b, NS_PER_MS, 0);
+    for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
+        bool starts = events[i].kind == TLE_THREAD_START || events[i].kind == TLE_THREAD_END;
+        put_of(b, events[i].ms, events[i].thread, events[i].kind, starts ? TL_NONE : LOCK, TL_NONE);
+    }
+    assert_int_equal(timeline_finish(b, 21 * NS_PER_MS, &t), 0);
+    timeline_builder_free(b);
+    struct what_if_answer a;
+    struct what_if w = {.lock = any_lock, .factor = 0};
+    for (uint64_t wake = 0; wake < 5; wake++) { /* ms; no more than the 3 that SECOND took to be woken */
+        t->wake_ns = wake * NS_PER_MS;
+        assert_int_equal(what_if(t, &(struct path_options){.end_thread = TL_NONE}, &w, &a), 0);
+        assert_int_equal(a.before, 20 * NS_PER_MS);
+        assert_int_equal(a.kept, (10 - MIN(wake, 3U)) * NS_PER_MS);
+        assert_int_equal(a.arbitrated, a.kept);
+        assert_int_equal(a.answer, a.kept);
+    }
+    timeline_free(t);
+}
+
+/* A thread that notifies 10,000 times, after 1 to 100 ms by chance, and in the middle once waits for an hour. */
+static void pieces_say_how_runs_differ(void **state)
+{
+    enum { PIECES = 10000 };
+
+    struct timeline_builder *b;
+    struct timeline *t;
+    struct critical_path path;
+    uint64_t now = 0, hour = UINT64_C(3600000);
+    double spread, mean = 50.5, squares = 0;
+    assert_int_equal(timeline_builder_new(&b), 0);
+    assert_int_equal(timeline_thread(b, 10), 0);
+    assert_int_equal(timeline_object(b, 77, (uint32_t)timeline_string(b, "Lock", 4)), 0);
+    timeline_origin(b, NS_PER_MS, 0);
+    put_of(b, now, 0, TLE_THREAD_START, TL_NONE, TL_NONE);
+    srandom(1);
+    for (unsigned i = 0; i < PIECES; i++) {
+        uint64_t ms = 1 + (uint64_t)random() % 100;
+        squares += ((double)ms - mean) * ((double)ms - mean);
+        put_of(b, now += ms, 0, TLE_NOTIFY, 0, TL_NONE);
+        if (i != PIECES / 2)
+            continue;
+        put_of(b, now, 0, TLE_SLEEP, TL_NONE, TL_NONE);
+        put_of(b, now += hour, 0, TLE_SLEPT, TL_NONE, TL_NONE);
+    }
+    put_of(b, now, 0, TLE_THREAD_END, TL_NONE, TL_NONE);
+    assert_int_equal(timeline_finish(b, (2 + now) * NS_PER_MS, &t), 0);
+    timeline_builder_free(b);
+    assert_int_equal(critical_path(t, &(struct path_options){.end_thread = TL_NONE}, &path), 0);
+    assert_int_equal(path_spread(t, &path, &spread), 0);
+    double expected = sqrt(squares) * NS_PER_MS; /* of a sum of so many that have nothing to do with each other */
+    assert_true(spread > 0.7 * expected && spread < 1.4 * expected);
+
+    struct what_if_answer a;
+    struct what_if w = {.lock = any_lock, .factor = 1};
+    assert_int_equal(what_if(t, &(struct path_options){.end_thread = TL_NONE}, &w, &a), 0);
+    assert_int_equal(a.answer, a.before);
+    assert_in_range(a.spread, (uint64_t)spread - 1, (uint64_t)spread + 1);
+    assert_in_range(a.high - a.answer, 2.5 * spread, 2.7 * spread);
+    assert_in_range(a.answer - a.low, 2.5 * spread, 2.7 * spread);
+    critical_path_release(&path);
+    timeline_free(t);
+}
+
+/* Two threads hand LOCK over to each other, which takes 1 to 4 ms: it may take 2 or 4 each time as well as 3. */
+static void hand_overs_may_take_longer(void **state)
+{
+    enum { ROUNDS = 40, HELD = 5 };
+
+    struct timeline_builder *b;
+    struct timeline *t;
+    uint64_t now = 0;
+    assert_int_equal(timeline_builder_new(&b), 0);
+    for (uint64_t thread = 0; thread < 2; thread++)
+        assert_int_equal(timeline_thread(b, 10 + thread), thread);
+    assert_int_equal(timeline_object(b, 77, (uint32_t)timeline_string(b, "Lock", 4)), 0);
+    timeline_origin(b, NS_PER_MS, 0);
+    for (uint32_t thread = 0; thread < 2; thread++)
+        put_of(b, 0, thread, TLE_THREAD_START, TL_NONE, TL_NONE);
+    put(b, 0, 0, TLE_ACQUIRE, TL_NONE);
+    put(b, 0, 1, TLE_CONTENDED_ENTER, 0);
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        uint32_t has = i % 2, comes = 1 - has;
+        put(b, now += HELD, has, TLE_RELEASE, TL_NONE);
+        if (i + 1 < ROUNDS)
+            put(b, now, has, TLE_CONTENDED_ENTER, comes);
+        else
+            put_of(b, now, has, TLE_THREAD_END, TL_NONE, TL_NONE);
+        now += 1 + i % 4;
+        put(b, now, comes, TLE_CONTENDED_ENTERED, TL_NONE);
+        put(b, now, comes, TLE_ACQUIRE, TL_NONE);
+    }
+    put(b, now += HELD, 0, TLE_RELEASE, TL_NONE);
+    put_of(b, now, 0, TLE_THREAD_END, TL_NONE, TL_NONE);
+    assert_int_equal(timeline_finish(b, (2 + now) * NS_PER_MS, &t), 0);
+    timeline_builder_free(b);
+    struct what_if_answer a;
+    struct what_if w = {.lock = any_lock, .factor = 1};
+    assert_int_equal(what_if(t, &(struct path_options){.end_thread = TL_NONE}, &w, &a), 0);
+    assert_int_equal(a.before, now * NS_PER_MS);
+    assert_int_equal(a.answer, a.before);
+    uint64_t around = (uint64_t)(1.833 * sqrt(2) * (double)a.spread);
+    assert_int_equal(a.answer - a.low - around, ROUNDS * NS_PER_MS);
+    assert_int_equal(a.high - a.answer - around, ROUNDS * NS_PER_MS);
+    timeline_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lock_is_not_held_to_the_next_event),
+        cmocka_unit_test(who_does_not_wait_is_not_woken),
+        cmocka_unit_test(pieces_say_how_runs_differ),
+        cmocka_unit_test(hand_overs_may_take_longer),
         cmocka_unit_test(holds_that_were_recorded_are_exact),
         cmocka_unit_test(two_locks_of_a_class_share_once),
         cmocka_unit_test(a_replay_needs_few_times),

@@ -12,6 +12,9 @@
 #include "thread_programs.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -803,6 +806,31 @@ static void check_damaged_nodes(const struct timeline *t)
     free(times);
 }
 
+/* The holds find no room in the file: they are in memory, and the index is what it was. */
+static void check_full_disk(const char *name)
+{
+    struct rlimit all, some;
+    struct timeline *t;
+    struct stat before, after;
+    assert_int_equal(stat(name, &before), 0);
+    assert_int_equal(timeline_map(&t, name, 42), 0);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &all), 0);
+    some = (struct rlimit){(rlim_t)before.st_size + 8, all.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &some), 0);
+    assert_int_equal(hold_list_keep(t, NULL), 0);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_true(t->holds && t->hold_first && t->n_holds > 1);
+    check_same_what_if(t);
+    timeline_free(t);
+    assert_int_equal(stat(name, &after), 0);
+    assert_int_equal(after.st_size, before.st_size);
+    assert_int_equal(timeline_map(&t, name, 42), 0);
+    assert_true(!t->holds && !t->hold_first);
+    timeline_free(t);
+}
+
 static void an_index_reads_back(void **state)
 {
     RUN(3, S({START, 1}, {START, 2}, {JOIN, 1}, {JOIN, 2}), S(OUT_AND_IN), S(OUT_AND_IN));
@@ -818,6 +846,7 @@ static void an_index_reads_back(void **state)
     assert_int_equal(t->n_nodes, timeline->n_nodes);
     assert_memory_equal(t->nodes, timeline->nodes, t->n_nodes * sizeof(*t->nodes));
     assert_string_equal(tl_thread_name(t, 2), "T2");
+    check_full_disk(name);
     /* What was worked out for the whole path is there when it is opened again. */
     struct critical_path p;
     struct path_shares first, again;

@@ -3,6 +3,7 @@
 #include "tests.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "jfr/writer.h"
 #include "model/timeline_builder.h"
 #include "model/timeline_load.h"
@@ -45,6 +46,86 @@ static uint64_t start_of(const struct timeline *t, const char *name)
         i++;
     assert_true(i < t->n_threads);
     return t->threads[i].start_ns;
+}
+
+static int name_method(void *context, uint64_t method, uint32_t type, struct jfr_method *ret)
+{
+    static char name[32];
+    snprintf(name, sizeof(name), "m%llu", (unsigned long long)method);
+    *ret = (struct jfr_method){.class.name = "C", .name = name, .descriptor = "()V"};
+    return 0;
+}
+
+enum { STACKS = 4000, DEPTHS = 9, METHODS = 200 };
+
+static uint32_t depth_of(unsigned i)
+{
+    return 3 + (uint32_t)(hash_u64(i) % (DEPTHS - 2));
+}
+
+/* Of the frame k of the stack i, which the second and the third tell from all others. */
+static uint64_t method_at(unsigned i, unsigned k)
+{
+    return 1 + (k == 1 ? i : k == 2 ? i / METHODS : hash_u64(i * DEPTHS + k)) % METHODS;
+}
+
+static void put_park(unsigned i, uint64_t time)
+{
+    struct jfr_frame frames[DEPTHS];
+    struct jfr_event e;
+    uint32_t n = depth_of(i);
+    for (unsigned k = 0; k < n; k++)
+        frames[k] = (struct jfr_frame){.method = method_at(i, k), .type = JFR_FRAME_JIT};
+    uint64_t trace = jfr_trace(writer, frames, n, false);
+    assert_true(jfr_begin(writer, JFR_THREAD_PARK, 0, &e));
+    jfr_put_time(&e, time);
+    jfr_put_long(&e, NS_PER_MS);
+    jfr_put_long(&e, 1);
+    jfr_put_long(&e, (int64_t)trace);
+    jfr_put_long(&e, (int64_t) class);
+    jfr_put_long(&e, INT64_MIN);
+    jfr_put_long(&e, INT64_MIN);
+    jfr_put_long(&e, 1);
+    jfr_commit(&e);
+}
+
+static void check_stack(const struct timeline *t, const struct tl_stack *s, unsigned i)
+{
+    char name[32];
+    assert_int_equal(s->len, depth_of(i));
+    for (unsigned k = 0; k < s->len; k++) {
+        snprintf(name, sizeof(name), "C.m%llu", (unsigned long long)method_at(i, k));
+        assert_string_equal(tl_string(t, t->frames[s->first + k].method), name);
+    }
+}
+
+/* Thousands of stacks whose ids, depths and top methods are all near to one another: none is taken for another. */
+static void each_wait_has_its_own_stack(void **state)
+{
+    char name[] = "/tmp/test-threads-load-XXXXXX";
+    int fd = mkstemp(name);
+    assert_true(fd >= 0);
+    close(fd);
+    struct jfr_writer_options options = {.resolver.method = name_method, .slots = 1};
+    assert_int_equal(jfr_writer_open(&writer, name, &options), 0);
+    class = jfr_define_class(writer, &(struct jfr_class){.name = "java/lang/Object"});
+    assert_int_equal(jfr_define_thread(writer, 1, &(struct jfr_thread){.java_name = "main", .java_id = 1}), 0);
+    uint64_t now = now_ns();
+    for (unsigned i = 0; i < STACKS; i++)
+        put_park(i, now + 2 * i * NS_PER_MS);
+    assert_int_equal(jfr_writer_close(writer), 0);
+    jfr_writer_free(writer);
+    struct timeline *t;
+    struct buf why = BUF(256);
+    unsigned parks = 0;
+    assert_int_equal(timeline_read(&t, name, SIZE_MAX, NULL, &why), 0);
+    for (uint32_t i = 0; i < t->n_nodes; i++)
+        if (t->nodes[i].kind == TL_PARK)
+            check_stack(t, &t->stacks[tl_context_of(t, i)->stack], parks++);
+    assert_int_equal(parks, STACKS);
+    timeline_free(t);
+    buf_release(&why);
+    unlink(name);
 }
 
 /* A file has the events of each processor together: a thread that moved may be read from its end. */
@@ -130,6 +211,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thread_is_there_since_its_first_event_wherever_that_is_read),
+        cmocka_unit_test(each_wait_has_its_own_stack),
         cmocka_unit_test(a_carrier_that_nobody_woke_tells_of_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

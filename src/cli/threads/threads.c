@@ -40,7 +40,7 @@ static const struct arg_set *const thread_sets[] = {&thread_set, NULL};
 static int select_all(struct thread_view *v)
 {
     const struct timeline *t = v->t;
-    const char *class_name = v->options->class_name ? v->options->class_name : v->options->lock;
+    const char *class_name = v->options->lock ? v->options->lock : v->options->class_name;
     v->threads = calloc(t->n_threads + 1, 1);
     v->objects = class_name ? calloc(t->n_objects + 1, 1) : NULL;
     if (!v->threads || (class_name && !v->objects))
@@ -283,6 +283,12 @@ static size_t row_limit(const struct thread_options *o)
     return o->limit ? o->limit : 20;
 }
 
+/* Why there is no path, and so nothing to replay. */
+static int no_path(const struct thread_view *v, const char *what, int r)
+{
+    return r == -ENOENT ? complain(v->path, what, "nothing lies between --from and --to") : complain_errno(v->path, what, r);
+}
+
 /* -EPROTO of an unchecked timeline is no complaint yet. */
 static int threads_path(struct thread_view *v)
 {
@@ -293,8 +299,7 @@ static int threads_path(struct thread_view *v)
     if (r == -EPROTO && v->unchecked)
         return r;
     if (r < 0)
-        return r == -ENOENT ? complain(v->path, "no critical path", "nothing lies between --from and --to")
-                            : complain_errno(v->path, "no critical path", r);
+        return no_path(v, "no critical path", r);
     r = path_methods(v->t, &p, &methods);
     if (r < 0)
         complain_errno(v->path, "cannot analyse", r);
@@ -323,6 +328,17 @@ static bool method_selected(const struct timeline *t, uint32_t method, void *arg
     return pattern_match(v->options->method, name, strlen(name));
 }
 
+/* Whether there is anything to scale: of a name that is misspelt the answer would be that it gains nothing. */
+static bool any_selected(struct thread_view *v)
+{
+    bool any = false;
+    for (size_t i = 0; v->options->lock && !any && i < v->t->n_objects; i++)
+        any = v->objects[i];
+    for (size_t i = 0; v->options->method && !any && i < v->t->n_frames; i++)
+        any = method_selected(v->t, v->t->frames[i].method, v);
+    return any;
+}
+
 static void answer_json(struct json *j, double factor, const struct what_if_answer *a)
 {
     json_object(j);
@@ -330,14 +346,20 @@ static void answer_json(struct json *j, double factor, const struct what_if_answ
     json_double(j, factor);
     json_key(j, "before_ns");
     json_u64(j, a->before);
+    json_key(j, "after_ns");
+    json_u64(j, a->answer);
     json_key(j, "after_low_ns");
-    json_u64(j, MIN(a->kept, a->arbitrated));
+    json_u64(j, a->low);
     json_key(j, "after_high_ns");
-    json_u64(j, MAX(a->kept, a->arbitrated));
+    json_u64(j, a->high);
+    json_key(j, "spread_ns");
+    json_u64(j, a->spread);
     json_key(j, "order_kept_ns");
     json_u64(j, a->kept);
     json_key(j, "order_arbitrated_ns");
     json_u64(j, a->arbitrated);
+    json_key(j, "order_decided_anew");
+    json_bool(j, a->decided_anew);
     json_key(j, "scaled_ns");
     json_u64(j, a->scaled_ns);
     json_key(j, "path_bound_ns");
@@ -358,6 +380,8 @@ static int threads_what_if(struct thread_view *v)
                  "--lock PATTERN or --method PATTERN, --factor F");
         return 2;
     }
+    if (!any_selected(v))
+        return complain(v->path, o->lock ? "no lock's class matches" : "no method matches", o->lock ? o->lock : o->method);
     struct what_if w = {
         .lock = o->lock ? lock_selected : NULL, .lock_arg = v, .method = o->method ? method_selected : NULL, .method_arg = v};
     _cleanup_(buf_release) struct buf b = BUF(1 << 20);
@@ -366,22 +390,23 @@ static int threads_what_if(struct thread_view *v)
     int r = hold_list_keep(v->t, NULL);
     for (size_t i = 0; r == 0 && i < n; i++) {
         struct what_if_answer a = {0};
-        char before[24], low[24], high[24];
+        char before[24], after[24], low[24], high[24];
         w.factor = factors[i];
         r = what_if(v->t, &v->range, &w, &a);
         if (r < 0)
             break;
         answer_json(&j, factors[i], &a);
         if (!o->json)
-            printf("%s at %.3g of its time: %s becomes %s to %s\n", o->lock ? o->lock : o->method, factors[i],
-                   format_duration(before, a.before), format_duration(low, MIN(a.kept, a.arbitrated)),
-                   format_duration(high, MAX(a.kept, a.arbitrated)));
+            printf("%s at %.3g of its time: %s becomes %s, as far as one recording tells %s to %s%s\n",
+                   o->lock ? o->lock : o->method, factors[i], format_duration(before, a.before),
+                   format_duration(after, a.answer), format_duration(low, a.low), format_duration(high, a.high),
+                   a.decided_anew ? "" : ", locks in the order recorded (too many events to decide it anew)");
     }
     json_array_end(&j);
     if (r == -EPROTO && v->unchecked)
         return r;
     if (r < 0)
-        return complain_errno(v->path, "cannot replay", r);
+        return no_path(v, "cannot replay", r);
     return o->json ? json_print(&b) : 0;
 }
 
@@ -397,12 +422,19 @@ static int show_file(const char *path, const struct thread_options *options, int
 {
     struct thread_view v;
     int status = -EPROTO;
+    uint64_t cut_at = 0;
     /* An index that turns out to be damaged is looked at as a whole then, and made anew. */
     for (; status == -EPROTO; looks = NULL) {
         if ((status = thread_view_open(&v, options, path, looks)))
             return status;
         status = show(&v);
+        cut_at = v.t->cut_at;
         thread_view_release(&v);
+    }
+    if (cut_at) {
+        char where[64];
+        snprintf(where, sizeof(where), "cut or damaged at byte %" PRIu64, cut_at);
+        complain(path, "read as far as possible", where);
     }
     return status;
 }
@@ -467,12 +499,21 @@ const struct command threads_verbs[] = {
         "From the end of the program (or --to, or the end of a thread) backward: what each thread did is followed to who "
         "woke it. The lengths of the segments add up to the time from the beginning to the end. What no record explains is "
         "shown as unknown. Beside a recording with more than two million changes of state stays an index (FILE.timeline, some "
-        "65 bytes an event): making that takes 35 bytes of memory an event and the pages of that file, a replay of such a "
+        "65 bytes an event): making that takes 25 bytes of memory an event and the pages of that file, a replay of such a "
         "recording (what-if) 32 MB and these pages.",
         "  jvmscope threads critical-path app.jfr\n  jvmscope threads critical-path --end 'main' --json app.jfr\n"),
     ROW("what-if", cmd_what_if, "what the program would take if a section took less",
         "Replays the threads with the sections of a lock, or a method, scaled by a factor: once in the order in which locks "
-        "were taken, once with locks given to whom comes first.",
+        "were taken, once with locks given to whom comes first, which is the answer, unless there are more than 20 million "
+        "changes of state. A thread that comes to a lock when it is free does not wait and pays for no wake-up. The interval is "
+        "where nine of ten runs of the changed program are expected: from the lower to the higher of the two, and beyond these "
+        "as far as one run differs from another. That is taken from how much runs and waits of the same kind on the critical "
+        "path differ within this recording, and from the quartiles of how long it took to hand locks over to threads that "
+        "slept. How one start of the VM differs from the next, locks of which the recording knows nothing, and what threads take "
+        "from each other that run beside each other only then (the replay gives each a processor), are not in it: "
+        "of programs that are bound by two processors it had seven to eight runs of ten (doc/measured/threads.md). With --json "
+        "spread_ns is the standard deviation of one run. Record with --locks PATTERN for exact answers: the VM has no event for "
+        "a thread that gets a monitor by spinning.",
         "  jvmscope threads what-if --lock 'com.acme.Cache' --factor 0.5 app.jfr\n"),
     ROW_OF("FILE|PID", "deadlocks", cmd_deadlocks, "threads that wait for each other",
            "Cycles of threads each of which waits for a lock that the next one owns: at the end of a recording, or now in a "
