@@ -38,6 +38,8 @@ static const struct row fields[] = {
     FIELD(thread_stack_size, 8, LAST, "JavaThread", "_stack_size"),
     FIELD(thread_state, 8, LAST, "JavaThread", "_thread_state"),
     FIELD(thread_cont_entry, 25, LAST, "JavaThread", "_cont_entry"),
+    MAYBE(collections, 25, LAST, "CollectedHeap", "_total_collections"),
+    MAYBE(collecting, 25, LAST, "CollectedHeap", "_is_stw_gc_active"),
     FIELD(anchor_sp, 8, LAST, "JavaFrameAnchor", "_last_Java_sp"),
     FIELD(anchor_pc, 8, LAST, "JavaFrameAnchor", "_last_Java_pc"),
     MAYBE(anchor_fp, 8, LAST, "JavaFrameAnchor", "_last_Java_fp"),
@@ -148,6 +150,7 @@ static const struct row statics[] = {
     MAYBE(perf_start, 8, LAST, "PerfMemory", "_start"),
     MAYBE(oop_base, 25, LAST, "CompressedOops", "_base"),
     MAYBE(oop_shift, 25, LAST, "CompressedOops", "_shift"),
+    MAYBE(collected_heap, 25, LAST, "Universe", "_collectedHeap"),
     MAYBE(class_klass_offset, 25, LAST, "java_lang_Class", "_klass_offset"),
 };
 

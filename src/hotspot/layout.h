@@ -17,6 +17,7 @@ struct hotspot_layout {
 
     /* Offsets in bytes, of the structures' fields. */
     int32_t thread_anchor, thread_stack_base, thread_stack_size, thread_state, thread_cont_entry;
+    int32_t collections, collecting; /* of the heap: how many garbage collections have begun; a byte, set in one */
     int32_t anchor_sp, anchor_pc, anchor_fp, wrapper_anchor;
     int32_t heap_memory, heap_segmap, heap_log2_segment, space_low, space_low_boundary, space_high_boundary;
     int32_t array_len, array_data; /* GrowableArray */
@@ -41,7 +42,7 @@ struct hotspot_layout {
 
     /* Addresses of static fields; 0 when this version has none. */
     uint64_t code_heap, code_heaps, interpreter_code, call_stub_return, cont_return_pc, major_version, flags, flag_count;
-    uint64_t perf_start, oop_base, oop_shift, class_klass_offset;
+    uint64_t perf_start, oop_base, oop_shift, class_klass_offset, collected_heap;
 
     /* Constants. */
     int32_t has_line_numbers;

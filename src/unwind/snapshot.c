@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STACK_SIZE_MAX = 1 << 30, CHUNK_BYTES_MAX = 32 << 10, METADATA = 16, THREAD_IN_JAVA = 8 };
+enum { STACK_SIZE_MAX = 1 << 30, CHUNK_BYTES_MAX = 32 << 10, METADATA = 16, THREAD_IN_NATIVE = 4, THREAD_IN_JAVA = 8 };
 
 bool snapshot_possible(const struct walker *w)
 {
@@ -40,15 +40,40 @@ static bool look_at_chunk(const struct walker *w, uint64_t chunk, uint64_t *ret_
     return true;
 }
 
-/* While the thread runs Java no object moves: the chunk, if there is one, is read here, and only here. */
+/* Whether no object can move: no garbage collection stops the threads, and *ret_count have. */
+static bool heap_rests(const struct walker *w, uint32_t *ret_count)
+{
+    const struct hotspot_layout *l = &w->layout;
+    uint64_t heap;
+    uint8_t collecting;
+    return l->collected_heap && l->collections != LAYOUT_NONE && l->collecting != LAYOUT_NONE &&
+           load64(&w->memory, l->collected_heap, &heap) && load32(&w->memory, heap + (uint64_t)l->collections, ret_count) &&
+           load8(&w->memory, heap + (uint64_t)l->collecting, &collecting) && !collecting;
+}
+
+/*
+ * While the thread runs Java no object moves. In native code none has moved when no collection is under way before the chunk is
+ * read and after it, and none began. In the VM it may itself be about to change the chunk.
+ */
+static bool heap_readable(const struct walker *w, struct snapshot *s)
+{
+    uint32_t state, count = 0;
+    bool readable = load32(&w->memory, s->thread + (uint64_t)w->layout.thread_state, &state) &&
+                    (state == THREAD_IN_JAVA || (state == THREAD_IN_NATIVE && heap_rests(w, &count)));
+    s->native = readable && state == THREAD_IN_NATIVE;
+    s->collections = count;
+    return readable;
+}
+
+/* The chunk, if there is one, is read here and in snapshot_take, and only there. */
 static void look_at_heap(const struct walker *w, struct snapshot *s)
 {
     const struct walk_chunks *c = &w->chunks;
     uint64_t cont, chunk, low, high, parent = 0;
-    uint32_t state;
-    s->chunk_low = s->chunk_high = s->chunk_more = 0;
-    if (!w->has_chunks || !s->cont_entry || !load32(&w->memory, s->thread + (uint64_t)w->layout.thread_state, &state) ||
-        state != THREAD_IN_JAVA || !load64(&w->memory, s->cont_entry + (uint64_t)c->cont, &cont) || cont & 7 || !cont ||
+    s->chunk_low = s->chunk_high = 0;
+    s->chunk_more = false;
+    if (!w->has_chunks || !s->cont_entry || !heap_readable(w, s) ||
+        !load64(&w->memory, s->cont_entry + (uint64_t)c->cont, &cont) || cont & 7 || !cont ||
         !load_reference(w, cont + (uint64_t)c->tail, &chunk) || !look_at_chunk(w, chunk, &low, &high, &parent))
         return;
     if (high - low == METADATA && !look_at_chunk(w, parent, &low, &high, &parent))
@@ -86,7 +111,7 @@ at_each_sample bool snapshot_look(const struct walker *w, const void *context, c
     return true;
 }
 
-at_each_sample void snapshot_take(const struct snapshot *look, struct snapshot *ret)
+at_each_sample void snapshot_take(const struct walker *w, const struct snapshot *look, struct snapshot *ret)
 {
     const uint64_t *from = (const uint64_t *)(uintptr_t)look->low;
     uint64_t *to = ret->words, n = (look->high - look->low) / 8;
@@ -98,7 +123,9 @@ at_each_sample void snapshot_take(const struct snapshot *look, struct snapshot *
         *to++ = *from++;
 #endif
     uint64_t chunk = look->chunk_high - look->chunk_low;
-    if (chunk && !memory_read(&process_memory, look->chunk_low, ret->words + (look->high - look->low) / 8, chunk))
+    uint32_t collections;
+    if (chunk && (!memory_read(&process_memory, look->chunk_low, ret->words + (look->high - look->low) / 8, chunk) ||
+                  (look->native && (!heap_rests(w, &collections) || collections != look->collections))))
         ret->chunk_high = ret->chunk_low;
 }
 

@@ -12,7 +12,7 @@
  *   safepoint, and nothing tells of it. Its memory goes to the same class loader's next metadata: between copy and walk the
  *   thread must have left the method, its class have been redefined, the method freed and another made there, into whose
  *   bytecodes the frame's pointer happens to lead. That is the same method's next version, or the frame is wrong.
- * - Frames of a virtual thread in the heap are copied too, where that can be (walk_chunks) and the thread runs Java code.
+ * - Frames of a virtual thread in the heap are copied too, where that can be (walk_chunks) and the thread runs Java or native code.
  */
 #pragma once
 
@@ -26,7 +26,9 @@ struct snapshot {
     uint64_t cont_entry;
     uint64_t low, high;             /* of the stack: what was copied */
     uint64_t chunk_low, chunk_high; /* the same of a virtual thread's frames in the heap; equal: none */
-    uint64_t chunk_more;            /* 1: there are more */
+    bool chunk_more;                /* there are more */
+    bool native;                    /* the thread was in native code, when `collections` had begun */
+    uint32_t collections;
     uint64_t epoch;                 /* unloads_epoch, when none of the stack's classes was unloaded */
     uint64_t words[];               /* of the stack, and of the chunk */
 };
@@ -48,7 +50,7 @@ static inline size_t snapshot_bytes(const struct snapshot *s)
 }
 
 /* The same and the words, into snapshot_bytes. */
-void snapshot_take(const struct snapshot *look, struct snapshot *ret);
+void snapshot_take(const struct walker *w, const struct snapshot *look, struct snapshot *ret);
 
 /* Walks snapshots, one at a time. NULL: no memory. */
 struct snapshot_walker *snapshot_walker_new(const struct walker *w);

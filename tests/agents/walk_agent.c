@@ -154,7 +154,7 @@ static int keep_for_later(uint32_t at, void *context, JNIEnv *env)
     if (!l)
         return 0;
     l->at = at;
-    snapshot_take(&look, &l->snapshot);
+    snapshot_take(names.walker, &look, &l->snapshot);
     l->ns = now_ns() - begin;
     ring_put(&l->head, position);
     return 1;

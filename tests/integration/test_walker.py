@@ -174,6 +174,21 @@ def test_virtual_threads(jdk):
     assert sum(bool(wanted.search(s)) for s in parked) >= 0.95 * len(parked), [s for s in parked if not wanted.search(s)][:3]
 
 
+@pytest.mark.jdks(25, 27)
+@pytest.mark.parametrize("collector", ["Serial", "Parallel", "G1"])
+def test_virtual_threads_in_native_code(jdk, collector):
+    """Frames in the heap of threads in native code, where the collector moves them: the right thread's, all of them, or none."""
+    report, _ = walk(jdk, java("WalkVirtual", 3000, "native"), "mode=busy,interval=400,compare=0,native=1,stacks=8000",
+                     jvm=[f"-XX:+Use{collector}GC", "-Xmx100m"])
+    native = [s for s in report.stacks if "WalkVirtual.inNative()" in s and "getProcessCpuTime0()J" in s]
+    assert len(native) > 100
+    frames = re.compile(r"WalkVirtual\.inNative\(\)V;((WalkVirtual\.even\(I\)V;){36,40}|(WalkVirtual\.odd\(I\)V;){36,40})WalkVirtual\.parkInTurn")
+    unread = re.compile(r"WalkVirtual\.inNative\(\)V;(WalkVirtual\.(even|odd)\(I\)V;){0,4}\[heap\]")
+    whole = [s for s in native if frames.search(s)]
+    assert not [s for s in native if not frames.search(s) and not unread.search(s)][:3]
+    assert len(whole) > 0.2 * len(native)  # the others were in a collection
+
+
 def stress(jdk, milliseconds, threads, jvm=(), native=1):
     # Where each call is compiled first, what redefinition throws away takes seconds to come back.
     retransform = 2000 if "-Xcomp" in jvm else 20

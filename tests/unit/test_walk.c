@@ -390,7 +390,7 @@ static struct snapshot *copy_of(struct scene *s)
                             .epoch = unloads_epoch(&s->walker.unloads, &process_memory)},
                     *copy = malloc(snapshot_bytes(&look));
     assert_non_null(copy);
-    snapshot_take(&look, copy);
+    snapshot_take(&s->walker, &look, copy);
     memset(s->code.im.bytes + (s->stack - BASE), 0xee, STACK_BYTES);
     return copy;
 }

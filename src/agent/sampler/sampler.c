@@ -191,7 +191,7 @@ at_each_sample static bool keep_for_later(const struct beat *beat, const struct 
     l->kernel_count = kernel;
     for (uint64_t i = 0; i < kernel; i++)
         l->kernel[i] = beat->kernel[i];
-    snapshot_take(&look, (struct snapshot *)(void *)(l->kernel + kernel));
+    stack_vm_take(&look, (struct snapshot *)(void *)(l->kernel + kernel));
     ring_put(record, position);
     return true;
 }

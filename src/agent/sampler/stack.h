@@ -53,6 +53,7 @@ void stack_vm_describe_less(void); /* as before */
  */
 bool stack_vm_later(void); /* whether that can be had */
 bool stack_vm_look(const void *ucontext, JNIEnv *env, struct snapshot *ret);
+void stack_vm_take(const struct snapshot *look, struct snapshot *ret);
 int stack_vm_walk_later(const struct snapshot *of, struct jfr_frame *frames, uint32_t max, bool *ret_cut);
 /* Makes the walker alone, for stack_vm_own. From a platform thread of the VM. */
 int stack_vm_prepare(JNIEnv *jni) must_check;

@@ -81,6 +81,11 @@ at_each_sample bool stack_vm_look(const void *ucontext, JNIEnv *env, struct snap
     return snapshot_look(stacks.walker, ucontext, env, ret);
 }
 
+at_each_sample void stack_vm_take(const struct snapshot *look, struct snapshot *ret)
+{
+    snapshot_take(stacks.walker, look, ret);
+}
+
 int stack_vm_walk_later(const struct snapshot *of, struct jfr_frame *frames, uint32_t max, bool *ret_cut)
 {
     struct walk_end end;
