@@ -15,6 +15,8 @@ enum {
     BATCH_ROWS = 2048,
     BATCHES = 4,
     PART_BYTES = 1 << 18,
+    BATCH_PARTS = 512,
+    READERS = 2,
     FORGET_BYTES = 1 << 25,
     ALONE_BYTES = 1 << 20,
     LONG_MAX_BYTES = 9
@@ -52,10 +54,23 @@ struct batch {
     struct rec_row *rows;
     size_t n;
     struct rec_chunk *chunk;
-    bool last; /* of its chunk */
-    struct rec_part part;
+    bool last;    /* of its chunk */
+    uint64_t end; /* offset in the file */
+    struct rec_part parts[BATCH_PARTS];
+    size_t n_parts;
     const uint8_t *damage;
     const char *why;
+};
+
+/* Who reads ahead every n-th chunk. */
+struct reader {
+    struct rec_rows *rows;
+    struct batch batches[BATCHES];
+    size_t filled, given; /* batches since the beginning; given - 1 is with the caller */
+    size_t chunk;         /* that is being read */
+    const uint8_t *at;    /* in it, NULL: at its beginning */
+    bool threaded;
+    pthread_t thread;
 };
 
 struct rec_rows {
@@ -64,15 +79,13 @@ struct rec_rows {
     size_t n_wishes;
     unsigned (*what)(int tag); /* NULL: all rows are told and no times noted */
     VEC(struct rec_part) parts;
-    struct batch batches[BATCHES];
-    size_t filled, given; /* batches since the beginning; given - 1 is with the caller */
-    size_t prepared;      /* chunks that may be read */
-    size_t chunk;         /* that is being read */
-    const uint8_t *at;    /* in it, NULL: at its beginning */
+    struct reader readers[READERS];
+    size_t n_readers;
+    const struct batch *told; /* the batch that is with the caller */
+    size_t prepared;          /* chunks that may be read */
     bool forget;
     size_t forgotten; /* bytes of the file whose pages were let go */
-    bool threaded, stop, all_read;
-    pthread_t thread;
+    bool stop, all_read;
     pthread_mutex_t lock;
     pthread_cond_t changed;
 };
@@ -289,17 +302,33 @@ static bool row_read(const struct plan *p, const uint8_t *limit, struct rec_row 
     return run_ops(p, at, end, limit, row->values);
 }
 
-/* The next rows of the chunk that is being read; the batch says when they were the last. */
-static void fill(struct rec_rows *rows, struct batch *b)
+/* A part of the file ends here. least: of its events, in ticks. */
+static void end_part(struct batch *b, const uint8_t *at, int64_t least)
 {
-    struct rec_chunk *k = rows->r->chunks.data[rows->chunk];
-    const uint8_t *at = rows->at ? rows->at : k->start + CHUNK_HEAD, *end = k->state == CHUNK_READY ? k->end : at;
-    b->n = 0;
+    uint64_t end = (uint64_t)(at - b->chunk->recording->data);
+    bool no_time = least == INT64_MAX || least == INT64_MIN;
+    b->parts[b->n_parts++] = (struct rec_part){end, no_time ? least : start_ns(b->chunk, least)};
+}
+
+/* The next rows of the chunk that is being read; the batch says when they were the last. */
+static void fill(struct reader *from, struct batch *b)
+{
+    const struct rec_rows *rows = from->rows;
+    struct rec_chunk *k = rows->r->chunks.data[from->chunk];
+    const uint8_t *at = from->at ? from->at : k->start + CHUNK_HEAD, *end = k->state == CHUNK_READY ? k->end : at;
+    const uint8_t *part = at;
+    b->n = b->n_parts = 0;
     b->chunk = k;
     b->damage = NULL;
-    const uint8_t *until = rows->what && end - at > PART_BYTES ? at + PART_BYTES : end;
     int64_t least = INT64_MAX; /* in ticks */
-    while (at < until && b->n < BATCH_ROWS) {
+    while (at < end && b->n < BATCH_ROWS) {
+        if (rows->what && at - part >= PART_BYTES) {
+            end_part(b, at, least);
+            part = at;
+            least = INT64_MAX;
+            if (b->n_parts == BATCH_PARTS)
+                break;
+        }
         uint32_t size;
         uint64_t id;
         const uint8_t *body = at;
@@ -334,20 +363,21 @@ static void fill(struct rec_rows *rows, struct batch *b)
         }
         at += size;
     }
+    if (rows->what && b->n_parts < BATCH_PARTS)
+        end_part(b, at, least);
     b->last = at >= end;
-    b->part = (struct rec_part){(uint64_t)(at - rows->r->data),
-                                least == INT64_MAX || least == INT64_MIN ? least : start_ns(k, least)};
-    rows->at = at;
+    b->end = (uint64_t)(at - rows->r->data);
+    from->at = at;
     if (b->last) {
-        rows->at = NULL;
-        rows->chunk++;
+        from->at = NULL;
+        from->chunk += rows->n_readers;
     }
 }
 
 /* Lets what was read go, but for the last of it: fields that are asked for by name are read there again. */
 static void forget(struct rec_rows *rows, const struct batch *b)
 {
-    if (b->part.end < rows->forgotten + 2 * (size_t)FORGET_BYTES)
+    if (b->end < rows->forgotten + 2 * (size_t)FORGET_BYTES)
         return;
     pages_forget(rows->r->data + rows->forgotten, FORGET_BYTES);
     rows->forgotten += FORGET_BYTES;
@@ -355,21 +385,22 @@ static void forget(struct rec_rows *rows, const struct batch *b)
 
 static void *read_ahead(void *arg)
 {
-    struct rec_rows *rows = arg;
+    struct reader *from = arg;
+    struct rec_rows *rows = from->rows;
     pthread_mutex_lock(&rows->lock);
-    while (rows->chunk < rows->r->chunks.len) {
-        while (!rows->stop && (rows->prepared <= rows->chunk || rows->filled - rows->given >= BATCHES - 1))
+    while (from->chunk < rows->r->chunks.len) {
+        while (!rows->stop && (rows->prepared <= from->chunk || from->filled - from->given >= BATCHES - 1))
             pthread_cond_wait(&rows->changed, &rows->lock);
         if (rows->stop)
             break;
-        struct batch *b = &rows->batches[rows->filled % BATCHES];
+        struct batch *b = &from->batches[from->filled % BATCHES];
         bool forgets = rows->forget;
         pthread_mutex_unlock(&rows->lock);
-        fill(rows, b);
+        fill(from, b);
         if (forgets)
             forget(rows, b);
         pthread_mutex_lock(&rows->lock);
-        rows->filled++;
+        from->filled++;
         pthread_cond_broadcast(&rows->changed);
     }
     pthread_mutex_unlock(&rows->lock);
@@ -381,6 +412,19 @@ static void *read_ahead(void *arg)
 int recording_rows_open(struct rec_rows **ret, struct recording *r, const struct rec_wish *wishes, size_t n)
 {
     return recording_rows_first(ret, r, wishes, n, NULL);
+}
+
+static int reader_init(struct reader *from, struct rec_rows *rows, size_t number)
+{
+    from->rows = rows;
+    from->chunk = number;
+    for (size_t i = 0; i < BATCHES; i++) {
+        from->batches[i].rows = malloc(BATCH_ROWS * sizeof(struct rec_row));
+        if (!from->batches[i].rows)
+            return -ENOMEM;
+    }
+    from->threaded = rows->r->len >= ALONE_BYTES && pthread_create(&from->thread, NULL, read_ahead, from) == 0;
+    return 0;
 }
 
 int recording_rows_first(struct rec_rows **ret, struct recording *r, const struct rec_wish *wishes, size_t n,
@@ -395,31 +439,33 @@ int recording_rows_first(struct rec_rows **ret, struct recording *r, const struc
     rows->n_wishes = MIN(n, (size_t)REC_WISHES);
     pthread_mutex_init(&rows->lock, NULL);
     pthread_cond_init(&rows->changed, NULL);
-    for (size_t i = 0; i < BATCHES; i++) {
-        rows->batches[i].rows = malloc(BATCH_ROWS * sizeof(struct rec_row));
-        if (!rows->batches[i].rows) {
-            recording_rows_close(rows);
-            return -ENOMEM;
-        }
-    }
-    rows->threaded = r->len >= ALONE_BYTES && pthread_create(&rows->thread, NULL, read_ahead, rows) == 0;
-    *ret = rows;
-    return 0;
+    /* The second time who builds from the rows is slower than one reader. */
+    rows->n_readers = what && r->chunks.len > 1 ? READERS : 1;
+    int error = 0;
+    for (size_t i = 0; error == 0 && i < rows->n_readers; i++)
+        error = reader_init(&rows->readers[i], rows, i);
+    if (error)
+        recording_rows_close(rows);
+    else
+        *ret = rows;
+    return error;
 }
 
 void recording_rows_close(struct rec_rows *rows)
 {
     if (!rows)
         return;
-    if (rows->threaded) {
-        pthread_mutex_lock(&rows->lock);
-        rows->stop = true;
-        pthread_cond_broadcast(&rows->changed);
-        pthread_mutex_unlock(&rows->lock);
-        pthread_join(rows->thread, NULL);
+    pthread_mutex_lock(&rows->lock);
+    rows->stop = true;
+    pthread_cond_broadcast(&rows->changed);
+    pthread_mutex_unlock(&rows->lock);
+    for (size_t i = 0; i < rows->n_readers; i++) {
+        struct reader *from = &rows->readers[i];
+        if (from->threaded)
+            pthread_join(from->thread, NULL);
+        for (size_t k = 0; k < BATCHES; k++)
+            free(from->batches[k].rows);
     }
-    for (size_t i = 0; i < BATCHES; i++)
-        free(rows->batches[i].rows);
     pthread_cond_destroy(&rows->changed);
     pthread_mutex_destroy(&rows->lock);
     vec_release(&rows->parts);
@@ -439,7 +485,7 @@ const struct rec_part *recording_rows_parts(const struct rec_rows *rows, size_t 
     return rows->parts.data;
 }
 
-/* The chunk that is read, and the one after it, so that there is always something to do. */
+/* The chunks that are read, and the one after them, so that there is always something to do. */
 static int prepare_until(struct rec_rows *rows, size_t n)
 {
     n = MIN(n, rows->r->chunks.len);
@@ -458,18 +504,19 @@ static int prepare_until(struct rec_rows *rows, size_t n)
     return 0;
 }
 
-/* The next batch, read by the thread or here. */
-static struct batch *take(struct rec_rows *rows)
+/* The next batch of a chunk, read by its reader's thread or here. */
+static struct batch *take(struct rec_rows *rows, size_t chunk)
 {
-    struct batch *b = &rows->batches[rows->given % BATCHES];
-    if (!rows->threaded) {
-        fill(rows, b);
-        rows->filled++;
+    struct reader *from = &rows->readers[chunk % rows->n_readers];
+    struct batch *b = &from->batches[from->given % BATCHES];
+    if (!from->threaded) {
+        fill(from, b);
+        from->filled++;
     }
     pthread_mutex_lock(&rows->lock);
-    while (rows->filled == rows->given)
+    while (from->filled == from->given)
         pthread_cond_wait(&rows->changed, &rows->lock);
-    rows->given++;
+    from->given++;
     pthread_cond_broadcast(&rows->changed);
     pthread_mutex_unlock(&rows->lock);
     return b;
@@ -480,21 +527,23 @@ int recording_rows_next(struct rec_rows *rows, const struct rec_row **ret, size_
     struct recording *r = rows->r;
     forget_strings(r);
     while (!rows->all_read) {
-        struct batch *before = rows->given ? &rows->batches[(rows->given - 1) % BATCHES] : NULL;
+        const struct batch *before = rows->told;
         size_t chunk = before ? before->chunk->index + before->last : 0;
         if (before && before->last && chunk < r->chunks.len)
             chunk_leave(r, before->chunk);
         rows->all_read = chunk >= r->chunks.len;
         if (rows->all_read)
             break;
-        int error = prepare_until(rows, chunk + 2);
+        int error = prepare_until(rows, chunk + 1 + rows->n_readers);
         if (error)
             return error;
-        struct batch *b = take(rows);
+        const struct batch *b = rows->told = take(rows, chunk);
         if (b->damage && !rows->what)
             recording_damage(r, b->damage, b->why);
-        if (rows->what && (error = vec_push(&rows->parts, b->part)) < 0)
-            return error;
+        for (size_t i = 0; i < b->n_parts; i++) {
+            if (vec_push(&rows->parts, b->parts[i]) < 0)
+                return -ENOMEM;
+        }
         *ret = b->rows;
         *ret_n = b->n;
         if (b->n)
