@@ -32,6 +32,8 @@ struct simulation {
     uint64_t *times;
     uint32_t *next;                         /* per node: the thread's next one */
     uint32_t *waiting;                      /* per thread: the next thread that waits for the same node or lock */
+    uint64_t *came;                         /* per thread: when it came to the lock it waits for */
+    uint8_t *exclusive;                     /* per object: a lock whose holds are exact, and never had by two threads at once */
     uint32_t *owner;                        /* per object: hold + 1 */
     uint32_t *queue;                        /* per object: first thread in it, or TL_NONE */
     struct holds holds;                     /* of all locks */
@@ -41,6 +43,7 @@ struct simulation {
     uint32_t *by_thread;                    /* nodes, grouped by thread, in order of time */
     size_t *thread_at;                      /* per thread: where its nodes begin there; n_threads + 1 of them */
     VEC(struct pending) heap;
+    uint32_t lets_go; /* the thread that does something now */
     size_t done;
 };
 
@@ -86,14 +89,49 @@ static const struct hold *lock_taken(const struct simulation *s, uint32_t n)
     return s->acquires[n] ? &s->holds.slots[s->acquires[n] - 1] : NULL;
 }
 
+/* The hold that node n begins without having waited for the lock in the recording, or NULL. */
+static const struct hold *lock_found_free(const struct simulation *s, uint32_t n)
+{
+    const struct hold *h = s->acquires[n] ? &s->holds.slots[s->acquires[n] - 1] : NULL;
+    return h && s->t->nodes[n].kind == TL_ACQUIRE && h->flags & HOLD_EXACT && s->exclusive[hold_object(h)] ? h : NULL;
+}
+
+/* Whether the thread that comes to node n must wait for its lock now. */
+static bool must_wait(const struct simulation *s, uint32_t n)
+{
+    const struct hold *h = lock_found_free(s, n);
+    uint32_t owner = h ? s->owner[hold_object(h)] : 0, by = owner ? s->holds.links[owner - 1].acquire : TL_NONE;
+    return by != TL_NONE && s->holds.slots[owner - 1].flags & HOLD_EXACT && s->t->nodes[by].thread != s->t->nodes[n].thread;
+}
+
+/* A thread gets the lock for which it waited, or comes to it when it is free; then it did wait in the recording. */
 static int grant(struct simulation *s, uint32_t n, const struct hold *h, uint64_t at, bool contended)
 {
     const struct tl_node *node = &s->t->nodes[n];
-    int64_t then = (int64_t)s->t->nodes[node->waker].time - (int64_t)s->t->nodes[node->prev].time;
-    int64_t now = contended ? (int64_t)at - (int64_t)s->times[node->prev] : -1;
-    uint64_t wake_up = replay_wake_up(s->r, node, then, now);
+    int64_t now = contended ? (int64_t)at - (int64_t)s->came[node->thread] : -1;
+    uint64_t wake_up;
+    if (lock_taken(s, n)) {
+        int64_t then = (int64_t)s->t->nodes[node->waker].time - (int64_t)s->t->nodes[node->prev].time;
+        wake_up = replay_wake_up(s->r, node, then, now);
+    } else {
+        double sleeps = replay_sleeps(s->r, now);
+        s->r->saved[s->lets_go] -= (int64_t)(sleeps * (double)s->r->t->wake_ns);
+        wake_up = (uint64_t)(sleeps * (double)s->r->usual);
+    }
     s->owner[hold_object(h)] = (uint32_t)(h - s->holds.slots) + 1;
     return heap_push(s, at + (contended ? wake_up : 0), n, 0);
+}
+
+static int wait_for(struct simulation *s, uint32_t thread, uint32_t object, uint64_t came)
+{
+    uint32_t *at = &s->queue[object];
+    s->waiting[thread] = TL_NONE;
+    s->came[thread] = came;
+    for (size_t before = 0; *at != TL_NONE; at = &s->waiting[*at])
+        if (before++ == s->t->n_threads)
+            return CONTRADICTION;
+    *at = thread;
+    return 0;
 }
 
 /* The thread has done node p: when does its next one come? */
@@ -105,15 +143,8 @@ static int advance(struct simulation *s, uint32_t p)
     const struct hold *h = lock_taken(s, n);
     if (h && s->owner[hold_object(h)] == 0)
         return grant(s, n, h, s->times[p], false);
-    if (h) {
-        s->waiting[thread] = TL_NONE;
-        uint32_t *at = &s->queue[hold_object(h)];
-        for (size_t before = 0; *at != TL_NONE; at = &s->waiting[*at])
-            if (before++ == s->t->n_threads)
-                return CONTRADICTION;
-        *at = thread;
-        return 0;
-    }
+    if (h)
+        return wait_for(s, thread, hold_object(h), s->times[p]);
     const struct tl_node *node = &s->t->nodes[n];
     if (!graph_caused(node, n) || s->times[node->waker] != NOT_YET)
         return heap_push(s, replay_node(s->r, s->times, n), n, 0);
@@ -140,7 +171,7 @@ static int let_go(struct simulation *s, const uint32_t *last, uint32_t hold, uin
         return 0;
     s->queue[object] = s->waiting[thread];
     uint32_t n = upcoming(s, last, thread);
-    const struct hold *h = n == TL_NONE ? NULL : lock_taken(s, n);
+    const struct hold *h = n == TL_NONE ? NULL : lock_taken(s, n) ? lock_taken(s, n) : lock_found_free(s, n);
     return h ? grant(s, n, h, at, true) : 0; /* none: an index that contradicts itself */
 }
 
@@ -149,6 +180,7 @@ static int happen(struct simulation *s, uint32_t *last, uint32_t n)
 {
     const struct tl_node *node = &s->t->nodes[n];
     last[node->thread] = n;
+    s->lets_go = node->thread;
     int r = 0;
     for (uint32_t k = s->releases[n]; r == 0 && k; k = s->release_next[k - 1]) {
         uint64_t end = s->holds.slots[k - 1].end;
@@ -194,7 +226,12 @@ static int simulate(struct simulation *s, uint32_t *last)
     while (r == 0 && s->heap.len) {
         struct pending p = heap_pop(s);
         if (p.hold) {
+            s->lets_go = s->t->nodes[p.node].thread;
             r = let_go(s, last, p.hold - 1, p.time);
+            continue;
+        }
+        if (must_wait(s, p.node)) {
+            r = wait_for(s, s->t->nodes[p.node].thread, hold_object(lock_found_free(s, p.node)), p.time);
             continue;
         }
         if (s->done++ == s->t->n_nodes)
@@ -264,9 +301,31 @@ static void hold_fill(struct simulation *s, uint32_t thread, uint32_t slot)
     }
 }
 
+/* Exact holds that overlap are those of readers, of whom none waits for another one. */
+static int find_exclusive(struct simulation *s)
+{
+    const struct timeline *t = s->t;
+    uint32_t *holder = calloc(t->n_objects + 1, sizeof(*holder)); /* thread + 1 */
+    if (!holder)
+        return -ENOMEM;
+    memset(s->exclusive, 1, t->n_objects);
+    for (uint32_t n = 0; n < t->n_nodes; n++) {
+        const struct tl_node *at = &t->nodes[n];
+        uint32_t object = at->kind == TL_ACQUIRE || at->kind == TL_RELEASE ? tl_context_of(t, n)->object : TL_NONE;
+        if (object == TL_NONE)
+            continue;
+        if (at->kind == TL_ACQUIRE && holder[object] && holder[object] != at->thread + 1)
+            s->exclusive[object] = 0;
+        holder[object] = at->kind == TL_ACQUIRE ? at->thread + 1 : 0;
+    }
+    free(holder);
+    return 0;
+}
+
 static int simulation_fill(struct simulation *s)
 {
     int r = simulation_order(s);
+    r = r ? r : find_exclusive(s);
     for (size_t i = 0; i < s->t->n_objects; i++)
         s->queue[i] = TL_NONE;
     for (uint32_t thread = 0; r == 0 && thread < s->t->n_threads; thread++) {
@@ -294,6 +353,8 @@ int replay_arbitrated(struct replay *r, uint64_t *times)
     s.times = malloc((t->n_nodes + 1) * sizeof(*s.times));
     s.next = malloc((t->n_nodes + 1) * sizeof(*s.next));
     s.waiting = malloc((t->n_threads + 1) * sizeof(*s.waiting));
+    s.came = calloc(t->n_threads + 1, sizeof(*s.came));
+    s.exclusive = calloc(t->n_objects + 1, 1);
     s.owner = calloc(t->n_objects + 1, sizeof(*s.owner));
     s.queue = malloc((t->n_objects + 1) * sizeof(*s.queue));
     s.release_next = malloc((s.holds.n_slots + 1) * sizeof(*s.release_next));
@@ -303,8 +364,8 @@ int replay_arbitrated(struct replay *r, uint64_t *times)
     s.acquires = calloc(t->n_nodes + 1, sizeof(*s.acquires));
     s.releases = calloc(t->n_nodes + 1, sizeof(*s.releases));
     s.wakers = calloc(t->n_nodes + 1, sizeof(*s.wakers));
-    void *const all[] = {last,           s.times,     s.next,      s.waiting,  s.owner,    s.queue, s.over,
-                         s.release_next, s.by_thread, s.thread_at, s.acquires, s.releases, s.wakers};
+    void *const all[] = {last,           s.times,     s.next,      s.waiting,  s.owner,    s.queue,  s.over,     s.came,
+                         s.release_next, s.by_thread, s.thread_at, s.acquires, s.releases, s.wakers, s.exclusive};
     for (size_t i = 0; i < ARRAY_SIZE(all); i++)
         result = all[i] ? result : -ENOMEM;
     if (result == 0)
@@ -313,8 +374,10 @@ int replay_arbitrated(struct replay *r, uint64_t *times)
         result = simulate(&s, last);
     if (result == CONTRADICTION)
         s.done = result = 0;
-    if (result == 0 && s.done == t->n_nodes)
+    if (result == 0 && s.done == t->n_nodes) {
         memcpy(times, s.times, t->n_nodes * sizeof(*times));
+        result = 1;
+    }
     holds_release(&s.holds);
     vec_release(&s.heap);
     for (size_t i = 0; i < ARRAY_SIZE(all); i++)

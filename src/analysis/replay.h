@@ -23,10 +23,11 @@ struct replay {
     const struct scaled *what;
     struct sections sections; /* with objects */
     struct graph_seen *seen;  /* per thread, with stacks */
-    uint64_t *saved;          /* per thread: of its next own times, since it wakes nobody any more */
+    int64_t *saved;           /* per thread: of its next own times, since it wakes nobody any more, or does now */
     double factor;
     uint64_t scaled;
     uint64_t wake_as; /* what it takes to hand a lock over to a thread that sleeps; 0: what it took */
+    uint64_t usual;   /* the same where it was not handed over */
 };
 
 static inline bool replay_hands_over(const struct tl_node *at)
@@ -35,30 +36,39 @@ static inline bool replay_hands_over(const struct tl_node *at)
 }
 
 /*
- * How long after its cause a thread goes on that was woken at a node, and that waits for so long now instead of then. Who waits
- * for less than a wake-up takes does not sleep yet, and who comes behind the cause does not wait: it pays for no wake-up, nor
- * does its waker, whose next own time is shorter, by at most as much as it took the woken one.
+ * What of a wake-up is to be paid by who waits for so long. Who comes behind the cause does not wait, and pays nothing. Who
+ * waits for less than a wake-up takes the waker may not sleep yet: the less, the likelier.
+ */
+static inline double replay_sleeps(const struct replay *r, int64_t waits)
+{
+    int64_t asleep = (int64_t)r->t->wake_ns;
+    return waits < 0 ? 0 : waits >= asleep ? 1 : (double)waits / (double)asleep;
+}
+
+/*
+ * How long after its cause a thread goes on that was woken at a node, and that waits for so long now instead of then. Without a
+ * wake-up the waker's next own time is shorter, by at most as much as it took the woken one.
  */
 static inline uint64_t replay_wake_up(struct replay *r, const struct tl_node *at, int64_t then, int64_t now)
 {
     const struct tl_node *waker = &r->t->nodes[at->waker];
     uint64_t wake_up = at->time - waker->time;
-    int64_t asleep = (int64_t)r->t->wake_ns;
-    if (then < asleep)
+    if (then < (int64_t)r->t->wake_ns)
         return wake_up;
-    if (now >= asleep)
-        return r->wake_as && replay_hands_over(at) ? r->wake_as : wake_up;
-    if (replay_hands_over(at))
-        r->saved[waker->thread] += MIN(r->t->wake_ns, wake_up);
-    return 0;
+    double sleeps = replay_sleeps(r, now);
+    if (replay_hands_over(at)) {
+        r->saved[waker->thread] += (int64_t)((1 - sleeps) * (double)MIN(r->t->wake_ns, wake_up));
+        wake_up = r->wake_as ? r->wake_as : wake_up;
+    }
+    return (uint64_t)(sleeps * (double)wake_up);
 }
 
 /* What is left of a thread's own time. */
 static inline uint64_t replay_left(struct replay *r, uint32_t thread, uint64_t own)
 {
-    uint64_t less = MIN(r->saved[thread], own);
+    int64_t less = MIN(r->saved[thread], (int64_t)own);
     r->saved[thread] -= less;
-    return own - less;
+    return (uint64_t)((int64_t)own - less);
 }
 
 int replay_init(struct replay *ret, const struct timeline *t, const struct scaled *what, double factor) must_check;
@@ -82,7 +92,10 @@ uint64_t replay_part(struct replay *r, uint32_t n, uint64_t to);
 
 /* Whether the timeline is small enough for the next one to do anything. */
 bool replay_arbitrates(const struct timeline *t);
-/* The schedule with locks given in the order in which threads come in the new schedule. */
+/*
+ * The schedule with locks given in the order in which threads come in the new schedule. 1; 0: it cannot go on, times are as
+ * before; -ENOMEM.
+ */
 int replay_arbitrated(struct replay *r, uint64_t *times) must_check;
 
 /* ---- replay_kept.c: the schedule with locks given in the order recorded ---- */

@@ -194,6 +194,7 @@ struct path_part {
     const struct path_options *options;
     const struct scaled *what;
     struct critical_path path;
+    uint64_t from, to; /* the range that is asked about */
     uint64_t inside;
     double spread;
     int result;
@@ -257,13 +258,14 @@ static int replay_beside(struct kept *k, struct path_part *p)
 }
 
 /* The three quartiles of what it took to hand locks over to threads that slept; 0 when that was never. */
-static int hand_overs(const struct timeline *t, uint64_t from, uint64_t to, uint64_t ret[3])
+static int hand_overs(const struct path_part *p, uint64_t ret[3])
 {
+    const struct timeline *t = p->t;
     VEC(uint64_t) took = {0};
     int r = 0;
     for (size_t i = 0; r == 0 && i < t->n_nodes; i++) {
         const struct tl_node *at = &t->nodes[i];
-        if (at->time < from || at->time > to || !replay_hands_over(at) || !graph_woken(t, (uint32_t)i) || at->prev >= i)
+        if (at->time < p->from || at->time > p->to || !replay_hands_over(at) || !graph_woken(t, (uint32_t)i) || at->prev >= i)
             continue;
         uint64_t cause = t->nodes[at->waker].time;
         if (cause >= t->nodes[at->prev].time + t->wake_ns)
@@ -281,21 +283,18 @@ static int hand_overs(const struct timeline *t, uint64_t from, uint64_t to, uint
  * By how much the order kept gets shorter and longer if it takes not the middle but the first or the third quartile of that to
  * hand a lock over: all of them may, for how soon a processor wakes hangs on how long it slept, and that is another one then.
  */
-static int vary_hand_overs(const struct timeline *t, double factor, const struct path_part *p, uint64_t *times, uint64_t ret[2])
+static int vary_hand_overs(double factor, const struct path_part *p, const uint64_t took[3], uint64_t *times, uint64_t ret[2])
 {
-    uint64_t from, to, took[3], after[3] = {0};
-    uint32_t end;
-    int result = critical_path_range(t, p->options, &from, &to, &end);
-    if (result == 0)
-        result = hand_overs(t, from, to, took);
+    uint64_t after[3] = {0};
+    int result = 0;
     for (size_t i = 0; result == 0 && took[0] && i < 3; i++) {
         struct kept kept = {0};
         struct replay r;
-        result = replay_init(&r, t, p->what, factor);
+        result = replay_init(&r, p->t, p->what, factor);
         if (result != 0)
             break;
         r.wake_as = took[i];
-        result = kept_begin(&kept, &r, times, SIZE_MAX, from, to);
+        result = kept_begin(&kept, &r, times, SIZE_MAX, p->from, p->to);
         if (result == 0)
             result = kept_end(&kept);
         if (result == 0)
@@ -322,38 +321,55 @@ static void conclude(struct what_if_answer *a, double spread, const uint64_t han
     a->high = MAX(a->kept, a->arbitrated) + around + hand_overs[1];
 }
 
-static int replay_both(const struct timeline *t, double factor, struct path_part *p, uint64_t *times, size_t n_times,
-                       struct what_if_answer *ret)
+static int replay_in_order(double factor, struct path_part *p, uint64_t *times, size_t n_times, struct what_if_answer *a)
 {
     struct replay r;
     struct kept kept = {0};
-    uint64_t from, to;
-    uint32_t end;
-    int result = critical_path_range(t, p->options, &from, &to, &end);
-    if (result == 0)
-        result = replay_init(&r, t, p->what, factor);
+    int result = replay_init(&r, p->t, p->what, factor);
     if (result != 0)
         return result;
-    result = kept_begin(&kept, &r, times, n_times, from, to);
+    result = kept_begin(&kept, &r, times, n_times, p->from, p->to);
     if (result == 0)
         result = replay_beside(&kept, p);
-    struct what_if_answer a = {.before = p->path.length, .scaled_ns = r.scaled, .decided_anew = replay_arbitrates(t)};
+    a->before = p->path.length;
+    a->scaled_ns = r.scaled;
     replay_release(&r);
     if (result == 0) {
-        a.kept = makespan_kept(p, &kept);
-        a.upper_bound = p->path.length - (uint64_t)((double)p->inside * (1 - factor));
+        a->kept = a->arbitrated = makespan_kept(p, &kept);
+        a->upper_bound = p->path.length - (uint64_t)((double)p->inside * (1 - factor));
     }
     kept_release(&kept);
-    if (result == 0)
-        result = replay_init(&r, t, p->what, factor);
+    return result;
+}
+
+static int replay_anew(double factor, const struct path_part *p, uint64_t usual, uint64_t *times, struct what_if_answer *a)
+{
+    struct replay r;
+    int result = replay_init(&r, p->t, p->what, factor);
     if (result != 0)
         return result;
-    result = replay_arbitrates(t) ? replay_arbitrated(&r, times) : 0;
-    a.arbitrated = result != 0 ? 0 : replay_arbitrates(t) ? makespan(p, times) : a.kept;
+    r.usual = usual;
+    result = replay_arbitrated(&r, times);
+    if (result > 0)
+        a->arbitrated = makespan(p, times);
     replay_release(&r);
-    uint64_t vary[2] = {0, 0};
-    if (result == 0 && replay_arbitrates(t))
-        result = vary_hand_overs(t, factor, p, times, vary);
+    return MIN(result, 0);
+}
+
+static int replay_both(double factor, struct path_part *p, uint64_t *times, size_t n_times, struct what_if_answer *ret)
+{
+    struct what_if_answer a = {.decided_anew = replay_arbitrates(p->t)};
+    uint64_t took[3], vary[2] = {0, 0};
+    uint32_t end;
+    int result = critical_path_range(p->t, p->options, &p->from, &p->to, &end);
+    if (result == 0)
+        result = replay_in_order(factor, p, times, n_times, &a);
+    if (result == 0 && a.decided_anew)
+        result = hand_overs(p, took);
+    if (result == 0 && a.decided_anew)
+        result = replay_anew(factor, p, took[1], times, &a);
+    if (result == 0 && a.decided_anew)
+        result = vary_hand_overs(factor, p, took, times, vary);
     conclude(&a, p->spread, vary);
     *ret = a;
     return result;
@@ -370,7 +386,7 @@ static int what_if_in(const struct timeline *t, const struct path_options *o, co
 {
     struct path_part p = {.t = t, .options = o, .what = what};
     uint64_t *times = malloc(n_times * sizeof(*times));
-    int result = times ? replay_both(t, factor, &p, times, n_times, ret) : -ENOMEM;
+    int result = times ? replay_both(factor, &p, times, n_times, ret) : -ENOMEM;
     free(times);
     critical_path_release(&p.path);
     return result;

@@ -310,6 +310,53 @@ static void who_does_not_wait_is_not_woken(void **state)
     timeline_free(t);
 }
 
+/*
+ * FIRST has LONG for 10 ms and then FREE for 5, which SECOND has had from 2 to 7: with LONG at 3 of 10 it comes to FREE at 3
+ * and has it from 7 to 12. When both have it at the same time, before, they are readers, and nobody waits: to 8.
+ */
+static void a_lock_that_was_free_is_waited_for(void **state)
+{
+    enum { FIRST, SECOND, LONG = 0, FREE };
+
+    static const struct {
+        uint64_t ms;
+        uint32_t thread;
+        enum tl_event_kind kind;
+        uint32_t object;
+    } events[] = {{0, FIRST, TLE_THREAD_START, TL_NONE}, {0, SECOND, TLE_THREAD_START, TL_NONE},
+                  {0, FIRST, TLE_ACQUIRE, LONG},         {2, SECOND, TLE_ACQUIRE, FREE},
+                  {7, SECOND, TLE_RELEASE, FREE},        {8, SECOND, TLE_THREAD_END, TL_NONE},
+                  {10, FIRST, TLE_RELEASE, LONG},        {10, FIRST, TLE_ACQUIRE, FREE},
+                  {15, FIRST, TLE_RELEASE, FREE},        {15, FIRST, TLE_THREAD_END, TL_NONE}};
+
+    for (int readers = 0; readers < 2; readers++) {
+        struct timeline_builder *b;
+        struct timeline *t;
+        assert_int_equal(timeline_builder_new(&b), 0);
+        for (uint64_t thread = 0; thread < 4; thread++)
+            assert_int_equal(timeline_thread(b, 10 + thread), thread);
+        assert_int_equal(timeline_object(b, 77, (uint32_t)timeline_string(b, "Long", 4)), LONG);
+        assert_int_equal(timeline_object(b, 78, (uint32_t)timeline_string(b, "Free", 4)), FREE);
+        timeline_origin(b, NS_PER_MS, 0);
+        for (uint32_t i = 0; i < 4; i++) { /* two others, one behind the other or at once */
+            bool release = readers ? i >= 2 : i % 2;
+            put_of(b, i, 2 + (readers ? i % 2 : i / 2), release ? TLE_RELEASE : TLE_ACQUIRE, FREE, TL_NONE);
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(events); i++)
+            put_of(b, 4 + events[i].ms, events[i].thread, events[i].kind, events[i].object, TL_NONE);
+        assert_int_equal(timeline_finish(b, 20 * NS_PER_MS, &t), 0);
+        timeline_builder_free(b);
+        struct what_if_answer a;
+        uint32_t number = LONG;
+        struct what_if w = {.lock = is_number, .lock_arg = &number, .factor = 0.3};
+        assert_int_equal(what_if(t, &(struct path_options){.from = 4 * NS_PER_MS, .end_thread = TL_NONE}, &w, &a), 0);
+        assert_int_equal(a.before, 15 * NS_PER_MS);
+        assert_int_equal(a.kept, 8 * NS_PER_MS);
+        assert_int_equal(a.arbitrated, (readers ? 8 : 12) * NS_PER_MS);
+        timeline_free(t);
+    }
+}
+
 /* A thread that notifies 10,000 times, after 1 to 100 ms by chance, and in the middle once waits for an hour. */
 static void pieces_say_how_runs_differ(void **state)
 {
@@ -351,6 +398,33 @@ static void pieces_say_how_runs_differ(void **state)
     assert_in_range(a.high - a.answer, 2.5 * spread, 2.7 * spread);
     assert_in_range(a.answer - a.low, 2.5 * spread, 2.7 * spread);
     critical_path_release(&path);
+    timeline_free(t);
+}
+
+/* Every second span of 10 ms has a pause of 4: a path of one without says so too, and one of half of it all. */
+static void what_is_random_is_asked_of_the_whole_recording(void **state)
+{
+    struct timeline_builder *b;
+    struct timeline *t;
+    assert_int_equal(timeline_builder_new(&b), 0);
+    assert_int_equal(timeline_thread(b, 10), 0);
+    timeline_origin(b, NS_PER_MS, 0);
+    uint32_t name = (uint32_t)timeline_string(b, "Pause", 5);
+    put_of(b, 0, 0, TLE_THREAD_START, TL_NONE, TL_NONE);
+    for (uint64_t ms = 13; ms < 200; ms += 20)
+        assert_int_equal(timeline_pause(b, ms * NS_PER_MS, (ms + 4) * NS_PER_MS, name), 0);
+    put_of(b, 200, 0, TLE_THREAD_END, TL_NONE, TL_NONE);
+    assert_int_equal(timeline_finish(b, 201 * NS_PER_MS, &t), 0);
+    timeline_builder_free(b);
+    for (uint64_t to = 10; to <= 100; to += 90) {
+        struct critical_path path;
+        double spread;
+        assert_int_equal(critical_path(t, &(struct path_options){.to = to * NS_PER_MS, .end_thread = TL_NONE}, &path), 0);
+        assert_int_equal(path.states[PATH_GC], to == 10 ? 0 : 5 * 4 * NS_PER_MS);
+        assert_int_equal(path_spread(t, &path, &spread), 0);
+        assert_in_range(spread, 4.1 * NS_PER_MS * (to == 10 ? 1 : 3), 4.3 * NS_PER_MS * (to == 10 ? 1 : 3.2));
+        critical_path_release(&path);
+    }
     timeline_free(t);
 }
 
@@ -402,7 +476,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lock_is_not_held_to_the_next_event),
         cmocka_unit_test(who_does_not_wait_is_not_woken),
+        cmocka_unit_test(a_lock_that_was_free_is_waited_for),
         cmocka_unit_test(pieces_say_how_runs_differ),
+        cmocka_unit_test(what_is_random_is_asked_of_the_whole_recording),
         cmocka_unit_test(hand_overs_may_take_longer),
         cmocka_unit_test(holds_that_were_recorded_are_exact),
         cmocka_unit_test(two_locks_of_a_class_share_once),

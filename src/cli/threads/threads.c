@@ -505,15 +505,16 @@ const struct command threads_verbs[] = {
     ROW("what-if", cmd_what_if, "what the program would take if a section took less",
         "Replays the threads with the sections of a lock, or a method, scaled by a factor: once in the order in which locks "
         "were taken, once with locks given to whom comes first, which is the answer, unless there are more than 20 million "
-        "changes of state. A thread that comes to a lock when it is free does not wait and pays for no wake-up. The interval is "
-        "where nine of ten runs of the changed program are expected: from the lower to the higher of the two, and beyond these "
-        "as far as one run differs from another. That is taken from how much runs and waits of the same kind on the critical "
-        "path differ within this recording, and from the quartiles of how long it took to hand locks over to threads that "
-        "slept. How one start of the VM differs from the next, locks of which the recording knows nothing, and what threads take "
-        "from each other that run beside each other only then (the replay gives each a processor), are not in it: "
-        "of programs that are bound by two processors it had seven to eight runs of ten (doc/measured/threads.md). With --json "
-        "spread_ns is the standard deviation of one run. Record with --locks PATTERN for exact answers: the VM has no event for "
-        "a thread that gets a monitor by spinning.",
+        "changes of state. A thread that comes to a lock when it is free does not wait and pays for no wake-up; one that comes "
+        "to a lock recorded with --locks when another thread has it by now waits. The interval is where nine of ten runs of "
+        "the changed program are expected: from the lower to the higher of the two, and beyond these as far as one run differs "
+        "from another. That is taken from how much runs and waits of the same kind on the critical path differ within this "
+        "recording (pauses and times without a processor: in all of it), and from the quartiles of how long it took to hand "
+        "locks over to threads that slept. How one start of the VM differs from the next, locks of which the recording knows "
+        "nothing, and what threads take from each other that run beside each other only then (the replay gives each a "
+        "processor), are not in it: of programs that are bound by two processors it had seven to eight runs of ten "
+        "(doc/measured/threads.md). With --json spread_ns is the standard deviation of one run. Record with --locks PATTERN "
+        "for exact answers: the VM has no event for a thread that gets a monitor by spinning.",
         "  jvmscope threads what-if --lock 'com.acme.Cache' --factor 0.5 app.jfr\n"),
     ROW_OF("FILE|PID", "deadlocks", cmd_deadlocks, "threads that wait for each other",
            "Cycles of threads each of which waits for a lock that the next one owns: at the end of a recording, or now in a "
