@@ -77,9 +77,6 @@ int path_lock_shares(const struct timeline *t, const struct critical_path *p, co
 /* The same of all locks, for the path of those options: what the timeline's index knows of it is not worked out again. */
 int path_shares_of(struct timeline *t, const struct path_options *o, const struct critical_path *p,
                    struct path_shares *ret) must_check;
-/* Both the path and these; of a large timeline what they take is found beside each other. */
-int critical_path_and_shares(struct timeline *t, const struct path_options *o, struct critical_path *ret,
-                             struct path_shares *ret_shares) must_check;
 /* Whether the index knows all that it takes. */
 bool path_shares_known(const struct timeline *t, const struct path_options *o);
 
@@ -93,3 +90,6 @@ struct path_methods {
 };
 
 int path_methods(const struct timeline *t, const struct critical_path *p, struct path_methods *ret) must_check;
+/* The path, these and the shares of locks; of a large timeline what they take is found beside each other. */
+int critical_path_and_shares(struct timeline *t, const struct path_options *o, struct critical_path *ret,
+                             struct path_shares *ret_shares, struct path_methods *ret_methods) must_check;

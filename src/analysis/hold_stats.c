@@ -10,9 +10,9 @@ struct table {
     struct map rows, members; /* by class and method; of row and object, or row and thread */
 };
 
-static bool selected(const struct stats_filter *f, const struct hold *h)
+static bool selected(const struct stats_filter *f, const struct tl_hold *h)
 {
-    return h->flags & HOLD_EXACT && (!f->objects || f->objects[hold_object(h)]) && h->end > f->from &&
+    return h->flags & HOLD_EXACT && (!f->objects || f->objects[tl_hold_object(h)]) && h->end > f->from &&
            (!f->to || h->start < f->to);
 }
 
@@ -28,10 +28,10 @@ static int member(struct table *t, uint64_t row, uint32_t what, uint32_t *count)
 
 static int add(struct table *t, const struct timeline *tl, const struct holds *holds, uint32_t thread, size_t number)
 {
-    const struct hold *h = &holds->slots[number];
+    const struct tl_hold *h = &holds->slots[number];
     uint32_t stack = holds->side[number].stack;
     const struct tl_stack *s = stack == TL_NONE ? NULL : &tl->stacks[stack];
-    uint32_t class = tl->objects[hold_object(h)].class, method = s && s->len ? tl->frames[s->first].method : TL_NONE;
+    uint32_t class = tl->objects[tl_hold_object(h)].class, method = s && s->len ? tl->frames[s->first].method : TL_NONE;
     uint64_t ns = h->end - h->start;
     bool added;
     uint64_t *slot = map_at(&t->rows, (uint64_t) class << 32 | method, t->out->rows.len, &added);
@@ -45,7 +45,7 @@ static int add(struct table *t, const struct timeline *tl, const struct holds *h
     row->total_ns += ns;
     row->min_ns = MIN(row->min_ns, ns);
     row->max_ns = MAX(row->max_ns, ns);
-    r = member(t, *slot << 1, hold_object(h), &row->objects);
+    r = member(t, *slot << 1, tl_hold_object(h), &row->objects);
     return r < 0 ? r : member(t, *slot << 1 | 1, thread, &row->threads);
 }
 

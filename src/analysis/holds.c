@@ -23,7 +23,8 @@ struct answer {
 struct holder {
     uint32_t waiting; /* the object it waits for, or TL_NONE */
     uint32_t current; /* slot of the hold taken last, + 1 */
-    uint32_t stack;   /* of that */
+    uint32_t object;  /* of that */
+    uint32_t stack;   /* likewise */
     bool within;      /* its state began in the method that took that */
     uint64_t seen;    /* until then it was in that method, by its stacks */
     uint32_t chunk;   /* the chunk in which its holds lie now, and how many in all */
@@ -43,6 +44,7 @@ struct collector {
     uint8_t *wanted;
     struct answer *answers;  /* by a hash of the pair */
     size_t opened;           /* holds, so far: which they were is beside the slots */
+    bool medians;            /* some end may hang on the median of its kind */
     VEC(uint32_t) chunk_own; /* per chunk: its thread */
 };
 
@@ -51,8 +53,8 @@ static void leave(struct collector *c, struct holder *p)
 {
     if (!p->current)
         return;
-    struct hold *h = &c->holds->slots[p->current - 1];
-    if (c->open[hold_object(h)].hold == p->current) {
+    struct tl_hold *h = &c->holds->slots[p->current - 1];
+    if (c->open[p->object].hold == p->current) {
         h->end = p->seen; /* for when it is forgotten */
     } else if (h->flags & HOLD_END_INFERRED && p->seen > h->start) {
         h->end = MIN((uint64_t)h->end, p->seen);
@@ -105,7 +107,7 @@ static int hold_open(struct collector *c, uint32_t thread, uint32_t object, uint
     uint64_t wake = woken ? c->t->nodes[c->t->nodes[node].waker].time : at;
     struct holder *p = &c->threads[thread];
     leave(c, p);
-    c->holds->slots[slot] = (struct hold){.start = at,
+    c->holds->slots[slot] = (struct tl_hold){.start = at,
                                           .end = at,
                                           .object_low = object & 0xffff,
                                           .object_high = object >> 16 & 0x7ff,
@@ -114,7 +116,9 @@ static int hold_open(struct collector *c, uint32_t thread, uint32_t object, uint
     if (c->holds->links)
         c->holds->links[slot] = (struct hold_link){.acquire = node, .release = TL_NONE};
     c->open[object] = (struct held){(uint32_t)slot + 1, thread};
+    c->holds->of_object[object]++;
     p->current = (uint32_t)slot + 1;
+    p->object = object;
     p->stack = stack;
     p->seen = at;
     p->within = false;
@@ -125,7 +129,7 @@ static void hold_close(struct collector *c, uint32_t object, uint64_t at, uint32
 {
     if (!c->open[object].hold)
         return;
-    struct hold *h = &c->holds->slots[c->open[object].hold - 1];
+    struct tl_hold *h = &c->holds->slots[c->open[object].hold - 1];
     h->end = at & UINT64_C(0xffffffffffff);
     if (c->holds->links)
         c->holds->links[c->open[object].hold - 1].release = node;
@@ -138,12 +142,13 @@ static void hold_forget(struct collector *c, uint32_t object, uint64_t not_after
     struct held open = c->open[object];
     if (!open.hold)
         return;
-    struct hold *h = &c->holds->slots[open.hold - 1];
+    struct tl_hold *h = &c->holds->slots[open.hold - 1];
     c->open[object].hold = 0;
     /* Of the thread's hold taken last it is not known yet until when it was seen. */
     bool seen = c->threads[open.thread].current != open.hold && h->end > h->start;
     h->end = (seen ? MIN((uint64_t)h->end, not_after) : not_after) & UINT64_C(0xffffffffffff);
     h->flags = (h->flags | HOLD_END_INFERRED | (seen ? 0 : HOLD_MEDIAN)) & 31;
+    c->medians |= !seen;
 }
 
 static bool is_owner(const struct collector *c, uint32_t object, uint32_t thread)
@@ -211,8 +216,7 @@ static void look_at_stack(struct collector *c, const struct tl_node *n)
     struct tl_context x = c->t->contexts[n->context];
     if (p->within)
         p->seen = n->time;
-    bool once_more =
-        (n->kind == TL_WAIT_LOCK || n->kind == TL_PARK) && x.object == hold_object(&c->holds->slots[p->current - 1]);
+    bool once_more = (n->kind == TL_WAIT_LOCK || n->kind == TL_PARK) && x.object == p->object;
     if (once_more || x.stack == TL_NONE || p->stack == TL_NONE || c->t->stacks[p->stack].len == 0) {
         p->within = false;
         return;
@@ -296,23 +300,23 @@ static int by_length(const void *a, const void *b)
 /* Sections of one kind: of a class, and entered at one place where that is known. */
 static uint64_t section_key(const struct collector *c, size_t slot, bool by_stack)
 {
-    uint32_t object = hold_object(&c->holds->slots[slot]);
+    uint32_t object = tl_hold_object(&c->holds->slots[slot]);
     return (uint64_t)c->t->objects[object].class << 32 | (by_stack ? c->holds->side[slot].stack : TL_NONE);
 }
 
-/* The lengths of sections of the kinds that are wanted. Of very many one in so many tells the median. */
-static int lengths(const struct collector *c, const struct map *wanted, struct map *medians)
+/* The median lengths of sections by their kinds. Of very many one in so many tells them. */
+static int lengths(const struct collector *c, struct map *medians)
 {
     VEC(struct length) known = {0};
     int r = 0;
     for (size_t i = 0; r == 0 && i < c->opened; i += 1 + c->opened / MEDIAN_SAMPLE) {
         size_t slot = c->holds->side[i].opened;
-        const struct hold *one = &c->holds->slots[slot];
+        const struct tl_hold *one = &c->holds->slots[slot];
         if (one->flags & HOLD_INFERRED)
             continue;
-        if (c->holds->side[slot].stack != TL_NONE && map_get(wanted, section_key(c, slot, true)))
+        if (c->holds->side[slot].stack != TL_NONE)
             r = vec_push(&known, ((struct length){section_key(c, slot, true), one->end - one->start}));
-        if (r == 0 && map_get(wanted, section_key(c, slot, false)))
+        if (r == 0)
             r = vec_push(&known, ((struct length){section_key(c, slot, false), one->end - one->start}));
     }
     if (r == 0 && known.len)
@@ -328,7 +332,7 @@ static int lengths(const struct collector *c, const struct map *wanted, struct m
 
 static void end_settle(const struct collector *c, uint32_t thread, size_t slot, const struct map *medians)
 {
-    struct hold *one = &c->holds->slots[slot];
+    struct tl_hold *one = &c->holds->slots[slot];
     uint64_t end = MIN((uint64_t)one->end, c->t->threads[thread].end_ns);
     if (one->flags & HOLD_MEDIAN) {
         const uint64_t *median = map_get(medians, section_key(c, slot, true));
@@ -340,22 +344,22 @@ static void end_settle(const struct collector *c, uint32_t thread, size_t slot, 
     one->flags &= HOLD_MEDIAN - 1;
 }
 
-/* The kinds of which the median length is looked for. */
-static int kinds_wanted(const struct collector *c, struct map *wanted)
+/* Some of the chunks, settled by a thread of its own. */
+struct settling {
+    const struct collector *c;
+    const struct map *medians;
+    size_t from, to;
+};
+
+static void *settle_some(void *arg)
 {
-    const struct holds *h = c->holds;
-    int r = 0;
-    for (uint32_t thread = 0; r == 0 && thread < c->t->n_threads; thread++) {
-        for (size_t i = 0, n = hold_count(h, thread); r == 0 && i < n; i++) {
-            size_t slot = hold_slot(h, thread, i);
-            if (!(h->slots[slot].flags & HOLD_MEDIAN))
-                continue;
-            r = map_put(wanted, section_key(c, slot, true), 1);
-            if (r == 0)
-                r = map_put(wanted, section_key(c, slot, false), 1);
-        }
+    const struct settling *s = arg;
+    const struct tl_hold *slots = s->c->holds->slots;
+    for (size_t i = s->from << HOLD_CHUNK_BITS; i < s->to << HOLD_CHUNK_BITS; i++) {
+        if (slots[i].flags & HOLD_END_INFERRED)
+            end_settle(s->c, s->c->chunk_own.data[i >> HOLD_CHUNK_BITS], i, s->medians);
     }
-    return r;
+    return NULL;
 }
 
 /*
@@ -364,20 +368,22 @@ static int kinds_wanted(const struct collector *c, struct map *wanted)
  */
 static int ends_settle(const struct collector *c)
 {
-    const struct holds *h = c->holds;
-    struct map medians = {0}, wanted = {0};
-    int r = kinds_wanted(c, &wanted);
-    if (r == 0 && wanted.len)
-        r = lengths(c, &wanted, &medians);
-    for (uint32_t thread = 0; r == 0 && thread < c->t->n_threads; thread++) {
-        for (size_t i = 0, n = hold_count(h, thread); i < n; i++) {
-            size_t slot = hold_slot(h, thread, i);
-            if (h->slots[slot].flags & HOLD_END_INFERRED)
-                end_settle(c, thread, slot, &medians);
-        }
+    enum { ALONE = 1 << 12 };
+
+    struct map medians = {0};
+    size_t n = c->chunk_own.len, half = n > ALONE ? n / 2 : 0;
+    struct settling parts[2] = {{c, &medians, 0, half}, {c, &medians, half, n}};
+    pthread_t thread;
+    int r = c->medians ? lengths(c, &medians) : 0;
+    if (r == 0) {
+        bool beside = half && pthread_create(&thread, NULL, settle_some, &parts[0]) == 0;
+        settle_some(&parts[1]);
+        if (beside)
+            (void)pthread_join(thread, NULL);
+        else
+            settle_some(&parts[0]);
     }
     map_release(&medians);
-    map_release(&wanted);
     return r;
 }
 
@@ -431,7 +437,7 @@ static int holds_memory(struct holds *h, const struct timeline *t, bool links)
         r = ahead_init(&h->side_memory, most * sizeof(*h->side));
     if (r == 0 && links)
         r = ahead_init(&h->link_memory, most * sizeof(*h->links));
-    h->slots = (struct hold *)(void *)h->slot_memory.map;
+    h->slots = (struct tl_hold *)(void *)h->slot_memory.map;
     h->side = (struct hold_side *)(void *)h->side_memory.map;
     h->links = (struct hold_link *)(void *)h->link_memory.map;
     return r;
@@ -454,7 +460,8 @@ static int collect(const struct timeline *t, holds_want *want, void *arg, bool l
     c.wanted = calloc(t->n_objects + 1, sizeof(*c.wanted));
     c.threads = calloc(t->n_threads + 1, sizeof(*c.threads));
     c.answers = calloc(ANSWERS, sizeof(*c.answers));
-    int r = c.answers && c.open && c.wanted && c.threads ? holds_memory(&h, t, links) : -ENOMEM;
+    h.of_object = calloc(t->n_objects + 1, sizeof(*h.of_object));
+    int r = c.answers && c.open && c.wanted && c.threads && h.of_object ? holds_memory(&h, t, links) : -ENOMEM;
     if (r == 0)
         r = visit_all(&c, want, arg);
     memory_met(&h);
@@ -497,6 +504,7 @@ void holds_release(struct holds *h)
 {
     holds_shorten(h);
     ahead_release(&h->slot_memory);
+    free(h->of_object);
     free(h->first);
     free(h->chunk_first);
     free(h->chunks);

@@ -16,15 +16,7 @@
 #define HOLD_EXACT          4 /* recorded as a hold */
 #define HOLD_WOKEN          8 /* another thread decided when the node of the acquisition came */
 
-/* In 16 bytes, and 12 beside, until they are released: of a large recording there are a hundred million. */
-struct hold {
-    uint64_t start : 48; /* ns since the timeline's origin */
-    uint64_t object_low : 16;
-    uint64_t end : 48;
-    uint64_t object_high : 11;
-    uint64_t flags : 5;
-};
-
+/* What is known of a hold besides, until that is released: of a large recording there are a hundred million. */
 struct hold_side {
     uint32_t stack;   /* of the acquisition, or TL_NONE */
     uint32_t wake_ns; /* how long before its start the wake-up began that led to it; UINT32_MAX: so much or more */
@@ -42,21 +34,17 @@ struct hold_link {
 enum { HOLD_CHUNK_BITS = 7, HOLD_CHUNK = 1 << HOLD_CHUNK_BITS };
 
 struct holds {
-    struct hold *slots;
+    struct tl_hold *slots;
     struct hold_side *side;  /* per slot */
     struct hold_link *links; /* per slot; NULL: nobody asked for them */
     size_t n_slots;
     struct ahead slot_memory, side_memory, link_memory; /* of these */
     struct map long_wakes;                              /* by slot: when a wake-up began that wake_ns cannot tell */
+    uint32_t *of_object; /* per object: how many */
     size_t *first;       /* per thread: how many holds the threads before it have; n_threads + 1 of them */
     size_t *chunk_first; /* per thread: its first one in chunks */
     uint32_t *chunks;    /* per chunk: its number in slots */
 };
-
-static inline uint32_t hold_object(const struct hold *h)
-{
-    return (uint32_t)h->object_high << 16 | (uint32_t)h->object_low;
-}
 
 /* Of the i-th hold of a thread. */
 static inline size_t hold_slot(const struct holds *h, uint32_t thread, size_t i)
@@ -65,7 +53,7 @@ static inline size_t hold_slot(const struct holds *h, uint32_t thread, size_t i)
     return chunk << HOLD_CHUNK_BITS | (i & (HOLD_CHUNK - 1));
 }
 
-static inline struct hold *hold_of(const struct holds *h, uint32_t thread, size_t i)
+static inline struct tl_hold *hold_of(const struct holds *h, uint32_t thread, size_t i)
 {
     return &h->slots[hold_slot(h, thread, i)];
 }

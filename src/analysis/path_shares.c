@@ -16,31 +16,24 @@ static int by_share(const void *a, const void *b)
     return x->ns != y->ns ? (x->ns < y->ns) - (x->ns > y->ns) : (x->class > y->class) - (x->class < y->class);
 }
 
-static int share_row(const struct timeline *t, uint32_t object, struct map *index, struct path_shares *rows, uint32_t *row_of)
-{
-    uint32_t class = t->objects[object].class;
-    bool added;
-    uint64_t *slot = map_at(index, class, rows->rows.len, &added);
-    int r = slot ? 0 : -ENOMEM;
-    if (slot && added)
-        r = vec_push(&rows->rows, ((struct tl_share){.class = class, .object = object}));
-    row_of[object] = slot ? (uint32_t)*slot + 1 : 0;
-    return r;
-}
-
 /* A row a class; row_of: per object, row + 1. */
 static int share_rows(const struct timeline *t, const struct holds *h, struct path_shares *rows, uint32_t *row_of)
 {
     struct map index = {0};
     int r = 0;
-    for (uint32_t thread = 0; r == 0 && thread < t->n_threads; thread++) {
-        for (size_t i = 0, n = hold_count(h, thread); r == 0 && i < n; i++) {
-            uint32_t object = hold_object(hold_of(h, thread, i));
-            if (!row_of[object])
-                r = share_row(t, object, &index, rows, row_of);
-            if (r == 0 && row_of[object] - 1 < rows->rows.len)
-                rows->rows.data[row_of[object] - 1].holds++;
-        }
+    for (uint32_t object = 0; r == 0 && object < t->n_objects; object++) {
+        uint32_t class = t->objects[object].class;
+        bool added;
+        if (!h->of_object[object])
+            continue;
+        uint64_t *slot = map_at(&index, class, rows->rows.len, &added);
+        r = slot ? 0 : -ENOMEM;
+        if (slot && added)
+            r = vec_push(&rows->rows, ((struct tl_share){.class = class, .object = object}));
+        if (r < 0)
+            break;
+        row_of[object] = (uint32_t)*slot + 1;
+        rows->rows.data[*slot].holds += h->of_object[object];
     }
     map_release(&index);
     return r;
@@ -74,11 +67,11 @@ static void find_reach(struct sharing *c)
     const struct holds *h = c->holds;
     for (uint32_t thread = 0; thread < c->t->n_threads; thread++) {
         uint64_t reach = 0;
-        for (size_t i = 0, n = hold_count(h, thread); i < n; i++) {
+        for (size_t i = 0, n = hold_count(h, thread); i < n; i += BLOCK) {
             size_t slot = hold_slot(h, thread, i);
-            if (slot % BLOCK == 0)
-                c->reach[slot >> BLOCK_BITS] = reach;
-            reach = MAX(reach, (uint64_t)h->slots[slot].end);
+            c->reach[slot >> BLOCK_BITS] = reach;
+            for (size_t k = slot; k < slot + MIN(n - i, (size_t)BLOCK); k++)
+                reach = MAX(reach, (uint64_t)h->slots[k].end);
         }
     }
 }
@@ -94,7 +87,7 @@ static size_t first_reaching(const struct sharing *c, size_t low, const struct p
     for (size_t k = low, begin; k > 0; k = begin) {
         begin = (k - 1) & ~(size_t)(BLOCK - 1);
         size_t slot = hold_slot(c->holds, s->thread, begin);
-        const struct hold *block = &c->holds->slots[slot];
+        const struct tl_hold *block = &c->holds->slots[slot];
         uint64_t reach[BLOCK] = {0}, last = c->reach[slot >> BLOCK_BITS];
         for (size_t i = 0; i < k - begin; i++)
             reach[i] = last = MAX(last, (uint64_t)block[i].end);
@@ -112,11 +105,11 @@ static size_t first_reaching(const struct sharing *c, size_t low, const struct p
 
 static void share_hold(struct sharing *c, const struct path_segment *s, size_t slot)
 {
-    const struct hold *one = &c->holds->slots[slot];
+    const struct tl_hold *one = &c->holds->slots[slot];
     uint64_t start = MAX(s->start, wake_up(c->holds, slot)), end = MIN(s->end, (uint64_t)one->end);
     if (end <= start || c->rows.rows.len == 0)
         return;
-    uint32_t i = c->row_of[hold_object(one)] - 1;
+    uint32_t i = c->row_of[tl_hold_object(one)] - 1;
     struct tl_share *row = &c->rows.rows.data[i];
     start = MAX(start, c->shared_to[i]);
     if (end > start) {
@@ -266,22 +259,29 @@ int path_shares_of(struct timeline *t, const struct path_options *o, const struc
 }
 
 int critical_path_and_shares(struct timeline *t, const struct path_options *o, struct critical_path *ret,
-                             struct path_shares *ret_shares)
+                             struct path_shares *ret_shares, struct path_methods *ret_methods)
 {
     struct holding h = {.t = t};
     struct critical_path p = {0};
+    struct path_methods methods = {0};
     bool new = !path_shares_known(t, o);
     if (new)
         holding_begin(&h);
-    int r = critical_path(t, o, &p), collected = new ? holding_end(&h) : 0;
+    int r = critical_path(t, o, &p);
+    if (r == 0)
+        r = path_methods(t, &p, &methods);
+    int collected = new ? holding_end(&h) : 0;
     if (r == 0)
         r = collected;
     if (r == 0)
         r = new ? shares_of(t, &h.holds, o, &p, ret_shares) : known(t, ret_shares);
     holds_release(&h.holds);
-    if (r < 0)
+    if (r < 0) {
         critical_path_release(&p);
-    else
+        vec_release(&methods.rows);
+    } else {
         *ret = p;
+        *ret_methods = methods;
+    }
     return r;
 }

@@ -81,7 +81,7 @@ static struct pending heap_pop(struct simulation *s)
 }
 
 /* The hold that node n begins by waiting for a lock, or NULL. */
-static const struct hold *lock_taken(const struct simulation *s, uint32_t n)
+static const struct tl_hold *lock_taken(const struct simulation *s, uint32_t n)
 {
     const struct tl_node *at = &s->t->nodes[n];
     if (at->edge != TL_BY_HANDOFF || at->waker == TL_NONE || at->prev == TL_NONE || s->t->nodes[at->prev].kind != TL_WAIT_LOCK)
@@ -90,22 +90,22 @@ static const struct hold *lock_taken(const struct simulation *s, uint32_t n)
 }
 
 /* The hold that node n begins without having waited for the lock in the recording, or NULL. */
-static const struct hold *lock_found_free(const struct simulation *s, uint32_t n)
+static const struct tl_hold *lock_found_free(const struct simulation *s, uint32_t n)
 {
-    const struct hold *h = s->acquires[n] ? &s->holds.slots[s->acquires[n] - 1] : NULL;
-    return h && s->t->nodes[n].kind == TL_ACQUIRE && h->flags & HOLD_EXACT && s->exclusive[hold_object(h)] ? h : NULL;
+    const struct tl_hold *h = s->acquires[n] ? &s->holds.slots[s->acquires[n] - 1] : NULL;
+    return h && s->t->nodes[n].kind == TL_ACQUIRE && h->flags & HOLD_EXACT && s->exclusive[tl_hold_object(h)] ? h : NULL;
 }
 
 /* Whether the thread that comes to node n must wait for its lock now. */
 static bool must_wait(const struct simulation *s, uint32_t n)
 {
-    const struct hold *h = lock_found_free(s, n);
-    uint32_t owner = h ? s->owner[hold_object(h)] : 0, by = owner ? s->holds.links[owner - 1].acquire : TL_NONE;
+    const struct tl_hold *h = lock_found_free(s, n);
+    uint32_t owner = h ? s->owner[tl_hold_object(h)] : 0, by = owner ? s->holds.links[owner - 1].acquire : TL_NONE;
     return by != TL_NONE && s->holds.slots[owner - 1].flags & HOLD_EXACT && s->t->nodes[by].thread != s->t->nodes[n].thread;
 }
 
 /* A thread gets the lock for which it waited, or comes to it when it is free; then it did wait in the recording. */
-static int grant(struct simulation *s, uint32_t n, const struct hold *h, uint64_t at, bool contended)
+static int grant(struct simulation *s, uint32_t n, const struct tl_hold *h, uint64_t at, bool contended)
 {
     const struct tl_node *node = &s->t->nodes[n];
     int64_t now = contended ? (int64_t)at - (int64_t)s->came[node->thread] : -1;
@@ -118,7 +118,7 @@ static int grant(struct simulation *s, uint32_t n, const struct hold *h, uint64_
         s->r->saved[s->lets_go] -= (int64_t)(sleeps * (double)s->r->t->wake_ns);
         wake_up = (uint64_t)(sleeps * (double)s->r->usual);
     }
-    s->owner[hold_object(h)] = (uint32_t)(h - s->holds.slots) + 1;
+    s->owner[tl_hold_object(h)] = (uint32_t)(h - s->holds.slots) + 1;
     return heap_push(s, at + (contended ? wake_up : 0), n, 0);
 }
 
@@ -140,11 +140,11 @@ static int advance(struct simulation *s, uint32_t p)
     uint32_t n = s->next[p], thread = s->t->nodes[p].thread;
     if (n == TL_NONE)
         return 0;
-    const struct hold *h = lock_taken(s, n);
-    if (h && s->owner[hold_object(h)] == 0)
+    const struct tl_hold *h = lock_taken(s, n);
+    if (h && s->owner[tl_hold_object(h)] == 0)
         return grant(s, n, h, s->times[p], false);
     if (h)
-        return wait_for(s, thread, hold_object(h), s->times[p]);
+        return wait_for(s, thread, tl_hold_object(h), s->times[p]);
     const struct tl_node *node = &s->t->nodes[n];
     if (!graph_caused(node, n) || s->times[node->waker] != NOT_YET)
         return heap_push(s, replay_node(s->r, s->times, n), n, 0);
@@ -161,7 +161,7 @@ static uint32_t upcoming(const struct simulation *s, const uint32_t *last, uint3
 
 static int let_go(struct simulation *s, const uint32_t *last, uint32_t hold, uint64_t at)
 {
-    uint32_t object = hold_object(&s->holds.slots[hold]);
+    uint32_t object = tl_hold_object(&s->holds.slots[hold]);
     s->over[hold] = true;
     if (s->owner[object] != hold + 1)
         return 0;
@@ -171,7 +171,7 @@ static int let_go(struct simulation *s, const uint32_t *last, uint32_t hold, uin
         return 0;
     s->queue[object] = s->waiting[thread];
     uint32_t n = upcoming(s, last, thread);
-    const struct hold *h = n == TL_NONE ? NULL : lock_taken(s, n) ? lock_taken(s, n) : lock_found_free(s, n);
+    const struct tl_hold *h = n == TL_NONE ? NULL : lock_taken(s, n) ? lock_taken(s, n) : lock_found_free(s, n);
     return h ? grant(s, n, h, at, true) : 0; /* none: an index that contradicts itself */
 }
 
@@ -190,11 +190,11 @@ static int happen(struct simulation *s, uint32_t *last, uint32_t n)
             r = let_go(s, last, k - 1, s->times[n]);
     }
     uint32_t hold = s->acquires[n];
-    if (hold && s->owner[hold_object(&s->holds.slots[hold - 1])] == 0) {
+    if (hold && s->owner[tl_hold_object(&s->holds.slots[hold - 1])] == 0) {
         /* A monitor had again after wait(), or one seen to be held by another thread, which has not let it go yet. */
-        const struct hold *h = &s->holds.slots[hold - 1];
+        const struct tl_hold *h = &s->holds.slots[hold - 1];
         if (s->holds.links[hold - 1].release != TL_NONE && !s->over[hold - 1])
-            s->owner[hold_object(h)] = hold;
+            s->owner[tl_hold_object(h)] = hold;
     }
     size_t threads = 0;
     for (uint32_t w = s->wakers[n] - 1, after; r == 0 && w != TL_NONE; w = after) {
@@ -231,7 +231,7 @@ static int simulate(struct simulation *s, uint32_t *last)
             continue;
         }
         if (must_wait(s, p.node)) {
-            r = wait_for(s, s->t->nodes[p.node].thread, hold_object(lock_found_free(s, p.node)), p.time);
+            r = wait_for(s, s->t->nodes[p.node].thread, tl_hold_object(lock_found_free(s, p.node)), p.time);
             continue;
         }
         if (s->done++ == s->t->n_nodes)
@@ -250,7 +250,7 @@ static int simulate(struct simulation *s, uint32_t *last)
  */
 static uint32_t release_of(const struct simulation *s, uint32_t thread, uint32_t slot)
 {
-    const struct hold *h = &s->holds.slots[slot];
+    const struct tl_hold *h = &s->holds.slots[slot];
     struct hold_link link = s->holds.links[slot];
     if (link.release != TL_NONE && s->t->nodes[link.release].thread == thread)
         return link.release;

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/sections.h"
 
-#include "base/file.h"
 #include "base/pages.h"
 #include "model/timeline_index.h"
 
 #include <errno.h>
 #include <stdlib.h>
-
-static struct tl_hold short_of(const struct hold *h)
-{
-    return (struct tl_hold){.start = h->start, .object_low = h->object_low, .end = h->end, .object_high = h->object_high};
-}
+#include <string.h>
+#include <sys/uio.h>
 
 static uint64_t *firsts(const struct timeline *t, const struct holds *h)
 {
@@ -33,8 +29,11 @@ static int shorten(const struct timeline *t, const struct holds *h, struct tl_ho
     }
     huge_pages(to, n_holds * sizeof(*to));
     for (uint32_t thread = 0; thread < t->n_threads; thread++) {
-        for (size_t i = 0, n = hold_count(h, thread); i < n; i++)
-            *next++ = short_of(hold_of(h, thread, i));
+        for (size_t i = 0, n = hold_count(h, thread), some; i < n; i += some) {
+            some = MIN(n - i, (size_t)HOLD_CHUNK);
+            memcpy(next, hold_of(h, thread, i), some * sizeof(*next));
+            next += some;
+        }
     }
     *ret = to;
     *ret_first = first;
@@ -80,28 +79,40 @@ struct putting {
     const struct holds *h;
 };
 
-/* All of them, through a little memory. */
+static int write_pieces(int fd, struct iovec *piece, int n)
+{
+    while (n > 0) {
+        ssize_t done = writev(fd, piece, n);
+        if (done < 0 && errno != EINTR)
+            return -errno;
+        size_t left = done < 0 ? 0 : (size_t)done;
+        for (; n > 0 && left >= piece->iov_len; piece++, n--)
+            left -= piece->iov_len;
+        if (left)
+            *piece = (struct iovec){(uint8_t *)piece->iov_base + left, piece->iov_len - left};
+    }
+    return 0;
+}
+
+/* All of them, from where they lie. */
 static int put_holds(int fd, void *arg)
 {
-    enum { SOME = 1 << 15 };
+    enum { SOME = 512 };
 
     const struct putting *p = arg;
-    struct tl_hold *some = malloc(SOME * sizeof(*some));
-    size_t n = 0;
-    int r = some ? 0 : -ENOMEM;
+    struct iovec some[SOME];
+    int n = 0, r = 0;
     for (uint32_t thread = 0; r == 0 && thread < p->t->n_threads; thread++) {
-        for (size_t i = 0, count = hold_count(p->h, thread); r == 0 && i < count; i++) {
-            some[n++] = short_of(hold_of(p->h, thread, i));
+        for (size_t i = 0, count = hold_count(p->h, thread); r == 0 && i < count; i += HOLD_CHUNK) {
+            some[n].iov_base = hold_of(p->h, thread, i);
+            some[n++].iov_len = MIN(count - i, (size_t)HOLD_CHUNK) * sizeof(struct tl_hold);
             if (n < SOME)
                 continue;
-            r = write_all(fd, some, n * sizeof(*some));
+            r = write_pieces(fd, some, n);
             n = 0;
         }
     }
-    if (r == 0)
-        r = write_all(fd, some, n * sizeof(*some));
-    free(some);
-    return r;
+    return r == 0 ? write_pieces(fd, some, n) : r;
 }
 
 /* In memory, where there is no room in the file. */

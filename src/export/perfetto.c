@@ -163,9 +163,9 @@ static int put_tracks(struct perfetto *p)
     return r;
 }
 
-static int put_hold(struct perfetto *p, uint32_t thread, const struct hold *one, uint8_t *told)
+static int put_hold(struct perfetto *p, uint32_t thread, const struct tl_hold *one, uint8_t *told)
 {
-    uint32_t object = hold_object(one);
+    uint32_t object = tl_hold_object(one);
     uint64_t track = THREAD_TRACKS + p->t->n_threads + object;
     char name[1200];
     if (one->end <= one->start)

@@ -146,12 +146,13 @@ struct tl_share {
     uint32_t exact;                           /* 1: its holds were recorded */
 };
 
-/* Who held what: in 16 bytes, since there are as many of them as contended events (analysis/holds.h). */
+/* Who held what: in 16 bytes, since there are as many of them as contended events. */
 struct tl_hold {
     uint64_t start : 48;      /* ns since the timeline's origin */
     uint64_t object_low : 16; /* index of objects */
     uint64_t end : 48;
-    uint64_t object_high : 16;
+    uint64_t object_high : 11;
+    uint64_t flags : 5; /* analysis/holds.h */
 };
 
 static inline uint32_t tl_hold_object(const struct tl_hold *h)

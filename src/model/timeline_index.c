@@ -22,7 +22,7 @@ enum { ARRAYS = TL_ARRAYS(ONE_), MAGIC = 0x6a766d74 }; /* "tmvj" */
 
 #undef ONE_
 
-#define VERSION 8
+#define VERSION 9
 
 struct index_header {
     uint32_t magic, version;

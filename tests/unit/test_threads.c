@@ -751,7 +751,7 @@ static void check_damaged_holds(const char *name)
     assert_int_equal(timeline_map(&t, name, 42), 0);
     off_t holds = (off_t)((const char *)t->holds - (const char *)t->mapped);
     off_t first = (off_t)((const char *)t->hold_first - (const char *)t->mapped);
-    struct tl_hold none = {.end = 100000, .object_low = 0xffff, .object_high = 0xffff};
+    struct tl_hold none = {.end = 100000, .object_low = 0xffff, .object_high = 0x7ff};
     uint64_t outside = t->n_holds + 1;
     size_t n = t->n_holds;
     timeline_free(t);

@@ -295,22 +295,19 @@ static int threads_path(struct thread_view *v)
     struct critical_path p = {0};
     struct path_shares locks = {0};
     struct path_methods methods = {0};
-    int r = critical_path_and_shares(v->t, &v->range, &p, &locks);
+    int r = critical_path_and_shares(v->t, &v->range, &p, &locks, &methods);
     if (r == -EPROTO && v->unchecked)
         return r;
     if (r < 0)
         return no_path(v, "no critical path", r);
-    r = path_methods(v->t, &p, &methods);
-    if (r < 0)
-        complain_errno(v->path, "cannot analyse", r);
-    else if (v->options->json)
+    if (v->options->json)
         path_json(v, &p, &locks, &methods);
     else
         path_text(v, &p, &locks, &methods, row_limit(v->options));
     vec_release(&methods.rows);
     vec_release(&locks.rows);
     critical_path_release(&p);
-    return r < 0;
+    return 0;
 }
 
 /* ---- what-if ---- */
