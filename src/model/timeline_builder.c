@@ -230,24 +230,35 @@ void timeline_origin(struct timeline_builder *b, uint64_t clock_ns, uint64_t epo
     b->started = true;
 }
 
-static size_t context_hash(const struct tl_context *c)
+static uint32_t context_hash(const struct tl_context *c)
 {
     uint64_t a = (uint64_t)c->object << 32 | c->stack, b = (uint64_t)c->other << 32 | c->timeout_ms;
-    return (size_t)hash_u64(a * UINT64_C(0x9e3779b97f4a7c15) ^ b);
+    return (uint32_t)hash_u64(a * UINT64_C(0x9e3779b97f4a7c15) ^ b);
 }
 
-void timeline_context_ahead(const struct timeline_builder *b, const struct tl_event *e, bool found)
+/* The context that adding an event will most likely ask for. */
+static struct tl_context likely_context(const struct tl_event *e)
 {
-    bool entered = e->kind == TLE_CONTENDED_ENTERED; /* a hand-over to it is what will be looked for */
-    struct tl_context c = {e->object, entered ? TL_NONE : e->stack, entered ? e->thread : e->other,
-                           entered ? 0 : e->timeout_ms};
+    if (e->kind == TLE_CONTENDED_ENTERED) /* a hand-over to it */
+        return (struct tl_context){e->object, TL_NONE, e->thread, 0};
+    return (struct tl_context){e->object, e->stack, e->other, e->kind == TLE_UNPARK ? 0 : e->timeout_ms};
+}
+
+void timeline_ahead(struct timeline_builder *b, const struct tl_event *events, size_t i, size_t n)
+{
+    uint32_t *now = &b->ahead[i % AHEAD], *next = &b->ahead[(i + AHEAD / 2) % AHEAD];
     if (b->context_cap == 0)
         return;
-    const uint32_t *slot = &b->context_index[context_hash(&c) & (b->context_cap - 1)];
-    if (!found)
-        __builtin_prefetch(slot);
-    else if (*slot)
-        __builtin_prefetch(&b->contexts.data[*slot - 1]);
+    b->likely = *now;
+    if (i + AHEAD < n) {
+        struct tl_context c = likely_context(&events[i + AHEAD]);
+        *now = context_hash(&c) & (uint32_t)(b->context_cap - 1);
+        __builtin_prefetch(&b->context_index[*now]);
+    }
+    if (*next < b->context_cap) { /* of other events before these ones, when they are the first: it is only a guess */
+        *next = b->context_index[*next] - 1;
+        __builtin_prefetch(&b->contexts.data[*next == TL_NONE ? 0 : *next]);
+    }
 }
 
 static int contexts_grow(struct timeline_builder *b)
@@ -274,6 +285,8 @@ static int64_t context_of(struct timeline_builder *b, uint32_t object, uint32_t 
     bool none = (object & stack & other) == TL_NONE && timeout_ms == 0; /* half of all */
     if (none && b->no_context)
         return b->no_context - 1;
+    if (b->likely < b->contexts.len && memcmp(&b->contexts.data[b->likely], &c, sizeof(c)) == 0)
+        return b->likely;
     if (b->contexts.len * 2 >= b->context_cap && contexts_grow(b) < 0)
         return -ENOMEM;
     size_t at = context_hash(&c) & (b->context_cap - 1);

@@ -92,10 +92,10 @@ void timeline_origin(struct timeline_builder *b, uint64_t clock_ns, uint64_t epo
 /* Adds an event, not before the one added last (an earlier time counts as that one's). 0 or -ENOMEM, -E2BIG past 2^32 nodes. */
 int timeline_add(struct timeline_builder *b, const struct tl_event *e) must_check;
 /*
- * What timeline_add will look up for an event that comes later is fetched: first where to find it, then (found) that itself.
- * Changes nothing; the tables are larger than what a processor keeps at hand.
+ * Of n events that will be added one after another the i-th is next: what timeline_add will look up for later ones is fetched.
+ * Changes nothing else; the tables are larger than what a processor keeps at hand.
  */
-void timeline_context_ahead(const struct timeline_builder *b, const struct tl_event *e, bool found);
+void timeline_ahead(struct timeline_builder *b, const struct tl_event *events, size_t i, size_t n);
 /* Sorts events by time as timeline_add wants them; equal times keep their order. 0 or -ENOMEM. */
 int tl_events_sort(struct tl_event *events, size_t n) must_check;
 /* Ends the recording at a time and gives the timeline; the builder is empty then, to be freed. */

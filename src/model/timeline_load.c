@@ -14,9 +14,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* About what an event takes of a recording; how many events lie between fetching and using what one needs, or are added in one
-   go; from how many bytes on the timeline is built while the recording is read. */
-enum { EVENT_BYTES = 16, AHEAD = 16, SLICE = 512, STREAMED_BYTES = 32 << 20 };
+/* About what an event takes of a recording; how many are added in one go; from how many bytes on the timeline is built while
+   the recording is read. */
+enum { EVENT_BYTES = 16, SLICE = 512, STREAMED_BYTES = 32 << 20 };
 
 enum tag {
     THREAD_START,
@@ -371,10 +371,7 @@ static int build_events(struct loader *l)
         for (size_t i = 0; r == 0 && i < n;) {
             timeline_lock(l->b);
             for (size_t end = MIN(i + SLICE, n); r == 0 && i < end; i++) {
-                if (i + AHEAD < n)
-                    timeline_context_ahead(l->b, &events[i + AHEAD], false);
-                if (i + AHEAD / 2 < n)
-                    timeline_context_ahead(l->b, &events[i + AHEAD / 2], true);
+                timeline_ahead(l->b, events, i, n);
                 if (!(events[i].flags & TLE_TOLD) || !is_double(events, n, i))
                     r = timeline_add(l->b, &events[i]);
             }

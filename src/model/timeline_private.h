@@ -12,7 +12,7 @@
 
 #include <pthread.h>
 
-enum { NESTING = 6 };
+enum { NESTING = 6, AHEAD = 16 };
 
 /* What a thread is doing, between events. */
 struct doing {
@@ -65,6 +65,8 @@ struct timeline_builder {
     struct map thread_ids, object_ids, stack_ids;
     uint32_t *context_index; /* open addressing, number + 1 */
     size_t context_cap;
+    uint32_t ahead[AHEAD]; /* of the next events' likely contexts: where to look, then their numbers */
+    uint32_t likely;       /* that of the event that is added now; any number, when nobody looked ahead */
     uint32_t no_context; /* the one without anything + 1; 0: not there yet */
     uint64_t origin, epoch, now;
     uint32_t last_ended; /* thread, or TL_NONE */
