@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { MEDIAN_SAMPLE = 500000, ANSWERS = 1 << 14, AHEAD = 24, OBJECTS_MAX = 1 << 27 };
+enum { MEDIAN_SAMPLE = 500000, ANSWERS = 1 << 14, AHEAD = 24, NEXT = 4, OBJECTS_MAX = 1 << 27 };
 
 /* Of a hold while they are collected: its end is a bound, and the median length of its kind is looked for. */
 #define HOLD_MEDIAN 16
@@ -107,11 +107,13 @@ static int hold_open(struct collector *c, uint32_t thread, uint32_t object, uint
     uint64_t wake = woken ? c->t->nodes[c->t->nodes[node].waker].time : at;
     struct holder *p = &c->threads[thread];
     leave(c, p);
+    __builtin_prefetch(&c->holds->slots[slot + NEXT], 1); /* of the thread's next holds: nobody has met them yet */
+    __builtin_prefetch(&c->holds->side[slot + NEXT], 1);
     c->holds->slots[slot] = (struct tl_hold){.start = at,
-                                          .end = at,
-                                          .object_low = object & 0xffff,
-                                          .object_high = object >> 16 & 0x7ff,
-                                          .flags = (flags | (woken ? HOLD_WOKEN : 0)) & 31};
+                                             .end = at,
+                                             .object_low = object & 0xffff,
+                                             .object_high = object >> 16 & 0x7ff,
+                                             .flags = (flags | (woken ? HOLD_WOKEN : 0)) & 31};
     c->holds->side[slot].stack = stack;
     if (c->holds->links)
         c->holds->links[slot] = (struct hold_link){.acquire = node, .release = TL_NONE};

@@ -149,7 +149,13 @@ uint32_t thread_field(struct loader *l, enum field f)
 uint32_t thread_by_id(struct loader *l, enum field f)
 {
     int64_t id = number_field(l, f);
-    return id > 0 ? loader_checked(l, timeline_thread(l->b, (uint64_t)id)) : TL_NONE;
+    bool known;
+    struct answer *a = answer(l, l, (uint64_t)id, NULL, &known);
+    if (!known) {
+        uint32_t number = id > 0 ? loader_checked(l, timeline_thread(l->b, (uint64_t)id)) : TL_NONE;
+        *a = (struct answer){l, NULL, (uint64_t)id, number};
+    }
+    return a->number;
 }
 
 static uint32_t find_class(struct loader *l, enum field f, int slot)

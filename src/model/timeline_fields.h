@@ -40,7 +40,7 @@ extern const struct rec_wish loader_wishes[FIELDS];
 
 /* What a constant, or an object, was found to be: asked again and again for few of them. */
 struct answer {
-    const void *of; /* the field's type, or the object's class + 1; NULL: nothing here */
+    const void *of; /* the field's type, the object's class + 1, or the loader for a thread's id; NULL: nothing here */
     const struct rec_chunk *chunk;
     uint64_t id;
     uint32_t number;
