@@ -121,7 +121,7 @@ static jint learn(JNIEnv *jni, jvmtiFrameInfo *frames, jint max)
 {
     struct walk_frame *walked = malloc((size_t)max * sizeof(*walked));
     jint told = ask(frames, max);
-    int n = walked ? stack_vm_own(jni, walked, (uint32_t)max) : -1;
+    int n = walked ? stack_vm_own(jni, walked, (uint32_t)max, NULL) : -1;
     bool same = walked && same_frames(jni, walked, n, frames, told);
     atomic_fetch_add_explicit(same ? &own.learnt : &own.unlike, 1, memory_order_relaxed);
     for (jint i = 0; same && i < told; i++)
@@ -148,28 +148,30 @@ static jint translate(jvmtiFrameInfo *frames, jint n)
 
 /* A carrier whose virtual threads have frames in the heap mostly has such again: most of its next stacks are asked for at once.
  */
-static int walk_unless_heap(JNIEnv *jni, struct walk_frame *frames, jint max)
+static int walk_unless_heap(JNIEnv *jni, struct walk_frame *frames, jint max, struct walk_words *words)
 {
     _Atomic uint8_t *passes = &own.passes[((uintptr_t)jni >> 7) % PASSES];
     uint8_t left = atomic_load_explicit(passes, memory_order_relaxed);
-    int n = left ? -1 - WALK_HEAP : stack_vm_own(jni, frames, (uint32_t)max);
+    int n = left ? -1 - WALK_HEAP : stack_vm_own(jni, frames, (uint32_t)max, words);
     if (n == -1 - WALK_HEAP)
         atomic_store_explicit(passes, left ? left - 1 : PASS_STACKS, memory_order_relaxed);
     return n;
 }
 
-static jint walk(JNIEnv *jni, jvmtiFrameInfo *frames, jint max)
+static jint walk(JNIEnv *jni, jvmtiFrameInfo *frames, jint max, struct walk_words *words)
 {
-    int n = walk_unless_heap(jni, (struct walk_frame *)(void *)frames, max);
-    if (n < 0) {
-        atomic_fetch_add_explicit(&own.lost[-1 - n], 1, memory_order_relaxed);
-        return ask(frames, max);
+    int walked = walk_unless_heap(jni, (struct walk_frame *)(void *)frames, max, words);
+    jint n = walked < 0 ? -1 : translate(frames, walked);
+    if (n >= 0) {
+        atomic_fetch_add_explicit(&own.walked, 1, memory_order_relaxed);
+        return n;
     }
-    n = translate(frames, n);
-    if (n < 0)
+    if (words)
+        words->n = 0;
+    if (walked >= 0)
         return learn(jni, frames, max);
-    atomic_fetch_add_explicit(&own.walked, 1, memory_order_relaxed);
-    return n;
+    atomic_fetch_add_explicit(&own.lost[-1 - walked], 1, memory_order_relaxed);
+    return ask(frames, max);
 }
 
 static bool same_method(JNIEnv *jni, jmethodID a, jmethodID b)
@@ -185,7 +187,7 @@ static jint check(JNIEnv *jni, jvmtiFrameInfo *frames, jint max)
 {
     jvmtiFrameInfo *told = malloc((size_t)max * sizeof(*told));
     uint64_t begin = now_ns();
-    jint n = walk(jni, frames, max);
+    jint n = walk(jni, frames, max, NULL);
     uint64_t walked = now_ns();
     jint told_n = told ? ask(told, max) : -1;
     uint64_t asked = now_ns();
@@ -203,9 +205,18 @@ static jint check(JNIEnv *jni, jvmtiFrameInfo *frames, jint max)
     return n;
 }
 
+jint own_stack_words(JNIEnv *jni, jvmtiFrameInfo *frames, jint max, struct walk_words *ret_words)
+{
+    if (own.walks && !own.checks)
+        return walk(jni, frames, max, ret_words);
+    if (ret_words)
+        ret_words->n = 0;
+    return own.walks ? check(jni, frames, max) : ask(frames, max);
+}
+
 jint own_stack(JNIEnv *jni, jvmtiFrameInfo *frames, jint max)
 {
-    return !own.walks ? ask(frames, max) : own.checks ? check(jni, frames, max) : walk(jni, frames, max);
+    return own_stack_words(jni, frames, max, NULL);
 }
 
 static int by_number(const void *a, const void *b)

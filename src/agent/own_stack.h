@@ -10,6 +10,7 @@
 #include "agent/options.h"
 #include "agent/vm.h"
 #include "base/buf.h"
+#include "unwind/walk.h"
 
 /* Begins: for a capture's start, on a platform thread. Walks are not had before, with walker=jvmti, and in a VM unknown to us.
  */
@@ -18,5 +19,7 @@ void own_stack_start(JNIEnv *jni, const struct options *o);
 void own_stack_release(void);
 /* At most max frames, the innermost first; returns how many. */
 jint own_stack(JNIEnv *jni, jvmtiFrameInfo *frames, jint max);
+/* The same with the words that they follow from; none when they were not walked. */
+jint own_stack_words(JNIEnv *jni, jvmtiFrameInfo *frames, jint max, struct walk_words *ret_words);
 /* Lines of the status. */
 void own_stack_status(struct buf *out);

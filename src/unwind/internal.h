@@ -80,12 +80,14 @@ struct walk {
     uint64_t stack_high; /* nor reach this */
     uint64_t mapped_low; /* from here on so many bytes of the stack are known to be mapped */
     uint64_t mapped_bytes;
-    uint64_t moved;                 /* how far from there they lie: of a snapshot */
-    const struct memory *memory;    /* that has the stack, and the thread as it was; NULL: the walker's */
-    uint64_t fetched;               /* up to here on the stack the sites of return addresses are on their way into the cache */
-    uint32_t epoch;                 /* of `unloads` when the walk began */
-    struct claims *claims;          /* NULL: nothing is taken for granted */
-    struct notes *notes;            /* NULL: nothing is kept */
+    uint64_t moved;              /* how far from there they lie: of a snapshot */
+    const struct memory *memory; /* that has the stack, and the thread as it was; NULL: the walker's */
+    uint64_t fetched;            /* up to here on the stack the sites of return addresses are on their way into the cache */
+    uint32_t epoch;              /* of `unloads` when the walk began */
+    struct claims *claims;       /* NULL: nothing is taken for granted */
+    struct notes *notes;         /* NULL: nothing is kept */
+    struct walk_words *words;    /* NULL: none are noted */
+    uint64_t fp_at; /* where the frame pointer was read, which is not noted until a frame is found by it; 0: it is */
     uint64_t chunk_low, chunk_high; /* frames in the heap, of a snapshot; equal: none are known */
     uint64_t chunk_moved;
     struct anchor anchor;
@@ -119,13 +121,37 @@ void walk_emit_java(struct walk *k, enum walk_kind kind, uint64_t method, int32_
 bool walk_leave(struct walk *k, uint64_t pc, uint64_t sp, uint64_t fp);
 bool walk_stack_word_guarded(const struct walk *k, uint64_t address, uint64_t *ret);
 
+static inline void walk_note(const struct walk *k, uint64_t address)
+{
+    struct walk_words *w = k->words;
+    if (w->n < WALK_WORDS_MAX)
+        w->at[w->n++] = address;
+    else
+        w->n = WALK_WORDS_MAX + 1;
+}
+
+/* A frame is found by the frame pointer that another one has kept, which may be anything else in compiled code. */
+static inline void walk_by_fp(struct walk *k)
+{
+    if (unlikely(k->words && k->fp_at))
+        walk_note(k, k->fp_at);
+    k->fp_at = 0;
+}
+
 /* The word at an address of the thread's stack. */
-static inline bool walk_stack_word(const struct walk *k, uint64_t address, uint64_t *ret)
+static inline bool walk_stack_word_unnoted(const struct walk *k, uint64_t address, uint64_t *ret)
 {
     if (unlikely(address - k->mapped_low >= k->mapped_bytes || address & 7))
         return walk_stack_word_guarded(k, address, ret);
     *ret = *(const uint64_t *)(uintptr_t)(address + k->moved);
     return true;
+}
+
+static inline bool walk_stack_word(const struct walk *k, uint64_t address, uint64_t *ret)
+{
+    if (unlikely(k->words != NULL))
+        walk_note(k, address);
+    return walk_stack_word_unnoted(k, address, ret);
 }
 
 static inline const struct memory *walk_memory(const struct walk *k)

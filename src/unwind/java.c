@@ -39,7 +39,11 @@ at_each_sample static bool leave_with_state(struct walk *k, enum frame_state sta
     case FRAME_FP_LIVE:
         return walk_stack_word(k, sender - 8, &pc) && walk_leave(k, pc, sender, fp);
     default:
-        return walk_stack_word(k, sender - 8, &pc) && walk_stack_word(k, sender - 16, &fp) && walk_leave(k, pc, sender, fp);
+        if (!walk_stack_word(k, sender - 8, &pc) || !walk_stack_word_unnoted(k, sender - 16, &fp) ||
+            !walk_leave(k, pc, sender, fp))
+            return false;
+        k->fp_at = sender - 16;
+        return true;
     }
 }
 
@@ -96,6 +100,7 @@ static bool step_interpreter(struct walk *k)
         if (w->arch->interpreter_return(walk_memory(k), &r, &pc, &sp))
             return walk_leave(k, pc, sp, r.fp);
     }
+    walk_by_fp(k);
     if (r.fp < r.sp || !walk_stack_word(k, slot(r.fp, SLOT_METHOD), &method) ||
         !walk_stack_word(k, slot(r.fp, -(int)w->layout.interpreter_bcp), &bcp))
         return false;
@@ -224,6 +229,8 @@ static bool step_compiled(struct walk *k, const struct code_blob *blob)
     if (blob->frame_bytes == 0)
         state = FRAME_NONE;
     uint64_t pc = code_original_pc(&w->code, walk_memory(k), blob, r.pc, r.sp);
+    if (k->words && pc != r.pc)
+        k->words->n = WALK_WORDS_MAX + 1; /* it was read from a word that is not noted */
     if (k->later && !k->top && !k->stopped && blob->kind == CODE_COMPILED && !w->arch->follows_call(&w->memory, pc))
         return false; /* another has taken its place */
     k->stopped = false;
@@ -259,6 +266,7 @@ static bool step_call_stub(struct walk *k)
 {
     const struct walker *w = k->w;
     uint64_t wrapper, fp, pc;
+    walk_by_fp(k);
     if (k->r.fp < k->r.sp || !walk_stack_word(k, slot(k->r.fp, w->arch->wrapper_slot), &wrapper) || wrapper < k->r.sp ||
         wrapper >= k->stack_high)
         return false;
@@ -331,6 +339,7 @@ static bool leave_routine(struct walk *k)
     for (unsigned i = 0; i < (k->top ? 1 : 2); i++)
         if (walk_stack_word(k, k->r.sp + 8 * i, &pc) && walk_is_java_return(w, pc))
             return walk_leave(k, pc, k->r.sp + 8 * (i + 1), k->r.fp);
+    walk_by_fp(k);
     if (k->r.fp < k->r.sp || !walk_stack_word(k, k->r.fp, &fp) || !walk_stack_word(k, at, &pc))
         return false;
     /* The barrier at the entry of a method keeps a word of its own above the frame pointer. */

@@ -12,7 +12,8 @@
  *   safepoint, and nothing tells of it. Its memory goes to the same class loader's next metadata: between copy and walk the
  *   thread must have left the method, its class have been redefined, the method freed and another made there, into whose
  *   bytecodes the frame's pointer happens to lead. That is the same method's next version, or the frame is wrong.
- * - Frames of a virtual thread in the heap are copied too, where that can be (walk_chunks) and the thread runs Java or native code.
+ * - Frames of a virtual thread in the heap are copied too, where that can be (walk_chunks) and the thread runs Java or native
+ * code.
  */
 #pragma once
 
@@ -29,8 +30,8 @@ struct snapshot {
     bool chunk_more;                /* there are more */
     bool native;                    /* the thread was in native code, when `collections` had begun */
     uint32_t collections;
-    uint64_t epoch;                 /* unloads_epoch, when none of the stack's classes was unloaded */
-    uint64_t words[];               /* of the stack, and of the chunk */
+    uint64_t epoch;   /* unloads_epoch, when none of the stack's classes was unloaded */
+    uint64_t words[]; /* of the stack, and of the chunk */
 };
 
 enum { SNAPSHOT_STACK_MAX = 48 << 10 }; /* deeper ones are walked where they are */

@@ -44,6 +44,12 @@ at_each_sample bool walk_read_anchor(const struct walk *k, uint64_t address, str
     if (!load64(m, address + (uint64_t)l->anchor_sp, &a.sp) || !load64(m, address + (uint64_t)l->anchor_pc, &a.pc) ||
         (l->anchor_fp != LAYOUT_NONE && !load64(m, address + (uint64_t)l->anchor_fp, &a.fp)))
         return false;
+    if (k->words && address >= k->stack_low && address < k->stack_high) {
+        walk_note(k, address + (uint64_t)l->anchor_sp);
+        walk_note(k, address + (uint64_t)l->anchor_pc);
+        if (l->anchor_fp != LAYOUT_NONE)
+            walk_note(k, address + (uint64_t)l->anchor_fp);
+    }
     /* No pc: the call that left Java has pushed it. */
     if (a.sp == 0 || (a.pc == 0 && !walk_stack_word(k, a.sp - 8, &a.pc)))
         return false;
@@ -93,6 +99,7 @@ at_each_sample static bool resume(struct walk *k)
     if (a.sp <= k->r.sp || a.sp >= k->stack_high || !code_holds(&k->w->code, a.pc))
         return false;
     k->r = (struct registers){.pc = a.pc, .sp = a.sp, .fp = a.fp};
+    k->fp_at = 0;
     k->top = false;
     k->stopped = true;
     return true;
@@ -194,10 +201,13 @@ at_each_sample static uint8_t run(struct walk *k)
 at_each_sample void walk_run(struct walk *k, struct walk_end *ret_end)
 {
     struct walk start = *k;
+    uint32_t words = k->words ? k->words->n : 0;
     uint8_t status = run(k);
     if (k->claims && !claims_settle(k)) {
         *k = start;
         k->claims = NULL;
+        if (k->words)
+            k->words->n = words;
         if (k->notes)
             k->notes->count = 0;
         status = run(k);
@@ -272,13 +282,19 @@ static void fetch_thread(const struct walker *w, uint64_t thread)
     __builtin_prefetch((const void *)(uintptr_t)(thread + (uint64_t)l->thread_anchor + 64));
 }
 
-at_each_sample unsigned walk_stack(const struct walker *w, const void *context, const void *env, unsigned flags,
-                                   struct walk_frame *frames, unsigned max, struct walk_end *ret_end)
+at_each_sample static unsigned walk_from(const struct walker *w, const void *context, const void *env, unsigned flags,
+                                         struct walk_frame *frames, unsigned max, struct walk_words *words,
+                                         struct walk_end *ret_end)
 {
     struct claims claims;
     struct notes notes;
-    struct walk k = {
-        .w = w, .modules = modules_current(), .frames = frames, .max = max, .flags = flags, .top = context != NULL};
+    struct walk k = {.w = w,
+                     .modules = modules_current(),
+                     .words = words,
+                     .frames = frames,
+                     .max = max,
+                     .flags = flags,
+                     .top = context != NULL};
     if (env)
         k.thread = (uint64_t)(uintptr_t)env - (uint64_t)w->env_offset;
     if (context)
@@ -298,6 +314,20 @@ at_each_sample unsigned walk_stack(const struct walker *w, const void *context, 
     set_up_speed(&k, &claims, &notes);
     walk_run(&k, ret_end);
     return k.count;
+}
+
+at_each_sample unsigned walk_stack(const struct walker *w, const void *context, const void *env, unsigned flags,
+                                   struct walk_frame *frames, unsigned max, struct walk_end *ret_end)
+{
+    return walk_from(w, context, env, flags, frames, max, NULL, ret_end);
+}
+
+unsigned walk_own_stack(const struct walker *w, const void *env, unsigned flags, struct walk_frame *frames, unsigned max,
+                        struct walk_words *ret_words, struct walk_end *ret_end)
+{
+    if (ret_words)
+        ret_words->n = 0;
+    return walk_from(w, NULL, env, flags, frames, max, ret_words, ret_end);
 }
 
 static int prepare(struct walker *w, void *libjvm, const void *env, uint64_t java_thread, char *why, size_t size)

@@ -137,6 +137,21 @@ void walker_chunks(struct walker *w, const struct walk_chunks *chunks);
 unsigned walk_stack(const struct walker *w, const void *context, const void *env, unsigned flags, struct walk_frame *frames,
                     unsigned max, struct walk_end *ret_end);
 
+/*
+ * Where the words of a stack are that its frames follow from, from the last Java frame on: as long as that one and all of these
+ * are the same, and the code that they lead to, the frames are. More than fit: n is WALK_WORDS_MAX + 1.
+ */
+enum { WALK_WORDS_MAX = 200 };
+
+struct walk_words {
+    uint32_t n;
+    uint64_t at[WALK_WORDS_MAX];
+};
+
+/* walk_stack from the thread's last Java frame; with words when they are asked for. */
+unsigned walk_own_stack(const struct walker *w, const void *env, unsigned flags, struct walk_frame *frames, unsigned max,
+                        struct walk_words *ret_words, struct walk_end *ret_end);
+
 /* What a walk from there begins with is brought into the cache; async-signal-safe, some time before walk_stack. */
 void walker_fetch(const struct walker *w, const void *context);
 /* Loads the table of libraries again when it changed; outside of handlers, now and then. */

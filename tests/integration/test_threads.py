@@ -612,22 +612,23 @@ def test_attach_sees_what_follows(jdk, tmp_path):
     assert found["inferred"] <= 0.02 * found["waits_over_1ms"]
 
 
-@pytest.mark.jdks(17, 25)
-def test_each_park_has_its_own_stack(jdk, tmp_path):
+@pytest.mark.jdks(8, 17, 25)
+@pytest.mark.parametrize("rounds, shortest, mode", [(300, 1_000_000, "-Xint"), (8000, 2000, "-Xmixed")], ids=["interpreted", "compiled"])
+def test_each_park_has_its_own_stack(jdk, rounds, shortest, mode, tmp_path):
     """Stacks that are known again by what lies in memory, interpreted or compiled: each is that of where the thread parked."""
     out = tmp_path / "places.jfr"
-    done = jdk.java("ParkPlaces", jvm=[jdk.agent(f"threads=y,format=r,file={out}"), "-Xmx64m", "-Xint" if jdk.version == 17 else "-Xmixed"])
+    done = jdk.java("ParkPlaces", rounds, shortest, jvm=[jdk.agent(f"threads=y,format=r,file={out}"), "-Xmx64m", mode])
     assert done.returncode == 0 and not done.stderr, done.stderr
-    printed = jdk.run("jfr", "print", "--json", "--stack-depth", 30, "--events", "jdk.ThreadPark", out)
+    printed = (jdk if jdk.version > 8 else lab.Jdk(17)).run("jfr", "print", "--json", "--stack-depth", 30, "--events", "jdk.ThreadPark", out)
     seen = 0
     for event in json.loads(printed.stdout)["recording"]["events"]:
         values = event["values"]
-        n = round(float(values["timeout"][2:-1]) * 1e9) - 1_000_000 if values["timeout"] else -1
+        n = round(float(values["timeout"][2:-1]) * 1e9) - shortest if values["timeout"] else -1
         names = [f["method"]["name"] for f in values["stackTrace"]["frames"] if f["method"]["type"]["name"] == "ParkPlaces"]
         if names:
             assert names == [x for k in reversed(range(6)) for x in ("go", "ab"[n >> k & 1])] + ["go", "main"], (n, names)
             seen += 1
-    assert seen == 900
+    assert seen == 3 * rounds
 
 
 @pytest.mark.jdks(17)

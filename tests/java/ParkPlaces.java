@@ -2,14 +2,17 @@
 import java.util.Random;
 import java.util.concurrent.locks.LockSupport;
 
-/** Parks with many stacks, each of which its timeout names: of 1,000,000 + N ns, bit k of N is 1 where the k-th call was b. */
+/**
+ * Parks with many stacks, each of which its timeout names: of NS + N ns, bit k of N is 1 where the k-th call was b. Arguments: how
+ * often three times; NS.
+ */
 public class ParkPlaces {
     static final int BITS = 6;
-    static long sink;
+    static long sink, shortest;
 
     static void go(int n, int depth) {
         if (depth == BITS)
-            LockSupport.parkNanos(1_000_000 + n);
+            LockSupport.parkNanos(shortest + n);
         else if ((n >> depth & 1) == 0)
             a(n, depth);
         else
@@ -29,7 +32,8 @@ public class ParkPlaces {
 
     public static void main(String[] args) {
         Random random = new Random(1);
-        for (int i = 0; i < 300; i++)
+        shortest = Long.parseLong(args[1]);
+        for (int i = 0, rounds = Integer.parseInt(args[0]); i < rounds; i++)
             for (int n = random.nextInt(1 << BITS), k = 0; k < 3; k++)
                 go(n, 0);
     }

@@ -59,9 +59,9 @@ int stack_vm_walk_later(const struct snapshot *of, struct jfr_frame *frames, uin
 int stack_vm_prepare(JNIEnv *jni) must_check;
 /*
  * The calling thread's Java frames from its last one on, in a JVM TI callback or native method, whole or max of them; -1 - enum
- * walk_status where something was lost. For own_stack.c.
+ * walk_status where something was lost. With the words that they follow from when these are asked for. For own_stack.c.
  */
-int stack_vm_own(JNIEnv *jni, struct walk_frame *frames, uint32_t max);
+int stack_vm_own(JNIEnv *jni, struct walk_frame *frames, uint32_t max, struct walk_words *ret_words);
 /* As a handler begins: what a walk from there needs is on its way into the cache. */
 void stack_vm_fetch(const void *ucontext);
 /* Now and then, outside of handlers: learns of libraries that were loaded. */

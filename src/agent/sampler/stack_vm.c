@@ -173,10 +173,10 @@ int stack_vm_prepare(JNIEnv *jni)
     return make_walker(jni, why, sizeof(why));
 }
 
-int stack_vm_own(JNIEnv *jni, struct walk_frame *frames, uint32_t max)
+int stack_vm_own(JNIEnv *jni, struct walk_frame *frames, uint32_t max, struct walk_words *ret_words)
 {
     struct walk_end end;
-    unsigned n = walk_stack(stacks.walker, NULL, jni, WALK_TO_HEAP, frames, max, &end);
+    unsigned n = walk_own_stack(stacks.walker, jni, WALK_TO_HEAP, frames, max, ret_words, &end);
     return end.status <= WALK_DEPTH && !end.recovered ? (int)n : -1 - end.status;
 }
 
