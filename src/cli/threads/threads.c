@@ -509,7 +509,7 @@ const struct command threads_verbs[] = {
         "recording (pauses and times without a processor: in all of it), and from the quartiles of how long it took to hand "
         "locks over to threads that slept. How one start of the VM differs from the next, locks of which the recording knows "
         "nothing, and what threads take from each other that run beside each other only then (the replay gives each a "
-        "processor), are not in it: of programs that are bound by two processors it had seven to eight runs of ten "
+        "processor), are not in it: of programs that are bound by two processors it had nine runs of ten "
         "(doc/measured/threads.md). With --json spread_ns is the standard deviation of one run. Record with --locks PATTERN "
         "for exact answers: the VM has no event for a thread that gets a monitor by spinning.",
         "  jvmscope threads what-if --lock 'com.acme.Cache' --factor 0.5 app.jfr\n"),
