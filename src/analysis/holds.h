@@ -40,7 +40,7 @@ struct holds {
     size_t n_slots;
     struct ahead slot_memory, side_memory, link_memory; /* of these */
     struct map long_wakes;                              /* by slot: when a wake-up began that wake_ns cannot tell */
-    uint32_t *of_object; /* per object: how many */
+    uint32_t *of_object;                                /* per object: how many */
     size_t *first;       /* per thread: how many holds the threads before it have; n_threads + 1 of them */
     size_t *chunk_first; /* per thread: its first one in chunks */
     uint32_t *chunks;    /* per chunk: its number in slots */

@@ -30,7 +30,7 @@ static int share_rows(const struct timeline *t, const struct holds *h, struct pa
         r = slot ? 0 : -ENOMEM;
         if (slot && added)
             r = vec_push(&rows->rows, ((struct tl_share){.class = class, .object = object}));
-        if (r < 0)
+        if (r < 0 || *slot >= rows->rows.len)
             break;
         row_of[object] = (uint32_t)*slot + 1;
         rows->rows.data[*slot].holds += h->of_object[object];

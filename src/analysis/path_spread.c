@@ -172,9 +172,10 @@ static int random_spread(const struct critical_path *path, uint64_t span, double
                 r = vec_push(&differ, MAX(sum, before) - MIN(sum, before));
         sum += is_random(s) ? s->end - s->start : 0;
     }
+    size_t middle = differ.len / 2;
     if (differ.len)
         qsort(differ.data, differ.len, sizeof(*differ.data), u64_ascending);
-    *ret = differ.len ? (double)differ.data[differ.len / 2] / 0.954 : 0;
+    *ret = differ.len ? (double)differ.data[middle] / 0.954 : 0;
     vec_release(&differ);
     return r;
 }

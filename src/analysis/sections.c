@@ -88,7 +88,7 @@ static int write_pieces(int fd, struct iovec *piece, int n)
         size_t left = done < 0 ? 0 : (size_t)done;
         for (; n > 0 && left >= piece->iov_len; piece++, n--)
             left -= piece->iov_len;
-        if (left)
+        if (n > 0 && left)
             *piece = (struct iovec){(uint8_t *)piece->iov_base + left, piece->iov_len - left};
     }
     return 0;

@@ -67,7 +67,7 @@ struct timeline_builder {
     size_t context_cap;
     uint32_t ahead[AHEAD]; /* of the next events' likely contexts: where to look, then their numbers */
     uint32_t likely;       /* that of the event that is added now; any number, when nobody looked ahead */
-    uint32_t no_context; /* the one without anything + 1; 0: not there yet */
+    uint32_t no_context;   /* the one without anything + 1; 0: not there yet */
     uint64_t origin, epoch, now;
     uint32_t last_ended; /* thread, or TL_NONE */
     uint32_t last_user;  /* the same, of threads that the VM waits for at its end */
