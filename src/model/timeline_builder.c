@@ -287,7 +287,7 @@ static int64_t context_of(struct timeline_builder *b, uint32_t object, uint32_t 
         return b->no_context - 1;
     if (b->likely < b->contexts.len && memcmp(&b->contexts.data[b->likely], &c, sizeof(c)) == 0)
         return b->likely;
-    if (b->contexts.len * 2 >= b->context_cap && contexts_grow(b) < 0)
+    if (b->contexts.len * 4 >= b->context_cap && contexts_grow(b) < 0)
         return -ENOMEM;
     size_t at = context_hash(&c) & (b->context_cap - 1);
     for (; b->context_index[at]; at = (at + 1) & (b->context_cap - 1)) {
