@@ -2,6 +2,7 @@
 #include "analysis/holds.h"
 
 #include "analysis/graph.h"
+#include "base/beside.h"
 #include "base/map.h"
 #include "base/vec.h"
 
@@ -375,16 +376,9 @@ static int ends_settle(const struct collector *c)
     struct map medians = {0};
     size_t n = c->chunk_own.len, half = n > ALONE ? n / 2 : 0;
     struct settling parts[2] = {{c, &medians, 0, half}, {c, &medians, half, n}};
-    pthread_t thread;
     int r = c->medians ? lengths(c, &medians) : 0;
-    if (r == 0) {
-        bool beside = half && pthread_create(&thread, NULL, settle_some, &parts[0]) == 0;
-        settle_some(&parts[1]);
-        if (beside)
-            (void)pthread_join(thread, NULL);
-        else
-            settle_some(&parts[0]);
-    }
+    if (r == 0)
+        do_both(settle_some, &parts[0], &parts[1], half != 0);
     map_release(&medians);
     return r;
 }

@@ -96,6 +96,13 @@ static const struct tl_hold *lock_found_free(const struct simulation *s, uint32_
     return h && s->t->nodes[n].kind == TL_ACQUIRE && h->flags & HOLD_EXACT && s->exclusive[tl_hold_object(h)] ? h : NULL;
 }
 
+/* The hold that node n begins when its thread waits for the lock. */
+static const struct tl_hold *lock_waited_for(const struct simulation *s, uint32_t n)
+{
+    const struct tl_hold *taken = lock_taken(s, n);
+    return taken ? taken : lock_found_free(s, n);
+}
+
 /* Whether the thread that comes to node n must wait for its lock now. */
 static bool must_wait(const struct simulation *s, uint32_t n)
 {
@@ -171,7 +178,7 @@ static int let_go(struct simulation *s, const uint32_t *last, uint32_t hold, uin
         return 0;
     s->queue[object] = s->waiting[thread];
     uint32_t n = upcoming(s, last, thread);
-    const struct tl_hold *h = n == TL_NONE ? NULL : lock_taken(s, n) ? lock_taken(s, n) : lock_found_free(s, n);
+    const struct tl_hold *h = n == TL_NONE ? NULL : lock_waited_for(s, n);
     return h ? grant(s, n, h, at, true) : 0; /* none: an index that contradicts itself */
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/timeline_index.h"
 
+#include "base/beside.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/pages.h"
@@ -318,13 +319,7 @@ static bool nodes_hold(const struct timeline *t)
 
     size_t half = t->n_nodes > ALONE ? t->n_nodes / 2 : 0;
     struct part parts[2] = {{.t = t, .to = half}, {.t = t, .from = half, .to = t->n_nodes}};
-    pthread_t thread;
-    bool beside = half && pthread_create(&thread, NULL, check_nodes, &parts[0]) == 0;
-    check_nodes(&parts[1]);
-    if (beside)
-        (void)pthread_join(thread, NULL);
-    else
-        check_nodes(&parts[0]);
+    do_both(check_nodes, &parts[0], &parts[1], half != 0);
     bool bad = parts[0].bad || parts[1].bad || !parts[0].counts || !parts[1].counts;
     for (size_t i = 0; !bad && i < t->n_threads; i++)
         bad = parts[0].counts[i] + parts[1].counts[i] != t->threads[i].nodes;

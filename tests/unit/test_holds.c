@@ -12,6 +12,16 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* With so many threads. */
+static struct timeline_builder *builder_of(uint64_t threads)
+{
+    struct timeline_builder *b;
+    assert_int_equal(timeline_builder_new(&b), 0);
+    for (uint64_t thread = 0; thread < threads; thread++)
+        assert_int_equal(timeline_thread(b, 10 + thread), thread);
+    return b;
+}
+
 static void put_of(struct timeline_builder *b, uint64_t ms, uint32_t thread, enum tl_event_kind kind, uint32_t object,
                    uint32_t owner)
 {
@@ -32,13 +42,10 @@ static void put(struct timeline_builder *b, uint64_t ms, uint32_t thread, enum t
 /* A hold that was recorded is that, though contention tells another beginning of it before. */
 static void holds_that_were_recorded_are_exact(void **state)
 {
-    struct timeline_builder *b;
+    struct timeline_builder *b = builder_of(2);
     struct timeline *t;
     struct holds h;
     struct hold_table table;
-    assert_int_equal(timeline_builder_new(&b), 0);
-    for (uint64_t thread = 0; thread < 2; thread++)
-        assert_int_equal(timeline_thread(b, 10 + thread), thread);
     assert_int_equal(timeline_object(b, 77, (uint32_t)timeline_string(b, "Lock", 4)), 0);
     timeline_origin(b, NS_PER_MS, 0);
     put(b, 0, 1, TLE_CONTENDED_ENTER, 0); /* thread 0 has it, and has not said so yet */
@@ -71,13 +78,11 @@ static void holds_that_were_recorded_are_exact(void **state)
 /* Whatever of a class is held, the time is counted once: from 1 to 8 and at 9, though that is held again beside. */
 static void two_locks_of_a_class_share_once(void **state)
 {
-    struct timeline_builder *b;
+    struct timeline_builder *b = builder_of(1);
     struct timeline *t;
     struct holds h;
     struct critical_path path;
     struct path_shares shares;
-    assert_int_equal(timeline_builder_new(&b), 0);
-    assert_int_equal(timeline_thread(b, 10), 0);
     for (uint64_t object = 0; object < 3; object++)
         assert_int_equal(
             timeline_object(b, 77 + object, (uint32_t)timeline_string(b, object == 2 ? "Other" : "Lock", object == 2 ? 5 : 4)),
@@ -113,11 +118,8 @@ static void two_locks_of_a_class_share_once(void **state)
  */
 static struct timeline *contention(unsigned rounds, unsigned parks)
 {
-    struct timeline_builder *b;
+    struct timeline_builder *b = builder_of(3);
     struct timeline *t;
-    assert_int_equal(timeline_builder_new(&b), 0);
-    for (uint64_t thread = 0; thread < 3; thread++)
-        assert_int_equal(timeline_thread(b, 10 + thread), thread);
     assert_int_equal(timeline_object(b, 77, (uint32_t)timeline_string(b, "Lock", 4)), 0);
     timeline_origin(b, NS_PER_MS, 0);
     put_of(b, 0, 0, TLE_UNPARK, TL_NONE, 2);
@@ -202,12 +204,9 @@ static void held_by_caller(bool notifies, uint64_t end_ms)
 {
     enum { CALLER, OTHER, HOLDER, LOCK = 0, BEFORE };
 
-    struct timeline_builder *b;
+    struct timeline_builder *b = builder_of(3);
     struct timeline *t;
     struct holds h;
-    assert_int_equal(timeline_builder_new(&b), 0);
-    for (uint64_t thread = 0; thread < 3; thread++)
-        assert_int_equal(timeline_thread(b, 10 + thread), thread);
     for (uint64_t object = 0; object < 2; object++)
         assert_int_equal(
             timeline_object(b, 77 + object, (uint32_t)timeline_string(b, object ? "Before" : "Lock", object ? 6 : 4)), object);
@@ -284,11 +283,8 @@ static void who_does_not_wait_is_not_woken(void **state)
                   {13, SECOND, TLE_ACQUIRE},        {15, SECOND, TLE_RELEASE},     {15, FIRST, TLE_NOTIFY},
                   {16, SECOND, TLE_THREAD_END},     {20, FIRST, TLE_THREAD_END}};
 
-    struct timeline_builder *b;
+    struct timeline_builder *b = builder_of(2);
     struct timeline *t;
-    assert_int_equal(timeline_builder_new(&b), 0);
-    for (uint64_t thread = 0; thread < 2; thread++)
-        assert_int_equal(timeline_thread(b, 10 + thread), thread);
     assert_int_equal(timeline_object(b, 77, (uint32_t)timeline_string(b, "Lock", 4)), LOCK);
     timeline_origin(b, NS_PER_MS, 0);
     for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
@@ -330,11 +326,8 @@ static void a_lock_that_was_free_is_waited_for(void **state)
                   {15, FIRST, TLE_RELEASE, FREE},        {15, FIRST, TLE_THREAD_END, TL_NONE}};
 
     for (int readers = 0; readers < 2; readers++) {
-        struct timeline_builder *b;
+        struct timeline_builder *b = builder_of(4);
         struct timeline *t;
-        assert_int_equal(timeline_builder_new(&b), 0);
-        for (uint64_t thread = 0; thread < 4; thread++)
-            assert_int_equal(timeline_thread(b, 10 + thread), thread);
         assert_int_equal(timeline_object(b, 77, (uint32_t)timeline_string(b, "Long", 4)), LONG);
         assert_int_equal(timeline_object(b, 78, (uint32_t)timeline_string(b, "Free", 4)), FREE);
         timeline_origin(b, NS_PER_MS, 0);
@@ -362,13 +355,11 @@ static void pieces_say_how_runs_differ(void **state)
 {
     enum { PIECES = 10000 };
 
-    struct timeline_builder *b;
+    struct timeline_builder *b = builder_of(1);
     struct timeline *t;
     struct critical_path path;
     uint64_t now = 0, hour = UINT64_C(3600000);
     double spread, mean = 50.5, squares = 0;
-    assert_int_equal(timeline_builder_new(&b), 0);
-    assert_int_equal(timeline_thread(b, 10), 0);
     assert_int_equal(timeline_object(b, 77, (uint32_t)timeline_string(b, "Lock", 4)), 0);
     timeline_origin(b, NS_PER_MS, 0);
     put_of(b, now, 0, TLE_THREAD_START, TL_NONE, TL_NONE);
@@ -404,10 +395,8 @@ static void pieces_say_how_runs_differ(void **state)
 /* Every second span of 10 ms has a pause of 4: a path of one without says so too, and one of half of it all. */
 static void what_is_random_is_asked_of_the_whole_recording(void **state)
 {
-    struct timeline_builder *b;
+    struct timeline_builder *b = builder_of(1);
     struct timeline *t;
-    assert_int_equal(timeline_builder_new(&b), 0);
-    assert_int_equal(timeline_thread(b, 10), 0);
     timeline_origin(b, NS_PER_MS, 0);
     uint32_t name = (uint32_t)timeline_string(b, "Pause", 5);
     put_of(b, 0, 0, TLE_THREAD_START, TL_NONE, TL_NONE);
@@ -433,12 +422,9 @@ static void hand_overs_may_take_longer(void **state)
 {
     enum { ROUNDS = 40, HELD = 5 };
 
-    struct timeline_builder *b;
+    struct timeline_builder *b = builder_of(2);
     struct timeline *t;
     uint64_t now = 0;
-    assert_int_equal(timeline_builder_new(&b), 0);
-    for (uint64_t thread = 0; thread < 2; thread++)
-        assert_int_equal(timeline_thread(b, 10 + thread), thread);
     assert_int_equal(timeline_object(b, 77, (uint32_t)timeline_string(b, "Lock", 4)), 0);
     timeline_origin(b, NS_PER_MS, 0);
     for (uint32_t thread = 0; thread < 2; thread++)

@@ -57,6 +57,8 @@ void stack_vm_take(const struct snapshot *look, struct snapshot *ret);
 int stack_vm_walk_later(const struct snapshot *of, struct jfr_frame *frames, uint32_t max, bool *ret_cut);
 /* Makes the walker alone, for stack_vm_own. From a platform thread of the VM. */
 int stack_vm_prepare(JNIEnv *jni) must_check;
+/* Where the VM keeps what the walker looks at; NULL before it is made. */
+const struct hotspot_layout *stack_vm_layout(void);
 /*
  * The calling thread's Java frames from its last one on, in a JVM TI callback or native method, whole or max of them; -1 - enum
  * walk_status where something was lost. With the words that they follow from when these are asked for. For own_stack.c.

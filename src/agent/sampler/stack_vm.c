@@ -173,6 +173,11 @@ int stack_vm_prepare(JNIEnv *jni)
     return make_walker(jni, why, sizeof(why));
 }
 
+const struct hotspot_layout *stack_vm_layout(void)
+{
+    return stacks.walker ? walker_layout(stacks.walker) : NULL;
+}
+
 int stack_vm_own(JNIEnv *jni, struct walk_frame *frames, uint32_t max, struct walk_words *ret_words)
 {
     struct walk_end end;

@@ -7,9 +7,9 @@
 #include "agent/capture/threads/threads.h"
 
 #include "agent/own_stack.h"
+#include "agent/sampler/stack.h"
 #include "hotspot/layout.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 
 enum { DEPTH_MAX = 512, LAST = 8, STACK_WORDS_MAX = 1 << 16 };
@@ -38,22 +38,15 @@ struct last_stacks {
     struct last_stack stacks[LAST];
 };
 
-static struct hotspot_layout layout;
-static struct jfr_writer *writer; /* whose traces are known */
+static const struct hotspot_layout *layout;
+static struct jfr_writer *writer; /* whose traces are known; NULL: stacks are not known again */
 
 void stack_init(JNIEnv *jni)
 {
-    Dl_info info;
-    char why[256];
     writer = NULL;
     atomic_fetch_add(&age, 1); /* traces of another recording */
-    void *libjvm = vm.hotspot && owner_vm_thread(jni) && dladdr((void *)(uintptr_t)(*vm.ti)->GetPhase, &info)
-                       ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)
-                       : NULL;
-    if (!libjvm)
-        return;
-    struct hotspot_image image = hotspot_image_of_library(libjvm);
-    if (hotspot_layout_read(&image, &layout, why, sizeof(why)) == 0)
+    layout = stack_vm_layout();
+    if (layout && owner_vm_thread(jni))
         writer = thread_capture.jfr;
 }
 
@@ -65,12 +58,12 @@ static uint64_t word_at(uint64_t address)
 /* False: a virtual thread's, or none. */
 static bool find_left(JNIEnv *jni, struct left_java *ret, uint64_t *ret_high)
 {
-    uint64_t thread = owner_vm_thread(jni), anchor = thread + (uint64_t)layout.thread_anchor;
-    if (!thread || (layout.thread_cont_entry >= 0 && word_at(thread + (uint64_t)layout.thread_cont_entry)))
+    uint64_t thread = owner_vm_thread(jni), anchor = thread + (uint64_t)layout->thread_anchor;
+    if (!thread || (layout->thread_cont_entry >= 0 && word_at(thread + (uint64_t)layout->thread_cont_entry)))
         return false;
-    *ret = (struct left_java){word_at(anchor + (uint64_t)layout.anchor_sp), word_at(anchor + (uint64_t)layout.anchor_pc),
-                              layout.anchor_fp < 0 ? 0 : word_at(anchor + (uint64_t)layout.anchor_fp)};
-    *ret_high = word_at(thread + (uint64_t)layout.thread_stack_base);
+    *ret = (struct left_java){word_at(anchor + (uint64_t)layout->anchor_sp), word_at(anchor + (uint64_t)layout->anchor_pc),
+                              layout->anchor_fp < 0 ? 0 : word_at(anchor + (uint64_t)layout->anchor_fp)};
+    *ret_high = word_at(thread + (uint64_t)layout->thread_stack_base);
     return ret->sp && ret->sp < *ret_high;
 }
 
