@@ -6,6 +6,9 @@
 BUILD ?= build
 CC ?= gcc
 PYTEST = /usr/bin/python3 -m pytest -q -p no:cacheprovider
+# How many tests run at once: one more than there are processors, because many of them wait, and 4 at
+# most. The tests of one file run one after the other.
+JOBS ?= $(shell n=$$(nproc); echo $$((n > 3 ? 4 : n + 1)))
 ARGS ?=
 
 all: $(BUILD)/build.ninja
@@ -16,17 +19,13 @@ $(BUILD)/build.ninja:
 	@CC=$(CC) meson setup $(BUILD) $(MESON_ARGS) >$(BUILD).log || { cat $(BUILD).log; rm -rf $(BUILD); exit 1; }
 	@rm -f $(BUILD).log
 
-# Builds of what runs without a VM under AddressSanitizer and UndefinedBehaviorSanitizer, and the fuzz targets.
+# A build of what runs without a VM under AddressSanitizer and UndefinedBehaviorSanitizer, with the
+# fuzz targets, whose libraries tell the fuzzer what it has reached.
 build-san/build.ninja:
 	@tools/setup build
-	@CC=clang meson setup build-san -Db_sanitize=address,undefined -Db_lundef=false -Dwerror=true >/dev/null
-build-fuzz/build.ninja:
-	@tools/setup build
-	@CC=clang meson setup build-fuzz -Db_sanitize=address,undefined -Db_lundef=false -Dfuzz=true -Dtests=false >/dev/null
+	@CC=clang meson setup build-san -Db_sanitize=address,undefined -Db_lundef=false -Dwerror=true -Dfuzz=true >/dev/null
 sanitized: build-san/build.ninja
 	@ninja -C build-san --quiet
-fuzzers: build-fuzz/build.ninja
-	@ninja -C build-fuzz --quiet
 
 demo:
 	@tools/setup build demo
@@ -37,12 +36,12 @@ demo:
 check:
 	@tools/setup build check
 	@tools/setup jdks || true
-	@$(MAKE) --no-print-directory all sanitized fuzzers
-	@$(PYTEST) tests -m 'not slow and not soak' $(ARGS)
+	@$(MAKE) --no-print-directory all sanitized
+	@$(PYTEST) -n $(JOBS) --dist loadfile tests -m 'not slow and not soak and not measured' $(ARGS)
 
 check-all:
 	@tools/setup build check jdks
-	@$(MAKE) --no-print-directory all sanitized fuzzers
+	@$(MAKE) --no-print-directory all sanitized
 	@$(PYTEST) tests $(ARGS)
 
 bench:
@@ -54,7 +53,7 @@ lint:
 	@tools/setup build lint
 	@tools/lint
 
-fuzz: fuzzers
+fuzz: sanitized
 	@tools/fuzz $(ARGS)
 
 soak:
@@ -62,10 +61,15 @@ soak:
 	@$(MAKE) --no-print-directory all
 	@$(PYTEST) tests -m soak $(ARGS)
 
+# A tarball that runs on any Linux of this architecture where it is unpacked.
+dist:
+	@tools/setup build
+	@tools/dist
+
 install: all
 	@ninja -C $(BUILD) install
 
 clean:
-	rm -rf $(BUILD) build-san build-fuzz build-*
+	rm -rf $(BUILD) build-*
 
-.PHONY: all sanitized fuzzers demo check check-all bench lint fuzz soak install clean
+.PHONY: dist all sanitized demo check check-all bench lint fuzz soak install clean

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the generators of recordings share: xorshift (Marsaglia 2003) from a fixed seed, so that every run writes the same. */
+/*
+ * Shared by the generators of recordings: xorshift (Marsaglia 2003) from a fixed seed, so that
+ * every run writes the same file.
+ */
 #pragma once
 
 #include <stdint.h>

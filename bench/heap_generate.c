@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a heap dump of about 46 million objects a scale of 1000 (2.3 GB), laid out as HotSpot does it: a linked list of 10.4
- * million nodes, strings with their arrays, hash maps whose keys lie all over the heap, object and long arrays. The same seed
- * gives the same bytes. usage: generate FILE [SCALE]
+ * Writes a heap dump, laid out the way HotSpot does it, with about 46 million objects (2.3 GB) at a
+ * scale of 1000: a linked list of 10.4 million nodes, strings with their arrays, hash maps whose
+ * keys are spread over the heap, and arrays of objects and longs. The same seed gives the same
+ * bytes. Usage: generate FILE [SCALE]
  */
 #include <endian.h>
 #include <stdint.h>
@@ -16,7 +17,7 @@ enum { OBJ = 2, BOOL = 4, BYTE = 8, INT = 10 };
 
 static const struct {
     const char *name;
-    unsigned fields_n, size; /* size in the VM; 0: an array */
+    unsigned fields_n, size; /* size in the VM; 0 for an array */
 
     struct {
         const char *name;
@@ -24,11 +25,17 @@ static const struct {
     } fields[4];
 } kinds[KINDS] = {
     [OBJECT] = {"java/lang/Object", 0, 16},
-    [STRING] = {"java/lang/String", 4, 24, {{"value", OBJ}, {"hash", INT}, {"coder", BYTE}, {"hashIsZero", BOOL}}},
+    [STRING] = {"java/lang/String",
+                4,
+                24,
+                {{"value", OBJ}, {"hash", INT}, {"coder", BYTE}, {"hashIsZero", BOOL}}},
     [BYTES] = {"[B", 0, 0},
     [NODE] = {"bench/List$Node", 2, 24, {{"next", OBJ}, {"item", OBJ}}},
     [INTEGER] = {"java/lang/Integer", 1, 16, {{"value", INT}}},
-    [ENTRY] = {"java/util/HashMap$Node", 4, 32, {{"hash", INT}, {"key", OBJ}, {"value", OBJ}, {"next", OBJ}}},
+    [ENTRY] = {"java/util/HashMap$Node",
+               4,
+               32,
+               {{"hash", INT}, {"key", OBJ}, {"value", OBJ}, {"next", OBJ}}},
     [OBJECTS] = {"[Ljava/lang/Object;", 0, 0},
     [LONGS] = {"[J", 0, 0},
     [MAIN] = {"bench/Main", 0, 16},
@@ -159,7 +166,7 @@ static uint64_t take(uint64_t bytes)
     return at;
 }
 
-/* What the maps refer to is known beforehand: strings lie first. */
+/* The maps can refer to strings by address before they are written, because strings come first. */
 static void write_strings(uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) {
@@ -178,7 +185,10 @@ static void write_strings(uint64_t n)
     }
 }
 
-/* A node, its Integer, the next node: as a program that fills a list allocates. */
+/*
+ * Writes each node with its Integer before the next node, the order in which a program that fills a
+ * list allocates them.
+ */
 static uint64_t write_list(uint64_t n)
 {
     uint64_t first = address;
@@ -193,7 +203,10 @@ static uint64_t write_list(uint64_t n)
     return first;
 }
 
-/* Maps of 3 entries with a table of 16, keys and values anywhere among the strings; the maps in one array. */
+/*
+ * Writes maps of 3 entries with a table of 16, whose keys and values are any of the strings, and
+ * one array that holds the maps.
+ */
 static void write_maps(uint64_t maps, uint64_t *ids)
 {
     for (uint64_t m = 0; m < maps; m++) {
@@ -238,7 +251,10 @@ static void array(uint64_t id, const uint64_t *elements, uint64_t n)
     head(0x22, id);
     put(n, 4);
     put(class_id(OBJECTS), 8);
-    /* Larger than the buffer: the segment's length is known, its body is written straight. */
+    /*
+     * The segment does not fit into the buffer. Its length is known, so its body is written
+     * directly.
+     */
     uint8_t h[9] = {0x1c};
     uint32_t len = htobe32((uint32_t)(used + n * 8));
     memcpy(h + 5, &len, 4);
@@ -261,10 +277,14 @@ int main(int argc, char **argv)
     strings = malloc(texts * 8);
     uint64_t *ids = malloc((maps + 1) * 8), *long_ids = malloc((longs + 1) * 8), top[3];
     fwrite("JAVA PROFILE 1.0.2\0\0\0\0\x08\0\0\1\x90\0\0\0\0", 1, 31, out);
-    uint64_t root = take(16 + 3 * 4), map_array = take(16 + maps * 4), long_array = take(16 + longs * 4);
+    uint64_t root = take(16 + 3 * 4), map_array = take(16 + maps * 4),
+             long_array = take(16 + longs * 4);
     classes(root);
     top[2] = map_array;
-    /* The arrays that hold all are written last; their addresses are first, as after a compaction. */
+    /*
+     * The arrays that hold everything are written last, but their addresses come first, as they do
+     * after a compaction.
+     */
     write_strings(texts);
     top[0] = write_list(list);
     write_maps(maps, ids);

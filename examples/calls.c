@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A JVMPI profiler: how many methods each thread calls. The counters are thread-local, as the specification's section 1.5
- * shows it, so that no lock is taken for a call.
+ * A JVMPI profiler: how many methods each thread calls. The counters are thread-local, as the
+ * specification's section 1.5 shows it, so that no lock is taken for a call.
  *
  *     gcc -shared -fPIC -I.../include -o libcalls.so calls.c
  *     java -agentpath:.../libjvmpi.so -Xruncalls Main

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A JVMPI profiler: walks the heap when the VM shuts down. It enables nothing that costs while the program runs, and asks for
- * what it does not know with RequestEvent.
+ * A JVMPI profiler that walks the heap when the VM shuts down. It enables no event that slows the
+ * program down while it runs; it uses RequestEvent to ask for what it does not know yet.
  */
 #include <jvmpi.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ static void heap_dump(JVMPI_Event *event)
 {
     long objects = 0, arrays = 0;
     char *p;
-    /* level 0: one byte of type, one id */
+    /* Level 0 has an entry of one type byte and one id for each object. */
     for (p = event->u.heap_dump.begin; p < event->u.heap_dump.end; p += 1 + sizeof(jobjectID)) {
         objects++;
         arrays += *p != JVMPI_NORMAL_OBJECT;
@@ -32,7 +32,7 @@ static void shut_down(JNIEnv *env)
     CALL(RequestEvent)(JVMPI_EVENT_HEAP_DUMP, &level);
     CALL(DisableGC)();
     thread = CALL(GetThreadObject)(env);
-    CALL(RequestEvent)(JVMPI_EVENT_OBJECT_ALLOC, thread); /* tells the class's id */
+    CALL(RequestEvent)(JVMPI_EVENT_OBJECT_ALLOC, thread); /* this event reports the class's id */
     CALL(RequestEvent)(JVMPI_EVENT_CLASS_LOAD, asked_class);
     CALL(EnableGC)();
     fflush(stdout);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A JVMPI profiler: which monitors threads had to wait for, and how often. */
+/* A JVMPI profiler that counts how often threads had to wait for each monitor. */
 #include <jvmpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +41,8 @@ static void report(void)
         strcpy(asked_name, "gone");
         if (CALL(RequestEvent)(JVMPI_EVENT_OBJECT_ALLOC, monitors[i].object) == JVMPI_SUCCESS)
             CALL(RequestEvent)(JVMPI_EVENT_CLASS_LOAD, asked_class);
-        printf("monitor %p of class %s: %ld contended enters\n", (void *)monitors[i].object, asked_name, monitors[i].enters);
+        printf("monitor %p of class %s: %ld contended enters\n", (void *)monitors[i].object,
+               asked_name, monitors[i].enters);
     }
     fflush(stdout);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Java Virtual Machine Profiler Interface, written from its specification (November 1998, with the functions that JDK 1.3
- * and 1.4.2 added). libjvmpi.so implements it on today's VMs. C89 and C++.
+ * The Java Virtual Machine Profiler Interface, written from its specification (November 1998) with
+ * the functions that JDK 1.3 and 1.4.2 added. libjvmpi.so implements it on current VMs. This header
+ * is valid C89 and C++.
  */
 #ifndef JVMPI_H
 #define JVMPI_H
@@ -67,7 +68,7 @@ typedef struct _JVMPI_RawMonitor *JVMPI_RawMonitor;
 #define JVMPI_MAX_EVENT_TYPE_VAL                  ((jint)61)
 #define JVMPI_REQUESTED_EVENT                     ((jint)0x10000000)
 
-/* Names that agents older than the specification use. */
+/* Names that agents written before the specification use. */
 #define JVMPI_EVENT_LOAD_COMPILED_METHOD   JVMPI_EVENT_COMPILED_METHOD_LOAD
 #define JVMPI_EVENT_UNLOAD_COMPILED_METHOD JVMPI_EVENT_COMPILED_METHOD_UNLOAD
 #define JVMPI_EVENT_NEW_ARENA              JVMPI_EVENT_ARENA_NEW
@@ -156,7 +157,7 @@ typedef struct {
 
 typedef struct {
     jint event_type;
-    JNIEnv *env_id; /* where it occurred */
+    JNIEnv *env_id; /* the thread in which the event occurred */
 
     union {
         struct {
@@ -315,10 +316,10 @@ typedef struct {
     } u;
 } JVMPI_Event;
 
-/* ---- the functions; from GetEnv with one of the versions ---- */
+/* ---- the functions; GetEnv returns them for one of the versions above ---- */
 typedef struct {
     jint version;
-    /* set by the agent before it returns from JVM_OnLoad */
+    /* The agent sets this member before it returns from JVM_OnLoad. */
     void (*NotifyEvent)(JVMPI_Event *event);
     jint (*EnableEvent)(jint event_type, void *arg);
     jint (*DisableEvent)(jint event_type, void *arg);
@@ -344,10 +345,14 @@ typedef struct {
     void (*RunGC)(void);
     jobjectID (*GetThreadObject)(JNIEnv *env);
     jobjectID (*GetMethodClass)(jmethodID mid);
-    /* since JVMPI_VERSION_1_1 */
+    /* Members from here on exist since JVMPI_VERSION_1_1. */
     jobject (*jobjectID2jobject)(jobjectID jid); /* a JNI local reference */
     jobjectID (*jobject2jobjectID)(jobject obj);
-    /* since JVMPI_VERSION_1_2; results: 0 done, 10 no such thread or the caller's own, 14 suspended already */
+    /*
+     * Members from here on exist since JVMPI_VERSION_1_2. Each result is 0 for success, 10 when
+     * there is no such thread or it is the calling one, or 14 when the thread was already
+     * suspended.
+     */
     void (*SuspendThreadList)(jint reqCount, JNIEnv **reqList, jint *results);
     void (*ResumeThreadList)(jint reqCount, JNIEnv **reqList, jint *results);
 } JVMPI_Interface;

@@ -16,6 +16,23 @@ BUILD = ROOT / "build"
 VERSIONS = (8, 11, 17, 21, 25, 27)
 JDKS = ROOT / "tools" / "jdks"
 
+_STOPPING = {"Serial": ["-XX:+UseSerialGC"], "Parallel": ["-XX:+UseParallelGC"], "G1": ["-XX:+UseG1GC"]}
+_OTHER = {name: ["-XX:+UnlockExperimentalVMOptions", *flags] for name, flags in {
+    "ZGC": ["-XX:+UseZGC"], "Shenandoah": ["-XX:+UseShenandoahGC"], "Epsilon": ["-XX:+UseEpsilonGC"]}.items()}
+_CMS = {"CMS": ["-XX:+UseConcMarkSweepGC"]}
+_GENERATIONAL_ZGC = {"generational ZGC": ["-XX:+UseZGC", "-XX:+ZGenerational"]}
+_GENERATIONAL_SHENANDOAH = {"generational Shenandoah": [*_OTHER["Shenandoah"], "-XX:ShenandoahGCMode=generational"]}
+
+# Every collector that each JDK of the matrix has, with the flags that choose it. From 24 on ZGC is generational.
+COLLECTORS = {
+    8: {**_STOPPING, **_CMS},
+    11: {**_STOPPING, **_CMS, **_OTHER},
+    17: {**_STOPPING, **_OTHER},
+    21: {**_STOPPING, **_OTHER, **_GENERATIONAL_ZGC},
+    25: {**_STOPPING, **_OTHER, **_GENERATIONAL_SHENANDOAH},
+    27: {**_STOPPING, **_OTHER, **_GENERATIONAL_SHENANDOAH},
+}
+
 
 @functools.cache
 def matrix_ready():
@@ -35,6 +52,17 @@ def home(version):
 
 
 @functools.cache
+def jni_headers():
+    """The folders of jni.h and of what it includes."""
+    java_home = pathlib.Path(subprocess.run([ROOT / "tools" / "java-home"], capture_output=True, text=True, check=True).stdout.strip())
+    return java_home / "include", java_home / "include" / "linux"
+
+
+def musl_libc():
+    """musl's library, which is its loader too (package musl)."""
+    return next(pathlib.Path("/lib").glob("*-linux-musl/libc.so"), None) or next(pathlib.Path("/usr/lib").glob("*-linux-musl/libc.so"))
+
+
 def jars():
     """The jars of real programs, fetched once; RuntimeError says why there are none."""
     done = subprocess.run([ROOT / "tools" / "jars"], capture_output=True, text=True, timeout=600)
@@ -52,6 +80,20 @@ def perf_permitted():
     if fd >= 0:
         os.close(fd)
     return fd >= 0
+
+
+def on_time():
+    """
+    Lets the calling process run ahead of all others where that is permitted: a sleeper wakes when it
+    is to, however busy the machine is. For preexec_fn; the children inherit it.
+    """
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    except OSError:
+        try:
+            os.nice(-15)
+        except OSError:
+            pass
 
 
 def cpu_seconds(pid):
@@ -101,6 +143,7 @@ class Jdk:
 
     def __init__(self, version):
         self.version = int(version)
+        self.started = []
 
     def command(self, *args):
         """The argument list that runs a command inside, with this JDK first on PATH."""
@@ -113,7 +156,16 @@ class Jdk:
 
     def start(self, *args, **kwargs):
         """Starts a command inside. The process id is the command's own: the wrapper executes it."""
-        return subprocess.Popen(self.command(*args), text=True, errors="replace", **kwargs)
+        process = subprocess.Popen(self.command(*args), text=True, errors="replace", **kwargs)
+        self.started.append(process)
+        return process
+
+    def kill_started(self):
+        """Kills the programs that start() began and that still run: a test that failed leaves them."""
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
 
     def java(self, name, *args, jvm=(), release=8, **kwargs):
         """Runs tests/java/NAME's class of the same name."""

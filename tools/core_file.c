@@ -16,22 +16,23 @@
 #include <sys/user.h>
 #include <unistd.h>
 
-/* The bytes of a file. */
+/* The mapped contents of a file. */
 struct file {
     const uint8_t *bytes;
     uint64_t size;
 };
 
-/* Memory from address on: `size` bytes from an offset of a file. */
+/* Describes `size` bytes of memory, from `address` on, that a file holds at an offset. */
 struct part {
     uint64_t address, size, offset;
     const struct file *file;
-    const char *path; /* of a library; NULL: in the core itself */
+    const char *path; /* path of a library; NULL means the core itself */
 };
 
 struct core {
     struct file self;
-    VEC(struct part) parts; /* those of the core first: they are what the process had written */
+    /* those of the core come first, because they hold what the process had written */
+    VEC(struct part) parts;
     VEC(struct core_thread) threads;
     VEC(struct file *) files;
     struct modules *modules;
@@ -55,7 +56,7 @@ static bool map_file(const char *path, struct file *ret)
     return true;
 }
 
-/* The bytes at an offset; NULL when they are not all there. */
+/* Returns the bytes at an offset, or NULL when the file does not have all of them. */
 static const void *at(const struct file *f, uint64_t offset, uint64_t size)
 {
     return offset <= f->size && size <= f->size - offset ? f->bytes + offset : NULL;
@@ -65,7 +66,8 @@ static const Elf64_Ehdr *header(const struct file *f)
 {
     const Elf64_Ehdr *e = at(f, 0, sizeof(*e));
     return e && memcmp(e->e_ident, ELFMAG, SELFMAG) == 0 && e->e_ident[EI_CLASS] == ELFCLASS64 &&
-                   e->e_phentsize == sizeof(Elf64_Phdr) && at(f, e->e_phoff, e->e_phnum * sizeof(Elf64_Phdr))
+                   e->e_phentsize == sizeof(Elf64_Phdr) &&
+                   at(f, e->e_phoff, e->e_phnum * sizeof(Elf64_Phdr))
                ? e
                : NULL;
 }
@@ -115,14 +117,18 @@ static const struct file *open_file(struct core *c, const char *name)
             free(f);
             return c->parts.data[i].file;
         }
-    bool ok = f && asprintf(&path, "%s%s", c->root, name) > 0 && map_file(path, f) && vec_push(&c->files, f) == 0;
+    bool ok = f && asprintf(&path, "%s%s", c->root, name) > 0 && map_file(path, f) &&
+              vec_push(&c->files, f) == 0;
     free(path);
     if (!ok)
         free(f);
     return ok ? f : NULL;
 }
 
-/* NT_FILE: how many, the size of a page, then for each begin, end and offset in pages; then the names. */
+/*
+ * NT_FILE holds the number of mappings and the page size, then begin, end and offset (in pages) of
+ * each mapping, then their names.
+ */
 static void add_files(struct core *c, const uint64_t *words, uint64_t size)
 {
     uint64_t n = size >= 16 ? words[0] : 0, room = size / 8;
@@ -136,7 +142,8 @@ static void add_files(struct core *c, const uint64_t *words, uint64_t size)
             return;
         const struct file *f = open_file(c, name);
         if (f)
-            (void)!vec_push(&c->parts, ((struct part){w[0], w[1] - w[0], w[2] * words[1], f, name}));
+            (void)!vec_push(&c->parts,
+                            ((struct part){w[0], w[1] - w[0], w[2] * words[1], f, name}));
         name = stop + 1;
     }
 }
@@ -162,7 +169,7 @@ static int by_address(const void *a, const void *b)
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-/* A library where its first bytes are mapped. */
+/* Describes the library that begins with this part. */
 static bool describe_module(const struct part *p, struct module *ret)
 {
     const Elf64_Ehdr *e = p->path && p->offset == 0 ? header(p->file) : NULL;
@@ -214,11 +221,14 @@ int core_symbol(void *context, const char *name, uint64_t *ret)
     const Elf64_Ehdr *e = f ? header(f) : NULL;
     const Elf64_Shdr *sections = e ? at(f, e->e_shoff, e->e_shnum * sizeof(*sections)) : NULL;
     for (int i = 0; sections && i < e->e_shnum; i++) {
-        const Elf64_Shdr *s = &sections[i], *strings = &sections[s->sh_link < e->e_shnum ? s->sh_link : 0];
-        const Elf64_Sym *symbols = s->sh_type == SHT_DYNSYM ? at(f, s->sh_offset, s->sh_size) : NULL;
+        const Elf64_Shdr *s = &sections[i],
+                         *strings = &sections[s->sh_link < e->e_shnum ? s->sh_link : 0];
+        const Elf64_Sym *symbols =
+            s->sh_type == SHT_DYNSYM ? at(f, s->sh_offset, s->sh_size) : NULL;
         const char *names = symbols ? at(f, strings->sh_offset, strings->sh_size) : NULL;
         for (uint64_t k = 0; names && k < s->sh_size / sizeof(*symbols); k++)
-            if (symbols[k].st_name < strings->sh_size && strcmp(names + symbols[k].st_name, name) == 0) {
+            if (symbols[k].st_name < strings->sh_size &&
+                strcmp(names + symbols[k].st_name, name) == 0) {
                 *ret = c->libjvm_base + symbols[k].st_value;
                 return 0;
             }
@@ -234,7 +244,8 @@ static int read_core(struct core *c, const char *path)
     const Elf64_Phdr *p = segments(&c->self, e);
     for (int i = 0; i < e->e_phnum; i++)
         if (p[i].p_type == PT_LOAD && p[i].p_filesz &&
-            vec_push(&c->parts, ((struct part){p[i].p_vaddr, p[i].p_filesz, p[i].p_offset, &c->self, NULL})) < 0)
+            vec_push(&c->parts, ((struct part){p[i].p_vaddr, p[i].p_filesz, p[i].p_offset, &c->self,
+                                               NULL})) < 0)
             return -ENOMEM;
     for (int i = 0; i < e->e_phnum; i++)
         if (p[i].p_type == PT_NOTE)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes what the stack walker knows of a VM: layouts LIBJVM. The library is loaded, not started. The lines are what
- * tests/unit/test_hotspot.c builds its synthetic images from.
+ * Writes what the stack walker knows about a VM's structures: layouts LIBJVM. The library is loaded
+ * but no VM is started. tests/unit/test_hotspot.c builds its synthetic images from these lines.
  */
 #include "hotspot/layout.h"
 
@@ -9,11 +9,13 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-static void write_line(void *context, const char *what, const char *type, const char *field, int64_t value)
+static void write_line(void *context, const char *what, const char *type, const char *field,
+                       int64_t value)
 {
-    /* Where a static lies depends on the loader; that it is there is what counts. */
+    /* The address of a static field depends on the loader; only its presence matters. */
     bool is_static = what[0] == 's' && what[1] == 't';
-    printf("%s %s %s %lld\n", what, type, field[0] ? field : "-", is_static ? 0LL : (long long)value);
+    printf("%s %s %s %lld\n", what, type, field[0] ? field : "-",
+           is_static ? 0LL : (long long)value);
 }
 
 int main(int argc, char **argv)

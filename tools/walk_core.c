@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stack walker on a core file, without a VM: walk_core CORE [ROOT] writes the stack of each thread. ROOT is the folder that
- * the process saw as /, where its libraries are.
+ * Runs the stack walker on a core file, without a VM: walk_core CORE [ROOT] writes the stack of
+ * each thread. ROOT is the folder that was / for the process; its libraries are found there.
  */
 #include "core_file.h"
 #include "hotspot/method.h"
@@ -16,32 +16,37 @@ enum { FRAMES_MAX = 4096, STACK_BYTES = 64 << 20 };
 static int make_walker(struct walker *w, struct core *core, char *why, size_t size)
 {
     struct hotspot_image image = {.context = core, .symbol = core_symbol, .read = core_read};
-    *w = (struct walker){.memory = {core, core_read}, .arch = &arch_x86_64, .modules = core_modules(core)};
+    *w = (struct walker){
+        .memory = {core, core_read}, .arch = &arch_x86_64, .modules = core_modules(core)};
     int r = hotspot_layout_read(&image, &w->layout, why, size);
     if (r == 0)
         r = code_cache_init(&w->code, &w->layout, &w->memory, why, size);
     if (r < 0)
         return r;
     for (unsigned i = 0; i < w->code.entry_count; i++)
-        w->entry_frame[i] = w->arch->interpreter_frame(&w->memory, w->code.entries[i].begin, w->code.entries[i].end);
+        w->entry_frame[i] = w->arch->interpreter_frame(&w->memory, w->code.entries[i].begin,
+                                                       w->code.entries[i].end);
     w->native_cache = calloc(NATIVE_CACHE_SIZE, sizeof(*w->native_cache));
     return core_symbol(core, "gHotSpotVMStructs", &w->libjvm);
 }
 
 static void write_frame(const struct walker *w, const struct walk_frame *f)
 {
-    static const char *const kinds[WALK_KINDS] = {"interpreted", "c1", "c2",   "inlined", "native-method",
-                                                  "native",      "vm", "stub", "heap",    "kernel"};
+    static const char *const kinds[WALK_KINDS] = {"interpreted",   "c1",     "c2", "inlined",
+                                                  "native-method", "native", "vm", "stub",
+                                                  "heap",          "kernel"};
     uint64_t pc = walk_id_pc(f->id);
     struct method_description d;
     char name[128];
     printf("  %s ", kinds[f->kind]);
     if (walk_is_java(f->kind)) {
-        if (method_describe(&w->layout, &w->memory, walk_id_method(f->id), walk_id_check(f->id), &d) < 0) {
+        if (method_describe(&w->layout, &w->memory, walk_id_method(f->id), walk_id_check(f->id),
+                            &d) < 0) {
             puts("?");
             return;
         }
-        printf("%s.%s%s:%u\n", buf_str(&d.class_name), buf_str(&d.name), buf_str(&d.signature), method_line_of(&d, f->bci));
+        printf("%s.%s%s:%u\n", buf_str(&d.class_name), buf_str(&d.name), buf_str(&d.signature),
+               method_line_of(&d, f->bci));
         method_description_release(&d);
         return;
     }

@@ -12,6 +12,7 @@ extern const struct capture capture_heap_dump;
 extern const struct capture capture_logpoints;
 extern const struct capture capture_method_trace;
 extern const struct capture capture_monitors;
+extern const struct capture capture_patterns;
 extern const struct capture capture_threads;
 extern const struct capture capture_vm_events;
 
@@ -30,6 +31,7 @@ const struct capture *const captures[] = {
     &capture_vm_events,
     &capture_logpoints,
     &capture_control,
+    &capture_patterns,
 };
 /* clang-format on */
 const int captures_count = ARRAY_SIZE(captures);

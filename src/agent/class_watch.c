@@ -26,7 +26,10 @@ struct named {
     uint32_t latest; /* serial of the one that came last */
 };
 
-/* One at a time gives tags. Never taken when an object is freed, nor held while Java code runs: that may load classes. */
+/*
+ * One at a time gives tags. Never taken when an object is freed, nor held while Java code runs:
+ * that may load classes.
+ */
 static pthread_mutex_t tagging = PTHREAD_MUTEX_INITIALIZER;
 
 /* Innermost: an object may be freed at a safepoint, so nobody calls the VM while he holds it. */
@@ -83,7 +86,8 @@ static jlong find_offset(JNIEnv *jni)
         for (size_t i = 0; i < ARRAY_SIZE(names) && same == i; i++) {
             jclass c = (*jni)->FindClass(jni, names[i]);
             struct buf name = BUF(1 << 16);
-            same += c && stack_vm_class_name(long_at(jni, c, offset), &name) && strcmp(buf_str(&name), names[i]) == 0;
+            same += c && stack_vm_class_name(long_at(jni, c, offset), &name) &&
+                    strcmp(buf_str(&name), names[i]) == 0;
             buf_release(&name);
             vm_clear_exception(jni);
             (*jni)->DeleteLocalRef(jni, c);
@@ -121,7 +125,10 @@ static uint32_t add(uint64_t name, uint64_t address)
         struct named *n = &watch.names.data[*index];
         n->loaded++;
         n->latest = serial;
-        /* A structure may be where one was of a class that is gone, and of which the VM has not told yet. */
+        /*
+         * A structure may be where one was of a class that is gone, and of which the VM has not
+         * told yet.
+         */
         if (address && map_put(&watch.by_address, address, serial) < 0)
             watch.classes.data[serial - 1].address = 0;
     }
@@ -135,8 +142,12 @@ static uint32_t give_tag(jvmtiEnv *ti, jclass c, uint64_t address)
     if ((*ti)->GetClassSignature(ti, c, &signature, NULL) != JVMTI_ERROR_NONE)
         return 0;
     size_t len = strlen(signature);
-    /* "Ljava/lang/String;" and, hidden, "Lp/C.0x1234;"; an array comes and goes with its element's class. */
-    uint32_t serial = signature[0] == 'L' && len > 2 ? add(name_hash(signature + 1, len - 2), address) : 0;
+    /*
+     * "Ljava/lang/String;" and, hidden, "Lp/C.0x1234;"; an array comes and goes with its element's
+     * class.
+     */
+    uint32_t serial =
+        signature[0] == 'L' && len > 2 ? add(name_hash(signature + 1, len - 2), address) : 0;
     if (serial)
         (*ti)->SetTag(ti, c, serial);
     (*ti)->Deallocate(ti, (unsigned char *)signature);
@@ -166,7 +177,8 @@ static void JNICALL on_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass
 static void JNICALL on_free(jvmtiEnv *ti, jlong tag)
 {
     pthread_mutex_lock(&lock);
-    struct watched *w = tag > 0 && (size_t)tag <= watch.classes.len ? &watch.classes.data[tag - 1] : NULL;
+    struct watched *w =
+        tag > 0 && (size_t)tag <= watch.classes.len ? &watch.classes.data[tag - 1] : NULL;
     const uint64_t *index = w && !w->gone ? map_get(&watch.by_name, w->name) : NULL;
     if (index) {
         w->gone = true;
@@ -231,8 +243,10 @@ static void tag_loaded(jvmtiEnv *ti, JNIEnv *jni)
 
 int class_watch_start(JNIEnv *jni)
 {
-    static const jvmtiCapabilities tags = {.can_tag_objects = 1, .can_generate_object_free_events = 1};
-    static const jvmtiEventCallbacks callbacks = {.ClassPrepare = on_prepare, .ObjectFree = on_free};
+    static const jvmtiCapabilities tags = {.can_tag_objects = 1,
+                                           .can_generate_object_free_events = 1};
+    static const jvmtiEventCallbacks callbacks = {.ClassPrepare = on_prepare,
+                                                  .ObjectFree = on_free};
     jvmtiEnv *ti = NULL;
     if (!mirror.offset)
         open_mirror(jni);
@@ -240,8 +254,10 @@ int class_watch_start(JNIEnv *jni)
         return -ENOTSUP;
     if ((*ti)->AddCapabilities(ti, &tags) != JVMTI_ERROR_NONE ||
         (*ti)->SetEventCallbacks(ti, &callbacks, sizeof(callbacks)) != JVMTI_ERROR_NONE ||
-        (*ti)->SetEventNotificationMode(ti, JVMTI_ENABLE, JVMTI_EVENT_OBJECT_FREE, NULL) != JVMTI_ERROR_NONE ||
-        (*ti)->SetEventNotificationMode(ti, JVMTI_ENABLE, JVMTI_EVENT_CLASS_PREPARE, NULL) != JVMTI_ERROR_NONE) {
+        (*ti)->SetEventNotificationMode(ti, JVMTI_ENABLE, JVMTI_EVENT_OBJECT_FREE, NULL) !=
+            JVMTI_ERROR_NONE ||
+        (*ti)->SetEventNotificationMode(ti, JVMTI_ENABLE, JVMTI_EVENT_CLASS_PREPARE, NULL) !=
+            JVMTI_ERROR_NONE) {
         (*ti)->DisposeEnvironment(ti);
         return -ENOTSUP;
     }

@@ -5,6 +5,7 @@
 #include "agent/names.h"
 #include "base/arena.h"
 #include "base/hash.h"
+#include "base/made_name.h"
 #include "base/map.h"
 #include "base/strpool.h"
 #include "base/vec.h"
@@ -45,12 +46,18 @@ struct dictionary {
     struct map thread_known; /* serials that were told */
     struct map class_times;  /* hash of a class's id and name: how often it has been unloaded */
     VEC(struct told_class) told_classes;
-    size_t looked_told; /* told_classes.len and class_watch_goings() at the last look for classes that are gone */
+    /* told_classes.len and class_watch_goings() at the last look for classes that are gone */
+    size_t looked_told;
     uint64_t looked_goings;
     struct arena arena; /* names of told_classes */
 };
 
-static const struct method unknown_method = {.class_name = "<Unknown Class>", .name = "<Unknown Method>", .descriptor = "()V"};
+static const struct method unknown_method = {
+    .class_name = "<Unknown Class>", .name = "<Unknown Method>", .descriptor = "()V"};
+
+/* Where the agent itself called into Java. */
+static const struct method own_method = {
+    .class_name = "", .name = "[jvmscope]", .descriptor = "()V", .code = true};
 
 struct dictionary *dictionary_new(struct out *out, const struct options *o)
 {
@@ -106,7 +113,8 @@ static uint64_t string_id(struct dictionary *d, const char *s)
 }
 
 /* java: a class, and no library; watched: as in told_class. */
-static uint32_t class_serial(struct dictionary *d, const char *name, uint64_t id, bool java, uint32_t watched)
+static uint32_t class_serial(struct dictionary *d, const char *name, uint64_t id, bool java,
+                             uint32_t watched)
 {
     struct {
         uint64_t id, times;
@@ -119,7 +127,8 @@ static uint32_t class_serial(struct dictionary *d, const char *name, uint64_t id
     const uint64_t *times = map_get(&d->class_times, hash);
     key.times = times ? *times : 0;
     size_t known = d->classes.strings.len;
-    int64_t number = strpool_add(&d->classes, (const char *)&key, offsetof(__typeof__(key), name) + len);
+    int64_t number =
+        strpool_add(&d->classes, (const char *)&key, offsetof(__typeof__(key), name) + len);
     if (number < 0)
         return 0;
     uint32_t serial = CLASS_FIRST + (uint32_t)number;
@@ -193,12 +202,13 @@ static void write_frame(struct dictionary *d, uint32_t number)
     uint32_t class = class_serial(d, m->class_name, id, key->method && !m->code, watched);
     uint64_t name = string_id(d, m->name), descriptor = string_id(d, m->descriptor);
     uint64_t source = m->source ? string_id(d, m->source) : 0;
-    hprof_frame(&d->out->binary, FRAME_FIRST + number, name, descriptor, source, class, shown_line(key));
+    hprof_frame(&d->out->binary, FRAME_FIRST + number, name, descriptor, source, class,
+                shown_line(key));
 }
 
-static int64_t frame_number(struct dictionary *d, JNIEnv *jni, const struct jfr_frame *f)
+static int64_t frame_number(struct dictionary *d, const struct method *m, const struct jfr_frame *f)
 {
-    struct frame_key key = {.method = names_method(jni, (jmethodID)(uintptr_t)f->method)};
+    struct frame_key key = {.method = m};
     if (key.method && d->lines)
         key.line = method_line(key.method, f->bci);
     size_t known = d->frames.strings.len;
@@ -245,7 +255,21 @@ uint32_t dictionary_empty_trace(struct dictionary *d)
     return TRACE_EMPTY;
 }
 
-uint32_t dictionary_trace(struct dictionary *d, JNIEnv *jni, const struct jfr_frame *frames, uint32_t n, uint32_t thread)
+/*
+ * The frames at the top that are a probe's of ours and what that called; as in model/frame_role.h.
+ */
+static uint32_t own_frames(JNIEnv *jni, const struct jfr_frame *frames, uint32_t n)
+{
+    for (uint32_t i = n; i-- > 0;) {
+        const struct method *m = names_method(jni, (jmethodID)(uintptr_t)frames[i].method);
+        if (m && made_name_is_agents(m->class_name, strlen(m->class_name)))
+            return i + 1;
+    }
+    return 0;
+}
+
+uint32_t dictionary_trace(struct dictionary *d, JNIEnv *jni, const struct jfr_frame *frames,
+                          uint32_t n, uint32_t thread)
 {
     if (!n)
         return dictionary_empty_trace(d);
@@ -256,9 +280,17 @@ uint32_t dictionary_trace(struct dictionary *d, JNIEnv *jni, const struct jfr_fr
     out_stamp(d->out);
     key[0] = d->threads ? thread : 0;
     int64_t number = 0;
+    uint32_t own = own_frames(jni, frames, n);
+    frames += own;
+    n -= own;
     for (uint32_t i = 0; i < n && number >= 0; i++) {
-        number = frame_number(d, jni, &frames[i]);
+        number =
+            frame_number(d, names_method(jni, (jmethodID)(uintptr_t)frames[i].method), &frames[i]);
         key[1 + i] = (uint32_t)number;
+    }
+    if (!n) {
+        number = frame_number(d, &own_method, &(struct jfr_frame){.bci = -1});
+        key[++n] = (uint32_t)number;
     }
     size_t known = d->traces.strings.len;
     if (number >= 0)
@@ -276,7 +308,8 @@ const char *dictionary_trace_method(struct dictionary *d, uint32_t trace)
 {
     pthread_mutex_lock(&d->out->lock);
     const char *title = "";
-    struct str key = trace > TRACE_EMPTY ? strpool_get(&d->traces, trace - TRACE_EMPTY - 1) : (struct str){"", 0};
+    struct str key = trace > TRACE_EMPTY ? strpool_get(&d->traces, trace - TRACE_EMPTY - 1)
+                                         : (struct str){"", 0};
     if (key.len > sizeof(uint32_t)) {
         uint32_t number;
         memcpy(&number, key.data + sizeof(number), sizeof(number));
@@ -321,7 +354,8 @@ void dictionary_thread_start(struct dictionary *d, const struct thread *t)
         if (d->out->format == 'a')
             hprof_text_thread_start(&d->out->text, object, serial, name, group);
         else
-            hprof_start_thread(&d->out->binary, serial, object, TRACE_EMPTY, string_id(d, name), string_id(d, group),
+            hprof_start_thread(&d->out->binary, serial, object, TRACE_EMPTY, string_id(d, name),
+                               string_id(d, group),
                                string_id(d, t->parent_group ? t->parent_group : ""));
     }
     pthread_mutex_unlock(&d->out->lock);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions that a VM looks up in the library (JVM TI, "Start-Up", "Shutdown"), and what a message to an agent that is
- * loaded already does (proto/control.h). In the static library their names end in _hprof (JVM TI, "Statically Linked Agents").
+ * The functions that a VM looks up in the library (JVM TI, "Start-Up", "Shutdown"), and what a
+ * message to an agent that is loaded already does (proto/control.h). In the static library their
+ * names end in _hprof (JVM TI, "Statically Linked Agents").
  */
 #include "agent/capture/trace/method_trace.h"
 #include "agent/control/control.h"
 #include "agent/inspect/inspect.h"
+#include "agent/instrument/instrument.h"
 #include "agent/options.h"
+#include "agent/outcome.h"
 #include "agent/session.h"
 #include "agent/thread_table.h"
 #include "agent/trace_request.h"
@@ -16,6 +19,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,19 +108,25 @@ jint JNICALL ENTRY(Agent_OnLoad)(JavaVM *java, char *text, void *reserved)
         _exit(0);
     }
     bool output = false;
+    int outcome = outcome_file(&o);
     r = open_vm(java, false, &why);
     if (r == 0) {
         r = session_begin(&o, text, NULL, &why);
         output = r < 0 && r != -ENOTSUP && r != -ENOTCONN;
     }
     options_release(&o);
+    if (r < 0 && outcome >= 0)
+        outcome_tell(outcome, "", r, "", false);
     if (r < 0)
         refuse(output ? EXIT_OUTPUT : EXIT_OPTION, &why);
     buf_release(&why);
     return JNI_OK;
 }
 
-/* Takes "control=VERB,reply=PATH," off the front of a message, in any order; the rest are the options of a recording. */
+/*
+ * Takes "control=VERB,reply=PATH," off the front of a message, in any order; the rest are the
+ * options of a recording.
+ */
 static const char *take_word(const char *text, const char *name, char *value, size_t size)
 {
     size_t n = strlen(name), len = strcspn(text, ",");
@@ -155,7 +165,8 @@ static int switch_trace(JNIEnv *jni, const char *text, struct buf *more, struct 
 }
 
 /* What else the answer has is left in `more`. */
-static int carry_out(const char *verb, const char *rest, JNIEnv *jni, struct buf *more, struct buf *why)
+static int carry_out(const char *verb, const char *rest, JNIEnv *jni, struct buf *more,
+                     struct buf *why)
 {
     if (strcmp(verb, "status") == 0)
         return 0;
@@ -183,18 +194,46 @@ static int carry_out(const char *verb, const char *rest, JNIEnv *jni, struct buf
     return r < 0 ? r : session_begin(&o, rest, jni, why);
 }
 
-static void answer(const char *path, int r, const struct buf *more, const struct buf *why)
+/*
+ * The reply file of the message that is carried out: how far the classes are goes there until the
+ * answer does.
+ */
+static pthread_mutex_t reply_lock = PTHREAD_MUTEX_INITIALIZER;
+static int reply_fd = -1;
+
+static void tell_progress(int done, int of)
+{
+    char line[64];
+    int n = snprintf(line, sizeof(line), "changing %d %d\n", done, of);
+    pthread_mutex_lock(&reply_lock);
+    if (reply_fd >= 0)
+        (void)!pwrite(reply_fd, line, (size_t)n, 0);
+    pthread_mutex_unlock(&reply_lock);
+}
+
+static void tell_progress_to(const char *path)
+{
+    int fd = path ? open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK) : -1;
+    pthread_mutex_lock(&reply_lock);
+    close_descriptor(&reply_fd);
+    reply_fd = fd;
+    pthread_mutex_unlock(&reply_lock);
+    instrument_progress = tell_progress;
+}
+
+static void answer(const char *path, int r, bool tells, const struct buf *more,
+                   const struct buf *why)
 {
     struct buf out = BUF(CONTROL_ANSWER_MAX);
     if (r < 0)
-        buf_printf(&out, "error %d %.*s\n", -r, (int)why->len, why->data ? (const char *)why->data : "");
+        buf_printf(&out, "error %d %s\n", -r, buf_str(why));
     else
         buf_printf(&out, "ok\n");
     buf_printf(&out, "agent %s %s\n", JVMSCOPE_VERSION, __DATE__ " " __TIME__);
-    session_status(&out);
+    session_status(&out, tells);
     if (r == 0 && more->len)
         buf_printf(&out, "json %.*s\n", (int)more->len, more->data);
-    _cleanup_close_ int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    _cleanup_close_ int fd = open(path, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd >= 0 && buf_error(&out) == 0)
         (void)!write_all(fd, out.data, out.len); /* if that fails the sender sees a short answer */
     buf_release(&out);
@@ -205,7 +244,8 @@ jint JNICALL ENTRY(Agent_OnAttach)(JavaVM *java, char *text, void *reserved)
     struct buf why = BUF(16384), more = BUF(CONTROL_ANSWER_MAX - 65536);
     char verb[16] = "start", reply[4096] = "";
     const char *rest = text ? text : "", *next;
-    while ((next = take_word(rest, "control=", verb, sizeof(verb))) || (next = take_word(rest, "reply=", reply, sizeof(reply))))
+    while ((next = take_word(rest, "control=", verb, sizeof(verb))) ||
+           (next = take_word(rest, "reply=", reply, sizeof(reply))))
         rest = next;
     int r = 0;
     bool again = loaded;
@@ -213,17 +253,31 @@ jint JNICALL ENTRY(Agent_OnAttach)(JavaVM *java, char *text, void *reserved)
         r = open_vm(java, true, &why);
     loaded = loaded || r == 0;
     JNIEnv *jni = r == 0 ? vm_jni() : NULL;
+    /*
+     * The answer's file is gone: its sender has given up, and what it asked for must not happen
+     * behind its back.
+     */
+    if (r == 0 && reply[0] && access(reply, W_OK) < 0)
+        r = -ECANCELED;
+    if (r == 0 && reply[0])
+        tell_progress_to(reply);
     if (r == 0)
         r = jni ? carry_out(verb, rest, jni, &more, &why) : -ENOTSUP;
+    tell_progress_to(NULL);
     if (reply[0])
-        answer(reply, r, &more, &why);
+        answer(reply, r, r == 0 && strcmp(verb, "status") != 0, &more, &why);
     buf_release(&more);
     buf_release(&why);
-    /* The VM keeps an entry for each load that answers JNI_OK, for as long as it lives: one is enough. */
+    /*
+     * The VM keeps an entry for each load that answers JNI_OK, for as long as it lives: one is
+     * enough.
+     */
     return r < 0 ? JNI_ERR : again && reply[0] ? CARRIED_OUT : JNI_OK;
 }
 
 void JNICALL ENTRY(Agent_OnUnload)(JavaVM *java)
 {
-    /* VMDeath has written everything. The library stays mapped: a signal may still be on its way. */
+    /*
+     * VMDeath has written everything. The library stays mapped: a signal may still be on its way.
+     */
 }

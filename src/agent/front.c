@@ -2,6 +2,7 @@
 #include "agent/front.h"
 
 #include "agent/dictionary.h"
+#include "agent/ending.h"
 #include "agent/net.h"
 #include "agent/thread_table.h"
 
@@ -31,10 +32,12 @@ static void dump_traces(struct session *s, JNIEnv *jni)
     for (jint i = 0; i < n; i++) {
         const struct thread *t = threads_find(jni, infos[i].thread);
         for (jint f = 0; f < infos[i].frame_count; f++)
-            frames[f] = (struct jfr_frame){.method = (uint64_t)(uintptr_t)infos[i].frame_buffer[f].method,
-                                           .bci = (int32_t)infos[i].frame_buffer[f].location};
+            frames[f] =
+                (struct jfr_frame){.method = (uint64_t)(uintptr_t)infos[i].frame_buffer[f].method,
+                                   .bci = (int32_t)infos[i].frame_buffer[f].location};
         if (t && !t->own)
-            dictionary_trace(s->out.dictionary, jni, frames, (uint32_t)infos[i].frame_count, t->serial);
+            dictionary_trace(s->out.dictionary, jni, frames, (uint32_t)infos[i].frame_count,
+                             t->serial);
         (*jni)->DeleteLocalRef(jni, infos[i].thread);
     }
     vm_free(infos);
@@ -52,8 +55,9 @@ static void carry_out(struct session *s, JNIEnv *jni, void *context)
     const struct hprof_request *r = c->request;
     if (s->out.net != c->from)
         return;
-    if (r->command == HPROF_CMD_FORCE_GC || (r->command == HPROF_CMD_ALLOC_SITES && r->flags & HPROF_SITES_FORCE_GC))
-        (*vm.ti)->ForceGarbageCollection(vm.ti);
+    if (r->command == HPROF_CMD_FORCE_GC ||
+        (r->command == HPROF_CMD_ALLOC_SITES && r->flags & HPROF_SITES_FORCE_GC))
+        collect_if_possible(jni);
     if (r->command == HPROF_CMD_DUMP_TRACES)
         dump_traces(s, jni);
     if (r->command == HPROF_CMD_CONTROL && r->control == HPROF_CONTROL_MAX_DEPTH)
@@ -96,9 +100,6 @@ static void JNICALL listen_to(jvmtiEnv *ti, JNIEnv *jni, void *context)
     struct hprof_request request;
     uint8_t bytes[4096];
     bool more = true;
-    struct thread *self = threads_self(jni);
-    if (self)
-        self->own = true;
     while (more && current == n) {
         int got = net_read(n, bytes, sizeof(bytes), LOOK_MS);
         if (got == -EAGAIN)
@@ -133,5 +134,6 @@ void front_stop(void)
 
 void front_status(struct buf *out)
 {
-    buf_printf(out, "front.commands %llu\nfront.refused %llu\n", (unsigned long long)commands, (unsigned long long)refused);
+    buf_printf(out, "front.commands %llu\nfront.refused %llu\n", (unsigned long long)commands,
+               (unsigned long long)refused);
 }

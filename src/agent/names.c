@@ -2,11 +2,13 @@
 #include "agent/names.h"
 
 #include "agent/class_watch.h"
+#include "agent/lambda.h"
 #include "agent/loaded_classes.h"
 #include "agent/sampler/stack.h"
 #include "agent/vm.h"
 #include "base/arena.h"
 #include "base/hash.h"
+#include "base/made_name.h"
 #include "base/map.h"
 
 #include <errno.h>
@@ -28,6 +30,24 @@ static const char *keep(const char *s)
     return s ? arena_copy(&arena, s, strlen(s)) : NULL;
 }
 
+/*
+ * The name as outputs have it (base/made_name.h); lambda: the method that it stands for, "" when
+ * there is none.
+ */
+static const char *keep_class_name(const char *name, size_t len, const char *lambda)
+{
+    size_t extra = *lambda ? strlen(lambda) + 2 : 0;
+    char *kept = arena_alloc(&arena, len + extra + 1);
+    if (!kept)
+        return NULL;
+    memcpy(kept, name, len);
+    len = made_name_settle(kept, len);
+    kept[len] = 0;
+    if (extra)
+        snprintf(kept + len, extra + 1, "[%s]", lambda);
+    return kept;
+}
+
 static int compare_lines(const void *a, const void *b)
 {
     const struct method_line *x = a, *y = b;
@@ -42,7 +62,8 @@ static void learn_lines(struct method *m, jmethodID id)
         return;
     struct method_line *lines = arena_alloc(&arena, (size_t)MAX(n, 1) * sizeof(*lines));
     for (jint i = 0; lines && i < n; i++)
-        lines[i] = (struct method_line){(uint32_t)entries[i].start_location, (uint32_t)entries[i].line_number};
+        lines[i] = (struct method_line){(uint32_t)entries[i].start_location,
+                                        (uint32_t)entries[i].line_number};
     vm_free(entries);
     if (!lines)
         return;
@@ -69,13 +90,24 @@ static uint32_t class_serial(JNIEnv *jni, jclass class, const char *signature)
         (*vm.ti)->GetObjectHashCode(vm.ti, loader, &loader_hash);
         (*jni)->DeleteLocalRef(jni, loader);
     }
-    return unwatched_serial(hash_bytes(signature, strlen(signature)) ^ hash_u64((uint32_t)loader_hash));
+    return unwatched_serial(hash_bytes(signature, strlen(signature)) ^
+                            hash_u64((uint32_t)loader_hash));
 }
 
-static uint32_t walked_class_serial(const char *name, const struct method_description *d)
+/*
+ * hidden: where the address of a hidden class begins, for which JVM TI, and class_watch.h, has a
+ * dot. NULL: none.
+ */
+static uint32_t walked_class_serial(const char *name, const char *hidden,
+                                    const struct method_description *d)
 {
-    uint32_t watched = class_watch_find(name, d->holder);
-    return watched ? watched : unwatched_serial(hash_bytes(name, strlen(name)) ^ hash_u64(d->loader));
+    char *dotted = hidden ? strdup(name) : NULL;
+    if (dotted)
+        dotted[hidden - name] = '.';
+    uint32_t watched = class_watch_find(dotted ? dotted : name, d->holder);
+    free(dotted);
+    return watched ? watched
+                   : unwatched_serial(hash_bytes(name, strlen(name)) ^ hash_u64(d->loader));
 }
 
 static bool learn_class(JNIEnv *jni, struct method *m, jclass class)
@@ -87,7 +119,11 @@ static bool learn_class(JNIEnv *jni, struct method *m, jclass class)
     size_t len = strlen(signature);
     m->class_serial = class_serial(jni, class, signature);
     /* "Ljava/lang/String;"; a hidden class is "Lp/C.0x1234;" (JVM TI, GetClassSignature). */
-    m->class_name = len > 2 && signature[0] == 'L' ? arena_copy(&arena, signature + 1, len - 2) : keep(signature);
+    struct made_target lambda = {0};
+    lambda_target(class, signature, &lambda);
+    m->class_name = len > 2 && signature[0] == 'L'
+                        ? keep_class_name(signature + 1, len - 2, lambda.text)
+                        : keep(signature);
     m->hidden = strchr(signature, '.') != NULL;
     vm_free(signature);
     if ((*vm.ti)->GetSourceFileName(vm.ti, class, &source) == JVMTI_ERROR_NONE)
@@ -105,7 +141,8 @@ static struct method *learn(JNIEnv *jni, jmethodID id)
     char *name = NULL, *descriptor = NULL;
     if (!m || (*vm.ti)->GetMethodDeclaringClass(vm.ti, id, &class) != JVMTI_ERROR_NONE || !class)
         return NULL;
-    bool ok = (*vm.ti)->GetMethodName(vm.ti, id, &name, &descriptor, NULL) == JVMTI_ERROR_NONE && learn_class(jni, m, class);
+    bool ok = (*vm.ti)->GetMethodName(vm.ti, id, &name, &descriptor, NULL) == JVMTI_ERROR_NONE &&
+              learn_class(jni, m, class);
     jint modifiers = 0;
     (*vm.ti)->GetMethodModifiers(vm.ti, id, &modifiers);
     m->modifiers = (uint32_t)modifiers;
@@ -121,8 +158,9 @@ static struct method *learn(JNIEnv *jni, jmethodID id)
 }
 
 /*
- * A method that our own walker met, read from the VM's structures: no jmethodID is needed, and none is made. One whose class
- * was unloaded before it was asked for is counted and has a name that says so.
+ * A method that our own walker met, read from the VM's structures: no jmethodID is needed, and none
+ * is made. One whose class was unloaded before it was asked for is counted and has a name that says
+ * so.
  */
 static struct method *learn_walked(uint64_t id)
 {
@@ -131,26 +169,26 @@ static struct method *learn_walked(uint64_t id)
     int r = m ? stack_vm_describe(id, &d) : -ENOMEM;
     if (r == -ESTALE) {
         unresolved++;
-        *m = (struct method){.class_name = "", .name = "[unloaded]", .descriptor = "()V", .code = true};
+        *m = (struct method){
+            .class_name = "", .name = "[unloaded]", .descriptor = "()V", .code = true};
         return m;
     }
     if (r < 0)
         return NULL;
-    const char *source = buf_str(&d.source_file);
-    char *name = (char *)keep(buf_str(&d.class_name)), *hidden = name ? strstr(name, "+0x") : NULL;
-    if (hidden)
-        *hidden = '.'; /* as JVM TI writes it */
+    const char *source = buf_str(&d.source_file), *name = buf_str(&d.class_name);
+    const char *hidden = strstr(name, "+0x");
     *m = (struct method){
-        .class_name = name,
+        .class_name = keep_class_name(name, strlen(name), d.lambda.text),
         .name = keep(buf_str(&d.name)),
         .descriptor = keep(buf_str(&d.signature)),
         .source = source[0] ? keep(source) : NULL,
         .modifiers = d.modifiers & METHOD_MODIFIERS,
         .native = d.modifiers & 0x0100,
         .hidden = hidden != NULL,
-        .class_serial = name ? walked_class_serial(name, &d) : 0,
+        .class_serial = walked_class_serial(name, hidden, &d),
     };
-    struct method_line *lines = d.line_count ? arena_alloc(&arena, d.line_count * sizeof(*lines)) : NULL;
+    struct method_line *lines =
+        d.line_count ? arena_alloc(&arena, d.line_count * sizeof(*lines)) : NULL;
     for (size_t i = 0; lines && i < d.line_count; i++)
         lines[i] = (struct method_line){d.lines[i].bci, d.lines[i].line};
     if (lines) {
@@ -173,7 +211,8 @@ static struct method *learn_code(uint64_t id)
                              .descriptor = "()V",
                              .native = true,
                              .code = true};
-        m->class_serial = m->class_name ? unwatched_serial(hash_bytes(m->class_name, strlen(m->class_name))) : 0;
+        m->class_serial =
+            m->class_name ? unwatched_serial(hash_bytes(m->class_name, strlen(m->class_name))) : 0;
     }
     buf_release(&library);
     buf_release(&name);
@@ -217,7 +256,8 @@ jmethodID names_add(const struct method *m)
         copy->descriptor = keep(m->descriptor);
         copy->source = keep(m->source);
         uint64_t key = UINT64_C(1) << 63 | (uintptr_t)copy;
-        if (copy->class_name && copy->name && copy->descriptor && map_put(&methods, key, (uintptr_t)copy) == 0)
+        if (copy->class_name && copy->name && copy->descriptor &&
+            map_put(&methods, key, (uintptr_t)copy) == 0)
             id = (jmethodID)(uintptr_t)key;
     }
     pthread_mutex_unlock(&lock);
@@ -242,12 +282,12 @@ void dotted_name(const char *internal, char *to, size_t size)
 
 char *names_class_text(jclass c)
 {
-    char *signature = NULL, name[512] = "?";
-    if ((*vm.ti)->GetClassSignature(vm.ti, c, &signature, NULL) == JVMTI_ERROR_NONE && strlen(signature) > 2) {
+    _cleanup_free_ char *signature = class_signature(c);
+    char name[512] = "?";
+    if (signature && strlen(signature) > 2) {
         dotted_name(signature + 1, name, sizeof(name));
         name[strcspn(name, ";")] = 0;
     }
-    vm_free(signature);
     return strdup(name);
 }
 

@@ -22,7 +22,8 @@ struct net {
     pthread_t sender;
     pthread_mutex_t lock;
     pthread_cond_t filled, drained; /* on the monotonic clock */
-    uint8_t *ring;                  /* NET_BUFFER bytes; [head, tail) modulo its size wait to be sent */
+    /* NET_BUFFER bytes; [head, tail) modulo its size wait to be sent */
+    uint8_t *ring;
     uint64_t head, tail;
     bool over;    /* the connection is given up: nothing more is sent */
     bool closing; /* the sender ends when all is sent */
@@ -70,7 +71,10 @@ static void *send_all(void *context)
     return NULL;
 }
 
-/* With the lock held: waits for progress of the sender; false, and the connection is over, when there was none. */
+/*
+ * With the lock held: waits for progress of the sender; false, and the connection is over, when
+ * there was none.
+ */
 static bool wait_progress(struct net *n)
 {
     uint64_t head = n->head, until_ns = now_ns() + NET_PATIENCE_NS;

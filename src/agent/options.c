@@ -15,8 +15,8 @@
 const struct option_row option_table[OPTION_COUNT] = {
     /* HPROF's, in the order of its help. */
     [OPT_HEAP] = {"heap", "--heap", 0, OPTION_WORD, "dump|sites|all", "heap profiling",
-                  .default_value = NULL, .bare = "dump"},
-    [OPT_CPU] = {"cpu", "--cpu", 0, OPTION_WORD, "samples|times|old|wall", "CPU usage; wall samples waiting threads too",
+                  .default_value = NULL, .bare = "all"},
+    [OPT_CPU] = {"cpu", "--cpu", 0, OPTION_WORD, "samples|times|old|wall", "CPU usage; wall samples waiting threads too, and virtual ones while they are mounted",
                  .bare = "samples"},
     [OPT_MONITOR] = {"monitor", "--monitors", 0, OPTION_YES_NO, "y|n", "monitor contention", .default_value = "n",
                      .bare = "y"},
@@ -27,7 +27,7 @@ const struct option_row option_table[OPTION_COUNT] = {
     [OPT_NET] = {"net", NULL, 0, OPTION_TEXT, "<host>:<port>", "send data over a socket"},
     [OPT_DEPTH] = {"depth", "--depth", 'd', OPTION_NUMBER, "<size>", "stack trace depth", .default_value = "4",
                    .default_record = "128", .max = 16384},
-    [OPT_INTERVAL] = {"interval", "--interval", 'i', OPTION_DURATION, "<ms>", "sample interval; us and s are understood",
+    [OPT_INTERVAL] = {"interval", "--interval", 'i', OPTION_DURATION, "<time>", "sample interval, such as 10ms or 500us",
                       .default_value = "10", .min = MS / 20, .max = 3600 * 1000 * MS},
     [OPT_CUTOFF] = {"cutoff", NULL, 0, OPTION_FRACTION, "<value>", "output cutoff point", .default_value = "0.0001"},
     [OPT_LINENO] = {"lineno", NULL, 0, OPTION_YES_NO, "y|n", "line number in traces?", .default_value = "y"},
@@ -49,21 +49,21 @@ const struct option_row option_table[OPTION_COUNT] = {
     [OPT_THREADS] = {"threads", "--threads", 0, OPTION_YES_NO, "y|n", "thread timeline", .default_value = "n", .bare = "y"},
     [OPT_CONTANALYSIS] = {"contanalysis", "--contanalysis", 0, OPTION_YES_NO, "y|n", "contention analysis in the timeline",
                           .default_value = "y"},
-    [OPT_LOCKS] = {"locks", "--locks", 0, OPTION_TEXT, "<pattern>", "exact holds of the monitors of these classes, in the timeline"},
+    [OPT_LOCKS] = {"locks", "--locks", 0, OPTION_TEXT, .separator = ':', .values = "<pattern>", .help = "exact holds of the monitors of these classes, in the timeline"},
     [OPT_DEADLOCK] = {"deadlock", "--deadlocks", 0, OPTION_YES_NO, "y|n", "look for deadlocks", .default_value = "n",
                       .bare = "y"},
-    [OPT_TRACE] = {"trace", "--trace", 0, OPTION_TEXT, "<pattern>", "trace calls of these methods, with arguments and results"},
-    [OPT_IF] = {"if", "--if", 0, OPTION_TEXT, "<condition>", "trace these calls alone: arg1 > 100 && time > 5ms"},
-    [OPT_LIMIT] = {"limit", "--limit", 0, OPTION_NUMBER, "<calls>", "calls that trace records at most", .default_value = "1000000",
+    [OPT_TRACE] = {"trace", "--trace", 0, OPTION_TEXT, .separator = ':', .values = "<pattern>", .help = "trace calls of these methods, with arguments and results"},
+    [OPT_IF] = {"if", "--if", 0, OPTION_TEXT, "<condition>", "of the --trace before it, these calls alone: arg1 > 100 && time > 5ms"},
+    [OPT_LIMIT] = {"limit", "--limit", 0, OPTION_NUMBER, "<calls>", "calls that trace records at most", .default_value = "10000000",
                    .min = 1, .max = UINT64_MAX},
     [OPT_RATE] = {"rate", "--rate", 0, OPTION_NUMBER, "<calls>", "calls a second that trace records at most",
-                  .default_value = "100000", .min = 1, .max = UINT64_MAX},
+                  .default_value = "10000000", .min = 1, .max = UINT64_MAX},
     [OPT_BYTES] = {"bytes", "--bytes", 0, OPTION_SIZE, "<size>", "bytes of calls that trace records at most",
                    .default_value = "1g", .min = 1, .max = UINT64_MAX},
-    [OPT_SHOW] = {"show", "--show", 0, OPTION_TEXT, "<fields>", "fields of traced objects to record: pkg.Class.field,..."},
-    [OPT_TOSTRING] = {"tostring", "--to-string", 0, OPTION_TEXT, "<classes>", "call toString() of these classes' traced objects"},
-    [OPT_LOG] = {"log", "--log", 0, OPTION_TEXT, "<place text>", "record values at lines: 'pkg.Class:12 {local} {this.field}; ...'"},
-    [OPT_WATCH] = {"watch", "--watch", 0, OPTION_TEXT, "<fields>", "record reads and writes of pkg.Class.field:..."},
+    [OPT_SHOW] = {"show", "--show", 0, OPTION_TEXT, .separator = ',', .values = "<fields>", .help = "fields of traced objects to record: pkg.Class.field,..."},
+    [OPT_TOSTRING] = {"tostring", "--to-string", 0, OPTION_TEXT, .separator = ',', .values = "<classes>", .help = "call toString() of these classes' traced objects"},
+    [OPT_LOG] = {"log", "--log", 0, OPTION_TEXT, .separator = ';', .values = "<place text>", .help = "record values at lines: 'pkg.Class:12 {local} {this.field}; ...'"},
+    [OPT_WATCH] = {"watch", "--watch", 0, OPTION_TEXT, .separator = ':', .values = "<fields>", .help = "record reads and writes of pkg.Class.field,..."},
     [OPT_EXCEPTIONS] = {"exceptions", "--exceptions", 0, OPTION_WORD, "counts|stacks", "exceptions by class, place and handler; a stack costs some microseconds",
                         .bare = "counts"},
     [OPT_EVENTS] = {"events", "--events", 0, OPTION_YES_NO, "y|n", "threads, classes and collections as they come and go",
@@ -72,9 +72,9 @@ const struct option_row option_table[OPTION_COUNT] = {
                    .bare = "y"},
     [OPT_ALLOW_CONTROL] = {"allow-control", "--allow-control", 0, OPTION_YES_NO, "y|n",
                            "let jvmscope control suspend threads, set locals, redefine classes", .default_value = "n", .bare = "y"},
-    [OPT_INCLUDE] = {"include", "--include", 0, OPTION_TEXT, "<pattern>", "instrument these classes alone"},
-    [OPT_EXCLUDE] = {"exclude", "--exclude", 0, OPTION_TEXT, "<pattern>", "leave these classes alone"},
-    [OPT_DURATION] = {"duration", "--time", 't', OPTION_DURATION, "<time>", "stop after this time; a bare number is ms",
+    [OPT_INCLUDE] = {"include", "--include", 0, OPTION_TEXT, .separator = ':', .values = "<pattern>", .help = "instrument these classes alone"},
+    [OPT_EXCLUDE] = {"exclude", "--exclude", 0, OPTION_TEXT, .separator = ':', .values = "<pattern>", .help = "leave these classes alone"},
+    [OPT_DURATION] = {"duration", "--time", 't', OPTION_DURATION, "<time>", "stop after this time, such as 30s or 5m",
                       .min = MS, .max = UINT64_MAX},
     [OPT_CHUNK] = {"chunk", "--chunk", 0, OPTION_SIZE, "<size>", "start a new chunk of a recording at this size",
                    .default_value = "64m", .min = 1 << 16, .max = UINT64_C(1) << 40},
@@ -86,6 +86,10 @@ const struct option_row option_table[OPTION_COUNT] = {
     [OPT_CONTROL] = {"control", NULL, 0, OPTION_WORD, "start|stop|dump|status", "a message to an agent that is loaded",
                      .hidden = true},
     [OPT_REPLY] = {"reply", NULL, 0, OPTION_TEXT, "<file>", "where the answer to control goes", .hidden = true},
+    [OPT_FAIL] = {"fail", NULL, 0, OPTION_TEXT, "<capture>:<step>", "for tests: this step of a capture's start fails",
+                  .hidden = true},
+    [OPT_OUTCOME] = {"outcome", NULL, 0, OPTION_NUMBER, "<descriptor>", "where run learns how the recording ended", .max = 65535,
+                     .hidden = true},
 };
 
 /* clang-format on */
@@ -139,7 +143,8 @@ static int set_value(struct option_value *v, const struct option_row *row, const
         r = *text ? 0 : -EINVAL;
         break;
     }
-    if (r == 0 && (row->kind == OPTION_DURATION || row->kind == OPTION_SIZE) && (v->number < row->min || v->number > row->max))
+    if (r == 0 && (row->kind == OPTION_DURATION || row->kind == OPTION_SIZE) &&
+        (v->number < row->min || v->number > row->max))
         r = -ERANGE;
     v->text = text;
     return r;
@@ -150,6 +155,152 @@ static bool is_built(const struct option_row *row, const char *text)
     if (!row->not_built || (row->default_value && strcmp(row->default_value, text) == 0))
         return true;
     return row->not_built[0] != '*' && !option_has_word(row->not_built, text, strlen(text));
+}
+
+/* A bound of an option's range, in its unit. */
+static const char *format_bound(char text[24], const struct option_row *row, uint64_t bound)
+{
+    if (row->kind == OPTION_DURATION)
+        return format_duration(text, bound);
+    if (row->kind == OPTION_SIZE)
+        return format_size(text, bound);
+    snprintf(text, 24, "%llu", (unsigned long long)bound);
+    return text;
+}
+
+/* Sets *v, or says what is wrong with the value. */
+static int check_value(struct option_value *v, enum option which, const char *text,
+                       struct buf *message)
+{
+    const struct option_row *row = &option_table[which];
+    int r = set_value(v, row, text);
+    if (r == -ERANGE) {
+        char low[24], high[24];
+        buf_printf(message, "%s=%s: out of range: ", row->name, text);
+        if (row->max == UINT64_MAX)
+            buf_printf(message, "at least %s", format_bound(low, row, row->min));
+        else
+            buf_printf(message, "%s to %s", format_bound(low, row, row->min),
+                       format_bound(high, row, row->max));
+        return -EINVAL;
+    }
+    if (r < 0) {
+        buf_printf(message, "%s=%s: not a value of this option; allowed: %s", row->name, text,
+                   row->values);
+        return -EINVAL;
+    }
+    if (!is_built(row, text)) {
+        buf_printf(message, "%s=%s: not built yet", row->name, text);
+        return -ENOSYS;
+    }
+    return 0;
+}
+
+int option_check(enum option which, const char *text, struct buf *message)
+{
+    struct option_value v = {0};
+    return check_value(&v, which, text, message);
+}
+
+/* Commas, and blanks behind them, become the list's separator, in place. */
+static void one_separator(char *list, char separator)
+{
+    char *to = list;
+    for (const char *at = list; *at; at++) {
+        bool between = *at == ',';
+        *to++ = between ? separator : *at;
+        if (between)
+            at += strspn(at + 1, " ");
+    }
+    *to = 0;
+}
+
+/* Appends a list's further parts, commas among them as its own separator. */
+static int join(struct options *o, enum option which, const char *text)
+{
+    struct option_value *v = &o->v[which];
+    char separator = option_table[which].separator, *all;
+    if (asprintf(&all, "%s%.*s%s", v->given ? v->text : "", v->given ? 1 : 0, &separator, text) < 0)
+        return -ENOMEM;
+    if (separator != ';')
+        one_separator(all, separator);
+    free(o->joined[which]);
+    v->text = o->joined[which] = all;
+    return 0;
+}
+
+/* What two values of one option make together; NULL when they do not go together. */
+static const char *both(enum option which, const char *a, const char *b)
+{
+    static const struct {
+        enum option which;
+        const char *one, *other, *together;
+    } pairs[] = {{OPT_CPU, "samples", "times", "samples|times"},
+                 {OPT_CPU, "wall", "times", "wall|times"},
+                 {OPT_HEAP, "sites", "dump", "all"}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
+        if (pairs[i].which == which &&
+            ((strcmp(a, pairs[i].one) == 0 && strcmp(b, pairs[i].other) == 0) ||
+             (strcmp(b, pairs[i].one) == 0 && strcmp(a, pairs[i].other) == 0)))
+            return pairs[i].together;
+    return NULL;
+}
+
+/* Begins a trace= with patterns of its own. The text is in the options' storage. */
+static int begin_trace(struct options *o, char *patterns, struct buf *message)
+{
+    if (o->n_traces == TRACES_MAX) {
+        buf_printf(message, "trace=%s: given more than %d times; commas separate patterns",
+                   patterns, TRACES_MAX);
+        return -EINVAL;
+    }
+    one_separator(patterns, ':');
+    o->traces[o->n_traces] = (struct option_trace){.patterns = patterns};
+    if (o->condition_first && o->n_traces == 0)
+        o->traces[0].condition = o->v[OPT_IF].text;
+    o->n_traces++;
+    return 0;
+}
+
+/* A condition belongs to the trace= before it; one that stands before all, to the only one. */
+static int give_condition(struct options *o, const char *text, struct buf *message)
+{
+    struct option_value *v = &o->v[OPT_IF];
+    struct option_trace *t = o->n_traces ? &o->traces[o->n_traces - 1] : NULL;
+    const char *before = t ? t->condition : v->text;
+    if (before) {
+        buf_printf(message, "if=%s: given twice%s, and if=%s before", text,
+                   t ? " for one trace" : "", before);
+        return -EINVAL;
+    }
+    if (t)
+        t->condition = text;
+    o->condition_first |= !t;
+    *v = (struct option_value){.text = text, .given = true};
+    return 0;
+}
+
+static int give(struct options *o, enum option which, char *text, struct buf *message)
+{
+    const struct option_row *row = &option_table[which];
+    struct option_value *v = &o->v[which], new = {0};
+    int r = check_value(&new, which, text, message);
+    if (r == 0 && which == OPT_IF)
+        return give_condition(o, text, message);
+    if (r == 0 && which == OPT_TRACE)
+        r = begin_trace(o, text, message);
+    if (r == 0 && row->separator)
+        r = join(o, which, text);
+    else if (r == 0 && v->given && !(new.text = both(which, v->text, text)))
+        r = -EEXIST;
+    if (r == -EEXIST)
+        buf_printf(message, "%s=%s: given twice, and %s=%s before", row->name, text, row->name,
+                   v->text);
+    else if (r == 0 && !row->separator)
+        *v = new;
+    v->given = true;
+    return r == -EEXIST ? -EINVAL : r;
 }
 
 /* One NAME=VALUE. */
@@ -166,24 +317,7 @@ static int parse_one(struct options *o, char *item, struct buf *message)
         buf_printf(message, "%s: needs a value: %s=%s", row->name, row->name, row->values);
         return -EINVAL;
     }
-    const char *text = item + len + 1;
-    int r = set_value(&o->v[i], row, text);
-    if (r == -ERANGE && row->kind == OPTION_DURATION) {
-        char low[24], high[24];
-        buf_printf(message, "%s=%s: out of range: %s to %s", row->name, text, format_duration(low, row->min),
-                   format_duration(high, row->max));
-        return -EINVAL;
-    }
-    if (r < 0) {
-        buf_printf(message, "%s=%s: not a value of this option; allowed: %s", row->name, text, row->values);
-        return -EINVAL;
-    }
-    if (!is_built(row, text)) {
-        buf_printf(message, "%s=%s: not built yet", row->name, text);
-        return -ENOSYS;
-    }
-    o->v[i].given = true;
-    return 0;
+    return give(o, (enum option)i, item + len + 1, message);
 }
 
 static int check_together(const struct options *o, struct buf *message)
@@ -193,8 +327,14 @@ static int check_together(const struct options *o, struct buf *message)
         buf_printf(message, "format=b cannot be used with monitor=y");
         return -EINVAL;
     }
-    if (option_is(o, OPT_FORMAT, "b") && (option_is(o, OPT_CPU, "times") || option_is(o, OPT_CPU, "old"))) {
+    if (option_is(o, OPT_FORMAT, "b") &&
+        (option_is(o, OPT_CPU, "times") || option_is(o, OPT_CPU, "old"))) {
         buf_printf(message, "format=b cannot be used with cpu=old|times");
+        return -EINVAL;
+    }
+    if (o->condition_first && o->n_traces > 1) {
+        buf_printf(message, "if=%s: stands behind the trace that it is for",
+                   o->traces[0].condition);
         return -EINVAL;
     }
     if (option_on(o, OPT_PARK) && !option_on(o, OPT_MONITOR)) {
@@ -204,29 +344,45 @@ static int check_together(const struct options *o, struct buf *message)
     return 0;
 }
 
-/* Cuts the next item off *rest, in place: items are separated by commas; a comma inside a value has a backslash before it. */
+/*
+ * Cuts the next item off *rest, in place: items are separated by commas; a comma inside a value has
+ * a backslash before it, and backslashes before a comma or the end that mean themselves are
+ * doubled. Elsewhere a backslash is a character like others.
+ */
 static char *next_item(char **rest)
 {
     char *item = *rest, *to = item, *at = item;
     if (!item)
         return NULL;
-    for (; *at && *at != ','; at++) {
-        at += at[0] == '\\' && at[1] == ',';
-        *to++ = *at;
+    while (*at && *at != ',') {
+        size_t run = strspn(at, "\\"), keep = run;
+        bool escapes = at[run] == ',' || !at[run];
+        if (escapes)
+            keep = run / 2 + (run % 2 && !at[run]);
+        memmove(to, at, keep);
+        to += keep;
+        at += run;
+        if ((escapes && run % 2 && *at) || (!run && *at))
+            *to++ = *at++;
     }
     *rest = *at ? at + 1 : NULL;
     *to = 0;
     return item;
 }
 
-/* The specification's default, heap=all, holds where no capture is named: HPROF's outputs alone, a recording needs none. */
+/*
+ * The specification's default, heap=all, holds where no capture is named: HPROF's outputs alone, a
+ * recording needs none.
+ */
 static void choose_heap(struct options *o)
 {
-    static const enum option captures[] = {OPT_HEAP, OPT_CPU,   OPT_MONITOR, OPT_ALLOC, OPT_LIVE,  OPT_ONOOM,
-                                           OPT_PARK, OPT_LOCKS, OPT_THREADS, OPT_TRACE, OPT_COVER, OPT_DEADLOCK};
+    static const enum option captures[] = {OPT_HEAP,    OPT_CPU,   OPT_MONITOR, OPT_ALLOC,
+                                           OPT_LIVE,    OPT_ONOOM, OPT_PARK,    OPT_LOCKS,
+                                           OPT_THREADS, OPT_TRACE, OPT_COVER,   OPT_DEADLOCK};
 
     for (size_t i = 0; i < sizeof(captures) / sizeof(captures[0]); i++)
-        if (option_table[captures[i]].kind == OPTION_YES_NO ? option_on(o, captures[i]) : o->v[captures[i]].text != NULL)
+        if (option_table[captures[i]].kind == OPTION_YES_NO ? option_on(o, captures[i])
+                                                            : o->v[captures[i]].text != NULL)
             return;
     if (!option_is(o, OPT_FORMAT, "r"))
         o->v[OPT_HEAP] = (struct option_value){.text = "all", .given = true};
@@ -249,7 +405,8 @@ int options_parse(struct options *ret, const char *text, struct buf *message)
     bool record = option_is(&o, OPT_FORMAT, "r");
     for (int i = 0; i < OPTION_COUNT && r == 0; i++) {
         const struct option_row *row = &option_table[i];
-        const char *value = record && row->default_record ? row->default_record : row->default_value;
+        const char *value =
+            record && row->default_record ? row->default_record : row->default_value;
         if (!o.v[i].given && value)
             r = set_value(&o.v[i], row, value);
     }
@@ -266,6 +423,8 @@ int options_parse(struct options *ret, const char *text, struct buf *message)
 
 void options_release(struct options *o)
 {
+    for (int i = 0; i < OPTION_COUNT; i++)
+        free(o->joined[i]);
     free(o->storage);
     *o = (struct options){0};
 }
@@ -276,7 +435,8 @@ void options_help(struct buf *out)
                "hprof, the profiling agent of jvmscope " JVMSCOPE_VERSION "\n\n"
                "usage: java -agentlib:hprof=[help]|[<option>=<value>, ...]\n\n"
                "%-32s %-55s %s\n%-32s %-55s %s\n",
-               "Option Name and Value", "Description", "Default", "---------------------", "-----------", "-------");
+               "Option Name and Value", "Description", "Default", "---------------------",
+               "-----------", "-------");
     for (int i = 0; i < OPTION_COUNT; i++) {
         const struct option_row *row = &option_table[i];
         if (row->hidden)
@@ -288,7 +448,8 @@ void options_help(struct buf *out)
                    : row->default_value ? row->default_value
                                         : "off");
     }
-    buf_printf(out,
-               "\n-Xrunhprof:... and -agentpath:<libhprof.so>=... take the same. format=b goes with neither monitor=y nor\n"
-               "cpu=old|times. On JDK 8 the name hprof finds the JDK's own agent first: use -agentpath there.\n");
+    buf_printf(out, "\n-Xrunhprof:... and -agentpath:<libhprof.so>=... take the same. format=b "
+                    "goes with neither monitor=y nor\n"
+                    "cpu=old|times. On JDK 8 the name hprof finds the JDK's own agent first: use "
+                    "-agentpath there.\n");
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent's options: one table from which come the agent's parser and its help, and the command's flags, help, manual pages
- * and completion. Knows no JVM. HPROF's options and defaults are the specification's (Start-up); the rest are ours.
+ * The agent's options: one table from which come the agent's parser and its help, and the command's
+ * flags, help, manual pages and completion. Knows no JVM. HPROF's options and defaults are the
+ * specification's (Start-up); the rest are ours.
  */
 #pragma once
 
@@ -60,14 +61,17 @@ enum option {
     OPT_STACKS,
     OPT_CONTROL,
     OPT_REPLY,
+    OPT_FAIL,
+    OPT_OUTCOME,
     OPTION_COUNT
 };
 
 enum option_kind {
-    OPTION_WORD,     /* one of `values` */
-    OPTION_YES_NO,   /* y or n; in the command a bare flag means y */
-    OPTION_NUMBER,   /* a whole number */
-    OPTION_DURATION, /* with a unit; a bare number counts in milliseconds. `number` is in nanoseconds */
+    OPTION_WORD,   /* one of `values` */
+    OPTION_YES_NO, /* y or n; in the command a bare flag means y */
+    OPTION_NUMBER, /* a whole number */
+    /* with a unit; a bare number counts in milliseconds. `number` is in nanoseconds */
+    OPTION_DURATION,
     OPTION_SIZE,     /* bytes, with a unit */
     OPTION_FRACTION, /* `fraction` */
     OPTION_TEXT,     /* anything */
@@ -78,14 +82,24 @@ struct option_row {
     const char *flag; /* in the command, "--cpu"; NULL when the command has none */
     char letter;      /* in the command, 'i' for -i; 0 when none */
     enum option_kind kind;
-    const char *values;         /* of a word: "samples|times|old"; otherwise what help shows, "<ms>" */
+    /* of a word: "samples|times|old"; otherwise what help shows, "<ms>" */
+    const char *values;
     const char *help;           /* one line without a full stop */
     const char *default_value;  /* NULL: off */
     const char *default_record; /* the default with format=r where it differs, else NULL */
-    const char *bare;           /* the value that the command's flag means alone (`--cpu`); NULL: it needs one */
-    const char *not_built;      /* words that are not built yet, "times|old"; "*" is all but the default; NULL: all are built */
-    uint64_t min, max;          /* of a number, a duration (ns) or a size */
-    bool hidden;                /* not in help: obsolete, or between command and agent */
+    /* the value that the command's flag means alone (`--cpu`); NULL: it needs one */
+    const char *bare;
+    /* words that are not built yet, "times|old"; "*" is all but the default; NULL: all are built */
+    const char *not_built;
+    uint64_t min, max; /* of a number, a duration (ns) or a size */
+    bool hidden;       /* not in help: obsolete, or between command and agent */
+    /*
+     * Of a list, between its parts in the value that is kept, else 0. In what is given a comma is
+     * as good, but for log=, whose texts may have commas. A list that is given again goes on; cpu
+     * and heap may be given twice with what goes together, if once for each trace; anything else
+     * may be given once.
+     */
+    char separator;
 };
 
 /* The table, by enum option. */
@@ -98,19 +112,37 @@ struct option_value {
     bool given;
 };
 
+enum { TRACES_MAX = 64 };
+
+/* One trace= and the if= behind it. */
+struct option_trace {
+    const char *patterns;  /* one, or several with ':' between them */
+    const char *condition; /* NULL: none */
+};
+
 struct options {
     struct option_value v[OPTION_COUNT];
-    char *storage; /* holds the texts */
-    bool help;     /* the text asks for help; nothing else is set then */
+    struct option_trace traces[TRACES_MAX]; /* in the order given */
+    unsigned n_traces;
+    bool condition_first;       /* an if= stands before all traces */
+    char *storage;              /* holds the texts as given, and the parts of `traces` */
+    char *joined[OPTION_COUNT]; /* of lists, all of their parts */
+    bool help;                  /* the text asks for help; nothing else is set then */
 };
 
 /*
- * Parses "cpu=samples,depth=8"; a comma inside a value has a backslash before it. Text may be NULL. 0; -EINVAL (a message is in
- * `message`: it names the option and the allowed values), -ENOSYS (the same, for what is not built) or -ENOMEM. The caller
- * releases.
+ * Parses "cpu=samples,depth=8"; a comma inside a value has a backslash before it, and backslashes
+ * that stand before a comma or the end are doubled. Text may be NULL. 0; -EINVAL (a message is in
+ * `message`: it names the option and the allowed values), -ENOSYS (the same, for what is not built)
+ * or -ENOMEM. The caller releases.
  */
 int options_parse(struct options *ret, const char *text, struct buf *message) must_check;
 void options_release(struct options *o);
+/*
+ * What is wrong with the value of one option, as a sentence in `message`: -EINVAL, or -ENOSYS.
+ * Needs no other option.
+ */
+int option_check(enum option which, const char *text, struct buf *message) must_check;
 /* The table as HPROF's help has it. */
 void options_help(struct buf *out);
 
@@ -119,10 +151,11 @@ int option_find(const char *name, size_t len);
 /* Whether a value is of an option's allowed words, or none of those not built. */
 bool option_has_word(const char *words, const char *word, size_t len);
 
+/* Whether an option has a value; cpu may have two of its words, "samples|times". */
 static inline bool option_is(const struct options *o, enum option which, const char *word)
 {
     const char *text = o->v[which].text;
-    return text && __builtin_strcmp(text, word) == 0;
+    return text && option_has_word(text, word, __builtin_strlen(word));
 }
 
 static inline bool option_on(const struct options *o, enum option which)

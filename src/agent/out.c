@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/parse.h"
+#include "base/vec.h"
+#include "jfr/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int write_file(void *context, const void *bytes, size_t len)
@@ -26,7 +29,10 @@ static int write_file(void *context, const void *bytes, size_t len)
     return out->error;
 }
 
-/* The file's name: as given, or by the format; another one when it is there and must not be overwritten (force=n). */
+/*
+ * The file's name: as given, or by the format; another one when it is there and must not be
+ * overwritten (force=n).
+ */
 static int choose_path(char *path, size_t size, const struct options *o)
 {
     const char *given = o->v[OPT_FILE].given ? o->v[OPT_FILE].text : NULL;
@@ -54,7 +60,10 @@ static uint16_t control_flags(const struct options *o)
 static int write_net(void *context, const void *bytes, size_t len)
 {
     struct out *out = context;
-    /* What a connection that is over does not take is counted there; the writers go on, so that sections stay whole. */
+    /*
+     * What a connection that is over does not take is counted there; the writers go on, so that
+     * sections stay whole.
+     */
     net_write(out->net, bytes, len);
     out->written += len;
     return 0;
@@ -66,7 +75,8 @@ void out_settings(struct out *out, const struct options *o)
         return;
     pthread_mutex_lock(&out->lock);
     out_stamp(out);
-    hprof_control_settings(&out->binary, control_flags(o), (uint16_t)MIN(o->v[OPT_DEPTH].number, UINT16_MAX));
+    hprof_control_settings(&out->binary, control_flags(o),
+                           (uint16_t)MIN(o->v[OPT_DEPTH].number, UINT16_MAX));
     pthread_mutex_unlock(&out->lock);
 }
 
@@ -74,15 +84,16 @@ static int open_hprof(struct out *out, const struct options *o)
 {
     struct hprof_sink sink = {out->net ? write_net : write_file, out};
     if (!out->net) {
-        out->fd = open(out->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        out->fd = open(out->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
         if (out->fd < 0)
             return -errno;
     }
     uint64_t header_ms = clock_ns(CLOCK_REALTIME) / NS_PER_MS;
     out->header_ns = now_ns();
     bool old = option_is(o, OPT_CPU, "old");
-    int r = out->format == 'a' ? hprof_text_init(&out->text, sink, old ? 0 : (time_t)(header_ms / 1000))
-                               : hprof_writer_init(&out->binary, sink, HPROF_MAGIC_1_0_2, 8, header_ms);
+    int r = out->format == 'a'
+                ? hprof_text_init(&out->text, sink, old ? 0 : (time_t)(header_ms / 1000))
+                : hprof_writer_init(&out->binary, sink, HPROF_MAGIC_1_0_2, 8, header_ms);
     if (r == 0)
         out_settings(out, o);
     out->dictionary = r == 0 ? dictionary_new(out, o) : NULL;
@@ -92,7 +103,8 @@ static int open_hprof(struct out *out, const struct options *o)
 int out_open(struct out *ret, const struct options *o, struct buf *why)
 {
     char path[PATH_MAX];
-    *ret = (struct out){.format = o->v[OPT_FORMAT].text[0], .fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
+    *ret = (struct out){
+        .format = o->v[OPT_FORMAT].text[0], .fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
     const char *address = o->v[OPT_NET].text;
     if (address && ret->format == 'r') {
         buf_printf(why, "net=%s: a recording goes into a file", address);
@@ -100,10 +112,13 @@ int out_open(struct out *ret, const struct options *o, struct buf *why)
     }
     if (address && net_open(&ret->net, address, why) < 0)
         return -ENOTCONN;
-    int r = address ? snprintf(path, sizeof(path), "%s", address) >= (int)sizeof(path) ? -ENAMETOOLONG : 0
-                    : choose_path(path, sizeof(path), o);
+    int r =
+        address
+            ? snprintf(path, sizeof(path), "%s", address) >= (int)sizeof(path) ? -ENAMETOOLONG : 0
+            : choose_path(path, sizeof(path), o);
     if (r < 0) {
-        buf_printf(why, "file=%s: %s", o->v[OPT_FILE].text, r == -EINVAL ? "only %p, %t and %% are understood" : strerror(-r));
+        buf_printf(why, "file=%s: %s", o->v[OPT_FILE].text,
+                   r == -EINVAL ? "only %p, %t and %% are understood" : strerror(-r));
         return r;
     }
     ret->path = strdup(path);
@@ -111,7 +126,11 @@ int out_open(struct out *ret, const struct options *o, struct buf *why)
         return -ENOMEM;
     r = ret->format == 'r' ? recording_open(&ret->jfr, path, o) : open_hprof(ret, o);
     if (r < 0) {
+        struct stat st;
         buf_printf(why, "%s: %s", path, strerror(-r));
+        /* Nothing was recorded, and no file says otherwise. */
+        if (ret->fd >= 0 && lstat(path, &st) == 0 && S_ISREG(st.st_mode))
+            unlink(path);
         out_close(ret);
     }
     return r;
@@ -146,15 +165,33 @@ void out_section_close(struct out *out, struct hprof_text *t, struct buf *bytes)
     buf_release(bytes);
 }
 
+/* A file that cannot grow is a failure once an event did not fit. */
+static int recording_failure(struct out *out)
+{
+    struct jfr_counters n;
+    jfr_writer_counters(out->jfr, &n);
+    out->lost = n.error ? n.lost_room + n.lost_constants : 0;
+    return out->lost ? n.error : 0;
+}
+
 int out_flush(struct out *out)
 {
     if (out->format == 'a')
         hprof_text_flush(&out->text);
     if (out->format == 'b')
         hprof_flush(&out->binary);
-    if (out->jfr)
-        out->error = jfr_writer_flush(out->jfr);
-    return out->error;
+    if (!out->jfr)
+        return out->error;
+    (void)jfr_writer_flush(out->jfr);
+    return recording_failure(out);
+}
+
+void out_describe(const struct out *out, int error, char *text, size_t size)
+{
+    int n = snprintf(text, size, "%s", strerror(-error));
+    if (out->lost)
+        snprintf(text + n, size - (size_t)n, ": %llu events were lost",
+                 (unsigned long long)out->lost);
 }
 
 int out_close(struct out *out)
@@ -163,7 +200,8 @@ int out_close(struct out *out)
     dictionary_free(out->dictionary);
     out->dictionary = NULL;
     if (out->jfr) {
-        r = jfr_writer_close(out->jfr);
+        (void)jfr_writer_close(out->jfr);
+        r = recording_failure(out);
         jfr_writer_free(out->jfr);
         out->jfr = NULL;
     }
@@ -173,8 +211,9 @@ int out_close(struct out *out)
         net_close(out->net);
         uint64_t lost = net_lost(out->net);
         if (lost)
-            fprintf(stderr, "hprof: net=%s: %llu bytes were lost: the front-end did not take them\n", out->path,
-                    (unsigned long long)lost);
+            fprintf(stderr,
+                    "hprof: net=%s: %llu bytes were lost: the front-end did not take them\n",
+                    out->path, (unsigned long long)lost);
         net_unref(out->net);
         out->net = NULL;
     }
@@ -184,4 +223,38 @@ int out_close(struct out *out)
     free(out->path);
     out->path = NULL;
     return r;
+}
+
+/* Things lost so far, by capture and thing, each reason's added up. */
+struct lost_things {
+    VEC(struct lost_thing {
+        struct jfr_loss_row row;
+        uint64_t total;
+    })
+    rows;
+};
+
+static void add_lost(void *context, const struct jfr_loss_row *row, uint64_t total)
+{
+    struct lost_things *all = context;
+    for (size_t i = 0; i < all->rows.len; i++) {
+        struct lost_thing *t = &all->rows.data[i];
+        if (strcmp(t->row.capture, row->capture) == 0 && strcmp(t->row.what, row->what) == 0) {
+            t->total += total;
+            return;
+        }
+    }
+    (void)!vec_push(&all->rows, ((struct lost_thing){*row, total}));
+}
+
+void out_lost_status(const struct out *o, struct buf *out)
+{
+    struct lost_things all = {0};
+    jfr_each_loss(o->jfr, add_lost, &all);
+    for (size_t i = 0; i < all.rows.len; i++) {
+        const struct lost_thing *t = &all.rows.data[i];
+        buf_printf(out, "lost.%s.%s %llu\n", t->row.capture, t->row.what,
+                   (unsigned long long)t->total);
+    }
+    vec_release(&all.rows);
 }

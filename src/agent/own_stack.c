@@ -12,7 +12,9 @@
 
 enum { LINES_LOG2 = 11, PAIRS = 4, PASSES = 256, PASS_STACKS = 15, COSTS_MAX = 1 << 14 };
 
-/* A walker's id of a method and its jmethodID. Not written under a lock: the two words belong together when they give the id.
+/*
+ * A walker's id of a method and its jmethodID. Not written under a lock: the two words belong
+ * together when they give the id.
  */
 struct pair {
     _Atomic uint64_t mixed, method; /* mixed: id ^ method */
@@ -22,7 +24,8 @@ static struct {
     bool walks, checks;
     struct pair pairs[1 << LINES_LOG2][PAIRS] __attribute__((aligned(64)));
     _Atomic uint8_t passes[PASSES]; /* by thread: stacks not to walk */
-    _Atomic uint64_t enter;         /* id of Continuation.enterSpecial, below which is the carrier's stack; 0: not met */
+    /* id of Continuation.enterSpecial, below which is the carrier's stack; 0: not met */
+    _Atomic uint64_t enter;
     _Atomic uint64_t walked, learnt, unlike, lost[WALK_STATUSES];
     _Atomic uint32_t compared, different; /* stacks=check, and what they took: */
     uint32_t walk_ns[COSTS_MAX], ask_ns[COSTS_MAX];
@@ -86,7 +89,8 @@ static bool same_name(JNIEnv *jni, uint64_t id, jmethodID told)
     struct method_description d;
     if (!m || stack_vm_describe(id, &d) < 0)
         return false;
-    bool same = strcmp(buf_str(&d.name), m->name) == 0 && strcmp(buf_str(&d.signature), m->descriptor) == 0;
+    bool same =
+        strcmp(buf_str(&d.name), m->name) == 0 && strcmp(buf_str(&d.signature), m->descriptor) == 0;
     method_description_release(&d);
     return same;
 }
@@ -97,25 +101,29 @@ static bool is_enter(uint64_t id)
     struct method_description d;
     if (vm.version < 21 || stack_vm_describe(id, &d) < 0)
         return false;
-    bool enter =
-        strcmp(buf_str(&d.class_name), "jdk/internal/vm/Continuation") == 0 && strcmp(buf_str(&d.name), "enterSpecial") == 0;
+    bool enter = strcmp(buf_str(&d.class_name), "jdk/internal/vm/Continuation") == 0 &&
+                 strcmp(buf_str(&d.name), "enterSpecial") == 0;
     method_description_release(&d);
     if (enter)
         atomic_store(&own.enter, id);
     return enter;
 }
 
-static bool same_frames(JNIEnv *jni, const struct walk_frame *walked, int n, const jvmtiFrameInfo *told, jint told_n)
+static bool same_frames(JNIEnv *jni, const struct walk_frame *walked, int n,
+                        const jvmtiFrameInfo *told, jint told_n)
 {
     if (n < told_n || (n > told_n && !is_enter(walked[told_n].id)))
         return false;
     for (jint i = 0; i < told_n; i++)
-        if (location(&walked[i]) != told[i].location || !same_name(jni, walked[i].id, told[i].method))
+        if (location(&walked[i]) != told[i].location ||
+            !same_name(jni, walked[i].id, told[i].method))
             return false;
     return true;
 }
 
-/* Asks for a stack with methods that are not known: both ways tell the same frames, so their jmethodIDs are known from now on.
+/*
+ * Asks for a stack with methods that are not known: both ways tell the same frames, so their
+ * jmethodIDs are known from now on.
  */
 static jint learn(JNIEnv *jni, jvmtiFrameInfo *frames, jint max)
 {
@@ -130,7 +138,10 @@ static jint learn(JNIEnv *jni, jvmtiFrameInfo *frames, jint max)
     return told;
 }
 
-/* Puts GetStackTrace's frames where the walker's are, up to where a virtual thread ends. -1: one of them is not known. */
+/*
+ * Puts GetStackTrace's frames where the walker's are, up to where a virtual thread ends. -1: one of
+ * them is not known.
+ */
 static jint translate(jvmtiFrameInfo *frames, jint n)
 {
     uint64_t enter = atomic_load_explicit(&own.enter, memory_order_relaxed);
@@ -146,9 +157,12 @@ static jint translate(jvmtiFrameInfo *frames, jint n)
     return n;
 }
 
-/* A carrier whose virtual threads have frames in the heap mostly has such again: most of its next stacks are asked for at once.
+/*
+ * A carrier whose virtual threads have frames in the heap mostly has such again: most of its next
+ * stacks are asked for at once.
  */
-static int walk_unless_heap(JNIEnv *jni, struct walk_frame *frames, jint max, struct walk_words *words)
+static int walk_unless_heap(JNIEnv *jni, struct walk_frame *frames, jint max,
+                            struct walk_words *words)
 {
     _Atomic uint8_t *passes = &own.passes[((uintptr_t)jni >> 7) % PASSES];
     uint8_t left = atomic_load_explicit(passes, memory_order_relaxed);
@@ -176,10 +190,11 @@ static jint walk(JNIEnv *jni, jvmtiFrameInfo *frames, jint max, struct walk_word
 
 static bool same_method(JNIEnv *jni, jmethodID a, jmethodID b)
 {
-    const struct method *x = a == b ? NULL : names_method(jni, a), *y = x ? names_method(jni, b) : NULL;
+    const struct method *x = a == b ? NULL : names_method(jni, a),
+                        *y = x ? names_method(jni, b) : NULL;
     /* Of a method that was redefined while it ran, GetStackTrace gives another id. */
-    return a == b || (x && y && strcmp(x->class_name, y->class_name) == 0 && strcmp(x->name, y->name) == 0 &&
-                      strcmp(x->descriptor, y->descriptor) == 0);
+    return a == b || (x && y && strcmp(x->class_name, y->class_name) == 0 &&
+                      strcmp(x->name, y->name) == 0 && strcmp(x->descriptor, y->descriptor) == 0);
 }
 
 /* Both ways, compared and timed. */
@@ -193,7 +208,8 @@ static jint check(JNIEnv *jni, jvmtiFrameInfo *frames, jint max)
     uint64_t asked = now_ns();
     bool same = n == told_n;
     for (jint i = 0; same && i < n; i++)
-        same = frames[i].location == told[i].location && same_method(jni, frames[i].method, told[i].method);
+        same = frames[i].location == told[i].location &&
+               same_method(jni, frames[i].method, told[i].method);
     uint32_t at = atomic_fetch_add(&own.compared, 1);
     if (at < COSTS_MAX) {
         own.walk_ns[at] = (uint32_t)(walked - begin);
@@ -230,20 +246,26 @@ static void tell_check(void)
     uint32_t n = MIN(atomic_load(&own.compared), COSTS_MAX);
     qsort(own.walk_ns, n, sizeof(*own.walk_ns), by_number);
     qsort(own.ask_ns, n, sizeof(*own.ask_ns), by_number);
-    fprintf(stderr, "hprof: stacks=check: %u compared, %u different, median %u ns walked, %u ns by GetStackTrace\n",
-            atomic_load(&own.compared), atomic_load(&own.different), n ? own.walk_ns[n / 2] : 0, n ? own.ask_ns[n / 2] : 0);
+    fprintf(stderr,
+            "hprof: stacks=check: %u compared, %u different, median %u ns walked, %u ns by "
+            "GetStackTrace\n",
+            atomic_load(&own.compared), atomic_load(&own.different), n ? own.walk_ns[n / 2] : 0,
+            n ? own.ask_ns[n / 2] : 0);
 }
 
 void own_stack_status(struct buf *out)
 {
-    static const char *const names[WALK_STATUSES] = {[WALK_HEAP] = "heap", [WALK_BROKEN] = "broken", [WALK_FAULT] = "faulted"};
+    static const char *const names[WALK_STATUSES] = {
+        [WALK_HEAP] = "heap", [WALK_BROKEN] = "broken", [WALK_FAULT] = "faulted"};
     if (!own.walks)
         return;
     buf_printf(out, "stacks.walked %llu\nstacks.learnt %llu\nstacks.asked.unlike %llu\n",
-               (unsigned long long)atomic_load(&own.walked), (unsigned long long)atomic_load(&own.learnt),
+               (unsigned long long)atomic_load(&own.walked),
+               (unsigned long long)atomic_load(&own.learnt),
                (unsigned long long)atomic_load(&own.unlike));
     for (int i = WALK_HEAP; i < WALK_STATUSES; i++)
-        buf_printf(out, "stacks.asked.%s %llu\n", names[i], (unsigned long long)atomic_load(&own.lost[i]));
+        buf_printf(out, "stacks.asked.%s %llu\n", names[i],
+                   (unsigned long long)atomic_load(&own.lost[i]));
 }
 
 void own_stack_release(void)

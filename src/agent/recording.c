@@ -2,6 +2,7 @@
 #include "agent/recording.h"
 
 #include "agent/names.h"
+#include "agent/process.h"
 #include "agent/thread_table.h"
 #include "agent/virtual_threads.h"
 
@@ -14,6 +15,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+enum { ARGUMENTS_MAX = 1 << 16 };
+
 static int resolve_method(void *context, uint64_t id, uint32_t frame_type, struct jfr_method *ret)
 {
     JNIEnv *jni = vm_jni();
@@ -21,7 +24,8 @@ static int resolve_method(void *context, uint64_t id, uint32_t frame_type, struc
     if (!m)
         return -ESRCH;
     if (m->code) {
-        *ret = (struct jfr_method){.class = {.name = m->class_name[0] ? m->class_name : NULL}, .name = m->name};
+        *ret = (struct jfr_method){.class = {.name = m->class_name[0] ? m->class_name : NULL},
+                                   .name = m->name};
         return 0;
     }
     *ret = (struct jfr_method){
@@ -43,7 +47,8 @@ static int resolve_thread(void *context, uint64_t id, struct jfr_thread *ret)
         static char name[128]; /* until the next question */
         if (!virtual_thread_name(id, name, sizeof(name)))
             name[0] = 0;
-        *ret = (struct jfr_thread){.java_name = name, .java_id = id & ~THREAD_VIRTUAL, .is_virtual = true};
+        *ret = (struct jfr_thread){
+            .java_name = name, .java_id = id & ~THREAD_VIRTUAL, .is_virtual = true};
         return 0;
     }
     const struct thread *t = threads_by_serial((uint32_t)id);
@@ -70,16 +75,20 @@ static void put_property(struct jfr_event *e, const char *name)
 
 static void tell_vm(struct jfr_writer *w)
 {
+    _cleanup_(buf_release) struct buf arguments = BUF(ARGUMENTS_MAX);
     struct jfr_event e;
     uint64_t now = now_ns();
-    if (jfr_begin(w, JFR_JVM_INFORMATION, 65536, &e)) {
+    process_vm_arguments(&arguments);
+    if (buf_error(&arguments))
+        buf_clear(&arguments);
+    if (jfr_begin(w, JFR_JVM_INFORMATION, 65536 + arguments.len, &e)) {
         jfr_put_time(&e, now);
         put_property(&e, "java.vm.name");
         put_property(&e, "java.vm.version");
-        jfr_put_string(&e, NULL);
-        jfr_put_string(&e, NULL);
+        jfr_put_string(&e, arguments.len ? buf_str(&arguments) : NULL);
+        jfr_put_string(&e, NULL); /* from a settings file */
         put_property(&e, "sun.java.command");
-        jfr_put_long(&e, 0);
+        jfr_put_long(&e, (int64_t)process_start_ms());
         jfr_put_long(&e, getpid());
         jfr_commit(&e);
     }
@@ -93,13 +102,17 @@ static void tell_vm(struct jfr_writer *w)
     }
 }
 
-/* jdk.ActiveSetting: one an option that has a value. The id is that of the event type which it governs. */
+/*
+ * jdk.ActiveSetting: one an option that has a value. The id is that of the event type which it
+ * governs.
+ */
 static void tell_settings(struct jfr_writer *w, const struct options *o)
 {
     for (int i = 0; i < OPTION_COUNT; i++) {
         struct jfr_event e;
         const char *value = o->v[i].text;
-        if (!value || option_table[i].hidden || !jfr_begin(w, JFR_ACTIVE_SETTING, 512 + strlen(value), &e))
+        if (!value || option_table[i].hidden ||
+            !jfr_begin(w, JFR_ACTIVE_SETTING, 512 + strlen(value), &e))
             continue;
         char duration[24];
         if (option_table[i].kind == OPTION_DURATION)

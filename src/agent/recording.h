@@ -7,7 +7,8 @@
 #include "jfr/writer.h"
 
 /*
- * Opens the recording and writes what it is about: the VM, the system, the settings. The resolver takes jmethodIDs for frames
- * of type INTERPRETED, JIT, INLINED, C1 and NATIVE with a bci of -3 or more, and serials of thread_table.h for threads.
+ * Opens the recording and writes what it is about: the VM, the system, the settings. The resolver
+ * takes jmethodIDs for frames of type INTERPRETED, JIT, INLINED, C1 and NATIVE with a bci of -3 or
+ * more, and serials of thread_table.h for threads.
  */
 int recording_open(struct jfr_writer **ret, const char *path, const struct options *o) must_check;

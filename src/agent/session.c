@@ -3,15 +3,22 @@
 
 #include "agent/class_watch.h"
 #include "agent/dictionary.h"
+#include "agent/ending.h"
+#include "agent/fault.h"
 #include "agent/front.h"
+#include "agent/instrument/batches.h"
+#include "agent/instrument/instrument.h"
 #include "agent/names.h"
+#include "agent/outcome.h"
 #include "agent/own_stack.h"
+#include "agent/rows.h"
 #include "agent/thread_table.h"
 #include "base/clock.h"
 #include "base/vec.h"
 #include "jfr/writer.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,77 +26,80 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { WORK_MS = 100, DRAIN_MS = 50, DISMISS_MS = 20 };
+#pragma weak malloc_trim /* musl's allocator does not have it */
+
+enum { WORK_MS = 100, DRAIN_MS = 50, HURRY_MS = 1, DISMISS_MS = 20, END_MS = 10000 };
+
+#define SAVE_NS       (2 * NS_PER_SECOND)
+#define SAVE_EVENT_NS (1500 * UINT64_C(1000)) /* of waiting, for each event that a save wrote */
 
 struct session *session_now;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;         /* the session; held while a capture's functions run */
+/* the session; held while a capture's functions run */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t message_lock = PTHREAD_MUTEX_INITIALIZER; /* its messages */
-static pthread_cond_t worker_due;                                /* with lock: the worker is to look at worker_stop */
+/* with lock: the worker is to look at worker_stop */
+static pthread_cond_t worker_due;
 static bool worker_there, worker_stop;
-static jobject worker_thread; /* a global reference while it is there */
+
+static atomic_bool hurry; /* the worker's next round is due at once */
+
+void session_hurry(void)
+{
+    atomic_store(&hurry, true);
+}
 
 static bool row_on(const struct session *s, int i)
 {
-    return s->on >> i & 1;
+    return rows_has(s->on, i);
+}
+
+static bool line_open; /* dump_rows has printed the beginning of a line */
+
+static void add_message(struct session *s, bool print, const char *format, va_list args)
+{
+    struct buf line = BUF(4096);
+    buf_vprintf(&line, format, args);
+    pthread_mutex_lock(&message_lock);
+    buf_printf(&s->messages, "message %s\n", buf_str(&line));
+    s->messages_said++;
+    pthread_mutex_unlock(&message_lock);
+    if (print && !vm.attached)
+        fprintf(stderr, "%shprof: %s\n", line_open ? "\n" : "", buf_str(&line));
+    line_open = line_open && !print;
+    buf_release(&line);
 }
 
 void session_message(struct session *s, const char *format, ...)
 {
     va_list args;
-    struct buf line = BUF(4096);
     va_start(args, format);
-    buf_vprintf(&line, format, args);
+    add_message(s, !s->running, format, args);
+    va_end(args);
+}
+
+void session_warn(struct session *s, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add_message(s, true, format, args);
+    va_end(args);
+}
+
+void session_failed(struct session *s, int error, const char *format, ...)
+{
+    char text[sizeof(s->failed)];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     pthread_mutex_lock(&message_lock);
-    buf_printf(&s->messages, "message %.*s\n", (int)line.len, line.data);
+    if (s->failure == 0) {
+        s->failure = error;
+        memcpy(s->failed, text, sizeof(text));
+    }
     pthread_mutex_unlock(&message_lock);
-    if (!vm.attached && !s->running)
-        fprintf(stderr, "hprof: %.*s\n", (int)line.len, line.data);
-    buf_release(&line);
-}
-
-/* "cpu=samples", the option by which a row was asked for. */
-static void name_options(const struct session *s, const struct capture *row, struct buf *out)
-{
-    const char *between = "";
-    for (int i = 0; i < OPTION_COUNT; i++)
-        if (row->options >> i & 1 && s->options.v[i].given) {
-            buf_printf(out, "%s%s=%s", between, option_table[i].name, s->options.v[i].text);
-            between = ", ";
-        }
-}
-
-static int ask_capabilities(struct session *s, const struct capture *row, struct buf *why)
-{
-    jvmtiCapabilities missing = {0};
-    int r = vm_need(&row->needs, &missing);
-    if (r == 0 && !vm_capabilities_empty(&missing)) {
-        name_options(s, row, why);
-        buf_printf(why, ": this VM cannot%s: no ", vm.attached ? " any more once it runs" : "");
-        vm_capability_names(&missing, why);
-        return -ENOTSUP;
-    }
-    r = r < 0 ? r : vm_need(&row->likes, &missing);
-    if (r == 0 && !vm_capabilities_empty(&missing)) {
-        struct buf text = BUF(4096);
-        name_options(s, row, &text);
-        buf_printf(&text, ": does without ");
-        vm_capability_names(&missing, &text);
-        session_message(s, "%.*s", (int)text.len, text.data);
-        buf_release(&text);
-    }
-    return r;
-}
-
-/* Names need sources and lines, whatever is captured. */
-static int ask_basics(struct buf *why)
-{
-    jvmtiCapabilities basics = {.can_get_source_file_name = 1, .can_get_line_numbers = 1};
-    int r = vm_need(&basics, NULL);
-    if (r < 0)
-        buf_printf(why, "the VM refuses JVM TI capabilities");
-    return r;
+    session_message(s, "%s", text);
 }
 
 static void JNICALL on_class_load(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass class)
@@ -102,7 +112,8 @@ static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, 
     names_touch_class(class);
 }
 
-static const struct vm_callbacks method_id_events = {.ti = {.ClassLoad = on_class_load, .ClassPrepare = on_class_prepare}};
+static const struct vm_callbacks method_id_events = {
+    .ti = {.ClassLoad = on_class_load, .ClassPrepare = on_class_prepare}};
 static bool method_ids_on;
 
 int session_need_method_ids(JNIEnv *jni)
@@ -117,33 +128,6 @@ int session_need_method_ids(JNIEnv *jni)
     return 0;
 }
 
-static int load_rows(struct session *s, struct buf *why)
-{
-    int r = ask_basics(why);
-    for (int i = 0; i < captures_count && r == 0; i++) {
-        const struct capture *row = captures[i];
-        if (!(s->wanted >> i & 1))
-            continue;
-        r = ask_capabilities(s, row, why);
-        if (r == 0 && row->load)
-            r = row->load(s, why);
-        s->on |= r == 0 ? UINT64_C(1) << i : 0;
-        if (r == 0 && row->events)
-            r = vm_events_on(row->events);
-    }
-    return r;
-}
-
-static int start_rows(struct session *s, JNIEnv *jni, struct buf *why)
-{
-    int r = 0;
-    for (int i = 0; i < captures_count && r == 0; i++)
-        if (row_on(s, i) && captures[i]->start)
-            r = captures[i]->start(s, jni, why);
-    s->running = r == 0;
-    return r;
-}
-
 static void free_session(struct session *s)
 {
     options_release(&s->options);
@@ -153,8 +137,8 @@ static void free_session(struct session *s)
 }
 
 /*
- * HPROF outputs tell of threads as they come and go. The threads themselves only leave a note: they must not wait for an
- * output that a front-end holds up or that a heap dump is being written to.
+ * HPROF outputs tell of threads as they come and go. The threads themselves only leave a note: they
+ * must not wait for an output that a front-end holds up or that a heap dump is being written to.
  */
 struct thread_note {
     struct thread *thread;
@@ -204,48 +188,90 @@ static void write_notes(struct session *s)
 
 static const struct thread_listener hprof_threads = {tell_start, tell_end};
 
+/* How the last session ended. */
+static struct {
+    char path[PATH_MAX], why[600];
+    int error;
+    bool untold; /* its duration ended it: nobody has been answered yet */
+} last;
+
+/* Closes the output, and says what it came to. */
+static int close_output(struct session *s, bool has_run)
+{
+    char why[256];
+    snprintf(last.path, sizeof(last.path), "%s", s->out.path); /* out_close forgets it */
+    int r = out_close(&s->out);
+    out_describe(&s->out, r, why, sizeof(why));
+    last.error = s->failure ? s->failure : r;
+    snprintf(last.why, sizeof(last.why), "%s%s%s", s->failed, s->failure && r ? "; " : "",
+             r ? why : "");
+    last.untold = false;
+    if (has_run)
+        outcome_tell(outcome_file(&s->options), last.path, last.error, last.why, !vm.attached);
+    return last.error;
+}
+
+/* What has much to write would have more and more while it is written. */
+static void shut_rows(void)
+{
+    for (int i = 0; i < captures_count; i++)
+        if (captures[i]->shut)
+            captures[i]->shut();
+}
+
 /* Ends what has begun, in reverse, and closes the output. */
 static int finish(struct session *s, JNIEnv *jni)
 {
-    s->running = false;
-    for (int i = captures_count - 1; i >= 0; i--) {
-        const struct capture *row = captures[i];
-        if (!row_on(s, i))
-            continue;
-        if (row->stop && jni)
-            row->stop(s, jni);
-        if (row->events)
-            vm_events_off(row->events);
-        if (row->release)
-            row->release(s);
-    }
+    bool has_run = s->running;
+    rows_stop(s, jni);
     if (method_ids_on)
         vm_events_off(&method_id_events);
     method_ids_on = false;
     threads_unlisten(&hprof_threads);
     front_stop();
     write_notes(s);
-    int r = out_close(&s->out);
+    int r = close_output(s, has_run);
     session_now = NULL;
     free_session(s);
     own_stack_release();
     class_watch_stop();
     names_release();
-    /* What the recording used would stay in the allocator's arenas, another one each time a thread of ours took another. */
-    if (vm.attached)
+    /*
+     * What the recording used would stay in the allocator's arenas, another one each time a thread
+     * of ours took another.
+     */
+    if (vm.attached && malloc_trim)
         malloc_trim(0);
     return r;
 }
 
 static void drain_rows(struct session *s, JNIEnv *jni)
 {
+    s->last_drain_ns = now_ns();
     for (int i = 0; i < captures_count; i++)
         if (row_on(s, i) && captures[i]->drain)
             captures[i]->drain(s, jni);
 }
 
+void session_drain(struct session *s, JNIEnv *jni)
+{
+    if (now_ns() - s->last_drain_ns >= DRAIN_MS * NS_PER_MS)
+        drain_rows(s, jni);
+}
+
+/* A start or an end may take seconds, with the lock: what must not wait does not. */
+static void drain_now(JNIEnv *jni)
+{
+    struct session *s = session_now;
+    if (s)
+        session_drain(s, jni);
+    if (s && s->out.jfr)
+        jfr_writer_work(s->out.jfr);
+}
+
 static void flush_rows(struct session *s, JNIEnv *jni)
 {
+    s->last_drain_ns = now_ns();
     write_notes(s);
     if (s->out.dictionary)
         dictionary_unloaded(s->out.dictionary);
@@ -268,12 +294,27 @@ static void tell_saturated(struct session *s)
     pthread_mutex_unlock(&s->out.lock);
     if (!n)
         return;
-    struct buf text = BUF(200);
-    buf_printf(&text, "%u totals are beyond the format's 32 bits and were written as %u", n, UINT32_MAX);
-    session_message(s, "%s", buf_str(&text));
-    if (!vm.attached && s->running)
-        fprintf(stderr, "hprof: %s\n", buf_str(&text));
-    buf_release(&text);
+    session_warn(s, "%u totals are beyond the format's 32 bits and were written as %u", n,
+                 UINT32_MAX);
+}
+
+/*
+ * Has the rows write out what they have counted: every SAVE_NS, or less often, so that it takes at
+ * most a fiftieth of this thread's time and, at some 50 bytes an event, 32 KiB of the file a
+ * second.
+ */
+static void save_rows(struct session *s, JNIEnv *jni)
+{
+    uint64_t began = now_ns(), events = 0;
+    if (!s->out.jfr || began < s->save_due_ns)
+        return;
+    for (int i = 0; i < captures_count; i++)
+        if (row_on(s, i) && captures[i]->save)
+            events += captures[i]->save(s, jni);
+    if (events)
+        jfr_writer_work(s->out.jfr);
+    uint64_t now = now_ns(), wait = MAX(SAVE_NS, 50 * (now - began));
+    s->save_due_ns = now + MAX(wait, events * SAVE_EVENT_NS);
 }
 
 static int dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
@@ -282,23 +323,30 @@ static int dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
     /* HPROF's own habit, on standard error. */
     bool tell = s->out.dictionary && option_on(&s->options, OPT_VERBOSE) && !vm.attached;
     const char *before = "Dumping";
+    /* at the exit nobody has been told of any */
+    int failed_before = reason == DUMP_EXIT ? 0 : s->failure;
     for (int i = 0; i < captures_count; i++) {
         const struct capture *row = captures[i];
-        if (!row_on(s, i) || !row->dump || (reason == DUMP_EXIT && !option_on(&s->options, OPT_DOE)))
+        if (!row_on(s, i) || !row->dump ||
+            (reason == DUMP_EXIT && !option_on(&s->options, OPT_DOE)))
             continue;
         if (tell && row->title) {
             fprintf(stderr, "%s %s ...", before, row->title);
             before = "";
+            line_open = true;
         }
         row->dump(s, jni, reason);
     }
+    line_open = false;
     /* What is named by the sections may be gone already. */
     if (s->out.dictionary)
         dictionary_unloaded(s->out.dictionary);
+    int r = out_flush(&s->out);
+    r = s->failure && !failed_before ? s->failure : r;
     if (!*before)
-        fprintf(stderr, " done.\n");
+        fprintf(stderr, r < 0 ? " failed.\n" : " done.\n");
     tell_saturated(s);
-    return out_flush(&s->out);
+    return r;
 }
 
 /* So much from now, for worker_due. */
@@ -312,50 +360,50 @@ static struct timespec due_in(long ms)
     return t;
 }
 
-/* The agent's thread: flushes ten times a second and drains twice as often, ends the session when its duration is over, goes
- * when there is none. */
+/*
+ * The agent's thread: flushes ten times a second and drains twice as often, ends the session when
+ * its duration is over, goes when there is none.
+ */
 static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
 {
     pthread_mutex_lock(&lock);
     while (!worker_stop && !vm.dying && session_now) {
-        struct timespec until = due_in(DRAIN_MS);
+        struct timespec until = due_in(atomic_exchange(&hurry, false) ? HURRY_MS : DRAIN_MS);
         pthread_cond_timedwait(&worker_due, &lock, &until);
         struct session *s = session_now;
         if (worker_stop || vm.dying || !s)
             break;
-        uint64_t duration = s->options.v[OPT_DURATION].number;
-        if (duration && now_ns() - s->started_ns >= duration) {
+        if (s->due_ns && now_ns() >= s->due_ns) {
+            shut_rows();
             dump_rows(s, jni, DUMP_STOP);
             finish(s, jni);
+            last.untold = true;
             break;
         }
         if (now_ns() - s->last_work_ns + DRAIN_MS * NS_PER_MS / 2 < WORK_MS * NS_PER_MS)
             drain_rows(s, jni);
         else
             flush_rows(s, jni);
+        save_rows(s, jni);
     }
     worker_there = false;
-    threads_own(NULL);
-    (*jni)->DeleteGlobalRef(jni, worker_thread);
-    worker_thread = NULL;
     pthread_cond_broadcast(&worker_due);
     pthread_mutex_unlock(&lock);
 }
 
 int session_thread(JNIEnv *jni, const char *text, jvmtiStartFunction run, void *context)
 {
-    int r = -ENOMEM;
+    int r;
     jclass class = (*jni)->FindClass(jni, "java/lang/Thread");
-    jmethodID make = class ? (*jni)->GetMethodID(jni, class, "<init>", "(Ljava/lang/String;)V") : NULL;
+    jmethodID make =
+        class ? (*jni)->GetMethodID(jni, class, "<init>", "(Ljava/lang/String;)V") : NULL;
     jstring name = make ? (*jni)->NewStringUTF(jni, text) : NULL;
     jthread thread = name ? (*jni)->NewObject(jni, class, make, name) : NULL;
-    worker_thread = thread ? (*jni)->NewGlobalRef(jni, thread) : NULL;
-    threads_own(worker_thread);
-    if (worker_thread && (*vm.ti)->RunAgentThread(vm.ti, thread, run, context, JVMTI_THREAD_NORM_PRIORITY) == JVMTI_ERROR_NONE)
-        r = 0;
-    if (r < 0 && worker_thread) {
-        threads_own(NULL);
-        (*jni)->DeleteGlobalRef(jni, worker_thread);
+    r = thread && !fault_here() ? threads_own(jni, thread) : -ENOMEM;
+    if (r == 0 && (*vm.ti)->RunAgentThread(vm.ti, thread, run, context,
+                                           JVMTI_THREAD_NORM_PRIORITY) != JVMTI_ERROR_NONE) {
+        threads_disown(jni, thread);
+        r = -ENOMEM;
     }
     vm_clear_exception(jni);
     if (thread)
@@ -395,8 +443,9 @@ static void stop_worker(void)
 }
 
 /*
- * With lock held and vm.dying set, in a VM that ends: it would wait for a thread in native code until that looks at the time
- * again. Here nobody waits for long for one that cannot run, held by a debugger for one.
+ * With lock held and vm.dying set, in a VM that ends: it would wait for a thread in native code
+ * until that looks at the time again. Here nobody waits for long for one that cannot run, held by a
+ * debugger for one.
  */
 static void dismiss_worker(void)
 {
@@ -407,24 +456,53 @@ static void dismiss_worker(void)
         ;
 }
 
+/* Rows that need a collector at the end are told in time; without that they do without it. */
+static void watch_end(struct session *s, JNIEnv *jni)
+{
+    bool needed = false;
+    for (int i = 0; i < captures_count; i++)
+        needed = needed || (rows_has(s->loaded, i) && captures[i]->ending);
+    if (needed && ending_watch(jni) < 0)
+        session_message(s, "this VM takes no shutdown hook of ours: live figures at its end are as "
+                           "of the last collection");
+}
+
 static int start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     threads_look_around(jni);
+    watch_end(s, jni);
+    instrument_pause = drain_now;
     s->started_ns = s->last_work_ns = now_ns();
+    s->save_due_ns = s->started_ns + SAVE_NS;
     for (int i = 0; i < captures_count; i++)
-        if (row_on(s, i) && captures[i]->own_stacks)
+        if (rows_has(s->loaded, i) && captures[i]->own_stacks)
             own_stack_start(jni, &s->options);
-    int r = start_rows(s, jni, why);
+    int r = rows_start(s, jni, why);
     if (r < 0)
         return r;
+    s->due_ns = s->options.v[OPT_DURATION].given ? now_ns() + s->options.v[OPT_DURATION].number : 0;
     if (s->out.format == 'b' && class_watch_start(jni) < 0)
         session_message(s, "this VM does not tell of classes that are unloaded");
-    r = start_worker(jni);
+    r = front_start(s, jni);
     if (r == 0)
-        r = front_start(s, jni);
+        r = start_worker(jni);
     if (r < 0)
         buf_printf(why, "the VM gives the agent no thread");
     return r;
+}
+
+/* Ends a session that did not begin: nothing was recorded, and no file says otherwise. */
+static void give_up(struct session *s, JNIEnv *jni)
+{
+    char *path = s->out.net ? NULL : strdup(s->out.path);
+    struct stat st;
+    s->running = false;
+    finish(s, jni);
+    *last.path = 0;
+    last.error = 0;
+    if (path && lstat(path, &st) == 0 && S_ISREG(st.st_mode))
+        unlink(path);
+    free(path);
 }
 
 static int begin(struct session *s, JNIEnv *jni, struct buf *why)
@@ -432,26 +510,25 @@ static int begin(struct session *s, JNIEnv *jni, struct buf *why)
     for (int i = 0; i < captures_count; i++)
         if (captures[i]->wanted(&s->options))
             s->wanted |= UINT64_C(1) << i;
-    int r = out_open(&s->out, &s->options, why);
+    int r = rows_check(s, why);
+    if (r == 0)
+        r = out_open(&s->out, &s->options, why);
     if (r < 0) {
         free_session(s);
         return r;
     }
     session_now = s;
+    fault_set(s->options.v[OPT_FAIL].text);
+    fault_steps_of("session");
+    vm.late = vm.live;
     r = s->out.format == 'r' ? 0 : threads_listen(&hprof_threads);
     if (r == 0)
-        r = load_rows(s, why);
+        r = rows_load(s, why);
     if (r == 0 && vm.live)
         r = start(s, jni, why);
-    if (r < 0) {
-        /* Nothing was recorded, and no file says otherwise. */
-        char *path = s->out.net ? NULL : strdup(s->out.path);
-        struct stat st;
-        finish(s, jni);
-        if (path && lstat(path, &st) == 0 && S_ISREG(st.st_mode))
-            unlink(path);
-        free(path);
-    }
+    fault_steps_of(NULL);
+    if (r < 0)
+        give_up(s, jni);
     return r;
 }
 
@@ -472,7 +549,8 @@ int session_begin(struct options *o, const char *text, JNIEnv *jni, struct buf *
     pthread_mutex_lock(&lock);
     int r;
     if (session_now || vm.dying) {
-        buf_printf(why, "already recording to %s", session_now ? session_now->out.path : "nothing: the VM is ending");
+        buf_printf(why, "already recording to %s",
+                   session_now ? session_now->out.path : "nothing: the VM is ending");
         r = -EBUSY;
         free_session(s);
     } else {
@@ -488,17 +566,59 @@ int session_vm_init(JNIEnv *jni, struct buf *why)
     vm.live = true;
     int r = 0;
     if (session_now) {
+        fault_steps_of("session");
         r = start(session_now, jni, why);
+        fault_steps_of(NULL);
         if (r < 0)
-            finish(session_now, jni);
+            give_up(session_now, jni);
     }
     pthread_mutex_unlock(&lock);
     return r;
 }
 
+void session_vm_ending(JNIEnv *jni)
+{
+    batches_end();
+    pthread_mutex_lock(&lock);
+    struct session *s =
+        session_now && session_now->running && option_on(&session_now->options, OPT_DOE)
+            ? session_now
+            : NULL;
+    if (s)
+        flush_rows(s, jni);
+    for (int i = 0; i < captures_count && s; i++)
+        if (rows_has(s->loaded, i) && captures[i]->ending)
+            captures[i]->ending(s, jni);
+    ending_stop_collections(true);
+    pthread_mutex_unlock(&lock);
+}
+
+/*
+ * Who holds the lock may wait for a collector that has stopped: after Runtime.halt, which runs no
+ * hooks.
+ */
+static bool lock_at_death(void)
+{
+    uint64_t start = now_ns();
+    while (pthread_mutex_trylock(&lock) != 0) {
+        if (now_ns() - start > END_MS * NS_PER_MS)
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
+    }
+    return true;
+}
+
 void session_vm_death(JNIEnv *jni)
 {
-    pthread_mutex_lock(&lock);
+    ending_stop_collections(false);
+    batches_end();
+    if (!lock_at_death()) {
+        fprintf(stderr,
+                "hprof: what the agent was doing did not end within %d s of the VM's end; the "
+                "output lacks its last part\n",
+                END_MS / 1000);
+        return;
+    }
     vm.dying = true;
     if (session_now) {
         dump_rows(session_now, jni, DUMP_EXIT);
@@ -509,17 +629,30 @@ void session_vm_death(JNIEnv *jni)
     pthread_mutex_unlock(&lock);
 }
 
+/* With lock held: what session_dump answered. */
+static void describe(int error, struct buf *why)
+{
+    char text[256];
+    if (session_now)
+        out_describe(&session_now->out, error, text, sizeof(text));
+    if (session_now && !session_now->failure)
+        buf_printf(why, "%s: %s", session_now->out.path, text);
+    else
+        buf_string(why, session_now ? session_now->failed : "not recording");
+}
+
 int session_dump(JNIEnv *jni, enum dump_reason reason, struct buf *why)
 {
     pthread_mutex_lock(&lock);
     int r = session_now && session_now->running ? dump_rows(session_now, jni, reason) : -ESRCH;
-    pthread_mutex_unlock(&lock);
     if (r < 0)
-        buf_printf(why, "%s", r == -ESRCH ? "not recording" : strerror(-r));
+        describe(r, why);
+    pthread_mutex_unlock(&lock);
     return r;
 }
 
-int session_run(JNIEnv *jni, void (*f)(struct session *s, JNIEnv *jni, void *context), void *context)
+int session_run(JNIEnv *jni, void (*f)(struct session *s, JNIEnv *jni, void *context),
+                void *context)
 {
     pthread_mutex_lock(&lock);
     bool running = session_now && session_now->running;
@@ -531,35 +664,47 @@ int session_run(JNIEnv *jni, void (*f)(struct session *s, JNIEnv *jni, void *con
 
 int session_end(JNIEnv *jni, struct buf *why)
 {
+    shut_rows(); /* before it waits for the worker, which may be writing */
     pthread_mutex_lock(&lock);
     int r = -ESRCH;
     if (session_now && session_now->running) {
-        r = dump_rows(session_now, jni, DUMP_STOP);
-        int closed = finish(session_now, jni);
-        r = r < 0 ? r : closed;
+        (void)dump_rows(session_now, jni, DUMP_STOP);
+        r = finish(session_now, jni);
         stop_worker();
+    } else if (!session_now && last.untold) {
+        r = last.error;
+        last.untold = false;
     }
-    pthread_mutex_unlock(&lock);
     if (r < 0)
-        buf_printf(why, "%s", r == -ESRCH ? "not recording" : strerror(-r));
+        buf_printf(why, r == -ESRCH ? "not recording" : "%s: %s", last.path, last.why);
+    pthread_mutex_unlock(&lock);
     return r;
 }
 
-void session_status(struct buf *out)
+void session_status(struct buf *out, bool tells)
 {
     pthread_mutex_lock(&lock);
-    const struct session *s = session_now;
+    struct session *s = session_now;
     buf_printf(out, "state %s\n", s ? "recording" : "idle");
+    if (!s && *last.path)
+        buf_printf(out, "last_file %s\n", last.path);
+    if (!s && last.error)
+        buf_printf(out, "last_error %s\n", last.why);
     if (s) {
-        buf_printf(out, "file %s\nformat %c\noptions %s\nelapsed_ns %llu\n", s->out.path, s->out.format, s->text,
-                   (unsigned long long)(now_ns() - s->started_ns));
+        buf_printf(out, "file %s\nformat %c\noptions %s\nelapsed_ns %llu\n", s->out.path,
+                   s->out.format, s->text, (unsigned long long)(now_ns() - s->started_ns));
         pthread_mutex_lock(&message_lock);
         buf_bytes(out, s->messages.data, s->messages.len);
+        buf_printf(out, "messages_told %u\n", s->messages_told);
+        s->messages_told = tells ? s->messages_said : s->messages_told;
         pthread_mutex_unlock(&message_lock);
         for (int i = 0; i < captures_count; i++)
             if (row_on(s, i) && captures[i]->status)
                 captures[i]->status(session_now, out);
+        instrument_status(out);
         own_stack_status(out);
+        if (s->out.jfr)
+            out_lost_status(&s->out, out);
         if (s->out.net)
             front_status(out);
     }

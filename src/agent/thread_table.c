@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/thread_table.h"
 
+#include "agent/fault.h"
+
 #include "base/clock.h"
 
 #include <errno.h>
@@ -18,15 +20,21 @@ static uint32_t next_serial = THREAD_UNKNOWN + 1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* entries come and go */
 static _Atomic(const struct thread_listener *) listeners[LISTENERS_MAX];
 static jfieldID eetop, tid_field;
-static _Atomic jobject own_thread;
+
+/* Threads of the agent's that have not begun to run: global references. */
+enum { STARTING_MAX = 8 };
+
+static pthread_mutex_t starting_lock = PTHREAD_MUTEX_INITIALIZER;
+static jobject starting[STARTING_MAX];
+static _Atomic int starting_n;
 
 int threads_init(void)
 {
     if (table)
         return 0;
     /* Pages are used as threads come. */
-    void *memory =
-        mmap(NULL, THREADS_MAX * sizeof(*table), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory = mmap(NULL, THREADS_MAX * sizeof(*table), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
         return -ENOMEM;
     table = memory;
@@ -63,6 +71,31 @@ struct thread *threads_by_serial(uint32_t serial)
         if (atomic_load(&table[i].serial) == serial)
             return &table[i];
     return NULL;
+}
+
+/* A bit for each kernel id that a Java thread other than the agent's own has had. */
+enum { TIDS = 1 << 22 }; /* the most that the kernel gives (PID_MAX_LIMIT) */
+
+static _Atomic uint64_t java_tids[TIDS / 64];
+
+/* The calling thread is the entry's: remembers its kernel id. */
+static void note_tid(struct thread *t)
+{
+    pid_t tid = (pid_t)syscall(SYS_gettid);
+    atomic_store(&t->tid, tid);
+    if (!t->own && tid < TIDS)
+        atomic_fetch_or(&java_tids[tid / 64], UINT64_C(1) << tid % 64);
+}
+
+bool threads_had_tid(pid_t tid)
+{
+    return tid < TIDS && (atomic_load(&java_tids[tid / 64]) >> tid % 64 & 1);
+}
+
+void threads_forget_tid(pid_t tid)
+{
+    if (tid < TIDS)
+        atomic_fetch_and(&java_tids[tid / 64], ~(UINT64_C(1) << tid % 64));
 }
 
 /* An entry for an environment, new unless it is there. Under lock. */
@@ -134,8 +167,8 @@ static void describe(struct thread *t, JNIEnv *jni, jthread thread)
 }
 
 /*
- * java.lang.Thread has `eetop`, the address of the VM's own thread (0 when it does not run), and `tid`. A thread's JNI
- * environment lies at a fixed distance from the former.
+ * java.lang.Thread has `eetop`, the address of the VM's own thread (0 when it does not run), and
+ * `tid`. A thread's JNI environment lies at a fixed distance from the former.
  */
 static void find_fields(JNIEnv *jni)
 {
@@ -162,9 +195,46 @@ static void tell(struct thread *t, JNIEnv *jni, jthread thread, bool started)
     }
 }
 
-void threads_own(jobject thread)
+int threads_own(JNIEnv *jni, jthread thread)
 {
-    atomic_store(&own_thread, thread);
+    jobject ref = (*jni)->NewGlobalRef(jni, thread);
+    int r = -ENOMEM;
+    pthread_mutex_lock(&starting_lock);
+    for (int i = 0; i < STARTING_MAX && ref && r < 0; i++) {
+        if (starting[i])
+            continue;
+        starting[i] = ref;
+        atomic_fetch_add(&starting_n, 1);
+        r = 0;
+    }
+    pthread_mutex_unlock(&starting_lock);
+    if (r < 0 && ref)
+        (*jni)->DeleteGlobalRef(jni, ref);
+    return r;
+}
+
+/* Whether a thread is one of those; it is not any more. */
+static bool take_starting(JNIEnv *jni, jthread thread)
+{
+    bool is = false;
+    if (!atomic_load(&starting_n))
+        return false;
+    pthread_mutex_lock(&starting_lock);
+    for (int i = 0; i < STARTING_MAX && !is; i++) {
+        is = starting[i] && (*jni)->IsSameObject(jni, starting[i], thread);
+        if (!is)
+            continue;
+        (*jni)->DeleteGlobalRef(jni, starting[i]);
+        starting[i] = NULL;
+        atomic_fetch_sub(&starting_n, 1);
+    }
+    pthread_mutex_unlock(&starting_lock);
+    return is;
+}
+
+void threads_disown(JNIEnv *jni, jthread thread)
+{
+    take_starting(jni, thread);
 }
 
 static __thread bool own_here;
@@ -181,7 +251,10 @@ static void JNICALL on_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     pthread_mutex_lock(&lock);
     struct thread *t = enter_thread(jni, &is_new);
     if (t && !is_new && id && t->java_id && t->java_id != id) {
-        /* Left by a thread that ended while threads_look_around entered it; the VM has used its place again. */
+        /*
+         * Left by a thread that ended while threads_look_around entered it; the VM has used its
+         * place again.
+         */
         atomic_store(&t->ended_ns, now_ns());
         atomic_store(&t->env, NULL);
         t = enter_thread(jni, &is_new);
@@ -189,11 +262,10 @@ static void JNICALL on_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     pthread_mutex_unlock(&lock);
     if (!t)
         return;
-    jobject own = atomic_load(&own_thread);
-    t->own = own_here || (own && (*jni)->IsSameObject(jni, own, thread));
+    t->own = own_here || take_starting(jni, thread);
     if (is_new)
         describe(t, jni, thread);
-    atomic_store(&t->tid, (pid_t)syscall(SYS_gettid));
+    note_tid(t);
     tell(t, jni, thread, true);
 }
 
@@ -214,19 +286,24 @@ struct thread *threads_self(JNIEnv *jni)
     struct thread *t = threads_by_env(jni);
     if (t) {
         if (!atomic_load(&t->tid))
-            atomic_store(&t->tid, (pid_t)syscall(SYS_gettid));
+            note_tid(t);
         return t;
     }
     jthread self = NULL;
-    if ((*vm.ti)->GetCurrentThread(vm.ti, &self) != JVMTI_ERROR_NONE)
+    /*
+     * A thread that attaches itself has none while the VM makes its Thread object, which may be a
+     * sample.
+     */
+    if ((*vm.ti)->GetCurrentThread(vm.ti, &self) != JVMTI_ERROR_NONE || !self)
         return NULL;
     bool is_new = false;
     pthread_mutex_lock(&lock);
     t = enter_thread(jni, &is_new);
     pthread_mutex_unlock(&lock);
     if (t && is_new) {
+        t->own = own_here;
         describe(t, jni, self);
-        atomic_store(&t->tid, (pid_t)syscall(SYS_gettid));
+        note_tid(t);
     }
     (*jni)->DeleteLocalRef(jni, self);
     return t;
@@ -277,6 +354,8 @@ void threads_look_around(JNIEnv *jni)
 
 int threads_listen(const struct thread_listener *l)
 {
+    if (fault_here())
+        return -ENOSPC;
     for (int i = 0; i < LISTENERS_MAX; i++) {
         const struct thread_listener *expected = NULL;
         if (atomic_compare_exchange_strong(&listeners[i], &expected, l))

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/trace_request.h"
 
+#include "base/macro.h"
+
 #include <stdbool.h>
 #include <string.h>
 
@@ -45,6 +47,17 @@ static const char *pattern_fault(const char *p)
     return NULL;
 }
 
+/* "PATTERN" or "PATTERN if CONDITION" */
+static const char *add_fault(const char *text)
+{
+    const char *condition = strstr(text, " if ");
+    _cleanup_free_ char *pattern =
+        strndup(text, condition ? (size_t)(condition - text) : strlen(text));
+    if (condition && !condition[strlen(" if ")])
+        return "behind if the condition is missing";
+    return pattern ? pattern_fault(pattern) : "no memory";
+}
+
 const char *trace_request_fault(const char *request, const char **ret_what)
 {
     bool add = strncmp(request, "add ", 4) == 0, remove = strncmp(request, "remove ", 7) == 0;
@@ -52,7 +65,7 @@ const char *trace_request_fault(const char *request, const char **ret_what)
     pattern += *pattern == ' ';
     *ret_what = (add || remove) && *pattern ? pattern : request;
     if (add)
-        return pattern_fault(pattern);
+        return add_fault(pattern);
     if (remove && *pattern)
         return NULL;
     return strcmp(request, "list") == 0 ? NULL : "allowed: add PATTERN, remove PATTERN, list";

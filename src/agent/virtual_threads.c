@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/virtual_threads.h"
 
+#include "agent/virtual_list.h"
+
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static jvmtiEnv *ti; /* an environment of its own: an extension event has one callback each */
@@ -9,7 +12,8 @@ static jint mount_event, unmount_event;
 static jfieldID tid_field, name_field;
 static unsigned users;
 
-static _Atomic uint64_t mounted[THREADS_MAX]; /* by thread_index: Thread.threadId() of what is mounted, 0: nothing */
+/* by thread_index: Thread.threadId() of what is mounted, 0: nothing */
+static _Atomic uint64_t mounted[THREADS_MAX];
 
 /* Names by thread id, as many as fit: a newer thread takes the place of an older one. */
 enum { NAMES = 1 << 14, NAME_CHARS = 31 };
@@ -113,14 +117,67 @@ static bool prepare(JNIEnv *jni)
         return false;
     find_events();
     return mount_event && unmount_event &&
-           (*ti)->SetExtensionEventCallback(ti, mount_event, (jvmtiExtensionEvent)(void *)on_mount) == JVMTI_ERROR_NONE &&
-           (*ti)->SetExtensionEventCallback(ti, unmount_event, (jvmtiExtensionEvent)(void *)on_unmount) == JVMTI_ERROR_NONE;
+           (*ti)->SetExtensionEventCallback(
+               ti, mount_event, (jvmtiExtensionEvent)(void *)on_mount) == JVMTI_ERROR_NONE &&
+           (*ti)->SetExtensionEventCallback(
+               ti, unmount_event, (jvmtiExtensionEvent)(void *)on_unmount) == JVMTI_ERROR_NONE;
 }
 
 static bool switch_events(jvmtiEventMode mode)
 {
-    return (*ti)->SetEventNotificationMode(ti, mode, (jvmtiEvent)mount_event, NULL) == JVMTI_ERROR_NONE &&
-           (*ti)->SetEventNotificationMode(ti, mode, (jvmtiEvent)unmount_event, NULL) == JVMTI_ERROR_NONE;
+    return (*ti)->SetEventNotificationMode(ti, mode, (jvmtiEvent)mount_event, NULL) ==
+               JVMTI_ERROR_NONE &&
+           (*ti)->SetEventNotificationMode(ti, mode, (jvmtiEvent)unmount_event, NULL) ==
+               JVMTI_ERROR_NONE;
+}
+
+/* ---- those that are mounted when it begins ---- */
+
+struct there {
+    JNIEnv *jni;
+    uint32_t carriers[THREADS_MAX / 64]; /* by thread_index */
+    jobject threads[THREADS_MAX / 64];
+    uint64_t ids[THREADS_MAX / 64];
+    uint32_t n;
+};
+
+static void mounted_there(const struct virtual_there *v, void *arg)
+{
+    struct there *there = arg;
+    uint64_t none = 0;
+    if (!v->carrier || there->n == ARRAY_SIZE(there->ids))
+        return;
+    if (atomic_load(&names[v->id % NAMES].id) != v->id)
+        learn_name(there->jni, v->thread, v->id);
+    if (!atomic_compare_exchange_strong(&mounted[thread_index(v->carrier)], &none, v->id))
+        return;
+    there->carriers[there->n] = thread_index(v->carrier);
+    there->threads[there->n] = (*there->jni)->NewLocalRef(there->jni, v->thread);
+    there->ids[there->n++] = v->id;
+}
+
+/*
+ * Their mount has no event. One that left its carrier while it was entered, of which the event may
+ * have been before, is taken out again.
+ */
+static void find_mounted(JNIEnv *jni)
+{
+    uint64_t left;
+    struct there *there = calloc(1, sizeof(*there));
+    if (!there || (*jni)->PushLocalFrame(jni, ARRAY_SIZE(there->ids) + 64) != 0) {
+        vm_clear_exception(jni);
+        free(there);
+        return;
+    }
+    there->jni = jni;
+    (void)!virtual_threads_visit(jni, mounted_there, there, &left);
+    for (uint32_t i = 0; i < there->n; i++) {
+        const struct thread *on = virtual_thread_carrier(jni, there->threads[i]);
+        if (!on || thread_index(on) != there->carriers[i])
+            atomic_compare_exchange_strong(&mounted[there->carriers[i]], &there->ids[i], 0);
+    }
+    (*jni)->PopLocalFrame(jni, NULL);
+    free(there);
 }
 
 bool virtual_threads_on(JNIEnv *jni)
@@ -133,7 +190,8 @@ bool virtual_threads_on(JNIEnv *jni)
     tried = true;
     if (!there || (users == 0 && !switch_events(JVMTI_ENABLE)))
         return false;
-    users++;
+    if (users++ == 0 && vm.late)
+        find_mounted(jni);
     return true;
 }
 

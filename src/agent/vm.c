@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/vm.h"
 
+#include "agent/fault.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>
@@ -13,11 +15,13 @@ enum { TABLES_MAX = 32, EVENT_MIN = JVMTI_MIN_EVENT_TYPE_VAL, EVENT_MAX = 88 };
 struct vm vm;
 
 static _Atomic(const struct vm_callbacks *) tables[TABLES_MAX];
-static atomic_int tables_end; /* behind the last that was ever used: each callback looks at all up to here */
+/* behind the last that was ever used: each callback looks at all up to here */
+static atomic_int tables_end;
 
 /*
- * Callbacks in flight, by the parity of the epoch in which they began (as sleepable RCU counts its readers): a waiter moves
- * the epoch on and waits for the old side to drain, so that new callbacks do not hold it up.
+ * Callbacks in flight, by the parity of the epoch in which they began (as sleepable RCU counts its
+ * readers): a waiter moves the epoch on and waits for the old side to drain, so that new callbacks
+ * do not hold it up.
  */
 static atomic_uint epoch;
 static atomic_int inside[2];
@@ -53,91 +57,142 @@ int vm_wait_callbacks(void)
     X(VMDeath, ti.VMDeath, (jvmtiEnv * ti, JNIEnv * jni), (ti, jni))             \
     X(VMStart, ti.VMStart, (jvmtiEnv * ti, JNIEnv * jni), (ti, jni))             \
     X(DataDumpRequest, ti.DataDumpRequest, (jvmtiEnv * ti), (ti))
-#define COUNTED(X)                                                                                                             \
-    X(ThreadStart, ti.ThreadStart, (jvmtiEnv * ti, JNIEnv * jni, jthread t), (ti, jni, t))                                     \
-    X(ThreadEnd, ti.ThreadEnd, (jvmtiEnv * ti, JNIEnv * jni, jthread t), (ti, jni, t))                                         \
-    X(ClassFileLoadHook, ti.ClassFileLoadHook,                                                                                 \
-      (jvmtiEnv * ti, JNIEnv * jni, jclass redefined, jobject loader, const char *name, jobject domain, jint len,              \
-       const unsigned char *data, jint *new_len, unsigned char **new_data),                                                    \
-      (ti, jni, redefined, loader, name, domain, len, data, new_len, new_data))                                                \
-    X(ClassLoad, ti.ClassLoad, (jvmtiEnv * ti, JNIEnv * jni, jthread t, jclass c), (ti, jni, t, c))                            \
-    X(ClassPrepare, ti.ClassPrepare, (jvmtiEnv * ti, JNIEnv * jni, jthread t, jclass c), (ti, jni, t, c))                      \
-    X(Exception, ti.Exception,                                                                                                 \
-      (jvmtiEnv * ti, JNIEnv * jni, jthread t, jmethodID m, jlocation at, jobject e, jmethodID cm, jlocation cat),             \
-      (ti, jni, t, m, at, e, cm, cat))                                                                                         \
-    X(ExceptionCatch, ti.ExceptionCatch, (jvmtiEnv * ti, JNIEnv * jni, jthread t, jmethodID m, jlocation at, jobject e),       \
-      (ti, jni, t, m, at, e))                                                                                                  \
-    X(SingleStep, ti.SingleStep, (jvmtiEnv * ti, JNIEnv * jni, jthread t, jmethodID m, jlocation at), (ti, jni, t, m, at))     \
-    X(FramePop, ti.FramePop, (jvmtiEnv * ti, JNIEnv * jni, jthread t, jmethodID m, jboolean ex), (ti, jni, t, m, ex))          \
-    X(Breakpoint, ti.Breakpoint, (jvmtiEnv * ti, JNIEnv * jni, jthread t, jmethodID m, jlocation at), (ti, jni, t, m, at))     \
-    X(MethodEntry, ti.MethodEntry, (jvmtiEnv * ti, JNIEnv * jni, jthread t, jmethodID m), (ti, jni, t, m))                     \
-    X(MethodExit, ti.MethodExit, (jvmtiEnv * ti, JNIEnv * jni, jthread t, jmethodID m, jboolean ex, jvalue v),                 \
-      (ti, jni, t, m, ex, v))                                                                                                  \
-    X(NativeMethodBind, ti.NativeMethodBind,                                                                                   \
-      (jvmtiEnv * ti, JNIEnv * jni, jthread t, jmethodID m, void *address, void **new_address),                                \
-      (ti, jni, t, m, address, new_address))                                                                                   \
-    X(CompiledMethodLoad, ti.CompiledMethodLoad,                                                                               \
-      (jvmtiEnv * ti, jmethodID m, jint size, const void *code, jint n, const jvmtiAddrLocationMap *map, const void *info),    \
-      (ti, m, size, code, n, map, info))                                                                                       \
-    X(CompiledMethodUnload, ti.CompiledMethodUnload, (jvmtiEnv * ti, jmethodID m, const void *code), (ti, m, code))            \
-    X(DynamicCodeGenerated, ti.DynamicCodeGenerated, (jvmtiEnv * ti, const char *name, const void *code, jint size),           \
-      (ti, name, code, size))                                                                                                  \
-    X(MonitorWait, ti.MonitorWait, (jvmtiEnv * ti, JNIEnv * jni, jthread t, jobject o, jlong ms), (ti, jni, t, o, ms))         \
-    X(MonitorWaited, ti.MonitorWaited, (jvmtiEnv * ti, JNIEnv * jni, jthread t, jobject o, jboolean late),                     \
-      (ti, jni, t, o, late))                                                                                                   \
-    X(MonitorContendedEnter, ti.MonitorContendedEnter, (jvmtiEnv * ti, JNIEnv * jni, jthread t, jobject o), (ti, jni, t, o))   \
-    X(MonitorContendedEntered, ti.MonitorContendedEntered, (jvmtiEnv * ti, JNIEnv * jni, jthread t, jobject o),                \
-      (ti, jni, t, o))                                                                                                         \
-    X(ResourceExhausted, ti.ResourceExhausted, (jvmtiEnv * ti, JNIEnv * jni, jint flags, const void *reserved, const char *d), \
-      (ti, jni, flags, reserved, d))                                                                                           \
-    X(GarbageCollectionStart, ti.GarbageCollectionStart, (jvmtiEnv * ti), (ti))                                                \
-    X(GarbageCollectionFinish, ti.GarbageCollectionFinish, (jvmtiEnv * ti), (ti))                                              \
-    X(ObjectFree, ti.ObjectFree, (jvmtiEnv * ti, jlong tag), (ti, tag))                                                        \
-    X(VMObjectAlloc, ti.VMObjectAlloc, (jvmtiEnv * ti, JNIEnv * jni, jthread t, jobject o, jclass c, jlong size),              \
-      (ti, jni, t, o, c, size))                                                                                                \
-    X(SampledObjectAlloc, ti.SampledObjectAlloc, (jvmtiEnv * ti, JNIEnv * jni, jthread t, jobject o, jclass c, jlong size),    \
-      (ti, jni, t, o, c, size))                                                                                                \
-    X(VirtualThreadStart, VM_VIRTUAL_THREAD_START, (jvmtiEnv * ti, JNIEnv * jni, jthread t), (ti, jni, t))                     \
-    X(VirtualThreadEnd, VM_VIRTUAL_THREAD_END, (jvmtiEnv * ti, JNIEnv * jni, jthread t), (ti, jni, t))
+#define COUNTED(X)                                                                                 \
+    X(ThreadStart, ti.ThreadStart, (jvmtiEnv * ti, JNIEnv * jni, jthread t), (ti, jni, t))         \
+    X(ThreadEnd, ti.ThreadEnd, (jvmtiEnv * ti, JNIEnv * jni, jthread t), (ti, jni, t))             \
+    X(ClassLoad, ti.ClassLoad, (jvmtiEnv * ti, JNIEnv * jni, jthread t, jclass c),                 \
+      (ti, jni, t, c))                                                                             \
+    X(ClassPrepare, ti.ClassPrepare, (jvmtiEnv * ti, JNIEnv * jni, jthread t, jclass c),           \
+      (ti, jni, t, c))                                                                             \
+    X(Exception, ti.Exception,                                                                     \
+      (jvmtiEnv * ti, JNIEnv * jni, jthread t, jmethodID m, jlocation at, jobject e, jmethodID cm, \
+       jlocation cat),                                                                             \
+      (ti, jni, t, m, at, e, cm, cat))                                                             \
+    X(ExceptionCatch, ti.ExceptionCatch,                                                           \
+      (jvmtiEnv * ti, JNIEnv * jni, jthread t, jmethodID m, jlocation at, jobject e),              \
+      (ti, jni, t, m, at, e))                                                                      \
+    X(SingleStep, ti.SingleStep,                                                                   \
+      (jvmtiEnv * ti, JNIEnv * jni, jthread t, jmethodID m, jlocation at), (ti, jni, t, m, at))    \
+    X(FramePop, ti.FramePop, (jvmtiEnv * ti, JNIEnv * jni, jthread t, jmethodID m, jboolean ex),   \
+      (ti, jni, t, m, ex))                                                                         \
+    X(Breakpoint, ti.Breakpoint,                                                                   \
+      (jvmtiEnv * ti, JNIEnv * jni, jthread t, jmethodID m, jlocation at), (ti, jni, t, m, at))    \
+    X(MethodEntry, ti.MethodEntry, (jvmtiEnv * ti, JNIEnv * jni, jthread t, jmethodID m),          \
+      (ti, jni, t, m))                                                                             \
+    X(MethodExit, ti.MethodExit,                                                                   \
+      (jvmtiEnv * ti, JNIEnv * jni, jthread t, jmethodID m, jboolean ex, jvalue v),                \
+      (ti, jni, t, m, ex, v))                                                                      \
+    X(NativeMethodBind, ti.NativeMethodBind,                                                       \
+      (jvmtiEnv * ti, JNIEnv * jni, jthread t, jmethodID m, void *address, void **new_address),    \
+      (ti, jni, t, m, address, new_address))                                                       \
+    X(CompiledMethodLoad, ti.CompiledMethodLoad,                                                   \
+      (jvmtiEnv * ti, jmethodID m, jint size, const void *code, jint n,                            \
+       const jvmtiAddrLocationMap *map, const void *info),                                         \
+      (ti, m, size, code, n, map, info))                                                           \
+    X(CompiledMethodUnload, ti.CompiledMethodUnload,                                               \
+      (jvmtiEnv * ti, jmethodID m, const void *code), (ti, m, code))                               \
+    X(DynamicCodeGenerated, ti.DynamicCodeGenerated,                                               \
+      (jvmtiEnv * ti, const char *name, const void *code, jint size), (ti, name, code, size))      \
+    X(MonitorWait, ti.MonitorWait, (jvmtiEnv * ti, JNIEnv * jni, jthread t, jobject o, jlong ms),  \
+      (ti, jni, t, o, ms))                                                                         \
+    X(MonitorWaited, ti.MonitorWaited,                                                             \
+      (jvmtiEnv * ti, JNIEnv * jni, jthread t, jobject o, jboolean late), (ti, jni, t, o, late))   \
+    X(MonitorContendedEnter, ti.MonitorContendedEnter,                                             \
+      (jvmtiEnv * ti, JNIEnv * jni, jthread t, jobject o), (ti, jni, t, o))                        \
+    X(MonitorContendedEntered, ti.MonitorContendedEntered,                                         \
+      (jvmtiEnv * ti, JNIEnv * jni, jthread t, jobject o), (ti, jni, t, o))                        \
+    X(ResourceExhausted, ti.ResourceExhausted,                                                     \
+      (jvmtiEnv * ti, JNIEnv * jni, jint flags, const void *reserved, const char *d),              \
+      (ti, jni, flags, reserved, d))                                                               \
+    X(GarbageCollectionStart, ti.GarbageCollectionStart, (jvmtiEnv * ti), (ti))                    \
+    X(GarbageCollectionFinish, ti.GarbageCollectionFinish, (jvmtiEnv * ti), (ti))                  \
+    X(ObjectFree, ti.ObjectFree, (jvmtiEnv * ti, jlong tag), (ti, tag))                            \
+    X(VMObjectAlloc, ti.VMObjectAlloc,                                                             \
+      (jvmtiEnv * ti, JNIEnv * jni, jthread t, jobject o, jclass c, jlong size),                   \
+      (ti, jni, t, o, c, size))                                                                    \
+    X(SampledObjectAlloc, ti.SampledObjectAlloc,                                                   \
+      (jvmtiEnv * ti, JNIEnv * jni, jthread t, jobject o, jclass c, jlong size),                   \
+      (ti, jni, t, o, c, size))                                                                    \
+    X(VirtualThreadStart, VM_VIRTUAL_THREAD_START, (jvmtiEnv * ti, JNIEnv * jni, jthread t),       \
+      (ti, jni, t))                                                                                \
+    X(VirtualThreadEnd, VM_VIRTUAL_THREAD_END, (jvmtiEnv * ti, JNIEnv * jni, jthread t),           \
+      (ti, jni, t))
 
-#define TO_ALL(place, arguments)                                    \
-    for (int i = 0, end = atomic_load(&tables_end); i < end; i++) { \
-        const struct vm_callbacks *table = atomic_load(&tables[i]); \
-        if (table && table->place)                                  \
-            table->place arguments;                                 \
+/*
+ * A thread's end goes to the last table first: the thread table, the first one, forgets the thread
+ * when all have seen it.
+ */
+#define TO_ALL(event, place, arguments)                                       \
+    for (int k = 0, end = atomic_load(&tables_end); k < end; k++) {           \
+        int i = __builtin_strcmp(#event, "ThreadEnd") == 0 ? end - 1 - k : k; \
+        const struct vm_callbacks *table = atomic_load(&tables[i]);           \
+        if (table && table->place)                                            \
+            table->place arguments;                                           \
     }
 #define UNCOUNTED_TRAMPOLINE(event, place, parameters, arguments) \
     static void JNICALL on_##event parameters                     \
     {                                                             \
-        TO_ALL(place, arguments)                                  \
+        TO_ALL(event, place, arguments)                           \
     }
 #define COUNTED_TRAMPOLINE(event, place, parameters, arguments) \
     static void JNICALL on_##event parameters                   \
     {                                                           \
         unsigned side = enter();                                \
-        TO_ALL(place, arguments)                                \
+        TO_ALL(event, place, arguments)                         \
         leave(side);                                            \
     }
 UNCOUNTED(UNCOUNTED_TRAMPOLINE)
 COUNTED(COUNTED_TRAMPOLINE)
 
+/* Each table gets the class file that the one before it has made. */
+static void JNICALL on_ClassFileLoadHook(jvmtiEnv *ti, JNIEnv *jni, jclass redefined,
+                                         jobject loader, const char *name, jobject domain, jint len,
+                                         const unsigned char *data, jint *new_len,
+                                         unsigned char **new_data)
+{
+    unsigned side = enter();
+    for (int k = 0, end = atomic_load(&tables_end); k < 2 * end; k++) {
+        const struct vm_callbacks *table = atomic_load(&tables[k % end]);
+        unsigned char *made = NULL;
+        jint made_len = 0;
+        if (!table || !table->ti.ClassFileLoadHook || table->rewrites_first != (k < end))
+            continue;
+        table->ti.ClassFileLoadHook(ti, jni, redefined, loader, name, domain, len, data, &made_len,
+                                    &made);
+        if (!made)
+            continue;
+        vm_free(*new_data);
+        *new_data = made;
+        *new_len = made_len;
+        data = made;
+        len = made_len;
+    }
+    leave(side);
+}
+
 static const struct vm_callbacks trampolines = {
 #define ROW(event, place, parameters, arguments) .place = on_##event,
     UNCOUNTED(ROW) COUNTED(ROW)
 #undef ROW
+        .ti.ClassFileLoadHook = on_ClassFileLoadHook,
 };
 
-/* The callback of an event in a table: both structs are an array of pointers in the order of the event numbers. */
+/*
+ * The callback of an event in a table: both structs are an array of pointers in the order of the
+ * event numbers.
+ */
 static bool table_has(const struct vm_callbacks *table, int event)
 {
     void *callback;
-    memcpy(&callback, (const char *)table + (event - EVENT_MIN) * sizeof(callback), sizeof(callback));
+    memcpy(&callback, (const char *)table + (event - EVENT_MIN) * sizeof(callback),
+           sizeof(callback));
     return callback != NULL;
 }
 
 static int set_event(int event, bool on)
 {
-    jvmtiError e = (*vm.ti)->SetEventNotificationMode(vm.ti, on ? JVMTI_ENABLE : JVMTI_DISABLE, (jvmtiEvent)event, NULL);
+    jvmtiError e = (*vm.ti)->SetEventNotificationMode(vm.ti, on ? JVMTI_ENABLE : JVMTI_DISABLE,
+                                                      (jvmtiEvent)event, NULL);
     return e == JVMTI_ERROR_NONE ? 0 : -EPROTO;
 }
 
@@ -162,6 +217,8 @@ static int set_events(const struct vm_callbacks *which, bool on)
 int vm_events_on(const struct vm_callbacks *table)
 {
     int free_slot = -1;
+    if (fault_here())
+        return -EPROTO;
     for (int i = 0; i < TABLES_MAX && free_slot < 0; i++)
         if (!atomic_load(&tables[i]))
             free_slot = i;
@@ -189,7 +246,9 @@ int vm_events_off(const struct vm_callbacks *table)
 static void learn_version(void)
 {
     char *value = NULL;
-    if ((*vm.ti)->GetSystemProperty(vm.ti, "java.vm.specification.version", &value) == JVMTI_ERROR_NONE && value) {
+    if ((*vm.ti)->GetSystemProperty(vm.ti, "java.vm.specification.version", &value) ==
+            JVMTI_ERROR_NONE &&
+        value) {
         int major = atoi(value), minor = 0;
         const char *dot = strchr(value, '.');
         if (dot)
@@ -295,17 +354,36 @@ void vm_capability_names(const jvmtiCapabilities *c, struct buf *out)
         }
 }
 
-int vm_need(const jvmtiCapabilities *wanted, jvmtiCapabilities *ret_missing)
+/* Splits what is wanted and not there yet into what the VM can give and what it cannot. */
+static int split_wanted(const jvmtiCapabilities *wanted, union capability_bits *ret_can,
+                        union capability_bits *ret_missing)
 {
-    union capability_bits want = {.caps = *wanted}, have = {.caps = vm.have}, potential = {0}, missing = {0};
+    union capability_bits want = {.caps = *wanted}, have = {.caps = vm.have}, potential = {0};
     if ((*vm.ti)->GetPotentialCapabilities(vm.ti, &potential.caps) != JVMTI_ERROR_NONE)
         return -EPROTO;
     for (int i = 0; i < 2; i++) {
         want.words[i] &= ~have.words[i];
-        missing.words[i] = want.words[i] & ~potential.words[i];
-        want.words[i] &= potential.words[i];
+        ret_missing->words[i] = want.words[i] & ~potential.words[i];
+        ret_can->words[i] = want.words[i] & potential.words[i];
     }
-    if (!vm_capabilities_empty(&want.caps) && (*vm.ti)->AddCapabilities(vm.ti, &want.caps) != JVMTI_ERROR_NONE)
+    return 0;
+}
+
+int vm_could(const jvmtiCapabilities *wanted, jvmtiCapabilities *ret_missing)
+{
+    union capability_bits can = {0}, missing = {0};
+    int r = split_wanted(wanted, &can, &missing);
+    *ret_missing = missing.caps;
+    return r;
+}
+
+int vm_need(const jvmtiCapabilities *wanted, jvmtiCapabilities *ret_missing)
+{
+    union capability_bits want = {0}, missing = {0};
+    if (fault_here() || split_wanted(wanted, &want, &missing) < 0)
+        return -EPROTO;
+    if (!vm_capabilities_empty(&want.caps) &&
+        (*vm.ti)->AddCapabilities(vm.ti, &want.caps) != JVMTI_ERROR_NONE)
         return -EPROTO;
     if ((*vm.ti)->GetCapabilities(vm.ti, &vm.have) != JVMTI_ERROR_NONE)
         return -EPROTO;
@@ -320,12 +398,28 @@ JNIEnv *vm_jni(void)
     return (*vm.java)->GetEnv(vm.java, (void **)&jni, JNI_VERSION_1_6) == JNI_OK ? jni : NULL;
 }
 
+bool vm_is_live(void)
+{
+    jvmtiPhase phase = JVMTI_PHASE_ONLOAD;
+    return (*vm.ti)->GetPhase(vm.ti, &phase) == JVMTI_ERROR_NONE && phase == JVMTI_PHASE_LIVE;
+}
+
 bool vm_clear_exception(JNIEnv *jni)
 {
     bool pending = (*jni)->ExceptionCheck(jni);
     if (pending)
         (*jni)->ExceptionClear(jni);
     return pending;
+}
+
+jmethodID vm_method(JNIEnv *jni, const char *class_name, const char *name, const char *descriptor)
+{
+    jclass c = (*jni)->FindClass(jni, class_name);
+    jmethodID m = c ? (*jni)->GetMethodID(jni, c, name, descriptor) : NULL;
+    vm_clear_exception(jni);
+    if (c)
+        (*jni)->DeleteLocalRef(jni, c);
+    return m;
 }
 
 jlong vm_size_of_new(JNIEnv *jni, jobject o)
@@ -341,23 +435,30 @@ jlong vm_size_of_new(JNIEnv *jni, jobject o)
 
 jobject vm_unsafe(JNIEnv *jni, jclass *ret_class)
 {
-    bool internal = vm.version >= 9;
-    jclass class = (*jni)->FindClass(jni, internal ? "jdk/internal/misc/Unsafe" : "sun/misc/Unsafe");
-    const char *type = internal ? "Ljdk/internal/misc/Unsafe;" : "Lsun/misc/Unsafe;";
-    jfieldID the = class ? (*jni)->GetStaticFieldID(jni, class, "theUnsafe", type) : NULL;
-    jobject unsafe = the ? (*jni)->GetStaticObjectField(jni, class, the) : NULL;
-    vm_clear_exception(jni);
+    jclass class =
+        (*jni)->FindClass(jni, vm.version >= 9 ? "jdk/internal/misc/Unsafe" : "sun/misc/Unsafe");
+    jobject unsafe = vm_unsafe_of(jni, class);
     if (!unsafe && class)
         (*jni)->DeleteLocalRef(jni, class);
     *ret_class = unsafe ? class : NULL;
     return unsafe;
 }
 
+jobject vm_unsafe_of(JNIEnv *jni, jclass class)
+{
+    const char *type = vm.version >= 9 ? "Ljdk/internal/misc/Unsafe;" : "Lsun/misc/Unsafe;";
+    jfieldID the = class ? (*jni)->GetStaticFieldID(jni, class, "theUnsafe", type) : NULL;
+    jobject unsafe = the ? (*jni)->GetStaticObjectField(jni, class, the) : NULL;
+    vm_clear_exception(jni);
+    return unsafe;
+}
+
 void *vm_libjvm_function(const char *symbol)
 {
     Dl_info info;
-    void *libjvm =
-        dladdr((void *)(uintptr_t)(*vm.ti)->GetPhase, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    void *libjvm = dladdr((void *)(uintptr_t)(*vm.ti)->GetPhase, &info)
+                       ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)
+                       : NULL;
     void *f = libjvm ? dlsym(libjvm, symbol) : NULL;
     if (libjvm)
         dlclose(libjvm);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/vm_dump.h"
 
+#include "agent/ending.h"
+#include "agent/fault.h"
 #include "agent/loaded_classes.h"
 #include "base/hash.h"
 #include "base/vec.h"
@@ -10,6 +12,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static jint(JNICALL *dump_heap)(JNIEnv *jni, jobject self, jstring path, jboolean live);
 static struct hprof_shapes shapes;
@@ -31,7 +34,8 @@ static void *find_native(JavaVM *java, const char *folder, size_t folder_len)
         if (!function)
             continue;
         /* The library asks the VM for its management interface when it is loaded. */
-        jint(JNICALL * on_load)(JavaVM *, void *) = (jint(JNICALL *)(JavaVM *, void *))dlsym(library, "JNI_OnLoad");
+        jint(JNICALL * on_load)(JavaVM *, void *) =
+            (jint(JNICALL *)(JavaVM *, void *))dlsym(library, "JNI_OnLoad");
         if (!on_load || on_load(java, NULL) >= JNI_VERSION_1_2)
             return function;
     }
@@ -89,7 +93,9 @@ static int measure_shapes(JNIEnv *jni)
     for (unsigned t = 1; t <= HPROF_LONG; t++)
         if (t != 3 && hprof_type_size(t, s.reference))
             s.header[t] = header_of(jni, t, hprof_type_size(t, s.reference), object);
-    /* An array's header is an object's and four bytes of length; what lies between them is padding. */
+    /*
+     * An array's header is an object's and four bytes of length; what lies between them is padding.
+     */
     s.header[0] = MIN(s.header[HPROF_BYTE] - 4, 16);
     (*jni)->DeleteLocalRef(jni, object);
     if (!s.alignment || !s.reference)
@@ -105,11 +111,14 @@ const struct hprof_shapes *vm_shapes(void)
 
 int vm_dump_prepare(JNIEnv *jni)
 {
+    if (fault_here())
+        return -ENOTSUP;
     if (dump_heap)
         return 0;
     int r = shapes.alignment ? 0 : measure_shapes(jni);
     char *folders = NULL;
-    if (r < 0 || (*vm.ti)->GetSystemProperty(vm.ti, "sun.boot.library.path", &folders) != JVMTI_ERROR_NONE)
+    if (r < 0 ||
+        (*vm.ti)->GetSystemProperty(vm.ti, "sun.boot.library.path", &folders) != JVMTI_ERROR_NONE)
         return -ENOTSUP;
     void *function = NULL;
     for (const char *at = folders; *at && !function; at += strspn(at, ":")) {
@@ -123,20 +132,78 @@ int vm_dump_prepare(JNIEnv *jni)
     return function ? 0 : -ENOTSUP;
 }
 
-int vm_dump(JNIEnv *jni, const char *path, jstring name)
+/* The system's error in an exception's message, which is all that tells of it. */
+static int reason_of(JNIEnv *jni, jthrowable thrown)
 {
+    static const int errors[] = {ENOSPC, EDQUOT, EFBIG,   EACCES, EPERM,
+                                 EROFS,  ENOENT, ENOTDIR, EEXIST, EMFILE};
+    jclass class = (*jni)->GetObjectClass(jni, thrown);
+    jmethodID get = (*jni)->GetMethodID(jni, class, "getMessage", "()Ljava/lang/String;");
+    jstring message = get ? (jstring)(*jni)->CallObjectMethod(jni, thrown, get) : NULL;
+    vm_clear_exception(jni);
+    const char *text = message ? (*jni)->GetStringUTFChars(jni, message, NULL) : NULL;
+    int r = -EIO;
+    for (size_t i = 0; text && r == -EIO && i < ARRAY_SIZE(errors); i++) {
+        if (strstr(text, strerror(errors[i])))
+            r = -errors[i];
+    }
+    if (text)
+        (*jni)->ReleaseStringUTFChars(jni, message, text);
+    if (message)
+        (*jni)->DeleteLocalRef(jni, message);
+    (*jni)->DeleteLocalRef(jni, class);
+    vm_clear_exception(jni);
+    return r;
+}
+
+/*
+ * Whether the dumper leaves collecting to us: up to 17 it does with collectors that do not stop the
+ * world.
+ */
+static bool collect_first;
+
+struct dump_call {
+    jstring path;
+    bool collects; /* set by the call: a collection was asked for */
+};
+
+static int call_dumper(JNIEnv *jni, bool collect, void *context)
+{
+    struct dump_call *c = context;
+    c->collects = collect;
+    if (collect && collect_first)
+        (*vm.ti)->ForceGarbageCollection(vm.ti);
+    jint result = dump_heap(jni, NULL, c->path, collect);
+    jthrowable thrown = (*jni)->ExceptionOccurred(jni);
+    vm_clear_exception(jni);
+    int r = thrown ? reason_of(jni, thrown) : result != 0 ? -EIO : 0;
+    if (thrown)
+        (*jni)->DeleteLocalRef(jni, thrown);
+    return r;
+}
+
+int vm_dump(JNIEnv *jni, const char *path, jstring name, bool *ret_collected)
+{
+    struct dump_call call = {.path = name};
+    *ret_collected = true;
     if (!dump_heap)
         return -ENOTSUP;
-    jstring made = name ? NULL : (*jni)->NewStringUTF(jni, path);
-    if (!name && !made) {
+    /* Where memory is exhausted the VM has just collected. */
+    if (name)
+        return call_dumper(jni, false, &call);
+    call.path = (*jni)->NewStringUTF(jni, path);
+    if (!call.path) {
         vm_clear_exception(jni);
         return -ENOMEM;
     }
-    jint result = dump_heap(jni, NULL, name ? name : made, JNI_TRUE);
-    bool thrown = vm_clear_exception(jni);
-    if (made)
-        (*jni)->DeleteLocalRef(jni, made);
-    return result != 0 || thrown ? -EIO : 0;
+    int r = collect_and(jni, call_dumper, &call, ret_collected);
+    if (r == 0 && !*ret_collected && call.collects && !collect_first) {
+        collect_first = true;
+        unlink(path);
+        r = collect_and(jni, call_dumper, &call, ret_collected);
+    }
+    (*jni)->DeleteLocalRef(jni, call.path);
+    return r;
 }
 
 uint64_t vm_size_key(const char *name, size_t len)
@@ -169,11 +236,15 @@ static int tag_class(jvmtiEnv *ti, struct sizes *s, jclass class)
     size_t len = strlen(signature);
     int r = 0;
     if (len > 2 && signature[0] == 'L') {
-        /* Hidden classes are written LName.0x1234; here and Name/0x1234 or Name+0x1234 in the VM's dumps. */
+        /*
+         * Hidden classes are written LName.0x1234; here and Name/0x1234 or Name+0x1234 in the VM's
+         * dumps.
+         */
         for (char *p = signature; *p; p++)
             if (*p == '.' || *p == '+')
                 *p = '/';
-        r = vec_push(&s->classes, ((struct class_size){.key = vm_size_key(signature + 1, len - 2)}));
+        r = vec_push(&s->classes,
+                     ((struct class_size){.key = vm_size_key(signature + 1, len - 2)}));
         if (r == 0)
             (*ti)->SetTag(ti, class, (jlong)s->classes.len);
     }
@@ -185,11 +256,13 @@ static int walk_sizes(jvmtiEnv *ti, JNIEnv *jni, struct sizes *s)
 {
     const jvmtiCapabilities tags = {.can_tag_objects = 1};
     _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
-    int r = (*ti)->AddCapabilities(ti, &tags) == JVMTI_ERROR_NONE ? loaded_classes(ti, jni, &all) : -ENOTSUP;
+    int r = (*ti)->AddCapabilities(ti, &tags) == JVMTI_ERROR_NONE ? loaded_classes(ti, jni, &all)
+                                                                  : -ENOTSUP;
     for (jint i = 0; i < all.n && r == 0; i++)
         r = tag_class(ti, s, all.of[i]);
     const jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = on_object};
-    if (r == 0 && (*ti)->IterateThroughHeap(ti, JVMTI_HEAP_FILTER_CLASS_UNTAGGED, NULL, &callbacks, s) != JVMTI_ERROR_NONE)
+    if (r == 0 && (*ti)->IterateThroughHeap(ti, JVMTI_HEAP_FILTER_CLASS_UNTAGGED, NULL, &callbacks,
+                                            s) != JVMTI_ERROR_NONE)
         r = -ENOTSUP;
     return r;
 }

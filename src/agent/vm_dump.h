@@ -7,20 +7,22 @@
 #include "hprof/redump.h"
 
 /*
- * Finds the dumper (by the native method behind HotSpotDiagnosticMXBean) and measures shapes; once, in the live phase: at
- * exhausted memory there is no second chance. -ENOTSUP: this VM has no dumper that we know.
+ * Finds the dumper (by the native method behind HotSpotDiagnosticMXBean) and measures shapes; once,
+ * in the live phase: at exhausted memory there is no second chance. -ENOTSUP: this VM has no dumper
+ * that we know.
  */
 int vm_dump_prepare(JNIEnv *jni) must_check;
 const struct hprof_shapes *vm_shapes(void);
 /*
- * Collects, then writes all reachable objects to a file that must not exist. name is the same path as a Java string, made
- * beforehand for the day when memory is exhausted, or NULL.
+ * Collects, then writes all objects that are left to a file that must not exist. name is the same
+ * path as a Java string, made beforehand for the day when memory is exhausted, or NULL.
+ * *ret_collected: false when garbage may be in the dump (ending.h).
  */
-int vm_dump(JNIEnv *jni, const char *path, jstring name) must_check;
+int vm_dump(JNIEnv *jni, const char *path, jstring name, bool *ret_collected) must_check;
 
 /*
- * Sizes of instances by class, as the VM reports them: key is vm_size_key(), value the size. Looks at every object in the
- * heap. A class whose name stands for several sizes has 0.
+ * Sizes of instances by class, as the VM reports them: key is vm_size_key(), value the size. Looks
+ * at every object in the heap. A class whose name stands for several sizes has 0.
  */
 int vm_instance_sizes(JNIEnv *jni, struct map *ret) must_check;
 /* The key of a class by its internal name ("java/lang/String"). */

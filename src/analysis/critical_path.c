@@ -3,6 +3,7 @@
 
 #include "analysis/graph.h"
 #include "base/map.h"
+#include "model/idle.h"
 #include "model/timeline_index.h"
 
 #include <errno.h>
@@ -20,7 +21,8 @@ const char *path_state_name(enum path_state state)
 /* What the interval before node n was, which began with the state of a node. */
 static enum path_state state_of(const struct timeline *t, uint32_t state, uint32_t n)
 {
-    bool timer = n != TL_NONE && (t->nodes[n].edge == TL_BY_TIMER || t->nodes[n].kind == TL_TIMEOUT);
+    bool timer =
+        n != TL_NONE && (t->nodes[n].edge == TL_BY_TIMER || t->nodes[n].kind == TL_TIMEOUT);
     if (n != TL_NONE && t->nodes[n].kind == TL_HANDOFF)
         return PATH_RUN; /* with the lock: it had called wait() but not begun to wait */
     switch ((enum tl_kind)t->nodes[state].kind) {
@@ -67,26 +69,32 @@ struct walk {
 };
 
 /*
- * Adds [start, at) to the front, or to the segment there when that is the same. Goes on at start. -EPROTO when what the node
- * leads to is not there.
+ * Adds [start, at) to the front, or to the segment there when that is the same. Goes on at start.
+ * -EPROTO when what the node leads to is not there.
  */
-static int consume(struct walk *w, uint32_t thread, uint64_t start, enum path_state state, uint32_t node)
+static int consume(struct walk *w, uint32_t thread, uint64_t start, enum path_state state,
+                   uint32_t node)
 {
     start = MAX(start, w->from);
     if (start >= w->at)
         return 0;
     if (node != TL_NONE && !timeline_node_holds(w->t, node))
         return -EPROTO;
-    struct path_segment *last = w->path->segments.len ? &w->path->segments.data[w->path->segments.len - 1] : NULL;
+    struct path_segment *last =
+        w->path->segments.len ? &w->path->segments.data[w->path->segments.len - 1] : NULL;
     int r = 0;
-    if (last && last->thread == thread && last->state == state && last->edge == TL_NO_EDGE && last->start == w->at &&
-        state == PATH_RUN) {
+    if (last && last->thread == thread && last->state == state && last->edge == TL_NO_EDGE &&
+        last->start == w->at && state == PATH_RUN) {
         last->start = start;
         if (last->node == TL_NONE)
             last->node = node;
     } else {
-        struct path_segment s = {
-            .start = start, .end = w->at, .thread = thread, .node = node, .waker = TL_NONE, .state = state};
+        struct path_segment s = {.start = start,
+                                 .end = w->at,
+                                 .thread = thread,
+                                 .node = node,
+                                 .waker = TL_NONE,
+                                 .state = state};
         r = vec_push(&w->path->segments, s);
     }
     w->at = start;
@@ -115,17 +123,19 @@ static bool runs_on(const struct timeline *t, uint32_t n)
 }
 
 /*
- * The last node before a moment and a node, among threads without any of some flags. Of a moment within the recording it is
- * that of a thread which runs then, when one does: a thread that has just died is no part of what comes next.
+ * The last node before a moment and a node, among threads without any of some flags. Of a moment
+ * within the recording it is that of a thread which runs then, when one does: a thread that has
+ * just died is no part of what comes next.
  */
-static uint32_t last_node(const struct timeline *t, uint32_t end_thread, uint64_t to, uint32_t before, uint32_t without,
-                          bool running_first)
+static uint32_t last_node(const struct timeline *t, uint32_t end_thread, uint64_t to,
+                          uint32_t before, uint32_t without, bool running_first)
 {
     uint32_t best = TL_NONE;
     bool best_runs = false;
     for (size_t i = 0; i < t->n_threads; i++) {
         const struct tl_thread *p = &t->threads[i];
-        if (p->last == TL_NONE || (end_thread != TL_NONE ? end_thread != i : (p->flags & without) != 0))
+        if (p->last == TL_NONE ||
+            (end_thread != TL_NONE ? end_thread != i : (p->flags & without) != 0))
             continue;
         uint32_t last = p->last;
         while (last != TL_NONE && (t->nodes[last].time > to || last >= before))
@@ -142,21 +152,23 @@ static uint32_t last_node(const struct timeline *t, uint32_t end_thread, uint64_
 }
 
 /*
- * Where the program ends: the last node among its own threads. When these wait still at the end of the recording, a server's
- * that was killed, then who of the others ran.
+ * Where the program ends: the last node among its own threads. When these wait still at the end of
+ * the recording, a server's that was killed, then who of the others ran.
  */
 static uint32_t end_node(const struct timeline *t, const struct path_options *o)
 {
     uint64_t to = o->to ? o->to : UINT64_MAX;
-    uint32_t n = last_node(t, o->end_thread, to, TL_NONE, TL_THREAD_SYSTEM | TL_THREAD_DAEMON, o->to != 0);
+    uint32_t n =
+        last_node(t, o->end_thread, to, TL_NONE, TL_THREAD_SYSTEM | TL_THREAD_DAEMON, o->to != 0);
     if (n != TL_NONE && o->end_thread == TL_NONE && !o->to && t->nodes[n].flags & TL_BLOCKED)
         n = last_node(t, TL_NONE, to, TL_NONE, TL_THREAD_SYSTEM, true);
     return n;
 }
 
 /*
- * A signal that ends the program comes from outside, to a thread of the VM's that has done nothing before: what the path goes
- * on with is what the program did when it came. TL_NONE when node n is no such.
+ * A signal that ends the program comes from outside, to a thread of the VM's that has done nothing
+ * before: what the path goes on with is what the program did when it came. TL_NONE when node n is
+ * no such.
  */
 static uint32_t before_signal(const struct timeline *t, uint32_t n)
 {
@@ -196,7 +208,8 @@ static int walk_back(struct walk *w, uint32_t n, uint32_t thread)
             uint32_t waker = at->waker;
             if (nodes[waker].thread >= w->t->n_threads)
                 return -EPROTO;
-            r = consume(w, thread, nodes[waker].time, latency_state(at->edge), graph_wait_start(w->t, n));
+            r = consume(w, thread, nodes[waker].time, latency_state(at->edge),
+                        graph_wait_start(w->t, n));
             come_from(w, thread, nodes[waker].thread, at->edge, at->flags & TL_INFERRED);
             thread = nodes[waker].thread;
             n = waker;
@@ -230,7 +243,9 @@ static int split_at_pauses(const struct timeline *t, struct critical_path *p)
         struct path_segment s = old.data[i];
         while (k < t->n_pauses && t->pauses[k].end_ns <= s.start)
             k++;
-        for (size_t j = k; r == 0 && s.state == PATH_RUN && j < t->n_pauses && t->pauses[j].start_ns < s.end; j++) {
+        for (size_t j = k;
+             r == 0 && s.state == PATH_RUN && j < t->n_pauses && t->pauses[j].start_ns < s.end;
+             j++) {
             struct path_segment before = s, gc = s;
             gc.start = MAX(t->pauses[j].start_ns, s.start);
             gc.end = MIN(t->pauses[j].end_ns, s.end);
@@ -256,8 +271,8 @@ static int split_at_pauses(const struct timeline *t, struct critical_path *p)
     return r;
 }
 
-int critical_path_range(const struct timeline *t, const struct path_options *o, uint64_t *ret_from, uint64_t *ret_to,
-                        uint32_t *ret_end)
+int critical_path_range(const struct timeline *t, const struct path_options *o, uint64_t *ret_from,
+                        uint64_t *ret_to, uint32_t *ret_end)
 {
     struct path_options within = *o;
     if (o->to > t->end_ns)
@@ -343,18 +358,79 @@ static int by_total(const void *a, const void *b)
     return (x->method > y->method) - (x->method < y->method);
 }
 
-int path_methods(const struct timeline *t, const struct critical_path *p, struct path_methods *ret)
+static uint32_t stack_of(const struct timeline *t, uint32_t node)
+{
+    return node == TL_NONE ? TL_NONE : tl_context_of(t, node)->stack;
+}
+
+/*
+ * The stack that a thread had when a run began: that of the wait before it, or of what it did last.
+ * TL_NONE: not known.
+ */
+static uint32_t stack_before(const struct timeline *t, const struct path_segment *s)
+{
+    uint32_t n = s->node;
+    while (n != TL_NONE && t->nodes[n].time > s->start)
+        n = graph_before(t, n);
+    if (n != TL_NONE && timeline_node_holds(t, n) && stack_of(t, n) == TL_NONE)
+        n = graph_before(t, n);
+    return n != TL_NONE && timeline_node_holds(t, n) ? stack_of(t, n) : TL_NONE;
+}
+
+static bool is_outer(const struct timeline *t, const uint8_t *kinds, uint32_t frame)
+{
+    return role_of_frame(t, kinds, frame) != ROLE_PROGRAM ||
+           strstr(tl_string(t, t->frames[frame].method), "$$Lambda");
+}
+
+struct path_frames path_frames(const struct timeline *t, const uint8_t *kinds,
+                               const struct path_segment *s)
+{
+    uint32_t stack = stack_of(t, s->node);
+    if (stack == TL_NONE)
+        return (struct path_frames){0, 0};
+    struct path_frames ret = {t->stacks[stack].first, t->stacks[stack].len};
+    if (s->state != PATH_RUN && s->state != PATH_PREEMPTED && s->state != PATH_GC)
+        return ret;
+    uint32_t before = stack_before(t, s), common = 0;
+    if (before != TL_NONE) {
+        const struct tl_frame *x = &t->frames[ret.first + ret.n],
+                              *y = &t->frames[t->stacks[before].first + t->stacks[before].len];
+        while (common < MIN(ret.n, t->stacks[before].len) &&
+               x[-1 - (int64_t)common].method == y[-1 - (int64_t)common].method)
+            common++;
+        ret = (struct path_frames){ret.first + ret.n - common, common};
+    } else {
+        /*
+         * A thread that begins: its first method is there all the time, or what a lambda's proxy
+         * calls.
+         */
+        uint32_t outer = ret.n;
+        while (outer > 0 && is_outer(t, kinds, ret.first + outer - 1))
+            outer--;
+        outer -= outer > 0;
+        ret = (struct path_frames){ret.first + outer, ret.n - outer};
+    }
+    /* What ended it is no part of it. */
+    uint32_t program = 0;
+    while (program < ret.n && role_of_frame(t, kinds, ret.first + program) != ROLE_PROGRAM)
+        program++;
+    return program < ret.n ? (struct path_frames){ret.first + program, ret.n - program} : ret;
+}
+
+int path_methods(const struct timeline *t, const struct critical_path *p, const uint8_t *skip,
+                 struct path_methods *ret)
 {
     struct path_methods rows = {0};
     struct map index = {0}, last_segment = {0};
-    int r = 0;
+    uint8_t *kinds = frame_roles(t);
+    int r = kinds ? 0 : -ENOMEM;
     for (size_t i = 0; r == 0 && i < p->segments.len; i++) {
         const struct path_segment *s = &p->segments.data[i];
-        uint32_t stack = s->node == TL_NONE ? TL_NONE : tl_context_of(t, s->node)->stack;
-        if (stack == TL_NONE)
-            continue;
-        for (uint32_t k = 0; r == 0 && k < t->stacks[stack].len; k++) {
-            uint32_t method = t->frames[t->stacks[stack].first + k].method;
+        struct path_frames frames =
+            skip && skip[i] ? (struct path_frames){0, 0} : path_frames(t, kinds, s);
+        for (uint32_t k = 0; r == 0 && k < frames.n; k++) {
+            uint32_t method = t->frames[frames.first + k].method;
             bool added;
             uint64_t *slot = map_at(&index, method, rows.rows.len, &added);
             if (slot && added)
@@ -365,13 +441,14 @@ int path_methods(const struct timeline *t, const struct critical_path *p, struct
             if (r < 0 || *slot >= rows.rows.len)
                 break;
             struct path_method *row = &rows.rows.data[*slot];
-            if (k == 0)
+            if (k == 0 && s->state != PATH_RUN) /* where a run spent its time is not known */
                 row->self_ns += s->end - s->start;
             if (*seen != i + 1) /* a recursive method counts once */
                 row->total_ns += s->end - s->start;
             *seen = i + 1;
         }
     }
+    free(kinds);
     map_release(&index);
     map_release(&last_segment);
     if (r < 0) {

@@ -6,7 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static int cycle_from(const struct timeline *t, const uint32_t *nodes, uint32_t thread, uint8_t *seen, struct deadlock *d)
+static int cycle_from(const struct timeline *t, const uint32_t *nodes, uint32_t thread,
+                      uint8_t *seen, struct deadlock *d)
 {
     int r = 0;
     while (r == 0 && thread != TL_NONE && nodes[thread] != TL_NONE && !seen[thread]) {

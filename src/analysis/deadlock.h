@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deadlocks in a timeline: cycles of threads each of which waits for a lock that the next one owns. */
+/*
+ * Deadlocks in a timeline: cycles of threads each of which waits for a lock that the next one owns.
+ */
 #pragma once
 
 #include "base/vec.h"
 #include "model/timeline.h"
 
 struct deadlock {
-    uint64_t formed_ns;  /* when the last of its threads began to wait */
-    VEC(uint32_t) waits; /* per thread of the cycle: its TL_DEADLOCK node; context: lock, stack, owner (the next thread) */
+    uint64_t formed_ns; /* when the last of its threads began to wait */
+    /*
+     * per thread of the cycle: its TL_DEADLOCK node; context: lock, stack, owner (the next thread)
+     */
+    VEC(uint32_t) waits;
 };
 
 struct deadlocks {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The timeline as a graph: what the analyses of paths share. A node of a timeline that was not checked may lead to any other
- * one: each step here goes to an earlier node or nowhere, so that every way ends, within the nodes.
+ * The timeline as a graph: what the analyses of paths share. A node of a timeline that was not
+ * checked may lead to any other one: each step here goes to an earlier node or nowhere, so that
+ * every way ends, within the nodes.
  */
 #pragma once
 
@@ -20,7 +21,10 @@ static inline bool graph_caused(const struct tl_node *at, size_t i)
     return at->edge != TL_NO_EDGE && at->waker < i;
 }
 
-/* The node whose state the thread is in after node n: n itself, or the last state before an instant. */
+/*
+ * The node whose state the thread is in after node n: n itself, or the last state before an
+ * instant.
+ */
 static inline uint32_t graph_state(const struct timeline *t, uint32_t n)
 {
     while (!tl_is_state(t->nodes[n].kind) && t->nodes[n].prev < n)
@@ -28,14 +32,20 @@ static inline uint32_t graph_state(const struct timeline *t, uint32_t n)
     return n;
 }
 
-/* A state that was asked for, so that a thread's next question, from either side, need not go the same way again. {0}: none. */
+/*
+ * A state that was asked for, so that a thread's next question, from either side, need not go the
+ * same way again. {0}: none.
+ */
 struct graph_seen {
     uint32_t node, state; /* between them the thread's nodes are instants */
 };
 
-/* As graph_state. Questions along a thread, in either direction, take a step a node in all: instants may come by the million.
+/*
+ * As graph_state. Questions along a thread, in either direction, take a step a node in all:
+ * instants may come by the million.
  */
-static inline uint32_t graph_state_seen(const struct timeline *t, uint32_t n, struct graph_seen *seen)
+static inline uint32_t graph_state_seen(const struct timeline *t, uint32_t n,
+                                        struct graph_seen *seen)
 {
     bool same = t->nodes[seen->node].thread == t->nodes[n].thread;
     uint32_t at = n;
@@ -45,7 +55,9 @@ static inline uint32_t graph_state_seen(const struct timeline *t, uint32_t n, st
     return at;
 }
 
-/* The first node of the wait that node n ends: a wait may have several states (waiting, then reacquiring). n when it is none.
+/*
+ * The first node of the wait that node n ends: a wait may have several states (waiting, then
+ * reacquiring). n when it is none.
  */
 static inline uint32_t graph_wait_start(const struct timeline *t, uint32_t n)
 {
@@ -56,8 +68,9 @@ static inline uint32_t graph_wait_start(const struct timeline *t, uint32_t n)
 }
 
 /*
- * True when another thread decided when node n came: it has a cause, and that lies within the wait. (A cause before the wait,
- * a permit that was there already, did not delay it.) A thread's first node is the end of its not having been there.
+ * True when another thread decided when node n came: it has a cause, and that lies within the wait.
+ * (A cause before the wait, a permit that was there already, did not delay it.) A thread's first
+ * node is the end of its not having been there.
  */
 static inline bool graph_woken(const struct timeline *t, uint32_t n)
 {
@@ -65,4 +78,16 @@ static inline bool graph_woken(const struct timeline *t, uint32_t n)
     if (!graph_caused(at, n))
         return false;
     return at->prev >= n || t->nodes[at->waker].time >= t->nodes[graph_wait_start(t, n)].time;
+}
+
+/*
+ * True when node n is what a carrier does since the virtual thread on it has ended: when it came is
+ * that thread's time alone. Before, the carrier waited for the scheduler, whose timers are those of
+ * the sleeps of the threads that it schedules.
+ */
+static inline bool graph_carried(const struct timeline *t, uint32_t n)
+{
+    const struct tl_node *at = &t->nodes[n];
+    return at->edge == TL_BY_JOIN && at->waker < n && t->nodes[at->waker].kind == TL_DEAD &&
+           tl_context_of(t, at->waker)->other == at->thread;
 }

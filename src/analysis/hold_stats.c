@@ -12,8 +12,8 @@ struct table {
 
 static bool selected(const struct stats_filter *f, const struct tl_hold *h)
 {
-    return h->flags & HOLD_EXACT && (!f->objects || f->objects[tl_hold_object(h)]) && h->end > f->from &&
-           (!f->to || h->start < f->to);
+    return h->flags & HOLD_EXACT && (!f->objects || f->objects[tl_hold_object(h)]) &&
+           h->end > f->from && (!f->to || h->start < f->to);
 }
 
 /* Counts a thread or an object (`what` is one of both) with a row once. */
@@ -26,18 +26,22 @@ static int member(struct table *t, uint64_t row, uint32_t what, uint32_t *count)
     return 0;
 }
 
-static int add(struct table *t, const struct timeline *tl, const struct holds *holds, uint32_t thread, size_t number)
+static int add(struct table *t, const struct timeline *tl, const struct holds *holds,
+               uint32_t thread, size_t number)
 {
     const struct tl_hold *h = &holds->slots[number];
     uint32_t stack = holds->side[number].stack;
     const struct tl_stack *s = stack == TL_NONE ? NULL : &tl->stacks[stack];
-    uint32_t class = tl->objects[tl_hold_object(h)].class, method = s && s->len ? tl->frames[s->first].method : TL_NONE;
+    uint32_t class = tl->objects[tl_hold_object(h)].class,
+             method = s && s->len ? tl->frames[s->first].method : TL_NONE;
     uint64_t ns = h->end - h->start;
     bool added;
     uint64_t *slot = map_at(&t->rows, (uint64_t) class << 32 | method, t->out->rows.len, &added);
     if (!slot)
         return -ENOMEM;
-    int r = added ? vec_push(&t->out->rows, ((struct hold_stats){.class = class, .method = method, .min_ns = ns})) : 0;
+    int r = added ? vec_push(&t->out->rows,
+                             ((struct hold_stats){.class = class, .method = method, .min_ns = ns}))
+                  : 0;
     if (r < 0)
         return r;
     struct hold_stats *row = &t->out->rows.data[*slot];
@@ -58,13 +62,15 @@ static int by_total(const void *a, const void *b)
                                   : (x->class > y->class) - (x->class < y->class);
 }
 
-int hold_stats(const struct timeline *t, const struct holds *h, const struct stats_filter *f, struct hold_table *ret)
+int hold_stats(const struct timeline *t, const struct holds *h, const struct stats_filter *f,
+               struct hold_table *ret)
 {
     struct hold_table out = {0};
     struct table table = {.out = &out};
     int r = 0;
     for (uint32_t thread = 0; r == 0 && thread < t->n_threads; thread++) {
-        for (size_t i = 0, n = !f->threads || f->threads[thread] ? hold_count(h, thread) : 0; r == 0 && i < n; i++)
+        for (size_t i = 0, n = !f->threads || f->threads[thread] ? hold_count(h, thread) : 0;
+             r == 0 && i < n; i++)
             if (selected(f, hold_of(h, thread, i)))
                 r = add(&table, t, h, thread, hold_slot(h, thread, i));
     }

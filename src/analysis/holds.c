@@ -2,7 +2,7 @@
 #include "analysis/holds.h"
 
 #include "analysis/graph.h"
-#include "base/beside.h"
+#include "base/do_both.h"
 #include "base/map.h"
 #include "base/vec.h"
 
@@ -11,7 +11,10 @@
 
 enum { MEDIAN_SAMPLE = 500000, ANSWERS = 1 << 14, AHEAD = 24, NEXT = 4, OBJECTS_MAX = 1 << 27 };
 
-/* Of a hold while they are collected: its end is a bound, and the median length of its kind is looked for. */
+/*
+ * Of a hold while they are collected: its end is a bound, and the median length of its kind is
+ * looked for.
+ */
 #define HOLD_MEDIAN 16
 
 /* Whether a stack has the method at the top of another one: asked again and again for few pairs. */
@@ -98,8 +101,8 @@ static int note_wake(struct holds *h, uint32_t slot, uint64_t at, uint64_t wake)
     return ns < UINT32_MAX ? 0 : map_put(&h->long_wakes, slot, MIN(wake, at));
 }
 
-static int hold_open(struct collector *c, uint32_t thread, uint32_t object, uint32_t stack, uint64_t at, uint32_t node,
-                     uint32_t flags)
+static int hold_open(struct collector *c, uint32_t thread, uint32_t object, uint32_t stack,
+                     uint64_t at, uint32_t node, uint32_t flags)
 {
     int64_t slot = slot_new(c, thread);
     if (slot < 0)
@@ -108,7 +111,8 @@ static int hold_open(struct collector *c, uint32_t thread, uint32_t object, uint
     uint64_t wake = woken ? c->t->nodes[c->t->nodes[node].waker].time : at;
     struct holder *p = &c->threads[thread];
     leave(c, p);
-    __builtin_prefetch(&c->holds->slots[slot + NEXT], 1); /* of the thread's next holds: nobody has met them yet */
+    /* of the thread's next holds: nobody has met them yet */
+    __builtin_prefetch(&c->holds->slots[slot + NEXT], 1);
     __builtin_prefetch(&c->holds->side[slot + NEXT], 1);
     c->holds->slots[slot] = (struct tl_hold){.start = at,
                                              .end = at,
@@ -170,7 +174,8 @@ static int acquired(struct collector *c, uint32_t i, uint32_t object, uint32_t s
     if (is_owner(c, object, n->thread))
         return 0;
     /* The hand-over node says when; without one the hold that is open ended somewhere before. */
-    if (n->edge != TL_NO_EDGE && n->waker != TL_NONE && is_owner(c, object, c->t->nodes[n->waker].thread))
+    if (n->edge != TL_NO_EDGE && n->waker != TL_NONE &&
+        is_owner(c, object, c->t->nodes[n->waker].thread))
         hold_close(c, object, c->t->nodes[n->waker].time, n->waker);
     else
         hold_forget(c, object, n->time);
@@ -189,7 +194,8 @@ static int wait_ended(struct collector *c, uint32_t i)
     bool parked = p->kind == TL_PARK;
     if (parked && !(c->t->objects[object].flags & TL_OBJECT_LOCK && n->edge == TL_BY_UNPARK))
         return 0;
-    if (!parked && p->kind != TL_WAIT_LOCK && p->kind != TL_WAIT_OBJECT && p->kind != TL_REACQUIRE && p->kind != TL_TIMEOUT)
+    if (!parked && p->kind != TL_WAIT_LOCK && p->kind != TL_WAIT_OBJECT &&
+        p->kind != TL_REACQUIRE && p->kind != TL_TIMEOUT)
         return 0;
     return acquired(c, i, object, c->t->contexts[p->context].stack);
 }
@@ -208,8 +214,8 @@ static bool stack_has(struct collector *c, uint32_t stack, uint32_t of)
 }
 
 /*
- * A thread that waits or calls with the method on its stack that took the lock has not left that method; nor has it when the
- * wait ends. But one that waits for this very lock is there once more.
+ * A thread that waits or calls with the method on its stack that took the lock has not left that
+ * method; nor has it when the wait ends. But one that waits for this very lock is there once more.
  */
 static void look_at_stack(struct collector *c, const struct tl_node *n)
 {
@@ -232,11 +238,15 @@ static void look_at_stack(struct collector *c, const struct tl_node *n)
         leave(c, p);
 }
 
-/* The node at which the monitor of an exact hold was had: where the wait for it ended, when there was one. */
+/*
+ * The node at which the monitor of an exact hold was had: where the wait for it ended, when there
+ * was one.
+ */
 static uint32_t acquisition(const struct collector *c, uint32_t i, uint32_t object)
 {
     uint32_t had = c->t->nodes[i].prev, waited = had == TL_NONE ? TL_NONE : c->t->nodes[had].prev;
-    if (waited == TL_NONE || c->t->nodes[had].kind != TL_RUN || !(c->t->nodes[waited].flags & TL_BLOCKED))
+    if (waited == TL_NONE || c->t->nodes[had].kind != TL_RUN ||
+        !(c->t->nodes[waited].flags & TL_BLOCKED))
         return i;
     return c->t->contexts[c->t->nodes[waited].context].object == object ? had : i;
 }
@@ -253,13 +263,15 @@ static int visit(struct collector *c, uint32_t i)
     case TL_WAIT_JOIN:
     case TL_REACQUIRE:
         c->threads[n->thread].waiting = x.object;
-        if (wanted && !is_exact(c, x.object) && n->kind != TL_REACQUIRE && is_owner(c, x.object, n->thread))
+        if (wanted && !is_exact(c, x.object) && n->kind != TL_REACQUIRE &&
+            is_owner(c, x.object, n->thread))
             hold_close(c, x.object, n->time, i);
         return 0;
     case TL_WAIT_LOCK:
     case TL_PARK:
         c->threads[n->thread].waiting = x.object;
-        if (!wanted || is_exact(c, x.object) || x.other == TL_NONE || x.other == n->thread || is_owner(c, x.object, x.other))
+        if (!wanted || is_exact(c, x.object) || x.other == TL_NONE || x.other == n->thread ||
+            is_owner(c, x.object, x.other))
             return 0;
         hold_forget(c, x.object, n->time);
         return hold_open(c, x.other, x.object, TL_NONE, n->time, i, HOLD_START_INFERRED);
@@ -270,7 +282,8 @@ static int visit(struct collector *c, uint32_t i)
             hold_close(c, x.object, n->time, i);
         return 0;
     case TL_UNPARK:
-        if (x.other != TL_NONE && c->threads[x.other].waiting != TL_NONE && is_owner(c, c->threads[x.other].waiting, n->thread))
+        if (x.other != TL_NONE && c->threads[x.other].waiting != TL_NONE &&
+            is_owner(c, c->threads[x.other].waiting, n->thread))
             hold_close(c, c->threads[x.other].waiting, n->time, i);
         return 0;
     case TL_ACQUIRE:
@@ -278,7 +291,8 @@ static int visit(struct collector *c, uint32_t i)
             return 0;
         if (c->open[x.object].hold)
             hold_close(c, x.object, n->time, i);
-        return hold_open(c, n->thread, x.object, x.stack, n->time, acquisition(c, i, x.object), HOLD_EXACT);
+        return hold_open(c, n->thread, x.object, x.stack, n->time, acquisition(c, i, x.object),
+                         HOLD_EXACT);
     case TL_RELEASE:
         if (wanted && is_owner(c, x.object, n->thread))
             hold_close(c, x.object, n->time, i);
@@ -304,7 +318,8 @@ static int by_length(const void *a, const void *b)
 static uint64_t section_key(const struct collector *c, size_t slot, bool by_stack)
 {
     uint32_t object = tl_hold_object(&c->holds->slots[slot]);
-    return (uint64_t)c->t->objects[object].class << 32 | (by_stack ? c->holds->side[slot].stack : TL_NONE);
+    return (uint64_t)c->t->objects[object].class << 32 |
+           (by_stack ? c->holds->side[slot].stack : TL_NONE);
 }
 
 /* The median lengths of sections by their kinds. Of very many one in so many tells them. */
@@ -318,9 +333,11 @@ static int lengths(const struct collector *c, struct map *medians)
         if (one->flags & HOLD_INFERRED)
             continue;
         if (c->holds->side[slot].stack != TL_NONE)
-            r = vec_push(&known, ((struct length){section_key(c, slot, true), one->end - one->start}));
+            r = vec_push(&known,
+                         ((struct length){section_key(c, slot, true), one->end - one->start}));
         if (r == 0)
-            r = vec_push(&known, ((struct length){section_key(c, slot, false), one->end - one->start}));
+            r = vec_push(&known,
+                         ((struct length){section_key(c, slot, false), one->end - one->start}));
     }
     if (r == 0 && known.len)
         qsort(known.data, known.len, sizeof(*known.data), by_length);
@@ -333,7 +350,8 @@ static int lengths(const struct collector *c, struct map *medians)
     return r;
 }
 
-static void end_settle(const struct collector *c, uint32_t thread, size_t slot, const struct map *medians)
+static void end_settle(const struct collector *c, uint32_t thread, size_t slot,
+                       const struct map *medians)
 {
     struct tl_hold *one = &c->holds->slots[slot];
     uint64_t end = MIN((uint64_t)one->end, c->t->threads[thread].end_ns);
@@ -366,8 +384,9 @@ static void *settle_some(void *arg)
 }
 
 /*
- * Sections whose end nobody saw end where the thread was last seen in the method that took the lock; else they get the median
- * length of those of the same kind, or of the same class. Not past their bound.
+ * Sections whose end nobody saw end where the thread was last seen in the method that took the
+ * lock; else they get the median length of those of the same kind, or of the same class. Not past
+ * their bound.
  */
 static int ends_settle(const struct collector *c)
 {
@@ -383,7 +402,10 @@ static int ends_settle(const struct collector *c)
     return r;
 }
 
-/* Says which chunks are whose. Within a thread holds are in order of start already: one is noted when it begins. */
+/*
+ * Says which chunks are whose. Within a thread holds are in order of start already: one is noted
+ * when it begins.
+ */
 static int holds_index(const struct collector *c)
 {
     struct holds *h = c->holds;
@@ -413,7 +435,8 @@ static int visit_all(struct collector *c, holds_want *want, void *arg)
     for (size_t i = 0; i < t->n_objects; i++)
         c->wanted[i] = !want || want(t, (uint32_t)i, arg);
     for (size_t i = 0; r == 0 && i < t->n_nodes; i++) {
-        if (i + AHEAD < t->n_nodes) /* contexts lie anywhere: half of the time was waiting for them */
+        /* contexts lie anywhere: half of the time was waiting for them */
+        if (i + AHEAD < t->n_nodes)
             __builtin_prefetch(&t->contexts[t->nodes[i + AHEAD].context]);
         r = visit(c, (uint32_t)i);
     }
@@ -446,7 +469,8 @@ static void memory_met(struct holds *h)
     ahead_end(&h->link_memory);
 }
 
-static int collect(const struct timeline *t, holds_want *want, void *arg, bool links, struct holds *ret)
+static int collect(const struct timeline *t, holds_want *want, void *arg, bool links,
+                   struct holds *ret)
 {
     struct holds h = {0};
     struct collector c = {.t = t, .holds = &h};
@@ -457,7 +481,8 @@ static int collect(const struct timeline *t, holds_want *want, void *arg, bool l
     c.threads = calloc(t->n_threads + 1, sizeof(*c.threads));
     c.answers = calloc(ANSWERS, sizeof(*c.answers));
     h.of_object = calloc(t->n_objects + 1, sizeof(*h.of_object));
-    int r = c.answers && c.open && c.wanted && c.threads && h.of_object ? holds_memory(&h, t, links) : -ENOMEM;
+    int r = c.answers && c.open && c.wanted && c.threads && h.of_object ? holds_memory(&h, t, links)
+                                                                        : -ENOMEM;
     if (r == 0)
         r = visit_all(&c, want, arg);
     memory_met(&h);

@@ -4,11 +4,14 @@
 #include "analysis/graph.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "model/idle.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* Durations of one row, for its percentiles: HDR-like buckets, 32 to a power of two, so within 3 %. */
+/*
+ * Durations of one row, for its percentiles: HDR-like buckets, 32 to a power of two, so within 3 %.
+ */
 enum { SUB = 32, BUCKETS = SUB * 60 };
 
 struct histogram {
@@ -19,6 +22,7 @@ struct counting {
     const struct timeline *t;
     const struct stats_filter *f;
     struct monitor_stats *s;
+    uint8_t *kinds; /* of methods */
     struct map classes, sites, distinct;
     VEC(struct histogram) class_block, class_wait, site_times;
 };
@@ -57,7 +61,8 @@ static void times_settle(struct wait_times *w, const struct histogram *h)
     w->p99_ns = percentile(h, w, 0.99);
 }
 
-static void times_add(struct wait_times *w, struct histogram *h, uint64_t ns, bool inferred, bool unknown)
+static void times_add(struct wait_times *w, struct histogram *h, uint64_t ns, bool inferred,
+                      bool unknown)
 {
     w->min_ns = w->count ? MIN(w->min_ns, ns) : ns;
     w->max_ns = MAX(w->max_ns, ns);
@@ -69,7 +74,8 @@ static void times_add(struct wait_times *w, struct histogram *h, uint64_t ns, bo
 }
 
 /* Counts value once under a key of kind and row. */
-static int count_distinct(struct counting *c, unsigned kind, size_t row, uint32_t value, uint32_t *count)
+static int count_distinct(struct counting *c, unsigned kind, size_t row, uint32_t value,
+                          uint32_t *count)
 {
     bool added;
     if (!map_at(&c->distinct, hash_u64(hash_u64((uint64_t)row << 8 | kind | 4) + value), 0, &added))
@@ -82,7 +88,7 @@ struct one_wait {
     const struct tl_node *begin;
     struct tl_context context;
     uint64_t ns;
-    bool block, inferred, unknown;
+    bool block, inferred, unknown, idle;
 };
 
 static int class_add(struct counting *c, const struct one_wait *w, uint32_t class)
@@ -111,33 +117,19 @@ static int class_add(struct counting *c, const struct one_wait *w, uint32_t clas
 
 static int site_add(struct counting *c, const struct one_wait *w, uint32_t class)
 {
-    struct tl_frame frame = {TL_NONE, 0};
-    if (w->context.stack != TL_NONE && c->t->stacks[w->context.stack].len)
-        frame = c->t->frames[c->t->stacks[w->context.stack].first];
-    /* Object.wait and park are called; the method that calls them is what the table is about. */
-    for (uint32_t k = 0; w->context.stack != TL_NONE && k < c->t->stacks[w->context.stack].len; k++) {
-        struct tl_frame at = c->t->frames[c->t->stacks[w->context.stack].first + k];
-        const char *name = tl_string(c->t, at.method);
-        static const char *const skipped[] = {"java.lang.Object.wait", "jdk.internal.misc.Unsafe.",
-                                              "sun.misc.Unsafe.",      "java.util.concurrent.locks.",
-                                              "java.lang.Thread.",     "java.lang.VirtualThread."};
-        bool skip = false;
-        for (size_t i = 0; i < ARRAY_SIZE(skipped); i++)
-            skip |= __builtin_strncmp(name, skipped[i], __builtin_strlen(skipped[i])) == 0;
-        if (!skip) {
-            frame = at;
-            break;
-        }
-    }
+    uint32_t at = waiting_frame(c->t, c->kinds, w->context.stack);
+    struct tl_frame frame = at == TL_NONE ? (struct tl_frame){TL_NONE, 0} : c->t->frames[at];
     bool added;
     uint64_t key = hash_u64((uint64_t) class << 32 | frame.method) ^ w->block;
     uint64_t *slot = map_at(&c->sites, key, c->s->sites.len, &added);
     int r = slot ? 0 : -ENOMEM;
     if (slot && added) {
-        r = vec_push(
-            &c->s->sites,
-            ((struct site_stats){
-                .class = class, .method = frame.method, .line = frame.line, .stack = w->context.stack, .block = w->block}));
+        r = vec_push(&c->s->sites, ((struct site_stats){.class = class,
+                                                        .method = frame.method,
+                                                        .line = frame.line,
+                                                        .stack = w->context.stack,
+                                                        .block = w->block,
+                                                        .idle = w->idle}));
         if (r == 0)
             r = vec_extend(&c->site_times, 1);
     }
@@ -150,8 +142,10 @@ static int site_add(struct counting *c, const struct one_wait *w, uint32_t class
     return r < 0 ? r : count_distinct(c, 3, i, w->begin->thread, &row->threads);
 }
 
-static void thread_add(struct thread_stats *row, enum tl_kind kind, uint64_t ns)
+static void thread_add(struct thread_stats *row, enum tl_kind kind, uint64_t ns, bool idle)
 {
+    row->idle += idle;
+    row->idle_ns += idle ? ns : 0;
     switch (kind) {
     case TL_WAIT_LOCK:
     case TL_REACQUIRE:
@@ -168,12 +162,21 @@ static void thread_add(struct thread_stats *row, enum tl_kind kind, uint64_t ns)
     }
 }
 
-/* One state of a wait, from its node to the thread's next one, which is `end` (TL_NONE: it goes on). */
+static uint32_t class_of(const struct counting *c, const struct one_wait *w)
+{
+    return w->context.object == TL_NONE ? TL_NONE : c->t->objects[w->context.object].class;
+}
+
+/*
+ * One state of a wait, from its node to the thread's next one, which is `end` (TL_NONE: it goes
+ * on).
+ */
 static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
 {
     const struct tl_node *n = &c->t->nodes[begin];
     uint64_t until = end == TL_NONE ? c->t->end_ns : c->t->nodes[end].time;
-    if ((c->f->threads && !c->f->threads[n->thread]) || until < c->f->from || (c->f->to && n->time > c->f->to))
+    if ((c->f->threads && !c->f->threads[n->thread]) || until < c->f->from ||
+        (c->f->to && n->time > c->f->to))
         return 0;
     struct one_wait w = {.begin = n, .context = c->t->contexts[n->context], .ns = until - n->time};
     if (c->f->objects && (w.context.object == TL_NONE || !c->f->objects[w.context.object]))
@@ -182,15 +185,29 @@ static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
     const struct tl_node *e = end == TL_NONE ? NULL : &c->t->nodes[end];
     w.inferred = e && e->flags & TL_INFERRED;
     w.unknown = e && e->edge == TL_NO_EDGE && !(e->flags & TL_BLOCKED);
-    if (w.ns >= c->f->over_ns && e && !(e->flags & TL_BLOCKED)) {
+    /* The VM's own threads run no Java while they wait for something to do. */
+    bool in_vm = c->t->threads[n->thread].flags & TL_THREAD_SYSTEM && w.context.stack == TL_NONE &&
+                 class_of(c, &w) == TL_NONE;
+    w.idle = !w.block && (in_vm || stack_is_idle(c->t, c->kinds, w.context.stack));
+    /* A virtual thread that is ready waits for nobody: nothing but a carrier is missing. */
+    bool ready = n->kind == TL_UNMOUNTED;
+    if (w.ns >= c->f->over_ns && e && !(e->flags & TL_BLOCKED) && !ready &&
+        (!w.idle || c->f->idle)) {
         c->s->intervals++;
         c->s->caused += !w.unknown;
         c->s->inferred += w.inferred;
     }
     if (w.ns < c->f->min_ns)
         return 0;
-    thread_add(&c->s->threads.data[n->thread], n->kind, w.ns);
-    uint32_t class = w.context.object == TL_NONE ? TL_NONE : c->t->objects[w.context.object].class;
+    c->s->idle += w.idle;
+    c->s->idle_ns += w.idle ? w.ns : 0;
+    if (w.idle && !c->f->idle) {
+        c->s->threads.data[n->thread].idle++;
+        c->s->threads.data[n->thread].idle_ns += w.ns;
+        return 0;
+    }
+    thread_add(&c->s->threads.data[n->thread], n->kind, w.ns, w.idle);
+    uint32_t class = class_of(c, &w);
     if (n->kind == TL_IO || n->kind == TL_PREEMPTED || n->kind == TL_UNMOUNTED)
         return 0;
     int r = class == TL_NONE ? 0 : class_add(c, &w, class);
@@ -231,10 +248,16 @@ int monitor_stats(const struct timeline *t, const struct stats_filter *f, struct
     struct monitor_stats s = {0};
     struct counting c = {.t = t, .f = f, .s = &s};
     int r = vec_extend(&s.threads, t->n_threads);
+    c.kinds = frame_roles(t);
+    if (r == 0 && !c.kinds)
+        r = -ENOMEM;
     for (size_t i = 0; r == 0 && i < t->n_threads; i++)
         s.threads.data[i].thread = (uint32_t)i;
     for (size_t i = 0; r == 0 && i < t->n_nodes; i++) {
-        /* A state ends where the next node that is not an instant within it lies: nodes name the one before. */
+        /*
+         * A state ends where the next node that is not an instant within it lies: nodes name the
+         * one before.
+         */
         uint32_t p = t->nodes[i].prev;
         if (p == TL_NONE || !tl_is_state(t->nodes[i].kind))
             continue;
@@ -254,6 +277,7 @@ int monitor_stats(const struct timeline *t, const struct stats_filter *f, struct
     }
     if (r == 0)
         settle(&c);
+    free(c.kinds);
     map_release(&c.classes);
     map_release(&c.sites);
     map_release(&c.distinct);

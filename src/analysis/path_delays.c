@@ -30,7 +30,10 @@ static int cut(struct critical_path *p, struct path_segment *s, uint64_t at)
     return vec_push(&p->segments, before);
 }
 
-/* The delay's share of the part of it that the segment covers; where in that is not known: it is put at the end. */
+/*
+ * The delay's share of the part of it that the segment covers; where in that is not known: it is
+ * put at the end.
+ */
 static int split(struct critical_path *p, struct path_segment *s, const struct tl_delay *d)
 {
     uint64_t from = MAX(s->start, d->start_ns), to = MIN(s->end, d->end_ns);
@@ -58,7 +61,9 @@ int path_split_delays(const struct timeline *t, struct critical_path *p)
     for (size_t i = 0; r == 0 && i < old.len; i++) {
         struct path_segment s = old.data[i];
         size_t k = s.state == PATH_RUN ? delay_behind(t, s.thread, s.start) : t->n_delays;
-        for (; r == 0 && k < t->n_delays && t->delays[k].thread == s.thread && t->delays[k].start_ns < s.end; k++)
+        for (; r == 0 && k < t->n_delays && t->delays[k].thread == s.thread &&
+               t->delays[k].start_ns < s.end;
+             k++)
             r = split(p, &s, &t->delays[k]);
         if (r == 0 && s.end > s.start)
             r = vec_push(&p->segments, s);

@@ -13,11 +13,13 @@
 static int by_share(const void *a, const void *b)
 {
     const struct tl_share *x = a, *y = b;
-    return x->ns != y->ns ? (x->ns < y->ns) - (x->ns > y->ns) : (x->class > y->class) - (x->class < y->class);
+    return x->ns != y->ns ? (x->ns < y->ns) - (x->ns > y->ns)
+                          : (x->class > y->class) - (x->class < y->class);
 }
 
 /* A row a class; row_of: per object, row + 1. */
-static int share_rows(const struct timeline *t, const struct holds *h, struct path_shares *rows, uint32_t *row_of)
+static int share_rows(const struct timeline *t, const struct holds *h, struct path_shares *rows,
+                      uint32_t *row_of)
 {
     struct map index = {0};
     int r = 0;
@@ -55,11 +57,12 @@ struct sharing {
     const struct timeline *t;
     const struct holds *holds;
     struct path_shares rows;
-    uint32_t *row_of;    /* per object, row + 1 */
-    uint64_t *shared_to; /* per row: up to here its time is counted; two locks of a class held at once count once */
-    size_t *near;        /* per thread: its first hold that was not reached yet */
-    uint64_t *reach;     /* per block of slots: the last end of the thread's holds before it */
-    uint8_t *on_path;    /* per slot */
+    uint32_t *row_of; /* per object, row + 1 */
+    /* per row: up to here its time is counted; two locks of a class held at once count once */
+    uint64_t *shared_to;
+    size_t *near;     /* per thread: its first hold that was not reached yet */
+    uint64_t *reach;  /* per block of slots: the last end of the thread's holds before it */
+    uint8_t *on_path; /* per slot */
 };
 
 static void find_reach(struct sharing *c)
@@ -76,7 +79,9 @@ static void find_reach(struct sharing *c)
     }
 }
 
-/* The first of the holds before `low` that may reach into a segment. One that holds for long may lie behind many that are over.
+/*
+ * The first of the holds before `low` that may reach into a segment. One that holds for long may
+ * lie behind many that are over.
  */
 static size_t first_reaching(const struct sharing *c, size_t low, const struct path_segment *s)
 {
@@ -136,13 +141,15 @@ static void share_segment(struct sharing *c, const struct path_segment *s)
         share_hold(c, s, hold_slot(h, s->thread, k));
 }
 
-int path_lock_shares(const struct timeline *t, const struct critical_path *p, const struct holds *h, struct path_shares *ret)
+int path_lock_shares(const struct timeline *t, const struct critical_path *p, const struct holds *h,
+                     struct path_shares *ret)
 {
     struct sharing c = {.t = t, .holds = h, .row_of = calloc(t->n_objects + 1, sizeof(*c.row_of))};
     c.on_path = calloc(h->n_slots + 1, 1);
     c.reach = malloc(((h->n_slots >> BLOCK_BITS) + 1) * sizeof(*c.reach));
     c.near = calloc(t->n_threads + 1, sizeof(*c.near));
-    int r = c.on_path && c.reach && c.row_of && c.near ? share_rows(t, h, &c.rows, c.row_of) : -ENOMEM;
+    int r =
+        c.on_path && c.reach && c.row_of && c.near ? share_rows(t, h, &c.rows, c.row_of) : -ENOMEM;
     if (r == 0 && !(c.shared_to = calloc(c.rows.rows.len + 1, sizeof(*c.shared_to))))
         r = -ENOMEM;
     if (r == 0)
@@ -216,7 +223,8 @@ static void holding_begin(struct holding *h)
 {
     enum { BESIDE_NODES = 1 << 18 };
 
-    h->threaded = h->t->n_nodes >= BESIDE_NODES && pthread_create(&h->thread, NULL, collect_all, h) == 0;
+    h->threaded =
+        h->t->n_nodes >= BESIDE_NODES && pthread_create(&h->thread, NULL, collect_all, h) == 0;
     if (!h->threaded)
         collect_all(h);
 }
@@ -229,8 +237,8 @@ static int holding_end(struct holding *h)
 }
 
 /* The shares of holds, which are kept then: what was memory of theirs is that of the file. */
-static int shares_of(struct timeline *t, struct holds *h, const struct path_options *o, const struct critical_path *p,
-                     struct path_shares *ret)
+static int shares_of(struct timeline *t, struct holds *h, const struct path_options *o,
+                     const struct critical_path *p, struct path_shares *ret)
 {
     struct path_shares shares = {0};
     int r = path_lock_shares(t, p, h, &shares);
@@ -245,7 +253,8 @@ static int shares_of(struct timeline *t, struct holds *h, const struct path_opti
     return r;
 }
 
-int path_shares_of(struct timeline *t, const struct path_options *o, const struct critical_path *p, struct path_shares *ret)
+int path_shares_of(struct timeline *t, const struct path_options *o, const struct critical_path *p,
+                   struct path_shares *ret)
 {
     struct holds h;
     if (path_shares_known(t, o))
@@ -258,8 +267,9 @@ int path_shares_of(struct timeline *t, const struct path_options *o, const struc
     return r;
 }
 
-int critical_path_and_shares(struct timeline *t, const struct path_options *o, struct critical_path *ret,
-                             struct path_shares *ret_shares, struct path_methods *ret_methods)
+int critical_path_and_shares(struct timeline *t, const struct path_options *o,
+                             struct critical_path *ret, struct path_shares *ret_shares,
+                             struct path_methods *ret_methods)
 {
     struct holding h = {.t = t};
     struct critical_path p = {0};
@@ -269,7 +279,7 @@ int critical_path_and_shares(struct timeline *t, const struct path_options *o, s
         holding_begin(&h);
     int r = critical_path(t, o, &p);
     if (r == 0)
-        r = path_methods(t, &p, &methods);
+        r = path_methods(t, &p, NULL, &methods);
     int collected = new ? holding_end(&h) : 0;
     if (r == 0)
         r = collected;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much the length of a path would differ if the program ran again, by what the path itself shows. It is made of pieces of
- * the same kind over and over: runs that end at the same place, waits of the same sort. Of each kind the pieces, in order of
- * time, are divided into ten batches of as many; the variance of the batches' sums is that of the kind's total (the method of
- * batch means, of simulations: what a piece has in common with its neighbours, a processor that is slow for a while, is within
- * a batch and counts; more batches than ten would be too short for that, of fewer the variance is not known well). What happens
- * at random and is not done by the program, pauses and times without a processor, comes as often as a Poisson process has it. A
- * piece of which there is no other one says nothing.
+ * How much the length of a path would differ if the program ran again, by what the path itself
+ * shows. It is made of pieces of the same kind over and over: runs that end at the same place,
+ * waits of the same sort. Of each kind the pieces, in order of time, are divided into ten batches
+ * of as many; the variance of the batches' sums is that of the kind's total (the method of batch
+ * means, of simulations: what a piece has in common with its neighbours, a processor that is slow
+ * for a while, is within a batch and counts; more batches than ten would be too short for that, of
+ * fewer the variance is not known well). What happens at random and is not done by the program,
+ * pauses and times without a processor, comes as often as a Poisson process has it. A piece of
+ * which there is no other one says nothing.
  */
 #include "analysis/critical_path.h"
 
@@ -55,15 +57,20 @@ static bool is_random(const struct path_segment *s)
     return s->state == PATH_GC || s->state == PATH_PREEMPTED;
 }
 
-/* Pieces are of a kind when they are in one state, at one place, for objects of one class, with one timeout. */
+/*
+ * Pieces are of a kind when they are in one state, at one place, for objects of one class, with one
+ * timeout.
+ */
 static uint64_t key_of(const struct timeline *t, const struct piece *p)
 {
     uint64_t state = p->state << 1 | p->behind;
-    if (p->node == TL_NONE || !timeline_node_holds(t, p->node)) /* of a damaged index, where the path has not come by */
+    /* of a damaged index, where the path has not come by */
+    if (p->node == TL_NONE || !timeline_node_holds(t, p->node))
         return state;
     const struct tl_context *x = tl_context_of(t, p->node);
     uint32_t class = x->object < t->n_objects ? t->objects[x->object].class : TL_NONE;
-    uint64_t at = hash_u64(state << 8 | t->nodes[p->node].kind) ^ ((uint64_t)x->stack << 32 | class);
+    uint64_t at =
+        hash_u64(state << 8 | t->nodes[p->node].kind) ^ ((uint64_t)x->stack << 32 | class);
     return hash_u64(hash_u64(at) ^ x->timeout_ms);
 }
 
@@ -103,7 +110,8 @@ static void piece_ends(struct spread *p)
     p->piece.ns = 0;
 }
 
-static void piece_of(struct spread *p, uint8_t state, uint32_t node, bool behind, uint64_t from, uint64_t to)
+static void piece_of(struct spread *p, uint8_t state, uint32_t node, bool behind, uint64_t from,
+                     uint64_t to)
 {
     if (to <= from)
         return;
@@ -155,9 +163,9 @@ static double variance(struct spread *p)
 }
 
 /*
- * Standard deviation of what happens at random within a span of time, by the spans of that length that a path has one behind
- * the other: half of neighbours differ by less than 0.954 of it. (Not by their variance: a program has another beginning than
- * end.)
+ * Standard deviation of what happens at random within a span of time, by the spans of that length
+ * that a path has one behind the other: half of neighbours differ by less than 0.954 of it. (Not by
+ * their variance: a program has another beginning than end.)
  */
 static int random_spread(const struct critical_path *path, uint64_t span, double *ret)
 {
@@ -181,8 +189,9 @@ static int random_spread(const struct critical_path *path, uint64_t span, double
 }
 
 /*
- * The same of the path. The recording is asked for more when that is a small part of it: what is random comes in heaps (threads
- * share a processor until the system sees that another one is idle), of which a path may have none and the next one some.
+ * The same of the path. The recording is asked for more when that is a small part of it: what is
+ * random comes in heaps (threads share a processor until the system sees that another one is idle),
+ * of which a path may have none and the next one some.
  */
 static int random_spread_of(const struct timeline *t, const struct critical_path *path, double *ret)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The schedule decided anew: a simulation of the threads by discrete events. Between events a thread takes its own time; it
- * waits for wakers as recorded; but a contended lock goes to whom asks first when it is let go. A schedule that cannot go on
- * (what was recorded as inferred contradicts it) falls back to the order kept.
+ * The schedule decided anew: a simulation of the threads by discrete events. Between events a
+ * thread takes its own time; it waits for wakers as recorded; but a contended lock goes to whom
+ * asks first when it is let go. A schedule that cannot go on (what was recorded as inferred
+ * contradicts it, or an owner is not known) falls back to the order kept.
  */
 #include "analysis/replay.h"
 
@@ -30,18 +31,23 @@ struct simulation {
     struct replay *r;
     const struct timeline *t;
     uint64_t *times;
-    uint32_t *next;                         /* per node: the thread's next one */
-    uint32_t *waiting;                      /* per thread: the next thread that waits for the same node or lock */
-    uint64_t *came;                         /* per thread: when it came to the lock it waits for */
-    uint8_t *exclusive;                     /* per object: a lock whose holds are exact, and never had by two threads at once */
-    uint32_t *owner;                        /* per object: hold + 1 */
-    uint32_t *queue;                        /* per object: first thread in it, or TL_NONE */
-    struct holds holds;                     /* of all locks */
-    uint32_t *acquires, *releases, *wakers; /* per node: hold + 1; first hold + 1; first thread that waits for it + 1 */
-    uint32_t *release_next;                 /* per hold: the next one let go at the same node, + 1 */
-    uint8_t *over;                          /* per hold: it has been let go */
-    uint32_t *by_thread;                    /* nodes, grouped by thread, in order of time */
-    size_t *thread_at;                      /* per thread: where its nodes begin there; n_threads + 1 of them */
+    uint32_t *next; /* per node: the thread's next one */
+    /* per thread: the next thread that waits for the same node or lock */
+    uint32_t *waiting;
+    uint64_t *came; /* per thread: when it came to the lock it waits for */
+    /* per object: a lock whose holds are exact, and never had by two threads at once */
+    uint8_t *exclusive;
+    uint32_t *owner;    /* per object: hold + 1 */
+    uint32_t *queue;    /* per object: first thread in it, or TL_NONE */
+    struct holds holds; /* of all locks */
+    /* per node: hold + 1; first hold + 1; first thread that waits for it + 1 */
+    uint32_t *acquires, *releases, *wakers;
+    /* per hold: the next one let go at the same node, + 1 */
+    uint32_t *release_next;
+    uint8_t *over;       /* per hold: it has been let go */
+    uint32_t *by_thread; /* nodes, grouped by thread, in order of time */
+    /* per thread: where its nodes begin there; n_threads + 1 of them */
+    size_t *thread_at;
     VEC(struct pending) heap;
     uint32_t lets_go; /* the thread that does something now */
     size_t done;
@@ -69,7 +75,8 @@ static struct pending heap_pop(struct simulation *s)
     h[0] = h[--s->heap.len];
     for (size_t i = 0, child; (child = 2 * i + 1) < s->heap.len; i = child) {
         if (child + 1 < s->heap.len &&
-            (h[child + 1].time < h[child].time || (h[child + 1].time == h[child].time && h[child + 1].node < h[child].node)))
+            (h[child + 1].time < h[child].time ||
+             (h[child + 1].time == h[child].time && h[child + 1].node < h[child].node)))
             child++;
         if (h[i].time < h[child].time || (h[i].time == h[child].time && h[i].node < h[child].node))
             break;
@@ -84,7 +91,8 @@ static struct pending heap_pop(struct simulation *s)
 static const struct tl_hold *lock_taken(const struct simulation *s, uint32_t n)
 {
     const struct tl_node *at = &s->t->nodes[n];
-    if (at->edge != TL_BY_HANDOFF || at->waker == TL_NONE || at->prev == TL_NONE || s->t->nodes[at->prev].kind != TL_WAIT_LOCK)
+    if (at->edge != TL_BY_HANDOFF || at->waker == TL_NONE || at->prev == TL_NONE ||
+        s->t->nodes[at->prev].kind != TL_WAIT_LOCK)
         return NULL;
     return s->acquires[n] ? &s->holds.slots[s->acquires[n] - 1] : NULL;
 }
@@ -93,7 +101,10 @@ static const struct tl_hold *lock_taken(const struct simulation *s, uint32_t n)
 static const struct tl_hold *lock_found_free(const struct simulation *s, uint32_t n)
 {
     const struct tl_hold *h = s->acquires[n] ? &s->holds.slots[s->acquires[n] - 1] : NULL;
-    return h && s->t->nodes[n].kind == TL_ACQUIRE && h->flags & HOLD_EXACT && s->exclusive[tl_hold_object(h)] ? h : NULL;
+    return h && s->t->nodes[n].kind == TL_ACQUIRE && h->flags & HOLD_EXACT &&
+                   s->exclusive[tl_hold_object(h)]
+               ? h
+               : NULL;
 }
 
 /* The hold that node n begins when its thread waits for the lock. */
@@ -107,18 +118,25 @@ static const struct tl_hold *lock_waited_for(const struct simulation *s, uint32_
 static bool must_wait(const struct simulation *s, uint32_t n)
 {
     const struct tl_hold *h = lock_found_free(s, n);
-    uint32_t owner = h ? s->owner[tl_hold_object(h)] : 0, by = owner ? s->holds.links[owner - 1].acquire : TL_NONE;
-    return by != TL_NONE && s->holds.slots[owner - 1].flags & HOLD_EXACT && s->t->nodes[by].thread != s->t->nodes[n].thread;
+    uint32_t owner = h ? s->owner[tl_hold_object(h)] : 0,
+             by = owner ? s->holds.links[owner - 1].acquire : TL_NONE;
+    return by != TL_NONE && s->holds.slots[owner - 1].flags & HOLD_EXACT &&
+           s->t->nodes[by].thread != s->t->nodes[n].thread;
 }
 
-/* A thread gets the lock for which it waited, or comes to it when it is free; then it did wait in the recording. */
-static int grant(struct simulation *s, uint32_t n, const struct tl_hold *h, uint64_t at, bool contended)
+/*
+ * A thread gets the lock for which it waited, or comes to it when it is free; then it did wait in
+ * the recording.
+ */
+static int grant(struct simulation *s, uint32_t n, const struct tl_hold *h, uint64_t at,
+                 bool contended)
 {
     const struct tl_node *node = &s->t->nodes[n];
     int64_t now = contended ? (int64_t)at - (int64_t)s->came[node->thread] : -1;
     uint64_t wake_up;
     if (lock_taken(s, n)) {
-        int64_t then = (int64_t)s->t->nodes[node->waker].time - (int64_t)s->t->nodes[node->prev].time;
+        int64_t then =
+            (int64_t)s->t->nodes[node->waker].time - (int64_t)s->t->nodes[node->prev].time;
         wake_up = replay_wake_up(s->r, node, then, now);
     } else {
         double sleeps = replay_sleeps(s->r, now);
@@ -198,7 +216,10 @@ static int happen(struct simulation *s, uint32_t *last, uint32_t n)
     }
     uint32_t hold = s->acquires[n];
     if (hold && s->owner[tl_hold_object(&s->holds.slots[hold - 1])] == 0) {
-        /* A monitor had again after wait(), or one seen to be held by another thread, which has not let it go yet. */
+        /*
+         * A monitor had again after wait(), or one seen to be held by another thread, which has not
+         * let it go yet.
+         */
         const struct tl_hold *h = &s->holds.slots[hold - 1];
         if (s->holds.links[hold - 1].release != TL_NONE && !s->over[hold - 1])
             s->owner[tl_hold_object(h)] = hold;
@@ -238,7 +259,8 @@ static int simulate(struct simulation *s, uint32_t *last)
             continue;
         }
         if (must_wait(s, p.node)) {
-            r = wait_for(s, s->t->nodes[p.node].thread, tl_hold_object(lock_found_free(s, p.node)), p.time);
+            r = wait_for(s, s->t->nodes[p.node].thread, tl_hold_object(lock_found_free(s, p.node)),
+                         p.time);
             continue;
         }
         if (s->done++ == s->t->n_nodes)
@@ -252,8 +274,8 @@ static int simulate(struct simulation *s, uint32_t *last)
 }
 
 /*
- * The node at which a thread lets go what it has, or, when it is only concluded to have held it until some time, the last one
- * before that: its next one may be seconds away.
+ * The node at which a thread lets go what it has, or, when it is only concluded to have held it
+ * until some time, the last one before that: its next one may be seconds away.
  */
 static uint32_t release_of(const struct simulation *s, uint32_t thread, uint32_t slot)
 {
@@ -318,7 +340,9 @@ static int find_exclusive(struct simulation *s)
     memset(s->exclusive, 1, t->n_objects);
     for (uint32_t n = 0; n < t->n_nodes; n++) {
         const struct tl_node *at = &t->nodes[n];
-        uint32_t object = at->kind == TL_ACQUIRE || at->kind == TL_RELEASE ? tl_context_of(t, n)->object : TL_NONE;
+        uint32_t object = at->kind == TL_ACQUIRE || at->kind == TL_RELEASE
+                              ? tl_context_of(t, n)->object
+                              : TL_NONE;
         if (object == TL_NONE)
             continue;
         if (at->kind == TL_ACQUIRE && holder[object] && holder[object] != at->thread + 1)
@@ -327,6 +351,25 @@ static int find_exclusive(struct simulation *s)
     }
     free(holder);
     return 0;
+}
+
+/*
+ * Whether a thread got a lock that is scaled from an owner that the recording does not know: whose
+ * turn it was cannot be told.
+ */
+static bool has_strangers(const struct simulation *s)
+{
+    const struct timeline *t = s->t;
+    for (uint32_t n = 0; s->r->what->objects && n < t->n_nodes; n++) {
+        const struct tl_node *at = &t->nodes[n];
+        uint32_t hold =
+            at->prev < n && t->nodes[at->prev].kind == TL_WAIT_LOCK && !graph_caused(at, n)
+                ? s->acquires[n]
+                : 0;
+        if (hold && s->r->what->objects[tl_hold_object(&s->holds.slots[hold - 1])])
+            return true;
+    }
+    return false;
 }
 
 static int simulation_fill(struct simulation *s)
@@ -371,13 +414,14 @@ int replay_arbitrated(struct replay *r, uint64_t *times)
     s.acquires = calloc(t->n_nodes + 1, sizeof(*s.acquires));
     s.releases = calloc(t->n_nodes + 1, sizeof(*s.releases));
     s.wakers = calloc(t->n_nodes + 1, sizeof(*s.wakers));
-    void *const all[] = {last,           s.times,     s.next,      s.waiting,  s.owner,    s.queue,  s.over,     s.came,
-                         s.release_next, s.by_thread, s.thread_at, s.acquires, s.releases, s.wakers, s.exclusive};
+    void *const all[] = {last,        s.times,    s.next,     s.waiting,      s.owner,
+                         s.queue,     s.over,     s.came,     s.release_next, s.by_thread,
+                         s.thread_at, s.acquires, s.releases, s.wakers,       s.exclusive};
     for (size_t i = 0; i < ARRAY_SIZE(all); i++)
         result = all[i] ? result : -ENOMEM;
     if (result == 0)
         result = simulation_fill(&s);
-    if (result == 0)
+    if (result == 0 && !has_strangers(&s))
         result = simulate(&s, last);
     if (result == CONTRADICTION)
         s.done = result = 0;

@@ -23,11 +23,13 @@ struct replay {
     const struct scaled *what;
     struct sections sections; /* with objects */
     struct graph_seen *seen;  /* per thread, with stacks */
-    int64_t *saved;           /* per thread: of its next own times, since it wakes nobody any more, or does now */
+    /* per thread: of its next own times, since it wakes nobody any more, or does now */
+    int64_t *saved;
     double factor;
     uint64_t scaled;
-    uint64_t wake_as; /* what it takes to hand a lock over to a thread that sleeps; 0: what it took */
-    uint64_t usual;   /* the same where it was not handed over */
+    /* what it takes to hand a lock over to a thread that sleeps; 0: what it took */
+    uint64_t wake_as;
+    uint64_t usual; /* the same where it was not handed over */
 };
 
 static inline bool replay_hands_over(const struct tl_node *at)
@@ -36,8 +38,9 @@ static inline bool replay_hands_over(const struct tl_node *at)
 }
 
 /*
- * What of a wake-up is to be paid by who waits for so long. Who comes behind the cause does not wait, and pays nothing. Who
- * waits for less than a wake-up takes the waker may not sleep yet: the less, the likelier.
+ * What of a wake-up is to be paid by who waits for so long. Who comes behind the cause does not
+ * wait, and pays nothing. Who waits for less than a wake-up takes the waker may not sleep yet: the
+ * less, the likelier.
  */
 static inline double replay_sleeps(const struct replay *r, int64_t waits)
 {
@@ -46,10 +49,12 @@ static inline double replay_sleeps(const struct replay *r, int64_t waits)
 }
 
 /*
- * How long after its cause a thread goes on that was woken at a node, and that waits for so long now instead of then. Without a
- * wake-up the waker's next own time is shorter, by at most as much as it took the woken one.
+ * How long after its cause a thread goes on that was woken at a node, and that waits for so long
+ * now instead of then. Without a wake-up the waker's next own time is shorter, by at most as much
+ * as it took the woken one.
  */
-static inline uint64_t replay_wake_up(struct replay *r, const struct tl_node *at, int64_t then, int64_t now)
+static inline uint64_t replay_wake_up(struct replay *r, const struct tl_node *at, int64_t then,
+                                      int64_t now)
 {
     const struct tl_node *waker = &r->t->nodes[at->waker];
     uint64_t wake_up = at->time - waker->time;
@@ -71,14 +76,22 @@ static inline uint64_t replay_left(struct replay *r, uint32_t thread, uint64_t o
     return (uint64_t)((int64_t)own - less);
 }
 
-int replay_init(struct replay *ret, const struct timeline *t, const struct scaled *what, double factor) must_check;
+int replay_init(struct replay *ret, const struct timeline *t, const struct scaled *what,
+                double factor) must_check;
 void replay_release(struct replay *r);
 
-/* The thread's own time from start, that of the node before, to node n: scaled as far as it is inside. */
+/*
+ * The thread's own time from start, that of the node before, to node n: scaled as far as it is
+ * inside.
+ */
 uint64_t replay_own(struct replay *r, uint32_t n, uint64_t start);
 
-/* When a thread goes on that was woken at a node; it waited since a time, and came for that in the replay. */
-static inline uint64_t replay_woken(struct replay *r, const struct tl_node *at, uint64_t since, uint64_t came, uint64_t cause)
+/*
+ * When a thread goes on that was woken at a node; it waited since a time, and came for that in the
+ * replay.
+ */
+static inline uint64_t replay_woken(struct replay *r, const struct tl_node *at, uint64_t since,
+                                    uint64_t came, uint64_t cause)
 {
     int64_t then = (int64_t)r->t->nodes[at->waker].time - (int64_t)since;
     return MAX(came, cause + replay_wake_up(r, at, then, (int64_t)cause - (int64_t)came));
@@ -87,20 +100,26 @@ static inline uint64_t replay_woken(struct replay *r, const struct tl_node *at, 
 /* New time of node n from those of the node before it and of its waker. */
 uint64_t replay_node(struct replay *r, const uint64_t *times, uint32_t n);
 
-/* The thread's own time, as replayed, from node n, at which it runs, to a recorded time before its next node. */
+/*
+ * The thread's own time, as replayed, from node n, at which it runs, to a recorded time before its
+ * next node.
+ */
 uint64_t replay_part(struct replay *r, uint32_t n, uint64_t to);
 
 /* Whether the timeline is small enough for the next one to do anything. */
 bool replay_arbitrates(const struct timeline *t);
 /*
- * The schedule with locks given in the order in which threads come in the new schedule. 1; 0: it cannot go on, times are as
- * before; -ENOMEM.
+ * The schedule with locks given in the order in which threads come in the new schedule. 1; 0: it
+ * cannot go on, times are as before; -ENOMEM.
  */
 int replay_arbitrated(struct replay *r, uint64_t *times) must_check;
 
 /* ---- replay_kept.c: the schedule with locks given in the order recorded ---- */
 
-/* From so many nodes on threads work beside; how many times are enough, but for wakers that lie that far behind. */
+/*
+ * From so many nodes on threads work beside; how many times are enough, but for wakers that lie
+ * that far behind.
+ */
 enum { BESIDE_NODES = 1 << 18, KEPT_TIMES = 1 << 22 };
 
 enum { KEPT_FROM, KEPT_TO, KEPT_MOMENTS };
@@ -133,10 +152,12 @@ struct kept {
 };
 
 /*
- * Begins to work out the threads' own times; n_times of them have room, a power of two unless it is all (then, after the end,
- * they are the new times of all nodes). from and to: two moments of the recording, in order, that are asked about.
+ * Begins to work out the threads' own times; n_times of them have room, a power of two unless it is
+ * all (then, after the end, they are the new times of all nodes). from and to: two moments of the
+ * recording, in order, that are asked about.
  */
-int kept_begin(struct kept *ret, struct replay *r, uint64_t *times, size_t n_times, uint64_t from, uint64_t to) must_check;
+int kept_begin(struct kept *ret, struct replay *r, uint64_t *times, size_t n_times, uint64_t from,
+               uint64_t to) must_check;
 /* Replays to the end. 0, -ERANGE: a waker's time is no longer there; -EPROTO, -ENOMEM. */
 int kept_end(struct kept *k) must_check;
 void kept_release(struct kept *k);

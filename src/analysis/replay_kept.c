@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order kept: nodes lie in topological order. The same as replay_node, node by node, but a pass over a hundred million
- * nodes has no time to look back: what is asked of a thread's nodes before is at hand. The threads' own times hang on no
- * other's: they are worked out ahead, by a thread of its own.
+ * The order kept: nodes lie in topological order. The same as replay_node, node by node, but a pass
+ * over a hundred million nodes has no time to look back: what is asked of a thread's nodes before
+ * is at hand. The threads' own times hang on no other's: they are worked out ahead, by a thread of
+ * its own.
  */
 #include "analysis/graph.h"
 #include "analysis/replay.h"
@@ -26,7 +27,9 @@ static void tell(struct kept *k, size_t done, int error)
     pthread_mutex_unlock(&k->lock);
 }
 
-/* Waits until the next own times have room, without those that the replay may look back to. False: they need not be any more.
+/*
+ * Waits until the next own times have room, without those that the replay may look back to. False:
+ * they need not be any more.
  */
 static bool have_room(struct kept *k, size_t i)
 {
@@ -51,7 +54,8 @@ static void *own_times(void *arg)
     struct kept *k = arg;
     const struct timeline *t = k->r->t;
     size_t i = 0;
-    uint64_t *last = malloc((t->n_threads + 1) * sizeof(*last)); /* per thread: the time of its node before */
+    /* per thread: the time of its node before */
+    uint64_t *last = malloc((t->n_threads + 1) * sizeof(*last));
     int error = last ? 0 : -ENOMEM;
     for (size_t n = 0; error == 0 && n < t->n_threads; n++)
         last[n] = UINT64_MAX;
@@ -76,11 +80,15 @@ static void *own_times(void *arg)
     return NULL;
 }
 
-int kept_begin(struct kept *ret, struct replay *r, uint64_t *times, size_t n_times, uint64_t from, uint64_t to)
+int kept_begin(struct kept *ret, struct replay *r, uint64_t *times, size_t n_times, uint64_t from,
+               uint64_t to)
 {
     const struct timeline *t = r->t;
     bool ring = n_times <= t->n_nodes && t->n_nodes >= BESIDE_NODES;
-    *ret = (struct kept){.r = r, .times = times, .mask = ring ? n_times - 1 : SIZE_MAX, .back = ring ? n_times / 2 : SIZE_MAX};
+    *ret = (struct kept){.r = r,
+                         .times = times,
+                         .mask = ring ? n_times - 1 : SIZE_MAX,
+                         .back = ring ? n_times / 2 : SIZE_MAX};
     pthread_mutex_init(&ret->lock, NULL);
     pthread_cond_init(&ret->more, NULL);
     ret->moments[KEPT_FROM].time = from;
@@ -91,7 +99,8 @@ int kept_begin(struct kept *ret, struct replay *r, uint64_t *times, size_t n_tim
     if (!ret->lanes || !ret->moments[KEPT_FROM].lanes || !ret->moments[KEPT_TO].lanes)
         return -ENOMEM;
     huge_pages(times, MIN(n_times, t->n_nodes) * sizeof(*times));
-    ret->threaded = t->n_nodes >= BESIDE_NODES && pthread_create(&ret->thread, NULL, own_times, ret) == 0;
+    ret->threaded =
+        t->n_nodes >= BESIDE_NODES && pthread_create(&ret->thread, NULL, own_times, ret) == 0;
     if (!ret->threaded && ring)
         return -ERANGE; /* alone all times need room */
     if (!ret->threaded)
@@ -133,15 +142,17 @@ static int pass_moments(struct kept *k, int passed, uint64_t time)
 }
 
 /* The new time of node i, whose thread is in a lane. False: its waker's is no longer there. */
-static bool new_time(const struct kept *k, size_t i, const struct tl_node *at, const struct lane *lane, uint64_t *ret)
+static bool new_time(const struct kept *k, size_t i, const struct tl_node *at,
+                     const struct lane *lane, uint64_t *ret)
 {
     uint64_t time = at->time;
     if (!graph_caused(at, i)) {
-        *ret = lane->begun ? lane->now + replay_left(k->r, at->thread, k->times[i & k->mask]) : time;
+        *ret =
+            lane->begun ? lane->now + replay_left(k->r, at->thread, k->times[i & k->mask]) : time;
         return true;
     }
     uint64_t from = k->r->t->nodes[at->waker].time, woken = k->times[at->waker & k->mask];
-    if (!lane->begun)
+    if (!lane->begun || graph_carried(k->r->t, (uint32_t)i))
         *ret = woken + (time - from);
     else if (from >= (lane->blocked ? lane->since : time))
         *ret = replay_woken(k->r, at, lane->time, lane->now, woken);
@@ -164,7 +175,8 @@ static int replay_nodes(struct kept *k)
         uint64_t now;
         if (unlikely(!new_time(k, i, at, lane, &now)))
             return -ERANGE;
-        *lane = (struct lane){at->time, now, lane->blocked ? lane->since : at->time, true, at->flags & TL_BLOCKED};
+        *lane = (struct lane){at->time, now, lane->blocked ? lane->since : at->time, true,
+                              at->flags & TL_BLOCKED};
         k->times[i & k->mask] = now;
     }
     pass_moments(k, passed, UINT64_MAX);

@@ -17,7 +17,8 @@ static uint64_t *firsts(const struct timeline *t, const struct holds *h)
     return first;
 }
 
-static int shorten(const struct timeline *t, const struct holds *h, struct tl_hold **ret, uint64_t **ret_first)
+static int shorten(const struct timeline *t, const struct holds *h, struct tl_hold **ret,
+                   uint64_t **ret_first)
 {
     size_t n_holds = h->first[t->n_threads];
     struct tl_hold *to = malloc((n_holds + 1) * sizeof(*to)), *next = to;
@@ -40,7 +41,8 @@ static int shorten(const struct timeline *t, const struct holds *h, struct tl_ho
     return 0;
 }
 
-static int find(const struct timeline *t, holds_want *want, void *arg, struct tl_hold **ret, uint64_t **ret_first)
+static int find(const struct timeline *t, holds_want *want, void *arg, struct tl_hold **ret,
+                uint64_t **ret_first)
 {
     struct holds h;
     int r = holds_collect(t, want, arg, &h);
@@ -155,9 +157,11 @@ int hold_list_keep(struct timeline *t, struct holds *h)
     return r;
 }
 
-int sections_init(struct sections *ret, const struct timeline *t, const struct hold_list *l, const uint8_t *wanted)
+int sections_init(struct sections *ret, const struct timeline *t, const struct hold_list *l,
+                  const uint8_t *wanted)
 {
-    struct sections s = {.t = t, .list = l, .wanted = wanted, .lanes = calloc(t->n_threads + 1, sizeof(*s.lanes))};
+    struct sections s = {
+        .t = t, .list = l, .wanted = wanted, .lanes = calloc(t->n_threads + 1, sizeof(*s.lanes))};
     if (!s.lanes)
         return -ENOMEM;
     for (size_t i = 0; i < t->n_threads; i++) {
@@ -187,7 +191,10 @@ static void prune(struct section_lane *lane, uint64_t time)
     lane->open.len = kept;
 }
 
-/* Takes in the holds that begin before a time and reach beyond another one. An index tells their objects: it may be wrong. */
+/*
+ * Takes in the holds that begin before a time and reach beyond another one. An index tells their
+ * objects: it may be wrong.
+ */
 static void take_in(struct sections *s, struct section_lane *lane, uint64_t start, uint64_t end)
 {
     enum { AHEAD = 8 };
@@ -211,7 +218,10 @@ uint64_t sections_inside(struct sections *s, uint32_t thread, uint64_t start, ui
     struct section_lane *lane = &s->lanes[thread];
     if (lane->next < end)
         take_in(s, lane, start, end);
-    /* Sections of one thread nest or follow; going back, each covers what later ones have not covered yet. */
+    /*
+     * Sections of one thread nest or follow; going back, each covers what later ones have not
+     * covered yet.
+     */
     uint64_t sum = 0, covered = end;
     for (size_t i = lane->open.len; i-- > 0 && covered > start;) {
         const struct section_span *one = &lane->open.data[i];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much of a thread's time lies inside the sections of some locks, for who asks along the time of each thread: the holds
- * of all locks lie together in 16 bytes each, in the timeline's index when it has one, and are passed once.
+ * How much of a thread's time lies inside the sections of some locks, for who asks along the time
+ * of each thread: the holds of all locks lie together in 16 bytes each, in the timeline's index
+ * when it has one, and are passed once.
  */
 #pragma once
 
@@ -15,9 +16,13 @@ struct hold_list {
 };
 
 /* What the timeline has, of all locks; else worked out, of those that are wanted. */
-int hold_list_init(struct hold_list *ret, const struct timeline *t, holds_want *want, void *arg) must_check;
+int hold_list_init(struct hold_list *ret, const struct timeline *t, holds_want *want,
+                   void *arg) must_check;
 void hold_list_release(struct hold_list *l);
-/* Keeps the holds with the timeline if it has an index; h NULL: works them out for that, else shortens them. */
+/*
+ * Keeps the holds with the timeline if it has an index; h NULL: works them out for that, else
+ * shortens them.
+ */
 int hold_list_keep(struct timeline *t, struct holds *h) must_check;
 
 struct section_span {
@@ -38,7 +43,11 @@ struct sections {
     bool failed;                /* no memory: answers since are too small */
 };
 
-int sections_init(struct sections *ret, const struct timeline *t, const struct hold_list *l, const uint8_t *wanted) must_check;
+int sections_init(struct sections *ret, const struct timeline *t, const struct hold_list *l,
+                  const uint8_t *wanted) must_check;
 void sections_release(struct sections *s);
-/* Ns of [start, end) inside; neither start nor end lies before those of the thread's question before. */
+/*
+ * Ns of [start, end) inside; neither start nor end lies before those of the thread's question
+ * before.
+ */
 uint64_t sections_inside(struct sections *s, uint32_t thread, uint64_t start, uint64_t end);

@@ -49,7 +49,8 @@ void scaled_release(struct scaled *s)
     *s = (struct scaled){0};
 }
 
-int replay_init(struct replay *ret, const struct timeline *t, const struct scaled *what, double factor)
+int replay_init(struct replay *ret, const struct timeline *t, const struct scaled *what,
+                double factor)
 {
     struct replay r = {.t = t, .what = what, .factor = factor};
     int result = what->objects ? sections_init(&r.sections, t, &what->list, what->objects) : 0;
@@ -87,7 +88,10 @@ uint64_t replay_own(struct replay *r, uint32_t n, uint64_t start)
     if (r->what->objects)
         inside = sections_inside(&r->sections, at->thread, start, end);
     if (r->what->stacks && at->prev < n && inside < end - start) {
-        /* A wait is where its stack says. A run has none: it is inside when what comes before and behind it is. */
+        /*
+         * A wait is where its stack says. A run has none: it is inside when what comes before and
+         * behind it is.
+         */
         uint32_t state = graph_state_seen(t, at->prev, &r->seen[at->thread]);
         if (stack_inside(t, r->what->stacks, t->nodes[state].flags & TL_BLOCKED ? state : n))
             inside = end - start;
@@ -99,7 +103,9 @@ uint64_t replay_own(struct replay *r, uint32_t n, uint64_t start)
 uint64_t replay_part(struct replay *r, uint32_t n, uint64_t to)
 {
     uint64_t from = r->t->nodes[n].time;
-    return scale(r, to - from, r->what->objects ? sections_inside(&r->sections, r->t->nodes[n].thread, from, to) : 0);
+    return scale(r, to - from,
+                 r->what->objects ? sections_inside(&r->sections, r->t->nodes[n].thread, from, to)
+                                  : 0);
 }
 
 uint64_t replay_node(struct replay *r, const uint64_t *times, uint32_t n)
@@ -107,7 +113,7 @@ uint64_t replay_node(struct replay *r, const uint64_t *times, uint32_t n)
     const struct tl_node *nodes = r->t->nodes, *at = &nodes[n];
     bool caused = graph_caused(at, n);
     uint64_t time = at->time;
-    if (at->prev == TL_NONE)
+    if (at->prev == TL_NONE || graph_carried(r->t, n))
         return caused ? times[at->waker] + (time - nodes[at->waker].time) : time;
     if (!caused)
         return times[at->prev] + replay_left(r, at->thread, replay_own(r, n, nodes[at->prev].time));
@@ -137,8 +143,8 @@ int what_if_times(const struct timeline *t, const struct what_if *w, uint64_t *t
 }
 
 /*
- * The thread's last node not behind a moment, or TL_NONE: looked for from the moment back, among all nodes, and from the
- * thread's end back, whichever meets it first.
+ * The thread's last node not behind a moment, or TL_NONE: looked for from the moment back, among
+ * all nodes, and from the thread's end back, whichever meets it first.
  */
 static uint32_t node_at(const struct timeline *t, uint32_t thread, uint64_t at)
 {
@@ -157,8 +163,11 @@ static uint32_t node_at(const struct timeline *t, uint32_t thread, uint64_t at)
     return n != TL_NONE && t->nodes[n].time <= at ? n : TL_NONE;
 }
 
-/* New time of a moment: of the last node of the end thread before it, and what lies between kept. */
-static uint64_t moment(const struct timeline *t, const uint64_t *times, uint32_t thread, uint64_t at)
+/*
+ * New time of a moment: of the last node of the end thread before it, and what lies between kept.
+ */
+static uint64_t moment(const struct timeline *t, const uint64_t *times, uint32_t thread,
+                       uint64_t at)
 {
     uint32_t n = node_at(t, thread, at);
     return n == TL_NONE ? at : times[n] + (at - t->nodes[n].time);
@@ -168,16 +177,18 @@ static uint64_t moment(const struct timeline *t, const uint64_t *times, uint32_t
 static bool ends_before(const struct timeline *t, size_t thread, uint64_t time)
 {
     uint32_t n = t->threads[thread].last;
-    return n != TL_NONE && (t->nodes[n].kind == TL_DEAD || t->nodes[n].kind == TL_DEAD_JOIN) && t->nodes[n].time <= time &&
+    return n != TL_NONE && (t->nodes[n].kind == TL_DEAD || t->nodes[n].kind == TL_DEAD_JOIN) &&
+           t->nodes[n].time <= time &&
            !(t->threads[thread].flags & (TL_THREAD_DAEMON | TL_THREAD_SYSTEM));
 }
 
 /*
- * The new end: that of the path's own end, and of every other thread of the program that had ended by then. (A join of a
- * thread that is dead already waits for nothing and leaves no edge; in the new schedule it may have to.)
+ * The new end: that of the path's own end, and of every other thread of the program that had ended
+ * by then. (A join of a thread that is dead already waits for nothing and leaves no edge; in the
+ * new schedule it may have to.)
  */
-static uint64_t new_end(const struct timeline *t, const uint64_t *times, const struct path_options *o,
-                        const struct critical_path *p)
+static uint64_t new_end(const struct timeline *t, const uint64_t *times,
+                        const struct path_options *o, const struct critical_path *p)
 {
     const struct path_segment *last = &p->segments.data[p->segments.len - 1];
     uint64_t end = moment(t, times, last->thread, last->end);
@@ -210,7 +221,8 @@ static void find_path(struct path_part *p)
         p->result = sections_init(&sections, p->t, &p->what->list, p->what->objects);
     for (size_t i = 0; p->result == 0 && i < p->path.segments.len; i++) {
         const struct path_segment *s = &p->path.segments.data[i];
-        uint64_t inside = p->what->objects ? sections_inside(&sections, s->thread, s->start, s->end) : 0;
+        uint64_t inside =
+            p->what->objects ? sections_inside(&sections, s->thread, s->start, s->end) : 0;
         if (p->what->stacks && s->node != TL_NONE && stack_inside(p->t, p->what->stacks, s->node))
             inside = s->end - s->start;
         p->inside += inside;
@@ -229,13 +241,15 @@ static void *find_beside(void *arg)
 static uint64_t makespan(const struct path_part *p, const uint64_t *times)
 {
     const struct path_segment *first = &p->path.segments.data[0];
-    return new_end(p->t, times, p->options, &p->path) - moment(p->t, times, first->thread, first->start);
+    return new_end(p->t, times, p->options, &p->path) -
+           moment(p->t, times, first->thread, first->start);
 }
 
 /* The same of a replay that keeps the order, of which the times of most nodes are gone. */
 static uint64_t makespan_kept(const struct path_part *p, const struct kept *k)
 {
-    const struct path_segment *first = &p->path.segments.data[0], *last = &p->path.segments.data[p->path.segments.len - 1];
+    const struct path_segment *first = &p->path.segments.data[0],
+                              *last = &p->path.segments.data[p->path.segments.len - 1];
     uint64_t end = kept_moment(k, KEPT_TO, last->thread);
     for (size_t i = 0; p->options->end_thread == TL_NONE && i < p->t->n_threads; i++) {
         if (ends_before(p->t, i, last->end))
@@ -248,7 +262,8 @@ static uint64_t makespan_kept(const struct path_part *p, const struct kept *k)
 static int replay_beside(struct kept *k, struct path_part *p)
 {
     pthread_t finder;
-    bool beside = p->t->n_nodes >= BESIDE_NODES && pthread_create(&finder, NULL, find_beside, p) == 0;
+    bool beside =
+        p->t->n_nodes >= BESIDE_NODES && pthread_create(&finder, NULL, find_beside, p) == 0;
     if (!beside)
         find_path(p);
     int result = kept_end(k);
@@ -257,7 +272,10 @@ static int replay_beside(struct kept *k, struct path_part *p)
     return result < 0 ? result : p->result;
 }
 
-/* The three quartiles of what it took to hand locks over to threads that slept; 0 when that was never. */
+/*
+ * The three quartiles of what it took to hand locks over to threads that slept; 0 when that was
+ * never.
+ */
 static int hand_overs(const struct path_part *p, uint64_t ret[3])
 {
     const struct timeline *t = p->t;
@@ -265,7 +283,8 @@ static int hand_overs(const struct path_part *p, uint64_t ret[3])
     int r = 0;
     for (size_t i = 0; r == 0 && i < t->n_nodes; i++) {
         const struct tl_node *at = &t->nodes[i];
-        if (at->time < p->from || at->time > p->to || !replay_hands_over(at) || !graph_woken(t, (uint32_t)i) || at->prev >= i)
+        if (at->time < p->from || at->time > p->to || !replay_hands_over(at) ||
+            !graph_woken(t, (uint32_t)i) || at->prev >= i)
             continue;
         uint64_t cause = t->nodes[at->waker].time;
         if (cause >= t->nodes[at->prev].time + t->wake_ns)
@@ -280,10 +299,12 @@ static int hand_overs(const struct path_part *p, uint64_t ret[3])
 }
 
 /*
- * By how much the order kept gets shorter and longer if it takes not the middle but the first or the third quartile of that to
- * hand a lock over: all of them may, for how soon a processor wakes hangs on how long it slept, and that is another one then.
+ * By how much the order kept gets shorter and longer if it takes not the middle but the first or
+ * the third quartile of that to hand a lock over: all of them may, for how soon a processor wakes
+ * hangs on how long it slept, and that is another one then.
  */
-static int vary_hand_overs(double factor, const struct path_part *p, const uint64_t took[3], uint64_t *times, uint64_t ret[2])
+static int vary_hand_overs(double factor, const struct path_part *p, const uint64_t took[3],
+                           uint64_t *times, uint64_t ret[2])
 {
     uint64_t after[3] = {0};
     int result = 0;
@@ -308,20 +329,31 @@ static int vary_hand_overs(double factor, const struct path_part *p, const uint6
 }
 
 /*
- * The answer, and where a run is expected that is as far from others as the recorded one may be: nine of ten of the differences
- * of two, whose standard deviation is the square root of two times that of one, are within 1.833 of it, by Student's t of a
- * variance that is known from ten batches.
+ * The answer, and where a run is expected that is as far from others as the recorded one may be:
+ * nine of ten of the differences of two, whose standard deviation is the square root of two times
+ * that of one, are within 1.833 of it, by Student's t of a variance that is known from ten batches.
  */
-static void conclude(struct what_if_answer *a, double spread, const uint64_t hand_overs[2])
+static void conclude(struct what_if_answer *a, double factor, double spread,
+                     const uint64_t hand_overs[2])
 {
     a->answer = a->arbitrated;
     a->spread = a->before ? (uint64_t)(spread * (double)a->answer / (double)a->before) : 0;
-    uint64_t least = MIN(a->kept, a->arbitrated), around = (uint64_t)(1.833 * sqrt(2) * (double)a->spread);
+    uint64_t least = MIN(a->kept, a->arbitrated),
+             around = (uint64_t)(1.833 * sqrt(2) * (double)a->spread);
     a->low = least - MIN(around + hand_overs[0], least);
     a->high = MAX(a->kept, a->arbitrated) + around + hand_overs[1];
+    /*
+     * The run that was recorded would not have been longer with a shorter section, nor shorter with
+     * a longer one.
+     */
+    if (factor < 1)
+        a->high = MAX(MIN(a->high, a->before), a->answer);
+    if (factor > 1)
+        a->low = MIN(MAX(a->low, a->before), a->answer);
 }
 
-static int replay_in_order(double factor, struct path_part *p, uint64_t *times, size_t n_times, struct what_if_answer *a)
+static int replay_in_order(double factor, struct path_part *p, uint64_t *times, size_t n_times,
+                           struct what_if_answer *a)
 {
     struct replay r;
     struct kept kept = {0};
@@ -342,7 +374,8 @@ static int replay_in_order(double factor, struct path_part *p, uint64_t *times, 
     return result;
 }
 
-static int replay_anew(double factor, const struct path_part *p, uint64_t usual, uint64_t *times, struct what_if_answer *a)
+static int replay_anew(double factor, const struct path_part *p, uint64_t usual, uint64_t *times,
+                       struct what_if_answer *a)
 {
     struct replay r;
     int result = replay_init(&r, p->t, p->what, factor);
@@ -356,7 +389,8 @@ static int replay_anew(double factor, const struct path_part *p, uint64_t usual,
     return MIN(result, 0);
 }
 
-static int replay_both(double factor, struct path_part *p, uint64_t *times, size_t n_times, struct what_if_answer *ret)
+static int replay_both(double factor, struct path_part *p, uint64_t *times, size_t n_times,
+                       struct what_if_answer *ret)
 {
     struct what_if_answer a = {.decided_anew = replay_arbitrates(p->t)};
     uint64_t took[3], vary[2] = {0, 0};
@@ -370,7 +404,7 @@ static int replay_both(double factor, struct path_part *p, uint64_t *times, size
         result = replay_anew(factor, p, took[1], times, &a);
     if (result == 0 && a.decided_anew)
         result = vary_hand_overs(factor, p, took, times, vary);
-    conclude(&a, p->spread, vary);
+    conclude(&a, factor, p->spread, vary);
     *ret = a;
     return result;
 }
@@ -381,8 +415,9 @@ bool what_if_checks(const struct timeline *t)
 }
 
 /* With room for so many times. */
-static int what_if_in(const struct timeline *t, const struct path_options *o, const struct scaled *what, double factor,
-                      size_t n_times, struct what_if_answer *ret)
+static int what_if_in(const struct timeline *t, const struct path_options *o,
+                      const struct scaled *what, double factor, size_t n_times,
+                      struct what_if_answer *ret)
 {
     struct path_part p = {.t = t, .options = o, .what = what};
     uint64_t *times = malloc(n_times * sizeof(*times));
@@ -392,7 +427,8 @@ static int what_if_in(const struct timeline *t, const struct path_options *o, co
     return result;
 }
 
-int what_if(const struct timeline *t, const struct path_options *o, const struct what_if *w, struct what_if_answer *ret)
+int what_if(const struct timeline *t, const struct path_options *o, const struct what_if *w,
+            struct what_if_answer *ret)
 {
     struct scaled what;
     struct what_if_answer a = {0};
@@ -400,7 +436,8 @@ int what_if(const struct timeline *t, const struct path_options *o, const struct
     int result = scaled_init(&what, t, w);
     if (result < 0)
         return result;
-    result = what_if_in(t, o, &what, w->factor, replay_arbitrates(t) ? all : MIN(all, (size_t)KEPT_TIMES), &a);
+    result = what_if_in(t, o, &what, w->factor,
+                        replay_arbitrates(t) ? all : MIN(all, (size_t)KEPT_TIMES), &a);
     if (result == -ERANGE)
         result = what_if_in(t, o, &what, w->factor, all, &a);
     if (result == 0)

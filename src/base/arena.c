@@ -24,7 +24,10 @@ void *arena_alloc(struct arena *a, size_t size)
             return NULL;
         a->bytes += sizeof(*b) + want;
         if (want == size && a->last) {
-            /* A big one gets a block of its own behind the current one, whose rest stays in use. */
+            /*
+             * A large allocation gets a block of its own, which is linked in behind the current
+             * block so that the rest of the current one remains usable.
+             */
             b->before = a->last->before;
             a->last->before = b;
             return b->data;

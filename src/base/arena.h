@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An arena: allocations that live and die together. Zeroed is empty and valid. Not for signal handlers, not for two threads.
+ * An arena serves allocations that are all freed together. A zeroed arena is empty and valid. It
+ * must not be used in a signal handler or by two threads at once.
  */
 #pragma once
 
@@ -13,13 +14,13 @@ struct arena_block;
 struct arena {
     struct arena_block *last;
     char *at, *end;
-    size_t bytes; /* asked of malloc so far */
+    size_t bytes; /* total requested from malloc so far */
 };
 
-/* Returns size bytes, aligned for any type and not cleared, or NULL when memory is out. */
+/* Returns size bytes, aligned for any type and not cleared, or NULL when out of memory. */
 void *arena_alloc(struct arena *a, size_t size) must_check;
-/* The same, zeroed. */
+/* Like arena_alloc, but the bytes are zeroed. */
 void *arena_zalloc(struct arena *a, size_t size) must_check;
-/* A copy of len bytes with a NUL behind them, or NULL. */
+/* Returns a copy of len bytes, followed by a NUL, or NULL when out of memory. */
 char *arena_copy(struct arena *a, const void *bytes, size_t len) must_check;
 void arena_release(struct arena *a);

@@ -52,7 +52,7 @@ void buf_vprintf(struct buf *b, const char *format, va_list args)
     } else if ((size_t)n < sizeof(small)) {
         buf_bytes(b, small, (size_t)n);
     } else {
-        /* buf_add keeps a byte free behind the contents, which takes vsnprintf's NUL. */
+        /* buf_add keeps one byte free after the contents, which receives vsnprintf's NUL. */
         uint8_t *p = buf_add(b, (size_t)n);
         if (p)
             vsnprintf((char *)p, (size_t)n + 1, format, again);
@@ -111,7 +111,7 @@ void buf_jfr_long(struct buf *b, uint64_t v)
     buf_bytes(b, bytes, n);
 }
 
-const char *buf_str(struct buf *b)
+const char *buf_str(const struct buf *b)
 {
     if (!b->data || b->failed)
         return "";

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A growing run of bytes with a limit. `struct buf b = BUF(limit);` is empty and valid. An append that fails (memory or limit)
- * sets `failed`, appends nothing, and so do all later ones: build a whole record, then ask once with buf_error().
+ * A byte buffer that grows up to a limit. `struct buf b = BUF(limit);` is empty and valid. When an
+ * append fails, for lack of memory or because of the limit, it appends nothing and sets `failed`,
+ * and all later appends do nothing. A caller can therefore build a whole record and check
+ * buf_error() once.
  */
 #pragma once
 
@@ -20,13 +22,16 @@ struct buf {
 
 #define BUF(max) ((struct buf){.limit = (max)})
 
-/* 0, or why an append failed. */
+/* Returns 0, or the reason why an append failed. */
 static inline int buf_error(const struct buf *b)
 {
     return b->failed;
 }
 
-/* Room for n bytes at the end, counted in and not cleared; NULL on failure. The address dies at the next append. */
+/*
+ * Appends n bytes that the caller fills in, and returns their address, or NULL on failure. The
+ * bytes are not cleared. The address is valid until the next append.
+ */
 uint8_t *buf_add(struct buf *b, size_t n);
 void buf_bytes(struct buf *b, const void *bytes, size_t n);
 void buf_string(struct buf *b, const char *s);
@@ -38,7 +43,11 @@ void buf_be32(struct buf *b, uint32_t v);
 void buf_be64(struct buf *b, uint64_t v);
 void buf_varint(struct buf *b, uint64_t v);   /* LEB128, up to ten bytes (protobuf) */
 void buf_jfr_long(struct buf *b, uint64_t v); /* JFR's compressed long, up to nine bytes */
-/* The contents as a C string: a NUL lies behind them, not counted in len. "" when empty or failed. */
-const char *buf_str(struct buf *b);
-void buf_clear(struct buf *b); /* empties it and forgets a failure */
+/*
+ * Returns the contents as a C string: stores a NUL after them, which `len` does not include.
+ * Returns "" when the buffer is empty or an append failed. `data` is not terminated until this is
+ * called.
+ */
+const char *buf_str(const struct buf *b);
+void buf_clear(struct buf *b); /* empties the buffer and resets `failed` */
 void buf_release(struct buf *b);

@@ -7,7 +7,10 @@
 #define NS_PER_MS     UINT64_C(1000000)
 #define NS_PER_SECOND UINT64_C(1000000000)
 
-/* Nanoseconds of a clock (CLOCK_MONOTONIC, CLOCK_REALTIME, CLOCK_THREAD_CPUTIME_ID ...). Safe in a signal handler. */
+/*
+ * Returns the time of a clock (CLOCK_MONOTONIC, CLOCK_REALTIME, CLOCK_THREAD_CPUTIME_ID ...) in
+ * nanoseconds. Safe in a signal handler.
+ */
 static inline uint64_t clock_ns(clockid_t clock)
 {
     struct timespec t;

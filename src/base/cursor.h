@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading of bytes that came from outside. A cursor never leaves its range: a read that would, answers 0 and sets `failed`,
- * which stays set; so a parser reads a whole record and asks once.
+ * Bounds-checked reading of untrusted bytes. A read that would leave the cursor's range returns 0
+ * and sets `failed`, which stays set. A parser can therefore read a whole record and check once.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ static inline size_t cursor_left(const struct cursor *c)
     return (size_t)(c->end - c->at);
 }
 
-/* The next n bytes, then passed; NULL when there are fewer. */
+/* Returns the next n bytes and advances past them, or returns NULL when fewer are left. */
 static inline const uint8_t *cursor_take(struct cursor *c, size_t n)
 {
     if (c->failed || cursor_left(c) < n) {
@@ -42,7 +42,10 @@ static inline void cursor_skip(struct cursor *c, size_t n)
     (void)cursor_take(c, n);
 }
 
-/* A cursor over the next n bytes, which are passed. When there are fewer both are failed. */
+/*
+ * Returns a cursor over the next n bytes and advances past them. When fewer are left, both cursors
+ * have failed.
+ */
 static inline struct cursor cursor_sub(struct cursor *c, size_t n)
 {
     const uint8_t *p = cursor_take(c, n);
@@ -64,17 +67,17 @@ static inline uint8_t cursor_u8(struct cursor *c)
             memcpy(&v, p, sizeof(v));                    \
         return convert(v);                               \
     }
-/* Big-endian: class files, HPROF, JFR's fixed-width numbers. */
+/* Big-endian numbers: class files, HPROF, JFR's numbers of fixed width. */
 CURSOR_READ_(be16, uint16_t, be16toh)
 CURSOR_READ_(be32, uint32_t, be32toh)
 CURSOR_READ_(be64, uint64_t, be64toh)
-/* Little-endian. */
+/* Little-endian numbers. */
 CURSOR_READ_(le16, uint16_t, le16toh)
 CURSOR_READ_(le32, uint32_t, le32toh)
 CURSOR_READ_(le64, uint64_t, le64toh)
 #undef CURSOR_READ_
 
-/* LEB128 as protobuf has it: up to ten bytes. More is a failure. */
+/* Reads a LEB128 number as protobuf defines it, of up to ten bytes. A longer one is a failure. */
 static inline uint64_t cursor_varint(struct cursor *c)
 {
     uint64_t v = 0;
@@ -88,7 +91,9 @@ static inline uint64_t cursor_varint(struct cursor *c)
     return 0;
 }
 
-/* JFR's compressed long: up to nine bytes, the ninth with eight bits of value. */
+/*
+ * Reads JFR's compressed long: up to nine bytes, of which the ninth holds eight bits of the value.
+ */
 static inline uint64_t cursor_jfr_long(struct cursor *c)
 {
     uint64_t v = 0;

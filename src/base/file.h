@@ -4,38 +4,86 @@
 #include "base/macro.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
-/* A file's bytes, mapped for reading. Zeroed is empty and valid. */
+/* The bytes of a file, mapped for reading. A zeroed struct is empty and valid. */
 struct file_map {
     const uint8_t *data; /* NULL when the file is empty */
     size_t len;
 };
 
-/* Maps a regular file; negative errno (-EISDIR for a folder, -ENXIO for what has no length, such as a pipe). */
+/*
+ * Maps a regular file. Returns a negative errno on failure: -EISDIR for a folder, -ENXIO for what
+ * has no length, such as a pipe.
+ */
 int file_map_open(struct file_map *ret, const char *path) must_check;
-/* The same of a descriptor, which stays the caller's. */
+/* Like file_map_open, for a descriptor, which remains the caller's. */
 int file_map_fd(struct file_map *ret, int fd) must_check;
 void file_map_release(struct file_map *m);
 
-/* Reads all of a descriptor, at most limit bytes (-EFBIG beyond); *ret is malloc'ed with a NUL behind, the caller frees. */
+/*
+ * Reads everything from a descriptor, or fails with -EFBIG when that is more than limit bytes. *ret
+ * is allocated by malloc and followed by a NUL; the caller frees it.
+ */
 int read_all(int fd, size_t limit, uint8_t **ret, size_t *ret_len) must_check;
-/* The same of a file by name; /proc files too. */
+/* Like read_all, for a path; also reads files in /proc. */
 int read_file(const char *path, size_t limit, uint8_t **ret, size_t *ret_len) must_check;
-/* Writes all bytes, through EINTR and short writes; 0 or negative errno. */
+/*
+ * file_limit_begin makes a write beyond RLIMIT_FSIZE fail with EFBIG instead of killing the
+ * process. file_limit_end restores SIGXFSZ's action and is called before another program is
+ * executed.
+ */
+void file_limit_begin(void);
+void file_limit_end(void);
+/*
+ * Makes the process exit with a one-line message and status 1, instead of dying from SIGBUS, when a
+ * mapped file shrinks while it is read or when its disk is full.
+ */
+void file_fault_begin(void);
+/* Writes all bytes, retrying after EINTR and short writes. Returns 0 or a negative errno. */
 int write_all(int fd, const void *bytes, size_t len) must_check;
 
 /*
- * A file that appears whole or not at all: written under a temporary name beside its own, then renamed by commit. A file
- * that is not committed is removed by release. "-" is standard output.
+ * Opens a path the way a process whose root folder is `root` (a descriptor) would: neither symbolic
+ * links nor ".." lead out of it. Adds O_CLOEXEC. O_NOFOLLOW applies to the last component only, as
+ * in open(). Before Linux 5.6 no component may be a link. Returns a descriptor or a negative errno.
+ */
+int open_in_root(int root, const char *path, int flags, mode_t mode) must_check;
+/* The fallback of open_in_root for Linux before 5.6; public for tests. */
+int open_in_root_by_steps(int root, const char *path, int flags, mode_t mode) must_check;
+
+/*
+ * An output file that appears complete or not at all. Until it is committed the file has no name,
+ * or a temporary name next to its final one. out_file_release removes a file that was not
+ * committed. The path "-" means standard output.
  */
 struct out_file {
     int fd;
-    char *path, *temporary; /* temporary is NULL for standard output and for what cannot be renamed onto (pipes, devices) */
+    /*
+     * Both are NULL for standard output and for what cannot be replaced, such as pipes and devices.
+     */
+    char *path, *temporary;
+    int error; /* the first failure of out_file_write; commit returns it too */
 };
 
 #define OUT_FILE ((struct out_file){.fd = -1})
 
+/*
+ * Creates a file that only its owner can read if that is true of the file `like` (a path, or NULL):
+ * what is derived from a recording must be as private as the recording.
+ */
+int out_file_open_like(struct out_file *ret, const char *path, const char *like) must_check;
+/* Creates a file that only its owner can read. */
+int out_file_open_private(struct out_file *ret, const char *path) must_check;
 int out_file_open(struct out_file *ret, const char *path) must_check;
+/* Writes all bytes. Returns 0 or the first failure of this file. */
+int out_file_write(struct out_file *f, const void *bytes, size_t len);
+/*
+ * Returns a stdio stream that writes to the file, or NULL when out of memory. The caller closes it
+ * before the commit and need not check the results of stdio functions, because commit returns the
+ * first failure with its errno. f must not move while the stream is open.
+ */
+FILE *out_file_stream(struct out_file *f) must_check;
 int out_file_commit(struct out_file *f) must_check;
 void out_file_release(struct out_file *f);

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Mixes all bits of a 64-bit value (the finaliser of splitmix64, Steele et al., OOPSLA 2014). */
+/* Mixes all bits of a 64-bit value (the finalizer of splitmix64, Steele et al., OOPSLA 2014). */
 static inline uint64_t hash_u64(uint64_t x)
 {
     x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -13,7 +13,10 @@ static inline uint64_t hash_u64(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* A hash of any bytes; not for keys that an attacker chooses where time matters. Safe in a signal handler. */
+/*
+ * Hashes any bytes. Safe in a signal handler. Do not use it where an attacker chooses the keys and
+ * collisions would cost time.
+ */
 static inline uint64_t hash_bytes(const void *bytes, size_t len)
 {
     const unsigned char *p = bytes;

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 
+#include "base/utf8.h"
+
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void before_value(struct json *j)
@@ -24,86 +28,32 @@ static void close_with(struct json *j, uint8_t c)
     j->comma = true;
 }
 
-void json_object(struct json *j)
+void json_begin_object(struct json *j)
 {
     open_with(j, '{');
 }
 
-void json_object_end(struct json *j)
+void json_end_object(struct json *j)
 {
     close_with(j, '}');
 }
 
-void json_array(struct json *j)
+void json_begin_array(struct json *j)
 {
     open_with(j, '[');
 }
 
-void json_array_end(struct json *j)
+void json_end_array(struct json *j)
 {
     close_with(j, ']');
-}
-
-/*
- * Decodes one code point at s[0..len). Returns its bytes, 0 when there is none. A surrogate pair in six bytes (modified
- * UTF-8) is one code point, C0 80 is NUL, a lone surrogate is none.
- */
-static size_t decode(const unsigned char *s, size_t len, uint32_t *ret)
-{
-    unsigned c = s[0];
-    size_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
-    if (c == 0xc0 && len >= 2 && s[1] == 0x80) {
-        *ret = 0;
-        return 2;
-    }
-    if (n == 0 || n > len)
-        return 0;
-    uint32_t v = n == 1 ? c : c & (0xffu >> (n + 1));
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-        v = v << 6 | (s[i] & 0x3f);
-    }
-    if ((n == 3 && v < 0x800) || (n == 4 && (v < 0x10000 || v > 0x10ffff)))
-        return 0;
-    if (v >= 0xd800 && v < 0xdc00 && len >= 6 && s[3] == 0xed && (s[4] & 0xf0) == 0xb0 && (s[5] & 0xc0) == 0x80) {
-        v = 0x10000 + ((v & 0x3ff) << 10) + ((s[4] & 0x0fu) << 6 | (s[5] & 0x3fu));
-        n = 6;
-    } else if (v >= 0xd800 && v < 0xe000) {
-        return 0;
-    }
-    *ret = v;
-    return n;
-}
-
-static void put_code_point(struct buf *b, uint32_t v)
-{
-    uint8_t bytes[4];
-    size_t n = 0;
-    if (v < 0x80) {
-        bytes[n++] = (uint8_t)v;
-    } else if (v < 0x800) {
-        bytes[n++] = (uint8_t)(0xc0 | v >> 6);
-    } else if (v < 0x10000) {
-        bytes[n++] = (uint8_t)(0xe0 | v >> 12);
-        bytes[n++] = (uint8_t)(0x80 | (v >> 6 & 0x3f));
-    } else {
-        bytes[n++] = (uint8_t)(0xf0 | v >> 18);
-        bytes[n++] = (uint8_t)(0x80 | (v >> 12 & 0x3f));
-        bytes[n++] = (uint8_t)(0x80 | (v >> 6 & 0x3f));
-    }
-    if (v >= 0x80)
-        bytes[n++] = (uint8_t)(0x80 | (v & 0x3f));
-    buf_bytes(b, bytes, n);
 }
 
 void buf_utf8(struct buf *b, const char *s, size_t len)
 {
     for (size_t n; len; s += n, len -= n) {
         uint32_t v;
-        n = decode((const unsigned char *)s, len, &v);
-        put_code_point(b, n ? v : 0xfffd);
-        n = n ? n : 1;
+        n = utf8_next(s, len, &v);
+        utf8_put(b, v);
     }
 }
 
@@ -113,19 +63,13 @@ void json_string_n(struct json *j, const char *s, size_t len)
     buf_u8(j->out, '"');
     for (size_t n; len; s += n, len -= n) {
         uint32_t v;
-        n = decode((const unsigned char *)s, len, &v);
-        if (n == 0) {
-            n = 1;
-            v = 0xfffd;
-        }
+        n = utf8_next(s, len, &v);
         if (v == '"' || v == '\\')
             buf_printf(j->out, "\\%c", (int)v);
-        else if (v == '\n')
-            buf_string(j->out, "\\n");
-        else if (v < 0x20 || v == 0x7f || v == 0x2028 || v == 0x2029)
-            buf_printf(j->out, "\\u%04x", v);
+        else if (utf8_is_control(v))
+            utf8_put_escaped(j->out, v);
         else
-            put_code_point(j->out, v);
+            utf8_put(j->out, v);
     }
     buf_u8(j->out, '"');
 }
@@ -147,23 +91,40 @@ void json_key(struct json *j, const char *key)
 
 void json_u64(struct json *j, uint64_t v)
 {
+    char digits[20], *end = digits + sizeof(digits), *at = end;
     before_value(j);
-    buf_printf(j->out, "%llu", (unsigned long long)v);
+    do
+        *--at = (char)('0' + v % 10);
+    while (v /= 10);
+    buf_bytes(j->out, at, (size_t)(end - at));
 }
 
 void json_i64(struct json *j, int64_t v)
 {
+    if (v >= 0) {
+        json_u64(j, (uint64_t)v);
+        return;
+    }
     before_value(j);
-    buf_printf(j->out, "%lld", (long long)v);
+    buf_u8(j->out, '-');
+    j->comma = false;
+    json_u64(j, -(uint64_t)v);
 }
 
 void json_double(struct json *j, double v)
 {
     before_value(j);
-    if (isfinite(v))
-        buf_printf(j->out, "%.17g", v);
-    else
+    char text[40];
+    if (!isfinite(v)) {
         buf_string(j->out, "null");
+        return;
+    }
+    /* Use the fewest digits that read back as the same number. */
+    int digits = 15;
+    do
+        snprintf(text, sizeof(text), "%.*g", digits, v);
+    while (digits++ < 17 && strtod(text, NULL) != v);
+    buf_string(j->out, text);
 }
 
 void json_bool(struct json *j, bool v)
@@ -176,6 +137,12 @@ void json_null(struct json *j)
 {
     before_value(j);
     buf_string(j->out, "null");
+}
+
+void json_raw(struct json *j, const char *value, size_t len)
+{
+    before_value(j);
+    buf_bytes(j->out, value, len);
 }
 
 void json_key_u64(struct json *j, const char *key, uint64_t v)

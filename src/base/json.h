@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes JSON as a stream into a buf. Commas and quoting are the writer's business; nesting is the caller's and must match.
- * Strings are any bytes: what is not UTF-8 becomes U+FFFD. Numbers beyond 2^53 are written as they are.
+ * Writes JSON as a stream into a buf. The writer takes care of commas and quoting; the caller must
+ * nest begin and end correctly. Strings may hold any bytes: what is not UTF-8 becomes U+FFFD.
+ * Integers beyond 2^53 are written exactly.
  */
 #pragma once
 
@@ -9,24 +10,29 @@
 
 struct json {
     struct buf *out;
-    bool comma; /* the next value needs one before it */
+    bool comma; /* the next value needs a comma before it */
 };
 
-void json_object(struct json *j);
-void json_object_end(struct json *j);
-void json_array(struct json *j);
-void json_array_end(struct json *j);
+void json_begin_object(struct json *j);
+void json_end_object(struct json *j);
+void json_begin_array(struct json *j);
+void json_end_array(struct json *j);
 void json_key(struct json *j, const char *key);
-void json_string(struct json *j, const char *s); /* NULL is null */
+void json_string(struct json *j, const char *s); /* NULL is written as null */
 void json_string_n(struct json *j, const char *s, size_t len);
 void json_u64(struct json *j, uint64_t v);
 void json_i64(struct json *j, int64_t v);
-void json_double(struct json *j, double v); /* NaN and infinities are null */
+void json_double(struct json *j, double v); /* NaN and infinities are written as null */
 void json_bool(struct json *j, bool v);
 void json_null(struct json *j);
-/* A key and its value. */
+/* Writes a value that is already JSON. */
+void json_raw(struct json *j, const char *value, size_t len);
+/* Write a key and its value. */
 void json_key_u64(struct json *j, const char *key, uint64_t v);
 void json_key_string(struct json *j, const char *key, const char *s);
 
-/* Appends len bytes as UTF-8 that is valid: every byte that is not becomes U+FFFD. Modified UTF-8 of the JVM is understood. */
+/*
+ * Appends len bytes as valid UTF-8. Understands the JVM's modified UTF-8. Every byte that is part
+ * of no character becomes U+FFFD.
+ */
 void buf_utf8(struct buf *b, const char *s, size_t len);

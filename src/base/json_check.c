@@ -35,7 +35,7 @@ static bool take_word(struct text *t, const char *word)
     return is;
 }
 
-/* One character beyond ASCII, well-formed UTF-8. */
+/* Accepts one non-ASCII character of well-formed UTF-8. */
 static bool wide_character(struct text *t)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -105,7 +105,7 @@ static bool number(struct text *t)
     return digits(t);
 }
 
-/* The members of an array or object, up to its end. */
+/* Accepts the members of an array or object, including its closing bracket. */
 static bool members(struct text *t, bool object)
 {
     char end = object ? '}' : ']';

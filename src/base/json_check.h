@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether text from outside is JSON (RFC 8259), without making anything of it. */
+/* Checks whether text from outside is JSON (RFC 8259), without building anything from it. */
 #pragma once
 
 #include <stddef.h>
 
-/* The length of the JSON value that s begins with, without space around it; 0 when none does. Beyond 64 levels none does. */
+/*
+ * Returns the length of the JSON value that s begins with; space around the value is not allowed.
+ * Returns 0 when s does not begin with a value or when the value is nested deeper than 64 levels.
+ */
 size_t json_value_len(const char *s, size_t len);

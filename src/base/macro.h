@@ -14,16 +14,20 @@
 #define must_check             __attribute__((warn_unused_result))
 #define printf_like(fmt, args) __attribute__((format(printf, fmt, args)))
 /*
- * Runs in the signal handler at each sample. Such code lies together: a page of code that was not used for an interval costs
- * 500 cycles (its address translated anew), a line of a page that was 60.
+ * Marks functions that run in the signal handler at each sample, so that the linker places them
+ * together. The first use, after a sampling interval, of a page of code costs 500 cycles because
+ * its address must be translated again; another cache line of the same page costs 60.
  */
 #define at_each_sample __attribute__((hot))
 #define EXPORT         __attribute__((visibility("default")))
 
-/* Clean-up at the end of scope: `_cleanup_(buf_release) struct buf b = {...};`. The function gets the variable's address. */
+/*
+ * Cleans up at the end of the scope: `_cleanup_(buf_release) struct buf b = {...};`. The function
+ * gets the variable's address.
+ */
 #define _cleanup_(f) __attribute__((cleanup(f)))
 
-/* Declares x_freep(), the clean-up function of a pointer variable that x_free() owns. */
+/* Declares free_functionp(), the cleanup function for a pointer that free_function() frees. */
 #define DEFINE_CLEANUP(type, free_function)             \
     static inline void free_function##p(type *variable) \
     {                                                   \
@@ -46,7 +50,7 @@ static inline void close_descriptor(int *fd)
 
 #define _cleanup_close_ _cleanup_(close_descriptor)
 
-/* Gives the pointer away: the variable becomes NULL, so that its clean-up does nothing. */
+/* Returns the pointer and sets the variable to NULL, so that its cleanup does nothing. */
 #define TAKE(variable)                            \
     __extension__({                               \
         __typeof__(variable) taken_ = (variable); \
@@ -54,7 +58,7 @@ static inline void close_descriptor(int *fd)
         taken_;                                   \
     })
 
-/* The same for a descriptor, which becomes -1. */
+/* Like TAKE, for a descriptor, which becomes -1. */
 #define TAKE_FD(variable)      \
     __extension__({            \
         int taken_ = variable; \

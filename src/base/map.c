@@ -78,7 +78,10 @@ bool map_remove(struct map *m, uint64_t key)
     size_t mask = m->cap - 1, hole = find(m, key);
     if (!m->used[hole])
         return false;
-    /* Close the hole: move back whatever would no longer be reached from its home slot (Knuth, 6.4 R). */
+    /*
+     * Close the hole: move back every entry that its probe sequence would no longer reach (Knuth,
+     * 6.4 R).
+     */
     for (size_t i = (hole + 1) & mask; m->used[i]; i = (i + 1) & mask) {
         size_t home = hash_u64(m->slots[i].key) & mask;
         if (((i - home) & mask) >= ((i - hole) & mask)) {

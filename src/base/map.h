@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hash map from 64-bit keys to 64-bit values (open addressing, linear probing). Zeroed is empty and valid; every key is
- * allowed. Not for signal handlers.
+ * A hash map from 64-bit keys to 64-bit values (open addressing, linear probing). A zeroed map is
+ * empty and valid, and every key is allowed. Not for use in signal handlers.
  */
 #pragma once
 
@@ -15,21 +15,30 @@ struct map_slot {
 };
 
 struct map {
-    struct map_slot *slots; /* cap of them; `used` says which hold a key */
+    struct map_slot *slots; /* cap elements; `used` says which hold a key */
     uint8_t *used;
-    size_t len, cap; /* cap is 0 or a power of two, at least a quarter free */
+    size_t len, cap; /* cap is 0 or a power of two; at least a quarter of the slots is free */
 };
 
-/* Sets key to value; 0 or -ENOMEM, which leaves the map as it was. */
+/* Sets key to value. Returns 0, or -ENOMEM and leaves the map unchanged. */
 int map_put(struct map *m, uint64_t key, uint64_t value) must_check;
-/* Address of the value of key, NULL when absent. Dies at the next put. */
+/*
+ * Returns the address of the key's value, which is valid until the next put, or NULL when the key
+ * is absent.
+ */
 uint64_t *map_get(const struct map *m, uint64_t key);
-/* Address of the value of key, added with `initial` when absent; *ret_added (may be NULL) tells. NULL when memory is out. */
+/*
+ * Returns the address of the key's value after adding the key with `initial` if it was absent.
+ * *ret_added (ret_added may be NULL) says whether it was added. Returns NULL when out of memory.
+ */
 uint64_t *map_at(struct map *m, uint64_t key, uint64_t initial, bool *ret_added) must_check;
-/* True when the key was there. */
+/* Returns whether the key was present. */
 bool map_remove(struct map *m, uint64_t key);
 void map_clear(struct map *m);
 void map_release(struct map *m);
 
-/* Visits each entry once: `for (size_t i = 0; map_next(m, &i, &key, &value);)`. The order says nothing. */
+/*
+ * Visits each entry once, in no particular order: `for (size_t i = 0; map_next(m, &i, &key,
+ * &value);)`.
+ */
 bool map_next(const struct map *m, size_t *i, uint64_t *ret_key, uint64_t *ret_value);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Included before everything else (-include) in what the agents link: binds the libc symbols that moved or were re-versioned
- * to their old versions, so that a library built here loads on glibc 2.17. tests/integration/test_build.py checks the result.
+ * The build includes this file first (-include) in everything that the agents link. It binds libc
+ * symbols that have moved or got a new version to their old versions, so that a library built here
+ * loads on glibc 2.17. tests/integration/test_build.py checks the result.
  */
 #pragma once
 
@@ -48,13 +49,16 @@ __asm__(".symver pthread_condattr_setclock,pthread_condattr_setclock@GLIBC_2.3.3
 __asm__(".symver pthread_condattr_setclock,pthread_condattr_setclock@GLIBC_2.17");
 #endif
 
-/* Before glibc 2.33 these were inline functions over symbols that cannot be linked any more. */
+/* Before glibc 2.33 these were inline functions around symbols that can no longer be linked. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* fcntl is fcntl64 from 2.28 on, for file offsets of 64 bits, which these commands do not have. */
+/*
+ * From glibc 2.28 on, fcntl is fcntl64, which handles 64-bit file offsets; the commands used here
+ * have none.
+ */
 static inline int old_fcntl(int fd, int command, long argument)
 {
     return (int)syscall(SYS_fcntl, fd, command, argument);
@@ -75,7 +79,10 @@ static inline int old_lstat(const char *path, struct stat *ret)
     return (int)syscall(SYS_newfstatat, AT_FDCWD, path, ret, AT_SYMLINK_NOFOLLOW);
 }
 
-/* In librt then. A timer that starts no thread is the kernel's own number. */
+/*
+ * The timer functions were in librt then. For a timer that starts no thread, timer_t is simply the
+ * kernel's number.
+ */
 #include <signal.h>
 #include <stdint.h>
 #include <time.h>
@@ -89,7 +96,8 @@ static inline int old_timer_create(clockid_t clock, struct sigevent *event, time
     return r;
 }
 
-static inline int old_timer_settime(timer_t timer, int flags, const struct itimerspec *value, struct itimerspec *ret_old)
+static inline int old_timer_settime(timer_t timer, int flags, const struct itimerspec *value,
+                                    struct itimerspec *ret_old)
 {
     return (int)syscall(SYS_timer_settime, (int)(intptr_t)timer, flags, value, ret_old);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory by the gigabyte. */
+/* Advice to the kernel about large areas of memory. */
 #pragma once
 
 #include <stddef.h>
@@ -8,23 +8,29 @@
 #include <unistd.h>
 
 /*
- * Asks for large pages where memory that was just allocated is large: meeting it page by page costs more than filling it. Of
- * malloc's memory all that was mapped for it: what is advised in part cannot grow in place.
+ * Asks for huge pages for an area of at least 64 MiB that was just allocated, because taking a page
+ * fault for each small page costs more than filling the memory. For memory from malloc, pass the
+ * whole allocation: an allocation of which only a part was advised cannot grow in place.
  */
 static inline void huge_pages(void *from, size_t bytes)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)from & ~(page - 1);
     if (bytes >= 64u << 20)
-        (void)madvise((void *)start, ((uintptr_t)from + bytes + page - 1 - start) & ~(page - 1), MADV_HUGEPAGE);
+        (void)madvise((void *)start, ((uintptr_t)from + bytes + page - 1 - start) & ~(page - 1),
+                      MADV_HUGEPAGE);
 }
 
 static inline void pages_advise(const void *from, size_t bytes, int advice)
 {
     uintptr_t start = (uintptr_t)from & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
-    (void)madvise((void *)start, (uintptr_t)from + bytes - start, advice); /* refused by an older Linux: no matter */
+    /* An older Linux refuses some advice; it is only an optimization. */
+    (void)madvise((void *)start, (uintptr_t)from + bytes - start, advice);
 }
 
-/* What lies in a mapped file and will be read is mapped in one go, which costs a tenth of meeting it page by page. */
+/*
+ * Maps a part of a mapped file that is about to be read. This costs a tenth of the page faults that
+ * reading would cause.
+ */
 static inline void pages_to_read(const void *from, size_t bytes)
 {
     enum { POPULATE_READ = 22 /* MADV_POPULATE_READ */ };
@@ -32,7 +38,9 @@ static inline void pages_to_read(const void *from, size_t bytes)
     pages_advise(from, bytes, POPULATE_READ);
 }
 
-/* What will be written is there, and writable: who cannot wait for a fault meets none. */
+/*
+ * Prefaults memory that will be written, so that a writer that must not block takes no page fault.
+ */
 static inline void pages_to_write(const void *from, size_t bytes)
 {
     enum { POPULATE_WRITE = 23 /* MADV_POPULATE_WRITE */ };
@@ -40,10 +48,11 @@ static inline void pages_to_write(const void *from, size_t bytes)
     pages_advise(from, bytes, POPULATE_WRITE);
 }
 
-/* What lies in a mapped file was read, and will hardly be again: its memory is for others, such as what is made of it. */
+/*
+ * Takes a part of a file's private, read-only mapping out of this process's memory. What is read
+ * there again comes from the system's cache of the file.
+ */
 static inline void pages_forget(const void *from, size_t bytes)
 {
-    enum { PAGEOUT = 21 /* MADV_PAGEOUT, since Linux 5.4 */ };
-
-    pages_advise(from, bytes, PAGEOUT);
+    pages_advise(from, bytes, MADV_DONTNEED);
 }

@@ -13,7 +13,8 @@ struct unit {
     double factor;
 };
 
-static int parse_with_units(const char *text, const struct unit *units, size_t n, double plain, uint64_t *ret)
+static int parse_with_units(const char *text, const struct unit *units, size_t n, double plain,
+                            uint64_t *ret)
 {
     if (!text || !((*text >= '0' && *text <= '9') || *text == '.'))
         return -EINVAL;
@@ -39,7 +40,8 @@ static int parse_with_units(const char *text, const struct unit *units, size_t n
 int parse_duration(const char *text, uint64_t unit_ns, uint64_t *ret_ns)
 {
     static const struct unit units[] = {
-        {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 6e10}, {"min", 6e10}, {"h", 3.6e12}, {"d", 8.64e13},
+        {"ns", 1},   {"us", 1e3},   {"ms", 1e6},   {"s", 1e9},
+        {"m", 6e10}, {"min", 6e10}, {"h", 3.6e12}, {"d", 8.64e13},
     };
     return parse_with_units(text, units, ARRAY_SIZE(units), (double)unit_ns, ret_ns);
 }
@@ -47,8 +49,9 @@ int parse_duration(const char *text, uint64_t unit_ns, uint64_t *ret_ns)
 int parse_size(const char *text, uint64_t *ret_bytes)
 {
     static const struct unit units[] = {
-        {"b", 1},      {"k", 0x1p10},  {"kb", 0x1p10},  {"kib", 0x1p10}, {"m", 0x1p20},  {"mb", 0x1p20},  {"mib", 0x1p20},
-        {"g", 0x1p30}, {"gb", 0x1p30}, {"gib", 0x1p30}, {"t", 0x1p40},   {"tb", 0x1p40}, {"tib", 0x1p40},
+        {"b", 1},       {"k", 0x1p10},   {"kb", 0x1p10},  {"kib", 0x1p10}, {"m", 0x1p20},
+        {"mb", 0x1p20}, {"mib", 0x1p20}, {"g", 0x1p30},   {"gb", 0x1p30},  {"gib", 0x1p30},
+        {"t", 0x1p40},  {"tb", 0x1p40},  {"tib", 0x1p40},
     };
     return parse_with_units(text, units, ARRAY_SIZE(units), 1, ret_bytes);
 }
@@ -74,7 +77,12 @@ static char *format_scaled(char text[24], double v, const char *const *units, si
     size_t i = 0;
     for (; v >= step && i + 1 < n; i++)
         v /= step;
-    snprintf(text, 24, i == 0 ? "%.0f %s" : v < 10 ? "%.2f %s" : v < 100 ? "%.1f %s" : "%.0f %s", v, units[i]);
+    snprintf(text, 24,
+             i == 0    ? "%.0f %s"
+             : v < 10  ? "%.2f %s"
+             : v < 100 ? "%.1f %s"
+                       : "%.0f %s",
+             v, units[i]);
     return text;
 }
 

@@ -3,20 +3,22 @@
 
 #include <string.h>
 
-bool pattern_match(const char *pattern, const char *text, size_t len)
+/* Matches one pattern of n characters. */
+static bool match_one(const char *pattern, size_t n, const char *text, size_t len)
 {
-    if (!pattern)
-        return true;
-    if (!pattern[strcspn(pattern, "*?")])
-        return !*pattern || memmem(text, len, pattern, strlen(pattern)) != NULL;
-    /* On a mismatch only the last star is taken again, one character longer. */
+    const char *end = pattern + n;
+    if (strcspn(pattern, "*?") >= n)
+        return !n || memmem(text, len, pattern, n) != NULL;
+    /*
+     * On a mismatch it is enough to go back to the last star and let it match one more character.
+     */
     const char *p = pattern, *star = NULL;
     size_t i = 0, again = 0;
     while (i < len) {
-        if (*p == '*') {
+        if (p < end && *p == '*') {
             star = p++;
             again = i;
-        } else if (*p && (*p == '?' || *p == text[i])) {
+        } else if (p < end && (*p == '?' || *p == text[i])) {
             p++;
             i++;
         } else if (star) {
@@ -26,7 +28,22 @@ bool pattern_match(const char *pattern, const char *text, size_t len)
             return false;
         }
     }
-    while (*p == '*')
+    while (p < end && *p == '*')
         p++;
-    return !*p;
+    return p == end;
+}
+
+bool pattern_match(const char *pattern, const char *text, size_t len)
+{
+    if (!pattern || match_one(pattern, strlen(pattern), text, len))
+        return true;
+    const char *comma = strchr(pattern, ',');
+    for (const char *at = pattern; comma; at = comma + 1, comma = strchr(at, ',')) {
+        at += strspn(at, " ");
+        if (comma > at && match_one(at, (size_t)(comma - at), text, len))
+            return true;
+    }
+    const char *last = strrchr(pattern, ',');
+    last = last ? last + 1 + strspn(last + 1, " ") : NULL;
+    return last && *last && match_one(last, strlen(last), text, len);
 }

@@ -5,7 +5,9 @@
 #include <stddef.h>
 
 /*
- * True when text matches: a pattern with * (any run of characters) or ? (any one) must match the whole text, a pattern
- * without either matches any part of it. A NULL pattern matches everything. Linear in the product of the lengths at worst.
+ * Returns whether text matches the pattern. A pattern with * (any run of characters) or ? (any one
+ * character) must match the whole text; a pattern without either matches any part of it. Commas
+ * separate alternatives. Because a name may contain a comma, the whole pattern is tried as a single
+ * one as well. NULL matches everything. At worst the time is linear in the product of the lengths.
  */
 bool pattern_match(const char *pattern, const char *text, size_t len);

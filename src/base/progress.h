@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One line on standard error that tells how far long work is: on a terminal only, at most ten times a second. */
+/*
+ * Shows the progress of long work as one line on standard error, only on a terminal and at most ten
+ * times a second.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -12,6 +15,6 @@ struct progress {
 };
 
 void progress_start(struct progress *p, const char *what);
-/* done of total; total 0 means unknown and done is shown as bytes. */
+/* `done` of `total`. A total of 0 means that it is unknown; `done` is then shown as bytes. */
 void progress_update(struct progress *p, uint64_t done, uint64_t total);
-void progress_end(struct progress *p); /* wipes the line */
+void progress_end(struct progress *p); /* erases the line */

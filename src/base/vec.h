@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A growing array: `VEC(struct frame) frames = {0};`. Zeroed is empty and valid. Elements lie at .data[0 .. .len-1]; pointers
- * to them die at the next push. vec_push and friends answer 0 or -ENOMEM, and change nothing on failure.
+ * A growing array: `VEC(struct frame) frames = {0};`. A zeroed vector is empty and valid. The
+ * elements are data[0] to data[len - 1]; pointers to them are valid until the next push. vec_push
+ * and its like return 0 or -ENOMEM, and change nothing on failure.
  */
 #pragma once
 
@@ -9,6 +10,7 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define VEC(type)        \
@@ -19,7 +21,8 @@
 
 int vec_grow_(void **data, size_t *cap, size_t need, size_t size) must_check;
 
-#define vec_reserve(v, n) ((n) <= (v)->cap ? 0 : vec_grow_((void **)&(v)->data, &(v)->cap, (n), sizeof(*(v)->data)))
+#define vec_reserve(v, n) \
+    ((n) <= (v)->cap ? 0 : vec_grow_((void **)&(v)->data, &(v)->cap, (n), sizeof(*(v)->data)))
 
 #define vec_push(v, value)                           \
     __extension__({                                  \
@@ -29,7 +32,7 @@ int vec_grow_(void **data, size_t *cap, size_t need, size_t size) must_check;
         vec_r_;                                      \
     })
 
-/* Makes room for n zeroed elements at the end and counts them in; the first one is then at data[len - n]. */
+/* Appends n zeroed elements; the first one is then at data[len - n]. */
 #define vec_extend(v, n)                                                  \
     __extension__({                                                       \
         size_t vec_n_ = (n);                                              \
@@ -42,6 +45,17 @@ int vec_grow_(void **data, size_t *cap, size_t need, size_t size) must_check;
     })
 
 #define vec_clear(v) ((void)((v)->len = 0))
+
+/*
+ * Sorts the elements with a comparison function of qsort. An empty vector is skipped, because its
+ * NULL pointer must not be passed to qsort.
+ */
+#define vec_sort(v, compare) \
+    ((v)->len ? qsort((v)->data, (v)->len, sizeof(*(v)->data), (compare)) : (void)0)
+
+/* Returns the address of element i, where i may be len, or NULL while the vector has no memory. */
+#define vec_at(v, i) ((v)->data ? (v)->data + (i) : NULL)
+#define vec_end(v)   vec_at((v), (v)->len)
 
 #define vec_release(v)           \
     do {                         \

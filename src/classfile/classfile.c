@@ -5,7 +5,10 @@
 
 #define MAX_DIMENSIONS 255
 
-/* Bytes behind the tag of each constant; 0 marks a tag that does not exist, and Utf8, whose length it carries itself. */
+/*
+ * The number of bytes after the tag of each constant. 0 means that the tag does not exist, or is
+ * Utf8, which stores its own length.
+ */
 static const uint8_t constant_size[] = {
     [CONSTANT_INTEGER] = 4,       [CONSTANT_FLOAT] = 4,          [CONSTANT_LONG] = 8,
     [CONSTANT_DOUBLE] = 8,        [CONSTANT_CLASS] = 2,          [CONSTANT_STRING] = 2,
@@ -39,14 +42,17 @@ static int parse_pool(struct class_file *c, struct cursor *in)
             return -EBADMSG;
         if (in->failed)
             return -EBADMSG;
-        if (tag == CONSTANT_LONG || tag == CONSTANT_DOUBLE)
-            i++;
+        if ((tag == CONSTANT_LONG || tag == CONSTANT_DOUBLE) && ++i == count)
+            /*
+             * A long or double takes two entries, and here the pool has no second one (JVMS 4.4.5).
+             */
+            return -EBADMSG;
     }
     c->pool_end = offset(c, in);
     return 0;
 }
 
-/* Passes attributes; those of a method (m not NULL) may include one Code. */
+/* Skips attributes. Those of a method (m is not NULL) may include one Code. */
 static int parse_attributes(const struct class_file *c, struct cursor *in, struct class_method *m)
 {
     unsigned count = cursor_be16(in);
@@ -75,7 +81,8 @@ static int parse_members(struct class_file *c, struct cursor *in, bool methods)
         m.access = cursor_be16(in);
         m.name = cursor_be16(in);
         m.descriptor = cursor_be16(in);
-        if (in->failed || class_tag(c, m.name) != CONSTANT_UTF8 || class_tag(c, m.descriptor) != CONSTANT_UTF8)
+        if (in->failed || class_tag(c, m.name) != CONSTANT_UTF8 ||
+            class_tag(c, m.descriptor) != CONSTANT_UTF8)
             return -EBADMSG;
         int r = parse_attributes(c, in, methods ? &m : NULL);
         if (r < 0)

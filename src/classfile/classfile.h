@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading of class files, versions 45 to 71 (JVMS chapter 4). class_parse checks the structure once: the constant pool, every
- * length and the place of each Code attribute. After it every offset in struct class_file lies within the bytes. It does
- * not verify code. Knows no JVM.
+ * Reads class files of versions 45 to 71 (JVMS chapter 4). class_parse checks the structure once:
+ * the constant pool, every length, and the position of each Code attribute. Afterwards every offset
+ * in struct class_file lies within the bytes. It does not verify code. This code does not depend on
+ * a JVM.
  */
 #pragma once
 
@@ -14,9 +15,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#define CLASS_MAJOR_MIN        45
-#define CLASS_MAJOR_MAX        71
-#define CLASS_MAJOR_STACK_MAPS 50 /* from here on StackMapTable counts; from 51 on nothing else does */
+#define CLASS_MAJOR_MIN 45
+#define CLASS_MAJOR_MAX 71
+/* The first version whose StackMapTable is used; from 51 on the VM requires one. */
+#define CLASS_MAJOR_STACK_MAPS 50
 
 enum class_constant {
     CONSTANT_UTF8 = 1,
@@ -51,27 +53,38 @@ enum class_access {
     ACC_MODULE = 0x8000,
 };
 
-/* A method; offsets count from the start of the class file. */
+/* A method. Offsets count from the start of the class file. */
 struct class_method {
-    uint16_t access, name, descriptor; /* the latter two are indices of CONSTANT_Utf8 */
+    uint16_t access, name, descriptor; /* the last two are indices of CONSTANT_Utf8 */
     uint32_t start, end;               /* of the whole method_info */
-    uint32_t code, code_end;           /* contents of the Code attribute, from max_stack on; code is 0 when there is none */
+    /* The contents of the Code attribute, from max_stack on; `code` is 0 when there is none. */
+    uint32_t code, code_end;
 };
 
-/* A parsed class. Zeroed is valid; one struct may parse many classes, one after the other, and keeps its memory. */
+/*
+ * A parsed class. A zeroed struct is valid. One struct may parse several classes, one after the
+ * other, and reuses its memory.
+ */
 struct class_file {
-    const uint8_t *bytes; /* borrowed: must outlive every use */
+    const uint8_t *bytes; /* borrowed; must outlive every use */
     size_t len;
     uint16_t minor, major;
-    VEC(uint32_t) pool; /* offset of each constant's tag; 0 for index 0 and the second half of long and double */
-    uint32_t pool_end;  /* where access_flags lies */
+    /*
+     * The offset of each constant's tag; 0 for index 0 and for the second entry of long and double.
+     */
+    VEC(uint32_t) pool;
+    uint32_t pool_end; /* the offset of access_flags */
     uint16_t access;
     uint16_t this_class, super_class; /* indices of CONSTANT_Class; super_class may be 0 */
     VEC(struct class_method) methods;
-    uint32_t methods_start, attributes_start; /* of methods_count; of the class's own attributes_count */
+    /* The offsets of methods_count and of the class's own attributes_count. */
+    uint32_t methods_start, attributes_start;
 };
 
-/* 0; -EBADMSG when the bytes are no class file of a known version; -ENOMEM. On failure the struct holds no class. */
+/*
+ * Returns 0, -EBADMSG when the bytes are no class file of a known version, or -ENOMEM. After a
+ * failure the struct holds no class.
+ */
 int class_parse(struct class_file *c, const void *bytes, size_t len) must_check;
 void class_release(struct class_file *c);
 
@@ -85,37 +98,39 @@ static inline uint32_t class_be32(const struct class_file *c, uint32_t at)
     return (uint32_t)class_be16(c, at) << 16 | class_be16(c, at + 2);
 }
 
-/* The tag of a constant, 0 for an index that is none. */
+/* Returns the tag of a constant, or 0 when the index is not valid. */
 static inline uint8_t class_tag(const struct class_file *c, uint16_t index)
 {
     return index < c->pool.len && c->pool.data[index] ? c->bytes[c->pool.data[index]] : 0;
 }
 
 /*
- * Names, as stored (modified UTF-8, not NUL-terminated); the empty string where the index is not of the kind asked for.
- * class_name_at takes a CONSTANT_Class and answers java/lang/String or [I.
+ * Return names as stored (modified UTF-8, not NUL-terminated), or the empty string when the
+ * constant is of another kind. class_name_at takes a CONSTANT_Class and returns java/lang/String or
+ * [I.
  */
 struct str class_utf8(const struct class_file *c, uint16_t index);
 struct str class_name_at(const struct class_file *c, uint16_t index);
 
-/* A field or method reference taken apart. */
+/* The parts of a field or method reference. */
 struct class_member {
     struct str owner, name, descriptor;
 };
 
-/* True when index is a Fieldref, Methodref, InterfaceMethodref, or (with an empty owner) a Dynamic or InvokeDynamic. */
+/*
+ * Returns true when index is a Fieldref, Methodref or InterfaceMethodref, or, with an empty owner,
+ * a Dynamic or InvokeDynamic.
+ */
 bool class_member(const struct class_file *c, uint16_t index, struct class_member *ret);
 
-static inline bool str_is(struct str s, const char *z)
-{
-    size_t n = strlen(z);
-    return s.len == n && memcmp(s.data, z, n) == 0;
-}
-
 /*
- * The next type of a descriptor: *at is behind '(' or behind the last one; answers its length in characters, 0 at ')' or
- * when the descriptor is malformed. *ret_slots is 2 for J and D, else 1.
+ * Returns the length in characters of the type at `at`, which must be just after '(' or after the
+ * previous type, or 0 at ')' or when the descriptor is malformed. *ret_slots is 2 for J and D, else
+ * 1.
  */
 size_t descriptor_next(struct str descriptor, size_t at, unsigned *ret_slots);
-/* Slots that a method's arguments take, `this` included; -EBADMSG when the descriptor is malformed. */
+/*
+ * Returns the number of slots of a method's arguments, including `this`, or -EBADMSG when the
+ * descriptor is malformed.
+ */
 int descriptor_argument_slots(struct str descriptor, bool is_static);

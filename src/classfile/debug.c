@@ -18,7 +18,7 @@ struct cursor class_attribute(const struct class_file *c, uint32_t at, const cha
 int edit_find_local(const struct edit *e, uint32_t pc, const char *name, struct class_local *ret)
 {
     const struct class_file *c = e->rewrite->class;
-    /* Behind the code lie the exception table and the attributes (JVMS 4.7.3). */
+    /* The exception table and the attributes follow the code (JVMS 4.7.3). */
     uint32_t at = e->method->code + 8 + e->code_len;
     struct cursor handlers = cursor_of(c->bytes + at, c->len - at);
     at += 2 + 8u * cursor_be16(&handlers);
@@ -32,7 +32,8 @@ int edit_find_local(const struct edit *e, uint32_t pc, const char *name, struct 
         struct class_local l = {.name = class_utf8(c, cursor_be16(&in))};
         l.descriptor = class_utf8(c, cursor_be16(&in));
         l.slot = cursor_be16(&in);
-        if (in.failed || !str_is(l.name, name) || pc < start || pc >= start + len || l.descriptor.len == 0)
+        if (in.failed || !str_is(l.name, name) || pc < start || pc >= start + len ||
+            l.descriptor.len == 0)
             continue;
         if (l.slot >= e->max_locals)
             return -ENOENT;
@@ -42,14 +43,19 @@ int edit_find_local(const struct edit *e, uint32_t pc, const char *name, struct 
     return -ENOENT;
 }
 
-bool class_find_field(const struct class_file *c, const char *name, struct str *ret_descriptor, uint16_t *ret_access)
+bool class_find_field(const struct class_file *c, const char *name, struct str *ret_descriptor,
+                      uint16_t *ret_access)
 {
-    /* access, this and super lie behind the pool, then the interfaces, then the fields (JVMS 4.1). */
+    /*
+     * The pool is followed by access_flags, this_class and super_class, then the interfaces, then
+     * the fields (JVMS 4.1).
+     */
     struct cursor in = cursor_of(c->bytes + c->pool_end + 6, c->len - c->pool_end - 6);
     cursor_skip(&in, 2 * (size_t)cursor_be16(&in));
     for (unsigned n = cursor_be16(&in); n && !in.failed; n--) {
         uint16_t access = cursor_be16(&in);
-        struct str field = class_utf8(c, cursor_be16(&in)), descriptor = class_utf8(c, cursor_be16(&in));
+        struct str field = class_utf8(c, cursor_be16(&in)),
+                   descriptor = class_utf8(c, cursor_be16(&in));
         for (unsigned a = cursor_be16(&in); a && !in.failed; a--) {
             cursor_skip(&in, 2);
             cursor_skip(&in, cursor_be32(&in));
@@ -97,7 +103,8 @@ static void skip_annotation(struct cursor *in, int depth)
 
 bool class_annotated(const struct class_file *c, uint32_t at, const char *type)
 {
-    static const char *const attributes[] = {"RuntimeVisibleAnnotations", "RuntimeInvisibleAnnotations"};
+    static const char *const attributes[] = {"RuntimeVisibleAnnotations",
+                                             "RuntimeInvisibleAnnotations"};
     for (size_t k = 0; k < ARRAY_SIZE(attributes); k++) {
         struct cursor in = class_attribute(c, at, attributes[k]);
         for (unsigned n = in.failed ? 0 : cursor_be16(&in); n && !in.failed; n--) {
@@ -142,7 +149,7 @@ static bool take_char(struct str *s, char c)
     return true;
 }
 
-/* "a/b/index.jsp" is meant by itself and by "index.jsp". */
+/* A path "a/b/index.jsp" matches itself and "index.jsp". */
 static bool is_file(struct str path, const char *file)
 {
     size_t n = strlen(file);
@@ -150,7 +157,10 @@ static bool is_file(struct str path, const char *file)
            (path.len == n || path.data[path.len - n - 1] == '/');
 }
 
-/* One line of a *F section: "0 index.jsp", or "+ 0 index.jsp" with the path on the next one. True: it is the file. */
+/*
+ * Parses an entry of a *F section: "0 index.jsp", or "+ 0 index.jsp" with the path on the next
+ * line. Returns true when it is the wanted file.
+ */
 static bool file_line(struct str line, struct str *rest, const char *file, unsigned *ret_id)
 {
     bool path = take_char(&line, '+');
@@ -161,13 +171,16 @@ static bool file_line(struct str line, struct str *rest, const char *file, unsig
     return is_file(line, file) || (path && is_file(next_line(rest), file));
 }
 
-/* One line of a *L section: IN[#FILE][,COUNT]:OUT[,STEP]. Answers the output line, 0 when it is not of the line asked for. */
+/*
+ * Parses a line of a *L section: IN[#FILE][,COUNT]:OUT[,STEP]. Returns the output line for the
+ * wanted line, or 0 when this entry does not include it.
+ */
 static unsigned map_line(struct str line, uint64_t files, unsigned *file, unsigned wanted)
 {
     unsigned in, count = 1, out, step = 1;
     if (!take_number(&line, &in) || (take_char(&line, '#') && !take_number(&line, file)) ||
-        (take_char(&line, ',') && !take_number(&line, &count)) || !take_char(&line, ':') || !take_number(&line, &out) ||
-        (take_char(&line, ',') && !take_number(&line, &step)))
+        (take_char(&line, ',') && !take_number(&line, &count)) || !take_char(&line, ':') ||
+        !take_number(&line, &out) || (take_char(&line, ',') && !take_number(&line, &step)))
         return 0;
     if (*file >= 64 || !(files >> *file & 1) || wanted < in || wanted - in >= count)
         return 0;
@@ -178,7 +191,7 @@ int smap_lines(struct str smap, const char *file, unsigned line, unsigned *ret, 
 {
     enum { NOTHING, FILES, LINES } section = NOTHING;
 
-    uint64_t files = 0; /* of this stratum, by id */
+    uint64_t files = 0; /* the wanted file's ids in this stratum, a bit each */
     unsigned last_file = 0;
     int n = 0;
     while (smap.len && n < max) {

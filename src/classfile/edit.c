@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A method being edited: decoding, what is to be inserted, and the order of the final steps. */
+/*
+ * A method that is being edited: decoding, recording of insertions, and the sequence of the final
+ * steps.
+ */
 #include "classfile/private.h"
 
 void edit_free(struct edit *e)
@@ -52,7 +55,7 @@ uint32_t edit_edge_target(const struct edit *e, uint32_t pc, unsigned edge)
     return op_info[e->code[pc]] & OP_IS_SWITCH ? switch_target(e, pc, edge) : branch_target(e, pc);
 }
 
-/* Length of the switch at pc, 0 when it does not fit into the code. */
+/* Returns the length of the switch at pc, or 0 when it does not fit into the code. */
 static uint32_t switch_length(const struct edit *e, uint32_t pc)
 {
     uint64_t body = switch_body(pc), n;
@@ -60,7 +63,8 @@ static uint32_t switch_length(const struct edit *e, uint32_t pc)
     if (body + (table ? 12 : 8) > e->code_len)
         return 0;
     if (table) {
-        int64_t low = (int32_t)code_be32(e, (uint32_t)body + 4), high = (int32_t)code_be32(e, (uint32_t)body + 8);
+        int64_t low = (int32_t)code_be32(e, (uint32_t)body + 4),
+                high = (int32_t)code_be32(e, (uint32_t)body + 8);
         if (low > high)
             return 0;
         n = body + 12 + 4 * (uint64_t)(high - low + 1);
@@ -78,7 +82,8 @@ static uint32_t instruction_length(const struct edit *e, uint32_t pc)
         n = switch_length(e, pc);
     } else if (op == OP_WIDE && pc + 1 < e->code_len) {
         uint8_t of = e->code[pc + 1];
-        bool local = (of >= OP_ILOAD && of <= OP_ALOAD) || (of >= OP_ISTORE && of <= OP_ASTORE) || of == OP_RET;
+        bool local = (of >= OP_ILOAD && of <= OP_ALOAD) || (of >= OP_ISTORE && of <= OP_ASTORE) ||
+                     of == OP_RET;
         n = of == OP_IINC ? 6 : local ? 4 : 0;
     }
     return pc + n <= e->code_len ? n : 0;
@@ -105,7 +110,10 @@ static int check_targets(struct edit *e)
     return 0;
 }
 
-/* Follows the calls of <init> in a constructor: the first without a `new` before it initialises `this`. */
+/*
+ * State of the search for super() or this() in a constructor: the first call of <init> that does
+ * not belong to a preceding `new` initializes `this`.
+ */
 struct super_search {
     unsigned fresh;
     bool seen;
@@ -118,7 +126,8 @@ static void find_super(struct edit *e, uint32_t pc, uint32_t len, struct super_s
     if (op == OP_NEW) {
         s->fresh++;
     } else if (op == OP_INVOKESPECIAL &&
-               class_member(e->rewrite->class, (uint16_t)(e->code[pc + 1] << 8 | e->code[pc + 2]), &m) &&
+               class_member(e->rewrite->class, (uint16_t)(e->code[pc + 1] << 8 | e->code[pc + 2]),
+                            &m) &&
                str_is(m.name, "<init>")) {
         if (s->fresh) {
             s->fresh--;
@@ -208,7 +217,8 @@ bool edit_next(const struct edit *e, struct insn *i)
     uint32_t pc = i->at ? i->pc + i->len : 0;
     if (pc >= e->code_len)
         return false;
-    *i = (struct insn){.pc = pc, .len = e->p->length.data[pc], .op = e->code[pc], .at = e->code + pc};
+    *i = (struct insn){
+        .pc = pc, .len = e->p->length.data[pc], .op = e->code[pc], .at = e->code + pc};
     if (i->op == OP_WIDE)
         i->op = e->code[pc + 1];
     return true;
@@ -239,7 +249,8 @@ static int keep_code(struct edit *e, const struct buf *code, unsigned stack, uin
     return buf_error(&p->inserted);
 }
 
-static int insert_edge(struct edit *e, uint32_t pc, unsigned edge, const struct buf *code, unsigned stack)
+static int insert_edge(struct edit *e, uint32_t pc, unsigned edge, const struct buf *code,
+                       unsigned stack)
 {
     struct edit_private *p = e->p;
     if (edge >= edit_edges(e, pc))
@@ -267,10 +278,12 @@ static int insert_edge(struct edit *e, uint32_t pc, unsigned edge, const struct 
     return r < 0 ? r : vec_push(&p->detours, d);
 }
 
-int edit_insert(struct edit *e, enum edit_where where, uint32_t pc, unsigned edge, const struct buf *code, unsigned stack)
+int edit_insert(struct edit *e, enum edit_where where, uint32_t pc, unsigned edge,
+                const struct buf *code, unsigned stack)
 {
-    /* The order at one pc. */
-    static const uint8_t rank[] = {[EDIT_ENTRY] = 0, [EDIT_BEFORE] = 1, [EDIT_REPLACE] = 2, [EDIT_AFTER] = 3};
+    /* The order of insertions at the same pc. */
+    static const uint8_t rank[] = {
+        [EDIT_ENTRY] = 0, [EDIT_BEFORE] = 1, [EDIT_REPLACE] = 2, [EDIT_AFTER] = 3};
     struct edit_private *p = e->p;
     if (where == EDIT_ENTRY)
         pc = 0;
@@ -279,11 +292,15 @@ int edit_insert(struct edit *e, enum edit_where where, uint32_t pc, unsigned edg
     if (where == EDIT_EDGE)
         return insert_edge(e, pc, edge, code, stack);
     uint8_t info = op_info[e->code[pc]];
-    if (where == EDIT_AFTER && ((info & OP_NO_FALL) || e->code[pc] == OP_JSR || e->code[pc] == OP_JSR_W))
+    if (where == EDIT_AFTER &&
+        ((info & OP_NO_FALL) || e->code[pc] == OP_JSR || e->code[pc] == OP_JSR_W))
         return -EINVAL;
     if (where == EDIT_REPLACE && (info & (OP_IS_BRANCH | OP_NO_FALL)))
         return -EINVAL;
-    struct insertion n = {.pc = pc, .where = rank[where], .len = (uint32_t)code->len, .order = (uint32_t)p->inserts.len};
+    struct insertion n = {.pc = pc,
+                          .where = rank[where],
+                          .len = (uint32_t)code->len,
+                          .order = (uint32_t)p->inserts.len};
     int r = keep_code(e, code, stack, &n.at);
     if (r < 0)
         return r;
@@ -357,7 +374,8 @@ static int write_method(struct edit *e, struct buf *out)
 {
     struct edit_private *p = e->p;
     const struct class_file *c = e->rewrite->class;
-    if (p->catch_all && e->constructor && !e->super_end && !str_is(class_name_at(c, c->this_class), "java/lang/Object"))
+    if (p->catch_all && e->constructor && !e->super_end &&
+        !str_is(class_name_at(c, c->this_class), "java/lang/Object"))
         return -ENOTSUP;
     int r = edit_place(e);
     if (r < 0)
@@ -366,7 +384,7 @@ static int write_method(struct edit *e, struct buf *out)
         return -E2BIG;
     if (p->total > e->rewrite->huge && e->code_len <= e->rewrite->huge)
         return -EFBIG;
-    /* A handler starts with one exception on an otherwise empty stack. */
+    /* A handler starts with only the exception on its stack. */
     unsigned stack = MAX(e->max_stack + p->stack, p->catch_all ? 1 + p->stack : 0);
     unsigned locals = e->max_locals + p->local_slots;
     if (stack > UINT16_MAX || locals > UINT16_MAX)
@@ -377,6 +395,12 @@ static int write_method(struct edit *e, struct buf *out)
     if ((r = edit_write_code(e, out)) < 0)
         return r;
     return edit_write_tables(e, out);
+}
+
+uint32_t edit_guards(const struct edit *e, uint32_t *ret_length)
+{
+    *ret_length = e->p->total;
+    return e->p->catch_to[0];
 }
 
 int edit_commit(struct edit *e)
@@ -390,7 +414,8 @@ int edit_commit(struct edit *e)
         w->codes.len = at;
         return r;
     }
-    w->methods.data[e->method - w->class->methods.data] = (struct rewritten){at, (uint32_t)w->codes.len - at};
+    w->methods.data[e->method - w->class->methods.data] =
+        (struct rewritten){at, (uint32_t)w->codes.len - at};
     w->changed = true;
     return 0;
 }

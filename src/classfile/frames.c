@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * StackMapTable (JVMS 4.7.4): frames are decoded to whole states, moved, given the new locals, joined by those of detours
- * and handlers, and encoded again in the shortest form. No state is computed: a detour has its target's, a handler the new
- * locals and the exception alone.
+ * StackMapTable (JVMS 4.7.4). Frames are decoded into complete states, moved, and extended by the
+ * new locals; those of detours and handlers are added, and all are encoded again in the shortest
+ * form. No state has to be computed: a detour has the state of its target, and a handler has only
+ * the new locals and the exception.
  */
 #include "classfile/private.h"
 
@@ -16,7 +17,11 @@ enum {
     T_UNINITIALIZED_THIS,
     T_OBJECT,
     T_UNINITIALIZED,
-    T_DESCRIPTOR, /* an object whose class is a piece of the method's descriptor: arg is its place << 16 | length */
+    /*
+     * An object whose class is a part of the method's descriptor; arg is its position << 16 |
+     * length.
+     */
+    T_DESCRIPTOR,
 };
 
 enum {
@@ -34,7 +39,7 @@ static int push_type(struct edit *e, uint8_t tag, uint32_t arg)
     return vec_push(&e->p->types, ((struct vtype){tag, arg}));
 }
 
-/* The state that the method starts with. */
+/* Builds the state in which the method starts. */
 static int initial_frame(struct edit *e, struct frame *ret)
 {
     const struct class_file *c = e->rewrite->class;
@@ -59,7 +64,7 @@ static int initial_frame(struct edit *e, struct frame *ret)
         case 'F':
             r = push_type(e, T_FLOAT, 0);
             break;
-        case 'L': /* without L and ; */
+        case 'L': /* without the L and the semicolon */
             r = push_type(e, T_DESCRIPTOR, (uint32_t)(at + 1) << 16 | (uint32_t)(n - 2));
             break;
         case '[':
@@ -96,26 +101,30 @@ static int read_types(struct edit *e, struct cursor *in, unsigned n)
     return 0;
 }
 
-/* A copy of a run of types, at the end. */
+/* Appends a copy of a run of types. */
 static int copy_types(struct edit *e, uint32_t from, uint32_t n)
 {
     int r = vec_reserve(&e->p->types, e->p->types.len + n);
     if (r < 0)
         return r;
     if (n)
-        memcpy(e->p->types.data + e->p->types.len, e->p->types.data + from, n * sizeof(struct vtype));
+        memcpy(e->p->types.data + e->p->types.len, e->p->types.data + from,
+               n * sizeof(struct vtype));
     e->p->types.len += n;
     return 0;
 }
 
-/* One entry of the table; f is the frame before it and becomes this one. */
+/* Decodes one entry of the table. f is the previous frame and becomes this one. */
 static int read_frame(struct edit *e, struct cursor *in, struct frame *f)
 {
     uint8_t kind = cursor_u8(in);
-    uint32_t delta = kind < FRAME_SAME_1 ? kind : kind < 128 ? kind - FRAME_SAME_1 : cursor_be16(in);
+    uint32_t delta = kind < FRAME_SAME_1 ? kind
+                     : kind < 128        ? kind - FRAME_SAME_1
+                                         : cursor_be16(in);
     f->old = f->old == UINT32_MAX ? delta : f->old + delta + 1;
     f->nstack = 0;
-    if (in->failed || f->old >= e->code_len || !e->p->length.data[f->old] || (kind >= 128 && kind < FRAME_SAME_1_LONG))
+    if (in->failed || f->old >= e->code_len || !e->p->length.data[f->old] ||
+        (kind >= 128 && kind < FRAME_SAME_1_LONG))
         return -EBADMSG;
     f->at = e->p->label.data[f->old];
     int r = 0;
@@ -151,15 +160,18 @@ static int read_frame(struct edit *e, struct cursor *in, struct frame *f)
     return read_types(e, in, f->nstack);
 }
 
-static const uint8_t tag_of_local[] = {['I'] = T_INTEGER, ['J'] = T_LONG, ['F'] = T_FLOAT, ['D'] = T_DOUBLE, ['A'] = T_OBJECT};
+static const uint8_t tag_of_local[] = {
+    ['I'] = T_INTEGER, ['J'] = T_LONG, ['F'] = T_FLOAT, ['D'] = T_DOUBLE, ['A'] = T_OBJECT};
 
-/* Appends to the types the run behind which the new locals come, padded to where they lie, and them. */
+/* Appends a frame's locals, padded to the index of the first new local, and then the new locals. */
 static int extend_locals(struct edit *e, uint32_t from, uint32_t n)
 {
     struct edit_private *p = e->p;
     unsigned slots = 0;
     for (uint32_t i = 0; i < n; i++)
-        slots += p->types.data[from + i].tag == T_LONG || p->types.data[from + i].tag == T_DOUBLE ? 2 : 1;
+        slots += p->types.data[from + i].tag == T_LONG || p->types.data[from + i].tag == T_DOUBLE
+                     ? 2
+                     : 1;
     if (slots > e->max_locals)
         return -EBADMSG;
     int r = copy_types(e, from, n);
@@ -173,7 +185,7 @@ static int extend_locals(struct edit *e, uint32_t from, uint32_t n)
     return r;
 }
 
-/* Gives every frame the new locals. Frames that share a run go on sharing one. */
+/* Adds the new locals to every frame. Frames that shared their types still share them. */
 static int extend_frames(struct edit *e)
 {
     struct edit_private *p = e->p;
@@ -232,7 +244,8 @@ static int add_handler_frame(struct edit *e, bool early)
     int class = rewrite_class(e->rewrite, "java/lang/Throwable");
     if (class < 0)
         return class;
-    struct frame f = {.at = p->catch_to[early], .old = UINT32_MAX, .stack = (uint32_t)p->types.len, .nstack = 1};
+    struct frame f = {
+        .at = p->catch_to[early], .old = UINT32_MAX, .stack = (uint32_t)p->types.len, .nstack = 1};
     int r = push_type(e, T_OBJECT, (uint32_t) class);
     f.locals = (uint32_t)p->types.len;
     if (early && r == 0) {
@@ -242,11 +255,15 @@ static int add_handler_frame(struct edit *e, bool early)
     return r < 0 ? r : vec_push(&p->frames, f);
 }
 
-/* A constructor that is not past its super() where the search for it says so cannot be guarded. */
+/*
+ * True for a constructor in which a frame contradicts the search for super(): `this` is initialized
+ * before it, or not initialized after it. The guard cannot handle such code.
+ */
 static bool constructor_unclear(const struct edit *e)
 {
     const struct class_file *c = e->rewrite->class;
-    if (!e->p->catch_all || !e->constructor || str_is(class_name_at(c, c->this_class), "java/lang/Object"))
+    if (!e->p->catch_all || !e->constructor ||
+        str_is(class_name_at(c, c->this_class), "java/lang/Object"))
         return false;
     for (size_t i = 0; i < e->p->frames.len; i++) {
         const struct frame *f = &e->p->frames.data[i];
@@ -283,7 +300,7 @@ static int write_types(struct edit *e, uint32_t from, uint32_t n, struct buf *ou
     return 0;
 }
 
-/* How many types two runs have in common at their start. */
+/* Returns the number of locals that two frames have in common from the first one on. */
 static uint32_t common(const struct edit *e, const struct frame *a, const struct frame *b)
 {
     uint32_t n = MIN(a->nlocals, b->nlocals), i = 0;
@@ -295,7 +312,8 @@ static uint32_t common(const struct edit *e, const struct frame *a, const struct
     return i;
 }
 
-static int write_frame(struct edit *e, const struct frame *before, const struct frame *f, uint32_t delta, struct buf *out)
+static int write_frame(struct edit *e, const struct frame *before, const struct frame *f,
+                       uint32_t delta, struct buf *out)
 {
     uint32_t same = common(e, before, f);
     bool kept = same == before->nlocals, all = same == f->nlocals;
@@ -355,13 +373,15 @@ static int collect(struct edit *e, struct cursor *table, bool has_table, struct 
     return r;
 }
 
-int edit_write_frames(struct edit *e, struct cursor table, bool has_table, struct buf *out, bool *ret_written)
+int edit_write_frames(struct edit *e, struct cursor table, bool has_table, struct buf *out,
+                      bool *ret_written)
 {
     struct edit_private *p = e->p;
     unsigned major = e->rewrite->class->major;
     *ret_written = false;
-    /* Without frames in a version 50 class the older verifier takes over, which needs none. */
-    if (major < CLASS_MAJOR_STACK_MAPS || (major == CLASS_MAJOR_STACK_MAPS && !has_table && p->has_branches))
+    /* In a version 50 class without frames the older verifier takes over, which needs none. */
+    if (major < CLASS_MAJOR_STACK_MAPS ||
+        (major == CLASS_MAJOR_STACK_MAPS && !has_table && p->has_branches))
         return 0;
     if (!has_table && !p->catch_all && !p->detours.len)
         return 0;

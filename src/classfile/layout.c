@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where every instruction lies after the insertions, and the code written there. Jumps are 16 bits wide as long as the
- * whole method allows it; in larger methods goto and jsr grow to their 32-bit forms where they must, and a conditional jump
- * that cannot reach its target goes to a detour in reach, which jumps on. Growth only ever adds, so the rounds end.
+ * Determines the position of every instruction after the insertions and writes the new code. Jumps
+ * keep 16-bit offsets as long as the whole method allows it. In larger methods goto and jsr become
+ * goto_w and jsr_w where necessary, and a conditional jump that cannot reach its target jumps to a
+ * detour within reach, which jumps on. The rounds terminate because forms only ever grow.
  */
 #include "classfile/private.h"
 
@@ -42,7 +43,10 @@ static void sort_detours(struct edit_private *p)
         qsort(p->detours.data, p->detours.len, sizeof(*p->detours.data), compare_detours);
 }
 
-/* The detours of the instruction at pc: sets *ret_n. `hint` moves along with ascending pcs. */
+/*
+ * Finds the detours of the instruction at pc and sets *ret_n. `hint` is a position that advances
+ * with ascending pcs.
+ */
 static struct detour *detours_at(struct edit_private *p, uint32_t pc, size_t *hint, size_t *ret_n)
 {
     size_t i = *hint;
@@ -53,7 +57,7 @@ static struct detour *detours_at(struct edit_private *p, uint32_t pc, size_t *hi
         end++;
     *hint = i;
     *ret_n = end - i;
-    return p->detours.data + i;
+    return vec_at(&p->detours, i);
 }
 
 static uint32_t goto_length(const struct edit_private *p)
@@ -61,7 +65,7 @@ static uint32_t goto_length(const struct edit_private *p)
     return p->large ? 5 : 3;
 }
 
-/* Length of the instruction at old pc when it lies at new pc `at`. */
+/* Returns the length that the instruction at old pc has when it lies at new pc `at`. */
 static uint32_t new_length(const struct edit *e, uint32_t pc, uint32_t at)
 {
     const struct edit_private *p = e->p;
@@ -86,11 +90,11 @@ static uint32_t place_detours(struct edit_private *p, uint32_t island, uint32_t 
     return at;
 }
 
-/* One round of placing, with the forms of jumps as they are. */
+/* Computes all positions once, with the current forms of jumps. */
 static void place(struct edit *e)
 {
     struct edit_private *p = e->p;
-    const struct insertion *i = p->inserts.data, *end = i + p->inserts.len;
+    const struct insertion *i = p->inserts.data, *end = vec_end(&p->inserts);
     uint32_t at = 0;
     while (i < end && i->pc == 0 && i->where == 0)
         at += i++->len;
@@ -104,7 +108,8 @@ static void place(struct edit *e)
                 uint32_t start = at;
                 for (; i < end && i->pc == pc && i->where == 2; i++)
                     at += i->len;
-                at += at == start; /* a nop keeps labels apart */
+                /* an empty replacement becomes a nop, so that labels stay distinct */
+                at += at == start;
             } else {
                 at += new_length(e, pc, at);
             }
@@ -127,7 +132,9 @@ static void place(struct edit *e)
     p->total = at;
 }
 
-/* A detour inside a try range would need what the range's handler claims of the locals. */
+/*
+ * True inside a try range. A detour there would need the locals that the range's handler expects.
+ */
 static bool in_try_range(const struct edit *e, uint32_t pc)
 {
     const struct class_file *c = e->rewrite->class;
@@ -142,7 +149,10 @@ static bool in_try_range(const struct edit *e, uint32_t pc)
     return false;
 }
 
-/* A place for a detour that the jump at pc reaches: the nearest behind it, else before it. */
+/*
+ * Finds a place for a detour that the jump at pc can reach: the nearest one after it, else one
+ * before it.
+ */
 static int find_island(const struct edit *e, uint32_t pc, uint32_t *ret)
 {
     const struct edit_private *p = e->p;
@@ -167,7 +177,10 @@ static bool reaches(int64_t distance)
     return distance >= INT16_MIN && distance <= INT16_MAX;
 }
 
-/* Widens what does not reach; *ret_changed tells whether places moved. */
+/*
+ * Widens the jumps that cannot reach their targets. *ret_changed says whether any position may have
+ * changed.
+ */
 static int widen(struct edit *e, bool *ret_changed)
 {
     struct edit_private *p = e->p;
@@ -178,7 +191,7 @@ static int widen(struct edit *e, bool *ret_changed)
         if (!(op_info[op] & OP_IS_BRANCH) || op >= OP_GOTO_W || p->wide.data[pc])
             continue;
         size_t all = p->detours.len;
-        p->detours.len = fixed; /* those added in this round are not yet in order */
+        p->detours.len = fixed; /* detours added in this round are not sorted yet */
         struct detour *d = detours_at(p, pc, &hint, &n);
         p->detours.len = all;
         uint32_t to = n ? d->to : p->label.data[branch_target(e, pc)];
@@ -252,7 +265,8 @@ static void write_branch(const struct edit *e, uint32_t pc, uint32_t to, struct 
     }
 }
 
-static void write_switch(const struct edit *e, uint32_t pc, const struct detour *d, size_t n, struct buf *out)
+static void write_switch(const struct edit *e, uint32_t pc, const struct detour *d, size_t n,
+                         struct buf *out)
 {
     const struct edit_private *p = e->p;
     uint32_t at = p->moved.data[pc], body = switch_body(pc);
@@ -276,7 +290,7 @@ static void write_switch(const struct edit *e, uint32_t pc, const struct detour 
         }
         buf_be32(out, to - at);
     }
-    if (edges == 1) /* a lookupswitch without cases still carries its count */
+    if (edges == 1) /* a lookupswitch without cases still has its count */
         buf_bytes(out, e->code + body + 4, 4);
 }
 
@@ -297,10 +311,10 @@ static void write_detours(const struct edit *e, uint32_t island, struct buf *out
     }
 }
 
-static const struct insertion *write_inserts(const struct edit *e, const struct insertion *i, uint32_t pc, uint32_t where,
-                                             struct buf *out)
+static const struct insertion *write_inserts(const struct edit *e, const struct insertion *i,
+                                             uint32_t pc, uint32_t where, struct buf *out)
 {
-    const struct insertion *end = e->p->inserts.data + e->p->inserts.len;
+    const struct insertion *end = vec_end(&e->p->inserts);
     for (; i < end && i->pc == pc && i->where == where; i++)
         buf_bytes(out, e->p->inserted.data + i->at, i->len);
     return i;
@@ -309,9 +323,9 @@ static const struct insertion *write_inserts(const struct edit *e, const struct 
 int edit_write_code(struct edit *e, struct buf *out)
 {
     struct edit_private *p = e->p;
-    const struct insertion *i = p->inserts.data, *end = i + p->inserts.len;
+    const struct insertion *i = p->inserts.data, *end = vec_end(&p->inserts);
     size_t start = out->len, hint = 0, n;
-    uint32_t run = 0; /* from here to pc the original is copied as it is */
+    uint32_t run = 0; /* the original code from here to pc is copied unchanged */
     i = write_inserts(e, i, 0, 0, out);
     for (uint32_t pc = 0; pc < e->code_len; pc += p->length.data[pc]) {
         uint8_t info = op_info[e->code[pc]];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The instructions of the Java virtual machine: JVMS (SE 25) chapter 6. */
+/* The instructions of the Java virtual machine (JVMS SE 25, chapter 6). */
 #pragma once
 
 #include <stdint.h>
@@ -74,16 +74,23 @@ enum opcode {
     OP_LAST = OP_JSR_W,
 };
 
-/* What the low bits of op_info say: the length in bytes, 0 for switches and `wide`; then flags. */
+/*
+ * The low bits of op_info hold the length in bytes, or 0 for switches and `wide`; the others are
+ * flags.
+ */
 enum {
     OP_LENGTH = 0x07,
-    OP_IS_BRANCH = 0x08, /* 16- or 32-bit offset behind the opcode: if*, goto, jsr and their wide forms */
+    /* A 16- or 32-bit offset follows the opcode: if*, goto, jsr and their wide forms. */
+    OP_IS_BRANCH = 0x08,
     OP_IS_SWITCH = 0x10,
-    OP_IS_RETURN = 0x20, /* *return; not athrow */
-    OP_NO_FALL = 0x40,   /* control never goes on to the next instruction */
-    OP_CANNOT_THROW =
-        0x80, /* loads, stores of locals, constants but ldc, stack shuffles, int and long arithmetic but division */
+    OP_IS_RETURN = 0x20, /* the *return instructions, not athrow */
+    OP_NO_FALL = 0x40,   /* execution never continues with the next instruction */
+    /*
+     * loads and stores of locals, constants except ldc, stack operations, int and long arithmetic
+     * except division
+     */
+    OP_CANNOT_THROW = 0x80,
 };
 
-/* Length and flags of every opcode; 0 for bytes above OP_LAST. */
+/* The length and flags of every opcode; 0 for bytes above OP_LAST. */
 extern const uint8_t op_info[256];

@@ -3,9 +3,10 @@
 
 #include "classfile/classfile.h"
 
-static void copy_constants(const struct class_file *c, const struct class_renaming *renamings, struct buf *out)
+static void copy_constants(const struct class_file *c, const struct class_renaming *renamings,
+                           struct buf *out)
 {
-    uint32_t from = 10; /* behind constant_pool_count */
+    uint32_t from = 10; /* after constant_pool_count */
     for (size_t i = 1; i < c->pool.len; i++) {
         if (class_tag(c, (uint16_t)i) != CONSTANT_UTF8)
             continue;
@@ -23,7 +24,8 @@ static void copy_constants(const struct class_file *c, const struct class_renami
     buf_bytes(out, c->bytes + from, c->pool_end - from);
 }
 
-int class_rename(const void *bytes, size_t len, const struct class_renaming *renamings, struct buf *out)
+int class_rename(const void *bytes, size_t len, const struct class_renaming *renamings,
+                 struct buf *out)
 {
     struct class_file c = {0};
     int r = class_parse(&c, bytes, len);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constants, code fragments, and the assembly of the new class file. Methods are edited in edit.c. */
+/*
+ * Adds constants, generates code fragments, and assembles the new class file. Methods are edited in
+ * edit.c.
+ */
 #include "classfile/rewrite.h"
 
 #include "base/hash.h"
@@ -7,7 +10,8 @@
 
 #include <endian.h>
 
-#define MAX_CONSTANTS  65535 /* constant_pool_count is one more than the highest index and must fit 16 bits */
+/* constant_pool_count is one more than the highest index and must fit into 16 bits. */
+#define MAX_CONSTANTS  65535
 #define MAX_CLASS_SIZE (64u << 20)
 
 static unsigned constant_count(const struct rewrite *w)
@@ -53,7 +57,7 @@ static void index_add(struct rewrite *w, unsigned constant, const uint8_t *bytes
     w->index.data[i] = constant + 1;
 }
 
-/* Makes the index hold every constant there is, with room for as many again. */
+/* Builds the hash index of all constants, with room for as many again. */
 static int index_build(struct rewrite *w)
 {
     size_t cap = 64;
@@ -71,7 +75,7 @@ static int index_build(struct rewrite *w)
     return 0;
 }
 
-/* The constant with these bytes (tag and contents), found or added. */
+/* Returns the index of the constant with these bytes (tag and contents), adding it if necessary. */
 static int constant(struct rewrite *w, const uint8_t *bytes, size_t len)
 {
     if (w->index.len < 2 * (size_t)constant_count(w)) {
@@ -120,7 +124,10 @@ int rewrite_utf8(struct rewrite *w, const char *s, size_t len)
     return r;
 }
 
-/* A constant of one or two indices, each of which may be an error instead. */
+/*
+ * Adds a constant that consists of one or two indices. An index may be a negative errno, which is
+ * passed on.
+ */
 static int reference(struct rewrite *w, uint8_t tag, int a, int b)
 {
     if (a < 0 || b < 0)
@@ -160,7 +167,8 @@ int rewrite_long(struct rewrite *w, int64_t v)
     return constant(w, bytes, sizeof(bytes));
 }
 
-static int member(struct rewrite *w, uint8_t tag, const char *owner, const char *name, const char *descriptor)
+static int member(struct rewrite *w, uint8_t tag, const char *owner, const char *name,
+                  const char *descriptor)
 {
     int class = rewrite_class(w, owner);
     int pair = reference(w, CONSTANT_NAME_AND_TYPE, rewrite_utf8(w, name, strlen(name)),
@@ -168,7 +176,8 @@ static int member(struct rewrite *w, uint8_t tag, const char *owner, const char 
     return reference(w, tag, class, pair);
 }
 
-int rewrite_methodref(struct rewrite *w, const char *owner, const char *name, const char *descriptor)
+int rewrite_methodref(struct rewrite *w, const char *owner, const char *name,
+                      const char *descriptor)
 {
     return member(w, CONSTANT_METHODREF, owner, name, descriptor);
 }
@@ -225,14 +234,15 @@ int rewrite_finish(struct rewrite *w, struct buf *out)
     return buf_error(out);
 }
 
-/* Which of the five type columns of load and store instructions. */
+/* Returns which of the five columns (types) of the load and store instructions to use. */
 static unsigned column(char type)
 {
     const char *at = strchr("IJFDA", type);
     return at && *at ? (unsigned)(at - "IJFDA") : 4;
 }
 
-static void local_access(struct buf *s, uint8_t general, uint8_t first_short, char type, unsigned local)
+static void local_access(struct buf *s, uint8_t general, uint8_t first_short, char type,
+                         unsigned local)
 {
     unsigned k = column(type);
     if (local < 4) {

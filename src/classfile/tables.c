@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What follows the code: the exception table and the attributes of Code, their pcs moved (JVMS 4.7.3, 4.7.12 to 14, 4.7.20). */
+/*
+ * Copies what follows the code, with adjusted pcs: the exception table and the attributes of Code
+ * (JVMS 4.7.3, 4.7.12 to 14, 4.7.20).
+ */
 #include "classfile/private.h"
 
 #define MAX_ANNOTATION_DEPTH 64
@@ -15,7 +18,7 @@ static void put16(uint8_t *at, uint32_t v)
     at[1] = (uint8_t)v;
 }
 
-/* Moves the range at `at` (start_pc, length). */
+/* Moves the range (start_pc, length) at `at`. */
 static int move_range(const struct edit *e, uint8_t *at)
 {
     uint32_t start = get16(at), end = start + get16(at + 2);
@@ -45,8 +48,12 @@ static int move_instruction(const struct edit *e, uint8_t *at)
     return 0;
 }
 
-/* Tables of n entries of `size` bytes that begin with a pc or a range: line numbers, locals. `at` is n itself. */
-static int move_table(const struct edit *e, uint8_t *at, size_t len, size_t size, int (*move)(const struct edit *, uint8_t *))
+/*
+ * Moves a table of n entries of `size` bytes that each begin with a pc or a range, such as line
+ * numbers or locals. `at` points to n.
+ */
+static int move_table(const struct edit *e, uint8_t *at, size_t len, size_t size,
+                      int (*move)(const struct edit *, uint8_t *))
 {
     if (len < 2 || len != 2 + size * (size_t)get16(at))
         return -EBADMSG;
@@ -68,7 +75,7 @@ static int move_locals(const struct edit *e, uint8_t *at, size_t len)
     return move_table(e, at, len, 10, move_range);
 }
 
-/* CharacterRangeTable, which javac -Xjcov writes: start and inclusive end. */
+/* An entry of CharacterRangeTable, which javac -Xjcov writes, has a start and an inclusive end. */
 static int move_characters_entry(const struct edit *e, uint8_t *at)
 {
     uint32_t start = get16(at), end = (uint32_t)get16(at + 2) + 1;
@@ -165,7 +172,10 @@ static int move_type_annotations(const struct edit *e, uint8_t *at, size_t len)
     return in.failed || cursor_left(&in) ? -EBADMSG : 0;
 }
 
-/* Attributes whose pcs move in place. A NULL mover drops the attribute: HotSpot never reads the old StackMap. */
+/*
+ * Attributes whose pcs are adjusted in place. An attribute with a NULL mover is dropped; HotSpot
+ * never reads the old StackMap.
+ */
 static const struct mover {
     const char *name;
     int (*move)(const struct edit *, uint8_t *at, size_t len);
@@ -180,8 +190,9 @@ static const struct mover {
 };
 
 /*
- * The new start of a handler's range. What was put behind a monitorenter lies in the range that begins there: the handler that
- * lets the monitor go must be there from the first instruction with it.
+ * Returns the new start of a handler's range. Code inserted after a monitorenter lies in the range
+ * that begins there, because the handler that releases the monitor must cover the first instruction
+ * that holds it.
  */
 static uint32_t range_start(const struct edit *e, uint32_t start)
 {
@@ -189,14 +200,17 @@ static uint32_t range_start(const struct edit *e, uint32_t start)
     while (before-- > 0)
         if (e->p->length.data[before])
             break;
-    return start && e->code[before] == OP_MONITORENTER ? e->p->moved.data[before] + 1 : e->p->label.data[start];
+    return start && e->code[before] == OP_MONITORENTER ? e->p->moved.data[before] + 1
+                                                       : e->p->label.data[start];
 }
 
 static int write_exceptions(struct edit *e, struct cursor *in, struct buf *out)
 {
     struct edit_private *p = e->p;
     unsigned n = cursor_be16(in), guards = 0;
-    /* A guard: from, to (of the original code), and which copy of the handler. */
+    /*
+     * Each guard has a start and an end in the original code and the number of the handler's copy.
+     */
     uint32_t guard[2][3];
     if (p->catch_all && e->super_end < e->code_len)
         memcpy(guard[guards++], ((uint32_t[]){e->super_end, e->code_len, 0}), sizeof(guard[0]));
@@ -208,8 +222,9 @@ static int write_exceptions(struct edit *e, struct cursor *in, struct buf *out)
     for (; n; n--) {
         uint32_t start = cursor_be16(in), end = cursor_be16(in), handler = cursor_be16(in);
         uint16_t type = cursor_be16(in);
-        if (in->failed || start >= end || end > e->code_len || handler >= e->code_len || !p->length.data[start] ||
-            !p->length.data[handler] || (end < e->code_len && !p->length.data[end]))
+        if (in->failed || start >= end || end > e->code_len || handler >= e->code_len ||
+            !p->length.data[start] || !p->length.data[handler] ||
+            (end < e->code_len && !p->length.data[end]))
             return -EBADMSG;
         buf_be16(out, (uint16_t)range_start(e, start));
         buf_be16(out, (uint16_t)p->label.data[end]);
@@ -225,7 +240,8 @@ static int write_exceptions(struct edit *e, struct cursor *in, struct buf *out)
     return 0;
 }
 
-static int write_attribute(struct edit *e, uint16_t name_index, struct str name, struct cursor in, struct buf *out, unsigned *n)
+static int write_attribute(struct edit *e, uint16_t name_index, struct str name, struct cursor in,
+                           struct buf *out, unsigned *n)
 {
     const struct mover *m = NULL;
     for (size_t i = 0; i < ARRAY_SIZE(movers) && !m; i++)
@@ -245,7 +261,8 @@ static int write_attribute(struct edit *e, uint16_t name_index, struct str name,
     return m ? m->move(e, at, len) : 0;
 }
 
-static int write_frames(struct edit *e, struct cursor old, bool has_old, struct buf *out, unsigned *written)
+static int write_frames(struct edit *e, struct cursor old, bool has_old, struct buf *out,
+                        unsigned *written)
 {
     bool any = false;
     int r = edit_write_frames(e, old, has_old, out, &any);
@@ -294,7 +311,10 @@ int edit_write_tables(struct edit *e, struct buf *out)
     return 0;
 }
 
-/* Finds an attribute of the original Code by name: a failed, empty cursor when it is not there. */
+/*
+ * Finds an attribute of the original Code by name. Returns a failed, empty cursor when there is
+ * none.
+ */
 static struct cursor find_attribute(const struct edit *e, const char *name)
 {
     const struct class_file *c = e->rewrite->class;

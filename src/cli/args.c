@@ -21,7 +21,10 @@ bool arg_at(const struct arg_set *set, size_t i, struct arg_shown *ret)
     return true;
 }
 
-/* True when `word` is the option; *ret_value is what is attached to it ("=x", or "x" behind a letter), or NULL. */
+/*
+ * True when `word` is the option; *ret_value is what is attached to it ("=x", or "x" behind a
+ * letter), or NULL.
+ */
 static bool is_arg(const struct arg *a, const char *word, const char **ret_value)
 {
     size_t n = strlen(a->name);
@@ -48,6 +51,25 @@ static bool allowed(const char *choices, const char *text)
     return false;
 }
 
+/* Adds to a list. The texts stay to the end of the process. */
+static const char *append(const char **list, const char *text)
+{
+    static struct text {
+        struct text *next;
+        char bytes[];
+    } * all;
+
+    size_t before = *list ? strlen(*list) + 1 : 0, n = strlen(text);
+    struct text *t = n ? malloc(sizeof(*t) + before + n + 1) : NULL;
+    if (!t)
+        return n ? "no memory" : "not a value it takes";
+    snprintf(t->bytes, before + n + 1, "%s%s%s", *list ? *list : "", *list ? "," : "", text);
+    t->next = all;
+    all = t;
+    *list = t->bytes;
+    return NULL;
+}
+
 /* NULL, or what is wrong with the value. */
 static const char *set_value(const struct arg *a, void *values, const char *text)
 {
@@ -57,14 +79,18 @@ static const char *set_value(const struct arg *a, void *values, const char *text
     case ARG_FLAG:
         *(bool *)at = true;
         return NULL;
+    case ARG_LIST:
+        return append(at, text);
     case ARG_TEXT:
         *(const char **)at = text;
-        r = allowed(a->value, text) ? 0 : -EINVAL;
+        r = *text && allowed(a->value, text) ? 0 : -EINVAL;
         break;
     case ARG_NUMBER:
         r = parse_u64(text, 0, INT64_MAX, at);
         break;
     case ARG_DURATION:
+        if (strtod(text, NULL) > 0 && !text[strspn(text, "0123456789.")])
+            return "a unit is missing: 30s, 500ms";
         r = parse_duration(text, UINT64_C(1000000000), at);
         break;
     case ARG_SIZE:
@@ -81,7 +107,8 @@ static void usage_error(const struct command *c, const char *what, const char *w
 }
 
 /* 1: taken, *i at its last word. 0: no option of this set. -EINVAL: complained. */
-static int take(const struct command *c, const struct arg_set *set, void *values, int argc, char **argv, int *i)
+static int take(const struct command *c, const struct arg_set *set, void *values, int argc,
+                char **argv, int *i, uint64_t *given)
 {
     if (!set->args) {
         int r = capture_take(values, c->name, argc, argv, i);
@@ -104,6 +131,12 @@ static int take(const struct command *c, const struct arg_set *set, void *values
             }
             value = argv[++*i];
         }
+        uint64_t bit = UINT64_C(1) << (a - set->args);
+        if (*given & bit && a->kind != ARG_LIST && a->kind != ARG_FLAG) {
+            usage_error(c, a->name, "given twice");
+            return -EINVAL;
+        }
+        *given |= bit;
         const char *why = set_value(a, values, value);
         if (why) {
             char text[128];
@@ -116,20 +149,26 @@ static int take(const struct command *c, const struct arg_set *set, void *values
     return 0;
 }
 
-static int take_from_any(const struct command *c, void *const *values, int argc, char **argv, int *i)
+enum { SETS_MAX = 8 };
+
+/* given: the options of each set that were taken, as bits. */
+static int take_from_any(const struct command *c, void *const *values, int argc, char **argv,
+                         int *i, uint64_t given[SETS_MAX])
 {
     int r = 0;
-    for (size_t n = 0; r == 0 && c->sets && c->sets[n]; n++)
-        r = take(c, c->sets[n], values[n], argc, argv, i);
+    for (size_t n = 0; r == 0 && c->sets && c->sets[n] && n < SETS_MAX; n++)
+        r = take(c, c->sets[n], values[n], argc, argv, i, &given[n]);
     if (r == 0)
         usage_error(c, argv[*i], "no such option");
     return r;
 }
 
-bool args_parse(const struct command *c, void *const *values, int argc, char **argv, struct operands *ret, int *ret_status)
+bool args_parse(const struct command *c, void *const *values, int argc, char **argv,
+                struct operands *ret, int *ret_status)
 {
     int operands = 1; /* gathered at argv[1..operands-1] */
     bool options = true;
+    uint64_t given[SETS_MAX] = {0};
     *ret_status = 2;
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i];
@@ -143,18 +182,19 @@ bool args_parse(const struct command *c, void *const *values, int argc, char **a
             return false;
         }
         if (options && word[0] == '-' && word[1]) {
-            if (take_from_any(c, values, argc, argv, &i) <= 0)
+            if (take_from_any(c, values, argc, argv, &i, given) <= 0)
                 return false;
             continue;
         }
         argv[operands++] = argv[i];
-        if (c->operands_end_options)
+        if (c->operands_end_options && operands > c->min_operands)
             options = false;
     }
     *ret = (struct operands){operands - 1, argv + 1};
     if (ret->count < c->min_operands || (c->max_operands >= 0 && ret->count > c->max_operands)) {
         bool few = ret->count < c->min_operands;
-        usage_error(c, few ? "missing operand" : ret->list[c->max_operands], few ? c->operands : "one operand too many");
+        usage_error(c, few ? "missing operand" : ret->list[c->max_operands],
+                    few ? c->operands : "one operand too many");
         return false;
     }
     return true;
@@ -170,19 +210,23 @@ static void help_row(const struct arg_shown *a, FILE *to)
     size_t n = strlen(left);
     if (a->value)
         snprintf(left + n, sizeof(left) - n, a->value_optional ? "[=%s]" : " %s", a->value);
-    fprintf(to, "  %-34s %s%s\n", left, strlen(left) > 34 ? "\n                                     " : "", a->help);
+    fprintf(to, "  %-34s ", left);
+    fprintf(to, strlen(left) > 34 ? "\n%*s%s\n" : "%*s%s\n", strlen(left) > 34 ? 37 : 0, "",
+            a->help);
 }
 
 void args_help(const struct command *c, FILE *to)
 {
-    fprintf(to, "usage: jvmscope %s%s %s\n%s\n", c->name, c->sets ? " [OPTION ...]" : "", c->operands ? c->operands : "",
-            c->summary);
+    fprintf(to, "usage: jvmscope %s%s %s\n%s\n", c->name, c->sets ? " [OPTION ...]" : "",
+            c->operands ? c->operands : "", c->summary);
     struct arg_shown a;
     for (size_t n = 0; c->sets && c->sets[n]; n++) {
         fprintf(to, "\n%s:\n", c->sets[n]->title);
         for (size_t i = 0; arg_at(c->sets[n], i, &a); i++)
             help_row(&a, to);
     }
-    if (c->examples)
-        fprintf(to, "\nExamples:\n%s", c->examples);
+    if (c->examples) {
+        fputs("\nExamples:\n", to);
+        print_own(to, c->examples);
+    }
 }

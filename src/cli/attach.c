@@ -4,8 +4,10 @@
 #include "base/parse.h"
 #include "base/progress.h"
 #include "cli/builtin.h"
+#include "cli/contents.h"
 #include "cli/recording.h"
 #include "cli/target.h"
+#include "proto/scratch.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,6 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 const struct arg_set *const attach_sets[] = {&capture_set, NULL};
 
@@ -27,31 +30,49 @@ static void on_signal(int signal_number)
 }
 
 /*
- * Where the VM writes: the output itself when it can (so that nothing is lost when we are killed), else a file in its /tmp
- * that is fetched at the end. file has PATH_MAX bytes.
+ * Where the VM writes: the output itself when it can (so that nothing is lost when we are killed),
+ * else a file in one of its folders that is fetched at the end: beside `scratch` when we wait for
+ * that. file has PATH_MAX bytes. 0 or the exit status.
  */
-static int choose_file(const struct vm *vm, const char *output, bool *ret_fetch, char *file)
+static int choose_file(const struct vm *vm, const char *output, bool waits, struct scratch *scratch,
+                       bool *ret_fetch, char *file)
 {
-    char cwd[PATH_MAX] = "";
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    char cwd[PATH_MAX] = "", folder[PATH_MAX], pid[16];
     if (output[0] != '/' && !getcwd(cwd, sizeof(cwd)))
-        return -errno;
+        return complain_errno(output, "cannot write", -errno);
     int n = snprintf(file, PATH_MAX, "%s%s%s", cwd, *cwd ? "/" : "", output);
     if (n >= PATH_MAX)
-        return -ENAMETOOLONG;
+        return complain_errno(output, "cannot write", -ENAMETOOLONG);
     *ret_fetch = !recording_is_direct(output) || !target_can_write(vm, file) || strchr(file, ',');
-    if (*ret_fetch)
-        snprintf(file, PATH_MAX, "/tmp/jvmscope-%d-%llx%s", vm->inner_pid, (unsigned long long)clock_ns(CLOCK_REALTIME),
-                 recording_is_direct(output) ? strstr(strrchr(output, '/') ? strrchr(output, '/') : output, ".") : ".jfr");
+    if (!*ret_fetch)
+        return 0;
+    snprintf(folder, sizeof(folder), "%.*s", (int)MAX(strrchr(file, '/') - file, 1), file);
+    if (access(folder, W_OK | X_OK) < 0)
+        return complain_errno(output, "cannot write", -errno);
+    const char *name = strrchr(output, '/') ? strrchr(output, '/') : output;
+    const char *extension = recording_is_direct(output) ? strstr(name, ".") : ".jfr";
+    snprintf(pid, sizeof(pid), "%d", vm->pid);
+    if (!waits)
+        target_choose(vm, extension, file);
+    else if (scratch_make(scratch, vm, &why) < 0)
+        return complain(pid, "cannot record", buf_str(&why));
+    else
+        scratch_sibling(scratch, extension, file, PATH_MAX);
     return 0;
 }
 
 static bool is_file(int dir, const char *name, const struct stat *file)
 {
     struct stat st;
-    return fstatat(dir, name, &st, 0) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
+    return fstatat(dir, name, &st, 0) == 0 && st.st_dev == file->st_dev &&
+           st.st_ino == file->st_ino;
 }
 
-/* The agent's descriptor of the file that it records into, by its number in the VM: it goes when the recording ends. */
+/*
+ * The agent's descriptor of the file that it records into, by its number in the VM: it goes when
+ * the recording ends.
+ */
 struct recorded {
     int dir; /* of the VM's descriptors; -1: they are not shown to us */
     char number[16];
@@ -85,16 +106,30 @@ static bool recorded_ended(const struct recorded *r)
 
 enum { EXIT_MS = 3000 };
 
-enum wait_end { TIME_OVER, VM_ENDED, STOPPED_BY_OTHERS };
+/* RECORDING_ENDED: by its own duration, or because another command stopped it. */
+enum wait_end { TIME_OVER, VM_ENDED, RECORDING_ENDED };
 
-/* Waits for the time to pass, for an interruption (which is as good), the end of the VM or of the recording. */
+/*
+ * From before the recording starts, the first interruption ends it as if its time were over; the
+ * second ends the command. Who interrupts while the VM still starts the recording would otherwise
+ * leave it running.
+ */
+static void end_by_interruption(void)
+{
+    struct sigaction action = {.sa_handler = on_signal,
+                               .sa_flags = (int)(SA_RESTART | SA_RESETHAND)};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/*
+ * Waits for the time to pass, for an interruption (which is as good), the end of the VM or of the
+ * recording.
+ */
 static enum wait_end wait_for(const struct vm *vm, uint64_t time_ns, int file)
 {
     _cleanup_(recorded_release) struct recorded recorded;
     recorded_find(&recorded, vm, file);
-    struct sigaction action = {.sa_handler = on_signal}, old_int, old_term;
-    sigaction(SIGINT, &action, &old_int);
-    sigaction(SIGTERM, &action, &old_term);
     _cleanup_close_ int end = (int)syscall(SYS_pidfd_open, vm->pid, 0);
     struct pollfd p = {.fd = end, .events = POLLIN};
     struct progress progress;
@@ -111,9 +146,33 @@ static enum wait_end wait_for(const struct vm *vm, uint64_t time_ns, int file)
     /* A VM that ends ends its recording first. */
     if (stopped && !ended)
         ended = poll(&p, 1, EXIT_MS) > 0;
-    sigaction(SIGINT, &old_int, NULL);
-    sigaction(SIGTERM, &old_term, NULL);
-    return ended ? VM_ENDED : stopped ? STOPPED_BY_OTHERS : TIME_OVER;
+    return ended ? VM_ENDED : stopped ? RECORDING_ENDED : TIME_OVER;
+}
+
+/*
+ * Ends the recording, or learns how it ended by its own duration. 0, or the exit status after a
+ * complaint.
+ */
+static int end(const struct vm *vm, enum wait_end ended)
+{
+    char pid[16];
+    _cleanup_(buf_release) struct buf answer = BUF(1 << 20), why = BUF(4096);
+    if (ended == VM_ENDED) {
+        complain("note", "the VM ended before the time was over", NULL);
+        return 0;
+    }
+    int r = agent_message(vm, "control=stop", false, &answer, &why);
+    if (r == -ESRCH && ended == RECORDING_ENDED) {
+        complain("note", "the recording was stopped before the time was over", NULL);
+        return 0;
+    }
+    snprintf(pid, sizeof(pid), "%d", vm->pid);
+    if (r < 0)
+        return why.len ? complain(pid, "not all was recorded", buf_str(&why))
+                       : complain_errno(pid, "cannot stop", r);
+    buf_str(&answer);
+    target_print_messages(&answer);
+    return 0;
 }
 
 /* From the agent's start to the file being where it was asked for. */
@@ -121,38 +180,53 @@ static int record(const struct vm *vm, const struct capture *capture, const char
 {
     char file[PATH_MAX];
     bool fetch = false;
-    int r = choose_file(vm, output, &fetch, file);
-    if (r < 0)
-        return complain_errno(output, "cannot write", r);
+    struct timespec began;
+    clock_gettime(CLOCK_REALTIME_COARSE, &began);
+    _cleanup_(scratch_release) struct scratch scratch = SCRATCH;
+    int status = choose_file(vm, output, capture->time_ns != 0, &scratch, &fetch, file);
+    if (status)
+        return status;
     _cleanup_(buf_release) struct buf options = BUF(1 << 16), answer = BUF(1 << 20);
     buf_string(&options, "control=start,");
     recording_options(capture, output, file, &options);
-    int status = target_message(vm, "cannot record", buf_str(&options), true, &answer);
+    /* The agent keeps the time as well: should we be killed, it ends by itself. */
+    if (capture->time_ns) {
+        buf_printf(&options, ",duration=%lluns", (unsigned long long)capture->time_ns);
+        end_by_interruption();
+    }
+    status = target_message(vm, "cannot record", buf_str(&options), true, &answer);
     if (status)
         return status;
     if (!capture->time_ns) {
-        fprintf(stderr, "jvmscope: %d: recording to %s%s; end it with: jvmscope stop%s%s %d\n", vm->pid, file,
-                vm->other_root ? " (as the VM sees it)" : "", fetch ? " -o " : "", fetch ? output : "", vm->pid);
+        fprintf(stderr, "jvmscope: %d: recording to %s%s; end it with: jvmscope stop%s%s %d\n",
+                vm->pid, file, target_seen(vm), fetch ? " -o " : "", fetch ? output : "", vm->pid);
         return 0;
     }
-    /* Held open: a VM that ends takes its mounts along. */
-    char path[PATH_MAX + 64];
-    _cleanup_close_ int held = open(vm_path(vm, file, path, sizeof(path)), O_RDONLY | O_CLOEXEC);
-    switch (wait_for(vm, capture->time_ns, held)) {
-    case TIME_OVER:
-        buf_clear(&answer);
-        status = target_message(vm, "cannot stop", "control=stop", false, &answer);
-        break;
-    case VM_ENDED:
-        complain("note", "the VM ended before the time was over", NULL);
-        break;
-    case STOPPED_BY_OTHERS:
-        complain("note", "the recording was stopped before the time was over", NULL);
+    /*
+     * Held open: a VM that ends takes its mounts along, and its user may give the name to another
+     * file.
+     */
+    _cleanup_close_ int held = -1;
+    if (fetch)
+        status = target_open_written(vm, file, &held);
+    else
+        held = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int ended = end(vm, wait_for(vm, capture->time_ns, held));
+    status = status ? status : ended;
+    if (fetch && held >= 0) {
+        char made_from[64];
+        snprintf(made_from, sizeof(made_from), "/proc/self/fd/%d", held);
+        if (!recording_is_direct(output))
+            contents_tell(made_from, output);
+        int fetched = target_fetch(vm, file, held, output, true);
+        if (fetched == 0)
+            scratch_remove_sibling(&scratch, file);
+        status = status ? status : fetched;
     }
-    if (status == 0 && fetch)
-        status = target_fetch(vm, file, held, output, true);
-    if (status == 0)
+    if (status == 0) {
         recording_announce(capture, output);
+        recording_announce_dumps(output, &began);
+    }
     return status;
 }
 
@@ -170,10 +244,11 @@ int cmd_attach(const struct command *self, int argc, char **argv)
         return status;
     const char *pattern = capture.output ? capture.output : "jvmscope-%p.jfr";
     if (expand_file_name(pattern, vm.pid, output, sizeof(output)) < 0) {
-        complain(pattern, "not a file name", "%p is the process id, %t the time, %% a percent sign");
+        complain(pattern, "not a file name",
+                 "%p is the process id, %t the time, %% a percent sign");
         return 2;
     }
-    if (!recording_check_output(output))
+    if (!recording_check_output(output) || !recording_check(&capture, output, self->name))
         return 2;
     return record(&vm, &capture, output);
 }

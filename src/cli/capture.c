@@ -12,7 +12,10 @@ enum { OPTIONS_MAX = 1 << 16 };
 
 const struct arg_set capture_set = {"What is recorded", NULL};
 
-/* Rows of the agent's table that are flags of the command, and the agent's own words as the last one. */
+/*
+ * Rows of the agent's table that are flags of the command, and the agent's own words as the last
+ * one.
+ */
 static const struct option_row *row_at(size_t i)
 {
     for (size_t n = 0; n < OPTION_COUNT; n++) {
@@ -22,14 +25,16 @@ static const struct option_row *row_at(size_t i)
     return NULL;
 }
 
-static const struct arg_shown agent_words = {"--agent", "WORDS", "the agent's own options, passed on as they are", 0, false};
+static const struct arg_shown agent_words = {
+    "--agent", "WORDS", "the agent's own options, passed on as they are", 0, false};
 
 bool capture_arg_at(size_t i, struct arg_shown *ret)
 {
     const struct option_row *row = row_at(i);
     if (row)
-        *ret = (struct arg_shown){row->flag, row->kind == OPTION_YES_NO && row->bare ? NULL : row->values, row->help,
-                                  row->letter, row->bare};
+        *ret = (struct arg_shown){row->flag,
+                                  row->kind == OPTION_YES_NO && row->bare ? NULL : row->values,
+                                  row->help, row->letter, row->bare};
     else if (row_at(i - 1) && i)
         *ret = agent_words;
     else
@@ -46,29 +51,56 @@ static void add_words(struct capture *c, const char *name, const char *value)
 {
     c->options.limit = OPTIONS_MAX;
     buf_printf(&c->options, "%s%s%s", c->options.len ? "," : "", name, value ? "=" : "");
-    for (; value && *value; value++)
-        buf_printf(&c->options, *value == ',' ? "\\%c" : "%c", *value);
+    while (value && *value) {
+        size_t run = strspn(value, "\\");
+        bool doubled = value[run] == ',' || !value[run];
+        for (size_t i = 0; i < run; i++)
+            buf_string(&c->options, doubled ? "\\\\" : "\\");
+        value += run;
+        if (*value)
+            buf_printf(&c->options, *value == ',' ? "\\%c" : "%c", *value);
+        value += *value != 0;
+    }
 }
 
-/* Takes the value of a row: those of the command itself are kept, the others become the agent's words. */
-static int take_value(struct capture *c, const struct option_row *row, const char *command, const char *word, const char *value)
+/* What the agent's parser looks at when it is given again: it knows what goes together. */
+static bool may_come_again(size_t which)
+{
+    return option_table[which].separator || which == OPT_CPU || which == OPT_HEAP ||
+           which == OPT_IF;
+}
+
+/*
+ * Takes the value of a row: those of the command itself are kept, the others become the agent's
+ * words.
+ */
+static int take_value(struct capture *c, const struct option_row *row, const char *command,
+                      const char *value)
 {
     size_t which = (size_t)(row - option_table);
-    if (which == OPT_FILE) {
-        c->output = value;
-        return 1;
-    }
-    if (which == OPT_DURATION) {
-        if (parse_duration(value, UINT64_C(1000000000), &c->time_ns) == 0 && c->time_ns)
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    if (row->kind == OPTION_DURATION && *value && !value[strspn(value, "0123456789.")]) {
+        buf_printf(&why, "%s needs a unit: %ss, %sms, %sus", value, value, value, value);
+    } else if (c->given >> which & 1 && !may_come_again(which)) {
+        buf_string(&why, "given twice");
+    } else {
+        c->given |= UINT64_C(1) << which;
+        if (option_check((enum option)which, value, &why) == 0) {
+            if (which == OPT_FILE)
+                c->output = value;
+            else if (which == OPT_DURATION)
+                (void)!parse_duration(value, 0, &c->time_ns); /* it has just been parsed */
+            else
+                add_words(c, row->name, value);
             return 1;
-        complain(command, word, "not a duration (30s, 2m)");
-        return -EINVAL;
+        }
     }
-    add_words(c, row->name, value);
-    return 1;
+    complain(command, row->flag, buf_str(&why));
+    return -EINVAL;
 }
 
-static int take_row(struct capture *c, const struct option_row *row, const char *command, int argc, char **argv, int *i)
+static int take_row(struct capture *c, const struct option_row *row, const char *command, int argc,
+                    char **argv, int *i)
 {
     const char *word = argv[*i];
     size_t n = strlen(row->flag);
@@ -86,7 +118,7 @@ static int take_row(struct capture *c, const struct option_row *row, const char 
         }
         value = argv[++*i];
     }
-    return take_value(c, row, command, word, value);
+    return take_value(c, row, command, value);
 }
 
 int capture_take(struct capture *c, const char *command, int argc, char **argv, int *i)

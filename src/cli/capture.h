@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What to record: the flags of the agent's option table (agent/options.h), turned into the agent's option string. */
+/*
+ * What to record: the flags of the agent's option table (agent/options.h), turned into the agent's
+ * option string.
+ */
 #pragma once
 
 #include "base/buf.h"
@@ -7,6 +10,7 @@
 
 struct capture {
     struct buf options; /* the agent's words so far, "cpu=samples,interval=10ms"; zeroed is empty */
+    uint64_t given;     /* the options that were given, by enum option, as bits */
     const char *output; /* -o, not among them */
     uint64_t time_ns;   /* -t, not among them; 0: none */
 };
@@ -15,8 +19,8 @@ extern const struct arg_set capture_set; /* its struct is struct capture */
 
 void capture_release(struct capture *c);
 /*
- * Takes one flag at argv[*i] (and its value behind it), advances *i to the last word taken. 1 taken, 0 not one of these
- * flags, -EINVAL with a complaint already made.
+ * Takes one flag at argv[*i] (and its value behind it), advances *i to the last word taken. 1
+ * taken, 0 not one of these flags, -EINVAL with a complaint already made.
  */
 int capture_take(struct capture *c, const char *command, int argc, char **argv, int *i);
 bool capture_arg_at(size_t i, struct arg_shown *ret);

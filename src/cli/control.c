@@ -2,10 +2,19 @@
 /* status, dump, stop: messages to the agent of a VM that is being recorded. */
 #include "base/json.h"
 #include "cli/builtin.h"
+#include "cli/convert.h"
+#include "cli/recording.h"
 #include "cli/report.h"
 #include "cli/target.h"
+#include "jfr/cut.h"
+#include "proto/vm_files.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 struct control {
     bool json;
@@ -23,30 +32,33 @@ static const struct arg stop_args[] = {
     {0},
 };
 
-static const struct arg_set status_set = {"What is shown", status_args}, stop_set = {"Output", stop_args};
-const struct arg_set *const status_sets[] = {&status_set, NULL}, *const stop_sets[] = {&stop_set, NULL};
+static const struct arg_set status_set = {"What is shown", status_args},
+                            stop_set = {"Output", stop_args};
+const struct arg_set *const status_sets[] = {&status_set, NULL}, *const stop_sets[] = {&stop_set,
+                                                                                       NULL};
 
 /* Runs a verb on the VM that the operand names; its answer. */
-static int send_verb(const struct command *self, int argc, char **argv, struct control *options, const char *verb,
-                     struct vm *vm, struct buf *answer)
+static int send_verb(const struct command *self, int argc, char **argv, struct control *options,
+                     const char *verb, struct vm *vm, struct buf *answer)
 {
     struct operands operands;
     int status;
     if (!args_parse(self, (void *[]){options}, argc, argv, &operands, &status))
         return status ? status : -1; /* help was printed */
     status = target_open(vm, operands.list[0]);
-    return status ? status : target_message(vm, self->name, verb, false, answer);
+    return status ? status : target_ask(vm, self->name, verb, false, answer);
 }
 
-static void print_status_json(char *answer)
+static void print_status_json(const char *answer)
 {
+    _cleanup_free_ char *copy = strdup(answer);
     _cleanup_(buf_release) struct buf out = BUF(1 << 20);
     struct json j = {&out, false};
-    json_object(&j);
-    char *line, *rest = answer;
+    json_begin_object(&j);
+    char *line, *rest = copy;
     while ((line = strsep(&rest, "\n"))) {
         char *value = strchr(line, ' ');
-        if (!value || strncmp(line, "message ", 8) == 0)
+        if (!value || strncmp(line, "message", 7) == 0)
             continue;
         *value++ = 0;
         json_key(&j, line);
@@ -55,7 +67,7 @@ static void print_status_json(char *answer)
         else
             json_string(&j, value);
     }
-    json_object_end(&j);
+    json_end_object(&j);
     puts(buf_str(&out));
 }
 
@@ -68,41 +80,106 @@ int cmd_status(const struct command *self, int argc, char **argv)
     if (status)
         return MAX(status, 0);
     if (options.json) {
-        print_status_json((char *)answer.data);
+        print_status_json(buf_str(&answer));
         return 0;
     }
     /* Line 1 is the "ok" that target_message has seen. */
     const char *line = strchr(buf_str(&answer), '\n');
     for (; line && line[1]; line = strchr(line + 1, '\n')) {
         size_t key = strcspn(line + 1, " \n"), all = strcspn(line + 1, "\n");
-        if (strncmp(line + 1, "message ", 8) == 0)
+        if (strncmp(line + 1, "messages_told ", 14) == 0)
             continue;
-        printf("%-16.*s ", (int)key, line + 1);
+        bool note = strncmp(line + 1, "message ", 8) == 0;
+        printf("%-16.*s ", note ? 4 : (int)key, note ? "note" : line + 1);
         print_text(stdout, (struct str){line + 1 + MIN(key + 1, all), all - MIN(key + 1, all)});
         putchar('\n');
     }
     return 0;
 }
 
-/* dump and stop: where the file is, or a copy of it where it was asked for. */
-static int send_and_fetch(const struct command *self, int argc, char **argv, const char *verb, bool ended)
+/*
+ * A copy of a recording that goes on, cut to what is in it, or what such a copy is converted into.
+ */
+static int copy_so_far(int fd, const char *to)
+{
+    char copy[PATH_MAX];
+    bool direct = recording_is_direct(to);
+    int n = snprintf(copy, sizeof(copy), direct ? "%s" : "%s.%d.jfr", to, (int)getpid());
+    int status =
+        n < PATH_MAX ? target_copy(fd, copy) : complain_errno(to, "cannot write", -ENAMETOOLONG);
+    if (status)
+        return status;
+    _cleanup_close_ int written = open(copy, O_RDWR | O_CLOEXEC);
+    int r = written < 0 ? -errno : jfr_cut_copy(written);
+    if (r < 0)
+        status = complain_errno(copy, "cannot cut it to its size", r);
+    if (!direct) {
+        complain_as(copy, to);
+        status = status ? status : convert_file(&(struct selection){0}, copy, to);
+        complain_as(NULL, NULL);
+        unlink(copy);
+    }
+    return status;
+}
+
+static int write_output(const struct vm *vm, const char *file, const char *to, bool ends)
+{
+    _cleanup_close_ int fd = -1;
+    int status = target_open_written(vm, file, &fd);
+    if (status == 0 && !ends && target_is_file(fd, to)) {
+        recording_announce_open(fd, file, target_seen(vm), ends);
+        return 0;
+    }
+    if (status == 0)
+        status = ends ? target_fetch(vm, file, fd, to, target_chose(file)) : copy_so_far(fd, to);
+    if (status == 0)
+        recording_announce(NULL, to);
+    return status;
+}
+
+/*
+ * dump and stop: where the file is, or a copy of it where it was asked for. A recording that the
+ * agent could not write to its end is fetched as far as it goes, and the status says so.
+ */
+static int send_and_fetch(const struct command *self, int argc, char **argv, const char *verb,
+                          bool ends)
 {
     struct control options = {0};
+    struct timespec began;
     _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
     _cleanup_(buf_release) struct buf before = BUF(1 << 20), answer = BUF(1 << 20);
-    /* An agent that has stopped knows of no file any more. */
+    clock_gettime(CLOCK_REALTIME_COARSE, &began);
+    /*
+     * An agent that has stopped knows of no file any more, unless its own duration ended the
+     * recording.
+     */
     int status = send_verb(self, argc, argv, &options, "control=status", &vm, &before);
-    if (status == 0)
-        status = target_message(&vm, self->name, verb, false, &answer);
     if (status)
         return MAX(status, 0);
+    if (ends)
+        target_print_messages(&before); /* they go with the recording */
     _cleanup_free_ char *file = agent_answer_value(buf_str(&before), "file", 0);
-    if (!file)
-        return 0;
-    if (options.output)
-        return target_fetch(&vm, file, -1, options.output, ended);
-    fprintf(stderr, "jvmscope: %d: wrote %s%s\n", vm.pid, file, vm.other_root ? " (as the VM sees it)" : "");
-    return 0;
+    if (!file && ends)
+        file = agent_answer_value(buf_str(&before), "last_file", 0);
+    _cleanup_free_ char *format = agent_answer_value(buf_str(&before), "format", 0);
+    status = target_message(&vm, self->name, verb, false, &answer);
+    if (!file || (status && !format))
+        return status;
+    if (options.output) {
+        int written = write_output(&vm, file, options.output, ends);
+        status = status ? status : written;
+    } else {
+        _cleanup_close_ int fd = -1;
+        int opened = target_open_written(&vm, file, &fd);
+        if (opened == 0)
+            recording_announce_open(fd, file, target_seen(&vm), ends);
+        status = status ? status : opened;
+    }
+    if (status == 0 && vm_sees(&vm, file))
+        recording_announce_dumps(file, &began);
+    if (!ends && status == 0)
+        fprintf(stderr, "jvmscope: %d: the recording goes on\n", vm.pid);
+    return status;
 }
 
 int cmd_dump(const struct command *self, int argc, char **argv)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* control: threads and classes of a VM that allows it. The verbs are the agent's (agent/control). */
+/*
+ * control: threads and classes of a VM that allows it. The verbs are the agent's (agent/control).
+ */
 #include "cli/builtin.h"
 #include "cli/target.h"
+#include "proto/vm_files.h"
 
 #include <limits.h>
 #include <string.h>
-#include <sys/stat.h>
 
 struct control_vm {
     bool json;
@@ -22,13 +24,11 @@ const struct arg_set *const control_sets[] = {&control_set, NULL};
 /* The absolute name of a class file, which the VM must see under the same name. */
 static bool find_file(const struct vm *vm, const char *name, char *to)
 {
-    char theirs[PATH_MAX + 64];
-    struct stat a, b;
-    if (!realpath(name, to) || stat(to, &a) < 0) {
+    if (!realpath(name, to)) {
         complain(name, "no such file", NULL);
         return false;
     }
-    if (stat(vm_path(vm, to, theirs, sizeof(theirs)), &b) < 0 || a.st_ino != b.st_ino || a.st_dev != b.st_dev) {
+    if (!vm_sees(vm, to)) {
         complain(to, "the VM does not see this file", "put it where both see it");
         return false;
     }

@@ -2,8 +2,10 @@
 #include "cli/convert.h"
 #include "base/file.h"
 #include "cli/builtin.h"
+#include "cli/losses.h"
 #include "cli/page_more.h"
 #include "export/export.h"
+#include "model/vm_time.h"
 
 #include <errno.h>
 #include <string.h>
@@ -13,7 +15,8 @@ struct convert {
 };
 
 static const struct arg convert_args[] = {
-    {"--output", 'o', ARG_TEXT, offsetof(struct convert, output), "OUT", "the file to write; its extension picks the format"},
+    {"--output", 'o', ARG_TEXT, offsetof(struct convert, output), "OUT",
+     "the file to write; its extension picks the format"},
     {"--sources", 's', ARG_TEXT, offsetof(struct convert, sources), "DIR",
      "where source files are, to show coverage in a page"},
     {0},
@@ -42,19 +45,28 @@ static bool has_samples(const struct profile *p)
     return false;
 }
 
-static int convert(const struct selection *selection, const char *from, const char *to, const char *sources)
+static int convert(const struct selection *selection, const char *from, const char *to,
+                   const char *sources)
 {
     const struct export_format *format = export_format_of(to);
     if (!format)
         return unknown_format(to);
     _cleanup_(profile_freep) struct profile *p = NULL;
-    struct export_source source = {.path = from, .filter = selection->filter, .sources = sources, .more = page_more};
+    struct export_source source = {
+        .path = from, .filter = selection->filter, .sources = sources, .more = page_more};
     _cleanup_(buf_release) struct buf warning = BUF(4096);
-    int status = format->threads ? 0 : reading_open_warned(&p, from, &warning);
+    int status = format->threads ? 0 : reading_open(&p, from, &warning);
+    if (status == 0 && p && !reading_check(selection, p, from))
+        status = 1;
     if (status == 0 && !format->threads && (!format->any || has_samples(p) || selection->metric))
         status = reading_metric(selection, p, from, &source.metric);
     if (status)
         return status;
+    if (format->threads)
+        losses_tell_file(from, NULL);
+    int r = p && format->any ? vm_time_samples(p) : 0;
+    if (r < 0)
+        return complain_errno(from, "cannot read", r);
     source.profile = p;
     source.warning = warning.len ? buf_str(&warning) : NULL;
     /* What was recorded for this output alone goes by its name. */
@@ -63,21 +75,22 @@ static int convert(const struct selection *selection, const char *from, const ch
         source.name = slash ? slash + 1 : to;
     _cleanup_(out_file_release) struct out_file file = OUT_FILE;
     _cleanup_(buf_release) struct buf why = BUF(4096);
-    int r = out_file_open(&file, to);
+    r = out_file_open_like(&file, to, from);
     if (r < 0)
         return complain_errno(to, "cannot write", r);
-    FILE *out = fdopen(dup(file.fd), "w");
+    FILE *out = out_file_stream(&file);
     if (!out)
-        return complain_errno(to, "cannot write", -errno);
+        return complain_errno(to, "cannot write", -ENOMEM);
     r = format->write(&source, out, &why);
-    if (r == 0 && ferror(out))
-        r = -EIO;
-    if (fclose(out) != 0 && r == 0)
-        r = -errno;
-    if (r == 0)
+    fclose(out);
+    /* Where the file took no more, that is the reason for whatever failed behind it. */
+    if (file.error)
+        buf_clear(&why);
+    if (r == 0 || file.error)
         r = out_file_commit(&file);
     if (r < 0)
-        return why.len ? complain(to, "cannot write", buf_str(&why)) : complain_errno(to, "cannot write", r);
+        return why.len ? complain(to, "cannot write", buf_str(&why))
+                       : complain_errno(to, "cannot write", r);
     return 0;
 }
 

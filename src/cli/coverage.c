@@ -3,8 +3,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/builtin.h"
+#include "cli/cover_classes.h"
 #include "cli/coverage.h"
-#include "cli/text.h"
+#include "cli/losses.h"
 #include "jfr/reader.h"
 
 #include <errno.h>
@@ -12,13 +13,16 @@
 
 struct cover_options {
     bool json, methods;
-    const char *output, *sources;
+    const char *output, *sources, *classes;
 };
 
 static const struct arg coverage_args[] = {
     {"--output", 'o', ARG_TEXT, offsetof(struct cover_options, output), "FILE",
      "write it there: .info is lcov's form, .xml Cobertura's, .html a page"},
-    {"--sources", 's', ARG_TEXT, offsetof(struct cover_options, sources), "DIR", "where source files are, for .html and .info"},
+    {"--sources", 's', ARG_TEXT, offsetof(struct cover_options, sources), "DIR",
+     "where source files are, for .html and .info"},
+    {"--classes", 0, ARG_TEXT, offsetof(struct cover_options, classes), "PATH",
+     "count the classes of this folder, jar or class file too that were never loaded"},
     {"--methods", 0, ARG_FLAG, offsetof(struct cover_options, methods), NULL, "list methods too"},
     {"--json", 0, ARG_FLAG, offsetof(struct cover_options, json), NULL, "print JSON"},
     {0},
@@ -27,9 +31,25 @@ static const struct arg coverage_args[] = {
 static const struct arg_set coverage_set = {"What is shown", coverage_args};
 const struct arg_set *const coverage_sets[] = {&coverage_set, NULL};
 
-static int read_recording(struct coverage *c, const char *path, bool *ret_any)
+/* What the recordings hold. */
+struct found {
+    bool any;   /* coverage of a method */
+    bool asked; /* the recorder was asked for coverage */
+    bool told;  /* by the caller: what the recordings lost */
+    struct losses losses;
+};
+
+static void found_release(struct found *f)
 {
-    static const struct rec_select wanted[] = {{"jvmscope.Coverage", 1}, {0}};
+    losses_release(&f->losses);
+}
+
+static int read_recording(struct coverage *c, const char *path, struct found *ret)
+{
+    enum { COVERAGE = 1, SETTING };
+
+    static const struct rec_select wanted[] = {
+        {"jvmscope.Coverage", COVERAGE}, {"jdk.ActiveSetting", SETTING}, {0}};
     _cleanup_(recording_closep) struct recording *r = NULL;
     const char *why = NULL;
     int e = recording_open(&r, path, &why);
@@ -39,39 +59,56 @@ static int read_recording(struct coverage *c, const char *path, bool *ret_any)
     struct rec_event event;
     while (e >= 0 && (e = recording_next(r, &event)) > 0) {
         const struct rec_object *o = &event.object;
-        e = coverage_add(c, rec_string(o, "className", NULL), rec_string(o, "source", NULL), rec_string(o, "method", NULL),
-                         rec_string(o, "descriptor", NULL), rec_string(o, "lines", NULL), rec_string(o, "branches", NULL));
-        *ret_any = true;
+        if (event.tag == SETTING) {
+            ret->asked |= strcmp(rec_string(o, "name", ""), "cover") == 0;
+            continue;
+        }
+        e = coverage_add(c, rec_string(o, "className", NULL), rec_string(o, "source", NULL),
+                         rec_string(o, "method", NULL), rec_string(o, "descriptor", NULL),
+                         rec_string(o, "lines", NULL), rec_string(o, "branches", NULL));
+        ret->any = true;
         if (e == -EBADMSG) {
             complain(path, "note", "a coverage event that is damaged is left out");
             e = 0;
         }
     }
+    _cleanup_(losses_release) struct losses own = {0};
+    if (e >= 0)
+        e = losses_read(&own, r);
+    if (e < 0)
+        return complain_errno(path, "cannot read", e);
+    if (!ret->told)
+        losses_tell(path, &own, NULL);
+    e = losses_merge(&ret->losses, &own);
     return e < 0 ? complain_errno(path, "cannot read", e) : 0;
 }
 
 static void print_sum(const char *name, const struct cover_sum *s)
 {
     printf("%5.1f %%  %6llu/%-6llu  %5llu/%-5llu  %6llu/%-6llu  ",
-           s->lines ? 100.0 * (double)s->lines_hit / (double)s->lines : 100, (unsigned long long)s->lines_hit,
-           (unsigned long long)s->lines, (unsigned long long)s->methods_hit, (unsigned long long)s->methods,
+           s->lines ? 100.0 * (double)s->lines_hit / (double)s->lines : 100,
+           (unsigned long long)s->lines_hit, (unsigned long long)s->lines,
+           (unsigned long long)s->methods_hit, (unsigned long long)s->methods,
            (unsigned long long)s->branches_hit, (unsigned long long)s->branches);
     print_text(stdout, (struct str){name, strlen(name)});
     putchar('\n');
 }
 
-static void print_body(const struct cover_body *b)
+static int print_body(const struct cover_body *b)
 {
-    size_t hit = 0, taken = 0;
-    for (size_t i = 0; i < b->starts.len; i++)
-        hit += b->starts.data[i].hit;
-    for (size_t i = 0; i < b->edges.len; i++)
-        taken += b->edges.data[i].hit;
-    printf("%5.1f %%  %6zu/%-6zu  %11s  %6zu/%-6zu      ", b->starts.len ? 100.0 * (double)hit / (double)b->starts.len : 100,
-           hit, b->starts.len, "", taken, b->edges.len);
-    print_text(stdout, (struct str){b->name, strlen(b->name)});
-    print_text(stdout, (struct str){b->descriptor, strlen(b->descriptor)});
+    struct cover_sum s = {0};
+    int r = coverage_add_body_sum(b, &s);
+    if (r < 0)
+        return r;
+    printf("%5.1f %%  %6llu/%-6llu  %11s  %6llu/%-6llu      ",
+           s.lines ? 100.0 * (double)s.lines_hit / (double)s.lines : 100,
+           (unsigned long long)s.lines_hit, (unsigned long long)s.lines, "",
+           (unsigned long long)s.branches_hit, (unsigned long long)s.branches);
+    _cleanup_(buf_release) struct buf method = BUF(1 << 18);
+    put_java_signature(&method, b->name, b->descriptor);
+    print_text(stdout, (struct str){buf_str(&method), method.len});
     putchar('\n');
+    return 0;
 }
 
 static int print_table(const struct coverage *c, bool methods)
@@ -87,25 +124,27 @@ static int print_table(const struct coverage *c, bool methods)
         if (r < 0)
             break;
         print_sum(class->name, &s);
-        for (size_t k = 0; methods && k < class->bodies.len; k++)
-            print_body(&c->bodies.data[class->bodies.data[k]]);
+        for (size_t k = 0; methods && k < class->bodies.len && r == 0; k++)
+            r = print_body(&c->bodies.data[class->bodies.data[k]]);
     }
     return r;
 }
 
-static void put_sum(struct json *j, const struct cover_sum *s)
+/* All counts of a sum, or for a method the lines and branches alone. */
+static void put_sum(struct json *j, const struct cover_sum *s, bool method)
 {
+    enum { OF_A_METHOD = 4 };
+
     const struct {
         const char *key;
         uint64_t value;
-    } members[] = {
-        {"lines", s->lines},       {"lines_hit", s->lines_hit},       {"methods", s->methods}, {"methods_hit", s->methods_hit},
-        {"branches", s->branches}, {"branches_hit", s->branches_hit}, {"classes", s->classes}, {"classes_hit", s->classes_hit}};
+    } members[] = {{"lines", s->lines},       {"lines_hit", s->lines_hit},
+                   {"branches", s->branches}, {"branches_hit", s->branches_hit},
+                   {"methods", s->methods},   {"methods_hit", s->methods_hit},
+                   {"classes", s->classes},   {"classes_hit", s->classes_hit}};
 
-    for (size_t i = 0; i < ARRAY_SIZE(members); i++) {
-        json_key(j, members[i].key);
-        json_u64(j, members[i].value);
-    }
+    for (size_t i = 0; i < (method ? OF_A_METHOD : ARRAY_SIZE(members)); i++)
+        json_key_u64(j, members[i].key, members[i].value);
 }
 
 static int put_class(struct json *j, const struct coverage *c, const struct cover_class *class)
@@ -118,16 +157,16 @@ static int put_class(struct json *j, const struct coverage *c, const struct cove
         r = coverage_lines(c, class, &lines, &n);
     if (r < 0)
         return r;
-    json_object(j);
+    json_begin_object(j);
     json_key(j, "class");
     json_string(j, class->name);
     json_key(j, "source");
     json_string(j, class->source);
-    put_sum(j, &s);
+    put_sum(j, &s, false);
     json_key(j, "by_line");
-    json_array(j);
+    json_begin_array(j);
     for (size_t i = 0; i < n; i++) {
-        json_object(j);
+        json_begin_object(j);
         json_key(j, "line");
         json_u64(j, lines[i].line);
         json_key(j, "hit");
@@ -138,14 +177,16 @@ static int put_class(struct json *j, const struct coverage *c, const struct cove
             json_key(j, "taken");
             json_u64(j, lines[i].taken);
         }
-        json_object_end(j);
+        json_end_object(j);
     }
-    json_array_end(j);
+    json_end_array(j);
     json_key(j, "by_method");
-    json_array(j);
-    for (size_t i = 0; i < class->bodies.len; i++) {
+    json_begin_array(j);
+    for (size_t i = 0; i < class->bodies.len && r == 0; i++) {
         const struct cover_body *b = &c->bodies.data[class->bodies.data[i]];
-        json_object(j);
+        struct cover_sum of_method = {0};
+        r = coverage_add_body_sum(b, &of_method);
+        json_begin_object(j);
         json_key(j, "method");
         json_string(j, b->name);
         json_key(j, "descriptor");
@@ -154,11 +195,12 @@ static int put_class(struct json *j, const struct coverage *c, const struct cove
         json_u64(j, cover_body_line(b));
         json_key(j, "hit");
         json_bool(j, cover_body_hit(b));
-        json_object_end(j);
+        put_sum(j, &of_method, true);
+        json_end_object(j);
     }
-    json_array_end(j);
-    json_object_end(j);
-    return 0;
+    json_end_array(j);
+    json_end_object(j);
+    return r;
 }
 
 /* The members of the object that is open. */
@@ -169,24 +211,25 @@ static int put_coverage(struct json *j, const struct coverage *c)
     if (r < 0)
         return r;
     json_key(j, "total");
-    json_object(j);
-    put_sum(j, &s);
-    json_object_end(j);
+    json_begin_object(j);
+    put_sum(j, &s, false);
+    json_end_object(j);
     json_key(j, "classes");
-    json_array(j);
+    json_begin_array(j);
     for (size_t i = 0; r == 0 && i < c->classes.len; i++)
         r = put_class(j, c, &c->classes.data[i]);
-    json_array_end(j);
+    json_end_array(j);
     return r;
 }
 
-static int print_json(const struct coverage *c)
+static int print_json(const struct coverage *c, const struct losses *l)
 {
     _cleanup_(buf_release) struct buf out = BUF(SIZE_MAX / 4);
     struct json j = {.out = &out};
-    json_object(&j);
+    json_begin_object(&j);
     int r = put_coverage(&j, c);
-    json_object_end(&j);
+    losses_json(l, losses_of_coverage, &j);
+    json_end_object(&j);
     r = r < 0 ? r : buf_error(&out);
     if (r == 0)
         puts(buf_str(&out));
@@ -199,7 +242,7 @@ static void put_sources(struct json *j, const struct coverage *c, const char *fo
     size_t room = COVERAGE_PAGE_SOURCES;
     _cleanup_free_ char *before = NULL;
     json_key(j, "texts");
-    json_object(j);
+    json_begin_object(j);
     for (size_t i = 0; i < c->classes.len; i++) {
         _cleanup_free_ char *path = cover_source_path(folder, &c->classes.data[i]);
         char *name = cover_source_path(NULL, &c->classes.data[i]);
@@ -217,49 +260,49 @@ static void put_sources(struct json *j, const struct coverage *c, const char *fo
         }
         file_map_release(&text);
     }
-    json_object_end(j);
+    json_end_object(j);
 }
 
 int coverage_page_json(const char *path, const char *sources, struct json *j)
 {
     _cleanup_(coverage_release) struct coverage c = {0};
-    bool any = false;
-    if (read_recording(&c, path, &any))
+    _cleanup_(found_release) struct found found = {.told = true};
+    if (read_recording(&c, path, &found))
         return -EIO;
-    if (!any)
+    if (!found.any)
         return -ENOENT;
     coverage_sort(&c);
-    json_object(j);
+    json_begin_object(j);
     int r = put_coverage(j, &c);
     if (r == 0 && sources)
         put_sources(j, &c, sources);
-    json_object_end(j);
+    json_end_object(j);
     return r;
 }
 
-static int write_output(const struct coverage *c, const struct cover_options *o)
+/* `from`: the recording, or the first of them. */
+static int write_output(const struct coverage *c, const struct cover_options *o, const char *from)
 {
     static const struct {
         const char *extension;
         int (*write)(const struct coverage *c, const char *sources, FILE *out);
-    } formats[] = {{".info", export_lcov}, {".xml", export_cobertura}, {".html", export_cover_html}};
+    } formats[] = {
+        {".info", export_lcov}, {".xml", export_cobertura}, {".html", export_cover_html}};
 
     const char *extension = strrchr(o->output, '.');
     for (size_t i = 0; extension && i < ARRAY_SIZE(formats); i++) {
         if (strcmp(extension, formats[i].extension) != 0)
             continue;
         _cleanup_(out_file_release) struct out_file file = OUT_FILE;
-        int r = out_file_open(&file, o->output);
-        FILE *out = r < 0 ? NULL : fdopen(dup(file.fd), "w");
-        if (r == 0 && !out)
-            r = -errno;
-        if (r == 0)
+        int r = out_file_open_like(&file, o->output, from);
+        FILE *out = r < 0 ? NULL : out_file_stream(&file);
+        if (out) {
             r = formats[i].write(c, o->sources, out);
-        if (out && (fflush(out) != 0 || ferror(out)) && r == 0)
-            r = -errno;
-        if (out)
             fclose(out);
-        if (r == 0)
+        } else if (r == 0) {
+            r = -ENOMEM;
+        }
+        if (r == 0 || file.error)
             r = out_file_commit(&file);
         return r < 0 ? complain_errno(o->output, "cannot write", r) : 0;
     }
@@ -275,17 +318,32 @@ int cmd_coverage(const struct command *self, int argc, char **argv)
     if (!args_parse(self, (void *[]){&o}, argc, argv, &operands, &status))
         return status;
     _cleanup_(coverage_release) struct coverage c = {0};
-    bool any = false;
+    _cleanup_(found_release) struct found found = {0};
     for (int i = 0; i < operands.count; i++) {
-        status = read_recording(&c, operands.list[i], &any);
+        status = read_recording(&c, operands.list[i], &found);
         if (status)
             return status;
     }
-    if (!any)
-        return complain(operands.list[0], "holds no coverage", "record it with --cover");
+    if (!found.any)
+        return complain(
+            operands.list[0], "holds no coverage",
+            found.asked
+                ? "no class that is covered was loaded before the recording ended or was cut"
+                : "record it with --cover");
+    if (o.classes) {
+        size_t bad = 0;
+        int r = cover_classes_add(&c, o.classes, &bad);
+        if (r == -EBADMSG)
+            return complain(o.classes, "cannot read", "no folder, jar or class file");
+        if (r < 0)
+            return complain_errno(o.classes, "cannot read", r);
+        if (bad)
+            fprintf(stderr, "jvmscope: %s: note: %zu class files cannot be read and are left out\n",
+                    o.classes, bad);
+    }
     coverage_sort(&c);
     if (o.output)
-        return write_output(&c, &o);
-    int r = o.json ? print_json(&c) : print_table(&c, o.methods);
+        return write_output(&c, &o, operands.list[0]);
+    int r = o.json ? print_json(&c, &found.losses) : print_table(&c, o.methods);
     return r < 0 ? complain_errno(operands.list[0], "coverage", r) : 0;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the option tables tell besides --help: manual pages (as scdoc's source) and completion for shells. */
+/*
+ * What the option tables tell besides --help: manual pages (as scdoc's source) and completion for
+ * shells.
+ */
 #include "cli/builtin.h"
 
 #include <string.h>
@@ -37,35 +40,52 @@ static void manual_options(const struct command *c)
     }
 }
 
-/* Lines "  command   what it does" become a definition each. */
+/*
+ * Lines "  command   what it does" become a definition each, commands alone a paragraph; a line
+ * that begins far to the right goes on with what the one before it says.
+ */
 static void manual_examples(const char *examples)
 {
+    enum { FAR = 16 };
+
     for (const char *line = examples; *line; line += strcspn(line, "\n"), line += *line == '\n') {
         size_t n = strcspn(line, "\n"), start = strspn(line, " ");
-        const char *gap = memmem(line + start, n - start, "  ", 2);
+        const char *gap = start < FAR ? memmem(line + start, n - start, "  ", 2) : NULL;
         size_t end = gap ? (size_t)(gap - line) : n, rest = end + strspn(line + end, " ");
         char text[512];
+        if (start >= FAR)
+            fputs("\t", stdout);
+        else if (line != examples)
+            fputs("\n", stdout);
         snprintf(text, sizeof(text), "%.*s", (int)(end - start), line + start);
         put_plain(text);
-        printf("\n\t");
+        putchar('\n');
         snprintf(text, sizeof(text), "%.*s", (int)(n - MIN(rest, n)), line + rest);
-        put_plain(*text ? text : "As above.");
-        puts("\n");
+        if (!*text)
+            continue;
+        fputs("\t", stdout);
+        put_plain(text);
+        putchar('\n');
     }
+    putchar('\n');
 }
 
 static void manual_body(const struct command *c)
 {
     printf("*jvmscope %s*%s ", c->name, c->sets ? " [_OPTION_ ...]" : "");
     put_plain(c->operands ? c->operands : "");
-    printf("\n\n%s\n", c->description ? c->description : c->summary);
+    putchar('\n');
+    putchar('\n');
+    print_own(stdout, c->description ? c->description : c->summary);
+    putchar('\n');
     if (c->sets)
         manual_options(c);
 }
 
 static void print_manual(const struct command *c)
 {
-    printf("jvmscope-%s(1) \"\" \"jvmscope\"\n\n# NAME\n\njvmscope-%s - %s\n\n", c->name, c->name, c->summary);
+    printf("jvmscope-%s(1) \"\" \"jvmscope\"\n\n# NAME\n\njvmscope-%s - %s\n\n", c->name, c->name,
+           c->summary);
     if (c->verbs) {
         puts("# VERBS\n");
         for (const struct command *v = c->verbs; v->name; v++)
@@ -78,16 +98,17 @@ static void print_manual(const struct command *c)
         puts("\n# EXAMPLES\n");
         manual_examples(c->examples);
     }
-    puts(
-        "# EXIT STATUS\n\n0 done, 1 failed, 2 wrong usage. *jvmscope run* exits as the program did.\n\n# SEE ALSO\n\n*jvmscope*(1)");
+    puts("# EXIT STATUS\n\n0 done, 1 failed, 2 wrong usage. *jvmscope run* exits as the program "
+         "did.\n\n# SEE ALSO\n\n*jvmscope*(1)");
 }
 
 static void print_manual_of_all(void)
 {
-    puts(
-        "jvmscope(1) \"\" \"jvmscope\"\n\n# NAME\n\njvmscope - profile, time, dump and explain Java programs\n\n# SYNOPSIS\n\n"
-        "*jvmscope* _COMMAND_ [_OPTION_ ...] ...\n\n# DESCRIPTION\n\n"
-        "A profiling system for the Java virtual machine, HotSpot 8 to 27. Each command has a page of its own.\n\n# COMMANDS\n");
+    puts("jvmscope(1) \"\" \"jvmscope\"\n\n# NAME\n\njvmscope - profile, time, dump and explain "
+         "Java programs\n\n# SYNOPSIS\n\n"
+         "*jvmscope* _COMMAND_ [_OPTION_ ...] ...\n\n# DESCRIPTION\n\n"
+         "A profiling system for the Java virtual machine, HotSpot 8 to 27. Each command has a "
+         "page of its own.\n\n# COMMANDS\n");
     for (const struct command *c = commands; c->name; c++) {
         printf("*jvmscope-%s*(1)\n\t", c->name);
         put_plain(c->summary);
@@ -174,8 +195,8 @@ static void print_fish(void)
         putchar('\n');
         for (size_t n = 0; c->sets && c->sets[n]; n++) {
             for (size_t i = 0; arg_at(c->sets[n], i, &a); i++) {
-                printf("complete -c jvmscope -n '__fish_seen_subcommand_from %s' -l %s%s -d ", c->name, a.name + 2,
-                       a.value && !a.value_optional ? " -r" : "");
+                printf("complete -c jvmscope -n '__fish_seen_subcommand_from %s' -l %s%s -d ",
+                       c->name, a.name + 2, a.value && !a.value_optional ? " -r" : "");
                 fish_text(a.help);
                 putchar('\n');
             }
@@ -185,7 +206,8 @@ static void print_fish(void)
 
 static void print_zsh(void)
 {
-    puts("#compdef jvmscope\n# jvmscope completion for zsh: put it as _jvmscope into a folder of $fpath\n"
+    puts("#compdef jvmscope\n# jvmscope completion for zsh: put it as _jvmscope into a folder of "
+         "$fpath\n"
          "autoload -U +X bashcompinit && bashcompinit");
     print_bash();
 }

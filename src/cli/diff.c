@@ -2,6 +2,7 @@
 /* Two recordings side by side: shares of the whole, so that runs of different length compare. */
 #include "base/json.h"
 #include "cli/builtin.h"
+#include "cli/losses.h"
 #include "cli/reading.h"
 #include "cli/report.h"
 
@@ -79,12 +80,14 @@ static void print_table(const struct comparison *c, uint64_t limit)
 {
     char base[24], new[24];
     printf("%s: base %s, new %s; shares of each\n\n", profile_metrics[c->metric].title,
-           format_weight(base, c->metric, c->weight[0]), format_weight(new, c->metric, c->weight[1]));
+           format_weight(base, c->metric, c->weight[0]),
+           format_weight(new, c->metric, c->weight[1]));
     printf("   change      base       new   total of both  method\n");
     for (size_t i = 0; i < MIN(c->rows.len, limit); i++) {
         const struct row *r = &c->rows.data[i];
-        printf(" %+6.2f %%  %6.2f %%  %6.2f %%  %5.1f / %5.1f %%  ", 100 * r->change, 100 * share(r->of[0].self, c->weight[0]),
-               100 * share(r->of[1].self, c->weight[1]), 100 * share(r->of[0].total, c->weight[0]),
+        printf(" %+6.2f %%  %6.2f %%  %6.2f %%  %5.1f / %5.1f %%  ", 100 * r->change,
+               100 * share(r->of[0].self, c->weight[0]), 100 * share(r->of[1].self, c->weight[1]),
+               100 * share(r->of[0].total, c->weight[0]),
                100 * share(r->of[1].total, c->weight[1]));
         print_text(stdout, r->label);
         putchar('\n');
@@ -96,52 +99,60 @@ static void print_table(const struct comparison *c, uint64_t limit)
 static void json_side(struct json *j, const char *key, struct side s)
 {
     json_key(j, key);
-    json_object(j);
+    json_begin_object(j);
     json_key(j, "self");
     json_u64(j, s.self);
     json_key(j, "total");
     json_u64(j, s.total);
-    json_object_end(j);
+    json_end_object(j);
 }
 
-static int print_json(const struct comparison *c)
+/* paths: of the base and of the new recording. */
+static int print_json(const struct comparison *c, char *const paths[2])
 {
     _cleanup_(buf_release) struct buf out = BUF(SIZE_MAX / 2);
     struct json j = {&out, false};
-    json_object(&j);
+    json_begin_object(&j);
     json_key(&j, profile_metrics[c->metric].name);
-    json_object(&j);
+    json_begin_object(&j);
     json_key(&j, "base_total");
     json_u64(&j, c->weight[0]);
     json_key(&j, "new_total");
     json_u64(&j, c->weight[1]);
     json_key(&j, "methods");
-    json_array(&j);
+    json_begin_array(&j);
     for (size_t i = 0; i < c->rows.len; i++) {
         const struct row *r = &c->rows.data[i];
-        json_object(&j);
+        json_begin_object(&j);
         json_key(&j, "method");
         json_string_n(&j, r->label.data, r->label.len);
         json_side(&j, "base", r->of[0]);
         json_side(&j, "new", r->of[1]);
         json_key(&j, "change");
         json_double(&j, r->change);
-        json_object_end(&j);
+        json_end_object(&j);
     }
-    json_array_end(&j);
-    json_object_end(&j);
-    json_object_end(&j);
+    json_end_array(&j);
+    json_end_object(&j);
+    for (int side = 0; side < 2; side++) {
+        json_key(&j, side ? "new" : "base");
+        json_begin_object(&j);
+        losses_json_of_file(paths[side], NULL, true, &j);
+        json_end_object(&j);
+    }
+    json_end_object(&j);
     if (buf_error(&out))
         return complain_errno("diff", "cannot print", buf_error(&out));
-    fwrite(out.data, 1, out.len, stdout);
-    putchar('\n');
+    puts(buf_str(&out));
     return 0;
 }
 
 static int read_side(struct comparison *c, int side, struct selection *selection, const char *path)
 {
     _cleanup_(profile_freep) struct profile *p = NULL;
-    int status = reading_open(&p, path);
+    int status = reading_open_sums(&p, path, selection);
+    if (status == 0 && !reading_check(selection, p, path))
+        status = 1;
     if (status == 0)
         status = reading_metric(selection, p, path, &c->metric);
     if (status)
@@ -169,12 +180,12 @@ int cmd_diff(const struct command *self, int argc, char **argv)
         status = read_side(&c, 1, &selection, operands.list[1]);
     if (status == 0) {
         for (size_t i = 0; i < c.rows.len; i++)
-            c.rows.data[i].change =
-                share(c.rows.data[i].of[1].self, c.weight[1]) - share(c.rows.data[i].of[0].self, c.weight[0]);
+            c.rows.data[i].change = share(c.rows.data[i].of[1].self, c.weight[1]) -
+                                    share(c.rows.data[i].of[0].self, c.weight[0]);
         if (c.rows.len)
             qsort(c.rows.data, c.rows.len, sizeof(*c.rows.data), compare_rows);
         if (options.json)
-            status = print_json(&c);
+            status = print_json(&c, operands.list);
         else
             print_table(&c, options.limit);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
+#include "base/utf8.h"
 #include "cli/builtin.h"
 #include "cli/target.h"
 
@@ -18,34 +19,64 @@ static const struct arg inspect_args[] = {
 static const struct arg_set inspect_set = {"What is shown", inspect_args};
 const struct arg_set *const inspect_sets[] = {&inspect_set, NULL};
 
+/*
+ * What a properties file means (java.util.Properties.load) up to the end, or up to the = behind a
+ * key: "https\\://x" is "https://x". Answers where it stopped.
+ */
+static const char *take_property(const char *p, bool key, struct buf *ret)
+{
+    static const char escapes[] = "ntrf", meant[] = "\n\t\r\f";
+    unsigned c;
+    buf_clear(ret);
+    for (; *p && !(key && *p == '='); p++) {
+        if (*p != '\\' || !p[1]) {
+            buf_u8(ret, (uint8_t)*p);
+            continue;
+        }
+        const char *escape = strchr(escapes, *++p);
+        if (*p == 'u' && strspn(p + 1, "0123456789abcdefABCDEF") >= 4 &&
+            sscanf(p + 1, "%4x", &c) == 1) {
+            utf8_put(ret, c);
+            p += 4;
+        } else {
+            buf_u8(ret, escape ? (uint8_t)meant[escape - escapes] : (uint8_t)*p);
+        }
+    }
+    return p;
+}
+
 /* The system properties need no agent: HotSpot's attach protocol has them, as a properties file. */
 static int print_properties(const struct vm *vm, const char *pid, bool as_json)
 {
-    _cleanup_(buf_release) struct buf answer = BUF(ATTACH_ANSWER_MAX), why = BUF(4096), out = BUF(ATTACH_ANSWER_MAX);
+    _cleanup_(buf_release) struct buf answer = BUF(ATTACH_ANSWER_MAX), why = BUF(4096),
+                                      out = BUF(ATTACH_ANSWER_MAX);
+    _cleanup_(buf_release) struct buf key = BUF(ATTACH_ANSWER_MAX), value = BUF(ATTACH_ANSWER_MAX);
     int status;
-    int r = attach_command(vm, "properties", (const char *const[ATTACH_ARGS]){NULL, NULL, NULL}, &answer, &status, &why);
+    int r = attach_command(vm, "properties", (const char *const[ATTACH_ARGS]){NULL, NULL, NULL},
+                           ATTACH_QUESTION_NS, NULL, &answer, &status, &why);
     if (r < 0 || status)
-        return r < 0 && !why.len ? complain_errno(pid, "properties", r)
-                                 : complain(pid, "properties", r < 0 ? buf_str(&why) : "the VM refused");
+        return r < 0 && !why.len
+                   ? complain_errno(pid, "properties", r)
+                   : complain(pid, "properties", r < 0 ? buf_str(&why) : "the VM refused");
     struct json j = {.out = &out};
-    json_object(&j);
+    json_begin_object(&j);
     json_key(&j, "properties");
-    json_object(&j);
+    json_begin_object(&j);
     char *line, *rest = (char *)buf_str(&answer);
     while ((line = strsep(&rest, "\n"))) {
-        char *value = strchr(line, '=');
-        if (*line == '#' || !value)
+        const char *end = *line == '#' ? "" : take_property(line, true, &key);
+        if (!*end)
             continue;
-        *value++ = 0;
+        take_property(end + 1, false, &value);
         if (as_json) {
-            json_key(&j, line);
-            json_string(&j, value);
+            json_key(&j, buf_str(&key));
+            json_string(&j, buf_str(&value));
         } else {
-            printf("%-36s %s\n", line, value);
+            printf("%-36s %s\n", buf_str(&key), buf_str(&value));
         }
     }
-    json_object_end(&j);
-    json_object_end(&j);
+    json_end_object(&j);
+    json_end_object(&j);
     if (as_json)
         puts(buf_str(&out));
     return 0;

@@ -4,16 +4,16 @@
 /* json-c and base/json.h cannot be seen together: both have a json_object. */
 #include "base/buf.h"
 #include "base/vec.h"
-#include "cli/text.h"
 
 #include <json-c/json.h>
 
-enum { CELL_WIDTH = 48, CELL_MAX = 1 << 16 };
+enum { CELL_WIDTH = 48 };
 
 /* {"class", ...} with nothing of its own beyond a name for the object is a reference, not a row. */
 static bool is_reference(json_object *o)
 {
-    return json_object_object_get(o, "class") && (json_object_object_get(o, "id") || json_object_object_get(o, "hash")) &&
+    return json_object_object_get(o, "class") &&
+           (json_object_object_get(o, "id") || json_object_object_get(o, "hash")) &&
            !json_object_object_get(o, "status");
 }
 
@@ -29,28 +29,53 @@ static bool is_table(json_object *a)
 }
 
 static void put_cell(struct buf *b, json_object *v);
+static void put_member(struct buf *b, const char *key, json_object *v);
 
-/* What stands for an object in a line: its value, or its class and number. */
+/* The members of an object that put_reference does not show, as key=value. */
+static void put_others(struct buf *b, json_object *o)
+{
+    static const char *const shown[] = {"value", "class", "id", "length", "name", "hash"};
+    json_object_object_foreach(o, key, value)
+    {
+        size_t i = 0;
+        while (i < ARRAY_SIZE(shown) && strcmp(key, shown[i]) != 0)
+            i++;
+        if (i < ARRAY_SIZE(shown))
+            continue;
+        buf_printf(b, "%s%s=", b->len ? " " : "", key);
+        put_member(b, key, value);
+    }
+}
+
+/*
+ * What stands for an object in a line: its value, or its class and number; then what else it has.
+ */
 static void put_reference(struct buf *b, json_object *o)
 {
-    json_object *value = json_object_object_get(o, "value"), *class = json_object_object_get(o, "class");
-    json_object *id = json_object_object_get(o, "id"), *length = json_object_object_get(o, "length");
-    json_object *name = json_object_object_get(o, "name"), *hash = json_object_object_get(o, "hash");
+    json_object *value = json_object_object_get(o, "value"),
+                *class = json_object_object_get(o, "class");
+    json_object *id = json_object_object_get(o, "id"),
+                *length = json_object_object_get(o, "length");
+    json_object *name = json_object_object_get(o, "name"),
+                *hash = json_object_object_get(o, "hash");
     if (class) {
         buf_string(b, json_object_get_string(class));
         if (id)
             buf_printf(b, "@%s", json_object_get_string(id));
         if (hash)
             buf_printf(b, "#%x", (unsigned)json_object_get_int(hash));
-    } else if (name) {
+    }
+    if (name) {
+        buf_string(b, class ? " " : "");
         put_cell(b, name);
     }
     if (length && !value)
         buf_printf(b, "[%s]", json_object_get_string(length));
     if (value) {
-        buf_string(b, class ? " " : "");
+        buf_string(b, class ? " " : name ? " = " : "");
         put_cell(b, value);
     }
+    put_others(b, o);
 }
 
 static void put_cell(struct buf *b, json_object *v)
@@ -63,10 +88,6 @@ static void put_cell(struct buf *b, json_object *v)
         put_reference(b, v);
         break;
     case json_type_array:
-        if (is_table(v)) {
-            buf_printf(b, "(%zu)", json_object_array_length(v));
-            break;
-        }
         for (size_t i = 0; i < json_object_array_length(v); i++) {
             buf_string(b, i ? ", " : "");
             put_cell(b, json_object_array_get_idx(v, i));
@@ -77,20 +98,62 @@ static void put_cell(struct buf *b, json_object *v)
     }
 }
 
-static void print_cell(FILE *to, json_object *v, size_t width, bool right)
+/* The state of a thread as JVM TI has it (GetThreadState). */
+static void put_thread_state(struct buf *b, unsigned state)
 {
-    _cleanup_(buf_release) struct buf b = BUF(CELL_MAX);
+    static const struct {
+        unsigned bit;
+        const char *name;
+    } bits[] = {{0x1, "alive"},           {0x2, "terminated"},       {0x4, "runnable"},
+                {0x80, "waiting"},        {0x10, "indefinitely"},    {0x20, "with timeout"},
+                {0x40, "sleeping"},       {0x100, "in Object.wait"}, {0x200, "parked"},
+                {0x400, "blocked"},       {0x400000, "in native"},   {0x100000, "suspended"},
+                {0x200000, "interrupted"}};
+
+    size_t begin = b->len;
+    for (size_t i = 0; i < ARRAY_SIZE(bits); i++) {
+        if (state & bits[i].bit)
+            buf_printf(b, "%s%s", b->len > begin ? ", " : "", bits[i].name);
+        state &= ~bits[i].bit;
+    }
+    if (state)
+        buf_printf(b, "%s0x%x", b->len > begin ? ", " : "", state);
+}
+
+/* "pkg.Class.name(IJ)V" as its source has it. */
+static void put_method(struct buf *b, const char *text)
+{
+    size_t n = strcspn(text, "(");
+    _cleanup_free_ char *name = strndup(text, n);
+    if (name && text[n])
+        put_java_signature(b, name, text + n);
+    else
+        buf_string(b, text);
+}
+
+/* A member for people: descriptors and methods are shown as Java has them, and bits by their names.
+ */
+static void put_member(struct buf *b, const char *key, json_object *v)
+{
+    if (strcmp(key, "descriptor") == 0 && json_object_is_type(v, json_type_string))
+        put_java_signature(b, "", json_object_get_string(v));
+    else if (strcmp(key, "methods") == 0 && json_object_is_type(v, json_type_string))
+        put_method(b, json_object_get_string(v));
+    else if (strcmp(key, "flags") == 0 && json_object_is_type(v, json_type_int))
+        put_thread_state(b, (unsigned)json_object_get_int(v));
+    else
+        put_cell(b, v);
+}
+
+static void print_cell(FILE *to, const char *key, json_object *v, size_t width, bool right)
+{
+    _cleanup_(buf_release) struct buf b = BUF(SIZE_MAX / 4);
     if (v)
-        put_cell(&b, v);
-    size_t len = strlen(buf_str(&b));
-    bool cut = width && len > width;
-    size_t shown = cut ? width - 3 : len;
-    if (right)
-        fprintf(to, "%*s", (int)(width > len ? width - len : 0), "");
-    print_text(to, (struct str){buf_str(&b), shown});
-    fputs(cut ? "..." : "", to);
-    if (!right && width)
-        fprintf(to, "%*s", (int)(width > len ? width - len : 0), "");
+        put_member(&b, key, v);
+    if (width)
+        print_column(to, buf_str(&b), width, right);
+    else
+        fprintf(to, "%s", buf_str(&b));
 }
 
 struct column {
@@ -99,7 +162,28 @@ struct column {
     bool number;
 };
 
-static void print_table(FILE *to, json_object *a)
+static void print_table(FILE *to, json_object *a, int indent);
+
+/* The tables within a row, below it. */
+static void print_tables_of_row(FILE *to, json_object *row, int indent)
+{
+    json_object_object_foreach(row, key, value)
+    {
+        if (!json_object_is_type(value, json_type_array) || !is_table(value))
+            continue;
+        fprintf(to, "%*s%s (%zu)\n", indent, "", key, json_object_array_length(value));
+        print_table(to, value, indent + 2);
+    }
+}
+
+/* Of a variable: elsewhere what is null is only not there. */
+static bool is_null(json_object *row, const char *key)
+{
+    json_object *value = NULL;
+    return strcmp(key, "value") == 0 && json_object_object_get_ex(row, key, &value) && !value;
+}
+
+static void print_table(FILE *to, json_object *a, int indent)
 {
     VEC(struct column) columns = {0};
     size_t rows = json_object_array_length(a);
@@ -107,36 +191,50 @@ static void print_table(FILE *to, json_object *a)
         json_object_object_foreach(json_object_array_get_idx(a, r), key, value)
         {
             size_t c = 0;
+            if (json_object_is_type(value, json_type_array) && is_table(value))
+                continue;
             while (c < columns.len && strcmp(columns.data[c].key, key) != 0)
                 c++;
-            if (c == columns.len && vec_push(&columns, ((struct column){key, strlen(key), true})) < 0)
+            if (c == columns.len &&
+                vec_push(&columns,
+                         ((struct column){key, MAX(text_width(key, strlen(key)), 3), true})) < 0)
                 break;
-            _cleanup_(buf_release) struct buf b = BUF(CELL_MAX);
-            put_cell(&b, value);
-            columns.data[c].width = MIN(MAX(columns.data[c].width, strlen(buf_str(&b))), CELL_WIDTH);
-            columns.data[c].number &= json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_double);
+            _cleanup_(buf_release) struct buf b = BUF(SIZE_MAX / 4);
+            put_member(&b, key, value);
+            size_t wide = text_width(buf_str(&b), b.len);
+            columns.data[c].width = MIN(MAX(columns.data[c].width, wide), CELL_WIDTH);
+            columns.data[c].number &=
+                strcmp(key, "flags") != 0 && (json_object_is_type(value, json_type_int) ||
+                                              json_object_is_type(value, json_type_double));
         }
     }
     for (size_t r = 0; r <= rows; r++) {
+        fprintf(to, "%*s", indent, "");
         for (size_t c = 0; c < columns.len; c++) {
             const struct column *col = &columns.data[c];
             size_t width = c + 1 < columns.len || col->number ? col->width : 0;
-            fputs(c ? "  " : "  ", to);
+            fputs("  ", to);
             if (r == 0)
                 fprintf(to, col->number ? "%*s" : "%-*s", (int)width, col->key);
+            else if (is_null(json_object_array_get_idx(a, r - 1), col->key))
+                print_column(to, "null", MAX(width, sizeof("null") - 1), false);
             else
-                print_cell(to, json_object_object_get(json_object_array_get_idx(a, r - 1), col->key), width, col->number);
+                print_cell(to, col->key,
+                           json_object_object_get(json_object_array_get_idx(a, r - 1), col->key),
+                           width, col->number);
         }
         fputc('\n', to);
+        if (r)
+            print_tables_of_row(to, json_object_array_get_idx(a, r - 1), indent + 6);
     }
     vec_release(&columns);
 }
 
-static void print_lines(FILE *to, json_object *a)
+static void print_lines(FILE *to, const char *key, json_object *a)
 {
     for (size_t i = 0; i < json_object_array_length(a); i++) {
         fputs("  ", to);
-        print_cell(to, json_object_array_get_idx(a, i), 0, false);
+        print_cell(to, key, json_object_array_get_idx(a, i), 0, false);
         fputc('\n', to);
     }
 }
@@ -150,10 +248,10 @@ static void print_members(FILE *to, json_object *o)
             continue;
         if (array) {
             fprintf(to, "%s (%zu)\n", key, json_object_array_length(value));
-            is_table(value) ? print_table(to, value) : print_lines(to, value);
+            is_table(value) ? print_table(to, value, 0) : print_lines(to, key, value);
         } else {
             fprintf(to, "%-24s ", key);
-            print_cell(to, value, 0, false);
+            print_cell(to, key, value, 0, false);
             fputc('\n', to);
         }
     }
@@ -170,13 +268,14 @@ int json_view(FILE *to, const char *text)
     return 0;
 }
 
-int json_view_each(const char *text, const char *array, const char *key, void (*see)(void *context, const char *value),
-                   void *context)
+int json_view_each(const char *text, const char *array, const char *key,
+                   void (*see)(void *context, const char *value), void *context)
 {
     json_object *o = json_tokener_parse(text), *list = json_object_object_get(o, array);
     int r = json_object_is_type(list, json_type_array) ? 0 : -EINVAL;
     for (size_t i = 0; r == 0 && i < json_object_array_length(list); i++) {
-        const char *value = json_object_get_string(json_object_object_get(json_object_array_get_idx(list, i), key));
+        const char *value =
+            json_object_get_string(json_object_object_get(json_object_array_get_idx(list, i), key));
         if (value)
             see(context, value);
     }

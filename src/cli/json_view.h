@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shows JSON as a person reads it: members as lines, arrays of objects as tables, {"id","class","value"} as Class@id "value".
+/*
+ * Shows JSON as a person reads it: members as lines, arrays of objects as tables,
+ * {"id","class","value"} as Class@id "value".
  */
 #pragma once
 
@@ -8,5 +10,5 @@
 /* Prints a JSON text. 0, or -EINVAL when it is none. */
 int json_view(FILE *to, const char *text);
 /* Calls see() with member `key` of each element of the array `array` of an object. 0 or -EINVAL. */
-int json_view_each(const char *text, const char *array, const char *key, void (*see)(void *context, const char *value),
-                   void *context);
+int json_view_each(const char *text, const char *array, const char *key,
+                   void (*see)(void *context, const char *value), void *context);

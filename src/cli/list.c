@@ -18,11 +18,34 @@ static const struct arg list_args[] = {
 static const struct arg_set list_set = {"What is shown", list_args};
 const struct arg_set *const list_sets[] = {&list_set, NULL};
 
-enum { COMMAND_SHOWN = 100 };
+enum { COMMAND_SHOWN = 100 /* columns, as in the format below */ };
+
+#ifdef COMMAND_IS_STATIC
+/*
+ * From /etc/passwd alone: the other sources of names are libraries, and those of the system may be
+ * of another libc than the one that is linked in.
+ */
+static struct passwd *find_user(uid_t uid)
+{
+    struct passwd *p;
+    FILE *file = fopen("/etc/passwd", "re");
+    do
+        p = file ? fgetpwent(file) : NULL;
+    while (p && p->pw_uid != uid);
+    if (file)
+        fclose(file);
+    return p;
+}
+#else
+static struct passwd *find_user(uid_t uid)
+{
+    return getpwuid(uid);
+}
+#endif
 
 static const char *user_name(uid_t uid, char text[32])
 {
-    struct passwd *p = getpwuid(uid);
+    struct passwd *p = find_user(uid);
     snprintf(text, 32, "%u", uid);
     return p ? p->pw_name : text;
 }
@@ -33,11 +56,18 @@ static void print_table(const struct vm_list *l)
     for (size_t i = 0; i < l->vms.len; i++) {
         const struct vm *vm = &l->vms.data[i];
         char uid[32];
-        printf("%7d  %-9s  %-18s  ", vm->pid, user_name(vm->uid, uid), vm->version ? vm->version : "?");
+        printf("%7d  %-9s  %-18s  ", vm->pid, user_name(vm->uid, uid),
+               vm->version ? vm->version : "?");
         const char *command = vm->command ? vm->command : "?";
-        print_text(stdout, (struct str){command, strnlen(command, COMMAND_SHOWN)});
-        printf("%s%s%s\n", strlen(command) > COMMAND_SHOWN ? "..." : "", vm->other_root ? "  (container)" : "",
-               vm->attach_disabled ? "  (attach disabled)" : "");
+        bool cut = text_width(command, strlen(command)) > COMMAND_SHOWN;
+        const char *where = vm->other_root  ? "  (container)"
+                            : vm->other_tmp ? "  (private /tmp)"
+                                            : "";
+        const char *attach = vm->attach_disabled ? "  (attach disabled)"
+                             : vm->dies_of_quit  ? "  (no attach: -Xrs, or still starting)"
+                                                 : "";
+        const char *stopped = vm_is_stopped(vm) ? "  (stopped)" : "";
+        printf("%.100s%s%s%s%s\n", command, cut ? "..." : "", where, stopped, attach);
     }
 }
 
@@ -45,10 +75,10 @@ static void print_json(const struct vm_list *l)
 {
     _cleanup_(buf_release) struct buf out = BUF(1 << 28);
     struct json j = {&out, false};
-    json_array(&j);
+    json_begin_array(&j);
     for (size_t i = 0; i < l->vms.len; i++) {
         const struct vm *vm = &l->vms.data[i];
-        json_object(&j);
+        json_begin_object(&j);
         json_key(&j, "pid");
         json_i64(&j, vm->pid);
         json_key(&j, "inner_pid");
@@ -61,11 +91,15 @@ static void print_json(const struct vm_list *l)
         json_string(&j, vm->command);
         json_key(&j, "container");
         json_bool(&j, vm->other_root);
+        json_key(&j, "private_tmp");
+        json_bool(&j, vm->other_tmp);
+        json_key(&j, "stopped");
+        json_bool(&j, vm_is_stopped(vm));
         json_key(&j, "attachable");
-        json_bool(&j, !vm->attach_disabled && !vm->openj9);
-        json_object_end(&j);
+        json_bool(&j, !vm->attach_disabled && !vm->dies_of_quit && !vm->openj9);
+        json_end_object(&j);
     }
-    json_array_end(&j);
+    json_end_array(&j);
     puts(buf_str(&out));
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/file.h"
 #include "cli/commands.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,21 +36,51 @@ int command_dispatch(const struct command *table, int argc, char **argv)
     }
     for (const struct command *c = table; c->name; c++) {
         if (strcmp(argv[0], command_word(c)) == 0)
-            return c->verbs ? command_dispatch(c->verbs, argc - 1, argv + 1) : c->run(c, argc, argv);
+            return c->verbs ? command_dispatch(c->verbs, argc - 1, argv + 1)
+                            : c->run(c, argc, argv);
     }
-    complain(argv[0], "no such command", table == commands ? "jvmscope --help lists them" : "--help lists them");
+    complain(argv[0], "no such command",
+             table == commands ? "jvmscope --help lists them" : "--help lists them");
     return 2;
+}
+
+/* True when standard output is a pipe whose reader has seen enough. */
+static bool reader_is_gone(void)
+{
+    struct pollfd p = {.fd = STDOUT_FILENO};
+    return poll(&p, 1, 0) > 0 && p.revents & POLLERR;
+}
+
+/*
+ * What was printed must have been written: a full disk behind standard output is a failure,
+ * whenever it was met.
+ */
+static int output_end(int status)
+{
+    bool failed_before = ferror(stdout);
+    errno = 0;
+    bool failed = fflush(stdout) != 0 || failed_before;
+    int error = errno;
+    if (!failed || error == EPIPE || reader_is_gone())
+        return status;
+    /* stdio forgets the reason of an earlier failure. */
+    complain("standard output", "cannot write",
+             error ? strerror(error) : "not everything was taken");
+    return status ? status : 1;
 }
 
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "--version") == 0) {
         puts("jvmscope " JVMSCOPE_VERSION);
-        return 0;
+        return output_end(0);
     }
+    /*
+     * A file that may not grow (ulimit -f) is like a full disk: an error of a write, and not our
+     * end.
+     */
+    file_limit_begin();
+    file_fault_begin();
     int status = command_dispatch(commands, argc - 1, argv + 1);
-    /* A full disk behind standard output is a failure, a reader that has seen enough is not. */
-    if (fflush(stdout) != 0 && errno != EPIPE && status == 0)
-        return complain("standard output", "cannot write", strerror(errno));
-    return status;
+    return output_end(status);
 }

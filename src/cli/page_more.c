@@ -3,6 +3,7 @@
 
 #include "cli/coverage.h"
 #include "cli/heap/ask.h"
+#include "cli/losses.h"
 #include "cli/trace/trace.h"
 
 #include <errno.h>
@@ -43,8 +44,8 @@ static int put_heap(const struct export_source *s, struct json *j)
         return r;
     if (!s->site)
         return heap_embed_json(h, j);
-    json_object(j); /* the page asks the server */
-    json_object_end(j);
+    json_begin_object(j); /* the page asks the server */
+    json_end_object(j);
     return 0;
 }
 
@@ -56,6 +57,7 @@ int page_more(const struct export_source *s, struct json *j)
     /* What a VM is still connected to through a descriptor is a recording as well. */
     if (extension && strcmp(extension, ".jfr") != 0 && strncmp(s->path, "/proc/", 6) != 0)
         return 0;
+    losses_json_of_file(s->path, NULL, !s->profile || s->profile->lost_any, j);
     int r = member(j, "trace", s, put_trace);
     return r < 0 ? r : member(j, "coverage", s, put_coverage);
 }

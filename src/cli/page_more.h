@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the page shows beyond the profile and the threads: calls with values, coverage, the heap. */
+/*
+ * What the page shows beyond the profile and the threads: losses, calls with values, coverage, the
+ * heap.
+ */
 #pragma once
 
 #include "base/json.h"
@@ -7,5 +10,8 @@
 
 enum { PAGE_CALLS = 20000 }; /* that one page takes; the rest is counted */
 
-/* For export_source.more: the members "trace", "coverage" and "heap", each only when the recording has it. */
+/*
+ * For export_source.more: what a recording lost (model/losses.h) and the members "trace",
+ * "coverage" and "heap", each only when the recording has it.
+ */
 int page_more(const struct export_source *s, struct json *j) must_check;

@@ -2,21 +2,24 @@
 #include "cli/reading.h"
 
 #include "base/parse.h"
+#include "base/pattern.h"
 #include "base/progress.h"
+#include "cli/losses.h"
 #include "model/load.h"
 
 #include <inttypes.h>
 
 static const struct arg selection_args[] = {
-    {"--thread", 0, ARG_TEXT, offsetof(struct selection, filter.thread), "PATTERN",
+    {"--thread", 0, ARG_LIST, offsetof(struct selection, filter.thread), "PATTERN",
      "only threads whose name matches (* and ?, or a part of it)"},
     {"--class", 0, ARG_TEXT, offsetof(struct selection, filter.class_name), "PATTERN",
      "only stacks with a frame of a class that matches"},
     {"--from", 0, ARG_DURATION, offsetof(struct selection, filter.from_ns), "TIME",
      "only from this time on, counted from the start: 1.5s, 2m"},
-    {"--to", 0, ARG_DURATION, offsetof(struct selection, filter.to_ns), "TIME", "only up to this time"},
-    {"--metric", 0, ARG_TEXT, offsetof(struct selection, metric), "samples|wall|allocations|locks|times",
-     "what is counted; the first of these that is there"},
+    {"--to", 0, ARG_DURATION, offsetof(struct selection, filter.to_ns), "TIME",
+     "only up to this time"},
+    {"--metric", 0, ARG_TEXT, offsetof(struct selection, metric),
+     "samples|wall|allocations|locks|times", "what is counted; the first of these that is there"},
     {0},
 };
 
@@ -27,28 +30,65 @@ static void show_progress(void *context, uint64_t done, uint64_t total)
     progress_update(context, done, total);
 }
 
-int reading_open(struct profile **ret, const char *path)
-{
-    _cleanup_(buf_release) struct buf warning = BUF(4096);
-    return reading_open_warned(ret, path, &warning);
-}
-
-int reading_open_warned(struct profile **ret, const char *path, struct buf *ret_warning)
+static int open_profile(struct profile **ret, const char *path, enum load_detail detail,
+                        struct buf *ret_warning)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
     struct progress progress;
     progress_start(&progress, "reading");
-    int r = profile_load(ret, path, &why, show_progress, &progress);
+    int r = profile_load(ret, path, detail, &why, show_progress, &progress);
     progress_end(&progress);
     if (r < 0)
-        return why.len ? complain(path, "cannot read", buf_str(&why)) : complain_errno(path, "cannot read", r);
+        return why.len ? complain(path, "cannot read", buf_str(&why))
+                       : complain_errno(path, "cannot read", r);
     if (why.len)
         complain(path, "read as far as possible", buf_str(&why));
     buf_bytes(ret_warning, why.data, why.len);
+    losses_tell_known(path, (*ret)->lost_any);
     return 0;
 }
 
-int reading_metric(const struct selection *s, const struct profile *p, const char *path, enum profile_metric *ret)
+int reading_open_sums(struct profile **ret, const char *path, const struct selection *s)
+{
+    _cleanup_(buf_release) struct buf warning = BUF(4096);
+    bool are_told_apart = s->filter.thread || s->filter.from_ns || s->filter.to_ns;
+    return open_profile(ret, path, are_told_apart ? LOAD_SAMPLES : LOAD_SUMS, &warning);
+}
+
+int reading_open(struct profile **ret, const char *path, struct buf *ret_warning)
+{
+    return open_profile(ret, path, LOAD_SAMPLES, ret_warning);
+}
+
+bool reading_check(const struct selection *s, const struct profile *p, const char *path)
+{
+    const struct profile_filter *f = &s->filter;
+    char from[24], to[24], text[64];
+    if (f->to_ns && f->from_ns >= f->to_ns) {
+        snprintf(text, sizeof(text), "--from %s is not before --to %s",
+                 format_duration(from, f->from_ns), format_duration(to, f->to_ns));
+        complain(path, text, NULL);
+        return false;
+    }
+    bool any = !f->thread;
+    for (size_t i = 0; i < p->threads.len && !any; i++) {
+        struct str name = profile_text(p, p->threads.data[i].name);
+        any = pattern_match(f->thread, name.data, name.len);
+    }
+    if (!any)
+        complain(path, "no thread has this name", f->thread);
+    bool class = !f->class_name;
+    for (size_t i = 0; i < p->methods.len && !class; i++) {
+        struct str name = profile_text(p, p->methods.data[i].class_name);
+        class = pattern_match(f->class_name, name.data, name.len);
+    }
+    if (any && !class)
+        complain(path, "no class of a stack has this name", f->class_name);
+    return any && class;
+}
+
+int reading_metric(const struct selection *s, const struct profile *p, const char *path,
+                   enum profile_metric *ret)
 {
     for (int i = 0; i < PROFILE_METRICS; i++) {
         bool wanted = !s->metric || strcmp(s->metric, profile_metrics[i].name) == 0;

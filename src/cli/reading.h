@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands that read a recording share: the filter options, opening with progress, the choice of a metric. */
+/*
+ * What the commands that read a recording share: the filter options, opening with progress, the
+ * choice of a metric.
+ */
 #pragma once
 
 #include "cli/commands.h"
@@ -12,12 +15,21 @@ struct selection {
 
 extern const struct arg_set selection_set; /* its struct is struct selection */
 
-/* Reads a profile. 0, or the exit status after a complaint; a warning (a file cut short) is printed and is no failure. */
-int reading_open(struct profile **ret, const char *path);
-/* The same; what a complaint said about a file that is cut or damaged is appended. */
-int reading_open_warned(struct profile **ret, const char *path, struct buf *ret_warning);
+/*
+ * Reads a profile. 0, or the exit status after a complaint; a warning (a file cut short) is printed
+ * and is no failure. What a complaint said about a file that is cut or damaged is appended.
+ */
+int reading_open(struct profile **ret, const char *path, struct buf *ret_warning);
+/* The same for views of this selection: what they need not tell apart may be added up. */
+int reading_open_sums(struct profile **ret, const char *path, const struct selection *s);
 /* The metric asked for or the first there is. 0, or the exit status after a complaint. */
-int reading_metric(const struct selection *s, const struct profile *p, const char *path, enum profile_metric *ret);
+/*
+ * Whether the selection can hold at all: its times in order, its threads there; else a complaint
+ * was made.
+ */
+bool reading_check(const struct selection *s, const struct profile *p, const char *path);
+int reading_metric(const struct selection *s, const struct profile *p, const char *path,
+                   enum profile_metric *ret);
 
 /* "123", "1.5 MiB" or "2.1 s" as the metric's unit has it, into text[24]; returns text. */
 char *format_weight(char text[24], enum profile_metric metric, uint64_t weight);

@@ -5,12 +5,17 @@
 #include "base/parse.h"
 #include "cli/builtin.h"
 #include "cli/commands.h"
+#include "cli/contents.h"
+#include "cli/losses.h"
 #include "export/export.h"
-#include "jfr/reader.h"
+#include "jfr/cut.h"
 
-#include <inttypes.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static bool ends_in(const char *text, const char *end)
 {
@@ -37,88 +42,225 @@ bool recording_check_output(const char *output)
     return false;
 }
 
-/* Options that make the agent record something, and the command that shows it when it is not `report`. */
+/* What of a capture formats are made of; HPROF: its own formats have a place for it. */
+enum { STACKS = 1, WAITS = 2, HPROF = 4 };
+
+/*
+ * Options that make the agent record something, and the command that shows it when it is not
+ * `report`.
+ */
 static const struct {
     enum option option;
     const char *shown_by;
+    int gives;
 } captures[] = {
-    {OPT_CPU, NULL},
-    {OPT_HEAP, NULL},
-    {OPT_MONITOR, NULL},
-    {OPT_ALLOC, NULL},
-    {OPT_LIVE, NULL},
-    {OPT_ONOOM, NULL},
-    {OPT_PARK, NULL},
-    {OPT_THREADS, "threads summary"},
-    {OPT_LOCKS, "threads summary"},
-    {OPT_TRACE, "trace"},
-    {OPT_COVER, "coverage"},
-    {OPT_LOG, "trace"},
-    {OPT_WATCH, "trace"},
-    {OPT_EXCEPTIONS, "trace --exceptions"},
-    {OPT_EVENTS, "trace"},
-    {OPT_DEADLOCK, "threads deadlocks"},
+    {OPT_CPU, NULL, STACKS | HPROF},
+    {OPT_HEAP, NULL, STACKS | HPROF},
+    {OPT_MONITOR, NULL, STACKS | WAITS | HPROF},
+    {OPT_ALLOC, NULL, STACKS | HPROF},
+    {OPT_LIVE, NULL, STACKS | HPROF},
+    {OPT_ONOOM, NULL, HPROF},
+    {OPT_PARK, NULL, STACKS | WAITS | HPROF},
+    {OPT_THREADS, "threads summary", STACKS | WAITS},
+    {OPT_LOCKS, "threads summary", STACKS | WAITS},
+    {OPT_TRACE, "trace", 0},
+    {OPT_COVER, "coverage", 0},
+    {OPT_LOG, "trace", 0},
+    {OPT_WATCH, "trace", 0},
+    {OPT_EXCEPTIONS, "trace --exceptions", 0},
+    {OPT_EVENTS, "trace", 0},
+    {OPT_DEADLOCK, "threads deadlocks", STACKS | WAITS},
 };
 
-/* Whether one of the words makes the agent record; *ret_shown_by is the command that shows the first of them. */
+/* The capture that the word at `at` asks for; -1: it asks for none. */
+static int capture_of(const char *at)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(captures); i++) {
+        const char *name = option_table[captures[i].option].name;
+        if (strncmp(at, name, strlen(name)) == 0 && at[strlen(name)] == '=')
+            return (int)i;
+    }
+    return -1;
+}
+
+/* A dump of the heap lies beside the recording. */
+static bool is_dump(const char *at)
+{
+    return strncmp(at, "heap=dump", 9) == 0;
+}
+
+/* What the words make the agent record that formats are made of. */
+static int captures_give(const char *words)
+{
+    int gives = 0;
+    for (const char *at = words; *at; at += strcspn(at, ","), at += *at == ',') {
+        int i = capture_of(at);
+        gives |= i < 0 || is_dump(at) ? 0 : captures[i].gives;
+    }
+    return gives;
+}
+
+/*
+ * Whether one of the words makes the agent record; *ret_shown_by is the command that shows the
+ * first of them.
+ */
 static bool captures_something(const char *words, const char **ret_shown_by)
 {
+    bool found = false;
     *ret_shown_by = NULL;
     for (const char *at = words; *at; at += strcspn(at, ","), at += *at == ',') {
-        for (size_t i = 0; i < ARRAY_SIZE(captures); i++) {
-            const char *name = option_table[captures[i].option].name;
-            if (strncmp(at, name, strlen(name)) != 0 || at[strlen(name)] != '=')
-                continue;
-            *ret_shown_by = captures[i].shown_by;
+        int i = capture_of(at);
+        if (i < 0)
+            continue;
+        /* What shows a dump is told with it. */
+        bool dump = captures[i].option == OPT_ONOOM || is_dump(at);
+        found = true;
+        *ret_shown_by = dump ? "" : captures[i].shown_by;
+        if (!dump)
             return true;
-        }
     }
-    return false;
+    return found;
 }
 
-/* The words as text; "" where there are none. */
-static const char *words_of(const struct capture *c)
+void recording_options(const struct capture *c, const char *output, const char *file,
+                       struct buf *ret)
 {
-    return c->options.len ? (const char *)c->options.data : "";
-}
-
-void recording_options(const struct capture *c, const char *output, const char *file, struct buf *ret)
-{
-    const char *given = words_of(c), *shown_by;
+    const char *given = buf_str(&c->options), *shown_by;
     buf_printf(ret, "format=%c,file=", format_of(output));
     for (const char *p = file; *p; p++)
-        buf_printf(ret, *p == '%' ? "%%%%" : "%c", *p); /* the agent expands %p and %t: these are done */
+        /* the agent expands %p and %t: these are done */
+        buf_printf(ret, *p == '%' ? "%%%%" : "%c", *p);
     if (!captures_something(given, &shown_by))
         buf_string(ret, ",cpu=samples");
     if (*given)
         buf_printf(ret, ",%s", given);
 }
 
-/* One line for each pattern that no method matched. */
-static void tell_unmatched(const char *path)
+/*
+ * Whether the recording can become the output: after the program's end it would be too late to say
+ * so.
+ */
+static bool check_gives(const char *words, const char *output)
 {
-    static const struct rec_select unmatched[] = {{"jvmscope.TraceUnmatched", 1}, {0}};
-    _cleanup_(recording_closep) struct recording *r = NULL;
-    const char *why = NULL;
-    struct rec_event e;
-    if (recording_open(&r, path, &why) < 0 || recording_select(r, unmatched) < 0)
-        return;
-    while (recording_next(r, &e) > 0)
-        complain(rec_string(&e.object, "pattern", "?"), "no method matches", "the pattern traced nothing");
+    const struct export_format *format =
+        recording_is_direct(output) ? NULL : export_format_of(output);
+    int gives = captures_give(words);
+    if (!format || (format->any && !format->threads) || gives & (format->threads ? WAITS : STACKS))
+        return true;
+    complain(output,
+             format->threads ? "this format holds threads, which nothing that is asked for records"
+                             : "this format holds stacks, which nothing that is asked for records",
+             format->threads ? "add --threads, or write a .jfr" : "add --cpu, or write a .jfr");
+    return false;
+}
+
+/* Said before a VM is started or asked; the agent would refuse it too. */
+static bool check_format(const struct options *o, const char *output)
+{
+    for (size_t i = 0; format_of(output) != 'r' && i < ARRAY_SIZE(captures); i++) {
+        enum option option = captures[i].option;
+        bool off = option_table[option].kind == OPTION_YES_NO && !option_on(o, option);
+        if (captures[i].gives & HPROF || !o->v[option].given || off)
+            continue;
+        _cleanup_(buf_release) struct buf what = BUF(256);
+        buf_printf(&what, "%s is recorded into a .jfr, not into HPROF's output",
+                   option_table[option].flag);
+        complain(output, buf_str(&what), NULL);
+        return false;
+    }
+    return true;
+}
+
+bool recording_check(const struct capture *c, const char *output, const char *command)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096), words = BUF(1 << 20);
+    struct options o;
+    recording_options(c, output, "-", &words);
+    int r = buf_error(&words) ? -E2BIG : options_parse(&o, buf_str(&words), &why);
+    if (r < 0) {
+        complain(command, r == -E2BIG ? "the options are too long" : buf_str(&why), NULL);
+        return false;
+    }
+    bool can = check_format(&o, output) && check_gives(buf_str(&words), output);
+    options_release(&o);
+    return can;
+}
+
+static bool written_since(const struct stat *st, const struct timespec *since)
+{
+    return st->st_mtim.tv_sec > since->tv_sec ||
+           (st->st_mtim.tv_sec == since->tv_sec && st->st_mtim.tv_nsec >= since->tv_nsec);
+}
+
+bool recording_written(const char *path, const struct timespec *since)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && written_since(&st, since);
+}
+
+/* Bytes of a file, without the room that a recording which goes on has behind its events. */
+static uint64_t bytes_of(const char *path)
+{
+    struct stat st;
+    uint64_t used;
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return 0;
+    return jfr_used_bytes(fd, &used) == 0 ? used : (uint64_t)st.st_size;
+}
+
+static bool announce(const struct capture *c, const char *path, const char *shown,
+                     const char *where)
+{
+    char size[24];
+    if (access(path, F_OK) < 0)
+        return false;
+    const char *shown_by = NULL;
+    bool jfr = ends_in(shown, ".jfr");
+    captures_something(c ? buf_str(&c->options) : "", &shown_by);
+    fprintf(stderr, "jvmscope: wrote %s%s (%s)", shown, where, format_size(size, bytes_of(path)));
+    if (jfr && !*where && !(shown_by && !*shown_by))
+        fprintf(stderr, "; see it with: jvmscope %s %s", shown_by ? shown_by : "report", shown);
+    fputc('\n', stderr);
+    return jfr;
 }
 
 void recording_announce(const struct capture *c, const char *output)
 {
-    struct stat st;
-    char size[24];
-    if (stat(output, &st) < 0)
+    if (!announce(c, output, output, ""))
         return;
-    const char *shown_by = NULL;
-    captures_something(c ? words_of(c) : "", &shown_by);
-    fprintf(stderr, "jvmscope: wrote %s (%s)", output, format_size(size, (uint64_t)st.st_size));
-    if (ends_in(output, ".jfr"))
-        fprintf(stderr, "; see it with: jvmscope %s %s", shown_by ? shown_by : "report", output);
-    fputc('\n', stderr);
-    if (shown_by && strcmp(shown_by, "trace") == 0 && ends_in(output, ".jfr"))
-        tell_unmatched(output);
+    losses_tell_file(output, NULL);
+    contents_tell(output, output);
+}
+
+void recording_announce_open(int fd, const char *shown, const char *where, bool ended)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    if (!announce(NULL, path, shown, where))
+        return;
+    losses_tell_as(path, shown, ended);
+    contents_tell(path, shown);
+}
+
+void recording_announce_dumps(const char *recording, const struct timespec *since)
+{
+    size_t stem = strlen(recording) - (ends_in(recording, ".jfr") ? 4 : 0);
+    bool more = ends_in(recording, ".jfr");
+    for (unsigned i = 0; more; i++) {
+        _cleanup_(buf_release) struct buf path = BUF(2 * PATH_MAX);
+        char size[24];
+        struct stat st;
+        buf_printf(&path, "%.*s", (int)stem, recording);
+        if (i == 0)
+            buf_string(&path, ".oom");
+        else if (i > 1)
+            buf_printf(&path, ".%u", i);
+        buf_string(&path, ".hprof");
+        bool is_there = !buf_error(&path) && stat(buf_str(&path), &st) == 0;
+        if (is_there && written_since(&st, since))
+            fprintf(stderr, "jvmscope: wrote %s (%s); see it with: jvmscope heap leaks %s\n",
+                    buf_str(&path), format_size(size, (uint64_t)st.st_size), buf_str(&path));
+        more = i == 0 || is_there;
+    }
 }

@@ -4,23 +4,31 @@
 #include "base/json.h"
 #include "base/parse.h"
 #include "cli/builtin.h"
+#include "cli/losses.h"
 #include "cli/reading.h"
+#include "model/vm_time.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 enum { STACK_LINES = 24, TREE_DEPTH = 40 };
 
 struct report {
-    bool json, inverted;
+    bool json, inverted, idle;
     uint64_t limit, stacks;
 };
 
 static const struct arg report_args[] = {
-    {"--json", 0, ARG_FLAG, offsetof(struct report, json), NULL, "print JSON: every metric, every method"},
+    {"--json", 0, ARG_FLAG, offsetof(struct report, json), NULL,
+     "print JSON: every metric, every method"},
+    {"--idle", 0, ARG_FLAG, offsetof(struct report, idle), NULL,
+     "wall-clock samples of threads that wait for something to do count too"},
     {"--inverted", 0, ARG_FLAG, offsetof(struct report, inverted), NULL,
      "show who calls the hottest methods instead of the hottest stacks"},
-    {"--limit", 'n', ARG_NUMBER, offsetof(struct report, limit), "N", "rows of the ranked table (20)"},
-    {"--stacks", 0, ARG_NUMBER, offsetof(struct report, stacks), "N", "how many of the hottest stacks (5)"},
+    {"--limit", 'n', ARG_NUMBER, offsetof(struct report, limit), "N",
+     "rows of the ranked table (20)"},
+    {"--stacks", 0, ARG_NUMBER, offsetof(struct report, stacks), "N",
+     "how many of the hottest stacks (5)"},
     {0},
 };
 
@@ -32,30 +40,69 @@ static double percent(uint64_t part, uint64_t whole)
     return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-/* Text of a recording on a terminal: control characters, which could move its cursor, become '?'. */
-void print_text(FILE *to, struct str s)
+/* How many readings of the CPU clock the times of calls rest on; 0 where every call was timed. */
+static uint64_t readings_of(const struct profile *p)
 {
-    for (size_t i = 0; i < s.len; i++)
-        fputc((unsigned char)s.data[i] < 0x20 || s.data[i] == 0x7f ? '?' : s.data[i], to);
+    uint64_t readings = 0;
+    for (size_t i = 0; i < p->calls.len && p->timed_by_readings; i++)
+        readings += p->calls.data[i].samples;
+    return readings;
+}
+
+static int add_square(void *context, const struct profile_sample *s)
+{
+    *(double *)context += (double)s->weight * (double)s->weight;
+    return 0;
+}
+
+/*
+ * A bound of the standard error of a view's weight, where it is estimated. A sample that was drawn
+ * with the chance p stands for 1 / p of its size; the sum of the squares of these weights is no
+ * less than the variance, and close to it where p is small.
+ */
+static double standard_error(const struct profile_view *v)
+{
+    double sum = 0;
+    (void)profile_view_each(v, add_square, &sum);
+    return sqrt(sum);
 }
 
 static void print_head(const struct profile_view *v, const char *path)
 {
     const struct profile_series *series = &v->profile->series[v->metric];
     char weight[24], time[24], interval[24];
-    printf("%s: %s: %s", path, profile_metrics[v->metric].title, format_weight(weight, v->metric, v->weight));
+    printf("%s: %s: %s", path, profile_metrics[v->metric].title,
+           format_weight(weight, v->metric, v->weight));
     if (series->interval_ns && profile_metrics[v->metric].unit == UNIT_SAMPLES)
         printf(", one every %s: %s", format_duration(interval, series->interval_ns),
                format_duration(time, v->weight * series->interval_ns));
     if (v->profile->duration_ns)
         printf(", in %s", format_duration(time, v->profile->duration_ns));
-    printf(", %zu threads\n", v->profile->threads.len);
+    /* Exact counts and some formats do not tell threads apart: all is one thread without a name. */
+    const struct profile *p = v->profile;
+    size_t n = p->threads.len;
+    if (n != 1 || profile_text(p, p->threads.data[0].name).len)
+        printf(", %zu thread%s with some", n, n == 1 ? "" : "s");
+    putchar('\n');
+    if (series->estimated && v->weight)
+        printf("  estimated from %zu samples, standard error at most %.1f %%\n", v->samples,
+               100 * standard_error(v) / (double)v->weight);
+    if (series->listed_only)
+        printf("  of the sites that the file lists: what those below its cutoff allocated, none of "
+               "it live, is not in it\n");
     if (v->unattributed)
-        printf("  without a method: %s (%.2f %%)\n", format_weight(weight, v->metric, v->unattributed),
+        printf("  without a method: %s (%.2f %%)\n",
+               format_weight(weight, v->metric, v->unattributed),
                percent(v->unattributed, v->weight));
+    if (v->idle)
+        printf("  left out: %s of threads with nothing to do (--idle)\n",
+               format_weight(weight, v->metric, v->idle));
     if (v->truncated)
         printf("  truncated stacks: %s (%.2f %%)\n", format_weight(weight, v->metric, v->truncated),
                percent(v->truncated, v->weight));
+    if (v->metric == PROFILE_EXACT && readings_of(v->profile))
+        printf("  all calls are counted; times rest on %" PRIu64 " readings of the CPU clock\n",
+               readings_of(v->profile));
 }
 
 static bool has_sampler(const struct profile_view *v)
@@ -72,8 +119,59 @@ static void print_sampler(const struct profile_view *v)
         return;
     printf("  a sample took %s, 99 of 100 at most %s", format_duration(median, s->handler_p50_ns),
            format_duration(most, s->handler_p99_ns));
-    printf("; walks resumed %llu, faults survived %llu, lost %llu\n", (unsigned long long)s->resumed,
-           (unsigned long long)s->faults, (unsigned long long)s->lost);
+    printf("; walks resumed %llu, faults survived %llu, lost %llu\n",
+           (unsigned long long)s->resumed, (unsigned long long)s->faults,
+           (unsigned long long)s->lost);
+}
+
+/*
+ * What the process has used besides what was sampled; of a choice of threads or classes nothing can
+ * be said.
+ */
+static void read_times(const struct profile_view *v, struct vm_time *ret)
+{
+    *ret = (struct vm_time){0};
+    if (v->metric != PROFILE_CPU || v->filter.thread || v->filter.class_name ||
+        vm_time_sum(ret, v->profile, &v->filter) < 0)
+        *ret = (struct vm_time){0};
+}
+
+static void print_times(const struct profile_view *v)
+{
+    _cleanup_(vm_time_release) struct vm_time t;
+    char time[24];
+    read_times(v, &t);
+    if (!t.process_ns)
+        return;
+    printf("  CPU time of the process %s: ", format_duration(time, t.process_ns));
+    printf("Java threads %s", format_duration(time, t.process_ns - MIN(t.others_ns, t.process_ns)));
+    for (size_t i = 0; i < t.rows.len; i++) {
+        struct str what = profile_text(v->profile, t.rows.data[i].what);
+        printf(", %.*s %s (%.1f %%)", (int)what.len, what.data,
+               format_duration(time, t.rows.data[i].cpu_ns),
+               percent(t.rows.data[i].cpu_ns, t.process_ns));
+    }
+    putchar('\n');
+}
+
+static void json_times(struct json *j, const struct profile_view *v)
+{
+    _cleanup_(vm_time_release) struct vm_time t;
+    read_times(v, &t);
+    if (!t.process_ns)
+        return;
+    json_key(j, "cpu_time_ns");
+    json_begin_object(j);
+    json_key_u64(j, VM_TIME_PROCESS, t.process_ns);
+    json_key_u64(j, "java", t.process_ns - MIN(t.others_ns, t.process_ns));
+    for (size_t i = 0; i < t.rows.len; i++) {
+        struct str what = profile_text(v->profile, t.rows.data[i].what);
+        json_string_n(j, what.data, what.len);
+        buf_u8(j->out, ':');
+        j->comma = false;
+        json_u64(j, t.rows.data[i].cpu_ns);
+    }
+    json_end_object(j);
 }
 
 static void json_sampler(struct json *j, const struct profile_view *v)
@@ -96,21 +194,22 @@ static void json_sampler(struct json *j, const struct profile_view *v)
     };
 
     json_key(j, "sampler");
-    json_object(j);
+    json_begin_object(j);
     for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
         json_key(j, values[i].key);
         json_u64(j, values[i].value);
     }
-    json_object_end(j);
+    json_end_object(j);
 }
 
-static void print_methods(const struct profile_view *v, const struct profile_rank *ranks, size_t n, size_t limit)
+static void print_methods(const struct profile_view *v, const struct profile_rank *ranks, size_t n,
+                          size_t limit)
 {
     char self[24];
     printf("\n    self     total        self  method\n");
     for (size_t i = 0; i < MIN(n, limit); i++) {
-        printf(" %6.2f %%  %6.2f %%  %10s  ", percent(ranks[i].self, v->weight), percent(ranks[i].total, v->weight),
-               format_weight(self, v->metric, ranks[i].self));
+        printf(" %6.2f %%  %6.2f %%  %10s  ", percent(ranks[i].self, v->weight),
+               percent(ranks[i].total, v->weight), format_weight(self, v->metric, ranks[i].self));
         print_text(stdout, profile_text(v->profile, ranks[i].label));
         putchar('\n');
     }
@@ -127,7 +226,18 @@ struct hot {
 static int compare_hot(const void *a, const void *b)
 {
     const struct hot *x = a, *y = b;
-    return x->self != y->self ? (x->self < y->self ? 1 : -1) : (x->node > y->node) - (x->node < y->node);
+    return x->self != y->self ? (x->self < y->self ? 1 : -1)
+                              : (x->node > y->node) - (x->node < y->node);
+}
+
+/*
+ * The weight below which one of a view's stacks says nothing: that of too few readings, where times
+ * rest on readings.
+ */
+static uint64_t least_weight(const struct profile_view *v)
+{
+    uint64_t readings = v->metric == PROFILE_EXACT ? readings_of(v->profile) : 0;
+    return readings ? v->weight / readings * FEWEST_READINGS : 0;
 }
 
 static int print_stacks(const struct profile_view *v, size_t limit)
@@ -137,15 +247,18 @@ static int print_stacks(const struct profile_view *v, size_t limit)
     if (r < 0)
         return r;
     VEC(struct hot) hot = {0};
+    size_t few = 0;
     for (size_t i = 1; i < t.nodes.len && r == 0; i++) {
-        if (t.nodes.data[i].self)
+        few += t.nodes.data[i].self && t.nodes.data[i].self < least_weight(v);
+        if (t.nodes.data[i].self && t.nodes.data[i].self >= least_weight(v))
             r = vec_push(&hot, ((struct hot){t.nodes.data[i].self, (uint32_t)i}));
     }
     if (hot.len)
         qsort(hot.data, hot.len, sizeof(*hot.data), compare_hot);
     for (size_t i = 0; i < MIN(hot.len, limit); i++) {
         char self[24];
-        printf("%s %6.2f %%  %s\n", i ? "\n" : "\nHottest stacks\n", percent(hot.data[i].self, v->weight),
+        printf(i ? "\n" : "\nHottest stacks\n");
+        printf(" %6.2f %%  %s\n", percent(hot.data[i].self, v->weight),
                format_weight(self, v->metric, hot.data[i].self));
         int lines = 0;
         for (uint32_t n = hot.data[i].node; n; n = t.nodes.data[n].parent, lines++) {
@@ -158,13 +271,20 @@ static int print_stacks(const struct profile_view *v, size_t limit)
         if (lines > STACK_LINES)
             printf("    ... %d frames more\n", lines - STACK_LINES);
     }
+    if (few)
+        printf("\n%zu stacks have too few readings of the CPU clock to be ranked by their time.\n",
+               few);
     vec_release(&hot);
     profile_tree_release(&t);
     return r;
 }
 
-/* A node and its heavy descendants, indented: who calls the method above. Chains of single callers stay at one depth. */
-static void print_branch(const struct profile_view *v, const struct profile_tree *t, uint32_t node, int depth)
+/*
+ * A node and its heavy descendants, indented: who calls the method above. Chains of single callers
+ * stay at one depth.
+ */
+static void print_branch(const struct profile_view *v, const struct profile_tree *t, uint32_t node,
+                         int depth)
 {
     const struct profile_tree_node *n = &t->nodes.data[node];
     printf(" %6.2f %%  %*s", percent(n->total, v->weight), depth * 2, "");
@@ -183,8 +303,10 @@ static int print_callers(const struct profile_view *v, size_t limit)
     if (r < 0)
         return r;
     printf("\nCallers of the hottest methods (from 0.5 %% on)\n");
-    for (uint32_t c = t.nodes.data[0].first_child; c && limit; c = t.nodes.data[c].next_sibling, limit--)
-        print_branch(v, &t, c, 0);
+    for (uint32_t c = t.nodes.data[0].first_child; c && limit;
+         c = t.nodes.data[c].next_sibling, limit--)
+        if (t.nodes.data[c].total >= least_weight(v))
+            print_branch(v, &t, c, 0);
     profile_tree_release(&t);
     return 0;
 }
@@ -198,14 +320,16 @@ static bool counts_alone(const struct selection *s, const struct profile *p)
     return !s->metric && p->calls.len;
 }
 
-static int print_counts(const struct report *o, const struct selection *s, const struct profile *p, const char *path)
+static int print_counts(const struct report *o, const struct selection *s, const struct profile *p,
+                        const char *path)
 {
     printf("%s: calls were counted; none has a time\n", path);
     int r = report_exact_print(p, &s->filter, o->limit);
     return r < 0 ? complain_errno(path, "cannot rank", r) : 0;
 }
 
-static int print_report(const struct report *o, const struct selection *s, const struct profile *p, const char *path)
+static int print_report(const struct report *o, const struct selection *s, const struct profile *p,
+                        const char *path)
 {
     if (counts_alone(s, p))
         return print_counts(o, s, p, path);
@@ -222,10 +346,12 @@ static int print_report(const struct report *o, const struct selection *s, const
     if (r < 0)
         return complain_errno(path, "cannot rank", r);
     print_head(&v, path);
+    print_times(&v);
     print_sampler(&v);
     for (int m = 0; m < PROFILE_METRICS; m++) {
         if (m != (int)metric && p->series[m].samples.len)
-            printf("  also there: %s (--metric %s)\n", profile_metrics[m].title, profile_metrics[m].name);
+            printf("  also there: %s (--metric %s)\n", profile_metrics[m].title,
+                   profile_metrics[m].name);
     }
     /* Where every call was counted its own table ranks the methods. */
     if (metric != PROFILE_EXACT || !p->calls.len)
@@ -237,40 +363,75 @@ static int print_report(const struct report *o, const struct selection *s, const
     return r < 0 ? complain_errno(path, "cannot show stacks", r) : 0;
 }
 
-int report_metric_json(struct json *j, const struct profile_view *v)
+/* A metric's total and its ranked methods: members of the object that is open. */
+static int put_ranks(struct json *j, const struct profile_view *v)
 {
     _cleanup_free_ struct profile_rank *ranks = NULL;
     size_t n = 0;
     int r = profile_rank(v, &ranks, &n);
     if (r < 0)
         return r;
-    json_key(j, profile_metrics[v->metric].name);
-    json_object(j);
     json_key(j, "total");
     json_u64(j, v->weight);
     json_key(j, "unattributed");
     json_u64(j, v->unattributed);
     json_key(j, "truncated");
     json_u64(j, v->truncated);
+    if (v->metric == PROFILE_WALL)
+        json_key_u64(j, "idle", v->idle);
     json_key(j, "interval_ns");
     json_u64(j, v->profile->series[v->metric].interval_ns);
+    if (v->profile->series[v->metric].listed_only) {
+        json_key(j, "listed_only");
+        json_bool(j, true);
+    }
+    if (v->profile->series[v->metric].estimated) {
+        json_key(j, "samples");
+        json_u64(j, v->samples);
+        json_key(j, "standard_error");
+        json_u64(j, (uint64_t)standard_error(v));
+    }
     json_sampler(j, v);
+    json_times(j, v);
     json_key(j, "methods");
-    json_array(j);
+    json_begin_array(j);
     for (size_t i = 0; i < n; i++) {
         struct str label = profile_text(v->profile, ranks[i].label);
-        json_object(j);
+        json_begin_object(j);
         json_key(j, "method");
         json_string_n(j, label.data, label.len);
         json_key(j, "self");
         json_u64(j, ranks[i].self);
         json_key(j, "total");
         json_u64(j, ranks[i].total);
-        json_object_end(j);
+        json_end_object(j);
     }
-    json_array_end(j);
-    json_object_end(j);
+    json_end_array(j);
     return 0;
+}
+
+/* One metric as a member of the object that is open; nothing where the profile has none of it. */
+static int put_metric(struct json *j, const struct profile *p, const struct profile_filter *filter,
+                      enum profile_metric m)
+{
+    bool sites = m == PROFILE_ALLOCATION && p->sites.len;
+    int r = 0;
+    if (m == PROFILE_EXACT && p->calls.len)
+        return report_times_json(j, p, filter);
+    if (!p->series[m].samples.len && !sites)
+        return 0;
+    json_key(j, profile_metrics[m].name);
+    json_begin_object(j);
+    if (p->series[m].samples.len) {
+        _cleanup_(profile_view_release) struct profile_view v = {0};
+        r = profile_view_init(&v, p, m, filter);
+        if (r == 0)
+            r = put_ranks(j, &v);
+    }
+    if (r == 0 && sites)
+        r = report_sites_json(j, p, filter);
+    json_end_object(j);
+    return r;
 }
 
 static int print_json(const struct selection *s, const struct profile *p, const char *path)
@@ -281,26 +442,18 @@ static int print_json(const struct selection *s, const struct profile *p, const 
         return status;
     _cleanup_(buf_release) struct buf out = BUF(SIZE_MAX / 2);
     struct json j = {&out, false};
-    json_object(&j);
-    for (int m = 0; m < PROFILE_METRICS; m++) {
-        /* "times" comes from report_exact_json where every call was counted. */
-        if (!p->series[m].samples.len || (s->metric && m != (int)only) || (m == PROFILE_EXACT && p->calls.len))
-            continue;
-        _cleanup_(profile_view_release) struct profile_view v = {0};
-        int r = profile_view_init(&v, p, (enum profile_metric)m, &s->filter);
-        if (r == 0)
-            r = report_metric_json(&j, &v);
-        if (r < 0)
-            return complain_errno(path, "cannot rank", r);
-    }
-    int r = report_exact_json(&j, p, &s->filter);
+    json_begin_object(&j);
+    int r = 0;
+    for (int m = 0; m < PROFILE_METRICS && r == 0; m++)
+        if (!s->metric || m == (int)only)
+            r = put_metric(&j, p, &s->filter, (enum profile_metric)m);
     if (r < 0)
         return complain_errno(path, "cannot rank", r);
-    json_object_end(&j);
+    losses_json_of_file(path, NULL, p->lost_any, &j);
+    json_end_object(&j);
     if (buf_error(&out))
         return complain_errno(path, "cannot print", buf_error(&out));
-    fwrite(out.data, 1, out.len, stdout);
-    putchar('\n');
+    puts(buf_str(&out));
     return 0;
 }
 
@@ -313,8 +466,12 @@ int cmd_report(const struct command *self, int argc, char **argv)
     if (!args_parse(self, (void *[]){&options, &selection}, argc, argv, &operands, &status))
         return status;
     _cleanup_(profile_freep) struct profile *p = NULL;
-    status = reading_open(&p, operands.list[0]);
+    status = reading_open_sums(&p, operands.list[0], &selection);
+    if (status == 0 && !reading_check(&selection, p, operands.list[0]))
+        status = 1;
     if (status)
         return status;
-    return options.json ? print_json(&selection, p, operands.list[0]) : print_report(&options, &selection, p, operands.list[0]);
+    selection.filter.without_idle = !options.idle;
+    return options.json ? print_json(&selection, p, operands.list[0])
+                        : print_report(&options, &selection, p, operands.list[0]);
 }

@@ -2,17 +2,22 @@
 #pragma once
 
 #include "base/json.h"
-#include "cli/text.h"
 #include "model/profile.h"
 
 #include <stdio.h>
 
-/* Writes `"samples":{...}`, a metric's ranked methods, as a member of the object that is open. 0 or -ENOMEM. */
-int report_metric_json(struct json *j, const struct profile_view *v);
+/* Fewer readings of the CPU clock than these say nothing about the time of a method or stack. */
+enum { FEWEST_READINGS = 10 };
 
 /*
- * Exact calls and allocation sites (report_times.c): the tables for a person, and the members "times" and "allocations" of the
- * object that is open. Nothing where the profile has none. 0 or -ENOMEM.
+ * Exact calls and allocation sites (report_times.c). The tables for a person; nothing where the
+ * profile has none. 0 or -ENOMEM.
  */
 int report_exact_print(const struct profile *p, const struct profile_filter *filter, size_t limit);
-int report_exact_json(struct json *j, const struct profile *p, const struct profile_filter *filter);
+/* Writes the member "times" of the object that is open. 0 or -ENOMEM. */
+int report_times_json(struct json *j, const struct profile *p, const struct profile_filter *filter);
+/*
+ * Writes the member "sites" of the object that is open, which is that of the allocations. 0 or
+ * -ENOMEM.
+ */
+int report_sites_json(struct json *j, const struct profile *p, const struct profile_filter *filter);

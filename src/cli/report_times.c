@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What cpu=times and exact allocation profiles hold beyond weights: counts of calls, raw times, errors; sites with live bytes.
+/*
+ * What cpu=times and exact allocation profiles hold beyond weights: counts of calls, raw times,
+ * errors; sites with live bytes.
  */
 #include "base/parse.h"
 #include "cli/report.h"
-#include "cli/text.h"
 #include "model/profile.h"
 
 #include <errno.h>
@@ -11,17 +12,15 @@
 #include <math.h>
 #include <string.h>
 
-/* Fewer readings than these say nothing about a method's time. */
-enum { FEWEST_READINGS = 10 };
-
 /* A method of all stacks that it runs in. */
 struct times_row {
     uint32_t label;
     uint32_t mark; /* the last row that this method's total was counted for, + 1 */
-    uint64_t calls, samples, slowest_ns;
+    uint64_t calls, samples, total_samples, slowest_ns;
     int64_t self_ns, raw_ns, total_ns;
-    bool claimed; /* timed at every call, or read often enough */
-    bool small;   /* counted alone: its time is its callers' */
+    int64_t open_ns; /* of self_ns, in calls that had not returned at the end */
+    bool claimed;    /* timed at every call, or read often enough */
+    bool small;      /* counted alone: its time is its callers' */
 };
 
 struct times_table {
@@ -29,7 +28,8 @@ struct times_table {
     struct map index; /* label to row */
     int64_t total_ns;
     uint64_t samples;
-    double ns_a_reading; /* 0: every call was timed */
+    double ns_a_reading; /* 0: every call was timed, or none */
+    bool timed_by_readings;
 };
 
 /* A view of the metric, for its filter; one without any where there are no samples. */
@@ -43,7 +43,8 @@ static int filter_init(struct profile_view *v, const struct profile *p, enum pro
 
 static bool passes(const struct profile_view *v, uint32_t node, const uint32_t *thread)
 {
-    return (!v->node_counts || v->node_counts[node]) && (!thread || !v->thread_counts || v->thread_counts[*thread]);
+    return (!v->node_counts || v->node_counts[node]) &&
+           (!thread || !v->thread_counts || v->thread_counts[*thread]);
 }
 
 static uint32_t label_of(const struct profile *p, uint32_t node)
@@ -72,11 +73,14 @@ static int add_calls(struct times_table *t, const struct profile *p, uint32_t nu
             row->samples += c->samples;
             row->self_ns += c->self_ns;
             row->raw_ns += c->raw_ns;
+            row->open_ns += c->open_ns;
             row->slowest_ns = MAX(row->slowest_ns, c->slowest_ns);
         }
         /* A method counts once however often it stands in a stack. */
-        if (row->mark != number + 1)
+        if (row->mark != number + 1) {
             row->total_ns += c->self_ns;
+            row->total_samples += c->samples;
+        }
         row->mark = number + 1;
     }
     t->total_ns += c->self_ns;
@@ -89,25 +93,33 @@ static void mark_small(struct times_table *t, const struct profile *p)
 {
     for (size_t i = 0; i < p->left.len; i++) {
         const struct profile_left *left = &p->left.data[i];
-        const uint64_t *at = strcmp(profile_text(p, left->reason).data, "small") == 0 ? map_get(&t->index, left->label) : NULL;
+        const uint64_t *at = strcmp(profile_text(p, left->reason).data, "small") == 0
+                                 ? map_get(&t->index, left->label)
+                                 : NULL;
         struct times_row *row = at ? &t->rows.data[*at] : NULL;
         if (row)
             row->small = !row->raw_ns && !row->self_ns && !row->samples;
     }
 }
 
-/* By self time, those with too few readings for a claim behind the others and by calls. */
+/*
+ * By the self time of calls that have returned, since what a thread waits for at the end is as long
+ * as the recording; those with too few readings for a claim behind the others and by calls.
+ */
 static int by_self(const void *a, const void *b)
 {
     const struct times_row *x = a, *y = b;
     if (x->claimed != y->claimed)
         return x->claimed ? -1 : 1;
-    if (x->claimed && x->self_ns != y->self_ns)
-        return x->self_ns < y->self_ns ? 1 : -1;
-    return x->calls != y->calls ? (x->calls < y->calls ? 1 : -1) : (x->label > y->label) - (x->label < y->label);
+    int64_t x_ns = x->self_ns - x->open_ns, y_ns = y->self_ns - y->open_ns;
+    if (x->claimed && x_ns != y_ns)
+        return x_ns < y_ns ? 1 : -1;
+    return x->calls != y->calls ? (x->calls < y->calls ? 1 : -1)
+                                : (x->label > y->label) - (x->label < y->label);
 }
 
-static int times_table(struct times_table *t, const struct profile *p, const struct profile_filter *filter)
+static int times_table(struct times_table *t, const struct profile *p,
+                       const struct profile_filter *filter)
 {
     int64_t raw = 0;
     struct profile_view v;
@@ -123,10 +135,12 @@ static int times_table(struct times_table *t, const struct profile *p, const str
     if (r < 0)
         return r;
     mark_small(t, p);
+    t->timed_by_readings = p->timed_by_readings;
     t->ns_a_reading = t->samples ? (double)raw / (double)t->samples : 0;
     for (size_t i = 0; i < t->rows.len; i++)
         t->rows.data[i].claimed =
-            !t->rows.data[i].small && (t->ns_a_reading <= 0 || t->rows.data[i].samples >= FEWEST_READINGS);
+            !t->rows.data[i].small &&
+            (!t->timed_by_readings || t->rows.data[i].samples >= FEWEST_READINGS);
     if (t->rows.len)
         qsort(t->rows.data, t->rows.len, sizeof(*t->rows.data), by_self);
     return 0;
@@ -139,8 +153,9 @@ static void times_release(struct times_table *t)
 }
 
 /*
- * The interval that holds the true number of readings in 95 of 100 cases, readings being a Poisson process: Wilson and
- * Hilferty's approximation of its exact bounds (1931), good to 1 % from ten readings on.
+ * The interval that holds the true number of readings in 95 of 100 cases, readings being a Poisson
+ * process: Wilson and Hilferty's approximation of its exact bounds (1931), good to 1 % from ten
+ * readings on.
  */
 static void poisson_interval(uint64_t n, double *ret_low, double *ret_high)
 {
@@ -150,9 +165,10 @@ static void poisson_interval(uint64_t n, double *ret_low, double *ret_high)
 }
 
 /* The bounds of a row's raw self time; false where nothing is claimed. */
-static bool interval_ns(const struct times_table *t, const struct times_row *row, double *ret_low, double *ret_high)
+static bool interval_ns(const struct times_table *t, const struct times_row *row, double *ret_low,
+                        double *ret_high)
 {
-    if (t->ns_a_reading <= 0 || !row->claimed)
+    if (!t->timed_by_readings || !row->claimed)
         return false;
     poisson_interval(row->samples, ret_low, ret_high);
     *ret_low *= t->ns_a_reading;
@@ -163,8 +179,58 @@ static bool interval_ns(const struct times_table *t, const struct times_row *row
 static const char *signed_time(char to[32], int64_t ns)
 {
     char text[24];
-    snprintf(to, 32, "%s%s", ns < 0 ? "-" : "", format_duration(text, (uint64_t)(ns < 0 ? -ns : ns)));
+    snprintf(to, 32, "%s%s", ns < 0 ? "-" : "",
+             format_duration(text, (uint64_t)(ns < 0 ? -ns : ns)));
     return to;
+}
+
+/*
+ * A time that rests on readings of the CPU clock: "-" without any, with a mark when they are too
+ * few.
+ */
+static const char *read_time(const struct times_table *t, char to[40], int64_t ns,
+                             uint64_t readings)
+{
+    bool few = t->timed_by_readings && readings < FEWEST_READINGS;
+    to[0] = '~';
+    signed_time(to + few, ns);
+    return few && !readings ? "-" : to;
+}
+
+enum { OPEN_ROWS = 5 };
+
+static int by_open(const void *a, const void *b)
+{
+    const struct times_row *x = *(const struct times_row *const *)a,
+                           *y = *(const struct times_row *const *)b;
+    return x->open_ns != y->open_ns ? (x->open_ns < y->open_ns ? 1 : -1)
+                                    : (x->label > y->label) - (x->label < y->label);
+}
+
+/* What the table's times contain and its order leaves out. */
+static void print_open(const struct times_table *t, const struct profile *p)
+{
+    _cleanup_free_ const struct times_row **open = calloc(t->rows.len + 1, sizeof(*open));
+    size_t n = 0;
+    uint64_t sum = 0;
+    char text[32];
+    for (size_t i = 0; open && i < t->rows.len; i++)
+        if (t->rows.data[i].open_ns > 0) {
+            open[n++] = &t->rows.data[i];
+            sum += (uint64_t)t->rows.data[i].open_ns;
+        }
+    if (!n)
+        return;
+    qsort(open, n, sizeof(*open), by_open);
+    printf("\n In calls that had not returned at the end, which do not count for the order: %s\n",
+           format_duration(text, sum));
+    for (size_t i = 0; i < MIN(n, (size_t)OPEN_ROWS); i++) {
+        printf("              %10s  ", format_duration(text, (uint64_t)open[i]->open_ns));
+        print_text(stdout, profile_text(p, open[i]->label));
+        putchar('\n');
+    }
+    if (n > OPEN_ROWS)
+        printf(" ... and %zu methods more (--json)\n", n - OPEN_ROWS);
 }
 
 /* How many methods each reason left out, in the order of their first. */
@@ -188,7 +254,8 @@ static void print_left(const struct profile *p)
             reasons[k].n++;
     }
     for (size_t k = 0; k < n; k++) {
-        printf("%s%zu ", k ? ", " : "\n Time counted as their callers': ", reasons[k].n);
+        printf(k ? ", " : "\n Time counted as their callers': ");
+        printf("%zu ", reasons[k].n);
         print_text(stdout, profile_text(p, reasons[k].reason));
     }
     if (n)
@@ -198,60 +265,68 @@ static void print_left(const struct profile *p)
 static void print_times(const struct times_table *t, const struct profile *p, size_t limit)
 {
     printf("\n       calls        self         raw       total    a call  %s method\n",
-           t->ns_a_reading > 0 ? "   95 % of raw     " : "   slowest");
+           t->timed_by_readings ? "   95 % of raw     " : "   slowest");
     for (size_t i = 0; i < MIN(t->rows.len, limit); i++) {
         const struct times_row *row = &t->rows.data[i];
-        char self[32], raw[32], total[32], each[32], low_text[24], high_text[24], error[64] = "too few readings";
+        char self[40], raw[40], total[40], each[40], low_text[24], high_text[24],
+            error[64] = "too few readings";
         double low, high;
         if (row->small)
             snprintf(error, sizeof(error), "not timed");
-        else if (t->ns_a_reading <= 0)
+        else if (!t->timed_by_readings)
             format_duration(error, row->slowest_ns);
         else if (interval_ns(t, row, &low, &high))
             snprintf(error, sizeof(error), "%s..%s", format_duration(low_text, (uint64_t)low),
                      format_duration(high_text, (uint64_t)high));
-        printf("%12" PRIu64 "  %10s  %10s  %10s  %8s  %*s  ", row->calls, signed_time(self, row->self_ns),
-               signed_time(raw, row->raw_ns), signed_time(total, row->total_ns),
-               signed_time(each, row->calls ? row->self_ns / (int64_t)row->calls : 0), t->ns_a_reading > 0 ? 18 : 9, error);
+        uint64_t readings = row->small ? 0 : row->samples;
+        printf("%12" PRIu64 "  %10s  %10s  %10s  %8s  %*s  ", row->calls,
+               read_time(t, self, row->self_ns, readings), read_time(t, raw, row->raw_ns, readings),
+               read_time(t, total, row->total_ns, row->total_samples),
+               read_time(t, each, row->calls ? row->self_ns / (int64_t)row->calls : 0, readings),
+               t->timed_by_readings ? 18 : 9, error);
         print_text(stdout, profile_text(p, row->label));
         putchar('\n');
     }
     if (t->rows.len > limit)
         printf(" ... and %zu methods more (--limit)\n", t->rows.len - limit);
+    print_open(t, p);
     print_left(p);
 }
 
 static void json_left(struct json *j, const struct profile *p)
 {
     json_key(j, "left");
-    json_array(j);
+    json_begin_array(j);
     for (size_t i = 0; i < p->left.len; i++) {
-        struct str label = profile_text(p, p->left.data[i].label), reason = profile_text(p, p->left.data[i].reason);
-        json_object(j);
+        struct str label = profile_text(p, p->left.data[i].label),
+                   reason = profile_text(p, p->left.data[i].reason);
+        json_begin_object(j);
         json_key(j, "method");
         json_string_n(j, label.data, label.len);
         json_key(j, "reason");
         json_string_n(j, reason.data, reason.len);
-        json_object_end(j);
+        json_end_object(j);
     }
-    json_array_end(j);
+    json_end_array(j);
 }
 
 static void json_times(struct json *j, const struct times_table *t, const struct profile *p)
 {
     json_key(j, "times");
-    json_object(j);
+    json_begin_object(j);
     json_key(j, "total_ns");
     json_i64(j, t->total_ns);
     json_key(j, "clock");
-    json_string(j, t->ns_a_reading > 0 ? "cpu" : "elapsed");
+    json_string(j, t->timed_by_readings ? "cpu" : "elapsed");
+    if (t->timed_by_readings)
+        json_key_u64(j, "readings", t->samples);
     json_key(j, "methods");
-    json_array(j);
+    json_begin_array(j);
     for (size_t i = 0; i < t->rows.len; i++) {
         const struct times_row *row = &t->rows.data[i];
         struct str label = profile_text(p, row->label);
         double low, high;
-        json_object(j);
+        json_begin_object(j);
         json_key(j, "method");
         json_string_n(j, label.data, label.len);
         json_key(j, "calls");
@@ -262,48 +337,61 @@ static void json_times(struct json *j, const struct times_table *t, const struct
         json_i64(j, row->total_ns);
         json_key(j, "raw_self_ns");
         json_i64(j, row->raw_ns);
-        if (t->ns_a_reading > 0) {
+        if (t->timed_by_readings) {
             bool claimed = interval_ns(t, row, &low, &high);
             json_key(j, "readings");
             json_u64(j, row->samples);
             json_key(j, "raw_self_ns_95");
             if (claimed) {
-                json_array(j);
+                json_begin_array(j);
                 json_i64(j, (int64_t)low);
                 json_i64(j, (int64_t)high);
-                json_array_end(j);
+                json_end_array(j);
             } else {
                 json_null(j);
             }
         } else {
             json_key(j, "slowest_ns");
             json_u64(j, row->slowest_ns);
+            json_key(j, "open_ns");
+            json_i64(j, row->open_ns);
         }
         if (row->small) {
             json_key(j, "timed");
             json_bool(j, false);
         }
-        json_object_end(j);
+        json_end_object(j);
     }
-    json_array_end(j);
+    json_end_array(j);
     json_left(j, p);
-    json_object_end(j);
+    json_end_object(j);
 }
 
 /* ---- allocation sites ---- */
 
 static const struct profile *sorted; /* of by_bytes */
 
+/*
+ * Live bytes by which a site is ranked: those of an estimate that is below its own error are not
+ * known to be any.
+ */
+static uint64_t certain_bytes(const struct profile_site *s)
+{
+    return s->live_bytes < s->live_bytes_error ? 0 : s->live_bytes;
+}
+
 static int by_bytes(const void *a, const void *b)
 {
-    const struct profile_site *x = &sorted->sites.data[*(const uint32_t *)a], *y = &sorted->sites.data[*(const uint32_t *)b];
-    if (x->live_bytes != y->live_bytes)
-        return x->live_bytes < y->live_bytes ? 1 : -1;
+    const struct profile_site *x = &sorted->sites.data[*(const uint32_t *)a],
+                              *y = &sorted->sites.data[*(const uint32_t *)b];
+    if (certain_bytes(x) != certain_bytes(y))
+        return certain_bytes(x) < certain_bytes(y) ? 1 : -1;
     return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : (x > y) - (x < y);
 }
 
 /* The sites that the filter lets through, by live bytes, then bytes. NULL when memory is out. */
-static uint32_t *ranked_sites(const struct profile *p, const struct profile_filter *filter, size_t *ret_n)
+static uint32_t *ranked_sites(const struct profile *p, const struct profile_filter *filter,
+                              size_t *ret_n)
 {
     uint32_t *order = calloc(p->sites.len + 1, sizeof(*order));
     size_t n = 0;
@@ -332,15 +420,64 @@ static void site_frame(const struct profile *p, uint32_t node, struct buf *to)
         buf_printf(to, ":%d", f->line);
 }
 
+/* A live figure, without the digits that its error makes up; "<N" when it is below its error. */
+static void print_live(uint64_t value, uint64_t error, uint64_t allocated, bool below)
+{
+    char text[32];
+    uint64_t step = 1;
+    while (step * 10 <= error)
+        step *= 10;
+    if (below)
+        snprintf(text, sizeof(text), "<%" PRIu64, (error + step - 1) / step * step);
+    else
+        snprintf(text, sizeof(text), "%" PRIu64,
+                 MIN((value + step / 2) / step * step, MAX(value, allocated)));
+    printf("%12s", text);
+}
+
+/* What live figures of these sites mean that are not plain counts. */
+static void print_live_notes(const struct profile *p, const uint32_t *order, size_t n)
+{
+    size_t below = 0, errors = 0, uncollected = 0;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct profile_site *s = &p->sites.data[order[i]];
+        bool is_below = s->live_bytes_error && !certain_bytes(s);
+        errors += s->live_bytes_error != 0;
+        below += is_below;
+        bytes += is_below ? s->live_bytes : 0;
+        uncollected += s->uncollected;
+    }
+    if (errors)
+        printf(" live figures of %zu sites are estimates: +- is the standard error of live bytes, "
+               "the others are exact\n",
+               errors);
+    if (below)
+        printf(" < below that error: %zu sites, with together some %" PRIu64 " live bytes\n", below,
+               bytes);
+    if (uncollected)
+        printf(" live figures are as of the VM's last collection and may count objects that "
+               "nothing reaches\n");
+}
+
 static void print_sites(const struct profile *p, const uint32_t *order, size_t n, size_t limit)
 {
-    printf("\n  live bytes     objects       bytes     objects  class and site\n");
+    size_t unknown = 0;
+    printf("\n  live bytes          +-     objects       bytes     objects  class and site\n");
     for (size_t i = 0; i < MIN(n, limit); i++) {
         const struct profile_site *s = &p->sites.data[order[i]];
         struct buf frame = BUF(65536);
         site_frame(p, s->node, &frame);
-        printf("%12" PRIu64 "%12" PRIu64 "%12" PRIu64 "%12" PRIu64 " %c", s->live_bytes, s->live_objects, s->bytes, s->objects,
-               s->estimated ? '~' : ' ');
+        bool below = s->live_bytes_error && !certain_bytes(s);
+        if (s->live_known) {
+            print_live(s->live_bytes, s->live_bytes_error, s->bytes, below);
+            printf("%12.0" PRIu64, s->live_bytes_error);
+            print_live(s->live_objects, s->live_objects_error, s->objects, below);
+        } else {
+            printf("%12s%12s%12s", "-", "", "-");
+        }
+        printf("%12" PRIu64 "%12" PRIu64 " %c", s->bytes, s->objects, s->estimated ? '~' : ' ');
+        unknown += !s->live_known;
         print_text(stdout, profile_text(p, s->class_name));
         printf("  ");
         print_text(stdout, (struct str){buf_str(&frame), frame.len});
@@ -349,6 +486,9 @@ static void print_sites(const struct profile *p, const uint32_t *order, size_t n
     }
     if (n > limit)
         printf(" ... and %zu sites more (--limit)\n", n - limit);
+    print_live_notes(p, order, n);
+    if (unknown)
+        printf(" - the recording ended before a collection showed what lives\n");
     for (size_t i = 0; i < n; i++)
         if (p->sites.data[order[i]].estimated) {
             printf(" ~ by the VM or code that cannot be changed: estimated from samples\n");
@@ -359,43 +499,54 @@ static void print_sites(const struct profile *p, const uint32_t *order, size_t n
 static void json_sites(struct json *j, const struct profile *p, const uint32_t *order, size_t n)
 {
     struct buf frame = BUF(65536);
-    json_key(j, "allocations");
-    json_object(j);
     json_key(j, "sites");
-    json_array(j);
+    json_begin_array(j);
     for (size_t i = 0; i < n; i++) {
         const struct profile_site *s = &p->sites.data[order[i]];
         struct str class_name = profile_text(p, s->class_name);
-        json_object(j);
+        json_begin_object(j);
         json_key(j, "class");
         json_string_n(j, class_name.data, class_name.len);
         json_key(j, "trace");
-        json_array(j);
+        json_begin_array(j);
         for (uint32_t node = s->node; node; node = p->nodes.data[node].parent) {
             buf_clear(&frame);
             site_frame(p, node, &frame);
             json_string_n(j, buf_str(&frame), frame.len);
         }
-        json_array_end(j);
+        json_end_array(j);
 
         const struct {
             const char *key;
             uint64_t value;
-        } counts[] = {
-            {"objects", s->objects}, {"bytes", s->bytes}, {"live_objects", s->live_objects}, {"live_bytes", s->live_bytes}};
+        } counts[] = {{"objects", s->objects},
+                      {"bytes", s->bytes},
+                      {"live_objects", s->live_objects},
+                      {"live_bytes", s->live_bytes}};
 
-        for (size_t k = 0; k < ARRAY_SIZE(counts); k++) {
-            json_key(j, counts[k].key);
-            json_u64(j, counts[k].value);
+        for (size_t k = 0; k < (s->live_known ? 4 : 2); k++)
+            json_key_u64(j, counts[k].key, counts[k].value);
+        if (s->live_known && s->live_bytes_error) {
+            json_key_u64(j, "live_objects_error", s->live_objects_error);
+            json_key_u64(j, "live_bytes_error", s->live_bytes_error);
+        }
+        if (s->uncollected) {
+            json_key(j, "collected");
+            json_bool(j, false);
+        }
+        if (!s->live_known) {
+            json_key(j, counts[2].key);
+            json_null(j);
+            json_key(j, counts[3].key);
+            json_null(j);
         }
         if (s->estimated) {
             json_key(j, "estimated");
             json_bool(j, true);
         }
-        json_object_end(j);
+        json_end_object(j);
     }
-    json_array_end(j);
-    json_object_end(j);
+    json_end_array(j);
     buf_release(&frame);
 }
 
@@ -419,22 +570,22 @@ int report_exact_print(const struct profile *p, const struct profile_filter *fil
     return r;
 }
 
-int report_exact_json(struct json *j, const struct profile *p, const struct profile_filter *filter)
+int report_times_json(struct json *j, const struct profile *p, const struct profile_filter *filter)
 {
-    int r = 0;
-    if (p->calls.len) {
-        struct times_table t = {0};
-        r = times_table(&t, p, filter);
-        if (r == 0)
-            json_times(j, &t, p);
-        times_release(&t);
-    }
-    if (r == 0 && p->sites.len) {
-        size_t n;
-        _cleanup_free_ uint32_t *order = ranked_sites(p, filter, &n);
-        r = order ? 0 : -ENOMEM;
-        if (order)
-            json_sites(j, p, order, n);
-    }
+    struct times_table t = {0};
+    int r = times_table(&t, p, filter);
+    if (r == 0)
+        json_times(j, &t, p);
+    times_release(&t);
     return r;
+}
+
+int report_sites_json(struct json *j, const struct profile *p, const struct profile_filter *filter)
+{
+    size_t n;
+    _cleanup_free_ uint32_t *order = ranked_sites(p, filter, &n);
+    if (!order)
+        return -ENOMEM;
+    json_sites(j, p, order, n);
+    return 0;
 }

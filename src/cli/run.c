@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run: a program with the agent in it from the start, by an argument of java itself or by JAVA_TOOL_OPTIONS. */
+/*
+ * run: a program with the agent in it from the start, by an argument of java itself or by
+ * JAVA_TOOL_OPTIONS.
+ */
+#include "base/file.h"
 #include "base/parse.h"
 #include "cli/builtin.h"
+#include "cli/contents.h"
 #include "cli/convert.h"
 #include "cli/recording.h"
 #include "proto/agent.h"
+#include "proto/control.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -20,8 +26,10 @@ const struct arg_set *const run_sets[] = {&capture_set, NULL};
 struct run {
     struct capture capture;
     struct operands program;
-    char library[PATH_MAX], output[PATH_MAX], file[PATH_MAX]; /* file: what the agent writes; output, when it is direct */
-    struct timespec started;                                  /* by the clock of files' times */
+    /* file: what the agent writes; output, when it is direct */
+    char library[PATH_MAX], output[PATH_MAX], file[PATH_MAX];
+    struct timespec started; /* by the clock of files' times */
+    int outcome; /* the memory file in which agents tell how their recordings ended; -1: none */
 };
 
 static volatile sig_atomic_t child;
@@ -54,8 +62,8 @@ static int name_files(struct run *run, pid_t pid)
     if (!getcwd(cwd, sizeof(cwd)))
         return -errno;
     int n = snprintf(run->output, sizeof(run->output), "%s", name);
-    int m = snprintf(run->file, sizeof(run->file), "%s%s%s%s", *name == '/' ? "" : cwd, *name == '/' ? "" : "/", name,
-                     recording_is_direct(name) ? "" : ".jfr");
+    int m = snprintf(run->file, sizeof(run->file), "%s%s%s%s", *name == '/' ? "" : cwd,
+                     *name == '/' ? "" : "/", name, recording_is_direct(name) ? "" : ".jfr");
     return n < PATH_MAX && m < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
@@ -64,15 +72,22 @@ static bool is_java(const struct run *run)
     return strcmp(base_name(run->program.list[0]), "java") == 0;
 }
 
-/* 0 when the recording can be made where it is to lie. A program that starts java may do so under another root. */
+/*
+ * 0 when the recording can be made where it is to lie. A program that starts java may do so under
+ * another root.
+ */
 static int check_folder(const struct run *run)
 {
     char folder[PATH_MAX];
-    snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(run->file, '/') - run->file) + 1, run->file);
+    snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(run->file, '/') - run->file) + 1,
+             run->file);
     return is_java(run) && access(folder, W_OK) < 0 ? -errno : 0;
 }
 
-/* java gets an argument; anything else, which starts java somewhere below, gets the environment variable. */
+/*
+ * java gets an argument; anything else, which starts java somewhere below, gets the environment
+ * variable.
+ */
 static char **program_arguments(struct run *run, const char *agent)
 {
     char **argv = calloc((size_t)run->program.count + 2, sizeof(*argv));
@@ -86,7 +101,11 @@ static char **program_arguments(struct run *run, const char *agent)
     }
     const char *before = getenv("JAVA_TOOL_OPTIONS");
     _cleanup_(buf_release) struct buf words = BUF(1 << 20);
-    buf_printf(&words, "%s%s'%s'", before ? before : "", before ? " " : "", agent);
+    buf_printf(&words, "%s%s'", before ? before : "", before ? " " : "");
+    for (const char *p = agent; *p; p++)
+        /* the VM joins what it finds in quotes side by side */
+        buf_printf(&words, *p == '\'' ? "'\"%c\"'" : "%c", *p);
+    buf_u8(&words, '\'');
     if (buf_error(&words) || setenv("JAVA_TOOL_OPTIONS", buf_str(&words), 1) < 0) {
         free(argv);
         return NULL;
@@ -94,7 +113,10 @@ static char **program_arguments(struct run *run, const char *agent)
     return argv;
 }
 
-/* In the child: becomes the program. The pipe tells the parent why it could not; it closes when it could. */
+/*
+ * In the child: becomes the program. The pipe tells the parent why it could not; it closes when it
+ * could.
+ */
 static void become_program(struct run *run, int pipe_out)
 {
     int r = name_files(run, getpid());
@@ -103,6 +125,8 @@ static void become_program(struct run *run, int pipe_out)
     recording_options(&run->capture, run->output, run->file, &agent);
     if (run->capture.time_ns)
         buf_printf(&agent, ",duration=%lluns", (unsigned long long)run->capture.time_ns);
+    if (run->outcome >= 0)
+        buf_printf(&agent, ",outcome=%d", run->outcome);
     char **argv = r == 0 && !buf_error(&agent) ? program_arguments(run, buf_str(&agent)) : NULL;
     if (argv)
         execvp(argv[0], argv);
@@ -119,7 +143,10 @@ static int run_program(struct run *run, int *ret_status)
     if (pipe2(ends, O_CLOEXEC) < 0)
         return -errno;
     clock_gettime(CLOCK_REALTIME_COARSE, &run->started);
-    /* The terminal's signals reach the program as well; we stay to the end to convert. Others are passed on. */
+    /*
+     * The terminal's signals reach the program as well; we stay to the end to convert. Others are
+     * passed on.
+     */
     signal(SIGINT, SIG_IGN);
     signal(SIGQUIT, SIG_IGN);
     signal(SIGTERM, forward);
@@ -130,6 +157,7 @@ static int run_program(struct run *run, int *ret_status)
         signal(SIGQUIT, SIG_DFL);
         signal(SIGTERM, SIG_DFL);
         signal(SIGHUP, SIG_DFL);
+        file_limit_end();
         close(ends[0]);
         become_program(run, ends[1]);
     }
@@ -147,43 +175,75 @@ static int run_program(struct run *run, int *ret_status)
     return n == sizeof(why) ? why : name_files(run, pid);
 }
 
-/* False for a file that was there before: of an earlier run. */
-static bool written_since(const char *path, const struct timespec *t)
+/*
+ * What the agents told of their recordings: a complaint for each that is incomplete. 0, or the exit
+ * status; *ret_refused: a VM did not start because its agent could not begin, which has said so
+ * itself.
+ */
+static int read_outcomes(const struct run *run, bool *ret_refused)
 {
-    struct stat st;
-    return stat(path, &st) == 0 &&
-           (st.st_mtim.tv_sec > t->tv_sec || (st.st_mtim.tv_sec == t->tv_sec && st.st_mtim.tv_nsec >= t->tv_nsec));
+    _cleanup_free_ uint8_t *lines = NULL;
+    size_t len;
+    int status = 0;
+    *ret_refused = false;
+    if (run->outcome < 0 || lseek(run->outcome, 0, SEEK_SET) < 0 ||
+        read_all(run->outcome, 1 << 24, &lines, &len) < 0)
+        return 0;
+    for (char *rest = (char *)lines, *line; (line = strsep(&rest, "\n"));) {
+        const char *error = strsep(&line, "\t"), *path = strsep(&line, "\t"), *why = line;
+        if (!why || strcmp(error, "0") == 0)
+            continue;
+        *ret_refused |= !*why;
+        status = *why ? complain(path, "not all was recorded", why) : 1;
+    }
+    return status;
 }
 
-/* What the recording becomes after the program's end. The program's own exit status is ours, whatever happens here. */
-static void finish(struct run *run)
+/*
+ * What the recording becomes after the program's end. 0, or the exit status after a complaint that
+ * something was lost.
+ */
+static int finish(struct run *run)
 {
-    if (!written_since(run->file, &run->started)) {
-        complain(run->file, "no recording was written", "the program started no VM that took the agent");
-        return;
+    bool refused;
+    int status = read_outcomes(run, &refused);
+    if (refused)
+        return status;
+    if (!recording_written(run->file, &run->started)) {
+        complain(run->file, "no recording was written",
+                 "the program started no VM that took the agent");
+        return status;
     }
     if (!recording_is_direct(run->output)) {
-        if (convert_file(&(struct selection){0}, run->file, run->output)) {
-            complain("the recording is still at", run->file, NULL);
-            return;
-        }
+        complain_as(run->file, run->output);
+        int converted = convert_file(&(struct selection){0}, run->file, run->output);
+        complain_as(NULL, NULL);
+        if (converted)
+            return complain("the recording is still at", run->file, NULL);
+        contents_tell(run->file, run->output);
         unlink(run->file);
     }
-    recording_announce(&run->capture, run->output);
+    if (status == 0) {
+        recording_announce(&run->capture, run->output);
+        recording_announce_dumps(run->file, &run->started);
+    }
+    return status;
 }
 
 int cmd_run(const struct command *self, int argc, char **argv)
 {
-    struct run run = {0};
+    struct run run = {.outcome = (int)syscall(SYS_memfd_create, OUTCOME_NAME, 0)};
     int status;
     if (!args_parse(self, (void *[]){&run.capture}, argc, argv, &run.program, &status)) {
         capture_release(&run.capture);
         return status;
     }
     if (name_files(&run, 0) < 0) {
-        complain(run.capture.output, "not a file name", "%p is the process id, %t the time, %% a percent sign");
+        complain(run.capture.output, "not a file name",
+                 "%p is the process id, %t the time, %% a percent sign");
         status = 2;
-    } else if (!recording_check_output(run.output)) {
+    } else if (!recording_check_output(run.output) ||
+               !recording_check(&run.capture, run.output, self->name)) {
         status = 2;
     } else if (strchr(run.file, ',')) {
         complain(run.file, "the name must not contain a comma", NULL);
@@ -197,8 +257,12 @@ int cmd_run(const struct command *self, int argc, char **argv)
         if (r < 0) {
             status = complain_errno(run.program.list[0], "cannot run", r);
         } else {
-            finish(&run);
+            int lost = finish(&run);
             status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+            /*
+             * The program's own status is ours, and a loss is a failure of a program that had none.
+             */
+            status = status ? status : lost;
         }
     }
     capture_release(&run.capture);

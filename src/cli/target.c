@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/target.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/parse.h"
 #include "cli/convert.h"
 #include "cli/json_view.h"
 #include "cli/recording.h"
 #include "proto/control.h"
+#include "proto/scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-int target_open(struct vm *ret, const char *pid)
+int target_look(struct vm *ret, const char *pid)
 {
     uint64_t n;
     if (parse_u64(pid, 1, INT_MAX, &n) < 0) {
@@ -33,34 +37,96 @@ int target_open(struct vm *ret, const char *pid)
         return complain(pid, "may not be looked at",
                         geteuid() ? "it belongs to another user: only root and that user may attach"
                                   : "root needs CAP_SYS_PTRACE for that");
-    case -EAGAIN:
-        return complain(pid, "does not take SIGQUIT", "it is still starting, or runs with -Xrs: attach would end it");
     default:
         return complain_errno(pid, "cannot look at it", r);
     }
 }
 
+#define PLAIN_NS (10 * NS_PER_SECOND) /* between two lines where there is no terminal */
+
+/* 1,200 */
+static void print_number(char to[16], unsigned n)
+{
+    char digits[16];
+    int len = snprintf(digits, sizeof(digits), "%u", n), at = 0;
+    for (int i = 0; i < len; i++) {
+        if (i && (len - i) % 3 == 0)
+            to[at++] = ',';
+        to[at++] = digits[i];
+    }
+    to[at] = 0;
+}
+
+/* On a terminal one line that changes, elsewhere a line now and then. */
+static void show_progress(unsigned done, unsigned of)
+{
+    static uint64_t next_ns;
+    static bool shown;
+    uint64_t now = now_ns();
+    bool terminal = isatty(STDERR_FILENO) == 1;
+    if (of == 0) {
+        fputs(shown && terminal ? "\r\033[K" : "", stderr);
+        shown = false;
+        next_ns = 0;
+        return;
+    }
+    next_ns = next_ns ? next_ns : now + (terminal ? NS_PER_SECOND / 2 : PLAIN_NS);
+    if (now < next_ns)
+        return;
+    char a[16], b[16];
+    print_number(a, done);
+    print_number(b, of);
+    fprintf(stderr,
+            terminal ? "\r\033[Kjvmscope: changing %s of %s classes"
+                     : "jvmscope: changing %s of %s classes\n",
+            a, b);
+    fflush(stderr);
+    shown = true;
+    next_ns = now + (terminal ? NS_PER_SECOND / 10 : PLAIN_NS);
+}
+
+int target_open(struct vm *ret, const char *pid)
+{
+    agent_progress = show_progress;
+    int status = target_look(ret, pid);
+    if (status || !ret->dies_of_quit)
+        return status;
+    vm_release(ret);
+    return complain(pid, VM_DIES_OF_QUIT, NULL);
+}
+
 void target_print_messages(const struct buf *answer)
 {
-    for (unsigned i = 0;; i++) {
-        _cleanup_free_ char *text = answer->len ? agent_answer_value((const char *)answer->data, "message", i) : NULL;
+    _cleanup_free_ char *told = agent_answer_value(buf_str(answer), "messages_told", 0);
+    for (unsigned i = told ? (unsigned)strtoul(told, NULL, 10) : 0;; i++) {
+        _cleanup_free_ char *text = agent_answer_value(buf_str(answer), "message", i);
         if (!text)
             return;
         complain("note", text, NULL);
     }
 }
 
-int target_message(const struct vm *vm, const char *what, const char *options, bool load, struct buf *answer)
+int target_ask(const struct vm *vm, const char *what, const char *options, bool load,
+               struct buf *answer)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
     char pid[16];
     snprintf(pid, sizeof(pid), "%d", vm->pid);
     int r = agent_message(vm, options, load, answer, &why);
+    if (r == -EBUSY)
+        buf_printf(&why, "; end that recording with: jvmscope stop %s", pid);
     if (r < 0)
         return why.len ? complain(pid, what, buf_str(&why)) : complain_errno(pid, what, r);
-    buf_str(answer);
-    target_print_messages(answer);
     return 0;
+}
+
+int target_message(const struct vm *vm, const char *what, const char *options, bool load,
+                   struct buf *answer)
+{
+    int status = target_ask(vm, what, options, load, answer);
+    if (status == 0)
+        target_print_messages(answer);
+    return status;
 }
 
 int target_show(const struct vm *vm, const char *what, const char *options, bool load, bool as_json)
@@ -77,45 +143,138 @@ int target_show(const struct vm *vm, const char *what, const char *options, bool
     return 0;
 }
 
+const char *target_seen(const struct vm *vm)
+{
+    return vm->other_root || vm->other_tmp ? " (as the VM sees it)" : "";
+}
+
 bool target_can_write(const struct vm *vm, const char *path)
 {
     char folder[PATH_MAX];
     snprintf(folder, sizeof(folder), "%.*s", (int)MAX(strrchr(path, '/') - path, 1), path);
-    if (vm->other_root || attach_as_vm(vm) < 0)
+    if (!vm_sees(vm, folder) || vm_user_enter(vm) < 0)
         return false;
     bool can = faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0 &&
-               (faccessat(AT_FDCWD, path, F_OK, AT_EACCESS) < 0 || faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0);
-    attach_as_self();
+               (faccessat(AT_FDCWD, path, F_OK, AT_EACCESS) < 0 ||
+                faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0);
+    vm_user_leave();
     return can;
 }
 
-int target_copy(const char *from, const char *to)
+int target_open_written(const struct vm *vm, const char *path, int *ret_fd)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    int fd = vm_open_written(vm, path, &why);
+    if (fd >= 0 && !vm_file_is_output(fd)) {
+        buf_string(&why, "it is not a recording");
+        close_descriptor(&fd);
+        fd = -EBADMSG;
+    }
+    *ret_fd = fd < 0 ? -1 : fd;
+    return fd < 0 ? complain(path, "cannot fetch what the VM wrote", buf_str(&why)) : 0;
+}
+
+int target_copy(int from, const char *to)
 {
     _cleanup_(out_file_release) struct out_file out = OUT_FILE;
-    _cleanup_close_ int in = open(from, O_RDONLY | O_CLOEXEC);
-    if (in < 0)
-        return complain_errno(from, "cannot read", -errno);
-    int r = out_file_open(&out, to);
+    int r = lseek(from, 0, SEEK_SET) < 0 ? -errno : out_file_open_private(&out, to);
     static uint8_t bytes[1 << 16];
-    for (ssize_t n; r == 0 && (n = read(in, bytes, sizeof(bytes))) != 0;)
-        r = n < 0 ? -errno : write_all(out.fd, bytes, (size_t)n);
+    for (ssize_t n; r == 0 && (n = read(from, bytes, sizeof(bytes))) != 0;)
+        r = n < 0 ? -errno : out_file_write(&out, bytes, (size_t)n);
     if (r == 0)
         r = out_file_commit(&out);
     return r < 0 ? complain_errno(to, "cannot write", r) : 0;
 }
 
-int target_fetch(const struct vm *vm, const char *path, int fd, const char *to, bool remove)
+#define CHOSEN_PREFIX "/tmp/jvmscope-"
+
+void target_choose(const struct vm *vm, const char *extension, char *path)
 {
-    char from[PATH_MAX + 64], named[PATH_MAX + 64];
-    vm_path(vm, path, named, sizeof(named));
+    snprintf(path, PATH_MAX, CHOSEN_PREFIX "%d-%llx%s", vm->inner_pid,
+             (unsigned long long)clock_ns(CLOCK_REALTIME), extension);
+}
+
+bool target_chose(const char *path)
+{
+    size_t n = strlen(CHOSEN_PREFIX);
+    return (strncmp(path, CHOSEN_PREFIX, n) == 0 && !strchr(path + n, '/')) ||
+           scratch_is_sibling(path);
+}
+
+bool target_is_file(int fd, const char *path)
+{
+    struct stat a, b;
+    return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+/*
+ * A recording that could not be fetched gets a name that no later command takes for one that was
+ * left behind.
+ */
+static void keep(const struct vm *vm, const char *path, char kept[PATH_MAX])
+{
+    snprintf(kept, PATH_MAX, "%s", path);
+    if (!scratch_is_sibling(path))
+        return;
+    char to[PATH_MAX], folder[PATH_MAX];
+    snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(path, '/') - path), path);
+    const char *name = strrchr(path, '/') + 1;
+    snprintf(to, sizeof(to), "jvmscope-%d-%s", vm->inner_pid, name + strlen(SCRATCH_PREFIX));
+    _cleanup_close_ int fd = vm_open_folder(vm, folder);
+    if (fd < 0 || vm_user_enter(vm) < 0)
+        return;
+    if (renameat(fd, name, fd, to) == 0)
+        snprintf(kept, PATH_MAX, "%.*s/%.*s", (int)strlen(folder), folder, NAME_MAX, to);
+    vm_user_leave();
+}
+
+/*
+ * Heap dumps of a recording are files of their own, beside it: they come along, and go beside the
+ * output.
+ */
+static int fetch_dumps(const struct vm *vm, const char *path, const char *to)
+{
+    static const char *const ends[] = {".hprof", ".oom.hprof"};
+    const char *point = strrchr(to, '.'), *slash = strrchr(to, '/');
+    int stem = (int)(point && (!slash || point > slash) ? point - to : (long)strlen(to)),
+        status = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+        char from[PATH_MAX], beside[PATH_MAX];
+        _cleanup_(buf_release) struct buf why = BUF(4096);
+        int n =
+            snprintf(from, sizeof(from), "%.*s%s", (int)(strrchr(path, '.') - path), path, ends[i]);
+        int m = snprintf(beside, sizeof(beside), "%.*s%s", stem, to, ends[i]);
+        _cleanup_close_ int fd =
+            n < PATH_MAX && m < PATH_MAX ? vm_open_written(vm, from, &why) : -1;
+        if (fd < 0 || !vm_file_is_output(fd))
+            continue;
+        int copied = target_copy(fd, beside);
+        if (copied == 0)
+            vm_unlink(vm, from);
+        status = status ? status : copied;
+    }
+    return status;
+}
+
+int target_fetch(const struct vm *vm, const char *path, int fd, const char *to, bool own)
+{
+    char from[64], kept[PATH_MAX];
+    if (target_is_file(fd, to))
+        return 0;
     snprintf(from, sizeof(from), "/proc/self/fd/%d", fd);
-    if (fd < 0)
-        snprintf(from, sizeof(from), "%s", named);
-    int status = recording_is_direct(to) ? target_copy(from, to) : convert_file(&(struct selection){0}, from, to);
+    complain_as(from, to);
+    int status = recording_is_direct(to) ? target_copy(fd, to)
+                                         : convert_file(&(struct selection){0}, from, to);
+    complain_as(NULL, NULL);
     /* What could not be written stays where it is, and is named. */
-    if (status)
-        return complain("the recording is still at", path, vm->other_root ? "as the VM sees it" : NULL);
-    if (remove)
-        unlink(named);
-    return 0;
+    if (status) {
+        keep(vm, path, kept);
+        return complain("the recording is still at", kept,
+                        *target_seen(vm) ? "as the VM sees it" : NULL);
+    }
+    if (!own)
+        return 0;
+    vm_unlink(vm, path);
+    return fetch_dumps(vm, path, to);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A live table of a VM. All of it comes from the counters that HotSpot publishes in memory (hsperfdata) and from /proc: the VM
- * is not asked, stopped or changed. Thread states need the agent and are shown on request.
+ * A live table of a VM. All of it comes from the counters that HotSpot publishes in memory
+ * (hsperfdata) and from /proc: the VM is not asked, stopped or changed. Thread states need the
+ * agent and are shown on request.
  */
 #include "base/clock.h"
 #include "base/file.h"
@@ -12,7 +13,6 @@
 #include "cli/builtin.h"
 #include "cli/json_view.h"
 #include "cli/target.h"
-#include "cli/text.h"
 #include "hotspot/hsperf.h"
 #include "proto/control.h"
 
@@ -27,18 +27,22 @@ struct top {
 };
 
 static const struct arg top_args[] = {
-    {"--interval", 'i', ARG_DURATION, offsetof(struct top, interval), "TIME", "time between two tables (1s)"},
-    {"--count", 'n', ARG_NUMBER, offsetof(struct top, count), "N", "tables to show (until interrupted)"},
+    {"--interval", 'i', ARG_DURATION, offsetof(struct top, interval), "TIME",
+     "time between two tables (1s)"},
+    {"--count", 'n', ARG_NUMBER, offsetof(struct top, count), "N",
+     "tables to show (until interrupted)"},
     {"--rows", 'r', ARG_NUMBER, offsetof(struct top, rows), "N", "threads to show (15)"},
-    {"--states", 0, ARG_FLAG, offsetof(struct top, states), NULL, "count threads by state, which loads the agent into the VM"},
-    {"--json", 0, ARG_FLAG, offsetof(struct top, json), NULL, "print a line of JSON for each table"},
+    {"--states", 0, ARG_FLAG, offsetof(struct top, states), NULL,
+     "count threads by state, which loads the agent into the VM"},
+    {"--json", 0, ARG_FLAG, offsetof(struct top, json), NULL,
+     "print a line of JSON for each table"},
     {0},
 };
 
 static const struct arg_set top_set = {"What is shown", top_args};
 const struct arg_set *const top_sets[] = {&top_set, NULL};
 
-enum { POOLS_MAX = 16, COLLECTORS_MAX = 4, STATES_MAX = 12 };
+enum { POOLS_MAX = 16, COLLECTORS_MAX = 4, STATES_MAX = 12, TASK_NAME = 15 };
 
 struct task {
     pid_t tid;
@@ -96,12 +100,20 @@ static uint64_t stat_cpu(const char *path, char name[32])
     if (read_file(path, 1 << 16, &data, &len) < 0)
         return 0;
     char *open = strchr((char *)data, '('), *end = strrchr((char *)data, ')');
-    if (!open || !end || sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2)
+    if (!open || !end ||
+        sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) !=
+            2)
         return 0;
     *end = 0;
     if (name)
         snprintf(name, 32, "%s", open + 1);
     return (uint64_t)(user + system) * (NS_PER_SECOND / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+/* Whether the name may be a part of the thread's: the kernel keeps 15 bytes. */
+static bool is_cut(const struct task *t)
+{
+    return strlen(t->name) >= TASK_NAME;
 }
 
 static void read_tasks(struct sample *s, pid_t pid)
@@ -135,7 +147,12 @@ static void read_pools(struct sample *s, const uint8_t *data, size_t len)
             snprintf(key, sizeof(key), "sun.gc.generation.%d.space.%d.used", g, p);
             s->pools[s->n_pools].used = number(data, len, key);
             snprintf(key, sizeof(key), "sun.gc.generation.%d.space.%d.capacity", g, p);
-            s->pools[s->n_pools++].capacity = number(data, len, key);
+            s->pools[s->n_pools].capacity = number(data, len, key);
+            /* G1 has no first survivor space, and says so by a capacity of one word. */
+            if (s->pools[s->n_pools].capacity > 8)
+                s->n_pools++;
+            else
+                free(name);
         }
     }
     char *metaspace = s->n_pools < POOLS_MAX ? strdup("metaspace") : NULL;
@@ -167,8 +184,10 @@ static void read_counters(struct sample *s, const uint8_t *data, size_t len)
     s->threads = number(data, len, "java.threads.live");
     s->daemons = number(data, len, "java.threads.daemon");
     s->peak = number(data, len, "java.threads.livePeak");
-    s->loaded = number(data, len, "java.cls.loadedClasses") + number(data, len, "java.cls.sharedLoadedClasses");
-    s->unloaded = number(data, len, "java.cls.unloadedClasses") + number(data, len, "java.cls.sharedUnloadedClasses");
+    s->loaded = number(data, len, "java.cls.loadedClasses") +
+                number(data, len, "java.cls.sharedLoadedClasses");
+    s->unloaded = number(data, len, "java.cls.unloadedClasses") +
+                  number(data, len, "java.cls.sharedUnloadedClasses");
     s->compile_ns = (int64_t)((double)number(data, len, "java.ci.totalTime") * tick_ns);
     s->safepoints = number(data, len, "sun.rt.safepoints");
     s->safepoint_ns = (int64_t)((double)number(data, len, "sun.rt.safepointTime") * tick_ns);
@@ -223,7 +242,8 @@ static int take_sample(struct sample *ret, const struct vm *vm, bool states)
 static int by_cpu(const void *a, const void *b)
 {
     const struct task *x = a, *y = b;
-    return x->cpu_ns == y->cpu_ns ? (x->tid > y->tid) - (x->tid < y->tid) : (x->cpu_ns < y->cpu_ns) - (x->cpu_ns > y->cpu_ns);
+    return x->cpu_ns == y->cpu_ns ? (x->tid > y->tid) - (x->tid < y->tid)
+                                  : (x->cpu_ns < y->cpu_ns) - (x->cpu_ns > y->cpu_ns);
 }
 
 /* Turns the tasks' times into what they used since the sample before, most first. */
@@ -248,34 +268,44 @@ static double percent(uint64_t part, uint64_t whole)
     return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-static void print_table(const struct vm *vm, const struct sample *s, const struct sample *before, uint64_t rows)
+static void print_table(const struct vm *vm, const struct sample *s, const struct sample *before,
+                        uint64_t rows)
 {
     char a[24], b[24];
     uint64_t elapsed = s->time_ns - before->time_ns;
     printf("%d  ", vm->pid);
-    print_text(stdout, (struct str){vm->command ? vm->command : "?", strnlen(vm->command ? vm->command : "?", 80)});
-    printf("\ncpu %.1f %%  resident %s  threads %" PRId64 " (%" PRId64 " daemon, peak %" PRId64 ")  classes %" PRId64
-           " (%" PRId64 " unloaded)  compiling %.1f %%  safepoints %" PRId64 " (%.2f %%)\n",
-           percent(s->cpu_ns - before->cpu_ns, elapsed), format_size(a, s->rss), s->threads, s->daemons, s->peak,
-           s->loaded - s->unloaded, s->unloaded, percent((uint64_t)(s->compile_ns - before->compile_ns), elapsed),
-           s->safepoints - before->safepoints, percent((uint64_t)(s->safepoint_ns - before->safepoint_ns), elapsed));
+    print_text(stdout, (struct str){vm->command ? vm->command : "?",
+                                    strnlen(vm->command ? vm->command : "?", 80)});
+    printf("\ncpu %.1f %%  resident %s  threads %" PRId64 " (%" PRId64 " daemon, peak %" PRId64
+           ")  classes %" PRId64 " (%" PRId64 " unloaded)  compiling %.1f %%  safepoints %" PRId64
+           " (%.2f %%)\n",
+           percent(s->cpu_ns - before->cpu_ns, elapsed), format_size(a, s->rss), s->threads,
+           s->daemons, s->peak, s->loaded - s->unloaded, s->unloaded,
+           percent((uint64_t)(s->compile_ns - before->compile_ns), elapsed),
+           s->safepoints - before->safepoints,
+           percent((uint64_t)(s->safepoint_ns - before->safepoint_ns), elapsed));
     for (size_t i = 0; i < s->n_states; i++)
         printf("%s%s %u", i ? "  " : "states: ", s->states[i].name, s->states[i].count);
-    printf("%s\n%-26s %12s %12s %8s\n", s->n_states ? "\n" : "", "POOL (at last collection)", "USED", "CAPACITY", "FULL");
+    if (s->n_states)
+        putchar('\n');
+    printf("\n%-26s %12s %12s %8s\n", "POOL (at last collection)", "USED", "CAPACITY", "FULL");
     for (size_t i = 0; i < s->n_pools; i++)
-        printf("%-26s %12s %12s %6.1f %%\n", s->pools[i].name, format_size(a, (uint64_t)s->pools[i].used),
+        printf("%-26s %12s %12s %6.1f %%\n", s->pools[i].name,
+               format_size(a, (uint64_t)s->pools[i].used),
                format_size(b, (uint64_t)s->pools[i].capacity),
                percent((uint64_t)s->pools[i].used, (uint64_t)s->pools[i].capacity));
     printf("\n%-48s %12s %12s\n", "COLLECTOR", "COLLECTIONS", "TIME");
     for (size_t i = 0; i < s->n_collectors; i++)
-        printf("%-48s %6" PRId64 " %+5" PRId64 " %12s\n", s->collectors[i].name, s->collectors[i].collections,
-               s->collectors[i].collections - (i < before->n_collectors ? before->collectors[i].collections : 0),
+        printf("%-48s %6" PRId64 " %+5" PRId64 " %12s\n", s->collectors[i].name,
+               s->collectors[i].collections,
+               s->collectors[i].collections -
+                   (i < before->n_collectors ? before->collectors[i].collections : 0),
                format_duration(a, (uint64_t)s->collectors[i].time_ns));
     printf("\n%8s %7s  %s\n", "TID", "CPU", "THREAD");
     for (size_t i = 0; i < MIN(s->tasks.len, rows); i++) {
         printf("%8d %5.1f %%  ", s->tasks.data[i].tid, percent(s->tasks.data[i].cpu_ns, elapsed));
         print_text(stdout, (struct str){s->tasks.data[i].name, strlen(s->tasks.data[i].name)});
-        putchar('\n');
+        puts(is_cut(&s->tasks.data[i]) ? "..." : "");
     }
     putchar('\n');
 }
@@ -291,7 +321,7 @@ static void print_json(const struct sample *s, const struct sample *before, uint
     _cleanup_(buf_release) struct buf out = BUF(1 << 24);
     struct json j = {.out = &out};
     uint64_t elapsed = s->time_ns - before->time_ns;
-    json_object(&j);
+    json_begin_object(&j);
     key_number(&j, "elapsed_ns", (int64_t)elapsed);
     key_number(&j, "cpu_ns", (int64_t)(s->cpu_ns - before->cpu_ns));
     key_number(&j, "resident", (int64_t)s->rss);
@@ -304,44 +334,46 @@ static void print_json(const struct sample *s, const struct sample *before, uint
     key_number(&j, "safepoints", s->safepoints);
     key_number(&j, "safepoint_ns", s->safepoint_ns);
     json_key(&j, "pools");
-    json_array(&j);
+    json_begin_array(&j);
     for (size_t i = 0; i < s->n_pools; i++) {
-        json_object(&j);
+        json_begin_object(&j);
         json_key(&j, "name");
         json_string(&j, s->pools[i].name);
         key_number(&j, "used", s->pools[i].used);
         key_number(&j, "capacity", s->pools[i].capacity);
-        json_object_end(&j);
+        json_end_object(&j);
     }
-    json_array_end(&j);
+    json_end_array(&j);
     json_key(&j, "collectors");
-    json_array(&j);
+    json_begin_array(&j);
     for (size_t i = 0; i < s->n_collectors; i++) {
-        json_object(&j);
+        json_begin_object(&j);
         json_key(&j, "name");
         json_string(&j, s->collectors[i].name);
         key_number(&j, "collections", s->collectors[i].collections);
         key_number(&j, "time_ns", s->collectors[i].time_ns);
-        json_object_end(&j);
+        json_end_object(&j);
     }
-    json_array_end(&j);
+    json_end_array(&j);
     json_key(&j, "states");
-    json_object(&j);
+    json_begin_object(&j);
     for (size_t i = 0; i < s->n_states; i++)
         key_number(&j, s->states[i].name, s->states[i].count);
-    json_object_end(&j);
+    json_end_object(&j);
     json_key(&j, "busiest");
-    json_array(&j);
+    json_begin_array(&j);
     for (size_t i = 0; i < MIN(s->tasks.len, rows); i++) {
-        json_object(&j);
+        json_begin_object(&j);
         key_number(&j, "tid", s->tasks.data[i].tid);
         json_key(&j, "name");
         json_string(&j, s->tasks.data[i].name);
+        json_key(&j, "name_cut");
+        json_bool(&j, is_cut(&s->tasks.data[i]));
         key_number(&j, "cpu_ns", (int64_t)s->tasks.data[i].cpu_ns);
-        json_object_end(&j);
+        json_end_object(&j);
     }
-    json_array_end(&j);
-    json_object_end(&j);
+    json_end_array(&j);
+    json_end_object(&j);
     puts(buf_str(&out));
 }
 
@@ -359,14 +391,15 @@ int cmd_top(const struct command *self, int argc, char **argv)
         return 2;
     }
     _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
-    status = target_open(&vm, operands.list[0]);
+    status = o.states ? target_open(&vm, operands.list[0]) : target_look(&vm, operands.list[0]);
     if (status)
         return status;
     struct sample before = {0}, s;
     bool screen = isatty(STDOUT_FILENO) && !o.json;
     int r = take_sample(&before, &vm, false);
     for (uint64_t n = 0; r == 0 && (!o.count || n < o.count); n++) {
-        struct timespec pause = {(time_t)(o.interval / NS_PER_SECOND), (long)(o.interval % NS_PER_SECOND)};
+        struct timespec pause = {(time_t)(o.interval / NS_PER_SECOND),
+                                 (long)(o.interval % NS_PER_SECOND)};
         nanosleep(&pause, NULL);
         r = take_sample(&s, &vm, o.states);
         if (r < 0)
@@ -380,10 +413,12 @@ int cmd_top(const struct command *self, int argc, char **argv)
         if (screen)
             fputs("\033[H\033[2J", stdout);
         o.json ? print_json(&s, &before, o.rows) : print_table(&vm, &s, &before, o.rows);
-        fflush(stdout);
+        bool printed = fflush(stdout) == 0;
         vec_release(&s.tasks);
         sample_release(&before);
         before = whole;
+        if (!printed) /* nobody reads on, or a full disk: main tells which */
+            break;
     }
     sample_release(&before);
     return r < 0 ? complain(operands.list[0], "top", "the program has ended") : 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chrome's trace event format, JSON: a slice a state, flow events for interactions. Times are microseconds. */
+/*
+ * Chrome's trace event format (JSON): a slice for each state, flow events for interactions. Times
+ * are in microseconds.
+ */
 #include "analysis/holds.h"
 #include "base/json.h"
 #include "export/export.h"
@@ -17,12 +20,16 @@ struct chrome {
     struct json j;
 };
 
-/* An event up to its own keys. The number of a thread in the file is its place in the timeline, from 1. */
-static void begin(struct chrome *c, const char *phase, const char *name, const char *category, uint32_t thread, uint64_t ns)
+/*
+ * Writes an event up to its own keys. The number of a thread in the file is its index in the
+ * timeline + 1.
+ */
+static void begin(struct chrome *c, const char *phase, const char *name, const char *category,
+                  uint32_t thread, uint64_t ns)
 {
     struct json *j = &c->j;
     char ts[40];
-    json_object(j);
+    json_begin_object(j);
     json_key(j, "ph");
     json_string(j, phase);
     json_key(j, "name");
@@ -34,14 +41,15 @@ static void begin(struct chrome *c, const char *phase, const char *name, const c
     json_key(j, "tid");
     json_u64(j, (uint64_t)thread + 1);
     json_key(j, "ts");
-    snprintf(ts, sizeof(ts), "%llu.%03llu", (unsigned long long)(ns / 1000), (unsigned long long)(ns % 1000));
+    snprintf(ts, sizeof(ts), "%llu.%03llu", (unsigned long long)(ns / 1000),
+             (unsigned long long)(ns % 1000));
     buf_string(&c->b, ts);
     j->comma = true;
 }
 
 static int end(struct chrome *c)
 {
-    json_object_end(&c->j);
+    json_end_object(&c->j);
     int r = buf_error(&c->b);
     if (r == 0 && c->b.len > FLUSH_BYTES) {
         fwrite(c->b.data, 1, c->b.len, c->out);
@@ -55,14 +63,15 @@ static int slice(void *context, uint32_t state, uint64_t start, uint64_t stop, u
     struct chrome *c = context;
     const struct tl_context *x = tl_context_of(c->t, state);
     char name[1200], dur[40];
-    begin(c, "X", slice_name(c->t, state, name, sizeof(name)), "state", c->t->nodes[state].thread, start);
+    begin(c, "X", slice_name(c->t, state, name, sizeof(name)), "state", c->t->nodes[state].thread,
+          start);
     json_key(&c->j, "dur");
     snprintf(dur, sizeof(dur), "%llu.%03llu", (unsigned long long)((stop - start) / 1000),
              (unsigned long long)((stop - start) % 1000));
     buf_string(&c->b, dur);
     c->j.comma = true;
     json_key(&c->j, "args");
-    json_object(&c->j);
+    json_begin_object(&c->j);
     if (x->stack != TL_NONE && c->t->stacks[x->stack].len) {
         json_key(&c->j, "at");
         json_string(&c->j, tl_string(c->t, c->t->frames[c->t->stacks[x->stack].first].method));
@@ -77,7 +86,7 @@ static int slice(void *context, uint32_t state, uint64_t start, uint64_t stop, u
         json_key(&c->j, "inferred");
         json_bool(&c->j, c->t->nodes[end_node].flags & TL_INFERRED);
     }
-    json_object_end(&c->j);
+    json_end_object(&c->j);
     return end(c);
 }
 
@@ -103,10 +112,10 @@ static int thread_names(struct chrome *c)
     for (size_t i = 0; r == 0 && i < c->t->n_threads; i++) {
         begin(c, "M", "thread_name", "__metadata", (uint32_t)i, 0);
         json_key(&c->j, "args");
-        json_object(&c->j);
+        json_begin_object(&c->j);
         json_key(&c->j, "name");
         json_string(&c->j, tl_thread_name(c->t, (uint32_t)i));
-        json_object_end(&c->j);
+        json_end_object(&c->j);
         r = end(c);
     }
     return r;
@@ -120,16 +129,16 @@ int export_chrome(const struct export_source *s, FILE *out, struct buf *why)
         return r;
     struct chrome c = {.t = t, .out = out, .b = BUF(64 << 20)};
     c.j.out = &c.b;
-    json_object(&c.j);
+    json_begin_object(&c.j);
     json_key(&c.j, "displayTimeUnit");
     json_string(&c.j, "ns");
     json_key(&c.j, "traceEvents");
-    json_array(&c.j);
+    json_begin_array(&c.j);
     r = thread_names(&c);
     if (r == 0)
         r = thread_slices(t, &(struct slice_visitor){&c, slice, arrow});
-    json_array_end(&c.j);
-    json_object_end(&c.j);
+    json_end_array(&c.j);
+    json_end_object(&c.j);
     buf_u8(&c.b, '\n');
     r = r < 0 ? r : buf_error(&c.b);
     if (r == 0)

@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "a.B.run;a.C.work 12", the outermost frame first: what flamegraph.pl, speedscope and others read. */
+/*
+ * Lines such as "a.B.run;a.C.work 12", with the outermost frame first, which flamegraph.pl,
+ * speedscope and others read.
+ */
 #include "export/export.h"
+
+#include "model/load.h"
+
+#include "base/utf8.h"
 
 #include <inttypes.h>
 
-/* A name as one word of a line: what separates frames and lines is replaced. */
+/*
+ * Appends a name as one word of a line: ';', which separates frames, becomes a comma, and
+ * characters that would affect a terminal or the line become '?'.
+ */
 static void append_name(struct buf *line, struct str name)
 {
-    size_t at = line->len;
-    buf_bytes(line, name.data, name.len);
-    for (; at < line->len && !buf_error(line); at++) {
-        if (line->data[at] == ';')
-            line->data[at] = ',';
-        else if (line->data[at] < 0x20)
-            line->data[at] = '?';
+    for (size_t at = 0, n; at < name.len; at += n) {
+        uint32_t v;
+        n = utf8_next(name.data + at, name.len - at, &v);
+        utf8_put(line, v == ';' ? ',' : utf8_is_control(v) ? '?' : v);
     }
 }
 
@@ -25,7 +32,12 @@ int export_collapsed(const struct export_source *s, FILE *out, struct buf *why)
     int r = profile_view_init(&v, s->profile, s->metric, &s->filter);
     if (r == 0)
         r = profile_tree_init(&t, &v, false);
-    /* Depth first; `line` holds the path to n, marks[] where each of its frames begins. */
+    if (r == 0 && s->metric != PROFILE_CPU)
+        fprintf(out, COLLAPSED_METRIC "%s 0\n", profile_metrics[s->metric].name);
+    /*
+     * Visits nodes depth first. `line` holds the path to n; marks[] are the positions where its
+     * frames begin.
+     */
     VEC(size_t) starts = {0};
     uint32_t n = r == 0 ? t.nodes.data[0].first_child : 0;
     while (n && r == 0) {

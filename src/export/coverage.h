@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Coverage as files for other tools. Functions answer 0 or -ENOMEM; stdio errors are the caller's. */
+/*
+ * Exports coverage to files for other tools. Functions return 0 or -ENOMEM; the caller checks for
+ * stdio errors.
+ */
 #pragma once
 
 #include "base/buf.h"
@@ -7,12 +10,18 @@
 
 #include <stdio.h>
 
-/* Where a class's source is found; sources may be NULL. Malloc'ed path, NULL when it is not there. */
+/*
+ * Returns the path of a class's source, allocated by malloc, or NULL when it does not exist.
+ * sources may be NULL.
+ */
 char *cover_source_path(const char *sources, const struct cover_class *c);
 
 /* lcov's tracefile (geninfo(1)): SF, FN, FNDA, DA, BRDA. Counts are 0 or 1. */
 int export_lcov(const struct coverage *c, const char *sources, FILE *out) must_check;
 /* Cobertura's XML (coverage-04.dtd). */
 int export_cobertura(const struct coverage *c, const char *sources, FILE *out) must_check;
-/* One self-contained page: a table of classes; the source coloured by line where it is found below `sources`. */
+/*
+ * A self-contained page with a table of classes, and with sources coloured by line where they are
+ * found below `sources`.
+ */
 int export_cover_html(const struct coverage *c, const char *sources, FILE *out) must_check;

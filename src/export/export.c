@@ -20,7 +20,8 @@ const struct export_format *export_format_of(const char *path)
     size_t len = strlen(path);
     for (const struct export_format *f = export_formats; f->extension; f++) {
         size_t n = strlen(f->extension);
-        if (len > n && strcmp(path + len - n, f->extension) == 0 && (!best || n > strlen(best->extension)))
+        if (len > n && strcmp(path + len - n, f->extension) == 0 &&
+            (!best || n > strlen(best->extension)))
             best = f;
     }
     return best;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formats that a recording can be turned into: one row here, one file each. */
+/* The formats to which a recording can be converted. Each has a row in the table and a file. */
 #pragma once
 
 #include "base/buf.h"
@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* A served page's place among the files. */
+/* How the files of a served page refer to each other. */
 struct page_site {
     const char *const *files;
     size_t count, at;
@@ -18,33 +18,44 @@ struct timeline;
 
 /* What to write: a part of a recording. */
 struct export_source {
-    const char *path; /* of the recording; for formats that copy from it */
-    const char *name; /* to show for it; NULL: the last part of the path */
+    const char *path; /* path of the recording, for formats that copy from it */
+    const char *name; /* the name to show for it; NULL means the last component of the path */
     const struct profile *profile;
     enum profile_metric metric;
     struct profile_filter filter;
-    const struct page_site *site;    /* of a page that is served, or NULL */
-    struct buf *blob;                /* of a page that is served: takes its binary data */
-    const struct timeline *timeline; /* the recording's, of a page that is served: it asks for what it shows. May be NULL */
-    const char *warning;             /* for a page: what is wrong with the recording, or NULL */
-    const char *sources;             /* for a page: the folder of the program's source files, or NULL */
-    /* For a page: writes members beyond the profile and the threads into the open object. 0 or negative errno. May be NULL. */
+    const struct page_site *site; /* for a page that is served, else NULL */
+    struct buf *blob;             /* for a page that is served: receives its binary data */
+    /*
+     * For a page that is served, the recording's timeline, because the page asks for what it shows;
+     * may be NULL.
+     */
+    const struct timeline *timeline;
+    const char *warning; /* for a page: what is wrong with the recording, or NULL */
+    /* For a page: the folder of the program's source files, or NULL. */
+    const char *sources;
+    /*
+     * For a page: writes further members, after the profile and the threads, into the open object.
+     * Returns 0 or a negative errno. May be NULL.
+     */
     int (*more)(const struct export_source *s, struct json *j);
 };
 
 struct export_format {
-    const char *extension; /* ".pb.gz"; the file name's end picks the format */
-    const char *what;      /* for help */
-    bool any;              /* takes recordings without samples too */
-    /* Writes to `out`; 0, or negative errno with the reason in why (which may stay empty). stdio errors are the caller's. */
+    const char *extension; /* such as ".pb.gz"; the end of the file name selects the format */
+    const char *what;      /* shown in help */
+    bool any;              /* also accepts recordings without samples */
+    /*
+     * Writes to `out`. Returns 0, or a negative errno with the reason in why, which may stay empty.
+     * The caller checks for stdio errors.
+     */
     int (*write)(const struct export_source *s, FILE *out, struct buf *why);
-    bool threads; /* made of the timeline of the recording at `path`: source.profile is NULL */
+    bool threads; /* made from the timeline of the recording at `path`; source.profile is NULL */
 };
 
-/* Ends with a row without an extension. */
+/* The last row has no extension. */
 extern const struct export_format export_formats[];
 
-/* The format of a file name, the longest extension first; NULL when there is none. */
+/* Returns the format of a file name by its longest matching extension, or NULL. */
 const struct export_format *export_format_of(const char *path);
 
 int export_collapsed(const struct export_source *s, FILE *out, struct buf *why) must_check;

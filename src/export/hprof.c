@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HPROF's text and binary outputs: threads, traces and CPU SAMPLES (or CPU TIME of exact times). A trace is a node of the
- * profile; numbers begin where the original's do.
+ * HPROF's text and binary outputs: threads, traces, and CPU SAMPLES (or CPU TIME from exact times).
+ * A trace is a node of the profile. Numbers begin at the same value as those of the original agent.
  */
 #include "export/export.h"
 #include "hprof/text.h"
@@ -9,7 +9,12 @@
 
 #include <errno.h>
 
-enum { FIRST_TRACE = 300000, FIRST_THREAD = 200001, FIRST_CLASS = 100001, CLASS_OBJECTS = 0x50000000 };
+enum {
+    FIRST_TRACE = 300000,
+    FIRST_THREAD = 200001,
+    FIRST_CLASS = 100001,
+    CLASS_OBJECTS = 0x50000000
+};
 
 static int to_stdio(void *context, const void *bytes, size_t len)
 {
@@ -29,10 +34,11 @@ struct ranked {
 static int compare_ranked(const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
-    return x->weight != y->weight ? (x->weight < y->weight ? 1 : -1) : (x->node > y->node) - (x->node < y->node);
+    return x->weight != y->weight ? (x->weight < y->weight ? 1 : -1)
+                                  : (x->node > y->node) - (x->node < y->node);
 }
 
-/* The nodes with weight of their own, heaviest first; the caller frees. */
+/* Lists the nodes that have weight of their own, heaviest first; the caller frees *ret. */
 static int rank_nodes(const struct profile_view *v, struct ranked **ret, size_t *ret_n)
 {
     VEC(struct ranked) list = {0};
@@ -72,11 +78,13 @@ static void text_trace(struct hprof_text *t, const struct profile *p, uint32_t n
         const struct profile_frame *f = profile_node_frame(p, n);
         const struct profile_method *m = &p->methods.data[f->method];
         struct str file = profile_text(p, m->file);
-        hprof_text_frame(t, profile_text(p, m->label).data, file.len ? file.data : NULL, line_of(f));
+        hprof_text_frame(t, profile_text(p, m->label).data, file.len ? file.data : NULL,
+                         line_of(f));
     }
 }
 
-static void text_table(struct hprof_text *t, const struct profile_view *v, const struct ranked *list, size_t n, time_t when)
+static void text_table(struct hprof_text *t, const struct profile_view *v,
+                       const struct ranked *list, size_t n, time_t when)
 {
     bool exact = v->metric == PROFILE_EXACT;
     enum hprof_ranked kind = exact ? HPROF_RANKED_TIMES : HPROF_RANKED_SAMPLES;
@@ -87,8 +95,11 @@ static void text_table(struct hprof_text *t, const struct profile_view *v, const
         const struct profile *p = v->profile;
         double self = v->weight ? 100.0 * (double)list[i].weight / (double)v->weight : 0;
         accumulated += self;
-        const char *name = node ? profile_text(p, p->methods.data[profile_node_frame(p, node)->method].label).data : "<none>";
-        hprof_text_ranked(t, kind, (uint32_t)i + 1, self, accumulated, list[i].weight, trace_of(node), name);
+        const char *name =
+            node ? profile_text(p, p->methods.data[profile_node_frame(p, node)->method].label).data
+                 : "<none>";
+        hprof_text_ranked(t, kind, (uint32_t)i + 1, self, accumulated, list[i].weight,
+                          trace_of(node), name);
     }
     hprof_text_ranked_end(t, kind);
 }
@@ -103,7 +114,8 @@ int export_hprof_text(const struct export_source *s, FILE *out, struct buf *why)
         r = rank_nodes(&v, &list, &n);
     if (r < 0)
         return r;
-    time_t when = s->profile->start_epoch_ns ? (time_t)(s->profile->start_epoch_ns / 1000000000) : time(NULL);
+    time_t when =
+        s->profile->start_epoch_ns ? (time_t)(s->profile->start_epoch_ns / 1000000000) : time(NULL);
     struct hprof_text t;
     r = hprof_text_init(&t, (struct hprof_sink){to_stdio, out}, when);
     if (r < 0)
@@ -120,11 +132,12 @@ int export_hprof_text(const struct export_source *s, FILE *out, struct buf *why)
     return r;
 }
 
-/* Strings and classes of the binary stream are written before the first record that names them. */
+/* The binary stream needs strings and classes before the first record that refers to them. */
 struct binary {
     struct hprof_writer w;
     const struct profile *p;
-    struct map strings, classes, frames; /* written; a class by the number of its name, to its serial number */
+    /* What was written; `classes` maps the number of a name to a serial number. */
+    struct map strings, classes, frames;
     VEC(uint64_t) trace;
     int error;
 };
@@ -170,7 +183,8 @@ static void put_trace(struct binary *b, uint32_t node)
         const struct profile_frame *f = &b->p->frames.data[number];
         const struct profile_method *m = &b->p->methods.data[f->method];
         bool added;
-        if (!map_at(&b->frames, number, 1, &added) || vec_push(&b->trace, (uint64_t)number + 1) < 0) {
+        if (!map_at(&b->frames, number, 1, &added) ||
+            vec_push(&b->trace, (uint64_t)number + 1) < 0) {
             b->error = -ENOMEM;
             return;
         }
@@ -178,12 +192,14 @@ static void put_trace(struct binary *b, uint32_t node)
             continue;
         uint64_t name = put_string(b, m->name, 0, 0), signature = put_string(b, m->signature, 0, 0);
         uint64_t file = put_string(b, m->file, 0, 0);
-        hprof_frame(&b->w, (uint64_t)number + 1, name, signature, file, put_class(b, m->class_name), line_of(f));
+        hprof_frame(&b->w, (uint64_t)number + 1, name, signature, file, put_class(b, m->class_name),
+                    line_of(f));
     }
     hprof_trace(&b->w, trace_of(node), 0, b->trace.data, (uint32_t)b->trace.len);
 }
 
-static int put_samples(struct binary *b, const struct profile_view *v, const struct ranked *list, size_t n)
+static int put_samples(struct binary *b, const struct profile_view *v, const struct ranked *list,
+                       size_t n)
 {
     _cleanup_free_ struct hprof_sample *samples = calloc(n + 1, sizeof(*samples));
     if (!samples)
@@ -209,7 +225,8 @@ int export_hprof(const struct export_source *s, FILE *out, struct buf *why)
     if (r < 0)
         return r;
     struct binary b = {.p = s->profile};
-    r = hprof_writer_init(&b.w, (struct hprof_sink){to_stdio, out}, HPROF_MAGIC_1_0_2, 8, s->profile->start_epoch_ns / 1000000);
+    r = hprof_writer_init(&b.w, (struct hprof_sink){to_stdio, out}, HPROF_MAGIC_1_0_2, 8,
+                          s->profile->start_epoch_ns / 1000000);
     if (r < 0)
         return r;
     hprof_control_settings(&b.w, HPROF_CONTROL_CPU_SAMPLING, 0);

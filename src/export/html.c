@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One HTML file that needs nothing else: the page of web/ with the data in it. Names are data in it, never markup. */
+/*
+ * A single, self-contained HTML file: the page from web/ with the data in it. Names are always data
+ * and never markup.
+ */
 #include "export/export.h"
 #include "export/page.h"
 #include "export/page_data.h"
@@ -17,37 +20,37 @@ bool page_has_threads(const struct timeline *t)
     return false;
 }
 
-/* The timeline of the recording's threads, when there is one; what has none is no error. */
+/* Writes the timeline of the recording's threads. A recording without one is not an error. */
 static int threads_json(struct json *j, const struct export_source *s)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
     _cleanup_(timeline_freep) struct timeline *t = NULL;
     if (s->timeline)
-        return page_timeline_json(j, s->timeline, true);
+        return page_timeline_json(j, s->timeline, s->path, true);
     if (s->site || timeline_load(&t, s->path, &why) < 0 || !page_has_threads(t))
         return 0;
-    return page_timeline_json(j, t, false);
+    return page_timeline_json(j, t, s->path, false);
 }
 
 static void site_json(struct json *j, const struct page_site *site)
 {
     json_key(j, "site");
-    json_object(j);
+    json_begin_object(j);
     json_key(j, "at");
     json_u64(j, site->at);
     json_key(j, "files");
-    json_array(j);
+    json_begin_array(j);
     for (size_t i = 0; i < site->count; i++)
         json_string(j, site->files[i]);
-    json_array_end(j);
-    json_object_end(j);
+    json_end_array(j);
+    json_end_object(j);
 }
 
 int page_of_recording(const struct export_source *s, struct buf *out)
 {
     const char *slash = strrchr(s->path, '/');
     struct json j = {out, false};
-    json_object(&j);
+    json_begin_object(&j);
     json_key(&j, "version");
     json_string(&j, JVMSCOPE_VERSION);
     json_key(&j, "file");
@@ -67,14 +70,17 @@ int page_of_recording(const struct export_source *s, struct buf *out)
         r = s->more(s, &j);
     if (s->site)
         site_json(&j, s->site);
-    json_object_end(&j);
+    json_end_object(&j);
     return r < 0 ? r : buf_error(out);
 }
 
 void page_write(FILE *out, const struct buf *data)
 {
     fputs(page_head, out);
-    /* Within <script> only "<" could begin something that is not data. JSON has it in strings alone. */
+    /*
+     * Inside <script> only "<" could begin something else than data. In JSON it occurs only in
+     * strings, so it can be escaped.
+     */
     for (size_t at = 0, n; at < data->len; at += n) {
         const uint8_t *stop = memchr(data->data + at, '<', data->len - at);
         n = stop ? (size_t)(stop - data->data) - at : data->len - at;
@@ -90,9 +96,8 @@ void page_write(FILE *out, const struct buf *data)
 int export_html(const struct export_source *s, FILE *out, struct buf *why)
 {
     if (!page_head[0]) {
-        buf_string(
-            why,
-            "this build has no page: npm or its packages were not to be had when it was made (see to npm and build again)");
+        buf_string(why, "this build has no page: npm or its packages were not to be had when it "
+                        "was made (see to npm and build again)");
         return -ENOTSUP;
     }
     _cleanup_(buf_release) struct buf data = BUF(SIZE_MAX / 2);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A part of a flight recording as a recording: of each chunk the events that are selected, byte for byte, with all of its
- * metadata and constants. Only the links between checkpoints are written anew, and the header's offsets.
+ * Writes a part of a flight recording as a recording: the selected events of each chunk, byte for
+ * byte, with all metadata and constants of the chunk. Only the links between checkpoints and the
+ * offsets in the header change.
  *
- * A chunk: a header of 68 bytes, then events, each "size, type, ..." in compressed numbers. Type 0 is the metadata, type 1 a
- * checkpoint: "size, 1, time, duration, delta, ..." where delta leads back to the checkpoint before.
+ * A chunk consists of a header of 68 bytes and of events, each "size, type, ..." in compressed
+ * numbers. Type 0 is the metadata. Type 1 is a checkpoint: "size, 1, time, duration, delta, ...",
+ * where delta leads back to the previous checkpoint.
  */
 #include "export/export.h"
 
@@ -15,20 +17,30 @@
 
 #include <errno.h>
 
-enum { HEADER = 68, AT_SIZE = 8, AT_CONSTANTS = 16, AT_METADATA = 24, AT_STATE = 64, METADATA = 0, CHECKPOINT = 1 };
+enum {
+    HEADER = 68,
+    AT_SIZE = 8,
+    AT_CONSTANTS = 16,
+    AT_METADATA = 24,
+    AT_STATE = 64,
+    METADATA = 0,
+    CHECKPOINT = 1
+};
 
 struct selecting {
     const struct export_source *source;
     int64_t start_ns;
-    VEC(uint64_t) kept; /* offsets of events, ascending */
+    VEC(uint64_t) kept; /* offsets of the selected events, ascending */
 };
 
-/* Events that say what the recording is of: they belong to every part of it. */
+/* True for events that describe the recording as a whole and belong to every part of it. */
 static bool is_about_the_recording(const char *type)
 {
     static const char *const types[] = {
-        "jdk.ActiveSetting",  "jdk.ActiveRecording",       "jdk.JVMInformation",      "jdk.OSInformation",
-        "jdk.CPUInformation", "jdk.InitialSystemProperty", "jdk.CPUTimeStampCounter", "jdk.InitialEnvironmentVariable"};
+        "jdk.ActiveSetting",       "jdk.ActiveRecording",
+        "jdk.JVMInformation",      "jdk.OSInformation",
+        "jdk.CPUInformation",      "jdk.InitialSystemProperty",
+        "jdk.CPUTimeStampCounter", "jdk.InitialEnvironmentVariable"};
     for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
         if (strcmp(type, types[i]) == 0)
             return true;
@@ -87,7 +99,7 @@ static int select_events(struct selecting *s, const struct file_map *map, struct
     return r;
 }
 
-/* A compressed number in exactly `width` bytes (1 to 8). */
+/* Appends a compressed number of exactly `width` bytes (1 to 8). */
 static void put_padded(struct buf *b, uint64_t v, int width)
 {
     for (int i = 0; i < width; i++, v >>= 7)
@@ -95,12 +107,18 @@ static void put_padded(struct buf *b, uint64_t v, int width)
 }
 
 struct chunk {
-    struct buf out;                /* the new chunk */
-    uint64_t checkpoint, metadata; /* offsets in it: of the last one that is linked, of the one that counts */
-    struct map chain;              /* offsets in the file of checkpoints that are linked */
+    struct buf out; /* the new chunk */
+    /*
+     * Offsets in the new chunk: of the last linked checkpoint, and of the metadata that is valid.
+     */
+    uint64_t checkpoint, metadata;
+    struct map chain; /* offsets in the file of the checkpoints in the chain */
 };
 
-/* Copies a checkpoint with a new link back to the one before. `event` stands behind size and type. */
+/*
+ * Copies a checkpoint with a new link to the previous one. `event` is positioned after size and
+ * type.
+ */
 static void put_checkpoint(struct chunk *c, struct cursor event)
 {
     uint64_t time = cursor_jfr_long(&event), duration = cursor_jfr_long(&event);
@@ -120,7 +138,10 @@ static void put_checkpoint(struct chunk *c, struct cursor event)
     c->checkpoint = at;
 }
 
-/* Whether the chain that the header begins reaches a checkpoint; others are the writer's own and stay as they are. */
+/*
+ * Collects the checkpoints in the chain that the header begins. Others belong to the writer and are
+ * copied unchanged.
+ */
 static int find_chain(struct map *ret, const uint8_t *file, uint64_t begin, uint64_t end)
 {
     struct cursor header = cursor_of(file + begin + AT_CONSTANTS, 8);
@@ -139,19 +160,20 @@ static int find_chain(struct map *ret, const uint8_t *file, uint64_t begin, uint
             return -ENOMEM;
         if (!delta || !added)
             return 0;
-        at += delta; /* it is negative */
+        at += delta; /* delta is negative */
     }
     return 0;
 }
 
 /*
- * One chunk; *kept is advanced over its events. What follows damage is left out, as the reader leaves it out. Answers false
- * when nothing of it can be told apart.
+ * Copies one chunk and advances *kept over its events. What follows damage is left out, as the
+ * reader does. Returns false when no event of the chunk can be read.
  */
-static bool copy_chunk(struct chunk *c, const uint8_t *file, uint64_t begin, uint64_t end, const uint64_t **kept,
-                       const uint64_t *last)
+static bool copy_chunk(struct chunk *c, const uint8_t *file, uint64_t begin, uint64_t end,
+                       const uint64_t **kept, const uint64_t *last)
 {
-    struct cursor cursor = cursor_of(file + begin, end - begin), header = cursor_of(file + begin + AT_METADATA, 8);
+    struct cursor cursor = cursor_of(file + begin, end - begin),
+                  header = cursor_of(file + begin + AT_METADATA, 8);
     uint64_t metadata = begin + cursor_be64(&header);
     buf_bytes(&c->out, cursor_take(&cursor, HEADER), HEADER);
     while (cursor_left(&cursor)) {
@@ -164,7 +186,7 @@ static bool copy_chunk(struct chunk *c, const uint8_t *file, uint64_t begin, uin
         while (*kept < last && **kept < at)
             (*kept)++;
         if (type == METADATA) {
-            /* The header names the one that counts; others of the type are filling. */
+            /* The header refers to the valid metadata; others of this type are padding. */
             if (at != metadata)
                 continue;
             c->metadata = c->out.len;
@@ -197,7 +219,7 @@ static int copy_chunks(const struct selecting *s, const struct file_map *map, FI
         if (memcmp(map->data + begin, "FLR", 4) != 0)
             break;
         if (size < HEADER || size > map->len - begin)
-            size = map->len - begin; /* a recorder that was killed has not filled it in */
+            size = map->len - begin; /* a killed recorder has not set it */
         struct chunk chunk = {.out = BUF(SIZE_MAX / 2)};
         r = find_chain(&chunk.chain, map->data, begin, begin + size);
         bool whole = r == 0 && copy_chunk(&chunk, map->data, begin, begin + size, &kept, last);
@@ -207,7 +229,7 @@ static int copy_chunks(const struct selecting *s, const struct file_map *map, FI
             set_be64(&chunk.out, AT_SIZE, chunk.out.len);
             set_be64(&chunk.out, AT_CONSTANTS, chunk.checkpoint);
             set_be64(&chunk.out, AT_METADATA, chunk.metadata);
-            chunk.out.data[AT_STATE] = 0; /* complete */
+            chunk.out.data[AT_STATE] = 0; /* the chunk is complete */
             fwrite(chunk.out.data, 1, chunk.out.len, out);
         }
         buf_release(&chunk.out);

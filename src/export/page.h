@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page of web/, bundled at build time: HTML with the data between head and tail. Empty when npm or its packages were
- * missing then. */
+/*
+ * The page from web/, bundled at build time: HTML with the data between head and tail. Both are
+ * empty when npm or its packages were missing.
+ */
 #pragma once
 
 #include "export/export.h"
@@ -8,9 +10,15 @@
 
 extern const char page_head[], page_tail[];
 
-/* What the page shows of a recording, as JSON: the profile, and its threads when the recording has them. 0 or -ENOMEM. */
+/*
+ * Writes what the page shows of a recording as JSON: the profile, and the threads if the recording
+ * has them. Returns 0 or -ENOMEM.
+ */
 int page_of_recording(const struct export_source *s, struct buf *out) must_check;
-/* True when anything beyond the threads' beginnings was recorded: a profile alone has no timeline worth showing. */
+/*
+ * True when more than the starts of threads was recorded; a profile alone has no timeline worth
+ * showing.
+ */
 bool page_has_threads(const struct timeline *t);
-/* Head, data, tail. */
+/* Writes head, data and tail. */
 void page_write(FILE *out, const struct buf *data);

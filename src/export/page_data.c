@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/page_data.h"
 
+#include "model/vm_time.h"
+
 #include <errno.h>
 
 enum { NODE_BITS = 32 };
@@ -14,7 +16,8 @@ void json_base64(struct json *j, const struct buf *bytes)
         uint32_t v = (uint32_t)bytes->data[i] << 16;
         v |= n > 1 ? (uint32_t)bytes->data[i + 1] << 8 : 0;
         v |= n > 2 ? bytes->data[i + 2] : 0;
-        char four[4] = {digits[v >> 18], digits[v >> 12 & 63], n > 1 ? digits[v >> 6 & 63] : '=', n > 2 ? digits[v & 63] : '='};
+        char four[4] = {digits[v >> 18], digits[v >> 12 & 63], n > 1 ? digits[v >> 6 & 63] : '=',
+                        n > 2 ? digits[v & 63] : '='};
         buf_bytes(&text, four, 4);
     }
     json_string_n(j, (const char *)text.data, text.len);
@@ -26,14 +29,17 @@ static void put_bytes(struct json *j, const struct buf *bytes, struct buf *blob)
         json_base64(j, bytes);
         return;
     }
-    json_array(j);
+    json_begin_array(j);
     json_u64(j, blob->len);
     json_u64(j, bytes->len);
-    json_array_end(j);
+    json_end_array(j);
     buf_bytes(blob, bytes->data, bytes->len);
 }
 
-/* The tree of a metric with nodes merged by method; which node of it stands for each node of the profile. */
+/*
+ * The call tree of a metric with nodes merged by method, and the mapping from nodes of the profile
+ * to nodes of this tree.
+ */
 struct page_tree {
     VEC(struct profile_tree_node) nodes;
     uint32_t *of_node;
@@ -46,7 +52,10 @@ static int compare_totals(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* The total below which nodes are left out so that at most PAGE_NODES remain; 0 when all fit. */
+/*
+ * Determines the total below which nodes are left out so that at most PAGE_NODES remain; 0 when all
+ * fit.
+ */
 static int pruning_limit(const struct profile_view *v, uint64_t *ret)
 {
     size_t n = v->profile->nodes.len, used = 0;
@@ -66,7 +75,10 @@ static int pruning_limit(const struct profile_view *v, uint64_t *ret)
     return 0;
 }
 
-/* Children of one parent with one method become one node. Parents come first in the profile, and so they do here. */
+/*
+ * Merges the children of a node that have the same method. Parents precede children, here as in the
+ * profile.
+ */
 static int merge(struct page_tree *t, const struct profile_view *v, uint64_t limit)
 {
     const struct profile *p = v->profile;
@@ -85,14 +97,15 @@ static int merge(struct page_tree *t, const struct profile_view *v, uint64_t lim
         const struct profile_frame *f = profile_node_frame(p, (uint32_t)i);
         uint32_t label = p->methods.data[f->method].label;
         bool added;
-        uint64_t *slot = map_at(&index, (uint64_t)parent << NODE_BITS | label, t->nodes.len, &added);
+        uint64_t *slot =
+            map_at(&index, (uint64_t)parent << NODE_BITS | label, t->nodes.len, &added);
         struct profile_tree_node node = {.parent = parent, .label = label, .kind = f->kind};
         r = !slot ? -ENOMEM : added ? vec_push(&t->nodes, node) : 0;
         if (r < 0)
             break;
         struct profile_tree_node *to = &t->nodes.data[*slot];
         t->of_node[i] = (uint32_t)*slot;
-        /* The kind of the heaviest part; `self` holds its weight meanwhile. */
+        /* Use the kind of the heaviest part; `self` holds its weight meanwhile. */
         if (v->total[i] > to->self) {
             to->self = v->total[i];
             to->kind = f->kind;
@@ -102,7 +115,7 @@ static int merge(struct page_tree *t, const struct profile_view *v, uint64_t lim
     return r;
 }
 
-/* Labels that are used, numbered as they come. */
+/* The labels in use, numbered in the order of their first use. */
 struct labels {
     struct map index;
     VEC(uint32_t) strings;
@@ -117,7 +130,8 @@ static int64_t label_number(struct labels *l, uint32_t string)
     return (int64_t)*slot;
 }
 
-static int tree_json(struct json *j, const struct page_tree *t, struct labels *labels, struct buf *blob)
+static int tree_json(struct json *j, const struct page_tree *t, struct labels *labels,
+                     struct buf *blob)
 {
     _cleanup_(buf_release) struct buf bytes = BUF(SIZE_MAX / 2);
     for (size_t i = 1; i < t->nodes.len; i++) {
@@ -145,19 +159,36 @@ struct cell {
 
 struct cells {
     const struct page_tree *tree;
+    /*
+     * If not NULL, cells whose samples are not in this profile are marked by the lowest bit of
+     * their node.
+     */
+    const struct profile_view *plain;
     uint64_t from_ns, bucket_ns;
-    bool is_merged;   /* all threads are one */
-    struct map index; /* hash of the place to the number of the first cell there */
+    bool is_merged;   /* all threads are merged into one */
+    struct map index; /* hash of the position -> number of its first cell */
     VEC(struct cell) list;
 };
+
+/*
+ * True for a sample that `report` does not show by default: of a thread of the VM, or of one that
+ * is idle.
+ */
+static bool is_aside(const struct profile_view *plain, const struct profile_sample *s)
+{
+    return plain->profile->threads.data[s->thread].id & VM_TIME_THREAD ||
+           !profile_view_passes(plain, s);
+}
 
 static int add_cell(void *context, const struct profile_sample *s)
 {
     struct cells *c = context;
-    struct cell cell = {(uint32_t)((s->time_ns - c->from_ns) / c->bucket_ns), c->is_merged ? 0 : s->thread,
-                        c->tree->of_node[s->node], s->weight};
+    struct cell cell = {(uint32_t)((s->time_ns - c->from_ns) / c->bucket_ns),
+                        c->is_merged ? 0 : s->thread, c->tree->of_node[s->node], s->weight};
     if (c->list.len >= PAGE_CELLS)
         return -E2BIG;
+    if (c->plain)
+        cell.node = cell.node << 1 | (uint32_t)is_aside(c->plain, s);
     uint64_t key = (uint64_t)cell.thread * PAGE_BUCKETS * 2 + cell.bucket;
     key = key << 32 | cell.node;
     bool added;
@@ -180,7 +211,10 @@ static int compare_cells(const void *a, const void *b)
     return (x->node > y->node) - (x->node < y->node);
 }
 
-/* Coarsens time until the cells are few enough. -E2BIG when they are not without any time either. */
+/*
+ * Makes time coarser until there are few enough cells. Returns -E2BIG when there are too many even
+ * without time.
+ */
 static int fill_cells(struct cells *c, const struct profile_view *v, uint64_t span)
 {
     int r = -E2BIG;
@@ -193,12 +227,19 @@ static int fill_cells(struct cells *c, const struct profile_view *v, uint64_t sp
     return r;
 }
 
-/* Weight by time, thread and node. Where many threads ran through many stacks they are one: a cell a node always fits. */
-static int cells_json(struct json *j, const struct profile_view *v, const struct page_tree *tree, struct buf *blob)
+/*
+ * Writes weight by time, thread and node. When many threads ran many stacks the threads are merged;
+ * one cell for each node always fits.
+ */
+static int cells_json(struct json *j, const struct profile_view *v,
+                      const struct profile_view *plain, const struct page_tree *tree,
+                      struct buf *blob)
 {
-    uint64_t to = v->filter.to_ns ? MIN(v->filter.to_ns, v->profile->duration_ns) : v->profile->duration_ns;
+    uint64_t to =
+        v->filter.to_ns ? MIN(v->filter.to_ns, v->profile->duration_ns) : v->profile->duration_ns;
     uint64_t span = to > v->filter.from_ns ? to - v->filter.from_ns + 1 : 1;
-    struct cells c = {.tree = tree, .from_ns = v->filter.from_ns};
+    uint64_t aside = plain->profile ? v->weight - plain->weight : 0;
+    struct cells c = {.tree = tree, .plain = aside ? plain : NULL, .from_ns = v->filter.from_ns};
     int r = fill_cells(&c, v, span);
     c.is_merged = r == -E2BIG;
     if (c.is_merged)
@@ -221,6 +262,7 @@ static int cells_json(struct json *j, const struct profile_view *v, const struct
     json_u64(j, c.from_ns);
     json_key(j, "threads_merged");
     json_bool(j, c.is_merged);
+    json_key_u64(j, "aside", aside);
     json_key(j, "n_cells");
     json_u64(j, c.list.len);
     json_key(j, "cells");
@@ -230,20 +272,74 @@ static int cells_json(struct json *j, const struct profile_view *v, const struct
     return r < 0 ? r : buf_error(&bytes);
 }
 
-static int metric_json(struct json *j, const struct profile *p, enum profile_metric metric, const struct profile_filter *filter,
-                       struct labels *labels, struct buf *blob)
+struct readings {
+    uint32_t label, mark; /* mark: 1 + the last row of calls for which `total` was counted */
+    uint64_t self, total;
+};
+
+/*
+ * Times of counted calls are based on readings of the CPU clock. Writes, for each method, the
+ * number of readings for its own time and for its whole time, as triples (label, own, whole).
+ * Returns 0 or -ENOMEM.
+ */
+static int readings_json(struct json *j, const struct profile *p, struct labels *labels)
 {
-    static const char *const units[] = {[UNIT_SAMPLES] = "samples", [UNIT_BYTES] = "bytes", [UNIT_NS] = "ns"};
-    _cleanup_(profile_view_release) struct profile_view v = {0};
+    struct map index = {0};
+    VEC(struct readings) rows = {0};
+    int r = 0;
+    for (uint32_t i = 0; i < p->calls.len && r == 0; i++) {
+        const struct profile_calls *c = &p->calls.data[i];
+        for (uint32_t n = c->node; n && r == 0; n = p->nodes.data[n].parent) {
+            uint32_t label = p->methods.data[profile_node_frame(p, n)->method].label;
+            bool added;
+            uint64_t *at = map_at(&index, label, rows.len, &added);
+            r = at && (!added || vec_push(&rows, ((struct readings){.label = label})) == 0)
+                    ? 0
+                    : -ENOMEM;
+            if (r < 0)
+                break;
+            struct readings *row = &rows.data[*at];
+            row->self += n == c->node ? c->samples : 0;
+            row->total += row->mark == i + 1 ? 0 : c->samples;
+            row->mark = i + 1;
+        }
+    }
+    json_key(j, "readings");
+    json_begin_array(j);
+    for (size_t i = 0; i < rows.len && r == 0; i++) {
+        int64_t label = label_number(labels, rows.data[i].label);
+        r = label < 0 ? (int)label : 0;
+        json_u64(j, label < 0 ? 0 : (uint64_t)label);
+        json_u64(j, rows.data[i].self);
+        json_u64(j, rows.data[i].total);
+    }
+    json_end_array(j);
+    vec_release(&rows);
+    map_release(&index);
+    return r;
+}
+
+static int metric_json(struct json *j, const struct profile *p, enum profile_metric metric,
+                       const struct profile_filter *filter, struct labels *labels, struct buf *blob)
+{
+    static const char *const units[] = {
+        [UNIT_SAMPLES] = "samples", [UNIT_BYTES] = "bytes", [UNIT_NS] = "ns"};
+    _cleanup_(profile_view_release) struct profile_view v = {0}, plain = {0};
     struct page_tree tree = {0};
     uint64_t limit;
-    int r = profile_view_init(&v, p, metric, filter);
+    struct profile_filter all = *filter;
+    all.with_vm = true;
+    int r = profile_view_init(&v, p, metric, &all);
+    all.with_vm = false;
+    all.without_idle = true;
+    if (r == 0 && (metric == PROFILE_WALL || metric == PROFILE_CPU))
+        r = profile_view_init(&plain, p, metric, &all);
     if (r == 0)
         r = pruning_limit(&v, &limit);
     if (r == 0)
         r = merge(&tree, &v, limit);
     if (r == 0) {
-        json_object(j);
+        json_begin_object(j);
         json_key(j, "name");
         json_string(j, profile_metrics[metric].name);
         json_key(j, "title");
@@ -255,9 +351,11 @@ static int metric_json(struct json *j, const struct profile *p, enum profile_met
         r = tree_json(j, &tree, labels, blob);
     }
     if (r == 0)
-        r = cells_json(j, &v, &tree, blob);
+        r = cells_json(j, &v, &plain, &tree, blob);
+    if (r == 0 && metric == PROFILE_EXACT && p->timed_by_readings)
+        r = readings_json(j, p, labels);
     if (r == 0)
-        json_object_end(j);
+        json_end_object(j);
     vec_release(&tree.nodes);
     free(tree.of_node);
     return r;
@@ -266,32 +364,33 @@ static int metric_json(struct json *j, const struct profile *p, enum profile_met
 static void strings_json(struct json *j, const struct profile *p, const struct labels *l)
 {
     json_key(j, "labels");
-    json_array(j);
+    json_begin_array(j);
     for (size_t i = 0; i < l->strings.len; i++) {
         struct str s = profile_text(p, l->strings.data[i]);
         json_string_n(j, s.data, s.len);
     }
-    json_array_end(j);
+    json_end_array(j);
     json_key(j, "threads");
-    json_array(j);
+    json_begin_array(j);
     for (size_t i = 0; i < p->threads.len; i++) {
         struct str s = profile_text(p, p->threads.data[i].name);
         json_string_n(j, s.data, s.len);
     }
-    json_array_end(j);
+    json_end_array(j);
 }
 
-int page_profile_json(struct json *j, const struct profile *p, const struct profile_filter *filter, struct buf *blob)
+int page_profile_json(struct json *j, const struct profile *p, const struct profile_filter *filter,
+                      struct buf *blob)
 {
     struct labels labels = {0};
     int r = 0;
     json_key(j, "metrics");
-    json_array(j);
+    json_begin_array(j);
     for (int m = 0; m < PROFILE_METRICS && r == 0; m++) {
         if (p->series[m].samples.len)
             r = metric_json(j, p, (enum profile_metric)m, filter, &labels, blob);
     }
-    json_array_end(j);
+    json_end_array(j);
     if (r == 0)
         strings_json(j, p, &labels);
     map_release(&labels.index);

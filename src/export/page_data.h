@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the page shows of a profile, as JSON (web/src/data.ts reads it). */
+/* Writes what the page shows of a profile as JSON, which web/src/data.ts reads. */
 #pragma once
 
 #include "base/json.h"
 #include "model/profile.h"
 
 /*
- * Writes the members "threads", "labels" and "metrics" into the object that is open. Every metric through the filter, as a tree
- * of methods and its weight by time, thread and node. Beyond PAGE_NODES nodes the smallest are counted to their callers and
- * "pruned" tells how many were; beyond PAGE_CELLS cells time becomes coarser, and at last
- * all threads are one ("threads_merged"). 0 or -ENOMEM.
+ * Writes the members "threads", "labels" and "metrics" into the open object: each metric, with the
+ * filter applied, as a tree of methods and as weight by time, thread and node. Beyond PAGE_NODES
+ * nodes the smallest are added to their callers and "pruned" says how many there were. Beyond
+ * PAGE_CELLS cells time becomes coarser, and finally all threads are merged ("threads_merged").
+ * Returns 0 or -ENOMEM.
  */
 enum { PAGE_NODES = 1000000, PAGE_CELLS = 1200000, PAGE_BUCKETS = 512 };
 
-/* With a blob the numbers are appended to that, and "tree" and "cells" are where: offset and length. Without, they are base64.
+/*
+ * With a blob, numbers are appended to it and "tree" and "cells" hold their offset and length;
+ * otherwise they are base64.
  */
 int page_profile_json(struct json *j, const struct profile *p, const struct profile_filter *filter,
                       struct buf *blob) must_check;
 
-/* Bytes as a string in base64. Numbers as LEB128 in it are half the size of decimal digits, and quick to read in a browser. */
+/*
+ * Writes bytes as a base64 string. Numbers encoded as LEB128 in base64 take half as much as decimal
+ * digits and are fast to read in a browser.
+ */
 void json_base64(struct json *j, const struct buf *bytes);

@@ -14,7 +14,8 @@ void page_path_picture(const struct critical_path *p, const struct view_range *r
 {
     _cleanup_(buf_release) struct buf list = BUF(out->limit);
     uint64_t pixel = MAX((r->to - r->from) / r->width, (uint64_t)1), at = 0, n = 0;
-    for (size_t i = critical_path_behind(p, 0, r->from); i < p->segments.len && p->segments.data[i].start < r->to;) {
+    for (size_t i = critical_path_behind(p, 0, r->from);
+         i < p->segments.len && p->segments.data[i].start < r->to;) {
         const struct path_segment *s = &p->segments.data[i];
         buf_varint(&list, s->start - at);
         buf_varint(&list, s->end - s->start);
@@ -33,8 +34,8 @@ struct pyramid {
     const struct timeline *t;
     const struct timeline_view *view;
     const struct critical_path *path;
-    uint32_t width; /* pixels of a part */
-    uint8_t *named; /* bit per node: seen one by one */
+    uint32_t width; /* width of a part in pixels */
+    uint8_t *named; /* one bit for each node: it is described individually */
     size_t n_named;
 };
 
@@ -52,7 +53,7 @@ static void skip(struct cursor *c, uint64_t n)
         (void)cursor_varint(c);
 }
 
-/* Names the states and instants of rows as timeline_view_rows writes them. */
+/* Marks the states and instants in rows that timeline_view_rows wrote. */
 static void name_rows(struct pyramid *p, const struct buf *rows, size_t n_rows)
 {
     struct cursor c = cursor_of(rows->data, rows->len);
@@ -74,7 +75,7 @@ static void name_rows(struct pyramid *p, const struct buf *rows, size_t n_rows)
     }
 }
 
-/* The same of arrows, whose causes are named with them. */
+/* Marks the nodes of arrows together with their causes. */
 static void name_arrows(struct pyramid *p, const struct buf *arrows)
 {
     struct cursor c = cursor_of(arrows->data, arrows->len);
@@ -87,7 +88,7 @@ static void name_arrows(struct pyramid *p, const struct buf *arrows)
     }
 }
 
-/* A part of time: the rows in groups, then arrows and the path of all. */
+/* Writes a part of time: the rows in groups, then the arrows and the path. */
 static int part_json(struct json *j, struct pyramid *p, uint64_t from, uint64_t to, size_t *bytes)
 {
     const struct timeline *t = p->t;
@@ -96,12 +97,13 @@ static int part_json(struct json *j, struct pyramid *p, uint64_t from, uint64_t 
     if (!threads)
         return -ENOMEM;
     struct view_range r = {.from = from, .to = to, .width = p->width, .threads = threads};
-    json_object(j);
+    json_begin_object(j);
     json_key(j, "rows");
-    json_array(j);
+    json_begin_array(j);
     int e = 0;
     for (uint32_t first = 0; first < t->n_threads && e == 0; first += PYRAMID_GROUP) {
-        for (r.n_threads = 0; r.n_threads < PYRAMID_GROUP && first + r.n_threads < t->n_threads; r.n_threads++)
+        for (r.n_threads = 0; r.n_threads < PYRAMID_GROUP && first + r.n_threads < t->n_threads;
+             r.n_threads++)
             threads[r.n_threads] = first + (uint32_t)r.n_threads;
         buf_clear(&rows);
         e = timeline_view_rows(p->view, &r, &rows);
@@ -109,7 +111,7 @@ static int part_json(struct json *j, struct pyramid *p, uint64_t from, uint64_t 
         json_base64(j, &rows);
         *bytes += rows.len;
     }
-    json_array_end(j);
+    json_end_array(j);
     for (r.n_threads = 0; r.n_threads < t->n_threads; r.n_threads++)
         threads[r.n_threads] = (uint32_t)r.n_threads;
     buf_clear(&rows);
@@ -119,29 +121,32 @@ static int part_json(struct json *j, struct pyramid *p, uint64_t from, uint64_t 
     page_path_picture(p->path, &r, &rows);
     json_key(j, "across");
     json_base64(j, &rows);
-    json_object_end(j);
+    json_end_object(j);
     *bytes += rows.len;
     return e < 0 ? e : buf_error(&rows);
 }
 
-/* A level of so many parts of equal time. */
+/* Writes a level of `parts` parts of equal time. */
 static int level_json(struct json *j, struct pyramid *p, uint64_t parts, size_t *bytes)
 {
     uint64_t span = p->t->end_ns / parts + 1;
-    json_object(j);
+    json_begin_object(j);
     json_key(j, "span");
     json_u64(j, span);
     json_key(j, "parts");
-    json_array(j);
+    json_begin_array(j);
     int r = 0;
     for (uint64_t i = 0; i < parts && r == 0; i++)
         r = part_json(j, p, i * span, (i + 1) * span, bytes);
-    json_array_end(j);
-    json_object_end(j);
+    json_end_array(j);
+    json_end_object(j);
     return r;
 }
 
-/* The columns of the first level, of which a third of the room is enough: the fewer the more threads there are. */
+/*
+ * Chooses the number of columns of the first level so that it needs at most a third of the space:
+ * the more threads, the fewer columns.
+ */
 static int choose_width(struct pyramid *p)
 {
     p->width = WIDTH_MAX;
@@ -151,8 +156,8 @@ static int choose_width(struct pyramid *p)
         _cleanup_(buf_release) struct buf text = BUF(SIZE_MAX / 2);
         struct json trial = {&text, false};
         size_t bytes = 0, named = p->n_named;
-        p->n_named = PYRAMID_NODES; /* a trial names nothing */
-        json_array(&trial);
+        p->n_named = PYRAMID_NODES; /* a trial marks no nodes */
+        json_begin_array(&trial);
         int r = level_json(&trial, p, 1, &bytes);
         p->n_named = named;
         if (r < 0 || bytes <= PYRAMID_BYTES / 3 || p->width <= WIDTH_MIN)
@@ -160,7 +165,7 @@ static int choose_width(struct pyramid *p)
     }
 }
 
-/* Levels with twice the resolution of the one before as long as they fit. */
+/* Writes levels, each with twice the resolution of the previous one, as long as they fit. */
 static int levels_json(struct json *j, struct pyramid *p)
 {
     size_t used = 0, bytes = 0;
@@ -168,20 +173,21 @@ static int levels_json(struct json *j, struct pyramid *p)
     json_key(j, "width");
     json_u64(j, p->width);
     json_key(j, "levels");
-    json_array(j);
-    for (uint64_t parts = 1; r == 0 && parts < 1 << LEVELS_MAX && (parts == 1 || used + 2 * bytes <= PYRAMID_BYTES);
+    json_begin_array(j);
+    for (uint64_t parts = 1;
+         r == 0 && parts < 1 << LEVELS_MAX && (parts == 1 || used + 2 * bytes <= PYRAMID_BYTES);
          parts *= 2) {
         bytes = 0;
         r = level_json(j, p, parts, &bytes);
         used += bytes;
         if (p->t->end_ns / parts / p->width <= 1)
-            break; /* a column is a nanosecond */
+            break; /* a column is already a nanosecond */
     }
-    json_array_end(j);
+    json_end_array(j);
     return r;
 }
 
-/* The context's number in the file, which holds those that are used. */
+/* Returns the number of a context in the file, which contains only the contexts in use. */
 static int context_number(uint32_t *number, uint32_t *list, size_t *n, uint32_t context)
 {
     if (number[context] == TL_NONE) {
@@ -192,9 +198,9 @@ static int context_number(uint32_t *number, uint32_t *list, size_t *n, uint32_t 
 }
 
 /*
- * What is known of the states that are named: number since the one before, time, length, kind, edge and flags, thread, distance
- * back to the waker (0: none), context, the thread's state before (distance + 1) and after, 0 for none. A waker's own thread is
- * that of its own entry.
+ * Writes what is known about the marked states: number relative to the previous one, time, length,
+ * kind, edge and flags, thread, distance back to the waker (0: none), context, and the thread's
+ * state before (distance + 1) and after, 0 for none. A waker's thread is in the waker's own entry.
  */
 static int nodes_json(struct json *j, struct pyramid *p)
 {
@@ -206,9 +212,10 @@ static int nodes_json(struct json *j, struct pyramid *p)
     if (!number || !list)
         return -ENOMEM;
     memset(number, 0xff, (t->n_contexts + 1) * sizeof(*number));
-    /* The causes of what is named are named too, while there is room. */
+    /* Also mark the causes of marked nodes while there is room. */
     for (size_t i = t->n_nodes; i-- > 0;) {
-        if (p->named[i / 8] >> i % 8 & 1 && tl_is_state((enum tl_kind)t->nodes[i].kind) && t->nodes[i].waker != TL_NONE)
+        if (p->named[i / 8] >> i % 8 & 1 && tl_is_state((enum tl_kind)t->nodes[i].kind) &&
+            t->nodes[i].waker != TL_NONE)
             name_node(p, t->nodes[i].waker);
     }
     size_t last = 0;
@@ -225,7 +232,8 @@ static int nodes_json(struct json *j, struct pyramid *p)
         buf_u8(&bytes, (uint8_t)n->kind);
         buf_varint(&bytes, n->edge | (uint64_t)n->flags << 4);
         buf_varint(&bytes, n->thread);
-        buf_varint(&bytes, tl_is_state((enum tl_kind)n->kind) && n->waker != TL_NONE ? i - n->waker : 0);
+        buf_varint(&bytes,
+                   tl_is_state((enum tl_kind)n->kind) && n->waker != TL_NONE ? i - n->waker : 0);
         buf_varint(&bytes, (uint64_t)context_number(number, list, &n_contexts, n->context));
         buf_varint(&bytes, before == TL_NONE ? 0 : i - before);
         buf_varint(&bytes, after == TL_NONE ? 0 : after - i);
@@ -233,7 +241,7 @@ static int nodes_json(struct json *j, struct pyramid *p)
     }
     json_key(j, "nodes");
     json_base64(j, &bytes);
-    json_object_end(j);
+    json_end_object(j);
     return buf_error(&bytes) < 0 ? buf_error(&bytes) : page_contexts_json(j, t, list, n_contexts);
 }
 
@@ -245,7 +253,7 @@ int page_pyramid_json(struct json *j, const struct timeline *t, const struct cri
     if (r == 0) {
         p.view = view;
         json_key(j, "pyramid");
-        json_object(j);
+        json_begin_object(j);
         json_key(j, "group");
         json_u64(j, PYRAMID_GROUP);
         r = levels_json(j, &p);

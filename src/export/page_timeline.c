@@ -3,6 +3,8 @@
 
 #include "analysis/critical_path.h"
 #include "analysis/monitor_stats.h"
+#include "analysis/path_samples.h"
+#include "base/map.h"
 #include "export/page_data.h"
 #include "export/page_pyramid.h"
 
@@ -13,10 +15,10 @@
 static void names_json(struct json *j, const char *key, const char *(*name)(int), int n)
 {
     json_key(j, key);
-    json_array(j);
+    json_begin_array(j);
     for (int i = 0; i < n; i++)
         json_string(j, name(i));
-    json_array_end(j);
+    json_end_array(j);
 }
 
 static const char *kind_name(int i)
@@ -34,7 +36,10 @@ static const char *state_name(int i)
     return path_state_name((enum path_state)i);
 }
 
-/* A thread of the VM's of which nothing is recorded but that it is there: most likely it waits within the VM. */
+/*
+ * True for a thread of the VM of which nothing is recorded but its existence; it most likely waits
+ * within the VM.
+ */
 static bool is_quiet(const struct tl_thread *thread)
 {
     return thread->flags & TL_THREAD_SYSTEM && thread->nodes == 1;
@@ -43,10 +48,10 @@ static bool is_quiet(const struct tl_thread *thread)
 static void threads_json(struct json *j, const struct timeline *t)
 {
     json_key(j, "threads");
-    json_array(j);
+    json_begin_array(j);
     for (size_t i = 0; i < t->n_threads; i++) {
         const struct tl_thread *thread = &t->threads[i];
-        json_object(j);
+        json_begin_object(j);
         json_key_string(j, "name", tl_string(t, thread->name));
         json_key_string(j, "group", tl_string(t, thread->group));
         json_key_u64(j, "id", thread->id);
@@ -56,18 +61,21 @@ static void threads_json(struct json *j, const struct timeline *t)
         json_bool(j, thread->flags & TL_THREAD_SYSTEM);
         json_key(j, "quiet");
         json_bool(j, is_quiet(thread));
-        json_object_end(j);
+        json_end_object(j);
     }
-    json_array_end(j);
+    json_end_array(j);
 }
 
-/* Numbers that may be TL_NONE, as 0 for none. */
+/* Appends a number that may be TL_NONE, which is written as 0. */
 static void put_optional(struct buf *b, uint32_t v)
 {
     buf_varint(b, v == TL_NONE ? 0 : (uint64_t)v + 1);
 }
 
-/* A node: time since the one before, kind, edge and flags, thread, distance back to the waker (0: none), context. */
+/*
+ * Writes for each node: time since the previous one, kind, edge and flags, thread, distance back to
+ * the waker (0: none), context.
+ */
 static void nodes_json(struct json *j, const struct timeline *t)
 {
     _cleanup_(buf_release) struct buf bytes = BUF(SIZE_MAX / 2);
@@ -78,7 +86,9 @@ static void nodes_json(struct json *j, const struct timeline *t)
         buf_u8(&bytes, (uint8_t)node->kind);
         buf_varint(&bytes, node->edge | (uint64_t)node->flags << 4);
         buf_varint(&bytes, node->thread);
-        buf_varint(&bytes, tl_is_state((enum tl_kind)node->kind) && node->waker != TL_NONE ? i - node->waker : 0);
+        buf_varint(&bytes, tl_is_state((enum tl_kind)node->kind) && node->waker != TL_NONE
+                               ? i - node->waker
+                               : 0);
         buf_varint(&bytes, node->context);
         time = node->time;
     }
@@ -86,8 +96,12 @@ static void nodes_json(struct json *j, const struct timeline *t)
     json_base64(j, &bytes);
 }
 
-/* The string of each object's class: of those that contexts name, numbered as they come. */
-static int objects_json(struct json *j, const struct timeline *t, const uint32_t *contexts, size_t n)
+/*
+ * Writes the string of the class of each object that contexts refer to, numbered in order of
+ * appearance.
+ */
+static int objects_json(struct json *j, const struct timeline *t, const uint32_t *contexts,
+                        size_t n)
 {
     _cleanup_(buf_release) struct buf bytes = BUF(SIZE_MAX / 2), objects = BUF(SIZE_MAX / 2);
     _cleanup_free_ uint32_t *number = malloc((t->n_objects + 1) * sizeof(*number));
@@ -128,14 +142,14 @@ int page_contexts_json(struct json *j, const struct timeline *t, const uint32_t 
     json_key(j, "stacks");
     json_base64(j, &bytes);
     json_key(j, "strings");
-    json_array(j);
+    json_begin_array(j);
     for (size_t i = 0; i < t->n_strings; i++)
         json_string(j, tl_string(t, (uint32_t)i));
-    json_array_end(j);
+    json_end_array(j);
     return r < 0 ? r : buf_error(&bytes);
 }
 
-/* Which kinds of states and causes occur: for legends and buttons. */
+/* Writes which kinds of states and causes occur, for legends and buttons. */
 static void used_json(struct json *j, const struct timeline *t)
 {
     uint32_t kinds = 0, edges = 0;
@@ -144,49 +158,114 @@ static void used_json(struct json *j, const struct timeline *t)
         edges |= t->nodes[i].waker != TL_NONE ? 1u << t->nodes[i].edge : 0;
     }
     json_key(j, "used_kinds");
-    json_array(j);
+    json_begin_array(j);
     for (uint32_t i = 0; i < TL_KINDS; i++) {
         if (kinds >> i & 1)
             json_u64(j, i);
     }
-    json_array_end(j);
+    json_end_array(j);
     json_key(j, "used_edges");
-    json_array(j);
+    json_begin_array(j);
     for (uint32_t i = 0; i < TL_EDGES; i++) {
         if (edges >> i & 1)
             json_u64(j, i);
     }
-    json_array_end(j);
+    json_end_array(j);
 }
 
-/* The path's length and states, and its segments unless the server is asked for them or there are too many. */
-static void path_json(struct json *j, const struct critical_path *path, bool served)
+/* Writes what ran on the path, as `threads critical-path` shows it. */
+static void ran_json(struct json *j, const struct critical_path *path,
+                     const struct path_samples *ran)
 {
+    uint64_t states[PATH_STATES];
+    path_busy_states(path, ran, states);
+    json_key(j, "states");
+    json_begin_array(j);
+    for (int i = 0; i < PATH_STATES; i++)
+        json_u64(j, states[i]);
+    json_end_array(j);
+    json_key_u64(j, "idle_ns", ran->idle_ns);
+    json_key_u64(j, "samples", ran->samples);
+    json_key_u64(j, "run_ns", ran->run_ns);
+    json_key_u64(j, "sampled_run_ns", ran->known_ns);
+    json_key(j, "methods");
+    json_begin_array(j);
+    for (size_t i = 0, shown = 0; i < ran->rows.len && shown < PAGE_PATH_METHODS; i++) {
+        const struct ran_method *row = &ran->rows.data[i];
+        if (!path_method_tells(row))
+            continue;
+        shown++;
+        json_begin_object(j);
+        json_key_string(j, "method", row->name);
+        json_key_u64(j, "self_ns", row->self_ns);
+        json_key_u64(j, "total_ns", row->total_ns);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
+/* The methods of `top`, each once. A segment refers to one by its index + 1, or has 0. */
+struct ran_names {
+    struct map places;
+    VEC(const char *) list;
+};
+
+static int ran_place(struct ran_names *names, const char *name, uint64_t *ret)
+{
+    bool added = false;
+    uint64_t *place =
+        name ? map_at(&names->places, (uintptr_t)name, names->list.len + 1, &added) : NULL;
+    *ret = place ? *place : 0;
+    return (name && !place) || (added && vec_push(&names->list, name) < 0) ? -ENOMEM : 0;
+}
+
+static void ran_names_json(struct json *j, struct ran_names *names)
+{
+    json_key(j, "ran");
+    json_begin_array(j);
+    for (size_t i = 0; i < names->list.len; i++)
+        json_string(j, names->list.data[i]);
+    json_end_array(j);
+    map_release(&names->places);
+    vec_release(&names->list);
+}
+
+/*
+ * Writes the path's length and states, and its segments unless the server provides them or there
+ * are too many.
+ */
+static int path_json(struct json *j, const struct critical_path *path,
+                     const struct path_samples *ran, bool served)
+{
+    struct ran_names names = {0};
+    int r = 0;
     _cleanup_(buf_release) struct buf bytes = BUF(SIZE_MAX / 2);
     uint64_t time = 0;
-    for (size_t i = 0; i < (served || path->segments.len > PAGE_SEGMENTS ? 0 : path->segments.len); i++) {
+    size_t n = served || path->segments.len > PAGE_SEGMENTS ? 0 : path->segments.len;
+    for (size_t i = 0; i < n && r == 0; i++) {
         const struct path_segment *s = &path->segments.data[i];
         buf_varint(&bytes, s->start - time);
         buf_varint(&bytes, s->end - s->start);
         buf_varint(&bytes, s->thread);
         put_optional(&bytes, s->node);
         buf_u8(&bytes, s->state);
-        buf_varint(&bytes, s->edge | (s->inferred ? 16u : 0));
+        buf_varint(&bytes, s->edge | (s->inferred ? 16u : 0) | (ran->idle[i] ? 32u : 0));
+        uint64_t place;
+        r = ran_place(&names, ran->top[i], &place);
+        buf_varint(&bytes, place);
         time = s->start;
     }
     json_key(j, "path");
-    json_object(j);
+    json_begin_object(j);
     json_key_u64(j, "makespan_ns", path->makespan);
     json_key_u64(j, "length_ns", path->length);
     json_key_u64(j, "n_segments", path->segments.len);
-    json_key(j, "states");
-    json_array(j);
-    for (int i = 0; i < PATH_STATES; i++)
-        json_u64(j, path->states[i]);
-    json_array_end(j);
+    ran_json(j, path, ran);
+    ran_names_json(j, &names);
     json_key(j, "segments");
     json_base64(j, &bytes);
-    json_object_end(j);
+    json_end_object(j);
+    return r < 0 ? r : buf_error(&bytes);
 }
 
 static void times_json(struct json *j, const struct wait_times *w)
@@ -203,21 +282,25 @@ static void times_json(struct json *j, const struct wait_times *w)
 static void frames_json(struct json *j, const struct timeline *t, uint32_t stack)
 {
     json_key(j, "frames");
-    json_array(j);
+    json_begin_array(j);
     for (uint32_t k = 0; stack != TL_NONE && k < t->stacks[stack].len; k++) {
         const struct tl_frame *f = &t->frames[t->stacks[stack].first + k];
-        json_object(j);
+        json_begin_object(j);
         json_key_string(j, "method", tl_string(t, f->method));
         json_key_u64(j, "line", f->line);
-        json_object_end(j);
+        json_end_object(j);
     }
-    json_array_end(j);
+    json_end_array(j);
 }
 
-/* By class and thread: the thread waited for, took or let go a lock of the class. Of one class the threads lie together. */
+/*
+ * Determines, by class and thread, whether the thread waited for, acquired or released a lock of
+ * the class. The threads of one class are adjacent.
+ */
 static int users_new(const struct timeline *t, const struct monitor_stats *s, uint8_t **ret)
 {
-    _cleanup_free_ uint32_t *row = malloc((t->n_strings + 1) * sizeof(*row)); /* of a class's string: + 1, 0 for none */
+    /* For each string that names a class, 1 + its row; 0 for others. */
+    _cleanup_free_ uint32_t *row = malloc((t->n_strings + 1) * sizeof(*row));
     uint8_t *users = calloc(s->classes.len * t->n_threads + 1, 1);
     if (!row || !users) {
         free(users);
@@ -241,44 +324,46 @@ static int users_new(const struct timeline *t, const struct monitor_stats *s, ui
 static void users_json(struct json *j, const uint8_t *users, size_t n_threads)
 {
     json_key(j, "users");
-    json_array(j);
+    json_begin_array(j);
     for (size_t i = 0; i < n_threads; i++) {
         if (users[i])
             json_u64(j, i);
     }
-    json_array_end(j);
+    json_end_array(j);
 }
 
-/* users is NULL when it is not asked for. */
-static void classes_json(struct json *j, const struct timeline *t, const struct monitor_stats *s, const uint8_t *users)
+/* users may be NULL. */
+static void classes_json(struct json *j, const struct timeline *t, const struct monitor_stats *s,
+                         const uint8_t *users)
 {
     json_key(j, "classes");
-    json_array(j);
+    json_begin_array(j);
     for (size_t i = 0; i < s->classes.len; i++) {
         const struct class_stats *x = &s->classes.data[i];
-        json_object(j);
+        json_begin_object(j);
         json_key_string(j, "class", tl_string(t, x->class));
         json_key(j, "blocks");
-        json_object(j);
+        json_begin_object(j);
         times_json(j, &x->block);
-        json_object_end(j);
+        json_end_object(j);
         json_key(j, "waits");
-        json_object(j);
+        json_begin_object(j);
         times_json(j, &x->wait);
-        json_object_end(j);
+        json_end_object(j);
         json_key_u64(j, "objects", x->objects);
         json_key_u64(j, "threads", x->threads);
         if (users)
             users_json(j, users + i * t->n_threads, t->n_threads);
-        json_object_end(j);
+        json_end_object(j);
     }
-    json_array_end(j);
+    json_end_array(j);
 }
 
-int page_statistics_json(struct json *j, const struct timeline *t, const uint8_t *threads)
+int page_statistics_json(struct json *j, const struct timeline *t, const uint8_t *threads,
+                         bool idle)
 {
     struct monitor_stats s = {0};
-    int r = monitor_stats(t, &(struct stats_filter){.threads = threads}, &s);
+    int r = monitor_stats(t, &(struct stats_filter){.threads = threads, .idle = idle}, &s);
     _cleanup_free_ uint8_t *users = NULL;
     if (r == 0 && !threads && s.classes.len <= PAGE_CLASSES_USERS / (t->n_threads + 1))
         r = users_new(t, &s, &users);
@@ -286,25 +371,27 @@ int page_statistics_json(struct json *j, const struct timeline *t, const uint8_t
         monitor_stats_release(&s);
         return r;
     }
-    json_object(j);
+    json_begin_object(j);
+    json_key_u64(j, "idle", s.idle);
+    json_key_u64(j, "idle_ns", s.idle_ns);
     json_key(j, "threads");
-    json_array(j);
+    json_begin_array(j);
     for (size_t i = 0; i < s.threads.len; i++) {
         const struct thread_stats *x = &s.threads.data[i];
-        json_object(j);
+        json_begin_object(j);
         json_key_u64(j, "thread", x->thread);
         json_key_u64(j, "blocked", x->blocked);
         json_key_u64(j, "blocked_ns", x->blocked_ns);
         json_key_u64(j, "waited", x->waited);
         json_key_u64(j, "waited_ns", x->waited_ns);
-        json_object_end(j);
+        json_end_object(j);
     }
-    json_array_end(j);
+    json_end_array(j);
     json_key(j, "sites");
-    json_array(j);
+    json_begin_array(j);
     for (size_t i = 0; i < s.sites.len; i++) {
         const struct site_stats *x = &s.sites.data[i];
-        json_object(j);
+        json_begin_object(j);
         json_key_string(j, "class", tl_string(t, x->class));
         json_key_string(j, "method", x->method == TL_NONE ? NULL : tl_string(t, x->method));
         json_key_u64(j, "line", x->line);
@@ -314,36 +401,49 @@ int page_statistics_json(struct json *j, const struct timeline *t, const uint8_t
         json_key_u64(j, "threads", x->threads);
         json_key_u64(j, "objects", x->objects);
         times_json(j, &x->times);
-        json_object_end(j);
+        json_end_object(j);
     }
-    json_array_end(j);
+    json_end_array(j);
     classes_json(j, t, &s, users);
-    json_object_end(j);
+    json_end_object(j);
     monitor_stats_release(&s);
     return 0;
 }
 
-/* The tables of each thread alone: a page without a server shows them for the threads that are chosen. */
+/* Writes the tables without idle waits and with them. */
+static int both_statistics_json(struct json *j, const struct timeline *t, const uint8_t *threads)
+{
+    json_key(j, "stats");
+    int r = page_statistics_json(j, t, threads, false);
+    if (r < 0)
+        return r;
+    json_key(j, "stats_idle");
+    return page_statistics_json(j, t, threads, true);
+}
+
+/*
+ * Writes the tables of each thread alone, which a page without a server adds up for the threads
+ * that are selected.
+ */
 static int by_thread_json(struct json *j, const struct timeline *t)
 {
     _cleanup_free_ uint8_t *chosen = calloc(t->n_threads + 1, 1);
     int r = chosen ? 0 : -ENOMEM;
     json_key(j, "by_thread");
-    json_array(j);
+    json_begin_array(j);
     for (uint32_t i = 0; i < t->n_threads && r == 0; i++) {
         chosen[i] = 1;
-        json_object(j);
+        json_begin_object(j);
         json_key_u64(j, "thread", i);
-        json_key(j, "stats");
-        r = page_statistics_json(j, t, chosen);
-        json_object_end(j);
+        r = both_statistics_json(j, t, chosen);
+        json_end_object(j);
         chosen[i] = 0;
     }
-    json_array_end(j);
+    json_end_array(j);
     return r;
 }
 
-/* Every state change; or pictures of them, when they are too many. */
+/* Writes every state change, or pictures of them when there are too many. */
 static int changes_json(struct json *j, const struct timeline *t, const struct critical_path *path)
 {
     if (t->n_nodes > PAGE_TIMELINE_NODES)
@@ -352,10 +452,10 @@ static int changes_json(struct json *j, const struct timeline *t, const struct c
     return page_contexts_json(j, t, NULL, t->n_contexts);
 }
 
-int page_timeline_json(struct json *j, const struct timeline *t, bool served)
+int page_timeline_json(struct json *j, const struct timeline *t, const char *file, bool served)
 {
     json_key(j, "timeline");
-    json_object(j);
+    json_begin_object(j);
     json_key_u64(j, "end_ns", t->end_ns);
     json_key_u64(j, "lost", t->lost);
     json_key_u64(j, "deadlocks", t->deadlocks);
@@ -370,27 +470,30 @@ int page_timeline_json(struct json *j, const struct timeline *t, bool served)
     json_bool(j, served);
     json_key_u64(j, "n_nodes", t->n_nodes);
     struct critical_path path = {0};
+    struct path_samples ran = {0};
     int r = critical_path(t, &PATH_OPTIONS, &path);
     if (r == 0)
-        path_json(j, &path, served);
+        r = path_samples(t, file, false, &path, &ran);
+    if (r == 0)
+        r = path_json(j, &path, &ran, served);
+    path_samples_release(&ran);
     if (r == -ENOENT)
-        r = 0; /* nothing ends here */
+        r = 0; /* no state ends here */
     if (r == 0 && !served)
         r = changes_json(j, t, &path);
     critical_path_release(&path);
     if (r == 0 && !served) {
-        json_key(j, "stats");
-        r = page_statistics_json(j, t, NULL);
+        r = both_statistics_json(j, t, NULL);
     }
     if (r == 0 && !served && t->n_threads <= PAGE_THREAD_STATISTICS) {
         const struct json before = *j;
         size_t len = j->out->len;
         r = by_thread_json(j, t);
         if (j->out->len - len > PAGE_STATISTICS_BYTES) {
-            *j = before; /* too much for what it shows */
+            *j = before; /* larger than what it would show */
             j->out->len = len;
         }
     }
-    json_object_end(j);
+    json_end_object(j);
     return r;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Perfetto's trace, protobuf, by its published field numbers (tests/data/perfetto.proto has those used): a track a thread with
- * its states as slices, a track a lock with its holders as slices, flows for interactions.
+ * Perfetto's trace in protobuf, with its published field numbers (tests/data/perfetto.proto has
+ * those used here): a track for each thread with its states as slices, a track for each lock with
+ * its holders as slices, and flows for interactions.
  */
 #include "analysis/holds.h"
 #include "base/json.h"
@@ -16,7 +17,8 @@ enum { VARINT = 0, FIXED64 = 1, BYTES = 2 };
 
 enum { SLICE_BEGIN = 1, SLICE_END = 2, INSTANT = 3 };
 
-enum { PROCESS_TRACK = 1, THREAD_TRACKS = 16 }; /* uuids: the process, then threads, then locks */
+/* uuids of the process, of threads, and then of locks */
+enum { PROCESS_TRACK = 1, THREAD_TRACKS = 16 };
 
 struct perfetto {
     const struct timeline *t;
@@ -44,7 +46,7 @@ static void put_bytes(struct buf *b, unsigned field, const void *bytes, size_t n
     buf_bytes(b, bytes, n);
 }
 
-/* Strings are UTF-8 in protobuf. */
+/* Strings must be UTF-8 in protobuf. */
 static void put_string(struct perfetto *p, struct buf *b, unsigned field, const char *s)
 {
     struct buf text = BUF(1 << 16);
@@ -53,7 +55,7 @@ static void put_string(struct perfetto *p, struct buf *b, unsigned field, const 
     buf_release(&text);
 }
 
-/* Writes the packet as an element of Trace.packet, and empties it. */
+/* Writes the packet as an element of Trace.packet and empties it. */
 static int put_packet(struct perfetto *p)
 {
     struct buf head = BUF(32);
@@ -71,8 +73,9 @@ static int put_packet(struct perfetto *p)
     return r;
 }
 
-/* TracePacket.track_descriptor = 60; thread_id 0: a track of the process. */
-static int put_track(struct perfetto *p, uint64_t uuid, uint64_t parent, const char *name, uint64_t thread_id)
+/* Writes TracePacket.track_descriptor = 60. With thread_id 0 the track belongs to the process. */
+static int put_track(struct perfetto *p, uint64_t uuid, uint64_t parent, const char *name,
+                     uint64_t thread_id)
 {
     put_number(&p->part, 1, uuid);
     if (thread_id) {
@@ -93,7 +96,7 @@ static int put_track(struct perfetto *p, uint64_t uuid, uint64_t parent, const c
     return put_packet(p);
 }
 
-/* DebugAnnotation: name = 10, string_value = 6. */
+/* Adds a DebugAnnotation: name = 10, string_value = 6. */
 static void annotate(struct perfetto *p, const char *name, const char *value)
 {
     buf_clear(&p->inner);
@@ -103,7 +106,8 @@ static void annotate(struct perfetto *p, const char *name, const char *value)
 }
 
 /* Ends what annotate and put_fixed64 began in p->part: TracePacket.track_event = 11. */
-static int put_event(struct perfetto *p, uint64_t ns, uint64_t track, int type, const char *name, const char *category)
+static int put_event(struct perfetto *p, uint64_t ns, uint64_t track, int type, const char *name,
+                     const char *category)
 {
     put_number(&p->part, 9, (uint64_t)type);
     put_number(&p->part, 11, track);
@@ -129,24 +133,28 @@ static int slice(void *context, uint32_t state, uint64_t start, uint64_t stop, u
     uint64_t track = thread_track(p->t->nodes[state].thread);
     char name[1200], frames[4096];
     size_t len = 0;
-    for (uint32_t k = 0; x->stack != TL_NONE && k < p->t->stacks[x->stack].len && len < sizeof(frames) - 300; k++)
-        len += (size_t)snprintf(frames + len, 300, "%s%.250s", k ? "\n" : "",
-                                tl_string(p->t, p->t->frames[p->t->stacks[x->stack].first + k].method));
+    for (uint32_t k = 0;
+         x->stack != TL_NONE && k < p->t->stacks[x->stack].len && len < sizeof(frames) - 300; k++)
+        len += (size_t)snprintf(
+            frames + len, 300, "%s%.250s", k ? "\n" : "",
+            tl_string(p->t, p->t->frames[p->t->stacks[x->stack].first + k].method));
     if (len)
         annotate(p, "stack", frames);
     if (x->other != TL_NONE)
         annotate(p, "other", tl_thread_name(p->t, x->other));
-    int r = put_event(p, start, track, SLICE_BEGIN, slice_name(p->t, state, name, sizeof(name)), "state");
+    int r = put_event(p, start, track, SLICE_BEGIN, slice_name(p->t, state, name, sizeof(name)),
+                      "state");
     return r < 0 ? r : put_event(p, stop, track, SLICE_END, NULL, NULL);
 }
 
-/* TrackEvent.flow_ids = 47 and terminating_flow_ids = 48. */
+/* Adds TrackEvent.flow_ids = 47 and terminating_flow_ids = 48. */
 static int arrow(void *context, uint64_t id, uint32_t waker, uint32_t woken)
 {
     struct perfetto *p = context;
     const struct tl_node *from = &p->t->nodes[waker], *to = &p->t->nodes[woken];
     put_fixed64(&p->part, 47, id);
-    int r = put_event(p, from->time, thread_track(from->thread), INSTANT, tl_edge_name(to->edge), "wake");
+    int r = put_event(p, from->time, thread_track(from->thread), INSTANT, tl_edge_name(to->edge),
+                      "wake");
     if (r < 0)
         return r;
     put_fixed64(&p->part, 48, id);
@@ -159,7 +167,8 @@ static int put_tracks(struct perfetto *p)
 {
     int r = put_track(p, PROCESS_TRACK, 0, "Java", 0);
     for (size_t i = 0; r == 0 && i < p->t->n_threads; i++)
-        r = put_track(p, thread_track((uint32_t)i), PROCESS_TRACK, tl_thread_name(p->t, (uint32_t)i), i + 2);
+        r = put_track(p, thread_track((uint32_t)i), PROCESS_TRACK,
+                      tl_thread_name(p->t, (uint32_t)i), i + 2);
     return r;
 }
 
@@ -170,7 +179,8 @@ static int put_hold(struct perfetto *p, uint32_t thread, const struct tl_hold *o
     char name[1200];
     if (one->end <= one->start)
         return 0;
-    snprintf(name, sizeof(name), "lock %s@%llx", tl_object_class(p->t, object), (unsigned long long)p->t->objects[object].id);
+    snprintf(name, sizeof(name), "lock %s@%llx", tl_object_class(p->t, object),
+             (unsigned long long)p->t->objects[object].id);
     int r = told[object] ? 0 : put_track(p, track, PROCESS_TRACK, name, 0);
     told[object] = 1;
     if (r == 0 && one->flags & HOLD_INFERRED)
@@ -180,7 +190,10 @@ static int put_hold(struct perfetto *p, uint32_t thread, const struct tl_hold *o
     return r < 0 ? r : put_event(p, one->end, track, SLICE_END, NULL, NULL);
 }
 
-/* A lock has one holder at a time: its track has a slice for each, named by the thread. */
+/*
+ * A lock has at most one holder at a time, so its track has a slice for each holder, named after
+ * the thread.
+ */
 static int put_locks(struct perfetto *p)
 {
     struct holds h = {0};
@@ -203,7 +216,8 @@ int export_perfetto(const struct export_source *s, FILE *out, struct buf *why)
     int r = timeline_load(&t, s->path, why);
     if (r < 0)
         return r;
-    struct perfetto p = {.t = t, .out = out, .packet = BUF(1 << 20), .part = BUF(1 << 20), .inner = BUF(1 << 20)};
+    struct perfetto p = {
+        .t = t, .out = out, .packet = BUF(1 << 20), .part = BUF(1 << 20), .inner = BUF(1 << 20)};
     r = put_tracks(&p);
     if (r == 0)
         r = thread_slices(t, &(struct slice_visitor){&p, slice, arrow});

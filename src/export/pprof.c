@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pprof's profile.proto, gzipped. A sample is a stack of one thread (label "thread"); a location is a frame with its line, a
- * function a method. Field numbers: https://github.com/google/pprof/blob/main/proto/profile.proto
+ * pprof's profile.proto, compressed with gzip. A sample is a stack of one thread (label "thread"),
+ * a location is a frame with its line, and a function is a method. Field numbers are from
+ * https://github.com/google/pprof/blob/main/proto/profile.proto
  */
 #include "export/export.h"
 
@@ -10,7 +11,7 @@
 #include <errno.h>
 #include <zlib.h>
 
-enum { LIMIT_PIECE = 1 << 28 };
+enum { LIMIT_PIECE = 1 << 28, PENDING_BYTES = 1 << 18 };
 
 /* Field numbers of the messages. */
 enum {
@@ -39,27 +40,30 @@ enum { LINE_FUNCTION = 1, LINE_LINE };
 
 enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILENAME };
 
-/* The output: pieces are built in `piece`, then compressed. */
+/* The output: messages are built in `piece`, collected in `pending`, and then compressed. */
 struct writing {
     const struct export_source *source;
     FILE *out;
     z_stream z;
-    struct buf piece, nested;
+    struct buf piece, nested, pending;
     struct strpool strings;
     int error;
 };
 
-static void deflate_some(struct writing *w, const uint8_t *data, size_t len, int flush)
+static void deflate_pending(struct writing *w, int flush)
 {
     uint8_t out[65536];
-    w->z.next_in = (uint8_t *)data;
-    w->z.avail_in = (uInt)len;
+    w->z.next_in = w->pending.data;
+    w->z.avail_in = (uInt)w->pending.len;
     do {
         w->z.next_out = out;
         w->z.avail_out = sizeof(out);
         deflate(&w->z, flush);
         fwrite(out, 1, sizeof(out) - w->z.avail_out, w->out);
     } while (w->z.avail_out == 0);
+    if (buf_error(&w->pending))
+        w->error = buf_error(&w->pending);
+    buf_clear(&w->pending);
 }
 
 static void put_key(struct buf *b, unsigned field, unsigned wire_type)
@@ -80,25 +84,25 @@ static void put_bytes(struct buf *b, unsigned field, const void *data, size_t le
     buf_bytes(b, data, len);
 }
 
-/* Writes what is in `piece` as a field of the profile. */
+/* Appends the contents of `piece` as a field of the profile. */
 static void put_piece(struct writing *w, unsigned field)
 {
-    _cleanup_(buf_release) struct buf key = BUF(64);
-    put_key(&key, field, 2);
-    buf_varint(&key, w->piece.len);
+    put_bytes(&w->pending, field, w->piece.data, w->piece.len);
     if (buf_error(&w->piece))
         w->error = buf_error(&w->piece);
-    deflate_some(w, key.data, key.len, Z_NO_FLUSH);
-    deflate_some(w, w->piece.data, w->piece.len, Z_NO_FLUSH);
     buf_clear(&w->piece);
+    if (w->pending.len >= PENDING_BYTES)
+        deflate_pending(w, Z_NO_FLUSH);
 }
 
-/* Strings of pprof are UTF-8; those of a JVM need not be. */
+/* Strings of pprof must be UTF-8; those of a JVM may not be. */
 static uint64_t string_of(struct writing *w, const char *data, size_t len)
 {
     _cleanup_(buf_release) struct buf text = BUF(LIMIT_PIECE);
     buf_utf8(&text, data, len);
-    int64_t n = buf_error(&text) ? buf_error(&text) : strpool_add(&w->strings, text.len ? (char *)text.data : "", text.len);
+    int64_t n = buf_error(&text)
+                    ? buf_error(&text)
+                    : strpool_add(&w->strings, text.len ? (char *)text.data : "", text.len);
     if (n < 0)
         w->error = (int)n;
     return n < 0 ? 0 : (uint64_t)n;
@@ -116,7 +120,7 @@ static void put_value_type(struct writing *w, unsigned field, const char *type, 
     put_piece(w, field);
 }
 
-/* The values of a sample: the weight, and CPU or wall time where the interval is known. */
+/* The values of a sample are its weight and, where the interval is known, its CPU or wall time. */
 static uint64_t interval_of(const struct writing *w)
 {
     bool counts = profile_metrics[w->source->metric].unit == UNIT_SAMPLES;
@@ -125,7 +129,8 @@ static uint64_t interval_of(const struct writing *w)
 
 static void put_types(struct writing *w)
 {
-    static const char *const units[] = {[UNIT_SAMPLES] = "count", [UNIT_BYTES] = "bytes", [UNIT_NS] = "nanoseconds"};
+    static const char *const units[] = {
+        [UNIT_SAMPLES] = "count", [UNIT_BYTES] = "bytes", [UNIT_NS] = "nanoseconds"};
     const char *name = profile_metrics[w->source->metric].name;
     uint64_t interval = interval_of(w);
     put_value_type(w, PROFILE_SAMPLE_TYPE, name, units[profile_metrics[w->source->metric].unit]);
@@ -134,54 +139,124 @@ static void put_types(struct writing *w)
     const char *clock = w->source->metric == PROFILE_CPU ? "cpu" : "elapsed";
     put_value_type(w, PROFILE_SAMPLE_TYPE, clock, "nanoseconds");
     put_value_type(w, PROFILE_PERIOD_TYPE, clock, "nanoseconds");
-    _cleanup_(buf_release) struct buf rest = BUF(64);
-    put_number(&rest, PROFILE_PERIOD, interval);
-    put_number(&rest, PROFILE_DEFAULT_SAMPLE_TYPE, string_of_c(w, clock));
-    deflate_some(w, rest.data, rest.len, Z_NO_FLUSH);
+    put_number(&w->pending, PROFILE_PERIOD, interval);
+    put_number(&w->pending, PROFILE_DEFAULT_SAMPLE_TYPE, string_of_c(w, clock));
 }
 
-static void put_sample(struct writing *w, uint32_t thread, uint32_t node, uint64_t weight)
-{
-    const struct profile *p = w->source->profile;
-    for (uint32_t n = node; n; n = p->nodes.data[n].parent)
-        buf_varint(&w->nested, (uint64_t)p->nodes.data[n].frame + 1);
-    put_bytes(&w->piece, SAMPLE_LOCATION, w->nested.data, w->nested.len);
-    buf_clear(&w->nested);
-    buf_varint(&w->nested, weight);
-    if (interval_of(w))
-        buf_varint(&w->nested, weight * interval_of(w));
-    put_bytes(&w->piece, SAMPLE_VALUE, w->nested.data, w->nested.len);
-    buf_clear(&w->nested);
-    struct str name = thread < p->threads.len ? profile_text(p, p->threads.data[thread].name) : (struct str){0};
-    if (name.len) {
-        put_number(&w->nested, LABEL_KEY, string_of_c(w, "thread"));
-        put_number(&w->nested, LABEL_STR, string_of(w, name.data, name.len));
-        put_bytes(&w->piece, SAMPLE_LABEL, w->nested.data, w->nested.len);
-        buf_clear(&w->nested);
-    }
-    put_piece(w, PROFILE_SAMPLE);
-}
+/* What is computed before the samples of stacks and threads are written. */
+struct sampling {
+    struct writing *w;
+    uint64_t interval_ns;
+    const struct profile_sample **samples; /* the samples that count, by node */
+    size_t *begin;       /* by node: where its samples begin, and finally where they end */
+    uint64_t *weight;    /* by thread, for one node */
+    bool *has_some;      /* by thread, likewise, because a weight may be 0 */
+    uint64_t key, *name; /* numbers of strings, the name by thread; 0 if not known yet */
+    struct buf stack;
+};
 
-static int add_up(void *context, const struct profile_sample *s)
+static int count_node(void *context, const struct profile_sample *s)
 {
-    uint64_t *weight = map_at(context, (uint64_t)s->thread << 32 | s->node, 0, NULL);
-    if (!weight)
-        return -ENOMEM;
-    *weight += s->weight;
+    struct sampling *g = context;
+    g->begin[s->node + 1]++;
     return 0;
 }
 
+/* Moves begin[node] on to the node's end. */
+static int place_by_node(void *context, const struct profile_sample *s)
+{
+    struct sampling *g = context;
+    g->samples[g->begin[s->node]++] = s;
+    return 0;
+}
+
+static void put_label(struct sampling *g, uint32_t thread)
+{
+    struct writing *w = g->w;
+    const struct profile *p = w->source->profile;
+    struct str name =
+        thread < p->threads.len ? profile_text(p, p->threads.data[thread].name) : (struct str){0};
+    if (!name.len)
+        return;
+    if (!g->key)
+        g->key = string_of_c(w, "thread");
+    if (!g->name[thread])
+        g->name[thread] = string_of(w, name.data, name.len);
+    put_number(&w->nested, LABEL_KEY, g->key);
+    put_number(&w->nested, LABEL_STR, g->name[thread]);
+    put_bytes(&w->piece, SAMPLE_LABEL, w->nested.data, w->nested.len);
+    buf_clear(&w->nested);
+}
+
+static void put_sample(struct sampling *g, uint32_t thread, uint64_t weight)
+{
+    struct writing *w = g->w;
+    put_bytes(&w->piece, SAMPLE_LOCATION, g->stack.data, g->stack.len);
+    buf_varint(&w->nested, weight);
+    if (g->interval_ns)
+        buf_varint(&w->nested, weight * g->interval_ns);
+    put_bytes(&w->piece, SAMPLE_VALUE, w->nested.data, w->nested.len);
+    buf_clear(&w->nested);
+    put_label(g, thread);
+    put_piece(w, PROFILE_SAMPLE);
+}
+
+/*
+ * Writes the samples of one stack, one for each thread, in the order of the threads' first samples.
+ */
+static void put_stack(struct sampling *g, uint32_t node, size_t from, size_t to)
+{
+    const struct profile *p = g->w->source->profile;
+    buf_clear(&g->stack);
+    for (uint32_t n = node; n; n = p->nodes.data[n].parent)
+        buf_varint(&g->stack, (uint64_t)p->nodes.data[n].frame + 1);
+    for (size_t i = from; i < to; i++) {
+        g->weight[g->samples[i]->thread] += g->samples[i]->weight;
+        g->has_some[g->samples[i]->thread] = true;
+    }
+    for (size_t i = from; i < to; i++) {
+        uint32_t thread = g->samples[i]->thread;
+        if (g->has_some[thread])
+            put_sample(g, thread, g->weight[thread]);
+        g->weight[thread] = 0;
+        g->has_some[thread] = false;
+    }
+}
+
+/*
+ * Samples are written by stack, because what consecutive samples have in common costs next to
+ * nothing after compression.
+ */
 static int put_samples(struct writing *w)
 {
+    const struct profile *p = w->source->profile;
     _cleanup_(profile_view_release) struct profile_view v = {0};
-    struct map stacks = {0};
-    int r = profile_view_init(&v, w->source->profile, w->source->metric, &w->source->filter);
+    struct sampling g = {.w = w, .interval_ns = interval_of(w), .stack = BUF(LIMIT_PIECE)};
+    int r = profile_view_init(&v, p, w->source->metric, &w->source->filter);
+    g.begin = r == 0 ? calloc(p->nodes.len + 1, sizeof(*g.begin)) : NULL;
+    g.samples = r == 0 ? malloc((v.samples + 1) * sizeof(const struct profile_sample *)) : NULL;
+    g.weight = calloc(p->threads.len + 1, sizeof(*g.weight));
+    g.has_some = calloc(p->threads.len + 1, sizeof(*g.has_some));
+    g.name = calloc(p->threads.len + 1, sizeof(*g.name));
+    if (r == 0 && (!g.begin || !g.samples || !g.weight || !g.has_some || !g.name))
+        r = -ENOMEM;
     if (r == 0)
-        r = profile_view_each(&v, add_up, &stacks);
-    uint64_t key, weight;
-    for (size_t i = 0; r == 0 && map_next(&stacks, &i, &key, &weight);)
-        put_sample(w, (uint32_t)(key >> 32), (uint32_t)key, weight);
-    map_release(&stacks);
+        r = profile_view_each(&v, count_node, &g);
+    for (size_t i = 0; r == 0 && i < p->nodes.len; i++)
+        g.begin[i + 1] += g.begin[i];
+    if (r == 0)
+        r = profile_view_each(&v, place_by_node, &g);
+    for (size_t i = 0, from = 0; r == 0 && i < p->nodes.len; from = g.begin[i++])
+        if (from < g.begin[i])
+            put_stack(&g, (uint32_t)i, from, g.begin[i]);
+    if (r == 0)
+        r = buf_error(&g.stack);
+    buf_release(&g.stack);
+    free(g.begin);
+    free(g.samples);
+    free(g.weight);
+    free(g.has_some);
+    free(g.name);
     return r;
 }
 
@@ -204,7 +279,8 @@ static void put_locations(struct writing *w)
         buf_bytes(&w->nested, signature.data, signature.len);
         put_number(&w->piece, FUNCTION_ID, i + 1);
         put_number(&w->piece, FUNCTION_NAME, string_of(w, label.data, label.len));
-        put_number(&w->piece, FUNCTION_SYSTEM_NAME, string_of(w, buf_str(&w->nested), w->nested.len));
+        put_number(&w->piece, FUNCTION_SYSTEM_NAME,
+                   string_of(w, buf_str(&w->nested), w->nested.len));
         put_number(&w->piece, FUNCTION_FILENAME, string_of(w, file.data, file.len));
         buf_clear(&w->nested);
         put_piece(w, PROFILE_FUNCTION);
@@ -219,18 +295,24 @@ static void put_rest(struct writing *w)
         buf_bytes(&w->piece, s.data, s.len);
         put_piece(w, PROFILE_STRING_TABLE);
     }
-    _cleanup_(buf_release) struct buf rest = BUF(64);
-    put_number(&rest, PROFILE_TIME_NANOS, p->start_epoch_ns + w->source->filter.from_ns);
-    uint64_t to = w->source->filter.to_ns ? MIN(w->source->filter.to_ns, p->duration_ns) : p->duration_ns;
-    put_number(&rest, PROFILE_DURATION_NANOS, to > w->source->filter.from_ns ? to - w->source->filter.from_ns : 0);
-    deflate_some(w, rest.data, rest.len, Z_FINISH);
+    put_number(&w->pending, PROFILE_TIME_NANOS, p->start_epoch_ns + w->source->filter.from_ns);
+    uint64_t to =
+        w->source->filter.to_ns ? MIN(w->source->filter.to_ns, p->duration_ns) : p->duration_ns;
+    put_number(&w->pending, PROFILE_DURATION_NANOS,
+               to > w->source->filter.from_ns ? to - w->source->filter.from_ns : 0);
+    deflate_pending(w, Z_FINISH);
 }
 
 int export_pprof(const struct export_source *s, FILE *out, struct buf *why)
 {
-    struct writing w = {.source = s, .out = out, .piece = BUF(LIMIT_PIECE), .nested = BUF(LIMIT_PIECE)};
-    /* 16 more window bits ask for a gzip header. */
-    if (deflateInit2(&w.z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+    struct writing w = {.source = s,
+                        .out = out,
+                        .piece = BUF(LIMIT_PIECE),
+                        .nested = BUF(LIMIT_PIECE),
+                        .pending = BUF(2 * (size_t)LIMIT_PIECE)};
+    /* Adding 16 to the window bits requests a gzip header. */
+    if (deflateInit2(&w.z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) !=
+        Z_OK)
         return -ENOMEM;
     string_of_c(&w, ""); /* number 0 must be the empty string */
     put_types(&w);
@@ -243,6 +325,7 @@ int export_pprof(const struct export_source *s, FILE *out, struct buf *why)
     deflateEnd(&w.z);
     buf_release(&w.piece);
     buf_release(&w.nested);
+    buf_release(&w.pending);
     strpool_release(&w.strings);
     return r;
 }

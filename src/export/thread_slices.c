@@ -35,6 +35,7 @@ int thread_slices(const struct timeline *t, const struct slice_visitor *v)
 const char *slice_name(const struct timeline *t, uint32_t state, char *text, size_t size)
 {
     const char *class_name = tl_object_class(t, t->contexts[t->nodes[state].context].object);
-    snprintf(text, size, "%s%s%s", tl_kind_name(t->nodes[state].kind), class_name ? " " : "", class_name ? class_name : "");
+    snprintf(text, size, "%s%s%s", tl_kind_name(t->nodes[state].kind), class_name ? " " : "",
+             class_name ? class_name : "");
     return text;
 }

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A timeline as slices and arrows: what the formats of thread viewers share. */
+/* Presents a timeline as slices and arrows, for the formats of thread viewers. */
 #pragma once
 
 #include "model/timeline.h"
 
-/* Both may be called with what is not in order of its beginning; slices of one thread are in order and do not overlap. */
+/*
+ * The callbacks are not called in order of time overall. The slices of one thread are in order and
+ * do not overlap.
+ */
 struct slice_visitor {
     void *context;
-    /* State node `state` lasts from start to end; `end_node` ends it (TL_NONE: the recording does). Dead threads have none. */
+    /*
+     * The state of node `state` lasts from start to end. `end_node` ends it; TL_NONE means the end
+     * of the recording. Ended threads have no slices.
+     */
     int (*slice)(void *context, uint32_t state, uint64_t start, uint64_t end, uint32_t end_node);
     /* Interaction number id goes from node `waker` to node `woken`. */
     int (*arrow)(void *context, uint64_t id, uint32_t waker, uint32_t woken);
@@ -15,5 +21,5 @@ struct slice_visitor {
 
 int thread_slices(const struct timeline *t, const struct slice_visitor *v) must_check;
 
-/* The name of a slice: "wait-lock java.lang.Object", into text[size]. */
+/* Writes the name of a slice, such as "wait-lock java.lang.Object", into text[size]. */
 const char *slice_name(const struct timeline *t, uint32_t state, char *text, size_t size);

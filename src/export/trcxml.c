@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread profiler's XML (TPTP thread profiling, "Extension for TPTP (Profiler) events set"; doc/trcxml.dtd). Sleep is a
- * monWait of the object -1; a park, for which the design has no event, is a monWait with an annotation that says so. Times are
- * seconds since 1970; ids of threads and objects are numbers from 1.
+ * The thread profiler's XML (TPTP thread profiling, "Extension for TPTP (Profiler) events set";
+ * doc/trcxml.dtd). Sleeping is written as a monWait on object -1. The design has no event for a
+ * park, which is written as a monWait with an annotation that says so. Times are seconds since
+ * 1970; ids of threads and objects are numbers from 1.
  */
 #include "base/json.h"
 #include "export/export.h"
@@ -28,7 +29,7 @@ static void put_escaped(FILE *out, const char *s)
         else if (c == '\t' || c == '\n' || c == '\r')
             fprintf(out, "&#%d;", c);
         else
-            fputc(c < 0x20 ? '?' : c, out); /* XML has no other control characters */
+            fputc(c < 0x20 ? '?' : c, out); /* XML allows no other control characters */
     }
     buf_release(&text);
 }
@@ -49,11 +50,16 @@ static void attribute_id(struct trcxml *x, const char *name, uint32_t index)
 static void attribute_time(struct trcxml *x, uint64_t ns)
 {
     uint64_t at = x->t->origin_ns + ns;
-    fprintf(x->out, " time=\"%llu.%09llu\"", (unsigned long long)(at / 1000000000), (unsigned long long)(at % 1000000000));
+    fprintf(x->out, " time=\"%llu.%09llu\"", (unsigned long long)(at / 1000000000),
+            (unsigned long long)(at % 1000000000));
 }
 
-/* The element's end: what no attribute says goes into annotations, the class of the object, a kind, the stack. */
-static void put_annotations(struct trcxml *x, const char *element, uint32_t object, uint32_t stack, const char *kind)
+/*
+ * Ends the element. What no attribute can express becomes annotations: the class of the object, a
+ * kind, the stack.
+ */
+static void put_annotations(struct trcxml *x, const char *element, uint32_t object, uint32_t stack,
+                            const char *kind)
 {
     const struct timeline *t = x->t;
     if (object == TL_NONE && stack == TL_NONE && !kind) {
@@ -108,7 +114,7 @@ static void begin_of(struct trcxml *x, const char *element, const char *id_name,
     attribute_time(x, x->t->nodes[n].time);
 }
 
-/* monWait, and monWaited at the node that ends it. */
+/* Writes monWait, or monWaited at the node that ends the wait. */
 static void wait_event(struct trcxml *x, const char *element, uint32_t wait, uint32_t n, bool end)
 {
     const struct tl_context *c = tl_context_of(x->t, wait);
@@ -120,7 +126,7 @@ static void wait_event(struct trcxml *x, const char *element, uint32_t wait, uin
         attribute_id(x, "objIdRef", c->object);
     fprintf(x->out, " timeout=\"%u\"", c->timeout_ms);
     if (end)
-        fprintf(x->out, " isTimedOut=\"%d\"", x->t->nodes[n].edge == TL_BY_TIMER && kind != TL_SLEEP);
+        fprintf(x->out, " isTimedOut=\"%d\"", x->t->nodes[n].edge == TL_BY_TIMER);
     put_annotations(x, element, kind == TL_SLEEP ? TL_NONE : c->object, end ? TL_NONE : c->stack,
                     kind == TL_PARK ? "park" : NULL);
 }
@@ -130,7 +136,9 @@ static void call_event(struct trcxml *x, const char *element, uint32_t n)
     const struct tl_context *c = tl_context_of(x->t, n);
     enum tl_kind kind = x->t->nodes[n].kind;
     bool notify = kind == TL_NOTIFY || kind == TL_NOTIFY_ALL;
-    uint32_t object = notify ? c->object : c->other == TL_NONE ? TL_NONE : x->t->threads[c->other].object;
+    uint32_t object = notify                ? c->object
+                      : c->other == TL_NONE ? TL_NONE
+                                            : x->t->threads[c->other].object;
     begin_of(x, element, "threadId", n);
     attribute_id(x, "objIdRef", object);
     if (notify)
@@ -138,7 +146,7 @@ static void call_event(struct trcxml *x, const char *element, uint32_t n)
     put_annotations(x, element, object, c->stack, kind == TL_UNPARK ? "unpark" : NULL);
 }
 
-/* The wait that a running node ends, or TL_NONE. */
+/* Returns the wait that a running node ends, or TL_NONE. */
 static uint32_t wait_before(const struct timeline *t, uint32_t n)
 {
     uint32_t p = t->nodes[n].prev, wait = TL_NONE;
@@ -213,7 +221,7 @@ static void put_node(struct trcxml *x, uint32_t n)
         call_event(x, "callNotify", n);
         break;
     case TL_UNPARK:
-        /* The nearest that the design has: a notification of the thread's own object. */
+        /* The closest event of the design is a notification of the thread's own object. */
         call_event(x, "callNotify", n);
         break;
     default:

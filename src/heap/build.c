@@ -42,7 +42,7 @@ static uint64_t anonymous_now(void)
     return kib * 1024;
 }
 
-/* Looks how much memory is held, every few milliseconds: what matters is the most, which lies within the phases. */
+/* Samples the memory in use every few milliseconds, because the peak lies within the phases. */
 struct watch {
     pthread_t thread;
     volatile bool done;
@@ -59,7 +59,7 @@ static void *watch_memory(void *argument)
     return NULL;
 }
 
-/* Ends a phase: its seconds. */
+/* Ends a phase and stores its duration in seconds. */
 static void lap(struct build *b, double *seconds, const char *next)
 {
     uint64_t now = now_ns();
@@ -109,7 +109,8 @@ static void set_class(struct build *b, uint64_t i, int32_t class)
         ((uint16_t *)heap_index_at(b->f, HEAP_CLASS_OF))[i] = (uint16_t)c;
 }
 
-static int write_refs(struct build *b, struct edge_writer *w, const struct hprof_item *item, uint64_t number)
+static int write_refs(struct build *b, struct edge_writer *w, const struct hprof_item *item,
+                      uint64_t number)
 {
     struct heap_refs refs;
     uint64_t id, target;
@@ -135,7 +136,7 @@ static int write_refs(struct build *b, struct edge_writer *w, const struct hprof
     return 0;
 }
 
-/* The references of a chunk's objects, their classes and where they lie. */
+/* Reads the references, classes and positions of a chunk's objects. */
 static int read_chunk(void *ctx, unsigned thread, uint64_t i)
 {
     struct build *b = ctx;
@@ -148,7 +149,8 @@ static int read_chunk(void *ctx, unsigned thread, uint64_t i)
     while (!error && hprof_item_next(&it, &item) > 0) {
         if (!hprof_item_is_object(&item) && item.tag != HPROF_CLASS_DUMP)
             continue;
-        uint64_t number = heap_ids_find(&b->ids, item.id), offset = (uint64_t)(item.start - b->d->data);
+        uint64_t number = heap_ids_find(&b->ids, item.id),
+                 offset = (uint64_t)(item.start - b->d->data);
         if (number == HEAP_NONE)
             continue;
         low[number] = (uint32_t)offset;
@@ -162,7 +164,10 @@ static int read_chunk(void *ctx, unsigned thread, uint64_t i)
 
 static int read_references(struct build *b)
 {
-    /* Address space for the worst case: ten bytes a reference of eight, and what lies between. */
+    /*
+     * The address space for the worst case: ten bytes for a reference of eight, and what lies
+     * between runs.
+     */
     int error = edges_init(&b->edges, b->ids.count, b->d->len * 2 + b->ids.count * 24);
     for (unsigned t = 0; t < 16; t++)
         b->writers[t].edges = &b->edges;
@@ -187,7 +192,7 @@ static int find_roots(struct build *b)
     return 0;
 }
 
-/* Lays out the index once the number of objects is known. */
+/* Lays out the index when the number of objects is known. */
 static int lay_out(struct build *b, const char *path, uint64_t mtime_ns)
 {
     struct heap_index_header *h = &b->f->header;
@@ -237,8 +242,10 @@ static void copy_classes(struct build *b)
     struct heap_index_class *classes = heap_index_at(b->f, HEAP_CLASSES);
     for (size_t i = 0; i < d->classes.len; i++) {
         const struct heap_class *c = &d->classes.data[i];
-        classes[i] = (struct heap_index_class){
-            c->id, c->record ? (uint64_t)(c->record - d->data) : 0, c->objects, c->bytes, 0, c->held_by_instances};
+        classes[i] =
+            (struct heap_index_class){c->id,      c->record ? (uint64_t)(c->record - d->data) : 0,
+                                      c->objects, c->bytes,
+                                      0,          c->held_by_instances};
     }
 }
 
@@ -251,12 +258,17 @@ static void copy_small(struct build *b)
         memcpy(heap_index_at(b->f, HEAP_ROOTS), d->roots.data, h->sections[HEAP_ROOTS].bytes);
     if (d->chunks.len)
         memcpy(heap_index_at(b->f, HEAP_CHUNKS), d->chunks.data, h->sections[HEAP_CHUNKS].bytes);
-    memcpy(heap_index_at(b->f, HEAP_IDS), b->ids.bitmap ? b->ids.lines : b->ids.sorted, h->sections[HEAP_IDS].bytes);
-    memcpy(heap_index_at(b->f, HEAP_RANKS), b->ids.bitmap ? b->ids.ranks : b->ids.buckets, h->sections[HEAP_RANKS].bytes);
+    memcpy(heap_index_at(b->f, HEAP_IDS), b->ids.bitmap ? b->ids.lines : b->ids.sorted,
+           h->sections[HEAP_IDS].bytes);
+    memcpy(heap_index_at(b->f, HEAP_RANKS), b->ids.bitmap ? b->ids.ranks : b->ids.buckets,
+           h->sections[HEAP_RANKS].bytes);
     h->ids.lines = h->ids.ranks = h->ids.sorted = h->ids.buckets = NULL;
 }
 
-/* Breadth-first, strong references first: afterwards path[i] is the object before i on a shortest path. */
+/*
+ * A breadth-first search that follows strong references first. Afterwards path[i] is the object
+ * before i on a shortest path from a root.
+ */
 static int find_paths(struct build *b)
 {
     const uint64_t n = b->ids.count;
@@ -276,7 +288,8 @@ static int find_paths(struct build *b)
         while (head < tail) {
             uint64_t node = dominators_get(queue, head++, wide);
             if (head + 2 * AHEAD < tail) {
-                const uint8_t *near = edges_of(&b->edges, dominators_get(queue, head + AHEAD, wide));
+                const uint8_t *near =
+                    edges_of(&b->edges, dominators_get(queue, head + AHEAD, wide));
                 __builtin_prefetch(b->edges.low + dominators_get(queue, head + 2 * AHEAD, wide));
                 __builtin_prefetch(near);
             }
@@ -292,7 +305,7 @@ static int find_paths(struct build *b)
                 skip = false;
             }
         }
-        /* Strong paths are exhausted: one weak reference after the other. */
+        /* All strong paths are known; now follow one weak reference after the other. */
         weak_phase = true;
         for (; scan < tail && head == tail; scan++) {
             uint64_t node = dominators_get(queue, scan, wide);
@@ -316,13 +329,14 @@ static void *find_paths_thread(void *argument)
     return (void *)(intptr_t)find_paths(argument);
 }
 
-/* The depth-first search cannot be shared out; meanwhile the other processor finds the shortest paths. */
+/* The depth-first search cannot be split. Meanwhile another thread finds the shortest paths. */
 static int search(struct build *b)
 {
     pthread_t thread;
     void *result = NULL;
     bool parallel = b->d->threads > 1 && pthread_create(&thread, NULL, find_paths_thread, b) == 0;
-    int error = dominators_search(&b->dom, &b->edges, b->roots, b->roots_n, b->wide, b->settings->strong);
+    int error =
+        dominators_search(&b->dom, &b->edges, b->roots, b->roots_n, b->wide, b->settings->strong);
     if (parallel)
         pthread_join(thread, &result);
     else
@@ -340,7 +354,10 @@ static struct heap view_of(const struct build *b)
                          .offset_high = heap_index_at(b->f, HEAP_OFFSET_HIGH)};
 }
 
-/* Shallow sizes and the objects' numbers, by search number. `number` lies parked in the IDOM section. */
+/*
+ * Stores shallow sizes and the objects' numbers by search number. `number` is kept in the IDOM
+ * section meanwhile.
+ */
 static int size_slice(void *ctx, unsigned thread, uint64_t slice)
 {
     struct build *b = ctx;
@@ -368,13 +385,18 @@ static int output_slice(void *ctx, unsigned thread, uint64_t slice)
     struct heap view = view_of(b);
     uint64_t end = MIN((slice + 1) * SLICE, b->ids.count);
     for (uint64_t i = slice * SLICE; i < end; i++) {
-        uint64_t v = dominators_get(idom, i, b->wide), ahead = i + AHEAD < end ? dominators_get(idom, i + AHEAD, b->wide) : 0;
+        uint64_t v = dominators_get(idom, i, b->wide),
+                 ahead = i + AHEAD < end ? dominators_get(idom, i + AHEAD, b->wide) : 0;
         __builtin_prefetch((const uint64_t *)b->sizes + ahead);
         __builtin_prefetch((const uint8_t *)b->dom.idom + ahead * (b->wide ? 8 : 4));
         uint64_t bytes = v ? ((const uint64_t *)b->sizes)[v] : heap_shallow(&view, i);
         uint64_t over = v ? dominators_get(b->dom.idom, v, b->wide) : 0;
         dominators_set(retained, i, bytes >> h->size_shift, h->retained_wide);
-        dominators_set(idom, i, !v ? HEAP_NONE : over == 1 ? b->ids.count : dominators_get(b->vertex, over, b->wide), b->wide);
+        dominators_set(idom, i,
+                       !v          ? HEAP_NONE
+                       : over == 1 ? b->ids.count
+                                   : dominators_get(b->vertex, over, b->wide),
+                       b->wide);
     }
     return 0;
 }
@@ -393,21 +415,24 @@ static int sum_retained(struct build *b)
     for (uint64_t v = reached; v > 1; v--)
         sizes[dominators_get(b->dom.idom, v, b->wide)] += sizes[v];
     const struct heap_index_header *h = &b->f->header;
-    dominators_set(heap_index_at(b->f, HEAP_RETAINED), b->ids.count, sizes[1] >> h->size_shift, h->retained_wide);
+    dominators_set(heap_index_at(b->f, HEAP_RETAINED), b->ids.count, sizes[1] >> h->size_shift,
+                   h->retained_wide);
     error = heap_parallel(b->d->threads, slices, output_slice, b);
     b->f->header.reachable = reached - 1;
     return error;
 }
 
-/* Groups of children to be put in order: those of the dominators of a slice. */
+/* The groups of children to be sorted: those of the dominators of a slice. */
 struct order {
     struct build *b;
     const void *ends;
 };
 
-static ALWAYS_INLINE bool goes_before(const void *retained, uint64_t x, uint64_t y, const bool retained_wide)
+static ALWAYS_INLINE bool goes_before(const void *retained, uint64_t x, uint64_t y,
+                                      const bool retained_wide)
 {
-    uint64_t rx = dominators_get(retained, x, retained_wide), ry = dominators_get(retained, y, retained_wide);
+    uint64_t rx = dominators_get(retained, x, retained_wide),
+             ry = dominators_get(retained, y, retained_wide);
     return rx != ry ? rx > ry : x < y;
 }
 
@@ -421,11 +446,13 @@ static int by_retained(const void *a, const void *b, void *ctx)
 
 enum { FEW = 24 };
 
-static ALWAYS_INLINE void sort_few(uint8_t *group, uint64_t n, const void *retained, const bool wide, const bool retained_wide)
+static ALWAYS_INLINE void sort_few(uint8_t *group, uint64_t n, const void *retained,
+                                   const bool wide, const bool retained_wide)
 {
     for (uint64_t i = 1; i < n; i++) {
         uint64_t x = dominators_get(group, i, wide), at = i;
-        for (; at && goes_before(retained, x, dominators_get(group, at - 1, wide), retained_wide); at--)
+        for (; at && goes_before(retained, x, dominators_get(group, at - 1, wide), retained_wide);
+             at--)
             dominators_set(group, at, dominators_get(group, at - 1, wide), wide);
         dominators_set(group, at, x, wide);
     }
@@ -453,25 +480,29 @@ static int sort_slice(void *ctx, unsigned thread, uint64_t slice)
     return 0;
 }
 
-/* A node of the dominator tree on the way down, and which of its children comes next. */
+/* A node on the way down the dominator tree, and which of its children comes next. */
 struct step {
     uint64_t node, at;
 };
 
 /*
- * What the instances of each class retain together: those that no other instance of the class dominates. Goes down the whole
- * tree once; `ends` are the ends of the groups of children.
+ * Computes what the instances of each class retain together: the sum over those that no other
+ * instance of the class dominates. Traverses the whole tree once; `ends` are the ends of the groups
+ * of children.
  */
 static int sum_classes(struct build *b, const void *ends)
 {
     struct heap view = view_of(b);
     const bool wide = b->wide;
-    const void *children = heap_index_at(b->f, HEAP_CHILDREN), *retained = heap_index_at(b->f, HEAP_RETAINED);
+    const void *children = heap_index_at(b->f, HEAP_CHILDREN),
+               *retained = heap_index_at(b->f, HEAP_RETAINED);
     const struct heap_index_header *h = &b->f->header;
     struct heap_class *classes = b->d->classes.data;
     const uint64_t n = b->ids.count;
-    uint64_t *above = calloc(b->d->classes.len + 1, sizeof(uint64_t)), depth = 0; /* above: of each class on the way */
-    struct step *way = heap_memory((n + 1) * sizeof(*way));                       /* what is not used takes no memory */
+    /* above: for each class, the number of its instances on the current path. */
+    uint64_t *above = calloc(b->d->classes.len + 1, sizeof(uint64_t)), depth = 0;
+    /* Pages that are not used take no memory. */
+    struct step *way = heap_memory((n + 1) * sizeof(*way));
     int error = above && way ? 0 : -ENOMEM;
     for (struct step s = {n, dominators_get(ends, n - 1, wide)}; !error;) {
         if (s.at == dominators_get(ends, s.node, wide)) {
@@ -487,10 +518,12 @@ static int sum_classes(struct build *b, const void *ends)
             __builtin_prefetch((const uint8_t *)ends + ahead * (wide ? 8 : 4));
             __builtin_prefetch((const uint8_t *)retained + ahead * (h->retained_wide ? 8 : 4));
         }
-        uint64_t child = dominators_get(children, s.at++, wide), first = child ? dominators_get(ends, child - 1, wide) : 0;
+        uint64_t child = dominators_get(children, s.at++, wide),
+                 first = child ? dominators_get(ends, child - 1, wide) : 0;
         int32_t class = heap_class_of(&view, child);
         if (!above[class])
-            classes[class].retained += dominators_get(retained, child, h->retained_wide) << h->size_shift;
+            classes[class].retained += dominators_get(retained, child, h->retained_wide)
+                                       << h->size_shift;
         if (first == dominators_get(ends, child, wide))
             continue;
         above[class]++;
@@ -505,7 +538,10 @@ static int sum_classes(struct build *b, const void *ends)
     return error;
 }
 
-/* Children grouped by their dominator, in order of the dominators; then each group by retained size. */
+/*
+ * Groups children by their dominator, in the order of the dominators, and sorts each group by
+ * retained size.
+ */
 static int list_children(struct build *b)
 {
     const uint64_t n = b->ids.count, width = b->wide ? 8 : 4;
@@ -522,7 +558,8 @@ static int list_children(struct build *b)
             dominators_set(ends, d + 1, dominators_get(ends, d + 1, wide) + 1, wide);
     }
     for (uint64_t d = 0; d <= n; d++)
-        dominators_set(ends, d + 1, dominators_get(ends, d + 1, wide) + dominators_get(ends, d, wide), wide);
+        dominators_set(ends, d + 1,
+                       dominators_get(ends, d + 1, wide) + dominators_get(ends, d, wide), wide);
     for (uint64_t i = 0; i < n; i++) {
         uint64_t d = dominators_get(idom, i, wide);
         if (d == none)
@@ -539,7 +576,7 @@ static int list_children(struct build *b)
     return error;
 }
 
-/* Notes the classes that only their instances keep; whether there are any. */
+/* Marks the classes that only their instances keep alive. Returns whether there are any. */
 static bool find_held_classes(struct build *b)
 {
     struct heap_dump *d = b->d;
@@ -547,16 +584,23 @@ static bool find_held_classes(struct build *b)
     bool found = false, any = false;
     for (size_t i = 0; i < d->classes.len; i++) {
         struct heap_class *c = &d->classes.data[i];
-        uint64_t number = c->record && c->objects && (int32_t)i != d->class_class ? heap_ids_find(&b->ids, c->id) : HEAP_NONE;
-        c->held_by_instances = number != HEAP_NONE && !dominators_get(b->dom.number, number, b->wide);
+        uint64_t number = c->record && c->objects && (int32_t)i != d->class_class
+                              ? heap_ids_find(&b->ids, c->id)
+                              : HEAP_NONE;
+        c->held_by_instances =
+            number != HEAP_NONE && !dominators_get(b->dom.number, number, b->wide);
         any = any || c->held_by_instances;
     }
     for (uint64_t i = 0; any && !found && i < b->ids.count; i++)
-        found = d->classes.data[heap_class_of(&view, i)].held_by_instances && dominators_get(b->dom.number, i, b->wide);
+        found = d->classes.data[heap_class_of(&view, i)].held_by_instances &&
+                dominators_get(b->dom.number, i, b->wide);
     return found;
 }
 
-/* Searches; and once more with references to their classes when there are classes that nothing else leads to. */
+/*
+ * Searches, and repeats it with references from objects to their classes if some classes are not
+ * reachable otherwise.
+ */
 static int search_all(struct build *b)
 {
     int error = search(b);
@@ -577,7 +621,8 @@ static int build_graph(struct build *b)
     int error = search_all(b);
     lap(b, &b->times.search, "dominators");
     if (!error)
-        error = dominators_finish(&b->dom, &b->edges, heap_index_at(b->f, HEAP_IDOM), b->d->threads);
+        error =
+            dominators_finish(&b->dom, &b->edges, heap_index_at(b->f, HEAP_IDOM), b->d->threads);
     lap(b, &b->times.dominators, "retained sizes");
     if (!error)
         error = sum_retained(b);
@@ -590,13 +635,13 @@ static int build_graph(struct build *b)
     return error;
 }
 
-int heap_build(struct heap_dump *d, const struct heap_settings *s, const char *path, uint64_t mtime_ns,
-               struct heap_index_file *f)
+int heap_build(struct heap_dump *d, const struct heap_settings *s, const char *path,
+               uint64_t mtime_ns, struct heap_index_file *f)
 {
     struct build b = {.d = d, .settings = s, .f = f, .started_ns = now_ns()};
     struct rusage usage;
     if (d->len >> 40)
-        return -EFBIG; /* offsets take five bytes */
+        return -EMSGSIZE; /* offsets are stored in five bytes */
     if (s->step)
         s->step(s->ctx, "objects");
     b.lap_ns = b.started_ns;

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Each function below is compiled for both widths: `wide` is a constant in either. */
+/* Each function below is compiled for both widths: `wide` is a constant in each. */
 #define WIDTHS_OF(name, wide, ...) ((wide) ? name(__VA_ARGS__, true) : name(__VA_ARGS__, false))
 #define ALWAYS_INLINE              inline __attribute__((always_inline))
 
@@ -21,11 +21,12 @@ struct frame {
 struct search {
     const struct edges *edges;
     struct dominators *d;
-    struct frame *stack; /* room for all nodes, of which only what is used takes memory */
+    struct frame *stack; /* address space for all nodes, of which only the used part takes memory */
     uint64_t depth;
 };
 
-static ALWAYS_INLINE bool visit(struct search *s, uint64_t node, uint64_t parent, struct frame *ret, const bool wide)
+static ALWAYS_INLINE bool visit(struct search *s, uint64_t node, uint64_t parent, struct frame *ret,
+                                const bool wide)
 {
     struct dominators *d = s->d;
     dominators_set(d->number, node, ++d->reached, wide);
@@ -40,7 +41,7 @@ static ALWAYS_INLINE bool visit(struct search *s, uint64_t node, uint64_t parent
     return true;
 }
 
-/* All that is reachable from a node and was not yet, in depth-first order. */
+/* Visits everything that is reachable from a node and was not visited yet, in depth-first order. */
 static ALWAYS_INLINE void walk(struct search *s, uint64_t root, const bool wide)
 {
     struct frame at, next;
@@ -56,14 +57,17 @@ static ALWAYS_INLINE void walk(struct search *s, uint64_t root, const bool wide)
         }
         if (dominators_get(s->d->number, target, wide) || !visit(s, target, at.number, &next, wide))
             continue;
-        /* A node that has nothing left is not kept: a list of ten million nodes takes no stack. */
+        /*
+         * A node without further references is not pushed, so that a list of ten million nodes
+         * needs no stack.
+         */
         if (*at.run)
             s->stack[s->depth++] = at;
         at = next;
     }
 }
 
-/* What is reachable through weak references alone: their targets become roots. */
+/* Visits what is reachable only through weak references; their targets become roots. */
 static ALWAYS_INLINE int walk_weak(struct search *s, const bool wide)
 {
     struct dominators *d = s->d;
@@ -74,8 +78,8 @@ static ALWAYS_INLINE int walk_weak(struct search *s, const bool wide)
             for (uint64_t bits = e->weak[word]; bits; bits &= bits - 1) {
                 uint64_t node = word * 64 + (unsigned)__builtin_ctzll(bits), target;
                 const uint8_t *run = edges_of(e, node);
-                if (!dominators_get(d->number, node, wide) || !run || !edges_next(&run, node, &target) ||
-                    dominators_get(d->number, target, wide))
+                if (!dominators_get(d->number, node, wide) || !run ||
+                    !edges_next(&run, node, &target) || dominators_get(d->number, target, wide))
                     continue;
                 if (d->extra_n == d->extra_cap) {
                     uint64_t cap = d->extra_cap ? d->extra_cap * 2 : 1024;
@@ -105,13 +109,16 @@ static ALWAYS_INLINE int search_all(struct search *s, const bool wide)
     return d->strong ? walk_weak(s, wide) : 0;
 }
 
-int dominators_search(struct dominators *d, const struct edges *e, uint64_t *roots, uint64_t roots_n, bool wide, bool strong)
+int dominators_search(struct dominators *d, const struct edges *e, uint64_t *roots,
+                      uint64_t roots_n, bool wide, bool strong)
 {
-    *d = (struct dominators){.nodes = e->nodes, .wide = wide, .strong = strong, .roots = roots, .roots_n = roots_n};
+    *d = (struct dominators){
+        .nodes = e->nodes, .wide = wide, .strong = strong, .roots = roots, .roots_n = roots_n};
     const uint64_t width = wide ? 8 : 4;
     d->number = heap_memory(e->nodes * width);
     d->parent = heap_memory((e->nodes + 2) * width);
-    struct search s = {.edges = e, .d = d, .stack = heap_memory((e->nodes + 1) * sizeof(struct frame))};
+    struct search s = {
+        .edges = e, .d = d, .stack = heap_memory((e->nodes + 1) * sizeof(struct frame))};
     int error = d->number && d->parent && s.stack ? WIDTHS_OF(search_all, wide, &s) : -ENOMEM;
     heap_memory_free(s.stack);
     if (error)
@@ -128,7 +135,10 @@ void dominators_release(struct dominators *d)
     *d = (struct dominators){0};
 }
 
-/* References that are not of the search tree, as pairs of search numbers (to, from), one run a thread. */
+/*
+ * References outside the search tree, as pairs of search numbers (to, from), one list for each
+ * thread.
+ */
 struct pairs {
     const struct dominators *d;
     const struct edges *e;
@@ -137,17 +147,20 @@ struct pairs {
     uint64_t n[16];
 };
 
-static ALWAYS_INLINE void add_pair(struct pairs *p, unsigned thread, uint64_t to, uint64_t from, const bool wide)
+static ALWAYS_INLINE void add_pair(struct pairs *p, unsigned thread, uint64_t to, uint64_t from,
+                                   const bool wide)
 {
     uint64_t at = p->n[thread]++;
     dominators_set(p->runs[thread], at * 2, to, wide);
     dominators_set(p->runs[thread], at * 2 + 1, from, wide);
 }
 
-static ALWAYS_INLINE int pair_block(struct pairs *p, unsigned thread, uint64_t block, const bool wide)
+static ALWAYS_INLINE int pair_block(struct pairs *p, unsigned thread, uint64_t block,
+                                    const bool wide)
 {
     const struct dominators *d = p->d;
-    const uint8_t *at = p->e->bytes + p->e->blocks[block].start, *end = p->e->bytes + p->e->blocks[block].end;
+    const uint8_t *at = p->e->bytes + p->e->blocks[block].start,
+                  *end = p->e->bytes + p->e->blocks[block].end;
     uint64_t node = 0, target;
     while (at < end) {
         node += edges_unzigzag_(edges_take_(&at));
@@ -172,21 +185,24 @@ static int pair_work(void *ctx, unsigned thread, uint64_t block)
     return WIDTHS_OF(pair_block, p->d->wide, p, thread, block);
 }
 
-/* Everything SEMI-NCA needs, by search number. */
+/* The arrays that SEMI-NCA needs, by search number. */
 struct semi {
     void *parent, *ancestor, *label, *semi, *starts, *sources;
     uint64_t reached;
-    uint64_t *path; /* room for all */
+    uint64_t *path; /* has room for all nodes */
 };
 
-static ALWAYS_INLINE void group_pairs(struct semi *s, const struct pairs *p, unsigned threads, const bool wide)
+static ALWAYS_INLINE void group_pairs(struct semi *s, const struct pairs *p, unsigned threads,
+                                      const bool wide)
 {
     const uint64_t width = wide ? 8 : 4;
     for (unsigned t = 0; t < threads; t++) {
         for (uint64_t i = 0; i < p->n[t]; i++) {
             uint64_t to = dominators_get(p->runs[t], i * 2, wide);
             if (i + AHEAD < p->n[t])
-                __builtin_prefetch((uint8_t *)s->starts + dominators_get(p->runs[t], (i + AHEAD) * 2, wide) * width, 1);
+                __builtin_prefetch((uint8_t *)s->starts +
+                                       dominators_get(p->runs[t], (i + AHEAD) * 2, wide) * width,
+                                   1);
             dominators_set(s->starts, to, dominators_get(s->starts, to, wide) + 1, wide);
         }
     }
@@ -195,23 +211,31 @@ static ALWAYS_INLINE void group_pairs(struct semi *s, const struct pairs *p, uns
         uint64_t n = dominators_get(s->starts, v, wide);
         dominators_set(s->starts, v, sum += n, wide);
     }
-    /* Filled from the end of each group: afterwards starts[v] is where the group of v begins, starts[v + 1] where it ends. */
+    /*
+     * Groups are filled from their end. Afterwards starts[v] is where the group of v begins and
+     * starts[v + 1] is where it ends.
+     */
     for (unsigned t = 0; t < threads; t++) {
         for (uint64_t i = 0; i < p->n[t]; i++) {
             if (i + 2 * AHEAD < p->n[t]) {
                 uint64_t near = dominators_get(p->runs[t], (i + AHEAD) * 2, wide);
                 uint64_t far = dominators_get(p->runs[t], (i + 2 * AHEAD) * 2, wide);
                 __builtin_prefetch((uint8_t *)s->starts + far * width, 1);
-                __builtin_prefetch((uint8_t *)s->sources + dominators_get(s->starts, near, wide) * width, 1);
+                __builtin_prefetch(
+                    (uint8_t *)s->sources + dominators_get(s->starts, near, wide) * width, 1);
             }
-            uint64_t to = dominators_get(p->runs[t], i * 2, wide), at = dominators_get(s->starts, to, wide) - 1;
+            uint64_t to = dominators_get(p->runs[t], i * 2, wide),
+                     at = dominators_get(s->starts, to, wide) - 1;
             dominators_set(s->starts, to, at, wide);
             dominators_set(s->sources, at, dominators_get(p->runs[t], i * 2 + 1, wide), wide);
         }
     }
 }
 
-/* The least semidominator on the way up from v within the forest of nodes above `w`; the way is compressed. */
+/*
+ * Returns the least semidominator on the path up from v within the forest of nodes above `w`, and
+ * compresses the path.
+ */
 static ALWAYS_INLINE uint64_t evaluate(struct semi *s, uint64_t v, uint64_t w, const bool wide)
 {
     uint64_t x = v, up, length = 0;
@@ -236,10 +260,11 @@ static ALWAYS_INLINE void semi_nca(struct semi *s, const bool wide)
 {
     const uint64_t width = wide ? 8 : 4;
     for (uint64_t w = s->reached; w > VIRTUAL_ROOT; w--) {
-        uint64_t semi = dominators_get(s->parent, w, wide), end = dominators_get(s->starts, w + 1, wide);
+        uint64_t semi = dominators_get(s->parent, w, wide),
+                 end = dominators_get(s->starts, w + 1, wide);
         for (uint64_t i = dominators_get(s->starts, w, wide); i < end; i++) {
             uint64_t v = dominators_get(s->sources, i, wide);
-            if (i > AHEAD) { /* the groups come from the end */
+            if (i > AHEAD) { /* the groups are visited from the end */
                 uint64_t ahead = dominators_get(s->sources, i - AHEAD, wide) * width;
                 __builtin_prefetch((const uint8_t *)s->ancestor + ahead);
                 __builtin_prefetch((const uint8_t *)s->label + ahead);
@@ -250,10 +275,11 @@ static ALWAYS_INLINE void semi_nca(struct semi *s, const bool wide)
         dominators_set(s->semi, w, semi, wide);
         dominators_set(s->label, w, semi, wide);
     }
-    /* In place: semi[v] of every v < w is already its immediate dominator. */
+    /* Works in place: for every v < w, semi[v] is already its immediate dominator. */
     dominators_set(s->semi, VIRTUAL_ROOT, 0, wide);
     for (uint64_t w = VIRTUAL_ROOT + 1; w <= s->reached; w++) {
-        uint64_t semi = dominators_get(s->semi, w, wide), dominator = dominators_get(s->parent, w, wide);
+        uint64_t semi = dominators_get(s->semi, w, wide),
+                 dominator = dominators_get(s->parent, w, wide);
         while (dominator > semi)
             dominator = dominators_get(s->semi, dominator, wide);
         dominators_set(s->semi, w, dominator, wide);
@@ -263,7 +289,7 @@ static ALWAYS_INLINE void semi_nca(struct semi *s, const bool wide)
 static int collect_pairs(struct pairs *p, unsigned threads)
 {
     const struct dominators *d = p->d;
-    /* A reference takes a byte at least. */
+    /* A reference takes at least one byte. */
     p->capacity = p->e->taken + d->roots_n + d->extra_n;
     for (unsigned t = 0; t < threads; t++) {
         if (!(p->runs[t] = heap_memory(p->capacity * (d->wide ? 16 : 8))))

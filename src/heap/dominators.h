@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Immediate dominators of a graph of any size, by SEMI-NCA (Georgiadis, Tarjan, Werneck: Finding Dominators in Practice, 2006)
- * without recursion. The roots hang under one virtual root. Arrays are of 4 bytes an entry, of 8 in a `wide` graph (2^32 nodes
- * or references and more); at its peak the work takes about 23 (46) bytes a node.
+ * Computes immediate dominators of a graph of any size by SEMI-NCA (Georgiadis, Tarjan, Werneck:
+ * Finding Dominators in Practice, 2006) without recursion. The roots are children of one virtual
+ * root. Array entries have 4 bytes, or 8 in a `wide` graph (with 2^32 or more nodes or references).
+ * At its peak the algorithm uses about 23 (46) bytes for each node.
  */
 #pragma once
 
 #include "heap/edges.h"
 
 struct dominators {
-    uint64_t nodes, reached; /* search numbers are 1 .. reached; 1 is the virtual root */
+    uint64_t nodes, reached; /* search numbers are 1 to reached; 1 is the virtual root */
     bool wide;
-    bool strong;     /* weak references hold nothing; what they alone lead to hangs under the root */
-    void *number;    /* node -> search number, 0: not reachable */
-    void *parent;    /* search number -> that of the parent in the search; until dominators_finish */
-    void *idom;      /* search number -> that of the immediate dominator; after dominators_finish */
-    uint64_t *roots; /* the caller's, then those found beyond weak references */
+    /* Weak references do not retain; what only they lead to becomes a child of the root. */
+    bool strong;
+    void *number; /* node -> search number; 0 if not reachable */
+    /* Search number -> search number of the parent; until dominators_finish. */
+    void *parent;
+    /* search number -> search number of the immediate dominator; after dominators_finish */
+    void *idom;
+    uint64_t *roots; /* the caller's, followed by those found through weak references */
     uint64_t roots_n;
     uint64_t *extra;
     uint64_t extra_n, extra_cap;
@@ -34,12 +38,16 @@ static inline void dominators_set(void *array, uint64_t i, uint64_t v, bool wide
         ((uint32_t *)array)[i] = (uint32_t)v;
 }
 
-/* Searches depth-first from the roots (nodes of e, which must live until finish). 0 or -ENOMEM. */
-int dominators_search(struct dominators *d, const struct edges *e, uint64_t *roots, uint64_t roots_n, bool wide,
-                      bool strong) must_check;
 /*
- * Computes idom. Of e only the runs are needed, and they are given up as early as can be: e is empty afterwards. park: room
- * for `number` (of the caller), which is moved there; NULL keeps it. 0 or -ENOMEM.
+ * Searches depth-first from the roots (nodes of e, which must exist until dominators_finish).
+ * Returns 0 or -ENOMEM.
  */
-int dominators_finish(struct dominators *d, struct edges *e, void *park, unsigned threads) must_check;
+int dominators_search(struct dominators *d, const struct edges *e, uint64_t *roots,
+                      uint64_t roots_n, bool wide, bool strong) must_check;
+/*
+ * Computes idom. Of e only the runs are needed, which are freed as early as possible; afterwards e
+ * is empty. If `park` is not NULL, `number` is moved to it, to save memory. Returns 0 or -ENOMEM.
+ */
+int dominators_finish(struct dominators *d, struct edges *e, void *park,
+                      unsigned threads) must_check;
 void dominators_release(struct dominators *d);

@@ -2,17 +2,23 @@
 #include "heap/dump.h"
 
 #include "base/buf.h"
+#include "base/made_name.h"
 #include "heap/shape.h"
 #include "heap/spool.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-/* Binary names: "java/lang/String" and "[Ljava/lang/String;" become "java.lang.String" and "java.lang.String[]". */
-static const char *binary_name(struct heap_dump *d, struct str raw)
+/*
+ * Returns the binary name: "java/lang/String" and "[Ljava/lang/String;" become "java.lang.String"
+ * and "java.lang.String[]". *ret_made says that the VM generated the class and numbered it; the
+ * number is removed from the name (base/made_name.h).
+ */
+static const char *binary_name(struct heap_dump *d, struct str raw, bool *ret_made)
 {
-    static const char *const primitives[128] = {['Z'] = "boolean", ['C'] = "char",  ['F'] = "float", ['D'] = "double",
-                                                ['B'] = "byte",    ['S'] = "short", ['I'] = "int",   ['J'] = "long"};
+    static const char *const primitives[128] = {
+        ['Z'] = "boolean", ['C'] = "char",  ['F'] = "float", ['D'] = "double",
+        ['B'] = "byte",    ['S'] = "short", ['I'] = "int",   ['J'] = "long"};
     _cleanup_(buf_release) struct buf b = BUF(1 << 20);
     const char *p = raw.data, *end = raw.data + raw.len;
     unsigned dimensions = 0;
@@ -27,15 +33,19 @@ static const char *binary_name(struct heap_dump *d, struct str raw)
             p++;
             end--;
         }
-        for (; p < end; p++) {
-            /* "Main$$Lambda+0x7f.." is how HotSpot writes the name of a hidden class inside. */
-            bool hidden = *p == '+' && end - p > 2 && p[1] == '0' && p[2] == 'x';
-            buf_u8(&b, (uint8_t)(*p == '/' ? '.' : hidden ? '/' : *p));
-        }
+        buf_bytes(&b, p, (size_t)(end - p));
+        if (!buf_error(&b) && p < end)
+            b.len = made_name_settle((char *)b.data, b.len);
+        *ret_made = !buf_error(&b) && b.len < (size_t)(end - p);
+        for (size_t i = 0; i < b.len; i++)
+            b.data[i] = b.data[i] == '/' ? '.' : b.data[i];
     }
     for (; dimensions; dimensions--)
         buf_string(&b, "[]");
-    int64_t number = buf_error(&b) ? -ENOMEM : strpool_add(&d->names, (const char *)(b.data ? b.data : (uint8_t *)""), b.len);
+    int64_t number =
+        buf_error(&b)
+            ? -ENOMEM
+            : strpool_add(&d->names, (const char *)(b.data ? b.data : (uint8_t *)""), b.len);
     return number < 0 ? "?" : strpool_get(&d->names, (uint64_t)number).data;
 }
 
@@ -88,7 +98,7 @@ static int take_load_class(struct heap_dump *d, struct cursor c)
 
 static int take_segment(struct heap_dump *d, const struct hprof_record *r, unsigned *current)
 {
-    /* A HEAP DUMP is a whole one; segments are one until HEAP DUMP END. */
+    /* A HEAP DUMP record is a whole dump; segments belong to one dump until HEAP DUMP END. */
     if (r->tag == HPROF_HEAP_DUMP || *current == d->dumps)
         *current = d->dumps++;
     struct heap_chunk segment = {.start = r->offset, .end = r->offset + r->len, .first = *current};
@@ -183,7 +193,8 @@ void heap_dump_free(struct heap_dump *d)
     if (!d)
         return;
     file_map_release(&d->map);
-    struct map *maps[] = {&d->strings, &d->class_names, &d->class_serials, &d->frames, &d->traces, &d->class_of_id};
+    struct map *maps[] = {&d->strings, &d->class_names, &d->class_serials,
+                          &d->frames,  &d->traces,      &d->class_of_id};
     for (size_t i = 0; i < ARRAY_SIZE(maps); i++)
         map_release(maps[i]);
     strpool_release(&d->names);
@@ -203,6 +214,15 @@ static int add_class(struct heap_dump *d, uint64_t id, const char *name)
     return error ? error : vec_push(&d->classes, class);
 }
 
+/* Adds a class whose name is not in the dump. */
+static int add_unknown_class(struct heap_dump *d, uint64_t id)
+{
+    char name[40];
+    snprintf(name, sizeof(name), "unknown.0x%llx", (unsigned long long)id);
+    int64_t number = strpool_add(&d->names, name, strlen(name));
+    return add_class(d, id, number < 0 ? "?" : strpool_get(&d->names, (uint64_t)number).data);
+}
+
 int heap_dump_add_class(struct heap_dump *d, const uint8_t *record, uint64_t len)
 {
     struct hprof_items it = hprof_items_of(record, record + len, d->header.id_size);
@@ -214,15 +234,13 @@ int heap_dump_add_class(struct heap_dump *d, const uint8_t *record, uint64_t len
         return 0; /* JDK-8281267: some dumps repeat array classes */
     const uint64_t *name_id = map_get(&d->class_names, parsed.id);
     struct str name = name_id ? heap_dump_string(d, *name_id) : (struct str){0};
-    char unknown[32];
-    if (!name.data) {
-        name.len = (size_t)snprintf(unknown, sizeof(unknown), "unknown.0x%llx", (unsigned long long)parsed.id);
-        name.data = unknown;
-    }
-    int error = add_class(d, parsed.id, binary_name(d, name));
+    bool made = false;
+    int error = name.data ? add_class(d, parsed.id, binary_name(d, name, &made))
+                          : add_unknown_class(d, parsed.id);
     if (error)
         return error;
     struct heap_class *class = &d->classes.data[d->classes.len - 1];
+    class->made = made;
     class->super_id = parsed.super;
     class->loader_id = parsed.loader;
     class->record = record;
@@ -230,22 +248,29 @@ int heap_dump_add_class(struct heap_dump *d, const uint8_t *record, uint64_t len
     return 0;
 }
 
-/* Own fields of a class: how many bytes of values, and where references are among them. */
-static void own_fields(const struct heap_dump *d, const struct heap_class *class, struct cursor *ret, unsigned *ret_count)
+bool heap_class_read(const struct heap_dump *d, const struct heap_class *class,
+                     struct hprof_class *ret)
 {
-    struct hprof_items it = hprof_items_of(class->record, class->record + class->record_len, d->header.id_size);
     struct hprof_item item;
+    if (!class->record)
+        return false;
+    struct hprof_items it =
+        hprof_items_of(class->record, class->record + class->record_len, d->header.id_size);
+    return hprof_item_next(&it, &item) > 0 && hprof_class_read(&item, d->header.id_size, ret) == 0;
+}
+
+/*
+ * Finds a class's own fields: the number of bytes of their values and the positions of references.
+ */
+static void own_fields(const struct heap_dump *d, const struct heap_class *class,
+                       struct cursor *ret, unsigned *ret_count)
+{
     struct hprof_class parsed;
     *ret_count = 0;
-    if (class->record && hprof_item_next(&it, &item) > 0 && hprof_class_read(&item, d->header.id_size, &parsed) == 0) {
+    if (heap_class_read(d, class, &parsed)) {
         *ret = parsed.fields_at;
         *ret_count = parsed.fields;
     }
-}
-
-static bool str_is(struct str s, const char *text)
-{
-    return s.data && s.len == strlen(text) && memcmp(s.data, text, s.len) == 0;
 }
 
 static int add_refs(struct heap_dump *d, struct heap_class *class)
@@ -309,7 +334,10 @@ static void find_references(struct heap_dump *d)
     }
 }
 
-/* MADE_UP_CLASS: ids of classes that a dump does not have: no object has so large an id. */
+/*
+ * MADE_UP_CLASS is the first id for classes that a dump does not have; no object has so large an
+ * id.
+ */
 enum { MADE_UP_CLASS = 1, MAX_SUPERS = 1000 };
 
 static uint64_t made_up_id(unsigned type)
@@ -318,8 +346,9 @@ static uint64_t made_up_id(unsigned type)
 }
 
 static const char *const primitive_arrays[] = {
-    [HPROF_BOOLEAN] = "boolean[]", [HPROF_CHAR] = "char[]",   [HPROF_FLOAT] = "float[]", [HPROF_DOUBLE] = "double[]",
-    [HPROF_BYTE] = "byte[]",       [HPROF_SHORT] = "short[]", [HPROF_INT] = "int[]",     [HPROF_LONG] = "long[]"};
+    [HPROF_BOOLEAN] = "boolean[]", [HPROF_CHAR] = "char[]", [HPROF_FLOAT] = "float[]",
+    [HPROF_DOUBLE] = "double[]",   [HPROF_BYTE] = "byte[]", [HPROF_SHORT] = "short[]",
+    [HPROF_INT] = "int[]",         [HPROF_LONG] = "long[]"};
 
 int heap_dump_made_up_class(struct heap_dump *d, uint64_t id)
 {
@@ -329,16 +358,16 @@ int heap_dump_made_up_class(struct heap_dump *d, uint64_t id)
     }
     if (id == made_up_id(0))
         return add_class(d, id, "java.lang.Class");
-    char name[40];
-    snprintf(name, sizeof(name), "unknown.0x%llx", (unsigned long long)id);
-    int64_t number = strpool_add(&d->names, name, strlen(name));
-    int error = add_class(d, id, number < 0 ? "?" : strpool_get(&d->names, (uint64_t)number).data);
+    int error = add_unknown_class(d, id);
     if (!error)
         d->classes.data[d->classes.len - 1].size = d->shape.alignment * 2;
     return error;
 }
 
-/* Arrays of primitives name no class: the class of their name, made up when the dump has none. */
+/*
+ * Arrays of primitives refer to no class. Finds the class by name, or creates it when the dump has
+ * none.
+ */
 static int find_primitive_arrays(struct heap_dump *d)
 {
     for (unsigned type = HPROF_BOOLEAN; type <= HPROF_LONG; type++) {
@@ -356,12 +385,13 @@ static int find_primitive_arrays(struct heap_dump *d)
     return 0;
 }
 
-/* No class is above itself: who follows super classes comes to an end, whatever a dump says. */
+/* Breaks cycles of super classes, so that following them terminates for any dump. */
 static void cut_circles(struct heap_dump *d)
 {
     for (size_t i = 0; i < d->classes.len; i++) {
         int depth = 0;
-        for (int32_t c = d->classes.data[i].super; c != HEAP_NO_CLASS && depth <= MAX_SUPERS; c = d->classes.data[c].super)
+        for (int32_t c = d->classes.data[i].super; c != HEAP_NO_CLASS && depth <= MAX_SUPERS;
+             c = d->classes.data[c].super)
             depth++;
         if (depth > MAX_SUPERS)
             d->classes.data[i].super = HEAP_NO_CLASS;
@@ -407,8 +437,9 @@ bool heap_field_at(struct heap_dump *d, int32_t class, unsigned i, struct heap_f
             if (i-- == 0) {
                 struct str s = heap_dump_string(d, name);
                 int64_t number = strpool_add(&d->names, s.data ? s.data : "?", s.data ? s.len : 1);
-                *ret = (struct heap_field){number < 0 ? "?" : strpool_get(&d->names, (uint64_t)number).data, (uint8_t)type,
-                                           class, offset};
+                *ret = (struct heap_field){
+                    number < 0 ? "?" : strpool_get(&d->names, (uint64_t)number).data, (uint8_t)type,
+                    class, offset};
                 return true;
             }
             offset += hprof_type_size(type, d->header.id_size);

@@ -48,7 +48,8 @@ static int leave_block(struct edge_writer *w)
     uint64_t i = __atomic_fetch_add(&w->edges->blocks_n, 1, __ATOMIC_RELAXED);
     if (i >= w->edges->blocks_cap)
         return -E2BIG;
-    w->edges->blocks[i] = (struct edge_block){(uint64_t)(w->start - w->edges->bytes), (uint64_t)(w->at - w->edges->bytes)};
+    w->edges->blocks[i] = (struct edge_block){(uint64_t)(w->start - w->edges->bytes),
+                                              (uint64_t)(w->at - w->edges->bytes)};
     w->start = NULL;
     return 0;
 }
@@ -61,7 +62,8 @@ int edges_begin(struct edge_writer *w, uint64_t node, uint64_t count, bool first
         int error = leave_block(w);
         if (error)
             return error;
-        uint64_t size = MAX(need, (uint64_t)BLOCK), at = __atomic_fetch_add(&e->taken, size, __ATOMIC_RELAXED);
+        uint64_t size = MAX(need, (uint64_t)BLOCK),
+                 at = __atomic_fetch_add(&e->taken, size, __ATOMIC_RELAXED);
         if (at + size > e->capacity)
             return -E2BIG;
         w->start = w->at = e->bytes + at;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who refers to whom: the references out of each node, as a run of variable-length numbers relative to the node. About two
- * bytes a reference and four a node. Written by several threads, each node by one; then read from a node or all in a row.
+ * The references from each node, stored as a run of variable-length numbers relative to the node:
+ * about two bytes for a reference and four for a node. Several threads may write, each node by one
+ * of them; afterwards runs are read by node or all in sequence.
  *
- * A node's run is zigzag(target - node) in LEB128, closed by a 0: a reference to oneself is not stored, it holds nothing.
- * Before the run lies zigzag(node - node before it in the block), for those who read all.
+ * A node's run consists of zigzag(target - node) in LEB128 and ends with a 0. A reference of a node
+ * to itself is not stored, because it retains nothing. Before the run comes zigzag(node - previous
+ * node in the block), for reading in sequence.
  */
 #pragma once
 
@@ -19,32 +21,37 @@ struct edge_block {
 
 struct edges {
     uint64_t nodes;
-    uint8_t *bytes;           /* reserved for `capacity`; [0] is not used */
-    uint64_t capacity, taken; /* taken: handed out to writers */
-    uint32_t *low;            /* where a node's run begins, 0 for a node without; the upper bits are in high */
-    uint8_t *high;            /* touched beyond 4 GiB only */
-    uint64_t *weak;           /* bits: the first reference of this node is a weak one */
+    uint8_t *bytes;           /* address space for `capacity` bytes; [0] is not used */
+    uint64_t capacity, taken; /* taken: the number of bytes handed out to writers */
+    /*
+     * The position of a node's run, or 0 for a node without references; `high` has the upper bits.
+     */
+    uint32_t *low;
+    uint8_t *high;  /* not touched below 4 GiB */
+    uint64_t *weak; /* one bit for each node: its first reference is weak */
     struct edge_block *blocks;
     uint64_t blocks_n, blocks_cap;
 };
 
-/* max_bytes: more than all runs can take (address space, not memory). 0 or -ENOMEM. */
+/*
+ * max_bytes is more than all runs can take; it is address space, not memory. Returns 0 or -ENOMEM.
+ */
 int edges_init(struct edges *e, uint64_t nodes, uint64_t max_bytes) must_check;
 void edges_release(struct edges *e);
-/* Gives up what finding a node's run needs; reading all in a row still works. */
+/* Frees what is needed to find a node's run; reading all runs in sequence still works. */
 void edges_release_starts(struct edges *e);
 
-/* One a thread. */
+/* Each thread has one. */
 struct edge_writer {
     struct edges *edges;
     uint8_t *at, *end, *start;
     uint64_t node, before;
 };
 
-/* Opens the run of a node that will have at most `count` references. 0, -ENOMEM, -E2BIG. */
+/* Begins the run of a node with at most `count` references. Returns 0, -ENOMEM or -E2BIG. */
 int edges_begin(struct edge_writer *w, uint64_t node, uint64_t count, bool first_weak) must_check;
 void edges_end(struct edge_writer *w);
-/* After the last node. */
+/* Call after the last node. */
 int edges_finish(struct edge_writer *w) must_check;
 
 static inline uint8_t *edges_put_(uint8_t *p, uint64_t v)
@@ -87,16 +94,16 @@ static inline uint64_t edges_unzigzag_(uint64_t v)
     return v >> 1 ^ (0 - (v & 1));
 }
 
-/* The run of a node, NULL when it refers to nothing. */
+/* Returns the run of a node, or NULL when it has no references. */
 static inline const uint8_t *edges_of(const struct edges *e, uint64_t node)
 {
     uint64_t at = e->low[node];
-    if (unlikely(e->taken >> 32)) /* else the high bytes are 0 and not worth a look */
+    if (unlikely(e->taken >> 32)) /* below that the high bytes are 0 and need not be read */
         at |= (uint64_t)e->high[node] << 32;
     return at ? e->bytes + at : NULL;
 }
 
-/* The next target of a run of `node`; false at its end. */
+/* Reads the next target in a run of `node`. Returns false at its end. */
 static inline bool edges_next(const uint8_t **run, uint64_t node, uint64_t *ret)
 {
     uint64_t v = edges_take_(run);

@@ -6,9 +6,13 @@
 #include <errno.h>
 #include <string.h>
 
-int heap_ids_init(struct heap_ids *m, uint64_t min, uint64_t max, uint64_t bits, uint64_t upper_count)
+int heap_ids_init(struct heap_ids *m, uint64_t min, uint64_t max, uint64_t bits,
+                  uint64_t upper_count)
 {
-    *m = (struct heap_ids){.min = min, .max = max, .shift = bits ? (unsigned)__builtin_ctzll(bits) : 0, .count = upper_count};
+    *m = (struct heap_ids){.min = min,
+                           .max = max,
+                           .shift = bits ? (unsigned)__builtin_ctzll(bits) : 0,
+                           .count = upper_count};
     uint64_t lines = ((max - min) >> m->shift) / HEAP_LINE_BITS + 1;
     m->bitmap = lines <= (upper_count * 8 + (1 << 20)) / 72;
     if (m->bitmap) {
@@ -17,7 +21,7 @@ int heap_ids_init(struct heap_ids *m, uint64_t min, uint64_t max, uint64_t bits,
         m->ranks = heap_memory((lines + 1) * 8);
         return m->lines && m->ranks ? 0 : -ENOMEM;
     }
-    m->lines_n = upper_count / 8 + 1;
+    m->lines_n = upper_count / 8 + 2; /* so that shifts of up to 63 bits suffice for any range */
     m->bucket_shift = 0;
     while ((max - min) >> m->bucket_shift >= m->lines_n)
         m->bucket_shift++;
@@ -36,7 +40,7 @@ void heap_ids_add(struct heap_ids *m, uint64_t id, uint64_t slot)
     __atomic_fetch_or(&m->lines[bit / 64], UINT64_C(1) << (bit % 64), __ATOMIC_RELAXED);
 }
 
-/* Sorts by bytes, least first; the bytes that all ids share are passed over. */
+/* Sorts by bytes, the least significant first; skips the bytes that all ids share. */
 static int radix_sort(uint64_t *ids, uint64_t n, uint64_t range)
 {
     uint64_t *other = heap_memory(n * 8), *from = ids, *to = other;
@@ -73,7 +77,7 @@ static int seal_sorted(struct heap_ids *m)
     for (uint64_t i = 0; i < m->count; i++) {
         uint64_t id = m->sorted[i];
         if (n && id + m->min == m->sorted[n - 1])
-            continue; /* the same object twice */
+            continue; /* a duplicate */
         while (bucket <= id >> m->bucket_shift)
             m->buckets[bucket++] = n;
         m->sorted[n++] = id + m->min;
@@ -126,7 +130,7 @@ uint64_t heap_ids_at(const struct heap_ids *m, uint64_t number)
 {
     if (!m->bitmap)
         return m->sorted[number];
-    uint64_t low = 0, high = m->lines_n; /* the last line with ranks[line] <= number */
+    uint64_t low = 0, high = m->lines_n; /* find the last line with ranks[line] <= number */
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
         if (m->ranks[middle] <= number)
@@ -144,7 +148,8 @@ uint64_t heap_ids_at(const struct heap_ids *m, uint64_t number)
         }
         while (left--)
             word &= word - 1;
-        return m->min + ((low * HEAP_LINE_BITS + i * 64 + (unsigned)__builtin_ctzll(word)) << m->shift);
+        return m->min +
+               ((low * HEAP_LINE_BITS + i * 64 + (unsigned)__builtin_ctzll(word)) << m->shift);
     }
-    return m->min; /* only of an index that was damaged */
+    return m->min; /* happens only when an index is damaged */
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers the objects of a dump 0 .. count-1 in order of their ids (addresses), and finds them again. Addresses that lie close
- * together are a bitmap with counts (half a byte an object); others a sorted list with a directory (nine bytes an object).
+ * Numbers the objects of a dump from 0 to count - 1 in the order of their ids (addresses) and finds
+ * ids and numbers. Dense addresses are stored as a bitmap with counts (half a byte for each
+ * object), others as a sorted list with a directory (nine bytes for each object).
  */
 #pragma once
 
@@ -14,31 +15,47 @@
 
 enum { HEAP_LINE_BITS = 512 };
 
-/* All memory is the owner's: of the build (heap_ids_release) or of a mapped index. */
+/*
+ * The owner is either the build, which calls heap_ids_release, or a mapped index; it owns all
+ * memory.
+ */
 struct heap_ids {
     uint64_t min, max, count;
     uint32_t shift;   /* ids are min + k << shift */
-    uint32_t bitmap;  /* 1: lines and ranks; 0: sorted and buckets */
-    uint64_t lines_n; /* lines of the bitmap; buckets of the list */
+    uint32_t bitmap;  /* 1: lines and ranks are used; 0: sorted and buckets */
+    uint64_t lines_n; /* the number of lines of the bitmap, or of buckets of the list */
     unsigned bucket_shift;
-    uint64_t *lines, *ranks;    /* ranks[k]: objects before line k; lines_n + 1 of them */
-    uint64_t *sorted, *buckets; /* buckets[k]: first in sorted with (id - min) >> bucket_shift >= k; lines_n + 1 */
+    /* ranks[k]: the number of objects before line k; lines_n + 1 elements */
+    uint64_t *lines, *ranks;
+    /*
+     * buckets[k]: the first index in `sorted` with (id - min) >> bucket_shift >= k; lines_n + 1
+     * elements.
+     */
+    uint64_t *sorted, *buckets;
 };
 
-/* Chooses the form for ids between min and max, of which `bits` is the OR of (id - min), and allocates. 0 or -ENOMEM. */
-int heap_ids_init(struct heap_ids *m, uint64_t min, uint64_t max, uint64_t bits, uint64_t upper_count) must_check;
-/* Adds one id; may be called by several threads. `slot` is a number of the caller's, distinct for each call, below upper_count.
+/*
+ * Chooses the form for ids from min to max and allocates it. `bits` is the OR of all (id - min).
+ * Returns 0 or -ENOMEM.
+ */
+int heap_ids_init(struct heap_ids *m, uint64_t min, uint64_t max, uint64_t bits,
+                  uint64_t upper_count) must_check;
+/*
+ * Adds one id. Several threads may call this. `slot` is a number below upper_count that differs in
+ * each call.
  */
 void heap_ids_add(struct heap_ids *m, uint64_t id, uint64_t slot);
-/* Ends adding; then count holds and the functions below work. 0 or -ENOMEM. */
+/*
+ * Ends adding ids. From then on count is valid and the functions below work. Returns 0 or -ENOMEM.
+ */
 int heap_ids_seal(struct heap_ids *m) must_check;
 void heap_ids_release(struct heap_ids *m);
 
 uint64_t heap_ids_find_sorted(const struct heap_ids *m, uint64_t id);
-/* The id of a number below count. */
+/* Returns the id for a number below count. */
 uint64_t heap_ids_at(const struct heap_ids *m, uint64_t number);
 
-/* The number of an id, HEAP_NONE when there is none. */
+/* Returns the number of an id, or HEAP_NONE. */
 static inline uint64_t heap_ids_find(const struct heap_ids *m, uint64_t id)
 {
     if (id < m->min || id > m->max)

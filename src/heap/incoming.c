@@ -13,13 +13,15 @@ enum { MAX_THREADS = 16 };
 struct heap_incoming {
     const struct heap *h;
     bool asked;
-    uint64_t *end; /* by target: where its sources end; those of the one before it end where they begin */
-    void *sources; /* 4 or 8 bytes each, as the heap's numbers are */
+    /* By target: the end of its sources, which begin at the end of the target before it. */
+    uint64_t *end;
+    void *sources; /* entries of 4 or 8 bytes, like the heap's numbers */
 };
 
 static bool refers(const struct hprof_item *item)
 {
-    return item->tag == HPROF_INSTANCE_DUMP || item->tag == HPROF_OBJECT_ARRAY_DUMP || item->tag == HPROF_CLASS_DUMP;
+    return item->tag == HPROF_INSTANCE_DUMP || item->tag == HPROF_OBJECT_ARRAY_DUMP ||
+           item->tag == HPROF_CLASS_DUMP;
 }
 
 static struct hprof_items chunk_items(const struct heap_dump *d, uint64_t i)
@@ -85,7 +87,7 @@ int heap_incoming_search(const struct heap *h, uint64_t target, struct heap_sour
 
 struct fill {
     struct heap_incoming *in;
-    bool count; /* the first pass */
+    bool count; /* this is the first pass */
 };
 
 static int fill_chunk(void *ctx, unsigned thread, uint64_t i)
@@ -119,13 +121,17 @@ static int fill_chunk(void *ctx, unsigned thread, uint64_t i)
     return 0;
 }
 
-/* Two passes: how many refer to each; then where the sources of each begin moves on to where they end. */
+/*
+ * The first pass counts the references to each object. The second stores the sources and moves the
+ * start of each group on to its end.
+ */
 static int make_table(struct heap_incoming *in)
 {
     const struct heap *h = in->h;
     struct fill f = {in, true};
     in->end = heap_memory((h->n + 1) * 8);
-    int error = in->end ? heap_parallel(h->dump->threads, h->dump->chunks.len, fill_chunk, &f) : -ENOMEM;
+    int error =
+        in->end ? heap_parallel(h->dump->threads, h->dump->chunks.len, fill_chunk, &f) : -ENOMEM;
     uint64_t sum = 0;
     for (uint64_t i = 0; i < h->n && !error; i++) {
         uint64_t count = in->end[i];
@@ -135,7 +141,8 @@ static int make_table(struct heap_incoming *in)
     in->sources = error ? NULL : heap_memory((sum + 1) * (h->wide ? 8 : 4));
     f.count = false;
     if (!error)
-        error = in->sources ? heap_parallel(h->dump->threads, h->dump->chunks.len, fill_chunk, &f) : -ENOMEM;
+        error = in->sources ? heap_parallel(h->dump->threads, h->dump->chunks.len, fill_chunk, &f)
+                            : -ENOMEM;
     if (error) {
         heap_memory_free(in->end);
         heap_memory_free(in->sources);
@@ -169,8 +176,10 @@ int heap_incoming_of(struct heap_incoming *in, uint64_t target, struct heap_sour
         return heap_incoming_search(in->h, target, out);
     int error = in->end ? 0 : make_table(in);
     out->list.len = 0;
-    for (uint64_t k = !error && target ? in->end[target - 1] : 0; !error && k < in->end[target]; k++) {
-        uint64_t from = in->h->wide ? ((const uint64_t *)in->sources)[k] : ((const uint32_t *)in->sources)[k];
+    for (uint64_t k = !error && target ? in->end[target - 1] : 0; !error && k < in->end[target];
+         k++) {
+        uint64_t from =
+            in->h->wide ? ((const uint64_t *)in->sources)[k] : ((const uint32_t *)in->sources)[k];
         error = vec_push(&out->list, from);
     }
     sort_once(out);

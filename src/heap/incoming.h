@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who refers to an object. The index has no answer: the dump is searched, for one object; for one after the other a table is
- * made of all references, by target, in the arrays of heap_memory.h.
+ * Finds the objects that refer to an object. The index does not contain them. For one object the
+ * dump is searched. For several, a table of all references by target is built in arrays of
+ * heap_memory.h.
  */
 #pragma once
 
@@ -9,16 +10,21 @@
 #include "heap/heap.h"
 
 struct heap_sources {
-    VEC(uint64_t) list; /* numbers of objects, ascending, each once */
+    VEC(uint64_t) list; /* object numbers in ascending order, without duplicates */
 };
 
 struct heap_incoming;
 
-/* The table for a heap, which must outlive it; it is made when a second object is asked for. NULL: no memory. */
+/*
+ * Prepares the table for a heap, which must outlive it. The table is built when a second object is
+ * requested. Returns NULL when out of memory.
+ */
 struct heap_incoming *heap_incoming_new(const struct heap *h) must_check;
 void heap_incoming_free(struct heap_incoming *in);
-/* Those that refer to an object, in place of what is in the list. 0 or -ENOMEM. */
-int heap_incoming_of(struct heap_incoming *in, uint64_t target, struct heap_sources *out) must_check;
+/* Replaces the list by the objects that refer to `target`. Returns 0 or -ENOMEM. */
+int heap_incoming_of(struct heap_incoming *in, uint64_t target,
+                     struct heap_sources *out) must_check;
 
-/* The same by one search of the dump. */
-int heap_incoming_search(const struct heap *h, uint64_t target, struct heap_sources *out) must_check;
+/* Does the same with one search of the dump. */
+int heap_incoming_search(const struct heap *h, uint64_t target,
+                         struct heap_sources *out) must_check;

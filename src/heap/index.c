@@ -17,7 +17,7 @@ enum { VERSION = 5, PAGE = 4096, SMALL = 8 << 20, FINGERPRINT = 64 << 10 };
 
 static const char magic[16] = "JVMSCOPE HEAP\n";
 
-/* Four lanes, so that a gigabyte takes a tenth of a second. */
+/* Four independent lanes, so that a gigabyte takes a tenth of a second. */
 uint64_t heap_index_checksum(const void *bytes, uint64_t len)
 {
     const uint8_t *p = bytes;
@@ -39,7 +39,8 @@ void heap_index_stamp(struct heap_index_header *h, const struct heap_dump *d, ui
     h->header_bytes = sizeof(*h);
     h->dump_len = d->len;
     h->dump_mtime_ns = d->spooled ? 0 : mtime_ns;
-    h->dump_hash = heap_index_checksum(d->data, part) ^ heap_index_checksum(d->data + d->len - part, part);
+    h->dump_hash =
+        heap_index_checksum(d->data, part) ^ heap_index_checksum(d->data + d->len - part, part);
     h->chosen = d->chosen;
 }
 
@@ -48,7 +49,7 @@ int heap_index_create(struct heap_index_file *f, const char *path)
     _cleanup_free_ char *copy = strdup(path);
     if (!copy)
         return -ENOMEM;
-    f->fd = open(dirname(copy), O_TMPFILE | O_RDWR | O_CLOEXEC, 0644);
+    f->fd = open(dirname(copy), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     f->nameless = f->fd < 0;
     if (f->nameless)
         f->fd = open("/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -85,9 +86,10 @@ void heap_index_discard(struct heap_index_file *f)
 int heap_index_commit(struct heap_index_file *f, const char *path)
 {
     for (int i = 0; i < HEAP_SECTIONS; i++)
-        f->header.sections[i].checksum =
-            heap_index_checksum(f->data + f->header.sections[i].offset, f->header.sections[i].bytes);
-    f->header.checksum = heap_index_checksum(&f->header, offsetof(struct heap_index_header, checksum));
+        f->header.sections[i].checksum = heap_index_checksum(f->data + f->header.sections[i].offset,
+                                                             f->header.sections[i].bytes);
+    f->header.checksum =
+        heap_index_checksum(&f->header, offsetof(struct heap_index_header, checksum));
     memcpy(f->data, &f->header, sizeof(f->header));
     if (f->nameless)
         return 0;
@@ -97,7 +99,8 @@ int heap_index_commit(struct heap_index_file *f, const char *path)
     snprintf(from, sizeof(from), "/proc/self/fd/%d", f->fd);
     if (buf_error(&temporary))
         return -ENOMEM;
-    if (linkat(AT_FDCWD, from, AT_FDCWD, buf_str(&temporary), AT_SYMLINK_FOLLOW) < 0 || rename(buf_str(&temporary), path) < 0) {
+    if (linkat(AT_FDCWD, from, AT_FDCWD, buf_str(&temporary), AT_SYMLINK_FOLLOW) < 0 ||
+        rename(buf_str(&temporary), path) < 0) {
         int error = -errno;
         unlink(buf_str(&temporary));
         return error;
@@ -111,39 +114,48 @@ static const void *section(const struct heap *h, enum heap_section s)
     return h->map.data + header->sections[s].offset;
 }
 
-/* Whether the header is ours, whole, and of this dump; small sections are checked against their checksums. */
-static bool header_fits(const struct heap_index_header *h, uint64_t len, const struct heap_dump *d, uint64_t mtime_ns,
-                        const struct heap_settings *settings)
+/*
+ * Checks that the header is ours and complete and belongs to this dump, and checks small sections
+ * against their checksums.
+ */
+static bool header_fits(const struct heap_index_header *h, uint64_t len, const struct heap_dump *d,
+                        uint64_t mtime_ns, const struct heap_settings *settings)
 {
     struct heap_index_header expected = {0};
     heap_index_stamp(&expected, d, mtime_ns);
     if (len < sizeof(*h) || memcmp(h->magic, magic, sizeof(magic)) != 0 || h->version != VERSION ||
-        h->header_bytes != sizeof(*h) || h->checksum != heap_index_checksum(h, offsetof(struct heap_index_header, checksum)))
+        h->header_bytes != sizeof(*h) ||
+        h->checksum != heap_index_checksum(h, offsetof(struct heap_index_header, checksum)))
         return false;
-    if (h->dump_len != expected.dump_len || h->dump_mtime_ns != expected.dump_mtime_ns || h->dump_hash != expected.dump_hash ||
-        h->chosen != expected.chosen || h->strong != settings->strong || h->n != h->ids.count)
+    if (h->dump_len != expected.dump_len || h->dump_mtime_ns != expected.dump_mtime_ns ||
+        h->dump_hash != expected.dump_hash || h->chosen != expected.chosen ||
+        h->strong != settings->strong || h->n != h->ids.count)
         return false;
     for (int i = 0; i < HEAP_SECTIONS; i++) {
         if (h->sections[i].offset > len || h->sections[i].bytes > len - h->sections[i].offset)
             return false;
-        bool small = i == HEAP_CLASSES || i == HEAP_ROOTS || i == HEAP_CHUNKS || h->sections[i].bytes <= 65536;
+        bool small = i == HEAP_CLASSES || i == HEAP_ROOTS || i == HEAP_CHUNKS ||
+                     h->sections[i].bytes <= 65536;
         if (small && h->sections[i].bytes <= SMALL &&
-            heap_index_checksum((const uint8_t *)h + h->sections[i].offset, h->sections[i].bytes) != h->sections[i].checksum)
+            heap_index_checksum((const uint8_t *)h + h->sections[i].offset, h->sections[i].bytes) !=
+                h->sections[i].checksum)
             return false;
     }
     return true;
 }
 
-/* What the survey would find, from the index. */
+/* Restores from the index what the survey would find. */
 static int restore_dump(struct heap_dump *d, const struct heap_index_header *h, const uint8_t *data)
 {
-    const struct heap_index_class *classes = (const void *)(data + h->sections[HEAP_CLASSES].offset);
+    const struct heap_index_class *classes =
+        (const void *)(data + h->sections[HEAP_CLASSES].offset);
     size_t n = h->sections[HEAP_CLASSES].bytes / sizeof(*classes);
     d->shape = h->shape;
     for (size_t i = 0; i < n; i++) {
         const struct heap_index_class *c = &classes[i];
-        int error = c->record && c->record < d->len ? heap_dump_add_class(d, d->data + c->record, d->len - c->record)
-                                                    : heap_dump_made_up_class(d, c->id);
+        int error = c->record && c->record < d->len
+                        ? heap_dump_add_class(d, d->data + c->record, d->len - c->record)
+                        : heap_dump_made_up_class(d, c->id);
         if (error)
             return error;
     }
@@ -182,7 +194,7 @@ static int restore_dump(struct heap_dump *d, const struct heap_index_header *h, 
     return error;
 }
 
-/* Points the heap at the sections. */
+/* Sets the heap's pointers to the sections. */
 static int attach(struct heap *h)
 {
     const struct heap_index_header *header = (const void *)h->map.data;
@@ -197,9 +209,11 @@ static int attach(struct heap *h)
     h->index_bytes = h->map.len;
     h->ids = header->ids;
     h->ids.lines = h->ids.sorted = NULL;
-    uint64_t *first = (uint64_t *)section(h, HEAP_IDS), *second = (uint64_t *)section(h, HEAP_RANKS);
+    uint64_t *first = (uint64_t *)section(h, HEAP_IDS),
+             *second = (uint64_t *)section(h, HEAP_RANKS);
     const uint64_t width = h->wide ? 8 : 4;
-    const uint64_t need[HEAP_SECTIONS] = {[HEAP_IDS] = h->ids.bitmap ? h->ids.lines_n * 64 : h->n * 8,
+    const uint64_t need[HEAP_SECTIONS] = {[HEAP_IDS] =
+                                              h->ids.bitmap ? h->ids.lines_n * 64 : h->n * 8,
                                           [HEAP_RANKS] = (h->ids.lines_n + 1) * 8,
                                           [HEAP_CLASS_OF] = h->n * (h->class_wide ? 4 : 2),
                                           [HEAP_OFFSET_LOW] = h->n * 4,
@@ -235,14 +249,16 @@ int heap_verify(const struct heap *h)
 {
     const struct heap_index_header *header = (const void *)h->map.data;
     for (int i = 0; i < HEAP_SECTIONS; i++) {
-        if (heap_index_checksum(section(h, (enum heap_section)i), header->sections[i].bytes) != header->sections[i].checksum)
+        if (heap_index_checksum(section(h, (enum heap_section)i), header->sections[i].bytes) !=
+            header->sections[i].checksum)
             return -EILSEQ;
     }
     return 0;
 }
 
-/* The index that is there, when it fits. */
-static int open_existing(struct heap *h, const char *path, uint64_t mtime_ns, const struct heap_settings *settings)
+/* Opens an existing index if it is suitable. */
+static int open_existing(struct heap *h, const char *path, uint64_t mtime_ns,
+                         const struct heap_settings *settings)
 {
     int error = file_map_open(&h->map, path);
     if (error)
@@ -260,7 +276,8 @@ static int open_existing(struct heap *h, const char *path, uint64_t mtime_ns, co
     return error;
 }
 
-static int build_new(struct heap *h, const char *path, uint64_t mtime_ns, const struct heap_settings *settings)
+static int build_new(struct heap *h, const char *path, uint64_t mtime_ns,
+                     const struct heap_settings *settings)
 {
     struct heap_index_file f = {.fd = -1};
     int error = heap_build(h->dump, settings, path, mtime_ns, &f);
@@ -296,7 +313,8 @@ int heap_open(struct heap **ret, const char *path, const struct heap_settings *s
     int error = heap_dump_open(&h->dump, path, settings->which);
     if (error)
         return error;
-    bool pipe = h->dump->spooled && (strcmp(path, "-") == 0 || stat(path, &st) < 0 || !S_ISREG(st.st_mode));
+    bool pipe =
+        h->dump->spooled && (strcmp(path, "-") == 0 || stat(path, &st) < 0 || !S_ISREG(st.st_mode));
     if (!pipe && stat(path, &st) < 0)
         return -errno;
     uint64_t mtime_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
@@ -304,9 +322,10 @@ int heap_open(struct heap **ret, const char *path, const struct heap_settings *s
         buf_string(&name, settings->index);
     else
         buf_printf(&name, "%s.heapidx", pipe ? "/nowhere/pipe" : path);
-    error = settings->rebuild || pipe ? -ESTALE : open_existing(h, buf_str(&name), mtime_ns, settings);
+    error =
+        settings->rebuild || pipe ? -ESTALE : open_existing(h, buf_str(&name), mtime_ns, settings);
     if (error) {
-        /* A half restored dump is thrown away. */
+        /* Discard a dump that was restored only in part. */
         if (h->dump->classes.len) {
             heap_dump_free(TAKE(h->dump));
             error = heap_dump_open(&h->dump, path, settings->which);
@@ -338,8 +357,10 @@ bool heap_item(const struct heap *h, uint64_t i, struct hprof_item *ret)
     uint64_t at = heap_offset(h, i);
     if (at >= h->dump->len)
         return false;
-    struct hprof_items it = hprof_items_of(h->dump->data + at, h->dump->data + h->dump->len, h->dump->header.id_size);
-    return hprof_item_next(&it, ret) > 0 && (hprof_item_is_object(ret) || ret->tag == HPROF_CLASS_DUMP);
+    struct hprof_items it =
+        hprof_items_of(h->dump->data + at, h->dump->data + h->dump->len, h->dump->header.id_size);
+    return hprof_item_next(&it, ret) > 0 &&
+           (hprof_item_is_object(ret) || ret->tag == HPROF_CLASS_DUMP);
 }
 
 uint64_t heap_shallow(const struct heap *h, uint64_t i)
@@ -348,18 +369,22 @@ uint64_t heap_shallow(const struct heap *h, uint64_t i)
     if (i >= h->n)
         return 0;
     int32_t class = heap_class_of(h, i);
-    if (class >= 0 && class != h->dump->class_class && h->dump->classes.data[class].kind == HEAP_INSTANCE &&
+    if (class >= 0 && class != h->dump->class_class &&
+        h->dump->classes.data[class].kind == HEAP_INSTANCE &&
         !h->dump->classes.data[class].words_at)
         return h->dump->classes.data[class].size;
     return heap_item(h, i, &item) ? heap_item_size(h->dump, &item) : 0;
 }
 
-/* The list of children is ordered by dominator: the first entry whose dominator is not below i, searched from `at` outwards. */
+/*
+ * Searches the list of children, which is ordered by dominator, outwards from `at` for the first
+ * entry whose dominator is not below i.
+ */
 static uint64_t first_child(const struct heap *h, uint64_t i, uint64_t at)
 {
     uint64_t low = 0, high = h->reachable, step = 1;
     int last = 0;
-    bool bounded = false; /* until then the steps double */
+    bool bounded = false; /* until then the step doubles */
     at = high ? MIN(at, high - 1) : 0;
     while (low < high) {
         int side = heap_idom(h, heap_child(h, at)) < i ? 1 : -1;
@@ -370,13 +395,16 @@ static uint64_t first_child(const struct heap *h, uint64_t i, uint64_t at)
         else
             high = at;
         if (low < high)
-            at = bounded ? low + (high - low) / 2 : side > 0 ? MIN(low + step, high - 1) : high - 1 - MIN(step, high - 1 - low);
+            at = bounded    ? low + (high - low) / 2
+                 : side > 0 ? MIN(low + step, high - 1)
+                            : high - 1 - MIN(step, high - 1 - low);
         step *= 2;
     }
     return low;
 }
 
-void heap_children_near(const struct heap *h, uint64_t i, uint64_t near, uint64_t *ret_first, uint64_t *ret_count)
+void heap_children_near(const struct heap *h, uint64_t i, uint64_t near, uint64_t *ret_first,
+                        uint64_t *ret_count)
 {
     *ret_first = first_child(h, i, MIN(near, h->reachable));
     *ret_count = first_child(h, i + 1, *ret_first) - *ret_first;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The index file of a heap: a header with a table of sections, then the sections, each at a multiple of 4096. Host byte order.
+/*
+ * The index file of a heap: a header with a table of sections, then the sections, each aligned to
+ * 4096 bytes. Numbers have the host's byte order.
  */
 #pragma once
 
@@ -9,14 +11,14 @@ enum heap_section {
     HEAP_CLASSES,  /* struct heap_index_class */
     HEAP_ROOTS,    /* struct heap_root */
     HEAP_CHUNKS,   /* struct heap_chunk */
-    HEAP_IDS,      /* of the bitmap or list: lines or sorted */
+    HEAP_IDS,      /* lines of the bitmap, or sorted ids */
     HEAP_RANKS,    /* ranks or buckets */
     HEAP_CLASS_OF, /* u16 or u32 an object */
     HEAP_OFFSET_LOW,
     HEAP_OFFSET_HIGH,
     HEAP_IDOM,     /* u32 or u64 an object */
-    HEAP_RETAINED, /* the same, n + 1 of them, in units of the alignment */
-    HEAP_CHILDREN, /* reachable objects, by dominator and then by retained size */
+    HEAP_RETAINED, /* likewise, n + 1 of them, in units of the alignment */
+    HEAP_CHILDREN, /* reachable objects, sorted by dominator and then by retained size */
     HEAP_PATH,
     HEAP_PATH_WEAK,
     HEAP_SECTIONS,
@@ -24,7 +26,7 @@ enum heap_section {
 
 struct heap_index_class {
     uint64_t id, record, objects, bytes, retained,
-        held_by_instances; /* record: offset of its CLASS DUMP, 0 when there is none */
+        held_by_instances; /* record: offset of its CLASS DUMP, or 0 */
 };
 
 struct heap_index_header {
@@ -43,19 +45,25 @@ struct heap_index_header {
         uint64_t offset, bytes, checksum;
     } sections[HEAP_SECTIONS];
 
-    uint64_t checksum; /* of all before it */
+    uint64_t checksum; /* of everything before it */
 };
 
-/* A file under construction: without a name until it is committed, so that nothing is left when the work is interrupted. */
+/*
+ * A file under construction. It has no name until it is committed, so that nothing is left when the
+ * work is interrupted.
+ */
 struct heap_index_file {
     struct heap_index_header header;
     uint8_t *data; /* mapped, writable */
     uint64_t len;
     int fd;
-    bool nameless; /* the folder cannot be written: the index lives as long as this run */
+    bool nameless; /* the folder is not writable, so the index lasts only as long as this run */
 };
 
-/* Lays out the sections by header.sections[].bytes and maps the file beside `path`. Negative errno. */
+/*
+ * Lays out the sections according to header.sections[].bytes and maps a new file next to `path`.
+ * Returns 0 or a negative errno.
+ */
 int heap_index_create(struct heap_index_file *f, const char *path) must_check;
 
 static inline void *heap_index_at(const struct heap_index_file *f, enum heap_section s)
@@ -63,13 +71,13 @@ static inline void *heap_index_at(const struct heap_index_file *f, enum heap_sec
     return f->data + f->header.sections[s].offset;
 }
 
-/* Writes the checksums and gives the file its name. Negative errno. */
+/* Writes the checksums and gives the file its name. Returns 0 or a negative errno. */
 int heap_index_commit(struct heap_index_file *f, const char *path) must_check;
 void heap_index_discard(struct heap_index_file *f);
 uint64_t heap_index_checksum(const void *bytes, uint64_t len);
-/* Stamps what identifies the dump. */
+/* Stores in the header what identifies the dump. */
 void heap_index_stamp(struct heap_index_header *h, const struct heap_dump *d, uint64_t mtime_ns);
 
-/* Builds the index of a dump into `f`; the caller commits or discards. */
-int heap_build(struct heap_dump *d, const struct heap_settings *s, const char *path, uint64_t mtime_ns,
-               struct heap_index_file *f) must_check;
+/* Builds the index of a dump in `f`, which the caller commits or discards. */
+int heap_build(struct heap_dump *d, const struct heap_settings *s, const char *path,
+               uint64_t mtime_ns, struct heap_index_file *f) must_check;

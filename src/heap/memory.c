@@ -19,7 +19,7 @@ static struct {
     struct {
         void *memory;
         uint64_t bytes;
-        int file; /* -1: none */
+        int file; /* -1 if none */
     } arrays[MAX_ARRAYS];
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -34,7 +34,10 @@ static void *map_file(uint64_t bytes, int *ret_file)
     int fd = open(state.folder ? state.folder : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0)
         return MAP_FAILED;
-    void *memory = ftruncate(fd, (off_t)bytes) == 0 ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    /* Allocate the blocks, so that a store into the mapping cannot hit a full disk. */
+    void *memory = MAP_FAILED;
+    if (posix_fallocate(fd, 0, (off_t)bytes) == 0)
+        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED)
         close(fd);
     else
@@ -55,7 +58,8 @@ void *heap_memory(uint64_t bytes)
         if (state.limit && state.used + bytes > state.limit) {
             memory = map_file(bytes, &file);
         } else {
-            memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+            memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
             if (memory != MAP_FAILED && bytes >= (8 << 20))
                 madvise(memory, bytes, MADV_HUGEPAGE);
         }
@@ -83,7 +87,8 @@ void heap_memory_free(void *memory)
             state.used -= state.arrays[i].bytes;
         } else {
             struct stat st;
-            state.spilled += fstat(state.arrays[i].file, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+            state.spilled +=
+                fstat(state.arrays[i].file, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
             close(state.arrays[i].file);
         }
         state.arrays[i].memory = NULL;

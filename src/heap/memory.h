@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The large arrays of a heap analysis: zeroed, taking memory only where they are touched. Anonymous memory as long as the
- * limit allows, beyond it mappings of an unlinked file, which the kernel writes out and drops when memory gets short.
+ * The large arrays of a heap analysis. They are zeroed and take memory only where they are touched.
+ * Up to a limit they are anonymous memory; beyond it they are mappings of an unlinked file, which
+ * the kernel can write out when memory gets short.
  */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* limit: bytes of anonymous memory that all arrays together may reserve, 0 for no limit; folder: where spilled arrays lie. */
+/*
+ * limit: the number of bytes of anonymous memory for all arrays together, 0 for no limit. folder:
+ * where files for further arrays are created.
+ */
 void heap_memory_limit(uint64_t limit, const char *folder);
-/* NULL when there is no memory (or no disk). Freed by heap_memory_free, which accepts NULL. Safe for threads. */
+/*
+ * Returns NULL when out of memory (or disk space). Freed by heap_memory_free, which accepts NULL.
+ * Thread-safe.
+ */
 void *heap_memory(uint64_t bytes);
 void heap_memory_free(void *memory);
-/* Bytes that arrays freed so far took of the disk, if they lay in files. */
+/* Returns the number of bytes on disk taken by the arrays freed so far. */
 uint64_t heap_memory_spilled(void);

@@ -41,7 +41,8 @@ int heap_parallel(unsigned threads, uint64_t n, int (*work)(void *, unsigned, ui
     threads = MAX(1U, MIN(threads, (unsigned)MAX_THREADS));
     for (unsigned t = 0; t < threads; t++)
         workers[t] = (struct worker){.job = &job, .number = t};
-    while (started + 1 < threads && pthread_create(&workers[started + 1].thread, NULL, run, &workers[started + 1]) == 0)
+    while (started + 1 < threads &&
+           pthread_create(&workers[started + 1].thread, NULL, run, &workers[started + 1]) == 0)
         started++;
     run(&workers[0]);
     for (unsigned t = 1; t <= started; t++)

@@ -3,7 +3,10 @@
 
 enum { CLASS_LINKS = 4 }; /* super class, loader, signers, protection domain */
 
-/* An object keeps its class. That goes without saying, but for a class that nothing else keeps. */
+/*
+ * An object keeps its class alive. This reference is reported only for classes that nothing else
+ * keeps.
+ */
 static void add_class_link(struct heap_refs *r, const struct heap_class *class)
 {
     if (!class || !class->held_by_instances)
@@ -35,7 +38,8 @@ void heap_refs_begin(struct heap_refs *r, const struct heap_dump *d, const struc
         r->count = r->class ? r->class->refs_len : 0;
         if (unlikely(d->class_edges))
             add_class_link(r, r->class);
-    } else if (item->tag == HPROF_CLASS_DUMP && hprof_class_read(item, d->header.id_size, &r->mirror) == 0) {
+    } else if (item->tag == HPROF_CLASS_DUMP &&
+               hprof_class_read(item, d->header.id_size, &r->mirror) == 0) {
         r->count = CLASS_LINKS + r->mirror.statics;
     }
 }

@@ -10,7 +10,8 @@ static uint32_t align_up(uint64_t n, uint32_t to)
     return (uint32_t)((n + to - 1) / to * to);
 }
 
-uint64_t heap_array_size(const struct heap_shape *s, unsigned type, uint64_t count, unsigned id_size)
+uint64_t heap_array_size(const struct heap_shape *s, unsigned type, uint64_t count,
+                         unsigned id_size)
 {
     uint64_t element = type == HPROF_OBJECT ? s->reference : hprof_type_size(type, id_size);
     uint64_t header = element == 8 ? (s->array_header + 7u) / 8 * 8 : s->array_header;
@@ -18,8 +19,9 @@ uint64_t heap_array_size(const struct heap_shape *s, unsigned type, uint64_t cou
 }
 
 /*
- * How many fields a class declares itself, by width (8, 4, 2, 1 bytes), and references; bytes of padding beside them, or around
- * those of them alone that are contended (in the newer layout; gap: an int among these goes into a gap before them).
+ * The fields that a class itself declares: their number by width (8, 4, 2, 1 bytes), the number of
+ * references, and the bytes of padding around them. If some are `contended`, the padding surrounds
+ * only those (in the newer layout; gap: an int among them goes into a gap before them).
  */
 struct declared {
     uint32_t width[WIDTHS], refs, padding;
@@ -28,11 +30,13 @@ struct declared {
 };
 
 /*
- * What HotSpot adds to classes of its own: fields that only the VM sees, and the 128 bytes on either side of fields that are
- * contended. No dump says so. Which VM it was is told by the classes that are there.
+ * What HotSpot adds to its own classes: fields that only the VM sees, and 128 bytes on either side
+ * of contended fields. No dump contains them. Which VM wrote a dump is recognized by the classes in
+ * it.
  */
 static const struct injected {
-    const char *class, *with, *without; /* with, without: a class that is in the dump, that is not; NULL: no matter */
+    /* with, without: classes that the dump must have and must not have; NULL if irrelevant. */
+    const char *class, *with, *without;
 
     enum { ANY_LAYOUT, OLD_LAYOUT, NEW_LAYOUT } layout;
     struct declared fields;
@@ -58,7 +62,11 @@ static const struct injected {
      NEW_LAYOUT,
      {{2}}},
     {"java.util.concurrent.ForkJoinPool", NULL, NULL, OLD_LAYOUT, {.padding = 256}},
-    {"java.util.concurrent.ForkJoinPool", NULL, "java.lang.Thread$FieldHolder", NEW_LAYOUT, {.padding = 256, .contended = {1}}},
+    {"java.util.concurrent.ForkJoinPool",
+     NULL,
+     "java.lang.Thread$FieldHolder",
+     NEW_LAYOUT,
+     {.padding = 256, .contended = {1}}},
     {"java.util.concurrent.ForkJoinPool",
      "java.lang.Thread$FieldHolder",
      "java.lang.LazyConstant",
@@ -70,23 +78,33 @@ static const struct injected {
      NEW_LAYOUT,
      {.padding = 256, .contended = {1, 1}, .gap = true}},
     {"java.util.concurrent.ForkJoinPool$WorkQueue", NULL, NULL, OLD_LAYOUT, {.padding = 256}},
-    {"java.util.concurrent.ForkJoinPool$WorkQueue", NULL, NULL, NEW_LAYOUT, {.padding = 256, .contended = {0, 3}}},
+    {"java.util.concurrent.ForkJoinPool$WorkQueue",
+     NULL,
+     NULL,
+     NEW_LAYOUT,
+     {.padding = 256, .contended = {0, 3}}},
     {"java.util.concurrent.Exchanger$Node", NULL, NULL, ANY_LAYOUT, {.padding = 256}},
     {"java.util.concurrent.Exchanger$Slot", NULL, NULL, ANY_LAYOUT, {.padding = 256}},
-    {"java.util.concurrent.ConcurrentHashMap$CounterCell", NULL, NULL, ANY_LAYOUT, {.padding = 256}},
+    {"java.util.concurrent.ConcurrentHashMap$CounterCell",
+     NULL,
+     NULL,
+     ANY_LAYOUT,
+     {.padding = 256}},
     {"java.util.concurrent.atomic.Striped64$Cell", NULL, NULL, ANY_LAYOUT, {.padding = 256}},
 };
 
 /*
- * Classes whose fields the older layout leaves where their VM had always had them: references first, no gap filled. Those that
- * come out the same in either way are left out.
+ * Classes whose fields the older layout leaves where the VM has always had them: references first,
+ * no gap filled. Classes whose layout is the same in both cases are not listed.
  */
 static const char *const refs_first[] = {"java.lang.ClassLoader", "java.lang.ref.SoftReference",
                                          "java.lang.Throwable",   "java.lang.StackTraceElement",
                                          "java.lang.String",      "java.lang.Class"};
 
-/* The part of a virtual thread's stack that lies in the heap: words of frames behind the fields, and a bit for each reference
- * that could be among them. */
+/*
+ * The part of a virtual thread's stack in the heap. The words of frames follow the fields, with a
+ * bit for each possible reference among them.
+ */
 static const char stack_chunk[] = "jdk.internal.vm.StackChunk";
 
 static bool there(const struct heap_dump *d, const char *name)
@@ -100,8 +118,8 @@ void heap_shape_mark_injected(struct heap_dump *d)
     for (size_t k = 0; k < ARRAY_SIZE(injected); k++) {
         const struct injected *row = &injected[k];
         int32_t class = heap_dump_class_named(d, row->class);
-        if (class == HEAP_NO_CLASS || d->classes.data[class].loader_id || (row->with && !there(d, row->with)) ||
-            (row->without && there(d, row->without)))
+        if (class == HEAP_NO_CLASS || d->classes.data[class].loader_id ||
+            (row->with && !there(d, row->with)) || (row->without && there(d, row->without)))
             continue;
         d->classes.data[class].injected[row->layout == NEW_LAYOUT] = (uint8_t)(k + 1);
         if (row->layout == ANY_LAYOUT)
@@ -120,8 +138,10 @@ void heap_shape_mark_injected(struct heap_dump *d)
     }
 }
 
-/* What HotSpot's dumper writes among a class's static fields and is none: <resolved_references>, <init_lock>, JDK 8's
- * init_lock. */
+/*
+ * True for entries that HotSpot's dumper writes among a class's static fields and that are none:
+ * <resolved_references>, <init_lock>, and JDK 8's init_lock.
+ */
 static bool made_up(const struct heap_dump *d, const struct hprof_static *s)
 {
     struct str name = heap_dump_string(d, s->name);
@@ -129,17 +149,16 @@ static bool made_up(const struct heap_dump *d, const struct hprof_static *s)
            (name.data[0] == '<' || (name.len == 9 && memcmp(name.data, "init_lock", 9) == 0));
 }
 
-/* shape NULL: its static fields instead. */
-static struct declared declared_by(const struct heap_dump *d, const struct heap_class *class, const struct heap_shape *shape)
+/* Counts the instance fields, or the static fields when shape is NULL. */
+static struct declared declared_by(const struct heap_dump *d, const struct heap_class *class,
+                                   const struct heap_shape *shape)
 {
     struct declared n = {0};
     const bool statics = !shape;
-    struct hprof_items it = hprof_items_of(class->record, class->record + class->record_len, d->header.id_size);
-    struct hprof_item item;
     struct hprof_class c;
     if (shape && class->injected[!shape->old_layout])
         n = injected[class->injected[!shape->old_layout] - 1].fields;
-    if (!class->record || hprof_item_next(&it, &item) <= 0 || hprof_class_read(&item, d->header.id_size, &c) < 0)
+    if (!heap_class_read(d, class, &c))
         return n;
     for (unsigned i = statics ? c.statics : c.fields; i; i--) {
         unsigned type;
@@ -171,17 +190,22 @@ struct layout {
     unsigned holes_n;
 };
 
-/* JDK 15 and later: each field goes into the tightest hole that takes it, also into those of super classes, else to the end. */
+/*
+ * JDK 15 and later: places each field into the smallest hole that it fits, including those of super
+ * classes, or else at the end.
+ */
 static void place(struct layout *l, uint32_t size)
 {
     unsigned best = MAX_HOLES;
     for (unsigned i = 0; i < l->holes_n; i++) {
         uint32_t at = align_up(l->holes[i].at, size);
-        if (at + size <= l->holes[i].at + l->holes[i].len && (best == MAX_HOLES || l->holes[i].len < l->holes[best].len))
+        if (at + size <= l->holes[i].at + l->holes[i].len &&
+            (best == MAX_HOLES || l->holes[i].len < l->holes[best].len))
             best = i;
     }
     if (best < MAX_HOLES) {
-        uint32_t start = l->holes[best].at, end = start + l->holes[best].len, at = align_up(start, size);
+        uint32_t start = l->holes[best].at, end = start + l->holes[best].len,
+                 at = align_up(start, size);
         l->holes[best].len = at - start;
         if (at + size < end && l->holes_n < MAX_HOLES) {
             l->holes[l->holes_n].at = at + size;
@@ -205,7 +229,7 @@ static void place_all(struct layout *l, const uint32_t *widths, unsigned n)
     }
 }
 
-/* Room that other fields stay out of, of this class and of those below it. */
+/* Leaves room that no other field of this class and its subclasses uses. */
 static void pad(struct layout *l, uint32_t bytes)
 {
     l->end += bytes;
@@ -228,7 +252,8 @@ static void add_new(struct layout *l, const struct declared *n, uint32_t referen
     const bool some = n->contended[0] + n->contended[1] > 0;
     uint32_t widths[WIDTHS];
     for (unsigned w = 0; w < WIDTHS; w++)
-        widths[w] = n->width[w] - (w < ARRAY_SIZE(n->contended) ? MIN(n->contended[w], n->width[w]) : 0);
+        widths[w] =
+            n->width[w] - (w < ARRAY_SIZE(n->contended) ? MIN(n->contended[w], n->width[w]) : 0);
     place_all(l, widths, WIDTHS);
     for (uint32_t i = 0; i < n->refs; i++)
         place(l, reference);
@@ -240,7 +265,10 @@ static void add_new(struct layout *l, const struct declared *n, uint32_t referen
     }
 }
 
-/* JDK 8 to 14: a class begins where its super class ended, aligned to a reference; widest first, one gap before them filled. */
+/*
+ * JDK 8 to 14: a class begins where its super class ends, aligned to a reference. The widest fields
+ * come first, and one gap before them is filled.
+ */
 static void add_old(struct layout *l, const struct declared *n, uint32_t reference)
 {
     struct declared left = *n;
@@ -265,7 +293,7 @@ static void add_old(struct layout *l, const struct declared *n, uint32_t referen
         l->end = align_up(l->end, 8) + n->padding;
 }
 
-/* JDK 8 to 14, the classes of refs_first. */
+/* JDK 8 to 14: lays out the classes in refs_first. */
 static void add_refs_first(struct layout *l, const struct declared *n, uint32_t reference)
 {
     l->end = align_up(l->end, reference) + n->refs * reference;
@@ -285,12 +313,15 @@ static uint32_t instance_size(const struct heap_dump *d, int32_t class, const st
     while (n > 0) {
         const struct heap_class *c = &d->classes.data[chain[--n]];
         struct declared own = declared_by(d, c, s);
-        (!s->old_layout ? add_new : c->refs_first ? add_refs_first : add_old)(&l, &own, s->reference);
+        (!s->old_layout  ? add_new
+         : c->refs_first ? add_refs_first
+                         : add_old)(&l, &own, s->reference);
     }
     return align_up(l.end, s->alignment);
 }
 
-static uint32_t statics_size(const struct heap_dump *d, const struct heap_class *c, const struct heap_shape *s)
+static uint32_t statics_size(const struct heap_dump *d, const struct heap_class *c,
+                             const struct heap_shape *s)
 {
     struct declared n = declared_by(d, c, NULL);
     uint64_t bytes = (uint64_t)n.refs * s->reference;
@@ -303,16 +334,22 @@ static uint32_t statics_size(const struct heap_dump *d, const struct heap_class 
 
 static int by_id(const void *a, const void *b)
 {
-    const struct heap_class *x = *(struct heap_class *const *)a, *y = *(struct heap_class *const *)b;
+    const struct heap_class *x = *(struct heap_class *const *)a,
+                            *y = *(struct heap_class *const *)b;
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* Class objects have fields that only the VM knows: what neighbouring class objects leave beside their static fields. */
+/*
+ * Class objects have fields that only the VM knows. Infers their size from what neighbouring class
+ * objects leave in addition to their static fields.
+ */
 static int infer_mirror(struct heap_dump *d)
 {
     struct heap_shape *s = &d->shape;
-    uint32_t known = d->class_class == HEAP_NO_CLASS ? 64 : instance_size(d, d->class_class, s), base = 0;
-    _cleanup_free_ struct heap_class **sorted = malloc((d->classes.len + 1) * sizeof(struct heap_class *));
+    uint32_t known = d->class_class == HEAP_NO_CLASS ? 64 : instance_size(d, d->class_class, s),
+             base = 0;
+    _cleanup_free_ struct heap_class **sorted =
+        malloc((d->classes.len + 1) * sizeof(struct heap_class *));
     if (!sorted)
         return -ENOMEM;
     for (size_t i = 0; i < d->classes.len; i++)
@@ -320,7 +357,8 @@ static int infer_mirror(struct heap_dump *d)
     qsort(sorted, d->classes.len, sizeof(struct heap_class *), by_id);
     for (size_t i = 0; !s->assumed && i + 1 < d->classes.len; i++) {
         uint64_t gap = sorted[i + 1]->id - sorted[i]->id, statics = statics_size(d, sorted[i], s);
-        if (gap >= statics + known && gap - statics <= known + 64 && (!base || gap - statics < base))
+        if (gap >= statics + known && gap - statics <= known + 64 &&
+            (!base || gap - statics < base))
             base = (uint32_t)(gap - statics);
     }
     s->mirror_base = base ? base : align_up(known + 24, 8);
@@ -332,11 +370,13 @@ void heap_shape_apply(struct heap_dump *d)
     for (size_t i = 0; i < d->classes.len; i++) {
         struct heap_class *c = &d->classes.data[i];
         c->size = instance_size(d, (int32_t)i, &d->shape);
-        c->mirror_size = align_up(d->shape.mirror_base + statics_size(d, c, &d->shape), d->shape.alignment);
+        c->mirror_size =
+            align_up(d->shape.mirror_base + statics_size(d, c, &d->shape), d->shape.alignment);
     }
 }
 
-static void score(struct heap_dump *d, struct heap_shape *s, const struct heap_gap *gaps, size_t n, int64_t *ret)
+static void score(struct heap_dump *d, struct heap_shape *s, const struct heap_gap *gaps, size_t n,
+                  int64_t *ret)
 {
     _cleanup_free_ uint32_t *sizes = calloc(d->classes.len + 1, sizeof(uint32_t));
     int64_t bad = 0;
@@ -352,7 +392,8 @@ static void score(struct heap_dump *d, struct heap_shape *s, const struct heap_g
                 sizes[class] = instance_size(d, class, s);
             size = sizes[class];
         } else {
-            size = heap_array_size(s, g->tag == HPROF_OBJECT_ARRAY_DUMP ? HPROF_OBJECT : g->type, g->count, d->header.id_size);
+            size = heap_array_size(s, g->tag == HPROF_OBJECT_ARRAY_DUMP ? HPROF_OBJECT : g->type,
+                                   g->count, d->header.id_size);
         }
         s->tried++;
         s->agreed += size == g->gap;
@@ -363,10 +404,13 @@ static void score(struct heap_dump *d, struct heap_shape *s, const struct heap_g
 
 int heap_shape_infer(struct heap_dump *d, const struct heap_gap *gaps, size_t n)
 {
-    /* Headers of instances and arrays: compact (JDK 24+) and 32-bit VMs; compressed class pointers; plain, JDK 23+ and before.
+    /*
+     * Possible headers of instances and arrays: compact (JDK 24+) and 32-bit VMs; compressed class
+     * pointers; uncompressed, JDK 23+ and before.
      */
-    static const struct heap_shape shapes[] = {{12, 16, 4, 8}, {8, 12, 4, 8}, {12, 16, 8, 8}, {16, 24, 8, 8},
-                                               {16, 20, 8, 8}, {8, 12, 8, 8}, {16, 24, 4, 8}};
+    static const struct heap_shape shapes[] = {{12, 16, 4, 8}, {8, 12, 4, 8},  {12, 16, 8, 8},
+                                               {16, 24, 8, 8}, {16, 20, 8, 8}, {8, 12, 8, 8},
+                                               {16, 24, 4, 8}};
     unsigned shift = d->id_bits ? (unsigned)__builtin_ctzll(d->id_bits) : 3;
     uint32_t alignment = shift < 3 || shift > 8 ? 8 : 1u << shift;
     int64_t best = 0;
@@ -394,7 +438,8 @@ int heap_shape_infer(struct heap_dump *d, const struct heap_gap *gaps, size_t n)
     return infer_mirror(d);
 }
 
-uint64_t heap_behind_fields(const struct heap_dump *d, const struct heap_class *c, const struct hprof_item *item)
+uint64_t heap_behind_fields(const struct heap_dump *d, const struct heap_class *c,
+                            const struct hprof_item *item)
 {
     if (!c->words_at || item->body_len < c->words_at + 3u)
         return 0;
@@ -415,5 +460,7 @@ uint64_t heap_item_size(const struct heap_dump *d, const struct hprof_item *item
     const struct heap_class *c = &d->classes.data[class];
     if (unlikely(c->words_at) && item->tag == HPROF_INSTANCE_DUMP)
         return c->size + heap_behind_fields(d, c, item);
-    return item->tag == HPROF_CLASS_DUMP ? c->mirror_size : class == d->class_class ? d->shape.mirror_base : c->size;
+    return item->tag == HPROF_CLASS_DUMP ? c->mirror_size
+           : class == d->class_class     ? d->shape.mirror_base
+                                         : c->size;
 }

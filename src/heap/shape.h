@@ -1,25 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How large objects are in the VM that wrote a dump. A dump states the values of an object, not its header, padding or the
- * width of a reference in memory; but ids are addresses, so the distance of neighbours bounds the size of the first from above,
- * and in a heap after a collection it mostly is the size. The shape that agrees best with these distances is taken.
+ * Infers the sizes of objects in the VM that wrote a dump. A dump has the values of an object but
+ * not its header, padding or the width of references in memory. Ids, however, are addresses, so the
+ * distance between neighbours is an upper bound for the size of the first, and in a heap after a
+ * collection it mostly equals the size. The shape that matches most distances is chosen.
  */
 #pragma once
 
 #include "heap/dump.h"
 
-/* An object and the distance to the next one in memory. */
+/* An object and its distance to the next one in memory. */
 struct heap_gap {
     uint64_t class_id; /* 0 for a primitive array */
     uint32_t count, gap;
     uint8_t tag, type;
 };
 
-/* Fills d->shape from the gaps; the classes must be finished. */
+/* Sets d->shape from the gaps; the classes must be finished. */
 int heap_shape_infer(struct heap_dump *d, const struct heap_gap *gaps, size_t n) must_check;
-/* Sets the sizes of all classes by d->shape. */
+/* Sets the sizes of all classes according to d->shape. */
 void heap_shape_apply(struct heap_dump *d);
-/* Notes which classes have fields that only the VM knows. */
+/* Marks the classes that have fields only the VM knows. */
 void heap_shape_mark_injected(struct heap_dump *d);
-/* Bytes that an instance has behind its fields (a stack chunk's frames), in a class that says how many. */
-uint64_t heap_behind_fields(const struct heap_dump *d, const struct heap_class *c, const struct hprof_item *item);
+/*
+ * Returns the number of bytes after an instance's fields (the frames of a stack chunk), if its
+ * class says how many there are.
+ */
+uint64_t heap_behind_fields(const struct heap_dump *d, const struct heap_class *c,
+                            const struct hprof_item *item);

@@ -11,7 +11,10 @@
 
 static const char magic[] = "JAVA PROFILE ";
 
-/* Heaps pack to a tenth, empty ones to a hundredth: what is beyond this is there to do harm. */
+/*
+ * Heaps compress to a tenth of their size, empty ones to a hundredth; a file that exceeds this
+ * ratio is an attack.
+ */
 enum { BLOCK = 1 << 20, CHECK_EVERY = 64, BOMB_BLOCKS = 256, BOMB_RATIO = 300 };
 
 static int room_left(int fd)
@@ -19,7 +22,7 @@ static int room_left(int fd)
     struct statvfs v;
     if (fstatvfs(fd, &v) < 0)
         return -errno;
-    /* A tenth of the disk stays free: a compression bomb must not take the machine down. */
+    /* Keep a tenth of the disk free, so that a compression bomb cannot bring the machine down. */
     return v.f_bavail > v.f_blocks / 10 ? 0 : -ENOSPC;
 }
 
@@ -30,16 +33,17 @@ static int unpack(gzFile in, int out)
         return -ENOMEM;
     for (uint64_t i = 0;; i++) {
         int n = gzread(in, block, BLOCK);
-        /* A .gz that was cut short: what was unpacked is a dump that was cut short. */
+        /* A truncated .gz is treated like a truncated dump. */
         if (n < 0)
             return i ? 0 : -EBADMSG;
         if (n == 0)
             return i ? 0 : -EBADMSG;
-        if (i == 0 && ((size_t)n < sizeof(magic) - 1 || memcmp(block, magic, sizeof(magic) - 1) != 0))
+        if (i == 0 &&
+            ((size_t)n < sizeof(magic) - 1 || memcmp(block, magic, sizeof(magic) - 1) != 0))
             return -EBADMSG;
         int error = i % CHECK_EVERY == 0 ? room_left(out) : 0;
         if (i > BOMB_BLOCKS && i * BLOCK / BOMB_RATIO > (uint64_t)MAX(gzoffset(in), (z_off_t)0))
-            error = -EFBIG;
+            error = -EMSGSIZE;
         if (!error)
             error = write_all(out, block, (size_t)n);
         if (error)
@@ -50,7 +54,8 @@ static int unpack(gzFile in, int out)
 static int spool(int fd, struct file_map *ret)
 {
     const char *folder = getenv("TMPDIR");
-    _cleanup_close_ int out = open(folder && *folder ? folder : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    _cleanup_close_ int out =
+        open(folder && *folder ? folder : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (out < 0)
         return -errno;
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);

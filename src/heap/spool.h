@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of a dump, wherever they come from: a file is mapped; a .gz, a pipe or "-" is unpacked into an unlinked file. */
+/*
+ * Provides the bytes of a dump from any source: a file is mapped; a .gz, a pipe or "-" is unpacked
+ * into an unlinked file.
+ */
 #pragma once
 
 #include "base/file.h"
 
 #include <stdbool.h>
 
-/* Negative errno; -EBADMSG when it does not begin as HPROF does, -ENOSPC when unpacking would fill the disk. */
+/*
+ * Returns 0 or a negative errno: -EBADMSG when it does not begin like HPROF, -ENOSPC when unpacking
+ * would fill the disk.
+ */
 int heap_spool_open(const char *path, struct file_map *ret, bool *ret_spooled) must_check;

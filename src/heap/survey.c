@@ -7,27 +7,29 @@
 
 enum { CHUNK = 4 << 20, SAMPLE = 16 << 20, MAX_GAPS = 400000, MAX_GAP = 1 << 20, MAX_THREADS = 16 };
 
-/* Objects of one class, while counting. */
+/* Counts the objects of one class. */
 struct tally {
     uint64_t id, objects, bytes;
 };
 
-/* What one thread finds. */
+/* The results of one thread. */
 struct finder {
-    struct tally *tallies; /* open addressing by class id; objects 0 is free */
+    struct tally *tallies; /* open addressing by class id; an entry with 0 objects is free */
     size_t cap, used;
     struct tally primitive[16];
     VEC(struct heap_chunk) chunks;
     VEC(struct heap_root) roots;
-    VEC(uint64_t) classes;                   /* offsets of CLASS DUMPs */
-    uint64_t min, max, bits, bad_at, behind; /* behind: bytes behind the fields of instances of survey.grows */
+    VEC(uint64_t) classes; /* offsets of CLASS DUMPs */
+    /* behind: bytes after the fields of instances of survey.grows. */
+    uint64_t min, max, bits, bad_at, behind;
     bool bad;
 };
 
 struct survey {
     struct heap_dump *dump;
-    uint64_t base;                  /* of id_bits */
-    const struct heap_class *grows; /* its instances have more than their fields; NULL */
+    uint64_t base; /* of id_bits */
+    /* the class whose instances have more than their fields, or NULL */
+    const struct heap_class *grows;
     struct finder finders[MAX_THREADS];
 };
 
@@ -70,7 +72,8 @@ static inline struct tally *tally_of(struct finder *f, uint64_t id)
     }
 }
 
-static int take_other(struct survey *s, struct finder *f, const struct hprof_item *item, uint64_t *objects)
+static int take_other(struct survey *s, struct finder *f, const struct hprof_item *item,
+                      uint64_t *objects)
 {
     if (item->tag == HPROF_CLASS_DUMP) {
         f->min = MIN(f->min, item->id);
@@ -79,14 +82,16 @@ static int take_other(struct survey *s, struct finder *f, const struct hprof_ite
         ++*objects;
         return vec_push(&f->classes, (uint64_t)(item->start - s->dump->data));
     }
-    if (item->tag >= 0x80 && item->tag != HPROF_ROOT_UNKNOWN && item->tag != HPROF_ANDROID_INTERNED_STRING &&
-        item->tag != HPROF_ANDROID_VM_INTERNAL && item->tag != HPROF_ANDROID_JNI_MONITOR && item->tag != HPROF_ANDROID_DEBUGGER)
-        return 0; /* Android's: not a root */
+    if (item->tag >= 0x80 && item->tag != HPROF_ROOT_UNKNOWN &&
+        item->tag != HPROF_ANDROID_INTERNED_STRING && item->tag != HPROF_ANDROID_VM_INTERNAL &&
+        item->tag != HPROF_ANDROID_JNI_MONITOR && item->tag != HPROF_ANDROID_DEBUGGER)
+        return 0; /* Android's; not a root */
     struct heap_root root = {item->id, item->tag, item->thread, item->frame};
     return vec_push(&f->roots, root);
 }
 
-static inline int take_item(struct survey *s, struct finder *f, const struct hprof_item *item, uint64_t *objects)
+static inline int take_item(struct survey *s, struct finder *f, const struct hprof_item *item,
+                            uint64_t *objects)
 {
     struct tally *t;
     switch (item->tag) {
@@ -101,11 +106,13 @@ static inline int take_item(struct survey *s, struct finder *f, const struct hpr
         if (unlikely(f->used * 2 >= f->cap) && grow(f) < 0)
             return -ENOMEM;
         t = tally_of(f, item->class_id);
-        t->bytes += heap_array_size(&s->dump->shape, HPROF_OBJECT, item->count, s->dump->header.id_size);
+        t->bytes +=
+            heap_array_size(&s->dump->shape, HPROF_OBJECT, item->count, s->dump->header.id_size);
         break;
     case HPROF_PRIMITIVE_ARRAY_DUMP:
         t = &f->primitive[item->type & 15];
-        t->bytes += heap_array_size(&s->dump->shape, item->type, item->count, s->dump->header.id_size);
+        t->bytes +=
+            heap_array_size(&s->dump->shape, item->type, item->count, s->dump->header.id_size);
         break;
     default:
         return take_other(s, f, item, objects);
@@ -118,14 +125,15 @@ static inline int take_item(struct survey *s, struct finder *f, const struct hpr
     return 0;
 }
 
-/* Walks one segment and cuts it into chunks. */
+/* Visits one segment and cuts it into chunks. */
 static int walk_segment(void *ctx, unsigned thread, uint64_t i)
 {
     struct survey *s = ctx;
     struct finder *f = &s->finders[thread];
     const struct heap_chunk *segment = &s->dump->segments.data[i];
     const uint8_t *data = s->dump->data;
-    struct hprof_items it = hprof_items_of(data + segment->start, data + segment->end, s->dump->header.id_size);
+    struct hprof_items it =
+        hprof_items_of(data + segment->start, data + segment->end, s->dump->header.id_size);
     struct hprof_item item;
     struct heap_chunk chunk = {.start = segment->start};
     int more, error = 0;
@@ -165,7 +173,7 @@ static int by_root(const void *a, const void *b)
     return x->frame < y->frame ? -1 : x->frame > y->frame;
 }
 
-/* Samples the first part of the heap: classes, and distances between neighbours. */
+/* Samples the first part of the heap for classes and for distances between neighbours. */
 static int sample(struct heap_dump *d, struct heap_gap *gaps, size_t *ret_n)
 {
     uint64_t walked = 0, last_id = 0;
@@ -173,7 +181,8 @@ static int sample(struct heap_dump *d, struct heap_gap *gaps, size_t *ret_n)
     size_t n = 0;
     for (size_t i = 0; i < d->segments.len && walked < SAMPLE; i++) {
         struct hprof_items it =
-            hprof_items_of(d->data + d->segments.data[i].start, d->data + d->segments.data[i].end, d->header.id_size);
+            hprof_items_of(d->data + d->segments.data[i].start, d->data + d->segments.data[i].end,
+                           d->header.id_size);
         struct hprof_item item;
         const uint8_t *start = it.at;
         while (hprof_item_next(&it, &item) > 0 && walked + (uint64_t)(it.at - start) < SAMPLE) {
@@ -191,7 +200,10 @@ static int sample(struct heap_dump *d, struct heap_gap *gaps, size_t *ret_n)
                 n--;
             open = n < MAX_GAPS ? &gaps[n++] : NULL;
             if (open)
-                *open = (struct heap_gap){.class_id = item.class_id, .count = item.count, .tag = item.tag, .type = item.type};
+                *open = (struct heap_gap){.class_id = item.class_id,
+                                          .count = item.count,
+                                          .tag = item.tag,
+                                          .type = item.type};
             last_id = item.id;
             d->max_id = MAX(d->max_id, item.id);
         }
@@ -213,11 +225,11 @@ static int infer_shape(struct heap_dump *d)
     return error ? error : heap_shape_infer(d, gaps, n);
 }
 
-/* Classes that came after the sample, in the order of the file. */
+/* Adds the classes that come after the sample, in the order of the file. */
 static int collect_classes(struct survey *s, struct finder *all)
 {
     struct heap_dump *d = s->dump;
-    qsort(all->classes.data, all->classes.len, sizeof(uint64_t), u64_ascending);
+    vec_sort(&all->classes, u64_ascending);
     size_t before = d->classes.len;
     for (size_t i = 0; i < all->classes.len; i++) {
         uint64_t at = all->classes.data[i];
@@ -240,7 +252,8 @@ static int add_tally(struct heap_dump *d, const struct tally *t, int32_t class)
     }
     struct heap_class *c = &d->classes.data[class];
     bool array = c->kind != HEAP_INSTANCE || t->bytes;
-    uint64_t bytes = array ? t->bytes : t->objects * (class == d->class_class ? d->shape.mirror_base : c->size);
+    uint64_t bytes =
+        array ? t->bytes : t->objects * (class == d->class_class ? d->shape.mirror_base : c->size);
     c->objects += t->objects;
     c->bytes += bytes;
     d->bytes += bytes;
@@ -276,8 +289,8 @@ static int merge(struct survey *s)
             d->cut = true;
         }
     }
-    qsort(d->chunks.data, d->chunks.len, sizeof(struct heap_chunk), by_start);
-    qsort(d->roots.data, d->roots.len, sizeof(struct heap_root), by_root);
+    vec_sort(&d->chunks, by_start);
+    vec_sort(&d->roots, by_root);
     if (d->max_id < d->min_id)
         d->min_id = d->max_id = s->base;
     d->id_bits |= d->min_id - s->base;
@@ -290,11 +303,13 @@ static int count_all(struct survey *s)
     for (unsigned t = 0; t < d->threads; t++) {
         const struct finder *f = &s->finders[t];
         for (size_t i = 0; i < f->cap; i++) {
-            if (f->tallies[i].objects && add_tally(d, &f->tallies[i], heap_dump_class(d, f->tallies[i].id)) < 0)
+            if (f->tallies[i].objects &&
+                add_tally(d, &f->tallies[i], heap_dump_class(d, f->tallies[i].id)) < 0)
                 return -ENOMEM;
         }
         for (int type = 0; type < 16; type++) {
-            if (f->primitive[type].objects && add_tally(d, &f->primitive[type], d->primitive_arrays[type]) < 0)
+            if (f->primitive[type].objects &&
+                add_tally(d, &f->primitive[type], d->primitive_arrays[type]) < 0)
                 return -ENOMEM;
         }
     }

@@ -18,7 +18,8 @@ void heap_text_prepare(struct heap *h)
         return;
     s->known = true;
     s->has_coder = place(h, "coder", &s->coder);
-    s->has_part = place(h, "offset", &s->offset) && place(h, "count", &s->count); /* JDK 6 and before */
+    /* Of JDK 6 and before. */
+    s->has_part = place(h, "offset", &s->offset) && place(h, "count", &s->count);
 }
 
 bool heap_text_of(const struct heap *h, uint64_t i, struct heap_text *ret)
@@ -26,13 +27,16 @@ bool heap_text_of(const struct heap *h, uint64_t i, struct heap_text *ret)
     const struct heap_string_fields *s = &h->strings;
     const unsigned n = h->dump->header.id_size;
     struct hprof_item item, array;
-    if (i >= h->n || !s->known || heap_class_of(h, i) != h->dump->string_class || !heap_item(h, i, &item) ||
-        item.tag != HPROF_INSTANCE_DUMP || (uint64_t)s->value + n > item.body_len)
+    if (i >= h->n || !s->known || heap_class_of(h, i) != h->dump->string_class ||
+        !heap_item(h, i, &item) || item.tag != HPROF_INSTANCE_DUMP ||
+        (uint64_t)s->value + n > item.body_len)
         return false;
     uint64_t number = heap_ids_find(&h->ids, hprof_id_at(item.body + s->value, n));
-    if (number == HEAP_NONE || !heap_item(h, number, &array) || array.tag != HPROF_PRIMITIVE_ARRAY_DUMP)
+    if (number == HEAP_NONE || !heap_item(h, number, &array) ||
+        array.tag != HPROF_PRIMITIVE_ARRAY_DUMP)
         return false;
-    *ret = (struct heap_text){.bytes = array.body, .len = array.count, .array = number, .coder = HEAP_LATIN1};
+    *ret = (struct heap_text){
+        .bytes = array.body, .len = array.count, .array = number, .coder = HEAP_LATIN1};
     if (array.type == HPROF_CHAR) {
         ret->coder = HEAP_UTF16_BE;
         if (s->has_part && s->count + 4u <= item.body_len && s->offset + 4u <= item.body_len) {
@@ -48,7 +52,8 @@ bool heap_text_of(const struct heap *h, uint64_t i, struct heap_text *ret)
     if (array.type != HPROF_BYTE)
         return false;
     if (s->has_coder && s->coder < item.body_len && item.body[s->coder]) {
-        ret->coder = HEAP_UTF16_LE; /* the VM's own order: little-endian wherever we run */
+        /* the VM's byte order, which is little-endian on all platforms that we support */
+        ret->coder = HEAP_UTF16_LE;
         ret->len = array.count / 2;
     }
     return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The characters of java.lang.String, where they lie in the dump. */
+/* Finds the characters of java.lang.String in the dump. */
 #pragma once
 
 #include "heap/heap.h"
@@ -9,13 +9,13 @@ enum heap_coder { HEAP_LATIN1, HEAP_UTF16_BE, HEAP_UTF16_LE };
 struct heap_text {
     const uint8_t *bytes; /* of the file */
     uint64_t len;         /* characters */
-    uint64_t array;       /* the array they lie in, shared or not */
+    uint64_t array;       /* the array that holds them, shared or not */
     enum heap_coder coder;
 };
 
-/* Notes where a String keeps its characters. */
+/* Determines where a String keeps its characters. */
 void heap_text_prepare(struct heap *h);
-/* False when the object is no string, or one without characters. */
+/* Returns false when the object is no string or has no characters. */
 bool heap_text_of(const struct heap *h, uint64_t i, struct heap_text *ret);
 
 static inline uint64_t heap_text_bytes(const struct heap_text *t)

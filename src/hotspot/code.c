@@ -33,14 +33,15 @@ at_each_sample static bool load_i32(const struct memory *m, uint64_t address, in
     return ok;
 }
 
-static bool read_heap(const struct hotspot_layout *l, const struct memory *m, uint64_t at, struct code_heap *ret)
+static bool read_heap(const struct hotspot_layout *l, const struct memory *m, uint64_t at,
+                      struct code_heap *ret)
 {
     uint64_t memory = at + (uint64_t)l->heap_memory, segmap = at + (uint64_t)l->heap_segmap;
     return load64(m, memory + (uint64_t)l->space_low_boundary, &ret->low) &&
            load64(m, memory + (uint64_t)l->space_high_boundary, &ret->high) &&
            load64(m, segmap + (uint64_t)l->space_low, &ret->segmap) &&
-           load32(m, at + (uint64_t)l->heap_log2_segment, &ret->log2_segment) && ret->low < ret->high && ret->segmap &&
-           ret->log2_segment >= 4 && ret->log2_segment <= 16;
+           load32(m, at + (uint64_t)l->heap_log2_segment, &ret->log2_segment) &&
+           ret->low < ret->high && ret->segmap && ret->log2_segment >= 4 && ret->log2_segment <= 16;
 }
 
 static bool read_heaps(struct code_cache *c, const struct memory *m)
@@ -56,19 +57,25 @@ static bool read_heaps(struct code_cache *c, const struct memory *m)
         !load64(m, at + (uint64_t)l->array_data, &data) || count == 0 || count > CODE_HEAPS_MAX)
         return false;
     for (c->heap_count = 0; c->heap_count < count; c->heap_count++)
-        if (!load64(m, data + 8 * c->heap_count, &at) || !read_heap(l, m, at, &c->heaps[c->heap_count]))
+        if (!load64(m, data + 8 * c->heap_count, &at) ||
+            !read_heap(l, m, at, &c->heaps[c->heap_count]))
             return false;
     return true;
 }
 
-/* The codelets of the interpreter that are entries of methods: in them a frame may not be there yet. */
+/*
+ * The codelets of the interpreter that are entries of methods: in them a frame may not be there
+ * yet.
+ */
 static bool read_interpreter(struct code_cache *c, const struct memory *m)
 {
     const struct hotspot_layout *l = c->layout;
     uint64_t queue, buffer;
     uint32_t limit, at, end;
-    if (!load64(m, l->interpreter_code, &queue) || !load64(m, queue + (uint64_t)l->queue_buffer, &buffer) ||
-        !load32(m, queue + (uint64_t)l->queue_limit, &limit) || !load32(m, queue + (uint64_t)l->queue_begin, &at) ||
+    if (!load64(m, l->interpreter_code, &queue) ||
+        !load64(m, queue + (uint64_t)l->queue_buffer, &buffer) ||
+        !load32(m, queue + (uint64_t)l->queue_limit, &limit) ||
+        !load32(m, queue + (uint64_t)l->queue_begin, &at) ||
         !load32(m, queue + (uint64_t)l->queue_end, &end) || limit == 0 || end > limit || at > end)
         return false;
     c->interpreter = buffer;
@@ -88,7 +95,8 @@ static bool read_interpreter(struct code_cache *c, const struct memory *m)
     return c->entry_count > 0;
 }
 
-int code_cache_init(struct code_cache *ret, const struct hotspot_layout *layout, const struct memory *m, char *why, size_t size)
+int code_cache_init(struct code_cache *ret, const struct hotspot_layout *layout,
+                    const struct memory *m, char *why, size_t size)
 {
     struct code_cache c = {.layout = layout, .low = UINT64_MAX};
     const char *wrong = NULL;
@@ -114,8 +122,12 @@ int code_cache_init(struct code_cache *ret, const struct hotspot_layout *layout,
     return 0;
 }
 
-/* The CodeBlob that covers pc, by the heap's map of segments: each byte says how far back its block begins. */
-static bool find_block(const struct code_cache *c, const struct memory *m, uint64_t pc, uint64_t *ret)
+/*
+ * The CodeBlob that covers pc, by the heap's map of segments: each byte says how far back its block
+ * begins.
+ */
+static bool find_block(const struct code_cache *c, const struct memory *m, uint64_t pc,
+                       uint64_t *ret)
 {
     const struct code_heap *h = c->heaps, *end = h + c->heap_count;
     while (h < end && pc - h->low >= h->high - h->low)
@@ -125,7 +137,8 @@ static bool find_block(const struct code_cache *c, const struct memory *m, uint6
     uint64_t segment = (pc - h->low) >> h->log2_segment;
     uint8_t back, used;
     for (unsigned hops = 0;; hops++) {
-        if (!load8(m, h->segmap + segment, &back) || back == SEGMENT_FREE || back > segment || hops > SEGMENT_HOPS_MAX)
+        if (!load8(m, h->segmap + segment, &back) || back == SEGMENT_FREE || back > segment ||
+            hops > SEGMENT_HOPS_MAX)
             return false;
         if (back == 0)
             break;
@@ -143,7 +156,8 @@ at_each_sample void code_fetch(const struct code_cache *c, uint64_t pc)
     for (unsigned i = 0; i < c->heap_count; i++)
         if (pc - c->heaps[i].low < c->heaps[i].high - c->heaps[i].low)
             __builtin_prefetch(
-                (const void *)(uintptr_t)(c->heaps[i].segmap + ((pc - c->heaps[i].low) >> c->heaps[i].log2_segment)));
+                (const void *)(uintptr_t)(c->heaps[i].segmap +
+                                          ((pc - c->heaps[i].low) >> c->heaps[i].log2_segment)));
 }
 
 static bool read_bounds(const struct hotspot_layout *l, const struct memory *m, struct code_blob *b)
@@ -172,25 +186,30 @@ static enum code_kind kind_of_name(uint64_t name)
 /* The name of all nmethods, for its way into the cache. */
 static _Atomic uint64_t nmethod_name;
 
-at_each_sample bool code_find(const struct code_cache *c, const struct memory *m, uint64_t pc, struct code_blob *ret)
+at_each_sample bool code_find(const struct code_cache *c, const struct memory *m, uint64_t pc,
+                              struct code_blob *ret)
 {
     const struct hotspot_layout *l = c->layout;
     struct code_blob b = {.frame_offset = -1};
     int32_t size, words;
     uint64_t name;
     if (code_is_interpreter(c, pc)) {
-        *ret = (struct code_blob){
-            .kind = CODE_INTERPRETER, .begin = c->interpreter, .end = c->interpreter_end, .frame_offset = -1};
+        *ret = (struct code_blob){.kind = CODE_INTERPRETER,
+                                  .begin = c->interpreter,
+                                  .end = c->interpreter_end,
+                                  .frame_offset = -1};
         return true;
     }
-    __builtin_prefetch((const void *)(uintptr_t)atomic_load_explicit(&nmethod_name, memory_order_relaxed));
+    __builtin_prefetch(
+        (const void *)(uintptr_t)atomic_load_explicit(&nmethod_name, memory_order_relaxed));
     if (!find_block(c, m, pc, &b.address))
         return false;
     /* Of an nmethod all is needed: cold lines come together sooner than one after the other. */
     for (unsigned at = 0; at < HEADER_BYTES; at += 64)
         __builtin_prefetch((const void *)(uintptr_t)(b.address + at));
-    if (!load_i32(m, b.address + (uint64_t)l->blob_size, &size) || size <= 0 || size > BLOB_SIZE_MAX ||
-        pc - b.address >= (uint64_t)size || !read_bounds(l, m, &b) || !load64(m, b.address + (uint64_t)l->blob_name, &b.name) ||
+    if (!load_i32(m, b.address + (uint64_t)l->blob_size, &size) || size <= 0 ||
+        size > BLOB_SIZE_MAX || pc - b.address >= (uint64_t)size || !read_bounds(l, m, &b) ||
+        !load64(m, b.address + (uint64_t)l->blob_name, &b.name) ||
         !load_i32(m, b.address + (uint64_t)l->blob_frame_size, &words))
         return false;
     if (b.begin < b.address || b.end > b.address + (uint64_t)size || b.begin > b.end)
@@ -207,11 +226,20 @@ at_each_sample bool code_find(const struct code_cache *c, const struct memory *m
     if (!memory_read(m, b.name, &name, sizeof(name)))
         return false;
     b.kind = kind_of_name(name);
-    if (b.kind == CODE_COMPILED && atomic_load_explicit(&nmethod_name, memory_order_relaxed) != b.name)
+    if (b.kind == CODE_COMPILED &&
+        atomic_load_explicit(&nmethod_name, memory_order_relaxed) != b.name)
         atomic_store_explicit(&nmethod_name, b.name, memory_order_relaxed);
     b.frame_bytes = words > 0 && words < FRAME_WORDS_MAX ? words * 8 : 0;
     *ret = b;
     return true;
+}
+
+bool code_is_continuation_stub(const struct memory *m, const struct code_blob *blob)
+{
+    static const char name[] = "StubRoutines (continuation"; /* "... stubs)", "...stubs)" */
+    char text[sizeof(name) - 1];
+    return blob->kind == CODE_STUB && memory_read(m, blob->name, text, sizeof(text)) &&
+           memcmp(text, name, sizeof(text)) == 0;
 }
 
 const struct interpreter_entry *code_interpreter_entry(const struct code_cache *c, uint64_t pc)
@@ -222,14 +250,19 @@ const struct interpreter_entry *code_interpreter_entry(const struct code_cache *
     return NULL;
 }
 
-/* The tables of an nmethod: descriptors of addresses from *ret_pcs up to *ret_pcs_end, and those that scopes refer to. */
-static bool read_tables(struct code_scopes *s, const struct code_blob *b, uint64_t *ret_pcs, uint64_t *ret_pcs_end)
+/*
+ * The tables of an nmethod: descriptors of addresses from *ret_pcs up to *ret_pcs_end, and those
+ * that scopes refer to.
+ */
+static bool read_tables(struct code_scopes *s, const struct code_blob *b, uint64_t *ret_pcs,
+                        uint64_t *ret_pcs_end)
 {
     const struct hotspot_layout *l = s->cache->layout;
     const struct memory *m = s->memory;
     int32_t pcs, end, metadata, scopes;
     uint64_t base = b->address;
-    if (!load64(m, base + (uint64_t)l->nm_method, &s->method) || !load_i32(m, base + (uint64_t)l->nm_scopes_pcs, &pcs))
+    if (!load64(m, base + (uint64_t)l->nm_method, &s->method) ||
+        !load_i32(m, base + (uint64_t)l->nm_scopes_pcs, &pcs))
         return false;
     if (l->nm_immutable_data != LAYOUT_NONE) {
         uint64_t data, mutable;
@@ -244,7 +277,8 @@ static bool read_tables(struct code_scopes *s, const struct code_blob *b, uint64
         *ret_pcs_end = s->scopes; /* which lie right behind */
         return true;
     }
-    if (!load_i32(m, base + (uint64_t)l->nm_metadata, &metadata) || !load_i32(m, base + (uint64_t)l->nm_dependencies, &end))
+    if (!load_i32(m, base + (uint64_t)l->nm_metadata, &metadata) ||
+        !load_i32(m, base + (uint64_t)l->nm_dependencies, &end))
         return false;
     if (l->nm_scopes_data_begin != LAYOUT_NONE) {
         if (!load64(m, base + (uint64_t)l->nm_scopes_data_begin, &s->scopes))
@@ -265,14 +299,18 @@ static void fetch(uint64_t address)
     __builtin_prefetch((const void *)(uintptr_t)address);
 }
 
-/* Where the descriptor of pc should be among count of them, which lie about evenly over the code. */
+/*
+ * Where the descriptor of pc should be among count of them, which lie about evenly over the code.
+ */
 static uint64_t guess(const struct code_blob *blob, uint64_t pc, uint64_t count)
 {
-    return pc - blob->begin < blob->end - blob->begin ? count * (pc - blob->begin) / (blob->end - blob->begin) : 0;
+    return pc - blob->begin < blob->end - blob->begin
+               ? count * (pc - blob->begin) / (blob->end - blob->begin)
+               : 0;
 }
 
-at_each_sample void code_fetch_scopes(const struct code_cache *c, const struct memory *m, const struct code_blob *blob,
-                                      uint64_t pc)
+at_each_sample void code_fetch_scopes(const struct code_cache *c, const struct memory *m,
+                                      const struct code_blob *blob, uint64_t pc)
 {
     enum { AROUND = 4 * 64 };
 
@@ -289,25 +327,28 @@ at_each_sample void code_fetch_scopes(const struct code_cache *c, const struct m
     fetch(s.metadata + 64);
 }
 
-at_each_sample bool code_scopes_at(struct code_scopes *ret, const struct code_cache *c, const struct memory *m,
-                                   const struct code_blob *blob, uint64_t pc)
+at_each_sample bool code_scopes_at(struct code_scopes *ret, const struct code_cache *c,
+                                   const struct memory *m, const struct code_blob *blob,
+                                   uint64_t pc)
 {
     struct code_scopes s = {.cache = c, .memory = m};
     uint64_t pcs, end, size = (uint64_t)c->layout->sizeof_pc_desc;
     if (!read_tables(&s, blob, &pcs, &end))
         return false;
     /*
-     * Sorted by address; the first descriptor that is not before pc. They lie about evenly over the code: the first looks go to
-     * where it should be, since each look elsewhere is a cache miss.
+     * Sorted by address; the first descriptor that is not before pc. They lie about evenly over the
+     * code: the first looks go to where it should be, since each look elsewhere is a cache miss.
      */
     uint64_t count = end > pcs ? (end - pcs) / size : 0, low = 0;
-    int64_t offset = (int64_t)(pc - blob->begin), low_at = 0, high_at = (int64_t)(blob->end - blob->begin);
+    int64_t offset = (int64_t)(pc - blob->begin), low_at = 0,
+            high_at = (int64_t)(blob->end - blob->begin);
     if (count > BLOB_SIZE_MAX / size)
         return false;
     for (unsigned looks = 0; low < count; looks++) {
         uint64_t middle = low + (count - low) / 2;
         if (looks < GUESSES && offset >= low_at && offset < high_at)
-            middle = low + (count - low) * (uint64_t)(offset - low_at) / (uint64_t)(high_at - low_at);
+            middle =
+                low + (count - low) * (uint64_t)(offset - low_at) / (uint64_t)(high_at - low_at);
         int32_t at;
         if (!load_i32(m, pcs + middle * size, &at))
             return false;
@@ -320,7 +361,8 @@ at_each_sample bool code_scopes_at(struct code_scopes *ret, const struct code_ca
         }
     }
     uint32_t scope = 0;
-    if (pcs + low * size < end && !load32(m, pcs + low * size + (uint64_t)c->layout->pc_scope, &scope))
+    if (pcs + low * size < end &&
+        !load32(m, pcs + low * size + (uint64_t)c->layout->pc_scope, &scope))
         return false;
     fetch(s.scopes + scope);
     fetch(s.scopes + scope - 64); /* callers are written before */
@@ -378,10 +420,12 @@ at_each_sample bool code_scopes_next(struct code_scopes *s, struct code_scope *r
     struct byte_reader r = {.memory = s->memory, .at = s->scopes + s->next, .word_at = UINT64_MAX};
     uint32_t base = s->cache->layout->unsigned5_base;
     struct code_scope scope = {0};
-    if (!read_number(&r, base, &sender) || !read_number(&r, base, &method) || !read_number(&r, base, &bci))
+    if (!read_number(&r, base, &sender) || !read_number(&r, base, &method) ||
+        !read_number(&r, base, &bci))
         return false;
     /* A scope's callers are written before it. */
-    if (method == 0 || sender >= s->next || !load64(s->memory, s->metadata + 8 * ((uint64_t)method - 1), &scope.method))
+    if (method == 0 || sender >= s->next ||
+        !load64(s->memory, s->metadata + 8 * ((uint64_t)method - 1), &scope.method))
         return false;
     scope.bci = (int32_t)bci - 1;
     scope.inlined = sender != 0;
@@ -390,13 +434,15 @@ at_each_sample bool code_scopes_next(struct code_scopes *s, struct code_scope *r
     return true;
 }
 
-at_each_sample int code_level(const struct code_cache *c, const struct memory *m, const struct code_blob *blob)
+at_each_sample int code_level(const struct code_cache *c, const struct memory *m,
+                              const struct code_blob *blob)
 {
     uint8_t level;
     return load8(m, blob->address + (uint64_t)c->layout->nm_comp_level, &level) ? level : 0;
 }
 
-at_each_sample uint64_t code_entry(const struct code_cache *c, const struct memory *m, const struct code_blob *blob)
+at_each_sample uint64_t code_entry(const struct code_cache *c, const struct memory *m,
+                                   const struct code_blob *blob)
 {
     const struct hotspot_layout *l = c->layout;
     uint64_t entry = blob->begin;
@@ -410,27 +456,30 @@ at_each_sample uint64_t code_entry(const struct code_cache *c, const struct memo
     return entry >= blob->begin && entry < blob->end ? entry : blob->begin;
 }
 
-at_each_sample static bool is_handler(const struct memory *m, const struct code_blob *b, int32_t offset_field,
-                                      int32_t address_field, uint64_t pc)
+at_each_sample static bool is_handler(const struct memory *m, const struct code_blob *b,
+                                      int32_t offset_field, int32_t address_field, uint64_t pc)
 {
     uint64_t address;
     int32_t offset;
     if (address_field != LAYOUT_NONE)
         return load64(m, b->address + (uint64_t)address_field, &address) && address == pc;
-    return offset_field != LAYOUT_NONE && load_i32(m, b->address + (uint64_t)offset_field, &offset) &&
+    return offset_field != LAYOUT_NONE &&
+           load_i32(m, b->address + (uint64_t)offset_field, &offset) &&
            b->address + (uint64_t)offset == pc;
 }
 
-at_each_sample uint64_t code_original_pc(const struct code_cache *c, const struct memory *m, const struct code_blob *blob,
-                                         uint64_t pc, uint64_t sp)
+at_each_sample uint64_t code_original_pc(const struct code_cache *c, const struct memory *m,
+                                         const struct code_blob *blob, uint64_t pc, uint64_t sp)
 {
     const struct hotspot_layout *l = c->layout;
     int32_t slot;
     uint64_t original;
-    if (blob->kind != CODE_COMPILED || !(is_handler(m, blob, l->nm_deopt_offset, l->nm_deopt_begin, pc) ||
-                                         is_handler(m, blob, l->nm_deopt_mh_offset, l->nm_deopt_mh_begin, pc)))
+    if (blob->kind != CODE_COMPILED ||
+        !(is_handler(m, blob, l->nm_deopt_offset, l->nm_deopt_begin, pc) ||
+          is_handler(m, blob, l->nm_deopt_mh_offset, l->nm_deopt_mh_begin, pc)))
         return pc;
-    if (load_i32(m, blob->address + (uint64_t)l->nm_orig_pc, &slot) && load64(m, sp + (uint64_t)slot, &original) &&
+    if (load_i32(m, blob->address + (uint64_t)l->nm_orig_pc, &slot) &&
+        load64(m, sp + (uint64_t)slot, &original) &&
         original - blob->begin < blob->end - blob->begin)
         return original;
     return pc;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The code cache as a walk sees it: which piece of generated code an address lies in, and which methods, inlined into one
- * another, it stands for there. Async-signal-safe but for code_cache_init; every load is guarded, since code is freed and
- * patched at any time.
+ * The code cache as a walk sees it: which piece of generated code an address lies in, and which
+ * methods, inlined into one another, it stands for there. Async-signal-safe but for
+ * code_cache_init; every load is guarded, since code is freed and patched at any time.
  */
 #pragma once
 
@@ -28,7 +28,10 @@ struct code_blob {
     int32_t frame_offset; /* from begin: the frame is complete there; -1 when that is never said */
 };
 
-/* A method entry of the interpreter: a frame is missing up to `frame`, unfinished up to the push of the method. */
+/*
+ * A method entry of the interpreter: a frame is missing up to `frame`, unfinished up to the push of
+ * the method.
+ */
 struct interpreter_entry {
     uint64_t begin, end;
 };
@@ -53,8 +56,8 @@ struct code_cache {
 };
 
 /* Reads where code lies, of a VM that runs. 0; -ENOTSUP with the reason in why[size]. */
-int code_cache_init(struct code_cache *ret, const struct hotspot_layout *layout, const struct memory *m, char *why,
-                    size_t size) must_check;
+int code_cache_init(struct code_cache *ret, const struct hotspot_layout *layout,
+                    const struct memory *m, char *why, size_t size) must_check;
 
 static inline bool code_holds(const struct code_cache *c, uint64_t pc)
 {
@@ -67,11 +70,15 @@ static inline bool code_is_interpreter(const struct code_cache *c, uint64_t pc)
 }
 
 /* The code at pc; false when there is none (free, or not in the cache, or a fault). */
-bool code_find(const struct code_cache *c, const struct memory *m, uint64_t pc, struct code_blob *ret);
+bool code_find(const struct code_cache *c, const struct memory *m, uint64_t pc,
+               struct code_blob *ret);
 /* Brings what code_find begins with into the cache. */
 void code_fetch(const struct code_cache *c, uint64_t pc);
 /* The interpreter's method entry that holds pc, or NULL. */
 const struct interpreter_entry *code_interpreter_entry(const struct code_cache *c, uint64_t pc);
+
+/* Whether a stub is one of those that thaw or leave the frames of a continuation. */
+bool code_is_continuation_stub(const struct memory *m, const struct code_blob *blob);
 
 /* Methods at one address of an nmethod, innermost first. */
 struct code_scopes {
@@ -89,21 +96,32 @@ struct code_scope {
     bool inlined;
 };
 
-/* Starts at pc: what is said of that very address, or of the next one that something is said of. False on a fault. */
-bool code_scopes_at(struct code_scopes *ret, const struct code_cache *c, const struct memory *m, const struct code_blob *blob,
-                    uint64_t pc);
-/* Brings what code_scopes_at and its like will look at into the cache, as far as that is known before. */
-void code_fetch_scopes(const struct code_cache *c, const struct memory *m, const struct code_blob *blob, uint64_t pc);
-/* The next method; false at the end, or on a fault. An nmethod about which nothing is said answers its method once, bci 0. */
+/*
+ * Starts at pc: what is said of that very address, or of the next one that something is said of.
+ * False on a fault.
+ */
+bool code_scopes_at(struct code_scopes *ret, const struct code_cache *c, const struct memory *m,
+                    const struct code_blob *blob, uint64_t pc);
+/*
+ * Brings what code_scopes_at and its like will look at into the cache, as far as that is known
+ * before.
+ */
+void code_fetch_scopes(const struct code_cache *c, const struct memory *m,
+                       const struct code_blob *blob, uint64_t pc);
+/*
+ * The next method; false at the end, or on a fault. An nmethod about which nothing is said answers
+ * its method once, bci 0.
+ */
 bool code_scopes_next(struct code_scopes *s, struct code_scope *ret);
 
 /* The compiler's level (1 to 3: C1, 4: C2), 0 on a fault. */
 int code_level(const struct code_cache *c, const struct memory *m, const struct code_blob *blob);
 /* Where callers and the VM enter with the class of the receiver checked; begin on a fault. */
-uint64_t code_entry(const struct code_cache *c, const struct memory *m, const struct code_blob *blob);
+uint64_t code_entry(const struct code_cache *c, const struct memory *m,
+                    const struct code_blob *blob);
 /*
- * The address at which a frame of the nmethod continues: pc itself, or what it was before deoptimization put its handler
- * there. sp is the frame's.
+ * The address at which a frame of the nmethod continues: pc itself, or what it was before
+ * deoptimization put its handler there. sp is the frame's.
  */
-uint64_t code_original_pc(const struct code_cache *c, const struct memory *m, const struct code_blob *blob, uint64_t pc,
-                          uint64_t sp);
+uint64_t code_original_pc(const struct code_cache *c, const struct memory *m,
+                          const struct code_blob *blob, uint64_t pc, uint64_t sp);

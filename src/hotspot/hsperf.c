@@ -39,12 +39,13 @@ static char *text_at(struct cursor body, uint32_t offset, uint32_t max)
 {
     cursor_skip(&body, offset);
     size_t room = MIN(cursor_left(&body), max);
-    return body.failed ? NULL : strndup((const char *)body.at, strnlen((const char *)body.at, room));
+    return body.failed ? NULL
+                       : strndup((const char *)body.at, strnlen((const char *)body.at, room));
 }
 
 /* The entry of a name and a cursor over it. */
-static bool find(const uint8_t *data, size_t len, const char *name, struct entry *ret, struct cursor *ret_body,
-                 bool *ret_little)
+static bool find(const uint8_t *data, size_t len, const char *name, struct entry *ret,
+                 struct cursor *ret_body, bool *ret_little)
 {
     struct cursor c = cursor_of(data, len);
     if (cursor_be32(&c) != MAGIC)
@@ -79,7 +80,8 @@ char *hsperf_string(const uint8_t *data, size_t len, const char *name)
     return text_at(body, e.data_offset, e.vector_length);
 }
 
-static bool find_number(const uint8_t *data, size_t len, const char *name, struct cursor *ret_body, bool *ret_little)
+static bool find_number(const uint8_t *data, size_t len, const char *name, struct cursor *ret_body,
+                        bool *ret_little)
 {
     struct entry e;
     if (!find(data, len, name, &e, ret_body, ret_little) || e.type != 'J' || e.vector_length)
@@ -92,8 +94,10 @@ const uint8_t *hsperf_number_at(const uint8_t *data, size_t len, const char *nam
 {
     struct cursor body;
     bool little;
-    return find_number(data, len, name, &body, &little) && little == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) ? body.at
-                                                                                                                 : NULL;
+    return find_number(data, len, name, &body, &little) &&
+                   little == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+               ? body.at
+               : NULL;
 }
 
 int hsperf_number(const uint8_t *data, size_t len, const char *name, int64_t *ret)

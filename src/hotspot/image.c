@@ -23,7 +23,8 @@ static int library_read(void *context, uint64_t address, void *bytes, size_t len
 
 struct hotspot_image hotspot_image_of_library(void *handle)
 {
-    return (struct hotspot_image){.context = handle, .symbol = library_symbol, .read = library_read};
+    return (struct hotspot_image){
+        .context = handle, .symbol = library_symbol, .read = library_read};
 }
 
 int image_u64(const struct hotspot_image *image, uint64_t address, uint64_t *ret)

@@ -102,6 +102,7 @@ static const struct row fields[] = {
     FIELD(const_flags, 21, LAST, "ConstMethod", "_flags._flags"),
     FIELD(pool_holder, 8, LAST, "ConstantPool", "_pool_holder"),
     FIELD(pool_length, 8, LAST, "ConstantPool", "_length"),
+    MAYBE(pool_tags, 8, LAST, "ConstantPool", "_tags"),
     FIELD(pool_source_file, 17, LAST, "ConstantPool", "_source_file_name_index"),
     FIELD(class_source_file, 8, 11, "InstanceKlass", "_source_file_name_index"),
     FIELD(klass_name, 8, LAST, "Klass", "_name"),
@@ -187,7 +188,8 @@ static int match(void *context, const struct table_entry *entry)
     struct search *s = context;
     const struct group *g = &groups[entry->kind];
     for (size_t i = 0; i < g->count; i++)
-        if (strcmp(g->rows[i].type, entry->type) == 0 && strcmp(g->rows[i].field, entry->name) == 0) {
+        if (strcmp(g->rows[i].type, entry->type) == 0 &&
+            strcmp(g->rows[i].field, entry->name) == 0) {
             s->found[entry->kind][i] = entry->value;
             s->seen[entry->kind][i] = true;
         }
@@ -199,7 +201,8 @@ static bool applies(const struct row *row, int version)
     return version >= row->first && version <= row->last;
 }
 
-static void store(struct hotspot_layout *layout, const struct group *g, const struct row *row, int64_t value)
+static void store(struct hotspot_layout *layout, const struct group *g, const struct row *row,
+                  int64_t value)
 {
     void *member = (char *)layout + row->member;
     if (g->address)
@@ -221,7 +224,9 @@ static int find_version(const struct hotspot_image *image, const struct search *
         return 0;
     }
     uint32_t version = 0;
-    int r = s->seen[TABLE_STATIC][major] ? image_u32(image, (uint64_t)s->found[TABLE_STATIC][major], &version) : -ENOENT;
+    int r = s->seen[TABLE_STATIC][major]
+                ? image_u32(image, (uint64_t)s->found[TABLE_STATIC][major], &version)
+                : -ENOENT;
     if (r == 0)
         *ret = (int)version;
     return r;
@@ -241,11 +246,14 @@ static int fill(struct hotspot_layout *layout, const struct search *s, char *why
             int64_t value = s->found[k][i];
             const char *colons = row->field[0] ? "::" : "";
             if (!s->seen[k][i]) {
-                snprintf(why, size, "JDK %d without %s%s%s", layout->version, row->type, colons, row->field);
+                snprintf(why, size, "JDK %d without %s%s%s", layout->version, row->type, colons,
+                         row->field);
                 return -ENOTSUP;
             }
-            if (g->address ? value == 0 : value < 0 || (k != TABLE_CONSTANT && value > row->limit)) {
-                snprintf(why, size, "%s%s%s at %lld", row->type, colons, row->field, (long long)value);
+            if (g->address ? value == 0
+                           : value < 0 || (k != TABLE_CONSTANT && value > row->limit)) {
+                snprintf(why, size, "%s%s%s at %lld", row->type, colons, row->field,
+                         (long long)value);
                 return -ENOTSUP;
             }
             store(layout, g, row, value);
@@ -257,7 +265,8 @@ static int fill(struct hotspot_layout *layout, const struct search *s, char *why
 /* What must hold whatever the offsets are; the sentence that fails is the reason. */
 static const char *contradiction(const struct hotspot_layout *l)
 {
-    if (l->thread_anchor + l->anchor_pc + 8 > l->sizeof_thread || l->thread_stack_size + 8 > l->sizeof_thread)
+    if (l->thread_anchor + l->anchor_pc + 8 > l->sizeof_thread ||
+        l->thread_stack_size + 8 > l->sizeof_thread)
         return "a JavaThread smaller than its fields";
     if (l->anchor_fp != LAYOUT_NONE && l->anchor_fp == l->anchor_sp)
         return "a JavaFrameAnchor whose fields overlap";
@@ -267,18 +276,22 @@ static const char *contradiction(const struct hotspot_layout *l)
         return "another HeapBlock";
     if (l->nm_deopt_begin == LAYOUT_NONE && l->nm_deopt_offset == LAYOUT_NONE)
         return "no deoptimization handler";
-    if (l->method_const % 8 || l->const_pool % 8 || l->pool_holder % 8 || l->klass_name % 8 || l->nm_method % 8)
+    if (l->method_const % 8 || l->const_pool % 8 || l->pool_holder % 8 || l->klass_name % 8 ||
+        l->nm_method % 8)
         return "pointers that are not aligned";
     return NULL;
 }
 
-int hotspot_layout_read(const struct hotspot_image *image, struct hotspot_layout *ret, char *why, size_t size)
+int hotspot_layout_read(const struct hotspot_image *image, struct hotspot_layout *ret, char *why,
+                        size_t size)
 {
     struct search s = {0};
     struct hotspot_layout layout = {0};
     int r = hotspot_tables_visit(image, match, &s);
     if (r < 0) {
-        snprintf(why, size, r == -ENOENT ? "this VM exports no structures" : "the VM's structures cannot be read");
+        snprintf(why, size,
+                 r == -ENOENT ? "this VM exports no structures"
+                              : "the VM's structures cannot be read");
         return -ENOTSUP;
     }
     if (find_version(image, &s, &layout.version) < 0) {
@@ -306,35 +319,42 @@ int hotspot_layout_read(const struct hotspot_image *image, struct hotspot_layout
 }
 
 void hotspot_layout_visit(const struct hotspot_layout *layout,
-                          void (*visit)(void *context, const char *what, const char *type, const char *field, int64_t value),
+                          void (*visit)(void *context, const char *what, const char *type,
+                                        const char *field, int64_t value),
                           void *context)
 {
     for (size_t k = 0; k < ARRAY_SIZE(groups); k++)
         for (size_t i = 0; i < groups[k].count; i++) {
             const struct row *row = &groups[k].rows[i];
             const void *member = (const char *)layout + row->member;
-            int64_t value = groups[k].address ? (int64_t) * (const uint64_t *)member : *(const int32_t *)member;
-            if (applies(row, layout->version) && !(row->optional && value == (groups[k].address ? 0 : LAYOUT_NONE)))
+            int64_t value =
+                groups[k].address ? (int64_t) * (const uint64_t *)member : *(const int32_t *)member;
+            if (applies(row, layout->version) &&
+                !(row->optional && value == (groups[k].address ? 0 : LAYOUT_NONE)))
                 visit(context, groups[k].what, row->type, row->field, value);
         }
 }
 
-uint64_t hotspot_flag_address(const struct hotspot_layout *layout, const struct hotspot_image *image, const char *name)
+uint64_t hotspot_flag_address(const struct hotspot_layout *layout,
+                              const struct hotspot_image *image, const char *name)
 {
     uint64_t table, count, text, address;
     char found[64];
-    if (image_u64(image, layout->flags, &table) < 0 || image_u64(image, layout->flag_count, &count) < 0)
+    if (image_u64(image, layout->flags, &table) < 0 ||
+        image_u64(image, layout->flag_count, &count) < 0)
         return 0;
     for (uint64_t i = 0; i < MIN(count, FLAGS_MAX); i++) {
         uint64_t flag = table + i * (uint64_t)layout->sizeof_flag;
         if (image_u64(image, flag + (uint64_t)layout->flag_name, &text) == 0 &&
             image_string(image, text, found, sizeof(found)) == 0 && strcmp(found, name) == 0)
-            return image_u64(image, flag + (uint64_t)layout->flag_address, &address) == 0 ? address : 0;
+            return image_u64(image, flag + (uint64_t)layout->flag_address, &address) == 0 ? address
+                                                                                          : 0;
     }
     return 0;
 }
 
-bool hotspot_flag(const struct hotspot_layout *layout, const struct hotspot_image *image, const char *name)
+bool hotspot_flag(const struct hotspot_layout *layout, const struct hotspot_image *image,
+                  const char *name)
 {
     uint64_t address = hotspot_flag_address(layout, image, name);
     uint8_t value;

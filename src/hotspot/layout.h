@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the fields lie that a stack walk reads, of the one VM in front of us. Everything comes from the VM's own tables;
- * what each version must have is a table in layout.c, and a VM that deviates is refused with the reason.
+ * Where the fields lie that a stack walk reads, of the one VM in front of us. Everything comes from
+ * the VM's own tables; what each version must have is a table in layout.c, and a VM that deviates
+ * is refused with the reason.
  */
 #pragma once
 
@@ -17,53 +18,68 @@ struct hotspot_layout {
 
     /* Offsets in bytes, of the structures' fields. */
     int32_t thread_anchor, thread_stack_base, thread_stack_size, thread_state, thread_cont_entry;
-    int32_t collections, collecting; /* of the heap: how many garbage collections have begun; a byte, set in one */
+    /* of the heap: how many garbage collections have begun; a byte, set in one */
+    int32_t collections, collecting;
     int32_t anchor_sp, anchor_pc, anchor_fp, wrapper_anchor;
-    int32_t heap_memory, heap_segmap, heap_log2_segment, space_low, space_low_boundary, space_high_boundary;
+    int32_t heap_memory, heap_segmap, heap_log2_segment, space_low, space_low_boundary,
+        space_high_boundary;
     int32_t array_len, array_data; /* GrowableArray */
     int32_t block_used;
-    int32_t blob_name, blob_size, blob_code_begin, blob_code_offset, blob_code_end, blob_data_offset;
+    int32_t blob_name, blob_size, blob_code_begin, blob_code_offset, blob_code_end,
+        blob_data_offset;
     int32_t blob_frame_complete, blob_frame_size, blob_mutable_data, blob_relocation_size;
-    int32_t nm_method, nm_comp_level, nm_compile_id, nm_entry_bci, nm_orig_pc, nm_metadata, nm_scopes_data,
-        nm_scopes_data_begin;
+    int32_t nm_method, nm_comp_level, nm_compile_id, nm_entry_bci, nm_orig_pc, nm_metadata,
+        nm_scopes_data, nm_scopes_data_begin;
     int32_t nm_scopes_pcs, nm_dependencies, nm_immutable_data, nm_entry_point, nm_entry_offset;
     int32_t nm_deopt_offset, nm_deopt_mh_offset, nm_deopt_begin, nm_deopt_mh_begin;
     int32_t pc_offset, pc_scope;
-    int32_t method_const, method_access, const_pool, const_code_size, const_size, const_name, const_signature, const_idnum;
-    int32_t const_flags, pool_holder, pool_length, pool_source_file, klass_name, class_source_file;
+    int32_t method_const, method_access, const_pool, const_code_size, const_size, const_name,
+        const_signature, const_idnum;
+    int32_t const_flags, pool_holder, pool_length, pool_tags, pool_source_file, klass_name,
+        class_source_file;
     int32_t klass_loader_data, klass_layout_helper, loader_data_loader, cont_entry_parent;
     int32_t symbol_length, symbol_body;
     int32_t flag_name, flag_address; /* a VM flag (JVMFlag) */
     int32_t queue_buffer, queue_limit, queue_begin, queue_end, codelet_size, codelet_description;
 
     /* Sizes in bytes of the structures. */
-    int32_t sizeof_thread, sizeof_block, sizeof_const_method, sizeof_pool, sizeof_pc_desc, sizeof_cont_entry, sizeof_codelet,
-        sizeof_flag;
+    int32_t sizeof_thread, sizeof_block, sizeof_const_method, sizeof_pool, sizeof_pc_desc,
+        sizeof_cont_entry, sizeof_codelet, sizeof_flag;
 
     /* Addresses of static fields; 0 when this version has none. */
-    uint64_t code_heap, code_heaps, interpreter_code, call_stub_return, cont_return_pc, major_version, flags, flag_count;
+    uint64_t code_heap, code_heaps, interpreter_code, call_stub_return, cont_return_pc,
+        major_version, flags, flag_count;
     uint64_t perf_start, oop_base, oop_shift, class_klass_offset, collected_heap;
 
     /* Constants. */
     int32_t has_line_numbers;
 
     /* Where the tables are silent. */
-    uint8_t unsigned5_base;  /* what is subtracted from each byte of a compressed number (JDK-8292758) */
-    uint8_t interpreter_bcp; /* words below the frame pointer at which the interpreter keeps its bytecode pointer */
+    /* what is subtracted from each byte of a compressed number (JDK-8292758) */
+    uint8_t unsigned5_base;
+    /* words below the frame pointer at which the interpreter keeps its bytecode pointer */
+    uint8_t interpreter_bcp;
 };
 
 /*
- * Reads and checks the layout. 0; -ENOTSUP: no HotSpot, or one that the walker does not know, or one whose tables lack or
- * contradict something, with the reason in why[size].
+ * Reads and checks the layout. 0; -ENOTSUP: no HotSpot, or one that the walker does not know, or
+ * one whose tables lack or contradict something, with the reason in why[size].
  */
-int hotspot_layout_read(const struct hotspot_image *image, struct hotspot_layout *ret, char *why, size_t size) must_check;
+int hotspot_layout_read(const struct hotspot_image *image, struct hotspot_layout *ret, char *why,
+                        size_t size) must_check;
 
 /* Where the VM keeps a flag, by its name, "CheckJNICalls"; 0 when there is none. */
-uint64_t hotspot_flag_address(const struct hotspot_layout *layout, const struct hotspot_image *image, const char *name);
+uint64_t hotspot_flag_address(const struct hotspot_layout *layout,
+                              const struct hotspot_image *image, const char *name);
 /* A boolean flag of the VM; false also when there is none. */
-bool hotspot_flag(const struct hotspot_layout *layout, const struct hotspot_image *image, const char *name);
+bool hotspot_flag(const struct hotspot_layout *layout, const struct hotspot_image *image,
+                  const char *name);
 
-/* Visits each part that is set, by name, as tools/layouts writes it: "offset JavaThread::_anchor 656". */
+/*
+ * Visits each part that is set, by name, as tools/layouts writes it: "offset JavaThread::_anchor
+ * 656".
+ */
 void hotspot_layout_visit(const struct hotspot_layout *layout,
-                          void (*visit)(void *context, const char *what, const char *type, const char *field, int64_t value),
+                          void (*visit)(void *context, const char *what, const char *type,
+                                        const char *field, int64_t value),
                           void *context);

@@ -9,7 +9,10 @@
 
 const struct memory process_memory = {0};
 
-/* bool memory_load_word(uint64_t address, uint64_t *ret): between the two labels lies the one instruction that may fault. */
+/*
+ * bool memory_load_word(uint64_t address, uint64_t *ret): between the two labels lies the one
+ * instruction that may fault.
+ */
 #if defined(__x86_64__)
 __asm__(".section .text.hot,\"ax\",@progbits\n"
         ".globl memory_load_word\n.hidden memory_load_word\n.type memory_load_word, @function\n"
@@ -54,7 +57,10 @@ static void pass_on(const struct sigaction *old, int signal_number, siginfo_t *i
     if (old->sa_flags & SA_SIGINFO) {
         old->sa_sigaction(signal_number, info, context);
     } else if (old->sa_handler == SIG_DFL || old->sa_handler == SIG_IGN) {
-        /* The kernel ends the process on a fault that is ignored; the instruction runs again and does just that. */
+        /*
+         * The kernel ends the process on a fault that is ignored; the instruction runs again and
+         * does just that.
+         */
         struct sigaction dfl = {.sa_handler = SIG_DFL};
         sigaction(signal_number, &dfl, NULL);
     } else {
@@ -76,7 +82,10 @@ static void on_fault(int signal_number, siginfo_t *info, void *context)
 static void install(void)
 {
     for (size_t i = 0; i < ARRAY_SIZE(guarded_signals); i++) {
-        /* The mask and the alternate stack stay as the VM wants them: it is its handler that runs within ours. */
+        /*
+         * The mask and the alternate stack stay as the VM wants them: it is its handler that runs
+         * within ours.
+         */
         struct sigaction action;
         if (sigaction(guarded_signals[i], NULL, &previous[i]) < 0) {
             guard_result = -errno;

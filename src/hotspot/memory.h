@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loads that may fail. In this process they are done by one instruction whose address our SIGSEGV and SIGBUS handler knows: a
- * fault there makes the load answer false, a fault anywhere else goes to the handler that was there before (the VM's, which
- * needs its own faults for null checks and safepoint polls). Why not process_vm_readv: 300 ns a call, and containers forbid it.
- * Why not range checks alone: metaspace and code come and go under the walker. A load without a fault costs 1 to 2 ns.
+ * Loads that may fail. In this process they are done by one instruction whose address our SIGSEGV
+ * and SIGBUS handler knows: a fault there makes the load answer false, a fault anywhere else goes
+ * to the handler that was there before (the VM's, which needs its own faults for null checks and
+ * safepoint polls). Why not process_vm_readv: 300 ns a call, and containers forbid it. Why not
+ * range checks alone: metaspace and code come and go under the walker. A load without a fault costs
+ * 1 to 2 ns.
  *
  * All loads are async-signal-safe, provided SIGSEGV and SIGBUS are not blocked.
  */
@@ -24,8 +26,8 @@ struct memory {
 extern const struct memory process_memory;
 
 /*
- * Installs the handlers, once; later calls do nothing. They stay until the process ends: another library may have saved them.
- * 0 or negative errno. Not for a signal handler.
+ * Installs the handlers, once; later calls do nothing. They stay until the process ends: another
+ * library may have saved them. 0 or negative errno. Not for a signal handler.
  */
 int memory_guard_init(void) must_check;
 /* Faults of loads that were survived so far. */
@@ -48,10 +50,12 @@ static inline bool load64(const struct memory *m, uint64_t address, uint64_t *re
             *ret = v;
         return ok;
     }
-    return unlikely(m->read != NULL) ? memory_image_load(m, address, ret) : memory_load_word(address, ret);
+    return unlikely(m->read != NULL) ? memory_image_load(m, address, ret)
+                                     : memory_load_word(address, ret);
 }
 
-static inline bool load_part_(const struct memory *m, uint64_t address, unsigned size, uint64_t *ret)
+static inline bool load_part_(const struct memory *m, uint64_t address, unsigned size,
+                              uint64_t *ret)
 {
     unsigned shift = (address & 7) * 8;
     uint64_t word;

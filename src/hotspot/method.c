@@ -12,46 +12,51 @@ static bool is_pointer(uint64_t address)
     return address >= 4096 && (address & 7) == 0;
 }
 
-/* Of the symbol's first word everything but its reference count: the low half word from JDK 17 on, the second before. */
+/*
+ * Of the symbol's first word everything but its reference count: the low half word from JDK 17 on,
+ * the second before.
+ */
 static uint64_t without_count(const struct hotspot_layout *l, uint64_t symbol)
 {
     return symbol & (l->symbol_length == 0 ? ~UINT64_C(0xffff0000) : ~UINT64_C(0xffff));
 }
 
-bool method_parts(const struct hotspot_layout *l, const struct memory *m, uint64_t method, struct method_parts *ret)
+bool method_parts(const struct hotspot_layout *l, const struct memory *m, uint64_t method,
+                  struct method_parts *ret)
 {
     struct method_parts p;
-    if (!is_pointer(method) || !load64(m, method + (uint64_t)l->method_const, &p.constant) || !is_pointer(p.constant) ||
-        !load64(m, p.constant + (uint64_t)l->const_pool, &p.pool) || !is_pointer(p.pool) ||
-        !load64(m, p.pool + (uint64_t)l->pool_holder, &p.holder) || !is_pointer(p.holder) ||
-        !load64(m, p.holder + (uint64_t)l->klass_name, &p.class_name) || !is_pointer(p.class_name) ||
-        !load64(m, p.class_name, &p.symbol))
+    if (!is_pointer(method) || !load64(m, method + (uint64_t)l->method_const, &p.constant) ||
+        !is_pointer(p.constant) || !load64(m, p.constant + (uint64_t)l->const_pool, &p.pool) ||
+        !is_pointer(p.pool) || !load64(m, p.pool + (uint64_t)l->pool_holder, &p.holder) ||
+        !is_pointer(p.holder) || !load64(m, p.holder + (uint64_t)l->klass_name, &p.class_name) ||
+        !is_pointer(p.class_name) || !load64(m, p.class_name, &p.symbol))
         return false;
     p.symbol = without_count(l, p.symbol);
     *ret = p;
     return true;
 }
 
-at_each_sample bool method_parts_hold(const struct hotspot_layout *l, const struct memory *m, uint64_t method,
-                                      const struct method_parts *p)
+at_each_sample bool method_parts_hold(const struct hotspot_layout *l, const struct memory *m,
+                                      uint64_t method, const struct method_parts *p)
 {
     struct method_parts now = {0};
     return load64(m, method + (uint64_t)l->method_const, &now.constant) &&
            load64(m, p->constant + (uint64_t)l->const_pool, &now.pool) &&
            load64(m, p->pool + (uint64_t)l->pool_holder, &now.holder) &&
-           load64(m, p->holder + (uint64_t)l->klass_name, &now.class_name) && load64(m, p->class_name, &now.symbol) &&
-           now.constant == p->constant && now.pool == p->pool && now.holder == p->holder && now.class_name == p->class_name &&
+           load64(m, p->holder + (uint64_t)l->klass_name, &now.class_name) &&
+           load64(m, p->class_name, &now.symbol) && now.constant == p->constant &&
+           now.pool == p->pool && now.holder == p->holder && now.class_name == p->class_name &&
            without_count(l, now.symbol) == p->symbol;
 }
 
-at_each_sample bool method_parts_still_hold(const struct hotspot_layout *l, const struct memory *m, uint64_t method,
-                                            const struct method_parts *p)
+at_each_sample bool method_parts_still_hold(const struct hotspot_layout *l, const struct memory *m,
+                                            uint64_t method, const struct method_parts *p)
 {
     struct method_parts now = {0};
     return load64(m, method + (uint64_t)l->method_const, &now.constant) &&
            load64(m, p->constant + (uint64_t)l->const_pool, &now.pool) &&
-           load64(m, p->pool + (uint64_t)l->pool_holder, &now.holder) && now.constant == p->constant && now.pool == p->pool &&
-           now.holder == p->holder;
+           load64(m, p->pool + (uint64_t)l->pool_holder, &now.holder) &&
+           now.constant == p->constant && now.pool == p->pool && now.holder == p->holder;
 }
 
 static uint64_t mix(uint64_t h, uint64_t v)
@@ -66,14 +71,15 @@ at_each_sample uint32_t method_parts_check(const struct method_parts *p)
     return (uint32_t)(h >> 16) & METHOD_CHECK_MASK;
 }
 
-at_each_sample bool method_bci(const struct hotspot_layout *l, const struct memory *m, uint64_t method, uint64_t bcp,
-                               int32_t *ret_bci, bool *ret_native)
+at_each_sample bool method_bci(const struct hotspot_layout *l, const struct memory *m,
+                               uint64_t method, uint64_t bcp, int32_t *ret_bci, bool *ret_native)
 {
     uint64_t constant;
     uint16_t size;
     uint32_t words;
-    if (!is_pointer(method) || !load64(m, method + (uint64_t)l->method_const, &constant) || !is_pointer(constant) ||
-        !load16(m, constant + (uint64_t)l->const_code_size, &size) || !load32(m, constant + (uint64_t)l->const_size, &words))
+    if (!is_pointer(method) || !load64(m, method + (uint64_t)l->method_const, &constant) ||
+        !is_pointer(constant) || !load16(m, constant + (uint64_t)l->const_code_size, &size) ||
+        !load32(m, constant + (uint64_t)l->const_size, &words))
         return false;
     /* The whole ConstMethod, in words, holds its header and the code at least. */
     if (words > POOL_MAX || words * 8 < (uint32_t)l->sizeof_const_method + size)
@@ -84,7 +90,8 @@ at_each_sample bool method_bci(const struct hotspot_layout *l, const struct memo
     return true;
 }
 
-static bool read_symbol(const struct hotspot_layout *l, const struct memory *m, uint64_t symbol, struct buf *ret)
+static bool read_symbol(const struct hotspot_layout *l, const struct memory *m, uint64_t symbol,
+                        struct buf *ret)
 {
     uint16_t len;
     *ret = BUF(NAME_LIMIT);
@@ -94,9 +101,12 @@ static bool read_symbol(const struct hotspot_layout *l, const struct memory *m, 
     return bytes && memory_read(m, symbol + (uint64_t)l->symbol_body, bytes, len);
 }
 
-/* The symbol at an index of a constant pool; the lowest bit of an entry may be a mark. Index 0 is no entry. */
-static bool read_pool_symbol(const struct hotspot_layout *l, const struct memory *m, uint64_t pool, uint16_t index,
-                             struct buf *ret)
+/*
+ * The symbol at an index of a constant pool; the lowest bit of an entry may be a mark. Index 0 is
+ * no entry.
+ */
+static bool read_pool_symbol(const struct hotspot_layout *l, const struct memory *m, uint64_t pool,
+                             uint16_t index, struct buf *ret)
 {
     uint32_t length;
     uint64_t symbol;
@@ -105,8 +115,74 @@ static bool read_pool_symbol(const struct hotspot_layout *l, const struct memory
            read_symbol(l, m, symbol & ~UINT64_C(1), ret);
 }
 
-static bool read_source_file(const struct hotspot_layout *l, const struct memory *m, const struct method_parts *p,
-                             struct buf *ret)
+/* Entries of a constant pool as the VM keeps them (JVM specification 4.4). */
+enum { POOL_METHOD = 10, POOL_INTERFACE_METHOD = 11 };
+
+/*
+ * The name of the class at an index. From JDK 9 on an entry has the number of its name; before it
+ * is a class, or its name.
+ */
+static bool read_pool_class(const struct hotspot_layout *l, const struct memory *m, uint64_t pool,
+                            uint16_t index, struct buf *ret)
+{
+    uint64_t entry, at = pool + (uint64_t)l->sizeof_pool + 8 * (uint64_t)index;
+    if (!load64(m, at, &entry))
+        return false;
+    if (l->version > 8)
+        return read_pool_symbol(l, m, pool, (uint16_t)(entry >> 16), ret);
+    return entry & 1 ? read_symbol(l, m, entry & ~UINT64_C(1), ret)
+                     : method_class_name(l, m, entry, ret);
+}
+
+static struct str text_of(const struct buf *b)
+{
+    return (struct str){(const char *)b->data, b->data ? b->len : 0};
+}
+
+/*
+ * A reference to a method: the numbers of its class and of its name and type, which has the number
+ * of the name.
+ */
+static void consider(const struct hotspot_layout *l, const struct memory *m, uint64_t pool,
+                     uint16_t index, struct str host, struct made_target *target)
+{
+    uint64_t first = pool + (uint64_t)l->sizeof_pool;
+    uint32_t entry, length, type;
+    struct buf class = BUF(NAME_LIMIT), name = BUF(NAME_LIMIT);
+    if (load32(m, first + 8 * (uint64_t)index, &entry) &&
+        load32(m, pool + (uint64_t)l->pool_length, &length) && (uint16_t)entry < length &&
+        entry >> 16 < length && load32(m, first + 8 * (uint64_t)(entry >> 16), &type) &&
+        read_pool_class(l, m, pool, (uint16_t)entry, &class) &&
+        read_pool_symbol(l, m, pool, (uint16_t)type, &name))
+        made_target_consider(target, host, text_of(&class), text_of(&name));
+    buf_release(&class);
+    buf_release(&name);
+}
+
+/* What a lambda stands for is among the methods that its class refers to. */
+static void find_lambda(const struct hotspot_layout *l, const struct memory *m, uint64_t pool,
+                        struct method_description *d)
+{
+    enum { LAMBDA_POOL_MAX = 1000, TAGS_AT = 4 }; /* an array's bytes stand behind its length */
+
+    uint64_t tags;
+    uint32_t length;
+    size_t host;
+    struct str name = text_of(&d->class_name);
+    if (!name.len || !made_name_is_lambda(name.data, name.len, &host) ||
+        l->pool_tags == LAYOUT_NONE || !load64(m, pool + (uint64_t)l->pool_tags, &tags) ||
+        !is_pointer(tags) || !load32(m, pool + (uint64_t)l->pool_length, &length))
+        return;
+    for (uint32_t i = 1; i < MIN(length, (uint32_t)LAMBDA_POOL_MAX); i++) {
+        uint8_t tag = 0;
+        if (load8(m, tags + TAGS_AT + i, &tag) &&
+            (tag == POOL_METHOD || tag == POOL_INTERFACE_METHOD))
+            consider(l, m, pool, (uint16_t)i, (struct str){name.data, host}, &d->lambda);
+    }
+}
+
+static bool read_source_file(const struct hotspot_layout *l, const struct memory *m,
+                             const struct method_parts *p, struct buf *ret)
 {
     uint16_t index;
     uint64_t at = l->pool_source_file != LAYOUT_NONE ? p->pool + (uint64_t)l->pool_source_file
@@ -142,7 +218,10 @@ static bool read_signed(struct line_reader *r, int32_t *ret)
     return true;
 }
 
-/* One step of the compressed table; false at its end. Small steps take one byte, others an escape and two numbers. */
+/*
+ * One step of the compressed table; false at its end. Small steps take one byte, others an escape
+ * and two numbers.
+ */
 static bool next_line(struct line_reader *r, int32_t *bci, int32_t *line)
 {
     uint8_t byte;
@@ -162,13 +241,16 @@ static bool next_line(struct line_reader *r, int32_t *bci, int32_t *line)
 }
 
 /* What cannot be read of the lines is left out: a method without lines is still named. */
-static int read_lines(const struct hotspot_layout *l, const struct memory *m, uint64_t constant, struct method_description *d)
+static int read_lines(const struct hotspot_layout *l, const struct memory *m, uint64_t constant,
+                      struct method_description *d)
 {
     uint32_t flags, words;
     if (d->code_size == 0 || !load32(m, constant + (uint64_t)l->const_flags, &flags) ||
-        !(flags & (uint32_t)l->has_line_numbers) || !load32(m, constant + (uint64_t)l->const_size, &words))
+        !(flags & (uint32_t)l->has_line_numbers) ||
+        !load32(m, constant + (uint64_t)l->const_size, &words))
         return 0;
-    uint64_t begin = constant + (uint64_t)l->sizeof_const_method + d->code_size, end = constant + 8 * (uint64_t)words;
+    uint64_t begin = constant + (uint64_t)l->sizeof_const_method + d->code_size,
+             end = constant + 8 * (uint64_t)words;
     struct line_reader reader = {.layout = l, .memory = m, .at = begin, .end = end};
     int32_t bci = 0, line = 0;
     size_t count = 0;
@@ -186,7 +268,10 @@ static int read_lines(const struct hotspot_layout *l, const struct memory *m, ui
     return 0;
 }
 
-/* The loader's data, which every class points to; the boot loader's holds no loader. 0 also when it cannot be read. */
+/*
+ * The loader's data, which every class points to; the boot loader's holds no loader. 0 also when it
+ * cannot be read.
+ */
 static uint64_t find_loader(const struct hotspot_layout *l, const struct memory *m, uint64_t class)
 {
     uint64_t data, loader;
@@ -196,31 +281,35 @@ static uint64_t find_loader(const struct hotspot_layout *l, const struct memory 
                : 0;
 }
 
-static int describe(const struct hotspot_layout *l, const struct memory *m, uint64_t method, const struct method_parts *p,
-                    struct method_description *d)
+static int describe(const struct hotspot_layout *l, const struct memory *m, uint64_t method,
+                    const struct method_parts *p, struct method_description *d)
 {
     uint16_t name, signature;
     if (!load16(m, p->constant + (uint64_t)l->const_name, &name) ||
         !load16(m, p->constant + (uint64_t)l->const_signature, &signature) ||
         !load16(m, p->constant + (uint64_t)l->const_code_size, &d->code_size) ||
-        !load16(m, method + (uint64_t)l->method_access, &d->modifiers) || !read_symbol(l, m, p->class_name, &d->class_name) ||
-        !read_pool_symbol(l, m, p->pool, name, &d->name) || !read_pool_symbol(l, m, p->pool, signature, &d->signature) ||
+        !load16(m, method + (uint64_t)l->method_access, &d->modifiers) ||
+        !read_symbol(l, m, p->class_name, &d->class_name) ||
+        !read_pool_symbol(l, m, p->pool, name, &d->name) ||
+        !read_pool_symbol(l, m, p->pool, signature, &d->signature) ||
         !read_source_file(l, m, p, &d->source_file))
         return -ESTALE;
     d->loader = find_loader(l, m, p->holder);
     d->holder = p->holder;
+    find_lambda(l, m, p->pool, d);
     return read_lines(l, m, p->constant, d);
 }
 
-int method_describe(const struct hotspot_layout *l, const struct memory *m, uint64_t method, uint32_t check,
-                    struct method_description *ret)
+int method_describe(const struct hotspot_layout *l, const struct memory *m, uint64_t method,
+                    uint32_t check, struct method_description *ret)
 {
     struct method_description d = {0};
     struct method_parts p;
     if (!method_parts(l, m, method, &p) || method_parts_check(&p) != check)
         return -ESTALE;
     int r = describe(l, m, method, &p, &d);
-    if (buf_error(&d.class_name) == -ENOMEM || buf_error(&d.name) == -ENOMEM || buf_error(&d.signature) == -ENOMEM)
+    if (buf_error(&d.class_name) == -ENOMEM || buf_error(&d.name) == -ENOMEM ||
+        buf_error(&d.signature) == -ENOMEM)
         r = -ENOMEM;
     if (r == 0 && !method_parts_hold(l, m, method, &p))
         r = -ESTALE;
@@ -231,10 +320,12 @@ int method_describe(const struct hotspot_layout *l, const struct memory *m, uint
     return r;
 }
 
-bool method_class_name(const struct hotspot_layout *l, const struct memory *m, uint64_t address, struct buf *ret)
+bool method_class_name(const struct hotspot_layout *l, const struct memory *m, uint64_t address,
+                       struct buf *ret)
 {
     uint64_t symbol;
-    return is_pointer(address) && load64(m, address + (uint64_t)l->klass_name, &symbol) && read_symbol(l, m, symbol, ret);
+    return is_pointer(address) && load64(m, address + (uint64_t)l->klass_name, &symbol) &&
+           read_symbol(l, m, symbol, ret);
 }
 
 void method_description_release(struct method_description *d)

@@ -7,8 +7,11 @@
 
 enum { NAME_MAX_LEN = 256, ENTRIES_MAX = 20000, STRIDE_MAX = 256 };
 
-/* The value of an exported 64-bit variable: the tables' addresses and the offsets within an entry. */
-static int variable(const struct hotspot_image *image, const char *prefix, const char *name, uint64_t *ret)
+/*
+ * The value of an exported 64-bit variable: the tables' addresses and the offsets within an entry.
+ */
+static int variable(const struct hotspot_image *image, const char *prefix, const char *name,
+                    uint64_t *ret)
 {
     char symbol[128];
     uint64_t address;
@@ -35,12 +38,14 @@ struct table {
 };
 
 static const struct table tables[] = {
-    {"gHotSpotVMStructs", "gHotSpotVMStructEntry", "TypeNameOffset", "FieldNameOffset", "IsStaticOffset", "AddressOffset",
-     "OffsetOffset", 8, TABLE_FIELD},
-    {"gHotSpotVMTypes", "gHotSpotVMTypeEntry", "TypeNameOffset", NULL, NULL, NULL, "SizeOffset", 8, TABLE_TYPE},
-    {"gHotSpotVMIntConstants", "gHotSpotVMIntConstantEntry", "NameOffset", NULL, NULL, NULL, "ValueOffset", 4, TABLE_CONSTANT},
-    {"gHotSpotVMLongConstants", "gHotSpotVMLongConstantEntry", "NameOffset", NULL, NULL, NULL, "ValueOffset", 8,
-     TABLE_CONSTANT},
+    {"gHotSpotVMStructs", "gHotSpotVMStructEntry", "TypeNameOffset", "FieldNameOffset",
+     "IsStaticOffset", "AddressOffset", "OffsetOffset", 8, TABLE_FIELD},
+    {"gHotSpotVMTypes", "gHotSpotVMTypeEntry", "TypeNameOffset", NULL, NULL, NULL, "SizeOffset", 8,
+     TABLE_TYPE},
+    {"gHotSpotVMIntConstants", "gHotSpotVMIntConstantEntry", "NameOffset", NULL, NULL, NULL,
+     "ValueOffset", 4, TABLE_CONSTANT},
+    {"gHotSpotVMLongConstants", "gHotSpotVMLongConstantEntry", "NameOffset", NULL, NULL, NULL,
+     "ValueOffset", 8, TABLE_CONSTANT},
 };
 
 /* Offsets of an entry's parts, as the VM states them. */
@@ -48,26 +53,31 @@ struct entry_form {
     uint64_t first, stride, name, field, is_static, where, value;
 };
 
-static int read_form(const struct hotspot_image *image, const struct table *t, struct entry_form *ret)
+static int read_form(const struct hotspot_image *image, const struct table *t,
+                     struct entry_form *ret)
 {
     struct entry_form f = {0};
     int r;
-    if ((r = variable(image, t->table, "", &f.first)) < 0 || (r = variable(image, t->prefix, "ArrayStride", &f.stride)) < 0 ||
-        (r = variable(image, t->prefix, t->name, &f.name)) < 0 || (r = variable(image, t->prefix, t->value, &f.value)) < 0)
+    if ((r = variable(image, t->table, "", &f.first)) < 0 ||
+        (r = variable(image, t->prefix, "ArrayStride", &f.stride)) < 0 ||
+        (r = variable(image, t->prefix, t->name, &f.name)) < 0 ||
+        (r = variable(image, t->prefix, t->value, &f.value)) < 0)
         return r;
     if (t->field && ((r = variable(image, t->prefix, t->field, &f.field)) < 0 ||
                      (r = variable(image, t->prefix, t->is_static, &f.is_static)) < 0 ||
                      (r = variable(image, t->prefix, t->where, &f.where)) < 0))
         return r;
-    if (!f.first || f.stride < 8 || f.stride > STRIDE_MAX || MAX(MAX(f.name, f.field), MAX(f.where, f.value)) >= f.stride)
+    if (!f.first || f.stride < 8 || f.stride > STRIDE_MAX ||
+        MAX(MAX(f.name, f.field), MAX(f.where, f.value)) >= f.stride)
         return -EBADMSG;
     *ret = f;
     return 0;
 }
 
 /* One entry; 1 at the end of the table, which has no name. */
-static int read_entry(const struct hotspot_image *image, const struct table *t, const struct entry_form *f, uint64_t at,
-                      char type[NAME_MAX_LEN], char name[NAME_MAX_LEN], struct table_entry *ret)
+static int read_entry(const struct hotspot_image *image, const struct table *t,
+                      const struct entry_form *f, uint64_t at, char type[NAME_MAX_LEN],
+                      char name[NAME_MAX_LEN], struct table_entry *ret)
 {
     int r = string_at(image, at + f->name, type);
     if (r < 0)
@@ -79,7 +89,8 @@ static int read_entry(const struct hotspot_image *image, const struct table *t, 
     uint32_t flag = 0, small = 0;
     uint64_t value = 0;
     if (t->field) {
-        if ((r = string_at(image, at + f->field, name)) < 0 || (r = image_u32(image, at + f->is_static, &flag)) < 0)
+        if ((r = string_at(image, at + f->field, name)) < 0 ||
+            (r = image_u32(image, at + f->is_static, &flag)) < 0)
             return r;
         if (flag)
             ret->kind = TABLE_STATIC;
@@ -94,7 +105,8 @@ static int read_entry(const struct hotspot_image *image, const struct table *t, 
     return r;
 }
 
-int hotspot_tables_visit(const struct hotspot_image *image, int (*visit)(void *context, const struct table_entry *entry),
+int hotspot_tables_visit(const struct hotspot_image *image,
+                         int (*visit)(void *context, const struct table_entry *entry),
                          void *context)
 {
     char type[NAME_MAX_LEN], name[NAME_MAX_LEN];
@@ -105,7 +117,8 @@ int hotspot_tables_visit(const struct hotspot_image *image, int (*visit)(void *c
             return r;
         for (size_t n = 0;; n++) {
             struct table_entry entry;
-            r = n < ENTRIES_MAX ? read_entry(image, &tables[i], &form, form.first + n * form.stride, type, name, &entry)
+            r = n < ENTRIES_MAX ? read_entry(image, &tables[i], &form, form.first + n * form.stride,
+                                             type, name, &entry)
                                 : -EBADMSG;
             if (r < 0)
                 return r;

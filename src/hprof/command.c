@@ -7,10 +7,13 @@ static bool ratio(struct cursor *b, float *ret)
 {
     uint32_t bits = cursor_be32(b);
     memcpy(ret, &bits, sizeof(bits));
-    return *ret >= 0 && *ret <= 1; /* false for what is not a number */
+    return *ret >= 0 && *ret <= 1; /* also false for NaN */
 }
 
-/* The body of CONTROL. Front-ends that know ids of 4 bytes send 4, whatever the stream's size. */
+/*
+ * Parses the body of CONTROL. Front-ends that know only ids of 4 bytes send 4, whatever the size of
+ * the stream's ids.
+ */
 static bool parse_control(struct cursor *b, unsigned id_size, struct hprof_request *r)
 {
     r->control = cursor_be16(b);
@@ -62,7 +65,8 @@ static bool parse(const struct hprof_commands *c, struct hprof_request *r)
     return good && !b.failed;
 }
 
-int hprof_command_next(struct hprof_commands *c, const void *bytes, size_t len, size_t *used, struct hprof_request *ret)
+int hprof_command_next(struct hprof_commands *c, const void *bytes, size_t len, size_t *used,
+                       struct hprof_request *ret)
 {
     const uint8_t *from = bytes;
     for (*used = 0; *used < len;) {

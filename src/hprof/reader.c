@@ -13,7 +13,7 @@ int hprof_header_read(const void *bytes, uint64_t len, struct hprof_header *ret)
     cursor_skip(&c, MAGIC);
     uint8_t version = cursor_u8(&c), nul = cursor_u8(&c);
     unsigned id_size = cursor_be32(&c);
-    /* 1.0.3 is Android's. */
+    /* 1.0.3 is written by Android. */
     if (version < '0' || version > '3' || nul != 0 || (id_size != 4 && id_size != 8))
         return -EINVAL;
     ret->id_size = id_size;
@@ -35,11 +35,15 @@ int hprof_reader_init(struct hprof_reader *r, const void *bytes, uint64_t len)
 
 static bool tag_known(uint8_t tag)
 {
-    return (tag >= HPROF_UTF8 && tag <= HPROF_HEAP_SUMMARY) || (tag >= HPROF_START_THREAD && tag <= HPROF_CONTROL_SETTINGS) ||
+    return (tag >= HPROF_UTF8 && tag <= HPROF_HEAP_SUMMARY) ||
+           (tag >= HPROF_START_THREAD && tag <= HPROF_CONTROL_SETTINGS) ||
            tag == HPROF_HEAP_DUMP_SEGMENT || tag == HPROF_HEAP_DUMP_END;
 }
 
-/* Whether records can begin at `at`: up to four with known tags and lengths within the file, or its end. */
+/*
+ * Returns whether records can begin at `at`: there are up to four with known tags and with lengths
+ * within the file, or the file ends there.
+ */
 static bool records_plausible(const struct hprof_reader *r, uint64_t at)
 {
     for (int i = 0; i < 4 && at != r->len; i++) {
@@ -57,7 +61,10 @@ static bool records_plausible(const struct hprof_reader *r, uint64_t at)
     return true;
 }
 
-/* The length of a heap dump whose stated length was never filled in: up to the first byte that is no sub-record. */
+/*
+ * Determines the length of a heap dump whose header has none, by reading up to the first byte that
+ * begins no sub-record.
+ */
 static uint64_t measure_items(const struct hprof_reader *r, uint64_t start)
 {
     struct hprof_items it = hprof_items_of(r->data + start, r->data + r->len, r->header.id_size);
@@ -67,7 +74,10 @@ static uint64_t measure_items(const struct hprof_reader *r, uint64_t start)
     return (uint64_t)(it.at - r->data) - start;
 }
 
-/* Older VMs write one HEAP DUMP record for all: its u4 length wraps at 4 GiB, or stays 0 where they could not seek back. */
+/*
+ * Older VMs write everything in one HEAP DUMP record. Its 32-bit length wraps at 4 GiB, or is 0
+ * where they could not seek back.
+ */
 static uint64_t true_dump_length(const struct hprof_reader *r, uint64_t start, uint32_t stated)
 {
     uint64_t left = r->len - start;
@@ -79,12 +89,13 @@ static uint64_t true_dump_length(const struct hprof_reader *r, uint64_t start, u
         if (records_plausible(r, start + len))
             return len;
     }
-    return left; /* cut short as well */
+    return left; /* the dump is cut short as well */
 }
 
 /*
- * TIME wraps at 2^32 microseconds: one that is less than the record's before has wrapped, whatever the silence between the two.
- * Only a small step back is taken for what it is, an adjusted clock, and 0 behind others for a time that was never filled in.
+ * Extends TIME, which wraps at 2^32 microseconds. A time before that of the previous record has
+ * wrapped, however long the gap. Two cases are no wrap: a small step back, from an adjusted clock,
+ * and 0 after other times, which was never filled in.
  */
 static uint64_t unroll(struct hprof_reader *r, uint32_t time_us)
 {
@@ -117,14 +128,18 @@ bool hprof_next(struct hprof_reader *r, struct hprof_record *ret)
     if (tag == HPROF_HEAP_DUMP)
         stated = true_dump_length(r, start, (uint32_t)stated);
     uint64_t len = MIN(stated, r->len - start);
-    *ret = (struct hprof_record){tag, unroll(r, time_us), r->data + start, len, start, len < stated};
+    *ret =
+        (struct hprof_record){tag, unroll(r, time_us), r->data + start, len, start, len < stated};
     r->at = start + len;
     if (ret->cut)
         r->end = HPROF_END_CUT;
     return true;
 }
 
-/* Bytes behind the id of the sub-records that are neither classes nor objects; -1: no such tag. */
+/*
+ * Returns the number of bytes after the id in sub-records other than classes and objects, or -1 for
+ * an unknown tag.
+ */
 static int other_extra(uint8_t tag, unsigned id_size)
 {
     switch (tag) {
@@ -155,8 +170,12 @@ static int other_extra(uint8_t tag, unsigned id_size)
     }
 }
 
-/* Passes entries of a class dump; each is `name` bytes of a name, a type and, with values, a value. */
-static void skip_entries(struct cursor *c, unsigned entries, unsigned name, bool values, unsigned id_size)
+/*
+ * Skips entries of a class dump. Each consists of `name` bytes for its name, a type and, if
+ * `values`, a value.
+ */
+static void skip_entries(struct cursor *c, unsigned entries, unsigned name, bool values,
+                         unsigned id_size)
 {
     while (entries-- && !c->failed) {
         cursor_skip(c, name);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads HPROF's binary format (HPROF Agent, "Binary Dump Format") out of bytes in memory: the header, the records, and the
- * sub-records of heap dumps. It copies nothing and allocates nothing; pointers lead into the caller's bytes. Every read is
- * within bounds; a file that was cut short reads up to its cut.
+ * Reads HPROF's binary format (HPROF Agent, "Binary Dump Format") from bytes in memory: the header,
+ * the records, and the sub-records of heap dumps. It copies and allocates nothing; pointers lead
+ * into the caller's bytes. Every read is bounds-checked. A truncated file can be read up to its
+ * end.
  */
 #pragma once
 
@@ -15,41 +16,49 @@
 struct hprof_header {
     unsigned id_size; /* 4 or 8 */
     uint64_t time_ms; /* since 1970 */
-    bool segments;    /* version 1.0.2 */
-    uint32_t len;     /* bytes of the header */
+    bool segments;    /* the version is 1.0.2 */
+    uint32_t len;     /* length of the header in bytes */
 };
 
-/* -EBADMSG: not HPROF; -EINVAL: an id size other than 4 and 8, or an unknown version. */
+/*
+ * Returns -EBADMSG when the file is not HPROF, and -EINVAL when the id size is neither 4 nor 8 or
+ * the version is unknown.
+ */
 int hprof_header_read(const void *bytes, uint64_t len, struct hprof_header *ret) must_check;
 
 enum hprof_end { HPROF_END_CLEAN, HPROF_END_CUT, HPROF_END_GARBAGE };
 
 struct hprof_reader {
     const uint8_t *data;
-    uint64_t len, at; /* at: where the next record begins */
+    uint64_t len, at; /* at: the start of the next record */
     struct hprof_header header;
-    uint64_t time_us;   /* of the record before, unrolled */
-    enum hprof_end end; /* once hprof_next answered false: why */
+    uint64_t time_us;   /* time of the previous record, extended */
+    enum hprof_end end; /* why hprof_next returned false */
 };
 
 struct hprof_record {
     enum hprof_tag tag;
-    uint64_t time_us; /* since the header; unrolled: TIME itself wraps every 71.6 minutes */
+    uint64_t time_us; /* since the header; extended, because TIME itself wraps every 71.6 minutes */
     const uint8_t *body;
-    uint64_t len;    /* bytes that are there; of a heap dump whose stated length cannot be true, the true one */
-    uint64_t offset; /* of the body in the file */
-    bool cut;        /* the file ends within it */
+    /*
+     * The number of bytes present. For a heap dump whose stated length is impossible, the true
+     * length.
+     */
+    uint64_t len;
+    uint64_t offset; /* offset of the body in the file */
+    bool cut;        /* the file ends within the record */
 };
 
-/* Errors as hprof_header_read. The bytes must outlive the reader. */
+/* Fails like hprof_header_read. The bytes must outlive the reader. */
 int hprof_reader_init(struct hprof_reader *r, const void *bytes, uint64_t len) must_check;
 /*
- * The next record; false at the end, r->end says why. Tags that are not the specification's (below 0x80) are answered too:
- * skip what you do not know. A HEAP DUMP whose length wrapped at 4 GiB or was never filled in (0) is measured.
+ * Reads the next record. Returns false at the end, with the reason in r->end. Tags that the
+ * specification does not define (below 0x80) are returned too; the caller skips what it does not
+ * know. The length of a HEAP DUMP that wrapped at 4 GiB or was never filled in (0) is determined.
  */
 bool hprof_next(struct hprof_reader *r, struct hprof_record *ret);
 
-/* An id of the file's size. */
+/* Reads an id of the file's size. */
 static inline uint64_t hprof_id(struct cursor *c, unsigned id_size)
 {
     return id_size == 8 ? cursor_be64(c) : cursor_be32(c);
@@ -67,7 +76,7 @@ static inline uint64_t hprof_id_at(const uint8_t *p, unsigned id_size)
     return be32toh(narrow);
 }
 
-/* Sub-records that Android adds; they carry nothing that HotSpot's do not. */
+/* Sub-records that Android adds. They contain nothing that HotSpot's do not. */
 enum hprof_android_tag {
     HPROF_ANDROID_INTERNED_STRING = 0x89,
     HPROF_ANDROID_FINALIZING = 0x8a,
@@ -80,15 +89,21 @@ enum hprof_android_tag {
     HPROF_ANDROID_HEAP_INFO = 0xfe,
 };
 
-/* One sub-record of a heap dump. What a tag does not have is 0. */
+/* A sub-record of a heap dump. Members that its tag does not have are 0. */
 struct hprof_item {
     uint8_t tag;
-    uint8_t type;           /* of a primitive array */
-    uint32_t count;         /* elements of an array; bytes of an instance's values */
-    uint32_t thread, frame; /* serial number and frame of a root; frame is the trace's serial number for a thread object */
-    uint64_t id, class_id;  /* class_id: an instance's class, an array's class; a class's super class */
-    const uint8_t *start;   /* the tag's byte */
-    const uint8_t *body;    /* the values of an instance, the elements of an array, what follows the id of a class */
+    uint8_t type;   /* element type of a primitive array */
+    uint32_t count; /* number of elements of an array, or of bytes of an instance's values */
+    /*
+     * The serial number of a root's thread and its frame; for a thread object `frame` is the serial
+     * number of its trace.
+     */
+    uint32_t thread, frame;
+    /* class_id: the class of an instance or array, or the super class of a class. */
+    uint64_t id, class_id;
+    const uint8_t *start; /* the address of the tag */
+    /* The values of an instance, the elements of an array, or what follows the id of a class. */
+    const uint8_t *body;
     uint64_t body_len;
 };
 
@@ -97,15 +112,19 @@ struct hprof_items {
     unsigned id_size;
 };
 
-static inline struct hprof_items hprof_items_of(const uint8_t *start, const uint8_t *end, unsigned id_size)
+static inline struct hprof_items hprof_items_of(const uint8_t *start, const uint8_t *end,
+                                                unsigned id_size)
 {
     return (struct hprof_items){start, end, id_size};
 }
 
-/* What is not an instance or an array; answers as hprof_item_next. */
+/* Reads a sub-record that is neither instance nor array. Returns the same as hprof_item_next. */
 int hprof_item_other(struct hprof_items *it, struct hprof_item *ret) must_check;
 
-/* 1 with the next sub-record, 0 at the end, -ENODATA when it is cut short, -EBADMSG for an unknown tag; then `at` stays. */
+/*
+ * Returns 1 with the next sub-record, 0 at the end, -ENODATA when it is cut short, or -EBADMSG for
+ * an unknown tag. After an error `at` is unchanged.
+ */
 static inline int hprof_item_next(struct hprof_items *it, struct hprof_item *ret)
 {
     const uint8_t *p = it->at;
@@ -166,26 +185,30 @@ static inline bool hprof_item_is_object(const struct hprof_item *item)
     return item->tag >= HPROF_INSTANCE_DUMP && item->tag <= HPROF_PRIMITIVE_ARRAY_DUMP;
 }
 
-/* A CLASS DUMP taken apart. The cursors stand at the entries, which hprof_class_* below read. */
+/*
+ * The parts of a CLASS DUMP. The cursors are positioned at the entries, which the functions below
+ * read.
+ */
 struct hprof_class {
     uint64_t id, super, loader, signers, domain;
     uint32_t instance_size;
-    uint16_t constants, statics, fields; /* entries */
+    uint16_t constants, statics, fields; /* numbers of entries */
     struct cursor constants_at, statics_at, fields_at;
 };
 
 struct hprof_static {
-    uint64_t name; /* string id; constant pool index for a constant */
+    uint64_t name; /* id of a string; for a constant, its index in the pool */
     uint8_t type;
     uint64_t value; /* raw bits: an id, an int, a double's bits */
 };
 
-/* -EBADMSG when the item is no class or malformed. */
-int hprof_class_read(const struct hprof_item *item, unsigned id_size, struct hprof_class *ret) must_check;
-/* The next entry of statics_at or constants_at; false when it is malformed. */
+/* Returns -EBADMSG when the item is no class or is malformed. */
+int hprof_class_read(const struct hprof_item *item, unsigned id_size,
+                     struct hprof_class *ret) must_check;
+/* Reads the next entry of statics_at or constants_at. Returns false when it is malformed. */
 bool hprof_static_read(struct cursor *c, unsigned id_size, bool constant, struct hprof_static *ret);
 
-/* A value of a basic type at p, as raw bits. The caller knows that its bytes are there. */
+/* Returns a value of a basic type at p as raw bits. The caller has checked that the bytes exist. */
 static inline uint64_t hprof_value_at(const uint8_t *p, unsigned type, unsigned id_size)
 {
     uint64_t v = 0;

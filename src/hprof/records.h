@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The constants of HPROF's binary format (HPROF Agent, "Binary Dump Format"). All numbers in a file are big-endian; an ID has
- * the size that the header states, 4 or 8 bytes.
+ * The constants of HPROF's binary format (HPROF Agent, "Binary Dump Format"). All numbers in a file
+ * are big-endian. An ID has the size given in the header, 4 or 8 bytes.
  */
 #pragma once
 
 #include <stdint.h>
 
-#define HPROF_MAGIC_1_0_1 "JAVA PROFILE 1.0.1" /* heap dumps as HEAP DUMP */
-#define HPROF_MAGIC_1_0_2 "JAVA PROFILE 1.0.2" /* heap dumps as HEAP DUMP SEGMENTs */
+#define HPROF_MAGIC_1_0_1 "JAVA PROFILE 1.0.1" /* heap dumps are HEAP DUMP records */
+#define HPROF_MAGIC_1_0_2 "JAVA PROFILE 1.0.2" /* heap dumps are HEAP DUMP SEGMENT records */
 
-/* Record: u1 tag, u4 microseconds since the header's time (wraps after 71.6 minutes), u4 length of the body. */
+/*
+ * A record: u1 tag, u4 microseconds since the header's time (wraps after 71.6 minutes), u4 length
+ * of the body.
+ */
 enum { HPROF_RECORD_HEADER = 9 };
 
 enum hprof_tag {
@@ -30,7 +33,7 @@ enum hprof_tag {
     HPROF_HEAP_DUMP_END = 0x2c,
 };
 
-/* Sub-records of a heap dump: u1 tag, then a body without a length of its own. */
+/* The sub-records of a heap dump: u1 tag, then a body that has no length field. */
 enum hprof_sub_tag {
     HPROF_ROOT_JNI_GLOBAL = 0x01,
     HPROF_ROOT_JNI_LOCAL = 0x02,
@@ -59,16 +62,24 @@ enum hprof_type {
     HPROF_LONG = 11,
 };
 
-/* Line numbers of FRAME; above zero it is the line. */
-enum { HPROF_LINE_NONE = 0, HPROF_LINE_UNKNOWN = -1, HPROF_LINE_COMPILED = -2, HPROF_LINE_NATIVE = -3 };
+/* Special line numbers in FRAME; a positive number is a line. */
+enum {
+    HPROF_LINE_NONE = 0,
+    HPROF_LINE_UNKNOWN = -1,
+    HPROF_LINE_COMPILED = -2,
+    HPROF_LINE_NATIVE = -3
+};
 
-/* Flags of ALLOC SITES, in the record and in the command. */
+/* Flags of ALLOC SITES, both in the record and in the command. */
 enum { HPROF_SITES_INCREMENTAL = 1, HPROF_SITES_BY_ALLOCATION = 2, HPROF_SITES_FORCE_GC = 4 };
 
 /* Flags of CONTROL SETTINGS. */
 enum { HPROF_CONTROL_ALLOC_TRACES = 1, HPROF_CONTROL_CPU_SAMPLING = 2 };
 
-/* Commands of a front-end over the socket: u1 command, u4 serial number, u4 length, body ("Socket Connection"). */
+/*
+ * Commands of a front-end over the socket: u1 command, u4 serial number, u4 length, body ("Socket
+ * Connection").
+ */
 enum hprof_command {
     HPROF_CMD_FORCE_GC = 0x01,
     HPROF_CMD_DUMP_HEAP = 0x02,
@@ -90,15 +101,19 @@ enum hprof_control {
     HPROF_CONTROL_MAX_DEPTH = 6,
 };
 
-/* Bytes that a value of a type takes in a file, 0 for what is not a type. id_size is 4 or 8. */
+/* Returns the number of bytes of a value in a file, or 0 for an invalid type. id_size is 4 or 8. */
 static inline unsigned hprof_type_size(unsigned type, unsigned id_size)
 {
-    static const uint8_t sizes[] = {[HPROF_BOOLEAN] = 1, [HPROF_CHAR] = 2,  [HPROF_FLOAT] = 4, [HPROF_DOUBLE] = 8,
-                                    [HPROF_BYTE] = 1,    [HPROF_SHORT] = 2, [HPROF_INT] = 4,   [HPROF_LONG] = 8};
+    static const uint8_t sizes[] = {
+        [HPROF_BOOLEAN] = 1, [HPROF_CHAR] = 2,  [HPROF_FLOAT] = 4, [HPROF_DOUBLE] = 8,
+        [HPROF_BYTE] = 1,    [HPROF_SHORT] = 2, [HPROF_INT] = 4,   [HPROF_LONG] = 8};
     return type == HPROF_OBJECT ? id_size : type < sizeof(sizes) ? sizes[type] : 0;
 }
 
-/* The basic type of a JVM descriptor's first letter ('L' and '[' are objects), 0 for another letter. */
+/*
+ * Returns the basic type for the first letter of a JVM descriptor ('L' and '[' are objects), or 0
+ * for another letter.
+ */
 static inline unsigned hprof_type_of_descriptor(char letter)
 {
     switch (letter) {

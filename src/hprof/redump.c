@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hprof/redump_private.h"
 
+#include "base/made_name.h"
+
 #include <errno.h>
 
 struct str redump_string(const struct redump *r, uint64_t id)
@@ -14,16 +16,20 @@ struct str redump_string(const struct redump *r, uint64_t id)
 
 const char *redump_source_name(struct redump *r, struct str s)
 {
-    static const char *const primitives[26] = {['Z' - 'A'] = "boolean", ['C' - 'A'] = "char", ['F' - 'A'] = "float",
-                                               ['D' - 'A'] = "double",  ['B' - 'A'] = "byte", ['S' - 'A'] = "short",
+    static const char *const primitives[26] = {['Z' - 'A'] = "boolean", ['C' - 'A'] = "char",
+                                               ['F' - 'A'] = "float",   ['D' - 'A'] = "double",
+                                               ['B' - 'A'] = "byte",    ['S' - 'A'] = "short",
                                                ['I' - 'A'] = "int",     ['J' - 'A'] = "long"};
     size_t dims = 0;
     while (dims < s.len && s.data[dims] == '[')
         dims++;
     struct str element = {s.data + dims, s.len - dims};
-    if (dims && element.len == 1 && *element.data >= 'A' && *element.data <= 'Z' && primitives[*element.data - 'A'])
-        element = (struct str){primitives[*element.data - 'A'], strlen(primitives[*element.data - 'A'])};
-    else if (dims && element.len > 1 && element.data[0] == 'L' && element.data[element.len - 1] == ';')
+    if (dims && element.len == 1 && *element.data >= 'A' && *element.data <= 'Z' &&
+        primitives[*element.data - 'A'])
+        element =
+            (struct str){primitives[*element.data - 'A'], strlen(primitives[*element.data - 'A'])};
+    else if (dims && element.len > 1 && element.data[0] == 'L' &&
+             element.data[element.len - 1] == ';')
         element = (struct str){element.data + 1, element.len - 2};
     char *name = arena_alloc(&r->arena, element.len + 2 * dims + 1);
     if (!name) {
@@ -32,6 +38,7 @@ const char *redump_source_name(struct redump *r, struct str s)
     }
     for (size_t i = 0; i < element.len; i++)
         name[i] = element.data[i];
+    element.len = made_name_settle(name, element.len);
     for (size_t i = 0; i < element.len; i++)
         if (name[i] == '/')
             name[i] = '.';
@@ -55,7 +62,7 @@ void redump_skip_typed(struct cursor *c, unsigned name_size)
     }
 }
 
-/* Sub-records that follow one another make up pieces of about the same size. */
+/* Combines consecutive sub-records into pieces of about the same size. */
 static void cut_piece(struct redump *r, const uint8_t *at, size_t n)
 {
     enum { PIECE = 1 << 20 };
@@ -71,12 +78,30 @@ static void cut_piece(struct redump *r, const uint8_t *at, size_t n)
         fail(r, -ENOMEM);
 }
 
+/* The agent's classes, their instances and the roots that keep them are left out. */
+static bool is_agents(struct redump *r, unsigned tag, const uint8_t *at)
+{
+    const struct class *c;
+    switch (tag) {
+    case HPROF_INSTANCE_DUMP:
+        c = class_of(r, id_at(at + INSTANCE_CLASS));
+        return c && c->agents;
+    case HPROF_OBJECT_ARRAY_DUMP:
+    case HPROF_PRIMITIVE_ARRAY_DUMP:
+        return false;
+    default:
+        return redump_object(r, id_at(at + 1)) == 0;
+    }
+}
+
 void redump_visit_part(struct redump *r, struct cursor c, const struct visitor *v)
 {
     static const uint8_t root_sizes[256] = {
-        [HPROF_ROOT_UNKNOWN] = ID,          [HPROF_ROOT_JNI_GLOBAL] = 2 * ID,   [HPROF_ROOT_JNI_LOCAL] = ID + 8,
-        [HPROF_ROOT_JAVA_FRAME] = ID + 8,   [HPROF_ROOT_NATIVE_STACK] = ID + 4, [HPROF_ROOT_STICKY_CLASS] = ID,
-        [HPROF_ROOT_THREAD_BLOCK] = ID + 4, [HPROF_ROOT_MONITOR_USED] = ID,     [HPROF_ROOT_THREAD_OBJECT] = ID + 8,
+        [HPROF_ROOT_UNKNOWN] = ID,           [HPROF_ROOT_JNI_GLOBAL] = 2 * ID,
+        [HPROF_ROOT_JNI_LOCAL] = ID + 8,     [HPROF_ROOT_JAVA_FRAME] = ID + 8,
+        [HPROF_ROOT_NATIVE_STACK] = ID + 4,  [HPROF_ROOT_STICKY_CLASS] = ID,
+        [HPROF_ROOT_THREAD_BLOCK] = ID + 4,  [HPROF_ROOT_MONITOR_USED] = ID,
+        [HPROF_ROOT_THREAD_OBJECT] = ID + 8,
     };
     while (cursor_left(&c) && !r->error) {
         const uint8_t *at = c.at;
@@ -116,6 +141,11 @@ void redump_visit_part(struct redump *r, struct cursor c, const struct visitor *
             r->totals.cut = true;
             return;
         }
+        if (is_agents(r, tag, at)) {
+            if (tag == HPROF_INSTANCE_DUMP && v->pieces)
+                redump_substitute(r, id_at(at + 1), 0);
+            continue;
+        }
         if (v->pieces)
             cut_piece(r, at, (size_t)(c.at - at));
         visit(r, at, (size_t)(c.at - at));
@@ -144,8 +174,9 @@ void redump_visit(struct redump *r, struct cursor c, const struct visitor *v,
 
 static void release(struct redump *r)
 {
-    struct map *maps[] = {&r->strings, &r->by_id,          &r->by_serial,        &r->serials,    &r->traces,
-                          &r->frames,  &r->thread_serials, &r->thread_instances, &r->substitutes};
+    struct map *maps[] = {&r->strings,    &r->by_id,  &r->by_serial,      &r->serials,
+                          &r->traces,     &r->frames, &r->thread_serials, &r->thread_instances,
+                          &r->substitutes};
     for (size_t i = 0; i < ARRAY_SIZE(maps); i++)
         map_release(maps[i]);
     vec_release(&r->classes);
@@ -155,7 +186,8 @@ static void release(struct redump *r)
     arena_release(&r->arena);
 }
 
-int hprof_redump(const struct hprof_redump *how, const void *dump, size_t len, struct hprof_redump_totals *ret)
+int hprof_redump(const struct hprof_redump *how, const void *dump, size_t len,
+                 struct hprof_redump_totals *ret)
 {
     struct cursor file = cursor_of(dump, len);
     const void *nul = memchr(dump, 0, MIN(len, 64));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The second pass of a binary dump: no sub-record changes its length, so the pieces that the first pass has cut are copied,
- * changed where they lie and written in their order, by as many threads as there are processors.
+ * The second pass of a binary dump. No sub-record changes its length. As many threads as there are
+ * processors copy the pieces that the first pass has cut, change the copies in place, and write
+ * them in order.
  */
 #include "hprof/redump_private.h"
 
@@ -15,14 +16,15 @@ enum { THREADS_MAX = 8, LARGE = 4 << 20, PART = 64 << 10, ARRAY_HEAD = ARRAY_CLA
 
 struct emitter {
     const struct redump *redump;
-    atomic_size_t next; /* piece that nobody has taken */
+    atomic_size_t next; /* the first piece that no thread has taken */
     pthread_mutex_t lock;
     pthread_cond_t turn;
-    size_t written; /* pieces; with lock, as what follows */
+    /* the number of pieces written; this and the following members are protected by `lock` */
+    size_t written;
     int error;
 };
 
-/* ---- what changes: `at` lies in a copy of ours ---- */
+/* ---- changes; `at` is in our own copy ---- */
 
 static void put_ours(const struct redump *r, uint8_t *at)
 {
@@ -101,11 +103,12 @@ static void patch_primitive_array(struct redump *r, const uint8_t *from, size_t 
     patch_object(r, (uint8_t *)from);
 }
 
-static const struct visitor patch = {patch_root, patch_class, patch_instance, patch_object_array, patch_primitive_array};
+static const struct visitor patch = {patch_root, patch_class, patch_instance, patch_object_array,
+                                     patch_primitive_array};
 
 /* ---- pieces ---- */
 
-/* An array of any size, in parts; at its turn. */
+/* Writes an array of any size in parts, when its turn has come. */
 static void write_large(struct redump *r, const struct piece *p)
 {
     struct hprof_writer *w = r->how->binary;
@@ -128,7 +131,7 @@ static void write_large(struct redump *r, const struct piece *p)
     }
 }
 
-/* Waits for the turn of a piece; with the lock held then. False after a failure. */
+/* Waits for the turn of a piece; the lock is then held. Returns false after a failure. */
 static bool await_turn(struct emitter *e, size_t piece)
 {
     pthread_mutex_lock(&e->lock);
@@ -139,7 +142,8 @@ static bool await_turn(struct emitter *e, size_t piece)
 
 static bool is_large(const struct piece *p)
 {
-    return p->len > LARGE && (*p->at == HPROF_OBJECT_ARRAY_DUMP || *p->at == HPROF_PRIMITIVE_ARRAY_DUMP);
+    return p->len > LARGE &&
+           (*p->at == HPROF_OBJECT_ARRAY_DUMP || *p->at == HPROF_PRIMITIVE_ARRAY_DUMP);
 }
 
 static int emit_piece(struct emitter *e, struct redump *mine, size_t i, struct buf *copy)
@@ -171,7 +175,7 @@ static int emit_piece(struct emitter *e, struct redump *mine, size_t i, struct b
 static void *emit_pieces(void *context)
 {
     struct emitter *e = context;
-    /* Its own cache of classes; the maps are only read. */
+    /* Each thread has a copy of the state for its cache of classes; the maps are only read. */
     struct redump *mine = malloc(sizeof(*mine));
     struct buf copy = BUF(SIZE_MAX / 2);
     int error = mine ? 0 : -ENOMEM;
@@ -190,7 +194,8 @@ static void *emit_pieces(void *context)
 
 void redump_emit_binary(struct redump *r)
 {
-    struct emitter e = {.redump = r, .lock = PTHREAD_MUTEX_INITIALIZER, .turn = PTHREAD_COND_INITIALIZER};
+    struct emitter e = {
+        .redump = r, .lock = PTHREAD_MUTEX_INITIALIZER, .turn = PTHREAD_COND_INITIALIZER};
     pthread_t threads[THREADS_MAX];
     size_t n = 0, processors = (size_t)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
     size_t more = MIN(MIN(processors, r->pieces.len), (size_t)THREADS_MAX) - (r->pieces.len > 0);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Second pass: classes, traces and frames before the dump, then its sub-records, with our ids, threads and traces. */
+/*
+ * The second pass: writes classes, traces and frames before the dump, then its sub-records, with
+ * our ids, threads and traces.
+ */
 #include "hprof/redump_private.h"
 
 #include "base/hash.h"
@@ -43,34 +46,45 @@ static void emit_names(struct redump *r)
         hprof_utf8(r->how->binary, id, s.data, s.len);
     }
     for (size_t i = 0; map_next(&r->by_serial, &i, &id, &value);)
-        emit_class_name(r, id, &r->classes.data[value]);
+        if (!r->classes.data[value].agents)
+            emit_class_name(r, id, &r->classes.data[value]);
 }
 
 static void emit_frame(struct redump *r, const uint8_t *frame, uint64_t our_id)
 {
-    uint64_t method = id_at(frame + ID), signature = id_at(frame + 2 * ID), source = id_at(frame + 3 * ID);
+    uint64_t method = id_at(frame + ID), signature = id_at(frame + 2 * ID),
+             source = id_at(frame + 3 * ID);
     uint32_t serial = u4_at(frame + 4 * ID);
     int32_t line = (int32_t)u4_at(frame + 4 * ID + 4);
     if (r->how->binary) {
         const uint64_t *our_class = map_get(&r->serials, serial);
-        hprof_frame(r->how->binary, our_id, method, signature, source, our_class ? (uint32_t)*our_class : 0, line);
+        hprof_frame(r->how->binary, our_id, method, signature, source,
+                    our_class ? (uint32_t)*our_class : 0, line);
         return;
     }
     const uint64_t *index = map_get(&r->by_serial, serial);
     struct str m = redump_string(r, method), s = redump_string(r, source);
     struct buf name = BUF(1 << 17);
-    buf_printf(&name, "%s.%.*s", index ? r->classes.data[*index].source_name : "", (int)m.len, m.data);
+    buf_printf(&name, "%s.%.*s", index ? r->classes.data[*index].source_name : "", (int)m.len,
+               m.data);
     char *file = arena_copy(&r->arena, s.data, s.len);
     hprof_text_frame(r->how->text, buf_str(&name), file && *file ? file : NULL, line);
     buf_release(&name);
 }
 
-/* STACK TRACE: the stacks of the threads. One that is empty is the VM's dummy. */
+static bool is_agents_frame(const struct redump *r, const uint8_t *frame)
+{
+    const uint64_t *index = map_get(&r->by_serial, u4_at(frame + 4 * ID));
+    return index && r->classes.data[*index].agents;
+}
+
+/* A STACK TRACE holds the stack of a thread; an empty one is a placeholder of the VM. */
 static void emit_record(struct redump *r, unsigned tag, struct cursor b)
 {
     if (tag != HPROF_TRACE || cursor_left(&b) < 12)
         return;
-    uint32_t serial = cursor_be32(&b), thread = redump_thread(r, cursor_be32(&b)), n = cursor_be32(&b);
+    uint32_t serial = cursor_be32(&b), thread = redump_thread(r, cursor_be32(&b)),
+             n = cursor_be32(&b);
     if (!n || cursor_left(&b) / ID < n)
         return;
     uint32_t our_serial = (*r->how->next_trace)++;
@@ -79,16 +93,19 @@ static void emit_record(struct redump *r, unsigned tag, struct cursor b)
         fail(r, -ENOMEM);
     if (r->how->text)
         hprof_text_trace(r->how->text, our_serial, r->how->thread_in_trace ? thread : 0);
+    uint32_t kept = 0;
     for (uint32_t i = 0; i < n && !r->error; i++) {
-        const uint64_t *frame = map_get(&r->frames, cursor_be64(&b));
-        if (!frame)
+        const uint64_t *at = map_get(&r->frames, cursor_be64(&b));
+        const uint8_t *frame =
+            at ? (const uint8_t *)(uintptr_t)*at : NULL; /* NOLINT: the map holds addresses */
+        if (!frame || is_agents_frame(r, frame))
             continue;
-        ids[i] = *r->how->next_frame;
+        ids[kept] = *r->how->next_frame;
         *r->how->next_frame += 2;
-        emit_frame(r, (const uint8_t *)(uintptr_t)*frame, ids[i]); /* NOLINT: the map holds addresses */
+        emit_frame(r, frame, ids[kept++]);
     }
     if (r->how->binary && !r->error)
-        hprof_trace(r->how->binary, our_serial, thread, ids, n);
+        hprof_trace(r->how->binary, our_serial, thread, ids, kept);
     free(ids);
 }
 
@@ -134,7 +151,8 @@ static void emit_text_class(struct redump *r, const uint8_t *at, size_t n)
     struct cursor b = cursor_of(at, n);
     hprof_text_class(t, id_at(at + 1), c ? c->source_name : "", r->how->empty_trace);
     for (unsigned i = 0; i < ARRAY_SIZE(links); i++)
-        hprof_text_class_link(t, links[i], redump_object(r, id_at(at + INSTANCE_CLASS + (size_t)i * ID)));
+        hprof_text_class_link(t, links[i],
+                              redump_object(r, id_at(at + INSTANCE_CLASS + (size_t)i * ID)));
     cursor_skip(&b, CLASS_FIXED);
     for (unsigned statics = 0; statics < 2; statics++) {
         unsigned count = cursor_be16(&b);
@@ -158,8 +176,8 @@ static void emit_text_class(struct redump *r, const uint8_t *at, size_t n)
 static void emit_text_instance(struct redump *r, const uint8_t *at, size_t n)
 {
     const struct class *c = class_of(r, id_at(at + INSTANCE_CLASS));
-    hprof_text_object(r->how->text, redump_object(r, id_at(at + 1)), c->size, redump_object_trace(r, at), c->source_name,
-                      c->id);
+    hprof_text_object(r->how->text, redump_object(r, id_at(at + 1)), c->size,
+                      redump_object_trace(r, at), c->source_name, c->id);
     for (uint32_t i = 0; i < c->n_references; i++) {
         size_t o = INSTANCE_BYTES + (size_t)c->references[i].offset;
         if (o + ID > n)
@@ -172,25 +190,28 @@ static void emit_text_object_array(struct redump *r, const uint8_t *at, size_t n
 {
     const struct class *c = class_of(r, id_at(at + ARRAY_CLASS));
     uint32_t len = u4_at(at + ARRAY_LENGTH);
-    hprof_text_array(r->how->text, redump_object(r, id_at(at + 1)), redump_array_size(r, HPROF_OBJECT, len),
-                     redump_object_trace(r, at), len, c ? c->source_name : "java.lang.Object[]", id_at(at + ARRAY_CLASS));
+    hprof_text_array(r->how->text, redump_object(r, id_at(at + 1)),
+                     redump_array_size(r, HPROF_OBJECT, len), redump_object_trace(r, at), len,
+                     c ? c->source_name : "java.lang.Object[]", id_at(at + ARRAY_CLASS));
     for (uint32_t i = 0; i < len; i++)
-        hprof_text_element(r->how->text, i, redump_object(r, id_at(at + ARRAY_CLASS + ID + (size_t)i * ID)));
+        hprof_text_element(r->how->text, i,
+                           redump_object(r, id_at(at + ARRAY_CLASS + ID + (size_t)i * ID)));
 }
 
 static void emit_text_primitive_array(struct redump *r, const uint8_t *at, size_t n)
 {
     static const char *const names[] = {
-        [HPROF_BOOLEAN] = "boolean[]", [HPROF_CHAR] = "char[]",   [HPROF_FLOAT] = "float[]", [HPROF_DOUBLE] = "double[]",
-        [HPROF_BYTE] = "byte[]",       [HPROF_SHORT] = "short[]", [HPROF_INT] = "int[]",     [HPROF_LONG] = "long[]"};
+        [HPROF_BOOLEAN] = "boolean[]", [HPROF_CHAR] = "char[]", [HPROF_FLOAT] = "float[]",
+        [HPROF_DOUBLE] = "double[]",   [HPROF_BYTE] = "byte[]", [HPROF_SHORT] = "short[]",
+        [HPROF_INT] = "int[]",         [HPROF_LONG] = "long[]"};
     uint32_t len = u4_at(at + ARRAY_LENGTH);
     unsigned type = at[ARRAY_TYPE];
-    hprof_text_array(r->how->text, id_at(at + 1), redump_array_size(r, type, len), redump_object_trace(r, at), len, names[type],
-                     0);
+    hprof_text_array(r->how->text, id_at(at + 1), redump_array_size(r, type, len),
+                     redump_object_trace(r, at), len, names[type], 0);
 }
 
-static const struct visitor emit_text = {emit_text_root, emit_text_class, emit_text_instance, emit_text_object_array,
-                                         emit_text_primitive_array};
+static const struct visitor emit_text = {emit_text_root, emit_text_class, emit_text_instance,
+                                         emit_text_object_array, emit_text_primitive_array};
 
 void redump_emit(struct redump *r, struct cursor file)
 {

@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* First pass: strings, classes, frames, threads, totals. */
+/* The first pass: collects strings, classes, frames, threads and totals. */
 #include "hprof/redump_private.h"
 
+#include "base/made_name.h"
+
 #include <errno.h>
+
+void redump_substitute(struct redump *r, uint64_t id, uint64_t ours)
+{
+    if (map_put(&r->substitutes, id, ours) < 0)
+        fail(r, -ENOMEM);
+    r->filter[filter_bit(id) / 64] |= UINT64_C(1) << filter_bit(id) % 64;
+}
 
 static void learn_record(struct redump *r, unsigned tag, struct cursor b)
 {
@@ -17,12 +26,16 @@ static void learn_record(struct redump *r, unsigned tag, struct cursor b)
         struct class c = {.id = cursor_be64(&b)};
         cursor_skip(&b, 4);
         c.name = cursor_be64(&b);
+        struct str name = redump_string(r, c.name);
+        c.agents = made_name_is_agents(name.data, name.len);
+        if (c.agents)
+            redump_substitute(r, c.id, 0);
         e = map_put(&r->by_id, c.id, r->classes.len);
         if (e == 0)
             e = map_put(&r->by_serial, serial, r->classes.len);
         if (e == 0)
             e = vec_push(&r->classes, c);
-        memset(r->recent, 0, sizeof(r->recent)); /* they may have moved */
+        memset(r->recent, 0, sizeof(r->recent)); /* the classes may have moved */
     }
     if (e < 0)
         fail(r, e);
@@ -33,7 +46,9 @@ static void learn_root(struct redump *r, const uint8_t *at, size_t n)
     r->totals.roots++;
     if (*at != HPROF_ROOT_THREAD_OBJECT)
         return;
-    struct thread t = {.object = id_at(at + 1), .serial = u4_at(at + ROOT_THREAD), .trace = u4_at(at + ROOT_THREAD + 4)};
+    struct thread t = {.object = id_at(at + 1),
+                       .serial = u4_at(at + ROOT_THREAD),
+                       .trace = u4_at(at + ROOT_THREAD + 4)};
     if (map_put(&r->thread_serials, t.serial, r->threads.len) < 0 || vec_push(&r->threads, t) < 0)
         fail(r, -ENOMEM);
 }
@@ -62,14 +77,20 @@ static uint64_t aligned(const struct redump *r, uint64_t bytes)
     return (bytes + a - 1) / a * a;
 }
 
-/* The shallow size of an instance when the VM did not tell: header and fields, references as they lie in the heap. */
+/*
+ * Computes the shallow size of an instance when the VM did not report it: the header and the
+ * fields, with references as wide as in the heap.
+ */
 static uint32_t reckoned_size(const struct redump *r, const struct class *c)
 {
     uint64_t fields = c->fields_size - c->n_references * (uint64_t)(ID - r->how->shapes->reference);
     return (uint32_t)aligned(r, r->how->shapes->header[0] + fields);
 }
 
-/* Works out what instances of c look like; its superclasses are known by then. */
+/*
+ * Determines the layout of instances of c, once its superclasses are known. Returns false if they
+ * are not.
+ */
 static bool flatten(struct redump *r, struct class *c)
 {
     enum { DEEPEST = 10000 };
@@ -94,7 +115,8 @@ static bool flatten(struct redump *r, struct class *c)
                 const char *copy = arena_copy(&r->arena, s.data, s.len);
                 if (!copy || vec_push(&refs, ((struct field){offset, copy})) < 0)
                     fail(r, -ENOMEM);
-            } else if (thread && f[ID] == HPROF_LONG && s.len == 3 && memcmp(s.data, "tid", 3) == 0) {
+            } else if (thread && f[ID] == HPROF_LONG && s.len == 3 &&
+                       memcmp(s.data, "tid", 3) == 0) {
                 c->is_thread = true;
                 c->id_offset = offset;
             }
@@ -112,7 +134,8 @@ static bool flatten(struct redump *r, struct class *c)
         memcpy(kept, refs.data, refs.len * sizeof(*refs.data));
     c->references = kept;
     c->source_name = redump_source_name(r, name);
-    c->size = r->how->instance_size ? r->how->instance_size(r->how->ctx, name.data, name.len, offset) : 0;
+    c->size =
+        r->how->instance_size ? r->how->instance_size(r->how->ctx, name.data, name.len, offset) : 0;
     if (!c->size)
         c->size = reckoned_size(r, c);
     c->flat = true;
@@ -123,10 +146,11 @@ static bool flatten(struct redump *r, struct class *c)
 uint64_t redump_array_size(const struct redump *r, unsigned type, uint64_t n)
 {
     const struct hprof_shapes *s = r->how->shapes;
-    return aligned(r, s->header[type] + n * (type == HPROF_OBJECT ? s->reference : hprof_type_size(type, ID)));
+    return aligned(r, s->header[type] +
+                          n * (type == HPROF_OBJECT ? s->reference : hprof_type_size(type, ID)));
 }
 
-/* Roots come behind the objects in some versions, so that threads are put together at the end. */
+/* Some versions write roots after objects, so threads are assembled at the end of the pass. */
 static void learn_thread(struct redump *r, const uint8_t *at)
 {
     if (map_put(&r->thread_instances, id_at(at + 1), (uintptr_t)at) < 0)
@@ -161,9 +185,13 @@ static void learn_primitive_array(struct redump *r, const uint8_t *at, size_t n)
     r->totals.bytes += redump_array_size(r, at[ARRAY_TYPE], u4_at(at + ARRAY_LENGTH));
 }
 
-static const struct visitor learn = {learn_root, learn_class, learn_instance, learn_object_array, learn_primitive_array, true};
+static const struct visitor learn = {learn_root,         learn_class,           learn_instance,
+                                     learn_object_array, learn_primitive_array, true};
 
-/* What the first pass left open: early instances, and which of our threads the threads of the dump are. */
+/*
+ * Completes the first pass: handles instances that came before their class, and maps the dump's
+ * threads to ours.
+ */
 static void settle(struct redump *r)
 {
     for (size_t i = 0; i < r->early.len && !r->error; i++) {
@@ -177,7 +205,10 @@ static void settle(struct redump *r)
         if (c->is_thread)
             learn_thread(r, at);
     }
-    /* Classes are objects too: instances of java.lang.Class, whose size the VM reports for the mirror. */
+    /*
+     * A class is an object too: an instance of java.lang.Class, whose size the VM reports for the
+     * mirror.
+     */
     for (size_t i = 0; i < r->classes.len; i++) {
         struct class *c = &r->classes.data[i];
         if (!c->source_name)
@@ -189,14 +220,14 @@ static void settle(struct redump *r)
         const uint64_t *found = map_get(&r->thread_instances, t->object);
         if (!found)
             continue;
-        const uint8_t *instance = (const uint8_t *)(uintptr_t)*found; /* NOLINT: the map holds addresses */
+        const uint8_t *instance =
+            (const uint8_t *)(uintptr_t)*found; /* NOLINT: the map holds addresses */
         const struct class *c = class_of(r, id_at(instance + INSTANCE_CLASS));
         uint64_t java_id = id_at(instance + INSTANCE_BYTES + c->id_offset);
-        if (!r->how->thread || !r->how->thread(r->how->ctx, java_id, &t->our_serial, &t->our_object) || !t->our_object)
+        if (!r->how->thread ||
+            !r->how->thread(r->how->ctx, java_id, &t->our_serial, &t->our_object) || !t->our_object)
             continue;
-        if (map_put(&r->substitutes, t->object, t->our_object) < 0)
-            fail(r, -ENOMEM);
-        r->filter[filter_bit(t->object) / 64] |= UINT64_C(1) << filter_bit(t->object) % 64;
+        redump_substitute(r, t->object, t->our_object);
     }
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two passes over a dump of the VM's own dumper: redump.c visits its records, redump_learn.c takes in what the first pass
- * is for, redump_emit.c writes them as ours, of binary dumps all but the objects, which redump_binary.c copies.
+ * Two passes over a dump made by the VM's own dumper. redump.c visits the records. redump_learn.c
+ * collects information in the first pass. redump_emit.c writes the records as ours in the second,
+ * except for the objects of binary dumps, which redump_binary.c copies.
  */
 #pragma once
 
@@ -15,20 +16,21 @@
 enum { ID = 8, FILTER_BITS = 1 << 16, RECENT = 256 };
 
 struct field {
-    uint32_t offset; /* of a reference in the bytes of an instance */
+    uint32_t offset; /* of a reference among the values of an instance */
     const char *name;
 };
 
 struct class
 {
-    uint64_t id, super, name;          /* name: the string's id */
-    const uint8_t *fields;             /* of CLASS DUMP: name id and type each */
-    uint32_t n_fields, own_size, size; /* bytes of its own fields in a dump; shallow size of an instance */
-    uint32_t fields_size;              /* those of the superclasses too */
-    bool flat, is_thread, dumped;
-    uint32_t id_offset; /* of Thread.tid in an instance, when is_thread */
+    uint64_t id, super, name; /* name: the id of the string */
+    const uint8_t *fields;    /* in the CLASS DUMP: a name id and a type for each */
+    /* own_size: bytes of its own fields in a dump; size: shallow size of an instance. */
+    uint32_t n_fields, own_size, size;
+    uint32_t fields_size; /* including those of superclasses */
+    bool flat, is_thread, dumped, agents;
+    uint32_t id_offset; /* offset of Thread.tid in an instance, if is_thread */
     uint32_t n_references;
-    const struct field *references; /* in the order of the bytes */
+    const struct field *references; /* in the order of their offsets */
     const char *source_name;        /* "java.lang.String", "byte[]" */
     const char *descriptor;         /* the internal name */
 };
@@ -38,7 +40,7 @@ struct thread {
     uint32_t serial, our_serial, trace;
 };
 
-/* Whole sub-records of the dump, one behind the other. */
+/* Consecutive complete sub-records of the dump. */
 struct piece {
     const uint8_t *at;
     size_t len;
@@ -47,21 +49,23 @@ struct piece {
 struct redump {
     const struct hprof_redump *how;
     struct arena arena;
-    struct map strings;                /* id -> address of the record's body; its length lies before it */
-    struct map by_id;                  /* class id -> index of classes */
-    struct map by_serial;              /* class serial of the dump -> index of classes */
-    struct map serials;                /* class serial of the dump -> ours */
-    struct map traces;                 /* trace serial of the dump -> ours */
-    struct map frames;                 /* frame id -> address of the record's body */
-    struct map thread_serials;         /* the dump's -> index of threads */
-    struct map thread_instances;       /* object id of a java.lang.Thread -> address of its sub-record */
+    /* String id -> address of the record's body; its length precedes it. */
+    struct map strings;
+    struct map by_id;          /* class id -> index of classes */
+    struct map by_serial;      /* class serial of the dump -> index of classes */
+    struct map serials;        /* class serial of the dump -> ours */
+    struct map traces;         /* trace serial of the dump -> ours */
+    struct map frames;         /* frame id -> address of the record's body */
+    struct map thread_serials; /* the dump's -> index of threads */
+    /* Object id of a java.lang.Thread -> address of its sub-record. */
+    struct map thread_instances;
     struct map substitutes;            /* object id of a thread -> ours */
-    uint64_t filter[FILTER_BITS / 64]; /* bits of the ids in substitutes */
+    uint64_t filter[FILTER_BITS / 64]; /* one bit for each hash of an id in `substitutes` */
     VEC(struct class) classes;
     VEC(struct thread) threads;
     VEC(struct piece) pieces;     /* the heap dump from its first sub-record to its last */
-    VEC(const uint8_t *) early;   /* instances that came before their class */
-    struct class *recent[RECENT]; /* classes found last, by their ids */
+    VEC(const uint8_t *) early;   /* instances that precede their class */
+    struct class *recent[RECENT]; /* a cache of recently found classes, by id */
     struct hprof_redump_totals totals;
     int error;
 };
@@ -108,17 +112,17 @@ static inline struct class *class_of(struct redump *r, uint64_t id)
     return index ? *recent = &r->classes.data[*index] : NULL;
 }
 
-/* The sub-records, one visit each. at is the tag, n the whole length. */
+/* Functions that are called once for each sub-record. `at` is its tag and n its whole length. */
 struct visitor {
     void (*root)(struct redump *r, const uint8_t *at, size_t n);
     void (*class)(struct redump *r, const uint8_t *at, size_t n);
     void (*instance)(struct redump *r, const uint8_t *at, size_t n);
     void (*object_array)(struct redump *r, const uint8_t *at, size_t n);
     void (*primitive_array)(struct redump *r, const uint8_t *at, size_t n);
-    bool pieces; /* they are put together as well */
+    bool pieces; /* also combine the sub-records into pieces */
 };
 
-/* Offsets behind a sub-record's tag. */
+/* Offsets relative to a sub-record's tag. */
 enum {
     ROOT_THREAD = 1 + ID,
     OBJECT_TRACE = 1 + ID,
@@ -137,23 +141,29 @@ static inline size_t filter_bit(uint64_t id)
 
 /* redump.c */
 struct str redump_string(const struct redump *r, uint64_t id);
-/* A class's or array's name, "[[I" or "java/lang/String", in source form. */
+/* Returns the source form of the name of a class or array, such as "[[I" or "java/lang/String". */
 const char *redump_source_name(struct redump *r, struct str s);
-/* Passes over a count and that many entries of a name's size, a type and its value: constants and statics of CLASS DUMP. */
+/*
+ * Skips a count and that many entries, each with a name, a type and a value: constants and statics
+ * of a CLASS DUMP.
+ */
 void redump_skip_typed(struct cursor *c, unsigned name_size);
-/* Visits the records of the whole file: heap dumps by v, others by other() with the body; NULL passes over them. */
+/*
+ * Visits the records of the whole file: heap dumps with v, other records by calling other() with
+ * the body. A NULL skips them.
+ */
 void redump_visit(struct redump *r, struct cursor c, const struct visitor *v,
                   void (*other)(struct redump *r, unsigned tag, struct cursor body));
 
-/* The sub-records of a part of a heap dump. */
+/* Visits the sub-records of a part of a heap dump. */
 void redump_visit_part(struct redump *r, struct cursor c, const struct visitor *v);
 
-/* redump_learn.c: strings, classes, frames, threads, totals; then what they left open. */
+/* redump_learn.c: the first pass. */
 void redump_learn(struct redump *r, struct cursor file);
-/* Shallow size of an array, bytes. */
+/* Returns the shallow size of an array in bytes. */
 uint64_t redump_array_size(const struct redump *r, unsigned type, uint64_t n);
 
-/* An object's id in our stream. */
+/* Returns an object's id in our stream. */
 static inline uint64_t redump_object(const struct redump *r, uint64_t id)
 {
     if (likely(!(r->filter[filter_bit(id) / 64] >> filter_bit(id) % 64 & 1)))
@@ -162,13 +172,19 @@ static inline uint64_t redump_object(const struct redump *r, uint64_t id)
     return other ? *other : id;
 }
 
-/* redump_binary.c: the pieces. */
+/*
+ * Gives an object another id in our stream. With 0 the object is left out and references to it
+ * become null.
+ */
+void redump_substitute(struct redump *r, uint64_t id, uint64_t ours);
+
+/* redump_binary.c: writes the pieces. */
 void redump_emit_binary(struct redump *r);
 
 /* redump_emit.c */
-/* The serial numbers in our stream of a thread and of a trace of the dump. */
+/* Return our serial number for a thread and for a trace of the dump. */
 uint32_t redump_thread(const struct redump *r, uint32_t serial);
 uint32_t redump_trace(const struct redump *r, uint32_t serial);
-/* That of where the object of a sub-record was allocated. */
+/* Returns our serial number of the trace where the object of a sub-record was allocated. */
 uint32_t redump_object_trace(const struct redump *r, const uint8_t *at);
 void redump_emit(struct redump *r, struct cursor file);

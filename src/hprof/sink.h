@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where HPROF writers put their bytes: a file, a socket, memory. */
+/* The destination of HPROF writers: a file, a socket, or memory. */
 #pragma once
 
 #include <stddef.h>
 
 struct hprof_sink {
-    /* Takes all len bytes; 0 or negative errno, after which the writer calls it no more. */
+    /*
+     * Takes all len bytes. Returns 0, or a negative errno, after which the writer does not call it
+     * again.
+     */
     int (*write)(void *ctx, const void *bytes, size_t len);
     void *ctx;
 };

@@ -11,23 +11,34 @@ static const char preamble[] =
     "\n"
     "Written by jvmscope in the text format of the HPROF agent.\n"
     "\n"
-    "THREAD START  a thread: its object's id, its serial number (id), its name and group; THREAD END names the serial number.\n"
-    "TRACE         a stack, the innermost frame first, cut at depth=. Other sections refer to it by its number.\n"
-    "SITES         allocation by class and TRACE: bytes and objects that are live, and all that were ever allocated.\n"
+    "THREAD START  a thread: its object's id, its serial number (id), its name and group; THREAD "
+    "END names the serial number.\n"
+    "TRACE         a stack, the innermost frame first, cut at depth=. Other sections refer to it "
+    "by its number.\n"
+    "SITES         allocation by class and TRACE: bytes and objects that are live, and all that "
+    "were ever allocated.\n"
     "HEAP DUMP     every reachable object with the references it holds:\n"
-    "              ROOT  why an object is alive     CLS  a class, its static references and constants\n"
-    "              OBJ   an instance                ARR  an array; sz is the object's size in the heap\n"
+    "              ROOT  why an object is alive     CLS  a class, its static references and "
+    "constants\n"
+    "              OBJ   an instance                ARR  an array; sz is the object's size in the "
+    "heap\n"
     "CPU SAMPLES   TRACEs by how often a thread that used a CPU was seen in them.\n"
-    "CPU TIME      TRACEs by the CPU time spent in their first method; count is the number of calls.\n"
-    "MONITOR TIME  TRACEs and monitors by the time that threads were blocked there; count is how often.\n"
-    "MONITOR DUMP  threads and monitors at one moment. Status: R runs, S suspended, CW waits for a condition,\n"
+    "CPU TIME      TRACEs by the CPU time spent in their first method; count is the number of "
+    "calls, all of them.\n"
+    "              Behind them, by count and with a self of 0.00 %, those whose time is not known: "
+    "the CPU clock was read\n"
+    "              less than ten times for it, or it is their callers'.\n"
+    "MONITOR TIME  TRACEs and monitors by the time that threads were blocked there; count is how "
+    "often.\n"
+    "MONITOR DUMP  threads and monitors at one moment. Status: R runs, S suspended, CW waits for a "
+    "condition,\n"
     "              MW waits to enter a monitor, SL sleeps, P parked, ZO ended.\n"
     "Sizes are those that the VM reports for the object. Live means after a full collection.\n"
     "\n"
     "--------\n"
     "\n";
 
-/* The time as ctime prints it, without its newline. */
+/* Formats the time like ctime, without the newline. */
 static const char *date(char text[32], time_t when)
 {
     struct tm tm;
@@ -50,7 +61,7 @@ int hprof_text_flush(struct hprof_text *t)
     return t->error;
 }
 
-/* Room for the next line of at most n bytes; NULL after a failure. */
+/* Returns room for a line of at most n bytes, or NULL after a failure. */
 static char *line_room(struct hprof_text *t, size_t n)
 {
     if (t->out.len >= OUT_LIMIT)
@@ -63,7 +74,7 @@ static char *line_room(struct hprof_text *t, size_t n)
     return p;
 }
 
-/* Gives back what of n bytes of line_room() lies behind end. */
+/* Returns the unused part, after `end`, of what line_room() provided. */
 static void line_done(struct hprof_text *t, const char *end)
 {
     t->out.len = (size_t)(end - (char *)t->out.data);
@@ -99,16 +110,21 @@ void hprof_text_release(struct hprof_text *t)
     buf_release(&t->out);
 }
 
-/* A section has ended: a front-end at the other end of a socket must see it now. */
+/*
+ * Flushes after a section, because a front-end at the other end of a socket must see it
+ * immediately.
+ */
 static void section_end(struct hprof_text *t)
 {
     if (t->lines)
         hprof_text_flush(t);
 }
 
-void hprof_text_thread_start(struct hprof_text *t, uint64_t object, uint32_t serial, const char *name, const char *group)
+void hprof_text_thread_start(struct hprof_text *t, uint64_t object, uint32_t serial,
+                             const char *name, const char *group)
 {
-    line(t, "THREAD START (obj=%" PRIx64 ", id = %" PRIu32 ", name=\"%s\", group=\"%s\")\n", object, serial, name, group);
+    line(t, "THREAD START (obj=%" PRIx64 ", id = %" PRIu32 ", name=\"%s\", group=\"%s\")\n", object,
+         serial, name, group);
 }
 
 void hprof_text_thread_end(struct hprof_text *t, uint32_t serial)
@@ -136,7 +152,8 @@ void hprof_text_frame(struct hprof_text *t, const char *method, const char *sour
     if (number > 0)
         line(t, "\t%s(%s:%" PRId32 ")\n", method, source, number);
     else
-        line(t, "\t%s(%s:%s)\n", method, source, number == HPROF_LINE_COMPILED ? "Compiled method" : "Unknown line");
+        line(t, "\t%s(%s:%s)\n", method, source,
+             number == HPROF_LINE_COMPILED ? "Compiled method" : "Unknown line");
 }
 
 void hprof_text_sites_begin(struct hprof_text *t, const char *order, time_t when)
@@ -151,13 +168,39 @@ void hprof_text_sites_begin(struct hprof_text *t, const char *order, time_t when
 
 void hprof_text_site(struct hprof_text *t, const struct hprof_text_site *s)
 {
-    line(t, "%5" PRIu32 " %5.2f%% %5.2f%% %9" PRIu64 " %4" PRIu64 " %9" PRIu64 " %5" PRIu64 " %5" PRIu32 " %s\n", s->rank,
-         s->self, s->accumulated, s->live_bytes, s->live_objects, s->alloc_bytes, s->alloc_objects, s->trace, s->class_name);
+    line(t,
+         "%5" PRIu32 " %5.2f%% %5.2f%% %9" PRIu64 " %4" PRIu64 " %9" PRIu64 " %5" PRIu64
+         " %5" PRIu32 " %s\n",
+         s->rank, s->self, s->accumulated, s->live_bytes, s->live_objects, s->alloc_bytes,
+         s->alloc_objects, s->trace, s->class_name);
 }
 
 void hprof_text_sites_end(struct hprof_text *t)
 {
     line(t, "SITES END\n");
+    section_end(t);
+}
+
+void hprof_text_live_errors_begin(struct hprof_text *t)
+{
+    line(t, "LIVE ERRORS BEGIN (standard errors of live figures in SITES; ranks that are not here "
+            "are exact)\n"
+            " rank     bytes objs\n");
+}
+
+void hprof_text_live_error(struct hprof_text *t, uint32_t rank, uint64_t bytes, uint64_t objects)
+{
+    line(t, "%5" PRIu32 " %9" PRIu64 " %4" PRIu64 "\n", rank, bytes, objects);
+}
+
+void hprof_text_live_errors_end(struct hprof_text *t, unsigned below, uint64_t below_bytes,
+                                uint64_t all_bytes)
+{
+    line(t,
+         "of all live bytes: %" PRIu64
+         "; %u sites are below their error and ranked last, with together %" PRIu64 " bytes\n"
+         "LIVE ERRORS END\n",
+         all_bytes, below, below_bytes);
     section_end(t);
 }
 
@@ -169,18 +212,19 @@ static const struct {
     [HPROF_RANKED_MONITORS] = {"MONITOR TIME", " ms", "monitor", " (Java)"},
 };
 
-void hprof_text_ranked_begin(struct hprof_text *t, enum hprof_ranked kind, uint64_t total, time_t when)
+void hprof_text_ranked_begin(struct hprof_text *t, enum hprof_ranked kind, uint64_t total,
+                             time_t when)
 {
     char text[32];
-    line(t, "%s BEGIN (total = %" PRIu64 "%s) %s\nrank   self  accum   count trace %s\n", ranked[kind].title, total,
-         ranked[kind].unit, date(text, when), ranked[kind].what);
+    line(t, "%s BEGIN (total = %" PRIu64 "%s) %s\nrank   self  accum   count trace %s\n",
+         ranked[kind].title, total, ranked[kind].unit, date(text, when), ranked[kind].what);
 }
 
-void hprof_text_ranked(struct hprof_text *t, enum hprof_ranked kind, uint32_t rank, double self, double accumulated,
-                       uint64_t count, uint32_t trace, const char *name)
+void hprof_text_ranked(struct hprof_text *t, enum hprof_ranked kind, uint32_t rank, double self,
+                       double accumulated, uint64_t count, uint32_t trace, const char *name)
 {
-    line(t, "%4" PRIu32 " %5.2f%% %5.2f%% %7" PRIu64 " %5" PRIu32 " %s%s\n", rank, self, accumulated, count, trace, name,
-         ranked[kind].suffix);
+    line(t, "%4" PRIu32 " %5.2f%% %5.2f%% %7" PRIu64 " %5" PRIu32 " %s%s\n", rank, self,
+         accumulated, count, trace, name, ranked[kind].suffix);
 }
 
 void hprof_text_ranked_end(struct hprof_text *t, enum hprof_ranked kind)
@@ -194,9 +238,11 @@ void hprof_text_old_begin(struct hprof_text *t)
     line(t, "count callee caller time\n");
 }
 
-void hprof_text_old(struct hprof_text *t, uint64_t count, const char *callee, const char *caller, uint64_t ms)
+void hprof_text_old(struct hprof_text *t, uint64_t count, const char *callee, const char *caller,
+                    uint64_t ms)
 {
-    line(t, "%" PRIu64 " %s %s %" PRIu64 "\n", count, callee, caller ? caller : "<unknown caller>", ms);
+    line(t, "%" PRIu64 " %s %s %" PRIu64 "\n", count, callee, caller ? caller : "<unknown caller>",
+         ms);
 }
 
 static void thread_or_unknown(struct hprof_text *t, uint32_t thread)
@@ -207,14 +253,16 @@ static void thread_or_unknown(struct hprof_text *t, uint32_t thread)
         line(t, " <unknown thread>");
 }
 
-void hprof_text_wait(struct hprof_text *t, const char *descriptor, int64_t timeout_ms, uint32_t thread)
+void hprof_text_wait(struct hprof_text *t, const char *descriptor, int64_t timeout_ms,
+                     uint32_t thread)
 {
     line(t, "WAIT: MONITOR %s, timeout=%" PRId64 ",", descriptor, timeout_ms);
     thread_or_unknown(t, thread);
     line(t, "\n");
 }
 
-void hprof_text_waited(struct hprof_text *t, const char *descriptor, int64_t time_ms, uint32_t thread)
+void hprof_text_waited(struct hprof_text *t, const char *descriptor, int64_t time_ms,
+                       uint32_t thread)
 {
     line(t, "WAITED: MONITOR %s, time_waited=%" PRId64 ",", descriptor, time_ms);
     thread_or_unknown(t, thread);
@@ -226,22 +274,27 @@ void hprof_text_monitors_begin(struct hprof_text *t)
     line(t, "MONITOR DUMP BEGIN\n");
 }
 
-void hprof_text_monitors_thread(struct hprof_text *t, uint32_t thread, uint32_t trace, uint32_t state)
+void hprof_text_monitors_thread(struct hprof_text *t, uint32_t thread, uint32_t trace,
+                                uint32_t state)
 {
-    /* Bits of java.lang.Thread's state as JVM TI's GetThreadState has them; the first that fits. */
+    /*
+     * Bits of java.lang.Thread's state as in JVM TI's GetThreadState. The first row that matches is
+     * used.
+     */
     static const struct {
         uint32_t bits;
         const char *letters;
     } states[] = {
-        {0x400, "MW"}, {0x40, "SL"}, {0x200, "P"}, {0x100, "CW"}, {0x80, "CW"}, {0x2, "ZO"}, {0x1, "R"}, {0, "NS"},
+        {0x400, "MW"}, {0x40, "SL"}, {0x200, "P"}, {0x100, "CW"},
+        {0x80, "CW"},  {0x2, "ZO"},  {0x1, "R"},   {0, "NS"},
     };
 
     unsigned i = 0;
     while (states[i].bits && !(state & states[i].bits))
         i++;
-    /* Suspended comes first and interrupted last, as letters of the same word. */
-    line(t, "    THREAD %" PRIu32 ", trace %" PRIu32 ", status: %s%s%s\n", thread, trace, state & 0x100000 ? "S|" : "",
-         states[i].letters, state & 0x200000 ? "|INTR" : "");
+    /* Suspended is printed first and interrupted last, as parts of the same word. */
+    line(t, "    THREAD %" PRIu32 ", trace %" PRIu32 ", status: %s%s%s\n", thread, trace,
+         state & 0x100000 ? "S|" : "", states[i].letters, state & 0x200000 ? "|INTR" : "");
 }
 
 static void threads(struct hprof_text *t, const char *what, const uint32_t *serials, size_t n)
@@ -252,11 +305,13 @@ static void threads(struct hprof_text *t, const char *what, const uint32_t *seri
     line(t, "\n");
 }
 
-void hprof_text_monitor(struct hprof_text *t, const char *descriptor, uint32_t owner, uint32_t entries,
-                        const uint32_t *enterers, size_t n_enterers, const uint32_t *waiters, size_t n_waiters)
+void hprof_text_monitor(struct hprof_text *t, const char *descriptor, uint32_t owner,
+                        uint32_t entries, const uint32_t *enterers, size_t n_enterers,
+                        const uint32_t *waiters, size_t n_waiters)
 {
     if (owner)
-        line(t, "    MONITOR %s\n\towner: thread %" PRIu32 ", entry count: %" PRIu32 "\n", descriptor, owner, entries);
+        line(t, "    MONITOR %s\n\towner: thread %" PRIu32 ", entry count: %" PRIu32 "\n",
+             descriptor, owner, entries);
     else
         line(t, "    MONITOR %s unowned\n", descriptor);
     threads(t, "waiting to enter", enterers, n_enterers);
@@ -272,10 +327,12 @@ void hprof_text_monitors_end(struct hprof_text *t)
 void hprof_text_heap_begin(struct hprof_text *t, uint64_t objects, uint64_t bytes, time_t when)
 {
     char text[32];
-    line(t, "HEAP DUMP BEGIN (%" PRIu64 " objects, %" PRIu64 " bytes) %s\n", objects, bytes, date(text, when));
+    line(t, "HEAP DUMP BEGIN (%" PRIu64 " objects, %" PRIu64 " bytes) %s\n", objects, bytes,
+         date(text, when));
 }
 
-void hprof_text_root(struct hprof_text *t, enum hprof_sub_tag kind, uint64_t object, uint64_t a, uint32_t b, const char *name)
+void hprof_text_root(struct hprof_text *t, enum hprof_sub_tag kind, uint64_t object, uint64_t a,
+                     uint32_t b, const char *name)
 {
     uint32_t thread = (uint32_t)a;
     line(t, "ROOT %" PRIx64 " ", object);
@@ -287,7 +344,8 @@ void hprof_text_root(struct hprof_text *t, enum hprof_sub_tag kind, uint64_t obj
         line(t, "(kind=<JNI global ref>, id=%" PRIx64 ", trace=%" PRIu32 ")\n", a, b);
         break;
     case HPROF_ROOT_JNI_LOCAL:
-        line(t, "(kind=<JNI local ref>, thread=%" PRIu32 ", frame=%" PRId32 ")\n", thread, (int32_t)b);
+        line(t, "(kind=<JNI local ref>, thread=%" PRIu32 ", frame=%" PRId32 ")\n", thread,
+             (int32_t)b);
         break;
     case HPROF_ROOT_JAVA_FRAME:
         line(t, "(kind=<Java stack>, thread=%" PRIu32 ", frame=%" PRId32 ")\n", thread, (int32_t)b);
@@ -315,8 +373,8 @@ void hprof_text_class(struct hprof_text *t, uint64_t id, const char *name, uint3
 }
 
 /*
- * Objects, fields and elements come by the tens of millions: they are put together by hand. p has the room; each returns the
- * byte behind what it wrote.
+ * There are tens of millions of objects, fields and elements, so their lines are formatted by hand.
+ * p must have room. Each function returns the address after what it wrote.
  */
 static char *put_str(char *p, const char *s, size_t len)
 {
@@ -348,8 +406,9 @@ static char *put_decimal(char *p, uint64_t v)
 
 enum { NUMBER_ROOM = 20 };
 
-/* A line of one name and one id, with literal text before, between and behind. */
-static void name_id(struct hprof_text *t, const char *before, const char *name, const char *between, uint64_t id)
+/* Writes a line with one name and one id and with literal text before, between and after them. */
+static void name_id(struct hprof_text *t, const char *before, const char *name, const char *between,
+                    uint64_t id)
 {
     size_t lens[] = {strlen(before), strlen(name), strlen(between)};
     char *p = line_room(t, lens[0] + lens[1] + lens[2] + NUMBER_ROOM + 1);
@@ -383,7 +442,7 @@ void hprof_text_constant(struct hprof_text *t, uint32_t index, uint64_t id)
 
 void hprof_text_field(struct hprof_text *t, const char *name, uint64_t id)
 {
-    /* Columns of eight: a short name takes two tabs. */
+    /* Columns are eight wide, so a short name needs two tabs. */
     if (id)
         name_id(t, "\t", name, strlen(name) < 8 ? "\t\t" : "\t", id);
 }
@@ -401,7 +460,7 @@ void hprof_text_element(struct hprof_text *t, uint32_t index, uint64_t id)
     line_done(t, p);
 }
 
-/* The common start of OBJ and ARR. */
+/* Writes the common beginning of OBJ and ARR. */
 static char *put_object(char *p, const char *kind, uint64_t id, uint64_t size, uint32_t trace)
 {
     p = put_str(p, kind, 4);
@@ -413,7 +472,8 @@ static char *put_object(char *p, const char *kind, uint64_t id, uint64_t size, u
     return p;
 }
 
-static void put_class_end(struct hprof_text *t, char *p, const char *name, size_t len, uint64_t class_id)
+static void put_class_end(struct hprof_text *t, char *p, const char *name, size_t len,
+                          uint64_t class_id)
 {
     p = put_str(p, name, len);
     if (class_id) {
@@ -424,8 +484,8 @@ static void put_class_end(struct hprof_text *t, char *p, const char *name, size_
     line_done(t, p);
 }
 
-void hprof_text_object(struct hprof_text *t, uint64_t id, uint64_t size, uint32_t trace, const char *class_name,
-                       uint64_t class_id)
+void hprof_text_object(struct hprof_text *t, uint64_t id, uint64_t size, uint32_t trace,
+                       const char *class_name, uint64_t class_id)
 {
     size_t len = strlen(class_name);
     char *p = line_room(t, len + 4 * NUMBER_ROOM + 40);
@@ -436,8 +496,8 @@ void hprof_text_object(struct hprof_text *t, uint64_t id, uint64_t size, uint32_
     put_class_end(t, p, class_name, len, class_id);
 }
 
-void hprof_text_array(struct hprof_text *t, uint64_t id, uint64_t size, uint32_t trace, uint32_t n, const char *class_name,
-                      uint64_t class_id)
+void hprof_text_array(struct hprof_text *t, uint64_t id, uint64_t size, uint32_t trace, uint32_t n,
+                      const char *class_name, uint64_t class_id)
 {
     size_t len = strlen(class_name);
     char *p = line_room(t, len + 5 * NUMBER_ROOM + 60);

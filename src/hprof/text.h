@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes HPROF's text sections (HPROF Agent, "Heap Allocation Profiles" and following; doc/hprof-differences.md). Callers rank
- * and number; these functions know the columns. The first failure sticks, as in writer.h. Not for two threads at once.
+ * Writes the sections of HPROF's text output (HPROF Agent, "Heap Allocation Profiles" and
+ * following; doc/hprof-differences.md). Callers do the ranking and numbering; these functions do
+ * the formatting. As in writer.h, the first failure is kept. Must not be used by two threads at
+ * once.
  *
- * Names are what the program calls them, unescaped: classes and arrays in source form ("java.lang.String", "byte[]"), methods
- * as "pkg.Class.method".
+ * Names are written unescaped as the program has them: classes and arrays in source form
+ * ("java.lang.String", "byte[]"), methods as "pkg.Class.method".
  */
 #pragma once
 
@@ -17,28 +19,34 @@
 struct hprof_text {
     struct hprof_sink sink;
     struct buf out;
-    bool lines; /* hand each complete section to the sink at once: true for a socket */
+    bool lines; /* pass each complete section to the sink immediately; set for a socket */
     int error;
 };
 
-/* Writes the first line, the preamble and the separator. `created` is the time of the first line; 0 leaves them out (cpu=old).
+/*
+ * Writes the first line, the preamble and the separator. `created` is the time in the first line; 0
+ * leaves all of this out (cpu=old).
  */
 int hprof_text_init(struct hprof_text *t, struct hprof_sink sink, time_t created);
 int hprof_text_flush(struct hprof_text *t);
 void hprof_text_release(struct hprof_text *t);
 
-void hprof_text_thread_start(struct hprof_text *t, uint64_t object, uint32_t serial, const char *name, const char *group);
+void hprof_text_thread_start(struct hprof_text *t, uint64_t object, uint32_t serial,
+                             const char *name, const char *group);
 void hprof_text_thread_end(struct hprof_text *t, uint32_t serial);
 
-/* A TRACE: its head, then its frames (none: empty). thread 0 leaves the suffix out. */
+/* Writes a TRACE, which frames follow, or none. With thread 0 the thread is not written. */
 void hprof_text_trace(struct hprof_text *t, uint32_t serial, uint32_t thread);
 void hprof_text_trace_empty(struct hprof_text *t);
-/* source NULL is "Unknown Source"; line above zero, or HPROF_LINE_*: without a line it reads "Unknown line". */
+/*
+ * A source of NULL is written as "Unknown Source". line is positive or HPROF_LINE_*; without a line
+ * it reads "Unknown line".
+ */
 void hprof_text_frame(struct hprof_text *t, const char *method, const char *source, int32_t line);
 
 struct hprof_text_site {
     uint32_t rank, trace;
-    double self, accumulated; /* percent, 0 to 100 */
+    double self, accumulated; /* in percent, 0 to 100 */
     uint64_t live_bytes, live_objects, alloc_bytes, alloc_objects;
     const char *class_name;
 };
@@ -47,50 +55,68 @@ struct hprof_text_site {
 void hprof_text_sites_begin(struct hprof_text *t, const char *order, time_t when);
 void hprof_text_site(struct hprof_text *t, const struct hprof_text_site *site);
 void hprof_text_sites_end(struct hprof_text *t);
+/*
+ * Sections that we add after SITES: the standard errors of live figures that are estimates, by
+ * rank, and then of all of them.
+ */
+void hprof_text_live_errors_begin(struct hprof_text *t);
+void hprof_text_live_error(struct hprof_text *t, uint32_t rank, uint64_t bytes, uint64_t objects);
+void hprof_text_live_errors_end(struct hprof_text *t, unsigned below, uint64_t below_bytes,
+                                uint64_t all_bytes);
 
-/* The ranked tables that share one form. */
+/* Ranked tables that have the same form. */
 enum hprof_ranked { HPROF_RANKED_SAMPLES, HPROF_RANKED_TIMES, HPROF_RANKED_MONITORS };
 
-/* total: samples, or milliseconds. */
-void hprof_text_ranked_begin(struct hprof_text *t, enum hprof_ranked kind, uint64_t total, time_t when);
+/* total: the number of samples, or milliseconds. */
+void hprof_text_ranked_begin(struct hprof_text *t, enum hprof_ranked kind, uint64_t total,
+                             time_t when);
 /* name: the trace's first method, or the monitor's class. */
-void hprof_text_ranked(struct hprof_text *t, enum hprof_ranked kind, uint32_t rank, double self, double accumulated,
-                       uint64_t count, uint32_t trace, const char *name);
+void hprof_text_ranked(struct hprof_text *t, enum hprof_ranked kind, uint32_t rank, double self,
+                       double accumulated, uint64_t count, uint32_t trace, const char *name);
 void hprof_text_ranked_end(struct hprof_text *t, enum hprof_ranked kind);
 
-/* cpu=old: "count callee caller time"; names are "Class.method(descriptor)", caller NULL is unknown. */
+/*
+ * cpu=old: "count callee caller time". Names are "Class.method(descriptor)"; a caller of NULL is
+ * unknown.
+ */
 void hprof_text_old_begin(struct hprof_text *t);
-void hprof_text_old(struct hprof_text *t, uint64_t count, const char *callee, const char *caller, uint64_t ms);
+void hprof_text_old(struct hprof_text *t, uint64_t count, const char *callee, const char *caller,
+                    uint64_t ms);
 
 /*
- * Monitors. The class is a JVM descriptor ("Ljava/lang/Object;"); thread 0 is unknown. WAIT and WAITED stand between other
- * lines, as they happen; timeout and time are milliseconds.
+ * Monitors. The class is a JVM descriptor ("Ljava/lang/Object;"); thread 0 is unknown. WAIT and
+ * WAITED lines appear between others as they happen. Timeout and time are in milliseconds.
  */
-void hprof_text_wait(struct hprof_text *t, const char *descriptor, int64_t timeout_ms, uint32_t thread);
-void hprof_text_waited(struct hprof_text *t, const char *descriptor, int64_t time_ms, uint32_t thread);
+void hprof_text_wait(struct hprof_text *t, const char *descriptor, int64_t timeout_ms,
+                     uint32_t thread);
+void hprof_text_waited(struct hprof_text *t, const char *descriptor, int64_t time_ms,
+                       uint32_t thread);
 
 void hprof_text_monitors_begin(struct hprof_text *t);
 /* state: JVMTI_THREAD_STATE bits. */
-void hprof_text_monitors_thread(struct hprof_text *t, uint32_t thread, uint32_t trace, uint32_t state);
-/* owner 0: unowned. */
-void hprof_text_monitor(struct hprof_text *t, const char *descriptor, uint32_t owner, uint32_t entries,
-                        const uint32_t *enterers, size_t n_enterers, const uint32_t *waiters, size_t n_waiters);
+void hprof_text_monitors_thread(struct hprof_text *t, uint32_t thread, uint32_t trace,
+                                uint32_t state);
+/* owner 0 means that the monitor is not owned. */
+void hprof_text_monitor(struct hprof_text *t, const char *descriptor, uint32_t owner,
+                        uint32_t entries, const uint32_t *enterers, size_t n_enterers,
+                        const uint32_t *waiters, size_t n_waiters);
 void hprof_text_monitors_end(struct hprof_text *t);
 
-/* Heap dump. Only references that are not null are written, as the format has it. */
+/* Heap dump. The format has only references that are not null. */
 void hprof_text_heap_begin(struct hprof_text *t, uint64_t objects, uint64_t bytes, time_t when);
-/* a and b as in hprof_root(); name: of a system class, otherwise unused. */
-void hprof_text_root(struct hprof_text *t, enum hprof_sub_tag kind, uint64_t object, uint64_t a, uint32_t b, const char *name);
+/* a and b are as in hprof_root(). name is used for a system class only. */
+void hprof_text_root(struct hprof_text *t, enum hprof_sub_tag kind, uint64_t object, uint64_t a,
+                     uint32_t b, const char *name);
 void hprof_text_class(struct hprof_text *t, uint64_t id, const char *name, uint32_t trace);
-/* what: "super", "loader", "signers", "domain". Ids of 0 are left out. */
+/* what: "super", "loader", "signers" or "domain". Ids of 0 are left out. */
 void hprof_text_class_link(struct hprof_text *t, const char *what, uint64_t id);
 void hprof_text_static(struct hprof_text *t, const char *name, uint64_t id);
 void hprof_text_constant(struct hprof_text *t, uint32_t index, uint64_t id);
-void hprof_text_object(struct hprof_text *t, uint64_t id, uint64_t size, uint32_t trace, const char *class_name,
-                       uint64_t class_id);
+void hprof_text_object(struct hprof_text *t, uint64_t id, uint64_t size, uint32_t trace,
+                       const char *class_name, uint64_t class_id);
 void hprof_text_field(struct hprof_text *t, const char *name, uint64_t id);
-/* class_name is the array's own class, class_id 0 for arrays of primitives. */
-void hprof_text_array(struct hprof_text *t, uint64_t id, uint64_t size, uint32_t trace, uint32_t n, const char *class_name,
-                      uint64_t class_id);
+/* class_name is the array's own class. class_id is 0 for arrays of primitives. */
+void hprof_text_array(struct hprof_text *t, uint64_t id, uint64_t size, uint32_t trace, uint32_t n,
+                      const char *class_name, uint64_t class_id);
 void hprof_text_element(struct hprof_text *t, uint32_t index, uint64_t id);
 void hprof_text_heap_end(struct hprof_text *t);

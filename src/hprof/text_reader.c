@@ -10,7 +10,7 @@ struct reader {
     struct str line;      /* the current line, without its newline */
     struct hprof_text_summary summary;
     VEC(struct hprof_item_frame) frames;
-    struct hprof_item trace; /* a TRACE whose frames are being read */
+    struct hprof_item trace; /* the TRACE whose frames are being read */
     bool in_trace, in_sites, in_old, in_heap, in_ranked, in_monitors;
     enum hprof_ranked ranked;
     uint64_t heap_objects, heap_bytes;
@@ -29,7 +29,7 @@ static struct str str_of(const char *data, const char *end)
     return (struct str){data, (size_t)(end - data)};
 }
 
-/* Passes a literal at the start; false, and nothing passed, when it is not there. */
+/* Skips a literal at the start. Returns false, and skips nothing, when it is not there. */
 static bool skip(struct str *s, const char *literal)
 {
     size_t n = strlen(literal);
@@ -39,7 +39,7 @@ static bool skip(struct str *s, const char *literal)
     return true;
 }
 
-/* Cuts a literal off the end. */
+/* Removes a literal from the end. */
 static bool chop(struct str *s, const char *literal)
 {
     size_t n = strlen(literal);
@@ -55,7 +55,7 @@ static void spaces(struct str *s)
         *s = (struct str){s->data + 1, s->len - 1};
 }
 
-/* A number in base 10 or 16 behind spaces, saturating; false when there is none. */
+/* Parses a number in base 10 or 16 after spaces. Saturates; returns false when there is none. */
 static bool number(struct str *s, unsigned base, uint64_t *ret)
 {
     uint64_t v = 0;
@@ -84,7 +84,7 @@ static bool number32(struct str *s, uint32_t *ret)
     return true;
 }
 
-/* "12.34%" behind spaces. */
+/* Parses "12.34%" after spaces. */
 static bool percent(struct str *s, double *ret)
 {
     uint64_t whole, cents;
@@ -99,8 +99,9 @@ static bool percent(struct str *s, double *ret)
     return true;
 }
 
-/* What stands before the last occurrence of a literal; *ret_rest is what stands behind. */
-static bool split_last(struct str s, const char *literal, struct str *ret_before, struct str *ret_rest)
+/* Splits at the last occurrence of a literal. */
+static bool split_last(struct str s, const char *literal, struct str *ret_before,
+                       struct str *ret_rest)
 {
     size_t n = strlen(literal);
     for (size_t i = s.len >= n ? s.len - n + 1 : 0; i-- > 0;) {
@@ -125,7 +126,7 @@ static bool next_line(struct reader *r)
     return true;
 }
 
-/* The current line grows by the next one: names may hold newlines. */
+/* Extends the current line by the next one, because names may contain newlines. */
 static bool join_line(struct reader *r)
 {
     const char *start = r->line.data;
@@ -151,7 +152,10 @@ static int end_trace(struct reader *r)
     return give(r, &r->trace);
 }
 
-/* Each reader of a kind of line: 1 when the line was of its kind, 0 when not, negative to stop. */
+/*
+ * Each read_ function handles one kind of line. It returns 1 when the line is of that kind, 0 when
+ * it is not, and a negative value to stop.
+ */
 static int read_thread(struct reader *r)
 {
     enum { LINES_OF_A_NAME = 64 };
@@ -161,8 +165,8 @@ static int read_thread(struct reader *r)
         i.kind = HPROF_ITEM_THREAD_END;
         return number32(&s, &i.serial) && skip(&s, ")") ? give(r, &i) : 0;
     }
-    if (!skip(&s, "THREAD START (obj=") || !number(&s, 16, &i.object) || !skip(&s, ", id = ") || !number32(&s, &i.serial) ||
-        !skip(&s, ", name=\""))
+    if (!skip(&s, "THREAD START (obj=") || !number(&s, 16, &i.object) || !skip(&s, ", id = ") ||
+        !number32(&s, &i.serial) || !skip(&s, ", name=\""))
         return 0;
     const char *name = s.data, *at = r->at;
     struct reader before = *r;
@@ -239,8 +243,9 @@ static int read_ranked(struct reader *r)
     i = (struct hprof_item){.kind = HPROF_ITEM_RANKED, .ranked = r->ranked};
     if (skip(&s, "rank "))
         return 1;
-    if (!number32(&s, &i.rank) || !skip(&s, " ") || !percent(&s, &i.self) || !percent(&s, &i.accumulated) ||
-        !number(&s, 10, &i.count) || !number32(&s, &i.trace) || !skip(&s, " "))
+    if (!number32(&s, &i.rank) || !skip(&s, " ") || !percent(&s, &i.self) ||
+        !percent(&s, &i.accumulated) || !number(&s, 10, &i.count) || !number32(&s, &i.trace) ||
+        !skip(&s, " "))
         return 0;
     i.name = s;
     if (r->ranked == HPROF_RANKED_MONITORS)
@@ -270,8 +275,9 @@ static int read_site(struct reader *r)
     spaces(&s);
     if (skip(&s, "percent ") || skip(&s, "rank "))
         return 1;
-    if (!number32(&s, &t->rank) || !skip(&s, " ") || !percent(&s, &t->self) || !percent(&s, &t->accumulated) ||
-        !number(&s, 10, &t->live_bytes) || !number(&s, 10, &t->live_objects) || !number(&s, 10, &t->alloc_bytes) ||
+    if (!number32(&s, &t->rank) || !skip(&s, " ") || !percent(&s, &t->self) ||
+        !percent(&s, &t->accumulated) || !number(&s, 10, &t->live_bytes) ||
+        !number(&s, 10, &t->live_objects) || !number(&s, 10, &t->alloc_bytes) ||
         !number(&s, 10, &t->alloc_objects) || !number32(&s, &t->trace) || !skip(&s, " "))
         return 0;
     i.name = s;
@@ -287,8 +293,8 @@ static int read_old(struct reader *r)
         return give(r, &i);
     }
     i.kind = HPROF_ITEM_OLD;
-    if (!r->in_old || !number(&s, 10, &i.count) || !skip(&s, " ") || !split_last(s, " ", &names, &ms) ||
-        !number(&ms, 10, &i.total))
+    if (!r->in_old || !number(&s, 10, &i.count) || !skip(&s, " ") ||
+        !split_last(s, " ", &names, &ms) || !number(&ms, 10, &i.total))
         return 0;
     if (chop(&names, " <unknown caller>"))
         i.name = names;
@@ -322,7 +328,7 @@ static int read_wait(struct reader *r)
     return give(r, &i);
 }
 
-/* The heap dump's own lines are counted; a reader of objects takes the binary form. */
+/* The lines of the heap dump itself are only counted; use the binary format to read objects. */
 static int read_heap(struct reader *r)
 {
     struct str s = r->line;
@@ -338,11 +344,13 @@ static int read_heap(struct reader *r)
         return 0;
     if (skip(&s, "HEAP DUMP END")) {
         r->in_heap = false;
-        i = (struct hprof_item){.kind = HPROF_ITEM_HEAP_END, .count = r->heap_objects, .total = r->heap_bytes};
+        i = (struct hprof_item){
+            .kind = HPROF_ITEM_HEAP_END, .count = r->heap_objects, .total = r->heap_bytes};
         return give(r, &i);
     }
     uint64_t id, size;
-    if ((skip(&s, "OBJ ") || skip(&s, "ARR ")) && number(&s, 16, &id) && skip(&s, " (sz=") && number(&s, 10, &size)) {
+    if ((skip(&s, "OBJ ") || skip(&s, "ARR ")) && number(&s, 16, &id) && skip(&s, " (sz=") &&
+        number(&s, 10, &size)) {
         r->heap_objects++;
         r->heap_bytes += size;
         return 1;
@@ -366,8 +374,9 @@ static int read_monitor(struct reader *r)
 
 static int read_line(struct reader *r)
 {
-    static int (*const kinds[])(struct reader *) = {read_heap, read_trace, read_thread, read_ranked,
-                                                    read_site, read_wait,  read_old,    read_monitor};
+    static int (*const kinds[])(struct reader *) = {read_heap,   read_trace,  read_thread,
+                                                    read_ranked, read_site,   read_wait,
+                                                    read_old,    read_monitor};
     int e = read_frame(r);
     if (e)
         return e;
@@ -382,7 +391,8 @@ static int read_line(struct reader *r)
     return e;
 }
 
-int hprof_text_read(const void *text, size_t len, int (*item)(void *ctx, const struct hprof_item *item), void *ctx,
+int hprof_text_read(const void *text, size_t len,
+                    int (*item)(void *ctx, const struct hprof_item *item), void *ctx,
                     struct hprof_text_summary *ret_summary)
 {
     struct reader r = {.at = text, .end = (const char *)text + len, .item = item, .ctx = ctx};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads HPROF's text, ours and the original agent's, as a stream of items. Lines that say nothing known are passed over and
- * counted: the preamble differs by writer, and a file may be cut anywhere.
+ * Reads HPROF's text output, ours and the original agent's, as a stream of items. Unknown lines are
+ * skipped and counted, because writers have different preambles, and a file may be truncated
+ * anywhere.
  */
 #pragma once
 
@@ -30,7 +31,7 @@ enum hprof_item_kind {
 
 struct hprof_item_frame {
     struct str method, source; /* not NUL-terminated */
-    int32_t line;              /* above zero, or HPROF_LINE_UNKNOWN */
+    int32_t line;              /* positive, or HPROF_LINE_UNKNOWN */
 };
 
 struct hprof_item {
@@ -43,17 +44,20 @@ struct hprof_item {
     struct str name, group, caller; /* into the text; not NUL-terminated */
     const struct hprof_item_frame *frames;
     size_t n_frames;
-    struct hprof_text_site site; /* class_name is NULL: see name */
+    struct hprof_text_site site; /* class_name is NULL; use `name` */
 };
 
 struct hprof_text_summary {
-    uint64_t lines, unknown; /* lines in all, and those that were passed over behind the preamble */
-    bool cut;                /* the text ends within a section or a line */
+    /* the number of lines, and of those after the preamble that were skipped */
+    uint64_t lines, unknown;
+    bool cut; /* the text ends within a section or a line */
 };
 
 /*
- * Calls item for each item in the order of the text; what it points at lives until the call returns. A negative answer stops
- * and is returned. -EBADMSG: not HPROF text (the first line is neither "JAVA PROFILE" nor cpu=old's title), -ENOMEM.
+ * Calls item for each item in the order of the text; what the item points to is valid during the
+ * call. A negative return value stops the reading and is returned. Returns -EBADMSG when this is
+ * not HPROF text (the first line is neither "JAVA PROFILE" nor the title of cpu=old), or -ENOMEM.
  */
-int hprof_text_read(const void *text, size_t len, int (*item)(void *ctx, const struct hprof_item *item), void *ctx,
+int hprof_text_read(const void *text, size_t len,
+                    int (*item)(void *ctx, const struct hprof_item *item), void *ctx,
                     struct hprof_text_summary *ret_summary) must_check;

@@ -6,9 +6,9 @@
 #include <string.h>
 
 enum {
-    OUT_LIMIT = 64 << 10,    /* records are handed to the sink in pieces of about this size */
-    SEGMENT_LIMIT = 1 << 20, /* a segment is written when it would grow beyond this */
-    CHUNK_LIMIT = 64 << 10,  /* what hprof_sub_add gives at once */
+    OUT_LIMIT = 64 << 10,    /* records are passed to the sink in pieces of about this size */
+    SEGMENT_LIMIT = 1 << 20, /* a segment is written before it would grow beyond this size */
+    CHUNK_LIMIT = 64 << 10,  /* the most that hprof_sub_add provides at once */
 };
 
 static void fail(struct hprof_writer *w, int error)
@@ -52,7 +52,7 @@ static uint32_t u4(struct hprof_writer *w, uint64_t v)
     return UINT32_MAX;
 }
 
-/* Starts a record of len bytes behind its header; false after a failure. */
+/* Starts a record with a body of len bytes. Returns false after a failure. */
 static bool record(struct hprof_writer *w, enum hprof_tag tag, uint64_t len)
 {
     if (w->error)
@@ -68,11 +68,15 @@ static bool record(struct hprof_writer *w, enum hprof_tag tag, uint64_t len)
     return true;
 }
 
-int hprof_writer_init(struct hprof_writer *w, struct hprof_sink sink, const char *magic, unsigned id_size, uint64_t time_ms)
+int hprof_writer_init(struct hprof_writer *w, struct hprof_sink sink, const char *magic,
+                      unsigned id_size, uint64_t time_ms)
 {
     if (id_size != 4 && id_size != 8)
         return -EINVAL;
-    *w = (struct hprof_writer){.sink = sink, .id_size = id_size, .out = BUF(SIZE_MAX / 2), .segment = BUF(4 * SEGMENT_LIMIT)};
+    *w = (struct hprof_writer){.sink = sink,
+                               .id_size = id_size,
+                               .out = BUF(SIZE_MAX / 2),
+                               .segment = BUF(4 * SEGMENT_LIMIT)};
     buf_bytes(&w->out, magic, strlen(magic) + 1);
     buf_be32(&w->out, id_size);
     buf_be64(&w->out, time_ms);
@@ -95,7 +99,8 @@ void hprof_utf8(struct hprof_writer *w, uint64_t id, const char *s, size_t len)
     done(w);
 }
 
-void hprof_load_class(struct hprof_writer *w, uint32_t serial, uint64_t class_id, uint32_t trace, uint64_t name)
+void hprof_load_class(struct hprof_writer *w, uint32_t serial, uint64_t class_id, uint32_t trace,
+                      uint64_t name)
 {
     if (!record(w, HPROF_LOAD_CLASS, 8 + 2 * w->id_size))
         return;
@@ -124,8 +129,8 @@ void hprof_end_thread(struct hprof_writer *w, uint32_t serial)
     record_u4(w, HPROF_END_THREAD, serial);
 }
 
-void hprof_frame(struct hprof_writer *w, uint64_t id, uint64_t method, uint64_t signature, uint64_t source,
-                 uint32_t class_serial, int32_t line)
+void hprof_frame(struct hprof_writer *w, uint64_t id, uint64_t method, uint64_t signature,
+                 uint64_t source, uint32_t class_serial, int32_t line)
 {
     if (!record(w, HPROF_FRAME, 4 * w->id_size + 8))
         return;
@@ -138,7 +143,8 @@ void hprof_frame(struct hprof_writer *w, uint64_t id, uint64_t method, uint64_t 
     done(w);
 }
 
-void hprof_trace(struct hprof_writer *w, uint32_t serial, uint32_t thread, const uint64_t *frames, uint32_t n)
+void hprof_trace(struct hprof_writer *w, uint32_t serial, uint32_t thread, const uint64_t *frames,
+                 uint32_t n)
 {
     if (!record(w, HPROF_TRACE, 12 + (uint64_t)n * w->id_size))
         return;
@@ -150,8 +156,8 @@ void hprof_trace(struct hprof_writer *w, uint32_t serial, uint32_t thread, const
     done(w);
 }
 
-void hprof_start_thread(struct hprof_writer *w, uint32_t serial, uint64_t object, uint32_t trace, uint64_t name, uint64_t group,
-                        uint64_t parent_group)
+void hprof_start_thread(struct hprof_writer *w, uint32_t serial, uint64_t object, uint32_t trace,
+                        uint64_t name, uint64_t group, uint64_t parent_group)
 {
     if (!record(w, HPROF_START_THREAD, 8 + 4 * w->id_size))
         return;
@@ -180,8 +186,9 @@ void hprof_heap_summary(struct hprof_writer *w, const struct hprof_heap_totals *
     done(w);
 }
 
-void hprof_alloc_sites(struct hprof_writer *w, uint16_t flags, float cutoff, const struct hprof_heap_totals *totals,
-                       const struct hprof_site *sites, uint32_t n)
+void hprof_alloc_sites(struct hprof_writer *w, uint16_t flags, float cutoff,
+                       const struct hprof_heap_totals *totals, const struct hprof_site *sites,
+                       uint32_t n)
 {
     if (!record(w, HPROF_ALLOC_SITES, 34 + (uint64_t)n * 25))
         return;
@@ -204,7 +211,8 @@ void hprof_alloc_sites(struct hprof_writer *w, uint16_t flags, float cutoff, con
     done(w);
 }
 
-void hprof_cpu_samples(struct hprof_writer *w, uint64_t total, const struct hprof_sample *samples, uint32_t n)
+void hprof_cpu_samples(struct hprof_writer *w, uint64_t total, const struct hprof_sample *samples,
+                       uint32_t n)
 {
     if (!record(w, HPROF_CPU_SAMPLES, 8 + (uint64_t)n * 8))
         return;
@@ -236,7 +244,8 @@ static void write_segment(struct hprof_writer *w)
 {
     if (buf_error(&w->segment))
         fail(w, buf_error(&w->segment));
-    if (w->segment.len && record(w, HPROF_HEAP_DUMP_SEGMENT, w->segment.len) && hprof_flush(w) == 0) {
+    if (w->segment.len && record(w, HPROF_HEAP_DUMP_SEGMENT, w->segment.len) &&
+        hprof_flush(w) == 0) {
         int r = w->sink.write(w->sink.ctx, w->segment.data, w->segment.len);
         if (r < 0)
             fail(w, r);
@@ -341,14 +350,16 @@ void hprof_sub_id(struct hprof_writer *w, uint64_t id)
         hprof_sub_u4(w, (uint32_t)id);
 }
 
-void hprof_root(struct hprof_writer *w, enum hprof_sub_tag kind, uint64_t object, uint64_t a, uint32_t b)
+void hprof_root(struct hprof_writer *w, enum hprof_sub_tag kind, uint64_t object, uint64_t a,
+                uint32_t b)
 {
-    /* What follows the object's id: an id, a u4, or two. */
+    /* What follows the object's id in each kind of root: an id, a u4, or two. */
     static const struct {
         uint8_t ids, words;
     } shape[256] = {
-        [HPROF_ROOT_JNI_GLOBAL] = {1, 0},   [HPROF_ROOT_JNI_LOCAL] = {0, 2},    [HPROF_ROOT_JAVA_FRAME] = {0, 2},
-        [HPROF_ROOT_NATIVE_STACK] = {0, 1}, [HPROF_ROOT_THREAD_BLOCK] = {0, 1}, [HPROF_ROOT_THREAD_OBJECT] = {0, 2},
+        [HPROF_ROOT_JNI_GLOBAL] = {1, 0},   [HPROF_ROOT_JNI_LOCAL] = {0, 2},
+        [HPROF_ROOT_JAVA_FRAME] = {0, 2},   [HPROF_ROOT_NATIVE_STACK] = {0, 1},
+        [HPROF_ROOT_THREAD_BLOCK] = {0, 1}, [HPROF_ROOT_THREAD_OBJECT] = {0, 2},
     };
 
     hprof_sub(w, 1 + (1 + shape[kind].ids) * w->id_size + 4 * shape[kind].words);
@@ -412,8 +423,9 @@ void hprof_class_dump(struct hprof_writer *w, const struct hprof_class *c)
     }
 }
 
-/* The common head of instances and arrays: tag, id, trace. */
-static void object_head(struct hprof_writer *w, uint64_t size, enum hprof_sub_tag tag, uint64_t id, uint32_t trace)
+/* Writes the common beginning of instances and arrays: tag, id, trace. */
+static void object_head(struct hprof_writer *w, uint64_t size, enum hprof_sub_tag tag, uint64_t id,
+                        uint32_t trace)
 {
     hprof_sub(w, 5 + w->id_size + size);
     hprof_sub_u1(w, (uint8_t)tag);
@@ -421,23 +433,27 @@ static void object_head(struct hprof_writer *w, uint64_t size, enum hprof_sub_ta
     hprof_sub_u4(w, trace);
 }
 
-void hprof_instance_dump(struct hprof_writer *w, uint64_t id, uint32_t trace, uint64_t class_id, uint32_t len)
+void hprof_instance_dump(struct hprof_writer *w, uint64_t id, uint32_t trace, uint64_t class_id,
+                         uint32_t len)
 {
     object_head(w, w->id_size + 4 + (uint64_t)len, HPROF_INSTANCE_DUMP, id, trace);
     hprof_sub_id(w, class_id);
     hprof_sub_u4(w, len);
 }
 
-void hprof_object_array_dump(struct hprof_writer *w, uint64_t id, uint32_t trace, uint64_t class_id, uint32_t n)
+void hprof_object_array_dump(struct hprof_writer *w, uint64_t id, uint32_t trace, uint64_t class_id,
+                             uint32_t n)
 {
     object_head(w, 4 + w->id_size + (uint64_t)n * w->id_size, HPROF_OBJECT_ARRAY_DUMP, id, trace);
     hprof_sub_u4(w, n);
     hprof_sub_id(w, class_id);
 }
 
-void hprof_primitive_array_dump(struct hprof_writer *w, uint64_t id, uint32_t trace, uint8_t type, uint32_t n)
+void hprof_primitive_array_dump(struct hprof_writer *w, uint64_t id, uint32_t trace, uint8_t type,
+                                uint32_t n)
 {
-    object_head(w, 5 + (uint64_t)n * hprof_type_size(type, w->id_size), HPROF_PRIMITIVE_ARRAY_DUMP, id, trace);
+    object_head(w, 5 + (uint64_t)n * hprof_type_size(type, w->id_size), HPROF_PRIMITIVE_ARRAY_DUMP,
+                id, trace);
     hprof_sub_u4(w, n);
     hprof_sub_u1(w, type);
 }

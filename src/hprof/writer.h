@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes HPROF's binary records as a stream (HPROF Agent, "Binary Dump Format"). Nothing seeks, so the sink may be a socket.
- * The first failure (memory, the sink's) sticks: later calls do nothing, hprof_error() tells. Not for two threads at once.
+ * Writes HPROF's binary records as a stream (HPROF Agent, "Binary Dump Format"). Nothing seeks, so
+ * the sink may be a socket. After the first failure (out of memory, or the sink's) all later calls
+ * do nothing; hprof_error() returns it. Must not be used by two threads at once.
  *
- * Ids are the caller's. Totals beyond a record's width saturate at its largest value and are counted in `saturated`.
+ * The caller chooses the ids. Totals that do not fit into a record's field are written as its
+ * largest value and counted in `saturated`.
  */
 #pragma once
 
@@ -13,24 +15,29 @@
 
 struct hprof_writer {
     struct hprof_sink sink;
-    struct buf out;     /* complete records that the sink has not seen */
-    struct buf segment; /* sub-records of the heap dump segment that is being filled */
-    uint64_t through;   /* bytes still owed to a sub-record that is passed straight to the sink */
-    uint64_t offset;    /* bytes given to the sink and in out */
-    uint64_t time_us;   /* TIME of the next records: set it before a call; microseconds since the header, written modulo 2^32 */
+    struct buf out;     /* complete records not yet passed to the sink */
+    struct buf segment; /* the sub-records of the current heap dump segment */
+    uint64_t through; /* the remaining bytes of a sub-record that is passed directly to the sink */
+    uint64_t offset;  /* the number of bytes passed to the sink or in `out` */
+    /*
+     * TIME of the following records, set by the caller: microseconds since the header, written
+     * modulo 2^32.
+     */
+    uint64_t time_us;
     unsigned id_size;   /* 4 or 8 */
-    unsigned saturated; /* numbers that did not fit */
+    unsigned saturated; /* the number of values that did not fit */
     int error;
 };
 
 /*
- * Prepares a writer and writes the header: magic is one of HPROF_MAGIC_*, time_ms the milliseconds since 1970 that records'
- * times count from. 0, -EINVAL (id_size) or what the first write gave.
+ * Prepares a writer and writes the header. magic is one of HPROF_MAGIC_*; records' times count from
+ * time_ms, milliseconds since 1970. Returns 0, -EINVAL (id_size) or the result of the first write.
  */
-int hprof_writer_init(struct hprof_writer *w, struct hprof_sink sink, const char *magic, unsigned id_size, uint64_t time_ms);
-/* Hands what is buffered to the sink; 0 or the first failure. */
+int hprof_writer_init(struct hprof_writer *w, struct hprof_sink sink, const char *magic,
+                      unsigned id_size, uint64_t time_ms);
+/* Passes what is buffered to the sink. Returns 0 or the first failure. */
 int hprof_flush(struct hprof_writer *w);
-/* Forgets what was not flushed. A zeroed writer is allowed. */
+/* Discards what was not flushed. A zeroed writer is allowed. */
 void hprof_writer_release(struct hprof_writer *w);
 
 static inline int hprof_error(const struct hprof_writer *w)
@@ -39,14 +46,16 @@ static inline int hprof_error(const struct hprof_writer *w)
 }
 
 void hprof_utf8(struct hprof_writer *w, uint64_t id, const char *s, size_t len);
-void hprof_load_class(struct hprof_writer *w, uint32_t serial, uint64_t class_id, uint32_t trace, uint64_t name);
+void hprof_load_class(struct hprof_writer *w, uint32_t serial, uint64_t class_id, uint32_t trace,
+                      uint64_t name);
 void hprof_unload_class(struct hprof_writer *w, uint32_t serial);
-/* line: a line above zero or HPROF_LINE_*. */
-void hprof_frame(struct hprof_writer *w, uint64_t id, uint64_t method, uint64_t signature, uint64_t source,
-                 uint32_t class_serial, int32_t line);
-void hprof_trace(struct hprof_writer *w, uint32_t serial, uint32_t thread, const uint64_t *frames, uint32_t n);
-void hprof_start_thread(struct hprof_writer *w, uint32_t serial, uint64_t object, uint32_t trace, uint64_t name, uint64_t group,
-                        uint64_t parent_group);
+/* line: a positive line number or HPROF_LINE_*. */
+void hprof_frame(struct hprof_writer *w, uint64_t id, uint64_t method, uint64_t signature,
+                 uint64_t source, uint32_t class_serial, int32_t line);
+void hprof_trace(struct hprof_writer *w, uint32_t serial, uint32_t thread, const uint64_t *frames,
+                 uint32_t n);
+void hprof_start_thread(struct hprof_writer *w, uint32_t serial, uint64_t object, uint32_t trace,
+                        uint64_t name, uint64_t group, uint64_t parent_group);
 void hprof_end_thread(struct hprof_writer *w, uint32_t serial);
 
 struct hprof_heap_totals {
@@ -60,34 +69,42 @@ struct hprof_site {
 };
 
 void hprof_heap_summary(struct hprof_writer *w, const struct hprof_heap_totals *totals);
-/* flags: HPROF_SITES_*. cutoff as the command or option gave it. */
-void hprof_alloc_sites(struct hprof_writer *w, uint16_t flags, float cutoff, const struct hprof_heap_totals *totals,
-                       const struct hprof_site *sites, uint32_t n);
+/* flags: HPROF_SITES_*. cutoff: as given by the command or option. */
+void hprof_alloc_sites(struct hprof_writer *w, uint16_t flags, float cutoff,
+                       const struct hprof_heap_totals *totals, const struct hprof_site *sites,
+                       uint32_t n);
 
 struct hprof_sample {
     uint64_t count;
     uint32_t trace;
 };
 
-void hprof_cpu_samples(struct hprof_writer *w, uint64_t total, const struct hprof_sample *samples, uint32_t n);
+void hprof_cpu_samples(struct hprof_writer *w, uint64_t total, const struct hprof_sample *samples,
+                       uint32_t n);
 /* flags: HPROF_CONTROL_ALLOC_TRACES, HPROF_CONTROL_CPU_SAMPLING. */
 void hprof_control_settings(struct hprof_writer *w, uint16_t flags, uint16_t depth);
 
 /*
- * A heap dump: any number of sub-records between begin and end, in HEAP DUMP SEGMENTs and a HEAP DUMP END. No other record
- * may come between.
+ * A heap dump: any number of sub-records between begin and end, written as HEAP DUMP SEGMENTs and a
+ * HEAP DUMP END. No other record may come between.
  */
 void hprof_dump_begin(struct hprof_writer *w);
 void hprof_dump_end(struct hprof_writer *w);
-/* A segment of len bytes, whose sub-records the caller then hands over in parts: they go straight to the sink. */
+/*
+ * Begins a segment of len bytes. The caller then passes its sub-records in parts, which go directly
+ * to the sink.
+ */
 void hprof_segment(struct hprof_writer *w, uint64_t len);
 void hprof_segment_bytes(struct hprof_writer *w, const void *bytes, size_t n);
 /*
- * Announces one sub-record (or several) of n bytes in all, tag included; sub-puts of exactly n bytes follow. One sub-record is
- * never split over segments. n is below 4 GiB.
+ * Announces one or more sub-records of n bytes in all, tags included; sub-puts of exactly n bytes
+ * must follow. A sub-record is never split between segments. n must be below 4 GiB.
  */
 void hprof_sub(struct hprof_writer *w, uint64_t n);
-/* Address of n bytes of the sub-record that was announced, to be filled at once; NULL when n is over 64 KiB or on failure. */
+/*
+ * Returns the address of n bytes of the announced sub-record, to be filled immediately, or NULL
+ * when n is more than 64 KiB or after a failure.
+ */
 uint8_t *hprof_sub_add(struct hprof_writer *w, size_t n);
 void hprof_sub_bytes(struct hprof_writer *w, const void *bytes, size_t n);
 void hprof_sub_id(struct hprof_writer *w, uint64_t id);
@@ -95,27 +112,40 @@ void hprof_sub_u1(struct hprof_writer *w, uint8_t v);
 void hprof_sub_u2(struct hprof_writer *w, uint16_t v);
 void hprof_sub_u4(struct hprof_writer *w, uint32_t v);
 
-/* Roots. thread and trace are serial numbers; frame is the frame's number in the stack trace, -1 for none. */
-void hprof_root(struct hprof_writer *w, enum hprof_sub_tag kind, uint64_t object, uint64_t a, uint32_t b);
+/*
+ * Roots. thread and trace are serial numbers; frame is the frame's number in the stack trace, or
+ * -1.
+ */
+void hprof_root(struct hprof_writer *w, enum hprof_sub_tag kind, uint64_t object, uint64_t a,
+                uint32_t b);
 
-/* A static field, or a constant of the pool when name is unused: type and value. */
+/*
+ * The type and value of a static field, or of a constant in the pool, whose name is then its index.
+ */
 struct hprof_value {
-    uint64_t name;  /* the string's id; of a constant: its index in the pool */
-    uint64_t value; /* an object's id, or the value's bits, right-aligned */
+    uint64_t name;  /* the id of a string; for a constant, its index in the pool */
+    uint64_t value; /* the id of an object, or the value's bits, right-aligned */
     uint8_t type;   /* enum hprof_type */
 };
 
 struct hprof_class {
     uint64_t id, super, loader, signers, domain;
     uint32_t trace, instance_size;
-    const struct hprof_value *constants, *statics, *fields; /* of fields only name and type are used */
+    /* Only the name and type of fields are used. */
+    const struct hprof_value *constants, *statics, *fields;
     uint16_t n_constants, n_statics, n_fields;
 };
 
 void hprof_class_dump(struct hprof_writer *w, const struct hprof_class *c);
-/* len bytes of field values follow by sub-puts: this class's own fields first, then the superclass's, and so on. */
-void hprof_instance_dump(struct hprof_writer *w, uint64_t id, uint32_t trace, uint64_t class_id, uint32_t len);
-/* n ids follow by sub-puts. */
-void hprof_object_array_dump(struct hprof_writer *w, uint64_t id, uint32_t trace, uint64_t class_id, uint32_t n);
-/* n big-endian elements follow by sub-puts. */
-void hprof_primitive_array_dump(struct hprof_writer *w, uint64_t id, uint32_t trace, uint8_t type, uint32_t n);
+/*
+ * len bytes of field values must follow as sub-puts: the class's own fields first, then the
+ * superclass's, and so on.
+ */
+void hprof_instance_dump(struct hprof_writer *w, uint64_t id, uint32_t trace, uint64_t class_id,
+                         uint32_t len);
+/* n ids must follow as sub-puts. */
+void hprof_object_array_dump(struct hprof_writer *w, uint64_t id, uint32_t trace, uint64_t class_id,
+                             uint32_t n);
+/* n big-endian elements must follow as sub-puts. */
+void hprof_primitive_array_dump(struct hprof_writer *w, uint64_t id, uint32_t trace, uint8_t type,
+                                uint32_t n);

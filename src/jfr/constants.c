@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads what was published in a chunk and writes the constants it uses, as checkpoint events. Worker only. */
+/*
+ * Reads what was published in a chunk and writes the constants it uses as checkpoint events. Runs
+ * in the worker only.
+ */
 #include "base/buf.h"
 #include "base/cursor.h"
 #include "jfr/internal.h"
 
 #include <stdio.h>
 
-#define CHECKPOINT_ROOM 7000u /* constants are gathered up to here, so that a checkpoint fits a block */
+/* A checkpoint is ended at this size, so that it fits into a block. */
+#define CHECKPOINT_ROOM 7000u
 
-/* ---- what is needed ---- */
+/* ---- finding the constants that are needed ---- */
 
 static uint32_t *emitted_mark(struct jfr_writer *w, uint32_t type, uint64_t id)
 {
@@ -23,7 +27,7 @@ static uint32_t *emitted_mark(struct jfr_writer *w, uint32_t type, uint64_t id)
     return id - 1 < info->emitted.len ? &info->emitted.data[id - 1] : NULL;
 }
 
-/* Queues a constant that the chunk does not have yet. The dict lock is held. */
+/* Queues a constant that the chunk does not have yet. Requires the dict lock. */
 static void need(struct jfr_writer *w, uint32_t chunk, uint32_t type, uint64_t id)
 {
     if (!id)
@@ -43,7 +47,7 @@ static void need(struct jfr_writer *w, uint32_t chunk, uint32_t type, uint64_t i
         *emitted = chunk;
 }
 
-/* Finds the constants that a struct's bytes refer to. The dict lock is held. */
+/* Finds the constants that a struct's bytes refer to. Requires the dict lock. */
 static void find_references(struct jfr_writer *w, uint32_t chunk, uint32_t type, struct cursor *c)
 {
     const struct type_info *info = w->types.data[type];
@@ -83,7 +87,7 @@ static void find_references(struct jfr_writer *w, uint32_t chunk, uint32_t type,
     }
 }
 
-/* Reads the events of a span of blocks from where the last call stopped. */
+/* Reads the events of a span of blocks, from where the last call stopped. */
 static void scan_span(struct jfr_writer *w, const struct chunk *c, uint32_t b, uint32_t span)
 {
     struct region *r = c->region;
@@ -134,7 +138,7 @@ struct checkpoint {
     struct chunk *chunk;
     struct buf out;
     uint32_t sections, type, count;
-    size_t count_at; /* where the open section's count lies, padded to four bytes */
+    size_t count_at; /* position of the open section's count, which is padded to four bytes */
 };
 
 #define CHECKPOINT(c) ((struct checkpoint){.chunk = (c), .out = BUF(UINT32_C(1) << 27)})
@@ -147,13 +151,14 @@ static void close_section(struct checkpoint *p)
     p->count = 0;
 }
 
-/* Begins the worker's event; makes room for it, where the chunk may still grow. */
+/* Begins an event of the worker and makes room for it if the chunk may still grow. */
 static bool begin_own(struct jfr_writer *w, struct chunk *c, size_t room, struct jfr_event *ret)
 {
     if (slot_begin(w, &c->own, c->region, true, room, ret))
         return true;
     bool may_grow = c == &w->chunk && c->region == atomic_load(&w->region);
-    return may_grow && !region_grow(w, (uint32_t)(room / JFR_BLOCK) + 2) && slot_begin(w, &c->own, c->region, true, room, ret);
+    return may_grow && !region_grow(w, (uint32_t)(room / JFR_BLOCK) + 2) &&
+           slot_begin(w, &c->own, c->region, true, room, ret);
 }
 
 static void checkpoint_write(struct jfr_writer *w, struct checkpoint *p)
@@ -215,7 +220,10 @@ static int32_t line_of(const struct method_info *m, int32_t bci)
     return (int32_t)m->lines[low].line;
 }
 
-/* Asks for a method that was not seen before; its index, negative when memory is out. No lock is held but work. */
+/*
+ * Resolves a method that was not seen before. Returns its index, or a negative errno when out of
+ * memory. Requires that no lock but `work` is held.
+ */
 static int64_t resolve_method(struct jfr_writer *w, uint64_t method, uint32_t frame_type)
 {
     const uint64_t *known = map_get(&w->methods, method);
@@ -235,14 +243,14 @@ static int64_t resolve_method(struct jfr_writer *w, uint64_t method, uint32_t fr
         info.n_lines = m.n_lines;
     }
     pthread_mutex_lock(&w->dict);
-    info.id = intern_method(w, &m);
+    info.id = dictionary_intern_method(w, &m);
     struct buf key = BUF(64);
     buf_jfr_long(&key, info.id);
     buf_jfr_long(&key, method);
     uint64_t index = w->method_info.len;
     int ret = info.id ? vec_push(&w->method_info, info) : -ENOMEM;
     if (!ret)
-        ret = define_entry(w, JFR_POOL_METHOD_KEY, index + 1, &key);
+        ret = dictionary_define_entry(w, JFR_POOL_METHOD_KEY, index + 1, &key);
     buf_release(&key);
     if (!ret)
         ret = map_put(&w->methods, method, index);
@@ -265,7 +273,8 @@ static void emit_trace(struct jfr_writer *w, struct checkpoint *p, uint64_t id)
     for (uint32_t i = 0; i < trace->n; i++) {
         const struct jfr_frame *f = &trace->frames[i];
         const uint64_t *index = map_get(&w->methods, f->method);
-        const struct method_info *m = index ? &w->method_info.data[*index] : &(struct method_info){0};
+        const struct method_info *m =
+            index ? &w->method_info.data[*index] : &(struct method_info){0};
         if (index)
             need(w, p->chunk->number, JFR_POOL_METHOD_KEY, *index + 1);
         buf_jfr_long(&p->out, m->id);

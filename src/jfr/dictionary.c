@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Types and what their pools hold. */
+/* Types and the contents of their pools. */
 #include "base/buf.h"
 #include "base/json.h"
 #include "jfr/internal.h"
@@ -55,7 +55,9 @@ static int compile(struct jfr_writer *w, struct type_info *info)
         if (ret || (ret = vec_push(&info->ops, op)))
             return ret;
     }
-    return row->fields || row->kind == JFR_EVENT ? 0 : vec_push(&info->ops, ((struct op){.kind = OP_STRING}));
+    return row->fields || row->kind == JFR_EVENT
+               ? 0
+               : vec_push(&info->ops, ((struct op){.kind = OP_STRING}));
 }
 
 static void type_free(struct type_info *info)
@@ -72,7 +74,7 @@ static void type_free(struct type_info *info)
     free(info);
 }
 
-/* The dict lock is held. */
+/* Requires the dict lock. */
 static int add_type(struct jfr_writer *w, const struct jfr_type *row, uint32_t *ret_id)
 {
     int64_t known = find_type(w, row->name);
@@ -101,13 +103,17 @@ static int add_type(struct jfr_writer *w, const struct jfr_type *row, uint32_t *
         type_free(info);
         return -ENOMEM;
     }
-    /* the name must keep its number: a failure from here on leaves a type without fields, which no event uses */
+    /*
+     * The name must keep its number. A failure from here on therefore leaves a type without fields,
+     * which no event uses.
+     */
     w->types.data[w->types.len++] = info;
     *ret_id = (uint32_t)number;
     return w->types.len > JFR_BUILTINS ? compile(w, info) : 0;
 }
 
-int types_add(struct jfr_writer *w, const struct jfr_type *rows, size_t n, uint32_t *ret_ids)
+int dictionary_add_types(struct jfr_writer *w, const struct jfr_type *rows, size_t n,
+                         uint32_t *ret_ids)
 {
     int ret = 0;
     bool builtin = rows == jfr_builtin_types;
@@ -118,7 +124,7 @@ int types_add(struct jfr_writer *w, const struct jfr_type *rows, size_t n, uint3
         if (!ret && ret_ids)
             ret_ids[i] = id;
     }
-    /* built-in types refer to each other in any order */
+    /* Built-in types refer to each other in any order, so compile them after all are added. */
     for (size_t i = 0; builtin && i < n && !ret; i++)
         ret = compile(w, w->types.data[i]);
     pthread_mutex_unlock(&w->dict);
@@ -154,7 +160,10 @@ static void put_string(struct buf *b, const char *s)
     buf_release(&text);
 }
 
-/* The id of an entry with these contents; releases them. 0: no memory. The dict lock is held. */
+/*
+ * Returns the id of the entry with these contents, or 0 when out of memory. Releases the contents.
+ * Requires the dict lock.
+ */
 static uint64_t intern(struct jfr_writer *w, uint32_t pool, struct buf *contents)
 {
     struct type_info *info = w->types.data[pool];
@@ -188,7 +197,8 @@ static uint64_t intern_class(struct jfr_writer *w, const struct jfr_class *c)
 {
     uint64_t loader = 0, module = 0, package = 0;
     if (c->loader || c->loader_class) {
-        uint64_t type = c->loader_class ? intern_class(w, &(struct jfr_class){.name = c->loader_class}) : 0;
+        uint64_t type =
+            c->loader_class ? intern_class(w, &(struct jfr_class){.name = c->loader_class}) : 0;
         struct buf b = CONTENTS;
         buf_jfr_long(&b, type);
         buf_jfr_long(&b, symbol(w, c->loader));
@@ -218,9 +228,9 @@ static uint64_t intern_class(struct jfr_writer *w, const struct jfr_class *c)
     return intern(w, JFR_POOL_CLASS, &b);
 }
 
-uint64_t intern_method(struct jfr_writer *w, const struct jfr_method *m)
+uint64_t dictionary_intern_method(struct jfr_writer *w, const struct jfr_method *m)
 {
-    /* The JDK's printer wants a class and a descriptor of every frame. */
+    /* The JDK's printer requires a class and a descriptor in every frame. */
     struct buf b = CONTENTS;
     buf_jfr_long(&b, intern_class(w, &m->class));
     buf_jfr_long(&b, symbol(w, m->name ? m->name : ""));
@@ -230,8 +240,8 @@ uint64_t intern_method(struct jfr_writer *w, const struct jfr_method *m)
     return intern(w, JFR_POOL_METHOD, &b);
 }
 
-/* Sets the entry of an id; the dict lock is held. */
-int define_entry(struct jfr_writer *w, uint32_t pool, uint64_t id, struct buf *contents)
+/* Sets the entry with an id. Requires the dict lock. */
+int dictionary_define_entry(struct jfr_writer *w, uint32_t pool, uint64_t id, struct buf *contents)
 {
     struct type_info *info = w->types.data[pool];
     int ret = buf_error(contents);
@@ -266,7 +276,7 @@ static int define_thread(struct jfr_writer *w, uint64_t id, const struct jfr_thr
     buf_jfr_long(&b, t->java_id);
     buf_jfr_long(&b, group);
     buf_u8(&b, t->is_virtual);
-    return define_entry(w, JFR_POOL_THREAD, id, &b);
+    return dictionary_define_entry(w, JFR_POOL_THREAD, id, &b);
 }
 
 uint64_t jfr_define_class(struct jfr_writer *w, const struct jfr_class *c)
@@ -280,7 +290,8 @@ uint64_t jfr_define_class(struct jfr_writer *w, const struct jfr_class *c)
 uint64_t jfr_define_name(struct jfr_writer *w, uint32_t pool, const char *name)
 {
     pthread_mutex_lock(&w->dict);
-    uint64_t id = pool < w->types.len && !w->types.data[pool]->keyed.len ? intern_text(w, pool, name) : 0;
+    uint64_t id =
+        pool < w->types.len && !w->types.data[pool]->keyed.len ? intern_text(w, pool, name) : 0;
     pthread_mutex_unlock(&w->dict);
     return id;
 }
@@ -316,7 +327,7 @@ void dictionary_forget(struct jfr_writer *w, uint32_t before)
     for (size_t i = 0; map_next(threads, &i, &id, &value);) {
         uint32_t forgotten = ((struct keyed_entry *)(uintptr_t)value)->forgotten;
         if (forgotten && forgotten < before && vec_push(&gone, id))
-            break; /* no memory now: the next rotation forgets them */
+            break; /* out of memory; the next rotation drops them */
     }
     for (size_t i = 0; i < gone.len; i++) {
         free((void *)(uintptr_t)*map_get(threads, gone.data[i]));
@@ -348,13 +359,14 @@ int types_constants(struct jfr_writer *w)
         {JFR_POOL_THREAD_STATE, JFR_STATE_IN_OBJECT_WAIT_TIMED, "STATE_IN_OBJECT_WAIT_TIMED"},
         {JFR_POOL_THREAD_STATE, JFR_STATE_PARKED, "STATE_PARKED"},
         {JFR_POOL_THREAD_STATE, JFR_STATE_PARKED_TIMED, "STATE_PARKED_TIMED"},
-        {JFR_POOL_THREAD_STATE, JFR_STATE_BLOCKED_ON_MONITOR_ENTER, "STATE_BLOCKED_ON_MONITOR_ENTER"},
+        {JFR_POOL_THREAD_STATE, JFR_STATE_BLOCKED_ON_MONITOR_ENTER,
+         "STATE_BLOCKED_ON_MONITOR_ENTER"},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         struct buf b = CONTENTS;
         put_string(&b, rows[i].name);
-        int ret = define_entry(w, rows[i].pool, rows[i].id, &b);
+        int ret = dictionary_define_entry(w, rows[i].pool, rows[i].id, &b);
         if (ret)
             return ret;
     }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hot side: blocks, slots, events and the table of stacks. All of it is async-signal-safe. */
+/*
+ * The frequently executed part: blocks, slots, events and the table of stacks. All of it is
+ * async-signal-safe.
+ */
 #include "base/hash.h"
 #include "base/pages.h"
 #include "jfr/internal.h"
@@ -10,15 +13,16 @@
 #define MAX_PROBES 128
 
 /*
- * The first stacks have a table of their own, whose pages are there: in the large one each new stack meets a page that is not,
- * which takes a handler longer than all else it does.
+ * The first stacks have a small table of their own whose pages are already present. In the large
+ * table each new stack causes a page fault, which takes a signal handler longer than everything
+ * else it does.
  */
 #define FIRST_SLOTS  4096u
 #define FIRST_PROBES 16
 
-/* Takes n blocks in a row; NULL when there are not as many. */
-at_each_sample static uint8_t *take_blocks(struct jfr_writer *w, struct region *fixed, bool worker, uint32_t n,
-                                           _Atomic uint32_t **ret_span)
+/* Takes n consecutive blocks, or returns NULL when fewer are free. */
+at_each_sample static uint8_t *take_blocks(struct jfr_writer *w, struct region *fixed, bool worker,
+                                           uint32_t n, _Atomic uint32_t **ret_span)
 {
     for (;;) {
         struct region *r = fixed ? fixed : atomic_load_explicit(&w->region, memory_order_acquire);
@@ -52,21 +56,26 @@ void slot_retire(struct jfr_slot *slot)
     slot->at = slot->end = NULL;
 }
 
-at_each_sample bool slot_begin(struct jfr_writer *w, struct jfr_slot *slot, struct region *region, bool worker, size_t room,
-                               struct jfr_event *ret)
+at_each_sample bool slot_begin(struct jfr_writer *w, struct jfr_slot *slot, struct region *region,
+                               bool worker, size_t room, struct jfr_event *ret)
 {
-    /* a put asks for nine bytes even where one is enough */
+    /* Every put requires nine free bytes even if it writes fewer. */
     size_t need = JFR_EVENT_HEAD + room + 9 + JFR_WIDEN;
     _Atomic uint32_t *span = NULL;
     if (need > JFR_BLOCK) {
-        /* A run of its own. The slot's block stays for the next event. */
+        /*
+         * Take consecutive blocks for this event alone. The slot's block remains for the next
+         * event.
+         */
         if (need >= UINT32_C(1) << 28)
             return false;
         uint32_t n = (uint32_t)((need + JFR_BLOCK - 1) / JFR_BLOCK);
         uint8_t *run = take_blocks(w, region, worker, n, &span);
         if (!run)
             return false;
-        *ret = (struct jfr_event){w, slot, run, run + JFR_EVENT_HEAD, run + (size_t)n * JFR_BLOCK - JFR_WIDEN, 0, false, span};
+        *ret = (struct jfr_event){
+            w, slot,  run, run + JFR_EVENT_HEAD, run + (size_t)n * JFR_BLOCK - JFR_WIDEN,
+            0, false, span};
         return true;
     }
     if ((size_t)(slot->end - slot->at) < need) {
@@ -78,7 +87,8 @@ at_each_sample bool slot_begin(struct jfr_writer *w, struct jfr_slot *slot, stru
         slot->end = block + JFR_BLOCK;
         slot->span = span;
     }
-    *ret = (struct jfr_event){w, slot, slot->at, slot->at + JFR_EVENT_HEAD, slot->end - JFR_WIDEN, 0, false, NULL};
+    *ret = (struct jfr_event){w, slot,  slot->at, slot->at + JFR_EVENT_HEAD, slot->end - JFR_WIDEN,
+                              0, false, NULL};
     return true;
 }
 
@@ -88,9 +98,12 @@ at_each_sample void slot_commit(struct jfr_event *e, uint16_t code)
     uint32_t all = (uint32_t)(e->end - e->start) + JFR_WIDEN;
     uint32_t wider = -len & 3;
     if (all - len - wider == 4)
-        wider += 4; /* no pad is that small */
+        wider += 4; /* a pad needs more than four bytes */
     if (wider) {
-        /* Readers want the size to be that of the contents: it comes out aligned by a type in more bytes than it needs. */
+        /*
+         * Alignment must not leave unused bytes after the contents, because readers want the size
+         * to match the contents. The type is therefore stored in more bytes than it needs.
+         */
         uint8_t *body = e->start + JFR_EVENT_HEAD;
         memmove(body + wider, body, len - JFR_EVENT_HEAD);
         memset(body, 0x80, wider - 1);
@@ -112,7 +125,8 @@ at_each_sample void slot_commit(struct jfr_event *e, uint16_t code)
 
 void slot_acquire(struct jfr_slot *slot)
 {
-    for (unsigned tries = 0; atomic_exchange_explicit(&slot->busy, 1, memory_order_acquire); tries++) {
+    for (unsigned tries = 0; atomic_exchange_explicit(&slot->busy, 1, memory_order_acquire);
+         tries++) {
         struct timespec nap = {0, tries < 100 ? 0 : 100000};
         nanosleep(&nap, NULL);
     }
@@ -123,53 +137,94 @@ void slot_release(struct jfr_slot *slot)
     atomic_store_explicit(&slot->busy, 0, memory_order_release);
 }
 
-/* A free slot, the CPU's own first; NULL: all are busy, counted. */
+/* Takes a free slot, preferably the CPU's own. Returns NULL when all are busy. */
 static struct jfr_slot *slot_take(struct jfr_writer *w)
 {
-    if (unlikely(atomic_load_explicit(&w->closed, memory_order_acquire))) {
-        atomic_fetch_add_explicit(&w->lost_closed, 1, memory_order_relaxed);
+    if (unlikely(atomic_load_explicit(&w->closed, memory_order_acquire)))
         return NULL;
-    }
     int cpu = sched_getcpu();
     unsigned i = (unsigned)(cpu < 0 ? 0 : cpu) % w->n_slots;
     for (unsigned tries = 0; tries < w->n_slots; tries++) {
         struct jfr_slot *slot = &w->slots[i];
         uint32_t free = 0;
-        if (atomic_compare_exchange_strong_explicit(&slot->busy, &free, 1, memory_order_acquire, memory_order_relaxed))
+        if (atomic_compare_exchange_strong_explicit(&slot->busy, &free, 1, memory_order_acquire,
+                                                    memory_order_relaxed))
             return slot;
         if (++i == w->n_slots)
             i = 0;
     }
-    /* close() takes the slots for good after it has set the mark */
-    atomic_fetch_add_explicit(atomic_load(&w->closed) ? &w->lost_closed : &w->lost_busy, 1, memory_order_relaxed);
     return NULL;
 }
 
-at_each_sample static bool begin(struct jfr_writer *w, size_t room, struct jfr_event *ret)
+/* Begins an event. On failure nothing is counted yet, and *ret_reason says why. */
+at_each_sample static bool begin(struct jfr_writer *w, uint32_t type, size_t room,
+                                 struct jfr_event *ret, enum lost_reason *ret_reason)
 {
     struct jfr_slot *slot = slot_take(w);
+    *ret_reason = slot ? LOST_ROOM : LOST_BUSY;
     if (!slot)
         return false;
-    if (slot_begin(w, slot, NULL, false, room, ret))
+    if (slot_begin(w, slot, NULL, false, room ? room : 200, ret)) {
+        ret->type = type;
         return true;
+    }
     slot_release(slot);
-    atomic_fetch_add_explicit(&w->lost_room, 1, memory_order_relaxed);
     jfr_writer_wake(w);
     return false;
 }
 
-at_each_sample bool jfr_begin(struct jfr_writer *w, uint32_t type, size_t room, struct jfr_event *ret)
+static void count_lost(struct jfr_writer *w, uint32_t type, enum lost_reason reason)
 {
-    if (!begin(w, room ? room : 200, ret))
-        return false;
-    ret->type = type;
-    return true;
+    /* jfr_writer_close sets the mark first and then takes all slots for good. */
+    if (atomic_load(&w->closed))
+        atomic_fetch_add_explicit(&w->lost_closed, 1, memory_order_relaxed);
+    else
+        losses_count_event(w, type, reason);
+}
+
+at_each_sample bool jfr_begin(struct jfr_writer *w, uint32_t type, size_t room,
+                              struct jfr_event *ret)
+{
+    enum lost_reason reason;
+    if (likely(begin(w, type, room, ret, &reason)))
+        return true;
+    count_lost(w, type, reason);
+    return false;
+}
+
+/* True when other threads may soon find no room. */
+static bool is_low(struct jfr_writer *w)
+{
+    const struct region *r = atomic_load_explicit(&w->region, memory_order_acquire);
+    uint64_t bump = atomic_load_explicit((_Atomic uint64_t *)&r->bump, memory_order_relaxed);
+    uint32_t next = (uint32_t)bump, limit = (uint32_t)(bump >> 32);
+    return next + 4 * w->n_slots > limit && !atomic_load(&w->error);
+}
+
+bool jfr_begin_growing(struct jfr_writer *w, uint32_t type, size_t room, struct jfr_event *ret)
+{
+    enum { TRIES = 100 }; /* other threads may take the new room */
+
+    enum lost_reason reason = LOST_ROOM;
+    if (is_low(w))
+        (void)jfr_writer_work(w);
+    for (int i = 0; i < TRIES; i++) {
+        if (begin(w, type, room, ret, &reason))
+            return true;
+        /*
+         * A full disk stays full for longer than an event can wait. The owner's next round tries
+         * again.
+         */
+        if (atomic_load(&w->error) || jfr_writer_work(w) < 0)
+            break;
+    }
+    return false;
 }
 
 at_each_sample void jfr_commit(struct jfr_event *e)
 {
     if (unlikely(e->overflow)) {
-        atomic_fetch_add_explicit(&e->w->lost_size, 1, memory_order_relaxed);
+        losses_count_event(e->w, e->type, LOST_SIZE);
         jfr_abort(e);
         return;
     }
@@ -197,10 +252,11 @@ int traces_init(struct traces *t, uint64_t bytes)
     uint64_t slots = 4096;
     while (slots < bytes / 512 && slots < UINT64_C(1) << 30)
         slots *= 2;
-    /* Pages that are never touched cost nothing. */
-    void *arena = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    void *table =
-        mmap(NULL, (FIRST_SLOTS + slots) * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    /* Pages that are never touched take no memory. */
+    void *arena = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *table = mmap(NULL, (FIRST_SLOTS + slots) * 8, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     *t = (struct traces){.arena = arena == MAP_FAILED ? NULL : arena,
                          .bytes = bytes,
                          .slots = table == MAP_FAILED ? NULL : table,
@@ -223,7 +279,7 @@ void traces_release(struct traces *t)
     *t = (struct traces){0};
 }
 
-void traces_ahead(struct traces *t)
+void traces_prefault(struct traces *t)
 {
     enum { AHEAD = 128 * 1024 };
 
@@ -237,15 +293,17 @@ void traces_ahead(struct traces *t)
     t->present = MAX(t->present, to);
 }
 
-/* Copies the stack into the arena; its id, 0 when the arena is full. */
-static uint64_t trace_store(struct traces *t, uint32_t hash, const struct jfr_frame *frames, uint32_t n, bool truncated)
+/* Copies the stack into the arena. Returns its id, or 0 when the arena is full. */
+static uint64_t trace_store(struct traces *t, uint32_t hash, const struct jfr_frame *frames,
+                            uint32_t n, bool truncated)
 {
     uint64_t size = sizeof(struct trace) + n * sizeof(*frames);
     uint64_t used = atomic_load_explicit(&t->used, memory_order_relaxed);
     do {
         if (size > t->bytes - used)
             return 0;
-    } while (!atomic_compare_exchange_weak_explicit(&t->used, &used, used + size, memory_order_release, memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&t->used, &used, used + size,
+                                                    memory_order_release, memory_order_relaxed));
     struct trace *trace = (struct trace *)(void *)(t->arena + used);
     trace->hash = hash;
     trace->n = n;
@@ -259,10 +317,10 @@ struct search {
     uint32_t hash, n;
     bool truncated, added;
     const struct jfr_frame *frames;
-    uint64_t stored; /* the stack's copy, once it was made */
+    uint64_t stored; /* the id of the stack's copy, once it was made */
 };
 
-/* memcmp, in a page of code that is there (at_each_sample). */
+/* Replaces memcmp, whose page of code may not be present (at_each_sample). */
 static bool same_frames(const struct jfr_frame *a, const struct jfr_frame *b, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -271,8 +329,12 @@ static bool same_frames(const struct jfr_frame *a, const struct jfr_frame *b, ui
     return true;
 }
 
-/* The id by the slots of one table; 0: its places are taken by others, or there is no memory. */
-at_each_sample static uint64_t table_find(struct search *s, _Atomic uint64_t *slots, uint32_t mask, unsigned probes)
+/*
+ * Looks up the stack in one table, or adds it. Returns 0 when other stacks occupy its slots or when
+ * out of memory.
+ */
+at_each_sample static uint64_t table_find(struct search *s, _Atomic uint64_t *slots, uint32_t mask,
+                                          unsigned probes)
 {
     struct traces *t = s->traces;
     for (uint32_t i = s->hash & mask; probes-- > 0; i = (i + 1) & mask) {
@@ -282,7 +344,8 @@ at_each_sample static uint64_t table_find(struct search *s, _Atomic uint64_t *sl
                 s->stored = trace_store(t, s->hash, s->frames, s->n, s->truncated);
             if (!s->stored)
                 return 0;
-            if (atomic_compare_exchange_strong(&slots[i], &slot, (uint64_t)s->hash << 32 | s->stored)) {
+            if (atomic_compare_exchange_strong(&slots[i], &slot,
+                                               (uint64_t)s->hash << 32 | s->stored)) {
                 s->added = true;
                 return s->stored;
             }
@@ -290,13 +353,16 @@ at_each_sample static uint64_t table_find(struct search *s, _Atomic uint64_t *sl
         if (slot >> 32 != s->hash)
             continue;
         const struct trace *trace = trace_of(t, (uint32_t)slot);
-        if (trace->n == s->n && trace->truncated == s->truncated && same_frames(trace->frames, s->frames, s->n))
+        if (trace->n == s->n && trace->truncated == s->truncated &&
+            same_frames(trace->frames, s->frames, s->n))
             return (uint32_t)slot;
     }
     return 0;
 }
 
-/* The id; s->added tells whether it is new. The first table's slots are never freed, so what was put beyond stays to be found.
+/*
+ * Returns the id; s->added says whether the stack is new. Slots of the first table are never freed,
+ * so a stack that was put into the second table stays reachable.
  */
 static uint64_t trace_find(struct search *s)
 {
@@ -305,7 +371,10 @@ static uint64_t trace_find(struct search *s)
     return id ? id : table_find(s, t->slots + FIRST_SLOTS, t->mask, MAX_PROBES);
 }
 
-/* The first eight of the nine bytes of a number that has them all: seven bits each, and the mark that there is more. */
+/*
+ * Encodes a number in nine bytes and returns the first eight: seven bits each, with the mark that
+ * more follow.
+ */
 static uint64_t nine_bytes(uint64_t v)
 {
     v = (v & UINT64_C(0x00fffffff0000000)) << 4 | (v & UINT64_C(0x000000000fffffff));
@@ -314,7 +383,7 @@ static uint64_t nine_bytes(uint64_t v)
     return v | UINT64_C(0x8080808080808080);
 }
 
-enum { FRAME_BYTES = 9 + 1 + 5 + 1 }; /* at most, in the file */
+enum { FRAME_BYTES = 9 + 1 + 5 + 1 }; /* the upper bound in the file */
 
 static void put_frame(struct jfr_event *e, const struct jfr_frame *f)
 {
@@ -331,12 +400,21 @@ static void put_frame(struct jfr_event *e, const struct jfr_frame *f)
     jfr_put_long(e, f->type);
 }
 
-/* Puts a new stack into the file at once, for whoever reads it should the process die before the worker comes round. */
-static void trace_append(struct jfr_writer *w, uint64_t id, const struct jfr_frame *frames, uint32_t n, bool truncated)
+/*
+ * Writes a new stack into the file immediately, for readers of the recording if the process dies
+ * before the worker's next round.
+ */
+static void trace_append(struct jfr_writer *w, uint64_t id, const struct jfr_frame *frames,
+                         uint32_t n, bool truncated)
 {
     size_t room = 40 + (size_t)n * FRAME_BYTES;
     struct jfr_event e;
-    if (atomic_load_explicit(&w->closed, memory_order_relaxed) || !begin(w, room, &e))
+    enum lost_reason reason;
+    /*
+     * Nothing is lost when there is no room: the worker writes the stack again together with its
+     * names.
+     */
+    if (atomic_load_explicit(&w->closed, memory_order_relaxed) || !begin(w, 0, room, &e, &reason))
         return;
     for (int i = 0; i < 3; i++) /* start time, duration, distance to the previous checkpoint */
         jfr_put_long(&e, 0);
@@ -354,25 +432,28 @@ static void trace_append(struct jfr_writer *w, uint64_t id, const struct jfr_fra
     slot_release(e.slot);
 }
 
-/* Two hashes that do not wait for one another, of methods and of places within them. */
+/* Hashes methods and positions separately, so that the two computations run in parallel. */
 static uint32_t hash_frames(const struct jfr_frame *frames, uint32_t n, bool truncated)
 {
     uint64_t a = n, b = truncated;
     for (uint32_t i = 0; i < n; i++) {
         a = (a ^ frames[i].method) * UINT64_C(0x9e3779b97f4a7c15);
-        b = (b ^ ((uint64_t)frames[i].type << 32 | (uint32_t)frames[i].bci)) * UINT64_C(0xbf58476d1ce4e5b9);
+        b = (b ^ ((uint64_t)frames[i].type << 32 | (uint32_t)frames[i].bci)) *
+            UINT64_C(0xbf58476d1ce4e5b9);
         a ^= a >> 29;
         b ^= b >> 32;
     }
     return (uint32_t)hash_u64(a + hash_u64(b));
 }
 
-at_each_sample uint64_t jfr_trace(struct jfr_writer *w, const struct jfr_frame *frames, uint32_t n, bool truncated)
+at_each_sample uint64_t jfr_trace(struct jfr_writer *w, const struct jfr_frame *frames, uint32_t n,
+                                  bool truncated)
 {
     if (!n)
         return 0;
     uint32_t hash = hash_frames(frames, n, truncated);
-    struct search s = {.traces = &w->traces, .hash = hash, .n = n, .truncated = truncated, .frames = frames};
+    struct search s = {
+        .traces = &w->traces, .hash = hash, .n = n, .truncated = truncated, .frames = frames};
     uint64_t id = trace_find(&s);
     if (unlikely(!id))
         atomic_fetch_add_explicit(&w->traces.lost, 1, memory_order_relaxed);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the writer share. Invariants of the file:
+ * Declarations shared by the files of the writer. Invariants of the file:
  *
- * - It is a run of blocks of JFR_BLOCK bytes. From each block's start a chain of events leads to its end; what is not used is
- *   covered by a pad: an event of type 0 (which every reader skips) encoded as PAD. A long event takes a run of blocks.
- * - An event's header is 6 bytes: size in 4 bytes and type in 2, both as compressed integers padded with continuation bits.
- *   Events are aligned to 4: the type takes up to seven bytes more where that is needed. An event replaces the pad at its place
- * by: body, a pad behind it, then its size (now the pad is short), then its type. Each of the stores leaves a valid chain.
- * - The chunk header is consistent at every instant: each of its fields is changed by one aligned store, and points at what is
- *   complete already.
+ * - The file is a sequence of blocks of JFR_BLOCK bytes. A chain of events leads from each block's
+ *   start to its end. Unused space is covered by a pad: an event of type 0, which every reader
+ *   skips, encoded as PAD. A long event occupies several consecutive blocks.
+ * - An event's header has 6 bytes: the size in 4 bytes and the type in 2, both as compressed
+ *   integers padded with continuation bits. Events are aligned to 4 bytes; where necessary the type
+ *   takes up to seven bytes more. To replace a pad, the writer stores the event's body, then a pad
+ *   after it, then the event's size (which shortens the old pad), then its type. The chain is valid
+ *   after each of these stores.
+ * - The chunk header is consistent at every instant: each field is changed by a single aligned
+ *   store and refers only to what is already complete.
  */
 #pragma once
 
@@ -16,6 +19,7 @@
 #include "base/map.h"
 #include "base/strpool.h"
 #include "base/vec.h"
+#include "jfr/losses.h"
 #include "jfr/writer.h"
 
 #include <endian.h>
@@ -27,15 +31,23 @@ _Static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "event headers are stored as lit
 #define JFR_BLOCK      8192u
 #define JFR_EVENT_HEAD 6u
 #define JFR_MIN_PAD    8u
-#define JFR_TYPE_BASE  32u /* id in the file of built-in type 0 */
+#define JFR_TYPE_BASE  32u /* the id of built-in type 0 in the file */
 #define JFR_MAX_TYPES  8192u
 #define JFR_CHUNK_HEAD 68u
-#define JFR_RESERVE    32u  /* blocks that only the worker may take, so that a full disk leaves room for the dictionary */
-#define JFR_RAW_TRACE  0x40 /* checkpoint flag: a stack with the owner's method numbers, outside of the chain */
+/*
+ * The number of blocks that only the worker may take, so that events that fill the disk leave room
+ * for the dictionary.
+ */
+#define JFR_RESERVE 32u
+/* The checkpoint flag of a stack that has the owner's method numbers and is outside the chain. */
+#define JFR_RAW_TRACE 0x40
 
-#define JFR_WIDEN 7u /* bytes that a type may take more */
+#define JFR_WIDEN 7u /* the bytes that a type may take in addition */
 
-/* Type codes: the two bytes behind the size; the bit says that the type goes on. Metadata is always written wider. */
+/*
+ * Type codes are the two bytes after the size. This bit says that more bytes of the type follow.
+ * Metadata is always written with a longer type.
+ */
 #define CODE_WIDER      0x8000u
 #define CODE_PAD        0x0080u
 #define CODE_METADATA   0x8080u
@@ -53,13 +65,14 @@ static inline uint32_t code_type(uint16_t code)
 
 static inline uint32_t size_word(uint32_t size)
 {
-    return (size & 0x7f) | 0x80 | (size >> 7 & 0x7f) << 8 | 0x8000 | (size >> 14 & 0x7f) << 16 | 0x800000 |
-           (size >> 21 & 0x7f) << 24;
+    return (size & 0x7f) | 0x80 | (size >> 7 & 0x7f) << 8 | 0x8000 | (size >> 14 & 0x7f) << 16 |
+           0x800000 | (size >> 21 & 0x7f) << 24;
 }
 
 static inline uint32_t word_size(uint32_t word)
 {
-    return (word & 0x7f) | (word >> 8 & 0x7f) << 7 | (word >> 16 & 0x7f) << 14 | (word >> 24 & 0x7f) << 21;
+    return (word & 0x7f) | (word >> 8 & 0x7f) << 7 | (word >> 16 & 0x7f) << 14 |
+           (word >> 24 & 0x7f) << 21;
 }
 
 static inline void store_size(uint8_t *event, uint32_t size)
@@ -82,28 +95,35 @@ static inline uint16_t load_code(const uint8_t *event)
     return __atomic_load_n((const uint16_t *)(const void *)(event + 4), __ATOMIC_ACQUIRE);
 }
 
-/* How many blocks a taker got, told before their contents change; SPAN_RETIRED: nothing more will be written there. */
+/*
+ * The number of consecutive blocks that were taken together, published before their contents
+ * change. SPAN_RETIRED says that nothing more will be written there.
+ */
 #define SPAN_RETIRED 0x80000000u
 
-/* A stretch of the file that is mapped: blocks [0, ready) exist, [0, next) are taken. */
+/* A mapped part of the file: blocks [0, ready) are allocated, blocks [0, next) are taken. */
 struct region {
     uint8_t *map;
     size_t map_len;
-    uint8_t *blocks;      /* within map */
-    uint64_t file_offset; /* of block 0 */
+    uint8_t *blocks;      /* the first block, within map */
+    uint64_t file_offset; /* the offset of block 0 */
     uint32_t max_blocks;
-    uint32_t ready;               /* worker only */
-    _Atomic uint64_t bump;        /* next | limit for events << 32 */
-    _Atomic uint32_t *span;       /* [max_blocks]; 0: just taken, or free */
-    uint32_t *scanned;            /* [max_blocks], worker only: bytes read; JFR_BLOCK or more: all of the span */
-    uint32_t first_open;          /* worker only: blocks before are scanned to their end */
-    uint32_t next_at_last_growth; /* worker only: for the pace */
+    uint32_t ready;         /* used by the worker only */
+    _Atomic uint64_t bump;  /* next | (limit for events) << 32 */
+    _Atomic uint32_t *span; /* [max_blocks]; 0 means just taken, or free */
+    /*
+     * [max_blocks], used by the worker only: the number of bytes scanned; JFR_BLOCK or more means
+     * the whole span.
+     */
+    uint32_t *scanned;
+    uint32_t first_open;          /* worker only: all earlier blocks are completely scanned */
+    uint32_t next_at_last_growth; /* worker only: for computing the pace */
 };
 
-/* Where one writer at a time puts small events. */
+/* A place for small events, used by one writer at a time. */
 struct jfr_slot {
     _Atomic uint32_t busy;
-    uint8_t *at, *end; /* NULL: no block */
+    uint8_t *at, *end; /* NULL without a block */
     _Atomic uint32_t *span;
     _Atomic uint64_t events;
 } __attribute__((aligned(64)));
@@ -114,36 +134,39 @@ struct chunk {
     uint8_t *header;
     uint64_t start; /* offset in the file */
     uint64_t start_ns;
-    uint64_t last_checkpoint; /* from start; 0: none */
-    uint32_t number;          /* from 1 */
-    struct jfr_slot own;      /* for the worker's events */
+    uint64_t last_checkpoint; /* relative to start; 0 if none */
+    uint32_t number;          /* counted from 1 */
+    struct jfr_slot own;      /* for the worker's own events */
 };
 
 struct op {
     enum { OP_LONG, OP_BYTE, OP_FIXED4, OP_FIXED8, OP_STRING, OP_REF, OP_STRUCT } kind : 8;
 
     bool array;
-    uint16_t type; /* OP_REF, OP_STRUCT: number of the type */
+    uint16_t type; /* OP_REF, OP_STRUCT: the number of the type */
 };
 
 struct type_info {
     const struct jfr_type *row;
     VEC(struct op) ops;
-    /* Pools. Entry by content: its id is the number in the string pool + 1. Entry by id: keyed. */
+    /*
+     * Entries of pools. The id of an entry that is identified by its content is its number in the
+     * string pool + 1. Entries with an id of their own are in `keyed`.
+     */
     struct strpool contents;
-    VEC(uint32_t) emitted; /* by number in contents: the chunk that holds it */
+    VEC(uint32_t) emitted; /* by number in contents: the chunk that has the entry */
     struct map keyed;      /* id -> struct keyed_entry * */
 };
 
 struct keyed_entry {
-    uint32_t emitted, forgotten; /* chunk numbers; 0: not */
+    uint32_t emitted, forgotten; /* chunk numbers; 0 if not */
     uint32_t len;
     uint8_t bytes[];
 };
 
 struct pending {
     uint32_t type;
-    bool unknown; /* a thread nobody told about */
+    bool unknown; /* a thread that was never defined */
     uint64_t id;
 };
 
@@ -157,105 +180,147 @@ struct method_info {
 struct trace {
     uint32_t hash;
     uint32_t n;
-    uint32_t emitted; /* worker only: chunk number */
+    uint32_t emitted; /* used by the worker only: chunk number */
     uint32_t truncated;
     struct jfr_frame frames[];
 };
 
-_Static_assert(sizeof(struct trace) == 16 && sizeof(struct jfr_frame) == 16, "traces are counted in 16 bytes");
+_Static_assert(sizeof(struct trace) == 16 && sizeof(struct jfr_frame) == 16,
+               "traces are counted in 16 bytes");
 
 struct traces {
     uint8_t *arena;
     _Atomic uint64_t used;
     uint64_t bytes;
-    uint64_t present;        /* pages below are there: the worker's, traces_ahead */
-    _Atomic uint64_t *slots; /* hash << 32 | id; 0: free. The first table, then the large one */
-    uint32_t mask;           /* of the large one */
+    uint64_t present; /* how far the worker has prefaulted the arena (traces_prefault) */
+    /* hash << 32 | id, or 0 if free; the first table, followed by the large one */
+    _Atomic uint64_t *slots;
+    uint32_t mask; /* of the large table */
     _Atomic uint64_t count, lost;
+};
+
+/* The reasons for which the writer itself drops an event. */
+enum lost_reason { LOST_BUSY, LOST_ROOM, LOST_SIZE, JFR_LOST_REASONS };
+
+/* The number of types that have counters of their own; later types share the last one. */
+enum { JFR_LOST_TYPES = 128 };
+
+struct loss_counter {
+    _Atomic uint64_t total;
+    _Atomic uint64_t counted_ns[2]; /* when the capture last counted, and the time before that */
+    _Atomic uint64_t
+        since_ns;      /* unreported losses happened after this; 0 means after reported_ns */
+    uint64_t reported; /* the total already reported; used by the worker only */
 };
 
 struct jfr_writer {
     int fd;
     struct jfr_writer_options options;
-    uint64_t base_ns; /* tick 0 */
-    int64_t epoch_ns; /* real time at tick 0 */
+    uint64_t base_ns; /* the time of tick 0 */
+    int64_t epoch_ns; /* the real time of tick 0 */
 
-    /* Used in handlers. */
+    /* The members below are used in signal handlers. */
     struct region *_Atomic region;
     struct jfr_slot *slots;
     unsigned n_slots;
     atomic_bool closed;
     _Atomic uint32_t wake;
-    _Atomic uint64_t lost_busy, lost_room, lost_size, lost_closed, left_out;
+    struct loss_counter losses[JFR_LOSSES], lost_of_type[JFR_LOST_TYPES][JFR_LOST_REASONS];
+    _Atomic uint64_t lost_closed;
     struct traces traces;
 
-    pthread_mutex_t work; /* held by work, flush, rotate, close, declare; taken before dict */
+    /* held during work, flush, rotate, close and declare; locked before dict */
+    pthread_mutex_t work;
     struct chunk chunk;
     uint64_t file_end;
-    uint32_t pace; /* blocks taken between two rounds, of late */
+    uint32_t pace; /* the recent number of blocks taken between two rounds */
     _Atomic uint64_t bytes, chunks, unresolved, lost_constants;
-    _Atomic int error;
-    struct map methods; /* the owner's number -> index into method_info */
+    /* The result of the last attempt to grow (0 when it succeeded), and the last failure. */
+    _Atomic int error, failure;
+    struct map methods; /* the owner's method number -> index into method_info */
     VEC(struct method_info) method_info;
-    uint64_t lost_told[7];
-    uint64_t constant_bytes; /* written so far */
+    uint64_t opened_ns, reported_ns; /* reported_ns: losses are reported up to here */
+    uint64_t constant_bytes;         /* number written so far */
 
-    pthread_mutex_t dict; /* types and their pools */
-    struct strpool names; /* of types; the number is the type's */
+    pthread_mutex_t dict; /* protects types and their pools */
+    struct strpool names; /* of types; the number is the type's number */
     VEC(struct type_info *) types;
-    VEC(struct pending) pending; /* worker only */
+    VEC(struct pending) pending; /* used by the worker only */
 };
 
 /* ---- event.c ---- */
-bool slot_begin(struct jfr_writer *w, struct jfr_slot *slot, struct region *region, bool worker, size_t room,
-                struct jfr_event *ret);
-/* Publishes without releasing the slot. */
+bool slot_begin(struct jfr_writer *w, struct jfr_slot *slot, struct region *region, bool worker,
+                size_t room, struct jfr_event *ret);
+/* Publishes the event without releasing the slot. */
 void slot_commit(struct jfr_event *e, uint16_t code);
-/* Nothing more is written into the slot's block. */
+/* Ends writing into the slot's block. */
 void slot_retire(struct jfr_slot *slot);
-void slot_acquire(struct jfr_slot *slot); /* waits */
+void slot_acquire(struct jfr_slot *slot); /* may wait */
 void slot_release(struct jfr_slot *slot);
 int traces_init(struct traces *t, uint64_t bytes) must_check;
 void traces_release(struct traces *t);
-/* Makes pages ahead present, so that a handler rarely takes a page fault for a new stack; worker. */
-void traces_ahead(struct traces *t);
+/*
+ * Prefaults memory for new stacks, so that a signal handler rarely takes a page fault. Called by
+ * the worker.
+ */
+void traces_prefault(struct traces *t);
 
 static inline struct trace *trace_of(const struct traces *t, uint64_t id)
 {
     return id && id * 16 <= t->used ? (struct trace *)(void *)(t->arena + (id - 1) * 16) : NULL;
 }
 
+/* ---- losses.c ---- */
+void losses_count_event(struct jfr_writer *w, uint32_t type, enum lost_reason reason);
+uint64_t losses_of_events(const struct jfr_writer *w, enum lost_reason reason);
+/*
+ * Writes an event for each loss counted since the last call, at most ten times a second unless this
+ * is the last call. Called by the worker.
+ */
+void losses_write(struct jfr_writer *w, bool last);
+
 /* ---- region.c ---- */
 int region_new(struct region **ret, int fd, uint64_t file_offset, uint64_t bytes) must_check;
 void region_free(struct region *r);
-/* Makes at least `least` blocks (and more when the pace asks for it) free for events; worker. */
+/*
+ * Makes at least `least` blocks free for events, and more when the pace requires it. Called by the
+ * worker.
+ */
 int region_grow(struct jfr_writer *w, uint32_t least) must_check;
-/* Makes the pages that are written next writable: the kernel takes that from them when it has put them on the disk; worker. */
-void region_ahead(struct jfr_writer *w);
+/*
+ * Makes the pages that will be written next writable; the kernel makes pages read-only again when
+ * it has written them to disk. Called by the worker.
+ */
+void region_prefault(struct jfr_writer *w);
 
 /* ---- metadata.c ---- */
-/* startTime, and what the flags JFR_DURATION ... of a row stand for, in their order. */
+/* startTime, and the fields that the flags JFR_DURATION ... of a row add, in this order. */
 extern const struct jfr_field jfr_event_fields[4];
-/* Writes the metadata of all types into the chunk and points the header there. */
+/* Writes the metadata of all types into the chunk and points the header to it. */
 int metadata_write(struct jfr_writer *w, struct chunk *c) must_check;
 
 /* ---- dictionary.c ---- */
-int types_add(struct jfr_writer *w, const struct jfr_type *rows, size_t n, uint32_t *ret_ids) must_check;
+int dictionary_add_types(struct jfr_writer *w, const struct jfr_type *rows, size_t n,
+                         uint32_t *ret_ids) must_check;
 int types_constants(struct jfr_writer *w) must_check;
 void types_release(struct jfr_writer *w);
-/* Both with the dict lock held. 0: no memory. */
-uint64_t intern_method(struct jfr_writer *w, const struct jfr_method *m);
-int define_entry(struct jfr_writer *w, uint32_t pool, uint64_t id, struct buf *contents) must_check;
-/* Drops threads that were forgotten in a chunk before this one. */
+/* Require the dict lock. Return 0 when out of memory. */
+uint64_t dictionary_intern_method(struct jfr_writer *w, const struct jfr_method *m);
+int dictionary_define_entry(struct jfr_writer *w, uint32_t pool, uint64_t id,
+                            struct buf *contents) must_check;
+/* Drops the threads that were forgotten in a chunk before this one. */
 void dictionary_forget(struct jfr_writer *w, uint32_t before);
 
 /* ---- constants.c ---- */
-/* Reads what was published since, and writes the constants it uses. False: a block is just being opened, call again. */
+/*
+ * Reads what has been published since the last call and writes the constants it uses. Returns false
+ * when a block is just being opened; the caller must call again.
+ */
 bool constants_update(struct jfr_writer *w, struct chunk *c);
-/* The constants that every chunk has. */
+/* Writes the constants that every chunk contains. */
 void constants_start(struct jfr_writer *w, struct chunk *c);
 
-/* ---- header fields, from the chunk's start ---- */
+/* ---- offsets of header fields from the chunk's start ---- */
 enum {
     HEAD_SIZE = 8,
     HEAD_CONSTANTS = 16,

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The metadata event: a table of strings and a tree of elements with attributes, both numbered into that table. */
+/*
+ * The metadata event: a table of strings and a tree of elements with attributes, both of which are
+ * numbers of strings.
+ */
 #include "base/buf.h"
 #include "jfr/internal.h"
 
 #include <stdio.h>
 
-#define ANNOTATION_BASE 20000u /* ids of annotation types, beyond all others */
+#define ANNOTATION_BASE 20000u /* ids of annotation types, larger than all others */
 
 static const struct primitive {
     const char *name;
     uint32_t id;
 } primitives[] = {
-    {"boolean", 4}, {"char", 5}, {"float", 6}, {"double", 7}, {"byte", 8}, {"short", 9}, {"int", 10}, {"long", 11},
+    {"boolean", 4}, {"char", 5},  {"float", 6}, {"double", 7},
+    {"byte", 8},    {"short", 9}, {"int", 10},  {"long", 11},
 };
 
 enum annotation {
@@ -30,7 +34,7 @@ enum annotation {
 
 static const struct {
     const char *name;
-    bool value, array; /* has a member `value`, a string or strings */
+    bool value, array; /* it has a member `value`, which is a string or an array of strings */
 } annotations[N_ANNOTATIONS] = {
     [A_LABEL] = {"jdk.jfr.Label", true},
     [A_DESCRIPTION] = {"jdk.jfr.Description", true},
@@ -45,7 +49,7 @@ static const struct {
 };
 
 static const struct {
-    enum annotation annotation; /* A_LABEL, which no unit is: none */
+    enum annotation annotation; /* A_LABEL, which is no unit, means none */
     const char *value;
 } units[] = {
     [JFR_TICKS_STAMP] = {A_TIMESTAMP, "TICKS"},
@@ -99,7 +103,7 @@ static void children(struct tree *t, unsigned n)
     buf_jfr_long(&t->out, n);
 }
 
-/* value may be NULL; one that holds "|" becomes value-0, value-1 ... for an annotation of strings. */
+/* value may be NULL. For an annotation with an array, "A|B" becomes value-0 and value-1. */
 static void put_annotation(struct tree *t, enum annotation a, const char *value)
 {
     unsigned parts = value ? 1 : 0;
@@ -156,10 +160,11 @@ static unsigned count_fields(const struct jfr_type *row)
     return n;
 }
 
-/* A pool of one string reads as that string. */
+/* True for a pool with a single string, which readers show as that string. */
 static bool is_simple(const struct jfr_type *row)
 {
-    return row->kind == JFR_POOL && count_fields(row) == 1 && !strcmp(row->fields->type, "java.lang.String");
+    return row->kind == JFR_POOL && count_fields(row) == 1 &&
+           !strcmp(row->fields->type, "java.lang.String");
 }
 
 const struct jfr_field jfr_event_fields[4] = {
@@ -220,7 +225,8 @@ static void put_tree(struct jfr_writer *w, struct tree *t)
     for (uint32_t i = 0; i < w->types.len; i++)
         put_class(w, t, i);
     for (unsigned a = 0; a < N_ANNOTATIONS; a++) {
-        put_named_class(t, annotations[a].name, ANNOTATION_BASE + a, "java.lang.annotation.Annotation");
+        put_named_class(t, annotations[a].name, ANNOTATION_BASE + a,
+                        "java.lang.annotation.Annotation");
         children(t, annotations[a].value);
         if (annotations[a].value) {
             open_element(t, "field", 2u + annotations[a].array);
@@ -262,7 +268,11 @@ int metadata_write(struct jfr_writer *w, struct chunk *c)
         ret = -ENOSPC;
     if (!ret) {
         if ((JFR_EVENT_HEAD + head.len + t.out.len) % 4 == 0)
-            jfr_put_byte(&e, 0x80); /* a wider start time, so that the type must be wider: CODE_METADATA */
+            /*
+             * Encode the start time in one byte more. The event is then not aligned, and
+             * slot_commit lengthens the type as CODE_METADATA requires.
+             */
+            jfr_put_byte(&e, 0x80);
         jfr_put_bytes_(&e, head.data, head.len);
         jfr_put_bytes_(&e, t.out.data, t.out.len);
         slot_commit(&e, CODE_METADATA);

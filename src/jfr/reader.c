@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The recording: chunks, iteration, order of time. */
+/* The recording: chunks, iteration, and order of time. */
 #include "jfr/reader.h"
 
 #include "jfr/reader_internal.h"
@@ -24,7 +24,7 @@ const char *recording_text(struct recording *r, const char *s, size_t len)
 
 /* ---- chunks ---- */
 
-/* What is in the chunk's memory beyond its struct; it can be prepared again. */
+/* Frees what the chunk has allocated except its struct; it can be prepared again. */
 static void chunk_forget(struct rec_chunk *k)
 {
     for (size_t i = 0; i < k->types.len; i++) {
@@ -58,7 +58,7 @@ static void apply_selection(const struct recording *r, struct rec_chunk *k)
     }
 }
 
-/* Of a chunk without a usable header: the last metadata event that is there. */
+/* Finds the last metadata event of a chunk without a usable header. */
 static uint64_t search_metadata(const struct rec_chunk *k)
 {
     uint64_t found = 0;
@@ -72,14 +72,14 @@ static uint64_t search_metadata(const struct rec_chunk *k)
         for (int i = 0; i < 3; i++) /* start time, duration, metadata id */
             read_long(k, &c);
         uint32_t strings = (uint32_t)read_int(k, &c);
-        if (type == TYPE_METADATA && strings > 16 && strings < size) /* our pads have none */
+        if (type == TYPE_METADATA && strings > 16 && strings < size) /* our pads have no strings */
             found = (uint64_t)(at - k->start);
         at += size;
     }
     return found;
 }
 
-int chunk_prepare(struct rec_chunk *k)
+int chunk_prepare_ahead(struct rec_chunk *k)
 {
     if (k->state == CHUNK_READY)
         return 0;
@@ -99,13 +99,26 @@ int chunk_prepare(struct rec_chunk *k)
         chunk_forget(k);
         if (ret == -EBADMSG) {
             k->state = CHUNK_BAD;
-            recording_damage(k->recording, k->start, why);
+            k->why = why;
         }
         return ret;
     }
     k->state = CHUNK_READY;
     apply_selection(k->recording, k);
     return 0;
+}
+
+void chunk_tell(struct rec_chunk *k)
+{
+    if (k->state == CHUNK_BAD)
+        recording_damage(k->recording, k->start, k->why);
+}
+
+int chunk_prepare(struct rec_chunk *k)
+{
+    int ret = chunk_prepare_ahead(k);
+    chunk_tell(k);
+    return ret;
 }
 
 void chunk_leave(struct recording *r, struct rec_chunk *k)
@@ -153,15 +166,17 @@ static int add_chunk(struct recording *r, const uint8_t *at, struct rec_chunk **
 }
 
 /*
- * Whether what follows the last chunk of a recorder that was killed is the room that it was just adding: zeros, the first of
- * them perhaps a pad already (its size, then its code).
+ * When a recorder is killed while it adds room to the file, zeros follow the last chunk, and their
+ * first bytes may already be a pad (its size, then its code). Returns whether that is the case
+ * here.
  */
 static bool is_new_room(const struct recording *r, const uint8_t *at)
 {
     static const uint8_t nothing[6], pad_code[2] = {0x80, 0};
     const uint8_t *end = r->data + r->len;
     if (r->chunks.data[r->chunks.len - 1]->final || (size_t)(end - at) < sizeof(nothing) ||
-        (memcmp(at, nothing, sizeof(nothing)) != 0 && memcmp(at + 4, pad_code, sizeof(pad_code)) != 0))
+        (memcmp(at, nothing, sizeof(nothing)) != 0 &&
+         memcmp(at + 4, pad_code, sizeof(pad_code)) != 0))
         return false;
     for (at += sizeof(nothing); at < end && !*at;)
         at++;
@@ -180,11 +195,15 @@ static int find_chunks(struct recording *r, const char **ret_why)
         }
         if (ret) {
             *ret_why =
-                ret == -EBADMSG ? "not a flight recording: it does not start with a chunk of version 1 or 2" : "no memory";
+                ret == -EBADMSG
+                    ? "not a flight recording: it does not start with a chunk of version 1 or 2"
+                    : "no memory";
             return ret;
         }
         if (k->cut)
-            recording_damage(r, r->data + r->len, "the last chunk is not complete: the recorder was killed or the file is cut");
+            recording_damage(
+                r, r->data + r->len,
+                "the last chunk is not complete: the recorder was killed or the file is cut");
         at = k->end;
         r->info.start_ns = k->index == 0 ? k->start_ns : MIN(r->info.start_ns, k->start_ns);
         int64_t end_ns = (int64_t)((uint64_t)k->start_ns + (uint64_t)k->duration_ns);
@@ -192,6 +211,21 @@ static int find_chunks(struct recording *r, const char **ret_why)
     }
     *ret_why = "an empty file is no flight recording";
     return r->chunks.len ? 0 : -EBADMSG;
+}
+
+/*
+ * True for a recording of our agent that was not ended: only our writer marks the last chunk when
+ * it ends.
+ */
+static bool is_unended(const struct recording *r)
+{
+    bool ours = false;
+    for (size_t i = 0; i < r->chunks.len; i++) {
+        const struct rec_chunk *k = r->chunks.data[i];
+        for (size_t type = 0; k->state == CHUNK_READY && type < k->types.len; type++)
+            ours = ours || strcmp(k->types.data[type]->pub.name, "jvmscope.Lost") == 0;
+    }
+    return ours && !r->chunks.data[r->chunks.len - 1]->final;
 }
 
 static int open_common(struct recording *r, const char **ret_why)
@@ -209,14 +243,17 @@ static int open_common(struct recording *r, const char **ret_why)
         if (ret != -EBADMSG)
             break;
     }
+    r->info.unended = ret == 0 && is_unended(r);
     if (ret == -ENOMEM)
         *ret_why = "no memory";
     else if (ret)
-        *ret_why = "no chunk of it can be read: the description of the events is damaged or missing";
+        *ret_why =
+            "no chunk of it can be read: the description of the events is damaged or missing";
     return ret;
 }
 
-int recording_open_bytes(struct recording **ret, const void *bytes, size_t len, const char **ret_why)
+int recording_open_bytes(struct recording **ret, const void *bytes, size_t len,
+                         const char **ret_why)
 {
     struct recording *r = calloc(1, sizeof(*r));
     *ret_why = "no memory";
@@ -287,7 +324,8 @@ int recording_select(struct recording *r, const struct rec_select *rows)
     r->select_all = !rows;
     for (; rows && rows->type; rows++) {
         const char *name = recording_text(r, rows->type, strlen(rows->type));
-        if (strcmp(name, rows->type) != 0 || vec_push(&r->selected, ((struct selection){name, rows->tag})))
+        if (strcmp(name, rows->type) != 0 ||
+            vec_push(&r->selected, ((struct selection){name, rows->tag})))
             return -ENOMEM;
     }
     for (size_t i = 0; i < r->chunks.len; i++)
@@ -298,8 +336,8 @@ int recording_select(struct recording *r, const struct rec_select *rows)
 
 /* ---- events ---- */
 
-void event_fill(struct rec_chunk *k, const struct type *t, const uint8_t *at, const uint8_t *body, const uint8_t *end,
-                struct rec_event *ret)
+void chunk_fill_event(struct rec_chunk *k, const struct type *t, const uint8_t *at,
+                      const uint8_t *body, const uint8_t *end, struct rec_event *ret)
 {
     struct cursor c = cursor_of(body, (size_t)(end - body));
     *ret = (struct rec_event){.object = {k->recording, k, &t->pub, body, end},
@@ -309,18 +347,19 @@ void event_fill(struct rec_chunk *k, const struct type *t, const uint8_t *at, co
                               .size = (uint32_t)(end - at)};
     if (t->starts)
         ret->start_ns = (int64_t)((uint64_t)k->start_ns +
-                                  (uint64_t)ticks_to_ns(k, (int64_t)((uint64_t)read_long(k, &c) - (uint64_t)k->start_ticks)));
+                                  (uint64_t)ticks_to_ns(k, (int64_t)((uint64_t)read_long(k, &c) -
+                                                                     (uint64_t)k->start_ticks)));
     if (t->lasts)
         ret->duration_ns = ticks_to_ns(k, read_long(k, &c));
 }
 
-void forget_strings(struct recording *r)
+void recording_forget_strings(struct recording *r)
 {
     if (r->strings.bytes)
         arena_release(&r->strings);
 }
 
-/* The next selected event of the chunk: 1, or 0 at its end. */
+/* Reads the next selected event of the chunk. Returns 1, or 0 at its end. */
 static int next_in_chunk(struct recording *r, struct rec_chunk *k, struct rec_event *ret)
 {
     const uint8_t *at = r->at ? r->at : k->start + CHUNK_HEAD;
@@ -329,14 +368,15 @@ static int next_in_chunk(struct recording *r, struct rec_chunk *k, struct rec_ev
         uint32_t size = (uint32_t)read_int(k, &c);
         uint64_t id = (uint64_t)read_long(k, &c);
         if (c.failed || size < (size_t)(c.at - at) || size > (size_t)(k->end - at)) {
-            recording_damage(r, at, k->cut ? "the last event is not complete" : "an event's size is damaged");
+            recording_damage(
+                r, at, k->cut ? "the last event is not complete" : "an event's size is damaged");
             break;
         }
         const struct type *t = id > TYPE_CHECKPOINT ? chunk_type(k, id) : NULL;
         if (t && t->pub.tag >= 0) {
             r->at = at + size;
             r->last = k;
-            event_fill(k, t, at, c.at, at + size, ret);
+            chunk_fill_event(k, t, at, c.at, at + size, ret);
             return 1;
         }
         at += size;
@@ -347,7 +387,7 @@ static int next_in_chunk(struct recording *r, struct rec_chunk *k, struct rec_ev
 
 int recording_next(struct recording *r, struct rec_event *ret)
 {
-    forget_strings(r);
+    recording_forget_strings(r);
     while (r->current < r->chunks.len) {
         struct rec_chunk *k = r->chunks.data[r->current];
         int error = chunk_prepare(k);
@@ -404,7 +444,7 @@ int recording_by_time(struct recording *r, struct rec_mark **ret, size_t *ret_n)
 int recording_at(struct recording *r, uint64_t offset, struct rec_event *ret)
 {
     size_t low = 0, high = r->chunks.len;
-    forget_strings(r);
+    recording_forget_strings(r);
     while (high - low > 1) {
         size_t middle = (low + high) / 2;
         if (r->data + MIN(offset, r->len) >= r->chunks.data[middle]->start)
@@ -423,7 +463,7 @@ int recording_at(struct recording *r, uint64_t offset, struct rec_event *ret)
     if (c.failed || !t || size < (size_t)(c.at - at) || size > (size_t)(k->end - at))
         return -EBADMSG;
     r->last = k;
-    event_fill(k, t, at, c.at, at + size, ret);
+    chunk_fill_event(k, t, at, c.at, at + size, ret);
     return 0;
 }
 

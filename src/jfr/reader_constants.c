@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Passing over values, strings, and where a chunk's constants lie. */
+/* Skips values, reads strings, and finds the constants of a chunk. */
 #include "base/json.h"
 #include "jfr/reader_internal.h"
 
@@ -10,7 +10,7 @@ static void keep_string(struct recording *r, struct rec_value *ret, const char *
     ret->string.len = copy ? len : 0;
 }
 
-/* Bytes as they are when they are ASCII, else as valid UTF-8. */
+/* Returns ASCII bytes as they are, and anything else as valid UTF-8. */
 static void set_string(struct recording *r, struct rec_value *ret, const char *s, size_t len)
 {
     bool ascii = true;
@@ -34,14 +34,14 @@ static void put_utf8(struct buf *b, uint32_t u)
         buf_u8(b, (uint8_t)(0xc0 | u >> 6));
         buf_u8(b, (uint8_t)(0x80 | (u & 0x3f)));
     } else {
-        /* halves of surrogate pairs as well: set_string joins them */
+        /* Halves of surrogate pairs are encoded separately; set_string joins them. */
         buf_u8(b, (uint8_t)(0xe0 | u >> 12));
         buf_u8(b, (uint8_t)(0x80 | (u >> 6 & 0x3f)));
         buf_u8(b, (uint8_t)(0x80 | (u & 0x3f)));
     }
 }
 
-/* An array of UTF-16 units, each a number of its own. */
+/* Reads an array of UTF-16 units, each of which is a number. */
 static void read_chars(struct rec_chunk *k, struct cursor *c, struct rec_value *ret)
 {
     uint32_t n = (uint32_t)read_int(k, c);
@@ -77,15 +77,15 @@ static void read_string_constant(struct rec_chunk *k, uint64_t id, struct rec_va
 {
     struct type *t = chunk_type_named(k, "java.lang.String");
     struct rec_chunk *where = k;
-    uint64_t place = t ? constant_place(&where, &t, id) : 0;
+    uint64_t place = t ? chunk_constant_place(&where, &t, id) : 0;
     if (!place)
         return;
     struct cursor c = chunk_cursor(where, where->recording->data + (place & ~PLACE_RAW));
-    if (c.at < c.end && *c.at != 2) /* no chains of references */
-        read_string(where, &c, ret);
+    if (c.at < c.end && *c.at != 2) /* a chain of references is not allowed */
+        chunk_read_string(where, &c, ret);
 }
 
-void read_string(struct rec_chunk *k, struct cursor *c, struct rec_value *ret)
+void chunk_read_string(struct rec_chunk *k, struct cursor *c, struct rec_value *ret)
 {
     if (ret) {
         ret->string.data = NULL;
@@ -124,7 +124,8 @@ void read_string(struct rec_chunk *k, struct cursor *c, struct rec_value *ret)
         ret->is_null = !ret->string.data;
 }
 
-static void skip_one(const struct rec_chunk *k, const struct rec_field *f, struct cursor *c, int depth)
+static void skip_one(const struct rec_chunk *k, const struct rec_field *f, struct cursor *c,
+                     int depth)
 {
     if (f->constant) {
         read_long(k, c);
@@ -155,18 +156,19 @@ static void skip_one(const struct rec_chunk *k, const struct rec_field *f, struc
         cursor_skip(c, 8);
         return;
     case REC_STRING:
-        read_string((struct rec_chunk *)k, c, NULL);
+        chunk_read_string((struct rec_chunk *)k, c, NULL);
         return;
     case REC_STRUCT:
-        /* What takes no byte could be repeated without end. */
+        /* A value that takes no bytes could be repeated endlessly. */
         if (depth > MAX_NESTING || !f->type->n_fields)
             c->failed = true;
         for (uint32_t i = 0; i < f->type->n_fields && !c->failed; i++)
-            skip_value(k, &f->type->fields[i], c, depth + 1);
+            chunk_skip_value(k, &f->type->fields[i], c, depth + 1);
     }
 }
 
-void skip_value(const struct rec_chunk *k, const struct rec_field *f, struct cursor *c, int depth)
+void chunk_skip_value(const struct rec_chunk *k, const struct rec_field *f, struct cursor *c,
+                      int depth)
 {
     uint32_t n = 1;
     if (f->array) {
@@ -180,7 +182,9 @@ void skip_value(const struct rec_chunk *k, const struct rec_field *f, struct cur
 
 /* ---- checkpoints ---- */
 
-/* Notes where the entries of one type lie; those of later checkpoints, read first, win. */
+/*
+ * Records where the entries of one type lie. Later checkpoints are read first and take precedence.
+ */
 static bool read_pool(struct rec_chunk *k, struct type *t, struct cursor *c, uint64_t flags)
 {
     uint32_t count = (uint32_t)read_int(k, c);
@@ -188,18 +192,21 @@ static bool read_pool(struct rec_chunk *k, struct type *t, struct cursor *c, uin
         uint64_t id = (uint64_t)read_long(k, c);
         uint64_t place = (uint64_t)(c->at - k->recording->data) | flags;
         if (t->pub.kind == REC_STRING)
-            read_string(k, c, NULL);
+            chunk_read_string(k, c, NULL);
         else if (t->pub.kind != REC_STRUCT || !t->pub.n_fields)
             c->failed = true;
         for (uint32_t f = 0; f < t->pub.n_fields && !c->failed; f++)
-            skip_value(k, &t->fields[f], c, 0);
+            chunk_skip_value(k, &t->fields[f], c, 0);
         if (!c->failed && !map_at(&t->pool, id, place, NULL))
             return false;
     }
     return true;
 }
 
-/* The checkpoint event at `at`: its distance to the one before in *ret_back, 0 for none. False: not to be gone on from. */
+/*
+ * Reads the checkpoint event at `at` and stores its distance to the previous one, or 0. Returns
+ * false when the chain must not be followed further.
+ */
 static bool read_checkpoint(struct rec_chunk *k, const uint8_t *at, int64_t *ret_back, bool chained)
 {
     struct cursor c = chunk_cursor(k, at);
@@ -230,7 +237,8 @@ static bool read_checkpoint(struct rec_chunk *k, const uint8_t *at, int64_t *ret
 
 static void read_chain(struct rec_chunk *k)
 {
-    const uint8_t *at = k->constants < (size_t)(k->end - k->start) ? k->start + k->constants : k->end;
+    const uint8_t *at =
+        k->constants < (size_t)(k->end - k->start) ? k->start + k->constants : k->end;
     k->constants_read = true;
     if (!k->constants)
         return;
@@ -240,14 +248,20 @@ static void read_chain(struct rec_chunk *k)
             recording_damage(k->recording, at, "a checkpoint is damaged or missing");
             return;
         }
-        /* Each lies before the one that names it, so that damage cannot make a circle. */
+        /*
+         * Each checkpoint must lie before the one that refers to it, so that damage cannot cause an
+         * endless loop.
+         */
         if (back >= 0 || back < k->start - at)
             return;
         at += back;
     }
 }
 
-/* Looks through all events for checkpoints that no chain reaches: of a recording whose process was killed. */
+/*
+ * Searches all events for checkpoints outside the chain, which the recording of a killed process
+ * may have.
+ */
 static void search_checkpoints(struct rec_chunk *k)
 {
     k->searched = true;
@@ -263,7 +277,7 @@ static void search_checkpoints(struct rec_chunk *k)
     }
 }
 
-uint64_t constant_place(struct rec_chunk **chunk, struct type **type, uint64_t id)
+uint64_t chunk_constant_place(struct rec_chunk **chunk, struct type **type, uint64_t id)
 {
     struct rec_chunk *k = *chunk;
     if (!k->constants_read)
@@ -278,11 +292,16 @@ uint64_t constant_place(struct rec_chunk **chunk, struct type **type, uint64_t i
     place = map_get(&(*type)->pool, id);
     if (place)
         return *place;
-    /* Our ids hold over all chunks, and a killed process may not have come to repeat one in its last chunk. */
-    if (k->index + 1 == k->recording->chunks.len && chunk_type_named(k, "jvmscope.types.MethodKey")) {
+    /*
+     * The ids of our writer are valid in all chunks, and a killed process may not have repeated one
+     * in its last chunk.
+     */
+    if (k->index + 1 == k->recording->chunks.len &&
+        chunk_type_named(k, "jvmscope.types.MethodKey")) {
         for (size_t i = k->index; i-- > 0;) {
             struct rec_chunk *before = k->recording->chunks.data[i];
-            struct type *t = chunk_prepare(before) ? NULL : chunk_type_named(before, (*type)->pub.name);
+            struct type *t =
+                chunk_prepare(before) ? NULL : chunk_type_named(before, (*type)->pub.name);
             if (t && !before->constants_read)
                 read_chain(before);
             place = t ? map_get(&t->pool, id) : NULL;

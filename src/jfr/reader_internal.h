@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the reader share. Every read of the file goes through a cursor over one chunk. */
+/*
+ * Declarations shared by the files of the reader. Every read of the file uses a cursor that is
+ * limited to one chunk.
+ */
 #pragma once
 
 #include "base/arena.h"
@@ -14,14 +17,17 @@
 #define CHUNK_HEAD      68u
 #define TYPE_METADATA   0u
 #define TYPE_CHECKPOINT 1u
-#define MAX_NESTING     24     /* of structs within structs */
+#define MAX_NESTING     24     /* the depth of structs within structs */
 #define DIRECT_TYPES    4096u  /* types with smaller ids are found by index */
-#define MAX_FIELDS      65536u /* of one chunk's metadata */
+#define MAX_FIELDS      65536u /* in one chunk's metadata */
 
-/* A constant's place: its offset in the file, and whether it is a stack with the writer's own method numbers. */
+/*
+ * The position of a constant: its offset in the file, and a flag for a stack that has the writer's
+ * own method numbers.
+ */
 #define PLACE_RAW (UINT64_C(1) << 63)
 
-/* The roles that fields of the usual types play, found by name once for a type. */
+/* The roles of fields in common types, found by name once for each type. */
 enum role {
     ROLE_NONE,
     ROLE_METHOD,
@@ -30,25 +36,29 @@ enum role {
     ROLE_FRAME_TYPE,
 };
 
-/* What the ids of a type's pool are decoded to; by the last part of its name. */
+/* What the ids of a type's pool are decoded to, determined by the last part of its name. */
 enum usual { USUAL_NONE, USUAL_STACK, USUAL_THREAD, USUAL_CLASS, USUAL_METHOD, USUAL_FRAME_TYPE };
 
 struct type {
-    struct rec_type pub; /* first */
+    struct rec_type pub; /* must be the first member */
     enum usual usual;
     struct rec_field *fields;
     uint8_t *roles;     /* of fields, for frames */
-    bool starts, lasts; /* the first field is startTime, the second one duration */
-    struct map pool;    /* id -> place */
-    struct plan *plan;  /* reader_rows.c: how its events are read ahead, NULL: they are not */
-    struct map decoded; /* id -> struct rec_stack *, rec_thread *, rec_class *, rec_method * or char *, as usual says */
+    bool starts, lasts; /* whether the first field is startTime and the second is duration */
+    struct map pool;    /* id -> position */
+    struct plan *plan;  /* how reader_rows.c reads its events; NULL if it does not */
+    /*
+     * id -> struct rec_stack *, rec_thread *, rec_class *, rec_method * or char *, according to
+     * `usual`.
+     */
+    struct map decoded;
 };
 
 struct rec_chunk {
     struct recording *recording;
     size_t index;
-    const uint8_t *start, *end; /* end: of what is there */
-    bool cut;                   /* the header says there is more */
+    const uint8_t *start, *end; /* end of the bytes that exist */
+    bool cut;                   /* the header gives a larger size */
     bool compressed, final;
     int64_t start_ns, duration_ns, start_ticks;
     double ns_per_tick;
@@ -56,7 +66,10 @@ struct rec_chunk {
 
     enum { CHUNK_NEW, CHUNK_READY, CHUNK_BAD } state;
 
-    bool constants_read, searched; /* searched: checkpoints outside of the chain were looked for too */
+    const char *why; /* when CHUNK_BAD: in words */
+
+    /* searched: all events were searched for checkpoints outside the chain as well. */
+    bool constants_read, searched;
     struct arena arena;
     VEC(struct type *) types;
     VEC(struct rec_type) public_types; /* copies, for recording_types */
@@ -77,15 +90,16 @@ struct recording {
     VEC(struct rec_chunk *) chunks;
     VEC(struct selection) selected;
     bool select_all, keep_chunks;
-    size_t current;                                      /* chunk of the iteration */
-    const uint8_t *at;                                   /* in it; NULL: at its beginning */
-    const struct rec_chunk *last;                        /* of the last event */
-    struct strpool names;                                /* of types: their numbers */
-    struct strpool texts;                                /* strings that live as long as the recording */
+    size_t current;               /* the iteration's chunk */
+    const uint8_t *at;            /* the position in it; NULL at its beginning */
+    const struct rec_chunk *last; /* the last event's chunk */
+    struct strpool names;         /* of types; gives their numbers */
+    /* Strings that are valid as long as the recording. */
+    struct strpool texts;
     struct buf key;                                      /* scratch */
-    struct arena strings;                                /* of the current event */
+    struct arena strings;                                /* strings of the current event */
     struct arena usual;                                  /* threads, classes, methods */
-    struct strpool thread_keys, class_keys, method_keys; /* numbers */
+    struct strpool thread_keys, class_keys, method_keys; /* give their numbers */
     VEC(struct rec_thread *) threads;
     VEC(struct rec_class *) classes;
     VEC(struct rec_method *) methods;
@@ -93,9 +107,9 @@ struct recording {
     char why[160];
 };
 
-/* Remembers the first damage; the text is copied. */
+/* Records the first damage; the text is copied. */
 void recording_damage(struct recording *r, const uint8_t *at, const char *why);
-/* A string that lives as long as the recording; "" when memory is out. */
+/* Returns a string that is valid as long as the recording, or "" when out of memory. */
 const char *recording_text(struct recording *r, const char *s, size_t len);
 
 /* ---- numbers ---- */
@@ -111,7 +125,8 @@ static inline int32_t read_int(const struct rec_chunk *k, struct cursor *c)
 
 static inline struct cursor chunk_cursor(const struct rec_chunk *k, const uint8_t *at)
 {
-    return at >= k->start && at <= k->end ? cursor_of(at, (size_t)(k->end - at)) : (struct cursor){k->end, k->end, true};
+    return at >= k->start && at <= k->end ? cursor_of(at, (size_t)(k->end - at))
+                                          : (struct cursor){k->end, k->end, true};
 }
 
 static inline struct type *chunk_type(const struct rec_chunk *k, uint64_t id)
@@ -128,26 +143,39 @@ static inline int64_t ticks_to_ns(const struct rec_chunk *k, int64_t ticks)
 }
 
 /* ---- reader_metadata.c ---- */
-/* Reads the types; 0, -ENOMEM or -EBADMSG with *ret_why. */
+/* Reads the types. Returns 0, or -ENOMEM or -EBADMSG with *ret_why. */
 int chunk_read_metadata(struct rec_chunk *k, const char **ret_why) must_check;
-/* The struct of a chunk that has this name; NULL: none. */
+/* Returns the chunk's struct of this name, or NULL. */
 struct type *chunk_type_named(const struct rec_chunk *k, const char *name);
 
 /* ---- reader_constants.c ---- */
-/* The place of a constant in *chunk, which may become an earlier chunk; 0: not defined. */
-uint64_t constant_place(struct rec_chunk **chunk, struct type **type, uint64_t id);
-/* Passes a value; its end must be known to find the next one. */
-void skip_value(const struct rec_chunk *k, const struct rec_field *f, struct cursor *c, int depth);
-/* Passes a string and decodes it when ret is not NULL: NUL-terminated, alive as long as the event. */
-void read_string(struct rec_chunk *k, struct cursor *c, struct rec_value *ret);
+/*
+ * Returns the position of a constant in *chunk, which may be changed to an earlier chunk, or 0 when
+ * it is not defined.
+ */
+uint64_t chunk_constant_place(struct rec_chunk **chunk, struct type **type, uint64_t id);
+/* Skips a value. */
+void chunk_skip_value(const struct rec_chunk *k, const struct rec_field *f, struct cursor *c,
+                      int depth);
+/*
+ * Reads a string. If ret is not NULL the string is decoded, NUL-terminated, and valid as long as
+ * the event.
+ */
+void chunk_read_string(struct rec_chunk *k, struct cursor *c, struct rec_value *ret);
 
 /* ---- reader.c ---- */
 int chunk_prepare(struct rec_chunk *k) must_check;
+/*
+ * The same before the chunk's turn comes. Damage is recorded by chunk_tell, once all that precedes
+ * the chunk is read.
+ */
+int chunk_prepare_ahead(struct rec_chunk *k) must_check;
+void chunk_tell(struct rec_chunk *k);
 void chunk_release(struct rec_chunk *k);
-/* All of the chunk has been read: what it took is given back, unless chunks are kept. */
+/* Called when all of the chunk was read: frees its memory, unless chunks are kept. */
 void chunk_leave(struct recording *r, struct rec_chunk *k);
-/* An event from its place, its body (behind size and type) and its end. */
-void event_fill(struct rec_chunk *k, const struct type *t, const uint8_t *at, const uint8_t *body, const uint8_t *end,
-                struct rec_event *ret);
-/* The next event is looked at: strings of the one before go. */
-void forget_strings(struct recording *r);
+/* Describes the event at `at`, whose body (after size and type) and end are given. */
+void chunk_fill_event(struct rec_chunk *k, const struct type *t, const uint8_t *at,
+                      const uint8_t *body, const uint8_t *end, struct rec_event *ret);
+/* Frees the strings of the previous event before the next one is read. */
+void recording_forget_strings(struct recording *r);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a chunk's metadata event: a table of strings, then a tree of elements. What is not known in it is passed. */
+/*
+ * Reads a chunk's metadata event: a table of strings, then a tree of elements. Unknown elements are
+ * skipped.
+ */
 #include "jfr/reader_internal.h"
 
 struct annotation {
     struct type *type;
-    uint32_t field; /* UINT32_MAX: of the type itself */
+    uint32_t field; /* UINT32_MAX for an annotation of the type itself */
     uint64_t class;
-    const char *value; /* several are joined by '|'; NULL: none */
+    const char *value; /* several are joined by '|'; NULL if none */
 };
 
 struct parse {
@@ -14,8 +17,8 @@ struct parse {
     struct cursor c;
     const char **strings;
     uint64_t n_strings;
-    VEC(struct rec_field) fields; /* of the class that is being read */
-    VEC(uint64_t) field_types;    /* of all fields of all classes, in their order: the type's id */
+    VEC(struct rec_field) fields; /* of the class being read */
+    VEC(uint64_t) field_types;    /* the type ids of all fields of all classes, in order */
     VEC(struct annotation) annotations;
     int error;
 };
@@ -45,7 +48,7 @@ static void read_strings(struct parse *p)
     }
     for (; p->n_strings < n && !p->c.failed; p->n_strings++) {
         struct rec_value v = {0};
-        read_string(p->k, &p->c, &v);
+        chunk_read_string(p->k, &p->c, &v);
         if (v.string.data)
             p->strings[p->n_strings] = recording_text(p->k->recording, v.string.data, v.string.len);
     }
@@ -148,7 +151,8 @@ static void add_field(struct parse *p, const struct attribute *a, unsigned n)
     }
 }
 
-static void add_annotation(struct parse *p, struct type *t, bool of_field, const struct attribute *a, unsigned n)
+static void add_annotation(struct parse *p, struct type *t, bool of_field,
+                           const struct attribute *a, unsigned n)
 {
     struct buf joined = BUF(65536);
     const char *value = attribute_of(a, n, "value");
@@ -161,14 +165,15 @@ static void add_annotation(struct parse *p, struct type *t, bool of_field, const
     if (joined.len && !buf_error(&joined))
         value = recording_text(p->k->recording, (const char *)joined.data, joined.len);
     buf_release(&joined);
-    struct annotation row = {t, of_field ? (uint32_t)p->fields.len - 1 : UINT32_MAX, number_of(a, n, "class"), value};
+    struct annotation row = {t, of_field ? (uint32_t)p->fields.len - 1 : UINT32_MAX,
+                             number_of(a, n, "class"), value};
     if (vec_push(&p->annotations, row)) {
         p->error = -ENOMEM;
         p->c.failed = true;
     }
 }
 
-/* The fields gathered become the type's. */
+/* Gives the collected fields to the type. */
 static void end_class(struct parse *p, struct type *t)
 {
     size_t bytes = p->fields.len * sizeof(*t->fields);
@@ -203,7 +208,8 @@ static void read_element(struct parse *p, struct type *type, bool in_field, int 
         p->c.failed = true;
         return;
     }
-    bool class = !type && !strcmp(name, "class"), field = type && !in_field && !strcmp(name, "field");
+    bool class = !type && !strcmp(name, "class"),
+         field = type && !in_field && !strcmp(name, "field");
     if (class)
         type = add_class(p, a, n);
     else if (field)
@@ -254,14 +260,17 @@ static void apply_to_field(struct rec_field *f, const char *name, const char *va
     else if (!strcmp(name, "Timestamp"))
         f->unit = stamp_unit(value);
     else if (!strcmp(name, "DataAmount"))
-        f->unit = f->unit == REC_HERTZ ? (value && !strcmp(value, "BITS") ? REC_BITS_PER_SECOND : REC_BYTES_PER_SECOND)
+        f->unit = f->unit == REC_HERTZ ? (value && !strcmp(value, "BITS") ? REC_BITS_PER_SECOND
+                                                                          : REC_BYTES_PER_SECOND)
                                        : (value && !strcmp(value, "BITS") ? REC_BITS : REC_BYTES);
     else if (!strcmp(name, "MemoryAddress"))
         f->unit = REC_ADDRESS;
     else if (!strcmp(name, "Percentage"))
         f->unit = REC_PERCENTAGE;
     else if (!strcmp(name, "Frequency"))
-        f->unit = f->unit == REC_BYTES ? REC_BYTES_PER_SECOND : f->unit == REC_BITS ? REC_BITS_PER_SECOND : REC_HERTZ;
+        f->unit = f->unit == REC_BYTES  ? REC_BYTES_PER_SECOND
+                  : f->unit == REC_BITS ? REC_BITS_PER_SECOND
+                                        : REC_HERTZ;
     else if (!strcmp(name, "Unsigned"))
         f->is_unsigned = true;
 }
@@ -286,9 +295,15 @@ static void apply_annotations(struct parse *p)
 static const struct {
     const char *name;
     enum role role;
-} frame_roles[] = {{"method", ROLE_METHOD}, {"lineNumber", ROLE_LINE}, {"bytecodeIndex", ROLE_BCI}, {"type", ROLE_FRAME_TYPE}};
+} frame_roles[] = {{"method", ROLE_METHOD},
+                   {"lineNumber", ROLE_LINE},
+                   {"bytecodeIndex", ROLE_BCI},
+                   {"type", ROLE_FRAME_TYPE}};
 
-/* Fields learn their types; what has an unknown type makes its owner unreadable, so the chunk is refused. */
+/*
+ * Resolves the types of fields. A field of an unknown type would make its owner unreadable, so the
+ * chunk is refused.
+ */
 static bool link_fields(struct parse *p)
 {
     size_t next = 0;
@@ -307,10 +322,12 @@ static bool link_fields(struct parse *p)
                     t->roles[j] = (uint8_t)frame_roles[r].role;
         }
         const struct rec_field *f = t->fields;
-        t->starts = t->pub.n_fields > 0 && !strcmp(f[0].name, "startTime") && f[0].type->kind == REC_LONG && !f[0].array;
-        t->lasts =
-            t->starts && t->pub.n_fields > 1 && !strcmp(f[1].name, "duration") && f[1].type->kind == REC_LONG && !f[1].array;
-        if (t->pub.n_fields == 1 && t->pub.kind == REC_STRUCT && !t->pub.event && f[0].type->kind == REC_STRING)
+        t->starts = t->pub.n_fields > 0 && !strcmp(f[0].name, "startTime") &&
+                    f[0].type->kind == REC_LONG && !f[0].array;
+        t->lasts = t->starts && t->pub.n_fields > 1 && !strcmp(f[1].name, "duration") &&
+                   f[1].type->kind == REC_LONG && !f[1].array;
+        if (t->pub.n_fields == 1 && t->pub.kind == REC_STRUCT && !t->pub.event &&
+            f[0].type->kind == REC_STRING)
             t->pub.simple = true;
     }
     return true;
@@ -318,7 +335,10 @@ static bool link_fields(struct parse *p)
 
 int chunk_read_metadata(struct rec_chunk *k, const char **ret_why)
 {
-    struct parse p = {.k = k, .c = chunk_cursor(k, k->metadata < (size_t)(k->end - k->start) ? k->start + k->metadata : NULL)};
+    struct parse p = {.k = k,
+                      .c = chunk_cursor(k, k->metadata < (size_t)(k->end - k->start)
+                                               ? k->start + k->metadata
+                                               : NULL)};
     *ret_why = "the description of its events is damaged or missing";
     k->direct = arena_zalloc(&k->arena, DIRECT_TYPES * sizeof(*k->direct));
     if (!k->direct)

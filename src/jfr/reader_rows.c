@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events by the million: where a type's fields lie is worked out once a chunk, and what a thread of its own reads ahead is
- * handed over in batches, in the order of the file.
+ * Reads millions of events. The positions of a type's fields are determined once for each chunk.
+ * Threads read ahead and hand over batches in the order of the file.
  */
 #include "jfr/reader_rows.h"
 
@@ -10,14 +10,17 @@
 
 #include <pthread.h>
 
-/* Three batches fill a cache of the second level; a recording that is smaller than a few of them is read without a thread. */
+/*
+ * Three batches fill a second-level cache. A recording of less than a few batches is read without a
+ * thread.
+ */
 enum {
     BATCH_ROWS = 2048,
     BATCHES = 4,
     PART_BYTES = 1 << 18,
     BATCH_PARTS = 512,
     READERS = 2,
-    FORGET_BYTES = 1 << 25,
+    FORGET_BYTES = 1 << 22,
     ALONE_BYTES = 1 << 20,
     LONG_MAX_BYTES = 9
 };
@@ -37,15 +40,14 @@ enum {
 };
 
 struct op {
-    uint8_t op, slot; /* of OP_SKIP: how many bytes */
+    uint8_t op, slot; /* for OP_SKIP: the number of bytes */
     uint16_t field;
 };
 
 struct plan {
-    struct rec_plan pub; /* first */
-    struct rec_chunk *chunk;
-    bool by_name;  /* nothing is read ahead: the type does not begin as events do */
-    unsigned what; /* REC_ROW and so on */
+    struct rec_plan pub; /* must be the first member */
+    bool by_name;        /* nothing is read ahead because the type does not begin as events do */
+    unsigned what;       /* REC_ROW, REC_TIME */
     uint32_t n_ops;
     struct op *ops;
 };
@@ -54,7 +56,7 @@ struct batch {
     struct rec_row *rows;
     size_t n;
     struct rec_chunk *chunk;
-    bool last;    /* of its chunk */
+    bool last;    /* the last batch of its chunk */
     uint64_t end; /* offset in the file */
     struct rec_part parts[BATCH_PARTS];
     size_t n_parts;
@@ -62,13 +64,13 @@ struct batch {
     const char *why;
 };
 
-/* Who reads ahead every n-th chunk. */
+/* A thread that reads every n-th chunk ahead. */
 struct reader {
     struct rec_rows *rows;
     struct batch batches[BATCHES];
-    size_t filled, given; /* batches since the beginning; given - 1 is with the caller */
-    size_t chunk;         /* that is being read */
-    const uint8_t *at;    /* in it, NULL: at its beginning */
+    size_t filled, given; /* numbers of batches so far; batch given - 1 is with the caller */
+    size_t chunk;         /* the chunk being read */
+    const uint8_t *at;    /* the position in it; NULL at its beginning */
     bool threaded;
     pthread_t thread;
 };
@@ -77,14 +79,14 @@ struct rec_rows {
     struct recording *r;
     const struct rec_wish *wishes;
     size_t n_wishes;
-    unsigned (*what)(int tag); /* NULL: all rows are told and no times noted */
+    unsigned (*what)(int tag); /* NULL: return all rows and record no times */
     VEC(struct rec_part) parts;
     struct reader readers[READERS];
     size_t n_readers;
-    const struct batch *told; /* the batch that is with the caller */
-    size_t prepared;          /* chunks that may be read */
+    const struct batch *current; /* the batch that the caller has */
+    size_t prepared;             /* the number of chunks that may be read */
     bool forget;
-    size_t forgotten; /* bytes of the file whose pages were let go */
+    size_t forgotten; /* the number of bytes of the file whose pages were released */
     bool stop, all_read;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -144,7 +146,7 @@ static void plan_field(const struct rec_rows *rows, struct plan *p, uint32_t i, 
     struct op op = {.field = (uint16_t)i};
     op.op = skip_op(f, &op.slot);
     for (size_t w = 0; w < rows->n_wishes; w++) {
-        if (strcmp(rows->wishes[w].name, f->name) != 0 || p->pub.slot[w] >= 0)
+        if (strcmp(rows->wishes[w].name, f->name) != 0 || p->pub.field[w])
             continue;
         p->pub.slot[w] = REC_BY_NAME;
         p->pub.field[w] = f;
@@ -166,7 +168,7 @@ static struct plan *plan_of(const struct rec_rows *rows, struct rec_chunk *k, co
     struct op *ops = arena_alloc(&k->arena, (t->pub.n_fields + 1) * sizeof(*ops));
     if (!p || !ops)
         return NULL;
-    *p = (struct plan){.pub = {.type = &t->pub}, .chunk = k, .ops = ops};
+    *p = (struct plan){.pub = {.type = &t->pub, .chunk = k, .wishes = rows->wishes}, .ops = ops};
     p->what = rows->what ? rows->what(t->pub.tag) : REC_ROW;
     p->by_name = !k->compressed || !t->starts || t->pub.n_fields > UINT16_MAX;
     memset(p->pub.slot, REC_ABSENT, sizeof(p->pub.slot));
@@ -178,7 +180,7 @@ static struct plan *plan_of(const struct rec_rows *rows, struct rec_chunk *k, co
     return p;
 }
 
-/* Of all types of the chunk that are selected. */
+/* Makes the plans of all selected types of the chunk. */
 static int chunk_plan(struct rec_rows *rows, struct rec_chunk *k)
 {
     for (size_t i = 0; i < k->types.len; i++) {
@@ -192,7 +194,7 @@ static int chunk_plan(struct rec_rows *rows, struct rec_chunk *k)
 
 /* ---- reading ---- */
 
-/* cursor_jfr_long of what has nine bytes to be looked at. */
+/* Like cursor_jfr_long, when at least nine bytes are available. */
 static inline uint64_t long_at(const uint8_t **at)
 {
     uint64_t x;
@@ -220,12 +222,13 @@ static void row_by_name(const struct plan *p, struct rec_row *row)
     row->damaged = true;
     const struct type *t = (const struct type *)(const void *)p->pub.type;
     struct rec_event e;
-    event_fill(p->chunk, t, row->at, row->body, row->at + row->size, &e);
+    chunk_fill_event(p->pub.chunk, t, row->at, row->body, row->at + row->size, &e);
     row->start_ns = e.start_ns;
     row->duration_ns = e.duration_ns;
 }
 
-static bool run_ops(const struct plan *p, const uint8_t *at, const uint8_t *end, const uint8_t *limit, int64_t *values)
+static bool run_ops(const struct plan *p, const uint8_t *at, const uint8_t *end,
+                    const uint8_t *limit, int64_t *values)
 {
     for (const struct op *op = p->ops, *last = op + p->n_ops; op < last; op++) {
         if (unlikely(at > end || limit - at < LONG_MAX_BYTES))
@@ -263,7 +266,7 @@ static bool run_ops(const struct plan *p, const uint8_t *at, const uint8_t *end,
             break;
         default: {
             struct cursor c = cursor_of(at, (size_t)(end - at));
-            skip_value(p->chunk, &p->pub.type->fields[op->field], &c, 0);
+            chunk_skip_value(p->pub.chunk, &p->pub.type->fields[op->field], &c, 0);
             if (c.failed)
                 return false;
             at = c.at;
@@ -275,10 +278,15 @@ static bool run_ops(const struct plan *p, const uint8_t *at, const uint8_t *end,
 
 static int64_t start_ns(const struct rec_chunk *k, int64_t ticks)
 {
-    return (int64_t)((uint64_t)k->start_ns + (uint64_t)ticks_to_ns(k, (int64_t)((uint64_t)ticks - (uint64_t)k->start_ticks)));
+    return (
+        int64_t)((uint64_t)k->start_ns +
+                 (uint64_t)ticks_to_ns(k, (int64_t)((uint64_t)ticks - (uint64_t)k->start_ticks)));
 }
 
-/* When an event begins, by its chunk's clock; of one that tells it in another way INT64_MIN: it may be any time. */
+/*
+ * Returns when an event begins, by its chunk's clock, or INT64_MIN (any time) if its type stores
+ * that in another way.
+ */
 static int64_t start_ticks(const struct plan *p, const uint8_t *body, const uint8_t *limit)
 {
     if (p->by_name)
@@ -286,23 +294,25 @@ static int64_t start_ticks(const struct plan *p, const uint8_t *body, const uint
     if (likely(limit - body >= LONG_MAX_BYTES))
         return (int64_t)long_at(&body);
     struct cursor c = cursor_of(body, (size_t)(limit - body));
-    int64_t ticks = read_long(p->chunk, &c);
+    int64_t ticks = read_long(p->pub.chunk, &c);
     return c.failed ? INT64_MIN : ticks;
 }
 
-/* False: what the row is to hold cannot be read ahead, its fields must be asked for by name. */
+/* Returns false when the row cannot be read ahead and its fields must be read by name. */
 static bool row_read(const struct plan *p, const uint8_t *limit, struct rec_row *row)
 {
     const uint8_t *at = row->body, *end = row->at + row->size;
-    const struct rec_chunk *k = p->chunk;
+    const struct rec_chunk *k = p->pub.chunk;
     if (p->by_name || limit - at < 2 * LONG_MAX_BYTES)
         return false;
     row->start_ns = start_ns(k, (int64_t)long_at(&at));
-    row->duration_ns = ((const struct type *)(const void *)p->pub.type)->lasts ? ticks_to_ns(k, (int64_t)long_at(&at)) : 0;
+    row->duration_ns = ((const struct type *)(const void *)p->pub.type)->lasts
+                           ? ticks_to_ns(k, (int64_t)long_at(&at))
+                           : 0;
     return run_ops(p, at, end, limit, row->values);
 }
 
-/* A part of the file ends here. least: of its events, in ticks. */
+/* Ends a part of the file. `least` is the earliest start of its events in ticks. */
 static void end_part(struct batch *b, const uint8_t *at, int64_t least)
 {
     uint64_t end = (uint64_t)(at - b->chunk->recording->data);
@@ -310,12 +320,16 @@ static void end_part(struct batch *b, const uint8_t *at, int64_t least)
     b->parts[b->n_parts++] = (struct rec_part){end, no_time ? least : start_ns(b->chunk, least)};
 }
 
-/* The next rows of the chunk that is being read; the batch says when they were the last. */
+/*
+ * Fills a batch with the next rows of the chunk being read; b->last says whether they were the
+ * last.
+ */
 static void fill(struct reader *from, struct batch *b)
 {
     const struct rec_rows *rows = from->rows;
     struct rec_chunk *k = rows->r->chunks.data[from->chunk];
-    const uint8_t *at = from->at ? from->at : k->start + CHUNK_HEAD, *end = k->state == CHUNK_READY ? k->end : at;
+    const uint8_t *at = from->at ? from->at : k->start + CHUNK_HEAD,
+                  *end = k->state == CHUNK_READY ? k->end : at;
     const uint8_t *part = at;
     b->n = b->n_parts = 0;
     b->chunk = k;
@@ -374,13 +388,18 @@ static void fill(struct reader *from, struct batch *b)
     }
 }
 
-/* Lets what was read go, but for the last of it: fields that are asked for by name are read there again. */
+/*
+ * Releases the pages that were read, except the most recent ones: fields that are read by name are
+ * read there again.
+ */
 static void forget(struct rec_rows *rows, const struct batch *b)
 {
-    if (b->end < rows->forgotten + 2 * (size_t)FORGET_BYTES)
+    size_t bytes = b->end > rows->forgotten ? (b->end - rows->forgotten) / FORGET_BYTES : 0;
+    if (bytes < 2)
         return;
-    pages_forget(rows->r->data + rows->forgotten, FORGET_BYTES);
-    rows->forgotten += FORGET_BYTES;
+    bytes = (bytes - 1) * FORGET_BYTES;
+    pages_forget(rows->r->data + rows->forgotten, bytes);
+    rows->forgotten += bytes;
 }
 
 static void *read_ahead(void *arg)
@@ -389,7 +408,8 @@ static void *read_ahead(void *arg)
     struct rec_rows *rows = from->rows;
     pthread_mutex_lock(&rows->lock);
     while (from->chunk < rows->r->chunks.len) {
-        while (!rows->stop && (rows->prepared <= from->chunk || from->filled - from->given >= BATCHES - 1))
+        while (!rows->stop &&
+               (rows->prepared <= from->chunk || from->filled - from->given >= BATCHES - 1))
             pthread_cond_wait(&rows->changed, &rows->lock);
         if (rows->stop)
             break;
@@ -409,7 +429,8 @@ static void *read_ahead(void *arg)
 
 /* ---- the caller's side ---- */
 
-int recording_rows_open(struct rec_rows **ret, struct recording *r, const struct rec_wish *wishes, size_t n)
+int recording_rows_open(struct rec_rows **ret, struct recording *r, const struct rec_wish *wishes,
+                        size_t n)
 {
     return recording_rows_first(ret, r, wishes, n, NULL);
 }
@@ -423,12 +444,13 @@ static int reader_init(struct reader *from, struct rec_rows *rows, size_t number
         if (!from->batches[i].rows)
             return -ENOMEM;
     }
-    from->threaded = rows->r->len >= ALONE_BYTES && pthread_create(&from->thread, NULL, read_ahead, from) == 0;
+    from->threaded =
+        rows->r->len >= ALONE_BYTES && pthread_create(&from->thread, NULL, read_ahead, from) == 0;
     return 0;
 }
 
-int recording_rows_first(struct rec_rows **ret, struct recording *r, const struct rec_wish *wishes, size_t n,
-                         unsigned (*what)(int tag))
+int recording_rows_first(struct rec_rows **ret, struct recording *r, const struct rec_wish *wishes,
+                         size_t n, unsigned (*what)(int tag))
 {
     struct rec_rows *rows = calloc(1, sizeof(*rows));
     if (!rows)
@@ -439,7 +461,7 @@ int recording_rows_first(struct rec_rows **ret, struct recording *r, const struc
     rows->n_wishes = MIN(n, (size_t)REC_WISHES);
     pthread_mutex_init(&rows->lock, NULL);
     pthread_cond_init(&rows->changed, NULL);
-    /* The second time who builds from the rows is slower than one reader. */
+    /* In the second pass the caller, which builds from the rows, is slower than a single reader. */
     rows->n_readers = what && r->chunks.len > 1 ? READERS : 1;
     int error = 0;
     for (size_t i = 0; error == 0 && i < rows->n_readers; i++)
@@ -485,13 +507,16 @@ const struct rec_part *recording_rows_parts(const struct rec_rows *rows, size_t 
     return rows->parts.data;
 }
 
-/* The chunks that are read, and the one after them, so that there is always something to do. */
+/*
+ * Prepares the chunks that are being read and the one after them, so that the readers always have
+ * work.
+ */
 static int prepare_until(struct rec_rows *rows, size_t n)
 {
     n = MIN(n, rows->r->chunks.len);
     for (size_t i = rows->prepared; i < n; i++) {
         struct rec_chunk *k = rows->r->chunks.data[i];
-        int error = chunk_prepare(k);
+        int error = chunk_prepare_ahead(k);
         if (!error)
             error = chunk_plan(rows, k);
         if (error == -ENOMEM)
@@ -504,7 +529,7 @@ static int prepare_until(struct rec_rows *rows, size_t n)
     return 0;
 }
 
-/* The next batch of a chunk, read by its reader's thread or here. */
+/* Returns the next batch of a chunk, read by its reader's thread or by the caller itself. */
 static struct batch *take(struct rec_rows *rows, size_t chunk)
 {
     struct reader *from = &rows->readers[chunk % rows->n_readers];
@@ -525,9 +550,11 @@ static struct batch *take(struct rec_rows *rows, size_t chunk)
 int recording_rows_next(struct rec_rows *rows, const struct rec_row **ret, size_t *ret_n)
 {
     struct recording *r = rows->r;
-    forget_strings(r);
+    recording_forget_strings(r);
     while (!rows->all_read) {
-        const struct batch *before = rows->told;
+        const struct batch *before = rows->current;
+        if (before && before->damage && !rows->what)
+            recording_damage(r, before->damage, before->why);
         size_t chunk = before ? before->chunk->index + before->last : 0;
         if (before && before->last && chunk < r->chunks.len)
             chunk_leave(r, before->chunk);
@@ -537,9 +564,8 @@ int recording_rows_next(struct rec_rows *rows, const struct rec_row **ret, size_
         int error = prepare_until(rows, chunk + 1 + rows->n_readers);
         if (error)
             return error;
-        const struct batch *b = rows->told = take(rows, chunk);
-        if (b->damage && !rows->what)
-            recording_damage(r, b->damage, b->why);
+        const struct batch *b = rows->current = take(rows, chunk);
+        chunk_tell(b->chunk);
         for (size_t i = 0; i < b->n_parts; i++) {
             if (vec_push(&rows->parts, b->parts[i]) < 0)
                 return -ENOMEM;
@@ -552,12 +578,39 @@ int recording_rows_next(struct rec_rows *rows, const struct rec_row **ret, size_
     return 0;
 }
 
+static struct rec_object object_of(const struct rec_row *row)
+{
+    const struct rec_plan *p = row->plan;
+    return (struct rec_object){p->chunk->recording, p->chunk, p->type, row->body,
+                               row->at + row->size};
+}
+
+int64_t rec_row_long(const struct rec_row *row, unsigned wish, int64_t otherwise)
+{
+    int slot = row->plan->slot[wish];
+    if (likely(slot >= 0 && !row->damaged))
+        return row->values[slot];
+    struct rec_object o = object_of(row);
+    return slot == REC_ABSENT ? otherwise : rec_long(&o, row->plan->wishes[wish].name, otherwise);
+}
+
+int64_t rec_row_ns(const struct rec_row *row, unsigned wish, int64_t otherwise)
+{
+    int slot = row->plan->slot[wish];
+    struct rec_object o = object_of(row);
+    if (likely(slot >= 0 && !row->damaged))
+        return rec_value_ns(
+            &o, &(struct rec_value){.field = row->plan->field[wish], .number = row->values[slot]});
+    return slot == REC_ABSENT ? otherwise : rec_ns(&o, row->plan->wishes[wish].name, otherwise);
+}
+
 void rec_row_event(const struct rec_row *row, struct rec_event *ret)
 {
-    const struct plan *p = (const struct plan *)(const void *)row->plan;
-    forget_strings(p->chunk->recording);
-    *ret = (struct rec_event){.object = {p->chunk->recording, p->chunk, p->pub.type, row->body, row->at + row->size},
-                              .tag = p->pub.type->tag,
+    const struct rec_plan *p = row->plan;
+    recording_forget_strings(p->chunk->recording);
+    p->chunk->recording->last = p->chunk;
+    *ret = (struct rec_event){.object = object_of(row),
+                              .tag = p->type->tag,
                               .start_ns = row->start_ns,
                               .duration_ns = row->duration_ns,
                               .offset = (uint64_t)(row->at - p->chunk->recording->data),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The events of a recording for those who read a hundred million of them: fields are asked for by name once, and each event
- * comes with them as numbers in fixed places. Constants come as ids (rec_thread_of and so on look them up).
+ * A fast way to read a hundred million events. The caller names the fields once, and each event
+ * then has them as numbers at fixed positions. Constants are returned as ids, which rec_thread_of
+ * and its like look up.
  */
 #pragma once
 
@@ -13,55 +14,93 @@ enum { REC_WISHES = 32, REC_ROW_VALUES = 8 };
 
 struct rec_wish {
     const char *name;
-    bool constant; /* an id, else a whole number */
+    bool constant; /* the field holds an id, else an integer */
 };
 
-/* Where a type's events have what was wished for. */
-enum { REC_ABSENT = -1, REC_BY_NAME = -2 /* it is there, in a form that is not read ahead */ };
+/* Values of `slot` for a field without a position. */
+/* the type has it, in a form that cannot be read ahead */
+enum { REC_ABSENT = -1, REC_BY_NAME = -2 };
 
 struct rec_plan {
     const struct rec_type *type;
+    struct rec_chunk *chunk; /* of the type */
+    const struct rec_wish *wishes;
     const struct rec_field *field[REC_WISHES];
-    int8_t slot[REC_WISHES]; /* of values */
+    int8_t slot[REC_WISHES]; /* the position in `values` */
 };
 
 struct rec_row {
     const struct rec_plan *plan;
     const uint8_t *at, *body;
     uint32_t size;
-    bool damaged; /* values mean nothing: ask by name */
+    bool damaged; /* the values are not valid; read the fields by name */
     int64_t start_ns, duration_ns;
     int64_t values[REC_ROW_VALUES];
 };
 
-/* Of the selected events of a recording from its beginning; wishes must stay where they are. One at a time, and no other
- * iteration beside it. 0 or -ENOMEM. */
-int recording_rows_open(struct rec_rows **ret, struct recording *r, const struct rec_wish *wishes, size_t n) must_check;
+/*
+ * Reads the selected events of a recording from its beginning. The array of wishes must stay valid.
+ * A recording has one such iteration at a time and meanwhile no other. Returns 0 or -ENOMEM.
+ */
+int recording_rows_open(struct rec_rows **ret, struct recording *r, const struct rec_wish *wishes,
+                        size_t n) must_check;
 
 /*
- * The same of recordings that are read twice: the first time only rows of the types for whose tags `what` answers REC_ROW are
- * told, and of those for which it answers REC_TIME the least start in each part of the file is noted.
+ * Like recording_rows_open, for the first pass over a recording that is read twice. It returns only
+ * rows of the types for whose tags `what` returns REC_ROW. For types with REC_TIME it determines
+ * the earliest start in each part of the file.
  */
 enum { REC_ROW = 1, REC_TIME = 2 };
 
-int recording_rows_first(struct rec_rows **ret, struct recording *r, const struct rec_wish *wishes, size_t n,
-                         unsigned (*what)(int tag)) must_check;
+int recording_rows_first(struct rec_rows **ret, struct recording *r, const struct rec_wish *wishes,
+                         size_t n, unsigned (*what)(int tag)) must_check;
 
 struct rec_part {
     uint64_t end;     /* offset in the file */
-    int64_t start_ns; /* the least one of the part, INT64_MAX when it has none */
+    int64_t start_ns; /* the earliest start in the part; INT64_MAX when it has none */
 };
 
-/* Of rows that were read to their end. */
+/* Returns the parts, after all rows were read. */
 const struct rec_part *recording_rows_parts(const struct rec_rows *rows, size_t *ret_n);
 
-/* Of rows that were not asked for yet: of what was read the pages are let go, so that a large file takes no memory for long. */
+/*
+ * Releases the pages of the file after they were read, so that a large file does not fill the
+ * memory. Called before the first row is read, and only where the bytes are a private, read-only
+ * mapping of a file: what is read there again comes from the file.
+ */
 void recording_rows_forget(struct rec_rows *rows);
 
-/* The next rows, all of one chunk, in the file's order; they live until the next call. 1, 0 at the end, or -ENOMEM. */
-int recording_rows_next(struct rec_rows *rows, const struct rec_row **ret, size_t *ret_n) must_check;
+/*
+ * Returns the next rows, all from one chunk, in the file's order; they are valid until the next
+ * call. Returns 1, 0 at the end, or -ENOMEM.
+ */
+int recording_rows_next(struct rec_rows *rows, const struct rec_row **ret,
+                        size_t *ret_n) must_check;
 void recording_rows_close(struct rec_rows *rows);
 DEFINE_CLEANUP(struct rec_rows *, recording_rows_close)
 
-/* The row as recording_next would have told it, for fields by name. Strings got from the row before are gone. */
+/*
+ * Describes the row as recording_next would have returned it, for reading fields by name. Strings
+ * read from the previous row become invalid.
+ */
 void rec_row_event(const struct rec_row *row, struct rec_event *ret);
+
+/*
+ * What was wished for of the row, as rec_long and rec_ns answer it: `otherwise` when the event has
+ * no such field.
+ */
+int64_t rec_row_long(const struct rec_row *row, unsigned wish, int64_t otherwise);
+int64_t rec_row_ns(const struct rec_row *row, unsigned wish, int64_t otherwise);
+
+/*
+ * The id that a constant's field holds, which rec_stack_of and so on look up. False: it was not
+ * read ahead, and the field, if there is one, must be asked for by name.
+ */
+static inline bool rec_row_id(const struct rec_row *row, unsigned wish, uint64_t *ret)
+{
+    int slot = row->plan->slot[wish];
+    if (slot < 0 || row->damaged)
+        return false;
+    *ret = (uint64_t)row->values[slot];
+    return true;
+}

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads, classes, methods and stacks: decoded once, found by their id afterwards. */
+/* Decodes each thread, class, method and stack once and finds it by its id afterwards. */
+#include "base/made_name.h"
 #include "jfr/reader_internal.h"
 
 #include <stdio.h>
 
-/* What an id was decoded to before; NULL: not yet, or the type is another one. */
+/* Returns what an id was decoded to before, or NULL if it was not or the type is another one. */
 static void *decoded(const struct type *t, enum usual usual, uint64_t id)
 {
     const uint64_t *known = t->usual == usual ? map_get(&t->decoded, id) : NULL;
@@ -14,18 +15,19 @@ static void *decoded(const struct type *t, enum usual usual, uint64_t id)
 static void remember(struct type *t, uint64_t id, const void *what)
 {
     if (map_put(&t->decoded, id, (uintptr_t)what))
-        return; /* without memory it is decoded again */
+        return; /* when out of memory it is decoded again later */
 }
 
-/* The object that a field holds the id of, before it is looked up. */
+/* The object whose id a field holds, before it is looked up. */
 struct reference {
     struct rec_chunk *chunk;
     struct type *type;
     uint64_t id;
 };
 
-/* As rec_get, but the last field's constant is not followed: most are decoded already. */
-static bool find_reference(const struct rec_object *o, const char *path, enum usual usual, struct reference *ret)
+/* Like rec_get, but does not follow the last field's constant, because most are already decoded. */
+static bool find_reference(const struct rec_object *o, const char *path, enum usual usual,
+                           struct reference *ret)
 {
     struct rec_object at = *o;
     struct rec_value v;
@@ -33,7 +35,8 @@ static bool find_reference(const struct rec_object *o, const char *path, enum us
     for (; (dot = strchr(path, '.')); path = dot + 1) {
         char name[128];
         snprintf(name, sizeof(name), "%.*s", (int)MIN(dot - path, 100), path);
-        if (rec_get(&at, name, &v) || v.is_null || v.field->type->kind != REC_STRUCT || v.field->array)
+        if (rec_get(&at, name, &v) || v.is_null || v.field->type->kind != REC_STRUCT ||
+            v.field->array)
             return false;
         at = v.object;
     }
@@ -47,21 +50,26 @@ static bool find_reference(const struct rec_object *o, const char *path, enum us
             return false;
         struct cursor c = cursor_of(at.at, (size_t)(at.end - at.at));
         for (uint32_t j = 0; j < i && !c.failed; j++)
-            skip_value(at.chunk, &at.type->fields[j], &c, 0);
-        *ret = (struct reference){at.chunk, (struct type *)(void *)f->type, (uint64_t)read_long(at.chunk, &c)};
+            chunk_skip_value(at.chunk, &at.type->fields[j], &c, 0);
+        *ret = (struct reference){at.chunk, (struct type *)(void *)f->type,
+                                  (uint64_t)read_long(at.chunk, &c)};
         return !c.failed && ret->type->usual == usual;
     }
     return false;
 }
 
-/* The object behind a reference; the chunk may become an earlier one. False: not defined. */
+/*
+ * Looks up the object of a reference, whose chunk may be changed to an earlier one. Returns false
+ * when it is not defined.
+ */
 static bool look_up(struct reference *ref, struct rec_object *ret, bool *ret_raw)
 {
-    uint64_t place = constant_place(&ref->chunk, &ref->type, ref->id);
+    uint64_t place = chunk_constant_place(&ref->chunk, &ref->type, ref->id);
     if (!place)
         return false;
     struct recording *r = ref->chunk->recording;
-    *ret = (struct rec_object){r, ref->chunk, &ref->type->pub, r->data + (place & ~PLACE_RAW), ref->chunk->end};
+    *ret = (struct rec_object){r, ref->chunk, &ref->type->pub, r->data + (place & ~PLACE_RAW),
+                               ref->chunk->end};
     *ret_raw = place & PLACE_RAW;
     return true;
 }
@@ -88,6 +96,13 @@ static const struct rec_thread *decode_thread(const struct rec_object *o)
     if (t.java_name && !*t.java_name && t.java_id <= 0)
         t.java_name = NULL;
     t.name = t.java_name ? t.java_name : t.os_name ? t.os_name : "";
+    /* Most virtual threads have no name, and they must be distinguishable. */
+    if (!*t.name && t.java_id > 0) {
+        char text[48];
+        int len = snprintf(text, sizeof(text), "%s #%lld", t.is_virtual ? "virtual" : "thread",
+                           (long long)t.java_id);
+        t.name = recording_text(r, text, (size_t)len);
+    }
     buf_clear(&r->key);
     buf_be64(&r->key, (uint64_t)t.java_id);
     if (t.java_id <= 0) {
@@ -103,17 +118,18 @@ static const struct rec_thread *decode_thread(const struct rec_object *o)
         if (!fresh || vec_push(&r->threads, fresh))
             return NULL;
     }
-    *r->threads.data[t.number] = t; /* the latest name, when it was renamed */
+    *r->threads.data[t.number] = t; /* keeps the latest name of a renamed thread */
     return r->threads.data[t.number];
 }
 
 /* ---- classes ---- */
 
-/* "[Ljava/lang/String;" to "java.lang.String[]". */
+/* Converts "[Ljava/lang/String;" to "java.lang.String[]". */
 static const char *class_name(struct recording *r, const char *s)
 {
-    static const char *const primitives[128] = {['Z'] = "boolean", ['B'] = "byte", ['C'] = "char",  ['S'] = "short",
-                                                ['I'] = "int",     ['J'] = "long", ['F'] = "float", ['D'] = "double"};
+    static const char *const primitives[128] = {
+        ['Z'] = "boolean", ['B'] = "byte", ['C'] = "char",  ['S'] = "short",
+        ['I'] = "int",     ['J'] = "long", ['F'] = "float", ['D'] = "double"};
     size_t dimensions = strspn(s, "[");
     size_t len = strlen(s + dimensions);
     const char *base = s + dimensions;
@@ -125,11 +141,11 @@ static const char *class_name(struct recording *r, const char *s)
         len = strlen(base);
     }
     struct buf b = BUF(1 << 20);
-    for (size_t i = 0; i < len; i++) {
-        /* the slash before a hidden class's number stays */
-        bool hidden = i + 1 < len && base[i] == '/' && base[i + 1] >= '0' && base[i + 1] <= '9';
-        buf_u8(&b, (uint8_t)(base[i] == '/' && !hidden ? '.' : base[i]));
-    }
+    buf_bytes(&b, base, len);
+    if (!buf_error(&b) && len)
+        b.len = made_name_settle((char *)b.data, len);
+    for (size_t i = 0; i < b.len; i++)
+        b.data[i] = b.data[i] == '/' ? '.' : b.data[i];
     for (size_t i = 0; i < dimensions; i++)
         buf_string(&b, "[]");
     const char *name = recording_text(r, buf_str(&b), strlen(buf_str(&b)));
@@ -140,7 +156,8 @@ static const char *class_name(struct recording *r, const char *s)
 static const struct rec_class *decode_class(const struct rec_object *o)
 {
     struct recording *r = o->recording;
-    struct rec_class c = {.name = class_name(r, rec_string(o, "name", "")), .hidden = rec_long(o, "hidden", 0) != 0};
+    struct rec_class c = {.name = class_name(r, rec_string(o, "name", "")),
+                          .hidden = rec_long(o, "hidden", 0) != 0};
     const char *s;
     if ((s = rec_string(o, "package.name", NULL)))
         c.package = class_name(r, s);
@@ -149,7 +166,7 @@ static const struct rec_class *decode_class(const struct rec_object *o)
     if (!c.loader && (s = rec_string(o, "classLoader.type.name", NULL)))
         c.loader = class_name(r, s);
     if (c.loader && !strcmp(c.loader, "bootstrap"))
-        c.loader = NULL; /* as the JDK writes it since 11 */
+        c.loader = NULL; /* how the JDK has named the boot loader since version 11 */
     buf_clear(&r->key);
     buf_string(&r->key, c.name);
     buf_u8(&r->key, 0);
@@ -211,7 +228,8 @@ static const struct rec_method *decode_method(const struct rec_object *o)
 
 static const struct rec_method *method_of(struct reference ref)
 {
-    static const struct rec_method none = {.number = UINT32_MAX, .name = "[unresolved method]", .full = "[unresolved method]"};
+    static const struct rec_method none = {
+        .number = UINT32_MAX, .name = "[unresolved method]", .full = "[unresolved method]"};
     struct rec_object o;
     bool raw;
     const struct rec_method *m = decoded(ref.type, USUAL_METHOD, ref.id);
@@ -219,7 +237,9 @@ static const struct rec_method *method_of(struct reference ref)
         return m;
     struct type *type = ref.type;
     uint64_t id = ref.id;
-    m = type->usual == USUAL_METHOD && look_up(&ref, &o, &raw) ? decode_method(&o) : intern_method(ref.chunk->recording, none);
+    m = type->usual == USUAL_METHOD && look_up(&ref, &o, &raw)
+            ? decode_method(&o)
+            : intern_method(ref.chunk->recording, none);
     if (m && type->usual == USUAL_METHOD)
         remember(type, id, m);
     return m ? m : &none;
@@ -227,13 +247,14 @@ static const struct rec_method *method_of(struct reference ref)
 
 /* ---- stacks ---- */
 
-/* The ids of the methods that the writer's own numbers stand for. */
+/* Reads which ids of methods the writer's own numbers stand for. */
 static void read_method_keys(struct rec_chunk *k)
 {
     struct type *t = chunk_type_named(k, "jvmscope.types.MethodKey");
     uint64_t id, place;
     for (size_t i = 0; t && map_next(&t->pool, &i, &id, &place);) {
-        struct rec_object o = {k->recording, k, &t->pub, k->recording->data + (place & ~PLACE_RAW), k->end};
+        struct rec_object o = {k->recording, k, &t->pub, k->recording->data + (place & ~PLACE_RAW),
+                               k->end};
         struct reference method;
         if (find_reference(&o, "method", USUAL_METHOD, &method) &&
             map_put(&k->method_of_key, (uint64_t)rec_long(&o, "key", 0), method.id))
@@ -241,7 +262,10 @@ static void read_method_keys(struct rec_chunk *k)
     }
 }
 
-/* The number of a method as the writer's owner has it, in a stack of a killed process. */
+/*
+ * Returns the id of a method, given the number that the writer's owner uses for it, as it appears
+ * in stacks of a killed process.
+ */
 static uint64_t method_of_key(struct rec_chunk *chunk, uint64_t key)
 {
     for (size_t i = chunk->index + 1; i-- > 0;) {
@@ -251,7 +275,8 @@ static uint64_t method_of_key(struct rec_chunk *chunk, uint64_t key)
         if (!k->method_of_key.len) {
             struct type *t = chunk_type_named(k, "jdk.types.Method");
             if (t)
-                (void)constant_place(&(struct rec_chunk *){k}, &t, 0); /* reads the pools */
+                /* for its effect: reads the pools */
+                (void)chunk_constant_place(&(struct rec_chunk *){k}, &t, 0);
             read_method_keys(k);
         }
         const uint64_t *id = map_get(&k->method_of_key, key);
@@ -276,13 +301,14 @@ static const char *frame_type(struct reference ref)
     return s;
 }
 
-static void read_frame(struct rec_chunk *k, const struct type *t, struct cursor *c, bool raw, struct rec_frame *ret)
+static void read_frame(struct rec_chunk *k, const struct type *t, struct cursor *c, bool raw,
+                       struct rec_frame *ret)
 {
     *ret = (struct rec_frame){.line = -1, .bci = -1};
     for (uint32_t i = 0; i < t->pub.n_fields && !c->failed; i++) {
         const struct rec_field *f = &t->fields[i];
         if (t->roles[i] == ROLE_NONE || f->array || (!f->constant && f->type->kind != REC_INT)) {
-            skip_value(k, f, c, 1);
+            chunk_skip_value(k, f, c, 1);
             continue;
         }
         int64_t number = f->constant ? read_long(k, c) : read_int(k, c);
@@ -311,13 +337,15 @@ static const struct rec_stack *decode_stack(const struct rec_object *o, uint64_t
     if (rec_get(o, "frames", &frames) || !frames.field->array || frames.field->constant ||
         frames.field->type->kind != REC_STRUCT || !chunk_type_named(k, "jdk.types.Method"))
         return NULL;
-    struct rec_stack *s = arena_alloc(&k->arena, sizeof(*s) + (size_t)frames.count * sizeof(s->frames[0]));
+    struct rec_stack *s =
+        arena_alloc(&k->arena, sizeof(*s) + (size_t)frames.count * sizeof(s->frames[0]));
     if (!s)
         return NULL;
     *s = (struct rec_stack){.id = id, .truncated = rec_long(o, "truncated", 0) != 0};
     struct cursor c = cursor_of(frames.object.at, (size_t)(frames.object.end - frames.object.at));
     for (uint64_t i = 0; i < frames.count; i++) {
-        read_frame(k, (const struct type *)(const void *)frames.field->type, &c, raw, &s->frames[i]);
+        read_frame(k, (const struct type *)(const void *)frames.field->type, &c, raw,
+                   &s->frames[i]);
         if (c.failed)
             break;
         s->n++;
@@ -364,17 +392,18 @@ BY_REFERENCE(thread, USUAL_THREAD, decode_thread)
 BY_REFERENCE(class, USUAL_CLASS, decode_class)
 BY_REFERENCE(method, USUAL_METHOD, decode_method)
 
-/* By the name of a field, and by an id that one holds. */
-#define BY_PATH(name, which, find)                                                                               \
-    const struct rec_##name *rec_##name(const struct rec_object *o, const char *path)                            \
-    {                                                                                                            \
-        struct reference ref;                                                                                    \
-        return find_reference(o, path, which, &ref) ? find(ref) : NULL;                                          \
-    }                                                                                                            \
-    const struct rec_##name *rec_##name##_of(const struct rec_object *o, const struct rec_field *f, uint64_t id) \
-    {                                                                                                            \
-        struct reference ref = {o->chunk, (struct type *)(void *)f->type, id};                                   \
-        return f->constant && ref.type->usual == (which) ? find(ref) : NULL;                                     \
+/* Defines the functions that look up a field by its name, and by an id that a field holds. */
+#define BY_PATH(name, which, find)                                                    \
+    const struct rec_##name *rec_##name(const struct rec_object *o, const char *path) \
+    {                                                                                 \
+        struct reference ref;                                                         \
+        return find_reference(o, path, which, &ref) ? find(ref) : NULL;               \
+    }                                                                                 \
+    const struct rec_##name *rec_##name##_of(const struct rec_object *o,              \
+                                             const struct rec_field *f, uint64_t id)  \
+    {                                                                                 \
+        struct reference ref = {o->chunk, (struct type *)(void *)f->type, id};        \
+        return f->constant && ref.type->usual == (which) ? find(ref) : NULL;          \
     }
 
 BY_PATH(stack, USUAL_STACK, stack_by)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fields by name, through structs and constants. */
+/* Reads fields by name, through structs and constants. */
 #include "jfr/reader_internal.h"
 
 #include <math.h>
 
 /* Reads one value (not an array) at the cursor, without following a constant. */
-static void read_one(struct rec_chunk *k, const struct rec_field *f, struct cursor *c, struct rec_value *ret)
+static void read_one(struct rec_chunk *k, const struct rec_field *f, struct cursor *c,
+                     struct rec_value *ret)
 {
     if (f->constant) {
         ret->id = (uint64_t)read_long(k, c);
@@ -45,11 +46,11 @@ static void read_one(struct rec_chunk *k, const struct rec_field *f, struct curs
         return;
     }
     case REC_STRING:
-        read_string(k, c, ret);
+        chunk_read_string(k, c, ret);
         return;
     case REC_STRUCT:
         ret->object = (struct rec_object){k->recording, k, f->type, c->at, c->end};
-        skip_value(k, &(struct rec_field){.type = f->type}, c, 0);
+        chunk_skip_value(k, &(struct rec_field){.type = f->type}, c, 0);
         ret->object.end = c->at;
     }
 }
@@ -58,15 +59,17 @@ static void read_one(struct rec_chunk *k, const struct rec_field *f, struct curs
 static void follow(struct rec_chunk *k, struct rec_value *v)
 {
     struct type *t = (struct type *)(void *)v->field->type;
-    uint64_t place = constant_place(&k, &t, v->id);
+    uint64_t place = chunk_constant_place(&k, &t, v->id);
     if (!place) {
         v->is_null = true;
         return;
     }
-    v->object = (struct rec_object){k->recording, k, &t->pub, k->recording->data + (place & ~PLACE_RAW), k->end};
+    v->object = (struct rec_object){k->recording, k, &t->pub,
+                                    k->recording->data + (place & ~PLACE_RAW), k->end};
 }
 
-static void read_value(struct rec_chunk *k, const struct rec_field *f, struct cursor *c, struct rec_value *ret)
+static void read_value(struct rec_chunk *k, const struct rec_field *f, struct cursor *c,
+                       struct rec_value *ret)
 {
     *ret = (struct rec_value){.field = f};
     if (!f->array) {
@@ -80,7 +83,7 @@ static void read_value(struct rec_chunk *k, const struct rec_field *f, struct cu
     if (ret->count > cursor_left(c))
         c->failed = true;
     for (uint64_t i = 0; i < ret->count && !c->failed; i++)
-        skip_value(k, &element, c, 0);
+        chunk_skip_value(k, &element, c, 0);
     ret->object.end = c->at;
 }
 
@@ -127,15 +130,16 @@ static const struct rec_field *find_field(const struct rec_type *t, const char *
     return NULL;
 }
 
-/* A field of the object, its constant not followed. */
-static int get_field(const struct rec_object *o, const char *name, size_t len, struct rec_value *ret)
+/* Finds a field of the object, without following its constant. */
+static int get_field(const struct rec_object *o, const char *name, size_t len,
+                     struct rec_value *ret)
 {
     const struct rec_field *f = o->type ? find_field(o->type, name, len) : NULL;
     if (!f)
         return -ENOENT;
     struct cursor c = cursor_of(o->at, (size_t)(o->end - o->at));
     for (const struct rec_field *before = o->type->fields; before != f && !c.failed; before++)
-        skip_value(o->chunk, before, &c, 0);
+        chunk_skip_value(o->chunk, before, &c, 0);
     struct rec_value v;
     read_value(o->chunk, f, &c, &v);
     if (c.failed) {
@@ -168,14 +172,19 @@ int rec_get(const struct rec_object *o, const char *path, struct rec_value *ret)
     return 0;
 }
 
-/* The value at path; a struct of one field stands for that field. False: absent, null or an array. */
+/*
+ * Finds the value at a path. A struct with one field stands for that field. Returns false when the
+ * value is absent, null or an array.
+ */
 static bool get_plain(const struct rec_object *o, const char *path, struct rec_value *ret)
 {
     if (rec_get(o, path, ret))
         return false;
-    for (int depth = 0; depth < 4 && !ret->is_null && ret->field->type->kind == REC_STRUCT; depth++) {
+    for (int depth = 0; depth < 4 && !ret->is_null && ret->field->type->kind == REC_STRUCT;
+         depth++) {
         struct rec_object inner = ret->object;
-        if (!inner.type || inner.type->n_fields != 1 || rec_get(&inner, inner.type->fields[0].name, ret))
+        if (!inner.type || inner.type->n_fields != 1 ||
+            rec_get(&inner, inner.type->fields[0].name, ret))
             return false;
     }
     return !ret->is_null && !ret->field->array && ret->field->type->kind != REC_STRUCT;
@@ -207,13 +216,15 @@ const char *rec_string(const struct rec_object *o, const char *path, const char 
 
 int64_t rec_value_ns(const struct rec_object *o, const struct rec_value *v)
 {
-    static const int64_t scale[] = {[REC_MILLIS_STAMP] = 1000000, [REC_NANOS_STAMP] = 1, [REC_SECONDS] = 1000000000,
-                                    [REC_MILLIS] = 1000000,       [REC_MICROS] = 1000,   [REC_NANOS] = 1};
+    static const int64_t scale[] = {
+        [REC_MILLIS_STAMP] = 1000000, [REC_NANOS_STAMP] = 1, [REC_SECONDS] = 1000000000,
+        [REC_MILLIS] = 1000000,       [REC_MICROS] = 1000,   [REC_NANOS] = 1};
     const struct rec_chunk *k = o->chunk;
     int64_t result;
     if (v->field->unit == REC_TICKS_STAMP)
         return (int64_t)((uint64_t)k->start_ns +
-                         (uint64_t)ticks_to_ns(k, (int64_t)((uint64_t)v->number - (uint64_t)k->start_ticks)));
+                         (uint64_t)ticks_to_ns(
+                             k, (int64_t)((uint64_t)v->number - (uint64_t)k->start_ticks)));
     if (v->field->unit == REC_TICKS)
         return ticks_to_ns(k, v->number);
     if (v->field->unit < ARRAY_SIZE(scale) && scale[v->field->unit]) {
@@ -227,5 +238,6 @@ int64_t rec_value_ns(const struct rec_object *o, const struct rec_value *v)
 int64_t rec_ns(const struct rec_object *o, const char *path, int64_t otherwise)
 {
     struct rec_value v;
-    return get_plain(o, path, &v) && v.field->type->kind <= REC_LONG ? rec_value_ns(o, &v) : otherwise;
+    return get_plain(o, path, &v) && v.field->type->kind <= REC_LONG ? rec_value_ns(o, &v)
+                                                                     : otherwise;
 }

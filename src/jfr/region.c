@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Room in the file: mapped stretches, really allocated ahead, so that no store can meet a full disk. */
+/*
+ * Provides room in the file: mapped parts whose blocks are allocated in advance, so that no store
+ * can hit a full disk.
+ */
 #include "base/pages.h"
 #include "jfr/internal.h"
 
@@ -9,7 +12,7 @@
 
 #define MIN_STEP 128u  /* blocks: 1 MiB */
 #define MAX_STEP 4096u /* 32 MiB */
-#define COVER    8192u /* blocks in one pad: an event's size has 28 bits */
+#define COVER    8192u /* the number of blocks in one pad, because an event's size has 28 bits */
 
 int region_new(struct region **ret, int fd, uint64_t file_offset, uint64_t bytes)
 {
@@ -25,8 +28,12 @@ int region_new(struct region **ret, int fd, uint64_t file_offset, uint64_t bytes
     r->scanned = calloc(r->max_blocks, sizeof(*r->scanned));
     int error = r->span && r->scanned ? 0 : ENOMEM;
     if (!error) {
-        /* Beyond the end of the file for now: only what region_grow has allocated is touched. */
-        void *map = mmap(NULL, r->map_len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(file_offset - lead));
+        /*
+         * The mapping extends beyond the end of the file; only what region_grow has allocated is
+         * touched.
+         */
+        void *map = mmap(NULL, r->map_len, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                         (off_t)(file_offset - lead));
         if (map == MAP_FAILED)
             error = errno;
         else
@@ -59,19 +66,27 @@ static void put_pad(struct region *r, uint32_t block, uint32_t n)
     store_size(at, n * JFR_BLOCK);
 }
 
-/* Makes n new blocks one whole for a reader of the file, a few pads, before they are any part of the chunk. */
+/*
+ * Covers n new blocks with a few pads before they become part of the chunk, so that they are valid
+ * for readers.
+ */
 static void cover(struct region *r, uint32_t n)
 {
     for (uint32_t done = 0; done < n; done += COVER)
         put_pad(r, r->ready + done, MIN(n - done, COVER));
 }
 
-/* A pad of its own for each block, from behind: the pads that cover them are cut last. */
+/*
+ * Gives each block a pad of its own, the last block first, so that the pads that cover all of them
+ * are split last.
+ */
 static void format(struct region *r, uint32_t n)
 {
     for (uint32_t i = r->ready + n; i-- > r->ready;) {
         put_pad(r, i, 1);
-        /* the second page is made present too: better here than in a handler */
+        /*
+         * Touch the second page as well; a page fault here is better than one in a signal handler.
+         */
         *(volatile uint8_t *)(r->blocks + (uint64_t)i * JFR_BLOCK + JFR_BLOCK / 2) = 0;
     }
     r->ready += n;
@@ -81,7 +96,7 @@ static int allocate(struct jfr_writer *w, uint64_t end)
 {
     struct rlimit limit;
     if (!getrlimit(RLIMIT_FSIZE, &limit) && end > limit.rlim_cur)
-        return -EFBIG; /* trying would raise SIGXFSZ */
+        return -EFBIG; /* the attempt would raise SIGXFSZ */
     if (w->options.max_bytes && end > w->options.max_bytes)
         return -EFBIG;
     int error;
@@ -111,7 +126,7 @@ int region_grow(struct jfr_writer *w, uint32_t least)
         return 0;
     uint32_t step = MIN(MAX(ahead, least + JFR_RESERVE), r->max_blocks - r->ready);
     if (!step)
-        return -EFBIG;
+        return -EAGAIN; /* possible again after the next rotation */
     uint64_t end;
     int ret;
     for (;; step /= 2) {
@@ -122,7 +137,10 @@ int region_grow(struct jfr_writer *w, uint32_t least)
         if (step < 16)
             return ret;
     }
-    /* Killed in between, the chunk ends where the file ends, or a page fault before. */
+    /*
+     * If the process is killed in between, the chunk ends at the end of the file or before an
+     * incomplete page.
+     */
     cover(r, step);
     header_store(&w->chunk, HEAD_SIZE, end - w->chunk.start);
     format(r, step);
@@ -132,16 +150,20 @@ int region_grow(struct jfr_writer *w, uint32_t least)
     return 0;
 }
 
-void region_ahead(struct jfr_writer *w)
+void region_prefault(struct jfr_writer *w)
 {
     enum { AHEAD = 32 }; /* blocks */
 
     const struct region *r = w->chunk.region;
-    uint32_t next = (uint32_t)atomic_load_explicit(&r->bump, memory_order_relaxed), end = MIN(next + AHEAD, r->ready);
+    uint32_t next = (uint32_t)atomic_load_explicit(&r->bump, memory_order_relaxed),
+             end = MIN(next + AHEAD, r->ready);
     if (next < end)
         pages_to_write(r->blocks + (uint64_t)next * JFR_BLOCK, (uint64_t)(end - next) * JFR_BLOCK);
     for (unsigned i = 0; i < w->n_slots; i++) {
-        /* Others write there; what is read is a place in a block of this region, or of an earlier one. */
+        /*
+         * Other threads change `at` concurrently. The value read is a position in a block of this
+         * region or of an earlier one.
+         */
         const uint8_t *at = __atomic_load_n(&w->slots[i].at, __ATOMIC_RELAXED);
         uint64_t offset = at ? (uint64_t)(at - r->blocks) : 0;
         if (offset < (uint64_t)r->ready * JFR_BLOCK && offset % JFR_BLOCK)

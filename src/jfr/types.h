@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The types of a recording as tables: adding an event is adding a row. The built-in rows are in types.c; jdk.* rows have the
- * JDK's fields in the JDK's order, jvmscope.* rows are described in doc/format.md (a test compares).
+ * The types of a recording as tables: a new event is a new row. The built-in rows are in types.c.
+ * The jdk.* rows have the JDK's fields in the JDK's order. The jvmscope.* rows are described in
+ * doc/format.md, which a test compares.
  */
 #pragma once
 
@@ -15,11 +16,14 @@ enum jfr_frame_type {
     JFR_FRAME_NATIVE = 4, /* a Java native method or a function of a library */
     JFR_FRAME_CPP = 5,    /* a function of the VM itself */
     JFR_FRAME_KERNEL = 6,
-    JFR_FRAME_STUB = 7, /* code the VM generated that is no method */
-    JFR_FRAME_C1 = 8,   /* compiled by the first compiler, where known */
+    JFR_FRAME_STUB = 7, /* code that the VM generated and that is no method */
+    JFR_FRAME_C1 = 8,   /* compiled by the first compiler, where that is known */
 };
 
-/* Constants of pool jdk.types.ThreadState, numbered as JVM TI numbers what HotSpot's JFR writes. */
+/*
+ * Constants of the pool jdk.types.ThreadState. The numbers are those of JVM TI; the names are those
+ * of HotSpot's JFR.
+ */
 enum jfr_thread_state {
     JFR_STATE_NEW = 0,
     JFR_STATE_TERMINATED = 2,
@@ -34,14 +38,14 @@ enum jfr_thread_state {
 
 enum jfr_unit {
     JFR_PLAIN,
-    JFR_TICKS_STAMP, /* point in time in ticks: put by jfr_put_time */
-    JFR_TICKS,       /* time span in ticks, which are nanoseconds in what we write */
+    JFR_TICKS_STAMP, /* a point in time in ticks, written by jfr_put_time */
+    JFR_TICKS,       /* a duration in ticks; in files that we write a tick is a nanosecond */
     JFR_NANOS,
     JFR_MILLIS,
     JFR_MILLIS_STAMP, /* milliseconds since 1970 */
     JFR_BYTES,
     JFR_ADDRESS,
-    JFR_PERCENTAGE, /* float or double, 0 to 1 */
+    JFR_PERCENTAGE, /* float or double from 0 to 1 */
     JFR_UNSIGNED,
     JFR_HERTZ,
     JFR_UNITS,
@@ -49,16 +53,23 @@ enum jfr_unit {
 
 struct jfr_field {
     const char *name, *label;
-    /* boolean byte char short int long float double java.lang.String, or a type's name; of a pool its id is written. */
+    /*
+     * boolean byte char short int long float double java.lang.String, or the name of a type. If
+     * that type is a pool, the field holds an id.
+     */
     const char *type;
     enum jfr_unit unit;
-    bool array; /* an int count, then the elements; not in events: `jfr print` of JDK 17 to 25 fails on them */
+    /*
+     * An int count followed by the elements. Not for events: `jfr print` of JDK 17 to 25 fails on
+     * them.
+     */
+    bool array;
     const char *description;
 };
 
 enum jfr_kind { JFR_EVENT, JFR_POOL, JFR_STRUCT };
 
-/* What an event has before its own fields, besides startTime. */
+/* The fields that an event has before its own ones, in addition to startTime. */
 #define JFR_DURATION   1u /* duration: long, JFR_TICKS */
 #define JFR_HAS_THREAD 2u /* eventThread: java.lang.Thread */
 #define JFR_HAS_STACK  4u /* stackTrace: jdk.types.StackTrace */
@@ -69,14 +80,15 @@ struct jfr_type {
     const char *description;
     enum jfr_kind kind;
     unsigned has;
-    const struct jfr_field *fields; /* ended by a row without name; NULL: none */
+    const struct jfr_field *fields; /* ended by a row without a name; NULL if there are none */
 };
 
 #define JFR_FIELDS(...) ((const struct jfr_field[]){__VA_ARGS__, {0}})
 
 /*
- * The built-in types, in the order of the table in types.c. Pools are what fields of their name hold ids of; their entries come
- * from jfr_define_*, from the resolver, or (the fixed ones) from types.c.
+ * The built-in types, in the order of the table in types.c. A pool holds the constants that fields
+ * of its type refer to by id. Its entries come from jfr_define_*, from the resolver, or, if fixed,
+ * from types.c.
  */
 enum jfr_builtin {
     JFR_POOL_STRING, /* strings of jfr_define_string */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The recording's life: open, the worker's rounds, rotation, close. */
+/* The life of a recording: open, the worker's rounds, rotation, close. */
 #include "jfr/writer.h"
 
 #include "jfr/internal.h"
@@ -12,7 +12,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#define BEFORE_OPEN_NS (600 * NS_PER_SECOND) /* tick 0 lies this long before, for events that began earlier */
+/* Tick 0 is this long before the start, for events that began earlier. */
+#define BEFORE_OPEN_NS (600 * NS_PER_SECOND)
 
 /* ---- waiting ---- */
 
@@ -34,11 +35,18 @@ void jfr_writer_wake(struct jfr_writer *w)
 
 /* ---- chunks ---- */
 
-/* Writes the header of a chunk that begins at its region's first block, `lead` bytes in, and covers the rest of the block. */
-static void chunk_init(struct jfr_writer *w, struct chunk *c, struct region *r, unsigned lead, uint32_t number)
+/*
+ * Writes the header of a chunk that begins `lead` bytes after the start of its region's first
+ * block, and covers the rest of the block.
+ */
+static void chunk_init(struct jfr_writer *w, struct chunk *c, struct region *r, unsigned lead,
+                       uint32_t number)
 {
-    *c = (struct chunk){
-        .region = r, .header = r->blocks + lead, .start = r->file_offset + lead, .start_ns = now_ns(), .number = number};
+    *c = (struct chunk){.region = r,
+                        .header = r->blocks + lead,
+                        .start = r->file_offset + lead,
+                        .start_ns = now_ns(),
+                        .number = number};
     uint8_t *h = c->header;
     static const uint8_t magic[8] = {'F', 'L', 'R', 0, 0, 2, 0, 1};
     uint8_t *first = h + JFR_CHUNK_HEAD;
@@ -49,7 +57,7 @@ static void chunk_init(struct jfr_writer *w, struct chunk *c, struct region *r, 
     header_store(c, HEAD_START, (uint64_t)w->epoch_ns + (c->start_ns - w->base_ns));
     header_store(c, HEAD_TICKS, c->start_ns - w->base_ns);
     header_store(c, HEAD_HZ, NS_PER_SECOND);
-    h[64] = h[65] = h[66] = 0; /* complete */
+    h[64] = h[65] = h[66] = 0; /* the chunk is complete */
     h[67] = 1;                 /* integers are compressed */
     c->own.at = first;
     c->own.end = r->blocks + JFR_BLOCK;
@@ -75,7 +83,7 @@ static int first_chunk(struct jfr_writer *w)
     if (ret)
         return ret;
     w->chunk.region = r;
-    /* region_grow keeps a header's size right: for now a scratch one */
+    /* region_grow keeps the size in the header up to date, so give it a scratch header for now. */
     uint64_t scratch[9] = {0};
     w->chunk.header = (uint8_t *)scratch;
     atomic_store(&r->bump, 1);
@@ -102,12 +110,12 @@ static int create_file(const char *path)
 {
     struct stat st;
     if (!lstat(path, &st) && S_ISLNK(st.st_mode) && stat(path, &st))
-        st.st_mode = S_IFREG; /* a link to nowhere is replaced */
+        st.st_mode = S_IFREG; /* a dangling link is replaced */
     else if (!stat(path, &st) && !S_ISREG(st.st_mode))
         return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
     if (unlink(path) && errno != ENOENT)
         return -errno;
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     return fd < 0 ? -errno : fd;
 }
 
@@ -141,6 +149,7 @@ static int writer_init(struct jfr_writer *w, const struct jfr_writer_options *op
     uint64_t now = now_ns();
     w->base_ns = now > BEFORE_OPEN_NS ? now - BEFORE_OPEN_NS : 0;
     w->epoch_ns = (int64_t)(clock_ns(CLOCK_REALTIME) - (now - w->base_ns));
+    w->opened_ns = w->reported_ns = now;
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
     pthread_mutex_init(&w->work, &attributes);
@@ -152,11 +161,12 @@ static int writer_init(struct jfr_writer *w, const struct jfr_writer_options *op
     w->slots = memset(slots, 0, w->n_slots * sizeof(*w->slots));
     int ret = traces_init(&w->traces, o->trace_bytes & ~UINT64_C(15));
     if (!ret)
-        ret = types_add(w, jfr_builtin_types, JFR_BUILTINS, NULL);
+        ret = dictionary_add_types(w, jfr_builtin_types, JFR_BUILTINS, NULL);
     return ret ? ret : types_constants(w);
 }
 
-int jfr_writer_open(struct jfr_writer **ret, const char *path, const struct jfr_writer_options *options)
+int jfr_writer_open(struct jfr_writer **ret, const char *path,
+                    const struct jfr_writer_options *options)
 {
     static const struct jfr_writer_options defaults;
     struct jfr_writer *w = NULL;
@@ -180,39 +190,10 @@ int jfr_writer_open(struct jfr_writer **ret, const char *path, const struct jfr_
 
 /* ---- the worker's rounds ---- */
 
-/* Says in the recording what it lost since it last said so. */
-static void tell_losses(struct jfr_writer *w)
-{
-    struct jfr_counters n;
-    jfr_writer_counters(w, &n);
-
-    const struct {
-        const char *reason;
-        uint64_t total;
-    } losses[] = {
-        {"events: all slots busy", n.lost_busy},        {"events: no room in the file", n.lost_room},
-        {"events: larger than announced", n.lost_size}, {"stack traces: no memory", n.lost_traces},
-        {"names: nobody could tell", n.unresolved},     {"constants: no room in the chunk", n.lost_constants},
-        {"events: more than are kept", n.left_out},
-    };
-
-    _Static_assert(ARRAY_SIZE(losses) == ARRAY_SIZE(w->lost_told), "one memory each");
-    for (size_t i = 0; i < ARRAY_SIZE(losses); i++) {
-        struct jfr_event e;
-        uint64_t since = losses[i].total - w->lost_told[i];
-        if (!since || !slot_begin(w, &w->chunk.own, w->chunk.region, true, 100, &e))
-            continue;
-        jfr_put_time(&e, now_ns());
-        jfr_put_string(&e, losses[i].reason);
-        jfr_put_long(&e, (int64_t)since);
-        jfr_put_long(&e, (int64_t)losses[i].total);
-        slot_commit(&e, type_code(JFR_LOST + JFR_TYPE_BASE));
-        atomic_fetch_add_explicit(&w->chunk.own.events, 1, memory_order_relaxed);
-        w->lost_told[i] = losses[i].total;
-    }
-}
-
-/* Reads all that was begun before; a block that a preempted thread is about to open is waited for. */
+/*
+ * Reads everything that was begun before, waiting for a block that a preempted thread is about to
+ * open.
+ */
 static void update_fully(struct jfr_writer *w)
 {
     while (!constants_update(w, &w->chunk)) {
@@ -228,10 +209,12 @@ static int do_work(struct jfr_writer *w)
     if (atomic_load(&w->closed))
         return -EBADF;
     int ret = region_grow(w, 4 * w->n_slots);
-    region_ahead(w);
-    atomic_store(&w->error, ret);
+    region_prefault(w);
+    atomic_store(&w->error, ret == -EAGAIN ? 0 : ret);
+    if (atomic_load(&w->error))
+        atomic_store(&w->failure, ret);
     constants_update(w, &w->chunk);
-    tell_losses(w);
+    losses_write(w, false);
     chunk_touch(&w->chunk);
     uint64_t used = (uint64_t)(uint32_t)atomic_load(&w->chunk.region->bump) * JFR_BLOCK;
     if (used >= w->options.chunk_bytes || now_ns() - w->chunk.start_ns >= w->options.chunk_ns) {
@@ -244,7 +227,7 @@ static int do_work(struct jfr_writer *w)
 int jfr_writer_work(struct jfr_writer *w)
 {
     pthread_mutex_lock(&w->work);
-    traces_ahead(&w->traces);
+    traces_prefault(&w->traces);
     int ret = do_work(w);
     pthread_mutex_unlock(&w->work);
     return ret;
@@ -256,7 +239,7 @@ int jfr_writer_flush(struct jfr_writer *w)
     int ret = do_work(w);
     if (ret != -EBADF) {
         for (unsigned i = 0; i < w->n_slots; i++) {
-            /* whoever was writing has committed */
+            /* Once we have the slot, its previous writer has committed. */
             slot_acquire(&w->slots[i]);
             slot_release(&w->slots[i]);
         }
@@ -270,7 +253,7 @@ int jfr_writer_flush(struct jfr_writer *w)
 int jfr_declare(struct jfr_writer *w, const struct jfr_type *rows, size_t n, uint32_t *ret_ids)
 {
     pthread_mutex_lock(&w->work);
-    int ret = atomic_load(&w->closed) ? -EBADF : types_add(w, rows, n, ret_ids);
+    int ret = atomic_load(&w->closed) ? -EBADF : dictionary_add_types(w, rows, n, ret_ids);
     if (!ret)
         ret = metadata_write(w, &w->chunk);
     pthread_mutex_unlock(&w->work);
@@ -280,28 +263,34 @@ int jfr_declare(struct jfr_writer *w, const struct jfr_type *rows, size_t n, uin
 /* ---- rotation ---- */
 
 /*
- * The next chunk starts behind the room that the current one still has; both are one chunk to any reader until the last step,
- * the store of the current one's size. Until then the next header lies within a pad.
+ * The next chunk starts after the room that the current one keeps. For a reader both are one chunk
+ * until the last step, which stores the current chunk's size; until then the next header lies
+ * within a pad.
  */
 static int rotate(struct jfr_writer *w)
 {
     struct chunk *old = &w->chunk, next = {0};
     struct region *r = old->region;
-    /* Almost all of the dictionary now, while room for it can still grow; the rest in proportion to what came meanwhile. */
+    /*
+     * Write almost all of the dictionary now, while room for it can still grow. The room for the
+     * rest is estimated from what is added meanwhile.
+     */
     constants_update(w, old);
     uint64_t constants = w->constant_bytes;
     constants_update(w, old);
     constants = MIN(w->constant_bytes - constants, w->options.chunk_bytes);
-    const uint32_t slack = 2 * w->n_slots + w->pace, dictionary = JFR_RESERVE + (uint32_t)(4 * constants / JFR_BLOCK);
+    const uint32_t slack = 2 * w->n_slots + w->pace,
+                   dictionary = JFR_RESERVE + (uint32_t)(4 * constants / JFR_BLOCK);
     int ret = region_grow(w, slack + dictionary + w->n_slots + 16);
     if (ret)
         return ret;
     uint64_t bump = atomic_load(&r->bump);
     uint32_t boundary = (uint32_t)bump + slack + dictionary;
     if (boundary + 16 > r->ready)
-        return -EAGAIN; /* writers were faster: at the next round */
+        return -EAGAIN; /* the writers were faster; try again in the next round */
     struct region *fresh;
-    ret = region_new(&fresh, w->fd, r->file_offset + (uint64_t)boundary * JFR_BLOCK, window_bytes(w));
+    ret =
+        region_new(&fresh, w->fd, r->file_offset + (uint64_t)boundary * JFR_BLOCK, window_bytes(w));
     if (ret)
         return ret;
     uint32_t inherited = r->ready - boundary;
@@ -311,11 +300,16 @@ static int rotate(struct jfr_writer *w)
             region_free(fresh);
             return -EAGAIN;
         }
-    while (!atomic_compare_exchange_weak(&r->bump, &bump, (uint32_t)bump | (uint64_t)(boundary - dictionary) << 32));
+    while (!atomic_compare_exchange_weak(&r->bump, &bump,
+                                         (uint32_t)bump | (uint64_t)(boundary - dictionary) << 32));
     r->ready = boundary;
-    /* Blocks beyond are formatted already, untouched, and now the new region's. */
+    /*
+     * The blocks after the boundary are already formatted and unused; they now belong to the new
+     * region.
+     */
     fresh->ready = inherited;
-    atomic_store(&fresh->bump, 1 | (uint64_t)(inherited > JFR_RESERVE ? inherited - JFR_RESERVE : 1) << 32);
+    atomic_store(&fresh->bump, 1 | (uint64_t)(inherited > JFR_RESERVE ? inherited - JFR_RESERVE : 1)
+                                       << 32);
     chunk_init(w, &next, fresh, JFR_MIN_PAD, old->number + 1);
     atomic_store_explicit(&w->region, fresh, memory_order_release);
     for (unsigned i = 0; i < w->n_slots; i++) {
@@ -363,14 +357,15 @@ static int finish(struct jfr_writer *w)
         slot_retire(&w->slots[i]);
     }
     update_fully(w);
-    tell_losses(w);
-    /* The reserve is for this, should nothing have grown above. */
+    losses_write(w, true);
+    /* If the file could not grow, the reserve is used here. */
     update_fully(w);
     slot_retire(&c->own);
     chunk_touch(c);
-    uint64_t end = c->region->file_offset + (uint64_t)(uint32_t)atomic_load(&c->region->bump) * JFR_BLOCK;
+    uint64_t end =
+        c->region->file_offset + (uint64_t)(uint32_t)atomic_load(&c->region->bump) * JFR_BLOCK;
     header_store(c, HEAD_SIZE, end - c->start);
-    c->header[67] = 3; /* the last chunk */
+    c->header[67] = 3; /* this is the last chunk */
     if (ftruncate(w->fd, (off_t)end) && !ret)
         ret = -errno;
     atomic_store(&w->bytes, end);
@@ -393,27 +388,21 @@ void jfr_writer_free(struct jfr_writer *w)
     writer_release(w);
 }
 
-void jfr_leave_out(struct jfr_writer *w, uint64_t n)
-{
-    atomic_fetch_add_explicit(&w->left_out, n, memory_order_relaxed);
-}
-
 void jfr_writer_counters(const struct jfr_writer *w, struct jfr_counters *ret)
 {
-    struct jfr_writer *v = (struct jfr_writer *)w; /* C17 loads want no const */
+    struct jfr_writer *v = (struct jfr_writer *)w; /* C17's atomic loads do not accept const */
     *ret = (struct jfr_counters){.events = atomic_load(&v->chunk.own.events),
                                  .bytes = atomic_load(&v->bytes),
                                  .chunks = atomic_load(&v->chunks),
-                                 .lost_busy = atomic_load(&v->lost_busy),
-                                 .lost_room = atomic_load(&v->lost_room),
-                                 .lost_size = atomic_load(&v->lost_size),
-                                 .left_out = atomic_load(&v->left_out),
+                                 .lost_busy = losses_of_events(w, LOST_BUSY),
+                                 .lost_room = losses_of_events(w, LOST_ROOM),
+                                 .lost_size = losses_of_events(w, LOST_SIZE),
                                  .lost_closed = atomic_load(&v->lost_closed),
                                  .traces = atomic_load(&v->traces.count),
                                  .lost_traces = atomic_load(&v->traces.lost),
                                  .unresolved = atomic_load(&v->unresolved),
                                  .lost_constants = atomic_load(&v->lost_constants),
-                                 .error = atomic_load(&v->error)};
+                                 .error = atomic_load(&v->failure)};
     for (unsigned i = 0; i < w->n_slots; i++)
         ret->events += atomic_load(&w->slots[i].events);
 }

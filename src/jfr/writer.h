@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes JDK Flight Recorder files (chunk version 2.1; doc/format.md says how a chunk is used). Knows no JVM.
+ * Writes JDK Flight Recorder files (chunk version 2.1; doc/format.md describes how chunks are
+ * used). This code does not depend on a JVM.
  *
- * An event goes straight into a shared mapping of the file, in blocks handed out by an atomic bump: jfr_begin, the puts,
- * jfr_commit and jfr_trace take no lock, allocate nothing and are async-signal-safe; they may run in any number of threads and
- * in a signal handler that interrupts one of them. What finds no room is dropped and counted, never waited for. At every
- * instant the file is a valid recording: an event appears by one store, so a killed process leaves all that was committed.
+ * An event is written directly into a shared mapping of the file, in blocks that are handed out by
+ * an atomic counter. jfr_begin, the puts, jfr_commit and jfr_trace take no lock, allocate nothing
+ * and are async-signal-safe. They may run in any number of threads, and in a signal handler that
+ * interrupts one of them. An event that finds no room is dropped and counted; nothing waits. The
+ * file is a valid recording at every instant: a single store makes an event visible, so a killed
+ * process leaves all events that were committed.
  *
- * Everything else (dictionary, header, room ahead, rotation) is done by jfr_writer_work, which the owner calls from a thread of
- * its own, ten times a second or more:
+ * Everything else (dictionary, header, preparing room, rotation) is done by jfr_writer_work, which
+ * the owner calls from a thread of its own at least ten times a second:
  *
  *     while (!stopping) {
  *         jfr_writer_wait(w, 100 * NS_PER_MS);
@@ -16,12 +19,13 @@
  *     }
  *     jfr_writer_close(w);
  *
- * Time is CLOCK_MONOTONIC in nanoseconds (now_ns) throughout; one tick of the file is one nanosecond.
+ * All times are CLOCK_MONOTONIC in nanoseconds (now_ns). One tick of the file is one nanosecond.
  */
 #pragma once
 
 #include "base/clock.h"
 #include "base/macro.h"
+#include "jfr/losses.h"
 #include "jfr/types.h"
 
 #include <stdbool.h>
@@ -30,10 +34,13 @@
 
 struct jfr_writer;
 
-/* One frame of a stack. method is any number that jfr_resolver.method understands; no padding may be left unset. */
+/*
+ * A frame of a stack. method is any number that jfr_resolver.method understands. Padding must be
+ * initialized, because frames are compared as bytes.
+ */
 struct jfr_frame {
     uint64_t method;
-    int32_t bci;   /* -1: not known */
+    int32_t bci;   /* -1 if unknown */
     uint32_t type; /* enum jfr_frame_type */
 };
 
@@ -42,19 +49,20 @@ struct jfr_line {
 };
 
 struct jfr_class {
-    const char *name;         /* internal form: "java/lang/String"; arrays as "[I" */
-    const char *package;      /* "java/lang", NULL for none */
-    const char *module;       /* "java.base", NULL for unnamed */
+    const char *name;         /* the internal form, such as "java/lang/String"; "[I" for an array */
+    const char *package;      /* such as "java/lang"; NULL if none */
+    const char *module;       /* such as "java.base"; NULL if unnamed */
     const char *loader;       /* the loader's name; NULL for the boot loader */
-    const char *loader_class; /* internal name of the loader's class, NULL when not known */
+    const char *loader_class; /* the internal name of the loader's class; NULL if unknown */
     uint32_t modifiers;
     bool hidden;
 };
 
 struct jfr_method {
-    struct jfr_class class; /* class.name may be NULL for what is not Java: the name then stands alone */
+    /* class.name may be NULL for what is not Java; `name` is then shown alone. */
+    struct jfr_class class;
     const char *name;
-    const char *descriptor; /* "(I)V"; NULL for what is not Java */
+    const char *descriptor; /* such as "(I)V"; NULL for what is not Java */
     uint32_t modifiers;
     bool hidden;
     const struct jfr_line *lines; /* ascending by bci; may be NULL */
@@ -64,70 +72,82 @@ struct jfr_method {
 struct jfr_thread {
     const char *os_name;
     uint64_t os_id;
-    const char *java_name; /* NULL: not a Java thread */
+    const char *java_name; /* NULL if it is no Java thread */
     uint64_t java_id;
-    const char *group; /* NULL: none */
+    const char *group; /* NULL if none */
     bool is_virtual;
 };
 
 /*
- * Asked by jfr_writer_work, _flush, _rotate and _close, on the thread that calls them and with no lock held, once for each id
- * that an event or a trace uses. Strings need to live until the next question. Negative errno: shown as unresolved, counted.
+ * Describes methods and threads. jfr_writer_work, _flush, _rotate and _close call it on their own
+ * thread, with no lock held, once for each id that an event or a stack uses. The strings must be
+ * valid until the next call. A negative errno counts the id as unresolved, and it is shown as such.
  */
 struct jfr_resolver {
     void *context;
     int (*method)(void *context, uint64_t method, uint32_t frame_type, struct jfr_method *ret);
-    /* For threads that were not told by jfr_define_thread; may be NULL. */
+    /* Called for threads that jfr_define_thread did not define; may be NULL. */
     int (*thread)(void *context, uint64_t id, struct jfr_thread *ret);
 };
 
 struct jfr_writer_options {
     struct jfr_resolver resolver;
-    uint64_t chunk_bytes; /* rotate beyond; 0: 64 MiB */
-    uint64_t chunk_ns;    /* rotate after; 0: one hour */
-    uint64_t trace_bytes; /* memory for distinct stacks, used as needed; 0: 256 MiB */
-    uint64_t max_bytes;   /* of the file: events are dropped beyond; 0: no limit */
-    unsigned slots;       /* writers at once; 0: four for each CPU, 16 to 256 */
+    uint64_t chunk_bytes; /* start a new chunk beyond this size; 0 means 64 MiB */
+    uint64_t chunk_ns;    /* start a new chunk after this time; 0 means one hour */
+    uint64_t trace_bytes; /* memory for distinct stacks, used as needed; 0 means 256 MiB */
+    uint64_t max_bytes;   /* the file's limit, beyond which events are dropped; 0 means none */
+    unsigned slots; /* the number of concurrent writers; 0 means four for each CPU, 16 to 256 */
 };
 
 /*
- * Creates the file (an old one of that name is unlinked first, never overwritten: someone may have it mapped) and writes
- * header, metadata and constants, so that it is a valid recording on return. Negative errno: -EINVAL for what is not a regular
- * file, -ENOSPC, -EFBIG (RLIMIT_FSIZE), -EROFS, -EACCES, ... nothing is left then.
+ * Creates the file and writes header, metadata and constants, so that it is a valid recording on
+ * return. An existing file of that name is unlinked and never overwritten, because another process
+ * may have it mapped. On failure returns a negative errno and leaves nothing behind: -EINVAL for
+ * what is not a regular file, -ENOSPC, -EFBIG (RLIMIT_FSIZE), -EROFS, -EACCES, ...
  */
-int jfr_writer_open(struct jfr_writer **ret, const char *path, const struct jfr_writer_options *options) must_check;
+int jfr_writer_open(struct jfr_writer **ret, const char *path,
+                    const struct jfr_writer_options *options) must_check;
 
-/* Waits until work is due or ns have passed. */
+/* Waits until there is work to do or ns have passed. */
 void jfr_writer_wait(struct jfr_writer *w, uint64_t ns);
 /* Makes a waiting jfr_writer_wait return. Async-signal-safe. */
 void jfr_writer_wake(struct jfr_writer *w);
 /*
- * Room ahead; dictionary and header for what was committed since, so that other readers see it; rotation when due. 0, or the
- * negative errno that stops the recording from growing (-ENOSPC, -EFBIG, -EDQUOT, -EIO ...): the file stays valid, later events
- * are counted as lost; every later call tries again.
+ * Prepares room in the file, writes the dictionary and header for what was committed since the last
+ * call, so that other readers see it, and starts a new chunk when one is due. Returns 0 or the
+ * negative errno that prevents the recording from growing (-ENOSPC, -EFBIG, -EDQUOT, -EIO ...). The
+ * file then stays valid, later events are counted as lost, and every later call tries again.
  */
 int jfr_writer_work(struct jfr_writer *w);
-/* The same, waiting for events that are being written: all that was begun before the call is complete for every reader. */
+/*
+ * Like jfr_writer_work, but waits for events that are being written: everything begun before the
+ * call is complete for every reader.
+ */
 int jfr_writer_flush(struct jfr_writer *w);
-/* Ends the chunk and starts the next one; no event is lost while others keep writing. */
+/* Ends the chunk and starts the next one. No event is lost while other threads keep writing. */
 int jfr_writer_rotate(struct jfr_writer *w);
-/* Ends the recording: later jfr_begin answer false and count as lost. 0 or the first failure. The storage stays. */
+/*
+ * Ends the recording. Later calls of jfr_begin return false and count as lost. Returns 0 or the
+ * first failure. The memory remains.
+ */
 int jfr_writer_close(struct jfr_writer *w);
-/* Frees the storage of a closed writer (closes it first if need be). No other thread may use it any more; NULL is fine. */
+/*
+ * Frees a writer and closes it first if necessary. No other thread may use it any more. NULL is
+ * allowed.
+ */
 void jfr_writer_free(struct jfr_writer *w);
 
-/* What was written and lost so far. Safe at any time from any thread. */
+/* Counts what was written and lost so far. May be called at any time from any thread. */
 struct jfr_counters {
-    uint64_t events, bytes, chunks; /* bytes: of the file so far */
-    uint64_t lost_busy;             /* events: every slot was taken */
-    uint64_t lost_room;             /* events: no room was ready, or the disk is full */
-    uint64_t lost_size;             /* events: grew beyond what jfr_begin was told */
-    uint64_t left_out;              /* events: jfr_leave_out */
-    uint64_t lost_closed;           /* events: after jfr_writer_close */
-    uint64_t traces, lost_traces;   /* distinct stacks; stacks that found no memory */
-    uint64_t unresolved;            /* methods and threads nobody could name */
-    uint64_t lost_constants;        /* dictionary entries that found no room in their chunk */
-    int error;                      /* 0 or the negative errno of the last failed growth */
+    uint64_t events, bytes, chunks; /* bytes: the current size of the file */
+    uint64_t lost_busy;             /* events lost because every slot was taken */
+    uint64_t lost_room;             /* events lost because no room was ready or the disk is full */
+    uint64_t lost_size;   /* events lost because they grew beyond the room given to jfr_begin */
+    uint64_t lost_closed; /* events lost because they came after jfr_writer_close */
+    uint64_t traces, lost_traces; /* distinct stacks; stacks lost for lack of memory */
+    uint64_t unresolved;          /* methods and threads that could not be named */
+    uint64_t lost_constants;      /* dictionary entries for which their chunk had no room */
+    int error;                    /* 0, or the negative errno of the last failed growth */
 };
 
 void jfr_writer_counters(const struct jfr_writer *w, struct jfr_counters *ret);
@@ -135,29 +155,47 @@ void jfr_writer_counters(const struct jfr_writer *w, struct jfr_counters *ret);
 /* ---- types (not in signal handlers) ---- */
 
 /*
- * Declares event types, structs and pools beyond the built-in ones (types.h); rows must outlive the writer. ret_ids[i] is what
- * jfr_begin takes. A row may use types of rows before it. A name that is declared already (built-in too) keeps its id.
- * -EINVAL names a type that does not exist; -ENOSPC: no more than 8,192 types.
+ * Declares event types, structs and pools in addition to the built-in ones (types.h). The rows must
+ * outlive the writer. jfr_begin takes ret_ids[i]. A row may use the types of earlier rows. A name
+ * that is already declared or built in keeps its id. Returns 0, -EINVAL when a row names a type
+ * that does not exist, or -ENOSPC beyond 8,192 types.
  */
-int jfr_declare(struct jfr_writer *w, const struct jfr_type *rows, size_t n, uint32_t *ret_ids) must_check;
+int jfr_declare(struct jfr_writer *w, const struct jfr_type *rows, size_t n,
+                uint32_t *ret_ids) must_check;
 
 /* ---- dictionary (not in signal handlers; any thread) ---- */
 
-/* A class as constant: its id for fields of type java.lang.Class. The same class answers the same id. 0: no memory. */
+/*
+ * Returns the id of a class for fields of type java.lang.Class, the same id for the same class, or
+ * 0 when out of memory.
+ */
 uint64_t jfr_define_class(struct jfr_writer *w, const struct jfr_class *c);
-/* A string that many events share, for jfr_put_string_id. 0: no memory. */
+/*
+ * Returns the id of a string that many events share, for jfr_put_string_id, or 0 when out of
+ * memory.
+ */
 uint64_t jfr_define_string(struct jfr_writer *w, const char *s);
-/* An entry of any pool whose fields are all numbers or strings is made by its text: pools of one string field (GCCause ...). */
+/* Returns the id of an entry in a pool with a single string field (GCCause ...). */
 uint64_t jfr_define_name(struct jfr_writer *w, uint32_t pool, const char *name);
-/* Tells who thread id is (again: it was renamed). id is the owner's choice, not 0, unique over the recording. */
+/*
+ * Defines who thread id is, or redefines it after a renaming. The owner chooses the id, which must
+ * not be 0 and must be unique in the recording.
+ */
 int jfr_define_thread(struct jfr_writer *w, uint64_t id, const struct jfr_thread *t);
-/* Thread id has ended: nobody will use it in an event begun after this call; its memory goes with the chunk. */
+/*
+ * Thread id has ended and will not be used in any event begun after this call. Its memory is freed
+ * with the chunk.
+ */
 void jfr_forget_thread(struct jfr_writer *w, uint64_t id);
 
 /* ---- events (async-signal-safe) ---- */
 
-/* The id of a stack, stored once; 0 when n is 0 or memory is out (counted). The frames are copied. */
-uint64_t jfr_trace(struct jfr_writer *w, const struct jfr_frame *frames, uint32_t n, bool truncated);
+/*
+ * Returns the id of a stack, which is stored once, or 0 when n is 0 or when out of memory (which is
+ * counted). The frames are copied.
+ */
+uint64_t jfr_trace(struct jfr_writer *w, const struct jfr_frame *frames, uint32_t n,
+                   bool truncated);
 
 struct jfr_slot;
 
@@ -167,26 +205,35 @@ struct jfr_event {
     uint8_t *start, *at, *end;
     uint32_t type;
     bool overflow;
-    _Atomic uint32_t *span; /* of a run of blocks of its own */
+    _Atomic uint32_t *span; /* for an event with blocks of its own */
 };
 
-/* Counts n events as lost that their capture does not write, for they are too many: the recording tells of them. */
-void jfr_leave_out(struct jfr_writer *w, uint64_t n);
-
 /*
- * Begins an event of a type (enum jfr_builtin or an id of jfr_declare). room: an upper bound of the bytes of its fields (a
- * number is at most 9, a string 5 + its bytes; 0 stands for 200). False: lost and counted. Between begin and commit do nothing
- * but put: a slot is held. The fields follow in the order of the type's row, startTime (and duration, eventThread, stackTrace,
- * where the row says so) first.
+ * Begins an event of a type (an enum jfr_builtin, or an id from jfr_declare). `room` is an upper
+ * bound for the bytes of its fields: a number takes at most 9, a string 5 + its bytes; 0 stands for
+ * 200. Returns false when the event is lost, which is counted. Between begin and commit the caller
+ * holds a slot and must do nothing but put the fields, in the order of the type's row: first
+ * startTime, and duration, eventThread and stackTrace if the row has them.
  */
 bool jfr_begin(struct jfr_writer *w, uint32_t type, size_t room, struct jfr_event *ret);
+/*
+ * Like jfr_begin, for the thread that calls jfr_writer_work and writes many rows: makes room in the
+ * file if there is none. Returns false when the recording cannot grow now. That is not counted: the
+ * caller tries again later or calls jfr_lose_events.
+ */
+bool jfr_begin_growing(struct jfr_writer *w, uint32_t type, size_t room, struct jfr_event *ret);
+/* Counts n events of a type as lost because there is no room in the file. */
+void jfr_lose_events(struct jfr_writer *w, uint32_t type, uint64_t n);
 void jfr_commit(struct jfr_event *e);
-void jfr_abort(struct jfr_event *e); /* nothing is written, nothing is counted */
+void jfr_abort(struct jfr_event *e); /* writes nothing and counts nothing */
 
-/* A point in time, in CLOCK_MONOTONIC nanoseconds: startTime, and fields of unit JFR_TICKS_STAMP. */
+/* Puts a time in CLOCK_MONOTONIC nanoseconds: startTime, and fields of unit JFR_TICKS_STAMP. */
 void jfr_put_time(struct jfr_event *e, uint64_t ns);
 
-/* long, int, short, char, byte that is not boolean, ids of constants, durations in nanoseconds. */
+/*
+ * For long, int, short, char, a byte that is not boolean, ids of constants, and durations in
+ * nanoseconds.
+ */
 static inline void jfr_put_long(struct jfr_event *e, int64_t value)
 {
     uint64_t v = (uint64_t)value;
@@ -211,13 +258,13 @@ static inline void jfr_put_bytes_(struct jfr_event *e, const void *bytes, size_t
     e->at += n;
 }
 
-/* int: 32 bits, compressed as unsigned. */
+/* For an int: 32 bits, compressed as unsigned. */
 static inline void jfr_put_int(struct jfr_event *e, int32_t value)
 {
     jfr_put_long(e, (int64_t)(uint32_t)value);
 }
 
-/* boolean and byte: one byte. */
+/* For boolean and byte: one byte. */
 static inline void jfr_put_byte(struct jfr_event *e, uint8_t value)
 {
     jfr_put_bytes_(e, &value, 1);
@@ -239,7 +286,7 @@ static inline void jfr_put_double(struct jfr_event *e, double value)
     jfr_put_bytes_(e, &bits, sizeof(bits));
 }
 
-/* UTF-8 in place; NULL is null. */
+/* Puts a string as UTF-8 into the event; NULL is null. */
 static inline void jfr_put_string_n(struct jfr_event *e, const char *s, size_t len)
 {
     jfr_put_byte(e, !s ? 0 : len ? 3 : 1);
@@ -254,7 +301,7 @@ static inline void jfr_put_string(struct jfr_event *e, const char *s)
     jfr_put_string_n(e, s, s ? strlen(s) : 0);
 }
 
-/* A string of jfr_define_string. */
+/* Puts a string of jfr_define_string. */
 static inline void jfr_put_string_id(struct jfr_event *e, uint64_t id)
 {
     jfr_put_byte(e, id ? 2 : 0);

@@ -1,34 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OBJECT_ALLOC before JDK 11, whose JVM TI tells of no allocation by code: by probes in the constructor of Object and behind
- * the instructions that make arrays, by JVM TI for what the VM makes, and by JNI's table for what native code makes. What
- * the JIT makes in the place of a method (Arrays.copyOf) is not seen.
+ * OBJECT_ALLOC before JDK 11, whose JVM TI does not report allocations by code. Probes in the
+ * constructor of Object and after the instructions that create arrays report those, JVM TI reports
+ * what the VM allocates, and JNI's function table what native code allocates. Allocations that the
+ * JIT makes in place of a method (Arrays.copyOf) are not seen.
  */
 #include "jvmpi/probes.h"
 
 PROBE_NATIVE(void, allocated)(JNIEnv *, jclass, jobject, jboolean);
 
-static void tell(JNIEnv *env, jobject object)
+static void report(JNIEnv *env, jobject object)
 {
-    if (!object || !event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || probe_inside || quiet || !atomic_load(&layer.live))
+    if (!object || !event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || probe_inside || quiet ||
+        !atomic_load(&layer.live))
         return;
     probe_inside++;
-    allocation(env, object);
+    (void)report_new_object(env, object);
     probe_inside--;
 }
 
-/* An array with the arrays in it. */
-static void tell_nested(JNIEnv *env, jobject array, int depth)
+/* Reports an array and the arrays in it. */
+static void report_nested(JNIEnv *env, jobject array, int depth)
 {
-    jclass class = (*env)->FindClass(env, "[Ljava/lang/Object;");
-    tell(env, array);
+    jclass class = boot_class(env, "[Ljava/lang/Object;");
+    report(env, array);
     if (depth > 0 && (*env)->IsInstanceOf(env, array, class)) {
         jsize n = (*env)->GetArrayLength(env, array);
         for (jsize i = 0; i < n; i++) {
             jobject element = (*env)->GetObjectArrayElement(env, array, i);
             if (!element)
-                break; /* the dimensions that were asked for end here */
-            tell_nested(env, element, depth - 1);
+                break; /* the requested dimensions end here */
+            report_nested(env, element, depth - 1);
             (*env)->DeleteLocalRef(env, element);
         }
     }
@@ -38,9 +40,9 @@ static void tell_nested(JNIEnv *env, jobject array, int depth)
 PROBE_NATIVE(void, allocated)(JNIEnv *env, jclass class, jobject object, jboolean nested)
 {
     if (nested)
-        tell_nested(env, object, 255);
+        report_nested(env, object, 255);
     else
-        tell(env, object);
+        report(env, object);
 }
 
 /* ---- native code ---- */
@@ -50,18 +52,18 @@ static jniNativeInterface *original;
 static jobject JNICALL alloc_object(JNIEnv *env, jclass class)
 {
     jobject o = original->AllocObject(env, class);
-    tell(env, o);
+    report(env, o);
     return o;
 }
 
 static jobjectArray JNICALL new_object_array(JNIEnv *env, jsize n, jclass class, jobject initial)
 {
     jobjectArray o = original->NewObjectArray(env, n, class, initial);
-    tell(env, o);
+    report(env, o);
     return o;
 }
 
-/* The VM makes a string's characters as well. */
+/* The VM also allocates a string's characters. */
 static jstring string(JNIEnv *env, jstring s)
 {
     static jfieldID value;
@@ -72,9 +74,9 @@ static jstring string(JNIEnv *env, jstring s)
             (*env)->DeleteLocalRef(env, class);
         }
         jobject characters = value ? (*env)->GetObjectField(env, s, value) : NULL;
-        tell(env, characters);
+        report(env, characters);
         (*env)->DeleteLocalRef(env, characters);
-        tell(env, s);
+        report(env, s);
     }
     return s;
 }
@@ -93,12 +95,13 @@ static jstring JNICALL new_string_utf(JNIEnv *env, const char *text)
     X(Boolean, jbooleanArray) \
     X(Byte, jbyteArray)       \
     X(Char, jcharArray)       \
-    X(Short, jshortArray) X(Int, jintArray) X(Long, jlongArray) X(Float, jfloatArray) X(Double, jdoubleArray)
+    X(Short, jshortArray)     \
+    X(Int, jintArray) X(Long, jlongArray) X(Float, jfloatArray) X(Double, jdoubleArray)
 #define PRIMITIVE(name, type)                            \
     static type JNICALL new_##name(JNIEnv *env, jsize n) \
     {                                                    \
         type o = original->New##name##Array(env, n);     \
-        tell(env, o);                                    \
+        report(env, o);                                  \
         return o;                                        \
     }
 PRIMITIVES(PRIMITIVE)
@@ -109,9 +112,10 @@ jint allocations_enable(JNIEnv *env)
     static bool on;
     jniNativeInterface *table = NULL;
     if (vm.have.can_generate_sampled_object_alloc_events)
-        return JVMPI_SUCCESS; /* JVM TI tells of all */
+        return JVMPI_SUCCESS; /* JVM TI reports all */
     pthread_mutex_lock(&once);
-    if (!on && !(*vm.ti)->GetJNIFunctionTable(vm.ti, &original) && !(*vm.ti)->GetJNIFunctionTable(vm.ti, &table)) {
+    if (!on && !(*vm.ti)->GetJNIFunctionTable(vm.ti, &original) &&
+        !(*vm.ti)->GetJNIFunctionTable(vm.ti, &table)) {
         table->AllocObject = alloc_object;
         table->NewObjectArray = new_object_array;
         table->NewString = new_string;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Classes: what CLASS_LOAD tells, kept until the class is unloaded, so that it can be asked for to the end. */
+/*
+ * Keeps what CLASS_LOAD reports until the class is unloaded, so that it can be requested until
+ * then.
+ */
 #include "agent/loaded_classes.h"
 #include "base/map.h"
 #include "jvmpi/layer.h"
@@ -10,6 +13,13 @@
 struct class_entry {
     JVMPI_Event event; /* of CLASS_LOAD, with memory of its own */
     jweak class;
+    atomic_bool reported; /* it was sent to the agent */
+    /*
+     * users that found it by id without a reference to the class; protected by `classes`, like
+     * `ended`
+     */
+    int users;
+    bool ended; /* freed by its last user */
 };
 
 static pthread_mutex_t classes = PTHREAD_MUTEX_INITIALIZER;
@@ -39,7 +49,7 @@ static void free_entry(struct class_entry *entry)
     free(entry);
 }
 
-/* JVM TI's memory becomes ours. */
+/* Copies memory of JVM TI into our own and frees it. */
 static char *take(char *s)
 {
     char *copy = s ? strdup(s) : NULL;
@@ -47,7 +57,7 @@ static char *take(char *s)
     return copy;
 }
 
-/* "Ljava/lang/String;" to "java.lang.String"; "[I" stays, with dots for slashes. */
+/* Converts "Ljava/lang/String;" to "java.lang.String"; in "[I" only slashes become dots. */
 static char *external_name(char *signature)
 {
     char *name = take(signature);
@@ -79,7 +89,8 @@ static void read_methods(JVMPI_Event *e, jclass class)
             continue;
         for (jint k = 0; k < lines; k++) {
             jint line = table[k].line_number;
-            methods[i].start_lineno = k && methods[i].start_lineno < line ? methods[i].start_lineno : line;
+            methods[i].start_lineno =
+                k && methods[i].start_lineno < line ? methods[i].start_lineno : line;
             methods[i].end_lineno = methods[i].end_lineno > line ? methods[i].end_lineno : line;
         }
         vm_free(table);
@@ -113,37 +124,103 @@ static void read_fields(JVMPI_Event *e, jclass class)
     vm_free(ids);
 }
 
-/* CLASS_LOAD on request of a class that is not linked yet: it has a name, and nothing else can be told of it. */
-static jint send_unlinked(JNIEnv *env, jclass class, jobjectID id, jint type)
+/*
+ * Since JDK 17 the archive of classes that the VM maps brings objects of java.lang.Class along
+ * whose classes have not been loaded (arrays of classes that the archive has, for instance). JVM TI
+ * takes them for classes, and GetClassLoader crashes. They are in no module; each loaded class is
+ * in one.
+ */
+static bool is_loaded(jclass class)
 {
-    JVMPI_Event e = {.event_type = type};
-    char *signature = NULL;
-    (void)(*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL);
-    char *name = external_name(signature);
-    e.u.class_load.class_name = name ? name : (char *)"";
-    e.u.class_load.class_id = id;
-    notify(env, &e);
-    free(name);
-    return JVMPI_SUCCESS;
+    static jfieldID _Atomic module;
+    JNIEnv *env = vm_jni();
+    if (vm.version < 9 || !env)
+        return true;
+    jfieldID field = atomic_load(&module);
+    if (!field) {
+        jclass of_classes = boot_class(env, "java/lang/Class");
+        field =
+            of_classes ? (*env)->GetFieldID(env, of_classes, "module", "Ljava/lang/Module;") : NULL;
+        (*env)->DeleteLocalRef(env, of_classes);
+        if (vm_clear_exception(env) || !field)
+            return true;
+        atomic_store(&module, field);
+    }
+    jobject in = (*env)->GetObjectField(env, class, field);
+    (*env)->DeleteLocalRef(env, in);
+    return in;
 }
 
-/* The class's entry, read on first sight; NULL: not linked, or no memory. Never freed while the class lives. */
+bool class_is_defined(jclass class)
+{
+    jint status = 0;
+    return is_loaded(class) && !(*vm.ti)->GetClassStatus(vm.ti, class, &status) &&
+           (status | (mutation("unlinked-class") ? JVMTI_CLASS_STATUS_PREPARED : 0)) &
+               (JVMTI_CLASS_STATUS_PREPARED | JVMTI_CLASS_STATUS_ARRAY |
+                JVMTI_CLASS_STATUS_PRIMITIVE);
+}
+
+static struct class_entry *known_entry(jlong id)
+{
+    layer_lock(&classes);
+    const uint64_t *known = map_get(&by_id, (uint64_t)id);
+    struct class_entry *entry = known ? (struct class_entry *)(uintptr_t)*known : NULL;
+    layer_unlock(&classes);
+    return entry;
+}
+
+/*
+ * For callers without a reference to the class, which may be unloaded meanwhile. Release it with
+ * leave_entry.
+ */
+static struct class_entry *use_entry(jlong id)
+{
+    layer_lock(&classes);
+    const uint64_t *known = map_get(&by_id, (uint64_t)id);
+    struct class_entry *entry = known ? (struct class_entry *)(uintptr_t)*known : NULL;
+    if (entry)
+        entry->users++;
+    layer_unlock(&classes);
+    return entry;
+}
+
+static void leave_entry(struct class_entry *entry)
+{
+    layer_lock(&classes);
+    bool last = --entry->users == 0 && entry->ended;
+    layer_unlock(&classes);
+    if (last)
+        free_entry(entry);
+}
+
+/* Returns a local reference, or NULL when the class is unloaded. */
+static jclass class_of_entry(JNIEnv *env, const struct class_entry *entry)
+{
+    layer_lock(&classes);
+    jclass class = entry->class ? (*env)->NewLocalRef(env, entry->class) : NULL;
+    layer_unlock(&classes);
+    return class;
+}
+
+/*
+ * Returns the class's entry, which is read when it is first needed, or NULL when the class is not
+ * linked or memory runs out. It is not freed while the class lives.
+ */
 static struct class_entry *class_entry(JNIEnv *env, jclass class)
 {
     jobjectID id = id_of(class);
-    layer_lock(&classes);
-    uint64_t *known = map_get(&by_id, (uintptr_t)id);
-    struct class_entry *entry = known ? (struct class_entry *)(uintptr_t)*known : NULL;
-    layer_unlock(&classes);
+    struct class_entry *entry = known_entry((jlong)(intptr_t)id);
     jint status = 0;
     if (entry || !id || (*vm.ti)->GetClassStatus(vm.ti, class, &status))
         return entry;
-    bool array = status & JVMTI_CLASS_STATUS_ARRAY, primitive = status & JVMTI_CLASS_STATUS_PRIMITIVE;
+    bool array = status & JVMTI_CLASS_STATUS_ARRAY,
+         primitive = status & JVMTI_CLASS_STATUS_PRIMITIVE;
     if (!array && !primitive && !(status & JVMTI_CLASS_STATUS_PREPARED))
         return NULL;
     entry = calloc(1, sizeof(*entry));
     if (!entry)
         return NULL;
+    memory_watch_class(env, class, id);
     JVMPI_Event *e = &entry->event;
     char *signature = NULL, *source = NULL;
     (void)(*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL);
@@ -153,7 +230,8 @@ static struct class_entry *class_entry(JNIEnv *env, jclass class)
         if (!(*vm.ti)->GetSourceFileName(vm.ti, class, &source))
             e->u.class_load.source_name = take(source);
         jclass *interfaces = NULL;
-        if (!(*vm.ti)->GetImplementedInterfaces(vm.ti, class, &e->u.class_load.num_interfaces, &interfaces)) {
+        if (!(*vm.ti)->GetImplementedInterfaces(vm.ti, class, &e->u.class_load.num_interfaces,
+                                                &interfaces)) {
             for (jint i = 0; i < e->u.class_load.num_interfaces; i++)
                 (*env)->DeleteLocalRef(env, interfaces[i]);
             vm_free(interfaces);
@@ -162,7 +240,7 @@ static struct class_entry *class_entry(JNIEnv *env, jclass class)
         read_fields(e, class);
     }
     layer_lock(&classes);
-    known = map_at(&by_id, (uintptr_t)id, (uintptr_t)entry, NULL);
+    uint64_t *known = map_at(&by_id, (uintptr_t)id, (uintptr_t)entry, NULL);
     if (!known || *known != (uintptr_t)entry) {
         free_entry(entry); /* another thread was faster */
         entry = known ? (struct class_entry *)(uintptr_t)*known : NULL;
@@ -181,75 +259,168 @@ static void send_entry(JNIEnv *env, const struct class_entry *entry, jint type)
 {
     JVMPI_Event e = entry->event;
     e.event_type = type;
-    notify(env, &e);
+    layer_notify(env, &e);
 }
 
-void send_class_load(JNIEnv *env, jclass class)
+jobjectID report_class(JNIEnv *env, jclass class)
 {
-    const struct class_entry *entry = class_entry(env, class);
-    if (entry && event_enabled(JVMPI_EVENT_CLASS_LOAD))
+    if (!class || !class_is_defined(class))
+        return NULL;
+    struct flight f = {0};
+    bool wanted =
+        event_enabled(JVMPI_EVENT_CLASS_LOAD) && atomic_load(&layer.live) && thread_ready(env);
+    struct class_entry *entry = wanted ? class_entry(env, class) : NULL;
+    if (!entry || !flight_begin(&f, (uintptr_t)entry, &entry->reported))
+        return report_object(env, class);
+    bool early = mutation("class-before-its-object");
+    if (early)
         send_entry(env, entry, JVMPI_EVENT_CLASS_LOAD);
+    jobjectID id = report_object(env, class);
+    if (!early && !f.requested && !mutation_eighth("unannounced-class"))
+        send_entry(env, entry, JVMPI_EVENT_CLASS_LOAD);
+    flight_end(&f);
+    return id;
+}
+
+bool classes_link(JNIEnv *env, const struct map *ids)
+{
+    jclass of_classes = boot_class(env, "java/lang/Class");
+    jmethodID fields =
+        (*env)->GetMethodID(env, of_classes, "getDeclaredFields0", "(Z)[Ljava/lang/reflect/Field;");
+    uint64_t id, unused;
+    bool any = false;
+    quiet++;
+    for (size_t i = 0; !vm_clear_exception(env) && map_next(ids, &i, &id, &unused);) {
+        jclass class = object_of(env, (jobjectID)(uintptr_t)id);
+        if (class && fields)
+            (*env)->DeleteLocalRef(env, (*env)->CallObjectMethod(env, class, fields, JNI_FALSE));
+        vm_clear_exception(env);
+        any |= class && class_is_defined(class);
+        (*env)->DeleteLocalRef(env, class);
+    }
+    quiet--;
+    (*env)->DeleteLocalRef(env, of_classes);
+    return any;
+}
+
+void report_class_of(JNIEnv *env, jmethodID method)
+{
+    jclass class = NULL;
+    if ((*vm.ti)->GetMethodDeclaringClass(vm.ti, method, &class))
+        return;
+    (void)report_class(env, class);
+    (*env)->DeleteLocalRef(env, class);
 }
 
 void classes_replay(JNIEnv *env)
 {
     _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
     uint64_t e = atomic_load(&layer.enabled);
-    /* reading all classes costs: only when somebody has to know them */
-    if (!(e & (UINT64_C(1) << JVMPI_EVENT_CLASS_LOAD | UINT64_C(1) << JVMPI_EVENT_CLASS_UNLOAD)))
-        return;
-    if (loaded_classes(vm.ti, env, &all) < 0)
+    bool loads = e >> JVMPI_EVENT_CLASS_LOAD & 1, unloads = e >> JVMPI_EVENT_CLASS_UNLOAD & 1;
+    /* Reading all classes is expensive, so do it only if an enabled event needs them. */
+    if ((!loads && !unloads) || loaded_classes(vm.ti, env, &all) < 0)
         return;
     for (jint i = 0; i < all.n; i++)
-        send_class_load(env, all.of[i]);
+        if (loads)
+            (void)report_class(env, all.of[i]);
+        else
+            (void)class_entry(env, all.of[i]);
+}
+
+bool is_class(jlong id)
+{
+    return known_entry(id);
 }
 
 jint request_class_load(JNIEnv *env, jobjectID id)
 {
-    layer_lock(&classes);
-    const uint64_t *known = map_get(&by_id, (uintptr_t)id);
-    const struct class_entry *entry = known ? (const struct class_entry *)(uintptr_t)*known : NULL;
-    layer_unlock(&classes);
-    jint ret = JVMPI_FAIL;
+    struct class_entry *entry = use_entry((jlong)(intptr_t)id);
     if (!entry) {
         jobject object = object_of(env, id);
-        jclass of_classes = object ? (*env)->FindClass(env, "java/lang/Class") : NULL;
-        bool is_class = of_classes && (*env)->IsInstanceOf(env, object, of_classes);
-        if (is_class)
-            entry = class_entry(env, object);
-        if (is_class && !entry)
-            ret = send_unlinked(env, object, id, JVMPI_EVENT_CLASS_LOAD | JVMPI_REQUESTED_EVENT);
+        jclass of_classes = object ? boot_class(env, "java/lang/Class") : NULL;
+        if (of_classes && (*env)->IsInstanceOf(env, object, of_classes) && class_entry(env, object))
+            entry = use_entry((jlong)(intptr_t)id);
         if (of_classes)
             (*env)->DeleteLocalRef(env, of_classes);
         if (object)
             (*env)->DeleteLocalRef(env, object);
     }
     if (!entry)
-        return ret;
+        return JVMPI_FAIL;
+    flight_requested((uintptr_t)entry, &entry->reported);
+    /*
+     * The class object may not be reported yet when its class is found in a trace. NULL: it is
+     * being unloaded.
+     */
+    jclass class = class_of_entry(env, entry);
+    if (class) {
+        (void)report_object(env, class);
+        request_in_flight(env, id);
+        (*env)->DeleteLocalRef(env, class);
+    }
     send_entry(env, entry, JVMPI_EVENT_CLASS_LOAD | JVMPI_REQUESTED_EVENT);
+    leave_entry(entry);
     return JVMPI_SUCCESS;
 }
 
 bool class_freed(JNIEnv *env, jlong id)
 {
-    layer_lock(&classes);
-    const uint64_t *known = map_get(&by_id, (uint64_t)id);
-    struct class_entry *entry = known ? (struct class_entry *)(uintptr_t)*known : NULL;
-    layer_unlock(&classes);
+    struct class_entry *entry = known_entry(id);
     if (!entry)
         return false;
-    JVMPI_Event e = {.event_type = JVMPI_EVENT_CLASS_UNLOAD, .u.class_unload = {(jobjectID)(intptr_t)id}};
+    JVMPI_Event e = {.event_type = JVMPI_EVENT_CLASS_UNLOAD,
+                     .u.class_unload = {(jobjectID)(intptr_t)id}};
+    for (jint i = 0; i < entry->event.u.class_load.num_methods; i++)
+        compiled_forget(entry->event.u.class_load.methods[i].method_id);
     if (event_enabled(JVMPI_EVENT_CLASS_UNLOAD))
-        notify(env, &e);
+        layer_notify(env, &e);
     layer_lock(&classes);
     map_remove(&by_id, (uint64_t)id);
     for (jint i = 0; i < entry->event.u.class_load.num_methods; i++)
         map_remove(&class_of, (uintptr_t)entry->event.u.class_load.methods[i].method_id);
+    jweak class = entry->class;
+    entry->class = NULL;
+    entry->ended = true;
+    bool unused = entry->users == 0;
     layer_unlock(&classes);
     id_drop((jobjectID)(intptr_t)id);
-    layer_delete_weak(env, entry->class);
-    free_entry(entry);
+    layer_delete_weak(env, class);
+    if (unused)
+        free_entry(entry);
     return true;
+}
+
+static const struct class_entry *entry_of_method(jmethodID method)
+{
+    jclass class = NULL;
+    JNIEnv *env = vm_jni();
+    if (!env || (*vm.ti)->GetMethodDeclaringClass(vm.ti, method, &class))
+        return NULL;
+    const struct class_entry *entry = class_entry(env, class);
+    (*env)->DeleteLocalRef(env, class);
+    return entry;
+}
+
+jmethodID current_method(jmethodID method)
+{
+    jboolean obsolete = JNI_FALSE;
+    char *name = NULL, *signature = NULL;
+    if ((*vm.ti)->IsMethodObsolete(vm.ti, method, &obsolete) || !obsolete ||
+        mutation("obsolete-method"))
+        return method;
+    const struct class_entry *entry = entry_of_method(method);
+    if (!(*vm.ti)->GetMethodName(vm.ti, method, &name, &signature, NULL)) {
+        for (jint i = 0; entry && i < entry->event.u.class_load.num_methods; i++) {
+            const JVMPI_Method *m = &entry->event.u.class_load.methods[i];
+            if (!strcmp(m->method_name, name) && !strcmp(m->method_signature, signature)) {
+                method = m->method_id;
+                break;
+            }
+        }
+    }
+    vm_free(name);
+    vm_free(signature);
+    return method;
 }
 
 jobjectID get_method_class(jmethodID method)
@@ -269,10 +440,26 @@ jobjectID get_method_class(jmethodID method)
 
 /* ---- events ---- */
 
+static __thread bool owes_classes; /* classes came while this thread's events were left out */
+
+static bool class_may_be_reported(JNIEnv *env)
+{
+    owes_classes |= !thread_ready(env);
+    return thread_ready(env);
+}
+
+void classes_owed(JNIEnv *env)
+{
+    if (owes_classes)
+        classes_replay(env);
+    owes_classes = false;
+}
+
 static void JNICALL on_prepare(jvmtiEnv *ti, JNIEnv *env, jthread thread, jclass class)
 {
-    if (atomic_load(&layer.live) && event_enabled(JVMPI_EVENT_CLASS_LOAD))
-        send_class_load(env, class);
+    if (atomic_load(&layer.live) && event_enabled(JVMPI_EVENT_CLASS_LOAD) &&
+        class_may_be_reported(env))
+        (void)report_class(env, class);
 }
 
 const struct vm_callbacks class_load_events = {.ti = {.ClassPrepare = on_prepare}};
@@ -287,8 +474,9 @@ uint64_t classes_linked(void)
 static void JNICALL on_watch(jvmtiEnv *ti, JNIEnv *env, jthread thread, jclass class)
 {
     atomic_fetch_add(&linked, 1);
-    /* CLASS_UNLOAD alone: the class must be known to be told of */
-    if (atomic_load(&layer.live) && event_enabled(JVMPI_EVENT_CLASS_UNLOAD) && !event_enabled(JVMPI_EVENT_CLASS_LOAD))
+    /* Even if only CLASS_UNLOAD is enabled, the class must be known to report its end. */
+    if (atomic_load(&layer.live) && event_enabled(JVMPI_EVENT_CLASS_UNLOAD) &&
+        !event_enabled(JVMPI_EVENT_CLASS_LOAD))
         (void)class_entry(env, class);
 }
 
@@ -300,21 +488,24 @@ static void *agent_malloc(unsigned int n)
     return (*vm.ti)->Allocate(vm.ti, n, &memory) ? NULL : memory;
 }
 
-static void JNICALL on_hook(jvmtiEnv *ti, JNIEnv *env, jclass redefined, jobject loader, const char *name, jobject domain,
-                            jint len, const unsigned char *data, jint *new_len, unsigned char **new_data)
+static void JNICALL on_hook(jvmtiEnv *ti, JNIEnv *env, jclass redefined, jobject loader,
+                            const char *name, jobject domain, jint len, const unsigned char *data,
+                            jint *new_len, unsigned char **new_data)
 {
     if (redefined || !event_enabled(JVMPI_EVENT_CLASS_LOAD_HOOK))
-        return; /* our own instrumentation is not the program's loading */
-    /* some agents write into what they are given */
+        return; /* our own instrumentation is not a class load of the program */
+    /* Some agents modify the bytes that they are given. */
     unsigned char *copy = agent_malloc((unsigned)len);
     if (!copy)
         return;
     memcpy(copy, data, (size_t)len);
-    JVMPI_Event e = {.event_type = JVMPI_EVENT_CLASS_LOAD_HOOK, .u.class_load_hook = {copy, len, copy, len, agent_malloc}};
-    notify(env, &e);
+    JVMPI_Event e = {.event_type = JVMPI_EVENT_CLASS_LOAD_HOOK,
+                     .u.class_load_hook = {copy, len, copy, len, agent_malloc}};
+    layer_notify(env, &e);
     unsigned char *result = e.u.class_load_hook.new_class_data;
     jint result_len = e.u.class_load_hook.new_class_data_len;
-    bool changed = result && (result != copy || result_len != len || memcmp(copy, data, (size_t)len) != 0);
+    bool changed =
+        result && (result != copy || result_len != len || memcmp(copy, data, (size_t)len) != 0);
     if (changed) {
         *new_data = result;
         *new_len = result_len;
@@ -323,4 +514,5 @@ static void JNICALL on_hook(jvmtiEnv *ti, JNIEnv *env, jclass redefined, jobject
         vm_free(copy);
 }
 
-const struct vm_callbacks class_hook_events = {.ti = {.ClassFileLoadHook = on_hook}};
+const struct vm_callbacks class_hook_events = {.ti = {.ClassFileLoadHook = on_hook},
+                                               .rewrites_first = true};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * MONITOR_CONTENDED_EXIT, of which JVM TI does not tell: probes before each exit of a monitor look whether some thread contends
- * for one at all; if so, whether it is this one, and whether the exit is the last. Sent just before the monitor is free.
+ * MONITOR_CONTENDED_EXIT, which JVM TI does not have. A probe before each monitor exit checks
+ * whether any thread contends for a monitor; if so, whether it is this one, and whether this exit
+ * is the outermost. The event is sent just before the monitor is released.
  */
 #include "base/map.h"
 #include "jvmpi/probes.h"
@@ -9,7 +10,7 @@
 PROBE_NATIVE(void, exiting)(JNIEnv *, jclass, jobject, jint);
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct map contended; /* id of the object -> threads that want its monitor */
+static struct map contended; /* id of the object -> number of threads that want its monitor */
 
 static void count(jobject object, int change)
 {
@@ -61,48 +62,52 @@ static jint entry_count(JNIEnv *env, jobject object)
     return usage.entry_count;
 }
 
-static void tell(JNIEnv *env, jobject object)
+static void report(JNIEnv *env, jobject object)
 {
-    JVMPI_Event e = {.event_type = JVMPI_EVENT_MONITOR_CONTENDED_EXIT, .u.monitor = {id_of(object)}};
+    JVMPI_Event e = {.event_type = JVMPI_EVENT_MONITOR_CONTENDED_EXIT,
+                     .u.monitor = {report_object(env, object)}};
     probe_inside++;
-    notify(env, &e);
+    layer_notify(env, &e);
     probe_inside--;
 }
 
 PROBE_NATIVE(void, exiting)(JNIEnv *env, jclass class, jobject object, jint number)
 {
     jclass declaring = NULL;
-    if (!event_enabled(JVMPI_EVENT_MONITOR_CONTENDED_EXIT) || !probe_may_tell(env))
+    if (!event_enabled(JVMPI_EVENT_MONITOR_CONTENDED_EXIT) || !probe_may_report(env))
         return;
-    if (!object && number >= 0) { /* of a static method: its class */
+    if (!object && number >= 0) { /* a static method locks its class */
         jmethodID method = probe_method((uint32_t)number);
         if (!method || (*vm.ti)->GetMethodDeclaringClass(vm.ti, method, &declaring))
             return;
         object = declaring;
     }
     if (is_contended(object) && entry_count(env, object) == 1)
-        tell(env, object);
+        report(env, object);
     if (declaring)
         (*env)->DeleteLocalRef(env, declaring);
 }
 
-/* Waiting sets the monitor free as well, however often it was entered. */
-static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object, jlong timeout)
+/* Waiting releases the monitor too, however often it was entered. */
+static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,
+                            jlong timeout)
 {
-    if (event_enabled(JVMPI_EVENT_MONITOR_CONTENDED_EXIT) && probe_may_tell(env) && is_contended(object))
-        tell(env, object);
+    if (event_enabled(JVMPI_EVENT_MONITOR_CONTENDED_EXIT) && probe_may_report(env) &&
+        is_contended(object))
+        report(env, object);
 }
 
-static const struct vm_callbacks events = {
-    .ti = {.MonitorContendedEnter = on_enter, .MonitorContendedEntered = on_entered, .MonitorWait = on_wait}};
+static const struct vm_callbacks events = {.ti = {.MonitorContendedEnter = on_enter,
+                                                  .MonitorContendedEntered = on_entered,
+                                                  .MonitorWait = on_wait}};
 
 static jint(JNICALL *monitor_exit)(JNIEnv *, jobject);
 
 static jint JNICALL our_monitor_exit(JNIEnv *env, jobject object)
 {
-    if (event_enabled(JVMPI_EVENT_MONITOR_CONTENDED_EXIT) && probe_may_tell(env) && is_contended(object) &&
-        entry_count(env, object) == 1)
-        tell(env, object);
+    if (event_enabled(JVMPI_EVENT_MONITOR_CONTENDED_EXIT) && probe_may_report(env) &&
+        is_contended(object) && entry_count(env, object) == 1)
+        report(env, object);
     return monitor_exit(env, object);
 }
 

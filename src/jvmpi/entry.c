@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading, the interface, which events are on, start and end. */
+/* Loading, the interface, the switching of events, start and end. */
 #include "base/macro.h"
 #include "jvmpi/natives.h"
 #include "jvmpi/probes.h"
@@ -13,32 +13,44 @@
 EXPORT jint JNICALL Agent_OnLoad(JavaVM *java, char *text, void *reserved);
 
 struct layer layer;
-__thread int quiet, telling;
+__thread int quiet, notifying;
+__thread bool replayer;
 
-void notify(JNIEnv *env, JVMPI_Event *event)
+void layer_notify(JNIEnv *env, JVMPI_Event *event)
 {
     void (*send)(JVMPI_Event *) = jvmpi_interface.NotifyEvent;
-    if (!send || atomic_load_explicit(&layer.down, memory_order_acquire) || mutant_event(event->event_type))
+    if (!send || atomic_load_explicit(&layer.down, memory_order_acquire) ||
+        mutation_of_event(event->event_type))
         return;
-    event->env_id = env;
-    telling++;
-    send(event);
-    telling--;
+    if (event->event_type != JVMPI_EVENT_CLASS_LOAD_HOOK && !thread_ready(env))
+        return;
+    event->env_id = mutation_eighth("other-env") ? NULL : env;
+    /* what the agent does is reported, even if the layer is quiet around the call */
+    int before = quiet;
+    quiet = 0;
+    notifying++;
+    handler_begins();
+    if (likely(!atomic_load_explicit(&layer.closing, memory_order_relaxed)) || ending || asked)
+        send(event);
+    notifying--;
+    handler_ended();
+    quiet = before;
 }
 
 /* ---- events on and off ---- */
 
 enum {
-    E_ALWAYS = 1,  /* nothing to ask of JVM TI: own wrappers, or never sent */
-    E_REQUEST = 2, /* for RequestEvent alone */
+    E_ALWAYS = 1,  /* needs nothing from JVM TI: a wrapper of our own, or never sent */
+    E_REQUEST = 2, /* only for RequestEvent */
 };
 
-/* What an event needs while it is enabled. Events that are not here do not exist. */
+/* What an event needs while it is enabled. Events without a row do not exist. */
 static const struct event_row {
     const struct vm_callbacks *callbacks;
     int kind;
-    jint (*on)(JNIEnv *env); /* in the live phase: at EnableEvent, or at VMInit when it came before */
-    unsigned probes;         /* that it inserts */
+    /* Called in the live phase: at EnableEvent, or at VMInit for an earlier EnableEvent. */
+    jint (*on)(JNIEnv *env);
+    unsigned probes; /* probes that the event needs */
 } events[JVMPI_MAX_EVENT_TYPE_VAL + 1] = {
     [JVMPI_EVENT_METHOD_ENTRY] = {.on = methods_enable, .probes = PROBE_METHODS},
     [JVMPI_EVENT_METHOD_ENTRY2] = {.on = methods_enable, .probes = PROBE_METHODS},
@@ -47,7 +59,8 @@ static const struct event_row {
     [JVMPI_EVENT_OBJECT_ALLOC] = {.kind = E_ALWAYS, .on = allocations_enable},
     [JVMPI_EVENT_OBJECT_FREE] = {.kind = E_ALWAYS},
     [JVMPI_EVENT_OBJECT_MOVE] = {.kind = E_ALWAYS},
-    [JVMPI_EVENT_COMPILED_METHOD_LOAD] = {.callbacks = &compiled_load_events},
+    [JVMPI_EVENT_COMPILED_METHOD_LOAD] = {.callbacks = &compiled_load_events,
+                                          .on = compiled_enable},
     [JVMPI_EVENT_COMPILED_METHOD_UNLOAD] = {.callbacks = &compiled_unload_events},
     [JVMPI_EVENT_THREAD_START] = {.kind = E_ALWAYS},
     [JVMPI_EVENT_THREAD_END] = {.kind = E_ALWAYS},
@@ -81,25 +94,31 @@ static const struct event_row {
 
 static const struct event_row *row_of(jint type)
 {
-    const struct event_row *row = type > 0 && type <= JVMPI_MAX_EVENT_TYPE_VAL ? &events[type] : NULL;
+    const struct event_row *row =
+        type > 0 && type <= JVMPI_MAX_EVENT_TYPE_VAL ? &events[type] : NULL;
     return row && (row->kind || row->callbacks || row->on) ? row : NULL;
 }
 
 static pthread_mutex_t switching = PTHREAD_MUTEX_INITIALIZER;
 
-/* Which shared sources the enabled events need: object tags are watched only when somebody wants to hear of their end. */
+/*
+ * Switches shared sources on according to the enabled events. Object tags are watched only if an
+ * event reports their end.
+ */
 static jint follow_up(jint type)
 {
     static bool watching_frees, watching_gc;
     uint64_t e = atomic_load(&layer.enabled);
-    bool frees = e & (UINT64_C(1) << JVMPI_EVENT_OBJECT_FREE | UINT64_C(1) << JVMPI_EVENT_CLASS_UNLOAD);
+    bool frees =
+        e & (UINT64_C(1) << JVMPI_EVENT_OBJECT_FREE | UINT64_C(1) << JVMPI_EVENT_CLASS_UNLOAD);
     bool gc = e & (UINT64_C(1) << JVMPI_EVENT_GC_START | UINT64_C(1) << JVMPI_EVENT_GC_FINISH |
-                   UINT64_C(1) << JVMPI_EVENT_OBJECT_ALLOC); /* newborns are settled then */
+                   UINT64_C(1) << JVMPI_EVENT_OBJECT_ALLOC); /* weak ids are settled then */
     int ret = 0;
     if (type == JVMPI_EVENT_OBJECT_ALLOC && enable_allocations(event_enabled(type)))
         return JVMPI_NOT_AVAILABLE;
     if (frees != watching_frees)
-        ret = frees ? vm_events_on(&free_events) : 0; /* stays on: ids that are out may still end */
+        /* stays on, because objects with existing ids may still end */
+        ret = frees ? vm_events_on(&free_events) : 0;
     watching_frees |= frees;
     if (!ret && gc && !watching_gc)
         ret = vm_events_on(&gc_events);
@@ -107,7 +126,11 @@ static jint follow_up(jint type)
     return ret ? JVMPI_FAIL : JVMPI_SUCCESS;
 }
 
-static uint64_t pending; /* enabled between the phases in which JVM TI lets events be switched: -Xrun is loaded there */
+/*
+ * Enabled between the phases in which JVM TI lets events be switched; -Xrun libraries are loaded
+ * there.
+ */
+static uint64_t pending;
 
 static bool may_switch(void)
 {
@@ -116,13 +139,14 @@ static bool may_switch(void)
     return phase == JVMTI_PHASE_ONLOAD || phase == JVMTI_PHASE_LIVE;
 }
 
-/* The switching lock is held. What was on once stays on: see disable_event. */
+/* Requires the switching lock. What was on once stays on: see disable_event. */
 static jint switch_on(jint type)
 {
     static uint64_t on;
     const struct event_row *row = &events[type];
     uint64_t bit = UINT64_C(1) << type;
-    if (!(on & bit) && row->callbacks && row->callbacks != &gc_events && vm_events_on(row->callbacks))
+    if (!(on & bit) && row->callbacks && row->callbacks != &gc_events &&
+        vm_events_on(row->callbacks))
         return JVMPI_FAIL;
     on |= bit;
     return follow_up(type);
@@ -157,7 +181,10 @@ jint disable_event(jint type, void *arg)
     if (!row || row->kind == E_REQUEST)
         return JVMPI_NOT_AVAILABLE;
     pthread_mutex_lock(&switching);
-    /* JVM TI goes on sending, to nobody: turning it off would wait for callbacks, maybe for the caller's own. */
+    /*
+     * JVM TI goes on sending, but the events are dropped. Switching it off would wait for running
+     * callbacks, possibly the caller's own.
+     */
     atomic_fetch_and(&layer.enabled, ~(UINT64_C(1) << type));
     if (type == JVMPI_EVENT_OBJECT_ALLOC)
         enable_allocations(false);
@@ -184,7 +211,9 @@ jint request_event(jint type, void *arg)
         return request_monitor_dump(env);
     case JVMPI_EVENT_HEAP_DUMP: {
         jint level = arg ? ((const JVMPI_HeapDumpArg *)arg)->heap_dump_level : JVMPI_DUMP_LEVEL_2;
-        return level >= JVMPI_DUMP_LEVEL_0 && level <= JVMPI_DUMP_LEVEL_2 ? request_heap_dump(env, level) : JVMPI_FAIL;
+        return level >= JVMPI_DUMP_LEVEL_0 && level <= JVMPI_DUMP_LEVEL_2
+                   ? request_heap_dump(env, level)
+                   : JVMPI_FAIL;
     }
     default:
         return JVMPI_NOT_AVAILABLE;
@@ -194,11 +223,11 @@ jint request_event(jint type, void *arg)
 /* ---- the interface ---- */
 
 static jint(JNICALL *vm_get_env)(JavaVM *, void **, jint);
-static struct JNIInvokeInterface_ functions; /* the VM's own, with our GetEnv */
+static struct JNIInvokeInterface_ functions; /* the VM's own table, with our GetEnv */
 
 /*
- * Agents are libraries with a JVM_OnLoad; the first that asks is the VM's only one. JNI libraries of the program's, and other
- * parts of the agent, may ask as well.
+ * Agents are libraries with a JVM_OnLoad, and the first that asks is the only agent of the VM. JNI
+ * libraries of the program and other parts of the agent may ask as well.
  */
 static bool is_second_agent(const void *caller)
 {
@@ -206,7 +235,8 @@ static bool is_second_agent(const void *caller)
     static const void *agent;
     static char *agent_name;
     Dl_info library, entry;
-    void *handle = dladdr(caller, &library) ? dlopen(library.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    void *handle =
+        dladdr(caller, &library) ? dlopen(library.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
     const void *on_load = handle ? dlsym(handle, "JVM_OnLoad") : NULL;
     bool is_agent = on_load && dladdr(on_load, &entry) && entry.dli_fbase == library.dli_fbase;
     if (handle)
@@ -220,8 +250,8 @@ static bool is_second_agent(const void *caller)
     }
     bool second = agent != library.dli_fbase;
     if (second)
-        fprintf(stderr, "jvmpi: %s: JVMPI knows one agent for each VM, and that is %s\n", library.dli_fname,
-                agent_name ? agent_name : "another");
+        fprintf(stderr, "jvmpi: %s: JVMPI knows one agent for each VM, and that is %s\n",
+                library.dli_fname, agent_name ? agent_name : "another");
     pthread_mutex_unlock(&mutex);
     return second;
 }
@@ -247,39 +277,69 @@ static jint JNICALL get_env(JavaVM *java, void **ret, jint version)
 static void JNICALL on_vm_init(jvmtiEnv *ti, JNIEnv *env, jthread thread)
 {
     JVMPI_Event done = {.event_type = JVMPI_EVENT_JVM_INIT_DONE};
+    JVMPI_Event arena = {.event_type = JVMPI_EVENT_ARENA_NEW,
+                         .u.new_arena = {LAYER_ARENA, (char *)"Java heap"}};
     pthread_mutex_lock(&switching);
     for (jint i = 1; i <= JVMPI_MAX_EVENT_TYPE_VAL; i++)
         if (pending >> i & 1 && event_enabled(i) && switch_on(i) != JVMPI_SUCCESS)
             fprintf(stderr, "jvmpi: the VM refuses event %d\n", (int)i);
     pending = 0;
     pthread_mutex_unlock(&switching);
+    boot_classes_find(env);
+    replayer = true;
+    atomic_store(&layer.replaying, true);
     atomic_store(&layer.live, true);
+    /*
+     * Report what exists before anything names it. Each of these functions reports what it needs
+     * itself.
+     */
+    thread_is_seen = true;
+    if (mutation("early-done"))
+        layer_notify(env, &done);
+    if (event_enabled(JVMPI_EVENT_ARENA_NEW) && !mutation("no-arena"))
+        layer_notify(env, &arena);
+    thread_begin(env, thread);
     if (memory_start(env))
         fprintf(stderr, "jvmpi: the VM gives no thread for GC events\n");
-    /* identities first: objects, then classes, then threads (the order of the old VMs) */
+    classes_replay(env);
+    threads_replay(env);
     memory_replay(env);
+    /* From here on other threads report as well. Then report what has been added since. */
+    atomic_store(&layer.replaying, false);
     classes_replay(env);
     threads_replay(env);
     unsigned probes = 0;
     for (jint i = 1; i <= JVMPI_MAX_EVENT_TYPE_VAL; i++)
         probes |= event_enabled(i) ? events[i].probes : 0;
-    probes_expect(probes); /* all in one pass over the classes */
+    probes_expect(probes); /* in a single pass over the classes */
     for (jint i = 1; i <= JVMPI_MAX_EVENT_TYPE_VAL; i++)
         if (events[i].on && event_enabled(i) && events[i].on(env) != JVMPI_SUCCESS)
             fprintf(stderr, "jvmpi: the VM refuses event %d\n", (int)i);
     if (event_enabled(JVMPI_EVENT_JVM_INIT_DONE))
-        notify(env, &done);
+        layer_notify(env, &done);
 }
 
 void layer_end(JNIEnv *env)
 {
     JVMPI_Event end = {.event_type = JVMPI_EVENT_JVM_SHUT_DOWN};
-    memory_stop();
-    threads_meet(env);
-    if (event_enabled(JVMPI_EVENT_JVM_SHUT_DOWN))
-        notify(env, &end);
+    jthread thread = NULL;
     ending = true;
+    memory_stop();
+    /*
+     * The VM may have reported the thread's end already, but the agent must know whose event this
+     * is.
+     */
+    if (!thread_known(env) && !(*vm.ti)->GetCurrentThread(vm.ti, &thread) && thread)
+        thread_begin(env, thread);
+    /* After this no event is sent except those that the agent itself requests. */
+    atomic_store(&layer.closing, true);
+    handlers_wait();
+    if (event_enabled(JVMPI_EVENT_JVM_SHUT_DOWN))
+        layer_notify(env, &end);
+    if (mutation("after-the-end"))
+        layer_notify(env, &(JVMPI_Event){.event_type = JVMPI_EVENT_DATA_RESET_REQUEST});
     atomic_store(&layer.down, true);
+    threads_resume_all();
 }
 
 static void JNICALL on_vm_death(jvmtiEnv *ti, JNIEnv *env)
@@ -290,17 +350,18 @@ static void JNICALL on_vm_death(jvmtiEnv *ti, JNIEnv *env)
 
 static void JNICALL on_data_dump(jvmtiEnv *ti)
 {
-    JVMPI_Event dump = {.event_type = JVMPI_EVENT_DATA_DUMP_REQUEST}, reset = {.event_type = JVMPI_EVENT_DATA_RESET_REQUEST};
+    JVMPI_Event dump = {.event_type = JVMPI_EVENT_DATA_DUMP_REQUEST},
+                reset = {.event_type = JVMPI_EVENT_DATA_RESET_REQUEST};
     if (event_enabled(JVMPI_EVENT_DATA_DUMP_REQUEST))
-        notify(vm_jni(), &dump);
+        layer_notify(vm_jni(), &dump);
     if (event_enabled(JVMPI_EVENT_DATA_RESET_REQUEST))
-        notify(vm_jni(), &reset);
+        layer_notify(vm_jni(), &reset);
 }
 
 static const struct vm_callbacks life_events = {
     .ti = {.VMInit = on_vm_init, .VMDeath = on_vm_death, .DataDumpRequest = on_data_dump}};
 
-/* Loads an agent ourselves: "lib=/path/libprofiler.so[,opts=...]", for VMs without -Xrun. */
+/* Loads an agent given as "lib=/path/libprofiler.so[,opts=...]", for VMs without -Xrun. */
 static int load_agent(JavaVM *java, const char *text)
 {
     char *path = strdup(text + 4);
@@ -323,7 +384,7 @@ static int load_agent(JavaVM *java, const char *text)
     return ret;
 }
 
-/* All that is cheap to have. */
+/* Requests the capabilities that cost little. */
 static void ask_capabilities(void)
 {
     static const jvmtiCapabilities wanted = {
@@ -354,7 +415,10 @@ static void ask_capabilities(void)
         sampled.can_generate_sampled_object_alloc_events = 1;
         if (vm_need(&sampled, NULL))
             return; /* OBJECT_ALLOC will not be available */
-        /* every allocation; now, for a thread counts on with the interval that it began with */
+        /*
+         * Sample every allocation. Set this now, because a thread keeps counting with the interval
+         * it began with.
+         */
         if (vm.have.can_generate_sampled_object_alloc_events)
             (void)(*vm.ti)->SetHeapSamplingInterval(vm.ti, 0);
     }
@@ -373,13 +437,14 @@ jint JNICALL Agent_OnLoad(JavaVM *java, char *text, void *reserved)
         return JNI_ERR;
     }
     ask_capabilities();
-    (void)!natives_watch(); /* methods_enable says it when that is missed */
+    (void)!natives_watch(); /* methods_enable reports it if this is needed and missing */
     mutate();
     vm_get_env = (*java)->GetEnv;
     functions = **java;
     functions.GetEnv = get_env;
     *(const struct JNIInvokeInterface_ **)java = &functions;
-    if (vm_events_on(&life_events) || vm_events_on(&thread_events) || vm_events_on(&class_watch_events)) {
+    if (memory_open() || vm_events_on(&life_events) || vm_events_on(&thread_events) ||
+        vm_events_on(&class_watch_events)) {
         fprintf(stderr, "jvmpi: the VM refuses events\n");
         return JNI_ERR;
     }

@@ -1,21 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Heap dumps (specification, section 4.2): numbers are big-endian, ids and pointers as the machine has them. Levels 1 and 2 are
- * made in one walk over all that is reachable: an object's record is put down, its values zero, when the object is first
- * met, and each reference and each primitive value that the VM tells of is written to its place.
+ * Heap dumps (specification, section 4.2). Numbers are big-endian; ids and pointers have the
+ * machine's byte order. Levels 1 and 2 are made in one walk of all reachable objects. When an
+ * object is first visited its record is written with zero values. Each reference and each primitive
+ * value that the VM reports is then stored in its place.
  */
 #include "agent/loaded_classes.h"
 #include "base/buf.h"
 #include "jvmpi/layouts.h"
 #include "jvmpi/traces.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { POINTER = sizeof(void *), RETRIES = 5 };
+enum {
+    POINTER = sizeof(void *),
+    RETRIES = 5,
+    /* Each try fails when the program loads a class meanwhile, which some do all the time. */
+    WALK_RETRIES = 50
+};
 
-/* Places in CLASS_DUMP, from its first byte. */
-enum { AT_SIGNERS = 1 + 3 * POINTER, AT_DOMAIN = 1 + 4 * POINTER, AT_SIZE = 1 + 7 * POINTER, AT_INTERFACES = AT_SIZE + 4 };
+/* Offsets in CLASS_DUMP from its first byte. */
+enum {
+    AT_SIGNERS = 1 + 3 * POINTER,
+    AT_DOMAIN = 1 + 4 * POINTER,
+    AT_SIZE = 1 + 7 * POINTER,
+    AT_INTERFACES = AT_SIZE + 4
+};
 
 static void put_pointer(struct buf *b, const void *p)
 {
@@ -31,57 +43,97 @@ static void put_id(struct buf *b, jlong id)
 
 struct level_0 {
     struct buf out;
-    jint kind;
+    struct map kinds; /* id of a class -> kind of its instances */
+    struct map seen;
+    struct map unlinked; /* ids of classes with objects but without a kind */
+    found_vec found;
 };
 
-static jint JNICALL on_object(jlong class_tag, jlong size, jlong *tag, jint length, void *data)
+static int put_living(jlong class_id, jlong size, jlong *id, void *data)
 {
     struct level_0 *d = data;
-    if (!*tag)
-        *tag = next_id();
-    buf_u8(&d->out, (uint8_t)d->kind);
-    put_id(&d->out, *tag);
-    return buf_error(&d->out) ? JVMTI_VISIT_ABORT : 0;
+    bool added = false;
+    const uint64_t *kind = map_get(&d->kinds, (uint64_t)class_id);
+    if (!kind)
+        return map_put(&d->unlinked, (uint64_t)class_id, 1);
+    if (!*id) {
+        *id = next_id();
+        if (vec_push(&d->found, ((struct found){*id, class_id, size})))
+            return -ENOMEM;
+    }
+    if (!map_at(&d->seen, (uint64_t)*id, 1, &added))
+        return -ENOMEM;
+    if (added) {
+        buf_u8(&d->out, (uint8_t)*kind);
+        put_id(&d->out, *id);
+    }
+    return buf_error(&d->out);
+}
+
+static bool level_0_once(JNIEnv *env, struct level_0 *d)
+{
+    _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
+    if (loaded_classes(vm.ti, env, &all) < 0)
+        return false;
+    bool ok = true;
+    buf_clear(&d->out);
+    map_clear(&d->seen);
+    map_clear(&d->unlinked);
+    for (jint i = 0; i < all.n; i++) {
+        char *signature = NULL;
+        (void)report_object(env, all.of[i]);
+        jobjectID id = report_class(env, all.of[i]);
+        if (!id)
+            continue;
+        kind_learn(env, all.of[i]);
+        (void)(*vm.ti)->GetClassSignature(vm.ti, all.of[i], &signature, NULL);
+        ok = ok && map_put(&d->kinds, (uintptr_t)id, (uint64_t)kind_of_signature(signature)) == 0;
+        vm_free(signature);
+    }
+    report_unreported(env);
+    ids_walk_begin();
+    ok = ok && living_walk(put_living, d);
+    ids_walk_end(&d->found);
+    report_found(env, &d->found);
+    vec_clear(&d->found);
+    return ok;
 }
 
 static bool dump_level_0(JNIEnv *env, struct buf *out)
 {
-    _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
     struct level_0 d = {.out = BUF(SIZE_MAX / 2)};
-    jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = on_object};
-    if (loaded_classes(vm.ti, env, &all) < 0)
-        return false;
-    for (jint i = 0; i < all.n; i++) {
-        /* class by class: the kind is known, and nothing has to be looked up in the callback */
-        char *signature = NULL;
-        (void)(*vm.ti)->GetClassSignature(vm.ti, all.of[i], &signature, NULL);
-        d.kind = kind_of_signature(signature);
-        vm_free(signature);
-        (void)(*vm.ti)->IterateThroughHeap(vm.ti, 0, all.of[i], &callbacks, &d);
-    }
+    bool ok = level_0_once(env, &d);
+    for (int i = 0; ok && i < RETRIES && d.unlinked.len && classes_link(env, &d.unlinked); i++)
+        ok = level_0_once(env, &d);
     *out = d.out;
-    return !buf_error(out);
+    map_release(&d.kinds);
+    map_release(&d.seen);
+    map_release(&d.unlinked);
+    vec_release(&d.found);
+    return ok && !buf_error(out);
 }
 
 /* ---- levels 1 and 2 ---- */
 
 struct root {
-    uint8_t group, type; /* records come by group, thread, type */
+    uint8_t group, type; /* records are sorted by group, thread, type */
     jint frame;
-    const void *by; /* JNIEnv or JNI reference */
+    const void *by; /* a JNIEnv or a JNI reference */
     jlong id;
 };
 
 struct walk {
     struct layouts layouts;
     const struct traces *traces;
-    struct map records; /* id -> where its record begins in objects */
+    struct map records; /* id -> start of its record in `objects` */
     struct buf objects;
     VEC(struct root) roots;
-    jlong last_id; /* the record that was asked for last */
+    jlong last_id; /* the record looked up last */
     size_t last_at;
-    struct map unloaded;  /* ids of class objects whose class the VM does not list: it holds them in store */
-    bool strange, failed; /* strange: something of a class that was not there when the layouts were read */
+    found_vec found;     /* objects that the walk gave ids */
+    struct map unlinked; /* ids of classes that are not defined but have objects */
+    /* strange: something belongs to a class that did not exist when the layouts were read. */
+    bool strange, failed;
 };
 
 static bool record_of(struct walk *w, jlong id, size_t *ret_at)
@@ -104,24 +156,31 @@ static void put_zeros(struct buf *b, size_t n)
         memset(p, 0, n);
 }
 
+/*
+ * True for classes that the agent knows as such. Other class objects are recorded like any object,
+ * with zeros.
+ */
+static bool is_class_record(const struct walk *w, jlong id)
+{
+    const struct layout *c = layout_of(&w->layouts, id);
+    return c && c->defined;
+}
+
 static void put_class_record(struct walk *w, jlong id)
 {
-    static const struct layout nothing;
     const struct layout *c = layout_of(&w->layouts, id);
     struct buf *b = &w->objects;
-    if (!c && !map_get(&w->unloaded, (uint64_t)id)) {
-        w->strange = true;
-        w->failed |= map_put(&w->unloaded, (uint64_t)id, 1) != 0;
-    }
-    c = c ? c : &nothing;
     buf_u8(b, JVMPI_GC_CLASS_DUMP);
     put_id(b, id);
     put_id(b, c->super);
     put_id(b, c->loader);
-    put_zeros(b, 4 * POINTER + 4); /* signers and domain, by references; two reserved; the size, in the end */
+    /*
+     * Signers and domain are set by references; two words are reserved; the size is set at the end.
+     */
+    put_zeros(b, 4 * POINTER + 4);
     for (jint i = 0; i < c->n_interfaces; i++)
         put_id(b, c->interfaces[i]);
-    buf_be16(b, 0); /* constants: the old VMs told of none */
+    buf_be16(b, 0); /* no constants, as in the old VMs */
     put_zeros(b, c->static_bytes);
 }
 
@@ -129,13 +188,15 @@ static void put_record(struct walk *w, jlong id, jlong class_id, jlong size, jin
 {
     struct layout *c = layout_of(&w->layouts, class_id);
     struct buf *b = &w->objects;
-    if (!c) {
+    if (!c || !c->defined) {
         w->strange = true;
+        w->failed |= map_put(&w->unlinked, (uint64_t)class_id, 1) != 0;
         return;
     }
-    if (class_id == w->layouts.class_id) {
+    if (is_class_record(w, id)) {
         put_class_record(w, id);
-        c->size = c->size && c->size < size ? c->size : size; /* statics lie in it: the smallest has none */
+        /* The class object includes its statics, so the smallest one has none. */
+        c->size = c->size && c->size < size ? c->size : size;
         return;
     }
     c->size = size;
@@ -155,18 +216,23 @@ static void put_record(struct walk *w, jlong id, jlong class_id, jlong size, jin
         put_zeros(b, (size_t)length * POINTER);
     } else {
         buf_u8(b, (uint8_t)c->kind);
-        put_zeros(b, w->layouts.references ? 0 : (size_t)length * value_width("....ZCFDBSIJ"[c->kind]));
+        put_zeros(b, w->layouts.references ? 0
+                                           : (size_t)length * value_width("....ZCFDBSIJ"[c->kind]));
     }
 }
 
-/* Where the value of a field lies, NULL: nowhere. of: the class that declares it or inherits it. */
+/*
+ * Returns where to store the value of a field, or NULL. class_id is the class that declares or
+ * inherits it.
+ */
 static uint8_t *value_at(struct walk *w, jlong id, jlong class_id, jint index, bool is_static)
 {
     size_t at;
     uint32_t offset;
     const struct layout *of = layout_of(&w->layouts, is_static ? id : class_id);
     const struct layout_field *f = of ? layout_place(&w->layouts, of, index, &offset) : NULL;
-    if (!f || f->is_static != is_static || !record_of(w, id, &at))
+    if (!f || is_static != is_class_record(w, id) || f->is_static != is_static ||
+        !record_of(w, id, &at))
         return NULL;
     at += is_static ? AT_INTERFACES + (size_t)of->n_interfaces * POINTER + 2 : 1 + 2 * POINTER + 4;
     return w->objects.data + at + offset;
@@ -185,13 +251,21 @@ static void store_at(struct walk *w, jlong referrer, size_t offset, jlong id)
         store_reference(w, w->objects.data + at + offset, id);
 }
 
-static void put_root(struct walk *w, jvmtiHeapReferenceKind kind, const jvmtiHeapReferenceInfo *info, jlong id)
+static void store_of_class(struct walk *w, jlong referrer, size_t offset, jlong id)
+{
+    if (is_class_record(w, referrer))
+        store_at(w, referrer, offset, id);
+}
+
+static void put_root(struct walk *w, jvmtiHeapReferenceKind kind,
+                     const jvmtiHeapReferenceInfo *info, jlong id)
 {
     struct root r = {.group = 4, .type = JVMPI_GC_ROOT_UNKNOWN, .id = id};
     if (kind == JVMTI_HEAP_REFERENCE_JNI_GLOBAL) {
         r.group = 1;
         r.type = JVMPI_GC_ROOT_JNI_GLOBAL;
-    } else if (kind == JVMTI_HEAP_REFERENCE_SYSTEM_CLASS) {
+    } else if (kind == JVMTI_HEAP_REFERENCE_SYSTEM_CLASS &&
+               (is_class_record(w, id) || mutation("sticky-object"))) {
         r.group = 2;
         r.type = JVMPI_GC_ROOT_STICKY_CLASS;
     } else if (kind == JVMTI_HEAP_REFERENCE_MONITOR) {
@@ -217,16 +291,21 @@ static void put_root(struct walk *w, jvmtiHeapReferenceKind kind, const jvmtiHea
     }
     if (r.type == JVMPI_GC_ROOT_NATIVE_STACK || r.type == JVMPI_GC_ROOT_THREAD_BLOCK)
         r.frame = 0;
+    if (r.type == JVMPI_GC_ROOT_JAVA_FRAME && mutation("deep-frame"))
+        r.frame += 1000;
     w->failed |= vec_push(&w->roots, r) != 0;
 }
 
-static jint JNICALL on_reference(jvmtiHeapReferenceKind kind, const jvmtiHeapReferenceInfo *info, jlong class_tag,
-                                 jlong referrer_class_tag, jlong size, jlong *tag, jlong *referrer, jint length, void *data)
+static jint JNICALL on_reference(jvmtiHeapReferenceKind kind, const jvmtiHeapReferenceInfo *info,
+                                 jlong class_tag, jlong referrer_class_tag, jlong size, jlong *tag,
+                                 jlong *referrer, jint length, void *data)
 {
     struct walk *w = data;
     bool added = false;
-    if (!*tag)
+    if (!*tag) {
         *tag = next_id();
+        w->failed |= vec_push(&w->found, ((struct found){*tag, class_tag, size})) != 0;
+    }
     if (!map_at(&w->records, (uint64_t)*tag, w->objects.len, &added))
         w->failed = true;
     if (added)
@@ -237,18 +316,20 @@ static jint JNICALL on_reference(jvmtiHeapReferenceKind kind, const jvmtiHeapRef
     if (!referrer)
         put_root(w, kind, info, *tag);
     else if (kind == JVMTI_HEAP_REFERENCE_FIELD || kind == JVMTI_HEAP_REFERENCE_STATIC_FIELD)
-        store_reference(
-            w, value_at(w, *referrer, referrer_class_tag, info->field.index, kind == JVMTI_HEAP_REFERENCE_STATIC_FIELD), *tag);
+        store_reference(w,
+                        value_at(w, *referrer, referrer_class_tag, info->field.index,
+                                 kind == JVMTI_HEAP_REFERENCE_STATIC_FIELD),
+                        *tag);
     else if (kind == JVMTI_HEAP_REFERENCE_ARRAY_ELEMENT)
         store_at(w, *referrer, 1 + 2 * POINTER + 4 + (size_t)info->array.index * POINTER, *tag);
     else if (kind == JVMTI_HEAP_REFERENCE_SIGNERS)
-        store_at(w, *referrer, AT_SIGNERS, *tag);
+        store_of_class(w, *referrer, AT_SIGNERS, *tag);
     else if (kind == JVMTI_HEAP_REFERENCE_PROTECTION_DOMAIN)
-        store_at(w, *referrer, AT_DOMAIN, *tag);
+        store_of_class(w, *referrer, AT_DOMAIN, *tag);
     return JVMTI_VISIT_OBJECTS;
 }
 
-/* Stores a value of the machine as a big-endian one. */
+/* Stores a value of the machine in big-endian order. */
 static void store_value(uint8_t *to, const void *value, unsigned width)
 {
     const uint8_t *from = value;
@@ -256,18 +337,20 @@ static void store_value(uint8_t *to, const void *value, unsigned width)
         to[i] = from[width - 1 - i];
 }
 
-static jint JNICALL on_primitive(jvmtiHeapReferenceKind kind, const jvmtiHeapReferenceInfo *info, jlong class_tag, jlong *tag,
-                                 jvalue value, jvmtiPrimitiveType type, void *data)
+static jint JNICALL on_primitive(jvmtiHeapReferenceKind kind, const jvmtiHeapReferenceInfo *info,
+                                 jlong class_tag, jlong *tag, jvalue value, jvmtiPrimitiveType type,
+                                 void *data)
 {
     struct walk *w = data;
-    uint8_t *p = value_at(w, *tag, class_tag, info->field.index, kind == JVMTI_HEAP_REFERENCE_STATIC_FIELD);
+    uint8_t *p =
+        value_at(w, *tag, class_tag, info->field.index, kind == JVMTI_HEAP_REFERENCE_STATIC_FIELD);
     if (p)
         store_value(p, &value, value_width((char)type));
     return 0;
 }
 
-static jint JNICALL on_elements(jlong class_tag, jlong size, jlong *tag, jint n, jvmtiPrimitiveType type, const void *elements,
-                                void *data)
+static jint JNICALL on_elements(jlong class_tag, jlong size, jlong *tag, jint n,
+                                jvmtiPrimitiveType type, const void *elements, void *data)
 {
     struct walk *w = data;
     size_t at;
@@ -300,7 +383,10 @@ static int compare_roots(const void *left, const void *right)
     return 0;
 }
 
-/* The VM tells of the object alone; its references are known where the agent wants to hear of them. NULL: not known. */
+/*
+ * The VM reports only the object. The references to it are known if the agent enabled their events.
+ * Returns NULL when they are not.
+ */
 static const void *take_reference(struct reference *list, size_t n, jlong id)
 {
     size_t low = 0, high = n;
@@ -350,7 +436,7 @@ static void put_sizes(struct walk *w)
     for (size_t i = 0; i < w->layouts.rows.len; i++) {
         const struct layout *c = &w->layouts.rows.data[i];
         uint32_t size = c->kind == JVMPI_NORMAL_OBJECT ? (uint32_t)c->size : 0;
-        if (record_of(w, c->id, &at))
+        if (c->defined && record_of(w, c->id, &at))
             store_value(w->objects.data + at + AT_SIZE, &size, 4);
     }
 }
@@ -361,14 +447,14 @@ static void walk_release(struct walk *w)
     map_release(&w->records);
     buf_release(&w->objects);
     vec_release(&w->roots);
-    map_release(&w->unloaded);
+    vec_release(&w->found);
+    map_release(&w->unlinked);
 }
 
-/* Empties it for another try; what is known of unloaded classes stays. */
+/* Resets the walk for another try. */
 static void walk_again(struct walk *w)
 {
-    struct walk fresh = {.traces = w->traces, .objects = BUF(SIZE_MAX / 2), .unloaded = w->unloaded};
-    w->unloaded = (struct map){0};
+    struct walk fresh = {.traces = w->traces, .objects = BUF(SIZE_MAX / 2)};
     walk_release(w);
     *w = fresh;
 }
@@ -383,10 +469,18 @@ static bool walk_once(JNIEnv *env, struct walk *w, jint level)
     quiet++;
     bool ok = layouts_read(env, &w->layouts, level == JVMPI_DUMP_LEVEL_1);
     quiet--;
-    return ok && !(*vm.ti)->FollowReferences(vm.ti, 0, NULL, NULL, &callbacks, w) && !w->failed;
+    if (!ok)
+        return false;
+    report_unreported(env);
+    ids_walk_begin();
+    ok = !(*vm.ti)->FollowReferences(vm.ti, 0, NULL, NULL, &callbacks, w) && !w->failed;
+    ids_walk_end(&w->found);
+    report_found(env, &w->found);
+    vec_clear(&w->found);
+    return ok;
 }
 
-/* Monitors that are entered: HotSpot reports them as roots up to JDK 16 or so. */
+/* Adds the monitors that are entered. HotSpot reports them as roots only up to about JDK 16. */
 static bool add_monitors(JNIEnv *env, struct walk *w)
 {
     jint n_threads = 0;
@@ -398,7 +492,9 @@ static bool add_monitors(JNIEnv *env, struct walk *w)
         jobject *owned = NULL;
         (void)(*vm.ti)->GetOwnedMonitorInfo(vm.ti, threads[i], &n, &owned);
         for (jint k = 0; k < n; k++) {
-            struct root r = {.group = 3, .type = JVMPI_GC_ROOT_MONITOR_USED, .id = (jlong)(intptr_t)id_of(owned[k])};
+            struct root r = {.group = 3,
+                             .type = JVMPI_GC_ROOT_MONITOR_USED,
+                             .id = (jlong)(intptr_t)id_of(owned[k])};
             if (map_get(&w->records, (uint64_t)r.id))
                 w->failed |= vec_push(&w->roots, r) != 0;
             (*env)->DeleteLocalRef(env, owned[k]);
@@ -414,13 +510,15 @@ static bool dump_graph(JNIEnv *env, jint level, const struct traces *traces, str
 {
     struct walk w = {.traces = traces, .objects = BUF(SIZE_MAX / 2)};
     bool ok = true, again = true;
-    for (int i = 0; ok && again && i < RETRIES; i++) {
+    for (int i = 0; ok && again && i < WALK_RETRIES; i++) {
         walk_again(&w);
         uint64_t linked = classes_linked();
         ok = walk_once(env, &w, level);
+        if (ok && w.unlinked.len)
+            (void)classes_link(env, &w.unlinked);
         if (ok)
             layouts_sizes(env, &w.layouts);
-        /* a class that was linked meanwhile is told of by CLASS_LOAD with fields that its record has not */
+        /* CLASS_LOAD of a class linked meanwhile reports fields that its record does not have. */
         again = w.strange || linked != classes_linked();
     }
     ok = ok && !w.strange && add_monitors(env, &w);
@@ -438,6 +536,8 @@ jint request_heap_dump(JNIEnv *env, jint level)
     struct buf out = BUF(SIZE_MAX / 2);
     struct traces traces = {0};
     bool ok;
+    thread_ends_hold();
+    disable_gc();
     ids_sweep_begin();
     if (level == JVMPI_DUMP_LEVEL_0)
         ok = dump_level_0(env, &out);
@@ -445,9 +545,13 @@ jint request_heap_dump(JNIEnv *env, jint level)
         ok = traces_take(env, &traces) && dump_graph(env, level, &traces, &out);
     ids_sweep_end();
     JVMPI_Event e = {.event_type = JVMPI_EVENT_HEAP_DUMP | JVMPI_REQUESTED_EVENT,
-                     .u.heap_dump = {level, (char *)out.data, (char *)out.data + out.len, traces.n, traces.all}};
+                     .u.heap_dump = {level, (char *)out.data,
+                                     (char *)out.data + out.len - mutation("short-dump"), traces.n,
+                                     traces.all}};
     if (ok)
-        notify(env, &e);
+        layer_notify(env, &e);
+    enable_gc();
+    thread_ends_release();
     traces_release(&traces);
     buf_release(&out);
     return ok ? JVMPI_SUCCESS : JVMPI_FAIL;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Object ids are tags, but those of the newest objects (newborns.c). */
+/* Object ids are tags, except for the newest objects (weak_ids.c). */
 #include "base/map.h"
-#include "jvmpi/newborns.h"
+#include "jvmpi/weak_ids.h"
+
+#include <stdlib.h>
 
 static _Atomic jlong last_id;
-static pthread_mutex_t giving = PTHREAD_MUTEX_INITIALIZER; /* two threads must not name one object twice */
+/* Prevents two threads from giving ids to the same object. */
+static pthread_mutex_t giving = PTHREAD_MUTEX_INITIALIZER;
 
 void ids_lock(void)
 {
@@ -31,103 +34,173 @@ jlong last_id_given(void)
     return atomic_load(&last_id);
 }
 
-/* The lock is held. The object's tag, given now if it has none; 0: the VM refuses. */
-static jlong give(jobject object, bool may_be_newborn, bool *ret_new)
+/*
+ * Ids that OBJECT_ALLOC, while enabled, has yet to report, for example those given in an answer or
+ * by a heap walk. Whoever takes an id out of the map reports it. The number is also positive while
+ * a walk is in progress.
+ */
+static struct map unreported; /* protected by `giving` */
+static atomic_int n_unreported;
+
+/* Called before the object has its id, so that whoever sees the id finds it unreported. */
+static void put_unreported(jlong id)
 {
-    jlong tag = 0;
-    if ((*vm.ti)->GetTag(vm.ti, object, &tag) || tag)
-        return tag;
-    if (may_be_newborn)
-        tag = newborn_find(object);
-    if (tag)
-        return tag;
-    tag = next_id();
-    *ret_new = true;
-    return (*vm.ti)->SetTag(vm.ti, object, tag) ? 0 : tag;
+    bool added = false;
+    if (event_enabled(JVMPI_EVENT_OBJECT_ALLOC) && map_at(&unreported, (uint64_t)id, 1, &added) &&
+        added)
+        atomic_fetch_add(&n_unreported, 1);
 }
 
-jobjectID id_of_new(jobject object, bool *ret_new)
+/* Requires the lock. Enters the id in f unless f is NULL. */
+static bool take_unreported(jlong id, struct flight *f)
+{
+    bool is = map_get(&unreported, (uint64_t)id);
+    if (is && f)
+        /* Enter it before it leaves the map, because others check without the lock. */
+        flight_enter(f, (uintptr_t)id);
+    if (is) {
+        map_remove(&unreported, (uint64_t)id);
+        atomic_fetch_sub(&n_unreported, 1);
+    }
+    return is;
+}
+
+/*
+ * Requires the lock. Returns the object's id, which is given now if it has none, or 0 when the VM
+ * refuses. An id to be reported is entered in f, or added to the unreported ids when f is NULL.
+ */
+static jlong give(jobject object, bool may_have_weak_id, bool unshared, struct flight *f,
+                  bool *ret_unreported)
 {
     jlong tag = 0;
-    *ret_new = false;
+    if ((*vm.ti)->GetTag(vm.ti, object, &tag))
+        return 0;
+    if (!tag && may_have_weak_id)
+        tag = weak_ids_find(object);
+    if (tag) {
+        *ret_unreported = f && take_unreported(tag, f);
+        return tag;
+    }
+    tag = next_id();
+    *ret_unreported = f;
+    if (!f)
+        put_unreported(tag);
+    else if (!unshared)
+        flight_enter(f, (uintptr_t)tag);
+    if ((*vm.ti)->SetTag(vm.ti, object, tag)) {
+        (void)take_unreported(tag, NULL);
+        if (f)
+            flight_end(f);
+        *ret_unreported = false;
+        return 0;
+    }
+    lookup_add(vm_jni(), tag, object);
+    return tag;
+}
+
+jobjectID id_to_report(jobject object, bool unshared, struct flight *f, bool *ret_unreported)
+{
+    jlong tag = 0;
+    *ret_unreported = false;
     if (!object || (*vm.ti)->GetTag(vm.ti, object, &tag))
         return NULL;
-    if (!tag) {
+    if (!tag || unlikely(atomic_load(&n_unreported) > 0)) {
         ids_lock();
-        tag = give(object, true, ret_new);
+        tag = give(object, true, unshared, f, ret_unreported);
         ids_unlock();
     }
+    if (!*ret_unreported)
+        flight_wait((uintptr_t)tag);
     return (jobjectID)(intptr_t)tag;
+}
+
+bool id_claim(jlong id, struct flight *f)
+{
+    bool is = false;
+    if (atomic_load(&n_unreported) > 0) {
+        ids_lock();
+        is = take_unreported(id, f);
+        ids_unlock();
+    }
+    if (!is)
+        flight_wait((uintptr_t)id);
+    return is;
+}
+
+size_t ids_unreported(jlong **ret)
+{
+    size_t n = 0;
+    uint64_t id, unused;
+    *ret = NULL;
+    if (!atomic_load(&n_unreported))
+        return 0;
+    ids_lock();
+    *ret = calloc(unreported.len + 1, sizeof(**ret));
+    for (size_t i = 0; *ret && map_next(&unreported, &i, &id, &unused);)
+        (*ret)[n++] = (jlong)id;
+    ids_unlock();
+    return n;
 }
 
 void ids_sweep_begin(void)
 {
     ids_lock();
-    newborns_sweep_begin();
+    weak_ids_sweep_begin();
     ids_unlock();
 }
 
 void ids_sweep_end(void)
 {
     ids_lock();
-    newborns_sweep_end();
+    weak_ids_sweep_end();
     ids_unlock();
 }
 
-jobjectID id_of_allocated(JNIEnv *env, jobject object, bool *ret_new)
+void ids_walk_begin(void)
 {
-    jobjectID id = newborn_id(env, object);
-    *ret_new = id != NULL;
+    atomic_fetch_add(&n_unreported, 1); /* whoever sees an id from now on waits for the lock */
+    ids_lock();
+}
+
+void ids_walk_end(const found_vec *found)
+{
+    for (size_t i = 0; i < found->len; i++)
+        put_unreported(found->data[i].id);
+    ids_unlock();
+    atomic_fetch_sub(&n_unreported, 1);
+}
+
+jobjectID id_of_allocated(JNIEnv *env, jobject object, struct flight *f, bool *ret_unreported)
+{
+    jobjectID id = weak_ids_add(env, object);
+    *ret_unreported = id != NULL;
     if (!id) {
         ids_lock();
-        id = (jobjectID)(intptr_t)give(object, false, ret_new);
+        id = (jobjectID)(intptr_t)give(object, false, false, f, ret_unreported);
         ids_unlock();
+        if (!*ret_unreported)
+            flight_wait((uintptr_t)id);
     }
+    return id;
+}
+
+jlong id_give(jobject object)
+{
+    bool unused;
+    ids_lock();
+    jlong id = give(object, false, false, NULL, &unused);
+    ids_unlock();
     return id;
 }
 
 jobjectID id_of(jobject object)
 {
-    bool fresh;
-    return id_of_new(object, &fresh);
-}
-
-/* Objects that agents ask about again and again: JVM TI finds others by looking at all tags. */
-static pthread_mutex_t kept_mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct map kept; /* id -> jweak, of whoever keeps it */
-
-void id_keep(jobjectID id, jweak ref)
-{
-    layer_lock(&kept_mutex);
-    if (map_put(&kept, (uintptr_t)id, (uintptr_t)ref))
-        map_remove(&kept, (uintptr_t)id);
-    layer_unlock(&kept_mutex);
-}
-
-void id_drop(jobjectID id)
-{
-    layer_lock(&kept_mutex);
-    map_remove(&kept, (uintptr_t)id);
-    layer_unlock(&kept_mutex);
-}
-
-jobject object_of(JNIEnv *env, jobjectID id)
-{
-    jlong tag = (jlong)(intptr_t)id;
-    jint n = 0;
-    jobject *objects = NULL;
-    layer_lock(&kept_mutex);
-    const uint64_t *ref = map_get(&kept, (uint64_t)tag);
-    jobject found = ref ? (*env)->NewLocalRef(env, (jobject)(uintptr_t)*ref) : NULL;
-    layer_unlock(&kept_mutex);
-    if (!found && tag) {
-        ids_lock();
-        found = newborn_object(env, tag);
-        ids_unlock();
-    }
-    if (found || !tag || (*vm.ti)->GetObjectsWithTags(vm.ti, 1, &tag, &n, &objects, NULL))
-        return found;
-    found = n ? objects[0] : NULL;
-    vm_free(objects);
-    return found;
+    jlong tag = 0;
+    bool unused;
+    if (!object || (*vm.ti)->GetTag(vm.ti, object, &tag) || tag)
+        return (jobjectID)(intptr_t)tag;
+    ids_lock();
+    tag = give(object, true, false, NULL, &unused);
+    ids_unlock();
+    return (jobjectID)(intptr_t)tag;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of functions that agents get. After JVM_SHUT_DOWN a call from a thread of the program's or the agent's never comes
- * back, as in the old VMs; but the thread that ends the VM, threads that are none of Java's (they may run the agent's exit
- * handlers) and thread-local storage (it may be asked for in a signal handler) are not held up.
+ * The table of functions that agents get. After JVM_SHUT_DOWN a call from a thread of the program
+ * or the agent never returns, as in the old VMs. Exempt are the thread that ends the VM, threads
+ * that are not Java threads (they may run the agent's exit handlers), and thread-local storage,
+ * which may be used in a signal handler.
  */
 #include "base/macro.h"
 #include "jvmpi/layer.h"
@@ -16,6 +17,7 @@ static void hold(void)
 {
     if (likely(!atomic_load_explicit(&layer.down, memory_order_acquire)) || ending || !vm_jni())
         return;
+    threads_resume_all(); /* the caller will not; the VM would wait for suspended threads */
     for (;;)
         pause();
 }
@@ -26,47 +28,56 @@ static jobject object_of_id(jobjectID id)
     return env ? object_of(env, id) : NULL;
 }
 
-/* X(slot, what does it, its type, parameters, arguments, what a stub answers that claims success) */
-#define FUNCTIONS(X)                                                                                                 \
-    X(EnableEvent, enable_event, jint, (jint type, void *arg), (type, arg), JVMPI_SUCCESS)                           \
-    X(DisableEvent, disable_event, jint, (jint type, void *arg), (type, arg), JVMPI_SUCCESS)                         \
-    X(RequestEvent, request_event, jint, (jint type, void *arg), (type, arg), JVMPI_SUCCESS)                         \
-    X(GetCurrentThreadCpuTime, get_current_thread_cpu_time, jlong, (void), (), 1)                                    \
-    X(GetThreadStatus, get_thread_status, jint, (JNIEnv * env), (env), JVMPI_THREAD_RUNNABLE)                        \
-    X(ThreadHasRun, thread_has_run, jboolean, (JNIEnv * env), (env), JNI_TRUE)                                       \
-    X(CreateSystemThread, create_system_thread, jint, (char *name, jint p, void (*f)(void *)), (name, p, f), JNI_OK) \
-    X(GetThreadObject, get_thread_object, jobjectID, (JNIEnv * env), (env), (jobjectID)1)                            \
-    X(GetMethodClass, get_method_class, jobjectID, (jmethodID method), (method), (jobjectID)1)                       \
-    X(jobjectID2jobject, object_of_id, jobject, (jobjectID id), (id), NULL)                                          \
-    X(jobject2jobjectID, id_of, jobjectID, (jobject o), (o), (jobjectID)1)                                           \
-    X(RawMonitorCreate, raw_monitor_create, JVMPI_RawMonitor, (char *name), (name), (JVMPI_RawMonitor)1)
+/* X(slot, function, its type, parameters, arguments, result of a stub that claims success) */
+#define FUNCTIONS(X)                                                                           \
+    X(EnableEvent, enable_event, jint, (jint type, void *arg), (type, arg), JVMPI_SUCCESS)     \
+    X(DisableEvent, disable_event, jint, (jint type, void *arg), (type, arg), JVMPI_SUCCESS)   \
+    X(RequestEvent, request_event, jint, (jint type, void *arg), (type, arg), JVMPI_SUCCESS)   \
+    X(GetCurrentThreadCpuTime, get_current_thread_cpu_time, jlong, (void), (), 1)              \
+    X(GetThreadStatus, get_thread_status, jint, (JNIEnv * env), (env), JVMPI_THREAD_RUNNABLE)  \
+    X(ThreadHasRun, thread_has_run, jboolean, (JNIEnv * env), (env), JNI_TRUE)                 \
+    X(CreateSystemThread, create_system_thread, jint, (char *name, jint p, void (*f)(void *)), \
+      (name, p, f), JNI_OK)                                                                    \
+    X(GetThreadObject, get_thread_object, jobjectID, (JNIEnv * env), (env), (jobjectID)1)      \
+    X(GetMethodClass, get_method_class, jobjectID, (jmethodID method), (method), (jobjectID)1) \
+    X(jobjectID2jobject, object_of_id, jobject, (jobjectID id), (id), NULL)                    \
+    X(jobject2jobjectID, id_of, jobjectID, (jobject o), (o), (jobjectID)1)                     \
+    X(RawMonitorCreate, raw_monitor_create, JVMPI_RawMonitor, (char *name), (name),            \
+      (JVMPI_RawMonitor)1)
 
-#define PROCEDURES(X)                                                                                       \
-    X(GetCallTrace, get_call_trace, (JVMPI_CallTrace * trace, jint depth), (trace, depth))                  \
-    X(RawMonitorEnter, raw_monitor_enter, (JVMPI_RawMonitor m), (m))                                        \
-    X(RawMonitorExit, raw_monitor_exit, (JVMPI_RawMonitor m), (m))                                          \
-    X(RawMonitorWait, raw_monitor_wait, (JVMPI_RawMonitor m, jlong ms), (m, ms))                            \
-    X(RawMonitorNotifyAll, raw_monitor_notify_all, (JVMPI_RawMonitor m), (m))                               \
-    X(RawMonitorDestroy, raw_monitor_destroy, (JVMPI_RawMonitor m), (m))                                    \
-    X(SuspendThread, suspend_thread, (JNIEnv * env), (env))                                                 \
-    X(ResumeThread, resume_thread, (JNIEnv * env), (env))                                                   \
-    X(DisableGC, disable_gc, (void), ())                                                                    \
-    X(EnableGC, enable_gc, (void), ())                                                                      \
-    X(RunGC, run_gc, (void), ())                                                                            \
-    X(SuspendThreadList, suspend_thread_list, (jint n, JNIEnv * *list, jint * results), (n, list, results)) \
-    X(ResumeThreadList, resume_thread_list, (jint n, JNIEnv * *list, jint * results), (n, list, results))
+#define PROCEDURES(X)                                                                      \
+    X(GetCallTrace, get_call_trace, (JVMPI_CallTrace * trace, jint depth), (trace, depth)) \
+    X(RawMonitorEnter, raw_monitor_enter, (JVMPI_RawMonitor m), (m))                       \
+    X(RawMonitorExit, raw_monitor_exit, (JVMPI_RawMonitor m), (m))                         \
+    X(RawMonitorWait, raw_monitor_wait, (JVMPI_RawMonitor m, jlong ms), (m, ms))           \
+    X(RawMonitorNotifyAll, raw_monitor_notify_all, (JVMPI_RawMonitor m), (m))              \
+    X(RawMonitorDestroy, raw_monitor_destroy, (JVMPI_RawMonitor m), (m))                   \
+    X(SuspendThread, suspend_thread, (JNIEnv * env), (env))                                \
+    X(ResumeThread, resume_thread, (JNIEnv * env), (env))                                  \
+    X(DisableGC, disable_gc, (void), ())                                                   \
+    X(EnableGC, enable_gc, (void), ())                                                     \
+    X(RunGC, run_gc, (void), ())                                                           \
+    X(SuspendThreadList, suspend_thread_list, (jint n, JNIEnv * *list, jint * results),    \
+      (n, list, results))                                                                  \
+    X(ResumeThreadList, resume_thread_list, (jint n, JNIEnv * *list, jint * results),      \
+      (n, list, results))
 
 #define FUNCTION(slot, f, type, parameters, arguments, stub) \
     static type call_##slot parameters                       \
     {                                                        \
         hold();                                              \
-        return f arguments;                                  \
+        asked++;                                             \
+        type answer = f arguments;                           \
+        asked--;                                             \
+        return answer;                                       \
     }
 #define PROCEDURE(slot, f, parameters, arguments) \
     static void call_##slot parameters            \
     {                                             \
         hold();                                   \
+        asked++;                                  \
         f arguments;                              \
+        asked--;                                  \
     }
 FUNCTIONS(FUNCTION)
 PROCEDURES(PROCEDURE)
@@ -81,7 +92,8 @@ JVMPI_Interface jvmpi_interface = {
     .SetThreadLocalStorage = set_thread_local_storage,
 };
 
-#ifdef JVMPI_MUTANTS /* for the test of the tests: JVMPI_MUTANT names what is to claim success and do nothing */
+/* For testing the tests: JVMPI_MUTANT names functions that claim success and do nothing. */
+#ifdef JVMPI_MUTANTS
 #define STUB(slot, f, type, parameters, arguments, stub) \
     static type stub_##slot parameters                   \
     {                                                    \
@@ -107,10 +119,24 @@ static void stub_SetThreadLocalStorage(JNIEnv *env, void *value)
 {
 }
 
-bool mutant_event(jint type)
+bool mutation_of_event(jint type)
 {
     const char *name = getenv("JVMPI_MUTANT");
     return name && atoi(name) == (type & ~JVMPI_REQUESTED_EVENT);
+}
+
+bool mutation(const char *name)
+{
+    static const char *wanted;
+    if (!wanted)
+        wanted = getenv("JVMPI_MUTANT") ? getenv("JVMPI_MUTANT") : "";
+    return strcmp(wanted, name) == 0;
+}
+
+bool mutation_eighth(const char *name)
+{
+    static atomic_uint n;
+    return mutation(name) && atomic_fetch_add(&n, 1) % 8 == 7;
 }
 
 void mutate(void)

@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JVMPI over JVM TI. What the files of the layer share. Rules:
+ * JVMPI on top of JVM TI: declarations shared by the files of the layer. Rules:
  *
- * - Object ids are small counters, never reused: the tags of the layer's own JVM TI environment, but for the newest objects.
- * - An event is sent on the thread that caused it; FREE, CLASS_UNLOAD and GC events by one thread of the layer's (memory.c).
+ * - Object ids are small counters that are never reused. They are the tags of the layer's own JVM
+ *   TI environment, except for the newest objects.
+ * - When the defining events are enabled, an id is reported once, before any event names it
+ *   (section 1.4). report_object, report_class and thread_begin provide ids for events; id_of
+ *   provides them for answers and sends nothing.
+ * - An event is sent on the thread that caused it. FREE, CLASS_UNLOAD and GC events are sent by one
+ *   thread of the layer (memory.c).
  * - The layer holds no lock of its own while the agent is inside NotifyEvent.
  */
 #pragma once
 
 #include "agent/vm.h"
+#include "base/vec.h"
 #include "jvmpi.h"
+#include "jvmpi/flights.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,28 +25,40 @@
 extern JVMPI_Interface jvmpi_interface;
 
 struct layer {
-    _Atomic uint64_t enabled; /* a bit an event */
+    _Atomic uint64_t enabled; /* one bit for each event */
     atomic_bool live;         /* VMInit's replay has begun */
-    atomic_bool down;         /* JVM_SHUT_DOWN was sent */
+    /* The replay is in progress; events of other threads are left out. */
+    atomic_bool replaying;
+    atomic_bool closing; /* JVM_SHUT_DOWN is being sent; events of other threads are left out */
+    atomic_bool down;    /* JVM_SHUT_DOWN was sent */
 };
 
 extern struct layer layer;
 
-/* Above 0 while the layer itself calls Java on this thread: what that allocates and enters is not told of. */
+extern __thread bool replayer; /* this thread reports what existed at the start */
+
+/*
+ * Positive while the layer itself calls Java on this thread; what that allocates and enters is not
+ * reported.
+ */
 extern __thread int quiet;
-extern __thread int telling; /* above 0 within NotifyEvent */
+extern __thread int notifying; /* positive within NotifyEvent */
 
 static inline bool event_enabled(jint type)
 {
     return atomic_load_explicit(&layer.enabled, memory_order_relaxed) >> type & 1;
 }
 
-/* Sends an event; env_id is filled in. Drops it when there is no agent, or after the shutdown. */
-void notify(JNIEnv *env, JVMPI_Event *event);
+/*
+ * Sends an event after setting its env_id. Drops it when there is no agent, after the shutdown, or
+ * when the agent does not know the thread.
+ */
+void layer_notify(JNIEnv *env, JVMPI_Event *event);
 
 /*
- * Locks under which the VM is called. A thread that the agent suspends may stop in such a call: it is not left suspended while
- * it holds one, for whoever wants it then would wait for ever.
+ * For locks that are held while the VM is called. A thread that the agent suspends may stop in such
+ * a call. It is not left suspended while it holds such a lock, because other threads would then
+ * wait for the lock forever.
  */
 void layer_lock(pthread_mutex_t *mutex);
 void layer_unlock(pthread_mutex_t *mutex);
@@ -48,16 +67,32 @@ void layer_unlock(pthread_mutex_t *mutex);
 jint enable_event(jint type, void *arg);
 jint disable_event(jint type, void *arg);
 jint request_event(jint type, void *arg);
-/* JVM_SHUT_DOWN, and no event after it. */
+/* Sends JVM_SHUT_DOWN; no event follows it. */
 void layer_end(JNIEnv *env);
 
 /* ---- interface.c ---- */
 extern __thread bool ending; /* this thread ends the VM */
 #ifdef JVMPI_MUTANTS
-bool mutant_event(jint type);
+bool mutation_of_event(jint type);
 void mutate(void);
+/*
+ * Return true when the mutation of this name is requested (see interface.c); the second only each
+ * eighth time.
+ */
+bool mutation(const char *name);
+bool mutation_eighth(const char *name);
 #else
-static inline bool mutant_event(jint type)
+static inline bool mutation(const char *name)
+{
+    return false;
+}
+
+static inline bool mutation_eighth(const char *name)
+{
+    return false;
+}
+
+static inline bool mutation_of_event(jint type)
 {
     return false;
 }
@@ -68,48 +103,209 @@ static inline void mutate(void)
 #endif
 
 /* ---- ids.c ---- */
-/* The id of an object, given on first sight; NULL for null. Any thread that is attached. */
+/* An object that a heap walk has given an id. */
+struct found {
+    jlong id, class_id, size;
+};
+
+typedef VEC(struct found) found_vec;
+
+/*
+ * Returns the id of an object, which gets one if it has none, or NULL for null. For any attached
+ * thread. Sends nothing; for answers.
+ */
 jobjectID id_of(jobject object);
-/* The same, and *ret_new tells whether it was given now. */
-jobjectID id_of_new(jobject object, bool *ret_new);
-/* The same for an object that the calling thread has just been told of by SampledObjectAlloc. */
-jobjectID id_of_allocated(JNIEnv *env, jobject object, bool *ret_new);
-/* Around what names objects by walking the heap. */
+/*
+ * Like id_of, for events. *ret_unreported: OBJECT_ALLOC has not reported the object, so the caller
+ * must do so and then end the flight. unshared: the caller has just created the object and no other
+ * thread can name it; otherwise the function waits while another thread reports it.
+ */
+jobjectID id_to_report(jobject object, bool unshared, struct flight *f, bool *ret_unreported);
+/*
+ * Like id_to_report, for an object that SampledObjectAlloc has just reported to the calling thread.
+ */
+jobjectID id_of_allocated(JNIEnv *env, jobject object, struct flight *f, bool *ret_unreported);
+/* Gives an id to an object that no other thread knows. Returns 0 when the VM refuses. */
+jlong id_give(jobject object);
+/*
+ * Returns true when OBJECT_ALLOC is enabled and has not reported the id. The caller must then
+ * report it, or treat it as never reported, and end the flight.
+ */
+bool id_claim(jlong id, struct flight *f);
+/* Returns all ids still to be reported, in an array that the caller frees. */
+size_t ids_unreported(jlong **ret);
+/* Enclose operations that give ids to objects by walking the heap. */
 void ids_sweep_begin(void);
 void ids_sweep_end(void);
-/* Reserves an id for a heap callback, which must not lock; or n that follow one another, of which it answers the first. */
+/*
+ * Enclose the walk itself. Meanwhile no other thread gives ids to objects, and this thread must not
+ * use the functions above. What the walk has found must be reported afterwards.
+ */
+void ids_walk_begin(void);
+void ids_walk_end(const found_vec *found);
+/*
+ * Reserve an id for a heap callback, which must not lock, or n consecutive ids, of which the first
+ * is returned.
+ */
 jlong next_id(void);
 jlong next_ids(jlong n);
 jlong last_id_given(void);
-/* Nobody else names objects meanwhile. */
 void ids_lock(void);
 void ids_unlock(void);
-/* A local reference to the object, NULL: dead or unknown. */
+
+/* ---- lookup.c ---- */
+/* Returns a local reference to the object, or NULL when it is dead or unknown. */
 jobject object_of(JNIEnv *env, jobjectID id);
-/* Makes object_of quick for this one, until id_drop; the reference stays the caller's. */
+/* Makes object_of fast for this object until id_drop. The reference remains the caller's. */
 void id_keep(jobjectID id, jweak ref);
 void id_drop(jobjectID id);
+/* The object now has this id as its tag. */
+void lookup_add(JNIEnv *env, jlong id, jobject object);
+/* The object is dead. */
+void lookup_forget(JNIEnv *env, jlong id);
+
+/* ---- boot_classes.c ---- */
+/* Called at VMInit, before events. */
+void boot_classes_find(JNIEnv *env);
+/* Returns a local reference to one of these classes, or NULL before VMInit and for other names. */
+jclass boot_class(JNIEnv *env, const char *name);
+
+/* ---- objects.c ---- */
+enum { LAYER_ARENA = 1 };
+
+/*
+ * Returns the id of an object that an event is about to name. Sends OBJECT_ALLOC first if it is
+ * enabled and has not reported the object.
+ */
+jobjectID report_object(JNIEnv *env, jobject object);
+/* Like report_object, for an object that the calling thread has just created. */
+jobjectID report_new_object(JNIEnv *env, jobject object);
+/* Determines what the instances of the class are, for report_found. */
+void kind_learn(JNIEnv *env, jclass class);
+/*
+ * Sends OBJECT_ALLOC for what a walk has found, except for what other threads have reported
+ * meanwhile.
+ */
+void report_found(JNIEnv *env, const found_vec *found);
+/* Sends OBJECT_ALLOC for everything that has an id and was not reported yet. */
+void report_unreported(JNIEnv *env);
+/*
+ * Visits all live objects, each once for every reference to it. Returns false when the VM or the
+ * visitor fails. JVM TI's walk of the entire heap would also visit the fillers of gaps, whose tags
+ * pass to the objects that are created there next.
+ */
+bool living_walk(int (*visit)(jlong class_id, jlong size, jlong *id, void *data),
+                 void *data) must_check;
+void memory_replay(JNIEnv *env);
+jint request_object_alloc(JNIEnv *env, jobjectID id);
+/*
+ * Sends a requested OBJECT_ALLOC, also while another thread is reporting the object, so that what
+ * is requested about it does not come first.
+ */
+void request_in_flight(JNIEnv *env, jobjectID id);
+jint enable_allocations(bool on);
 
 /* ---- classes.c ---- */
 void classes_replay(JNIEnv *env);
-void send_class_load(JNIEnv *env, jclass class);
+/*
+ * Returns the id of a class that an event is about to name as a class. Sends OBJECT_ALLOC and
+ * CLASS_LOAD first, as for objects. Returns NULL for null and for a class that is not linked, whose
+ * class object is treated like any other object until then (see doc/jvmpi.md).
+ */
+jobjectID report_class(JNIEnv *env, jclass class);
+/* Returns true when the class is linked, or is an array or primitive class. */
+bool class_is_defined(jclass class);
+/*
+ * Links classes that are not linked although objects of them exist; the class data archive has
+ * some. Returns true when one was linked. Calls Java.
+ */
+struct map;
+bool classes_link(JNIEnv *env, const struct map *ids);
+/* Like report_class, for the class of a method. */
+void report_class_of(JNIEnv *env, jmethodID method);
+/*
+ * Returns a method's id as CLASS_LOAD reported it. Code that still runs from before its class was
+ * changed, for example instrumented, has another id.
+ */
+jmethodID current_method(jmethodID method);
 jint request_class_load(JNIEnv *env, jobjectID id);
-/* True when the id was a class's; it is then forgotten. Sends CLASS_UNLOAD if that is enabled. */
+/* Sends CLASS_LOAD for classes that were loaded while the calling thread's events were left out. */
+void classes_owed(JNIEnv *env);
+bool is_class(jlong id);
+/*
+ * Returns true when the id was that of a class, which is then forgotten. Sends CLASS_UNLOAD if that
+ * is enabled.
+ */
 bool class_freed(JNIEnv *env, jlong id);
-/* How many classes were linked since the start: a clock for whoever needs them to stay as they are. */
+/*
+ * Returns the number of classes linked so far. Callers compare it to detect that classes have
+ * changed.
+ */
 uint64_t classes_linked(void);
 jobjectID get_method_class(jmethodID method);
 extern const struct vm_callbacks class_load_events, class_hook_events, class_watch_events;
 
 /* ---- threads.c ---- */
+/* Adds all existing threads to the table and reports them. */
 void threads_replay(JNIEnv *env);
+extern __thread bool thread_is_seen; /* the agent knows the calling thread */
+/*
+ * Says, to other threads, whether the calling thread is in a handler. It is written with plain
+ * stores, because it is read only once, at the end, by handlers_wait, which waits until all other
+ * threads have left their handlers, for at most a second.
+ */
+extern __thread _Atomic int *thread_in_handler;
+
+static inline void handler_begins(void)
+{
+    if (likely(thread_in_handler))
+        atomic_store_explicit(thread_in_handler, 1, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+static inline void handler_ended(void)
+{
+    if (likely(thread_in_handler) && !notifying)
+        atomic_store_explicit(thread_in_handler, 0, memory_order_release);
+}
+
+void handlers_wait(void);
+/*
+ * Checks again a thread that was not seen before. Returns false when its events must be left out,
+ * because its THREAD_END was sent, or because it is attaching itself and its Thread object is not
+ * complete. Threads of the VM (compilers, for example), which JVM TI does not report, are reported
+ * now.
+ */
+bool thread_check(JNIEnv *env);
+
+static inline bool thread_ready(JNIEnv *env)
+{
+    return likely(thread_is_seen) || thread_check(env);
+}
+
+/* The calling thread begins. Also called for a thread that JVM TI does not report in time. */
+void thread_begin(JNIEnv *env, jthread thread);
+/* Between these calls no THREAD_END is sent, because an event that names threads is being built. */
+void thread_ends_hold(void);
+void thread_ends_release(void);
+/*
+ * True for JVM TI's events of a virtual thread, which has no JNIEnv and may change its carrier
+ * between two events.
+ */
+bool thread_is_virtual(JNIEnv *env, jthread thread);
+/* True when the thread's start was reported to the agent and its end was not. */
+bool env_is_reported(JNIEnv *env);
 jint request_thread_start(JNIEnv *env, jobjectID id);
-/* The thread's object of an environment, as a local reference; NULL: no such thread. */
+/*
+ * Returns the thread object of an environment as a local reference, or NULL when there is no such
+ * thread.
+ */
 jthread thread_of(JNIEnv *self, JNIEnv *env);
 JNIEnv *env_of(JNIEnv *self, jthread thread);
-/* Tells of the calling thread, should the VM not have: the one that shuts it down. */
-void threads_meet(JNIEnv *env);
-/* Its start was told of and its end was not. A thread that attaches itself runs Java (its constructor) before. */
+/*
+ * True when the thread's start was reported and its end was not. A thread that attaches itself runs
+ * Java (its constructor) before.
+ */
 bool thread_known(JNIEnv *env);
 void set_thread_local_storage(JNIEnv *env, void *value);
 void *get_thread_local_storage(JNIEnv *env);
@@ -117,6 +313,8 @@ jint get_thread_status(JNIEnv *env);
 jboolean thread_has_run(JNIEnv *env);
 void suspend_thread(JNIEnv *env);
 void resume_thread(JNIEnv *env);
+/* Resumes everything that JVMPI has suspended, because nobody else will do so after the end. */
+void threads_resume_all(void);
 void suspend_thread_list(jint n, JNIEnv **list, jint *results);
 void resume_thread_list(jint n, JNIEnv **list, jint *results);
 jint create_system_thread(char *name, jint priority, void (*f)(void *));
@@ -132,23 +330,38 @@ void raw_monitor_exit(JVMPI_RawMonitor m);
 void raw_monitor_wait(JVMPI_RawMonitor m, jlong ms);
 void raw_monitor_notify_all(JVMPI_RawMonitor m);
 void raw_monitor_destroy(JVMPI_RawMonitor m);
-/* Appends their records of the monitor dump. */
-void raw_monitors_put(struct buf *out);
-extern const struct vm_callbacks contended_enter_events, contended_entered_events, wait_events, waited_events;
+/*
+ * Appends their records to the monitor dump. Of the threads it names those alone whose environments
+ * are keys of `threads`.
+ */
+void raw_monitors_put(struct buf *out, const struct map *threads);
+extern const struct vm_callbacks contended_enter_events, contended_entered_events, wait_events,
+    waited_events;
 
 /* ---- memory.c ---- */
-void memory_replay(JNIEnv *env);
+/* Called at load. Returns -1 when the VM refuses. */
+int memory_open(void);
+/* Called for each class, so that the VM reports its end and CLASS_UNLOAD comes soon. */
+void memory_watch_class(JNIEnv *env, jclass class, jobjectID id);
+/*
+ * Enclose calls of JVM TI that walk the heap or the layer's tags. These report freed tags on the
+ * calling thread. No bracket begins meanwhile, because the queue may be incomplete.
+ */
+void memory_walk_begin(void);
+void memory_walk_end(void);
+/*
+ * For a walk in an environment of its own, which some VMs inform about freed tags of the others and
+ * then forget them. Returns -1 when the VM refuses.
+ */
+int memory_listen(jvmtiEnv *ti);
 int memory_start(JNIEnv *env);
 void memory_stop(void);
-jint request_object_alloc(JNIEnv *env, jobjectID id);
+/* Between these calls, which may be nested, no bracket of OBJECT_FREE and CLASS_UNLOAD begins. */
 void disable_gc(void);
 void enable_gc(void);
 void run_gc(void);
-jint enable_allocations(bool on);
-/* Objects whose end is to be told of, if anybody wants to hear it. */
+/* Queues objects whose end must be reported, if such events are enabled. */
 void memory_ended(const jlong *ids, size_t n);
-/* An object that was just made: OBJECT_ALLOC, if it has not been told of. */
-void allocation(JNIEnv *env, jobject object);
 extern const struct vm_callbacks free_events, gc_events;
 
 /* ---- monitor_dump.c ---- */
@@ -167,18 +380,24 @@ jint request_object_dump(JNIEnv *env, jobjectID id);
 struct reference {
     jobject ref;
     jlong id;
-    bool taken; /* for whoever lists them */
+    bool taken; /* used by callers that list them */
 };
 
 jint references_on(JNIEnv *env);
-/* The global references that were made since GLOBALREF events came on, by id; to be freed. 0 when there are none. */
+/*
+ * Returns in *ret, which the caller frees, the global references made since GLOBALREF events were
+ * enabled, by id, and their number.
+ */
 size_t references_list(struct reference **ret);
-/* The layer's own references, of which no event tells. */
+/* Create and delete references of the layer itself, which no event reports. */
 jweak layer_weak(JNIEnv *env, jobject object);
 void layer_delete_weak(JNIEnv *env, jweak ref);
 
 /* ---- methods.c ---- */
 jint methods_enable(JNIEnv *env);
+jint compiled_enable(JNIEnv *env);
+/* The method's class was unloaded; the end of its code is not reported. */
+void compiled_forget(jmethodID method);
 jint instructions_enable(JNIEnv *env);
 extern const struct vm_callbacks compiled_load_events, compiled_unload_events;
 

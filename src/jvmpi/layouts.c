@@ -26,8 +26,9 @@ unsigned value_width(char type)
 
 jint kind_of_signature(const char *s)
 {
-    static const char letters[] = {[JVMPI_BOOLEAN] = 'Z', [JVMPI_CHAR] = 'C',  [JVMPI_FLOAT] = 'F', [JVMPI_DOUBLE] = 'D',
-                                   [JVMPI_BYTE] = 'B',    [JVMPI_SHORT] = 'S', [JVMPI_INT] = 'I',   [JVMPI_LONG] = 'J'};
+    static const char letters[] = {
+        [JVMPI_BOOLEAN] = 'Z', [JVMPI_CHAR] = 'C',  [JVMPI_FLOAT] = 'F', [JVMPI_DOUBLE] = 'D',
+        [JVMPI_BYTE] = 'B',    [JVMPI_SHORT] = 'S', [JVMPI_INT] = 'I',   [JVMPI_LONG] = 'J'};
     if (!s || s[0] != '[')
         return JVMPI_NORMAL_OBJECT;
     for (size_t i = JVMPI_BOOLEAN; i < ARRAY_SIZE(letters); i++)
@@ -46,9 +47,18 @@ struct layout *layout_of(const struct layouts *l, jlong class_id)
 
 static jlong id_and_drop(JNIEnv *env, jobject o)
 {
-    jlong id = (jlong)(intptr_t)id_of(o);
+    jlong id = (jlong)(intptr_t)report_object(env, o);
     if (o)
         (*env)->DeleteLocalRef(env, o);
+    return id;
+}
+
+/* Returns the id of a class that the dump contains as a class. */
+static jlong class_and_drop(JNIEnv *env, jclass class)
+{
+    jlong id = (jlong)(intptr_t)report_class(env, class);
+    if (class)
+        (*env)->DeleteLocalRef(env, class);
     return id;
 }
 
@@ -60,7 +70,7 @@ static void read_interfaces(JNIEnv *env, struct layout *row, jclass class)
         return;
     row->interfaces = calloc((size_t)n + 1, sizeof(*row->interfaces));
     for (jint i = 0; i < n; i++) {
-        jlong id = id_and_drop(env, interfaces[i]);
+        jlong id = class_and_drop(env, interfaces[i]);
         if (row->interfaces)
             row->interfaces[row->n_interfaces++] = id;
     }
@@ -92,7 +102,10 @@ static void read_fields(struct layout *row, jclass class, bool references)
 
 static struct layout read_class(JNIEnv *env, jclass class, jmethodID component, bool references)
 {
-    struct layout row = {.id = (jlong)(intptr_t)id_of(class)};
+    bool defined = report_class(env, class);
+    if (defined)
+        kind_learn(env, class);
+    struct layout row = {.id = (jlong)(intptr_t)report_object(env, class), .defined = defined};
     char *signature = NULL;
     jint status = 0;
     jobject loader = NULL;
@@ -102,10 +115,13 @@ static struct layout read_class(JNIEnv *env, jclass class, jmethodID component, 
     row.kind = kind_of_signature(signature);
     row.loader = id_and_drop(env, loader);
     vm_free(signature);
-    row.super = id_and_drop(env, (*env)->GetSuperclass(env, class));
+    row.super = class_and_drop(env, (*env)->GetSuperclass(env, class));
     if (row.kind == JVMPI_CLASS)
-        row.element = id_and_drop(env, (*env)->CallObjectMethod(env, class, component));
-    /* what CLASS_LOAD tells of, and no more: a reader takes the numbers of fields and interfaces from there */
+        row.element = class_and_drop(env, (*env)->CallObjectMethod(env, class, component));
+    /*
+     * Read only what CLASS_LOAD reports, because readers of the dump take the numbers of fields and
+     * interfaces from there.
+     */
     if (row.kind == JVMPI_NORMAL_OBJECT && status & JVMTI_CLASS_STATUS_PREPARED) {
         read_interfaces(env, &row, class);
         read_fields(&row, class, references);
@@ -113,8 +129,9 @@ static struct layout read_class(JNIEnv *env, jclass class, jmethodID component, 
     return row;
 }
 
-/* Counts the fields of all interfaces that a class has, each once; marks are by row. */
-static jint count_interface_fields(const struct layouts *l, const struct layout *row, uint32_t *marks, uint32_t mark)
+/* Counts the fields of all interfaces of a class, each interface once; marks are by row. */
+static jint count_interface_fields(const struct layouts *l, const struct layout *row,
+                                   uint32_t *marks, uint32_t mark)
 {
     jint n = 0;
     for (const struct layout *c = row; c; c = c->super ? layout_of(l, c->super) : NULL)
@@ -136,8 +153,9 @@ static bool add_up(struct layouts *l)
     for (size_t i = 0; ok && i < l->rows.len; i++) {
         struct layout *row = &l->rows.data[i];
         row->all_bytes = row->own_bytes;
-        for (const struct layout *s = row->super ? layout_of(l, row->super) : NULL; s;
-             s = s->super ? layout_of(l, s->super) : NULL) {
+        for (const struct layout *s =
+                 row->super && !mutation("short-instance") ? layout_of(l, row->super) : NULL;
+             s; s = s->super ? layout_of(l, s->super) : NULL) {
             row->all_bytes += s->own_bytes;
             row->fields_above += s->n_fields;
         }
@@ -147,7 +165,7 @@ static bool add_up(struct layouts *l)
     return ok;
 }
 
-/* int.class and its like are no loaded classes: of them nothing is told. */
+/* int.class and its like are not among the loaded classes. */
 static bool read_primitives(JNIEnv *env, struct layouts *l)
 {
     static const char *const holders[] = {"Boolean", "Byte",  "Character", "Short", "Integer",
@@ -155,10 +173,14 @@ static bool read_primitives(JNIEnv *env, struct layouts *l)
     bool ok = true;
     for (size_t i = 0; i < ARRAY_SIZE(holders); i++) {
         char name[40] = "java/lang/";
-        jclass holder = (*env)->FindClass(env, strcat(name, holders[i]));
-        jfieldID type = holder ? (*env)->GetStaticFieldID(env, holder, "TYPE", "Ljava/lang/Class;") : NULL;
-        struct layout row = {.id = type ? id_and_drop(env, (*env)->GetStaticObjectField(env, holder, type)) : 0};
-        ok = ok && map_put(&l->by_id, (uint64_t)row.id, l->rows.len) == 0 && vec_push(&l->rows, row) == 0;
+        jclass holder = boot_class(env, strcat(name, holders[i]));
+        jfieldID type =
+            holder ? (*env)->GetStaticFieldID(env, holder, "TYPE", "Ljava/lang/Class;") : NULL;
+        struct layout row = {
+            .id = type ? class_and_drop(env, (*env)->GetStaticObjectField(env, holder, type)) : 0,
+            .defined = true};
+        ok = ok && map_put(&l->by_id, (uint64_t)row.id, l->rows.len) == 0 &&
+             vec_push(&l->rows, row) == 0;
         (*env)->DeleteLocalRef(env, holder);
     }
     return !vm_clear_exception(env) && ok;
@@ -167,8 +189,10 @@ static bool read_primitives(JNIEnv *env, struct layouts *l)
 bool layouts_read(JNIEnv *env, struct layouts *l, bool references)
 {
     _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
-    jclass of_classes = (*env)->FindClass(env, "java/lang/Class");
-    jmethodID component = of_classes ? (*env)->GetMethodID(env, of_classes, "getComponentType", "()Ljava/lang/Class;") : NULL;
+    jclass of_classes = boot_class(env, "java/lang/Class");
+    jmethodID component =
+        of_classes ? (*env)->GetMethodID(env, of_classes, "getComponentType", "()Ljava/lang/Class;")
+                   : NULL;
     if (!component || loaded_classes(vm.ti, env, &all) < 0)
         return false;
     bool ok = true;
@@ -176,7 +200,8 @@ bool layouts_read(JNIEnv *env, struct layouts *l, bool references)
     l->class_id = id_and_drop(env, of_classes);
     for (jint i = 0; i < all.n; i++) {
         struct layout row = read_class(env, all.of[i], component, references);
-        ok = ok && map_put(&l->by_id, (uint64_t)row.id, l->rows.len) == 0 && vec_push(&l->rows, row) == 0;
+        ok = ok && map_put(&l->by_id, (uint64_t)row.id, l->rows.len) == 0 &&
+             vec_push(&l->rows, row) == 0;
     }
     return ok && read_primitives(env, l) && add_up(l);
 }
@@ -191,7 +216,8 @@ void layouts_release(struct layouts *l)
     map_release(&l->by_id);
 }
 
-const struct layout_field *layout_place(const struct layouts *l, const struct layout *of, jint index, uint32_t *ret_offset)
+const struct layout_field *layout_place(const struct layouts *l, const struct layout *of,
+                                        jint index, uint32_t *ret_offset)
 {
     uint32_t before = 0;
     index -= of->fields_of_interfaces;
@@ -227,13 +253,17 @@ static jlong size_of_array(JNIEnv *env, jclass element, jsize n)
 
 static bool unsafe_open(JNIEnv *env, struct unsafe *u)
 {
-    u->the = vm_unsafe(env, &u->class);
-    u->offset = u->the ? (*env)->GetMethodID(env, u->class, "objectFieldOffset", "(Ljava/lang/reflect/Field;)J") : NULL;
-    jclass object = (*env)->FindClass(env, "java/lang/Object");
+    u->class = boot_class(env, vm.version >= 9 ? "jdk/internal/misc/Unsafe" : "sun/misc/Unsafe");
+    u->the = vm_unsafe_of(env, u->class);
+    u->offset = u->the ? (*env)->GetMethodID(env, u->class, "objectFieldOffset",
+                                             "(Ljava/lang/reflect/Field;)J")
+                       : NULL;
+    jclass object = boot_class(env, "java/lang/Object");
     jobject one = object ? (*env)->AllocObject(env, object) : NULL;
     if (!vm_clear_exception(env)) {
         (void)(*vm.ti)->GetObjectSize(vm.ti, one, &u->object_bytes);
-        u->reference_bytes = (size_of_array(env, object, 1000) - size_of_array(env, object, 0)) / 1000;
+        u->reference_bytes =
+            (size_of_array(env, object, 1000) - size_of_array(env, object, 0)) / 1000;
     }
     (*env)->DeleteLocalRef(env, one);
     (*env)->DeleteLocalRef(env, object);
@@ -246,7 +276,7 @@ static void unsafe_close(JNIEnv *env, struct unsafe *u)
     (*env)->DeleteLocalRef(env, u->class);
 }
 
-/* Where the last of the fields that a class declares ends; 0 without one. */
+/* Returns the end of the last field that a class declares, or 0 when it declares none. */
 static jlong own_end(JNIEnv *env, const struct unsafe *u, jclass class)
 {
     jint n = 0;
@@ -258,7 +288,8 @@ static jlong own_end(JNIEnv *env, const struct unsafe *u, jclass class)
         jint modifiers = STATIC;
         char *signature = NULL;
         (void)(*vm.ti)->GetFieldModifiers(vm.ti, class, ids[i], &modifiers);
-        jobject field = modifiers & STATIC ? NULL : (*env)->ToReflectedField(env, class, ids[i], JNI_FALSE);
+        jobject field =
+            modifiers & STATIC ? NULL : (*env)->ToReflectedField(env, class, ids[i], JNI_FALSE);
         if (field && !(*vm.ti)->GetFieldName(vm.ti, class, ids[i], NULL, &signature, NULL)) {
             bool primitive = signature[0] != 'L' && signature[0] != '[';
             jlong at = (*env)->CallLongMethod(env, u->the, u->offset, field);
@@ -272,11 +303,15 @@ static jlong own_end(JNIEnv *env, const struct unsafe *u, jclass class)
     return end;
 }
 
-/* HotSpot rounds an instance up to 8 bytes behind its last field; a superclass's may lie behind the class's own. */
+/*
+ * HotSpot rounds the end of the last field up to 8 bytes. A superclass's field may lie after the
+ * class's own.
+ */
 static jlong size_by_fields(JNIEnv *env, const struct unsafe *u, jclass class)
 {
     jclass super = (*env)->GetSuperclass(env, class);
-    jlong size = (own_end(env, u, class) + 7) & ~7LL, of_super = super ? size_by_fields(env, u, super) : u->object_bytes;
+    jlong size = (own_end(env, u, class) + 7) & ~7LL,
+          of_super = super ? size_by_fields(env, u, super) : u->object_bytes;
     (*env)->DeleteLocalRef(env, super);
     return size > of_super ? size : of_super;
 }

@@ -1,277 +1,108 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects and their end. Allocations are seen since JDK 11 by SampledObjectAlloc with an interval of 0, before that by probes
- * (allocations.c). HotSpot tells of freed
- * tags during or after a collection, on threads of its own that may call nothing: they are queued, and one thread of the
- * layer's sends GC_START, CLASS_UNLOAD and OBJECT_FREE, GC_FINISH, so that an agent can hold a lock in between.
+ * The end of objects, and collections. HotSpot reports freed tags during or after a collection, on
+ * its own threads, which must not call anything. They are queued, and one thread of the layer sends
+ * GC_START, OBJECT_FREE and CLASS_UNLOAD, GC_FINISH, so that an agent can hold a lock in between.
  */
-#include "agent/loaded_classes.h"
 #include "base/clock.h"
-#include "base/map.h"
 #include "base/vec.h"
-#include "jvmpi/layouts.h"
-#include "jvmpi/newborns.h"
+#include "jvmpi/weak_ids.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARENA = 1 };
-
-/* ---- kinds of classes, by their ids ---- */
-
-struct kind {
-    jint is_array;      /* JVMPI_NORMAL_OBJECT ... */
-    jobjectID class_id; /* as OBJECT_ALLOC has it: the element's for arrays of objects, NULL for those of primitives */
-};
-
-struct known_kind {
-    jweak class;
-    struct kind kind;
-};
-
-static pthread_mutex_t kinds_mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct map kinds; /* id of the class -> struct known_kind *, for ever: ids are not used again */
-
-static struct kind read_kind(JNIEnv *env, jclass class, jobjectID id)
-{
-    struct kind k = {JVMPI_NORMAL_OBJECT, id};
-    char *signature = NULL;
-    if ((*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) || signature[0] != '[') {
-        vm_free(signature);
-        return k;
-    }
-    k.is_array = kind_of_signature(signature);
-    k.class_id = NULL;
-    vm_free(signature);
-    if (k.is_array == JVMPI_CLASS) {
-        jclass of_classes = (*env)->FindClass(env, "java/lang/Class");
-        jmethodID ask = of_classes ? (*env)->GetMethodID(env, of_classes, "getComponentType", "()Ljava/lang/Class;") : NULL;
-        jobject element = ask ? (*env)->CallObjectMethod(env, class, ask) : NULL;
-        k.class_id = vm_clear_exception(env) ? NULL : id_of(element);
-        (*env)->DeleteLocalRef(env, element);
-        (*env)->DeleteLocalRef(env, of_classes);
-    }
-    return k;
-}
-
-static struct known_kind *find_kind(jobjectID id)
-{
-    pthread_mutex_lock(&kinds_mutex);
-    const uint64_t *known = map_get(&kinds, (uintptr_t)id);
-    pthread_mutex_unlock(&kinds_mutex);
-    return known ? (struct known_kind *)(uintptr_t)*known : NULL;
-}
-
-/* NULL: no memory. */
-static struct known_kind *learn_kind(JNIEnv *env, jclass class, jobjectID id)
-{
-    struct known_kind made = {layer_weak(env, class), read_kind(env, class, id)};
-    struct known_kind *copy = malloc(sizeof(*copy));
-    if (!copy)
-        return NULL;
-    *copy = made;
-    pthread_mutex_lock(&kinds_mutex);
-    uint64_t *place = map_at(&kinds, (uintptr_t)id, (uintptr_t)copy, NULL);
-    struct known_kind *known = place ? (struct known_kind *)(uintptr_t)*place : NULL;
-    pthread_mutex_unlock(&kinds_mutex);
-    if (known != copy) { /* another thread was first */
-        layer_delete_weak(env, copy->class);
-        free(copy);
-    }
-    return known;
-}
-
-/* Most allocations are of a class of which the thread has just allocated: to compare is a third of asking for its tag. */
-static struct kind kind_of(JNIEnv *env, jclass class)
-{
-    static __thread const struct known_kind *recent[2];
-    for (int i = 0; i < 2; i++)
-        if (recent[i] && (*env)->IsSameObject(env, recent[i]->class, class))
-            return recent[i]->kind;
-    jobjectID id = id_of(class);
-    const struct known_kind *known = find_kind(id);
-    if (!known)
-        known = learn_kind(env, class, id);
-    if (!known)
-        return read_kind(env, class, id);
-    recent[1] = recent[0];
-    recent[0] = known;
-    return known->kind;
-}
-
-static void send_alloc(JNIEnv *env, jint type, struct kind k, jlong size, jobjectID id)
-{
-    JVMPI_Event e; /* to zero it takes long */
-    e.event_type = type;
-    e.u.obj_alloc.arena_id = ARENA;
-    e.u.obj_alloc.class_id = k.class_id;
-    e.u.obj_alloc.is_array = k.is_array;
-    e.u.obj_alloc.size = (jint)size;
-    e.u.obj_alloc.obj_id = id;
-    notify(env, &e);
-}
-
-/* ---- allocations ---- */
-
-static bool wanted(void)
-{
-    return event_enabled(JVMPI_EVENT_OBJECT_ALLOC) && atomic_load(&layer.live) && !quiet;
-}
-
-static void tell_alloc(JNIEnv *env, jclass class, jlong size, jobjectID id)
-{
-    quiet++; /* it may ask for an element's class */
-    struct kind k = kind_of(env, class);
-    quiet--;
-    send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC, k, size, id);
-}
-
-static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object, jclass class, jlong size)
-{
-    bool fresh = false;
-    jobjectID id = wanted() ? id_of_new(object, &fresh) : NULL;
-    if (fresh) /* the VM's own allocations are told twice */
-        tell_alloc(env, class, size, id);
-}
-
-/* Comes before VMObjectAlloc where both do. */
-static void JNICALL on_sampled(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object, jclass class, jlong size)
-{
-    bool fresh = false;
-    jobjectID id = wanted() ? id_of_allocated(env, object, &fresh) : NULL;
-    if (fresh)
-        tell_alloc(env, class, size, id);
-}
-
-void allocation(JNIEnv *env, jobject object)
-{
-    jlong size = 0;
-    bool fresh;
-    jobjectID id = id_of_new(object, &fresh);
-    if (!fresh)
-        return;
-    jclass class = (*env)->GetObjectClass(env, object);
-    (void)(*vm.ti)->GetObjectSize(vm.ti, object, &size);
-    tell_alloc(env, class, size, id);
-    (*env)->DeleteLocalRef(env, class);
-}
-
-static const struct vm_callbacks vm_alloc_events = {.ti = {.VMObjectAlloc = on_vm_alloc}}; /* before JDK 11 */
-static const struct vm_callbacks alloc_events = {.ti = {.SampledObjectAlloc = on_sampled, .VMObjectAlloc = on_vm_alloc}};
-
-jint enable_allocations(bool on)
-{
-    static bool asked;
-    bool sampled = vm.have.can_generate_sampled_object_alloc_events;
-    if (!on || asked)
-        return 0;
-    if (vm_events_on(sampled ? &alloc_events : &vm_alloc_events))
-        return -1;
-    asked = true;
-    if (sampled && (vm.live || vm_jni()))
-        (void)(*vm.ti)->ForceGarbageCollection(vm.ti); /* the threads' buffers were handed out without counting */
-    return 0;
-}
-
-jint request_object_alloc(JNIEnv *env, jobjectID id)
-{
-    jlong size = 0;
-    jobject object = object_of(env, id);
-    if (!object)
-        return JVMPI_FAIL;
-    jclass class = (*env)->GetObjectClass(env, object);
-    struct kind k = kind_of(env, class);
-    (void)(*vm.ti)->GetObjectSize(vm.ti, object, &size);
-    send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC | JVMPI_REQUESTED_EVENT, k, size, id);
-    (*env)->DeleteLocalRef(env, class);
-    (*env)->DeleteLocalRef(env, object);
-    return JVMPI_SUCCESS;
-}
-
-/* What was there before us. */
-struct found {
-    jlong id, class_id, size;
-};
-
-typedef VEC(struct found) found_vec;
-
-static jint JNICALL on_object(jlong class_tag, jlong size, jlong *tag, jint length, void *data)
-{
-    if (*tag)
-        return 0; /* classes, named already */
-    *tag = next_id();
-    return vec_push((found_vec *)data, ((struct found){*tag, class_tag, size})) ? JVMTI_VISIT_ABORT : 0;
-}
-
-void memory_replay(JNIEnv *env)
-{
-    _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
-    found_vec found = {0};
-    struct map known = {0};
-    if (!event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || loaded_classes(vm.ti, env, &all) < 0)
-        return;
-    jclass of_classes = (*env)->FindClass(env, "java/lang/Class");
-    struct kind class_kind = kind_of(env, of_classes);
-    for (jint i = 0; i < all.n; i++) {
-        jlong size = 0;
-        jobjectID id = id_of(all.of[i]);
-        struct kind k = kind_of(env, all.of[i]);
-        (void)(*vm.ti)->GetObjectSize(vm.ti, all.of[i], &size);
-        bool itself = (*env)->IsSameObject(env, all.of[i], of_classes);
-        send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC, itself ? (struct kind){JVMPI_NORMAL_OBJECT, NULL} : class_kind, size, id);
-        struct kind *copy = malloc(sizeof(*copy));
-        if (copy) {
-            *copy = k;
-            if (map_put(&known, (uintptr_t)id, (uintptr_t)copy))
-                free(copy);
-        }
-    }
-    (*env)->DeleteLocalRef(env, of_classes);
-    jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = on_object};
-    ids_sweep_begin();
-    (void)(*vm.ti)->IterateThroughHeap(vm.ti, 0, NULL, &callbacks, &found);
-    ids_sweep_end();
-    for (size_t i = 0; i < found.len; i++) {
-        const uint64_t *kind = map_get(&known, (uint64_t)found.data[i].class_id);
-        struct kind k = kind ? *(const struct kind *)(uintptr_t)*kind : (struct kind){JVMPI_NORMAL_OBJECT, NULL};
-        send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC, k, found.data[i].size, (jobjectID)(intptr_t)found.data[i].id);
-    }
-    uint64_t id, copy;
-    for (size_t i = 0; map_next(&known, &i, &id, &copy);)
-        free((void *)(uintptr_t)copy);
-    map_release(&known);
-    vec_release(&found);
-}
-
-/* ---- the end of objects, and collections ---- */
-
 static pthread_mutex_t queue_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t queue_changed = PTHREAD_COND_INITIALIZER;
-static VEC(jlong) freed;
-static uint64_t queued, told; /* how many */
+
+enum { MARK = -1, MARK_LOST = -2 };
+
+typedef VEC(jlong) id_vec;
+
+static id_vec freed;              /* ids, or the marks described at `marks` */
+static uint64_t queued, reported; /* numbers of entries */
 static uint64_t collections, collections_settled, collections_sent;
-static jlong last_before; /* the last id that was given before the last collection */
-static int gc_disabled;
+static jlong last_before; /* the last id given before the last collection */
+static int gc_disabled, walks;
 static jlong sentinel; /* run_gc waits for its end */
 static bool sentinel_sent, stopping, running, delivering;
-static atomic_int forced; /* collections by run_gc that have not ended */
+static atomic_int forced; /* unfinished collections started by run_gc */
 
-/* The mutex is held. */
+/*
+ * The end of a class must be reported after the ends of everything that belonged to it, but HotSpot
+ * reports ends in any order. Before JDK 16 it reports all of them within one pause. Since then its
+ * service thread does so, one environment after the other, and may be interrupted between any two.
+ * Therefore each class has a tag in a second, younger environment too. When anything is reported
+ * there, the service thread has finished with the first environment. Reports of the second
+ * environment are marks in the queue, and a class's end is certain once a mark has followed it.
+ * Nearly always that is its own mark, immediately. A collection between the two environments can
+ * bring the mark too early; then an object that nobody holds supplies another mark.
+ *
+ * SetEventNotificationMode would make HotSpot report at once what has ended, but since JDK 16 the
+ * VM can hang in it: the caller reports and stops for a collection, while the service thread waits
+ * for it and cannot stop.
+ *
+ * A walk of the heap reports what it finds dead on the walking thread (memory_walk_begin), and does
+ * so for all environments to the one that walks. A mark that comes there says nothing about the
+ * service thread, so another one is requested.
+ */
+static jvmtiEnv *marks;
+
+/* Requires the mutex. */
 static void queue(jlong id)
 {
     queued++;
     if (vec_push(&freed, id)) {
-        told += freed.len + 1;
+        reported += freed.len + 1;
         vec_clear(&freed);
     }
 }
 
-static void JNICALL on_free(jvmtiEnv *ti, jlong tag)
+static void queue_one(jlong id)
 {
     pthread_mutex_lock(&queue_mutex);
-    queue(tag);
+    queue(id);
     pthread_cond_broadcast(&queue_changed);
     pthread_mutex_unlock(&queue_mutex);
+}
+
+static void JNICALL on_free(jvmtiEnv *ti, jlong tag)
+{
+    queue_one(tag == MARK ? MARK_LOST : tag);
+}
+
+static void JNICALL on_mark(jvmtiEnv *ti, jlong tag)
+{
+    queue_one(MARK);
+}
+
+int memory_open(void)
+{
+    static const jvmtiCapabilities tags = {.can_tag_objects = 1,
+                                           .can_generate_object_free_events = 1};
+    static const jvmtiEventCallbacks callbacks = {.ObjectFree = on_mark};
+    jvmtiEnv *ti = NULL;
+    if ((*vm.java)->GetEnv(vm.java, (void **)&ti, JVMTI_VERSION_1_0) != JNI_OK)
+        return -1;
+    marks = ti; /* never freed */
+    return (*ti)->AddCapabilities(ti, &tags) ||
+                   (*ti)->SetEventCallbacks(ti, &callbacks, sizeof(callbacks)) ||
+                   (*ti)->SetEventNotificationMode(ti, JVMTI_ENABLE, JVMTI_EVENT_OBJECT_FREE, NULL)
+               ? -1
+               : 0;
+}
+
+int memory_listen(jvmtiEnv *ti)
+{
+    static const jvmtiEventCallbacks callbacks = {.ObjectFree = on_free};
+    return (*ti)->SetEventCallbacks(ti, &callbacks, sizeof(callbacks)) ? -1 : 0;
+}
+
+void memory_watch_class(JNIEnv *env, jclass class, jobjectID id)
+{
+    ids_lock();
+    weak_ids_tag(env, (jlong)(intptr_t)id);
+    ids_unlock();
+    (void)(*marks)->SetTag(marks, class, MARK);
 }
 
 void memory_ended(const jlong *ids, size_t n)
@@ -307,8 +138,9 @@ static jint JNICALL count_object(jlong class_tag, jlong size, jlong *tag, jint l
 
 static jlong total_memory(JNIEnv *env)
 {
-    jclass class = (*env)->FindClass(env, "java/lang/Runtime");
-    jmethodID get = class ? (*env)->GetStaticMethodID(env, class, "getRuntime", "()Ljava/lang/Runtime;") : NULL;
+    jclass class = boot_class(env, "java/lang/Runtime");
+    jmethodID get =
+        class ? (*env)->GetStaticMethodID(env, class, "getRuntime", "()Ljava/lang/Runtime;") : NULL;
     jobject runtime = get ? (*env)->CallStaticObjectMethod(env, class, get) : NULL;
     jmethodID total = runtime ? (*env)->GetMethodID(env, class, "totalMemory", "()J") : NULL;
     jlong bytes = total ? (*env)->CallLongMethod(env, runtime, total) : 0;
@@ -323,65 +155,208 @@ static void send_finish(JNIEnv *env)
     jlong sum[2] = {0, 0};
     jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = count_object};
     (void)(*vm.ti)->IterateThroughHeap(vm.ti, 0, NULL, &callbacks, sum);
-    JVMPI_Event e = {.event_type = JVMPI_EVENT_GC_FINISH, .u.gc_info = {sum[0], sum[1], total_memory(env)}};
-    notify(env, &e);
+    JVMPI_Event e = {.event_type = JVMPI_EVENT_GC_FINISH,
+                     .u.gc_info = {sum[0], sum[1], total_memory(env)}};
+    layer_notify(env, &e);
 }
 
-/* One bracket: all that is queued. */
-static void deliver(JNIEnv *env, const jlong *ids, size_t n)
+/* Objects that OBJECT_ALLOC, being enabled, has not reported end unreported too. */
+static void send_free(JNIEnv *env, jlong id)
+{
+    JVMPI_Event e = {.event_type = JVMPI_EVENT_OBJECT_FREE,
+                     .u.obj_free = {(jobjectID)(intptr_t)id}};
+    struct flight f = {0};
+    lookup_forget(env, id);
+    if (!id_claim(id, &f) && event_enabled(JVMPI_EVENT_OBJECT_FREE))
+        for (int times = mutation("free-twice") ? 2 : 1; times > 0; times--)
+            layer_notify(env, &e);
+    flight_end(&f);
+}
+
+/*
+ * What the delivering thread has taken out of the queue. Classes wait for the objects that belonged
+ * to them.
+ */
+struct taken {
+    id_vec objects, classes;
+    size_t certain; /* number of classes of which every tagged object was taken */
+    size_t settled; /* number of these whose objects in weak_ids.c are queued too */
+    bool asked;     /* a mark was requested */
+};
+
+/* Sends one bracket: objects that have ended, then the classes all of whose objects have ended. */
+static void deliver(JNIEnv *env, const struct taken *t)
 {
     JVMPI_Event start = {.event_type = JVMPI_EVENT_GC_START};
     if (event_enabled(JVMPI_EVENT_GC_START))
-        notify(env, &start);
-    for (size_t i = 0; i < n; i++) {
-        class_freed(env, ids[i]);
-        JVMPI_Event e = {.event_type = JVMPI_EVENT_OBJECT_FREE, .u.obj_free = {(jobjectID)(intptr_t)ids[i]}};
-        if (event_enabled(JVMPI_EVENT_OBJECT_FREE) && ids[i] != sentinel)
-            notify(env, &e);
+        layer_notify(env, &start);
+    if (mutation("free-outside") && event_enabled(JVMPI_EVENT_GC_FINISH))
+        send_finish(env);
+    for (size_t i = 0; i < t->objects.len; i++)
+        send_free(env, t->objects.data[i]);
+    for (size_t i = 0; i < t->settled; i++) {
+        (void)class_freed(env, t->classes.data[i]);
+        send_free(env, t->classes.data[i]);
     }
     if (event_enabled(JVMPI_EVENT_GC_FINISH))
         send_finish(env);
 }
 
+/*
+ * Empties the queue. Requires the mutex, but releases it while it examines the ids. A collection
+ * waits for the mutex in its pause, so no thread may hold it while it waits for a lock whose holder
+ * the pause may have stopped.
+ */
+static void take_queued(struct taken *t)
+{
+    id_vec ids = freed;
+    uint64_t passed = 0;
+    if (!ids.len)
+        return;
+    freed = (id_vec){0};
+    pthread_mutex_unlock(&queue_mutex);
+    for (size_t i = 0; i < ids.len; i++) {
+        jlong id = ids.data[i];
+        if (id == MARK || id == MARK_LOST) {
+            t->certain = id == MARK ? t->classes.len : t->certain;
+            t->asked = false;
+            passed++;
+        } else if (is_class(id) && !mutation("class-before-objects")) {
+            passed += vec_push(&t->classes, id) != 0;
+        } else {
+            passed += vec_push(&t->objects, id) != 0;
+        }
+    }
+    vec_release(&ids);
+    pthread_mutex_lock(&queue_mutex);
+    reported += passed;
+}
+
+/* Requires the mutex. */
+static void delivered(struct taken *t)
+{
+    reported += t->objects.len + t->settled;
+    for (size_t i = 0; i < t->objects.len; i++)
+        sentinel_sent |= t->objects.data[i] == sentinel;
+    vec_clear(&t->objects);
+    if (t->settled)
+        memmove(t->classes.data, t->classes.data + t->settled,
+                (t->classes.len - t->settled) * sizeof(*t->classes.data));
+    t->classes.len -= t->settled;
+    t->certain -= t->settled;
+    t->settled = 0;
+}
+
+/*
+ * Creates an object that nobody holds once the caller deletes the local reference. Returns NULL
+ * when out of memory.
+ */
+static jobject new_unheld(JNIEnv *env)
+{
+    quiet++;
+    jbyteArray object = (*env)->NewByteArray(env, 1);
+    quiet--;
+    return vm_clear_exception(env) ? NULL : object;
+}
+
+static void ask_for_mark(JNIEnv *env)
+{
+    jobject object = new_unheld(env);
+    if (object)
+        (void)(*marks)->SetTag(marks, object, MARK);
+    (*env)->DeleteLocalRef(env, object);
+}
+
+/*
+ * Takes one step, releasing the mutex meanwhile. Returns false when only delivering or waiting
+ * remains. Requires the mutex.
+ */
+static bool prepare(JNIEnv *env, struct taken *t)
+{
+    bool collected = collections != collections_settled, ended = t->settled < t->certain;
+    bool ask = t->certain < t->classes.len && !t->asked;
+    jlong up_to = last_before;
+    if (!collected && !ended && !ask)
+        return false;
+    if (collected)
+        collections_settled = collections;
+    else if (ended)
+        t->settled = t->certain;
+    else
+        t->asked = true;
+    pthread_mutex_unlock(&queue_mutex);
+    if (collected)
+        weak_ids_settle(env, up_to, !atomic_load(&forced));
+    else if (ended)
+        weak_ids_settle(env, last_id_given(), false);
+    else
+        ask_for_mark(env);
+    pthread_mutex_lock(&queue_mutex);
+    return true;
+}
+
+/*
+ * Waits until something is queued. If that takes long, no mark may come before the next collection,
+ * and none is needed, because a walk received it. The service thread is interrupted for longer only
+ * by collections and walks, for which this call of the VM waits.
+ */
+static void wait_for_mark(JNIEnv *env, struct taken *t)
+{
+    uint64_t before = queued;
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 200 * NS_PER_MS;
+    until.tv_sec += until.tv_nsec / (long)NS_PER_SECOND;
+    until.tv_nsec %= (long)NS_PER_SECOND;
+    while (!stopping && queued == before &&
+           !pthread_cond_timedwait(&queue_changed, &queue_mutex, &until))
+        ;
+    if (stopping || queued != before)
+        return;
+    pthread_mutex_unlock(&queue_mutex);
+    ask_for_mark(env);
+    pthread_mutex_lock(&queue_mutex);
+    if (queued == before)
+        t->certain = t->classes.len;
+}
+
 static void JNICALL deliver_all(jvmtiEnv *ti, JNIEnv *env, void *data)
 {
+    struct taken t = {0};
     pthread_mutex_lock(&queue_mutex);
     while (!stopping) {
-        if (collections != collections_settled) {
-            jlong up_to = last_before;
-            collections_settled = collections;
-            pthread_mutex_unlock(&queue_mutex);
-            newborns_settle(env, up_to, !atomic_load(&forced));
-            pthread_mutex_lock(&queue_mutex);
+        bool held = gc_disabled || walks;
+        if (!held)
+            take_queued(&t);
+        if (prepare(env, &t))
+            continue;
+        if (held || (!t.objects.len && !t.settled && collections == collections_sent)) {
+            pthread_cond_broadcast(&queue_changed); /* marks count as reported */
+            if (!held && t.certain < t.classes.len)
+                wait_for_mark(env, &t);
+            else
+                pthread_cond_wait(&queue_changed, &queue_mutex);
             continue;
         }
-        if (gc_disabled || (!freed.len && collections == collections_sent)) {
-            pthread_cond_wait(&queue_changed, &queue_mutex);
-            continue;
-        }
-        jlong *ids = freed.data;
-        size_t n = freed.len;
-        freed.data = NULL;
-        freed.len = freed.cap = 0;
         collections_sent = collections;
         delivering = true;
         pthread_mutex_unlock(&queue_mutex);
-        deliver(env, ids, n);
+        deliver(env, &t);
         pthread_mutex_lock(&queue_mutex);
         delivering = false;
-        told += n;
-        for (size_t i = 0; i < n; i++)
-            sentinel_sent |= ids[i] == sentinel;
-        free(ids);
+        delivered(&t);
         pthread_cond_broadcast(&queue_changed);
     }
     running = false;
     pthread_cond_broadcast(&queue_changed);
     pthread_mutex_unlock(&queue_mutex);
+    vec_release(&t.objects);
+    vec_release(&t.classes);
 }
 
 static void run_delivery(void *unused)
 {
+    asked = 0; /* this is a thread of the layer, not of the agent */
     deliver_all(vm.ti, vm_jni(), NULL);
 }
 
@@ -424,19 +399,30 @@ void enable_gc(void)
     pthread_mutex_unlock(&queue_mutex);
 }
 
-/* An object that nobody holds: when its end was told of, so was that of all others. */
+/* When its end was reported, so were all others. */
 static void drop_sentinel(JNIEnv *env)
 {
-    quiet++; /* one id is enough */
-    jbyteArray object = (*env)->NewByteArray(env, 1);
-    quiet--;
-    jlong id = next_id();
-    if (!object || vm_clear_exception(env) || (*vm.ti)->SetTag(vm.ti, object, id))
-        id = 0;
+    jobject object = new_unheld(env); /* one object suffices */
+    jlong id = object ? id_give(object) : 0;
     (*env)->DeleteLocalRef(env, object);
     pthread_mutex_lock(&queue_mutex);
     sentinel = id;
     sentinel_sent = !id;
+    pthread_mutex_unlock(&queue_mutex);
+}
+
+void memory_walk_begin(void)
+{
+    pthread_mutex_lock(&queue_mutex);
+    walks++;
+    pthread_mutex_unlock(&queue_mutex);
+}
+
+void memory_walk_end(void)
+{
+    pthread_mutex_lock(&queue_mutex);
+    walks--;
+    pthread_cond_broadcast(&queue_changed);
     pthread_mutex_unlock(&queue_mutex);
 }
 
@@ -455,15 +441,16 @@ void run_gc(void)
     atomic_fetch_add(&forced, 1);
     (void)(*vm.ti)->ForceGarbageCollection(vm.ti);
     atomic_fetch_sub(&forced, 1);
-    newborns_settle(env, up_to, false);
+    weak_ids_settle(env, up_to, false);
     bool brackets = event_enabled(JVMPI_EVENT_GC_START) || event_enabled(JVMPI_EVENT_GC_FINISH);
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += 3;
     pthread_mutex_lock(&queue_mutex);
-    uint64_t to_tell = queued; /* of the newborns that are gone */
+    uint64_t to_report = queued; /* includes dead objects of weak_ids.c */
     while (running &&
-           ((frees && (!sentinel_sent || told < to_tell)) || (brackets && collections_sent == before) || delivering) &&
+           ((frees && (!sentinel_sent || reported < to_report)) ||
+            (brackets && collections_sent == before) || delivering) &&
            !pthread_cond_timedwait(&queue_changed, &queue_mutex, &until))
         ;
     pthread_mutex_unlock(&queue_mutex);

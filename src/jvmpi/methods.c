@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events of methods and instructions, by what was inserted (probes.c) or bound (natives.h), and of compiled methods. */
+/*
+ * Events of methods and instructions, from inserted probes (probes.c) or bound native methods
+ * (natives.h), and of compiled methods.
+ */
+#include "base/map.h"
 #include "jvmpi/natives.h"
 #include "jvmpi/probes.h"
 
@@ -11,98 +15,96 @@ PROBE_NATIVE(void, entered)(JNIEnv *, jclass, jint, jobject);
 PROBE_NATIVE(void, exited)(JNIEnv *, jclass, jint);
 PROBE_NATIVE(void, started)(JNIEnv *, jclass, jint, jint, jint, jint, jint);
 
-/* The events are not set to zero as a whole, which would take a quarter of the time of all that is done here. */
-static void tell_entry(JNIEnv *env, jmethodID method, jobject receiver)
+/* The events are not zeroed as a whole, which would take a quarter of the time spent here. */
+static void report_entry(JNIEnv *env, jmethodID method, jobject receiver)
 {
     JVMPI_Event e;
     probe_inside++;
     if (event_enabled(JVMPI_EVENT_METHOD_ENTRY)) {
         e.event_type = JVMPI_EVENT_METHOD_ENTRY;
         e.u.method.method_id = method;
-        notify(env, &e);
+        layer_notify(env, &e);
     }
     if (event_enabled(JVMPI_EVENT_METHOD_ENTRY2)) {
         e.event_type = JVMPI_EVENT_METHOD_ENTRY2;
         e.u.method_entry2.method_id = method;
-        e.u.method_entry2.obj_id = id_of(receiver);
-        notify(env, &e);
+        e.u.method_entry2.obj_id = report_object(env, receiver);
+        layer_notify(env, &e);
     }
     probe_inside--;
 }
 
-static void tell_exit(JNIEnv *env, jmethodID method)
+static void report_exit(JNIEnv *env, jmethodID method)
 {
     JVMPI_Event e;
     e.event_type = JVMPI_EVENT_METHOD_EXIT;
     e.u.method.method_id = method;
     probe_inside++;
-    notify(env, &e);
+    layer_notify(env, &e);
     probe_inside--;
 }
 
 PROBE_NATIVE(void, entered)(JNIEnv *env, jclass class, jint number, jobject receiver)
 {
-    jmethodID method = number >= 0 && probe_may_tell(env) ? probe_method((uint32_t)number) : NULL;
+    jmethodID method = number >= 0 && probe_may_report(env) ? probe_method((uint32_t)number) : NULL;
     if (method)
-        tell_entry(env, method, receiver);
+        report_entry(env, method, receiver);
 }
 
 PROBE_NATIVE(void, exited)(JNIEnv *env, jclass class, jint number)
 {
-    jmethodID method = number >= 0 && probe_may_tell(env) ? probe_method((uint32_t)number) : NULL;
+    jmethodID method = number >= 0 && probe_may_report(env) ? probe_method((uint32_t)number) : NULL;
     if (method && event_enabled(JVMPI_EVENT_METHOD_EXIT))
-        tell_exit(env, method);
+        report_exit(env, method);
 }
 
 /* ---- native methods ---- */
 
-/* What is known at the entry: not yet asked, for nobody wanted to hear; not to be told of; to be told of. */
-enum { NATIVE_UNASKED, NATIVE_SILENT, NATIVE_TOLD };
+/*
+ * What is known at the entry of a native method: nothing, because no event was enabled; it is not
+ * reported; it is reported.
+ */
+enum { NATIVE_UNASKED, NATIVE_SILENT, NATIVE_REPORTED };
 
 static jobject(JNICALL *current_thread)(JNIEnv *, jclass);
 
 /* Virtual threads send no method events. */
 static bool on_platform_thread(JNIEnv *env)
 {
-    static _Atomic(jfieldID) eetop;
     jobject thread = vm.version >= 21 && current_thread ? current_thread(env, NULL) : NULL;
     if (!thread)
         return vm.version < 21;
-    jfieldID field = atomic_load_explicit(&eetop, memory_order_relaxed);
-    if (!field) {
-        jclass class = (*env)->FindClass(env, "java/lang/Thread");
-        field = class ? (*env)->GetFieldID(env, class, "eetop", "J") : NULL;
-        vm_clear_exception(env);
-        (*env)->DeleteLocalRef(env, class);
-        atomic_store(&eetop, field);
-    }
-    bool is = field && (*env)->GetLongField(env, thread, field);
+    bool is = !thread_is_virtual(env, thread);
     (*env)->DeleteLocalRef(env, thread);
     return is;
 }
 
 static int enter_native(JNIEnv *env, jmethodID method, jobject receiver)
 {
-    bool entries = event_enabled(JVMPI_EVENT_METHOD_ENTRY) || event_enabled(JVMPI_EVENT_METHOD_ENTRY2);
+    bool entries =
+        event_enabled(JVMPI_EVENT_METHOD_ENTRY) || event_enabled(JVMPI_EVENT_METHOD_ENTRY2);
     if (!entries && !event_enabled(JVMPI_EVENT_METHOD_EXIT))
         return NATIVE_UNASKED;
-    if (!probe_may_tell(env) || !on_platform_thread(env))
+    if (!probe_may_report(env) || !on_platform_thread(env))
         return NATIVE_SILENT;
     if (entries)
-        tell_entry(env, method, receiver);
-    return NATIVE_TOLD;
+        report_entry(env, method, receiver);
+    return NATIVE_REPORTED;
 }
 
 static void exit_native(JNIEnv *env, jmethodID method, int entered)
 {
-    /* unasked on a VM with virtual threads: the VM may have taken the thread's frames away already (Object.wait) */
-    bool may = entered == NATIVE_TOLD || (entered == NATIVE_UNASKED && vm.version < 21);
-    if (!may || !event_enabled(JVMPI_EVENT_METHOD_EXIT) || !probe_may_tell(env))
+    /*
+     * NATIVE_UNASKED on a VM with virtual threads: the VM may already have removed the thread's
+     * frames (Object.wait).
+     */
+    bool may = entered == NATIVE_REPORTED || (entered == NATIVE_UNASKED && vm.version < 21);
+    if (!may || !event_enabled(JVMPI_EVENT_METHOD_EXIT) || !probe_may_report(env))
         return;
     jthrowable thrown = (*env)->ExceptionCheck(env) ? (*env)->ExceptionOccurred(env) : NULL;
     if (thrown)
         (*env)->ExceptionClear(env); /* the agent may call JNI */
-    tell_exit(env, method);
+    report_exit(env, method);
     if (thrown)
         (*env)->Throw(env, thrown);
 }
@@ -132,14 +134,17 @@ jint methods_enable(JNIEnv *env)
 
 /* ---- instructions ---- */
 
-PROBE_NATIVE(void, started)(JNIEnv *env, jclass class, jint number, jint offset, jint kind, jint a, jint b)
-{
-    enum { IF = 1, TABLE, LOOKUP }; /* as in the probe class */
+PROBE_NATIVE(void, started)
 
-    jmethodID method = number >= 0 && probe_may_tell(env) ? probe_method((uint32_t)number) : NULL;
+(JNIEnv *env, jclass class, jint number, jint offset, jint kind, jint a, jint b)
+{
+    enum { IF = 1, TABLE, LOOKUP }; /* the same numbers as in the probe class */
+
+    jmethodID method = number >= 0 && probe_may_report(env) ? probe_method((uint32_t)number) : NULL;
     if (!method || !event_enabled(JVMPI_EVENT_INSTRUCTION_START))
         return;
-    JVMPI_Event e = {.event_type = JVMPI_EVENT_INSTRUCTION_START, .u.instruction = {.method_id = method, .offset = offset}};
+    JVMPI_Event e = {.event_type = JVMPI_EVENT_INSTRUCTION_START,
+                     .u.instruction = {.method_id = method, .offset = offset}};
     if (kind == IF) {
         e.u.instruction.u.if_info.is_true = a != 0;
     } else if (kind == TABLE) {
@@ -152,11 +157,12 @@ PROBE_NATIVE(void, started)(JNIEnv *env, jclass class, jint number, jint offset,
         jint i = 0;
         while (i < s.n && s.keys[i] != a)
             i++;
-        e.u.instruction.u.lookupswitch_info.chosen_pair_index = i; /* the number of pairs: the default */
+        /* The number of pairs stands for the default. */
+        e.u.instruction.u.lookupswitch_info.chosen_pair_index = i;
         e.u.instruction.u.lookupswitch_info.pairs_total = s.n;
     }
     probe_inside++;
-    notify(env, &e);
+    layer_notify(env, &e);
     probe_inside--;
 }
 
@@ -167,11 +173,48 @@ jint instructions_enable(JNIEnv *env)
 
 /* ---- compiled methods ---- */
 
-static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID method, jint size, const void *address, jint n,
-                                const jvmtiAddrLocationMap *map, const void *info)
+/*
+ * Methods whose code was reported, until their class is unloaded; the code of an unloaded class
+ * ends later than the class.
+ */
+static pthread_mutex_t compiled_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct map compiled;
+
+static bool is_compiled(jmethodID method)
 {
-    if (!event_enabled(JVMPI_EVENT_COMPILED_METHOD_LOAD))
+    pthread_mutex_lock(&compiled_mutex);
+    bool is =
+        map_get(&compiled, (uintptr_t)method) || !event_enabled(JVMPI_EVENT_COMPILED_METHOD_LOAD);
+    pthread_mutex_unlock(&compiled_mutex);
+    return is;
+}
+
+void compiled_forget(jmethodID method)
+{
+    pthread_mutex_lock(&compiled_mutex);
+    (void)map_remove(&compiled, (uintptr_t)method);
+    pthread_mutex_unlock(&compiled_mutex);
+}
+
+/* Reports what was compiled before the classes were reported. */
+jint compiled_enable(JNIEnv *env)
+{
+    return (*vm.ti)->GenerateEvents(vm.ti, JVMTI_EVENT_COMPILED_METHOD_LOAD) ? JVMPI_FAIL
+                                                                             : JVMPI_SUCCESS;
+}
+
+static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID method, jint size, const void *address,
+                                jint n, const jvmtiAddrLocationMap *map, const void *info)
+{
+    JNIEnv *env = vm_jni();
+    if (!event_enabled(JVMPI_EVENT_COMPILED_METHOD_LOAD) || !atomic_load(&layer.live) || !env ||
+        !thread_ready(env))
         return;
+    jmethodID told_method = current_method(method);
+    report_class_of(env, method);
+    pthread_mutex_lock(&compiled_mutex);
+    (void)!map_put(&compiled, (uintptr_t)told_method, 1);
+    pthread_mutex_unlock(&compiled_mutex);
     jint n_lines = 0, used = 0;
     jvmtiLineNumberEntry *lines = NULL;
     JVMPI_Lineno *table = n > 0 && map ? calloc((size_t)n, sizeof(*table)) : NULL;
@@ -187,20 +230,27 @@ static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID method, jint size, const
             }
         }
         if (line >= 0)
-            table[used++] = (JVMPI_Lineno){(jint)((const char *)map[i].start_address - (const char *)address), line};
+            table[used++] = (JVMPI_Lineno){
+                (jint)((const char *)map[i].start_address - (const char *)address), line};
     }
     vm_free(lines);
-    JVMPI_Event e = {.event_type = JVMPI_EVENT_COMPILED_METHOD_LOAD,
-                     .u.compiled_method_load = {method, (void *)(uintptr_t)address, size, used, table}};
-    notify(vm_jni(), &e);
+    JVMPI_Event e = {
+        .event_type = JVMPI_EVENT_COMPILED_METHOD_LOAD,
+        .u.compiled_method_load = {told_method, (void *)(uintptr_t)address, size, used, table}};
+    layer_notify(env, &e);
     free(table);
 }
 
 static void JNICALL on_uncompiled(jvmtiEnv *ti, jmethodID method, const void *address)
 {
-    JVMPI_Event e = {.event_type = JVMPI_EVENT_COMPILED_METHOD_UNLOAD, .u.compiled_method_unload = {method}};
-    if (event_enabled(JVMPI_EVENT_COMPILED_METHOD_UNLOAD))
-        notify(vm_jni(), &e);
+    if (!event_enabled(JVMPI_EVENT_COMPILED_METHOD_UNLOAD))
+        return;
+    if (!is_compiled(method))
+        method = current_method(method);
+    JVMPI_Event e = {.event_type = JVMPI_EVENT_COMPILED_METHOD_UNLOAD,
+                     .u.compiled_method_unload = {method}};
+    if (is_compiled(method))
+        layer_notify(vm_jni(), &e);
 }
 
 const struct vm_callbacks compiled_load_events = {.ti = {.CompiledMethodLoad = on_compiled}};

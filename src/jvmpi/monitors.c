@@ -1,30 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Raw monitors, with events when they are contended, and the events of Java monitors. */
 #include "base/clock.h"
+#include "base/map.h"
 #include "jvmpi/layer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- raw monitors: own ones, so that they work in every phase, thread and callback ---- */
+/* ---- raw monitors: our own, so that they work in every phase, thread and callback ---- */
 
-/* A thread that wants in, or waits; on its stack, linked under the monitor's mutex. */
+/*
+ * A thread that wants to enter, or waits. It lies on that thread's stack and is linked under the
+ * monitor's mutex.
+ */
 struct party {
     JNIEnv *env;
     struct party *next;
 };
 
 struct _JVMPI_RawMonitor {
-    pthread_mutex_t mutex; /* of the fields below; held for moments */
+    pthread_mutex_t mutex; /* protects the members below; held only briefly */
     pthread_cond_t entry, waiters;
     char *name;
     bool silent, owned;
     pthread_t owner;
     JNIEnv *owner_env;
-    int entries, entering, waiting, returning; /* returning: notified, and not back yet */
+    int entries, entering, waiting, returning; /* returning: notified but not running yet */
     uint64_t notified;
-    struct party *entrants, *sleepers; /* as many as entering and waiting */
-    struct _JVMPI_RawMonitor *next;    /* of all; under all_mutex */
+    struct party *entrants, *sleepers; /* as many as `entering` and `waiting` */
+    struct _JVMPI_RawMonitor *next;    /* list of all monitors; protected by all_mutex */
 };
 
 static pthread_mutex_t all_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -40,11 +44,11 @@ static bool is_monitor(JVMPI_RawMonitor m)
     return i;
 }
 
-static void tell(JVMPI_RawMonitor m, jint type)
+static void report(JVMPI_RawMonitor m, jint type)
 {
     JVMPI_Event e = {.event_type = type, .u.raw_monitor = {m->name, m}};
     if (!m->silent && event_enabled(type))
-        notify(vm_jni(), &e);
+        layer_notify(vm_jni(), &e);
 }
 
 JVMPI_RawMonitor raw_monitor_create(char *name)
@@ -87,7 +91,7 @@ static bool owns(const struct _JVMPI_RawMonitor *m)
     return m->owned && pthread_equal(m->owner, pthread_self());
 }
 
-/* The mutex is held. */
+/* Requires the mutex. */
 static void acquire(JVMPI_RawMonitor m, int entries)
 {
     struct party me;
@@ -101,6 +105,7 @@ static void acquire(JVMPI_RawMonitor m, int entries)
     m->owner = pthread_self();
     m->owner_env = vm_jni();
     m->entries = entries;
+    raw_held++;
 }
 
 void raw_monitor_enter(JVMPI_RawMonitor m)
@@ -116,13 +121,13 @@ void raw_monitor_enter(JVMPI_RawMonitor m)
     bool contended = m->owned;
     if (contended) {
         pthread_mutex_unlock(&m->mutex);
-        tell(m, JVMPI_EVENT_RAW_MONITOR_CONTENDED_ENTER);
+        report(m, JVMPI_EVENT_RAW_MONITOR_CONTENDED_ENTER);
         pthread_mutex_lock(&m->mutex);
     }
     acquire(m, 1);
     pthread_mutex_unlock(&m->mutex);
     if (contended)
-        tell(m, JVMPI_EVENT_RAW_MONITOR_CONTENDED_ENTERED);
+        report(m, JVMPI_EVENT_RAW_MONITOR_CONTENDED_ENTERED);
 }
 
 void raw_monitor_exit(JVMPI_RawMonitor m)
@@ -133,12 +138,13 @@ void raw_monitor_exit(JVMPI_RawMonitor m)
     bool mine = owns(m), wanted = false;
     if (mine && --m->entries == 0) {
         m->owned = false;
+        raw_held--;
         wanted = m->entering > 0 || m->returning > 0;
         pthread_cond_signal(&m->entry);
     }
     pthread_mutex_unlock(&m->mutex);
     if (wanted)
-        tell(m, JVMPI_EVENT_RAW_MONITOR_CONTENDED_EXIT);
+        report(m, JVMPI_EVENT_RAW_MONITOR_CONTENDED_EXIT);
 }
 
 void raw_monitor_wait(JVMPI_RawMonitor m, jlong ms)
@@ -152,12 +158,13 @@ void raw_monitor_wait(JVMPI_RawMonitor m, jlong ms)
         struct timespec until = {(time_t)(end / NS_PER_SECOND), (long)(end % NS_PER_SECOND)};
         struct party me;
         m->owned = false;
+        raw_held--;
         m->waiting++;
         join(&m->sleepers, &me);
         pthread_cond_signal(&m->entry);
         if (m->entering > 0) {
             pthread_mutex_unlock(&m->mutex);
-            tell(m, JVMPI_EVENT_RAW_MONITOR_CONTENDED_EXIT);
+            report(m, JVMPI_EVENT_RAW_MONITOR_CONTENDED_EXIT);
             pthread_mutex_lock(&m->mutex);
         }
         while (m->notified == seen && (ms <= 0 || now_ns() < end))
@@ -202,9 +209,10 @@ void raw_monitor_destroy(JVMPI_RawMonitor m)
         return;
     pthread_mutex_lock(&m->mutex);
     bool idle = !m->entering && !m->waiting;
+    raw_held -= owns(m);
     pthread_mutex_unlock(&m->mutex);
     if (!idle)
-        return; /* somebody is in it: its memory is left to them */
+        return; /* a thread is inside; the memory is left to it */
     pthread_cond_destroy(&m->entry);
     pthread_cond_destroy(&m->waiters);
     pthread_mutex_destroy(&m->mutex);
@@ -217,14 +225,19 @@ static void put_pointer(struct buf *b, const void *p)
     buf_bytes(b, &p, sizeof(p));
 }
 
-static void put_parties(struct buf *out, int n, const struct party *list)
+/* Adds those that the dump has. */
+static void put_parties(struct buf *out, const struct party *list, const struct map *threads)
 {
-    buf_be32(out, (uint32_t)n);
+    uint32_t n = 0;
+    for (const struct party *p = list; p; p = p->next)
+        n += map_get(threads, (uintptr_t)p->env) != NULL;
+    buf_be32(out, n);
     for (; list; list = list->next)
-        put_pointer(out, list->env);
+        if (map_get(threads, (uintptr_t)list->env))
+            put_pointer(out, list->env);
 }
 
-void raw_monitors_put(struct buf *out)
+void raw_monitors_put(struct buf *out, const struct map *threads)
 {
     pthread_mutex_lock(&all_mutex);
     for (struct _JVMPI_RawMonitor *m = all; m; m = m->next) {
@@ -232,10 +245,11 @@ void raw_monitors_put(struct buf *out)
         buf_u8(out, JVMPI_MONITOR_RAW);
         put_pointer(out, m->name);
         put_pointer(out, m);
-        put_pointer(out, m->owned ? m->owner_env : NULL);
-        buf_be32(out, (uint32_t)(m->owned ? m->entries : 0));
-        put_parties(out, m->entering, m->entrants);
-        put_parties(out, m->waiting, m->sleepers);
+        bool owned = m->owned && map_get(threads, (uintptr_t)m->owner_env);
+        put_pointer(out, owned ? m->owner_env : NULL);
+        buf_be32(out, (uint32_t)(owned ? m->entries : 0));
+        put_parties(out, m->entrants, threads);
+        put_parties(out, m->sleepers, threads);
         pthread_mutex_unlock(&m->mutex);
     }
     pthread_mutex_unlock(&all_mutex);
@@ -243,54 +257,67 @@ void raw_monitors_put(struct buf *out)
 
 /* ---- Java monitors ---- */
 
-static void tell_java(JNIEnv *env, jint type, jobject object)
+static void report_java(JNIEnv *env, jint type, jthread thread, jobject object)
 {
-    if (!event_enabled(type))
+    if (!event_enabled(type) || thread_is_virtual(env, thread))
         return;
-    JVMPI_Event e = {.event_type = type, .u.monitor = {id_of(object)}};
-    notify(env, &e);
+    JVMPI_Event e = {.event_type = type, .u.monitor = {report_object(env, object)}};
+    layer_notify(env, &e);
 }
 
 static void JNICALL on_contended_enter(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object)
 {
-    tell_java(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTER, object);
+    report_java(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTER, thread, object);
 }
 
 static void JNICALL on_contended_entered(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object)
 {
-    tell_java(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTERED, object);
+    report_java(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTERED, thread, object);
 }
 
 static __thread uint64_t wait_began_ns;
 
-static void tell_wait(JNIEnv *env, jint type, jobject object, jlong ms)
+static void tell_wait(JNIEnv *env, jint type, jthread thread, jobject object, jlong ms)
 {
-    if (!event_enabled(type))
+    if (!event_enabled(type) || thread_is_virtual(env, thread))
         return;
-    JVMPI_Event e = {.event_type = type, .u.monitor_wait = {id_of(object), ms}};
-    notify(env, &e);
+    JVMPI_Event e = {.event_type = type, .u.monitor_wait = {report_object(env, object), ms}};
+    layer_notify(env, &e);
 }
 
-static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object, jlong timeout)
+static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,
+                            jlong timeout)
 {
-    tell_wait(env, JVMPI_EVENT_MONITOR_WAIT, object, timeout);
+    tell_wait(env, JVMPI_EVENT_MONITOR_WAIT, thread, object, timeout);
     wait_began_ns = now_ns();
 }
 
 /* Comes with every WAITED, so that the time is known. */
-static void JNICALL on_wait_began(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object, jlong timeout)
+static void JNICALL on_wait_began(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,
+                                  jlong timeout)
 {
     wait_began_ns = now_ns();
 }
 
-static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object, jboolean timed_out)
+static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,
+                              jboolean timed_out)
 {
     uint64_t now = now_ns();
-    tell_wait(env, JVMPI_EVENT_MONITOR_WAITED, object, wait_began_ns ? (jlong)((now - wait_began_ns) / NS_PER_MS) : 0);
+    /*
+     * A thread that waits for another one to initialize a class ends a wait whose beginning JVM TI
+     * does not report.
+     */
+    if (!wait_began_ns && event_enabled(JVMPI_EVENT_MONITOR_WAIT))
+        return;
+    tell_wait(env, JVMPI_EVENT_MONITOR_WAITED, thread, object,
+              wait_began_ns ? (jlong)((now - wait_began_ns) / NS_PER_MS) : 0);
     wait_began_ns = 0;
 }
 
-const struct vm_callbacks contended_enter_events = {.ti = {.MonitorContendedEnter = on_contended_enter}};
-const struct vm_callbacks contended_entered_events = {.ti = {.MonitorContendedEntered = on_contended_entered}};
+const struct vm_callbacks contended_enter_events = {
+    .ti = {.MonitorContendedEnter = on_contended_enter}};
+const struct vm_callbacks contended_entered_events = {
+    .ti = {.MonitorContendedEntered = on_contended_entered}};
 const struct vm_callbacks wait_events = {.ti = {.MonitorWait = on_wait}};
-const struct vm_callbacks waited_events = {.ti = {.MonitorWait = on_wait_began, .MonitorWaited = on_waited}};
+const struct vm_callbacks waited_events = {
+    .ti = {.MonitorWait = on_wait_began, .MonitorWaited = on_waited}};

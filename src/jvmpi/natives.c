@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* A method that has a thunk. Complete before the thunk's address is given to the VM. */
+/* A method with a thunk. The row is complete before the VM gets the thunk's address. */
 static struct bound {
     _Atomic(void *) function;
     jmethodID method;
@@ -21,10 +21,11 @@ static struct bound {
     bool is_static;
 } bound[NATIVE_THUNKS ? NATIVE_THUNKS : 1];
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* what follows */
-static struct map noted;                                 /* method -> the VM's own code, until it has a thunk */
-static struct map numbers;                               /* method -> index of `bound` */
-static struct map intrinsics;                            /* hashes of class and method */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects what follows */
+/* method -> the VM's own code, until the method has a thunk. */
+static struct map noted;
+static struct map numbers;    /* method -> index of `bound` */
+static struct map intrinsics; /* hashes of class and method */
 static uint32_t n_bound;
 static _Atomic(const struct natives_client *) active;
 
@@ -46,7 +47,8 @@ void native_thunk_exit(struct native_frame *f)
 
 static uint64_t key_of(struct str class_name, struct str method)
 {
-    return hash_u64(hash_bytes(class_name.data, class_name.len)) ^ hash_bytes(method.data, method.len);
+    return hash_u64(hash_bytes(class_name.data, class_name.len)) ^
+           hash_bytes(method.data, method.len);
 }
 
 void natives_intrinsic(struct str class_name, struct str method)
@@ -58,9 +60,10 @@ void natives_intrinsic(struct str class_name, struct str method)
 
 static bool is_wanted(struct str class_name, struct str method)
 {
-    static const char *const never[] = {"java/lang/invoke/MethodHandle",       "java/lang/invoke/VarHandle",
-                                        "java/lang/ClassLoader$NativeLibrary", "jdk/internal/loader/NativeLibraries",
-                                        "jdk/internal/loader/NativeLibrary",   "jdk/internal/loader/RawNativeLibraries"};
+    static const char *const never[] = {
+        "java/lang/invoke/MethodHandle",       "java/lang/invoke/VarHandle",
+        "java/lang/ClassLoader$NativeLibrary", "jdk/internal/loader/NativeLibraries",
+        "jdk/internal/loader/NativeLibrary",   "jdk/internal/loader/RawNativeLibraries"};
     bool thread = str_is(class_name, "java/lang/Thread");
     for (size_t i = 0; i < ARRAY_SIZE(never); i++)
         if (str_is(class_name, never[i]))
@@ -70,7 +73,8 @@ static bool is_wanted(struct str class_name, struct str method)
     if (!thread && !str_is(class_name, "java/lang/Object") && choice_never(class_name))
         return false;
     if (vm.version < 9 && str_is(class_name, "java/lang/Object") && str_is(method, "wait"))
-        return false; /* the thread that handles references calls it with a lock that collections need */
+        /* The reference handler thread calls it while holding a lock that collections need. */
+        return false;
     if (vm.version < 9)
         return !choice_intrinsic_8(class_name, method);
     pthread_mutex_lock(&lock);
@@ -89,7 +93,8 @@ static bool describe(jmethodID method, struct description *ret)
     *ret = (struct description){0};
     return !(*vm.ti)->GetMethodDeclaringClass(vm.ti, method, &ret->class) &&
            !(*vm.ti)->GetClassSignature(vm.ti, ret->class, &ret->class_signature, NULL) &&
-           !(*vm.ti)->GetMethodName(vm.ti, method, &ret->name, &ret->descriptor, NULL) && ret->class_signature[0] == 'L';
+           !(*vm.ti)->GetMethodName(vm.ti, method, &ret->name, &ret->descriptor, NULL) &&
+           ret->class_signature[0] == 'L';
 }
 
 static void description_release(JNIEnv *jni, struct description *d)
@@ -101,7 +106,9 @@ static void description_release(JNIEnv *jni, struct description *d)
         (*jni)->DeleteLocalRef(jni, d->class);
 }
 
-/* The thunk that calls this code of the method; NULL: the method is to stay as it is. */
+/*
+ * Returns a thunk that calls this code of the method, or NULL when the method must stay unchanged.
+ */
 static void *thunk_for(JNIEnv *jni, jmethodID method, const struct description *d, void *function)
 {
     struct str class_name = {d->class_signature + 1, strlen(d->class_signature) - 2};
@@ -112,8 +119,9 @@ static void *thunk_for(JNIEnv *jni, jmethodID method, const struct description *
         return NULL;
     pthread_mutex_lock(&lock);
     bool added = false;
-    uint64_t *number =
-        n_bound < NATIVE_THUNKS ? map_at(&numbers, (uintptr_t)method, n_bound, &added) : map_get(&numbers, (uintptr_t)method);
+    uint64_t *number = n_bound < NATIVE_THUNKS
+                           ? map_at(&numbers, (uintptr_t)method, n_bound, &added)
+                           : map_get(&numbers, (uintptr_t)method);
     if (number) {
         struct bound *b = &bound[*number];
         n_bound += added;
@@ -127,7 +135,8 @@ static void *thunk_for(JNIEnv *jni, jmethodID method, const struct description *
     return thunk;
 }
 
-static void JNICALL on_bind(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmethodID method, void *address, void **ret_address)
+static void JNICALL on_bind(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmethodID method,
+                            void *address, void **ret_address)
 {
     struct description d;
     if (native_is_thunk(address))

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of native methods. Each method is bound to a thunk of ours, which calls the client, the method's own code, and the
- * client again; arguments, result and a pending exception pass as they are. No class is changed and no frame is seen by Java,
- * and methods that were bound before count as well. Never bound: methods that the JIT replaces (intrinsics), those of the
- * classes that are never instrumented (Thread aside), MethodHandle's and VarHandle's, which the VM links by itself, and those
- * that load libraries, within which JNI's FindClass asks another class loader.
+ * Intercepts calls of native methods. Each method is bound to a thunk that calls the client, the
+ * method's own code, and the client again, and that preserves arguments, result and a pending
+ * exception. No class is changed, Java sees no additional frame, and methods bound earlier are
+ * included. Some methods are never bound: those that the JIT replaces (intrinsics), those of
+ * classes that are never instrumented (except Thread), those of MethodHandle and VarHandle, which
+ * the VM links itself, and those that load libraries, within which JNI's FindClass asks another
+ * class loader.
  *
- * On the processors that agent/instrument/native_thunks.h knows; 4,096 methods.
+ * Available on the processors of agent/instrument/native_thunks.h, for 4,096 methods.
  */
 #pragma once
 
@@ -15,20 +17,27 @@
 
 #include <jni.h>
 
-/* What `enter` answers and `exit` gets is the client's own, 0 to 255. Both are called in native state, on any thread. */
+/*
+ * `enter` returns a value from 0 to 255, which is passed to `exit`. Both are called in native
+ * state, on any thread.
+ */
 struct natives_client {
     /* The receiver is NULL for static methods. No exception is pending. */
     int (*enter)(JNIEnv *jni, jmethodID method, jobject receiver);
-    /* An exception may be pending. Not called when the native code never comes back. */
+    /* An exception may be pending. Not called when the native code never returns. */
     void (*exit)(JNIEnv *jni, jmethodID method, int entered);
 };
 
-/* Begins to note what the VM binds. In Agent_OnLoad, for what was bound earlier is not told; -ENOTSUP. */
+/*
+ * Begins to note what the VM binds. Must be called in Agent_OnLoad, because earlier bindings are
+ * not reported. Returns 0 or -ENOTSUP.
+ */
 int natives_watch(void) must_check;
-/* The class file engine saw that the JIT may replace this native method. */
+/* The class file engine found that the JIT may replace this native method. */
 void natives_intrinsic(struct str class_name, struct str method);
 /*
- * Binds all methods, and those to come, for ever. The live phase, once, called by a native method of a class of the boot
- * loader: for other callers the VM warns. -ENOTSUP: not on this processor.
+ * Permanently binds all methods, including later ones. Called once in the live phase by a native
+ * method of a class of the boot loader, because the VM warns about other callers. Returns 0, or
+ * -ENOTSUP on other processors.
  */
 int natives_on(const struct natives_client *client, JNIEnv *jni) must_check;

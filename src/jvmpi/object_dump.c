@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The dump of one object (specification, section 4.3), read through JNI: the record as in heap dumps of level 2. */
+/*
+ * The dump of one object (specification, section 4.3), read through JNI. The record is the same as
+ * in heap dumps of level 2.
+ */
 #include "base/buf.h"
 #include "jvmpi/layouts.h"
 
@@ -10,9 +13,12 @@ static void put_pointer(struct buf *b, const void *p)
     buf_bytes(b, &p, sizeof(p));
 }
 
-static void put_field(JNIEnv *env, struct buf *b, jobject object, jclass class, bool is_static, jfieldID id, char type)
+static void put_field(JNIEnv *env, struct buf *b, jobject object, jclass class, bool is_static,
+                      jfieldID id, char type)
 {
-#define GET(kind) (is_static ? (*env)->GetStatic##kind##Field(env, class, id) : (*env)->Get##kind##Field(env, object, id))
+#define GET(kind)                                               \
+    (is_static ? (*env)->GetStatic##kind##Field(env, class, id) \
+               : (*env)->Get##kind##Field(env, object, id))
     switch (type) {
     case 'Z':
         buf_u8(b, GET(Boolean));
@@ -52,15 +58,19 @@ static void put_field(JNIEnv *env, struct buf *b, jobject object, jclass class, 
     }
     default: {
         jobject value = GET(Object);
-        put_pointer(b, id_of(value));
+        put_pointer(b, report_object(env, value));
         (*env)->DeleteLocalRef(env, value);
     }
     }
 #undef GET
 }
 
-/* The fields that a class declares, static or not, in the order of CLASS_LOAD; zeros where they may not be read. */
-static void put_fields(JNIEnv *env, struct buf *b, jobject object, jclass class, bool want_static, bool readable)
+/*
+ * Adds the static or instance fields that a class declares, in the order of CLASS_LOAD, with zeros
+ * where they may not be read.
+ */
+static void put_fields(JNIEnv *env, struct buf *b, jobject object, jclass class, bool want_static,
+                       bool readable)
 {
     enum { STATIC = 8 };
 
@@ -89,7 +99,7 @@ static void put_instance(JNIEnv *env, struct buf *b, jobject object, jobjectID i
     jclass class = (*env)->GetObjectClass(env, object);
     buf_u8(b, JVMPI_GC_INSTANCE_DUMP);
     put_pointer(b, id);
-    put_pointer(b, id_of(class));
+    put_pointer(b, report_class(env, class));
     while (class) {
         put_fields(env, &values, object, class, false, true);
         jclass super = (*env)->GetSuperclass(env, class);
@@ -101,19 +111,20 @@ static void put_instance(JNIEnv *env, struct buf *b, jobject object, jobjectID i
     buf_release(&values);
 }
 
-static void put_object_array(JNIEnv *env, struct buf *b, jobjectArray array, jobjectID id, jclass class)
+static void put_object_array(JNIEnv *env, struct buf *b, jobjectArray array, jobjectID id,
+                             jclass class)
 {
     jsize n = (*env)->GetArrayLength(env, array);
-    jclass of_classes = (*env)->FindClass(env, "java/lang/Class");
+    jclass of_classes = boot_class(env, "java/lang/Class");
     jmethodID ask = (*env)->GetMethodID(env, of_classes, "getComponentType", "()Ljava/lang/Class;");
     jobject element = (*env)->CallObjectMethod(env, class, ask);
     buf_u8(b, JVMPI_GC_OBJ_ARRAY_DUMP);
     put_pointer(b, id);
     buf_be32(b, (uint32_t)n);
-    put_pointer(b, id_of(element));
+    put_pointer(b, report_class(env, element));
     for (jsize i = 0; i < n; i++) {
         jobject value = (*env)->GetObjectArrayElement(env, array, i);
-        put_pointer(b, id_of(value));
+        put_pointer(b, report_object(env, value));
         (*env)->DeleteLocalRef(env, value);
     }
     (*env)->DeleteLocalRef(env, element);
@@ -128,7 +139,7 @@ static void put_primitive_array(JNIEnv *env, struct buf *b, jarray array, jobjec
     put_pointer(b, id);
     buf_be32(b, (uint32_t)n);
     buf_u8(b, (uint8_t)kind);
-    /* no JNI, no blocking and no allocation of Java objects until it is given back */
+    /* Until the array is released, no JNI call, blocking or Java allocation is allowed. */
     const uint8_t *p = (*env)->GetPrimitiveArrayCritical(env, array, NULL);
     for (jsize i = 0; p && i < n; i++)
         for (unsigned k = width; k-- > 0;)
@@ -137,14 +148,19 @@ static void put_primitive_array(JNIEnv *env, struct buf *b, jarray array, jobjec
         (*env)->ReleasePrimitiveArrayCritical(env, array, (void *)(uintptr_t)p, JNI_ABORT);
 }
 
-/* The domain itself, not what Class.getProtectionDomain puts in its place: a native method up to 24, then a field. */
+/*
+ * Returns the domain itself, not the substitute that Class.getProtectionDomain returns: it is read
+ * with a native method up to JDK 24, and from a field later.
+ */
 static jobject protection_domain(JNIEnv *env, jclass class, jclass of_classes)
 {
-    jmethodID get = (*env)->GetMethodID(env, of_classes, "getProtectionDomain0", "()Ljava/security/ProtectionDomain;");
+    jmethodID get = (*env)->GetMethodID(env, of_classes, "getProtectionDomain0",
+                                        "()Ljava/security/ProtectionDomain;");
     bool absent = vm_clear_exception(env);
     if (!absent)
         return (*env)->CallObjectMethod(env, class, get);
-    jfieldID field = (*env)->GetFieldID(env, of_classes, "protectionDomain", "Ljava/security/ProtectionDomain;");
+    jfieldID field =
+        (*env)->GetFieldID(env, of_classes, "protectionDomain", "Ljava/security/ProtectionDomain;");
     return vm_clear_exception(env) ? NULL : (*env)->GetObjectField(env, class, field);
 }
 
@@ -154,8 +170,9 @@ static void put_class(JNIEnv *env, struct buf *b, jclass class, jobjectID id)
     jclass *interfaces = NULL;
     jint n = 0, status = 0;
     jclass super = (*env)->GetSuperclass(env, class);
-    jclass of_classes = (*env)->FindClass(env, "java/lang/Class");
-    jmethodID get_signers = (*env)->GetMethodID(env, of_classes, "getSigners", "()[Ljava/lang/Object;");
+    jclass of_classes = boot_class(env, "java/lang/Class");
+    jmethodID get_signers =
+        (*env)->GetMethodID(env, of_classes, "getSigners", "()[Ljava/lang/Object;");
     (void)(*vm.ti)->GetClassLoader(vm.ti, class, &loader);
     (void)(*vm.ti)->GetClassStatus(vm.ti, class, &status);
     signers = get_signers ? (*env)->CallObjectMethod(env, class, get_signers) : NULL;
@@ -163,22 +180,23 @@ static void put_class(JNIEnv *env, struct buf *b, jclass class, jobjectID id)
     vm_clear_exception(env);
     buf_u8(b, JVMPI_GC_CLASS_DUMP);
     put_pointer(b, id);
-    put_pointer(b, id_of(super));
-    put_pointer(b, id_of(loader));
-    put_pointer(b, id_of(signers));
-    put_pointer(b, id_of(domain));
+    put_pointer(b, report_class(env, super));
+    put_pointer(b, report_object(env, loader));
+    put_pointer(b, report_object(env, signers));
+    put_pointer(b, report_object(env, domain));
     put_pointer(b, NULL); /* the class's name, and a reserved pointer */
     put_pointer(b, NULL);
     buf_be32(b, (uint32_t)instance_size(env, class));
-    if (!(*vm.ti)->GetImplementedInterfaces(vm.ti, class, &n, &interfaces)) {
+    if (!(status & JVMTI_CLASS_STATUS_ARRAY) &&
+        !(*vm.ti)->GetImplementedInterfaces(vm.ti, class, &n, &interfaces)) {
         for (jint i = 0; i < n; i++) {
-            put_pointer(b, id_of(interfaces[i]));
+            put_pointer(b, report_class(env, interfaces[i]));
             (*env)->DeleteLocalRef(env, interfaces[i]);
         }
         vm_free(interfaces);
     }
-    buf_be16(b, 0); /* constants: the old VMs told of none */
-    /* reading statics would initialise the class */
+    buf_be16(b, 0); /* no constants, as in the old VMs */
+    /* Reading statics would initialize the class. */
     put_fields(env, b, NULL, class, true, status & JVMTI_CLASS_STATUS_INITIALIZED);
     (*env)->DeleteLocalRef(env, super);
     (*env)->DeleteLocalRef(env, loader);
@@ -194,13 +212,15 @@ jint request_object_dump(JNIEnv *env, jobjectID id)
     jobject object = object_of(env, id);
     if (!object)
         return JVMPI_FAIL;
+    disable_gc();
     quiet++;
+    (void)report_object(env, object);
     jclass class = (*env)->GetObjectClass(env, object);
     (void)(*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL);
     jint kind = kind_of_signature(signature);
     vm_free(signature);
-    jclass of_classes = (*env)->FindClass(env, "java/lang/Class");
-    if ((*env)->IsSameObject(env, class, of_classes))
+    jclass of_classes = boot_class(env, "java/lang/Class");
+    if ((*env)->IsSameObject(env, class, of_classes) && report_class(env, object))
         put_class(env, &b, object, id);
     else if (kind == JVMPI_NORMAL_OBJECT)
         put_instance(env, &b, object, id);
@@ -216,7 +236,8 @@ jint request_object_dump(JNIEnv *env, jobjectID id)
     JVMPI_Event e = {.event_type = JVMPI_EVENT_OBJECT_DUMP | JVMPI_REQUESTED_EVENT,
                      .u.object_dump = {(jint)b.len, (char *)b.data}};
     if (ret == JVMPI_SUCCESS)
-        notify(env, &e);
+        layer_notify(env, &e);
+    enable_gc();
     buf_release(&b);
     return ret;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The instrumentation. In a constructor the entry is sent behind this() or super(): before, `this` is nothing yet, and the
- * verifier allows no handler around it. Native methods have no code to instrument; see methods.c.
+ * The instrumentation. In a constructor the entry is reported after this() or super(), because
+ * before that `this` is not initialized and the verifier allows no handler around it. Native
+ * methods have no code to instrument; see methods.c.
  */
 #include "jvmpi/probes.h"
 
@@ -22,7 +23,10 @@ PROBE_NATIVE(void, natives)(JNIEnv *, jclass, jint);
 
 __thread int probe_inside;
 
-/* As the probe class has them: bytes for entries, exits, instructions, allocations; the contenders at 8. */
+/*
+ * The layout of the probe class's memory: bytes for entries, exits, instructions and allocations;
+ * the number of contenders at offset 8.
+ */
 static struct {
     uint8_t entries, exits, instructions, allocations, unused[4];
     _Atomic int32_t contenders;
@@ -39,7 +43,8 @@ PROBE_NATIVE(jlong, constant)(JNIEnv *env, jclass class, jint which)
 
 void probes_flags(void)
 {
-    flags.entries = event_enabled(JVMPI_EVENT_METHOD_ENTRY) || event_enabled(JVMPI_EVENT_METHOD_ENTRY2);
+    flags.entries =
+        event_enabled(JVMPI_EVENT_METHOD_ENTRY) || event_enabled(JVMPI_EVENT_METHOD_ENTRY2);
     flags.exits = event_enabled(JVMPI_EVENT_METHOD_EXIT);
     flags.instructions = event_enabled(JVMPI_EVENT_INSTRUCTION_START);
     flags.allocations = event_enabled(JVMPI_EVENT_OBJECT_ALLOC);
@@ -50,36 +55,52 @@ void probes_contenders(int change)
     atomic_fetch_add(&flags.contenders, change);
 }
 
-bool probe_may_tell(JNIEnv *env)
+bool probe_may_report(JNIEnv *env)
 {
     return !probe_inside && !quiet && thread_known(env);
 }
 
-/* ---- methods by number, given when they are instrumented; the id is asked for at the first call ---- */
+/*
+ * ---- methods by number, which they get when instrumented; the id is looked up at the first call
+ * ----
+ */
 
 enum { PAGE = 65536, PAGES = 1024 };
 
 static _Atomic(_Atomic(jmethodID) *) pages[PAGES];
 static _Atomic uint32_t numbers;
 
-static bool probe_is_own(jmethodID method)
+static jmethodID *_Atomic own_methods; /* of the probe class, ended by NULL */
+
+bool probe_is_own(jmethodID method)
 {
-    jclass class = NULL;
-    JNIEnv *env = vm_jni();
-    if (!env || (*vm.ti)->GetMethodDeclaringClass(vm.ti, method, &class))
-        return false;
-    bool is = (*env)->IsSameObject(env, class, probe_class);
-    (*env)->DeleteLocalRef(env, class);
-    return is;
+    const jmethodID *m = atomic_load_explicit(&own_methods, memory_order_acquire);
+    while (m && *m && *m != method)
+        m++;
+    return m && *m;
+}
+
+static void read_own_methods(void)
+{
+    jint n = 0;
+    jmethodID *ids = NULL;
+    if ((*vm.ti)->GetClassMethods(vm.ti, probe_class, &n, &ids))
+        return;
+    jmethodID *own = calloc((size_t)n + 1, sizeof(jmethodID));
+    if (own)
+        memcpy(own, ids, (size_t)n * sizeof(jmethodID));
+    atomic_store_explicit(&own_methods, own, memory_order_release);
+    vm_free(ids);
 }
 
 jmethodID probe_method(uint32_t number)
 {
-    _Atomic(jmethodID) *page = number < (uint32_t)PAGE * PAGES ? atomic_load(&pages[number / PAGE]) : NULL;
+    _Atomic(jmethodID) *page =
+        number < (uint32_t)PAGE * PAGES ? atomic_load(&pages[number / PAGE]) : NULL;
     _Atomic(jmethodID) *place = page ? &page[number % PAGE] : NULL;
     jmethodID method = place ? atomic_load_explicit(place, memory_order_relaxed) : NULL;
     if (unlikely(!method && place)) {
-        /* below the native method and the probe's own */
+        /* Frames below the native method and the probe's own. */
         jvmtiFrameInfo frames[6];
         jint n = 0, i = 1;
         if ((*vm.ti)->GetStackTrace(vm.ti, NULL, 0, 6, frames, &n))
@@ -128,7 +149,10 @@ static int32_t code_int32(const uint8_t *p)
     return (int32_t)((uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3]);
 }
 
-/* Reads the switch at pc; answers its number. Offsets are within the code: the rewriter has checked. */
+/*
+ * Reads the switch at pc and returns its number. The rewriter has checked that offsets are within
+ * the code.
+ */
 static int new_switch(const struct edit *e, const struct insn *i)
 {
     const uint8_t *body = e->code + (i->pc & ~3u) + 4;
@@ -160,7 +184,7 @@ struct insertion_site {
     struct buf *s;
 };
 
-/* A call of a probe, behind what lies in s already. */
+/* Appends a call of a probe to what s contains. */
 static int put_call(struct insertion_site *at, const char *name, const char *descriptor)
 {
     int method = rewrite_methodref(at->c->rewrite, PROBE, name, descriptor);
@@ -182,8 +206,12 @@ static int insert(struct insertion_site *at, enum edit_where where, uint32_t pc,
     return r;
 }
 
-/* The operands of a branch or switch, once more; then which relation it asks for. The probe's name is answered. */
-static int put_operands(struct insertion_site *at, const struct insn *i, const char **ret_name, const char **ret_descriptor)
+/*
+ * Copies the operands of a branch or switch and adds the kind of its condition. Returns the probe's
+ * name and descriptor.
+ */
+static int put_operands(struct insertion_site *at, const struct insn *i, const char **ret_name,
+                        const char **ret_descriptor)
 {
     enum { FIRST_COMPARE = OP_IFEQ + 6, FIRST_SAME = OP_IFEQ + 12 };
 
@@ -226,7 +254,7 @@ static int put_operands(struct insertion_site *at, const struct insn *i, const c
 static int add_instructions(struct insertion_site *at)
 {
     int r = 0;
-    at->c->rewrite->huge = UINT32_MAX; /* what is asked for here is never fast */
+    at->c->rewrite->huge = UINT32_MAX; /* code with such probes is slow anyway */
     for (struct insn i = {0}; r == 0 && edit_next(at->e, &i);) {
         const char *name, *descriptor;
         r = put_operands(at, &i, &name, &descriptor);
@@ -246,7 +274,10 @@ static void put_receiver(struct insertion_site *at)
         code_load(at->s, 'A', 0);
 }
 
-/* The number on the stack, then the probe; in a constructor by way of a local that says whether the entry was passed. */
+/*
+ * Pushes the number and calls the probe. In a constructor a local records whether the entry was
+ * passed.
+ */
 static int add_entry(struct insertion_site *at, int *ret_local)
 {
     struct edit *e = at->e;
@@ -287,13 +318,13 @@ static int put_monitor_exit(struct insertion_site *at, int receiver)
     return r ? r : put_call(at, "exitMonitor", "(Ljava/lang/Object;I)V");
 }
 
-/* Behind the method's end there is the end of its monitor, if it is synchronized. */
+/* For a synchronized method the exit of its monitor follows the method's end. */
 static int add_ends(struct insertion_site *at, bool exits, int local, bool monitor)
 {
     struct edit *e = at->e;
     int receiver = 0, r = 0;
     if (monitor && !(e->method->access & ACC_STATIC)) {
-        /* the method may store something else into local 0 */
+        /* The method may assign local 0. */
         receiver = edit_local(e, 'A');
         code_load(at->s, 'A', 0);
         code_store(at->s, 'A', (unsigned)(receiver < 0 ? 0 : receiver));
@@ -306,7 +337,8 @@ static int add_ends(struct insertion_site *at, bool exits, int local, bool monit
         r = r || !monitor ? r : put_monitor_exit(at, receiver);
         r = r ? r : insert(at, EDIT_BEFORE, i.pc, 2);
     }
-    if (r || (at->c->object && e->constructor)) /* which throws nothing, and JDK 8's C2 dies of a handler in it */
+    /* That constructor throws nothing, and JDK 8's C2 crashes on a handler in it. */
+    if (r || (at->c->object && e->constructor))
         return r ? r : 1;
     r = exits ? put_exit(at, local) : 0;
     r = r || !monitor ? r : put_monitor_exit(at, receiver);
@@ -331,7 +363,7 @@ static int add_monitor_exits(struct insertion_site *at)
     return r ? r : any;
 }
 
-/* Arrays where they are made; of all other objects the constructor of Object tells. */
+/* Reports arrays where they are created; the constructor of Object reports all other objects. */
 static int add_allocations(struct insertion_site *at)
 {
     int r = 0, any = 0;
@@ -345,7 +377,8 @@ static int add_allocations(struct insertion_site *at)
         if (i.op != OP_NEWARRAY && i.op != OP_ANEWARRAY && i.op != OP_MULTIANEWARRAY)
             continue;
         code_op(at->s, OP_DUP);
-        r = put_call(at, i.op == OP_MULTIANEWARRAY ? "createNested" : "create", "(Ljava/lang/Object;)V");
+        r = put_call(at, i.op == OP_MULTIANEWARRAY ? "createNested" : "create",
+                     "(Ljava/lang/Object;)V");
         r = r ? r : insert(at, EDIT_AFTER, i.pc, 1);
         any = 1;
     }
@@ -355,9 +388,12 @@ static int add_allocations(struct insertion_site *at)
 static int edit_all(struct insertion_site *at, unsigned features)
 {
     int r = 0, any = 0, local = 0;
-    /* on JDK 8 the thread that handles references calls Object.wait with a lock that collections need: no handler may run there
+    /*
+     * On JDK 8 the reference handler thread calls Object.wait while holding a lock that collections
+     * need, so no handler may run there.
      */
-    bool waits = vm.version < 9 && at->c->object && str_is(class_utf8(at->c->file, at->e->method->name), "wait");
+    bool waits = vm.version < 9 && at->c->object &&
+                 str_is(class_utf8(at->c->file, at->e->method->name), "wait");
     bool methods = features & PROBE_METHODS && !waits;
     bool monitor = features & PROBE_MONITORS && at->e->method->access & ACC_SYNCHRONIZED;
     if (features & PROBE_ALLOCATIONS)
@@ -381,7 +417,8 @@ static int edit_method(const struct instrument_class *c, struct edit *e)
 {
     struct buf s = BUF(4096);
     struct insertion_site at = {c, e, 0, &s};
-    if (c->virtual_thread || (c->thread && vm.version >= 21 && choice_thread_changes(class_utf8(c->file, e->method->name))))
+    if (c->virtual_thread || (c->thread && vm.version >= 21 &&
+                              choice_thread_changes(class_utf8(c->file, e->method->name))))
         return 0;
     int r = new_number(&at.number);
     if (r == 0)
@@ -392,11 +429,14 @@ static int edit_method(const struct instrument_class *c, struct edit *e)
 
 /* ---- on ---- */
 
-static const struct instrument_client client = {
-    .name = "jvmpi", .edit = edit_method, .object = true, .thread = true, .intrinsic = natives_intrinsic};
+static const struct instrument_client client = {.name = "jvmpi",
+                                                .edit = edit_method,
+                                                .object = true,
+                                                .thread = true,
+                                                .intrinsic = natives_intrinsic};
 static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
 
-/* The lock is held. */
+/* Requires the lock. */
 static int define(JNIEnv *env, struct buf *why)
 {
     if (probe_class)
@@ -405,6 +445,8 @@ static int define(JNIEnv *env, struct buf *why)
     quiet++;
     int r = eetop < 0 ? (int)eetop : probe_define(env, PROBE, &probe_class, why);
     quiet--;
+    if (r == 0)
+        read_own_methods();
     return r;
 }
 
@@ -460,7 +502,8 @@ jint probes_enable(JNIEnv *env, unsigned features)
         }
         applied = r == 0 ? now : applied;
         if (r < 0)
-            fprintf(stderr, "jvmpi: no events of code: %s\n", why.len ? buf_str(&why) : "the VM refuses the probe");
+            fprintf(stderr, "jvmpi: no events of code: %s\n",
+                    why.len ? buf_str(&why) : "the VM refuses the probe");
     }
     pthread_mutex_unlock(&once);
     buf_release(&why);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What instrumented code tells: one client of the instrumentation, which inserts what the enabled events need. */
+/*
+ * The probes of instrumented code: one client of the instrumentation, which inserts what the
+ * enabled events need.
+ */
 #pragma once
 
 #include "jvmpi/layer.h"
@@ -11,29 +14,44 @@ enum probe_feature {
     PROBE_ALLOCATIONS = 8,  /* new objects and arrays */
 };
 
-/* What is to be inserted from the next probes_enable on, without doing it yet. */
+/* Announces features that the next probes_enable will insert. */
 void probes_expect(unsigned features);
-/* Inserts the probes of these features into all classes, once; JVMPI_SUCCESS or JVMPI_FAIL with a line on standard error. */
+/*
+ * Inserts the probes of these features into all classes. Returns JVMPI_SUCCESS, or JVMPI_FAIL with
+ * a line on standard error.
+ */
 jint probes_enable(JNIEnv *env, unsigned features);
-/* The probe class, once probes_enable or probes_class has succeeded; NULL when the VM refuses it. */
+/*
+ * Returns the probe class once probes_enable or probes_class has succeeded, or NULL when the VM
+ * refuses it.
+ */
 jclass probes_class(JNIEnv *env);
 
-/* Has the probe class bind native methods to ours, for the VM complains when a class of another than the boot loader does. */
+/*
+ * Makes the probe class bind native methods to ours, because the VM warns when a class that is not
+ * of the boot loader does so.
+ */
 enum probe_binding { BIND_SLEEP, BIND_ALL };
 
 void probes_bind(JNIEnv *env, enum probe_binding which);
-/* What it then calls. */
+/* Called by it. */
 void sleep_bind(JNIEnv *env);
 void methods_bind(JNIEnv *env);
-/* Sets what the probes look at before they call, by the enabled events. */
+/* Sets the flags that probes check before they call, according to the enabled events. */
 void probes_flags(void);
-/* How many threads contend for a monitor. */
+/* Changes the number of threads that contend for a monitor. */
 void probes_contenders(int change);
 
-/* The method of a number that a probe passes; the probe must have called the caller of this directly. NULL: not known. */
+/*
+ * Returns the method for a number passed by a probe, or NULL. The probe must have called the caller
+ * of this function directly.
+ */
 jmethodID probe_method(uint32_t number);
 
-/* A switch that was instrumented: what its operands are. */
+/* True for methods of the probe class. */
+bool probe_is_own(jmethodID method);
+
+/* The operands of an instrumented switch. */
 struct probe_switch {
     jint low, high; /* tableswitch */
     jint n;         /* lookupswitch: its pairs */
@@ -42,9 +60,12 @@ struct probe_switch {
 
 struct probe_switch probe_switch(jint number);
 
-/* True when this thread is to send an event of the code that runs: it is known, and neither the layer nor a handler runs. */
-bool probe_may_tell(JNIEnv *env);
-extern __thread int probe_inside; /* a handler of such an event runs */
+/*
+ * Returns true when this thread may send an event about the running code: the agent knows the
+ * thread, and neither the layer nor a handler is running.
+ */
+bool probe_may_report(JNIEnv *env);
+extern __thread int probe_inside; /* a handler of such an event is running */
 
-/* The VM finds them by name. */
+/* The VM finds these functions by name. */
 #define PROBE_NATIVE(type, name) EXPORT type JNICALL Java_java_lang_JvmscopeJvmpi_##name

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events of JNI global references, by the VM's table of JNI functions; the layer's own references go past it. */
+/*
+ * Events of JNI global references, from the VM's table of JNI functions. The layer's own references
+ * bypass it.
+ */
 #include "base/map.h"
 #include "jvmpi/layer.h"
 
@@ -27,6 +30,23 @@ static void forget(jobject ref)
     pthread_mutex_unlock(&globals_mutex);
 }
 
+static struct map reported; /* references of both kinds for which _ALLOC was sent */
+
+static void remember_told(jobject ref)
+{
+    pthread_mutex_lock(&globals_mutex);
+    (void)!map_put(&reported, (uintptr_t)ref, 1);
+    pthread_mutex_unlock(&globals_mutex);
+}
+
+static bool forget_told(jobject ref)
+{
+    pthread_mutex_lock(&globals_mutex);
+    bool was = map_remove(&reported, (uintptr_t)ref);
+    pthread_mutex_unlock(&globals_mutex);
+    return was;
+}
+
 static int compare_ids(const void *left, const void *right)
 {
     const struct reference *a = left, *b = right;
@@ -50,31 +70,38 @@ size_t references_list(struct reference **ret)
 
 static void made(JNIEnv *env, jint type, jobject ref)
 {
-    if (!ref || !event_enabled(type))
+    if (!ref || !event_enabled(type) || !thread_ready(env))
         return;
-    JVMPI_Event e = {.event_type = type, .u.jni_globalref_alloc = {id_of(ref), ref}};
-    notify(env, &e);
+    jobjectID id = report_object(env, ref);
+    remember_told(ref);
+    JVMPI_Event e = {.event_type = type, .u.jni_globalref_alloc = {id, ref}};
+    layer_notify(env, &e);
 }
 
-static void freed(JNIEnv *env, jint type, jobject ref)
+/*
+ * Reports the end of a reference if its creation was reported or if the event for creations is
+ * disabled.
+ */
+static void freed(JNIEnv *env, jint type, jint alloc_type, jobject ref)
 {
     JVMPI_Event e = {.event_type = type, .u.jni_globalref_free = {ref}};
-    if (ref && event_enabled(type))
-        notify(env, &e);
+    bool was_told = forget_told(ref) || !event_enabled(alloc_type);
+    if (ref && was_told && event_enabled(type))
+        layer_notify(env, &e);
 }
 
 static jobject JNICALL new_global(JNIEnv *env, jobject object)
 {
     jobject ref = original->NewGlobalRef(env, object);
-    remember(ref);
     made(env, JVMPI_EVENT_JNI_GLOBALREF_ALLOC, ref);
+    remember(ref); /* for dumps, once the agent knows it */
     return ref;
 }
 
 static void JNICALL delete_global(JNIEnv *env, jobject ref)
 {
-    freed(env, JVMPI_EVENT_JNI_GLOBALREF_FREE, ref);
     forget(ref);
+    freed(env, JVMPI_EVENT_JNI_GLOBALREF_FREE, JVMPI_EVENT_JNI_GLOBALREF_ALLOC, ref);
     original->DeleteGlobalRef(env, ref);
 }
 
@@ -87,7 +114,7 @@ static jweak JNICALL new_weak(JNIEnv *env, jobject object)
 
 static void JNICALL delete_weak(JNIEnv *env, jweak ref)
 {
-    freed(env, JVMPI_EVENT_JNI_WEAK_GLOBALREF_FREE, ref);
+    freed(env, JVMPI_EVENT_JNI_WEAK_GLOBALREF_FREE, JVMPI_EVENT_JNI_WEAK_GLOBALREF_ALLOC, ref);
     original->DeleteWeakGlobalRef(env, ref);
 }
 
@@ -97,7 +124,8 @@ jint references_on(JNIEnv *env)
     static bool on;
     jniNativeInterface *table = NULL;
     pthread_mutex_lock(&once);
-    if (!on && !(*vm.ti)->GetJNIFunctionTable(vm.ti, &original) && !(*vm.ti)->GetJNIFunctionTable(vm.ti, &table)) {
+    if (!on && !(*vm.ti)->GetJNIFunctionTable(vm.ti, &original) &&
+        !(*vm.ti)->GetJNIFunctionTable(vm.ti, &table)) {
         table->NewGlobalRef = new_global;
         table->DeleteGlobalRef = delete_global;
         table->NewWeakGlobalRef = new_weak;
@@ -111,7 +139,8 @@ jint references_on(JNIEnv *env)
 
 jweak layer_weak(JNIEnv *env, jobject object)
 {
-    return original ? original->NewWeakGlobalRef(env, object) : (*env)->NewWeakGlobalRef(env, object);
+    return original ? original->NewWeakGlobalRef(env, object)
+                    : (*env)->NewWeakGlobalRef(env, object);
 }
 
 void layer_delete_weak(JNIEnv *env, jweak ref)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Thread.sleep, as MONITOR_WAIT and MONITOR_WAITED without an object: its native method is bound to ours, which calls the VM's.
+/*
+ * Thread.sleep as MONITOR_WAIT and MONITOR_WAITED without an object. Its native method is bound to
+ * ours, which calls the VM's.
  */
 #include "base/clock.h"
 #include "jvmpi/probes.h"
@@ -10,21 +12,21 @@ static void(JNICALL *vm_sleep)(JNIEnv *, jclass, jlong);
 static bool in_ns;
 static bool bound;
 
-static void tell(JNIEnv *env, jint type, jlong ms)
+static void report(JNIEnv *env, jint type, jlong ms)
 {
     JVMPI_Event e = {.event_type = type, .u.monitor_wait = {NULL, ms}};
     if (event_enabled(type) && !quiet && thread_known(env))
-        notify(env, &e);
+        layer_notify(env, &e);
 }
 
 static void JNICALL our_sleep(JNIEnv *env, jclass thread, jlong time)
 {
     uint64_t began = now_ns();
-    tell(env, JVMPI_EVENT_MONITOR_WAIT, in_ns ? (time + NS_PER_MS - 1) / NS_PER_MS : time);
+    report(env, JVMPI_EVENT_MONITOR_WAIT, in_ns ? (time + NS_PER_MS - 1) / NS_PER_MS : time);
     vm_sleep(env, thread, time);
     jthrowable interrupted = (*env)->ExceptionOccurred(env);
     vm_clear_exception(env); /* the agent may call JNI */
-    tell(env, JVMPI_EVENT_MONITOR_WAITED, (jlong)((now_ns() - began) / NS_PER_MS));
+    report(env, JVMPI_EVENT_MONITOR_WAITED, (jlong)((now_ns() - began) / NS_PER_MS));
     if (interrupted)
         (*env)->Throw(env, interrupted);
 }
@@ -32,7 +34,7 @@ static void JNICALL our_sleep(JNIEnv *env, jclass thread, jlong time)
 void sleep_bind(JNIEnv *env)
 {
     static const char *const names[] = {"sleep", "sleep0", "sleepNanos0"};
-    jclass thread = (*env)->FindClass(env, "java/lang/Thread");
+    jclass thread = boot_class(env, "java/lang/Thread");
     for (size_t i = 0; thread && !bound && i < ARRAY_SIZE(names); i++) {
         JNINativeMethod one = {(char *)(uintptr_t)names[i], (char *)"(J)V", (void *)our_sleep};
         jmethodID method = (*env)->GetStaticMethodID(env, thread, names[i], "(J)V");

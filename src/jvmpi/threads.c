@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads by their JNIEnv. The table of environments is read without a lock, so that thread-local storage works in signal
- * handlers; an entry is taken when a thread is first seen and given to another one after its end.
+ * Finds threads by their JNIEnv. The table of environments is read without a lock, so that
+ * thread-local storage works in signal handlers. An entry is taken when a thread is first seen and
+ * reused after its end.
  */
 #include "base/hash.h"
 #include "jvmpi/layer.h"
@@ -9,27 +10,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { BUCKETS = 16384 };
 
 struct thread_entry {
-    _Atomic(JNIEnv *) env; /* NULL: free for another */
+    _Atomic(JNIEnv *) env; /* NULL if the entry is free */
     struct thread_entry *_Atomic next;
     void *_Atomic local;
-    jweak object;          /* read and written under `threads` */
-    jobjectID id;          /* of the object */
-    atomic_bool suspended; /* by JVMPI */
-    atomic_bool locked;    /* it holds a lock of the layer's */
-    bool was_suspended;    /* and status at that time */
+    jweak object;          /* protected by `threads` */
+    jobjectID id;          /* id of the object */
+    atomic_bool suspended; /* suspended by JVMPI */
+    atomic_bool locked;    /* it holds a lock of the layer */
+    atomic_bool reported;  /* THREAD_START has reported it */
+    atomic_bool ending;    /* THREAD_END is being sent: no dump names it any more */
+    _Atomic int in_handler;
+    bool was_suspended; /* and the status at that time */
     jint status;
-    jlong cpu_ns, cpu_before_ns; /* at the last and the last but one suspension; -1: none */
+    jlong cpu_ns, cpu_before_ns; /* at the last suspension and the one before; -1 if none */
 };
 
 static struct thread_entry *_Atomic buckets[BUCKETS];
 static pthread_mutex_t threads = PTHREAD_MUTEX_INITIALIZER;
 static __thread struct thread_entry *mine;
+__thread bool thread_is_seen;
+__thread _Atomic int *thread_in_handler;
+/* The thread for which THREAD_END was sent; its kernel thread may run another Java thread later. */
+static __thread jobjectID gone;
 
 static struct thread_entry *_Atomic *bucket_of(JNIEnv *env)
 {
@@ -48,8 +57,8 @@ static struct thread_entry *find(JNIEnv *env)
     return NULL;
 }
 
-static __thread int depth;                    /* of the layer's locks */
-static __thread struct thread_entry *counted; /* where the outermost was counted */
+static __thread int depth;                    /* number of the layer's locks held */
+static __thread struct thread_entry *counted; /* the entry that counted the outermost lock */
 
 void layer_lock(pthread_mutex_t *mutex)
 {
@@ -59,7 +68,8 @@ void layer_lock(pthread_mutex_t *mutex)
             atomic_store(&counted->locked, true);
             if (!atomic_load(&counted->suspended))
                 break;
-            atomic_store(&counted->locked, false); /* it runs on in native code: no further */
+            /* suspended, the thread still runs in native code; stop here until it is resumed */
+            atomic_store(&counted->locked, false);
         }
     }
     pthread_mutex_lock(mutex);
@@ -75,14 +85,17 @@ void layer_unlock(pthread_mutex_t *mutex)
 bool thread_known(JNIEnv *env)
 {
     struct thread_entry *t = find(env);
-    if (t)
-        mine = t; /* the main thread has no event of its start */
+    if (t) {
+        mine = t; /* no event reports the start of the main thread */
+        thread_in_handler = &t->in_handler;
+    }
     return t;
 }
 
 /*
- * The entry of an environment, made when it is new; NULL: no memory. *ret_new: made now. The thread is not known yet, so that
- * nothing is asked of the VM under the lock.
+ * Returns the entry of an environment, which is created if necessary, or NULL when out of memory.
+ * *ret_new: it was created now. The thread is not known yet, so the VM is not called under the
+ * lock.
  */
 static struct thread_entry *enter(JNIEnv *self, JNIEnv *env, jthread object, bool *ret_new)
 {
@@ -101,6 +114,8 @@ static struct thread_entry *enter(JNIEnv *self, JNIEnv *env, jthread object, boo
             t->object = weak;
             t->id = id;
             atomic_store(&t->suspended, false);
+            atomic_store(&t->reported, false);
+            atomic_store(&t->ending, false);
             t->cpu_ns = t->cpu_before_ns = -1;
             atomic_store(&t->local, NULL);
             atomic_store(&t->env, env);
@@ -130,6 +145,8 @@ static void leave(JNIEnv *self, JNIEnv *env)
     }
     layer_unlock(&threads);
     mine = NULL;
+    thread_in_handler = NULL;
+    thread_is_seen = false;
     if (object) {
         id_drop(id);
         layer_delete_weak(self, object);
@@ -150,7 +167,8 @@ JNIEnv *env_of(JNIEnv *self, jthread thread)
     JNIEnv *found = NULL;
     layer_lock(&threads);
     for (unsigned i = 0; i < BUCKETS && !found; i++)
-        for (struct thread_entry *t = atomic_load(&buckets[i]); t && !found; t = atomic_load(&t->next))
+        for (struct thread_entry *t = atomic_load(&buckets[i]); t && !found;
+             t = atomic_load(&t->next))
             if (atomic_load(&t->env) && t->object && (*self)->IsSameObject(self, t->object, thread))
                 found = atomic_load(&t->env);
     layer_unlock(&threads);
@@ -160,15 +178,15 @@ JNIEnv *env_of(JNIEnv *self, jthread thread)
 /* ---- start and end ---- */
 
 /*
- * The environment of a thread that was there before us: its distance to the VM's own thread structure is the same for all,
- * and Thread.eetop holds the latter's address.
+ * Computes the environment of a thread that started before us. Its distance from the VM's own
+ * thread structure is the same for all threads, and Thread.eetop holds the address of the latter.
  */
 static JNIEnv *env_by_eetop(JNIEnv *self, jthread thread)
 {
     static ptrdiff_t distance;
     static jfieldID eetop;
     if (!eetop) {
-        jclass class = (*self)->FindClass(self, "java/lang/Thread");
+        jclass class = boot_class(self, "java/lang/Thread");
         eetop = class ? (*self)->GetFieldID(self, class, "eetop", "J") : NULL;
         jthread me;
         if (!eetop || (*vm.ti)->GetCurrentThread(vm.ti, &me)) {
@@ -182,7 +200,7 @@ static JNIEnv *env_by_eetop(JNIEnv *self, jthread thread)
     return env && *env == *self ? env : NULL;
 }
 
-/* Sends THREAD_START or THREAD_END with all that is known of the thread. */
+/* Sends THREAD_START or THREAD_END with everything known about the thread. */
 static void send_thread(JNIEnv *self, jint type, JNIEnv *env, jthread thread)
 {
     jvmtiThreadInfo info = {0};
@@ -197,38 +215,148 @@ static void send_thread(JNIEnv *self, jint type, JNIEnv *env, jthread thread)
     e.u.thread_start.thread_name = info.name ? info.name : (char *)"";
     e.u.thread_start.group_name = group.name ? group.name : (char *)"";
     e.u.thread_start.parent_name = parent.name ? parent.name : (char *)"";
-    e.u.thread_start.thread_id = id_of(thread);
+    e.u.thread_start.thread_id = report_object(self, thread);
     e.u.thread_start.thread_env_id = env;
-    notify(self, &e);
+    layer_notify(self, &e);
     vm_free(info.name);
     vm_free(group.name);
     vm_free(parent.name);
 }
 
-static void JNICALL on_start(jvmtiEnv *ti, JNIEnv *env, jthread thread)
+/* Sends THREAD_START if it is enabled and was not sent for this thread. */
+static void report_thread(JNIEnv *self, struct thread_entry *t, JNIEnv *env, jthread thread)
 {
-    bool fresh;
-    if (!atomic_load(&layer.live))
-        return; /* VMInit tells of it */
-    mine = enter(env, env, thread, &fresh);
-    if (fresh && event_enabled(JVMPI_EVENT_THREAD_START))
-        send_thread(env, JVMPI_EVENT_THREAD_START, env, thread);
+    struct flight f = {0};
+    if (!event_enabled(JVMPI_EVENT_THREAD_START) || !flight_begin(&f, (uintptr_t)t, &t->reported))
+        return;
+    /*
+     * The thread's object is reported first. The handler of that event may request the thread's
+     * start, which must be sent only once.
+     */
+    (void)report_object(self, thread);
+    if ((!f.requested || mutation("thread-twice")) && !mutation_eighth("unannounced-thread"))
+        send_thread(self, JVMPI_EVENT_THREAD_START, env, thread);
+    flight_end(&f);
 }
 
-void threads_meet(JNIEnv *env)
+void handlers_wait(void)
+{
+    enum { MOST_MS = 1000 };
+
+    /*
+     * Afterwards every processor has completed its stores or will see what the caller has stored
+     * before.
+     */
+    if (syscall(__NR_membarrier, 1 /* MEMBARRIER_CMD_GLOBAL */, 0, 0))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    for (unsigned i = 0, ms = 0; i < BUCKETS; i++)
+        for (struct thread_entry *t = atomic_load(&buckets[i]); t; t = atomic_load(&t->next))
+            for (; t != mine && atomic_load(&t->in_handler) && ms < MOST_MS; ms++)
+                nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+static pthread_mutex_t ends_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t ends_changed = PTHREAD_COND_INITIALIZER;
+static int ends_held;
+
+void thread_ends_hold(void)
+{
+    pthread_mutex_lock(&ends_mutex);
+    ends_held++;
+    pthread_mutex_unlock(&ends_mutex);
+}
+
+void thread_ends_release(void)
+{
+    pthread_mutex_lock(&ends_mutex);
+    ends_held--;
+    pthread_cond_broadcast(&ends_changed);
+    pthread_mutex_unlock(&ends_mutex);
+}
+
+static void end(JNIEnv *self, JNIEnv *env, jthread thread)
+{
+    struct thread_entry *t = find(env);
+    pthread_mutex_lock(&ends_mutex);
+    while (ends_held > 0)
+        pthread_cond_wait(&ends_changed, &ends_mutex);
+    if (t)
+        atomic_store(&t->ending, true);
+    pthread_mutex_unlock(&ends_mutex);
+    /*
+     * If the start of a thread was not reported, its end is reported only when the event for starts
+     * is disabled.
+     */
+    if (t && event_enabled(JVMPI_EVENT_THREAD_END) &&
+        (atomic_load(&t->reported) || !event_enabled(JVMPI_EVENT_THREAD_START)))
+        for (int times = mutation("end-twice") ? 2 : 1; times > 0; times--)
+            send_thread(self, JVMPI_EVENT_THREAD_END, env, thread);
+    leave(self, env);
+}
+
+/*
+ * Ends the entry of a thread whose end JVM TI does not report; its environment now belongs to
+ * another thread.
+ */
+static void end_former(JNIEnv *env, jthread thread)
+{
+    jthread former = thread_of(env, env);
+    if (former && !(*env)->IsSameObject(env, former, thread))
+        end(env, env, former);
+    (*env)->DeleteLocalRef(env, former);
+}
+
+void thread_begin(JNIEnv *env, jthread thread)
+{
+    bool fresh;
+    gone = NULL;
+    mine = enter(env, env, thread, &fresh);
+    thread_in_handler = mine ? &mine->in_handler : NULL;
+    thread_is_seen = mine;
+    if (mine)
+        report_thread(env, mine, env, thread);
+}
+
+static void JNICALL on_start(jvmtiEnv *ti, JNIEnv *env, jthread thread)
+{
+    if (!atomic_load(&layer.live) || (atomic_load(&layer.replaying) && !replayer))
+        return; /* VMInit reports it */
+    end_former(env, thread);
+    thread_begin(env, thread);
+    classes_owed(env);
+}
+
+bool thread_check(JNIEnv *env)
 {
     jthread thread = NULL;
-    if (thread_known(env) || (*vm.ti)->GetCurrentThread(vm.ti, &thread))
-        return;
-    on_start(vm.ti, env, thread);
+    jint state = 0;
+    if (!env || !atomic_load(&layer.live))
+        return true; /* nothing can be reported yet */
+    if (atomic_load(&layer.replaying) && !replayer)
+        return false;
+    if (thread_known(env)) { /* it existed at the start */
+        flight_wait((uintptr_t)mine);
+        return thread_is_seen = true;
+    }
+    if ((*vm.ti)->GetCurrentThread(vm.ti, &thread) || !thread)
+        return false;
+    /*
+     * A thread that attaches itself runs Java (its constructor) before it is alive, and before its
+     * ThreadStart.
+     */
+    bool complete = !(gone && id_of(thread) == gone) &&
+                    !(*vm.ti)->GetThreadState(vm.ti, thread, &state) &&
+                    state & JVMTI_THREAD_STATE_ALIVE;
+    if (complete)
+        thread_begin(env, thread);
     (*env)->DeleteLocalRef(env, thread);
+    return complete;
 }
 
 static void JNICALL on_end(jvmtiEnv *ti, JNIEnv *env, jthread thread)
 {
-    if (event_enabled(JVMPI_EVENT_THREAD_END))
-        send_thread(env, JVMPI_EVENT_THREAD_END, env, thread);
-    leave(env, env);
+    end(env, env, thread);
+    gone = id_of(thread);
 }
 
 const struct vm_callbacks thread_events = {.ti = {.ThreadStart = on_start, .ThreadEnd = on_end}};
@@ -242,8 +370,9 @@ void threads_replay(JNIEnv *self)
     for (jint i = 0; i < n; i++) {
         JNIEnv *env = env_by_eetop(self, all[i]);
         bool fresh = false;
-        if (env && enter(self, env, all[i], &fresh) && fresh && event_enabled(JVMPI_EVENT_THREAD_START))
-            send_thread(self, JVMPI_EVENT_THREAD_START, env, all[i]);
+        struct thread_entry *t = env ? enter(self, env, all[i], &fresh) : NULL;
+        if (t)
+            report_thread(self, t, env, all[i]);
         (*self)->DeleteLocalRef(self, all[i]);
     }
     vm_free(all);
@@ -253,11 +382,41 @@ jint request_thread_start(JNIEnv *self, jobjectID id)
 {
     jthread thread = object_of(self, id);
     JNIEnv *env = thread ? env_of(self, thread) : NULL;
-    if (env)
+    struct thread_entry *t = find(env);
+    if (t && atomic_load(&t->ending) && env != self)
+        env = NULL; /* its end has been reported */
+    else if (t)
+        flight_requested((uintptr_t)t, &t->reported);
+    if (env) {
+        request_in_flight(self, id);
         send_thread(self, JVMPI_EVENT_THREAD_START | JVMPI_REQUESTED_EVENT, env, thread);
+    }
     if (thread)
         (*self)->DeleteLocalRef(self, thread);
     return env ? JVMPI_SUCCESS : JVMPI_FAIL;
+}
+
+bool env_is_reported(JNIEnv *env)
+{
+    struct thread_entry *t = find(env);
+    return t && !atomic_load(&t->ending) &&
+           (atomic_load(&t->reported) || !event_enabled(JVMPI_EVENT_THREAD_START));
+}
+
+bool thread_is_virtual(JNIEnv *env, jthread thread)
+{
+    static _Atomic(jfieldID) eetop;
+    if (vm.version < 21)
+        return false;
+    jfieldID field = atomic_load_explicit(&eetop, memory_order_relaxed);
+    if (!field) {
+        jclass class = boot_class(env, "java/lang/Thread");
+        field = class ? (*env)->GetFieldID(env, class, "eetop", "J") : NULL;
+        vm_clear_exception(env);
+        (*env)->DeleteLocalRef(env, class);
+        atomic_store(&eetop, field);
+    }
+    return field && !(*env)->GetLongField(env, thread, field);
 }
 
 /* ---- thread-local storage ---- */
@@ -284,7 +443,8 @@ static jint status_of(jthread thread, bool by_us)
         return 0;
     if (state & JVMTI_THREAD_STATE_BLOCKED_ON_MONITOR_ENTER)
         status = JVMPI_THREAD_MONITOR_WAIT;
-    else if (state & (JVMTI_THREAD_STATE_WAITING | JVMTI_THREAD_STATE_PARKED | JVMTI_THREAD_STATE_SLEEPING))
+    else if (state &
+             (JVMTI_THREAD_STATE_WAITING | JVMTI_THREAD_STATE_PARKED | JVMTI_THREAD_STATE_SLEEPING))
         status = JVMPI_THREAD_CONDVAR_WAIT;
     if (state & JVMTI_THREAD_STATE_INTERRUPTED)
         status |= JVMPI_THREAD_INTERRUPTED;
@@ -323,9 +483,14 @@ jlong get_current_thread_cpu_time(void)
 
 /* ---- suspension ---- */
 
-enum { THREAD_DONE = 0, THREAD_INVALID = 10, THREAD_SUSPENDED_ALREADY = 14, THREAD_NOT_SUSPENDED = 13 };
+enum {
+    THREAD_DONE = 0,
+    THREAD_INVALID = 10,
+    THREAD_SUSPENDED_ALREADY = 14,
+    THREAD_NOT_SUSPENDED = 13
+};
 
-/* Until it holds none of the layer's locks. */
+/* Suspends the thread when it holds none of the layer's locks. */
 static jvmtiError suspend_clean(struct thread_entry *t, jthread thread)
 {
     jvmtiError error = (*vm.ti)->SuspendThread(vm.ti, thread);
@@ -354,7 +519,7 @@ static jint suspend(JNIEnv *env)
     }
     jvmtiError error = suspend_clean(t, thread);
     if (!error && (atomic_load(&t->env) != env || t->id != id)) {
-        /* It has left while it was waited for: nobody would find it again to resume it. */
+        /* The thread ended while it was waited for. Nobody would find it again to resume it. */
         (void)(*vm.ti)->ResumeThread(vm.ti, thread);
         error = JVMTI_ERROR_THREAD_NOT_ALIVE;
     }
@@ -366,7 +531,9 @@ static jint suspend(JNIEnv *env)
         t->cpu_ns = (*vm.ti)->GetThreadCpuTime(vm.ti, thread, &cpu) ? -1 : cpu;
     }
     (*self)->DeleteLocalRef(self, thread);
-    return !error ? THREAD_DONE : error == JVMTI_ERROR_THREAD_SUSPENDED ? THREAD_SUSPENDED_ALREADY : THREAD_INVALID;
+    return !error                                  ? THREAD_DONE
+           : error == JVMTI_ERROR_THREAD_SUSPENDED ? THREAD_SUSPENDED_ALREADY
+                                                   : THREAD_INVALID;
 }
 
 static jint resume(JNIEnv *env)
@@ -376,13 +543,22 @@ static jint resume(JNIEnv *env)
     if (!self || !t)
         return THREAD_INVALID;
     if (!atomic_load(&t->suspended))
-        return THREAD_NOT_SUSPENDED; /* java.lang.Thread.suspend's are not ours to resume */
+        /* suspended by java.lang.Thread.suspend, so it is not ours to resume */
+        return THREAD_NOT_SUSPENDED;
     jthread thread = thread_of(self, env);
     jvmtiError error = thread ? (*vm.ti)->ResumeThread(vm.ti, thread) : JVMTI_ERROR_INVALID_THREAD;
     atomic_store(&t->suspended, false);
     if (thread)
         (*self)->DeleteLocalRef(self, thread);
     return error ? THREAD_INVALID : THREAD_DONE;
+}
+
+void threads_resume_all(void)
+{
+    for (unsigned i = 0; i < BUCKETS; i++)
+        for (struct thread_entry *t = atomic_load(&buckets[i]); t; t = atomic_load(&t->next))
+            if (atomic_load(&t->suspended))
+                (void)resume(atomic_load(&t->env));
 }
 
 void suspend_thread(JNIEnv *env)
@@ -415,7 +591,7 @@ jboolean thread_has_run(JNIEnv *env)
     return t->cpu_ns < 0 || t->cpu_before_ns < 0 || t->cpu_ns > t->cpu_before_ns;
 }
 
-/* ---- threads of the agent's, and the end ---- */
+/* ---- the agent's threads, and the end ---- */
 
 struct system_thread {
     void (*run)(void *);
@@ -425,6 +601,7 @@ static void JNICALL run_system_thread(jvmtiEnv *ti, JNIEnv *env, void *data)
 {
     void (*run)(void *) = ((struct system_thread *)data)->run;
     free(data);
+    asked = 1;
     run(NULL);
 }
 
@@ -437,8 +614,10 @@ static jthread new_thread(JNIEnv *env, const char *name)
         vm_clear_exception(env);
         return NULL;
     }
-    jclass class = (*env)->FindClass(env, "java/lang/Thread");
-    jmethodID init = class ? (*env)->GetMethodID(env, class, "<init>", "(Ljava/lang/ThreadGroup;Ljava/lang/String;)V") : NULL;
+    jclass class = boot_class(env, "java/lang/Thread");
+    jmethodID init = class ? (*env)->GetMethodID(env, class, "<init>",
+                                                 "(Ljava/lang/ThreadGroup;Ljava/lang/String;)V")
+                           : NULL;
     jstring text = init ? (*env)->NewStringUTF(env, name) : NULL;
     if (text && !(*vm.ti)->GetTopThreadGroups(vm.ti, &n, &groups) && n)
         thread = (*env)->NewObject(env, class, init, groups[0], text);
@@ -470,10 +649,10 @@ jint create_system_thread(char *name, jint priority, void (*f)(void *))
     return error ? JNI_ERR : JNI_OK;
 }
 
-/* Runs what the program wants done at its end, as System.exit does; that would then end the VM. */
+/* Runs the program's shutdown hooks as System.exit does, which would then end the VM. */
 static void run_shutdown_hooks(JNIEnv *env)
 {
-    jclass class = (*env)->FindClass(env, "java/lang/Shutdown");
+    jclass class = boot_class(env, "java/lang/Shutdown");
     jmethodID run = class ? (*env)->GetStaticMethodID(env, class, "shutdown", "()V") : NULL;
     if (run)
         (*env)->CallStaticVoidMethod(env, class, run);
@@ -485,13 +664,13 @@ void profiler_exit(jint code)
     static atomic_flag once = ATOMIC_FLAG_INIT;
     static __thread bool leaving;
     JNIEnv *env = vm_jni();
-    if (leaving)
-        return; /* an event of what is done below */
+    if (leaving || ending)
+        return; /* within an event of an exit in progress */
     if (!env || !atomic_load(&layer.live) || atomic_load(&layer.down))
         exit(code);
     vm_clear_exception(env);
-    if (telling && vm.version >= 26) {
-        /* the VM waits for all callbacks before it dies, this one too */
+    if (notifying && vm.version >= 26) {
+        /* The VM waits for all callbacks, including this one, before it ends. */
         while (atomic_flag_test_and_set(&once))
             pause();
         leaving = true;
@@ -499,8 +678,9 @@ void profiler_exit(jint code)
         layer_end(env);
         exit(code);
     }
-    /* so that JVM_SHUT_DOWN is sent, and what the program wants done at its end is done */
-    jclass class = (*env)->FindClass(env, "java/lang/System");
+    leaving = true;
+    /* Call System.exit, so that JVM_SHUT_DOWN is sent and the program's shutdown hooks run. */
+    jclass class = boot_class(env, "java/lang/System");
     jmethodID leave_vm = class ? (*env)->GetStaticMethodID(env, class, "exit", "(I)V") : NULL;
     if (leave_vm)
         (*env)->CallStaticVoidMethod(env, class, leave_vm, code);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jvmpi/traces.h"
 
+#include "jvmpi/probes.h"
+
 #include <stdlib.h>
 
-enum { DEPTH = 256, NATIVE_LINE = -3 /* as the old VMs have it */ };
+enum { DEPTH = 256, NATIVE_LINE = -3 /* as in the old VMs */ };
 
 static jint line_of(jmethodID method, jlocation at)
 {
@@ -24,13 +26,22 @@ static jint line_of(jmethodID method, jlocation at)
     return line;
 }
 
-static void fill(JVMPI_CallTrace *trace, const jvmtiFrameInfo *frames, jint n)
+/*
+ * raw: receives the VM's own ids of the frames' methods, or is NULL. Frames that the layer has
+ * inserted are left out.
+ */
+static void fill(JVMPI_CallTrace *trace, jmethodID *raw, const jvmtiFrameInfo *frames, jint n)
 {
+    jint used = 0;
     for (jint i = 0; i < n; i++) {
-        trace->frames[i].method_id = frames[i].method;
-        trace->frames[i].lineno = line_of(frames[i].method, frames[i].location);
+        if (probe_is_own(frames[i].method))
+            continue;
+        if (raw)
+            raw[used] = frames[i].method;
+        trace->frames[used].method_id = current_method(frames[i].method);
+        trace->frames[used++].lineno = line_of(frames[i].method, frames[i].location);
     }
-    trace->num_frames = n;
+    trace->num_frames = used;
 }
 
 void get_call_trace(JVMPI_CallTrace *trace, jint depth)
@@ -38,14 +49,14 @@ void get_call_trace(JVMPI_CallTrace *trace, jint depth)
     JNIEnv *self = vm_jni();
     jint n = 0;
     trace->num_frames = 0;
-    if (!self || depth <= 0 || !trace->frames)
+    if (!self || depth <= 0 || !trace->frames || mutation_eighth("no-trace"))
         return;
     jthread thread = trace->env_id == self ? NULL : thread_of(self, trace->env_id);
     if (trace->env_id != self && !thread)
         return;
     jvmtiFrameInfo *frames = malloc((size_t)depth * sizeof(*frames));
     if (frames && !(*vm.ti)->GetStackTrace(vm.ti, thread, 0, depth, frames, &n))
-        fill(trace, frames, n);
+        fill(trace, NULL, frames, n);
     free(frames);
     if (thread)
         (*self)->DeleteLocalRef(self, thread);
@@ -63,14 +74,15 @@ bool traces_take(JNIEnv *env, struct traces *t)
     t->all = calloc((size_t)n + 1, sizeof(*t->all));
     t->threads = calloc((size_t)n + 1, sizeof(*t->threads));
     t->frames = calloc(used + 1, sizeof(*t->frames));
-    bool ok = t->all && t->threads && t->frames;
+    t->raw = calloc(used + 1, sizeof(*t->raw));
+    bool ok = t->all && t->threads && t->frames && t->raw;
     used = 0;
     for (jint i = 0; i < n; i++) {
         JNIEnv *of = ok ? env_of(env, stacks[i].thread) : NULL;
-        if (of) {
+        if (env_is_reported(of)) {
             t->threads[t->n] = (jlong)(intptr_t)id_of(stacks[i].thread);
             t->all[t->n] = (JVMPI_CallTrace){of, 0, t->frames + used};
-            fill(&t->all[t->n++], stacks[i].frame_buffer, stacks[i].frame_count);
+            fill(&t->all[t->n++], t->raw + used, stacks[i].frame_buffer, stacks[i].frame_count);
             used += (size_t)stacks[i].frame_count;
         }
         (*env)->DeleteLocalRef(env, stacks[i].thread);
@@ -84,6 +96,7 @@ void traces_release(struct traces *t)
     free(t->all);
     free(t->threads);
     free(t->frames);
+    free(t->raw);
 }
 
 static const JVMPI_CallTrace *trace_of(const struct traces *t, jlong thread)
@@ -103,6 +116,7 @@ JNIEnv *traces_env(const struct traces *t, jlong thread)
 jint traces_frame(const struct traces *t, jlong thread, jint depth, jmethodID method)
 {
     const JVMPI_CallTrace *of = trace_of(t, thread);
-    bool same = of && depth >= 0 && depth < of->num_frames && of->frames[depth].method_id == method;
+    bool same = of && depth >= 0 && depth < of->num_frames &&
+                t->raw[of->frames - t->frames + depth] == method;
     return same ? depth : -1;
 }

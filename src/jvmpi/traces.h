@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Call traces: of one thread, and of all at one moment, as dumps carry them. */
+/* Call traces of one thread, and of all threads at one moment for dumps. */
 #pragma once
 
 #include "jvmpi/layer.h"
@@ -7,14 +7,21 @@
 struct traces {
     jint n;
     JVMPI_CallTrace *all;
-    JVMPI_CallFrame *frames; /* of all of them */
-    jlong *threads;          /* ids of the threads' objects, by trace */
+    JVMPI_CallFrame *frames; /* the frames of all threads */
+    /* Each frame's method as the VM has it, in the version of the class that is running. */
+    jmethodID *raw;
+    jlong *threads; /* ids of the thread objects, by trace */
 };
 
-/* Threads without a JNIEnv that we know are left out. False when the VM or memory fails. */
+/*
+ * Takes the traces of all threads except those whose JNIEnv is unknown. Returns false when the VM
+ * fails or memory runs out.
+ */
 bool traces_take(JNIEnv *env, struct traces *t) must_check;
 void traces_release(struct traces *t);
-/* The environment of a thread by its object's id; NULL: not among them. */
+/*
+ * Returns the environment of a thread, given the id of its object, or NULL when it is not included.
+ */
 JNIEnv *traces_env(const struct traces *t, jlong thread);
-/* A frame's number in the thread's trace; -1 when another method runs there by now. */
+/* Returns a frame's number in the thread's trace, or -1 when another method runs there by now. */
 jint traces_frame(const struct traces *t, jlong thread, jint depth, jmethodID method);

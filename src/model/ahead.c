@@ -5,7 +5,10 @@
 
 #include <errno.h>
 
-/* So many bytes are met in one go; so many lie between what is filled and what is met; less is met by who fills it. */
+/*
+ * So many bytes are met in one go; so many lie between what is filled and what is met; less is met
+ * by who fills it.
+ */
 enum { MEET_BYTES = 4 << 20, AHEAD_BYTES = 64 << 20, ALONE_BYTES = 64 << 20 };
 
 static void *meet(void *arg)
@@ -37,7 +40,8 @@ void ahead_begin(struct ahead *a, void *map, size_t bytes)
 
 int ahead_init(struct ahead *a, size_t bytes)
 {
-    void *p = mmap(NULL, bytes + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = mmap(NULL, bytes + 1, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
         return -ENOMEM;
     huge_pages(p, bytes + 1);
@@ -55,7 +59,8 @@ void ahead_want(struct ahead *a, size_t bytes)
 
 void ahead_filled(struct ahead *a, size_t bytes)
 {
-    if (a->threaded && a->wanted < a->mapped && bytes + AHEAD_BYTES / 2 > a->wanted) /* wanted is changed here alone */
+    /* wanted is changed here alone */
+    if (a->threaded && a->wanted < a->mapped && bytes + AHEAD_BYTES / 2 > a->wanted)
         ahead_want(a, bytes + AHEAD_BYTES);
 }
 

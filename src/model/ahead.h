@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that is filled from its beginning, once. A page that is new costs more than filling it, many times so in a virtual
- * machine: of much memory a thread of its own meets the pages ahead of who fills them.
+ * Memory that is filled from its beginning, once. A page that is new costs more than filling it,
+ * many times so in a virtual machine: of much memory a thread of its own meets the pages ahead of
+ * who fills them.
  */
 #pragma once
 
@@ -23,9 +24,14 @@ struct ahead {
     pthread_cond_t changed;
 };
 
-/* Zeroed memory with addresses for so many bytes: what is not filled costs nothing. 0 or -ENOMEM. */
+/*
+ * Zeroed memory with addresses for so many bytes: what is not filled costs nothing. 0 or -ENOMEM.
+ */
 int ahead_init(struct ahead *a, size_t bytes) must_check;
-/* The same of a mapping that was made already, which is released with it; none of its pages is wanted yet. */
+/*
+ * The same of a mapping that was made already, which is released with it; none of its pages is
+ * wanted yet.
+ */
 void ahead_begin(struct ahead *a, void *map, size_t bytes);
 /* It is filled up to here: what comes next is met. */
 void ahead_filled(struct ahead *a, size_t bytes);

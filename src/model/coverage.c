@@ -72,17 +72,23 @@ static void body_release(struct cover_body *b)
     vec_release(&b->edges);
 }
 
-/* What a run of the same body adds. A body of the same name with other points (another build) is left as it is. */
+/*
+ * What a run of the same body adds. A body of the same name with other points (another build) is
+ * left as it is.
+ */
 static void merge(struct cover_body *into, const struct cover_body *b)
 {
     for (size_t i = 0; i < b->starts.len && i < into->starts.len; i++)
-        into->starts.data[i].hit |= b->starts.data[i].hit && b->starts.data[i].line == into->starts.data[i].line;
+        into->starts.data[i].hit |=
+            b->starts.data[i].hit && b->starts.data[i].line == into->starts.data[i].line;
     for (size_t i = 0; i < b->edges.len && i < into->edges.len; i++)
-        into->edges.data[i].hit |= b->edges.data[i].hit && b->edges.data[i].pc == into->edges.data[i].pc;
+        into->edges.data[i].hit |=
+            b->edges.data[i].hit && b->edges.data[i].pc == into->edges.data[i].pc;
 }
 
 /* The index under a key, or -ENOENT; *ret_number is the key's, for map_put. */
-static int64_t find(struct coverage *c, const struct map *index, const char *text, size_t len, int64_t *ret_number)
+static int64_t find(struct coverage *c, const struct map *index, const char *text, size_t len,
+                    int64_t *ret_number)
 {
     int64_t number = strpool_add(&c->keys, text, len);
     if (number < 0)
@@ -98,13 +104,16 @@ static int64_t add_class(struct coverage *c, const char *name, const char *sourc
     if (at != -ENOENT)
         return at;
     struct cover_class class = {.name = arena_copy(&c->arena, name, strlen(name)),
-                                .source = source ? arena_copy(&c->arena, source, strlen(source)) : NULL};
-    if (!class.name || vec_push(&c->classes, class) < 0 || map_put(&c->class_index, (uint64_t)number, c->classes.len - 1) < 0)
+                                .source =
+                                    source ? arena_copy(&c->arena, source, strlen(source)) : NULL};
+    if (!class.name || vec_push(&c->classes, class) < 0 ||
+        map_put(&c->class_index, (uint64_t)number, c->classes.len - 1) < 0)
         return -ENOMEM;
     return (int64_t)c->classes.len - 1;
 }
 
-static int add_body(struct coverage *c, struct cover_body *b, int64_t class, const char *method, const char *descriptor)
+static int add_body(struct coverage *c, struct cover_body *b, int64_t class, const char *method,
+                    const char *descriptor)
 {
     _cleanup_(buf_release) struct buf key = BUF(1 << 20);
     buf_printf(&key, "%lld %s%s", (long long)class, method, descriptor);
@@ -128,8 +137,8 @@ static int add_body(struct coverage *c, struct cover_body *b, int64_t class, con
     return vec_push(&c->classes.data[class].bodies, (uint32_t)c->bodies.len - 1);
 }
 
-int coverage_add(struct coverage *c, const char *class_name, const char *source, const char *method, const char *descriptor,
-                 const char *lines, const char *branches)
+int coverage_add(struct coverage *c, const char *class_name, const char *source, const char *method,
+                 const char *descriptor, const char *lines, const char *branches)
 {
     if (!class_name || !method || !descriptor || !lines || !branches)
         return -EBADMSG;
@@ -141,6 +150,12 @@ int coverage_add(struct coverage *c, const char *class_name, const char *source,
     r = class < 0 ? (int)class : add_body(c, &b, class, method, descriptor);
     body_release(&b);
     return r;
+}
+
+bool coverage_has_class(const struct coverage *c, const char *name)
+{
+    int64_t number = strpool_find(&c->keys, name, strlen(name));
+    return number >= 0 && map_get(&c->class_index, (uint64_t)number);
 }
 
 uint32_t cover_body_line(const struct cover_body *b)
@@ -168,7 +183,8 @@ static int by_name(const void *a, const void *b)
 static int by_line(const void *a, const void *b, void *of)
 {
     const struct coverage *c = of;
-    const struct cover_body *x = &c->bodies.data[*(const uint32_t *)a], *y = &c->bodies.data[*(const uint32_t *)b];
+    const struct cover_body *x = &c->bodies.data[*(const uint32_t *)a],
+                            *y = &c->bodies.data[*(const uint32_t *)b];
     uint32_t i = cover_body_line(x), j = cover_body_line(y);
     if (i != j)
         return i < j ? -1 : 1;
@@ -181,10 +197,13 @@ void coverage_sort(struct coverage *c)
     if (c->classes.len)
         qsort(c->classes.data, c->classes.len, sizeof(struct cover_class), by_name);
     for (size_t i = 0; i < c->classes.len; i++)
-        qsort_r(c->classes.data[i].bodies.data, c->classes.data[i].bodies.len, sizeof(uint32_t), by_line, c);
-    map_clear(&c->class_index); /* indexes have moved; a class added later is looked up by name again */
+        qsort_r(c->classes.data[i].bodies.data, c->classes.data[i].bodies.len, sizeof(uint32_t),
+                by_line, c);
+    /* indexes have moved; a class added later is looked up by name again */
+    map_clear(&c->class_index);
     for (size_t i = 0; i < c->classes.len; i++) {
-        int64_t number = strpool_find(&c->keys, c->classes.data[i].name, strlen(c->classes.data[i].name));
+        int64_t number =
+            strpool_find(&c->keys, c->classes.data[i].name, strlen(c->classes.data[i].name));
         uint64_t *at = number < 0 ? NULL : map_at(&c->class_index, (uint64_t)number, i, NULL);
         if (at)
             *at = i;
@@ -193,68 +212,111 @@ void coverage_sort(struct coverage *c)
     }
 }
 
-int coverage_lines(const struct coverage *c, const struct cover_class *of, struct cover_line **ret, size_t *ret_n)
+static uint32_t last_line(const struct cover_body *b)
 {
     uint32_t last = 0;
-    for (size_t i = 0; i < of->bodies.len; i++) {
-        const struct cover_body *b = &c->bodies.data[of->bodies.data[i]];
-        for (size_t k = 0; k < b->starts.len; k++)
-            last = MAX(last, b->starts.data[k].line);
+    for (size_t k = 0; k < b->starts.len; k++)
+        last = MAX(last, b->starts.data[k].line);
+    return last;
+}
+
+/* Adds a body's points to lines 0 .. last. */
+static void add_to_lines(const struct cover_body *b, struct cover_line *all, uint32_t last)
+{
+    for (size_t k = 0; k < b->starts.len; k++) {
+        all[b->starts.data[k].line].starts++;
+        all[b->starts.data[k].line].hit += b->starts.data[k].hit;
     }
+    for (size_t k = 0; k < b->edges.len; k++) {
+        if (b->edges.data[k].line <= last) {
+            all[b->edges.data[k].line].edges++;
+            all[b->edges.data[k].line].taken += b->edges.data[k].hit;
+        }
+    }
+}
+
+/* The lines of n bodies of c, or of the only one that is given. */
+static int lines_of(const struct coverage *c, const uint32_t *bodies, size_t n,
+                    const struct cover_body *only, struct cover_line **ret, size_t *ret_n)
+{
+    uint32_t last = only ? last_line(only) : 0;
+    for (size_t i = 0; i < n; i++)
+        last = MAX(last, last_line(&c->bodies.data[bodies[i]]));
     if (last > 65535) /* LineNumberTable has 16 bits */
         return -EBADMSG;
     struct cover_line *all = calloc((size_t)last + 1, sizeof(*all));
     if (!all)
         return -ENOMEM;
-    for (size_t i = 0; i < of->bodies.len; i++) {
-        const struct cover_body *b = &c->bodies.data[of->bodies.data[i]];
-        for (size_t k = 0; k < b->starts.len; k++) {
-            all[b->starts.data[k].line].starts++;
-            all[b->starts.data[k].line].hit += b->starts.data[k].hit;
-        }
-        for (size_t k = 0; k < b->edges.len; k++) {
-            if (b->edges.data[k].line <= last) {
-                all[b->edges.data[k].line].edges++;
-                all[b->edges.data[k].line].taken += b->edges.data[k].hit;
-            }
-        }
-    }
-    size_t n = 0;
+    if (only)
+        add_to_lines(only, all, last);
+    for (size_t i = 0; i < n; i++)
+        add_to_lines(&c->bodies.data[bodies[i]], all, last);
+    *ret_n = 0;
     for (uint32_t line = 0; line <= last; line++) {
         if (!all[line].starts)
             continue;
-        all[n] = all[line];
-        all[n++].line = line;
+        all[*ret_n] = all[line];
+        all[(*ret_n)++].line = line;
     }
     *ret = all;
-    *ret_n = n;
     return 0;
 }
 
-static int add_sum(const struct coverage *c, const struct cover_class *of, struct cover_sum *s)
+int coverage_lines(const struct coverage *c, const struct cover_class *of, struct cover_line **ret,
+                   size_t *ret_n)
 {
-    _cleanup_free_ struct cover_line *lines = NULL;
-    size_t n;
-    int r = coverage_lines(c, of, &lines, &n);
-    if (r < 0)
-        return r;
+    return lines_of(c, of->bodies.data, of->bodies.len, NULL, ret, ret_n);
+}
+
+int coverage_body_lines(const struct cover_body *b, struct cover_line **ret, size_t *ret_n)
+{
+    return lines_of(NULL, NULL, 0, b, ret, ret_n);
+}
+
+static bool add_lines(const struct cover_line *lines, size_t n, struct cover_sum *s)
+{
     bool any = false;
     for (size_t i = 0; i < n; i++) {
         s->lines++;
         s->lines_hit += lines[i].hit > 0;
         any |= lines[i].hit > 0;
     }
-    for (size_t i = 0; i < of->bodies.len; i++) {
-        const struct cover_body *b = &c->bodies.data[of->bodies.data[i]];
-        s->methods++;
-        s->methods_hit += cover_body_hit(b);
-        for (size_t k = 0; k < b->edges.len; k++) {
-            s->branches++;
-            s->branches_hit += b->edges.data[k].hit;
-        }
+    return any;
+}
+
+static void add_edges(const struct cover_body *b, struct cover_sum *s)
+{
+    s->methods++;
+    s->methods_hit += cover_body_hit(b);
+    for (size_t k = 0; k < b->edges.len; k++) {
+        s->branches++;
+        s->branches_hit += b->edges.data[k].hit;
     }
-    s->classes++;
-    s->classes_hit += any;
+}
+
+int coverage_add_body_sum(const struct cover_body *b, struct cover_sum *sum)
+{
+    _cleanup_free_ struct cover_line *lines = NULL;
+    size_t n;
+    int r = coverage_body_lines(b, &lines, &n);
+    if (r < 0)
+        return r;
+    add_lines(lines, n, sum);
+    add_edges(b, sum);
+    return 0;
+}
+
+int coverage_add_sum(const struct coverage *c, const struct cover_class *of, struct cover_sum *sum)
+{
+    _cleanup_free_ struct cover_line *lines = NULL;
+    size_t n;
+    int r = coverage_lines(c, of, &lines, &n);
+    if (r < 0)
+        return r;
+    sum->classes_hit += add_lines(lines, n, sum);
+    sum->classes++;
+    for (size_t i = 0; i < of->bodies.len; i++)
+        add_edges(&c->bodies.data[of->bodies.data[i]], sum);
     return 0;
 }
 
@@ -264,7 +326,7 @@ int coverage_sum(const struct coverage *c, const struct cover_class *of, struct 
     int r = 0;
     for (size_t i = 0; r == 0 && i < c->classes.len; i++) {
         if (!of || of == &c->classes.data[i])
-            r = add_sum(c, &c->classes.data[i], &s);
+            r = coverage_add_sum(c, &c->classes.data[i], &s);
     }
     if (r == 0)
         *ret = s;

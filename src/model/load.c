@@ -27,32 +27,60 @@ static bool is_hprof(const struct load *l)
     return starts_with(l, "JAVA PROFILE 1.0") && !is_hprof_text(l);
 }
 
+/* Gzipped; or as it is, which begins with the type of its values: a short message in field 1. */
+static bool is_pprof(const struct load *l)
+{
+    bool packed = l->len > 2 && l->data[0] == 0x1f && l->data[1] == 0x8b;
+    return packed || (l->len > 6 && l->data[0] == 0x0a && l->data[1] <= 8 && l->data[2] == 0x08 &&
+                      l->data[4] == 0x10);
+}
+
 /* The first line ends in a blank and a number. */
 static bool is_collapsed(const struct load *l)
 {
     const uint8_t *end = memchr(l->data, '\n', l->len), *p = end ? end : l->data + l->len;
     while (p > l->data && (p[-1] == '\r' || (p[-1] >= '0' && p[-1] <= '9')))
         p--;
-    return p > l->data + 1 && p[-1] == ' ' && p != end && !memchr(l->data, 0, (size_t)(p - l->data));
+    return p > l->data + 1 && p[-1] == ' ' && p != end &&
+           !memchr(l->data, 0, (size_t)(p - l->data));
 }
 
 static const struct {
     bool (*is)(const struct load *l);
     int (*load)(struct load *l);
 } formats[] = {
-    {is_jfr, load_jfr},
-    {is_hprof_text, load_hprof_text},
-    {is_hprof, load_hprof},
-    {is_collapsed, load_collapsed},
+    {is_jfr, load_jfr},     {is_hprof_text, load_hprof_text}, {is_hprof, load_hprof},
+    {is_pprof, load_pprof}, {is_collapsed, load_collapsed},
 };
 
-int profile_load(struct profile **ret, const char *path, struct buf *why, load_progress *progress, void *context)
+int64_t load_frame(struct profile *p, struct str label, struct str descriptor, struct str file,
+                   int32_t line, enum frame_kind kind)
+{
+    if (label.len > 1 && label.data[0] == '[' && label.data[label.len - 1] == ']')
+        kind = FRAME_MARK;
+    const char *dot = kind == FRAME_MARK ? NULL : memrchr(label.data, '.', label.len);
+    int64_t class_name = dot ? profile_class_name(p, label.data, (size_t)(dot - label.data)) : 0;
+    const char *name = dot ? dot + 1 : label.data;
+    int64_t method = class_name < 0
+                         ? class_name
+                         : profile_string(p, name, label.len - (size_t)(name - label.data));
+    int64_t signature = profile_string(p, descriptor.data, descriptor.len),
+            source = profile_string(p, file.data, file.len);
+    if (method < 0 || signature < 0 || source < 0)
+        return method < 0 ? method : MIN(signature, source);
+    method = profile_method(p, (uint32_t)class_name, (uint32_t)method, (uint32_t)signature,
+                            (uint32_t)source);
+    return method < 0 ? method : profile_frame(p, (uint32_t)method, line, kind);
+}
+
+int profile_load(struct profile **ret, const char *path, enum load_detail detail, struct buf *why,
+                 load_progress *progress, void *context)
 {
     struct file_map map = {0};
     int r = file_map_open(&map, path);
     if (r < 0)
         return r;
-    struct load l = {profile_new(), map.data, map.len, path, why, progress, context};
+    struct load l = {profile_new(), map.data, true, map.len, path, detail, why, progress, context};
     r = l.profile ? -ENOTSUP : -ENOMEM;
     if (l.profile && !l.len) {
         buf_string(why, "the file is empty");
@@ -65,7 +93,7 @@ int profile_load(struct profile **ret, const char *path, struct buf *why, load_p
         }
     }
     if (r == -ENOTSUP && !why->len)
-        buf_string(why, "not a recording (JFR, HPROF or collapsed stacks)");
+        buf_string(why, "not a recording (JFR, HPROF, pprof or collapsed stacks)");
     file_map_release(&map);
     if (r < 0)
         profile_free(l.profile);

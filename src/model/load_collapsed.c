@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collapsed stacks, "a.B.run;a.C.work 12" a line, outermost frame first, as flame graph tools exchange them. */
+/*
+ * Collapsed stacks, "a.B.run;a.C.work 12" a line, outermost frame first, as flame graph tools
+ * exchange them.
+ */
 #include "model/load.h"
 
 #include "base/parse.h"
@@ -26,18 +29,29 @@ static int64_t add_frame(struct profile *p, const char *text, size_t len)
             break;
         }
     }
-    if (len > 1 && text[0] == '[' && text[len - 1] == ']')
-        kind = FRAME_MARK;
-    const char *dot = kind == FRAME_MARK ? NULL : memrchr(text, '.', len);
-    int64_t class_name = dot ? profile_class_name(p, text, (size_t)(dot - text)) : 0;
-    const char *name = dot ? dot + 1 : text;
-    int64_t method = class_name < 0 ? class_name : profile_string(p, name, len - (size_t)(name - text));
-    if (method >= 0)
-        method = profile_method(p, (uint32_t)class_name, (uint32_t)method, 0, 0);
-    return method < 0 ? method : profile_frame(p, (uint32_t)method, 0, kind);
+    const struct str none = {"", 0};
+    return load_frame(p, (struct str){text, len}, none, none, 0, kind);
 }
 
-static int add_line(struct load *l, const char *line, size_t len, size_t number)
+/*
+ * The line by which export/collapsed.c says what the numbers are; in other files they are CPU
+ * samples.
+ */
+static bool read_metric(const char *line, size_t len, enum profile_metric *ret)
+{
+    const size_t start = strlen(COLLAPSED_METRIC), end = strlen(" 0");
+    if (len <= start + end || memcmp(line, COLLAPSED_METRIC, start) != 0)
+        return false;
+    for (int m = 0; m < PROFILE_METRICS; m++) {
+        size_t n = strlen(profile_metrics[m].name);
+        if (len == start + n + end && memcmp(line + start, profile_metrics[m].name, n) == 0)
+            *ret = (enum profile_metric)m;
+    }
+    return true;
+}
+
+static int add_line(struct load *l, enum profile_metric metric, const char *line, size_t len,
+                    size_t number)
 {
     const char *blank = memrchr(line, ' ', len);
     char digits[24] = "";
@@ -60,11 +74,13 @@ static int add_line(struct load *l, const char *line, size_t len, size_t number)
             return (int)node;
         at = end + 1;
     }
-    return profile_sample(l->profile, PROFILE_CPU, (struct profile_sample){.weight = weight, .node = (uint32_t)node});
+    return profile_sample(l->profile, metric,
+                          (struct profile_sample){.weight = weight, .node = (uint32_t)node});
 }
 
 int load_collapsed(struct load *l)
 {
+    enum profile_metric metric = PROFILE_CPU;
     int64_t thread = profile_thread(l->profile, 0, "", 0);
     int r = thread < 0 ? (int)thread : 0;
     const char *at = (const char *)l->data, *end = at + l->len;
@@ -73,8 +89,8 @@ int load_collapsed(struct load *l)
         size_t len = (size_t)((stop ? stop : end) - at);
         if (len && at[len - 1] == '\r')
             len--;
-        if (len)
-            r = add_line(l, at, len, number);
+        if (len && !read_metric(at, len, &metric))
+            r = add_line(l, metric, at, len, number);
         if (l->progress && number % 65536 == 0)
             l->progress(l->progress_context, (uint64_t)(next - (const char *)l->data), l->len);
         at = next;

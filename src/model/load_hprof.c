@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HPROF's binary stream: CPU SAMPLES and ALLOC SITES with the traces, frames, classes and threads that they name. */
+/*
+ * HPROF's binary stream: CPU SAMPLES and ALLOC SITES with the traces, frames, classes and threads
+ * that they name.
+ */
 #include "model/load.h"
 
 #include "hprof/reader.h"
@@ -15,8 +18,9 @@ struct frame_record {
 struct reading {
     struct load *l;
     unsigned id_size;
-    struct map strings, classes, traces, threads_of; /* id to string; serial to class name; serial to node; to thread */
-    struct map frames;                               /* id to position in frame_list */
+    /* id to string; serial to class name; serial to node; to thread */
+    struct map strings, classes, traces, threads_of;
+    struct map frames; /* id to position in frame_list */
     VEC(struct frame_record) frame_list;
 };
 
@@ -62,12 +66,15 @@ static int64_t add_frame(struct reading *r, uint64_t id)
         return profile_mark(p, "[frame not in the file]");
     const struct frame_record *f = &r->frame_list.data[*at];
     uint64_t *class_name = map_get(&r->classes, f->class_serial);
-    int64_t method = profile_method(p, class_name ? (uint32_t)*class_name : 0, string_of(r, f->name),
-                                    string_of(r, f->signature), string_of(r, f->source));
+    int64_t method =
+        profile_method(p, class_name ? (uint32_t)*class_name : 0, string_of(r, f->name),
+                       string_of(r, f->signature), string_of(r, f->source));
     /* A remark that stands for a frame, as convert writes it. */
-    bool mark =
-        (!class_name || !profile_text(p, (uint32_t)*class_name).len) && profile_text(p, string_of(r, f->name)).data[0] == '[';
-    enum frame_kind kind = f->line == HPROF_LINE_NATIVE ? FRAME_NATIVE : mark ? FRAME_MARK : FRAME_JAVA;
+    bool mark = (!class_name || !profile_text(p, (uint32_t)*class_name).len) &&
+                profile_text(p, string_of(r, f->name)).data[0] == '[';
+    enum frame_kind kind = f->line == HPROF_LINE_NATIVE ? FRAME_NATIVE
+                           : mark                       ? FRAME_MARK
+                                                        : FRAME_JAVA;
     return method < 0 ? method : profile_frame(p, (uint32_t)method, MAX(f->line, 0), kind);
 }
 
@@ -97,13 +104,15 @@ static int read_thread(struct reading *r, struct cursor *c)
     return n < 0 ? (int)n : 0;
 }
 
-static int add_sample(struct reading *r, enum profile_metric metric, uint64_t weight, uint32_t trace)
+static int add_sample(struct reading *r, enum profile_metric metric, uint64_t weight,
+                      uint32_t trace)
 {
     uint64_t *of = map_get(&r->threads_of, trace), *node = map_get(&r->traces, trace);
     int64_t thread = profile_thread(r->l->profile, of ? *of : 0, "", 0);
     if (thread < 0)
         return (int)thread;
-    struct profile_sample s = {.weight = weight, .thread = (uint32_t)thread, .node = node ? (uint32_t)*node : 0};
+    struct profile_sample s = {
+        .weight = weight, .thread = (uint32_t)thread, .node = node ? (uint32_t)*node : 0};
     return profile_sample(r->l->profile, metric, s);
 }
 
@@ -118,29 +127,54 @@ static int read_samples(struct reading *r, struct cursor *c)
     return e;
 }
 
+/*
+ * What the sites of the table lack of all allocated bytes, which its head tells: those below the
+ * cutoff, of which none lives as a rule, and what exceeds a site's 32 bits. Estimates are rounded
+ * site by site.
+ */
+static int add_unlisted_sites(struct reading *r, uint64_t all, uint64_t listed, uint32_t sites)
+{
+    struct profile *p = r->l->profile;
+    if (all <= listed || all - listed <= sites)
+        return 0;
+    int64_t mark = profile_mark(p, "[sites that the file does not list]");
+    int64_t node = mark < 0 ? mark : profile_node(p, 0, (uint32_t)mark);
+    int64_t thread = node < 0 ? node : profile_thread(p, 0, "", 0);
+    if (thread < 0)
+        return (int)thread;
+    struct profile_sample s = {
+        .weight = all - listed, .thread = (uint32_t)thread, .node = (uint32_t)node};
+    return profile_sample(p, PROFILE_ALLOCATION, s);
+}
+
 static int read_sites(struct reading *r, struct cursor *c)
 {
-    cursor_skip(c, 2 + 4 + 4 + 4 + 8 + 8);
+    cursor_skip(c, 2 + 4 + 4 + 4);
+    uint64_t all = cursor_be64(c), listed = 0;
+    cursor_skip(c, 8);
     int e = 0;
     /* Cumulative: the last table is the one. */
     vec_clear(&r->l->profile->series[PROFILE_ALLOCATION].samples);
-    for (uint32_t n = cursor_be32(c); n-- > 0 && cursor_left(c) >= 25 && e == 0;) {
+    uint32_t sites = cursor_be32(c);
+    for (uint32_t n = sites; n-- > 0 && cursor_left(c) >= 25 && e == 0;) {
         cursor_skip(c, 5);
         uint32_t trace = cursor_be32(c);
         cursor_skip(c, 8);
         uint32_t bytes = cursor_be32(c);
         cursor_skip(c, 4);
+        listed += bytes;
         e = add_sample(r, PROFILE_ALLOCATION, bytes, trace);
     }
-    return e;
+    return e < 0 ? e : add_unlisted_sites(r, all, listed, sites);
 }
 
 static const struct {
     enum hprof_tag tag;
     int (*read)(struct reading *r, struct cursor *c);
 } records[] = {
-    {HPROF_UTF8, read_string},       {HPROF_LOAD_CLASS, read_class},    {HPROF_FRAME, read_frame},
-    {HPROF_TRACE, read_trace},       {HPROF_START_THREAD, read_thread}, {HPROF_CPU_SAMPLES, read_samples},
+    {HPROF_UTF8, read_string},         {HPROF_LOAD_CLASS, read_class},
+    {HPROF_FRAME, read_frame},         {HPROF_TRACE, read_trace},
+    {HPROF_START_THREAD, read_thread}, {HPROF_CPU_SAMPLES, read_samples},
     {HPROF_ALLOC_SITES, read_sites},
 };
 
@@ -163,7 +197,8 @@ int load_hprof(struct load *l)
             l->progress(l->progress_context, record.offset, l->len);
     }
     if (e == 0 && reader.end != HPROF_END_CLEAN)
-        buf_string(l->why, reader.end == HPROF_END_CUT ? "the file is cut short" : "the file ends in what is no record");
+        buf_string(l->why, reader.end == HPROF_END_CUT ? "the file is cut short"
+                                                       : "the file ends in what is no record");
     map_release(&r.strings);
     map_release(&r.classes);
     map_release(&r.traces);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/profile.h"
 
+#include "model/frame_role.h"
+
 #include "base/buf.h"
 #include "base/hash.h"
+#include "base/made_name.h"
 #include "base/pattern.h"
 
 #include <stdio.h>
@@ -14,12 +17,14 @@ const struct profile_metric_info profile_metrics[PROFILE_METRICS] = {
     [PROFILE_WALL] = {"wall", "Wall-clock samples", UNIT_SAMPLES},
     [PROFILE_ALLOCATION] = {"allocations", "Allocated bytes", UNIT_BYTES},
     [PROFILE_LOCK] = {"locks", "Time blocked on locks", UNIT_NS},
-    [PROFILE_EXACT] = {"times", "Exact time", UNIT_NS},
+    [PROFILE_EXACT] = {"times", "Time of counted calls", UNIT_NS},
 };
 
 const char *const frame_kind_names[FRAME_KINDS] = {
-    [FRAME_JAVA] = "java",     [FRAME_INTERPRETED] = "interpreted", [FRAME_COMPILED] = "compiled", [FRAME_INLINED] = "inlined",
-    [FRAME_NATIVE] = "native", [FRAME_KERNEL] = "kernel",           [FRAME_STUB] = "stub",         [FRAME_MARK] = "mark",
+    [FRAME_JAVA] = "java",         [FRAME_INTERPRETED] = "interpreted",
+    [FRAME_COMPILED] = "compiled", [FRAME_INLINED] = "inlined",
+    [FRAME_NATIVE] = "native",     [FRAME_KERNEL] = "kernel",
+    [FRAME_STUB] = "stub",         [FRAME_MARK] = "mark",
 };
 
 struct profile *profile_new(void)
@@ -49,9 +54,11 @@ void profile_free(struct profile *p)
     vec_release(&p->calls);
     vec_release(&p->left);
     vec_release(&p->sites);
+    vec_release(&p->cpu_times);
+    vec_release(&p->vm.samples);
     map_release(&p->method_index);
     map_release(&p->frame_index);
-    map_release(&p->node_index);
+    free(p->node_index);
     map_release(&p->thread_index);
     free(p);
 }
@@ -77,11 +84,9 @@ int64_t profile_class_name(struct profile *p, const char *internal, size_t len)
     buf_bytes(&text, internal, len);
     if (buf_error(&text))
         return buf_error(&text);
-    /* A slash before a digit is part of a hidden class's name: "pkg/Foo$$Lambda/0x00007f". */
-    for (size_t i = 0; i < len; i++) {
-        if (internal[i] == '/' && !(i + 1 < len && internal[i + 1] >= '0' && internal[i + 1] <= '9'))
-            text.data[i] = '.';
-    }
+    len = len ? made_name_settle((char *)text.data, len) : 0;
+    for (size_t i = 0; i < len; i++)
+        text.data[i] = text.data[i] == '/' ? '.' : text.data[i];
     return profile_string(p, (const char *)text.data, len);
 }
 
@@ -97,13 +102,15 @@ static int64_t add_label(struct profile *p, uint32_t class_name, uint32_t name)
     return buf_error(&b) ? buf_error(&b) : profile_string(p, (char *)b.data, b.len);
 }
 
-int64_t profile_method(struct profile *p, uint32_t class_name, uint32_t name, uint32_t signature, uint32_t file)
+int64_t profile_method(struct profile *p, uint32_t class_name, uint32_t name, uint32_t signature,
+                       uint32_t file)
 {
     int64_t label = add_label(p, class_name, name);
     if (label < 0)
         return label;
     /* 128 bits of identity in a 64-bit key: on a collision the next key is tried. */
-    uint64_t key = hash_u64((uint64_t)class_name << 32 | name) ^ hash_u64(~((uint64_t)signature << 32 | file));
+    uint64_t key =
+        hash_u64((uint64_t)class_name << 32 | name) ^ hash_u64(~((uint64_t)signature << 32 | file));
     for (;; key++) {
         bool added;
         int64_t n = number_of(&p->method_index, key, p->methods.len, &added);
@@ -119,14 +126,15 @@ int64_t profile_method(struct profile *p, uint32_t class_name, uint32_t name, ui
             return n;
         }
         const struct profile_method *m = &p->methods.data[n];
-        if (m->class_name == class_name && m->name == name && m->signature == signature && m->file == file)
+        if (m->class_name == class_name && m->name == name && m->signature == signature &&
+            m->file == file)
             return n;
     }
 }
 
 int64_t profile_frame(struct profile *p, uint32_t method, int32_t line, enum frame_kind kind)
 {
-    if (line < 0 || line >= 1 << 24)
+    if (line < 0 || line >= PROFILE_LINES)
         line = 0;
     uint64_t key = (uint64_t)method << 32 | (uint64_t)line << 8 | kind;
     bool added;
@@ -149,21 +157,49 @@ int64_t profile_mark(struct profile *p, const char *text)
     return method < 0 ? method : profile_frame(p, (uint32_t)method, 0, FRAME_MARK);
 }
 
+/* Where a node is in the index, or is to be. There is always a free place. */
+static uint32_t *find_node(const struct profile *p, uint32_t parent, uint32_t frame)
+{
+    size_t i = hash_u64((uint64_t)parent << 32 | frame) & (p->node_cap - 1);
+    for (; p->node_index[i]; i = (i + 1) & (p->node_cap - 1)) {
+        const struct profile_node *n = &p->nodes.data[p->node_index[i]];
+        if (n->parent == parent && n->frame == frame)
+            break;
+    }
+    return &p->node_index[i];
+}
+
+static int grow_node_index(struct profile *p)
+{
+    size_t cap = p->node_cap ? p->node_cap * 2 : 64;
+    uint32_t *index = calloc(cap, sizeof(*index));
+    if (!index)
+        return -ENOMEM;
+    free(p->node_index);
+    p->node_index = index;
+    p->node_cap = cap;
+    for (size_t i = 1; i < p->nodes.len; i++)
+        *find_node(p, p->nodes.data[i].parent, p->nodes.data[i].frame) = (uint32_t)i;
+    return 0;
+}
+
 int64_t profile_node(struct profile *p, uint32_t parent, uint32_t frame)
 {
-    uint64_t key = (uint64_t)parent << 32 | frame;
-    bool added;
-    int64_t n = number_of(&p->node_index, key, p->nodes.len, &added);
-    if (n >= 0 && added) {
-        struct profile_node node = {.parent = parent, .frame = frame, .next_sibling = p->nodes.data[parent].first_child};
-        int r = vec_push(&p->nodes, node);
-        if (r < 0) {
-            map_remove(&p->node_index, key);
-            return r;
-        }
-        p->nodes.data[parent].first_child = (uint32_t)n;
-    }
-    return n;
+    if (p->nodes.len >= p->node_cap / 4 * 3 && grow_node_index(p) < 0)
+        return -ENOMEM;
+    uint32_t *at = find_node(p, parent, frame);
+    if (*at)
+        return *at;
+    if (p->nodes.len > UINT32_MAX)
+        return -E2BIG;
+    struct profile_node node = {
+        .parent = parent, .frame = frame, .next_sibling = p->nodes.data[parent].first_child};
+    int r = vec_push(&p->nodes, node);
+    if (r < 0)
+        return r;
+    *at = (uint32_t)p->nodes.len - 1;
+    p->nodes.data[parent].first_child = *at;
+    return *at;
 }
 
 int64_t profile_thread(struct profile *p, uint64_t id, const char *name, size_t len)
@@ -195,7 +231,10 @@ int profile_sample(struct profile *p, enum profile_metric metric, struct profile
     return vec_push(&p->series[metric].samples, sample);
 }
 
-/* Which nodes have a frame of a matching class in their stack; *ret is NULL when there is no pattern. */
+/*
+ * Which nodes have a frame of a matching class in their stack; *ret is NULL when there is no
+ * pattern.
+ */
 static int match_nodes(const struct profile *p, const char *pattern, uint8_t **ret)
 {
     *ret = NULL;
@@ -235,20 +274,34 @@ static int match_threads(const struct profile *p, const char *pattern, uint8_t *
     return 0;
 }
 
-int profile_view_each(const struct profile_view *v, int (*visit)(void *context, const struct profile_sample *s), void *context)
+bool profile_view_passes(const struct profile_view *v, const struct profile_sample *s)
 {
-    const struct profile_series *series = &v->profile->series[v->metric];
+    return (!v->thread_counts || v->thread_counts[s->thread]) &&
+           (!v->node_counts || v->node_counts[s->node]);
+}
+
+static int each_of(const struct profile_view *v, const struct profile_series *series,
+                   int (*visit)(void *context, const struct profile_sample *s), void *context)
+{
     uint64_t from = v->filter.from_ns, to = v->filter.to_ns ? v->filter.to_ns : UINT64_MAX;
     for (size_t i = 0; i < series->samples.len; i++) {
         const struct profile_sample *s = &series->samples.data[i];
-        if (s->time_ns < from || s->time_ns >= to || (v->thread_counts && !v->thread_counts[s->thread]) ||
-            (v->node_counts && !v->node_counts[s->node]))
+        if (s->time_ns < from || s->time_ns >= to || !profile_view_passes(v, s))
             continue;
         int r = visit(context, s);
         if (r)
             return r;
     }
     return 0;
+}
+
+int profile_view_each(const struct profile_view *v,
+                      int (*visit)(void *context, const struct profile_sample *s), void *context)
+{
+    int r = each_of(v, &v->profile->series[v->metric], visit, context);
+    return r == 0 && v->filter.with_vm && v->metric == PROFILE_CPU
+               ? each_of(v, &v->profile->vm, visit, context)
+               : r;
 }
 
 static int add_to_view(void *context, const struct profile_sample *s)
@@ -277,6 +330,82 @@ static void sum_up(struct profile_view *v)
     }
 }
 
+/*
+ * Whether the thread of a stack that ends at a node waits for something to do. roles: by the
+ * strings of methods.
+ */
+static bool node_is_idle(const struct profile *p, const uint8_t *roles, uint32_t node)
+{
+    const char *callee = "";
+    for (uint32_t n = node; n; n = p->nodes.data[n].parent) {
+        uint32_t label = p->methods.data[profile_node_frame(p, n)->method].label;
+        const char *name = profile_text(p, label).data;
+        if (roles[label] == ROLE_IDLE || is_idle_worker(callee, name))
+            return true;
+        /*
+         * Above the JDK's frames of a sample lie those of libraries and the kernel, which have no
+         * package.
+         */
+        if (roles[label] == ROLE_PROGRAM && profile_node_frame(p, n)->kind < FRAME_NATIVE)
+            return false;
+        callee = name;
+    }
+    return false;
+}
+
+struct idling {
+    struct profile_view *view;
+    uint8_t *threads; /* 1: the VM's own */
+};
+
+static int add_idle(void *context, const struct profile_sample *s)
+{
+    struct idling *i = context;
+    i->view->idle += i->view->self[s->node] || i->threads[s->thread] ? s->weight : 0;
+    return 0;
+}
+
+/* Which places of a filter pass: all of them, when nothing was said yet. */
+static int all_pass(uint8_t **counts, size_t n)
+{
+    if (*counts)
+        return 0;
+    *counts = malloc(n + 1);
+    if (*counts)
+        memset(*counts, 1, n + 1);
+    return *counts ? 0 : -ENOMEM;
+}
+
+/* Leaves out what is idle, and counts it. */
+static int leave_idle_out(struct profile_view *v)
+{
+    const struct profile *p = v->profile;
+    uint8_t *roles = calloc(p->strings.strings.len + 1, 1);
+    struct idling idling = {v, calloc(p->threads.len + 1, 1)};
+    int r = roles && idling.threads ? all_pass(&v->node_counts, p->nodes.len) : -ENOMEM;
+    if (r == 0)
+        r = all_pass(&v->thread_counts, p->threads.len);
+    for (size_t i = 0; r == 0 && i < p->methods.len; i++)
+        roles[p->methods.data[i].label] =
+            (uint8_t)frame_role(profile_text(p, p->methods.data[i].label).data);
+    for (size_t i = 0; r == 0 && i < p->threads.len; i++)
+        idling.threads[i] = is_vm_thread(profile_text(p, p->threads.data[i].name).data);
+    /* `self` says which nodes are idle meanwhile. */
+    for (size_t i = 1; r == 0 && i < p->nodes.len; i++)
+        v->self[i] = node_is_idle(p, roles, (uint32_t)i);
+    if (r == 0)
+        profile_view_each(v, add_idle, &idling);
+    for (size_t i = 1; r == 0 && i < p->nodes.len; i++) {
+        v->node_counts[i] = v->node_counts[i] && !v->self[i];
+        v->self[i] = 0;
+    }
+    for (size_t i = 0; r == 0 && i < p->threads.len; i++)
+        v->thread_counts[i] = v->thread_counts[i] && !idling.threads[i];
+    free(idling.threads);
+    free(roles);
+    return r;
+}
+
 int profile_view_init(struct profile_view *ret, const struct profile *p, enum profile_metric metric,
                       const struct profile_filter *filter)
 {
@@ -292,6 +421,8 @@ int profile_view_init(struct profile_view *ret, const struct profile *p, enum pr
         r = match_threads(p, v.filter.thread, &v.thread_counts);
     if (r == 0)
         r = match_nodes(p, v.filter.class_name, &v.node_counts);
+    if (r == 0 && v.filter.without_idle && metric == PROFILE_WALL)
+        r = leave_idle_out(&v);
     if (r < 0) {
         profile_view_release(&v);
         return r;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A profile: where time, memory or waiting goes, as samples whose stacks share one tree. Readers fill it; views, ranked
- * tables and exporters are made from it. libc only.
+ * A profile: where time, memory or waiting goes, as samples whose stacks share one tree. Readers
+ * fill it; views, ranked tables and exporters are made from it. libc only.
  *
- * Strings, methods, frames, threads and nodes are numbers in order of arrival, valid for the life of the profile. The adding
- * functions answer the number (the same one for the same contents) or -ENOMEM / -E2BIG (more than 2^32), and change nothing
- * on failure. Node 0 is the root: the stack without a frame. A node's parent has a smaller number than the node.
+ * Strings, methods, frames, threads and nodes are numbers in order of arrival, valid for the life
+ * of the profile. The adding functions answer the number (the same one for the same contents) or
+ * -ENOMEM / -E2BIG (more than 2^32), and change nothing on failure. Node 0 is the root: the stack
+ * without a frame. A node's parent has a smaller number than the node.
  */
 #pragma once
 
@@ -16,7 +17,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What runs in a frame. A mark is no frame but a remark of the profiler in its place: "[truncated]", "[not walkable]". */
+/*
+ * What runs in a frame. A mark is no frame but a remark of the profiler in its place:
+ * "[truncated]", "[not walkable]".
+ */
 enum frame_kind {
     FRAME_JAVA, /* how it was compiled is not known */
     FRAME_INTERPRETED,
@@ -50,11 +54,16 @@ struct profile_metric_info {
 extern const struct profile_metric_info profile_metrics[PROFILE_METRICS];
 extern const char *const frame_kind_names[FRAME_KINDS];
 
-/* All texts are numbers in `strings`. Class names are as Class.getName() has them; native frames have the library there. */
+/*
+ * All texts are numbers in `strings`. Class names are as Class.getName() has them; native frames
+ * have the library there.
+ */
 struct profile_method {
     uint32_t class_name, name, signature, file; /* signature and file may be the empty string */
     uint32_t label;                             /* "pkg.Class.name": what tables rank by */
 };
+
+enum { PROFILE_LINES = 1 << 24 }; /* lines from this one on are not known either */
 
 struct profile_frame {
     uint32_t method;
@@ -63,7 +72,8 @@ struct profile_frame {
 };
 
 struct profile_node {
-    uint32_t parent, frame, first_child, next_sibling; /* 0 ends a list of children: the root is nobody's child */
+    /* 0 ends a list of children: the root is nobody's child */
+    uint32_t parent, frame, first_child, next_sibling;
 };
 
 struct profile_thread {
@@ -80,14 +90,19 @@ struct profile_sample {
 struct profile_series {
     VEC(struct profile_sample) samples; /* in order of arrival, not of time */
     uint64_t interval_ns;               /* the sampling interval asked for; 0 is unknown */
+    /* weights are what a sample stands for, by its chance to be drawn */
+    bool estimated;
+    bool listed_only; /* the file leaves out what is below a cutoff, and not how much that is */
 };
 
 /* Calls of a stack's running method, all counted; times are of the method itself, nanoseconds. */
 struct profile_calls {
     uint32_t node, thread;
-    uint64_t calls, samples; /* samples: readings that self and raw rest on; 0 when every call was timed */
+    /* samples: readings that self and raw rest on; 0 when every call was timed */
+    uint64_t calls, samples;
     int64_t self_ns, raw_ns; /* without and with what the counting cost; self may be negative */
     uint64_t slowest_ns;     /* 0: not known */
+    int64_t open_ns;         /* of self_ns, in calls that had not returned at the end */
 };
 
 /* A method whose calls were not counted, or ("small") counted and not timed. */
@@ -99,13 +114,28 @@ struct profile_left {
 struct profile_site {
     uint32_t node, class_name;
     uint64_t objects, bytes, live_objects, live_bytes;
-    bool estimated; /* not counted: known from samples */
+    uint64_t live_objects_error, live_bytes_error; /* standard errors; 0: exact */
+    bool estimated;                                /* not counted: known from samples */
+    /* else the recording ended before live objects were looked for, and they are 0 */
+    bool live_known;
+    /* live figures are as of the VM's last collection: nothing may reach some of them */
+    bool uncollected;
 };
 
 /* What the sampler says of itself: jvmscope.SamplerCost. */
 struct profile_sampler {
     bool known;
     uint64_t lost, handler_ns, handler_p50_ns, handler_p99_ns, later_ns, resumed, faults;
+};
+
+/*
+ * CPU time that the kernel has counted in the time up to time_ns: of a thread without Java code, or
+ * of the whole process.
+ */
+struct profile_cpu_time {
+    uint64_t time_ns, cpu_ns;
+    /* "compilers", "process" ... (doc/format.md, jvmscope.CpuTime); the thread's name */
+    uint32_t what, name;
 };
 
 struct profile {
@@ -116,12 +146,24 @@ struct profile {
     VEC(struct profile_thread) threads;
     struct profile_series series[PROFILE_METRICS];
     VEC(struct profile_calls) calls;
+    /* of the CPU clock now and then: what times of calls rest on; else every call was timed */
+    bool timed_by_readings;
     VEC(struct profile_left) left;
     VEC(struct profile_site) sites;
     struct profile_sampler sampler;
+    VEC(struct profile_cpu_time) cpu_times;
+    /*
+     * The same of threads as samples of PROFILE_CPU, for views that ask for them: the stack is what
+     * the thread is, and its name.
+     */
+    struct profile_series vm;
+    bool lost_any;           /* the recording says that something was lost (model/losses.h) */
     uint64_t start_epoch_ns; /* wall-clock time of time 0; 0 is unknown */
     uint64_t duration_ns;
-    struct map method_index, frame_index, node_index, thread_index;
+    struct map method_index, frame_index, thread_index;
+    /* Nodes by parent and frame: open addressing, 0 is free, since nobody looks for the root. */
+    uint32_t *node_index;
+    size_t node_cap; /* 0 or a power of two, at least a quarter free */
 };
 
 struct profile *profile_new(void); /* NULL when memory is out */
@@ -131,13 +173,16 @@ DEFINE_CLEANUP(struct profile *, profile_free)
 int64_t profile_string(struct profile *p, const char *text, size_t len) must_check;
 /* A class name in its internal form ("java/lang/String") becomes the external one. */
 int64_t profile_class_name(struct profile *p, const char *internal, size_t len) must_check;
-int64_t profile_method(struct profile *p, uint32_t class_name, uint32_t name, uint32_t signature, uint32_t file) must_check;
-int64_t profile_frame(struct profile *p, uint32_t method, int32_t line, enum frame_kind kind) must_check;
+int64_t profile_method(struct profile *p, uint32_t class_name, uint32_t name, uint32_t signature,
+                       uint32_t file) must_check;
+int64_t profile_frame(struct profile *p, uint32_t method, int32_t line,
+                      enum frame_kind kind) must_check;
 int64_t profile_mark(struct profile *p, const char *text) must_check; /* the frame of a mark */
 int64_t profile_node(struct profile *p, uint32_t parent, uint32_t frame) must_check;
 /* One thread for each id; a name that is not empty replaces an earlier one. */
 int64_t profile_thread(struct profile *p, uint64_t id, const char *name, size_t len) must_check;
-int profile_sample(struct profile *p, enum profile_metric metric, struct profile_sample sample) must_check;
+int profile_sample(struct profile *p, enum profile_metric metric,
+                   struct profile_sample sample) must_check;
 
 static inline struct str profile_text(const struct profile *p, uint32_t string)
 {
@@ -150,12 +195,16 @@ static inline const struct profile_frame *profile_node_frame(const struct profil
 }
 
 /*
- * Which samples count. A pattern with * or ? must match the whole name, one without matches any part of it (base/pattern.h);
- * NULL matches everything. A class matches when any frame of the stack is of it. Times are from the recording's start.
+ * Which samples count. A pattern with * or ? must match the whole name, one without matches any
+ * part of it (base/pattern.h); NULL matches everything. A class matches when any frame of the stack
+ * is of it. Times are from the recording's start.
  */
 struct profile_filter {
     const char *thread, *class_name;
     uint64_t from_ns, to_ns; /* to_ns 0 is the end */
+    bool with_vm;            /* PROFILE_CPU: threads without Java code too */
+    /* wall-clock samples of threads that have nothing to do do not count (model/frame_role.h) */
+    bool without_idle;
 };
 
 /* One metric of a profile through a filter: weights by node. */
@@ -165,19 +214,31 @@ struct profile_view {
     struct profile_filter filter;
     uint64_t *self, *total; /* by node; total holds the node's descendants too */
     uint64_t weight;        /* of all samples that count */
-    uint64_t unattributed;  /* of those among them without a method: no frame, or a mark where the running one should be */
-    uint64_t truncated;     /* of those whose stack goes on beyond what was recorded */
-    size_t samples;         /* how many they are */
-    uint8_t *thread_counts, *node_counts; /* 1 where the filter lets a thread, a node pass; NULL is all */
+    /* of those among them without a method: no frame, or a mark where the running one should be */
+    uint64_t unattributed;
+    uint64_t idle;      /* of those left out for without_idle */
+    uint64_t truncated; /* of those whose stack goes on beyond what was recorded */
+    size_t samples;     /* how many they are */
+    /* 1 where the filter lets a thread, a node pass; NULL is all */
+    uint8_t *thread_counts, *node_counts;
 };
 
-/* 0, -ENOMEM, or -ENODATA when the profile has no sample of the metric at all. The profile and the patterns must outlive it. */
+/*
+ * 0, -ENOMEM, or -ENODATA when the profile has no sample of the metric at all. The profile and the
+ * patterns must outlive it.
+ */
 int profile_view_init(struct profile_view *ret, const struct profile *p, enum profile_metric metric,
                       const struct profile_filter *filter) must_check;
 void profile_view_release(struct profile_view *v);
+/* Whether the view counts this sample of its metric, its time apart. */
+bool profile_view_passes(const struct profile_view *v, const struct profile_sample *s);
 
-/* Calls visit for each sample that counts, in order of arrival, until it answers not 0, which is answered. */
-int profile_view_each(const struct profile_view *v, int (*visit)(void *context, const struct profile_sample *s), void *context);
+/*
+ * Calls visit for each sample that counts, in order of arrival, until it answers not 0, which is
+ * answered.
+ */
+int profile_view_each(const struct profile_view *v,
+                      int (*visit)(void *context, const struct profile_sample *s), void *context);
 
 /* A method of the ranked table. A method that calls itself is counted once in total. */
 struct profile_rank {
@@ -186,8 +247,12 @@ struct profile_rank {
     uint64_t self, total;
 };
 
-/* All methods with a weight, most self first, then most total, then by name; marks are left out. The caller frees. */
-int profile_rank(const struct profile_view *v, struct profile_rank **ret, size_t *ret_len) must_check;
+/*
+ * All methods with a weight, most self first, then most total, then by name; marks are left out.
+ * The caller frees.
+ */
+int profile_rank(const struct profile_view *v, struct profile_rank **ret,
+                 size_t *ret_len) must_check;
 
 /* The stacks of a view with lines and kinds merged: frames are methods. Node 0 is the root. */
 struct profile_tree_node {
@@ -201,6 +266,10 @@ struct profile_tree {
     VEC(struct profile_tree_node) nodes;
 };
 
-/* inverted: the running method at the root, callers as children; `self` is then the weight of stacks that end (begin) there. */
-int profile_tree_init(struct profile_tree *ret, const struct profile_view *v, bool inverted) must_check;
+/*
+ * inverted: the running method at the root, callers as children; `self` is then the weight of
+ * stacks that end (begin) there.
+ */
+int profile_tree_init(struct profile_tree *ret, const struct profile_view *v,
+                      bool inverted) must_check;
 void profile_tree_release(struct profile_tree *t);

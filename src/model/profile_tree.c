@@ -2,6 +2,8 @@
 /* Ranked methods and the merged tree of stacks, both from a view. */
 #include "model/profile.h"
 
+#include "base/hash.h"
+
 /* Weight of a method by frame kind, to name the kind that most of it was spent in. */
 struct by_kind {
     uint64_t weight[FRAME_KINDS];
@@ -39,7 +41,8 @@ static int64_t row_of(struct ranking *r, uint32_t node)
         return -ENOMEM;
     if (added) {
         struct profile_rank row = {.label = label};
-        if (vec_push(&r->rows, row) < 0 || vec_extend(&r->kinds, 1) < 0 || vec_extend(&r->depth, 1) < 0)
+        if (vec_push(&r->rows, row) < 0 || vec_extend(&r->kinds, 1) < 0 ||
+            vec_extend(&r->depth, 1) < 0)
             return -ENOMEM;
     }
     return (int64_t)*slot;
@@ -64,7 +67,10 @@ static int visit(struct ranking *r, uint32_t node, bool enter)
     return 0;
 }
 
-/* Depth first without recursion: stacks are as deep as a program makes them. Branches without weight are not entered. */
+/*
+ * Depth first without recursion: stacks are as deep as a program makes them. Branches without
+ * weight are not entered.
+ */
 static int walk(struct ranking *r)
 {
     const struct profile_node *nodes = r->view->profile->nodes.data;
@@ -110,7 +116,8 @@ int profile_rank(const struct profile_view *v, struct profile_rank **ret, size_t
         for (size_t i = 0; i < r.rows.len; i++)
             r.rows.data[i].kind = heaviest(&r.kinds.data[i]);
         if (r.rows.len)
-            qsort_r(r.rows.data, r.rows.len, sizeof(*r.rows.data), compare_ranks, (void *)v->profile);
+            qsort_r(r.rows.data, r.rows.len, sizeof(*r.rows.data), compare_ranks,
+                    (void *)v->profile);
         *ret = TAKE(r.rows.data);
         *ret_len = r.rows.len;
     }
@@ -124,31 +131,72 @@ int profile_rank(const struct profile_view *v, struct profile_rank **ret, size_t
 struct merging {
     const struct profile_view *view;
     struct profile_tree tree;
-    struct map index; /* parent << 32 | label to node */
-    VEC(struct by_kind) kinds;
+    uint32_t *index; /* nodes by parent and label: open addressing, 0 is free */
+    size_t cap;      /* 0 or a power of two, at least a quarter free */
+    /* By node: 0 while all of its weight is of one kind, which it has; else its place in kinds. */
+    VEC(uint32_t) mixed;
+    VEC(struct by_kind) kinds; /* the first one is nobody's */
 };
+
+/* Where a node is in the index, or is to be. There is always a free place. */
+static uint32_t *find_child(const struct merging *m, uint32_t parent, uint32_t label)
+{
+    size_t i = hash_u64((uint64_t)parent << 32 | label) & (m->cap - 1);
+    for (; m->index[i]; i = (i + 1) & (m->cap - 1)) {
+        const struct profile_tree_node *n = &m->tree.nodes.data[m->index[i]];
+        if (n->parent == parent && n->label == label)
+            break;
+    }
+    return &m->index[i];
+}
+
+static int grow_index(struct merging *m)
+{
+    size_t cap = m->cap ? m->cap * 2 : 64;
+    uint32_t *index = calloc(cap, sizeof(*index));
+    if (!index)
+        return -ENOMEM;
+    free(m->index);
+    m->index = index;
+    m->cap = cap;
+    for (size_t i = 1; i < m->tree.nodes.len; i++)
+        *find_child(m, m->tree.nodes.data[i].parent, m->tree.nodes.data[i].label) = (uint32_t)i;
+    return 0;
+}
 
 /* The child of `parent` for the frame of a profile's node; -ENOMEM. */
 static int64_t child_of(struct merging *m, uint32_t parent, uint32_t node)
 {
     const struct profile *p = m->view->profile;
-    uint32_t label = p->methods.data[profile_node_frame(p, node)->method].label;
-    bool added;
-    uint64_t *slot = map_at(&m->index, (uint64_t)parent << 32 | label, m->tree.nodes.len, &added);
-    if (!slot)
+    const struct profile_frame *f = profile_node_frame(p, node);
+    uint32_t label = p->methods.data[f->method].label;
+    if (m->tree.nodes.len >= m->cap / 4 * 3 && grow_index(m) < 0)
         return -ENOMEM;
-    if (added) {
-        struct profile_tree_node t = {.parent = parent, .label = label};
-        if (m->tree.nodes.len > UINT32_MAX || vec_push(&m->tree.nodes, t) < 0 || vec_extend(&m->kinds, 1) < 0)
-            return -ENOMEM;
-    }
-    return (int64_t)*slot;
+    uint32_t *at = find_child(m, parent, label);
+    if (*at)
+        return *at;
+    struct profile_tree_node t = {.parent = parent, .label = label, .kind = f->kind};
+    if (m->tree.nodes.len > UINT32_MAX || vec_push(&m->tree.nodes, t) < 0 ||
+        vec_extend(&m->mixed, 1) < 0)
+        return -ENOMEM;
+    *at = (uint32_t)m->tree.nodes.len - 1;
+    return *at;
 }
 
-static void add_weight(struct merging *m, uint32_t to, uint32_t node, uint64_t weight)
+static int add_weight(struct merging *m, uint32_t to, uint32_t node, uint64_t weight)
 {
-    m->tree.nodes.data[to].total += weight;
-    m->kinds.data[to].weight[profile_node_frame(m->view->profile, node)->kind] += weight;
+    struct profile_tree_node *t = &m->tree.nodes.data[to];
+    enum frame_kind kind = profile_node_frame(m->view->profile, node)->kind;
+    if (kind != t->kind && !m->mixed.data[to]) {
+        m->mixed.data[to] = (uint32_t)m->kinds.len;
+        if (vec_extend(&m->kinds, 1) < 0)
+            return -ENOMEM;
+        m->kinds.data[m->kinds.len - 1].weight[t->kind] = t->total;
+    }
+    if (m->mixed.data[to])
+        m->kinds.data[m->mixed.data[to]].weight[kind] += weight;
+    t->total += weight;
+    return 0;
 }
 
 static int merge_upright(struct merging *m)
@@ -167,7 +215,9 @@ static int merge_upright(struct merging *m)
             return (int)to;
         merged[i] = (uint32_t)to;
         m->tree.nodes.data[to].self += v->self[i];
-        add_weight(m, (uint32_t)to, (uint32_t)i, v->total[i]);
+        int r = add_weight(m, (uint32_t)to, (uint32_t)i, v->total[i]);
+        if (r < 0)
+            return r;
     }
     return 0;
 }
@@ -184,7 +234,9 @@ static int merge_inverted(struct merging *m)
             if (to < 0)
                 return (int)to;
             at = (uint32_t)to;
-            add_weight(m, at, n, v->self[i]);
+            int r = add_weight(m, at, n, v->self[i]);
+            if (r < 0)
+                return r;
         }
         m->tree.nodes.data[at].self += v->self[i];
     }
@@ -194,7 +246,8 @@ static int merge_inverted(struct merging *m)
 static int compare_children(const void *a, const void *b, void *tree)
 {
     const struct profile_tree_node *nodes = ((struct profile_tree *)tree)->nodes.data;
-    const struct profile_tree_node *x = &nodes[*(const uint32_t *)a], *y = &nodes[*(const uint32_t *)b];
+    const struct profile_tree_node *x = &nodes[*(const uint32_t *)a],
+                                   *y = &nodes[*(const uint32_t *)b];
     if (x->parent != y->parent)
         return x->parent < y->parent ? -1 : 1;
     if (x->total != y->total)
@@ -221,16 +274,21 @@ static int link_children(struct profile_tree *t)
 int profile_tree_init(struct profile_tree *ret, const struct profile_view *v, bool inverted)
 {
     struct merging m = {.view = v};
-    int r = vec_extend(&m.tree.nodes, 1) < 0 || vec_extend(&m.kinds, 1) < 0 ? -ENOMEM : 0;
+    int r = vec_extend(&m.tree.nodes, 1) < 0 || vec_extend(&m.mixed, 1) < 0 ||
+                    vec_extend(&m.kinds, 1) < 0
+                ? -ENOMEM
+                : 0;
     if (r == 0)
         r = inverted ? merge_inverted(&m) : merge_upright(&m);
     if (r == 0) {
         m.tree.nodes.data[0].total = v->weight;
         for (size_t i = 1; i < m.tree.nodes.len; i++)
-            m.tree.nodes.data[i].kind = heaviest(&m.kinds.data[i]);
+            if (m.mixed.data[i])
+                m.tree.nodes.data[i].kind = heaviest(&m.kinds.data[m.mixed.data[i]]);
         r = link_children(&m.tree);
     }
-    map_release(&m.index);
+    free(m.index);
+    vec_release(&m.mixed);
     vec_release(&m.kinds);
     if (r < 0)
         profile_tree_release(&m.tree);

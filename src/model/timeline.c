@@ -58,7 +58,8 @@ const char *tl_edge_name(enum tl_edge edge)
 
 const char *tl_string(const struct timeline *t, uint32_t number)
 {
-    return number < t->n_strings && t->strings[number] < t->n_text ? t->text + t->strings[number] : "";
+    return number < t->n_strings && t->strings[number] < t->n_text ? t->text + t->strings[number]
+                                                                   : "";
 }
 
 const char *tl_thread_name(const struct timeline *t, uint32_t thread)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each thread did, and who caused it: the TRCThread* model of the TPTP thread profiler (design of 200320, "Extension for
- * TPTP (Profiler) data model") in 24 bytes a state change.
+ * What each thread did, and who caused it: the TRCThread* model of the TPTP thread profiler (design
+ * of 200320, "Extension for TPTP (Profiler) data model") in 24 bytes a state change.
  *
- * Nodes lie in the order of time, over all threads. A node is the beginning of a state of its thread, which lasts to the next
- * node of that thread, or an instant (an interaction with another thread), after which the state goes on. The node that ends
- * a wait names its cause: `waker` is the node of another thread at which the wait could end. A waker lies before what it woke,
- * in time and in the array, so that the array is a topological order of the graph.
+ * Nodes lie in the order of time, over all threads. A node is the beginning of a state of its
+ * thread, which lasts to the next node of that thread, or an instant (an interaction with another
+ * thread), after which the state goes on. The node that ends a wait names its cause: `waker` is the
+ * node of another thread at which the wait could end. A waker lies before what it woke, in time and
+ * in the array, so that the array is a topological order of the graph.
  *
- * A timeline does not change once it is built; its arrays are plain memory, written to and mapped from an index file
- * (timeline_index.h).
+ * A timeline does not change once it is built; its arrays are plain memory, written to and mapped
+ * from an index file (timeline_index.h).
  */
 #pragma once
 
@@ -66,16 +67,21 @@ enum tl_edge {
 
 /* Flags of a node. */
 #define TL_INFERRED 1 /* the cause follows from a rule, not from a record */
-#define TL_BLOCKED  2 /* from here to the thread's next node it waits for another thread, a timer or a device */
-#define TL_FIRST    4 /* the thread's first node, and it existed before the recording began */
+/* from here to the thread's next node it waits for another thread, a timer or a device */
+#define TL_BLOCKED 2
+#define TL_FIRST   4 /* the thread's first node, and it existed before the recording began */
 
 struct tl_node {
     uint64_t time : 48; /* ns since the timeline's origin */
     uint64_t kind : 8;  /* enum tl_kind */
     uint64_t edge : 4;  /* enum tl_edge, for a node that ends a wait */
     uint64_t flags : 4;
-    uint32_t prev;    /* the thread's node before, or TL_NONE */
-    uint32_t waker;   /* node that caused this one; for an interaction the node that it caused (the first one); or TL_NONE */
+    uint32_t prev; /* the thread's node before, or TL_NONE */
+    /*
+     * node that caused this one; for an interaction the node that it caused (the first one); or
+     * TL_NONE
+     */
+    uint32_t waker;
     uint32_t thread;  /* index of threads */
     uint32_t context; /* index of contexts */
 };
@@ -102,11 +108,14 @@ struct tl_thread {
     uint32_t spare;
 };
 
-#define TL_OBJECT_EXACT 2 /* its holds were recorded: what contention tells of them is known better */
-#define TL_OBJECT_LOCK  1 /* an exclusive lock of java.util.concurrent (its Sync): unpark hands it over */
+/* its holds were recorded: what contention tells of them is known better */
+#define TL_OBJECT_EXACT 2
+/* an exclusive lock of java.util.concurrent (its Sync): unpark hands it over */
+#define TL_OBJECT_LOCK 1
 
 struct tl_object {
-    uint64_t id;     /* identity as recorded; unique within its class as far as the recording knows */
+    /* identity as recorded; unique within its class as far as the recording knows */
+    uint64_t id;
     uint32_t class;  /* string: java.lang.Object */
     uint32_t thread; /* the thread that this java.lang.Thread is, or TL_NONE */
     uint32_t flags;
@@ -129,21 +138,28 @@ struct tl_pause {
     uint32_t spare;
 };
 
-/* A time in which a thread ran without a wait, and how much of it it had no processor. By thread, then by start. */
+/*
+ * A time in which a thread ran without a wait, and how much of it it had no processor. By thread,
+ * then by start.
+ */
 struct tl_delay {
     uint64_t start_ns, end_ns, ns;
     uint32_t thread;
     uint32_t spare;
 };
 
-/* What a class's locks take of the critical path of the whole program (analysis/critical_path.h). */
+/*
+ * What a class's locks take of the critical path of the whole program (analysis/critical_path.h).
+ */
 struct tl_share {
-    uint64_t ns;                              /* of the path */
-    uint64_t holds_on_path, holds, contended; /* sections on the path, in all, and those of the path that waited */
-    uint32_t class;                           /* string */
-    uint32_t object;                          /* one of them */
-    uint32_t inferred;                        /* 1: part of it follows from contended events alone */
-    uint32_t exact;                           /* 1: its holds were recorded */
+    uint64_t ns; /* of the path */
+    /* sections on the path, in all, and those of the path that waited */
+    uint64_t holds_on_path, holds, contended;
+    uint32_t class;  /* string */
+    uint32_t object; /* one of them */
+    /* 1: part of it follows from contended events alone */
+    uint32_t inferred;
+    uint32_t exact; /* 1: its holds were recorded */
 };
 
 /* Who held what: in 16 bytes, since there are as many of them as contended events. */
@@ -172,20 +188,26 @@ static inline uint32_t tl_hold_object(const struct tl_hold *h)
     X(uint32_t, strings) /* offsets into text */ \
     X(char, text)
 
-/* What analyses found, NULL until it was asked for: kept beside, and in the index when there is one. */
+/*
+ * What analyses found, NULL until it was asked for: kept beside, and in the index when there is
+ * one.
+ */
 #define TL_KEPT(X)                                                                  \
     X(struct tl_hold, holds) /* by thread, then by start */                         \
     X(uint64_t, hold_first)  /* per thread: its first one; n_threads + 1 of them */ \
     X(struct tl_share, shares)
 
 struct timeline {
-    uint64_t origin_ns;    /* the recording's clock at time 0 */
-    uint64_t start_epoch;  /* wall clock at time 0, ns since 1970 */
-    uint64_t end_ns;       /* the recording's end, since the origin */
-    uint64_t lost;         /* events that the recording counted as lost */
-    uint64_t wake_ns;      /* how long it takes a thread to wake another one; 0: not known */
-    uint64_t unbound;      /* waits that ended without a known cause */
-    uint64_t cut_at;       /* the byte of the recording from which on it is cut or damaged; 0: it is whole */
+    uint64_t origin_ns;   /* the recording's clock at time 0 */
+    uint64_t start_epoch; /* wall clock at time 0, ns since 1970 */
+    uint64_t end_ns;      /* the recording's end, since the origin */
+    /* of what it is made of (losses_of_threads) the recording counted as lost */
+    uint64_t lost;
+    uint64_t lost_any; /* of anything */
+    uint64_t wake_ns;  /* how long it takes a thread to wake another one; 0: not known */
+    uint64_t unbound;  /* waits that ended without a known cause */
+    /* the byte of the recording from which on it is cut or damaged; 0: it is whole */
+    uint64_t cut_at;
     uint32_t instrumented; /* contanalysis: 1 yes, 0 no, TL_NONE not said (plain JFR) */
     uint32_t deadlocks;    /* cycles found */
 #define TL_FIELD_(type, name) \
@@ -194,14 +216,18 @@ struct timeline {
     TL_ARRAYS(TL_FIELD_)
     TL_KEPT(TL_FIELD_)
 #undef TL_FIELD_
-    uint32_t own_kept;                /* bits by enum tl_kept: which of them do not lie in `mapped` */
-    struct tl_index *index;           /* of a timeline that has a file, or gets one */
-    struct tl_nodes_file *nodes_file; /* the nodes lie in, NULL: in memory of their own, or in `mapped` */
-    void *mapped;                     /* the index file, when the arrays lie in one */
+    /* bits by enum tl_kept: which of them do not lie in `mapped` */
+    uint32_t own_kept;
+    struct tl_index *index; /* of a timeline that has a file, or gets one */
+    /* the nodes lie in, NULL: in memory of their own, or in `mapped` */
+    struct tl_nodes_file *nodes_file;
+    void *mapped; /* the index file, when the arrays lie in one */
     size_t mapped_len;
 };
 
-/* Names of kinds and edges as they are shown: "wait-lock", "handoff"; and the TRC name of a kind. */
+/*
+ * Names of kinds and edges as they are shown: "wait-lock", "handoff"; and the TRC name of a kind.
+ */
 const char *tl_kind_name(enum tl_kind kind);
 const char *tl_edge_name(enum tl_edge edge);
 const char *tl_trc_name(enum tl_kind kind);

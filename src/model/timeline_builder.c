@@ -149,7 +149,10 @@ static bool ends_with(const char *s, size_t len, const char *end)
     return len >= n && memcmp(s + len - n, end, n) == 0;
 }
 
-/* The synchronizers of java.util.concurrent that one thread owns at a time and hands over by unpark. */
+/*
+ * The synchronizers of java.util.concurrent that one thread owns at a time and hands over by
+ * unpark.
+ */
 static bool is_exclusive_lock(struct str class)
 {
     return strstr(class.data, "ReentrantLock$") && ends_with(class.data, class.len, "Sync");
@@ -173,10 +176,16 @@ int64_t timeline_object(struct timeline_builder *b, uint64_t id, uint32_t class)
     if (r < 0)
         return r;
     bool lock = is_exclusive_lock(strpool_get(&b->strings, class));
-    b->objects.data[b->objects.len - 1] =
-        (struct tl_object){.id = id, .class = class, .thread = TL_NONE, .flags = lock ? TL_OBJECT_LOCK : 0, .label = TL_NONE};
-    b->monitors.data[b->objects.len - 1] =
-        (struct monitor){.owner = TL_NONE, .release = TL_NONE, .wait_head = TL_NONE, .wait_tail = TL_NONE, .unbound = TL_NONE};
+    b->objects.data[b->objects.len - 1] = (struct tl_object){.id = id,
+                                                             .class = class,
+                                                             .thread = TL_NONE,
+                                                             .flags = lock ? TL_OBJECT_LOCK : 0,
+                                                             .label = TL_NONE};
+    b->monitors.data[b->objects.len - 1] = (struct monitor){.owner = TL_NONE,
+                                                            .release = TL_NONE,
+                                                            .wait_head = TL_NONE,
+                                                            .wait_tail = TL_NONE,
+                                                            .unbound = TL_NONE};
     return (int64_t)b->objects.len - 1;
 }
 
@@ -188,7 +197,10 @@ static bool is_in_wait(const struct timeline_builder *b, const struct tl_frame *
 
 int64_t timeline_stack(struct timeline_builder *b, const struct tl_frame *frames, size_t n)
 {
-    /* A collision of 64-bit hashes would show a wrong stack; at a million stacks that is one chance in 10^7. */
+    /*
+     * A collision of 64-bit hashes would show a wrong stack; at a million stacks that is one chance
+     * in 10^7.
+     */
     uint64_t hash = hash_bytes(frames, n * sizeof(*frames));
     bool added;
     uint64_t *slot = map_at(&b->stack_ids, hash, b->stacks.len, &added);
@@ -218,7 +230,8 @@ int timeline_pause(struct timeline_builder *b, uint64_t start_ns, uint64_t end_n
     return vec_push(&b->pauses, ((struct tl_pause){start_ns, end_ns, name, 0}));
 }
 
-int timeline_delay(struct timeline_builder *b, uint32_t thread, uint64_t start_ns, uint64_t end_ns, uint64_t ns)
+int timeline_delay(struct timeline_builder *b, uint32_t thread, uint64_t start_ns, uint64_t end_ns,
+                   uint64_t ns)
 {
     return vec_push(&b->delays, ((struct tl_delay){start_ns, end_ns, ns, thread, 0}));
 }
@@ -241,7 +254,8 @@ static struct tl_context likely_context(const struct tl_event *e)
 {
     if (e->kind == TLE_CONTENDED_ENTERED) /* a hand-over to it */
         return (struct tl_context){e->object, TL_NONE, e->thread, 0};
-    return (struct tl_context){e->object, e->stack, e->other, e->kind == TLE_UNPARK ? 0 : e->timeout_ms};
+    return (struct tl_context){e->object, e->stack, e->other,
+                               e->kind == TLE_UNPARK ? 0 : e->timeout_ms};
 }
 
 void timeline_ahead(struct timeline_builder *b, const struct tl_event *events, size_t i, size_t n)
@@ -255,7 +269,8 @@ void timeline_ahead(struct timeline_builder *b, const struct tl_event *events, s
         *now = context_hash(&c) & (uint32_t)(b->context_cap - 1);
         __builtin_prefetch(&b->context_index[*now]);
     }
-    if (*next < b->context_cap) { /* of other events before these ones, when they are the first: it is only a guess */
+    /* of other events before these ones, when they are the first: it is only a guess */
+    if (*next < b->context_cap) {
         *next = b->context_index[*next] - 1;
         __builtin_prefetch(&b->contexts.data[*next == TL_NONE ? 0 : *next]);
     }
@@ -279,7 +294,8 @@ static int contexts_grow(struct timeline_builder *b)
     return 0;
 }
 
-static int64_t context_of(struct timeline_builder *b, uint32_t object, uint32_t stack, uint32_t other, uint32_t timeout_ms)
+static int64_t context_of(struct timeline_builder *b, uint32_t object, uint32_t stack,
+                          uint32_t other, uint32_t timeout_ms)
 {
     struct tl_context c = {object, stack, other, timeout_ms};
     bool none = (object & stack & other) == TL_NONE && timeout_ms == 0; /* half of all */
@@ -314,7 +330,8 @@ static void nodes_into_file(struct timeline_builder *b)
     _cleanup_(tl_nodes_file_freep) struct tl_nodes_file *f = NULL;
     struct tl_node *nodes;
     size_t cap = 0;
-    if (tl_nodes_file_new(&f, b->nodes_path) == 0 && tl_nodes_file_grow(f, &nodes, &cap) == 0 && cap > b->nodes.len) {
+    if (tl_nodes_file_new(&f, b->nodes_path) == 0 && tl_nodes_file_grow(f, &nodes, &cap) == 0 &&
+        cap > b->nodes.len) {
         memcpy(nodes, b->nodes.data, b->nodes.len * sizeof(*nodes));
         free(b->nodes.data);
         b->nodes.data = nodes;
@@ -346,12 +363,15 @@ static int nodes_grow(struct timeline_builder *b)
     if (b->nodes.len < b->nodes.cap)
         return 0;
     if (b->nodes_file)
-        return tl_nodes_file_grow(b->nodes_file, &b->nodes.data, &b->nodes.cap) < 0 ? nodes_out_of_file(b) : 0;
+        return tl_nodes_file_grow(b->nodes_file, &b->nodes.data, &b->nodes.cap) < 0
+                   ? nodes_out_of_file(b)
+                   : 0;
     return vec_reserve(&b->nodes, b->nodes.len + 1);
 }
 
 /* Appends a node to a thread, now. Answers its number. */
-int64_t timeline_node_add(struct timeline_builder *b, uint32_t thread, enum tl_kind kind, uint32_t context)
+int64_t timeline_node_add(struct timeline_builder *b, uint32_t thread, enum tl_kind kind,
+                          uint32_t context)
 {
     if (b->nodes.len >= TL_NONE)
         return -E2BIG;
@@ -381,8 +401,8 @@ int64_t timeline_node_add(struct timeline_builder *b, uint32_t thread, enum tl_k
 }
 
 /* node_add with the context spelt out. */
-int64_t timeline_node_with(struct timeline_builder *b, uint32_t thread, enum tl_kind kind, uint32_t object, uint32_t stack,
-                           uint32_t other)
+int64_t timeline_node_with(struct timeline_builder *b, uint32_t thread, enum tl_kind kind,
+                           uint32_t object, uint32_t stack, uint32_t other)
 {
     int64_t context = context_of(b, object, stack, other, 0);
     return context < 0 ? context : timeline_node_add(b, thread, kind, (uint32_t)context);
@@ -395,7 +415,8 @@ int64_t timeline_node_of(struct timeline_builder *b, const struct tl_event *e, e
 }
 
 /* Says what caused node n. An interaction points back at the first node that it caused. */
-void timeline_bind(struct timeline_builder *b, uint32_t n, enum tl_edge edge, uint32_t waker, bool inferred)
+void timeline_bind(struct timeline_builder *b, uint32_t n, enum tl_edge edge, uint32_t waker,
+                   bool inferred)
 {
     struct tl_node *node = &b->nodes.data[n];
     node->edge = edge;
@@ -410,13 +431,15 @@ void timeline_bind(struct timeline_builder *b, uint32_t n, enum tl_edge edge, ui
 }
 
 /*
- * The same for a monitor that was handed over: a thread that let it go before the receiver began to wait was not the owner, so
- * the record of owners was stale and the cause is unknown.
+ * The same for a monitor that was handed over: a thread that let it go before the receiver began to
+ * wait was not the owner, so the record of owners was stale and the cause is unknown.
  */
-void timeline_bind_release(struct timeline_builder *b, uint32_t n, enum tl_edge edge, uint32_t release, bool inferred)
+void timeline_bind_release(struct timeline_builder *b, uint32_t n, enum tl_edge edge,
+                           uint32_t release, bool inferred)
 {
     uint32_t p = b->nodes.data[n].prev;
-    while (p != TL_NONE && b->nodes.data[p].flags & TL_BLOCKED && b->nodes.data[p].prev != TL_NONE &&
+    while (p != TL_NONE && b->nodes.data[p].flags & TL_BLOCKED &&
+           b->nodes.data[p].prev != TL_NONE &&
            b->nodes.data[b->nodes.data[p].prev].flags & TL_BLOCKED)
         p = b->nodes.data[p].prev;
     if (p != TL_NONE && b->nodes.data[release].time < b->nodes.data[p].time)
@@ -434,8 +457,9 @@ void timeline_started_by(struct timeline_builder *b, uint32_t n, uint32_t starte
 }
 
 /*
- * A thread that is not known to run gets its first node here. It may be young: named as the owner of a lock by who waited
- * for it, and asked only after the time of that wait, before its own first event.
+ * A thread that is not known to run gets its first node here. It may be young: named as the owner
+ * of a lock by who waited for it, and asked only after the time of that wait, before its own first
+ * event.
  */
 int timeline_thread_seen(struct timeline_builder *b, uint32_t thread)
 {

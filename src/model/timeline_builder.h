@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Builds a timeline from events in the order of time, by the binding rules of the design: the maps of monitor to owner, object
- * to thread, thread to object, monitor to last notification, and monitor to woken and unbound thread are kept on the way.
+ * Builds a timeline from events in the order of time, by the binding rules of the design: the maps
+ * of monitor to owner, object to thread, thread to object, monitor to last notification, and
+ * monitor to woken and unbound thread are kept on the way.
  */
 #pragma once
 
@@ -9,7 +10,8 @@
 
 /* What happened. Names are those of the agent's events where the design has one. */
 enum tl_event_kind {
-    TLE_THREAD_START,      /* thread begins; object: its java.lang.Thread; other: its parent, or a virtual one's carrier */
+    /* thread begins; object: its java.lang.Thread; other: its parent, or a virtual one's carrier */
+    TLE_THREAD_START,
     TLE_THREAD_END,        /* other: a virtual one's carrier */
     TLE_CONTENDED_ENTER,   /* object; other: owner */
     TLE_CONTENDED_ENTERED, /* object; other: who let it go, when recorded */
@@ -37,7 +39,8 @@ enum tl_event_kind {
     TLE_KINDS
 };
 
-#define TLE_TIMED_OUT 1  /* of WAITED; of PARKED: by a timer when nobody is known to have unparked it */
+/* of WAITED; of PARKED: by a timer when nobody is known to have unparked it */
+#define TLE_TIMED_OUT 1
 #define TLE_EXISTING  2  /* of THREAD_START: it began before the recording */
 #define TLE_VIRTUAL   8  /* of THREAD_START: other is the carrier */
 #define TLE_TOLD      16 /* of a beginning: it was told while the wait went on */
@@ -66,10 +69,13 @@ DEFINE_CLEANUP(struct timeline_builder *, timeline_builder_free)
 int64_t timeline_string(struct timeline_builder *b, const char *text, size_t len) must_check;
 int64_t timeline_thread(struct timeline_builder *b, uint64_t id) must_check;
 int64_t timeline_object(struct timeline_builder *b, uint64_t id, uint32_t class) must_check;
-int64_t timeline_stack(struct timeline_builder *b, const struct tl_frame *frames, size_t n) must_check;
-int timeline_pause(struct timeline_builder *b, uint64_t start_ns, uint64_t end_ns, uint32_t name) must_check;
+int64_t timeline_stack(struct timeline_builder *b, const struct tl_frame *frames,
+                       size_t n) must_check;
+int timeline_pause(struct timeline_builder *b, uint64_t start_ns, uint64_t end_ns,
+                   uint32_t name) must_check;
 /* The thread ran from start to end, and for ns of that had no processor. */
-int timeline_delay(struct timeline_builder *b, uint32_t thread, uint64_t start_ns, uint64_t end_ns, uint64_t ns) must_check;
+int timeline_delay(struct timeline_builder *b, uint32_t thread, uint64_t start_ns, uint64_t end_ns,
+                   uint64_t ns) must_check;
 /* What is known of a thread, to fill in; dies at the next timeline_thread. */
 struct tl_thread *timeline_thread_at(struct timeline_builder *b, uint32_t thread);
 /* The object is the java.lang.Thread of a thread. */
@@ -78,8 +84,9 @@ void timeline_thread_object(struct timeline_builder *b, uint32_t thread, uint32_
 uint32_t timeline_object_thread(const struct timeline_builder *b, uint32_t object);
 
 /*
- * From now on one thread adds strings, threads, objects and stacks, and tells what is known of those that it has just added,
- * while another one adds the events that name them; the latter locks the builder meanwhile, and lets it go now and then.
+ * From now on one thread adds strings, threads, objects and stacks, and tells what is known of
+ * those that it has just added, while another one adds the events that name them; the latter locks
+ * the builder meanwhile, and lets it go now and then.
  */
 void timeline_share(struct timeline_builder *b);
 void timeline_lock(struct timeline_builder *b);
@@ -89,14 +96,19 @@ void timeline_unlock(struct timeline_builder *b);
 int timeline_nodes_in(struct timeline_builder *b, const char *path) must_check;
 /* Sets time 0 before the first event; without it the first event is time 0. */
 void timeline_origin(struct timeline_builder *b, uint64_t clock_ns, uint64_t epoch_ns);
-/* Adds an event, not before the one added last (an earlier time counts as that one's). 0 or -ENOMEM, -E2BIG past 2^32 nodes. */
+/*
+ * Adds an event, not before the one added last (an earlier time counts as that one's). 0 or
+ * -ENOMEM, -E2BIG past 2^32 nodes.
+ */
 int timeline_add(struct timeline_builder *b, const struct tl_event *e) must_check;
 /*
- * Of n events that will be added one after another the i-th is next: what timeline_add will look up for later ones is fetched.
- * Changes nothing else; the tables are larger than what a processor keeps at hand.
+ * Of n events that will be added one after another the i-th is next: what timeline_add will look up
+ * for later ones is fetched. Changes nothing else; the tables are larger than what a processor
+ * keeps at hand.
  */
 void timeline_ahead(struct timeline_builder *b, const struct tl_event *events, size_t i, size_t n);
 /* Sorts events by time as timeline_add wants them; equal times keep their order. 0 or -ENOMEM. */
 int tl_events_sort(struct tl_event *events, size_t n) must_check;
 /* Ends the recording at a time and gives the timeline; the builder is empty then, to be freed. */
-int timeline_finish(struct timeline_builder *b, uint64_t end_clock_ns, struct timeline **ret) must_check;
+int timeline_finish(struct timeline_builder *b, uint64_t end_clock_ns,
+                    struct timeline **ret) must_check;

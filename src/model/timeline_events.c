@@ -5,14 +5,19 @@
 #include <errno.h>
 #include <string.h>
 
-/* The parent is recorded but not its call of start() (plain JFR): here and now, or where it blocked. */
+/*
+ * The parent is recorded but not its call of start() (plain JFR): here and now, or where it
+ * blocked.
+ */
 static int infer_starter(struct timeline_builder *b, const struct tl_event *e, bool *ret_inferred)
 {
     struct doing *parent = e->other == TL_NONE ? NULL : &b->doing.data[e->other];
     if (parent && e->flags & TLE_VIRTUAL) {
-        /* Who submitted it woke its carrier, unless that was awake already. */
-        b->doing.data[e->thread].starter = parent->last_unparked;
-        *ret_inferred = parent->last_unparked != TL_NONE;
+        /* Who submitted it woke its carrier, or started that, unless it was awake already. */
+        uint32_t starter =
+            parent->last_unparked != TL_NONE ? parent->last_unparked : parent->starter;
+        b->doing.data[e->thread].starter = starter;
+        *ret_inferred = starter != TL_NONE;
         return 0;
     }
     if (!parent || b->doing.data[e->thread].starter != TL_NONE || e->other == e->thread)
@@ -21,8 +26,9 @@ static int infer_starter(struct timeline_builder *b, const struct tl_event *e, b
     parent = &b->doing.data[e->other];
     int64_t n = r < 0                              ? r
                 : parent->blocked_since != TL_NONE ? parent->blocked_since
-                : parent->ended                    ? b->threads.data[e->other].last
-                                                   : timeline_node_with(b, e->other, TL_STARTS, TL_NONE, TL_NONE, e->thread);
+                : parent->ended
+                    ? b->threads.data[e->other].last
+                    : timeline_node_with(b, e->other, TL_STARTS, TL_NONE, TL_NONE, e->thread);
     if (n < 0)
         return (int)n;
     b->doing.data[e->thread].starter = (uint32_t)n;
@@ -31,8 +37,9 @@ static int infer_starter(struct timeline_builder *b, const struct tl_event *e, b
 }
 
 /*
- * DestroyJavaVM is what main's native thread becomes when main has ended: it goes on where the last thread has ended that is
- * no daemon. It records nothing of that wait, so it is taken to last to the next thing that the thread does.
+ * DestroyJavaVM is what main's native thread becomes when main has ended: it goes on where the last
+ * thread has ended that is no daemon. It records nothing of that wait, so it is taken to last to
+ * the next thing that the thread does.
  */
 static int destroyer_waits(struct timeline_builder *b, const struct tl_event *e)
 {
@@ -52,7 +59,8 @@ static int destroyer_waits(struct timeline_builder *b, const struct tl_event *e)
 
 static int destroyer_goes_on(struct timeline_builder *b)
 {
-    uint32_t destroyer = b->destroyer, first = b->threads.data[destroyer].first, user = b->last_user;
+    uint32_t destroyer = b->destroyer, first = b->threads.data[destroyer].first,
+             user = b->last_user;
     b->destroyer = TL_NONE;
     if (user == TL_NONE || b->threads.data[user].last < first) { /* main was the last one */
         b->nodes.data[first].kind = TL_RUN;

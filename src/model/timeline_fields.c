@@ -2,6 +2,7 @@
 #include "model/timeline_fields.h"
 
 #include "base/hash.h"
+#include "model/frame_role.h"
 
 #include <string.h>
 
@@ -62,14 +63,15 @@ uint32_t loader_thread(struct loader *l, const struct rec_thread *t)
     if (n == TL_NONE)
         return TL_NONE;
     *known = n + 1;
-    uint32_t name = loader_string(l, t->name), group = t->group ? loader_string(l, t->group) : TL_NONE;
+    uint32_t name = loader_string(l, t->name),
+             group = t->group ? loader_string(l, t->group) : TL_NONE;
     struct tl_thread *to = timeline_thread_at(l->b, n);
     to->name = name;
     to->group = group;
     if (t->is_virtual)
         to->flags |= TL_THREAD_VIRTUAL | TL_THREAD_DAEMON;
-    if (!t->java_name || (t->group && strcmp(t->group, "system") == 0) || strcmp(t->name, "DestroyJavaVM") == 0 ||
-        strcmp(t->name, "JFR Shutdown Hook") == 0)
+    if (!t->java_name || (t->group && strcmp(t->group, "system") == 0) ||
+        strcmp(t->name, "DestroyJavaVM") == 0 || strcmp(t->name, "JFR Shutdown Hook") == 0)
         to->flags |= TL_THREAD_SYSTEM;
     return n;
 }
@@ -93,22 +95,25 @@ int64_t ns_field(const struct loader *l, enum field f)
 {
     int slot = slot_of(l, f);
     if (slot >= 0)
-        return rec_value_ns(&l->e->object,
-                            &(struct rec_value){.field = l->row->plan->field[f], .number = l->row->values[slot]});
+        return rec_value_ns(&l->e->object, &(struct rec_value){.field = l->row->plan->field[f],
+                                                               .number = l->row->values[slot]});
     return slot == REC_ABSENT ? 0 : rec_ns(&l->e->object, loader_wishes[f].name, 0);
 }
 
 /* The place for the answer about an id; *ret_known tells whether it is there. */
-static struct answer *answer(struct loader *l, const void *of, uint64_t id, const struct rec_chunk *chunk, bool *ret_known)
+static struct answer *answer(struct loader *l, const void *of, uint64_t id,
+                             const struct rec_chunk *chunk, bool *ret_known)
 {
-    uint64_t hash = (id ^ (uint64_t)(uintptr_t)of * UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t hash = (id ^ (uint64_t)(uintptr_t)of * UINT64_C(0x9e3779b97f4a7c15)) *
+                    UINT64_C(0x9e3779b97f4a7c15);
     struct answer *a = &l->answers[hash >> 51];
     *ret_known = a->of == of && a->id == id && a->chunk == chunk;
     return a;
 }
 
 /* What the constant of a field is to us, by one of the functions below. */
-static uint32_t constant_field(struct loader *l, enum field f, uint32_t (*find)(struct loader *, enum field, int slot))
+static uint32_t constant_field(struct loader *l, enum field f,
+                               uint32_t (*find)(struct loader *, enum field, int slot))
 {
     int slot = slot_of(l, f);
     if (slot < 0)
@@ -124,12 +129,14 @@ static uint32_t constant_field(struct loader *l, enum field f, uint32_t (*find)(
     return a->number;
 }
 
-#define CONSTANT(what)                                                                                 \
-    static const struct rec_##what *what##_constant(const struct loader *l, enum field f, int slot)    \
-    {                                                                                                  \
-        if (slot < 0)                                                                                  \
-            return rec_##what(&l->e->object, loader_wishes[f].name);                                   \
-        return rec_##what##_of(&l->e->object, l->row->plan->field[f], (uint64_t)l->row->values[slot]); \
+#define CONSTANT(what)                                                                    \
+    static const struct rec_##what *what##_constant(const struct loader *l, enum field f, \
+                                                    int slot)                             \
+    {                                                                                     \
+        if (slot < 0)                                                                     \
+            return rec_##what(&l->e->object, loader_wishes[f].name);                      \
+        return rec_##what##_of(&l->e->object, l->row->plan->field[f],                     \
+                               (uint64_t)l->row->values[slot]);                           \
     }
 CONSTANT(thread)
 CONSTANT(class)
@@ -205,13 +212,11 @@ static uint32_t find_stack(struct loader *l, enum field f, int slot)
     if (known)
         return (uint32_t)*known;
     struct tl_frame frames[1024];
-    const struct rec_frame *from = s->frames;
-    uint32_t n = s->n;
-    if (strncmp(from->method->full, "java.lang.Jvmscope", 18) == 0 && n > 1) {
-        from++; /* our probe */
-        n--;
-    }
-    n = MIN(n, (uint32_t)ARRAY_SIZE(frames));
+    uint32_t ours = probe_frames(s);
+    if (ours == s->n)
+        return TL_NONE;
+    const struct rec_frame *from = s->frames + ours;
+    uint32_t n = MIN(s->n - ours, (uint32_t)ARRAY_SIZE(frames));
     memset(frames, 0, n * sizeof(*frames));
     for (uint32_t i = 0; i < n; i++) {
         frames[i].method = method_of(l, from[i].method);

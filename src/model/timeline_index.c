@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/timeline_index.h"
 
-#include "base/beside.h"
+#include "base/do_both.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/pages.h"
@@ -15,7 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The index file: this header, then the arrays, each on a multiple of 8. The machine's own byte order; a cache, not a format.
+/*
+ * The index file: this header, then the arrays, each on a multiple of 8. The machine's own byte
+ * order; a cache, not a format.
  */
 #define ONE_(type, name) +1
 
@@ -23,12 +25,12 @@ enum { ARRAYS = TL_ARRAYS(ONE_), MAGIC = 0x6a766d74 }; /* "tmvj" */
 
 #undef ONE_
 
-#define VERSION 9
+#define VERSION 10
 
 struct index_header {
     uint32_t magic, version;
     uint64_t key, file_len;
-    uint64_t origin_ns, start_epoch, end_ns, lost, unbound, cut_at, wake_ns;
+    uint64_t origin_ns, start_epoch, end_ns, lost, lost_any, unbound, cut_at, wake_ns;
     uint32_t instrumented, deadlocks;
 
     struct {
@@ -67,6 +69,7 @@ static struct index_header header_of(const struct timeline *t, uint64_t key)
                              .start_epoch = t->start_epoch,
                              .end_ns = t->end_ns,
                              .lost = t->lost,
+                             .lost_any = t->lost_any,
                              .unbound = t->unbound,
                              .cut_at = t->cut_at,
                              .wake_ns = t->wake_ns,
@@ -109,8 +112,11 @@ static int write_arrays(const struct timeline *t, struct index_header *h, int fd
 static int write_index(const struct timeline *t, uint64_t key, struct out_file *f)
 {
     struct index_header h = header_of(t, key);
-    int r = lseek(f->fd, sizeof(h), SEEK_SET) < 0 ? -errno : write_arrays(t, &h, f->fd, t->nodes_file != NULL);
-    if (r == 0 && (ftruncate(f->fd, (off_t)h.file_len) < 0 || pwrite(f->fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h)))
+    int r = lseek(f->fd, sizeof(h), SEEK_SET) < 0
+                ? -errno
+                : write_arrays(t, &h, f->fd, t->nodes_file != NULL);
+    if (r == 0 && (ftruncate(f->fd, (off_t)h.file_len) < 0 ||
+                   pwrite(f->fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h)))
         r = -EIO;
     return r == 0 ? out_file_commit(f) : r;
 }
@@ -118,7 +124,8 @@ static int write_index(const struct timeline *t, uint64_t key, struct out_file *
 static void *write_beside(void *arg)
 {
     struct tl_index *x = arg;
-    (void)!write_index(x->t, x->key, &x->file); /* a cache: where it cannot be written there is none */
+    /* a cache: where it cannot be written there is none */
+    (void)!write_index(x->t, x->key, &x->file);
     return NULL;
 }
 
@@ -143,7 +150,7 @@ void timeline_save(struct timeline *t, const char *path, uint64_t key)
     if (t->nodes_file) {
         x->file = t->nodes_file->file;
         t->nodes_file->file = OUT_FILE;
-    } else if (out_file_open(&x->file, path) < 0) {
+    } else if (out_file_open_private(&x->file, path) < 0) {
         return;
     }
     x->writing = pthread_create(&x->thread, NULL, write_beside, x) == 0;
@@ -186,17 +193,19 @@ static int append(const struct tl_index *x, const struct appendix *a)
     struct stat st;
     if (fd < 0 || fstat(fd, &st) < 0 || pread(fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h))
         return -EIO;
-    if (h.magic != MAGIC || h.version != VERSION || h.key != x->key || h.file_len != (uint64_t)st.st_size ||
-        h.kept[a->which].offset)
+    if (h.magic != MAGIC || h.version != VERSION || h.key != x->key ||
+        h.file_len != (uint64_t)st.st_size || h.kept[a->which].offset)
         return -ESTALE;
     size_t padded = (a->bytes + 7) & ~(size_t)7;
     uint64_t before = h.file_len;
     h.kept[a->which].offset = before;
     h.kept[a->which].n = a->n;
     h.file_len += padded;
-    if (lseek(fd, (off_t)before, SEEK_SET) < 0 || a->put(fd, a->arg) < 0 || ftruncate(fd, (off_t)h.file_len) < 0 ||
+    if (lseek(fd, (off_t)before, SEEK_SET) < 0 || a->put(fd, a->arg) < 0 ||
+        ftruncate(fd, (off_t)h.file_len) < 0 ||
         pwrite(fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h)) {
-        (void)!ftruncate(fd, (off_t)before); /* as it was, and if that fails too it is no index any more */
+        /* as it was, and if that fails too it is no index any more */
+        (void)!ftruncate(fd, (off_t)before);
         return -EIO;
     }
     return 0;
@@ -245,7 +254,8 @@ void timeline_keep(struct timeline *t, enum tl_kept which, void *data, size_t n)
     }
 }
 
-int timeline_keep_put(struct timeline *t, enum tl_kept which, size_t n, int (*put)(int fd, void *arg), void *arg)
+int timeline_keep_put(struct timeline *t, enum tl_kept which, size_t n,
+                      int (*put)(int fd, void *arg), void *arg)
 {
     static const size_t sizes[] = {
 #define SIZE_(type, name) [TL_KEEP_##name] = sizeof(type),
@@ -262,7 +272,8 @@ int timeline_keep_put(struct timeline *t, enum tl_kept which, size_t n, int (*pu
     if (r == 0)
         r = file_map_open(&m, x->path);
     const struct index_header *h = (const void *)m.data;
-    if (r < 0 || m.len < sizeof(*h) || h->kept[which].offset > m.len || a.bytes > m.len - h->kept[which].offset) {
+    if (r < 0 || m.len < sizeof(*h) || h->kept[which].offset > m.len ||
+        a.bytes > m.len - h->kept[which].offset) {
         file_map_release(&m);
         return r < 0 ? r : -ESTALE;
     }
@@ -289,7 +300,10 @@ struct part {
     bool bad;
 };
 
-/* Every index in a node is used without a check later on, so each is looked at once here, and quickly. */
+/*
+ * Every index in a node is used without a check later on, so each is looked at once here, and
+ * quickly.
+ */
 static void *check_nodes(void *arg)
 {
     struct part *p = arg;
@@ -334,17 +348,19 @@ int timeline_check_tables(const struct timeline *t)
 #define BAD_(value, count) ((value) != TL_NONE && (value) >= (count))
     for (size_t i = 0; i < t->n_contexts; i++) {
         const struct tl_context *c = &t->contexts[i];
-        bad |= BAD_(c->object, t->n_objects) | BAD_(c->stack, t->n_stacks) | BAD_(c->other, t->n_threads);
+        bad |= BAD_(c->object, t->n_objects) | BAD_(c->stack, t->n_stacks) |
+               BAD_(c->other, t->n_threads);
     }
     for (size_t i = 0; i < t->n_threads; i++) {
         const struct tl_thread *p = &t->threads[i];
-        bad |= BAD_(p->first, t->n_nodes) | BAD_(p->last, t->n_nodes) | BAD_(p->object, t->n_objects) |
-               BAD_(p->parent, t->n_threads);
+        bad |= BAD_(p->first, t->n_nodes) | BAD_(p->last, t->n_nodes) |
+               BAD_(p->object, t->n_objects) | BAD_(p->parent, t->n_threads);
     }
     for (size_t i = 0; i < t->n_objects; i++)
         bad |= BAD_(t->objects[i].thread, t->n_threads);
     for (size_t i = 0; i < t->n_stacks; i++)
-        bad |= t->stacks[i].first > t->n_frames || t->stacks[i].len > t->n_frames - t->stacks[i].first;
+        bad |=
+            t->stacks[i].first > t->n_frames || t->stacks[i].len > t->n_frames - t->stacks[i].first;
     for (size_t i = 0; i < t->n_shares; i++)
         bad |= BAD_(t->shares[i].object, t->n_objects);
     for (size_t i = 0; i < t->n_delays; i++)
@@ -374,6 +390,7 @@ int timeline_map_unchecked(struct timeline **ret, const char *path, uint64_t key
     t->start_epoch = h->start_epoch;
     t->end_ns = h->end_ns;
     t->lost = h->lost;
+    t->lost_any = h->lost_any;
     t->unbound = h->unbound;
     t->cut_at = h->cut_at;
     t->wake_ns = h->wake_ns;
@@ -383,10 +400,11 @@ int timeline_map_unchecked(struct timeline **ret, const char *path, uint64_t key
     t->mapped_len = m.len;
     m = (struct file_map){0};
     size_t i = 0, k = 0;
-#define MAP_AT_(type, name, at)                                                                                  \
-    if ((at).offset > t->mapped_len || (at).offset % 8 || (at).n > (t->mapped_len - (at).offset) / sizeof(type)) \
-        return -EPROTO;                                                                                          \
-    t->name = (const void *)((const uint8_t *)t->mapped + (at).offset);                                          \
+#define MAP_AT_(type, name, at)                                         \
+    if ((at).offset > t->mapped_len || (at).offset % 8 ||               \
+        (at).n > (t->mapped_len - (at).offset) / sizeof(type))          \
+        return -EPROTO;                                                 \
+    t->name = (const void *)((const uint8_t *)t->mapped + (at).offset); \
     t->n_##name = (at).n;
 #define MAP_(type, name) MAP_AT_(type, name, h->arrays[i]) i++;
 #define MAP_KEPT_(type, name)           \
@@ -411,8 +429,8 @@ bool timeline_node_holds(const struct timeline *t, uint32_t node)
     if (node >= t->n_nodes)
         return false;
     const struct tl_node *n = &t->nodes[node];
-    if (n->thread >= t->n_threads || n->context >= t->n_contexts || n->kind >= TL_KINDS || n->edge >= TL_EDGES ||
-        (n->waker != TL_NONE && n->waker >= t->n_nodes))
+    if (n->thread >= t->n_threads || n->context >= t->n_contexts || n->kind >= TL_KINDS ||
+        n->edge >= TL_EDGES || (n->waker != TL_NONE && n->waker >= t->n_nodes))
         return false;
     uint32_t stack = tl_context_of(t, node)->stack;
     if (stack == TL_NONE)
@@ -440,5 +458,7 @@ int timeline_map(struct timeline **ret, const char *path, uint64_t key)
 
 uint64_t timeline_identity(const struct timeline *t)
 {
-    return t->index ? hash_u64(t->index->key ^ hash_u64(t->n_nodes ^ hash_u64(t->end_ns + VERSION))) | 1 : 0;
+    return t->index
+               ? hash_u64(t->index->key ^ hash_u64(t->n_nodes ^ hash_u64(t->end_ns + VERSION))) | 1
+               : 0;
 }

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "model/losses.h"
 #include "model/timeline_fields.h"
 #include "model/timeline_index.h"
 #include "model/timeline_nodes.h"
@@ -14,8 +15,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* About what an event takes of a recording; how many are added in one go; from how many bytes on the timeline is built while
-   the recording is read. */
+/*
+ * About what an event takes of a recording; how many are added in one go; from how many bytes on
+ *    the timeline is built while the recording is read.
+ */
 enum { EVENT_BYTES = 16, SLICE = 512, STREAMED_BYTES = 32 << 20 };
 
 enum tag {
@@ -68,7 +71,7 @@ static const struct rec_select selected[] = {
     {"jvmscope.Preempted", PREEMPTED},
     {"jvmscope.VirtualThreadUnmounted", UNMOUNTED},
     {"jvmscope.Deadlock", DEADLOCK},
-    {"jvmscope.Lost", LOST},
+    LOSSES_SELECT(LOST),
     {0},
 };
 
@@ -83,8 +86,12 @@ static struct tl_event *add(struct loader *l, int64_t ns, enum tl_event_kind kin
     }
     l->first = l->first ? MIN(l->first, ns) : ns;
     l->end = MAX(l->end, ns);
-    *e = (struct tl_event){
-        .time = (uint64_t)ns, .thread = thread, .kind = (uint8_t)kind, .object = TL_NONE, .stack = TL_NONE, .other = TL_NONE};
+    *e = (struct tl_event){.time = (uint64_t)ns,
+                           .thread = thread,
+                           .kind = (uint8_t)kind,
+                           .object = TL_NONE,
+                           .stack = TL_NONE,
+                           .other = TL_NONE};
     return e;
 }
 
@@ -95,8 +102,9 @@ static uint32_t millis(int64_t ns)
 }
 
 /* An event with a duration: the beginning of a wait and its end. */
-static void add_wait(struct loader *l, enum tl_event_kind begin, enum tl_event_kind end, uint32_t object, uint32_t owner,
-                     uint32_t waker, uint32_t timeout_ms, bool timed_out)
+static void add_wait(struct loader *l, enum tl_event_kind begin, enum tl_event_kind end,
+                     uint32_t object, uint32_t owner, uint32_t waker, uint32_t timeout_ms,
+                     bool timed_out)
 {
     uint32_t thread = thread_field(l, EVENT_THREAD), stack = stack_field(l);
     struct tl_event *e = add(l, l->e->start_ns, begin, thread);
@@ -119,14 +127,14 @@ static void on_enter(struct loader *l)
 {
     uint32_t owner = thread_field(l, PREVIOUS_OWNER);
     /* Ours is the owner at enter; the JDK's the one that let it go. */
-    add_wait(l, TLE_CONTENDED_ENTER, TLE_CONTENDED_ENTERED, object_field(l, MONITOR_CLASS), l->ours ? owner : TL_NONE,
-             l->ours ? TL_NONE : owner, 0, false);
+    add_wait(l, TLE_CONTENDED_ENTER, TLE_CONTENDED_ENTERED, object_field(l, MONITOR_CLASS),
+             l->ours ? owner : TL_NONE, l->ours ? TL_NONE : owner, 0, false);
 }
 
 static void on_wait(struct loader *l)
 {
-    add_wait(l, TLE_WAIT, TLE_WAITED, object_field(l, MONITOR_CLASS), TL_NONE, thread_field(l, NOTIFIER),
-             millis(ns_field(l, TIMEOUT)), number_field(l, TIMED_OUT));
+    add_wait(l, TLE_WAIT, TLE_WAITED, object_field(l, MONITOR_CLASS), TL_NONE,
+             thread_field(l, NOTIFIER), millis(ns_field(l, TIMEOUT)), number_field(l, TIMED_OUT));
 }
 
 static void on_park(struct loader *l)
@@ -134,28 +142,35 @@ static void on_park(struct loader *l)
     int64_t timeout = number_field(l, TIMEOUT), until = number_field(l, UNTIL);
     if (timeout <= 0 && until > 0)
         timeout = MAX(until * 1000000 - l->e->start_ns, 1);
-    add_wait(l, TLE_PARK, TLE_PARKED, object_field(l, PARKED_CLASS), TL_NONE, TL_NONE, millis(timeout), false);
+    add_wait(l, TLE_PARK, TLE_PARKED, object_field(l, PARKED_CLASS), TL_NONE, TL_NONE,
+             millis(timeout), false);
 }
 
 /* Why a virtual thread left its carrier is on its stack. */
-static void on_unmounted(struct loader *l)
+static enum tl_event_kind why_unmounted(struct loader *l, bool *ret_timed)
 {
     const struct rec_stack *s = rec_stack(&l->e->object, loader_wishes[STACK_TRACE].name);
-    enum tl_event_kind begin = TLE_UNMOUNT, end = TLE_MOUNT;
-    bool timed = false;
+    enum tl_event_kind why = TLE_UNMOUNT;
+    *ret_timed = false;
     for (uint32_t i = 0; s && i < s->n; i++) {
         const char *name = s->frames[i].method->full;
-        if (strcmp(name, "java.lang.Thread.sleep") == 0) {
-            begin = TLE_SLEEP;
-            end = TLE_SLEPT;
-            break;
-        }
-        if (strcmp(name, "java.lang.VirtualThread.park") == 0 || strcmp(name, "java.lang.VirtualThread.parkNanos") == 0) {
-            begin = TLE_PARK;
-            end = TLE_PARKED;
-            timed = strcmp(name, "java.lang.VirtualThread.parkNanos") == 0;
+        if (strcmp(name, "java.lang.Thread.sleep") == 0)
+            return TLE_SLEEP;
+        bool nanos = strcmp(name, "java.lang.VirtualThread.parkNanos") == 0;
+        if (nanos || strcmp(name, "java.lang.VirtualThread.park") == 0) {
+            why = TLE_PARK;
+            *ret_timed = nanos;
         }
     }
+    return why;
+}
+
+static void on_unmounted(struct loader *l)
+{
+    bool timed;
+    enum tl_event_kind begin = why_unmounted(l, &timed), end = begin == TLE_SLEEP  ? TLE_SLEPT
+                                                               : begin == TLE_PARK ? TLE_PARKED
+                                                                                   : TLE_MOUNT;
     uint32_t object = begin == TLE_PARK ? object_field(l, BLOCKER_CLASS) : TL_NONE;
     add_wait(l, begin, end, object, TL_NONE, TL_NONE, 0, timed && begin == TLE_PARK);
 }
@@ -186,7 +201,9 @@ static void know_thread(struct loader *l, uint32_t thread, uint32_t object)
     }
 }
 
-/* One that was there already, unless an earlier event says otherwise, which may be read later: the builder sees them in order.
+/*
+ * One that was there already, unless an earlier event says otherwise, which may be read later: the
+ * builder sees them in order.
  */
 static void on_thread_object(struct loader *l)
 {
@@ -219,7 +236,8 @@ static void on_notify(struct loader *l)
 {
     bool all = number_field(l, ALL);
     uint32_t object = object_field(l, MONITOR_CLASS), stack = stack_field(l);
-    struct tl_event *e = add(l, l->e->start_ns, all ? TLE_NOTIFY_ALL : TLE_NOTIFY, thread_field(l, EVENT_THREAD));
+    struct tl_event *e =
+        add(l, l->e->start_ns, all ? TLE_NOTIFY_ALL : TLE_NOTIFY, thread_field(l, EVENT_THREAD));
     if (!e)
         return;
     e->object = object;
@@ -231,15 +249,23 @@ static void on_waiting(struct loader *l)
     static const struct {
         const char *name;
         enum tl_event_kind kind;
-    } kinds[] = {{"monitor", TLE_CONTENDED_ENTER}, {"wait", TLE_WAIT}, {"park", TLE_PARK}, {"sleep", TLE_SLEEP}, {"io", TLE_IO},
+    } kinds[] = {{"monitor", TLE_CONTENDED_ENTER},
+                 {"wait", TLE_WAIT},
+                 {"park", TLE_PARK},
+                 {"sleep", TLE_SLEEP},
+                 {"io", TLE_IO},
                  {"unmounted", TLE_UNMOUNT}};
 
     const char *kind = rec_string(&l->e->object, "kind", "");
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
         if (strcmp(kind, kinds[i].name) != 0)
             continue;
-        uint32_t object = object_field(l, MONITOR_CLASS), stack = stack_field(l), owner = thread_field(l, OWNER);
-        struct tl_event *e = add(l, l->e->start_ns, kinds[i].kind, thread_field(l, EVENT_THREAD));
+        uint32_t object = object_field(l, MONITOR_CLASS), stack = stack_field(l),
+                 owner = thread_field(l, OWNER);
+        bool timed;
+        enum tl_event_kind begin =
+            kinds[i].kind == TLE_UNMOUNT ? why_unmounted(l, &timed) : kinds[i].kind;
+        struct tl_event *e = add(l, l->e->start_ns, begin, thread_field(l, EVENT_THREAD));
         if (!e)
             return;
         e->object = object;
@@ -255,9 +281,17 @@ static void on_preempted(struct loader *l)
     uint32_t thread = thread_field(l, EVENT_THREAD);
     int64_t ns = ns_field(l, TIME);
     if (thread != TL_NONE && ns > 0 && ns <= l->e->duration_ns && l->e->start_ns > 0 &&
-        timeline_delay(l->b, thread, (uint64_t)l->e->start_ns, (uint64_t)(l->e->start_ns + l->e->duration_ns), (uint64_t)ns) <
-            0)
+        timeline_delay(l->b, thread, (uint64_t)l->e->start_ns,
+                       (uint64_t)(l->e->start_ns + l->e->duration_ns), (uint64_t)ns) < 0)
         l->error = -ENOMEM;
+}
+
+static void on_loss(struct loader *l)
+{
+    uint64_t amount = (uint64_t)rec_long(&l->e->object, "amount", 0);
+    l->lost_any += amount;
+    if (losses_is_of(losses_of_threads, rec_string(&l->e->object, "capture", "")))
+        l->lost += amount;
 }
 
 static void on_event(struct loader *l)
@@ -268,7 +302,8 @@ static void on_event(struct loader *l)
         break;
     case THREAD_END: {
         uint32_t thread = thread_field(l, THREAD), on = thread_field(l, EVENT_THREAD);
-        struct tl_event *e = add(l, l->e->start_ns, TLE_THREAD_END, thread != TL_NONE ? thread : on);
+        struct tl_event *e =
+            add(l, l->e->start_ns, TLE_THREAD_END, thread != TL_NONE ? thread : on);
         if (e && on != e->thread)
             e->other = on;
         break;
@@ -283,13 +318,15 @@ static void on_event(struct loader *l)
         on_park(l);
         break;
     case SLEEP:
-        add_wait(l, TLE_SLEEP, TLE_SLEPT, TL_NONE, TL_NONE, TL_NONE, millis(ns_field(l, TIME)), false);
+        add_wait(l, TLE_SLEEP, TLE_SLEPT, TL_NONE, TL_NONE, TL_NONE, millis(ns_field(l, TIME)),
+                 false);
         break;
     case IO:
         add_wait(l, TLE_IO, TLE_IO_DONE, TL_NONE, TL_NONE, TL_NONE, 0, false);
         break;
     case PAUSE:
-        if (timeline_pause(l->b, (uint64_t)l->e->start_ns, (uint64_t)(l->e->start_ns + l->e->duration_ns),
+        if (timeline_pause(l->b, (uint64_t)l->e->start_ns,
+                           (uint64_t)(l->e->start_ns + l->e->duration_ns),
                            loader_string(l, rec_string(&l->e->object, "name", "GC Pause"))) < 0)
             l->error = -ENOMEM;
         break;
@@ -320,7 +357,8 @@ static void on_event(struct loader *l)
         on_waiting(l);
         break;
     case HOLD:
-        add_wait(l, TLE_ACQUIRE, TLE_RELEASE, object_field(l, MONITOR_CLASS), TL_NONE, TL_NONE, 0, false);
+        add_wait(l, TLE_ACQUIRE, TLE_RELEASE, object_field(l, MONITOR_CLASS), TL_NONE, TL_NONE, 0,
+                 false);
         break;
     case PREEMPTED:
         on_preempted(l);
@@ -338,15 +376,14 @@ static void on_event(struct loader *l)
         break;
     }
     case LOST:
-        if (strncmp(rec_string(&l->e->object, "reason", ""), "events", 6) == 0)
-            l->lost += (uint64_t)rec_long(&l->e->object, "amount", 0);
+        on_loss(l);
         break;
     }
 }
 
 /*
- * A wait that went on when it was told and ended later was recorded twice, or more often: the record of the whole stays, else
- * the first one. Their beginnings are of the same time.
+ * A wait that went on when it was told and ended later was recorded twice, or more often: the
+ * record of the whole stays, else the first one. Their beginnings are of the same time.
  */
 static bool is_double(const struct tl_event *events, size_t n, size_t i)
 {
@@ -355,7 +392,8 @@ static bool is_double(const struct tl_event *events, size_t n, size_t i)
     while (first > 0 && events[first - 1].time == e->time)
         first--;
     for (size_t k = first; k < n && events[k].time == e->time; k++)
-        if (k != i && events[k].thread == e->thread && events[k].kind == e->kind && (k < i || !(events[k].flags & TLE_TOLD)))
+        if (k != i && events[k].thread == e->thread && events[k].kind == e->kind &&
+            (k < i || !(events[k].flags & TLE_TOLD)))
             return true;
     return false;
 }
@@ -450,7 +488,10 @@ static unsigned first_wants(int tag)
     }
 }
 
-/* Reads what must be known before the events, from where in the file on there are none before which time, and when they end. */
+/*
+ * Reads what must be known before the events, from where in the file on there are none before which
+ * time, and when they end.
+ */
 static int read_first(struct loader *l, struct recording *recording, int64_t *end_ns)
 {
     _cleanup_(recording_rows_closep) struct rec_rows *rows = NULL;
@@ -474,7 +515,10 @@ static int read_first(struct loader *l, struct recording *recording, int64_t *en
     return r;
 }
 
-/* Who wrote it decides what a field means; that is said once, near the beginning, but not before all else. */
+/*
+ * Who wrote it decides what a field means; that is said once, near the beginning, but not before
+ * all else.
+ */
 static int read_writer(struct loader *l, struct recording *recording)
 {
     static const struct rec_select analysis[] = {{"jvmscope.ThreadAnalysis", ANALYSIS}, {0}};
@@ -486,8 +530,12 @@ static int read_writer(struct loader *l, struct recording *recording)
     return r;
 }
 
-/* Reads all events while a thread builds the timeline from those that are behind all others; or first this, then that. */
-static int read_all_events(struct loader *l, struct recording *recording, const struct rec_info *info)
+/*
+ * Reads all events while a thread builds the timeline from those that are behind all others; or
+ * first this, then that.
+ */
+static int read_all_events(struct loader *l, struct recording *recording,
+                           const struct rec_info *info)
 {
     _cleanup_(recording_rows_closep) struct rec_rows *rows = NULL;
     pthread_t builder;
@@ -524,7 +572,8 @@ static int load_xml(struct timeline **ret, const char *path, struct buf *why)
     return r;
 }
 
-int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_from, const char *index, struct buf *why)
+int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_from,
+                  const char *index, struct buf *why)
 {
     int xml = load_xml(ret, path, why);
     if (xml != -ENOEXEC)
@@ -551,7 +600,8 @@ int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_fro
     if (r == 0 && info.bytes >= streamed_from)
         r = read_first(&l, recording, &end_ns);
     if (r == 0)
-        r = tl_spool_init(&l.events, (uint64_t)MAX(info.start_ns, 0), (uint64_t)MAX(end_ns, 0), info.bytes / EVENT_BYTES);
+        r = tl_spool_init(&l.events, (uint64_t)MAX(info.start_ns, 0), (uint64_t)MAX(end_ns, 0),
+                          info.bytes / EVENT_BYTES);
     if (r == 0)
         r = read_all_events(&l, recording, &info);
     recording_info(recording, &info);
@@ -559,6 +609,7 @@ int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_fro
         r = timeline_finish(l.b, (uint64_t)MAX(l.end, info.end_ns), ret);
     if (r == 0) {
         (*ret)->lost = l.lost;
+        (*ret)->lost_any = l.lost_any;
         (*ret)->cut_at = info.truncated ? MAX(info.at, UINT64_C(1)) : 0;
         (*ret)->instrumented = l.instrumented;
         (*ret)->wake_ns = (uint64_t)l.wake_ns;
@@ -583,7 +634,8 @@ static uint64_t index_of(const char *path, struct buf *index)
     buf_printf(index, "%s.timeline", path);
     if (buf_error(index) < 0 || stat(path, &st) < 0)
         return 0;
-    return (uint64_t)st.st_size * 1000003u ^ (uint64_t)st.st_mtim.tv_sec * NS_PER_SECOND ^ (uint64_t)st.st_mtim.tv_nsec;
+    return (uint64_t)st.st_size * 1000003u ^ (uint64_t)st.st_mtim.tv_sec * NS_PER_SECOND ^
+           (uint64_t)st.st_mtim.tv_nsec;
 }
 
 int timeline_load(struct timeline **ret, const char *path, struct buf *why)

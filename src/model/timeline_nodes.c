@@ -31,7 +31,7 @@ int tl_nodes_file_new(struct tl_nodes_file **ret, const char *path)
     f->file = OUT_FILE;
     /* Addresses for all that there can be: the file grows into them. */
     size_t most = ((size_t)TL_NONE + 1) * sizeof(struct tl_node) + STEP_BYTES;
-    int r = out_file_open(&f->file, path);
+    int r = out_file_open_private(&f->file, path);
     void *p = r == 0 ? mmap(NULL, most, PROT_READ | PROT_WRITE, MAP_SHARED, f->file.fd, 0) : NULL;
     if (p == MAP_FAILED)
         r = -errno;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The nodes of a large timeline, while they are made: in the file that will be its index, mapped, so that they lie in memory
- * once (ahead.h meets its pages).
+ * The nodes of a large timeline, while they are made: in the file that will be its index, mapped,
+ * so that they lie in memory once (ahead.h meets its pages).
  */
 #pragma once
 
@@ -23,7 +23,10 @@ struct tl_nodes_file {
 size_t timeline_nodes_offset(void);
 /* An index file that is not there before it is committed. 0 or negative errno. */
 int tl_nodes_file_new(struct tl_nodes_file **ret, const char *path) must_check;
-/* Room for more nodes than *cap. -ENOSPC and so on: there is no more in the file, those that are there stay. */
+/*
+ * Room for more nodes than *cap. -ENOSPC and so on: there is no more in the file, those that are
+ * there stay.
+ */
 int tl_nodes_file_grow(struct tl_nodes_file *f, struct tl_node **nodes, size_t *cap) must_check;
 /* No more room is wanted. */
 void tl_nodes_file_done(struct tl_nodes_file *f);

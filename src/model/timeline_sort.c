@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events by time: spread over buckets of equal spans in one pass, then each bucket, which fits the cache, by merging. */
+/*
+ * Events by time: spread over buckets of equal spans in one pass, then each bucket, which fits the
+ * cache, by merging.
+ */
 #include "model/timeline_sort.h"
 
 #include "model/timeline_builder.h"
@@ -94,7 +97,8 @@ static void keys_pass(const uint64_t *from, uint64_t *to, size_t n, unsigned shi
 
 void tl_keys_sort(uint64_t *keys, uint64_t *room, size_t n, uint32_t highest)
 {
-    unsigned bits = highest ? 32 - (unsigned)__builtin_clz(highest) : 0, digits = (bits + DIGIT_BITS - 1) / DIGIT_BITS;
+    unsigned bits = highest ? 32 - (unsigned)__builtin_clz(highest) : 0,
+             digits = (bits + DIGIT_BITS - 1) / DIGIT_BITS;
     unsigned width = digits ? (bits + digits - 1) / digits : 0;
     for (unsigned d = 0; d < digits; d++) {
         uint64_t *from = d % 2 ? room : keys, *to = d % 2 ? keys : room;

@@ -8,7 +8,14 @@
 #include <unistd.h>
 
 /* Buckets that fit a cache of the second level, and how many may wait to be taken. */
-enum { BLOCK_EVENTS = 255, SLAB_BLOCKS = 256, BUCKET_EVENTS = 1 << 14, BUCKETS_MAX = 1 << 14, ALONE_BUCKETS = 16, AHEAD = 32 };
+enum {
+    BLOCK_EVENTS = 255,
+    SLAB_BLOCKS = 256,
+    BUCKET_EVENTS = 1 << 14,
+    BUCKETS_MAX = 1 << 14,
+    ALONE_BUCKETS = 16,
+    AHEAD = 32
+};
 
 struct spool_block {
     struct spool_block *next;
@@ -68,7 +75,8 @@ static struct spool_block *block_new(struct tl_spool *s)
         return b;
     }
     if (s->slabs.len == 0 || s->in_last == SLAB_BLOCKS) {
-        void *p = mmap(NULL, sizeof(struct spool_slab), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        void *p = mmap(NULL, sizeof(struct spool_slab), PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (p == MAP_FAILED)
             return NULL;
         if (vec_push(&s->slabs, p) < 0) {
@@ -136,7 +144,10 @@ void tl_spool_close(struct tl_spool *s)
     set_ready(s, s->buckets.len);
 }
 
-/* The next bucket that holds anything, in order, when it is ready. The lock is held. False: there is none any more. */
+/*
+ * The next bucket that holds anything, in order, when it is ready. The lock is held. False: there
+ * is none any more.
+ */
 static bool bucket_wait(struct tl_spool *s, struct spool_bucket *ret)
 {
     while (!s->stop && s->at < s->buckets.len) {
@@ -152,7 +163,10 @@ static bool bucket_wait(struct tl_spool *s, struct spool_bucket *ret)
     return false;
 }
 
-/* Blocks that were emptied: to be used again, or given back when nothing will be added. The lock is held. */
+/*
+ * Blocks that were emptied: to be used again, or given back when nothing will be added. The lock is
+ * held.
+ */
 static void blocks_free(struct tl_spool *s, struct spool_bucket *b)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -168,7 +182,8 @@ static void blocks_free(struct tl_spool *s, struct spool_bucket *b)
 }
 
 /* The blocks of a bucket, how many events they hold, and their least and last time. */
-static int survey(struct tl_spool *s, const struct spool_bucket *b, size_t *ret_n, uint64_t *ret_low, uint64_t *ret_high)
+static int survey(struct tl_spool *s, const struct spool_bucket *b, size_t *ret_n,
+                  uint64_t *ret_low, uint64_t *ret_high)
 {
     size_t n = 0;
     uint64_t low = UINT64_MAX, high = 0;
@@ -196,7 +211,10 @@ static void copy_all(const struct tl_spool *s, struct tl_event *to)
     }
 }
 
-/* Copies a bucket's events in their order, which is worked out on keys; when the times lie too far apart for those, on them. */
+/*
+ * Copies a bucket's events in their order, which is worked out on keys; when the times lie too far
+ * apart for those, on them.
+ */
 static int copy_sorted(struct tl_spool *s, const struct spool_bucket *b, struct spool_sorted *to)
 {
     size_t n, at = 0;
@@ -217,7 +235,8 @@ static int copy_sorted(struct tl_spool *s, const struct spool_bucket *b, struct 
     }
     for (size_t i = 0; i < s->blocks.len; i++)
         for (size_t k = 0; k < s->blocks.data[i]->n; k++)
-            s->keys.data[at++] = (s->blocks.data[i]->events[k].time - low) << TL_KEY_NUMBER_BITS | (i * BLOCK_EVENTS + k);
+            s->keys.data[at++] = (s->blocks.data[i]->events[k].time - low) << TL_KEY_NUMBER_BITS |
+                                 (i * BLOCK_EVENTS + k);
     tl_keys_sort(s->keys.data, s->room.data, n, (uint32_t)(high - low));
     for (size_t i = 0; i < n; i++) {
         uint32_t number = (uint32_t)s->keys.data[i];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events on their way from the order of a recording to the order of time: kept in buckets of equal spans, each of them sorted
- * when its turn comes. Who adds may say that what comes will not lie before a time: then what lies there is given to who takes
- * it, a thread of its own, while events are added, and never much of it lies here.
+ * Events on their way from the order of a recording to the order of time: kept in buckets of equal
+ * spans, each of them sorted when its turn comes. Who adds may say that what comes will not lie
+ * before a time: then what lies there is given to who takes it, a thread of its own, while events
+ * are added, and never much of it lies here.
  */
 #pragma once
 
@@ -29,7 +30,10 @@ struct tl_spool {
     size_t at;                      /* the bucket whose turn it is */
     size_t ready;                   /* buckets to which nothing will be added */
 
-    /* Buckets in order, on their way to the caller: those of large spools are sorted by a thread while others are used. */
+    /*
+     * Buckets in order, on their way to the caller: those of large spools are sorted by a thread
+     * while others are used.
+     */
     struct spool_sorted sorted[3];
 
     VEC(struct spool_block *) blocks; /* of the bucket that is being sorted */
@@ -42,19 +46,27 @@ struct tl_spool {
     pthread_cond_t changed;
 };
 
-/* For about so many events between two times; others are taken too. Zeroed is empty, but must be initialised before add. */
+/*
+ * For about so many events between two times; others are taken too. Zeroed is empty, but must be
+ * initialised before add.
+ */
 int tl_spool_init(struct tl_spool *s, uint64_t from, uint64_t to, size_t events) must_check;
 void tl_spool_release(struct tl_spool *s);
-/* An event with that time, to be filled before anything else is done with the spool. NULL: no memory. */
+/*
+ * An event with that time, to be filled before anything else is done with the spool. NULL: no
+ * memory.
+ */
 struct tl_event *tl_spool_add(struct tl_spool *s, uint64_t time) must_check;
-/* No event will be added that lies before that time. Waits when much lies here that can be taken. */
+/*
+ * No event will be added that lies before that time. Waits when much lies here that can be taken.
+ */
 void tl_spool_until(struct tl_spool *s, uint64_t time);
 /* No event will be added at all. */
 void tl_spool_close(struct tl_spool *s);
 /* Nobody will take what is left: nobody waits for that. */
 void tl_spool_stop(struct tl_spool *s);
 /*
- * The next events in order of time, equal times in the order of add. 1, 0 at the end, or -ENOMEM; they live until the next.
- * Without a thread that adds meanwhile the spool must be closed.
+ * The next events in order of time, equal times in the order of add. 1, 0 at the end, or -ENOMEM;
+ * they live until the next. Without a thread that adds meanwhile the spool must be closed.
  */
 int tl_spool_next(struct tl_spool *s, struct tl_event **ret, size_t *ret_n) must_check;

@@ -42,7 +42,8 @@ bool trcxml_is(const void *bytes, size_t len)
     const char *s = bytes, *end = s + len;
     while (s < end && (*s == ' ' || *s == '\n' || *s == '\r' || *s == '\t'))
         s++;
-    return (end - s >= 5 && memcmp(s, "<?xml", 5) == 0) || (end - s >= 6 && memcmp(s, "<TRACE", 6) == 0);
+    return (end - s >= 5 && memcmp(s, "<?xml", 5) == 0) ||
+           (end - s >= 6 && memcmp(s, "<TRACE", 6) == 0);
 }
 
 static bool is_space(char c)
@@ -148,7 +149,9 @@ static bool to_element(struct parser *p)
             p->line += *p->at++ == '\n';
         if (p->end - p->at < 2)
             return false;
-        const char *stop = p->at[1] == '?' ? "?>" : p->end - p->at >= 4 && memcmp(p->at, "<!--", 4) == 0 ? "-->" : ">";
+        const char *stop = p->at[1] == '?'                                        ? "?>"
+                           : p->end - p->at >= 4 && memcmp(p->at, "<!--", 4) == 0 ? "-->"
+                                                                                  : ">";
         if (p->at[1] != '?' && p->at[1] != '!')
             return true;
         const char *found = memmem(p->at, (size_t)(p->end - p->at), stop, strlen(stop));
@@ -273,7 +276,8 @@ static const struct {
 static void begin_thread(struct parser *p, const struct element *e)
 {
     struct tl_thread *t;
-    const char *name = attribute(e, "threadName"), *group = attribute(e, "groupName"), *parent = attribute(e, "parentName");
+    const char *name = attribute(e, "threadName"), *group = attribute(e, "groupName"),
+               *parent = attribute(e, "parentName");
     uint32_t texts[] = {name ? string(p, name) : TL_NONE, group ? string(p, group) : TL_NONE,
                         parent ? string(p, parent) : TL_NONE};
     t = timeline_thread_at(p->b, p->now.thread);
@@ -287,7 +291,8 @@ static void begin_thread(struct parser *p, const struct element *e)
 
 static void begin_event(struct parser *p, const struct element *e, enum tl_event_kind kind)
 {
-    const char *thread = attribute(e, "threadIdRef"), *object = attribute(e, "objIdRef"), *timeout = attribute(e, "timeout");
+    const char *thread = attribute(e, "threadIdRef"), *object = attribute(e, "objIdRef"),
+               *timeout = attribute(e, "timeout");
     const char *timed_out = attribute(e, "isTimedOut"), *all = attribute(e, "isNotifyAll");
     if (!thread)
         thread = attribute(e, "threadId");
@@ -320,20 +325,24 @@ static void begin_event(struct parser *p, const struct element *e, enum tl_event
 
 static void annotation(struct parser *p, const struct element *e)
 {
-    const char *name = attribute(e, "name"), *value = attribute(e, "value"), *line = attribute(e, "line");
+    const char *name = attribute(e, "name"), *value = attribute(e, "value"),
+               *line = attribute(e, "line");
     if (!p->any || !name || !value)
         return;
     if (strcmp(name, "class") == 0) {
         p->class = string(p, value);
     } else if (strcmp(name, "frame") == 0 && p->n_frames < FRAMES_MAX) {
-        p->frames[p->n_frames++] = (struct tl_frame){string(p, value), line ? (uint32_t)strtoul(line, NULL, 10) : 0};
+        p->frames[p->n_frames++] =
+            (struct tl_frame){string(p, value), line ? (uint32_t)strtoul(line, NULL, 10) : 0};
     } else if (strcmp(name, "kind") == 0) {
         p->unpark = strcmp(value, "unpark") == 0;
         p->existing = strstr(value, "existing") != NULL;
         if (strstr(value, "daemon"))
             timeline_thread_at(p->b, p->now.thread)->flags |= TL_THREAD_DAEMON;
         if (strcmp(value, "park") == 0)
-            p->now.kind = p->now.kind == TLE_WAIT ? TLE_PARK : p->now.kind == TLE_WAITED ? TLE_PARKED : p->now.kind;
+            p->now.kind = p->now.kind == TLE_WAIT     ? TLE_PARK
+                          : p->now.kind == TLE_WAITED ? TLE_PARKED
+                                                      : p->now.kind;
     }
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the thread profiler's XML (doc/trcxml.dtd) into a timeline. The names of the design's prose are understood too. */
+/*
+ * Reads the thread profiler's XML (doc/trcxml.dtd) into a timeline. The names of the design's prose
+ * are understood too.
+ */
 #pragma once
 
 #include "base/buf.h"

@@ -7,7 +7,10 @@
 
 enum { RUN_MAX = 4 * 10 + 2 * STATES };
 
-/* The first of places from..to - 1, `stride` numbers apart, whose time is beyond `time`; near `from` it is found at once. */
+/*
+ * The first of places from..to - 1, `stride` numbers apart, whose time is beyond `time`; near
+ * `from` it is found at once.
+ */
 static uint64_t search(const uint64_t *at, size_t stride, uint64_t from, uint64_t to, uint64_t time)
 {
     uint64_t step = 1, lo = from, hi = from;
@@ -27,11 +30,15 @@ static uint64_t search(const uint64_t *at, size_t stride, uint64_t from, uint64_
     return lo;
 }
 
-/* The last mark of a level in at + 1 .. to - 1 that is not beyond a time, as a place in the lane; `at` when there is none. */
+/*
+ * The last mark of a level in at + 1 .. to - 1 that is not beyond a time, as a place in the lane;
+ * `at` when there is none.
+ */
 static uint64_t last_mark(const struct lanes *l, int level, uint64_t at, uint64_t to, uint64_t time)
 {
     unsigned shift = shift_of(level);
-    uint64_t first = (at >> shift) + 1, m = search(l->mark[level], l->stride, first, ((to - 1) >> shift) + 1, time);
+    uint64_t first = (at >> shift) + 1,
+             m = search(l->mark[level], l->stride, first, ((to - 1) >> shift) + 1, time);
     return m > first ? (m - 1) << shift : at;
 }
 
@@ -47,11 +54,11 @@ static uint64_t behind(const struct lanes *l, uint64_t from, uint64_t to, uint64
 }
 
 /*
- * The mark behind i that lies between two times, of a level or those below: its place, and its time in *ret. 0 when none
- * does; then *ret is the last place with a mark that is not beyond them, or i.
+ * The mark behind i that lies between two times, of a level or those below: its place, and its time
+ * in *ret. 0 when none does; then *ret is the last place with a mark that is not beyond them, or i.
  */
-static uint64_t mark_within(const struct lanes *l, int level, uint64_t i, uint64_t last, uint64_t from, uint64_t to,
-                            uint64_t *ret)
+static uint64_t mark_within(const struct lanes *l, int level, uint64_t i, uint64_t last,
+                            uint64_t from, uint64_t to, uint64_t *ret)
 {
     uint64_t at = i;
     for (int k = level; k >= 0; k--) {
@@ -66,8 +73,12 @@ static uint64_t mark_within(const struct lanes *l, int level, uint64_t i, uint64
     return 0;
 }
 
-/* The last of places i + 1 .. last - 1 that is not beyond a time, i + 1 when all are; no mark lies between `near` and it. */
-static uint64_t last_until(const struct lanes *l, uint64_t i, uint64_t near, uint64_t last, uint64_t time)
+/*
+ * The last of places i + 1 .. last - 1 that is not beyond a time, i + 1 when all are; no mark lies
+ * between `near` and it.
+ */
+static uint64_t last_until(const struct lanes *l, uint64_t i, uint64_t near, uint64_t last,
+                           uint64_t time)
 {
     uint64_t at = search(l->at, 1, near + 1, MIN(last, near + (2 << FIRST_SHIFT)), time) - 1;
     return MAX(at, i + 1);
@@ -85,14 +96,16 @@ static int level_of(uint64_t n, uint32_t width)
 }
 
 /* Adds the time by column of states i to j - 1 of a lane, one by one. */
-static void add_each(const struct timeline_view *v, uint32_t thread, uint64_t i, uint64_t j, uint64_t sum[STATES])
+static void add_each(const struct timeline_view *v, uint32_t thread, uint64_t i, uint64_t j,
+                     uint64_t sum[STATES])
 {
     for (; i < j; i++)
         sum[v->column[kind_of(v->states.at[i])]] += end_of(v, thread, i) - time_of(v->states.at[i]);
 }
 
 /* The same by marks, as far as they go. */
-static void add_states(const struct timeline_view *v, uint32_t thread, uint64_t i, uint64_t j, uint64_t sum[STATES])
+static void add_states(const struct timeline_view *v, uint32_t thread, uint64_t i, uint64_t j,
+                       uint64_t sum[STATES])
 {
     const struct lanes *l = &v->states;
     uint64_t mask = (1 << FIRST_SHIFT) - 1, first = (i + mask) & ~mask, last = j & ~mask;
@@ -125,8 +138,12 @@ struct run {
     uint64_t i, j, begin, end;
 };
 
-/* How many states a run has, and the share of each kind. `whole`: it begins where its first state does. */
-static uint8_t *put_many(const struct timeline_view *v, uint32_t thread, const struct run *r, bool whole, uint8_t *to)
+/*
+ * How many states a run has, and the share of each kind. `whole`: it begins where its first state
+ * does.
+ */
+static uint8_t *put_many(const struct timeline_view *v, uint32_t thread, const struct run *r,
+                         bool whole, uint8_t *to)
 {
     uint64_t sum[STATES] = {0}, kinds = 0;
     add_states(v, thread, r->i, r->j, sum);
@@ -148,16 +165,18 @@ static uint8_t *put_many(const struct timeline_view *v, uint32_t thread, const s
 }
 
 /*
- * Where a run ends that begins within state r->i: at a mark that lies about a pixel behind, found without a look at the states
- * themselves; else at the last state that begins in the pixel, or with the state itself. False when there is no more.
+ * Where a run ends that begins within state r->i: at a mark that lies about a pixel behind, found
+ * without a look at the states themselves; else at the last state that begins in the pixel, or with
+ * the state itself. False when there is no more.
  */
-static bool end_run(const struct timeline_view *v, uint32_t thread, const struct view_range *range, uint64_t pixel, int level,
-                    struct run *r)
+static bool end_run(const struct timeline_view *v, uint32_t thread, const struct view_range *range,
+                    uint64_t pixel, int level, struct run *r)
 {
     const struct lanes *l = &v->states;
     uint64_t last = l->first[thread + 1], near;
     for (; r->i < last; r->i++) {
-        r->j = mark_within(l, level, r->i, last, r->begin + pixel - pixel / 4, r->begin + pixel, &near);
+        r->j = mark_within(l, level, r->i, last, r->begin + pixel - pixel / 4, r->begin + pixel,
+                           &near);
         if (r->j) {
             r->end = near;
             return true;
@@ -182,8 +201,8 @@ static bool end_run(const struct timeline_view *v, uint32_t thread, const struct
 }
 
 /* Appends the runs of a lane from its i-th state on; how many. */
-static uint64_t put_runs(const struct timeline_view *v, const struct view_range *range, uint32_t thread, uint64_t pixel,
-                         uint64_t i, struct buf *runs)
+static uint64_t put_runs(const struct timeline_view *v, const struct view_range *range,
+                         uint32_t thread, uint64_t pixel, uint64_t i, struct buf *runs)
 {
     const struct lanes *l = &v->states;
     uint64_t last = l->first[thread + 1], n = 0, at = range->from;
@@ -211,8 +230,8 @@ static uint64_t put_runs(const struct timeline_view *v, const struct view_range 
     return n;
 }
 
-static void put_states(const struct timeline_view *v, const struct view_range *r, uint32_t thread, uint64_t pixel,
-                       struct buf *out)
+static void put_states(const struct timeline_view *v, const struct view_range *r, uint32_t thread,
+                       uint64_t pixel, struct buf *out)
 {
     _cleanup_(buf_release) struct buf runs = BUF(out->limit);
     const struct lanes *l = &v->states;
@@ -224,8 +243,8 @@ static void put_states(const struct timeline_view *v, const struct view_range *r
     buf_bytes(out, runs.data, runs.len);
 }
 
-static void put_instants(const struct timeline_view *v, const struct view_range *r, uint32_t thread, uint64_t pixel,
-                         struct buf *out)
+static void put_instants(const struct timeline_view *v, const struct view_range *r, uint32_t thread,
+                         uint64_t pixel, struct buf *out)
 {
     _cleanup_(buf_release) struct buf list = BUF(out->limit);
     const struct lanes *l = &v->instants;
@@ -243,7 +262,8 @@ static void put_instants(const struct timeline_view *v, const struct view_range 
         uint64_t near, from = time + 3 * pixel, found;
         if (pixel > 1 && i < last && time_of(l->at[i]) < from) {
             found = mark_within(l, level, i, last, from, from + pixel, &near);
-            i = found ? found : search(l->at, 1, near, MIN(last, near + (2 << FIRST_SHIFT)), from - 1);
+            i = found ? found
+                      : search(l->at, 1, near, MIN(last, near + (2 << FIRST_SHIFT)), from - 1);
         }
     }
     buf_varint(out, n);
@@ -281,7 +301,10 @@ static size_t first_arrow(const struct timeline_view *v, uint64_t time)
     return lo;
 }
 
-/* Arrows lo to hi - 1, `stride` apart: a selection of a level of samples, where the stride allows that. */
+/*
+ * Arrows lo to hi - 1, `stride` apart: a selection of a level of samples, where the stride allows
+ * that.
+ */
 struct looking {
     const struct timeline_view *v;
     const struct arrow *sample; /* NULL: each arrow is looked at itself */
@@ -296,8 +319,12 @@ static struct looking look_at(const struct timeline_view *v, size_t lo, size_t h
         k++;
     unsigned shift = FAN_SHIFT * (unsigned)k;
     size_t unit = (size_t)1 << shift, step = (least + unit - 1) >> shift;
-    return (struct looking){
-        v, k ? v->sample[k - 1] : NULL, (lo + unit - 1) >> shift, (hi + unit - 1) >> shift, step, step << shift};
+    return (struct looking){v,
+                            k ? v->sample[k - 1] : NULL,
+                            (lo + unit - 1) >> shift,
+                            (hi + unit - 1) >> shift,
+                            step,
+                            step << shift};
 }
 
 /* The next one that leads to or from a row that is shown; false at the end. */
@@ -358,12 +385,13 @@ uint32_t timeline_view_at(const struct timeline_view *v, uint32_t thread, uint64
 {
     if (thread >= v->t->n_threads)
         return TL_NONE;
-    uint64_t first = v->states.first[thread], i = behind(&v->states, first, v->states.first[thread + 1], time);
+    uint64_t first = v->states.first[thread],
+             i = behind(&v->states, first, v->states.first[thread + 1], time);
     return i > first ? v->states.node[i - 1] : TL_NONE;
 }
 
-void timeline_view_around(const struct timeline_view *v, uint32_t node, uint32_t *ret_before, uint32_t *ret_after,
-                          uint64_t *ret_end)
+void timeline_view_around(const struct timeline_view *v, uint32_t node, uint32_t *ret_before,
+                          uint32_t *ret_after, uint64_t *ret_end)
 {
     const struct lanes *l = &v->states;
     uint32_t thread = v->t->nodes[node].thread;
@@ -387,7 +415,8 @@ void timeline_view_around(const struct timeline_view *v, uint32_t node, uint32_t
 
 size_t timeline_view_woken(const struct timeline_view *v, uint32_t node, uint32_t *ret, size_t n)
 {
-    size_t found = 0, i = first_arrow(v, v->t->nodes[node].time), end = MIN(v->n_arrows, i + (size_t)VIEW_LOOKED_AT * 40);
+    size_t found = 0, i = first_arrow(v, v->t->nodes[node].time),
+           end = MIN(v->n_arrows, i + (size_t)VIEW_LOOKED_AT * 40);
     struct arrow a;
     for (; i < end && found < n; i++) {
         if (view_arrow_of(v->t, v->arrows[i], &a) && a.waker == node)

@@ -36,7 +36,8 @@ bool view_arrow_of(const struct timeline *t, uint32_t node, struct arrow *ret)
     if (!tl_is_state((enum tl_kind)n->kind) || n->waker >= t->n_nodes)
         return false;
     const struct tl_node *waker = &t->nodes[n->waker];
-    if (waker->thread == n->thread || MAX(waker->thread, n->thread) >= t->n_threads || waker->time > n->time)
+    if (waker->thread == n->thread || MAX(waker->thread, n->thread) >= t->n_threads ||
+        waker->time > n->time)
         return false;
     *ret = (struct arrow){.time = n->time,
                           .since = n->time - waker->time,
@@ -127,7 +128,8 @@ static int make_marks(struct timeline_view *v, const struct lanes *l, enum view_
     size_t stride = l->stride;
     uint64_t *marks[LEVELS];
     for (int k = 0; k < LEVELS; k++) {
-        marks[k] = room(v, part + (enum view_part)k, ((n >> shift_of(k)) + 1) * stride, sizeof(*marks[k]));
+        marks[k] =
+            room(v, part + (enum view_part)k, ((n >> shift_of(k)) + 1) * stride, sizeof(*marks[k]));
         if (!marks[k])
             return -ENOMEM;
     }
@@ -144,7 +146,8 @@ static int make_marks(struct timeline_view *v, const struct lanes *l, enum view_
     }
     for (int k = 1; k < LEVELS; k++) {
         for (uint64_t m = 0; m << shift_of(k) < n; m++)
-            memcpy(marks[k] + m * stride, marks[k - 1] + (m << FAN_SHIFT) * stride, stride * sizeof(**marks));
+            memcpy(marks[k] + m * stride, marks[k - 1] + (m << FAN_SHIFT) * stride,
+                   stride * sizeof(**marks));
     }
     return 0;
 }
@@ -153,7 +156,8 @@ static int make_samples(struct timeline_view *v)
 {
     for (int k = 0; k < LEVELS; k++) {
         unsigned shift = FAN_SHIFT * (unsigned)(k + 1);
-        struct arrow *a = room(v, PART_SAMPLES + (enum view_part)k, (v->n_arrows >> shift) + 1, sizeof(*a));
+        struct arrow *a =
+            room(v, PART_SAMPLES + (enum view_part)k, (v->n_arrows >> shift) + 1, sizeof(*a));
         if (!a)
             return -ENOMEM;
         for (uint64_t i = 0; i << shift < v->n_arrows; i++)
@@ -162,7 +166,8 @@ static int make_samples(struct timeline_view *v)
     return 0;
 }
 
-static void lanes_at(struct lanes *l, const struct timeline_view *v, enum view_part part, size_t stride)
+static void lanes_at(struct lanes *l, const struct timeline_view *v, enum view_part part,
+                     size_t stride)
 {
     l->first = v->parts[part].data;
     l->at = v->parts[part + 1].data;
@@ -232,10 +237,14 @@ void timeline_view_free(struct timeline_view *v)
     free(v);
 }
 
-int timeline_view_save(struct timeline_view *v, const char *path, uint64_t key, const void *rest, size_t len)
+int timeline_view_save(struct timeline_view *v, const char *path, uint64_t key, const void *rest,
+                       size_t len)
 {
-    struct view_header h = {
-        .magic = VIEW_MAGIC, .version = VIEW_VERSION, .key = key, .file_len = sizeof(h), .n_columns = (uint8_t)v->n_columns};
+    struct view_header h = {.magic = VIEW_MAGIC,
+                            .version = VIEW_VERSION,
+                            .key = key,
+                            .file_len = sizeof(h),
+                            .n_columns = (uint8_t)v->n_columns};
     memcpy(h.kind, v->kind, sizeof(h.kind));
     for (int i = 0; i < PARTS; i++) {
         h.parts[i].offset = h.file_len;
@@ -282,10 +291,14 @@ static bool lanes_hold(const struct timeline_view *v, const struct lanes *l, enu
     return ok;
 }
 
-/* What the numbers in the parts lead to is checked where they are used, but that the parts belong together. */
+/*
+ * What the numbers in the parts lead to is checked where they are used, but that the parts belong
+ * together.
+ */
 static bool parts_hold(const struct timeline_view *v)
 {
-    bool ok = v->parts[PART_ENDS].n >= v->t->n_threads && lanes_hold(v, &v->states, PART_STATE_FIRST) &&
+    bool ok = v->parts[PART_ENDS].n >= v->t->n_threads &&
+              lanes_hold(v, &v->states, PART_STATE_FIRST) &&
               lanes_hold(v, &v->instants, PART_INSTANT_FIRST);
     for (int k = 0; k < LEVELS; k++)
         ok &= v->parts[PART_SAMPLES + (enum view_part)k].n > v->n_arrows >> FAN_SHIFT * (k + 1);
@@ -316,19 +329,21 @@ static bool take_parts(struct timeline_view *v, const struct view_header *h)
 
 void timeline_view_stamp(uint64_t start[3], uint64_t key, uint64_t len)
 {
-    struct view_header h = {.magic = VIEW_MAGIC, .version = VIEW_VERSION, .key = key, .file_len = len};
+    struct view_header h = {
+        .magic = VIEW_MAGIC, .version = VIEW_VERSION, .key = key, .file_len = len};
     memcpy(start, &h, 3 * sizeof(*start));
 }
 
-int timeline_view_map(struct timeline_view **ret, const struct timeline *t, const char *path, uint64_t key,
-                      const void **ret_rest, size_t *ret_len)
+int timeline_view_map(struct timeline_view **ret, const struct timeline *t, const char *path,
+                      uint64_t key, const void **ret_rest, size_t *ret_len)
 {
     _cleanup_(file_map_release) struct file_map m = {0};
     int r = file_map_open(&m, path);
     if (r < 0)
         return r;
     const struct view_header *h = (const void *)m.data;
-    if (m.len < sizeof(*h) || h->magic != VIEW_MAGIC || h->version != VIEW_VERSION || h->file_len != m.len)
+    if (m.len < sizeof(*h) || h->magic != VIEW_MAGIC || h->version != VIEW_VERSION ||
+        h->file_len != m.len)
         return -EPROTO;
     if (h->key != key)
         return -ESTALE;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a view lies in memory and in its file: timeline_view_make.c makes it, timeline_view.c draws from it. */
+/*
+ * How a view lies in memory and in its file: timeline_view_make.c makes it, timeline_view.c draws
+ * from it.
+ */
 #pragma once
 
 #include "model/timeline_view.h"
@@ -12,8 +15,9 @@ enum {
 };
 
 /*
- * Nodes by thread: time << 8 | kind and the node's number, in order of time. A mark stands for so many of them: the time of
- * the first, and behind it for states the time spent in each column before it, from the beginning of all lanes.
+ * Nodes by thread: time << 8 | kind and the node's number, in order of time. A mark stands for so
+ * many of them: the time of the first, and behind it for states the time spent in each column
+ * before it, from the beginning of all lanes.
  */
 struct lanes {
     const uint64_t *first; /* by thread, and one more */
@@ -49,7 +53,8 @@ enum view_part {
 };
 
 struct timeline_view {
-    const struct timeline *t; /* from a file its nodes may be anything: what they say is checked where it is used */
+    /* from a file its nodes may be anything: what they say is checked where it is used */
+    const struct timeline *t;
     struct lanes states, instants;
     const uint64_t *ends;
     uint8_t column[256];  /* of kinds that occur */

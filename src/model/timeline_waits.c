@@ -5,7 +5,10 @@
 #include <errno.h>
 #include <string.h>
 
-/* A wait that waits for a notification which came just after its record was made: clocks of two threads differ that little. */
+/*
+ * A wait that waits for a notification which came just after its record was made: clocks of two
+ * threads differ that little.
+ */
 #define LATE_NOTIFY_NS 100000
 /* A virtual thread's carrier wakes who joined it that soon after its end. */
 #define AFTER_END_NS 1000000
@@ -28,10 +31,12 @@ void timeline_owned_by(struct monitor *m, uint32_t thread, bool exact)
 }
 
 /*
- * The node at which a thread can have let the monitor go for a receiver that runs now. A thread that waits does not release
- * (but for wait itself, at its beginning), so it is where its wait began; the last node of a dead thread; else here and now.
+ * The node at which a thread can have let the monitor go for a receiver that runs now. A thread
+ * that waits does not release (but for wait itself, at its beginning), so it is where its wait
+ * began; the last node of a dead thread; else here and now.
  */
-static int64_t release_node(struct timeline_builder *b, uint32_t owner, uint32_t object, uint32_t receiver)
+static int64_t release_node(struct timeline_builder *b, uint32_t owner, uint32_t object,
+                            uint32_t receiver)
 {
     const struct doing *d = &b->doing.data[owner];
     if (d->blocked_since != TL_NONE)
@@ -67,8 +72,12 @@ int64_t timeline_block(struct timeline_builder *b, const struct tl_event *e, enu
     return n;
 }
 
-/* Ends the innermost wait when it is of this kind. Answers the node after it, or TL_NONE when there is nothing to end. */
-int64_t timeline_unblock(struct timeline_builder *b, uint32_t thread, enum tl_kind kind, enum tl_kind or_kind)
+/*
+ * Ends the innermost wait when it is of this kind. Answers the node after it, or TL_NONE when there
+ * is nothing to end.
+ */
+int64_t timeline_unblock(struct timeline_builder *b, uint32_t thread, enum tl_kind kind,
+                         enum tl_kind or_kind)
 {
     struct doing *d = &b->doing.data[thread];
     if (d->hidden) {
@@ -86,12 +95,14 @@ int64_t timeline_unblock(struct timeline_builder *b, uint32_t thread, enum tl_ki
         return TL_NONE;
     d->depth--;
     if (d->depth)
-        return timeline_node_add(b, thread, d->states[d->depth - 1].kind, d->states[d->depth - 1].context);
+        return timeline_node_add(b, thread, d->states[d->depth - 1].kind,
+                                 d->states[d->depth - 1].context);
     d->blocked_since = TL_NONE;
     return timeline_node_with(b, thread, TL_RUN, TL_NONE, TL_NONE, TL_NONE);
 }
 
-static void wait_set_add(struct timeline_builder *b, struct monitor *m, uint32_t thread, uint32_t object)
+static void wait_set_add(struct timeline_builder *b, struct monitor *m, uint32_t thread,
+                         uint32_t object)
 {
     struct doing *d = &b->doing.data[thread];
     d->wait_object = object;
@@ -124,7 +135,10 @@ void timeline_wait_set_remove(struct timeline_builder *b, uint32_t thread)
     d->wait_object = d->wait_next = TL_NONE;
 }
 
-/* The head of the wait set is notified by node n: from now on it waits for the monitor. HotSpot's wait set is a queue. */
+/*
+ * The head of the wait set is notified by node n: from now on it waits for the monitor. HotSpot's
+ * wait set is a queue.
+ */
 static int notify_first(struct timeline_builder *b, uint32_t object, uint32_t n, enum tl_edge edge)
 {
     uint32_t waiter = b->monitors.data[object].wait_head;
@@ -133,7 +147,8 @@ static int notify_first(struct timeline_builder *b, uint32_t object, uint32_t n,
     d->notified = n;
     const struct tl_node *from = &b->nodes.data[b->threads.data[waiter].last];
     int64_t again =
-        timeline_node_with(b, waiter, TL_REACQUIRE, object, b->contexts.data[from->context].stack, b->nodes.data[n].thread);
+        timeline_node_with(b, waiter, TL_REACQUIRE, object, b->contexts.data[from->context].stack,
+                           b->nodes.data[n].thread);
     if (again < 0)
         return (int)again;
     timeline_bind(b, (uint32_t)again, edge, n, false);
@@ -150,8 +165,12 @@ int timeline_on_notify(struct timeline_builder *b, const struct tl_event *e)
     if (m->owner != e->thread)
         timeline_owned_by(m, e->thread, true);
     enum tl_edge edge = all ? TL_BY_NOTIFY_ALL : TL_BY_NOTIFY;
-    if (m->wait_head == TL_NONE && m->unbound != TL_NONE && b->now - b->nodes.data[m->unbound].time <= LATE_NOTIFY_NS) {
-        /* Woken before the record of the notification: the interaction is known, but as a waker it would lie behind. */
+    if (m->wait_head == TL_NONE && m->unbound != TL_NONE &&
+        b->now - b->nodes.data[m->unbound].time <= LATE_NOTIFY_NS) {
+        /*
+         * Woken before the record of the notification: the interaction is known, but as a waker it
+         * would lie behind.
+         */
         b->nodes.data[n].waker = m->unbound;
         m->unbound = TL_NONE;
     }
@@ -194,7 +213,8 @@ struct cause {
 };
 
 /* Who let the monitor go for a thread that has been notified by node `notified` and runs now. */
-static int reacquired(struct timeline_builder *b, uint32_t thread, uint32_t notified, uint32_t object, struct cause *ret)
+static int reacquired(struct timeline_builder *b, uint32_t thread, uint32_t notified,
+                      uint32_t object, struct cause *ret)
 {
     uint32_t notifier = b->nodes.data[notified].thread, handed = b->doing.data[thread].handed;
     struct monitor *m = timeline_monitor_of(b, object);
@@ -217,7 +237,10 @@ static int reacquired(struct timeline_builder *b, uint32_t thread, uint32_t noti
     return 0;
 }
 
-/* Gives a notification back that a waiter did not get after all (its time was out first): the next in the queue had it. */
+/*
+ * Gives a notification back that a waiter did not get after all (its time was out first): the next
+ * in the queue had it.
+ */
 static int notification_passes_on(struct timeline_builder *b, uint32_t thread, uint32_t object)
 {
     struct doing *d = &b->doing.data[thread];
@@ -226,7 +249,9 @@ static int notification_passes_on(struct timeline_builder *b, uint32_t thread, u
         return 0;
     d->notified = TL_NONE;
     b->nodes.data[notified].waker = TL_NONE;
-    return b->monitors.data[object].wait_head == TL_NONE ? 0 : notify_first(b, object, notified, TL_BY_NOTIFY);
+    return b->monitors.data[object].wait_head == TL_NONE
+               ? 0
+               : notify_first(b, object, notified, TL_BY_NOTIFY);
 }
 
 static bool interrupted(struct timeline_builder *b, uint32_t thread, uint32_t n)
@@ -240,7 +265,8 @@ static bool interrupted(struct timeline_builder *b, uint32_t thread, uint32_t n)
 }
 
 /*
- * A join of which only the class of the object is known (plain JFR): the thread that ended last, if that was during the wait.
+ * A join of which only the class of the object is known (plain JFR): the thread that ended last, if
+ * that was during the wait.
  */
 static uint32_t joined_by_class(const struct timeline_builder *b, const struct tl_event *e)
 {
@@ -252,8 +278,9 @@ static uint32_t joined_by_class(const struct timeline_builder *b, const struct t
 }
 
 /*
- * The node by which the end of a thread wakes one that joins it. Where ThreadEnd is posted the thread is not dead yet: a wait
- * that began behind it waits for what the VM does until it is, and that ends here and now.
+ * The node by which the end of a thread wakes one that joins it. Where ThreadEnd is posted the
+ * thread is not dead yet: a wait that began behind it waits for what the VM does until it is, and
+ * that ends here and now.
  */
 static int64_t death_node(struct timeline_builder *b, uint32_t dead, uint32_t waiter)
 {
@@ -283,7 +310,9 @@ static int waited_cause(struct timeline_builder *b, const struct tl_event *e, st
     } else if (e->other == TL_NONE && joined_by_class(b, e) != TL_NONE) {
         *ret = (struct cause){TL_BY_JOIN, b->threads.data[b->last_ended].last, true};
     } else if (e->other != TL_NONE && e->other != e->thread) {
-        /* The notifier is recorded but not when it notified (plain JFR): not later than it blocked. */
+        /*
+         * The notifier is recorded but not when it notified (plain JFR): not later than it blocked.
+         */
         int r = timeline_thread_seen(b, e->other);
         int64_t at = r < 0 ? r : release_node(b, e->other, e->object, e->thread);
         if (at < 0)
@@ -312,7 +341,8 @@ static int waited_in_vain(struct timeline_builder *b, const struct tl_event *e, 
     uint32_t timeout_ms = b->contexts.data[context].timeout_ms;
     if (r == 0 && m && m->owner != TL_NONE && m->owner != e->thread && timeout_ms &&
         waited > timeout_ms * UINT64_C(1000000) + LATE_TIMEOUT_NS) {
-        int64_t release = m->release != TL_NONE ? m->release : release_node(b, m->owner, e->object, e->thread);
+        int64_t release =
+            m->release != TL_NONE ? m->release : release_node(b, m->owner, e->object, e->thread);
         r = release < 0 ? (int)release : 0;
         *ret = (struct cause){TL_BY_HANDOFF, (uint32_t)release, m->release == TL_NONE};
     }
@@ -348,8 +378,8 @@ int timeline_on_waited(struct timeline_builder *b, const struct tl_event *e)
 }
 
 /*
- * A thread is seen to own the monitor that it waits for by its own records: it has got it and not said so yet. Who let it go
- * is known now, when the one that sees it is that very thread for one.
+ * A thread is seen to own the monitor that it waits for by its own records: it has got it and not
+ * said so yet. Who let it go is known now, when the one that sees it is that very thread for one.
  */
 static int handed_over(struct timeline_builder *b, uint32_t receiver, uint32_t object)
 {
@@ -359,15 +389,18 @@ static int handed_over(struct timeline_builder *b, uint32_t receiver, uint32_t o
         b->contexts.data[d->states[d->depth - 1].context].object != object)
         return 0;
     int r = timeline_thread_seen(b, m->owner);
-    int64_t release = r < 0 ? r : m->release != TL_NONE ? m->release : release_node(b, m->owner, object, receiver);
+    int64_t release = r < 0                   ? r
+                      : m->release != TL_NONE ? m->release
+                                              : release_node(b, m->owner, object, receiver);
     if (release >= 0)
         b->doing.data[receiver].handed = (uint32_t)release;
     return release < 0 ? (int)release : 0;
 }
 
 /*
- * A thread that comes to the monitor from within Object.wait (27 on) was awake when the VM said that its wait had ended, but
- * did not have the monitor. What others were said to have got from it since, they got where it was said to have got it.
+ * A thread that comes to the monitor from within Object.wait (27 on) was awake when the VM said
+ * that its wait had ended, but did not have the monitor. What others were said to have got from it
+ * since, they got where it was said to have got it.
  */
 static void never_had(struct timeline_builder *b, const struct tl_event *e)
 {
@@ -443,17 +476,23 @@ static int entered_cause(struct timeline_builder *b, const struct tl_event *e, s
         return 0;
     int64_t release = m && m->owner == from && m->release != TL_NONE ? m->release : TL_NONE;
     int r = timeline_thread_seen(b, from);
-    /* It had called wait() but not let the monitor go when this thread came and saw it own that: it has done so since. */
-    bool late = release != TL_NONE && m->owner_exact && b->contexts.data[block_context(b, e->thread)].other == from &&
-                b->nodes.data[release].kind == TL_WAIT_OBJECT &&
-                b->nodes.data[release].time < b->nodes.data[b->doing.data[e->thread].blocked_since].time;
+    /*
+     * It had called wait() but not let the monitor go when this thread came and saw it own that: it
+     * has done so since.
+     */
+    bool late =
+        release != TL_NONE && m->owner_exact &&
+        b->contexts.data[block_context(b, e->thread)].other == from &&
+        b->nodes.data[release].kind == TL_WAIT_OBJECT &&
+        b->nodes.data[release].time < b->nodes.data[b->doing.data[e->thread].blocked_since].time;
     if (r == 0 && late)
         release = timeline_node_with(b, from, TL_HANDOFF, e->object, TL_NONE, e->thread);
     if (r == 0 && release == TL_NONE)
         release = release_node(b, from, e->object, e->thread);
     if (r < 0 || release < 0)
         return r < 0 ? r : (int)release;
-    *ret = (struct cause){TL_BY_HANDOFF, (uint32_t)release, !recorded && m->release == TL_NONE && !m->owner_exact};
+    *ret = (struct cause){TL_BY_HANDOFF, (uint32_t)release,
+                          !recorded && m->release == TL_NONE && !m->owner_exact};
     return 0;
 }
 
@@ -475,8 +514,9 @@ int timeline_on_entered(struct timeline_builder *b, const struct tl_event *e)
 }
 
 /*
- * The node of the unpark that ends a park now. One that was called before the park, but had not returned when that began, was
- * late: the parked thread goes on where it returns, or at the latest where its thread does something else.
+ * The node of the unpark that ends a park now. One that was called before the park, but had not
+ * returned when that began, was late: the parked thread goes on where it returns, or at the latest
+ * where its thread does something else.
  */
 static int64_t unpark_node(struct timeline_builder *b, uint32_t thread)
 {
@@ -488,12 +528,13 @@ static int64_t unpark_node(struct timeline_builder *b, uint32_t thread)
         return d->pending_unpark;
     if (waker->blocked_since != TL_NONE)
         return waker->blocked_since;
-    return timeline_node_with(b, n->thread, TL_UNPARK, TL_NONE, b->contexts.data[n->context].stack, thread);
+    return timeline_node_with(b, n->thread, TL_UNPARK, TL_NONE, b->contexts.data[n->context].stack,
+                              thread);
 }
 
 /* What woke a thread whose park ended at node n. */
-static void parked_cause(struct timeline_builder *b, const struct tl_event *e, uint32_t n, uint32_t unpark,
-                         const struct tl_context *c, uint64_t waited)
+static void parked_cause(struct timeline_builder *b, const struct tl_event *e, uint32_t n,
+                         uint32_t unpark, const struct tl_context *c, uint64_t waited)
 {
     uint32_t thread = e->thread;
     struct doing *d = &b->doing.data[thread];
@@ -504,9 +545,11 @@ static void parked_cause(struct timeline_builder *b, const struct tl_event *e, u
         d->pending_unpark = TL_NONE;
         if (c->object != TL_NONE && b->objects.data[c->object].flags & TL_OBJECT_LOCK)
             timeline_owned_by(timeline_monitor_of(b, c->object), thread, false);
-    } else if (d->pending_interrupt != TL_NONE && !(c->timeout_ms && waited >= c->timeout_ms * UINT64_C(1000000))) {
+    } else if (d->pending_interrupt != TL_NONE &&
+               !(c->timeout_ms && waited >= c->timeout_ms * UINT64_C(1000000))) {
         interrupted(b, thread, n);
-    } else if (e->flags & TLE_TIMED_OUT || (c->timeout_ms && waited + 1000000 >= c->timeout_ms * UINT64_C(1000000))) {
+    } else if (e->flags & TLE_TIMED_OUT ||
+               (c->timeout_ms && waited + 1000000 >= c->timeout_ms * UINT64_C(1000000))) {
         timeline_bind(b, n, TL_BY_TIMER, TL_NONE, false);
     } else {
         b->unbound++;
@@ -532,8 +575,8 @@ int timeline_on_parked(struct timeline_builder *b, const struct tl_event *e)
 }
 
 /*
- * Virtual threads are joined through a latch that the carrier opens, after the end: then it is the end that woke the joiner.
- * Answers the virtual thread's last node, or TL_NONE.
+ * Virtual threads are joined through a latch that the carrier opens, after the end: then it is the
+ * end that woke the joiner. Answers the virtual thread's last node, or TL_NONE.
  */
 static uint32_t end_of_virtual(const struct timeline_builder *b, const struct tl_event *e)
 {
@@ -544,8 +587,8 @@ static uint32_t end_of_virtual(const struct timeline_builder *b, const struct tl
         b->nodes.data[end].time < b->nodes.data[target->blocked_since].time)
         return TL_NONE;
     uint32_t object = b->contexts.data[target->states[target->depth - 1].context].object;
-    bool latch = object != TL_NONE &&
-                 strcmp(timeline_text(b, b->objects.data[object].class), "java.util.concurrent.CountDownLatch$Sync") == 0;
+    bool latch = object != TL_NONE && strcmp(timeline_text(b, b->objects.data[object].class),
+                                             "java.util.concurrent.CountDownLatch$Sync") == 0;
     return latch ? end : TL_NONE;
 }
 
@@ -559,16 +602,21 @@ int timeline_on_unpark(struct timeline_builder *b, const struct tl_event *e)
     d->unpark_until = MAX(d->unpark_until, b->now + e->took_ns);
     if (d->pending_unpark == TL_NONE)
         d->pending_unpark =
-            end != TL_NONE ? end : (uint32_t)n; /* there is one permit: later unparks before its use change nothing */
+            end != TL_NONE
+                ? end
+                : (uint32_t)
+                      n; /* there is one permit: later unparks before its use change nothing */
     if (d->depth && d->states[d->depth - 1].kind == TL_PARK) {
-        struct monitor *m = timeline_monitor_of(b, b->contexts.data[d->states[d->depth - 1].context].object);
+        struct monitor *m =
+            timeline_monitor_of(b, b->contexts.data[d->states[d->depth - 1].context].object);
         if (m && m->owner == e->thread)
             m->owner = TL_NONE;
     }
     return 0;
 }
 
-int timeline_on_sleep_end(struct timeline_builder *b, const struct tl_event *e, enum tl_kind kind, enum tl_edge edge)
+int timeline_on_sleep_end(struct timeline_builder *b, const struct tl_event *e, enum tl_kind kind,
+                          enum tl_edge edge)
 {
     int64_t n = timeline_unblock(b, e->thread, kind, kind);
     if (n < 0 || n == TL_NONE)
@@ -578,9 +626,47 @@ int timeline_on_sleep_end(struct timeline_builder *b, const struct tl_event *e, 
     return 0;
 }
 
+static void shift(uint32_t *node, uint32_t from, uint32_t by)
+{
+    if (*node != TL_NONE && *node >= from)
+        *node += by;
+}
+
 /*
- * Cycles among the threads that wait at the end: such a thread waits for a lock whose owner waits for a lock ... The owners are
- * what was recorded last; a cycle that was not one would have dissolved before the end.
+ * The last n nodes, added now, belong behind the last wait of their threads: a cycle is there from
+ * when its last thread waits. All numbers of nodes behind that place change.
+ */
+static void move_back(struct timeline_builder *b, uint32_t n)
+{
+    struct tl_node *nodes = b->nodes.data, moved;
+    uint32_t all = (uint32_t)b->nodes.len, place = 0;
+    for (uint32_t i = all - n; i < all; i++)
+        place = MAX(place, nodes[i].prev + 1);
+    uint64_t formed = nodes[place - 1].time;
+    for (uint32_t i = 0; i < all - n; i++) {
+        if (i >= place)
+            shift(&nodes[i].prev, place, n);
+        shift(&nodes[i].waker, place, n);
+    }
+    for (size_t i = 0; i < b->threads.len; i++) {
+        if (b->threads.data[i].last != TL_NONE && b->threads.data[i].last >= all - n)
+            b->threads.data[i].last = place + (b->threads.data[i].last - (all - n));
+        else
+            shift(&b->threads.data[i].last, place, n);
+        shift(&b->threads.data[i].first, place, n);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        moved = nodes[all - n + i];
+        moved.time = formed;
+        memmove(&nodes[place + i + 1], &nodes[place + i], (all - n - place) * sizeof(*nodes));
+        nodes[place + i] = moved;
+    }
+}
+
+/*
+ * Cycles among the threads that wait at the end: such a thread waits for a lock whose owner waits
+ * for a lock ... The owners are what was recorded last; a cycle that was not one would have
+ * dissolved before the end.
  */
 int timeline_find_deadlocks(struct timeline_builder *b, uint32_t *ret_cycles)
 {
@@ -607,14 +693,17 @@ int timeline_find_deadlocks(struct timeline_builder *b, uint32_t *ret_cycles)
         if (t == TL_NONE || seen[t] != (uint32_t)i + 1 || next[t] == t)
             continue;
         ++*ret_cycles;
-        uint32_t first = t;
+        uint32_t first = t, added = 0;
         do {
             const struct doing *d = &b->doing.data[t];
             struct tl_context c = b->contexts.data[d->states[d->depth - 1].context];
             int64_t node = timeline_node_with(b, t, TL_DEADLOCK, c.object, c.stack, next[t]);
             r = node < 0 ? (int)node : 0;
             t = next[t];
+            added++;
         } while (r == 0 && t != first);
+        if (r == 0)
+            move_back(b, added);
     }
     free(next);
     free(seen);

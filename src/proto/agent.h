@@ -1,24 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Our agent in a running VM: where its library lies, putting it there, and the messages of proto/control.h.
+ * Finds our agent's library, loads it into a running VM, and exchanges the messages of
+ * proto/control.h with it.
  *
- * A VM under another root does not see our library: it gets a copy in its /tmp (or /var/tmp, /dev/shm) that is removed once
- * it is loaded. The copy's name carries a number made of its contents: a VM keeps a library that it has loaded once under the
- * same name, so an upgraded build must not have the name of the one before.
+ * A VM with another root folder cannot see our library. It gets a copy in its /tmp, /var/tmp or
+ * /dev/shm, which is removed once it is loaded. The copy's name contains a hash of its contents: a
+ * VM keeps using a library that it has loaded under the same name, so a new build needs a new name.
  */
 #pragma once
 
 #include "proto/attach.h"
 
-/* The library beside the running command (or where it is installed), into path. 0 or -ENOENT. */
+/*
+ * Stores the path of the library, which lies next to the running command or where it is installed.
+ * Returns 0 or -ENOENT.
+ */
 int agent_find_library(char *path, size_t size) must_check;
 
 /*
- * Sends `options` (which begin with control=) to the agent in the VM. With `load`, our library is loaded when the VM has none
- * of this build; without, a VM that has no agent is -ESRCH. *answer is the agent's text. 0 when it answers `ok`; negative
- * errno with a sentence in `why` otherwise, the agent's own error among them.
+ * Sends `options` (which begin with control=) to the agent in the VM. With `load`, our library is
+ * loaded if the VM has none of this build; without, the call fails with -ESRCH if the VM has no
+ * agent. *answer receives the agent's text. Returns 0 when the agent answers `ok`. Otherwise, also
+ * when the agent reports an error, returns a negative errno with a sentence in `why`.
  */
-int agent_message(const struct vm *vm, const char *options, bool load, struct buf *answer, struct buf *why) must_check;
+int agent_message(const struct vm *vm, const char *options, bool load, struct buf *answer,
+                  struct buf *why) must_check;
 
-/* The value of a line `KEY VALUE` of an answer, malloc'ed; NULL when there is none. `nth` counts lines of the key from 0. */
+/*
+ * Called with the number of classes done and their total while the VM's classes are being changed,
+ * and with 0 of 0 when the answer has arrived. May be NULL.
+ */
+extern void (*agent_progress)(unsigned done, unsigned of);
+
+/*
+ * Returns the value of the nth line `KEY VALUE` (counted from 0) of an answer, allocated by malloc,
+ * or NULL when there is no such line.
+ */
 char *agent_answer_value(const char *answer, const char *key, unsigned nth);

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "proto/vm_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,31 +13,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 
-/* A VM that is stopped by its debugger or swapped out answers late; one that never answers is reported. */
+/*
+ * A VM that is swapped out answers late. One that does not answer at all is reported after the
+ * longer limit, one that is stopped after the shorter.
+ */
 #define LISTENER_NS (UINT64_C(10) * NS_PER_SECOND)
+#define STOPPED_NS  (UINT64_C(3) * NS_PER_SECOND)
 
-int attach_as_vm(const struct vm *vm)
-{
-    if (geteuid() != 0 || (vm->uid == 0 && vm->gid == 0))
-        return 0;
-    if (setegid(vm->gid) < 0)
-        return -errno;
-    if (seteuid(vm->uid) < 0) {
-        int r = -errno;
-        attach_as_self();
-        return r;
-    }
-    return 0;
-}
-
-void attach_as_self(void)
-{
-    if (seteuid(getuid()) < 0 || setegid(getgid()) < 0)
-        return; /* the real ids are always allowed */
-}
+enum { POLL_MS = 100 };
 
 static int say(struct buf *why, int error, const char *text)
 {
@@ -44,47 +30,89 @@ static int say(struct buf *why, int error, const char *text)
     return error;
 }
 
-/* A socket connected to the VM's listener. -ENOENT or -ECONNREFUSED when nobody listens. tmp is the VM's /tmp. */
+static bool peer_is(int fd, const struct vm *vm)
+{
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == vm->uid;
+}
+
+/*
+ * Returns a socket connected to the VM's listener, or -ENOENT or -ECONNREFUSED when nobody listens.
+ * tmp is the VM's /tmp.
+ */
 static int connect_listener(const struct vm *vm, int tmp)
 {
+    const struct timeval limit = {.tv_sec = LISTENER_NS / NS_PER_SECOND};
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct stat st;
     char name[32];
     snprintf(name, sizeof(name), ".java_pid%d", vm->inner_pid);
     if (fstatat(tmp, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return -errno;
-    /* Anyone can make a name in /tmp: what is not the VM's own socket is not talked to. */
+    /*
+     * Anyone can create a name in /tmp, so connect only to a socket that belongs to the VM's user.
+     */
     if (!S_ISSOCK(st.st_mode) || st.st_uid != vm->uid)
         return -ECONNREFUSED;
     _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
+    /*
+     * The queue of a VM that no longer accepts connections may be full, and connect() would block.
+     */
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0)
         return -errno;
     snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", tmp, name);
-    int r = attach_as_vm(vm);
+    int r = vm_user_enter(vm);
     if (r < 0)
         return r;
     if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
-        r = -errno;
-    attach_as_self();
+        r = errno == EAGAIN ? -ETIMEDOUT : -errno;
+    vm_user_leave();
+    /* The name may have been replaced since it was checked, so check the peer as well. */
+    if (r == 0 && !peer_is(fd, vm))
+        r = -ECONNREFUSED;
     if (r < 0)
         return r;
     return TAKE_FD(fd);
 }
 
-/* Makes the file that tells the SIGQUIT that follows from one that asks for a thread dump. */
-static int make_trigger(const struct vm *vm, int tmp, char name[32])
+static void trigger_name(const struct vm *vm, char name[32])
 {
-    int r = attach_as_vm(vm);
+    snprintf(name, 32, ".attach_pid%d", vm->inner_pid);
+}
+
+/*
+ * Makes the file by which the VM distinguishes the SIGQUIT that follows from a request for a thread
+ * dump.
+ */
+static int make_trigger(const struct vm *vm, int tmp)
+{
+    char name[32];
+    trigger_name(vm, name);
+    int r = vm_user_enter(vm);
     if (r < 0)
         return r;
-    snprintf(name, 32, ".attach_pid%d", vm->inner_pid);
-    int fd = openat(tmp, name, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0660);
+    int fd = openat(tmp, name, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (fd < 0)
         r = -errno;
-    attach_as_self();
+    vm_user_leave();
     if (fd >= 0)
         close(fd);
     return r;
+}
+
+static void remove_trigger(const struct vm *vm, int tmp)
+{
+    char name[32];
+    trigger_name(vm, name);
+    /*
+     * Keep the file while the signal is pending. Without it, a VM that was stopped before it saw
+     * the signal would print a thread dump.
+     */
+    if (vm_has_pending(vm, SIGQUIT) || vm_user_enter(vm) < 0)
+        return;
+    unlinkat(tmp, name, 0);
+    vm_user_leave();
 }
 
 static bool is_alive(const struct vm *vm)
@@ -92,18 +120,26 @@ static bool is_alive(const struct vm *vm)
     return kill(vm->pid, 0) == 0 || errno != ESRCH;
 }
 
-/* Wakes the listener and waits for its socket. */
+static int say_stopped(struct buf *why)
+{
+    return say(why, -EAGAIN,
+               "the process is stopped (SIGSTOP or a debugger) and will answer when it continues");
+}
+
+/* Wakes the VM's attach listener and waits for its socket. */
 static int wake_listener(const struct vm *vm, int tmp, struct buf *why)
 {
-    char name[32];
-    int r = make_trigger(vm, tmp, name);
+    int r = make_trigger(vm, tmp);
     if (r == -EROFS)
-        return say(why, r, "its /tmp is read-only: it has no place for the socket that attach needs; start it with -agentpath");
+        return say(why, r,
+                   "its /tmp is read-only: it has no place for the socket that attach needs; start "
+                   "it with -agentpath");
     if (r < 0)
         return say(why, r, "cannot make a file in its /tmp");
     r = kill(vm->pid, SIGQUIT) < 0 ? -errno : -ETIMEDOUT;
     uint64_t start = now_ns();
-    for (unsigned wait_ms = 1; r == -ETIMEDOUT && now_ns() - start < LISTENER_NS; wait_ms = MIN(wait_ms * 2, 100u)) {
+    for (unsigned wait_ms = 1; r == -ETIMEDOUT && now_ns() - start < LISTENER_NS;
+         wait_ms = MIN(wait_ms * 2, 100u)) {
         poll(NULL, 0, (int)wait_ms);
         int fd = connect_listener(vm, tmp);
         if (fd >= 0 || (fd != -ENOENT && fd != -ECONNREFUSED))
@@ -111,12 +147,11 @@ static int wake_listener(const struct vm *vm, int tmp, struct buf *why)
         else if (!is_alive(vm))
             r = -ESRCH;
     }
-    if (attach_as_vm(vm) == 0) {
-        unlinkat(tmp, name, 0);
-        attach_as_self();
-    }
+    remove_trigger(vm, tmp);
+    if (r == -ETIMEDOUT && vm_is_stopped(vm))
+        return say_stopped(why);
     if (r == -ETIMEDOUT)
-        say(why, r, "the VM does not answer (attach disabled, or the process is stopped)");
+        say(why, r, "the VM does not answer (attach disabled, or it is too busy)");
     else if (r == -ESRCH)
         say(why, r, "the VM ended");
     return r;
@@ -124,18 +159,17 @@ static int wake_listener(const struct vm *vm, int tmp, struct buf *why)
 
 static int open_listener(const struct vm *vm, struct buf *why)
 {
-    char path[64];
-    _cleanup_close_ int tmp = open(vm_path(vm, "/tmp", path, sizeof(path)), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_close_ int tmp = vm_open_folder(vm, "/tmp");
     if (tmp < 0)
-        return say(why, -errno,
-                   errno == EACCES ? "belongs to another user: only root and that user may attach" : "cannot see its /tmp");
+        return say(why, tmp, "cannot see its /tmp");
     int fd = connect_listener(vm, tmp);
     if (fd == -ENOENT || fd == -ECONNREFUSED)
         fd = wake_listener(vm, tmp, why);
     return fd;
 }
 
-static int send_request(int fd, const char *command, const char *const args[ATTACH_ARGS], struct buf *why)
+static int send_request(int fd, const char *command, const char *const args[ATTACH_ARGS],
+                        struct buf *why)
 {
     _cleanup_(buf_release) struct buf request = BUF((ATTACH_ARGS + 1) * (ATTACH_ARG_MAX + 16));
     buf_bytes(&request, "1", 2);
@@ -143,36 +177,74 @@ static int send_request(int fd, const char *command, const char *const args[ATTA
     for (int i = 0; i < ATTACH_ARGS; i++) {
         const char *arg = args[i] ? args[i] : "";
         if (strlen(arg) > ATTACH_ARG_MAX)
-            return say(why, -E2BIG, "the options are longer than the 1,024 bytes that attach can carry");
+            return say(why, -E2BIG,
+                       "the options are longer than the 1,024 bytes that attach can carry");
         buf_bytes(&request, arg, strlen(arg) + 1);
     }
     return buf_error(&request) ? buf_error(&request) : write_all(fd, request.data, request.len);
 }
 
-int attach_command(const struct vm *vm, const char *command, const char *const args[ATTACH_ARGS], struct buf *answer,
+/* Reads the answer to its end. Gives up when the VM is stopped meanwhile or silent for too long. */
+static int read_answer(const struct vm *vm, int fd, uint64_t limit_ns,
+                       const struct attach_waiting *waiting, struct buf *ret, struct buf *why)
+{
+    uint64_t start = now_ns(), stopped_ns = 0;
+    for (;;) {
+        char bytes[4096];
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        if (poll(&p, 1, POLL_MS) > 0) {
+            ssize_t n = read(fd, bytes, sizeof(bytes));
+            if (n < 0 && errno != EINTR)
+                return -errno;
+            if (n == 0)
+                return 0;
+            buf_bytes(ret, bytes, n < 0 ? 0 : (size_t)n);
+            if (buf_error(ret))
+                return buf_error(ret);
+        }
+        if (waiting)
+            waiting->poll(waiting->context);
+        uint64_t now = now_ns();
+        stopped_ns = !vm_is_stopped(vm) ? 0 : stopped_ns ? stopped_ns : now;
+        if (stopped_ns && now - stopped_ns > STOPPED_NS)
+            return say_stopped(why);
+        if (now - start > limit_ns) {
+            buf_printf(why, "the VM gave no answer within %u s",
+                       (unsigned)(limit_ns / NS_PER_SECOND));
+            return -ETIMEDOUT;
+        }
+    }
+}
+
+int attach_command(const struct vm *vm, const char *command, const char *const args[ATTACH_ARGS],
+                   uint64_t limit_ns, const struct attach_waiting *waiting, struct buf *answer,
                    int *ret_status, struct buf *why)
 {
     if (vm->attach_disabled)
         return say(why, -EOPNOTSUPP, "attach is disabled (-XX:+DisableAttachMechanism)");
     if (vm->openj9)
-        return say(why, -EOPNOTSUPP, "is an OpenJ9 VM, whose attach differs; start it with -agentpath");
+        return say(why, -EOPNOTSUPP,
+                   "is an OpenJ9 VM, whose attach differs; start it with -agentpath");
+    /* Once continued, a stopped VM would carry the command out at a time that nobody expects. */
+    if (vm_is_stopped(vm))
+        return say_stopped(why);
     _cleanup_close_ int fd = open_listener(vm, why);
     if (fd < 0)
         return fd;
-    /* A VM that ends now must not end us. */
+    /* The VM may exit now; writing to its socket must not kill us. */
     sighandler_t old = signal(SIGPIPE, SIG_IGN);
     int r = send_request(fd, command, args, why);
     signal(SIGPIPE, old);
-    _cleanup_free_ uint8_t *data = NULL;
-    size_t len = 0;
+    _cleanup_(buf_release) struct buf read = BUF(ATTACH_ANSWER_MAX);
     if (r == 0)
-        r = read_all(fd, ATTACH_ANSWER_MAX, &data, &len);
-    if (r == -EPIPE || r == -ECONNRESET || (r == 0 && !len))
-        return say(why, is_alive(vm) ? -ECONNRESET : -ESRCH, is_alive(vm) ? "the VM hung up" : "the VM ended");
+        r = read_answer(vm, fd, limit_ns, waiting, &read, why);
+    if (r == -EPIPE || r == -ECONNRESET || (r == 0 && !read.len))
+        return say(why, is_alive(vm) ? -ECONNRESET : -ESRCH,
+                   is_alive(vm) ? "the VM hung up" : "the VM ended");
     if (r != 0)
         return r;
-    const char *newline = memchr(data, '\n', len), *text = newline ? newline + 1 : (char *)data + len;
-    *ret_status = atoi((char *)data);
-    buf_bytes(answer, text, len - (size_t)(text - (char *)data));
+    const char *text = buf_str(&read), *newline = strchr(text, '\n');
+    *ret_status = atoi(text);
+    buf_string(answer, newline ? newline + 1 : "");
     return buf_error(answer);
 }

@@ -1,27 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HotSpot's attach protocol, from outside any VM: a file .attach_pidN and SIGQUIT wake the VM's attach listener, which then
- * listens on the socket /tmp/.java_pidN. A request is the version "1" and four strings, each ended by NUL; the answer a
- * number, a newline and text. Both sides require the same user; root takes the VM's user for as long as that is checked.
+ * A client of HotSpot's attach protocol. A file .attach_pidN and SIGQUIT wake the VM's attach
+ * listener, which then listens on the socket /tmp/.java_pidN. A request consists of the version "1"
+ * and four NUL-terminated strings; the answer is a number, a newline and text. Each side checks
+ * that the other has the same user; root takes on the VM's user while that is checked.
  */
 #pragma once
 
+#include "base/clock.h"
 #include "proto/vm.h"
 
 enum { ATTACH_ARGS = 3, ATTACH_ARG_MAX = 1024, ATTACH_ANSWER_MAX = 64 << 20 };
 
 /*
- * Sends a command ("load", "jcmd", "properties" ...) with up to three arguments (NULL is empty) and reads the answer to its
- * end. 0: *ret_status is the VM's number, the text is in `answer`. Negative errno with one sentence in `why`:
- * -EOPNOTSUPP (attach is disabled), -EACCES, -EROFS (the VM's /tmp cannot be written), -ETIMEDOUT, -ESRCH (the VM ended),
- * -E2BIG (an argument over 1,024 bytes) ...
+ * Time limits for an answer: to a question, to a request that makes the VM work, such as the start
+ * of a recording, and to a heap dump.
  */
-int attach_command(const struct vm *vm, const char *command, const char *const args[ATTACH_ARGS], struct buf *answer,
-                   int *ret_status, struct buf *why) must_check;
+#define ATTACH_QUESTION_NS (UINT64_C(60) * NS_PER_SECOND)
+#define ATTACH_WORK_NS     (UINT64_C(600) * NS_PER_SECOND)
+#define ATTACH_DUMP_NS     (UINT64_C(7200) * NS_PER_SECOND)
+
+/* Called about ten times a second while waiting for the answer. */
+struct attach_waiting {
+    void (*poll)(void *context);
+    void *context;
+};
 
 /*
- * Takes the VM's user and group for file access, when we are root and it is not, until attach_as_self(). Single-threaded.
- * 0 or negative errno.
+ * Sends a command ("load", "jcmd", "properties" ...) with up to three arguments (NULL is empty) and
+ * reads the answer to its end, for at most limit_ns. `waiting` may be NULL. Returns 0 with the VM's
+ * number in *ret_status and the text in `answer`, or a negative errno with one sentence in `why`:
+ * -EOPNOTSUPP (attach is disabled), -EACCES, -EROFS (the VM's /tmp is read-only), -EAGAIN (the
+ * process is stopped), -ETIMEDOUT, -ESRCH (the VM has ended), -E2BIG (an argument is longer than
+ * 1,024 bytes) ...
  */
-int attach_as_vm(const struct vm *vm) must_check;
-void attach_as_self(void);
+int attach_command(const struct vm *vm, const char *command, const char *const args[ATTACH_ARGS],
+                   uint64_t limit_ns, const struct attach_waiting *waiting, struct buf *answer,
+                   int *ret_status, struct buf *why) must_check;

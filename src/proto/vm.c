@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "hotspot/hsperf.h"
+#include "proto/vm_files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -28,7 +29,7 @@ static int read_proc(pid_t pid, const char *name, char **ret, size_t *ret_len)
     return 0;
 }
 
-/* The text behind "Name:" and its blanks in /proc/PID/status; NULL when it is not there. */
+/* Returns the text after "Name:" and its blanks in /proc/PID/status, or NULL when there is none. */
 static const char *field(const char *status, const char *name)
 {
     const char *at = strstr(status, name);
@@ -42,7 +43,8 @@ static int read_status(struct vm *vm, bool *ret_catches_quit)
     int r = read_proc(vm->pid, "status", &status, &len);
     if (r < 0)
         return r;
-    const char *uid = field(status, "\nUid:"), *gid = field(status, "\nGid:"), *caught = field(status, "\nSigCgt:");
+    const char *uid = field(status, "\nUid:"), *gid = field(status, "\nGid:"),
+               *caught = field(status, "\nSigCgt:");
     unsigned real, effective;
     if (!uid || !gid || !caught || sscanf(uid, "%u %u", &real, &effective) != 2)
         return -ESRCH;
@@ -50,8 +52,16 @@ static int read_status(struct vm *vm, bool *ret_catches_quit)
     if (sscanf(gid, "%u %u", &real, &effective) != 2)
         return -ESRCH;
     vm->gid = effective;
+    const char *group = field(status, "\nGroups:");
+    for (char *end; group && *group && *group != '\n' && vm->n_groups < VM_GROUPS;
+         group = end + strspn(end, " \t")) {
+        gid_t g = (gid_t)strtoul(group, &end, 10);
+        if (end == group)
+            break;
+        vm->groups[vm->n_groups++] = g;
+    }
     *ret_catches_quit = strtoull(caught, NULL, 16) >> (SIGQUIT - 1) & 1;
-    /* One number for each nested pid namespace, the innermost last. */
+    /* The line has one number for each nested pid namespace, the innermost last. */
     const char *inner = field(status, "\nNSpid:");
     vm->inner_pid = vm->pid;
     for (char *end; inner && *inner && *inner != '\n'; inner = end + strspn(end, " \t")) {
@@ -62,38 +72,52 @@ static int read_status(struct vm *vm, bool *ret_catches_quit)
     return 0;
 }
 
-char *vm_path(const struct vm *vm, const char *path, char *buf, size_t size)
+bool vm_is_stopped(const struct vm *vm)
 {
-    if (vm->root_fd >= 0)
-        snprintf(buf, size, "/proc/self/fd/%d%s", vm->root_fd, path);
-    else
-        snprintf(buf, size, "/proc/%d/root%s", vm->pid, path);
-    return buf;
+    _cleanup_free_ char *status = NULL;
+    size_t len;
+    const char *state =
+        read_proc(vm->pid, "status", &status, &len) == 0 ? field(status, "\nState:") : NULL;
+    return state && (*state == 'T' || *state == 't');
 }
 
-/* Whatever hsperfdata_* folder of its /tmp has a file of its number, written by its user. */
+bool vm_has_pending(const struct vm *vm, int signal_number)
+{
+    _cleanup_free_ char *status = NULL;
+    size_t len;
+    const char *pending =
+        read_proc(vm->pid, "status", &status, &len) == 0 ? field(status, "\nShdPnd:") : NULL;
+    return pending && strtoull(pending, NULL, 16) >> (signal_number - 1) & 1;
+}
+
+/*
+ * Reads the file with the VM's process id from any hsperfdata_* folder of its /tmp, provided that
+ * the VM's user wrote it.
+ */
 int vm_counters(const struct vm *vm, uint8_t **ret, size_t *ret_len)
 {
-    char path[PATH_MAX + 64];
-    DIR *dir = opendir(vm_path(vm, "/tmp", path, sizeof(path)));
-    if (!dir)
-        return -errno;
+    int tmp = vm_open(vm, "/tmp", O_RDONLY | O_DIRECTORY, 0);
+    DIR *dir = tmp < 0 ? NULL : fdopendir(tmp);
+    if (!dir) {
+        close_descriptor(&tmp);
+        return tmp < 0 ? tmp : -ENOMEM;
+    }
     int r = -ENOENT;
     for (struct dirent *e; r < 0 && (e = readdir(dir));) {
+        char inner[PATH_MAX];
+        _cleanup_(buf_release) struct buf why = BUF(4096);
         if (strncmp(e->d_name, "hsperfdata_", 11) != 0)
             continue;
-        struct stat st;
-        char inner[PATH_MAX];
         snprintf(inner, sizeof(inner), "/tmp/%s/%d", e->d_name, vm->inner_pid);
-        vm_path(vm, inner, path, sizeof(path));
-        if (lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == vm->uid)
-            r = read_file(path, 1 << 24, ret, ret_len);
+        _cleanup_close_ int fd = vm_open_written(vm, inner, &why);
+        if (fd >= 0)
+            r = read_all(fd, 1 << 24, ret, ret_len);
     }
     closedir(dir);
     return r;
 }
 
-/* The command line as one text. */
+/* Returns the command line as one text. */
 static char *command_line(pid_t pid)
 {
     char *text = NULL;
@@ -115,7 +139,12 @@ static void read_counters(struct vm *vm)
     if (vm_counters(vm, &counters, &len) == 0) {
         vm->command = hsperf_string(counters, len, "sun.rt.javaCommand");
         vm->version = hsperf_string(counters, len, "java.property.java.vm.version");
-        /* The first letter of the capabilities says whether the VM answers to attach. */
+        /* Up to JDK 8 this is HotSpot's own version, such as "25.504-b01" for Java "1.8.0_504". */
+        char *java = hsperf_string(counters, len, "java.property.java.version");
+        bool old = java && strncmp(java, "1.", 2) == 0;
+        free(old ? vm->version : java);
+        vm->version = old ? java : vm->version;
+        /* The first capability says whether the VM supports attach. */
         _cleanup_free_ char *able = hsperf_string(counters, len, "sun.rt.jvmCapabilities");
         vm->attach_disabled = able && able[0] == '0';
     } else {
@@ -141,16 +170,17 @@ int vm_read(struct vm *ret, pid_t pid)
         return r == -EPERM ? -EACCES : r;
     vm.openj9 = strstr(maps, "/libj9vm");
     if (!strstr(maps, "/libjvm.so") && !vm.openj9)
-        return len ? -ENOEXEC : -ESRCH; /* a process that is ending has no memory left */
-    if (!catches_quit)
-        return -EAGAIN;
+        return len ? -ENOEXEC : -ESRCH; /* a process that is exiting has no memory left */
+    vm.dies_of_quit = !catches_quit;
     char root[64];
     struct stat ours, its;
-    vm.root_fd = open(vm_path(&vm, "", root, sizeof(root)), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    snprintf(root, sizeof(root), "/proc/%d/root", vm.pid);
+    vm.root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (vm.root_fd < 0)
         return errno == ENOENT ? -ESRCH : errno == EPERM ? -EACCES : -errno;
-    vm.other_root =
-        stat("/", &ours) < 0 || fstat(vm.root_fd, &its) < 0 || ours.st_dev != its.st_dev || ours.st_ino != its.st_ino;
+    vm.other_root = stat("/", &ours) < 0 || fstat(vm.root_fd, &its) < 0 ||
+                    ours.st_dev != its.st_dev || ours.st_ino != its.st_ino;
+    vm.other_tmp = !vm_sees(&vm, "/tmp");
     read_counters(&vm);
     *ret = vm;
     return 0;
@@ -218,7 +248,9 @@ struct mapping {
 static bool parse_mapping(const char *line, struct mapping *ret)
 {
     int path = 0;
-    if (sscanf(line, "%*s %*s %*s %x:%x %llu %n", &ret->major, &ret->minor, &ret->inode, &path) < 3 || line[path] != '/')
+    if (sscanf(line, "%*s %*s %*s %x:%x %llu %n", &ret->major, &ret->minor, &ret->inode, &path) <
+            3 ||
+        line[path] != '/')
         return false;
     size_t n = strcspn(line + path, "\n");
     const char deleted[] = " (deleted)";
@@ -233,20 +265,23 @@ static bool parse_mapping(const char *line, struct mapping *ret)
 }
 
 /*
- * The VM's own name of a mapped file. maps shows the path in its mount namespace; under a chroot that has the chroot's folder
- * in front. The longest end of the path that names the same file under the VM's root is it. A file that is gone keeps the
- * name without the folders that its root does not have.
+ * Finds the VM's own name for a mapped file. maps shows the path in the VM's mount namespace, which
+ * for a VM in a chroot begins with the chroot's folder. The VM's name is the longest suffix of that
+ * path that names the same file under the VM's root. For a deleted file it is the path without
+ * those leading folders that the VM's root does not have.
  */
 static char *inner_name(const struct vm *vm, const struct mapping *m)
 {
-    char path[PATH_MAX + 64], folder[PATH_MAX];
+    char folder[PATH_MAX];
     const char *fallback = NULL;
     for (const char *at = m->path; at; at = strchr(at + 1, '/')) {
         struct stat st;
-        if (stat(vm_path(vm, at, path, sizeof(path)), &st) == 0 && st.st_ino == m->inode)
+        _cleanup_close_ int file = vm_locate(vm, at);
+        if (file >= 0 && fstat(file, &st) == 0 && st.st_ino == m->inode)
             return strdup(at);
         snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(at, '/') - at), at);
-        if (!fallback && stat(vm_path(vm, folder, path, sizeof(path)), &st) == 0 && S_ISDIR(st.st_mode))
+        _cleanup_close_ int fd = fallback ? -1 : vm_locate(vm, *folder ? folder : "/");
+        if (fd >= 0 && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
             fallback = at;
     }
     return fallback ? strdup(fallback) : NULL;
@@ -267,7 +302,8 @@ int vm_mapped_files(const struct vm *vm, bool (*wanted)(const char *base_name), 
     size_t len;
     int r = read_proc(vm->pid, "maps", &maps, &len);
     VEC(char *) names = {0};
-    for (const char *line = maps; r == 0 && line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+    for (const char *line = maps; r == 0 && line && *line;
+         line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
         struct mapping m;
         if (!parse_mapping(line, &m) || !wanted(strrchr(m.path, '/') + 1))
             continue;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running VMs, as /proc and their performance counters show them, in other containers too. */
+/*
+ * Finds and describes running VMs, also in other containers, from /proc and from their performance
+ * counters.
+ */
 #pragma once
 
 #include "base/buf.h"
@@ -8,41 +11,68 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+enum { VM_GROUPS = 64 };
+
+/* The reason why a VM whose dies_of_quit is set is asked for nothing. */
+#define VM_DIES_OF_QUIT \
+    "it does not take SIGQUIT: it is still starting, or runs with -Xrs, and attach would end it"
+
 struct vm {
-    pid_t pid, inner_pid; /* as we see it, as it sees itself */
-    uid_t uid;            /* effective, as we see them */
+    pid_t pid, inner_pid; /* in our pid namespace, in its own */
+    uid_t uid;            /* effective ids in our user namespace */
     gid_t gid;
-    int root_fd;          /* its root folder, which stays reachable after its end; -1 in lists */
-    char *command;        /* main class or jar with arguments; the command line when the VM publishes nothing */
-    char *version;        /* "25.0.1+8-LTS"; NULL when not published */
-    bool other_root;      /* its root folder is not ours: a container or a chroot */
+    gid_t groups[VM_GROUPS]; /* supplementary groups; further ones are left out */
+    unsigned n_groups;
+    int root_fd; /* its root folder, which stays accessible after it has ended; -1 in lists */
+    /*
+     * the main class or jar with its arguments, or the command line when the VM publishes nothing
+     */
+    char *command;
+    char *version;        /* such as "25.0.1+8-LTS" or "1.8.0_504"; NULL when not published */
+    bool other_root;      /* it has another root folder than we: a container or a chroot */
+    bool other_tmp;       /* it has another /tmp than we: a container, or systemd's PrivateTmp= */
     bool attach_disabled; /* -XX:+DisableAttachMechanism */
+    /* SIGQUIT, which attach sends, would kill it: it runs with -Xrs or is still starting */
+    bool dies_of_quit;
     bool openj9;
 };
 
 /*
- * What is known of a process. 0; -ESRCH, -EACCES (not ours to see), -ENOEXEC (no Java VM), -EAGAIN (one whose start-up is not
- * over, or that was told to leave SIGQUIT alone with -Xrs: to ask it for anything would kill it), -ENOMEM. The caller releases.
+ * Describes a process. Returns 0, -ESRCH, -EACCES (we may not see it), -ENOEXEC (no Java VM) or
+ * -ENOMEM. The caller releases *ret. A VM whose dies_of_quit is set may be observed from outside
+ * but must not be sent a request.
  */
 int vm_read(struct vm *ret, pid_t pid) must_check;
 void vm_release(struct vm *vm);
 
-/* The bytes of the counters that the VM publishes (hotspot/hsperf.h); the caller frees. -ENOENT when it publishes none. */
+/*
+ * Returns the contents of the counters that the VM publishes (hotspot/hsperf.h); the caller frees
+ * them. Returns -ENOENT when it publishes none.
+ */
 int vm_counters(const struct vm *vm, uint8_t **ret, size_t *ret_len) must_check;
+
+/*
+ * True when the process is stopped by SIGSTOP or a debugger. It does not answer until it continues.
+ */
+bool vm_is_stopped(const struct vm *vm);
+/* True when a signal sent to the process is still pending. */
+bool vm_has_pending(const struct vm *vm, int signal_number);
 
 struct vm_list {
     VEC(struct vm) vms;
 };
 
-/* All VMs that we may see, by process id; those of other users that we may not look into are left out. */
+/*
+ * Lists all VMs that we may see, by process id. VMs of other users that we may not inspect are left
+ * out.
+ */
 int vm_list_read(struct vm_list *ret) must_check;
 void vm_list_release(struct vm_list *l);
 
 /*
- * The names under which the VM itself sees mapped files whose base name `wanted` accepts; each is malloc'ed, as is the array,
- * which ends with NULL. -ENOENT when there is none.
+ * Returns the names under which the VM itself sees those mapped files whose base name `wanted`
+ * accepts. The array ends with NULL; it and each name are allocated by malloc. Returns -ENOENT when
+ * there is none.
  */
-int vm_mapped_files(const struct vm *vm, bool (*wanted)(const char *base_name), char ***ret) must_check;
-
-/* A path of the VM's file system as a path of ours, "/proc/self/fd/5/tmp/x", into buf of size bytes. */
-char *vm_path(const struct vm *vm, const char *path, char *buf, size_t size);
+int vm_mapped_files(const struct vm *vm, bool (*wanted)(const char *base_name),
+                    char ***ret) must_check;

@@ -11,7 +11,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
-enum { HOST_MAX = 300 };
+enum { HOST_MAX = 300, MEMORY_LIMIT = 32768 };
 
 struct server {
     struct server_options options;
@@ -19,7 +19,92 @@ struct server {
     struct pool *pool;
     char token[SERVER_TOKEN + 1];
     char hosts[2][HOST_MAX]; /* what the Host header may be */
+    /* the newest first; of the daemon's thread alone, as all of struct guest */
+    struct guest *strangers;
+    unsigned n_strangers;
 };
+
+/* A connection. */
+struct guest {
+    struct guest *newer, *older; /* strangers: they have not shown the token */
+    int fd;
+    bool stranger, malformed; /* malformed: a NUL in what it asked for */
+    const char *address_end;  /* of the request line's address as a C string */
+};
+
+static void forget_stranger(struct server *s, struct guest *g)
+{
+    if (!g->stranger)
+        return;
+    *(g->newer ? &g->newer->older : &s->strangers) = g->older;
+    if (g->older)
+        g->older->newer = g->newer;
+    g->stranger = false;
+    s->n_strangers--;
+}
+
+static void end_oldest(struct server *s)
+{
+    struct guest *g = s->strangers;
+    while (g->older)
+        g = g->older;
+    forget_stranger(s, g);
+    shutdown(g->fd, SHUT_RDWR); /* the daemon sees its end, and closes it */
+}
+
+static struct guest *guest_of(struct MHD_Connection *c)
+{
+    const union MHD_ConnectionInfo *i =
+        MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return i ? i->socket_context : NULL;
+}
+
+static void on_connection(void *context, struct MHD_Connection *c, void **socket_context,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct server *s = context;
+    struct guest *g = *socket_context;
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+        if (g)
+            forget_stranger(s, g);
+        free(g);
+        *socket_context = NULL;
+        return;
+    }
+    g = calloc(1, sizeof(*g));
+    if (!g)
+        return; /* its requests are refused */
+    *g = (struct guest){
+        .older = s->strangers,
+        .fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd};
+    g->stranger = true;
+    if (g->older)
+        g->older->newer = g;
+    s->strangers = g;
+    *socket_context = g;
+    MHD_set_connection_option(c, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)SERVER_STRANGER_S);
+    if (++s->n_strangers > SERVER_STRANGERS)
+        end_oldest(s);
+}
+
+static void welcome(struct server *s, struct MHD_Connection *c, struct guest *g)
+{
+    if (!g->stranger)
+        return;
+    forget_stranger(s, g);
+    MHD_set_connection_option(c, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)SERVER_TIMEOUT_S);
+}
+
+/* What is decoded here becomes a C string: a NUL would end it early. */
+static size_t decode(void *context, struct MHD_Connection *c, char *text)
+{
+    (void)context;
+    struct guest *g = guest_of(c);
+    size_t len = MHD_http_unescape(text);
+    if (g && strlen(text) != len)
+        g->malformed = true;
+    return len;
+}
 
 static const char *header(struct MHD_Connection *c, const char *name)
 {
@@ -28,10 +113,14 @@ static const char *header(struct MHD_Connection *c, const char *name)
 
 static const char *argument(const void *request, const char *key)
 {
-    return MHD_lookup_connection_value((struct MHD_Connection *)request, MHD_GET_ARGUMENT_KIND, key);
+    return MHD_lookup_connection_value((struct MHD_Connection *)request, MHD_GET_ARGUMENT_KIND,
+                                       key);
 }
 
-/* A name that another site points at this address (DNS rebinding) arrives with that name as its Host. */
+/*
+ * A name that another site points at this address (DNS rebinding) arrives with that name as its
+ * Host.
+ */
 static bool host_is_ours(const struct server *s, struct MHD_Connection *c)
 {
     const char *host = header(c, MHD_HTTP_HEADER_HOST);
@@ -42,11 +131,48 @@ static bool host_is_ours(const struct server *s, struct MHD_Connection *c)
     return false;
 }
 
+/* The address as it came. What it answers becomes the request's state. */
+static void *on_address(void *context, const char *address, struct MHD_Connection *c)
+{
+    (void)context;
+    struct guest *g = guest_of(c);
+    if (g)
+        g->address_end = address + strlen(address);
+    return NULL;
+}
+
+/*
+ * The version stands behind the address in one buffer: bytes between them are what a NUL in the
+ * address has cut off.
+ */
+static bool is_cut(const struct guest *g, const char *version)
+{
+    uintptr_t end = (uintptr_t)g->address_end, next = (uintptr_t)version;
+    return next > end + 1 && next - end < MEMORY_LIMIT;
+}
+
+static enum MHD_Result count_host(void *context, enum MHD_ValueKind kind, const char *key,
+                                  const char *value)
+{
+    (void)kind, (void)value;
+    *(unsigned *)context += strcasecmp(key, MHD_HTTP_HEADER_HOST) == 0;
+    return MHD_YES;
+}
+
+/* Two Host headers: another server on the way may have looked at the other one. */
+static bool has_one_host(struct MHD_Connection *c)
+{
+    unsigned n = 0;
+    MHD_get_connection_values(c, MHD_HEADER_KIND, count_host, &n);
+    return n == 1;
+}
+
 static bool is_same_site(const struct server *s, struct MHD_Connection *c)
 {
     const char *origin = header(c, "Origin"), *site = header(c, "Sec-Fetch-Site");
-    if (origin && (strncmp(origin, "http://", 7) != 0 ||
-                   (strcasecmp(origin + 7, s->hosts[0]) != 0 && strcasecmp(origin + 7, s->hosts[1]) != 0)))
+    if (origin &&
+        (strncmp(origin, "http://", 7) != 0 ||
+         (strcasecmp(origin + 7, s->hosts[0]) != 0 && strcasecmp(origin + 7, s->hosts[1]) != 0)))
         return false;
     return !site || strcmp(site, "same-origin") == 0 || strcmp(site, "none") == 0;
 }
@@ -66,8 +192,8 @@ static enum MHD_Result respond(struct MHD_Connection *c, int status, struct serv
 {
     size_t len = reply->body.len;
     void *body = reply->body.data;
-    struct MHD_Response *r =
-        MHD_create_response_from_buffer(len, body ? body : (void *)"", body ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+    struct MHD_Response *r = MHD_create_response_from_buffer(
+        len, body ? body : (void *)"", body ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
     if (!r) {
         free(body);
         return MHD_NO;
@@ -82,7 +208,8 @@ static enum MHD_Result respond(struct MHD_Connection *c, int status, struct serv
     };
     for (size_t i = 0; i < ARRAY_SIZE(always); i++)
         MHD_add_response_header(r, always[i][0], always[i][1]);
-    MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, reply->type ? reply->type : "text/plain; charset=utf-8");
+    MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE,
+                            reply->type ? reply->type : "text/plain; charset=utf-8");
     if (reply->policy)
         MHD_add_response_header(r, "Content-Security-Policy", reply->policy);
     if (reply->location)
@@ -137,22 +264,32 @@ static enum MHD_Result respond_answered(struct server *s, struct request *r)
     return respond(r->connection, r->status, &reply);
 }
 
-static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const char *url, const char *method,
-                                  const char *version, const char *upload, size_t *upload_len, void **state)
+static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const char *url,
+                                  const char *method, const char *version, const char *upload,
+                                  size_t *upload_len, void **state)
 {
     struct server *s = context;
-    (void)version, (void)upload, (void)upload_len;
+    (void)upload, (void)upload_len;
     if (*state)
         return respond_answered(s, *state);
+    struct guest *g = guest_of(c);
+    if (!g)
+        return MHD_NO;
+    bool malformed = g->malformed || is_cut(g, version);
+    if (malformed || !has_one_host(c))
+        return refuse(c, MHD_HTTP_BAD_REQUEST,
+                      malformed ? "a NUL in the address" : "not exactly one Host header");
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
         return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET");
     if (!host_is_ours(s, c))
         return refuse(c, MHD_HTTP_FORBIDDEN, "not the host that this is served as");
     const char *path = behind_token(s, url);
     if (!path)
-        return refuse(c, MHD_HTTP_FORBIDDEN, "open the address that jvmscope serve printed, with its token");
+        return refuse(c, MHD_HTTP_FORBIDDEN,
+                      "open the address that jvmscope serve printed, with its token");
     if (!is_same_site(s, c))
         return refuse(c, MHD_HTTP_FORBIDDEN, "asked for by another site");
+    welcome(s, c, g);
     struct request *r = calloc(1, sizeof(*r));
     if (!r)
         return MHD_NO;
@@ -165,7 +302,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
 }
 
 /* The connection is at an end of its request, answered or broken off. */
-static void on_completed(void *context, struct MHD_Connection *c, void **state, enum MHD_RequestTerminationCode why)
+static void on_completed(void *context, struct MHD_Connection *c, void **state,
+                         enum MHD_RequestTerminationCode why)
 {
     (void)context, (void)c, (void)why;
     struct request *r = *state;
@@ -209,12 +347,15 @@ int server_start(struct server **ret, const struct server_options *options, char
         r = pool_start(&s->pool, SERVER_THREADS, answer, s);
     errno = 0;
     if (r == 0)
-        s->daemon =
-            MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_ALLOW_SUSPEND_RESUME, options->port, NULL,
-                             NULL, on_request, s, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_SOCK_ADDR,
-                             (struct sockaddr *)&address, MHD_OPTION_LISTEN_BACKLOG_SIZE, (unsigned)SERVER_CONNECTIONS,
-                             MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVER_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
-                             (unsigned)SERVER_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768, MHD_OPTION_END);
+        s->daemon = MHD_start_daemon(
+            MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_ALLOW_SUSPEND_RESUME,
+            options->port, NULL, NULL, on_request, s, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
+            NULL, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_UNESCAPE_CALLBACK,
+            decode, s, MHD_OPTION_URI_LOG_CALLBACK, on_address, s, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+            MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&address, MHD_OPTION_LISTEN_BACKLOG_SIZE,
+            (unsigned)SERVER_CONNECTIONS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVER_CONNECTIONS,
+            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SERVER_TIMEOUT_S,
+            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_LIMIT, MHD_OPTION_END);
     if (!s->daemon) {
         r = r < 0 ? r : errno ? -errno : -EADDRINUSE;
         stop_pool(s);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTTP on loopback for one reader: every path begins with a random token, and requests that a page of another origin could
- * cause (another Host, an Origin, a cross-site fetch) are refused. A few threads answer: a slow answer does not hold up others.
+ * HTTP on loopback for one reader: every path begins with a random token, and requests that a page
+ * of another origin could cause (another Host, an Origin, a cross-site fetch) are refused. A few
+ * threads answer: a slow answer does not hold up others.
  */
 #pragma once
 
@@ -12,8 +13,10 @@
 struct server;
 
 struct server_request {
-    const char *path;                                              /* behind the token: "0/", "0/what-if" */
-    const char *(*argument)(const void *request, const char *key); /* of the query; NULL when absent */
+    /* behind the token: "0/", "0/what-if" */
+    const char *path;
+    /* of the query; NULL when absent */
+    const char *(*argument)(const void *request, const char *key);
     const void *request;
 };
 
@@ -28,15 +31,27 @@ struct server_options {
     const char *address; /* "127.0.0.1"; another one only when the user asked for it */
     uint16_t port;       /* 0: any */
     /*
-     * Answers the HTTP status; fills the reply, whose body is released by the server. Called by several threads at once. Where
-     * one of them is busy with what another needs, that answers SERVER_LATER and leaves the reply empty: it is asked again.
+     * Answers the HTTP status; fills the reply, whose body is released by the server. Called by
+     * several threads at once. Where one of them is busy with what another needs, that answers
+     * SERVER_LATER and leaves the reply empty: it is asked again.
      */
     int (*answer)(void *context, const struct server_request *request, struct server_reply *ret);
     void *context;
 };
 
-enum { SERVER_LATER = -1, SERVER_THREADS = 4, SERVER_CONNECTIONS = 64, SERVER_TIMEOUT_S = 20, SERVER_TOKEN = 32 };
+/*
+ * A connection shows the token with its first request. Until then it has SERVER_STRANGER_S seconds,
+ * and there are SERVER_STRANGERS such at most: one more ends the oldest of them, so that whoever
+ * holds connections open keeps nobody else out.
+ */
+enum { SERVER_CONNECTIONS = 512, SERVER_STRANGERS = 256, SERVER_STRANGER_S = 5 };
 
-/* Starts to listen, in a thread of its own. 0 or negative errno; url (size bytes) is what the user opens. */
-int server_start(struct server **ret, const struct server_options *options, char *url, size_t size) must_check;
+enum { SERVER_LATER = -1, SERVER_THREADS = 4, SERVER_TIMEOUT_S = 20, SERVER_TOKEN = 32 };
+
+/*
+ * Starts to listen, in a thread of its own. 0 or negative errno; url (size bytes) is what the user
+ * opens.
+ */
+int server_start(struct server **ret, const struct server_options *options, char *url,
+                 size_t size) must_check;
 void server_stop(struct server *s);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames of compiled code: x29 and x30 saved in the two words below the caller's stack pointer, the body below them. */
+/*
+ * Frames of compiled code: x29 and x30 saved in the two words below the caller's stack pointer, the
+ * body below them.
+ */
 #include "unwind/arch.h"
 
 #include <ucontext.h>
@@ -26,10 +29,12 @@ static bool is_adjust(uint32_t word, uint32_t form)
 }
 
 /*
- * Prologues: sub sp, sp, N; stp x29, x30, [sp, N - 16]  or  stp x29, x30, [sp, -16]!; [mov x29, sp]; sub sp, sp, N - 16. Where
- * the link register is stored last, everything before counts as no frame, with the stack pointer moved already.
+ * Prologues: sub sp, sp, N; stp x29, x30, [sp, N - 16]  or  stp x29, x30, [sp, -16]!; [mov x29,
+ * sp]; sub sp, sp, N - 16. Where the link register is stored last, everything before counts as no
+ * frame, with the stack pointer moved already.
  */
-static enum frame_state prologue_state(const uint32_t *code, size_t count, size_t at, int32_t frame_bytes)
+static enum frame_state prologue_state(const uint32_t *code, size_t count, size_t at,
+                                       int32_t frame_bytes)
 {
     for (size_t i = 0; i < count; i++) {
         if (code[i] == STP_FP_LR_PUSH) {
@@ -37,16 +42,19 @@ static enum frame_state prologue_state(const uint32_t *code, size_t count, size_
             while (sub < count && sub < i + 4 && !is_adjust(code[sub], SUB_SP_SP) &&
                    (code[sub] & SUB_REGISTER_MASK) != SUB_SP_SP_REGISTER)
                 sub++;
-            return at <= i ? FRAME_NONE : frame_bytes > 16 && at <= sub ? FRAME_FP_PUSHED : FRAME_FULL;
+            return at <= i                         ? FRAME_NONE
+                   : frame_bytes > 16 && at <= sub ? FRAME_FP_PUSHED
+                                                   : FRAME_FULL;
         }
-        if (is_adjust(code[i], SUB_SP_SP) && i + 1 < count && (code[i + 1] & STP_FP_LR_SP_MASK) == STP_FP_LR_SP)
+        if (is_adjust(code[i], SUB_SP_SP) && i + 1 < count &&
+            (code[i + 1] & STP_FP_LR_SP_MASK) == STP_FP_LR_SP)
             return at <= i ? FRAME_NONE : at == i + 1 ? FRAME_FP_LIVE : FRAME_FULL;
     }
     return FRAME_FULL;
 }
 
-static enum frame_state compiled_state(const struct memory *m, uint64_t pc, uint64_t entry, uint64_t complete, uint64_t end,
-                                       int32_t frame_bytes)
+static enum frame_state compiled_state(const struct memory *m, uint64_t pc, uint64_t entry,
+                                       uint64_t complete, uint64_t end, int32_t frame_bytes)
 {
     uint32_t code[PROLOGUE_WORDS];
     if (pc < entry || frame_bytes < 16)
@@ -59,8 +67,12 @@ static enum frame_state compiled_state(const struct memory *m, uint64_t pc, uint
         if (state != FRAME_FULL)
             return state;
     }
-    /* Epilogues: ldp x29, x30, [sp, N - 16]; add sp, sp, N  or  add sp, sp, N - 16; ldp x29, x30, [sp], 16; then polls; ret. */
-    if (pc < entry + EPILOGUE_WORDS * 4 || !memory_read(m, pc - EPILOGUE_WORDS * 4, code, (EPILOGUE_WORDS + 1) * 4))
+    /*
+     * Epilogues: ldp x29, x30, [sp, N - 16]; add sp, sp, N  or  add sp, sp, N - 16; ldp x29, x30,
+     * [sp], 16; then polls; ret.
+     */
+    if (pc < entry + EPILOGUE_WORDS * 4 ||
+        !memory_read(m, pc - EPILOGUE_WORDS * 4, code, (EPILOGUE_WORDS + 1) * 4))
         return FRAME_FULL;
     uint32_t here = code[EPILOGUE_WORDS], before = code[EPILOGUE_WORDS - 1];
     if (here == RET)
@@ -70,7 +82,8 @@ static enum frame_state compiled_state(const struct memory *m, uint64_t pc, uint
     for (int i = EPILOGUE_WORDS - 1; i > 0; i--) {
         if (code[i] == RET || code[i] == SIGN_A)
             break;
-        if (code[i] == LDP_FP_LR_POP || (is_adjust(code[i], ADD_SP_SP) && (code[i - 1] & LDP_FP_LR_SP_MASK) == LDP_FP_LR_SP))
+        if (code[i] == LDP_FP_LR_POP ||
+            (is_adjust(code[i], ADD_SP_SP) && (code[i - 1] & LDP_FP_LR_SP_MASK) == LDP_FP_LR_SP))
             return FRAME_NONE;
     }
     return FRAME_FULL;
@@ -88,7 +101,10 @@ static enum frame_state stub_state(const struct memory *m, uint64_t pc, uint64_t
 
 static uint64_t interpreter_frame(const struct memory *m, uint64_t begin, uint64_t end)
 {
-    /* sub sp, sp, N followed, a few stores later, by stp x29, x30, [sp, M]: from there on x29 may be set. */
+    /*
+     * sub sp, sp, N followed, a few stores later, by stp x29, x30, [sp, M]: from there on x29 may
+     * be set.
+     */
     uint32_t word;
     for (uint64_t at = (begin + 3) & ~UINT64_C(3); at + 4 <= end; at += 4) {
         if (!memory_read(m, at, &word, 4))
@@ -104,7 +120,8 @@ static enum frame_state entry_state(uint64_t pc, uint64_t frame)
     return frame == 0 || pc <= frame ? FRAME_NONE : FRAME_FULL;
 }
 
-static bool interpreter_return(const struct memory *m, const struct registers *r, uint64_t *ret_pc, uint64_t *ret_sp)
+static bool interpreter_return(const struct memory *m, const struct registers *r, uint64_t *ret_pc,
+                               uint64_t *ret_sp)
 {
     return false;
 }
@@ -114,7 +131,8 @@ static bool follows_call(const struct memory *m, uint64_t address)
     uint32_t word;
     if ((address & 3) || !memory_read(m, address - 4, &word, 4))
         return false;
-    return (word & UINT32_C(0xfc000000)) == UINT32_C(0x94000000) || (word & UINT32_C(0xfffffc1f)) == UINT32_C(0xd63f0000);
+    return (word & UINT32_C(0xfc000000)) == UINT32_C(0x94000000) ||
+           (word & UINT32_C(0xfffffc1f)) == UINT32_C(0xd63f0000);
 }
 
 const struct arch arch_aarch64 = {

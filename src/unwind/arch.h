@@ -1,20 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a walk must know of a processor. Both descriptions are compiled everywhere, so that the one of aarch64 is tested on
- * images too; only the reading of a signal's context is of the machine itself.
+ * What a walk must know of a processor. Both descriptions are compiled everywhere, so that the one
+ * of aarch64 is tested on images too; only the reading of a signal's context is of the machine
+ * itself.
  */
 #pragma once
 
 #include "hotspot/memory.h"
 
-/* The registers that matter. The last four are HotSpot's conventions, and mean something in the top frame only. */
+/*
+ * The registers that matter. The last four are HotSpot's conventions, and mean something in the top
+ * frame only.
+ */
 struct registers {
     uint64_t pc, sp, fp;
-    uint64_t link;      /* aarch64's x30; on x86-64 rax, where the interpreter's entries hold the return address for a while */
+    /*
+     * aarch64's x30; on x86-64 rax, where the interpreter's entries hold the return address for a
+     * while
+     */
+    uint64_t link;
     uint64_t method;    /* Method of an interpreted call: rbx, x12 */
     uint64_t sender_sp; /* stack pointer of its caller: r13, x19 */
     uint64_t bcp;       /* bytecode pointer: r13, x22 */
-    uint64_t popped_sp; /* what the interpreter's return sequence restores the stack pointer from: rbx */
+    /* what the interpreter's return sequence restores the stack pointer from: rbx */
+    uint64_t popped_sp;
 };
 
 /* How far the frame of the top function is built (or torn down). */
@@ -27,24 +36,32 @@ enum frame_state {
 
 struct arch {
     int dwarf_fp, dwarf_sp, dwarf_ra;
-    bool return_on_stack;  /* a call pushes the return address */
-    int wrapper_slot;      /* words from the call stub's frame pointer to its JavaCallWrapper */
-    uint64_t address_mask; /* bits of a return address that are one: pointer authentication uses others */
+    bool return_on_stack; /* a call pushes the return address */
+    int wrapper_slot;     /* words from the call stub's frame pointer to its JavaCallWrapper */
+    /* bits of a return address that are one: pointer authentication uses others */
+    uint64_t address_mask;
 
     /*
-     * The state at pc of code whose complete frame has frame_bytes, that is entered at entry and ends at end. complete is the
-     * address where the compiler says that the frame is complete.
+     * The state at pc of code whose complete frame has frame_bytes, that is entered at entry and
+     * ends at end. complete is the address where the compiler says that the frame is complete.
      */
-    enum frame_state (*compiled_state)(const struct memory *m, uint64_t pc, uint64_t entry, uint64_t complete, uint64_t end,
-                                       int32_t frame_bytes);
-    /* The state at pc of a stub of unknown form that begins at begin or before; FULL when its code does not tell. */
+    enum frame_state (*compiled_state)(const struct memory *m, uint64_t pc, uint64_t entry,
+                                       uint64_t complete, uint64_t end, int32_t frame_bytes);
+    /*
+     * The state at pc of a stub of unknown form that begins at begin or before; FULL when its code
+     * does not tell.
+     */
     enum frame_state (*stub_state)(const struct memory *m, uint64_t pc, uint64_t begin);
     /* Where an interpreter entry pushes the frame pointer; 0 when it builds no frame. */
     uint64_t (*interpreter_frame)(const struct memory *m, uint64_t begin, uint64_t end);
     /* The state at pc of an interpreter entry that builds its frame at `frame`. */
     enum frame_state (*entry_state)(uint64_t pc, uint64_t frame);
-    /* True in the interpreter's return sequence, where the frame is gone; the return address and the caller's stack pointer. */
-    bool (*interpreter_return)(const struct memory *m, const struct registers *r, uint64_t *ret_pc, uint64_t *ret_sp);
+    /*
+     * True in the interpreter's return sequence, where the frame is gone; the return address and
+     * the caller's stack pointer.
+     */
+    bool (*interpreter_return)(const struct memory *m, const struct registers *r, uint64_t *ret_pc,
+                               uint64_t *ret_sp);
     /* True when the instruction before an address is a call. */
     bool (*follows_call)(const struct memory *m, uint64_t address);
 };

@@ -76,16 +76,20 @@ static struct reader reader_at(const struct memory *m, uint64_t at, uint64_t len
     return (struct reader){.m = m, .at = at, .end = at + len, .word_at = UINT64_MAX};
 }
 
-/* The address of the frame description that covers pc, by the sorted table of .eh_frame_hdr; 0 when there is none. */
+/*
+ * The address of the frame description that covers pc, by the sorted table of .eh_frame_hdr; 0 when
+ * there is none.
+ */
 static uint64_t find_fde(const struct memory *m, const struct module *module, uint64_t pc)
 {
     uint64_t header = module->eh_frame_hdr;
     uint32_t head, count, entry[2];
-    if (!header || module->eh_frame_size < 12 || !load32(m, header, &head) || !load32(m, header + 8, &count))
+    if (!header || module->eh_frame_size < 12 || !load32(m, header, &head) ||
+        !load32(m, header + 8, &count))
         return 0;
     /* version 1, count as udata4, table of pairs relative to the header */
-    if ((head & 0xff) != 1 || (head >> 16 & 0xff) != DW_EH_PE_udata4 || (head >> 24) != DW_EH_PE_datarel_sdata4 ||
-        count > (module->eh_frame_size - 12) / 8)
+    if ((head & 0xff) != 1 || (head >> 16 & 0xff) != DW_EH_PE_udata4 ||
+        (head >> 24) != DW_EH_PE_datarel_sdata4 || count > (module->eh_frame_size - 12) / 8)
         return 0;
     uint32_t low = 0, high = count;
     while (low < high) {
@@ -127,7 +131,9 @@ struct program {
 
 static struct rule *rule_of(struct program *p, uint64_t reg)
 {
-    return reg == (uint64_t)p->arch->dwarf_fp ? &p->row.fp : reg == (uint64_t)p->arch->dwarf_ra ? &p->row.ra : NULL;
+    return reg == (uint64_t)p->arch->dwarf_fp   ? &p->row.fp
+           : reg == (uint64_t)p->arch->dwarf_ra ? &p->row.ra
+                                                : NULL;
 }
 
 static void set_rule(struct program *p, uint64_t reg, uint8_t kind, int64_t offset)
@@ -142,6 +148,12 @@ static void restore_rule(struct program *p, uint64_t reg)
     struct rule *rule = rule_of(p, reg);
     if (rule)
         *rule = rule == &p->row.fp ? p->initial.fp : p->initial.ra;
+}
+
+/* An offset in units of the data alignment factor. Damaged tables may hold any: it wraps. */
+static int64_t factored(const struct program *p, int64_t offset)
+{
+    return (int64_t)((uint64_t)offset * (uint64_t)p->data_align);
 }
 
 static void advance(struct program *p, uint64_t delta)
@@ -179,7 +191,7 @@ static void execute_extended(struct program *p, struct reader *r, uint8_t op)
         break;
     case 0x05: /* offset_extended */
         reg = next_uleb(r);
-        set_rule(p, reg, RULE_OFFSET, (int64_t)next_uleb(r) * p->data_align);
+        set_rule(p, reg, RULE_OFFSET, factored(p, (int64_t)next_uleb(r)));
         break;
     case 0x06: /* restore_extended */
         restore_rule(p, next_uleb(r));
@@ -227,14 +239,14 @@ static void execute_extended(struct program *p, struct reader *r, uint8_t op)
         break;
     case 0x11: /* offset_extended_sf */
         reg = next_uleb(r);
-        set_rule(p, reg, RULE_OFFSET, next_sleb(r) * p->data_align);
+        set_rule(p, reg, RULE_OFFSET, factored(p, next_sleb(r)));
         break;
     case 0x12: /* def_cfa_sf */
         reg = next_uleb(r);
-        set_cfa(p, reg, next_sleb(r) * p->data_align);
+        set_cfa(p, reg, factored(p, next_sleb(r)));
         break;
     case 0x13: /* def_cfa_offset_sf */
-        set_cfa(p, p->row.cfa_register, next_sleb(r) * p->data_align);
+        set_cfa(p, p->row.cfa_register, factored(p, next_sleb(r)));
         break;
     case 0x14: /* val_offset, val_offset_sf */
     case 0x15:
@@ -260,7 +272,7 @@ static void execute(struct program *p, struct reader *r)
             advance(p, low);
             break;
         case 2:
-            set_rule(p, low, RULE_OFFSET, (int64_t)next_uleb(r) * p->data_align);
+            set_rule(p, low, RULE_OFFSET, factored(p, (int64_t)next_uleb(r)));
             break;
         case 3:
             restore_rule(p, low);
@@ -271,7 +283,9 @@ static void execute(struct program *p, struct reader *r)
     }
 }
 
-/* The common part: augmentation, alignments, the program that every description of it begins with. */
+/*
+ * The common part: augmentation, alignments, the program that every description of it begins with.
+ */
 static bool read_cie(struct program *p, const struct memory *m, uint64_t cie, bool *ret_augmented)
 {
     struct reader r = reader_at(m, cie, 4);
@@ -327,7 +341,8 @@ static bool rule_of_row(const struct program *p, struct cfi_rule *ret)
         rule.base = CFI_SP;
     else if (row->cfa_register == (uint64_t)p->arch->dwarf_fp)
         rule.base = CFI_FP;
-    if (rule.base == CFI_UNKNOWN || ((row->fp.kind == RULE_OTHER || row->ra.kind == RULE_OTHER) && !p->signal))
+    if (rule.base == CFI_UNKNOWN ||
+        ((row->fp.kind == RULE_OTHER || row->ra.kind == RULE_OTHER) && !p->signal))
         return false;
     rule.fp_saved = row->fp.kind == RULE_OFFSET;
     rule.fp_offset = (int32_t)row->fp.offset;
@@ -337,7 +352,8 @@ static bool rule_of_row(const struct program *p, struct cfi_rule *ret)
     return true;
 }
 
-bool cfi_find(const struct arch *arch, const struct memory *m, const struct module *module, uint64_t pc, struct cfi_rule *ret)
+bool cfi_find(const struct arch *arch, const struct memory *m, const struct module *module,
+              uint64_t pc, struct cfi_rule *ret)
 {
     uint64_t fde = find_fde(m, module, pc);
     if (!fde)
@@ -351,7 +367,8 @@ bool cfi_find(const struct arch *arch, const struct memory *m, const struct modu
     if (!read_cie(&p, m, at - back, &augmented))
         return false;
     r = reader_at(m, at + 4, len - 4);
-    uint64_t field = r.at, begin = field + (uint64_t)(int64_t)(int32_t)next_bytes(&r, 4), size = next_bytes(&r, 4);
+    uint64_t field = r.at, begin = field + (uint64_t)(int64_t)(int32_t)next_bytes(&r, 4),
+             size = next_bytes(&r, 4);
     if (r.failed || pc - begin >= size)
         return false;
     if (augmented)

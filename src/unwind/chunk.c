@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of a virtual thread in the heap. They lie in a chunk as they lay on the stack, the innermost at its stack pointer: the
- * word below that is the return address into it, the one below that the frame pointer of an interpreted frame. Frame pointers
- * and sender's stack pointers of interpreted frames are distances in words.
+ * Frames of a virtual thread in the heap. They lie in a chunk as they lay on the stack, the
+ * innermost at its stack pointer: the word below that is the return address into it, the one below
+ * that the frame pointer of an interpreted frame. Frame pointers and sender's stack pointers of
+ * interpreted frames are distances in words.
  */
 #include "unwind/internal.h"
 
-enum { STEPS_MAX = 1 << 14, METADATA = 16 /* bytes below a frame: frame pointer and return address */ };
+enum {
+    STEPS_MAX = 1 << 14,
+    METADATA = 16 /* bytes below a frame: frame pointer and return address */
+};
 
 static uint64_t frame_pointer(const struct walk *k, uint64_t pc, uint64_t at, uint64_t word)
 {
@@ -39,8 +43,10 @@ bool chunk_walk(struct walk *k)
     k->mapped_bytes = k->chunk_high - k->chunk_low;
     k->moved = k->chunk_moved;
     k->in_chunk = true;
-    if (walk_stack_word(k, k->chunk_low, &fp) && walk_stack_word(k, k->chunk_low + 8, &pc) && code_holds(&k->w->code, pc)) {
-        k->r = (struct registers){.pc = pc, .sp = k->chunk_low + METADATA, .fp = frame_pointer(k, pc, k->chunk_low, fp)};
+    if (walk_stack_word(k, k->chunk_low, &fp) && walk_stack_word(k, k->chunk_low + 8, &pc) &&
+        code_holds(&k->w->code, pc)) {
+        k->r = (struct registers){
+            .pc = pc, .sp = k->chunk_low + METADATA, .fp = frame_pointer(k, pc, k->chunk_low, fp)};
         k->stopped = true;
         while (!k->chunk_left && !k->full && !k->refuted && steps++ < STEPS_MAX && java_step(k))
             continue;

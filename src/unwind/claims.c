@@ -8,7 +8,10 @@ static void fetch(uint64_t address)
     __builtin_prefetch((const void *)(uintptr_t)address);
 }
 
-/* What a method is checked against, where it is known; false where it is not. A torn entry fetches what nobody needs. */
+/*
+ * What a method is checked against, where it is known; false where it is not. A torn entry fetches
+ * what nobody needs.
+ */
 static bool fetch_known(const struct walk *k, uint64_t method)
 {
     const struct walker *w = k->w;
@@ -27,8 +30,8 @@ static bool fetch_known(const struct walk *k, uint64_t method)
 }
 
 /*
- * Brings what methods are checked against into the cache: of those not known each structure leads to the next (method_parts),
- * and all of them go one step at a time.
+ * Brings what methods are checked against into the cache: of those not known each structure leads
+ * to the next (method_parts), and all of them go one step at a time.
  */
 static void fetch_parts(const struct walk *k, const uint64_t *methods, unsigned n)
 {
@@ -52,7 +55,10 @@ static void fetch_parts(const struct walk *k, const uint64_t *methods, unsigned 
 at_each_sample bool walk_method(struct walk *k, uint64_t method, struct known_method *ret)
 {
     const struct walker *w = k->w;
-    /* In doubt what is there now may be dead and not yet freed, which nothing tells of: it is not to be kept. */
+    /*
+     * In doubt what is there now may be dead and not yet freed, which nothing tells of: it is not
+     * to be kept.
+     */
     if (k->doubt)
         return known_method_recall(w->known, method, k->epoch, ret) ||
                known_method_find(w->known, &w->layout, &w->memory, method, 0, ret);
@@ -128,7 +134,8 @@ at_each_sample bool claim_method(struct walk *k, uint64_t method, uint64_t bcp)
 }
 
 /* The next frames that lack their check, up to CLAIMS_MAX, from *at on. */
-static unsigned without_check(const struct walk *k, unsigned *at, unsigned frames[CLAIMS_MAX], uint64_t methods[CLAIMS_MAX])
+static unsigned without_check(const struct walk *k, unsigned *at, unsigned frames[CLAIMS_MAX],
+                              uint64_t methods[CLAIMS_MAX])
 {
     unsigned n = 0;
     for (; *at < k->count && n < CLAIMS_MAX; ++*at) {
@@ -171,6 +178,7 @@ at_each_sample void walk_finish(struct walk *k)
     for (unsigned i = 0; k->notes && i < k->notes->count; i++) {
         const struct note *n = &k->notes->of[i];
         if (has_checks(k->frames + n->first, n->frames))
-            site_note(w->sites, &n->of, n->frame_bytes, n->key, n->state, k->frames + n->first, n->frames);
+            site_note(w->sites, &n->of, n->frame_bytes, n->key, n->state, k->frames + n->first,
+                      n->frames);
     }
 }

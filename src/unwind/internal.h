@@ -11,7 +11,10 @@
 
 enum { NATIVE_CACHE_SIZE = 4096 };
 
-/* Rules of native addresses found before. `sum` is key ^ rule, so that a torn pair never looks valid. */
+/*
+ * Rules of native addresses found before. `sum` is key ^ rule, so that a torn pair never looks
+ * valid.
+ */
 struct native_cache_entry {
     uint64_t sum, rule;
 };
@@ -21,10 +24,11 @@ struct walker {
     struct code_cache code;
     struct memory memory;
     const struct arch *arch;
-    const struct modules *modules;                 /* of an image; NULL: this process's */
-    uint64_t libjvm;                               /* an address within it */
-    int64_t env_offset;                            /* from a JavaThread to its JNIEnv */
-    uint64_t entry_frame[INTERPRETER_ENTRIES_MAX]; /* where each method entry pushes the frame pointer */
+    const struct modules *modules; /* of an image; NULL: this process's */
+    uint64_t libjvm;               /* an address within it */
+    int64_t env_offset;            /* from a JavaThread to its JNIEnv */
+    /* where each method entry pushes the frame pointer */
+    uint64_t entry_frame[INTERPRETER_ENTRIES_MAX];
     struct native_cache_entry *native_cache;
     struct site *sites; /* NULL: none are kept */
     struct known_method *known;
@@ -39,9 +43,9 @@ struct anchor {
 };
 
 /*
- * What a walk takes for granted at first: that a site is of the compilation that is there, that a word of an interpreted frame
- * is a Method. They are looked at together, when there are many or the walk is done: the cache misses overlap instead of
- * following one another.
+ * What a walk takes for granted at first: that a site is of the compilation that is there, that a
+ * word of an interpreted frame is a Method. They are looked at together, when there are many or the
+ * walk is done: the cache misses overlap instead of following one another.
  */
 enum { CLAIMS_MAX = 32 };
 
@@ -55,7 +59,10 @@ struct claims {
     } of_method[CLAIMS_MAX];
 };
 
-/* What the walk has found out of compiled code, to be kept as sites when the checks of its methods are known. */
+/*
+ * What the walk has found out of compiled code, to be kept as sites when the checks of its methods
+ * are known.
+ */
 enum { NOTES_MAX = 16 };
 
 struct notes {
@@ -80,14 +87,19 @@ struct walk {
     uint64_t stack_high; /* nor reach this */
     uint64_t mapped_low; /* from here on so many bytes of the stack are known to be mapped */
     uint64_t mapped_bytes;
-    uint64_t moved;              /* how far from there they lie: of a snapshot */
-    const struct memory *memory; /* that has the stack, and the thread as it was; NULL: the walker's */
-    uint64_t fetched;            /* up to here on the stack the sites of return addresses are on their way into the cache */
-    uint32_t epoch;              /* of `unloads` when the walk began */
-    struct claims *claims;       /* NULL: nothing is taken for granted */
-    struct notes *notes;         /* NULL: nothing is kept */
-    struct walk_words *words;    /* NULL: none are noted */
-    uint64_t fp_at; /* where the frame pointer was read, which is not noted until a frame is found by it; 0: it is */
+    uint64_t moved; /* how far from there they lie: of a snapshot */
+    /* that has the stack, and the thread as it was; NULL: the walker's */
+    const struct memory *memory;
+    /* up to here on the stack the sites of return addresses are on their way into the cache */
+    uint64_t fetched;
+    uint32_t epoch;           /* of `unloads` when the walk began */
+    struct claims *claims;    /* NULL: nothing is taken for granted */
+    struct notes *notes;      /* NULL: nothing is kept */
+    struct walk_words *words; /* NULL: none are noted */
+    /*
+     * where the frame pointer was read, which is not noted until a frame is found by it; 0: it is
+     */
+    uint64_t fp_at;
     uint64_t chunk_low, chunk_high; /* frames in the heap, of a snapshot; equal: none are known */
     uint64_t chunk_moved;
     struct anchor anchor;
@@ -98,15 +110,31 @@ struct walk {
     bool done; /* the first frame was reached */
     bool heap; /* frames in the heap were passed over */
     bool recovered;
-    bool refuted; /* a claim did not hold: the walk is worth nothing; later: what is below is not known any more */
-    bool later;   /* of a snapshot: code and methods may be others by now (snapshot.h) */
-    bool stopped; /* the frame was left by a stub or by the VM: it stands where it polled or faulted, perhaps not at a call */
-    bool doubt;   /* later: classes were unloaded meanwhile */
+    /*
+     * a claim did not hold: the walk is worth nothing; later: what is below is not known any more
+     */
+    bool refuted;
+    bool later; /* of a snapshot: code and methods may be others by now (snapshot.h) */
+    /*
+     * the frame was left by a stub or by the VM: it stands where it polled or faulted, perhaps not
+     * at a call
+     */
+    bool stopped;
+    bool doubt; /* later: classes were unloaded meanwhile */
     bool in_chunk, chunk_left;
     bool chunk_more; /* there are more than those of the chunk */
+    /* the thread was in native code when the snapshot was taken: nobody changed its chunk */
+    bool in_native;
+    /*
+     * the interrupted instruction was none of a method's, but of the VM or of a stub that calls it
+     */
+    bool in_runtime;
 };
 
-/* Steps: emit what the registers stand at and leave it. False when that is not possible; registers are then as before. */
+/*
+ * Steps: emit what the registers stand at and leave it. False when that is not possible; registers
+ * are then as before.
+ */
 bool java_step(struct walk *k);
 bool native_step(struct walk *k);
 
@@ -130,7 +158,10 @@ static inline void walk_note(const struct walk *k, uint64_t address)
         w->n = WALK_WORDS_MAX + 1;
 }
 
-/* A frame is found by the frame pointer that another one has kept, which may be anything else in compiled code. */
+/*
+ * A frame is found by the frame pointer that another one has kept, which may be anything else in
+ * compiled code.
+ */
 static inline void walk_by_fp(struct walk *k)
 {
     if (unlikely(k->words && k->fp_at))
@@ -160,8 +191,8 @@ static inline const struct memory *walk_memory(const struct walk *k)
 }
 
 /*
- * The key of what is known of an interrupted instruction, apart from the same address as one that is returned to. No address of
- * a process has the top bit.
+ * The key of what is known of an interrupted instruction, apart from the same address as one that
+ * is returned to. No address of a process has the top bit.
  */
 static inline uint64_t walk_top_key(uint64_t pc)
 {
@@ -170,7 +201,10 @@ static inline uint64_t walk_top_key(uint64_t pc)
 
 /* True when pc can be a return address: in generated code or in a library. */
 bool walk_is_code(const struct walk *k, uint64_t pc);
-/* True when pc can be a return address into generated code: it follows a call, or is the interpreter's, which jumps. */
+/*
+ * True when pc can be a return address into generated code: it follows a call, or is the
+ * interpreter's, which jumps.
+ */
 bool walk_is_java_return(const struct walker *w, uint64_t pc);
 /* Reads a JavaFrameAnchor; false when it notes no frame. */
 bool walk_read_anchor(const struct walk *k, uint64_t address, struct anchor *ret);
@@ -180,7 +214,10 @@ bool claim_method(struct walk *k, uint64_t method, uint64_t bcp);
 bool claims_settle(struct walk *k);
 /* What is known of a method of the stack; false when nothing is, or may not be believed. */
 bool walk_method(struct walk *k, uint64_t method, struct known_method *ret);
-/* Puts the checks into the ids of Java frames that have none yet, and keeps as sites what was noted. */
+/*
+ * Puts the checks into the ids of Java frames that have none yet, and keeps as sites what was
+ * noted.
+ */
 void walk_finish(struct walk *k);
 /* Runs a walk that is set up. */
 void walk_run(struct walk *k, struct walk_end *ret_end);

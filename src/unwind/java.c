@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One step out of generated code: interpreter, compiled methods, adapters, stubs, the entries into Java. */
+/*
+ * One step out of generated code: interpreter, compiled methods, adapters, stubs, the entries into
+ * Java.
+ */
 #include "hotspot/method.h"
 #include "unwind/internal.h"
 
@@ -19,7 +22,10 @@ static uint64_t slot(uint64_t fp, int words)
 
 #define ENTRY_BARRIER_COOKIE UINT64_MAX
 
-/* What lies at the place where a call put it: return address on top of the stack, or in the link register. */
+/*
+ * What lies at the place where a call put it: return address on top of the stack, or in the link
+ * register.
+ */
 at_each_sample static bool leave_frameless(struct walk *k)
 {
     uint64_t pc;
@@ -28,14 +34,16 @@ at_each_sample static bool leave_frameless(struct walk *k)
     return walk_stack_word(k, k->r.sp, &pc) && walk_leave(k, pc, k->r.sp + 8, k->r.fp);
 }
 
-at_each_sample static bool leave_with_state(struct walk *k, enum frame_state state, int32_t frame_bytes)
+at_each_sample static bool leave_with_state(struct walk *k, enum frame_state state,
+                                            int32_t frame_bytes)
 {
     uint64_t pc, fp = k->r.fp, sender = k->r.sp + (uint64_t)frame_bytes;
     switch (state) {
     case FRAME_NONE:
         return leave_frameless(k);
     case FRAME_FP_PUSHED:
-        return walk_stack_word(k, k->r.sp, &fp) && walk_stack_word(k, k->r.sp + 8, &pc) && walk_leave(k, pc, k->r.sp + 16, fp);
+        return walk_stack_word(k, k->r.sp, &fp) && walk_stack_word(k, k->r.sp + 8, &pc) &&
+               walk_leave(k, pc, k->r.sp + 16, fp);
     case FRAME_FP_LIVE:
         return walk_stack_word(k, sender - 8, &pc) && walk_leave(k, pc, sender, fp);
     default:
@@ -70,14 +78,16 @@ static bool step_interpreter_entry(struct walk *k, const struct interpreter_entr
         if (!walk_stack_word(k, r.sp, &fp) || !walk_stack_word(k, r.sp + 8, &pc))
             return false;
     } else if (!walk_stack_word(k, r.fp, &fp) || !walk_stack_word(k, r.fp + 8, &pc) ||
-               (r.sp <= slot(r.fp, SLOT_SENDER_SP) && !walk_stack_word(k, slot(r.fp, SLOT_SENDER_SP), &sp))) {
+               (r.sp <= slot(r.fp, SLOT_SENDER_SP) &&
+                !walk_stack_word(k, slot(r.fp, SLOT_SENDER_SP), &sp))) {
         return false;
     }
     if (sp <= r.sp || sp > k->stack_high)
         sp = r.sp + 8;
     if (!walk_leave(k, pc, sp, fp))
         return false;
-    walk_emit_java(k, native ? WALK_NATIVE_METHOD : WALK_INTERPRETED, method, native ? BCI_NATIVE : 0);
+    walk_emit_java(k, native ? WALK_NATIVE_METHOD : WALK_INTERPRETED, method,
+                   native ? BCI_NATIVE : 0);
     return true;
 }
 
@@ -114,22 +124,27 @@ static bool step_interpreter(struct walk *k)
             method = 0; /* nobody will name it */
             known = (struct known_method){.code_size = 1};
         }
-        /* While it runs, the pointer is in a register; the slot is brought up to date at calls only. */
+        /*
+         * While it runs, the pointer is in a register; the slot is brought up to date at calls
+         * only.
+         */
         int32_t bci = known_method_bci(&known, &w->layout, bcp), live = -1;
         if (k->top && (live = known_method_bci(&known, &w->layout, r.bcp)) >= 0)
             bci = live;
         bool native = known.code_size == 0;
         if (k->later && !native && bci < 0)
             method = known.check = 0; /* another has taken its place */
-        walk_emit(k, native ? WALK_NATIVE_METHOD : WALK_INTERPRETED, walk_id_of_method(method, known.check),
-                  native ? BCI_NATIVE : bci);
+        walk_emit(k, native ? WALK_NATIVE_METHOD : WALK_INTERPRETED,
+                  walk_id_of_method(method, known.check), native ? BCI_NATIVE : bci);
     }
     return walk_stack_word(k, r.fp, &fp) && walk_stack_word(k, r.fp + 8, &pc) &&
-           walk_stack_word(k, slot(r.fp, SLOT_SENDER_SP), &sp) && (sp = sender_sp(k, sp)) > r.fp && walk_leave(k, pc, sp, fp);
+           walk_stack_word(k, slot(r.fp, SLOT_SENDER_SP), &sp) && (sp = sender_sp(k, sp)) > r.fp &&
+           walk_leave(k, pc, sp, fp);
 }
 
 /* The methods at an address of compiled code; the outermost alone where its frame is not there. */
-static void emit_compiled(struct walk *k, const struct code_blob *blob, uint64_t pc, bool outermost_only)
+static void emit_compiled(struct walk *k, const struct code_blob *blob, uint64_t pc,
+                          bool outermost_only)
 {
     const struct walker *w = k->w;
     struct code_scopes scopes;
@@ -152,17 +167,19 @@ static void emit_compiled(struct walk *k, const struct code_blob *blob, uint64_t
 }
 
 /* What was emitted of a frame, from `first` on, is to be kept for walks to come. */
-static void note_site(struct walk *k, const struct code_blob *blob, const struct compilation *of, uint64_t key,
-                      enum frame_state state, unsigned first)
+static void note_site(struct walk *k, const struct code_blob *blob, const struct compilation *of,
+                      uint64_t key, enum frame_state state, unsigned first)
 {
     struct notes *notes = k->notes;
     unsigned n = k->count - first;
     if (notes->count < NOTES_MAX && n > 0 && n <= SITE_METHODS_MAX && !k->full)
-        notes->of[notes->count++] = (struct note){*of, key, blob->frame_bytes, first, (uint16_t)n, (uint8_t)state};
+        notes->of[notes->count++] =
+            (struct note){*of, key, blob->frame_bytes, first, (uint16_t)n, (uint8_t)state};
 }
 
 /* Emits what a site says; false when it is being written, or says it of something else. */
-static bool emit_site(struct walk *k, uint64_t key, int32_t *ret_frame_bytes, enum frame_state *ret_state)
+static bool emit_site(struct walk *k, uint64_t key, int32_t *ret_frame_bytes,
+                      enum frame_state *ret_state)
 {
     const struct site *s = site_at(k->w->sites, key);
     uint32_t version = atomic_load_explicit(&s->version, memory_order_acquire);
@@ -194,7 +211,9 @@ static uint64_t site_key(const struct walk *k)
     return k->top ? walk_top_key(k->r.pc) : k->r.pc;
 }
 
-/* A frame whose return address, or the address where it was interrupted, an earlier walk has met. */
+/*
+ * A frame whose return address, or the address where it was interrupted, an earlier walk has met.
+ */
 static bool step_site(struct walk *k)
 {
     int32_t frame_bytes;
@@ -202,7 +221,8 @@ static bool step_site(struct walk *k)
     unsigned count = k->count;
     if (!k->w->sites)
         return false;
-    if (emit_site(k, site_key(k), &frame_bytes, &state) && leave_with_state(k, state, frame_bytes)) {
+    if (emit_site(k, site_key(k), &frame_bytes, &state) &&
+        leave_with_state(k, state, frame_bytes)) {
         k->stopped = false;
         return true;
     }
@@ -222,19 +242,24 @@ static bool step_compiled(struct walk *k, const struct code_blob *blob)
         return false;
     code_fetch_scopes(&w->code, &w->memory, blob, r.pc);
     if (k->top) {
-        uint64_t complete = blob->frame_offset >= 0 ? blob->begin + (uint64_t)blob->frame_offset : blob->begin;
-        state = w->arch->compiled_state(&w->memory, r.pc, code_entry(&w->code, &w->memory, blob), complete, blob->end,
-                                        blob->frame_bytes);
+        uint64_t complete =
+            blob->frame_offset >= 0 ? blob->begin + (uint64_t)blob->frame_offset : blob->begin;
+        state = w->arch->compiled_state(&w->memory, r.pc, code_entry(&w->code, &w->memory, blob),
+                                        complete, blob->end, blob->frame_bytes);
     }
     if (blob->frame_bytes == 0)
         state = FRAME_NONE;
     uint64_t pc = code_original_pc(&w->code, walk_memory(k), blob, r.pc, r.sp);
     if (k->words && pc != r.pc)
         k->words->n = WALK_WORDS_MAX + 1; /* it was read from a word that is not noted */
-    if (k->later && !k->top && !k->stopped && blob->kind == CODE_COMPILED && !w->arch->follows_call(&w->memory, pc))
+    if (k->later && !k->top && !k->stopped && blob->kind == CODE_COMPILED &&
+        !w->arch->follows_call(&w->memory, pc))
         return false; /* another has taken its place */
     k->stopped = false;
-    /* What is said of an address holds for the instructions before it: calls and regions are described at their ends. */
+    /*
+     * What is said of an address holds for the instructions before it: calls and regions are
+     * described at their ends.
+     */
     emit_compiled(k, blob, k->top ? pc + 1 : pc, state != FRAME_FULL);
     if (k->later && !compilation_holds(&w->layout, &w->memory, &of)) {
         k->count = first;
@@ -256,8 +281,12 @@ static bool step_adapter(struct walk *k)
         return false;
     if (!code_holds(&k->w->code, pc))
         pc = r.link;
-    /* From where the return address is in a register on, another register says what the caller's stack pointer was. */
-    bool noted = pc == r.link && r.sender_sp >= r.sp && r.sender_sp < r.sp + 4096 && (r.sender_sp & 7) == 0;
+    /*
+     * From where the return address is in a register on, another register says what the caller's
+     * stack pointer was.
+     */
+    bool noted =
+        pc == r.link && r.sender_sp >= r.sp && r.sender_sp < r.sp + 4096 && (r.sender_sp & 7) == 0;
     return walk_leave(k, pc, noted ? r.sender_sp : r.sp + 8, r.fp);
 }
 
@@ -267,8 +296,8 @@ static bool step_call_stub(struct walk *k)
     const struct walker *w = k->w;
     uint64_t wrapper, fp, pc;
     walk_by_fp(k);
-    if (k->r.fp < k->r.sp || !walk_stack_word(k, slot(k->r.fp, w->arch->wrapper_slot), &wrapper) || wrapper < k->r.sp ||
-        wrapper >= k->stack_high)
+    if (k->r.fp < k->r.sp || !walk_stack_word(k, slot(k->r.fp, w->arch->wrapper_slot), &wrapper) ||
+        wrapper < k->r.sp || wrapper >= k->stack_high)
         return false;
     bool more = walk_read_anchor(k, wrapper + (uint64_t)w->layout.wrapper_anchor, &k->anchor);
     if (!more)
@@ -277,17 +306,21 @@ static bool step_call_stub(struct walk *k)
         k->done = true;
         return true;
     }
-    return walk_stack_word(k, k->r.fp, &fp) && walk_stack_word(k, k->r.fp + 8, &pc) && walk_leave(k, pc, k->r.fp + 16, fp);
+    return walk_stack_word(k, k->r.fp, &fp) && walk_stack_word(k, k->r.fp + 8, &pc) &&
+           walk_leave(k, pc, k->r.fp + 16, fp);
 }
 
-/* The frame that a virtual thread was entered by, seen from the note in the thread (JDK 22 and later). */
+/*
+ * The frame that a virtual thread was entered by, seen from the note in the thread (JDK 22 and
+ * later).
+ */
 static bool leave_to_continuation_entry(struct walk *k)
 {
     const struct walker *w = k->w;
     uint64_t entry;
     if (!k->thread || w->layout.thread_cont_entry == LAYOUT_NONE || !w->code.cont_return ||
-        !load64(walk_memory(k), k->thread + (uint64_t)w->layout.thread_cont_entry, &entry) || entry < k->r.sp ||
-        entry >= k->stack_high)
+        !load64(walk_memory(k), k->thread + (uint64_t)w->layout.thread_cont_entry, &entry) ||
+        entry < k->r.sp || entry >= k->stack_high)
         return false;
     /* The lowest frame ends where the entry begins. */
     k->r.pc = w->code.cont_return;
@@ -297,26 +330,48 @@ static bool leave_to_continuation_entry(struct walk *k)
     return true;
 }
 
-/* The same without the note: behind the entry, whose size is not told, lie a frame pointer and a return address. */
+/*
+ * The same without the note: behind the entry, whose size is not told, lie a frame pointer and a
+ * return address.
+ */
 static bool scan_to_continuation_entry(struct walk *k)
 {
     const struct walker *w = k->w;
     uint64_t fp, pc;
     for (uint64_t at = k->r.sp; at < k->r.sp + 8 * CONTINUATION_ENTRY_WORDS; at += 8)
-        if (walk_stack_word(k, at, &fp) && walk_stack_word(k, at + 8, &pc) && fp > at && fp < k->stack_high &&
-            walk_is_java_return(w, pc))
+        if (walk_stack_word(k, at, &fp) && walk_stack_word(k, at + 8, &pc) && fp > at &&
+            fp < k->stack_high && walk_is_java_return(w, pc))
             return walk_leave(k, pc, at + 16, fp);
     return false;
 }
 
-/* The lowest thawed frame of a virtual thread returns to a barrier; what called it lies in the heap. */
+/*
+ * Whether the frames on the stack and those in the chunk are all frames, each of them once. A
+ * thread that freezes or thaws frames changes the chunk before the stack or after it, and its state
+ * says that it runs Java all the while. It does so in Continuation.doYield, which is a native
+ * method, in the continuation stubs (step_continuation_stub), and where the VM has entered a
+ * monitor or waited for it; all of them are excluded.
+ */
+static bool chunk_is_settled(const struct walk *k)
+{
+    unsigned first = 0;
+    while (first < k->count && !walk_is_java(k->frames[first].kind))
+        first++;
+    return k->in_native ||
+           (!k->in_runtime && (first == k->count || k->frames[first].kind != WALK_NATIVE_METHOD));
+}
+
+/*
+ * The lowest thawed frame of a virtual thread returns to a barrier; what called it lies in the
+ * heap.
+ */
 static bool step_return_barrier(struct walk *k)
 {
     if (k->flags & WALK_TO_HEAP) {
         k->done = k->heap = true;
         return true;
     }
-    bool whole = !k->in_chunk && chunk_walk(k);
+    bool whole = !k->in_chunk && chunk_is_settled(k) && chunk_walk(k);
     if (k->in_chunk || k->full)
         return k->full;
     if (!leave_to_continuation_entry(k) && !scan_to_continuation_entry(k))
@@ -328,14 +383,20 @@ static bool step_return_barrier(struct walk *k)
     return true;
 }
 
-/* Routines without a frame of a known size: none, or one that begins by pushing the frame pointer. */
+/*
+ * Routines without a frame of a known size: none, or one that begins by pushing the frame pointer.
+ */
 static bool leave_routine(struct walk *k)
 {
     const struct walker *w = k->w;
     uint64_t pc, fp, at = k->r.fp + 8;
-    if (k->top && !w->arch->return_on_stack && w->arch->follows_call(&w->memory, k->r.link) && leave_frameless(k))
+    if (k->top && !w->arch->return_on_stack && w->arch->follows_call(&w->memory, k->r.link) &&
+        leave_frameless(k))
         return true;
-    /* A return address follows a call. A call from such a routine may have aligned the stack by a word. */
+    /*
+     * A return address follows a call. A call from such a routine may have aligned the stack by a
+     * word.
+     */
     for (unsigned i = 0; i < (k->top ? 1 : 2); i++)
         if (walk_stack_word(k, k->r.sp + 8 * i, &pc) && walk_is_java_return(w, pc))
             return walk_leave(k, pc, k->r.sp + 8 * (i + 1), k->r.fp);
@@ -348,6 +409,23 @@ static bool leave_routine(struct walk *k)
     return walk_is_java_return(w, pc) && walk_leave(k, pc, at + 8, fp);
 }
 
+/*
+ * The stubs that thaw frames, and the one that leaves a continuation that a monitor has stopped.
+ * Between the stack pointer and the entry of the continuation there are no frames: what lies there
+ * is what the thread has called earlier, or the thawed frames as far as they have been copied.
+ */
+static bool step_continuation_stub(struct walk *k)
+{
+    if (k->full || k->in_chunk)
+        return k->full;
+    k->heap = true;
+    walk_emit(k, WALK_GAP, WALK_ID_CODE, 0);
+    if (k->full || leave_to_continuation_entry(k))
+        return true;
+    k->done = true;
+    return true;
+}
+
 static bool step_stub(struct walk *k, const struct code_blob *blob)
 {
     const struct walker *w = k->w;
@@ -358,11 +436,15 @@ static bool step_stub(struct walk *k, const struct code_blob *blob)
         return step_return_barrier(k);
     walk_emit(k, WALK_STUB, WALK_ID_CODE | pc, 0);
     k->stopped = true;
+    k->in_runtime |= k->top && blob->frame_bytes > 0;
+    if (code_is_continuation_stub(&w->memory, blob))
+        return step_continuation_stub(k);
     if (k->full)
         return true;
     enum frame_state state = k->top ? w->arch->stub_state(&w->memory, pc, blob->begin) : FRAME_FULL;
     if (state == FRAME_FULL && blob->frame_bytes > 0 && k->top && blob->frame_offset >= 0)
-        state = w->arch->compiled_state(&w->memory, pc, blob->begin, blob->begin + (uint64_t)blob->frame_offset, blob->end,
+        state = w->arch->compiled_state(&w->memory, pc, blob->begin,
+                                        blob->begin + (uint64_t)blob->frame_offset, blob->end,
                                         blob->frame_bytes);
     if (state != FRAME_FULL || blob->frame_bytes > 0)
         return leave_with_state(k, state, blob->frame_bytes);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of the kernel's functions, from /proc/kallsyms, which shows their addresses to those who may see them
- * (kernel.kptr_restrict). Reading it takes some tens of milliseconds and a few megabytes: when the first name is asked for.
+ * Names of the kernel's functions, from /proc/kallsyms, which shows their addresses to those who
+ * may see them (kernel.kptr_restrict). Reading it takes some tens of milliseconds and a few
+ * megabytes: when the first name is asked for.
  */
 #pragma once
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The libraries of this process, as a sorted table that a signal handler can search. The tables for unwinding are used where
- * the loader has put them (.eh_frame, found by .eh_frame_hdr), so that nothing is parsed in advance and nothing is stored.
+ * The libraries of this process, as a sorted table that a signal handler can search. The tables for
+ * unwinding are used where the loader has put them (.eh_frame, found by .eh_frame_hdr), so that
+ * nothing is parsed in advance and nothing is stored.
  */
 #pragma once
 
@@ -23,8 +24,9 @@ struct modules {
 };
 
 /*
- * The libraries now; what it answered last when nothing was loaded or unloaded since. Takes the loader's lock: from a plain
- * thread, never from a signal handler. NULL when memory is out. Earlier tables stay valid (they are kept to the end).
+ * The libraries now; what it answered last when nothing was loaded or unloaded since. Takes the
+ * loader's lock: from a plain thread, never from a signal handler. NULL when memory is out. Earlier
+ * tables stay valid (they are kept to the end).
  */
 const struct modules *modules_refresh(void);
 /* The last table; NULL before the first. Async-signal-safe. */

@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One step out of native code: by the library's call frame information, or by the frame pointer where there is none. */
+/*
+ * One step out of native code: by the library's call frame information, or by the frame pointer
+ * where there is none.
+ */
 #include "unwind/cfi.h"
 #include "unwind/internal.h"
 
 #include <ucontext.h>
 
-/* A rule in 61 bits, or no rule. Offsets of frames are small; one that does not fit is not cached. */
+/*
+ * A rule in 61 bits, or no rule. Offsets of frames are small; one that does not fit is not cached.
+ */
 static bool pack(const struct cfi_rule *rule, uint64_t *ret)
 {
-    if (rule->offset < -(1 << 19) || rule->offset >= 1 << 19 || rule->fp_offset < -(1 << 16) || rule->fp_offset >= 1 << 16 ||
-        rule->ra_offset < -(1 << 16) || rule->ra_offset >= 1 << 16)
+    if (rule->offset < -(1 << 19) || rule->offset >= 1 << 19 || rule->fp_offset < -(1 << 16) ||
+        rule->fp_offset >= 1 << 16 || rule->ra_offset < -(1 << 16) || rule->ra_offset >= 1 << 16)
         return false;
     *ret = (uint64_t)rule->base | (uint64_t)rule->fp_saved << 3 | (uint64_t)rule->ra_saved << 4 |
-           ((uint64_t)(uint32_t)rule->offset & 0xfffff) << 5 | ((uint64_t)(uint32_t)rule->fp_offset & 0x1ffff) << 25 |
+           ((uint64_t)(uint32_t)rule->offset & 0xfffff) << 5 |
+           ((uint64_t)(uint32_t)rule->fp_offset & 0x1ffff) << 25 |
            ((uint64_t)(uint32_t)rule->ra_offset & 0x1ffff) << 42;
     return true;
 }
@@ -34,8 +40,12 @@ static struct cfi_rule unpack(uint64_t packed)
     };
 }
 
-/* The rule at pc, through the cache. A library that is unloaded changes the generation, and with it every key. */
-static bool find_rule(const struct walk *k, const struct module *module, uint64_t pc, struct cfi_rule *ret)
+/*
+ * The rule at pc, through the cache. A library that is unloaded changes the generation, and with it
+ * every key.
+ */
+static bool find_rule(const struct walk *k, const struct module *module, uint64_t pc,
+                      struct cfi_rule *ret)
 {
     const struct walker *w = k->w;
     uint64_t key = pc ^ (uint64_t)k->modules->generation << 48, packed;
@@ -62,11 +72,13 @@ static bool find_rule(const struct walk *k, const struct module *module, uint64_
 static bool apply(struct walk *k, const struct cfi_rule *rule)
 {
     const struct registers *r = &k->r;
-    uint64_t frame = (rule->base == CFI_FP ? r->fp : r->sp) + (uint64_t)(int64_t)rule->offset, fp = r->fp, pc = r->link;
+    uint64_t frame = (rule->base == CFI_FP ? r->fp : r->sp) + (uint64_t)(int64_t)rule->offset,
+             fp = r->fp, pc = r->link;
     /* The lazy binding table pushes one word from the eleventh byte of an entry on. */
     if (rule->base == CFI_PLT)
         frame = r->sp + 8 + ((r->pc & 15) >= 11 ? 8 : 0);
-    uint64_t fp_at = frame + (uint64_t)(int64_t)rule->fp_offset, ra_at = frame + (uint64_t)(int64_t)rule->ra_offset;
+    uint64_t fp_at = frame + (uint64_t)(int64_t)rule->fp_offset,
+             ra_at = frame + (uint64_t)(int64_t)rule->ra_offset;
     if (rule->fp_saved && !walk_stack_word(k, fp_at, &fp))
         return false;
     if (rule->ra_saved || rule->base == CFI_PLT ? !walk_stack_word(k, ra_at, &pc) : !k->top)
@@ -92,8 +104,8 @@ static bool leave_signal(struct walk *k)
 static bool leave_by_frame_pointer(struct walk *k)
 {
     uint64_t fp, pc;
-    return k->r.fp >= k->r.sp && walk_stack_word(k, k->r.fp, &fp) && walk_stack_word(k, k->r.fp + 8, &pc) &&
-           walk_leave(k, pc, k->r.fp + 16, fp);
+    return k->r.fp >= k->r.sp && walk_stack_word(k, k->r.fp, &fp) &&
+           walk_stack_word(k, k->r.fp + 8, &pc) && walk_leave(k, pc, k->r.fp + 16, fp);
 }
 
 bool native_step(struct walk *k)
@@ -105,7 +117,8 @@ bool native_step(struct walk *k)
     struct cfi_rule rule;
     if (!module)
         return leave_by_frame_pointer(k);
-    walk_emit(k, w->libjvm - module->begin < module->end - module->begin ? WALK_VM : WALK_NATIVE, WALK_ID_CODE | k->r.pc, 0);
+    walk_emit(k, w->libjvm - module->begin < module->end - module->begin ? WALK_VM : WALK_NATIVE,
+              WALK_ID_CODE | k->r.pc, 0);
     if (k->full)
         return true;
     if (!find_rule(k, module, pc, &rule))

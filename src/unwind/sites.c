@@ -3,14 +3,19 @@
 
 #include <sys/mman.h>
 
-enum { SITES_BYTES = sizeof(struct site) << SITES_LOG2, KNOWN_BYTES = 64 << KNOWN_LOG2, KIND_BITS = 4 };
+enum {
+    SITES_BYTES = sizeof(struct site) << SITES_LOG2,
+    KNOWN_BYTES = 64 << KNOWN_LOG2,
+    KIND_BITS = 4
+};
 
 _Static_assert(WALK_KINDS <= 1 << KIND_BITS, "a kind has its bits");
 
 /* Zeroed memory that is there, aligned to its size. Now rather than page by page in the handler. */
 static void *table_new(size_t bytes)
 {
-    char *memory = mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *memory = mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
         return NULL;
     size_t before = -(uintptr_t)memory % bytes;
@@ -92,13 +97,15 @@ static bool known_load(struct known_method *known, uint64_t method, struct known
     return atomic_load_explicit(&k->version, memory_order_relaxed) == version;
 }
 
-bool known_method_recall(struct known_method *known, uint64_t method, uint32_t epoch, struct known_method *ret)
+bool known_method_recall(struct known_method *known, uint64_t method, uint32_t epoch,
+                         struct known_method *ret)
 {
     return known_load(known, method, ret) && epoch && ret->epoch == epoch;
 }
 
-at_each_sample bool known_method_find(struct known_method *known, const struct hotspot_layout *l, const struct memory *m,
-                                      uint64_t method, uint32_t epoch, struct known_method *ret)
+at_each_sample bool known_method_find(struct known_method *known, const struct hotspot_layout *l,
+                                      const struct memory *m, uint64_t method, uint32_t epoch,
+                                      struct known_method *ret)
 {
     if (!known_load(known, method, ret))
         return false;
@@ -111,8 +118,8 @@ at_each_sample bool known_method_find(struct known_method *known, const struct h
     return true;
 }
 
-at_each_sample bool known_method_read(const struct hotspot_layout *l, const struct memory *m, uint64_t method,
-                                      struct known_method *ret)
+at_each_sample bool known_method_read(const struct hotspot_layout *l, const struct memory *m,
+                                      uint64_t method, struct known_method *ret)
 {
     int32_t bci;
     bool native;
@@ -124,7 +131,8 @@ at_each_sample bool known_method_read(const struct hotspot_layout *l, const stru
     return true;
 }
 
-at_each_sample void known_method_note(struct known_method *known, uint32_t epoch, const struct known_method *of)
+at_each_sample void known_method_note(struct known_method *known, uint32_t epoch,
+                                      const struct known_method *of)
 {
     struct known_method *k = known ? known_at(known, of->method) : NULL;
     if (!k || !begin_write(&k->version))
@@ -137,21 +145,24 @@ at_each_sample void known_method_note(struct known_method *known, uint32_t epoch
     end_write(&k->version);
 }
 
-at_each_sample bool compilation_read(const struct hotspot_layout *l, const struct memory *m, uint64_t blob,
-                                     struct compilation *ret)
+at_each_sample bool compilation_read(const struct hotspot_layout *l, const struct memory *m,
+                                     uint64_t blob, struct compilation *ret)
 {
     ret->blob = blob;
-    return load64(m, blob + (uint64_t)l->nm_method, &ret->method) && load32(m, blob + (uint64_t)l->nm_compile_id, &ret->id);
+    return load64(m, blob + (uint64_t)l->nm_method, &ret->method) &&
+           load32(m, blob + (uint64_t)l->nm_compile_id, &ret->id);
 }
 
-at_each_sample bool compilation_holds(const struct hotspot_layout *l, const struct memory *m, const struct compilation *c)
+at_each_sample bool compilation_holds(const struct hotspot_layout *l, const struct memory *m,
+                                      const struct compilation *c)
 {
     struct compilation now = {0};
     return compilation_read(l, m, c->blob, &now) && now.method == c->method && now.id == c->id;
 }
 
-at_each_sample void site_note(struct site *sites, const struct compilation *of, int32_t frame_bytes, uint64_t key,
-                              uint8_t state, const struct walk_frame *frames, unsigned count)
+at_each_sample void site_note(struct site *sites, const struct compilation *of, int32_t frame_bytes,
+                              uint64_t key, uint8_t state, const struct walk_frame *frames,
+                              unsigned count)
 {
     struct site *s = site_at(sites, key);
     if (count > SITE_METHODS_MAX || !begin_write(&s->version))
@@ -166,7 +177,8 @@ at_each_sample void site_note(struct site *sites, const struct compilation *of, 
     for (unsigned i = 0; i < count; i++)
         s->methods[i] = (struct site_method){.id_low = (uint32_t)frames[i].id,
                                              .id_high = (uint32_t)(frames[i].id >> 32),
-                                             .bci_and_kind = (uint32_t)frames[i].bci << KIND_BITS | frames[i].kind};
+                                             .bci_and_kind = (uint32_t)frames[i].bci << KIND_BITS |
+                                                             frames[i].kind};
     end_write(&s->version);
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What earlier walks have found in compiled code at return addresses and where it was interrupted: the size of the frame and
- * the methods inlined there. Cold caches make a walk dear, not instructions: finding this out anew touches a dozen cache lines
- * a frame, one after the other; a site is one or two, and those of the next stretch of stack are fetched at once.
+ * What earlier walks have found in compiled code at return addresses and where it was interrupted:
+ * the size of the frame and the methods inlined there. Cold caches make a walk dear, not
+ * instructions: finding this out anew touches a dozen cache lines a frame, one after the other; a
+ * site is one or two, and those of the next stretch of stack are fetched at once.
  *
- * A site counts while the same compilation is at the same place: by its method and compile id, which the VM gives once. Code
- * that a frame returns to is not freed, and classes whose methods are inlined in it are not unloaded. No lock: a site that is
- * being written is none.
+ * A site counts while the same compilation is at the same place: by its method and compile id,
+ * which the VM gives once. Code that a frame returns to is not freed, and classes whose methods are
+ * inlined in it are not unloaded. No lock: a site that is being written is none.
  */
 #pragma once
 
@@ -30,15 +31,17 @@ struct site {
     struct site_method {
         uint32_t id_low, id_high;
         uint32_t bci_and_kind;   /* bci << 4 | kind */
-    } methods[SITE_METHODS_MAX]; /* innermost first; two in the first line, which are enough for most */
+    } methods[SITE_METHODS_MAX]; /* innermost first; two in the first line, which are enough for
+                                    most */
 };
 
 _Static_assert(sizeof(struct site) == 128, "two cache lines");
 
 /*
- * The same of a Method: where its bytecode lies, and its check. It counts while all that the check is made of is the same: the
- * memory of a class that is unloaded is given to the next one just like it, pointer for pointer. While no class is unloaded
- * (hotspot/unloads.h) less of it need be looked at.
+ * The same of a Method: where its bytecode lies, and its check. It counts while all that the check
+ * is made of is the same: the memory of a class that is unloaded is given to the next one just like
+ * it, pointer for pointer. While no class is unloaded (hotspot/unloads.h) less of it need be looked
+ * at.
  */
 struct known_method {
     _Atomic uint32_t version;
@@ -60,19 +63,23 @@ static inline struct known_method *known_at(struct known_method *known, uint64_t
 }
 
 /*
- * What is known of a method and holds; false when nothing is. known may be NULL. epoch is unloads_epoch's since when the method
- * cannot have been freed, as it is on the stack.
+ * What is known of a method and holds; false when nothing is. known may be NULL. epoch is
+ * unloads_epoch's since when the method cannot have been freed, as it is on the stack.
  */
-bool known_method_find(struct known_method *known, const struct hotspot_layout *l, const struct memory *m, uint64_t method,
-                       uint32_t epoch, struct known_method *ret);
+bool known_method_find(struct known_method *known, const struct hotspot_layout *l,
+                       const struct memory *m, uint64_t method, uint32_t epoch,
+                       struct known_method *ret);
 /* What was known of it at an epoch, whatever is there now. */
-bool known_method_recall(struct known_method *known, uint64_t method, uint32_t epoch, struct known_method *ret);
+bool known_method_recall(struct known_method *known, uint64_t method, uint32_t epoch,
+                         struct known_method *ret);
 /* Looked up now; false when there is no Method. */
-bool known_method_read(const struct hotspot_layout *l, const struct memory *m, uint64_t method, struct known_method *ret);
+bool known_method_read(const struct hotspot_layout *l, const struct memory *m, uint64_t method,
+                       struct known_method *ret);
 /* Keeps what was read. known may be NULL. */
 void known_method_note(struct known_method *known, uint32_t epoch, const struct known_method *of);
 
-static inline int32_t known_method_bci(const struct known_method *k, const struct hotspot_layout *l, uint64_t bcp)
+static inline int32_t known_method_bci(const struct known_method *k, const struct hotspot_layout *l,
+                                       uint64_t bcp)
 {
     uint64_t offset = bcp - (k->parts.constant + (uint64_t)l->sizeof_const_method);
     return offset < k->code_size ? (int32_t)offset : -1;
@@ -89,8 +96,9 @@ static inline struct site *site_at(struct site *sites, uint64_t pc)
 
 static inline struct walk_frame site_frame(const struct site_method *m)
 {
-    return (struct walk_frame){
-        .id = (uint64_t)m->id_high << 32 | m->id_low, .bci = (int32_t)m->bci_and_kind >> 4, .kind = m->bci_and_kind & 15};
+    return (struct walk_frame){.id = (uint64_t)m->id_high << 32 | m->id_low,
+                               .bci = (int32_t)m->bci_and_kind >> 4,
+                               .kind = m->bci_and_kind & 15};
 }
 
 /* What a site says of a compilation. */
@@ -100,12 +108,16 @@ struct compilation {
 };
 
 /* The one at its place now. Async-signal-safe. */
-bool compilation_read(const struct hotspot_layout *l, const struct memory *m, uint64_t blob, struct compilation *ret);
+bool compilation_read(const struct hotspot_layout *l, const struct memory *m, uint64_t blob,
+                      struct compilation *ret);
 /* Whether that is still the one at its place. Async-signal-safe. */
-bool compilation_holds(const struct hotspot_layout *l, const struct memory *m, const struct compilation *c);
-/* Notes frames of an nmethod at a return address, or at an interrupted instruction with the frame in a state; ids have their
- * checks. Too many are not noted. Async-signal-safe. */
-void site_note(struct site *sites, const struct compilation *of, int32_t frame_bytes, uint64_t key, uint8_t state,
-               const struct walk_frame *frames, unsigned count);
+bool compilation_holds(const struct hotspot_layout *l, const struct memory *m,
+                       const struct compilation *c);
+/*
+ * Notes frames of an nmethod at a return address, or at an interrupted instruction with the frame
+ * in a state; ids have their checks. Too many are not noted. Async-signal-safe.
+ */
+void site_note(struct site *sites, const struct compilation *of, int32_t frame_bytes, uint64_t key,
+               uint8_t state, const struct walk_frame *frames, unsigned count);
 /* Nothing is known of key any more. */
 void site_forget(struct site *sites, uint64_t key);

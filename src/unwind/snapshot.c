@@ -7,7 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STACK_SIZE_MAX = 1 << 30, CHUNK_BYTES_MAX = 32 << 10, METADATA = 16, THREAD_IN_NATIVE = 4, THREAD_IN_JAVA = 8 };
+enum {
+    STACK_SIZE_MAX = 1 << 30,
+    CHUNK_BYTES_MAX = 32 << 10,
+    METADATA = 16,
+    THREAD_IN_NATIVE = 4,
+    THREAD_IN_JAVA = 8
+};
 
 bool snapshot_possible(const struct walker *w)
 {
@@ -27,13 +33,15 @@ static bool load_reference(const struct walker *w, uint64_t address, uint64_t *r
 }
 
 /* The frames of a chunk; *ret_parent is the chunk behind it, or 0. */
-static bool look_at_chunk(const struct walker *w, uint64_t chunk, uint64_t *ret_low, uint64_t *ret_high, uint64_t *ret_parent)
+static bool look_at_chunk(const struct walker *w, uint64_t chunk, uint64_t *ret_low,
+                          uint64_t *ret_high, uint64_t *ret_parent)
 {
     const struct walk_chunks *c = &w->chunks;
     uint32_t sp, bottom;
     if (!chunk || chunk & 7 || !load_reference(w, chunk + (uint64_t)c->parent, ret_parent) ||
-        !load32(&w->memory, chunk + (uint64_t)c->sp, &sp) || !load32(&w->memory, chunk + (uint64_t)c->bottom, &bottom) ||
-        sp > bottom || bottom > STACK_SIZE_MAX / 8)
+        !load32(&w->memory, chunk + (uint64_t)c->sp, &sp) ||
+        !load32(&w->memory, chunk + (uint64_t)c->bottom, &bottom) || sp > bottom ||
+        bottom > STACK_SIZE_MAX / 8)
         return false;
     *ret_low = chunk + (uint64_t)c->stack + 8 * (uint64_t)sp - METADATA;
     *ret_high = chunk + (uint64_t)c->stack + 8 * (uint64_t)bottom;
@@ -47,19 +55,22 @@ static bool heap_rests(const struct walker *w, uint32_t *ret_count)
     uint64_t heap;
     uint8_t collecting;
     return l->collected_heap && l->collections != LAYOUT_NONE && l->collecting != LAYOUT_NONE &&
-           load64(&w->memory, l->collected_heap, &heap) && load32(&w->memory, heap + (uint64_t)l->collections, ret_count) &&
+           load64(&w->memory, l->collected_heap, &heap) &&
+           load32(&w->memory, heap + (uint64_t)l->collections, ret_count) &&
            load8(&w->memory, heap + (uint64_t)l->collecting, &collecting) && !collecting;
 }
 
 /*
- * While the thread runs Java no object moves. In native code none has moved when no collection is under way before the chunk is
- * read and after it, and none began. In the VM it may itself be about to change the chunk.
+ * While the thread runs Java no object moves. In native code none has moved when no collection is
+ * under way before the chunk is read and after it, and none began. In the VM it may itself be about
+ * to change the chunk.
  */
 static bool heap_readable(const struct walker *w, struct snapshot *s)
 {
     uint32_t state, count = 0;
-    bool readable = load32(&w->memory, s->thread + (uint64_t)w->layout.thread_state, &state) &&
-                    (state == THREAD_IN_JAVA || (state == THREAD_IN_NATIVE && heap_rests(w, &count)));
+    bool readable =
+        load32(&w->memory, s->thread + (uint64_t)w->layout.thread_state, &state) &&
+        (state == THREAD_IN_JAVA || (state == THREAD_IN_NATIVE && heap_rests(w, &count)));
     s->native = readable && state == THREAD_IN_NATIVE;
     s->collections = count;
     return readable;
@@ -74,7 +85,8 @@ static void look_at_heap(const struct walker *w, struct snapshot *s)
     s->chunk_more = false;
     if (!w->has_chunks || !s->cont_entry || !heap_readable(w, s) ||
         !load64(&w->memory, s->cont_entry + (uint64_t)c->cont, &cont) || cont & 7 || !cont ||
-        !load_reference(w, cont + (uint64_t)c->tail, &chunk) || !look_at_chunk(w, chunk, &low, &high, &parent))
+        !load_reference(w, cont + (uint64_t)c->tail, &chunk) ||
+        !look_at_chunk(w, chunk, &low, &high, &parent))
         return;
     if (high - low == METADATA && !look_at_chunk(w, parent, &low, &high, &parent))
         return;
@@ -85,7 +97,8 @@ static void look_at_heap(const struct walker *w, struct snapshot *s)
     s->chunk_more = parent != 0;
 }
 
-at_each_sample bool snapshot_look(const struct walker *w, const void *context, const void *env, struct snapshot *ret)
+at_each_sample bool snapshot_look(const struct walker *w, const void *context, const void *env,
+                                  struct snapshot *ret)
 {
     const struct hotspot_layout *l = &w->layout;
     const struct memory *m = &w->memory;
@@ -100,18 +113,22 @@ at_each_sample bool snapshot_look(const struct walker *w, const void *context, c
         !load64(m, s.thread + (uint64_t)l->thread_stack_size, &size) ||
         !load64(m, anchor + (uint64_t)l->anchor_sp, &s.anchor_sp) ||
         !load64(m, anchor + (uint64_t)l->anchor_pc, &s.anchor_pc) ||
-        (l->anchor_fp != LAYOUT_NONE && !load64(m, anchor + (uint64_t)l->anchor_fp, &s.anchor_fp)) ||
-        (l->thread_cont_entry != LAYOUT_NONE && !load64(m, s.thread + (uint64_t)l->thread_cont_entry, &s.cont_entry)))
+        (l->anchor_fp != LAYOUT_NONE &&
+         !load64(m, anchor + (uint64_t)l->anchor_fp, &s.anchor_fp)) ||
+        (l->thread_cont_entry != LAYOUT_NONE &&
+         !load64(m, s.thread + (uint64_t)l->thread_cont_entry, &s.cont_entry)))
         return false;
     s.low = s.registers.sp & ~UINT64_C(7);
-    if (size > STACK_SIZE_MAX || s.low < s.high - size || s.low >= s.high || s.high & 7 || s.high - s.low > SNAPSHOT_STACK_MAX)
+    if (size > STACK_SIZE_MAX || s.low < s.high - size || s.low >= s.high || s.high & 7 ||
+        s.high - s.low > SNAPSHOT_STACK_MAX)
         return false;
     look_at_heap(w, &s);
     *ret = s;
     return true;
 }
 
-at_each_sample void snapshot_take(const struct walker *w, const struct snapshot *look, struct snapshot *ret)
+at_each_sample void snapshot_take(const struct walker *w, const struct snapshot *look,
+                                  struct snapshot *ret)
 {
     const uint64_t *from = (const uint64_t *)(uintptr_t)look->low;
     uint64_t *to = ret->words, n = (look->high - look->low) / 8;
@@ -124,8 +141,10 @@ at_each_sample void snapshot_take(const struct walker *w, const struct snapshot 
 #endif
     uint64_t chunk = look->chunk_high - look->chunk_low;
     uint32_t collections;
-    if (chunk && (!memory_read(&process_memory, look->chunk_low, ret->words + (look->high - look->low) / 8, chunk) ||
-                  (look->native && (!heap_rests(w, &collections) || collections != look->collections))))
+    if (chunk &&
+        (!memory_read(&process_memory, look->chunk_low, ret->words + (look->high - look->low) / 8,
+                      chunk) ||
+         (look->native && (!heap_rests(w, &collections) || collections != look->collections))))
         ret->chunk_high = ret->chunk_low;
 }
 
@@ -143,7 +162,8 @@ static int read_memory(void *context, uint64_t address, void *bytes, size_t len)
     const struct snapshot *s = w->of;
     uint64_t offset = address - s->low, size = s->high - s->low;
     const struct hotspot_layout *l = &w->walker->layout;
-    bool is_entry = l->thread_cont_entry != LAYOUT_NONE && address == s->thread + (uint64_t)l->thread_cont_entry &&
+    bool is_entry = l->thread_cont_entry != LAYOUT_NONE &&
+                    address == s->thread + (uint64_t)l->thread_cont_entry &&
                     len == sizeof(s->cont_entry);
     uint64_t in_chunk = address - s->chunk_low, chunk = s->chunk_high - s->chunk_low;
     if (!is_entry && in_chunk < chunk && len <= chunk - in_chunk)
@@ -169,8 +189,8 @@ void snapshot_walker_free(struct snapshot_walker *s)
     free(s);
 }
 
-unsigned snapshot_walk(struct snapshot_walker *s, const struct snapshot *of, unsigned flags, struct walk_frame *frames,
-                       unsigned max, struct walk_end *ret_end)
+unsigned snapshot_walk(struct snapshot_walker *s, const struct snapshot *of, unsigned flags,
+                       struct walk_frame *frames, unsigned max, struct walk_end *ret_end)
 {
     struct claims claims;
     struct notes notes;
@@ -188,6 +208,8 @@ unsigned snapshot_walk(struct snapshot_walker *s, const struct snapshot *of, uns
         .chunk_high = of->chunk_high,
         .chunk_moved = (uint64_t)(uintptr_t)of->words + (of->high - of->low) - of->chunk_low,
         .chunk_more = of->chunk_more,
+        .in_native = of->native,
+        .in_runtime = !code_holds(&s->walker->code, of->registers.pc),
         .memory = &s->memory,
         .epoch = of->epoch,
         .notes = &notes,

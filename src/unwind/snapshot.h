@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stack copied in a signal handler and walked later. After an interval of the program nothing that a walk looks at is in the
- * caches any more, and its loads follow one another; a copy is one stream of bytes, and what it costs does not depend on what
- * lies in them. The walk finds the stack as it was, and the code that it leads through as it is by then:
+ * A stack copied in a signal handler and walked later. After an interval of the program nothing
+ * that a walk looks at is in the caches any more, and its loads follow one another; a copy is one
+ * stream of bytes, and what it costs does not depend on what lies in them. The walk finds the stack
+ * as it was, and the code that it leads through as it is by then:
  *
- * - An nmethod that was known before by its compile id and has it still was there all the time. One that is met for the first
- *   time is believed when the instruction before the return address is a call; one that has taken the place of another that
- *   was known ends the walk.
- * - A method is what it was while no class was unloaded (hotspot/unloads.h); otherwise one that was not known at the time gets
- *   no check, so that nobody names it. What redefinition replaces is freed without that, once no thread is in it, at a later
- *   safepoint, and nothing tells of it. Its memory goes to the same class loader's next metadata: between copy and walk the
- *   thread must have left the method, its class have been redefined, the method freed and another made there, into whose
- *   bytecodes the frame's pointer happens to lead. That is the same method's next version, or the frame is wrong.
- * - Frames of a virtual thread in the heap are copied too, where that can be (walk_chunks) and the thread runs Java or native
- * code.
+ * - An nmethod that was known before by its compile id and has it still was there all the time. One
+ * that is met for the first time is believed when the instruction before the return address is a
+ * call; one that has taken the place of another that was known ends the walk.
+ * - A method is what it was while no class was unloaded (hotspot/unloads.h); otherwise one that was
+ * not known at the time gets no check, so that nobody names it. What redefinition replaces is freed
+ * without that, once no thread is in it, at a later safepoint, and nothing tells of it. Its memory
+ * goes to the same class loader's next metadata: between copy and walk the thread must have left
+ * the method, its class have been redefined, the method freed and another made there, into whose
+ *   bytecodes the frame's pointer happens to lead. That is the same method's next version, or the
+ * frame is wrong.
+ * - Frames of a virtual thread in the heap are copied too, where that can be (walk_chunks) and the
+ * thread runs Java or native code.
  */
 #pragma once
 
@@ -23,12 +26,15 @@
 struct snapshot {
     uint64_t thread; /* JavaThread */
     struct registers registers;
-    uint64_t anchor_sp, anchor_pc, anchor_fp; /* as the thread has them, unless its pc was told: 0 */
+    /* as the thread has them, unless its pc was told: 0 */
+    uint64_t anchor_sp, anchor_pc, anchor_fp;
     uint64_t cont_entry;
-    uint64_t low, high;             /* of the stack: what was copied */
-    uint64_t chunk_low, chunk_high; /* the same of a virtual thread's frames in the heap; equal: none */
-    bool chunk_more;                /* there are more */
-    bool native;                    /* the thread was in native code, when `collections` had begun */
+    uint64_t low, high; /* of the stack: what was copied */
+    /* the same of a virtual thread's frames in the heap; equal: none */
+    uint64_t chunk_low, chunk_high;
+    bool chunk_more; /* there are more */
+    /* the thread was in native code, when `collections` had begun */
+    bool native;
     uint32_t collections;
     uint64_t epoch;   /* unloads_epoch, when none of the stack's classes was unloaded */
     uint64_t words[]; /* of the stack, and of the chunk */
@@ -40,10 +46,11 @@ enum { SNAPSHOT_STACK_MAX = 48 << 10 }; /* deeper ones are walked where they are
 bool snapshot_possible(const struct walker *w);
 
 /*
- * In the handler: all of a snapshot but its words, of the thread whose environment is env. False: it is on another stack, or a
- * deep one.
+ * In the handler: all of a snapshot but its words, of the thread whose environment is env. False:
+ * it is on another stack, or a deep one.
  */
-bool snapshot_look(const struct walker *w, const void *context, const void *env, struct snapshot *ret);
+bool snapshot_look(const struct walker *w, const void *context, const void *env,
+                   struct snapshot *ret);
 
 static inline size_t snapshot_bytes(const struct snapshot *s)
 {
@@ -57,5 +64,5 @@ void snapshot_take(const struct walker *w, const struct snapshot *look, struct s
 struct snapshot_walker *snapshot_walker_new(const struct walker *w);
 void snapshot_walker_free(struct snapshot_walker *s);
 /* As walk_stack. */
-unsigned snapshot_walk(struct snapshot_walker *s, const struct snapshot *of, unsigned flags, struct walk_frame *frames,
-                       unsigned max, struct walk_end *ret_end);
+unsigned snapshot_walk(struct snapshot_walker *s, const struct snapshot *of, unsigned flags,
+                       struct walk_frame *frames, unsigned max, struct walk_end *ret_end);

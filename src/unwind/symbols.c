@@ -45,9 +45,10 @@ struct elf {
 static bool elf_open(struct elf *ret, const struct file_map *file)
 {
     const ElfW(Ehdr) *h = (const void *)file->data;
-    if (file->len < sizeof(*h) || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0 || h->e_ident[EI_CLASS] != ELFCLASS64 ||
-        h->e_ident[EI_DATA] != ELFDATA2LSB || h->e_shentsize != sizeof(ElfW(Shdr)) || h->e_shnum > SECTIONS_MAX ||
-        h->e_shoff % 8 || h->e_shoff > file->len || file->len - h->e_shoff < (size_t)h->e_shnum * sizeof(ElfW(Shdr)))
+    if (file->len < sizeof(*h) || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0 ||
+        h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_ident[EI_DATA] != ELFDATA2LSB ||
+        h->e_shentsize != sizeof(ElfW(Shdr)) || h->e_shnum > SECTIONS_MAX || h->e_shoff % 8 ||
+        h->e_shoff > file->len || file->len - h->e_shoff < (size_t)h->e_shnum * sizeof(ElfW(Shdr)))
         return false;
     *ret = (struct elf){file->data, file->len, (const void *)(file->data + h->e_shoff), h->e_shnum};
     return true;
@@ -73,7 +74,8 @@ static int by_address(const void *a, const void *b)
         return x->address < y->address ? -1 : 1;
     if (x->local != y->local)
         return x->local ? 1 : -1;
-    return x->size != y->size ? (x->size > y->size ? -1 : 1) : (x->name > y->name) - (x->name < y->name);
+    return x->size != y->size ? (x->size > y->size ? -1 : 1)
+                              : (x->name > y->name) - (x->name < y->name);
 }
 
 static int add_table(struct library *l, const struct elf *e, const ElfW(Shdr) * table)
@@ -81,7 +83,8 @@ static int add_table(struct library *l, const struct elf *e, const ElfW(Shdr) * 
     size_t len = 0, strings_len = 0;
     const uint8_t *bytes = section(e, (unsigned)(table - e->sections), &len),
                   *strings = section(e, table->sh_link, &strings_len);
-    if (!bytes || !strings || strings_len == 0 || strings_len > INT32_MAX || strings[strings_len - 1] != 0)
+    if (!bytes || !strings || strings_len == 0 || strings_len > INT32_MAX ||
+        strings[strings_len - 1] != 0)
         return 0;
     l->strings = malloc(strings_len);
     if (!l->strings)
@@ -92,10 +95,11 @@ static int add_table(struct library *l, const struct elf *e, const ElfW(Shdr) * 
         ElfW(Sym) s;
         memcpy(&s, bytes + i, sizeof(s));
         unsigned type = ELF64_ST_TYPE(s.st_info);
-        if ((type != STT_FUNC && type != STT_GNU_IFUNC) || s.st_shndx == SHN_UNDEF || s.st_name >= strings_len)
+        if ((type != STT_FUNC && type != STT_GNU_IFUNC) || s.st_shndx == SHN_UNDEF ||
+            s.st_name >= strings_len)
             continue;
-        struct symbol symbol = {s.st_value, (uint32_t)MIN(s.st_size, UINT32_MAX), s.st_name & INT32_MAX,
-                                ELF64_ST_BIND(s.st_info) == STB_LOCAL};
+        struct symbol symbol = {s.st_value, (uint32_t)MIN(s.st_size, UINT32_MAX),
+                                s.st_name & INT32_MAX, ELF64_ST_BIND(s.st_info) == STB_LOCAL};
         if (vec_push(&l->symbols, symbol) < 0)
             return -ENOMEM;
     }
@@ -130,8 +134,8 @@ static bool debug_file_name(const struct elf *e, char *ret, size_t size)
         if (!note || len < sizeof(h) + 4)
             continue;
         memcpy(&h, note, sizeof(h));
-        if (h.n_type != NT_GNU_BUILD_ID || h.n_namesz != 4 || h.n_descsz < 2 || h.n_descsz > NOTE_ID_MAX ||
-            len < sizeof(h) + 4 + h.n_descsz)
+        if (h.n_type != NT_GNU_BUILD_ID || h.n_namesz != 4 || h.n_descsz < 2 ||
+            h.n_descsz > NOTE_ID_MAX || len < sizeof(h) + 4 + h.n_descsz)
             continue;
         const uint8_t *id = note + sizeof(h) + 4;
         int n = snprintf(ret, size, "/usr/lib/debug/.build-id/%02x/", id[0]);
@@ -152,7 +156,8 @@ static int load(struct library *l, const char *path)
     int r = 0;
     if (elf_open(&e, &file)) {
         struct elf d;
-        if (debug_file_name(&e, name, sizeof(name)) && file_map_open(&debug, name) == 0 && elf_open(&d, &debug))
+        if (debug_file_name(&e, name, sizeof(name)) && file_map_open(&debug, name) == 0 &&
+            elf_open(&d, &debug))
             r = add_symbols(l, &d, true);
         if (r == 0 && !l->symbols.len)
             r = add_symbols(l, &e, false);
@@ -207,7 +212,10 @@ void symbols_free(struct symbols *s)
     free(s);
 }
 
-/* The last symbol that begins at or before the address and reaches over it; one without a size reaches to the next. */
+/*
+ * The last symbol that begins at or before the address and reaches over it; one without a size
+ * reaches to the next.
+ */
 static const struct symbol *search(const struct library *l, uint64_t address)
 {
     size_t low = 0, high = l->symbols.len;
@@ -247,7 +255,10 @@ int symbols_find(struct symbols *s, uint64_t address, struct symbol_place *ret)
     return 0;
 }
 
-/* One length and that many characters of a mangled name (Itanium C++ ABI, 5.1.3); NULL when there is none. */
+/*
+ * One length and that many characters of a mangled name (Itanium C++ ABI, 5.1.3); NULL when there
+ * is none.
+ */
 static const char *source_name(const char **at, size_t *ret_len)
 {
     size_t len = 0;
@@ -280,7 +291,8 @@ const char *symbols_plain_name(const char *symbol, char *ret, size_t size)
             ;
     do {
         if (nested && count > 0 && (*at == 'C' || *at == 'D') && at[1] >= '0' && at[1] <= '9') {
-            parts[count] = parts[count - 1]; /* a constructor or destructor is named like its class */
+            /* a constructor or destructor is named like its class */
+            parts[count] = parts[count - 1];
             at += 2;
         } else if (!(parts[count].name = source_name(&at, &parts[count].len))) {
             return ret;
@@ -288,6 +300,7 @@ const char *symbols_plain_name(const char *symbol, char *ret, size_t size)
         count++;
     } while (nested && *at != 'E' && *at && count < ARRAY_SIZE(parts));
     for (size_t i = 0; i < count && used + 3 < size; i++)
-        used += (size_t)snprintf(ret + used, size - used, "%s%.*s", i ? "::" : "", (int)parts[i].len, parts[i].name);
+        used += (size_t)snprintf(ret + used, size - used, "%s%.*s", i ? "::" : "",
+                                 (int)parts[i].len, parts[i].name);
     return ret;
 }

@@ -16,14 +16,16 @@ enum {
     FOREIGN_STACK = 8 << 20, /* assumed of a thread that is none of Java's; loads are guarded */
     FETCH_BYTES = 6 << 10,   /* of the stack; some 60 frames */
     LOOK_BYTES = 1 << 10,    /* of it at a time for sites */
-    SCAN_WORDS = 64,         /* how far above the stack pointer a lost top frame's return address is looked for */
+    /* how far above the stack pointer a lost top frame's return address is looked for */
+    SCAN_WORDS = 64,
 };
 
 _Static_assert((METHOD_CHECK_MASK >> (61 - WALK_ID_CHECK_SHIFT)) == 0, "an id holds the check");
 
 bool walk_stack_word_guarded(const struct walk *k, uint64_t address, uint64_t *ret)
 {
-    return address >= k->stack_low && address < k->stack_high && (address & 7) == 0 && load64(walk_memory(k), address, ret);
+    return address >= k->stack_low && address < k->stack_high && (address & 7) == 0 &&
+           load64(walk_memory(k), address, ret);
 }
 
 at_each_sample bool walk_is_code(const struct walk *k, uint64_t pc)
@@ -33,7 +35,8 @@ at_each_sample bool walk_is_code(const struct walk *k, uint64_t pc)
 
 at_each_sample bool walk_is_java_return(const struct walker *w, uint64_t pc)
 {
-    return code_is_interpreter(&w->code, pc) || (code_holds(&w->code, pc) && w->arch->follows_call(&w->memory, pc));
+    return code_is_interpreter(&w->code, pc) ||
+           (code_holds(&w->code, pc) && w->arch->follows_call(&w->memory, pc));
 }
 
 at_each_sample bool walk_read_anchor(const struct walk *k, uint64_t address, struct anchor *ret)
@@ -41,7 +44,8 @@ at_each_sample bool walk_read_anchor(const struct walk *k, uint64_t address, str
     const struct hotspot_layout *l = &k->w->layout;
     const struct memory *m = walk_memory(k);
     struct anchor a = {0};
-    if (!load64(m, address + (uint64_t)l->anchor_sp, &a.sp) || !load64(m, address + (uint64_t)l->anchor_pc, &a.pc) ||
+    if (!load64(m, address + (uint64_t)l->anchor_sp, &a.sp) ||
+        !load64(m, address + (uint64_t)l->anchor_pc, &a.pc) ||
         (l->anchor_fp != LAYOUT_NONE && !load64(m, address + (uint64_t)l->anchor_fp, &a.fp)))
         return false;
     if (k->words && address >= k->stack_low && address < k->stack_high) {
@@ -68,7 +72,8 @@ at_each_sample void walk_emit(struct walk *k, enum walk_kind kind, uint64_t id, 
     k->frames[k->count++] = (struct walk_frame){.id = id, .bci = bci, .kind = kind};
 }
 
-at_each_sample void walk_emit_java(struct walk *k, enum walk_kind kind, uint64_t method, int32_t bci)
+at_each_sample void walk_emit_java(struct walk *k, enum walk_kind kind, uint64_t method,
+                                   int32_t bci)
 {
     if (k->claims)
         __builtin_prefetch(known_at(k->w->known, method));
@@ -105,7 +110,10 @@ at_each_sample static bool resume(struct walk *k)
     return true;
 }
 
-/* Looks for the caller of a top frame that could not be left: the first word above that is a return address into Java code. */
+/*
+ * Looks for the caller of a top frame that could not be left: the first word above that is a return
+ * address into Java code.
+ */
 static bool scan(struct walk *k)
 {
     const struct walker *w = k->w;
@@ -118,9 +126,13 @@ static bool scan(struct walk *k)
             !code_find(&w->code, &w->memory, word, &blob))
             continue;
         /* The word below is the caller's frame pointer where the callee has pushed it. */
-        uint64_t fp = i > 0 && walk_stack_word(k, at - 8, &below) && below > at && below < k->stack_high ? below : k->r.fp;
+        uint64_t fp =
+            i > 0 && walk_stack_word(k, at - 8, &below) && below > at && below < k->stack_high
+                ? below
+                : k->r.fp;
         bool compiled = (blob.kind == CODE_COMPILED || blob.kind == CODE_NATIVE) &&
-                        walk_stack_word(k, at + (uint64_t)blob.frame_bytes, &word) && walk_is_code(k, word);
+                        walk_stack_word(k, at + (uint64_t)blob.frame_bytes, &word) &&
+                        walk_is_code(k, word);
         if (compiled || (blob.kind == CODE_INTERPRETER && fp > at))
             return walk_stack_word(k, at, &word) && walk_leave(k, word, at + 8, fp);
     }
@@ -132,8 +144,9 @@ static bool is_irregular(const struct walk *k)
 {
     struct code_blob blob;
     return code_holds(&k->w->code, k->r.pc) &&
-           (k->top || (code_find(&k->w->code, &k->w->memory, k->r.pc, &blob) &&
-                       (blob.kind == CODE_STUB || blob.kind == CODE_ADAPTER || blob.kind == CODE_VTABLE)));
+           (k->top ||
+            (code_find(&k->w->code, &k->w->memory, k->r.pc, &blob) &&
+             (blob.kind == CODE_STUB || blob.kind == CODE_ADAPTER || blob.kind == CODE_VTABLE)));
 }
 
 static bool recover(struct walk *k)
@@ -143,10 +156,14 @@ static bool recover(struct walk *k)
     return resume(k) || (irregular && scan(k));
 }
 
-/* Makes sure that the next part of the stack is mapped: it lies above the stack pointer of this very thread. */
+/*
+ * Makes sure that the next part of the stack is mapped: it lies above the stack pointer of this
+ * very thread.
+ */
 static void map_ahead(struct walk *k)
 {
-    uint64_t from = k->r.sp & ~UINT64_C(7), to = MIN(from + FETCH_BYTES, k->stack_high & ~UINT64_C(7)), word;
+    uint64_t from = k->r.sp & ~UINT64_C(7),
+             to = MIN(from + FETCH_BYTES, k->stack_high & ~UINT64_C(7)), word;
     for (uint64_t page = from; page < to; page = (page | 4095) + 1)
         if (!load64(&k->w->memory, page & ~UINT64_C(7), &word))
             to = page;
@@ -155,18 +172,20 @@ static void map_ahead(struct walk *k)
 }
 
 /*
- * Fetches the sites of what may be return addresses on the next part of the stack, all at once; the walk then finds them in the
- * cache.
+ * Fetches the sites of what may be return addresses on the next part of the stack, all at once; the
+ * walk then finds them in the cache.
  */
 static void fetch_sites(struct walk *k)
 {
     const struct walker *w = k->w;
-    uint64_t from = k->r.sp & ~UINT64_C(7), to = MIN(from + LOOK_BYTES, k->mapped_low + k->mapped_bytes);
+    uint64_t from = k->r.sp & ~UINT64_C(7),
+             to = MIN(from + LOOK_BYTES, k->mapped_low + k->mapped_bytes);
     uint64_t low = w->code.low, size = w->code.high - low;
     k->fetched = from + LOOK_BYTES;
     from += k->moved;
     to += k->moved;
-    for (const uint64_t *at = (const uint64_t *)(uintptr_t)from; at < (const uint64_t *)(uintptr_t)to; at++)
+    for (const uint64_t *at = (const uint64_t *)(uintptr_t)from;
+         at < (const uint64_t *)(uintptr_t)to; at++)
         if (*at - low < size && !code_is_interpreter(&w->code, *at))
             __builtin_prefetch(site_at(w->sites, *at));
 }
@@ -215,7 +234,8 @@ at_each_sample void walk_run(struct walk *k, struct walk_end *ret_end)
     walk_finish(k);
     if (status == WALK_COMPLETE)
         status = k->full ? WALK_DEPTH : k->heap ? WALK_HEAP : WALK_COMPLETE;
-    *ret_end = (struct walk_end){.status = status, .recovered = k->recovered, .pc = k->r.pc, .sp = k->r.sp};
+    *ret_end = (struct walk_end){
+        .status = status, .recovered = k->recovered, .pc = k->r.pc, .sp = k->r.sp};
 }
 
 static bool set_up_stack(struct walk *k)
@@ -229,7 +249,8 @@ static bool set_up_stack(struct walk *k)
         return true;
     }
     if (!load64(m, k->thread + (uint64_t)l->thread_stack_base, &base) ||
-        !load64(m, k->thread + (uint64_t)l->thread_stack_size, &size) || size > STACK_SIZE_MAX || base < size)
+        !load64(m, k->thread + (uint64_t)l->thread_stack_size, &size) || size > STACK_SIZE_MAX ||
+        base < size)
         return false;
     if (k->r.sp == 0)
         k->stack_low = base - size;
@@ -282,8 +303,9 @@ static void fetch_thread(const struct walker *w, uint64_t thread)
     __builtin_prefetch((const void *)(uintptr_t)(thread + (uint64_t)l->thread_anchor + 64));
 }
 
-at_each_sample static unsigned walk_from(const struct walker *w, const void *context, const void *env, unsigned flags,
-                                         struct walk_frame *frames, unsigned max, struct walk_words *words,
+at_each_sample static unsigned walk_from(const struct walker *w, const void *context,
+                                         const void *env, unsigned flags, struct walk_frame *frames,
+                                         unsigned max, struct walk_words *words,
                                          struct walk_end *ret_end)
 {
     struct claims claims;
@@ -316,27 +338,33 @@ at_each_sample static unsigned walk_from(const struct walker *w, const void *con
     return k.count;
 }
 
-at_each_sample unsigned walk_stack(const struct walker *w, const void *context, const void *env, unsigned flags,
-                                   struct walk_frame *frames, unsigned max, struct walk_end *ret_end)
+at_each_sample unsigned walk_stack(const struct walker *w, const void *context, const void *env,
+                                   unsigned flags, struct walk_frame *frames, unsigned max,
+                                   struct walk_end *ret_end)
 {
     return walk_from(w, context, env, flags, frames, max, NULL, ret_end);
 }
 
-unsigned walk_own_stack(const struct walker *w, const void *env, unsigned flags, struct walk_frame *frames, unsigned max,
-                        struct walk_words *ret_words, struct walk_end *ret_end)
+unsigned walk_own_stack(const struct walker *w, const void *env, unsigned flags,
+                        struct walk_frame *frames, unsigned max, struct walk_words *ret_words,
+                        struct walk_end *ret_end)
 {
     if (ret_words)
         ret_words->n = 0;
     return walk_from(w, NULL, env, flags, frames, max, ret_words, ret_end);
 }
 
-static int prepare(struct walker *w, void *libjvm, const void *env, uint64_t java_thread, char *why, size_t size)
+static int prepare(struct walker *w, void *libjvm, const void *env, uint64_t java_thread, char *why,
+                   size_t size)
 {
     struct hotspot_image image = hotspot_image_of_library(libjvm);
     int r = hotspot_layout_read(&image, &w->layout, why, size);
     if (r < 0)
         return r;
-    /* Such a VM looks at its signal handlers now and then, and prints on the program's output when one is not its own. */
+    /*
+     * Such a VM looks at its signal handlers now and then, and prints on the program's output when
+     * one is not its own.
+     */
     if (hotspot_flag(&w->layout, &image, "CheckJNICalls")) {
         snprintf(why, size, "-Xcheck:jni forbids a guard against faults");
         return -ENOTSUP;
@@ -354,12 +382,14 @@ static int prepare(struct walker *w, void *libjvm, const void *env, uint64_t jav
         return -ENOTSUP;
     }
     for (unsigned i = 0; i < w->code.entry_count; i++)
-        w->entry_frame[i] = w->arch->interpreter_frame(&w->memory, w->code.entries[i].begin, w->code.entries[i].end);
+        w->entry_frame[i] = w->arch->interpreter_frame(&w->memory, w->code.entries[i].begin,
+                                                       w->code.entries[i].end);
     (void)image.symbol(image.context, "gHotSpotVMStructs", &w->libjvm);
     return modules_refresh() ? 0 : -ENOMEM;
 }
 
-int walker_new(struct walker **ret, void *libjvm, const void *env, uint64_t java_thread, char *why, size_t size)
+int walker_new(struct walker **ret, void *libjvm, const void *env, uint64_t java_thread, char *why,
+               size_t size)
 {
     struct walker *w = calloc(1, sizeof(*w));
     int r = -ENOMEM;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks in signal context: Java by the VM's own structures (hotspot/), native code by call frame information, in one walk
- * from the interrupted instruction to the thread's start. Nothing is allocated, no lock is taken, every load that might fail
- * is guarded, no object is read but the chunk that has a virtual thread's frames (walk_chunks). Where a step fails, the walk
- * resumes at the last Java frame that the VM itself has noted; where that is not possible it ends and says why.
+ * Stacks in signal context: Java by the VM's own structures (hotspot/), native code by call frame
+ * information, in one walk from the interrupted instruction to the thread's start. Nothing is
+ * allocated, no lock is taken, every load that might fail is guarded, no object is read but the
+ * chunk that has a virtual thread's frames (walk_chunks). Where a step fails, the walk resumes at
+ * the last Java frame that the VM itself has noted; where that is not possible it ends and says
+ * why.
  */
 #pragma once
 
@@ -27,7 +29,8 @@ enum walk_kind {
     WALK_NATIVE,        /* a function of a library or of the program */
     WALK_VM,            /* a function of libjvm */
     WALK_STUB,          /* generated code that is no method */
-    WALK_GAP,           /* frames of a virtual thread that are in the heap and were not read (walk_chunks) */
+    /* frames of a virtual thread that are in the heap and were not read (walk_chunks) */
+    WALK_GAP,
     WALK_KERNEL,
     WALK_KINDS,
 };
@@ -38,9 +41,10 @@ static inline bool walk_is_java(uint32_t kind)
 }
 
 /*
- * An id says what a frame is, for as long as the process lives: of a Java frame the method's address and a check that tells
- * it from later methods there (hotspot/method.h), of another one its program counter. Bit 63 is always clear, and ids of
- * methods that the VM gives (jmethodIDs) have bits 61 and 62 clear.
+ * An id says what a frame is, for as long as the process lives: of a Java frame the method's
+ * address and a check that tells it from later methods there (hotspot/method.h), of another one its
+ * program counter. Bit 63 is always clear, and ids of methods that the VM gives (jmethodIDs) have
+ * bits 61 and 62 clear.
  */
 #define WALK_ID_JAVA        (UINT64_C(1) << 62)
 #define WALK_ID_CODE        (UINT64_C(1) << 61)
@@ -80,7 +84,8 @@ static inline uint64_t walk_id_kernel(uint64_t id)
 
 struct walk_frame {
     uint64_t id;
-    int32_t bci;   /* Java: bytecode index, -1 when not known, -3 for a native method; otherwise 0 */
+    /* Java: bytecode index, -1 when not known, -3 for a native method; otherwise 0 */
+    int32_t bci;
     uint32_t kind; /* enum walk_kind */
 };
 
@@ -102,44 +107,54 @@ struct walk_end {
 
 enum {
     WALK_WITH_NATIVE = 1, /* native, VM and stub frames too; without it only Java's are answered */
-    WALK_TO_HEAP = 2,     /* it ends where frames are in the heap; what is below them is not wanted */
+    /* it ends where frames are in the heap; what is below them is not wanted */
+    WALK_TO_HEAP = 2,
 };
 
 /*
- * Prepares walks of the VM whose libjvm was loaded, once, from a thread of it and not in a signal handler: env is that thread's
- * JNIEnv, java_thread the VM's structure of it (the field `eetop` of its java.lang.Thread). Installs the fault guard. 0;
- * -ENOTSUP with the reason in why[size]: use AsyncGetCallTrace then and say so.
+ * Prepares walks of the VM whose libjvm was loaded, once, from a thread of it and not in a signal
+ * handler: env is that thread's JNIEnv, java_thread the VM's structure of it (the field `eetop` of
+ * its java.lang.Thread). Installs the fault guard. 0; -ENOTSUP with the reason in why[size]: use
+ * AsyncGetCallTrace then and say so.
  */
-int walker_new(struct walker **ret, void *libjvm, const void *env, uint64_t java_thread, char *why, size_t size) must_check;
+int walker_new(struct walker **ret, void *libjvm, const void *env, uint64_t java_thread, char *why,
+               size_t size) must_check;
 /* Not while a walk may run. */
 void walker_free(struct walker *w);
 
 /*
- * Where frames of a mounted virtual thread are that lie in the heap still: in the continuation's last chunk. Offsets in bytes;
- * references in objects are shifted numbers of 32 bits from oop_base on when `narrow`.
+ * Where frames of a mounted virtual thread are that lie in the heap still: in the continuation's
+ * last chunk. Offsets in bytes; references in objects are shifted numbers of 32 bits from oop_base
+ * on when `narrow`.
  */
 struct walk_chunks {
     uint64_t oop_base;
     int32_t oop_shift;
     bool narrow;
-    int32_t cont;                            /* in the continuation's entry on the stack */
-    int32_t tail, parent, sp, bottom, stack; /* of Continuation; of StackChunk, `stack` where its frames are */
+    int32_t cont; /* in the continuation's entry on the stack */
+    /* of Continuation; of StackChunk, `stack` where its frames are */
+    int32_t tail, parent, sp, bottom, stack;
 };
 
-/* From now on snapshots have the frames in chunks; only with a collector that moves objects at safepoints alone. */
+/*
+ * From now on snapshots have the frames in chunks; only with a collector that moves objects at
+ * safepoints alone.
+ */
 void walker_chunks(struct walker *w, const struct walk_chunks *chunks);
 
 /*
- * Walks the stack of this thread. context is the signal's ucontext_t; NULL starts at the thread's last Java frame, for callers
- * in a JVM TI callback or native method. env is this thread's JNIEnv, NULL in a thread that is none of Java's. At most max
- * frames, the innermost first; returns how many. Async-signal-safe.
+ * Walks the stack of this thread. context is the signal's ucontext_t; NULL starts at the thread's
+ * last Java frame, for callers in a JVM TI callback or native method. env is this thread's JNIEnv,
+ * NULL in a thread that is none of Java's. At most max frames, the innermost first; returns how
+ * many. Async-signal-safe.
  */
-unsigned walk_stack(const struct walker *w, const void *context, const void *env, unsigned flags, struct walk_frame *frames,
-                    unsigned max, struct walk_end *ret_end);
+unsigned walk_stack(const struct walker *w, const void *context, const void *env, unsigned flags,
+                    struct walk_frame *frames, unsigned max, struct walk_end *ret_end);
 
 /*
- * Where the words of a stack are that its frames follow from, from the last Java frame on: as long as that one and all of these
- * are the same, and the code that they lead to, the frames are. More than fit: n is WALK_WORDS_MAX + 1.
+ * Where the words of a stack are that its frames follow from, from the last Java frame on: as long
+ * as that one and all of these are the same, and the code that they lead to, the frames are. More
+ * than fit: n is WALK_WORDS_MAX + 1.
  */
 enum { WALK_WORDS_MAX = 200 };
 
@@ -149,16 +164,21 @@ struct walk_words {
 };
 
 /* walk_stack from the thread's last Java frame; with words when they are asked for. */
-unsigned walk_own_stack(const struct walker *w, const void *env, unsigned flags, struct walk_frame *frames, unsigned max,
-                        struct walk_words *ret_words, struct walk_end *ret_end);
+unsigned walk_own_stack(const struct walker *w, const void *env, unsigned flags,
+                        struct walk_frame *frames, unsigned max, struct walk_words *ret_words,
+                        struct walk_end *ret_end);
 
-/* What a walk from there begins with is brought into the cache; async-signal-safe, some time before walk_stack. */
+/*
+ * What a walk from there begins with is brought into the cache; async-signal-safe, some time before
+ * walk_stack.
+ */
 void walker_fetch(const struct walker *w, const void *context);
 /* Loads the table of libraries again when it changed; outside of handlers, now and then. */
 void walker_refresh(struct walker *w);
 
 /*
- * What a Java frame's method is; outside of handlers. 0; -ESTALE: its class is unloaded; -ENOMEM. See hotspot/method.h.
+ * What a Java frame's method is; outside of handlers. 0; -ESTALE: its class is unloaded; -ENOMEM.
+ * See hotspot/method.h.
  */
 int walker_describe(const struct walker *w, uint64_t id, struct method_description *ret) must_check;
 /* The name of the class at an address, which may be any number: hotspot/method.h. */

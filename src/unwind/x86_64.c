@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames of compiled code: return address, saved rbp, body. HotSpot's compilers build and leave them in a few ways only. */
+/*
+ * Frames of compiled code: return address, saved rbp, body. HotSpot's compilers build and leave
+ * them in a few ways only.
+ */
 #include "unwind/arch.h"
 
 #include <string.h>
@@ -7,11 +10,16 @@
 
 enum { WINDOW = 32, PROLOGUE_MAX = 160 };
 
-/* `sub rsp, imm` (or `add rsp, imm`, by opcode extension) of exactly that amount; its length, 0 when it is something else. */
-at_each_sample static unsigned adjusts_rsp(const uint8_t *code, size_t len, uint8_t modrm, int32_t amount)
+/*
+ * `sub rsp, imm` (or `add rsp, imm`, by opcode extension) of exactly that amount; its length, 0
+ * when it is something else.
+ */
+at_each_sample static unsigned adjusts_rsp(const uint8_t *code, size_t len, uint8_t modrm,
+                                           int32_t amount)
 {
     int32_t imm;
-    if (len >= 4 && code[0] == 0x48 && code[1] == 0x83 && code[2] == modrm && (int8_t)code[3] == amount)
+    if (len >= 4 && code[0] == 0x48 && code[1] == 0x83 && code[2] == modrm &&
+        (int8_t)code[3] == amount)
         return 4;
     if (len >= 7 && code[0] == 0x48 && code[1] == 0x81 && code[2] == modrm) {
         memcpy(&imm, code + 3, sizeof(imm));
@@ -32,14 +40,17 @@ static unsigned adds(const uint8_t *code, size_t len, int32_t amount)
 
 static bool is_move_rbp(const uint8_t *code)
 {
-    return code[0] == 0x48 && ((code[1] == 0x8b && code[2] == 0xec) || (code[1] == 0x89 && code[2] == 0xe5));
+    return code[0] == 0x48 &&
+           ((code[1] == 0x8b && code[2] == 0xec) || (code[1] == 0x89 && code[2] == 0xe5));
 }
 
 /*
- * The state at offset `at` of a prologue. Its forms: push rbp [mov rbp, rsp] sub rsp, N - 16; or sub rsp, N - 8 and then
- * mov [rsp + N - 16], rbp; N being the size of the frame. A frame of 16 bytes is a push alone.
+ * The state at offset `at` of a prologue. Its forms: push rbp [mov rbp, rsp] sub rsp, N - 16; or
+ * sub rsp, N - 8 and then mov [rsp + N - 16], rbp; N being the size of the frame. A frame of 16
+ * bytes is a push alone.
  */
-static enum frame_state prologue_state(const uint8_t *code, size_t len, size_t at, int32_t frame_bytes)
+static enum frame_state prologue_state(const uint8_t *code, size_t len, size_t at,
+                                       int32_t frame_bytes)
 {
     for (size_t i = 0; i + 4 <= len; i++) {
         unsigned n;
@@ -54,27 +65,33 @@ static enum frame_state prologue_state(const uint8_t *code, size_t len, size_t a
         }
         n = subtracts(code + i, len - i, frame_bytes - 8);
         if (n) {
-            bool saves = i + n + 3 <= len && code[i + n] == 0x48 && code[i + n + 1] == 0x89 && (code[i + n + 2] & 0x3f) == 0x2c;
+            bool saves = i + n + 3 <= len && code[i + n] == 0x48 && code[i + n + 1] == 0x89 &&
+                         (code[i + n + 2] & 0x3f) == 0x2c;
             return at <= i ? FRAME_NONE : at == i + n && saves ? FRAME_FP_LIVE : FRAME_FULL;
         }
     }
     return FRAME_FULL;
 }
 
-/* Length of an instruction that may stand between the removal of a frame and the return; 0 for any other. */
+/*
+ * Length of an instruction that may stand between the removal of a frame and the return; 0 for any
+ * other.
+ */
 static unsigned after_removal(const uint8_t *code, size_t len)
 {
     static const struct {
         uint8_t bytes[3], count, length;
     } forms[] = {
-        {{0x85, 0x05}, 2, 6},                                   /* test [rip + poll], eax */
-        {{0x41, 0x85, 0x02}, 3, 3},                             /* test [r10], eax */
-        {{0x4d, 0x8b, 0x57}, 3, 4},                             /* the same with a short displacement */
-        {{0x49, 0x3b, 0x67}, 3, 4}, {{0x4d, 0x8b, 0x97}, 3, 7}, /* mov r10, [r15 + poll] */
-        {{0x49, 0xba}, 2, 10},                                  /* mov r10, poll */
-        {{0x49, 0x3b, 0xa7}, 3, 7},                             /* cmp rsp, [r15 + poll] */
-        {{0x0f, 0x87}, 2, 6},                                   /* ja stub */
-        {{0xc5, 0xf8, 0x77}, 3, 3},                             /* vzeroupper */
+        {{0x85, 0x05}, 2, 6},       /* test [rip + poll], eax */
+        {{0x41, 0x85, 0x02}, 3, 3}, /* test [r10], eax */
+        /* the same with a short displacement */
+        {{0x4d, 0x8b, 0x57}, 3, 4},
+        {{0x49, 0x3b, 0x67}, 3, 4},
+        {{0x4d, 0x8b, 0x97}, 3, 7}, /* mov r10, [r15 + poll] */
+        {{0x49, 0xba}, 2, 10},      /* mov r10, poll */
+        {{0x49, 0x3b, 0xa7}, 3, 7}, /* cmp rsp, [r15 + poll] */
+        {{0x0f, 0x87}, 2, 6},       /* ja stub */
+        {{0xc5, 0xf8, 0x77}, 3, 3}, /* vzeroupper */
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
@@ -83,14 +100,17 @@ static unsigned after_removal(const uint8_t *code, size_t len)
     return 0;
 }
 
-/* True when pc, at offset WINDOW of code, lies behind add rsp, N - 16; pop rbp and before the return, with only polls between.
+/*
+ * True when pc, at offset WINDOW of code, lies behind add rsp, N - 16; pop rbp and before the
+ * return, with only polls between.
  */
 static bool is_removed(const uint8_t *code, size_t len, int32_t frame_bytes)
 {
     for (size_t pop = WINDOW - 1; pop >= WINDOW - 24; pop--) {
         if (code[pop] != 0x5d)
             continue;
-        if (frame_bytes != 16 && !adds(code + pop - 4, 4, frame_bytes - 16) && !adds(code + pop - 7, 7, frame_bytes - 16))
+        if (frame_bytes != 16 && !adds(code + pop - 4, 4, frame_bytes - 16) &&
+            !adds(code + pop - 7, 7, frame_bytes - 16))
             continue;
         size_t at = pop + 1;
         while (at < WINDOW) {
@@ -105,17 +125,23 @@ static bool is_removed(const uint8_t *code, size_t len, int32_t frame_bytes)
     return false;
 }
 
-/* The slow path of a return poll (JDK 16 and later), behind the code: lea r10, [poll]; mov [r15 + pc], r10; jmp handler. */
+/*
+ * The slow path of a return poll (JDK 16 and later), behind the code: lea r10, [poll]; mov [r15 +
+ * pc], r10; jmp handler.
+ */
 static bool is_poll_stub(const uint8_t *code, size_t len)
 {
     static const uint8_t lea[] = {0x4c, 0x8d, 0x15}, store[] = {0x4d, 0x89, 0x97};
     bool after_store = code[WINDOW] == 0xe9 && memcmp(code + WINDOW - 7, store, 3) == 0;
-    bool at_store = len >= WINDOW + 3 && memcmp(code + WINDOW, store, 3) == 0 && memcmp(code + WINDOW - 7, lea, 3) == 0;
-    bool at_lea = len >= WINDOW + 10 && memcmp(code + WINDOW, lea, 3) == 0 && memcmp(code + WINDOW + 7, store, 3) == 0;
+    bool at_store = len >= WINDOW + 3 && memcmp(code + WINDOW, store, 3) == 0 &&
+                    memcmp(code + WINDOW - 7, lea, 3) == 0;
+    bool at_lea = len >= WINDOW + 10 && memcmp(code + WINDOW, lea, 3) == 0 &&
+                  memcmp(code + WINDOW + 7, store, 3) == 0;
     return at_lea || at_store || (after_store && memcmp(code + WINDOW - 14, lea, 3) == 0);
 }
 
-at_each_sample static enum frame_state compiled_state(const struct memory *m, uint64_t pc, uint64_t entry, uint64_t complete,
+at_each_sample static enum frame_state compiled_state(const struct memory *m, uint64_t pc,
+                                                      uint64_t entry, uint64_t complete,
                                                       uint64_t end, int32_t frame_bytes)
 {
     uint8_t code[PROLOGUE_MAX];
@@ -135,7 +161,8 @@ at_each_sample static enum frame_state compiled_state(const struct memory *m, ui
     if (code[WINDOW] == 0xc3 || code[WINDOW] == 0xc2)
         return FRAME_NONE;
     if (code[WINDOW] == 0x5d &&
-        (frame_bytes == 16 || adds(code + WINDOW - 4, 4, frame_bytes - 16) || adds(code + WINDOW - 7, 7, frame_bytes - 16)))
+        (frame_bytes == 16 || adds(code + WINDOW - 4, 4, frame_bytes - 16) ||
+         adds(code + WINDOW - 7, 7, frame_bytes - 16)))
         return FRAME_FP_PUSHED;
     return is_removed(code, len, frame_bytes) || is_poll_stub(code, len) ? FRAME_NONE : FRAME_FULL;
 }
@@ -158,7 +185,8 @@ static enum frame_state stub_state(const struct memory *m, uint64_t pc, uint64_t
 static uint64_t interpreter_frame(const struct memory *m, uint64_t begin, uint64_t end)
 {
     /* push rbp; mov rbp, rsp; push r13 (the sender's stack pointer) */
-    static const uint8_t forms[][6] = {{0x55, 0x48, 0x8b, 0xec, 0x41, 0x55}, {0x55, 0x48, 0x89, 0xe5, 0x41, 0x55}};
+    static const uint8_t forms[][6] = {{0x55, 0x48, 0x8b, 0xec, 0x41, 0x55},
+                                       {0x55, 0x48, 0x89, 0xe5, 0x41, 0x55}};
     uint8_t code[6];
     for (uint64_t at = begin; at + sizeof(code) <= end; at++) {
         if (!memory_read(m, at, code, sizeof(code)))
@@ -174,12 +202,13 @@ static enum frame_state entry_state(uint64_t pc, uint64_t frame)
     return frame == 0 || pc <= frame ? FRAME_NONE : pc == frame + 1 ? FRAME_FP_PUSHED : FRAME_FULL;
 }
 
-static bool interpreter_return(const struct memory *m, const struct registers *r, uint64_t *ret_pc, uint64_t *ret_sp)
+static bool interpreter_return(const struct memory *m, const struct registers *r, uint64_t *ret_pc,
+                               uint64_t *ret_sp)
 {
     /* Behind leave: pop rdi (or rsi); mov rsp, rbx; jmp rdi (rsi). */
     uint8_t code[6];
-    if (!memory_read(m, r->pc, code, sizeof(code)) || (code[0] != 0x5f && code[0] != 0x5e) || code[1] != 0x48 ||
-        code[2] != 0x8b || code[3] != 0xe3 || code[4] != 0xff)
+    if (!memory_read(m, r->pc, code, sizeof(code)) || (code[0] != 0x5f && code[0] != 0x5e) ||
+        code[1] != 0x48 || code[2] != 0x8b || code[3] != 0xe3 || code[4] != 0xff)
         return false;
     if (!load64(m, r->sp, ret_pc))
         return false;
@@ -194,7 +223,10 @@ static bool follows_call(const struct memory *m, uint64_t address)
         return false;
     if (code[2] == 0xe8)
         return true;
-    /* call r/m64: ff /2 with no, one-byte or four-byte displacement, an index byte and a prefix before. */
+    /*
+     * call r/m64: ff /2 with no, one-byte or four-byte displacement, an index byte and a prefix
+     * before.
+     */
     for (unsigned length = 2; length <= 7; length++) {
         const uint8_t *at = code + 7 - length;
         if (at[0] != 0xff || (at[1] & 0x38) != 0x10)

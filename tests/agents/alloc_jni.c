@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The native half of tests/java/AllocJni.java: objects made by each function of JNI that makes one. */
+/*
+ * The native half of tests/java/AllocJni.java: creates objects with each function of JNI that does
+ * so.
+ */
 #include <jni.h>
 #include <stdarg.h>
 
@@ -20,9 +23,11 @@ static void drop(JNIEnv *jni, jobject o)
         (*jni)->DeleteLocalRef(jni, o);
 }
 
-JNIEXPORT void JNICALL Java_AllocJni_objects(JNIEnv *jni, jclass self, jclass plain, jclass throws, jint n);
+JNIEXPORT void JNICALL Java_AllocJni_objects(JNIEnv *jni, jclass self, jclass plain, jclass throws,
+                                             jint n);
 
-JNIEXPORT void JNICALL Java_AllocJni_objects(JNIEnv *jni, jclass self, jclass plain, jclass throws, jint n)
+JNIEXPORT void JNICALL Java_AllocJni_objects(JNIEnv *jni, jclass self, jclass plain, jclass throws,
+                                             jint n)
 {
     jmethodID make = (*jni)->GetMethodID(jni, plain, "<init>", "(I)V"),
               fail = (*jni)->GetMethodID(jni, throws, "<init>", "(I)V");
@@ -64,7 +69,7 @@ JNIEXPORT void JNICALL Java_AllocJni_strings(JNIEnv *jni, jclass self, jint n)
     }
 }
 
-/* What a native method calls back is Java's own. */
+/* What a native method calls back belongs to Java. */
 JNIEXPORT void JNICALL Java_AllocJni_calls(JNIEnv *jni, jclass self, jint n);
 
 JNIEXPORT void JNICALL Java_AllocJni_calls(JNIEnv *jni, jclass self, jint n)

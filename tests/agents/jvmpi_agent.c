@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A JVMPI agent in the style of 1999 that checks the layer: -Xrunjvmpitest:EVENT+EVENT+... enables those events (numbers). It
- * counts what arrives, checks that identities are defined before they are used, and answers JvmpiWork's questions. At
- * JVM_SHUT_DOWN it prints "jvmpi NAME VALUE" lines.
+ * A JVMPI agent in the style of 1999 that checks the layer. -Xrunjvmpitest:EVENT+EVENT+... enables
+ * the events with these numbers. It counts the events, checks that identities are defined before
+ * they are used, and answers JvmpiWork's questions. At JVM_SHUT_DOWN it prints lines "jvmpi NAME
+ * VALUE".
  */
 #include "jvmpi_agent.h"
 

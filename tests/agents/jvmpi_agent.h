@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the checking agent share: jvmpi_agent.c counts events, the others are a topic each. */
+/*
+ * Declarations shared by the files of the checking agent. jvmpi_agent.c counts events; each of the
+ * other files has one topic.
+ */
 #include "jvmpi.h"
 
 #include <pthread.h>
@@ -15,7 +18,7 @@ extern JVMPI_Interface *jvmpi;
 extern JavaVM *java_vm;
 extern pthread_mutex_t lock;
 extern long counts[64], requested[64];
-extern long init_order; /* digits: 1 allocs, 2 classes, 4 threads, in the order they came */
+extern long init_order; /* digits in the order of the events: 1 allocations, 2 classes, 4 threads */
 
 void fault(const char *what);
 void pause_ms(long ms);
@@ -49,16 +52,20 @@ void on_thread_start(JVMPI_Event *e);
 void on_thread_end(JVMPI_Event *e);
 
 /* ---- jvmpi_agent_methods.c: entries, exits, instructions ---- */
-extern long entries_of_leaf, exits_of_leaf, entries_of_thrower, exits_of_thrower, entries_with_object;
+extern long entries_of_leaf, exits_of_leaf, entries_of_thrower, exits_of_thrower,
+    entries_with_object;
 extern jobjectID wanted_receiver;
 extern long total_entries, total_exits, n_steps, plain_offsets;
 extern char steps[400];
 
 void on_method(JVMPI_Event *e, int type);
 void on_instruction(JVMPI_Event *e);
-/* Counts from now on the entries and exits of "JvmpiWork.leaf" in this thread alone. 0, or -1: no such method. */
+/*
+ * From now on counts the entries and exits of "JvmpiWork.leaf" in this thread only. Returns 0, or
+ * -1 when there is no such method.
+ */
 long count_calls(JNIEnv *env, const char *what);
-/* entries * 1,000,000 + exits */
+/* Returns entries * 1,000,000 + exits. */
 long counted_calls(void);
 
 /* ---- jvmpi_agent_objects.c: allocations, their end, collections, dumps ---- */
@@ -74,11 +81,12 @@ void on_gc(JVMPI_Event *e, int type);
 void on_heap_dump(JVMPI_Event *e);
 void on_object_dump(JVMPI_Event *e);
 long all_marker_frees(void);
-jobjectID marker_told(long i);
+jobjectID marker_reported(long i);
 
 /* ---- jvmpi_agent_monitors.c ---- */
 extern long last_wait_timeout, last_waited, sleeps, slept;
-extern jobjectID last_contended, last_waited_on, watched; /* events of one monitor are counted apart */
+/* The events of one monitor are counted separately. */
+extern jobjectID last_contended, last_waited_on, watched;
 extern long watched_counts[64];
 extern long monitor_owner_found, monitor_traces;
 extern JNIEnv *monitor_wanted_owner;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The questions of JvmpiWork: ask(what, object, number). */
+/* Answers the questions of JvmpiWork: ask(what, object, number). */
 #include "jvmpi_agent.h"
 
 jobject last_ref;
@@ -15,7 +15,10 @@ static void system_thread(void *unused)
     system_thread_ran = env ? 1 : -1;
 }
 
-/* Events of references that this makes: global made, freed, weak made, freed, each with its own reference and object. */
+/*
+ * Makes references and checks their events: global created and freed, weak created and freed, each
+ * with its own reference and object.
+ */
 static long references(JNIEnv *env, jobject o)
 {
     long r = 0, before;
@@ -23,20 +26,26 @@ static long references(JNIEnv *env, jobject o)
     jobject ref;
     before = counts[JVMPI_EVENT_JNI_GLOBALREF_ALLOC];
     ref = (*env)->NewGlobalRef(env, o);
-    r += counts[JVMPI_EVENT_JNI_GLOBALREF_ALLOC] == before + 1 && last_ref == ref && last_ref_object == id ? 1 : 0;
+    r += counts[JVMPI_EVENT_JNI_GLOBALREF_ALLOC] == before + 1 && last_ref == ref &&
+                 last_ref_object == id
+             ? 1
+             : 0;
     before = counts[JVMPI_EVENT_JNI_GLOBALREF_FREE];
     (*env)->DeleteGlobalRef(env, ref);
     r += counts[JVMPI_EVENT_JNI_GLOBALREF_FREE] == before + 1 && last_ref == ref ? 10 : 0;
     before = counts[JVMPI_EVENT_JNI_WEAK_GLOBALREF_ALLOC];
     ref = (*env)->NewWeakGlobalRef(env, o);
-    r += counts[JVMPI_EVENT_JNI_WEAK_GLOBALREF_ALLOC] == before + 1 && last_ref == ref && last_ref_object == id ? 100 : 0;
+    r += counts[JVMPI_EVENT_JNI_WEAK_GLOBALREF_ALLOC] == before + 1 && last_ref == ref &&
+                 last_ref_object == id
+             ? 100
+             : 0;
     before = counts[JVMPI_EVENT_JNI_WEAK_GLOBALREF_FREE];
     (*env)->DeleteWeakGlobalRef(env, ref);
     r += counts[JVMPI_EVENT_JNI_WEAK_GLOBALREF_FREE] == before + 1 && last_ref == ref ? 1000 : 0;
     return r;
 }
 
-/* The user's signal: a dump request, then a reset request. */
+/* Sends the signal of a user and waits for the events: a dump request, then a reset request. */
 static long signals(void)
 {
     int i;
@@ -61,13 +70,15 @@ static long trace_of(JNIEnv *env, const char *expected, int depth)
     return trace.num_frames * 100000L;
 }
 
-JNIEXPORT jlong JNICALL Java_JvmpiWork_ask(JNIEnv *env, jclass unused, jstring jwhat, jobject o, jlong number)
+JNIEXPORT jlong JNICALL Java_JvmpiWork_ask(JNIEnv *env, jclass unused, jstring jwhat, jobject o,
+                                           jlong number)
 {
     struct known_thread *t;
     long r = -12345;
     const char *what;
-    if (!jvmpi) { /* the program without its agent */
-        (*env)->ThrowNew(env, (*env)->FindClass(env, "java/lang/IllegalStateException"), "not under -Xrunjvmpitest");
+    if (!jvmpi) { /* the program runs without its agent */
+        (*env)->ThrowNew(env, (*env)->FindClass(env, "java/lang/IllegalStateException"),
+                         "not under -Xrunjvmpitest");
         return r;
     }
     what = (*env)->GetStringUTFChars(env, jwhat, NULL);
@@ -84,20 +95,24 @@ JNIEXPORT jlong JNICALL Java_JvmpiWork_ask(JNIEnv *env, jclass unused, jstring j
         r = (long)jvmpi->jobject2jobjectID(o);
     else if (IS("same")) {
         jobject back = jvmpi->jobjectID2jobject((jobjectID)number);
-        r = (*env)->IsSameObject(env, back, o) && (!o || (*env)->GetObjectRefType(env, back) == JNILocalRefType);
+        r = (*env)->IsSameObject(env, back, o) &&
+            (!o || (*env)->GetObjectRefType(env, back) == JNILocalRefType);
     } else if (IS("request"))
         r = jvmpi->RequestEvent((jint)number, o ? (void *)jvmpi->jobject2jobjectID(o) : NULL);
     else if (IS("request bad id"))
         r = jvmpi->RequestEvent((jint)number, (void *)0x7ffffff1);
     else if (IS("told")) {
-        jobject back = jvmpi->jobjectID2jobject(marker_told(number));
-        r = (*env)->IsSameObject(env, back, o) && jvmpi->jobject2jobjectID(o) == marker_told(number);
+        jobject back = jvmpi->jobjectID2jobject(marker_reported(number));
+        r = (*env)->IsSameObject(env, back, o) &&
+            jvmpi->jobject2jobjectID(o) == marker_reported(number);
     } else if (IS("heap level") || IS("heap told")) {
         JVMPI_HeapDumpArg arg;
         arg.heap_dump_level = o ? (jint)number : JVMPI_DUMP_LEVEL_0;
-        dump_wanted = o ? jvmpi->jobject2jobjectID(o) : marker_told(number);
+        dump_wanted = o ? jvmpi->jobject2jobjectID(o) : marker_reported(number);
         r = jvmpi->RequestEvent(JVMPI_EVENT_HEAP_DUMP, &arg);
-        r = r ? r : dump_records / 1000000000L == 1 && dump_bytes == dump_records % 1000000000L * 9 ? 0 : -2;
+        r = r                                                                                 ? r
+            : dump_records / 1000000000L == 1 && dump_bytes == dump_records % 1000000000L * 9 ? 0
+                                                                                              : -2;
     } else if (IS("object dump")) {
         r = jvmpi->RequestEvent(JVMPI_EVENT_OBJECT_DUMP, jvmpi->jobject2jobjectID(o));
         r = r ? -1 : object_dump_type;
@@ -116,7 +131,9 @@ JNIEXPORT jlong JNICALL Java_JvmpiWork_ask(JNIEnv *env, jclass unused, jstring j
     else if (IS("class known")) {
         const char *name = (*env)->GetStringUTFChars(env, (jstring)o, NULL);
         struct known_class *c = class_by_name(name);
-        r = c ? c->n_methods * 1000000 + c->n_statics * 10000 + c->n_instances * 100 + c->n_interfaces : -1;
+        r = c ? c->n_methods * 1000000 + c->n_statics * 10000 + c->n_instances * 100 +
+                    c->n_interfaces
+              : -1;
         (*env)->ReleaseStringUTFChars(env, (jstring)o, name);
     } else if (IS("class of leaf")) {
         struct known_class *c = class_by_name("JvmpiWork");
@@ -138,9 +155,13 @@ JNIEXPORT jlong JNICALL Java_JvmpiWork_ask(JNIEnv *env, jclass unused, jstring j
         (*env)->ReleaseStringUTFChars(env, (jstring)o, name);
     } else if (IS("counted calls"))
         r = counted_calls();
-    else if (IS("nesting of")) { /* of the n-th thread that was ever known, if it is a carrier; -1,000,000: no more */
-        long *nesting = number < n_threads ? (long *)jvmpi->GetThreadLocalStorage(threads[number].env) : NULL;
-        r = number >= n_threads ? -1000000 : !strncmp(threads[number].name, "ForkJoinPool-1", 14) && nesting ? *nesting : 0;
+    /* Of the n-th thread ever known, if it is a carrier; -1,000,000 when there are no more. */
+    else if (IS("nesting of")) {
+        long *nesting =
+            number < n_threads ? (long *)jvmpi->GetThreadLocalStorage(threads[number].env) : NULL;
+        r = number >= n_threads                                               ? -1000000
+            : !strncmp(threads[number].name, "ForkJoinPool-1", 14) && nesting ? *nesting
+                                                                              : 0;
     } else if (IS("thrower entries"))
         r = entries_of_thrower;
     else if (IS("thrower exits"))

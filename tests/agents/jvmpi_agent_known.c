@@ -83,7 +83,7 @@ void on_class_unload(JVMPI_Event *e)
         if (classes[i].id == e->u.class_unload.class_id)
             classes[i].unloaded++;
     pthread_mutex_unlock(&lock);
-    /* "Thus the profiler may ask about a class to the end" */
+    /* The specification lets a profiler request a class until it has handled CLASS_UNLOAD. */
     if (jvmpi->RequestEvent(JVMPI_EVENT_CLASS_LOAD, e->u.class_unload.class_id) != JVMPI_SUCCESS)
         fault("no CLASS_LOAD on request within CLASS_UNLOAD");
 }

@@ -5,7 +5,7 @@ long entries_of_leaf, exits_of_leaf, entries_of_thrower, exits_of_thrower, entri
 jobjectID wanted_receiver;
 long total_entries, total_exits;
 
-/* One method in one thread. */
+/* The method and thread that are counted. */
 static jmethodID counted_method;
 static JNIEnv *counted_env;
 static long counted_entries, counted_exits;
@@ -39,12 +39,16 @@ void on_method(JVMPI_Event *e, int type)
     }
     __sync_fetch_and_add(type == JVMPI_EVENT_METHOD_EXIT ? &total_exits : &total_entries, 1);
     if (e->u.method.method_id == leaf && type != JVMPI_EVENT_METHOD_ENTRY2)
-        __sync_fetch_and_add(type == JVMPI_EVENT_METHOD_EXIT ? &exits_of_leaf : &entries_of_leaf, 1);
+        __sync_fetch_and_add(type == JVMPI_EVENT_METHOD_EXIT ? &exits_of_leaf : &entries_of_leaf,
+                             1);
     if (e->u.method.method_id == thrower && type != JVMPI_EVENT_METHOD_ENTRY2)
-        __sync_fetch_and_add(type == JVMPI_EVENT_METHOD_EXIT ? &exits_of_thrower : &entries_of_thrower, 1);
-    if (type == JVMPI_EVENT_METHOD_ENTRY2 && wanted_receiver && e->u.method_entry2.obj_id == wanted_receiver)
+        __sync_fetch_and_add(
+            type == JVMPI_EVENT_METHOD_EXIT ? &exits_of_thrower : &entries_of_thrower, 1);
+    if (type == JVMPI_EVENT_METHOD_ENTRY2 && wanted_receiver &&
+        e->u.method_entry2.obj_id == wanted_receiver)
         __sync_fetch_and_add(&entries_with_object, 1);
-    if (e->env_id == counted_env && e->u.method.method_id == counted_method && type != JVMPI_EVENT_METHOD_ENTRY2)
+    if (e->env_id == counted_env && e->u.method.method_id == counted_method &&
+        type != JVMPI_EVENT_METHOD_ENTRY2)
         *(type == JVMPI_EVENT_METHOD_EXIT ? &counted_exits : &counted_entries) += 1;
     nesting = (long *)jvmpi->GetThreadLocalStorage(e->env_id);
     if (!nesting) {
@@ -59,8 +63,10 @@ void on_method(JVMPI_Event *e, int type)
     *nesting += type == JVMPI_EVENT_METHOD_EXIT ? -1 : 1;
 }
 
-/* Of the method "steps": how many instructions, and what they told, in order: "i1" if true, "t3,0,5" a table's key and bounds
- * ... */
+/*
+ * For the method "steps": the number of instructions and what they reported, in order: "i1" if
+ * true, "t3,0,5" a table's key and bounds ...
+ */
 long n_steps, plain_offsets;
 char steps[400];
 
@@ -78,8 +84,9 @@ void on_instruction(JVMPI_Event *e)
     if (e->u.instruction.offset > before)
         plain_offsets++;
     before = e->u.instruction.offset;
-    /* by the offsets in JvmpiWork's class file that the program tells */
-    if (e->u.instruction.u.tableswitch_info.low == 10 && e->u.instruction.u.tableswitch_info.hi == 13)
+    /* By the offsets in JvmpiWork's class file, which the program tells. */
+    if (e->u.instruction.u.tableswitch_info.low == 10 &&
+        e->u.instruction.u.tableswitch_info.hi == 13)
         sprintf(one, "t%d ", (int)e->u.instruction.u.tableswitch_info.key);
     else if (e->u.instruction.u.lookupswitch_info.pairs_total == 3)
         sprintf(one, "l%d ", (int)e->u.instruction.u.lookupswitch_info.chosen_pair_index);

@@ -45,7 +45,8 @@ static unsigned be32(const unsigned char *p)
 
 void on_monitor_dump(JVMPI_Event *e)
 {
-    unsigned char *p = (unsigned char *)e->u.monitor_dump.begin, *end = (unsigned char *)e->u.monitor_dump.end;
+    unsigned char *p = (unsigned char *)e->u.monitor_dump.begin,
+                  *end = (unsigned char *)e->u.monitor_dump.end;
     monitor_traces = e->u.monitor_dump.num_traces;
     while (p < end) {
         int type = *p++, list;
@@ -123,13 +124,16 @@ long raw_monitors(const char *name)
     jvmpi->RawMonitorEnter(contended);
     jvmpi->RawMonitorWait(contended, 50);
     jvmpi->RawMonitorExit(contended);
-    jvmpi->RawMonitorExit(contended); /* one too many: ignored */
+    jvmpi->RawMonitorExit(contended); /* one exit too many must be ignored */
     jvmpi->RawMonitorDestroy(contended);
-    jvmpi->RawMonitorEnter(contended); /* dead: ignored */
+    jvmpi->RawMonitorEnter(contended); /* destroyed; must be ignored */
     return raw_order - before;
 }
 
-/* What MONITOR_DUMP has of a raw monitor that we own: 1, and 10 when the contender wants in, 100 when it waits. */
+/*
+ * Returns what MONITOR_DUMP says about a raw monitor that we own: 1, and 10 when the contender
+ * wants to enter, 100 when it waits.
+ */
 long raw_dump(int waits)
 {
     pthread_t t;
@@ -174,7 +178,10 @@ static void *enterer(void *unused)
     return NULL;
 }
 
-/* A digit a rule: entered twice it is left once and still held; left, another comes in; notified; a wait lasts; dead. */
+/*
+ * Returns a digit for each rule: after two entries and one exit it is still held; after the last
+ * exit another thread enters; notify wakes; a wait takes its time; a destroyed monitor is ignored.
+ */
 long raw_rules(void)
 {
     pthread_t t;
@@ -190,7 +197,7 @@ long raw_rules(void)
     pause_ms(50);
     r += inside_contended ? 0 : 1;
     began = now_ms();
-    jvmpi->RawMonitorWait(contended, 20000); /* lets the other in, which notifies */
+    jvmpi->RawMonitorWait(contended, 20000); /* lets the other thread enter, which notifies */
     r += now_ms() - began < 15000 ? 10 : 0;
     r += inside_contended ? 100 : 0;
     began = now_ms();
@@ -202,7 +209,7 @@ long raw_rules(void)
     pthread_create(&t, NULL, enterer, NULL);
     for (i = 0; i < 300 && !inside_contended; i++)
         pause_ms(10);
-    r += inside_contended ? 10000 : 0; /* after the last exit it is free */
+    r += inside_contended ? 10000 : 0; /* free after the last exit */
     if (!inside_contended)
         pthread_detach(t);
     else

@@ -19,12 +19,14 @@ static void on_alloc(JVMPI_Event *e)
     pthread_mutex_lock(&lock);
     if (!init_order)
         init_order = 1;
-    if (marker_class && e->u.obj_alloc.class_id == marker_class && e->u.obj_alloc.is_array == JVMPI_NORMAL_OBJECT) {
+    if (marker_class && e->u.obj_alloc.class_id == marker_class &&
+        e->u.obj_alloc.is_array == JVMPI_NORMAL_OBJECT) {
         allocated_markers++;
         if (n_allocated < 200000)
             allocated[n_allocated++] = e->u.obj_alloc.obj_id;
     }
-    if (e->u.obj_alloc.is_array == JVMPI_INT && e->u.obj_alloc.size >= 4 * 12345 && e->u.obj_alloc.size < 4 * 12345 + 32)
+    if (e->u.obj_alloc.is_array == JVMPI_INT && e->u.obj_alloc.size >= 4 * 12345 &&
+        e->u.obj_alloc.size < 4 * 12345 + 32)
         allocated_ints++;
     pthread_mutex_unlock(&lock);
 }
@@ -79,8 +81,8 @@ void on_object_dump(JVMPI_Event *e)
     object_dump_type = object_dump[0];
 }
 
-/* As OBJECT_ALLOC told of it; in the order of allocation. */
-jobjectID marker_told(long i)
+/* Returns the i-th marker that OBJECT_ALLOC reported, in the order of allocation. */
+jobjectID marker_reported(long i)
 {
     return i >= 0 && i < n_allocated ? allocated[i] : NULL;
 }

@@ -1,23 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threading rules of section 1.5 of the specification, each as a question that JvmpiWork's "rules" asks. */
+/*
+ * The threading rules of section 1.5 of the specification, each as a question that JvmpiWork's
+ * "rules" asks.
+ */
 #include "jvmpi_agent.h"
 
-/* While a thread of ours asks for something: which events came to it within the call. */
+/*
+ * The events that arrived during a call that one of our threads makes: on that thread, on other
+ * threads, and as requested events.
+ */
 static JNIEnv *volatile asking;
-static volatile long came[64], came_elsewhere[64], came_requested[64];
+static volatile long arrived[64], arrived_elsewhere[64], arrived_requested[64];
 static char wanted_thread[64], wanted_class[64];
 static JNIEnv *volatile started_in, *volatile loaded_in, *volatile ended_in, *volatile allocated_in;
 static volatile int inside, meeting, met;
 
 static void begin(JNIEnv *env)
 {
-    memset((void *)came, 0, sizeof(came));
-    memset((void *)came_elsewhere, 0, sizeof(came_elsewhere));
-    memset((void *)came_requested, 0, sizeof(came_requested));
+    memset((void *)arrived, 0, sizeof(arrived));
+    memset((void *)arrived_elsewhere, 0, sizeof(arrived_elsewhere));
+    memset((void *)arrived_requested, 0, sizeof(arrived_requested));
     asking = env;
 }
 
-/* Two threads within a handler at the same time, if the layer lets them. */
+/* Makes two threads be in a handler at the same time, if the layer allows it. */
 static void meet(void)
 {
     int i;
@@ -31,9 +37,9 @@ static void meet(void)
 void rules_event(JVMPI_Event *e, int type)
 {
     if (asking && e->event_type & JVMPI_REQUESTED_EVENT && e->env_id == asking)
-        came_requested[type]++;
+        arrived_requested[type]++;
     if (asking)
-        __sync_fetch_and_add(e->env_id == asking ? &came[type] : &came_elsewhere[type], 1);
+        __sync_fetch_and_add(e->env_id == asking ? &arrived[type] : &arrived_elsewhere[type], 1);
     if (type == JVMPI_EVENT_THREAD_START && !strcmp(e->u.thread_start.thread_name, wanted_thread))
         started_in = e->env_id;
     if (type == JVMPI_EVENT_THREAD_END && !strcmp(e->u.thread_start.thread_name, wanted_thread))
@@ -42,17 +48,23 @@ void rules_event(JVMPI_Event *e, int type)
         loaded_in = e->env_id;
     if (type == JVMPI_EVENT_OBJECT_ALLOC && marker_class && e->u.obj_alloc.class_id == marker_class)
         allocated_in = e->env_id;
-    if (type == JVMPI_EVENT_METHOD_ENTRY && meeting && e->u.method.method_id == method_named("JvmpiWork", "meet"))
+    if (type == JVMPI_EVENT_METHOD_ENTRY && meeting &&
+        e->u.method.method_id == method_named("JvmpiWork", "meet"))
         meet();
 }
 
-/* Requested events come to the caller, before RequestEvent returns. A digit an event. */
+/*
+ * Requested events arrive on the caller's thread before RequestEvent returns. Returns a digit for
+ * each event.
+ */
 static long requests(JNIEnv *env, jobject o)
 {
-    static const int types[] = {JVMPI_EVENT_CLASS_LOAD,  JVMPI_EVENT_THREAD_START, JVMPI_EVENT_OBJECT_ALLOC,
-                                JVMPI_EVENT_OBJECT_DUMP, JVMPI_EVENT_MONITOR_DUMP, JVMPI_EVENT_HEAP_DUMP};
+    static const int types[] = {JVMPI_EVENT_CLASS_LOAD,   JVMPI_EVENT_THREAD_START,
+                                JVMPI_EVENT_OBJECT_ALLOC, JVMPI_EVENT_OBJECT_DUMP,
+                                JVMPI_EVENT_MONITOR_DUMP, JVMPI_EVENT_HEAP_DUMP};
     static JVMPI_HeapDumpArg level_0 = {JVMPI_DUMP_LEVEL_0};
-    jobjectID id = jvmpi->jobject2jobjectID(o), class = jvmpi->jobject2jobjectID((*env)->GetObjectClass(env, o));
+    jobjectID id = jvmpi->jobject2jobjectID(o),
+              class = jvmpi->jobject2jobjectID((*env)->GetObjectClass(env, o));
     long r = 0, i;
     for (i = 0; i < 6; i++) {
         void *arg = i == 0   ? (void *)class
@@ -62,7 +74,7 @@ static long requests(JNIEnv *env, jobject o)
                              : NULL;
         begin(env);
         jvmpi->RequestEvent(types[i], arg);
-        r = r * 10 + came_requested[types[i]];
+        r = r * 10 + arrived_requested[types[i]];
         asking = NULL;
     }
     return r;
@@ -75,7 +87,9 @@ static void system_thread(void *unused)
     ran = 1;
 }
 
-/* CreateSystemThread: the Thread is allocated in the caller, and the new thread tells of its start itself. */
+/*
+ * CreateSystemThread: the caller allocates the Thread, and the new thread reports its start itself.
+ */
 static long creates(JNIEnv *env)
 {
     long r = 0, i;
@@ -84,8 +98,10 @@ static long creates(JNIEnv *env)
     started_in = NULL;
     ran = 0;
     begin(env);
-    r += jvmpi->CreateSystemThread("by the rules", JVMPI_NORMAL_PRIORITY, system_thread) == JNI_OK ? 1 : 0;
-    r += came[JVMPI_EVENT_OBJECT_ALLOC] ? 10 : 0;
+    r += jvmpi->CreateSystemThread("by the rules", JVMPI_NORMAL_PRIORITY, system_thread) == JNI_OK
+             ? 1
+             : 0;
+    r += arrived[JVMPI_EVENT_OBJECT_ALLOC] ? 10 : 0;
     asking = NULL;
     for (i = 0; i < 1000 && !(ran && started_in); i++)
         pause_ms(10);
@@ -93,26 +109,32 @@ static long creates(JNIEnv *env)
     return r + (self && self != env ? 100 : 0);
 }
 
-/* RunGC returns after its events; and does nothing while collections are disabled. */
+/* RunGC returns after its events, and does nothing while collections are disabled. */
 static long collects(JNIEnv *env)
 {
     long r = 0;
     begin(env);
     jvmpi->RunGC();
-    r += came_elsewhere[JVMPI_EVENT_GC_START] + came[JVMPI_EVENT_GC_START] > 0 ? 1 : 0;
-    r += came_elsewhere[JVMPI_EVENT_GC_FINISH] + came[JVMPI_EVENT_GC_FINISH] > 0 ? 10 : 0;
-    r += came_elsewhere[JVMPI_EVENT_OBJECT_FREE] + came[JVMPI_EVENT_OBJECT_FREE] > 0 ? 100 : 0;
+    r += arrived_elsewhere[JVMPI_EVENT_GC_START] + arrived[JVMPI_EVENT_GC_START] > 0 ? 1 : 0;
+    r += arrived_elsewhere[JVMPI_EVENT_GC_FINISH] + arrived[JVMPI_EVENT_GC_FINISH] > 0 ? 10 : 0;
+    r +=
+        arrived_elsewhere[JVMPI_EVENT_OBJECT_FREE] + arrived[JVMPI_EVENT_OBJECT_FREE] > 0 ? 100 : 0;
     jvmpi->DisableGC();
     begin(env);
     jvmpi->RunGC();
     pause_ms(50);
-    r += came_elsewhere[JVMPI_EVENT_GC_START] + came_elsewhere[JVMPI_EVENT_OBJECT_FREE] ? 0 : 1000;
+    r += arrived_elsewhere[JVMPI_EVENT_GC_START] + arrived_elsewhere[JVMPI_EVENT_OBJECT_FREE]
+             ? 0
+             : 1000;
     asking = NULL;
     jvmpi->EnableGC();
     return r;
 }
 
-/* Thread suspended mode: nothing that the caller may ask waits for a suspended thread. The threads named "busy ..." run on. */
+/*
+ * Thread suspended mode: nothing that the caller may request waits for a suspended thread. Threads
+ * named "busy ..." keep running.
+ */
 static long suspends(JNIEnv *env)
 {
     static JNIEnv *list[64];
@@ -164,7 +186,8 @@ long rules_ask(JNIEnv *env, const char *what, jobject o)
         meeting = !meeting;
         return r;
     }
-    if (!strcmp(what, "rule here")) { /* of the thread and the class named: 1 for each event that came in this thread */
+    /* For the given thread and class: 1 for each event that arrived on this thread. */
+    if (!strcmp(what, "rule here")) {
         r = (started_in == env) + 10 * (loaded_in == env) + 100 * (allocated_in == env);
         return r;
     }

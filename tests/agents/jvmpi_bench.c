@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A JVMPI agent for bench/jvmpi: enables the events of its option and counts one in each, no more. */
+/* A JVMPI agent for bench/jvmpi: enables the events of its option and only counts them. */
 #include "jvmpi.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A JVMPI agent that reads heap dumps to the last byte, with what CLASS_LOAD tells of the classes, and answers JvmpiDump's
- * questions about the objects in them.
+ * A JVMPI agent that reads heap dumps to the last byte, using what CLASS_LOAD reported about the
+ * classes, and answers JvmpiDump's questions about the objects in them.
  */
 #include "jvmpi.h"
 
@@ -18,7 +18,7 @@ static void fault(const char *what, long a, long b)
         printf("fault %s %ld %ld\n", what, a, b);
 }
 
-/* ---- classes, as CLASS_LOAD tells of them ---- */
+/* ---- classes, as CLASS_LOAD reports them ---- */
 
 enum { SLOTS = 65536 };
 
@@ -26,8 +26,8 @@ static struct class_info {
     jobjectID id;
     char *name;
     int interfaces, n_statics, n_instances;
-    char **names, *types; /* statics, then instances */
-    jobjectID super;      /* by CLASS_DUMP */
+    char **names, *types; /* statics, then instance fields */
+    jobjectID super;      /* from CLASS_DUMP */
     int dumped;
 } * classes[SLOTS];
 
@@ -64,7 +64,7 @@ static void on_class_load(JVMPI_Event *e)
     }
 }
 
-/* A class that the dump speaks of: asked for when it has not been told of. */
+/* Returns a class that the dump refers to, requesting it if it was not reported. */
 static struct class_info *class_of(jobjectID id)
 {
     struct class_info *c = find_class(id);
@@ -105,7 +105,10 @@ static jobjectID id_at(long at)
 
 static int width(char type)
 {
-    int full = type == 'Z' || type == 'B' ? 1 : type == 'C' || type == 'S' ? 2 : type == 'I' || type == 'F' ? 4 : 8;
+    int full = type == 'Z' || type == 'B'   ? 1
+               : type == 'C' || type == 'S' ? 2
+               : type == 'I' || type == 'F' ? 4
+                                            : 8;
     return level == 1 && type != 'L' && type != '[' ? 0 : full;
 }
 
@@ -122,12 +125,13 @@ static long values_len(const struct class_info *c, int statics)
 {
     long n = 0;
     int i;
-    for (i = statics ? 0 : c->n_statics; i < (statics ? c->n_statics : c->n_statics + c->n_instances); i++)
+    for (i = statics ? 0 : c->n_statics;
+         i < (statics ? c->n_statics : c->n_statics + c->n_instances); i++)
         n += width(c->types[i]);
     return n;
 }
 
-/* The length of the record at `at`, 0 when it is of no known type. */
+/* Returns the length of the record at `at`, or 0 when its type is unknown. */
 static long record_len(long at)
 {
     struct class_info *c;
@@ -159,7 +163,8 @@ static long record_len(long at)
     case JVMPI_GC_PRIM_ARRAY_DUMP:
         if (width_of_kind(dump[at + 13]) < 0)
             fault("an array of no known kind", at, dump[at + 13]);
-        return 1 + 8 + 4 + 1 + (level == 1 ? 0 : (long)be(dump + at + 9, 4) * width_of_kind(dump[at + 13]));
+        return 1 + 8 + 4 + 1 +
+               (level == 1 ? 0 : (long)be(dump + at + 9, 4) * width_of_kind(dump[at + 13]));
     }
     return 0;
 }
@@ -174,7 +179,8 @@ static struct record *find_record(jobjectID id)
 {
     struct record key;
     key.id = id;
-    return (struct record *)bsearch(&key, records, (size_t)n_records, sizeof(*records), compare_records);
+    return (struct record *)bsearch(&key, records, (size_t)n_records, sizeof(*records),
+                                    compare_records);
 }
 
 static void check_reference(long at, const char *where)
@@ -183,7 +189,10 @@ static void check_reference(long at, const char *where)
         fault(where, at, (long)id_at(at));
 }
 
-/* Values fit the class and its superclasses, and every reference leads to an object of the dump. */
+/*
+ * Values must fit the class and its superclasses, and every reference must lead to an object in the
+ * dump.
+ */
 static void check_instance(const struct record *r)
 {
     long at = r->at + 21;
@@ -245,7 +254,9 @@ static void parse(void)
                 check_reference(r->at + 21 + 8 * k, "an element that is not in the dump");
         else if (dump[r->at] == JVMPI_GC_CLASS_DUMP)
             for (k = 0; k < 7; k++)
-                check_reference(r->at + 1 + 8 * k, "a class's loader, signers, domain or superclass that is not in the dump");
+                check_reference(
+                    r->at + 1 + 8 * k,
+                    "a class's loader, signers, domain or superclass that is not in the dump");
     }
     for (at = 0; at < roots_end; at += record_len(at))
         check_reference(at + 1, "a root that is not in the dump");
@@ -266,7 +277,8 @@ static void notify_event(JVMPI_Event *e)
         for (n_traces = 0; n_traces < dump_traces && n_traces < 256; n_traces++) {
             int i, n = e->u.heap_dump.traces[n_traces].num_frames;
             traces[n_traces] = e->u.heap_dump.traces[n_traces];
-            traces[n_traces].frames = (JVMPI_CallFrame *)malloc(((size_t)n + 1) * sizeof(JVMPI_CallFrame));
+            traces[n_traces].frames =
+                (JVMPI_CallFrame *)malloc(((size_t)n + 1) * sizeof(JVMPI_CallFrame));
             for (i = 0; i < n; i++)
                 traces[n_traces].frames[i] = e->u.heap_dump.traces[n_traces].frames[i];
         }
@@ -281,14 +293,19 @@ static void notify_event(JVMPI_Event *e)
 
 /* ---- questions ---- */
 
-/* Where the value of a field of an object lies, -1: nowhere; of a class object: its static. */
-static long place_of(const struct record *r, const char *class_name, const char *field, char *ret_type)
+/*
+ * Returns the position of the value of an object's field, or -1; for a class object, of its static
+ * field.
+ */
+static long place_of(const struct record *r, const char *class_name, const char *field,
+                     char *ret_type)
 {
     struct class_info *c = class_of(dump[r->at] == JVMPI_GC_CLASS_DUMP ? r->id : id_at(r->at + 9));
     long at;
     int i;
     if (dump[r->at] == JVMPI_GC_CLASS_DUMP) {
-        for (at = r->at + r->len - values_len(c, 1), i = 0; i < c->n_statics; at += width(c->types[i++]))
+        for (at = r->at + r->len - values_len(c, 1), i = 0; i < c->n_statics;
+             at += width(c->types[i++]))
             if (!strcmp(c->names[i], field)) {
                 *ret_type = c->types[i];
                 return at;
@@ -304,7 +321,7 @@ static long place_of(const struct record *r, const char *class_name, const char 
     return -1;
 }
 
-/* The value as bits; a reference as its id. */
+/* Returns the value as bits, or a reference as its id. */
 static jlong value_of(const struct record *r, const char *class_name, const char *field)
 {
     char type;
@@ -313,22 +330,29 @@ static jlong value_of(const struct record *r, const char *class_name, const char
         return -777777;
     if (width(type) == 0)
         return -888888;
-    return type == 'L' || type == '[' ? (jlong)(size_t)id_at(at) : (jlong)be(dump + at, width(type));
+    return type == 'L' || type == '[' ? (jlong)(size_t)id_at(at)
+                                      : (jlong)be(dump + at, width(type));
 }
 
-/* Roots of a type that the object has; for frames: their number, when the trace of that thread has the method there. */
+/*
+ * Returns which roots of a type refer to the object. For frames it is their number, when the trace
+ * of the thread has the method there.
+ */
 static long roots_of(jobjectID id, int type, const char *method_class)
 {
     long at, n = 0, i;
-    for (at = 0; at < dump_len && !(dump[at] >= JVMPI_GC_CLASS_DUMP && dump[at] <= JVMPI_GC_PRIM_ARRAY_DUMP);
+    for (at = 0; at < dump_len &&
+                 !(dump[at] >= JVMPI_GC_CLASS_DUMP && dump[at] <= JVMPI_GC_PRIM_ARRAY_DUMP);
          at += record_len(at)) {
         if (dump[at] != type || id_at(at + 1) != id)
             continue;
         if (*method_class) {
             int frame = (int)be(dump + at + 17, 4), found = 0;
             for (i = 0; i < n_traces; i++)
-                if ((void *)traces[i].env_id == (void *)id_at(at + 9) && frame >= 0 && frame < traces[i].num_frames) {
-                    struct class_info *c = class_of(jvmpi->GetMethodClass(traces[i].frames[frame].method_id));
+                if ((void *)traces[i].env_id == (void *)id_at(at + 9) && frame >= 0 &&
+                    frame < traces[i].num_frames) {
+                    struct class_info *c =
+                        class_of(jvmpi->GetMethodClass(traces[i].frames[frame].method_id));
                     found = c && !strcmp(c->name, method_class);
                 }
             n += found;
@@ -338,8 +362,8 @@ static long roots_of(jobjectID id, int type, const char *method_class)
     return n;
 }
 
-JNIEXPORT jlong JNICALL Java_JvmpiDump_ask(JNIEnv *env, jclass unused, jstring jwhat, jobject o, jstring jclass_name,
-                                           jstring jfield, jlong n)
+JNIEXPORT jlong JNICALL Java_JvmpiDump_ask(JNIEnv *env, jclass unused, jstring jwhat, jobject o,
+                                           jstring jclass_name, jstring jfield, jlong n)
 {
     const char *what = (*env)->GetStringUTFChars(env, jwhat, NULL);
     const char *name = jclass_name ? (*env)->GetStringUTFChars(env, jclass_name, NULL) : "";
@@ -370,7 +394,8 @@ JNIEXPORT jlong JNICALL Java_JvmpiDump_ask(JNIEnv *env, jclass unused, jstring j
         answer = by_type[n];
     else if (IS("instances")) {
         for (answer = 0, i = 0; i < n_records; i++)
-            answer += dump[records[i].at] == JVMPI_GC_INSTANCE_DUMP && id_at(records[i].at + 9) == id;
+            answer +=
+                dump[records[i].at] == JVMPI_GC_INSTANCE_DUMP && id_at(records[i].at + 9) == id;
     } else if (IS("root"))
         answer = roots_of(id, (int)n, name);
     else if (!r)
@@ -384,7 +409,8 @@ JNIEXPORT jlong JNICALL Java_JvmpiDump_ask(JNIEnv *env, jclass unused, jstring j
     else if (IS("pointer")) /* of CLASS_DUMP: super, loader, signers, domain, name, reserved */
         answer = (jlong)(size_t)id_at(r->at + 9 + 8 * (long)n);
     else if (IS("interface"))
-        answer = n < class_of(r->id)->interfaces ? (jlong)(size_t)id_at(r->at + 61 + 8 * (long)n) : -1;
+        answer =
+            n < class_of(r->id)->interfaces ? (jlong)(size_t)id_at(r->at + 61 + 8 * (long)n) : -1;
     else if (IS("size"))
         answer = (jlong)be(dump + r->at + 57, 4);
     else if (IS("length"))
@@ -396,12 +422,13 @@ JNIEXPORT jlong JNICALL Java_JvmpiDump_ask(JNIEnv *env, jclass unused, jstring j
     else if (IS("element"))
         answer = dump[r->at] == JVMPI_GC_OBJ_ARRAY_DUMP
                      ? (jlong)(size_t)id_at(r->at + 21 + 8 * (long)n)
-                     : (jlong)be(dump + r->at + 14 + n * width_of_kind(dump[r->at + 13]), width_of_kind(dump[r->at + 13]));
+                     : (jlong)be(dump + r->at + 14 + n * width_of_kind(dump[r->at + 13]),
+                                 width_of_kind(dump[r->at + 13]));
     else if (IS("record length"))
         answer = r->len;
     else if (IS("same as object dump"))
-        answer = jvmpi->RequestEvent(JVMPI_EVENT_OBJECT_DUMP, id) == JVMPI_SUCCESS && object_len == r->len &&
-                 !memcmp(object, dump + r->at, (size_t)object_len);
+        answer = jvmpi->RequestEvent(JVMPI_EVENT_OBJECT_DUMP, id) == JVMPI_SUCCESS &&
+                 object_len == r->len && !memcmp(object, dump + r->at, (size_t)object_len);
     (*env)->ReleaseStringUTFChars(env, jwhat, what);
     if (jclass_name)
         (*env)->ReleaseStringUTFChars(env, jclass_name, name);
@@ -417,12 +444,13 @@ JNIEXPORT void JNICALL Java_JvmpiDump_hold(JNIEnv *env, jclass unused, jobject o
     held = (*env)->NewGlobalRef(env, o);
 }
 
-/* The reference that the dump has for an object that hold() got. */
+/* Returns the reference in the dump for an object that hold() was given. */
 JNIEXPORT jlong JNICALL Java_JvmpiDump_held(JNIEnv *env, jclass unused, jobject o)
 {
     long at;
     jobjectID id = jvmpi->jobject2jobjectID(o);
-    for (at = 0; at < dump_len && !(dump[at] >= JVMPI_GC_CLASS_DUMP && dump[at] <= JVMPI_GC_PRIM_ARRAY_DUMP);
+    for (at = 0; at < dump_len &&
+                 !(dump[at] >= JVMPI_GC_CLASS_DUMP && dump[at] <= JVMPI_GC_PRIM_ARRAY_DUMP);
          at += record_len(at))
         if (dump[at] == JVMPI_GC_ROOT_JNI_GLOBAL && id_at(at + 1) == id)
             return (void *)id_at(at + 9) == (void *)held;

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A JVMPI agent that behaves badly on purpose: -Xrunjvmpistress:HOW. Its handlers run in all threads at once.
+ * A JVMPI agent that deliberately behaves badly: -Xrunjvmpistress:HOW. Its handlers run in all
+ * threads at once.
  *
- * block   handlers sleep and take a raw monitor
- * jni     handlers call Java, ask for traces and events, and enter Java monitors
- * toggle  a thread of the agent's enables and disables all events without pause
- * exit    the 20,000th event calls ProfilerExit(9), in its handler; others may do the same at that time
- * slow    JVM_SHUT_DOWN takes two seconds, while daemon threads go on
- * sample  a thread of the agent's suspends the others one by one, and asks for their trace, status and storage
- * after   a thread of the agent's calls a function without pause; the exit handler looks whether it is held up
+ *   block   handlers sleep and take a raw monitor
+ *   jni     handlers call Java, request traces and events, and enter Java monitors
+ *   toggle  a thread of the agent enables and disables all events without pause
+ *   exit    the 20,000th event calls ProfilerExit(9) in its handler; others may do so as well
+ *   slow    JVM_SHUT_DOWN takes two seconds, while daemon threads continue
+ *   sample  a thread of the agent suspends the others one by one and requests their trace, status
+ *           and storage
+ *   after   a thread of the agent calls a function without pause; the exit handler checks whether
+ *           it is blocked
  */
 #include "jvmpi.h"
 
@@ -24,7 +27,8 @@ static JVMPI_RawMonitor monitor, gc_lock;
 static volatile long spins;
 static int init_done, down;
 
-static const int all_events[] = {1, 3, 4, 5, 33, 34, 38, 39, 42, 43, 51, 52, 53, 54, 55, 56, 57, 58, 60, 61};
+static const int all_events[] = {1,  3,  4,  5,  33, 34, 38, 39, 42, 43,
+                                 51, 52, 53, 54, 55, 56, 57, 58, 60, 61};
 
 #define IS(s) (!strcmp(how, s))
 
@@ -42,7 +46,8 @@ static void call_java(JVMPI_Event *e)
     JVMPI_CallFrame frames[20];
     JVMPI_CallTrace trace;
     jclass math = (*env)->FindClass(env, "java/lang/Integer");
-    jmethodID to = math ? (*env)->GetStaticMethodID(env, math, "toString", "(I)Ljava/lang/String;") : NULL;
+    jmethodID to =
+        math ? (*env)->GetStaticMethodID(env, math, "toString", "(I)Ljava/lang/String;") : NULL;
     jobject text = to ? (*env)->CallStaticObjectMethod(env, math, to, (jint)n_events) : NULL;
     if (text) {
         (*env)->MonitorEnter(env, text);
@@ -71,7 +76,7 @@ static void toggler(void *unused)
 static JNIEnv *envs[5064];
 static long n_envs, n_samples;
 
-/* As the profilers of 1999 took samples. */
+/* Takes samples the way the profilers of 1999 did. */
 static void sampler(void *unused)
 {
     JVMPI_CallFrame frames[20];
@@ -141,7 +146,7 @@ static void notify_event(JVMPI_Event *e)
         if (IS("toggle") || IS("sample"))
             down = 1;
         return;
-    case JVMPI_EVENT_GC_START: /* held over the FREE events, as the specification advises */
+    case JVMPI_EVENT_GC_START: /* held during the FREE events, as the specification advises */
         jvmpi->RawMonitorEnter(gc_lock);
         return;
     case JVMPI_EVENT_GC_FINISH:
@@ -159,9 +164,13 @@ static void notify_event(JVMPI_Event *e)
         return;
     if (IS("exit") && n >= 20000)
         jvmpi->ProfilerExit(9);
-    /* A raw monitor's own event may come while it is held: who took gc_lock then would wait for whom it holds up. */
+    /*
+     * The event of a raw monitor may come while that monitor is held. Taking gc_lock there would
+     * wait for a thread that waits for the monitor.
+     */
     if (IS("block") && n % 64 == 0 &&
-        (type < JVMPI_EVENT_RAW_MONITOR_CONTENDED_ENTER || type > JVMPI_EVENT_RAW_MONITOR_CONTENDED_EXIT)) {
+        (type < JVMPI_EVENT_RAW_MONITOR_CONTENDED_ENTER ||
+         type > JVMPI_EVENT_RAW_MONITOR_CONTENDED_EXIT)) {
         jvmpi->RawMonitorEnter(monitor);
         if (n % 1024 == 0)
             pause_ms(1);
@@ -172,9 +181,10 @@ static void notify_event(JVMPI_Event *e)
         jvmpi->RawMonitorEnter(gc_lock);
         jvmpi->RawMonitorExit(gc_lock);
     }
-    /* objects must not be made where the specification has the collector disabled */
+    /* Objects must not be created where the specification says that the collector is disabled. */
     if (IS("jni") && n % 8 == 0 &&
-        (type == JVMPI_EVENT_METHOD_ENTRY || type == JVMPI_EVENT_METHOD_EXIT || type == JVMPI_EVENT_THREAD_END))
+        (type == JVMPI_EVENT_METHOD_ENTRY || type == JVMPI_EVENT_METHOD_EXIT ||
+         type == JVMPI_EVENT_THREAD_END))
         call_java(e);
     if (IS("jni") && type == JVMPI_EVENT_OBJECT_ALLOC && n % 4096 == 0)
         jvmpi->RequestEvent(JVMPI_EVENT_OBJECT_ALLOC, e->u.obj_alloc.obj_id);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The native half of tests/java/HeldLocks.java: a monitor that native code holds while it runs something. */
+/*
+ * The native half of tests/java/HeldLocks.java: native code holds a monitor while it runs
+ * something.
+ */
 #include <jni.h>
 
 JNIEXPORT void JNICALL Java_HeldLocks_held(JNIEnv *jni, jclass c, jobject lock, jobject inside);
@@ -10,5 +13,5 @@ JNIEXPORT void JNICALL Java_HeldLocks_held(JNIEnv *jni, jclass c, jobject lock, 
     jmethodID run = (*jni)->GetMethodID(jni, runnable, "run", "()V");
     (*jni)->MonitorEnter(jni, lock);
     (*jni)->CallVoidMethod(jni, inside, run);
-    (*jni)->MonitorExit(jni, lock); /* with an exception pending too */
+    (*jni)->MonitorExit(jni, lock); /* even with an exception pending */
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For LD_PRELOAD: a process whose libraries have no AsyncGetCallTrace, as those of VMs that are no HotSpot. */
+/* For LD_PRELOAD: hides AsyncGetCallTrace, which VMs other than HotSpot do not have. */
 #include <dlfcn.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The VM's part in what putting probes in and taking them back costs: an agent that has TimesServer retransformed, first with
- * some code in each method that does nothing, then as it was.
+ * Measures the VM's share of the cost of inserting and removing probes: retransforms TimesServer,
+ * first with some code in each method that does nothing, then back.
  */
 #include "classfile/rewrite.h"
 
@@ -34,14 +34,16 @@ static int edit_method(struct rewrite *w, size_t method)
     return r < 0 ? r : edit_commit(e);
 }
 
-static void JNICALL on_class_file(jvmtiEnv *env, JNIEnv *jni, jclass redefined, jobject loader, const char *name,
-                                  jobject domain, jint len, const unsigned char *data, jint *new_len, unsigned char **new_data)
+static void JNICALL on_class_file(jvmtiEnv *env, JNIEnv *jni, jclass redefined, jobject loader,
+                                  const char *name, jobject domain, jint len,
+                                  const unsigned char *data, jint *new_len,
+                                  unsigned char **new_data)
 {
     struct class_file class = {0};
     struct rewrite w = {0};
     struct buf out = BUF(1 << 20);
-    if (!change || !name || strcmp(name, "TimesServer") != 0 || class_parse(&class, data, (size_t)len) < 0 ||
-        rewrite_begin(&w, &class) < 0)
+    if (!change || !name || strcmp(name, "TimesServer") != 0 ||
+        class_parse(&class, data, (size_t)len) < 0 || rewrite_begin(&w, &class) < 0)
         return;
     for (size_t i = 0; i < class.methods.len; i++)
         (void)!edit_method(&w, i);
@@ -59,13 +61,16 @@ EXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *options, void *reserved)
 {
     const jvmtiCapabilities needs = {.can_retransform_classes = 1};
     const jvmtiEventCallbacks callbacks = {.ClassFileLoadHook = on_class_file};
-    if ((*vm)->GetEnv(vm, (void **)&ti, JVMTI_VERSION_1_2) != JNI_OK || (*ti)->AddCapabilities(ti, &needs) ||
+    if ((*vm)->GetEnv(vm, (void **)&ti, JVMTI_VERSION_1_2) != JNI_OK ||
+        (*ti)->AddCapabilities(ti, &needs) ||
         (*ti)->SetEventCallbacks(ti, &callbacks, sizeof(callbacks)))
         return JNI_ERR;
-    return (*ti)->SetEventNotificationMode(ti, JVMTI_ENABLE, JVMTI_EVENT_CLASS_FILE_LOAD_HOOK, NULL) ? JNI_ERR : JNI_OK;
+    return (*ti)->SetEventNotificationMode(ti, JVMTI_ENABLE, JVMTI_EVENT_CLASS_FILE_LOAD_HOOK, NULL)
+               ? JNI_ERR
+               : JNI_OK;
 }
 
-/* TimesServer.retransform: 0 or JVM TI's error. */
+/* TimesServer.retransform: returns 0 or JVM TI's error. */
 EXPORT jint JNICALL Java_TimesServer_retransform(JNIEnv *jni, jclass class, jboolean with)
 {
     change = with;

@@ -6,11 +6,13 @@
     JNIEXPORT type JNICALL Java_TracedNative_##name(JNIEnv *jni, jclass c, ##__VA_ARGS__); \
     JNIEXPORT type JNICALL Java_TracedNative_##name(JNIEnv *jni, jclass c, ##__VA_ARGS__)
 
-NATIVE(jlong, many, jint a, jlong b, jfloat f, jdouble d, jbyte e, jshort s, jchar g, jboolean h, jobject i, jdouble j,
-       jdouble k, jdouble l, jfloat m, jdouble n, jdouble o, jdouble p, jint q, jlong r, jfloat t, jstring u, jintArray v)
+NATIVE(jlong, many, jint a, jlong b, jfloat f, jdouble d, jbyte e, jshort s, jchar g, jboolean h,
+       jobject i, jdouble j, jdouble k, jdouble l, jfloat m, jdouble n, jdouble o, jdouble p,
+       jint q, jlong r, jfloat t, jstring u, jintArray v)
 {
     jdouble sum = a + f + d + e + s + g + h + j + k + l + m + n + o + p + q + t;
-    return (jlong)sum + r + b + (*jni)->GetArrayLength(jni, v) + (*jni)->GetStringLength(jni, u) + (i ? 1000 : 0);
+    return (jlong)sum + r + b + (*jni)->GetArrayLength(jni, v) + (*jni)->GetStringLength(jni, u) +
+           (i ? 1000 : 0);
 }
 
 NATIVE(jstring, hello, jstring s, jint n)
@@ -65,5 +67,6 @@ NATIVE(jint, locked, jint n)
 
 NATIVE(jint, calls, jint n)
 {
-    return (*jni)->CallStaticIntMethod(jni, c, (*jni)->GetStaticMethodID(jni, c, "back", "(I)I"), n);
+    return (*jni)->CallStaticIntMethod(jni, c, (*jni)->GetStaticMethodID(jni, c, "back", "(I)I"),
+                                       n);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent of tests/integration/test_walker.py: copies stacks in a signal handler and walks them later, or walks them at once
- * (later=0, and those too deep to copy), with AsyncGetCallTrace beside it on request, and writes counts at the VM's end.
- * Options: out=FILE,interval=US,mode=cpu|wall|busy,compare=0|1,native=0|1,later=0|1,depth=N,tops=N,dump=N,stacks=N,
- * retransform=MS (classes whose name begins with WalkStress are made anew that often).
+ * The agent of tests/integration/test_walker.py. It copies stacks in a signal handler and walks
+ * them later, or walks them immediately (with later=0, and when they are too deep to copy). On
+ * request it also calls AsyncGetCallTrace for comparison. At the end of the VM it writes counts.
+ * Options:
+ * out=FILE,interval=US,mode=cpu|wall|busy,compare=0|1,native=0|1,later=0|1,depth=N,tops=N,dump=N,
+ * stacks=N,retransform=MS (how often classes whose name begins with WalkStress are redefined).
  */
 #include "agent/sampler/chunks.h"
 #include "agent/sampler/ring.h"
@@ -56,18 +58,24 @@ typedef struct {
 struct sample {
     struct walk_frame frames[KEPT_FRAMES];
     AsgctFrame oracle[KEPT_FRAMES];
-    unsigned count, total; /* frames kept, frames walked */
+    unsigned count, total; /* numbers of frames kept and walked */
     int oracle_count;
     struct walk_end end;
-    uint64_t pc, sp, fp; /* interrupted */
+    uint64_t pc, sp, fp; /* of the interrupted thread */
     uint64_t stack[40];
-    uint8_t code[48]; /* around the instruction, from 24 bytes before it */
+    uint8_t code[48]; /* the code around the instruction, from 24 bytes before it */
 };
 
 static struct {
     char out[512], mode[16];
     long interval, compare, native, depth, tops, dump, retransform, stacks, later;
-} options = {.out = "/dev/stderr", .mode = "cpu", .interval = 1000, .compare = 1, .depth = 256, .tops = 15, .later = 1};
+} options = {.out = "/dev/stderr",
+             .mode = "cpu",
+             .interval = 1000,
+             .compare = 1,
+             .depth = 256,
+             .tops = 15,
+             .later = 1};
 
 static struct walk_names names;
 static char why[200];
@@ -76,7 +84,11 @@ static struct sample *samples;
 static uint32_t sample_count;
 static uint64_t status_counts[WALK_STATUSES], recovered_count, taken, oracle_failed, busy;
 static uint32_t oracle_costs[COSTS_MAX];
-static uint32_t *costs, *later_costs; /* nanoseconds << 12 | depth, of which 50 counts: in the handler, and later */
+/*
+ * In each element: nanoseconds << 12 | depth, for the handler and for the later walk. The report
+ * has a figure of its own for stacks of about 50 frames.
+ */
+static uint32_t *costs, *later_costs;
 static struct ring ring;
 static struct snapshot_walker *later_walker;
 static struct walk_frame *later_frames;
@@ -116,8 +128,9 @@ static void note_cost(uint32_t *of, uint32_t at, uint64_t ns, unsigned depth)
         of[at] = (uint32_t)MIN(ns, UINT64_C(0xfffff)) << 12 | MIN(depth, 4095u);
 }
 
-/* The stack of the sample at a place, as it was found. */
-static void note_walk(uint32_t at, const struct walk_frame *frames, unsigned n, const struct walk_end *end)
+/* Records the stack that was found for a sample. */
+static void note_walk(uint32_t at, const struct walk_frame *frames, unsigned n,
+                      const struct walk_end *end)
 {
     __atomic_fetch_add(&taken, 1, __ATOMIC_RELAXED);
     __atomic_fetch_add(&status_counts[end->status], 1, __ATOMIC_RELAXED);
@@ -143,14 +156,15 @@ struct later {
     struct snapshot snapshot;
 };
 
-/* As the sampler does; false: it must be walked at once. */
+/* Copies the stack as the sampler does. Returns false when it must be walked immediately. */
 static int keep_for_later(uint32_t at, void *context, JNIEnv *env)
 {
     struct snapshot look;
     uint64_t position, begin = now_ns();
     if (!options.later || !snapshot_look(names.walker, context, env, &look))
         return 0;
-    struct later *l = (struct later *)(void *)ring_take(&ring, sizeof(*l) + snapshot_bytes(&look), &position);
+    struct later *l =
+        (struct later *)(void *)ring_take(&ring, sizeof(*l) + snapshot_bytes(&look), &position);
     if (!l)
         return 0;
     l->at = at;
@@ -168,8 +182,9 @@ static void drain(void)
         struct later *l = (struct later *)(void *)record;
         struct walk_end end;
         uint64_t begin = now_ns();
-        unsigned n = snapshot_walk(later_walker, &l->snapshot, options.native ? WALK_WITH_NATIVE : 0, later_frames,
-                                   (unsigned)options.depth, &end);
+        unsigned n =
+            snapshot_walk(later_walker, &l->snapshot, options.native ? WALK_WITH_NATIVE : 0,
+                          later_frames, (unsigned)options.depth, &end);
         note_cost(later_costs, l->at, now_ns() - begin, n);
         note_cost(costs, l->at, l->ns, n);
         note_walk(l->at, later_frames, n, &end);
@@ -193,8 +208,8 @@ static void walk_at_once(uint32_t at, void *context, JNIEnv *env, struct walk_fr
     struct walk_end end;
     uint64_t begin = now_ns();
     walker_fetch(names.walker, context);
-    unsigned n =
-        walk_stack(names.walker, context, env, options.native ? WALK_WITH_NATIVE : 0, frames, (unsigned)options.depth, &end);
+    unsigned n = walk_stack(names.walker, context, env, options.native ? WALK_WITH_NATIVE : 0,
+                            frames, (unsigned)options.depth, &end);
     note_cost(costs, at, now_ns() - begin, n);
     note_walk(at, frames, n, &end);
 }
@@ -214,7 +229,8 @@ static void ask_oracle(uint32_t at, void *context, JNIEnv *env, AsgctFrame *fram
         return;
     samples[at].oracle_count = trace.num_frames;
     if (trace.num_frames > 0)
-        memcpy(samples[at].oracle, frames, (size_t)MIN(trace.num_frames, KEPT_FRAMES) * sizeof(frames[0]));
+        memcpy(samples[at].oracle, frames,
+               (size_t)MIN(trace.num_frames, KEPT_FRAMES) * sizeof(frames[0]));
 }
 
 static void on_sample(int signal_number, siginfo_t *info, void *context)
@@ -237,7 +253,10 @@ static void on_sample(int signal_number, siginfo_t *info, void *context)
     errno = saved;
 }
 
-/* Whether a thread runs or waits for a processor: the third word of its line in /proc. */
+/*
+ * True when a thread runs or waits for a processor, according to the third word of its line in
+ * /proc.
+ */
 static int is_running(pid_t tid)
 {
     char path[64], text[256], *state;
@@ -256,9 +275,13 @@ static void *kick(void *unused)
     uint32_t at = 0, kicks = 0;
     uint64_t seed = (uint64_t)getpid();
     while (!stopping) {
-        /* Half to one and a half intervals: a program that does the same at regular times is not met at one place always. */
+        /*
+         * Half to one and a half intervals, so that a program with a regular period is not always
+         * sampled at the same place.
+         */
         seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        long ns = options.interval * 500 + (long)((seed >> 33) % (uint64_t)(options.interval * 1000));
+        long ns =
+            options.interval * 500 + (long)((seed >> 33) % (uint64_t)(options.interval * 1000));
         struct timespec t = {ns / 1000000000, ns % 1000000000};
         nanosleep(&t, NULL);
         uint32_t n = __atomic_load_n(&thread_count, __ATOMIC_ACQUIRE);
@@ -312,12 +335,12 @@ static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *env, jthread thread, 
     make_ids(ti, class);
 }
 
-static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID m, jint size, const void *at, jint n, const jvmtiAddrLocationMap *map,
-                                const void *info)
+static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID m, jint size, const void *at, jint n,
+                                const jvmtiAddrLocationMap *map, const void *info)
 {
 }
 
-/* Whatever signals come: this thread is sampled too. */
+/* Sleeps through any signals, because this thread is sampled too. */
 static void wait_until(uint64_t ns)
 {
     const struct timespec t = {(time_t)(ns / NS_PER_SECOND), (long)(ns % NS_PER_SECOND)};
@@ -332,12 +355,14 @@ static void JNICALL retransform(jvmtiEnv *ti, JNIEnv *env, void *unused)
         jclass *classes = NULL, chosen[16];
         jint count = 0;
         wait_until(now_ns() + (uint64_t)options.retransform * NS_PER_MS);
-        if ((*env)->PushLocalFrame(env, 4096) < 0 || (*ti)->GetLoadedClasses(ti, &n, &classes) != JVMTI_ERROR_NONE)
+        if ((*env)->PushLocalFrame(env, 4096) < 0 ||
+            (*ti)->GetLoadedClasses(ti, &n, &classes) != JVMTI_ERROR_NONE)
             return;
         for (jint i = 0; i < n && count < 16; i++) {
             char *signature = NULL;
-            if ((*ti)->GetClassSignature(ti, classes[i], &signature, NULL) == JVMTI_ERROR_NONE && signature &&
-                strncmp(signature, "LWalkStress", 11) == 0 && !strpbrk(signature, "/."))
+            if ((*ti)->GetClassSignature(ti, classes[i], &signature, NULL) == JVMTI_ERROR_NONE &&
+                signature && strncmp(signature, "LWalkStress", 11) == 0 &&
+                !strpbrk(signature, "/."))
                 chosen[count++] = classes[i];
             (*ti)->Deallocate(ti, (unsigned char *)signature);
         }
@@ -367,13 +392,13 @@ static uint64_t java_thread_of(JNIEnv *env)
     return field ? (uint64_t)(*env)->GetLongField(env, self, field) : 0;
 }
 
-/* A thread that no signal of ours interrupts. */
+/* Starts a thread that our signals do not interrupt. */
 static void start_thread(void *(*run)(void *))
 {
     pthread_t thread;
     sigset_t all, old;
     sigfillset(&all);
-    sigdelset(&all, SIGSEGV); /* of guarded loads */
+    sigdelset(&all, SIGSEGV); /* needed for guarded loads */
     sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     if (pthread_create(&thread, NULL, run, NULL) == 0)
@@ -383,18 +408,22 @@ static void start_thread(void *(*run)(void *))
 
 static void start_later(void)
 {
-    options.later = options.later && snapshot_possible(names.walker) && (later_walker = snapshot_walker_new(names.walker)) &&
-                    (later_frames = malloc(DEPTH_MAX * sizeof(*later_frames))) && ring_open(&ring, RING) == 0;
+    options.later = options.later && snapshot_possible(names.walker) &&
+                    (later_walker = snapshot_walker_new(names.walker)) &&
+                    (later_frames = malloc(DEPTH_MAX * sizeof(*later_frames))) &&
+                    ring_open(&ring, RING) == 0;
     if (options.later)
         start_thread(drain_often);
 }
 
 static void start_signals(void)
 {
-    struct sigaction action = {.sa_sigaction = on_sample, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+    struct sigaction action = {.sa_sigaction = on_sample,
+                               .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
     sigaction(SIGVTALRM, &action, NULL);
     if (strcmp(options.mode, "cpu") == 0) {
-        struct itimerval timer = {{options.interval / 1000000, options.interval % 1000000}, {0, options.interval % 1000000}};
+        struct itimerval timer = {{options.interval / 1000000, options.interval % 1000000},
+                                  {0, options.interval % 1000000}};
         setitimer(ITIMER_VIRTUAL, &timer, NULL);
     } else {
         start_thread(kick);
@@ -412,7 +441,8 @@ static void JNICALL on_init(jvmtiEnv *ti, JNIEnv *env, jthread thread)
     if (options.compare && (*ti)->GetLoadedClasses(ti, &n, &classes) == JVMTI_ERROR_NONE)
         for (jint i = 0; i < n; i++)
             make_ids(ti, classes[i]);
-    int r = vm ? walker_new(&names.walker, vm, env, java_thread_of(env), why, sizeof(why)) : -ENOENT;
+    int r =
+        vm ? walker_new(&names.walker, vm, env, java_thread_of(env), why, sizeof(why)) : -ENOENT;
     struct hotspot_image image = hotspot_image_of_library(vm);
     struct walk_chunks chunks;
     if (r == 0 && chunks_find(env, walker_layout(names.walker), &image, &chunks))
@@ -455,18 +485,20 @@ static void report_costs(FILE *f, const char *what, const uint32_t *of)
     }
     qsort(all, n, sizeof(all[0]), by_value);
     qsort(deep, kept, sizeof(deep[0]), by_value);
-    fprintf(f, "%s_median_ns=%u\n%s_p99_ns=%u\n%s_depth50_median_ns=%u\n%s_depth50_count=%u\n", what, n ? all[n / 2] : 0, what,
-            n ? all[n * 99 / 100] : 0, what, kept ? deep[kept / 2] : 0, what, kept);
+    fprintf(f, "%s_median_ns=%u\n%s_p99_ns=%u\n%s_depth50_median_ns=%u\n%s_depth50_count=%u\n",
+            what, n ? all[n / 2] : 0, what, n ? all[n * 99 / 100] : 0, what,
+            kept ? deep[kept / 2] : 0, what, kept);
 }
 
 static void dump_sample(FILE *f, const struct sample *s)
 {
-    fprintf(f, "sample status=%u recovered=%d pc=%llx sp=%llx frames=%u oracle=%d\n", s->end.status, s->end.recovered,
-            (unsigned long long)s->end.pc, (unsigned long long)s->end.sp, s->total, s->oracle_count);
+    fprintf(f, "sample status=%u recovered=%d pc=%llx sp=%llx frames=%u oracle=%d\n", s->end.status,
+            s->end.recovered, (unsigned long long)s->end.pc, (unsigned long long)s->end.sp,
+            s->total, s->oracle_count);
     char stub[64];
     walker_stub_name(names.walker, s->pc, stub, sizeof(stub));
-    fprintf(f, "  at pc=%llx sp=%llx fp=%llx %s |", (unsigned long long)s->pc, (unsigned long long)s->sp,
-            (unsigned long long)s->fp, stub);
+    fprintf(f, "  at pc=%llx sp=%llx fp=%llx %s |", (unsigned long long)s->pc,
+            (unsigned long long)s->sp, (unsigned long long)s->fp, stub);
     for (size_t i = 0; i < sizeof(s->code); i++)
         fprintf(f, "%s%02x", i == 24 ? " > " : " ", s->code[i]);
     walker_stub_name(names.walker, s->end.pc, stub, sizeof(stub));
@@ -496,12 +528,16 @@ static const struct walk_frame *first_java(const struct sample *s)
     return NULL;
 }
 
-/* Whether the oracle's top is one of ours further out: it takes a caller for the top where a frame is not built, or gone. */
+/*
+ * True when the oracle's top frame is one of our outer ones: it takes the caller for the top where
+ * a frame is not built yet or already removed.
+ */
 static int omits_top(const struct sample *s, const struct walk_frame *first)
 {
     char *b = name_of_method_id(&names, s->oracle[0].method_id);
     int same = 0;
-    for (const struct walk_frame *f = first + 1; f < s->frames + s->count && f <= first + 8 && !same; f++) {
+    for (const struct walk_frame *f = first + 1;
+         f < s->frames + s->count && f <= first + 8 && !same; f++) {
         char *a = walk_is_java(f->kind) ? name_of_walked(&names, f) : NULL;
         same = a && b && same_name(a, b);
         free(a);
@@ -511,12 +547,14 @@ static int omits_top(const struct sample *s, const struct walk_frame *first)
 }
 
 /*
- * Compares what both could walk: the top frame, its bytecode index, every frame that was kept. Only where Java code itself was
- * interrupted: of a compiled frame that called the VM, AsyncGetCallTrace describes the instruction behind the call.
+ * Compares what both could walk: the top frame, its bytecode index, and every frame that was kept.
+ * Only samples that interrupted Java code itself count, because for a compiled frame that called
+ * the VM, AsyncGetCallTrace describes the instruction after the call.
  */
 static void report_differences(FILE *f)
 {
-    unsigned compared = 0, top_wrong = 0, omitted = 0, bci_wrong = 0, stack_wrong = 0, none = 0, dumped = 0;
+    unsigned compared = 0, top_wrong = 0, omitted = 0, bci_wrong = 0, stack_wrong = 0, none = 0,
+             dumped = 0;
     uint32_t n = sample_count < SAMPLES_MAX ? sample_count : SAMPLES_MAX;
     for (uint32_t i = 0; i < n; i++) {
         struct sample *s = &samples[i];
@@ -534,14 +572,15 @@ static void report_differences(FILE *f)
                 dump_sample(f, s);
             continue;
         }
-        char *a = name_of_walked(&names, first), *b = name_of_method_id(&names, s->oracle[0].method_id);
+        char *a = name_of_walked(&names, first),
+             *b = name_of_method_id(&names, s->oracle[0].method_id);
         int same_top = a && b && same_name(a, b), same = same_top;
         bci_wrong += same_top && first->bci != s->oracle[0].lineno;
         free(a);
         free(b);
         int k = 1;
-        for (unsigned j = (unsigned)(first - s->frames) + 1; same && j < s->count && k < s->oracle_count && k < KEPT_FRAMES;
-             j++) {
+        for (unsigned j = (unsigned)(first - s->frames) + 1;
+             same && j < s->count && k < s->oracle_count && k < KEPT_FRAMES; j++) {
             if (!walk_is_java(s->frames[j].kind))
                 continue;
             a = name_of_walked(&names, &s->frames[j]);
@@ -559,8 +598,11 @@ static void report_differences(FILE *f)
         if (!same && dumped++ < (unsigned)options.dump)
             dump_sample(f, s);
     }
-    fprintf(f, "omitted=%u\ncompared=%u\ntop_wrong=%u\nbci_wrong=%u\nstack_wrong=%u\nno_java=%u\noracle_failed=%llu\n", omitted,
-            compared, top_wrong, bci_wrong, stack_wrong, none, (unsigned long long)oracle_failed);
+    fprintf(f,
+            "omitted=%u\ncompared=%u\ntop_wrong=%u\nbci_wrong=%u\nstack_wrong=%u\nno_java=%"
+            "u\noracle_failed=%llu\n",
+            omitted, compared, top_wrong, bci_wrong, stack_wrong, none,
+            (unsigned long long)oracle_failed);
 }
 
 static void report_tops(FILE *f)
@@ -591,7 +633,7 @@ static void report_tops(FILE *f)
         fprintf(f, "top %u %s\n", tops[k].count, tops[k].name);
 }
 
-/* The first of the stacks, whole, one a line, the innermost frame first. */
+/* Writes the first stacks completely, one on each line, innermost frame first. */
 static void report_stacks(FILE *f)
 {
     uint32_t n = sample_count < SAMPLES_MAX ? sample_count : SAMPLES_MAX;
@@ -634,12 +676,14 @@ static void JNICALL on_death(jvmtiEnv *ti, JNIEnv *env)
         return;
     }
     static const char *const statuses[] = {"complete", "depth", "heap", "broken", "fault"};
-    fprintf(f, "version=%d\ntaken=%llu\nlater=%llu\nbusy=%llu\n", walker_layout(names.walker)->version,
-            (unsigned long long)taken, (unsigned long long)later_taken, (unsigned long long)busy);
+    fprintf(f, "version=%d\ntaken=%llu\nlater=%llu\nbusy=%llu\n",
+            walker_layout(names.walker)->version, (unsigned long long)taken,
+            (unsigned long long)later_taken, (unsigned long long)busy);
     for (unsigned i = 0; i < WALK_STATUSES; i++)
         fprintf(f, "%s=%llu\n", statuses[i], (unsigned long long)status_counts[i]);
     fprintf(f, "retransformed=%u\ndeepest=%u\n", retransformed, deepest);
-    fprintf(f, "recovered=%llu\nfaults=%llu\n", (unsigned long long)recovered_count, (unsigned long long)walker_faults());
+    fprintf(f, "recovered=%llu\nfaults=%llu\n", (unsigned long long)recovered_count,
+            (unsigned long long)walker_faults());
     for (unsigned i = 0; i < WALK_KINDS; i++)
         fprintf(f, "kind%u=%d\n", i, kinds_seen[i]);
     report_costs(f, "cost", costs);
@@ -665,7 +709,8 @@ static void parse(char *text)
                    {"stacks", &options.stacks}};
 
     char *rest = NULL;
-    for (char *word = text ? strtok_r(text, ",", &rest) : NULL; word; word = strtok_r(NULL, ",", &rest)) {
+    for (char *word = text ? strtok_r(text, ",", &rest) : NULL; word;
+         word = strtok_r(NULL, ",", &rest)) {
         char *value = strchr(word, '=');
         if (!value)
             continue;
@@ -684,7 +729,8 @@ static void parse(char *text)
 JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *text, void *reserved)
 {
     parse(text);
-    samples = mmap(NULL, SAMPLES_MAX * sizeof(*samples), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    samples = mmap(NULL, SAMPLES_MAX * sizeof(*samples), PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     costs = calloc(COSTS_MAX, sizeof(*costs));
     later_costs = calloc(COSTS_MAX, sizeof(*costs));
     for (int i = 0; i < BUFFERS; i++) {
@@ -704,9 +750,13 @@ JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *text, void *reserved)
                                      .ClassPrepare = on_class_prepare,
                                      .CompiledMethodLoad = on_compiled};
     (*names.jvmti)->SetEventCallbacks(names.jvmti, &callbacks, sizeof(callbacks));
-    const jvmtiEvent events[] = {
-        JVMTI_EVENT_VM_INIT,       JVMTI_EVENT_VM_DEATH,   JVMTI_EVENT_THREAD_START,        JVMTI_EVENT_THREAD_END,
-        JVMTI_EVENT_CLASS_PREPARE, JVMTI_EVENT_CLASS_LOAD, JVMTI_EVENT_COMPILED_METHOD_LOAD};
+    const jvmtiEvent events[] = {JVMTI_EVENT_VM_INIT,
+                                 JVMTI_EVENT_VM_DEATH,
+                                 JVMTI_EVENT_THREAD_START,
+                                 JVMTI_EVENT_THREAD_END,
+                                 JVMTI_EVENT_CLASS_PREPARE,
+                                 JVMTI_EVENT_CLASS_LOAD,
+                                 JVMTI_EVENT_COMPILED_METHOD_LOAD};
     for (size_t i = 0; i < ARRAY_SIZE(events); i++)
         (*names.jvmti)->SetEventNotificationMode(names.jvmti, JVMTI_ENABLE, events[i], NULL);
     return 0;

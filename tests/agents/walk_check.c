@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The walker's native half, alone, for processors that no JDK of the matrix runs on: tests/integration/test_walker.py builds it
- * for aarch64 and runs it in an emulator. Guarded loads survive; a walk out of libc's qsort reaches main. Prints "ok".
+ * Tests the walker's native half alone, for processors without a JDK to test with:
+ * tests/integration/test_walker.py builds it for aarch64 and runs it in an emulator. Guarded loads
+ * must survive, and a walk out of libc's qsort must reach main. Prints "ok".
  */
 #include "unwind/internal.h"
 #include "unwind/symbols.h"
@@ -47,7 +48,8 @@ int main(void)
     if (memory_guard_init() < 0 || sigaction(SIGUSR1, &action, NULL) < 0 || !modules_refresh())
         return 1;
     if (load64(&process_memory, 16, &word) || memory_guard_faults() != 1 ||
-        !load64(&process_memory, (uint64_t)(uintptr_t)&walker.arch, &word) || word != (uint64_t)(uintptr_t)&ARCH_HERE)
+        !load64(&process_memory, (uint64_t)(uintptr_t)&walker.arch, &word) ||
+        word != (uint64_t)(uintptr_t)&ARCH_HERE)
         return 2;
     if (sort_numbers() != 3 || end.status == WALK_FAULT)
         return 3;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The native half of tests/java/WalkNative.java: Java calls C, C calls libc, libc calls C, C calls Java. */
+/*
+ * The native half of tests/java/WalkNative.java: Java calls C, C calls libc, libc calls C, C calls
+ * Java.
+ */
 #include <jni.h>
 #include <stdlib.h>
 

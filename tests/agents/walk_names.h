@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames of walk_agent.c as text. */
+/* Names of the frames that walk_agent.c finds. */
 #pragma once
 
 #include "unwind/symbols.h"
@@ -13,8 +13,8 @@ struct walk_names {
     struct symbols *symbols;
 };
 
-/* The caller frees. */
+/* The caller frees the name. */
 char *name_of_walked(const struct walk_names *n, const struct walk_frame *f);
 char *name_of_method_id(const struct walk_names *n, jmethodID id);
-/* But for what the two write differently. */
+/* Ignores the known differences between the two. */
 int same_name(const char *a, const char *b);

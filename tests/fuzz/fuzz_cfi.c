@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Call frame information of a library that is not what it says: any bytes, at any address within them. */
+/*
+ * Call frame information of a library that is not what it says: any bytes, at any address within
+ * them.
+ */
 #include "unwind/cfi.h"
 
 #include <errno.h>
@@ -36,7 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     copy[8] = (uint8_t)(data[8] % 16);
     struct bytes b = {copy, sizeof(copy)};
     struct memory m = {&b, read_bytes};
-    struct module module = {.begin = 0, .end = UINT64_MAX, .eh_frame_hdr = BASE, .eh_frame_size = n};
+    struct module module = {
+        .begin = 0, .end = UINT64_MAX, .eh_frame_hdr = BASE, .eh_frame_size = n};
     struct cfi_rule rule;
     for (unsigned i = 0; i < 8; i++) {
         uint64_t pc = BASE + (uint64_t)data[i] * 17;

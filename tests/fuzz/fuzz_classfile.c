@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arbitrary bytes as a class file, edited in every way at once. The first byte chooses the ways. What the rewriter accepts it
- * must write as a class file that it reads again.
+ * Arbitrary bytes as a class file, edited in every way at once. The first byte chooses the ways.
+ * What the rewriter accepts it must write as a class file that it reads again.
  */
 #include "classfile/rewrite.h"
 
@@ -69,7 +69,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         (void)r;
     }
     buf_clear(&out);
-    if (rewrite_finish(&w, &out) < 0 || class_parse(&again, out.data, out.len) < 0 || again.methods.len != class.methods.len)
+    if (rewrite_finish(&w, &out) < 0 || class_parse(&again, out.data, out.len) < 0 ||
+        again.methods.len != class.methods.len)
         abort();
     for (size_t m = 0; m < again.methods.len; m++)
         if (w.methods.data[m].len) {

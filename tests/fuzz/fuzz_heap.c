@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A whole heap dump: indexed, then every verb of `jvmscope heap` asked; once more by the index where it had a name. */
+/*
+ * A whole heap dump: indexed, then every verb of `jvmscope heap` asked; once more by the index
+ * where it had a name.
+ */
 #include "cli/heap/ask.h"
 
 #include "cli/heap/heap.h"
@@ -21,7 +24,8 @@ int command_dispatch(const struct command *table, int argc, char **argv)
     return 2;
 }
 
-static void ask(const struct heap *h, const char *verb, const struct heap_options *o, const char *operand)
+static void ask(const struct heap *h, const char *verb, const struct heap_options *o,
+                const char *operand)
 {
     struct buf out = BUF(64 << 20);
     (void)!heap_ask(h, verb, o, operand, &out);
@@ -30,8 +34,9 @@ static void ask(const struct heap *h, const char *verb, const struct heap_option
 
 static void ask_all(const struct heap *h)
 {
-    static const char *const verbs[] = {"summary", "histogram",  "leaks",   "threads",    "strings",     "collections",
-                                        "arrays",  "references", "classes", "components", "unreachable", "dominators"};
+    static const char *const verbs[] = {"summary", "histogram",   "leaks",       "threads",
+                                        "strings", "collections", "arrays",      "references",
+                                        "classes", "components",  "unreachable", "dominators"};
     struct heap_options o = {.json = true, .limit = 50};
     char id[32];
     for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
@@ -51,7 +56,9 @@ static void ask_all(const struct heap *h)
     }
 }
 
-/* What holds in every heap: the roots retain what is reachable, a dominator retains its children. */
+/*
+ * What holds in every heap: the roots retain what is reachable, a dominator retains its children.
+ */
 static void check(const struct heap *h)
 {
     uint64_t first, count, sum = 0;
@@ -72,8 +79,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     /* An index that has no folder to lie in: nothing stays. */
-    struct heap_settings settings = {
-        .index = "/nonexistent/index", .which = -1, .strong = data[size - 1] & 1, .wide = data[size - 1] & 2};
+    struct heap_settings settings = {.index = "/nonexistent/index",
+                                     .which = -1,
+                                     .strong = data[size - 1] & 1,
+                                     .wide = data[size - 1] & 2};
     struct heap *h;
     if (heap_open(&h, path, &settings) == 0) {
         check(h);

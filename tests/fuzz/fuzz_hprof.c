@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HPROF's binary records and the sub-records of heap dumps, whatever the bytes are: every read is within them. */
+/*
+ * HPROF's binary records and the sub-records of heap dumps, whatever the bytes are: every read is
+ * within them.
+ */
 #include "hprof/reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -26,12 +29,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (hprof_reader_init(&r, data, size) < 0)
         return 0;
     while (hprof_next(&r, &record)) {
-        if (r.at <= before || r.at > size || record.body < data || record.len > size - (uint64_t)(record.body - data))
+        if (r.at <= before || r.at > size || record.body < data ||
+            record.len > size - (uint64_t)(record.body - data))
             __builtin_trap();
         before = r.at;
         if (record.tag != HPROF_HEAP_DUMP && record.tag != HPROF_HEAP_DUMP_SEGMENT)
             continue;
-        struct hprof_items it = hprof_items_of(record.body, record.body + record.len, r.header.id_size);
+        struct hprof_items it =
+            hprof_items_of(record.body, record.body + record.len, r.header.id_size);
         struct hprof_item item;
         while (hprof_item_next(&it, &item) > 0) {
             for (uint64_t i = 0; i < item.body_len; i++)

@@ -19,7 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             got = hprof_command_next(&pieces, data + at_pieces, 1, &used, &b);
             at_pieces += used;
         }
-        if (!got || at != at_pieces || a.command != b.command || a.serial != b.serial || a.object != b.object)
+        if (!got || at != at_pieces || a.command != b.command || a.serial != b.serial ||
+            a.object != b.object)
             abort();
     }
     return 0;

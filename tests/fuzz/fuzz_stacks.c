@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collapsed stacks and HPROF's outputs as profiles, then everything that is made of a profile. */
+/*
+ * Collapsed stacks, pprof and HPROF's outputs as profiles, then everything that is made of a
+ * profile.
+ */
 #include "model/load.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -11,7 +14,8 @@ static void use(const struct profile *p)
         struct profile_rank *ranks;
         struct profile_tree t;
         size_t n;
-        if (profile_view_init(&v, p, (enum profile_metric)m, &(struct profile_filter){.class_name = "a*"}) < 0)
+        if (profile_view_init(&v, p, (enum profile_metric)m,
+                              &(struct profile_filter){.class_name = "a*"}) < 0)
             continue;
         if (profile_rank(&v, &ranks, &n) == 0)
             free(ranks);
@@ -25,10 +29,12 @@ static void use(const struct profile *p)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static int (*const readers[])(struct load * l) = {load_collapsed, load_hprof, load_hprof_text};
+    static int (*const readers[])(struct load * l) = {load_collapsed, load_hprof, load_hprof_text,
+                                                      load_pprof};
     for (size_t i = 0; i < ARRAY_SIZE(readers); i++) {
         struct buf why = BUF(4096);
-        struct load l = {.profile = profile_new(), .data = data, .len = size, .path = "", .why = &why};
+        struct load l = {
+            .profile = profile_new(), .data = data, .len = size, .path = "", .why = &why};
         if (l.profile && readers[i](&l) == 0)
             use(l.profile);
         profile_free(l.profile);

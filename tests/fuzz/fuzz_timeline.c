@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An index file of a timeline, whatever is in it behind what says that it is one: mapped, and analysed when it holds; its nodes
- * looked at one by one before that is known; and the same bytes as a view's file of a timeline that is in order.
+ * An index file of a timeline, whatever is in it behind what says that it is one: mapped, and
+ * analysed when it holds; its nodes looked at one by one before that is known; and the same bytes
+ * as a view's file of a timeline that is in order.
  */
 #include "analysis/critical_path.h"
 #include "analysis/monitor_stats.h"
@@ -47,7 +48,7 @@ static void analyse(struct timeline *t)
     if (critical_path(t, &PATH_OPTIONS, &p) == 0) {
         if (path_shares_of(t, &PATH_OPTIONS, &p, &shares) == 0)
             vec_release(&shares.rows);
-        if (path_methods(t, &p, &methods) == 0)
+        if (path_methods(t, &p, NULL, &methods) == 0)
             vec_release(&methods.rows);
         critical_path_release(&p);
         (void)!what_if(t, &PATH_OPTIONS, &w, &a);
@@ -95,7 +96,7 @@ static void analyse_unchecked(const struct timeline *t)
     replay_unchecked(t);
     if (critical_path(t, &PATH_OPTIONS, &p) < 0)
         return;
-    if (path_methods(t, &p, &methods) == 0)
+    if (path_methods(t, &p, NULL, &methods) == 0)
         vec_release(&methods.rows);
     for (size_t i = 0; i < p.segments.len; i++) {
         const struct path_segment *s = &p.segments.data[i];
@@ -111,7 +112,8 @@ static void analyse_unchecked(const struct timeline *t)
 /* Writes the bytes behind a beginning that says what they are. */
 static void file_of(int fd, const void *start, size_t len, const uint8_t *data, size_t size)
 {
-    if (ftruncate(fd, 0) < 0 || pwrite(fd, start, len, 0) < 0 || pwrite(fd, data + len, size - len, (off_t)len) < 0)
+    if (ftruncate(fd, 0) < 0 || pwrite(fd, start, len, 0) < 0 ||
+        pwrite(fd, data + len, size - len, (off_t)len) < 0)
         abort();
 }
 

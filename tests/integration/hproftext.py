@@ -33,7 +33,7 @@ class Text:
         self.ranked = collections.defaultdict(list)
         self.totals = collections.defaultdict(list)
         self.sites, self.heaps, self.old = [], [], []
-        self.site_orders = []
+        self.site_orders, self.live_errors = [], []
         self.waits, self.monitor_dumps = [], []
         if lines[0] != "count callee caller time":
             assert re.fullmatch(rf"JAVA PROFILE 1\.0\.1, created {DATE}", lines[0]), lines[0]
@@ -55,6 +55,8 @@ class Text:
         elif m := re.fullmatch(rf"SITES BEGIN \(ordered by ([a-z ]+)\) {DATE}", line):
             self.site_orders.append(m[1])
             self.site_table()
+        elif line.startswith("LIVE ERRORS BEGIN "):
+            self.live_error_table()
         elif m := re.fullmatch(rf"HEAP DUMP BEGIN \((\d+) objects, (\d+) bytes\) {DATE}", line):
             self.heap(int(m[1]), int(m[2]))
         elif m := re.fullmatch(r"(WAIT|WAITED): MONITOR (\S+), (?:timeout|time_waited)=(\d+), (?:thread (\d+)|<unknown thread>)", line):
@@ -112,6 +114,13 @@ class Text:
             rows.append(Site(int(m[1]), float(m[2][:-1]), float(m[3][:-1]), *map(int, m.groups()[3:8]), m[9]))
             assert rows[-1].trace in self.traces
         self.sites.append(rows)
+
+    def live_error_table(self):
+        """A section of ours: {rank: (bytes, objects)}, and the standard error of all live bytes."""
+        assert self.lines.popleft() == " rank     bytes objs"
+        *rows, last = self.until("LIVE ERRORS END")
+        assert re.fullmatch(r"of all live bytes: \d+; \d+ sites are below their error and ranked last, with together \d+ bytes", last)
+        self.live_errors.append({int(rank): (int(size), int(objects)) for rank, size, objects in map(str.split, rows)})
 
     def heap(self, objects, size):
         h = Heap(objects, size, collections.Counter(), {}, {}, {}, collections.Counter())

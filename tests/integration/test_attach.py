@@ -2,6 +2,7 @@
 """The commands on a running VM: list, attach, status, stop; and what they say when they cannot."""
 import json
 import re
+import signal
 import subprocess
 import time
 
@@ -35,7 +36,7 @@ def test_list_shows_version_and_program(jdk, jvmscope, busy):
     vms = {vm["pid"]: vm for vm in json.loads(jvmscope("list", "--json").stdout)}
     vm = vms[process.pid]
     assert vm["command"] == "Busy 30"
-    assert vm["version"].startswith("25." if jdk.version == 8 else str(jdk.version))
+    assert vm["version"].startswith("1.8.0" if jdk.version == 8 else str(jdk.version))
     assert vm["container"] and vm["attachable"]
     line = next(l for l in jvmscope("list").stdout.splitlines() if l.split()[0] == str(process.pid))
     assert "Busy 30" in line and "(container)" in line
@@ -44,16 +45,40 @@ def test_list_shows_version_and_program(jdk, jvmscope, busy):
 def test_what_cannot_be_is_refused_and_the_program_goes_on(jdk, jvmscope, busy):
     process = busy("-Xmx32m", seconds=4)
     pid = process.pid
+    done = jvmscope("attach", "-t", "1s", "--agent", "cpu=nosuchthing", pid)
+    assert done.returncode == 2 and done.stderr.startswith("jvmscope: attach: cpu=nosuchthing: not a value"), done.stderr
+    assert jvmscope("status", pid).returncode == 1
     for command, message in ((("status", pid), "nothing is being recorded in it"),
                              (("stop", pid), "nothing is being recorded in it"),
-                             (("attach", "-t", "1s", "--agent", "cpu=nosuchthing", pid), "cpu"),
-                             (("stop", pid), "not recording"),
-                             (("attach", "-t", "1s", "--agent", "x=" + "y" * 1100, pid), "1,024 bytes")):
+                             (("attach", "-t", "1s", "--include", "y" * 1100, pid), "1,024 bytes")):
         done = jvmscope(*command)
         assert done.returncode == 1, command
         assert message in done.stderr and done.stderr.startswith(f"jvmscope: {pid}: "), done.stderr
     assert process.wait(30) == 0
     assert process.stdout.read() == "done\n"
+
+
+@pytest.mark.jdks(8, 25)
+def test_an_interruption_at_any_moment_leaves_nothing_recording(jdk, jvmscope, busy, tmp_path):
+    """Ctrl-C before the command asks anything, while the VM starts the recording, and after: it is ended, or never began."""
+    from lab import BUILD
+
+    out, process = tmp_path / "i.jfr", busy("-Xmx32m")
+    ended = []
+    for step in range(24):
+        out.unlink(missing_ok=True)
+        command = [BUILD / "jvmscope", "attach", "--cpu", "-t", "100s", "-o", out, str(process.pid)]
+        attached = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        time.sleep(step * 0.004)  # by chance at any moment; what is asserted holds at each
+        attached.send_signal(signal.SIGINT)
+        err = attached.communicate(timeout=60)[1]
+        ended.append(attached.returncode)
+        assert attached.returncode in (0, -signal.SIGINT), err
+        assert "nothing is being recorded" in jvmscope("status", process.pid).stderr or "idle" in jvmscope("status", process.pid).stdout
+        assert (attached.returncode == 0) == out.exists()
+        if attached.returncode == 0:
+            assert out.read_bytes()[:4] == b"FLR\0" and "never ended" not in jvmscope("report", out).stderr
+    assert 0 in ended, ended
 
 
 def test_disabled_attach_and_agents_are_named(jdk, jvmscope, busy):
@@ -67,7 +92,7 @@ def test_disabled_attach_and_agents_are_named(jdk, jvmscope, busy):
         assert "-XX:-EnableDynamicAgentLoading" in done.stderr and "JFR.start" in done.stderr
 
 
-def test_compilers_describe_all_code_while_samples_are_taken(jdk, jvmscope, busy):
+def test_compilers_describe_all_code_while_samples_are_taken(jdk, jvmscope, busy, tmp_path):
     """By the VM's flag, without its event of each compilation; afterwards the flag is what it was."""
     pid = busy("-Xmx32m", "-XX:+UnlockDiagnosticVMOptions").pid
 
@@ -75,10 +100,23 @@ def test_compilers_describe_all_code_while_samples_are_taken(jdk, jvmscope, busy
         return re.search(r" DebugNonSafepoints +:?= *(\w+)", jdk.run("jcmd", pid, "VM.flags", "-all").stdout)[1]
 
     assert flag() == "false"
-    assert jvmscope("attach", pid).returncode == 0
+    assert jvmscope("attach", pid, cwd=tmp_path).returncode == 0
     assert flag() == "true"
     assert jvmscope("stop", pid).returncode == 0
     assert flag() == "false"
+
+
+@pytest.mark.parametrize("words,first", [("cpu=times", "JAVA PROFILE 1.0"), ("cpu=old", "count callee caller time"),
+                                         ("heap=dump,format=b", "JAVA PROFILE 1.0")], ids=lambda v: v.replace("=", " "))
+@pytest.mark.jdks(8, 25)
+def test_every_output_of_hprof_is_told_and_fetched(jdk, jvmscope, busy, tmp_path, words, first):
+    """cpu=old's begins otherwise, and was refused as no recording."""
+    pid = busy("-Xmx32m", jdk.agent(f"{words},file={tmp_path}/o.txt")).pid
+    done = jvmscope("dump", "-o", tmp_path / "copy.hprof.txt", pid)
+    assert done.returncode == 0, done.stderr
+    done = jvmscope("stop", pid)
+    assert done.returncode == 0 and f"wrote {tmp_path}/o.txt" in done.stderr, done.stderr
+    assert all((tmp_path / name).read_bytes().startswith(first.encode()) for name in ("o.txt", "copy.hprof.txt"))
 
 
 def test_signals_left_alone_are_not_sent(jdk, jvmscope, busy):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """attach where there is no room or no right: one line that says why, and the program goes on."""
+import os
 import pathlib
+import pty
 import re
 import subprocess
 
@@ -53,9 +55,12 @@ def test_read_only_file_systems(vm):
 @pytest.mark.jdks(8, 25)
 def test_full_tmp_of_the_vm(vm, tmp_path):
     process = vm(FULL)
-    said = refused(process, lab.BUILD / "jvmscope", "attach", "--cpu", "-t", "1s", "-o", tmp_path / "out.jfr", process.pid)
+    said = refused(process, lab.BUILD / "jvmscope", "attach", "--cpu", "-o", tmp_path / "out.jfr", process.pid)
     assert "No space left" in said or "no space" in said, said
     assert not (tmp_path / "out.jfr").exists()
+    # A recording that we wait for may go by way of its /var/tmp.
+    done = lab.jvmscope("attach", "--cpu", "-t", "1s", "-o", tmp_path / "out.jfr", process.pid)
+    assert done.returncode == 0 and (tmp_path / "out.jfr").stat().st_size, done
 
 
 @pytest.mark.jdks(17)
@@ -70,7 +75,7 @@ def test_full_disk_of_the_output(vm, tmp_path):
 @pytest.mark.jdks(17)
 def test_output_and_vm_of_others(vm, tmp_path):
     process = vm()
-    said = refused(process, lab.BUILD / "jvmscope", "attach", "-t", "1s", "-o", "/proc/no.jfr", process.pid, kept=True)
+    said = refused(process, lab.BUILD / "jvmscope", "attach", "-t", "1s", "-o", "/proc/no.jfr", process.pid)
     assert "/proc/no.jfr" in said, said
     command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     library = tmp_path / "bin"
@@ -84,3 +89,94 @@ def copy_for_all(folder):
     for parent in (folder, *list(folder.parents)[:-2]):
         parent.chmod(parent.stat().st_mode | 0o055)
     return folder / "jvmscope"
+
+
+class Changing:
+    """`attach` to a program with many classes, on a terminal: what it shows there while it changes them."""
+
+    def __init__(self, jdk, folder, classes, options=("--cover",)):
+        self.program = jdk.start_java("ManyClasses", classes, jvm=("-Xmx128m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE)
+        assert self.program.stdout.readline() == "ready\n"
+        self.terminal, child = pty.openpty()
+        self.command = subprocess.Popen([lab.BUILD / "jvmscope", "attach", *options, "-t", "100ms", "-o", folder / "x.jfr",
+                                         str(self.program.pid)], stderr=child)
+        os.close(child)
+        self.shown = ""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        for process in (self.command, self.program):
+            process.kill()
+            process.wait()
+        os.close(self.terminal)
+
+    def read(self, until=None):
+        """Until a text is shown, or the command ends."""
+        while until is None or until not in self.shown:
+            try:
+                self.shown += os.read(self.terminal, 4096).decode()
+            except OSError:  # the other end is closed
+                return
+
+    def steps(self):
+        return [(int(a.replace(",", "")), int(b.replace(",", "")))
+                for a, b in re.findall(r"changing ([\d,]+) of ([\d,]+) classes", self.shown)]
+
+
+@pytest.mark.jdks(8, 25)
+def test_changing_classes_is_done_in_parts_and_shown(jdk, tmp_path):
+    with Changing(jdk, tmp_path, 700) as changing:
+        changing.read()
+        assert changing.command.wait() == 0, changing.shown
+        steps = changing.steps()
+        assert steps and all(0 < done <= of and of > 700 for done, of in steps), changing.shown
+        assert len(set(steps)) > 3, "the program runs between the parts"
+
+
+@pytest.mark.jdks(8, 17)
+@pytest.mark.parametrize("pattern, classes", [("ManyClasses.m*", 1), ("ManyClasses$M0000*.r*", 10), ("*s$M00012.run", 1),
+                                              ("ManyClasses$M010*.run", 100)])
+def test_classes_that_a_pattern_cannot_mean_are_left_alone(jdk, tmp_path, pattern, classes):
+    """A star for the method's name had the VM change every class there is."""
+    with Changing(jdk, tmp_path, 1500, ("--trace", pattern)) as changing:
+        changing.read()
+        assert changing.command.wait() == 0 and "traces nothing" not in changing.shown, changing.shown
+        assert all(of <= classes for _, of in changing.steps()), changing.shown
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_a_program_ends_while_its_classes_are_changed(jdk, tmp_path):
+    """What waits between two parts goes: it held the program up for ten seconds."""
+    with Changing(jdk, tmp_path, 5000) as changing:
+        changing.read("changing")
+        out, err = changing.program.communicate("end\n", timeout=120)
+        assert (changing.program.returncode, out) == (7, "hook\n"), err
+        assert "did not end within" not in err
+        changing.read()
+        assert changing.command.wait() in (0, 1)
+
+
+def changed_by_the_vm(log):
+    """The names of the classes that the VM has changed, of those that it loaded before."""
+    return set(re.findall(r"\] redefined name=([^,]+),", log.read_text()))
+
+
+@pytest.mark.jdks(17, 25)
+@pytest.mark.parametrize("capture", ["--exceptions", "--live"])
+def test_only_classes_that_a_capture_changes_are_handed_to_the_vm(jdk, jvmscope, tmp_path, capture):
+    """Each class that is handed over lengthens the stop, even one that stays as it was."""
+    log, loaded = tmp_path / "log", tmp_path / "loaded"
+    with jdk.start_java("ServesHttp", stdout=subprocess.PIPE,
+                        jvm=(f"-Xlog:redefine+class*=info:file={log}", f"-Xlog:class+load:file={loaded}")) as server:
+        try:
+            server.stdout.readline()
+            assert jvmscope("attach", capture, "-o", tmp_path / "x.jfr", server.pid).returncode == 0
+            status = dict(re.findall(r"^(\S+)  *(\d+)$", jvmscope("status", server.pid).stdout, re.MULTILINE))
+            changed = changed_by_the_vm(log)
+            assert 100 < len(changed) <= int(status["instrument.classes"]) < len(loaded.read_text().splitlines()) * 0.9
+            assert int(status["instrument.left.native"]) > 100, "what stays as it was is told of, in classes that nobody changes too"
+        finally:
+            server.kill()

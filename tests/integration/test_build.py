@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the build leaves, and the machine it needs."""
+import re
+import subprocess
+import urllib.request
+
+import pytest
+
+import lab
 
 
 def test_version_and_help(jvmscope):
@@ -16,3 +23,70 @@ def test_each_jdk_of_the_matrix_answers(jdk):
     assert done.returncode == 0
     version = done.stderr.split('"')[1]
     assert version.startswith("1.8." if jdk.version == 8 else f"{jdk.version}")
+
+
+@pytest.mark.jdks(17)
+def test_the_command_runs_where_its_libraries_are_not_installed(jdk, tmp_path):
+    """The chroot of the JDKs is another distribution, which lacks libraries that the command uses."""
+    stacks = tmp_path / "a.collapsed"
+    stacks.write_text("main;work 5\nmain;rest 7\n")
+    for library in ("json-c", "microhttpd"):
+        assert not list(lab.chroot().glob(f"usr/lib/*/lib{library}.so*")), f"{library} is there after all"
+    report = jdk.run(lab.BUILD / "jvmscope", "report", "--json", stacks)
+    assert (report.returncode, report.stderr) == (0, "")
+    assert report.stdout == lab.jvmscope("report", "--json", stacks).stdout
+    server = jdk.start(lab.BUILD / "jvmscope", "serve", stacks, stdout=subprocess.PIPE)
+    with urllib.request.urlopen(server.stdout.readline().strip(), timeout=30) as page:
+        assert page.status == 200
+    server.terminate()
+    assert server.wait(timeout=30) == 0
+
+
+def included_rooms(source):
+    """The rooms whose headers each room of `source` includes, by room."""
+    rooms = {folder.name: set() for folder in source.iterdir() if folder.is_dir()}
+    for path in sorted(source.rglob("*.[ch]")):
+        room = path.relative_to(source).parts[0]
+        for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(), re.M):
+            beside = (path.parent / name).resolve()
+            target = beside if beside.exists() else source / name
+            if target.exists():
+                rooms[room].add(target.resolve().relative_to(source).parts[0])
+    return {room: used - {room} for room, used in rooms.items()}
+
+
+def documented_rooms(text):
+    """The table of rooms in doc/architecture.md, in its order: which rooms each one may include."""
+    rows = re.findall(r"^\| `(\w+)` \| ([\w, ]*)\|", text, re.M)
+    return {room: {name.strip() for name in used.split(",") if name.strip()} for room, used in rows}
+
+
+def test_rooms_include_only_what_the_architecture_allows():
+    """The table holds every room and exactly the arrows that the code has, and no room includes one that stands below it."""
+    documented = documented_rooms((lab.ROOT / "doc" / "architecture.md").read_text())
+    order = list(documented)
+    upward = {room: used - set(order[:place]) for place, (room, used) in enumerate(documented.items())}
+    assert {room: used for room, used in upward.items() if used} == {}, "these arrows lead down the table, or to no room"
+    assert documented == included_rooms((lab.ROOT / "src").resolve())
+
+
+def test_the_includes_of_a_room_are_found(tmp_path):
+    """A header beside the file, one below the sources' root, and one of the system, with and without spaces."""
+    for room in ("base", "upper"):
+        (tmp_path / room / "inner").mkdir(parents=True)
+    (tmp_path / "base" / "buf.h").write_text("#include <stdio.h>\n")
+    (tmp_path / "upper" / "own.h").write_text("")
+    (tmp_path / "upper" / "inner" / "file.c").write_text('#include "../own.h"\n  # include "base/buf.h"\n#include "jvmti.h"\n')
+    assert included_rooms(tmp_path) == {"base": set(), "upper": {"base"}}
+    assert documented_rooms("| `base` | | x |\n| `upper` | base, other | x |\n") == {"base": set(), "upper": {"base", "other"}}
+
+
+def test_links_of_the_documents_lead_to_files():
+    """Every relative link, and every document is in the index of doc/README.md."""
+    documents = [*lab.ROOT.glob("*.md"), *(lab.ROOT / "doc").glob("*.md")]
+    links = {(path, target) for path in documents for target in re.findall(r"\]\(([^)#\s]+)\)", path.read_text())}
+    assert len(links) > 50
+    broken = [(path.name, target) for path, target in links if "://" not in target and not (path.parent / target).exists()]
+    assert broken == []
+    index = {target for path, target in links if path == lab.ROOT / "doc" / "README.md"}
+    assert {path.name for path in (lab.ROOT / "doc").glob("*.md")} - {"README.md"} - index == set()

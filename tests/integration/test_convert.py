@@ -35,7 +35,16 @@ def test_report_counts_recursion_once_and_marks_apart(stacks):
 def test_filters(stacks):
     assert report(stacks, "--class", "c.C")["samples"]["total"] == 12
     assert report(stacks, "--class", "*.B")["samples"]["total"] == 24
-    assert report(stacks, "--class", "*.none")["samples"]["total"] == 0
+
+
+@pytest.mark.parametrize("option, name, what", [("--class", "*.none", "class of a stack"), ("--thread", "nobody", "thread")])
+def test_a_name_that_nothing_has_is_an_error(stacks, tmp_path, option, name, what):
+    out = tmp_path / "x.pb.gz"
+    for command in (["report", stacks], ["report", "--json", stacks], ["diff", stacks, stacks], ["convert", "-o", out, stacks]):
+        done = lab.jvmscope(*command, option, name)
+        assert (done.returncode, done.stdout) == (1, ""), command
+        assert done.stderr == f"jvmscope: {stacks}: no {what} has this name: {name}\n"
+    assert not out.exists()
 
 
 def test_collapsed_comes_back(stacks, tmp_path):

@@ -5,6 +5,7 @@ import pathlib
 import re
 import subprocess
 import xml.dom.minidom
+import zipfile
 
 import lab
 
@@ -109,3 +110,45 @@ def test_no_method_is_kept_from_the_jit(tmp_path):
     _, done = record(jdk, tmp_path, jvm=("-Xcomp", "-XX:TieredStopAtLevel=1", "-XX:+PrintCompilation", "-XX:CompileCommand=quiet",
                                          "-XX:CompileCommand=compileonly,Covered::*"))
     assert "Covered::manyLocals" in done.stdout and "COMPILE SKIPPED" not in done.stdout
+
+
+def test_classes_never_loaded_count_with_their_files(jvmscope, tmp_path):
+    """--classes: the points that the agent would have counted, none of them run; from folders, jars and single files."""
+    jdk, classes = lab.Jdk(17), lab.compiled("Covered")
+    recording, _ = record(jdk, tmp_path)
+    other = tmp_path / "other.jfr"
+    process = jdk.start_java("Counted", jvm=(jdk.agent(f"cover=y,format=r,file={other}"),), stdin=subprocess.DEVNULL, stdout=-1)
+    process.communicate(timeout=120)
+    (tmp_path / "some" / "lib").mkdir(parents=True)
+    for name, how in (("packed.jar", zipfile.ZIP_DEFLATED), ("some/lib/stored.jar", zipfile.ZIP_STORED)):
+        with zipfile.ZipFile(tmp_path / name, "w", how) as jar:
+            for file in sorted(classes.glob("*.class")):
+                jar.write(file, file.name)
+            jar.writestr("module-info.class", "not read")
+
+    def shown(*args):
+        done = jvmscope("coverage", "--json", *args)
+        assert done.returncode == 0 and not done.stderr, done.stderr
+        return json.loads(done.stdout)
+
+    known, all_of = shown(recording), shown("--classes", classes, recording)
+    unused = next(c for c in all_of["classes"] if c["class"] == "Covered$Unused")
+    assert unused["lines"] > 0 and unused["lines_hit"] == unused["methods_hit"] == 0
+    assert [c for c in all_of["classes"] if c is not unused] == known["classes"]
+    assert all(all_of["total"][k] == known["total"][k] + unused[k] for k in ("lines", "methods", "branches", "lines_hit"))
+    for path in (tmp_path / "packed.jar", tmp_path / "some", classes / "Covered$Unused.class"):
+        assert shown("--classes", path, recording) == all_of, path
+    # Of classes that ran elsewhere, the same lines and branches as there.
+    fresh = {c["class"]: c for c in shown("--classes", classes, other)["classes"]}
+    for c in all_of["classes"]:
+        assert fresh[c["class"]]["lines_hit"] == 0
+        for key in ("lines", "methods", "branches"):
+            assert fresh[c["class"]][key] == c[key], (c["class"], key)
+        assert [(l["line"], l.get("branches")) for l in fresh[c["class"]]["by_line"]] == [(l["line"], l.get("branches")) for l in c["by_line"]]
+    # What cannot be read is said.
+    (tmp_path / "some" / "Bad.class").write_bytes(b"\xca\xfe\xba\xbe bad")
+    done = jvmscope("coverage", "--classes", tmp_path / "some", recording)
+    assert done.returncode == 0 and "note: 1 class files cannot be read and are left out" in done.stderr
+    for path, why in ((tmp_path / "none", "No such file"), (recording, "no folder, jar or class file")):
+        done = jvmscope("coverage", "--classes", path, recording)
+        assert done.returncode == 1 and why in done.stderr and not done.stdout, done.stderr

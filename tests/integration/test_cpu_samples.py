@@ -35,7 +35,6 @@ def samples_below(text, method):
     return sum(int(n) for n, trace in re.findall(r"^ *\d+ +[\d.]+% +[\d.]+% +(\d+) +(\d+) ", section, re.M) if trace in traces)
 
 
-@pytest.mark.measured
 def test_counted_loop_and_number_of_samples(jdk, tmp_path, record_property):
     """99 % of the time is in a loop without a safepoint; samples are CPU time over interval.
 
@@ -50,7 +49,6 @@ def test_counted_loop_and_number_of_samples(jdk, tmp_path, record_property):
     assert 0.9 <= ratio <= 1.1
 
 
-@pytest.mark.measured
 def test_inlined_method(jdk, tmp_path, record_property):
     """`heavy`, which is inlined, has of the samples what it has of the time by the program's own clock: three quarters.
 
@@ -66,7 +64,6 @@ def test_inlined_method(jdk, tmp_path, record_property):
     assert abs(share - told["heavy"]) <= 0.03
 
 
-@pytest.mark.measured
 def test_threads_blocked_in_native_calls_use_no_cpu(jdk, tmp_path, record_property):
     methods, total, _ = profile(jdk, tmp_path, "native", ms=1500)
     blocked = sum(n for name, n in methods.items() if "accept" in name.lower() or "poll" in name.lower())
@@ -74,7 +71,6 @@ def test_threads_blocked_in_native_calls_use_no_cpu(jdk, tmp_path, record_proper
     assert blocked / total <= 0.01
 
 
-@pytest.mark.measured
 @pytest.mark.jdks(8, 17, 27)
 def test_deep_recursion(jdk, tmp_path):
     methods, total, _ = profile(jdk, tmp_path, "deep", ms=1000, options="depth=16000", jvm=["-Xss64m"])
@@ -83,7 +79,6 @@ def test_deep_recursion(jdk, tmp_path):
     assert text.count("Hot.recurse(Hot.java") > 5000
 
 
-@pytest.mark.measured
 @pytest.mark.jdks(8, 17, 27)
 def test_exceptions(jdk, tmp_path):
     methods, total, told = profile(jdk, tmp_path, "exceptions", ms=1000)
@@ -91,7 +86,6 @@ def test_exceptions(jdk, tmp_path):
     assert total >= 0.8 * told["cpu_ns"] / 10e6
 
 
-@pytest.mark.measured
 @pytest.mark.jdks(8, 17, 27)
 def test_two_thousand_threads(jdk, tmp_path):
     """Twenty of them work: those are seen whole, whatever else starting and ending 2,000 threads takes."""
@@ -99,7 +93,6 @@ def test_two_thousand_threads(jdk, tmp_path):
     assert 0.9 <= methods["Hot.countedLoop"] / (told["work_ns"] / 10e6) <= 1.1
 
 
-@pytest.mark.measured
 @pytest.mark.jdks(8, 27)
 def test_without_kernel_timers(jdk, tmp_path):
     """ulimit -i 50: the kernel gives no more timers; the agent says so and looks at threads itself."""
@@ -129,7 +122,6 @@ def test_binary_output(jdk, tmp_path):
     assert {0x01, 0x02, 0x04, 0x05, 0x0A, 0x0B, 0x0D, 0x0E} <= set(tags)
 
 
-@pytest.mark.measured
 def test_tiny_methods_are_attributed(jdk, tmp_path, record_property):
     """Calls of a few nanoseconds, nothing inlined: AsyncGetCallTrace fails on half of these samples."""
     methods, total, _ = profile(jdk, tmp_path, "tiny", ms=2000, jvm=["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Hot::*"])
@@ -138,7 +130,6 @@ def test_tiny_methods_are_attributed(jdk, tmp_path, record_property):
     assert without <= 0.02
 
 
-@pytest.mark.measured
 @pytest.mark.jdks(17)
 def test_asyncgetcalltrace_still_works(jdk, tmp_path):
     methods, total, told = profile(jdk, tmp_path, "counted", ms=1500, options="walker=agct")
@@ -158,7 +149,6 @@ def test_native_frames(jdk, tmp_path):
     assert "java.lang.Throwable.fillInStackTrace" in text
 
 
-@pytest.mark.measured
 @pytest.mark.jdks(21, 25, 27)
 def test_virtual_threads_under_their_own_names(jdk, tmp_path):
     out = tmp_path / "out.jfr"

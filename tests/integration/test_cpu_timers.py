@@ -30,7 +30,6 @@ def of_kernel(rows):
     return sum(self for name, (self, _) in rows.items() if name.startswith("kernel."))
 
 
-@pytest.mark.measured
 @pytest.mark.jdks(8, 27)
 def test_kernel_frames_where_permitted(jdk, tmp_path, record_property):
     """native=y and perf_event: a third or more of this program's time is the kernel's; its functions stand on libc's and Java's."""
@@ -45,7 +44,6 @@ def test_kernel_frames_where_permitted(jdk, tmp_path, record_property):
     assert hidden or rows["kernel.vfs_read"][1] >= 15, rows
 
 
-@pytest.mark.measured
 @pytest.mark.jdks(17)
 @pytest.mark.parametrize("timer", ("thread", "perf"))
 def test_number_of_samples(jdk, tmp_path, timer, record_property):
@@ -59,7 +57,6 @@ def test_number_of_samples(jdk, tmp_path, timer, record_property):
     assert of_kernel(rows) == 0
 
 
-@pytest.mark.measured
 @pytest.mark.jdks(25)
 def test_perf_event_refused(jdk, tmp_path):
     """timer=perf where the kernel forbids it: one line, and the threads' CPU timers do the work. native=y alone needs no line."""
@@ -73,7 +70,6 @@ def test_perf_event_refused(jdk, tmp_path):
     assert stderr == "" and of_kernel(rows) == 0 and ratio >= 0.85
 
 
-@pytest.mark.measured
 @pytest.mark.jdks(17)
 def test_no_resonance(jdk, tmp_path):
     """A program that repeats itself at the very interval, a quarter here and the rest there, is not always met at one place.
@@ -93,7 +89,6 @@ def test_no_resonance(jdk, tmp_path):
     assert abs(share - first / (first + second)) <= 0.1
 
 
-@pytest.mark.measured
 @pytest.mark.jdks(17)
 def test_perf_leaves_nothing_behind(jdk, tmp_path):
     """Many threads come and go, then sampling stops: descriptors and mappings are those from before."""
@@ -130,7 +125,6 @@ def hot_under(jdk, tmp_path, options, ms=1000, before=(), jvm=()):
     return total, loop_ns / 10e6, cpu_ns / 10e6, done.stderr
 
 
-@pytest.mark.measured
 @pytest.mark.jdks(8, 17, 27)
 def test_stacks_by_jvmti(jdk, tmp_path, record_property):
     """walker=jvmti: as many samples as CPU time over interval, and one line says how they are taken.
@@ -158,7 +152,7 @@ def test_wall_by_jvmti(jdk, tmp_path):
     out = tmp_path / "out.jfr"
     done = jdk.java("Hot", "native", 1000, jvm=[jdk.agent(f"cpu=wall,walker=jvmti,interval=20,format=r,file={out}")])
     assert done.returncode == 0, done.stderr
-    text = lab.jvmscope("report", "--limit", "1000", out).stdout
+    text = lab.jvmscope("report", "--idle", "--limit", "1000", out).stdout
     rows = {m[2]: int(m[1]) for m in re.finditer(r"^ +[\d.]+ % +[\d.]+ % +(\d+) +(\S+)$", text, re.M)}
     waits = sum(n for name, n in rows.items() if "accept" in name.lower() or "poll" in name.lower())
     assert waits >= 30, text

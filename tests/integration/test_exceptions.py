@@ -3,6 +3,8 @@
 import json
 import subprocess
 
+import pytest
+
 import lab
 
 SOURCE = (lab.ROOT / "tests" / "java" / "Throws.java").read_text()
@@ -81,3 +83,25 @@ def test_when_the_vm_runs_already(jvmscope, tmp_path):
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_what_is_thrown_on_counts_at_each_throw_alike_in_both_ways(jdk, jvmscope, tmp_path):
+    """Each throw of the code is one, also by what javac makes of finally, monitors and resources, and though two are in one line."""
+    found = {}
+    for mode in ("counts", "stacks"):
+        out = tmp_path / f"{mode}.jfr"
+        done = jdk.java("ThrowsOn", 10, jvm=[jdk.agent(f"format=r,exceptions={mode},file={out}")])
+        assert done.returncode == 0 and done.stdout == "70\n" and not done.stderr, done.stderr
+        rows = json.loads(jvmscope("trace", "--exceptions", "--json", out).stdout)["exceptions"]
+        found[mode] = {(e["class"], (e["caught"] or "").startswith("ThrowsOn.main:")): 0 for e in rows}
+        for e in rows:
+            found[mode][e["class"], (e["caught"] or "").startswith("ThrowsOn.main:")] += e["count"]
+        found[mode] = {(c.partition("$")[2], last): n for (c, last), n in found[mode].items() if c.startswith("ThrowsOn$")}
+    # In the end main catches each of ten; some were thrown on by a handler of their method before, those of resources by two.
+    ended = {(c, True): 10 for c in ("Plain", "Rethrown", "Finally", "Method", "Block", "Resource", "Either")}
+    assert found["counts"] == ended | {("Rethrown", False): 10, ("Finally", False): 10, ("Block", False): 10, ("Resource", False): 20}
+    assert found["stacks"] == found["counts"]
+    events = json.loads(jvmscope("trace", "--json", tmp_path / "stacks.jfr").stdout)["events"]
+    assert sum(e["kind"] == "exception" and e["exception"] == "ThrowsOn$Resource" for e in events) == 30
+    assert "counts again" in jvmscope("trace", "--exceptions", tmp_path / "counts.jfr").stdout

@@ -72,19 +72,29 @@ def jmap(jdk, pid):
     return rows
 
 
+def settled(histogram):
+    """Rows of classes that the VM made, without the numbers and addresses in their names."""
+    rows = {}
+    for name, (objects, size) in histogram.items():
+        name = re.sub(r"(?<=Lambda)\$\d+", "", re.sub(r"[/+.](0x[0-9a-f]+|\d+)$", "", name))
+        before = rows.get(name, (0, 0))
+        rows[name] = (before[0] + objects, before[1] + size)
+    return rows
+
+
 def histogram_differences(dump, vm, before=None):
     """
     How the histogram of a dump differs from what jmap said of the same VM after it. With what it said before the dump as well, a
     class of a program that goes on (a server that closes a connection) may have any number between the two. Not compared: the number of class objects after JDK 8
     (a dump has those of loaded classes alone, jmap those of primitives and of classes that are not linked too), of what comes and
     goes between two requests (the attach listener's own, what cleaners and finalizers keep until they ran) and of G1's fillers
-    (in a dump they are int[]); a lambda's name ends in a number or an address that a dump of JDK 8 and 11 leaves out.
+    (in a dump they are int[]). Lambdas of one class are one row here, and so are jmap's made to be.
     """
     passing = re.compile(r"java\.lang\.ref\.|java\.io\.File|java\.util\.zip\.|(byte|char|int)\[\]$|java\.lang\.(String|Object)$|"
                          r"jdk\.internal\.ref\.|jdk\.internal\.vm\.Filler|java\.lang\.invoke\.MethodHandleNatives\$CallSiteContext$")
     answer = heap("histogram", dump)["classes"]
-    ours = {re.sub(r"(Lambda\$\d+)/.*", r"\1", c["class"]): (c["objects"], c["shallow"]) for c in answer}
-    vm, before = ({re.sub(r"(Lambda\$\d+)/.*", r"\1", name): row for name, row in h.items()} for h in (vm, before or vm))
+    ours = {c["class"]: (c["objects"], c["shallow"]) for c in answer}
+    vm, before = (settled(h) for h in (vm, before or vm))
     classes_vm, classes = vm["java.lang.Class"], ours["java.lang.Class"]
     if classes_vm[0] != classes[0]:
         assert classes_vm[0] > classes[0]
@@ -215,7 +225,11 @@ def test_leaks_are_named(jdk, tmp_path, way):
     assert suspect["accumulates"] == class_name and suspect["count"] >= count, suspect
     reachable = heap("summary", dump)["reachableBytes"]
     assert suspect["percent"] == pytest.approx(100 * suspect["retained"] / reachable) and suspect["percent"] > 80
+    # What the VM keeps its classes by is no part of a path: nobody can change that.
+    assert "ClassLoader" not in suspect["path"].split("static")[0], suspect["path"]
+    assert suspect["loaders"] == (200 if way == "loaders" else 1)
     text = lab.jvmscope("heap", "leaks", dump).stdout
+    assert ("loaded by 200 class loaders, one each." in text) == (way == "loaders")
     for word in (holder, path, class_name, f"{suspect['percent']:.1f} % of the heap", str(suspect["count"])):
         assert word in text
     out = tmp_path / "leaks.json"
@@ -420,7 +434,20 @@ def test_diff_and_unreachable(tmp_path):
     assert garbage["HeapGraph$Garbage"] == 5000 and "HeapGraph$Node" not in garbage
     gone = row(heap("diff", all_objects, live)["classes"], **{"class": "HeapGraph$Garbage"})
     assert (gone["objectsOld"], gone["objectsNew"], gone["objectsGrown"]) == (5000, 0, -5000)
-    assert heap("diff", live, live)["classes"] == []
+    same = heap("diff", live, live)
+    assert same["classes"] == same["program"] == []
+
+
+def test_diff_ranks_the_program_s_classes_by_what_they_retain(tmp_path):
+    """A leak of sessions is its first row, where by size it would be the arrays that they hold."""
+    dumps = []
+    for program in (("HeapGraph",), ("HeapLeaks", "cache")):
+        with Program(lab.Jdk(17), *program) as p:
+            dumps.append(take(p, tmp_path / f"{program[0]}.hprof"))
+    grown = heap("diff", *dumps)
+    assert grown["classes"][0]["class"] == "byte[]" and grown["program"][0]["class"] == "HeapLeaks$Session"
+    assert grown["program"][0]["objectsGrown"] == 20000 and grown["program"][0]["retainedGrown"] > 20000000
+    assert not any(row["class"].startswith(("java.", "jdk.", "sun.", "byte[]")) for row in grown["program"])
 
 
 VISUALVM = "/usr/share/visualvm/visualvm/modules/org-graalvm-visualvm-lib-jfluid-heap.jar"

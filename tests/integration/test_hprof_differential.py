@@ -131,9 +131,11 @@ def test_allocated_objects_of_the_program(original, ours, jdk):
     assert allocated(mine, own) == allocated(theirs, own)
     assert sum(allocated(mine, own).values()) == 9000 * 4 + 24000 + 9000 + 900
     arrays = r"byte\[\]|long\[\]|char\[\]|AllocTruth\$Plain\[\]"
-    for key, n in allocated(mine, arrays).items():
-        if key[1] == "AllocTruth.arrays":
-            assert allocated(theirs, arrays)[key] - n in (0, 1), "the class of arrays itself is one to the original"
+    in_arrays = {key: n for key, n in allocated(mine, arrays).items() if key[1] == "AllocTruth.arrays"}
+    assert set(in_arrays.values()) == {9000} and len(in_arrays) == 4
+    for key, n in in_arrays.items():
+        # To the original the class of the arrays is one of them, and what the VM makes when the method first needs it is the method's.
+        assert 0 <= allocated(theirs, arrays)[key] - n <= 3
     # Listed: clones, copies and the arrays in an array are no objects to the original.
     missed = r"AllocTruth\$Cloned|float\[\]|short\[\]"
     assert sum(allocated(mine, missed).values()) > 9 * sum(allocated(theirs, missed).values())

@@ -9,7 +9,7 @@ import hproftext
 import lab
 
 
-@pytest.mark.measured
+@pytest.mark.usefixtures("on_time")
 def test_time_blocked_is_what_the_program_measured(jdk, tmp_path):
     """At monitors, and with park=y for a lock of java.util.concurrent, from the method that wanted it."""
     done = jdk.java("Monitors", "park", jvm=[jdk.agent(f"monitor=y,park=y,cutoff=0,file={tmp_path}/m.txt")])
@@ -56,7 +56,7 @@ def test_the_program_is_not_slowed_by_a_dump(jdk, tmp_path):
     assert not text.ranked and not text.monitor_dumps and text.waits
 
 
-@pytest.mark.measured
+@pytest.mark.usefixtures("on_time")
 def test_a_recording_has_monitor_events(jdk, tmp_path):
     done = jdk.java("Monitors", jvm=[jdk.agent(f"monitor=y,format=r,file={tmp_path}/m.jfr")])
     assert done.returncode == 0, done.stderr

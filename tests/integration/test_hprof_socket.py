@@ -67,7 +67,8 @@ class FrontEnd:
 
     def samples(self, at_least=1, cutoff=0.0):
         """CPU SAMPLES by command, when there are enough: the machine may be busy with other things."""
-        for _ in range(100):
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
             known = len(self.stream.samples)
             self.send(7, struct.pack(">Hf", 0, cutoff))
             self.wait(lambda s: len(s.samples) > known)
@@ -109,12 +110,11 @@ class FrontEnd:
 atexit.register(FrontEnd.leave)
 
 
-@pytest.mark.measured
 def test_every_command(jdk):
     f = FrontEnd(jdk, "format=b,cpu=samples,depth=2")
     f.send(1)
     f.send(8, struct.pack(">H", 5))  # what the start took
-    total, rows = f.samples(30)
+    total, rows = f.samples(400)  # of which the start may have some 40 on a busy machine
     assert rows[0][0] > total * 0.8
     assert f.stream.traces[rows[0][1]][0][:2] == ("Serves", "spin")
     assert len(f.stream.traces[rows[0][1]]) == 2
@@ -192,7 +192,6 @@ def test_text_over_the_socket(jdk, tmp_path):
     assert len(text.ranked["CPU SAMPLES"]) == 2 and len(text.monitor_dumps) == 1
 
 
-@pytest.mark.measured
 @pytest.mark.jdks(8, 17, 27)
 def test_a_front_end_that_stalls_does_not_stop_the_program(jdk):
     f = FrontEnd(jdk, "format=b,heap=dump", read=False)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """jvmscope inspect and top: what they show of a program whose answers are known, and that the program does not notice."""
 import json
+import re
 import subprocess
 
 import pytest
@@ -47,6 +48,8 @@ def test_threads_classes_objects_as_they_are(jdk, jvmscope, program):
     waiting = [f for f in stack["frames"] if f["method"] == "waiting"]
     assert len(waiting) == 4 and all(f["class"] == "Inspected" for f in waiting)
     assert "locals" not in waiting[0], "HotSpot gives locals to agents that were there from start-up alone"
+    assert "started with" in stack["locals_unknown"]
+    assert re.search(r"^locals_unknown +the VM tells them only to", jvmscope("inspect", program.pid, "stack", "holder").stdout, re.M)
 
 
 def test_classes_and_statics(jdk, jvmscope, program):
@@ -104,6 +107,8 @@ def test_vm_properties_modules_and_refusals(jdk, jvmscope, program):
     assert "can_tag_objects" in vm["capabilities_to_be_had"] and vm["timer"]["kind"] == "elapsed"
     properties = ask(jvmscope, program, "properties")["properties"]
     assert properties["java.specification.version"] == ("1.8" if jdk.version == 8 else str(jdk.version))
+    assert properties["path.separator"] == ":" and properties["line.separator"] == "\n"
+    assert properties["java.vendor.url"].startswith("http") and "\\" not in properties["java.vendor.url"]
     modules = jvmscope("inspect", "--json", program.pid, "modules")
     if jdk.version == 8:
         assert modules.returncode == 1 and "modules came with JDK 9" in modules.stderr
@@ -126,7 +131,7 @@ def test_top_shows_the_counters(jdk, jvmscope, program):
     program.stdin.write("\n")
     program.stdin.flush()
     assert program.stdout.readline().startswith("collected")  # G1 counts what is used at collections
-    done = jvmscope("top", "--json", "--states", "-n", 2, "-i", "200ms", program.pid)
+    done = jvmscope("top", "--json", "--states", "-n", 2, "-i", "200ms", "-r", 200, program.pid)
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(lines) == 2
@@ -134,7 +139,59 @@ def test_top_shows_the_counters(jdk, jvmscope, program):
     assert last["threads"] >= 3 and last["classes_loaded"] > 300 and last["resident"] > 10 << 20
     assert last["states"]["blocked"] == 1 and last["states"]["parked"] >= 1
     assert any(p["name"] == "metaspace" and p["used"] > 0 for p in last["pools"]) and last["busiest"]
+    # The kernel keeps 15 bytes of a name; what may be more is marked.
+    assert {t["name_cut"] for t in last["busiest"]} == {True, False}
+    assert all(t["name_cut"] == (len(t["name"].encode()) >= 15) for t in last["busiest"]), last["busiest"]
     done = jvmscope("top", "-i", 0, program.pid)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "jvmscope: top: --interval: at least 10 ms\n")
-    table = jvmscope("top", "-n", 1, "-i", "100ms", program.pid)
-    assert "POOL" in table.stdout and "\033" not in table.stdout
+    table = jvmscope("top", "-n", 1, "-i", "100ms", "-r", 200, program.pid)
+    assert re.search(r"^ +\d+ +\S+ %  .{15}\.\.\.$", table.stdout, re.M) and re.search(r"^ +\d+ +\S+ %  java$", table.stdout, re.M)
+    assert "POOL" in table.stdout and "\033" not in table.stdout and " 8 B " not in table.stdout
+
+
+def test_tables_are_in_the_words_of_java(jdk, jvmscope, program):
+    methods = jvmscope("inspect", program.pid, "class", "Inspected").stdout
+    assert re.search(r"^ +main +void \(java\.lang\.String\[\]\) +public", methods, re.M), methods
+    assert not re.search(r"\([A-Z\[;/a-z]*\)[VIJZ\[L]", methods), methods
+    threads = jvmscope("inspect", program.pid, "threads").stdout
+    assert re.search(r"^ +\d+ +holder +the group .*alive, waiting, indefinitely, parked", threads, re.M), threads
+
+
+def scalars(value):
+    """Every number and text within JSON, but for truth values, however deep."""
+    if isinstance(value, dict):
+        return [s for v in value.values() for s in scalars(v)]
+    if isinstance(value, list):
+        return [s for v in value for s in scalars(v)]
+    return [str(value)] if isinstance(value, (str, int)) and not isinstance(value, bool) else []
+
+
+@pytest.mark.jdks(8, 17)
+def test_text_shows_what_json_has(jdk, jvmscope, tmp_path):
+    """Locals and other nested values too; and no modifier that a field or class cannot have."""
+    process = jdk.start_java("Inspected", jvm=("-Xmx64m", jdk.agent(f"allow-control=y,format=r,file={tmp_path / 'i.jfr'}")),
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        for question in (("stack", "holder"), ("class", "Inspected"), ("class", "Inspected$Known"), ("statics", "Inspected"), ("groups",)):
+            answer = ask(jvmscope, process, *question)
+            text = jvmscope("inspect", process.pid, *question).stdout
+            changing = {str(answer.get("thread", {}).get(key)) for key in ("cpu_ns", "id", "flags")} | {"None"}
+            hexadecimal = {s for s in scalars(answer) if s.isdigit() and f"#{int(s):x}" in text}  # identity hashes
+            # Descriptors are told in Java's words, and the bits of a state by their names.
+            missing = {s for s in scalars(answer) if s[:40] not in text and not re.match(r"\(.*\)[A-Z\[]", s)} - changing - hexadecimal
+            assert not missing, (question, missing, text)
+        stack = ask(jvmscope, process, "stack", "holder")
+        assert any(f.get("locals") for f in stack["frames"] if f["method"] == "waiting"), "JSON has no locals either"
+        assert "locals_unknown" not in stack
+        text = jvmscope("inspect", process.pid, "class", "Inspected").stdout
+        assert re.search(r"^ +nothing +java\.lang\.Object +static +null$", text, re.M), text
+        assert re.search(r"^ +tenth +double +static +0\.1$", text, re.M), text
+        for name, bad in (("Inspected$Known", {"strictfp", "super", "synchronized"}), ("java.lang.String", {"strictfp", "super"})):
+            answer = ask(jvmscope, process, "class", name)
+            of_fields = {m for f in answer["fields"] for m in f["modifiers"].split()}
+            assert of_fields <= {"public", "private", "protected", "static", "final", "volatile", "transient", "synthetic", "enum"}
+            assert not bad & set(answer["modifiers"].split())
+    finally:
+        process.kill()
+        process.communicate()

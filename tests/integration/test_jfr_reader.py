@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each JDK's Flight Recorder writes, read by src/jfr and compared with the JDK's own jfr tool."""
 import collections
+import itertools
 import json
 import re
 import shutil
 import signal
 import struct
 import time
+import zlib
 
 import pytest
 
 import lab
+from test_convert import decode, varints
 from test_jfr_writer import dump, totals
 
 # type: (paths for ours, how to find the same in the tool's JSON)
@@ -101,6 +104,28 @@ def test_contents_are_those_the_jfr_tool_prints(jdk, recording):
         for line in dump("--get=" + ",".join(paths), recording, name):
             ours["\t".join(comparable(p, text) for p, text in zip(paths, line.split("\t")))] += 1
         assert ours == theirs[name], name
+
+
+def test_profiles_hold_the_samples_that_events_tell(jdk, recording):
+    """The way that works out once a chunk where fields lie answers as the one by names, for damaged files too."""
+    for options in ([], ["--damage", "60"]):
+        done = lab.subprocess.run([lab.BUILD / "tests/unit/profile_twice", *options, recording],
+                                  capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done
+        assert options or int(done.stdout.split()[0]) > 20, done.stdout
+
+
+def test_pprof_has_the_samples_of_a_stack_together(jdk, recording, tmp_path):
+    """They differ in their threads alone, and so they take next to no room."""
+    out = tmp_path / "s.pb.gz"
+    assert lab.jvmscope("convert", recording, "-o", out, "--metric", "allocations").returncode == 0
+    samples = [dict(decode(value)) for field, value in decode(zlib.decompress(out.read_bytes(), 31)) if field == 2]
+    stacks = [sample.get(1, b"") for sample in samples]
+    assert len(set(stacks)) < len(stacks), "no stack is of two threads"
+    assert len(list(itertools.groupby(stacks))) == len(set(stacks))
+    assert len({(sample.get(1), sample.get(3)) for sample in samples}) == len(samples)
+    total = json.loads(lab.jvmscope("report", recording, "--json").stdout)["allocations"]["total"]
+    assert sum(varints(sample[2])[0] for sample in samples) == total
 
 
 def test_order_of_time(jdk, recording):

@@ -41,7 +41,7 @@ SCENARIOS = {
         exit_block=1, exit_nested=1, exit_method=1, exit_thrown=1, exit_static=1, exit_wait=1, exit_uncontended=0)),
     # 21 instructions at rising offsets; two branches taken, the switches' keys
     "instructions": ("9+33+42", 8, dict(steps=21021, told="i i t12 l3 ")),
-    "classes": ("35+42+43+5+33", 8, dict(unloaded=10, patched="was patched!")),
+    "classes": ("1+3+35+42+43+5+33", 8, dict(unloaded=10, patched="was patched!")),
     "dumps": ("33+42", 8, dict(
         heap_0=0, heap_3=-1, instance=0x21, instance_length=None, own_first=5, ints=0x23, ints_length=22, ints_last=4, array=0x22,
         array_length=45, dump_bad=-1) | {"class": 0x20}),

@@ -86,7 +86,7 @@ def test_the_recording_says_what_is_exact(jdk):
 
 def test_locks_need_a_recording(jdk):
     done = jdk.java("HeldLocks", 1, jvm=[jdk.agent("locks=HeldLocks,format=b,file=/tmp/no.hprof")], timeout=60)
-    assert "locks records; it needs format=r" in done.stderr + done.stdout
+    assert "goes into a recording: add format=r" in done.stderr + done.stdout
 
 
 def test_what_is_too_much_is_lost_and_told(jdk, tmp_path):
@@ -96,6 +96,9 @@ def test_what_is_too_much_is_lost_and_told(jdk, tmp_path):
     assert done.returncode == 0, done.stderr
     kept = sum(row["count"] for row in threads("monitors", out)["holds"] if row["method"].startswith("ManyHeld"))
     assert (kept, threads("summary", out)["lost"]) == (64, 36)
+    for verb in ("timeline", "critical-path", "monitors"):
+        answer = threads(verb, out)
+        assert (answer["lost"], answer["losses"][0]["amount"], answer["unended"]) == (36, 36, False), verb
 
 
 def test_waits_that_a_thread_spins_through_are_told(jdk, tmp_path):

@@ -41,7 +41,8 @@ def test_locals_and_fields_at_lines(jdk, jvmscope, tmp_path):
                     f"Logged:{loop} {{i}}/{{total}}; Logged.java:{static} {{z}}{{c}}{{f}} {{#0:I}} {{this}};"
                     f"Logged:{made} {{this}} {{wide}}; Logged:9999 {{x}}")
     at_end = texts(events, f"Logged.work:{end}")
-    assert [re.sub("@[0-9a-f]+", "@", t) for t in at_end] == ["n=3, abc 9 1.5 2 2 the name int[2]@", "n=4,  16 2 3 3 the name int[2]@"]
+    assert [re.sub("@[0-9a-f]+", "@", t) for t in at_end] == [
+        "n=3, abc 9 1.5 2 2 the name int[2]@{1, 2}", "n=4,  16 2.0 3 3 the name int[2]@{1, 2}"]
     assert texts(events, f"Logged.work:{loop}") == ["0/0", "1/0", "0/1", "1/1"]
     assert texts(events, f"Logged.early:{static}") == ["truex1.5 1 {this}"]
     assert [re.sub("@[0-9a-f]+", "@", t) for t in texts(events, f"Logged.<init>:{made}")] == ["Logged@ 3", "Logged$Below@ 3"]
@@ -63,7 +64,7 @@ def test_reads_and_writes_of_fields(jdk, jvmscope, tmp_path):
     assert of("count") == [(True, 0, 1), (False, 1, "-"), (True, 1, 2), (False, 2, "-"), (True, 2, 3), (True, 0, 1), *bump]
     assert of("real") == [(True, 0, 2.5), (False, 2.5, "-"), (True, 2.5, 3.5)]
     assert of("total")[-1] == (True, 2, 261) and len(of("total")) == 9
-    assert of("wide") == [(True, 0, 3), (True, 3, str(1 << 60)), (True, 0, 3)]
+    assert of("wide") == [(True, 0, 3), (True, 3, {"number": str(1 << 60)}), (True, 0, 3)]
     assert of("flag") == [(True, False, True)]
     assert of("ref") == [(True, None, "made"), (True, "made", None), (True, None, "made")]
     places = {e["place"] for e in events if e["field"] == "Logged.count"}
@@ -156,3 +157,40 @@ def test_what_is_not_understood_is_refused_in_one_line(tmp_path, option, message
     done = jdk.java("Logged", jvm=(jdk.agent(f"format=r,{option},file={tmp_path}/never.jfr"),))
     assert not list(tmp_path.iterdir())
     assert done.returncode == 1 and done.stdout == "" and len(done.stderr.splitlines()) == 1 and message in done.stderr, done.stderr
+
+
+@pytest.mark.jdks(8, 11, 17, 21, 25, 27)
+def test_a_line_reaches_fields_lengths_statics_and_the_thread(jdk, jvmscope, tmp_path):
+    """Inherited and private ones, of objects below the declared type, and null on the way."""
+    out = tmp_path / "l.jfr"
+    source = (lab.ROOT / "tests" / "java" / "Reached.java").read_text()
+    at = source[:source.index("// a line")].count("\n") + 1
+    values = ("this.next.level", "this.name.length", "this.boxed", "this.next.name", "Reached$Base.turn", "Reached$Base.last.name",
+              "thread", "this.parts.length", "Reached$Base.none", "this.level.x")
+    done = jdk.run("java", "-Xmx64m", jdk.agent(f"format=r,log=Reached$Base:{at} {'|'.join(f'{{{v}}}' for v in values)},file={out}"),
+                   "-cp", lab.compiled("Reached"), "Reached")
+    assert done.returncode == 0 and done.stdout == "done\n", done.stderr
+    events = json.loads(jvmscope("trace", "--json", out).stdout)["events"]
+    got = [e["text"].split("|") for e in events if e["kind"] == "log" and e["thread"]]
+    none = "(no such field)"
+    want = [[str(10 * i) if i < 5 else "null", "null" if i == 3 else "2", none if i % 2 else str(1000 + i), f"n{10 * i}" if i < 5 else "null",
+             str(100 + i), "null" if i in (3, 8, 9) else f"n{i}", "main", none if i % 2 else "3", none, "{this.level.x}"] for i in range(10)]
+    assert got == want
+    assert notes(events) == [f"Reached$Base.take:{at} note: this.level.x begins at a value that has no fields"]
+
+
+@pytest.mark.jdks(8, 27)
+def test_records_and_stacks_that_are_missing_are_counted(jdk, jvmscope, tmp_path):
+    """`lost` of JSON is what its own lists lack, of whichever capture."""
+    at = (lab.ROOT / "tests" / "java" / "ThrowsOn.java").read_text().splitlines().index("    static void call(int which, int i) {") + 2
+    for options, kind, there in ((f"log=ThrowsOn:{at} {{which}}", "log", 70), ("exceptions=stacks", "exception", 120)):
+        found = {}
+        for limit in (1000000, 30):
+            out = tmp_path / f"{kind}-{limit}.jfr"
+            done = jdk.java("ThrowsOn", 10, jvm=[jdk.agent(f"format=r,{options},limit={limit},file={out}")])
+            assert done.returncode == 0 and done.stdout == "70\n", done.stderr
+            found[limit] = json.loads(jvmscope("trace", "--json", out).stdout)
+        whole, cut = found[1000000], found[30]
+        events = [e for e in whole["events"] if e["kind"] == kind and "ThrowsOn" in e["place"]]
+        assert len(events) + whole["lost"] >= there and len(cut["events"]) == 30
+        assert cut["lost"] == sum(o["amount"] for o in cut["losses"]) == len(whole["events"]) + whole["lost"] - 30, (cut["losses"], whole["lost"])

@@ -29,7 +29,6 @@ def busy(*args):
     return ("java", "-Xmx64m", "-cp", lab.compiled("Busy"), "Busy", *args)
 
 
-@pytest.mark.measured
 def test_run_records_and_leaves_the_program_alone(jdk, tmp_path):
     out = tmp_path / "app.jfr"
     done = run(jdk, out, *busy(1.5, 2))
@@ -61,7 +60,7 @@ def test_a_program_that_records_nothing(tmp_path):
     assert (done.returncode, out.read_bytes()) == (0, b"of before")
     assert done.stderr == f"jvmscope: {out}: no recording was written: the program started no VM that took the agent\n"
     done = run(jdk, tmp_path / "new.jfr", *busy(0.1), flags=("--watch", "no-field"))
-    assert done.returncode == 1 and "watch: no-field: pkg.Class.field" in done.stderr and "no recording was written" in done.stderr
+    assert done.returncode == 1 and "watch: no-field: pkg.Class.field" in done.stderr and "jvmscope: " not in done.stderr, done
     assert not (tmp_path / "new.jfr").exists()
 
 
@@ -70,6 +69,24 @@ def test_a_folder_that_is_not_there_is_told_before_the_program_runs(tmp_path):
     out = tmp_path / "none" / "a.html"
     done = lab.jvmscope("run", "-o", out, "--", f"{java}/bin/java", "-version")
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"jvmscope: {out}: cannot write: No such file or directory\n")
+
+
+@pytest.mark.parametrize("words", [("--deadlocks",), ("--watch", "Busy.x"), ("--events",), ("--trace", "Busy.main"), ("--cover",),
+                                   ("--threads",), ("--exceptions",), ("--log", "Busy:3"), ("--locks", "Busy")], ids=lambda w: w[0])
+@pytest.mark.parametrize("output", ["o.hprof", "o.hprof.txt"])
+def test_what_hprof_has_no_place_for_is_told_before_the_program_runs(words, output, tmp_path):
+    done = lab.jvmscope("run", *words, "-o", output, "--", "sh", "-c", "touch ran", cwd=tmp_path)
+    assert done.returncode == 2 and f"{output}: {words[0]} is recorded into a .jfr" in done.stderr, done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("output", ["o.hprof", "o.hprof.txt", "o.jfr"])
+@pytest.mark.jdks(17)
+def test_an_output_that_takes_no_byte_is_not_told_as_written(jdk, output, tmp_path):
+    command = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", lab.BUILD / "jvmscope", "run", "-o", output, "--", *jdk.command(*busy(1))]
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    assert done.returncode != 0 and "File too large" in done.stderr and "no recording was written" in done.stderr, done.stderr
+    assert "jvmscope: wrote" not in done.stderr and not list(tmp_path.iterdir())
 
 
 @pytest.mark.jdks(8, 25)

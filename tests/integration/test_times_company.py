@@ -2,6 +2,7 @@
 """cpu=times beside others and in the middle of things: calls that began before the recording or go on after it, other agents."""
 import json
 import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -34,7 +35,7 @@ class Middle:
         attached = subprocess.Popen([lab.BUILD / "jvmscope", "attach", "--agent", f"cpu=times,clock={clock},include=TimesMiddle",
                                      "-t", "100s", "-o", out, str(pid)], stderr=subprocess.PIPE, text=True)
         deadline = time.monotonic() + 60
-        while "recording" not in lab.jvmscope("status", pid).stdout:
+        while not re.search(r"^state +recording$", lab.jvmscope("status", pid).stdout, re.M):
             assert attached.poll() is None and time.monotonic() < deadline, attached.communicate()[1]
             time.sleep(0.05)
         during()

@@ -4,6 +4,7 @@
 tests/agents/walk_agent.c walks in a signal handler and writes counts; beside each walk it asks AsyncGetCallTrace. Figures of cost
 are bench/walker's.
 """
+import itertools
 import json
 import os
 import pathlib
@@ -90,7 +91,6 @@ def check_against_oracle(report):
     assert report["top_wrong"] / report["compared"] <= 0.01, report.text[:6000]
 
 
-@pytest.mark.measured
 def test_tiny_methods(jdk):
     """At most 2 % lost where most samples fall into prologues, epilogues and stubs; there AsyncGetCallTrace loses most."""
     report, done = walk(jdk, java("WalkTiny", 4000), "mode=busy,interval=400,dump=5")
@@ -100,7 +100,6 @@ def test_tiny_methods(jdk):
     check_against_oracle(report)
 
 
-@pytest.mark.measured
 def test_javac(jdk, sources, tmp_path):
     out = pathlib.Path("/var/tmp") / f"jvmscope-walk-{uuid.uuid4().hex}"
     out.mkdir()
@@ -119,7 +118,6 @@ def shares(report):
     return {method: found.count(method) / len(found) for method in ("half", "third", "rest")}
 
 
-@pytest.mark.measured
 def test_shares_are_known(jdk):
     """Each method's share of the samples is, within 3 points, its share of the time as the program itself took it."""
     report, done = walk(jdk, java("WalkShares", 3500), "mode=busy,interval=400,compare=0,stacks=40000")
@@ -155,7 +153,6 @@ def test_ten_thousand_frames(jdk):
     assert report["depth"] > 10
 
 
-@pytest.mark.measured
 @pytest.mark.jdks(21, 25, 27)
 def test_virtual_threads(jdk):
     """Mounted virtual threads, deep ones too: from the running method across the carrier to its start."""
@@ -187,6 +184,24 @@ def test_virtual_threads_in_native_code(jdk, collector):
     whole = [s for s in native if frames.search(s)]
     assert not [s for s in native if not frames.search(s) and not unread.search(s)][:3]
     assert len(whole) > 0.2 * len(native)  # the others were in a collection
+
+
+@pytest.mark.jdks(21, 25, 27)
+def test_virtual_threads_being_frozen_and_thawed(jdk):
+    """Samples taken while frames go to the heap or come back: each frame once, none of an earlier call, or the rest is missing."""
+    report, _ = walk(jdk, java("WalkVirtual", 3000, "yield"), "mode=busy,interval=200,compare=0,native=1,stacks=30000",
+                     jvm=["-Xmx100m"])
+    stacks = [s for s in report.stacks if re.search(r"WalkVirtual\.(even|odd)\(", s)]
+    assert len(stacks) > 100
+    wrong = []
+    for stack in stacks:
+        names = [re.match(r"WalkVirtual\.(\w+)", f) for f in stack.split(";")]
+        runs = [name for name, _ in itertools.groupby(m and m[1] for m in names)]
+        depth = sum(bool(m) and m[1] in ("even", "odd") for m in names)
+        if runs.count("even") + runs.count("odd") > 1 or runs.count("parkInTurn") > 1 or depth > 40:
+            wrong.append(stack)
+    assert not wrong, wrong[:3]
+    assert sum("WalkVirtual.parkInTurn(" in s for s in stacks) > 0.3 * len(stacks)  # most of the others are thawed just then
 
 
 def stress(jdk, milliseconds, threads, jvm=(), native=1):
@@ -326,7 +341,7 @@ def test_aarch64(tmp_path):
     if not compiler or not emulator:
         pytest.skip("gcc-aarch64-linux-gnu and qemu-user are not installed (tools/setup check)")
     sources = [lab.ROOT / "tests/agents/walk_check.c", *(lab.ROOT / "src/unwind").glob("*.c"), *(lab.ROOT / "src/hotspot").glob("*.c"),
-               *(lab.ROOT / "src/base" / f for f in ("arena.c", "buf.c", "file.c", "map.c", "vec.c"))]
+               *(lab.ROOT / "src/base" / f for f in ("arena.c", "buf.c", "file.c", "made_name.c", "map.c", "vec.c"))]
     subprocess.run([compiler, "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-fno-strict-aliasing", "-Wall", "-Wextra", "-Werror",
                     "-Wno-unused-parameter", "-Wno-missing-field-initializers", "-Wno-sign-compare", "-I", lab.ROOT / "src",
                     "-o", tmp_path / "walk_check", *sources, "-ldl", "-lpthread"], check=True)
@@ -377,7 +392,6 @@ def test_agent_takes_either_walker(jdk, tmp_path):
         assert (0.9 * expected if walker == "vm" else 0) < found <= below_main, (walker, expected, rows)
 
 
-@pytest.mark.measured
 @pytest.mark.jdks(8, 27)
 @pytest.mark.parametrize("mode", ("-Xint", "-Xmixed"))
 def test_unloaded_classes_get_no_samples_of_later_ones(jdk, tmp_path, mode):
@@ -391,12 +405,15 @@ def test_unloaded_classes_get_no_samples_of_later_ones(jdk, tmp_path, mode):
     assert (done.returncode, done.stderr) == (0, "")
     samples = json.loads(lab.jvmscope("report", "--json", out).stdout)["samples"]
     rows = {m["method"]: m["total"] for m in samples["methods"]}
-    # Gone before the agent came to ask for the name (ten times a second): lost and said so, but nobody else's.
-    unloaded = sum(n for name, n in rows.items() if "[unloaded]" in name)
-    assert unloaded <= 0.3 * samples["total"], rows
-    for name, ns in re.findall(r"(G\d+) (\d+)", done.stdout):
-        found, expected = rows.get(f"Generations${name}.applyAsLong", 0), int(ns) / 2e6
-        assert found <= 1.35 * expected and found >= 0.65 * expected - unloaded, (name, found, expected, rows)
+    # Gone before the agent came to walk the stack or to ask for the name: lost and said so, but nobody else's. From JDK 22 on the
+    # code is freed with its class.
+    lost = samples["unattributed"] + samples["truncated"] + sum(n for name, n in rows.items() if "[unloaded]" in name)
+    found, expected = {}, {name: int(ns) / 2e6 for name, ns in re.findall(r"(G\d+) (\d+)", done.stdout)}
+    for name in expected:
+        found[name] = rows.get(f"Generations${name}.applyAsLong", 0)
+        assert found[name] <= 1.35 * expected[name], (name, expected[name], rows)
+    assert sum(found.values()) + lost >= 0.9 * sum(expected.values()), (lost, rows)
+    assert jdk.version > 21 or sum(found.values()) >= 0.8 * sum(expected.values()), (lost, rows)
 
 
 def compare_stacks(jdk, record, captures, *args, jvm=()):
@@ -456,7 +473,6 @@ def test_faults_are_in_the_report(jdk, tmp_path):
 
 @pytest.mark.measured
 @pytest.mark.jdks(25, 27)
-@pytest.mark.measured
 def test_same_as_jfr(jdk):
     """JFR's CPU-time samples, which it takes at safepoints, and ours give each method the same share, within 3 points."""
     recording = pathlib.Path(f"/var/tmp/jvmscope-walk-{uuid.uuid4().hex}.jfr")

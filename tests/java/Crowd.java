@@ -2,13 +2,15 @@
 import java.nio.file.Files;
 import java.nio.file.Paths;
 
-/** More busy threads than processors: each prints what it took, and how long it had no processor, by Linux's own count, in ns. */
+/** More busy threads than processors: each prints what it took, and how long it waited for a processor and had one, by Linux's own count, in ns. */
 public class Crowd {
-    static long delay() {
+    /** CPU time and delay, both at one time. */
+    static long[] counts() {
         try {
-            return Long.parseLong(new String(Files.readAllBytes(Paths.get("/proc/thread-self/schedstat"))).trim().split(" ")[1]);
+            String[] words = new String(Files.readAllBytes(Paths.get("/proc/thread-self/schedstat"))).trim().split(" ");
+            return new long[] {Long.parseLong(words[0]), Long.parseLong(words[1])};
         } catch (Exception e) {
-            return -1;
+            return new long[] {-1, -1};
         }
     }
 
@@ -25,14 +27,16 @@ public class Crowd {
     public static void main(String[] args) throws Exception {
         Thread[] threads = new Thread[4 * Runtime.getRuntime().availableProcessors()];
         String[] told = new String[threads.length]; // no locks: a path would go on with who had it
-        delay();
+        counts();
         for (int t = 0; t < threads.length; t++) {
             int me = t;
             threads[t] = new Thread(() -> {
-                long begin = System.nanoTime(), before = delay();
+                long begin = System.nanoTime();
+                long[] before = counts();
                 sink += work(begin + 400_000_000L);
-                long after = delay(), end = System.nanoTime();
-                told[me] = (end - begin) + " " + (after - before);
+                long[] after = counts();
+                long end = System.nanoTime();
+                told[me] = (end - begin) + " " + (after[1] - before[1]) + " " + (after[0] - before[0]);
             }, "crowd-" + t);
             threads[t].start();
         }

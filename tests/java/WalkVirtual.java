@@ -1,16 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 import java.lang.reflect.Method;
+import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.concurrent.locks.LockSupport;
 
 /**
  * Virtual threads that compute, at some depth, and yield now and then: WalkVirtual MILLISECONDS of CPU time. Others have parked at
- * a depth of which only the innermost frames have come back from the heap when they compute. WalkVirtual MILLISECONDS native: they
- * are in native code most of the time instead, while the garbage collector moves what lies in the heap.
+ * a depth of which only the innermost frames have come back from the heap when they compute. The two kinds take turns, because the
+ * VM's scheduler lets threads that only yield keep the carriers for good. WalkVirtual MILLISECONDS native: they
+ * are in native code most of the time instead, while the garbage collector moves what lies in the heap. WalkVirtual MILLISECONDS
+ * yield: they do nothing but give up the processor at some depth and return from there, so that frames are frozen and thawed.
  */
 public class WalkVirtual {
     static final com.sun.management.OperatingSystemMXBean SYSTEM =
         (com.sun.management.OperatingSystemMXBean) java.lang.management.ManagementFactory.getOperatingSystemMXBean();
     static volatile long sink, end;
+    static boolean yields;
+    /** How often each kind of thread has computed. */
+    static final AtomicIntegerArray turns = new AtomicIntegerArray(2);
+
+    static void takeTurn(int kind) {
+        while (turns.get(kind) > turns.get(1 - kind) + 20 && SYSTEM.getProcessCpuTime() < end)
+            LockSupport.parkNanos(1000000);
+        turns.incrementAndGet(kind);
+    }
 
     static long work(int depth) {
         if (depth > 0)
@@ -25,6 +37,7 @@ public class WalkVirtual {
         while (SYSTEM.getProcessCpuTime() < end) {
             sink += work(30);
             Thread.yield();
+            takeTurn(0);
         }
     }
 
@@ -41,6 +54,7 @@ public class WalkVirtual {
             for (int i = 0; i < 3000000; i++)
                 x = x * 6364136223846793005L + i;
             Thread.yield();
+            takeTurn(1);
         }
         return x;
     }
@@ -64,6 +78,10 @@ public class WalkVirtual {
     }
 
     static void inNative() {
+        if (yields) {
+            Thread.yield();
+            return;
+        }
         LockSupport.parkNanos(1000000);
         long until = System.nanoTime() + 20000000;
         while (System.nanoTime() < until)
@@ -91,7 +109,8 @@ public class WalkVirtual {
         end = SYSTEM.getProcessCpuTime() + Long.parseLong(args[0]) * 1000000L;
         Method start = Thread.class.getMethod("startVirtualThread", Runnable.class);
         Thread[] all = new Thread[4];
-        if (args.length > 1)
+        yields = args.length > 1 && args[1].equals("yield");
+        if (args.length > 1 && !yields)
             new Thread(WalkVirtual::collect).start();
         for (int i = 0; i < all.length; i++) {
             int me = i;

@@ -14,7 +14,8 @@ typedef jint create_fn(JavaVM **, void **, void *);
 static void *open_libjvm(void)
 {
     const char *home = getenv("JAVA_HOME");
-    const char *const places[] = {"lib/server/libjvm.so", "jre/lib/amd64/server/libjvm.so", "jre/lib/aarch64/server/libjvm.so"};
+    const char *const places[] = {"lib/server/libjvm.so", "jre/lib/amd64/server/libjvm.so",
+                                  "jre/lib/aarch64/server/libjvm.so"};
     void *libjvm = NULL;
     for (size_t i = 0; home && !libjvm && i < sizeof(places) / sizeof(places[0]); i++) {
         char path[4096];
@@ -28,11 +29,14 @@ static void *open_libjvm(void)
 static int run(JNIEnv *jni, char **argv)
 {
     jclass class = (*jni)->FindClass(jni, argv[0]);
-    jmethodID method = class ? (*jni)->GetStaticMethodID(jni, class, "main", "([Ljava/lang/String;)V") : NULL;
+    jmethodID method =
+        class ? (*jni)->GetStaticMethodID(jni, class, "main", "([Ljava/lang/String;)V") : NULL;
     int n = 0;
     while (argv[1 + n])
         n++;
-    jobjectArray args = method ? (*jni)->NewObjectArray(jni, n, (*jni)->FindClass(jni, "java/lang/String"), NULL) : NULL;
+    jobjectArray args =
+        method ? (*jni)->NewObjectArray(jni, n, (*jni)->FindClass(jni, "java/lang/String"), NULL)
+               : NULL;
     for (int i = 0; args && i < n; i++)
         (*jni)->SetObjectArrayElement(jni, args, i, (*jni)->NewStringUTF(jni, argv[1 + i]));
     if (args)

@@ -31,7 +31,9 @@ test("every call is in the tree, with what it was given and what came back", asy
   await page.waitForSelector(".virtual tbody tr[data-row]");
   assert.equal(Number(await page.getAttribute(".virtual table", "aria-rowcount")), calls.length + 1);
   const row = (text) => page.locator(`.virtual tr[data-row]:has-text("${text}")`).first();
-  assert.match(await row("Calls.ints").textContent(), /Traced\$Calls\.ints\(-1, 300, c, 70000, true\) = 70399/);
+  assert.match(await row("Calls.ints").textContent(), /Traced\$Calls\.ints\(-1, 300, 'c', 70000, true\) = 70399/);
+  // Strings and characters as in Java, other objects as their text.
+  assert.match(await row("Calls.strings").textContent(), /Traced\$Calls\.strings\("café \\"quoted\\"", java\.util\.ArrayList\(\d+\)@[0-9a-f]+[^)]*\) = "café \\"quoted\\"!"/);
   await page.fill("input[type=search]", "thrower");
   const throwers = calls.filter((c) => /\.thrower\(/.test(c.method));
   await page.waitForSelector(`output:has-text("${throwers.length} of")`);
@@ -39,6 +41,14 @@ test("every call is in the tree, with what it was given and what came back", asy
   await page.waitForSelector(`output:has-text("${throwers.filter((c) => c.exception).length} of")`);
   // What leads to the calls that match is there as well, paler.
   assert.ok((await page.locator(".virtual tr.context").count()) > 0);
+  // "n" and "N" go from one call that matches to the next, past those that only lead there.
+  await page.locator(".virtual").focus();
+  await page.keyboard.press("Home");
+  const chosen = () => page.getAttribute(".virtual tr[aria-selected=true]", "data-row").then(Number);
+  const matching = await page.$$eval(".virtual tr[data-row]:not(.context)", (rows) => rows.map((r) => Number(r.dataset.row)));
+  await page.keyboard.press("n");
+  await page.waitForSelector(`.virtual tr[data-row="${matching[0]}"][aria-selected=true]`);
+  assert.equal(await chosen(), matching[0]);
   await row("threw").click();
   await page.waitForSelector(".side h2:has-text('thrower')");
   assert.match(await page.textContent(".side"), /threw.*java\.lang\.IllegalStateException/s);

@@ -47,6 +47,11 @@ test("the ranked methods are those of report --json", async () => {
       assert.ok(m, r.method);
       assert.deepEqual([number(r.self), number(r.total)], [m.self, m.total], `${file} ${r.method}`);
     }
+    const aside = page.locator("button:has-text(\"of the VM's threads\")");
+    const vm = number((await aside.textContent()).split("sample")[0]);
+    assert.ok(vm > 0);
+    await aside.click();
+    await page.waitForFunction((n) => Number(document.querySelector(".facts b").textContent.split("sample")[0].replace(/[^\d]/g, "")) === n, samples.total + vm);
     assert.deepEqual(await faults(page), [], file);
     assert.deepEqual(page.problems, []);
   }
@@ -67,6 +72,9 @@ test("the threads, their waits and the critical path are those of threads --json
     await page.goto(`${pathToFileURL(file.replace("jfr", "html")).href}#v=threads`);
     await page.waitForSelector(".details[aria-label='Critical path']");
     assert.match(await page.textContent(".details"), new RegExp(`${path.segments.length} segments`));
+    const ran = await page.$$eval(".ran tbody tr", (trs) => trs.map((tr) => tr.cells[0].title));
+    assert.ok(ran.length > 5 && ran.length <= 20 && new Set(ran).size === ran.length);
+    assert.deepEqual(ran, path.methods.map((m) => m.method).filter((m) => ran.includes(m)), file);
     assert.deepEqual(page.problems, []);
   }
 });

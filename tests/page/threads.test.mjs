@@ -79,6 +79,33 @@ test("states, wakers and the critical path by keyboard", async () => {
   assert.deepEqual(page.problems, []);
 });
 
+test("the critical path says what ran and what was idle, as threads critical-path does", async () => {
+  for (const at of [url, served]) {
+    const page = await open(browser, `${at}#v=threads`);
+    await page.waitForSelector(".ran tbody tr");
+    const rows = await page.$$eval(".ran tbody tr", (trs) => trs.map((tr) => tr.cells[0].title));
+    const known = truth.path.methods.map((m) => m.method);
+    assert.ok(rows.includes(truth.path.methods.find((m) => m.self_ns).method));
+    assert.deepEqual(rows, known.filter((m) => rows.includes(m)).slice(0, 20));
+    const said = (await page.textContent(".ran p")).trim();
+    const share = Math.round((100 * truth.path.sampled_run_ns) / truth.path.run_ns);
+    assert.match(said, truth.path.samples ? new RegExp(`^${truth.path.samples} CPU samples .* ${share} % of`) : /before and after/);
+    const idle = await page.locator('.details th:text-is("idle")').count();
+    assert.equal(idle, truth.path.idle_ns > 0 ? 1 : 0);
+    const last = truth.path.segments.slice(0, 60).findLastIndex((s) => s.sampled_in || s.idle);
+    await page.locator(".rows canvas").focus();
+    for (let i = 0; i <= last; i++) {
+      await page.keyboard.press("n");
+      await page.waitForSelector(`.details[data-segment="${i}"]`);
+      const s = truth.path.segments[i];
+      const text = await page.textContent(".details");
+      assert.ok(text.includes(`on the critical path: ${s.idle ? "idle" : s.state}`), text);
+      assert.equal(text.includes(`, in ${s.sampled_in}`), s.sampled_in !== null, text);
+    }
+    assert.deepEqual(page.problems, []);
+  }
+});
+
 test("a click shows the state, its stack and what ended it", async () => {
   const page = await open(browser, `${url}#v=threads`);
   // The middle of main's longest wait for another thread's end; rows are 26 pixels under an axis of 24, behind 190 of names, in
@@ -138,7 +165,7 @@ test("what is drawn adds up to what was recorded, in one file and served, at eve
     }
     for (const [id] of [...last]) close(id, Math.max(last.get(id).time, threads.find((t) => t.id === id).end));
     for (const base of [url, served]) {
-      const sums = await saved(await open(browser, `${base}#v=threads&tf=${from}&tt=${to}`));
+      const sums = await saved(await open(browser, `${base}#v=threads&ty=1&tf=${from}&tt=${to}`));
       // A pixel is the unit of what is drawn; its shares are rounded to 1/255.
       const slack = ((to - from) / 1000) * 3 + (to - from) * 0.01;
       for (const [key, ns] of truthful) assert.ok(Math.abs((sums.get(key) ?? 0) - ns) <= slack, `${base} ${from}-${to} ${key}: ${sums.get(key)} instead of ${ns}`);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Damages a recording in memory and reads all of it each time, as the fuzz target does:
+ * Damages a recording in memory in many ways and reads all of it each time, as the fuzz target
+ * does:
  *
  *     jfr_damage FILE FIRST STEP [SECONDS]
  *
- * changes byte FIRST, FIRST + STEP ... (to several values in turn) and cuts the file there. Prints how often. A crash or a
- * sanitizer's report is the failure.
+ * At the positions FIRST, FIRST + STEP ... it changes the byte to several values in turn, and cuts
+ * the file. It prints the number of tries. It fails by crashing or by a report of the sanitizer.
  */
 #include "base/clock.h"
 #include "base/file.h"
@@ -32,7 +33,7 @@ int main(int argc, char **argv)
         bytes[i] = values[n++ % sizeof(values)];
         LLVMFuzzerTestOneInput(bytes, len);
         bytes[i] = old;
-        /* a copy of its own, so that reading behind the cut is seen */
+        /* Use a separate copy, so that the sanitizer sees reads beyond the cut. */
         uint8_t *cut = malloc(i + 1);
         if (cut) {
             memcpy(cut, bytes, i);

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shows a recording as the tests want it:
+ * Prints a recording for tests:
  *
- *     jfr_dump FILE            a line a type that has events: name count; then totals and damage
- *     jfr_dump FILE TYPE...    a line an event: every field by name, constants and structs unfolded; stacks as frames
+ *     jfr_dump FILE                  a line for each type with events, "name count"; then totals
+ *                                    and damage
+ *     jfr_dump FILE TYPE...          a line for each event with every field by name, constants and
+ *                                    structs unfolded, stacks as frames
  *     jfr_dump --time FILE TYPE...   the same in order of time
- *     jfr_dump --get=PATH,PATH... FILE TYPE...   these fields of each event, between tabs; a stack's depth and lowest frame
+ *     jfr_dump --get=PATH,PATH... FILE TYPE...
+ *                                    these fields of each event, separated by tabs; of a stack its
+ *                                    depth and outermost frame
  */
 #include "base/buf.h"
 #include "jfr/reader.h"

@@ -2,10 +2,12 @@
 /*
  * Writes a recording from many threads, and from a signal handler in each of them:
  *
- *     jfr_stress FILE [threads=4] [ms=1000] [chunk=BYTES] [pause=NS] [traces=N] [methods=N] [max=BYTES] [big=1] [idle=1]
+ *     jfr_stress FILE [threads=4] [ms=1000] [chunk=BYTES] [pause=NS] [traces=N] [methods=N]
+ * [max=BYTES] [big=1] [idle=1]
  *
- * Each thread writes jvmscope.test.Tick events numbered from 0 without a gap (a lost one repeats its number), so a reader can
- * tell what is missing. At the end it prints the counters as key=value words; "ready" comes first, when the file is open.
+ * Each thread writes jvmscope.test.Tick events numbered from 0 without a gap (a lost one repeats
+ * its number), so a reader can tell what is missing. At the end it prints the counters as key=value
+ * words; "ready" comes first, when the file is open.
  */
 #include "base/clock.h"
 #include "jfr/writer.h"
@@ -20,13 +22,15 @@
 
 static const struct jfr_type types[] = {
     {"jvmscope.test.Tick", "Tick", "jvmscope|Test", NULL, JFR_EVENT, JFR_HAS_THREAD | JFR_HAS_STACK,
-     JFR_FIELDS({"writer", "Writer", "int"}, {"number", "Number", "long"}, {"text", "Text", "java.lang.String"})},
+     JFR_FIELDS({"writer", "Writer", "int"}, {"number", "Number", "long"},
+                {"text", "Text", "java.lang.String"})},
 };
 
 static struct jfr_writer *w;
 static uint32_t tick_type;
 static atomic_bool stop;
-static long n_threads = 4, ms = 1000, chunk, pause_ns, n_traces = 200, n_methods = 100, max_bytes, big, idle;
+static long n_threads = 4, ms = 1000, chunk, pause_ns, n_traces = 200, n_methods = 100, max_bytes,
+            big, idle;
 static __thread long self = -1;
 static __thread uint64_t samples;
 static char text[20000];
@@ -37,7 +41,8 @@ static int name_method(void *context, uint64_t method, uint32_t type, struct jfr
     static char name[64], class[64];
     static const struct jfr_line lines[] = {{0, 10}, {5, 11}, {20, 12}};
     snprintf(name, sizeof(name), "method%llu", (unsigned long long)method & 0xffff);
-    snprintf(class, sizeof(class), "test/pack/Class%llu", (unsigned long long)(method & 0xffff) / 10);
+    snprintf(class, sizeof(class), "test/pack/Class%llu",
+             (unsigned long long)(method & 0xffff) / 10);
     *ret = (struct jfr_method){.class = {.name = class, .package = "test/pack", .loader = "app"},
                                .name = name,
                                .descriptor = "(I)V",
@@ -49,11 +54,11 @@ static int name_method(void *context, uint64_t method, uint32_t type, struct jfr
 
 static uint64_t some_trace(uint64_t which)
 {
-    struct jfr_frame frames[64]; /* the handler interrupts the thread that is filling its own */
+    struct jfr_frame frames[64]; /* the handler may interrupt the thread while it fills its own */
     uint32_t n = 1 + which % 40;
     for (uint32_t i = 0; i < n; i++)
-        frames[i] =
-            (struct jfr_frame){0x7f0000000000 + (which * 7 + i) % (uint64_t)n_methods, (int32_t)(which + i) % 30, 1 + i % 3};
+        frames[i] = (struct jfr_frame){0x7f0000000000 + (which * 7 + i) % (uint64_t)n_methods,
+                                       (int32_t)(which + i) % 30, 1 + i % 3};
     return jfr_trace(w, frames, n, which % 16 == 0);
 }
 
@@ -129,15 +134,18 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         long *value;
-    } words[] = {{"threads", &n_threads}, {"ms", &ms},         {"chunk", &chunk}, {"pause", &pause_ns}, {"traces", &n_traces},
-                 {"methods", &n_methods}, {"max", &max_bytes}, {"big", &big},     {"idle", &idle}};
+    } words[] = {{"threads", &n_threads}, {"ms", &ms},           {"chunk", &chunk},
+                 {"pause", &pause_ns},    {"traces", &n_traces}, {"methods", &n_methods},
+                 {"max", &max_bytes},     {"big", &big},         {"idle", &idle}};
 
     for (int i = 2; i < argc; i++)
         for (size_t k = 0; k < ARRAY_SIZE(words); k++)
-            if (!strncmp(argv[i], words[k].name, strlen(words[k].name)) && argv[i][strlen(words[k].name)] == '=')
+            if (!strncmp(argv[i], words[k].name, strlen(words[k].name)) &&
+                argv[i][strlen(words[k].name)] == '=')
                 *words[k].value = atol(strchr(argv[i], '=') + 1);
-    struct jfr_writer_options options = {
-        .resolver = {.method = name_method}, .chunk_bytes = (uint64_t)chunk, .max_bytes = (uint64_t)max_bytes};
+    struct jfr_writer_options options = {.resolver = {.method = name_method},
+                                         .chunk_bytes = (uint64_t)chunk,
+                                         .max_bytes = (uint64_t)max_bytes};
     int ret = argc < 2 ? -EINVAL : jfr_writer_open(&w, argv[1], &options);
     if (!ret)
         ret = jfr_declare(w, types, 1, &tick_type);
@@ -148,8 +156,9 @@ int main(int argc, char **argv)
     for (long i = 0; i < n_threads; i++) {
         char name[32];
         snprintf(name, sizeof(name), "writer %ld \xc3\xa4", i);
-        jfr_define_thread(w, (uint64_t)(100 + i),
-                          &(struct jfr_thread){name, (uint64_t)i, name, (uint64_t)i + 1, "main", false});
+        jfr_define_thread(
+            w, (uint64_t)(100 + i),
+            &(struct jfr_thread){name, (uint64_t)i, name, (uint64_t)i + 1, "main", false});
     }
     memset(text, 'x', sizeof(text) - 1);
     printf("ready\n");
@@ -175,7 +184,8 @@ int main(int argc, char **argv)
         all_samples += sampled[i];
     }
 #define SHOW(name) printf(#name "=%llu ", (unsigned long long)n.name)
-    printf("close=%d ticks=%llu samples=%llu ", -ret, (unsigned long long)ticks, (unsigned long long)all_samples);
+    printf("close=%d ticks=%llu samples=%llu ", -ret, (unsigned long long)ticks,
+           (unsigned long long)all_samples);
     SHOW(events);
     SHOW(bytes);
     SHOW(chunks);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Apart from test_hprof.c: a program knows either the writer's or the reader's structures of what is in a dump. */
+/*
+ * Separate from test_hprof.c because one file cannot include both the writer's and the reader's
+ * structures for the contents of a dump.
+ */
 #include "read_times.h"
 
 #include "hprof/reader.h"

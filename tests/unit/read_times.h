@@ -4,5 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The times of the first records, at most max, as our reader has them; how many. */
+/*
+ * Stores the times of the first records, at most max, as our reader returns them, and returns their
+ * number.
+ */
 size_t read_times(const void *bytes, size_t len, uint64_t *times, size_t max);

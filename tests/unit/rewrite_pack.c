@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rewrites a stream of class files with one kind of probe, for the verifiers of tests/integration/test_classfile.py:
+ * Rewrites a stream of class files with one kind of probe, for the verifiers of
+ * tests/integration/test_classfile.py:
  *
- *     rewrite_pack KIND < PACK > PACK        a pack is any number of: length (32 bits, big-endian), class file
+ *     rewrite_pack KIND < PACK > PACK
  *     rewrite_pack -bench KIND ROUNDS < PACK
- *     rewrite_pack -names < PACK             the methods with code, one a line, in the order of their numbers
+ *     rewrite_pack -names < PACK      prints the methods with code, one on each line, in the order
+ *                                     of their numbers
  *
- * stderr gets one line of counts: classes, methods, and those left alone by reason. The probes call static methods of
- * JvmscopeTestProbe (tests/java/Probed), which need not exist for the verifiers, with the method's number.
+ * A pack is a sequence of class files, each preceded by its length (32 bits, big-endian). stderr
+ * gets one line of counts: classes, methods, and those left unchanged by reason. The probes call
+ * static methods of JvmscopeTestProbe (tests/java/Probed), which need not exist for the verifiers,
+ * with the method's number.
  */
 #include "base/clock.h"
 #include "classfile/rewrite.h"
@@ -23,7 +27,7 @@ struct state {
     struct buf s;
     struct edit *e;
     int hit, enter, leave, object; /* methodrefs of the current class, 0 until needed */
-    int number;                    /* the method's in the pack, from 0 */
+    int number;                    /* number of the method in the pack, from 0 */
     int r;
 };
 
@@ -42,7 +46,7 @@ static void failed(struct state *t, int r)
         t->r = r;
 }
 
-/* hit(id) at a place. */
+/* Inserts a call of hit(id). */
 static void put_hit(struct state *t, enum edit_where where, uint32_t pc, unsigned edge)
 {
     buf_clear(&t->s);
@@ -68,10 +72,14 @@ static void none(struct state *t)
 {
 }
 
-/* A new long local stored at entry, given to every return and to the handler. */
+/*
+ * Adds a long local that is stored at entry and passed to a probe at every return and in the
+ * handler.
+ */
 static void times(struct state *t)
 {
-    int enter = methodref(t, &t->enter, "enter", "(I)J"), leave = methodref(t, &t->leave, "leave", "(J)V");
+    int enter = methodref(t, &t->enter, "enter", "(I)J"),
+        leave = methodref(t, &t->leave, "leave", "(J)V");
     int local = edit_local(t->e, 'J');
     failed(t, local);
     if (t->r < 0)
@@ -125,7 +133,7 @@ static void calls(struct state *t)
         }
 }
 
-/* object(o, id) of what lies on the stack. */
+/* Inserts a call of object(o, id) with the object on the stack. */
 static void put_object(struct state *t, int object, enum edit_where where, uint32_t pc)
 {
     buf_clear(&t->s);
@@ -166,10 +174,13 @@ static void instructions(struct state *t)
         put_hit(t, EDIT_BEFORE, i.pc, 0);
 }
 
-/* Locals of every type, stored at entry and before each return; a replaced instruction. */
+/*
+ * Adds locals of every type, stored at entry and before each return, and replaces an instruction.
+ */
 static void locals(struct state *t)
 {
-    static const enum opcode zero[] = {OP_ICONST_0, OP_LCONST_0, 0x0b /* fconst_0 */, 0x0e /* dconst_0 */, OP_ACONST_NULL};
+    static const enum opcode zero[] = {OP_ICONST_0, OP_LCONST_0, 0x0b /* fconst_0 */,
+                                       0x0e /* dconst_0 */, OP_ACONST_NULL};
 
     int local[5];
     for (int k = 0; k < 5; k++) {
@@ -202,7 +213,7 @@ static bool has_branch(const struct edit *e)
     return false;
 }
 
-/* Makes every method with a branch so long that jumps over its middle need 32 bits. */
+/* Inserts so much code into every method that jumps over its middle need 32 bits. */
 static void wide(struct state *t)
 {
     if (!has_branch(t->e))
@@ -223,7 +234,8 @@ static void wide(struct state *t)
         if (i.pc <= t->e->code_len / 2)
             middle = i;
     buf_clear(&t->s);
-    for (int i = 0; i < 5500; i++) { /* long instructions, so that the verifiers have few of them to go through */
+    /* Use long instructions, so that the verifiers have few of them to check. */
+    for (int i = 0; i < 5500; i++) {
         code_op(&t->s, OP_WIDE);
         code_op(&t->s, OP_IINC);
         buf_be16(&t->s, (uint16_t)local);
@@ -271,12 +283,14 @@ static void count_failure(struct counts *n, int r)
 
 static void print_name(const struct class_file *c, const struct class_method *m)
 {
-    struct str class = class_name_at(c, c->this_class), name = class_utf8(c, m->name), d = class_utf8(c, m->descriptor);
-    printf("%.*s.%.*s%.*s\n", (int)class.len, class.data, (int)name.len, name.data, (int)d.len, d.data);
+    struct str class = class_name_at(c, c->this_class), name = class_utf8(c, m->name),
+               d = class_utf8(c, m->descriptor);
+    printf("%.*s.%.*s%.*s\n", (int)class.len, class.data, (int)name.len, name.data, (int)d.len,
+           d.data);
 }
 
-static int rewrite_one(struct state *t, const struct kind *kind, const uint8_t *bytes, size_t len, struct counts *n,
-                       struct buf *out)
+static int rewrite_one(struct state *t, const struct kind *kind, const uint8_t *bytes, size_t len,
+                       struct counts *n, struct buf *out)
 {
     n->classes++;
     int r = class_parse(&t->class, bytes, len);
@@ -305,7 +319,8 @@ static int rewrite_one(struct state *t, const struct kind *kind, const uint8_t *
     return r;
 }
 
-static int run_pack(struct state *t, const struct kind *kind, const struct buf *in, struct counts *n, FILE *to)
+static int run_pack(struct state *t, const struct kind *kind, const struct buf *in,
+                    struct counts *n, FILE *to)
 {
     struct buf out = BUF(64u << 20);
     for (size_t at = 0; at + 4 <= in->len;) {
@@ -361,11 +376,11 @@ int main(int argc, char **argv)
         r = run_pack(&t, kind, &in, &n, bench || name[0] == '-' ? NULL : stdout);
         best = MIN(best, clock_ns(CLOCK_THREAD_CPUTIME_ID) - start);
     }
-    fprintf(
-        stderr,
-        "%s: classes=%lu refused=%lu methods=%lu malformed=%lu too_long=%lu huge=%lu pool=%lu doubt=%lu other=%lu ms=%.1f\n",
-        kind->name, n.classes, n.refused, n.methods, n.malformed, n.too_long, n.huge, n.pool, n.doubt, n.other,
-        (double)best / NS_PER_MS);
+    fprintf(stderr,
+            "%s: classes=%lu refused=%lu methods=%lu malformed=%lu too_long=%lu huge=%lu pool=%lu "
+            "doubt=%lu other=%lu ms=%.1f\n",
+            kind->name, n.classes, n.refused, n.methods, n.malformed, n.too_long, n.huge, n.pool,
+            n.doubt, n.other, (double)best / NS_PER_MS);
     rewrite_release(&t.w);
     class_release(&t.class);
     buf_release(&t.s);

@@ -4,12 +4,18 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/cursor.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/json_check.h"
+#include "base/made_name.h"
 #include "base/map.h"
 #include "base/parse.h"
 #include "base/strpool.h"
 #include "base/vec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 
 static void map_agrees_with_a_plain_array(void **state)
 {
@@ -118,7 +124,8 @@ static void durations_and_sizes(void **state)
     assert_int_equal(v, 1500000000);
     assert_int_equal(parse_duration("20", 1000000, &v), 0);
     assert_int_equal(v, 20000000);
-    static const char *const bad[] = {"", "ms", "-1s", "1x", "1 s", "0x10", "nan", "1e400s", "99999999999d"};
+    static const char *const bad[] = {"",     "ms",  "-1s",    "1x",          "1 s",
+                                      "0x10", "nan", "1e400s", "99999999999d"};
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
         assert_true(parse_duration(bad[i], 1, &v) < 0);
     assert_int_equal(v, 20000000);
@@ -137,14 +144,15 @@ static void durations_and_sizes(void **state)
     assert_string_equal(path, "a-42.jfr");
     assert_int_equal(expand_file_name("%q", 42, path, sizeof(path)), -EINVAL);
     assert_int_equal(expand_file_name("0123456789012345678", 42, path, sizeof(path)), 0);
-    assert_int_equal(expand_file_name("01234567890123456789", 42, path, sizeof(path)), -ENAMETOOLONG);
+    assert_int_equal(expand_file_name("01234567890123456789", 42, path, sizeof(path)),
+                     -ENAMETOOLONG);
 }
 
 static void json_values_end_where_they_end(void **state)
 {
     static const struct {
         const char *text;
-        size_t len; /* of the value at its start, 0: none */
+        size_t len; /* length of the value at its start, or 0 */
     } rows[] = {
         {"1,2", 1},
         {"-0.5e+3]", 7},
@@ -183,21 +191,24 @@ static void json_is_always_valid_text(void **state)
 {
     struct buf b = BUF(4096);
     struct json j = {.out = &b};
-    json_object(&j);
+    json_begin_object(&j);
     json_key(&j, "a");
-    json_array(&j);
+    json_begin_array(&j);
     json_u64(&j, UINT64_MAX);
     json_i64(&j, -1);
     json_bool(&j, true);
     json_null(&j);
-    json_array_end(&j);
+    json_end_array(&j);
     json_key(&j, "b");
-    /* A quote, a control, a broken byte, modified UTF-8's NUL and surrogate pair, a lone surrogate. */
+    /*
+     * A quote, a control character, an invalid byte, modified UTF-8's NUL and surrogate pair, and a
+     * lone surrogate.
+     */
     json_string(&j, "\"\x01\xff\xc0\x80\xed\xa0\xbd\xed\xb8\x80\xed\xa0\x80");
-    json_object_end(&j);
-    assert_string_equal(buf_str(&b),
-                        "{\"a\":[18446744073709551615,-1,true,null],\"b\":\"\\\"\\u0001\xef\xbf\xbd\\u0000\xf0\x9f\x98\x80"
-                        "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"}");
+    json_end_object(&j);
+    assert_string_equal(buf_str(&b), "{\"a\":[18446744073709551615,-1,true,null],\"b\":"
+                                     "\"\\\"\\u0001\xef\xbf\xbd\\u0000\xf0\x9f\x98\x80"
+                                     "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"}");
     buf_release(&b);
 }
 
@@ -220,6 +231,153 @@ static void arena_allocations_do_not_overlap(void **state)
     arena_release(&a);
 }
 
+/* Creates a folder with a file and with root/, in which some links lead outside. */
+static void make_root(char folder[32])
+{
+    strcpy(folder, "/tmp/test-root-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    int fd = open(folder, O_PATH | O_DIRECTORY);
+    assert_int_equal(mkdirat(fd, "root", 0700), 0);
+    assert_int_equal(mkdirat(fd, "root/etc", 0700), 0);
+    close(openat(fd, "secret", O_CREAT | O_WRONLY, 0600));
+    close(openat(fd, "root/etc/own", O_CREAT | O_WRONLY, 0600));
+    assert_int_equal(symlinkat("../../secret", fd, "root/etc/up"), 0);
+    assert_int_equal(symlinkat("/etc/passwd", fd, "root/etc/away"), 0);
+    assert_int_equal(symlinkat("/etc", fd, "root/folder"), 0);
+    assert_int_equal(symlinkat("own", fd, "root/etc/near"), 0);
+    close(fd);
+}
+
+typedef int (*opener)(int root, const char *path, int flags, mode_t mode);
+
+static bool opens(opener open_it, int root, const char *path, int flags)
+{
+    int fd = open_it(root, path, flags, 0);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+static void no_link_leads_out_of_a_root(void **state)
+{
+    static const opener openers[] = {open_in_root, open_in_root_by_steps};
+    char folder[32], path[64], command[64];
+    make_root(folder);
+    snprintf(path, sizeof(path), "%s/root", folder);
+    int root = open(path, O_PATH | O_DIRECTORY);
+    for (size_t i = 0; i < ARRAY_SIZE(openers); i++) {
+        assert_true(opens(openers[i], root, "/etc/own", O_RDONLY | O_NOFOLLOW));
+        assert_true(opens(openers[i], root, "/etc", O_PATH | O_DIRECTORY));
+        assert_true(opens(openers[i], root, "/", O_PATH | O_DIRECTORY));
+        assert_false(opens(openers[i], root, "/etc/up", O_RDONLY));
+        /* root/etc/passwd does not exist. */
+        assert_false(opens(openers[i], root, "/etc/away", O_RDONLY));
+        assert_false(opens(openers[i], root, "/../secret", O_RDONLY));
+        assert_false(opens(openers[i], root, "/etc/near", O_RDONLY | O_NOFOLLOW));
+        assert_false(opens(openers[i], root, "/folder/passwd", O_RDONLY));
+    }
+    assert_true(opens(open_in_root, root, "/folder/own", O_RDONLY));
+    assert_true(opens(open_in_root, root, "/etc/near", O_RDONLY));
+    close(root);
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
+static void a_file_appears_whole_or_not_at_all(void **state)
+{
+    char folder[] = "/tmp/test-out-XXXXXX", path[64];
+    struct stat st;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/out", folder);
+    for (int round = 0; round < 2; round++) {
+        struct out_file f = OUT_FILE;
+        assert_int_equal(out_file_open_private(&f, path), 0);
+        FILE *stream = out_file_stream(&f);
+        fprintf(stream, "round %d", round);
+        fclose(stream);
+        assert_int_equal(stat(path, &st), round - 1); /* the previous file, or none */
+        assert_int_equal(out_file_commit(&f), 0);
+        out_file_release(&f);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_size, 7);
+        assert_int_equal(st.st_mode & 0777, 0600);
+    }
+    struct out_file like = OUT_FILE, full = OUT_FILE;
+    char other[80];
+    snprintf(other, sizeof(other), "%s.other", path);
+    assert_int_equal(out_file_open_like(&like, other, path), 0);
+    assert_int_equal(out_file_commit(&like), 0);
+    out_file_release(&like);
+    assert_int_equal(stat(other, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_int_equal(out_file_open(&full, "/dev/full"), 0);
+    FILE *stream = out_file_stream(&full);
+    fprintf(stream, "never");
+    fclose(stream);
+    assert_int_equal(out_file_commit(&full), -ENOSPC);
+    out_file_release(&full);
+    unlink(other);
+    unlink(path);
+    assert_int_equal(rmdir(folder), 0); /* nothing else remains */
+}
+
+static void names_of_made_classes_mean_the_same_in_every_run(void **state)
+{
+    static const char *const rows[][2] = {
+        {"Shop$$Lambda$14/0x0000000800c031f0", "Shop$$Lambda"},
+        {"com/shop/Shop$$Lambda$1/471910020", "com/shop/Shop$$Lambda"},
+        {"LShop$$Lambda.0x00007fa170001228;", "LShop$$Lambda;"},
+        {"[Lcom/shop/Shop$$Lambda+0x00007fa170001228;", "[Lcom/shop/Shop$$Lambda;"},
+        {"Shop$$Lambda/0xab[]", "Shop$$Lambda[]"},
+        {"Shop$$Lambda$7", "Shop$$Lambda"},
+        {"java.lang.invoke.LambdaForm$MH.0x000000007d043400", "java.lang.invoke.LambdaForm$MH"},
+        {"sun/reflect/GeneratedMethodAccessor12", "sun/reflect/GeneratedMethodAccessor"},
+        {"com.shop.Cart$14", "com.shop.Cart$14"},
+        {"com/shop/Cart", "com/shop/Cart"},
+        {"a.b0x12.C", "a.b0x12.C"},
+        {"Shop$$LambdaShop$1", "Shop$$LambdaShop$1"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        char name[64];
+        snprintf(name, sizeof(name), "%s", rows[i][0]);
+        name[made_name_settle(name, strlen(name))] = 0;
+        assert_string_equal(name, rows[i][1]);
+        name[made_name_settle(name, strlen(name))] = 0;
+        assert_string_equal(name, rows[i][1]);
+    }
+    size_t host = 0;
+    assert_true(made_name_is_lambda("a/B$$Lambda$3/0x12", 18, &host) && host == 3);
+    assert_false(made_name_is_lambda("a/B$$LambdaMaker", 16, &host) ||
+                 made_name_is_lambda("a/B", 3, &host));
+    assert_true(made_name_is_agents("java/lang/JvmscopeTrace", 23) &&
+                made_name_is_agents("java.lang.JvmscopeTrace", 23));
+    assert_false(made_name_is_agents("java/lang/Jvm", 13) ||
+                 made_name_is_agents("com/shop/JvmscopeTrace", 22));
+}
+
+static void consider(struct made_target *t, const char *class, const char *method)
+{
+    static const struct str host = {"a/Shop", 6};
+    made_target_consider(t, host, (struct str){class, strlen(class)},
+                         (struct str){method, strlen(method)});
+}
+
+static void a_lambda_stands_for_the_method_that_its_class_calls(void **state)
+{
+    struct made_target t = {0};
+    consider(&t, "java/lang/Object", "<init>");
+    consider(&t, "a/Shop$$Lambda$3", "<init>");
+    assert_string_equal(t.text, "");
+    consider(&t, "java/lang/Integer", "valueOf");
+    assert_string_equal(t.text, "Integer::valueOf");
+    consider(&t, "java/util/ArrayList", "<init>");
+    assert_string_equal(t.text, "ArrayList::new");
+    consider(&t, "a/Shop", "lambda$main$0");
+    consider(&t, "java/lang/Integer", "intValue");
+    assert_string_equal(t.text, "lambda$main$0");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +389,10 @@ int main(void)
         cmocka_unit_test(json_values_end_where_they_end),
         cmocka_unit_test(json_is_always_valid_text),
         cmocka_unit_test(arena_allocations_do_not_overlap),
+        cmocka_unit_test(no_link_leads_out_of_a_root),
+        cmocka_unit_test(a_file_appears_whole_or_not_at_all),
+        cmocka_unit_test(names_of_made_classes_mean_the_same_in_every_run),
+        cmocka_unit_test(a_lambda_stands_for_the_method_that_its_class_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dominators and retained sizes against brute force, the numbering of objects, the store of references. */
+/*
+ * Compares dominators and retained sizes with brute force; tests the numbering of objects and the
+ * store of references.
+ */
 #include "heap/dominators.h"
 #include "heap/ids.h"
 #include "hprof/reader.h"
@@ -28,7 +31,7 @@ struct graph {
     uint64_t roots[MAX_NODES];
 };
 
-/* What is reachable from the roots when `without` is taken out. */
+/* Determines what is reachable from the roots without the node `without`. */
 static void reach(const struct graph *g, unsigned without, bool strong, bool seen[MAX_NODES])
 {
     memset(seen, 0, MAX_NODES * sizeof(bool));
@@ -38,7 +41,8 @@ static void reach(const struct graph *g, unsigned without, bool strong, bool see
         again = false;
         for (unsigned e = 0; e < g->edges_n; e++) {
             unsigned to = g->edges[e].to;
-            if (seen[g->edges[e].from] && !seen[to] && to != without && !(strong && g->edges[e].weak)) {
+            if (seen[g->edges[e].from] && !seen[to] && to != without &&
+                !(strong && g->edges[e].weak)) {
                 seen[to] = true;
                 again = true;
             }
@@ -53,8 +57,11 @@ static void random_graph(struct graph *g)
     unsigned shape = (unsigned)rnd(3);
     for (unsigned e = 0; e < g->edges_n; e++) {
         g->edges[e].from = (unsigned)rnd(g->nodes);
-        /* Anywhere, near by, or as a chain with a few ways back. */
-        unsigned to = shape == 0 || rnd(8) == 0 ? (unsigned)rnd(g->nodes) : g->edges[e].from + 1 + (unsigned)rnd(3);
+        /*
+         * The target is any node, a node nearby, or the next of a chain with a few references back.
+         */
+        unsigned to = shape == 0 || rnd(8) == 0 ? (unsigned)rnd(g->nodes)
+                                                : g->edges[e].from + 1 + (unsigned)rnd(3);
         g->edges[e].to = to % g->nodes;
         g->edges[e].weak = false;
     }
@@ -97,7 +104,8 @@ static void store(struct graph *g, struct edges *e, bool weak)
 static bool dominates(const struct dominators *d, unsigned a, unsigned b)
 {
     uint64_t to = dominators_get(d->number, a, d->wide);
-    for (uint64_t v = dominators_get(d->number, b, d->wide); v > 1; v = dominators_get(d->idom, v, d->wide)) {
+    for (uint64_t v = dominators_get(d->number, b, d->wide); v > 1;
+         v = dominators_get(d->idom, v, d->wide)) {
         if (v == to)
             return true;
     }
@@ -113,7 +121,7 @@ static void check_graph(bool wide, bool strong)
     random_graph(&g);
     store(&g, &e, strong);
     assert_int_equal(dominators_search(&d, &e, g.roots, g.roots_n, wide, strong), 0);
-    /* What weak references alone lead to counts as held by the root. */
+    /* What only weak references lead to counts as retained by the root. */
     assert_int_equal(dominators_finish(&d, &e, NULL, 2), 0);
     for (uint64_t i = 0; i < d.extra_n; i++) {
         assert_true(g.roots_n < MAX_NODES);
@@ -159,7 +167,10 @@ static void dominators_without_weak_references(void **unused)
         check_graph(i % 2, true);
 }
 
-/* The killer of recursive tools. Each node also refers back to the first, last in its run, so that the search keeps a stack. */
+/*
+ * A list on which recursive algorithms overflow the stack. Each node also refers back to the first
+ * one, at the end of its run, so that the search must use its own stack.
+ */
 static void dominators_of_a_long_list(void **unused)
 {
     enum { N = 2000000 };
@@ -194,7 +205,8 @@ static int by_value(const void *a, const void *b)
 
 static void check_ids(unsigned n, uint64_t range, unsigned shift, bool bitmap)
 {
-    uint64_t *ids = malloc(n * sizeof(*ids)), min = UINT64_MAX, max = 0, bits = 0, base = 1000 + rnd(1000);
+    uint64_t *ids = malloc(n * sizeof(*ids)), min = UINT64_MAX, max = 0, bits = 0,
+             base = 1000 + rnd(1000);
     struct heap_ids m;
     for (unsigned i = 0; i < n; i++) {
         ids[i] = base + (rnd(range) << shift);
@@ -234,9 +246,11 @@ static void ids_are_found(void **unused)
     check_ids(50000, 100000, 0, true);
     check_ids(50000, UINT64_C(1) << 40, 3, false);
     check_ids(50000, UINT64_C(1) << 50, 0, false);
+    for (int i = 0; i < 20; i++) /* a few ids as in a damaged dump, in some rounds 2^63 apart */
+        check_ids(4, UINT64_C(1) << 52, 12, false);
 }
 
-/* A dump whose HEAP DUMP was never given its length, one that is really empty, and one that was cut. */
+/* A HEAP DUMP whose length was never set, an empty one, and a truncated one. */
 static void reader_measures_heap_dumps(void **unused)
 {
     static const uint8_t head[] = "JAVA PROFILE 1.0.1\0\0\0\0\4\0\0\0\0\0\0\0\0";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Holds that were recorded, beside what contention tells; and their replay in little room. */
+/* Recorded holds compared with what contention shows, and their replay with limited memory. */
 #include "tests.h"
 
 #include "analysis/critical_path.h"
@@ -12,7 +12,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* With so many threads. */
+/* Creates a builder with this many threads. */
 static struct timeline_builder *builder_of(uint64_t threads)
 {
     struct timeline_builder *b;
@@ -22,8 +22,8 @@ static struct timeline_builder *builder_of(uint64_t threads)
     return b;
 }
 
-static void put_of(struct timeline_builder *b, uint64_t ms, uint32_t thread, enum tl_event_kind kind, uint32_t object,
-                   uint32_t owner)
+static void put_of(struct timeline_builder *b, uint64_t ms, uint32_t thread,
+                   enum tl_event_kind kind, uint32_t object, uint32_t owner)
 {
     struct tl_event e = {.time = (1 + ms) * NS_PER_MS,
                          .thread = thread,
@@ -34,12 +34,13 @@ static void put_of(struct timeline_builder *b, uint64_t ms, uint32_t thread, enu
     assert_int_equal(timeline_add(b, &e), 0);
 }
 
-static void put(struct timeline_builder *b, uint64_t ms, uint32_t thread, enum tl_event_kind kind, uint32_t owner)
+static void put(struct timeline_builder *b, uint64_t ms, uint32_t thread, enum tl_event_kind kind,
+                uint32_t owner)
 {
     put_of(b, ms, thread, kind, 0, owner);
 }
 
-/* A hold that was recorded is that, though contention tells another beginning of it before. */
+/* A recorded hold takes precedence, although contention suggested an earlier beginning. */
 static void holds_that_were_recorded_are_exact(void **state)
 {
     struct timeline_builder *b = builder_of(2);
@@ -48,7 +49,7 @@ static void holds_that_were_recorded_are_exact(void **state)
     struct hold_table table;
     assert_int_equal(timeline_object(b, 77, (uint32_t)timeline_string(b, "Lock", 4)), 0);
     timeline_origin(b, NS_PER_MS, 0);
-    put(b, 0, 1, TLE_CONTENDED_ENTER, 0); /* thread 0 has it, and has not said so yet */
+    put(b, 0, 1, TLE_CONTENDED_ENTER, 0); /* thread 0 owns it, which is not recorded yet */
     put(b, 1, 0, TLE_ACQUIRE, TL_NONE);
     put(b, 4, 0, TLE_RELEASE, TL_NONE);
     put(b, 4, 1, TLE_CONTENDED_ENTERED, TL_NONE);
@@ -59,9 +60,11 @@ static void holds_that_were_recorded_are_exact(void **state)
     assert_int_equal(holds_collect_linked(t, NULL, NULL, &h), 0);
     for (uint32_t thread = 0; thread < 2; thread++) {
         assert_int_equal(hold_count(&h, thread), 1);
-        assert_int_equal(hold_of(&h, thread, 0)->flags, thread ? HOLD_EXACT | HOLD_WOKEN : HOLD_EXACT);
+        assert_int_equal(hold_of(&h, thread, 0)->flags,
+                         thread ? HOLD_EXACT | HOLD_WOKEN : HOLD_EXACT);
     }
-    assert_int_equal(t->nodes[h.links[hold_slot(&h, 1, 0)].acquire].kind, TL_RUN); /* where the wait for it ended */
+    /* The acquire is where the wait for the lock ended. */
+    assert_int_equal(t->nodes[h.links[hold_slot(&h, 1, 0)].acquire].kind, TL_RUN);
     assert_int_equal(hold_stats(t, &h, &(struct stats_filter){0}, &table), 0);
     assert_int_equal(table.rows.len, 1);
     assert_int_equal(table.rows.data[0].count, 2);
@@ -75,7 +78,10 @@ static void holds_that_were_recorded_are_exact(void **state)
     timeline_free(t);
 }
 
-/* Whatever of a class is held, the time is counted once: from 1 to 8 and at 9, though that is held again beside. */
+/*
+ * Time in which any lock of the class is held counts once: from 1 to 8, and at 9, although another
+ * is held at the same time.
+ */
 static void two_locks_of_a_class_share_once(void **state)
 {
     struct timeline_builder *b = builder_of(1);
@@ -85,7 +91,9 @@ static void two_locks_of_a_class_share_once(void **state)
     struct path_shares shares;
     for (uint64_t object = 0; object < 3; object++)
         assert_int_equal(
-            timeline_object(b, 77 + object, (uint32_t)timeline_string(b, object == 2 ? "Other" : "Lock", object == 2 ? 5 : 4)),
+            timeline_object(
+                b, 77 + object,
+                (uint32_t)timeline_string(b, object == 2 ? "Other" : "Lock", object == 2 ? 5 : 4)),
             object);
     timeline_origin(b, NS_PER_MS, 0);
 
@@ -93,8 +101,9 @@ static void two_locks_of_a_class_share_once(void **state)
         uint64_t ms;
         enum tl_event_kind kind;
         uint32_t object;
-    } events[] = {{1, TLE_ACQUIRE, 0}, {2, TLE_ACQUIRE, 2}, {3, TLE_ACQUIRE, 1}, {5, TLE_RELEASE, 0},
-                  {6, TLE_RELEASE, 2}, {8, TLE_RELEASE, 1}, {9, TLE_ACQUIRE, 0}, {10, TLE_RELEASE, 0}};
+    } events[] = {{1, TLE_ACQUIRE, 0}, {2, TLE_ACQUIRE, 2}, {3, TLE_ACQUIRE, 1},
+                  {5, TLE_RELEASE, 0}, {6, TLE_RELEASE, 2}, {8, TLE_RELEASE, 1},
+                  {9, TLE_ACQUIRE, 0}, {10, TLE_RELEASE, 0}};
 
     for (size_t i = 0; i < ARRAY_SIZE(events); i++)
         put_of(b, events[i].ms, 0, events[i].kind, events[i].object, TL_NONE);
@@ -114,7 +123,9 @@ static void two_locks_of_a_class_share_once(void **state)
     timeline_free(t);
 }
 
-/* Half a million nodes of three threads that take a lock from each other; the third was unparked before, and parks at a round.
+/*
+ * Half a million nodes of three threads that take a lock from each other. The third was unparked
+ * before, and parks in round `parks`.
  */
 static struct timeline *contention(unsigned rounds, unsigned parks)
 {
@@ -141,12 +152,16 @@ static bool any_lock(const struct timeline *t, uint32_t object, void *arg)
     return true;
 }
 
-/* Replays in a ring of so many times. What it says of two moments and the ends of threads is what all times say. */
+/*
+ * Replays with a ring of this many times. The result about two moments and the ends of the threads
+ * must be the same as with all times.
+ */
 static int replay_in(const struct timeline *t, size_t n_times)
 {
     const struct what_if w = {.lock = any_lock, .factor = 0.5};
     const uint64_t from = t->end_ns / 3, to = t->end_ns / 2;
-    uint64_t *all = malloc((t->n_nodes + 1) * sizeof(*all)), *ring = malloc(n_times * sizeof(*ring));
+    uint64_t *all = malloc((t->n_nodes + 1) * sizeof(*all)),
+             *ring = malloc(n_times * sizeof(*ring));
     uint64_t at_from[3] = {0}, at_to[3] = {0};
     struct scaled what;
     struct replay r;
@@ -185,7 +200,8 @@ static void a_replay_needs_few_times(void **state)
     assert_true(t->n_nodes > 1 << 19);
     assert_int_equal(replay_in(t, 1 << 18), 0);
     timeline_free(t);
-    t = contention(200000, 150000); /* it goes on by an unpark of which nothing is known any more */
+    /* continues through an unpark that is not in the ring any more */
+    t = contention(200000, 150000);
     assert_int_equal(replay_in(t, 1 << 18), -ERANGE);
     assert_int_equal(replay_in(t, t->n_nodes + 1), 0);
     timeline_free(t);
@@ -197,8 +213,9 @@ static bool is_number(const struct timeline *t, uint32_t object, void *arg)
 }
 
 /*
- * HOLDER has LOCK to 10 ms, OTHER to 12, then CALLER, who comes to it at 9, from a section of BEFORE that begins at 1. It may
- * call notifyAll at 13 in the method that took the lock, and is there once more at 900: it has not been in it all the time.
+ * HOLDER has LOCK until 10 ms, OTHER until 12 ms, then CALLER, who requests it at 9 ms, from a
+ * section of BEFORE that begins at 1 ms. CALLER may call notifyAll at 13 ms in the method that took
+ * the lock, and is in that method again at 900 ms, but was not in it all the time.
  */
 static void held_by_caller(bool notifies, uint64_t end_ms)
 {
@@ -208,11 +225,15 @@ static void held_by_caller(bool notifies, uint64_t end_ms)
     struct timeline *t;
     struct holds h;
     for (uint64_t object = 0; object < 2; object++)
-        assert_int_equal(
-            timeline_object(b, 77 + object, (uint32_t)timeline_string(b, object ? "Before" : "Lock", object ? 6 : 4)), object);
-    struct tl_frame frames[] = {{.method = (uint32_t)timeline_string(b, "java.lang.Object.notifyAll", 26)},
-                                {.method = (uint32_t)timeline_string(b, "Table.lock", 10)}};
-    uint32_t calls = (uint32_t)timeline_stack(b, frames, 2), takes = (uint32_t)timeline_stack(b, frames + 1, 1);
+        assert_int_equal(timeline_object(b, 77 + object,
+                                         (uint32_t)timeline_string(b, object ? "Before" : "Lock",
+                                                                   object ? 6 : 4)),
+                         object);
+    struct tl_frame frames[] = {
+        {.method = (uint32_t)timeline_string(b, "java.lang.Object.notifyAll", 26)},
+        {.method = (uint32_t)timeline_string(b, "Table.lock", 10)}};
+    uint32_t calls = (uint32_t)timeline_stack(b, frames, 2),
+             takes = (uint32_t)timeline_stack(b, frames + 1, 1);
     timeline_origin(b, NS_PER_MS, 0);
 
     const struct {
@@ -221,13 +242,20 @@ static void held_by_caller(bool notifies, uint64_t end_ms)
         enum tl_event_kind kind;
         uint32_t object, stack, owner;
     } events[] = {
-        {0, HOLDER, TLE_THREAD_START, TL_NONE, TL_NONE, TL_NONE},  {0, CALLER, TLE_THREAD_START, TL_NONE, TL_NONE, TL_NONE},
-        {0, OTHER, TLE_THREAD_START, TL_NONE, TL_NONE, TL_NONE},   {1, CALLER, TLE_ACQUIRE, BEFORE, TL_NONE, TL_NONE},
-        {5, OTHER, TLE_CONTENDED_ENTER, LOCK, takes, HOLDER},      {9, CALLER, TLE_RELEASE, BEFORE, TL_NONE, TL_NONE},
-        {9, CALLER, TLE_CONTENDED_ENTER, LOCK, takes, HOLDER},     {10, OTHER, TLE_CONTENDED_ENTERED, LOCK, TL_NONE, TL_NONE},
-        {12, CALLER, TLE_CONTENDED_ENTERED, LOCK, TL_NONE, OTHER}, {13, CALLER, TLE_NOTIFY_ALL, LOCK, calls, TL_NONE},
-        {900, CALLER, TLE_CONTENDED_ENTER, LOCK, takes, OTHER},    {950, CALLER, TLE_CONTENDED_ENTERED, LOCK, TL_NONE, OTHER},
-        {951, OTHER, TLE_THREAD_END, TL_NONE, TL_NONE, TL_NONE},   {960, CALLER, TLE_THREAD_END, TL_NONE, TL_NONE, TL_NONE},
+        {0, HOLDER, TLE_THREAD_START, TL_NONE, TL_NONE, TL_NONE},
+        {0, CALLER, TLE_THREAD_START, TL_NONE, TL_NONE, TL_NONE},
+        {0, OTHER, TLE_THREAD_START, TL_NONE, TL_NONE, TL_NONE},
+        {1, CALLER, TLE_ACQUIRE, BEFORE, TL_NONE, TL_NONE},
+        {5, OTHER, TLE_CONTENDED_ENTER, LOCK, takes, HOLDER},
+        {9, CALLER, TLE_RELEASE, BEFORE, TL_NONE, TL_NONE},
+        {9, CALLER, TLE_CONTENDED_ENTER, LOCK, takes, HOLDER},
+        {10, OTHER, TLE_CONTENDED_ENTERED, LOCK, TL_NONE, TL_NONE},
+        {12, CALLER, TLE_CONTENDED_ENTERED, LOCK, TL_NONE, OTHER},
+        {13, CALLER, TLE_NOTIFY_ALL, LOCK, calls, TL_NONE},
+        {900, CALLER, TLE_CONTENDED_ENTER, LOCK, takes, OTHER},
+        {950, CALLER, TLE_CONTENDED_ENTERED, LOCK, TL_NONE, OTHER},
+        {951, OTHER, TLE_THREAD_END, TL_NONE, TL_NONE, TL_NONE},
+        {960, CALLER, TLE_THREAD_END, TL_NONE, TL_NONE, TL_NONE},
         {960, HOLDER, TLE_THREAD_END, TL_NONE, TL_NONE, TL_NONE},
     };
 
@@ -249,7 +277,10 @@ static void held_by_caller(bool notifies, uint64_t end_ms)
     assert_int_equal(hold_of(&h, CALLER, 0)->start, 12 * NS_PER_MS);
     assert_int_equal(hold_of(&h, CALLER, 0)->end, end_ms * NS_PER_MS);
     holds_release(&h);
-    /* Without that section CALLER comes first and has the lock for a millisecond, not until its next event. */
+    /*
+     * Without that section CALLER comes first and holds the lock for a millisecond, not until its
+     * next event.
+     */
     struct what_if_answer a;
     struct what_if w = {.lock = is_number, .lock_arg = &number, .factor = 0};
     number = BEFORE;
@@ -262,13 +293,13 @@ static void held_by_caller(bool notifies, uint64_t end_ms)
 static void a_lock_is_not_held_to_the_next_event(void **state)
 {
     held_by_caller(true, 13);
-    held_by_caller(false, 14); /* as long as OTHER had it */
+    held_by_caller(false, 14); /* as long as OTHER held it */
 }
 
 /*
- * FIRST has LOCK for 10 ms; SECOND comes to it at 5 and has it 3 ms after that, for 2. Without the sections nobody waits:
- * SECOND goes on at 5 and FIRST, which ran for 10 ms behind, need not wake it. (Simulated, it is known only then that it need
- * not.)
+ * FIRST holds LOCK for 10 ms. SECOND requests it at 5 ms, gets it 3 ms after its release, and holds
+ * it for 2 ms. Without the sections nobody waits: SECOND continues at 5 ms, and FIRST, which then
+ * runs for 10 ms, need not wake it. (Only the simulation can show that.)
  */
 static void who_does_not_wait_is_not_woken(void **state)
 {
@@ -278,10 +309,12 @@ static void who_does_not_wait_is_not_woken(void **state)
         uint64_t ms;
         uint32_t thread;
         enum tl_event_kind kind;
-    } events[] = {{0, FIRST, TLE_THREAD_START},     {0, SECOND, TLE_THREAD_START}, {0, FIRST, TLE_ACQUIRE},
-                  {5, SECOND, TLE_CONTENDED_ENTER}, {10, FIRST, TLE_RELEASE},      {13, SECOND, TLE_CONTENDED_ENTERED},
-                  {13, SECOND, TLE_ACQUIRE},        {15, SECOND, TLE_RELEASE},     {15, FIRST, TLE_NOTIFY},
-                  {16, SECOND, TLE_THREAD_END},     {20, FIRST, TLE_THREAD_END}};
+    } events[] = {{0, FIRST, TLE_THREAD_START}, {0, SECOND, TLE_THREAD_START},
+                  {0, FIRST, TLE_ACQUIRE},      {5, SECOND, TLE_CONTENDED_ENTER},
+                  {10, FIRST, TLE_RELEASE},     {13, SECOND, TLE_CONTENDED_ENTERED},
+                  {13, SECOND, TLE_ACQUIRE},    {15, SECOND, TLE_RELEASE},
+                  {15, FIRST, TLE_NOTIFY},      {16, SECOND, TLE_THREAD_END},
+                  {20, FIRST, TLE_THREAD_END}};
 
     struct timeline_builder *b = builder_of(2);
     struct timeline *t;
@@ -295,7 +328,8 @@ static void who_does_not_wait_is_not_woken(void **state)
     timeline_builder_free(b);
     struct what_if_answer a;
     struct what_if w = {.lock = any_lock, .factor = 0};
-    for (uint64_t wake = 0; wake < 5; wake++) { /* ms; no more than the 3 that SECOND took to be woken */
+    /* In ms; at most the 3 ms that waking SECOND took. */
+    for (uint64_t wake = 0; wake < 5; wake++) {
         t->wake_ns = wake * NS_PER_MS;
         assert_int_equal(what_if(t, &(struct path_options){.end_thread = TL_NONE}, &w, &a), 0);
         assert_int_equal(a.before, 20 * NS_PER_MS);
@@ -307,8 +341,9 @@ static void who_does_not_wait_is_not_woken(void **state)
 }
 
 /*
- * FIRST has LONG for 10 ms and then FREE for 5, which SECOND has had from 2 to 7: with LONG at 3 of 10 it comes to FREE at 3
- * and has it from 7 to 12. When both have it at the same time, before, they are readers, and nobody waits: to 8.
+ * FIRST holds LONG for 10 ms and then FREE for 5 ms; SECOND holds FREE from 2 to 7 ms. With LONG
+ * scaled to 3 ms, FIRST requests FREE at 3 ms and holds it from 7 to 12 ms. If both held it at the
+ * same time before, they are readers, and nobody waits: until 8 ms.
  */
 static void a_lock_that_was_free_is_waited_for(void **state)
 {
@@ -331,18 +366,23 @@ static void a_lock_that_was_free_is_waited_for(void **state)
         assert_int_equal(timeline_object(b, 77, (uint32_t)timeline_string(b, "Long", 4)), LONG);
         assert_int_equal(timeline_object(b, 78, (uint32_t)timeline_string(b, "Free", 4)), FREE);
         timeline_origin(b, NS_PER_MS, 0);
-        for (uint32_t i = 0; i < 4; i++) { /* two others, one behind the other or at once */
+        for (uint32_t i = 0; i < 4; i++) { /* two others, one after the other or at the same time */
             bool release = readers ? i >= 2 : i % 2;
-            put_of(b, i, 2 + (readers ? i % 2 : i / 2), release ? TLE_RELEASE : TLE_ACQUIRE, FREE, TL_NONE);
+            put_of(b, i, 2 + (readers ? i % 2 : i / 2), release ? TLE_RELEASE : TLE_ACQUIRE, FREE,
+                   TL_NONE);
         }
         for (size_t i = 0; i < ARRAY_SIZE(events); i++)
-            put_of(b, 4 + events[i].ms, events[i].thread, events[i].kind, events[i].object, TL_NONE);
+            put_of(b, 4 + events[i].ms, events[i].thread, events[i].kind, events[i].object,
+                   TL_NONE);
         assert_int_equal(timeline_finish(b, 20 * NS_PER_MS, &t), 0);
         timeline_builder_free(b);
         struct what_if_answer a;
         uint32_t number = LONG;
         struct what_if w = {.lock = is_number, .lock_arg = &number, .factor = 0.3};
-        assert_int_equal(what_if(t, &(struct path_options){.from = 4 * NS_PER_MS, .end_thread = TL_NONE}, &w, &a), 0);
+        assert_int_equal(
+            what_if(t, &(struct path_options){.from = 4 * NS_PER_MS, .end_thread = TL_NONE}, &w,
+                    &a),
+            0);
         assert_int_equal(a.before, 15 * NS_PER_MS);
         assert_int_equal(a.kept, 8 * NS_PER_MS);
         assert_int_equal(a.arbitrated, (readers ? 8 : 12) * NS_PER_MS);
@@ -350,7 +390,10 @@ static void a_lock_that_was_free_is_waited_for(void **state)
     }
 }
 
-/* A thread that notifies 10,000 times, after 1 to 100 ms by chance, and in the middle once waits for an hour. */
+/*
+ * A thread that notifies 10,000 times at random intervals of 1 to 100 ms, and once, in the middle,
+ * waits for an hour.
+ */
 static void pieces_say_how_runs_differ(void **state)
 {
     enum { PIECES = 10000 };
@@ -378,7 +421,8 @@ static void pieces_say_how_runs_differ(void **state)
     timeline_builder_free(b);
     assert_int_equal(critical_path(t, &(struct path_options){.end_thread = TL_NONE}, &path), 0);
     assert_int_equal(path_spread(t, &path, &spread), 0);
-    double expected = sqrt(squares) * NS_PER_MS; /* of a sum of so many that have nothing to do with each other */
+    /* The spread of a sum of that many independent values. */
+    double expected = sqrt(squares) * NS_PER_MS;
     assert_true(spread > 0.7 * expected && spread < 1.4 * expected);
 
     struct what_if_answer a;
@@ -392,7 +436,10 @@ static void pieces_say_how_runs_differ(void **state)
     timeline_free(t);
 }
 
-/* Every second span of 10 ms has a pause of 4: a path of one without says so too, and one of half of it all. */
+/*
+ * Every second span of 10 ms has a pause of 4 ms. A path through a span without a pause must show
+ * the same spread, and so must a path through half of the recording.
+ */
 static void what_is_random_is_asked_of_the_whole_recording(void **state)
 {
     struct timeline_builder *b = builder_of(1);
@@ -408,16 +455,23 @@ static void what_is_random_is_asked_of_the_whole_recording(void **state)
     for (uint64_t to = 10; to <= 100; to += 90) {
         struct critical_path path;
         double spread;
-        assert_int_equal(critical_path(t, &(struct path_options){.to = to * NS_PER_MS, .end_thread = TL_NONE}, &path), 0);
+        assert_int_equal(
+            critical_path(t, &(struct path_options){.to = to * NS_PER_MS, .end_thread = TL_NONE},
+                          &path),
+            0);
         assert_int_equal(path.states[PATH_GC], to == 10 ? 0 : 5 * 4 * NS_PER_MS);
         assert_int_equal(path_spread(t, &path, &spread), 0);
-        assert_in_range(spread, 4.1 * NS_PER_MS * (to == 10 ? 1 : 3), 4.3 * NS_PER_MS * (to == 10 ? 1 : 3.2));
+        assert_in_range(spread, 4.1 * NS_PER_MS * (to == 10 ? 1 : 3),
+                        4.3 * NS_PER_MS * (to == 10 ? 1 : 3.2));
         critical_path_release(&path);
     }
     timeline_free(t);
 }
 
-/* Two threads hand LOCK over to each other, which takes 1 to 4 ms: it may take 2 or 4 each time as well as 3. */
+/*
+ * Two threads hand LOCK over to each other, which takes 1 to 4 ms: each hand-over may take 2 or 4
+ * ms as well as 3.
+ */
 static void hand_overs_may_take_longer(void **state)
 {
     enum { ROUNDS = 40, HELD = 5 };

@@ -36,8 +36,12 @@ static void layouts_of_all_versions(void **state)
     }
 }
 
-/* A VM whose tables lack or contradict something is refused, with the reason, and the result stays as it was. */
-static void refused(int version, const char *skip, const char *change, int64_t value, const char *reason)
+/*
+ * A VM whose tables lack or contradict something is refused with the reason, and the result is left
+ * unchanged.
+ */
+static void refused(int version, const char *skip, const char *change, int64_t value,
+                    const char *reason)
 {
     struct image im;
     struct hotspot_layout l = {.version = -7};
@@ -74,7 +78,7 @@ static void other_vms_are_refused(void **state)
     assert_int_equal(hotspot_layout_read(&image, &l, why, sizeof(why)), -ENOTSUP);
     assert_string_equal(why, "this VM exports no structures");
     free(im.bytes);
-    /* Tables of another make: entries of no size, and an address outside. */
+    /* Invalid tables: entries of size 0, and an address outside the image. */
     image = make_image(&im, 17, NULL, NULL, 0);
     im.numbers[STRIDE / 8] = put_u64(&im, 0);
     assert_int_equal(hotspot_layout_read(&image, &l, why, sizeof(why)), -ENOTSUP);
@@ -106,7 +110,9 @@ static void code_is_found(void **state)
 
 static void inlined_methods_are_told(void **state)
 {
-    /* At 1: no sender, method 1, bci 7 (written plus one). At 8: sender at 1, method 2, bci 300 as UNSIGNED5: 301 = 237 + 64.
+    /*
+     * At 1: no sender, method 1, bci 7 (encoded plus one). At 8: sender at 1, method 2, bci 300 as
+     * UNSIGNED5: 301 = 237 + 64.
      */
     const uint8_t scopes[] = {0, 0, 1, 8, 0, 0, 0, 0, 1, 2, 237, 1};
     struct code_image c;
@@ -121,7 +127,7 @@ static void inlined_methods_are_told(void **state)
     assert_int_equal(scope.bci, 7);
     assert_false(scope.inlined);
     assert_false(code_scopes_next(&s, &scope));
-    /* An address between two descriptors belongs to the second. */
+    /* An address between two descriptors belongs to the second one. */
     assert_true(code_scopes_at(&s, &c.cache, &c.memory, &b, c.code + 21));
     assert_true(code_scopes_next(&s, &scope));
     assert_int_equal(scope.method, 0x6000);
@@ -130,7 +136,7 @@ static void inlined_methods_are_told(void **state)
     assert_true(code_scopes_next(&s, &scope));
     assert_int_equal(scope.method, 0x5000);
     assert_false(code_scopes_next(&s, &scope));
-    /* Behind the last: nothing is said but the method itself. */
+    /* After the last descriptor only the method itself is known. */
     assert_true(code_scopes_at(&s, &c.cache, &c.memory, &b, c.code + 61));
     assert_true(code_scopes_next(&s, &scope));
     assert_int_equal(scope.method, 0x5000);
@@ -141,7 +147,8 @@ static void inlined_methods_are_told(void **state)
 
 static void a_loop_of_scopes_ends(void **state)
 {
-    const uint8_t scopes[] = {0, 0, 1, 8, 0, 0, 0, 0, 8, 2, 5}; /* the second names itself as its caller */
+    /* The second scope names itself as its caller. */
+    const uint8_t scopes[] = {0, 0, 1, 8, 0, 0, 0, 0, 8, 2, 5};
     struct code_image c;
     struct code_blob b;
     struct code_scopes s;
@@ -169,9 +176,12 @@ static int bytes_read(void *context, uint64_t address, void *bytes, size_t len)
     return 0;
 }
 
-/* The state before each instruction of a method: code is padded so that windows fit. */
-static enum frame_state state_at(const struct arch *arch, const uint8_t *code, size_t len, unsigned at, unsigned complete,
-                                 int frame)
+/*
+ * Returns the frame state before each instruction of a method; the code is padded so that windows
+ * fit.
+ */
+static enum frame_state state_at(const struct arch *arch, const uint8_t *code, size_t len,
+                                 unsigned at, unsigned complete, int frame)
 {
     uint8_t padded[512] = {0};
     memcpy(padded + 64, code, len);
@@ -183,37 +193,50 @@ static enum frame_state state_at(const struct arch *arch, const uint8_t *code, s
 
 static void prologues_and_epilogues_of_x86_64(void **state)
 {
-    /* mov [rsp-0x14000], eax; push rbp; sub rsp, 0x20; ...; add rsp, 0x20; pop rbp; cmp rsp, [r15+0x340]; ja; ret */
-    static const uint8_t c1[] = {0x89, 0x84, 0x24, 0x00, 0xc0, 0xfe, 0xff, 0x55, 0x48, 0x83, 0xec, 0x20,
-                                 0x90, 0x90, 0x90, 0x90, 0x48, 0x83, 0xc4, 0x20, 0x5d, 0x49, 0x3b, 0xa7,
-                                 0x40, 0x03, 0x00, 0x00, 0x0f, 0x87, 1,    2,    3,    4,    0xc3};
+    /*
+     * mov [rsp-0x14000], eax; push rbp; sub rsp, 0x20; ...; add rsp, 0x20; pop rbp; cmp rsp,
+     * [r15+0x340]; ja; ret
+     */
+    static const uint8_t c1[] = {0x89, 0x84, 0x24, 0x00, 0xc0, 0xfe, 0xff, 0x55, 0x48,
+                                 0x83, 0xec, 0x20, 0x90, 0x90, 0x90, 0x90, 0x48, 0x83,
+                                 0xc4, 0x20, 0x5d, 0x49, 0x3b, 0xa7, 0x40, 0x03, 0x00,
+                                 0x00, 0x0f, 0x87, 1,    2,    3,    4,    0xc3};
 
     static const struct {
         unsigned at;
         enum frame_state state;
-    } expected[] = {{0, FRAME_NONE},  {7, FRAME_NONE},       {8, FRAME_FP_PUSHED}, {12, FRAME_FULL}, {14, FRAME_FULL},
-                    {16, FRAME_FULL}, {20, FRAME_FP_PUSHED}, {21, FRAME_NONE},     {28, FRAME_NONE}, {34, FRAME_NONE}};
+    } expected[] = {{0, FRAME_NONE},  {7, FRAME_NONE},  {8, FRAME_FP_PUSHED},  {12, FRAME_FULL},
+                    {14, FRAME_FULL}, {16, FRAME_FULL}, {20, FRAME_FP_PUSHED}, {21, FRAME_NONE},
+                    {28, FRAME_NONE}, {34, FRAME_NONE}};
 
     for (unsigned i = 0; i < ARRAY_SIZE(expected); i++)
-        assert_int_equal(state_at(&arch_x86_64, c1, sizeof(c1), expected[i].at, 12, 48), expected[i].state);
+        assert_int_equal(state_at(&arch_x86_64, c1, sizeof(c1), expected[i].at, 12, 48),
+                         expected[i].state);
     /* sub rsp, 0x18; mov [rsp+0x10], rbp; ...; add rsp, 0x10; pop rbp; test [rip], eax; ret */
-    static const uint8_t c2[] = {0x48, 0x81, 0xec, 0x18, 0,    0,    0,    0x48, 0x89, 0x6c, 0x24, 0x10, 0x90, 0x90,
-                                 0x90, 0x90, 0x48, 0x83, 0xc4, 0x10, 0x5d, 0x85, 0x05, 1,    2,    3,    4,    0xc3};
+    static const uint8_t c2[] = {0x48, 0x81, 0xec, 0x18, 0,    0,    0,    0x48, 0x89, 0x6c,
+                                 0x24, 0x10, 0x90, 0x90, 0x90, 0x90, 0x48, 0x83, 0xc4, 0x10,
+                                 0x5d, 0x85, 0x05, 1,    2,    3,    4,    0xc3};
     assert_int_equal(state_at(&arch_x86_64, c2, sizeof(c2), 0, 12, 32), FRAME_NONE);
     assert_int_equal(state_at(&arch_x86_64, c2, sizeof(c2), 7, 12, 32), FRAME_FP_LIVE);
     assert_int_equal(state_at(&arch_x86_64, c2, sizeof(c2), 12, 12, 32), FRAME_FULL);
     assert_int_equal(state_at(&arch_x86_64, c2, sizeof(c2), 20, 12, 32), FRAME_FP_PUSHED);
     assert_int_equal(state_at(&arch_x86_64, c2, sizeof(c2), 21, 12, 32), FRAME_NONE);
     assert_int_equal(state_at(&arch_x86_64, c2, sizeof(c2), 27, 12, 32), FRAME_NONE);
-    /* A pop of rbp that does not follow the removal of this frame is none of an epilogue. */
+    /*
+     * A pop of rbp that does not follow the removal of this frame does not belong to an epilogue.
+     */
     assert_int_equal(state_at(&arch_x86_64, c2, sizeof(c2), 20, 12, 64), FRAME_FULL);
 }
 
 static void frames_of_aarch64(void **state)
 {
-    /* sub sp, sp, #32; stp x29, x30, [sp, #16]; nop x8; ldp x29, x30, [sp, #16]; add sp, sp, #32; cmp; b.hi; ret */
-    static const uint32_t words[] = {0xd10083ff, 0xa9017bfd, 0xd503201f, 0xd503201f, 0xd503201f, 0xd503201f, 0xd503201f,
-                                     0xd503201f, 0xd503201f, 0xd503201f, 0xa9417bfd, 0x910083ff, 0xf9400388, 0xd65f03c0};
+    /*
+     * sub sp, sp, #32; stp x29, x30, [sp, #16]; nop x8; ldp x29, x30, [sp, #16]; add sp, sp, #32;
+     * cmp; b.hi; ret
+     */
+    static const uint32_t words[] = {0xd10083ff, 0xa9017bfd, 0xd503201f, 0xd503201f, 0xd503201f,
+                                     0xd503201f, 0xd503201f, 0xd503201f, 0xd503201f, 0xd503201f,
+                                     0xa9417bfd, 0x910083ff, 0xf9400388, 0xd65f03c0};
     const uint8_t *code = (const uint8_t *)words;
 
     static const struct {
@@ -223,7 +246,8 @@ static void frames_of_aarch64(void **state)
                     {40, FRAME_FULL}, {48, FRAME_NONE},   {52, FRAME_NONE}};
 
     for (unsigned i = 0; i < ARRAY_SIZE(expected); i++)
-        assert_int_equal(state_at(&arch_aarch64, code, sizeof(words), expected[i].at, 8, 32), expected[i].state);
+        assert_int_equal(state_at(&arch_aarch64, code, sizeof(words), expected[i].at, 8, 32),
+                         expected[i].state);
     /* stp x29, x30, [sp, #-16]!; sub sp, sp, #48 */
     static const uint32_t pushes[] = {0xa9bf7bfd, 0xd100c3ff, 0xd503201f, 0xd503201f};
     code = (const uint8_t *)pushes;
@@ -271,7 +295,7 @@ static void faults_are_survived(void **state)
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        /* The handler that was there before gets the faults that are none of ours, with all they carry. */
+        /* The previous handler gets the faults that are not ours, with all information. */
         struct sigaction action = {.sa_sigaction = previous_handler, .sa_flags = SA_SIGINFO};
         sigaction(SIGSEGV, &action, NULL);
         if (memory_guard_init() < 0 || memory_load_word(8, &v) || memory_guard_faults() != 1)
@@ -296,8 +320,10 @@ static void faults_are_survived(void **state)
     assert_true(load8(&process_memory, (uint64_t)(uintptr_t)there + 1, &byte));
     assert_int_equal(byte, 0x77);
     assert_false(load64(&process_memory, end, &v));
-    assert_false(load64(&process_memory, end - 4, &v));                      /* half of it is there */
-    assert_false(load64(&process_memory, UINT64_C(0x8000000000000000), &v)); /* no address at all */
+    /* Only half of it is mapped. */
+    assert_false(load64(&process_memory, end - 4, &v));
+    /* not a valid address */
+    assert_false(load64(&process_memory, UINT64_C(0x8000000000000000), &v));
     assert_true(load32(&process_memory, end - 4, &half));
     assert_int_equal(v, there[0]);
     assert_int_equal(memory_guard_faults(), before + 3);

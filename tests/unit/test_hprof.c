@@ -12,7 +12,7 @@
 
 struct memory {
     struct buf bytes;
-    size_t refuse_after; /* the sink fails beyond these bytes; 0 is never */
+    size_t refuse_after; /* the sink fails after this many bytes; 0 means never */
     unsigned calls_after_failure;
     bool failed;
 };
@@ -51,13 +51,16 @@ static void assert_u4s(struct cursor *c, const uint32_t *expected, size_t n)
         assert_int_equal(cursor_be32(c), expected[i]);
 }
 
-#define U4S(c, ...) assert_u4s((c), (const uint32_t[]){__VA_ARGS__}, sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
+#define U4S(c, ...)                                  \
+    assert_u4s((c), (const uint32_t[]){__VA_ARGS__}, \
+               sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
 
 static void records_are_those_of_the_table(unsigned ids)
 {
     struct memory m = {.bytes = BUF(1 << 20)};
     struct hprof_writer w;
-    assert_int_equal(hprof_writer_init(&w, MEMORY(m), HPROF_MAGIC_1_0_2, ids, 0x123456789abcULL), 0);
+    assert_int_equal(hprof_writer_init(&w, MEMORY(m), HPROF_MAGIC_1_0_2, ids, 0x123456789abcULL),
+                     0);
     w.time_us = 77;
     const struct hprof_heap_totals totals = {1, 2, 3, 4};
     hprof_utf8(&w, 9, "name", 4);
@@ -133,13 +136,23 @@ static void records_with_ids_of_eight_bytes(void **state)
     records_are_those_of_the_table(8);
 }
 
-/* Sub-records of every kind and size, an array beyond a segment among them: each segment is whole sub-records. */
-/* A clock that is given: what was recorded over more than two wraps reads as it was. */
+/*
+ * Sub-records of every kind and size, including an array larger than a segment. Each segment
+ * contains complete sub-records.
+ */
+/* With a given clock, times over more than two wraps must be read as they were written. */
 static void times_wrap_and_are_unrolled(void **state)
 {
     const uint64_t minute = 60000000, wrap = UINT64_C(1) << 32;
-    const uint64_t times[] = {
-        1, 71 * minute, wrap - 1, wrap, wrap + 5, wrap + 2, wrap + 71 * minute, 2 * wrap + 70 * minute, 3 * wrap + 35 * minute};
+    const uint64_t times[] = {1,
+                              71 * minute,
+                              wrap - 1,
+                              wrap,
+                              wrap + 5,
+                              wrap + 2,
+                              wrap + 71 * minute,
+                              2 * wrap + 70 * minute,
+                              3 * wrap + 35 * minute};
     struct memory m = {.bytes = BUF(1 << 20)};
     struct hprof_writer w;
     assert_int_equal(hprof_writer_init(&w, MEMORY(m), HPROF_MAGIC_1_0_2, 8, 1), 0);
@@ -149,19 +162,26 @@ static void times_wrap_and_are_unrolled(void **state)
     }
     assert_int_equal(hprof_flush(&w), 0);
     uint64_t read[ARRAY_SIZE(times) + 1];
-    assert_int_equal(read_times(m.bytes.data, m.bytes.len, read, ARRAY_SIZE(read)), ARRAY_SIZE(times));
+    assert_int_equal(read_times(m.bytes.data, m.bytes.len, read, ARRAY_SIZE(read)),
+                     ARRAY_SIZE(times));
     struct cursor c = cursor_of(m.bytes.data, m.bytes.len);
     cursor_skip(&c, 31);
     for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
         record(&c, 0x0b, (uint32_t)times[i]);
-        /* Exactly 0 says nothing: it is the time of the record before. */
+        /*
+         * A time of exactly 0 carries no information; it is read as the time of the previous
+         * record.
+         */
         assert_int_equal(read[i], times[i] == wrap ? wrap - 1 : times[i]);
     }
     hprof_writer_release(&w);
     buf_release(&m.bytes);
 }
 
-/* Every total that has 32 bits in its record: the largest that fits is exact, one more is as much and counted. */
+/*
+ * For every total with 32 bits in its record: the largest value that fits is exact; one more is
+ * written as that value and counted.
+ */
 static void totals_beyond_32_bits_saturate_and_are_counted(void **state)
 {
     const uint64_t most = UINT32_MAX;
@@ -170,7 +190,8 @@ static void totals_beyond_32_bits_saturate_and_are_counted(void **state)
     assert_int_equal(hprof_writer_init(&w, MEMORY(m), HPROF_MAGIC_1_0_2, 8, 1), 0);
     for (unsigned more = 0; more < 2; more++) {
         uint64_t v = most + more;
-        hprof_alloc_sites(&w, 0, 0, &(struct hprof_heap_totals){v, v, v, v}, &(struct hprof_site){0, 1, 2, v, v, v, v}, 1);
+        hprof_alloc_sites(&w, 0, 0, &(struct hprof_heap_totals){v, v, v, v},
+                          &(struct hprof_site){0, 1, 2, v, v, v, v}, 1);
         hprof_heap_summary(&w, &(struct hprof_heap_totals){v, v, v, v});
         hprof_cpu_samples(&w, v, &(struct hprof_sample){v, 1}, 1);
         assert_int_equal(w.saturated, more * (2 + 4 + 2 + 2));
@@ -256,7 +277,8 @@ static void a_dump_is_segments_of_whole_sub_records(void **state)
                 static const uint8_t sizes[256] = {[HPROF_ROOT_THREAD_OBJECT] = 16,
                                                    [HPROF_ROOT_JNI_GLOBAL] = 16,
                                                    [HPROF_ROOT_MONITOR_USED] = 8,
-                                                   [HPROF_CLASS_DUMP] = 12 + 48 + 4 + 6 + 11 + 11 + 17 + 9,
+                                                   [HPROF_CLASS_DUMP] =
+                                                       12 + 48 + 4 + 6 + 11 + 11 + 17 + 9,
                                                    [HPROF_OBJECT_ARRAY_DUMP] = 32};
                 assert_int_not_equal(sizes[tag], 0);
                 cursor_skip(&s, sizes[tag]);
@@ -305,7 +327,7 @@ static void too_much_for_a_sub_record_is_an_error(void **state)
     buf_release(&m.bytes);
 }
 
-/* Lines as the original agent printed them (research: JDK 8u504), from the same values. */
+/* Lines as the original agent (JDK 8u504) printed them from the same values. */
 static void text_has_the_columns_of_the_format(void **state)
 {
     struct memory m = {.bytes = BUF(1 << 20)};
@@ -327,7 +349,8 @@ static void text_has_the_columns_of_the_format(void **state)
     hprof_text_trace(&t, 300000, 0);
     hprof_text_trace_empty(&t);
     hprof_text_sites_begin(&t, "live bytes", 0);
-    hprof_text_site(&t, &(struct hprof_text_site){1, 300454, 74.99, 74.99, 1600000, 20000, 1600000, 20000, "byte[]"});
+    hprof_text_site(&t, &(struct hprof_text_site){1, 300454, 74.99, 74.99, 1600000, 20000, 1600000,
+                                                  20000, "byte[]"});
     hprof_text_sites_end(&t);
     hprof_text_ranked_begin(&t, HPROF_RANKED_SAMPLES, 4, 0);
     hprof_text_ranked(&t, HPROF_RANKED_SAMPLES, 1, 50, 50, 2, 300077, "CpuDeep.c");
@@ -366,81 +389,84 @@ static void text_has_the_columns_of_the_format(void **state)
     hprof_text_array(&t, 0x7f00500001ad, 32, 300045, 16, "char[]", 0);
     hprof_text_heap_end(&t);
     assert_int_equal(hprof_text_flush(&t), 0);
-    assert_string_equal(buf_str(&m.bytes), "THREAD START (obj=50000181, id = 200001, name=\"main\", group=\"main\")\n"
-                                           "THREAD END (id = 200001)\n"
-                                           "TRACE 300079: (thread=200001)\n"
-                                           "\tCpuDeep.c(CpuDeep.java:9)\n"
-                                           "\tCpuDeep.n(CpuDeep.java:Unknown line)\n"
-                                           "\tX.y(Unknown Source:Unknown line)\n"
-                                           "TRACE 300000:\n"
-                                           "\t<empty>\n"
-                                           "SITES BEGIN (ordered by live bytes) Thu Jan  1 00:00:00 1970\n"
-                                           "          percent          live          alloc'ed  stack class\n"
-                                           " rank   self  accum     bytes objs     bytes  objs trace name\n"
-                                           "    1 74.99% 74.99%   1600000 20000   1600000 20000 300454 byte[]\n"
-                                           "SITES END\n"
-                                           "CPU SAMPLES BEGIN (total = 4) Thu Jan  1 00:00:00 1970\n"
-                                           "rank   self  accum   count trace method\n"
-                                           "   1 50.00% 50.00%       2 300077 CpuDeep.c\n"
-                                           "CPU SAMPLES END\n"
-                                           "CPU TIME (ms) BEGIN (total = 64) Thu Jan  1 00:00:00 1970\n"
-                                           "rank   self  accum   count trace method\n"
-                                           "CPU TIME (ms) END\n"
-                                           "MONITOR TIME BEGIN (total = 30 ms) Thu Jan  1 00:00:00 1970\n"
-                                           "rank   self  accum   count trace monitor\n"
-                                           "   1 100.00% 100.00%       3 300077 java.lang.Object (Java)\n"
-                                           "MONITOR TIME END\n"
-                                           "count callee caller time\n"
-                                           "2000 Exc.thrower(I)V Exc.mid(I)V 27\n"
-                                           "1 A.<clinit>()V <unknown caller> 0\n"
-                                           "WAIT: MONITOR LMonitors$1;, timeout=0, thread 200001\n"
-                                           "WAITED: MONITOR LMonitors$1;, time_waited=21, <unknown thread>\n"
-                                           "MONITOR DUMP BEGIN\n"
-                                           "    THREAD 200003, trace 300086, status: SL\n"
-                                           "    MONITOR LX;\n"
-                                           "\towner: thread 200007, entry count: 1\n"
-                                           "\twaiting to enter: thread 200006, thread 200004\n"
-                                           "\twaiting to be notified:\n"
-                                           "    MONITOR LY; unowned\n"
-                                           "\twaiting to enter:\n"
-                                           "\twaiting to be notified: thread 200001\n"
-                                           "MONITOR DUMP END\n"
-                                           "HEAP DUMP BEGIN (6902 objects, 550624 bytes) Thu Jan  1 00:00:00 1970\n"
-                                           "ROOT 50001af0 (kind=<thread>, id=200003, trace=300001)\n"
-                                           "ROOT 50001af9 (kind=<Java stack>, thread=200000, frame=1)\n"
-                                           "ROOT 50000167 (kind=<JNI global ref>, id=1, trace=300000)\n"
-                                           "ROOT 50001af4 (kind=<system class>, name=java.lang.Shutdown$Lock)\n"
-                                           "CLS 500007ea (name=Alloc$Node, trace=300440)\n"
-                                           "\tsuper\t\t5000016b\n"
-                                           "\tstatic head\t10\n"
-                                           "\tconstant pool entry 5\t11\n"
-                                           "OBJ 50000175 (sz=376, trace=300001, class=java.lang.Thread@50000144)\n"
-                                           "\tidentity\t50000197\n"
-                                           "\tnext\t\t5\n"
-                                           "ARR 500001ab (sz=24, trace=300043, nelems=1, elem type=X[]@500001aa)\n"
-                                           "\t[0]\t\t500001a9\n"
-                                           "ARR 7f00500001ad (sz=32, trace=300045, nelems=16, elem type=char[])\n"
-                                           "HEAP DUMP END\n");
+    assert_string_equal(buf_str(&m.bytes),
+                        "THREAD START (obj=50000181, id = 200001, name=\"main\", group=\"main\")\n"
+                        "THREAD END (id = 200001)\n"
+                        "TRACE 300079: (thread=200001)\n"
+                        "\tCpuDeep.c(CpuDeep.java:9)\n"
+                        "\tCpuDeep.n(CpuDeep.java:Unknown line)\n"
+                        "\tX.y(Unknown Source:Unknown line)\n"
+                        "TRACE 300000:\n"
+                        "\t<empty>\n"
+                        "SITES BEGIN (ordered by live bytes) Thu Jan  1 00:00:00 1970\n"
+                        "          percent          live          alloc'ed  stack class\n"
+                        " rank   self  accum     bytes objs     bytes  objs trace name\n"
+                        "    1 74.99% 74.99%   1600000 20000   1600000 20000 300454 byte[]\n"
+                        "SITES END\n"
+                        "CPU SAMPLES BEGIN (total = 4) Thu Jan  1 00:00:00 1970\n"
+                        "rank   self  accum   count trace method\n"
+                        "   1 50.00% 50.00%       2 300077 CpuDeep.c\n"
+                        "CPU SAMPLES END\n"
+                        "CPU TIME (ms) BEGIN (total = 64) Thu Jan  1 00:00:00 1970\n"
+                        "rank   self  accum   count trace method\n"
+                        "CPU TIME (ms) END\n"
+                        "MONITOR TIME BEGIN (total = 30 ms) Thu Jan  1 00:00:00 1970\n"
+                        "rank   self  accum   count trace monitor\n"
+                        "   1 100.00% 100.00%       3 300077 java.lang.Object (Java)\n"
+                        "MONITOR TIME END\n"
+                        "count callee caller time\n"
+                        "2000 Exc.thrower(I)V Exc.mid(I)V 27\n"
+                        "1 A.<clinit>()V <unknown caller> 0\n"
+                        "WAIT: MONITOR LMonitors$1;, timeout=0, thread 200001\n"
+                        "WAITED: MONITOR LMonitors$1;, time_waited=21, <unknown thread>\n"
+                        "MONITOR DUMP BEGIN\n"
+                        "    THREAD 200003, trace 300086, status: SL\n"
+                        "    MONITOR LX;\n"
+                        "\towner: thread 200007, entry count: 1\n"
+                        "\twaiting to enter: thread 200006, thread 200004\n"
+                        "\twaiting to be notified:\n"
+                        "    MONITOR LY; unowned\n"
+                        "\twaiting to enter:\n"
+                        "\twaiting to be notified: thread 200001\n"
+                        "MONITOR DUMP END\n"
+                        "HEAP DUMP BEGIN (6902 objects, 550624 bytes) Thu Jan  1 00:00:00 1970\n"
+                        "ROOT 50001af0 (kind=<thread>, id=200003, trace=300001)\n"
+                        "ROOT 50001af9 (kind=<Java stack>, thread=200000, frame=1)\n"
+                        "ROOT 50000167 (kind=<JNI global ref>, id=1, trace=300000)\n"
+                        "ROOT 50001af4 (kind=<system class>, name=java.lang.Shutdown$Lock)\n"
+                        "CLS 500007ea (name=Alloc$Node, trace=300440)\n"
+                        "\tsuper\t\t5000016b\n"
+                        "\tstatic head\t10\n"
+                        "\tconstant pool entry 5\t11\n"
+                        "OBJ 50000175 (sz=376, trace=300001, class=java.lang.Thread@50000144)\n"
+                        "\tidentity\t50000197\n"
+                        "\tnext\t\t5\n"
+                        "ARR 500001ab (sz=24, trace=300043, nelems=1, elem type=X[]@500001aa)\n"
+                        "\t[0]\t\t500001a9\n"
+                        "ARR 7f00500001ad (sz=32, trace=300045, nelems=16, elem type=char[])\n"
+                        "HEAP DUMP END\n");
     hprof_text_release(&t);
     buf_release(&m.bytes);
 }
 
-/* Prints what was read in a form that the expectation can state. */
+/* Prints what was read, for comparison with the expectation. */
 static int print_item(void *ctx, const struct hprof_item *i)
 {
     struct buf *b = ctx;
     buf_printf(b, "%d", i->kind);
-    const uint64_t numbers[] = {i->serial, i->thread, i->trace, i->rank, i->object, i->count, i->total, (uint64_t)i->time_ms};
+    const uint64_t numbers[] = {i->serial, i->thread, i->trace, i->rank,
+                                i->object, i->count,  i->total, (uint64_t)i->time_ms};
     for (size_t n = 0; n < ARRAY_SIZE(numbers); n++)
         buf_printf(b, " %llu", (unsigned long long)numbers[n]);
     const struct str names[] = {i->name, i->group, i->caller};
     for (size_t n = 0; n < ARRAY_SIZE(names); n++)
         buf_printf(b, " [%.*s]", (int)names[n].len, names[n].data ? names[n].data : "");
     for (size_t n = 0; n < i->n_frames; n++)
-        buf_printf(b, " %.*s|%.*s|%d", (int)i->frames[n].method.len, i->frames[n].method.data, (int)i->frames[n].source.len,
-                   i->frames[n].source.data, i->frames[n].line);
+        buf_printf(b, " %.*s|%.*s|%d", (int)i->frames[n].method.len, i->frames[n].method.data,
+                   (int)i->frames[n].source.len, i->frames[n].source.data, i->frames[n].line);
     if (i->kind == HPROF_ITEM_SITE)
-        buf_printf(b, " %u %.2f %llu %llu", i->site.trace, i->site.self, (unsigned long long)i->site.live_bytes,
+        buf_printf(b, " %u %.2f %llu %llu", i->site.trace, i->site.self,
+                   (unsigned long long)i->site.live_bytes,
                    (unsigned long long)i->site.alloc_objects);
     buf_u8(b, '\n');
     return 0;
@@ -451,7 +477,8 @@ static void text_is_read_back(void **state)
     struct memory m = {.bytes = BUF(1 << 20)};
     struct hprof_text t;
     assert_int_equal(hprof_text_init(&t, MEMORY(m), 1), 0);
-    hprof_text_thread_start(&t, 0x50000181, 200001, "a \"name\"\nof two lines, group=\"x\")", "main");
+    hprof_text_thread_start(&t, 0x50000181, 200001, "a \"name\"\nof two lines, group=\"x\")",
+                            "main");
     hprof_text_trace(&t, 300079, 200001);
     hprof_text_frame(&t, "A.b", "A 1.java", 9);
     hprof_text_frame(&t, "A.<init>", "A.java", HPROF_LINE_NATIVE);
@@ -462,7 +489,8 @@ static void text_is_read_back(void **state)
     hprof_text_ranked(&t, HPROF_RANKED_MONITORS, 1, 99.5, 99.5, 3, 300077, "java.lang.Object");
     hprof_text_ranked_end(&t, HPROF_RANKED_MONITORS);
     hprof_text_sites_begin(&t, "live bytes", 0);
-    hprof_text_site(&t, &(struct hprof_text_site){1, 300454, 74.99, 74.99, 1600000, 20000, 1600000, 20000, "byte[]"});
+    hprof_text_site(&t, &(struct hprof_text_site){1, 300454, 74.99, 74.99, 1600000, 20000, 1600000,
+                                                  20000, "byte[]"});
     hprof_text_sites_end(&t);
     hprof_text_waited(&t, "LX;", 21, 0);
     hprof_text_old_begin(&t);
@@ -476,22 +504,24 @@ static void text_is_read_back(void **state)
     struct buf got = BUF(1 << 20);
     struct hprof_text_summary summary;
     assert_int_equal(hprof_text_read(m.bytes.data, m.bytes.len, print_item, &got, &summary), 0);
-    assert_string_equal(buf_str(&got), "0 200001 0 0 0 1342177665 0 0 0 [a \"name\"\nof two lines, group=\"x\")] [main] []\n"
-                                       "2 300079 200001 0 0 0 0 0 0 [] [] [] A.b|A 1.java|9 A.<init>|A.java|-1\n"
-                                       "1 200001 0 0 0 0 0 0 0 [] [] []\n"
-                                       "2 300000 0 0 0 0 0 0 0 [] [] []\n"
-                                       "3 0 0 0 0 0 0 30 0 [] [] []\n"
-                                       "4 0 0 300077 1 0 3 0 0 [java.lang.Object] [] []\n"
-                                       "5 0 0 0 0 0 0 0 0 [] [] []\n"
-                                       "6 0 0 0 0 0 0 0 0 [live bytes] [] []\n"
-                                       "7 0 0 0 0 0 0 0 0 [byte[]] [] [] 300454 74.99 1600000 20000\n"
-                                       "8 0 0 0 0 0 0 0 0 [] [] []\n"
-                                       "12 0 0 0 0 0 0 0 21 [LX;] [] []\n"
-                                       "9 0 0 0 0 0 0 0 0 [] [] []\n"
-                                       "10 0 0 0 0 0 2 7 0 [A.b(I)V] [] []\n"
-                                       "10 0 0 0 0 0 3 8 0 [A.c()V] [] [A.b(I)V]\n"
-                                       "13 0 0 0 0 0 1 24 0 [] [] []\n"
-                                       "14 0 0 0 0 0 1 24 0 [] [] []\n");
+    assert_string_equal(
+        buf_str(&got),
+        "0 200001 0 0 0 1342177665 0 0 0 [a \"name\"\nof two lines, group=\"x\")] [main] []\n"
+        "2 300079 200001 0 0 0 0 0 0 [] [] [] A.b|A 1.java|9 A.<init>|A.java|-1\n"
+        "1 200001 0 0 0 0 0 0 0 [] [] []\n"
+        "2 300000 0 0 0 0 0 0 0 [] [] []\n"
+        "3 0 0 0 0 0 0 30 0 [] [] []\n"
+        "4 0 0 300077 1 0 3 0 0 [java.lang.Object] [] []\n"
+        "5 0 0 0 0 0 0 0 0 [] [] []\n"
+        "6 0 0 0 0 0 0 0 0 [live bytes] [] []\n"
+        "7 0 0 0 0 0 0 0 0 [byte[]] [] [] 300454 74.99 1600000 20000\n"
+        "8 0 0 0 0 0 0 0 0 [] [] []\n"
+        "12 0 0 0 0 0 0 0 21 [LX;] [] []\n"
+        "9 0 0 0 0 0 0 0 0 [] [] []\n"
+        "10 0 0 0 0 0 2 7 0 [A.b(I)V] [] []\n"
+        "10 0 0 0 0 0 3 8 0 [A.c()V] [] [A.b(I)V]\n"
+        "13 0 0 0 0 0 1 24 0 [] [] []\n"
+        "14 0 0 0 0 0 1 24 0 [] [] []\n");
     assert_int_equal(summary.unknown, 0);
     assert_false(summary.cut);
     buf_clear(&got);
@@ -506,22 +536,170 @@ static void text_is_read_back(void **state)
 static void commands_come_in_any_pieces(void **state)
 {
     static const uint8_t stream[] = {
-        1,   0, 0, 0, 1, 0, 0, 0, 0,                                               /* force gc */
-        3,   0, 0, 0, 2, 0, 0, 0, 6,  0, 6, 0x3d, 0xcc, 0xcc, 0xcd,                /* sites, by allocation, gc; 0.1 */
-        77,  0, 0, 0, 3, 0, 0, 0, 2,  1, 2,                                        /* unknown */
-        8,   0, 0, 0, 4, 0, 0, 0, 4,  0, 6, 0,    9,                               /* max depth 9 */
-        8,   0, 0, 0, 5, 0, 0, 0, 10, 0, 4, 0,    0,    0,    0,    0x50, 0, 0, 1, /* sampling off for one thread */
-        8,   0, 0, 0, 5, 0, 0, 0, 6,  0, 3, 0,    0,    0,    0,                   /* sampling on, id of 4 bytes */
-        3,   0, 0, 0, 6, 0, 0, 0, 6,  0, 0, 0x7f, 0xc0, 0,    0,                   /* cutoff is not a number */
-        2,   0, 0, 0, 7, 0, 0, 0, 20, 1, 1, 1,    1,    1,    1,    1,    1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, /* too long */
-        7,   0, 0, 0, 8, 0, 0, 0, 5,  0, 0, 0,    0,    0,                                                       /* too short */
-        255, 0, 0, 0, 9, 0, 0, 0, 0,
+        1,
+        0,
+        0,
+        0,
+        1,
+        0,
+        0,
+        0,
+        0, /* force gc */
+        /* Sites, by allocation, gc; 0.1. */
+        3,
+        0,
+        0,
+        0,
+        2,
+        0,
+        0,
+        0,
+        6,
+        0,
+        6,
+        0x3d,
+        0xcc,
+        0xcc,
+        0xcd,
+        77,
+        0,
+        0,
+        0,
+        3,
+        0,
+        0,
+        0,
+        2,
+        1,
+        2, /* unknown */
+        8,
+        0,
+        0,
+        0,
+        4,
+        0,
+        0,
+        0,
+        4,
+        0,
+        6,
+        0,
+        9, /* max depth 9 */
+        /* Sampling off for one thread. */
+        8,
+        0,
+        0,
+        0,
+        5,
+        0,
+        0,
+        0,
+        10,
+        0,
+        4,
+        0,
+        0,
+        0,
+        0,
+        0x50,
+        0,
+        0,
+        1,
+        /* Sampling on, with an id of 4 bytes. */
+        8,
+        0,
+        0,
+        0,
+        5,
+        0,
+        0,
+        0,
+        6,
+        0,
+        3,
+        0,
+        0,
+        0,
+        0,
+        /* The cutoff is not a number. */
+        3,
+        0,
+        0,
+        0,
+        6,
+        0,
+        0,
+        0,
+        6,
+        0,
+        0,
+        0x7f,
+        0xc0,
+        0,
+        0,
+        /* Too long. */
+        2,
+        0,
+        0,
+        0,
+        7,
+        0,
+        0,
+        0,
+        20,
+        1,
+        1,
+        1,
+        1,
+        1,
+        1,
+        1,
+        1,
+        1,
+        1,
+        1,
+        1,
+        1,
+        1,
+        1,
+        1,
+        1,
+        1,
+        1,
+        1,
+        /* Too short. */
+        7,
+        0,
+        0,
+        0,
+        8,
+        0,
+        0,
+        0,
+        5,
+        0,
+        0,
+        0,
+        0,
+        0,
+        255,
+        0,
+        0,
+        0,
+        9,
+        0,
+        0,
+        0,
+        0,
     };
     static const struct hprof_request expected[] = {
         {.command = HPROF_CMD_FORCE_GC, .serial = 1},
         {.command = HPROF_CMD_ALLOC_SITES, .serial = 2, .flags = 6, .cutoff = 0.1F},
         {.command = HPROF_CMD_CONTROL, .serial = 4, .control = HPROF_CONTROL_MAX_DEPTH, .depth = 9},
-        {.command = HPROF_CMD_CONTROL, .serial = 5, .control = HPROF_CONTROL_SAMPLING_OFF, .object = 0x50000001},
+        {.command = HPROF_CMD_CONTROL,
+         .serial = 5,
+         .control = HPROF_CONTROL_SAMPLING_OFF,
+         .object = 0x50000001},
         {.command = HPROF_CMD_CONTROL, .serial = 5, .control = HPROF_CONTROL_SAMPLING_ON},
         {.command = HPROF_CMD_EOF, .serial = 9},
     };

@@ -14,14 +14,16 @@ static char path[64];
 static struct jfr_writer *w;
 
 static const struct jfr_type rows[] = {
-    {"jvmscope.test.Kind", NULL, NULL, NULL, JFR_POOL, 0, JFR_FIELDS({"text", "Text", "java.lang.String"})},
+    {"jvmscope.test.Kind", NULL, NULL, NULL, JFR_POOL, 0,
+     JFR_FIELDS({"text", "Text", "java.lang.String"})},
     {"jvmscope.test.Place", NULL, NULL, NULL, JFR_STRUCT, 0,
      JFR_FIELDS({"x", "X", "int"}, {"kind", "Kind", "jvmscope.test.Kind"})},
     {"jvmscope.test.Everything", "Everything", "Test", "All kinds of fields", JFR_EVENT,
      JFR_DURATION | JFR_HAS_THREAD | JFR_HAS_STACK,
-     JFR_FIELDS({"flag", "Flag", "boolean"}, {"small", "Small", "byte"}, {"letter", "Letter", "char"},
-                {"half", "Half", "short"}, {"whole", "Whole", "int"}, {"wide", "Wide", "long"}, {"real", "Real", "float"},
-                {"fine", "Fine", "double"}, {"text", "Text", "java.lang.String"}, {"shared", "Shared", "java.lang.String"},
+     JFR_FIELDS({"flag", "Flag", "boolean"}, {"small", "Small", "byte"},
+                {"letter", "Letter", "char"}, {"half", "Half", "short"}, {"whole", "Whole", "int"},
+                {"wide", "Wide", "long"}, {"real", "Real", "float"}, {"fine", "Fine", "double"},
+                {"text", "Text", "java.lang.String"}, {"shared", "Shared", "java.lang.String"},
                 {"kind", "Kind", "jvmscope.test.Kind"}, {"place", "Place", "jvmscope.test.Place"},
                 {"type", "Type", "java.lang.Class"}, {"span", "Span", "long", JFR_MILLIS},
                 {"moment", "Moment", "long", JFR_TICKS_STAMP})},
@@ -34,12 +36,14 @@ static int name_method(void *context, uint64_t method, uint32_t type, struct jfr
     static const struct jfr_line lines[] = {{0, 100}, {4, 101}, {9, 105}};
     if (method == 666)
         return -ENOENT;
-    *ret = (struct jfr_method){
-        .class = {.name = method == 1 ? "a/b/C" : "[[La/b/C;", .package = "a/b", .module = "m", .loader = "app"},
-        .name = method == 1 ? "one" : "two",
-        .descriptor = "()V",
-        .lines = lines,
-        .n_lines = 3};
+    *ret = (struct jfr_method){.class = {.name = method == 1 ? "a/b/C" : "[[La/b/C;",
+                                         .package = "a/b",
+                                         .module = "m",
+                                         .loader = "app"},
+                               .name = method == 1 ? "one" : "two",
+                               .descriptor = "()V",
+                               .lines = lines,
+                               .n_lines = 3};
     return 0;
 }
 
@@ -52,7 +56,8 @@ static int name_thread(void *context, uint64_t id, struct jfr_thread *ret)
 static int open_writer(void **state)
 {
     snprintf(path, sizeof(path), "/tmp/test_jfr.%d.jfr", (int)getpid());
-    struct jfr_writer_options options = {.resolver = {NULL, name_method, name_thread}, .slots = 4, .trace_bytes = 1 << 20};
+    struct jfr_writer_options options = {
+        .resolver = {NULL, name_method, name_thread}, .slots = 4, .trace_bytes = 1 << 20};
     assert_int_equal(jfr_writer_open(&w, path, &options), 0);
     assert_int_equal(jfr_declare(w, rows, 3, ids), 0);
     return 0;
@@ -79,6 +84,9 @@ static void lost(const char *reason, int64_t start, int64_t amount)
     struct jfr_event e;
     assert_true(jfr_begin(w, JFR_LOST, 0, &e));
     jfr_put_time(&e, (uint64_t)start);
+    jfr_put_long(&e, 0);
+    jfr_put_string(&e, "test");
+    jfr_put_string(&e, "things");
     jfr_put_string(&e, reason);
     jfr_put_long(&e, amount);
     jfr_put_long(&e, -1);
@@ -96,7 +104,8 @@ static void every_kind_of_field_comes_back(void **state)
     uint64_t kind = jfr_define_name(w, ids[0], "kind \xc3\xa4");
     uint64_t shared = jfr_define_string(w, "shared");
     uint64_t class = jfr_define_class(w, &(struct jfr_class){.name = "x/Y", .hidden = true});
-    assert_int_equal(jfr_define_class(w, &(struct jfr_class){.name = "x/Y", .hidden = true}), class);
+    assert_int_equal(jfr_define_class(w, &(struct jfr_class){.name = "x/Y", .hidden = true}),
+                     class);
     jfr_define_thread(w, 77, &(struct jfr_thread){"os", 5, "java \xe2\x82\xac", 9, "group", true});
     struct jfr_event e;
     assert_true(jfr_begin(w, ids[2], 0, &e));
@@ -175,7 +184,8 @@ static void threads_are_renamed_found_and_forgotten(void **state)
     static const uint64_t who[] = {77, 78, 79, 77};
     for (int i = 0; i < 4; i++) {
         if (i % 3 == 0)
-            jfr_define_thread(w, 77, &(struct jfr_thread){"os", 5, i ? "new" : "old", 9, NULL, false});
+            jfr_define_thread(w, 77,
+                              &(struct jfr_thread){"os", 5, i ? "new" : "old", 9, NULL, false});
         struct jfr_event e;
         assert_true(jfr_begin(w, JFR_THREAD_END, 0, &e));
         jfr_put_time(&e, now_ns());
@@ -193,7 +203,7 @@ static void threads_are_renamed_found_and_forgotten(void **state)
     static const char *const names[] = {"old", "found", "thread 79", "new"};
     uint32_t first = 0;
     for (int i = 0; i < 4; i++) {
-        do /* what nobody could name is told as lost */
+        do /* what could not be named is reported as lost */
             assert_int_equal(recording_next(r, &v), 1);
         while (strcmp(v.object.type->name, "jdk.ThreadEnd") != 0);
         const struct rec_thread *t = rec_thread(&v.object, "thread");
@@ -244,8 +254,11 @@ static void what_does_not_fit_is_counted(void **state)
     jfr_put_time(&e, now_ns());
     jfr_put_string_n(&e, text, sizeof(text));
     jfr_commit(&e);
-    assert_true(jfr_begin(w, JFR_LOST, sizeof(text) + 50, &e));
+    assert_true(jfr_begin(w, JFR_LOST, sizeof(text) + 80, &e));
     jfr_put_time(&e, now_ns());
+    jfr_put_long(&e, 0);
+    jfr_put_string(&e, "test");
+    jfr_put_string(&e, "things");
     jfr_put_string_n(&e, text, sizeof(text));
     jfr_put_long(&e, 1);
     jfr_put_long(&e, 1);
@@ -256,7 +269,7 @@ static void what_does_not_fit_is_counted(void **state)
     assert_false(jfr_begin(w, JFR_LOST, 0, &e));
     for (int i = 0; i < 4; i++)
         jfr_abort(&taken[i]);
-    static struct jfr_frame frames[70000]; /* more than the table's memory */
+    static struct jfr_frame frames[70000]; /* larger than the table's memory */
     assert_int_equal(jfr_trace(w, frames, 70000, false), 0);
     struct recording *r = reopen();
     assert_false(jfr_begin(w, JFR_LOST, 0, &e));
@@ -270,7 +283,8 @@ static void what_does_not_fit_is_counted(void **state)
     int told = 0, big = 0;
     while (recording_next(r, &v) > 0) {
         big += strlen(rec_string(&v.object, "reason", "")) == sizeof(text);
-        told += rec_long(&v.object, "total", 0) == 1 && strncmp(rec_string(&v.object, "reason", ""), "x", 1) != 0;
+        told += rec_long(&v.object, "total", 0) == 1 &&
+                strncmp(rec_string(&v.object, "reason", ""), "x", 1) != 0;
     }
     assert_int_equal(big, 1);
     assert_int_equal(told, 3);
@@ -337,7 +351,7 @@ static void a_cut_recording_is_shorter_and_says_so(void **state)
     size_t len;
     assert_int_equal(read_file(path, 1 << 20, &bytes, &len), 0);
     int last = 300;
-    /* metadata and dictionary lie in the first blocks, the events behind them */
+    /* Metadata and dictionary are in the first blocks, followed by the events. */
     for (size_t cut = len - 1; cut > len - 8192; cut -= 97) {
         struct recording *r;
         const char *why;
@@ -362,13 +376,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_kind_of_field_comes_back, open_writer, close_writer),
-        cmocka_unit_test_setup_teardown(threads_are_renamed_found_and_forgotten, open_writer, close_writer),
+        cmocka_unit_test_setup_teardown(threads_are_renamed_found_and_forgotten, open_writer,
+                                        close_writer),
         cmocka_unit_test_setup_teardown(order_of_time_crosses_chunks, open_writer, close_writer),
         cmocka_unit_test_setup_teardown(what_does_not_fit_is_counted, open_writer, close_writer),
         cmocka_unit_test_setup_teardown(rows_are_checked, open_writer, close_writer),
-        cmocka_unit_test_setup_teardown(a_recording_can_be_read_while_it_is_written, open_writer, close_writer),
+        cmocka_unit_test_setup_teardown(a_recording_can_be_read_while_it_is_written, open_writer,
+                                        close_writer),
         cmocka_unit_test_setup_teardown(what_is_no_recording_is_said_so, open_writer, close_writer),
-        cmocka_unit_test_setup_teardown(a_cut_recording_is_shorter_and_says_so, open_writer, close_writer),
+        cmocka_unit_test_setup_teardown(a_cut_recording_is_shorter_and_says_so, open_writer,
+                                        close_writer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes that are made where the index will have them, and what happens when that takes no more. */
+/* Nodes that are created in the index file, and what happens when the file cannot grow. */
 #include "tests.h"
 
 #include "base/clock.h"
@@ -15,7 +15,7 @@
 
 enum { MANY = 3000000 };
 
-/* A thread that notifies, so many nodes, kept in a file (NULL: in memory). */
+/* Creates a timeline of a thread that notifies many times, in a file or (NULL) in memory. */
 static struct timeline *notifies(const char *path)
 {
     struct timeline_builder *b;
@@ -27,7 +27,8 @@ static struct timeline *notifies(const char *path)
     assert_int_equal(timeline_object(b, 77, (uint32_t)timeline_string(b, "Lock", 4)), 0);
     timeline_origin(b, NS_PER_MS, 0);
     for (uint64_t i = 1; i < MANY; i++) {
-        struct tl_event e = {.time = NS_PER_MS + i * 700, .kind = TLE_NOTIFY, .stack = TL_NONE, .other = TL_NONE};
+        struct tl_event e = {
+            .time = NS_PER_MS + i * 700, .kind = TLE_NOTIFY, .stack = TL_NONE, .other = TL_NONE};
         assert_int_equal(timeline_add(b, &e), 0);
     }
     assert_int_equal(timeline_finish(b, NS_PER_MS + MANY * UINT64_C(700), &t), 0);
@@ -68,9 +69,12 @@ static void nodes_lie_where_the_index_has_them(void **state)
     same(mapped, memory);
     timeline_free(mapped);
     assert_int_equal(unlink(path), 0);
-    /* One that is not saved leaves nothing. */
+    /*
+     * An unsaved timeline must never have a visible file, which a killed process would leave
+     * behind.
+     */
     file = notifies(path);
-    assert_int_equal(files_in(folder), 1);
+    assert_int_equal(files_in(folder), 0);
     timeline_free(file);
     assert_int_equal(files_in(folder), 0);
     timeline_free(memory);
@@ -84,7 +88,8 @@ static void a_full_disk_is_no_end(void **state)
     snprintf(path, sizeof(path), "%s/x.timeline", folder);
     struct rlimit all, some;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &all), 0);
-    some = (struct rlimit){MIN((rlim_t)100 << 20, all.rlim_max), all.rlim_max}; /* less than they take */
+    /* Less than the nodes need. */
+    some = (struct rlimit){MIN((rlim_t)100 << 20, all.rlim_max), all.rlim_max};
     struct timeline *memory = notifies(NULL);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &some), 0);
     struct timeline *file = notifies(path);

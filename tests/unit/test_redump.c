@@ -22,16 +22,35 @@ static void name(struct hprof_writer *w, uint64_t id, const char *s)
 
 enum { OBJECT = 0x1000, THREAD = 0x1008, NODE = 0x1010, CHARS = 0x1018, NODES = 0x1020 };
 
-enum { MAIN = 0x8000, FIRST = 0x8010, SECOND = 0x8020, TEXT = 0x8030, ARRAY = 0x8040, BIG = 0x8050 };
+enum {
+    MAIN = 0x8000,
+    FIRST = 0x8010,
+    SECOND = 0x8020,
+    TEXT = 0x8030,
+    ARRAY = 0x8040,
+    BIG = 0x8050
+};
 
-/* A small heap as HotSpot's dumper writes one: main holds a node in a local, which holds another; classes last if asked. */
+/*
+ * Makes a small heap as HotSpot's dumper writes it: main holds a node in a local, which refers to
+ * another; classes come last if requested.
+ */
 static void make_dump(struct buf *to, bool classes_last)
 {
     struct hprof_writer w;
     assert_int_equal(hprof_writer_init(&w, SINK(*to), HPROF_MAGIC_1_0_2, 8, 1000), 0);
-    static const char *const strings[] = {
-        "java/lang/Object", "java/lang/Thread", "pkg/Node", "[C", "[[Lpkg/Node;", "tid", "next", "text", "shared", "run", "()V",
-        "Node.java"};
+    static const char *const strings[] = {"java/lang/Object",
+                                          "java/lang/Thread",
+                                          "pkg/Node",
+                                          "[C",
+                                          "[[Lpkg/Node;",
+                                          "tid",
+                                          "next",
+                                          "text",
+                                          "shared",
+                                          "run",
+                                          "()V",
+                                          "Node.java"};
     for (unsigned i = 0; i < ARRAY_SIZE(strings); i++)
         name(&w, 0x2000 + 8 * i, strings[i]);
     static const uint64_t ids[] = {OBJECT, THREAD, NODE, CHARS, NODES};
@@ -46,10 +65,12 @@ static void make_dump(struct buf *to, bool classes_last)
             const struct hprof_value tid = {.name = 0x2000 + 8 * 5, .type = HPROF_LONG};
             const struct hprof_value fields[] = {{.name = 0x2000 + 8 * 6, .type = HPROF_OBJECT},
                                                  {.name = 0x2000 + 8 * 7, .type = HPROF_OBJECT}};
-            const struct hprof_value shared = {.name = 0x2000 + 8 * 8, .type = HPROF_OBJECT, .value = FIRST};
+            const struct hprof_value shared = {
+                .name = 0x2000 + 8 * 8, .type = HPROF_OBJECT, .value = FIRST};
             hprof_class_dump(&w, &(struct hprof_class){.id = OBJECT, .trace = 1});
-            hprof_class_dump(&w,
-                             &(struct hprof_class){.id = THREAD, .super = OBJECT, .trace = 1, .fields = &tid, .n_fields = 1});
+            hprof_class_dump(
+                &w, &(struct hprof_class){
+                        .id = THREAD, .super = OBJECT, .trace = 1, .fields = &tid, .n_fields = 1});
             hprof_class_dump(&w, &(struct hprof_class){.id = NODE,
                                                        .super = OBJECT,
                                                        .loader = MAIN,
@@ -137,16 +158,21 @@ static void a_dump_becomes_text(void **state)
         assert_int_equal(redump(&dump, NULL, &t, &totals), 0);
         assert_int_equal(hprof_text_flush(&t), 0);
         assert_int_equal(totals.objects, 11);
-        assert_int_equal(totals.bytes, 24 + 24 + 24 + 24 + 32 + 80016); /* Thread reckoned: 12 + 8 */
+        /* The size of Thread is computed: 12 + 8. */
+        assert_int_equal(totals.bytes, 24 + 24 + 24 + 24 + 32 + 80016);
         const char *expected[] = {
-            "TRACE 300001: (thread=200001)\n\tpkg.Node.run(Node.java:42)\nHEAP DUMP BEGIN (11 objects, 80144 bytes) ",
-            "CLS 1010 (name=pkg.Node, trace=300000)\n\tsuper\t\t1000\n\tloader\t\t50000001\n\tstatic shared\t8010\n",
+            "TRACE 300001: (thread=200001)\n\tpkg.Node.run(Node.java:42)\nHEAP DUMP BEGIN (11 "
+            "objects, 80144 bytes) ",
+            "CLS 1010 (name=pkg.Node, "
+            "trace=300000)\n\tsuper\t\t1000\n\tloader\t\t50000001\n\tstatic shared\t8010\n",
             "OBJ 50000001 (sz=24, trace=300000, class=java.lang.Thread@1008)\n"
             "OBJ 8010 (sz=24, trace=300000, class=pkg.Node@1010)\n\tnext\t\t8020\n\ttext\t\t8030\n"
             "OBJ 8020 (sz=24, trace=300000, class=pkg.Node@1010)\n\ttext\t\t50000001\n"
             "ARR 8030 (sz=24, trace=300000, nelems=3, elem type=char[])\n"
-            "ARR 8040 (sz=32, trace=300000, nelems=3, elem type=pkg.Node[][]@1020)\n\t[0]\t\t50000001\n\t[2]\t\t8010\n"
-            "ARR 8050 (sz=80016, trace=300000, nelems=20000, elem type=pkg.Node[][]@1020)\n\t[19999]\t\t50000001\n",
+            "ARR 8040 (sz=32, trace=300000, nelems=3, elem "
+            "type=pkg.Node[][]@1020)\n\t[0]\t\t50000001\n\t[2]\t\t8010\n"
+            "ARR 8050 (sz=80016, trace=300000, nelems=20000, elem "
+            "type=pkg.Node[][]@1020)\n\t[19999]\t\t50000001\n",
             "ROOT 50000001 (kind=<thread>, id=200001, trace=300001)\n"
             "ROOT 8010 (kind=<Java stack>, thread=200001, frame=0)\n"
             "ROOT 1010 (kind=<system class>, name=pkg.Node)\n"
@@ -161,7 +187,9 @@ static void a_dump_becomes_text(void **state)
     }
 }
 
-/* Rewriting what was rewritten gives the same text, but for the numbers that were changed already. */
+/*
+ * Rewriting the result again gives the same text, except for the numbers that were changed already.
+ */
 static void a_dump_becomes_binary(void **state)
 {
     struct buf dump = BUF(1 << 22), binary = BUF(1 << 22), out = BUF(1 << 22);
@@ -176,9 +204,13 @@ static void a_dump_becomes_binary(void **state)
     assert_int_equal(hprof_text_flush(&t), 0);
     assert_int_equal(totals.objects, again.objects);
     assert_int_equal(totals.roots, again.roots);
-    assert_non_null(strstr(buf_str(&out), "OBJ 8010 (sz=24, trace=300000, class=pkg.Node@1010)\n\tnext\t\t8020\n"));
+    assert_non_null(strstr(
+        buf_str(&out), "OBJ 8010 (sz=24, trace=300000, class=pkg.Node@1010)\n\tnext\t\t8020\n"));
     assert_non_null(strstr(buf_str(&out), "\t[19999]\t\t50000001\n"));
-    /* The class is java.lang.Thread by now, not java/lang/Thread as the VM has it: nobody's thread. */
+    /*
+     * The class is now named java.lang.Thread instead of the VM's java/lang/Thread, so it belongs
+     * to no thread.
+     */
     assert_non_null(strstr(buf_str(&out), "(kind=<thread>, id=200000, trace=300001)\n"));
     assert_non_null(strstr(buf_str(&out), "elem type=pkg.Node[][]@1020"));
     hprof_writer_release(&w);

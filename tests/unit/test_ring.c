@@ -17,7 +17,8 @@ struct record {
 static bool put(struct ring *r, uint64_t writer, uint64_t number)
 {
     uint64_t position, words = (writer * 7 + number * 13) % 300;
-    struct record *record = (struct record *)(void *)ring_take(r, sizeof(*record) + 8 * words, &position);
+    struct record *record =
+        (struct record *)(void *)ring_take(r, sizeof(*record) + 8 * words, &position);
     if (!record)
         return false;
     record->writer = writer;
@@ -29,7 +30,7 @@ static bool put(struct ring *r, uint64_t writer, uint64_t number)
     return true;
 }
 
-/* Checks the next record; false: there is none. */
+/* Checks the next record. Returns false when there is none. */
 static bool take(struct ring *r, uint64_t next[WRITERS])
 {
     struct record *record = (struct record *)(void *)ring_next(r);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The 18 programs with known answers, in virtual time: the path's length, its states, edges and shares are exact. */
+/*
+ * The 18 programs with known answers, in virtual time: the length, states, edges and shares of the
+ * path are exact.
+ */
 #include "tests.h"
 
 #include "analysis/critical_path.h"
@@ -33,7 +36,7 @@ static void forget(void)
     memset(&path, 0, sizeof(path));
 }
 
-/* Every cause lies before its effect, and every thread's nodes follow each other. */
+/* Checks that every cause precedes its effect and that every thread's nodes are in sequence. */
 static void check_graph(const struct timeline *t)
 {
     for (size_t i = 0; i < t->n_nodes; i++) {
@@ -74,7 +77,7 @@ static void check_replay(const struct timeline *t)
     free(times);
 }
 
-/* Works out the path of `timeline`, of which every part has its cause. */
+/* Computes the path of `timeline`; every part must have its cause. */
 static void check_all(void)
 {
     assert_int_equal(critical_path(timeline, &PATH_OPTIONS, &path), 0);
@@ -108,7 +111,10 @@ static bool is_method(const struct timeline *t, uint32_t method, void *arg)
     return strcmp(tl_string(t, method), arg) == 0;
 }
 
-/* Makespan with a lock's sections scaled, in us; both orders when they agree, else that of the order kept. */
+/*
+ * Returns the makespan in us with a lock's sections scaled. If the two orders of replay differ, it
+ * is that of the original order.
+ */
 static uint64_t with_lock(uint32_t object, double factor, uint64_t *ret_arbitrated)
 {
     struct what_if w = {.lock = is_lock, .lock_arg = &object, .factor = factor};
@@ -127,11 +133,12 @@ static uint64_t with_method(const char *method, double factor)
     return a.kept / 1000;
 }
 
-/* The pass over all nodes says of each what the question about one says. */
+/* The pass over all nodes must agree with the question about a single node. */
 static void check_replay_of(uint32_t object)
 {
     struct what_if w = {.lock = is_lock, .lock_arg = &object, .factor = 0.25};
-    uint64_t *times = malloc((timeline->n_nodes + 1) * sizeof(*times)), *each = malloc((timeline->n_nodes + 1) * sizeof(*each));
+    uint64_t *times = malloc((timeline->n_nodes + 1) * sizeof(*times)),
+             *each = malloc((timeline->n_nodes + 1) * sizeof(*each));
     struct scaled what;
     struct replay r;
     assert_int_equal(what_if_times(timeline, &w, times), 0);
@@ -147,7 +154,10 @@ static void check_replay_of(uint32_t object)
     free(each);
 }
 
-/* Ns of the path in sections of locks of this class, and whether all of it is exact. */
+/*
+ * Returns the time of the path, in ns, in sections of locks of this class, and whether all of it is
+ * exact.
+ */
 static uint64_t lock_share(uint32_t object)
 {
     struct holds h;
@@ -168,11 +178,13 @@ static uint64_t on_thread(uint32_t thread)
 {
     uint64_t ns = 0;
     for (size_t i = 0; i < path.segments.len; i++)
-        ns += path.segments.data[i].thread == thread ? path.segments.data[i].end - path.segments.data[i].start : 0;
+        ns += path.segments.data[i].thread == thread
+                  ? path.segments.data[i].end - path.segments.data[i].start
+                  : 0;
     return ns;
 }
 
-/* The path's threads in order, as "0 2 0"; a thread on it for no time is not in it. */
+/* Returns the path's threads in order, such as "0 2 0". Threads without time on it are left out. */
 static const char *sequence(void)
 {
     static char text[2000];
@@ -180,7 +192,8 @@ static const char *sequence(void)
     text[0] = 0;
     for (size_t i = 0; i < path.segments.len; i++) {
         if (i == 0 || path.segments.data[i].thread != path.segments.data[i - 1].thread)
-            len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%u", len ? " " : "", path.segments.data[i].thread);
+            len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%u", len ? " " : "",
+                                    path.segments.data[i].thread);
     }
     return text;
 }
@@ -194,8 +207,8 @@ static struct monitor_stats stats_of(void)
 
 static void program_1_joins(void **state)
 {
-    RUN(4, S({START, 1}, {START, 2}, {START, 3}, {JOIN, 1}, {JOIN, 2}, {JOIN, 3}), S({IN, 1}, {SLEEP, 50}),
-        S({IN, 2}, {SLEEP, 120}), S({IN, 3}, {SLEEP, 80}));
+    RUN(4, S({START, 1}, {START, 2}, {START, 3}, {JOIN, 1}, {JOIN, 2}, {JOIN, 3}),
+        S({IN, 1}, {SLEEP, 50}), S({IN, 2}, {SLEEP, 120}), S({IN, 3}, {SLEEP, 80}));
     assert_int_equal(path.length, ms(120));
     assert_int_equal(on_thread(2), ms(120));
     assert_int_equal(path.states[PATH_SLEEP], ms(120));
@@ -205,12 +218,14 @@ static void program_1_joins(void **state)
 
 static void program_2_start_and_join_within(void **state)
 {
-    RUN(3, S({START, 1}, {JOIN, 1}), S({SLEEP, 30}, {START, 2}, {JOIN, 2}, {SLEEP, 20}), S({SLEEP, 40}));
+    RUN(3, S({START, 1}, {JOIN, 1}), S({SLEEP, 30}, {START, 2}, {JOIN, 2}, {SLEEP, 20}),
+        S({SLEEP, 40}));
     assert_int_equal(path.length, ms(90));
     assert_string_equal(sequence(), "1 2 1");
     assert_int_equal(on_thread(1), ms(50));
     assert_int_equal(on_thread(2), ms(40));
-    assert_int_equal(path.edges[TL_BY_START], 1); /* that of thread 1 is at time 0, before the path */
+    /* The start of thread 1 is at time 0, before the path. */
+    assert_int_equal(path.edges[TL_BY_START], 1);
     assert_int_equal(path.edges[TL_BY_JOIN], 2);
 }
 
@@ -222,8 +237,10 @@ static void program_2_start_and_join_within(void **state)
 
 static void program_3_one_lock(void **state)
 {
-    RUN(5, S({START, 1}, {START, 2}, {START, 3}, {START, 4}, {JOIN, 1}, {JOIN, 2}, {JOIN, 3}, {JOIN, 4}), S(SECTION),
-        S(SECTION), S(SECTION), S(SECTION));
+    RUN(5,
+        S({START, 1}, {START, 2}, {START, 3}, {START, 4}, {JOIN, 1}, {JOIN, 2}, {JOIN, 3},
+          {JOIN, 4}),
+        S(SECTION), S(SECTION), S(SECTION), S(SECTION));
     assert_int_equal(path.length, ms(200));
     assert_int_equal(lock_share(machine.objects[0]), ms(200));
     struct monitor_stats s = stats_of();
@@ -233,7 +250,7 @@ static void program_3_one_lock(void **state)
         finish += machine.finished_us[i] * 1000;
     }
     assert_int_equal(blocked, finish - ms(200));
-    assert_int_equal(s.classes.len, 2); /* the lock, and the threads joined */
+    assert_int_equal(s.classes.len, 2); /* the lock, and the joined threads */
     assert_int_equal(s.classes.data[0].objects, 1);
     assert_int_equal(s.classes.data[0].threads, 4);
     assert_int_equal(s.intervals, s.caused);
@@ -270,8 +287,11 @@ static void program_4_lock_and_outside(void **state)
 
 static void program_5_blocked_time_misleads(void **state)
 {
-    RUN(6, S({START, 1}, {START, 2}, {START, 3}, {START, 4}, {START, 5}, {JOIN, 1}, {JOIN, 2}, {JOIN, 3}, {JOIN, 4}, {JOIN, 5}),
-        S(ONCE), S(ONCE), S(ONCE), S(ONCE), S({LOCK, 1}, {SLEEP, 30}, {UNLOCK, 1}, {REPEAT, 3, 10}));
+    RUN(6,
+        S({START, 1}, {START, 2}, {START, 3}, {START, 4}, {START, 5}, {JOIN, 1}, {JOIN, 2},
+          {JOIN, 3}, {JOIN, 4}, {JOIN, 5}),
+        S(ONCE), S(ONCE), S(ONCE), S(ONCE),
+        S({LOCK, 1}, {SLEEP, 30}, {UNLOCK, 1}, {REPEAT, 3, 10}));
     assert_int_equal(path.length, ms(300));
     assert_int_equal(on_thread(5), ms(300));
     assert_int_equal(lock_share(machine.objects[0]), 0);
@@ -284,7 +304,8 @@ static void program_6_ping_pong(void **state)
 {
     RUN(3, S({START, 1}, {START, 2}, {JOIN, 1}, {JOIN, 2}),
         S({LOCK, 0}, {SLEEP, 4}, {NOTIFY, 0}, {WAIT, 0}, {REPEAT, 3, 50}, {UNLOCK, 0}),
-        S({LOCK, 0}, {SLEEP, 4}, {NOTIFY, 0}, {WAIT, 0}, {REPEAT, 3, 49}, {SLEEP, 4}, {NOTIFY, 0}, {UNLOCK, 0}));
+        S({LOCK, 0}, {SLEEP, 4}, {NOTIFY, 0}, {WAIT, 0}, {REPEAT, 3, 49}, {SLEEP, 4}, {NOTIFY, 0},
+          {UNLOCK, 0}));
     assert_int_equal(path.length, ms(400));
     assert_int_equal(on_thread(1), ms(200));
     assert_int_equal(on_thread(2), ms(200));
@@ -308,7 +329,8 @@ static void program_7_pipeline(void **state)
 
 static void program_8_notified_before(void **state)
 {
-    RUN(2, S({START, 1}, {SLEEP, 10}, {LOCK, 0}, {WAIT, 0, 100}, {UNLOCK, 0}), S({LOCK, 0}, {NOTIFY, 0}, {UNLOCK, 0}));
+    RUN(2, S({START, 1}, {SLEEP, 10}, {LOCK, 0}, {WAIT, 0, 100}, {UNLOCK, 0}),
+        S({LOCK, 0}, {NOTIFY, 0}, {UNLOCK, 0}));
     assert_int_equal(path.length, ms(110));
     assert_int_equal(path.states[PATH_TIMER], ms(100));
     assert_int_equal(path.edges[TL_BY_NOTIFY], 0);
@@ -326,9 +348,9 @@ static void program_8_notified_before(void **state)
 static void program_9_notify_all(void **state)
 {
     RUN(9,
-        S({START, 1}, {START, 2}, {START, 3}, {START, 4}, {START, 5}, {START, 6}, {START, 7}, {START, 8}, {SLEEP, 50},
-          {LOCK, 0}, {NOTIFYALL, 0}, {UNLOCK, 0}, {JOIN, 1}, {JOIN, 2}, {JOIN, 3}, {JOIN, 4}, {JOIN, 5}, {JOIN, 6}, {JOIN, 7},
-          {JOIN, 8}),
+        S({START, 1}, {START, 2}, {START, 3}, {START, 4}, {START, 5}, {START, 6}, {START, 7},
+          {START, 8}, {SLEEP, 50}, {LOCK, 0}, {NOTIFYALL, 0}, {UNLOCK, 0}, {JOIN, 1}, {JOIN, 2},
+          {JOIN, 3}, {JOIN, 4}, {JOIN, 5}, {JOIN, 6}, {JOIN, 7}, {JOIN, 8}),
         WAITER, WAITER, WAITER, WAITER, WAITER, WAITER, WAITER, WAITER);
     assert_int_equal(path.length, ms(130));
     assert_int_equal(path.edges[TL_BY_NOTIFY_ALL], 1);
@@ -338,8 +360,9 @@ static void program_9_notify_all(void **state)
 
 static void program_10_deadlocks(void **state)
 {
-    RUN(6, S({START, 1}, {START, 2}, {START, 3}, {START, 4}, {START, 5}), S({LOCK, 1}, {SLEEP, 50}, {LOCK, 2}),
-        S({LOCK, 2}, {SLEEP, 50}, {LOCK, 1}), S({LOCK, 3}, {SLEEP, 20}, {LOCK, 4}), S({LOCK, 4}, {SLEEP, 30}, {LOCK, 5}),
+    RUN(6, S({START, 1}, {START, 2}, {START, 3}, {START, 4}, {START, 5}),
+        S({LOCK, 1}, {SLEEP, 50}, {LOCK, 2}), S({LOCK, 2}, {SLEEP, 50}, {LOCK, 1}),
+        S({LOCK, 3}, {SLEEP, 20}, {LOCK, 4}), S({LOCK, 4}, {SLEEP, 30}, {LOCK, 5}),
         S({LOCK, 5}, {SLEEP, 40}, {LOCK, 3}));
     struct deadlocks d;
     assert_int_equal(deadlocks_find(timeline, &d), 0);
@@ -374,8 +397,8 @@ static void program_12_latch(void **state)
 {
 #define WORKER(i) S({SLEEP, 10 * i}, {REL, 0, 1})
     RUN(9,
-        S({START, 1}, {START, 2}, {START, 3}, {START, 4}, {START, 5}, {START, 6}, {START, 7}, {START, 8}, {ACQ, 0, 8},
-          {WORK, 1}),
+        S({START, 1}, {START, 2}, {START, 3}, {START, 4}, {START, 5}, {START, 6}, {START, 7},
+          {START, 8}, {ACQ, 0, 8}, {WORK, 1}),
         WORKER(1), WORKER(2), WORKER(3), WORKER(4), WORKER(5), WORKER(6), WORKER(7), WORKER(8));
     assert_int_equal(path.length, ms(81));
     assert_string_equal(sequence(), "8 0");
@@ -384,7 +407,8 @@ static void program_12_latch(void **state)
 
 static void program_13_pool(void **state)
 {
-    RUN(3, S({START, 1}, {START, 2}, {REL, 0, 5}, {ACQ, 1, 5}), S({ACQ, 0, 1}, {SLEEP, 30}, {REL, 1, 1}, {REPEAT, 3, 3}),
+    RUN(3, S({START, 1}, {START, 2}, {REL, 0, 5}, {ACQ, 1, 5}),
+        S({ACQ, 0, 1}, {SLEEP, 30}, {REL, 1, 1}, {REPEAT, 3, 3}),
         S({ACQ, 0, 1}, {SLEEP, 30}, {REL, 1, 1}, {REPEAT, 3, 2}));
     assert_int_equal(path.length, ms(90));
     assert_int_equal(path.states[PATH_SLEEP], ms(90));
@@ -395,10 +419,11 @@ static void program_13_pool(void **state)
 
 static void program_14_barrier(void **state)
 {
-#define PARTY(a, b, c, d) \
-    S({SLEEP, a}, {BARRIER, 0, 3}, {SLEEP, b}, {BARRIER, 0, 3}, {SLEEP, c}, {BARRIER, 0, 3}, {SLEEP, d}, {BARRIER, 0, 3})
-    RUN(4, S({START, 1}, {START, 2}, {START, 3}, {JOIN, 1}, {JOIN, 2}, {JOIN, 3}), PARTY(10, 30, 20, 40), PARTY(20, 10, 30, 10),
-        PARTY(30, 20, 10, 10));
+#define PARTY(a, b, c, d)                                                                    \
+    S({SLEEP, a}, {BARRIER, 0, 3}, {SLEEP, b}, {BARRIER, 0, 3}, {SLEEP, c}, {BARRIER, 0, 3}, \
+      {SLEEP, d}, {BARRIER, 0, 3})
+    RUN(4, S({START, 1}, {START, 2}, {START, 3}, {JOIN, 1}, {JOIN, 2}, {JOIN, 3}),
+        PARTY(10, 30, 20, 40), PARTY(20, 10, 30, 10), PARTY(30, 20, 10, 10));
     assert_int_equal(path.length, ms(130));
     assert_string_equal(sequence(), "3 1 2 1");
 }
@@ -409,7 +434,8 @@ static void program_15_interrupt(void **state)
     assert_int_equal(path.length, ms(80));
     assert_string_equal(sequence(), "0 1");
     assert_int_equal(path.edges[TL_BY_INTERRUPT], 1);
-    RUN(2, S({START, 1}, {SLEEP, 60}, {INTERRUPT, 1}, {JOIN, 1}), S({LOCK, 0}, {WAIT, 0}, {SLEEP, 20}, {UNLOCK, 0}));
+    RUN(2, S({START, 1}, {SLEEP, 60}, {INTERRUPT, 1}, {JOIN, 1}),
+        S({LOCK, 0}, {WAIT, 0}, {SLEEP, 20}, {UNLOCK, 0}));
     assert_int_equal(path.length, ms(80));
     assert_int_equal(path.edges[TL_BY_INTERRUPT], 1);
 }
@@ -418,8 +444,8 @@ static void program_16_semaphore(void **state)
 {
 #define THIRTY S({ACQ, 0, 1}, {SLEEP, 30}, {REL, 0, 1})
     RUN(7,
-        S({REL, 0, 2}, {START, 1}, {START, 2}, {START, 3}, {START, 4}, {START, 5}, {START, 6}, {JOIN, 1}, {JOIN, 2}, {JOIN, 3},
-          {JOIN, 4}, {JOIN, 5}, {JOIN, 6}),
+        S({REL, 0, 2}, {START, 1}, {START, 2}, {START, 3}, {START, 4}, {START, 5}, {START, 6},
+          {JOIN, 1}, {JOIN, 2}, {JOIN, 3}, {JOIN, 4}, {JOIN, 5}, {JOIN, 6}),
         THIRTY, THIRTY, THIRTY, THIRTY, THIRTY, THIRTY);
     assert_int_equal(path.length, ms(90));
     assert_int_equal(path.edges[TL_BY_UNPARK], 2);
@@ -428,8 +454,9 @@ static void program_16_semaphore(void **state)
 static void program_17_readers_and_writer(void **state)
 {
 #define READER(n) S({ACQ, 0, 1}, {SLEEP, n}, {REL, 0, 1})
-    RUN(6, S({REL, 0, 100}, {START, 1}, {START, 2}, {START, 3}, {START, 4}, {START, 5}, {JOIN, 5}), READER(20), READER(40),
-        READER(60), READER(80), S({ACQ, 0, 100}, {SLEEP, 30}, {REL, 0, 100}));
+    RUN(6, S({REL, 0, 100}, {START, 1}, {START, 2}, {START, 3}, {START, 4}, {START, 5}, {JOIN, 5}),
+        READER(20), READER(40), READER(60), READER(80),
+        S({ACQ, 0, 100}, {SLEEP, 30}, {REL, 0, 100}));
     assert_int_equal(path.length, ms(110));
     assert_string_equal(sequence(), "4 5");
 }
@@ -450,17 +477,24 @@ static void program_18_a_hundred(void **state)
     assert_int_equal(lock_share(machine.objects[0]), ms(500));
 }
 
-/* Notify while a waiter's time is out already: the next one has it. */
+/* Notify when a waiter has already timed out: the next waiter gets the notification. */
 static void a_notification_passes_a_waiter_that_timed_out(void **state)
 {
-    RUN(4, S({START, 1}, {START, 2}, {SLEEP, 5}, {LOCK, 0}, {SLEEP, 20}, {NOTIFY, 0}, {UNLOCK, 0}, {JOIN, 2}),
-        S({LOCK, 0}, {WAIT, 0, 10}, {UNLOCK, 0}), S({LOCK, 0}, {WAIT, 0}, {SLEEP, 7}, {UNLOCK, 0}), S({WORK, 1}));
+    RUN(4,
+        S({START, 1}, {START, 2}, {SLEEP, 5}, {LOCK, 0}, {SLEEP, 20}, {NOTIFY, 0}, {UNLOCK, 0},
+          {JOIN, 2}),
+        S({LOCK, 0}, {WAIT, 0, 10}, {UNLOCK, 0}), S({LOCK, 0}, {WAIT, 0}, {SLEEP, 7}, {UNLOCK, 0}),
+        S({WORK, 1}));
     assert_int_equal(path.length, ms(32));
     assert_string_equal(sequence(), "0 2");
 }
 
-/* main waits from 10.1 to 10.4 ms for what T1 did, by its record, at 10 ms, and had not done yet when main came. */
-static void for_one_that_is_late(const struct tl_event *waits, const struct tl_event *does, const struct tl_event *waited)
+/*
+ * main waits from 10.1 to 10.4 ms for something that T1, according to its record, did at 10 ms but
+ * had not completed when main arrived.
+ */
+static void for_one_that_is_late(const struct tl_event *waits, const struct tl_event *does,
+                                 const struct tl_event *waited)
 {
     forget();
     m_init(&machine, 2, (const struct step *const[]){S({END}), S({END})});
@@ -485,28 +519,38 @@ static void for_one_that_is_late(const struct tl_event *waits, const struct tl_e
 
 static void who_waits_for_one_that_is_late_knows_for_whom(void **state)
 {
-    /* These are of the objects that m_init makes: the first is main, then T1, then Lock0. */
+    /* The objects that m_init creates: the first is main, then T1, then Lock0. */
     const uint32_t t1 = 1, lock = 2;
-    for_one_that_is_late(&(struct tl_event){.kind = TLE_WAIT, .object = t1, .other = TL_NONE},
-                         &(struct tl_event){.kind = TLE_THREAD_END, .thread = 1, .object = TL_NONE, .other = TL_NONE},
-                         &(struct tl_event){.kind = TLE_WAITED, .object = t1, .other = TL_NONE});
+    for_one_that_is_late(
+        &(struct tl_event){.kind = TLE_WAIT, .object = t1, .other = TL_NONE},
+        &(struct tl_event){
+            .kind = TLE_THREAD_END, .thread = 1, .object = TL_NONE, .other = TL_NONE},
+        &(struct tl_event){.kind = TLE_WAITED, .object = t1, .other = TL_NONE});
     assert_int_equal(path.edges[TL_BY_JOIN], 1);
-    /* A VM that lets the waiter wait once more, for the monitor of the thread that dies (27). */
-    for_one_that_is_late(&(struct tl_event){.kind = TLE_CONTENDED_ENTER, .object = t1, .other = TL_NONE},
-                         &(struct tl_event){.kind = TLE_THREAD_END, .thread = 1, .object = TL_NONE, .other = TL_NONE},
-                         &(struct tl_event){.kind = TLE_CONTENDED_ENTERED, .object = t1, .other = TL_NONE});
+    /* A VM that makes the waiter wait once more, for the monitor of the dying thread (27). */
+    for_one_that_is_late(
+        &(struct tl_event){.kind = TLE_CONTENDED_ENTER, .object = t1, .other = TL_NONE},
+        &(struct tl_event){
+            .kind = TLE_THREAD_END, .thread = 1, .object = TL_NONE, .other = TL_NONE},
+        &(struct tl_event){.kind = TLE_CONTENDED_ENTERED, .object = t1, .other = TL_NONE});
     assert_int_equal(path.edges[TL_BY_JOIN], 1);
-    for_one_that_is_late(&(struct tl_event){.kind = TLE_PARK, .object = TL_NONE, .other = TL_NONE},
-                         &(struct tl_event){.kind = TLE_UNPARK, .thread = 1, .object = TL_NONE, .other = 0, .took_ns = 350000},
-                         &(struct tl_event){.kind = TLE_PARKED, .object = TL_NONE, .other = TL_NONE});
+    for_one_that_is_late(
+        &(struct tl_event){.kind = TLE_PARK, .object = TL_NONE, .other = TL_NONE},
+        &(struct tl_event){
+            .kind = TLE_UNPARK, .thread = 1, .object = TL_NONE, .other = 0, .took_ns = 350000},
+        &(struct tl_event){.kind = TLE_PARKED, .object = TL_NONE, .other = TL_NONE});
     assert_int_equal(path.edges[TL_BY_UNPARK], 1);
-    for_one_that_is_late(&(struct tl_event){.kind = TLE_CONTENDED_ENTER, .object = lock, .other = 1},
-                         &(struct tl_event){.kind = TLE_WAIT, .thread = 1, .object = lock, .other = TL_NONE},
-                         &(struct tl_event){.kind = TLE_CONTENDED_ENTERED, .object = lock, .other = TL_NONE});
+    for_one_that_is_late(
+        &(struct tl_event){.kind = TLE_CONTENDED_ENTER, .object = lock, .other = 1},
+        &(struct tl_event){.kind = TLE_WAIT, .thread = 1, .object = lock, .other = TL_NONE},
+        &(struct tl_event){.kind = TLE_CONTENDED_ENTERED, .object = lock, .other = TL_NONE});
     assert_int_equal(path.edges[TL_BY_HANDOFF], 1);
 }
 
-/* Who waits asks for the owner after the time of its event: the answer may be a thread whose own first event is later. */
+/*
+ * A waiting thread asks for the owner after the time of its event, so the answer may be a thread
+ * whose own first event is later.
+ */
 static void an_owner_that_is_seen_before_it_starts_is_started(void **state)
 {
     enum { MAIN, BLOCKED, YOUNG };
@@ -535,13 +579,16 @@ static void an_owner_that_is_seen_before_it_starts_is_started(void **state)
     assert_int_equal(on_thread(YOUNG), ms(15));
 }
 
-/* JDK 27: T1 is awake at 12 ms and waits within Object.wait for the monitor, which T2 has from main without a wait of its own.
+/*
+ * JDK 27: T1 wakes up at 12 ms and waits within Object.wait for the monitor, which T2 got from main
+ * without a wait of its own.
  */
 static void who_waits_on_within_wait_has_handed_nothing_over(void **state)
 {
     forget();
     m_init(&machine, 3, (const struct step *const[]){S({END}), S({END}), S({END})});
-    uint32_t lock = machine.objects[0], string = (uint32_t)timeline_string(machine.b, "java.lang.Object.wait0", 22);
+    uint32_t lock = machine.objects[0],
+             string = (uint32_t)timeline_string(machine.b, "java.lang.Object.wait0", 22);
     uint32_t within = (uint32_t)timeline_stack(machine.b, &(struct tl_frame){.method = string}, 1);
     for (int t = 1; t <= 2; t++) {
         m_event(&machine, 0, TLE_CALL_START, TL_NONE, t, 0, 0);
@@ -603,10 +650,12 @@ static void before_a_signal_is_what_the_program_did(void **state)
 
 static void a_moment_within_belongs_to_who_runs_then(void **state)
 {
-    /* T1 dies, after it has woken main, and before main has done anything more. */
+    /* T1 ends after it has woken main and before main does anything else. */
     RUN(2, S({START, 1}, {ACQ, 4, 1}, {WORK, 10}), S({WORK, 5}, {REL, 4, 1}));
     critical_path_release(&path);
-    assert_int_equal(critical_path(timeline, &(struct path_options){.to = ms(12), .end_thread = TL_NONE}, &path), 0);
+    assert_int_equal(
+        critical_path(timeline, &(struct path_options){.to = ms(12), .end_thread = TL_NONE}, &path),
+        0);
     assert_int_equal(path.edges[TL_BY_UNPARK], 1);
     assert_int_equal(on_thread(0), ms(7));
 }
@@ -629,7 +678,10 @@ static void a_delay_is_the_end_of_what_it_was_within(void **state)
 {
     forget();
     m_init(&machine, 1, (const struct step *const[]){S({WORK, 10}, {SLEEP, 10}, {WORK, 10})});
-    /* Half of the first time, and all of the second but for what the recording does not cover. */
+    /*
+     * Half of the first interval, and all of the second except for what the recording does not
+     * cover.
+     */
     assert_int_equal(timeline_delay(machine.b, 0, 1000000, 1000000 + ms(10), ms(5)), 0);
     assert_int_equal(timeline_delay(machine.b, 0, 1000000 + ms(20), 1000000 + ms(40), ms(20)), 0);
     timeline = m_run(&machine);
@@ -644,7 +696,10 @@ static void a_delay_is_the_end_of_what_it_was_within(void **state)
     assert_false(path.segments.data[0].inferred);
 }
 
-/* A thread that notifies half a million times and never waits: each analysis looks at each of these once. */
+/*
+ * A thread that notifies half a million times and never waits. Each analysis must examine each of
+ * these events only once.
+ */
 static void instants_by_the_hundred_thousand(void **state)
 {
     forget();
@@ -658,10 +713,14 @@ static void instants_by_the_hundred_thousand(void **state)
     check_all();
     assert_int_equal(path.length, ms(500));
     assert_int_equal(with_method("none", 0.5), 500000);
-    assert_true(clock() - start < 10 * CLOCKS_PER_SEC); /* of CPU time; a walk back from each takes minutes */
+    /* CPU time. Walking back from each event would take minutes. */
+    assert_true(clock() - start < 10 * CLOCKS_PER_SEC);
 }
 
-/* Programs by chance: whatever they do, the path is as long as they took, and a replay without a change changes nothing. */
+/*
+ * Random programs: the path is always as long as the program took, and a replay without a change
+ * changes nothing.
+ */
 static void any_program(void **state)
 {
     static struct step scripts[8][80];
@@ -729,7 +788,10 @@ static void any_program(void **state)
     }
 }
 
-/* Of a timeline from an index, with the holds there, as of the one that was saved. */
+/*
+ * A timeline that is loaded from an index with its holds must give the same answers as the one that
+ * was saved.
+ */
 static void check_same_what_if(const struct timeline *t)
 {
     uint32_t object = machine.objects[0];
@@ -741,7 +803,7 @@ static void check_same_what_if(const struct timeline *t)
     assert_true(of_file.scaled_ns > 0);
 }
 
-/* Holds of objects that there are none of count for nothing; holds that lie outside of their array are refused. */
+/* Holds of objects that do not exist are ignored; holds outside their array are refused. */
 static void check_damaged_holds(const char *name)
 {
     uint32_t object = machine.objects[0];
@@ -757,12 +819,14 @@ static void check_damaged_holds(const char *name)
     timeline_free(t);
     int fd = open(name, O_RDWR | O_CLOEXEC);
     for (size_t i = 0; i < n; i++)
-        assert_int_equal(pwrite(fd, &none, sizeof(none), holds + (off_t)(i * sizeof(none))), sizeof(none));
+        assert_int_equal(pwrite(fd, &none, sizeof(none), holds + (off_t)(i * sizeof(none))),
+                         sizeof(none));
     assert_int_equal(timeline_map(&t, name, 42), 0);
     assert_int_equal(what_if(t, &PATH_OPTIONS, &w, &a), 0);
     assert_int_equal(a.scaled_ns, 0);
     timeline_free(t);
-    assert_int_equal(pwrite(fd, &outside, sizeof(outside), first + (off_t)sizeof(outside)), sizeof(outside));
+    assert_int_equal(pwrite(fd, &outside, sizeof(outside), first + (off_t)sizeof(outside)),
+                     sizeof(outside));
     assert_int_equal(timeline_map(&t, name, 42), -EPROTO);
     close(fd);
 }
@@ -772,7 +836,10 @@ static bool every_lock(const struct timeline *t, uint32_t object, void *arg)
     return true;
 }
 
-/* Nodes that were not looked at: what they lead to is not there, or leads in circles. Told, or passed by, and nothing else. */
+/*
+ * Nodes that are not checked when the index is opened: their links may lead nowhere or in circles.
+ * An analysis must report that or skip it, without any other effect.
+ */
 static void check_damaged_nodes(const struct timeline *t)
 {
     enum { BAD = 0x7fffff, WAYS = 6 };
@@ -806,7 +873,7 @@ static void check_damaged_nodes(const struct timeline *t)
     free(times);
 }
 
-/* The holds find no room in the file: they are in memory, and the index is what it was. */
+/* When the file has no room for the holds, they stay in memory and the index is unchanged. */
 static void check_full_disk(const char *name)
 {
     struct rlimit all, some;
@@ -847,7 +914,7 @@ static void an_index_reads_back(void **state)
     assert_memory_equal(t->nodes, timeline->nodes, t->n_nodes * sizeof(*t->nodes));
     assert_string_equal(tl_thread_name(t, 2), "T2");
     check_full_disk(name);
-    /* What was worked out for the whole path is there when it is opened again. */
+    /* Results computed for the whole path are still there when the index is opened again. */
     struct critical_path p;
     struct path_shares first, again;
     assert_int_equal(critical_path(t, &PATH_OPTIONS, &p), 0);
@@ -860,7 +927,8 @@ static void an_index_reads_back(void **state)
     assert_true(t->shares && t->n_shares == first.rows.len && first.rows.len > 0);
     assert_int_equal(path_shares_of(t, &PATH_OPTIONS, &p, &again), 0);
     assert_int_equal(again.rows.len, first.rows.len);
-    assert_memory_equal(again.rows.data, first.rows.data, first.rows.len * sizeof(*first.rows.data));
+    assert_memory_equal(again.rows.data, first.rows.data,
+                        first.rows.len * sizeof(*first.rows.data));
     vec_release(&first.rows);
     vec_release(&again.rows);
     critical_path_release(&p);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which thread is there since when, and by whom: from recordings, and from events in order. */
+/* Since when a thread exists and who started it, from recordings and from events in order. */
 #include "tests.h"
 
 #include "base/clock.h"
@@ -15,7 +15,8 @@ static const struct jfr_type thread_object = {
     .name = "jvmscope.ThreadObject",
     .kind = JFR_EVENT,
     .has = JFR_HAS_THREAD,
-    .fields = JFR_FIELDS({"address", "", "long", JFR_ADDRESS}, {"threadClass", "", "java.lang.Class"})};
+    .fields =
+        JFR_FIELDS({"address", "", "long", JFR_ADDRESS}, {"threadClass", "", "java.lang.Class"})};
 
 static struct jfr_writer *writer;
 static uint32_t thread_object_type;
@@ -63,7 +64,10 @@ static uint32_t depth_of(unsigned i)
     return 3 + (uint32_t)(hash_u64(i) % (DEPTHS - 2));
 }
 
-/* Of the frame k of the stack i, which the second and the third tell from all others. */
+/*
+ * Returns the method of frame k of stack i; the second and third frames distinguish it from all
+ * others.
+ */
 static uint64_t method_at(unsigned i, unsigned k)
 {
     return 1 + (k == 1 ? i : k == 2 ? i / METHODS : hash_u64(i * DEPTHS + k)) % METHODS;
@@ -99,7 +103,7 @@ static void check_stack(const struct timeline *t, const struct tl_stack *s, unsi
     }
 }
 
-/* Thousands of stacks whose ids, depths and top methods are all near to one another: none is taken for another. */
+/* Thousands of stacks with similar ids, depths and top methods must not be confused. */
 static void each_wait_has_its_own_stack(void **state)
 {
     char name[] = "/tmp/test-threads-load-XXXXXX";
@@ -109,7 +113,8 @@ static void each_wait_has_its_own_stack(void **state)
     struct jfr_writer_options options = {.resolver.method = name_method, .slots = 1};
     assert_int_equal(jfr_writer_open(&writer, name, &options), 0);
     class = jfr_define_class(writer, &(struct jfr_class){.name = "java/lang/Object"});
-    assert_int_equal(jfr_define_thread(writer, 1, &(struct jfr_thread){.java_name = "main", .java_id = 1}), 0);
+    assert_int_equal(
+        jfr_define_thread(writer, 1, &(struct jfr_thread){.java_name = "main", .java_id = 1}), 0);
     uint64_t now = now_ns();
     for (unsigned i = 0; i < STACKS; i++)
         put_park(i, now + 2 * i * NS_PER_MS);
@@ -128,7 +133,10 @@ static void each_wait_has_its_own_stack(void **state)
     unlink(name);
 }
 
-/* A file has the events of each processor together: a thread that moved may be read from its end. */
+/*
+ * A file contains the events of each processor together, so the last events of a thread that has
+ * moved may be read first.
+ */
 static void a_thread_is_there_since_its_first_event_wherever_that_is_read(void **state)
 {
     char name[] = "/tmp/test-threads-load-XXXXXX";
@@ -139,10 +147,12 @@ static void a_thread_is_there_since_its_first_event_wherever_that_is_read(void *
     assert_int_equal(jfr_writer_open(&writer, name, &options), 0);
     assert_int_equal(jfr_declare(writer, &thread_object, 1, &thread_object_type), 0);
     class = jfr_define_class(writer, &(struct jfr_class){.name = "java/lang/Thread"});
-    assert_int_equal(jfr_define_thread(writer, 1, &(struct jfr_thread){.java_name = "main", .java_id = 1}), 0);
-    assert_int_equal(jfr_define_thread(writer, 2, &(struct jfr_thread){.java_name = "later", .java_id = 2}), 0);
+    assert_int_equal(
+        jfr_define_thread(writer, 1, &(struct jfr_thread){.java_name = "main", .java_id = 1}), 0);
+    assert_int_equal(
+        jfr_define_thread(writer, 2, &(struct jfr_thread){.java_name = "later", .java_id = 2}), 0);
     uint64_t now = now_ns();
-    put_thread(true, 1, now + 5 * NS_PER_MS); /* of main the VM tells when VMInit is over */
+    put_thread(true, 1, now + 5 * NS_PER_MS); /* the VM reports main when VMInit is over */
     put_thread(false, 1, now);
     put_thread(false, 2, now + 7 * NS_PER_MS + 3);
     put_thread(true, 2, now + 7 * NS_PER_MS);
@@ -168,22 +178,30 @@ static struct timeline_builder *threads_and_latch(uint32_t *ret_latch)
     for (uint64_t i = 0; i < THREADS; i++)
         assert_int_equal(timeline_thread(b, 1 + i), i);
     static const char latch[] = "java.util.concurrent.CountDownLatch$Sync";
-    int64_t string = timeline_string(b, latch, sizeof(latch) - 1), object = timeline_object(b, 7, (uint32_t)string);
+    int64_t string = timeline_string(b, latch, sizeof(latch) - 1),
+            object = timeline_object(b, 7, (uint32_t)string);
     assert_true(string >= 0 && object >= 0);
     *ret_latch = (uint32_t)object;
     return b;
 }
 
-static void put(struct timeline_builder *b, uint64_t time, enum tl_event_kind kind, uint32_t thread, uint32_t object,
-                uint32_t other, uint8_t flags)
+static void put(struct timeline_builder *b, uint64_t time, enum tl_event_kind kind, uint32_t thread,
+                uint32_t object, uint32_t other, uint8_t flags)
 {
-    struct tl_event e = {
-        .time = time, .thread = thread, .kind = (uint8_t)kind, .object = object, .stack = TL_NONE, .other = other};
+    struct tl_event e = {.time = time,
+                         .thread = thread,
+                         .kind = (uint8_t)kind,
+                         .object = object,
+                         .stack = TL_NONE,
+                         .other = other};
     e.flags = flags;
     assert_int_equal(timeline_add(b, &e), 0);
 }
 
-/* A carrier that nobody unparked, and on which no virtual thread ended, knows of none: not of the first node of all. */
+/*
+ * A carrier that nobody unparked, and on which no virtual thread ended, has no waker; in particular
+ * not the first node.
+ */
 static void a_carrier_that_nobody_woke_tells_of_nobody(void **state)
 {
     uint32_t latch;
@@ -198,7 +216,8 @@ static void a_carrier_that_nobody_woke_tells_of_nobody(void **state)
     put(b, 40, TLE_PARKED, WAITER, latch, TL_NONE, 0);
     assert_int_equal(timeline_finish(b, 50, &t), 0);
     timeline_builder_free(b);
-    const struct tl_node *begins = &t->nodes[t->threads[VIRTUAL].first], *goes_on = &t->nodes[t->threads[WAITER].last];
+    const struct tl_node *begins = &t->nodes[t->threads[VIRTUAL].first],
+                         *goes_on = &t->nodes[t->threads[WAITER].last];
     assert_int_equal(begins->edge, TL_NO_EDGE);
     assert_int_equal(begins->waker, TL_NONE);
     assert_int_equal(t->threads[VIRTUAL].parent, TL_NONE);

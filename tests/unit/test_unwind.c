@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Native walks and names, of this process: what calls what is known. */
+/* Native walks and names in this process, with known callers. */
 #include "base/clock.h"
 #include "tests.h"
 #include "unwind/cfi.h"
@@ -41,14 +41,14 @@ static int set_up(void **state)
     return sigaction(SIGUSR1, &action, NULL) < 0 || !modules_refresh();
 }
 
-/* cmocka sets its own handlers before each test. */
+/* cmocka installs its own handlers before each test. */
 static void guard(void)
 {
     sigaction(SIGSEGV, &guards[0], NULL);
     sigaction(SIGBUS, &guards[1], NULL);
 }
 
-/* A function of libc itself: a sanitizer puts others before it. */
+/* Finds a function of libc itself, because a sanitizer puts others before it. */
 static uint64_t libc_function(const char *name)
 {
     return (uint64_t)(uintptr_t)dlsym(dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD), name);
@@ -60,7 +60,8 @@ static bool has(const char *name)
     bool found = false;
     for (unsigned i = 0; i < count; i++) {
         struct symbol_place p;
-        found = found || (symbols_find(s, walk_id_pc(frames[i].id) - 1, &p) == 0 && p.name && strcmp(p.name, name) == 0);
+        found = found || (symbols_find(s, walk_id_pc(frames[i].id) - 1, &p) == 0 && p.name &&
+                          strcmp(p.name, name) == 0);
     }
     symbols_free(s);
     return found;
@@ -90,7 +91,7 @@ static void walks_through_libc(void **state)
     assert_true(count > 4);
     assert_int_equal(end.status, WALK_COMPLETE);
     assert_false(end.recovered);
-    /* The stack leads from raise through qsort, in the middle of libc, back to main and its caller. */
+    /* The stack leads from raise through qsort, inside libc, back to main and its caller. */
     assert_true(has("callback_of_sort"));
     assert_true(has("sorts_numbers"));
     assert_true(has("walks_through_libc"));
@@ -115,7 +116,8 @@ static void a_wild_context_ends_the_walk(void **state)
     ucontext_t context;
     uint64_t faults = memory_guard_faults();
     getcontext(&context);
-    const uint64_t wild[] = {0, 8, 0x123456789abcdef0, UINT64_MAX, UINT64_MAX - 7, (uint64_t)(uintptr_t)&on_signal};
+    const uint64_t wild[] = {
+        0, 8, 0x123456789abcdef0, UINT64_MAX, UINT64_MAX - 7, (uint64_t)(uintptr_t)&on_signal};
     for (unsigned i = 0; i < ARRAY_SIZE(wild); i++)
         for (unsigned j = 0; j < ARRAY_SIZE(wild); j++) {
             ucontext_t c = context;
@@ -129,16 +131,20 @@ static void a_wild_context_ends_the_walk(void **state)
     assert_true(memory_guard_faults() > faults);
 }
 
-/* Every address of libc's functions has a rule that the reader understands, but for a few in assembly. */
+/*
+ * Every address of libc's functions has a rule that the reader understands, except for a few
+ * functions in assembly.
+ */
 static void rules_of_libc(void **state)
 {
     guard();
     const struct module *m = module_find(modules_current(), libc_function("qsort"));
     unsigned found = 0, all = 0;
     assert_non_null(m);
-    static const char *const names[] = {"qsort",       "malloc",  "free",    "printf",         "memcpy",
-                                        "getaddrinfo", "regexec", "strtod",  "pthread_create", "fopen",
-                                        "vfprintf",    "execvp",  "realloc", "glob",           "scandir"};
+    static const char *const names[] = {"qsort",          "malloc",      "free",     "printf",
+                                        "memcpy",         "getaddrinfo", "regexec",  "strtod",
+                                        "pthread_create", "fopen",       "vfprintf", "execvp",
+                                        "realloc",        "glob",        "scandir"};
     for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
         uint64_t at = libc_function(names[i]);
         for (unsigned k = 0; at && k < 200; k++) {
@@ -154,10 +160,12 @@ static void rules_of_libc(void **state)
 static void broken_tables_end(void **state)
 {
     guard();
-    /* A header that points at itself, cycles, and huge counts: false, in bounded time. */
+    /* A header that points at itself, cycles, and huge counts must give false in bounded time. */
     uint32_t words[64];
-    struct module m = {
-        .begin = 0, .end = UINT64_MAX, .eh_frame_hdr = (uint64_t)(uintptr_t)words, .eh_frame_size = sizeof(words)};
+    struct module m = {.begin = 0,
+                       .end = UINT64_MAX,
+                       .eh_frame_hdr = (uint64_t)(uintptr_t)words,
+                       .eh_frame_size = sizeof(words)};
     uint64_t seed = 1, start = now_ns();
     struct cfi_rule rule;
     for (unsigned n = 0; n < 20000; n++) {
@@ -169,7 +177,7 @@ static void broken_tables_end(void **state)
         words[2] = 4;
         words[3] = 0;
         words[4] = 44;
-        words[11] = 60; /* the description's length, then the way back to the common part */
+        words[11] = 60; /* the description's length, then the distance back to the common part */
         words[12] = 16 + (n % 5) * 4;
         (void)cfi_find(&ARCH_HERE, &process_memory, &m, m.eh_frame_hdr + n % 100, &rule);
     }
@@ -196,8 +204,10 @@ static void names_of_addresses(void **state)
 static void plain_names(void **state)
 {
     static const char *const pairs[][2] = {
-        {"_ZN9JavaCalls11call_helperEP9JavaValueRK12methodHandleP17JavaCallArgumentsP10JavaThread", "JavaCalls::call_helper"},
-        {"_ZL17jni_invoke_staticP7JNIEnv_P9JavaValueP8_jobject11JNICallTypeP10_jmethodID", "jni_invoke_static"},
+        {"_ZN9JavaCalls11call_helperEP9JavaValueRK12methodHandleP17JavaCallArgumentsP10JavaThread",
+         "JavaCalls::call_helper"},
+        {"_ZL17jni_invoke_staticP7JNIEnv_P9JavaValueP8_jobject11JNICallTypeP10_jmethodID",
+         "jni_invoke_static"},
         {"_ZNK15ImageFileReader12get_resourceEjPh", "ImageFileReader::get_resource"},
         {"_ZN6ThreadC2Ev", "Thread::Thread"},
         {"_Z4mainv", "main"},

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pictures of timelines of any shape: what a run says is what the nodes say; and a view from a file shows the same. */
+/*
+ * Pictures of timelines of any shape: runs must agree with the nodes, and a view from a file must
+ * show the same.
+ */
 #include "tests.h"
 
 #include "base/cursor.h"
@@ -26,7 +29,10 @@ static uint64_t chance(uint64_t n)
     return (seed >> 33) % n;
 }
 
-/* Busy and quiet times, states without a length, instants; one thread ends early, one does nothing. */
+/*
+ * Makes busy and quiet times, states without a length, and instants. One thread ends early, one
+ * does nothing.
+ */
 static void make_timeline(uint64_t from_seed)
 {
     uint32_t last[THREADS];
@@ -39,11 +45,12 @@ static void make_timeline(uint64_t from_seed)
         now += chance(gap);
         uint32_t thread = (uint32_t)chance(i > NODES / 2 ? THREADS - 2 : THREADS - 1);
         bool instant = chance(9) == 0;
-        nodes[i] = (struct tl_node){.time = now,
-                                    .kind = instant ? TL_TIMEOUT + chance(TL_KINDS - TL_TIMEOUT) : chance(TL_DEAD),
-                                    .prev = last[thread],
-                                    .waker = !instant && i > 50 && chance(3) == 0 ? i - 1 - (uint32_t)chance(50) : TL_NONE,
-                                    .thread = thread};
+        nodes[i] = (struct tl_node){
+            .time = now,
+            .kind = instant ? TL_TIMEOUT + chance(TL_KINDS - TL_TIMEOUT) : chance(TL_DEAD),
+            .prev = last[thread],
+            .waker = !instant && i > 50 && chance(3) == 0 ? i - 1 - (uint32_t)chance(50) : TL_NONE,
+            .thread = thread};
         last[thread] = i;
     }
     for (uint32_t i = 0; i < THREADS; i++)
@@ -59,7 +66,7 @@ static void make_timeline(uint64_t from_seed)
                           .n_contexts = 1};
 }
 
-/* When the state of a node ends. */
+/* Returns when the state of a node ends. */
 static uint64_t end_of_state(uint32_t node)
 {
     for (uint32_t i = node + 1; i < NODES; i++)
@@ -68,7 +75,10 @@ static uint64_t end_of_state(uint32_t node)
     return MAX(threads[nodes[node].thread].end_ns, (uint64_t)nodes[node].time);
 }
 
-/* The time by kind of a thread between two times, and how many of its states lie there. */
+/*
+ * Sums up the time of a thread by kind between two times, and returns how many of its states lie
+ * there.
+ */
 static uint64_t sum_up(uint32_t thread, uint64_t from, uint64_t to, uint64_t sum[TL_KINDS])
 {
     uint64_t n = 0;
@@ -88,8 +98,9 @@ static uint64_t sum_up(uint32_t thread, uint64_t from, uint64_t to, uint64_t sum
     return n;
 }
 
-/* A run that is as long as it should be: of one state, or of many with their shares. */
-static void check_run(struct cursor *c, uint32_t thread, uint64_t pixel, uint64_t begin, uint64_t end, bool many, uint64_t to)
+/* Checks that a run has the right length, and is either one state or several with their shares. */
+static void check_run(struct cursor *c, uint32_t thread, uint64_t pixel, uint64_t begin,
+                      uint64_t end, bool many, uint64_t to)
 {
     uint64_t sum[TL_KINDS];
     if (!many) {
@@ -103,7 +114,7 @@ static void check_run(struct cursor *c, uint32_t thread, uint64_t pixel, uint64_
     }
     uint64_t head = cursor_varint(c), n = sum_up(thread, begin, end, sum);
     assert_true(end - begin <= pixel);
-    assert_true(head >> 4 >= n); /* those without a length are counted too */
+    assert_true(head >> 4 >= n); /* includes those without a length */
     for (uint64_t k = head & 15; k > 0; k--) {
         uint8_t kind = cursor_u8(c), share = cursor_u8(c);
         assert_int_equal(share, sum[kind] * 255 / (end - begin));
@@ -113,8 +124,12 @@ static void check_run(struct cursor *c, uint32_t thread, uint64_t pixel, uint64_
         assert_int_equal(sum[k] * 255 / (end - begin), 0);
 }
 
-/* The runs of a row cover the part of time that the thread is there; how many there are. */
-static uint64_t check_row(struct cursor *c, const struct view_range *r, uint32_t thread, uint64_t pixel)
+/*
+ * Checks that the runs of a row cover the time in which the thread exists, and returns their
+ * number.
+ */
+static uint64_t check_row(struct cursor *c, const struct view_range *r, uint32_t thread,
+                          uint64_t pixel)
 {
     uint64_t at = r->from, n = cursor_varint(c), short_before = 0;
     for (uint64_t i = 0; i < n; i++) {
@@ -122,7 +137,8 @@ static uint64_t check_row(struct cursor *c, const struct view_range *r, uint32_t
         assert_true(gap < 2 || i == 0);
         check_run(c, thread, pixel, begin, end, gap & 1, r->to);
         if (i > 0 && i + 1 < n)
-            assert_true(end - begin >= pixel - pixel / 4 || short_before == 0 || short_before + end - begin >= pixel);
+            assert_true(end - begin >= pixel - pixel / 4 || short_before == 0 ||
+                        short_before + end - begin >= pixel);
         short_before = end - begin < pixel - pixel / 4 ? end - begin : 0;
         at = end;
     }
@@ -168,7 +184,7 @@ static void test_runs_say_what_the_nodes_say(void **state)
     }
 }
 
-/* Rows and arrows of a range. */
+/* Draws the rows and arrows of a range. */
 static void draw(const struct timeline_view *v, uint64_t from, uint64_t to, struct buf *out)
 {
     static const uint32_t shown[] = {3, 1};
@@ -209,7 +225,7 @@ static void test_a_kept_view_shows_the_same(void **state)
     close(fd);
 }
 
-/* A file that something happened to is refused, or draws something and reads nothing outside of it. */
+/* A damaged file is either refused, or something is drawn without reading outside the file. */
 static void test_a_damaged_view_harms_nothing(void **state)
 {
     char path[] = "/tmp/jvmscope-view-XXXXXX";
@@ -228,7 +244,8 @@ static void test_a_damaged_view_harms_nothing(void **state)
     for (int i = 0; i < 150; i++) {
         struct out_file f = OUT_FILE;
         struct buf out = BUF(1 << 22);
-        size_t at = i < 50 ? 24 + chance(600) : chance(len - 8), cut = i % 10 == 9 ? chance(len) : len;
+        size_t at = i < 50 ? 24 + chance(600) : chance(len - 8),
+               cut = i % 10 == 9 ? chance(len) : len;
         uint64_t before, bad = i % 3 ? chance(UINT64_MAX) : chance(1 << 20);
         memcpy(&before, data + at, sizeof(before));
         memcpy(data + at, &bad, sizeof(bad));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks of synthetic stacks, for both processors, without a VM. */
+/* Walks synthetic stacks, for both processors, without a VM. */
 #include "hotspot/method.h"
 #include "tests.h"
 #include "unwind/internal.h"
@@ -11,8 +11,8 @@
 enum { STACK_BYTES = 4096, FRAMES = 32 };
 
 /*
- * JDK 17: a compiled method (with one inlined into it) called by an interpreted method, called by the VM's call stub. The
- * stack lies in the image; addresses of what matters:
+ * JDK 17: a compiled method (with another inlined into it), called by an interpreted method, called
+ * by the VM's call stub. The stack is in the image. The members are the addresses that tests need:
  */
 struct scene {
     struct code_image code;
@@ -22,19 +22,20 @@ struct scene {
     struct walk_end end;
     struct notes notes;
     uint64_t interpreted; /* Method of the interpreted frame */
-    uint64_t stack, sp;   /* lowest address, and the compiled frame's stack pointer */
+    uint64_t stack, sp;   /* the lowest address, and the compiled frame's stack pointer */
     uint64_t return_slot; /* of the compiled frame */
 };
 
-/* A Method and what it leads to; its bytecode has 20 bytes. */
-static uint64_t make_method(struct code_image *c, const char *class_name, const char *name, const char *signature)
+/* Makes a Method and the structures it refers to; its bytecode has 20 bytes. */
+static uint64_t make_method(struct code_image *c, const char *class_name, const char *name,
+                            const char *signature)
 {
     const struct hotspot_layout *l = &c->layout;
     struct image *im = &c->im;
     static const uint8_t zeros[1024];
     const char *const texts[] = {class_name, name, signature, "Scene.java"};
-    uint64_t symbols[4], method = put(im, zeros, 128), constant = put(im, zeros, 256), pool = put(im, zeros, 256),
-                         holder = put(im, zeros, 512);
+    uint64_t symbols[4], method = put(im, zeros, 128), constant = put(im, zeros, 256),
+                         pool = put(im, zeros, 256), holder = put(im, zeros, 512);
     for (unsigned i = 0; i < 4; i++) {
         uint8_t symbol[64] = {1, 0, (uint8_t)i, 0x5a};
         symbol[l->symbol_length] = (uint8_t)strlen(texts[i]);
@@ -49,8 +50,9 @@ static uint64_t make_method(struct code_image *c, const char *class_name, const 
     poke(im, constant + (uint64_t)l->const_name, (uint16_t[]){1}, 2);
     poke(im, constant + (uint64_t)l->const_signature, (uint16_t[]){2}, 2);
     poke(im, constant + (uint64_t)l->const_flags, (uint16_t[]){(uint16_t)l->has_line_numbers}, 2);
-    /* Lines behind the bytecode: 10 from 0 on (an escape), 11 from 4 on, end. */
-    poke(im, constant + (uint64_t)l->sizeof_const_method + 20, (uint8_t[]){0xff, 0, 20, 4 << 3 | 1, 0}, 5);
+    /* The line table follows the bytecode: line 10 from 0 on (an escape), 11 from 4 on, end. */
+    poke(im, constant + (uint64_t)l->sizeof_const_method + 20,
+         (uint8_t[]){0xff, 0, 20, 4 << 3 | 1, 0}, 5);
     poke32(im, pool + (uint64_t)l->pool_length, 4);
     poke64(im, pool + (uint64_t)l->pool_holder, holder);
     poke(im, pool + (uint64_t)l->pool_source_file, (uint16_t[]){3}, 2);
@@ -71,7 +73,7 @@ static void make_scene(struct scene *s, const struct arch *arch)
     poke(&c->im, c->blob + 620, c->method, 16);
     poke64(&c->im, c->blob + (uint64_t)l->nm_method, c->method[0]);
     c->im.bytes[c->blob - BASE + (unsigned)l->nm_comp_level] = 4;
-    /* A second block holds the call stub, and the interpreter lies behind all blocks. */
+    /* A second block holds the call stub; the interpreter lies after all blocks. */
     uint64_t stub = c->cache.low + 16 * 128;
     for (unsigned i = 16; i < 24; i++)
         c->im.bytes[c->cache.heaps[0].segmap - BASE + i] = (uint8_t)(i - 16);
@@ -87,9 +89,12 @@ static void make_scene(struct scene *s, const struct arch *arch)
 
     s->stack = put(&c->im, zeros, sizeof(zeros));
     uint64_t high = s->stack + STACK_BYTES, entry_fp = high - 256, fp = entry_fp - 256;
-    /* The call's wrapper lies on the stack too; its anchor says that there is no Java frame before. */
+    /* The call wrapper is on the stack too; its anchor says that there is no earlier Java frame. */
     poke64(&c->im, entry_fp + (uint64_t)(int64_t)(arch->wrapper_slot * 8), high - 64);
-    /* The interpreted frame: saved fp, return address, then downwards sender sp, last sp, method ... bytecode pointer. */
+    /*
+     * The interpreted frame: saved fp, return address, then downwards sender sp, last sp, method
+     * ... bytecode pointer.
+     */
     uint64_t constant;
     memcpy(&constant, c->im.bytes + (s->interpreted - BASE) + l->method_const, 8);
     poke64(&c->im, fp, entry_fp);
@@ -97,7 +102,7 @@ static void make_scene(struct scene *s, const struct arch *arch)
     poke64(&c->im, fp - 8, fp + 16);
     poke64(&c->im, fp - 24, s->interpreted);
     poke64(&c->im, fp - 8 * l->interpreter_bcp, constant + (uint64_t)l->sizeof_const_method + 5);
-    /* The compiled frame of 48 bytes below it. */
+    /* The compiled frame of 48 bytes lies below it. */
     s->sp = fp - 128 - 48;
     s->return_slot = s->sp + 40;
     poke64(&c->im, s->return_slot, c->cache.interpreter + 77);
@@ -106,8 +111,12 @@ static void make_scene(struct scene *s, const struct arch *arch)
     s->walker = (struct walker){.layout = *l, .memory = c->memory, .arch = arch};
     s->walker.code = c->cache;
     s->walker.code.layout = &s->walker.layout;
-    s->walk =
-        (struct walk){.w = &s->walker, .stack_low = s->sp, .stack_high = high, .frames = s->frames, .max = FRAMES, .top = true};
+    s->walk = (struct walk){.w = &s->walker,
+                            .stack_low = s->sp,
+                            .stack_high = high,
+                            .frames = s->frames,
+                            .max = FRAMES,
+                            .top = true};
     s->walk.r = (struct registers){.pc = c->code + 21, .sp = s->sp, .fp = 3};
 }
 
@@ -151,7 +160,8 @@ static void before_the_frame_is_built(void **state)
         struct scene s;
         bool is_arm = architectures[a] == &arch_aarch64;
         make_scene(&s, architectures[a]);
-        poke(&s.code.im, s.code.code, is_arm ? (const void *)arm : x86, is_arm ? sizeof(arm) : sizeof(x86));
+        poke(&s.code.im, s.code.code, is_arm ? (const void *)arm : x86,
+             is_arm ? sizeof(arm) : sizeof(x86));
         poke64(&s.code.im, s.code.blob + (uint64_t)s.code.layout.nm_entry_point, s.code.code);
         s.walk.r.pc = s.code.code;
         s.walk.r.fp = s.return_slot + 8 + 128; /* the caller's, still in the register */
@@ -168,7 +178,7 @@ static void before_the_frame_is_built(void **state)
     }
 }
 
-/* Walks again from the compiled frame, as from a caller's. */
+/* Walks again from the compiled frame, as if from a caller's frame. */
 static void walk_as_caller(struct scene *s)
 {
     s->walk.r = (struct registers){.pc = s->code.code + 22, .sp = s->sp, .fp = 3};
@@ -190,7 +200,10 @@ static void a_site_counts_for_its_compilation(void **state)
     struct walk_frame first[3];
     memcpy(first, s.frames, sizeof(first));
 
-    /* With the compiler's level changed, which only a new look would see, the site answers what it did. */
+    /*
+     * With another compiler level, which only reading it again would show, the site must return the
+     * cached one.
+     */
     uint8_t *level = &s.code.im.bytes[s.code.blob - BASE + (unsigned)s.code.layout.nm_comp_level];
     *level = 1;
     walk_as_caller(&s);
@@ -198,7 +211,7 @@ static void a_site_counts_for_its_compilation(void **state)
     assert_int_equal(s.walk.count, 3);
     assert_memory_equal(first, s.frames, sizeof(first));
 
-    /* Another compilation there is looked at anew, and so is one of another method. */
+    /* Another compilation there must be read again, and so must one of another method. */
     poke32(&s.code.im, s.code.blob + (uint64_t)s.code.layout.nm_compile_id, 77);
     walk_as_caller(&s);
     expect(&s, 1, WALK_C1, s.code.method[0], 7);
@@ -206,7 +219,9 @@ static void a_site_counts_for_its_compilation(void **state)
     poke64(&s.code.im, s.code.blob + (uint64_t)s.code.layout.nm_method, s.code.method[1]);
     walk_as_caller(&s);
     expect(&s, 1, WALK_C2, s.code.method[0], 7);
-    /* The frame below ends the walk where its return address is none, as without a site. */
+    /*
+     * The frame below ends the walk when its return address is invalid, as it does without a site.
+     */
     poke64(&s.code.im, s.return_slot, 0xdead);
     walk_as_caller(&s);
     assert_int_equal(s.end.status, WALK_BROKEN);
@@ -216,8 +231,8 @@ static void a_site_counts_for_its_compilation(void **state)
 }
 
 /*
- * The scene in this process's own memory, at the image's addresses: what a walk takes for granted and looks at when it is done
- * is for such walks alone.
+ * Places the scene in this process's own memory at the image's addresses, because only such walks
+ * make claims, which are checked when they are done.
  */
 static void move_in(struct scene *s, struct claims *claims)
 {
@@ -263,7 +278,7 @@ static void claims_are_looked_at_in_the_end(void **state)
     uint8_t *level = &s.code.im.bytes[s.code.blob - BASE + (unsigned)s.code.layout.nm_comp_level];
     for (int top = 0; top < 2; top++) {
         for (int again = 0; again < 2; again++) {
-            /* Only a new look would see the other level. */
+            /* Only reading it again would show the other level. */
             *level = again ? 1 : 4;
             walk_claiming(&s, &claims, top);
             assert_int_equal(s.end.status, WALK_COMPLETE);
@@ -274,8 +289,9 @@ static void claims_are_looked_at_in_the_end(void **state)
             assert_true(walk_id_check(s.frames[2].id) != 0);
             assert_non_null(s.walk.claims);
         }
-        /* Another compilation: the walk is done once more, without taking anything for granted. */
-        poke32(&s.code.im, s.code.blob + (uint64_t)s.code.layout.nm_compile_id, 100 + (uint32_t)top);
+        /* Another compilation: the walk is repeated without claims. */
+        poke32(&s.code.im, s.code.blob + (uint64_t)s.code.layout.nm_compile_id,
+               100 + (uint32_t)top);
         walk_claiming(&s, &claims, top);
         assert_null(s.walk.claims);
         assert_int_equal(s.walk.count, 3);
@@ -311,7 +327,10 @@ static void know(struct scene *s, uint64_t method, uint32_t epoch, struct known_
     known_method_note(s->walker.known, epoch, ret);
 }
 
-/* A class of another name in the same memory, pointer for pointer, is told by the name, but while no class was unloaded. */
+/*
+ * A class of another name in the same memory, with the same pointers, is recognized by its name,
+ * unless no class was unloaded.
+ */
 static void methods_hold_until_a_class_is_unloaded(void **state)
 {
     struct scene s;
@@ -325,20 +344,23 @@ static void methods_hold_until_a_class_is_unloaded(void **state)
     know(&s, method, 5, &known);
     uint32_t check = known.check;
     assert_true(method_parts(l, &process_memory, method, &parts));
-    s.code.im.bytes[parts.class_name - BASE + 3] ^= 0x41; /* the name's hash */
+    s.code.im.bytes[parts.class_name - BASE + 3] ^= 0x41; /* the hash of the name */
     know(&s, method, 5, &known);
     assert_int_equal(known.check, check);
     know(&s, method, 6, &known);
     assert_int_not_equal(known.check, check);
     check = known.check;
-    /* Where nothing tells of unloading, the name is looked at each time. */
+    /* Where unloading cannot be detected, the name is checked each time. */
     s.code.im.bytes[parts.class_name - BASE + 3] ^= 0x41;
     know(&s, method, 0, &known);
     assert_int_not_equal(known.check, check);
     move_out(&s);
 }
 
-/* A counter of the VM's, in the form of its file: length, name, no vector, type, and so on, name, value. */
+/*
+ * Writes a counter of the VM in the form of its file: length, name, no vector, type and so on,
+ * name, value.
+ */
 static size_t put_counter(uint8_t *at, const char *name, uint64_t value)
 {
     uint32_t head[] = {80, 20, 0, 'J', 64};
@@ -372,7 +394,7 @@ static void unloaded_classes_are_counted_by_the_vm(void **state)
     data[32 + 64]--;
     data[32 + 80 + 64]++;
     assert_int_not_equal(unloads_epoch(&u, &process_memory), epoch);
-    /* With one of the two gone nothing is known. */
+    /* If one of the two counters is missing, unloading cannot be detected. */
     data[32 + 80 + 20] ^= 1;
     unloads_find(&u, &l, &process_memory);
     assert_int_equal(unloads_epoch(&u, &process_memory), 0);
@@ -380,7 +402,7 @@ static void unloaded_classes_are_counted_by_the_vm(void **state)
     assert_int_equal(unloads_epoch(&u, &process_memory), 0);
 }
 
-/* What a handler would have copied of the scene; the stack itself is gone. */
+/* Makes the copy of the scene that a handler would make, and clears the stack itself. */
 static struct snapshot *copy_of(struct scene *s)
 {
     uint64_t high = s->stack + STACK_BYTES;
@@ -402,13 +424,14 @@ struct copied {
     struct snapshot *copy;
 };
 
-/* A scene whose stack has been copied. */
+/* Makes a scene whose stack has been copied. */
 static void make_copy(struct scene *s, struct copied *ret)
 {
     ret->unloaded[0] = ret->unloaded[1] = 0;
     make_scene(s, &arch_x86_64);
     move_in(s, &ret->claims);
-    s->walker.unloads = (struct unloads){{(uint64_t)(uintptr_t)&ret->unloaded[0], (uint64_t)(uintptr_t)&ret->unloaded[1]}};
+    s->walker.unloads = (struct unloads){
+        {(uint64_t)(uintptr_t)&ret->unloaded[0], (uint64_t)(uintptr_t)&ret->unloaded[1]}};
     ret->walker = snapshot_walker_new(&s->walker);
     ret->copy = copy_of(s);
     assert_non_null(ret->walker);
@@ -442,7 +465,10 @@ static void a_copied_stack_is_walked_as_it_was(void **state)
         for (unsigned i = 0; i < 3; i++)
             assert_int_not_equal(walk_id_check(s.frames[i].id), 0);
     }
-    /* Another compilation at a place that was known: which of the two it was nobody knows, but of the next one. */
+    /*
+     * Another compilation at a known place: it is unknown which of the two was running, but not for
+     * the next sample.
+     */
     poke32(&s.code.im, s.code.blob + (uint64_t)s.code.layout.nm_compile_id, 77);
     walk_copy(&s, &c);
     assert_int_equal(s.end.status, WALK_BROKEN);
@@ -466,7 +492,10 @@ static void a_method_that_may_be_another_is_not_named(void **state)
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(walk_id_check(s.frames[i].id), 0);
     expect(&s, 2, WALK_INTERPRETED, 0, -1);
-    /* A copy made since is sure, and when the next class goes what was known by then still is. */
+    /*
+     * A copy made afterwards is certain, and when the next class is unloaded, what was known by
+     * then remains valid.
+     */
     c.copy->epoch = unloads_epoch(&s.walker.unloads, &process_memory);
     walk_copy(&s, &c);
     expect(&s, 2, WALK_INTERPRETED, s.interpreted, 5);
@@ -475,9 +504,13 @@ static void a_method_that_may_be_another_is_not_named(void **state)
     for (unsigned gone = 0; gone < 2; gone++) {
         walk_copy(&s, &c);
         assert_int_equal(s.frames[2].id, id);
-        poke64(&s.code.im, s.interpreted + (uint64_t)s.code.layout.method_const, 0); /* the method itself as well */
+        /* Change the method itself as well. */
+        poke64(&s.code.im, s.interpreted + (uint64_t)s.code.layout.method_const, 0);
     }
-    /* What was seen in doubt, dead perhaps and not yet freed, is not taken for what is there later. */
+    /*
+     * What was read while uncertain, when it may have been dead but not yet freed, must not be used
+     * for what is there later.
+     */
     c.copy->epoch = unloads_epoch(&s.walker.unloads, &process_memory);
     walk_copy(&s, &c);
     assert_int_equal(s.end.status, WALK_COMPLETE);
@@ -490,7 +523,8 @@ static void a_bytecode_pointer_of_another_method_is_seen(void **state)
     struct scene s;
     struct copied c;
     make_copy(&s, &c);
-    c.copy->words[(s.sp + 48 + 128 - 8 * (uint64_t)s.code.layout.interpreter_bcp - c.copy->low) / 8] += 100;
+    c.copy->words[(s.sp + 48 + 128 - 8 * (uint64_t)s.code.layout.interpreter_bcp - c.copy->low) /
+                  8] += 100;
     walk_copy(&s, &c);
     assert_int_equal(s.end.status, WALK_COMPLETE);
     expect(&s, 2, WALK_INTERPRETED, 0, -1);
@@ -521,7 +555,7 @@ static void a_lost_caller_is_looked_for_in_the_anchor(void **state)
     assert_true(s.end.recovered);
     expect(&s, 2, WALK_INTERPRETED, s.interpreted, 5);
     drop_scene(&s);
-    /* And without one the walk ends, with what it has. */
+    /* Without a method the walk ends with what it has. */
     make_scene(&s, &arch_x86_64);
     poke64(&s.code.im, s.return_slot, 0xdead);
     walk_run(&s.walk, &s.end);
@@ -546,17 +580,18 @@ static void methods_are_described_while_they_are_there(void **state)
     assert_int_equal(method_line_of(&d, 4), 11);
     assert_int_equal(method_line_of(&d, -1), 0);
     method_description_release(&d);
-    /* Another class at the same addresses: its name's hash differs. */
+    /* Another class at the same addresses: the hash of its name differs. */
     uint64_t symbol;
     uint64_t holder_name = 0;
     for (uint64_t at = BASE; at + 8 < BASE + s.code.im.used && !holder_name; at += 8) {
         memcpy(&symbol, s.code.im.bytes + (at - BASE), 8);
         if (symbol > BASE && symbol - BASE < s.code.im.used &&
-            memcmp(s.code.im.bytes + (symbol - BASE) + s.code.layout.symbol_body, "p/Inner", 7) == 0)
+            memcmp(s.code.im.bytes + (symbol - BASE) + s.code.layout.symbol_body, "p/Inner", 7) ==
+                0)
             holder_name = symbol;
     }
     assert_true(holder_name != 0);
-    s.code.im.bytes[holder_name - BASE] ^= 7; /* its reference count: the same method still */
+    s.code.im.bytes[holder_name - BASE] ^= 7; /* its reference count; it is still the same method */
     assert_int_equal(walker_describe(&s.walker, s.frames[0].id, &d), 0);
     method_description_release(&d);
     s.code.im.bytes[holder_name - BASE + 3] ^= 0x41; /* its hash */
@@ -574,10 +609,11 @@ static void damaged_images_end(void **state)
     memcpy(original, s.code.im.bytes, IMAGE_SIZE);
     struct walk fresh = s.walk;
     for (unsigned n = 0; n < 20000; n++) {
-        /* Eight words of code, stack or methods become others. */
+        /* Overwrites eight words of code, stack or methods. */
         for (unsigned i = 0; i < 8; i++) {
             seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
-            uint64_t from = s.code.cache.low - BASE, at = from + (seed >> 20) % (s.code.im.used - from);
+            uint64_t from = s.code.cache.low - BASE,
+                     at = from + (seed >> 20) % (s.code.im.used - from);
             s.code.im.bytes[at] ^= (uint8_t)(seed >> 56) | 1;
         }
         s.walk = fresh;

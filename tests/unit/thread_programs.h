@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A machine of threads for tests: runs scripts of sleeps, locks, waits, parks ... in virtual time, without any delay of its
- * own, and records what the agent would have recorded.
+ * A machine of threads for tests. It runs scripts of sleeps, locks, waits, parks ... in virtual
+ * time, without delays of its own, and records what the agent would have recorded.
  */
 #pragma once
 
@@ -27,8 +27,8 @@ enum op {
     ACQ,       /* a: synchronizer, b: permits */
     REL,       /* a: synchronizer, b: permits */
     BARRIER,   /* a: synchronizer, b: parties */
-    IN,        /* a: method (1 ..) the following steps are in; 0: none */
-    REPEAT,    /* a: steps back, b: times in all */
+    IN,        /* a: the method (1 ..) that contains the following steps; 0: none */
+    REPEAT,    /* a: number of steps back, b: how often in all */
 };
 
 struct step {
@@ -62,7 +62,8 @@ struct machine {
     size_t events;
 };
 
-static void m_event(struct machine *m, int thread, enum tl_event_kind kind, uint32_t object, int other, int timeout, int flags)
+static void m_event(struct machine *m, int thread, enum tl_event_kind kind, uint32_t object,
+                    int other, int timeout, int flags)
 {
     struct tl_event e = {.time = 1000000 + m->now * 1000,
                          .thread = (uint32_t)thread,
@@ -93,7 +94,7 @@ static void m_drop(int *list, int *n, int thread)
     }
 }
 
-/* A monitor that is free goes to the first in its queue. */
+/* Gives a free monitor to the first thread in its queue. */
 static void m_grant(struct machine *m, int o)
 {
     if (m->owner[o] || m->n_queue[o] == 0)
@@ -121,7 +122,7 @@ static void m_sync_grant(struct machine *m, int releaser, int o)
     }
 }
 
-/* A waiter leaves the wait set for the queue of the monitor. */
+/* Moves a waiter from the wait set to the queue of the monitor. */
 static void m_wake_waiter(struct machine *m, int t, bool timed_out)
 {
     struct one *x = &m->threads[t];
@@ -270,17 +271,21 @@ static void m_init(struct machine *m, int n_threads, const struct step *const *s
     for (int i = 0; i < n_threads; i++) {
         assert_int_equal(timeline_thread(m->b, (uint64_t)i + 100), i);
         int len = snprintf(name, sizeof(name), i ? "T%d" : "main", i);
-        timeline_thread_at(m->b, (uint32_t)i)->name = (uint32_t)timeline_string(m->b, name, (size_t)len);
+        timeline_thread_at(m->b, (uint32_t)i)->name =
+            (uint32_t)timeline_string(m->b, name, (size_t)len);
         uint32_t class = (uint32_t)timeline_string(m->b, "java.lang.Thread", 16);
         m->thread_objects[i] = (uint32_t)timeline_object(m->b, (uint64_t)i + 1, class);
-        m->threads[i] = (struct one){.at = scripts[i], .script = scripts[i], .wake = UINT64_MAX, .stack = TL_NONE};
+        m->threads[i] = (struct one){
+            .at = scripts[i], .script = scripts[i], .wake = UINT64_MAX, .stack = TL_NONE};
         timeline_thread_object(m->b, (uint32_t)i, m->thread_objects[i]);
     }
     for (int i = 0; i < M_OBJECTS; i++) {
         int len = snprintf(name, sizeof(name), "Lock%d", i);
-        m->objects[i] = (uint32_t)timeline_object(m->b, (uint64_t)i, (uint32_t)timeline_string(m->b, name, (size_t)len));
+        m->objects[i] = (uint32_t)timeline_object(
+            m->b, (uint64_t)i, (uint32_t)timeline_string(m->b, name, (size_t)len));
         len = snprintf(name, sizeof(name), "a.b.ReentrantLock$Sync");
-        m->syncs[i] = (uint32_t)timeline_object(m->b, (uint64_t)i, (uint32_t)timeline_string(m->b, name, (size_t)len));
+        m->syncs[i] = (uint32_t)timeline_object(m->b, (uint64_t)i,
+                                                (uint32_t)timeline_string(m->b, name, (size_t)len));
         len = snprintf(name, sizeof(name), "m%d", i);
         struct tl_frame frame = {(uint32_t)timeline_string(m->b, name, (size_t)len), (uint32_t)i};
         m->stacks[i] = (uint32_t)timeline_stack(m->b, &frame, 1);
@@ -292,14 +297,15 @@ static void m_init(struct machine *m, int n_threads, const struct step *const *s
     m->threads[0].wake = 0;
 }
 
-/* Runs until no thread can. What waits then is deadlocked. */
+/* Runs until no thread can run. Threads that still wait are deadlocked. */
 static struct timeline *m_run(struct machine *m)
 {
     for (;;) {
         int next = -1;
         for (int i = 0; i < m->n_threads; i++) {
             struct one *x = &m->threads[i];
-            if (x->started && !x->dead && x->wake != UINT64_MAX && (next < 0 || x->wake < m->threads[next].wake))
+            if (x->started && !x->dead && x->wake != UINT64_MAX &&
+                (next < 0 || x->wake < m->threads[next].wake))
                 next = i;
         }
         if (next < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Timelines of recordings, each built twice: from all of its events, and while it is read, as those of large ones are. Says
- * how many nodes they have, or where they differ, and exits 1 then.
+ * Builds the timeline of each recording twice: from all of its events, and while it is read, as for
+ * large ones. Prints how many nodes they have, or where they differ and then exits with 1.
  */
 #include "model/timeline_load.h"
 
@@ -13,8 +13,9 @@ static bool same_thread(const struct timeline *a, uint32_t x, const struct timel
     if (x == TL_NONE || y == TL_NONE)
         return x == y;
     const struct tl_thread *p = &a->threads[x], *q = &b->threads[y];
-    return p->id == q->id && p->flags == q->flags && p->nodes == q->nodes && p->start_ns == q->start_ns &&
-           p->end_ns == q->end_ns && strcmp(tl_string(a, p->name), tl_string(b, q->name)) == 0 &&
+    return p->id == q->id && p->flags == q->flags && p->nodes == q->nodes &&
+           p->start_ns == q->start_ns && p->end_ns == q->end_ns &&
+           strcmp(tl_string(a, p->name), tl_string(b, q->name)) == 0 &&
            strcmp(tl_string(a, p->group), tl_string(b, q->group)) == 0 &&
            strcmp(tl_string(a, p->parent_group), tl_string(b, q->parent_group)) == 0;
 }
@@ -24,7 +25,8 @@ static bool same_object(const struct timeline *a, uint32_t x, const struct timel
     if (x == TL_NONE || y == TL_NONE)
         return x == y;
     const struct tl_object *p = &a->objects[x], *q = &b->objects[y];
-    return p->id == q->id && p->flags == q->flags && strcmp(tl_string(a, p->class), tl_string(b, q->class)) == 0 &&
+    return p->id == q->id && p->flags == q->flags &&
+           strcmp(tl_string(a, p->class), tl_string(b, q->class)) == 0 &&
            same_thread(a, p->thread, b, q->thread);
 }
 
@@ -34,7 +36,8 @@ static bool same_stack(const struct timeline *a, uint32_t x, const struct timeli
         return x == y;
     bool same = a->stacks[x].len == b->stacks[y].len;
     for (uint32_t i = 0; same && i < a->stacks[x].len; i++) {
-        const struct tl_frame *p = &a->frames[a->stacks[x].first + i], *q = &b->frames[b->stacks[y].first + i];
+        const struct tl_frame *p = &a->frames[a->stacks[x].first + i],
+                              *q = &b->frames[b->stacks[y].first + i];
         same = p->line == q->line && strcmp(tl_string(a, p->method), tl_string(b, q->method)) == 0;
     }
     return same;
@@ -44,18 +47,21 @@ static bool same_node(const struct timeline *a, const struct timeline *b, uint32
 {
     const struct tl_node *p = &a->nodes[i], *q = &b->nodes[i];
     const struct tl_context *x = tl_context_of(a, i), *y = tl_context_of(b, i);
-    return p->time == q->time && p->kind == q->kind && p->edge == q->edge && p->flags == q->flags && p->prev == q->prev &&
-           p->waker == q->waker && same_thread(a, p->thread, b, q->thread) && same_object(a, x->object, b, y->object) &&
-           same_stack(a, x->stack, b, y->stack) && same_thread(a, x->other, b, y->other) && x->timeout_ms == y->timeout_ms;
+    return p->time == q->time && p->kind == q->kind && p->edge == q->edge && p->flags == q->flags &&
+           p->prev == q->prev && p->waker == q->waker && same_thread(a, p->thread, b, q->thread) &&
+           same_object(a, x->object, b, y->object) && same_stack(a, x->stack, b, y->stack) &&
+           same_thread(a, x->other, b, y->other) && x->timeout_ms == y->timeout_ms;
 }
 
 static bool same(const struct timeline *a, const struct timeline *b, const char *path)
 {
     size_t i = 0;
-    bool whole = a->n_nodes == b->n_nodes && a->origin_ns == b->origin_ns && a->end_ns == b->end_ns && a->lost == b->lost &&
-                 a->unbound == b->unbound && a->instrumented == b->instrumented && a->deadlocks == b->deadlocks &&
-                 a->n_threads == b->n_threads && a->n_objects == b->n_objects && a->n_stacks == b->n_stacks &&
-                 a->n_pauses == b->n_pauses && a->n_delays == b->n_delays;
+    bool whole = a->n_nodes == b->n_nodes && a->origin_ns == b->origin_ns &&
+                 a->end_ns == b->end_ns && a->lost == b->lost && a->unbound == b->unbound &&
+                 a->instrumented == b->instrumented && a->deadlocks == b->deadlocks &&
+                 a->n_threads == b->n_threads && a->n_objects == b->n_objects &&
+                 a->n_stacks == b->n_stacks && a->n_pauses == b->n_pauses &&
+                 a->n_delays == b->n_delays;
     while (whole && i < a->n_nodes && same_node(a, b, (uint32_t)i))
         i++;
     if (!whole || i < a->n_nodes)
@@ -70,7 +76,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         _cleanup_(buf_release) struct buf why = BUF(4096);
         _cleanup_(timeline_freep) struct timeline *a = NULL, *b = NULL;
-        if (timeline_read(&a, argv[i], SIZE_MAX, NULL, &why) < 0 || timeline_read(&b, argv[i], 0, NULL, &why) < 0) {
+        if (timeline_read(&a, argv[i], SIZE_MAX, NULL, &why) < 0 ||
+            timeline_read(&b, argv[i], 0, NULL, &why) < 0) {
             printf("%s: %s\n", argv[i], buf_str(&why));
             bad = 1;
             continue;

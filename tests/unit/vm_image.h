@@ -11,16 +11,17 @@
 #include <string.h>
 
 /*
- * A synthetic image: a run of bytes at BASE that holds the four tables as libjvm exports them, made from what tools/layouts
- * wrote of a real one, and whatever else a test puts there.
+ * A synthetic image: bytes at BASE with the four tables as libjvm exports them, made from what
+ * tools/layouts wrote about a real libjvm, and whatever else a test adds.
  */
 enum { BASE = 0x10000, IMAGE_SIZE = 1 << 20, STRIDE = 48 };
 
 struct image {
     uint8_t *bytes;
     uint64_t used;
-    uint64_t tables[4];   /* addresses of the variables that hold the tables' addresses */
-    uint64_t numbers[64]; /* addresses of variables 0, 8, 16 ...: the offsets within an entry */
+    uint64_t tables[4]; /* addresses of the variables that hold the tables' addresses */
+    /* addresses of variables with the values 0, 8, 16 ...: the offsets within an entry */
+    uint64_t numbers[64];
 };
 
 static inline uint64_t put(struct image *im, const void *bytes, size_t len)
@@ -54,15 +55,16 @@ static inline int image_read(void *context, uint64_t address, void *bytes, size_
 
 static inline int image_symbol(void *context, const char *name, uint64_t *ret)
 {
-    static const char *const tables[] = {"gHotSpotVMStructs", "gHotSpotVMTypes", "gHotSpotVMIntConstants",
-                                         "gHotSpotVMLongConstants"};
+    static const char *const tables[] = {"gHotSpotVMStructs", "gHotSpotVMTypes",
+                                         "gHotSpotVMIntConstants", "gHotSpotVMLongConstants"};
 
     static const struct {
         const char *suffix;
         unsigned offset;
-    } parts[] = {{"TypeNameOffset", 0}, {"FieldNameOffset", 8},  {"TypeStringOffset", 16}, {"IsStaticOffset", 24},
-                 {"AddressOffset", 40}, {"ArrayStride", STRIDE}, {"SizeOffset", 32},       {"ValueOffset", 32},
-                 {"OffsetOffset", 32},  {"NameOffset", 0}};
+    } parts[] = {{"TypeNameOffset", 0},  {"FieldNameOffset", 8}, {"TypeStringOffset", 16},
+                 {"IsStaticOffset", 24}, {"AddressOffset", 40},  {"ArrayStride", STRIDE},
+                 {"SizeOffset", 32},     {"ValueOffset", 32},    {"OffsetOffset", 32},
+                 {"NameOffset", 0}};
     struct image *im = context;
     for (unsigned i = 0; i < 4; i++)
         if (strcmp(name, tables[i]) == 0) {
@@ -78,9 +80,12 @@ static inline int image_symbol(void *context, const char *name, uint64_t *ret)
     return -ENOENT;
 }
 
-/* Loads tests/data/layouts/N.txt, without the lines that contain `skip`, and with `extra` entries of a changed value. */
-static inline struct hotspot_image make_image(struct image *im, int version, const char *skip, const char *change,
-                                              int64_t value)
+/*
+ * Loads tests/data/layouts/N.txt, without the lines that contain `skip`, and with changed values
+ * for the entries in `change`.
+ */
+static inline struct hotspot_image make_image(struct image *im, int version, const char *skip,
+                                              const char *change, int64_t value)
 {
     char path[64], line[256];
     uint8_t *tables[3];
@@ -96,12 +101,14 @@ static inline struct hotspot_image make_image(struct image *im, int version, con
     while (fgets(line, sizeof(line), f)) {
         char what[16], type[128], field[64];
         long long number;
-        if (sscanf(line, "%15s %127s %63s %lld", what, type, field, &number) != 4 || (skip && strstr(line, skip)))
+        if (sscanf(line, "%15s %127s %63s %lld", what, type, field, &number) != 4 ||
+            (skip && strstr(line, skip)))
             continue;
         if (change && strstr(line, change))
             number = value;
         unsigned t = strcmp(what, "size") == 0 ? 1 : strcmp(what, "constant") == 0 ? 2 : 0;
-        uint64_t entry[STRIDE / 8] = {put_string(im, type), strcmp(field, "-") ? put_string(im, field) : 0, 0, 0,
+        uint64_t entry[STRIDE / 8] = {put_string(im, type),
+                                      strcmp(field, "-") ? put_string(im, field) : 0, 0, 0,
                                       (uint64_t)number};
         if (strcmp(what, "static") == 0) {
             entry[3] = 1;
@@ -122,7 +129,7 @@ static inline struct hotspot_image make_image(struct image *im, int version, con
 
 /* ---- code ---- */
 
-/* An nmethod of JDK 17 at the start of a heap with one block, and what its tables say. */
+/* An nmethod of JDK 17 at the start of a heap with one block, and the contents of its tables. */
 struct code_image {
     struct image im;
     struct hotspot_layout layout;
@@ -157,9 +164,10 @@ static inline void make_code(struct code_image *c, const uint8_t *scopes, size_t
     static const uint8_t zeros[8192];
     c->im.used = (c->im.used + 127) & ~127ul;
     uint64_t heap = put(&c->im, zeros, sizeof(zeros)), segmap = put(&c->im, zeros, 64);
-    c->cache = (struct code_cache){.layout = l, .low = heap, .high = heap + sizeof(zeros), .heap_count = 1};
+    c->cache = (struct code_cache){
+        .layout = l, .low = heap, .high = heap + sizeof(zeros), .heap_count = 1};
     c->cache.heaps[0] = (struct code_heap){heap, heap + sizeof(zeros), segmap, 7};
-    /* One block of eight segments, then free ones. */
+    /* One block of eight segments, followed by free ones. */
     for (unsigned i = 0; i < 64; i++)
         c->im.bytes[segmap - BASE + i] = i < 8 ? (uint8_t)i : 0xff;
     c->im.bytes[heap - BASE + (unsigned)l->block_used] = 1;
@@ -174,7 +182,8 @@ static inline void make_code(struct code_image *c, const uint8_t *scopes, size_t
     poke64(&c->im, c->blob + (uint64_t)l->nm_method, c->method[0] = 0x5000);
     c->method[1] = 0x6000;
     poke32(&c->im, c->blob + (uint64_t)l->nm_metadata, 620);
-    poke64(&c->im, c->blob + 624, 0); /* metadata begins at 620, its second entry is aligned on purpose not */
+    /* The metadata begins at 620, so that its second entry is deliberately not aligned. */
+    poke64(&c->im, c->blob + 624, 0);
     poke(&c->im, c->blob + 620, (uint64_t[]){0x5000, 0x6000}, 16);
     poke64(&c->im, c->blob + (uint64_t)l->nm_scopes_data_begin, c->blob + 640);
     poke(&c->im, c->blob + 640, scopes, scopes_len);

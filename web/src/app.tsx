@@ -3,8 +3,8 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Compare } from "./compare";
 import { CoverageView } from "./coverage";
 import { decodeMetric, isEmpty, kinds, Metric, PageJson } from "./data";
-import { Flame } from "./flame";
-import { count, duration, percent, weightLong } from "./format";
+import { Flame, flameHeight } from "./flame";
+import { duration, percent, plural, weightLong } from "./format";
 import { HeapView } from "./heap";
 import { Help } from "./help";
 import { decode, encode, State, views } from "./link";
@@ -12,6 +12,7 @@ import { colour, kindTitles } from "./palette";
 import { Monitors } from "./monitors";
 import { Ruler } from "./ruler";
 import { collapsed, csv, download, svg } from "./save";
+import { Losses } from "./losses";
 import { Missing } from "./missing";
 import { MethodTable } from "./table";
 import { isDark, setTheme, useDark } from "./theme";
@@ -109,7 +110,7 @@ export function App({ page }: { page: PageJson }) {
         {facts(
           <>
             <span>
-              <b>{timeline.threads.length} threads</b>
+              <b>{plural(timeline.threads.length, "thread")}</b>
             </span>
             <span>in {duration(timeline.end_ns)}</span>
             {!timeline.exact && <span class="warn" title="Record with --threads to have every cause">some causes are not recorded</span>}
@@ -123,7 +124,7 @@ export function App({ page }: { page: PageJson }) {
   if (page.trace && view === "trace") {
     return (
       <>
-        {facts(<span><b>{count(page.trace.total)} calls</b></span>)}
+        {facts(<span><b>{plural(page.trace.total, "call")}</b></span>)}
         <TraceView json={page.trace} served={!!page.site} name={name} {...kept} />
         {dialog}
       </>
@@ -132,7 +133,7 @@ export function App({ page }: { page: PageJson }) {
   if (page.coverage && view === "coverage") {
     return (
       <>
-        {facts(<span><b>{page.coverage.classes.length} classes</b></span>)}
+        {facts(<span><b>{plural(page.coverage.classes.length, "class", "classes")}</b></span>)}
         <CoverageView json={page.coverage} name={name} {...kept} />
         {dialog}
       </>
@@ -194,7 +195,9 @@ interface ProfileProps {
   help: preact.ComponentChild;
 }
 
-function Profile({ page, metric, state, change, dark, searchBox, onHelp, help }: ProfileProps) {
+function Profile({ page, metric: all, state, change, dark, searchBox, onHelp, help }: ProfileProps) {
+  const withAside = state.more.id === "1";
+  const metric = withAside ? all : (all.plain ?? all);
   const { labels } = page;
   const threads = useMemo(() => (state.threads.length ? new Set(state.threads) : null), [state.threads.join()]);
   const window = state.window && state.window[1] <= metric.cells.buckets ? state.window : null;
@@ -214,6 +217,7 @@ function Profile({ page, metric, state, change, dark, searchBox, onHelp, help }:
   const onSelect = (label: number) => change({ selected: label < 0 ? "" : labels[label] });
   const onOpen = (label: number) => change({ view: "method", selected: labels[label] });
   const name = page.file.replace(/\.[^.]*$/, "");
+  const comparing = !!page.site && state.compare >= 0 && state.compare < page.site.files.length && state.compare !== page.site.at;
   const saves: [string, () => void][] = [
     ["Flame graph, SVG", () => download(`${name}.svg`, "image/svg+xml", svg(shownTree, labels, page.file, state.upwards, dark))],
     ["Flame graph, PNG", () => png(`${name}.png`)],
@@ -233,7 +237,7 @@ function Profile({ page, metric, state, change, dark, searchBox, onHelp, help }:
           </span>
         )}
         {metric.threadsMerged && <span title="Too many stacks of too many threads for one page: convert --thread PATTERN makes one of some of them">all threads together</span>}
-        {metric.pruned > 0 && <span title="The smallest stacks are counted to their callers">{metric.pruned} tiny stacks merged</span>}
+        {metric.pruned > 0 && <span title="The smallest stacks are counted to their callers">{plural(metric.pruned, "tiny stack")} merged</span>}
       </Header>
       {metric.cells.buckets > 1 && <Ruler metric={metric} threads={threads} window={window} onWindow={(w) => change({ window: w, zoom: "" })} />}
       <div class="tools" role="toolbar" aria-label="View">
@@ -266,25 +270,36 @@ function Profile({ page, metric, state, change, dark, searchBox, onHelp, help }:
             {page.site.files.map((f, i) => i !== page.site!.at && <option value={i}>{f.replace(/^.*\//, "")}</option>)}
           </select>
         )}
+        {all.aside > 0 && (
+          <button class="toggle" aria-pressed={withAside} onClick={() => change({ more: { ...state.more, id: withAside ? "" : "1" }, zoom: "" })}
+            title={
+              all.name === "wall"
+                ? "Samples of threads that wait for something to do: idle pool threads, timers, threads of the VM"
+                : "CPU time of threads that run no Java code, by the kernel's count: compilers, collectors, the VM"
+            }>
+            {withAside ? "With" : "Without"} {weightLong(all, all.aside)} {all.name === "wall" ? "idle" : "of the VM's threads"}
+          </button>
+        )}
         <div class="search">
           <input
             ref={searchBox}
             type="search"
             placeholder="Search methods ( / )"
+            title="Enter or n goes to the next match, with Shift to the one before"
             aria-label="Search methods"
             value={state.search}
             onInput={(e) => change({ search: e.currentTarget.value })}
           />
-          <output aria-live="polite">{match ? `${percent(matched(tree, match), whole)} in ${shownRows.length} methods` : ""}</output>
+          <output aria-live="polite">{match ? `${percent(matched(tree, match), whole)} in ${plural(shownRows.length, "method")}` : ""}</output>
         </div>
         <div class="grow" />
-        <div class="legend">
+        {comparing ? null : <div class="legend">
           {used.map((k) => (
             <span key={k}>
               <i style={{ background: colour(k, 3, dark) }} /> {kindTitles[kinds[k]]}
             </span>
           ))}
-        </div>
+        </div>}
         <details class="save">
           <summary title="Save what is shown">Save ▾</summary>
           <div class="pop">
@@ -302,13 +317,13 @@ function Profile({ page, metric, state, change, dark, searchBox, onHelp, help }:
           </div>
         </details>
       </div>
-      {state.compare >= 0 && page.site && state.compare < page.site.files.length ? (
-        <Compare page={page} metric={metric} at={state.compare} selected={selected} onSelect={onSelect} />
+      {comparing ? (
+        <Compare page={page} metric={metric} aside={state.more.id === "1"} at={state.compare} selected={selected} onSelect={onSelect} />
       ) : state.view === "method" && selected >= 0 ? (
         <Method page={page} metric={metric} tree={tree} label={selected} whole={whole} match={match} onSelect={onSelect} onOpen={onOpen} />
       ) : (
         <main class="split">
-          <section aria-label="Flame graph">
+          <section aria-label="Flame graph" style={{ maxHeight: flameHeight(shownTree) }}>
             <Flame
               tree={shownTree}
               labels={labels}
@@ -351,6 +366,7 @@ function Header(p: HeaderProps) {
     <>
       <Bar {...p} />
       {p.page.warning && <p class="note">Read as far as possible: {p.page.warning}.</p>}
+      <Losses page={p.page} view={p.state.view} metric={p.metric?.name ?? ""} />
     </>
   );
 }

@@ -47,17 +47,26 @@ export function linkCalls(json: TraceJson): Call[] {
   return calls;
 }
 
-/** A value that was recorded as JSON, as a person reads it. What is no JSON is shown as it is. */
-export function values(json: string): string[] {
+/**
+ * Values that were recorded as JSON, as a person reads them: strings and characters as in Java, quoted and escaped, other
+ * objects by their text alone. `of` are their declared types. What is no JSON is shown as it is.
+ */
+export function values(json: string, of: string[] = []): string[] {
   try {
     const list: unknown = JSON.parse(json);
-    return Array.isArray(list) ? list.map(show) : [show(list)];
+    return (Array.isArray(list) ? list : [list]).map((v, i) => show(v, of[i]));
   } catch {
     return [json];
   }
 }
 
-const show = (v: unknown) => (typeof v === "string" ? v : JSON.stringify(v));
+// Objects and numbers that JSON has no form for are recorded as {"object": text} and {"number": text}.
+function show(v: unknown, type = ""): string {
+  const named = v && typeof v === "object" ? ((v as Record<string, unknown>).object ?? (v as Record<string, unknown>).number) : undefined;
+  if (typeof named === "string") return named;
+  if (type === "char") return `'${JSON.stringify(v).slice(1, -1).replace(/'/g, "\\'").replace(/\\"/g, '"')}'`;
+  return JSON.stringify(v);
+}
 
 const primitives: Record<string, string> = { B: "byte", C: "char", D: "double", F: "float", I: "int", J: "long", S: "short", Z: "boolean", V: "void" };
 

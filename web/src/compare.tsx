@@ -2,7 +2,7 @@
 // This recording beside another: shares of the whole, so that runs of different length compare.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { ask, decodeMetric, Metric, PageJson } from "./data";
-import { Flame } from "./flame";
+import { Flame, flameHeight } from "./flame";
 import { percent } from "./format";
 import { SortableTable } from "./sortable";
 import { useDark } from "./theme";
@@ -13,10 +13,11 @@ interface Side {
   tree: Tree;
 }
 
-function sideOf(page: PageJson, name: string): Side | null {
+function sideOf(page: PageJson, name: string, aside: boolean): Side | null {
   const json = page.metrics.find((m) => m.name === name);
   if (!json) return null;
-  const m = decodeMetric(json);
+  const whole = decodeMetric(json);
+  const m = aside ? whole : (whole.plain ?? whole);
   return { labels: page.labels, tree: select(m.shape, m.cells, { threads: null, window: null }) };
 }
 
@@ -42,7 +43,7 @@ function matchPaths(now: Side, other: Side): Float64Array {
 
 const signed = (v: number) => `${v > 0 ? "+" : ""}${(100 * v).toFixed(2)}\u00a0%`;
 
-export function Compare({ page, metric, at, onSelect, selected }: { page: PageJson; metric: Metric; at: number; selected: number; onSelect: (label: number) => void }) {
+export function Compare({ page, metric, aside, at, onSelect, selected }: { page: PageJson; metric: Metric; aside: boolean; at: number; selected: number; onSelect: (label: number) => void }) {
   const isDark = useDark();
   const [other, setOther] = useState<PageJson | string | null>(null);
   useEffect(() => {
@@ -53,8 +54,8 @@ export function Compare({ page, metric, at, onSelect, selected }: { page: PageJs
       .catch((e: Error) => !stop.signal.aborted && setOther(e.message));
     return () => stop.abort();
   }, [at]);
-  const now = useMemo(() => sideOf(page, metric.name)!, [page, metric]);
-  const base = useMemo(() => (other && typeof other !== "string" ? sideOf(other, metric.name) : null), [other, metric]);
+  const now = useMemo(() => sideOf(page, metric.name, aside)!, [page, metric]);
+  const base = useMemo(() => (other && typeof other !== "string" ? sideOf(other, metric.name, aside) : null), [other, metric]);
   const before = useMemo(() => (base ? matchPaths(now, base) : null), [now, base]);
   const rows = useMemo(() => {
     if (!base) return [];
@@ -77,23 +78,29 @@ export function Compare({ page, metric, at, onSelect, selected }: { page: PageJs
   const whole = now.tree.total[0] || 1;
   const wholeBase = base.tree.total[0] || 1;
   // Orange is more than in the other one, blue is less: apart for every eye.
-  const tint = (node: number) => {
-    const change = now.tree.total[node] / whole - before[node] / wholeBase;
+  const tintOf = (change: number) => {
     const strength = Math.min(1, Math.abs(change) * 12);
     const grey = isDark ? 26 : 90;
     return `hsl(${change > 0 ? 28 : 212} ${(85 * strength).toFixed(0)}% ${(grey + (isDark ? 16 : -26) * strength).toFixed(0)}%)`;
   };
+  const tint = (node: number) => tintOf(now.tree.total[node] / whole - before[node] / wholeBase);
+  const name = page.site!.files[at].replace(/^.*\//, "");
   const change = { numeric: true, format: signed };
   const share = { numeric: true, format: (v: number) => percent(v, 1) };
   return (
     <main class="split">
-      <section aria-label="Differential flame graph">
+      <div class="legend tints">
+        <span><i style={{ background: tintOf(1) }} /> a larger share than in {name}</span>
+        <span><i style={{ background: tintOf(0) }} /> the same share</span>
+        <span><i style={{ background: tintOf(-1) }} /> a smaller share than in {name}</span>
+      </div>
+      <section aria-label="Differential flame graph" style={{ maxHeight: flameHeight(now.tree) }}>
         <Flame tree={now.tree} labels={now.labels} metric={metric} whole={whole} upwards={false} match={null} selected={selected} title="Differential flame graph: orange is more than in the other recording, blue is less"
           onSelect={onSelect} onOpen={() => {}} tint={tint} />
       </section>
       <section class="compared" aria-label="Methods by change">
         <SortableTable caption="Methods by change of their share" rows={rows} selected={new Set()} onSelect={(s) => onSelect(now.labels.indexOf(String(rows[[...s][0]]?.cells[4] ?? "")))} limit={500}
-          by={0} columns={[{ title: "Change of self", ...change }, { title: "Self there", ...share }, { title: "Self here", ...share }, { title: "Change of total", ...change }, { title: "Method" }]} />
+          by={0} columns={[{ title: "Change of self", ...change }, { title: "Self there", ...share, minor: true }, { title: "Self here", ...share, minor: true }, { title: "Change of total", ...change, minor: true }, { title: "Method" }]} />
       </section>
     </main>
   );

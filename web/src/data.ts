@@ -19,8 +19,20 @@ export interface MetricJson {
   bucket_ns: number;
   from_ns: number;
   threads_merged: boolean; // too many stacks of too many threads: weights are of all of them
+  aside: number; // weight of threads with nothing to do, or of the VM's own; not 0: the lowest bit of a cell's node says which cells are of it
+  readings?: number[]; // times rest on readings of a clock: label, readings of its own and of its whole time, and so on
   n_cells: number;
   cells: Bytes;
+}
+
+/** What a capture lost, and when, from the recording's start. */
+export interface Loss {
+  capture: string;
+  what: string;
+  reason: string;
+  amount: number;
+  from_ns: number;
+  to_ns: number;
 }
 
 /** In one file in base64; served, the place in the binary data of the profile, and when that is there the bytes. */
@@ -37,6 +49,8 @@ export interface PageJson {
   labels: string[];
   threads: string[];
   timeline?: TimelineJson;
+  losses?: Loss[];
+  unended?: boolean; // the recording: it still records, or its VM was killed
   trace?: TraceJson;
   coverage?: CoverageJson;
   heap?: HeapJson;
@@ -108,6 +122,9 @@ export interface Metric {
   fromNs: number;
   shape: Shape;
   cells: Cells;
+  readings: Map<number, [number, number]> | null; // by label, of the whole recording: what its own and its whole time rest on
+  aside: number; // weight that `plain` leaves out
+  plain?: Metric; // the same as `report` shows it: without threads that have nothing to do, and the VM's own
 }
 
 function fromBase64(text: string): Uint8Array {
@@ -168,7 +185,7 @@ function decodeShape(m: MetricJson): Shape {
   return shape;
 }
 
-function decodeCells(m: MetricJson): Cells {
+function decodeCells(m: MetricJson, aside: Uint8Array): Cells {
   const v = new Varints(m.cells as string | Uint8Array);
   const n = m.n_cells;
   const cells: Cells = {
@@ -183,15 +200,41 @@ function decodeCells(m: MetricJson): Cells {
   for (let i = 0; i < n; i++) {
     cells.bucket[i] = bucket += v.next();
     cells.thread[i] = v.next();
-    cells.node[i] = v.next();
+    const node = v.next();
+    if (m.aside) aside[i] = node & 1;
+    cells.node[i] = m.aside ? node >>> 1 : node;
     cells.weight[i] = v.next();
   }
   cells.buckets = bucket + 1;
   return cells;
 }
 
+/** Times that rest on fewer readings say nothing; as in `report`. */
+export const FEWEST_READINGS = 10;
+
+function readingsOf(list: number[]): Map<number, [number, number]> {
+  const by = new Map<number, [number, number]>();
+  for (let i = 0; i + 2 < list.length; i += 3) by.set(list[i], [list[i + 1], list[i + 2]]);
+  return by;
+}
+
+/** The cells that are not marked. */
+function without(c: Cells, marked: Uint8Array): Cells {
+  const keep = marked.reduce((n, m) => n + 1 - m, 0);
+  const part = { bucket: new Int32Array(keep), thread: new Int32Array(keep), node: new Int32Array(keep), weight: new Float64Array(keep) };
+  for (let i = 0, k = 0; i < c.n; i++) {
+    if (marked[i]) continue;
+    part.bucket[k] = c.bucket[i];
+    part.thread[k] = c.thread[i];
+    part.node[k] = c.node[i];
+    part.weight[k++] = c.weight[i];
+  }
+  return { ...part, n: keep, buckets: c.buckets };
+}
+
 export function decodeMetric(m: MetricJson): Metric {
-  return {
+  const aside = new Uint8Array(m.n_cells);
+  const metric: Metric = {
     name: m.name,
     title: m.title,
     unit: m.unit,
@@ -201,6 +244,10 @@ export function decodeMetric(m: MetricJson): Metric {
     bucketNs: m.bucket_ns,
     fromNs: m.from_ns,
     shape: decodeShape(m),
-    cells: decodeCells(m),
+    cells: decodeCells(m, aside),
+    readings: m.readings ? readingsOf(m.readings) : null,
+    aside: m.aside ?? 0,
   };
+  if (metric.aside) metric.plain = { ...metric, cells: without(metric.cells, aside) };
+  return metric;
 }

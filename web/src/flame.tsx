@@ -5,6 +5,7 @@ import { kinds, MARK, Metric } from "./data";
 import { percent, short, weightLong } from "./format";
 import { FlamePainter, frameAt, Names, ROW, starts } from "./flamepaint";
 import { kindPixels, kindTitles, pixel, seedOf } from "./palette";
+import { useSize } from "./size";
 import type { Tree } from "./tree";
 import { useDark } from "./theme";
 
@@ -47,6 +48,25 @@ function nodeAt(t: Tree, path: string): number {
   return n;
 }
 
+/** As high as its deepest stack needs: what is below it gets the rest. */
+export const flameHeight = (tree: Tree) => `${(tree.depth + 1) * ROW + 12}px`;
+
+/** The frame after `from` (before it: back) in the order of the tree that matches; `from` when it is the only one. */
+function nextMatch(t: Tree, match: Uint8Array, from: number, back: boolean): number {
+  const order: number[] = [];
+  const open = [0];
+  while (open.length) {
+    const n = open.pop()!;
+    if (n && t.total[n] && match[t.label[n]]) order.push(n);
+    const below: number[] = [];
+    for (let c = t.firstChild[n]; c; c = t.nextSibling[c]) below.push(c);
+    open.push(...below.reverse());
+  }
+  const at = order.indexOf(from);
+  if (at < 0) return order[back ? order.length - 1 : 0] ?? from;
+  return order[(at + (back ? order.length - 1 : 1)) % order.length];
+}
+
 export function Flame(p: Props) {
   const { tree, labels, metric } = p;
   const isDark = useDark();
@@ -56,7 +76,7 @@ export function Flame(p: Props) {
   const names = useRef<Names | null>(null);
   const view = useRef<[number, number]>([0, 1]);
   const animation = useRef(0);
-  const [size, setSize] = useState<[number, number]>([0, 0]);
+  const size = useSize(scroller);
   const [hover, setHover] = useState<{ node: number; x: number; y: number } | null>(null);
   const [cursor, setCursor] = useState(0);
   const [zoom, setZoom] = useState(0);
@@ -66,7 +86,8 @@ export function Flame(p: Props) {
   const height = (tree.depth + 1) * ROW;
 
   const draw = () => {
-    const c = canvas.current!;
+    const c = canvas.current;
+    if (!c) return; // the view has changed since this was asked for
     const ctx = c.getContext("2d")!;
     const ratio = window.devicePixelRatio || 1;
     const [w, h] = size;
@@ -105,7 +126,7 @@ export function Flame(p: Props) {
       const e = 1 - (1 - t) ** 3;
       view.current = t === 1 ? [from, to] : [a + (from - a) * e, b + (to - b) * e];
       draw();
-      canvas.current!.dataset.still = String(t === 1);
+      if (canvas.current) canvas.current.dataset.still = String(t === 1);
       if (t < 1) animation.current = requestAnimationFrame(step);
     };
     step();
@@ -118,18 +139,12 @@ export function Flame(p: Props) {
     if (animate) p.onZoom?.(pathOf(tree, node));
   };
 
-  useEffect(() => {
-    const s = scroller.current!;
-    const watch = new ResizeObserver(() => setSize([s.clientWidth, s.clientHeight]));
-    watch.observe(s);
-    return () => watch.disconnect();
-  }, []);
+  useEffect(() => () => cancelAnimationFrame(animation.current), []);
   useEffect(() => {
     const n = nodeAt(tree, p.zoomed ?? "");
     setCursor(n);
     zoomTo(n, false);
-    if (p.upwards) scroller.current!.scrollTop = scroller.current!.scrollHeight;
-    else scroller.current!.scrollTop = 0;
+    if (scroller.current) scroller.current.scrollTop = p.upwards ? scroller.current.scrollHeight : 0;
   }, [tree, p.upwards]);
   // Not for the tip: what the pointer is over changes nothing in the picture.
   useEffect(draw, [tree, labels, size, p.match, p.selected, cursor, isDark, p.upwards, zoom]);
@@ -186,6 +201,24 @@ export function Flame(p: Props) {
     e.preventDefault();
     e.stopPropagation();
   };
+
+  // From the search box or anywhere else: "n" and "N", or Enter and Shift with Enter in the box, go through what was found.
+  useEffect(() => {
+    if (!p.match) return;
+    const found = p.match;
+    const next = (e: KeyboardEvent) => {
+      const inSearch = e.target instanceof HTMLInputElement && e.target.type === "search" && !!e.target.closest(".tools");
+      const typing = /^(INPUT|TEXTAREA|SELECT)$/.test((e.target as HTMLElement).tagName);
+      const isKey = inSearch ? e.key === "Enter" : !typing && (e.key === "n" || e.key === "N");
+      if (!isKey || e.ctrlKey || e.metaKey || e.altKey) return;
+      const to = nextMatch(tree, found, cursor, e.shiftKey);
+      show(to);
+      if (to) p.onSelect(tree.label[to]);
+      e.preventDefault();
+    };
+    addEventListener("keydown", next);
+    return () => removeEventListener("keydown", next);
+  });
 
   const onWheel = (e: WheelEvent) => {
     if (!e.ctrlKey) return;

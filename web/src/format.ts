@@ -29,6 +29,9 @@ function digits(v: number): string {
 const grouped = new Intl.NumberFormat("en-US");
 export const count = (n: number) => grouped.format(n).replace(/,/g, "\u202f");
 
+/** "1 thread", "2 threads". */
+export const plural = (n: number, one: string, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
+
 export function weight(unit: Unit, n: number): string {
   return unit === "bytes" ? bytes(n) : unit === "ns" ? duration(n) : count(n);
 }

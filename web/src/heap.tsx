@@ -129,7 +129,7 @@ function Tree({ ask, summary, chosen, onChoose }: { ask: Ask; summary: Summary; 
   return (
     <VirtualTable label="Dominators" count={rows.length} cursor={cursor} onCursor={setCursor} onKey={onKey} level={(i) => rows[i].level}
       expanded={(i) => (rows[i].o.children ? Array.isArray(open[rows[i].o.object]) : undefined)}
-      columns={[{ title: "Object" }, { title: "Retained", numeric: true, width: "100px" }, { title: "Share", numeric: true, width: "80px" }, { title: "Itself", numeric: true, width: "90px" }]}
+      columns={[{ title: "Object" }, { title: "Retained", numeric: true, width: "100px" }, { title: "Share", numeric: true, width: "80px", minor: true }, { title: "Itself", numeric: true, width: "90px", minor: true }]}
       cells={(i) => {
         const { o, level } = rows[i];
         return [
@@ -165,7 +165,7 @@ function Classes(p: { ask: Ask; text: string; onText: (t: string) => void; chose
       </div>
       <SortableTable caption="Classes" by={2} limit={1000} rows={shown} selected={new Set(at >= 0 ? [at] : [])} totals
         onSelect={(s) => p.onChoose(String(rows[[...s].find((k) => k !== at) ?? -1]?.cells[0] ?? ""))}
-        columns={[{ title: "Class" }, { title: "Count", numeric: true, format: count }, { title: "Total shallow", ...size }, { title: "Retained", ...size }]} />
+        columns={[{ title: "Class" }, { title: "Count", numeric: true, format: count }, { title: "Total shallow", ...size, minor: true }, { title: "Retained", ...size }]} />
     </>
   );
 }

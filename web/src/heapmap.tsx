@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { bytes, percent } from "./format";
 import { Ask, HeapObject, Summary, simple, titleOf } from "./heapdata";
 import { seedOf } from "./palette";
+import { useSize } from "./size";
 import { useDark } from "./theme";
 import { Box, squarify } from "./treemap";
 
@@ -30,7 +31,7 @@ export function HeapMap(p: Props) {
   const dark = useDark();
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
-  const [size, setSize] = useState<[number, number]>([0, 0]);
+  const size = useSize(box);
   const [top, setTop] = useState<HeapObject[]>([]);
   const [inner, setInner] = useState<Record<string, HeapObject[]>>({});
   const [hover, setHover] = useState<{ o: HeapObject; x: number; y: number } | null>(null);
@@ -38,11 +39,6 @@ export function HeapMap(p: Props) {
   const [trail, setTrail] = useState<HeapObject[]>([]);
   const here = p.zoom.split(".").pop() ?? "";
   const wholeOf = here ? (trail.find((o) => o.object === here)?.retained ?? top.reduce((a, o) => a + o.retained, 0)) : p.summary.reachableBytes;
-  useEffect(() => {
-    const watch = new ResizeObserver(() => setSize([box.current!.clientWidth, box.current!.clientHeight]));
-    watch.observe(box.current!);
-    return () => watch.disconnect();
-  }, []);
   useEffect(() => {
     let gone = false;
     setCursor(0);
@@ -84,9 +80,9 @@ export function HeapMap(p: Props) {
     }));
   }, [top, inner, size, wholeOf]);
   useEffect(() => {
-    const c = canvas.current!;
+    const c = canvas.current;
     const [w, h] = size;
-    if (!w) return;
+    if (!c || !w) return;
     const ratio = devicePixelRatio || 1;
     c.width = w * ratio;
     c.height = h * ratio;

@@ -6,6 +6,7 @@ import { colour, kindTitles } from "./palette";
 
 const keys: [string, string][] = [
   ["/", "search methods"],
+  ["n N", "next, previous match of the search; in its box Enter, with Shift"],
   ["i", "inverted: the running methods first, their callers below"],
   ["f", "flame (upwards) or icicle (downwards)"],
   ["← ↑ → ↓", "move between frames or rows"],
@@ -27,7 +28,7 @@ const threadKeys: [string, string][] = [
   ["w e", "go to the waker, to what ended the state"],
   ["n p", "next, previous segment of the critical path"],
   ["c", "show or hide the critical path"],
-  ["g m s", "group by thread group; marks on or off; choose threads"],
+  ["g m v s", "group by thread group; marks, threads of the VM on or off; choose threads"],
   ["Escape", "back, close, clear"],
   ["?", "this help"],
 ];
@@ -36,6 +37,7 @@ const callKeys: [string, string][] = [
   ["/", "search methods"],
   ["↑ ↓ PgUp PgDn Home End", "move between calls"],
   ["→ ←", "open and close a call; to its first call, to its caller"],
+  ["n N", "next, previous call that matches the filter"],
   ["Escape", "back, close, clear"],
 ];
 
@@ -90,7 +92,7 @@ const about: Record<string, { text: preact.ComponentChildren; keys: [string, str
 
 export function Help(p: { page: PageJson; onClose: () => void; isDark: boolean; view: string }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current!.showModal(), []);
+  useEffect(() => dialog.current?.showModal(), []);
   const of = about[p.view] ?? { text: <Profile isDark={p.isDark} />, keys };
   return (
     <dialog ref={dialog} onClose={p.onClose} onClick={(e) => e.target === dialog.current && dialog.current!.close()} aria-label="Help">

@@ -2,7 +2,7 @@
 // Monitor statistics, each table by what is chosen in the one before: threads, classes, blocks and waits by calling method, the
 // call stack of what is chosen.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { duration, percent } from "./format";
+import { duration, percent, plural } from "./format";
 import type { Kept } from "./link";
 import { download, table } from "./save";
 import { SortableTable } from "./sortable";
@@ -18,8 +18,9 @@ const numbers = (text: string | undefined) => new Set((text ?? "").split(",").fi
 export function Monitors({ json, served, name, kept, keep }: Kept & { json: TimelineJson; served: boolean; name: string }) {
   const threads = useMemo(() => numbers(kept.mt), [kept.mt]);
   const [site, setSite] = useState(new Set<string>());
-  const stats = useStats(json, threads);
-  const all = useStats(json, everyone);
+  const idle = kept.mi === "1";
+  const stats = useStats(json, threads, idle);
+  const all = useStats(json, everyone, idle);
   const chosenClasses = new Set((kept.mc ?? "").split("|").filter(Boolean));
   const classes = stats.classes;
   const sites = stats.sites.filter((s) => !chosenClasses.size || chosenClasses.has(s.class));
@@ -36,9 +37,9 @@ export function Monitors({ json, served, name, kept, keep }: Kept & { json: Time
       key: i,
       cells: [place(s), s.class, s.count, s.total_ns, s.min_ns, average(s), s.max_ns, s.p50_ns, s.p90_ns, s.p99_ns, s.objects, s.threads],
     }));
-  const columns = [{ title: "Calling method" }, { title: "Class" }, { title: "Count", numeric: true }, { title: "Total", ...time }, { title: "Min", ...time },
-    { title: "Average", ...time }, { title: "Max", ...time }, { title: "50 %", ...time }, { title: "90 %", ...time }, { title: "99 %", ...time },
-    { title: "Objects", numeric: true, format: (v: number) => (v < 0 ? "–" : String(v)) }, { title: "Threads", numeric: true }];
+  const columns = [{ title: "Calling method" }, { title: "Class" }, { title: "Count", numeric: true }, { title: "Total", ...time }, { title: "Min", ...time, minor: true },
+    { title: "Average", ...time, minor: true }, { title: "Max", ...time, minor: true }, { title: "50 %", ...time, minor: true }, { title: "90 %", ...time, minor: true }, { title: "99 %", ...time, minor: true },
+    { title: "Objects", numeric: true, minor: true, format: (v: number) => (v < 0 ? "–" : String(v)) }, { title: "Threads", numeric: true, minor: true }];
   const chosen = sites.filter((s) => site.has(siteKey(s)));
   const selected = new Set(sites.map((s, i) => (site.has(siteKey(s)) ? i : -1)).filter((i) => i >= 0));
   const choose = (s: Set<number>) => setSite(new Set([...s].map((i) => siteKey(sites[i]))));
@@ -53,9 +54,16 @@ export function Monitors({ json, served, name, kept, keep }: Kept & { json: Time
     <main class="monitors">
       <div class="columns" tabIndex={0} role="group" aria-label="Tables">
         <section>
-          <h2>Threads <button class="aside" onClick={save}>Save CSV</button></h2>
+          <h2>
+            Threads <button class="aside" onClick={save}>Save CSV</button>
+            {stats.idle > 0 && (
+              <button class="aside toggle" aria-pressed={idle} onClick={() => keep({ mi: idle ? "" : "1" })} title="Waits of threads that have nothing to do: idle pool threads, timers">
+                {idle ? "With" : "Without"} {plural(stats.idle, "idle wait")}, {duration(stats.idle_ns)}
+              </button>
+            )}
+          </h2>
           <SortableTable caption="Threads" by={4} totals selected={threads} onSelect={(s) => keep({ mt: [...s].join(",") })} rows={threadRows}
-            columns={[{ title: "Thread" }, { title: "Id", numeric: true }, { title: "Group" }, { title: "Blocked count", numeric: true }, { title: "Blocked", ...time }, { title: "Waited count", numeric: true }, { title: "Waited", ...time }]} />
+            columns={[{ title: "Thread" }, { title: "Id", numeric: true, minor: true }, { title: "Group", minor: true }, { title: "Blocked count", numeric: true }, { title: "Blocked", ...time }, { title: "Waited count", numeric: true }, { title: "Waited", ...time }]} />
         </section>
         <section>
           <h2>
@@ -63,8 +71,8 @@ export function Monitors({ json, served, name, kept, keep }: Kept & { json: Time
           </h2>
           <SortableTable caption="Classes whose monitors were used" by={2} totals selected={new Set(classes.map((c, i) => (chosenClasses.has(c.class) ? i : -1)).filter((i) => i >= 0))}
             onSelect={(s) => keep({ mc: [...s].map((i) => classes[i].class).join("|") })} rows={classRows}
-            columns={[{ title: "Class" }, { title: "Block count", numeric: true }, { title: "Blocked", ...time }, { title: "Min", ...time }, { title: "Average", ...time }, { title: "Max", ...time },
-              { title: "Wait count", numeric: true }, { title: "Waited", ...time }, { title: "Min ", ...time }, { title: "Average ", ...time }, { title: "Max ", ...time }, { title: "Threads", numeric: true }]} />
+            columns={[{ title: "Class" }, { title: "Block count", numeric: true }, { title: "Blocked", ...time }, { title: "Min", ...time, minor: true }, { title: "Average", ...time, minor: true }, { title: "Max", ...time, minor: true },
+              { title: "Wait count", numeric: true }, { title: "Waited", ...time }, { title: "Min ", ...time, minor: true }, { title: "Average ", ...time, minor: true }, { title: "Max ", ...time, minor: true }, { title: "Threads", numeric: true, minor: true }]} />
         </section>
         <section>
           <h2>Blocks, by calling method</h2>
@@ -87,22 +95,23 @@ export function Monitors({ json, served, name, kept, keep }: Kept & { json: Time
   );
 }
 
-const nothing: Stats = { threads: [], classes: [], sites: [] };
+const nothing: Stats = { idle: 0, idle_ns: 0, threads: [], classes: [], sites: [] };
 
 /** The tables for the threads that are chosen (none: all): asked of the server, or added up from those of each thread. */
-export function useStats(json: TimelineJson, threads: Set<number>): Stats {
+export function useStats(json: TimelineJson, threads: Set<number>, idle = false): Stats {
   const [asked, setAsked] = useState<{ key: string; stats: Stats } | null>(null);
-  const key = [...threads].join(",");
+  const list = [...threads].join(",");
+  const key = `${list}/${idle}`;
   useEffect(() => {
     if (!json.served) return;
     const stop = new AbortController();
-    fetch(key ? `monitors?threads=${key}` : "monitors", { signal: stop.signal }).then(async (r) => r.ok && setAsked({ key, stats: await r.json() })).catch(() => {});
+    fetch(`monitors?${list ? `threads=${list}&` : ""}${idle ? "idle=1" : ""}`, { signal: stop.signal }).then(async (r) => r.ok && setAsked({ key, stats: await r.json() })).catch(() => {});
     return () => stop.abort();
   }, [key, json]);
   return useMemo(() => {
     if (json.served) return asked?.key === key ? asked.stats : nothing;
-    if (!key || !json.by_thread) return json.stats ?? nothing;
-    return merge(json.by_thread.filter((b) => threads.has(b.thread)).map((b) => b.stats));
+    if (!list || !json.by_thread) return (idle && json.stats_idle) || json.stats || nothing;
+    return merge(json.by_thread.filter((b) => threads.has(b.thread)).map((b) => (idle && b.stats_idle) || b.stats));
   }, [key, asked, json]);
 }
 
@@ -127,7 +136,7 @@ function merge(all: Stats[]): Stats {
       sites.set(siteKey(x), o ? { ...add(o, x), objects: -1, threads: o.threads + x.threads } : x);
     }
   }
-  return { threads: [], classes: [...classes.values()], sites: [...sites.values()] };
+  return { idle: all.reduce((n, s) => n + s.idle, 0), idle_ns: all.reduce((n, s) => n + s.idle_ns, 0), threads: [], classes: [...classes.values()], sites: [...sites.values()] };
 }
 
 /** What the program would take if the sections of a class's locks were shorter: replayed on the server. */

@@ -5,7 +5,7 @@ import { kinds } from "./data";
 type Hsl = [number, number, number];
 
 const light: Record<string, Hsl> = {
-  java: [172, 42, 62],
+  java: [132, 34, 70],
   compiled: [172, 42, 62],
   inlined: [190, 48, 74],
   interpreted: [44, 82, 68],
@@ -16,7 +16,7 @@ const light: Record<string, Hsl> = {
 };
 
 const dark: Record<string, Hsl> = {
-  java: [174, 40, 31],
+  java: [132, 30, 37],
   compiled: [174, 40, 31],
   inlined: [196, 42, 40],
   interpreted: [40, 58, 36],

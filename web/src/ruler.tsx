@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Metric } from "./data";
 import { duration } from "./format";
+import { useSize } from "./size";
 import { useDark } from "./theme";
 
 const HEIGHT = 46;
@@ -24,7 +25,7 @@ export function Ruler(p: Props) {
   const { metric } = p;
   const isDark = useDark();
   const canvas = useRef<HTMLCanvasElement>(null);
-  const [width, setWidth] = useState(0);
+  const [width] = useSize(canvas);
   const [drag, setDrag] = useState<[number, number] | null>(null);
   const buckets = metric.cells.buckets;
   const weights = useMemo(() => {
@@ -36,12 +37,8 @@ export function Ruler(p: Props) {
   const shown = drag ? ([Math.min(...drag), Math.max(...drag) + 1] as [number, number]) : p.window;
 
   useEffect(() => {
-    const watch = new ResizeObserver(() => setWidth(canvas.current!.parentElement!.clientWidth));
-    watch.observe(canvas.current!.parentElement!);
-    return () => watch.disconnect();
-  }, []);
-  useEffect(() => {
-    const c = canvas.current!;
+    const c = canvas.current;
+    if (!c) return;
     const ratio = window.devicePixelRatio || 1;
     c.width = width * ratio;
     c.height = HEIGHT * ratio;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A table that sorts by any column, with rows chosen by mouse or keyboard.
 import { useMemo, useState } from "preact/hooks";
+import { cellClass } from "./virtual";
 
 export interface Column {
   title: string;
   numeric?: boolean;
   format?: (v: number) => string;
+  minor?: boolean; // left out where there is little room
 }
 
 export interface TableRow {
@@ -55,7 +57,7 @@ export function SortableTable(p: Props) {
         <thead>
           <tr>
             {p.columns.map((c, i) => (
-              <th scope="col" key={c.title} class={c.numeric ? "n" : ""} aria-sort={sort.by === i ? (sort.down ? "descending" : "ascending") : "none"}>
+              <th scope="col" key={c.title} class={cellClass(c)} aria-sort={sort.by === i ? (sort.down ? "descending" : "ascending") : "none"}>
                 <button onClick={() => setSort({ by: i, down: sort.by === i ? !sort.down : !!c.numeric })}>
                   {c.title}
                   <span aria-hidden="true">{sort.by === i ? (sort.down ? " ↓" : " ↑") : ""}</span>
@@ -83,7 +85,7 @@ export function SortableTable(p: Props) {
               }}
             >
               {p.columns.map((c, k) => (
-                <td key={k} class={c.numeric ? "n" : ""} title={c.numeric ? undefined : String(r.cells[k])}>
+                <td key={k} class={cellClass(c)} title={c.numeric ? undefined : String(r.cells[k])}>
                   {format(c, r.cells[k])}
                 </td>
               ))}
@@ -101,7 +103,7 @@ export function SortableTable(p: Props) {
           <tfoot>
             <tr>
               {p.columns.map((c, k) => (
-                <td key={k} class={c.numeric ? "n" : ""}>
+                <td key={k} class={cellClass(c)}>
                   {k === 0 && !c.numeric ? `${p.selected.size ? "chosen" : "all"}: ${counted.length}` : c.numeric && /count|blocked|waited|total/i.test(c.title) ? format(c, counted.reduce((s, r) => s + Number(r.cells[k]), 0)) : ""}
                 </td>
               ))}

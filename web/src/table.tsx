@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ranked methods: a real table, of which only the rows in sight are in the document.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { kinds, Metric } from "./data";
+import { FEWEST_READINGS, kinds, Metric } from "./data";
 import { percent, split, weight } from "./format";
 import { colour, kindTitles } from "./palette";
+import { useSize } from "./size";
 import { useDark } from "./theme";
 import type { Row } from "./tree";
 
@@ -24,26 +25,23 @@ interface Props {
 export function MethodTable(p: Props) {
   const [sort, setSort] = useState<{ by: Column; down: boolean }>({ by: "self", down: true });
   const [top, setTop] = useState(0);
-  const [height, setHeight] = useState(400);
   const box = useRef<HTMLDivElement>(null);
+  const height = useSize(box)[1] || 400;
   const isDark = useDark();
+  // Own (0) or whole (1) time from too few readings: marked, and never ranked above what is known.
+  const few = (r: Row, of: 0 | 1) => !!p.metric.readings && (p.metric.readings.get(r.label)?.[of] ?? 0) < FEWEST_READINGS;
+  const mark = (r: Row, of: 0 | 1, text: string) => (few(r, of) ? <span title={`From ${p.metric.readings!.get(r.label)?.[of] ?? 0} readings of the clock: too few to rank by`}>~{text}</span> : text);
   const rows = useMemo(() => {
     const k = sort.down ? 1 : -1;
     const by = {
-      self: (a: Row, b: Row) => b.self - a.self || b.total - a.total,
-      total: (a: Row, b: Row) => b.total - a.total || b.self - a.self,
+      self: (a: Row, b: Row) => Number(few(a, 0)) - Number(few(b, 0)) || b.self - a.self || b.total - a.total,
+      total: (a: Row, b: Row) => Number(few(a, 1)) - Number(few(b, 1)) || b.total - a.total || b.self - a.self,
       method: (a: Row, b: Row) => (p.labels[b.label] > p.labels[a.label] ? 1 : -1),
     }[sort.by];
     return [...p.rows].sort((a, b) => k * by(a, b) || a.label - b.label);
   }, [p.rows, sort]);
   useEffect(() => {
-    const b = box.current!;
-    const watch = new ResizeObserver(() => setHeight(b.clientHeight));
-    watch.observe(b);
-    return () => watch.disconnect();
-  }, []);
-  useEffect(() => {
-    box.current!.scrollTop = 0;
+    if (box.current) box.current.scrollTop = 0;
     setTop(0);
   }, [rows]);
 
@@ -81,9 +79,9 @@ export function MethodTable(p: Props) {
         <thead>
           <tr>
             {header("self", "Self", "num")}
-            <th scope="col" class="num plain" aria-label="Self, absolute" />
+            <th scope="col" class="num plain minor" aria-label="Self, absolute" />
             {header("total", "Total", "num")}
-            <th scope="col" class="num plain" aria-label="Total, absolute" />
+            <th scope="col" class="num plain minor" aria-label="Total, absolute" />
             {header("method", "Method")}
           </tr>
         </thead>
@@ -107,14 +105,14 @@ export function MethodTable(p: Props) {
               >
                 <td class="num">
                   <Bar part={r.self} whole={p.whole} />
-                  {percent(r.self, p.whole)}
+                  {mark(r, 0, percent(r.self, p.whole))}
                 </td>
-                <td class="num dim">{weight(p.metric.unit, r.self)}</td>
+                <td class="num dim minor">{mark(r, 0, weight(p.metric.unit, r.self))}</td>
                 <td class="num">
                   <Bar part={r.total} whole={p.whole} />
-                  {percent(r.total, p.whole)}
+                  {mark(r, 1, percent(r.total, p.whole))}
                 </td>
-                <td class="num dim">{weight(p.metric.unit, r.total)}</td>
+                <td class="num dim minor">{mark(r, 1, weight(p.metric.unit, r.total))}</td>
                 <td class="method" title={p.labels[r.label]}>
                   <i style={{ background: colour(r.kind, 3, isDark) }} title={kindTitles[kinds[r.kind]]} />
                   <span class="dim">{pkg}</span>

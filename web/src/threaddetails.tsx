@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known of a state or an interaction: lock, owner, causes and stacks; and the critical path in numbers.
-import { duration, percent } from "./format";
+import { count, duration, percent } from "./format";
 import { edgeTitles, QUIET, stateTitles } from "./threadpaint";
 import type { Cause, Frame, NodeDetails, SegmentDetails, TimelineJson } from "./timeline";
 
@@ -57,7 +57,12 @@ export function Details(p: { json: TimelineJson; node: NodeDetails; segment: Seg
         {node.lock && <p>on <b>{node.lock}</b> <button onClick={() => p.onLock(node.lock!)} title="Choose the threads that use locks of this class">Its threads …</button></p>}
         {node.other >= 0 && <p>{kind === "wait-join" ? "waits for the end of " : isState ? "held by " : "thread "}<b>{name(node.other)}</b></p>}
         {node.timeout_ms > 0 && <p class="dim">timeout {node.timeout_ms} ms</p>}
-        {p.segment && <p class="dim">on the critical path: {p.segment.state}, {duration(p.segment.end - p.segment.start)}</p>}
+        {p.segment && (
+          <p class="dim">
+            on the critical path: {p.segment.idle ? "idle" : p.segment.state}, {duration(p.segment.end - p.segment.start)}
+            {p.segment.ran && `, in ${p.segment.ran}`}
+          </p>
+        )}
         {node.cause && <p>{edge(node.cause)} {node.cause.node >= 0 && "by "}{by(node.cause, "Go to the waker (w)")}</p>}
         {node.ended && <p>ended by {edge(node.ended)} {node.ended.node >= 0 && "of "}{by(node.ended, "Go to what ended it (e)")}</p>}
         <button onClick={p.onClose}>Close</button>
@@ -101,8 +106,43 @@ export function PathSummary({ json, onFirst, file }: { json: TimelineJson; onFir
               <td class="num">{percent(ns, path.length_ns)}</td>
             </tr>
           ))}
+          {path.idle_ns > 0 && (
+            <tr title="Its thread had nothing to do">
+              <th scope="row">idle</th>
+              <td class="num">{duration(path.idle_ns)}</td>
+              <td class="num">{percent(path.idle_ns, path.length_ns)}</td>
+            </tr>
+          )}
         </tbody>
       </table>
+      {path.methods.length > 0 && (
+        <section class="ran" aria-label="What ran on the path">
+          <table class="small">
+            <caption class="sr">Methods on the critical path</caption>
+            <thead>
+              <tr>
+                <th scope="col">Method</th>
+                <th scope="col">Of the path</th>
+                <th scope="col">Self</th>
+              </tr>
+            </thead>
+            <tbody>
+              {path.methods.map((m) => (
+                <tr key={m.method}>
+                  <th scope="row" title={m.method}>{m.method}</th>
+                  <td class="num" title={percent(m.total_ns, path.length_ns)}>{duration(m.total_ns)}</td>
+                  <td class="num">{m.self_ns ? duration(m.self_ns) : "-"}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+          <p class="dim">
+            {path.samples > 0
+              ? `${count(path.samples)} CPU samples tell what ran in ${Math.round((100 * path.sampled_run_ns) / path.run_ns)} % of the running time.`
+              : path.run_ns > 0 && "A run counts for the methods on the stack before and after it."}
+          </p>
+        </section>
+      )}
       {json.deadlocks > 0 && <p class="warn">{json.deadlocks} deadlock{json.deadlocks > 1 ? "s" : ""} found.</p>}
     </aside>
   );

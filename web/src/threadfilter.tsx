@@ -23,7 +23,7 @@ export function ThreadFilter(p: Props) {
   const [text, setText] = useState("");
   const [blocked, setBlocked] = useState("");
   const [lock, setLock] = useState(p.lock ?? "");
-  useEffect(() => dialog.current!.showModal(), []);
+  useEffect(() => dialog.current?.showModal(), []);
   const stats = useStats(p.json, nobody);
   const rows = useMemo(
     () => p.json.threads.map((x, i) => ({ key: i, cells: [x.id, x.name, x.group, stats.threads[i]?.blocked_ns ?? 0, stats.threads[i]?.waited_ns ?? 0] })),

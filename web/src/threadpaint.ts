@@ -7,7 +7,9 @@ import type { TimelineJson } from "./timeline";
 
 export const ROW = 26;
 export const AXIS = 24;
-export const GUTTER = 190;
+
+/** Pixels for the names left of the timeline of a width: on a phone the time has most of it. */
+export const gutter = (width: number) => Math.min(190, Math.max(96, Math.round(width * 0.27)));
 
 /** Colours of states, apart in hue and lightness (after Okabe and Ito). */
 export const stateColours: Record<string, [string, string]> = {
@@ -21,7 +23,7 @@ export const stateColours: Record<string, [string, string]> = {
   reacquire: ["#e8932f", "#e8a14a"],
   io: ["#e7c547", "#b7962a"],
   preempted: ["#9fd8bd", "#2d6b50"],
-  unmounted: ["#9fd8bd", "#2d6b50"],
+  unmounted: ["#e3d5c0", "#5c5040"],
 };
 
 export const stateTitles: Record<string, string> = {
@@ -157,8 +159,8 @@ export class ThreadPainter {
       this.pixels = new Uint32Array(this.image.data.buffer);
     }
     if (this.look?.dark !== s.dark) this.look = lookOf(s.json.kinds, s.dark);
-    const left = Math.round(GUTTER * ratio);
-    const place: Place = { left, width, height, ratio, from: s.view[0], scale: ((s.w - GUTTER) * ratio) / (s.view[1] - s.view[0]) };
+    const left = Math.round(gutter(s.w) * ratio);
+    const place: Place = { left, width, height, ratio, from: s.view[0], scale: ((s.w - gutter(s.w)) * ratio) / (s.view[1] - s.view[0]) };
     const first = Math.max(0, Math.floor(s.top / ROW));
     const last = Math.min(s.lines.length, Math.ceil((s.top + s.h) / ROW));
     const names: Name[] = [];
@@ -172,12 +174,12 @@ export class ThreadPainter {
     ctx.textBaseline = "middle";
     ctx.save();
     ctx.beginPath();
-    ctx.rect(GUTTER, AXIS, s.w - GUTTER, s.h - AXIS);
+    ctx.rect(gutter(s.w), AXIS, s.w - gutter(s.w), s.h - AXIS);
     ctx.clip();
     ctx.font = "11px system-ui, sans-serif";
     ctx.fillStyle = s.dark ? "#f3f7f6" : "#14211f";
     for (const n of names) ctx.fillText(n.text, n.x, n.y);
-    const x = (time: number) => GUTTER + ((time - s.view[0]) * (s.w - GUTTER)) / (s.view[1] - s.view[0]);
+    const x = (time: number) => gutter(s.w) + ((time - s.view[0]) * (s.w - gutter(s.w))) / (s.view[1] - s.view[0]);
     const y = (row: number) => AXIS + row * ROW - s.top;
     paintArrows(ctx, s, x, y);
     if (s.picked) paintPicked(ctx, s, x, y);
@@ -321,6 +323,9 @@ export function arrowsOf(s: Scene) {
   return s.picture.arrows.filter((a) => a.time >= s.view[0] && a.cause <= s.view[1] && !s.options.hidden.has(s.json.edges[a.edge]) && s.rowOf.has(a.thread) && s.rowOf.has(a.from));
 }
 
+/** Beyond so many arrows in sight they stand back. */
+const CROWDED = 120;
+
 /** Arrows of one look are drawn together: thousands cost little more than one. */
 function paintArrows(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => number, y: (row: number) => number) {
   const arrows = arrowsOf(s);
@@ -349,10 +354,11 @@ function paintArrows(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => 
     look.heads.lineTo(x1 - 7 * Math.cos(angle - 0.4), y1 - 7 * Math.sin(angle - 0.4));
     look.heads.lineTo(x1 - 7 * Math.cos(angle + 0.4), y1 - 7 * Math.sin(angle + 0.4));
   }
-  ctx.lineWidth = s.picture.arrowEvery > 1 ? 0.8 : 1.4;
+  const crowded = arrows.length > CROWDED;
+  ctx.lineWidth = crowded || s.picture.arrowEvery > 1 ? 0.8 : 1.4;
   for (const l of looks.values()) {
     ctx.strokeStyle = ctx.fillStyle = colourOf(edgeColours, s.json.edges[l.edge], s.dark);
-    ctx.globalAlpha = l.far ? 0.3 : 1;
+    ctx.globalAlpha = l.far ? 0.15 : crowded ? 0.35 : 1; // what the threads do shows through
     ctx.setLineDash(l.inferred ? [4, 3] : []);
     ctx.stroke(l.lines);
     ctx.setLineDash([]);
@@ -364,12 +370,12 @@ function paintArrows(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => 
 function paintGutter(ctx: CanvasRenderingContext2D, s: Scene, first: number, last: number, y: (row: number) => number) {
   const { dark } = s;
   ctx.fillStyle = dark ? "#161e1e" : "#f5f8f7";
-  ctx.fillRect(0, AXIS, GUTTER - 1, s.h);
+  ctx.fillRect(0, AXIS, gutter(s.w) - 1, s.h);
   ctx.fillStyle = dark ? "#2a3636" : "#dbe4e2";
-  ctx.fillRect(GUTTER - 1, 0, 1, s.h);
+  ctx.fillRect(gutter(s.w) - 1, 0, 1, s.h);
   ctx.save();
   ctx.beginPath();
-  ctx.rect(0, AXIS, GUTTER - 8, s.h);
+  ctx.rect(0, AXIS, gutter(s.w) - 8, s.h);
   ctx.clip();
   for (let i = first; i < last; i++) {
     const l = s.lines[i];
@@ -396,7 +402,7 @@ function paintAxis(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => nu
   ctx.fillStyle = dark ? "#161e1e" : "#f5f8f7";
   ctx.fillRect(0, 0, w, AXIS);
   ctx.font = "11px system-ui, sans-serif";
-  const list = ticks(s.view, w - GUTTER);
+  const list = ticks(s.view, w - gutter(w));
   const step = list.length > 1 ? list[1] - list[0] : s.view[1] - s.view[0];
   for (const at of list) {
     ctx.fillStyle = dark ? "#ffffff14" : "#0000000d";
@@ -413,7 +419,7 @@ const sharesOf = (p: Picture, k: number): [number, number][] =>
 /** The rows in sight as SVG. */
 export function threadsSvg(s: Scene, title: string): string {
   const escape = (t: string) => t.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`).replace(/[\u0000-\u0008\u000b-\u001f]/g, "\ufffd");
-  const x = (time: number) => Math.max(GUTTER, Math.min(s.w, GUTTER + ((time - s.view[0]) * (s.w - GUTTER)) / (s.view[1] - s.view[0])));
+  const x = (time: number) => Math.max(gutter(s.w), Math.min(s.w, gutter(s.w) + ((time - s.view[0]) * (s.w - gutter(s.w))) / (s.view[1] - s.view[0])));
   const rows = s.lines.map((l, i) => ({ l, i })).filter(({ i }) => (i + 1) * ROW > s.top && i * ROW < s.top + s.h - AXIS);
   const y = (row: number) => AXIS + row * ROW - (rows[0]?.i ?? 0) * ROW;
   const ink = s.dark ? "#c3cfcd" : "#3a4947";
@@ -445,7 +451,7 @@ export function threadsSvg(s: Scene, title: string): string {
     if (!seen.has(from) && !seen.has(to)) continue;
     out.push(`<line x1="${x(a.cause).toFixed(2)}" y1="${y(from) + ROW / 2}" x2="${x(a.time).toFixed(2)}" y2="${y(to) + ROW / 2}" stroke="${colourOf(edgeColours, s.json.edges[a.edge], s.dark)}"${a.inferred ? ' stroke-dasharray="4 3"' : ""}/>`);
   }
-  const marks = ticks(s.view, s.w - GUTTER);
+  const marks = ticks(s.view, s.w - gutter(s.w));
   for (const t of marks) out.push(`<text x="${(x(t) + 4).toFixed(1)}" y="15" font-size="11">${axisTime(t, marks.length > 1 ? marks[1] - marks[0] : t)}</text>`);
   const height = AXIS + rows.length * ROW + 10;
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${s.w} ${height}" font-family="system-ui, sans-serif" font-size="12" fill="${ink}"><title>${escape(title)}</title>` +

@@ -9,7 +9,8 @@ import { MANY } from "./picture";
 import { download, table } from "./save";
 import { Details, PathSummary } from "./threaddetails";
 import { ThreadFilter } from "./threadfilter";
-import { AXIS, colourOf, edgeColours, edgeTitles, GUTTER, Line, Options, ROW, Scene, stateColours, stateTitles, ThreadPainter, threadsRows, threadsSvg } from "./threadpaint";
+import { AXIS, colourOf, edgeColours, edgeTitles, gutter, Line, Options, ROW, Scene, stateColours, stateTitles, ThreadPainter, threadsRows, threadsSvg } from "./threadpaint";
+import { useSize } from "./size";
 import { useDark } from "./theme";
 import type { NodeDetails, SegmentDetails, Source, TimelineJson } from "./timeline";
 
@@ -36,8 +37,8 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
   );
   const [picked, setShown] = useState<Picked | null>(null);
   const [filter, setFilter] = useState<{ lock?: string } | null>(null);
-  const [size, setSize] = useState<[number, number]>([0, 0]);
   const box = useRef<HTMLDivElement>(null);
+  const size = useSize(box);
   const canvas = useRef<HTMLCanvasElement>(null);
   const painter = useRef(new ThreadPainter());
   const arrowNote = useRef<HTMLParagraphElement>(null);
@@ -47,7 +48,9 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
   const latest = useRef<Picked | null>(null);
   const turn = useRef<Promise<unknown>>(Promise.resolve());
   const { view: latestView, set: setView } = useView(kept, keep, whole, () => redraw());
-  const lines = useMemo(() => layout(json, options.grouped, chosen), [json, options.grouped, chosen]);
+  const ofVm = useMemo(() => json.threads.filter((t) => t.system).length, [json]);
+  const withVm = kept.ty === "1" || !ofVm || ofVm === json.threads.length;
+  const lines = useMemo(() => layout(json, options.grouped, chosen, withVm), [json, options.grouped, chosen, withVm]);
   const rowOf = useMemo(() => {
     const rows = new Map<number, number>();
     lines.forEach((l, i) => l.thread >= 0 && rows.set(l.thread, i));
@@ -68,12 +71,6 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
     setView([a + share * (b - a), b + share * (b - a)]);
   };
 
-  useEffect(() => {
-    const watch = new ResizeObserver(() => setSize([box.current!.clientWidth, box.current!.clientHeight]));
-    watch.observe(box.current!);
-    return () => watch.disconnect();
-  }, []);
-
   const top = useRef(0); // how far the rows are scrolled: to ask the document would lay it out
   const scrollTo = (y: number) => {
     box.current!.scrollTop = y;
@@ -86,9 +83,9 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
   /** Asks for what is in sight unless it is there, or on its way. */
   const want = (): boolean => {
     const [w, h] = size;
-    if (w <= GUTTER) return false;
+    if (w <= gutter(w)) return false;
     const view = latestView.current;
-    const pixel = (view[1] - view[0]) / (w - GUTTER);
+    const pixel = (view[1] - view[0]) / (w - gutter(w));
     const rows = (around: number) => {
       const first = Math.floor(top.current / ROW) - around;
       return lines.slice(Math.max(0, first), Math.ceil((top.current + h) / ROW) + around).flatMap((l) => (l.thread < 0 ? [] : [l.thread]));
@@ -101,7 +98,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
     frame.current = 0;
     const c = canvas.current;
     const [w, h] = size;
-    if (!c || w <= GUTTER) return;
+    if (!c || w <= gutter(w)) return;
     const ratio = devicePixelRatio || 1;
     if (c.width !== Math.round(w * ratio) || c.height !== Math.round(h * ratio)) {
       c.width = Math.round(w * ratio);
@@ -110,7 +107,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
     const fresh = String(want());
     painter.current.paint(c.getContext("2d")!, scene(), ratio);
     if (c.dataset.fresh !== fresh) c.dataset.fresh = fresh;
-    if (source.finest !== undefined) finestNote.current!.classList.toggle("warn", (latestView.current[1] - latestView.current[0]) / (w - GUTTER) < source.finest * 0.9);
+    if (source.finest !== undefined) finestNote.current?.classList.toggle("warn", (latestView.current[1] - latestView.current[0]) / (w - gutter(w)) < source.finest * 0.9);
   };
   // Moving in time and scrolling ask at once, draw a frame each at most, and render nothing. A picture that comes before that
   // frame is drawn in its place.
@@ -118,7 +115,8 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
     const { arrowEvery, arrowsInAll } = asking.shown;
     const drawn = arrowEvery > 1 ? `: one arrow of ${count(arrowEvery)} is drawn. Zoom in for each of them.` : ".";
     const text = `${arrowsInAll ? count(arrowsInAll) : "No"} interaction${arrowsInAll === 1 ? "" : "s"} in sight${drawn}`;
-    if (arrowNote.current!.textContent !== text) arrowNote.current!.textContent = text;
+    if (!arrowNote.current) return; // the view has changed since this was asked for
+    if (arrowNote.current.textContent !== text) arrowNote.current.textContent = text;
     draw();
   };
   now.current = { draw, want: () => void want(), onPicture };
@@ -129,7 +127,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
   };
   useEffect(() => () => cancelAnimationFrame(frame.current), []);
   useEffect(() => {
-    top.current = box.current!.scrollTop;
+    top.current = box.current?.scrollTop ?? 0;
     draw();
   });
 
@@ -139,8 +137,8 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
   };
   const reveal = (p: Picked) => {
     const row = rowOf.get(p.node.thread);
-    const b = box.current!;
-    if (row !== undefined) {
+    const b = box.current;
+    if (b && row !== undefined) {
       const y = row * ROW;
       if (y < top.current) scrollTo(y);
       else if (y + ROW + AXIS > top.current + b.clientHeight) scrollTo(y + ROW + AXIS - b.clientHeight);
@@ -187,8 +185,8 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
     const line = lines[Math.floor((e.clientY - r.top - AXIS + top.current) / ROW)];
     if (!line || line.thread < 0 || e.clientY - r.top < AXIS) return null;
     const view = latestView.current;
-    const perPixel = (view[1] - view[0]) / (size[0] - GUTTER);
-    const time = view[0] + Math.max(e.clientX - r.left - GUTTER, 0) * perPixel;
+    const perPixel = (view[1] - view[0]) / (size[0] - gutter(size[0]));
+    const time = view[0] + Math.max(e.clientX - r.left - gutter(size[0]), 0) * perPixel;
     const p = asking.shown;
     const row = p.rows.get(line.thread);
     for (let k = row?.markLo ?? 0; options.marks && row && k < row.markHi; k++)
@@ -204,6 +202,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
       c: () => keep({ tp: options.path ? "0" : "" }),
       g: () => keep({ tg: options.grouped ? "" : "1" }),
       m: () => keep({ tm: options.marks ? "0" : "" }),
+      v: () => keep({ ty: kept.ty === "1" ? "" : "1" }),
       s: () => setFilter({}),
       Escape: () => pick(null),
     };
@@ -256,8 +255,13 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
         <button aria-pressed={options.grouped} class="toggle" onClick={() => keep({ tg: options.grouped ? "" : "1" })} title="Group the rows by thread group (g)">
           Groups
         </button>
+        {ofVm > 0 && ofVm < json.threads.length && (
+          <button aria-pressed={withVm} class="toggle" disabled={!!chosen} onClick={() => keep({ ty: withVm ? "" : "1" })} title="Rows of the VM's own threads, such as the Finalizer (v)">
+            {ofVm} of the VM
+          </button>
+        )}
         <button class={chosen ? "toggle on" : "toggle"} onClick={() => setFilter({})} title="Choose threads by name, time blocked or lock (s)">
-          {chosen ? `${chosen.size} of ${json.threads.length} threads` : `All ${json.threads.length} threads`} …
+          {chosen ? `${chosen.size} of ${json.threads.length} threads` : json.threads.length === 1 ? "The only thread" : `All ${json.threads.length} threads`} …
         </button>
         <div class="grow" />
         <div class="legend">
@@ -287,8 +291,8 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
           <code>jvmscope serve</code>; <code>convert --from --to</code> makes a file of a part.
         </p>
       )}
-      {json.lost > 0 && <p class="note">{json.lost} events were lost while recording; waits around them have no known cause.</p>}
-      <div class="rows" ref={box} onScroll={() => {
+      {json.lost > 0 && <p class="note">{count(json.lost)} event{json.lost === 1 ? " was" : "s were"} lost while recording; waits around them have no known cause.</p>}
+      <div class="rows" style={{ flexBasis: `${height + 2}px` }} ref={box} onScroll={() => {
         top.current = box.current!.scrollTop;
         redraw();
       }}>
@@ -297,6 +301,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
           tabIndex={0}
           role="application"
           aria-roledescription="thread timeline"
+          data-lines={lines.length}
           aria-label="Threads over time. Arrow keys move between states and threads, plus and minus zoom, W goes to the waker, N and P along the critical path."
           style={{ width: `${size[0]}px`, height: `${size[1]}px` }}
           onKeyDown={onKey}
@@ -305,7 +310,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
             const v = latestView.current;
             if (e.ctrlKey) {
               e.preventDefault();
-              zoom(Math.exp(e.deltaY * 0.004), v[0] + ((e.clientX - r.left - GUTTER) / (size[0] - GUTTER)) * (v[1] - v[0]));
+              zoom(Math.exp(e.deltaY * 0.004), v[0] + ((e.clientX - r.left - gutter(size[0])) / (size[0] - gutter(size[0]))) * (v[1] - v[0]));
             } else if (e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY)) {
               e.preventDefault();
               pan((e.deltaX || e.deltaY) / size[0]);
@@ -319,7 +324,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
             const d = drag.current;
             if (!d) return;
             if (Math.abs(e.clientX - d.x) > 3) d.moved = true;
-            const by = ((d.x - e.clientX) / (size[0] - GUTTER)) * (d.view[1] - d.view[0]);
+            const by = ((d.x - e.clientX) / (size[0] - gutter(size[0]))) * (d.view[1] - d.view[0]);
             if (d.moved) setView([d.view[0] + by, d.view[1] + by]);
           }}
           onPointerUp={(e) => {
@@ -388,10 +393,10 @@ function within(from: number, to: number, end: number): [number, number] {
   return [start, start + span];
 }
 
-/** The rows: threads by their first appearance, system threads last; with headings when grouped. */
-function layout(json: TimelineJson, grouped: boolean, chosen: Set<number> | null): Line[] {
+/** The rows: those chosen, or all but the VM's own; by their first appearance, the VM's last; with headings when grouped. */
+function layout(json: TimelineJson, grouped: boolean, chosen: Set<number> | null, withVm: boolean): Line[] {
   const { threads } = json;
-  const all = threads.map((_, i) => i).filter((i) => !chosen || chosen.has(i));
+  const all = threads.map((_, i) => i).filter((i) => (chosen ? chosen.has(i) : withVm || !threads[i].system));
   all.sort((a, b) => Number(threads[a].system) - Number(threads[b].system) || threads[a].start - threads[b].start || a - b);
   const line = (i: number): Line => ({ thread: i, title: threads[i].name || `thread ${threads[i].id}` });
   if (!grouped) return all.map(line);

@@ -23,9 +23,22 @@ export interface TimelineJson {
   objects?: string;
   stacks?: string;
   strings?: string[];
-  path?: { makespan_ns: number; length_ns: number; n_segments: number; states: number[]; segments: string };
+  path?: {
+    makespan_ns: number;
+    length_ns: number;
+    n_segments: number;
+    states: number[]; // without what is idle
+    idle_ns: number;
+    samples: number;
+    run_ns: number;
+    sampled_run_ns: number;
+    methods: { method: string; self_ns: number; total_ns: number }[];
+    ran: string[]; // which segments name
+    segments: string;
+  };
   stats?: Stats; // served, they are asked for
-  by_thread?: { thread: number; stats: Stats }[];
+  stats_idle?: Stats; // with the waits of threads that have nothing to do
+  by_thread?: { thread: number; stats: Stats; stats_idle?: Stats }[];
 }
 
 /** Pictures of threads, each level twice as fine as the one before; and what is known of states that can be seen in them. */
@@ -37,6 +50,8 @@ export interface PyramidJson {
 }
 
 export interface Stats {
+  idle: number; // waits of threads with nothing to do, which are left out unless asked for
+  idle_ns: number;
   threads: ThreadStats[];
   classes: ClassStats[];
   sites: SiteStats[];
@@ -120,6 +135,8 @@ export interface SegmentDetails {
   state: string;
   edge: number;
   inferred: boolean;
+  idle: boolean; // its thread waited for something to do
+  ran: string | null; // the method that most CPU samples of it were in
 }
 
 export interface Source {
@@ -196,7 +213,8 @@ export function decodePath(json: TimelineJson): SegmentDetails[] {
     const node = p.next() - 1;
     const state = json.path_states[p.next()];
     const edge = p.next();
-    path.push({ index, start, end, thread, node, state, edge: edge & 15, inferred: edge > 15 });
+    const ran = json.path!.ran[p.next() - 1] ?? null;
+    path.push({ index, start, end, thread, node, state, edge: edge & 15, inferred: (edge & 16) > 0, idle: (edge & 32) > 0, ran });
   }
   return path;
 }

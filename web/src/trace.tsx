@@ -45,7 +45,7 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
   const rows = useMemo(() => visible(calls, hits, filtered, closed), [calls, hits, closed]);
   const matches = useMemo(() => hits.reduce((a, b) => a + b, 0), [hits]);
   const cursor = rows.indexOf(at);
-  useEffect(() => setAt(kept.call ? Number(kept.call) : -1), [calls]);
+  useEffect(() => setAt(kept.call ? Number(kept.call) : -1), [calls, kept.call]);
   const pick = (i: number) => {
     setAt(i);
     keep({ call: i < 0 ? "" : String(i) });
@@ -68,7 +68,10 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
     else if (e.key === "ArrowRight" && calls[i].children) pick(rows[Math.min(row + 1, rows.length - 1)]);
     else if (e.key === "ArrowLeft" && calls[i].children && !closed.has(i)) fold(i, true);
     else if (e.key === "ArrowLeft" && calls[i].parent >= 0) reveal(calls[i].parent);
-    else if (e.key === "Escape" && at >= 0) pick(-1);
+    else if (filtered && (e.key === "n" || e.key === "N")) {
+      const to = (e.key === "n" ? rows.slice(row + 1) : rows.slice(0, row).reverse()).find((k) => hits[k]);
+      if (to !== undefined) pick(to);
+    } else if (e.key === "Escape" && at >= 0) pick(-1);
     else return false;
     return true;
   };
@@ -82,7 +85,7 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
           <input type="search" placeholder="Method ( / )" aria-label="Method: a part of its name, or a pattern with *" value={filter.text} onInput={(e) => keep({ cm: e.currentTarget.value, call: "" })} />
         </div>
         <select aria-label="Thread" value={filter.thread} onChange={(e) => keep({ ct: e.currentTarget.value, call: "" })}>
-          <option value="">All {threads.length} threads</option>
+          <option value="">{threads.length === 1 ? "The only thread" : `All ${threads.length} threads`}</option>
           {threads.map((t) => <option key={t} value={t}>{t.slice(0, 80) || "?"}</option>)}
         </select>
         <label class="field">
@@ -106,7 +109,7 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
       <div class="beside">
         <VirtualTable label="Calls" count={rows.length} cursor={cursor} onCursor={(r) => pick(rows[r])} onKey={onKey} level={(r) => levelOf(calls, rows[r])}
           expanded={(r) => (calls[rows[r]].children ? !closed.has(rows[r]) : undefined)} empty="No call matches."
-          columns={[{ title: "Call" }, { title: "Start", numeric: true, width: "92px" }, { title: "Time", numeric: true, width: "92px" }, { title: "Thread", width: "130px" }]}
+          columns={[{ title: "Call" }, { title: "Start", numeric: true, width: "92px", minor: true }, { title: "Time", numeric: true, width: "92px" }, { title: "Thread", width: "130px", minor: true }]}
           rowClass={(r) => (filtered && !hits[rows[r]] ? "context" : "")}
           cells={(r) => {
             const i = rows[r];
@@ -156,8 +159,9 @@ function visible(calls: Call[], hits: Uint8Array, filtered: boolean, closed: Set
 
 function Line({ c, level, closed, onFold }: { c: Call; level: number; closed: boolean; onFold: () => void }) {
   const { pkg, cls, name } = split(c.name);
-  const args = values(c.args).join(", ");
-  const result = c.exception ? ` threw ${c.exception}` : c.return !== undefined ? ` = ${values(c.return)[0]}` : "";
+  const t = types(c.method);
+  const args = values(c.args, t.parameters).join(", ");
+  const result = c.exception ? ` threw ${c.exception}` : c.return !== undefined ? ` = ${values(c.return, [t.result])[0]}` : "";
   return (
     <span class="call" style={{ paddingLeft: `${(Math.min(level, 40) - 1) * 16}px` }} title={`${c.name}(${args})${result}`.slice(0, 2000)}>
       {c.children ? (
@@ -177,7 +181,7 @@ function Line({ c, level, closed, onFold }: { c: Call; level: number; closed: bo
 function Details(p: { c: Call; onParent: () => void; onMethod: () => void; onClose: () => void }) {
   const { c } = p;
   const t = types(c.method);
-  const args = values(c.args);
+  const args = values(c.args, t.parameters);
   return (
     <div>
       <h2 class="break">{c.name}</h2>
@@ -191,7 +195,7 @@ function Details(p: { c: Call; onParent: () => void; onMethod: () => void; onClo
         {args.map((v, i) => (
           <Fact key={i} name={`argument ${i + 1}`} type={t.parameters[i] ?? ""} value={v} />
         ))}
-        {c.return !== undefined && <Fact name="returned" type={t.result} value={values(c.return)[0]} />}
+        {c.return !== undefined && <Fact name="returned" type={t.result} value={values(c.return, [t.result])[0]} />}
         {c.exception && <Fact name="threw" type="" value={c.exception} />}
         {c.caller && <Fact name="called by" type="" value={c.caller.replace(/\(.*$/s, "")} />}
       </dl>

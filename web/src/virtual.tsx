@@ -2,12 +2,13 @@
 // A long list as a table of which only the rows in sight are in the document; one row has the keyboard.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { useSize } from "./size";
 
 const ROW = 26;
 
 interface Props {
   label: string;
-  columns: { title: string; numeric?: boolean; width?: string }[];
+  columns: { title: string; numeric?: boolean; width?: string; minor?: boolean }[]; // minor: left out where there is little room
   count: number;
   cursor: number; // row with the keyboard, -1 none
   level?: (row: number) => number; // of a tree, from 1
@@ -19,20 +20,16 @@ interface Props {
   empty?: string;
 }
 
+export const cellClass = (c: { numeric?: boolean; minor?: boolean }) => [c.numeric && "n", c.minor && "minor"].filter(Boolean).join(" ");
+
 export function VirtualTable(p: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
-  const [height, setHeight] = useState(600);
+  const height = useSize(box)[1] || 600;
   const isTree = !!p.level;
   useEffect(() => {
-    const b = box.current!;
-    const watch = new ResizeObserver(() => setHeight(b.clientHeight));
-    watch.observe(b);
-    return () => watch.disconnect();
-  }, []);
-  useEffect(() => {
-    const b = box.current!;
-    if (p.cursor < 0) return;
+    const b = box.current;
+    if (!b || p.cursor < 0) return;
     const y = p.cursor * ROW;
     if (y < b.scrollTop) b.scrollTop = y;
     else if (y + 2 * ROW > b.scrollTop + b.clientHeight) b.scrollTop = y + 2 * ROW - b.clientHeight;
@@ -53,7 +50,7 @@ export function VirtualTable(p: Props) {
         <thead>
           <tr>
             {p.columns.map((c) => (
-              <th scope="col" key={c.title} class={c.numeric ? "n" : ""} style={c.width ? { width: c.width } : undefined}>
+              <th scope="col" key={c.title} class={cellClass(c)} style={c.width ? { width: c.width } : undefined}>
                 {c.title}
               </th>
             ))}
@@ -67,7 +64,7 @@ export function VirtualTable(p: Props) {
               <tr key={i} data-row={i} aria-rowindex={i + 2} aria-selected={i === p.cursor} aria-level={p.level?.(i)} aria-expanded={p.expanded?.(i)}
                 class={`${i === p.cursor ? "on " : ""}${p.rowClass?.(i) ?? ""}`} onClick={() => p.onCursor(i)}>
                 {p.cells(i).map((c, n) => (
-                  <td key={n} class={p.columns[n].numeric ? "n" : ""}>{c}</td>
+                  <td key={n} class={cellClass(p.columns[n])}>{c}</td>
                 ))}
               </tr>
             );

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu=samples and cpu=wall: what the sampler delivers, into the recording or into HPROF's CPU SAMPLES. */
+/*
+ * cpu=samples and cpu=wall: what the sampler delivers, into the recording or into HPROF's CPU
+ * SAMPLES.
+ */
 #include "agent/dictionary.h"
 #include "agent/names.h"
 #include "agent/sampler/perf.h"
 #include "agent/sampler/sampler.h"
+#include "agent/sampler/tasks.h"
 #include "agent/session.h"
 #include "agent/virtual_threads.h"
 #include "base/clock.h"
@@ -14,16 +18,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REPEAT_MAX = 100, TELL_EVERY_NS = 5000000000 };
+enum { REPEAT_MAX = 100, TELL_EVERY_NS = 5000000000, LOOK_EVERY_NS = 1000000000 };
 
-/* jvmscope.UnattributedSample and jvmscope.SamplerCost: doc/format.md. */
+/* jvmscope.UnattributedSample, jvmscope.SamplerCost and jvmscope.CpuTime: doc/format.md. */
 static const struct jfr_type types[] = {
     {.name = "jvmscope.UnattributedSample",
      .label = "Unattributed Sample",
      .category = "jvmscope",
      .description = "Samples whose stack could not be walked",
      .kind = JFR_EVENT,
-     .fields = JFR_FIELDS({"sampledThread", "Thread", "java.lang.Thread"}, {"reason", "Reason", "java.lang.String"},
+     .fields = JFR_FIELDS({"sampledThread", "Thread", "java.lang.Thread"},
+                          {"reason", "Reason", "java.lang.String"},
                           {"samples", "Samples", "int", JFR_UNITS})},
     {.name = "jvmscope.SamplerCost",
      .label = "Sampler Cost",
@@ -31,9 +36,11 @@ static const struct jfr_type types[] = {
      .description = "What sampling has cost and missed since the start of the recording",
      .kind = JFR_EVENT,
      .fields = JFR_FIELDS(
-         {"samples", "Samples", "long", JFR_UNITS}, {"unattributed", "Samples Without a Stack", "long", JFR_UNITS},
+         {"samples", "Samples", "long", JFR_UNITS},
+         {"unattributed", "Samples Without a Stack", "long", JFR_UNITS},
          {"truncated", "Samples Deeper Than the Depth", "long", JFR_UNITS},
-         {"lost", "Samples Without a Buffer", "long", JFR_UNITS}, {"uncovered", "Threads Without a Timer", "long", JFR_UNITS},
+         {"lost", "Samples Without a Buffer", "long", JFR_UNITS},
+         {"uncovered", "Threads Without a Timer", "long", JFR_UNITS},
          {"handlerTime", "Time in the Signal Handler", "long", JFR_NANOS},
          {"handlerP50", "Median of the Signal Handler", "long", JFR_NANOS},
          {"handlerP99", "99th Percentile of the Signal Handler", "long", JFR_NANOS},
@@ -41,17 +48,28 @@ static const struct jfr_type types[] = {
          {"resumed", "Walks That Lost Their Way and Resumed", "long", JFR_UNITS},
          {"faults", "Faults Survived While Walking", "long", JFR_UNITS},
          {"laterTime", "Time of Walking What the Signal Handler Copied", "long", JFR_NANOS})},
+    {.name = "jvmscope.CpuTime",
+     .label = "CPU Time",
+     .category = "jvmscope",
+     .description = "CPU time that threads without Java code, and the process, have used since "
+                    "they were last told of",
+     .kind = JFR_EVENT,
+     .fields = JFR_FIELDS({"what", "What Used It", "java.lang.String"},
+                          {"name", "Thread Name", "java.lang.String"},
+                          {"cpuTime", "CPU Time", "long", JFR_NANOS})},
 };
 
 static struct {
     bool wall;
     struct jfr_writer *jfr;
-    uint32_t unattributed_type, cost_type;
+    uint32_t unattributed_type, cost_type, time_type;
+    uint64_t groups[TASK_GROUPS];    /* strings of the recording, as the next */
     uint64_t reasons[WALK_FAILURES]; /* strings of the recording */
-    uint64_t told_ns;
+    uint64_t reported_ns, looked_ns;
     bool uncovered_told;
-    bool follows; /* virtual threads */
-    bool listens; /* to compilations */
+    bool sampling; /* the sampler runs */
+    bool follows;  /* virtual threads */
+    bool listens;  /* to compilations */
     /* HPROF outputs: */
     pthread_mutex_t lock;
     struct map counts; /* trace serial -> samples; 0 is what could not be walked */
@@ -63,7 +81,8 @@ static struct {
 
 /* ---- recordings; in the signal handler, but for idle ---- */
 
-at_each_sample static void put_wall(uint64_t time_ns, uint64_t thread, uint64_t trace, bool idle, uint32_t weight)
+at_each_sample static void put_wall(uint64_t time_ns, uint64_t thread, uint64_t trace, bool idle,
+                                    uint32_t weight)
 {
     struct jfr_event e;
     if (!jfr_begin(cpu.jfr, JFR_WALL_SAMPLE, 0, &e))
@@ -152,7 +171,8 @@ static void count_kept(void *context, const struct sample *s)
     JNIEnv *jni = context;
     if (cpu.all_off || (cpu.off.len && map_get(&cpu.off, s->serial)))
         return;
-    uint32_t trace = s->n < 0 ? 0 : dictionary_trace(cpu.dictionary, jni, s->frames, (uint32_t)s->n, s->serial);
+    uint32_t trace =
+        s->n < 0 ? 0 : dictionary_trace(cpu.dictionary, jni, s->frames, (uint32_t)s->n, s->serial);
     if (cpu.wall)
         atomic_store(s->mark, trace);
     count(trace, s->weight);
@@ -172,7 +192,8 @@ static int by_count(const void *a, const void *b)
     return (x->trace > y->trace) - (x->trace < y->trace);
 }
 
-static void write_text(struct hprof_text *out, const struct hprof_sample *rows, uint32_t n, double cutoff)
+static void write_text(struct hprof_text *out, const struct hprof_sample *rows, uint32_t n,
+                       double cutoff)
 {
     double accumulated = 0;
     hprof_text_ranked_begin(out, HPROF_RANKED_SAMPLES, cpu.total, time(NULL));
@@ -181,13 +202,17 @@ static void write_text(struct hprof_text *out, const struct hprof_sample *rows, 
         if (self < cutoff)
             break;
         accumulated += self;
-        const char *name = rows[i].trace == TRACE_EMPTY ? "<no stack>" : dictionary_trace_method(cpu.dictionary, rows[i].trace);
-        hprof_text_ranked(out, HPROF_RANKED_SAMPLES, i + 1, self * 100, accumulated * 100, rows[i].count, rows[i].trace, name);
+        const char *name = rows[i].trace == TRACE_EMPTY
+                               ? "<no stack>"
+                               : dictionary_trace_method(cpu.dictionary, rows[i].trace);
+        hprof_text_ranked(out, HPROF_RANKED_SAMPLES, i + 1, self * 100, accumulated * 100,
+                          rows[i].count, rows[i].trace, name);
     }
     hprof_text_ranked_end(out, HPROF_RANKED_SAMPLES);
 }
 
-static void write_binary(struct session *s, const struct hprof_sample *rows, uint32_t n, double cutoff)
+static void write_binary(struct session *s, const struct hprof_sample *rows, uint32_t n,
+                         double cutoff)
 {
     uint32_t kept = 0;
     while (kept < n && (double)rows[kept].count >= cutoff * (double)cpu.total)
@@ -206,7 +231,8 @@ static void write_samples(struct session *s, double cutoff)
     if (!rows)
         return;
     for (size_t i = 0; map_next(&cpu.counts, &i, &trace, &samples);)
-        rows[n++] = (struct hprof_sample){samples, trace ? (uint32_t)trace : dictionary_empty_trace(cpu.dictionary)};
+        rows[n++] = (struct hprof_sample){samples, trace ? (uint32_t)trace
+                                                         : dictionary_empty_trace(cpu.dictionary)};
     qsort(rows, n, sizeof(*rows), by_count);
     if (s->out.format == 'a') {
         struct hprof_text text;
@@ -247,6 +273,8 @@ static void tell_cost(void)
     stack_vm_trouble(&resumed, &faults);
     for (int i = 0; i < WALK_FAILURES; i++)
         failed += c.failed[i];
+    jfr_lose_total(cpu.jfr, LOSS_CPU_BUFFER, c.lost);
+    jfr_lose_total(cpu.jfr, LOSS_CPU_TIMER, c.uncovered);
     if (!jfr_begin(cpu.jfr, cpu.cost_type, 0, &e))
         return;
     jfr_put_time(&e, now_ns());
@@ -267,6 +295,30 @@ static void tell_cost(void)
     jfr_commit(&e);
 }
 
+static void tell_time(const struct task_time *t)
+{
+    struct jfr_event e;
+    if (!t->cpu_ns || !jfr_begin(cpu.jfr, cpu.time_type, strlen(t->name), &e))
+        return;
+    jfr_put_time(&e, now_ns());
+    jfr_put_string_id(&e, cpu.groups[t->group]);
+    jfr_put_string(&e, t->name);
+    jfr_put_long(&e, (int64_t)t->cpu_ns);
+    jfr_commit(&e);
+}
+
+/* Of threads that are not sampled: now and then, and of what is left at the end. */
+static void tell_times(const struct session *s, bool end)
+{
+    enum { LEAST_NS = 1000000 };
+
+    uint64_t now = now_ns();
+    if (s->out.format != 'r' || cpu.wall || (!end && now - cpu.looked_ns < LOOK_EVERY_NS))
+        return;
+    cpu.looked_ns = now;
+    tasks_report(end ? 0 : LEAST_NS, tell_time);
+}
+
 static bool wanted(const struct options *o)
 {
     return option_is(o, OPT_CPU, "samples") || option_is(o, OPT_CPU, "wall");
@@ -280,6 +332,9 @@ static int start_recording(struct jfr_writer *w)
         return r;
     cpu.unattributed_type = ids[0];
     cpu.cost_type = ids[1];
+    cpu.time_type = ids[2];
+    for (int i = 0; i < TASK_GROUPS; i++)
+        cpu.groups[i] = jfr_define_string(w, task_group_names[i]);
     for (int i = 0; i < WALK_FAILURES; i++)
         cpu.reasons[i] = jfr_define_string(w, walk_failure_names[i]);
     return 0;
@@ -288,7 +343,10 @@ static int start_recording(struct jfr_writer *w)
 static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID method, jint size, const void *code, jint n,
                                 const jvmtiAddrLocationMap *map, const void *info)
 {
-    /* HotSpot's compilers describe the code between safepoints while somebody listens to this event. */
+    /*
+     * HotSpot's compilers describe the code between safepoints while somebody listens to this
+     * event.
+     */
 }
 
 static const struct vm_callbacks compilations = {.ti = {.CompiledMethodLoad = on_compiled}};
@@ -301,7 +359,8 @@ static void describe_all(struct session *s, bool by_flag)
         return;
     cpu.listens = vm_need(&want, NULL) == 0 && vm_events_on(&compilations) == 0;
     if (!cpu.listens)
-        session_message(s, "cpu: inlined methods may be taken for their callers: this VM tells of no compilations");
+        session_message(s, "cpu: inlined methods may be taken for their callers: this VM tells of "
+                           "no compilations");
 }
 
 static void describe_less(void)
@@ -313,8 +372,8 @@ static void describe_less(void)
 }
 
 /*
- * The walker: ours; AsyncGetCallTrace where the VM is none that ours knows; NULL, which is JVM TI, where the VM has not that
- * either. Each step down is said.
+ * The walker: ours; AsyncGetCallTrace where the VM is none that ours knows; NULL, which is JVM TI,
+ * where the VM has not that either. Each step down is said.
  */
 static int choose_walker(struct session *s, JNIEnv *jni, stack_walk_fn **ret, struct buf *why)
 {
@@ -340,15 +399,18 @@ static int choose_walker(struct session *s, JNIEnv *jni, stack_walk_fn **ret, st
         return -ENOTSUP;
     }
     if (!*ret)
-        session_message(s, "cpu: stacks are taken by JVM TI, at safepoints: this VM has no AsyncGetCallTrace, and %s", reason);
+        session_message(s,
+                        "cpu: stacks are taken by JVM TI, at safepoints: this VM has no "
+                        "AsyncGetCallTrace, and %s",
+                        reason);
     else if (!option_is(o, OPT_WALKER, "agct"))
         session_message(s, "cpu: stacks are walked by AsyncGetCallTrace: %s", reason);
     return 0;
 }
 
 /*
- * Whether perf_event drives: when it is asked for, and for the kernel's frames below native ones, where the kernel permits
- * both; with one line where it was asked for and is not permitted.
+ * Whether perf_event drives: when it is asked for, and for the kernel's frames below native ones,
+ * where the kernel permits both; with one line where it was asked for and is not permitted.
  */
 static bool choose_perf(struct session *s)
 {
@@ -359,7 +421,8 @@ static bool choose_perf(struct session *s)
     int r = perf_clock_check();
     if (r < 0 && asked)
         session_message(s,
-                        "cpu: perf_event is refused (%s; see kernel.perf_event_paranoid): threads' CPU timers are used, and "
+                        "cpu: perf_event is refused (%s; see kernel.perf_event_paranoid): threads' "
+                        "CPU timers are used, and "
                         "there are no kernel frames",
                         strerror(-r));
     return r == 0;
@@ -374,11 +437,18 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     cpu.wall = option_is(o, OPT_CPU, "wall");
     cpu.jfr = s->out.jfr;
     cpu.dictionary = s->out.dictionary;
-    cpu.told_ns = now_ns();
+    cpu.reported_ns = now_ns();
     cpu.uncovered_told = false;
     cpu.total = 0;
     int r = recording ? start_recording(s->out.jfr) : 0;
-    return r < 0 ? r : start_sampler(s, jni, why);
+    if (r == 0)
+        r = start_sampler(s, jni, why);
+    /* The first recording of an agent that was there from the start is of the whole process. */
+    static bool begun;
+    if (r == 0 && recording && !cpu.wall)
+        tasks_start(!vm.attached && !begun, tell_time);
+    begun = true;
+    return r;
 }
 
 static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why)
@@ -391,12 +461,13 @@ static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why)
         .kernel = option_on(o, OPT_NATIVE),
         .interval_ns = o->v[OPT_INTERVAL].number,
         .depth = (uint32_t)o->v[OPT_DEPTH].number,
-        .now = recording ? record : keep,
+        .on_sample = recording ? record : keep,
         .idle = recording ? record_idle : count_idle,
         /* Twice what all CPUs can deliver until the next drain. */
-        .keep = recording ? 0
-                          : (unsigned)MIN(65536, 64 + 2 * (uint64_t)sysconf(_SC_NPROCESSORS_CONF) * 150 * NS_PER_MS /
-                                                          o->v[OPT_INTERVAL].number),
+        .keep = recording
+                    ? 0
+                    : (unsigned)MIN(65536, 64 + 2 * (uint64_t)sysconf(_SC_NPROCESSORS_CONF) * 150 *
+                                                    NS_PER_MS / o->v[OPT_INTERVAL].number),
     };
     int r = choose_walker(s, jni, &options.walk, why);
     if (r < 0)
@@ -405,8 +476,8 @@ static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why)
         describe_all(s, options.walk != stack_agct());
     options.later = !cpu.wall && options.walk && options.walk != stack_agct() && stack_vm_later();
     cpu.follows = recording && virtual_threads_on(jni);
-    if ((r = sampler_start(&options, jni, why)) < 0)
-        describe_less();
+    r = sampler_start(&options, jni, why);
+    cpu.sampling = r == 0;
     return r;
 }
 
@@ -425,21 +496,25 @@ static void flush(struct session *s, JNIEnv *jni)
     if (c.uncovered && !cpu.uncovered_told) {
         cpu.uncovered_told = true;
         session_message(s,
-                        "cpu: %llu threads have no timer of their own (ulimit -i, pending signals): they are looked at every "
+                        "cpu: %llu threads have no timer of their own (ulimit -i, pending "
+                        "signals): they are looked at every "
                         "interval instead",
                         (unsigned long long)c.uncovered);
     }
-    if (s->out.format == 'r' && now_ns() - cpu.told_ns > TELL_EVERY_NS) {
-        cpu.told_ns = now_ns();
+    tell_times(s, false);
+    if (s->out.format == 'r' && now_ns() - cpu.reported_ns > TELL_EVERY_NS) {
+        cpu.reported_ns = now_ns();
         tell_cost();
     }
 }
 
 static void stop_sampler(struct session *s, JNIEnv *jni)
 {
-    sampler_stop();
-    drain(s, jni);
-    sampler_release();
+    if (cpu.sampling) {
+        sampler_stop();
+        drain(s, jni);
+        sampler_release();
+    }
     describe_less();
     if (cpu.follows)
         virtual_threads_off();
@@ -451,8 +526,10 @@ static void restart(struct session *s, JNIEnv *jni)
 {
     struct buf why = BUF(4096);
     stop_sampler(s, jni);
-    if (start_sampler(s, jni, &why) < 0)
+    if (start_sampler(s, jni, &why) < 0) {
         session_message(s, "cpu: sampling has ended: %s", buf_str(&why));
+        stop_sampler(s, jni);
+    }
     buf_release(&why);
 }
 
@@ -492,8 +569,12 @@ static void request(struct session *s, JNIEnv *jni, const struct hprof_request *
 
 static void stop(struct session *s, JNIEnv *jni)
 {
+    bool sampled = cpu.sampling;
+    if (sampled)
+        tell_times(s, true);
     stop_sampler(s, jni);
-    if (s->out.format == 'r')
+    cpu.sampling = false;
+    if (sampled && s->out.format == 'r')
         tell_cost();
 }
 
@@ -501,6 +582,7 @@ static void release(struct session *s)
 {
     map_release(&cpu.counts);
     map_release(&cpu.off);
+    tasks_release();
     cpu.all_off = false;
     cpu.jfr = NULL;
     cpu.dictionary = NULL;
@@ -518,7 +600,7 @@ static void status(struct session *s, struct buf *out)
         {"samples", c.samples},
         {"truncated", c.truncated},
         {"lost", c.lost},
-        {"skipped", c.skipped},
+        {"skipped", c.coalesced},
         {"threads", c.threads},
         {"threads_without_timer", c.uncovered},
         {"unloaded", names_unresolved()},
@@ -544,7 +626,8 @@ static void status(struct session *s, struct buf *out)
 const struct capture capture_cpu_samples = {
     .name = "cpu",
     .title = "CPU usage by sampling running threads",
-    .options = OPTION_BIT(OPT_CPU) | OPTION_BIT(OPT_NATIVE) | OPTION_BIT(OPT_TIMER) | OPTION_BIT(OPT_WALKER),
+    .options = OPTION_BIT(OPT_CPU) | OPTION_BIT(OPT_NATIVE) | OPTION_BIT(OPT_TIMER) |
+               OPTION_BIT(OPT_WALKER),
     .wanted = wanted,
     .start = start,
     .stop = stop,

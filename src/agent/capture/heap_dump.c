@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heap=dump: the VM's own dumper writes a file beside the output, which is rewritten into the output (hprof/redump.h) and
- * removed. With format=r the VM's file itself is the result: heap dumps are files of their own.
+ * heap=dump: the VM's own dumper writes a file beside the output, which is rewritten into the
+ * output (hprof/redump.h) and removed. With format=r the VM's file itself is the result: heap dumps
+ * are files of their own.
  */
 #include "agent/capture/alloc/sites.h"
 #include "agent/dictionary.h"
@@ -30,6 +31,7 @@ static struct {
     uint32_t next_class, next_trace, dumps, failed;
     uint64_t next_frame, next_string, objects;
     atomic_bool out_of_memory; /* was dumped */
+    bool at_end;               /* the dump of the VM's end has been made */
     char oom_path[PATH_MAX];
     jstring oom_name; /* global reference: no string can be made when memory is exhausted */
 } state;
@@ -41,14 +43,16 @@ static bool wanted(const struct options *o)
 }
 
 /*
- * The file of a dump: beside the output; of a recording the dump stays, numbered from the second one on, or named `extra`.
+ * The file of a dump: beside the output; of a recording the dump stays, numbered from the second
+ * one on, or named `extra`.
  */
 static int dump_path(const struct session *s, const char *extra, char path[PATH_MAX])
 {
     const char *base = s->out.path ? s->out.path : "/tmp/jvmscope";
     int n;
     if (s->out.format == 'r') {
-        size_t len = strlen(base), cut = len > 4 && strcmp(base + len - 4, ".jfr") == 0 ? len - 4 : len;
+        size_t len = strlen(base),
+               cut = len > 4 && strcmp(base + len - 4, ".jfr") == 0 ? len - 4 : len;
         char number[16] = "";
         if (state.dumps)
             snprintf(number, sizeof(number), ".%u", state.dumps + 1);
@@ -69,7 +73,8 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     int r = vm_dump_prepare(jni);
     if (r < 0)
         buf_printf(why, "heap=dump: this VM has no heap dumper that is known here");
-    if (r == 0 && option_is(&s->options, OPT_ONOOM, "dump") && dump_path(s, ".oom", state.oom_path) == 0) {
+    if (r == 0 && option_is(&s->options, OPT_ONOOM, "dump") &&
+        dump_path(s, ".oom", state.oom_path) == 0) {
         jstring name = (*jni)->NewStringUTF(jni, state.oom_path);
         state.oom_name = name ? (*jni)->NewGlobalRef(jni, name) : NULL;
         if (name)
@@ -153,33 +158,39 @@ static int rewrite(struct session *s, const struct file_map *file, struct dumped
     return r == 0 && totals.cut ? -ENODATA : r;
 }
 
-/* Dumps, and for heap=all learns where its objects were allocated: at once, while they lie where the dump has them. */
-static int dump_with_traces(struct session *s, JNIEnv *jni, const char *path, jstring name, struct map *traces)
+/*
+ * Dumps, and for heap=all learns where its objects were allocated: at once, while they lie where
+ * the dump has them.
+ */
+static int dump_with_traces(struct session *s, JNIEnv *jni, const char *path, jstring name,
+                            struct map *traces, bool *ret_collected)
 {
     bool all = option_is(&s->options, OPT_HEAP, "all") && !name;
     int r = -EAGAIN;
     for (int tries = 0; r == -EAGAIN && tries < TRIES; tries++) {
         map_clear(traces);
         unlink(path);
-        r = vm_dump(jni, path, name);
+        r = vm_dump(jni, path, name, ret_collected);
         if (r == 0 && all)
             r = sites_traces(s, jni, traces);
     }
     if (r != -EAGAIN)
         return r;
-    session_message(s, "heap=all: the collector never rested after a dump; this one has no allocation traces");
+    session_message(
+        s, "heap=all: the collector never rested after a dump; this one has no allocation traces");
     map_clear(traces);
     return 0;
 }
 
-static int dump_into_output(struct session *s, JNIEnv *jni, const char *path, jstring name)
+static int dump_into_output(struct session *s, JNIEnv *jni, const char *path, jstring name,
+                            bool *ret_collected)
 {
     struct dumped d = {0};
     struct file_map file = {0};
     int r = s->out.format == 'a' ? vm_instance_sizes(jni, &d.sizes) : 0;
     r = r == -ENOTSUP ? 0 : r; /* sizes are reckoned then */
     if (r == 0)
-        r = dump_with_traces(s, jni, path, name, &d.traces);
+        r = dump_with_traces(s, jni, path, name, &d.traces, ret_collected);
     if (r == 0)
         r = file_map_open(&file, path);
     unlink(path);
@@ -195,24 +206,38 @@ static int dump_heap(struct session *s, JNIEnv *jni, bool out_of_memory)
 {
     char path[PATH_MAX];
     jstring name = out_of_memory ? state.oom_name : NULL;
+    bool collected = true;
     pthread_mutex_lock(&lock);
     int r = dump_path(s, out_of_memory ? ".oom" : "", path);
-    if (r == 0 && s->out.format == 'r')
-        r = vm_dump(jni, path, name);
-    else if (r == 0)
-        r = dump_into_output(s, jni, path, name);
+    if (r == 0 && s->out.format == 'r') {
+        unlink(path); /* of an earlier run: the VM replaces no file */
+        r = vm_dump(jni, path, name, &collected);
+    } else if (r == 0) {
+        r = dump_into_output(s, jni, path, name, &collected);
+    }
     state.dumps += r == 0;
     state.failed += r < 0;
     pthread_mutex_unlock(&lock);
     if (r < 0)
-        session_message(s, "heap dump: %s: %s", path, strerror(-r));
+        session_failed(s, r, "heap dump: %s: %s", path, strerror(-r));
+    else if (!collected)
+        session_warn(s, "heap dump: the VM did not collect before it: there may be objects in it "
+                        "that nothing reaches");
     return r;
 }
 
 static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
-    if (option_is(&s->options, OPT_HEAP, "dump") || option_is(&s->options, OPT_HEAP, "all"))
+    bool asked =
+        option_is(&s->options, OPT_HEAP, "dump") || option_is(&s->options, OPT_HEAP, "all");
+    if (asked && !(reason == DUMP_EXIT && state.at_end))
         dump_heap(s, jni, false);
+}
+
+static void ending(struct session *s, JNIEnv *jni)
+{
+    dump(s, jni, DUMP_STOP);
+    state.at_end = true;
 }
 
 static void request(struct session *s, JNIEnv *jni, const struct hprof_request *r)
@@ -221,7 +246,8 @@ static void request(struct session *s, JNIEnv *jni, const struct hprof_request *
         dump_heap(s, jni, false);
 }
 
-static void JNICALL on_exhausted(jvmtiEnv *ti, JNIEnv *jni, jint flags, const void *reserved, const char *description)
+static void JNICALL on_exhausted(jvmtiEnv *ti, JNIEnv *jni, jint flags, const void *reserved,
+                                 const char *description)
 {
     struct session *s = session_now;
     if (!s || !(flags & JVMTI_RESOURCE_EXHAUSTED_JAVA_HEAP) || !state.oom_name)
@@ -251,6 +277,7 @@ const struct capture capture_heap_dump = {
     .start = start,
     .stop = stop,
     .dump = dump,
+    .ending = ending,
     .request = request,
     .status = status,
 };

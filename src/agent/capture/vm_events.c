@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * events=y: threads that start, end and are renamed, classes that are loaded, unloaded or not found, collections that begin and
- * end, as moments between the calls of trace. Classes are tagged in an environment of their own, so that their end is told by
- * name. New names of threads are looked for once a second.
+ * events=y: threads that start, end and are renamed, classes that are loaded, unloaded or not
+ * found, collections that begin and end, as moments between the calls of trace. Classes are tagged
+ * in an environment of their own, so that their end is told by name. New names of threads are
+ * looked for once a second.
  */
 #include "agent/capture.h"
+#include "agent/fault.h"
+#include "agent/lambda.h"
 #include "agent/loaded_classes.h"
 #include "agent/session.h"
 #include "agent/thread_table.h"
@@ -26,8 +29,9 @@ static const struct jfr_type event_type = {
     .category = "jvmscope|Trace",
     .description = "A thread or class that came or went, a collection",
     .kind = JFR_EVENT,
-    .fields = JFR_FIELDS({"what", "What", "java.lang.String"}, {"thread", "Thread", "java.lang.String"},
-                         {"text", "Text", "java.lang.String"}),
+    .fields =
+        JFR_FIELDS({"what", "What", "java.lang.String"}, {"thread", "Thread", "java.lang.String"},
+                   {"text", "Text", "java.lang.String"}),
 };
 
 static struct {
@@ -36,6 +40,7 @@ static struct {
     VEC(char *) classes;  /* by tag - 1; never given back: an unloading may be told late */
     _Atomic uint32_t type;
     _Atomic bool active;
+    bool frees; /* are told of */
     _Atomic uint64_t written, lost;
     unsigned rounds;
     jclass not_found, linkage;
@@ -49,7 +54,9 @@ static void tell(const char *what, const char *thread, const char *text)
     struct session *s = session_now;
     if (!all.active || !s)
         return;
-    if (!jfr_begin(s->out.jfr, all.type, strlen(what) + (thread ? strlen(thread) : 0) + (text ? strlen(text) : 0) + 64, &e)) {
+    if (!jfr_begin(s->out.jfr, all.type,
+                   strlen(what) + (thread ? strlen(thread) : 0) + (text ? strlen(text) : 0) + 64,
+                   &e)) {
         all.lost++;
         return;
     }
@@ -77,7 +84,10 @@ static void thread_ended(struct thread *t, JNIEnv *jni)
 
 static const struct thread_listener listener = {thread_started, thread_ended};
 
-/* The table's names are those at the start of a thread: of each thread that is named otherwise the last name told is kept. */
+/*
+ * The table's names are those at the start of a thread: of each thread that is named otherwise the
+ * last name told is kept.
+ */
 static VEC(struct renamed {
     uint32_t serial;
     char *name;
@@ -131,11 +141,12 @@ static void look_at_names(JNIEnv *jni)
 /* The name of a class, kept for good, and the class tagged with it. */
 static const char *keep_class(jclass c)
 {
-    char *signature = NULL;
     const char *name = NULL;
     jlong tag = 0;
-    if ((*all.ti)->GetTag(all.ti, c, &tag) != JVMTI_ERROR_NONE || tag ||
-        (*all.ti)->GetClassSignature(all.ti, c, &signature, NULL) != JVMTI_ERROR_NONE)
+    if ((*all.ti)->GetTag(all.ti, c, &tag) != JVMTI_ERROR_NONE || tag)
+        return NULL;
+    _cleanup_free_ char *signature = class_signature(c);
+    if (!signature)
         return NULL;
     size_t n = strlen(signature);
     char *copy = signature[0] == 'L' && n > 2 ? strndup(signature + 1, n - 2) : NULL;
@@ -151,7 +162,6 @@ static const char *keep_class(jclass c)
         free(copy);
     else
         (*all.ti)->SetTag(all.ti, c, tag);
-    vm_free(signature);
     return name;
 }
 
@@ -170,16 +180,17 @@ static void JNICALL on_free(jvmtiEnv *ti, jlong tag)
     pthread_mutex_lock(&all.lock);
     if (tag > 0 && (size_t)tag <= all.classes.len)
         name = all.classes.data[tag - 1];
-    pthread_mutex_unlock(&all.lock);
     if (name)
         tell("class unload", NULL, name);
+    pthread_mutex_unlock(&all.lock); /* events_stop waits for it */
 }
 
-static void JNICALL on_exception(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmethodID m, jlocation at, jobject e, jmethodID cm,
-                                 jlocation cat)
+static void JNICALL on_exception(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmethodID m,
+                                 jlocation at, jobject e, jmethodID cm, jlocation cat)
 {
     char text[3 * TEXT_MAX + 1] = "";
-    if (!all.linkage || (!(*jni)->IsInstanceOf(jni, e, all.not_found) && !(*jni)->IsInstanceOf(jni, e, all.linkage)))
+    if (!all.linkage || (!(*jni)->IsInstanceOf(jni, e, all.not_found) &&
+                         !(*jni)->IsInstanceOf(jni, e, all.linkage)))
         return;
     const struct thread *self = threads_self(jni);
     jstring s = all.message ? (*jni)->GetObjectField(jni, e, all.message) : NULL;
@@ -193,8 +204,11 @@ static void JNICALL on_exception(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmet
 
 static int open_tags(struct buf *why)
 {
-    static const jvmtiCapabilities wanted = {.can_tag_objects = 1, .can_generate_object_free_events = 1};
+    static const jvmtiCapabilities wanted = {.can_tag_objects = 1,
+                                             .can_generate_object_free_events = 1};
     static const jvmtiEventCallbacks callbacks = {.ObjectFree = on_free};
+    if (fault_here())
+        return -ENOTSUP;
     if (!all.ti && ((*vm.java)->GetEnv(vm.java, (void **)&all.ti, JVMTI_VERSION_1_2) != JNI_OK ||
                     (*all.ti)->AddCapabilities(all.ti, &wanted) != JVMTI_ERROR_NONE)) {
         buf_string(why, "events: the VM cannot tell of unloaded classes");
@@ -217,7 +231,8 @@ static void keep_loaded(JNIEnv *jni)
 
 static jclass global_class(JNIEnv *jni, const char *name)
 {
-    jclass local = (*jni)->FindClass(jni, name), global = local ? (*jni)->NewGlobalRef(jni, local) : NULL;
+    jclass local = (*jni)->FindClass(jni, name),
+           global = local ? (*jni)->NewGlobalRef(jni, local) : NULL;
     vm_clear_exception(jni);
     if (local)
         (*jni)->DeleteLocalRef(jni, local);
@@ -238,8 +253,9 @@ static void JNICALL on_gc_finish(jvmtiEnv *ti)
 
 /* ---- the row ---- */
 
-static const struct vm_callbacks events = {
-    .ti = {.ClassPrepare = on_class_prepare, .GarbageCollectionStart = on_gc_start, .GarbageCollectionFinish = on_gc_finish}};
+static const struct vm_callbacks events = {.ti = {.ClassPrepare = on_class_prepare,
+                                                  .GarbageCollectionStart = on_gc_start,
+                                                  .GarbageCollectionFinish = on_gc_finish}};
 static const struct vm_callbacks failures = {.ti = {.Exception = on_exception}};
 static bool failures_on;
 
@@ -251,10 +267,6 @@ static bool events_wanted(const struct options *o)
 static int events_load(struct session *s, struct buf *why)
 {
     uint32_t type;
-    if (!s->out.jfr) {
-        buf_string(why, "events go into a recording: add format=r");
-        return -ENOTSUP;
-    }
     all.written = all.lost = 0;
     int r = jfr_declare(s->out.jfr, &event_type, 1, &type);
     all.type = type;
@@ -263,13 +275,23 @@ static int events_load(struct session *s, struct buf *why)
 
 static int events_start(struct session *s, JNIEnv *jni, struct buf *why)
 {
-    all.not_found = all.not_found ? all.not_found : global_class(jni, "java/lang/ClassNotFoundException");
+    all.not_found =
+        all.not_found ? all.not_found : global_class(jni, "java/lang/ClassNotFoundException");
     all.linkage = all.linkage ? all.linkage : global_class(jni, "java/lang/LinkageError");
     jclass throwable = (*jni)->FindClass(jni, "java/lang/Throwable");
-    all.message = throwable ? (*jni)->GetFieldID(jni, throwable, "detailMessage", "Ljava/lang/String;") : NULL;
+    all.message = throwable
+                      ? (*jni)->GetFieldID(jni, throwable, "detailMessage", "Ljava/lang/String;")
+                      : NULL;
     vm_clear_exception(jni);
     keep_loaded(jni);
-    (*all.ti)->SetEventNotificationMode(all.ti, JVMTI_ENABLE, JVMTI_EVENT_OBJECT_FREE, NULL);
+    /*
+     * Once, and for ever: since JDK 16, to switch what is on has the VM report freed tags on this
+     * thread, and when this thread stops there for a collection while the service thread waits for
+     * it, which then cannot stop, the VM hangs.
+     */
+    if (!all.frees)
+        all.frees = !(*all.ti)->SetEventNotificationMode(all.ti, JVMTI_ENABLE,
+                                                         JVMTI_EVENT_OBJECT_FREE, NULL);
     all.active = true;
     if (vm.have.can_generate_exception_events)
         failures_on = vm_events_on(&failures) == 0;
@@ -282,8 +304,9 @@ static void events_stop(struct session *s, JNIEnv *jni)
     if (failures_on)
         vm_events_off(&failures);
     failures_on = false;
-    (*all.ti)->SetEventNotificationMode(all.ti, JVMTI_DISABLE, JVMTI_EVENT_OBJECT_FREE, NULL);
+    pthread_mutex_lock(&all.lock);
     all.active = false;
+    pthread_mutex_unlock(&all.lock);
     for (size_t i = 0; i < renamed.len; i++)
         free(renamed.data[i].name);
     vec_release(&renamed);
@@ -297,8 +320,8 @@ static void events_flush(struct session *s, JNIEnv *jni)
 
 static void events_status(struct session *s, struct buf *out)
 {
-    buf_printf(out, "events.written %llu\nevents.lost_no_room %llu\n", (unsigned long long)all.written,
-               (unsigned long long)all.lost);
+    buf_printf(out, "events.written %llu\nevents.lost_no_room %llu\n",
+               (unsigned long long)all.written, (unsigned long long)all.lost);
 }
 
 extern const struct capture capture_vm_events;
@@ -308,6 +331,7 @@ const struct capture capture_vm_events = {
     .needs = {.can_generate_garbage_collection_events = 1},
     .likes = {.can_generate_exception_events = 1},
     .events = &events,
+    .records_only = true,
     .wanted = events_wanted,
     .load = events_load,
     .start = events_start,

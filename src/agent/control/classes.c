@@ -74,12 +74,14 @@ int control_verbose(struct control_call *c)
 {
     bool on = strcmp(c->operands[1], "on") == 0;
     for (size_t k = 0; k < ARRAY_SIZE(flags); k++) {
-        if (strcmp(flags[k].word, c->operands[0]) != 0 || (!on && strcmp(c->operands[1], "off") != 0))
+        if (strcmp(flags[k].word, c->operands[0]) != 0 ||
+            (!on && strcmp(c->operands[1], "off") != 0))
             continue;
         switched_on[k] = on;
-        buf_printf(c->done, "verbose %s is %s; the VM prints on the program's standard output", flags[k].word,
-                   on ? "on" : "off");
-        return control_error(c, c->operands[0], (*c->i->ti)->SetVerboseFlag(c->i->ti, flags[k].flag, on));
+        buf_printf(c->done, "verbose %s is %s; the VM prints on the program's standard output",
+                   flags[k].word, on ? "on" : "off");
+        return control_error(c, c->operands[0],
+                             (*c->i->ti)->SetVerboseFlag(c->i->ti, flags[k].flag, on));
     }
     buf_printf(c->i->why, "verbose: gc, class or jni, then on or off");
     return -EINVAL;

@@ -30,8 +30,18 @@ static const struct verb {
     {"pop", "THREAD", 1, 1, control_pop, {.can_pop_frame = 1}},
     {"return", "THREAD [VALUE]", 1, 2, control_return, {.can_force_early_return = 1}},
     {"set", "THREAD DEPTH NAME VALUE", 4, 4, control_set, {.can_access_local_variables = 1}},
-    {"break", "Class.method|Class:LINE", 1, 1, control_break, {.can_generate_breakpoint_events = 1, .can_suspend = 1}},
-    {"clear", "Class.method|Class:LINE", 1, 1, control_clear, {.can_generate_breakpoint_events = 1}},
+    {"break",
+     "Class.method|Class:LINE",
+     1,
+     1,
+     control_break,
+     {.can_generate_breakpoint_events = 1, .can_suspend = 1}},
+    {"clear",
+     "Class.method|Class:LINE",
+     1,
+     1,
+     control_clear,
+     {.can_generate_breakpoint_events = 1}},
     {"step",
      "THREAD [into|over|out]",
      1,
@@ -49,11 +59,13 @@ static const struct jfr_type control_type = {
     .category = "jvmscope",
     .description = "What jvmscope control did, and where threads stopped because of it",
     .kind = JFR_EVENT,
-    .fields = JFR_FIELDS({"command", "Command", "java.lang.String"}, {"thread", "Thread", "java.lang.String"},
+    .fields = JFR_FIELDS({"command", "Command", "java.lang.String"},
+                         {"thread", "Thread", "java.lang.String"},
                          {"outcome", "Outcome", "java.lang.String"}),
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* everything below; no JVM TI call that may wait is made with it */
+/* everything below; no JVM TI call that may wait is made with it */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct halted halted[HALTED_MAX];
 static bool active;
 static uint32_t type;
@@ -164,7 +176,8 @@ void control_record(const char *thread, const char *command, const char *outcome
 {
     struct jfr_event e;
     size_t room = strlen(command) + strlen(outcome) + (thread ? strlen(thread) : 0) + 64;
-    if (!active || !session_now || !session_now->out.jfr || !jfr_begin(session_now->out.jfr, type, room, &e))
+    if (!active || !session_now || !session_now->out.jfr ||
+        !jfr_begin(session_now->out.jfr, type, room, &e))
         return;
     jfr_put_time(&e, now_ns());
     jfr_put_string(&e, command);
@@ -183,7 +196,9 @@ int control_error(struct control_call *c, const char *what, jvmtiError e)
         return -EBUSY;
     }
     (*c->i->ti)->GetErrorName(c->i->ti, e, &name);
-    const char *short_name = name && strncmp(name, "JVMTI_ERROR_", 12) == 0 ? name + 12 : name ? name : "unknown error";
+    const char *short_name = name && strncmp(name, "JVMTI_ERROR_", 12) == 0 ? name + 12
+                             : name                                         ? name
+                                                                            : "unknown error";
     buf_printf(c->i->why, "%s: the VM refuses: %s", what, short_name);
     vm_free(name);
     return -ENOTSUP;
@@ -192,26 +207,27 @@ int control_error(struct control_call *c, const char *what, jvmtiError e)
 static void put_list(struct inspection *i)
 {
     json_key(i->out, "held");
-    json_array(i->out);
+    json_begin_array(i->out);
     for (int k = 0; k < HALTED_MAX; k++) {
         char place[512];
         if (!halted[k].thread)
             continue;
         control_where(i, halted[k].thread, place, sizeof(place));
-        json_object(i->out);
+        json_begin_object(i->out);
         json_key(i->out, "thread");
         json_string(i->out, halted[k].name);
         json_key(i->out, "why");
         json_string(i->out, halted[k].why);
         json_key(i->out, "at");
         json_string(i->out, place);
-        json_object_end(i->out);
+        json_end_object(i->out);
     }
-    json_array_end(i->out);
+    json_end_array(i->out);
     control_put_breakpoints(i);
 }
 
-static bool lacks(const jvmtiCapabilities *needs, const jvmtiCapabilities *have, jvmtiCapabilities *ret)
+static bool lacks(const jvmtiCapabilities *needs, const jvmtiCapabilities *have,
+                  jvmtiCapabilities *ret)
 {
     uint64_t need[2], has[2];
     memcpy(need, needs, sizeof(need));
@@ -257,7 +273,8 @@ static void wait_for(struct control_call *c)
 
 static int run_verb(const struct verb *v, struct control_call *c, const char *command)
 {
-    _cleanup_free_ char *thread = c->operands[0] && strstr(v->operands, "THREAD") ? strdup(c->operands[0]) : NULL;
+    _cleanup_free_ char *thread =
+        c->operands[0] && strstr(v->operands, "THREAD") ? strdup(c->operands[0]) : NULL;
     if (!v->run) {
         control_lock();
         put_list(c->i);
@@ -266,7 +283,8 @@ static int run_verb(const struct verb *v, struct control_call *c, const char *co
     }
     jvmtiCapabilities missing;
     if (lacks(&v->needs, &c->i->have, &missing)) {
-        buf_printf(c->i->why, "%s: only when the program was started with --allow-control: no ", v->name);
+        buf_printf(c->i->why, "%s: only when the program was started with --allow-control: no ",
+                   v->name);
         vm_capability_names(&missing, c->i->why);
         return -ENOTSUP;
     }
@@ -311,9 +329,9 @@ int control(JNIEnv *jni, const char *text, struct buf *out, struct buf *why)
         return -ENOMEM;
     }
     carrying_out = true;
-    json_object(&j);
+    json_begin_object(&j);
     int r = run_verb(v, &c, command);
-    json_object_end(&j);
+    json_end_object(&j);
     carrying_out = false;
     vm_clear_exception(jni);
     (*jni)->PopLocalFrame(jni, NULL);
@@ -341,10 +359,6 @@ static int control_load(struct session *s, struct buf *why)
         .can_redefine_classes = 1,
         .can_redefine_any_class = 1,
     };
-    if (!s->out.jfr) {
-        buf_string(why, "allow-control logs into a recording: add format=r");
-        return -ENOTSUP;
-    }
     int r = inspect_open(&more, &control_stop_events, why);
     return r < 0 ? r : jfr_declare(s->out.jfr, &control_type, 1, &type);
 }
@@ -353,7 +367,8 @@ static int control_start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     struct inspection i = inspect_with(jni, NULL, why);
     if (!i.have.can_generate_breakpoint_events)
-        session_message(s, "allow-control: the VM runs already: suspend, resume, interrupt, stop, redefine and verbose alone");
+        session_message(s, "allow-control: the VM runs already: suspend, resume, interrupt, stop, "
+                           "redefine and verbose alone");
     control_lock();
     active = true;
     control_unlock();
@@ -389,6 +404,7 @@ extern const struct capture capture_control;
 const struct capture capture_control = {
     .name = "control",
     .options = OPTION_BIT(OPT_ALLOW_CONTROL),
+    .records_only = true,
     .wanted = control_wanted,
     .load = control_load,
     .start = control_start,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Control of the program's threads and classes (jvmscope control), for a session with allow-control=y alone: one row a verb.
- * Verbs run on the VM's attach listener thread. Everything that was done is one jvmscope.Control event; the end of the session
- * takes back what can be taken back: threads run on, breakpoints and verbose flags are off. A class stays redefined.
+ * Control of the program's threads and classes (jvmscope control), for a session with
+ * allow-control=y alone: one row a verb. Verbs run on the VM's attach listener thread. Everything
+ * that was done is one jvmscope.Control event; the end of the session takes back what can be taken
+ * back: threads run on, breakpoints and verbose flags are off. A class stays redefined.
  */
 #pragma once
 
@@ -11,8 +12,8 @@
 #include <stdint.h>
 
 /*
- * Carries out "suspend\tmain": a verb and its operands, separated by tabs. `out` gets a JSON object whose "done" is a sentence.
- * Negative errno with a sentence in `why`.
+ * Carries out "suspend\tmain": a verb and its operands, separated by tabs. `out` gets a JSON object
+ * whose "done" is a sentence. Negative errno with a sentence in `why`.
  */
 int control(JNIEnv *jni, const char *text, struct buf *out, struct buf *why) must_check;
 

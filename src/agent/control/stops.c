@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * break, clear, step. The callbacks run on the thread that stops: it enters itself into the table and suspends itself. A step
- * over or out of a call does not watch what is called: it waits for the frame to be popped.
+ * break, clear, step. The callbacks run on the thread that stops: it enters itself into the table
+ * and suspends itself. A step over or out of a call does not watch what is called: it waits for the
+ * frame to be popped.
  */
 #include "agent/control/control.h"
 
@@ -96,7 +97,8 @@ static void JNICALL on_step(jvmtiEnv *ti, JNIEnv *jni, jthread t, jmethodID m, j
         return;
     }
     bool other_line = m != step.method || line_of(jni, m, at) != step.line;
-    bool there = frames < step.frames || (step.how == STEP_INTO && (frames > step.frames || other_line)) ||
+    bool there = frames < step.frames ||
+                 (step.how == STEP_INTO && (frames > step.frames || other_line)) ||
                  (step.how == STEP_OVER && frames == step.frames && other_line);
     if (there) {
         halt(ti, jni, t, m, at, "step");
@@ -158,8 +160,12 @@ int control_step(struct control_call *c)
     step.line = at >= 0 ? line_of(jni, m, at) : 0;
     step.frames = frames;
     jvmtiError e = (*ti)->SetEventNotificationMode(ti, JVMTI_ENABLE, JVMTI_EVENT_FRAME_POP, t);
-    /* Out of a frame: nothing in it is of interest, unless it is native code's, which tells of its end at once. */
-    if (e == JVMTI_ERROR_NONE && (how != STEP_OUT || (*ti)->NotifyFramePop(ti, t, 0) != JVMTI_ERROR_NONE))
+    /*
+     * Out of a frame: nothing in it is of interest, unless it is native code's, which tells of its
+     * end at once.
+     */
+    if (e == JVMTI_ERROR_NONE &&
+        (how != STEP_OUT || (*ti)->NotifyFramePop(ti, t, 0) != JVMTI_ERROR_NONE))
         e = (*ti)->SetEventNotificationMode(ti, JVMTI_ENABLE, JVMTI_EVENT_SINGLE_STEP, t);
     if (e != JVMTI_ERROR_NONE)
         end_step(ti, jni);
@@ -172,10 +178,15 @@ int control_step(struct control_call *c)
 
 /* ---- breakpoints ---- */
 
-/* "pkg.Class:12" or "pkg.Class.method(sig)": its class in `class`, and a line or the method's name and descriptor. */
-static bool split(const char *text, char *class, size_t size, uint32_t *ret_line, const char **ret_method)
+/*
+ * "pkg.Class:12" or "pkg.Class.method(sig)": its class in `class`, and a line or the method's name
+ * and descriptor.
+ */
+static bool split(const char *text, char *class, size_t size, uint32_t *ret_line,
+                  const char **ret_method)
 {
-    const char *colon = strrchr(text, ':'), *open = strchr(text, '('), *end = open ? open : text + strlen(text);
+    const char *colon = strrchr(text, ':'), *open = strchr(text, '('),
+               *end = open ? open : text + strlen(text);
     const char *cut = end;
     if (colon && !open) {
         char *rest;
@@ -198,11 +209,13 @@ static bool split(const char *text, char *class, size_t size, uint32_t *ret_line
 static bool is_method(const struct method *m, const char *wanted)
 {
     size_t n = strcspn(wanted, "(");
-    return strlen(m->name) == n && memcmp(m->name, wanted, n) == 0 && (!wanted[n] || strcmp(m->descriptor, wanted + n) == 0);
+    return strlen(m->name) == n && memcmp(m->name, wanted, n) == 0 &&
+           (!wanted[n] || strcmp(m->descriptor, wanted + n) == 0);
 }
 
 /* Sets or clears one; how many it was. With the lock. */
-static int place_one(struct control_call *c, jclass class, jmethodID m, jlocation at, bool set, jvmtiError *ret_error)
+static int place_one(struct control_call *c, jclass class, jmethodID m, jlocation at, bool set,
+                     jvmtiError *ret_error)
 {
     jvmtiEnv *ti = c->i->ti;
     JNIEnv *jni = c->i->jni;
@@ -216,7 +229,8 @@ static int place_one(struct control_call *c, jclass class, jmethodID m, jlocatio
             return 0;
         }
         if (set) {
-            *b = (struct breakpoint){m, at, (*jni)->NewGlobalRef(jni, class), strdup(c->operands[0]), 0};
+            *b = (struct breakpoint){m, at, (*jni)->NewGlobalRef(jni, class),
+                                     strdup(c->operands[0]), 0};
         } else {
             (*jni)->DeleteGlobalRef(jni, b->class);
             free(b->text);
@@ -228,8 +242,8 @@ static int place_one(struct control_call *c, jclass class, jmethodID m, jlocatio
 }
 
 /* All places of one class. */
-static int place_in_class(struct control_call *c, jclass class, uint32_t line, const char *method, bool set,
-                          jvmtiError *ret_error)
+static int place_in_class(struct control_call *c, jclass class, uint32_t line, const char *method,
+                          bool set, jvmtiError *ret_error)
 {
     jint n = 0;
     jmethodID *methods = NULL;
@@ -277,10 +291,12 @@ static int place(struct control_call *c, bool set)
         }
     }
     if (placed && set)
-        e = (*c->i->ti)->SetEventNotificationMode(c->i->ti, JVMTI_ENABLE, JVMTI_EVENT_BREAKPOINT, NULL);
+        e = (*c->i->ti)->SetEventNotificationMode(c->i->ti, JVMTI_ENABLE, JVMTI_EVENT_BREAKPOINT,
+                                                  NULL);
     control_unlock();
     if (placed) {
-        buf_printf(c->done, "%s: %s %d place%s", text, set ? "stops at" : "cleared", placed, placed > 1 ? "s" : "");
+        buf_printf(c->done, "%s: %s %d place%s", text, set ? "stops at" : "cleared", placed,
+                   placed > 1 ? "s" : "");
         return control_error(c, text, e);
     }
     if (e != JVMTI_ERROR_NONE)
@@ -305,22 +321,22 @@ int control_clear(struct control_call *c)
 void control_put_breakpoints(struct inspection *i)
 {
     json_key(i->out, "breakpoints");
-    json_array(i->out);
+    json_begin_array(i->out);
     for (int k = 0; k < BREAKPOINTS_MAX; k++) {
         char where[512];
         if (!breakpoints[k].class)
             continue;
         control_place(i->jni, breakpoints[k].method, breakpoints[k].at, where, sizeof(where));
-        json_object(i->out);
+        json_begin_object(i->out);
         json_key(i->out, "asked");
         json_string(i->out, breakpoints[k].text);
         json_key(i->out, "at");
         json_string(i->out, where);
         json_key(i->out, "hits");
         json_u64(i->out, breakpoints[k].hits);
-        json_object_end(i->out);
+        json_end_object(i->out);
     }
-    json_array_end(i->out);
+    json_end_array(i->out);
 }
 
 void control_stops_end(jvmtiEnv *ti, JNIEnv *jni)

@@ -47,7 +47,10 @@ int control_suspend(struct control_call *c)
     if (!t)
         return -ESRCH;
     _cleanup_free_ char *name = control_thread_name(t);
-    /* Nobody inside a callback of a step holds the lock, and may be suspended with it, while we have it. */
+    /*
+     * Nobody inside a callback of a step holds the lock, and may be suspended with it, while we
+     * have it.
+     */
     control_lock();
     int r = control_error(c, c->operands[0], (*c->i->ti)->SuspendThread(c->i->ti, t));
     bool entered = r == 0 && halted_add(c->i->jni, t, name, "suspended");
@@ -94,7 +97,8 @@ int control_interrupt(struct control_call *c)
 static jobject make_throwable(struct control_call *c, const char *name)
 {
     JNIEnv *jni = c->i->jni;
-    jclass class = class_by_name(c->i, name), throwable = (*jni)->FindClass(jni, "java/lang/Throwable");
+    jclass class = class_by_name(c->i, name),
+           throwable = (*jni)->FindClass(jni, "java/lang/Throwable");
     if (!class || !throwable || !(*jni)->IsAssignableFrom(jni, class, throwable))
         return NULL;
     jmethodID make = (*jni)->GetMethodID(jni, class, "<init>", "()V");
@@ -107,7 +111,10 @@ int control_stop_thread(struct control_call *c)
     jthread t = thread_of(c, c->operands[0]);
     if (!t)
         return -ESRCH;
-    /* Newer JDKs may have no ThreadDeath any more: an Error then, whose stack trace the program prints. */
+    /*
+     * Newer JDKs may have no ThreadDeath any more: an Error then, whose stack trace the program
+     * prints.
+     */
     const char *name = c->count > 1 ? c->operands[1] : "java.lang.ThreadDeath";
     if (c->count < 2 && !(*c->i->jni)->FindClass(c->i->jni, "java/lang/ThreadDeath")) {
         vm_clear_exception(c->i->jni);
@@ -159,7 +166,10 @@ static bool reference(struct control_call *c, const char *text, jvalue *ret)
     return !vm_clear_exception(c->i->jni) && ret->l;
 }
 
-/* A value of the type of a signature: a number, true, 'c', null, "text" or @17, an object that inspect showed. */
+/*
+ * A value of the type of a signature: a number, true, 'c', null, "text" or @17, an object that
+ * inspect showed.
+ */
 static int parse_value(struct control_call *c, const char *text, const char *signature, jvalue *ret)
 {
     static const struct {
@@ -233,7 +243,8 @@ int control_return(struct control_call *c)
     if (!method)
         return -ESRCH;
     control_place(c->i->jni, m, at, place, sizeof(place));
-    const char *type = strchr(method->descriptor, ')') + 1, *text = c->count > 1 ? c->operands[1] : NULL;
+    const char *type = strchr(method->descriptor, ')') + 1,
+               *text = c->count > 1 ? c->operands[1] : NULL;
     jvalue v = {.j = 0};
     if ((*type == 'V') != !text) {
         buf_printf(c->i->why, "%s: returns %s", place, *type == 'V' ? "nothing" : "a value");
@@ -255,16 +266,21 @@ int control_return(struct control_call *c)
     return control_error(c, place, e);
 }
 
-/* The slot and signature of a local by name, or "#SLOT:TYPE" where the class has no table of locals. */
-static int find_local(struct control_call *c, jmethodID m, jlocation at, const char *name, jint *ret_slot, char *signature,
-                      size_t size)
+/*
+ * The slot and signature of a local by name, or "#SLOT:TYPE" where the class has no table of
+ * locals.
+ */
+static int find_local(struct control_call *c, jmethodID m, jlocation at, const char *name,
+                      jint *ret_slot, char *signature, size_t size)
 {
     jvmtiEnv *ti = c->i->ti;
     if (*name == '#') {
         char type;
         int slot, n = 0;
-        if (sscanf(name, "#%d:%c%n", &slot, &type, &n) != 2 || name[n] || !strchr("ZBCSIJFDL", type)) {
-            buf_printf(c->i->why, "%s: not a slot; #3:I is slot 3 as int (types: Z B C S I J F D L)", name);
+        if (sscanf(name, "#%d:%c%n", &slot, &type, &n) != 2 || name[n] ||
+            !strchr("ZBCSIJFDL", type)) {
+            buf_printf(c->i->why,
+                       "%s: not a slot; #3:I is slot 3 as int (types: Z B C S I J F D L)", name);
             return -EINVAL;
         }
         *ret_slot = slot;
@@ -275,7 +291,10 @@ static int find_local(struct control_call *c, jmethodID m, jlocation at, const c
     bool found = false;
     jvmtiLocalVariableEntry *table = NULL;
     if ((*ti)->GetLocalVariableTable(ti, m, &n, &table) != JVMTI_ERROR_NONE) {
-        buf_printf(c->i->why, "%s: the class was compiled without a table of locals (-g); name the slot, as in #1:I", name);
+        buf_printf(
+            c->i->why,
+            "%s: the class was compiled without a table of locals (-g); name the slot, as in #1:I",
+            name);
         return -ENODATA;
     }
     for (jint k = 0; k < n; k++) {

@@ -52,23 +52,23 @@ int inspect_classes(struct inspection *i)
     json_key(i->out, "loaded");
     json_i64(i->out, all.n);
     json_key(i->out, "classes");
-    json_array(i->out);
+    json_begin_array(i->out);
     for (jint k = 0; k < all.n; k++) {
         _cleanup_free_ char *name = class_name(i, all.of[k]);
         if (name && matches(i->operand, name)) {
             jint status = 0, modifiers = 0;
             (*i->ti)->GetClassStatus(i->ti, all.of[k], &status);
             (*i->ti)->GetClassModifiers(i->ti, all.of[k], &modifiers);
-            json_object(i->out);
+            json_begin_object(i->out);
             json_key(i->out, "class");
             json_string(i->out, name);
             put_status(i, status);
-            put_modifiers(i, "modifiers", modifiers, false);
+            put_modifiers(i, "modifiers", modifiers, KIND_CLASS);
             put_loader(i, all.of[k]);
-            json_object_end(i->out);
+            json_end_object(i->out);
         }
     }
-    json_array_end(i->out);
+    json_end_array(i->out);
     return 0;
 }
 
@@ -81,36 +81,41 @@ static void put_fields(struct inspection *i, jclass c, bool statics_alone)
     if ((*i->ti)->GetClassFields(i->ti, c, &n, &fields) != JVMTI_ERROR_NONE)
         return;
     json_key(i->out, statics_alone ? "statics" : "fields");
-    json_array(i->out);
+    json_begin_array(i->out);
     for (jint k = 0; k < n; k++) {
         char *name = NULL, *signature = NULL;
         jint modifiers = 0;
         (*i->ti)->GetFieldModifiers(i->ti, c, fields[k], &modifiers);
         bool is_static = modifiers & 8;
         if ((statics_alone && !is_static) ||
-            (*i->ti)->GetFieldName(i->ti, c, fields[k], &name, &signature, NULL) != JVMTI_ERROR_NONE)
+            (*i->ti)->GetFieldName(i->ti, c, fields[k], &name, &signature, NULL) !=
+                JVMTI_ERROR_NONE)
             continue;
         _cleanup_free_ char *type = type_name(signature);
         jvalue v;
-        json_object(i->out);
+        json_begin_object(i->out);
         json_key(i->out, "name");
         json_string(i->out, name);
         json_key(i->out, "type");
         json_string(i->out, type);
-        put_modifiers(i, "modifiers", modifiers, false);
-        if (is_static && status & JVMTI_CLASS_STATUS_INITIALIZED && field_value(i, NULL, c, fields[k], signature, true, &v)) {
+        put_modifiers(i, "modifiers", modifiers, KIND_FIELD);
+        if (is_static && status & JVMTI_CLASS_STATUS_INITIALIZED &&
+            field_value(i, NULL, c, fields[k], signature, true, &v)) {
             json_key(i->out, "value");
             put_value(i, signature, v);
         }
-        json_object_end(i->out);
+        json_end_object(i->out);
         vm_free(name);
         vm_free(signature);
     }
-    json_array_end(i->out);
+    json_end_array(i->out);
     vm_free(fields);
 }
 
-/* Where the code of compiled methods lies: jmethodID -> index in `code`; told by the VM's replay of its events. */
+/*
+ * Where the code of compiled methods lies: jmethodID -> index in `code`; told by the VM's replay of
+ * its events.
+ */
 static struct map compiled;
 
 static struct {
@@ -129,8 +134,8 @@ static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID m, jint size, const void
 }
 
 /*
- * In an environment of its own, for the length of one question: with the event enabled the VM records debug information for
- * each compilation.
+ * In an environment of its own, for the length of one question: with the event enabled the VM
+ * records debug information for each compilation.
  */
 static void find_compiled(void)
 {
@@ -154,19 +159,20 @@ static void put_lines(struct inspection *i, jmethodID m)
 {
     jint n = 0;
     jvmtiLineNumberEntry *lines = NULL;
-    if (!i->have.can_get_line_numbers || (*i->ti)->GetLineNumberTable(i->ti, m, &n, &lines) != JVMTI_ERROR_NONE)
+    if (!i->have.can_get_line_numbers ||
+        (*i->ti)->GetLineNumberTable(i->ti, m, &n, &lines) != JVMTI_ERROR_NONE)
         return;
     json_key(i->out, "lines");
-    json_array(i->out);
+    json_begin_array(i->out);
     for (jint k = 0; k < n; k++) {
-        json_object(i->out);
+        json_begin_object(i->out);
         json_key(i->out, "bci");
         json_i64(i->out, lines[k].start_location);
         json_key(i->out, "line");
         json_i64(i->out, lines[k].line_number);
-        json_object_end(i->out);
+        json_end_object(i->out);
     }
-    json_array_end(i->out);
+    json_end_array(i->out);
     vm_free(lines);
 }
 
@@ -174,7 +180,8 @@ static void put_bytecode(struct inspection *i, jmethodID m)
 {
     jint n = 0;
     unsigned char *bytes = NULL;
-    if (!i->have.can_get_bytecodes || (*i->ti)->GetBytecodes(i->ti, m, &n, &bytes) != JVMTI_ERROR_NONE)
+    if (!i->have.can_get_bytecodes ||
+        (*i->ti)->GetBytecodes(i->ti, m, &n, &bytes) != JVMTI_ERROR_NONE)
         return;
     _cleanup_(buf_release) struct buf hex = BUF(1 << 18);
     for (jint k = 0; k < n; k++)
@@ -194,14 +201,17 @@ static void put_method(struct inspection *i, jmethodID m)
     (*i->ti)->GetMethodModifiers(i->ti, m, &modifiers);
     (*i->ti)->IsMethodNative(i->ti, m, &native);
     const uint64_t *at = map_get(&compiled, (uintptr_t)m);
-    json_object(i->out);
+    json_begin_object(i->out);
     json_key(i->out, "name");
     json_string(i->out, name);
     json_key(i->out, "descriptor");
     json_string(i->out, signature);
-    put_modifiers(i, "modifiers", modifiers, true);
+    put_modifiers(i, "modifiers", modifiers, KIND_METHOD);
     json_key(i->out, "runs");
-    json_string(i->out, native ? "native" : at ? "compiled" : modifiers & 0x400 ? "abstract" : "interpreted");
+    json_string(i->out, native              ? "native"
+                        : at                ? "compiled"
+                        : modifiers & 0x400 ? "abstract"
+                                            : "interpreted");
     if (at) {
         char address[24];
         snprintf(address, sizeof(address), "0x%llx", (unsigned long long)code[*at].address);
@@ -212,7 +222,7 @@ static void put_method(struct inspection *i, jmethodID m)
     }
     put_lines(i, m);
     put_bytecode(i, m);
-    json_object_end(i->out);
+    json_end_object(i->out);
     vm_free(name);
     vm_free(signature);
 }
@@ -224,34 +234,35 @@ static void put_methods(struct inspection *i, jclass c)
     if ((*i->ti)->GetClassMethods(i->ti, c, &n, &methods) != JVMTI_ERROR_NONE)
         return;
     json_key(i->out, "methods");
-    json_array(i->out);
+    json_begin_array(i->out);
     for (jint k = 0; k < n; k++)
         put_method(i, methods[k]);
-    json_array_end(i->out);
+    json_end_array(i->out);
     vm_free(methods);
 }
 
 static void put_names(struct inspection *i, const char *key, jclass *list, jint n)
 {
     json_key(i->out, key);
-    json_array(i->out);
+    json_begin_array(i->out);
     for (jint k = 0; k < n; k++) {
         _cleanup_free_ char *name = class_name(i, list[k]);
         json_string(i->out, name);
     }
-    json_array_end(i->out);
+    json_end_array(i->out);
 }
 
 /* Superclasses upwards, interfaces, and the loaded classes that extend this one. */
 static void put_hierarchy(struct inspection *i, jclass c)
 {
     json_key(i->out, "supers");
-    json_array(i->out);
-    for (jclass s = (*i->jni)->GetSuperclass(i->jni, c); s; s = (*i->jni)->GetSuperclass(i->jni, s)) {
+    json_begin_array(i->out);
+    for (jclass s = (*i->jni)->GetSuperclass(i->jni, c); s;
+         s = (*i->jni)->GetSuperclass(i->jni, s)) {
         _cleanup_free_ char *name = class_name(i, s);
         json_string(i->out, name);
     }
-    json_array_end(i->out);
+    json_end_array(i->out);
     jint n = 0;
     jclass *list = NULL;
     if ((*i->ti)->GetImplementedInterfaces(i->ti, c, &n, &list) == JVMTI_ERROR_NONE) {
@@ -262,7 +273,7 @@ static void put_hierarchy(struct inspection *i, jclass c)
     if (loaded_classes(i->ti, i->jni, &all) < 0)
         return;
     json_key(i->out, "subclasses");
-    json_array(i->out);
+    json_begin_array(i->out);
     for (jint k = 0; k < all.n; k++) {
         jclass super = (*i->jni)->GetSuperclass(i->jni, all.of[k]);
         if (super && (*i->jni)->IsSameObject(i->jni, super, c)) {
@@ -272,7 +283,7 @@ static void put_hierarchy(struct inspection *i, jclass c)
         if (super)
             (*i->jni)->DeleteLocalRef(i->jni, super);
     }
-    json_array_end(i->out);
+    json_end_array(i->out);
 }
 
 static jclass class_of_operand(struct inspection *i)
@@ -298,9 +309,10 @@ int inspect_class(struct inspection *i)
     json_key(i->out, "id");
     json_i64(i->out, object_number(i, c));
     put_status(i, status);
-    put_modifiers(i, "modifiers", modifiers, false);
+    put_modifiers(i, "modifiers", modifiers, KIND_CLASS);
     put_loader(i, c);
-    if (i->have.can_get_source_file_name && (*i->ti)->GetSourceFileName(i->ti, c, &source) == JVMTI_ERROR_NONE) {
+    if (i->have.can_get_source_file_name &&
+        (*i->ti)->GetSourceFileName(i->ti, c, &source) == JVMTI_ERROR_NONE) {
         json_key(i->out, "source");
         json_string(i->out, source);
         vm_free(source);
@@ -337,7 +349,8 @@ static jobject field_of(struct inspection *i, jobject o, const char *name, const
 {
     jclass c = (*i->jni)->GetObjectClass(i->jni, o);
     jfieldID f = (*i->jni)->GetFieldID(i->jni, c, name, signature);
-    jobject value = vm_clear_exception(i->jni) || !f ? NULL : (*i->jni)->GetObjectField(i->jni, o, f);
+    jobject value =
+        vm_clear_exception(i->jni) || !f ? NULL : (*i->jni)->GetObjectField(i->jni, o, f);
     vm_clear_exception(i->jni);
     (*i->jni)->DeleteLocalRef(i->jni, c);
     return value;
@@ -357,15 +370,15 @@ int inspect_modules(struct inspection *i)
         return -ENOTSUP;
     }
     json_key(i->out, "modules");
-    json_array(i->out);
+    json_begin_array(i->out);
     for (jint k = 0; k < n; k++) {
-        json_object(i->out);
+        json_begin_object(i->out);
         put_string(i, "name", field_of(i, list[k], "name", "Ljava/lang/String;"));
         put_object_key(i, "loader", field_of(i, list[k], "loader", "Ljava/lang/ClassLoader;"));
-        json_object_end(i->out);
+        json_end_object(i->out);
         (*i->jni)->DeleteLocalRef(i->jni, list[k]);
     }
-    json_array_end(i->out);
+    json_end_array(i->out);
     vm_free(list);
     return 0;
 }

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/inspect/inspect.h"
 
+#include "agent/fault.h"
+
 #include "base/vec.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 
 static const struct question questions[] = {
-    {"threads", inspect_threads}, {"groups", inspect_groups},   {"stack", inspect_stack},     {"classes", inspect_classes},
-    {"class", inspect_class},     {"statics", inspect_statics}, {"modules", inspect_modules}, {"instances", inspect_instances},
-    {"object", inspect_object},   {"free", inspect_free},       {"vm", inspect_vm},           {"deadlocks", inspect_deadlocks},
+    {"threads", inspect_threads}, {"groups", inspect_groups},
+    {"stack", inspect_stack},     {"classes", inspect_classes},
+    {"class", inspect_class},     {"statics", inspect_statics},
+    {"modules", inspect_modules}, {"instances", inspect_instances},
+    {"object", inspect_object},   {"free", inspect_free},
+    {"vm", inspect_vm},           {"deadlocks", inspect_deadlocks},
 };
 
 /* The environment of the numbers, made by the first question; it stays, and the numbers with it. */
@@ -24,7 +29,8 @@ static void JNICALL on_collection(jvmtiEnv *ti)
     atomic_fetch_add(&collections, 1);
 }
 
-int inspect_open(const jvmtiCapabilities *more, const jvmtiEventCallbacks *callbacks, struct buf *why)
+int inspect_open(const jvmtiCapabilities *more, const jvmtiEventCallbacks *callbacks,
+                 struct buf *why)
 {
     static const jvmtiCapabilities wanted = {
         .can_tag_objects = 1,
@@ -39,6 +45,8 @@ int inspect_open(const jvmtiCapabilities *more, const jvmtiEventCallbacks *callb
         .can_generate_garbage_collection_events = 1,
     };
     jvmtiEnv *ti = numbers;
+    if (fault_here())
+        return -ENOTSUP;
     if (!ti && (*vm.java)->GetEnv(vm.java, (void **)&ti, JVMTI_VERSION_1_2) != JNI_OK) {
         buf_string(why, "the VM gives no further JVM TI environment");
         return -ENOTSUP;
@@ -66,7 +74,8 @@ int inspect_open(const jvmtiCapabilities *more, const jvmtiEventCallbacks *callb
     if (!numbers || callbacks)
         (*ti)->SetEventCallbacks(ti, &all, sizeof(all));
     if (capabilities.can_generate_garbage_collection_events)
-        (*ti)->SetEventNotificationMode(ti, JVMTI_ENABLE, JVMTI_EVENT_GARBAGE_COLLECTION_FINISH, NULL);
+        (*ti)->SetEventNotificationMode(ti, JVMTI_ENABLE, JVMTI_EVENT_GARBAGE_COLLECTION_FINISH,
+                                        NULL);
     numbers = ti;
     return 0;
 }
@@ -84,7 +93,8 @@ jlong object_number(struct inspection *i, jobject o)
     if (given.len == 0 && vec_push(&given, 0) < 0)
         return 0;
     tag = (jlong)given.len;
-    if (vec_push(&given, atomic_load(&collections)) < 0 || (*i->ti)->SetTag(i->ti, o, tag) != JVMTI_ERROR_NONE)
+    if (vec_push(&given, atomic_load(&collections)) < 0 ||
+        (*i->ti)->SetTag(i->ti, o, tag) != JVMTI_ERROR_NONE)
         return 0;
     return tag;
 }
@@ -93,7 +103,9 @@ jobject object_of_number(struct inspection *i, jlong number)
 {
     jint n = 0;
     jobject *found = NULL, o = NULL;
-    if (number > 0 && (*i->ti)->GetObjectsWithTags(i->ti, 1, &number, &n, &found, NULL) == JVMTI_ERROR_NONE && n > 0)
+    if (number > 0 &&
+        (*i->ti)->GetObjectsWithTags(i->ti, 1, &number, &n, &found, NULL) == JVMTI_ERROR_NONE &&
+        n > 0)
         o = found[0];
     vm_free(found);
     return o;
@@ -146,9 +158,9 @@ int inspect(JNIEnv *jni, const char *question, struct buf *out, struct buf *why)
         struct json j = {.out = out};
         struct inspection i = inspect_with(jni, &j, why);
         i.operand = operand;
-        json_object(&j);
+        json_begin_object(&j);
         r = questions[q].answer(&i);
-        json_object_end(&j);
+        json_end_object(&j);
         vm_clear_exception(jni);
         (*jni)->PopLocalFrame(jni, NULL);
         return r == 0 ? buf_error(out) : r;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Locks held and awaited, from ThreadMXBean.dumpAllThreads: JVM TI's own functions for that need capabilities that no VM gives
- * to an agent that comes late. Ownable synchronizers that are held are not asked for: the VM would walk the heap for them.
+ * Locks held and awaited, from ThreadMXBean.dumpAllThreads: JVM TI's own functions for that need
+ * capabilities that no VM gives to an agent that comes late. Ownable synchronizers that are held
+ * are not asked for: the VM would walk the heap for them.
  */
 #include "agent/inspect/inspect.h"
 
@@ -20,7 +21,8 @@ static jobject call(struct inspection *i, jobject o, jmethodID m)
     return vm_clear_exception(i->jni) ? NULL : result;
 }
 
-static jmethodID find_method(struct inspection *i, const char *class, const char *name, const char *descriptor)
+static jmethodID find_method(struct inspection *i, const char *class, const char *name,
+                             const char *descriptor)
 {
     jclass c = (*i->jni)->FindClass(i->jni, class);
     jmethodID m = c ? (*i->jni)->GetMethodID(i->jni, c, name, descriptor) : NULL;
@@ -30,19 +32,21 @@ static jmethodID find_method(struct inspection *i, const char *class, const char
 /* ThreadMXBean and the methods of what it answers; NULL when this VM has not got them. */
 static jobject thread_bean(struct inspection *i)
 {
-    static const char info[] = "java/lang/management/ThreadInfo", lock[] = "java/lang/management/LockInfo";
+    static const char info[] = "java/lang/management/ThreadInfo",
+                      lock[] = "java/lang/management/LockInfo";
     static const char string[] = "()Ljava/lang/String;";
     jclass factory = (*i->jni)->FindClass(i->jni, "java/lang/management/ManagementFactory");
-    jmethodID get =
-        factory ? (*i->jni)->GetStaticMethodID(i->jni, factory, "getThreadMXBean", "()Ljava/lang/management/ThreadMXBean;")
-                : NULL;
+    jmethodID get = factory ? (*i->jni)->GetStaticMethodID(i->jni, factory, "getThreadMXBean",
+                                                           "()Ljava/lang/management/ThreadMXBean;")
+                            : NULL;
     jobject bean = get ? (*i->jni)->CallStaticObjectMethod(i->jni, factory, get) : NULL;
     if (vm_clear_exception(i->jni) || !bean)
         return NULL;
     method.id = find_method(i, info, "getThreadId", "()J");
     method.lock = find_method(i, info, "getLockInfo", "()Ljava/lang/management/LockInfo;");
     method.owner = find_method(i, info, "getLockOwnerId", "()J");
-    method.monitors = find_method(i, info, "getLockedMonitors", "()[Ljava/lang/management/MonitorInfo;");
+    method.monitors =
+        find_method(i, info, "getLockedMonitors", "()[Ljava/lang/management/MonitorInfo;");
     method.name = find_method(i, info, "getThreadName", string);
     method.lock_name = find_method(i, info, "getLockName", string);
     method.owner_name = find_method(i, info, "getLockOwnerName", string);
@@ -50,8 +54,9 @@ static jobject thread_bean(struct inspection *i)
     method.text = find_method(i, "java/lang/StackTraceElement", "toString", string);
     method.class_name = find_method(i, lock, "getClassName", string);
     method.hash = find_method(i, lock, "getIdentityHashCode", "()I");
-    bool all = method.id && method.lock && method.owner && method.monitors && method.name && method.lock_name &&
-               method.owner_name && method.stack && method.text && method.class_name && method.hash;
+    bool all = method.id && method.lock && method.owner && method.monitors && method.name &&
+               method.lock_name && method.owner_name && method.stack && method.text &&
+               method.class_name && method.hash;
     return all ? bean : NULL;
 }
 
@@ -59,8 +64,8 @@ void find_locks(struct inspection *i)
 {
     infos = NULL;
     jobject bean = thread_bean(i);
-    jmethodID dump =
-        find_method(i, "java/lang/management/ThreadMXBean", "dumpAllThreads", "(ZZ)[Ljava/lang/management/ThreadInfo;");
+    jmethodID dump = find_method(i, "java/lang/management/ThreadMXBean", "dumpAllThreads",
+                                 "(ZZ)[Ljava/lang/management/ThreadInfo;");
     if (!bean || !dump)
         return;
     infos = (*i->jni)->CallObjectMethod(i->jni, bean, dump, JNI_TRUE, JNI_FALSE);
@@ -70,7 +75,7 @@ void find_locks(struct inspection *i)
 
 static void put_lock(struct inspection *i, jobject lock, jlong owner)
 {
-    json_object(i->out);
+    json_begin_object(i->out);
     put_string(i, "class", call(i, lock, method.class_name));
     json_key(i->out, "hash");
     json_i64(i->out, (*i->jni)->CallIntMethod(i->jni, lock, method.hash));
@@ -79,7 +84,7 @@ static void put_lock(struct inspection *i, jobject lock, jlong owner)
         json_key(i->out, "owner");
         json_i64(i->out, owner);
     }
-    json_object_end(i->out);
+    json_end_object(i->out);
 }
 
 static void put_of(struct inspection *i, jobject info)
@@ -89,13 +94,13 @@ static void put_of(struct inspection *i, jobject info)
     jlong owner = (*i->jni)->CallLongMethod(i->jni, info, method.owner);
     vm_clear_exception(i->jni);
     json_key(i->out, "holds");
-    json_array(i->out);
+    json_begin_array(i->out);
     for (jsize k = 0, n = held ? (*i->jni)->GetArrayLength(i->jni, held) : 0; k < n; k++) {
         jobject lock = (*i->jni)->GetObjectArrayElement(i->jni, held, k);
         put_lock(i, lock, 0);
         (*i->jni)->DeleteLocalRef(i->jni, lock);
     }
-    json_array_end(i->out);
+    json_end_array(i->out);
     json_key(i->out, "awaits");
     if (awaited)
         put_lock(i, awaited, owner);
@@ -111,7 +116,8 @@ void put_locks(struct inspection *i, jlong java_id)
 {
     for (jsize k = 0, n = infos ? (*i->jni)->GetArrayLength(i->jni, infos) : 0; k < n; k++) {
         jobject info = (*i->jni)->GetObjectArrayElement(i->jni, infos, k);
-        bool found = info && (*i->jni)->CallLongMethod(i->jni, info, method.id) == java_id && !vm_clear_exception(i->jni);
+        bool found = info && (*i->jni)->CallLongMethod(i->jni, info, method.id) == java_id &&
+                     !vm_clear_exception(i->jni);
         if (found)
             put_of(i, info);
         if (info)
@@ -123,20 +129,20 @@ void put_locks(struct inspection *i, jlong java_id)
 
 static void put_blocked(struct inspection *i, jobject info)
 {
-    json_object(i->out);
+    json_begin_object(i->out);
     put_string(i, "thread", call(i, info, method.name));
     put_string(i, "waits_for", call(i, info, method.lock_name));
     put_string(i, "owned_by", call(i, info, method.owner_name));
     jobjectArray stack = call(i, info, method.stack);
     json_key(i->out, "frames");
-    json_array(i->out);
+    json_begin_array(i->out);
     for (jsize k = 0, n = stack ? (*i->jni)->GetArrayLength(i->jni, stack) : 0; k < n; k++) {
         jobject frame = (*i->jni)->GetObjectArrayElement(i->jni, stack, k);
         put_string(i, NULL, call(i, frame, method.text));
         (*i->jni)->DeleteLocalRef(i->jni, frame);
     }
-    json_array_end(i->out);
-    json_object_end(i->out);
+    json_end_array(i->out);
+    json_end_object(i->out);
     if (stack)
         (*i->jni)->DeleteLocalRef(i->jni, stack);
 }
@@ -147,7 +153,8 @@ static jsize place_of(struct inspection *i, jobjectArray all, jsize n, jlong id)
     jsize place = n;
     for (jsize k = 0; k < n && place == n; k++) {
         jobject info = (*i->jni)->GetObjectArrayElement(i->jni, all, k);
-        if (info && (*i->jni)->CallLongMethod(i->jni, info, method.id) == id && !vm_clear_exception(i->jni))
+        if (info && (*i->jni)->CallLongMethod(i->jni, info, method.id) == id &&
+            !vm_clear_exception(i->jni))
             place = k;
         if (info)
             (*i->jni)->DeleteLocalRef(i->jni, info);
@@ -158,9 +165,9 @@ static jsize place_of(struct inspection *i, jobjectArray all, jsize n, jlong id)
 /* From the thread at `first` along the owners until one is met again. */
 static void put_cycle(struct inspection *i, jobjectArray all, jsize n, jsize first, bool *done)
 {
-    json_object(i->out);
+    json_begin_object(i->out);
     json_key(i->out, "cycle");
-    json_array(i->out);
+    json_begin_array(i->out);
     for (jsize at = first; at < n && !done[at];) {
         jobject info = (*i->jni)->GetObjectArrayElement(i->jni, all, at);
         done[at] = true;
@@ -170,8 +177,8 @@ static void put_cycle(struct inspection *i, jobjectArray all, jsize n, jsize fir
         (*i->jni)->DeleteLocalRef(i->jni, info);
         at = place_of(i, all, n, owner);
     }
-    json_array_end(i->out);
-    json_object_end(i->out);
+    json_end_array(i->out);
+    json_end_object(i->out);
 }
 
 /* Of monitors and ownable synchronizers, by the VM's own search, which knows no virtual threads. */
@@ -180,13 +187,16 @@ int inspect_deadlocks(struct inspection *i)
     static const char bean_class[] = "java/lang/management/ThreadMXBean";
     jobject bean = thread_bean(i);
     jmethodID find = bean ? find_method(i, bean_class, "findDeadlockedThreads", "()[J") : NULL;
-    jmethodID get = bean ? find_method(i, bean_class, "getThreadInfo", "([JI)[Ljava/lang/management/ThreadInfo;") : NULL;
+    jmethodID get = bean ? find_method(i, bean_class, "getThreadInfo",
+                                       "([JI)[Ljava/lang/management/ThreadInfo;")
+                         : NULL;
     if (!find || !get) {
         buf_string(i->why, "the VM has no java.lang.management");
         return -ENOTSUP;
     }
     jlongArray ids = call(i, bean, find);
-    jobjectArray all = ids ? (*i->jni)->CallObjectMethod(i->jni, bean, get, ids, (jint)INT32_MAX) : NULL;
+    jobjectArray all =
+        ids ? (*i->jni)->CallObjectMethod(i->jni, bean, get, ids, (jint)INT32_MAX) : NULL;
     if (vm_clear_exception(i->jni))
         all = NULL;
     jsize n = all ? (*i->jni)->GetArrayLength(i->jni, all) : 0;
@@ -194,7 +204,7 @@ int inspect_deadlocks(struct inspection *i)
     if (!done)
         return -ENOMEM;
     json_key(i->out, "deadlocks");
-    json_array(i->out);
+    json_begin_array(i->out);
     for (jsize k = 0; k < n; k++) {
         jobject info = (*i->jni)->GetObjectArrayElement(i->jni, all, k);
         if (!info) /* it has ended since */
@@ -205,7 +215,7 @@ int inspect_deadlocks(struct inspection *i)
     for (jsize k = 0; k < n; k++)
         if (!done[k])
             put_cycle(i, all, n, k, done);
-    json_array_end(i->out);
+    json_end_array(i->out);
     free(done);
     return 0;
 }

@@ -25,7 +25,7 @@ static void put_property(struct inspection *i, const char *key, const char *name
 static void put_timer(struct inspection *i, const char *key, const jvmtiTimerInfo *t)
 {
     json_key(i->out, key);
-    json_object(i->out);
+    json_begin_object(i->out);
     json_key(i->out, "max_value");
     json_string(i->out, t->max_value == -1 ? "2^64-1" : "bounded");
     json_key(i->out, "skips_forward");
@@ -33,8 +33,10 @@ static void put_timer(struct inspection *i, const char *key, const jvmtiTimerInf
     json_key(i->out, "skips_backward");
     json_bool(i->out, t->may_skip_backward);
     json_key(i->out, "kind");
-    json_string(i->out, t->kind == JVMTI_TIMER_USER_CPU ? "user" : t->kind == JVMTI_TIMER_TOTAL_CPU ? "total" : "elapsed");
-    json_object_end(i->out);
+    json_string(i->out, t->kind == JVMTI_TIMER_USER_CPU    ? "user"
+                        : t->kind == JVMTI_TIMER_TOTAL_CPU ? "total"
+                                                           : "elapsed");
+    json_end_object(i->out);
 }
 
 static void put_extensions(struct inspection *i)
@@ -43,19 +45,19 @@ static void put_extensions(struct inspection *i)
     jvmtiExtensionFunctionInfo *functions = NULL;
     jvmtiExtensionEventInfo *events = NULL;
     json_key(i->out, "extension_functions");
-    json_array(i->out);
+    json_begin_array(i->out);
     if ((*i->ti)->GetExtensionFunctions(i->ti, &n, &functions) == JVMTI_ERROR_NONE) {
         for (jint k = 0; k < n; k++)
             json_string(i->out, functions[k].id);
     }
-    json_array_end(i->out);
+    json_end_array(i->out);
     json_key(i->out, "extension_events");
-    json_array(i->out);
+    json_begin_array(i->out);
     if ((*i->ti)->GetExtensionEvents(i->ti, &n, &events) == JVMTI_ERROR_NONE) {
         for (jint k = 0; k < n; k++)
             json_string(i->out, events[k].id);
     }
-    json_array_end(i->out);
+    json_end_array(i->out);
     vm_free(functions);
     vm_free(events);
 }
@@ -79,7 +81,8 @@ int inspect_vm(struct inspection *i)
     put_property(i, "class_path", "java.class.path");
     put_property(i, "library_path", "java.library.path");
     char text[32];
-    snprintf(text, sizeof(text), "%d.%d.%d", version >> 16 & 0xfff, version >> 8 & 0xff, version & 0xff);
+    snprintf(text, sizeof(text), "%d.%d.%d", version >> 16 & 0xfff, version >> 8 & 0xff,
+             version & 0xff);
     json_key(i->out, "jvmti");
     json_string(i->out, text);
     json_key(i->out, "processors");
@@ -92,7 +95,8 @@ int inspect_vm(struct inspection *i)
     put_capabilities(i, "capabilities_to_be_had", &potential);
     if ((*i->ti)->GetTimerInfo(i->ti, &timer) == JVMTI_ERROR_NONE)
         put_timer(i, "timer", &timer);
-    if (i->have.can_get_thread_cpu_time && (*i->ti)->GetThreadCpuTimerInfo(i->ti, &timer) == JVMTI_ERROR_NONE)
+    if (i->have.can_get_thread_cpu_time &&
+        (*i->ti)->GetThreadCpuTimerInfo(i->ti, &timer) == JVMTI_ERROR_NONE)
         put_timer(i, "cpu_timer", &timer);
     put_extensions(i);
     return 0;

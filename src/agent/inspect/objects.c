@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* instances, object: what lives, and what is in it. */
+#include "agent/ending.h"
 #include "agent/inspect/inspect.h"
 
 #include <errno.h>
@@ -13,7 +14,10 @@ struct tally {
     jint shown;
 };
 
-/* Marks the first ones with a tag that no number has; those that have a number already are shown as well. */
+/*
+ * Marks the first ones with a tag that no number has; those that have a number already are shown as
+ * well.
+ */
 static jint JNICALL count_instance(jlong class_tag, jlong size, jlong *tag, jint length, void *data)
 {
     struct tally *t = data;
@@ -30,13 +34,14 @@ int inspect_instances(struct inspection *i)
 {
     jclass c = *i->operand ? class_by_name(i, i->operand) : NULL;
     if (!c) {
-        buf_printf(i->why, "%s: no loaded class of this name", *i->operand ? i->operand : "instances");
+        buf_printf(i->why, "%s: no loaded class of this name",
+                   *i->operand ? i->operand : "instances");
         return -ESRCH;
     }
     const jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = count_instance};
     struct tally t = {0};
     /* What is counted must be alive: a collection comes first. */
-    (*i->ti)->ForceGarbageCollection(i->ti);
+    collect_if_possible(i->jni);
     jvmtiError e = (*i->ti)->IterateThroughHeap(i->ti, 0, c, &callbacks, &t);
     if (e != JVMTI_ERROR_NONE) {
         buf_printf(i->why, "the heap cannot be walked (JVM TI error %d)", (int)e);
@@ -49,7 +54,7 @@ int inspect_instances(struct inspection *i)
     json_key(i->out, "bytes");
     json_u64(i->out, t.bytes);
     json_key(i->out, "instances");
-    json_array(i->out);
+    json_begin_array(i->out);
     const jlong fresh = TAG_NEW;
     jint n = 0;
     jobject *list = NULL;
@@ -61,14 +66,14 @@ int inspect_instances(struct inspection *i)
         }
         vm_free(list);
     }
-    json_array_end(i->out);
+    json_end_array(i->out);
     return 0;
 }
 
 static void put_instance_fields(struct inspection *i, jobject o, jclass c)
 {
     json_key(i->out, "fields");
-    json_array(i->out);
+    json_begin_array(i->out);
     for (; c; c = (*i->jni)->GetSuperclass(i->jni, c)) {
         _cleanup_free_ char *declared_in = class_name(i, c);
         jint n = 0;
@@ -80,11 +85,12 @@ static void put_instance_fields(struct inspection *i, jobject o, jclass c)
             jint modifiers = 0;
             jvalue v;
             (*i->ti)->GetFieldModifiers(i->ti, c, fields[k], &modifiers);
-            if (modifiers & 8 || (*i->ti)->GetFieldName(i->ti, c, fields[k], &name, &signature, NULL) != JVMTI_ERROR_NONE)
+            if (modifiers & 8 || (*i->ti)->GetFieldName(i->ti, c, fields[k], &name, &signature,
+                                                        NULL) != JVMTI_ERROR_NONE)
                 continue;
             if (field_value(i, o, c, fields[k], signature, false, &v)) {
                 _cleanup_free_ char *type = type_name(signature);
-                json_object(i->out);
+                json_begin_object(i->out);
                 json_key(i->out, "name");
                 json_string(i->out, name);
                 json_key(i->out, "type");
@@ -93,14 +99,14 @@ static void put_instance_fields(struct inspection *i, jobject o, jclass c)
                 json_string(i->out, declared_in);
                 json_key(i->out, "value");
                 put_value(i, signature, v);
-                json_object_end(i->out);
+                json_end_object(i->out);
             }
             vm_free(name);
             vm_free(signature);
         }
         vm_free(fields);
     }
-    json_array_end(i->out);
+    json_end_array(i->out);
 }
 
 static jvalue element(JNIEnv *jni, jarray a, char type, jsize at)
@@ -143,23 +149,27 @@ static void put_elements(struct inspection *i, jarray a, const char *signature)
     json_key(i->out, "length");
     json_i64(i->out, n);
     json_key(i->out, "elements");
-    json_array(i->out);
+    json_begin_array(i->out);
     for (jsize k = 0; k < MIN(n, ELEMENTS_SHOWN); k++)
         put_value(i, signature + 1, element(i->jni, a, signature[1], k));
-    json_array_end(i->out);
+    json_end_array(i->out);
 }
 
 static void put_usage(struct inspection *i, jobject o)
 {
     jvmtiMonitorUsage use = {0};
-    if (!i->have.can_get_monitor_info || (*i->ti)->GetObjectMonitorUsage(i->ti, o, &use) != JVMTI_ERROR_NONE)
+    if (!i->have.can_get_monitor_info ||
+        (*i->ti)->GetObjectMonitorUsage(i->ti, o, &use) != JVMTI_ERROR_NONE)
         return;
     json_key(i->out, "monitor");
-    json_object(i->out);
+    json_begin_object(i->out);
     put_object_key(i, "owner", use.owner);
     json_key(i->out, "entries");
     json_i64(i->out, use.entry_count);
-    /* Before JDK 23 the VM counted those that wait to be notified among the waiters too (JDK-8324677). */
+    /*
+     * Before JDK 23 the VM counted those that wait to be notified among the waiters too
+     * (JDK-8324677).
+     */
     jint waiters = use.waiter_count;
     if (vm.version < 23)
         waiters -= MIN(waiters, use.notify_waiter_count);
@@ -167,7 +177,7 @@ static void put_usage(struct inspection *i, jobject o)
     json_i64(i->out, waiters);
     json_key(i->out, "waiting_to_be_notified");
     json_i64(i->out, use.notify_waiter_count);
-    json_object_end(i->out);
+    json_end_object(i->out);
     vm_free(use.waiters);
     vm_free(use.notify_waiters);
 }
@@ -178,7 +188,8 @@ int inspect_object(struct inspection *i)
     long long number = strtoll(i->operand, &end, 10);
     jobject o = *i->operand && !*end ? object_of_number(i, number) : NULL;
     if (!o) {
-        buf_printf(i->why, "%s: no living object has this number", *i->operand ? i->operand : "object");
+        buf_printf(i->why, "%s: no living object has this number",
+                   *i->operand ? i->operand : "object");
         return -ESRCH;
     }
     jclass c = (*i->jni)->GetObjectClass(i->jni, o);

@@ -2,9 +2,10 @@
 /* threads, groups, stack: states, locks held and awaited, frames with their locals. */
 #include "agent/inspect/inspect.h"
 #include "agent/names.h"
-#include "agent/thread_table.h"
+#include "agent/virtual_list.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,7 +61,7 @@ static void put_thread(struct inspection *i, jthread t)
         (*i->ti)->GetThreadGroupInfo(i->ti, info.thread_group, &group);
     (*i->ti)->GetThreadState(i->ti, t, &state);
     (*i->ti)->GetFrameCount(i->ti, t, &frames);
-    json_object(i->out);
+    json_begin_object(i->out);
     json_key(i->out, "id");
     json_i64(i->out, object_number(i, t));
     json_key(i->out, "name");
@@ -79,18 +80,22 @@ static void put_thread(struct inspection *i, jthread t)
     json_bool(i->out, info.is_daemon);
     json_key(i->out, "priority");
     json_i64(i->out, info.priority);
+    bool is_virtual = thread_is_virtual(i->jni, t);
     jlong java_id = java_thread_id(i, t);
+    json_key(i->out, "virtual");
+    json_bool(i->out, is_virtual);
     json_key(i->out, "java_id");
     json_i64(i->out, java_id);
     put_os_thread(i, java_id);
-    if (i->have.can_get_thread_cpu_time && (*i->ti)->GetThreadCpuTime(i->ti, t, &cpu) == JVMTI_ERROR_NONE) {
+    if (i->have.can_get_thread_cpu_time &&
+        (*i->ti)->GetThreadCpuTime(i->ti, t, &cpu) == JVMTI_ERROR_NONE) {
         json_key(i->out, "cpu_ns");
         json_i64(i->out, cpu);
     }
     json_key(i->out, "frames");
     json_i64(i->out, frames);
     put_locks(i, java_id);
-    json_object_end(i->out);
+    json_end_object(i->out);
     vm_free(info.name);
     vm_free(group.name);
     if (group.parent)
@@ -101,6 +106,24 @@ static void put_thread(struct inspection *i, jthread t)
         (*i->jni)->DeleteLocalRef(i->jni, info.context_class_loader);
 }
 
+static void put_virtual(const struct virtual_there *v, void *arg)
+{
+    put_thread(arg, v->thread);
+}
+
+static void put_not_listed(struct inspection *i, bool listed, uint64_t left)
+{
+    char text[128];
+    if (listed && !left)
+        return;
+    if (listed)
+        snprintf(text, sizeof(text), "%llu virtual threads", (unsigned long long)left);
+    else
+        snprintf(text, sizeof(text), "virtual threads, which this VM does not list");
+    json_key(i->out, "not_listed");
+    json_string(i->out, text);
+}
+
 int inspect_threads(struct inspection *i)
 {
     jint n = 0;
@@ -109,13 +132,16 @@ int inspect_threads(struct inspection *i)
         return -ENOTSUP;
     find_locks(i);
     json_key(i->out, "threads");
-    json_array(i->out);
+    json_begin_array(i->out);
     for (jint k = 0; k < n; k++) {
         put_thread(i, list[k]);
         (*i->jni)->DeleteLocalRef(i->jni, list[k]);
     }
-    json_array_end(i->out);
     vm_free(list);
+    uint64_t left = 0;
+    bool listed = virtual_threads_visit(i->jni, put_virtual, i, &left) == 0;
+    json_end_array(i->out);
+    put_not_listed(i, listed, left);
     return 0;
 }
 
@@ -130,7 +156,7 @@ static void put_group(struct inspection *i, jthreadGroup g, int depth)
     if ((*i->ti)->GetThreadGroupInfo(i->ti, g, &info) != JVMTI_ERROR_NONE)
         return;
     (*i->ti)->GetThreadGroupChildren(i->ti, g, &n_threads, &threads, &n_groups, &groups);
-    json_object(i->out);
+    json_begin_object(i->out);
     json_key(i->out, "id");
     json_i64(i->out, object_number(i, g));
     json_key(i->out, "name");
@@ -140,7 +166,7 @@ static void put_group(struct inspection *i, jthreadGroup g, int depth)
     json_key(i->out, "daemon");
     json_bool(i->out, info.is_daemon);
     json_key(i->out, "threads");
-    json_array(i->out);
+    json_begin_array(i->out);
     for (jint k = 0; k < n_threads; k++) {
         jvmtiThreadInfo t = {0};
         if ((*i->ti)->GetThreadInfo(i->ti, threads[k], &t) == JVMTI_ERROR_NONE) {
@@ -148,13 +174,13 @@ static void put_group(struct inspection *i, jthreadGroup g, int depth)
             vm_free(t.name);
         }
     }
-    json_array_end(i->out);
+    json_end_array(i->out);
     json_key(i->out, "groups");
-    json_array(i->out);
+    json_begin_array(i->out);
     for (jint k = 0; k < n_groups && depth < GROUP_DEPTH; k++)
         put_group(i, groups[k], depth + 1);
-    json_array_end(i->out);
-    json_object_end(i->out);
+    json_end_array(i->out);
+    json_end_object(i->out);
     vm_free(info.name);
     vm_free(threads);
     vm_free(groups);
@@ -167,10 +193,10 @@ int inspect_groups(struct inspection *i)
     if ((*i->ti)->GetTopThreadGroups(i->ti, &n, &top) != JVMTI_ERROR_NONE)
         return -ENOTSUP;
     json_key(i->out, "groups");
-    json_array(i->out);
+    json_begin_array(i->out);
     for (jint k = 0; k < n; k++)
         put_group(i, top[k], 0);
-    json_array_end(i->out);
+    json_end_array(i->out);
     vm_free(top);
     return 0;
 }
@@ -202,7 +228,8 @@ jthread thread_of_operand(struct inspection *i)
     return found;
 }
 
-static bool local_of(struct inspection *i, jthread t, jint depth, jint slot, const char *signature, jvalue *ret)
+static bool local_of(struct inspection *i, jthread t, jint depth, jint slot, const char *signature,
+                     jvalue *ret)
 {
     jvalue v = {.j = 0};
     jvmtiError e;
@@ -251,17 +278,17 @@ static void put_locals(struct inspection *i, jthread t, jint depth, const jvmtiF
     if ((*i->ti)->GetLocalVariableTable(i->ti, f->method, &n, &table) != JVMTI_ERROR_NONE)
         return;
     json_key(i->out, "locals");
-    json_object(i->out);
+    json_begin_object(i->out);
     for (jint k = 0; k < n; k++) {
         const jvmtiLocalVariableEntry *e = &table[k];
         jvalue v;
-        if (f->location >= e->start_location && f->location < e->start_location + e->length && strcmp(e->name, "this") != 0 &&
-            local_of(i, t, depth, e->slot, e->signature, &v)) {
+        if (f->location >= e->start_location && f->location < e->start_location + e->length &&
+            strcmp(e->name, "this") != 0 && local_of(i, t, depth, e->slot, e->signature, &v)) {
             json_key(i->out, e->name);
             put_value(i, e->signature, v);
         }
     }
-    json_object_end(i->out);
+    json_end_object(i->out);
     for (jint k = 0; k < n; k++) {
         vm_free(table[k].name);
         vm_free(table[k].signature);
@@ -274,7 +301,7 @@ static void put_frame(struct inspection *i, jthread t, jint depth, const jvmtiFr
 {
     const struct method *m = names_method(i->jni, f->method);
     char name[512] = "?";
-    json_object(i->out);
+    json_begin_object(i->out);
     json_key(i->out, "depth");
     json_i64(i->out, depth);
     if (m)
@@ -295,7 +322,7 @@ static void put_frame(struct inspection *i, jthread t, jint depth, const jvmtiFr
     json_key(i->out, "native");
     json_bool(i->out, m && m->native);
     put_locals(i, t, depth, f);
-    json_object_end(i->out);
+    json_end_object(i->out);
 }
 
 enum { FRAMES_SHOWN = 1024 };
@@ -319,11 +346,18 @@ int inspect_stack(struct inspection *i)
         json_key(i->out, "depth");
         json_i64(i->out, all);
         json_key(i->out, "frames");
-        json_array(i->out);
-        /* A thread that runs on while it is looked at moves under our feet: each frame is shown as the VM gives it then. */
+        json_begin_array(i->out);
+        /*
+         * A thread that runs on while it is looked at moves under our feet: each frame is shown as
+         * the VM gives it then.
+         */
         for (jint k = 0; k < n; k++)
             put_frame(i, t, k, &frames[k]);
-        json_array_end(i->out);
+        json_end_array(i->out);
+        if (!i->have.can_access_local_variables) {
+            json_key(i->out, "locals_unknown");
+            json_string(i->out, "the VM tells them only to an agent that it was started with");
+        }
     }
     free(frames);
     if (e != JVMTI_ERROR_NONE)

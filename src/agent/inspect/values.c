@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names and values, read from fields alone: nothing here runs code of the program. */
 #include "agent/inspect/inspect.h"
+#include "agent/lambda.h"
 #include "agent/loaded_classes.h"
 
 #include <stdio.h>
@@ -43,12 +44,8 @@ char *type_name(const char *signature)
 
 char *class_name(struct inspection *i, jclass c)
 {
-    char *signature = NULL;
-    if (!c || (*i->ti)->GetClassSignature(i->ti, c, &signature, NULL) != JVMTI_ERROR_NONE)
-        return strdup("?");
-    char *name = type_name(signature);
-    vm_free(signature);
-    return name;
+    _cleanup_free_ char *signature = c ? class_signature(c) : NULL;
+    return signature ? type_name(signature) : strdup("?");
 }
 
 jclass class_by_name(struct inspection *i, const char *name)
@@ -65,8 +62,14 @@ jclass class_by_name(struct inspection *i, const char *name)
     return found;
 }
 
-void put_modifiers(struct inspection *i, const char *key, jint modifiers, bool method)
+void put_modifiers(struct inspection *i, const char *key, jint modifiers, enum member_kind kind)
 {
+    /* The flags that the class file format has for each; other bits are HotSpot's own. */
+    static const jint valid[] = {
+        [KIND_CLASS] = 0x761f, [KIND_FIELD] = 0x50df, [KIND_METHOD] = 0x1dff};
+
+    bool method = kind == KIND_METHOD;
+
     static const struct {
         jint bit;
         const char *field, *method;
@@ -82,20 +85,23 @@ void put_modifiers(struct inspection *i, const char *key, jint modifiers, bool m
     };
     _cleanup_(buf_release) struct buf text = BUF(256);
     for (size_t k = 0; k < ARRAY_SIZE(names); k++) {
-        if (modifiers & names[k].bit && (method || names[k].bit != 0x20))
-            buf_printf(&text, "%s%s", text.len ? " " : "", method ? names[k].method : names[k].field);
+        if (modifiers & valid[kind] & names[k].bit)
+            buf_printf(&text, "%s%s", text.len ? " " : "",
+                       method ? names[k].method : names[k].field);
     }
     json_key(i->out, key);
     json_string(i->out, buf_str(&text));
 }
 
-bool field_value(struct inspection *i, jobject holder, jclass c, jfieldID f, const char *signature, bool is_static, jvalue *ret)
+bool field_value(struct inspection *i, jobject holder, jclass c, jfieldID f, const char *signature,
+                 bool is_static, jvalue *ret)
 {
     JNIEnv *jni = i->jni;
     jvalue v = {.j = 0};
-#define READ(code, member, type)                                                                                     \
-    case code:                                                                                                       \
-        v.member = is_static ? (*jni)->GetStatic##type##Field(jni, c, f) : (*jni)->Get##type##Field(jni, holder, f); \
+#define READ(code, member, type)                                         \
+    case code:                                                           \
+        v.member = is_static ? (*jni)->GetStatic##type##Field(jni, c, f) \
+                             : (*jni)->Get##type##Field(jni, holder, f); \
         break
     switch (*signature) {
         READ('Z', z, Boolean);
@@ -107,7 +113,8 @@ bool field_value(struct inspection *i, jobject holder, jclass c, jfieldID f, con
         READ('F', f, Float);
         READ('D', d, Double);
     default:
-        v.l = is_static ? (*jni)->GetStaticObjectField(jni, c, f) : (*jni)->GetObjectField(jni, holder, f);
+        v.l = is_static ? (*jni)->GetStaticObjectField(jni, c, f)
+                        : (*jni)->GetObjectField(jni, holder, f);
     }
 #undef READ
     if (vm_clear_exception(jni))
@@ -196,14 +203,14 @@ void put_object(struct inspection *i, jobject o)
     }
     jclass c = (*i->jni)->GetObjectClass(i->jni, o);
     _cleanup_free_ char *name = class_name(i, c);
-    json_object(i->out);
+    json_begin_object(i->out);
     json_key(i->out, "id");
     json_i64(i->out, object_number(i, o));
     json_key(i->out, "class");
     json_string(i->out, name);
     if (name)
         put_known(i, o, c, name);
-    json_object_end(i->out);
+    json_end_object(i->out);
     (*i->jni)->DeleteLocalRef(i->jni, c);
 }
 
@@ -240,7 +247,8 @@ void put_value(struct inspection *i, const char *signature, jvalue v)
         /* One UTF-16 unit in (modified) UTF-8. */
         char utf[4] = {(char)v.c};
         if (v.c >= 0x800 || v.c == 0)
-            snprintf(utf, sizeof(utf), "%c%c%c", 0xe0 | v.c >> 12, 0x80 | (v.c >> 6 & 0x3f), 0x80 | (v.c & 0x3f));
+            snprintf(utf, sizeof(utf), "%c%c%c", 0xe0 | v.c >> 12, 0x80 | (v.c >> 6 & 0x3f),
+                     0x80 | (v.c & 0x3f));
         else if (v.c >= 0x80)
             snprintf(utf, sizeof(utf), "%c%c", 0xc0 | v.c >> 6, 0x80 | (v.c & 0x3f));
         if (v.c == 0)

@@ -45,15 +45,33 @@ bool choice_matches(const char *patterns, struct str class_name, struct str meth
     return false;
 }
 
+/*
+ * Whether some method's name behind the class's makes a match for a pattern whose last part has a
+ * star.
+ */
+static bool starts_like(const char *p, size_t n, struct str class_name)
+{
+    for (size_t i = 0; i < n && i <= class_name.len && p[i] != '*'; i++)
+        if (p[i] != (i < class_name.len ? at(class_name, (struct str){"", 0}, i) : '.'))
+            return false;
+    return true;
+}
+
+/*
+ * No method's name has a dot. So a pattern without a star behind its last dot takes the class by
+ * what is before that dot, or by all of it; another may take it by a star that stands for the rest
+ * of the class's name, a dot and a method.
+ */
 bool choice_may_match(const char *patterns, struct str class_name)
 {
-    /* A pattern may go on into the method's name: try it with what is behind its last dot cut off as well. */
+    const struct str a_method = {"$", 1}; /* a match may end in front of it */
     for (const char *p = patterns; p && *p;) {
         size_t n = strcspn(p, ":"), cut = n;
         while (cut && p[cut - 1] != '.')
             cut--;
-        if (n && (memchr(p, '*', n) || glob(p, n, class_name, (struct str){"", 0}, 0) ||
-                  (cut && glob(p, cut - 1, class_name, (struct str){"", 0}, 0))))
+        if (n && ((memchr(p + cut, '*', n - cut) && starts_like(p, n, class_name)) ||
+                  glob(p, n, class_name, (struct str){"", 0}, 0) ||
+                  (cut && glob(p, cut, class_name, a_method, 0))))
             return true;
         p += n + (p[n] == ':');
     }
@@ -66,7 +84,8 @@ static bool listed(const char *const *list, struct str s)
     for (; *list; list++) {
         size_t n = strlen(*list);
         bool prefix = (*list)[n - 1] == '*';
-        if (prefix ? s.len >= n - 1 && memcmp(s.data, *list, n - 1) == 0 : s.len == n && memcmp(s.data, *list, n) == 0)
+        if (prefix ? s.len >= n - 1 && memcmp(s.data, *list, n - 1) == 0
+                   : s.len == n && memcmp(s.data, *list, n) == 0)
             return true;
     }
     return false;
@@ -87,9 +106,21 @@ bool choice_never(struct str class_name)
 bool choice_thread_changes(struct str method)
 {
     static const char *const names[] = {
-        "setInterrupt", "clearInterrupt",      "getAndClearInterrupt", "isInterrupted",       "interrupt0",
-        "runWith",      "scopedValueBindings", "threadState",          "clearInterruptEvent", "setCurrentThread",
-        "threadId",     "isVirtual",           "isTerminated",         "holdsLock",           "currentCarrierThread",
+        "setInterrupt",
+        "clearInterrupt",
+        "getAndClearInterrupt",
+        "isInterrupted",
+        "interrupt0",
+        "runWith",
+        "scopedValueBindings",
+        "threadState",
+        "clearInterruptEvent",
+        "setCurrentThread",
+        "threadId",
+        "isVirtual",
+        "isTerminated",
+        "holdsLock",
+        "currentCarrierThread",
         NULL,
     };
     return listed(names, method);
@@ -101,11 +132,14 @@ bool choice_intrinsic_8(struct str class_name, struct str method)
         const char *class, *methods[24];
     } rows[] = {
         {"java/lang/Math",
-         {"abs", "sin", "cos", "tan", "atan2", "sqrt", "log", "log10", "pow", "exp", "min", "max", "addExact", "subtractExact",
-          "multiplyExact", "incrementExact", "decrementExact", "negateExact", NULL}},
+         {"abs", "sin", "cos", "tan", "atan2", "sqrt", "log", "log10", "pow", "exp", "min", "max",
+          "addExact", "subtractExact", "multiplyExact", "incrementExact", "decrementExact",
+          "negateExact", NULL}},
         {"java/lang/String", {"compareTo", "indexOf", "equals", NULL}},
-        {"java/lang/Integer", {"bitCount", "numberOfLeadingZeros", "numberOfTrailingZeros", "reverseBytes", NULL}},
-        {"java/lang/Long", {"bitCount", "numberOfLeadingZeros", "numberOfTrailingZeros", "reverseBytes", NULL}},
+        {"java/lang/Integer",
+         {"bitCount", "numberOfLeadingZeros", "numberOfTrailingZeros", "reverseBytes", NULL}},
+        {"java/lang/Long",
+         {"bitCount", "numberOfLeadingZeros", "numberOfTrailingZeros", "reverseBytes", NULL}},
         {"java/util/Arrays", {"equals", "copyOf", "copyOfRange", NULL}},
         {"java/lang/Float", {"floatToIntBits", "floatToRawIntBits", "intBitsToFloat", NULL}},
         {"java/lang/Double", {"doubleToLongBits", "doubleToRawLongBits", "longBitsToDouble", NULL}},
@@ -120,17 +154,19 @@ bool choice_intrinsic_8(struct str class_name, struct str method)
         {"sun/security/provider/DigestBase", {"implCompressMultiBlock", NULL}},
         {"java/util/zip/CRC32", {"update", "updateBytes", "updateByteBuffer", NULL}},
         {"java/lang/Object", {"hashCode", "getClass", "clone", NULL}},
-        {"java/lang/System", {"identityHashCode", "currentTimeMillis", "nanoTime", "arraycopy", NULL}},
+        {"java/lang/System",
+         {"identityHashCode", "currentTimeMillis", "nanoTime", "arraycopy", NULL}},
         {"java/lang/Thread", {"currentThread", "isInterrupted", NULL}},
         {"java/lang/Class",
-         {"isInstance", "getModifiers", "isInterface", "isArray", "isPrimitive", "getSuperclass", "getComponentType",
-          "isAssignableFrom", NULL}},
+         {"isInstance", "getModifiers", "isInterface", "isArray", "isPrimitive", "getSuperclass",
+          "getComponentType", "isAssignableFrom", NULL}},
         {"java/lang/reflect/Array", {"newArray", "getLength", NULL}},
         {"sun/reflect/Reflection", {"getCallerClass", "getClassAccessFlags", NULL}},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (class_name.len == strlen(rows[i].class) && memcmp(class_name.data, rows[i].class, class_name.len) == 0)
+        if (class_name.len == strlen(rows[i].class) &&
+            memcmp(class_name.data, rows[i].class, class_name.len) == 0)
             return listed(rows[i].methods, method);
     return false;
 }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/instrument/instrument.h"
 
+#include "agent/fault.h"
+#include "agent/instrument/batches.h"
 #include "agent/instrument/choice.h"
+#include "agent/instrument/guards.h"
+#include "agent/instrument/look.h"
 #include "agent/loaded_classes.h"
 #include "agent/vm.h"
 #include "base/cursor.h"
@@ -15,19 +19,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CLIENTS_MAX = 8, BATCH = 256 };
+enum { CLIENTS_MAX = 8 };
+
+void (*instrument_pause)(JNIEnv *jni);
+void (*instrument_progress)(int done, int of);
 
 const char *const instrument_reasons[LEFT_REASONS] = {
-    [LEFT_MALFORMED] = "malformed",     [LEFT_TOO_LONG] = "too_long",   [LEFT_HUGE] = "too_long_for_jit",
-    [LEFT_POOL] = "constant_pool_full", [LEFT_TABLE] = "table_full",    [LEFT_DOUBT] = "unclear",
-    [LEFT_MEMORY] = "out_of_memory",    [LEFT_INTRINSIC] = "intrinsic", [LEFT_NATIVE] = "native",
+    [LEFT_MALFORMED] = "malformed",   [LEFT_TOO_LONG] = "too_long",
+    [LEFT_HUGE] = "too_long_for_jit", [LEFT_POOL] = "constant_pool_full",
+    [LEFT_TABLE] = "table_full",      [LEFT_DOUBT] = "unclear",
+    [LEFT_MEMORY] = "out_of_memory",  [LEFT_INTRINSIC] = "intrinsic",
+    [LEFT_NATIVE] = "native",
 };
 
 static _Atomic(const struct instrument_client *) clients[CLIENTS_MAX];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* everything below */
 static char *include_patterns, *exclude_patterns;
-static struct map changed; /* hashes of the names of classes that carry probes */
+/* hash of the name of a class -> the clients whose probes it carries, as bits */
+static struct map changed;
 static struct map refused; /* of those that the VM did not take */
 
 static struct worker {
@@ -36,7 +46,8 @@ static struct worker {
     struct rewrite rewrite;
 } * idle_workers;
 
-static _Atomic uint64_t n_classes, n_methods, n_left[LEFT_REASONS], n_refused, n_unmodifiable, n_nameless;
+static _Atomic uint64_t n_classes, n_methods, n_left[LEFT_REASONS], n_refused, n_unmodifiable,
+    n_nameless;
 
 static uint64_t name_key(struct str name)
 {
@@ -45,7 +56,10 @@ static uint64_t name_key(struct str name)
 
 int instrument_choose(const char *include, const char *exclude)
 {
-    char *in = include && *include ? strdup(include) : NULL, *ex = exclude && *exclude ? strdup(exclude) : NULL;
+    if (fault_here())
+        return -ENOMEM;
+    char *in = include && *include ? strdup(include) : NULL,
+         *ex = exclude && *exclude ? strdup(exclude) : NULL;
     if ((include && *include && !in) || (exclude && *exclude && !ex)) {
         free(in);
         free(ex);
@@ -70,7 +84,8 @@ static bool class_chosen(struct str name)
 
 static bool method_chosen(struct str class_name, struct str method)
 {
-    return !choice_never(class_name) && (!include_patterns || choice_matches(include_patterns, class_name, method)) &&
+    return !choice_never(class_name) &&
+           (!include_patterns || choice_matches(include_patterns, class_name, method)) &&
            !choice_matches(exclude_patterns, class_name, method);
 }
 
@@ -105,11 +120,11 @@ static bool client_wants(const struct instrument_client *c, struct str name)
     return c->wants ? !choice_never(name) && c->wants(name) : class_chosen(name);
 }
 
-static bool any_client(bool virtual_thread)
+static bool any_client(void)
 {
     for (int i = 0; i < CLIENTS_MAX; i++) {
         const struct instrument_client *c = atomic_load(&clients[i]);
-        if (c && (!virtual_thread || c->virtual_threads))
+        if (c)
             return true;
     }
     return false;
@@ -162,28 +177,34 @@ static uint16_t intrinsic_mark(const struct class_file *c)
 {
     if (vm.version < 9)
         return 0;
-    const char *mark =
-        vm.version < 16 ? "Ljdk/internal/HotSpotIntrinsicCandidate;" : "Ljdk/internal/vm/annotation/IntrinsicCandidate;";
+    const char *mark = vm.version < 16 ? "Ljdk/internal/HotSpotIntrinsicCandidate;"
+                                       : "Ljdk/internal/vm/annotation/IntrinsicCandidate;";
     for (size_t i = 1; i < c->pool.len; i++)
         if (str_is(class_utf8(c, (uint16_t)i), mark))
             return (uint16_t)i;
     return 0;
 }
 
-static bool is_intrinsic(const struct class_file *c, const struct class_method *m, struct str class_name, uint16_t mark)
+static bool is_intrinsic(const struct class_file *c, const struct class_method *m,
+                         struct str class_name, uint16_t mark)
 {
     if (vm.version < 9)
         return choice_intrinsic_8(class_name, class_utf8(c, m->name));
-    if (!mark || (str_is(class_name, "java/lang/Object") && str_is(class_utf8(c, m->name), "<init>")))
+    if (!mark ||
+        (str_is(class_name, "java/lang/Object") && str_is(class_utf8(c, m->name), "<init>")))
         return false; /* the JIT knows that constructor, but runs its code */
     struct cursor in = class_attribute(c, m->start + 6, "RuntimeVisibleAnnotations");
-    /* The mark has no elements: its index and a zero. Another annotation's contents that look so would only cost a method. */
+    /*
+     * The mark has no elements: its index and a zero. Another annotation's contents that look so
+     * would only cost a method.
+     */
     const uint8_t want[] = {(uint8_t)(mark >> 8), (uint8_t)mark, 0, 0};
     return cursor_left(&in) >= 6 && memmem(in.at, cursor_left(&in), want, sizeof(want));
 }
 
 /* Whether a client is to be offered a method. */
-static bool is_offered(const struct instrument_client *client, const struct instrument_class *c, struct str method)
+static bool is_offered(const struct instrument_client *client, const struct instrument_class *c,
+                       struct str method)
 {
     if (c->virtual_thread)
         return client->virtual_threads;
@@ -205,9 +226,12 @@ static bool any_offered(const struct instrument_class *c, struct str method)
 }
 
 /* Counts a method that stays as it was, and tells the clients that it is offered to. */
-static void leave(const struct instrument_class *c, const struct class_method *m, enum instrument_reason why)
+static void leave(const struct instrument_class *c, const struct class_method *m,
+                  enum instrument_reason why)
 {
     struct str name = class_utf8(c->file, m->name);
+    if (c->looked_at)
+        return;
     atomic_fetch_add(&n_left[why], 1);
     for (int k = 0; k < CLIENTS_MAX; k++) {
         const struct instrument_client *client = atomic_load(&clients[k]);
@@ -216,33 +240,35 @@ static void leave(const struct instrument_class *c, const struct class_method *m
     }
 }
 
-/* Runs the clients over one method. True when it was changed. */
-static bool edit_method(const struct instrument_class *c, size_t i, bool intrinsic)
+/* Runs the clients over one method: those that changed it, as bits. */
+static uint64_t edit_method(const struct instrument_class *c, size_t i, bool intrinsic)
 {
     const struct class_method *m = &c->file->methods.data[i];
     struct str name = class_utf8(c->file, m->name);
     struct edit *e;
     int r = edit_begin(c->rewrite, i, &e);
     if (r == -ENODATA)
-        return false;
-    bool any = false;
+        return 0;
+    uint64_t by = 0;
     for (int k = 0; k < CLIENTS_MAX && r >= 0; k++) {
         const struct instrument_client *client = atomic_load(&clients[k]);
         if (!client || !is_offered(client, c, name))
             continue;
         if (intrinsic && !client->intrinsics) {
-            if (client->left)
+            if (client->left && !c->looked_at)
                 client->left(c, m, LEFT_INTRINSIC);
             continue;
         }
         r = client->edit(c, e);
-        any |= r > 0;
+        by |= (uint64_t)(r > 0) << k;
     }
-    if (r >= 0 && any)
+    if (r >= 0 && by)
         r = edit_commit(e);
+    if (r >= 0 && by && !c->looked_at)
+        guards_add(c->name, e);
     if (r < 0)
         leave(c, m, reason_of(r));
-    return r >= 0 && any;
+    return r < 0 ? 0 : by;
 }
 
 static void tell_intrinsic(struct str class_name, struct str method)
@@ -254,87 +280,173 @@ static void tell_intrinsic(struct str class_name, struct str method)
     }
 }
 
-/* The changed class in out, or nothing. */
-static void transform(struct worker *w, bool loaded, struct buf *out)
+/*
+ * The changed class in out, or nothing; the clients that changed it, as bits. Without out the class
+ * is only looked at.
+ */
+static uint64_t transform(struct worker *w, bool loaded, struct buf *out)
 {
     const struct class_file *file = &w->class;
-    struct instrument_class c = {.file = file, .rewrite = &w->rewrite, .name = class_name_at(file, file->this_class)};
+    struct instrument_class c = {
+        .file = file, .rewrite = &w->rewrite, .name = class_name_at(file, file->this_class)};
     c.virtual_thread = str_is(c.name, "java/lang/VirtualThread");
     c.loaded = loaded;
+    c.looked_at = !out;
     c.object = str_is(c.name, "java/lang/Object");
     c.thread = str_is(c.name, "java/lang/Thread");
     struct cursor source = class_attribute(file, file->attributes_start, "SourceFile");
     c.source = class_utf8(file, cursor_be16(&source));
     if (rewrite_begin(&w->rewrite, file) < 0)
-        return;
+        return 0;
     uint16_t mark = intrinsic_mark(file);
     unsigned methods = 0;
+    uint64_t all = 0;
     for (size_t i = 0; i < file->methods.len; i++) {
         const struct class_method *m = &file->methods.data[i];
         bool native = m->access & ACC_NATIVE;
-        if (native && is_intrinsic(file, m, c.name, mark))
+        if (native && out && is_intrinsic(file, m, c.name, mark))
             tell_intrinsic(c.name, class_utf8(file, m->name));
         if ((!m->code && !native) || !any_offered(&c, class_utf8(file, m->name)))
             continue;
         bool intrinsic = is_intrinsic(file, m, c.name, mark);
-        if (native || (intrinsic && !any_intrinsics()))
+        if (native || (intrinsic && !any_intrinsics())) {
             leave(&c, m, native ? LEFT_NATIVE : LEFT_INTRINSIC);
-        else
-            methods += edit_method(&c, i, intrinsic);
+            continue;
+        }
+        uint64_t by = edit_method(&c, i, intrinsic);
+        methods += by != 0;
+        all |= by;
     }
-    if (!methods)
-        return;
+    if (!methods || !out)
+        return all;
     if (rewrite_finish(&w->rewrite, out) < 0) {
         buf_clear(out);
-        return;
+        return 0;
     }
     atomic_fetch_add(&n_classes, 1);
     atomic_fetch_add(&n_methods, methods);
+    return all;
 }
 
-static bool worth_a_look(struct str name)
+/* Whether one of the clients is to be offered a class; `one`: whether this one is. */
+static bool worth_a_look(struct str name, const struct instrument_client *one)
 {
     pthread_mutex_lock(&lock);
-    bool virtual_thread = str_is(name, "java/lang/VirtualThread");
-    bool is = virtual_thread && any_client(true);
-    for (int i = 0; i < CLIENTS_MAX && !is && !virtual_thread; i++) {
+    bool virtual_thread = str_is(name, "java/lang/VirtualThread"), is = false;
+    for (int i = 0; i < CLIENTS_MAX && !is; i++) {
         const struct instrument_client *c = atomic_load(&clients[i]);
-        is = c && client_wants(c, name);
+        is = c && (!one || c == one) &&
+             (virtual_thread ? c->virtual_threads : client_wants(c, name));
     }
     is = is && !map_get(&refused, name_key(name));
     pthread_mutex_unlock(&lock);
     return is;
 }
 
-static void JNICALL on_class_file(jvmtiEnv *ti, JNIEnv *jni, jclass redefined, jobject loader, const char *name, jobject domain,
-                                  jint len, const unsigned char *data, jint *new_len, unsigned char **new_data)
+/*
+ * JDK 8 posts the hook for what Unsafe.defineAnonymousClass makes too. The VM patches the constants
+ * of such a class, and its name is not its own, so it is left alone. Later versions post no hook
+ * for it, nor for hidden classes.
+ */
+static bool is_being_made_anonymous(jvmtiEnv *ti)
 {
-    if (!any_client(false))
+    jvmtiFrameInfo top;
+    jint n = 0;
+    char *name = NULL;
+    if (vm.version > 8)
+        return false;
+    /* not in the live phase yet */
+    if ((*ti)->GetStackTrace(ti, NULL, 0, 1, &top, &n) != JVMTI_ERROR_NONE)
+        return true;
+    if (n == 0 || (*ti)->GetMethodName(ti, top.method, &name, NULL, NULL) != JVMTI_ERROR_NONE)
+        return false;
+    bool is = strcmp(name, "defineAnonymousClass") == 0;
+    (*ti)->Deallocate(ti, (unsigned char *)name);
+    return is;
+}
+
+/*
+ * Parses a class and instruments it if its name is one of a client's; *ret_name is that name, in w.
+ * A class that is defined without a name, by defineClass(null, ...), has `given` NULL: its name is
+ * in the class file alone. The clients that changed it, as bits.
+ */
+static uint64_t instrument_class(struct worker *w, const char *given, bool loaded, struct str data,
+                                 struct buf *out, struct str *ret_name)
+{
+    struct str name = {given, given ? strlen(given) : 0};
+    if (given && !worth_a_look(name, NULL))
+        return 0;
+    if (class_parse(&w->class, (const uint8_t *)data.data, data.len) < 0) {
+        atomic_fetch_add(&n_refused, out != NULL);
+        return 0;
+    }
+    *ret_name = given ? name : class_name_at(&w->class, w->class.this_class);
+    return given || worth_a_look(*ret_name, NULL) ? transform(w, loaded, out) : 0;
+}
+
+/* Whether the clients change a class. If not, this is the time to count what they leave. */
+static bool changes(struct worker *w, const char *name, struct str data)
+{
+    struct buf out = BUF(64u << 20);
+    struct str class_name;
+    bool does = instrument_class(w, name, true, data, NULL, &class_name) != 0;
+    if (!does)
+        instrument_class(w, name, true, data, &out, &class_name);
+    buf_release(&out);
+    return does;
+}
+
+/* A class's code with other modifiers, which the VM takes for no new version of a loaded class. */
+static void make_refused(struct worker *w, struct str data, jint *new_len, unsigned char **new_data)
+{
+    unsigned char *memory = NULL;
+    if (class_parse(&w->class, (const uint8_t *)data.data, data.len) < 0 ||
+        (*vm.ti)->Allocate(vm.ti, (jlong)data.len, &memory) != JVMTI_ERROR_NONE)
         return;
-    if (!name) { /* JDK 8's anonymous classes, whose constants the VM patches */
+    memcpy(memory, data.data, data.len);
+    memory[w->class.pool_end + 1] ^= ACC_FINAL;
+    *new_data = memory;
+    *new_len = (jint)data.len;
+}
+
+static void JNICALL on_class_file(jvmtiEnv *ti, JNIEnv *jni, jclass redefined, jobject loader,
+                                  const char *name, jobject domain, jint len,
+                                  const unsigned char *data, jint *new_len,
+                                  unsigned char **new_data)
+{
+    if (!any_client())
+        return;
+    if (!name && is_being_made_anonymous(ti)) {
         atomic_fetch_add(&n_nameless, 1);
         return;
     }
-    struct str class_name = {name, strlen(name)};
-    if (!worth_a_look(class_name))
-        return;
     struct worker *w = take_worker();
     if (!w) {
         atomic_fetch_add(&n_left[LEFT_MEMORY], 1);
         return;
     }
+    struct str code = {(const char *)data, (size_t)len};
+    enum look_kind at = look_kind(jni, redefined);
+    if (at != LOOK_NOT) {
+        if (at == LOOK_CODE)
+            look_saw(changes(w, name, code));
+        else
+            make_refused(w, code, new_len, new_data);
+        give_worker(w);
+        return;
+    }
     struct buf out = BUF(64u << 20);
-    if (class_parse(&w->class, data, (size_t)len) == 0)
-        transform(w, redefined != NULL, &out);
-    else
-        atomic_fetch_add(&n_refused, 1);
+    struct str class_name = {"", 0};
+    uint64_t by = instrument_class(w, name, redefined != NULL, code, &out, &class_name);
     unsigned char *memory = NULL;
     if (out.len && (*ti)->Allocate(ti, (jlong)out.len, &memory) == JVMTI_ERROR_NONE) {
         memcpy(memory, out.data, out.len);
         *new_data = memory;
         *new_len = (jint)out.len;
         pthread_mutex_lock(&lock);
-        (void)!map_put(&changed, name_key(class_name), 1);
+        uint64_t *carried = map_at(&changed, name_key(class_name), 0, NULL);
+        if (carried)
+            *carried |= by;
         pthread_mutex_unlock(&lock);
     }
     buf_release(&out);
@@ -346,11 +458,14 @@ static const struct vm_callbacks events = {.ti = {.ClassFileLoadHook = on_class_
 static const struct vm_callbacks prepare_events = {.ti = {.ClassPrepare = on_class_prepare}};
 static bool prepares; /* prepare_events are on */
 
-/* The name of a class, java/lang/String, from its signature; false for arrays and primitive types. */
+/*
+ * The name of a class, java/lang/String, from its signature; false for arrays and primitive types.
+ */
 static bool class_signature_name(jclass class, char **ret_signature, struct str *ret_name)
 {
     char *signature = NULL;
-    if ((*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) != JVMTI_ERROR_NONE || !signature)
+    if ((*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) != JVMTI_ERROR_NONE ||
+        !signature)
         return false;
     size_t len = strlen(signature);
     if (signature[0] != 'L' || len < 3) {
@@ -406,26 +521,16 @@ static void retransform_one(jclass class)
     vm_free(signature);
 }
 
-/* The VM takes or refuses a batch as a whole; one that it refuses is tried class by class. */
-static void retransform(JNIEnv *jni, const jclass *classes, int n)
-{
-    for (int i = 0; i < n; i += BATCH) {
-        int count = MIN(BATCH, n - i);
-        if (!retransform_batch(classes + i, count))
-            for (int k = 0; k < count; k++)
-                retransform_one(classes[i + k]);
-        vm_clear_exception(jni);
-    }
-}
-
 /*
- * Classes that the VM made for lambdas and method handles before there were hidden classes: JDK 8 calls them modifiable and
- * dies when it is to write out their constant pools. Their names end in '/' and a number, as no other's can.
+ * Classes that the VM made for lambdas and method handles before there were hidden classes: JDK 8
+ * calls them modifiable and dies when it is to write out their constant pools. Their names end in
+ * '/' and a number, as no other's can.
  */
 static bool is_vm_anonymous(struct str name)
 {
     size_t digits = 0;
-    while (digits < name.len && name.data[name.len - 1 - digits] >= '0' && name.data[name.len - 1 - digits] <= '9')
+    while (digits < name.len && name.data[name.len - 1 - digits] >= '0' &&
+           name.data[name.len - 1 - digits] <= '9')
         digits++;
     return digits && digits < name.len && name.data[name.len - 1 - digits] == '/';
 }
@@ -439,8 +544,21 @@ static void look_at(JNIEnv *jni, jclass class, struct str name)
     }
 }
 
-/* Whether a loaded class is to be transformed: all that are chosen, or those that carry probes. */
-static bool to_retransform(jclass class, bool carriers_only)
+/* The clients whose probes a class carries, as bits. */
+static uint64_t carried_by(struct str name)
+{
+    pthread_mutex_lock(&lock);
+    const uint64_t *carried = map_get(&changed, name_key(name));
+    uint64_t by = carried ? *carried : 0;
+    pthread_mutex_unlock(&lock);
+    return by;
+}
+
+/*
+ * Whether a loaded class is to be transformed: for a client that it is offered to, or to take the
+ * probes of some out.
+ */
+static bool to_retransform(jclass class, const struct instrument_client *c, uint64_t out_of)
 {
     char *signature;
     struct str name;
@@ -450,25 +568,24 @@ static bool to_retransform(jclass class, bool carriers_only)
     (*vm.ti)->IsModifiableClass(vm.ti, class, &modifiable);
     modifiable = modifiable && !is_vm_anonymous(name);
     bool is;
-    if (carriers_only) {
-        pthread_mutex_lock(&lock);
-        is = map_get(&changed, name_key(name));
-        pthread_mutex_unlock(&lock);
+    if (out_of) {
+        is = carried_by(name) & out_of;
     } else {
         if (modifiable)
             look_at(vm_jni(), class, name);
-        is = worth_a_look(name);
+        is = worth_a_look(name, c);
         if (is && !modifiable)
             atomic_fetch_add(&n_unmodifiable, 1);
     }
+    is = is && modifiable && batches_may_transform(class, name, out_of != 0);
     vm_free(signature);
-    return is && modifiable;
+    return is;
 }
 
 /*
- * Clients of loaded classes alone get their turn at the new ones before any code of them has run. A class that was not linked
- * yet is while it is transformed: to transform it within that too would make its code of what is changed already, which would
- * be changed again.
+ * Clients of loaded classes alone get their turn at the new ones before any code of them has run. A
+ * class that was not linked yet is while it is transformed: to transform it within that too would
+ * make its code of what is changed already, which would be changed again.
  */
 static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass class)
 {
@@ -483,37 +600,78 @@ static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, 
         wanted = c && c->loaded_only && !choice_never(name) && c->wants && c->wants(name);
     }
     vm_free(signature);
-    if (wanted && !in_batch(jni, class) && to_retransform(class, false))
+    if (wanted && !in_batch(jni, class) && to_retransform(class, NULL, 0))
         retransform_one(class);
     vm_clear_exception(jni);
 }
 
-static int retransform_loaded(JNIEnv *jni, bool carriers_only)
+/* A probe class, which stays as it is. */
+static jclass find_probe(const struct loaded_classes *all)
+{
+    static const char probe[] = "java/lang/Jvmscope";
+    jclass found = NULL;
+    for (int i = 0; i < all->n && !found; i++) {
+        char *signature;
+        struct str name;
+        jboolean modifiable = JNI_FALSE;
+        if (!class_signature_name(all->of[i], &signature, &name))
+            continue;
+        if (name.len >= sizeof(probe) - 1 && memcmp(name.data, probe, sizeof(probe) - 1) == 0)
+            (*vm.ti)->IsModifiableClass(vm.ti, all->of[i], &modifiable);
+        if (modifiable)
+            found = all->of[i];
+        vm_free(signature);
+    }
+    return found;
+}
+
+static bool is_alone(const struct instrument_client *c)
+{
+    for (int i = 0; i < CLIENTS_MAX; i++)
+        if (atomic_load(&clients[i]) && atomic_load(&clients[i]) != c)
+            return false;
+    return true;
+}
+
+static int retransform_loaded(JNIEnv *jni, const struct instrument_client *c, uint64_t out_of)
 {
     _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
     int chosen = 0;
     if (loaded_classes(vm.ti, jni, &all) < 0)
         return -EPROTO;
+    bool looks = vm.attached && c && c->seldom && is_alone(c);
+    const struct look look = {retransform_batch, instrument_pause,
+                              looks ? (*jni)->NewLocalRef(jni, find_probe(&all)) : NULL};
     for (int i = 0; i < all.n; i++) {
-        jclass c = all.of[i];
-        if (!to_retransform(c, carriers_only))
+        jclass class = all.of[i];
+        if (!to_retransform(class, c, out_of))
             continue;
         all.of[i] = all.of[chosen];
-        all.of[chosen++] = c;
+        all.of[chosen++] = class;
     }
-    retransform(jni, all.of, chosen);
+    if (look.refused) {
+        chosen = look_through(jni, &look, all.of, chosen);
+        (*jni)->DeleteLocalRef(jni, look.refused);
+    }
+    const struct batches b = {retransform_batch, retransform_one, instrument_pause,
+                              instrument_progress};
+    batches_run(jni, &b, all.of, chosen);
     return 0;
 }
 
 int instrument_on(const struct instrument_client *c, JNIEnv *jni, struct buf *why)
 {
     jvmtiCapabilities needs = {.can_retransform_classes = 1}, missing = {0};
+    static const jvmtiCapabilities likes = {.can_get_constant_pool = 1};
     int r = vm_need(&needs, &missing), i = 0;
+    r = r < 0 ? r : vm_need(&likes, NULL);
     if (r < 0 || !vm_capabilities_empty(&missing)) {
         buf_printf(why, "this VM cannot change classes that are loaded");
         return r < 0 ? r : -ENOTSUP;
     }
-    bool first = !any_client(false);
+    if (fault_here())
+        return -EPROTO;
+    bool first = !any_client();
     while (i < CLIENTS_MAX && atomic_load(&clients[i]))
         i++;
     if (i == CLIENTS_MAX)
@@ -534,7 +692,7 @@ int instrument_on(const struct instrument_client *c, JNIEnv *jni, struct buf *wh
     atomic_store(&clients[i], c);
     if (c->loaded_only && !prepares)
         prepares = vm_events_on(&prepare_events) == 0;
-    if ((r = retransform_loaded(jni, false)) < 0) {
+    if ((r = retransform_loaded(jni, c, 0)) < 0) {
         buf_printf(why, "the VM does not list its classes");
         instrument_off(c, jni);
     }
@@ -543,18 +701,28 @@ int instrument_on(const struct instrument_client *c, JNIEnv *jni, struct buf *wh
 
 int instrument_again(JNIEnv *jni)
 {
-    return retransform_loaded(jni, false);
+    return retransform_loaded(jni, NULL, 0);
 }
 
 void instrument_off(const struct instrument_client *c, JNIEnv *jni)
 {
-    for (int i = 0; i < CLIENTS_MAX; i++)
-        if (atomic_load(&clients[i]) == c)
-            atomic_store(&clients[i], NULL);
+    uint64_t slot = 0, key, value;
+    for (int i = 0; i < CLIENTS_MAX; i++) {
+        if (atomic_load(&clients[i]) != c)
+            continue;
+        atomic_store(&clients[i], NULL);
+        slot = UINT64_C(1) << i;
+    }
+    if (!slot)
+        return;
     vm_wait_callbacks();
     if (!vm.dying) /* probes may still run in what no thread has left, in either case */
-        retransform_loaded(jni, true);
-    if (any_client(false))
+        retransform_loaded(jni, NULL, slot);
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; map_next(&changed, &i, &key, &value);)
+        *map_get(&changed, key) &= ~slot;
+    pthread_mutex_unlock(&lock);
+    if (any_client())
         return;
     if (prepares)
         vm_events_off(&prepare_events);
@@ -584,11 +752,17 @@ struct instrument_counts instrument_counts(void)
 void instrument_status(struct buf *out)
 {
     struct instrument_counts n = instrument_counts();
-    buf_printf(out, "instrument.classes %llu\ninstrument.methods %llu\n", (unsigned long long)n.classes,
-               (unsigned long long)n.methods);
+    if (!any_client())
+        return;
+    buf_printf(out, "instrument.classes %llu\ninstrument.methods %llu\n",
+               (unsigned long long)n.classes, (unsigned long long)n.methods);
     for (int i = 0; i < LEFT_REASONS; i++)
         if (n.left[i])
-            buf_printf(out, "instrument.left.%s %llu\n", instrument_reasons[i], (unsigned long long)n.left[i]);
-    buf_printf(out, "instrument.refused_classes %llu\ninstrument.unmodifiable_classes %llu\ninstrument.nameless_classes %llu\n",
-               (unsigned long long)n.refused_classes, (unsigned long long)n.unmodifiable, (unsigned long long)n.nameless);
+            buf_printf(out, "instrument.left.%s %llu\n", instrument_reasons[i],
+                       (unsigned long long)n.left[i]);
+    buf_printf(out,
+               "instrument.full_pool_classes %llu\ninstrument.refused_classes "
+               "%llu\ninstrument.unmodifiable_classes %llu\ninstrument.nameless_classes %llu\n",
+               (unsigned long long)batches_left(), (unsigned long long)n.refused_classes,
+               (unsigned long long)n.unmodifiable, (unsigned long long)n.nameless);
 }

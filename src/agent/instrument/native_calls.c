@@ -75,7 +75,9 @@ static jvalue of_register(char type, uint64_t word)
     return v;
 }
 
-/* The arguments of a call, as the C calling convention has them: the first in registers, integers and reals each of their own.
+/*
+ * The arguments of a call, as the C calling convention has them: the first in registers, integers
+ * and reals each of their own.
  */
 static void arguments(const struct native_frame *f, struct str descriptor, jvalue *ret)
 {
@@ -95,7 +97,10 @@ static void arguments(const struct native_frame *f, struct str descriptor, jvalu
     }
 }
 
-/* The client of a place, held until leave_client; NULL when it is not there or does not want the method. */
+/*
+ * The client of a place, held until leave_client; NULL when it is not there or does not want the
+ * method.
+ */
 static const struct native_client *enter_client(const struct row *r, int k, int *ret_number)
 {
     if (!atomic_load_explicit(&r->numbers[k], memory_order_relaxed))
@@ -182,7 +187,10 @@ void native_thunk_exit(struct native_frame *f)
 
 /* ---- which methods ---- */
 
-/* Probes call Object's and Thread's natives in the midst of a record: what is never instrumented is never wrapped either. */
+/*
+ * Probes call Object's and Thread's natives in the midst of a record: what is never instrumented is
+ * never wrapped either.
+ */
 static bool client_wants_class(const struct native_client *c, struct str class_name)
 {
     return c && !choice_never(class_name) && c->wants_class(class_name);
@@ -218,15 +226,18 @@ static struct row *row_of(jmethodID id)
 }
 
 /* The thunk of a method that somebody wants, NULL when there is none left. */
-static void *thunk_of(jmethodID id, const struct native_method *m, void *function, const int numbers[THUNK_CLIENTS])
+static void *thunk_of(jmethodID id, const struct native_method *m, void *function,
+                      const int numbers[THUNK_CLIENTS])
 {
     void *thunk = NULL;
     pthread_mutex_lock(&natives.lock);
     const uint64_t *at = map_get(&natives.index, (uintptr_t)id);
     unsigned n = at ? (unsigned)*at : natives.n_rows;
-    const char *descriptor =
-        at ? NULL : arena_copy(&natives.arena, m->descriptor.data, m->descriptor.len); /* kept for what may be inside */
-    if (n < NATIVE_THUNKS && (at || (descriptor && map_put(&natives.index, (uintptr_t)id, n) == 0))) {
+    const char *descriptor = at ? NULL
+                                : arena_copy(&natives.arena, m->descriptor.data,
+                                             m->descriptor.len); /* kept for what may be inside */
+    if (n < NATIVE_THUNKS &&
+        (at || (descriptor && map_put(&natives.index, (uintptr_t)id, n) == 0))) {
         struct row *r = &natives.rows[n];
         if (!at) {
             r->method = id;
@@ -257,7 +268,8 @@ static bool describe(jmethodID id, struct str class_name, struct described *ret)
 {
     jint modifiers = 0;
     *ret = (struct described){.m.class_name = class_name};
-    if ((*vm.ti)->GetMethodModifiers(vm.ti, id, &modifiers) != JVMTI_ERROR_NONE || !(modifiers & NATIVE) ||
+    if ((*vm.ti)->GetMethodModifiers(vm.ti, id, &modifiers) != JVMTI_ERROR_NONE ||
+        !(modifiers & NATIVE) ||
         (*vm.ti)->GetMethodName(vm.ti, id, &ret->name, &ret->descriptor, NULL) != JVMTI_ERROR_NONE)
         return false;
     ret->m.name = (struct str){ret->name, strlen(ret->name)};
@@ -276,8 +288,8 @@ static void described_release(struct described *d)
 static struct str name_of(jclass c, char **ret_signature)
 {
     *ret_signature = NULL;
-    if ((*vm.ti)->GetClassSignature(vm.ti, c, ret_signature, NULL) != JVMTI_ERROR_NONE || !*ret_signature ||
-        **ret_signature != 'L')
+    if ((*vm.ti)->GetClassSignature(vm.ti, c, ret_signature, NULL) != JVMTI_ERROR_NONE ||
+        !*ret_signature || **ret_signature != 'L')
         return (struct str){"", 0};
     size_t len = strlen(*ret_signature) - 2;
     (*ret_signature)[len + 1] = 0;
@@ -292,7 +304,8 @@ static bool has_rows(struct str class_name)
     return has;
 }
 
-static void JNICALL on_bind(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmethodID id, void *function, void **new_function)
+static void JNICALL on_bind(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmethodID id, void *function,
+                            void **new_function)
 {
     jclass c = NULL;
     char *signature;
@@ -301,7 +314,8 @@ static void JNICALL on_bind(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmethodID
         return;
     struct str class_name = name_of(c, &signature);
     struct described d;
-    if (class_name.len && (has_rows(class_name) || class_wanted(class_name)) && describe(id, class_name, &d)) {
+    if (class_name.len && (has_rows(class_name) || class_wanted(class_name)) &&
+        describe(id, class_name, &d)) {
         bool wanted = ask_clients(&d.m, numbers);
         struct row *r = wanted ? NULL : row_of(id);
         void *thunk = wanted ? thunk_of(id, &d.m, function, numbers) : NULL;
@@ -319,15 +333,18 @@ static const struct vm_callbacks events = {.ti = {.NativeMethodBind = on_bind}};
 
 /* ---- methods that are bound already ---- */
 
-EXPORT void JNICALL Java_java_lang_JvmscopeNatives_register(JNIEnv *jni, jclass binder, jclass c, jstring name,
-                                                            jstring descriptor, jlong function);
+EXPORT void JNICALL Java_java_lang_JvmscopeNatives_register(JNIEnv *jni, jclass binder, jclass c,
+                                                            jstring name, jstring descriptor,
+                                                            jlong function);
 
-void JNICALL Java_java_lang_JvmscopeNatives_register(JNIEnv *jni, jclass binder, jclass c, jstring name, jstring descriptor,
+void JNICALL Java_java_lang_JvmscopeNatives_register(JNIEnv *jni, jclass binder, jclass c,
+                                                     jstring name, jstring descriptor,
                                                      jlong function)
 {
     if (!c)
         return;
-    const char *n = (*jni)->GetStringUTFChars(jni, name, NULL), *d = (*jni)->GetStringUTFChars(jni, descriptor, NULL);
+    const char *n = (*jni)->GetStringUTFChars(jni, name, NULL),
+               *d = (*jni)->GetStringUTFChars(jni, descriptor, NULL);
     JNINativeMethod method = {(char *)n, (char *)d, (void *)(uintptr_t)function};
     if (n && d)
         (void)(*jni)->RegisterNatives(jni, c, &method, 1);
@@ -339,9 +356,11 @@ void JNICALL Java_java_lang_JvmscopeNatives_register(JNIEnv *jni, jclass binder,
 
 static void bind_to(JNIEnv *jni, jclass c, const struct described *d, void *function)
 {
-    jstring name = (*jni)->NewStringUTF(jni, d->name), descriptor = (*jni)->NewStringUTF(jni, d->descriptor);
+    jstring name = (*jni)->NewStringUTF(jni, d->name),
+            descriptor = (*jni)->NewStringUTF(jni, d->descriptor);
     if (name && descriptor)
-        (*jni)->CallStaticVoidMethod(jni, natives.binder, natives.set, c, name, descriptor, (jlong)(uintptr_t)function);
+        (*jni)->CallStaticVoidMethod(jni, natives.binder, natives.set, c, name, descriptor,
+                                     (jlong)(uintptr_t)function);
     vm_clear_exception(jni);
     (*jni)->DeleteLocalRef(jni, name);
     (*jni)->DeleteLocalRef(jni, descriptor);
@@ -401,7 +420,10 @@ void JNICALL Java_java_lang_JvmscopeNatives_again(JNIEnv *jni, jclass binder, jc
     vm_free(table);
 }
 
-/* Puts a method that has its thunk where the clients want it now: changed numbers, or the function that was there. */
+/*
+ * Puts a method that has its thunk where the clients want it now: changed numbers, or the function
+ * that was there.
+ */
 static void look_at_row(JNIEnv *jni, jclass c, const struct described *d, struct row *r)
 {
     int numbers[THUNK_CLIENTS];
@@ -412,7 +434,8 @@ static void look_at_row(JNIEnv *jni, jclass c, const struct described *d, struct
         bind_to(jni, c, d, wanted ? native_thunk((unsigned)(r - natives.rows)) : r->function);
 }
 
-static void look_at_method(JNIEnv *jni, jclass c, struct str class_name, jmethodID id, bool *ret_registered)
+static void look_at_method(JNIEnv *jni, jclass c, struct str class_name, jmethodID id,
+                           bool *ret_registered)
 {
     struct described d;
     int numbers[THUNK_CLIENTS];
@@ -446,7 +469,8 @@ static void look_at_class(JNIEnv *jni, jclass c, struct str class_name)
     jint n = 0;
     jmethodID *ids = NULL;
     bool registered = false;
-    if (is_platforms(c, class_name, jni) || (*vm.ti)->GetClassMethods(vm.ti, c, &n, &ids) != JVMTI_ERROR_NONE)
+    if (is_platforms(c, class_name, jni) ||
+        (*vm.ti)->GetClassMethods(vm.ti, c, &n, &ids) != JVMTI_ERROR_NONE)
         return;
     for (jint i = 0; i < n; i++)
         look_at_method(jni, c, class_name, ids[i], &registered);
@@ -489,8 +513,8 @@ int native_calls_on(const struct native_client *c, JNIEnv *jni, struct buf *why)
     r = probe_define(jni, "java/lang/JvmscopeNatives", &natives.binder, why);
     if (r < 0)
         return r;
-    natives.set =
-        (*jni)->GetStaticMethodID(jni, natives.binder, "set", "(Ljava/lang/Class;Ljava/lang/String;Ljava/lang/String;J)V");
+    natives.set = (*jni)->GetStaticMethodID(
+        jni, natives.binder, "set", "(Ljava/lang/Class;Ljava/lang/String;Ljava/lang/String;J)V");
     natives.again = (*jni)->GetStaticMethodID(jni, natives.binder, "again", "(Ljava/lang/Class;)V");
     while (k < THUNK_CLIENTS && atomic_load(&natives.clients[k]))
         k++;
@@ -523,7 +547,10 @@ void native_calls_off(const struct native_client *c, JNIEnv *jni)
         return;
     while (atomic_load(&natives.inside))
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
-    /* The event stays on where there are rows: what is bound meanwhile is what stop and another start must put back. */
+    /*
+     * The event stays on where there are rows: what is bound meanwhile is what stop and another
+     * start must put back.
+     */
     if (!any_client() && !natives.n_rows)
         vm_events_off(&events);
     if (!vm.dying)
@@ -539,5 +566,6 @@ void native_calls_status(struct buf *out)
             wanted |= atomic_load(&natives.rows[i].numbers[k]) != 0;
         n += wanted;
     }
-    buf_printf(out, "native.methods %u\nnative.lost_no_thunk %llu\n", n, (unsigned long long)natives.no_thunk);
+    buf_printf(out, "native.methods %u\nnative.lost_no_thunk %llu\n", n,
+               (unsigned long long)natives.no_thunk);
 }

@@ -19,7 +19,8 @@ static void mangle(struct buf *out, struct str s)
             buf_string(out, c == '_' ? "_1" : c == ';' ? "_2" : "_3");
         else {
             if (c >= 0xe0 && i + 2 < s.len) {
-                c = (c & 15) << 12 | ((uint8_t)s.data[i + 1] & 63u) << 6 | ((uint8_t)s.data[i + 2] & 63u);
+                c = (c & 15) << 12 | ((uint8_t)s.data[i + 1] & 63u) << 6 |
+                    ((uint8_t)s.data[i + 2] & 63u);
                 i += 2;
             } else if (c >= 0xc0 && i + 1 < s.len) {
                 c = (c & 31) << 6 | ((uint8_t)s.data[i + 1] & 63u);

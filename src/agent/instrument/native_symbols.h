@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The function of a native method by the name that JNI gives it, in the libraries that are loaded. Knows no JVM. */
+/*
+ * The function of a native method by the name that JNI gives it, in the libraries that are loaded.
+ * Knows no JVM.
+ */
 #pragma once
 
 #include "base/strpool.h"

@@ -17,7 +17,10 @@ unsigned native_stack_words(struct str descriptor)
     return words;
 }
 
-/* All thunks and what they jump to are one function to unwinders: up to its first instruction a thunk changes no stack. */
+/*
+ * All thunks and what they jump to are one function to unwinders: up to its first instruction a
+ * thunk changes no stack.
+ */
 #if defined(__x86_64__)
 #define THUNK_BYTES 16
 __asm__(".text\n"
@@ -182,7 +185,8 @@ void *native_thunk(unsigned n)
 
 bool native_is_thunk(const void *function)
 {
-    return (uintptr_t)function - (uintptr_t)jvmscope_thunks < (uintptr_t)NATIVE_THUNKS * THUNK_BYTES;
+    return (uintptr_t)function - (uintptr_t)jvmscope_thunks <
+           (uintptr_t)NATIVE_THUNKS * THUNK_BYTES;
 }
 #else
 void *native_thunk(unsigned n)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions that stand in front of native methods: thunk number n calls native_thunk_enter, what that puts into `function`
- * with the arguments as they came, native_thunk_exit, and returns what the function returned. Knows no JVM. The two functions
- * are those of the library that it is linked into: libhprof's in native_calls.c, libjvmpi's in jvmpi/natives.c.
+ * Functions that stand in front of native methods: thunk number n calls native_thunk_enter, what
+ * that puts into `function` with the arguments as they came, native_thunk_exit, and returns what
+ * the function returned. Knows no JVM. The two functions are those of the library that it is linked
+ * into: libhprof's in native_calls.c, libjvmpi's in jvmpi/natives.c.
  */
 #pragma once
 
@@ -36,8 +37,10 @@ struct native_frame {
     uint64_t tokens[THUNK_CLIENTS];
 };
 
-_Static_assert(offsetof(struct native_frame, index) == 128 && offsetof(struct native_frame, function) == 144 &&
-                   offsetof(struct native_frame, integer) == 160 && sizeof(struct native_frame) == 208,
+_Static_assert(offsetof(struct native_frame, index) == 128 &&
+                   offsetof(struct native_frame, function) == 144 &&
+                   offsetof(struct native_frame, integer) == 160 &&
+                   sizeof(struct native_frame) == 208,
                "as the assembly has it");
 
 void *native_thunk(unsigned n); /* n < NATIVE_THUNKS */

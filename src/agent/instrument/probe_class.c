@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/instrument/probe_class.h"
 
+#include "agent/fault.h"
 #include "agent/vm.h"
 #include "classfile/rename.h"
 
@@ -15,9 +16,12 @@ static struct {
 } defined[MAX_DEFINED];
 
 static const struct class_renaming names_8[] = {
-    {"jvmscope/ForceInline", "java/lang/invoke/ForceInline"}, {"Ljvmscope/ForceInline;", "Ljava/lang/invoke/ForceInline;"},
-    {"jvmscope/DontInline", "java/lang/invoke/DontInline"},   {"Ljvmscope/DontInline;", "Ljava/lang/invoke/DontInline;"},
-    {"Ljvmscope/Stable;", "Ljava/lang/invoke/Stable;"},       {NULL, NULL},
+    {"jvmscope/ForceInline", "java/lang/invoke/ForceInline"},
+    {"Ljvmscope/ForceInline;", "Ljava/lang/invoke/ForceInline;"},
+    {"jvmscope/DontInline", "java/lang/invoke/DontInline"},
+    {"Ljvmscope/DontInline;", "Ljava/lang/invoke/DontInline;"},
+    {"Ljvmscope/Stable;", "Ljava/lang/invoke/Stable;"},
+    {NULL, NULL},
 };
 
 /* Since 12; from 9 to 11 without the first two rows. */
@@ -53,7 +57,9 @@ static const struct probe_class *find_class(const char *name)
 static jclass define(JNIEnv *jni, const struct probe_class *p)
 {
     struct buf bytes = BUF(1u << 20);
-    const struct class_renaming *names = vm.version >= 12 ? names_12 : vm.version >= 9 ? names_12 + 2 : names_8;
+    const struct class_renaming *names = vm.version >= 12  ? names_12
+                                         : vm.version >= 9 ? names_12 + 2
+                                                           : names_8;
     jclass class = NULL, global = NULL;
     struct class_renaming all[32];
     size_t n = 0;
@@ -61,10 +67,12 @@ static jclass define(JNIEnv *jni, const struct probe_class *p)
         all[n++] = *names;
     for (const struct class_renaming *r = names_any; r->from; r++)
         all[n++] = *r;
-    all[n++] = (struct class_renaming){"carrier", vm.version >= 21 ? "currentCarrierThread" : "currentThread"};
+    all[n++] = (struct class_renaming){"carrier",
+                                       vm.version >= 21 ? "currentCarrierThread" : "currentThread"};
     all[n] = (struct class_renaming){NULL, NULL};
     if (class_rename(p->bytes, p->len, all, &bytes) == 0)
-        class = (*jni)->DefineClass(jni, p->name, NULL, (const jbyte *)bytes.data, (jsize)bytes.len);
+        class =
+            (*jni)->DefineClass(jni, p->name, NULL, (const jbyte *)bytes.data, (jsize)bytes.len);
     if (class)
         global = (*jni)->NewGlobalRef(jni, class);
     buf_release(&bytes);
@@ -82,6 +90,8 @@ static int initialise(JNIEnv *jni, jclass class)
 int probe_define(JNIEnv *jni, const char *name, jclass *ret, struct buf *why)
 {
     int i = 0;
+    if (fault_here())
+        return -EPROTO;
     while (i < MAX_DEFINED && defined[i].class && strcmp(defined[i].name, name) != 0)
         i++;
     if (i < MAX_DEFINED && defined[i].class) {
@@ -97,7 +107,9 @@ int probe_define(JNIEnv *jni, const char *name, jclass *ret, struct buf *why)
         if ((*jni)->ExceptionCheck(jni))
             (*jni)->ExceptionDescribe(jni);
         buf_printf(why, "the VM refuses the probe class %s%s", name,
-                   vm.attached ? " (by another command than jvmscope attach, load the agent once before it is to record)" : "");
+                   vm.attached ? " (by another command than jvmscope attach, load the agent once "
+                                 "before it is to record)"
+                               : "");
         return r;
     }
     defined[i].name = p->name;
@@ -111,7 +123,8 @@ int64_t probe_reflected_offset(JNIEnv *jni, jobject field, bool is_static)
     int64_t offset = -ENOENT;
     jclass unsafe;
     jobject u = vm_unsafe(jni, &unsafe);
-    jmethodID ask = u ? (*jni)->GetMethodID(jni, unsafe, name, "(Ljava/lang/reflect/Field;)J") : NULL;
+    jmethodID ask =
+        u ? (*jni)->GetMethodID(jni, unsafe, name, "(Ljava/lang/reflect/Field;)J") : NULL;
     if (ask) {
         jlong found = (*jni)->CallLongMethod(jni, u, ask, field);
         if (!(*jni)->ExceptionCheck(jni))
@@ -121,7 +134,8 @@ int64_t probe_reflected_offset(JNIEnv *jni, jobject field, bool is_static)
     return offset;
 }
 
-int64_t probe_field_offset(JNIEnv *jni, const char *class_name, const char *field, const char *descriptor)
+int64_t probe_field_offset(JNIEnv *jni, const char *class_name, const char *field,
+                           const char *descriptor)
 {
     int64_t offset = -ENOENT;
     if ((*jni)->PushLocalFrame(jni, 16) != 0) {

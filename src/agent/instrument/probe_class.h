@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Java classes that instrumented code calls (src/agent/probe): compiled at build, embedded, and defined once per process
- * in java.lang with the bootstrap loader, where every class and module sees them. Names that depend on the JDK are put in
- * when they are defined. Their native methods are found by name
- * in the agent's library; each has a static method bind() that calls all of them once, for code that is instrumented must not
- * come to be looked up on the way.
+ * The Java classes that instrumented code calls (src/agent/probe): compiled at build, embedded, and
+ * defined once per process in java.lang with the bootstrap loader, where every class and module
+ * sees them. Names that depend on the JDK are put in when they are defined. Their native methods
+ * are found by name in the agent's library; each has a static method bind() that calls all of them
+ * once, for code that is instrumented must not come to be looked up on the way.
  */
 #pragma once
 
@@ -32,4 +32,5 @@ int probe_define(JNIEnv *jni, const char *name, jclass *ret, struct buf *why) mu
 /* Offset of a field, a java.lang.reflect.Field, for Unsafe; -ENOENT. */
 int64_t probe_reflected_offset(JNIEnv *jni, jobject field, bool is_static);
 /* Offset of an instance field for Unsafe; -ENOENT when the class or field is not there. */
-int64_t probe_field_offset(JNIEnv *jni, const char *class, const char *field, const char *descriptor);
+int64_t probe_field_offset(JNIEnv *jni, const char *class, const char *field,
+                           const char *descriptor);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/instrument/rebind.h"
 
+#include "agent/fault.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -125,8 +127,8 @@ static void binder_class(struct buf *b)
 }
 
 /*
- * jvmscope.Binder.bind. Natives of the boot loader's classes may be bound by code of that loader alone: of any other the VM
- * complains on standard output.
+ * jvmscope.Binder.bind. Natives of the boot loader's classes may be bound by code of that loader
+ * alone: of any other the VM complains on standard output.
  */
 static void JNICALL binder_bind(JNIEnv *jni, jclass binder)
 {
@@ -142,7 +144,9 @@ static void call_binder(JNIEnv *jni)
     if (!c) {
         struct buf b = BUF(1024);
         binder_class(&b);
-        c = buf_error(&b) == 0 ? (*jni)->DefineClass(jni, "jvmscope/Binder", NULL, (const jbyte *)b.data, (jsize)b.len) : NULL;
+        c = buf_error(&b) == 0 ? (*jni)->DefineClass(jni, "jvmscope/Binder", NULL,
+                                                     (const jbyte *)b.data, (jsize)b.len)
+                               : NULL;
         vm_clear_exception(jni);
         buf_release(&b);
     }
@@ -157,8 +161,11 @@ static void call_binder(JNIEnv *jni)
         (*jni)->DeleteLocalRef(jni, c);
 }
 
-int rebind_natives(JNIEnv *jni, const struct rebind_row *rows, size_t n, bool ours, int (*more)(JNIEnv *jni, bool ours))
+int rebind_natives(JNIEnv *jni, const struct rebind_row *rows, size_t n, bool ours,
+                   int (*more)(JNIEnv *jni, bool ours))
 {
+    if (fault_here())
+        return -EPROTO;
     call.rows = rows;
     call.n = n;
     call.ours = ours;

@@ -6,7 +6,10 @@
 
 #include <string.h>
 
-/* In a continuation's entry the reference to the continuation is behind `parent`, of which JDK 25 does not tell. */
+/*
+ * The entry of a continuation has the reference to the continuation right after `parent`, which JDK
+ * 25 does not export.
+ */
 enum { ENTRY_PARENT = 8, ENTRY_CONT = 8 };
 
 struct asked {
@@ -34,31 +37,40 @@ static int32_t offset_of(struct asked *a, jclass class, const char *field)
     return (int32_t)offset;
 }
 
-/* The bytes of an instance before its frames. */
+/* Returns the number of bytes of an instance before its frames. */
 static int32_t instance_bytes(struct asked *a, const struct hotspot_layout *l, jclass class)
 {
     uint32_t offset, bytes;
-    if (!l->class_klass_offset || l->klass_layout_helper < 0 || !load32(&process_memory, l->class_klass_offset, &offset)) {
+    if (!l->class_klass_offset || l->klass_layout_helper < 0 ||
+        !load32(&process_memory, l->class_klass_offset, &offset)) {
         a->failed = true;
         return 0;
     }
-    uint64_t klass = (uint64_t)(*a->jni)->CallLongMethod(a->jni, a->unsafe, a->get_long, class, (jlong)offset);
+    uint64_t klass =
+        (uint64_t)(*a->jni)->CallLongMethod(a->jni, a->unsafe, a->get_long, class, (jlong)offset);
     bytes = 0;
-    a->failed |= failed(a->jni) || !klass || !load32(&process_memory, klass + (uint64_t)l->klass_layout_helper, &bytes) ||
+    a->failed |= failed(a->jni) || !klass ||
+                 !load32(&process_memory, klass + (uint64_t)l->klass_layout_helper, &bytes) ||
                  bytes < 16 || bytes > 256;
-    return (int32_t)(bytes & ~UINT32_C(7)); /* the low bit says that they are not allocated the quick way */
+    /* The low bit says that instances are not allocated on the fast path. */
+    return (int32_t)(bytes & ~UINT32_C(7));
 }
 
 static bool ask(struct asked *a, const struct hotspot_layout *l, struct walk_chunks *c)
 {
     jclass continuation, chunk, class = (*a->jni)->FindClass(a->jni, "jdk/internal/misc/Unsafe");
-    jfieldID the = class ? (*a->jni)->GetStaticFieldID(a->jni, class, "theUnsafe", "Ljdk/internal/misc/Unsafe;") : NULL;
+    jfieldID the = class ? (*a->jni)->GetStaticFieldID(a->jni, class, "theUnsafe",
+                                                       "Ljdk/internal/misc/Unsafe;")
+                         : NULL;
     a->unsafe = the ? (*a->jni)->GetStaticObjectField(a->jni, class, the) : NULL;
-    a->offset = !a->unsafe
-                    ? NULL
-                    : (*a->jni)->GetMethodID(a->jni, class, "objectFieldOffset", "(Ljava/lang/Class;Ljava/lang/String;)J");
-    a->get_long = a->offset ? (*a->jni)->GetMethodID(a->jni, class, "getLong", "(Ljava/lang/Object;J)J") : NULL;
-    continuation = a->get_long ? (*a->jni)->FindClass(a->jni, "jdk/internal/vm/Continuation") : NULL;
+    a->offset = !a->unsafe ? NULL
+                           : (*a->jni)->GetMethodID(a->jni, class, "objectFieldOffset",
+                                                    "(Ljava/lang/Class;Ljava/lang/String;)J");
+    a->get_long = a->offset
+                      ? (*a->jni)->GetMethodID(a->jni, class, "getLong", "(Ljava/lang/Object;J)J")
+                      : NULL;
+    continuation =
+        a->get_long ? (*a->jni)->FindClass(a->jni, "jdk/internal/vm/Continuation") : NULL;
     chunk = continuation ? (*a->jni)->FindClass(a->jni, "jdk/internal/vm/StackChunk") : NULL;
     if (failed(a->jni) || !chunk)
         return false;
@@ -70,7 +82,8 @@ static bool ask(struct asked *a, const struct hotspot_layout *l, struct walk_chu
     return !a->failed;
 }
 
-bool chunks_find(JNIEnv *jni, const struct hotspot_layout *l, const struct hotspot_image *image, struct walk_chunks *ret)
+bool chunks_find(JNIEnv *jni, const struct hotspot_layout *l, const struct hotspot_image *image,
+                 struct walk_chunks *ret)
 {
     struct walk_chunks c = {.narrow = hotspot_flag(l, image, "UseCompressedOops")};
     struct asked a = {.jni = jni};
@@ -78,12 +91,14 @@ bool chunks_find(JNIEnv *jni, const struct hotspot_layout *l, const struct hotsp
 #if !defined(__x86_64__)
     return false;
 #endif
-    if (l->thread_cont_entry == LAYOUT_NONE || !l->oop_base || !l->oop_shift || hotspot_flag(l, image, "UseZGC") ||
-        hotspot_flag(l, image, "UseShenandoahGC") || !load64(&process_memory, l->oop_base, &c.oop_base) ||
+    if (l->thread_cont_entry == LAYOUT_NONE || !l->oop_base || !l->oop_shift ||
+        hotspot_flag(l, image, "UseZGC") || hotspot_flag(l, image, "UseShenandoahGC") ||
+        !load64(&process_memory, l->oop_base, &c.oop_base) ||
         !load32(&process_memory, l->oop_shift, &shift))
         return false;
     c.oop_shift = (int32_t)shift;
-    c.cont = (l->cont_entry_parent == LAYOUT_NONE ? ENTRY_PARENT : l->cont_entry_parent) + ENTRY_CONT;
+    c.cont =
+        (l->cont_entry_parent == LAYOUT_NONE ? ENTRY_PARENT : l->cont_entry_parent) + ENTRY_CONT;
     if ((*jni)->PushLocalFrame(jni, 16) < 0)
         return false;
     bool found = ask(&a, l, &c);

@@ -8,7 +8,9 @@
 #include <jni.h>
 
 /*
- * Where a virtual thread's frames are in the heap (JDK 25 and later on x86-64). False: not known, or a collector that moves
- * objects while the program runs. From a thread of the VM.
+ * Finds out where a virtual thread's frames are in the heap (JDK 25 and later on x86-64). Returns
+ * false when that is unknown, or when the collector moves objects while the program runs. Must be
+ * called from a thread of the VM.
  */
-bool chunks_find(JNIEnv *jni, const struct hotspot_layout *l, const struct hotspot_image *image, struct walk_chunks *ret);
+bool chunks_find(JNIEnv *jni, const struct hotspot_layout *l, const struct hotspot_image *image,
+                 struct walk_chunks *ret);

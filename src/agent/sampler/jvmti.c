@@ -9,26 +9,29 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { ROUND_SHARE = 50 }; /* a round takes at most that part of the time between rounds */
+enum { ROUND_SHARE = 50 }; /* a round may take at most this part of the time between rounds */
 
-/* What was seen of a thread, at its place in the table of threads. */
+/* What was last seen of a thread, by its index in the table of threads. */
 struct seen {
     uint32_t serial;
-    int64_t cpu_ns; /* up to which samples were taken */
+    int64_t cpu_ns; /* samples were taken up to this CPU time */
     int64_t last_ns;
     _Atomic uint64_t mark;
 };
 
 static struct {
     struct sampler_jvmti options;
-    struct seen *seen; /* THREADS_MAX */
+    struct seen *seen; /* THREADS_MAX elements */
     pthread_t thread;
     atomic_bool there, stop;
     bool first_round;
     _Atomic uint64_t threads;
 } jvmti;
 
-/* CPU: the whole intervals that the thread has used and that no sample stands for yet. */
+/*
+ * CPU: returns the number of whole intervals that the thread has used and that no sample represents
+ * yet.
+ */
 static uint32_t due(struct seen *s, int64_t cpu)
 {
     int64_t interval = (int64_t)jvmti.options.interval_ns;
@@ -40,17 +43,20 @@ static uint32_t due(struct seen *s, int64_t cpu)
 }
 
 /*
- * CPU time from which a thread that is seen first is counted: what it can have used since the last look. Not all that its
- * clock shows, since kernel threads come back as other Java threads (DestroyJavaVM is main). Less a random part of an
- * interval: threads that use less than one get their share.
+ * Returns the CPU time from which to count a thread that is seen for the first time: its present
+ * time minus what it can have used since the last round. Its whole CPU time would be too much,
+ * because a kernel thread may return as another Java thread (main becomes DestroyJavaVM). A random
+ * part of an interval is subtracted as well, so that threads which use less than an interval get
+ * their share of samples.
  */
 static int64_t first_seen(uint32_t serial, int64_t cpu, uint32_t rounds)
 {
     int64_t since = jvmti.first_round ? 0 : (int64_t)(rounds * jvmti.options.interval_ns);
-    return cpu - MIN(cpu, since) - (int64_t)(hash_u64(now_ns() ^ serial) % jvmti.options.interval_ns);
+    return cpu - MIN(cpu, since) -
+           (int64_t)(hash_u64(now_ns() ^ serial) % jvmti.options.interval_ns);
 }
 
-static void look_at(JNIEnv *jni, jthread thread, uint32_t rounds)
+static void sample_thread(JNIEnv *jni, jthread thread, uint32_t rounds)
 {
     struct thread *t = threads_find(jni, thread);
     jlong cpu;
@@ -76,18 +82,19 @@ static void look_at(JNIEnv *jni, jthread thread, uint32_t rounds)
     if (!ran && mark && jvmti.options.idle(t, mark, rounds))
         return;
     if ((*vm.ti)->GetThreadState(vm.ti, thread, &state) == JVMTI_ERROR_NONE)
-        jvmti.options.sample(t, jni, thread, rounds, !(state & JVMTI_THREAD_STATE_RUNNABLE), &s->mark);
+        jvmti.options.sample(t, jni, thread, rounds, !(state & JVMTI_THREAD_STATE_RUNNABLE),
+                             &s->mark);
 }
 
-/* rounds: intervals since the last look. */
-static void look_round(JNIEnv *jni, uint32_t rounds)
+/* rounds: the number of intervals since the last round. */
+static void sample_round(JNIEnv *jni, uint32_t rounds)
 {
     jint n = 0;
     jthread *all = NULL;
     if ((*vm.ti)->GetAllThreads(vm.ti, &n, &all) != JVMTI_ERROR_NONE)
         return;
     for (jint i = 0; i < n; i++) {
-        look_at(jni, all[i], rounds);
+        sample_thread(jni, all[i], rounds);
         (*jni)->DeleteLocalRef(jni, all[i]);
     }
     vm_free(all);
@@ -109,7 +116,7 @@ static void *run(void *unused)
         uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID), now = now_ns();
         uint64_t rounds = MAX(1, (now - last + interval / 2) / interval);
         last += rounds * interval;
-        look_round(jni, (uint32_t)rounds);
+        sample_round(jni, (uint32_t)rounds);
         uint64_t pause = MAX(interval, ROUND_SHARE * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin));
         struct timespec t = {(time_t)(pause / NS_PER_SECOND), (long)(pause % NS_PER_SECOND)};
         nanosleep(&t, NULL);
@@ -131,7 +138,8 @@ int sampler_jvmti_start(const struct sampler_jvmti *o)
     if (r < 0)
         return r;
     size_t bytes = THREADS_MAX * sizeof(*jvmti.seen);
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
         return -ENOMEM;
     jvmti.options = *o;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sampling for a VM whose stacks nobody can walk in a signal handler: a thread of the agent's looks round every interval, and
- * asks JVM TI for the stack of each thread that has used an interval of CPU time since it was last asked about (WALL: of each).
- * The VM answers at a safepoint or a handshake, so what is running is found where it next polls, not where it was; carriers of
- * virtual threads show their own frames. Rounds that become dear come less often, each thread's samples weighing more.
+ * Samples a VM whose stacks cannot be walked in a signal handler. In every interval a thread of the
+ * agent asks JVM TI for the stack of each thread that has used an interval of CPU time since its
+ * last sample (WALL: of every thread). The VM answers at a safepoint or a handshake, so the stack
+ * is that of the next poll and not of the moment. Carriers of virtual threads show their own
+ * frames. When rounds become expensive they are made less often and each sample weighs more.
  */
 #pragma once
 
@@ -12,13 +13,24 @@
 struct sampler_jvmti {
     bool wall;
     uint64_t interval_ns;
-    /* A thread is to be sampled; on the agent's thread. mark stays with the thread. */
-    void (*sample)(struct thread *t, JNIEnv *jni, jthread thread, uint32_t weight, bool idle, _Atomic uint64_t *mark);
-    /* WALL: it has not run since the last one. False: it must be sampled. */
+    /*
+     * Takes a sample of a thread, on the agent's thread. *mark is a word that stays with the
+     * thread.
+     */
+    void (*sample)(struct thread *t, JNIEnv *jni, jthread thread, uint32_t weight, bool idle,
+                   _Atomic uint64_t *mark);
+    /*
+     * WALL: the thread has not run since its last sample. Returns false when it must be sampled
+     * nevertheless.
+     */
     bool (*idle)(const struct thread *t, uint64_t mark, uint32_t weight);
 };
 
-/* 0; -ENOTSUP: the VM does not tell threads' CPU time; or another negative errno. */
+/*
+ * Returns 0, -ENOTSUP when the VM does not provide the CPU time of threads, or another negative
+ * errno.
+ */
 int sampler_jvmti_start(const struct sampler_jvmti *o) must_check;
-void sampler_jvmti_stop(void); /* waits for the thread's end; nothing when it was not started */
+/* waits until the thread has ended; does nothing when it was not started */
+void sampler_jvmti_stop(void);
 uint64_t sampler_jvmti_threads(void);

@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 enum {
-    RING_PAGES = 1, /* of samples, behind the page of the ring's own words */
-    FD_HIGH = 4096, /* low numbers are the program's: select() knows 1,024 */
+    RING_PAGES = 1, /* pages for samples, after the page with the ring's metadata */
+    FD_HIGH = 4096, /* low numbers are left to the program, because select() is limited to 1,024 */
 };
 
-static atomic_uint used; /* descriptors */
+static atomic_uint used; /* the number of open descriptors */
 
 static size_t page_size(void)
 {
@@ -50,7 +50,7 @@ int perf_clock_check(void)
     return 0;
 }
 
-/* Moves a descriptor out of the program's way. */
+/* Gives a descriptor a high number. */
 static int move_high(int fd)
 {
     struct rlimit limit = {0};
@@ -68,7 +68,8 @@ static int move_high(int fd)
 static int signal_thread(int fd, pid_t tid, int signal)
 {
     struct f_owner_ex owner = {F_OWNER_TID, tid};
-    if (fcntl(fd, F_SETOWN_EX, &owner) < 0 || fcntl(fd, F_SETSIG, signal) < 0 || fcntl(fd, F_SETFL, O_ASYNC) < 0)
+    if (fcntl(fd, F_SETOWN_EX, &owner) < 0 || fcntl(fd, F_SETSIG, signal) < 0 ||
+        fcntl(fd, F_SETFL, O_ASYNC) < 0)
         return -errno;
     return 0;
 }
@@ -78,7 +79,8 @@ int perf_clock_open(struct perf_clock *c, pid_t tid, int signal, uint64_t first_
     int fd = open_event(tid, first_ns);
     if (fd < 0 || (fd = move_high(fd)) < 0)
         return fd;
-    void *ring = mmap(NULL, (1 + RING_PAGES) * page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *ring =
+        mmap(NULL, (1 + RING_PAGES) * page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (ring == MAP_FAILED) {
         int r = -errno;
         close(fd);
@@ -115,11 +117,11 @@ void perf_clock_release(struct perf_clock *c)
         munmap(ring, (1 + RING_PAGES) * page_size());
 }
 
-/* Notes not read yet; a note's end may lie at the ring's beginning. */
+/* The records of a ring that are not read yet. A record may wrap around its end. */
 struct ring {
     const uint64_t *words;
     uint64_t count;
-    uint64_t at; /* in words, of the note that is looked at */
+    uint64_t at; /* the position of the current record, in words */
 };
 
 static uint64_t word_of(const struct ring *r, uint64_t i)
@@ -127,7 +129,10 @@ static uint64_t word_of(const struct ring *r, uint64_t i)
     return r->words[(r->at + i) % r->count];
 }
 
-/* The kernel's addresses of a sample: { header, nr, ips[nr] }, marks between them that say whose addresses follow. */
+/*
+ * Extracts the kernel's addresses of a sample { header, nr, ips[nr] }. Markers among the addresses
+ * say whose addresses follow.
+ */
 static uint32_t kernel_part(const struct ring *r, uint64_t words, uint64_t *ips)
 {
     uint64_t nr = words < 2 ? 0 : MIN(word_of(r, 1), words - 2);
@@ -143,15 +148,18 @@ static uint32_t kernel_part(const struct ring *r, uint64_t words, uint64_t *ips)
     return n;
 }
 
-at_each_sample uint32_t perf_clock_take(struct perf_clock *c, uint64_t ips[PERF_KERNEL_FRAMES], uint32_t *ret_n)
+at_each_sample uint32_t perf_clock_take(struct perf_clock *c, uint64_t ips[PERF_KERNEL_FRAMES],
+                                        uint32_t *ret_n)
 {
     struct perf_event_mmap_page *page = atomic_load(&c->ring);
     uint32_t taken = 0;
     *ret_n = 0;
     if (!page)
         return 0;
-    uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE), bytes = RING_PAGES * page_size();
-    struct ring r = {.words = (const uint64_t *)(const void *)((const char *)page + page_size()), .count = bytes / 8};
+    uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE),
+             bytes = RING_PAGES * page_size();
+    struct ring r = {.words = (const uint64_t *)(const void *)((const char *)page + page_size()),
+                     .count = bytes / 8};
     for (uint64_t at = page->data_tail; at < head && head - at <= bytes;) {
         r.at = at / 8;
         uint64_t first = word_of(&r, 0);
@@ -163,7 +171,7 @@ at_each_sample uint32_t perf_clock_take(struct perf_clock *c, uint64_t ips[PERF_
             taken++;
             *ret_n = kernel_part(&r, header.size / 8, ips);
         } else if (header.type == PERF_RECORD_LOST) {
-            taken += (uint32_t)word_of(&r, 2); /* { header, id, lost } */
+            taken += (uint32_t)word_of(&r, 2); /* a record { header, id, lost } */
         }
         at += header.size;
     }

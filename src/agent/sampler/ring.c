@@ -9,8 +9,12 @@ enum { UNIT = 64 };
 
 int ring_open(struct ring *r, uint64_t size)
 {
-    /* Aligned to its size: where it is one large page, one entry of the TLB holds it. */
-    char *memory = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    /*
+     * The memory is aligned to its size, so that a single TLB entry covers it if it is one huge
+     * page.
+     */
+    char *memory = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
         return -ENOMEM;
     size_t before = -(uintptr_t)memory % size;
@@ -48,7 +52,8 @@ at_each_sample struct ring_record *ring_take(struct ring *r, uint64_t bytes, uin
     } while (!atomic_compare_exchange_weak(&r->taken, &position, position + pad + bytes));
     if (pad) {
         record_at(r, position)->bytes = pad;
-        atomic_store_explicit(&record_at(r, position)->stamp, position | RING_PAD, memory_order_release);
+        atomic_store_explicit(&record_at(r, position)->stamp, position | RING_PAD,
+                              memory_order_release);
         position += pad;
     }
     record_at(r, position)->bytes = bytes;
@@ -74,5 +79,7 @@ struct ring_record *ring_next(struct ring *r)
 
 void ring_done(struct ring *r, const struct ring_record *record)
 {
-    atomic_store_explicit(&r->read, atomic_load_explicit(&r->read, memory_order_relaxed) + record->bytes, memory_order_release);
+    atomic_store_explicit(&r->read,
+                          atomic_load_explicit(&r->read, memory_order_relaxed) + record->bytes,
+                          memory_order_release);
 }

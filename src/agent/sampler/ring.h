@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records of any length on their way from signal handlers to one reader, in the order in which room was taken. No lock: what
- * does not fit is refused, and the reader waits for a record that is being written.
+ * A lock-free queue of records of any length from signal handlers to one reader, in the order in
+ * which room was taken. A record that does not fit is refused; the reader waits for a record that
+ * is still being written.
  */
 #pragma once
 
@@ -12,14 +13,14 @@
 #include <stdint.h>
 
 struct ring_record {
-    _Atomic uint64_t stamp; /* its position, and that it is there */
-    uint64_t bytes;         /* with this head, a multiple of 64 */
+    _Atomic uint64_t stamp; /* the record's position, and a flag that it is complete */
+    uint64_t bytes;         /* including this head; a multiple of 64 */
 };
 
-/* In a stamp beside the position, a multiple of 64. */
+/* Flags in a stamp; the position is a multiple of 64. */
 enum { RING_THERE = 1, RING_PAD = 2 };
 
-/* Zeroed is one that refuses everything. */
+/* A zeroed ring refuses every record. */
 struct ring {
     char *memory;
     uint64_t size; /* a power of two */
@@ -27,10 +28,13 @@ struct ring {
     _Atomic uint64_t read;
 };
 
-int ring_open(struct ring *r, uint64_t size) must_check; /* 0 or -ENOMEM */
+int ring_open(struct ring *r, uint64_t size) must_check; /* returns 0 or -ENOMEM */
 void ring_close(struct ring *r);
 
-/* Async-signal-safe. Room for a record of so many bytes, its head included; NULL: there is none. Then ring_put. */
+/*
+ * Reserves room for a record of `bytes` bytes including its head, or returns NULL when there is
+ * none. The caller then fills it and calls ring_put. Async-signal-safe.
+ */
 struct ring_record *ring_take(struct ring *r, uint64_t bytes, uint64_t *ret_position);
 
 static inline void ring_put(struct ring_record *record, uint64_t position)
@@ -38,11 +42,11 @@ static inline void ring_put(struct ring_record *record, uint64_t position)
     atomic_store_explicit(&record->stamp, position | RING_THERE, memory_order_release);
 }
 
-/* The next record, NULL when there is none; it stays until ring_done. */
+/* Returns the next record, which remains until ring_done, or NULL. */
 struct ring_record *ring_next(struct ring *r);
 void ring_done(struct ring *r, const struct ring_record *record);
 
-/* What the next record will begin with. */
+/* Returns the address at which the next record will begin. */
 static inline const void *ring_place(const struct ring *r)
 {
     return r->memory + (atomic_load_explicit(&r->taken, memory_order_relaxed) & (r->size - 1));

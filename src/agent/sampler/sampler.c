@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/sampler/sampler.h"
 
+#include "agent/fault.h"
 #include "agent/names.h"
 #include "agent/sampler/jvmti.h"
 #include "agent/sampler/ring.h"
@@ -20,7 +21,10 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-/* A sample with room for its frames. Taken by a handler, given back by it or by sampler_drain. */
+/*
+ * A sample with room for its frames. A handler takes it; the handler or sampler_drain gives it
+ * back.
+ */
 enum { BUFFER_FREE, BUFFER_BUSY, BUFFER_FULL };
 
 struct buffer {
@@ -35,20 +39,20 @@ struct pool {
     uint32_t n;
 };
 
-/* What each handler touches comes first, in as few cache lines as it can be. */
+/* The members that every handler uses come first and occupy as few cache lines as possible. */
 static struct {
-    atomic_int inside; /* handlers */
+    atomic_int inside; /* the number of handlers running */
     atomic_bool on;
     int signal;
-    _Atomic uint64_t calls, samples, truncated, lost, skipped;
+    _Atomic uint64_t calls, samples, truncated, lost, coalesced;
     struct pool pool;
-    struct ring ring; /* of samples whose stacks are walked later */
+    struct ring ring; /* samples whose stacks are walked later */
     struct sampler_options options;
     _Atomic uint64_t measured, measured_ns, max_ns;
     _Atomic uint64_t failed[WALK_FAILURES], cost[COST_BUCKETS];
 } __attribute__((aligned(64))) sampler;
 
-/* Of whoever drains. */
+/* Used only by sampler_drain. */
 static struct {
     struct jfr_frame *frames;
     uint64_t ns, round;
@@ -63,7 +67,10 @@ static struct buffer *buffer_at(uint32_t i)
     return (struct buffer *)(void *)(sampler.pool.memory + (size_t)i * sampler.pool.stride);
 }
 
-/* Where samples are not kept the CPU's own, which is in its caches; else the next. */
+/*
+ * When samples are not kept, prefers the CPU's own buffer, which is in its caches; otherwise takes
+ * the next one.
+ */
 static struct buffer *take_buffer(void)
 {
     static _Atomic uint32_t next;
@@ -79,34 +86,36 @@ static struct buffer *take_buffer(void)
     return NULL;
 }
 
-/* A signal that is ours. */
-struct beat {
+/* A signal of ours: the end of one or more intervals of a thread. */
+struct tick {
     struct slot *slot;
     uint32_t weight;
     uint32_t kernel_count;
-    uint64_t kernel[PERF_KERNEL_FRAMES]; /* where the kernel was when the interval ended */
+    uint64_t kernel[PERF_KERNEL_FRAMES]; /* the kernel's stack when the interval ended */
 };
 
-/* What a walk in the handler needs. */
+/* The arguments for walking the stack in the handler. */
 struct interrupted {
-    const struct beat *beat;
+    const struct tick *tick;
     JNIEnv *env;
     void *ucontext;
 };
 
-/* The kernel's frames, then the thread's own. */
-at_each_sample static int walk_interrupted(void *context, struct jfr_frame *frames, uint32_t max, bool *ret_cut)
+/* Stores the kernel's frames followed by the thread's own. */
+at_each_sample static int walk_interrupted(void *context, struct jfr_frame *frames, uint32_t max,
+                                           bool *ret_cut)
 {
     const struct interrupted *i = context;
     uint32_t kernel = 0;
-    for (; sampler.options.kernel && kernel < MIN(i->beat->kernel_count, max - 1); kernel++)
-        frames[kernel] =
-            (struct jfr_frame){.method = walk_id_of_kernel(i->beat->kernel[kernel]), .bci = -1, .type = JFR_FRAME_KERNEL};
+    for (; sampler.options.kernel && kernel < MIN(i->tick->kernel_count, max - 1); kernel++)
+        frames[kernel] = (struct jfr_frame){.method = walk_id_of_kernel(i->tick->kernel[kernel]),
+                                            .bci = -1,
+                                            .type = JFR_FRAME_KERNEL};
     int n = sampler.options.walk(i->ucontext, i->env, frames + kernel, max - kernel, ret_cut);
     return n < 0 ? n : n + (int)kernel;
 }
 
-/* One frame more than the depth was asked for. */
+/* The walk was asked for one frame more than the depth, to detect truncation. */
 static void settle_depth(struct sample *s)
 {
     if (s->n <= (int)sampler.options.depth)
@@ -125,15 +134,16 @@ static void count_sample(const struct sample *s)
 }
 
 /*
- * Whether the signal woke the thread from a system call that waits: the kernel ends the call with EINTR, or goes back to the
- * instruction to start it again (SA_RESTART).
+ * True when the signal interrupted a blocking system call: the kernel then returns EINTR from it or
+ * goes back to its instruction to restart it (SA_RESTART).
  */
 static bool in_blocking_call(const void *ucontext)
 {
     const mcontext_t *m = &((const ucontext_t *)ucontext)->uc_mcontext;
 #if defined(__x86_64__)
     const uint8_t *pc = (const uint8_t *)m->gregs[REG_RIP], call[] = {0x0f, 0x05}; /* syscall */
-    return (m->gregs[REG_RAX] == -EINTR && memcmp(pc - 2, call, 2) == 0) || memcmp(pc, call, 2) == 0;
+    return (m->gregs[REG_RAX] == -EINTR && memcmp(pc - 2, call, 2) == 0) ||
+           memcmp(pc, call, 2) == 0;
 #elif defined(__aarch64__)
     const uint32_t *pc = (const uint32_t *)m->pc, call = 0xd4000001; /* svc #0 */
     return ((int64_t)m->regs[0] == -EINTR && pc[-1] == call) || pc[0] == call;
@@ -144,7 +154,7 @@ static bool in_blocking_call(const void *ucontext)
 
 typedef int fill_fn(void *context, struct jfr_frame *frames, uint32_t max, bool *ret_cut);
 
-/* Takes a sample whose frames fill gives. */
+/* Takes a sample whose frames come from `fill`. */
 at_each_sample static void take_sample(const struct sample *sample, fill_fn *fill, void *context)
 {
     uint32_t depth = sampler.options.depth;
@@ -160,11 +170,11 @@ at_each_sample static void take_sample(const struct sample *sample, fill_fn *fil
     s->n = fill(context, s->frames, depth + 1, &s->truncated);
     settle_depth(s);
     count_sample(s);
-    bool done = sampler.options.now(sampler.options.context, s);
+    bool done = sampler.options.on_sample(sampler.options.context, s);
     atomic_store(&b->state, done ? BUFFER_FREE : BUFFER_FULL);
 }
 
-/* A sample whose stack was copied; behind it the kernel's frames and the snapshot. */
+/* A sample whose stack was copied. The kernel's frames and the snapshot follow it. */
 struct later {
     struct ring_record head;
     struct sample sample; /* without frames */
@@ -173,46 +183,55 @@ struct later {
     uint64_t kernel[];
 };
 
-/* False: it must be walked at once. */
-at_each_sample static bool keep_for_later(const struct beat *beat, const struct sample *sample, JNIEnv *env,
-                                          const void *ucontext)
+/* Copies the stack for later. Returns false when it must be walked now. */
+at_each_sample static bool keep_for_later(const struct tick *tick, const struct sample *sample,
+                                          JNIEnv *env, const void *ucontext)
 {
-    struct snapshot look;
-    uint64_t position, kernel = sampler.options.kernel ? beat->kernel_count : 0;
-    if (!stack_vm_look(ucontext, env, &look))
+    struct snapshot measured;
+    uint64_t position, kernel = sampler.options.kernel ? tick->kernel_count : 0;
+    if (!stack_vm_measure(ucontext, env, &measured))
         return false;
-    struct ring_record *record = ring_take(&sampler.ring, sizeof(struct later) + kernel * 8 + snapshot_bytes(&look), &position);
+    struct ring_record *record = ring_take(
+        &sampler.ring, sizeof(struct later) + kernel * 8 + snapshot_bytes(&measured), &position);
     if (!record)
         return false;
     struct later *l = (struct later *)(void *)record;
     l->sample = *sample;
     l->sample.time_ns = now_ns();
-    l->slot = beat->slot;
+    l->slot = tick->slot;
     l->kernel_count = kernel;
     for (uint64_t i = 0; i < kernel; i++)
-        l->kernel[i] = beat->kernel[i];
-    stack_vm_take(&look, (struct snapshot *)(void *)(l->kernel + kernel));
+        l->kernel[i] = tick->kernel[i];
+    stack_vm_take(&measured, (struct snapshot *)(void *)(l->kernel + kernel));
     ring_put(record, position);
     return true;
 }
 
-at_each_sample static void take_interrupted(const struct beat *beat, struct thread *t, JNIEnv *env, void *ucontext)
+at_each_sample static void take_interrupted(const struct tick *tick, struct thread *t, JNIEnv *env,
+                                            void *ucontext)
 {
-    struct interrupted i = {beat, env, ucontext};
+    struct interrupted i = {tick, env, ucontext};
     struct sample sample = {.thread = t,
                             .serial = atomic_load(&t->serial),
                             .id = virtual_thread_id(t),
-                            .weight = beat->weight,
+                            .weight = tick->weight,
                             .idle = sampler.options.wall && in_blocking_call(ucontext),
-                            .mark = &beat->slot->mark};
-    if (!sampler.options.later || !keep_for_later(beat, &sample, env, ucontext))
+                            .mark = &tick->slot->mark};
+    if (!sampler.options.later || !keep_for_later(tick, &sample, env, ucontext))
         take_sample(&sample, walk_interrupted, &i);
 }
 
-/* Reading the clock of a thread's CPU time is a system call: two of them in each handler were a tenth of its cost. */
+/*
+ * Only every eighth handler is measured, because two reads of the thread's CPU clock, each a system
+ * call, took a tenth of a handler's time.
+ */
 enum { MEASURED_OF = 8 };
 
-/* When a handler began, in CPU time: on a busy machine it may be interrupted for milliseconds. 0: not one that is measured. */
+/*
+ * Returns the thread's CPU time at the start of a handler, or 0 when this one is not measured.
+ * Elapsed time would be wrong, because on a busy machine a handler may be preempted for
+ * milliseconds.
+ */
 at_each_sample static uint64_t begin_cost(void)
 {
     uint64_t call = atomic_fetch_add(&sampler.calls, 1);
@@ -232,22 +251,23 @@ at_each_sample static void count_cost(uint64_t start)
         ;
 }
 
-/* The slot that a signal is meant for; NULL for a signal of somebody else. */
+/* Returns the slot that a signal is meant for, or NULL when the signal is not ours. */
 static struct slot *slot_of(const siginfo_t *info)
 {
     if (info->si_code == SI_TIMER || info->si_code == SI_QUEUE)
         return slot_by_address(info->si_value.sival_ptr);
     if (info->si_code == POLL_IN || info->si_code == POLL_HUP)
         return slot_by_descriptor(info->si_fd);
-    /* What a full signal queue leaves of the others. */
+    /* When the signal queue is full, the kernel delivers signals without further information. */
     if (info->si_code == SI_USER && info->si_pid == 0)
         return slot_by_tid((pid_t)syscall(SYS_gettid));
     return NULL;
 }
 
 /*
- * What a handler will need, on its way into the cache all at once: after an interval of the program nothing of it is there, and
- * one after the other each line takes a tenth of a microsecond, more where its page's address has to be translated anew.
+ * Prefetches what the handler will need, all at once. After an interval of the program none of it
+ * is in the cache. Loading one line after the other takes a tenth of a microsecond each, and more
+ * when the page's address must be translated again.
  */
 at_each_sample static void fetch_beginning(const siginfo_t *info, const void *ucontext)
 {
@@ -270,8 +290,11 @@ at_each_sample static void fetch_beginning(const siginfo_t *info, const void *uc
         __builtin_prefetch(buffer + at, 1);
 }
 
-/* How many intervals a signal stands for; 0: none, or not ours. */
-static uint32_t take_beat(struct beat *ret, const siginfo_t *info)
+/*
+ * Returns the number of intervals that a signal stands for, or 0 if there is none or the signal is
+ * not ours.
+ */
+static uint32_t take_tick(struct tick *ret, const siginfo_t *info)
 {
     ret->slot = atomic_load(&sampler.on) ? slot_of(info) : NULL;
     ret->kernel_count = 0;
@@ -291,26 +314,26 @@ static uint32_t take_beat(struct beat *ret, const siginfo_t *info)
 at_each_sample static void on_signal(int number, siginfo_t *info, void *ucontext)
 {
     int saved = errno;
-    struct beat beat;
+    struct tick tick;
     fetch_beginning(info, ucontext);
     atomic_fetch_add(&sampler.inside, 1);
-    if (take_beat(&beat, info) && slot_is_own(beat.slot)) {
+    if (take_tick(&tick, info) && slot_is_own(tick.slot)) {
         uint64_t start = begin_cost();
-        struct thread *t = slot_thread(beat.slot);
+        struct thread *t = slot_thread(tick.slot);
         JNIEnv *env = t && !t->own ? atomic_load(&t->env) : NULL;
         if (env)
-            take_interrupted(&beat, t, env, ucontext);
-        if (!sampler.options.later || beat.slot->perf.fd)
-            slot_shift(beat.slot, beat.weight);
+            take_interrupted(&tick, t, env, ucontext);
+        if (!sampler.options.later || tick.slot->perf.fd)
+            slot_shift(tick.slot, tick.weight);
         else
-            atomic_fetch_add_explicit(&beat.slot->beats, beat.weight, memory_order_relaxed);
+            atomic_fetch_add_explicit(&tick.slot->ticks, tick.weight, memory_order_relaxed);
         count_cost(start);
     }
     atomic_fetch_sub(&sampler.inside, 1);
     errno = saved;
 }
 
-/* ---- by JVM TI, on a thread of the agent's ---- */
+/* ---- sampling by JVM TI, on a thread of the agent ---- */
 
 struct asked {
     JNIEnv *jni;
@@ -322,41 +345,52 @@ static int ask_stack(void *context, struct jfr_frame *frames, uint32_t max, bool
     const struct asked *a = context;
     jint n = 0;
     jvmtiFrameInfo *found = malloc(max * sizeof(*found));
-    if (!found || (*vm.ti)->GetStackTrace(vm.ti, a->thread, 0, (jint)max, found, &n) != JVMTI_ERROR_NONE)
+    if (!found ||
+        (*vm.ti)->GetStackTrace(vm.ti, a->thread, 0, (jint)max, found, &n) != JVMTI_ERROR_NONE)
         n = -1;
     for (jint i = 0; i < n; i++) {
         bool native = found[i].location < 0;
         frames[i] = (struct jfr_frame){.method = (uintptr_t)found[i].method,
                                        .bci = native ? -1 : (int32_t)found[i].location,
                                        .type = native ? JFR_FRAME_NATIVE : JFR_FRAME_JIT};
-        /* The id of a method whose class was unloaded crashes some VMs: the name is asked for now. */
+        /*
+         * Resolve the name now, because using the id of a method whose class was unloaded crashes
+         * some VMs.
+         */
         (void)names_method(a->jni, found[i].method);
     }
     free(found);
     return n > 0 ? n : -1 - (n == 0 ? WALK_NOT_JAVA : WALK_EXITING);
 }
 
-static void sample_by_jvmti(struct thread *t, JNIEnv *jni, jthread thread, uint32_t weight, bool idle, _Atomic uint64_t *mark)
+static void sample_by_jvmti(struct thread *t, JNIEnv *jni, jthread thread, uint32_t weight,
+                            bool idle, _Atomic uint64_t *mark)
 {
     struct asked a = {jni, thread};
     uint64_t start = begin_cost();
     uint32_t serial = atomic_load(&t->serial);
-    take_sample(&(struct sample){.thread = t, .serial = serial, .id = serial, .weight = weight, .idle = idle, .mark = mark},
+    take_sample(&(struct sample){.thread = t,
+                                 .serial = serial,
+                                 .id = serial,
+                                 .weight = weight,
+                                 .idle = idle,
+                                 .mark = mark},
                 ask_stack, &a);
     count_cost(start);
 }
 
 static bool idle_by_jvmti(const struct thread *t, uint64_t mark, uint32_t weight)
 {
-    atomic_fetch_add(&sampler.skipped, 1);
+    atomic_fetch_add(&sampler.coalesced, 1);
     return sampler.options.idle(sampler.options.context, t, mark, weight);
 }
 
-/* ---- outside ---- */
+/* ---- outside signal handlers ---- */
 
 /*
- * The signal: one of those that profilers use, whose action nobody has set; so that JFR's own CPU sampler (JDK 25, SIGPROF)
- * and others work beside us. The choice is made once, since the handler stays.
+ * Chooses one of the signals that profilers use for which no action is set, so that JFR's own CPU
+ * sampler (JDK 25, SIGPROF) and others can run at the same time. The choice is made only once,
+ * because the handler stays installed.
  */
 static int install_handler(void)
 {
@@ -364,7 +398,8 @@ static int install_handler(void)
         return 0;
     const int candidates[] = {SIGVTALRM, SIGPROF, SIGSTKFLT};
     for (size_t i = 0; i < ARRAY_SIZE(candidates); i++) {
-        struct sigaction old, ours = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
+        struct sigaction old,
+            ours = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
         sigemptyset(&ours.sa_mask);
         if (sigaction(candidates[i], NULL, &old) < 0 || old.sa_handler != SIG_DFL)
             continue;
@@ -379,23 +414,32 @@ static int install_handler(void)
 static int make_pool(const struct sampler_options *o)
 {
     struct pool *p = &sampler.pool;
-    p->stride = (sizeof(struct buffer) + (o->depth + 1) * sizeof(struct jfr_frame) + 63) & ~(size_t)63;
+    if (fault_here())
+        return -ENOMEM;
+    p->stride =
+        (sizeof(struct buffer) + (o->depth + 1) * sizeof(struct jfr_frame) + 63) & ~(size_t)63;
     p->n = MAX(o->keep, (unsigned)sysconf(_SC_NPROCESSORS_CONF) * 2 + 14);
     p->bytes = p->stride * p->n;
-    /* Pages are used as samples come. */
-    void *memory = mmap(NULL, p->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    /* Pages take memory only when they are used. */
+    void *memory = mmap(NULL, p->bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
         return -ENOMEM;
     p->memory = memory;
     return 0;
 }
 
-/* What all CPUs deliver in some rounds of sampler_drain, in stacks of a usual size. */
+/*
+ * Makes room for the samples of all CPUs during a few rounds of sampler_drain, with stacks of a
+ * common size.
+ */
 static int make_ring(const struct sampler_options *o)
 {
     enum { USUAL = 8 << 10, LEAST = 2 << 20, MOST = 64 << 20, ROUNDS_NS = 200000000 };
 
-    uint64_t wanted = (uint64_t)sysconf(_SC_NPROCESSORS_CONF) * (ROUNDS_NS / o->interval_ns + 1) * USUAL, size = LEAST;
+    uint64_t wanted =
+                 (uint64_t)sysconf(_SC_NPROCESSORS_CONF) * (ROUNDS_NS / o->interval_ns + 1) * USUAL,
+             size = LEAST;
     while (size < wanted && size < MOST)
         size *= 2;
     later.frames = calloc(o->depth + 1, sizeof(*later.frames));
@@ -418,8 +462,9 @@ static void clear_counters(void)
         atomic_store(&sampler.failed[i], 0);
     for (int i = 0; i < COST_BUCKETS; i++)
         atomic_store(&sampler.cost[i], 0);
-    _Atomic uint64_t *const single[] = {&sampler.samples, &sampler.truncated, &sampler.lost,        &sampler.skipped,
-                                        &sampler.calls,   &sampler.measured,  &sampler.measured_ns, &sampler.max_ns};
+    _Atomic uint64_t *const single[] = {&sampler.samples,     &sampler.truncated, &sampler.lost,
+                                        &sampler.coalesced,   &sampler.calls,     &sampler.measured,
+                                        &sampler.measured_ns, &sampler.max_ns};
     for (size_t i = 0; i < ARRAY_SIZE(single); i++)
         atomic_store(single[i], 0);
 }
@@ -427,8 +472,10 @@ static void clear_counters(void)
 static int start_source(const struct sampler_options *o)
 {
     if (!o->walk)
-        return sampler_jvmti_start(&(struct sampler_jvmti){
-            .wall = o->wall, .interval_ns = o->interval_ns, .sample = sample_by_jvmti, .idle = idle_by_jvmti});
+        return sampler_jvmti_start(&(struct sampler_jvmti){.wall = o->wall,
+                                                           .interval_ns = o->interval_ns,
+                                                           .sample = sample_by_jvmti,
+                                                           .idle = idle_by_jvmti});
     atomic_store(&sampler.on, true);
     return slots_start(&(struct slots_options){.signal = sampler.signal,
                                                .interval_ns = o->interval_ns,
@@ -436,7 +483,7 @@ static int start_source(const struct sampler_options *o)
                                                .perf = o->perf,
                                                .idle = o->idle,
                                                .context = o->context,
-                                               .skipped = &sampler.skipped});
+                                               .coalesced = &sampler.coalesced});
 }
 
 int sampler_start(const struct sampler_options *o, JNIEnv *jni, struct buf *why)
@@ -467,7 +514,7 @@ void sampler_stop(void)
     sampler_jvmti_stop();
     slots_stop();
     atomic_store(&sampler.on, false);
-    /* A handler takes microseconds; a thread that is not scheduled while inside one may take longer. */
+    /* A handler takes microseconds, but a thread that is preempted inside one may take longer. */
     for (int i = 0; atomic_load(&sampler.inside) > 0 && i < 10000; i++)
         nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
 }
@@ -480,16 +527,18 @@ void sampler_release(void)
     free_pool();
 }
 
-/* Walks what was copied. */
+/* Walks a stack that was copied. */
 static void walk_later(struct later *l)
 {
     struct sample *s = &l->sample;
     uint32_t depth = sampler.options.depth, kernel = (uint32_t)MIN(l->kernel_count, depth);
     s->frames = later.frames;
     for (uint32_t i = 0; i < kernel; i++)
-        s->frames[i] = (struct jfr_frame){.method = walk_id_of_kernel(l->kernel[i]), .bci = -1, .type = JFR_FRAME_KERNEL};
-    int n = stack_vm_walk_later((const struct snapshot *)(const void *)(l->kernel + l->kernel_count), s->frames + kernel,
-                                depth + 1 - kernel, &s->truncated);
+        s->frames[i] = (struct jfr_frame){
+            .method = walk_id_of_kernel(l->kernel[i]), .bci = -1, .type = JFR_FRAME_KERNEL};
+    int n =
+        stack_vm_walk_later((const struct snapshot *)(const void *)(l->kernel + l->kernel_count),
+                            s->frames + kernel, depth + 1 - kernel, &s->truncated);
     s->n = n < 0 ? n : n + (int)kernel;
     settle_depth(s);
     count_sample(s);
@@ -528,13 +577,14 @@ void sampler_counters(struct sampler_counters *ret)
         .samples = sampler.samples,
         .truncated = sampler.truncated,
         .lost = sampler.lost,
-        .skipped = sampler.skipped,
+        .coalesced = sampler.coalesced,
         .handler_measured = sampler.measured,
         .handler_max_ns = sampler.max_ns,
         .later_ns = later.ns,
     };
     if (ret->handler_measured)
-        ret->handler_ns = (uint64_t)((double)sampler.measured_ns / (double)ret->handler_measured * (double)sampler.calls);
+        ret->handler_ns = (uint64_t)((double)sampler.measured_ns / (double)ret->handler_measured *
+                                     (double)sampler.calls);
     for (int i = 0; i < WALK_FAILURES; i++)
         ret->failed[i] = sampler.failed[i];
     for (int i = 0; i < COST_BUCKETS; i++)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples threads by a signal to the thread itself. In mode CPU a timer on each thread's own CPU clock sends it, so a thread
- * that does not run is not sampled and costs nothing; in mode WALL a thread of the agent's own goes round and leaves alone
- * those that have not run since it came by last: their stack is the one they had.
+ * Samples threads by a signal to the thread itself. In mode CPU a timer on each thread's own CPU
+ * clock sends it, so a thread that does not run is not sampled and costs nothing. In mode WALL a
+ * thread of the agent visits all threads in turn; it sends no signal to those that have not run
+ * since its last visit, because their stack is unchanged.
  *
- * The handler's rules: async-signal-safe calls alone, no object reference, its buffers are taken from a pool, errno is
- * preserved. It stays installed for ever: a signal that comes late must not meet the default action.
+ * The handler makes only async-signal-safe calls, uses no object references, takes its buffers from
+ * a pool, and preserves errno. It is never uninstalled, because a late signal would then cause the
+ * default action.
  */
 #pragma once
 
@@ -17,60 +19,83 @@
 
 struct sample {
     struct thread *thread;
-    uint32_t serial; /* of the thread */
-    uint64_t id;     /* of the thread in a recording: the virtual thread's while it carries one */
-    uint32_t weight; /* intervals that it stands for, 1 or more */
+    uint32_t serial; /* serial number of the thread */
+    uint64_t id; /* the thread's id in a recording; that of the virtual thread it carries, if any */
+    uint32_t weight; /* the number of intervals that the sample stands for */
     uint64_t time_ns;
-    int n;                  /* frames; or -1 - enum walk_failure */
-    bool truncated;         /* the stack is deeper than the depth asked for */
+    int n;                  /* the number of frames, or -1 - enum walk_failure */
+    bool truncated;         /* the stack is deeper than the requested depth */
     bool idle;              /* WALL: the thread waits in a system call */
-    _Atomic uint64_t *mark; /* WALL: a word that stays with the thread; what `idle` gets */
+    _Atomic uint64_t *mark; /* WALL: a word that stays with the thread and is passed to `idle` */
     struct jfr_frame *frames;
 };
 
 struct sampler_options {
     bool wall;
-    bool perf;   /* CPU: perf_event's clock drives (perf.h) */
-    bool kernel; /* its kernel frames are wanted */
+    bool perf;   /* CPU: use perf_event clocks (perf.h) */
+    bool kernel; /* record their kernel frames */
     uint64_t interval_ns;
     uint32_t depth;
-    bool later;          /* CPU, stacks of stack_vm: copied in the handler, walked by sampler_drain, which gets the samples */
-    stack_walk_fn *walk; /* NULL: no signals; JVM TI gives the stacks (jvmti.h) */
-    /* Gets each sample, in the signal handler mostly; async-signal-safe. False: keep it for sampler_drain. */
-    bool (*now)(void *context, const struct sample *s);
-    /* WALL: a thread went on doing what *mark says for weight intervals; not in a handler. False: ask again later. */
+    /*
+     * CPU with stack_vm: the handler copies stacks; sampler_drain walks them and receives the
+     * samples.
+     */
+    bool later;
+    stack_walk_fn *walk; /* NULL: no signals; JVM TI provides the stacks (jvmti.h) */
+    /*
+     * Called for each sample, mostly in the signal handler; must be async-signal-safe. Returns
+     * false to keep the sample for sampler_drain.
+     */
+    bool (*on_sample)(void *context, const struct sample *s);
+    /*
+     * WALL: the thread has continued to do what *mark says for `weight` intervals. Not called in a
+     * handler. Returns false to be called again later.
+     */
     bool (*idle)(void *context, const struct thread *t, uint64_t mark, uint32_t weight);
     void *context;
-    unsigned keep; /* samples that can wait for sampler_drain */
+    unsigned keep; /* the number of samples that can be kept for sampler_drain */
 };
 
 enum { COST_BUCKETS = 256, COST_STEP_NS = 250 };
 
 struct sampler_counters {
-    uint64_t samples;               /* weights, failures included */
-    uint64_t failed[WALK_FAILURES]; /* weights */
+    uint64_t samples;               /* sum of weights, including failures */
+    uint64_t failed[WALK_FAILURES]; /* sum of weights */
     uint64_t truncated;
-    uint64_t lost;             /* weights: no free buffer */
-    uint64_t skipped;          /* WALL: repeated without a signal */
-    uint64_t threads;          /* being sampled */
-    uint64_t uncovered;        /* of those, without a timer of their own: the kernel gave none */
-    uint64_t handler_ns;       /* of all handlers, from the mean of those that were measured */
-    uint64_t handler_measured; /* calls, one of eight by chance */
+    uint64_t lost;             /* sum of weights: no buffer was free */
+    uint64_t coalesced;        /* WALL: intervals added to the last sample without a signal */
+    uint64_t threads;          /* threads being sampled */
+    uint64_t uncovered;        /* those for which the kernel provided no timer */
+    uint64_t handler_ns;       /* of all handlers, estimated from the mean of the measured ones */
+    uint64_t handler_measured; /* the number of calls measured, a random one of eight */
     uint64_t handler_max_ns;
-    uint64_t later_ns;           /* CPU time of walking and passing on what handlers have copied */
-    uint64_t cost[COST_BUCKETS]; /* measured calls by their time, COST_STEP_NS each; the last one and beyond */
+    uint64_t later_ns; /* CPU time for walking and passing on what handlers have copied */
+    /*
+     * The number of measured calls by duration, in steps of COST_STEP_NS; the last element includes
+     * longer ones.
+     */
+    uint64_t cost[COST_BUCKETS];
 };
 
-/* Starts on the threads of the table and on all to come. One at a time. Negative errno with a sentence in why. */
+/*
+ * Starts sampling the threads of the table and all later ones. Only one sampling can run at a time.
+ * Returns 0 or a negative errno with a sentence in why.
+ */
 int sampler_start(const struct sampler_options *o, JNIEnv *jni, struct buf *why) must_check;
-/* Stops: when it returns no handler of this run is inside `now`, no timer and no thread is left. */
+/*
+ * Stops sampling. On return no handler of this run is inside `on_sample`, and no timer and no
+ * thread is left.
+ */
 void sampler_stop(void);
-/* After the last sampler_drain: frees what handlers have left. */
+/* Frees what handlers have left behind; call after the last sampler_drain. */
 void sampler_release(void);
-/* Gives the samples that were kept to f, outside signal handlers. */
+/* Passes the samples that were kept to f, outside signal handlers. */
 void sampler_drain(void (*f)(void *context, const struct sample *s), void *context);
-/* Ten times a second: removes timers of threads that are none of Java's, tells the idle threads' samples. */
+/*
+ * Call ten times a second: removes the timers of threads that are no Java threads, and reports the
+ * samples of idle threads.
+ */
 void sampler_work(void);
 void sampler_counters(struct sampler_counters *ret);
-/* The handler time that share (0 to 1) of the measured calls stay below. */
+/* Returns the handler time that a share (0 to 1) of the measured calls did not exceed. */
 uint64_t sampler_cost_percentile(const struct sampler_counters *c, double share);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/sampler/slots.h"
 
+#include "agent/fault.h"
+
 #include "base/clock.h"
 #include "base/hash.h"
 
@@ -17,16 +19,17 @@
 enum {
     SLOTS_MAX = THREADS_MAX,
     DESCRIPTORS_MAX = 2 * SLOTS_MAX,
-    SHIFT_EVERY = 4,          /* intervals */
-    PERF_SHORTEST_NS = 20000, /* the kernel takes no less than 10,000 */
+    SHIFT_EVERY = 4,          /* in intervals */
+    PERF_SHORTEST_NS = 20000, /* the kernel accepts no less than 10,000 */
 };
 
 static struct slot *slots;
 static _Atomic uint32_t slots_used;
-static _Atomic uint32_t *by_descriptor;                  /* place of its slot + 1 */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* slots come and go; their timers */
+static _Atomic uint32_t *by_descriptor; /* 1 + the index of the descriptor's slot */
+/* protects the adding and removal of slots, and their timers */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct slots_options options;
-static bool active; /* under lock */
+static bool active; /* protected by lock */
 static _Atomic uint64_t uncovered;
 
 static pthread_t visitor;
@@ -91,15 +94,17 @@ at_each_sample void slot_shift(struct slot *s, uint32_t weight)
     if (s->perf.fd) {
         uint64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
         /*
-         * Not soon: a period holds until the next handler ends, and a short one would come again and again meanwhile, all at
-         * one place. The sample that is left out for this is owed, as are those that the kernel did not tell of.
+         * The next signal must not come soon: the period remains until the next handler ends, so a
+         * short one would cause several signals at the same place. The intervals left out are owed,
+         * like those for which the kernel sent no signal.
          */
         uint64_t earliest = cpu_ns + options.interval_ns / 2;
         s->owed = at < earliest ? (uint32_t)((earliest - at) / options.interval_ns + 1) : 0;
         perf_clock_period(&s->perf, at + s->owed * options.interval_ns - cpu_ns);
         s->shifted = true;
     } else {
-        struct itimerspec spec = {.it_interval = timespec_of(options.interval_ns), .it_value = timespec_of(at)};
+        struct itimerspec spec = {.it_interval = timespec_of(options.interval_ns),
+                                  .it_value = timespec_of(at)};
         timer_settime(s->timer, TIMER_ABSTIME, &spec, NULL);
     }
 }
@@ -122,11 +127,22 @@ at_each_sample struct thread *slot_thread(struct slot *slot)
 
 /* ---- timers ---- */
 
-/* The clock of a thread's CPU time, as the kernel numbers it (include/linux/posix-timers_types.h: CPUCLOCK_SCHED, per thread).
+/*
+ * Returns the clock of a thread's CPU time, numbered as in the kernel
+ * (include/linux/posix-timers_types.h: CPUCLOCK_SCHED, per thread).
  */
-static clockid_t thread_clock(pid_t tid)
+clockid_t slot_clock(pid_t tid)
 {
     return (clockid_t)(~(unsigned)tid << 3 | 6);
+}
+
+bool slot_is_open(pid_t tid)
+{
+    pthread_mutex_lock(&lock);
+    struct slot *s = active ? slot_by_tid(tid) : NULL;
+    bool open = s && !atomic_load(&s->none) && !atomic_load(&s->thread);
+    pthread_mutex_unlock(&lock);
+    return open;
 }
 
 static void forget_perf(struct slot *s)
@@ -136,13 +152,15 @@ static void forget_perf(struct slot *s)
 }
 
 /*
- * False where the kernel refuses: this thread gets a timer. The clock starts when all is in place that the first signal's
- * handler looks at: one that comes too early would not wind the clock again, and no other would come.
+ * Returns false when the kernel refuses; the thread then gets a timer. The clock is started only
+ * when everything that the first signal's handler needs is in place, because a handler that comes
+ * too early would not set the period and no further signal would come.
  */
 static bool arm_perf(struct slot *s, uint64_t first)
 {
     perf_clock_release(&s->perf);
-    if (!options.perf || perf_clock_open(&s->perf, s->tid, options.signal, MAX(first, PERF_SHORTEST_NS)) < 0)
+    if (!options.perf ||
+        perf_clock_open(&s->perf, s->tid, options.signal, MAX(first, PERF_SHORTEST_NS)) < 0)
         return false;
     if (s->perf.fd >= DESCRIPTORS_MAX) {
         perf_clock_release(&s->perf);
@@ -160,17 +178,22 @@ static bool arm_perf(struct slot *s, uint64_t first)
 
 static void arm_timer(struct slot *s)
 {
-    /* A first interval of random length: short-lived threads get their share, and threads do not beat in time. */
-    uint64_t interval = options.interval_ns, first = 1 + hash_u64(now_ns() ^ (uint64_t)s->tid) % interval;
-    s->due_ns = clock_ns(thread_clock(s->tid));
+    /*
+     * The first interval has a random length, so that short-lived threads get their share of
+     * samples and threads are not sampled in step.
+     */
+    uint64_t interval = options.interval_ns,
+             first = 1 + hash_u64(now_ns() ^ (uint64_t)s->tid) % interval;
+    s->due_ns = clock_ns(slot_clock(s->tid));
     s->since = 0;
     s->has_timer = false;
     if (arm_perf(s, first))
         return;
-    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = options.signal, .sigev_value.sival_ptr = s};
+    struct sigevent event = {
+        .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = options.signal, .sigev_value.sival_ptr = s};
     event._sigev_un._tid = s->tid;
-    if (timer_create(thread_clock(s->tid), &event, &s->timer) < 0) {
-        /* RLIMIT_SIGPENDING is reached: the visitor looks after this one, from now on. */
+    if (timer_create(slot_clock(s->tid), &event, &s->timer) < 0) {
+        /* RLIMIT_SIGPENDING is reached. From now on the visitor samples this thread. */
         atomic_fetch_add(&uncovered, 1);
         s->cpu_ns = s->due_ns;
         s->seen = true;
@@ -179,12 +202,12 @@ static void arm_timer(struct slot *s)
     struct itimerspec spec = {.it_interval = timespec_of(interval), .it_value = timespec_of(first)};
     s->has_timer = true;
     s->armed_ns = s->due_ns + first;
-    s->armed_beats = s->skips = 0;
-    atomic_store(&s->beats, 0);
+    s->armed_ticks = s->skips = 0;
+    atomic_store(&s->ticks, 0);
     timer_settime(s->timer, 0, &spec, NULL);
 }
 
-/* A ring stays until slots_release, or the slot's next use. */
+/* The ring remains until slots_release or until the slot is used again. */
 static void disarm_timer(struct slot *s)
 {
     if (s->perf.fd) {
@@ -197,26 +220,35 @@ static void disarm_timer(struct slot *s)
     s->has_timer = false;
 }
 
-/* Moves the next beat of a timer within its interval, of which there has been one beat each since the timer was made. */
-static void move_beat(struct slot *s)
+/*
+ * Moves the timer's next tick to another point of its interval. Since the timer was created every
+ * interval has had one tick.
+ */
+static void move_tick(struct slot *s)
 {
     enum { LEAST_NS = 20000, SKIPS_MAX = 8 };
 
-    uint64_t interval = options.interval_ns, cpu_ns = clock_ns(thread_clock(s->tid));
+    uint64_t interval = options.interval_ns, cpu_ns = clock_ns(slot_clock(s->tid));
     struct itimerspec spec;
     if (timer_gettime(s->timer, &spec) < 0)
         return;
-    uint64_t left = (uint64_t)spec.it_value.tv_sec * NS_PER_SECOND + (uint64_t)spec.it_value.tv_nsec, next = cpu_ns + left;
-    uint64_t at = next - (next - s->due_ns) % interval + hash_u64(now_ns() ^ (uint64_t)s->tid) % interval;
-    uint64_t beats = atomic_load(&s->beats);
-    /* One that is due comes at the kernel's next tick, and one that has come may not be handled yet: setting the timer ends
-     * both. */
-    bool under_way = (next - s->armed_ns + interval / 2) / interval != beats - s->armed_beats && s->skips++ < SKIPS_MAX;
+    uint64_t left =
+                 (uint64_t)spec.it_value.tv_sec * NS_PER_SECOND + (uint64_t)spec.it_value.tv_nsec,
+             next = cpu_ns + left;
+    uint64_t at =
+        next - (next - s->due_ns) % interval + hash_u64(now_ns() ^ (uint64_t)s->tid) % interval;
+    uint64_t ticks = atomic_load(&s->ticks);
+    /*
+     * A tick that is due arrives with the kernel's next tick, and one that has arrived may not be
+     * handled yet. Setting the timer would cancel both.
+     */
+    bool under_way = (next - s->armed_ns + interval / 2) / interval != ticks - s->armed_ticks &&
+                     s->skips++ < SKIPS_MAX;
     if (under_way || left <= LEAST_NS || at <= cpu_ns + LEAST_NS)
         return;
     s->skips = 0;
     s->armed_ns = at;
-    s->armed_beats = beats;
+    s->armed_ticks = ticks;
     spec = (struct itimerspec){.it_interval = timespec_of(interval), .it_value = timespec_of(at)};
     timer_settime(s->timer, TIMER_ABSTIME, &spec, NULL);
 }
@@ -229,14 +261,14 @@ void slot_shift_later(struct slot *s, const struct thread *thread, uint32_t weig
     if (its && s->since >= SHIFT_EVERY && s->shift_round != round) {
         s->since = 0;
         s->shift_round = round;
-        move_beat(s);
+        move_tick(s);
     }
     pthread_mutex_unlock(&lock);
 }
 
 /* ---- slots ---- */
 
-/* Under lock. */
+/* Requires the lock. */
 static void add_slot(pid_t tid, struct thread *t)
 {
     struct slot *s = slot_by_tid(tid);
@@ -252,7 +284,7 @@ static void add_slot(pid_t tid, struct thread *t)
         if (i == used)
             atomic_store(&slots_used, used + 1);
     } else if (t) {
-        /* A native thread that attached itself to the VM. */
+        /* A native thread has attached itself to the VM. */
         atomic_store(&s->thread, t);
         if (atomic_exchange(&s->none, false) && s->has_timer)
             disarm_timer(s); /* its clock has stopped */
@@ -291,7 +323,10 @@ static void thread_ended(struct thread *t, JNIEnv *jni)
 
 static const struct thread_listener listener = {thread_started, thread_ended};
 
-/* Threads whose kernel id is not known are found by asking all of the process: the first signal tells who is Java's. */
+/*
+ * If the kernel id of a thread is unknown, all threads of the process are added; the first signal
+ * shows which ones are Java threads.
+ */
 static void add_all_tasks(void)
 {
     bool all_known = true;
@@ -328,7 +363,7 @@ static bool send(struct slot *s)
     return syscall(SYS_rt_tgsigqueueinfo, getpid(), s->tid, options.signal, &info) == 0;
 }
 
-static void tell_idle(struct slot *s)
+static void report_idle(struct slot *s)
 {
     struct thread *t = atomic_load(&s->thread);
     uint64_t mark = atomic_load(&s->mark);
@@ -336,31 +371,37 @@ static void tell_idle(struct slot *s)
         s->repeated = 0;
 }
 
-/* Handling our signal and going back to sleep takes less. */
+/* Handling our signal and going back to sleep takes less CPU time than this. */
 #define SETTLE_NS UINT64_C(100000)
 
-/* Wall: a thread that has not used its CPU clock since the last visit is doing what it did then. Under lock. */
+/*
+ * Wall: a thread whose CPU clock has not advanced since the last visit is still doing the same.
+ * Requires the lock.
+ */
 static void visit_wall(struct slot *s, uint32_t weight)
 {
-    uint64_t cpu = clock_ns(thread_clock(s->tid)), used = cpu - s->cpu_ns;
+    uint64_t cpu = clock_ns(slot_clock(s->tid)), used = cpu - s->cpu_ns;
     bool idle = s->seen && used <= (s->settling ? SETTLE_NS : 0);
     s->cpu_ns = cpu;
     s->seen = true;
     s->settling = false;
     if (idle && atomic_load(&s->mark)) {
         s->repeated += weight;
-        atomic_fetch_add(options.skipped, 1);
+        atomic_fetch_add(options.coalesced, 1);
         return;
     }
-    tell_idle(s);
+    report_idle(s);
     atomic_fetch_add(&s->weight, weight);
     s->settling = send(s);
 }
 
-/* CPU, of a thread without a timer: due when it has used an interval or more since it was last. Under lock. */
+/*
+ * CPU: signals a thread without a timer if it has used an interval or more since its last signal.
+ * Requires the lock.
+ */
 static void visit_cpu(struct slot *s)
 {
-    uint64_t cpu = clock_ns(thread_clock(s->tid));
+    uint64_t cpu = clock_ns(slot_clock(s->tid));
     if (!s->seen || cpu < s->cpu_ns)
         s->cpu_ns = cpu;
     s->seen = true;
@@ -377,10 +418,16 @@ static bool to_visit(const struct slot *s)
     return atomic_load(&s->tid) && !atomic_load(&s->none) && (options.wall || !s->has_timer);
 }
 
-/* At most so many threads a round, so that the rounds cost about a percent of a CPU with any number of threads. */
+/*
+ * The number of threads visited in a round, so that rounds take about a percent of a CPU with any
+ * number of threads.
+ */
 enum { VISITS_A_ROUND = 64 };
 
-/* Under lock. Goes on where the last round ended; when there are more threads than visits, each stands for more intervals. */
+/*
+ * Continues where the last round ended. When there are more threads than visits, each visit stands
+ * for more intervals. Requires the lock.
+ */
 static void visit_some(uint32_t *at)
 {
     uint32_t used = atomic_load(&slots_used), there = 0, visits = 0;
@@ -433,15 +480,18 @@ static int start_visitor(void)
 
 /* ---- life ---- */
 
-/* Zeroed memory whose pages are taken as they are used; it stays. */
+/* Returns zeroed memory whose pages are allocated when they are used. It is never freed. */
 static void *map_table(size_t bytes)
 {
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return memory == MAP_FAILED ? NULL : memory;
 }
 
 int slots_start(const struct slots_options *o)
 {
+    if (fault_here())
+        return -ENOMEM;
     if (!by_descriptor && !(by_descriptor = map_table(DESCRIPTORS_MAX * sizeof(*by_descriptor))))
         return -ENOMEM;
     if (!slots && !(slots = map_table(SLOTS_MAX * sizeof(*slots))))
@@ -478,7 +528,7 @@ void slots_stop(void)
         if (!atomic_load(&slots[i].tid))
             continue;
         if (options.wall)
-            tell_idle(&slots[i]);
+            report_idle(&slots[i]);
         remove_slot(&slots[i]);
     }
     pthread_mutex_unlock(&lock);
@@ -503,7 +553,7 @@ void slots_work(void)
         if (atomic_load(&s->none) && s->has_timer)
             disarm_timer(s);
         else if (options.wall)
-            tell_idle(s);
+            report_idle(s);
     }
     bool need_visitor = active && atomic_load(&uncovered) > 0 && !atomic_load(&visitor_there);
     pthread_mutex_unlock(&lock);

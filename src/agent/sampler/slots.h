@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What makes a thread be sampled: one slot a kernel thread, with a timer on the thread's CPU clock, or visited by a thread
- * of the agent's own (mode wall, and CPU where the kernel gives no more timers). Part of sampler.c.
+ * Triggers the sampling of threads. Each kernel thread has a slot with a timer on its CPU clock, or
+ * is visited by a thread of the agent (mode WALL, and mode CPU when the kernel provides no more
+ * timers). Part of sampler.c.
  */
 #pragma once
 
@@ -12,60 +13,83 @@
 #include <time.h>
 
 struct slot {
-    _Atomic pid_t tid;             /* 0: free */
-    struct thread *_Atomic thread; /* NULL: not known yet */
-    atomic_bool none;              /* not a thread that Java sees: not sampled */
-    _Atomic uint64_t mark;         /* the sample function's: what the thread was last seen doing */
-    void *self;                    /* the thread's pointer, once its handler was in the slot */
-    bool has_timer;                /* or a perf_event clock */
-    bool shifted;                  /* perf: the interval that runs is not a whole one */
+    _Atomic pid_t tid;             /* 0 if the slot is free */
+    struct thread *_Atomic thread; /* NULL if not known yet */
+    atomic_bool none;              /* not a Java thread; not sampled */
+    _Atomic uint64_t mark;         /* set by the sample function: what the thread was last doing */
+    void *self;     /* pthread_self() of the thread, once its handler has used the slot */
+    bool has_timer; /* or a perf_event clock */
+    bool shifted;   /* perf: the current interval does not have the usual length */
     timer_t timer;
     struct perf_clock perf;
-    uint64_t due_ns;         /* CPU time of the thread before which what is due has come, but for `since` */
-    uint32_t since;          /* intervals since the beat was last shifted */
-    _Atomic uint64_t beats;  /* of the timer, that were handled */
-    uint64_t armed_ns;       /* when the first beat after the timer was set last was due */
-    uint64_t armed_beats;    /* and `beats` then */
-    uint64_t shift_round;    /* of slot_shift_later, when it was last shifted */
-    uint32_t skips;          /* times in a row that it was not, for a beat under way */
-    uint32_t owed;           /* perf: intervals that the next sample stands for besides its own */
-    uint64_t cpu_ns;         /* of the thread, at the last visit */
-    _Atomic uint32_t weight; /* intervals that the visitor's signals on their way stand for */
-    uint32_t repeated;       /* wall: intervals since the last sample, all of them idle */
-    bool seen;               /* was visited before */
-    bool settling;           /* wall: was signalled at the last visit, which itself used CPU */
+    /* The CPU time of the thread up to which intervals were accounted for, except `since`. */
+    uint64_t due_ns;
+    uint32_t since;          /* intervals since the tick was last shifted */
+    _Atomic uint64_t ticks;  /* ticks of the timer that were handled */
+    uint64_t armed_ns;       /* when the first tick after the last setting of the timer was due */
+    uint64_t armed_ticks;    /* the value of `ticks` then */
+    uint64_t shift_round;    /* the round in which slot_shift_later last shifted the tick */
+    uint32_t skips;          /* how often in succession it did not, because a tick was under way */
+    uint32_t owed;           /* perf: additional intervals that the next sample stands for */
+    uint64_t cpu_ns;         /* the thread's CPU time at the last visit */
+    _Atomic uint32_t weight; /* intervals that the visitor's pending signals stand for */
+    uint32_t repeated;       /* wall: intervals since the last sample, all idle */
+    bool seen;               /* it was visited before */
+    bool settling;           /* wall: the last visit sent a signal, whose handling used CPU time */
 };
 
 struct slots_options {
     int signal;
     uint64_t interval_ns;
     bool wall;
-    bool perf; /* perf_event's clocks where they can be had, thread CPU timers elsewhere */
-    /* Wall: thread was idle for `weight` more intervals, doing what mark says. Not in a signal handler. */
+    bool perf; /* use perf_event clocks where available, else thread CPU timers */
+    /*
+     * Wall: the thread was idle for `weight` more intervals and is still doing what mark says. Not
+     * called in a signal handler.
+     */
     bool (*idle)(void *context, const struct thread *t, uint64_t mark, uint32_t weight);
     void *context;
-    _Atomic uint64_t *skipped;
+    _Atomic uint64_t *coalesced;
 };
 
 int slots_start(const struct slots_options *o) must_check;
 void slots_stop(void);
-/* After slots_stop, when no handler is under way any more. */
+/* Call after slots_stop, when no handler is running. */
 void slots_release(void);
 void slots_work(void);
 void slots_count(uint64_t *ret_threads, uint64_t *ret_uncovered);
 
-/* Async-signal-safe. The slot at an address that came with a signal, NULL when it is none. */
+/* Returns the clock of a kernel thread's CPU time. */
+clockid_t slot_clock(pid_t tid);
+/*
+ * True when it is not known yet whether a thread of the process is a Java thread; its first sample
+ * will show.
+ */
+bool slot_is_open(pid_t tid);
+
+/*
+ * Returns the slot at an address that came with a signal, or NULL when there is none.
+ * Async-signal-safe.
+ */
 struct slot *slot_by_address(const void *address);
 struct slot *slot_by_tid(pid_t tid);
 struct slot *slot_by_descriptor(int fd);
-/* Whether it is the calling thread's; else the signal was late and it is another thread's by now. */
+/*
+ * True when the slot belongs to the calling thread. A late signal may refer to a slot that another
+ * thread uses by now.
+ */
 bool slot_is_own(struct slot *slot);
 /*
- * After a sample of so many intervals, on its thread: now and then moves the beat, at random and without a change of the
- * rate, so that a program that repeats itself at the interval is not always met at the same place.
+ * Called on the thread after a sample of `weight` intervals. Occasionally shifts the tick by a
+ * random amount without changing the rate, so that a program with the same period as the interval
+ * is not always sampled at the same place.
  */
 void slot_shift(struct slot *slot, uint32_t weight);
-/* The same for a thread's timer, not in a handler, at most once in a round. */
-void slot_shift_later(struct slot *slot, const struct thread *thread, uint32_t weight, uint64_t round);
-/* The Java thread of the calling thread's slot, found by its environment the first time; NULL when it is none. */
+/* Like slot_shift, for a thread's timer and outside a handler; shifts at most once in a round. */
+void slot_shift_later(struct slot *slot, const struct thread *thread, uint32_t weight,
+                      uint64_t round);
+/*
+ * Returns the Java thread of the calling thread's slot, which the first call finds by its JNIEnv,
+ * or NULL when it is none.
+ */
 struct thread *slot_thread(struct slot *slot);

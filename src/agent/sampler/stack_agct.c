@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks by AsyncGetCallTrace, a function of HotSpot that is exported but in no header. */
+/* Walks stacks with AsyncGetCallTrace, which HotSpot exports but declares in no header. */
 #include "agent/sampler/stack.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
 
 struct agct_frame {
-    jint bci; /* -3: a native method */
+    jint bci; /* -3 for a native method */
     jmethodID method;
 };
 
 struct agct_trace {
     JNIEnv *env;
-    jint n; /* frames, or minus the failure */
+    jint n; /* the number of frames, or minus the failure */
     struct agct_frame *frames;
 };
 
@@ -58,7 +58,10 @@ stack_walk_fn *stack_agct(void)
 {
     if (!agct)
         agct = (agct_fn *)dlsym(RTLD_DEFAULT, "AsyncGetCallTrace");
-    /* libjvm is usually opened without RTLD_GLOBAL: look where a function of its JNI table lives. */
+    /*
+     * libjvm is usually loaded without RTLD_GLOBAL, so find it by the address of a function in its
+     * JNI table.
+     */
     Dl_info where;
     if (!agct && dladdr((void *)(*vm.java)->GetEnv, &where) && where.dli_fname) {
         void *libjvm = dlopen(where.dli_fname, RTLD_LAZY | RTLD_NOLOAD);

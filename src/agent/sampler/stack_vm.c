@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks by the VM's own structures (src/unwind): nothing fails that can be walked at all, and native frames are there too. */
+/*
+ * Walks stacks by reading the VM's own structures (src/unwind). Every stack that can be walked at
+ * all is walked, including native frames.
+ */
 #include "agent/sampler/stack.h"
 
 #include "agent/sampler/chunks.h"
@@ -17,13 +20,13 @@
 #include <string.h>
 
 static struct {
-    struct walker *walker; /* once made it stays: a handler may be in it */
+    struct walker *walker; /* never freed, because a handler may be using it */
     struct snapshot_walker *later;
-    volatile uint8_t *describes_all; /* the VM's flag that we have set */
+    volatile uint8_t *describes_all; /* the VM's flag, if we have set it */
     unsigned flags;
-    uint64_t faults_before; /* that these stacks' recording began */
+    uint64_t faults_before; /* the number of faults when the recording of these stacks began */
     _Atomic uint64_t ends[WALK_STATUSES], recovered;
-    pthread_mutex_t lock; /* symbols */
+    pthread_mutex_t lock; /* protects symbols */
     struct symbols *symbols;
     struct kernel_symbols *kernel;
 } stacks = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -45,8 +48,9 @@ static const uint8_t frame_types[WALK_KINDS] = {
     [WALK_KERNEL] = JFR_FRAME_KERNEL,
 };
 
-/* Counts how a walk ended; what it found becomes frames, in place. */
-at_each_sample static int conclude(struct jfr_frame *frames, unsigned n, const struct walk_end *end, bool *ret_cut)
+/* Counts how a walk ended and converts what it found to frames, in place. */
+at_each_sample static int conclude(struct jfr_frame *frames, unsigned n, const struct walk_end *end,
+                                   bool *ret_cut)
 {
     const struct walk_frame *walked = (const struct walk_frame *)(void *)frames;
     atomic_fetch_add_explicit(&stacks.ends[end->status], 1, memory_order_relaxed);
@@ -56,16 +60,30 @@ at_each_sample static int conclude(struct jfr_frame *frames, unsigned n, const s
         return end->status == WALK_COMPLETE ? -1 - WALK_NOT_JAVA : -1 - WALK_BROKEN_JAVA;
     for (unsigned i = 0; i < n; i++) {
         struct walk_frame f = walked[i];
-        frames[i] = (struct jfr_frame){.method = f.id, .bci = f.bci >= 0 ? f.bci : -1, .type = frame_types[f.kind]};
+        frames[i] = (struct jfr_frame){
+            .method = f.id, .bci = f.bci >= 0 ? f.bci : -1, .type = frame_types[f.kind]};
     }
     *ret_cut = end->status >= WALK_HEAP;
     return (int)n;
 }
 
-at_each_sample static int walk(void *ucontext, JNIEnv *env, struct jfr_frame *frames, uint32_t max, bool *ret_cut)
+/*
+ * True for a thread without Java code, such as the main thread before it calls main. Its other
+ * frames show what it does.
+ */
+static bool is_bare(unsigned n, const struct walk_end *end)
 {
+    return n == 0 && end->status == WALK_COMPLETE && !(stacks.flags & WALK_WITH_NATIVE);
+}
+
+at_each_sample static int walk(void *ucontext, JNIEnv *env, struct jfr_frame *frames, uint32_t max,
+                               bool *ret_cut)
+{
+    struct walk_frame *walked = (struct walk_frame *)(void *)frames;
     struct walk_end end;
-    unsigned n = walk_stack(stacks.walker, ucontext, env, stacks.flags, (struct walk_frame *)(void *)frames, max, &end);
+    unsigned n = walk_stack(stacks.walker, ucontext, env, stacks.flags, walked, max, &end);
+    if (is_bare(n, &end))
+        n = walk_stack(stacks.walker, ucontext, env, WALK_WITH_NATIVE, walked, max, &end);
     return conclude(frames, n, &end, ret_cut);
 }
 
@@ -76,32 +94,43 @@ bool stack_vm_later(void)
     return stacks.later != NULL;
 }
 
-at_each_sample bool stack_vm_look(const void *ucontext, JNIEnv *env, struct snapshot *ret)
+at_each_sample bool stack_vm_measure(const void *ucontext, JNIEnv *env, struct snapshot *ret)
 {
     return snapshot_look(stacks.walker, ucontext, env, ret);
 }
 
-at_each_sample void stack_vm_take(const struct snapshot *look, struct snapshot *ret)
+at_each_sample void stack_vm_take(const struct snapshot *measured, struct snapshot *ret)
 {
-    snapshot_take(stacks.walker, look, ret);
+    snapshot_take(stacks.walker, measured, ret);
 }
 
-int stack_vm_walk_later(const struct snapshot *of, struct jfr_frame *frames, uint32_t max, bool *ret_cut)
+int stack_vm_walk_later(const struct snapshot *of, struct jfr_frame *frames, uint32_t max,
+                        bool *ret_cut)
 {
+    struct walk_frame *walked = (struct walk_frame *)(void *)frames;
     struct walk_end end;
-    unsigned n = snapshot_walk(stacks.later, of, stacks.flags, (struct walk_frame *)(void *)frames, max, &end);
+    unsigned n = snapshot_walk(stacks.later, of, stacks.flags, walked, max, &end);
+    if (is_bare(n, &end))
+        n = snapshot_walk(stacks.later, of, WALK_WITH_NATIVE, walked, max, &end);
     return conclude(frames, n, &end, ret_cut);
 }
 
-/* The libjvm that our JNI table belongs to, which is never unloaded; NULL when it is in no library. */
+/*
+ * Opens the libjvm that our JNI table belongs to, which is never unloaded. Returns NULL when the
+ * table is in no library.
+ */
 static void *open_libjvm(void)
 {
     Dl_info where;
-    return dladdr((void *)(*vm.java)->GetEnv, &where) && where.dli_fname ? dlopen(where.dli_fname, RTLD_LAZY | RTLD_NOLOAD)
-                                                                         : NULL;
+    return dladdr((void *)(*vm.java)->GetEnv, &where) && where.dli_fname
+               ? dlopen(where.dli_fname, RTLD_LAZY | RTLD_NOLOAD)
+               : NULL;
 }
 
-/* The VM's structure of the calling thread: the field that java.lang.Thread keeps it in. */
+/*
+ * Returns the VM's structure for the calling thread, from the field where java.lang.Thread keeps
+ * it.
+ */
 static uint64_t own_java_thread(JNIEnv *jni)
 {
     jthread self = NULL;
@@ -117,7 +146,7 @@ static uint64_t own_java_thread(JNIEnv *jni)
     return thread;
 }
 
-/* The walker, made when it is first asked for; from a platform thread of the VM. */
+/* Creates the walker when it is first needed. Must be called from a platform thread of the VM. */
 static int make_walker(JNIEnv *jni, char *why, size_t size)
 {
     if (stacks.walker)
@@ -149,7 +178,8 @@ stack_walk_fn *stack_vm(JNIEnv *jni, bool native, char *why, size_t size)
 bool stack_vm_describe_all(void)
 {
     struct hotspot_image image = hotspot_image_of_library(open_libjvm());
-    uint64_t address = hotspot_flag_address(walker_layout(stacks.walker), &image, "DebugNonSafepoints");
+    uint64_t address =
+        hotspot_flag_address(walker_layout(stacks.walker), &image, "DebugNonSafepoints");
     uint8_t value;
     if (!memory_read(&process_memory, address, &value, 1) || value > 1)
         return false;
@@ -238,13 +268,17 @@ int stack_vm_native_name(uint64_t id, struct buf *library, struct buf *name)
     pthread_mutex_lock(&stacks.lock);
     if (!stacks.symbols)
         stacks.symbols = symbols_new();
-    /* The address behind a call may be the next function's. */
+    /* The address after a call may belong to the next function. */
     int r = stacks.symbols ? symbols_find(stacks.symbols, pc - 1, &place) : -ENOMEM;
     if (r == 0) {
         buf_string(library, place.library);
         char plain[512];
-        /* One row for all of a library without symbols: its addresses would be a row each. */
-        buf_string(name, place.name ? symbols_plain_name(place.name, plain, sizeof(plain)) : "[no symbol]");
+        /*
+         * A library without symbols gets a single row, because its addresses would become a row
+         * each.
+         */
+        buf_string(name, place.name ? symbols_plain_name(place.name, plain, sizeof(plain))
+                                    : "[no symbol]");
     }
     pthread_mutex_unlock(&stacks.lock);
     return r;
@@ -258,12 +292,15 @@ void stack_vm_trouble(uint64_t *ret_resumed, uint64_t *ret_faults)
 
 void stack_vm_status(struct buf *out)
 {
-    static const char *const names[WALK_STATUSES] = {"complete", "cut", "heap", "broken", "faulted"};
+    static const char *const names[WALK_STATUSES] = {"complete", "cut", "heap", "broken",
+                                                     "faulted"};
     if (!stacks.walker)
         return;
     for (int i = 0; i < WALK_STATUSES; i++)
-        buf_printf(out, "cpu.walks.%s %llu\n", names[i], (unsigned long long)atomic_load(&stacks.ends[i]));
+        buf_printf(out, "cpu.walks.%s %llu\n", names[i],
+                   (unsigned long long)atomic_load(&stacks.ends[i]));
     uint64_t resumed, faults;
     stack_vm_trouble(&resumed, &faults);
-    buf_printf(out, "cpu.walks_resumed %llu\ncpu.walk_faults %llu\n", (unsigned long long)resumed, (unsigned long long)faults);
+    buf_printf(out, "cpu.walks_resumed %llu\ncpu.walk_faults %llu\n", (unsigned long long)resumed,
+               (unsigned long long)faults);
 }

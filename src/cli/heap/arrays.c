@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `heap arrays`: those that are empty, hold one value over and over, hold little, or were made larger than they are used. */
+/*
+ * `heap arrays`: those that are empty, hold one value over and over, hold little, or were made
+ * larger than they are used.
+ */
 #include "cli/heap/value.h"
 #include "cli/heap/verbs.h"
 
@@ -11,7 +14,8 @@ enum { MAX_THREADS = 16, SHORT = 8, MAX_WORST = 4096 };
 /* What is wrong with an array; of several the first. */
 enum fault { SOUND, EMPTY, CONSTANT, SPARSE, OVERSIZED, FAULTS };
 
-static const char *const fault_names[FAULTS] = {"sound", "empty", "constant", "sparse", "oversized"};
+static const char *const fault_names[FAULTS] = {"sound", "empty", "constant", "sparse",
+                                                "oversized"};
 
 /* All arrays of one class. */
 struct total {
@@ -75,17 +79,22 @@ static int scan_chunk(void *ctx, unsigned thread, uint64_t k)
     struct scan *s = ctx;
     const struct heap_dump *d = s->h->dump;
     const struct heap_chunk *chunk = &d->chunks.data[k];
-    struct hprof_items it = hprof_items_of(d->data + chunk->start, d->data + chunk->end, d->header.id_size);
+    struct hprof_items it =
+        hprof_items_of(d->data + chunk->start, d->data + chunk->end, d->header.id_size);
     struct hprof_item item = {0};
     while (hprof_item_next(&it, &item) > 0) {
         bool objects = item.tag == HPROF_OBJECT_ARRAY_DUMP;
-        int32_t class = objects || item.tag == HPROF_PRIMITIVE_ARRAY_DUMP ? heap_dump_class_of(d, &item) : HEAP_NO_CLASS;
+        int32_t class = objects || item.tag == HPROF_PRIMITIVE_ARRAY_DUMP
+                            ? heap_dump_class_of(d, &item)
+                            : HEAP_NO_CLASS;
         if (class == HEAP_NO_CLASS)
             continue;
         unsigned size = hprof_type_size(objects ? HPROF_OBJECT : item.type, d->header.id_size);
         uint64_t useless = 0, shallow = heap_item_size(d, &item);
         enum fault fault = judge(&item, size, &useless);
-        uint64_t wasted = fault == EMPTY ? shallow : fault ? useless * (objects ? d->shape.reference : size) : 0;
+        uint64_t wasted = fault == EMPTY ? shallow
+                          : fault        ? useless * (objects ? d->shape.reference : size)
+                                         : 0;
         struct total *t = &s->totals[thread][class];
         t->objects++;
         t->bytes += shallow;
@@ -104,21 +113,27 @@ static int scan_chunk(void *ctx, unsigned thread, uint64_t k)
 static int by_waste(const void *a, const void *b)
 {
     const struct worst *x = a, *y = b;
-    return x->wasted != y->wasted ? (x->wasted < y->wasted ? 1 : -1) : x->object < y->object ? -1 : 1;
+    return x->wasted != y->wasted  ? (x->wasted < y->wasted ? 1 : -1)
+           : x->object < y->object ? -1
+                                   : 1;
 }
 
 static int by_total(const void *a, const void *b, void *ctx)
 {
     const struct total *t = ctx, *x = &t[*(const size_t *)a], *y = &t[*(const size_t *)b];
-    return x->wasted != y->wasted ? (x->wasted < y->wasted ? 1 : -1) : x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : 0;
+    return x->wasted != y->wasted ? (x->wasted < y->wasted ? 1 : -1)
+           : x->bytes < y->bytes  ? 1
+           : x->bytes > y->bytes  ? -1
+                                  : 0;
 }
 
 static int show_totals(const struct heap_call *c, const struct total *t)
 {
-    static const struct page_column columns[] = {{"class", "class", PAGE_TEXT, true}, {"objects", "objects", PAGE_COUNT},
-                                                 {"shallow", "bytes", PAGE_BYTES},    {"wasted", "wasted", PAGE_BYTES},
-                                                 {"empty", "empty", PAGE_COUNT},      {"constant", "constant", PAGE_COUNT},
-                                                 {"sparse", "sparse", PAGE_COUNT},    {"oversized", "oversized", PAGE_COUNT}};
+    static const struct page_column columns[] = {
+        {"class", "class", PAGE_TEXT, true}, {"objects", "objects", PAGE_COUNT},
+        {"shallow", "bytes", PAGE_BYTES},    {"wasted", "wasted", PAGE_BYTES},
+        {"empty", "empty", PAGE_COUNT},      {"constant", "constant", PAGE_COUNT},
+        {"sparse", "sparse", PAGE_COUNT},    {"oversized", "oversized", PAGE_COUNT}};
     const struct heap_dump *d = c->heap->dump;
     _cleanup_free_ size_t *order = calloc(d->classes.len + 1, sizeof(size_t));
     size_t rows = 0;
@@ -144,10 +159,11 @@ static int show_totals(const struct heap_call *c, const struct total *t)
 
 static void show_worst(const struct heap_call *c, const struct worst *list, size_t n)
 {
-    static const struct page_column columns[] = {{"object", "object", PAGE_ID},    {"fault", "is", PAGE_TEXT},
-                                                 {"wasted", "wasted", PAGE_BYTES}, {"shallow", "bytes", PAGE_BYTES},
-                                                 {"class", "class", PAGE_TEXT},    {"value", "value", PAGE_TEXT, true},
-                                                 {"holder", "held by", PAGE_TEXT}};
+    static const struct page_column columns[] = {
+        {"object", "object", PAGE_ID},    {"fault", "is", PAGE_TEXT},
+        {"wasted", "wasted", PAGE_BYTES}, {"shallow", "bytes", PAGE_BYTES},
+        {"class", "class", PAGE_TEXT},    {"value", "value", PAGE_TEXT, true},
+        {"holder", "held by", PAGE_TEXT}};
     const struct heap *h = c->heap;
     page_table(c->page, "worst", "The most wasteful", columns, ARRAY_SIZE(columns));
     for (size_t k = 0; k < MIN((uint64_t)n, heap_rows(c->options, 25, 1000)); k++) {

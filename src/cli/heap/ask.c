@@ -6,7 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
-int heap_ask(const struct heap *h, const char *verb, const struct heap_options *o, const char *operand, struct buf *out)
+int heap_ask(const struct heap *h, const char *verb, const struct heap_options *o,
+             const char *operand, struct buf *out)
 {
     _cleanup_(page_release) struct page p = {.title = ""};
     _cleanup_(buf_release) struct buf why = BUF(1 << 16);
@@ -29,9 +30,12 @@ struct embedding {
     size_t end; /* of the output: beyond it nothing is added */
 };
 
-/* One question and its answer; the question is written as the page asks for it (web/src/heapdata.ts). */
-static int embed(struct embedding *e, const char *verb, const char *parameter, const char *value, const struct heap_options *o,
-                 const char *operand)
+/*
+ * One question and its answer; the question is written as the page asks for it
+ * (web/src/heapdata.ts).
+ */
+static int embed(struct embedding *e, const char *verb, const char *parameter, const char *value,
+                 const struct heap_options *o, const char *operand)
 {
     _cleanup_(buf_release) struct buf answer = BUF(HEAP_EMBED_BYTES), question = BUF(1 << 16);
     int r = heap_ask(e->h, verb, o, operand, &answer);
@@ -54,7 +58,8 @@ static int embed(struct embedding *e, const char *verb, const char *parameter, c
 static int embed_object(struct embedding *e, uint64_t i)
 {
     char id[32];
-    const struct heap_options o = {.json = true, .limit = 60}, tree = {.json = true, .limit = 60, .children = id};
+    const struct heap_options o = {.json = true, .limit = 60},
+                              tree = {.json = true, .limit = 60, .children = id};
     snprintf(id, sizeof(id), "0x%llx", (unsigned long long)heap_id(e->h, i));
     uint64_t first, count;
     heap_children(e->h, i, &first, &count);
@@ -79,16 +84,24 @@ static int embed_tops(struct embedding *e)
     uint64_t least = heap_retained(e->h, e->h->n) / 200;
     for (size_t i = 0; r == 0 && i < d->classes.len; i++) {
         if (d->classes.data[i].objects && d->classes.data[i].retained > least)
-            r = embed(e, "objects", "operand", d->classes.data[i].name, &few, d->classes.data[i].name);
+            r = embed(e, "objects", "operand", d->classes.data[i].name, &few,
+                      d->classes.data[i].name);
     }
     return r;
 }
 
-/* The largest objects of the tree, from its top: each next one is the largest that a one before it dominates. */
+/*
+ * The largest objects of the tree, from its top: each next one is the largest that a one before it
+ * dominates.
+ */
 static int embed_largest(struct embedding *e)
 {
-    /* Who refers to an object is found by going through the dump: that bounds how many are asked for. */
-    uint64_t most = MIN((uint64_t)HEAP_EMBED_OBJECTS * 3 / 4, ((uint64_t)4 << 30) / (e->h->dump->len + 1) + 10);
+    /*
+     * Who refers to an object is found by going through the dump: that bounds how many are asked
+     * for.
+     */
+    uint64_t most =
+        MIN((uint64_t)HEAP_EMBED_OBJECTS * 3 / 4, ((uint64_t)4 << 30) / (e->h->dump->len + 1) + 10);
     uint64_t *open = malloc((most + 1) * 64 * sizeof(*open));
     size_t n = 1;
     int r = open ? 0 : -ENOMEM;
@@ -117,9 +130,9 @@ int heap_embed_json(const struct heap *h, struct json *j)
     const struct heap_options all = {.json = true}, classes = {.json = true, .limit = 2000};
     const struct heap_options top = {.json = true, .limit = 300, .children = "root"};
     struct embedding e = {h, j, j->out->len + HEAP_EMBED_BYTES};
-    json_object(j);
+    json_begin_object(j);
     json_key(j, "answers");
-    json_object(j);
+    json_begin_object(j);
     int r = embed(&e, "summary", NULL, NULL, &all, NULL);
     if (r == 0)
         r = embed(&e, "histogram", "retained", "1", &classes, NULL);
@@ -131,7 +144,7 @@ int heap_embed_json(const struct heap *h, struct json *j)
         r = embed_tops(&e);
     if (r == 0)
         r = embed_largest(&e);
-    json_object_end(j);
-    json_object_end(j);
+    json_end_object(j);
+    json_end_object(j);
     return r;
 }

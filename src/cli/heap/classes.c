@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `heap classes`: loaders and classes that several of them have; `heap components`: what packages and loaders retain. */
+/*
+ * `heap classes`: loaders and classes that several of them have; `heap components`: what packages
+ * and loaders retain.
+ */
 #include "cli/heap/value.h"
 #include "cli/heap/verbs.h"
 #include "heap/memory.h"
@@ -81,10 +84,12 @@ static int by_package(struct page *p, const struct heap *h, struct grouping *ret
         size_t len = package_len(c->name, 2);
         int64_t number = strpool_add(&h->dump->names, c->name, len);
         bool none = number < 0 || !len;
-        const char *name = none ? (strstr(c->name, "[]") && c->type ? "<primitive arrays>" : "<no package>")
-                                : strpool_get(&h->dump->names, (uint64_t)number).data;
+        const char *name =
+            none ? (strstr(c->name, "[]") && c->type ? "<primitive arrays>" : "<no package>")
+                 : strpool_get(&h->dump->names, (uint64_t)number).data;
         count_class(ret, k, c,
-                    add_to_group(ret, &known, (uint64_t)(uintptr_t)name, (struct group){name, HEAP_NONE, 0, 0, 0, 0}));
+                    add_to_group(ret, &known, (uint64_t)(uintptr_t)name,
+                                 (struct group){name, HEAP_NONE, 0, 0, 0, 0}));
     }
     map_release(&known);
     return ret->of_class ? 0 : -ENOMEM;
@@ -95,8 +100,8 @@ struct step {
 };
 
 /*
- * What each group's instances retain together: those that no other instance of the group dominates. Goes down the whole tree of
- * dominators once.
+ * What each group's instances retain together: those that no other instance of the group dominates.
+ * Goes down the whole tree of dominators once.
  */
 static int sum_groups(const struct heap *h, struct grouping *g)
 {
@@ -141,15 +146,18 @@ static int by_retained(const void *a, const void *b)
     return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : strcmp(x->name, y->name);
 }
 
-static void show_groups(const struct heap_call *c, struct grouping *g, const char *key, const char *title, bool loaders)
+static void show_groups(const struct heap_call *c, struct grouping *g, const char *key,
+                        const char *title, bool loaders)
 {
-    static const struct page_column columns[] = {{"name", "name", PAGE_TEXT, true},  {"object", NULL, PAGE_ID},
-                                                 {"classes", "classes", PAGE_COUNT}, {"objects", "objects", PAGE_COUNT},
-                                                 {"shallow", "shallow", PAGE_BYTES}, {"retained", "retained", PAGE_BYTES},
-                                                 {"percent", "share", PAGE_PERCENT}};
+    static const struct page_column columns[] = {
+        {"name", "name", PAGE_TEXT, true},  {"object", NULL, PAGE_ID},
+        {"classes", "classes", PAGE_COUNT}, {"objects", "objects", PAGE_COUNT},
+        {"shallow", "shallow", PAGE_BYTES}, {"retained", "retained", PAGE_BYTES},
+        {"percent", "share", PAGE_PERCENT}};
     static const struct page_column loader_columns[] = {
-        {"name", "loader", PAGE_TEXT, true}, {"object", "object", PAGE_ID},      {"classes", "classes", PAGE_COUNT},
-        {"objects", "objects", PAGE_COUNT},  {"shallow", "shallow", PAGE_BYTES}, {"retained", "retained", PAGE_BYTES},
+        {"name", "loader", PAGE_TEXT, true}, {"object", "object", PAGE_ID},
+        {"classes", "classes", PAGE_COUNT},  {"objects", "objects", PAGE_COUNT},
+        {"shallow", "shallow", PAGE_BYTES},  {"retained", "retained", PAGE_BYTES},
         {"percent", "share", PAGE_PERCENT}};
     uint64_t all = heap_retained(c->heap, c->heap->n);
     if (g->groups.len)
@@ -172,7 +180,8 @@ static void show_groups(const struct heap_call *c, struct grouping *g, const cha
     }
 }
 
-static int answer_groups(const struct heap_call *c, int (*make)(struct page *, const struct heap *, struct grouping *),
+static int answer_groups(const struct heap_call *c,
+                         int (*make)(struct page *, const struct heap *, struct grouping *),
                          const char *key, const char *title)
 {
     struct grouping g = {0};
@@ -188,12 +197,14 @@ static int answer_groups(const struct heap_call *c, int (*make)(struct page *, c
 int heap_answer_components(const struct heap_call *c)
 {
     int status = answer_groups(c, by_package, "packages", "What packages retain");
-    return status ? status : answer_groups(c, by_loader, "loaders", "What class loaders' classes retain");
+    return status ? status
+                  : answer_groups(c, by_loader, "loaders", "What class loaders' classes retain");
 }
 
 static int by_name_and_size(const void *a, const void *b)
 {
-    const struct heap_class *x = *(const struct heap_class *const *)a, *y = *(const struct heap_class *const *)b;
+    const struct heap_class *x = *(const struct heap_class *const *)a,
+                            *y = *(const struct heap_class *const *)b;
     int order = strcmp(x->name, y->name);
     return order                        ? order
            : x->retained != y->retained ? (x->retained < y->retained ? 1 : -1)
@@ -203,9 +214,10 @@ static int by_name_and_size(const void *a, const void *b)
 
 int heap_answer_classes(const struct heap_call *c)
 {
-    static const struct page_column columns[] = {{"object", "object", PAGE_ID},      {"class", "class", PAGE_TEXT, true},
-                                                 {"loader", "loader", PAGE_ID},      {"loaderClass", "of class", PAGE_TEXT},
-                                                 {"objects", "objects", PAGE_COUNT}, {"retained", "retained", PAGE_BYTES}};
+    static const struct page_column columns[] = {
+        {"object", "object", PAGE_ID},      {"class", "class", PAGE_TEXT, true},
+        {"loader", "loader", PAGE_ID},      {"loaderClass", "of class", PAGE_TEXT},
+        {"objects", "objects", PAGE_COUNT}, {"retained", "retained", PAGE_BYTES}};
     const struct heap *h = c->heap;
     const struct heap_dump *d = h->dump;
     _cleanup_free_ const struct heap_class **sorted = calloc(d->classes.len + 1, sizeof(*sorted));
@@ -214,11 +226,12 @@ int heap_answer_classes(const struct heap_call *c)
     if (status || !sorted)
         return status ? status : complain("classes", strerror(ENOMEM), NULL);
     for (size_t k = 0; k < d->classes.len; k++) {
-        if (d->classes.data[k].record)
+        if (d->classes.data[k].record && !d->classes.data[k].made)
             sorted[n++] = &d->classes.data[k];
     }
     qsort(sorted, n, sizeof(*sorted), by_name_and_size);
-    page_table(c->page, "duplicates", "Classes of one name from several loaders", columns, ARRAY_SIZE(columns));
+    page_table(c->page, "duplicates", "Classes of one name from several loaders", columns,
+               ARRAY_SIZE(columns));
     uint64_t left = heap_rows(c->options, 40, UINT64_MAX);
     for (size_t k = 0; k < n && left; k++) {
         bool twin = (k && strcmp(sorted[k - 1]->name, sorted[k]->name) == 0) ||
@@ -226,7 +239,8 @@ int heap_answer_classes(const struct heap_call *c)
         if (!twin)
             continue;
         left--;
-        uint64_t loader = sorted[k]->loader_id ? heap_ids_find(&h->ids, sorted[k]->loader_id) : HEAP_NONE;
+        uint64_t loader =
+            sorted[k]->loader_id ? heap_ids_find(&h->ids, sorted[k]->loader_id) : HEAP_NONE;
         page_number(c->page, sorted[k]->id);
         page_text(c->page, sorted[k]->name);
         page_number(c->page, sorted[k]->loader_id);

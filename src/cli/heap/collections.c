@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Paths of fields from the collection to its size and to the array of its slots. A subclass stands before its base. */
+/*
+ * Paths of fields from the collection to its size and to the array of its slots. A subclass stands
+ * before its base.
+ */
 static const struct {
     const char *class, *size[3], *array[3];
     bool hashed, pairs;
@@ -65,7 +68,8 @@ bool heap_collection_of(const struct heap *h, uint64_t i, struct heap_collection
         if (!heap_get_object(h, at, known[row].size[step], &at))
             return false;
     }
-    *ret = (struct heap_collection){known[row].class, size & 0x7fffffff, HEAP_NONE, known[row].hashed, known[row].pairs};
+    *ret = (struct heap_collection){known[row].class, size & 0x7fffffff, HEAP_NONE,
+                                    known[row].hashed, known[row].pairs};
     at = i;
     for (int step = 0; step < 3 && known[row].array[step]; step++) {
         if (!heap_get_object(h, at, known[row].array[step], &at))
@@ -93,7 +97,8 @@ static void count_slots(const struct heap *h, const struct heap_collection *c, s
 {
     const unsigned n = h->dump->header.id_size;
     struct hprof_item array;
-    if (c->array == HEAP_NONE || !heap_item(h, c->array, &array) || array.tag != HPROF_OBJECT_ARRAY_DUMP)
+    if (c->array == HEAP_NONE || !heap_item(h, c->array, &array) ||
+        array.tag != HPROF_OBJECT_ARRAY_DUMP)
         return;
     uint64_t used = 0;
     for (uint64_t k = 0; k < array.count; k++)
@@ -123,7 +128,8 @@ static void total_row(struct page *p, const struct heap *h, int32_t class, const
     page_number(p, t->elements);
     page_number(p, t->slots);
     if (t->slots)
-        page_real(p, 100.0 * (double)(t->slots > t->unused ? t->slots - t->unused : 0) / (double)t->slots);
+        page_real(p, 100.0 * (double)(t->slots > t->unused ? t->slots - t->unused : 0) /
+                         (double)t->slots);
     else
         page_null(p);
     page_number(p, t->bytes);

@@ -7,8 +7,10 @@
 struct heap_collection {
     const char *class; /* as the JDK has it; its subclasses too */
     uint64_t size;
-    uint64_t array;     /* the object that has its slots; HEAP_NONE when there is none, or it is not made yet */
-    bool hashed, pairs; /* hashed: slots are found by hash; pairs: a key and a value take two slots */
+    /* the object that has its slots; HEAP_NONE when there is none, or it is not made yet */
+    uint64_t array;
+    /* hashed: slots are found by hash; pairs: a key and a value take two slots */
+    bool hashed, pairs;
 };
 
 /* False when the object is none that is known. */

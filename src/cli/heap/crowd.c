@@ -6,9 +6,22 @@
 
 enum { CHAIN = 8, MAX_SIDE = 8 };
 
-/* Objects and bytes by class. Classes of one name count as one: a class that many loaders have loaded. */
+bool heap_is_program_class(const struct heap_class *c)
+{
+    static const char *const jdk[] = {"java.", "javax.", "jdk.", "sun.", "com.sun."};
+    for (size_t i = 0; i < ARRAY_SIZE(jdk); i++)
+        if (strncmp(c->name, jdk[i], strlen(jdk[i])) == 0)
+            return false;
+    return c->kind != HEAP_PRIMITIVE_ARRAY;
+}
+
+/*
+ * Objects and bytes by class. Classes of one name count as one: a class that many loaders have
+ * loaded.
+ */
 struct tally {
     uint64_t objects, bytes;
+    uint64_t own; /* objects of this class itself, not of others of its name */
     int32_t same; /* the first class of that name */
 };
 
@@ -19,7 +32,8 @@ static struct tally *tally_new(const struct heap *h)
     struct map names = {0};
     for (size_t k = 0; t && k < n; k++) {
         /* Names are stored once. */
-        uint64_t *first = map_at(&names, (uint64_t)(uintptr_t)h->dump->classes.data[k].name, k, NULL);
+        uint64_t *first =
+            map_at(&names, (uint64_t)(uintptr_t)h->dump->classes.data[k].name, k, NULL);
         t[k].same = first ? (int32_t)*first : (int32_t)k;
     }
     map_release(&names);
@@ -29,12 +43,14 @@ static struct tally *tally_new(const struct heap *h)
 static void tally_clear(struct tally *t, const struct heap *h)
 {
     for (size_t k = 0; k < h->dump->classes.len; k++)
-        t[k].objects = t[k].bytes = 0;
+        t[k].objects = t[k].bytes = t[k].own = 0;
 }
 
 static void count_in(struct tally *t, const struct heap *h, uint64_t i)
 {
-    struct tally *row = &t[t[heap_class_of(h, i)].same];
+    int32_t class = heap_class_of(h, i);
+    struct tally *row = &t[t[class].same];
+    t[class].own++;
     row->objects++;
     row->bytes += heap_retained(h, i);
 }
@@ -45,20 +61,23 @@ static int32_t largest(const struct tally *t, const struct heap *h)
     int32_t best = HEAP_NO_CLASS;
     for (size_t k = 0; k < h->dump->classes.len; k++) {
         const struct tally *b = best == HEAP_NO_CLASS ? NULL : &t[best];
-        if (t[k].objects && (!b || t[k].bytes > b->bytes || (t[k].bytes == b->bytes && t[k].objects > b->objects)))
+        if (t[k].objects &&
+            (!b || t[k].bytes > b->bytes || (t[k].bytes == b->bytes && t[k].objects > b->objects)))
             best = (int32_t)k;
     }
     return best;
 }
 
 /*
- * Goes down while one child keeps most. A chain of objects of one class counts as one place: it ends where the next link does
- * not keep half of what its beginning keeps. side: what the links of the chain carry beside the next.
+ * Goes down while one child keeps most. A chain of objects of one class counts as one place: it
+ * ends where the next link does not keep half of what its beginning keeps. side: what the links of
+ * the chain carry beside the next.
  */
 static void descend(const struct heap *h, uint64_t i, struct crowd *c, struct tally *side)
 {
     uint64_t first, count, links = 0, head = i;
-    for (heap_children(h, i, &first, &count); count; heap_children_near(h, i, first, &first, &count)) {
+    for (heap_children(h, i, &first, &count); count;
+         heap_children_near(h, i, first, &first, &count)) {
         uint64_t child = heap_child(h, first);
         bool same = heap_class_of(h, child) == heap_class_of(h, i);
         if (heap_retained(h, child) / 7 < heap_retained(h, i) / 10 && !(same && links >= CHAIN))
@@ -84,12 +103,18 @@ static void descend(const struct heap *h, uint64_t i, struct crowd *c, struct ta
 static bool is_entry(const char *name)
 {
     const char *nested = strchr(name, '$');
-    return nested && (strncmp(name, "java.util.", 10) == 0 || strncmp(name, "java.lang.ThreadLocal", 21) == 0) &&
+    return nested &&
+           (strncmp(name, "java.util.", 10) == 0 ||
+            strncmp(name, "java.lang.ThreadLocal", 21) == 0) &&
            (strstr(nested, "Node") || strstr(nested, "Entry"));
 }
 
-static void fill(struct crowd *c, const struct tally *t, int32_t class)
+static void fill(struct crowd *c, const struct heap *h, const struct tally *t, int32_t class)
 {
+    c->loaders = 0;
+    for (size_t k = 0; k < h->dump->classes.len; k++)
+        c->loaders += t[k].same == class && t[k].own &&
+                      (k == (size_t) class || !h->dump->classes.data[k].made);
     c->class = class;
     c->count = t[class].objects;
     c->bytes = t[class].bytes;
@@ -104,13 +129,14 @@ static void crowd_of_children(const struct heap *h, struct crowd *c, struct tall
     int32_t class = largest(t, h);
     if (class == HEAP_NO_CLASS)
         return;
-    fill(c, t, class);
+    fill(c, h, t, class);
     if (!is_entry(h->dump->classes.data[class].name))
         return;
     struct tally *values = tally_new(h);
     VEC(uint64_t) entries = {0};
     for (uint64_t k = 0; values && k < c->children; k++) {
-        if (heap_class_of(h, heap_child(h, first + k)) == class && vec_push(&entries, heap_child(h, first + k)) < 0)
+        if (heap_class_of(h, heap_child(h, first + k)) == class &&
+            vec_push(&entries, heap_child(h, first + k)) < 0)
             break;
     }
     while (entries.len) {
@@ -125,7 +151,7 @@ static void crowd_of_children(const struct heap *h, struct crowd *c, struct tall
     }
     int32_t held = values ? largest(values, h) : HEAP_NO_CLASS;
     if (held != HEAP_NO_CLASS && values[held].bytes >= c->bytes / 3)
-        fill(c, values, held);
+        fill(c, h, values, held);
     free(values);
     vec_release(&entries);
 }
@@ -140,7 +166,7 @@ struct crowd heap_crowd(const struct heap *h, uint64_t i)
     if (c.links) {
         int32_t class = largest(t, h);
         if (class != HEAP_NO_CLASS)
-            fill(&c, t, class);
+            fill(&c, h, t, class);
     } else {
         tally_clear(t, h);
         crowd_of_children(h, &c, t);

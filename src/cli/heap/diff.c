@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `heap diff OLD NEW`: which classes grew, by count, size and what they retain. */
+#include "base/made_name.h"
+#include "cli/heap/crowd.h"
 #include "cli/heap/verbs.h"
 
 #include <stdlib.h>
@@ -9,6 +11,7 @@
 struct row {
     const char *name;
     uint64_t objects[2], bytes[2], retained[2];
+    bool program; /* neither the JDK's nor an array of primitive values */
 };
 
 struct rows {
@@ -22,13 +25,17 @@ static int take(struct rows *r, const struct heap_dump *d, int side)
     for (size_t k = 0; k < d->classes.len; k++) {
         const struct heap_class *c = &d->classes.data[k];
         bool added;
-        if (!c->objects)
+        if (!c->objects || made_name_is_agents(c->name, strlen(c->name)))
             continue;
         int64_t number = strpool_add(&r->names, c->name, strlen(c->name));
-        uint64_t *at = number < 0 ? NULL : map_at(&r->by_name, (uint64_t)number, r->list.len, &added);
+        uint64_t *at =
+            number < 0 ? NULL : map_at(&r->by_name, (uint64_t)number, r->list.len, &added);
         if (!at)
             return -ENOMEM;
-        if (added && vec_push(&r->list, (struct row){.name = strpool_get(&r->names, (uint64_t)number).data}) < 0)
+        struct row new = {.program = heap_is_program_class(c)};
+        if (added)
+            new.name = strpool_get(&r->names, (uint64_t)number).data;
+        if (added && vec_push(&r->list, new) < 0)
             return -ENOMEM;
         struct row *row = &r->list.data[*at];
         row->objects[side] += c->objects;
@@ -64,20 +71,23 @@ static void put_grown(struct page *p, const uint64_t v[2])
     page_cell(p, (struct page_cell){.kind = PAGE_INTEGER, .number = (uint64_t)grown(v)});
 }
 
-static const struct page_column columns[] = {{"class", "class", PAGE_TEXT, true}, {"objectsOld", "objects", PAGE_COUNT},
-                                             {"objectsNew", "now", PAGE_COUNT},   {"objectsGrown", "grown", PAGE_ANY},
-                                             {"shallowOld", "bytes", PAGE_BYTES}, {"shallowNew", "now", PAGE_BYTES},
-                                             {"shallowGrown", "grown", PAGE_ANY}, {"retainedOld", "retained", PAGE_BYTES},
-                                             {"retainedNew", "now", PAGE_BYTES},  {"retainedGrown", "grown", PAGE_ANY}};
+static const struct page_column columns[] = {
+    {"class", "class", PAGE_TEXT, true}, {"objectsOld", "objects", PAGE_COUNT},
+    {"objectsNew", "now", PAGE_COUNT},   {"objectsGrown", "grown", PAGE_ANY},
+    {"shallowOld", "bytes", PAGE_BYTES}, {"shallowNew", "now", PAGE_BYTES},
+    {"shallowGrown", "grown", PAGE_ANY}, {"retainedOld", "retained", PAGE_BYTES},
+    {"retainedNew", "now", PAGE_BYTES},  {"retainedGrown", "grown", PAGE_ANY}};
 
-static void show(struct page *p, struct rows *rows, int (*compare)(const void *, const void *), uint64_t limit, const char *key,
-                 const char *title)
+static void show(struct page *p, struct rows *rows, int (*compare)(const void *, const void *),
+                 uint64_t limit, bool program, const char *key, const char *title)
 {
     if (rows->list.len)
         qsort(rows->list.data, rows->list.len, sizeof(struct row), compare);
     page_table(p, key, title, columns, ARRAY_SIZE(columns));
     for (size_t i = 0; i < rows->list.len && limit; i++) {
         const struct row *r = &rows->list.data[i];
+        if (program && !r->program)
+            continue;
         if (!grown(r->objects) && !grown(r->bytes) && !grown(r->retained))
             continue;
         limit--;
@@ -126,8 +136,10 @@ int cmd_heap_diff(const struct command *self, int argc, char **argv)
     if (!error) {
         uint64_t limit = heap_rows(&o, 25, UINT64_MAX);
         totals(&p, old, new);
-        show(&p, &rows, by_bytes, limit, "classes", "By size");
-        show(&p, &rows, by_retained, limit, "retained", "By what they retain");
+        show(&p, &rows, by_retained, limit, true, "program",
+             "The program's classes, by what they retain");
+        show(&p, &rows, by_bytes, limit, false, "classes", "All classes, by size");
+        show(&p, &rows, by_retained, limit, false, "retained", "All classes, by what they retain");
     }
     status = error ? complain(NULL, "diff", strerror(-error)) : heap_answer(&p, &o);
     strpool_release(&rows.names);

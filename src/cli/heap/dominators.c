@@ -12,12 +12,14 @@ static const struct arg dominators_args[] = {
 };
 
 static const struct arg_set dominators_set = {"Where to stand in the tree", dominators_args};
-const struct arg_set *const heap_dominators_sets[] = {&dominators_set, &heap_common_set, &heap_index_set, NULL};
+const struct arg_set *const heap_dominators_sets[] = {&dominators_set, &heap_common_set,
+                                                      &heap_index_set, NULL};
 
-static const struct page_column columns[] = {{"object", "object", PAGE_ID},       {"class", "class", PAGE_TEXT, true},
-                                             {"shallow", "shallow", PAGE_BYTES},  {"retained", "retained", PAGE_BYTES},
-                                             {"percent", "share", PAGE_PERCENT},  {"children", "children", PAGE_COUNT},
-                                             {"value", "value", PAGE_TEXT, true}, {"dominator", NULL, PAGE_ID}};
+static const struct page_column columns[] = {
+    {"object", "object", PAGE_ID},       {"class", "class", PAGE_TEXT, true},
+    {"shallow", "shallow", PAGE_BYTES},  {"retained", "retained", PAGE_BYTES},
+    {"percent", "share", PAGE_PERCENT},  {"children", "children", PAGE_COUNT},
+    {"value", "value", PAGE_TEXT, true}, {"dominator", NULL, PAGE_ID}};
 
 /* The k largest objects by retained size: a heap whose top is the least of them. */
 struct top {

@@ -9,7 +9,8 @@
 
 static const struct arg common_args[] = {
     {"--json", 0, ARG_FLAG, offsetof(struct heap_options, json), NULL, "print JSON"},
-    {"--output", 'o', ARG_TEXT, offsetof(struct heap_options, output), "FILE", "write a page of HTML (.html) or JSON (.json)"},
+    {"--output", 'o', ARG_TEXT, offsetof(struct heap_options, output), "FILE",
+     "write a page of HTML (.html) or JSON (.json)"},
     {"--limit", 'n', ARG_NUMBER, offsetof(struct heap_options, limit), "N", "rows of a table"},
     {"--dump", 0, ARG_NUMBER, offsetof(struct heap_options, dump), "N",
      "which dump of a file that holds several, from 1 (the last)"},
@@ -21,7 +22,8 @@ const struct arg_set heap_common_set = {"What is shown", common_args};
 static const struct arg index_args[] = {
     {"--index", 0, ARG_TEXT, offsetof(struct heap_options, index), "FILE",
      "where the index lies (the dump's name and .heapidx)"},
-    {"--rebuild", 0, ARG_FLAG, offsetof(struct heap_options, rebuild), NULL, "build the index anew"},
+    {"--rebuild", 0, ARG_FLAG, offsetof(struct heap_options, rebuild), NULL,
+     "build the index anew"},
     {"--strong", 0, ARG_FLAG, offsetof(struct heap_options, strong), NULL,
      "soft, weak, final and phantom references retain nothing (they do in Eclipse MAT)"},
     {"--memory", 0, ARG_SIZE, offsetof(struct heap_options, memory), "SIZE",
@@ -43,9 +45,11 @@ const char *heap_why(int error)
     case -ERANGE:
         return "there are fewer dumps in it";
     case -EFBIG:
+        return "it needs a larger working file than the limit allows (ulimit -f)";
+    case -EMSGSIZE:
         return "it unpacks to more than 300 times its size (or has more than a terabyte)";
     case -ENOSPC:
-        return "unpacking it would fill the disk (TMPDIR names another place)";
+        return "its working files would fill the disk (TMPDIR names another place)";
     default:
         return strerror(-error);
     }
@@ -105,10 +109,13 @@ uint64_t heap_rows(const struct heap_options *o, uint64_t on_screen, uint64_t in
 void heap_note_damage(struct page *p, const struct heap_dump *d)
 {
     if (d->cut)
-        page_note(p, "PARTIAL: the dump is cut short or damaged at byte %llu of %llu; what could be read is shown.",
+        page_note(p,
+                  "PARTIAL: the dump is cut short or damaged at byte %llu of %llu; what could be "
+                  "read is shown.",
                   (unsigned long long)d->garbage_at, (unsigned long long)d->len);
     if (d->dumps > 1)
-        page_note(p, "The file holds %u dumps; this is number %u (--dump N).", d->dumps, d->chosen + 1);
+        page_note(p, "The file holds %u dumps; this is number %u (--dump N).", d->dumps,
+                  d->chosen + 1);
 }
 
 int heap_answer(const struct page *p, const struct heap_options *o)
@@ -131,11 +138,12 @@ int heap_answer(const struct page *p, const struct heap_options *o)
         _cleanup_(out_file_release) struct out_file out = OUT_FILE;
         error = out_file_open(&out, o->output);
         if (!error)
-            error = write_all(out.fd, b.data, b.len);
+            error = out_file_write(&out, b.data, b.len);
         if (!error)
             error = out_file_commit(&out);
-    } else if (!error && fwrite(b.data, 1, b.len, stdout) != b.len) {
-        error = -EIO;
+    } else if (!error) {
+        fputs(buf_str(&b), stdout);
+        error = ferror(stdout) ? -EIO : 0;
     }
     return error ? complain(o->output, "not written", strerror(-error)) : 0;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `heap leaks`: who holds much more than the rest, through which path, and what accumulates there; in sentences. */
+/*
+ * `heap leaks`: who holds much more than the rest, through which path, and what accumulates there;
+ * in sentences.
+ */
 #include "cli/heap/crowd.h"
 #include "cli/heap/paths.h"
 #include "cli/heap/value.h"
@@ -11,11 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A suspect holds a tenth of the heap and at least 2 MiB: below that even the VM's own tables of a small program show up. */
+/*
+ * A suspect holds a tenth of the heap and at least 2 MiB: below that even the VM's own tables of a
+ * small program show up.
+ */
 enum { MIN_SHARE = 10, MIN_BYTES = 2 << 20, MAX_SUSPECTS = 16, MAX_SPLITS = 8, SHOWN_STEPS = 14 };
 
 struct suspect {
-    uint64_t holder, bytes, count; /* count > 1: so many instances of a class, holder is the largest */
+    /* count > 1: so many instances of a class, holder is the largest */
+    uint64_t holder, bytes, count;
 };
 
 struct finder {
@@ -26,14 +33,18 @@ struct finder {
     size_t n;
 };
 
-/* Roots, threads, class loaders and classes hold whatever the program is made of: that is no leak of theirs. */
+/*
+ * Roots, threads, class loaders and classes hold whatever the program is made of: that is no leak
+ * of theirs.
+ */
 static bool is_structure(const struct finder *f, uint64_t i)
 {
     const struct heap_dump *d = f->h->dump;
     if (i >= f->h->n)
         return true;
     int32_t class = heap_class_of(f->h, i);
-    return class == d->class_class || (f->thread != HEAP_NO_CLASS && heap_class_is(d, class, f->thread)) ||
+    return class == d->class_class ||
+           (f->thread != HEAP_NO_CLASS && heap_class_is(d, class, f->thread)) ||
            (f->loader != HEAP_NO_CLASS && heap_class_is(d, class, f->loader));
 }
 
@@ -43,7 +54,10 @@ static void add_suspect(struct finder *f, struct suspect s)
         f->found[f->n++] = s;
 }
 
-/* Whether objects side by side in the tree are of several classes: parts of something, not elements of a collection. */
+/*
+ * Whether objects side by side in the tree are of several classes: parts of something, not elements
+ * of a collection.
+ */
 static bool differ(const struct heap *h, uint64_t first, uint64_t count)
 {
     for (uint64_t k = 1; k < count; k++) {
@@ -54,16 +68,19 @@ static bool differ(const struct heap *h, uint64_t first, uint64_t count)
 }
 
 /*
- * Goes down from an object that keeps much, as long as one child keeps nearly all of it. The holder is the last class, thread
- * or loader on the way. Where the way parts into several that keep much, each is looked at, when they are not simply elements.
+ * Goes down from an object that keeps much, as long as one child keeps nearly all of it. The holder
+ * is the last class, thread or loader on the way. Where the way parts into several that keep much,
+ * each is looked at, when they are not simply elements.
  */
 static void split(struct finder *f, uint64_t node, unsigned depth)
 {
     const struct heap *h = f->h;
     uint64_t holder = node, at = node, first, count;
-    for (heap_children(h, at, &first, &count); count; heap_children_near(h, at, first, &first, &count)) {
+    for (heap_children(h, at, &first, &count); count;
+         heap_children_near(h, at, first, &first, &count)) {
         uint64_t child = heap_child(h, first);
-        if (heap_retained(h, child) < f->least || heap_retained(h, child) / 9 < heap_retained(h, at) / 10)
+        if (heap_retained(h, child) < f->least ||
+            heap_retained(h, child) / 9 < heap_retained(h, at) / 10)
             break;
         at = child;
         holder = is_structure(f, at) ? at : holder;
@@ -71,7 +88,8 @@ static void split(struct finder *f, uint64_t node, unsigned depth)
     uint64_t large = 0;
     while (large < count && heap_retained(h, heap_child(h, first + large)) >= f->least)
         large++;
-    bool parts = large && (is_structure(f, at) || is_structure(f, heap_child(h, first)) || differ(h, first, large));
+    bool parts = large && (is_structure(f, at) || is_structure(f, heap_child(h, first)) ||
+                           differ(h, first, large));
     if (parts && depth < MAX_SPLITS) {
         for (uint64_t k = 0; k < large; k++)
             split(f, heap_child(h, first + k), depth + 1);
@@ -108,27 +126,64 @@ static void find_groups(struct finder *f)
 static int by_bytes(const void *a, const void *b)
 {
     const struct suspect *x = a, *y = b;
-    return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : (x->holder > y->holder) - (x->holder < y->holder);
+    return x->bytes < y->bytes   ? 1
+           : x->bytes > y->bytes ? -1
+                                 : (x->holder > y->holder) - (x->holder < y->holder);
 }
 
 static void find_suspects(struct finder *f)
 {
     uint64_t first, count;
     heap_children(f->h, f->h->n, &first, &count);
-    for (uint64_t k = 0; k < count && heap_retained(f->h, heap_child(f->h, first + k)) >= f->least; k++)
+    for (uint64_t k = 0; k < count && heap_retained(f->h, heap_child(f->h, first + k)) >= f->least;
+         k++)
         split(f, heap_child(f->h, first + k), 0);
     find_groups(f);
     qsort(f->found, f->n, sizeof(f->found[0]), by_bytes);
 }
 
-/* The shortest path from a GC root, in one line; a long one without its middle. */
-static void describe_path(const struct heap *h, uint64_t i, struct buf *b)
+static bool is_a(const struct heap *h, uint64_t i, int32_t base)
 {
+    return base != HEAP_NO_CLASS && heap_class_is(h->dump, heap_class_of(h, i), base);
+}
+
+/*
+ * Where a path from a GC root begins for its reader: at the first class of the program's when only
+ * the VM's own bookkeeping leads there (a class loader, its table of classes); else at the root.
+ * way: from the object to the root. The index in it.
+ */
+static size_t path_start(const struct finder *f, const uint64_t *way, size_t n)
+{
+    const struct heap *h = f->h;
+    const struct heap_dump *d = h->dump;
+    for (size_t k = n; k-- > 0;) {
+        int32_t class = heap_class_of(h, way[k]);
+        int32_t mirrored =
+            class == d->class_class ? heap_dump_class(d, heap_id(h, way[k])) : HEAP_NO_CLASS;
+        if (mirrored != HEAP_NO_CLASS && heap_is_program_class(&d->classes.data[mirrored]))
+            return k;
+        /*
+         * What a thread or an object of the program's holds is theirs, but for a thread's class
+         * loader.
+         */
+        bool thread = is_a(h, way[k], f->thread), to_loader = k && is_a(h, way[k - 1], f->loader);
+        bool program = heap_is_program_class(&d->classes.data[class]);
+        if ((thread && !to_loader) || (program && !is_a(h, way[k], f->loader)))
+            break;
+    }
+    return n - 1;
+}
+
+/* The shortest path from a GC root, in one line; a long one without its middle. */
+static void describe_path(const struct finder *f, uint64_t i, struct buf *b)
+{
+    const struct heap *h = f->h;
     VEC(uint64_t) way = {0};
     for (uint64_t at = i, n = 0; at < h->n && n < 1000; at = heap_path(h, at), n++) {
         if (vec_push(&way, at) < 0)
             break;
     }
+    way.len = way.len ? path_start(f, way.data, way.len) + 1 : 0;
     for (size_t k = way.len; k-- > 0;) {
         if (way.len > SHOWN_STEPS && k == way.len - SHOWN_STEPS / 2) {
             buf_printf(b, " -> ... %zu steps ...", way.len - SHOWN_STEPS);
@@ -137,6 +192,8 @@ static void describe_path(const struct heap *h, uint64_t i, struct buf *b)
         }
         if (k + 1 == way.len) {
             heap_root_kinds(h, way.data[k], b);
+            if (!b->len) /* the path does not begin at the root */
+                buf_string(b, "class");
         } else {
             buf_string(b, " -> ");
             heap_link_name(h, way.data[k + 1], way.data[k], b);
@@ -147,36 +204,64 @@ static void describe_path(const struct heap *h, uint64_t i, struct buf *b)
     vec_release(&way);
 }
 
-static void explain(const struct heap *h, const struct suspect *s, const struct crowd *c, const char *path, struct buf *out)
+/* Ends a line of the explanation: a note of the page, and a line of the whole text. */
+static void end_line(struct page *p, struct buf *line, struct buf *text)
 {
-    _cleanup_(buf_release) struct buf who = BUF(1 << 20), where = BUF(1 << 20);
+    page_note(p, "%s", buf_str(line));
+    buf_printf(text, "%s%s", text->len ? "\n" : "", buf_str(line));
+    buf_clear(line);
+}
+
+static void explain(struct page *p, const struct heap *h, size_t number, const struct suspect *s,
+                    const struct crowd *c, const char *path, struct buf *text)
+{
+    _cleanup_(buf_release) struct buf who = BUF(1 << 20), where = BUF(1 << 20), out = BUF(4 << 20);
     char size[24], each[24];
     uint64_t all = heap_retained(h, h->n);
     double share = all ? 100.0 * (double)s->bytes / (double)all : 0;
     heap_describe(h, s->holder, &who);
     heap_describe(h, c->place, &where);
+    buf_printf(&out, "Suspect %zu: ", number);
     if (s->count > 1)
-        buf_printf(out, "%" PRIu64 " instances of %s keep %s (%.1f %% of the heap); the largest is %s.", s->count,
-                   heap_class_name(h, s->holder), format_size(size, s->bytes), share, buf_str(&who));
+        buf_printf(&out,
+                   "%" PRIu64 " instances of %s keep %s (%.1f %% of the heap); the largest is %s.",
+                   s->count, heap_class_name(h, s->holder), format_size(size, s->bytes), share,
+                   buf_str(&who));
     else
-        buf_printf(out, "%s keeps %s (%.1f %% of the heap).", buf_str(&who), format_size(size, s->bytes), share);
-    buf_printf(out, "\n  It is held through: %s", path);
+        buf_printf(&out, "%s keeps %s (%.1f %% of the heap).", buf_str(&who),
+                   format_size(size, s->bytes), share);
+    end_line(p, &out, text);
+    buf_printf(&out, "  It is held through: %s", path);
+    end_line(p, &out, text);
     const char *class = c->class == HEAP_NO_CLASS ? NULL : h->dump->classes.data[c->class].name;
+    bool crowd = c->count > 1 && class;
     if (c->links)
-        buf_printf(out, "\n  What accumulates is a chain of %" PRIu64 " %s that begins at %s", c->links + 1,
-                   heap_class_name(h, c->place), buf_str(&where));
-    else if (c->count > 1 && class)
-        buf_printf(out, "\n  What accumulates lies in %s", buf_str(&where));
+        buf_printf(&out, "  What accumulates is a chain of %" PRIu64 " %s that begins at %s",
+                   c->links + 1, heap_class_name(h, c->place), buf_str(&where));
+    else if (crowd)
+        buf_printf(&out, "  What accumulates lies in %s", buf_str(&where));
     else
-        buf_printf(out, "\n  Most of it is %s itself (%s)", buf_str(&where), format_size(size, heap_shallow(h, c->place)));
-    if (c->count > 1 && class)
-        buf_printf(out, "%s %" PRIu64 " %s, %s each on average, %s together", c->links ? ";\n  it carries" : ":", c->count,
-                   class, format_size(each, c->bytes / c->count), format_size(size, c->bytes));
-    buf_string(out, ".");
+        buf_printf(&out, "  Most of it is %s itself (%s)", buf_str(&where),
+                   format_size(size, heap_shallow(h, c->place)));
+    if (crowd && c->links) {
+        buf_u8(&out, ';');
+        end_line(p, &out, text);
+        buf_string(&out, "  it carries");
+    } else if (crowd) {
+        buf_u8(&out, ':');
+    }
+    if (crowd)
+        buf_printf(&out, " %" PRIu64 " %s, %s each on average, %s together", c->count, class,
+                   format_size(each, c->bytes / c->count), format_size(size, c->bytes));
+    if (crowd && c->loaders > 1)
+        buf_printf(&out, ", loaded by %" PRIu64 " class loaders%s", c->loaders,
+                   c->loaders == c->count ? ", one each" : "");
+    buf_u8(&out, '.');
+    end_line(p, &out, text);
 }
 
-static void suspect_row(struct page *p, const struct heap *h, const struct suspect *s, const struct crowd *c, const char *path,
-                        const char *text)
+static void suspect_row(struct page *p, const struct heap *h, const struct suspect *s,
+                        const struct crowd *c, const char *path, const char *text)
 {
     uint64_t all = heap_retained(h, h->n);
     page_number(p, heap_id(h, s->holder));
@@ -190,27 +275,21 @@ static void suspect_row(struct page *p, const struct heap *h, const struct suspe
     page_number(p, c->links ? c->links + 1 : 0);
     page_text(p, c->class == HEAP_NO_CLASS ? NULL : h->dump->classes.data[c->class].name);
     page_number(p, c->count);
+    page_number(p, c->loaders);
     page_text(p, path);
     page_text(p, text);
 }
 
-static void note_lines(struct page *p, const char *text)
-{
-    for (const char *end; *text; text = *end ? end + 1 : end) {
-        end = strchrnul(text, '\n');
-        page_note(p, "%.*s", (int)(end - text), text);
-    }
-}
-
 void heap_suspects(struct page *p, const struct heap *h)
 {
-    static const struct page_column columns[] = {{"object", NULL, PAGE_ID},      {"class", NULL, PAGE_TEXT},
-                                                 {"value", NULL, PAGE_TEXT},     {"instances", NULL, PAGE_COUNT},
-                                                 {"retained", NULL, PAGE_BYTES}, {"percent", NULL, PAGE_PERCENT},
-                                                 {"accumulator", NULL, PAGE_ID}, {"accumulatorClass", NULL, PAGE_TEXT},
-                                                 {"chain", NULL, PAGE_COUNT},    {"accumulates", NULL, PAGE_TEXT},
-                                                 {"count", NULL, PAGE_COUNT},    {"path", NULL, PAGE_TEXT},
-                                                 {"text", NULL, PAGE_TEXT}};
+    static const struct page_column columns[] = {
+        {"object", NULL, PAGE_ID},      {"class", NULL, PAGE_TEXT},
+        {"value", NULL, PAGE_TEXT},     {"instances", NULL, PAGE_COUNT},
+        {"retained", NULL, PAGE_BYTES}, {"percent", NULL, PAGE_PERCENT},
+        {"accumulator", NULL, PAGE_ID}, {"accumulatorClass", NULL, PAGE_TEXT},
+        {"chain", NULL, PAGE_COUNT},    {"accumulates", NULL, PAGE_TEXT},
+        {"count", NULL, PAGE_COUNT},    {"loaders", NULL, PAGE_COUNT},
+        {"path", NULL, PAGE_TEXT},      {"text", NULL, PAGE_TEXT}};
     struct finder f = {.h = h,
                        .least = MAX(heap_retained(h, h->n) / MIN_SHARE, (uint64_t)MIN_BYTES),
                        .thread = heap_dump_class_named(h->dump, "java.lang.Thread"),
@@ -224,10 +303,8 @@ void heap_suspects(struct page *p, const struct heap *h)
         paths[i] = BUF(1 << 20);
         texts[i] = BUF(1 << 20);
         crowds[i] = heap_crowd(h, f.found[i].holder);
-        describe_path(h, f.found[i].count > 1 ? f.found[i].holder : crowds[i].place, &paths[i]);
-        buf_printf(&texts[i], "Suspect %zu: ", i + 1);
-        explain(h, &f.found[i], &crowds[i], buf_str(&paths[i]), &texts[i]);
-        note_lines(p, buf_str(&texts[i]));
+        describe_path(&f, f.found[i].count > 1 ? f.found[i].holder : crowds[i].place, &paths[i]);
+        explain(p, h, i + 1, &f.found[i], &crowds[i], buf_str(&paths[i]), &texts[i]);
     }
     page_table(p, "suspects", NULL, columns, ARRAY_SIZE(columns));
     for (size_t i = 0; i < f.n; i++) {

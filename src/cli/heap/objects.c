@@ -14,9 +14,10 @@ static const struct page_column field_columns[] = {{"field", "field", PAGE_TEXT}
                                                    {"retained", "retained", PAGE_BYTES},
                                                    {"value", "value", PAGE_TEXT, true}};
 
-static const char *const type_names[16] = {[HPROF_OBJECT] = "object", [HPROF_BOOLEAN] = "boolean", [HPROF_CHAR] = "char",
-                                           [HPROF_FLOAT] = "float",   [HPROF_DOUBLE] = "double",   [HPROF_BYTE] = "byte",
-                                           [HPROF_SHORT] = "short",   [HPROF_INT] = "int",         [HPROF_LONG] = "long"};
+static const char *const type_names[16] = {
+    [HPROF_OBJECT] = "object", [HPROF_BOOLEAN] = "boolean", [HPROF_CHAR] = "char",
+    [HPROF_FLOAT] = "float",   [HPROF_DOUBLE] = "double",   [HPROF_BYTE] = "byte",
+    [HPROF_SHORT] = "short",   [HPROF_INT] = "int",         [HPROF_LONG] = "long"};
 
 static void heap_primitive_text(unsigned type, uint64_t bits, char text[32])
 {
@@ -50,7 +51,8 @@ static void heap_primitive_text(unsigned type, uint64_t bits, char text[32])
     }
 }
 
-static void value_row(struct page *p, const struct heap *h, const char *name, unsigned type, uint64_t bits)
+static void value_row(struct page *p, const struct heap *h, const char *name, unsigned type,
+                      uint64_t bits)
 {
     char text[32];
     page_text(p, name);
@@ -85,10 +87,12 @@ static void show_class(struct page *p, const struct heap *h, const struct hprof_
         return;
     value_row(p, h, "<super class>", HPROF_OBJECT, c.super);
     value_row(p, h, "<class loader>", HPROF_OBJECT, c.loader);
-    for (unsigned k = c.statics; k && hprof_static_read(&c.statics_at, h->dump->header.id_size, false, &s); k--) {
+    for (unsigned k = c.statics;
+         k && hprof_static_read(&c.statics_at, h->dump->header.id_size, false, &s); k--) {
         struct str name = heap_dump_string(h->dump, s.name);
         char text[300];
-        snprintf(text, sizeof(text), "static %.*s", (int)MIN(name.len, (size_t)250), name.data ? name.data : "");
+        snprintf(text, sizeof(text), "static %.*s", (int)MIN(name.len, (size_t)250),
+                 name.data ? name.data : "");
         value_row(p, h, text, s.type, s.value);
     }
 }
@@ -108,17 +112,20 @@ static void show_fields(const struct heap_call *c, uint64_t i)
     } else if (item.tag == HPROF_INSTANCE_DUMP) {
         for (unsigned k = 0; heap_field_at(h->dump, heap_class_of(h, i), k, &f); k++) {
             if (f.offset + hprof_type_size(f.type, n) <= item.body_len)
-                value_row(c->page, h, f.name, f.type, hprof_value_at(item.body + f.offset, f.type, n));
+                value_row(c->page, h, f.name, f.type,
+                          hprof_value_at(item.body + f.offset, f.type, n));
         }
     } else {
-        unsigned type = item.tag == HPROF_OBJECT_ARRAY_DUMP ? HPROF_OBJECT : item.type, size = hprof_type_size(type, n);
+        unsigned type = item.tag == HPROF_OBJECT_ARRAY_DUMP ? HPROF_OBJECT : item.type,
+                 size = hprof_type_size(type, n);
         for (uint64_t k = 0; k < item.count && k < limit; k++) {
             char name[32];
             snprintf(name, sizeof(name), "[%" PRIu64 "]", k);
             value_row(c->page, h, name, type, hprof_value_at(item.body + k * size, type, n));
         }
         if (item.count > limit)
-            page_note(c->page, "%" PRIu64 " of %u elements are shown (--limit).", limit, item.count);
+            page_note(c->page, "%" PRIu64 " of %u elements are shown (--limit).", limit,
+                      item.count);
     }
 }
 

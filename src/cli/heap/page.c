@@ -45,13 +45,16 @@ void page_note(struct page *p, const char *format, ...)
 
 void page_fact_text(struct page *p, const char *key, const char *title, const char *text)
 {
-    struct page_cell cell = {.kind = PAGE_TEXT, .null = !text, .text = text ? keep(p, text, strlen(text)) : NULL};
+    struct page_cell cell = {
+        .kind = PAGE_TEXT, .null = !text, .text = text ? keep(p, text, strlen(text)) : NULL};
     add_block(p, (struct page_block){.key = key, .title = title, .fact = cell});
 }
 
-void page_fact(struct page *p, const char *key, const char *title, enum page_kind kind, uint64_t value)
+void page_fact(struct page *p, const char *key, const char *title, enum page_kind kind,
+               uint64_t value)
 {
-    add_block(p, (struct page_block){.key = key, .title = title, .fact = {.kind = kind, .number = value}});
+    add_block(p, (struct page_block){
+                     .key = key, .title = title, .fact = {.kind = kind, .number = value}});
 }
 
 void page_fact_real(struct page *p, const char *key, double value)
@@ -65,9 +68,11 @@ void page_heading(struct page *p, const char *title)
     add_block(p, (struct page_block){.title = title, .columns = none});
 }
 
-void page_table(struct page *p, const char *key, const char *title, const struct page_column *columns, size_t n)
+void page_table(struct page *p, const char *key, const char *title,
+                const struct page_column *columns, size_t n)
 {
-    add_block(p, (struct page_block){.key = key, .title = title, .columns = columns, .columns_n = n});
+    add_block(p,
+              (struct page_block){.key = key, .title = title, .columns = columns, .columns_n = n});
 }
 
 static void add_cell(struct page *p, struct page_cell cell)
@@ -86,7 +91,8 @@ static void add_cell(struct page *p, struct page_cell cell)
 
 void page_text(struct page *p, const char *text)
 {
-    add_cell(p, (struct page_cell){.null = !text, .text = text ? keep(p, text, strlen(text)) : NULL});
+    add_cell(p,
+             (struct page_cell){.null = !text, .text = text ? keep(p, text, strlen(text)) : NULL});
 }
 
 void page_text_n(struct page *p, const char *text, size_t len)
@@ -167,23 +173,10 @@ static const char *shown(const struct page_cell *c, char text[32])
     return "";
 }
 
-/* Characters of UTF-8 on a terminal, near enough: continuation bytes take no place. */
-static int width_of(const char *text)
-{
-    int n = 0;
-    for (; *text; text++)
-        n += ((unsigned char)*text & 0xc0) != 0x80;
-    return n;
-}
-
-/* No control character of a dump reaches the terminal. */
-static void put_text(FILE *to, const char *text)
-{
-    for (; *text; text++)
-        fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, to);
-}
-
-enum { MAX_COLUMNS = 32 };
+enum {
+    MAX_COLUMNS = 32,
+    WIDEST = 80 /* columns of the terminal; a cell that is wider moves the rest of its row */
+};
 
 /* The columns that are shown, in their order. */
 static size_t shown_order(const struct page_block *b, size_t ret[MAX_COLUMNS])
@@ -203,14 +196,14 @@ static bool left_aligned(const struct page_column *c)
     return c->kind == PAGE_TEXT || c->kind == PAGE_ID || c->kind == PAGE_ANY;
 }
 
+static int width_of(const char *text)
+{
+    return (int)MIN(text_width(text, strlen(text)), (size_t)WIDEST);
+}
+
 static void print_cell(bool left, const char *s, int width, bool last, FILE *to)
 {
-    int pad = width - width_of(s);
-    if (!left)
-        fprintf(to, "%*s", pad, "");
-    put_text(to, s);
-    if (left && !last)
-        fprintf(to, "%*s", pad, "");
+    fprintf(to, left ? "%-*s" : "%*s", left && last ? 0 : width, s);
     fputs(last ? "\n" : "  ", to);
 }
 
@@ -231,16 +224,19 @@ static void print_table(const struct page_block *b, FILE *to)
         widths[i] = width_of(b->columns[order[i]].title);
     for (size_t r = 0; r < rows; r++) {
         for (size_t i = 0; i < n; i++)
-            widths[i] = MAX(widths[i], width_of(shown(&b->cells.data[r * b->columns_n + order[i]], text)));
+            widths[i] =
+                MAX(widths[i], width_of(shown(&b->cells.data[r * b->columns_n + order[i]], text)));
     }
     if (b->title)
         fprintf(to, "\n%s\n", b->title);
     for (size_t i = 0; i < n; i++)
-        print_cell(left_aligned(&b->columns[order[i]]), b->columns[order[i]].title, widths[i], i + 1 == n, to);
+        print_cell(left_aligned(&b->columns[order[i]]), b->columns[order[i]].title, widths[i],
+                   i + 1 == n, to);
     for (size_t r = 0; r < rows; r++) {
         const struct page_cell *row = &b->cells.data[r * b->columns_n];
         for (size_t i = 0; i < n; i++)
-            print_cell(is_left(&b->columns[order[i]], &row[order[i]]), shown(&row[order[i]], text), widths[i], i + 1 == n, to);
+            print_cell(is_left(&b->columns[order[i]], &row[order[i]]), shown(&row[order[i]], text),
+                       widths[i], i + 1 == n, to);
     }
     if (!rows)
         fputs("(none)\n", to);
@@ -261,11 +257,9 @@ void page_print(const struct page *p, FILE *to)
         } else if (b->columns_n) {
             print_table(b, to);
         } else if (!b->key) {
-            put_text(to, b->title);
-            fputc('\n', to);
+            fprintf(to, "%s\n", b->title);
         } else if (b->title) {
-            fprintf(to, "%-23s ", b->title);
-            put_text(to, shown(&b->fact, text));
+            fprintf(to, "%-23s %s", b->title, shown(&b->fact, text));
             if (b->fact.kind == PAGE_BYTES && b->fact.number >= 1024)
                 fprintf(to, " (%s)", format_size(size, b->fact.number));
             fputc('\n', to);
@@ -294,26 +288,26 @@ static void cell_json(struct json *j, const struct page_cell *c)
 static void arrays_json(struct json *j, const struct page_block *b)
 {
     json_key(j, "columns");
-    json_array(j);
+    json_begin_array(j);
     for (size_t c = 0; c < b->columns_n; c++)
         json_string(j, b->columns[c].key);
-    json_array_end(j);
+    json_end_array(j);
     json_key(j, b->key);
-    json_array(j);
+    json_begin_array(j);
     for (size_t c = 0; b->columns_n && c < b->cells.len; c++) {
         if (c % b->columns_n == 0)
-            json_array(j);
+            json_begin_array(j);
         cell_json(j, &b->cells.data[c]);
         if (c % b->columns_n == b->columns_n - 1)
-            json_array_end(j);
+            json_end_array(j);
     }
-    json_array_end(j);
+    json_end_array(j);
 }
 
 int page_json(const struct page *p, struct buf *out)
 {
     struct json j = {.out = out};
-    json_object(&j);
+    json_begin_object(&j);
     for (size_t i = 0; i < p->blocks.len; i++) {
         const struct page_block *b = &p->blocks.data[i];
         if (!b->key)
@@ -327,37 +321,38 @@ int page_json(const struct page *p, struct buf *out)
             cell_json(&j, &b->fact);
             continue;
         }
-        json_array(&j);
+        json_begin_array(&j);
         for (size_t c = 0; c < b->cells.len; c++) {
             if (c % b->columns_n == 0)
-                json_object(&j);
+                json_begin_object(&j);
             json_key(&j, b->columns[c % b->columns_n].key);
             cell_json(&j, &b->cells.data[c]);
             if (c % b->columns_n == b->columns_n - 1)
-                json_object_end(&j);
+                json_end_object(&j);
         }
-        json_array_end(&j);
+        json_end_array(&j);
     }
     bool notes = false;
     for (size_t i = 0; i < p->blocks.len; i++)
         notes = notes || (!p->blocks.data[i].key && !is_heading(&p->blocks.data[i]));
     if (notes) {
         json_key(&j, "notes");
-        json_array(&j);
+        json_begin_array(&j);
         for (size_t i = 0; i < p->blocks.len; i++) {
             if (!p->blocks.data[i].key && !is_heading(&p->blocks.data[i]))
                 json_string(&j, p->blocks.data[i].title);
         }
-        json_array_end(&j);
+        json_end_array(&j);
     }
-    json_object_end(&j);
+    json_end_object(&j);
     buf_u8(out, '\n');
     return p->error ? p->error : buf_error(out);
 }
 
 static void html_text(struct buf *b, const char *text)
 {
-    static const char *const escapes[128] = {['<'] = "&lt;", ['>'] = "&gt;", ['&'] = "&amp;", ['"'] = "&quot;"};
+    static const char *const escapes[128] = {
+        ['<'] = "&lt;", ['>'] = "&gt;", ['&'] = "&amp;", ['"'] = "&quot;"};
     _cleanup_(buf_release) struct buf clean = BUF(64 << 20);
     buf_utf8(&clean, text, strlen(text));
     for (const char *p = buf_str(&clean); *p; p++) {
@@ -372,7 +367,8 @@ static void html_text(struct buf *b, const char *text)
 /* Bars of the first rows by their largest BYTES column. */
 static void html_chart(const struct page_block *b, struct buf *out)
 {
-    size_t bytes = b->columns_n, name = b->columns_n, rows = MIN(b->cells.len / b->columns_n, (size_t)12);
+    size_t bytes = b->columns_n, name = b->columns_n,
+           rows = MIN(b->cells.len / b->columns_n, (size_t)12);
     for (size_t c = 0; c < b->columns_n; c++) {
         if (b->columns[c].kind == PAGE_BYTES)
             bytes = c;
@@ -390,7 +386,8 @@ static void html_chart(const struct page_block *b, struct buf *out)
         char size[24];
         buf_string(out, "<div><span>");
         html_text(out, row[name].null ? "-" : row[name].text);
-        buf_printf(out, "</span><i style=\"width:%.1f%%\"></i><b>%s</b></div>", 55.0 * (double)row[bytes].number / (double)most,
+        buf_printf(out, "</span><i style=\"width:%.1f%%\"></i><b>%s</b></div>",
+                   55.0 * (double)row[bytes].number / (double)most,
                    format_size(size, row[bytes].number));
     }
     buf_string(out, "</div>\n");
@@ -440,7 +437,8 @@ static void html_tree(const struct page_block *b, struct buf *out)
                 continue;
             buf_string(out, row[c].kind == PAGE_TEXT || row[c].kind == PAGE_ID ? "<span>" : "<b>");
             html_text(out, shown(&row[c], text));
-            buf_string(out, row[c].kind == PAGE_TEXT || row[c].kind == PAGE_ID ? "</span> " : "</b> ");
+            buf_string(out,
+                       row[c].kind == PAGE_TEXT || row[c].kind == PAGE_ID ? "</span> " : "</b> ");
         }
         buf_string(out, next > depth ? "</summary>" : "</p>");
         for (uint64_t d = next; d < depth; d++)
@@ -455,19 +453,27 @@ int page_html(const struct page *p, struct buf *out)
     char text[32], size[24];
     buf_string(out, "<!DOCTYPE html><html lang=en><meta charset=utf-8><title>");
     html_text(out, p->title ? p->title : "heap");
-    buf_string(
-        out,
-        "</title><style>"
-        "body{font:15px/1.45 system-ui,sans-serif;margin:2em auto;max-width:75em;padding:0 1em;color:#222;background:#fff}"
-        "table{border-collapse:collapse;margin:.5em 0 1.5em}th,td{text-align:left;padding:.15em .8em;border-bottom:1px "
-        "solid #ddd;vertical-align:top;overflow-wrap:anywhere}th{border-bottom:2px solid #888}th,td.i{white-space:nowrap}td.n{text-align:right;"
-        "font-variant-numeric:tabular-nums;white-space:nowrap}.chart div{display:flex;align-items:center;gap:.6em;margin"
-        ":.15em 0}.chart span{width:24em;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}.chart i{background:"
-        "#3572b0;height:1.1em;display:block}.chart b{font-weight:400;white-space:nowrap}.tree details,.tree p{margin:0 0 "
-        "0 1.2em}.tree summary{cursor:pointer;margin-left:-1.1em}dl{display:grid;grid-template-columns:max-content 1fr;"
-        "gap:.1em 1.5em}dd{margin:0}p.note{margin:.4em 0;max-width:60em}"
-        "@media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}th,td{border-color:#3a3d44}}"
-        "</style><h1>");
+    buf_string(out, "</title><style>"
+                    "body{font:15px/1.45 system-ui,sans-serif;margin:2em "
+                    "auto;max-width:75em;padding:0 1em;color:#222;background:#fff}"
+                    "table{border-collapse:collapse;margin:.5em 0 "
+                    "1.5em}th,td{text-align:left;padding:.15em .8em;border-bottom:1px "
+                    "solid #ddd;vertical-align:top;overflow-wrap:anywhere}th{border-bottom:2px "
+                    "solid #888}th,td.i{white-space:nowrap}td.n{text-align:right;"
+                    "font-variant-numeric:tabular-nums;white-space:nowrap}.chart "
+                    "div{display:flex;align-items:center;gap:.6em;margin"
+                    ":.15em 0}.chart "
+                    "span{width:24em;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}."
+                    "chart i{background:"
+                    "#3572b0;height:1.1em;display:block}.chart "
+                    "b{font-weight:400;white-space:nowrap}.tree details,.tree p{margin:0 0 "
+                    "0 1.2em}.tree "
+                    "summary{cursor:pointer;margin-left:-1.1em}dl{display:grid;grid-template-"
+                    "columns:max-content 1fr;"
+                    "gap:.1em 1.5em}dd{margin:0}p.note{margin:.4em 0;max-width:60em}"
+                    "@media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}th,td{"
+                    "border-color:#3a3d44}}"
+                    "</style><h1>");
     html_text(out, p->title ? p->title : "heap");
     buf_string(out, "</h1>\n");
     bool list = false;

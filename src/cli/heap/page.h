@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a heap verb answers: facts, sentences and tables, put together once and shown as text, as JSON or as a page of HTML.
+ * What a heap verb answers: facts, sentences and tables, put together once and shown as text, as
+ * JSON or as a page of HTML.
  */
 #pragma once
 
@@ -13,7 +14,17 @@
 #include <stdio.h>
 
 /* PAGE_INTEGER: with a sign; PAGE_ANY: of a column whose cells say themselves what they are. */
-enum page_kind { PAGE_TEXT, PAGE_COUNT, PAGE_BYTES, PAGE_PERCENT, PAGE_ID, PAGE_REAL, PAGE_BOOL, PAGE_INTEGER, PAGE_ANY };
+enum page_kind {
+    PAGE_TEXT,
+    PAGE_COUNT,
+    PAGE_BYTES,
+    PAGE_PERCENT,
+    PAGE_ID,
+    PAGE_REAL,
+    PAGE_BOOL,
+    PAGE_INTEGER,
+    PAGE_ANY
+};
 
 struct page_column {
     const char *key;   /* of the JSON member */
@@ -36,8 +47,9 @@ struct page_block {
     const char *title;
     const struct page_column *columns;
     size_t columns_n;
-    bool chart, nested; /* chart: HTML draws the first rows; nested: the first COUNT column is an indent in text */
-    bool arrays;        /* JSON has the columns' names once, and rows as arrays */
+    /* chart: HTML draws the first rows; nested: the first COUNT column is an indent in text */
+    bool chart, nested;
+    bool arrays; /* JSON has the columns' names once, and rows as arrays */
     struct page_cell fact;
     VEC(struct page_cell) cells;
 };
@@ -53,19 +65,22 @@ void page_release(struct page *p);
 void page_note(struct page *p, const char *format, ...) printf_like(2, 3);
 /* A single value, `title: value`. */
 void page_fact_text(struct page *p, const char *key, const char *title, const char *text);
-void page_fact(struct page *p, const char *key, const char *title, enum page_kind kind, uint64_t value);
+void page_fact(struct page *p, const char *key, const char *title, enum page_kind kind,
+               uint64_t value);
 void page_fact_real(struct page *p, const char *key, double value); /* in JSON alone */
 /* A title over what follows; not in JSON. */
 void page_heading(struct page *p, const char *title);
 /* Begins a table; columns must outlive the page; what follows are its cells, row by row. */
-void page_table(struct page *p, const char *key, const char *title, const struct page_column *columns, size_t n);
+void page_table(struct page *p, const char *key, const char *title,
+                const struct page_column *columns, size_t n);
 void page_text(struct page *p, const char *text); /* copied; NULL is null */
 void page_text_n(struct page *p, const char *text, size_t len);
 void page_printf(struct page *p, const char *format, ...) printf_like(2, 3);
 void page_number(struct page *p, uint64_t value);
 void page_real(struct page *p, double value);
 void page_null(struct page *p);
-void page_cell(struct page *p, struct page_cell cell); /* of a PAGE_ANY column; the text is kept as it is */
+/* of a PAGE_ANY column; the text is kept as it is */
+void page_cell(struct page *p, struct page_cell cell);
 
 /* 0 or -ENOMEM. */
 int page_json(const struct page *p, struct buf *out) must_check;

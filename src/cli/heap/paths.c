@@ -15,10 +15,11 @@ enum { MAX_PATH_ROWS = 400, MAX_MERGED = 20000, MAX_DEPTH = 4096 };
 static const struct {
     uint8_t tag;
     const char *name;
-} root_names[] = {{HPROF_ROOT_STICKY_CLASS, "system class"},   {HPROF_ROOT_JNI_GLOBAL, "JNI global"},
-                  {HPROF_ROOT_JNI_LOCAL, "JNI local"},         {HPROF_ROOT_JAVA_FRAME, "local variable"},
-                  {HPROF_ROOT_NATIVE_STACK, "native stack"},   {HPROF_ROOT_THREAD_OBJECT, "thread"},
-                  {HPROF_ROOT_MONITOR_USED, "monitor in use"}, {HPROF_ROOT_THREAD_BLOCK, "thread block"}};
+} root_names[] = {
+    {HPROF_ROOT_STICKY_CLASS, "system class"},   {HPROF_ROOT_JNI_GLOBAL, "JNI global"},
+    {HPROF_ROOT_JNI_LOCAL, "JNI local"},         {HPROF_ROOT_JAVA_FRAME, "local variable"},
+    {HPROF_ROOT_NATIVE_STACK, "native stack"},   {HPROF_ROOT_THREAD_OBJECT, "thread"},
+    {HPROF_ROOT_MONITOR_USED, "monitor in use"}, {HPROF_ROOT_THREAD_BLOCK, "thread block"}};
 
 const char *heap_root_name(uint8_t tag)
 {
@@ -56,7 +57,8 @@ static unsigned excluded(const char *list)
     static const struct {
         const char *name;
         enum heap_reference kind;
-    } names[] = {{"soft", HEAP_SOFT}, {"weak", HEAP_WEAK}, {"final", HEAP_FINAL}, {"phantom", HEAP_PHANTOM}};
+    } names[] = {
+        {"soft", HEAP_SOFT}, {"weak", HEAP_WEAK}, {"final", HEAP_FINAL}, {"phantom", HEAP_PHANTOM}};
 
     unsigned bits = 0;
     if (!list)
@@ -89,7 +91,8 @@ static int search_path(const struct heap *h, uint64_t goal, unsigned exclude, ui
         heap_refs_begin(&refs, h->dump, &item);
         while (heap_refs_next(&refs, &id) && !error) {
             uint64_t to = heap_ids_find(&h->ids, id);
-            if (to == HEAP_NONE || before[to] || (refs.weak && exclude >> refs.class->reference & 1))
+            if (to == HEAP_NONE || before[to] ||
+                (refs.weak && exclude >> refs.class->reference & 1))
                 continue;
             before[to] = from + 1;
             error = vec_push(&queue, to);
@@ -110,9 +113,10 @@ static uint64_t step_back(const struct heap *h, const uint64_t *before, uint64_t
     return before[i] ? before[i] - 1 : HEAP_NONE;
 }
 
-static const struct page_column path_columns[] = {{"via", "through", PAGE_TEXT},      {"object", "object", PAGE_ID},
-                                                  {"shallow", "shallow", PAGE_BYTES}, {"retained", "retained", PAGE_BYTES},
-                                                  {"class", "class", PAGE_TEXT},      {"value", "value", PAGE_TEXT}};
+static const struct page_column path_columns[] = {
+    {"via", "through", PAGE_TEXT},      {"object", "object", PAGE_ID},
+    {"shallow", "shallow", PAGE_BYTES}, {"retained", "retained", PAGE_BYTES},
+    {"class", "class", PAGE_TEXT},      {"value", "value", PAGE_TEXT}};
 
 static void path_row(struct page *p, const struct heap *h, uint64_t from, uint64_t i)
 {
@@ -149,9 +153,11 @@ static int one_path(const struct heap_call *c, uint64_t goal)
     bool reached = i == h->n;
     if (!reached)
         page_note(c->page, "No path from a GC root: %s.",
-                  heap_idom(h, goal) == HEAP_NONE ? "the object is garbage" : "but for the references left out");
+                  heap_idom(h, goal) == HEAP_NONE ? "the object is garbage"
+                                                  : "but for the references left out");
     else if (length > way.len)
-        page_note(c->page, "The path has %" PRIu64 " steps; the last %zu are shown.", length, way.len);
+        page_note(c->page, "The path has %" PRIu64 " steps; the last %zu are shown.", length,
+                  way.len);
     page_fact(c->page, "length", "steps", PAGE_COUNT, reached ? length : 0);
     page_table(c->page, "path", NULL, path_columns, ARRAY_SIZE(path_columns));
     for (size_t k = reached ? way.len : 0; k-- > 0;)
@@ -165,7 +171,9 @@ static int one_path(const struct heap_call *c, uint64_t goal)
     return 0;
 }
 
-/* A node of the merged paths: an object, how many of the selected lie beyond it and what they take. */
+/*
+ * A node of the merged paths: an object, how many of the selected lie beyond it and what they take.
+ */
 struct merged {
     uint64_t object, parent, count, bytes;
 };
@@ -186,7 +194,10 @@ struct merging {
     uint64_t left, least;
 };
 
-/* Pre-order, each parent's children by count; without recursion a path of any length would be lost, so it is cut by depth. */
+/*
+ * Pre-order, each parent's children by count; without recursion a path of any length would be lost,
+ * so it is cut by depth.
+ */
 static void show_merged(struct merging *m, uint64_t parent, unsigned depth)
 {
     size_t low = 0, high = m->n;
@@ -236,7 +247,8 @@ static int merged_paths(const struct heap_call *c, const struct heap_selection *
             continue;
         uint64_t size = heap_shallow(h, i), at = i;
         taken++;
-        for (int depth = 0; at < h->n && depth < MAX_DEPTH && !error; depth++, at = heap_path(h, at)) {
+        for (int depth = 0; at < h->n && depth < MAX_DEPTH && !error;
+             depth++, at = heap_path(h, at)) {
             bool added;
             uint64_t *row = map_at(&index, at, rows.len, &added);
             struct merged new = {at, heap_path(h, at), 0, 0};
@@ -251,12 +263,19 @@ static int merged_paths(const struct heap_call *c, const struct heap_selection *
         if (rows.len)
             qsort(rows.data, rows.len, sizeof(struct merged), by_parent);
         if (every > 1)
-            page_note(c->page, "Paths of a sample: %" PRIu64 " of %" PRIu64 " objects, one in %" PRIu64 ".", taken, s->count,
-                      every);
+            page_note(c->page,
+                      "Paths of a sample: %" PRIu64 " of %" PRIu64 " objects, one in %" PRIu64 ".",
+                      taken, s->count, every);
         page_fact(c->page, "objects", "objects", PAGE_COUNT, s->count);
-        page_table(c->page, "paths", "Shortest paths from GC roots, merged", columns, ARRAY_SIZE(columns));
+        page_table(c->page, "paths", "Shortest paths from GC roots, merged", columns,
+                   ARRAY_SIZE(columns));
         c->page->blocks.data[c->page->blocks.len - 1].nested = true;
-        struct merging m = {h, c->page, rows.data, rows.len, heap_rows(c->options, 60, 2000), MAX(taken / 100, (uint64_t)1)};
+        struct merging m = {h,
+                            c->page,
+                            rows.data,
+                            rows.len,
+                            heap_rows(c->options, 60, 2000),
+                            MAX(taken / 100, (uint64_t)1)};
         show_merged(&m, h->n, 0);
     }
     vec_release(&rows);

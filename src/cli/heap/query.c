@@ -7,12 +7,14 @@
 #include <string.h>
 
 static const struct arg query_args[] = {
-    {"--sql", 0, ARG_TEXT, offsetof(struct heap_options, sql), "SELECT", "the statement, when it is not behind the file"},
+    {"--sql", 0, ARG_TEXT, offsetof(struct heap_options, sql), "SELECT",
+     "the statement, when it is not behind the file"},
     {0},
 };
 
 static const struct arg_set query_set = {"The question", query_args};
-const struct arg_set *const heap_query_sets[] = {&query_set, &heap_common_set, &heap_index_set, NULL};
+const struct arg_set *const heap_query_sets[] = {&query_set, &heap_common_set, &heap_index_set,
+                                                 NULL};
 
 enum { MAX_QUERY_COLUMNS = 32 };
 
@@ -20,8 +22,8 @@ static void put_cell(struct page *p, sqlite3_stmt *s, int i, bool address)
 {
     switch (sqlite3_column_type(s, i)) {
     case SQLITE_INTEGER:
-        page_cell(p,
-                  (struct page_cell){.kind = address ? PAGE_ID : PAGE_INTEGER, .number = (uint64_t)sqlite3_column_int64(s, i)});
+        page_cell(p, (struct page_cell){.kind = address ? PAGE_ID : PAGE_INTEGER,
+                                        .number = (uint64_t)sqlite3_column_int64(s, i)});
         break;
     case SQLITE_FLOAT:
         page_cell(p, (struct page_cell){.kind = PAGE_REAL, .real = sqlite3_column_double(s, i)});
@@ -50,7 +52,8 @@ static int begin_table(struct page *p, sqlite3_stmt *s, bool address[MAX_QUERY_C
     for (int i = 0; columns && i < n; i++) {
         const char *name = sqlite3_column_name(s, i);
         address[i] = is_address(s, i);
-        columns[i] = (struct page_column){arena_copy(&p->arena, name, strlen(name)), NULL, address[i] ? PAGE_ID : PAGE_ANY};
+        columns[i] = (struct page_column){arena_copy(&p->arena, name, strlen(name)), NULL,
+                                          address[i] ? PAGE_ID : PAGE_ANY};
         columns[i].title = columns[i].key;
     }
     page_table(p, "rows", NULL, columns, columns ? (size_t)n : 0);
@@ -77,15 +80,16 @@ static int run_statement(struct page *p, struct heap_sql *q, sqlite3_stmt *s, ui
         return status;
     page_fact_real(p, "seconds", (double)(now_ns() - start) / 1e9);
     page_fact(p, "truncated", NULL, PAGE_BOOL, more);
-    page_note(p, "%llu rows%s in %.3f s.", (unsigned long long)(rows - more), more ? ", and more (--limit)," : "",
-              (double)(now_ns() - start) / 1e9);
+    page_note(p, "%llu rows%s in %.3f s.", (unsigned long long)(rows - more),
+              more ? ", and more (--limit)," : "", (double)(now_ns() - start) / 1e9);
     return 0;
 }
 
 /* Without a question: what can be asked. */
 static void list_tables(struct page *p)
 {
-    static const struct page_column columns[] = {{"table", "table", PAGE_TEXT}, {"columns", "columns", PAGE_TEXT}};
+    static const struct page_column columns[] = {{"table", "table", PAGE_TEXT},
+                                                 {"columns", "columns", PAGE_TEXT}};
 
     static const char *const rows[][2] = {
         {"objects", "id, class, shallow, retained, dominator, reachable, length, value"},
@@ -95,7 +99,8 @@ static void list_tables(struct page *p)
         {"strings", "object, value, length, retained"},
         {"retained", "holder, id, class, shallow, retained, ... (WHERE holder = 0x...)"},
         {"roots", "object, kind, place"},
-        {"\"any.class.Name\"", "object, shallow, retained, shown, class_name, and the fields of its instances"}};
+        {"\"any.class.Name\"",
+         "object, shallow, retained, shown, class_name, and the fields of its instances"}};
 
     page_table(p, "tables", NULL, columns, ARRAY_SIZE(columns));
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `heap references`: what soft, weak, final and phantom references refer to, and what waits for its finalizer; and
- * `unreachable`. */
+/*
+ * `heap references`: what soft, weak, final and phantom references refer to, and what waits for its
+ * finalizer; and `unreachable`.
+ */
 #include "cli/heap/value.h"
 #include "cli/heap/verbs.h"
 
@@ -25,7 +27,9 @@ struct kinds {
 static int by_bytes(const void *a, const void *b)
 {
     const struct row *x = a, *y = b;
-    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : x->count != y->count ? (x->count < y->count ? 1 : -1) : 0;
+    return x->bytes != y->bytes   ? (x->bytes < y->bytes ? 1 : -1)
+           : x->count != y->count ? (x->count < y->count ? 1 : -1)
+                                  : 0;
 }
 
 /* Whether all paths to an object lead over weak references. */
@@ -34,7 +38,8 @@ static bool only_weakly(const struct heap *h, uint64_t i)
     return h->path_weak[i / 8] >> (i % 8) & 1;
 }
 
-static void count_reference(const struct heap *h, uint64_t i, enum heap_reference kind, struct kinds *k, struct row *rows)
+static void count_reference(const struct heap *h, uint64_t i, enum heap_reference kind,
+                            struct kinds *k, struct row *rows)
 {
     uint64_t referent;
     k->references[kind]++;
@@ -42,7 +47,8 @@ static void count_reference(const struct heap *h, uint64_t i, enum heap_referenc
         k->cleared[kind]++;
         return;
     }
-    struct row *row = &rows[(size_t)kind * h->dump->classes.len + (size_t)heap_class_of(h, referent)];
+    struct row *row =
+        &rows[(size_t)kind * h->dump->classes.len + (size_t)heap_class_of(h, referent)];
     row->count++;
     row->kind = kind;
     row->class = heap_class_of(h, referent);
@@ -71,13 +77,15 @@ static void show_finalizers(struct page *p, const struct heap *h)
     const struct heap_dump *d = h->dump;
     const unsigned n = d->header.id_size;
     int32_t class = heap_dump_class_named(d, "java.lang.ref.Finalizer");
-    uint64_t mirror = class == HEAP_NO_CLASS ? HEAP_NONE : heap_ids_find(&h->ids, d->classes.data[class].id);
+    uint64_t mirror =
+        class == HEAP_NO_CLASS ? HEAP_NONE : heap_ids_find(&h->ids, d->classes.data[class].id);
     struct hprof_item item;
     struct hprof_class c;
     struct hprof_static s;
     if (mirror == HEAP_NONE || !heap_item(h, mirror, &item) || hprof_class_read(&item, n, &c) < 0)
         return;
-    page_fact(p, "finalizers", "objects with finalizers", PAGE_COUNT, d->classes.data[class].objects);
+    page_fact(p, "finalizers", "objects with finalizers", PAGE_COUNT,
+              d->classes.data[class].objects);
     for (unsigned k = c.statics; k && hprof_static_read(&c.statics_at, n, false, &s); k--) {
         struct str name = heap_dump_string(d, s.name);
         uint64_t queue = s.type == HPROF_OBJECT ? heap_ids_find(&h->ids, s.value) : HEAP_NONE, head;
@@ -127,8 +135,8 @@ int heap_answer_references(const struct heap_call *c)
     show_kinds(c->page, &k);
     qsort(rows, d->classes.len * KINDS, sizeof(*rows), by_bytes);
     page_table(c->page, "referents", "What they refer to", columns, ARRAY_SIZE(columns));
-    for (uint64_t i = 0, left = heap_rows(c->options, 25, UINT64_MAX); i < d->classes.len * KINDS && rows[i].count && left;
-         i++) {
+    for (uint64_t i = 0, left = heap_rows(c->options, 25, UINT64_MAX);
+         i < d->classes.len * KINDS && rows[i].count && left; i++) {
         left--;
         page_text(c->page, kind_names[rows[i].kind]);
         page_text(c->page, d->classes.data[rows[i].class].name);
@@ -162,8 +170,11 @@ int heap_answer_unreachable(const struct heap_call *c)
     }
     page_fact(c->page, "objects", "unreachable objects", PAGE_COUNT, objects);
     page_fact(c->page, "bytes", "  bytes", PAGE_BYTES, bytes);
-    page_note(c->page, objects ? "No GC root of the dump leads to these: garbage, or held by roots that dumps do not have."
-                               : "Everything in the dump is reachable (a dump of live objects has no garbage).");
+    page_note(c->page,
+              objects
+                  ? "No GC root of the dump leads to these: garbage, or held by roots that dumps "
+                    "do not have."
+                  : "Everything in the dump is reachable (a dump of live objects has no garbage).");
     heap_histogram_table(c->page, &tally, NULL, heap_rows(c->options, 40, UINT64_MAX), false, NULL);
     free(tally.classes.data);
     return 0;

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `heap summary -o report.html` has beyond the summary: suspects, who consumes most, the tree of dominators to open. */
+/*
+ * What `heap summary -o report.html` has beyond the summary: suspects, who consumes most, the tree
+ * of dominators to open.
+ */
 #include "cli/heap/value.h"
 #include "cli/heap/verbs.h"
 
 #include <inttypes.h>
 
-enum { TREE_ROWS = 1500, TREE_CHILDREN = 25, TREE_DEPTH = 24, MIN_PART = 1000 }; /* a thousandth of the heap is shown */
+/* a thousandth of the heap is shown */
+enum { TREE_ROWS = 1500, TREE_CHILDREN = 25, TREE_DEPTH = 24, MIN_PART = 1000 };
 
 static const struct page_column tree_columns[] = {{"depth", NULL, PAGE_COUNT},
                                                   {"percent", "share", PAGE_PERCENT},
@@ -27,7 +31,8 @@ static void add_node(struct tree *t, uint64_t i, unsigned depth)
     uint64_t first, count, all = heap_retained(h, h->n), shown = 0;
     t->left--;
     heap_children(h, i, &first, &count);
-    while (shown < MIN(count, (uint64_t)TREE_CHILDREN) && heap_retained(h, heap_child(h, first + shown)) >= t->least)
+    while (shown < MIN(count, (uint64_t)TREE_CHILDREN) &&
+           heap_retained(h, heap_child(h, first + shown)) >= t->least)
         shown++;
     if (i == h->n)
         buf_string(&text, "GC roots");
@@ -53,7 +58,8 @@ void heap_report_sections(const struct heap_call *c)
     heap_histogram_table(c->page, h->dump, "r", 40, true, "Classes by what they retain");
     c->page->blocks.data[c->page->blocks.len - 1].chart = true;
     (void)!heap_answer_components(c);
-    page_table(c->page, "tree", "Who retains what: the tree of dominators", tree_columns, ARRAY_SIZE(tree_columns));
+    page_table(c->page, "tree", "Who retains what: the tree of dominators", tree_columns,
+               ARRAY_SIZE(tree_columns));
     c->page->blocks.data[c->page->blocks.len - 1].nested = true;
     add_node(&t, h->n, 0);
 }

@@ -83,7 +83,8 @@ int heap_answer_retained(const struct heap_call *c)
         char share[32];
         snprintf(share, sizeof(share), "%.2f %%", all ? 100.0 * (double)retained / (double)all : 0);
         page_fact_text(c->page, "share", "  of all reachable", share);
-        heap_histogram_table(c->page, &tally, NULL, heap_rows(c->options, 25, UINT64_MAX), false, "What is retained, by class");
+        heap_histogram_table(c->page, &tally, NULL, heap_rows(c->options, 25, UINT64_MAX), false,
+                             "What is retained, by class");
     }
     free(tally.classes.data);
     heap_memory_free(seen);

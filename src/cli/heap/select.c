@@ -8,16 +8,20 @@
 #include <string.h>
 
 static const struct arg select_args[] = {
-    {"--class", 0, ARG_TEXT, offsetof(struct heap_options, class), "CLASS", "instances of this class (* for any characters)"},
-    {"--object", 0, ARG_TEXT, offsetof(struct heap_options, object), "OBJECT", "the object at this address"},
-    {"--package", 0, ARG_TEXT, offsetof(struct heap_options, package), "PACKAGE", "instances of the package's classes"},
+    {"--class", 0, ARG_TEXT, offsetof(struct heap_options, class), "CLASS",
+     "instances of this class (* for any characters)"},
+    {"--object", 0, ARG_TEXT, offsetof(struct heap_options, object), "OBJECT",
+     "the object at this address"},
+    {"--package", 0, ARG_TEXT, offsetof(struct heap_options, package), "PACKAGE",
+     "instances of the package's classes"},
     {"--loader", 0, ARG_TEXT, offsetof(struct heap_options, loader), "OBJECT",
      "this class loader, its classes and their instances (0: the boot loader's)"},
     {0},
 };
 
 static const struct arg_set select_set = {"Which objects", select_args};
-const struct arg_set *const heap_select_sets[] = {&select_set, &heap_common_set, &heap_index_set, NULL};
+const struct arg_set *const heap_select_sets[] = {&select_set, &heap_common_set, &heap_index_set,
+                                                  NULL};
 
 static const struct arg exclude_args[] = {
     {"--exclude", 0, ARG_TEXT, offsetof(struct heap_options, exclude), "KINDS",
@@ -26,11 +30,13 @@ static const struct arg exclude_args[] = {
 };
 
 static const struct arg_set exclude_set = {"The path", exclude_args};
-const struct arg_set *const heap_paths_sets[] = {&select_set, &exclude_set, &heap_common_set, &heap_index_set, NULL};
+const struct arg_set *const heap_paths_sets[] = {&select_set, &exclude_set, &heap_common_set,
+                                                 &heap_index_set, NULL};
 
 bool heap_class_matches(const struct heap_class *c, const char *pattern)
 {
-    return strcmp(c->name, pattern) == 0 || (strchr(pattern, '*') && pattern_match(pattern, c->name, strlen(c->name)));
+    return strcmp(c->name, pattern) == 0 ||
+           (strchr(pattern, '*') && pattern_match(pattern, c->name, strlen(c->name)));
 }
 
 void heap_selection_release(struct heap_selection *s)

@@ -30,8 +30,8 @@ static bool builder(const struct heap *h, uint64_t i, struct buf *b)
 {
     uint64_t array, count, coder = 0;
     struct hprof_item item;
-    if (!heap_get(h, i, "count", &count) || !heap_get_object(h, i, "value", &array) || !heap_item(h, array, &item) ||
-        item.tag != HPROF_PRIMITIVE_ARRAY_DUMP)
+    if (!heap_get(h, i, "count", &count) || !heap_get_object(h, i, "value", &array) ||
+        !heap_item(h, array, &item) || item.tag != HPROF_PRIMITIVE_ARRAY_DUMP)
         return false;
     bool wide = heap_get(h, i, "coder", &coder) && coder;
     buf_u8(b, '"');
@@ -49,11 +49,13 @@ static bool big_integer(const struct heap *h, uint64_t i, struct buf *b)
     uint32_t words[MAX_WORDS];
     char digits[MAX_WORDS * 10 + 2];
     size_t at = sizeof(digits) - 1;
-    if (!heap_get(h, i, "signum", &signum) || !heap_get_object(h, i, "mag", &array) || !heap_item(h, array, &item) ||
-        item.tag != HPROF_PRIMITIVE_ARRAY_DUMP || item.type != HPROF_INT)
+    if (!heap_get(h, i, "signum", &signum) || !heap_get_object(h, i, "mag", &array) ||
+        !heap_item(h, array, &item) || item.tag != HPROF_PRIMITIVE_ARRAY_DUMP ||
+        item.type != HPROF_INT)
         return false;
     if (item.count > MAX_WORDS) {
-        buf_printf(b, "%sabout %" PRIu64 " bits", (int32_t)signum < 0 ? "-" : "", (uint64_t)item.count * 32);
+        buf_printf(b, "%sabout %" PRIu64 " bits", (int32_t)signum < 0 ? "-" : "",
+                   (uint64_t)item.count * 32);
         return true;
     }
     for (uint32_t k = 0; k < item.count; k++)
@@ -74,12 +76,14 @@ static bool big_integer(const struct heap *h, uint64_t i, struct buf *b)
     return true;
 }
 
-static bool part(const struct heap *h, uint64_t i, const char *field, const char *before, struct buf *b)
+static bool part(const struct heap *h, uint64_t i, const char *field, const char *before,
+                 struct buf *b)
 {
     uint64_t string;
     size_t start = b->len;
     buf_string(b, before);
-    if (heap_get_object(h, i, field, &string) && heap_string(h, string, b, SHOWN) && b->len > start + strlen(before))
+    if (heap_get_object(h, i, field, &string) && heap_string(h, string, b, SHOWN) &&
+        b->len > start + strlen(before))
         return true;
     b->len = start;
     return false;
@@ -127,7 +131,8 @@ bool heap_shown(const struct heap *h, uint64_t i, struct buf *b)
 {
     const struct heap_dump *d = h->dump;
     size_t start = b->len;
-    for (int32_t class = heap_class_of(h, i); class != HEAP_NO_CLASS; class = d->classes.data[class].super) {
+    for (int32_t class = heap_class_of(h, i); class != HEAP_NO_CLASS;
+         class = d->classes.data[class].super) {
         if (strncmp(d->classes.data[class].name, "java.", 5) != 0)
             continue;
         for (size_t k = 0; k < ARRAY_SIZE(kinds); k++) {

@@ -27,7 +27,10 @@ static const struct sql_table *table_named(const char *name)
     return NULL;
 }
 
-/* The columns of a class's own table: those of objects, then its fields; a name that comes twice is the subclass's. */
+/*
+ * The columns of a class's own table: those of objects, then its fields; a name that comes twice is
+ * the subclass's.
+ */
 static void class_columns(struct heap_sql *s, int32_t class, struct buf *b)
 {
     const struct sql_fields *f = sql_fields_of(s, class);
@@ -42,15 +45,16 @@ static void class_columns(struct heap_sql *s, int32_t class, struct buf *b)
         char suffix[16] = "";
         if (again)
             snprintf(suffix, sizeof(suffix), "_%u", i);
-        char *quoted =
-            sqlite3_mprintf(", \"%w%s\" %s", f->list[i].name, suffix, f->list[i].type == HPROF_OBJECT ? "ADDRESS" : "");
+        char *quoted = sqlite3_mprintf(", \"%w%s\" %s", f->list[i].name, suffix,
+                                       f->list[i].type == HPROF_OBJECT ? "ADDRESS" : "");
         buf_string(b, quoted ? quoted : "");
         sqlite3_free(quoted);
     }
 }
 
 /* argv[0] is "heap", argv[2] the table's name; argv[3], when there, the number of a class. */
-static int vt_connect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **ret, char **ret_error)
+static int vt_connect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **ret,
+                      char **ret_error)
 {
     struct heap_sql *s = aux;
     struct sql_vtab *v = calloc(1, sizeof(*v));
@@ -66,14 +70,17 @@ static int vt_connect(sqlite3 *db, void *aux, int argc, const char *const *argv,
         v->wants = calloc(d->classes.len + 1, 1);
         /* Classes of one name, of several loaders, are one table. */
         for (size_t k = 0; v->wants && k < d->classes.len; k++) {
-            for (int32_t c = (int32_t)k; c != HEAP_NO_CLASS && !v->wants[k]; c = d->classes.data[c].super)
+            for (int32_t c = (int32_t)k; c != HEAP_NO_CLASS && !v->wants[k];
+                 c = d->classes.data[c].super)
                 v->wants[k] = strcmp(d->classes.data[c].name, d->classes.data[v->class].name) == 0;
         }
         class_columns(s, v->class, &columns);
     } else if (v->table) {
         buf_string(&columns, v->table->columns);
     }
-    int r = !v->table ? SQLITE_ERROR : buf_error(&columns) ? SQLITE_NOMEM : declare(db, buf_str(&columns));
+    int r = !v->table             ? SQLITE_ERROR
+            : buf_error(&columns) ? SQLITE_NOMEM
+                                  : declare(db, buf_str(&columns));
     if (r != SQLITE_OK) {
         free(v->wants);
         free(v);
@@ -102,7 +109,8 @@ static int vt_best_index(sqlite3_vtab *base, sqlite3_index_info *info)
     double rows = all;
     for (int i = 0; i < info->nConstraint; i++) {
         const struct sqlite3_index_constraint *c = &info->aConstraint[i];
-        if (!c->usable || c->op != SQLITE_INDEX_CONSTRAINT_EQ || c->iColumn < 0) /* below 0: the number of the row */
+        /* below 0: the number of the row */
+        if (!c->usable || c->op != SQLITE_INDEX_CONSTRAINT_EQ || c->iColumn < 0)
             continue;
         enum sql_way found = c->iColumn == t->key         ? SQL_BY_KEY
                              : c->iColumn == t->dominator ? SQL_BY_DOMINATOR
@@ -127,7 +135,10 @@ static int vt_best_index(sqlite3_vtab *base, sqlite3_index_info *info)
         info->aConstraintUsage[best].omit = 0;
     }
     info->idxNum = (int)way;
-    /* Finding instances of a class looks at the class of each object, which is quick, and at nothing else. */
+    /*
+     * Finding instances of a class looks at the class of each object, which is quick, and at
+     * nothing else.
+     */
     info->estimatedCost = way == SQL_BY_CLASS ? rows + all / 20 : rows * 2 + 1;
     info->estimatedRows = (sqlite3_int64)rows + 1;
     if (way == SQL_BY_KEY && t->rows_of_key <= 1)
@@ -165,7 +176,9 @@ static void start_class(struct sql_cursor *c, const char *name)
         c->wants[k] = strcmp(d->classes.data[k].name, name) == 0;
 }
 
-/* Those that refer to the object; what refers to none that is in the dump is looked for among all. */
+/*
+ * Those that refer to the object; what refers to none that is in the dump is looked for among all.
+ */
 static int find_sources(struct sql_cursor *c)
 {
     if (c->key == HEAP_NONE) {
@@ -178,7 +191,8 @@ static int find_sources(struct sql_cursor *c)
     return heap_incoming_of(c->sql->incoming, c->key, &c->sources);
 }
 
-static int vt_filter(sqlite3_vtab_cursor *base, int number, const char *text, int argc, sqlite3_value **argv)
+static int vt_filter(sqlite3_vtab_cursor *base, int number, const char *text, int argc,
+                     sqlite3_value **argv)
 {
     struct sql_cursor *c = (struct sql_cursor *)base;
     const struct heap *h = c->sql->h;
@@ -195,8 +209,10 @@ static int vt_filter(sqlite3_vtab_cursor *base, int number, const char *text, in
     } else if (c->way != SQL_ALL) {
         if (sqlite3_value_numeric_type(argv[0]) == SQLITE_INTEGER)
             c->key = heap_ids_find(&h->ids, (uint64_t)sqlite3_value_int64(argv[0]));
-        else if (sqlite3_value_type(argv[0]) == SQLITE_TEXT && strncmp((const char *)sqlite3_value_text(argv[0]), "0x", 2) == 0)
-            c->key = heap_ids_find(&h->ids, strtoull((const char *)sqlite3_value_text(argv[0]), NULL, 16));
+        else if (sqlite3_value_type(argv[0]) == SQLITE_TEXT &&
+                 strncmp((const char *)sqlite3_value_text(argv[0]), "0x", 2) == 0)
+            c->key = heap_ids_find(&h->ids,
+                                   strtoull((const char *)sqlite3_value_text(argv[0]), NULL, 16));
         c->end = c->key == HEAP_NONE;
     }
     if (c->way == SQL_BY_TARGET && find_sources(c) < 0)
@@ -264,7 +280,8 @@ const struct sql_fields *sql_fields_of(struct heap_sql *s, int32_t class)
 }
 
 /* What the user's statements may do: read. Nothing is attached, written or loaded. */
-static int authorize(void *ctx, int action, const char *a, const char *b, const char *c, const char *d)
+static int authorize(void *ctx, int action, const char *a, const char *b, const char *c,
+                     const char *d)
 {
     bool reads = action == SQLITE_SELECT || action == SQLITE_READ || action == SQLITE_RECURSIVE ||
                  (action == SQLITE_FUNCTION && b && strcmp(b, "load_extension") != 0);
@@ -341,7 +358,8 @@ sqlite3_stmt *heap_sql_prepare(struct heap_sql *s, const char *sql, char *why, s
     if (r != SQLITE_OK && strcmp(sqlite3_errmsg(s->db), "no query solution") == 0)
         snprintf(why, size, "the table retained needs WHERE holder = 0x...");
     else if (r != SQLITE_OK)
-        snprintf(why, size, r == SQLITE_AUTH ? "only SELECT is possible" : "%s", sqlite3_errmsg(s->db));
+        snprintf(why, size, r == SQLITE_AUTH ? "only SELECT is possible" : "%s",
+                 sqlite3_errmsg(s->db));
     else if (!statement)
         snprintf(why, size, "there is no statement in it");
     else if (rest[strspn(rest, " \t\r\n;")])
@@ -367,6 +385,7 @@ void heap_sql_limit(struct heap_sql *s, uint64_t ns)
 const char *heap_sql_error(const struct heap_sql *s)
 {
     if (sqlite3_errcode(s->db) == SQLITE_INTERRUPT)
-        return "it took longer than questions may here: narrow it, or ask `jvmscope heap query`, which has no limit";
+        return "it took longer than questions may here: narrow it, or ask `jvmscope heap query`, "
+               "which has no limit";
     return sqlite3_errmsg(s->db);
 }

@@ -34,7 +34,8 @@ static void put_value(sqlite3_context *to, const struct heap *h, uint64_t i)
 {
     _cleanup_(buf_release) struct buf b = BUF((size_t)64 << 20);
     bool shown = i < h->n &&
-                 (heap_class_of(h, i) == h->dump->string_class ? heap_string(h, i, &b, b.limit - 8) : heap_value(h, i, &b, 0));
+                 (heap_class_of(h, i) == h->dump->string_class ? heap_string(h, i, &b, b.limit - 8)
+                                                               : heap_value(h, i, &b, 0));
     if (shown && !buf_error(&b))
         sqlite3_result_text(to, buf_str(&b), (int)b.len, SQLITE_TRANSIENT);
     else
@@ -137,7 +138,8 @@ static void objects_column(struct sql_cursor *c, sqlite3_context *to, int column
             put_text(to, h->path_weak[c->at / 8] >> (c->at % 8) & 1 ? "weak" : "strong");
         break;
     case 6:
-        if (heap_item(h, c->at, &item) && (item.tag == HPROF_OBJECT_ARRAY_DUMP || item.tag == HPROF_PRIMITIVE_ARRAY_DUMP))
+        if (heap_item(h, c->at, &item) &&
+            (item.tag == HPROF_OBJECT_ARRAY_DUMP || item.tag == HPROF_PRIMITIVE_ARRAY_DUMP))
             sqlite3_result_int64(to, item.count);
         break;
     default:
@@ -158,12 +160,15 @@ static void class_column(struct sql_cursor *c, sqlite3_context *to, int column)
     }
     const struct sql_fields *fields = sql_fields_of(c->sql, c->vtab->class);
     struct heap_field f = fields->list[column - 5];
-    /* A subclass's own fields come first: those of this class lie where its own instances have them, counted from the end. */
+    /*
+     * A subclass's own fields come first: those of this class lie where its own instances have
+     * them, counted from the end.
+     */
     const struct heap_class *table = &h->dump->classes.data[c->vtab->class];
     uint32_t own = h->dump->classes.data[heap_class_of(h, c->at)].fields_bytes;
     uint64_t at = (uint64_t)f.offset + own - table->fields_bytes;
-    if (own < table->fields_bytes || !heap_item(h, c->at, &item) || item.tag != HPROF_INSTANCE_DUMP ||
-        at + hprof_type_size(f.type, width) > item.body_len)
+    if (own < table->fields_bytes || !heap_item(h, c->at, &item) ||
+        item.tag != HPROF_INSTANCE_DUMP || at + hprof_type_size(f.type, width) > item.body_len)
         return;
     uint64_t bits = hprof_value_at(item.body + at, f.type, width);
     if (f.type == HPROF_OBJECT)
@@ -177,8 +182,9 @@ static void class_column(struct sql_cursor *c, sqlite3_context *to, int column)
 static void classes_settle(struct sql_cursor *c)
 {
     const struct heap_dump *d = c->sql->h->dump;
-    while (c->at < d->classes.len && ((c->way == SQL_BY_CLASS && !c->wants[c->at]) ||
-                                      (c->way == SQL_BY_KEY && d->classes.data[c->at].id != heap_id(c->sql->h, c->key))))
+    while (c->at < d->classes.len &&
+           ((c->way == SQL_BY_CLASS && !c->wants[c->at]) ||
+            (c->way == SQL_BY_KEY && d->classes.data[c->at].id != heap_id(c->sql->h, c->key))))
         c->at++;
     c->end = c->at >= d->classes.len;
 }
@@ -232,11 +238,15 @@ static bool field_here(struct sql_cursor *c)
     const unsigned width = h->dump->header.id_size;
     if (c->item.tag == HPROF_CLASS_DUMP) {
         struct hprof_static s;
-        if (c->field >= c->refs.mirror.statics || !hprof_static_read(&c->refs.mirror.statics_at, width, false, &s))
+        if (c->field >= c->refs.mirror.statics ||
+            !hprof_static_read(&c->refs.mirror.statics_at, width, false, &s))
             return false;
         struct str name = heap_dump_string(h->dump, s.name);
-        int64_t kept = strpool_add(&h->dump->names, name.data ? name.data : "?", name.data ? name.len : 1);
-        c->f = (struct heap_field){.name = kept < 0 ? "?" : strpool_get(&h->dump->names, (uint64_t)kept).data, .type = s.type};
+        int64_t kept =
+            strpool_add(&h->dump->names, name.data ? name.data : "?", name.data ? name.len : 1);
+        c->f = (struct heap_field){
+            .name = kept < 0 ? "?" : strpool_get(&h->dump->names, (uint64_t)kept).data,
+            .type = s.type};
         c->id = s.value;
         return true;
     }
@@ -279,7 +289,9 @@ static void fields_settle(struct sql_cursor *c)
         c->field = 0;
         if (heap_item(h, c->at, &c->item)) {
             bool class = c->item.tag == HPROF_CLASS_DUMP;
-            if ((!class || hprof_class_read(&c->item, h->dump->header.id_size, &c->refs.mirror) == 0) && field_here(c))
+            if ((!class ||
+                 hprof_class_read(&c->item, h->dump->header.id_size, &c->refs.mirror) == 0) &&
+                field_here(c))
                 return;
         }
     }
@@ -303,9 +315,10 @@ static void fields_next(struct sql_cursor *c)
 
 static void fields_column(struct sql_cursor *c, sqlite3_context *to, int column)
 {
-    static const char *const types[16] = {[HPROF_OBJECT] = "object", [HPROF_BOOLEAN] = "boolean", [HPROF_CHAR] = "char",
-                                          [HPROF_FLOAT] = "float",   [HPROF_DOUBLE] = "double",   [HPROF_BYTE] = "byte",
-                                          [HPROF_SHORT] = "short",   [HPROF_INT] = "int",         [HPROF_LONG] = "long"};
+    static const char *const types[16] = {
+        [HPROF_OBJECT] = "object", [HPROF_BOOLEAN] = "boolean", [HPROF_CHAR] = "char",
+        [HPROF_FLOAT] = "float",   [HPROF_DOUBLE] = "double",   [HPROF_BYTE] = "byte",
+        [HPROF_SHORT] = "short",   [HPROF_INT] = "int",         [HPROF_LONG] = "long"};
     const struct heap *h = c->sql->h;
     switch (column) {
     case 0:
@@ -458,7 +471,8 @@ static void retained_column(struct sql_cursor *c, sqlite3_context *to, int colum
 static void roots_settle(struct sql_cursor *c)
 {
     const struct heap_dump *d = c->sql->h->dump;
-    while (c->at < d->roots.len && c->way == SQL_BY_KEY && d->roots.data[c->at].id != heap_id(c->sql->h, c->key))
+    while (c->at < d->roots.len && c->way == SQL_BY_KEY &&
+           d->roots.data[c->at].id != heap_id(c->sql->h, c->key))
         c->at++;
     c->end = c->at >= d->roots.len;
 }
@@ -493,29 +507,35 @@ static void roots_column(struct sql_cursor *c, sqlite3_context *to, int column)
 }
 
 const struct sql_table sql_tables[] = {
-    {"objects", "id ADDRESS, class TEXT, shallow, retained, dominator ADDRESS, reachable, length, value TEXT", 0, false, 4, 1,
-     -1, 1, objects_start, objects_next, objects_column},
-    {"classes", "id ADDRESS, name TEXT, super TEXT, loader ADDRESS, objects, shallow, retained", 0, false, -1, 1, -1, 1,
-     classes_start, classes_next, classes_column},
-    {"fields", "object ADDRESS, name TEXT, type TEXT, value, ref ADDRESS", 0, false, -1, -1, 4, 8, fields_start, fields_next,
-     fields_column},
-    {"refs", "source ADDRESS, target ADDRESS, name TEXT", 0, false, -1, -1, 1, 8, refs_start, refs_next, refs_column},
-    {"strings", "object ADDRESS, value TEXT, length, retained", 0, false, -1, -1, -1, 1, strings_start, strings_next,
-     strings_column},
-    {"retained", "holder ADDRESS, id ADDRESS, class TEXT, shallow, retained, dominator ADDRESS, reachable, length, value TEXT",
+    {"objects",
+     "id ADDRESS, class TEXT, shallow, retained, dominator ADDRESS, reachable, length, value TEXT",
+     0, false, 4, 1, -1, 1, objects_start, objects_next, objects_column},
+    {"classes", "id ADDRESS, name TEXT, super TEXT, loader ADDRESS, objects, shallow, retained", 0,
+     false, -1, 1, -1, 1, classes_start, classes_next, classes_column},
+    {"fields", "object ADDRESS, name TEXT, type TEXT, value, ref ADDRESS", 0, false, -1, -1, 4, 8,
+     fields_start, fields_next, fields_column},
+    {"refs", "source ADDRESS, target ADDRESS, name TEXT", 0, false, -1, -1, 1, 8, refs_start,
+     refs_next, refs_column},
+    {"strings", "object ADDRESS, value TEXT, length, retained", 0, false, -1, -1, -1, 1,
+     strings_start, strings_next, strings_column},
+    {"retained",
+     "holder ADDRESS, id ADDRESS, class TEXT, shallow, retained, dominator ADDRESS, reachable, "
+     "length, value TEXT",
      0, true, -1, -1, -1, 1000, retained_start, retained_next, retained_column},
-    {"roots", "object ADDRESS, kind TEXT, place TEXT", 0, false, -1, -1, -1, 1, roots_start, roots_next, roots_column},
+    {"roots", "object ADDRESS, kind TEXT, place TEXT", 0, false, -1, -1, -1, 1, roots_start,
+     roots_next, roots_column},
     {0},
 };
 
-const struct sql_table sql_class_table = {NULL,
-                                          "object ADDRESS, shallow, retained, shown TEXT, class_name TEXT",
-                                          0,
-                                          false,
-                                          -1,
-                                          4,
-                                          -1,
-                                          1,
-                                          objects_start,
-                                          objects_next,
-                                          class_column};
+const struct sql_table sql_class_table = {
+    NULL,
+    "object ADDRESS, shallow, retained, shown TEXT, class_name TEXT",
+    0,
+    false,
+    -1,
+    4,
+    -1,
+    1,
+    objects_start,
+    objects_next,
+    class_column};

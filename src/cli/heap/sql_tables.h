@@ -64,7 +64,8 @@ struct sql_cursor {
     uint64_t id, row;
     uint8_t *wants; /* by class number, of SQL_BY_CLASS */
     VEC(uint64_t) stack;
-    struct heap_sources sources; /* of SQL_BY_TARGET: those that are still to come are from `source` on */
+    /* of SQL_BY_TARGET: those that are still to come are from `source` on */
+    struct heap_sources sources;
     size_t source;
 };
 

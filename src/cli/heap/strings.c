@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `heap strings`: those that are there more than once, and what a single copy of each would save; or those with a text in them.
+/*
+ * `heap strings`: those that are there more than once, and what a single copy of each would save;
+ * or those with a text in them.
  */
 #include "cli/heap/value.h"
 #include "cli/heap/verbs.h"
@@ -12,12 +14,14 @@
 #include <string.h>
 
 static const struct arg strings_args[] = {
-    {"--find", 0, ARG_TEXT, offsetof(struct heap_options, find), "TEXT", "strings with this text in them"},
+    {"--find", 0, ARG_TEXT, offsetof(struct heap_options, find), "TEXT",
+     "strings with this text in them"},
     {0},
 };
 
 static const struct arg_set strings_set = {"Which strings", strings_args};
-const struct arg_set *const heap_strings_sets[] = {&strings_set, &heap_common_set, &heap_index_set, NULL};
+const struct arg_set *const heap_strings_sets[] = {&strings_set, &heap_common_set, &heap_index_set,
+                                                   NULL};
 
 enum { SLICE = 1 << 18 };
 
@@ -43,7 +47,8 @@ static int count_slice(void *ctx, unsigned thread, uint64_t slice)
             continue;
         uint64_t bytes = heap_text_bytes(&t), at = __atomic_fetch_add(&s->n, 1, __ATOMIC_RELAXED);
         if (at < s->cap)
-            s->entries[at] = (struct entry){hash_bytes(t.bytes, bytes) + (t.coder == HEAP_LATIN1), i};
+            s->entries[at] =
+                (struct entry){hash_bytes(t.bytes, bytes) + (t.coder == HEAP_LATIN1), i};
     }
     return 0;
 }
@@ -51,7 +56,9 @@ static int count_slice(void *ctx, unsigned thread, uint64_t slice)
 static int by_hash(const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;
-    return x->hash != y->hash ? (x->hash < y->hash ? -1 : 1) : x->object < y->object ? -1 : x->object > y->object;
+    return x->hash != y->hash      ? (x->hash < y->hash ? -1 : 1)
+           : x->object < y->object ? -1
+                                   : x->object > y->object;
 }
 
 /* Equal texts: how many strings, and in how many arrays. */
@@ -73,7 +80,10 @@ static struct same same_of(const struct heap *h, const struct entry *e, uint64_t
     uint64_t last = HEAP_NONE;
     for (uint64_t k = 0; k < n; k++) {
         struct heap_text t;
-        /* Strings made of one another share their array; those lie side by side more often than not. */
+        /*
+         * Strings made of one another share their array; those lie side by side more often than
+         * not.
+         */
         if (!heap_text_of(h, e[k].object, &t) || t.array == last)
             continue;
         s.wasted += s.arrays++ ? heap_shallow(h, t.array) : 0;
@@ -85,15 +95,20 @@ static struct same same_of(const struct heap *h, const struct entry *e, uint64_t
 
 static int show_duplicates(const struct heap_call *c)
 {
-    static const struct page_column columns[] = {{"object", "one of them", PAGE_ID}, {"count", "strings", PAGE_COUNT},
-                                                 {"arrays", "arrays", PAGE_COUNT},   {"wasted", "wasted", PAGE_BYTES},
-                                                 {"length", "length", PAGE_COUNT},   {"value", "value", PAGE_TEXT, true}};
+    static const struct page_column columns[] = {
+        {"object", "one of them", PAGE_ID}, {"count", "strings", PAGE_COUNT},
+        {"arrays", "arrays", PAGE_COUNT},   {"wasted", "wasted", PAGE_BYTES},
+        {"length", "length", PAGE_COUNT},   {"value", "value", PAGE_TEXT, true}};
     const struct heap *h = c->heap;
-    uint64_t strings = h->dump->string_class < 0 ? 0 : h->dump->classes.data[h->dump->string_class].objects;
-    struct scan s = {.h = h, .cap = strings, .entries = heap_memory((strings + 1) * sizeof(struct entry))};
+    uint64_t strings =
+        h->dump->string_class < 0 ? 0 : h->dump->classes.data[h->dump->string_class].objects;
+    struct scan s = {
+        .h = h, .cap = strings, .entries = heap_memory((strings + 1) * sizeof(struct entry))};
     VEC(struct same) found = {0};
     uint64_t distinct = 0, wasted = 0;
-    int error = s.entries ? heap_parallel(h->dump->threads, (h->n + SLICE - 1) / SLICE, count_slice, &s) : -ENOMEM;
+    int error = s.entries
+                    ? heap_parallel(h->dump->threads, (h->n + SLICE - 1) / SLICE, count_slice, &s)
+                    : -ENOMEM;
     s.n = MIN(s.n, s.cap);
     if (!error)
         qsort(s.entries, s.n, sizeof(struct entry), by_hash);
@@ -113,7 +128,8 @@ static int show_duplicates(const struct heap_call *c)
     page_fact(c->page, "strings", "strings", PAGE_COUNT, s.n);
     page_fact(c->page, "distinct", "  of different text", PAGE_COUNT, distinct);
     page_fact(c->page, "wasted", "  one of each saves", PAGE_BYTES, wasted);
-    page_table(c->page, "duplicates", "Texts that are there more than once", columns, ARRAY_SIZE(columns));
+    page_table(c->page, "duplicates", "Texts that are there more than once", columns,
+               ARRAY_SIZE(columns));
     uint64_t limit = heap_rows(c->options, 40, 10000);
     for (size_t i = 0; i < found.len && i < limit; i++) {
         struct heap_text t = {0};
@@ -135,19 +151,23 @@ static int find_chunk(void *ctx, unsigned thread, uint64_t k)
     struct scan *s = ctx;
     const struct heap_dump *d = s->h->dump;
     const struct heap_chunk *chunk = &d->chunks.data[k];
-    struct hprof_items it = hprof_items_of(d->data + chunk->start, d->data + chunk->end, d->header.id_size);
+    struct hprof_items it =
+        hprof_items_of(d->data + chunk->start, d->data + chunk->end, d->header.id_size);
     struct hprof_item item = {0};
     while (hprof_item_next(&it, &item) > 0) {
-        if (item.tag != HPROF_PRIMITIVE_ARRAY_DUMP || (item.type != HPROF_BYTE && item.type != HPROF_CHAR))
+        if (item.tag != HPROF_PRIMITIVE_ARRAY_DUMP ||
+            (item.type != HPROF_BYTE && item.type != HPROF_CHAR))
             continue;
         bool hit = false;
         for (int coder = 0; coder < 3 && !hit; coder++) {
             if (s->needle_len[coder] && (item.type == HPROF_CHAR) == (coder == HEAP_UTF16_BE))
-                hit = memmem(item.body, item.body_len, s->needle[coder], s->needle_len[coder]) != NULL;
+                hit = memmem(item.body, item.body_len, s->needle[coder], s->needle_len[coder]) !=
+                      NULL;
         }
         if (!hit)
             continue;
-        uint64_t number = heap_ids_find(&s->h->ids, item.id), at = __atomic_fetch_add(&s->n, 1, __ATOMIC_RELAXED);
+        uint64_t number = heap_ids_find(&s->h->ids, item.id),
+                 at = __atomic_fetch_add(&s->n, 1, __ATOMIC_RELAXED);
         if (number != HEAP_NONE && at < s->cap)
             s->entries[at] = (struct entry){number, 0};
     }
@@ -200,7 +220,8 @@ static void show_found(const struct heap_call *c, const struct scan *s)
             continue;
         struct entry key = {t.array, 0};
         if (!bsearch(&key, s->entries, s->n, sizeof(key), by_hash) ||
-            !memmem(t.bytes, heap_text_bytes(&t), s->needle[t.coder], s->needle_len[t.coder]) || !s->needle_len[t.coder])
+            !memmem(t.bytes, heap_text_bytes(&t), s->needle[t.coder], s->needle_len[t.coder]) ||
+            !s->needle_len[t.coder])
             continue;
         if (count++ >= left)
             continue;

@@ -11,31 +11,37 @@ static void add_shape(struct page *p, const struct heap_dump *d)
     const struct heap_shape *s = &d->shape;
     char text[200];
     snprintf(text, sizeof(text),
-             "header %u bytes%s, array header %u, references %u, alignment %u, class objects %u and statics", s->header,
-             s->header == 8 && d->header.id_size == 8 ? " (compact)" : "", s->array_header, s->reference, s->alignment,
-             s->mirror_base);
+             "header %u bytes%s, array header %u, references %u, alignment %u, class objects %u "
+             "and statics",
+             s->header, s->header == 8 && d->header.id_size == 8 ? " (compact)" : "",
+             s->array_header, s->reference, s->alignment, s->mirror_base);
     page_fact_text(p, "sizeRule", "sizes", text);
     if (s->assumed)
         page_fact_text(p, "sizeRuleSource", "  how known",
                        "assumed: ids of this dump are no addresses, neighbours say nothing");
     else {
-        snprintf(text, sizeof(text), "%llu neighbours in memory compared: %.1f %% lie exactly as far apart as the rule says",
-                 (unsigned long long)s->tried, s->tried ? 100.0 * (double)s->agreed / (double)s->tried : 0);
+        snprintf(
+            text, sizeof(text),
+            "%llu neighbours in memory compared: %.1f %% lie exactly as far apart as the rule says",
+            (unsigned long long)s->tried,
+            s->tried ? 100.0 * (double)s->agreed / (double)s->tried : 0);
         page_fact_text(p, "sizeRuleSource", "  how known", text);
     }
 }
 
 static void add_properties(struct page *p, const struct heap *h)
 {
-    static const struct page_column columns[] = {{"root", "kind of root", PAGE_TEXT}, {"count", "count", PAGE_COUNT}};
+    static const struct page_column columns[] = {{"root", "kind of root", PAGE_TEXT},
+                                                 {"count", "count", PAGE_COUNT}};
 
     static const struct {
         uint8_t tag;
         const char *name;
-    } kinds[] = {{HPROF_ROOT_STICKY_CLASS, "system class"},   {HPROF_ROOT_JNI_GLOBAL, "JNI global"},
-                 {HPROF_ROOT_JNI_LOCAL, "JNI local"},         {HPROF_ROOT_JAVA_FRAME, "Java frame"},
-                 {HPROF_ROOT_NATIVE_STACK, "native stack"},   {HPROF_ROOT_THREAD_OBJECT, "thread"},
-                 {HPROF_ROOT_MONITOR_USED, "monitor in use"}, {HPROF_ROOT_THREAD_BLOCK, "thread block"}};
+    } kinds[] = {
+        {HPROF_ROOT_STICKY_CLASS, "system class"},   {HPROF_ROOT_JNI_GLOBAL, "JNI global"},
+        {HPROF_ROOT_JNI_LOCAL, "JNI local"},         {HPROF_ROOT_JAVA_FRAME, "Java frame"},
+        {HPROF_ROOT_NATIVE_STACK, "native stack"},   {HPROF_ROOT_THREAD_OBJECT, "thread"},
+        {HPROF_ROOT_MONITOR_USED, "monitor in use"}, {HPROF_ROOT_THREAD_BLOCK, "thread block"}};
 
     uint64_t counts[ARRAY_SIZE(kinds) + 1] = {0};
     for (size_t i = 0; i < h->dump->roots.len; i++) {
@@ -58,14 +64,17 @@ static void add_times(struct page *p, const struct heap *h)
     const struct heap_build_times *t = &h->times;
     char text[256];
     snprintf(text, sizeof(text),
-             "%.2f s (CPU %.2f): objects %.2f, addresses %.2f, references %.2f, search %.2f, dominators %.2f, retained %.2f",
-             t->total, t->cpu, t->survey, t->ids, t->references, t->search, t->dominators, t->retained);
+             "%.2f s (CPU %.2f): objects %.2f, addresses %.2f, references %.2f, search %.2f, "
+             "dominators %.2f, retained %.2f",
+             t->total, t->cpu, t->survey, t->ids, t->references, t->search, t->dominators,
+             t->retained);
     page_fact_text(p, "indexTimes", h->built ? "index built in" : "index, was built in", text);
     page_fact(p, "indexBytes", "index", PAGE_BYTES, h->index_bytes);
     page_fact(p, "indexMemory", "  memory, at most", PAGE_BYTES, t->peak_bytes);
     if (t->spilled)
         page_fact(p, "indexSpilled", "  room in files", PAGE_BYTES, t->spilled);
-    snprintf(text, sizeof(text), "%.1f bytes an object, memory %.1f", h->n ? (double)h->index_bytes / (double)h->n : 0,
+    snprintf(text, sizeof(text), "%.1f bytes an object, memory %.1f",
+             h->n ? (double)h->index_bytes / (double)h->n : 0,
              h->n ? (double)t->peak_bytes / (double)h->n : 0);
     page_fact_text(p, "indexPerObject", "  that is", text);
 }
@@ -94,9 +103,10 @@ void heap_summary_facts(struct page *p, const struct heap *h)
     page_fact(p, "reachableBytes", "  bytes", PAGE_BYTES, heap_retained(h, h->n));
     page_fact(p, "classes", "classes", PAGE_COUNT, classes);
     page_fact(p, "loaders", "class loaders", PAGE_COUNT, loaders);
-    page_fact_text(p, "weakReferences", "weak references",
-                   h->strong ? "retain nothing (--strong)"
-                             : "retain what nothing else holds, as in Eclipse MAT (--strong: they do not)");
+    page_fact_text(
+        p, "weakReferences", "weak references",
+        h->strong ? "retain nothing (--strong)"
+                  : "retain what nothing else holds, as in Eclipse MAT (--strong: they do not)");
     add_shape(p, d);
 }
 

@@ -7,8 +7,10 @@
 #include "cli/heap/verbs.h"
 #include "cli/target.h"
 #include "proto/attach.h"
+#include "proto/scratch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -31,12 +33,20 @@ static const struct arg take_args[] = {
 static const struct arg_set take_set = {"The dump", take_args};
 const struct arg_set *const heap_take_sets[] = {&take_set, NULL};
 
-/* What the VM writes to, as we see it: gone when we are interrupted. The VM ends its dump into a file without a name. */
-static char partial[PATH_MAX + 64];
+/*
+ * What the VM writes to: gone when we are interrupted. The VM ends its dump into a file without a
+ * name.
+ */
+static struct {
+    int folder;
+    char name[NAME_MAX + 1], scratch[64]; /* scratch: empty when the dump lies beside the output */
+} partial;
 
 static void on_signal(int number)
 {
-    unlink(partial);
+    unlinkat(partial.folder, partial.name, 0);
+    if (partial.scratch[0])
+        unlinkat(partial.folder, partial.scratch, 0);
     _exit(128 + number);
 }
 
@@ -53,7 +63,7 @@ static void *watch(void *argument)
     progress_start(&progress, "heap dump");
     while (!__atomic_load_n(&w->done, __ATOMIC_ACQUIRE)) {
         struct stat st;
-        if (stat(partial, &st) == 0)
+        if (fstatat(partial.folder, partial.name, &st, AT_SYMLINK_NOFOLLOW) == 0)
             progress_update(&progress, (uint64_t)st.st_size, 0);
         usleep(20000);
     }
@@ -61,41 +71,76 @@ static void *watch(void *argument)
     return NULL;
 }
 
+/* Has the VM write its dump to `file`. 0 or the exit status after a complaint. */
 static int ask(const struct vm *vm, const char *pid, const char *file, bool all)
 {
     _cleanup_(buf_release) struct buf answer = BUF(1 << 20), why = BUF(4096);
     struct watcher w = {0};
     int refused = 0;
     bool watched = pthread_create(&w.thread, NULL, watch, &w) == 0;
-    int r = attach_command(vm, "dumpheap", (const char *const[ATTACH_ARGS]){file, all ? "-all" : "-live", NULL}, &answer,
-                           &refused, &why);
+    int r = attach_command(vm, "dumpheap",
+                           (const char *const[ATTACH_ARGS]){file, all ? "-all" : "-live", NULL},
+                           ATTACH_DUMP_NS, NULL, &answer, &refused, &why);
     __atomic_store_n(&w.done, true, __ATOMIC_RELEASE);
     if (watched)
         pthread_join(w.thread, NULL);
     if (r < 0)
-        return why.len ? complain(pid, "no heap dump", buf_str(&why)) : complain_errno(pid, "no heap dump", r);
-    struct stat st;
-    if (refused || stat(partial, &st) < 0 || st.st_size == 0) {
-        char *text = (char *)buf_str(&answer);
-        text[strcspn(text, "\n")] = 0;
-        return complain(pid, "the VM wrote no heap dump", *text ? text : NULL);
-    }
-    return 0;
+        return why.len ? complain(pid, "no heap dump", buf_str(&why))
+                       : complain_errno(pid, "no heap dump", r);
+    /*
+     * A dump that was cut short has no status of its own: every VM says so in this line, or why
+     * not.
+     */
+    char *text = (char *)buf_str(&answer), *failure = strstr(text, "Dump file is incomplete: ");
+    if (!refused && strstr(text, "Heap dump file created"))
+        return 0;
+    text = failure ? failure : text;
+    text[strcspn(text, "\n")] = 0;
+    return complain(pid, "the VM wrote no heap dump", *text ? text : NULL);
 }
 
-/* The name under which the VM writes, beside the output when it can, else in its own /tmp. */
-static int choose_partial(const struct vm *vm, const char *output, bool *ret_fetch, char file[PATH_MAX])
+/*
+ * The name under which the VM writes: beside the output when it can, else in a folder of its own. 0
+ * or the exit status.
+ */
+static int choose_partial(const struct vm *vm, const char *pid, const char *output,
+                          struct scratch *scratch, bool *ret_fetch, char file[PATH_MAX])
 {
-    char cwd[PATH_MAX] = "";
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    char cwd[PATH_MAX] = "", folder[PATH_MAX];
     if (output[0] != '/' && !getcwd(cwd, sizeof(cwd)))
-        return -errno;
+        return complain_errno(output, "cannot write", -errno);
     int n = snprintf(file, PATH_MAX, "%s%s%s.%ld", cwd, *cwd ? "/" : "", output, (long)getpid());
-    *ret_fetch = n >= PATH_MAX || n > ATTACH_ARG_MAX || !target_can_write(vm, file);
-    if (*ret_fetch)
-        snprintf(file, PATH_MAX, "/tmp/jvmscope-heap-%d-%llx.hprof", vm->inner_pid,
-                 (unsigned long long)clock_ns(CLOCK_REALTIME));
-    vm_path(vm, file, partial, sizeof(partial));
-    return 0;
+    if (n >= PATH_MAX)
+        return complain_errno(output, "cannot write", -ENAMETOOLONG);
+    *ret_fetch = n > ATTACH_ARG_MAX || !target_can_write(vm, file);
+    snprintf(folder, sizeof(folder), "%.*s", (int)MAX(strrchr(file, '/') - file, 1), file);
+    if (access(folder, W_OK | X_OK) < 0)
+        return complain_errno(output, "cannot write", -errno);
+    if (*ret_fetch) {
+        if (scratch_make(scratch, vm, &why) < 0)
+            return complain(pid, "no heap dump", buf_str(&why));
+        scratch_sibling(scratch, ".dump", file, PATH_MAX);
+        snprintf(partial.scratch, sizeof(partial.scratch), "%s", scratch->name);
+    }
+    snprintf(partial.name, sizeof(partial.name), "%s", strrchr(file, '/') + 1);
+    partial.folder = *ret_fetch ? scratch->folder : open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return partial.folder < 0 ? complain_errno(output, "cannot write", -errno) : 0;
+}
+
+/* The dump as the output: fetched, or renamed when it lies beside it. */
+static int take_over(const struct vm *vm, const char *file, const char *output, bool fetch)
+{
+    struct stat a, b;
+    _cleanup_close_ int fd = -1;
+    int status = target_open_written(vm, file, &fd);
+    if (status || fetch)
+        return status ? status : target_copy(fd, output);
+    if (rename(file, output) < 0)
+        return complain_errno(output, "cannot write", -errno);
+    if (fstat(fd, &a) < 0 || lstat(output, &b) < 0 || a.st_ino != b.st_ino || a.st_dev != b.st_dev)
+        return complain(output, "is not what the VM wrote", "another program replaced it");
+    return fchmod(fd, 0600) < 0 ? complain_errno(output, "cannot be made private", -errno) : 0;
 }
 
 static int take(const struct vm *vm, const char *pid, const char *output, bool all)
@@ -104,22 +149,25 @@ static int take(const struct vm *vm, const char *pid, const char *output, bool a
     bool fetch = false;
     struct stat st;
     uint64_t start = now_ns();
-    int r = choose_partial(vm, output, &fetch, file);
-    if (r < 0)
-        return complain_errno(output, "cannot write", r);
+    _cleanup_(scratch_release) struct scratch scratch = SCRATCH;
+    int status = choose_partial(vm, pid, output, &scratch, &fetch, file);
+    if (status)
+        return status;
     struct sigaction action = {.sa_handler = on_signal};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    int status = ask(vm, pid, file, all);
-    if (status == 0 && fetch)
-        status = target_copy(partial, output);
-    else if (status == 0 && rename(partial, output) < 0)
-        status = complain_errno(output, "cannot write", -errno);
+    sigaction(SIGHUP, &action, NULL);
+    status = ask(vm, pid, file, all);
+    if (status == 0)
+        status = take_over(vm, file, output, fetch);
     if (status || fetch)
-        unlink(partial);
+        unlinkat(partial.folder, partial.name, 0);
     if (status == 0 && stat(output, &st) == 0)
-        fprintf(stderr, "jvmscope: wrote %s (%s, %.1f s); see it with: jvmscope heap summary %s\n", output,
-                format_size(size, (uint64_t)st.st_size), (double)(now_ns() - start) / 1e9, output);
+        fprintf(stderr, "jvmscope: wrote %s (%s, %.1f s); see it with: jvmscope heap summary %s\n",
+                output, format_size(size, (uint64_t)st.st_size), (double)(now_ns() - start) / 1e9,
+                output);
+    if (!fetch)
+        close(partial.folder);
     return status;
 }
 
@@ -135,7 +183,8 @@ int cmd_heap_dump(const struct command *self, int argc, char **argv)
     if (status)
         return status;
     char output[PATH_MAX];
-    if (expand_file_name(options.output ? options.output : "heap-%p.hprof", vm.pid, output, sizeof(output)) < 0)
+    if (expand_file_name(options.output ? options.output : "heap-%p.hprof", vm.pid, output,
+                         sizeof(output)) < 0)
         return complain(options.output, "this name is too long", NULL);
     return take(&vm, operands.list[0], output, options.all);
 }

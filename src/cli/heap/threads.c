@@ -82,8 +82,8 @@ bool heap_frame_text(const struct heap *h, uint32_t trace, unsigned frame, struc
 void heap_root_place(const struct heap *h, const struct heap_root *root, struct buf *b)
 {
     struct heap_thread t;
-    bool stack =
-        root->tag == HPROF_ROOT_JAVA_FRAME || root->tag == HPROF_ROOT_JNI_LOCAL || root->tag == HPROF_ROOT_NATIVE_STACK;
+    bool stack = root->tag == HPROF_ROOT_JAVA_FRAME || root->tag == HPROF_ROOT_JNI_LOCAL ||
+                 root->tag == HPROF_ROOT_NATIVE_STACK;
     if (!stack || !heap_thread_of(h, root->thread, &t))
         return;
     buf_string(b, " of thread ");
@@ -103,7 +103,8 @@ void heap_root_place(const struct heap *h, const struct heap_root *root, struct 
 /* Roots that a stack holds, by thread and frame. */
 static int by_place(const void *a, const void *b)
 {
-    const struct heap_root *x = *(const struct heap_root *const *)a, *y = *(const struct heap_root *const *)b;
+    const struct heap_root *x = *(const struct heap_root *const *)a,
+                           *y = *(const struct heap_root *const *)b;
     if (x->thread != y->thread)
         return x->thread < y->thread ? -1 : 1;
     /* A frame of -1 is a local of native code without one: at the top. */
@@ -165,14 +166,20 @@ static const char *thread_state(const struct heap *h, uint64_t i)
                           : "NEW";
 }
 
-static const struct page_column thread_columns[] = {
-    {"object", "object", PAGE_ID},    {"name", "name", PAGE_TEXT},        {"class", NULL, PAGE_TEXT},
-    {"state", "state", PAGE_TEXT},    {"shallow", "shallow", PAGE_BYTES}, {"retained", "retained", PAGE_BYTES},
-    {"frames", "frames", PAGE_COUNT}, {"locals", "locals", PAGE_COUNT},   {"localsRetained", "by locals", PAGE_BYTES}};
-static const struct page_column frame_columns[] = {{"thread", NULL, PAGE_ID},     {"name", "thread", PAGE_TEXT},
-                                                   {"depth", NULL, PAGE_COUNT},   {"frame", "stack", PAGE_TEXT},
-                                                   {"object", "local", PAGE_ID},  {"retained", "retained", PAGE_BYTES},
-                                                   {"class", "class", PAGE_TEXT}, {"value", "value", PAGE_TEXT, true}};
+static const struct page_column thread_columns[] = {{"object", "object", PAGE_ID},
+                                                    {"name", "name", PAGE_TEXT},
+                                                    {"class", NULL, PAGE_TEXT},
+                                                    {"state", "state", PAGE_TEXT},
+                                                    {"shallow", "shallow", PAGE_BYTES},
+                                                    {"retained", "retained", PAGE_BYTES},
+                                                    {"frames", "frames", PAGE_COUNT},
+                                                    {"locals", "locals", PAGE_COUNT},
+                                                    {"localsRetained", "by locals", PAGE_BYTES}};
+static const struct page_column frame_columns[] = {
+    {"thread", NULL, PAGE_ID},     {"name", "thread", PAGE_TEXT},
+    {"depth", NULL, PAGE_COUNT},   {"frame", "stack", PAGE_TEXT},
+    {"object", "local", PAGE_ID},  {"retained", "retained", PAGE_BYTES},
+    {"class", "class", PAGE_TEXT}, {"value", "value", PAGE_TEXT, true}};
 
 static void local_cells(struct page *p, const struct heap *h, const struct heap_root *r)
 {
@@ -189,8 +196,8 @@ static void local_cells(struct page *p, const struct heap *h, const struct heap_
 }
 
 /* The stack of one thread: a row a frame, more where it holds more than one object. */
-static void stack_rows(struct page *p, const struct heap *h, const struct heap_thread *t, const struct locals *l,
-                       uint64_t *left)
+static void stack_rows(struct page *p, const struct heap *h, const struct heap_thread *t,
+                       const struct locals *l, uint64_t *left)
 {
     size_t at, n = locals_of(l, t->serial, &at), end = at + n;
     unsigned frames = heap_frames(h, t->trace);
@@ -203,7 +210,8 @@ static void stack_rows(struct page *p, const struct heap *h, const struct heap_t
             buf_string(&text, "?");
         bool first = true;
         for (; (first || (at < end && l->list[at]->frame + 1 <= f + 1)) && *left; --*left) {
-            const struct heap_root *r = at < end && l->list[at]->frame + 1 <= f + 1 ? l->list[at++] : NULL;
+            const struct heap_root *r =
+                at < end && l->list[at]->frame + 1 <= f + 1 ? l->list[at++] : NULL;
             page_number(p, heap_id(h, t->object));
             page_text(p, buf_str(&name));
             page_number(p, f);
@@ -222,10 +230,13 @@ struct ranked {
 static int by_retained(const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
-    return x->retained < y->retained ? 1 : x->retained > y->retained ? -1 : (x->thread.serial > y->thread.serial) * 2 - 1;
+    return x->retained < y->retained   ? 1
+           : x->retained > y->retained ? -1
+                                       : (x->thread.serial > y->thread.serial) * 2 - 1;
 }
 
-static void thread_row(struct page *p, const struct heap *h, const struct ranked *t, const struct locals *l)
+static void thread_row(struct page *p, const struct heap *h, const struct ranked *t,
+                       const struct locals *l)
 {
     _cleanup_(buf_release) struct buf name = BUF(1 << 16);
     uint64_t i = t->thread.object, kept = 0;
@@ -234,7 +245,9 @@ static void thread_row(struct page *p, const struct heap *h, const struct ranked
         uint64_t local = heap_ids_find(&h->ids, l->list[at + k]->id);
         bool again = k && l->list[at + k - 1]->id == l->list[at + k]->id;
         /* What another holds as well is dominated by the roots and counted there. */
-        kept += local != HEAP_NONE && local != i && !again && heap_idom(h, local) == h->n ? heap_retained(h, local) : 0;
+        kept += local != HEAP_NONE && local != i && !again && heap_idom(h, local) == h->n
+                    ? heap_retained(h, local)
+                    : 0;
     }
     page_number(p, heap_id(h, i));
     page_text(p, heap_value(h, i, &name, 0) ? buf_str(&name) : NULL);
@@ -255,17 +268,21 @@ int heap_answer_threads(const struct heap_call *c)
     int error = find_locals(h, &locals);
     for (size_t i = 0; i < h->dump->roots.len && !error; i++) {
         const struct heap_root *r = &h->dump->roots.data[i];
-        uint64_t object = r->tag == HPROF_ROOT_THREAD_OBJECT ? heap_ids_find(&h->ids, r->id) : HEAP_NONE;
+        uint64_t object =
+            r->tag == HPROF_ROOT_THREAD_OBJECT ? heap_ids_find(&h->ids, r->id) : HEAP_NONE;
         if (object != HEAP_NONE)
-            error = vec_push(&threads, ((struct ranked){{r->thread, r->frame, object}, heap_retained(h, object)}));
+            error = vec_push(&threads, ((struct ranked){{r->thread, r->frame, object},
+                                                        heap_retained(h, object)}));
     }
     if (threads.len)
         qsort(threads.data, threads.len, sizeof(struct ranked), by_retained);
     page_table(c->page, "threads", NULL, thread_columns, ARRAY_SIZE(thread_columns));
-    uint64_t rows = heap_rows(c->options, 60, UINT64_MAX), left = heap_rows(c->options, 400, UINT64_MAX);
+    uint64_t rows = heap_rows(c->options, 60, UINT64_MAX),
+             left = heap_rows(c->options, 400, UINT64_MAX);
     for (size_t i = 0; i < threads.len && i < rows; i++)
         thread_row(c->page, h, &threads.data[i], &locals);
-    page_table(c->page, "stacks", "Stacks and what their locals hold", frame_columns, ARRAY_SIZE(frame_columns));
+    page_table(c->page, "stacks", "Stacks and what their locals hold", frame_columns,
+               ARRAY_SIZE(frame_columns));
     for (size_t i = 0; i < threads.len && !error; i++)
         stack_rows(c->page, h, &threads.data[i].thread, &locals, &left);
     vec_release(&threads);

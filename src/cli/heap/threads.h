@@ -16,5 +16,8 @@ bool heap_thread_of(const struct heap *h, uint32_t serial, struct heap_thread *r
 unsigned heap_frames(const struct heap *h, uint32_t trace);
 /* "Shop.sell (Shop.java:12)"; false when there is no such frame. */
 bool heap_frame_text(const struct heap *h, uint32_t trace, unsigned frame, struct buf *b);
-/* " of thread main in Shop.sell (Shop.java:12)": behind the name of a root that a stack holds; nothing for others. */
+/*
+ * " of thread main in Shop.sell (Shop.java:12)": behind the name of a root that a stack holds;
+ * nothing for others.
+ */
 void heap_root_place(const struct heap *h, const struct heap_root *root, struct buf *b);

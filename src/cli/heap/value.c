@@ -15,7 +15,8 @@ enum { SHOWN = 80, MAX_DEPTH = 3 };
 const char *heap_class_name(const struct heap *h, uint64_t i)
 {
     int32_t class = i < h->n ? heap_class_of(h, i) : HEAP_NO_CLASS;
-    return class == HEAP_NO_CLASS ? (i == h->n ? "<GC roots>" : "?") : h->dump->classes.data[class].name;
+    return class == HEAP_NO_CLASS ? (i == h->n ? "<GC roots>" : "?")
+                                  : h->dump->classes.data[class].name;
 }
 
 bool heap_get(const struct heap *h, uint64_t i, const char *field, uint64_t *ret)
@@ -61,12 +62,15 @@ static void put_utf8(struct buf *b, uint32_t c)
     }
 }
 
-static void put_utf16(struct buf *b, const uint8_t *p, uint64_t units, bool big_endian, size_t limit)
+static void put_utf16(struct buf *b, const uint8_t *p, uint64_t units, bool big_endian,
+                      size_t limit)
 {
     for (uint64_t i = 0; i < units && b->len < limit; i++) {
-        uint32_t c = big_endian ? (uint32_t)p[i * 2] << 8 | p[i * 2 + 1] : (uint32_t)p[i * 2 + 1] << 8 | p[i * 2];
+        uint32_t c = big_endian ? (uint32_t)p[i * 2] << 8 | p[i * 2 + 1]
+                                : (uint32_t)p[i * 2 + 1] << 8 | p[i * 2];
         if (c >= 0xd800 && c < 0xdc00 && i + 1 < units) {
-            uint32_t low = big_endian ? (uint32_t)p[i * 2 + 2] << 8 | p[i * 2 + 3] : (uint32_t)p[i * 2 + 3] << 8 | p[i * 2 + 2];
+            uint32_t low = big_endian ? (uint32_t)p[i * 2 + 2] << 8 | p[i * 2 + 3]
+                                      : (uint32_t)p[i * 2 + 3] << 8 | p[i * 2 + 2];
             if (low >= 0xdc00 && low < 0xe000) {
                 c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
                 i++;
@@ -76,7 +80,8 @@ static void put_utf16(struct buf *b, const uint8_t *p, uint64_t units, bool big_
     }
 }
 
-void heap_put_characters(const struct hprof_item *array, uint64_t count, bool wide, struct buf *b, size_t limit)
+void heap_put_characters(const struct hprof_item *array, uint64_t count, bool wide, struct buf *b,
+                         size_t limit)
 {
     limit += b->len;
     if (array->type == HPROF_CHAR)
@@ -107,15 +112,18 @@ static bool box_value(const char *class, uint64_t bits, struct buf *b)
     float f;
     double d;
     uint32_t low = (uint32_t)bits;
-    if (!strcmp(class, "java.lang.Integer") || !strcmp(class, "java.util.concurrent.atomic.AtomicInteger"))
+    if (!strcmp(class, "java.lang.Integer") ||
+        !strcmp(class, "java.util.concurrent.atomic.AtomicInteger"))
         buf_printf(b, "%" PRId32, (int32_t)bits);
-    else if (!strcmp(class, "java.lang.Long") || !strcmp(class, "java.util.concurrent.atomic.AtomicLong"))
+    else if (!strcmp(class, "java.lang.Long") ||
+             !strcmp(class, "java.util.concurrent.atomic.AtomicLong"))
         buf_printf(b, "%" PRId64, (int64_t)bits);
     else if (!strcmp(class, "java.lang.Short"))
         buf_printf(b, "%d", (int16_t)bits);
     else if (!strcmp(class, "java.lang.Byte"))
         buf_printf(b, "%d", (int8_t)bits);
-    else if (!strcmp(class, "java.lang.Boolean") || !strcmp(class, "java.util.concurrent.atomic.AtomicBoolean"))
+    else if (!strcmp(class, "java.lang.Boolean") ||
+             !strcmp(class, "java.util.concurrent.atomic.AtomicBoolean"))
         buf_string(b, bits ? "true" : "false");
     else if (!strcmp(class, "java.lang.Float"))
         buf_printf(b, "%g", (double)*(float *)memcpy(&f, &low, 4));
@@ -159,18 +167,21 @@ static bool shown_value(const struct heap *h, uint64_t i, struct buf *b, int dep
 {
     for (size_t c = 0; c < ARRAY_SIZE(shown_by); c++) {
         int32_t base = heap_class_of(h, i);
-        while (base != HEAP_NO_CLASS && strcmp(h->dump->classes.data[base].name, shown_by[c].class) != 0)
+        while (base != HEAP_NO_CLASS &&
+               strcmp(h->dump->classes.data[base].name, shown_by[c].class) != 0)
             base = h->dump->classes.data[base].super;
         uint64_t value;
         if (base == HEAP_NO_CLASS)
             continue;
         if (!heap_get_object(h, i, shown_by[c].field, &value)) {
-            if (strcmp(shown_by[c].class, "java.util.UUID") != 0 || !heap_get(h, i, shown_by[c].field, &value))
+            if (strcmp(shown_by[c].class, "java.util.UUID") != 0 ||
+                !heap_get(h, i, shown_by[c].field, &value))
                 continue;
             uint64_t low = 0;
             (void)heap_get(h, i, "leastSigBits", &low);
-            buf_printf(b, "%08" PRIx64 "-%04" PRIx64 "-%04" PRIx64 "-%04" PRIx64 "-%012" PRIx64, value >> 32,
-                       value >> 16 & 0xffff, value & 0xffff, low >> 48, low & UINT64_C(0xffffffffffff));
+            buf_printf(b, "%08" PRIx64 "-%04" PRIx64 "-%04" PRIx64 "-%04" PRIx64 "-%012" PRIx64,
+                       value >> 32, value >> 16 & 0xffff, value & 0xffff, low >> 48,
+                       low & UINT64_C(0xffffffffffff));
             return true;
         }
         buf_string(b, shown_by[c].prefix);
@@ -186,8 +197,10 @@ static bool array_value(const struct heap *h, const struct hprof_item *item, str
     if (item->tag == HPROF_OBJECT_ARRAY_DUMP) {
         uint64_t used = 0;
         for (uint32_t k = 0; k < MIN(item->count, 1u << 20); k++)
-            used += hprof_id_at(item->body + (uint64_t)k * h->dump->header.id_size, h->dump->header.id_size) != 0;
-        buf_printf(b, "[%u], %s%" PRIu64 " set", item->count, item->count > 1u << 20 ? "over " : "", used);
+            used += hprof_id_at(item->body + (uint64_t)k * h->dump->header.id_size,
+                                h->dump->header.id_size) != 0;
+        buf_printf(b, "[%u], %s%" PRIu64 " set", item->count, item->count > 1u << 20 ? "over " : "",
+                   used);
     } else {
         buf_printf(b, "[%u]", item->count);
         bool text = item->type == HPROF_BYTE && item->count > 0;
@@ -280,13 +293,15 @@ int heap_object_named(const struct heap *h, const char *text, uint64_t *ret)
     return 0;
 }
 
-static void static_name(const struct heap *h, const struct hprof_item *item, uint64_t id, struct buf *b)
+static void static_name(const struct heap *h, const struct hprof_item *item, uint64_t id,
+                        struct buf *b)
 {
     struct hprof_class c;
     struct hprof_static s;
     if (hprof_class_read(item, h->dump->header.id_size, &c) < 0)
         return;
-    for (unsigned k = c.statics; k && hprof_static_read(&c.statics_at, h->dump->header.id_size, false, &s); k--) {
+    for (unsigned k = c.statics;
+         k && hprof_static_read(&c.statics_at, h->dump->header.id_size, false, &s); k--) {
         struct str name = heap_dump_string(h->dump, s.name);
         if (s.type == HPROF_OBJECT && s.value == id) {
             buf_string(b, "static ");

@@ -31,7 +31,10 @@ int heap_answer_summary(const struct heap_call *c);
 int heap_answer_threads(const struct heap_call *c);
 int heap_answer_unreachable(const struct heap_call *c);
 
-/* Asks the verb: 0 or the exit status after a complaint, -ENOENT when it is none that answers by a page. */
+/*
+ * Asks the verb: 0 or the exit status after a complaint, -ENOENT when it is none that answers by a
+ * page.
+ */
 int heap_answer_verb(const char *verb, const struct heap_call *c);
 
 /* clang-format off */

@@ -26,9 +26,11 @@ static uint64_t hash_text(uint64_t h, const char *s)
 uint64_t serve_cache_key(const char *path, const struct page_site *site, const char *sources)
 {
     struct stat st;
-    if (sources || stat(path, &st) < 0 || st.st_size < SERVE_CACHE_BYTES) /* sources may change on their own */
+    /* sources may change on their own */
+    if (sources || stat(path, &st) < 0 || st.st_size < SERVE_CACHE_BYTES)
         return 0;
-    uint64_t h = hash_u64((uint64_t)st.st_size) ^ ((uint64_t)st.st_mtim.tv_sec * NS_PER_SECOND + (uint64_t)st.st_mtim.tv_nsec);
+    uint64_t h = hash_u64((uint64_t)st.st_size) ^
+                 ((uint64_t)st.st_mtim.tv_sec * NS_PER_SECOND + (uint64_t)st.st_mtim.tv_nsec);
     h = hash_text(hash_text(h, page_tail), JVMSCOPE_VERSION);
     for (size_t i = 0; i < site->count; i++)
         h = hash_text(h, site->files[i]);
@@ -62,7 +64,7 @@ void serve_cache_put(const char *path, uint64_t key, const struct buf *data)
         return;
     memcpy(h.magic, magic, sizeof(h.magic));
     _cleanup_(out_file_release) struct out_file f = OUT_FILE;
-    int r = out_file_open(&f, name);
+    int r = out_file_open_like(&f, name, path);
     if (r == 0)
         r = write_all(f.fd, &h, sizeof(h));
     if (r == 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The data of a large recording's page, kept beside it (PATH.page) so that it opens at once the next time; made anew when the
- * recording, the files served with it or jvmscope is another. Nothing is kept where it cannot be written.
+ * The data of a large recording's page, kept beside it (PATH.page) so that it opens at once the
+ * next time; made anew when the recording, the files served with it or jvmscope is another. Nothing
+ * is kept where it cannot be written.
  */
 #pragma once
 

@@ -16,7 +16,7 @@
 #include "cli/trace/trace.h"
 #include "export/page.h"
 #include "model/load.h"
-
+#include "model/vm_time.h"
 #include <endian.h>
 #include <errno.h>
 #include <pthread.h>
@@ -31,10 +31,12 @@ struct serve {
 static const struct arg serve_args[] = {
     {"--listen", 0, ARG_TEXT, offsetof(struct serve, listen), "ADDRESS",
      "listen there instead of on 127.0.0.1: others can then see the files"},
-    {"--port", 'p', ARG_NUMBER, offsetof(struct serve, port), "PORT", "listen on this port instead of a free one"},
+    {"--port", 'p', ARG_NUMBER, offsetof(struct serve, port), "PORT",
+     "listen on this port instead of a free one"},
     {"--query-limit", 0, ARG_DURATION, offsetof(struct serve, query_limit), "TIME",
      "how long a query of a heap dump may take (10s)"},
-    {"--sources", 's', ARG_TEXT, offsetof(struct serve, sources), "DIR", "where source files are, to show coverage in them"},
+    {"--sources", 's', ARG_TEXT, offsetof(struct serve, sources), "DIR",
+     "where source files are, to show coverage in them"},
     {0},
 };
 
@@ -43,10 +45,14 @@ const struct arg_set *const serve_sets[] = {&serve_set, NULL};
 
 static const char html[] = "text/html; charset=utf-8", json_type[] = "application/json";
 
-/* What is made of a file when it is first asked for. A lock is held by the one request that makes it. */
+/*
+ * What is made of a file when it is first asked for. A lock is held by the one request that makes
+ * it.
+ */
 struct served_file {
     pthread_mutex_t making, asking;
-    struct buf page; /* as web/src/data.ts reads it: the length of the JSON in four bytes, that, binary data */
+    /* as web/src/data.ts reads it: the length of the JSON in four bytes, that, binary data */
+    struct buf page;
     struct served_threads threads;
     struct heap *heap; /* for questions to a dump, one at a time */
 };
@@ -68,10 +74,13 @@ static int not_found(struct server_reply *reply, const char *text)
 /* Reads a file for its page's data; on failure a sentence is in out instead. */
 static int read_data(struct site *s, size_t i, const struct page_site *site, struct buf *out)
 {
-    _cleanup_(buf_release) struct buf why = BUF(4096), json = BUF(UINT32_MAX), blob = BUF(SIZE_MAX / 4);
+    _cleanup_(buf_release) struct buf why = BUF(4096), json = BUF(UINT32_MAX),
+                                      blob = BUF(SIZE_MAX / 4);
     _cleanup_(profile_freep) struct profile *p = NULL;
     const char *path = s->paths[i];
-    int r = profile_load(&p, path, &why, NULL, NULL);
+    int r = profile_load(&p, path, LOAD_SAMPLES, &why, NULL, NULL);
+    if (r == 0)
+        r = vm_time_samples(p);
     if (r < 0) {
         buf_printf(out, "%s: cannot read: %s\n", path, why.len ? buf_str(&why) : strerror(-r));
         return r;
@@ -101,7 +110,9 @@ static int read_data(struct site *s, size_t i, const struct page_site *site, str
     return buf_error(&blob) ? buf_error(&blob) : buf_error(out);
 }
 
-/* Makes the data of a file's page, or finds it kept beside the file; on failure a sentence instead. */
+/*
+ * Makes the data of a file's page, or finds it kept beside the file; on failure a sentence instead.
+ */
 static int make_page(struct site *s, size_t i, struct buf *out)
 {
     struct page_site site = {(const char *const *)s->paths, s->count, i};
@@ -125,7 +136,10 @@ static int answer_shell(struct server_reply *reply)
     return 200;
 }
 
-/* The JSON of a page; or the weights of its profile, which views of threads, calls, coverage and heaps do not need. */
+/*
+ * The JSON of a page; or the weights of its profile, which views of threads, calls, coverage and
+ * heaps do not need.
+ */
 static int answer_data(struct site *s, size_t i, bool weights, struct server_reply *reply)
 {
     struct served_file *f = &s->files[i];
@@ -156,11 +170,15 @@ static bool is_of_class(const struct timeline *t, uint32_t object, void *pattern
 }
 
 /* What the program would take if the sections of a class's locks took `factor` of their time. */
-static int answer_what_if(struct site *s, size_t i, const struct server_request *q, struct server_reply *reply)
+static int answer_what_if(struct site *s, size_t i, const struct server_request *q,
+                          struct server_reply *reply)
 {
-    const char *class = q->argument(q->request, "class"), *factor = q->argument(q->request, "factor");
+    const char *class = q->argument(q->request, "class"),
+               *factor = q->argument(q->request, "factor");
     char *end = NULL;
-    struct what_if w = {.lock = is_of_class, .lock_arg = (void *)class, .factor = factor ? strtod(factor, &end) : -1};
+    struct what_if w = {.lock = is_of_class,
+                        .lock_arg = (void *)class,
+                        .factor = factor ? strtod(factor, &end) : -1};
     if (!class || !factor || end == factor || *end || !(w.factor >= 0 && w.factor <= 100)) {
         buf_string(&reply->body, "class and factor (0 to 100) are missing\n");
         return 400;
@@ -172,7 +190,7 @@ static int answer_what_if(struct site *s, size_t i, const struct server_request 
     if (what_if(t, &PATH_OPTIONS, &w, &a) < 0)
         return not_found(reply, "nothing to replay in this recording");
     struct json j = {&reply->body, false};
-    json_object(&j);
+    json_begin_object(&j);
     json_key(&j, "before_ns");
     json_u64(&j, a.before);
     json_key(&j, "after_ns");
@@ -181,7 +199,7 @@ static int answer_what_if(struct site *s, size_t i, const struct server_request 
     json_u64(&j, a.low);
     json_key(&j, "after_high_ns");
     json_u64(&j, a.high);
-    json_object_end(&j);
+    json_end_object(&j);
     reply->type = json_type;
     return 200;
 }
@@ -192,13 +210,18 @@ static uint64_t number_of(const struct server_request *q, const char *key, uint6
     return text && *text >= '0' && *text <= '9' ? strtoull(text, NULL, 10) : otherwise;
 }
 
-/* Calls that were recorded, of a thread or a method, or those that took long: when there are more than one page takes. */
-static int answer_calls(struct site *s, size_t i, const struct server_request *q, struct server_reply *reply)
+/*
+ * Calls that were recorded, of a thread or a method, or those that took long: when there are more
+ * than one page takes.
+ */
+static int answer_calls(struct site *s, size_t i, const struct server_request *q,
+                        struct server_reply *reply)
 {
-    const struct trace_options o = {.thread = q->argument(q->request, "thread"),
-                                    .method = q->argument(q->request, "method"),
-                                    .min = number_of(q, "min", 0),
-                                    .limit = MIN(number_of(q, "limit", PAGE_CALLS), (uint64_t)PAGE_CALLS)};
+    const struct trace_options o = {
+        .thread = q->argument(q->request, "thread"),
+        .method = q->argument(q->request, "method"),
+        .min = number_of(q, "min", 0),
+        .limit = MIN(number_of(q, "limit", PAGE_CALLS), (uint64_t)PAGE_CALLS)};
     struct json j = {&reply->body, false};
     int r = trace_page_json(s->paths[i], &o, &j);
     if (r < 0) {
@@ -210,7 +233,8 @@ static int answer_calls(struct site *s, size_t i, const struct server_request *q
 }
 
 /* A verb of `jvmscope heap`, with the options that its page knows. */
-static int answer_heap(struct site *s, size_t i, const char *verb, const struct server_request *q, struct server_reply *reply)
+static int answer_heap(struct site *s, size_t i, const char *verb, const struct server_request *q,
+                       struct server_reply *reply)
 {
     const struct heap_options o = {.json = true,
                                    .retained = true,
@@ -229,7 +253,9 @@ static int answer_heap(struct site *s, size_t i, const char *verb, const struct 
     if (pthread_mutex_trylock(&f->asking) != 0)
         return SERVER_LATER;
     int opened = f->heap ? 0 : heap_open(&f->heap, s->paths[i], &settings);
-    int r = opened < 0 ? opened : heap_ask(f->heap, verb, &o, q->argument(q->request, "operand"), &reply->body);
+    int r = opened < 0
+                ? opened
+                : heap_ask(f->heap, verb, &o, q->argument(q->request, "operand"), &reply->body);
     pthread_mutex_unlock(&f->asking);
     if (opened < 0)
         return not_found(reply, "no heap dump in this file");
@@ -270,17 +296,21 @@ static int serve(struct site *site, const struct serve *o)
 {
     char url[512];
     struct server *server;
-    struct server_options options = {o->listen ? o->listen : "127.0.0.1", (uint16_t)o->port, answer, site};
+    struct server_options options = {o->listen ? o->listen : "127.0.0.1", (uint16_t)o->port, answer,
+                                     site};
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
     sigprocmask(SIG_BLOCK, &signals, NULL);
-    int r = server_start(&server, &options, url, sizeof(url)), number;
+    int number, r = server_start(&server, &options, url, sizeof(url));
     if (r < 0)
         return complain_errno(options.address, "cannot listen", r);
     if (o->listen && strncmp(o->listen, "127.", 4) != 0)
-        complain("note", "other machines can reach this address, unencrypted; its token is all that protects the files", NULL);
+        complain("note",
+                 "other machines can reach this address, unencrypted; its token is all that "
+                 "protects the files",
+                 NULL);
     printf("%s\n", url);
     fflush(stdout);
     sigwait(&signals, &number);
@@ -304,12 +334,14 @@ int cmd_serve(const struct command *self, int argc, char **argv)
             return complain_errno(operands.list[i], "cannot read", -errno);
     }
     if (!page_head[0])
-        return complain(self->name, "this build has no page",
-                        "npm or its packages were not to be had when it was made (see to npm and build again)");
+        return complain(
+            self->name, "this build has no page",
+            "npm or its packages were not to be had when it was made (see to npm and build again)");
     struct site site = {.paths = operands.list,
                         .count = (size_t)operands.count,
                         .sources = options.sources,
-                        .query_limit = options.query_limit ? options.query_limit : 10 * NS_PER_SECOND,
+                        .query_limit =
+                            options.query_limit ? options.query_limit : 10 * NS_PER_SECOND,
                         .files = calloc((size_t)operands.count, sizeof(struct served_file))};
     if (!site.files)
         return complain_errno(self->name, "cannot start", -ENOMEM);

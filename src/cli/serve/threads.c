@@ -39,13 +39,19 @@ static void forget(struct served_threads *s)
         critical_path_release(&s->path);
     s->path = (struct critical_path){0};
     s->path_in_view = false;
+    path_samples_release(&s->ran);
+    s->ran = (struct path_samples){0};
 }
 
-/* What a view's file must match beside its timeline: how paths are found may change with each version. */
+/*
+ * What a view's file must match beside its timeline: how paths are found may change with each
+ * version.
+ */
 static uint64_t key_of(const struct served_threads *s)
 {
     uint64_t identity = timeline_identity(s->t);
-    return identity ? hash_u64(identity ^ hash_bytes(JVMSCOPE_VERSION, strlen(JVMSCOPE_VERSION))) : 0;
+    return identity ? hash_u64(identity ^ hash_bytes(JVMSCOPE_VERSION, strlen(JVMSCOPE_VERSION)))
+                    : 0;
 }
 
 /* Finds the view that was made before, and nothing of it is read. */
@@ -73,7 +79,8 @@ static int make_view(struct served_threads *s, const char *file, const char *kep
     _cleanup_(buf_release) struct buf why = BUF(4096);
     if (timeline_load(&s->t, file, &why) < 0)
         return -ENOENT;
-    bool shown = page_has_threads(s->t), beside = shown && pthread_create(&finder, NULL, find_path, s) == 0;
+    bool shown = page_has_threads(s->t),
+         beside = shown && pthread_create(&finder, NULL, find_path, s) == 0;
     int r = shown ? timeline_view_new(&s->view, s->t) : -ENOENT;
     if (beside)
         (void)pthread_join(finder, NULL);
@@ -82,13 +89,15 @@ static int make_view(struct served_threads *s, const char *file, const char *kep
     uint64_t key = r == 0 ? key_of(s) : 0;
     size_t bytes = s->path.segments.len * sizeof(*s->path.segments.data);
     if (key)
-        (void)!timeline_view_save(s->view, kept, key, s->path.segments.data, bytes); /* a cache: may fail */
+        /* a cache: may fail */
+        (void)!timeline_view_save(s->view, kept, key, s->path.segments.data, bytes);
     return r;
 }
 
 static void look(struct served_threads *s, const char *file)
 {
     _cleanup_(buf_release) struct buf kept = BUF(8192);
+    s->file = file;
     buf_printf(&kept, "%s.view", file);
     if (buf_error(&kept) == 0 && find_view(s, file, buf_str(&kept)) == 0)
         return;
@@ -140,16 +149,19 @@ static uint64_t number(const struct server_request *q, const char *key, uint64_t
     return text && *text >= '0' && *text <= '9' ? strtoull(text, NULL, 10) : otherwise;
 }
 
-static int answer_range(struct served_threads *s, const struct server_request *q, struct server_reply *reply)
+static int answer_range(struct served_threads *s, const struct server_request *q,
+                        struct server_reply *reply)
 {
     enum { MOST = 4096 };
 
     const char *text = q->argument(q->request, "threads");
     struct view_range r = {.from = number(q, "from", 0),
                            .to = number(q, "to", s->t->end_ns),
-                           .width = (uint32_t)MIN(number(q, "width", 1000), (uint64_t)VIEW_WIDTH_MAX)};
+                           .width =
+                               (uint32_t)MIN(number(q, "width", 1000), (uint64_t)VIEW_WIDTH_MAX)};
     uint32_t *threads = malloc(MOST * sizeof(*threads));
-    for (char *end; threads && text && *text >= '0' && *text <= '9' && r.n_threads < MOST; text = *end == ',' ? end + 1 : end) {
+    for (char *end; threads && text && *text >= '0' && *text <= '9' && r.n_threads < MOST;
+         text = *end == ',' ? end + 1 : end) {
         uint64_t thread = strtoull(text, &end, 10);
         if (thread < s->t->n_threads)
             threads[r.n_threads++] = (uint32_t)thread;
@@ -182,28 +194,29 @@ static void put_frames(struct json *j, const struct timeline *t, const char *key
 {
     uint32_t stack = tl_context_of(t, node)->stack;
     json_key(j, key);
-    json_array(j);
+    json_begin_array(j);
     for (uint32_t k = 0; stack != TL_NONE && k < t->stacks[stack].len; k++) {
         const struct tl_frame *f = &t->frames[t->stacks[stack].first + k];
-        json_object(j);
+        json_begin_object(j);
         json_key(j, "method");
         json_string(j, tl_string(t, f->method));
         json_key_u64(j, "line", f->line);
-        json_object_end(j);
+        json_end_object(j);
     }
-    json_array_end(j);
+    json_end_array(j);
 }
 
 /* Who caused a state, and what that thread did then. */
 static void put_cause(struct json *j, const struct timeline *t, const char *key, uint32_t node)
 {
     json_key(j, key);
-    if (!timeline_node_holds(t, node) || !tl_is_state((enum tl_kind)t->nodes[node].kind) || t->nodes[node].edge == TL_NO_EDGE) {
+    if (!timeline_node_holds(t, node) || !tl_is_state((enum tl_kind)t->nodes[node].kind) ||
+        t->nodes[node].edge == TL_NO_EDGE) {
         json_null(j);
         return;
     }
     uint32_t waker = t->nodes[node].waker;
-    json_object(j);
+    json_begin_object(j);
     json_key_u64(j, "edge", t->nodes[node].edge);
     json_key(j, "inferred");
     json_bool(j, t->nodes[node].flags & TL_INFERRED);
@@ -213,7 +226,7 @@ static void put_cause(struct json *j, const struct timeline *t, const char *key,
         json_key_u64(j, "thread", t->nodes[waker].thread);
         put_frames(j, t, "frames", waker);
     }
-    json_object_end(j);
+    json_end_object(j);
 }
 
 static void put_woken(struct json *j, const struct served_threads *s, uint32_t node)
@@ -221,22 +234,23 @@ static void put_woken(struct json *j, const struct served_threads *s, uint32_t n
     uint32_t woken[1000];
     size_t n = timeline_view_woken(s->view, node, woken, ARRAY_SIZE(woken));
     json_key(j, "woken");
-    json_array(j);
+    json_begin_array(j);
     for (size_t i = 0; i < n; i++) {
-        json_object(j);
+        json_begin_object(j);
         json_key_u64(j, "node", woken[i]);
         json_key_u64(j, "thread", s->t->nodes[woken[i]].thread);
         json_key_u64(j, "time", s->t->nodes[woken[i]].time);
-        json_object_end(j);
+        json_end_object(j);
     }
-    json_array_end(j);
+    json_end_array(j);
 }
 
 /* The segment of the path that lies on the node's thread between two times; -1 for none. */
-static int64_t segment_of(const struct critical_path *p, uint32_t thread, uint64_t from, uint64_t to)
+static int64_t segment_of(const struct critical_path *p, uint32_t thread, uint64_t from,
+                          uint64_t to)
 {
-    for (size_t i = critical_path_behind(p, 0, from); i < p->segments.len && p->segments.data[i].start < MAX(to, from + 1);
-         i++) {
+    for (size_t i = critical_path_behind(p, 0, from);
+         i < p->segments.len && p->segments.data[i].start < MAX(to, from + 1); i++) {
         if (p->segments.data[i].thread == thread)
             return (int64_t)i;
     }
@@ -254,7 +268,7 @@ static int answer_node(const struct served_threads *s, uint32_t node, struct ser
     uint32_t before, after;
     uint64_t end;
     timeline_view_around(s->view, node, &before, &after, &end);
-    json_object(&j);
+    json_begin_object(&j);
     json_key_u64(&j, "node", node);
     json_key_u64(&j, "thread", n->thread);
     json_key_u64(&j, "kind", n->kind);
@@ -273,47 +287,66 @@ static int answer_node(const struct served_threads *s, uint32_t node, struct ser
     json_i64(&j, segment_of(&s->path, n->thread, n->time, end));
     if (!tl_is_state((enum tl_kind)n->kind))
         put_woken(&j, s, node);
-    json_object_end(&j);
+    json_end_object(&j);
     reply->type = "application/json";
     return 200;
 }
 
-static int answer_segment(struct served_threads *s, const struct server_request *q, struct server_reply *reply)
+/* What ran on the path; none when that cannot be told. */
+static const struct path_samples *ran_once(struct served_threads *s)
+{
+    pthread_mutex_lock(&s->opening);
+    if (!s->sampled && path_samples(s->t, s->file, false, &s->path, &s->ran) < 0)
+        s->ran = (struct path_samples){0};
+    s->sampled = true;
+    pthread_mutex_unlock(&s->opening);
+    return s->ran.top ? &s->ran : NULL;
+}
+
+static int answer_segment(struct served_threads *s, const struct server_request *q,
+                          struct server_reply *reply)
 {
     uint64_t i = number(q, "i", UINT64_MAX);
     if (i >= s->path.segments.len)
         return 404;
     const struct path_segment *p = &s->path.segments.data[i];
+    const struct path_samples *ran = ran_once(s);
     struct json j = {&reply->body, false};
-    json_object(&j);
+    json_begin_object(&j);
     json_key_u64(&j, "index", i);
     json_key_u64(&j, "start", p->start);
     json_key_u64(&j, "end", p->end);
     json_key_u64(&j, "thread", p->thread);
-    put_number(&j, "node", p->node != TL_NONE ? p->node : timeline_view_at(s->view, p->thread, p->start));
+    put_number(&j, "node",
+               p->node != TL_NONE ? p->node : timeline_view_at(s->view, p->thread, p->start));
     json_key(&j, "state");
     json_string(&j, path_state_name((enum path_state)p->state));
     json_key_u64(&j, "edge", p->edge);
     json_key(&j, "inferred");
     json_bool(&j, p->inferred);
-    json_object_end(&j);
+    json_key(&j, "idle");
+    json_bool(&j, ran && ran->idle[i]);
+    json_key_string(&j, "ran", ran ? ran->top[i] : NULL);
+    json_end_object(&j);
     reply->type = "application/json";
     return 200;
 }
 
 /* The tables of monitor statistics for some threads, for all when none is named. */
-static int answer_monitors(struct served_threads *s, const struct server_request *q, struct server_reply *reply)
+static int answer_monitors(struct served_threads *s, const struct server_request *q,
+                           struct server_reply *reply)
 {
     uint8_t *chosen = calloc(s->t->n_threads + 1, 1);
     const char *text = q->argument(q->request, "threads");
-    for (char *end; chosen && text && *text >= '0' && *text <= '9'; text = *end == ',' ? end + 1 : end) {
+    for (char *end; chosen && text && *text >= '0' && *text <= '9';
+         text = *end == ',' ? end + 1 : end) {
         uint64_t thread = strtoull(text, &end, 10);
         if (thread < s->t->n_threads)
             chosen[thread] = 1;
     }
     struct json j = {&reply->body, false};
-    bool all = !q->argument(q->request, "threads");
-    int r = chosen ? page_statistics_json(&j, s->t, all ? NULL : chosen) : -ENOMEM;
+    bool all = !q->argument(q->request, "threads"), idle = q->argument(q->request, "idle") != NULL;
+    int r = chosen ? page_statistics_json(&j, s->t, all ? NULL : chosen, idle) : -ENOMEM;
     free(chosen);
     reply->type = "application/json";
     return r == 0 ? 200 : 500;
@@ -324,13 +357,15 @@ static int answer_ready(struct served_threads *s, const char *file, struct serve
 {
     _cleanup_(buf_release) struct buf index = BUF(8192);
     buf_printf(&index, "%s.timeline", file);
-    if (!buf_error(&index) && access(buf_str(&index), R_OK) == 0 && !look_once(s, file, pthread_mutex_trylock))
+    if (!buf_error(&index) && access(buf_str(&index), R_OK) == 0 &&
+        !look_once(s, file, pthread_mutex_trylock))
         return SERVER_LATER;
     buf_string(&reply->body, "ready\n");
     return 200;
 }
 
-static int answer_at(struct served_threads *s, const struct server_request *q, struct server_reply *reply)
+static int answer_at(struct served_threads *s, const struct server_request *q,
+                     struct server_reply *reply)
 {
     uint64_t thread = number(q, "thread", UINT64_MAX);
     if (thread >= s->t->n_threads)
@@ -338,23 +373,25 @@ static int answer_at(struct served_threads *s, const struct server_request *q, s
     return answer_node(s, timeline_view_at(s->view, (uint32_t)thread, number(q, "time", 0)), reply);
 }
 
-static int answer_node_of(struct served_threads *s, const struct server_request *q, struct server_reply *reply)
+static int answer_node_of(struct served_threads *s, const struct server_request *q,
+                          struct server_reply *reply)
 {
     return answer_node(s, (uint32_t)MIN(number(q, "i", TL_NONE), (uint64_t)TL_NONE), reply);
 }
 
 static const struct question {
     const char *name;
-    int (*answer)(struct served_threads *s, const struct server_request *q, struct server_reply *reply);
+    int (*answer)(struct served_threads *s, const struct server_request *q,
+                  struct server_reply *reply);
     bool of_all; /* it reads the whole timeline, not what it shows alone */
 } questions[] = {
     {"range", answer_range, false},  {"monitors", answer_monitors, true},
-    {"node", answer_node_of, false}, {"segment", answer_segment, false},
+    {"node", answer_node_of, false}, {"segment", answer_segment, true},
     {"at", answer_at, false},
 };
 
-int served_threads_answer(struct served_threads *s, const char *file, const char *what, const struct server_request *q,
-                          struct server_reply *reply)
+int served_threads_answer(struct served_threads *s, const char *file, const char *what,
+                          const struct server_request *q, struct server_reply *reply)
 {
     if (strcmp(what, "ready") == 0)
         return answer_ready(s, file, reply);

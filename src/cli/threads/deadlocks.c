@@ -5,6 +5,7 @@
 #include "analysis/deadlock.h"
 #include "base/parse.h"
 #include "cli/builtin.h"
+#include "cli/losses.h"
 
 #include <stdio.h>
 
@@ -16,14 +17,20 @@ int threads_deadlocks(struct thread_view *v)
         return complain_errno(v->path, "cannot analyse", r);
     _cleanup_(buf_release) struct buf b = BUF(64 << 20);
     struct json j = {.out = &b};
-    json_array(&j);
+    bool looked = v->t->instrumented != TL_NONE;
+    json_begin_object(&j);
+    json_key(&j, "looked");
+    json_bool(&j, looked);
+    losses_json_of_file(v->path, losses_of_threads, v->t->lost_any, &j);
+    json_key(&j, "deadlocks");
+    json_begin_array(&j);
     for (size_t i = 0; i < d.list.len; i++) {
         char at[24];
-        json_object(&j);
+        json_begin_object(&j);
         json_key(&j, "formed_ns");
         json_u64(&j, d.list.data[i].formed_ns);
         json_key(&j, "cycle");
-        json_array(&j);
+        json_begin_array(&j);
         if (!v->options->json)
             printf("deadlock of %zu threads, formed at %s:\n", d.list.data[i].waits.len,
                    format_duration(at, d.list.data[i].formed_ns));
@@ -31,7 +38,7 @@ int threads_deadlocks(struct thread_view *v)
             uint32_t node = d.list.data[i].waits.data[k];
             const struct tl_context *c = tl_context_of(v->t, node);
             const char *class_name = tl_object_class(v->t, c->object);
-            json_object(&j);
+            json_begin_object(&j);
             json_key(&j, "thread");
             json_thread(&j, v->t, v->t->nodes[node].thread);
             json_key(&j, "waits_for");
@@ -40,22 +47,26 @@ int threads_deadlocks(struct thread_view *v)
             json_thread(&j, v->t, c->other);
             json_key(&j, "frames");
             json_frames(&j, v->t, c->stack);
-            json_object_end(&j);
+            json_end_object(&j);
             if (v->options->json)
                 continue;
-            printf("  %s waits for %s owned by %s\n", tl_thread_name(v->t, v->t->nodes[node].thread),
-                   class_name ? class_name : "?", tl_thread_name(v->t, c->other));
+            printf("  %s waits for %s owned by %s\n",
+                   tl_thread_name(v->t, v->t->nodes[node].thread), class_name ? class_name : "?",
+                   tl_thread_name(v->t, c->other));
             for (uint32_t f = 0; c->stack != TL_NONE && f < v->t->stacks[c->stack].len; f++) {
                 const struct tl_frame *frame = &v->t->frames[v->t->stacks[c->stack].first + f];
                 printf("      at %s:%u\n", tl_string(v->t, frame->method), frame->line);
             }
         }
-        json_array_end(&j);
-        json_object_end(&j);
+        json_end_array(&j);
+        json_end_object(&j);
     }
-    json_array_end(&j);
+    json_end_array(&j);
+    json_end_object(&j);
     if (!v->options->json && d.list.len == 0)
-        puts("no deadlock");
+        puts(looked ? "no deadlock at the end of the recording"
+                    : "not known: this recording does not tell who owns locks "
+                      "(record with --threads or --deadlocks)");
     deadlocks_release(&d);
     return v->options->json ? json_print(&b) : 0;
 }

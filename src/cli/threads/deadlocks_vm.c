@@ -18,8 +18,10 @@ static void print_cycle(json_object *cycle)
     size_t n = json_object_array_length(cycle);
     printf("deadlock of %zu threads:\n", n);
     for (size_t i = 0; i < n; i++) {
-        json_object *one = json_object_array_get_idx(cycle, i), *frames = json_object_object_get(one, "frames");
-        printf("  %s waits for %s owned by %s\n", text(one, "thread"), text(one, "waits_for"), text(one, "owned_by"));
+        json_object *one = json_object_array_get_idx(cycle, i),
+                    *frames = json_object_object_get(one, "frames");
+        printf("  %s waits for %s owned by %s\n", text(one, "thread"), text(one, "waits_for"),
+               text(one, "owned_by"));
         for (size_t k = 0; frames && k < json_object_array_length(frames); k++)
             printf("      at %s\n", json_object_get_string(json_object_array_get_idx(frames, k)));
     }
@@ -36,7 +38,8 @@ int deadlocks_of_vm(const char *pid, bool as_json)
     if (status)
         return status;
     _cleanup_free_ char *found = agent_answer_value(buf_str(&answer), "json", 0);
-    json_object *o = found ? json_tokener_parse(found) : NULL, *list = json_object_object_get(o, "deadlocks");
+    json_object *o = found ? json_tokener_parse(found) : NULL,
+                *list = json_object_object_get(o, "deadlocks");
     if (!json_object_is_type(list, json_type_array)) {
         json_object_put(o);
         return complain(pid, "threads deadlocks", "the agent's answer is not understood");
@@ -45,9 +48,10 @@ int deadlocks_of_vm(const char *pid, bool as_json)
     for (size_t i = 0; !as_json && i < n; i++)
         print_cycle(json_object_object_get(json_object_array_get_idx(list, i), "cycle"));
     if (as_json)
-        puts(json_object_to_json_string_ext(list, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+        puts(json_object_to_json_string_ext(list, JSON_C_TO_STRING_PLAIN |
+                                                      JSON_C_TO_STRING_NOSLASHESCAPE));
     else if (n == 0)
-        puts("no deadlock");
+        puts("no deadlock of platform threads (run --deadlocks tells of virtual ones)");
     json_object_put(o);
     return 0;
 }

@@ -3,10 +3,12 @@
 #include "analysis/monitor_stats.h"
 #include "analysis/what_if.h"
 #include "base/parse.h"
+#include "cli/losses.h"
 #include "cli/threads/threads.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { GAIN_ROWS = 5 };
 
@@ -17,7 +19,8 @@ static struct stats_filter filter_of(const struct thread_view *v, uint64_t over_
                                  .from = v->options->from_ns,
                                  .to = v->options->to_ns,
                                  .min_ns = v->options->min_ns,
-                                 .over_ns = over_ns};
+                                 .over_ns = over_ns,
+                                 .idle = v->options->idle};
 }
 
 static int stats_of(struct thread_view *v, uint64_t over_ns, struct monitor_stats *ret)
@@ -27,15 +30,25 @@ static int stats_of(struct thread_view *v, uint64_t over_ns, struct monitor_stat
     return r < 0 ? complain_errno(v->path, "cannot analyse", r) : 0;
 }
 
+/* What the tables leave out. */
+static void print_idle(const struct thread_view *v, const struct monitor_stats *s)
+{
+    char d[24];
+    if (s->idle && !v->options->idle)
+        printf(" idle waits are left out: %" PRIu64
+               ", %s in all, of threads with nothing to do (--idle)\n",
+               s->idle, format_duration(d, s->idle_ns));
+}
+
 static void json_threads(struct thread_view *v, struct json *j, const struct monitor_stats *s)
 {
-    json_array(j);
+    json_begin_array(j);
     for (size_t i = 0; i < s->threads.len; i++) {
         const struct thread_stats *row = &s->threads.data[i];
         const struct tl_thread *t = &v->t->threads[i];
         if (!v->threads[i] || t->first == TL_NONE)
             continue;
-        json_object(j);
+        json_begin_object(j);
         json_key_u64(j, "id", t->id);
         json_key_string(j, "name", tl_string(v->t, t->name));
         json_key_string(j, "group", t->group == TL_NONE ? NULL : tl_string(v->t, t->group));
@@ -53,22 +66,53 @@ static void json_threads(struct thread_view *v, struct json *j, const struct mon
         json_key_u64(j, "blocked_ns", row->blocked_ns);
         json_key_u64(j, "waited", row->waited);
         json_key_u64(j, "waited_ns", row->waited_ns);
+        json_key_u64(j, "idle", row->idle);
+        json_key_u64(j, "idle_ns", row->idle_ns);
         json_key_u64(j, "io", row->io);
         json_key_u64(j, "io_ns", row->io_ns);
-        json_object_end(j);
+        json_end_object(j);
     }
-    json_array_end(j);
+    json_end_array(j);
+}
+
+/*
+ * Waits for monitors of which it is not known who had them when they began; ret_virtual: of virtual
+ * threads.
+ */
+static uint64_t owners_unknown(const struct thread_view *v, uint64_t *ret_virtual)
+{
+    uint64_t n = 0, of_virtual = 0;
+    for (size_t i = 0; i < v->t->n_nodes; i++) {
+        const struct tl_node *node = &v->t->nodes[i];
+        if (node->kind != TL_WAIT_LOCK || !v->threads[node->thread] ||
+            tl_context_of(v->t, (uint32_t)i)->other != TL_NONE)
+            continue;
+        n++;
+        of_virtual += (v->t->threads[node->thread].flags & TL_THREAD_VIRTUAL) != 0;
+    }
+    *ret_virtual = of_virtual;
+    return n;
+}
+
+static void print_owners_unknown(const struct thread_view *v)
+{
+    uint64_t of_virtual, n = owners_unknown(v, &of_virtual);
+    if (n)
+        printf("waits for monitors whose owner is unknown: %" PRIu64 "%s\n", n,
+               of_virtual
+                   ? "; from JDK 24 on the VM tells none that is a virtual thread off its carrier"
+                   : "");
 }
 
 static int summary_json(struct thread_view *v, const struct monitor_stats *s)
 {
     _cleanup_(buf_release) struct buf b = BUF(SIZE_MAX / 2);
     struct json j = {.out = &b};
-    json_object(&j);
+    json_begin_object(&j);
     json_key_u64(&j, "origin_ns", v->t->origin_ns);
     json_key_u64(&j, "end_ns", v->t->end_ns);
     json_key_u64(&j, "events", v->t->n_nodes);
-    json_key_u64(&j, "lost", v->t->lost);
+    losses_json_of_file(v->path, losses_of_threads, v->t->lost_any, &j);
     json_key(&j, "contanalysis");
     if (v->t->instrumented == TL_NONE)
         json_null(&j);
@@ -77,11 +121,65 @@ static int summary_json(struct thread_view *v, const struct monitor_stats *s)
     json_key_u64(&j, "waits_over_1ms", s->intervals);
     json_key_u64(&j, "with_cause", s->caused);
     json_key_u64(&j, "inferred", s->inferred);
+    uint64_t of_virtual;
+    json_key_u64(&j, "owner_unknown", owners_unknown(v, &of_virtual));
+    json_key_u64(&j, "owner_unknown_virtual", of_virtual);
+    json_key_u64(&j, "idle", s->idle);
+    json_key_u64(&j, "idle_ns", s->idle_ns);
     json_key_u64(&j, "deadlocks", v->t->deadlocks);
     json_key(&j, "threads");
     json_threads(v, &j, s);
-    json_object_end(&j);
+    json_end_object(&j);
     return json_print(&b);
+}
+
+/* The most blocked first, then those that waited longest; the table's own order among equals. */
+static int by_waits(const void *a, const void *b)
+{
+    const struct thread_stats *x = a, *y = b;
+    if (x->blocked_ns != y->blocked_ns)
+        return x->blocked_ns < y->blocked_ns ? 1 : -1;
+    if (x->waited_ns != y->waited_ns)
+        return x->waited_ns < y->waited_ns ? 1 : -1;
+    return (x->thread > y->thread) - (x->thread < y->thread);
+}
+
+/*
+ * Threads that had nothing to do, and the VM's own that nothing kept waiting, are not what one
+ * looks for.
+ */
+static bool is_idle(const struct thread_view *v, const struct thread_stats *row)
+{
+    bool system = v->t->threads[row->thread].flags & TL_THREAD_SYSTEM;
+    return !row->blocked && !row->waited && !row->io && (row->idle || system);
+}
+
+static void print_threads(struct thread_view *v, struct monitor_stats *s, size_t limit)
+{
+    char d[24], e[24];
+    size_t shown = 0, left = 0, idle = 0;
+    if (s->threads.len)
+        qsort(s->threads.data, s->threads.len, sizeof(*s->threads.data), by_waits);
+    printf("\n blocked        time    waited        time  thread\n");
+    for (size_t i = 0; i < s->threads.len; i++) {
+        const struct thread_stats *row = &s->threads.data[i];
+        if (!v->threads[row->thread] || v->t->threads[row->thread].first == TL_NONE)
+            continue;
+        bool hidden = !v->options->idle && is_idle(v, row);
+        idle += hidden;
+        left += !hidden && shown == limit;
+        if (hidden || shown == limit)
+            continue;
+        printf(" %7" PRIu64 "  %10s  %8" PRIu64 "  %10s  %s\n", row->blocked,
+               format_duration(d, row->blocked_ns), row->waited, format_duration(e, row->waited_ns),
+               tl_thread_name(v->t, row->thread));
+        shown++;
+    }
+    if (left)
+        printf(" ... and %zu more threads (-n)\n", left);
+    if (idle)
+        printf(" %zu idle thread%s not shown (--idle)\n", idle, idle == 1 ? " is" : "s are");
+    print_idle(v, s);
 }
 
 int threads_summary(struct thread_view *v)
@@ -90,24 +188,20 @@ int threads_summary(struct thread_view *v)
     int status = stats_of(v, 1000000, &s);
     if (status)
         return status;
-    char d[24], e[24];
+    char d[24];
     if (v->options->json) {
         status = summary_json(v, &s);
     } else {
-        printf("%s: %s, %zu events of %zu threads, %" PRIu64 " lost%s\n", v->path, format_duration(d, v->t->end_ns),
-               v->t->n_nodes, v->t->n_threads, v->t->lost,
+        printf("%s: %s, %zu events of %zu threads, %" PRIu64 " lost%s\n", v->path,
+               format_duration(d, v->t->end_ns), v->t->n_nodes, v->t->n_threads, v->t->lost,
                v->t->instrumented == TL_NONE ? "; recorded without jvmscope's agent" : "");
-        printf("waits of 1 ms or more: %" PRIu64 ", with a known cause %" PRIu64 ", of these inferred %" PRIu64 "\n",
+        printf("waits of 1 ms or more: %" PRIu64 ", with a known cause %" PRIu64
+               ", of these inferred %" PRIu64 "\n",
                s.intervals, s.caused, s.inferred);
+        print_owners_unknown(v);
         if (v->t->deadlocks)
             printf("DEADLOCKS: %u (jvmscope threads deadlocks)\n", v->t->deadlocks);
-        printf("\n blocked        time    waited        time  thread\n");
-        for (size_t i = 0; i < s.threads.len; i++) {
-            const struct thread_stats *row = &s.threads.data[i];
-            if (v->threads[i] && v->t->threads[i].first != TL_NONE)
-                printf(" %7" PRIu64 "  %10s  %8" PRIu64 "  %10s  %s\n", row->blocked, format_duration(d, row->blocked_ns),
-                       row->waited, format_duration(e, row->waited_ns), tl_thread_name(v->t, (uint32_t)i));
-        }
+        print_threads(v, &s, v->options->limit ? v->options->limit : 20);
     }
     monitor_stats_release(&s);
     return status;
@@ -149,21 +243,20 @@ static bool of_class(const struct timeline *t, uint32_t object, void *arg)
     return t->objects[object].class == *(uint32_t *)arg;
 }
 
-/* What the program gains, in ns, when sections of the class take less: by the larger, safer answer. */
+/* What the program gains, in ns, when sections of the class take less: as `what-if` has it. */
 static uint64_t gain(struct thread_view *v, uint32_t class, double factor)
 {
     struct what_if w = {.lock = of_class, .lock_arg = &class, .factor = factor};
     struct what_if_answer a;
     if (what_if(v->t, &v->range, &w, &a) < 0)
         return 0;
-    uint64_t after = MAX(a.kept, a.arbitrated);
-    return a.before > after ? a.before - after : 0;
+    return a.before > a.answer ? a.before - a.answer : 0;
 }
 
 static void json_times(struct json *j, const char *key, const struct wait_times *w)
 {
     json_key(j, key);
-    json_object(j);
+    json_begin_object(j);
     json_key_u64(j, "count", w->count);
     json_key_u64(j, "total_ns", w->total_ns);
     json_key_u64(j, "min_ns", w->min_ns);
@@ -174,36 +267,39 @@ static void json_times(struct json *j, const char *key, const struct wait_times 
     json_key_u64(j, "p99_ns", w->p99_ns);
     json_key_u64(j, "inferred", w->inferred);
     json_key_u64(j, "unknown", w->unknown);
-    json_object_end(j);
+    json_end_object(j);
 }
 
-static void json_sites(struct thread_view *v, struct json *j, const struct monitor_stats *s, bool block)
+static void json_sites(struct thread_view *v, struct json *j, const struct monitor_stats *s,
+                       bool block)
 {
-    json_array(j);
+    json_begin_array(j);
     for (size_t i = 0; i < s->sites.len; i++) {
         const struct site_stats *row = &s->sites.data[i];
         if (row->block != block)
             continue;
-        json_object(j);
+        json_begin_object(j);
         json_key_string(j, "class", row->class == TL_NONE ? NULL : tl_string(v->t, row->class));
         json_key_string(j, "method", row->method == TL_NONE ? NULL : tl_string(v->t, row->method));
         json_key_u64(j, "line", row->line);
+        json_key(j, "idle");
+        json_bool(j, row->idle);
         json_times(j, "times", &row->times);
         json_key_u64(j, "objects", row->objects);
         json_key_u64(j, "threads", row->threads);
         json_key(j, "frames");
         json_frames(j, v->t, row->stack);
-        json_object_end(j);
+        json_end_object(j);
     }
-    json_array_end(j);
+    json_end_array(j);
 }
 
 static void json_holds(struct thread_view *v, struct json *j, const struct hold_table *holds)
 {
-    json_array(j);
+    json_begin_array(j);
     for (size_t i = 0; i < holds->rows.len; i++) {
         const struct hold_stats *row = &holds->rows.data[i];
-        json_object(j);
+        json_begin_object(j);
         json_key_string(j, "class", tl_string(v->t, row->class));
         json_key_string(j, "method", row->method == TL_NONE ? NULL : tl_string(v->t, row->method));
         json_key_u64(j, "count", row->count);
@@ -212,23 +308,24 @@ static void json_holds(struct thread_view *v, struct json *j, const struct hold_
         json_key_u64(j, "max_ns", row->max_ns);
         json_key_u64(j, "objects", row->objects);
         json_key_u64(j, "threads", row->threads);
-        json_object_end(j);
+        json_end_object(j);
     }
-    json_array_end(j);
+    json_end_array(j);
 }
 
-static int monitors_json(struct thread_view *v, const struct monitor_stats *s, const struct gains *g)
+static int monitors_json(struct thread_view *v, const struct monitor_stats *s,
+                         const struct gains *g)
 {
     _cleanup_(buf_release) struct buf b = BUF(SIZE_MAX / 2);
     struct json j = {.out = &b};
-    json_object(&j);
+    json_begin_object(&j);
     json_key(&j, "threads");
     json_threads(v, &j, s);
     json_key(&j, "classes");
-    json_array(&j);
+    json_begin_array(&j);
     for (size_t i = 0; i < s->classes.len; i++) {
         const struct class_stats *row = &s->classes.data[i];
-        json_object(&j);
+        json_begin_object(&j);
         json_key_string(&j, "class", tl_string(v->t, row->class));
         json_times(&j, "blocks", &row->block);
         json_times(&j, "waits", &row->wait);
@@ -239,7 +336,7 @@ static int monitors_json(struct thread_view *v, const struct monitor_stats *s, c
         json_key(&j, "path_share");
         json_double(&j, g->path.length ? (double)ns / (double)g->path.length : 0);
         json_key(&j, "gain_ns");
-        json_object(&j);
+        json_begin_object(&j);
 
         static const struct {
             const char *name;
@@ -248,25 +345,28 @@ static int monitors_json(struct thread_view *v, const struct monitor_stats *s, c
 
         for (size_t k = 0; k < ARRAY_SIZE(steps) && i < GAIN_ROWS && ns; k++)
             json_key_u64(&j, steps[k].name, gain(v, row->class, steps[k].factor));
-        json_object_end(&j);
-        json_object_end(&j);
+        json_end_object(&j);
+        json_end_object(&j);
     }
-    json_array_end(&j);
+    json_end_array(&j);
     json_key(&j, "blocks");
     json_sites(v, &j, s, true);
     json_key(&j, "waits");
     json_sites(v, &j, s, false);
     json_key(&j, "holds");
     json_holds(v, &j, &g->holds);
-    json_object_end(&j);
+    losses_json_of_file(v->path, losses_of_threads, v->t->lost_any, &j);
+    json_end_object(&j);
     return json_print(&b);
 }
 
-static void print_sites(struct thread_view *v, const struct monitor_stats *s, bool block, size_t limit)
+static void print_sites(struct thread_view *v, const struct monitor_stats *s, bool block,
+                        size_t limit)
 {
     char total[24], least[24], most[24], average[24], late[24];
     size_t shown = 0;
-    printf("\n%s by calling method\n   count       total       least        most     average         p99  objects  threads  "
+    printf("\n%s by calling method\n   count       total       least        most     average       "
+           "  p99  objects  threads  "
            "method, class\n",
            block ? "Blocks" : "Waits");
     for (size_t i = 0; i < s->sites.len && shown < limit; i++) {
@@ -274,9 +374,10 @@ static void print_sites(struct thread_view *v, const struct monitor_stats *s, bo
         if (row->block != block)
             continue;
         const struct wait_times *w = &row->times;
-        printf(" %7" PRIu64 "  %10s  %10s  %10s  %10s  %10s  %7u  %7u  %s, %s\n", w->count, format_duration(total, w->total_ns),
-               format_duration(least, w->min_ns), format_duration(most, w->max_ns),
-               format_duration(average, w->total_ns / w->count), format_duration(late, w->p99_ns), row->objects, row->threads,
+        printf(" %7" PRIu64 "  %10s  %10s  %10s  %10s  %10s  %7u  %7u  %s, %s\n", w->count,
+               format_duration(total, w->total_ns), format_duration(least, w->min_ns),
+               format_duration(most, w->max_ns), format_duration(average, w->total_ns / w->count),
+               format_duration(late, w->p99_ns), row->objects, row->threads,
                row->method == TL_NONE ? "?" : tl_string(v->t, row->method),
                row->class == TL_NONE ? "-" : tl_string(v->t, row->class));
         shown++;
@@ -288,18 +389,22 @@ static void print_holds(struct thread_view *v, const struct hold_table *holds, s
     char total[24], least[24], most[24], average[24];
     if (holds->rows.len == 0)
         return;
-    printf("\nHolds by method that took the lock, exact\n   count       total       least        most     average  objects  "
+    printf("\nHolds by method that took the lock, exact\n   count       total       least        "
+           "most     average  objects  "
            "threads  method, class\n");
     for (size_t i = 0; i < MIN(holds->rows.len, limit); i++) {
         const struct hold_stats *row = &holds->rows.data[i];
-        printf(" %7" PRIu64 "  %10s  %10s  %10s  %10s  %7u  %7u  %s, %s\n", row->count, format_duration(total, row->total_ns),
-               format_duration(least, row->min_ns), format_duration(most, row->max_ns),
+        printf(" %7" PRIu64 "  %10s  %10s  %10s  %10s  %7u  %7u  %s, %s\n", row->count,
+               format_duration(total, row->total_ns), format_duration(least, row->min_ns),
+               format_duration(most, row->max_ns),
                format_duration(average, row->total_ns / row->count), row->objects, row->threads,
-               row->method == TL_NONE ? "?" : tl_string(v->t, row->method), tl_string(v->t, row->class));
+               row->method == TL_NONE ? "?" : tl_string(v->t, row->method),
+               tl_string(v->t, row->class));
     }
 }
 
-static void monitors_text(struct thread_view *v, const struct monitor_stats *s, const struct gains *g, size_t limit)
+static void monitors_text(struct thread_view *v, const struct monitor_stats *s,
+                          const struct gains *g, size_t limit)
 {
     char blocked[24], waited[24], halved[24];
     printf("Classes\n  blocks        time     waits        time  of path  if halved  class\n");
@@ -308,12 +413,14 @@ static void monitors_text(struct thread_view *v, const struct monitor_stats *s, 
         uint64_t ns = path_ns(g, row->class);
         uint64_t less = ns && i < GAIN_ROWS ? gain(v, row->class, 0.5) : 0;
         printf(" %7" PRIu64 "  %10s  %8" PRIu64 "  %10s  %5.1f %%  %9s  %s\n", row->block.count,
-               format_duration(blocked, row->block.total_ns), row->wait.count, format_duration(waited, row->wait.total_ns),
-               g->path.length ? 100.0 * (double)ns / (double)g->path.length : 0.0, less ? format_duration(halved, less) : "-",
-               tl_string(v->t, row->class));
+               format_duration(blocked, row->block.total_ns), row->wait.count,
+               format_duration(waited, row->wait.total_ns),
+               g->path.length ? 100.0 * (double)ns / (double)g->path.length : 0.0,
+               less ? format_duration(halved, less) : "-", tl_string(v->t, row->class));
     }
     print_sites(v, s, true, limit);
     print_sites(v, s, false, limit);
+    print_idle(v, s);
     print_holds(v, &g->holds, limit);
 }
 

@@ -8,8 +8,9 @@
 #include "model/timeline.h"
 
 struct thread_options {
-    bool json;
-    const char *thread, *class_name, *lock, *method, *end_thread; /* patterns; lock and method are those of what-if too */
+    bool json, idle;
+    /* patterns; lock and method are those of what-if too */
+    const char *thread, *class_name, *lock, *method, *end_thread;
     uint64_t from_ns, to_ns, min_ns, limit;
     const char *factor;
 };
@@ -26,16 +27,22 @@ struct thread_view {
 /* Whether a verb looks at the nodes of this timeline itself. */
 typedef bool thread_looks(const struct timeline *t, const struct path_options *range);
 /* Opens what the operand names; looks: NULL if never. 0, or the exit status after a complaint. */
-int thread_view_open(struct thread_view *ret, const struct thread_options *o, const char *path, thread_looks *looks);
+int thread_view_open(struct thread_view *ret, const struct thread_options *o, const char *path,
+                     thread_looks *looks);
 void thread_view_release(struct thread_view *v);
 
 /* A stack as a JSON array of "package.Class.method:line". */
 void json_frames(struct json *j, const struct timeline *t, uint32_t stack);
+/* The same of n frames from the first one on. */
+void json_some_frames(struct json *j, const struct timeline *t, uint32_t first, uint32_t n);
 /* A name or null. */
 void json_thread(struct json *j, const struct timeline *t, uint32_t thread);
 /* Writes what was built to standard output; the exit status. */
 int json_print(struct buf *b);
-/* The same of a part of it, for what may be gigabytes: what is little yet waits for more. 0 or a negative errno. */
+/*
+ * The same of a part of it, for what may be gigabytes: what is little yet waits for more. 0 or a
+ * negative errno.
+ */
 int json_print_part(struct buf *b) must_check;
 
 int threads_deadlocks(struct thread_view *v);

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* threads timeline: the events of the TRCThread model, with the attributes that the design gives them. */
-#include "base/parse.h"
+/*
+ * threads timeline: the events of the TRCThread model, with the attributes that the design gives
+ * them.
+ */
+#include "analysis/graph.h"
+#include "cli/losses.h"
 #include "cli/threads/threads.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -57,7 +62,8 @@ static uint32_t running_after(const struct timeline *t, const struct causes *c, 
     return n;
 }
 
-static void running_events(struct json *j, const struct timeline *t, const struct causes *c, uint32_t waker)
+static void running_events(struct json *j, const struct timeline *t, const struct causes *c,
+                           uint32_t waker)
 {
     size_t low = 0, high = c->n;
     while (low < high) {
@@ -67,14 +73,14 @@ static void running_events(struct json *j, const struct timeline *t, const struc
         else
             high = mid;
     }
-    json_array(j);
+    json_begin_array(j);
     for (uint32_t last = TL_NONE; low < c->n && c->list[low].waker == waker; low++) {
         uint32_t n = running_after(t, c, c->list[low].woken);
         if (n != TL_NONE && n != last)
             json_u64(j, n);
         last = n;
     }
-    json_array_end(j);
+    json_end_array(j);
 }
 
 static void key_thread(struct json *j, const char *key, const struct timeline *t, uint32_t thread)
@@ -90,12 +96,12 @@ static void key_object(struct json *j, const char *key, const struct timeline *t
         json_null(j);
         return;
     }
-    json_object(j);
+    json_begin_object(j);
     json_key(j, "class");
     json_string(j, tl_object_class(t, object));
     json_key(j, "id");
     json_u64(j, t->objects[object].id);
-    json_object_end(j);
+    json_end_object(j);
 }
 
 static void attributes(struct json *j, const struct timeline *t, const struct causes *c, uint32_t n)
@@ -152,7 +158,7 @@ static void attributes(struct json *j, const struct timeline *t, const struct ca
 static void event_head(struct json *j, const struct timeline *t, const char *type, uint32_t n)
 {
     const struct tl_node *node = &t->nodes[n];
-    json_object(j);
+    json_begin_object(j);
     json_key(j, "type");
     json_string(j, type);
     json_key(j, "time");
@@ -163,54 +169,113 @@ static void event_head(struct json *j, const struct timeline *t, const char *typ
 }
 
 /*
- * A hand-over that has no node of its own, since the thread let the lock go by waiting or by ending: written when its receiver
- * runs.
+ * A hand-over that has no node of its own, since the thread let the lock go by waiting or by
+ * ending: written when its receiver runs.
  */
+static bool is_implied(const struct timeline *t, const struct tl_node *n)
+{
+    return n->edge != TL_NO_EDGE && n->waker != TL_NONE && tl_is_state(t->nodes[n->waker].kind) &&
+           n->kind == TL_RUN;
+}
+
+static void print_time(uint64_t ns)
+{
+    printf("%6llu.%06llu s", (unsigned long long)ns / 1000000000,
+           (unsigned long long)ns % 1000000000 / 1000);
+}
+
+/* Whether the table has a row of its own for what ended a wait: a lock that was handed over. */
+static bool has_implied_row(const struct timeline *t, const struct tl_node *node)
+{
+    return is_implied(t, node) && node->edge != TL_BY_JOIN;
+}
+
+static void print_implied(const struct timeline *t, const struct tl_node *node)
+{
+    uint32_t object = node->prev == TL_NONE ? TL_NONE : tl_context_of(t, node->prev)->object;
+    print_time(node->time);
+    printf("  %-12s  %s", tl_kind_name(TL_HANDOFF),
+           tl_thread_name(t, t->nodes[node->waker].thread));
+    if (object != TL_NONE)
+        printf("  %s@%llx", tl_object_class(t, object), (unsigned long long)t->objects[object].id);
+    printf("  -> %s\n", tl_thread_name(t, node->thread));
+}
+
 static void implied_interaction(struct json *j, const struct timeline *t, uint32_t n)
 {
     const struct tl_node *node = &t->nodes[n];
-    if (node->edge == TL_NO_EDGE || node->waker == TL_NONE || !tl_is_state(t->nodes[node->waker].kind) || node->kind != TL_RUN)
+    if (!is_implied(t, node))
         return;
     bool join = node->edge == TL_BY_JOIN;
     event_head(j, t, tl_trc_name(join ? TL_DEAD_JOIN : TL_HANDOFF), node->waker);
     if (!join) {
         key_thread(j, "receiverThread", t, node->thread);
-        key_object(j, "lockedObject", t, node->prev == TL_NONE ? TL_NONE : tl_context_of(t, node->prev)->object);
+        key_object(j, "lockedObject", t,
+                   node->prev == TL_NONE ? TL_NONE : tl_context_of(t, node->prev)->object);
     }
     json_key(j, "runningEvents");
-    json_array(j);
+    json_begin_array(j);
     json_u64(j, n);
-    json_array_end(j);
+    json_end_array(j);
     json_key(j, "inferred");
     json_bool(j, node->flags & TL_INFERRED);
-    json_object_end(j);
+    json_end_object(j);
 }
 
-static bool selected(const struct thread_view *v, uint32_t n)
+/*
+ * Per node, which ones --min leaves: waits that are long enough, and where they end. NULL without
+ * --min.
+ */
+static uint8_t *long_waits(const struct thread_view *v)
+{
+    const struct timeline *t = v->t;
+    uint8_t *keep = calloc(t->n_nodes + 1, 1);
+    for (size_t i = 0; keep && i < t->n_nodes; i++) {
+        uint32_t p = t->nodes[i].prev;
+        if (p == TL_NONE || p >= i || !tl_is_state(t->nodes[i].kind))
+            continue;
+        p = graph_state(t, p);
+        if (t->nodes[p].flags & TL_BLOCKED &&
+            t->nodes[i].time - t->nodes[p].time >= v->options->min_ns)
+            keep[p] = keep[i] = 1;
+    }
+    for (size_t i = 0; keep && i < t->n_threads; i++) {
+        uint32_t last =
+            t->threads[i].last == TL_NONE ? TL_NONE : graph_state(t, t->threads[i].last);
+        if (last != TL_NONE && t->nodes[last].flags & TL_BLOCKED &&
+            t->end_ns - t->nodes[last].time >= v->options->min_ns)
+            keep[last] = 1;
+    }
+    return keep;
+}
+
+static bool selected(const struct thread_view *v, const uint8_t *keep, uint32_t n)
 {
     const struct tl_node *node = &v->t->nodes[n];
+    if (keep && !keep[n])
+        return false;
     uint32_t object = tl_context_of(v->t, n)->object;
     return v->threads[node->thread] && node->time >= v->options->from_ns &&
            (!v->options->to_ns || node->time <= v->options->to_ns) &&
            (!v->objects || (object != TL_NONE && v->objects[object]));
 }
 
-static int timeline_json(struct thread_view *v, const struct causes *c)
+static int timeline_json(struct thread_view *v, const struct causes *c, const uint8_t *keep)
 {
     const struct timeline *t = v->t;
     _cleanup_(buf_release) struct buf b = BUF(SIZE_MAX / 2);
     struct json j = {.out = &b};
-    json_object(&j);
+    json_begin_object(&j);
     json_key(&j, "origin_ns");
     json_u64(&j, t->origin_ns);
     json_key(&j, "end_ns");
     json_u64(&j, t->end_ns);
     json_key(&j, "events");
-    json_array(&j);
+    json_begin_array(&j);
     int r = 0;
     for (size_t i = 0; r == 0 && i < t->n_nodes; i++) {
         uint32_t n = (uint32_t)i;
-        if (!selected(v, n))
+        if (!selected(v, keep, n))
             continue;
         implied_interaction(&j, t, n);
         event_head(&j, t, tl_trc_name(t->nodes[n].kind), n);
@@ -219,7 +284,8 @@ static int timeline_json(struct thread_view *v, const struct causes *c)
         if (t->nodes[n].edge != TL_NO_EDGE) {
             json_key(&j, "cause");
             json_string(&j, tl_edge_name(t->nodes[n].edge));
-            key_thread(&j, "causedBy", t, t->nodes[n].waker == TL_NONE ? TL_NONE : t->nodes[t->nodes[n].waker].thread);
+            key_thread(&j, "causedBy", t,
+                       t->nodes[n].waker == TL_NONE ? TL_NONE : t->nodes[t->nodes[n].waker].thread);
             json_key(&j, "inferred");
             json_bool(&j, t->nodes[n].flags & TL_INFERRED);
         }
@@ -228,45 +294,58 @@ static int timeline_json(struct thread_view *v, const struct causes *c)
             json_key(&j, "frames");
             json_frames(&j, t, tl_context_of(t, n)->stack);
         }
-        json_object_end(&j);
+        json_end_object(&j);
         r = json_print_part(&b);
     }
-    json_array_end(&j);
-    json_object_end(&j);
+    json_end_array(&j);
+    losses_json_of_file(v->path, losses_of_threads, t->lost_any, &j);
+    json_end_object(&j);
     return r < 0 ? complain_errno(NULL, "cannot write", r) : json_print(&b);
 }
 
-static void timeline_text(struct thread_view *v)
+static void timeline_text(struct thread_view *v, const uint8_t *keep)
 {
     const struct timeline *t = v->t;
-    char at[24];
+    uint64_t limit = v->options->limit ? v->options->limit : UINT64_MAX, shown = 0;
     for (size_t i = 0; i < t->n_nodes; i++) {
         const struct tl_node *n = &t->nodes[i];
         const struct tl_context *x = &t->contexts[n->context];
-        if (!selected(v, (uint32_t)i))
+        if (!selected(v, keep, (uint32_t)i))
             continue;
-        printf("%12s  %-12s  %s", format_duration(at, n->time), tl_kind_name(n->kind), tl_thread_name(t, n->thread));
+        if (has_implied_row(t, n) && shown++ < limit)
+            print_implied(t, n);
+        if (shown++ >= limit)
+            continue;
+        print_time(n->time);
+        printf("  %-12s  %s", tl_kind_name(n->kind), tl_thread_name(t, n->thread));
         if (x->object != TL_NONE)
-            printf("  %s@%llx", tl_object_class(t, x->object), (unsigned long long)t->objects[x->object].id);
+            printf("  %s@%llx", tl_object_class(t, x->object),
+                   (unsigned long long)t->objects[x->object].id);
         if (x->other != TL_NONE)
             printf("  -> %s", tl_thread_name(t, x->other));
+        else if (n->kind == TL_WAIT_LOCK)
+            printf("  owner unknown");
         if (n->edge != TL_NO_EDGE)
             printf("  by %s%s%s%s", tl_edge_name(n->edge), n->waker != TL_NONE ? " of " : "",
                    n->waker != TL_NONE ? tl_thread_name(t, t->nodes[n->waker].thread) : "",
                    n->flags & TL_INFERRED ? " (inferred)" : "");
         putchar('\n');
     }
+    if (shown > limit)
+        printf("... and %" PRIu64 " events more (--limit)\n", shown - limit);
 }
 
 int threads_timeline(struct thread_view *v)
 {
-    if (!v->options->json) {
-        timeline_text(v);
-        return 0;
-    }
+    uint8_t *keep = v->options->min_ns ? long_waits(v) : NULL;
     struct causes c = {0};
-    int r = causes_of(v->t, &c);
-    int status = r < 0 ? complain_errno(v->path, "cannot show", r) : timeline_json(v, &c);
+    int r = v->options->min_ns && !keep ? -ENOMEM : v->options->json ? causes_of(v->t, &c) : 0;
+    int status = r < 0 ? complain_errno(v->path, "cannot show", r) : 0;
+    if (r == 0 && v->options->json)
+        status = timeline_json(v, &c, keep);
+    else if (r == 0)
+        timeline_text(v, keep);
+    free(keep);
     free(c.list);
     free(c.next);
     return status;

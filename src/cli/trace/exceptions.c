@@ -6,7 +6,6 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "cli/commands.h"
-#include "cli/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -38,7 +37,8 @@ static int add(struct table *t, const struct rec_object *o)
     const char *class_name = rec_string(o, "className", "?"), *place = rec_string(o, "place", "?"),
                *caught = rec_string(o, "caught", NULL);
     int64_t count = rec_long(o, "count", 0);
-    uint64_t key = hash_bytes(class_name, strlen(class_name)) + 31 * hash_bytes(place, strlen(place)) +
+    uint64_t key = hash_bytes(class_name, strlen(class_name)) +
+                   31 * hash_bytes(place, strlen(place)) +
                    (caught ? 961 * hash_bytes(caught, strlen(caught)) : 0);
     bool added;
     uint64_t *at = map_at(&t->index, key, t->rows.len, &added);
@@ -48,7 +48,8 @@ static int add(struct table *t, const struct rec_object *o)
         int r = vec_reserve(&t->rows, t->rows.len + 1);
         if (r < 0)
             return r;
-        t->rows.data[t->rows.len++] = (struct row){strdup(class_name), strdup(place), caught ? strdup(caught) : NULL, count};
+        t->rows.data[t->rows.len++] =
+            (struct row){strdup(class_name), strdup(place), caught ? strdup(caught) : NULL, count};
         const struct row *row = &t->rows.data[t->rows.len - 1];
         return row->class_name && row->place && (!caught || row->caught) ? 0 : -ENOMEM;
     }
@@ -62,38 +63,28 @@ static int by_count(const void *a, const void *b)
 {
     const struct row *x = a, *y = b;
     int by_class = strcmp(x->class_name, y->class_name);
-    return x->count != y->count ? (x->count < y->count ? 1 : -1) : by_class ? by_class : strcmp(x->place, y->place);
+    return x->count != y->count ? (x->count < y->count ? 1 : -1)
+           : by_class           ? by_class
+                                : strcmp(x->place, y->place);
 }
 
-static void print_string(const char *s, int width)
-{
-    int n = (int)strlen(s);
-    print_text(stdout, (struct str){s, strlen(s)});
-    printf("%*s", n < width ? width - n : 0, "");
-}
-
-static void print(const struct table *t, bool as_json, size_t n)
+static void print(const struct table *t, bool as_json, size_t n, const struct losses *l)
 {
     _cleanup_(buf_release) struct buf out = BUF(SIZE_MAX / 4);
     struct json j = {.out = &out};
     if (!as_json)
         printf("%12s  %-44s %-44s %s\n", "COUNT", "EXCEPTION", "THROWN AT", "CAUGHT AT");
-    json_object(&j);
+    json_begin_object(&j);
     json_key(&j, "exceptions");
-    json_array(&j);
+    json_begin_array(&j);
     for (size_t i = 0; i < n; i++) {
         const struct row *row = &t->rows.data[i];
         if (!as_json) {
-            printf("%12" PRId64 "  ", row->count);
-            print_string(row->class_name, 44);
-            putchar(' ');
-            print_string(row->place, 44);
-            putchar(' ');
-            print_string(row->caught ? row->caught : "nowhere", 0);
-            putchar('\n');
+            printf("%12" PRId64 "  %-44s %-44s %s\n", row->count, row->class_name, row->place,
+                   row->caught ? row->caught : "nowhere");
             continue;
         }
-        json_object(&j);
+        json_begin_object(&j);
         json_key(&j, "class");
         json_string(&j, row->class_name);
         json_key(&j, "place");
@@ -102,15 +93,21 @@ static void print(const struct table *t, bool as_json, size_t n)
         json_string(&j, row->caught);
         json_key(&j, "count");
         json_i64(&j, row->count);
-        json_object_end(&j);
+        json_end_object(&j);
     }
-    json_array_end(&j);
-    json_object_end(&j);
+    json_end_array(&j);
+    losses_json(l, losses_of_exceptions, &j);
+    json_end_object(&j);
     if (as_json)
         puts(buf_str(&out));
+    else
+        puts("what a handler throws on (finally, synchronized, try-with-resources, a rethrow) "
+             "counts "
+             "again, where it does");
 }
 
-int exception_table(struct recording *r, const char *path, bool as_json, uint64_t limit)
+int exception_table(struct recording *r, const char *path, bool as_json, uint64_t limit,
+                    const struct losses *l)
 {
     static const struct rec_select counts[] = {{"jvmscope.ExceptionCount", 1}, {0}};
     struct table t = {0};
@@ -120,7 +117,7 @@ int exception_table(struct recording *r, const char *path, bool as_json, uint64_
         e = add(&t, &event.object);
     if (e >= 0 && t.rows.len) {
         qsort(t.rows.data, t.rows.len, sizeof(*t.rows.data), by_count);
-        print(&t, as_json, limit && limit < t.rows.len ? (size_t)limit : t.rows.len);
+        print(&t, as_json, limit && limit < t.rows.len ? (size_t)limit : t.rows.len, l);
     }
     bool empty = e >= 0 && !t.rows.len;
     table_release(&t);

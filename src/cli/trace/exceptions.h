@@ -2,8 +2,13 @@
 #pragma once
 
 #include "jfr/reader.h"
+#include "model/losses.h"
 
 #include <stdbool.h>
 
-/* Prints how often each exception was thrown and caught where, the most frequent first; limit 0 is all. An exit status. */
-int exception_table(struct recording *r, const char *path, bool json, uint64_t limit);
+/*
+ * Prints how often each exception was thrown and caught where, the most frequent first; limit 0 is
+ * all. An exit status.
+ */
+int exception_table(struct recording *r, const char *path, bool json, uint64_t limit,
+                    const struct losses *l);

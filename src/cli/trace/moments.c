@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/trace/moments.h"
 
-#include "cli/text.h"
+#include "base/pattern.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 
 bool text_matches(const char *pattern, const char *text)
 {
-    return !pattern || (text && fnmatch(pattern, text, 0) == 0);
+    return !pattern || (text && pattern_match(pattern, text, strlen(text)));
 }
 
 bool moment_wanted(const struct rec_event *e, const char *thread_pattern)
@@ -20,6 +19,49 @@ bool moment_wanted(const struct rec_event *e, const char *thread_pattern)
 static void print_string(const char *s)
 {
     print_text(stdout, (struct str){s, strlen(s)});
+}
+
+/* Behind {"object":" or {"number":" that p begins with; NULL. */
+static const char *behind_text_key(const char *p, const char *end)
+{
+    static const char *const keys[] = {"{\"object\":\"", "{\"number\":\""};
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+        size_t n = strlen(keys[i]);
+        if ((size_t)(end - p) > n && memcmp(p, keys[i], n) == 0)
+            return p + n;
+    }
+    return NULL;
+}
+
+void print_value(struct str json)
+{
+    _cleanup_(buf_release) struct buf text = BUF(SIZE_MAX / 4);
+    bool quoted = false;
+    const char *end = json.data + json.len, *inner;
+    for (const char *p = json.data; p < end; p++) {
+        if (!quoted && (inner = behind_text_key(p, end))) {
+            for (p = inner; p < end && *p != '"'; p++) {
+                /* A control character keeps its escape. */
+                p += *p == '\\' && p + 1 < end && (p[1] == '"' || p[1] == '\\');
+                buf_u8(&text, (uint8_t)*p);
+            }
+            p++; /* the brace */
+            continue;
+        }
+        buf_u8(&text, (uint8_t)*p);
+        if (quoted && *p == '\\' && p + 1 < end)
+            buf_u8(&text, (uint8_t) * ++p);
+        else if (*p == '"')
+            quoted = !quoted;
+        else if (!quoted && *p == ',')
+            buf_u8(&text, ' ');
+    }
+    print_text(stdout, (struct str){(const char *)text.data, text.len});
+}
+
+static void print_value_of(const char *json)
+{
+    print_value((struct str){json, strlen(json)});
 }
 
 static void print_access(const struct rec_object *o)
@@ -33,10 +75,10 @@ static void print_access(const struct rec_object *o)
         print_string(object);
     }
     fputs(write ? ": " : " = ", stdout);
-    print_string(rec_string(o, "before", "?"));
+    print_value_of(rec_string(o, "before", "?"));
     if (write) {
         fputs(" -> ", stdout);
-        print_string(rec_string(o, "after", "?"));
+        print_value_of(rec_string(o, "after", "?"));
     }
     fputs("  at ", stdout);
     print_string(rec_string(o, "place", "?"));
@@ -64,7 +106,8 @@ static void print_thrown(const struct rec_object *o)
 void moment_print(const struct rec_event *e, int64_t start)
 {
     const struct rec_object *o = &e->object;
-    printf("%12.6f  %10s  %-16.16s  ", (double)(e->start_ns - start) / 1e9, "", rec_string(o, "thread", ""));
+    printf("%12.6f  %10s  %-16.16s  ", (double)(e->start_ns - start) / 1e9, "",
+           rec_string(o, "thread", ""));
     switch (e->tag) {
     case SHOWN_LOG:
         print_string(rec_string(o, "place", "?"));
@@ -115,21 +158,24 @@ static void put_access(struct json *j, const struct rec_object *o)
 static void put_stack(struct json *j, const struct rec_stack *stack)
 {
     json_key(j, "stack");
-    json_array(j);
+    json_begin_array(j);
     for (uint32_t i = 0; stack && i < stack->n; i++) {
         char text[1024];
-        snprintf(text, sizeof(text), "%s:%d", stack->frames[i].method->full, (int)stack->frames[i].line);
+        snprintf(text, sizeof(text), "%s:%d", stack->frames[i].method->full,
+                 (int)stack->frames[i].line);
         json_string(j, text);
     }
-    json_array_end(j);
+    json_end_array(j);
 }
 
 void moment_json(struct json *j, const struct rec_event *e)
 {
-    static const char *const kinds[] = {
-        [SHOWN_LOG] = "log", [SHOWN_ACCESS] = "access", [SHOWN_THROWN] = "exception", [SHOWN_VM] = "vm"};
+    static const char *const kinds[] = {[SHOWN_LOG] = "log",
+                                        [SHOWN_ACCESS] = "access",
+                                        [SHOWN_THROWN] = "exception",
+                                        [SHOWN_VM] = "vm"};
     const struct rec_object *o = &e->object;
-    json_object(j);
+    json_begin_object(j);
     put_string(j, "kind", kinds[e->tag]);
     json_key(j, "start_ns");
     json_i64(j, e->start_ns);
@@ -155,5 +201,5 @@ void moment_json(struct json *j, const struct rec_event *e)
     default:
         put_access(j, o);
     }
-    json_object_end(j);
+    json_end_object(j);
 }

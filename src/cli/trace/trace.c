@@ -3,11 +3,13 @@
 #include "agent/trace_request.h"
 #include "base/json.h"
 #include "base/json_check.h"
+#include "base/map.h"
 #include "base/parse.h"
+#include "base/pattern.h"
 #include "base/vec.h"
 #include "cli/builtin.h"
+#include "cli/losses.h"
 #include "cli/target.h"
-#include "cli/text.h"
 #include "cli/trace/exceptions.h"
 #include "cli/trace/moments.h"
 #include "jfr/reader.h"
@@ -16,13 +18,17 @@
 #include <string.h>
 
 static const struct arg trace_args[] = {
-    {"--thread", 0, ARG_TEXT, offsetof(struct trace_options, thread), "PATTERN", "calls of these threads alone"},
-    {"--method", 0, ARG_TEXT, offsetof(struct trace_options, method), "PATTERN",
-     "these methods alone (a star stands for anything)"},
-    {"--min", 0, ARG_DURATION, offsetof(struct trace_options, min), "TIME", "calls that took at least this long"},
+    {"--thread", 0, ARG_LIST, offsetof(struct trace_options, thread), "PATTERN",
+     "calls of these threads alone"},
+    {"--method", 0, ARG_LIST, offsetof(struct trace_options, method), "PATTERN",
+     "these methods alone (* and ?, or a part of the name)"},
+    {"--min", 0, ARG_DURATION, offsetof(struct trace_options, min), "TIME",
+     "calls that took at least this long"},
     {"--limit", 'n', ARG_NUMBER, offsetof(struct trace_options, limit), "N", "calls to show (all)"},
     {"--exceptions", 0, ARG_FLAG, offsetof(struct trace_options, exceptions), NULL,
      "a table of exceptions by class, place and handler"},
+    {"--if", 0, ARG_TEXT, offsetof(struct trace_options, condition), "CONDITION",
+     "of PID add PATTERN: these of its calls alone, as with --trace"},
     {"--json", 0, ARG_FLAG, offsetof(struct trace_options, json), NULL, "print JSON"},
     {0},
 };
@@ -32,14 +38,32 @@ const struct arg_set *const trace_sets[] = {&trace_set, NULL};
 
 /* A call as a recording has it; strings live as long as the recording. */
 struct call {
-    const char *method, *thread, *caller, *arguments, *returned, *exception;
+    const char *method, *thread, *caller, *arguments, *returned, *exception, *message;
     int64_t start_ns, ns, depth, java_thread;
     bool has_this;
 };
 
 static bool wanted(const struct call *c, const struct trace_options *o)
 {
-    return text_matches(o->thread, c->thread) && text_matches(o->method, c->method) && c->ns >= (int64_t)o->min;
+    /* With its parameters, or without: as --trace has it. */
+    bool method = text_matches(o->method, c->method) ||
+                  pattern_match(o->method, c->method, strcspn(c->method, "("));
+    return method && text_matches(o->thread, c->thread) && c->ns >= (int64_t)o->min;
+}
+
+/*
+ * Most virtual threads have no name: such a one is called by its number. As many names as threads
+ * are kept to the end of the command.
+ */
+static const char *nameless(int64_t java_thread)
+{
+    static struct map names;
+    uint64_t *at = java_thread > 0 ? map_at(&names, (uint64_t)java_thread, 0, NULL) : NULL;
+    char text[48];
+    snprintf(text, sizeof(text), "virtual #%lld", (long long)java_thread);
+    if (at && !*at)
+        *at = (uint64_t)(uintptr_t)strdup(text);
+    return at ? (const char *)(uintptr_t)*at : NULL;
 }
 
 static void read_call(const struct rec_event *e, struct call *ret)
@@ -52,15 +76,21 @@ static void read_call(const struct rec_event *e, struct call *ret)
         .arguments = rec_string(o, "arguments", "[]"),
         .returned = rec_string(o, "returned", NULL),
         .exception = rec_string(o, "exception", NULL),
+        .message = rec_string(o, "message", NULL),
         .start_ns = e->start_ns,
         .ns = e->duration_ns,
         .depth = rec_long(o, "depth", 0),
         .java_thread = rec_long(o, "javaThreadId", 0),
         .has_this = rec_long(o, "hasThis", 0) != 0,
     };
+    if (!ret->thread || !*ret->thread)
+        ret->thread = nameless(ret->java_thread);
 }
 
-/* A call's arguments: `this` by itself, empty when there is none, and the others without the brackets of their array. */
+/*
+ * A call's arguments: `this` by itself, empty when there is none, and the others without the
+ * brackets of their array.
+ */
 struct arguments {
     struct str self, others;
 };
@@ -92,18 +122,29 @@ static void print_text_of(const char *s)
 static void print_call(const struct call *c, int64_t start)
 {
     char text[24];
-    printf("%12.6f  %10s  %-16.16s  %*s", (double)(c->start_ns - start) / 1e9, format_duration(text, (uint64_t)MAX(c->ns, 0)),
-           c->thread ? c->thread : "?", (int)MIN(c->depth, 60) * 2, "");
+    printf("%12.6f  %10s  %-16.16s  %*s", (double)(c->start_ns - start) / 1e9,
+           format_duration(text, (uint64_t)MAX(c->ns, 0)), c->thread ? c->thread : "?",
+           (int)MIN(c->depth, 60) * 2, "");
     print_text(stdout, (struct str){c->method, strcspn(c->method, "(")});
     putchar('(');
-    print_text(stdout, split_arguments(c).others);
+    struct arguments args = split_arguments(c);
+    if (args.self.len) {
+        fputs("this=", stdout);
+        print_value(args.self);
+    }
+    fputs(args.self.len && args.others.len ? ", " : "", stdout);
+    print_value(args.others);
     putchar(')');
     if (c->exception) {
         fputs(" threw ", stdout);
         print_text_of(c->exception);
+        if (c->message) {
+            fputs(": ", stdout);
+            print_text_of(c->message);
+        }
     } else if (c->returned) {
         fputs(" = ", stdout);
-        print_text_of(c->returned);
+        print_value((struct str){c->returned, strlen(c->returned)});
     }
     putchar('\n');
 }
@@ -127,9 +168,10 @@ static void put_quoted(struct json *j, const char *key, const char *text, size_t
     json_string_n(j, text, len);
 }
 
-static void put_call(struct json *j, const struct call *c, void (*put)(struct json *, const char *, const char *, size_t))
+static void put_call(struct json *j, const struct call *c,
+                     void (*put)(struct json *, const char *, const char *, size_t))
 {
-    json_object(j);
+    json_begin_object(j);
     json_key(j, "method");
     json_string(j, c->method);
     json_key(j, "thread");
@@ -152,9 +194,11 @@ static void put_call(struct json *j, const struct call *c, void (*put)(struct js
         put(j, "return", c->returned, strlen(c->returned));
     json_key(j, "exception");
     json_string(j, c->exception);
+    if (c->message)
+        json_key_string(j, "message", c->message);
     json_key(j, "caller");
     json_string(j, c->caller);
-    json_object_end(j);
+    json_end_object(j);
 }
 
 /* Everything of the recording that is shown, in order of time. */
@@ -165,8 +209,8 @@ static const struct rec_select shown[] = {
 };
 
 /* Prints or puts the events of a kind; *count goes up to the limit. */
-static int each(struct recording *r, const struct trace_options *o, const struct rec_mark *marks, size_t n, bool calls,
-                bool moments, struct json *j, uint64_t *count)
+static int each(struct recording *r, const struct trace_options *o, const struct rec_mark *marks,
+                size_t n, bool calls, bool moments, struct json *j, uint64_t *count)
 {
     struct rec_info info;
     int e = 0;
@@ -198,12 +242,14 @@ static int each(struct recording *r, const struct trace_options *o, const struct
         else
             moment_json(j, &event);
         e = buf_error(j->out);
-        fwrite(j->out->data, 1, j->out->len, stdout);
+        fputs(buf_str(j->out), stdout);
     }
     return e;
 }
 
-static int print_all(struct recording *r, const struct trace_options *o)
+/* *ret_shown: how many calls and events the filters left. */
+static int print_all(struct recording *r, const struct trace_options *o, const struct losses *l,
+                     uint64_t *ret_shown)
 {
     struct rec_mark *marks;
     size_t n;
@@ -213,6 +259,7 @@ static int print_all(struct recording *r, const struct trace_options *o)
     _cleanup_(buf_release) struct buf out = BUF(SIZE_MAX / 4);
     struct json j = {.out = &out};
     uint64_t count = 0;
+    *ret_shown = 0;
     if (!o->json) {
         printf("%12s  %10s  %-16s  %s\n", "START (s)", "TIME", "THREAD", "CALL");
         e = each(r, o, marks, n, true, true, NULL, &count);
@@ -221,11 +268,18 @@ static int print_all(struct recording *r, const struct trace_options *o)
         e = each(r, o, marks, n, true, false, &j, &count);
         fputs("],\"events\":[", stdout);
         j.comma = false;
+        *ret_shown = count;
         count = 0;
         if (e >= 0)
             e = each(r, o, marks, n, false, true, &j, &count);
-        puts("]}");
+        fputs("],", stdout);
+        buf_clear(j.out);
+        j.comma = false;
+        losses_json(l, losses_of_trace, &j);
+        fputs(buf_str(j.out), stdout);
+        puts("}");
     }
+    *ret_shown += count;
     free(marks);
     return e;
 }
@@ -233,7 +287,8 @@ static int print_all(struct recording *r, const struct trace_options *o)
 static const struct rec_select calls[] = {{"jvmscope.Call", 1}, {0}};
 
 /* The members of the object that is open; the number of calls that were wanted. */
-static int page_calls(struct recording *r, const struct trace_options *o, int64_t start, struct json *j, uint64_t *ret_wanted)
+static int page_calls(struct recording *r, const struct trace_options *o, int64_t start,
+                      struct json *j, uint64_t *ret_wanted)
 {
     struct rec_mark *marks;
     size_t n;
@@ -241,7 +296,7 @@ static int page_calls(struct recording *r, const struct trace_options *o, int64_
     if (e < 0)
         return e;
     json_key(j, "calls");
-    json_array(j);
+    json_begin_array(j);
     uint64_t wanted_n = 0;
     for (size_t i = 0; i < n; i++) {
         struct rec_event event;
@@ -254,7 +309,7 @@ static int page_calls(struct recording *r, const struct trace_options *o, int64_
         if (wanted(&c, o) && wanted_n++ < o->limit)
             put_call(j, &c, put_quoted);
     }
-    json_array_end(j);
+    json_end_array(j);
     free(marks);
     *ret_wanted = wanted_n;
     return e < 0 ? e : 0;
@@ -276,11 +331,11 @@ int trace_page_json(const char *path, const struct trace_options *o, struct json
     uint64_t n = 0;
     struct rec_info info;
     recording_info(r, &info);
-    json_object(j);
+    json_begin_object(j);
     e = page_calls(r, o, info.start_ns, j, &n);
     json_key(j, "total");
     json_u64(j, n);
-    json_object_end(j);
+    json_end_object(j);
     return e;
 }
 
@@ -291,19 +346,30 @@ static int show_file(const char *path, const struct trace_options *o)
     int e = recording_open(&r, path, &why);
     if (e < 0)
         return complain(path, "cannot read", why);
+    _cleanup_(losses_release) struct losses l = {0};
+    uint64_t left = 0;
+    e = losses_read(&l, r);
+    if (e < 0)
+        return complain_errno(path, "cannot read", e);
+    losses_tell(path, &l, NULL);
+    recording_rewind(r);
     if (o->exceptions)
-        return exception_table(r, path, o->json, o->limit);
+        return exception_table(r, path, o->json, o->limit, &l);
     e = recording_select(r, shown);
     struct rec_event first;
     if (e == 0)
         e = recording_next(r, &first);
     if (e == 0)
         return complain(path, "holds no calls",
-                        "none matched, or it was not recorded with --trace, --log, --watch, --events or --exceptions=stacks");
+                        "none matched, or it was not recorded with --trace, --log, --watch, "
+                        "--events or --exceptions=stacks");
     if (e > 0) {
         recording_rewind(r);
-        e = print_all(r, o);
+        e = print_all(r, o, &l, &left);
     }
+    if (e >= 0 && !left && (o->method || o->thread))
+        return complain(path, o->method ? "no call matches --method" : "no call matches --thread",
+                        o->method ? o->method : o->thread);
     return e < 0 ? complain_errno(path, "cannot read", e) : 0;
 }
 
@@ -314,6 +380,13 @@ static int switch_tracing(const struct operands *operands, const struct trace_op
     size_t request = strlen("control=trace,");
     buf_printf(&message, "control=trace,%s%s%s", operands->count > 1 ? operands->list[1] : "list",
                operands->count > 2 ? " " : "", operands->count > 2 ? operands->list[2] : "");
+    bool add = operands->count == 3 && strcmp(operands->list[1], "add") == 0;
+    if (o->condition && !add) {
+        complain("--if", "goes with PID add PATTERN", NULL);
+        return 2;
+    }
+    if (o->condition)
+        buf_printf(&message, " if %s", o->condition);
     const char *what = "PATTERN", *fault = "too long";
     if (!buf_error(&message))
         fault = trace_request_fault(buf_str(&message) + request, &what);
@@ -336,8 +409,10 @@ int cmd_trace(const struct command *self, int argc, char **argv)
     const char *what = operands.list[0];
     if (*what && !what[strspn(what, "0123456789")])
         return switch_tracing(&operands, &o);
-    if (operands.count > 1) {
-        complain(operands.list[1], "a file takes no further word", NULL);
+    if (operands.count > 1 || o.condition) {
+        complain(operands.count > 1 ? operands.list[1] : "--if",
+                 operands.count > 1 ? "a file takes no further word" : "goes with PID add PATTERN",
+                 NULL);
         return 2;
     }
     return show_file(what, &o);

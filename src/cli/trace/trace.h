@@ -6,12 +6,13 @@
 
 struct trace_options {
     bool json, exceptions;
-    const char *thread, *method; /* patterns, NULL: all */
-    uint64_t limit, min;         /* calls; ns */
+    const char *thread, *method, *condition; /* patterns, NULL: all */
+    uint64_t limit, min;                     /* calls; ns */
 };
 
 /*
- * An object {"start_ns", "calls": [as `jvmscope trace --json`, with this, args and return as strings of JSON], "total": how
- * many the options want}, at most o->limit calls. -ENOENT, with nothing written, when the file holds no calls.
+ * An object {"start_ns", "calls": [as `jvmscope trace --json`, with this, args and return as
+ * strings of JSON], "total": how many the options want}, at most o->limit calls. -ENOENT, with
+ * nothing written, when the file holds no calls.
  */
 int trace_page_json(const char *path, const struct trace_options *o, struct json *j) must_check;

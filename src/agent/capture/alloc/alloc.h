@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of exact allocation profiles share. points.c: places in bytecode, and each thread's counters of them;
- * edit.c: the probes' insertion; exact.c: the capture, whose native methods the probes call now and then;
- * strata.c: which of a counter's objects has its stack looked at; failed.c: what is counted first and then not made;
- * native.c: what the VM and JNI allocate.
+ * What the parts of exact allocation profiles share. points.c: places in bytecode, and each
+ * thread's counters of them; edit.c: the probes' insertion; exact.c: the capture, whose native
+ * methods the probes call now and then; strata.c: which of a counter's objects has its stack looked
+ * at; failed.c: what is counted first and then not made; native.c: what the VM and JNI allocate.
  */
 #pragma once
 
@@ -14,10 +14,14 @@
 
 /* What a place allocates. */
 enum alloc_kind {
-    ALLOC_NEW,    /* instances of one class, arrays of one class and length; one counter */
-    ALLOC_ARRAY,  /* arrays of one class; two: objects, bytes */
-    ALLOC_OBJECT, /* what a call answers, of any class; arrays of bytes count in two, others at a place for each class */
-    ALLOC_MULTI,  /* multianewarray; natively */
+    ALLOC_NEW,   /* instances of one class, arrays of one class and length; one counter */
+    ALLOC_ARRAY, /* arrays of one class; two: objects, bytes */
+    /*
+     * what a call answers, of any class; arrays of bytes count in two, others at a place for each
+     * class
+     */
+    ALLOC_OBJECT,
+    ALLOC_MULTI, /* multianewarray; natively */
 };
 
 struct alloc_point {
@@ -27,14 +31,23 @@ struct alloc_point {
     uint32_t unknown; /* the class was not found */
 };
 
-enum { ALLOC_POINTS_MAX = 1 << 21, ALLOC_SLOT_BITS = 16, ALLOC_SLOTS = 1 << ALLOC_SLOT_BITS, ALLOC_FREE = 1, ALLOC_GONE = 2 };
+enum {
+    ALLOC_POINTS_MAX = 1 << 21,
+    ALLOC_SLOT_BITS = 16,
+    ALLOC_SLOTS = 1 << ALLOC_SLOT_BITS,
+    ALLOC_FREE = 1,
+    ALLOC_GONE = 2
+};
 
 /* A counter of a thread; the probes know the layout. An array's second one counts its bytes. */
 struct alloc_counter {
     uint64_t count, next; /* from `next` on the probe calls look() */
 };
 
-/* What look() has seen of a counter. Its counts are cut into strata, in each of which the stack is looked at once. */
+/*
+ * What look() has seen of a counter. Its counts are cut into strata, in each of which the stack is
+ * looked at once.
+ */
 struct alloc_look {
     uint32_t point;
     int64_t site;            /* of the last look; -1: none */
@@ -46,8 +59,9 @@ struct alloc_look {
 };
 
 /*
- * Of each place the counter of the thread that owns it: the first to come by, until it ends. That thread finds it by the
- * place's number alone; others go by their slot to a block of their own. The probes know the layout.
+ * Of each place the counter of the thread that owns it: the first to come by, until it ends. That
+ * thread finds it by the place's number alone; others go by their slot to a block of their own. The
+ * probes know the layout.
  */
 struct alloc_cell {
     struct alloc_counter counter;
@@ -69,8 +83,9 @@ struct alloc_block {
 struct alloc_slot {
     uint64_t key; /* address of the JavaThread; plus 1 while its thread is to come to attend() */
     struct alloc_counter *counters;
-    uint64_t pick;     /* the place whose next object is to be followed, + 1 */
-    uint64_t expected; /* 1 while the thread is about to call Unsafe.allocateInstance in code with probes */
+    uint64_t unused; /* the probes know where `expected` lies */
+    /* 1 while the thread is about to call Unsafe.allocateInstance in code with probes */
+    uint64_t expected;
 };
 
 extern struct alloc_slot *alloc_slots;
@@ -93,8 +108,8 @@ void alloc_own(struct alloc_block *own, uint64_t key, uint32_t point);
 void alloc_disown(struct alloc_block *own, bool forget);
 
 /*
- * The numbers of n places in a method body, the same for the same body: the first, or -ENOBUFS, -ENOMEM. *ret_new tells that
- * they are to be described by alloc_point_set. Any thread.
+ * The numbers of n places in a method body, the same for the same body: the first, or -ENOBUFS,
+ * -ENOMEM. *ret_new tells that they are to be described by alloc_point_set. Any thread.
  */
 int64_t alloc_points_add(struct str class_name, const struct edit *e, uint32_t n, bool *ret_new);
 /* A place of its own, for objects of one class that a call answers; -ENOBUFS. */
@@ -115,8 +130,10 @@ enum alloc_follow {
 int alloc_edit(const struct instrument_class *c, struct edit *e);
 extern enum alloc_follow alloc_follow; /* set before instrumentation begins */
 
-/* Adds to a site; what has none is in alloc_no_room. Under sites_lock(), as the rest of strata.c unless it says
- * otherwise. */
+/*
+ * Adds to a site; what has none is in alloc_no_room. Under sites_lock(), as the rest of strata.c
+ * unless it says otherwise.
+ */
 void alloc_add(int64_t site, double objects, double bytes);
 extern uint64_t alloc_no_room; /* objects, and threads, that have no place */
 /* Brings the sites up to date with all counters. */
@@ -125,7 +142,9 @@ void alloc_settle(JNIEnv *jni);
 void alloc_forget(struct alloc_block *b);
 void alloc_forget_look(struct alloc_block *b, struct alloc_look *l);
 void alloc_forget_all(void); /* takes the lock itself */
-/* A counter has reached its next value: begins a stratum if the last one has ended. True when the stack is to be looked at now.
+/*
+ * A counter has reached its next value: begins a stratum if the last one has ended. True when the
+ * stack is to be looked at now.
  */
 bool alloc_look_due(struct alloc_look *l, struct alloc_counter *c);
 /* 0 .. n - 1, on the calling thread; any thread, no lock. */
@@ -141,10 +160,14 @@ enum alloc_class_state {
 
 enum alloc_class_state alloc_class_state(JNIEnv *jni, jclass class);
 /* A look at a place whose class is not READY; under the lock. */
-void alloc_begun(JNIEnv *jni, struct alloc_block *b, uint32_t point, jclass class, enum alloc_class_state state);
+void alloc_begun(JNIEnv *jni, struct alloc_block *b, uint32_t point, jclass class,
+                 enum alloc_class_state state);
 /* Takes back what was not made, and measures what was. Without the lock, while alloc_busy. */
 void alloc_settle_begun(JNIEnv *jni);
-/* Learns the size of a place's instances; class NULL: looks for it. Not under the lock, while alloc_busy. */
+/*
+ * Learns the size of a place's instances; class NULL: looks for it. Not under the lock, while
+ * alloc_busy.
+ */
 void alloc_measure(JNIEnv *jni, uint32_t point, jclass class);
 uint64_t alloc_no_size(bool forget); /* places whose class was not to be measured */
 /* Counts an object once, by the calling thread's stack. */
@@ -157,6 +180,10 @@ void alloc_native_off(JNIEnv *jni);
 bool alloc_expected(void); /* and no more */
 uint64_t alloc_slot_key(JNIEnv *jni);
 
-/* The VM's samples, from the first interval on. */
+/*
+ * The VM's samples, from the first interval on; alloc_samples_threads is to be told of new threads.
+ */
+extern const struct thread_listener alloc_samples_threads;
 void alloc_samples_begin(void);
-void JNICALL alloc_on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object, jclass class, jlong size);
+void JNICALL alloc_on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object,
+                             jclass class, jlong size);

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where counters go. In front of `new` and of the instructions that make arrays of one dimension, with the length: a probe
- * behind them, which may call, would keep the JIT from making an object and its first values in one go, and from leaving out
- * zeroes that are written over at once. An object whose class then fails to be initialised is taken back (failed.c); arrays of
- * 65,536 elements and more are counted behind, where it is known that there was room. Not behind the constructor: an object
- * whose constructor throws was allocated too. Behind calls of methods that the JIT replaces or that are native, with what they
- * answer. No probe gets the new object, so that the JIT is free to keep it off the heap.
+ * Where counters go. In front of `new` and of the instructions that make arrays of one dimension,
+ * with the length: a probe behind them, which may call, would keep the JIT from making an object
+ * and its first values in one go, and from leaving out zeroes that are written over at once. An
+ * object whose class then fails to be initialised is taken back (failed.c); arrays of 65,536
+ * elements and more are counted behind, where it is known that there was room. Not behind the
+ * constructor: an object whose constructor throws was allocated too. Behind calls of methods that
+ * the JIT replaces or that are native, with what they answer. No probe gets the new object, so that
+ * the JIT is free to keep it off the heap.
  *
- * The class is pushed as a constant: what cannot be resolved throws before it is counted, and the first looks at a `new` learn
- * whether there will be an object, and its size. Class files before version 49 have no such constants: probes lie behind there.
+ * The class is pushed as a constant: what cannot be resolved throws before it is counted, and the
+ * first looks at a `new` learn whether there will be an object, and its size. Class files before
+ * version 49 have no such constants: probes lie behind there.
  *
- * Arrays whose length is a constant count as instances do, and their probes are short: tables of resources have hundreds in a
- * method, which must stay below the JIT's limit.
+ * Arrays whose length is a constant count as instances do, and their probes are short: tables of
+ * resources have hundreds in a method, which must stay below the JIT's limit.
  */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/vm_dump.h"
@@ -24,7 +27,10 @@
 
 enum { CLASS_CONSTANTS = 49, NESTED = 32 };
 
-/* Calls whose answer is counted where they are, up to a version of the JDK (0: all). owner NULL: any class of arrays. */
+/*
+ * Calls whose answer is counted where they are, up to a version of the JDK (0: all). owner NULL:
+ * any class of arrays.
+ */
 static const struct {
     const char *owner, *name, *descriptor;
     int last_version;
@@ -32,22 +38,30 @@ static const struct {
     {NULL, "clone", "()Ljava/lang/Object;"},
     {"java/lang/Object", "clone", "()Ljava/lang/Object;"},
     {"java/util/Arrays", "copyOf", "([Ljava/lang/Object;ILjava/lang/Class;)[Ljava/lang/Object;"},
-    {"java/util/Arrays", "copyOfRange", "([Ljava/lang/Object;IILjava/lang/Class;)[Ljava/lang/Object;"},
+    {"java/util/Arrays", "copyOfRange",
+     "([Ljava/lang/Object;IILjava/lang/Class;)[Ljava/lang/Object;"},
     {"java/lang/reflect/Array", "newInstance", "(Ljava/lang/Class;I)Ljava/lang/Object;"},
     {"jdk/internal/misc/Unsafe", "allocateInstance", "(Ljava/lang/Class;)Ljava/lang/Object;"},
-    {"jdk/internal/misc/Unsafe", "allocateUninitializedArray", "(Ljava/lang/Class;I)Ljava/lang/Object;"},
-    /* A plain method from 9 on, which method handles reach from code without probes: counted within it. */
+    {"jdk/internal/misc/Unsafe", "allocateUninitializedArray",
+     "(Ljava/lang/Class;I)Ljava/lang/Object;"},
+    /*
+     * A plain method from 9 on, which method handles reach from code without probes: counted within
+     * it.
+     */
     {"sun/misc/Unsafe", "allocateInstance", "(Ljava/lang/Class;)Ljava/lang/Object;", 8},
 };
 
 static bool is_call(size_t row, struct str owner, struct str name, struct str descriptor)
 {
-    return (!calls[row].last_version || vm.version <= calls[row].last_version) && str_is(name, calls[row].name) &&
-           str_is(descriptor, calls[row].descriptor) &&
+    return (!calls[row].last_version || vm.version <= calls[row].last_version) &&
+           str_is(name, calls[row].name) && str_is(descriptor, calls[row].descriptor) &&
            (calls[row].owner ? str_is(owner, calls[row].owner) : owner.len && owner.data[0] == '[');
 }
 
-/* Methods whose bodies do not run when the JIT has replaced their call: those of the calls above that are not native. */
+/*
+ * Methods whose bodies do not run when the JIT has replaced their call: those of the calls above
+ * that are not native.
+ */
 static bool is_replaced(struct str class_name, struct str method, struct str descriptor)
 {
     for (size_t i = 2; i < ARRAY_SIZE(calls); i++)
@@ -61,7 +75,11 @@ static bool is_replaced(struct str class_name, struct str method, struct str des
 struct opened {
     uint32_t pc;
     uint16_t class;
-    bool clear; /* it was duplicated at once and not moved since: behind the constructor's call it lies on top of the stack */
+    /*
+     * it was duplicated at once and not moved since: behind the constructor's call it lies on top
+     * of the stack
+     */
+    bool clear;
     int64_t number;
 };
 
@@ -85,7 +103,10 @@ static void mark_targets(struct editing *s, const struct insn *i)
     }
 }
 
-/* The length of the array that an instruction makes, when the one before says it, on the only way here; else -1. */
+/*
+ * The length of the array that an instruction makes, when the one before says it, on the only way
+ * here; else -1.
+ */
 static int constant_length(const struct editing *s, const struct insn *before, const struct insn *i)
 {
     if ((i->op != OP_NEWARRAY && i->op != OP_ANEWARRAY) || s->targets[i->pc / 8] & 1u << i->pc % 8)
@@ -98,14 +119,16 @@ static int constant_length(const struct editing *s, const struct insn *before, c
 }
 
 /*
- * True for an invokedynamic that makes a lambda with captured values: one object each time. Before JDK 15 the VM's anonymous
- * class makes it itself, in code that nobody can change; later DirectMethodHandle does, by Unsafe.allocateInstance.
+ * True for an invokedynamic that makes a lambda with captured values: one object each time. Before
+ * JDK 15 the VM's anonymous class makes it itself, in code that nobody can change; later
+ * DirectMethodHandle does, by Unsafe.allocateInstance.
  */
 static bool makes_lambda(const struct class_file *c, const struct insn *i)
 {
     struct class_member m, maker;
     uint16_t index = insn_constant(i);
-    if (vm.version >= 15 || !class_member(c, index, &m) || m.descriptor.len < 2 || m.descriptor.data[1] == ')')
+    if (vm.version >= 15 || !class_member(c, index, &m) || m.descriptor.len < 2 ||
+        m.descriptor.data[1] == ')')
         return false;
     struct cursor in = cursor_of(c->bytes + c->attributes_start, c->len - c->attributes_start);
     for (unsigned n = cursor_be16(&in); n && !in.failed; n--) {
@@ -127,7 +150,8 @@ static bool makes_lambda(const struct class_file *c, const struct insn *i)
 }
 
 /* Counters that an instruction needs; 0: it allocates nothing that is counted here. */
-static unsigned counters_of(const struct editing *s, const struct insn *before, const struct insn *i)
+static unsigned counters_of(const struct editing *s, const struct insn *before,
+                            const struct insn *i)
 {
     const struct class_file *c = s->file;
     struct class_member m;
@@ -176,7 +200,9 @@ static int put_follow(struct editing *s, int64_t number)
 {
     code_op(&s->code, OP_DUP);
     int r = code_int(s->e->rewrite, &s->code, (int32_t)number);
-    return r < 0 ? r : call_probe(s, alloc_follow == FOLLOW_ALL ? "follow" : "constructed", "(Ljava/lang/Object;I)V");
+    return r < 0 ? r
+                 : call_probe(s, alloc_follow == FOLLOW_ALL ? "follow" : "constructed",
+                              "(Ljava/lang/Object;I)V");
 }
 
 static void describe(struct editing *s, enum alloc_kind kind, const char *descriptor, size_t len)
@@ -186,12 +212,14 @@ static void describe(struct editing *s, enum alloc_kind kind, const char *descri
 }
 
 /* "Lp/C;" or "[I" of a class constant, behind `prefix`. */
-static void describe_class(struct editing *s, enum alloc_kind kind, const char *prefix, uint16_t index)
+static void describe_class(struct editing *s, enum alloc_kind kind, const char *prefix,
+                           uint16_t index)
 {
     _cleanup_(buf_release) struct buf d = BUF(70000);
     struct str name = class_name_at(s->file, index);
     bool array = name.len && name.data[0] == '[';
-    buf_printf(&d, "%s%s%.*s%s", prefix, array ? "" : "L", (int)name.len, name.data, array ? "" : ";");
+    buf_printf(&d, "%s%s%.*s%s", prefix, array ? "" : "L", (int)name.len, name.data,
+               array ? "" : ";");
     describe(s, kind, buf_str(&d), d.len);
 }
 
@@ -210,7 +238,9 @@ static int at_new(struct editing *s, const struct insn *i)
     put_class(s, i);
     int r = put_number(s, 1);
     r = r < 0 ? r : call_probe(s, "made", "(Ljava/lang/Class;I)V");
-    return r < 0 ? r : edit_insert(s->e, s->file->major >= CLASS_CONSTANTS ? EDIT_BEFORE : EDIT_AFTER, i->pc, 0, &s->code, 2);
+    return r < 0 ? r
+                 : edit_insert(s->e, s->file->major >= CLASS_CONSTANTS ? EDIT_BEFORE : EDIT_AFTER,
+                               i->pc, 0, &s->code, 2);
 }
 
 /* Of the probes array1 ... array and large1 ... large. */
@@ -259,23 +289,29 @@ static bool never_fails(struct str name)
 static uint32_t array_size(char element, unsigned length)
 {
     const struct hprof_shapes *shapes = vm_shapes();
-    unsigned each = element == 'L' ? shapes->reference : (unsigned)(*size_of_element(element) - '0');
+    unsigned each =
+        element == 'L' ? shapes->reference : (unsigned)(*size_of_element(element) - '0');
     unsigned type = each == 1        ? HPROF_BYTE
                     : each == 2      ? HPROF_SHORT
                     : element == 'L' ? HPROF_OBJECT
                     : each == 4      ? HPROF_INT
                                      : HPROF_LONG;
-    return (shapes->header[type] + length * each + shapes->alignment - 1) & ~(shapes->alignment - 1);
+    return (shapes->header[type] + length * each + shapes->alignment - 1) &
+           ~(shapes->alignment - 1);
 }
 
-/* An array whose length is a constant. Where it may be followed, one probe behind the instruction does both. */
+/*
+ * An array whose length is a constant. Where it may be followed, one probe behind the instruction
+ * does both.
+ */
 static int at_fixed_array(struct editing *s, const struct insn *i, char element, unsigned length)
 {
     const char *name = alloc_follow == FOLLOW_SAMPLES ? "fixed"
                        : alloc_follow == FOLLOW_ALL   ? "fixedFollowed"
                                                       : "fixedConstructed";
     bool may_fail = element == 'L' && !never_fails(class_name_at(s->file, insn_constant(i)));
-    bool follow = alloc_follow != FOLLOW_SAMPLES, class = !follow && may_fail && s->file->major >= CLASS_CONSTANTS;
+    bool follow = alloc_follow != FOLLOW_SAMPLES,
+         class = !follow && may_fail && s->file->major >= CLASS_CONSTANTS;
     if (s->add)
         alloc_point((uint32_t)s->number)->size = array_size(element, length);
     if (follow)
@@ -283,8 +319,14 @@ static int at_fixed_array(struct editing *s, const struct insn *i, char element,
     if (class)
         put_class(s, i);
     int r = put_number(s, 1);
-    r = r < 0 ? r : call_probe(s, name, follow ? "(Ljava/lang/Object;I)V" : class ? "(Ljava/lang/Class;I)V" : "(I)V");
-    return r < 0 ? r : edit_insert(s->e, follow || (may_fail && !class) ? EDIT_AFTER : EDIT_BEFORE, i->pc, 0, &s->code, 2);
+    r = r < 0 ? r
+              : call_probe(s, name,
+                           follow  ? "(Ljava/lang/Object;I)V"
+                           : class ? "(Ljava/lang/Class;I)V"
+                                   : "(I)V");
+    return r < 0 ? r
+                 : edit_insert(s->e, follow || (may_fail && !class) ? EDIT_AFTER : EDIT_BEFORE,
+                               i->pc, 0, &s->code, 2);
 }
 
 static int at_array(struct editing *s, const struct insn *before_this, const struct insn *i)
@@ -334,8 +376,8 @@ static int at_multi(struct editing *s, const struct insn *i)
 static int at_call(struct editing *s, const struct insn *i)
 {
     struct class_member m;
-    bool instance =
-        i->op != OP_INVOKEDYNAMIC && class_member(s->file, insn_constant(i), &m) && str_is(m.name, "allocateInstance");
+    bool instance = i->op != OP_INVOKEDYNAMIC && class_member(s->file, insn_constant(i), &m) &&
+                    str_is(m.name, "allocateInstance");
     int r = instance ? call_probe(s, "expect", "()V") : 0;
     r = r < 0 || !instance ? r : edit_insert(s->e, EDIT_BEFORE, i->pc, 0, &s->code, 0);
     if (r < 0)
@@ -369,8 +411,8 @@ static int at_constructor(struct editing *s, const struct insn *i)
     struct class_member m;
     const struct opened *o = s->n_opened ? &s->opened[s->n_opened - 1] : NULL;
     struct str class = o ? class_name_at(s->file, o->class) : (struct str){0};
-    if (!o || !class_member(s->file, insn_constant(i), &m) || !str_is(m.name, "<init>") || m.owner.len != class.len ||
-        memcmp(m.owner.data, class.data, class.len) != 0)
+    if (!o || !class_member(s->file, insn_constant(i), &m) || !str_is(m.name, "<init>") ||
+        m.owner.len != class.len || memcmp(m.owner.data, class.data, class.len) != 0)
         return 0;
     s->n_opened--;
     if (!o->clear)
@@ -381,8 +423,8 @@ static int at_constructor(struct editing *s, const struct insn *i)
 }
 
 /*
- * Finds the constructor's call of each `new` by their nesting in the order of the code, as compilers write it; on anything else
- * the object is counted, but not followed.
+ * Finds the constructor's call of each `new` by their nesting in the order of the code, as
+ * compilers write it; on anything else the object is counted, but not followed.
  */
 static int pair_constructors(struct editing *s, const struct insn *i, int64_t number)
 {
@@ -395,7 +437,8 @@ static int pair_constructors(struct editing *s, const struct insn *i, int64_t nu
         o->clear = true;
     } else if (i->op == OP_INVOKESPECIAL) {
         return at_constructor(s, i);
-    } else if ((i->op >= OP_DUP_X1 && i->op <= OP_SWAP) || i->op == OP_ASTORE || (i->op > OP_ASTORE && i->op <= OP_ASTORE_3)) {
+    } else if ((i->op >= OP_DUP_X1 && i->op <= OP_SWAP) || i->op == OP_ASTORE ||
+               (i->op > OP_ASTORE && i->op <= OP_ASTORE_3)) {
         for (unsigned k = 0; k < s->n_opened; k++)
             s->opened[k].clear = false;
     }
@@ -406,7 +449,8 @@ int alloc_edit(const struct instrument_class *c, struct edit *e)
 {
     uint8_t targets[65536 / 8];
     struct editing s = {.file = c->file, .e = e, .code = BUF(256), .targets = targets};
-    struct str name = class_utf8(c->file, e->method->name), descriptor = class_utf8(c->file, e->method->descriptor);
+    struct str name = class_utf8(c->file, e->method->name),
+               descriptor = class_utf8(c->file, e->method->descriptor);
     unsigned n = 0;
     if (is_replaced(c->name, name, descriptor))
         return 0;

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exact allocation counts: a counter of each thread's own at every place that allocates (edit.c), what the VM and JNI
- * allocate by their events (native.c). Counts and bytes of a place are exact. Its stacks are estimated (strata.c);
- * with depth=1, or where there is one way to a place, every row is exact.
+ * Exact allocation counts: a counter of each thread's own at every place that allocates (edit.c),
+ * what the VM and JNI allocate by their events (native.c). Counts and bytes of a place are exact.
+ * Its stacks are estimated (strata.c); with depth=1, or where there is one way to a place, every
+ * row is exact.
  *
- * What lives, after a collection: estimated from objects that are followed, those that the VM samples (JDK 11 on) or one a
- * look, which then stands for its stratum; or exact, when all are followed (live=exact, heap=all).
+ * What lives, after a collection: estimated from objects that are followed, those that the VM
+ * samples (JDK 11 on) or one a look, which then stands for its stratum; or exact, when all are
+ * followed (live=exact, heap=all).
  */
 #include "agent/capture/alloc/alloc.h"
+#include "agent/ending.h"
 #include "agent/instrument/probe_class.h"
+#include "agent/lambda.h"
 #include "agent/session.h"
 #include "agent/vm_dump.h"
 
@@ -17,6 +21,8 @@
 
 #define PROBE "java/lang/JvmscopeSites"
 #define NEVER ((uint64_t)INT64_MAX)
+
+enum { PICKS = 32 };
 
 enum alloc_follow alloc_follow;
 __thread bool alloc_busy;
@@ -29,7 +35,10 @@ static struct {
     bool on;
 } state;
 
-/* Threads that have a place whose next object is to be followed: what the probe behind a constructor asks first. */
+/*
+ * Threads that have a place whose next object is to be followed: what the probe behind a
+ * constructor asks first.
+ */
 static uint32_t n_picking;
 
 /* The thread's own; read and written on it, under the sites' lock where others look. */
@@ -39,7 +48,17 @@ static __thread struct {
     jweak pending; /* what the VM has told of, and a probe may be about to count */
     int64_t pending_site;
     jlong pending_size;
-    double pick_weight;
+
+    /*
+     * Places whose next object is to be followed: a constructor's arguments may be made between a
+     * look and its object.
+     */
+    struct pick {
+        uint32_t point;
+        double weight;
+    } picks[PICKS];
+
+    uint32_t n_picks;
 } mine;
 
 #define NATIVE(type, name)       EXPORT type JNICALL Java_java_lang_JvmscopeSites_##name
@@ -82,11 +101,17 @@ uint64_t alloc_slot_key(JNIEnv *jni)
 
 /* ---- the probes' native methods ---- */
 
-/* Follows an object that is no place's: all of them, or on JDK 8 as the VM's own samples would choose. Under the lock. */
+/*
+ * Follows an object that is no place's: all of them, or on JDK 8 as the VM's own samples would
+ * choose. Under the lock.
+ */
 static void follow_counted(JNIEnv *jni, int64_t site, jobject o, jlong size)
 {
-    double chance = alloc_follow == FOLLOW_ALL ? 1 : alloc_follow == FOLLOW_LOOKS ? sites_chance(size, SITES_INTERVAL) : 0;
-    if (site >= 0 && (double)alloc_random_below(1 << 20) < chance * (1 << 20))
+    bool looks = alloc_follow == FOLLOW_LOOKS;
+    double chance = alloc_follow == FOLLOW_ALL || (looks && sites_follow_each()) ? 1
+                    : looks ? sites_chance(size, SITES_INTERVAL)
+                            : 0;
+    if (site >= 0 && chance > 0 && (double)alloc_random_below(1 << 20) < chance * (1 << 20))
         sites_follow(jni, site, (*jni)->NewWeakGlobalRef(jni, o), 1 / chance, size);
 }
 
@@ -127,8 +152,10 @@ static struct alloc_slot *own_slot(JNIEnv *jni)
 /* Counts to nowhere: where there is no room for one more thread. */
 static struct alloc_slot nowhere;
 
-/* The thread's slot, with what the VM has told of counted; where there is no room for one more, one that nobody reads. Under
- * the lock. */
+/*
+ * The thread's slot, with what the VM has told of counted; where there is no room for one more, one
+ * that nobody reads. Under the lock.
+ */
 static struct alloc_slot *slot_for_probe(JNIEnv *jni)
 {
     settle_pending(jni, false);
@@ -160,7 +187,8 @@ NATIVE(jlong, own)(JNIEnv *jni, jclass class, jint point, jlong eetop)
     struct alloc_counter *c = &s->counters[point];
     if (mine.slot) {
         alloc_own(mine.block, (uint64_t)eetop, (uint32_t)point);
-        c = alloc_counter_of(alloc_block_for(mine.block, (uint64_t)eetop, (uint32_t)point), (uint32_t)point);
+        c = alloc_counter_of(alloc_block_for(mine.block, (uint64_t)eetop, (uint32_t)point),
+                             (uint32_t)point);
     }
     sites_unlock();
     return (jlong)(uintptr_t)c;
@@ -189,12 +217,38 @@ NATIVE(void, attend)(JNIEnv *jni, jclass class, jobject o)
     sites_unlock();
 }
 
-/* The place, + 1, whose next object is to be followed on this thread, which has a slot; 0: none. */
-static void set_pick(uint64_t pick)
+/* How many objects this thread is to follow, which has a slot. */
+static void set_picks(uint32_t n)
 {
-    if (!mine.slot->pick != !pick)
-        __atomic_fetch_add(&n_picking, pick ? 1 : UINT32_MAX, __ATOMIC_RELAXED);
-    mine.slot->pick = pick;
+    if (!mine.n_picks != !n)
+        __atomic_fetch_add(&n_picking, n ? 1 : UINT32_MAX, __ATOMIC_RELAXED);
+    mine.n_picks = n;
+}
+
+/*
+ * The next object of a place is to be followed. What was picked before and came to nothing makes
+ * room.
+ */
+static void add_pick(uint32_t point, double weight)
+{
+    if (mine.n_picks == PICKS)
+        memmove(mine.picks, mine.picks + 1, --mine.n_picks * sizeof(*mine.picks));
+    mine.picks[mine.n_picks] = (struct pick){point, weight};
+    set_picks(mine.n_picks + 1);
+}
+
+/* Takes the latest pick of a place off; 0: there is none. */
+static double take_pick(uint32_t point)
+{
+    for (uint32_t i = mine.n_picks; i-- > 0;)
+        if (mine.picks[i].point == point) {
+            double weight = mine.picks[i].weight;
+            memmove(mine.picks + i, mine.picks + i + 1,
+                    (mine.n_picks - i - 1) * sizeof(*mine.picks));
+            set_picks(mine.n_picks - 1);
+            return weight;
+        }
+    return 0;
 }
 
 static void look_at(JNIEnv *jni, struct alloc_block *b, uint32_t point, struct alloc_counter *c,
@@ -208,10 +262,8 @@ static void look_at(JNIEnv *jni, struct alloc_block *b, uint32_t point, struct a
     l->site = site;
     bool once = sites_depth() <= 1 && alloc_follow != FOLLOW_LOOKS;
     __atomic_store_n(&c->next, once ? NEVER : l->end, __ATOMIC_RELAXED);
-    if (alloc_follow == FOLLOW_LOOKS) {
-        set_pick(point + 1);
-        mine.pick_weight = (double)l->gap;
-    }
+    if (alloc_follow == FOLLOW_LOOKS)
+        add_pick(point, (double)l->gap);
     state.looks++;
 }
 
@@ -266,10 +318,9 @@ static void follow(JNIEnv *jni, jobject o, jint point, double weight)
 
 NATIVE(void, pick)(JNIEnv *jni, jclass class, jobject o, jint point)
 {
-    if (point < 0 || !mine.slot || mine.slot->pick != (uint64_t)point + 1)
-        return;
-    set_pick(0);
-    follow(jni, o, point, mine.pick_weight);
+    double weight = point >= 0 && mine.slot ? take_pick((uint32_t)point) : 0;
+    if (weight > 0)
+        follow(jni, o, point, weight);
 }
 
 NATIVE(void, hold)(JNIEnv *jni, jclass class, jobject o, jint point)
@@ -279,13 +330,14 @@ NATIVE(void, hold)(JNIEnv *jni, jclass class, jobject o, jint point)
 }
 
 /* Counts n objects like this one. */
-static void count_objects(JNIEnv *jni, jobject o, const struct site_frame *frames, uint32_t n_frames, uint64_t n)
+static void count_objects(JNIEnv *jni, jobject o, const struct site_frame *frames,
+                          uint32_t n_frames, uint64_t n)
 {
     jclass class = (*jni)->GetObjectClass(jni, o);
-    char *signature = NULL;
+    _cleanup_free_ char *signature = class ? class_signature(class) : NULL;
     jlong size = 0;
     (*vm.ti)->GetObjectSize(vm.ti, o, &size);
-    if (class && (*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) == JVMTI_ERROR_NONE) {
+    if (signature) {
         sites_lock();
         int64_t site = sites_find(signature, threads_self(jni), frames, n_frames);
         if (state.on)
@@ -293,7 +345,6 @@ static void count_objects(JNIEnv *jni, jobject o, const struct site_frame *frame
         if (state.on && n == 1)
             follow_counted(jni, site, o, size);
         sites_unlock();
-        vm_free(signature);
     }
     if (class)
         (*jni)->DeleteLocalRef(jni, class);
@@ -352,7 +403,9 @@ static int learn_tables(JNIEnv *jni)
     return tables.make ? 0 : -EPROTO;
 }
 
-/* A new entry, unless another thread has made one for the place meanwhile: then this object counts by itself. Under the lock.
+/*
+ * A new entry, unless another thread has made one for the place meanwhile: then this object counts
+ * by itself. Under the lock.
  */
 static jint add_place(JNIEnv *jni, jobject weak, const char *signature, jint point, jint from)
 {
@@ -377,9 +430,9 @@ static jint add_place(JNIEnv *jni, jobject weak, const char *signature, jint poi
 
 NATIVE(jint, place)(JNIEnv *jni, jclass class, jobject o, jclass type, jint point, jint from)
 {
-    char *signature = NULL;
     jint number = -1;
-    if (!o || alloc_busy || !state.on || (*vm.ti)->GetClassSignature(vm.ti, type, &signature, NULL) != JVMTI_ERROR_NONE)
+    char *signature = !o || alloc_busy || !state.on ? NULL : class_signature(type);
+    if (!signature)
         return -1;
     alloc_busy = true;
     bool primitives = signature[0] == '[' && signature[1] != 'L' && signature[1] != '[';
@@ -392,13 +445,14 @@ NATIVE(jint, place)(JNIEnv *jni, jclass class, jobject o, jclass type, jint poin
     sites_unlock();
     if (weak)
         (*jni)->DeleteLocalRef(jni, weak);
-    vm_free(signature);
+    free(signature);
     alloc_busy = false;
     return number;
 }
 
 /* The arrays of a matrix one by one. */
-static void count_each(JNIEnv *jni, jobject o, jint dimensions, const struct site_frame *frames, uint32_t n_frames)
+static void count_each(JNIEnv *jni, jobject o, jint dimensions, const struct site_frame *frames,
+                       uint32_t n_frames)
 {
     count_objects(jni, o, frames, n_frames, 1);
     jsize length = dimensions > 1 ? (*jni)->GetArrayLength(jni, o) : 0;
@@ -434,14 +488,14 @@ NATIVE(void, arrays)(JNIEnv *jni, jclass class, jobject o, jint point, jint dime
 
 /* ---- events ---- */
 
-static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object, jclass class, jlong size)
+static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object,
+                                jclass class, jlong size)
 {
     struct site_frame frames[SITE_DEPTH_MAX];
-    char *signature = NULL;
     bool at_call;
     struct thread *self = threads_self(jni);
-    if (alloc_busy || !state.on || !self || self->own ||
-        (*ti)->GetClassSignature(ti, class, &signature, NULL) != JVMTI_ERROR_NONE)
+    char *signature = alloc_busy || !state.on || !self || self->own ? NULL : class_signature(class);
+    if (!signature)
         return;
     alloc_busy = true;
     uint32_t n = sites_stack(jni, frames, &at_call);
@@ -459,7 +513,7 @@ static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobje
         follow_counted(jni, site, object, size);
     }
     sites_unlock();
-    vm_free(signature);
+    free(signature);
     alloc_busy = false;
 }
 
@@ -469,7 +523,7 @@ static void on_thread_ended(struct thread *thread, JNIEnv *jni)
         return;
     sites_lock();
     settle_pending(jni, false);
-    set_pick(0);
+    set_picks(0);
     mine.slot->key = ALLOC_GONE;
     /* Without threads in traces a stratum may go on in the next thread. */
     bool forget = sites_by_thread() && state.on;
@@ -484,24 +538,39 @@ static void on_thread_ended(struct thread *thread, JNIEnv *jni)
 
 static const struct thread_listener listener = {.ended = on_thread_ended};
 static const struct vm_callbacks events = {.ti = {.VMObjectAlloc = on_vm_alloc}};
-static const struct vm_callbacks sample_events = {.ti = {.SampledObjectAlloc = alloc_on_sample}};
+
+static void JNICALL on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object,
+                              jclass class, jlong size)
+{
+    if (state.on)
+        alloc_on_sample(ti, jni, thread, object, class, size);
+}
+
+static const struct vm_callbacks sample_events = {.ti = {.SampledObjectAlloc = on_sample}};
 
 /* ---- the capture ---- */
 
-static const struct instrument_client client = {.name = "alloc=exact", .edit = alloc_edit, .intrinsics = true};
+static const struct instrument_client client = {
+    .name = "alloc=exact", .edit = alloc_edit, .intrinsics = true, .seldom = true};
 
 static bool wanted(const struct options *o)
 {
     bool sites = option_is(o, OPT_HEAP, "sites") || option_is(o, OPT_HEAP, "all");
-    return option_is(o, OPT_ALLOC, "exact") || o->v[OPT_LIVE].text || (sites && !option_is(o, OPT_ALLOC, "sampled"));
+    bool sampled = option_is(o, OPT_ALLOC, "sampled");
+    return option_is(o, OPT_ALLOC, "exact") || o->v[OPT_LIVE].text || (sites && !sampled) ||
+           (sampled && vm.version < 11);
 }
 
 static int load(struct session *s, struct buf *why)
 {
     jvmtiCapabilities samples = {.can_generate_sampled_object_alloc_events = 1}, missing = {0};
-    alloc_follow = s->options.v[OPT_LIVE].text || option_is(&s->options, OPT_HEAP, "all") ? FOLLOW_ALL
-                   : vm.version < 11                                                      ? FOLLOW_LOOKS
-                                                                                          : FOLLOW_SAMPLES;
+    if (option_is(&s->options, OPT_ALLOC, "sampled"))
+        session_message(s, "alloc=sampled: this VM does not sample allocations: all are counted, "
+                           "as alloc=exact does");
+    alloc_follow = s->options.v[OPT_LIVE].text || option_is(&s->options, OPT_HEAP, "all")
+                       ? FOLLOW_ALL
+                   : vm.version < 11 ? FOLLOW_LOOKS
+                                     : FOLLOW_SAMPLES;
     sites_begin(&s->options, true, alloc_follow == FOLLOW_ALL);
     if (alloc_follow != FOLLOW_SAMPLES)
         return 0;
@@ -510,7 +579,8 @@ static int load(struct session *s, struct buf *why)
         return 0;
     }
     alloc_samples_begin();
-    return 0;
+    /* Before the first buffers are handed out to threads, in a VM that starts. */
+    return vm.live ? 0 : vm_events_on(&sample_events);
 }
 
 /* Where JavaThreads keep their JNIEnv, from this thread's two addresses. */
@@ -518,7 +588,8 @@ static int learn_offsets(JNIEnv *jni)
 {
     jthread thread = NULL;
     state.eetop = probe_field_offset(jni, "java/lang/Thread", "eetop", "J");
-    if (state.eetop <= 0 || sizeof(void *) != 8 || (*vm.ti)->GetCurrentThread(vm.ti, &thread) != JVMTI_ERROR_NONE)
+    if (state.eetop <= 0 || sizeof(void *) != 8 ||
+        (*vm.ti)->GetCurrentThread(vm.ti, &thread) != JVMTI_ERROR_NONE)
         return -ENOTSUP;
     jclass class = (*jni)->FindClass(jni, "java/lang/Thread");
     jfieldID field = class ? (*jni)->GetFieldID(jni, class, "eetop", "J") : NULL;
@@ -554,6 +625,8 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         buf_printf(why, "exact allocation counts: the probe class is another's");
     if (r == 0)
         r = threads_listen(&listener);
+    if (r == 0 && alloc_follow == FOLLOW_SAMPLES)
+        r = threads_listen(&alloc_samples_threads);
     if (r == 0)
         r = instrument_choose(s->options.v[OPT_INCLUDE].text, s->options.v[OPT_EXCLUDE].text);
     if (r < 0)
@@ -567,8 +640,11 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     r = instrument_on(&client, jni, why);
     if (r == 0)
         r = vm_events_on(&events);
-    if (r == 0 && alloc_follow == FOLLOW_SAMPLES)
+    if (r == 0 && alloc_follow == FOLLOW_SAMPLES && vm.attached)
         r = vm_events_on(&sample_events);
+    /* 11 hands out buffers without sampling until now; a collection takes them back. */
+    if (r == 0 && alloc_follow == FOLLOW_SAMPLES && !vm.attached && vm.version < 17)
+        collect_if_possible(jni);
     return r < 0 ? r : alloc_native_on(jni, why);
 }
 
@@ -583,6 +659,7 @@ static void stop(struct session *s, JNIEnv *jni)
         vm_events_off(&sample_events);
     instrument_off(&client, jni);
     threads_unlisten(&listener);
+    threads_unlisten(&alloc_samples_threads);
     alloc_forget_all();
 }
 
@@ -593,7 +670,17 @@ static void release(struct session *s)
 
 static void flush(struct session *s, JNIEnv *jni)
 {
-    sites_flush(jni);
+    sites_flush(jni, s->out.jfr);
+    jfr_lose_total(s->out.jfr, LOSS_ALLOC_SIZE, alloc_no_size(false));
+}
+
+static uint64_t save(struct session *s, JNIEnv *jni)
+{
+    alloc_busy = true;
+    alloc_settle_begun(jni);
+    uint64_t written = sites_save(s, jni, alloc_settle);
+    alloc_busy = false;
+    return written;
 }
 
 static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
@@ -601,6 +688,13 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
     alloc_busy = true;
     alloc_settle_begun(jni);
     sites_report(s, jni, 0, s->options.v[OPT_CUTOFF].fraction, alloc_settle);
+    alloc_busy = false;
+}
+
+static void ending(struct session *s, JNIEnv *jni)
+{
+    alloc_busy = true;
+    sites_ending(jni);
     alloc_busy = false;
 }
 
@@ -619,11 +713,13 @@ static void status(struct session *s, struct buf *out)
 {
     sites_status(out);
     sites_lock();
-    buf_printf(out, "alloc.places %u\nalloc.looks %llu\nalloc.by_vm %llu\nalloc.no_room %llu\nalloc.no_size %llu\n",
-               alloc_points_count(), (unsigned long long)state.looks, (unsigned long long)state.by_vm,
-               (unsigned long long)alloc_no_room, (unsigned long long)alloc_no_size(false));
+    buf_printf(out,
+               "alloc.places %u\nalloc.looks %llu\nalloc.by_vm %llu\nalloc.no_room "
+               "%llu\nalloc.no_size %llu\n",
+               alloc_points_count(), (unsigned long long)state.looks,
+               (unsigned long long)state.by_vm, (unsigned long long)alloc_no_room,
+               (unsigned long long)alloc_no_size(false));
     sites_unlock();
-    instrument_status(out);
 }
 
 const struct capture capture_alloc_exact = {
@@ -638,7 +734,9 @@ const struct capture capture_alloc_exact = {
     .stop = stop,
     .release = release,
     .flush = flush,
+    .save = save,
     .dump = dump,
+    .ending = ending,
     .request = request,
     .status = status,
 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `new` of a class that is not initialised yet: counted in front of the instruction, and taken back if the initialisation
- * fails. Looks at such a place are kept until the class is initialised or never will be. What its own <clinit> has made, made
- * it was. An instance's size is measured as soon as that runs no code of the program.
+ * `new` of a class that is not initialised yet: counted in front of the instruction, and taken back
+ * if the initialisation fails. Looks at such a place are kept until the class is initialised or
+ * never will be. What its own <clinit> has made, made it was. An instance's size is measured as
+ * soon as that runs no code of the program.
  */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/loaded_classes.h"
@@ -22,7 +23,10 @@ static uint64_t no_size;
 
 /* ---- sizes ---- */
 
-/* The loaded class of a signature, for class files that cannot name it as a constant; the first one found. */
+/*
+ * The loaded class of a signature, for class files that cannot name it as a constant; the first one
+ * found.
+ */
 static jclass find_class(JNIEnv *jni, const char *signature)
 {
     _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
@@ -31,7 +35,8 @@ static jclass find_class(JNIEnv *jni, const char *signature)
         return NULL;
     for (jint i = 0; i < all.n && !found; i++) {
         char *name = NULL;
-        if ((*vm.ti)->GetClassSignature(vm.ti, all.of[i], &name, NULL) == JVMTI_ERROR_NONE && strcmp(name, signature) == 0)
+        if ((*vm.ti)->GetClassSignature(vm.ti, all.of[i], &name, NULL) == JVMTI_ERROR_NONE &&
+            strcmp(name, signature) == 0)
             found = loaded_class_take(&all, i);
         vm_free(name);
     }
@@ -69,7 +74,10 @@ static enum alloc_class_state state_of(jclass class)
     return status & JVMTI_CLASS_STATUS_ERROR ? ALLOC_CLASS_FAILED : ALLOC_CLASS_BEGINS;
 }
 
-/* True when the thread is in the class's <clinit>: what it makes of the class is made, however that ends. */
+/*
+ * True when the thread is in the class's <clinit>: what it makes of the class is made, however that
+ * ends.
+ */
 static bool in_initialiser(JNIEnv *jni, jclass class)
 {
     jvmtiFrameInfo frames[SITE_DEPTH_MAX];
@@ -79,7 +87,8 @@ static bool in_initialiser(JNIEnv *jni, jclass class)
     for (jint i = 0; i < n && !found; i++) {
         jclass owner = NULL;
         char *name = NULL;
-        if ((*vm.ti)->GetMethodDeclaringClass(vm.ti, frames[i].method, &owner) == JVMTI_ERROR_NONE &&
+        if ((*vm.ti)->GetMethodDeclaringClass(vm.ti, frames[i].method, &owner) ==
+                JVMTI_ERROR_NONE &&
             (*jni)->IsSameObject(jni, owner, class) &&
             (*vm.ti)->GetMethodName(vm.ti, frames[i].method, &name, NULL, NULL) == JVMTI_ERROR_NONE)
             found = strcmp(name, "<clinit>") == 0;
@@ -96,7 +105,8 @@ enum alloc_class_state alloc_class_state(JNIEnv *jni, jclass class)
     return s == ALLOC_CLASS_BEGINS && in_initialiser(jni, class) ? ALLOC_CLASS_WITHIN : s;
 }
 
-void alloc_begun(JNIEnv *jni, struct alloc_block *b, uint32_t point, jclass class, enum alloc_class_state state)
+void alloc_begun(JNIEnv *jni, struct alloc_block *b, uint32_t point, jclass class,
+                 enum alloc_class_state state)
 {
     uint32_t objects = state == ALLOC_CLASS_BEGINS;
     for (size_t i = 0; i < all_begun.len; i++) {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What native code allocates: JNI's functions that make objects are replaced (JVM TI, SetJNIFunctionTable) by ones that count.
- * NewObject is AllocObject and the constructor, as the VM has it, so that an object whose constructor throws counts.
+ * What native code allocates: JNI's functions that make objects are replaced (JVM TI,
+ * SetJNIFunctionTable) by ones that count. NewObject is AllocObject and the constructor, as the VM
+ * has it, so that an object whose constructor throws counts.
  *
- * Unsafe.allocateInstance, by which lambdas that capture are made from JDK 18 on, is bound to AllocObject, which does the same:
- * of its own objects the VM would send an event each, a million of them in a second of javac.
+ * Unsafe.allocateInstance, by which lambdas that capture are made from JDK 18 on, is bound to
+ * AllocObject, which does the same: of its own objects the VM would send an event each, a million
+ * of them in a second of javac.
  */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/instrument/rebind.h"
@@ -35,7 +37,8 @@ static jobject made(JNIEnv *jni, jobject o)
     return NULL;
 }
 
-static jobject JNICALL new_object_v(JNIEnv *jni, jclass class, jmethodID constructor, va_list arguments)
+static jobject JNICALL new_object_v(JNIEnv *jni, jclass class, jmethodID constructor,
+                                    va_list arguments)
 {
     jobject o = alloc_object(jni, class);
     if (!o)
@@ -53,7 +56,8 @@ static jobject JNICALL new_object(JNIEnv *jni, jclass class, jmethodID construct
     return o;
 }
 
-static jobject JNICALL new_object_a(JNIEnv *jni, jclass class, jmethodID constructor, const jvalue *arguments)
+static jobject JNICALL new_object_a(JNIEnv *jni, jclass class, jmethodID constructor,
+                                    const jvalue *arguments)
 {
     jobject o = alloc_object(jni, class);
     if (!o)
@@ -104,7 +108,10 @@ static jobjectArray JNICALL new_object_array(JNIEnv *jni, jsize n, jclass class,
     }
 PRIMITIVES(NEW_ARRAY)
 
-/* Code with probes has said so right before the call. The class may be initialized in it, by code that makes others. */
+/*
+ * Code with probes has said so right before the call. The class may be initialized in it, by code
+ * that makes others.
+ */
 static jobject JNICALL allocate_instance(JNIEnv *jni, jobject unsafe, jclass class)
 {
     bool expected = alloc_expected();
@@ -113,7 +120,8 @@ static jobject JNICALL allocate_instance(JNIEnv *jni, jobject unsafe, jclass cla
 }
 
 static void *real_allocate;
-static const struct rebind_row rows[] = {{"allocateInstance", (void *)allocate_instance, &real_allocate}};
+static const struct rebind_row rows[] = {
+    {"allocateInstance", (void *)allocate_instance, &real_allocate}};
 
 /* Puts our functions into a table, or the real ones back where ours still are. */
 static void change(jniNativeInterface *t, bool to_ours)
@@ -147,8 +155,11 @@ static int set(bool to_ours)
     return r;
 }
 
+static bool on; /* or partly so */
+
 int alloc_native_on(JNIEnv *jni, struct buf *why)
 {
+    on = true;
     int r = set(true);
     if (r == 0)
         r = rebind_natives(jni, rows, ARRAY_SIZE(rows), true, NULL);
@@ -159,6 +170,9 @@ int alloc_native_on(JNIEnv *jni, struct buf *why)
 
 void alloc_native_off(JNIEnv *jni)
 {
+    if (!on)
+        return;
+    on = false;
     if (real_allocate && !vm.dying)
         (void)!rebind_natives(jni, rows, ARRAY_SIZE(rows), false, NULL);
     (void)!set(false);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/alloc/alloc.h"
+#include "agent/fault.h"
 #include "base/hash.h"
 #include "base/strpool.h"
 #include "base/vec.h"
@@ -14,20 +15,25 @@ static struct alloc_block of_cells;
 struct alloc_block *alloc_blocks = &of_cells;
 
 static struct alloc_block *free_blocks;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* the three below; taken inside the sites' lock */
-static struct map bodies;                                /* hash of class, method and code to the first number */
+/* the three below; taken inside the sites' lock */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* hash of class, method and code to the first number */
+static struct map bodies;
 static struct strpool names;
 static struct alloc_point *points; /* ALLOC_POINTS_MAX, in memory that is used as they come */
 static uint32_t n_points;
 
 static void *reserve(size_t bytes)
 {
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                   -1, 0);
     return p == MAP_FAILED ? NULL : p;
 }
 
 int alloc_points_init(void)
 {
+    if (fault_here())
+        return -ENOMEM;
     if (!points)
         points = reserve(ALLOC_POINTS_MAX * sizeof(*points));
     if (!alloc_slots) {
@@ -116,7 +122,6 @@ struct alloc_slot *alloc_slot_add(uint64_t key, struct alloc_block *b)
         if (s->key != ALLOC_FREE && s->key != ALLOC_GONE)
             continue;
         s->counters = b->counters;
-        s->pick = 0;
         s->expected = 0;
         __atomic_store_n(&s->key, key, __ATOMIC_RELEASE);
         return s;
@@ -127,7 +132,8 @@ struct alloc_slot *alloc_slot_add(uint64_t key, struct alloc_block *b)
 int64_t alloc_points_add(struct str class_name, const struct edit *e, uint32_t n, bool *ret_new)
 {
     const struct class_file *c = e->rewrite->class;
-    struct str name = class_utf8(c, e->method->name), descriptor = class_utf8(c, e->method->descriptor);
+    struct str name = class_utf8(c, e->method->name),
+               descriptor = class_utf8(c, e->method->descriptor);
     uint64_t key = hash_bytes(class_name.data, class_name.len);
     key = hash_u64(key ^ hash_bytes(name.data, name.len));
     key = hash_u64(key ^ hash_bytes(descriptor.data, descriptor.len));

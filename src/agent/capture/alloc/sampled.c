@@ -1,42 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Allocation sites from the VM's own sampling (SampledObjectAlloc, JDK 11). An object of s bytes is seen with probability
- * p = 1 - exp(-s / interval); each seen one stands for 1 / p objects, which makes counts and bytes unbiased, and the sum of
- * (1 - p) / p^2 is the variance of the count. alloc=sampled reports these alone; beside exact counts they say what lives.
+ * Allocations by the VM's own sampling (SampledObjectAlloc, JDK 11). An object of s bytes is seen
+ * with probability p = 1 - exp(-s / interval); each seen one stands for 1 / p objects, which makes
+ * counts and bytes unbiased, and the sum of (1 - p) / p^2 is the variance of the count.
+ * alloc=sampled reports these alone; beside exact counts they say what lives. In a recording each
+ * sample is an event as it comes, jdk.ObjectAllocationSample, whose weight is the bytes that it
+ * stands for; in HPROF's outputs, and where sites are asked for, samples are summed up by site. JDK
+ * 8 has no such sampling: exact.c counts.
  *
- * A sample costs some 8 us. A program that allocates gigabytes a second would have ten thousand of them: after the first few
- * thousand the interval follows the rate, for a thousand a second. A thread draws the distance to its next sample when it has
- * one, so what it draws is by the interval of that time, and its next sample is weighted by that.
+ * A sample costs some 8 us. A program that allocates gigabytes a second would have ten thousand of
+ * them: after the first few thousand the interval follows the rate, for a thousand a second. A
+ * thread draws the distance to its next sample when it has one, so what it draws is by the interval
+ * of that time, and its next sample is weighted by that.
+ *
+ * Beside exact counts the interval is 0 at first, so that every object is a sample and stands for
+ * itself, until SITES_FREE have been followed. From there on it is a part of the bytes allocated so
+ * far (some 2,800 samples more each time that these double), or what gives a thousand samples a
+ * second where that is less.
  */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/capture/alloc/sites_private.h"
+#include "agent/lambda.h"
 #include "base/clock.h"
+#include "jfr/writer.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum {
     FREE_SAMPLES = 4096, /* of a session, at the first interval */
     ROUND = 64,          /* samples from one look at the rate to the next */
     ROUND_NS = 64 * 1000 * 1000,
-    INTERVAL_MAX = 1 << 30
+    INTERVAL_MAX = 1 << 30,
+    INTERVAL_LEAST = 1 << 10, /* beside exact counts, after the first ones */
+    INTERVAL_PART = 1 << 12,  /* of the bytes so far */
 };
 
 /* Under the lock, `interval` apart. */
 static struct {
     _Atomic uint32_t session, interval;
+    /* the interval before the session, by which the threads that there were have drawn */
+    uint32_t before;
     uint64_t in_round, round_began;
-} pace;
+    double bytes; /* allocated in the session, by the samples */
+} pace = {.interval = SITES_INTERVAL};
+
+/* Where samples become events; NULL: they are summed up by site. */
+static struct jfr_writer *events_to;
 
 static bool wanted(const struct options *o)
 {
-    bool recording = option_is(o, OPT_FORMAT, "r");
-    return option_is(o, OPT_ALLOC, "sampled") && (!recording || option_is(o, OPT_HEAP, "sites"));
+    return option_is(o, OPT_ALLOC, "sampled") && vm.version >= 11;
 }
 
 static int load(struct session *s, struct buf *why)
 {
     sites_begin(&s->options, false, false);
+    events_to = option_is(&s->options, OPT_HEAP, "sites") || option_is(&s->options, OPT_HEAP, "all")
+                    ? NULL
+                    : s->out.jfr;
     alloc_samples_begin();
     return 0;
 }
@@ -44,28 +68,48 @@ static int load(struct session *s, struct buf *why)
 static void set_interval(uint64_t bytes)
 {
     pace.interval = (uint32_t)bytes;
+    site_table.interval = bytes;
     (*vm.ti)->SetHeapSamplingInterval(vm.ti, (jint)bytes);
 }
 
 void alloc_samples_begin(void)
 {
+    uint32_t first = site_table.exact ? 0 : SITES_INTERVAL;
     pace.session++;
+    pace.before = vm.live ? pace.interval : first;
     pace.in_round = pace.round_began = 0;
-    set_interval(SITES_INTERVAL);
+    pace.bytes = 0;
+    /*
+     * In a VM that runs, objects go into buffers for a while that were handed out without sampling.
+     */
+    site_table.complete = site_table.exact && !vm.live;
+    set_interval(first);
 }
 
-/* The interval by which the calling thread has drawn its sample of now; the next one is drawn already, by the interval of now.
+/*
+ * The interval by which the calling thread has drawn its sample of now; the next one is drawn
+ * already, by the interval of now.
  */
+static __thread uint32_t session, drawn;
+
 static uint64_t interval_of_sample(void)
 {
-    static __thread uint32_t session, drawn;
-    uint32_t now = pace.interval, then = session == pace.session ? drawn : now;
+    uint32_t now = pace.interval, then = session == pace.session ? drawn : pace.before;
     session = pace.session;
     drawn = now;
     return then;
 }
 
-/* After so many samples: the interval at which they would have taken ROUND_NS. Small changes are not worth one. Under the lock.
+static void on_thread_started(struct thread *t, JNIEnv *jni, jthread thread)
+{
+    (void)interval_of_sample();
+}
+
+const struct thread_listener alloc_samples_threads = {.started = on_thread_started};
+
+/*
+ * After so many samples: the interval at which they would have taken ROUND_NS. Small changes are
+ * not worth one. Under the lock.
  */
 static void keep_pace(void)
 {
@@ -85,11 +129,33 @@ static void keep_pace(void)
         set_interval(wanted);
 }
 
+/* The same beside exact counts. Under the lock. */
+static void keep_budget(void)
+{
+    if (sites_follow_each() || (pace.interval && ++pace.in_round < ROUND))
+        return;
+    uint64_t now = now_ns();
+    double part = pace.bytes / INTERVAL_PART, wanted = part;
+    if (pace.round_began) {
+        double by_rate =
+            (double)pace.interval * ROUND_NS / (double)MAX(now - pace.round_began, UINT64_C(1000));
+        wanted = MIN(part, by_rate);
+    }
+    pace.in_round = 0;
+    pace.round_began = now;
+    site_table.complete = false;
+    set_interval((uint64_t)MIN(MAX(wanted, INTERVAL_LEAST), INTERVAL_MAX));
+}
+
 /* Under the lock. */
 static void count(JNIEnv *jni, int64_t number, jobject object, jlong size, uint64_t interval)
 {
     double p = sites_chance(size, interval), weight = 1 / p;
-    keep_pace();
+    pace.bytes += weight * (double)size;
+    if (site_table.exact)
+        keep_budget();
+    else
+        keep_pace();
     struct site *site = sites_at(number);
     site_table.samples++;
     if (!site) {
@@ -103,25 +169,58 @@ static void count(JNIEnv *jni, int64_t number, jobject object, jlong size, uint6
     sites_follow(jni, number, (*jni)->NewWeakGlobalRef(jni, object), weight, size);
 }
 
-void JNICALL alloc_on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object, jclass class, jlong size)
+static void write_sample(struct jfr_writer *w, const char *signature, const struct thread *self,
+                         const struct site_frame *frames, uint32_t n, double bytes)
+{
+    struct jfr_frame stack[SITE_DEPTH_MAX];
+    struct jfr_event e;
+    size_t len = strlen(signature);
+    _cleanup_free_ char *name =
+        signature[0] == 'L' ? strndup(signature + 1, len - 2) : strdup(signature);
+    for (uint32_t i = 0; i < n; i++)
+        stack[i] = (struct jfr_frame){
+            .method = frames[i].method, .bci = (int32_t)frames[i].bci, .type = JFR_FRAME_JIT};
+    uint64_t trace = jfr_trace(w, stack, n, n == sites_depth());
+    uint64_t class = name ? jfr_define_class(w, &(struct jfr_class){.name = name}) : 0;
+    if (!jfr_begin(w, JFR_OBJECT_ALLOCATION_SAMPLE, 0, &e))
+        return;
+    jfr_put_time(&e, now_ns());
+    jfr_put_long(&e, self->serial);
+    jfr_put_long(&e, (int64_t)trace);
+    jfr_put_long(&e, (int64_t) class);
+    jfr_put_long(&e, (int64_t)(bytes + 0.5));
+    jfr_commit(&e);
+}
+
+void JNICALL alloc_on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object,
+                             jclass class, jlong size)
 {
     struct site_frame frames[SITE_DEPTH_MAX];
-    char *signature = NULL;
     uint64_t interval = interval_of_sample();
     struct thread *self = threads_self(jni);
-    if (!self || self->own || alloc_busy || (*ti)->GetClassSignature(ti, class, &signature, NULL) != JVMTI_ERROR_NONE)
+    _cleanup_free_ char *signature =
+        !self || self->own || alloc_busy ? NULL : class_signature(class);
+    if (!signature)
         return;
     uint32_t n = sites_stack(jni, frames, NULL);
+    struct jfr_writer *w = NULL;
     sites_lock();
-    if (site_table.on)
+    if (site_table.on && !site_table.exact)
+        w = events_to;
+    if (w) {
+        site_table.samples++;
+        keep_pace();
+    } else if (site_table.on) {
         count(jni, sites_find(signature, self, frames, n), object, size, interval);
+    }
     sites_unlock();
-    vm_free(signature);
+    if (w)
+        write_sample(w, signature, self, frames, n, (double)size / sites_chance(size, interval));
 }
 
 static void flush(struct session *s, JNIEnv *jni)
 {
-    sites_flush(jni);
+    sites_flush(jni, s->out.jfr);
 }
 
 static void release(struct session *s)
@@ -131,7 +230,13 @@ static void release(struct session *s)
 
 static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
-    sites_report(s, jni, 0, s->options.v[OPT_CUTOFF].fraction, NULL);
+    if (!events_to)
+        sites_report(s, jni, 0, s->options.v[OPT_CUTOFF].fraction, NULL);
+}
+
+static void ending(struct session *s, JNIEnv *jni)
+{
+    sites_ending(jni);
 }
 
 static void request(struct session *s, JNIEnv *jni, const struct hprof_request *r)
@@ -158,6 +263,7 @@ const struct capture capture_alloc_sampled = {
     .release = release,
     .flush = flush,
     .dump = dump,
+    .ending = ending,
     .request = request,
     .status = status,
 };

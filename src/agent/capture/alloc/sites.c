@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/alloc/alloc.h"
 #include "agent/capture/alloc/sites_private.h"
+#include "agent/ending.h"
 #include "agent/names.h"
 #include "agent/own_stack.h"
 
@@ -18,6 +20,8 @@ void sites_begin(const struct options *o, bool exact, bool all)
     site_table.by_thread = option_on(o, OPT_THREAD);
     site_table.exact = exact;
     site_table.all = all;
+    site_table.complete = all;
+    site_table.interval = site_table.followed = 0;
     site_table.on = true;
     pthread_mutex_unlock(&site_table.lock);
 }
@@ -28,13 +32,16 @@ void sites_end(void)
     pthread_mutex_lock(&site_table.lock);
     for (size_t i = 0; i < site_table.live.len && jni; i++)
         (*jni)->DeleteWeakGlobalRef(jni, site_table.live.data[i].object);
+    if (site_table.garbage && jni)
+        (*jni)->DeleteWeakGlobalRef(jni, site_table.garbage);
+    site_table.garbage = NULL;
     strpool_release(&site_table.keys);
     strpool_release(&site_table.classes);
     vec_release(&site_table.sites);
     vec_release(&site_table.live);
     site_table.samples = site_table.lost = site_table.not_followed = 0;
     site_table.variance_bytes = 0;
-    site_table.on = false;
+    site_table.on = site_table.counted = false;
     pthread_mutex_unlock(&site_table.lock);
 }
 
@@ -64,7 +71,10 @@ static bool is_probe(const struct method *m)
     return m && strcmp(m->class_name, "java/lang/JvmscopeSites") == 0;
 }
 
-/* Methods of the JDK whose allocation is counted for their caller: the JIT replaces them, or they are native. */
+/*
+ * Methods of the JDK whose allocation is counted for their caller: the JIT replaces them, or they
+ * are native.
+ */
 static bool is_at_call(const struct method *m)
 {
     static const struct {
@@ -97,7 +107,10 @@ static int64_t line_start(const struct method *m, int64_t bci)
     return bci < 0 ? bci : 0;
 }
 
-/* How many of n frames are the probes' own, and with those of methods that are counted where they are called. */
+/*
+ * How many of n frames are the probes' own, and with those of methods that are counted where they
+ * are called.
+ */
 static jint skipped(JNIEnv *jni, const jvmtiFrameInfo *found, jint n, jint *ret_probes)
 {
     jint top = 0;
@@ -126,45 +139,46 @@ uint32_t sites_stack(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], bool
     /* Names are learnt while the class cannot be unloaded. */
     for (jint i = top; i < n && kept < depth; i++) {
         const struct method *m = names_method(jni, found[i].method);
-        frames[kept++] = (struct site_frame){(uint64_t)(uintptr_t)found[i].method, line_start(m, found[i].location)};
+        frames[kept++] = (struct site_frame){(uint64_t)(uintptr_t)found[i].method,
+                                             line_start(m, found[i].location)};
     }
     return kept;
 }
 
-int64_t sites_find(const char *signature, const struct thread *self, const struct site_frame *frames, uint32_t n)
+int64_t sites_find(const char *signature, const struct thread *self,
+                   const struct site_frame *frames, uint32_t n)
 {
     struct {
         struct site_head head;
         struct site_frame frames[SITE_DEPTH_MAX];
     } key;
 
-    int64_t class = site_table.on ? strpool_add(&site_table.classes, signature, strlen(signature)) : -1;
+    int64_t class =
+        site_table.on ? strpool_add(&site_table.classes, signature, strlen(signature)) : -1;
     if (class < 0)
         return -1;
-    key.head = (struct site_head){(uint32_t) class, site_table.by_thread && self ? self->serial : 0};
+    key.head =
+        (struct site_head){(uint32_t) class, site_table.by_thread && self ? self->serial : 0};
     memcpy(key.frames, frames, n * sizeof(*frames));
     size_t known = site_table.keys.strings.len, len = sizeof(key.head) + n * sizeof(*frames);
     if (known >= MAX_SITES)
         return strpool_find(&site_table.keys, (const char *)&key, len);
     int64_t site = strpool_add(&site_table.keys, (const char *)&key, len);
-    if (site >= 0 && (size_t)site == site_table.sites.len && vec_push(&site_table.sites, (struct site){0}) < 0)
+    if (site >= 0 && (size_t)site == site_table.sites.len &&
+        vec_push(&site_table.sites, (struct site){0}) < 0)
         return -1;
     return site;
 }
 
 struct site *sites_at(int64_t number)
 {
-    return number >= 0 && (size_t)number < site_table.sites.len ? &site_table.sites.data[number] : NULL;
+    return number >= 0 && (size_t)number < site_table.sites.len ? &site_table.sites.data[number]
+                                                                : NULL;
 }
 
-void sites_follow(JNIEnv *jni, int64_t site, jweak object, double weight, jlong size)
+bool sites_follow_each(void)
 {
-    struct followed f = {object, (uint32_t)site, (float)weight, (uint64_t)size};
-    if (object && site_table.live.len < MAX_LIVE && vec_push(&site_table.live, f) == 0)
-        return;
-    if (object)
-        (*jni)->DeleteWeakGlobalRef(jni, object);
-    site_table.not_followed++;
+    return __atomic_load_n(&site_table.followed, __ATOMIC_RELAXED) < SITES_FREE;
 }
 
 /* Under the lock. */
@@ -181,9 +195,72 @@ static void sweep(JNIEnv *jni)
     site_table.live.len = kept;
 }
 
-void sites_flush(JNIEnv *jni)
+/*
+ * Lets half of what is followed go, but for sites that have few: their figures stay as exact as
+ * they are. Under the lock.
+ */
+static void thin_out(JNIEnv *jni)
+{
+    size_t kept = 0;
+    sweep(jni);
+    if (site_table.live.len < SITES_HELD_MAX / 4 * 3)
+        return;
+    for (size_t i = 0; i < site_table.sites.len; i++)
+        site_table.sites.data[i].held = 0;
+    for (size_t i = 0; i < site_table.live.len; i++)
+        site_table.sites.data[site_table.live.data[i].site].held++;
+    for (size_t i = 0; i < site_table.live.len; i++) {
+        struct followed f = site_table.live.data[i];
+        struct site *s = &site_table.sites.data[f.site];
+        bool many = s->held > SITES_HELD_FEW;
+        if (many && alloc_random_below(2)) {
+            (*jni)->DeleteWeakGlobalRef(jni, f.object);
+            s->followed -= f.weight <= 1;
+            continue;
+        }
+        f.weight *= many ? 2 : 1;
+        site_table.live.data[kept++] = f;
+    }
+    site_table.complete = site_table.complete && kept == site_table.live.len;
+    site_table.live.len = kept;
+}
+
+void sites_follow(JNIEnv *jni, int64_t site, jweak object, double weight, jlong size)
+{
+    struct followed f = {object, (uint32_t)site, (float)weight, (uint64_t)size};
+    struct site *s = sites_at(site);
+    if (!site_table.all && site_table.live.len >= SITES_HELD_MAX)
+        thin_out(jni);
+    if (s && object && site_table.live.len < MAX_LIVE && vec_push(&site_table.live, f) == 0) {
+        s->followed += weight <= 1;
+        s->met = true;
+        site_table.complete = site_table.complete && weight <= 1;
+        __atomic_store_n(&site_table.followed, site_table.followed + 1, __ATOMIC_RELAXED);
+        return;
+    }
+    if (object)
+        (*jni)->DeleteWeakGlobalRef(jni, object);
+    site_table.not_followed++;
+    site_table.complete = false;
+}
+
+void sites_flush(JNIEnv *jni, struct jfr_writer *w)
 {
     pthread_mutex_lock(&site_table.lock);
+    jfr_lose_total(w, LOSS_ALLOC_SITE, site_table.lost + alloc_no_room);
+    jfr_lose_total(w, LOSS_ALLOC_FOLLOW, site_table.not_followed);
+    pthread_mutex_unlock(&site_table.lock);
+    /* Without a collection nothing has died. */
+    if (site_table.garbage && !(*jni)->IsSameObject(jni, site_table.garbage, NULL))
+        return;
+    bool busy = alloc_busy;
+    alloc_busy = true;
+    jweak garbage = make_garbage(jni);
+    alloc_busy = busy;
+    pthread_mutex_lock(&site_table.lock);
+    if (site_table.garbage)
+        (*jni)->DeleteWeakGlobalRef(jni, site_table.garbage);
+    site_table.garbage = garbage;
     sweep(jni);
     pthread_mutex_unlock(&site_table.lock);
 }
@@ -191,22 +268,24 @@ void sites_flush(JNIEnv *jni)
 void sites_count_live(JNIEnv *jni)
 {
     sweep(jni);
-    site_table.variance_live = 0;
     for (size_t i = 0; i < site_table.sites.len; i++)
-        site_table.sites.data[i].live = (struct estimate){0};
+        site_table.sites.data[i].live = site_table.sites.data[i].variance = (struct estimate){0};
     for (size_t i = 0; i < site_table.live.len; i++) {
         const struct followed *f = &site_table.live.data[i];
-        struct estimate *live = &site_table.sites.data[f->site].live;
-        double size = (double)f->size;
-        live->objects += f->weight;
-        live->bytes += f->weight * size;
-        site_table.variance_live += f->weight * (f->weight - 1) * size * size;
+        struct site *s = &site_table.sites.data[f->site];
+        double size = (double)f->size, spread = f->weight * (f->weight - 1);
+        s->live.objects += f->weight;
+        s->live.bytes += f->weight * size;
+        s->variance.objects += spread;
+        s->variance.bytes += spread * size * size;
     }
 }
 
 double sites_chance(jlong size, uint64_t interval)
 {
     /* 1 - exp(-x) without libm: a series near 0, doubled by 1 - (1 - p)^2. */
+    if (!interval)
+        return 1;
     double x = (double)size / (double)interval;
     int doublings = 0;
     while (x > 0.01) {
@@ -222,8 +301,9 @@ double sites_chance(jlong size, uint64_t interval)
 void sites_status(struct buf *out)
 {
     pthread_mutex_lock(&site_table.lock);
-    buf_printf(out, "alloc.samples %llu\nalloc.sites %zu\nalloc.lost %llu\nalloc.not_followed %llu\n",
-               (unsigned long long)site_table.samples, site_table.sites.len, (unsigned long long)site_table.lost,
-               (unsigned long long)site_table.not_followed);
+    buf_printf(out,
+               "alloc.samples %llu\nalloc.sites %zu\nalloc.lost %llu\nalloc.not_followed %llu\n",
+               (unsigned long long)site_table.samples, site_table.sites.len,
+               (unsigned long long)site_table.lost, (unsigned long long)site_table.not_followed);
     pthread_mutex_unlock(&site_table.lock);
 }

@@ -28,8 +28,17 @@ struct site_table {
     VEC(struct site) sites;
     VEC(struct followed) live;
     uint64_t samples, lost, not_followed;
+    uint64_t followed; /* so far */
+    /*
+     * in bytes, by which the VM samples: what an object that nobody saw may stand for; 0: it does
+     * not
+     */
+    uint64_t interval;
+    bool complete;         /* every object since the session's begin was followed */
+    jweak garbage;         /* cleared by the next collection */
+    bool counted;          /* the live figures are those of the VM's end, and stay */
+    bool collected;        /* there was a collection before the live figures were counted */
     double variance_bytes; /* of all bytes sampled */
-    double variance_live;  /* of the live bytes, at the last report */
 };
 
 extern struct site_table site_table;

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports of allocation sites: the sections SITES and ALLOC SITES, HEAP SUMMARY, and jvmscope.AllocationSite events. */
+/*
+ * Reports of allocation sites: the sections SITES and ALLOC SITES, HEAP SUMMARY, and
+ * jvmscope.AllocationSite events.
+ */
 #include "agent/capture/alloc/sites_private.h"
 #include "agent/capture/monitors/monitors.h"
 #include "agent/dictionary.h"
+#include "agent/ending.h"
 #include "base/map.h"
 #include "jfr/writer.h"
 
@@ -12,26 +16,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEW = 10 }; /* followed objects say nothing about an error */
-
 /* A row: sites of one class and one trace as the output knows traces. */
 struct row {
     uint32_t site; /* the first of them */
     uint32_t trace;
     struct estimate live, allocated;
-    bool estimated; /* known by samples alone, beside exact counts */
+    struct estimate variance; /* of live, by what is followed */
+    struct estimate error;    /* of live, the standard error; by know_errors() */
+    struct estimate unseen;   /* allocated and never followed: nobody knows whether they live */
+    double followed;          /* objects, each by itself */
+    bool met;                 /* an object has been followed, by itself or for others */
+    bool estimated;           /* known by samples alone, beside exact counts */
 };
 
 struct report {
     VEC(struct row) rows;
     bool by_allocation;
-    struct estimate estimated; /* rows of that kind: HPROF's sections, which cannot mark them, leave them out */
+    bool collected; /* there was a collection, and `live` is what lives */
+    /* rows of that kind: HPROF's sections, which cannot mark them, leave them out */
+    struct estimate estimated;
 };
 
 static double square_root(double x)
 {
+    if (x <= 0)
+        return 0;
     double r = x > 1 ? x : 1;
-    for (int i = 0; i < 100; i++)
+    for (int i = 0; i < 100 && r * r > x * (1 + 1e-9); i++)
         r = (r + x / r) / 2;
     return r;
 }
@@ -47,6 +58,58 @@ static void add(struct estimate *to, const struct estimate *e)
     to->bytes += e->bytes;
 }
 
+/* What one object of a row may stand for that would have been followed; 0: every object is. */
+static double stands_for(const struct row *r)
+{
+    enum { STRATA = 16 }; /* of what a place has counted, that look() is sure to meet (strata.c) */
+
+    double each = r->unseen.objects > 0 ? r->unseen.bytes / r->unseen.objects : 0;
+    if (r->unseen.objects < 0.5)
+        return 0;
+    /* Nor could any other have been: its constructor's call is not told from the bytecode. */
+    if (site_table.all || (!site_table.interval && !r->met))
+        return r->unseen.objects;
+    return site_table.interval ? 1 / sites_chance((jlong)MAX(each, 1), site_table.interval)
+                               : r->unseen.objects / STRATA + 1;
+}
+
+/*
+ * The standard error of what lives of a row. Of objects that nobody followed as many may live as
+ * one followed object would have stood for, and no estimate of the variance knows of them.
+ */
+static struct estimate reckon_error(const struct row *r)
+{
+    double unseen = MIN(stands_for(r), r->unseen.objects);
+    double each = r->unseen.objects > 0 ? r->unseen.bytes / r->unseen.objects : 0;
+    return (struct estimate){MAX(square_root(r->variance.objects), unseen),
+                             MAX(square_root(r->variance.bytes), unseen * each)};
+}
+
+/* When rows are what they are to be. */
+static void know_errors(struct report *r)
+{
+    for (size_t i = 0; i < r->rows.len; i++)
+        r->rows.data[i].error = reckon_error(&r->rows.data[i]);
+}
+
+/*
+ * What rows are ranked by when live bytes are what is asked for: those that are below their error
+ * come behind the others.
+ */
+static double certain_bytes(const struct row *r)
+{
+    return r->live.bytes < r->error.bytes ? 0 : r->live.bytes;
+}
+
+static void add_live(struct row *to, const struct row *row)
+{
+    add(&to->live, &row->live);
+    add(&to->variance, &row->variance);
+    add(&to->unseen, &row->unseen);
+    to->followed += row->followed;
+    to->met = to->met || row->met;
+}
+
 static void subtract(struct estimate *from, const struct estimate *e)
 {
     from->objects -= e->objects;
@@ -58,8 +121,8 @@ static const struct report *sorted; /* of rank(); reports run one at a time */
 static int rank(const void *a, const void *b)
 {
     const struct row *x = a, *y = b;
-    double p = sorted->by_allocation ? x->allocated.bytes : x->live.bytes;
-    double q = sorted->by_allocation ? y->allocated.bytes : y->live.bytes;
+    double p = sorted->by_allocation ? x->allocated.bytes : certain_bytes(x);
+    double q = sorted->by_allocation ? y->allocated.bytes : certain_bytes(y);
     if (p == q && !sorted->by_allocation) {
         p = x->allocated.bytes;
         q = y->allocated.bytes;
@@ -97,9 +160,28 @@ static uint64_t place_of(uint32_t site)
 }
 
 /*
- * What was sampled where nothing is counted. With exact counts a stack may be met by a sample before the counter of its place
- * walked one: such live objects are given to the largest site of their class and method. What then remains was allocated by
- * code that could not be changed, and by the VM itself: estimated. No more can live than was counted.
+ * No more can live than was counted. Where looks at stacks have given a way to a place too little,
+ * that is an error as well.
+ */
+static void cut_live(struct row *r)
+{
+    double objects = r->live.objects - r->allocated.objects,
+           bytes = r->live.bytes - r->allocated.bytes;
+    if (objects > 0) {
+        r->live.objects = r->allocated.objects;
+        r->variance.objects = MAX(r->variance.objects, objects * objects);
+    }
+    if (bytes > 0) {
+        r->live.bytes = r->allocated.bytes;
+        r->variance.bytes = MAX(r->variance.bytes, bytes * bytes);
+    }
+}
+
+/*
+ * What was sampled where nothing is counted. With exact counts a stack may be met by a sample
+ * before the counter of its place walked one: such live objects are given to the largest site of
+ * their class and method. What then remains was allocated by code that could not be changed, and by
+ * the VM itself: estimated.
  */
 static int give_samples(struct report *r)
 {
@@ -120,37 +202,63 @@ static int give_samples(struct report *r)
             continue;
         const uint64_t *at = map_get(&largest, place_of(rows[i].site));
         if (at) {
-            add(&rows[*at].live, &rows[i].live);
-            rows[i].live = (struct estimate){0};
+            add_live(&rows[*at], &rows[i]);
+            rows[i].live = rows[i].variance = (struct estimate){0};
         } else {
             rows[i].allocated = s->sampled;
             rows[i].estimated = true;
             add(&r->estimated, &s->sampled);
         }
     }
-    for (size_t i = 0; i < r->rows.len; i++) {
-        rows[i].live.objects = MIN(rows[i].live.objects, rows[i].allocated.objects);
-        rows[i].live.bytes = MIN(rows[i].live.bytes, rows[i].allocated.bytes);
-    }
+    for (size_t i = 0; i < r->rows.len; i++)
+        cut_live(&rows[i]);
     map_release(&largest);
     return error;
 }
 
-/* Each site as a row, brought up to date after a collection. */
+/* Collects and counts what lives. */
+static void take_live(JNIEnv *jni)
+{
+    bool collected = collect_garbage(jni);
+    pthread_mutex_lock(&site_table.lock);
+    site_table.collected = collected;
+    sites_count_live(jni);
+    pthread_mutex_unlock(&site_table.lock);
+}
+
+void sites_ending(JNIEnv *jni)
+{
+    take_live(jni);
+    site_table.counted = true;
+}
+
+/* Each site as a row, brought up to date; what lives too, after a collection, when r->collected. */
 static int take_rows(JNIEnv *jni, unsigned flags, sites_settle *settle, struct report *r)
 {
-    (*vm.ti)->ForceGarbageCollection(vm.ti);
+    if (r->collected && !site_table.counted)
+        take_live(jni);
     pthread_mutex_lock(&site_table.lock);
     if (settle)
         settle(jni);
-    sites_count_live(jni);
     int error = 0;
     for (size_t i = 0; i < site_table.sites.len && !error; i++) {
         const struct site *s = &site_table.sites.data[i];
-        error = vec_push(&r->rows, ((struct row){.site = (uint32_t)i, .live = s->live, .allocated = s->allocated}));
+        error = vec_push(&r->rows, ((struct row){.site = (uint32_t)i,
+                                                 .live = s->live,
+                                                 .variance = s->variance,
+                                                 .followed = s->followed,
+                                                 .met = s->met,
+                                                 .allocated = s->allocated}));
     }
     if (!error && site_table.exact)
         error = give_samples(r);
+    for (size_t i = 0; i < r->rows.len && !site_table.complete; i++) {
+        struct row *row = &r->rows.data[i];
+        double share = 1 - row->followed / MAX(row->allocated.objects, 1);
+        if (share > 0)
+            row->unseen =
+                (struct estimate){share * row->allocated.objects, share * row->allocated.bytes};
+    }
     for (size_t i = 0; i < r->rows.len && flags & HPROF_SITES_INCREMENTAL; i++) {
         struct site *s = &site_table.sites.data[i];
         struct estimate now = r->rows.data[i].allocated;
@@ -162,7 +270,8 @@ static int take_rows(JNIEnv *jni, unsigned flags, sites_settle *settle, struct r
     return error;
 }
 
-static uint32_t frames_of(uint32_t site, struct jfr_frame frames[SITE_DEPTH_MAX], uint32_t *ret_thread)
+static uint32_t frames_of(uint32_t site, struct jfr_frame frames[SITE_DEPTH_MAX],
+                          uint32_t *ret_thread)
 {
     struct site_head head;
     pthread_mutex_lock(&site_table.lock);
@@ -172,7 +281,8 @@ static uint32_t frames_of(uint32_t site, struct jfr_frame frames[SITE_DEPTH_MAX]
     for (uint32_t f = 0; f < n; f++) {
         struct site_frame at;
         memcpy(&at, key.data + sizeof(head) + f * sizeof(at), sizeof(at));
-        frames[f] = (struct jfr_frame){.method = at.method, .bci = (int32_t)at.bci, .type = JFR_FRAME_JIT};
+        frames[f] =
+            (struct jfr_frame){.method = at.method, .bci = (int32_t)at.bci, .type = JFR_FRAME_JIT};
     }
     *ret_thread = head.thread;
     return n;
@@ -202,7 +312,7 @@ static int merge_rows(struct session *s, JNIEnv *jni, struct report *r)
         if (added)
             r->rows.data[kept++] = row;
         else if (at) {
-            add(&r->rows.data[*at].live, &row.live);
+            add_live(&r->rows.data[*at], &row);
             add(&r->rows.data[*at].allocated, &row.allocated);
         }
     }
@@ -218,7 +328,32 @@ static struct hprof_heap_totals totals_of(const struct report *r)
         add(&live, &r->rows.data[i].live);
         add(&all, &r->rows.data[i].allocated);
     }
-    return (struct hprof_heap_totals){rounded(live.bytes), rounded(live.objects), rounded(all.bytes), rounded(all.objects)};
+    return (struct hprof_heap_totals){rounded(live.bytes), rounded(live.objects),
+                                      rounded(all.bytes), rounded(all.objects)};
+}
+
+/*
+ * The standard error of all live bytes: what was followed tells it, where that is more than a few
+ * objects.
+ */
+static double error_of_all(const struct report *r)
+{
+    double variance = 0, unseen = 0;
+    for (size_t i = 0; i < r->rows.len; i++) {
+        const struct row *row = &r->rows.data[i];
+        variance += row->variance.bytes;
+        unseen = MAX(unseen, row->error.bytes);
+    }
+    return MAX(square_root(variance), unseen);
+}
+
+/* An estimate without the digits that its error makes up, at most what was allocated. */
+static uint64_t told_with(double value, double error, uint64_t allocated)
+{
+    uint64_t step = 1;
+    while ((double)step * 10 <= error)
+        step *= 10;
+    return MIN((rounded(value) + step / 2) / step * step, allocated);
 }
 
 static struct hprof_site site_record(struct session *s, const struct row *r)
@@ -226,16 +361,41 @@ static struct hprof_site site_record(struct session *s, const struct row *r)
     char name[1024];
     const char *class = class_of(r->site);
     monitors_source_name(class, name, sizeof(name));
-    return (struct hprof_site){.array = class[0] == '[' ? (uint8_t)hprof_type_of_descriptor(class[1]) : 0,
-                               .class_serial = dictionary_class(s->out.dictionary, name, 0),
-                               .trace = r->trace,
-                               .live_bytes = rounded(r->live.bytes),
-                               .live_objects = rounded(r->live.objects),
-                               .alloc_bytes = rounded(r->allocated.bytes),
-                               .alloc_objects = rounded(r->allocated.objects)};
+    return (struct hprof_site){
+        .array = class[0] == '[' ? (uint8_t)hprof_type_of_descriptor(class[1]) : 0,
+        .class_serial = dictionary_class(s->out.dictionary, name, 0),
+        .trace = r->trace,
+        .live_bytes = rounded(r->live.bytes),
+        .live_objects = rounded(r->live.objects),
+        .alloc_bytes = rounded(r->allocated.bytes),
+        .alloc_objects = rounded(r->allocated.objects)};
 }
 
-static void write_text(struct session *s, const struct report *r, size_t n, const struct hprof_heap_totals *all)
+/*
+ * Behind the table, whose columns are fixed: which of its live figures are estimates, and how good.
+ */
+static void write_text_errors(struct hprof_text *t, const struct report *r, size_t n)
+{
+    double below = 0;
+    unsigned rows = 0;
+    if (error_of_all(r) < 0.5)
+        return;
+    hprof_text_live_errors_begin(t);
+    for (size_t i = 0; i < n; i++) {
+        struct estimate error = r->rows.data[i].error;
+        if (error.objects >= 0.5)
+            hprof_text_live_error(t, (uint32_t)i + 1, rounded(error.bytes), rounded(error.objects));
+    }
+    for (size_t i = 0; i < r->rows.len; i++) {
+        const struct row *row = &r->rows.data[i];
+        rows += row->live.bytes > 0 && certain_bytes(row) <= 0;
+        below += certain_bytes(row) <= 0 ? row->live.bytes : 0;
+    }
+    hprof_text_live_errors_end(t, rows, rounded(below), rounded(error_of_all(r)));
+}
+
+static void write_text(struct session *s, const struct report *r, size_t n,
+                       const struct hprof_heap_totals *all)
 {
     struct hprof_text t;
     struct buf bytes;
@@ -245,20 +405,25 @@ static void write_text(struct session *s, const struct report *r, size_t n, cons
     hprof_text_sites_begin(&t, r->by_allocation ? "allocated bytes" : "live bytes", time(NULL));
     for (size_t i = 0; i < n; i++) {
         struct hprof_site site = site_record(s, &r->rows.data[i]);
+        struct estimate error = r->rows.data[i].error;
         double self = r->by_allocation ? (double)site.alloc_bytes / (double)MAX(all->alloc_bytes, 1)
                                        : (double)site.live_bytes / (double)MAX(all->live_bytes, 1);
         accumulated += self;
         monitors_source_name(class_of(r->rows.data[i].site), name, sizeof(name));
-        hprof_text_site(&t,
-                        &(struct hprof_text_site){(uint32_t)i + 1, site.trace, 100 * self, 100 * accumulated, site.live_bytes,
-                                                  site.live_objects, site.alloc_bytes, site.alloc_objects, name});
+        hprof_text_site(
+            &t, &(struct hprof_text_site){
+                    (uint32_t)i + 1, site.trace, 100 * self, 100 * accumulated,
+                    told_with(r->rows.data[i].live.bytes, error.bytes, site.alloc_bytes),
+                    told_with(r->rows.data[i].live.objects, error.objects, site.alloc_objects),
+                    site.alloc_bytes, site.alloc_objects, name});
     }
     hprof_text_sites_end(&t);
+    write_text_errors(&t, r, n);
     out_section_close(&s->out, &t, &bytes);
 }
 
-static void write_binary(struct session *s, const struct report *r, unsigned flags, double cutoff, size_t n,
-                         const struct hprof_heap_totals *all)
+static void write_binary(struct session *s, const struct report *r, unsigned flags, double cutoff,
+                         size_t n, const struct hprof_heap_totals *all)
 {
     struct hprof_site *sites = calloc(n + 1, sizeof(*sites));
     if (!sites)
@@ -277,13 +442,24 @@ static const struct jfr_type type = {
     .name = "jvmscope.AllocationSite",
     .label = "Allocation Site",
     .category = "jvmscope",
-    .description = "Objects of a class allocated by a stack since the last such event of it; live ones as they changed",
+    .description = "Objects of a class allocated by a stack since the last such event of it; live "
+                   "ones as they changed",
     .kind = JFR_EVENT,
     .has = JFR_HAS_THREAD | JFR_HAS_STACK,
-    .fields = JFR_FIELDS({"class", "Class", "java.lang.String"}, {"objects", "Objects", "long", JFR_UNITS},
-                         {"bytes", "Bytes", "long", JFR_BYTES}, {"liveObjects", "Live Objects", "long", JFR_UNITS},
-                         {"liveBytes", "Live Bytes", "long", JFR_BYTES},
-                         {"estimated", "Estimated", "boolean", .description = "By samples: not all objects were counted"}),
+    .fields = JFR_FIELDS(
+        {"class", "Class", "java.lang.String"}, {"objects", "Objects", "long", JFR_UNITS},
+        {"bytes", "Bytes", "long", JFR_BYTES}, {"liveObjects", "Live Objects", "long", JFR_UNITS},
+        {"liveBytes", "Live Bytes", "long", JFR_BYTES},
+        {"estimated", "Estimated", "boolean",
+         .description = "By samples: not all objects were counted"},
+        {"liveKnown", "Live Known", "boolean",
+         .description = "After a collection; else live objects were not looked for"},
+        {"liveObjectsError", "Standard Error of Live Objects", "long", JFR_UNITS,
+         .description = "0: exact"},
+        {"liveBytesError", "Standard Error of Live Bytes", "long", JFR_BYTES,
+         .description = "0: exact"},
+        {"collected", "Collected", "boolean",
+         .description = "Else live ones are of the VM's last collection"}),
 };
 
 static int64_t change(double now, double told)
@@ -291,8 +467,33 @@ static int64_t change(double now, double told)
     return (int64_t)rounded(now) - (int64_t)rounded(told);
 }
 
+/*
+ * The same for readers that know jdk.* events alone (`jfr view allocation-by-site`, JMC); ours
+ * takes the sites' own.
+ */
+static void write_as_sample(struct jfr_writer *w, const struct row *row, uint32_t thread,
+                            uint64_t trace, uint64_t now, int64_t bytes)
+{
+    const char *class = class_of(row->site);
+    size_t len = strlen(class);
+    bool signature = class[0] == 'L' && class[len - 1] == ';';
+    char name[1024];
+    struct jfr_event e;
+    snprintf(name, sizeof(name), "%.*s", (int)(signature ? len - 2 : len), class + signature);
+    uint64_t constant = jfr_define_class(w, &(struct jfr_class){.name = name});
+    if (bytes <= 0 || !jfr_begin(w, JFR_OBJECT_ALLOCATION_SAMPLE, 0, &e))
+        return;
+    jfr_put_time(&e, now);
+    jfr_put_long(&e, thread);
+    jfr_put_long(&e, (int64_t)trace);
+    jfr_put_long(&e, (int64_t)constant);
+    jfr_put_long(&e, bytes);
+    jfr_commit(&e);
+}
+
 /* One row as what came since the last time. False when there is no room in the recording. */
-static bool write_event(struct session *s, const struct row *row, uint32_t event_type, uint64_t now)
+static bool write_event(struct session *s, const struct report *r, const struct row *row,
+                        uint32_t event_type, uint64_t now, uint64_t *events)
 {
     struct jfr_writer *w = s->out.jfr;
     struct jfr_frame frames[SITE_DEPTH_MAX];
@@ -302,18 +503,20 @@ static bool write_event(struct session *s, const struct row *row, uint32_t event
     pthread_mutex_lock(&site_table.lock);
     struct site told = site_table.sites.data[row->site];
     site_table.sites.data[row->site].told = row->allocated;
-    site_table.sites.data[row->site].told_live = row->live;
+    struct estimate alive = r->collected ? row->live : told.told_live;
+    site_table.sites.data[row->site].told_live = alive;
+    site_table.sites.data[row->site].live_is_told |= r->collected;
     pthread_mutex_unlock(&site_table.lock);
     int64_t objects = change(row->allocated.objects, told.told.objects);
-    int64_t live = change(row->live.objects, told.told_live.objects);
-    if (!objects && !live)
+    int64_t live = change(alive.objects, told.told_live.objects);
+    bool unknown = r->collected && !told.live_is_told && row->allocated.objects > 0;
+    if (!objects && !live && !unknown)
         return true;
     uint32_t n = frames_of(row->site, frames, &thread);
     monitors_source_name(class_of(row->site), name, sizeof(name));
     uint64_t trace = jfr_trace(w, frames, n, false);
-    while (!jfr_begin(w, event_type, strlen(name) + 256, &e))
-        if (jfr_writer_work(w) < 0)
-            return false;
+    if (!jfr_begin_growing(w, event_type, strlen(name) + 256, &e))
+        return false;
     jfr_put_time(&e, now);
     jfr_put_long(&e, thread);
     jfr_put_long(&e, (int64_t)trace);
@@ -321,45 +524,72 @@ static bool write_event(struct session *s, const struct row *row, uint32_t event
     jfr_put_long(&e, objects);
     jfr_put_long(&e, change(row->allocated.bytes, told.told.bytes));
     jfr_put_long(&e, live);
-    jfr_put_long(&e, change(row->live.bytes, told.told_live.bytes));
+    jfr_put_long(&e, change(alive.bytes, told.told_live.bytes));
     jfr_put_byte(&e, row->estimated || !site_table.exact);
+    jfr_put_byte(&e, r->collected);
+    jfr_put_long(&e, (int64_t)rounded(row->error.objects));
+    jfr_put_long(&e, (int64_t)rounded(row->error.bytes));
+    jfr_put_byte(&e, site_table.collected);
     jfr_commit(&e);
+    write_as_sample(w, row, thread, trace, now, change(row->allocated.bytes, told.told.bytes));
+    ++*events;
     return true;
 }
 
-static void write_recording(struct session *s, const struct report *r)
+static uint64_t write_recording(struct session *s, JNIEnv *jni, const struct report *r)
 {
+    enum { DRAIN_EVERY = 256 };
+
     uint32_t event_type;
-    uint64_t now = now_ns();
+    uint64_t now = now_ns(), events = 0;
     bool room = jfr_declare(s->out.jfr, &type, 1, &event_type) == 0;
-    for (size_t i = 0; i < r->rows.len && room; i++)
-        room = write_event(s, &r->rows.data[i], event_type, now);
+    for (size_t i = 0; i < r->rows.len && room; i++) {
+        room = write_event(s, r, &r->rows.data[i], event_type, now, &events);
+        if (i % DRAIN_EVERY == DRAIN_EVERY - 1)
+            session_drain(s, jni);
+    }
+    if (!room)
+        jfr_lose_events(s->out.jfr, event_type, 1);
     if (!room)
         session_message(s, "allocation sites: the recording has no room for all");
+    return events;
 }
 
 /* How good the figures are. */
-static void tell_errors(struct session *s, const struct report *r, const struct hprof_heap_totals *all)
+static void tell_errors(struct session *s, const struct report *r,
+                        const struct hprof_heap_totals *all)
 {
     char text[512];
     double bytes = (double)MAX(all->alloc_bytes, 1), live = (double)MAX(all->live_bytes, 1);
-    char more[160] = "", error[80] = "too few for an error";
-    if (site_table.live.len >= FEW)
-        snprintf(error, sizeof(error), "standard error of live bytes %.2f %%",
-                 100 * square_root(site_table.variance_live) / live);
+    char more[160] = "", error[80] = "exact, every object was followed";
+    if (site_table.exact && error_of_all(r) >= 0.5)
+        snprintf(error, sizeof(error),
+                 "estimated from %zu followed objects, standard error of live bytes %.2f %%",
+                 site_table.live.len, MIN(100 * error_of_all(r) / live, 100));
     if (r->estimated.bytes > 0)
-        snprintf(more, sizeof(more), "; besides, about %.0f bytes in %.0f objects by the VM and code that cannot be changed",
-                 r->estimated.bytes, r->estimated.objects);
+        snprintf(
+            more, sizeof(more),
+            "; besides, about %.0f bytes in %.0f objects by the VM and code that cannot be changed",
+            r->estimated.bytes, r->estimated.objects);
     if (site_table.all)
-        snprintf(text, sizeof(text), "exact; %llu objects that live were followed from their allocation, %llu could not be",
-                 (unsigned long long)site_table.live.len, (unsigned long long)site_table.not_followed);
+        snprintf(
+            text, sizeof(text),
+            "%s; %llu objects that live were followed from their allocation, %llu could not be",
+            site_table.collected ? "exact" : "allocated exact",
+            (unsigned long long)site_table.live.len, (unsigned long long)site_table.not_followed);
     else if (site_table.exact)
-        snprintf(text, sizeof(text), "allocated exact, live estimated from %zu followed objects, %s%s", site_table.live.len,
-                 error, more);
+        snprintf(text, sizeof(text), "allocated exact, live %s%s", error, more);
     else
-        snprintf(text, sizeof(text), "estimated from %llu samples, standard error of all bytes %.2f %%",
-                 (unsigned long long)site_table.samples, 100 * square_root(site_table.variance_bytes) / bytes);
+        snprintf(text, sizeof(text),
+                 "estimated from %llu samples, standard error of all bytes %.2f %%",
+                 (unsigned long long)site_table.samples,
+                 100 * square_root(site_table.variance_bytes) / bytes);
     session_message(s, "heap=sites: %s", text);
+    if (!site_table.collected)
+        session_warn(
+            s, "heap=sites: live figures are as of the VM's last collection and may count objects "
+               "that nothing reaches: "
+               "the VM ended without shutdown hooks, or its collector does not collect on request");
     if (option_on(&s->options, OPT_VERBOSE) && !vm.attached)
         fprintf(stderr, " (%s)", text);
 }
@@ -408,27 +638,30 @@ int sites_traces(struct session *s, JNIEnv *jni, struct map *ret)
 
 static double order_bytes(const struct report *r, size_t i)
 {
-    return r->by_allocation ? r->rows.data[i].allocated.bytes : r->rows.data[i].live.bytes;
+    return r->by_allocation ? r->rows.data[i].allocated.bytes : certain_bytes(&r->rows.data[i]);
 }
 
-void sites_report(struct session *s, JNIEnv *jni, unsigned flags, double cutoff, sites_settle *settle)
+void sites_report(struct session *s, JNIEnv *jni, unsigned flags, double cutoff,
+                  sites_settle *settle)
 {
-    struct report r = {0};
+    struct report r = {.collected = true};
     int error = take_rows(jni, flags, settle, &r);
     if (!error && s->out.format != 'r')
         error = merge_rows(s, jni, &r);
+    know_errors(&r);
     struct hprof_heap_totals all = totals_of(&r);
     double whole = (double)(r.by_allocation ? all.alloc_bytes : all.live_bytes);
     sorted = &r;
     if (r.rows.len)
         qsort(r.rows.data, r.rows.len, sizeof(*r.rows.data), rank);
     size_t kept = 0;
-    while (kept < r.rows.len && order_bytes(&r, kept) >= cutoff * whole && r.rows.data[kept].allocated.bytes > 0)
+    while (kept < r.rows.len && order_bytes(&r, kept) >= cutoff * whole &&
+           r.rows.data[kept].allocated.bytes > 0)
         kept++;
     if (error)
         session_message(s, "heap=sites: no memory for a report");
     else if (s->out.format == 'r')
-        write_recording(s, &r);
+        write_recording(s, jni, &r);
     else if (s->out.format == 'a')
         write_text(s, &r, kept, &all);
     else
@@ -438,9 +671,17 @@ void sites_report(struct session *s, JNIEnv *jni, unsigned flags, double cutoff,
     vec_release(&r.rows);
 }
 
-static void summarize(struct session *s, JNIEnv *jni, sites_settle *settle)
+uint64_t sites_save(struct session *s, JNIEnv *jni, sites_settle *settle)
 {
     struct report r = {0};
+    uint64_t events = take_rows(jni, 0, settle, &r) == 0 ? write_recording(s, jni, &r) : 0;
+    vec_release(&r.rows);
+    return events;
+}
+
+static void summarize(struct session *s, JNIEnv *jni, sites_settle *settle)
+{
+    struct report r = {.collected = true};
     int error = take_rows(jni, 0, settle, &r);
     struct hprof_heap_totals all = totals_of(&r);
     pthread_mutex_lock(&s->out.lock);
@@ -451,16 +692,19 @@ static void summarize(struct session *s, JNIEnv *jni, sites_settle *settle)
     vec_release(&r.rows);
 }
 
-void sites_request(struct session *s, JNIEnv *jni, const struct hprof_request *r, sites_settle *settle)
+void sites_request(struct session *s, JNIEnv *jni, const struct hprof_request *r,
+                   sites_settle *settle)
 {
     if (r->command == HPROF_CMD_ALLOC_SITES)
         sites_report(s, jni, r->flags, (double)r->cutoff, settle);
     else if (r->command == HPROF_CMD_HEAP_SUMMARY)
         summarize(s, jni, settle);
     else if (r->command == HPROF_CMD_CONTROL && r->control == HPROF_CONTROL_TRACES_ON)
-        site_table.depth = (uint32_t)MIN(s->options.v[OPT_DEPTH].number, SITE_DEPTH_MAX - SITE_SKIP_MAX);
+        site_table.depth =
+            (uint32_t)MIN(s->options.v[OPT_DEPTH].number, SITE_DEPTH_MAX - SITE_SKIP_MAX);
     else if (r->command == HPROF_CMD_CONTROL && r->control == HPROF_CONTROL_TRACES_OFF)
         site_table.depth = 0;
-    else if (r->command == HPROF_CMD_CONTROL && r->control == HPROF_CONTROL_MAX_DEPTH && site_table.depth)
+    else if (r->command == HPROF_CMD_CONTROL && r->control == HPROF_CONTROL_MAX_DEPTH &&
+             site_table.depth)
         site_table.depth = MIN(r->depth, SITE_DEPTH_MAX - SITE_SKIP_MAX);
 }

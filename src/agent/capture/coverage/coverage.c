@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cover=y: which lines and branch edges ran. A probe sets a byte of an array in the Java heap when that is zero: the JIT takes
- * a byte that is set for constant (JvmscopeCover.java), so that code compiled after its lines have run is what it would be
- * without probes. A store into native memory, which cannot be left out, cost javac half of its time. The arrays stay for the
- * life of the process because code that was compiled with probes may still run when they have been taken back. At dump and stop
- * each method is written as one jvmscope.Coverage event (doc/format.md).
+ * cover=y: which lines and branch edges ran. A probe sets a byte of an array in the Java heap when
+ * that is zero: the JIT takes a byte that is set for constant (JvmscopeCover.java), so that code
+ * compiled after its lines have run is what it would be without probes. A store into native memory,
+ * which cannot be left out, cost javac half of its time. The arrays stay for the life of the
+ * process because code that was compiled with probes may still run when they have been taken back.
+ * At dump and stop each method is written as one jvmscope.Coverage event (doc/format.md).
  */
-#include "agent/capture/coverage/points.h"
 #include "agent/instrument/instrument.h"
 #include "agent/instrument/probe_class.h"
 #include "agent/session.h"
+#include "classfile/cover.h"
 #include "jfr/writer.h"
 
 #include <pthread.h>
@@ -22,15 +23,18 @@ static const struct jfr_type coverage_type = {
     .name = "jvmscope.Coverage",
     .label = "Coverage",
     .category = "jvmscope|Coverage",
-    .description = "What ran of one method, from the start of the recording to its dump; the last event of a method counts",
+    .description = "What ran of one method, from the start of the recording to this event; the "
+                   "last event of a method counts",
     .kind = JFR_EVENT,
     .fields = JFR_FIELDS(
         {"className", "Class", "java.lang.String", .description = "Binary name with dots"},
         {"source", "Source File", "java.lang.String"}, {"method", "Method", "java.lang.String"},
         {"descriptor", "Descriptor", "java.lang.String"},
-        {"lines", "Lines", "java.lang.String", .description = "LINE:HIT of each line start, separated by spaces"},
+        {"lines", "Lines", "java.lang.String",
+         .description = "LINE:HIT of each line start, separated by spaces"},
         {"branches", "Branches", "java.lang.String",
-         .description = "LINE:PC:EDGE:HIT of each branch edge, separated by spaces; EDGE is a jump's number or - for the next "
+         .description = "LINE:PC:EDGE:HIT of each branch edge, separated by spaces; EDGE is a "
+                        "jump's number or - for the next "
                         "instruction"}),
 };
 
@@ -40,11 +44,15 @@ static struct {
     jobjectArray passed; /* JvmscopeCover.PASSED; NULL: not defined yet */
     jsize chunks;        /* elements that are there */
     uint32_t type;
-    bool all; /* the classes of the JDK too: include= was given */
-    uint64_t lost;
+    bool all;            /* the classes of the JDK too: include= was given */
+    uint64_t left, lost; /* methods without probes for want of memory; events without room */
+    VEC(uint8_t) told;   /* the bytes of all points as events have them; under the session's lock */
 } cover = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Sees to it that the points below `points` have their bytes. Not under the lock: an allocation may call back. */
+/*
+ * Sees to it that the points below `points` have their bytes. Not under the lock: an allocation may
+ * call back.
+ */
 static int make_room(uint32_t points)
 {
     JNIEnv *jni = vm_jni();
@@ -67,7 +75,9 @@ static int make_room(uint32_t points)
     }
 }
 
-/* Copies the bytes of all points from the heap to `hits`, or with NULL zeroes them. With the lock. */
+/*
+ * Copies the bytes of all points from the heap to `hits`, or with NULL zeroes them. With the lock.
+ */
 static void copy_chunks(JNIEnv *jni, uint8_t *hits)
 {
     static const jbyte zeroes[CHUNK];
@@ -106,7 +116,7 @@ static int cover_edit(const struct instrument_class *c, struct edit *e)
         return 0;
     pthread_mutex_lock(&cover.lock);
     const struct cover_method *m = cover_add(&cover.table, c->name, c->source, e, POINTS_MAX, &r);
-    cover.lost += r < 0;
+    cover.left += r < 0;
     pthread_mutex_unlock(&cover.lock);
     if (m)
         r = make_room(m->first + m->count);
@@ -128,10 +138,6 @@ static bool cover_wanted(const struct options *o)
 
 static int cover_load(struct session *s, struct buf *why)
 {
-    if (!s->out.jfr) {
-        buf_string(why, "cover=y goes into a recording: add format=r");
-        return -ENOTSUP;
-    }
     cover.all = s->options.v[OPT_INCLUDE].text != NULL;
     return jfr_declare(s->out.jfr, &coverage_type, 1, &cover.type);
 }
@@ -152,7 +158,10 @@ static int define_probe(JNIEnv *jni, struct buf *why)
     return -ENOMEM;
 }
 
-/* What was set in an earlier recording is not constant to code that is compiled from now on: none is left of the earlier. */
+/*
+ * What was set in an earlier recording is not constant to code that is compiled from now on: none
+ * is left of the earlier.
+ */
 static int cover_start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     int r = define_probe(jni, why);
@@ -163,6 +172,7 @@ static int cover_start(struct session *s, JNIEnv *jni, struct buf *why)
     pthread_mutex_lock(&cover.lock);
     copy_chunks(jni, NULL);
     pthread_mutex_unlock(&cover.lock);
+    vec_release(&cover.told);
     return instrument_on(&client, jni, why);
 }
 
@@ -171,7 +181,8 @@ static void cover_stop(struct session *s, JNIEnv *jni)
     instrument_off(&client, jni);
 }
 
-static void put_points(const struct cover_method *m, const uint8_t *hits, struct buf *lines, struct buf *branches)
+static void put_points(const struct cover_method *m, const uint8_t *hits, struct buf *lines,
+                       struct buf *branches)
 {
     for (uint32_t i = 0; i < m->count; i++) {
         const struct cover_point *p = &m->points[i];
@@ -181,22 +192,27 @@ static void put_points(const struct cover_method *m, const uint8_t *hits, struct
         else if (p->edge == FALL_THROUGH)
             buf_printf(branches, "%s%u:%u:-:%u", branches->len ? " " : "", p->line, p->pc, hit);
         else
-            buf_printf(branches, "%s%u:%u:%u:%u", branches->len ? " " : "", p->line, p->pc, p->edge, hit);
+            buf_printf(branches, "%s%u:%u:%u:%u", branches->len ? " " : "", p->line, p->pc, p->edge,
+                       hit);
     }
 }
 
-static void write_method(struct jfr_writer *w, const struct cover_method *m, const uint8_t *hits, uint64_t now)
+/* 1: written; 0: there is no room just now; -E2BIG: there is no room for it in any event. */
+static int write_method(struct jfr_writer *w, const struct cover_method *m, const uint8_t *hits,
+                        uint64_t now)
 {
-    _cleanup_(buf_release) struct buf lines = BUF(EVENT_MAX), branches = BUF(EVENT_MAX), name = BUF(4096);
+    _cleanup_(buf_release) struct buf lines = BUF(EVENT_MAX), branches = BUF(EVENT_MAX),
+                                      name = BUF(4096);
     put_points(m, hits, &lines, &branches);
     for (const char *p = m->class_name; *p; p++)
         buf_u8(&name, *p == '/' ? '.' : (uint8_t)*p);
-    size_t room = lines.len + branches.len + name.len + strlen(m->name) + strlen(m->descriptor) + 512;
+    size_t room =
+        lines.len + branches.len + name.len + strlen(m->name) + strlen(m->descriptor) + 512;
     struct jfr_event e;
-    if (buf_error(&lines) || buf_error(&branches) || room > EVENT_MAX || !jfr_begin(w, cover.type, room, &e)) {
-        cover.lost++;
-        return;
-    }
+    if (buf_error(&lines) || buf_error(&branches) || room > EVENT_MAX)
+        return -E2BIG;
+    if (!jfr_begin_growing(w, cover.type, room, &e))
+        return 0;
     jfr_put_time(&e, now);
     jfr_put_string(&e, buf_str(&name));
     jfr_put_string(&e, m->source);
@@ -205,34 +221,95 @@ static void write_method(struct jfr_writer *w, const struct cover_method *m, con
     jfr_put_string(&e, buf_str(&lines));
     jfr_put_string(&e, buf_str(&branches));
     jfr_commit(&e);
+    return 1;
+}
+
+/* What has run and which methods there are, of one moment. */
+struct cover_copy {
+    uint8_t *hits;
+    const struct cover_method **methods; /* they stay */
+    size_t n_hits, n_methods;
+};
+
+static int copy_state(JNIEnv *jni, struct cover_copy *ret)
+{
+    int r = 0;
+    pthread_mutex_lock(&cover.lock);
+    ret->n_hits = (size_t)cover.chunks * CHUNK;
+    ret->n_methods = cover.table.methods.len;
+    ret->hits = malloc(ret->n_hits + 1);
+    ret->methods = calloc(ret->n_methods + 1, sizeof(*ret->methods));
+    if (ret->hits && ret->methods)
+        copy_chunks(jni, ret->hits);
+    else
+        r = -ENOMEM;
+    for (size_t i = 0; r == 0 && i < ret->n_methods; i++) {
+        ret->methods[i] = cover.table.methods.data[i];
+        /* One that is just being added has no bytes yet. */
+        if (ret->methods[i]->first + ret->methods[i]->count > ret->n_hits)
+            ret->n_methods = i;
+    }
+    pthread_mutex_unlock(&cover.lock);
+    return r;
+}
+
+/*
+ * Writes the methods of which more has run than events say, or that no event names yet; *ret_lost
+ * counts those without room.
+ */
+static uint64_t write_changed(struct session *s, JNIEnv *jni, uint64_t *ret_lost)
+{
+    enum { NEVER = 0xff };
+
+    struct cover_copy now = {0};
+    uint64_t events = 0, time = now_ns();
+    size_t told = cover.told.len;
+    int r = copy_state(jni, &now);
+    if (r == 0 && now.n_hits > told && (r = vec_extend(&cover.told, now.n_hits - told)) == 0)
+        memset(cover.told.data + told, NEVER, now.n_hits - told);
+    if (r < 0)
+        *ret_lost += now.n_methods;
+    for (size_t i = 0; r == 0 && i < now.n_methods; i++) {
+        const struct cover_method *m = now.methods[i];
+        if (memcmp(now.hits + m->first, cover.told.data + m->first, m->count) == 0)
+            continue;
+        int written = write_method(s->out.jfr, m, now.hits, time);
+        *ret_lost += written <= 0;
+        if (written > 0)
+            memcpy(cover.told.data + m->first, now.hits + m->first, m->count);
+        if (++events % 64 == 0)
+            session_drain(s, jni);
+    }
+    free(now.hits);
+    free(now.methods);
+    return events;
+}
+
+static uint64_t cover_save(struct session *s, JNIEnv *jni)
+{
+    uint64_t later = 0; /* what finds no room is written the next time */
+    return write_changed(s, jni, &later);
 }
 
 static void cover_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
-    uint64_t now = now_ns();
+    uint64_t lost = 0;
+    write_changed(s, jni, &lost);
+    jfr_lose_total(s->out.jfr, LOSS_COVERAGE, cover.left);
+    if (!lost)
+        return;
+    jfr_lose_events(s->out.jfr, cover.type, lost);
     pthread_mutex_lock(&cover.lock);
-    uint8_t *hits = cover.chunks ? malloc((size_t)cover.chunks * CHUNK) : NULL;
-    if (hits)
-        copy_chunks(jni, hits);
-    else
-        cover.lost += cover.table.methods.len;
-    for (size_t i = 0; hits && i < cover.table.methods.len; i++) {
-        write_method(s->out.jfr, cover.table.methods.data[i], hits, now);
-        /* Room in the file is made by the writer's work, which this thread does. */
-        if (i % 64 == 63)
-            (void)jfr_writer_work(s->out.jfr);
-    }
+    cover.lost += lost;
     pthread_mutex_unlock(&cover.lock);
-    free(hits);
 }
 
 static void cover_status(struct session *s, struct buf *out)
 {
     pthread_mutex_lock(&cover.lock);
-    buf_printf(out, "cover.methods %zu\ncover.points %u\ncover.lost %llu\n", cover.table.methods.len, cover.table.points,
-               (unsigned long long)cover.lost);
+    buf_printf(out, "cover.methods %zu\ncover.points %u\ncover.lost %llu\n",
+               cover.table.methods.len, cover.table.points, (unsigned long long)cover.lost);
     pthread_mutex_unlock(&cover.lock);
-    instrument_status(out);
 }
 
 extern const struct capture capture_coverage;
@@ -240,10 +317,12 @@ const struct capture capture_coverage = {
     .name = "cover",
     .options = OPTION_BIT(OPT_COVER),
     .needs = {.can_retransform_classes = 1},
+    .records_only = true,
     .wanted = cover_wanted,
     .load = cover_load,
     .start = cover_start,
     .stop = cover_stop,
+    .save = cover_save,
     .dump = cover_dump,
     .status = cover_status,
 };

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exceptions=counts|stacks: how often each class is thrown at each place and where it is caught. Counts come from probes in the
- * code (probes.h). With stacks each throw is an event of its own besides, and all comes by JVM TI's Exception event, for
- * which the VM leaves compiled code at each throw and looks for the handler twice.
+ * exceptions=counts|stacks: how often each class is thrown at each place and where it is caught.
+ * Counts come from probes in the code (probes.h). With stacks each throw is an event of its own
+ * besides, and all comes by JVM TI's Exception event, for which the VM leaves compiled code at each
+ * throw and looks for the handler twice.
  */
 #include "agent/capture.h"
 #include "agent/capture/exceptions/probes.h"
 #include "agent/capture/exceptions/rows.h"
+#include "agent/instrument/guards.h"
 #include "agent/instrument/instrument.h"
 #include "agent/names.h"
 #include "agent/own_stack.h"
@@ -27,11 +29,13 @@ static const struct jfr_type types[] = {
         .name = "jvmscope.ExceptionCount",
         .label = "Exception Count",
         .category = "jvmscope|Exceptions",
-        .description =
-            "Throws of one class at one place, from the start of the recording to its dump; the last event of a row counts",
+        .description = "Throws of one class at one place, from the start of the recording to this "
+                       "event; the last event of a row counts",
         .kind = JFR_EVENT,
-        .fields = JFR_FIELDS({"className", "Class", "java.lang.String"}, {"place", "Thrown At", "java.lang.String"},
-                             {"caught", "Caught At", "java.lang.String", .description = "Null: in no Java code of the thread"},
+        .fields = JFR_FIELDS({"className", "Class", "java.lang.String"},
+                             {"place", "Thrown At", "java.lang.String"},
+                             {"caught", "Caught At", "java.lang.String",
+                              .description = "Null: in no Java code of the thread"},
                              {"count", "Count", "long"}),
     },
     {
@@ -41,15 +45,17 @@ static const struct jfr_type types[] = {
         .description = "An exception as it is thrown",
         .kind = JFR_EVENT,
         .has = JFR_HAS_THREAD | JFR_HAS_STACK,
-        .fields = JFR_FIELDS({"thread", "Thread", "java.lang.String"}, {"className", "Class", "java.lang.String"},
-                             {"message", "Message", "java.lang.String"}, {"place", "Thrown At", "java.lang.String"},
-                             {"caught", "Caught At", "java.lang.String"},
-                             {"unwound", "Unwound", "int", .description = "Frames that it leaves on its way to the handler"}),
+        .fields = JFR_FIELDS(
+            {"thread", "Thread", "java.lang.String"}, {"className", "Class", "java.lang.String"},
+            {"message", "Message", "java.lang.String"}, {"place", "Thrown At", "java.lang.String"},
+            {"caught", "Caught At", "java.lang.String"},
+            {"unwound", "Unwound", "int",
+             .description = "Frames that it leaves on its way to the handler"}),
     },
 };
 
 static struct {
-    _Atomic uint64_t without_row, stacks, over_limit, dropped;
+    _Atomic uint64_t without_row, stacks, over_limit;
     uint64_t limit;
     jint depth;
     bool with_stacks;
@@ -73,15 +79,24 @@ static char *place_text(JNIEnv *jni, jmethodID m, jlocation at)
     return strdup(text);
 }
 
-/* The row of a throw, made when it is new: its names are asked for while its classes are held. */
-static struct thrown_row *find_row(JNIEnv *jni, jclass c, jmethodID m, jlocation at, jmethodID cm, jlocation cat)
+/*
+ * The row of a throw, made when it is new: its names are asked for while its classes are held. Rows
+ * are told apart by what is shown of them: two throws of one line are one.
+ */
+static struct thrown_row *find_row(JNIEnv *jni, jclass c, jmethodID m, jlocation at, jmethodID cm,
+                                   jlocation cat)
 {
     jint hash = 0;
     (*vm.ti)->GetObjectHashCode(vm.ti, c, &hash);
     uint64_t key = thrown_mix(thrown_mix((uint64_t)(uint32_t)hash, (uintptr_t)m), (uint64_t)at);
-    key = thrown_mix(thrown_mix(key, (uintptr_t)cm), (uint64_t)cat) | 1;
+    key = thrown_mix(thrown_mix(key, (uintptr_t)cm), (uint64_t)cat) & ~UINT64_C(1);
     struct thrown_row *row = thrown_row(key);
-    return row ? row : thrown_row_add(key, names_class_text(c), place_text(jni, m, at), place_text(jni, cm, cat));
+    if (row)
+        return row;
+    row = thrown_row_of(names_class_text(c), place_text(jni, m, at), place_text(jni, cm, cat));
+    if (row)
+        thrown_row_also(row, key);
+    return row;
 }
 
 /* The message as its field has it: no code runs. */
@@ -98,58 +113,129 @@ static void read_message(JNIEnv *jni, jobject e, char *to)
     (*jni)->DeleteLocalRef(jni, s);
 }
 
-static void write_stack(struct jfr_writer *w, JNIEnv *jni, struct thread *self, jobject e, const struct thrown_row *row,
-                        jmethodID cm)
+/*
+ * A throw as the VM tells of it. Where the agent's own probes surround calls (traced and timed
+ * methods, locks), what the program throws is caught by a handler of theirs, which throws it on:
+ * the VM tells of each as of a throw of its own. They are one throw, from the first place to the
+ * first handler of the program's.
+ */
+struct throw
+{
+    jint object; /* identity hash; 0: none is on its way */
+    jmethodID method;
+    jlocation at;
+    uint64_t time_ns, stack;
+    jint frames, unwound; /* on the stack; left so far */
+};
+
+static __thread struct throw on_its_way;
+
+/* The throw's stack, and how many frames it leaves on its way to a method. */
+static void take_stack(JNIEnv *jni, struct throw *t, jmethodID to)
 {
     jvmtiFrameInfo frames[DEPTH_MAX];
     struct jfr_frame out[DEPTH_MAX];
-    char message[3 * MESSAGE_MAX + 1];
-    jint n = 0, unwound = -1;
-    n = own_stack(jni, frames, thrown.depth);
-    for (jint i = 0; i < n; i++) {
+    t->frames = t->unwound = own_stack(jni, frames, thrown.depth);
+    for (jint i = 0; i < t->frames; i++) {
+        if (frames[i].method == to)
+            t->unwound = MIN(t->unwound, i);
         names_method(jni, frames[i].method);
-        out[i] = (struct jfr_frame){(uint64_t)(uintptr_t)frames[i].method, (int32_t)frames[i].location, JFR_FRAME_JIT};
-        if (unwound < 0 && cm && frames[i].method == cm)
-            unwound = i;
+        out[i] = (struct jfr_frame){(uint64_t)(uintptr_t)frames[i].method,
+                                    (int32_t)frames[i].location, JFR_FRAME_JIT};
     }
-    read_message(jni, e, message);
-    uint64_t stack = jfr_trace(w, out, (uint32_t)n, n == thrown.depth);
+    t->stack = jfr_trace(session_now->out.jfr, out, (uint32_t)t->frames, t->frames == thrown.depth);
+}
+
+/* How many frames are left on the way from here to a method. */
+static jint frames_to(JNIEnv *jni, jmethodID m)
+{
+    jvmtiFrameInfo frames[DEPTH_MAX];
+    jint n = own_stack(jni, frames, thrown.depth);
+    for (jint i = 0; i < n; i++)
+        if (frames[i].method == m)
+            return i;
+    return n;
+}
+
+/* The same throw as the JDK's own event, which its tools and JMC show. */
+static void write_jdk_throw(struct jfr_writer *w, const struct throw *t, const struct thread *self,
+                            const char *message, const struct thrown_row *row)
+{
     struct jfr_event event;
-    size_t room =
-        strlen(row->class_name) + strlen(row->place) + (row->caught ? strlen(row->caught) : 0) + sizeof(message) + 512;
-    if (!jfr_begin(w, thrown.types[1], room, &event)) {
-        thrown.dropped++;
+    char name[1024];
+    snprintf(name, sizeof(name), "%s", row->class_name);
+    for (char *p = name; *p; p++)
+        *p = *p == '.' ? '/' : *p;
+    uint64_t class = jfr_define_class(w, &(struct jfr_class){.name = name});
+    if (!class || !jfr_begin(w, JFR_JAVA_EXCEPTION_THROW, strlen(message) + 128, &event))
         return;
-    }
-    jfr_put_time(&event, now_ns());
+    jfr_put_time(&event, t->time_ns);
+    jfr_put_long(&event, 0); /* duration */
     jfr_put_long(&event, self->serial);
-    jfr_put_long(&event, (int64_t)stack);
+    jfr_put_long(&event, (int64_t)t->stack);
+    jfr_put_string(&event, message[0] ? message : NULL);
+    jfr_put_long(&event, (int64_t) class);
+    jfr_commit(&event);
+}
+
+static void write_throw(JNIEnv *jni, const struct throw *t, const struct thread *self, jobject e,
+                        const struct thrown_row *row)
+{
+    struct jfr_writer *w = session_now->out.jfr;
+    char message[3 * MESSAGE_MAX + 1];
+    struct jfr_event event;
+    size_t room = strlen(row->class_name) + strlen(row->place) +
+                  (row->caught ? strlen(row->caught) : 0) + sizeof(message) + 512;
+    read_message(jni, e, message);
+    if (!jfr_begin(w, thrown.types[1], room, &event))
+        return;
+    jfr_put_time(&event, t->time_ns);
+    jfr_put_long(&event, self->serial);
+    jfr_put_long(&event, (int64_t)t->stack);
     jfr_put_string(&event, self->name);
     jfr_put_string(&event, row->class_name);
     jfr_put_string(&event, message[0] ? message : NULL);
     jfr_put_string(&event, row->place);
     jfr_put_string(&event, row->caught);
-    jfr_put_int(&event, cm ? unwound : n);
+    jfr_put_int(&event, row->caught ? t->unwound : t->frames);
     jfr_commit(&event);
+    write_jdk_throw(w, t, self, message, row);
 }
 
-static void JNICALL on_exception(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmethodID m, jlocation at, jobject e, jmethodID cm,
-                                 jlocation cat)
+static bool is_of_agent(JNIEnv *jni, jmethodID m)
+{
+    const struct method *method = m ? names_method(jni, m) : NULL;
+    return method &&
+           strncmp(method->class_name, "java/lang/Jvmscope", strlen("java/lang/Jvmscope")) == 0;
+}
+
+static void JNICALL on_exception(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmethodID m,
+                                 jlocation at, jobject e, jmethodID cm, jlocation cat)
 {
     struct thread *self = threads_self(jni);
-    jclass c = self && !self->own ? (*jni)->GetObjectClass(jni, e) : NULL;
-    if (!c)
+    jclass c = self && !self->own && !is_of_agent(jni, m) ? (*jni)->GetObjectClass(jni, e) : NULL;
+    struct throw *t = &on_its_way;
+    jint object = 0;
+    if (!c || (*ti)->GetObjectHashCode(ti, e, &object) != JVMTI_ERROR_NONE)
         return;
-    struct thrown_row *row = find_row(jni, c, m, at, cm, cat);
-    if (row)
-        atomic_fetch_add_explicit(&row->count, 1, memory_order_relaxed);
-    else
-        thrown.without_row++;
-    if (row && thrown.with_stacks) {
+    if (t->object != object || !guards_have(jni, m, at)) {
+        *t = (struct throw){.method = m, .at = at, .time_ns = now_ns()};
         if (thrown.stacks++ < thrown.limit)
-            write_stack(session_now->out.jfr, jni, self, e, row, cm);
+            take_stack(jni, t, cm);
         else
             thrown.over_limit++;
+    } else if (t->frames) {
+        t->unwound += frames_to(jni, cm);
+    }
+    t->object = guards_have(jni, cm, cat) ? object : 0;
+    if (!t->object) {
+        struct thrown_row *row = find_row(jni, c, t->method, t->at, cm, cat);
+        if (row)
+            atomic_fetch_add_explicit(&row->count, 1, memory_order_relaxed);
+        else
+            thrown.without_row++;
+        if (row && t->frames)
+            write_throw(jni, t, self, e, row);
     }
     (*jni)->DeleteLocalRef(jni, c);
 }
@@ -161,31 +247,29 @@ static bool exceptions_wanted(const struct options *o)
     return o->v[OPT_EXCEPTIONS].text != NULL;
 }
 
+static const jvmtiCapabilities for_stacks = {.can_generate_exception_events = 1};
+
 /* The event's capability, which the VM has only at start-up. */
-static int need_events(struct buf *why)
+static int exceptions_check(const struct options *o, struct buf *why)
 {
-    jvmtiCapabilities needs = {.can_generate_exception_events = 1}, missing = {0};
-    int r = vm_need(&needs, &missing);
+    jvmtiCapabilities missing = {0};
+    int r = option_is(o, OPT_EXCEPTIONS, "stacks") ? vm_could(&for_stacks, &missing) : 0;
     if (r < 0 || vm_capabilities_empty(&missing))
         return r;
-    buf_string(
-        why, vm.attached
-                 ? "exceptions=stacks: the VM cannot any more once it runs: no can_generate_exception_events; counts can be had"
-                 : "exceptions=stacks: the VM cannot: no can_generate_exception_events");
+    buf_string(why, vm.attached
+                        ? "exceptions=stacks: the VM cannot any more once it runs: no "
+                          "can_generate_exception_events; counts can be had"
+                        : "exceptions=stacks: the VM cannot: no can_generate_exception_events");
     return -ENOTSUP;
 }
 
 static int exceptions_load(struct session *s, struct buf *why)
 {
-    if (!s->out.jfr) {
-        buf_string(why, "exceptions go into a recording: add format=r");
-        return -ENOTSUP;
-    }
     thrown.with_stacks = option_is(&s->options, OPT_EXCEPTIONS, "stacks");
     thrown.limit = s->options.v[OPT_LIMIT].number;
     thrown.depth = (jint)MIN(s->options.v[OPT_DEPTH].number, DEPTH_MAX);
-    thrown.without_row = thrown.stacks = thrown.over_limit = thrown.dropped = 0;
-    int r = thrown.with_stacks ? need_events(why) : 0;
+    thrown.without_row = thrown.stacks = thrown.over_limit = 0;
+    int r = thrown.with_stacks ? vm_need(&for_stacks, NULL) : 0;
     return r < 0 ? r : jfr_declare(s->out.jfr, types, ARRAY_SIZE(types), thrown.types);
 }
 
@@ -211,19 +295,27 @@ static void exceptions_stop(struct session *s, JNIEnv *jni)
         thrown_probes_off(jni);
 }
 
-static void exceptions_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
+static void exceptions_flush(struct session *s, JNIEnv *jni)
 {
+    jfr_lose_total(s->out.jfr, LOSS_EXCEPTION_ROW, thrown.without_row + thrown_probes_lost());
+    jfr_lose_total(s->out.jfr, LOSS_EXCEPTION_LIMIT, thrown.over_limit);
+    jfr_lose_total(s->out.jfr, LOSS_EXCEPTION_PLACE, thrown_probes_left());
+}
+
+/* Writes the rows that have changed since the last time; each event has the whole count. */
+static uint64_t exceptions_save(struct session *s, JNIEnv *jni)
+{
+    uint64_t n = 0;
     for (unsigned i = 0; i < thrown_rows(); i++) {
         struct thrown_row *row = thrown_row_at(i);
         struct jfr_event e;
         uint64_t count = atomic_load(&row->count);
-        size_t room = strlen(row->class_name) + strlen(row->place) + (row->caught ? strlen(row->caught) : 0) + 128;
+        size_t room = strlen(row->class_name) + strlen(row->place) +
+                      (row->caught ? strlen(row->caught) : 0) + 128;
         if (count == row->written)
             continue;
-        if (!jfr_begin(s->out.jfr, thrown.types[0], room, &e)) {
-            thrown.dropped++;
+        if (!jfr_begin_growing(s->out.jfr, thrown.types[0], room, &e))
             continue;
-        }
         jfr_put_time(&e, now_ns());
         jfr_put_string(&e, row->class_name);
         jfr_put_string(&e, row->place);
@@ -231,9 +323,19 @@ static void exceptions_dump(struct session *s, JNIEnv *jni, enum dump_reason rea
         jfr_put_long(&e, (int64_t)count);
         jfr_commit(&e);
         row->written = count;
-        if (i % 256 == 255)
-            (void)jfr_writer_work(s->out.jfr);
+        if (++n % 256 == 0)
+            session_drain(s, jni);
     }
+    return n;
+}
+
+static void exceptions_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
+{
+    exceptions_save(s, jni);
+    exceptions_flush(s, jni);
+    for (unsigned i = 0; i < thrown_rows(); i++)
+        jfr_lose_events(s->out.jfr, thrown.types[0],
+                        atomic_load(&thrown_row_at(i)->count) != thrown_row_at(i)->written);
 }
 
 static void exceptions_release(struct session *s)
@@ -244,13 +346,13 @@ static void exceptions_release(struct session *s)
 static void exceptions_status(struct session *s, struct buf *out)
 {
     buf_printf(out,
-               "exceptions.rows %u\nexceptions.stacks %llu\nexceptions.over_limit %llu\nexceptions.lost_no_row %llu\n"
-               "exceptions.lost_no_room %llu\nexceptions.no_probe %llu\n",
-               thrown_rows(), (unsigned long long)thrown.stacks, (unsigned long long)thrown.over_limit,
-               (unsigned long long)thrown.without_row + thrown_probes_lost(), (unsigned long long)thrown.dropped,
+               "exceptions.rows %u\nexceptions.stacks %llu\nexceptions.over_limit "
+               "%llu\nexceptions.lost_no_row %llu\n"
+               "exceptions.no_probe %llu\n",
+               thrown_rows(), (unsigned long long)thrown.stacks,
+               (unsigned long long)thrown.over_limit,
+               (unsigned long long)thrown.without_row + thrown_probes_lost(),
                (unsigned long long)thrown_probes_left());
-    if (!thrown.with_stacks)
-        instrument_status(out);
 }
 
 extern const struct capture capture_exceptions;
@@ -259,11 +361,15 @@ const struct capture capture_exceptions = {
     .options = OPTION_BIT(OPT_EXCEPTIONS),
     .needs = {.can_retransform_classes = 1},
     .own_stacks = true,
+    .records_only = true,
     .wanted = exceptions_wanted,
+    .check = exceptions_check,
     .load = exceptions_load,
     .start = exceptions_start,
     .stop = exceptions_stop,
     .release = exceptions_release,
+    .flush = exceptions_flush,
+    .save = exceptions_save,
     .dump = exceptions_dump,
     .status = exceptions_status,
 };

@@ -21,7 +21,9 @@
 /* As the probe has them. */
 enum { THREADS = 1 << 14, SITES_MAX = 1 << 16 };
 
-/* Sites and what the probes write stay for good: code that was compiled with probes may still run. */
+/*
+ * Sites and what the probes write stay for good: code that was compiled with probes may still run.
+ */
 static struct {
     pthread_mutex_t lock;
     struct arena arena;
@@ -60,18 +62,11 @@ static const char *site_text(jint site)
     return text;
 }
 
-/* Rows are told apart by what is shown of them: two throws of one line are one. */
 static jlong row_of(jclass c, const char *place, jint to)
 {
-    _cleanup_free_ char *class_name = names_class_text(c);
     const char *caught = site_text(to);
-    if (!class_name)
-        return 0;
-    uint64_t key = thrown_mix(hash_bytes(class_name, strlen(class_name)), hash_bytes(place, strlen(place)));
-    key = thrown_mix(key, caught ? hash_bytes(caught, strlen(caught)) : 0) | 1;
-    struct thrown_row *row = thrown_row(key);
-    if (!row)
-        row = thrown_row_add(key, strdup(class_name), strdup(place), caught ? strdup(caught) : NULL);
+    struct thrown_row *row =
+        thrown_row_of(names_class_text(c), strdup(place), caught ? strdup(caught) : NULL);
     if (!row)
         atomic_fetch_add(&thrown.lost, 1);
     return row ? (jlong)(uintptr_t)&row->count : 0;
@@ -83,13 +78,19 @@ NATIVE(jlong, find)(JNIEnv *jni, jclass probe, jclass c, jint from, jint to)
     return place ? row_of(c, place, to) : 0;
 }
 
-/* "pkg.Class.method:line" of the first frame of a stack trace; "?" when it has none, as what hot compiled code throws. */
+/*
+ * "pkg.Class.method:line" of the first frame of a stack trace; "?" when it has none, as what hot
+ * compiled code throws.
+ */
 static void first_frame(JNIEnv *jni, jthrowable t, char *to, size_t size)
 {
     jclass throwable = (*jni)->FindClass(jni, "java/lang/Throwable");
-    jmethodID ask = throwable ? (*jni)->GetMethodID(jni, throwable, "getStackTrace", "()[Ljava/lang/StackTraceElement;") : NULL;
+    jmethodID ask = throwable ? (*jni)->GetMethodID(jni, throwable, "getStackTrace",
+                                                    "()[Ljava/lang/StackTraceElement;")
+                              : NULL;
     /* Not what the exception's own class makes of it: that would be code of the program. */
-    jobjectArray trace = ask ? (jobjectArray)(*jni)->CallNonvirtualObjectMethod(jni, t, throwable, ask) : NULL;
+    jobjectArray trace =
+        ask ? (jobjectArray)(*jni)->CallNonvirtualObjectMethod(jni, t, throwable, ask) : NULL;
     jobject frame = trace && !(*jni)->ExceptionCheck(jni) && (*jni)->GetArrayLength(jni, trace) > 0
                         ? (*jni)->GetObjectArrayElement(jni, trace, 0)
                         : NULL;
@@ -134,13 +135,17 @@ NATIVE(jlong, findImplicit)(JNIEnv *jni, jclass probe, jclass c, jthrowable t, j
 /* The number of a throw or handler, 0 when there are too many. */
 static int site(const struct instrument_class *c, const struct edit *e, uint32_t pc, bool handler)
 {
-    struct str name = class_utf8(c->file, e->method->name), descriptor = class_utf8(c->file, e->method->descriptor);
+    struct str name = class_utf8(c->file, e->method->name),
+               descriptor = class_utf8(c->file, e->method->descriptor);
     char text[1024], class_name[512];
-    uint64_t key = thrown_mix(hash_bytes(c->name.data, c->name.len), hash_bytes(name.data, name.len));
-    key = thrown_mix(thrown_mix(key, hash_bytes(descriptor.data, descriptor.len)), (uint64_t)pc << 1 | handler);
+    uint64_t key =
+        thrown_mix(hash_bytes(c->name.data, c->name.len), hash_bytes(name.data, name.len));
+    key = thrown_mix(thrown_mix(key, hash_bytes(descriptor.data, descriptor.len)),
+                     (uint64_t)pc << 1 | handler);
     dotted_name(c->name.data, class_name, MIN(sizeof(class_name), c->name.len + 1));
     unsigned line = edit_line(e, pc);
-    snprintf(text, sizeof(text), line ? "%s.%.*s:%u" : "%s.%.*s", class_name, (int)name.len, name.data, line);
+    snprintf(text, sizeof(text), line ? "%s.%.*s:%u" : "%s.%.*s", class_name, (int)name.len,
+             name.data, line);
     pthread_mutex_lock(&thrown.lock);
     const uint64_t *there = map_get(&thrown.index, thrown_mix(key, hash_bytes(text, strlen(text))));
     int number = there ? (int)*there : 0;
@@ -150,11 +155,12 @@ static int site(const struct instrument_class *c, const struct edit *e, uint32_t
         const char *copy = arena_copy(&thrown.arena, text, strlen(text));
         if (copy && vec_push(&thrown.sites, copy) == 0)
             number = (int)thrown.sites.len - 1;
-        if (number && map_put(&thrown.index, thrown_mix(key, hash_bytes(text, strlen(text))), (uint64_t)number) < 0)
+        if (number && map_put(&thrown.index, thrown_mix(key, hash_bytes(text, strlen(text))),
+                              (uint64_t)number) < 0)
             number = 0;
     }
     pthread_mutex_unlock(&thrown.lock);
-    if (!number)
+    if (!number && !c->looked_at)
         atomic_fetch_add(&thrown.left, 1);
     return number;
 }
@@ -204,7 +210,8 @@ static int insert_uncaught(struct edit *e)
 static int thrown_edit(const struct instrument_class *c, struct edit *e)
 {
     struct editing x = {.class = c, .edit = e};
-    if (str_is(c->name, "java/lang/ThreadGroup") && str_is(class_utf8(c->file, e->method->name), "uncaughtException")) {
+    if (str_is(c->name, "java/lang/ThreadGroup") &&
+        str_is(class_utf8(c->file, e->method->name), "uncaughtException")) {
         x.result = insert_uncaught(e);
         x.any = true;
     }
@@ -215,12 +222,14 @@ static int thrown_edit(const struct instrument_class *c, struct edit *e)
     return x.result < 0 ? x.result : x.any;
 }
 
-static const struct instrument_client client = {.name = "exceptions", .edit = thrown_edit};
+static const struct instrument_client client = {
+    .name = "exceptions", .edit = thrown_edit, .seldom = true};
 
 int thrown_probes_on(JNIEnv *jni, struct buf *why)
 {
     thrown.tid = probe_field_offset(jni, "java/lang/Thread", "tid", "J");
-    thrown.backtrace = MAX(probe_field_offset(jni, "java/lang/Throwable", "backtrace", "Ljava/lang/Object;"), 0);
+    thrown.backtrace =
+        MAX(probe_field_offset(jni, "java/lang/Throwable", "backtrace", "Ljava/lang/Object;"), 0);
     thrown.lost = thrown.left = 0;
     if (thrown.tid < 0) {
         buf_string(why, "exceptions: the layout of java.lang.Thread is not known");
@@ -233,7 +242,8 @@ int thrown_probes_on(JNIEnv *jni, struct buf *why)
 void thrown_probes_off(JNIEnv *jni)
 {
     instrument_off(&client, jni);
-    jmethodID m = thrown.probe ? (*jni)->GetStaticMethodID(jni, thrown.probe, "forget", "()V") : NULL;
+    jmethodID m =
+        thrown.probe ? (*jni)->GetStaticMethodID(jni, thrown.probe, "forget", "()V") : NULL;
     if (m)
         (*jni)->CallStaticVoidMethod(jni, thrown.probe, m);
     vm_clear_exception(jni);

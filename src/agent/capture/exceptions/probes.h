@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exceptions=counts: probes (probe/java/lang/JvmscopeThrown.java) before each throw and where each handler begins, which count
- * into rows.h. JVM TI's Exception event, for which the VM gives up compiled code at every throw, stays off.
+ * exceptions=counts: probes (probe/java/lang/JvmscopeThrown.java) before each throw and where each
+ * handler begins, which count into rows.h. JVM TI's Exception event, for which the VM gives up
+ * compiled code at every throw, stays off.
  */
 #pragma once
 

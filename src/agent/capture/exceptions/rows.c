@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/exceptions/rows.h"
 
+#include "base/hash.h"
 #include "base/map.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_MAX = 1 << 14 };
+enum { ROWS_MAX = 1 << 14, KEYS_MAX = 4 * ROWS_MAX };
 
 static struct {
     pthread_mutex_t lock; /* the table; rows' counts are free */
@@ -25,13 +26,23 @@ struct thrown_row *thrown_row(uint64_t key)
     return row;
 }
 
-struct thrown_row *thrown_row_add(uint64_t key, char *class_name, char *place, char *caught)
+/* Odd, unlike the keys that are given. */
+static uint64_t key_of(const char *class_name, const char *place, const char *caught)
+{
+    uint64_t key =
+        thrown_mix(hash_bytes(class_name, strlen(class_name)), hash_bytes(place, strlen(place)));
+    return thrown_mix(key, caught ? hash_bytes(caught, strlen(caught)) : 0) | 1;
+}
+
+struct thrown_row *thrown_row_of(char *class_name, char *place, char *caught)
 {
     bool added = false;
+    uint64_t key = class_name && place ? key_of(class_name, place, caught) : 0;
     pthread_mutex_lock(&table.lock);
     unsigned n = table.n;
     uint64_t *slot =
-        class_name && place ? (n < ROWS_MAX ? map_at(&table.index, key, n, &added) : map_get(&table.index, key)) : NULL;
+        key ? (n < ROWS_MAX ? map_at(&table.index, key, n, &added) : map_get(&table.index, key))
+            : NULL;
     struct thrown_row *row = slot ? &table.rows[*slot] : NULL;
     if (row && added) {
         row->class_name = class_name;
@@ -46,6 +57,14 @@ struct thrown_row *thrown_row_add(uint64_t key, char *class_name, char *place, c
         free(caught);
     }
     return row;
+}
+
+void thrown_row_also(const struct thrown_row *row, uint64_t key)
+{
+    pthread_mutex_lock(&table.lock);
+    if (table.index.len < KEYS_MAX)
+        (void)!map_put(&table.index, key, (uint64_t)(row - table.rows));
+    pthread_mutex_unlock(&table.lock);
 }
 
 unsigned thrown_rows(void)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts of exceptions by class, place and handler. Rows never move; they are kept until thrown_rows_release. Any thread. */
+/*
+ * Counts of exceptions by class, place and handler. Rows never move; they are kept until
+ * thrown_rows_release. Any thread.
+ */
 #pragma once
 
 #include <stdatomic.h>
@@ -12,10 +15,15 @@ struct thrown_row {
     uint64_t written; /* the dump's own */
 };
 
-/* The row of a key, NULL when there is none. */
+/* The row of a key that thrown_row_also gave it, NULL when there is none. */
 struct thrown_row *thrown_row(uint64_t key);
-/* The same, made when it is new; takes the strings over. NULL when there are too many, or one of the first two is NULL. */
-struct thrown_row *thrown_row_add(uint64_t key, char *class_name, char *place, char *caught);
+/*
+ * The row of these texts, made when it is new; takes the strings over. NULL when there are too
+ * many, or one of the first two is NULL.
+ */
+struct thrown_row *thrown_row_of(char *class_name, char *place, char *caught);
+/* A row is found by an even key too; not when there are too many, or memory is out. */
+void thrown_row_also(const struct thrown_row *row, uint64_t key);
 /* Rows 0 .. thrown_rows() - 1. */
 unsigned thrown_rows(void);
 struct thrown_row *thrown_row_at(unsigned i);

@@ -2,6 +2,7 @@
 #include "agent/capture/monitors/monitors.h"
 
 #include "agent/dictionary.h"
+#include "agent/lambda.h"
 #include "agent/names.h"
 #include "base/vec.h"
 
@@ -42,11 +43,13 @@ static uint32_t thread_trace(struct session *s, JNIEnv *jni, const jvmtiStackInf
     for (jint i = 0; i < n; i++)
         frames[i] = (struct jfr_frame){.method = (uint64_t)(uintptr_t)info->frame_buffer[i].method,
                                        .bci = (int32_t)info->frame_buffer[i].location};
-    return dictionary_trace(s->out.dictionary, jni, frames, (uint32_t)n, serial_of(jni, info->thread));
+    return dictionary_trace(s->out.dictionary, jni, frames, (uint32_t)n,
+                            serial_of(jni, info->thread));
 }
 
 /* Writes a THREAD line and notes the monitors that it owns or waits for. */
-static void dump_thread(struct session *s, JNIEnv *jni, struct hprof_text *out, const jvmtiStackInfo *info, struct seen *seen)
+static void dump_thread(struct session *s, JNIEnv *jni, struct hprof_text *out,
+                        const jvmtiStackInfo *info, struct seen *seen)
 {
     struct thread *t = threads_find(jni, info->thread);
     jint owned_count = 0;
@@ -55,16 +58,20 @@ static void dump_thread(struct session *s, JNIEnv *jni, struct hprof_text *out, 
     hprof_text_monitors_thread(out, t->serial, thread_trace(s, jni, info), (uint32_t)info->state);
     jobject *owned = NULL, contended = NULL;
     if (vm.have.can_get_owned_monitor_info &&
-        (*vm.ti)->GetOwnedMonitorInfo(vm.ti, info->thread, &owned_count, &owned) == JVMTI_ERROR_NONE)
+        (*vm.ti)->GetOwnedMonitorInfo(vm.ti, info->thread, &owned_count, &owned) ==
+            JVMTI_ERROR_NONE)
         for (jint i = 0; i < owned_count; i++)
             see(seen, owned[i]);
     vm_free(owned);
     if (vm.have.can_get_current_contended_monitor &&
-        (*vm.ti)->GetCurrentContendedMonitor(vm.ti, info->thread, &contended) == JVMTI_ERROR_NONE && contended)
+        (*vm.ti)->GetCurrentContendedMonitor(vm.ti, info->thread, &contended) == JVMTI_ERROR_NONE &&
+        contended)
         see(seen, contended);
 }
 
-/* Serial numbers of threads; those that are not known are left out. The references are given back. */
+/*
+ * Serial numbers of threads; those that are not known are left out. The references are given back.
+ */
 static size_t serials(JNIEnv *jni, jthread *threads, jint n, uint32_t *to)
 {
     size_t len = 0;
@@ -78,7 +85,10 @@ static size_t serials(JNIEnv *jni, jthread *threads, jint n, uint32_t *to)
     return len;
 }
 
-/* Drops those of ids that are in others: older VMs count who waits to be notified among who waits to enter. */
+/*
+ * Drops those of ids that are in others: older VMs count who waits to be notified among who waits
+ * to enter.
+ */
 static size_t without(uint32_t *ids, size_t n, const uint32_t *others, size_t n_others)
 {
     size_t len = 0;
@@ -95,24 +105,25 @@ static size_t without(uint32_t *ids, size_t n, const uint32_t *others, size_t n_
 static void dump_monitor(JNIEnv *jni, struct hprof_text *out, jobject object)
 {
     jvmtiMonitorUsage usage = {0};
-    char *signature = NULL;
     jclass class = (*jni)->GetObjectClass(jni, object);
-    if ((*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) == JVMTI_ERROR_NONE &&
-        (*vm.ti)->GetObjectMonitorUsage(vm.ti, object, &usage) == JVMTI_ERROR_NONE) {
-        uint32_t *ids = calloc((size_t)usage.waiter_count + (size_t)usage.notify_waiter_count + 1, sizeof(*ids));
+    _cleanup_free_ char *signature = class_signature(class);
+    if (signature && (*vm.ti)->GetObjectMonitorUsage(vm.ti, object, &usage) == JVMTI_ERROR_NONE) {
+        uint32_t *ids = calloc((size_t)usage.waiter_count + (size_t)usage.notify_waiter_count + 1,
+                               sizeof(*ids));
         uint32_t owner = serial_of(jni, usage.owner);
         if (ids) {
             size_t enter = serials(jni, usage.waiters, usage.waiter_count, ids);
             const uint32_t *waiting = ids + enter;
-            size_t wait = serials(jni, usage.notify_waiters, usage.notify_waiter_count, ids + enter);
+            size_t wait =
+                serials(jni, usage.notify_waiters, usage.notify_waiter_count, ids + enter);
             enter = without(ids, enter, waiting, wait);
-            hprof_text_monitor(out, signature, owner, (uint32_t)usage.entry_count, ids, enter, waiting, wait);
+            hprof_text_monitor(out, signature, owner, (uint32_t)usage.entry_count, ids, enter,
+                               waiting, wait);
         }
         if (usage.owner)
             (*jni)->DeleteLocalRef(jni, usage.owner);
         free(ids);
     }
-    vm_free(signature);
     (*jni)->DeleteLocalRef(jni, class);
 }
 
@@ -124,7 +135,10 @@ void monitors_dump(struct session *s, JNIEnv *jni)
     jint n = 0, depth = (jint)MIN(s->options.v[OPT_DEPTH].number, MAX_DEPTH);
     if ((*vm.java)->GetEnv(vm.java, (void **)&seen.ti, JVMTI_VERSION_1_2) != JNI_OK)
         return;
-    /* The section is put together aside: TRACEs go to the output meanwhile, and nothing may stand within it. */
+    /*
+     * The section is put together aside: TRACEs go to the output meanwhile, and nothing may stand
+     * within it.
+     */
     struct buf section;
     struct hprof_text out;
     out_section_open(&out, &section);

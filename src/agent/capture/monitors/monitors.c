@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * monitor=y: time blocked at monitors by class, stack and (thread=y) thread; WAIT and WAITED as they happen; a dump of all
- * monitors. Stacks are walked before the thread blocks, so never while it holds the monitor that others wait for.
+ * monitor=y: time blocked at monitors by class, stack and (thread=y) thread; WAIT and WAITED as
+ * they happen; a dump of all monitors. Stacks are walked before the thread blocks, so never while
+ * it holds the monitor that others wait for.
  */
 #include "agent/capture/monitors/monitors.h"
 
 #include "agent/dictionary.h"
+#include "agent/lambda.h"
 #include "agent/names.h"
 #include "agent/own_stack.h"
 #include "agent/session.h"
@@ -21,7 +23,10 @@
 
 enum { MAX_DEPTH = 1024, MAX_SITES = 1 << 16, MAX_WAITS = 1 << 20 };
 
-/* What is counted for one class, stack and thread. Rows are in address order of arrival and never move. */
+/*
+ * What is counted for one class, stack and thread. Rows are in address order of arrival and never
+ * move.
+ */
 struct site {
     _Atomic uint64_t count, ns;
 };
@@ -103,15 +108,14 @@ static void release(struct session *s)
 /* The number of an object's class in monitors.classes; under lock. -1: lost. */
 static int64_t class_number(JNIEnv *jni, jobject object)
 {
-    char *signature = NULL;
     jclass class = (*jni)->GetObjectClass(jni, object);
+    _cleanup_free_ char *signature = class ? class_signature(class) : NULL;
     int64_t number = -1;
-    if (class && (*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) == JVMTI_ERROR_NONE) {
+    if (signature) {
         pthread_mutex_lock(&lock);
         number = strpool_add(&monitors.classes, signature, strlen(signature));
         pthread_mutex_unlock(&lock);
     }
-    vm_free(signature);
     if (class)
         (*jni)->DeleteLocalRef(jni, class);
     return number < 0 ? -1 : number;
@@ -188,7 +192,8 @@ static void add_wait(JNIEnv *jni, const struct thread *self, jobject object, int
     pthread_mutex_unlock(&lock);
 }
 
-static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object, jlong timeout)
+static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object,
+                            jlong timeout)
 {
     struct thread *self = threads_self(jni);
     if (!self || self->own)
@@ -197,14 +202,16 @@ static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject o
     add_wait(jni, self, object, timeout, false);
 }
 
-static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object, jboolean timed_out)
+static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object,
+                              jboolean timed_out)
 {
     struct thread *self = threads_self(jni);
     struct doing *d = self ? &monitors.doing[thread_index(self)] : NULL;
     if (!d || !d->wait_ns)
         return;
     monitors.waited++;
-    add_wait(jni, self, object, (int64_t)((now_ns() - d->wait_ns + NS_PER_MS / 2) / NS_PER_MS), true);
+    add_wait(jni, self, object, (int64_t)((now_ns() - d->wait_ns + NS_PER_MS / 2) / NS_PER_MS),
+             true);
     d->wait_ns = 0;
 }
 
@@ -239,7 +246,8 @@ struct ranked {
 static int by_time(const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
-    return x->ns != y->ns ? (x->ns < y->ns ? 1 : -1) : (x->trace > y->trace) - (x->trace < y->trace);
+    return x->ns != y->ns ? (x->ns < y->ns ? 1 : -1)
+                          : (x->trace > y->trace) - (x->trace < y->trace);
 }
 
 /* Takes the counts of a site and gives its trace; the sites' counters begin anew. */
@@ -269,7 +277,8 @@ static struct ranked take_site(struct session *s, JNIEnv *jni, size_t i)
 void monitors_source_name(const char *descriptor, char *to, size_t size)
 {
     size_t dims = strspn(descriptor, "["), len;
-    static const char *const primitives[] = {"Zboolean", "Cchar", "Ffloat", "Ddouble", "Bbyte", "Sshort", "Iint", "Jlong"};
+    static const char *const primitives[] = {"Zboolean", "Cchar",  "Ffloat", "Ddouble",
+                                             "Bbyte",    "Sshort", "Iint",   "Jlong"};
     const char *element = descriptor + dims;
     if (*element == 'L') {
         dotted_name(element + 1, to, size);
@@ -295,15 +304,17 @@ static void write_times(struct session *s, struct ranked *rows, size_t n)
     for (size_t i = 0; i < n; i++)
         total += rows[i].ns;
     pthread_mutex_lock(&s->out.lock);
-    hprof_text_ranked_begin(&s->out.text, HPROF_RANKED_MONITORS, (total + NS_PER_MS / 2) / NS_PER_MS, time(NULL));
+    hprof_text_ranked_begin(&s->out.text, HPROF_RANKED_MONITORS,
+                            (total + NS_PER_MS / 2) / NS_PER_MS, time(NULL));
     for (size_t i = 0; i < n && total; i++) {
         double self = (double)rows[i].ns / (double)total;
         if (self < s->options.v[OPT_CUTOFF].fraction)
             break;
         sum += rows[i].ns;
-        monitors_source_name(strpool_get(&monitors.classes, rows[i].class).data, name, sizeof(name));
-        hprof_text_ranked(&s->out.text, HPROF_RANKED_MONITORS, (uint32_t)i + 1, 100 * self, 100 * (double)sum / (double)total,
-                          rows[i].count, rows[i].trace, name);
+        monitors_source_name(strpool_get(&monitors.classes, rows[i].class).data, name,
+                             sizeof(name));
+        hprof_text_ranked(&s->out.text, HPROF_RANKED_MONITORS, (uint32_t)i + 1, 100 * self,
+                          100 * (double)sum / (double)total, rows[i].count, rows[i].trace, name);
     }
     hprof_text_ranked_end(&s->out.text, HPROF_RANKED_MONITORS);
     pthread_mutex_unlock(&s->out.lock);
@@ -334,7 +345,8 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 static void status(struct session *s, struct buf *out)
 {
     buf_printf(out, "monitor.entered %llu\nmonitor.waited %llu\nmonitor.lost %llu\n",
-               (unsigned long long)atomic_load(&monitors.entered), (unsigned long long)atomic_load(&monitors.waited),
+               (unsigned long long)atomic_load(&monitors.entered),
+               (unsigned long long)atomic_load(&monitors.waited),
                (unsigned long long)atomic_load(&monitors.lost));
 }
 
@@ -349,7 +361,9 @@ const struct capture capture_monitors = {
     .options = OPTION_BIT(OPT_MONITOR) | OPTION_BIT(OPT_PARK),
     .needs = {.can_generate_monitor_events = 1},
     .own_stacks = true,
-    .likes = {.can_get_owned_monitor_info = 1, .can_get_current_contended_monitor = 1, .can_get_monitor_info = 1},
+    .likes = {.can_get_owned_monitor_info = 1,
+              .can_get_current_contended_monitor = 1,
+              .can_get_monitor_info = 1},
     .events = &events,
     .wanted = wanted,
     .load = load,

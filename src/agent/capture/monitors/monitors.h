@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of monitor=y share: monitors.c counts, dump.c looks around, park.c adds
- * java.util.concurrent. */
+/*
+ * What the parts of monitor=y share: monitors.c counts, dump.c looks around, park.c adds
+ * java.util.concurrent.
+ */
 #pragma once
 
 #include "agent/session.h"
@@ -9,8 +11,8 @@
 enum { MONITORS_SKIP_MAX = 32 };
 
 /*
- * The number of the site at which the calling thread is about to block on an object, above zero; 0 when there is no room.
- * skip: frames to leave out at the top, below MONITORS_SKIP_MAX.
+ * The number of the site at which the calling thread is about to block on an object, above zero; 0
+ * when there is no room. skip: frames to leave out at the top, below MONITORS_SKIP_MAX.
  */
 uint32_t monitors_site(JNIEnv *jni, jobject monitor, const struct thread *self, jint skip);
 /* Counts a time blocked at a site. Takes no lock. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * monitor=y,park=y: time parked for locks and other synchronizers of java.util.concurrent (what parks on an
- * AbstractOwnableSynchronizer or a StampedLock), counted with the monitors by class, stack and thread. Waiting for a condition
- * or for a task is no contention, as Object.wait is none. Unsafe.park is bound to ours.
+ * monitor=y,park=y: time parked for locks and other synchronizers of java.util.concurrent (what
+ * parks on an AbstractOwnableSynchronizer or a StampedLock), counted with the monitors by class,
+ * stack and thread. Waiting for a condition or for a task is no contention, as Object.wait is none.
+ * Unsafe.park is bound to ours.
  */
 #include "agent/capture/monitors/monitors.h"
 #include "agent/instrument/rebind.h"
@@ -30,7 +31,10 @@ static struct {
     uint32_t sessions;
 } park;
 
-/* Around what is done for the session, not around what is waited for: its number, 0 when there is none. */
+/*
+ * Around what is done for the session, not around what is waited for: its number, 0 when there is
+ * none.
+ */
 static uint32_t enter(void)
 {
     atomic_fetch_add(&park.inside, 1);
@@ -62,8 +66,8 @@ static jint lock_frames(JNIEnv *jni)
     n = own_stack(jni, frames, PACKAGE_FRAMES);
     for (; skip < n; skip++) {
         const struct method *m = names_method(jni, frames[skip].method);
-        bool unsafe =
-            m && (strcmp(m->class_name, "jdk/internal/misc/Unsafe") == 0 || strcmp(m->class_name, "sun/misc/Unsafe") == 0);
+        bool unsafe = m && (strcmp(m->class_name, "jdk/internal/misc/Unsafe") == 0 ||
+                            strcmp(m->class_name, "sun/misc/Unsafe") == 0);
         if (!m || (!unsafe && strncmp(m->class_name, package, sizeof(package) - 1) != 0))
             break;
     }
@@ -108,7 +112,8 @@ static const struct rebind_row rows[] = {{"park", (void *)our_park, (void **)&pa
 
 static jclass find(JNIEnv *jni, const char *name)
 {
-    jclass local = (*jni)->FindClass(jni, name), global = local ? (*jni)->NewGlobalRef(jni, local) : NULL;
+    jclass local = (*jni)->FindClass(jni, name),
+           global = local ? (*jni)->NewGlobalRef(jni, local) : NULL;
     vm_clear_exception(jni);
     if (local)
         (*jni)->DeleteLocalRef(jni, local);

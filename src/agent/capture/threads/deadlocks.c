@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deadlock=y: forty times a second a thread of ours looks at the waits that last for 20 ms or more, for monitors and for
- * synchronizers that have an owner, and follows who owns what (TPTP thread profiling, TRCThreadDeadLockEvent).
+ * deadlock=y: forty times a second a thread of ours looks at the waits that last for 20 ms or more,
+ * for monitors and for synchronizers that have an owner, and follows who owns what (TPTP thread
+ * profiling, TRCThreadDeadLockEvent).
  *
- * There is no false alarm: a thread that waits cannot let go what it owns. When each thread of a cycle was in the same wait
- * before the owners were read and after, all of them waited all that time, so every owner that was read stayed the owner.
- * Waits with a timeout end by themselves and count for nothing.
+ * There is no false alarm: a thread that waits cannot let go what it owns. When each thread of a
+ * cycle was in the same wait before the owners were read and after, all of them waited all that
+ * time, so every owner that was read stayed the owner. Waits with a timeout end by themselves and
+ * count for nothing.
  */
 #include "agent/capture/threads/threads.h"
 
+#include "agent/fault.h"
 #include "agent/names.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -125,8 +128,11 @@ static void find_threads(struct look *l)
 /* A synchronizer's owner now: the thread's parkBlocker says which one it is. */
 static uint64_t owner_of_blocker(JNIEnv *jni, jthread thread)
 {
-    jobject blocker = thread ? (*jni)->GetObjectField(jni, thread, thread_capture.park_blocker) : NULL;
-    jthread owner = blocker && watch_owned(jni, blocker) ? (*jni)->GetObjectField(jni, blocker, watch.owner) : NULL;
+    jobject blocker =
+        thread ? (*jni)->GetObjectField(jni, thread, thread_capture.park_blocker) : NULL;
+    jthread owner = blocker && watch_owned(jni, blocker)
+                        ? (*jni)->GetObjectField(jni, blocker, watch.owner)
+                        : NULL;
     uint64_t id = owner ? thread_record(jni, owner) : 0;
     if (owner)
         (*jni)->DeleteLocalRef(jni, owner);
@@ -151,7 +157,10 @@ static bool holds(JNIEnv *jni, jthread thread, const struct stuck *s)
     return found;
 }
 
-/* The VM does not know the owner of a monitor that a virtual thread took without contention and kept off its carrier. */
+/*
+ * The VM does not know the owner of a monitor that a virtual thread took without contention and
+ * kept off its carrier.
+ */
 static uint64_t holder(const struct look *l, const struct stuck *s)
 {
     for (size_t k = 0; k < l->list.len; k++)
@@ -227,7 +236,8 @@ static void print_stack(struct buf *out, JNIEnv *jni, jthread thread)
 {
     jvmtiFrameInfo frames[FRAMES_SHOWN];
     jint n = 0;
-    if (!thread || (*vm.ti)->GetStackTrace(vm.ti, thread, 0, FRAMES_SHOWN, frames, &n) != JVMTI_ERROR_NONE)
+    if (!thread ||
+        (*vm.ti)->GetStackTrace(vm.ti, thread, 0, FRAMES_SHOWN, frames, &n) != JVMTI_ERROR_NONE)
         return;
     for (jint i = 0; i < n; i++) {
         const struct method *m = names_method(jni, frames[i].method);
@@ -245,7 +255,8 @@ static void print_stack(struct buf *out, JNIEnv *jni, jthread thread)
 static void put_deadlock(const struct stuck *s, uint64_t number, uint32_t size, uint64_t formed)
 {
     struct jfr_event e;
-    if (!thread_capture.jfr || !jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_DEADLOCK], 0, &e))
+    if (!thread_capture.jfr ||
+        !jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_DEADLOCK], 0, &e))
         return;
     jfr_put_time(&e, now_ns());
     jfr_put_long(&e, (int64_t)s->id);
@@ -334,7 +345,8 @@ static void *run(void *unused)
     threads_own_here();
     pthread_mutex_lock(&watch.lock);
     /* The VM takes no threads before VMInit is over. */
-    while (!watch.stop && (*vm.java)->AttachCurrentThreadAsDaemon(vm.java, (void **)&jni, &args) != JNI_OK) {
+    while (!watch.stop &&
+           (*vm.java)->AttachCurrentThreadAsDaemon(vm.java, (void **)&jni, &args) != JNI_OK) {
         pthread_mutex_unlock(&watch.lock);
         nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
         pthread_mutex_lock(&watch.lock);
@@ -367,12 +379,14 @@ int watch_start(JNIEnv *jni, struct buf *why)
 {
     jclass c = (*jni)->FindClass(jni, "java/util/concurrent/locks/AbstractOwnableSynchronizer");
     watch.synchronizer = c ? (*jni)->NewGlobalRef(jni, c) : NULL;
-    watch.owner = c ? (*jni)->GetFieldID(jni, c, "exclusiveOwnerThread", "Ljava/lang/Thread;") : NULL;
+    watch.owner =
+        c ? (*jni)->GetFieldID(jni, c, "exclusiveOwnerThread", "Ljava/lang/Thread;") : NULL;
     vm_clear_exception(jni);
     if (c)
         (*jni)->DeleteLocalRef(jni, c);
     if (!watch.owner || !watch.synchronizer) {
-        buf_printf(why, "deadlock=y: AbstractOwnableSynchronizer has no exclusiveOwnerThread in this VM");
+        buf_printf(
+            why, "deadlock=y: AbstractOwnableSynchronizer has no exclusiveOwnerThread in this VM");
         return -ENOTSUP;
     }
     watch.stop = false;
@@ -380,7 +394,7 @@ int watch_start(JNIEnv *jni, struct buf *why)
     watch.n_reported = 0;
     thread_capture.watch = true;
     pthread_cond_init(&watch.due, NULL);
-    watch.running = pthread_create(&watch.thread, NULL, run, NULL) == 0;
+    watch.running = !fault_here() && pthread_create(&watch.thread, NULL, run, NULL) == 0;
     if (!watch.running)
         buf_printf(why, "deadlock=y: the system gives no thread");
     return watch.running ? 0 : -EAGAIN;
@@ -388,15 +402,16 @@ int watch_start(JNIEnv *jni, struct buf *why)
 
 void watch_stop(JNIEnv *jni)
 {
-    if (!watch.running)
-        return;
-    pthread_mutex_lock(&watch.lock);
-    watch.stop = true;
-    pthread_cond_signal(&watch.due);
-    pthread_mutex_unlock(&watch.lock);
-    pthread_join(watch.thread, NULL);
+    if (watch.running) {
+        pthread_mutex_lock(&watch.lock);
+        watch.stop = true;
+        pthread_cond_signal(&watch.due);
+        pthread_mutex_unlock(&watch.lock);
+        pthread_join(watch.thread, NULL);
+    }
     watch.running = false;
     thread_capture.watch = false;
-    (*jni)->DeleteGlobalRef(jni, watch.synchronizer);
+    if (watch.synchronizer)
+        (*jni)->DeleteGlobalRef(jni, watch.synchronizer);
     watch.synchronizer = NULL;
 }

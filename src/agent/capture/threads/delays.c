@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long a thread was ready to run and did not get a processor. Linux counts that for each thread, in a file that costs seven
- * microseconds to read; the CPU time and the switches of a thread cost a third of one. So at the beginning of a run, at most
- * every 2 ms of running, the latter are read: what a long run lacks of CPU time is its delay, unless it gave up its processor
- * itself more often than in waits that were seen. A thread that did is watched by the file for a while.
+ * How long a thread was ready to run and did not get a processor. Linux counts that for each
+ * thread, in a file that costs seven microseconds to read; the CPU time and the switches of a
+ * thread cost a third of one. So at the beginning of a run, at most every 2 ms of running, the
+ * latter are read: what a long run lacks of CPU time is its delay, unless it gave up its processor
+ * itself more often than in waits that were seen. A thread that did is watched by the file for a
+ * while.
  */
 #include "agent/capture/threads/threads.h"
 
@@ -20,7 +22,10 @@
 /* A thread that waits for longer gives up its processor. */
 #define SLEPT_LEAST (NS_PER_MS / 50)
 
-/* How many times longer than the reading before it is old; for how many readings a thread is watched. */
+/*
+ * How many times longer than the reading before it is old; for how many readings a thread is
+ * watched.
+ */
 enum { STALE = 5, WATCHED = 16 };
 
 /* Of the calling thread, ns since it began; false where Linux does not tell. */
@@ -68,7 +73,9 @@ void delays_run_begins(struct waiter *w, uint64_t now, uint64_t waited)
     r->since = now;
     r->waited += waited;
     r->slept += waited >= SLEPT_LEAST;
-    /* CPU time and waits are sums: only runs that were too short to be looked at may hide a delay. */
+    /*
+     * CPU time and waits are sums: only runs that were too short to be looked at may hide a delay.
+     */
     uint64_t unseen = now - r->read;
     if (!r->watched && !r->counted)
         unseen -= MIN(r->waited, unseen);
@@ -92,7 +99,10 @@ static bool counted_delay(struct running *r, uint64_t since, uint64_t ran, uint6
     return true;
 }
 
-/* By what the time since the last reading has more than CPU time and waits. False when the thread may have waited unseen. */
+/*
+ * By what the time since the last reading has more than CPU time and waits. False when the thread
+ * may have waited unseen.
+ */
 static bool missing_time(struct running *r, uint64_t *ret)
 {
     uint64_t cpu = r->cpu, switches = r->switches;
@@ -110,7 +120,8 @@ void delays_run_ends(struct waiter *w, uint64_t now)
     struct running *r = &w->run;
     uint64_t since = r->since, ran = now - since, delay = 0;
     r->since = 0;
-    if (!since || ran < RUN_LEAST || !(r->counted ? counted_delay(r, since, ran, &delay) : missing_time(r, &delay)))
+    if (!since || ran < RUN_LEAST ||
+        !(r->counted ? counted_delay(r, since, ran, &delay) : missing_time(r, &delay)))
         return;
     read_now(r, now);
     uint64_t late = now_ns() - now;

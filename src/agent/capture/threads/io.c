@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits for files and sockets: the natives of the JDK that read, accept, poll and force, bound to ours. They are bound by name
- * when they are called first, so their addresses are known before: those of classes that are loaded already are bound anew,
- * the others when the VM tells that it binds them. What took less than 100 us is no wait and leaves no record; the stack is
- * walked after the wait, for those that are one.
+ * Waits for files and sockets: the natives of the JDK that read, accept, poll and force, bound to
+ * ours. They are bound by name when they are called first, so their addresses are known before:
+ * those of classes that are loaded already are bound anew, the others when the VM tells that it
+ * binds them. What took less than 100 us is no wait and leaves no record; the stack is walked after
+ * the wait, for those that are one.
  */
 #include "agent/capture/threads/threads.h"
 
@@ -23,8 +24,9 @@
 
 enum operation { IO_FILE, IO_SOCKET, IO_POLL, IO_EPOLL, IO_ACCEPT, IO_FORCE };
 
-static const char *const operation_names[] = {[IO_FILE] = "read",  [IO_SOCKET] = "read",   [IO_POLL] = "poll",
-                                              [IO_EPOLL] = "poll", [IO_ACCEPT] = "accept", [IO_FORCE] = "force"};
+static const char *const operation_names[] = {
+    [IO_FILE] = "read",  [IO_SOCKET] = "read",   [IO_POLL] = "poll",
+    [IO_EPOLL] = "poll", [IO_ACCEPT] = "accept", [IO_FORCE] = "force"};
 
 static jfieldID descriptor_fd, stream_fd, random_fd, plain_fd;
 
@@ -77,7 +79,10 @@ static void put_path(struct jfr_event *e, int fd)
     jfr_put_string_n(e, n > 0 ? path : NULL, n > 0 ? (size_t)n : 0);
 }
 
-/* To whom the calling thread's last socket leads. Each has a FileDescriptor of its own: that is known again. */
+/*
+ * To whom the calling thread's last socket leads. Each has a FileDescriptor of its own: that is
+ * known again.
+ */
 static __thread struct peer {
     uint32_t descriptor;
     int fd, port;
@@ -99,7 +104,8 @@ static void ask_peer(struct peer *ret, int fd)
         return;
     bool v6 = peer.any.sa_family == AF_INET6;
     const void *address = v6 ? (const void *)&peer.v6.sin6_addr : &peer.v4.sin_addr;
-    if ((v6 || peer.any.sa_family == AF_INET) && inet_ntop(peer.any.sa_family, address, ret->address, INET6_ADDRSTRLEN))
+    if ((v6 || peer.any.sa_family == AF_INET) &&
+        inet_ntop(peer.any.sa_family, address, ret->address, INET6_ADDRSTRLEN))
         ret->port = ntohs(v6 ? peer.v6.sin6_port : peer.v4.sin_port);
 }
 
@@ -118,8 +124,8 @@ static void put_peer(struct jfr_event *e, int fd, uint32_t descriptor)
 }
 
 /* descriptor: the java.io.FileDescriptor, NULL when the native was not given it. */
-static void put_io(struct waiter *w, const struct wait *was, uint64_t ns, enum operation operation, int fd, jobject descriptor,
-                   int64_t result)
+static void put_io(struct waiter *w, const struct wait *was, uint64_t ns, enum operation operation,
+                   int fd, jobject descriptor, int64_t result)
 {
     struct jfr_event e;
     uint32_t type = operation == IO_FILE     ? (uint32_t)JFR_FILE_READ
@@ -148,10 +154,11 @@ static void put_io(struct waiter *w, const struct wait *was, uint64_t ns, enum o
 }
 
 /*
- * True when the wait was long enough to be told; then `was` and `ns` are set and no exception is pending. None is when the
- * native has answered more than 0; to ask takes as long as all else here.
+ * True when the wait was long enough to be told; then `was` and `ns` are set and no exception is
+ * pending. None is when the native has answered more than 0; to ask takes as long as all else here.
  */
-static bool io_ended(JNIEnv *jni, struct waiter **w, struct wait *was, uint64_t *ns, int64_t result, jthrowable *ret_pending)
+static bool io_ended(JNIEnv *jni, struct waiter **w, struct wait *was, uint64_t *ns, int64_t result,
+                     jthrowable *ret_pending)
 {
     *w = native_self(jni);
     if (!*w || !wait_end(*w, WAIT_IO, was, ns) || *ns < SHORTEST)
@@ -196,23 +203,27 @@ static void io_goes_on(JNIEnv *jni, jthrowable pending)
         return result;                                                        \
     }
 
-#define BYTE_ARRAY_READ(id, field)                                     \
+#define BYTE_ARRAY_READ(id, field)                                                   \
+    IO_NATIVE(id, jint, IO_FILE, fd_of_holder(jni, self, field), NULL,               \
+              (JNIEnv * jni, jobject self, jbyteArray to, jint offset, jint length), \
+              (jni, self, to, offset, length))
+#define BYTE_READ(id, field)                                           \
     IO_NATIVE(id, jint, IO_FILE, fd_of_holder(jni, self, field), NULL, \
-              (JNIEnv * jni, jobject self, jbyteArray to, jint offset, jint length), (jni, self, to, offset, length))
-#define BYTE_READ(id, field) \
-    IO_NATIVE(id, jint, IO_FILE, fd_of_holder(jni, self, field), NULL, (JNIEnv * jni, jobject self), (jni, self))
-#define MEMORY_READ(id, operation)                                                                                     \
-    IO_NATIVE(id, jint, operation, fd_of(jni, fdo), fdo, (JNIEnv * jni, jclass c, jobject fdo, jlong to, jint length), \
+              (JNIEnv * jni, jobject self), (jni, self))
+#define MEMORY_READ(id, operation)                                          \
+    IO_NATIVE(id, jint, operation, fd_of(jni, fdo), fdo,                    \
+              (JNIEnv * jni, jclass c, jobject fdo, jlong to, jint length), \
               (jni, c, fdo, to, length))
-#define VECTOR_READ(id, operation)                                                                                 \
-    IO_NATIVE(id, jlong, operation, fd_of(jni, fdo), fdo, (JNIEnv * jni, jclass c, jobject fdo, jlong to, jint n), \
-              (jni, c, fdo, to, n))
-#define PLACE_READ(id)                                                                                                         \
-    IO_NATIVE(id, jint, IO_FILE, fd_of(jni, fdo), fdo, (JNIEnv * jni, jclass c, jobject fdo, jlong to, jint length, jlong at), \
+#define VECTOR_READ(id, operation)                        \
+    IO_NATIVE(id, jlong, operation, fd_of(jni, fdo), fdo, \
+              (JNIEnv * jni, jclass c, jobject fdo, jlong to, jint n), (jni, c, fdo, to, n))
+#define PLACE_READ(id)                                                                \
+    IO_NATIVE(id, jint, IO_FILE, fd_of(jni, fdo), fdo,                                \
+              (JNIEnv * jni, jclass c, jobject fdo, jlong to, jint length, jlong at), \
               (jni, c, fdo, to, length, at))
-#define FORCE(id)                                                                                                 \
-    IO_NATIVE(id, jint, IO_FORCE, fd_of(jni, fdo), fdo, (JNIEnv * jni, jclass c, jobject fdo, jboolean metadata), \
-              (jni, c, fdo, metadata))
+#define FORCE(id)                                       \
+    IO_NATIVE(id, jint, IO_FORCE, fd_of(jni, fdo), fdo, \
+              (JNIEnv * jni, jclass c, jobject fdo, jboolean metadata), (jni, c, fdo, metadata))
 
 BYTE_READ(stream_read, stream_fd)
 BYTE_ARRAY_READ(stream_bytes, stream_fd)
@@ -230,17 +241,23 @@ VECTOR_READ(unix_vector, IO_FILE)
 PLACE_READ(unix_place)
 FORCE(unix_force)
 IO_NATIVE(old_socket_read, jint, IO_SOCKET, fd_of(jni, fdo), fdo,
-          (JNIEnv * jni, jobject self, jobject fdo, jbyteArray to, jint offset, jint length, jint timeout),
+          (JNIEnv * jni, jobject self, jobject fdo, jbyteArray to, jint offset, jint length,
+           jint timeout),
           (jni, self, fdo, to, offset, length, timeout))
-IO_NATIVE(net_poll, jint, IO_POLL, fd_of(jni, fdo), fdo, (JNIEnv * jni, jclass c, jobject fdo, jint events, jlong timeout),
+IO_NATIVE(net_poll, jint, IO_POLL, fd_of(jni, fdo), fdo,
+          (JNIEnv * jni, jclass c, jobject fdo, jint events, jlong timeout),
           (jni, c, fdo, events, timeout))
 IO_NATIVE(net_accept, jint, IO_ACCEPT, fd_of(jni, fdo), fdo,
-          (JNIEnv * jni, jclass c, jobject fdo, jobject to, jobjectArray from), (jni, c, fdo, to, from))
+          (JNIEnv * jni, jclass c, jobject fdo, jobject to, jobjectArray from),
+          (jni, c, fdo, to, from))
 IO_NATIVE(channel_accept, jint, IO_ACCEPT, fd_of(jni, fdo), fdo,
-          (JNIEnv * jni, jobject self, jobject fdo, jobject to, jobjectArray from), (jni, self, fdo, to, from))
-IO_NATIVE(epoll_wait, jint, IO_EPOLL, (int)fd, NULL, (JNIEnv * jni, jclass c, jint fd, jlong to, jint n, jint timeout),
+          (JNIEnv * jni, jobject self, jobject fdo, jobject to, jobjectArray from),
+          (jni, self, fdo, to, from))
+IO_NATIVE(epoll_wait, jint, IO_EPOLL, (int)fd, NULL,
+          (JNIEnv * jni, jclass c, jint fd, jlong to, jint n, jint timeout),
           (jni, c, fd, to, n, timeout))
-IO_NATIVE(array_wait, jint, IO_EPOLL, (int)fd, NULL, (JNIEnv * jni, jobject self, jlong to, jint n, jlong timeout, jint fd),
+IO_NATIVE(array_wait, jint, IO_EPOLL, (int)fd, NULL,
+          (JNIEnv * jni, jobject self, jlong to, jint n, jlong timeout, jint fd),
           (jni, self, to, n, timeout, fd))
 
 static void(JNICALL *real_plain_accept)(JNIEnv *jni, jobject self, jobject to);
@@ -268,7 +285,8 @@ static struct io_native {
     ROW("java/io/RandomAccessFile", "read0", "()I", random_read),
     ROW("java/io/RandomAccessFile", "readBytes", "([BII)I", random_bytes),
     ROW("java/io/RandomAccessFile", "readBytes0", "([BII)I", random_bytes0),
-    ROW("java/net/SocketInputStream", "socketRead0", "(Ljava/io/FileDescriptor;[BIII)I", old_socket_read),
+    ROW("java/net/SocketInputStream", "socketRead0", "(Ljava/io/FileDescriptor;[BIII)I",
+        old_socket_read),
     ROW("java/net/PlainSocketImpl", "socketAccept", "(Ljava/net/SocketImpl;)V", plain_accept),
     ROW("sun/nio/ch/SocketDispatcher", "read0", "(Ljava/io/FileDescriptor;JI)I", socket_read),
     ROW("sun/nio/ch/SocketDispatcher", "readv0", "(Ljava/io/FileDescriptor;JI)J", socket_vector),
@@ -277,17 +295,43 @@ static struct io_native {
     ROW("sun/nio/ch/FileDispatcherImpl", "pread0", "(Ljava/io/FileDescriptor;JIJ)I", file_place),
     ROW("sun/nio/ch/FileDispatcherImpl", "force0", "(Ljava/io/FileDescriptor;Z)I", file_force),
     ROW("sun/nio/ch/UnixFileDispatcherImpl", "read0", "(Ljava/io/FileDescriptor;JI)I", unix_read),
-    ROW("sun/nio/ch/UnixFileDispatcherImpl", "readv0", "(Ljava/io/FileDescriptor;JI)J", unix_vector),
-    ROW("sun/nio/ch/UnixFileDispatcherImpl", "pread0", "(Ljava/io/FileDescriptor;JIJ)I", unix_place),
+    ROW("sun/nio/ch/UnixFileDispatcherImpl", "readv0", "(Ljava/io/FileDescriptor;JI)J",
+        unix_vector),
+    ROW("sun/nio/ch/UnixFileDispatcherImpl", "pread0", "(Ljava/io/FileDescriptor;JIJ)I",
+        unix_place),
     ROW("sun/nio/ch/UnixFileDispatcherImpl", "force0", "(Ljava/io/FileDescriptor;Z)I", unix_force),
     ROW("sun/nio/ch/Net", "poll", "(Ljava/io/FileDescriptor;IJ)I", net_poll),
-    ROW("sun/nio/ch/Net", "accept", "(Ljava/io/FileDescriptor;Ljava/io/FileDescriptor;[Ljava/net/InetSocketAddress;)I",
+    ROW("sun/nio/ch/Net", "accept",
+        "(Ljava/io/FileDescriptor;Ljava/io/FileDescriptor;[Ljava/net/InetSocketAddress;)I",
         net_accept),
     ROW("sun/nio/ch/ServerSocketChannelImpl", "accept0",
-        "(Ljava/io/FileDescriptor;Ljava/io/FileDescriptor;[Ljava/net/InetSocketAddress;)I", channel_accept),
+        "(Ljava/io/FileDescriptor;Ljava/io/FileDescriptor;[Ljava/net/InetSocketAddress;)I",
+        channel_accept),
     ROW("sun/nio/ch/EPoll", "wait", "(IJII)I", epoll_wait),
     ROW("sun/nio/ch/EPollArrayWrapper", "epollWait", "(JIJI)I", array_wait),
 };
+
+void put_io_wait(uint64_t thread, const struct wait *was, uint64_t ns)
+{
+    struct jfr_event e;
+    if (!jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_IO], 0, &e))
+        return;
+    jfr_put_time(&e, atomic_load(&was->start));
+    jfr_put_long(&e, (int64_t)ns);
+    jfr_put_long(&e, (int64_t)thread);
+    jfr_put_long(&e, (int64_t)was->trace);
+    jfr_put_string(&e, NULL);
+    jfr_put_string(&e, NULL);
+    jfr_commit(&e);
+}
+
+bool io_waits_in(const char *class_name, const char *name)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        if (strcmp(rows[i].class, class_name) == 0 && strcmp(rows[i].name, name) == 0)
+            return true;
+    return false;
+}
 
 /* The library's function for a native method: Java_ and its name with _ for /. */
 static void *find_address(void *const *libraries, size_t n, const struct io_native *row)
@@ -313,8 +357,10 @@ static void find_addresses(void)
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         char path[4096];
         const char *slash = strrchr(info.dli_fname, '/');
-        snprintf(path, sizeof(path), "%.*s/../%s", (int)(slash ? slash - info.dli_fname : 0), info.dli_fname, names[i]);
-        libraries[i] = dlopen(path, RTLD_LAZY); /* the VM loads it sooner or later; its place is all that is wanted */
+        snprintf(path, sizeof(path), "%.*s/../%s", (int)(slash ? slash - info.dli_fname : 0),
+                 info.dli_fname, names[i]);
+        /* the VM loads it sooner or later; its place is all that is wanted */
+        libraries[i] = dlopen(path, RTLD_LAZY);
     }
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         rows[i].address = find_address(libraries, ARRAY_SIZE(libraries), &rows[i]);
@@ -323,7 +369,8 @@ static void find_addresses(void)
     }
 }
 
-static void JNICALL on_bind(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmethodID method, void *address, void **ret_address)
+static void JNICALL on_bind(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmethodID method,
+                            void *address, void **ret_address)
 {
     for (size_t i = 0; thread_capture.jfr && address && i < ARRAY_SIZE(rows); i++)
         if (rows[i].address == address)
@@ -338,7 +385,8 @@ static int bind_class(JNIEnv *jni, jclass c, const char *class, bool ours)
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         if (!rows[i].address || strcmp(rows[i].class, class) != 0)
             continue;
-        JNINativeMethod one = {(char *)rows[i].name, (char *)rows[i].signature, ours ? rows[i].ours : rows[i].address};
+        JNINativeMethod one = {(char *)rows[i].name, (char *)rows[i].signature,
+                               ours ? rows[i].ours : rows[i].address};
         bound += (*jni)->RegisterNatives(jni, c, &one, 1) == JNI_OK;
         vm_clear_exception(jni);
     }

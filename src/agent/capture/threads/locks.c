@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * locks=: when each thread had each monitor of some classes, contended for or not, from probes behind monitorenter, before
- * monitorexit, and at the beginning and the ends of synchronized methods; native code's by locks_jni.c. The class is that of
- * the object, so the probes are in all methods that lock; JvmscopeLocks tells the classes asked for from the others without
- * leaving Java.
+ * locks=: when each thread had each monitor of some classes, contended for or not, from probes
+ * behind monitorenter, before monitorexit, and at the beginning and the ends of synchronized
+ * methods; native code's by locks_jni.c. The class is that of the object, so the probes are in all
+ * methods that lock; JvmscopeLocks tells the classes asked for from the others without leaving
+ * Java.
  *
- * A monitor that a thread gets while it spins is no wait to the VM, which posts no event. So a probe in front of monitorenter
- * takes the time too, and when another thread has let the monitor go since, that was a wait: a jdk.JavaMonitorEnter of our own.
- * The VM's begin there too; it posts them when spinning has failed. (Synchronized methods have no such place.)
+ * A monitor that a thread gets while it spins is no wait to the VM, which posts no event. So a
+ * probe in front of monitorenter takes the time too, and when another thread has let the monitor go
+ * since, that was a wait: a jdk.JavaMonitorEnter of our own. The VM's begin there too; it posts
+ * them when spinning has failed. (Synchronized methods have no such place.)
  *
- * A method is left as it is when a handler for all exceptions does not cover a probe: without one the VM could not be sure
- * that the monitor is let go, and would never compile the method.
+ * A method is left as it is when a handler for all exceptions does not cover a probe: without one
+ * the VM could not be sure that the monitor is let go, and would never compile the method.
  */
 #include "agent/capture/threads/threads.h"
 #include "agent/instrument/choice.h"
@@ -28,7 +30,10 @@
 /* Of one thread at one time; of one thread in a second; places in the program. */
 enum { HELD_MAX = 64, RATE_MAX = 2000000, SITES_MAX = 1 << 20 };
 
-/* Who let a monitor go last, by its identity hash; another object's takes the place. Written by who holds the monitor. */
+/*
+ * Who let a monitor go last, by its identity hash; another object's takes the place. Written by who
+ * holds the monitor.
+ */
 enum { LET_GO_BITS = 14 };
 
 static struct let_go {
@@ -50,14 +55,17 @@ struct held_locks {
 };
 
 static char *patterns;
-static _Atomic uint64_t *sites; /* by number: the stack of the place in the recording, 0 not known yet */
+/* by number: the stack of the place in the recording, 0 not known yet */
+static _Atomic uint64_t *sites;
 static atomic_uint n_sites;
 static atomic_uint_fast64_t written, lost;
 
 EXPORT jlong JNICALL Java_java_lang_JvmscopeLocks_look(JNIEnv *jni, jclass self, jclass class);
 EXPORT void JNICALL Java_java_lang_JvmscopeLocks_arrive(JNIEnv *jni, jclass self, jint object);
-EXPORT void JNICALL Java_java_lang_JvmscopeLocks_enter(JNIEnv *jni, jclass self, jlong class, jint object, jint site);
-EXPORT void JNICALL Java_java_lang_JvmscopeLocks_leave(JNIEnv *jni, jclass self, jlong class, jint object);
+EXPORT void JNICALL Java_java_lang_JvmscopeLocks_enter(JNIEnv *jni, jclass self, jlong class,
+                                                       jint object, jint site);
+EXPORT void JNICALL Java_java_lang_JvmscopeLocks_leave(JNIEnv *jni, jclass self, jlong class,
+                                                       jint object);
 
 /* ---- what is held ---- */
 
@@ -76,7 +84,8 @@ static void held_drop(struct held_locks *l, struct held *h)
         h->trace = h[1].trace;
         h->object = h[1].object;
         h->depth = h[1].depth;
-        atomic_store_explicit(&h->start, atomic_load_explicit(&h[1].start, memory_order_relaxed), memory_order_relaxed);
+        atomic_store_explicit(&h->start, atomic_load_explicit(&h[1].start, memory_order_relaxed),
+                              memory_order_relaxed);
     }
 }
 
@@ -93,8 +102,7 @@ static bool rate_allows(struct held_locks *l, uint64_t now)
 static void lose(void)
 {
     atomic_fetch_add_explicit(&lost, 1, memory_order_relaxed);
-    if (thread_capture.jfr)
-        jfr_leave_out(thread_capture.jfr, 1);
+    jfr_lose(thread_capture.jfr, LOSS_HOLD_RATE, 1);
 }
 
 static struct let_go *let_go_of(uint32_t object)
@@ -111,7 +119,10 @@ static void note_let_go(const struct waiter *w, uint32_t object, uint64_t now)
     atomic_store(&l->time, now);
 }
 
-/* The calling thread has a monitor: who let it go since a time, while this thread waited for it. 0: nobody is known to. */
+/*
+ * The calling thread has a monitor: who let it go since a time, while this thread waited for it. 0:
+ * nobody is known to.
+ */
 static uint64_t let_go_since(const struct waiter *w, uint32_t object, uint64_t since)
 {
     struct let_go *l = let_go_of(object);
@@ -120,7 +131,10 @@ static uint64_t let_go_since(const struct waiter *w, uint32_t object, uint64_t s
     return is && atomic_load(&l->time) == time ? thread : 0;
 }
 
-/* The calling thread has a monitor: if it spun until it had it. The VM's own events of contended monitors are monitors.c's. */
+/*
+ * The calling thread has a monitor: if it spun until it had it. The VM's own events of contended
+ * monitors are monitors.c's.
+ */
 static void put_spun(struct waiter *w, const struct held *h, uint64_t now)
 {
     uint64_t arrived = locks_arrived(w, h->object);
@@ -128,8 +142,12 @@ static void put_spun(struct waiter *w, const struct held *h, uint64_t now)
     w->arrived = 0;
     if (!owner)
         return;
-    struct wait spun = {.start = arrived, .trace = h->trace, .class = h->class, .owner = owner, .object = h->object};
-    put_monitor_enter(w, &spun, now - arrived);
+    struct wait spun = {.start = arrived,
+                        .trace = h->trace,
+                        .class = h->class,
+                        .owner = owner,
+                        .object = h->object};
+    put_monitor_enter(w->id, &spun, now - arrived);
 }
 
 static void put_hold(struct waiter *w, struct held *h, uint64_t now)
@@ -184,14 +202,16 @@ static uint64_t site_trace(uint32_t site)
     /* Above it are the probe and its native method. */
     if ((*vm.ti)->GetStackTrace(vm.ti, NULL, 2, 1, &frame, &n) != JVMTI_ERROR_NONE || n != 1)
         return 0;
-    struct jfr_frame out = {(uint64_t)(uintptr_t)frame.method, (int32_t)frame.location, JFR_FRAME_JIT};
+    struct jfr_frame out = {(uint64_t)(uintptr_t)frame.method, (int32_t)frame.location,
+                            JFR_FRAME_JIT};
     trace = jfr_trace(thread_capture.jfr, &out, 1, true);
     atomic_store_explicit(&sites[site], trace, memory_order_relaxed);
     return trace;
 }
 
 /* trace 0: of the site. */
-static void hold_begins(struct waiter *w, uint64_t class, uint32_t object, uint64_t trace, uint32_t site, uint64_t now)
+static void hold_begins(struct waiter *w, uint64_t class, uint32_t object, uint64_t trace,
+                        uint32_t site, uint64_t now)
 {
     if (!w->locks && !(w->locks = calloc(1, sizeof(*w->locks)))) {
         lose();
@@ -237,7 +257,8 @@ uint64_t locks_arrived(const struct waiter *w, uint32_t object)
     return w->arrived_object == object ? w->arrived : 0;
 }
 
-void JNICALL Java_java_lang_JvmscopeLocks_enter(JNIEnv *jni, jclass self, jlong class, jint object, jint site)
+void JNICALL Java_java_lang_JvmscopeLocks_enter(JNIEnv *jni, jclass self, jlong class, jint object,
+                                                jint site)
 {
     uint64_t now = now_ns();
     if (!class || !natives_enter())
@@ -280,15 +301,17 @@ void JNICALL Java_java_lang_JvmscopeLocks_leave(JNIEnv *jni, jclass self, jlong 
     natives_leave();
 }
 
-uint64_t locks_class(jclass class)
+uint64_t locks_class(JNIEnv *jni, jclass class)
 {
     char *signature = NULL;
     uint64_t constant = 0;
-    if (patterns && (*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) == JVMTI_ERROR_NONE) {
+    if (patterns &&
+        (*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) == JVMTI_ERROR_NONE) {
         size_t len = strlen(signature);
         bool plain = signature[0] == 'L' && len > 2;
         struct str name = {signature + plain, len - 2 * plain};
-        constant = choice_matches(patterns, name, (struct str){"", 0}) ? class_record(class) : 0;
+        constant =
+            choice_matches(patterns, name, (struct str){"", 0}) ? class_record(jni, class) : 0;
         vm_free(signature);
     }
     return constant;
@@ -298,7 +321,7 @@ jlong JNICALL Java_java_lang_JvmscopeLocks_look(JNIEnv *jni, jclass self, jclass
 {
     if (!class || !natives_enter())
         return 0;
-    uint64_t constant = locks_class(class);
+    uint64_t constant = locks_class(jni, class);
     natives_leave();
     return (jlong)constant;
 }
@@ -341,8 +364,12 @@ static int edit_arrival(struct edit *e, uint32_t pc)
     return edit_insert(e, EDIT_BEFORE, pc, 0, &code, 1);
 }
 
-/* Keeps the object of the monitor instruction at `pc`, and has behind that instruction what `behind` says. */
-static int edit_behind(struct edit *e, uint32_t pc, int object, const struct buf *behind, unsigned stack)
+/*
+ * Keeps the object of the monitor instruction at `pc`, and has behind that instruction what
+ * `behind` says.
+ */
+static int edit_behind(struct edit *e, uint32_t pc, int object, const struct buf *behind,
+                       unsigned stack)
 {
     _cleanup_(buf_release) struct buf code = BUF(16);
     code_op(&code, OP_DUP);
@@ -352,8 +379,8 @@ static int edit_behind(struct edit *e, uint32_t pc, int object, const struct buf
 }
 
 /*
- * A monitor is told of while a handler would let it go, whatever happens to the probe: in front of monitorexit, and behind it
- * where none would (the exit in the handlers of scalac).
+ * A monitor is told of while a handler would let it go, whatever happens to the probe: in front of
+ * monitorexit, and behind it where none would (the exit in the handlers of scalac).
  */
 static int edit_blocks(struct edit *e, int leaving)
 {
@@ -425,7 +452,8 @@ static int locks_edit(const struct instrument_class *c, struct edit *e)
         blocks = i.op == OP_MONITORENTER || i.op == OP_MONITOREXIT;
     if (!whole && !blocks)
         return 0;
-    int leaving = rewrite_methodref(e->rewrite, PROBE, "leaving", "(Ljava/lang/Object;)V"), r = leaving < 0 ? leaving : 0;
+    int leaving = rewrite_methodref(e->rewrite, PROBE, "leaving", "(Ljava/lang/Object;)V"),
+        r = leaving < 0 ? leaving : 0;
     if (r == 0 && blocks)
         r = edit_blocks(e, leaving);
     if (r == 0 && whole)
@@ -440,7 +468,8 @@ static bool locks_wants(struct str class_name)
     return class_name.len < sizeof(ref) - 1 || memcmp(class_name.data, ref, sizeof(ref) - 1) != 0;
 }
 
-static const struct instrument_client client = {.name = "locks", .edit = locks_edit, .wants = locks_wants};
+static const struct instrument_client client = {
+    .name = "locks", .edit = locks_edit, .wants = locks_wants, .seldom = true};
 static bool on;
 
 static void forget_classes(JNIEnv *jni, jclass probe)
@@ -455,8 +484,8 @@ int locks_on(const char *which, JNIEnv *jni, struct buf *why)
 {
     static jclass probe;
     if (!sites) {
-        void *p =
-            mmap(NULL, SITES_MAX * sizeof(*sites), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void *p = mmap(NULL, SITES_MAX * sizeof(*sites), PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (p == MAP_FAILED)
             return -ENOMEM;
         sites = p;

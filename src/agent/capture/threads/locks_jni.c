@@ -1,37 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Monitors that native code takes and lets go: JNI's MonitorEnter and MonitorExit are replaced (JVM TI, SetJNIFunctionTable)
- * while holds are recorded. The stack, one frame, is that of the native method, from before the monitor is held.
+ * Monitors that native code takes and lets go: JNI's MonitorEnter and MonitorExit are replaced (JVM
+ * TI, SetJNIFunctionTable) while holds are recorded. The stack, one frame, is that of the native
+ * method, from before the monitor is held.
  */
 #include "agent/capture/threads/threads.h"
 
+#include "agent/class_map.h"
 #include "base/clock.h"
-#include "base/map.h"
 
 #include <errno.h>
-#include <pthread.h>
 
 typedef jint(JNICALL *on_monitor)(JNIEnv *, jobject);
 
 static on_monitor real_enter, real_exit;
 
-/* By the identity hash of a class: its constant + 1 when it is asked for, else 1. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct map asked;
+/* The constant of a class whose monitors are asked for, 0 of another one. */
+static struct class_map asked = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static uint64_t asked_for(JNIEnv *jni, jobject object)
 {
     jclass c = (*jni)->GetObjectClass(jni, object);
-    uint32_t hash = object_identity(c);
-    pthread_mutex_lock(&lock);
-    const uint64_t *known = map_get(&asked, hash);
-    uint64_t constant = known ? *known - 1 : 0;
-    pthread_mutex_unlock(&lock);
-    if (!known) {
-        constant = locks_class(c);
-        pthread_mutex_lock(&lock);
-        (void)!map_put(&asked, hash, constant + 1);
-        pthread_mutex_unlock(&lock);
+    uint64_t constant = 0;
+    if (!class_map_get(&asked, jni, c, &constant)) {
+        constant = locks_class(jni, c);
+        class_map_put(&asked, jni, c, constant);
     }
     (*jni)->DeleteLocalRef(jni, c);
     return constant;
@@ -43,7 +36,8 @@ static uint64_t caller(void)
     jint n = 0;
     if ((*vm.ti)->GetStackTrace(vm.ti, NULL, 0, 1, &frame, &n) != JVMTI_ERROR_NONE || n != 1)
         return 0;
-    struct jfr_frame out = {(uint64_t)(uintptr_t)frame.method, (int32_t)frame.location, JFR_FRAME_JIT};
+    struct jfr_frame out = {(uint64_t)(uintptr_t)frame.method, (int32_t)frame.location,
+                            JFR_FRAME_JIT};
     return jfr_trace(thread_capture.jfr, &out, 1, true);
 }
 
@@ -69,7 +63,9 @@ static jint JNICALL our_enter(JNIEnv *jni, jobject object)
     return r;
 }
 
-/* An exception may be pending, so its class is not asked for: what is held is found by the object. */
+/*
+ * An exception may be pending, so its class is not asked for: what is held is found by the object.
+ */
 static jint JNICALL our_exit(JNIEnv *jni, jobject object)
 {
     uint64_t now = now_ns();
@@ -104,7 +100,7 @@ static int set(bool to_ours)
 
 int locks_jni_on(struct buf *why)
 {
-    map_release(&asked);
+    class_map_release(&asked, vm_jni());
     int r = set(true);
     if (r < 0)
         buf_printf(why, "the VM does not let JNI's functions be replaced");

@@ -4,16 +4,24 @@
 
 #include "base/clock.h"
 
-void put_monitor_enter(const struct waiter *w, const struct wait *how, uint64_t ns)
+bool wait_event_begin(struct jfr_event *e, uint32_t type, uint64_t thread, const struct wait *was,
+                      uint64_t ns)
+{
+    if (!jfr_begin(thread_capture.jfr, type, 0, e))
+        return false;
+    jfr_put_time(e, was->start);
+    jfr_put_long(e, (int64_t)ns);
+    jfr_put_long(e, (int64_t)thread);
+    jfr_put_long(e, (int64_t)was->trace);
+    jfr_put_long(e, (int64_t)was->class);
+    return true;
+}
+
+void put_monitor_enter(uint64_t thread, const struct wait *how, uint64_t ns)
 {
     struct jfr_event e;
-    if (!jfr_begin(thread_capture.jfr, JFR_JAVA_MONITOR_ENTER, 0, &e))
+    if (!wait_event_begin(&e, JFR_JAVA_MONITOR_ENTER, thread, how, ns))
         return;
-    jfr_put_time(&e, how->start);
-    jfr_put_long(&e, (int64_t)ns);
-    jfr_put_long(&e, (int64_t)w->id);
-    jfr_put_long(&e, (int64_t)how->trace);
-    jfr_put_long(&e, (int64_t)how->class);
     jfr_put_long(&e, (int64_t)how->owner);
     jfr_put_long(&e, how->object);
     jfr_commit(&e);
@@ -21,8 +29,8 @@ void put_monitor_enter(const struct waiter *w, const struct wait *how, uint64_t 
 
 static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object)
 {
+    struct waiter *w = waiter_self(jni, thread); /* first: an earlier wait may end in it */
     uint64_t since = now_ns();
-    struct waiter *w = waiter_self(jni, thread);
     if (!w)
         return;
     struct wait how = {.start = since};
@@ -35,7 +43,10 @@ static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject 
     wait_begin(w, WAIT_ENTER, &how);
 }
 
-/* Here the thread holds the monitor: nothing but the event. (After wait() virtual threads post one without an enter.) */
+/*
+ * Here the thread holds the monitor: nothing but the event. (After wait() virtual threads post one
+ * without an enter.)
+ */
 static void JNICALL on_entered(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object)
 {
     struct waiter *w = waiter_self(jni, thread);
@@ -44,45 +55,78 @@ static void JNICALL on_entered(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobjec
     if (!w || !wait_end(w, WAIT_ENTER, &was, &ns))
         return;
     w->entered = was.start + ns;
-    put_monitor_enter(w, &was, ns);
+    put_monitor_enter(w->id, &was, ns);
 }
 
-static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object, jlong timeout)
+static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object,
+                            jlong timeout)
 {
+    struct waiter *w = waiter_self(jni, thread); /* first: an earlier wait may end in it */
     uint64_t since = now_ns();
-    struct waiter *w = waiter_self(jni, thread);
     if (!w)
         return;
-    struct wait how = {
-        .start = since, .timeout = timeout, .class = object_class(jni, object), .object = object_identity(object)};
+    struct wait how = {.start = since,
+                       .timeout = timeout,
+                       .class = object_class(jni, object),
+                       .object = object_identity(object)};
     how.trace = stack_here(jni, w);
     if (w->locks)
         locks_wait(w, how.class, how.object, since);
     wait_begin(w, WAIT_OBJECT, &how);
 }
 
-static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object, jboolean timed_out)
+static void put_monitor_wait(uint64_t thread, const struct wait *was, uint64_t ns, bool timed_out)
 {
+    struct jfr_event e;
+    if (!wait_event_begin(&e, JFR_JAVA_MONITOR_WAIT, thread, was, ns))
+        return;
+    jfr_put_long(&e, 0);
+    jfr_put_long(&e, was->timeout);
+    jfr_put_byte(&e, timed_out);
+    jfr_put_long(&e, was->object);
+    jfr_commit(&e);
+}
+
+static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object,
+                              jboolean timed_out)
+{
+    at_start_timed_out(timed_out);
     struct waiter *w = waiter_self(jni, thread);
     struct wait was;
     uint64_t ns;
-    struct jfr_event e;
+    at_start_timed_out(false);
     if (!w || !wait_end(w, WAIT_OBJECT, &was, &ns))
         return;
     if (w->locks)
         locks_waited(w, was.class, was.object, was.start + ns);
-    if (!jfr_begin(thread_capture.jfr, JFR_JAVA_MONITOR_WAIT, 0, &e))
-        return;
-    jfr_put_time(&e, was.start);
-    jfr_put_long(&e, (int64_t)ns);
-    jfr_put_long(&e, (int64_t)w->id);
-    jfr_put_long(&e, (int64_t)was.trace);
-    jfr_put_long(&e, (int64_t)was.class);
-    jfr_put_long(&e, 0);
-    jfr_put_long(&e, was.timeout);
-    jfr_put_byte(&e, timed_out);
-    jfr_put_long(&e, was.object);
-    jfr_commit(&e);
+    put_monitor_wait(w->id, &was, ns, timed_out);
+}
+
+void put_wait(uint64_t thread, enum wait_kind kind, const struct wait *was, uint64_t ns,
+              bool timed_out)
+{
+    switch (kind) {
+    case WAIT_ENTER:
+        put_monitor_enter(thread, was, ns);
+        break;
+    case WAIT_OBJECT:
+        put_monitor_wait(thread, was, ns, timed_out);
+        break;
+    case WAIT_SLEEP:
+        put_sleep(thread, was, ns);
+        break;
+    case WAIT_PARK:
+        put_park(thread, was, ns, false, 0);
+        break;
+    case WAIT_IO:
+        put_io_wait(thread, was, ns);
+        break;
+    case WAIT_UNMOUNTED:
+        put_unmounted(thread, was, ns);
+        break;
+    default:
+        break;
+    }
 }
 
 const struct vm_callbacks thread_monitor_events = {.ti = {.MonitorContendedEnter = on_enter,

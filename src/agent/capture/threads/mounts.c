@@ -1,10 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Virtual threads leave their carriers and come back: HotSpot's extension events, 218 to 350 ns for the two (JDK 25). */
+/*
+ * Virtual threads leave their carriers and come back: HotSpot's extension events, 218 to 350 ns for
+ * the two (JDK 25).
+ */
 #include "agent/capture/threads/threads.h"
 
 #include <string.h>
 
 static jint mount_event, unmount_event; /* 0: not known */
+
+void put_unmounted(uint64_t thread, const struct wait *was, uint64_t ns)
+{
+    struct jfr_event e;
+    if (!jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_UNMOUNTED], 0, &e))
+        return;
+    jfr_put_time(&e, was->start);
+    jfr_put_long(&e, (int64_t)ns);
+    jfr_put_long(&e, (int64_t)thread);
+    jfr_put_long(&e, (int64_t)was->trace);
+    jfr_put_long(&e, (int64_t)was->class);
+    jfr_put_long(&e, was->object);
+    jfr_commit(&e);
+}
 
 static void JNICALL on_unmount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 {
@@ -12,10 +29,12 @@ static void JNICALL on_unmount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
         return;
     struct waiter *w = waiter_self(jni, thread);
     /* A wait for a monitor that takes the thread off its carrier is told as that. */
-    if (w && !atomic_load(&w->waits[WAIT_ENTER].start) && !atomic_load(&w->waits[WAIT_OBJECT].start)) {
+    if (w && !atomic_load(&w->waits[WAIT_ENTER].start) &&
+        !atomic_load(&w->waits[WAIT_OBJECT].start)) {
         jobject blocker = (*jni)->GetObjectField(jni, thread, thread_capture.park_blocker);
-        struct wait how = {
-            .class = object_class(jni, blocker), .object = object_identity(blocker), .trace = stack_unmounting()};
+        struct wait how = {.class = object_class(jni, blocker),
+                           .object = object_identity(blocker),
+                           .trace = stack_unmounting()};
         how.owned = blocker && thread_capture.watch && watch_owned(jni, blocker);
         if (blocker)
             (*jni)->DeleteLocalRef(jni, blocker);
@@ -33,19 +52,10 @@ static void JNICALL on_mount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     struct waiter *w = waiter_self(jni, thread);
     struct wait was;
     uint64_t ns;
-    struct jfr_event e;
     if (w && waiter_self(jni, NULL))
         thread_carries(jni, w->id);
-    if (w && wait_end(w, WAIT_UNMOUNTED, &was, &ns) &&
-        jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_UNMOUNTED], 0, &e)) {
-        jfr_put_time(&e, was.start);
-        jfr_put_long(&e, (int64_t)ns);
-        jfr_put_long(&e, (int64_t)w->id);
-        jfr_put_long(&e, (int64_t)was.trace);
-        jfr_put_long(&e, (int64_t)was.class);
-        jfr_put_long(&e, was.object);
-        jfr_commit(&e);
-    }
+    if (w && wait_end(w, WAIT_UNMOUNTED, &was, &ns))
+        put_unmounted(w->id, &was, ns);
     natives_leave();
 }
 
@@ -64,9 +74,10 @@ static void free_events(jvmtiExtensionEventInfo *list, jint n)
 static bool listen(jint event, jvmtiExtensionEvent callback)
 {
     /* The VM wants both: the callback, and the event enabled by its number. */
-    return event && (*vm.ti)->SetExtensionEventCallback(vm.ti, event, callback) == JVMTI_ERROR_NONE &&
-           (*vm.ti)->SetEventNotificationMode(vm.ti, callback ? JVMTI_ENABLE : JVMTI_DISABLE, (jvmtiEvent)event, NULL) ==
-               JVMTI_ERROR_NONE;
+    return event &&
+           (*vm.ti)->SetExtensionEventCallback(vm.ti, event, callback) == JVMTI_ERROR_NONE &&
+           (*vm.ti)->SetEventNotificationMode(vm.ti, callback ? JVMTI_ENABLE : JVMTI_DISABLE,
+                                              (jvmtiEvent)event, NULL) == JVMTI_ERROR_NONE;
 }
 
 bool mounts_on(void)

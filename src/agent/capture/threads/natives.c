@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * callNotify, callStart, callInterrupt, sleep, park and unpark: native methods, bound to ours (agent/instrument/rebind.h).
+ * callNotify, callStart, callInterrupt, sleep, park and unpark: native methods, bound to ours
+ * (agent/instrument/rebind.h).
  */
 #include "agent/capture/threads/threads.h"
 #include "agent/instrument/rebind.h"
@@ -44,7 +45,8 @@ static void interaction_on(JNIEnv *jni, jobject object, bool all)
         return;
     struct waiter *w = native_self(jni);
     if (w)
-        put_interaction(TYPE_NOTIFY, w, stack_here(jni, w), object_class(jni, object), object_identity(object), 0, all);
+        put_interaction(TYPE_NOTIFY, w, stack_here(jni, w), object_class(jni, object),
+                        object_identity(object), 0, all);
     natives_leave();
 }
 
@@ -70,7 +72,8 @@ static void JNICALL our_start(JNIEnv *jni, jobject thread)
     if (natives_enter()) {
         struct waiter *w = native_self(jni);
         if (w)
-            put_interaction(TYPE_START, w, stack_here(jni, w), 0, object_identity(thread), tid_of(jni, thread), false);
+            put_interaction(TYPE_START, w, stack_here(jni, w), 0, object_identity(thread),
+                            tid_of(jni, thread), false);
         natives_leave();
     }
     real.start(jni, thread);
@@ -82,21 +85,23 @@ static void JNICALL our_interrupt(JNIEnv *jni, jobject thread)
         struct waiter *w = native_self(jni);
         jint state = 0;
         /* "target thread in waiting state (check via getState() == (WAITING | TIMED_WAITING))" */
-        if (w && (*vm.ti)->GetThreadState(vm.ti, thread, &state) == JVMTI_ERROR_NONE && state & JVMTI_THREAD_STATE_WAITING)
-            put_interaction(TYPE_INTERRUPT, w, stack_here(jni, w), 0, object_identity(thread), tid_of(jni, thread), false);
+        if (w && (*vm.ti)->GetThreadState(vm.ti, thread, &state) == JVMTI_ERROR_NONE &&
+            state & JVMTI_THREAD_STATE_WAITING)
+            put_interaction(TYPE_INTERRUPT, w, stack_here(jni, w), 0, object_identity(thread),
+                            tid_of(jni, thread), false);
         natives_leave();
     }
     real.interrupt(jni, thread);
 }
 
-static void put_sleep(struct waiter *w, const struct wait *was, uint64_t ns)
+void put_sleep(uint64_t thread, const struct wait *was, uint64_t ns)
 {
     struct jfr_event e;
     if (!jfr_begin(thread_capture.jfr, JFR_THREAD_SLEEP, 0, &e))
         return;
     jfr_put_time(&e, was->start);
     jfr_put_long(&e, (int64_t)ns);
-    jfr_put_long(&e, (int64_t)w->id);
+    jfr_put_long(&e, (int64_t)thread);
     jfr_put_long(&e, (int64_t)was->trace);
     jfr_put_long(&e, was->timeout);
     jfr_commit(&e);
@@ -118,21 +123,16 @@ static void JNICALL our_sleep(JNIEnv *jni, jclass class, jlong time)
     if (natives_enter()) {
         w = native_self(jni);
         if (w && wait_end(w, WAIT_SLEEP, &how, &ns))
-            put_sleep(w, &how, ns);
+            put_sleep(w->id, &how, ns);
         natives_leave();
     }
 }
 
-static void put_park(struct waiter *w, const struct wait *was, uint64_t ns, bool absolute, jlong time)
+void put_park(uint64_t thread, const struct wait *was, uint64_t ns, bool absolute, jlong time)
 {
     struct jfr_event e;
-    if (!jfr_begin(thread_capture.jfr, JFR_THREAD_PARK, 0, &e))
+    if (!wait_event_begin(&e, JFR_THREAD_PARK, thread, was, ns))
         return;
-    jfr_put_time(&e, was->start);
-    jfr_put_long(&e, (int64_t)ns);
-    jfr_put_long(&e, (int64_t)w->id);
-    jfr_put_long(&e, (int64_t)was->trace);
-    jfr_put_long(&e, (int64_t)was->class);
     jfr_put_long(&e, absolute ? INT64_MIN : was->timeout ? was->timeout : INT64_MIN);
     jfr_put_long(&e, absolute ? time : INT64_MIN);
     jfr_put_long(&e, was->object);
@@ -157,7 +157,8 @@ static void park_begins(JNIEnv *jni, jthread thread, bool absolute, jlong time)
     if (!w)
         return;
     struct wait how = {.timeout = absolute ? 0 : time};
-    jobject blocker = thread ? (*jni)->GetObjectField(jni, thread, thread_capture.park_blocker) : NULL;
+    jobject blocker =
+        thread ? (*jni)->GetObjectField(jni, thread, thread_capture.park_blocker) : NULL;
     how.object = object_identity(blocker);
     how.class = class_of_blocker(jni, w, blocker, how.object);
     how.owned = blocker && thread_capture.watch && watch_owned(jni, blocker);
@@ -184,7 +185,7 @@ static void JNICALL our_park(JNIEnv *jni, jobject unsafe, jboolean absolute, jlo
         struct wait was;
         uint64_t ns;
         if (w && wait_end(w, WAIT_PARK, &was, &ns))
-            put_park(w, &was, ns, absolute, time);
+            put_park(w->id, &was, ns, absolute, time);
         natives_leave();
     }
     if (thread)
@@ -208,8 +209,9 @@ void put_unpark(JNIEnv *jni, struct waiter *w, jobject thread, uint64_t since, u
 }
 
 /*
- * Written when the call has returned: the thread may have been delayed within it, before it did what it was called for; and who
- * is woken does not wait for us. What `thread` says is still there: it is a reference of the caller's.
+ * Written when the call has returned: the thread may have been delayed within it, before it did
+ * what it was called for; and who is woken does not wait for us. What `thread` says is still there:
+ * it is a reference of the caller's.
  */
 static void JNICALL our_unpark(JNIEnv *jni, jobject unsafe, jobject thread)
 {
@@ -229,9 +231,12 @@ static void JNICALL our_unpark(JNIEnv *jni, jobject unsafe, jobject thread)
 enum { INSTRUMENT_ROWS = 2 }; /* the first, with contanalysis=y alone */
 
 static const struct rebind_row rows[] = {
-    {"start0", (void *)our_start, (void **)&real.start},      {"interrupt0", (void *)our_interrupt, (void **)&real.interrupt},
-    {"sleep", (void *)our_sleep, (void **)&real.sleep},       {"sleep0", (void *)our_sleep, (void **)&real.sleep},
-    {"sleepNanos0", (void *)our_sleep, (void **)&real.sleep}, {"park", (void *)our_park, (void **)&real.park},
+    {"start0", (void *)our_start, (void **)&real.start},
+    {"interrupt0", (void *)our_interrupt, (void **)&real.interrupt},
+    {"sleep", (void *)our_sleep, (void **)&real.sleep},
+    {"sleep0", (void *)our_sleep, (void **)&real.sleep},
+    {"sleepNanos0", (void *)our_sleep, (void **)&real.sleep},
+    {"park", (void *)our_park, (void **)&real.park},
     {"unpark", (void *)our_unpark, (void **)&real.unpark},
 };
 
@@ -241,7 +246,8 @@ static int bind_others(JNIEnv *jni, bool ours)
     int n = io_bind(jni, ours);
     if (!real.instrument || !real.notify || !real.notify_all)
         return n;
-    on_object notify = ours ? our_notify : real.notify, all = ours ? our_notify_all : real.notify_all;
+    on_object notify = ours ? our_notify : real.notify,
+              all = ours ? our_notify_all : real.notify_all;
     JNINativeMethod methods[] = {{(char *)"notify", (char *)"()V", (void *)notify},
                                  {(char *)"notifyAll", (char *)"()V", (void *)all}};
     jclass object = (*jni)->FindClass(jni, "java/lang/Object");

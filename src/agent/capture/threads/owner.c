@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who owns the monitor that this thread is about to wait for. GetObjectMonitorUsage costs a safepoint (100 to 340 us
- * measured, milliseconds under load), so on HotSpot the monitor's own field is read: while the event is posted the VM keeps
- * the monitor in the thread, and that field's place is in the VM's tables. The owner is, by version, the VM's thread, an
- * address on the owner's stack (a lock that was on the stack when it was inflated), or a Java thread id (24 and later).
+ * Who owns the monitor that this thread is about to wait for. GetObjectMonitorUsage costs a
+ * safepoint (100 to 340 us measured, milliseconds under load), so on HotSpot the monitor's own
+ * field is read: while the event is posted the VM keeps the monitor in the thread, and that field's
+ * place is in the VM's tables. The owner is, by version, the VM's thread, an address on the owner's
+ * stack (a lock that was on the stack when it was inflated), or a Java thread id (24 and later).
  */
 #include "agent/capture/threads/threads.h"
 
@@ -15,7 +16,10 @@
 
 enum { OWNER_NONE = 0, OWNER_ANONYMOUS = 1, OWNER_DEFLATER = 2 };
 
-/* A lock on a stack lies within this of where its thread began, or a little above (main begins deeper than its main()). */
+/*
+ * A lock on a stack lies within this of where its thread began, or a little above (main begins
+ * deeper than its main()).
+ */
 #define STACK_BELOW (UINT64_C(8) << 20)
 #define STACK_ABOVE (UINT64_C(64) << 10)
 
@@ -40,8 +44,9 @@ static void *libjvm_symbol(const char *name)
 static int64_t field_offset(const char *type, const char *field)
 {
     char *const *table = libjvm_symbol("gHotSpotVMStructs");
-    static const char *const names[] = {"gHotSpotVMStructEntryTypeNameOffset", "gHotSpotVMStructEntryFieldNameOffset",
-                                        "gHotSpotVMStructEntryOffsetOffset", "gHotSpotVMStructEntryArrayStride"};
+    static const char *const names[] = {
+        "gHotSpotVMStructEntryTypeNameOffset", "gHotSpotVMStructEntryFieldNameOffset",
+        "gHotSpotVMStructEntryOffsetOffset", "gHotSpotVMStructEntryArrayStride"};
     uint64_t at[ARRAY_SIZE(names)];
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         const uint64_t *value = libjvm_symbol(names[i]);
@@ -51,7 +56,8 @@ static int64_t field_offset(const char *type, const char *field)
     }
     for (const char *row = *table; row && *(char *const *)(row + at[0]); row += at[3]) {
         const char *row_field = *(char *const *)(row + at[1]);
-        if (row_field && strcmp(*(char *const *)(row + at[0]), type) == 0 && strcmp(row_field, field) == 0)
+        if (row_field && strcmp(*(char *const *)(row + at[0]), type) == 0 &&
+            strcmp(row_field, field) == 0)
             return (int64_t) * (const uint64_t *)(row + at[2]);
     }
     return -1;
@@ -101,11 +107,15 @@ static uint64_t stack_owner(uint64_t address)
     return id;
 }
 
-/* The VM's own answer, for what the fields do not tell: once in a monitor's life, when a stranger inflated it. */
+/*
+ * The VM's own answer, for what the fields do not tell: once in a monitor's life, when a stranger
+ * inflated it.
+ */
 static uint64_t ask_vm(JNIEnv *jni, jobject monitor)
 {
     jvmtiMonitorUsage usage = {0};
-    if (!vm.have.can_get_monitor_info || (*vm.ti)->GetObjectMonitorUsage(vm.ti, monitor, &usage) != JVMTI_ERROR_NONE)
+    if (!vm.have.can_get_monitor_info ||
+        (*vm.ti)->GetObjectMonitorUsage(vm.ti, monitor, &usage) != JVMTI_ERROR_NONE)
         return 0;
     uint64_t id = 0;
     if (usage.owner) {
@@ -118,6 +128,22 @@ static uint64_t ask_vm(JNIEnv *jni, jobject monitor)
         (*jni)->DeleteLocalRef(jni, usage.notify_waiters[i]);
     vm_free(usage.waiters);
     vm_free(usage.notify_waiters);
+    return id;
+}
+
+uint64_t owner_of_synchronizer(JNIEnv *jni, jobject synchronizer, bool *ret_owned)
+{
+    jclass c = (*jni)->FindClass(jni, "java/util/concurrent/locks/AbstractOwnableSynchronizer");
+    jfieldID field =
+        c ? (*jni)->GetFieldID(jni, c, "exclusiveOwnerThread", "Ljava/lang/Thread;") : NULL;
+    vm_clear_exception(jni);
+    *ret_owned = field && (*jni)->IsInstanceOf(jni, synchronizer, c);
+    jthread owner = *ret_owned ? (*jni)->GetObjectField(jni, synchronizer, field) : NULL;
+    uint64_t id = owner ? thread_record(jni, owner) : 0;
+    if (owner)
+        (*jni)->DeleteLocalRef(jni, owner);
+    if (c)
+        (*jni)->DeleteLocalRef(jni, c);
     return id;
 }
 
@@ -135,8 +161,11 @@ uint64_t owner_of_pending(JNIEnv *jni, jobject monitor, uint64_t *ret_monitor)
         return 0;
     if (owner == OWNER_ANONYMOUS || owner == OWNER_DEFLATER)
         return ask_vm(jni, monitor);
-    struct thread *t = layout.by_id ? NULL : threads_by_env((JNIEnv *)(uintptr_t)(owner + layout.env_offset));
-    uint64_t id = layout.by_id ? thread_record_id(owner) : t ? thread_running_on(t) : stack_owner(owner);
+    struct thread *t =
+        layout.by_id ? NULL : threads_by_env((JNIEnv *)(uintptr_t)(owner + layout.env_offset));
+    uint64_t id = layout.by_id ? thread_record_id(owner)
+                  : t          ? thread_running_on(t)
+                               : stack_owner(owner);
     return id ? id : ask_vm(jni, monitor);
 }
 
@@ -152,7 +181,8 @@ static bool read_word(uint64_t address, uint64_t *ret)
 bool owner_of_monitor(uint64_t monitor, uint64_t *ret_id)
 {
     uint64_t owner;
-    if (!monitor || layout.owner < 0 || !read_word(monitor + (uint64_t)layout.owner, &owner) || owner == OWNER_ANONYMOUS)
+    if (!monitor || layout.owner < 0 || !read_word(monitor + (uint64_t)layout.owner, &owner) ||
+        owner == OWNER_ANONYMOUS)
         return false;
     *ret_id = 0;
     if (owner == OWNER_NONE || owner == OWNER_DEFLATER)

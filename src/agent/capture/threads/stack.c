@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stack of the calling thread. A program waits at few places over and over: so of each thread's last stacks the words are
- * kept that their frames follow from (unwind/walk.h), and while all of these are what they were, so are the frames: that takes
- * a tenth of a walk. Stacks of virtual threads are walked each time: part of them may lie in the heap.
+ * The stack of the calling thread. A program waits at few places over and over: so of each thread's
+ * last stacks the words are kept that their frames follow from (unwind/walk.h), and while all of
+ * these are what they were, so are the frames: that takes a tenth of a walk. Stacks of virtual
+ * threads are walked each time: part of them may lie in the heap.
  */
 #include "agent/capture/threads/threads.h"
 
@@ -14,7 +15,10 @@
 
 enum { DEPTH_MAX = 512, LAST = 8, STACK_WORDS_MAX = 1 << 16 };
 
-/* What is known is so for three seconds: by then code that was thrown away may have made room for other code. */
+/*
+ * What is known is so for three seconds: by then code that was thrown away may have made room for
+ * other code.
+ */
 enum { KNOWN_FLUSHES = 30 };
 
 static _Atomic uint32_t flushes, age = 1;
@@ -59,10 +63,13 @@ static uint64_t word_at(uint64_t address)
 static bool find_left(JNIEnv *jni, struct left_java *ret, uint64_t *ret_high)
 {
     uint64_t thread = owner_vm_thread(jni), anchor = thread + (uint64_t)layout->thread_anchor;
-    if (!thread || (layout->thread_cont_entry >= 0 && word_at(thread + (uint64_t)layout->thread_cont_entry)))
+    if (!thread ||
+        (layout->thread_cont_entry >= 0 && word_at(thread + (uint64_t)layout->thread_cont_entry)))
         return false;
-    *ret = (struct left_java){word_at(anchor + (uint64_t)layout->anchor_sp), word_at(anchor + (uint64_t)layout->anchor_pc),
-                              layout->anchor_fp < 0 ? 0 : word_at(anchor + (uint64_t)layout->anchor_fp)};
+    *ret = (struct left_java){
+        word_at(anchor + (uint64_t)layout->anchor_sp),
+        word_at(anchor + (uint64_t)layout->anchor_pc),
+        layout->anchor_fp < 0 ? 0 : word_at(anchor + (uint64_t)layout->anchor_fp)};
     *ret_high = word_at(thread + (uint64_t)layout->thread_stack_base);
     return ret->sp && ret->sp < *ret_high;
 }
@@ -75,18 +82,20 @@ static bool same_words(const struct last_stack *last, uint64_t high)
     return true;
 }
 
-static const struct last_stack *find_last(const struct last_stacks *all, const struct left_java *left, uint64_t high)
+static const struct last_stack *find_last(const struct last_stacks *all,
+                                          const struct left_java *left, uint64_t high)
 {
     uint32_t now = atomic_load_explicit(&age, memory_order_relaxed);
     for (int i = 0; i < LAST; i++)
-        if (all->left[i].sp == left->sp && all->left[i].pc == left->pc && all->left[i].fp == left->fp && all->stacks[i].n &&
-            all->stacks[i].age == now && same_words(&all->stacks[i], high))
+        if (all->left[i].sp == left->sp && all->left[i].pc == left->pc &&
+            all->left[i].fp == left->fp && all->stacks[i].n && all->stacks[i].age == now &&
+            same_words(&all->stacks[i], high))
             return &all->stacks[i];
     return NULL;
 }
 
-static void keep(struct last_stacks *all, const struct left_java *left, uint64_t high, const struct walk_words *words,
-                 uint64_t trace)
+static void keep(struct last_stacks *all, const struct left_java *left, uint64_t high,
+                 const struct walk_words *words, uint64_t trace)
 {
     uint32_t place = all->next++ % LAST;
     struct last_stack *last = &all->stacks[place];
@@ -114,8 +123,14 @@ static uint64_t trace_of(const jvmtiFrameInfo *frames, jint n)
 {
     struct jfr_frame out[DEPTH_MAX];
     for (jint i = 0; i < n; i++)
-        out[i] = (struct jfr_frame){(uint64_t)(uintptr_t)frames[i].method, (int32_t)frames[i].location, JFR_FRAME_JIT};
+        out[i] = (struct jfr_frame){(uint64_t)(uintptr_t)frames[i].method,
+                                    (int32_t)frames[i].location, JFR_FRAME_JIT};
     return jfr_trace(thread_capture.jfr, out, (uint32_t)n, n == depth());
+}
+
+uint64_t stack_of_frames(const jvmtiFrameInfo *frames, jint n)
+{
+    return thread_capture.depth ? trace_of(frames, n) : 0;
 }
 
 static uint64_t walk(JNIEnv *jni, struct walk_words *ret_words)
@@ -128,7 +143,8 @@ uint64_t stack_unmounting(void)
 {
     jvmtiFrameInfo frames[DEPTH_MAX];
     jint n = 0;
-    if (thread_capture.depth == 0 || (*vm.ti)->GetStackTrace(vm.ti, NULL, 0, depth(), frames, &n) != JVMTI_ERROR_NONE)
+    if (thread_capture.depth == 0 ||
+        (*vm.ti)->GetStackTrace(vm.ti, NULL, 0, depth(), frames, &n) != JVMTI_ERROR_NONE)
         return 0;
     return trace_of(frames, n);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/threads/threads.h"
 
+#include "agent/virtual_list.h"
 #include "base/clock.h"
 #include "base/map.h"
 
@@ -20,6 +21,9 @@ struct thread_capture thread_capture;
 
 static struct waiter *platform; /* by thread_index; pages are used as threads come */
 
+/* By thread_index, the virtual thread that a carrier carries; 0: none, or not seen. */
+static _Atomic uint64_t carries[THREADS_MAX];
+
 /* Waits of virtual threads that have waited, by Java id. */
 static struct shard {
     pthread_mutex_t lock;
@@ -32,7 +36,8 @@ static __thread struct {
     JNIEnv *jni;
     struct thread *thread;
     uint32_t serial;
-    bool ended; /* ThreadEnd has been: what the VM does on the thread from then on is not the thread's */
+    /* ThreadEnd has been: what the VM does on the thread from then on is not the thread's */
+    bool ended;
 } self;
 
 /* The platform thread that runs this; NULL for the agent's own. */
@@ -48,14 +53,6 @@ static struct thread *platform_self(JNIEnv *jni)
     return self.thread && !self.thread->own ? self.thread : NULL;
 }
 
-/* JNI 21's IsVirtualThread, which older headers lack. */
-static bool is_virtual(JNIEnv *jni, jthread thread)
-{
-    typedef jboolean(JNICALL * is_virtual_thread)(JNIEnv *, jobject);
-    is_virtual_thread f = (is_virtual_thread)((void *const *)*jni)[234];
-    return thread && f(jni, thread);
-}
-
 static uint64_t java_id(JNIEnv *jni, jthread thread)
 {
     return (uint64_t)(*jni)->GetLongField(jni, thread, thread_capture.tid);
@@ -66,7 +63,8 @@ static int define_virtual(JNIEnv *jni, jthread thread, uint64_t id)
     jvmtiThreadInfo info = {0};
     if ((*vm.ti)->GetThreadInfo(vm.ti, thread, &info) != JVMTI_ERROR_NONE)
         return -EINVAL;
-    struct jfr_thread t = {.java_name = info.name ? info.name : "", .java_id = id, .is_virtual = true};
+    struct jfr_thread t = {
+        .java_name = info.name ? info.name : "", .java_id = id, .is_virtual = true};
     int r = jfr_define_thread(thread_capture.jfr, VIRTUAL_BIT | id, &t);
     vm_free(info.name);
     if (info.thread_group)
@@ -138,7 +136,8 @@ static void find_stack(struct waiter *w)
 
 void waiters_visit(JNIEnv *jni, void (*f)(struct waiter *w, jthread thread, void *arg), void *arg)
 {
-    for (struct thread *t = NULL; platform && (t = threads_next(t));) { /* none when start was refused */
+    /* none when start was refused */
+    for (struct thread *t = NULL; platform && (t = threads_next(t));) {
         struct waiter *w = &platform[thread_index(t)];
         if (w->id == t->serial)
             f(w, NULL, arg);
@@ -158,7 +157,10 @@ void waiters_visit(JNIEnv *jni, void (*f)(struct waiter *w, jthread thread, void
     }
 }
 
-/* ---- natives of ours under way, by thread: a count that all threads share would go from processor to processor ---- */
+/*
+ * ---- natives of ours under way, by thread: a count that all threads share would go from processor
+ * to processor ----
+ */
 
 enum { INSIDE = 64, INSIDE_MAX_MS = 5000 };
 
@@ -203,8 +205,14 @@ struct waiter *waiter_self(JNIEnv *jni, jthread thread)
     struct thread *t = platform_self(jni);
     if (!t)
         return NULL;
-    if (thread_capture.virtual_too && thread && is_virtual(jni, thread))
-        return virtual_waiter(jni, thread);
+    if (thread_capture.virtual_too && thread && thread_is_virtual(jni, thread)) {
+        struct waiter *v = virtual_waiter(jni, thread);
+        if (v && unlikely(!atomic_load(&v->come))) {
+            atomic_store(&v->come, true);
+            at_start_contact(v->id);
+        }
+        return v;
+    }
     struct waiter *w = &platform[thread_index(t)];
     if (w->id != t->serial) {
         free(w->locks);
@@ -212,11 +220,27 @@ struct waiter *waiter_self(JNIEnv *jni, jthread thread)
         memset(w, 0, sizeof(*w)); /* another thread had this entry */
         w->id = t->serial;
         delays_new_thread(w);
+        at_start_contact(t->serial);
     }
     w->stack = MAX(w->stack, (uint64_t)(uintptr_t)__builtin_frame_address(0));
     if (unlikely(thread_capture.watch && !w->high))
         find_stack(w);
     return w;
+}
+
+bool waiter_has_come(uint64_t id)
+{
+    if (id < VIRTUAL_BIT) {
+        const struct thread *t = threads_by_serial((uint32_t)id);
+        return t && platform[thread_index(t)].id == id;
+    }
+    struct shard *s = &shards[(id & ~VIRTUAL_BIT) % SHARDS];
+    pthread_mutex_lock(&s->lock);
+    const uint64_t *slot = map_get(&s->waiters, id & ~VIRTUAL_BIT);
+    /* one that has ended is known no more */
+    bool come = !slot || !*slot || atomic_load(&((struct waiter *)(uintptr_t)*slot)->come);
+    pthread_mutex_unlock(&s->lock);
+    return come;
 }
 
 uint64_t thread_record_id(uint64_t id)
@@ -233,21 +257,25 @@ uint64_t thread_record_id(uint64_t id)
 
 uint64_t thread_running_on(const struct thread *t)
 {
-    const struct waiter *w = &platform[thread_index(t)];
-    uint64_t mounted = w->id == t->serial ? atomic_load(&w->mounted) : 0;
+    uint64_t mounted = atomic_load(&carries[thread_index(t)]);
     return mounted ? mounted : t->serial;
 }
 
 void thread_carries(JNIEnv *jni, uint64_t id)
 {
     struct thread *t = platform_self(jni);
-    if (t && platform[thread_index(t)].id == t->serial)
-        atomic_store(&platform[thread_index(t)].mounted, id);
+    if (t)
+        atomic_store(&carries[thread_index(t)], id);
+}
+
+void thread_carried(const struct thread *carrier, uint64_t was, uint64_t now)
+{
+    atomic_compare_exchange_strong(&carries[thread_index(carrier)], &was, now);
 }
 
 uint64_t thread_record(JNIEnv *jni, jthread thread)
 {
-    if (thread_capture.virtual_too && is_virtual(jni, thread)) {
+    if (thread_capture.virtual_too && thread_is_virtual(jni, thread)) {
         struct waiter *w = virtual_waiter(jni, thread);
         return w ? w->id : 0;
     }
@@ -293,8 +321,8 @@ bool wait_end(struct waiter *w, enum wait_kind kind, struct wait *ret, uint64_t 
 
 /* ---- events ---- */
 
-void put_interaction(enum threads_type type, struct waiter *w, uint64_t trace, uint64_t class, uint32_t object, uint64_t target,
-                     bool all)
+void put_interaction(enum threads_type type, struct waiter *w, uint64_t trace, uint64_t class,
+                     uint32_t object, uint64_t target, bool all)
 {
     struct jfr_event e;
     if (!jfr_begin(thread_capture.jfr, thread_capture.types[type], 0, &e))
@@ -314,17 +342,22 @@ void put_interaction(enum threads_type type, struct waiter *w, uint64_t trace, u
     jfr_commit(&e);
 }
 
-/* Tells the recording who a thread is while that is known: it may be gone when the recording asks. */
+/*
+ * Tells the recording who a thread is while that is known: it may be gone when the recording asks.
+ */
 static void define_platform(const struct thread *t)
 {
-    struct jfr_thread who = {
-        .os_name = t->name, .os_id = (uint64_t)t->tid, .java_name = t->name, .java_id = t->java_id, .group = t->group};
+    struct jfr_thread who = {.os_name = t->name,
+                             .os_id = (uint64_t)t->tid,
+                             .java_name = t->name,
+                             .java_id = t->java_id,
+                             .group = t->group};
     if (jfr_define_thread(thread_capture.jfr, t->serial, &who) < 0)
         atomic_fetch_add(&thread_capture.lost, 1);
 }
 
-static void put_thread_object(JNIEnv *jni, uint64_t id, jthread thread, uint64_t since, const char *parent_group,
-                              uint64_t carrier)
+static void put_thread_object(JNIEnv *jni, uint64_t id, jthread thread, uint64_t since,
+                              const char *parent_group, uint64_t carrier)
 {
     jvmtiThreadInfo info = {0};
     struct jfr_event e;
@@ -348,6 +381,11 @@ static void put_thread_object(JNIEnv *jni, uint64_t id, jthread thread, uint64_t
         (*jni)->DeleteLocalRef(jni, info.thread_group);
     if (info.context_class_loader)
         (*jni)->DeleteLocalRef(jni, info.context_class_loader);
+}
+
+void put_thread_there(JNIEnv *jni, uint64_t id, jthread thread, uint64_t since)
+{
+    put_thread_object(jni, id, thread, since, NULL, 0);
 }
 
 static void put_thread_start(uint64_t id, uint64_t now)
@@ -397,6 +435,8 @@ static void JNICALL on_thread_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     if (w)
         delays_run_ends(w, now_ns());
     if (t) {
+        if (atomic_load(&carries[thread_index(t)]))
+            atomic_store(&carries[thread_index(t)], 0);
         put_thread_end(t->serial, t->serial);
         jfr_forget_thread(thread_capture.jfr, t->serial);
     }
@@ -417,7 +457,7 @@ static void JNICALL on_virtual_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 
 static void JNICALL on_virtual_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 {
-    if (!thread_capture.jfr || !platform_self(jni) || !is_virtual(jni, thread))
+    if (!thread_capture.jfr || !platform_self(jni) || !thread_is_virtual(jni, thread))
         return;
     uint64_t id = java_id(jni, thread), waiter = 0;
     struct shard *s = &shards[id % SHARDS];
@@ -480,21 +520,25 @@ static int find_fields(JNIEnv *jni)
         thread_capture.tid = (*jni)->GetFieldID(jni, c, "tid", "J");
     vm_clear_exception(jni);
     if (c && !thread_capture.park_blocker)
-        thread_capture.park_blocker = (*jni)->GetFieldID(jni, c, "parkBlocker", "Ljava/lang/Object;");
+        thread_capture.park_blocker =
+            (*jni)->GetFieldID(jni, c, "parkBlocker", "Ljava/lang/Object;");
     vm_clear_exception(jni);
     if (c)
         (*jni)->DeleteLocalRef(jni, c);
     return thread_capture.tid && thread_capture.park_blocker ? 0 : -ENOTSUP;
 }
 
-/* All of them are there since now: what the list takes is no time of one of them without a state. */
-static void look_around(JNIEnv *jni)
+/*
+ * All of them are there since now: what the list takes is no time of one of them without a state.
+ * Answers when that is.
+ */
+static uint64_t look_around(JNIEnv *jni)
 {
     uint64_t now = now_ns();
     jthread *list = NULL;
     jint n = 0;
     if ((*vm.ti)->GetAllThreads(vm.ti, &n, &list) != JVMTI_ERROR_NONE)
-        return;
+        return now;
     for (jint i = 0; i < n; i++) {
         uint64_t id = thread_record_id(java_id(jni, list[i]));
         struct thread *t = id && id < VIRTUAL_BIT ? threads_by_serial((uint32_t)id) : NULL;
@@ -505,6 +549,7 @@ static void look_around(JNIEnv *jni)
         (*jni)->DeleteLocalRef(jni, list[i]);
     }
     vm_free(list);
+    return now;
 }
 
 static void put_analysis(int natives, const char *locks, uint64_t wake_up)
@@ -523,13 +568,6 @@ static void put_analysis(int natives, const char *locks, uint64_t wake_up)
 
 static int start(struct session *s, JNIEnv *jni, struct buf *why)
 {
-    if (s->out.format != 'r') {
-        buf_printf(why, "%s records; it needs format=r",
-                   option_on(&s->options, OPT_THREADS)    ? "threads=y"
-                   : option_on(&s->options, OPT_DEADLOCK) ? "deadlock=y"
-                                                          : "locks");
-        return -EINVAL;
-    }
     int r = find_fields(jni);
     if (r < 0) {
         buf_printf(why, "threads=y: java.lang.Thread has no tid or parkBlocker in this VM");
@@ -549,7 +587,8 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         return r;
     waiting_init(s->out.jfr);
     thread_capture.depth = (jint)MIN(s->options.v[OPT_DEPTH].number, 512);
-    thread_capture.instrument = !s->options.v[OPT_CONTANALYSIS].text || option_on(&s->options, OPT_CONTANALYSIS);
+    thread_capture.instrument =
+        !s->options.v[OPT_CONTANALYSIS].text || option_on(&s->options, OPT_CONTANALYSIS);
     owner_init(jni);
     if (option_on(&s->options, OPT_DEADLOCK))
         r = watch_start(jni, why);
@@ -562,18 +601,16 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     struct waiter *self_waits = waiter_self(jni, NULL);
     if (self_waits)
         delays_run_begins(self_waits, now_ns(), 0);
-    look_around(jni);
+    uint64_t since = look_around(jni);
     io_start(jni);
     int natives = natives_bind(jni, thread_capture.instrument, why);
-    if (natives < 0) {
-        natives_drain();
-        thread_capture.jfr = NULL;
+    if (natives < 0)
         return natives;
-    }
     put_analysis(natives, s->options.v[OPT_LOCKS].text, wake_up);
     jvmtiCapabilities want = {0}, missing = {0};
     vm_capability_virtual_threads(&want);
-    thread_capture.virtual_too = vm.version >= 21 && vm_need(&want, &missing) == 0 && vm_capabilities_empty(&missing);
+    thread_capture.virtual_too =
+        vm.version >= 21 && vm_need(&want, &missing) == 0 && vm_capabilities_empty(&missing);
     r = vm_events_on(&own_events);
     if (r == 0)
         r = vm_events_on(&thread_monitor_events);
@@ -584,12 +621,16 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     if (r == 0 && s->options.v[OPT_LOCKS].text)
         r = locks_on(s->options.v[OPT_LOCKS].text, jni, why);
     thread_capture.mounts = r == 0 && thread_capture.virtual_too && mounts_on();
+    if (r == 0)
+        at_start_look(jni, since + 1);
     return r;
 }
 
 static void flush(struct session *s, JNIEnv *jni)
 {
     stack_flush();
+    at_start_flush(jni);
+    jfr_lose_total(thread_capture.jfr, LOSS_THREAD_NAME, atomic_load(&thread_capture.lost));
     tell_all_waiting(now_ns() - WAITING_TELL);
 }
 
@@ -612,7 +653,8 @@ static void stop(struct session *s, JNIEnv *jni)
     if (thread_capture.virtual_too)
         vm_events_off(&virtual_events);
     natives_drain();
-    tell_all_waiting(UINT64_MAX);
+    if (thread_capture.jfr)
+        tell_all_waiting(UINT64_MAX);
     vm_wait_callbacks();
     thread_capture.jfr = NULL;
 }
@@ -627,29 +669,37 @@ static void release(struct session *s)
         map_release(&shards[i].waiters);
     }
     objects_release();
+    at_start_release();
     for (int i = 0; platform && i < THREADS_MAX; i++) {
         free(platform[i].locks);
         free(platform[i].last);
     }
+    for (int i = 0; i < THREADS_MAX; i++)
+        if (atomic_load(&carries[i]))
+            atomic_store(&carries[i], 0);
     if (platform)
-        (void)madvise(platform, sizeof(*platform) * THREADS_MAX, MADV_DONTNEED); /* all zero again */
+        /* all zero again */
+        (void)madvise(platform, sizeof(*platform) * THREADS_MAX, MADV_DONTNEED);
 }
 
 static void status(struct session *s, struct buf *out)
 {
-    buf_printf(out, "threads.unpaired %llu\n", (unsigned long long)atomic_load(&thread_capture.lost));
+    buf_printf(out, "threads.unpaired %llu\n",
+               (unsigned long long)atomic_load(&thread_capture.lost));
     if (s->options.v[OPT_LOCKS].text)
-        buf_printf(out, "threads.holds %llu\nthreads.holds_lost %llu\n", (unsigned long long)locks_count(),
-                   (unsigned long long)locks_lost());
+        buf_printf(out, "threads.holds %llu\nthreads.holds_lost %llu\n",
+                   (unsigned long long)locks_count(), (unsigned long long)locks_lost());
     if (option_on(&s->options, OPT_DEADLOCK))
         buf_printf(out, "threads.deadlocks %llu\n", (unsigned long long)watch_found());
 }
 
 const struct capture capture_threads = {
     .name = "threads",
-    .options = OPTION_BIT(OPT_THREADS) | OPTION_BIT(OPT_CONTANALYSIS) | OPTION_BIT(OPT_DEADLOCK) | OPTION_BIT(OPT_LOCKS),
+    .options = OPTION_BIT(OPT_THREADS) | OPTION_BIT(OPT_CONTANALYSIS) | OPTION_BIT(OPT_DEADLOCK) |
+               OPTION_BIT(OPT_LOCKS),
     .needs = {.can_generate_monitor_events = 1},
     .own_stacks = true,
+    .records_only = true,
     .likes = {.can_generate_garbage_collection_events = 1, .can_get_monitor_info = 1},
     .wanted = wanted,
     .load = watch_load,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unparks of virtual threads: LockSupport.unpark hands them to the scheduler without any native method, so a call of ours is
- * put before that. It is the one method that threads=y instruments.
+ * Unparks of virtual threads: LockSupport.unpark hands them to the scheduler without any native
+ * method, so a call of ours is put before that. It is the one method that threads=y instruments.
  */
 #include "agent/capture/threads/threads.h"
 #include "agent/instrument/instrument.h"
@@ -10,7 +10,8 @@
 #define PROBE  "java/lang/JvmscopeThreads"
 #define UNPARK "(Ljava/lang/Thread;)V"
 
-EXPORT void JNICALL Java_java_lang_JvmscopeThreads_unpark(JNIEnv *jni, jclass class, jobject thread);
+EXPORT void JNICALL Java_java_lang_JvmscopeThreads_unpark(JNIEnv *jni, jclass class,
+                                                          jobject thread);
 
 void JNICALL Java_java_lang_JvmscopeThreads_unpark(JNIEnv *jni, jclass class, jobject thread)
 {
@@ -27,19 +28,24 @@ static bool unpark_wants(struct str class_name)
     return str_is(class_name, "java/util/concurrent/locks/LockSupport");
 }
 
-/* In unpark(Thread) a virtual thread goes to another method of that descriptor, by version of one class or another. */
+/*
+ * In unpark(Thread) a virtual thread goes to another method of that descriptor, by version of one
+ * class or another.
+ */
 static int unpark_edit(const struct instrument_class *c, struct edit *e)
 {
-    if (!str_is(class_utf8(c->file, e->method->name), "unpark") || !str_is(class_utf8(c->file, e->method->descriptor), UNPARK))
+    if (!str_is(class_utf8(c->file, e->method->name), "unpark") ||
+        !str_is(class_utf8(c->file, e->method->descriptor), UNPARK))
         return 0;
     _cleanup_(buf_release) struct buf code = BUF(16);
-    int probe = rewrite_methodref(e->rewrite, PROBE, "unpark", UNPARK), r = probe < 0 ? probe : 0, found = 0;
+    int probe = rewrite_methodref(e->rewrite, PROBE, "unpark", UNPARK), r = probe < 0 ? probe : 0,
+        found = 0;
     code_op(&code, OP_DUP);
     code_invokestatic(&code, probe);
     for (struct insn i = {0}; r == 0 && edit_next(e, &i);) {
         struct class_member m;
-        if ((i.op != OP_INVOKESTATIC && i.op != OP_INVOKEINTERFACE) || !class_member(c->file, insn_constant(&i), &m) ||
-            !str_is(m.descriptor, UNPARK))
+        if ((i.op != OP_INVOKESTATIC && i.op != OP_INVOKEINTERFACE) ||
+            !class_member(c->file, insn_constant(&i), &m) || !str_is(m.descriptor, UNPARK))
             continue;
         r = edit_insert(e, EDIT_BEFORE, i.pc, 0, &code, 1);
         found = 1;

@@ -4,7 +4,8 @@
 
 #include "base/clock.h"
 
-static const char *const kind_names[WAIT_KINDS] = {"monitor", "wait", "park", "sleep", "io", "unmounted"};
+static const char *const kind_names[WAIT_KINDS] = {"monitor", "wait", "park",
+                                                   "sleep",   "io",   "unmounted"};
 static uint64_t kind_strings[WAIT_KINDS];
 
 void waiting_init(struct jfr_writer *jfr)
@@ -13,30 +14,40 @@ void waiting_init(struct jfr_writer *jfr)
         kind_strings[i] = jfr_define_string(jfr, kind_names[i]);
 }
 
+bool put_waiting(uint64_t thread, enum wait_kind kind, const struct wait *how)
+{
+    struct jfr_event e;
+    if (!jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_WAITING], 0, &e))
+        return false;
+    jfr_put_time(&e, atomic_load(&how->start));
+    jfr_put_long(&e, (int64_t)thread);
+    jfr_put_long(&e, (int64_t)how->trace);
+    jfr_put_string_id(&e, kind_strings[kind]);
+    jfr_put_long(&e, (int64_t)how->class);
+    jfr_put_long(&e, how->object);
+    jfr_put_long(&e, (int64_t)how->owner);
+    jfr_put_long(&e, kind == WAIT_PARK ? how->timeout : how->timeout * (int64_t)NS_PER_MS);
+    jfr_commit(&e);
+    return true;
+}
+
 static void tell_waiting(struct waiter *w, jthread thread, void *arg)
 {
     const uint64_t *before = arg;
     for (int k = 0; k < WAIT_KINDS; k++) {
         struct wait *at = &w->waits[k];
         uint64_t start = atomic_load_explicit(&at->start, memory_order_acquire);
-        struct jfr_event e;
         if (!start || start > *before || at->told)
             continue;
-        struct wait copy = {
-            .trace = at->trace, .class = at->class, .owner = at->owner, .timeout = at->timeout, .object = at->object};
-        if (atomic_load_explicit(&at->start, memory_order_acquire) != start ||
-            !jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_WAITING], 0, &e))
-            continue;
-        at->told = true;
-        jfr_put_time(&e, start);
-        jfr_put_long(&e, (int64_t)w->id);
-        jfr_put_long(&e, (int64_t)copy.trace);
-        jfr_put_string_id(&e, kind_strings[k]);
-        jfr_put_long(&e, (int64_t)copy.class);
-        jfr_put_long(&e, copy.object);
-        jfr_put_long(&e, (int64_t)copy.owner);
-        jfr_put_long(&e, k == WAIT_PARK ? copy.timeout : copy.timeout * (int64_t)NS_PER_MS);
-        jfr_commit(&e);
+        struct wait copy = {.start = start,
+                            .trace = at->trace,
+                            .class = at->class,
+                            .owner = at->owner,
+                            .timeout = at->timeout,
+                            .object = at->object};
+        if (atomic_load_explicit(&at->start, memory_order_acquire) == start &&
+            put_waiting(w->id, (enum wait_kind)k, &copy))
+            at->told = true;
     }
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What it takes a thread to wake another one that sleeps in the kernel, as the VM does it: it is part of the time behind an
- * unlock that somebody waits for, and what-if has to know it when nobody waits any more.
+ * What it takes a thread to wake another one that sleeps in the kernel, as the VM does it: it is
+ * part of the time behind an unlock that somebody waits for, and what-if has to know it when nobody
+ * waits any more.
  */
 #include "agent/capture/threads/threads.h"
 
@@ -32,7 +33,10 @@ static void *sleeper(void *arg)
     return NULL;
 }
 
-/* Until the other thread waits for a round; it mostly does soon after the last one, and has fallen asleep by then. */
+/*
+ * Until the other thread waits for a round; it mostly does soon after the last one, and has fallen
+ * asleep by then.
+ */
 static void let_sleep(int round)
 {
     for (bool waits = false; !waits;) {

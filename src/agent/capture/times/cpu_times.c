@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cpu=times and cpu=old: every call counted in a tree of calls, by instrumented code. clock=cpu: a timer on each thread's CPU
- * clock reads the thread's current node (tree.h), so that no call reads a clock. clock=elapsed: every call
- * reads the clock twice, and what that costs is measured at start and subtracted (report.c). doc/cpu-times.md says
- * which ways were measured and why these two.
+ * cpu=times and cpu=old: every call counted in a tree of calls, by instrumented code. clock=cpu: a
+ * timer on each thread's CPU clock reads the thread's current node (tree.h), so that no call reads
+ * a clock. clock=elapsed: every call reads the clock twice, and what that costs is measured at
+ * start and subtracted (report.c). doc/cpu-times.md says which ways were measured and why these
+ * two.
  */
 #include "agent/capture.h"
 #include "agent/capture/times/methods.h"
@@ -13,6 +14,7 @@
 #include "agent/session.h"
 #include "agent/thread_table.h"
 #include "base/clock.h"
+#include "jfr/losses.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -20,19 +22,26 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#define PROBE              "java/lang/JvmscopeTimes"
-#define TREE_LIMIT         (UINT64_C(1) << 30)
-#define CPU_INTERVAL       (1 * NS_PER_MS) /* asked for; kernels give their tick, often 4 ms */
-#define SMALL_METHOD       10              /* bytes of code; with a clock as many as the JIT always takes into the caller: */
+#define PROBE        "java/lang/JvmscopeTimes"
+#define TREE_LIMIT   (UINT64_C(1) << 30)
+#define CPU_INTERVAL (1 * NS_PER_MS) /* asked for; kernels give their tick, often 4 ms */
+/* bytes of code; with a clock as many as the JIT always takes into the caller: */
+#define SMALL_METHOD       10
 #define SMALL_METHOD_TIMED 35
 #define CALIBRATION        500 /* calls a round */
 #define CALIBRATION_NS     (15 * NS_PER_MS)
 #define CALIBRATION_PASSES 3
 
-/* Steps of work by which what the clock sees is measured: from nothing to some 25 ns, where what is seen grows as it should. */
+/*
+ * Steps of work by which what the clock sees is measured: from nothing to some 25 ns, where what is
+ * seen grows as it should.
+ */
 static const int curve_steps[TIMES_CURVE] = {0, 1, 2, 4, 8, 16, 32};
 
-/* What a slot's thread has of ours. Never unmapped: a timer that is gone may still have a signal on its way. */
+/*
+ * What a slot's thread has of ours. Never unmapped: a timer that is gone may still have a signal on
+ * its way.
+ */
 struct timed_thread {
     timer_t timer;
     bool has_timer;
@@ -58,8 +67,9 @@ static struct {
 
 /*
  * ---- the probes' native methods ----
- * The VM finds them by name in the agent's library: RegisterNatives for a class of java.base makes it warn on stdout. `bind` in
- * the probe calls each once before anything is instrumented, with zeros for addresses.
+ * The VM finds them by name in the agent's library: RegisterNatives for a class of java.base makes
+ * it warn on stdout. `bind` in the probe calls each once before anything is instrumented, with
+ * zeros for addresses.
  */
 #define NATIVE(type, name)       EXPORT type JNICALL Java_java_lang_JvmscopeTimes_##name
 #define DECLARE(type, name, ...) NATIVE(type, name)(JNIEnv *, jclass, ##__VA_ARGS__)
@@ -72,7 +82,8 @@ DECLARE(void, unwind, jlong, jlong, jlong);
 
 NATIVE(jlong, constant)(JNIEnv *jni, jclass class, jint which)
 {
-    const int64_t values[] = {(int64_t)(uintptr_t)tree.slots, state.eetop, state.carrier, (int64_t)(uintptr_t)&tree.generation};
+    const int64_t values[] = {(int64_t)(uintptr_t)tree.slots, state.eetop, state.carrier,
+                              (int64_t)(uintptr_t)&tree.generation};
     return which >= 0 && which < (jint)ARRAY_SIZE(values) ? values[which] : 0;
 }
 
@@ -88,9 +99,11 @@ static jlong address_of(const void *p)
 
 static void start_timer(struct timed_thread *t)
 {
-    struct sigevent how = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF, .sigev_value.sival_ptr = t};
+    struct sigevent how = {
+        .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF, .sigev_value.sival_ptr = t};
     how._sigev_un._tid = (pid_t)syscall(SYS_gettid);
-    struct itimerspec every = {.it_interval.tv_nsec = CPU_INTERVAL, .it_value.tv_nsec = CPU_INTERVAL};
+    struct itimerspec every = {.it_interval.tv_nsec = CPU_INTERVAL,
+                               .it_value.tv_nsec = CPU_INTERVAL};
     t->last_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     if (timer_create(CLOCK_THREAD_CPUTIME_ID, &how, &t->timer) != 0) {
         atomic_fetch_add(&state.no_timer, 1);
@@ -248,12 +261,13 @@ struct editing {
 };
 
 /*
- * Straight code without calls, allocations or jumps, no longer than a few instructions: an accessor, or what a clock cannot
- * tell from nothing (doc/cpu-times.md).
+ * Straight code without calls, allocations or jumps, no longer than a few instructions: an
+ * accessor, or what a clock cannot tell from nothing (doc/cpu-times.md).
  */
 static bool is_small(const struct edit *e)
 {
-    if (e->code_len > (state.elapsed ? SMALL_METHOD_TIMED : SMALL_METHOD) || (e->method->access & ACC_SYNCHRONIZED))
+    if (e->code_len > (state.elapsed ? SMALL_METHOD_TIMED : SMALL_METHOD) ||
+        (e->method->access & ACC_SYNCHRONIZED))
         return false;
     for (struct insn i = {0}; edit_next(e, &i);)
         if ((op_info[i.op] & (OP_IS_BRANCH | OP_IS_SWITCH)) ||
@@ -347,7 +361,8 @@ static int edit_method(const struct instrument_class *c, struct edit *e)
         r = state.carrier ? edit_virtual_thread(&s) : 0;
     } else {
         int64_t number = times_method_add(c->name, class_utf8(c->file, e->method->name),
-                                          class_utf8(c->file, e->method->descriptor), c->source, e->method->access);
+                                          class_utf8(c->file, e->method->descriptor), c->source,
+                                          e->method->access);
         bool small = is_small(e);
         s.number = (int)number;
         times_method_mark(number, small ? TIMES_SMALL : NULL);
@@ -358,12 +373,14 @@ static int edit_method(const struct instrument_class *c, struct edit *e)
     return r;
 }
 
-static void left_method(const struct instrument_class *c, const struct class_method *m, enum instrument_reason why)
+static void left_method(const struct instrument_class *c, const struct class_method *m,
+                        enum instrument_reason why)
 {
     if (!c->virtual_thread)
-        times_method_mark(
-            times_method_add(c->name, class_utf8(c->file, m->name), class_utf8(c->file, m->descriptor), c->source, m->access),
-            instrument_reasons[why]);
+        times_method_mark(times_method_add(c->name, class_utf8(c->file, m->name),
+                                           class_utf8(c->file, m->descriptor), c->source,
+                                           m->access),
+                          instrument_reasons[why]);
 }
 
 static const struct instrument_client client = {
@@ -383,13 +400,18 @@ static int map_timed(void)
     return timed ? 0 : -ENOMEM;
 }
 
-/* The best of the rounds that fit into a while, in nanoseconds a call: the one that nothing disturbed. Negative: it failed. */
-static double best_round(JNIEnv *jni, const char *name, int32_t number, int steps, uint64_t for_ns, double *ret_seen)
+/*
+ * The best of the rounds that fit into a while, in nanoseconds a call: the one that nothing
+ * disturbed. Negative: it failed.
+ */
+static double best_round(JNIEnv *jni, const char *name, int32_t number, int steps, uint64_t for_ns,
+                         double *ret_seen)
 {
     jmethodID run = (*jni)->GetStaticMethodID(jni, probe_class, name, "(III)J");
     uint64_t best = UINT32_MAX, best_seen = UINT32_MAX, end = now_ns() + for_ns;
     for (int i = 0; run && (i == 0 || now_ns() < end); i++) {
-        jlong answer = (*jni)->CallStaticLongMethod(jni, probe_class, run, (jint)number, (jint)CALIBRATION, (jint)steps);
+        jlong answer = (*jni)->CallStaticLongMethod(jni, probe_class, run, (jint)number,
+                                                    (jint)CALIBRATION, (jint)steps);
         if ((*jni)->ExceptionCheck(jni)) {
             run = NULL;
             break;
@@ -416,12 +438,17 @@ static bool improve(double *best, double found)
 static bool calibrate_pass(JNIEnv *jni)
 {
     int32_t number = state.costs.calibration;
-    bool better = improve(&state.best_count, best_round(jni, "calibrateCount", number, 0, CALIBRATION_NS / 4, NULL));
+    bool better = improve(&state.best_count,
+                          best_round(jni, "calibrateCount", number, 0, CALIBRATION_NS / 4, NULL));
     if (!state.elapsed)
-        return improve(&state.best_call, best_round(jni, "calibrate", number, 0, CALIBRATION_NS, NULL)) || better;
+        return improve(&state.best_call,
+                       best_round(jni, "calibrate", number, 0, CALIBRATION_NS, NULL)) ||
+               better;
     for (int i = 0; i < TIMES_CURVE; i++) {
-        double seen = -1, alone = best_round(jni, "calibrateWork", number, curve_steps[i], CALIBRATION_NS / 8, NULL);
-        double whole = best_round(jni, "calibrateTimed", number, curve_steps[i], CALIBRATION_NS / 4, &seen);
+        double seen = -1, alone = best_round(jni, "calibrateWork", number, curve_steps[i],
+                                             CALIBRATION_NS / 8, NULL);
+        double whole =
+            best_round(jni, "calibrateTimed", number, curve_steps[i], CALIBRATION_NS / 4, &seen);
         better |= improve(&state.best[i].true_ns, alone);
         better |= improve(&state.best[i].seen_ns, seen);
         if (i == 0)
@@ -435,8 +462,10 @@ static void make_curve(struct times_report_costs *c)
 {
     c->points = 0;
     for (int i = 0; state.elapsed && i < TIMES_CURVE; i++) {
-        const struct times_point *p = &state.best[i], *last = c->points ? &c->curve[c->points - 1] : NULL;
-        if (p->true_ns >= 0 && p->seen_ns >= 0 && (!last || (p->true_ns > last->true_ns && p->seen_ns > last->seen_ns)))
+        const struct times_point *p = &state.best[i],
+                                 *last = c->points ? &c->curve[c->points - 1] : NULL;
+        if (p->true_ns >= 0 && p->seen_ns >= 0 &&
+            (!last || (p->true_ns > last->true_ns && p->seen_ns > last->seen_ns)))
             c->curve[c->points++] = *p;
     }
     c->count_ns = MAX(0, state.best_count);
@@ -444,8 +473,9 @@ static void make_curve(struct times_report_costs *c)
 }
 
 /*
- * What a call of the probes costs: the best that was found at start or since, for the JIT compiles the loops when it gets round
- * to it. In a context of its own, where no other calls are in the way of its node.
+ * What a call of the probes costs: the best that was found at start or since, for the JIT compiles
+ * the loops when it gets round to it. In a context of its own, where no other calls are in the way
+ * of its node.
  */
 static void calibrate(JNIEnv *jni)
 {
@@ -456,7 +486,8 @@ static void calibrate(JNIEnv *jni)
     pthread_mutex_unlock(&lock);
     if (show && state.calibration) {
         state.calibration->thread = THREAD_UNKNOWN;
-        jlong before = (*jni)->CallStaticLongMethod(jni, probe_class, show, address_of(state.calibration));
+        jlong before =
+            (*jni)->CallStaticLongMethod(jni, probe_class, show, address_of(state.calibration));
         for (int pass = 0; pass < CALIBRATION_PASSES && calibrate_pass(jni); pass++)
             ;
         (*jni)->CallStaticLongMethod(jni, probe_class, show, before);
@@ -487,7 +518,8 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     if (!state.eetop)
         state.eetop = probe_field_offset(jni, "java/lang/Thread", "eetop", "J");
     if (!state.carrier && vm.version >= 21)
-        state.carrier = MAX(0, probe_field_offset(jni, "java/lang/VirtualThread", "carrierThread", "Ljava/lang/Thread;"));
+        state.carrier = MAX(0, probe_field_offset(jni, "java/lang/VirtualThread", "carrierThread",
+                                                  "Ljava/lang/Thread;"));
     if (state.eetop <= 0 || sizeof(void *) != 8) {
         buf_printf(why, "cpu=times: only HotSpot on 64 bits");
         return -ENOTSUP;
@@ -533,24 +565,41 @@ static void stop(struct session *s, JNIEnv *jni)
     times_methods_forget();
 }
 
+static uint64_t save(struct session *s, JNIEnv *jni)
+{
+    uint64_t events = 0;
+    if (tree.active)
+        (void)!times_report(s, jni, &tree, &state.costs, state.elapsed, state.by_thread, true,
+                            &events);
+    return events;
+}
+
 static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
+    uint64_t events = 0;
     if (!tree.active)
         return;
     calibrate(jni);
-    int r = times_report(s, jni, &tree, &state.costs, state.elapsed, state.by_thread);
+    jfr_lose_total(s->out.jfr, LOSS_TIMES_THREAD,
+                   atomic_load(&state.no_slot) + atomic_load(&state.no_context));
+    jfr_lose_total(s->out.jfr, LOSS_TIMES_TIMER, atomic_load(&state.no_timer));
+    int r =
+        times_report(s, jni, &tree, &state.costs, state.elapsed, state.by_thread, false, &events);
     if (r < 0)
         session_message(s, "cpu=times: the section is missing: %s", strerror(-r));
 }
 
 static void status(struct session *s, struct buf *out)
 {
-    buf_printf(out, "times.methods %u\ntimes.bytes %llu\ntimes.call_cost_ps %llu\n", times_method_count(),
-               (unsigned long long)MIN(atomic_load(&tree.used), tree.limit), (unsigned long long)(state.costs.call_ns * 1000));
-    buf_printf(out, "times.threads_without_timer %llu\ntimes.threads_lost %llu\ntimes.virtual_threads_lost %llu\n",
-               (unsigned long long)atomic_load(&state.no_timer), (unsigned long long)atomic_load(&state.no_slot),
+    buf_printf(out, "times.methods %u\ntimes.bytes %llu\ntimes.call_cost_ps %llu\n",
+               times_method_count(), (unsigned long long)MIN(atomic_load(&tree.used), tree.limit),
+               (unsigned long long)(state.costs.call_ns * 1000));
+    buf_printf(out,
+               "times.threads_without_timer %llu\ntimes.threads_lost "
+               "%llu\ntimes.virtual_threads_lost %llu\n",
+               (unsigned long long)atomic_load(&state.no_timer),
+               (unsigned long long)atomic_load(&state.no_slot),
                (unsigned long long)atomic_load(&state.no_context));
-    instrument_status(out);
 }
 
 const struct capture capture_cpu_times = {
@@ -561,6 +610,7 @@ const struct capture capture_cpu_times = {
     .wanted = wanted,
     .start = start,
     .stop = stop,
+    .save = save,
     .dump = dump,
     .status = status,
 };

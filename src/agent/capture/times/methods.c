@@ -42,19 +42,24 @@ static int64_t find_or_add(struct row row)
             return r < 0 ? r : (int64_t)methods.len - 1;
         }
         const struct row *there = &methods.data[*at];
-        if (there->class_name == row.class_name && there->name == row.name && there->descriptor == row.descriptor)
+        if (there->class_name == row.class_name && there->name == row.name &&
+            there->descriptor == row.descriptor)
             return (int64_t)*at;
     }
 }
 
-int64_t times_method_add(struct str class_name, struct str name, struct str descriptor, struct str source, uint32_t access)
+int64_t times_method_add(struct str class_name, struct str name, struct str descriptor,
+                         struct str source, uint32_t access)
 {
     pthread_mutex_lock(&lock);
-    int64_t c = strpool_add(&strings, class_name.data, class_name.len), n = strpool_add(&strings, name.data, name.len);
-    int64_t d = strpool_add(&strings, descriptor.data, descriptor.len), s = strpool_add(&strings, source.data, source.len);
+    int64_t c = strpool_add(&strings, class_name.data, class_name.len),
+            n = strpool_add(&strings, name.data, name.len);
+    int64_t d = strpool_add(&strings, descriptor.data, descriptor.len),
+            s = strpool_add(&strings, source.data, source.len);
     int64_t r = c < 0 || n < 0 || d < 0 || s < 0 ? -ENOMEM : 0;
     if (r == 0)
-        r = find_or_add((struct row){(uint32_t)c, (uint32_t)n, (uint32_t)d, (uint32_t)s, access, NULL, NULL, false});
+        r = find_or_add((struct row){(uint32_t)c, (uint32_t)n, (uint32_t)d, (uint32_t)s, access,
+                                     NULL, NULL, false});
     pthread_mutex_unlock(&lock);
     return r;
 }
@@ -83,7 +88,9 @@ jmethodID times_method_id(int64_t number)
     pthread_mutex_unlock(&lock);
     if (number < 0) {
         bool full = number == TIMES_BEYOND;
-        const struct method m = {.class_name = full ? "<beyond the limit>" : "<outside>", .name = "", .descriptor = "()V"};
+        const struct method m = {.class_name = full ? "<beyond the limit>" : "<outside>",
+                                 .name = "",
+                                 .descriptor = "()V"};
         id = names_add(&m);
     }
     return id;

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { DEPTH_MAX = 1024 };
+enum { DEPTH_MAX = 1024, DRAIN_EVERY = 256, SAVED_PATHS = 20000, FEWEST_READINGS = 10 };
 
 /* A trace: what the paths that end in the same methods have together. */
 struct trace_row {
@@ -21,20 +21,35 @@ struct trace_row {
     uint32_t thread; /* 0 unless thread=y */
     uint64_t calls, samples, slowest_ns;
     int64_t raw_ns, self_ns;
+    int64_t open_ns; /* of self_ns, in calls that have not returned */
+    bool known;      /* its time is */
 };
 
 struct report {
     struct session *s;
     const struct times_report_costs *costs;
     bool elapsed, by_thread;
+    bool totals; /* rows are methods, with all that was counted */
     struct times_paths paths;
     struct strpool traces; /* thread, then method numbers, the running one first */
     VEC(struct trace_row) rows;
 };
 
-/* What earlier reports of the session have written, by trace; so that each shows what came since. */
+/*
+ * What earlier reports of the session have written, by trace; so that each shows what came since.
+ */
 static struct strpool told_traces;
 static VEC(struct trace_row) told;
+
+#define CALL_FIELDS                                                         \
+    JFR_FIELDS({"calls", "Calls", "long", JFR_UNITS},                       \
+               {"samples", "Readings of the CPU Clock", "long", JFR_UNITS}, \
+               {"selfTime", "Self Time", "long", JFR_NANOS},                \
+               {"rawSelfTime", "Self Time With Probes", "long", JFR_NANOS}, \
+               {"slowest", "Slowest Call", "long", JFR_NANOS},              \
+               {"openTime", "Self Time of Calls That Go On", "long", JFR_NANOS})
+
+enum { CALL_TIMES, CALL_TIMES_COST, CALL_TIMES_LEFT, CALL_TIMES_TOTAL };
 
 /* doc/cpu-times.md and doc/format.md describe them. */
 static const struct jfr_type types[] = {
@@ -44,25 +59,33 @@ static const struct jfr_type types[] = {
      .description = "Calls of a method by a stack, all of them, and the time in the method itself",
      .kind = JFR_EVENT,
      .has = JFR_HAS_THREAD | JFR_HAS_STACK,
-     .fields =
-         JFR_FIELDS({"calls", "Calls", "long", JFR_UNITS}, {"samples", "Readings of the CPU Clock", "long", JFR_UNITS},
-                    {"selfTime", "Self Time", "long", JFR_NANOS}, {"rawSelfTime", "Self Time With Probes", "long", JFR_NANOS},
-                    {"slowest", "Slowest Call", "long", JFR_NANOS})},
+     .fields = CALL_FIELDS},
     {.name = "jvmscope.CallTimesCost",
      .label = "Cost of Call Times",
      .category = "jvmscope",
      .description = "What a probed call was measured to cost at start; subtracted in selfTime",
      .kind = JFR_EVENT,
-     .fields = JFR_FIELDS({"clock", "Clock", "java.lang.String"}, {"callCost", "Picoseconds a Call", "long"},
+     .fields = JFR_FIELDS({"clock", "Clock", "java.lang.String"},
+                          {"callCost", "Picoseconds a Call", "long"},
                           {"inside", "Picoseconds of It That the Call Itself Sees", "long"},
                           {"countCost", "Picoseconds a Call That Is Counted Alone", "long"})},
     {.name = "jvmscope.CallTimesLeft",
      .label = "Not in Call Times",
      .category = "jvmscope",
-     .description = "A method whose calls are not counted, or counted and not timed; their time is their callers'",
+     .description = "A method whose calls are not counted, or counted and not timed; their time is "
+                    "their callers'",
      .kind = JFR_EVENT,
      .has = JFR_HAS_STACK,
      .fields = JFR_FIELDS({"reason", "Reason", "java.lang.String"})},
+    {.name = "jvmscope.CallTimesTotal",
+     .label = "Total Call Times",
+     .category = "jvmscope",
+     .description = "All calls of a method from the start of the recording on, whoever called it; "
+                    "the last event of a method counts, "
+                    "and only what exceeds its Call Times",
+     .kind = JFR_EVENT,
+     .has = JFR_HAS_THREAD | JFR_HAS_STACK,
+     .fields = CALL_FIELDS},
 };
 
 double times_true_ns(const struct times_report_costs *costs, double seen_ns)
@@ -79,10 +102,14 @@ double times_true_ns(const struct times_report_costs *costs, double seen_ns)
     return p[i - 1].true_ns + part * (p[i].true_ns - p[i - 1].true_ns);
 }
 
-/* How much of a call's probes falls into the call when it does nothing, the rest being its caller's. */
+/*
+ * How much of a call's probes falls into the call when it does nothing, the rest being its
+ * caller's.
+ */
 static double inside_ns(const struct report *r)
 {
-    return r->costs->points ? r->costs->curve[0].seen_ns - r->costs->curve[0].true_ns : r->costs->call_ns / 2;
+    return r->costs->points ? r->costs->curve[0].seen_ns - r->costs->curve[0].true_ns
+                            : r->costs->call_ns / 2;
 }
 
 static uint64_t path_trace(struct report *r, uint32_t path, uint32_t depth)
@@ -96,8 +123,12 @@ static uint64_t path_trace(struct report *r, uint32_t path, uint32_t depth)
     return (uint64_t)strpool_add(&r->traces, (const char *)key, n * sizeof(key[0]));
 }
 
-/* The self time of a path without the probes. caller_ns: what the probes of its callees took outside of them. */
-static int64_t corrected_ns(const struct report *r, const struct times_path *path, int64_t raw_ns, double caller_ns)
+/*
+ * The self time of a path without the probes. caller_ns: what the probes of its callees took
+ * outside of them.
+ */
+static int64_t corrected_ns(const struct report *r, const struct times_path *path, int64_t raw_ns,
+                            double caller_ns)
 {
     double seen = (double)raw_ns - caller_ns, calls = (double)path->count;
     if (times_method_is_small(path->method))
@@ -119,7 +150,8 @@ static int make_rows(struct report *r, uint32_t depth)
         raw[i] += (int64_t)(r->elapsed ? all[i].total_ns : all[i].cpu_ns);
         if (all[i].parent) {
             callees[all[i].parent] +=
-                (double)all[i].count * (times_method_is_small(all[i].method) ? r->costs->count_ns : outside);
+                (double)all[i].count *
+                (times_method_is_small(all[i].method) ? r->costs->count_ns : outside);
             if (r->elapsed)
                 raw[all[i].parent] -= (int64_t)all[i].total_ns;
         }
@@ -132,14 +164,17 @@ static int make_rows(struct report *r, uint32_t depth)
             result = -ENOMEM;
         } else {
             if (trace == r->rows.len)
-                result = vec_push(&r->rows, ((struct trace_row){.trace = trace, .thread = all[i].thread}));
+                result = vec_push(&r->rows,
+                                  ((struct trace_row){.trace = trace, .thread = all[i].thread}));
             if (result < 0)
                 break;
             struct trace_row *row = &r->rows.data[trace];
             row->calls += all[i].count;
             row->samples += all[i].samples;
             row->raw_ns += raw[i];
-            row->self_ns += corrected_ns(r, &all[i], raw[i], callees[i]);
+            int64_t self_ns = corrected_ns(r, &all[i], raw[i], callees[i]);
+            row->self_ns += self_ns;
+            row->open_ns += MIN((int64_t)all[i].open_ns, MAX(self_ns, 0));
             row->slowest_ns = MAX(row->slowest_ns, all[i].slowest_ns);
         }
     }
@@ -168,15 +203,28 @@ static int subtract_told(struct report *r)
         row->samples -= before->samples;
         row->raw_ns -= before->raw_ns;
         row->self_ns -= before->self_ns;
+        row->open_ns -= before->open_ns;
         *before = sums;
     }
     return 0;
 }
 
+/* A time is known where every call was timed, or the CPU clock was read often enough for it. */
+static bool is_time_known(const struct report *r, const struct trace_row *row)
+{
+    int32_t method;
+    struct str key = strpool_get(&r->traces, row->trace);
+    memcpy(&method, key.data + sizeof(method), sizeof(method)); /* behind the thread */
+    return !times_method_is_small(method) && (r->elapsed || row->samples >= FEWEST_READINGS);
+}
+
+/* Rows whose time is known, by it; behind them the others, by their calls. */
 static int by_self(const void *a, const void *b)
 {
     const struct trace_row *x = a, *y = b;
-    if (x->self_ns != y->self_ns)
+    if (x->known != y->known)
+        return x->known ? -1 : 1;
+    if (x->known && x->self_ns != y->self_ns)
         return x->self_ns < y->self_ns ? 1 : -1;
     if (x->calls != y->calls)
         return x->calls < y->calls ? 1 : -1;
@@ -184,14 +232,16 @@ static int by_self(const void *a, const void *b)
 }
 
 /* The frames of a trace, the running one first; answers how many. */
-static uint32_t trace_frames(const struct report *r, const struct trace_row *row, struct jfr_frame *frames)
+static uint32_t trace_frames(const struct report *r, const struct trace_row *row,
+                             struct jfr_frame *frames)
 {
     struct str key = strpool_get(&r->traces, row->trace);
     uint32_t n = (uint32_t)(key.len / sizeof(int32_t)) - 1;
     for (uint32_t i = 0; i < n; i++) {
         int32_t method;
         memcpy(&method, key.data + (i + 1) * sizeof(method), sizeof(method));
-        frames[i] = (struct jfr_frame){.method = (uintptr_t)times_method_id(method), .bci = -1, .type = JFR_FRAME_JIT};
+        frames[i] = (struct jfr_frame){
+            .method = (uintptr_t)times_method_id(method), .bci = -1, .type = JFR_FRAME_JIT};
     }
     return n;
 }
@@ -202,28 +252,37 @@ static void write_times(struct report *r, JNIEnv *jni)
     struct hprof_text *text = &r->s->out.text;
     struct jfr_frame frames[DEPTH_MAX];
     int64_t total = 0;
-    for (size_t i = 0; i < r->rows.len; i++)
-        total += r->rows.data[i].self_ns;
+    uint64_t calls = 0;
+    for (size_t i = 0; i < r->rows.len; i++) {
+        total += MAX(0, r->rows.data[i].self_ns);
+        calls += r->rows.data[i].calls;
+    }
     double cutoff = r->s->options.v[OPT_CUTOFF].fraction, accumulated = 0;
     size_t n = 0;
     uint32_t *serials = calloc(r->rows.len + 1, sizeof(*serials));
-    for (; serials && n < r->rows.len; n++) {
-        const struct trace_row *row = &r->rows.data[n];
-        if (cutoff > 0 && total > 0 && (double)row->self_ns / (double)total < cutoff)
-            break;
-        uint32_t depth = trace_frames(r, row, frames);
-        serials[n] = dictionary_trace(d, jni, frames, depth, row->thread);
+    for (size_t i = 0; serials && i < r->rows.len; i++) {
+        struct trace_row row = r->rows.data[i];
+        double share = row.known ? (double)MAX(0, row.self_ns) / (double)MAX(total, 1)
+                                 : (double)row.calls / (double)MAX(calls, 1);
+        if (share < cutoff || (!row.calls && !row.known))
+            continue;
+        uint32_t depth = trace_frames(r, &row, frames);
+        serials[n] = dictionary_trace(d, jni, frames, depth, row.thread);
+        r->rows.data[n++] = row;
     }
     pthread_mutex_lock(&r->s->out.lock);
-    hprof_text_ranked_begin(text, HPROF_RANKED_TIMES, total > 0 ? (uint64_t)total / NS_PER_MS : 0, time(NULL));
+    hprof_text_ranked_begin(text, HPROF_RANKED_TIMES, total > 0 ? (uint64_t)total / NS_PER_MS : 0,
+                            time(NULL));
     pthread_mutex_unlock(&r->s->out.lock);
     for (size_t i = 0; i < n; i++) {
         const struct trace_row *row = &r->rows.data[i];
-        double self = total > 0 ? (double)row->self_ns / (double)total * 100 : 0;
+        double self =
+            row->known && total > 0 ? (double)MAX(0, row->self_ns) / (double)total * 100 : 0;
         accumulated += self;
         const char *name = dictionary_trace_method(d, serials[i]);
         pthread_mutex_lock(&r->s->out.lock);
-        hprof_text_ranked(text, HPROF_RANKED_TIMES, (uint32_t)i + 1, self, accumulated, row->calls, serials[i], name);
+        hprof_text_ranked(text, HPROF_RANKED_TIMES, (uint32_t)i + 1, self, accumulated, row->calls,
+                          serials[i], name);
         pthread_mutex_unlock(&r->s->out.lock);
     }
     pthread_mutex_lock(&r->s->out.lock);
@@ -263,22 +322,26 @@ static void write_old(struct report *r, JNIEnv *jni)
         old_name(jni, frames[0].method, callee, sizeof(callee));
         if (n > 1)
             old_name(jni, frames[1].method, caller, sizeof(caller));
-        hprof_text_old(&r->s->out.text, row->calls, callee, n > 1 ? caller : NULL, (uint64_t)MAX(0, row->raw_ns) / NS_PER_MS);
+        hprof_text_old(&r->s->out.text, row->calls, callee, n > 1 ? caller : NULL,
+                       (uint64_t)MAX(0, row->raw_ns) / NS_PER_MS);
     }
     pthread_mutex_unlock(&r->s->out.lock);
 }
 
-/* The methods that are not counted or not timed, but for those that an earlier report of the session told. */
+/*
+ * The methods that are not counted or not timed, but for those that an earlier report of the
+ * session told.
+ */
 static int write_marks(struct jfr_writer *w, uint32_t type, uint64_t now)
 {
     const char *why;
     for (uint32_t at = 0; times_method_next_mark(&at, &why); at++) {
         struct jfr_event e;
-        const struct jfr_frame frame = {.method = (uintptr_t)times_method_id(at), .bci = -1, .type = JFR_FRAME_JIT};
+        const struct jfr_frame frame = {
+            .method = (uintptr_t)times_method_id(at), .bci = -1, .type = JFR_FRAME_JIT};
         uint64_t trace = jfr_trace(w, &frame, 1, false);
-        while (!jfr_begin(w, type, 0, &e))
-            if (jfr_writer_work(w) < 0)
-                return -ENOSPC;
+        if (!jfr_begin_growing(w, type, 0, &e))
+            return -ENOSPC;
         jfr_put_time(&e, now);
         jfr_put_long(&e, (int64_t)trace);
         jfr_put_string(&e, why);
@@ -287,7 +350,7 @@ static int write_marks(struct jfr_writer *w, uint32_t type, uint64_t now)
     return 0;
 }
 
-static int write_recording(struct report *r)
+static int write_recording(struct report *r, JNIEnv *jni, uint64_t *ret_events)
 {
     struct jfr_writer *w = r->s->out.jfr;
     struct jfr_frame frames[DEPTH_MAX];
@@ -295,10 +358,11 @@ static int write_recording(struct report *r)
     int result = jfr_declare(w, types, ARRAY_SIZE(types), ids);
     if (result < 0)
         return result;
-    uint32_t event_type = ids[0], cost_type = ids[1];
+    uint32_t event_type = ids[r->totals ? CALL_TIMES_TOTAL : CALL_TIMES],
+             cost_type = ids[CALL_TIMES_COST];
     uint64_t now = now_ns();
     struct jfr_event e;
-    if (jfr_begin(w, cost_type, 0, &e)) {
+    if (jfr_begin_growing(w, cost_type, 0, &e)) {
         jfr_put_time(&e, now);
         jfr_put_string(&e, r->elapsed ? "elapsed" : "cpu");
         jfr_put_long(&e, (int64_t)(r->costs->call_ns * 1000));
@@ -306,18 +370,20 @@ static int write_recording(struct report *r)
         jfr_put_long(&e, (int64_t)(r->costs->count_ns * 1000));
         jfr_commit(&e);
     }
-    result = write_marks(w, ids[2], now);
+    result = write_marks(w, ids[CALL_TIMES_LEFT], now);
     if (result < 0)
         return result;
     for (size_t i = 0; i < r->rows.len; i++) {
         const struct trace_row *row = &r->rows.data[i];
-        if (!row->calls && !row->samples && !row->raw_ns)
+        if (!row->calls && !row->samples && !row->raw_ns && !row->open_ns)
             continue;
         uint32_t n = trace_frames(r, row, frames);
         uint64_t trace = jfr_trace(w, frames, n, false);
-        while (!jfr_begin(w, event_type, 0, &e))
-            if (jfr_writer_work(w) < 0)
-                return -ENOSPC;
+        if (!jfr_begin_growing(w, event_type, 0, &e)) {
+            /* totals are saved again */
+            jfr_lose_events(w, event_type, r->totals ? 0 : r->rows.len - i);
+            return -ENOSPC;
+        }
         jfr_put_time(&e, now);
         jfr_put_long(&e, row->thread);
         jfr_put_long(&e, (int64_t)trace);
@@ -326,26 +392,33 @@ static int write_recording(struct report *r)
         jfr_put_long(&e, row->self_ns);
         jfr_put_long(&e, row->raw_ns);
         jfr_put_long(&e, (int64_t)row->slowest_ns);
+        jfr_put_long(&e, row->open_ns);
         jfr_commit(&e);
+        if (++*ret_events % DRAIN_EVERY == 0)
+            session_drain(r->s, jni);
     }
     return 0;
 }
 
-int times_report(struct session *s, JNIEnv *jni, const struct times_tree *t, const struct times_report_costs *costs,
-                 bool elapsed, bool by_thread)
+int times_report(struct session *s, JNIEnv *jni, const struct times_tree *t,
+                 const struct times_report_costs *costs, bool elapsed, bool by_thread, bool save,
+                 uint64_t *ret_events)
 {
     struct report r = {.s = s, .costs = costs, .elapsed = elapsed, .by_thread = by_thread};
     bool old = option_is(&s->options, OPT_CPU, "old");
     uint32_t depth = old ? 2 : (uint32_t)MIN(s->options.v[OPT_DEPTH].number, DEPTH_MAX);
     int result = times_merge(t, by_thread, now_ns(), &r.paths);
+    r.totals = save && r.paths.all.len > SAVED_PATHS;
     if (result == 0)
-        result = make_rows(&r, depth);
-    if (result == 0)
+        result = make_rows(&r, r.totals ? 1 : depth);
+    if (result == 0 && !r.totals)
         result = subtract_told(&r);
     if (result == 0) {
+        for (size_t i = 0; i < r.rows.len; i++)
+            r.rows.data[i].known = is_time_known(&r, &r.rows.data[i]);
         qsort(r.rows.data, r.rows.len, sizeof(*r.rows.data), by_self);
         if (s->out.format == 'r')
-            result = write_recording(&r);
+            result = write_recording(&r, jni, ret_events);
         else if (old)
             write_old(&r, jni);
         else

@@ -9,8 +9,9 @@
 struct session;
 
 /*
- * What the probes cost, measured. With clock=elapsed what the two readings of a call see is more than its time, and not by a
- * constant: a processor does the first nanoseconds of a call while it still finishes with the clock. So known work was timed.
+ * What the probes cost, measured. With clock=elapsed what the two readings of a call see is more
+ * than its time, and not by a constant: a processor does the first nanoseconds of a call while it
+ * still finishes with the clock. So known work was timed.
  */
 enum { TIMES_CURVE = 7 };
 
@@ -25,10 +26,19 @@ struct times_report_costs {
     } curve[TIMES_CURVE];
 };
 
-/* The time that a call takes of which the readings saw so much on average. Negative where they saw less than of nothing. */
+/*
+ * The time that a call takes of which the readings saw so much on average. Negative where they saw
+ * less than of nothing.
+ */
 double times_true_ns(const struct times_report_costs *costs, double seen_ns);
 
-/* Writes what was counted since the last report of the session. Under the session's lock. */
-int times_report(struct session *s, JNIEnv *jni, const struct times_tree *t, const struct times_report_costs *costs,
-                 bool elapsed, bool by_thread) must_check;
+/*
+ * Writes what was counted since the last report of the session, in *ret_events events of a
+ * recording. Under the session's lock. With `save` (a recording's, between reports) a tree of many
+ * call paths is written as totals of methods alone, which is cheap however large the tree is; the
+ * next report says the same by stacks.
+ */
+int times_report(struct session *s, JNIEnv *jni, const struct times_tree *t,
+                 const struct times_report_costs *costs, bool elapsed, bool by_thread, bool save,
+                 uint64_t *ret_events) must_check;
 void times_report_release(void);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/times/tree.h"
 
+#include "agent/fault.h"
+
 #include "base/map.h"
 
 #include <errno.h>
@@ -14,7 +16,8 @@ enum { FIRST_CHUNK = 16, LARGEST_CHUNK = 1024, SPARE = 4096 };
 
 static void *map_memory(size_t size)
 {
-    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                   -1, 0);
     return p == MAP_FAILED ? NULL : p;
 }
 
@@ -68,13 +71,16 @@ static int map_once(struct times_tree *t, size_t limit)
 
 int times_begin(struct times_tree *t, size_t limit, bool timed)
 {
-    int r = map_once(t, limit);
+    int r = fault_here() ? -ENOMEM : map_once(t, limit);
     if (r < 0)
         return r;
     char *memory = map_memory(limit);
     if (!memory)
         return -ENOMEM;
-    /* Calls of large programs touch their nodes in no order, and misses of the TLB cost a quarter of it. Refused: no matter. */
+    /*
+     * Calls of large programs touch their nodes in no order, and misses of the TLB cost a quarter
+     * of it. Refused: no matter.
+     */
     (void)madvise(memory, limit, MADV_HUGEPAGE);
     madvise(t->readings, limit / TIMES_NODE * sizeof(*t->readings), MADV_DONTNEED);
     t->memory = memory;
@@ -89,7 +95,8 @@ int times_begin(struct times_tree *t, size_t limit, bool timed)
     return 0;
 }
 
-static struct times_node *node_at(const struct times_tree *t, const struct times_chunk *chunk, uint32_t i)
+static struct times_node *node_at(const struct times_tree *t, const struct times_chunk *chunk,
+                                  uint32_t i)
 {
     return (struct times_node *)((char *)chunk->nodes + (size_t)i * t->node_size);
 }
@@ -151,7 +158,8 @@ static struct times_chunk *new_chunk(struct times_tree *t, struct times_context 
     return chunk;
 }
 
-static struct times_node *new_node(struct times_tree *t, struct times_context *c, struct times_node *parent, int32_t method)
+static struct times_node *new_node(struct times_tree *t, struct times_context *c,
+                                   struct times_node *parent, int32_t method)
 {
     struct times_chunk *chunk = atomic_load(&c->chunks);
     if (!chunk || atomic_load(&chunk->used) == chunk->capacity)
@@ -199,7 +207,8 @@ void times_context_give(struct times_tree *t, struct times_context *c)
     t->free_contexts = c;
 }
 
-struct times_slot *times_slot_add(struct times_tree *t, uint64_t key, struct times_context *own, void *owner)
+struct times_slot *times_slot_add(struct times_tree *t, uint64_t key, struct times_context *own,
+                                  void *owner)
 {
     uint64_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - TIMES_SLOT_BITS);
     for (int probes = 0; probes < 64; probes++, at = (at + 1) & (TIMES_SLOTS - 1)) {
@@ -267,15 +276,18 @@ static uint64_t *new_table(struct times_tree *t, struct times_context *c, uint32
     return table;
 }
 
-/* Room for one more: the table in a node leaves one entry free, others are at most half full, so that most children are found
- * at once. */
+/*
+ * Room for one more: the table in a node leaves one entry free, others are at most half full, so
+ * that most children are found at once.
+ */
 static bool make_room(struct times_tree *t, struct times_node *n)
 {
     uint32_t mask = atomic_load(&n->mask), children = 0;
     uint64_t *old = atomic_load(&n->table);
     for (uint32_t i = 0; i <= mask; i++)
         children += old[i] != TIMES_EMPTY;
-    if (mask + 1 == TIMES_OWN_TABLE ? children < TIMES_OWN_TABLE - 1 : 2 * (children + 1) <= mask + 1)
+    if (mask + 1 == TIMES_OWN_TABLE ? children < TIMES_OWN_TABLE - 1
+                                    : 2 * (children + 1) <= mask + 1)
         return true;
     uint32_t size = mask + 1 == TIMES_OWN_TABLE ? 2 * TIMES_OWN_TABLE : 2 * (mask + 1);
     uint64_t *table = new_table(t, n->context, size);
@@ -315,7 +327,7 @@ struct merging {
     struct times_paths *to;
     VEC(const struct times_node *) nodes; /* of all paths, those of a path together */
     VEC(size_t) first;                    /* of a path's nodes; one more than there are paths */
-    struct map open;                      /* addresses of nodes of timed calls that go on */
+    struct map open; /* addresses of nodes of timed calls that go on; 2: innermost */
     uint64_t now;
     bool by_thread;
 };
@@ -325,8 +337,9 @@ static int note_open_calls(struct merging *m, const struct times_context *c)
 {
     int depth = 0, r = 0;
     for (const struct times_node *n = atomic_load(&c->current);
-         r == 0 && n && n != c->root && n->method != TIMES_BEYOND && depth < 1 << 20; n = n->parent, depth++)
-        r = map_put(&m->open, (uintptr_t)n, 1);
+         r == 0 && n && n != c->root && n->method != TIMES_BEYOND && depth < 1 << 20;
+         n = n->parent, depth++)
+        r = map_put(&m->open, (uintptr_t)n, depth ? 1 : 2);
     return r;
 }
 
@@ -340,15 +353,20 @@ static void add_node(const struct merging *m, struct times_path *p, const struct
         return;
     p->total_ns += n->total_ns;
     p->slowest_ns = MAX(p->slowest_ns, n->slowest_ns);
-    if (n->started && n->started < m->now && map_get(&m->open, (uintptr_t)n))
-        p->total_ns += m->now - n->started;
+    const uint64_t *open =
+        n->started && n->started < m->now ? map_get(&m->open, (uintptr_t)n) : NULL;
+    if (!open)
+        return;
+    p->total_ns += m->now - n->started;
+    p->open_ns += *open == 2 ? m->now - n->started : 0;
 }
 
 /* The children of a node that are there now. A mask is never newer than the table read after it. */
 static int push_children(struct merging *m, const struct times_node *n)
 {
     uint32_t mask = atomic_load_explicit(&((struct times_node *)n)->mask, memory_order_acquire);
-    const uint64_t *table = atomic_load_explicit(&((struct times_node *)n)->table, memory_order_acquire);
+    const uint64_t *table =
+        atomic_load_explicit(&((struct times_node *)n)->table, memory_order_acquire);
     int r = 0;
     for (uint32_t i = 0; i <= mask && r == 0; i++) {
         uint64_t entry = __atomic_load_n(&table[i], __ATOMIC_ACQUIRE);
@@ -361,18 +379,23 @@ static int push_children(struct merging *m, const struct times_node *n)
 
 static int by_method(const void *a, const void *b)
 {
-    const struct times_node *x = *(const struct times_node *const *)a, *y = *(const struct times_node *const *)b;
+    const struct times_node *x = *(const struct times_node *const *)a,
+                            *y = *(const struct times_node *const *)b;
     return (x->method > y->method) - (x->method < y->method);
 }
 
 static int by_thread_and_method(const void *a, const void *b)
 {
-    const struct times_node *x = *(const struct times_node *const *)a, *y = *(const struct times_node *const *)b;
+    const struct times_node *x = *(const struct times_node *const *)a,
+                            *y = *(const struct times_node *const *)b;
     uint32_t u = x->context->thread, v = y->context->thread;
     return u != v ? (u > v) - (u < v) : by_method(a, b);
 }
 
-/* Makes paths of the children of a path's nodes: one of those whose method, and thread, is the same. */
+/*
+ * Makes paths of the children of a path's nodes: one of those whose method, and thread, is the
+ * same.
+ */
 static int merge_children(struct merging *m, uint32_t path)
 {
     size_t from = m->first.data[path], to = m->first.data[path + 1], start = m->nodes.len;
@@ -384,9 +407,10 @@ static int merge_children(struct merging *m, uint32_t path)
         qsort(m->nodes.data + start, m->nodes.len - start, sizeof(*m->nodes.data), order);
     for (size_t i = start; i < m->nodes.len && r == 0;) {
         const struct times_node *n = m->nodes.data[i];
-        struct times_path p = {.method = n->method, .parent = path, .thread = m->by_thread ? n->context->thread : 0};
-        for (const struct times_node *const *same = m->nodes.data + i; i < m->nodes.len && order(same, m->nodes.data + i) == 0;
-             i++)
+        struct times_path p = {
+            .method = n->method, .parent = path, .thread = m->by_thread ? n->context->thread : 0};
+        for (const struct times_node *const *same = m->nodes.data + i;
+             i < m->nodes.len && order(same, m->nodes.data + i) == 0; i++)
             add_node(m, &p, m->nodes.data[i]);
         r = vec_push(&m->to->all, p);
         if (r == 0)
@@ -398,7 +422,8 @@ static int merge_children(struct merging *m, uint32_t path)
 /* Path 0: the roots of all contexts. */
 static int merge_roots(struct merging *m)
 {
-    uint32_t n = atomic_load_explicit(&((struct times_tree *)m->t)->n_contexts, memory_order_acquire);
+    uint32_t n =
+        atomic_load_explicit(&((struct times_tree *)m->t)->n_contexts, memory_order_acquire);
     int r = vec_push(&m->to->all, ((struct times_path){.method = TIMES_ROOT}));
     if (r == 0)
         r = vec_push(&m->first, 0);

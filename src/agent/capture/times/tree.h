@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The trees of calls that cpu=times fills: native memory that instrumented code (probe/java/lang/JvmscopeTimes.java, which
- * knows the offsets) reads and writes through Unsafe, and that a signal handler reads. Knows no JVM.
+ * The trees of calls that cpu=times fills: native memory that instrumented code
+ * (probe/java/lang/JvmscopeTimes.java, which knows the offsets) reads and writes through Unsafe,
+ * and that a signal handler reads. Knows no JVM.
  *
- * slot     one for each platform thread, found by hashing the address of its JavaThread; shows the context that runs there
- * context  one tree, used by one thread at a time, virtual ones included; given back when its thread has left all calls
- * node     one call path; exactly one cache line unless calls are timed, with room for the first children's entries
- * entry    a child in a node's table: its method and its address in one word, so that finding it waits for no line of its own
+ * slot     one for each platform thread, found by hashing the address of its JavaThread; shows the
+ * context that runs there context  one tree, used by one thread at a time, virtual ones included;
+ * given back when its thread has left all calls node     one call path; exactly one cache line
+ * unless calls are timed, with room for the first children's entries entry    a child in a node's
+ * table: its method and its address in one word, so that finding it waits for no line of its own
  *
- * Rules that make this safe without locks: nodes of a context are written by the thread that runs in it alone; the handler,
- * which interrupts that same thread, writes `readings` only; a node is complete before anything points to it, a larger table
- * before its mask is, and a node is in its chunk before its chunk counts it. Slots, contexts and readings are never unmapped.
- * Nodes of an ended session stay readable until the session after the next begins, and then read as zeros: a late probe sees
- * context 0 and does nothing.
+ * Rules that make this safe without locks: nodes of a context are written by the thread that runs
+ * in it alone; the handler, which interrupts that same thread, writes `readings` only; a node is
+ * complete before anything points to it, a larger table before its mask is, and a node is in its
+ * chunk before its chunk counts it. Slots, contexts and readings are never unmapped. Nodes of an
+ * ended session stay readable until the session after the next begins, and then read as zeros: a
+ * late probe sees context 0 and does nothing.
  */
 #pragma once
 
@@ -93,7 +96,8 @@ enum { TIMES_CONTEXTS = 1 << 16 };
 
 struct times_tree {
     struct times_slot *slots;
-    struct times_context *both_contexts, *contexts; /* sessions take turns: a late probe must not touch the next one's */
+    /* sessions take turns: a late probe must not touch the next one's */
+    struct times_context *both_contexts, *contexts;
     _Atomic uint32_t n_contexts;
     struct times_slot lost; /* where nothing is recorded: its context's nodes lead to themselves */
     struct times_context lost_context;
@@ -114,7 +118,10 @@ struct times_tree {
     struct times_context *free_contexts; /* under the caller's lock */
 };
 
-/* Maps slots and contexts, once per process; begins a session with room for `limit` bytes of nodes. -ENOMEM. */
+/*
+ * Maps slots and contexts, once per process; begins a session with room for `limit` bytes of nodes.
+ * -ENOMEM.
+ */
 int times_begin(struct times_tree *t, size_t limit, bool timed) must_check;
 /* Ends it: no slot leads to a context any more. Merge before. Under the caller's lock. */
 void times_end(struct times_tree *t);
@@ -123,27 +130,42 @@ void times_end(struct times_tree *t);
 struct times_context *times_context_take(struct times_tree *t, bool reuse);
 void times_context_give(struct times_tree *t, struct times_context *c);
 /* Enters a thread; NULL when the table is full. Under the caller's lock. */
-struct times_slot *times_slot_add(struct times_tree *t, uint64_t key, struct times_context *own, void *owner);
+struct times_slot *times_slot_add(struct times_tree *t, uint64_t key, struct times_context *own,
+                                  void *owner);
 void times_slot_remove(struct times_tree *t, struct times_slot *s);
 
-/* Where the timer's readings of a node are noted; NULL when it is none of this session's. In signal handlers too. */
+/*
+ * Where the timer's readings of a node are noted; NULL when it is none of this session's. In signal
+ * handlers too.
+ */
 struct times_reading *times_reading_of(const struct times_tree *t, const struct times_node *n);
 
-/* The child of a node, added if need be; on the thread that runs in its context. Never NULL: the node beyond when full. */
+/*
+ * The child of a node, added if need be; on the thread that runs in its context. Never NULL: the
+ * node beyond when full.
+ */
 struct times_node *times_child(struct times_tree *t, struct times_node *parent, int32_t method);
 
-/* What all contexts hold, merged: paths that are equal are one. Element 0 is the root; a parent lies before its children. */
+/*
+ * What all contexts hold, merged: paths that are equal are one. Element 0 is the root; a parent
+ * lies before its children.
+ */
 struct times_path {
     int32_t method;
     uint32_t parent;
     uint32_t thread; /* 0 unless merged by thread */
     uint64_t samples, count, cpu_ns, total_ns, slowest_ns;
+    uint64_t open_ns; /* of total_ns: innermost calls of their threads that have not returned */
 };
 
 struct times_paths {
     VEC(struct times_path) all;
 };
 
-/* Adds to nothing: `ret` is filled anew. While threads run the figures are those of about now. -ENOMEM. */
-int times_merge(const struct times_tree *t, bool by_thread, uint64_t now, struct times_paths *ret) must_check;
+/*
+ * Adds to nothing: `ret` is filled anew. While threads run the figures are those of about now.
+ * -ENOMEM.
+ */
+int times_merge(const struct times_tree *t, bool by_thread, uint64_t now,
+                struct times_paths *ret) must_check;
 void times_paths_release(struct times_paths *p);

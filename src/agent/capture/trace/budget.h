@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much a capture may write: a number of events, events a second, and bytes. What is above is counted. */
+/*
+ * How much a capture may write: a number of events, events a second, and bytes. What is above is
+ * counted.
+ */
 #pragma once
 
 #include "agent/options.h"
@@ -13,8 +16,9 @@ struct trace_budget {
 
 static inline struct trace_budget budget_of(const struct options *o)
 {
-    return (struct trace_budget){
-        .limit = o->v[OPT_LIMIT].number, .rate = o->v[OPT_RATE].number, .bytes = o->v[OPT_BYTES].number};
+    return (struct trace_budget){.limit = o->v[OPT_LIMIT].number,
+                                 .rate = o->v[OPT_RATE].number,
+                                 .bytes = o->v[OPT_BYTES].number};
 }
 
 /* Whether an event of that time may still be written; counts it where not. */
@@ -28,7 +32,10 @@ static inline bool budget_allows(struct trace_budget *b, uint64_t time_ns)
         b->over_bytes++;
         return false;
     }
-    /* Threads are read one after the other: what is of an earlier second than the newest counts with that one. */
+    /*
+     * Threads are read one after the other: what is of an earlier second than the newest counts
+     * with that one.
+     */
     if (time_ns / NS_PER_SECOND > b->second) {
         b->second = time_ns / NS_PER_SECOND;
         b->in_second = 0;
@@ -49,6 +56,7 @@ static inline void budget_spend(struct trace_budget *b, size_t bytes)
 
 static inline void budget_status(const struct trace_budget *b, const char *name, struct buf *out)
 {
-    buf_printf(out, "%s.over_limit %llu\n%s.over_rate %llu\n%s.over_bytes %llu\n", name, (unsigned long long)b->over_limit,
-               name, (unsigned long long)b->over_rate, name, (unsigned long long)b->over_bytes);
+    buf_printf(out, "%s.over_limit %llu\n%s.over_rate %llu\n%s.over_bytes %llu\n", name,
+               (unsigned long long)b->over_limit, name, (unsigned long long)b->over_rate, name,
+               (unsigned long long)b->over_bytes);
 }

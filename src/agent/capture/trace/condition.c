@@ -19,7 +19,7 @@ struct node {
 struct condition {
     struct node nodes[NODES_MAX];
     int count, root;
-    char texts[NODES_MAX][TEXT_MAX];
+    char texts[NODES_MAX][TEXT_MAX], paths[NODES_MAX][TEXT_MAX];
 };
 
 struct parser {
@@ -54,8 +54,8 @@ static bool take(struct parser *p, const char *word)
 static bool take_word(struct parser *p, const char *word)
 {
     const char *before = p->at;
-    if (take(p, word) && !((*p->at | 0x20) >= 'a' && (*p->at | 0x20) <= 'z') && !(*p->at >= '0' && *p->at <= '9') &&
-        *p->at != '_')
+    if (take(p, word) && !((*p->at | 0x20) >= 'a' && (*p->at | 0x20) <= 'z') &&
+        !(*p->at >= '0' && *p->at <= '9') && *p->at != '_')
         return true;
     p->at = before;
     return false;
@@ -72,9 +72,17 @@ static int add(struct parser *p, struct node n)
 static int parse_literal(struct parser *p, struct cond_test *t)
 {
     skip_blanks(p);
+    bool is_text = *p->at == '\'' || *p->at == '"';
+    if (t->what == COND_THREAD && !is_text)
+        return fail(p, "a thread's name is a text, as in thread == 'main':");
+    if ((t->what == COND_TIME || t->what == COND_DEPTH || t->what == COND_THROWN || t->length) &&
+        (is_text || strncmp(p->at, "null", 4) == 0))
+        return fail(p, "time, depth, thrown and lengths are numbers:");
     if (take_word(p, "null")) {
         t->kind = COND_NULL;
-        return t->op == COND_EQ || t->op == COND_NE ? 0 : fail(p, "null can only be compared by == and !=");
+        return t->op == COND_EQ || t->op == COND_NE
+                   ? 0
+                   : fail(p, "null can only be compared by == and !=");
     }
     if (*p->at == '\'' || *p->at == '"') {
         const char *end = strchr(p->at + 1, *p->at);
@@ -113,15 +121,62 @@ static int parse_literal(struct parser *p, struct cond_test *t)
     return 0;
 }
 
+static bool in_name(char c)
+{
+    return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'
+               ? true
+               : (c >= '0' && c <= '9') || c == '_' || c == '$' || c & 0x80;
+}
+
+/* Bytes of names with dots between them. */
+static size_t names_length(const char *at)
+{
+    size_t n = 0;
+    while (in_name(at[n]) && !(at[n] >= '0' && at[n] <= '9')) {
+        while (in_name(at[n]))
+            n++;
+        if (at[n] != '.' || !in_name(at[n + 1]))
+            break;
+        n++;
+    }
+    return n;
+}
+
+/* What stands behind a value: names of fields, and .length at the end. */
+static int parse_path(struct parser *p, struct cond_test *t)
+{
+    static const char length[] = ".length";
+    const char *start = p->at;
+    size_t n = *start == '.' ? 1 + names_length(start + 1) : 0, end = sizeof(length) - 1;
+    if (t->what == COND_STATIC)
+        n = names_length(start);
+    p->at += n;
+    t->length = n >= end && memcmp(start + n - end, length, end) == 0;
+    n -= t->length ? end : 0;
+    if (n <= 1)
+        return 0;
+    if (t->what == COND_RETURN)
+        return fail(p, "fields are read as a call begins: there is no return then");
+    if (n >= TEXT_MAX || p->c->count == NODES_MAX)
+        return fail(p, "too long");
+    char *path = p->c->paths[p->c->count];
+    bool dot = t->what != COND_STATIC;
+    memcpy(path, start + dot, n - dot);
+    path[n - dot] = 0;
+    t->path = path;
+    return 0;
+}
+
 static int parse_test(struct parser *p)
 {
     static const struct {
         const char *name;
         enum cond_what what;
-    } whats[] = {{"return", COND_RETURN}, {"time", COND_TIME}, {"depth", COND_DEPTH}, {"thrown", COND_THROWN}};
+    } whats[] = {{"return", COND_RETURN}, {"this", COND_THIS},     {"time", COND_TIME},
+                 {"depth", COND_DEPTH},   {"thrown", COND_THROWN}, {"thread", COND_THREAD}};
 
-    static const char *const ops[] = {
-        [COND_EQ] = "==", [COND_NE] = "!=", [COND_LE] = "<=", [COND_GE] = ">=", [COND_LT] = "<", [COND_GT] = ">"};
+    static const char *const ops[] = {[COND_EQ] = "==", [COND_NE] = "!=", [COND_LE] = "<=",
+                                      [COND_GE] = ">=", [COND_LT] = "<",  [COND_GT] = ">"};
 
     static const enum cond_op order[] = {COND_EQ, COND_NE, COND_LE, COND_GE, COND_LT, COND_GT};
     struct node n = {.kind = NODE_TEST};
@@ -136,8 +191,16 @@ static int parse_test(struct parser *p)
         found = number < 256;
         n.test.arg = (unsigned)number;
     }
+    if (!found) {
+        n.test.what = COND_STATIC;
+        found = memchr(p->at, '.', names_length(p->at)) != NULL;
+    }
     if (!found)
-        return fail(p, "argN, return, time, depth or thrown is missing");
+        return fail(p, "argN, return, this, time, depth, thrown, thread or pkg.Class.field is "
+                       "missing");
+    bool has_path = n.test.what <= COND_THIS || n.test.what == COND_STATIC;
+    if (has_path && parse_path(p, &n.test) < 0)
+        return -EINVAL;
     for (size_t i = 0; i < ARRAY_SIZE(order) && n.test.op == COND_IS; i++)
         n.test.op = take(p, ops[order[i]]) ? order[i] : COND_IS;
     int r = n.test.op == COND_IS ? 0 : parse_literal(p, &n.test);
@@ -167,12 +230,14 @@ static int parse_not(struct parser *p)
     return r;
 }
 
-static int parse_chain(struct parser *p, enum node_kind kind, const char *word, int (*inner)(struct parser *p))
+static int parse_chain(struct parser *p, enum node_kind kind, const char *word,
+                       int (*inner)(struct parser *p))
 {
     int left = inner(p);
     while (left >= 0 && take(p, word)) {
         int right = inner(p);
-        left = right < 0 ? right : add(p, (struct node){.kind = kind, .left = left, .right = right});
+        left =
+            right < 0 ? right : add(p, (struct node){.kind = kind, .left = left, .right = right});
     }
     return left;
 }
@@ -211,6 +276,20 @@ void condition_free(struct condition *c)
     free(c);
 }
 
+void condition_number(struct condition *c, unsigned first)
+{
+    for (int i = 0; i < c->count; i++)
+        c->nodes[i].test.id = first + (unsigned)i;
+}
+
+const struct cond_test *condition_path(const struct condition *c, unsigned i)
+{
+    for (int n = 0; n < c->count; n++)
+        if (c->nodes[n].kind == NODE_TEST && c->nodes[n].test.path && i-- == 0)
+            return &c->nodes[n].test;
+    return NULL;
+}
+
 static bool compare(enum cond_op op, double a, double b)
 {
     switch (op) {
@@ -244,7 +323,8 @@ static bool test_holds(const struct cond_test *t, const struct cond_value *v)
     return !v->null && !v->text && compare(t->op, v->number, t->number);
 }
 
-static bool holds(const struct condition *c, int at, void (*value)(void *, const struct cond_test *, struct cond_value *),
+static bool holds(const struct condition *c, int at,
+                  void (*value)(void *, const struct cond_test *, struct cond_value *),
                   void *context)
 {
     const struct node *n = &c->nodes[at];
@@ -263,10 +343,34 @@ static bool holds(const struct condition *c, int at, void (*value)(void *, const
     return test_holds(&n->test, &v);
 }
 
-bool condition_holds(const struct condition *c, void (*value)(void *context, const struct cond_test *t, struct cond_value *ret),
+bool condition_holds(const struct condition *c,
+                     void (*value)(void *context, const struct cond_test *t,
+                                   struct cond_value *ret),
                      void *context)
 {
     return !c || holds(c, c->root, value, context);
+}
+
+static bool cannot_hold(const struct condition *c, int at,
+                        bool (*never)(void *, const struct cond_test *), void *context)
+{
+    const struct node *n = &c->nodes[at];
+    switch (n->kind) {
+    case NODE_AND:
+        return cannot_hold(c, n->left, never, context) || cannot_hold(c, n->right, never, context);
+    case NODE_OR:
+        return cannot_hold(c, n->left, never, context) && cannot_hold(c, n->right, never, context);
+    case NODE_NOT:
+        return false;
+    default:
+        return never(context, &n->test);
+    }
+}
+
+bool condition_never(const struct condition *c,
+                     bool (*never)(void *context, const struct cond_test *t), void *context)
+{
+    return c && cannot_hold(c, c->root, never, context);
 }
 
 static const struct cond_test *required(const struct condition *c, int at, unsigned *i)

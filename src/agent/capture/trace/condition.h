@@ -2,9 +2,19 @@
 /*
  * Conditions of trace: "arg1 > 100 && time > 5ms || return == null". Knows no JVM.
  *
- *     or: and { "||" and }      and: not { "&&" not }      not: "!" not | "(" or ")" | what [ op literal ]
- *     what: argN (from 1) | return | time | depth | thrown
- *     op: == != < <= > >=       literal: number, 'text', "text", true, false, null, a duration for time
+ * or: and { "||" and }
+ *
+ * and: not { "&&" not }
+ *
+ * not: "!" not | "(" or ")" | what [ op literal ]
+ *
+ * what: value [ ".length" ] | time | depth | thrown | thread (its name)
+ *
+ * value: argN (from 1) | return | this | this.f.g | argN.f.g | pkg.Class.f.g (static)
+ *
+ * op: == != < <= > >=
+ *
+ * literal: number, 'text', "text", true, false, null, a duration for time
  *
  * A value that is not there (argument 3 of a method with two) makes its comparison false.
  */
@@ -15,7 +25,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum cond_what { COND_ARG, COND_RETURN, COND_TIME, COND_DEPTH, COND_THROWN };
+enum cond_what {
+    COND_ARG,
+    COND_RETURN,
+    COND_THIS,
+    COND_TIME,
+    COND_DEPTH,
+    COND_THROWN,
+    COND_THREAD,
+    COND_STATIC
+};
 
 enum cond_op { COND_IS, COND_EQ, COND_NE, COND_LT, COND_LE, COND_GT, COND_GE };
 
@@ -24,6 +43,9 @@ enum cond_kind { COND_NUMBER, COND_TEXT, COND_NULL };
 struct cond_test {
     enum cond_what what;
     unsigned arg; /* of COND_ARG, from 1 */
+    bool length;  /* of a string or an array, or the size of a collection, instead of the value */
+    const char *path; /* "f.g" of `this` or an argument, "pkg.Class.f.g" when static; else NULL */
+    unsigned id;      /* of a path, by which records have its value; see condition_number */
     enum cond_op op;
     enum cond_kind kind;
     double number;
@@ -36,6 +58,13 @@ struct condition;
 int condition_parse(struct condition **ret, const char *text, struct buf *why) must_check;
 void condition_free(struct condition *c);
 
+/* Gives each test with a path an id of its own, from `first` on: CONDITION_IDS at most. */
+enum { CONDITION_IDS = 64 };
+
+void condition_number(struct condition *c, unsigned first);
+/* The i-th test with a path; NULL behind the last. */
+const struct cond_test *condition_path(const struct condition *c, unsigned i);
+
 /* A value as a test sees it. */
 struct cond_value {
     bool there, null;
@@ -44,11 +73,17 @@ struct cond_value {
 };
 
 /* True when the condition holds; value tells what a test compares with. NULL holds always. */
-bool condition_holds(const struct condition *c, void (*value)(void *context, const struct cond_test *t, struct cond_value *ret),
+bool condition_holds(const struct condition *c,
+                     void (*value)(void *context, const struct cond_test *t,
+                                   struct cond_value *ret),
                      void *context);
 
+/* Whether the condition cannot hold, given the tests that never hold; what is negated by ! may. */
+bool condition_never(const struct condition *c,
+                     bool (*never)(void *context, const struct cond_test *t), void *context);
+
 /*
- * The tests that must hold whatever else does (joined by && at the top), one after the other: what can be looked at before the
- * others. NULL behind the last.
+ * The tests that must hold whatever else does (joined by && at the top), one after the other: what
+ * can be looked at before the others. NULL behind the last.
  */
 const struct cond_test *condition_required(const struct condition *c, unsigned i);

@@ -3,6 +3,7 @@
 
 #include "agent/capture/trace/objects.h"
 #include "agent/instrument/probe_class.h"
+#include "agent/lambda.h"
 #include "agent/thread_table.h"
 #include "agent/virtual_threads.h"
 #include "agent/vm.h"
@@ -31,11 +32,20 @@ static struct {
         JNIEnv *env;
     } owners[RINGS_MAX]; /* of rings; eetop 0: nobody's */
 
-    unsigned n_rings;
+    struct trace_ring_lost {
+        uint64_t calls, sites, results;
+    } told[RINGS_MAX]; /* what the recording knows of */
+
+    struct trace_ring_lost at_end[RINGS_MAX]; /* when it was shut */
+
+    _Atomic unsigned n_rings;
     char *classes[CLASSES_MAX];
     int64_t eetop, carrier, tid;
     jclass probe;
     bool active, follows; /* virtual threads */
+    /* no calls begin any more, for the recording ends; so many rings there were then */
+    atomic_bool shut;
+    _Atomic unsigned shut_rings;
     uint64_t without_ring;
     struct map names; /* java thread id -> char *, of threads that have or had a ring */
 } hub = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -57,15 +67,17 @@ NATIVE(jlong, constant)(JNIEnv *jni, jclass class, jint which)
 static int free_ring(void)
 {
     for (unsigned i = 0; i < hub.n_rings; i++) {
-        if (!hub.owners[i].eetop && !trace_ring_peek(hub.rings[i]))
+        if (!hub.owners[i].eetop && !trace_ring_used(hub.rings[i]))
             return (int)i;
     }
-    if (hub.n_rings == RINGS_MAX)
+    if (hub.shut || hub.n_rings == RINGS_MAX)
         return -ENOSPC;
-    struct trace_ring *r = mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (r == MAP_FAILED)
+    uint32_t share = trace_ring_share(hub.n_rings + 1);
+    struct trace_ring *r = trace_ring_new(share, (uint64_t)(hub.n_rings + 1) << 40);
+    if (!r)
         return -ENOMEM;
-    r->calls = (uint64_t)(hub.n_rings + 1) << 40;
+    for (unsigned i = 0; i < hub.n_rings; i++)
+        atomic_store(&hub.rings[i]->room, (int32_t)MIN(share, (uint32_t)hub.rings[i]->size));
     hub.rings[hub.n_rings] = r;
     return (int)hub.n_rings++;
 }
@@ -82,12 +94,13 @@ static void keep_name(const struct thread *t)
 NATIVE(jlong, newRing)(JNIEnv *jni, jclass class, jlong eetop)
 {
     struct trace_ring *ring = NULL;
-    if (!eetop)
+    if (!eetop) /* the probe class binds its methods */
         return 0;
     struct thread *thread = threads_self(jni);
     pthread_mutex_lock(&hub.lock);
     keep_name(thread);
-    struct trace_slot *slot = hub.active ? trace_slot_find(hub.slots, (uint64_t)eetop) : NULL;
+    struct trace_slot *slot =
+        hub.active && eetop != RING_VACATED ? trace_slot_find(hub.slots, (uint64_t)eetop) : NULL;
     if (slot && atomic_load(&slot->eetop) == (uint64_t)eetop) {
         ring = slot->ring;
     } else {
@@ -99,7 +112,7 @@ NATIVE(jlong, newRing)(JNIEnv *jni, jclass class, jlong eetop)
             slot->ring = ring;
             atomic_store(&slot->eetop, (uint64_t)eetop);
         }
-        hub.without_ring += i < 0;
+        hub.without_ring += i < 0 && hub.active && !hub.shut;
     }
     pthread_mutex_unlock(&hub.lock);
     return (jlong)(uintptr_t)ring;
@@ -107,14 +120,13 @@ NATIVE(jlong, newRing)(JNIEnv *jni, jclass class, jlong eetop)
 
 NATIVE(void, newClass)(JNIEnv *jni, jclass class, jclass c, jint number)
 {
-    char *signature = NULL;
-    if (number <= 0 || number >= CLASSES_MAX || (*vm.ti)->GetClassSignature(vm.ti, c, &signature, NULL) != JVMTI_ERROR_NONE)
+    char *signature = number > 0 && number < CLASSES_MAX ? class_signature(c) : NULL;
+    if (!signature)
         return;
     pthread_mutex_lock(&hub.lock);
     free(hub.classes[number]);
-    hub.classes[number] = strdup(signature);
+    hub.classes[number] = signature;
     pthread_mutex_unlock(&hub.lock);
-    vm_free(signature);
 }
 
 /* A thread that ends: its ring, once it is empty, and its slot may serve another one. */
@@ -137,8 +149,9 @@ static const struct thread_listener listener = {.ended = thread_ended};
 bool hub_is_used(struct str name)
 {
     /* What the probes call themselves. */
-    static const char *const never[] = {"java/lang/String", "java/lang/System",       "java/lang/Float",
-                                        "java/lang/Double", "java/lang/StringLatin1", "java/lang/StringUTF16"};
+    static const char *const never[] = {"java/lang/String",       "java/lang/System",
+                                        "java/lang/Float",        "java/lang/Double",
+                                        "java/lang/StringLatin1", "java/lang/StringUTF16"};
     for (size_t i = 0; i < ARRAY_SIZE(never); i++) {
         if (str_is(name, never[i]))
             return true;
@@ -157,7 +170,9 @@ const char *hub_thread_name(int64_t java_id)
     const uint64_t *at = map_get(&hub.names, (uint64_t)java_id);
     if (at)
         return (const char *)(uintptr_t)*at;
-    return hub.follows && virtual_thread_name((uint64_t)java_id, virtual_name, sizeof(virtual_name)) ? virtual_name : NULL;
+    return hub.follows && virtual_thread_name((uint64_t)java_id, virtual_name, sizeof(virtual_name))
+               ? virtual_name
+               : NULL;
 }
 
 jclass hub_probe(void)
@@ -172,36 +187,99 @@ static bool hand_over(struct jfr_writer *w, const struct trace_record *r)
     return !reader || trace_objects_is_own(r->thread) || reader->record(w, r);
 }
 
-/* An exit may lie in another ring than its entry, when a virtual thread has moved: such are tried again behind all others. */
+struct round {
+    struct jfr_writer *w;
+    VEC(struct trace_record *) later;
+};
+
+static void give_up(struct round *round)
+{
+    if (hub.readers[0] && hub.readers[0]->unmatched)
+        hub.readers[0]->unmatched(round->w);
+}
+
+static void read_one(void *context, const struct trace_record *r)
+{
+    struct round *round = context;
+    if (hand_over(round->w, r))
+        return;
+    struct trace_record *copy = malloc(r->size);
+    if (copy)
+        memcpy(copy, r, r->size);
+    if (!copy || vec_push(&round->later, copy) < 0) {
+        free(copy);
+        give_up(round);
+    }
+}
+
+static struct trace_ring_lost lost_of(const struct trace_ring *r)
+{
+    return (struct trace_ring_lost){atomic_load(&r->lost), atomic_load(&r->lost_sites),
+                                    atomic_load(&r->lost_results)};
+}
+
+/*
+ * Tells the recording what rings had no room for; each ring's sums are taken as they are read. What
+ * begins after the end of the recording is none of it. With the lock.
+ */
+static void tell_lost(struct jfr_writer *w)
+{
+    struct trace_ring_lost more = {0};
+    for (unsigned i = 0; i < hub.n_rings; i++) {
+        struct trace_ring_lost now = lost_of(hub.rings[i]), *told = &hub.told[i];
+        if (hub.shut && i < hub.shut_rings) {
+            now.calls = MAX(hub.at_end[i].calls, told->calls);
+            now.sites = MAX(hub.at_end[i].sites, told->sites);
+        }
+        more.calls += now.calls - told->calls;
+        more.sites += now.sites - told->sites;
+        more.results += now.results - told->results;
+        *told = now;
+    }
+    jfr_lose_since(w, LOSS_TRACE_BUFFER, more.calls);
+    jfr_lose_since(w, LOSS_LOG_BUFFER, more.sites);
+    jfr_lose_since(w, LOSS_TRACE_RESULT, more.results);
+    jfr_lose_total(w, hub.readers[0] ? LOSS_TRACE_NO_BUFFER : LOSS_LOG_NO_BUFFER, hub.without_ring);
+}
+
+/*
+ * An exit may lie in another ring than its entry, when a virtual thread has moved: such are tried
+ * again behind all others.
+ */
 static void drain(struct jfr_writer *w)
 {
-    VEC(struct trace_record *) later = {0};
-    unsigned handled = 0;
-    for (unsigned i = 0; i < hub.n_rings; i++) {
-        const struct trace_record *r;
-        /* What comes while this runs is for the next time: a busy thread must not hold us here. */
-        int64_t until = atomic_load(&hub.rings[i]->head);
-        while (atomic_load(&hub.rings[i]->tail) != until && (r = trace_ring_peek(hub.rings[i]))) {
-            if (!hand_over(w, r)) {
-                struct trace_record *copy = malloc(r->size);
-                if (copy)
-                    memcpy(copy, r, r->size);
-                if (!copy || vec_push(&later, copy) < 0) {
-                    free(copy);
-                    hub.readers[0]->unmatched();
-                }
-            }
-            trace_ring_pass(hub.rings[i], r);
-            if (++handled % 256 == 0)
-                (void)jfr_writer_work(w); /* room in the file for what follows */
-        }
+    struct round round = {.w = w};
+    for (unsigned i = 0; i < hub.n_rings; i++)
+        trace_ring_drain(hub.rings[i], read_one, &round);
+    for (size_t i = 0; i < round.later.len; i++) {
+        if (!hand_over(w, round.later.data[i]))
+            give_up(&round);
+        free(round.later.data[i]);
     }
-    for (size_t i = 0; i < later.len; i++) {
-        if (!hand_over(w, later.data[i]))
-            hub.readers[0]->unmatched();
-        free(later.data[i]);
+    vec_release(&round.later);
+    tell_lost(w);
+}
+
+void hub_shut(void)
+{
+    bool first = !hub.shut;
+    unsigned n = hub.n_rings;
+    for (unsigned i = 0; i < n; i++) {
+        if (first)
+            hub.at_end[i] = lost_of(hub.rings[i]);
+        atomic_store(&hub.rings[i]->room, 0);
     }
-    vec_release(&later);
+    if (first)
+        hub.shut_rings = n;
+    hub.shut = true;
+}
+
+static bool is_busy(void)
+{
+    bool busy = false;
+    for (unsigned i = 0; i < hub.n_rings; i++)
+        busy = busy || trace_ring_used(hub.rings[i]) > RING_ROOM_MIN / 4;
+    return busy;
 }
 
 void hub_drain(struct session *s, JNIEnv *jni)
@@ -210,6 +288,8 @@ void hub_drain(struct session *s, JNIEnv *jni)
     trace_objects_work(s, jni);
     pthread_mutex_lock(&hub.lock);
     drain(w);
+    if (is_busy())
+        session_hurry();
     pthread_mutex_unlock(&hub.lock);
 }
 
@@ -220,7 +300,9 @@ static int begin(JNIEnv *jni, struct buf *why)
     hub.tid = probe_field_offset(jni, "java/lang/Thread", "tid", "J");
     hub.carrier = 0;
     if (vm.version >= 19)
-        hub.carrier = MAX(probe_field_offset(jni, "java/lang/VirtualThread", "carrierThread", "Ljava/lang/Thread;"), 0);
+        hub.carrier = MAX(probe_field_offset(jni, "java/lang/VirtualThread", "carrierThread",
+                                             "Ljava/lang/Thread;"),
+                          0);
     if (hub.eetop < 0 || hub.tid < 0) {
         buf_string(why, "trace: the layout of java.lang.Thread is not known");
         return -ENOTSUP;
@@ -236,31 +318,23 @@ static int begin(JNIEnv *jni, struct buf *why)
     }
     pthread_mutex_lock(&hub.lock);
     hub.active = true;
+    hub.shut = false;
     hub.without_ring = 0;
     /* Each thread comes for its ring again, and with it for its name. */
     memset(hub.slots, 0, RING_SLOTS * sizeof(struct trace_slot));
     memset(hub.owners, 0, sizeof(hub.owners));
-    for (unsigned i = 0; i < hub.n_rings; i++) { /* exits of calls that began in an earlier recording */
-        atomic_store(&hub.rings[i]->tail, atomic_load(&hub.rings[i]->head));
-        atomic_store(&hub.rings[i]->lost, 0);
+    /* exits of calls that began in an earlier recording */
+    for (unsigned i = 0; i < hub.n_rings; i++) {
+        struct trace_ring *r = hub.rings[i];
+        atomic_store(&r->tail, atomic_load(&r->head));
+        atomic_store(&r->room, (int32_t)MIN(trace_ring_share(hub.n_rings), (uint32_t)r->size));
+        r->open = 0;
+        hub.told[i] = lost_of(r);
     }
     pthread_mutex_unlock(&hub.lock);
     hub.follows = virtual_threads_on(jni); /* for their names */
     int r = probe_define(jni, PROBE, &hub.probe, why);
     return r < 0 ? r : threads_listen(&listener);
-}
-
-int hub_open(const struct hub_reader *reader, struct session *s, JNIEnv *jni, struct buf *why)
-{
-    int r = hub.readers[!reader->sites] ? 0 : begin(jni, why);
-    if (r == 0)
-        r = trace_objects_begin(s, jni, why);
-    if (r == 0) {
-        pthread_mutex_lock(&hub.lock);
-        hub.readers[reader->sites] = reader;
-        pthread_mutex_unlock(&hub.lock);
-    }
-    return r;
 }
 
 static void forget(JNIEnv *jni)
@@ -271,18 +345,10 @@ static void forget(JNIEnv *jni)
     vm_clear_exception(jni);
 }
 
-void hub_close(const struct hub_reader *reader, struct jfr_writer *w, JNIEnv *jni)
+/* After the last user, and where a first one could not begin: takes back what is there. */
+static void end(JNIEnv *jni)
 {
-    if (hub.readers[reader->sites] != reader)
-        return;
-    pthread_mutex_lock(&hub.lock);
-    drain(w);
-    hub.readers[reader->sites] = NULL;
-    bool last = !hub.readers[!reader->sites];
-    hub.active = !last;
-    pthread_mutex_unlock(&hub.lock);
-    if (!last)
-        return;
+    hub.active = false;
     threads_unlisten(&listener);
     if (hub.follows)
         virtual_threads_off();
@@ -297,13 +363,32 @@ void hub_close(const struct hub_reader *reader, struct jfr_writer *w, JNIEnv *jn
     trace_objects_end(jni);
 }
 
-void hub_status(const char *name, struct buf *out)
+int hub_open(const struct hub_reader *reader, struct session *s, JNIEnv *jni, struct buf *why)
 {
-    uint64_t lost = 0;
+    bool first = !hub.readers[!reader->sites];
+    int r = first ? begin(jni, why) : 0;
+    if (r == 0)
+        r = trace_objects_begin(s, jni, why);
+    if (r < 0 && first)
+        end(jni);
+    if (r < 0)
+        return r;
     pthread_mutex_lock(&hub.lock);
-    for (unsigned i = 0; i < hub.n_rings; i++)
-        lost += atomic_load(&hub.rings[i]->lost);
-    buf_printf(out, "%s.lost_ring_full %llu\n%s.lost_no_ring %llu\n", name, (unsigned long long)lost, name,
-               (unsigned long long)hub.without_ring);
+    hub.readers[reader->sites] = reader;
     pthread_mutex_unlock(&hub.lock);
+    return 0;
+}
+
+void hub_close(const struct hub_reader *reader, struct jfr_writer *w, JNIEnv *jni)
+{
+    if (hub.readers[reader->sites] != reader)
+        return;
+    pthread_mutex_lock(&hub.lock);
+    drain(w);
+    hub.readers[reader->sites] = NULL;
+    bool last = !hub.readers[!reader->sites];
+    hub.active = !last;
+    pthread_mutex_unlock(&hub.lock);
+    if (last)
+        end(jni);
 }

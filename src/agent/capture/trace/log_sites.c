@@ -28,26 +28,32 @@ void log_site_place(char *to, size_t size, struct str class_name, struct str met
     char number[16] = "";
     if (line)
         snprintf(number, sizeof(number), ":%u", line);
-    snprintf(to, size, "%.*s.%.*s%s", (int)class_name.len, class_name.data, (int)method.len, method.data, number);
+    snprintf(to, size, "%.*s.%.*s%s", (int)class_name.len, class_name.data, (int)method.len,
+             method.data, number);
     for (size_t i = 0; i < class_name.len && i < size; i++)
         to[i] = to[i] == '/' ? '.' : to[i];
 }
 
 int log_site_add(const struct log_site *s, uint32_t pc)
 {
-    uint64_t key = hash_bytes(s->place, strlen(s->place)) ^ hash_bytes(s->text, strlen(s->text)) * 31 ^
-                   hash_bytes(s->types, strlen(s->types)) * 7 ^ ((uint64_t)pc << 8 | s->kind) * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t key = hash_bytes(s->place, strlen(s->place)) ^
+                   hash_bytes(s->text, strlen(s->text)) * 31 ^
+                   hash_bytes(s->types, strlen(s->types)) * 7 ^
+                   ((uint64_t)pc << 8 | s->kind) * UINT64_C(0x9e3779b97f4a7c15);
     int r;
     pthread_mutex_lock(&lock);
     unsigned n = count;
     bool added = false;
-    uint64_t *at = n < SITES_MAX || map_get(&index_of, key) ? map_at(&index_of, key, n, &added) : NULL;
+    uint64_t *at =
+        n < SITES_MAX || map_get(&index_of, key) ? map_at(&index_of, key, n, &added) : NULL;
     r = at ? (int)*at : n == SITES_MAX ? -ENOBUFS : -ENOMEM;
     if (at && added) {
-        sites[n] = (struct log_site){s->kind,        keep(s->place), keep(s->text),      keep(s->types),
-                                     keep(s->owner), keep(s->name),  keep(s->descriptor)};
-        bool whole = sites[n].place && sites[n].text && sites[n].types && (!s->owner || sites[n].owner) &&
-                     (!s->name || sites[n].name) && (!s->descriptor || sites[n].descriptor);
+        sites[n] =
+            (struct log_site){s->kind,        keep(s->place), keep(s->text),      keep(s->types),
+                              keep(s->owner), keep(s->name),  keep(s->descriptor)};
+        bool whole = sites[n].place && sites[n].text && sites[n].types &&
+                     (!s->owner || sites[n].owner) && (!s->name || sites[n].name) &&
+                     (!s->descriptor || sites[n].descriptor);
         if (whole) {
             count = n + 1;
         } else {

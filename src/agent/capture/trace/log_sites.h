@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Places in the program where a probe writes values: logpoints and watched fields. A site is made when its class is rewritten
- * and stays for good, since compiled code may still name it.
+ * Places in the program where a probe writes values: logpoints and watched fields. A site is made
+ * when its class is rewritten and stays for good, since compiled code may still name it.
  */
 #pragma once
 
@@ -19,13 +19,18 @@ enum log_site_kind { SITE_LOG, SITE_READ, SITE_WRITE };
 struct log_site {
     enum log_site_kind kind;
     const char *place; /* pkg.Class.method:12 */
-    const char *text;  /* of a log: literals and values in turn, see logpoints.c; of a watched field: pkg.Class.name */
+    /* of a log: literals and values in turn, see logpoints.c; of a watched field: pkg.Class.name */
+    const char *text;
     const char *types; /* of the values in a record, one character each */
-    char *owner;       /* of a watched field: the class that the instruction names, java/lang/String */
+    /* of a watched field: the class that the instruction names, java/lang/String */
+    char *owner;
     char *name, *descriptor;
 };
 
-/* The site of the same kind, place and pc, or a new one: its number; -ENOBUFS, -ENOMEM. The strings are copied. */
+/*
+ * The site of the same kind, place and pc, or a new one: its number; -ENOBUFS, -ENOMEM. The strings
+ * are copied.
+ */
 int log_site_add(const struct log_site *s, uint32_t pc) must_check;
 /* NULL when there is none. The address stays. */
 const struct log_site *log_site_at(unsigned number);

@@ -51,13 +51,17 @@ static int add_part(struct log_spec *s, int kind, const char *text, size_t len, 
     return 0;
 }
 
+/* One name, or several with dots between them. */
 static bool is_name(const char *s)
 {
     /* Java allows any letter: what is not ASCII is taken as one. */
-    if (!*s || (*s >= '0' && *s <= '9'))
+    if (!*s || *s == '.' || (*s >= '0' && *s <= '9'))
         return false;
     for (; *s; s++)
-        if (!strchr("_$", *s) && !((*s | 0x20) >= 'a' && (*s | 0x20) <= 'z') && !(*s >= '0' && *s <= '9') && !(*s & 0x80))
+        if (*s == '.')
+            return is_name(s + 1);
+        else if (!strchr("_$", *s) && !((*s | 0x20) >= 'a' && (*s | 0x20) <= 'z') &&
+                 !(*s >= '0' && *s <= '9') && !(*s & 0x80))
             return false;
     return true;
 }
@@ -76,10 +80,13 @@ static int parse_value(struct log_spec *s, const char *text, size_t len, struct 
         p->kind = LOG_FIELD;
     } else if (p->text[0] == '#') {
         p->kind = LOG_SLOT;
-        if (sscanf(p->text, "#%5u:%c%n", &p->slot, &p->type, &n) != 2 || p->text[n] || !strchr("ZBCSIJFDL", p->type))
+        if (sscanf(p->text, "#%5u:%c%n", &p->slot, &p->type, &n) != 2 || p->text[n] ||
+            !strchr("ZBCSIJFDL", p->type))
             return refuse(why, text, "not a slot with its type, such as #3:I (Z B C S I J F D L),");
     } else if (!is_name(p->text)) {
-        return refuse(why, text, "not a local, this.field or #SLOT:TYPE");
+        return refuse(
+            why, text,
+            "not a local, a field (this.f, local.f.g, pkg.Class.f), thread or #SLOT:TYPE");
     }
     return 0;
 }

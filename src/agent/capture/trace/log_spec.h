@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What log= asks for: "pkg.Class:123 total {total} of {this.items}", several separated by ';'. A place is a class or a source
- * file (Cart.java, index.jsp) and a line. In braces: a local, a field of the class itself (this.name or name), or a slot with
- * its type (#3:I) where the class has no table of locals. Knows no JVM.
+ * What log= asks for: "pkg.Class:123 total {total} of {this.items}", several separated by ';'. A
+ * place is a class or a source file (Cart.java, index.jsp) and a line. In braces: a local, a field
+ * (this.name or name), fields and the length behind them (order.items.length), a static field
+ * (pkg.Class.name), thread, or a slot with its type (#3:I) where the class has no table of locals.
+ * Knows no JVM.
  */
 #pragma once
 
@@ -10,7 +12,7 @@
 
 #include <stdbool.h>
 
-enum { LOG_PARTS_MAX = 32, LOG_NAME_MAX = 64 };
+enum { LOG_PARTS_MAX = 32, LOG_NAME_MAX = 256 };
 
 struct log_part {
     enum { LOG_TEXT, LOG_NAME, LOG_THIS, LOG_FIELD, LOG_SLOT } kind;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * log= and watch=: values at lines, reads and writes of fields. The probes write through the rings of hub.h; a record's
- * kind names the site. A logpoint's class is changed once it is loaded: a table of locals that lies makes code that the
- * verifier refuses, and then the class stays as it was.
+ * log= and watch=: values at lines, reads and writes of fields. The probes write through the rings
+ * of hub.h; a record's kind names the site. A logpoint's class is changed once it is loaded: a
+ * table of locals that lies makes code that the verifier refuses, and then the class stays as it
+ * was.
  */
 #include "agent/capture/trace/logpoints.h"
 
@@ -10,6 +11,8 @@
 #include "agent/capture/trace/budget.h"
 #include "agent/capture/trace/hub.h"
 #include "agent/capture/trace/log_sites.h"
+#include "agent/capture/trace/nothing.h"
+#include "agent/capture/trace/paths.h"
 #include "agent/capture/trace/values.h"
 #include "agent/session.h"
 #include "base/clock.h"
@@ -32,8 +35,9 @@ static const struct jfr_type types[] = {
         .category = "jvmscope|Trace",
         .description = "A line with a logpoint was reached",
         .kind = JFR_EVENT,
-        .fields = JFR_FIELDS({"place", "Place", "java.lang.String"}, {"javaThreadId", "Java Thread Id", "long"},
-                             {"thread", "Thread", "java.lang.String"}, {"text", "Text", "java.lang.String"}),
+        .fields = JFR_FIELDS(
+            {"place", "Place", "java.lang.String"}, {"javaThreadId", "Java Thread Id", "long"},
+            {"thread", "Thread", "java.lang.String"}, {"text", "Text", "java.lang.String"}),
     },
     {
         .name = "jvmscope.FieldAccess",
@@ -41,13 +45,16 @@ static const struct jfr_type types[] = {
         .category = "jvmscope|Trace",
         .description = "A watched field was read or written",
         .kind = JFR_EVENT,
-        .fields =
-            JFR_FIELDS({"field", "Field", "java.lang.String"}, {"place", "Place", "java.lang.String"},
-                       {"javaThreadId", "Java Thread Id", "long"}, {"thread", "Thread", "java.lang.String"},
-                       {"object", "Object", "java.lang.String", .description = "Class@hash, null for a static field"},
-                       {"write", "Write", "boolean"},
-                       {"before", "Before", "java.lang.String", .description = "JSON: the value read, or the one overwritten"},
-                       {"after", "After", "java.lang.String", .description = "JSON: the value written, null when read"}),
+        .fields = JFR_FIELDS(
+            {"field", "Field", "java.lang.String"}, {"place", "Place", "java.lang.String"},
+            {"javaThreadId", "Java Thread Id", "long"}, {"thread", "Thread", "java.lang.String"},
+            {"object", "Object", "java.lang.String",
+             .description = "Class@hash, null for a static field"},
+            {"write", "Write", "boolean"},
+            {"before", "Before", "java.lang.String",
+             .description = "JSON: the value read, or the one overwritten"},
+            {"after", "After", "java.lang.String",
+             .description = "JSON: the value written, null when read"}),
     },
 };
 
@@ -56,10 +63,10 @@ static struct {
     struct log_spec *specs;
     uint32_t types[2];
     struct trace_budget budget;
-    uint64_t dropped;
     _Atomic uint64_t points;
     unsigned said;
     bool log_on, watch_on;
+    bool live; /* it began in a VM that was running, whose classes are there */
 } points = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* A line for the user in the recording. */
@@ -101,7 +108,8 @@ static char stack_type(char c)
 
 int log_value(struct edit *e, struct buf *code, char type)
 {
-    static const char *const descriptors[] = {"(JI)J", "(JJ)J", "(JF)J", "(JD)J", "(JLjava/lang/Object;)J"};
+    static const char *const descriptors[] = {"(JI)J", "(JJ)J", "(JF)J", "(JD)J",
+                                              "(JLjava/lang/Object;)J"};
     const char *which = strchr("IJFDA", stack_type(type));
     int ref = rewrite_methodref(e->rewrite, PROBE, "arg", descriptors[which - "IJFDA"]);
     if (ref >= 0)
@@ -117,12 +125,20 @@ static int call(struct edit *e, struct buf *code, const char *name, const char *
     return MIN(ref, 0);
 }
 
+/*
+ * Types of a site's values besides those of descriptors: the thread's name, which is in no record;
+ * the length of an object; a field at the end of a path (paths.h), and the length of what is there.
+ */
+enum { TYPE_THREAD = 't', TYPE_LENGTH = 'n', TYPE_PATH = 'p', TYPE_PATH_LENGTH = 'q' };
+
 /* A value of a logpoint as it was found: how it is loaded. */
 struct found {
     char type;     /* 0: it cannot be had */
     unsigned slot; /* of a local */
     bool field, is_static;
     struct str name, descriptor;
+    char path[LOG_NAME_MAX]; /* of fields behind it, or a static field's whole name */
+    bool path_is_static;
 };
 
 static bool before_super(const struct edit *e, uint32_t pc)
@@ -130,61 +146,129 @@ static bool before_super(const struct edit *e, uint32_t pc)
     return e->constructor && pc < e->super_end;
 }
 
-static bool find_field(const struct edit *e, uint32_t pc, const char *name, struct found *f)
+static bool find_field(const struct edit *e, uint32_t pc, struct found *f, const char *name)
 {
     uint16_t access;
     if (!class_find_field(e->rewrite->class, name, &f->descriptor, &access))
         return false;
     f->field = true;
     f->is_static = access & ACC_STATIC;
-    f->name = (struct str){name, strlen(name)};
     if (!f->is_static && (e->method->access & ACC_STATIC || before_super(e, pc)))
         return false;
     f->type = f->descriptor.data[0];
     return true;
 }
 
-static struct found find_value(const struct edit *e, uint32_t pc, const struct log_part *p, const char **ret_why)
+static bool has_this(const struct edit *e, uint32_t pc)
+{
+    return !(e->method->access & ACC_STATIC) && !before_super(e, pc);
+}
+
+/* Of a field of the class itself or, when `path` is behind `this`, an inherited one. */
+static bool find_own(const struct edit *e, uint32_t pc, const char *name, const char *path,
+                     struct found *f)
+{
+    if (find_field(e, pc, f, name))
+        return true;
+    *f = (struct found){.type = path && has_this(e, pc) ? 'L' : 0};
+    if (f->type)
+        snprintf(f->path, sizeof(f->path), "%s", path);
+    return f->type;
+}
+
+/* A local, a field, a static field or the thread: what a name without `this` may mean. */
+static void find_name(const struct edit *e, uint32_t pc, const char *name, const char *text,
+                      struct found *f, const char **ret_why)
+{
+    struct class_local local;
+    int r = edit_find_local(e, pc, name, &local);
+    if (r == 0) {
+        f->type = local.descriptor.data[0];
+        f->slot = local.slot;
+    } else if (find_field(e, pc, f, name)) {
+        return;
+    } else if (text[strlen(name)] == '.') {
+        *f = (struct found){.type = TYPE_PATH, .path_is_static = true};
+        snprintf(f->path, sizeof(f->path), "%s", text);
+    } else if (strcmp(name, "thread") == 0) {
+        *f = (struct found){.type = TYPE_THREAD};
+    } else if (r == -ENODATA) {
+        *ret_why = "is not known: the class has no table of locals (compile it with -g); name "
+                   "slots, as in {#1:I}";
+    }
+}
+
+/* Takes .length off the end of a path, or the whole of it. */
+static bool take_length(char *path)
+{
+    char *dot = strrchr(path, '.');
+    bool is = strcmp(dot ? dot + 1 : path, "length") == 0;
+    if (is)
+        *(dot ? dot : path) = 0;
+    return is;
+}
+
+/* What is behind a value that was found becomes its type. */
+static void find_behind(struct found *f, const char **ret_why)
+{
+    bool length = take_length(f->path);
+    if (f->path_is_static) {
+        f->type = length ? TYPE_PATH_LENGTH : TYPE_PATH;
+        return;
+    }
+    if ((*f->path && f->type != 'L') || (length && f->type != 'L' && f->type != '[')) {
+        *ret_why = "begins at a value that has no fields";
+        f->type = 0;
+    } else if (*f->path || length) {
+        f->type = !*f->path ? TYPE_LENGTH : length ? TYPE_PATH_LENGTH : TYPE_PATH;
+    }
+}
+
+static struct found find_value(const struct edit *e, uint32_t pc, const struct log_part *p,
+                               const char **ret_why)
 {
     struct found f = {0};
-    struct class_local local;
-    int r;
+    const char *own = p->kind == LOG_FIELD ? p->text + strlen("this.") : p->text;
+    char name[LOG_NAME_MAX];
+    size_t n = strcspn(own, ".");
+    snprintf(name, sizeof(name), "%.*s", (int)n, own);
     *ret_why = "is neither a local that is live there nor a field of the class itself";
     switch (p->kind) {
     case LOG_THIS:
-        f.type = e->method->access & ACC_STATIC || before_super(e, pc) ? 0 : 'L';
+        f.type = has_this(e, pc) ? 'L' : 0;
         *ret_why = "is not to be had there";
         break;
     case LOG_FIELD:
-        (void)find_field(e, pc, p->text + 5, &f);
-        *ret_why = "is no field of the class itself that can be read there";
+        *ret_why = "is no field that can be read there";
+        find_own(e, pc, name, own, &f);
         break;
     case LOG_SLOT:
         f.type = p->slot + (p->type == 'J' || p->type == 'D') < e->max_locals ? p->type : 0;
         f.slot = p->slot;
         *ret_why = "is no slot of the method";
-        break;
+        return f;
     default:
-        r = edit_find_local(e, pc, p->text, &local);
-        if (r == 0) {
-            f.type = local.descriptor.data[0];
-            f.slot = local.slot;
-        } else if (!find_field(e, pc, p->text, &f) && r == -ENODATA) {
-            *ret_why = "is not known: the class has no table of locals (compile it with -g); name slots, as in {#1:I}";
-        }
+        find_name(e, pc, name, p->text, &f, ret_why);
     }
+    f.name = (struct str){own, n};
+    if (f.type && !*f.path && own[n])
+        snprintf(f.path, sizeof(f.path), "%s", own + n + 1);
+    if (f.type && *f.path)
+        find_behind(&f, ret_why);
     return f;
 }
 
-static int load_value(struct edit *e, struct buf *code, const struct found *f)
+/* Puts what was found, without a path, onto the stack. */
+static int load_base(struct edit *e, struct buf *code, const struct found *f, char type)
 {
     char owner[512], name[512], descriptor[512];
     if (!f->field) {
-        code_load(code, stack_type(f->type), f->slot);
-        return log_value(e, code, f->type);
+        code_load(code, stack_type(type), f->slot);
+        return 0;
     }
     struct str class_name = class_name_at(e->rewrite->class, e->rewrite->class->this_class);
-    if (class_name.len >= sizeof(owner) || f->name.len >= sizeof(name) || f->descriptor.len >= sizeof(descriptor))
+    if (class_name.len >= sizeof(owner) || f->name.len >= sizeof(name) ||
+        f->descriptor.len >= sizeof(descriptor))
         return -ENOTSUP;
     snprintf(owner, sizeof(owner), "%.*s", (int)class_name.len, class_name.data);
     snprintf(name, sizeof(name), "%.*s", (int)f->name.len, f->name.data);
@@ -195,7 +279,19 @@ static int load_value(struct edit *e, struct buf *code, const struct found *f)
     if (!f->is_static)
         code_load(code, 'A', 0);
     code_ref(code, f->is_static ? OP_GETSTATIC : OP_GETFIELD, ref);
-    return log_value(e, code, f->type);
+    return 0;
+}
+
+static int load_value(struct edit *e, struct buf *code, const struct found *f)
+{
+    if (f->type == TYPE_THREAD)
+        return 0;
+    if (f->path_is_static)
+        return trace_path_static(e, code, f->path, 0);
+    bool path = f->type == TYPE_PATH || f->type == TYPE_PATH_LENGTH;
+    char type = path || f->type == TYPE_LENGTH ? 'L' : f->type;
+    int r = load_base(e, code, f, type);
+    return r < 0 ? r : path ? trace_path(e, code, f->path, 0) : log_value(e, code, type);
 }
 
 /* The site's text: literals as they are, a value as the byte 1; literals have no such byte. */
@@ -207,13 +303,16 @@ static void put_part(struct buf *text, const struct log_part *p, bool value)
         buf_printf(text, p->kind == LOG_TEXT ? "%s" : "{%s}", p->text);
 }
 
-static int insert_log(const struct instrument_class *c, struct edit *e, struct log_spec *spec, uint32_t pc)
+static int insert_log(const struct instrument_class *c, struct edit *e, struct log_spec *spec,
+                      uint32_t pc)
 {
-    _cleanup_(buf_release) struct buf code = BUF(1 << 14), text = BUF(TEXT_MAX), load = BUF(1 << 14);
+    _cleanup_(buf_release) struct buf code = BUF(1 << 14), text = BUF(TEXT_MAX),
+                                      load = BUF(1 << 14);
     char place[1024], value_types[LOG_PARTS_MAX + 1] = "", *type = value_types;
     const char *why;
     int r = 0;
-    log_site_place(place, sizeof(place), c->name, class_utf8(c->file, e->method->name), edit_line(e, pc));
+    log_site_place(place, sizeof(place), c->name, class_utf8(c->file, e->method->name),
+                   edit_line(e, pc));
     for (unsigned i = 0; i < spec->n_parts && r == 0; i++) {
         const struct log_part *p = &spec->parts[i];
         struct found f = {0};
@@ -242,7 +341,7 @@ static int insert_log(const struct instrument_class *c, struct edit *e, struct l
         r = call(e, &code, "entered", "(J)J");
     code_op(&code, OP_POP2);
     if (r == 0)
-        r = edit_insert(e, EDIT_BEFORE, pc, 0, &code, 4);
+        r = edit_insert(e, EDIT_BEFORE, pc, 0, &code, 6);
     atomic_fetch_add(&points.points, r == 0);
     atomic_fetch_add(&spec->found, r == 0);
     return r < 0 ? r : 1;
@@ -279,7 +378,8 @@ static int lines_of(const struct log_spec *s, const struct instrument_class *c, 
     struct cursor map = class_attribute(c->file, c->file->attributes_start, "SourceDebugExtension");
     int n = 0;
     if (!map.failed)
-        n = smap_lines((struct str){(const char *)map.at, cursor_left(&map)}, s->place, s->line, lines, LINES_MAX);
+        n = smap_lines((struct str){(const char *)map.at, cursor_left(&map)}, s->place, s->line,
+                       lines, LINES_MAX);
     const char *slash = strrchr(s->place, '/'), *base = slash ? slash + 1 : s->place;
     if (n || !str_is(c->source, base))
         return n;
@@ -287,7 +387,8 @@ static int lines_of(const struct log_spec *s, const struct instrument_class *c, 
     size_t folder = slash ? (size_t)(slash - s->place) : 0, package = c->name.len;
     while (package && c->name.data[package - 1] != '/')
         package--;
-    if (folder && (package < folder + 1 || memcmp(c->name.data + package - 1 - folder, s->place, folder) != 0))
+    if (folder && (package < folder + 1 ||
+                   memcmp(c->name.data + package - 1 - folder, s->place, folder) != 0))
         return 0;
     lines[0] = s->line;
     return 1;
@@ -327,6 +428,11 @@ static int log_edit(const struct instrument_class *c, struct edit *e)
     return done;
 }
 
+static void log_look(JNIEnv *jni, jclass class, struct str name)
+{
+    trace_paths_look(jni, class, name);
+}
+
 static void log_refused(struct str name)
 {
     char text[256];
@@ -335,22 +441,63 @@ static void log_refused(struct str name)
         "a slot is not of the type named, or its table of locals is wrong; it stays as it was");
 }
 
-static const struct instrument_client log_client = {
-    .name = "log", .edit = log_edit, .wants = log_wants, .loaded_only = true, .refused = log_refused};
+static const struct instrument_client log_client = {.name = "log",
+                                                    .edit = log_edit,
+                                                    .wants = log_wants,
+                                                    .look = log_look,
+                                                    .loaded_only = true,
+                                                    .refused = log_refused};
 
 /* ---- records ---- */
 
-static void write_log(struct jfr_writer *w, const struct trace_record *r, const struct log_site *site)
+static void put_length(struct buf *text, const struct value *v)
+{
+    if (value_has_length(v))
+        buf_printf(text, "%lld", (long long)v->length);
+    else
+        buf_string(text, v->type == 'L' && !v->class ? "null" : "(no length)");
+}
+
+/* A value of the record at *at. */
+static void put_logged(struct buf *text, const struct trace_record *r, const uint8_t **at,
+                       char type)
+{
+    const uint8_t *end = (const uint8_t *)r + r->size;
+    uint32_t tag[2]; /* id, type */
+    struct value v;
+    bool path = type == TYPE_PATH || type == TYPE_PATH_LENGTH;
+    const char *name = hub_thread_name(r->thread);
+    if (type == TYPE_THREAD) {
+        buf_string(text, name ? name : "?");
+        return;
+    }
+    if (path && end - *at < (ptrdiff_t)sizeof(tag))
+        return;
+    if (path) {
+        memcpy(tag, *at, sizeof(tag));
+        *at += sizeof(tag);
+    }
+    if (path && tag[1] <= PATH_NONE)
+        buf_string(text, tag[1] == PATH_NULL ? "null" : "(no such field)");
+    else if (!value_take(at, end, path ? (char)tag[1] : type == TYPE_LENGTH ? 'L' : type, &v))
+        return;
+    else if (type == TYPE_LENGTH || type == TYPE_PATH_LENGTH)
+        put_length(text, &v);
+    else
+        value_text(text, &v);
+}
+
+static void write_log(struct jfr_writer *w, const struct trace_record *r,
+                      const struct log_site *site)
 {
     _cleanup_(buf_release) struct buf text = BUF(TEXT_MAX), utf8 = BUF(2 * TEXT_MAX);
-    const uint8_t *at = r->values, *end = (const uint8_t *)r + r->size;
+    const uint8_t *at = r->values;
     const char *type = site->types;
-    struct value v;
     for (const char *p = site->text; *p; p++) {
         if (*p != 1)
             buf_u8(&text, (uint8_t)*p);
-        else if (*type && value_take(&at, end, *type++, &v))
-            value_text(&text, &v);
+        else if (*type)
+            put_logged(&text, r, &at, *type++);
     }
     if (buf_error(&text)) {
         buf_clear(&text);
@@ -360,8 +507,8 @@ static void write_log(struct jfr_writer *w, const struct trace_record *r, const 
     const char *name = hub_thread_name(r->thread);
     struct jfr_event e;
     size_t room = utf8.len + strlen(site->place) + (name ? strlen(name) : 0) + 128;
-    if (!jfr_begin(w, points.types[0], room, &e)) {
-        points.dropped++;
+    if (!jfr_begin_growing(w, points.types[0], room, &e)) {
+        jfr_lose_events(w, points.types[0], 1);
         return;
     }
     jfr_put_time(&e, r->time_ns);
@@ -373,9 +520,11 @@ static void write_log(struct jfr_writer *w, const struct trace_record *r, const 
     budget_spend(&points.budget, room);
 }
 
-static void write_access(struct jfr_writer *w, const struct trace_record *r, const struct log_site *site)
+static void write_access(struct jfr_writer *w, const struct trace_record *r,
+                         const struct log_site *site)
 {
-    _cleanup_(buf_release) struct buf object = BUF(4096), before = BUF(TEXT_MAX), after = BUF(TEXT_MAX);
+    _cleanup_(buf_release) struct buf object = BUF(4096), before = BUF(TEXT_MAX),
+                                      after = BUF(TEXT_MAX);
     const uint8_t *at = r->values, *end = (const uint8_t *)r + r->size;
     struct value v;
     char type = site->types[0];
@@ -389,11 +538,11 @@ static void write_access(struct jfr_writer *w, const struct trace_record *r, con
     if (site->kind == SITE_WRITE && value_take(&at, end, type, &v))
         value_json(&(struct json){.out = &after}, &v);
     const char *name = hub_thread_name(r->thread);
-    size_t room =
-        object.len + before.len + after.len + strlen(site->place) + strlen(site->text) + (name ? strlen(name) : 0) + 128;
+    size_t room = object.len + before.len + after.len + strlen(site->place) + strlen(site->text) +
+                  (name ? strlen(name) : 0) + 128;
     struct jfr_event e;
-    if (!jfr_begin(w, points.types[1], room, &e)) {
-        points.dropped++;
+    if (!jfr_begin_growing(w, points.types[1], room, &e)) {
+        jfr_lose_events(w, points.types[1], 1);
         return;
     }
     jfr_put_time(&e, r->time_ns);
@@ -440,41 +589,91 @@ static int need_source_maps(struct session *s)
         files |= spec->is_file;
     int r = files ? vm_need(&maps, &missing) : 0;
     if (r == 0 && !vm_capabilities_empty(&missing))
-        session_message(s, "log: the VM runs already: files are found by their classes' own source files, not by source maps");
+        session_message(s, "log: the VM runs already: files are found by their classes' own source "
+                           "files, not by source maps");
     return r;
+}
+
+static int log_check(const struct options *o, struct buf *why)
+{
+    const char *log = o->v[OPT_LOG].text, *watch = o->v[OPT_WATCH].text;
+    struct log_spec *specs = NULL;
+    int r = log ? log_specs_parse(&specs, log, why) : 0;
+    r = r == 0 && watch ? watches_set(watch, why) : r;
+    log_specs_free(specs);
+    watches_clear();
+    return r == -EINVAL ? -ENOTSUP : r;
 }
 
 static int log_load(struct session *s, struct buf *why)
 {
     const char *log = s->options.v[OPT_LOG].text, *watch = s->options.v[OPT_WATCH].text;
-    if (!s->out.jfr) {
-        buf_string(why, "log and watch go into a recording: add format=r");
-        return -ENOTSUP;
-    }
-    if ((log && log_specs_parse(&points.specs, log, why) < 0) || (watch && watches_set(watch, why) < 0))
-        return -ENOTSUP;
+    int r = log ? log_specs_parse(&points.specs, log, why) : 0;
+    r = r == 0 && watch ? watches_set(watch, why) : r;
+    if (r < 0)
+        return r;
     points.budget = budget_of(&s->options);
-    points.dropped = 0;
     points.points = 0;
     points.said = 0;
-    int r = need_source_maps(s);
+    points.live = vm_is_live();
+    r = need_source_maps(s);
     return r < 0 ? r : jfr_declare(s->out.jfr, types, ARRAY_SIZE(types), points.types);
+}
+
+/* What has found no place in the classes that are loaded; more may come with others. */
+static void say_not_found(struct session *s, JNIEnv *jni)
+{
+    for (const struct log_spec *spec = points.specs; spec; spec = spec->next)
+        if (!spec->found)
+            session_message(s, "log %s:%u: nothing is logged so far: %s", spec->place, spec->line,
+                            spec->is_file ? "no loaded class has code of this line"
+                            : trace_class_is_loaded(jni, spec->place)
+                                ? "the class is loaded and has no code of this line"
+                                : "no class of this name is loaded");
+    char field[512];
+    for (unsigned i = 0; watches_not_found(&i, field, sizeof(field));)
+        session_message(
+            s, "watch %s: nothing is watched so far: no loaded code reads or writes this field",
+            field);
+}
+
+/* Names with dots may be static fields, whose classes are looked for before any line is logged. */
+static int find_statics(JNIEnv *jni, struct buf *why)
+{
+    int r = 0;
+    for (const struct log_spec *spec = points.specs; spec; spec = spec->next)
+        for (unsigned i = 0; r >= 0 && i < spec->n_parts; i++) {
+            char path[LOG_NAME_MAX];
+            snprintf(path, sizeof(path), "%s", spec->parts[i].text);
+            take_length(path);
+            if (spec->parts[i].kind == LOG_NAME && strchr(path, '.'))
+                r = trace_path_name_static(path);
+        }
+    if (r < 0)
+        buf_string(why, "log: too many static fields");
+    trace_paths_find(jni);
+    return MIN(r, 0);
 }
 
 static int log_start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     int r = hub_open(&reader, s, jni, why);
+    if (r == 0)
+        r = find_statics(jni, why);
     points.log_on = points.specs != NULL;
     points.watch_on = s->options.v[OPT_WATCH].text != NULL;
     if (r == 0 && points.log_on)
         r = instrument_on(&log_client, jni, why);
     if (r == 0 && points.watch_on)
         r = instrument_on(&watch_client, jni, why);
+    if (r >= 0 && points.live)
+        say_not_found(s, jni);
     return r;
 }
 
 static void log_stop(struct session *s, JNIEnv *jni)
 {
+    hub_shut();
     if (points.log_on)
         instrument_off(&log_client, jni);
     if (points.watch_on)
@@ -496,12 +695,16 @@ static void log_release(struct session *s)
 {
     log_specs_free(points.specs);
     points.specs = NULL;
+    trace_paths_forget();
     watches_clear();
 }
 
 static void log_flush(struct session *s, JNIEnv *jni)
 {
     hub_drain(s, jni);
+    jfr_lose_total(s->out.jfr, LOSS_LOG_LIMIT, points.budget.over_limit);
+    jfr_lose_total(s->out.jfr, LOSS_LOG_RATE, points.budget.over_rate);
+    jfr_lose_total(s->out.jfr, LOSS_LOG_BYTES, points.budget.over_bytes);
 }
 
 static void log_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
@@ -511,12 +714,11 @@ static void log_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 
 static void log_status(struct session *s, struct buf *out)
 {
-    buf_printf(out, "log.points %llu\nlog.written %llu\nlog.lost_no_room %llu\nlog.watch_before_super %llu\n",
-               (unsigned long long)atomic_load(&points.points), (unsigned long long)points.budget.written,
-               (unsigned long long)points.dropped, (unsigned long long)watches_without_object());
+    buf_printf(out, "log.points %llu\nlog.written %llu\nlog.watch_before_super %llu\n",
+               (unsigned long long)atomic_load(&points.points),
+               (unsigned long long)points.budget.written,
+               (unsigned long long)watches_without_object());
     budget_status(&points.budget, "log", out);
-    hub_status("log", out);
-    instrument_status(out);
 }
 
 extern const struct capture capture_logpoints;
@@ -524,9 +726,12 @@ const struct capture capture_logpoints = {
     .name = "log",
     .options = OPTION_BIT(OPT_LOG) | OPTION_BIT(OPT_WATCH),
     .needs = {.can_retransform_classes = 1},
+    .records_only = true,
     .wanted = log_wanted,
+    .check = log_check,
     .load = log_load,
     .start = log_start,
+    .shut = hub_shut,
     .stop = log_stop,
     .release = log_release,
     .flush = log_flush,

@@ -1,27 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/trace/methods.h"
 
+#include "agent/capture/trace/paths.h"
 #include "agent/instrument/choice.h"
 #include "base/hash.h"
 #include "classfile/debug.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PROBE "java/lang/JvmscopeTrace"
 
-bool trace_matches(const char *patterns, struct str class_name, struct str method, struct str descriptor)
+bool trace_matches_first(const char *p, struct str class_name, struct str method,
+                         struct str descriptor)
 {
-    for (const char *p = patterns; p && *p;) {
-        size_t n = strcspn(p, ":"), name = strcspn(p, "(:");
-        _cleanup_free_ char *pattern = strndup(p, name);
-        if (pattern && n && choice_matches(pattern, class_name, method) &&
-            (name >= n || (descriptor.len == n - name && memcmp(descriptor.data, p + name, n - name) == 0)))
-            return true;
-        p += n + (p[n] == ':');
+    size_t n = strcspn(p, ":"), name = strcspn(p, "(:");
+    _cleanup_free_ char *pattern = strndup(p, name);
+    return pattern && n && choice_matches(pattern, class_name, method) &&
+           (name >= n ||
+            (descriptor.len == n - name && memcmp(descriptor.data, p + name, n - name) == 0));
+}
+
+bool trace_matches(const char *patterns, struct str class_name, struct str method,
+                   struct str descriptor)
+{
+    bool matches = false;
+    for (const char *p = patterns; p && *p && !matches; p += strcspn(p, ":"), p += *p == ':')
+        matches = trace_matches_first(p, class_name, method, descriptor);
+    return matches;
+}
+
+char *trace_class_patterns(const char *patterns)
+{
+    char *copy = strdup(patterns), *to = copy;
+    bool inside = false;
+    for (const char *p = patterns; copy && *p; p++) {
+        inside = *p == '(' || (inside && *p != ':');
+        if (!inside)
+            *to++ = *p;
     }
-    return false;
+    if (copy)
+        *to = 0;
+    return copy;
 }
 
 bool trace_has_annotations(const char *patterns)
@@ -32,21 +54,16 @@ bool trace_has_annotations(const char *patterns)
     return false;
 }
 
-bool trace_annotated(const char *patterns, const struct class_file *c, const struct class_method *m)
+bool trace_annotated(const char *pattern, const struct class_file *c, const struct class_method *m)
 {
-    for (const char *p = patterns; p && *p;) {
-        size_t n = strcspn(p, ":");
-        char type[512];
-        if (*p == '@' && n + 2 < sizeof(type)) {
-            snprintf(type, sizeof(type), "L%.*s;", (int)n - 1, p + 1);
-            for (char *q = type; *q; q++)
-                *q = *q == '.' ? '/' : *q;
-            if (class_annotated(c, m->start + 6, type) || class_annotated(c, c->attributes_start, type))
-                return true;
-        }
-        p += n + (p[n] == ':');
-    }
-    return false;
+    size_t n = strcspn(pattern, ":");
+    char type[512];
+    if (*pattern != '@' || n + 2 >= sizeof(type))
+        return false;
+    snprintf(type, sizeof(type), "L%.*s;", (int)n - 1, pattern + 1);
+    for (char *q = type; *q; q++)
+        *q = *q == '.' ? '/' : *q;
+    return class_annotated(c, m->start + 6, type) || class_annotated(c, c->attributes_start, type);
 }
 
 bool trace_any_matches(const struct traced_methods *t, const char *pattern)
@@ -58,14 +75,17 @@ bool trace_any_matches(const struct traced_methods *t, const char *pattern)
         const char *dot = m->descriptor;
         while (dot > m->text && *dot != '.')
             dot--;
-        struct str class_name = {m->text, (size_t)(dot - m->text)}, name = {dot + 1, (size_t)(m->descriptor - dot) - 1};
-        if (!named || trace_matches(one, class_name, name, (struct str){m->descriptor, strlen(m->descriptor)}))
+        struct str class_name = {m->text, (size_t)(dot - m->text)},
+                   name = {dot + 1, (size_t)(m->descriptor - dot) - 1};
+        if (!named || trace_matches(one, class_name, name,
+                                    (struct str){m->descriptor, strlen(m->descriptor)}))
             return true;
     }
     return !one;
 }
 
-int trace_method_add(struct traced_methods *t, struct str class_name, struct str name, struct str descriptor, bool has_this)
+int trace_method_add(struct traced_methods *t, struct str class_name, struct str name,
+                     struct str descriptor, bool has_this)
 {
     size_t len = class_name.len + 1 + name.len + descriptor.len;
     char *text = arena_alloc(&t->arena, len + 1);
@@ -81,7 +101,10 @@ int trace_method_add(struct traced_methods *t, struct str class_name, struct str
     uint64_t *at = map_at(&t->index, hash_bytes(text, len), t->methods.len, &added);
     if (!at)
         return -ENOMEM;
-    if (added && vec_push(&t->methods, ((struct traced_method){text, text + len - descriptor.len, has_this})) < 0) {
+    if (added &&
+        vec_push(&t->methods, ((struct traced_method){.text = text,
+                                                      .descriptor = text + len - descriptor.len,
+                                                      .has_this = has_this})) < 0) {
         map_remove(&t->index, hash_bytes(text, len));
         return -ENOMEM;
     }
@@ -119,19 +142,23 @@ struct argument {
 static unsigned arguments(struct str descriptor, bool is_static, struct argument *ret)
 {
     unsigned n = 0, local = !is_static, slots;
-    for (size_t at = 1, len; n < 255 && (len = descriptor_next(descriptor, at, &slots)); at += len, local += slots)
+    for (size_t at = 1, len; n < 255 && (len = descriptor_next(descriptor, at, &slots));
+         at += len, local += slots)
         ret[n++] = (struct argument){stack_type(descriptor.data[at]), local};
     return n;
 }
 
 /* 1 on the stack, or 0 when a required test on a number fails. */
-static int insert_tests(struct edit *e, struct buf *code, const struct argument *args, unsigned n, const struct condition *c)
+static int insert_tests(struct edit *e, struct buf *code, const struct argument *args, unsigned n,
+                        const struct condition *c)
 {
     const struct cond_test *t;
     char descriptor[64];
     int r = code_int(e->rewrite, code, 1);
     for (unsigned i = 0; r == 0 && (t = condition_required(c, i)); i++) {
-        if (t->what != COND_ARG || (t->kind != COND_NUMBER && t->op != COND_IS) || t->arg > n || args[t->arg - 1].type == 'A')
+        if (t->what != COND_ARG || t->length || t->path ||
+            (t->kind != COND_NUMBER && t->op != COND_IS) || t->arg > n ||
+            args[t->arg - 1].type == 'A')
             continue;
         int64_t bits;
         memcpy(&bits, &t->number, sizeof(bits));
@@ -145,14 +172,33 @@ static int insert_tests(struct edit *e, struct buf *code, const struct argument 
     return r;
 }
 
-static int insert_entry(struct edit *e, int number, bool has_this, int call, const struct condition *condition)
+/* Records what a condition reaches by paths; the place in the record is on the stack. */
+static int insert_paths(struct edit *e, struct buf *code, const struct argument *args, unsigned n,
+                        bool has_this, const struct condition *c)
+{
+    const struct cond_test *t;
+    int r = 0;
+    for (unsigned i = 0; r == 0 && (t = condition_path(c, i)); i++) {
+        bool arg = t->what == COND_ARG && t->arg <= n && args[t->arg - 1].type == 'A';
+        if (t->what == COND_STATIC) {
+            r = trace_path_static(e, code, t->path, t->id);
+        } else if (arg || (t->what == COND_THIS && has_this)) {
+            code_load(code, 'A', arg ? args[t->arg - 1].local : 0);
+            r = trace_path(e, code, t->path, t->id);
+        }
+    }
+    return r;
+}
+
+static int insert_entry(struct edit *e, int number, bool has_this, int call,
+                        const struct trace_rules *rules, uint64_t set)
 {
     _cleanup_(buf_release) struct buf code = BUF(1 << 14);
     struct argument args[256] = {{0}};
     char text[64];
     struct str descriptor = class_utf8(e->rewrite->class, e->method->descriptor);
     unsigned n = arguments(descriptor, e->method->access & ACC_STATIC, args);
-    int r = insert_tests(e, &code, args, n, condition);
+    int r = insert_tests(e, &code, args, n, trace_rules_only(rules, set));
     if (r == 0)
         r = code_int(e->rewrite, &code, number);
     if (r == 0)
@@ -165,6 +211,9 @@ static int insert_entry(struct edit *e, int number, bool has_this, int call, con
         code_load(&code, args[i].type, args[i].local);
         r = probe(e, &code, "arg", with_type(text, "(J", args[i].type, ")J"));
     }
+    for (unsigned i = 1; r == 0 && i < rules->n; i++)
+        if (set >> i & 1)
+            r = insert_paths(e, &code, args, n, has_this, rules->of[i].condition);
     if (r == 0)
         r = probe(e, &code, "entered", "(J)J");
     code_store(&code, 'J', (unsigned)call);
@@ -192,14 +241,15 @@ static int insert_handler(struct edit *e, int call)
     return r < 0 ? r : edit_catch_all(e, &code, 4);
 }
 
-int trace_insert(struct edit *e, int number, bool has_this, const struct condition *condition)
+int trace_insert(struct edit *e, int number, bool has_this, const struct trace_rules *rules,
+                 uint64_t set)
 {
     struct str descriptor = class_utf8(e->rewrite->class, e->method->descriptor);
     const char *close = memchr(descriptor.data, ')', descriptor.len);
     if (!close || close + 1 >= descriptor.data + descriptor.len)
         return -EBADMSG;
     int call = edit_local(e, 'J');
-    int r = call < 0 ? call : insert_entry(e, number, has_this, call, condition);
+    int r = call < 0 ? call : insert_entry(e, number, has_this, call, rules, set);
     for (struct insn i = {0}; r == 0 && edit_next(e, &i);) {
         if (i.op >= OP_IRETURN && i.op <= OP_RETURN)
             r = insert_return(e, &i, call, stack_type(close[1]));

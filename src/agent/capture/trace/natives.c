@@ -17,8 +17,10 @@ static struct {
 
 int trace_natives_open(JNIEnv *jni, jclass probe)
 {
-    static const char *const arg[AS_COUNT] = {"(JI)J", "(JJ)J", "(JF)J", "(JD)J", "(JLjava/lang/Object;)J", NULL};
-    static const char *const exit[AS_COUNT] = {"(IJ)V", "(JJ)V", "(FJ)V", "(DJ)V", "(Ljava/lang/Object;J)V", "(J)V"};
+    static const char *const arg[AS_COUNT] = {
+        "(JI)J", "(JJ)J", "(JF)J", "(JD)J", "(JLjava/lang/Object;)J", NULL};
+    static const char *const exit[AS_COUNT] = {
+        "(IJ)V", "(JJ)V", "(FJ)V", "(DJ)V", "(Ljava/lang/Object;J)V", "(J)V"};
     ids.probe = probe;
     ids.enter = (*jni)->GetStaticMethodID(jni, probe, "enter", "(II)J");
     ids.entered = (*jni)->GetStaticMethodID(jni, probe, "entered", "(J)J");
@@ -80,7 +82,9 @@ void trace_native_enter(struct native_call *c)
     jlong at = (*jni)->CallStaticLongMethod(jni, ids.probe, ids.enter, (jint)1, (jint)c->number);
     if (!(*jni)->ExceptionCheck(jni) && !c->is_static)
         at = put(jni, at, 'L', (jvalue){.l = c->self});
-    for (size_t p = 1, len; !(*jni)->ExceptionCheck(jni) && (len = descriptor_next(c->descriptor, p, &slots)); p += len)
+    for (size_t p = 1, len;
+         !(*jni)->ExceptionCheck(jni) && (len = descriptor_next(c->descriptor, p, &slots));
+         p += len)
         at = put(jni, at, c->descriptor.data[p], *v++);
     if (!(*jni)->ExceptionCheck(jni))
         c->token = (uint64_t)(*jni)->CallStaticLongMethod(jni, ids.probe, ids.entered, at);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/trace/objects.h"
 
-#include "agent/capture/trace/ring.h"
+#include "agent/fault.h"
 #include "agent/instrument/probe_class.h"
+#include "agent/lambda.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -10,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VALUES "java/lang/JvmscopeValues"
+#define VALUES   "java/lang/JvmscopeValues"
+#define CONTENTS "java/lang/JvmscopeContents"
 
 enum { CLASSES_MAX = (1 << 14) + 2, FAILED_MAX = 64, HELPERS_MAX = 4 };
 
@@ -49,16 +51,15 @@ bool trace_objects_is_own(int64_t java_id)
 /* The class's name with dots. */
 static void name_of(jclass c, char *to, size_t size)
 {
-    char *signature = NULL;
+    _cleanup_free_ char *signature = class_signature(c);
     to[0] = 0;
-    if ((*vm.ti)->GetClassSignature(vm.ti, c, &signature, NULL) != JVMTI_ERROR_NONE)
+    if (!signature)
         return;
     size_t n = strlen(signature);
     if (*signature == 'L' && n > 2)
         snprintf(to, size, "%.*s", (int)(n - 2), signature + 1);
     for (char *p = to; *p; p++)
         *p = *p == '/' ? '.' : *p;
-    vm_free(signature);
 }
 
 /* Whether `word` of n characters is in a list. */
@@ -74,7 +75,8 @@ static bool is_listed(const char *list, const char *word, size_t n)
 }
 
 /* Adds the fields that a class declares and that are to be shown. */
-static void add_fields(JNIEnv *jni, jclass c, const char *class_name, struct shown_class *s, jlong *out)
+static void add_fields(JNIEnv *jni, jclass c, const char *class_name, struct shown_class *s,
+                       jlong *out)
 {
     jint n = 0;
     jfieldID *fields = NULL;
@@ -84,7 +86,8 @@ static void add_fields(JNIEnv *jni, jclass c, const char *class_name, struct sho
         char *name = NULL, *signature = NULL, whole[768];
         jint modifiers = 0;
         (*vm.ti)->GetFieldModifiers(vm.ti, c, fields[i], &modifiers);
-        if (modifiers & 8 || (*vm.ti)->GetFieldName(vm.ti, c, fields[i], &name, &signature, NULL) != JVMTI_ERROR_NONE)
+        if (modifiers & 8 || (*vm.ti)->GetFieldName(vm.ti, c, fields[i], &name, &signature, NULL) !=
+                                 JVMTI_ERROR_NONE)
             continue;
         snprintf(whole, sizeof(whole), "%s.%s", class_name, name);
         if (is_listed(objects.show, whole, strlen(whole))) {
@@ -104,46 +107,97 @@ static void add_fields(JNIEnv *jni, jclass c, const char *class_name, struct sho
     vm_free(fields);
 }
 
-/* What is to be shown of a class's objects, the superclasses' fields last; NULL: nothing. */
-static struct shown_class *find(JNIEnv *jni, jclass c, jlong *out)
+static void shown_free(struct shown_class *s)
+{
+    for (unsigned i = 0; s && i < SHOWN_FIELDS_MAX; i++)
+        free(s->names[i]);
+    if (s)
+        free(s->enum_name);
+    free(s);
+}
+
+/*
+ * What show= and tostring= ask of a class's objects, the superclasses' fields last. The number of
+ * longs; 0: nothing.
+ */
+static int find_asked(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], struct shown_class *s)
+{
+    char name[512];
+    for (jclass k = c; k; k = (*jni)->GetSuperclass(jni, k)) {
+        name_of(k, name, sizeof(name));
+        if (objects.to_string && is_listed(objects.to_string, name, strlen(name))) {
+            out[0] = s->kind = SHAPE_TO_STRING;
+            return 1;
+        }
+        if (objects.show)
+            add_fields(jni, k, name, s, out + 1);
+    }
+    out[0] = s->kind = SHAPE_FIELDS;
+    return s->n ? 1 + (int)s->n : 0;
+}
+
+/*
+ * What is shown of a class that is known, or has a superclass that is. The number of longs; 0:
+ * nothing.
+ */
+static int find_known(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], struct shown_class *s)
+{
+    char name[512], below[512] = "";
+    for (jclass k = c; k; k = (*jni)->GetSuperclass(jni, k)) {
+        name_of(k, name, sizeof(name));
+        int n = shape_of_class(name, out, s);
+        if (n > 0 && s->style == STYLE_ENUM)
+            s->enum_name = strdup(below);
+        if (n)
+            return n;
+        memcpy(below, name, sizeof(below));
+    }
+    return 0;
+}
+
+/* What is to be shown of a class's objects: *ret_n longs in out. NULL: nothing. */
+static struct shown_class *find(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], int *ret_n)
 {
     struct shown_class *s = calloc(1, sizeof(*s));
-    char name[512];
-    for (jclass k = c; s && k && !s->to_string; k = (*jni)->GetSuperclass(jni, k)) {
-        name_of(k, name, sizeof(name));
-        s->to_string = objects.to_string && is_listed(objects.to_string, name, strlen(name));
-        if (objects.show && !s->to_string)
-            add_fields(jni, k, name, s, out);
+    int n = s ? find_asked(jni, c, out, s) : 0;
+    if (s && n == 0)
+        n = find_known(jni, c, out, s);
+    if (n <= 0) {
+        shown_free(s);
+        return NULL;
     }
-    if (s && !s->to_string && !s->n) {
-        free(s);
-        s = NULL;
-    }
-    if (s && s->to_string)
-        out[0] = -1;
+    *ret_n = n;
     return s;
 }
 
-EXPORT jlongArray JNICALL Java_java_lang_JvmscopeTrace_fields(JNIEnv *jni, jclass class, jclass c, jint number);
-EXPORT void JNICALL Java_java_lang_JvmscopeValues_failed(JNIEnv *jni, jclass class, jclass c, jstring why);
+EXPORT jlongArray JNICALL Java_java_lang_JvmscopeTrace_fields(JNIEnv *jni, jclass class, jclass c,
+                                                              jint number);
+EXPORT void JNICALL Java_java_lang_JvmscopeValues_failed(JNIEnv *jni, jclass class, jclass c,
+                                                         jstring why);
 EXPORT jboolean JNICALL Java_java_lang_JvmscopeValues_isFailed(JNIEnv *jni, jclass class, jclass c);
 
-jlongArray JNICALL Java_java_lang_JvmscopeTrace_fields(JNIEnv *jni, jclass class, jclass c, jint number)
+jlongArray JNICALL Java_java_lang_JvmscopeTrace_fields(JNIEnv *jni, jclass class, jclass c,
+                                                       jint number)
 {
-    jlong out[SHOWN_FIELDS_MAX];
-    if (!c || number <= 0 || number >= CLASSES_MAX || !(objects.show || objects.to_string) ||
+    jlong out[SHAPE_MAX];
+    int n = 0;
+    if (!c || number <= 0 || number >= CLASSES_MAX || !objects.active ||
         (*jni)->PushLocalFrame(jni, 128) < 0) {
         vm_clear_exception(jni);
         return NULL;
     }
-    struct shown_class *s = find(jni, c, out);
-    jsize n = s ? s->to_string ? 1 : (jsize)s->n : 0;
-    jlongArray array = n ? (*jni)->NewLongArray(jni, n) : NULL;
+    struct shown_class *s = find(jni, c, out, &n);
+    jlongArray array = s ? (*jni)->NewLongArray(jni, n) : NULL;
     if (array)
         (*jni)->SetLongArrayRegion(jni, array, 0, n, out);
     vm_clear_exception(jni);
-    /* A number is one class's for the whole recording; what an earlier one showed under it is forgotten at the end. */
+    /*
+     * A number is one class's for the whole recording; what an earlier one showed under it is
+     * forgotten at the end.
+     */
     __atomic_store_n(&objects.shown[number], array ? s : NULL, __ATOMIC_RELEASE);
+    if (!array)
+        shown_free(s);
     return (*jni)->PopLocalFrame(jni, array);
 }
 
@@ -202,14 +256,18 @@ static int start_helper(JNIEnv *jni)
     if (t && !vm_clear_exception(jni)) {
         objects.helper = (*jni)->NewGlobalRef(jni, t);
         objects.helper_ids[objects.helpers++] = (*jni)->GetLongField(jni, t, tid);
-        if ((*vm.ti)->RunAgentThread(vm.ti, t, serve, NULL, JVMTI_THREAD_NORM_PRIORITY) == JVMTI_ERROR_NONE)
+        if ((*vm.ti)->RunAgentThread(vm.ti, t, serve, NULL, JVMTI_THREAD_NORM_PRIORITY) ==
+            JVMTI_ERROR_NONE)
             r = 0;
     }
     vm_clear_exception(jni);
     return r;
 }
 
-/* A thread that toString() keeps gets an exception: what loops ends, what waits for a lock ends once it has it. */
+/*
+ * A thread that toString() keeps gets an exception: what loops ends, what waits for a lock ends
+ * once it has it.
+ */
 static void stop_helper(JNIEnv *jni)
 {
     static const jvmtiCapabilities need = {.can_signal_thread = 1};
@@ -234,8 +292,8 @@ void trace_objects_work(struct session *s, JNIEnv *jni)
             continue;
         objects.failed[i].told = true;
         lost = lost || strncmp(objects.failed[i].why, "threw", 5) != 0;
-        session_message(s, "tostring: %s.toString() %s: its objects are shown without", objects.failed[i].name,
-                        objects.failed[i].why);
+        session_message(s, "tostring: %s.toString() %s: its objects are shown without",
+                        objects.failed[i].name, objects.failed[i].why);
     }
     if (!lost || !objects.helper)
         return;
@@ -248,8 +306,12 @@ void trace_objects_work(struct session *s, JNIEnv *jni)
 int trace_objects_begin(struct session *s, JNIEnv *jni, struct buf *why)
 {
     const char *show = s->options.v[OPT_SHOW].text, *to_string = s->options.v[OPT_TOSTRING].text;
-    if (objects.active || !(show || to_string))
+    jclass contents;
+    if (objects.active)
         return 0;
+    int r = probe_define(jni, CONTENTS, &contents, why);
+    if (r < 0)
+        return r;
     objects.show = show ? strdup(show) : NULL;
     objects.to_string = to_string ? strdup(to_string) : NULL;
     if ((show && !objects.show) || (to_string && !objects.to_string))
@@ -258,8 +320,8 @@ int trace_objects_begin(struct session *s, JNIEnv *jni, struct buf *why)
     objects.helpers = 0;
     if (!to_string)
         return 0;
-    int r = probe_define(jni, VALUES, &objects.values, why);
-    if (r == 0 && (r = start_helper(jni)) < 0)
+    r = probe_define(jni, VALUES, &objects.values, why);
+    if (r == 0 && (r = fault_here() ? -EAGAIN : start_helper(jni)) < 0)
         buf_string(why, "tostring: the VM gives the agent no thread");
     return r;
 }
@@ -268,7 +330,8 @@ void trace_objects_end(JNIEnv *jni)
 {
     if (!objects.active)
         return;
-    jmethodID leave = objects.values ? (*jni)->GetStaticMethodID(jni, objects.values, "leave", "()V") : NULL;
+    jmethodID leave =
+        objects.values ? (*jni)->GetStaticMethodID(jni, objects.values, "leave", "()V") : NULL;
     if (leave && objects.to_string)
         (*jni)->CallStaticVoidMethod(jni, objects.values, leave);
     vm_clear_exception(jni);
@@ -281,9 +344,7 @@ void trace_objects_end(JNIEnv *jni)
     objects.n_failed = 0;
     for (unsigned i = 0; i < CLASSES_MAX; i++) {
         struct shown_class *s = objects.shown[i];
-        for (unsigned k = 0; s && k < s->n; k++)
-            free(s->names[k]);
-        free(s);
+        shown_free(s);
         objects.shown[i] = NULL;
     }
     free(objects.show);

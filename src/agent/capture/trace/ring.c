@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/trace/ring.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 struct trace_slot *trace_slot_find(struct trace_slot *slots, uint64_t eetop)
 {
     struct trace_slot *vacated = NULL;
@@ -17,16 +20,61 @@ struct trace_slot *trace_slot_find(struct trace_slot *slots, uint64_t eetop)
     return vacated;
 }
 
-const struct trace_record *trace_ring_peek(struct trace_ring *r)
+struct trace_ring *trace_ring_new(uint32_t size, uint64_t calls)
 {
-    int64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
-    if (tail == atomic_load_explicit(&r->head, memory_order_acquire))
+    struct trace_ring *r = mmap(NULL, sizeof(*r) + size + RING_RECORD_MAX, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (r == MAP_FAILED)
         return NULL;
-    return (const struct trace_record *)(r->data + tail);
+    r->calls = calls;
+    r->size = (int32_t)size;
+    atomic_store(&r->room, (int32_t)size);
+    return r;
 }
 
-void trace_ring_pass(struct trace_ring *r, const struct trace_record *record)
+uint32_t trace_ring_share(unsigned n)
 {
-    int64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed) + record->size;
-    atomic_store_explicit(&r->tail, tail >= RING_SIZE ? 0 : tail, memory_order_release);
+    uint32_t share = RINGS_ROOM / MAX(n, 1u);
+    return MIN(MAX(share, (uint32_t)RING_ROOM_MIN), (uint32_t)RING_ROOM_MAX);
+}
+
+uint32_t trace_ring_used(struct trace_ring *r)
+{
+    int64_t used = atomic_load_explicit(&r->head, memory_order_relaxed) -
+                   atomic_load_explicit(&r->tail, memory_order_relaxed);
+    return (uint32_t)(used < 0 ? used + r->size : used);
+}
+
+/*
+ * Gives memory back that was read and not yet handed to the writer: the whole pages of data[from,
+ * to).
+ */
+static void give_back(struct trace_ring *r, int64_t from, int64_t to)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE),
+              begin = ((uintptr_t)r->data + (uintptr_t)from + page - 1) & ~(page - 1);
+    uintptr_t end = ((uintptr_t)r->data + (uintptr_t)to) & ~(page - 1);
+    if (begin < end)
+        (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
+}
+
+void trace_ring_drain(struct trace_ring *r,
+                      void (*record)(void *context, const struct trace_record *r), void *context)
+{
+    enum { PART = 256 << 10 }; /* so much is read before its room is given back */
+
+    int64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed), from = tail;
+    const int64_t until = atomic_load_explicit(&r->head, memory_order_acquire);
+    while (tail != until) {
+        const struct trace_record *one = (const struct trace_record *)(r->data + tail);
+        int64_t end = tail + one->size;
+        record(context, one);
+        tail = end >= r->size ? 0 : end;
+        if (end - from < PART && tail != 0)
+            continue;
+        give_back(r, from, end);
+        atomic_store_explicit(&r->tail, tail, memory_order_release);
+        from = tail;
+    }
+    atomic_store_explicit(&r->tail, tail, memory_order_release);
 }

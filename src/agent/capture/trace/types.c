@@ -12,22 +12,25 @@
 
 static const char word[] = "implements ";
 
-static bool is_type(const struct trace_types *t, struct str name)
+/* The rules of the types of this name, as a set. */
+static uint64_t rules_of(const struct trace_types *t, struct str name)
 {
+    uint64_t rules = 0;
     for (unsigned i = 0; i < t->n_names; i++)
-        if (choice_is_class(name, t->names[i]))
-            return true;
-    return false;
+        rules |= choice_is_class(name, t->names[i]) ? t->rules[i] : 0;
+    return rules;
 }
 
-static void keep_type(struct trace_types *t, JNIEnv *jni, jclass class)
+static void keep_type(struct trace_types *t, JNIEnv *jni, jclass class, uint64_t rules)
 {
     for (unsigned i = 0; i < t->n_classes; i++)
         if ((*jni)->IsSameObject(jni, t->classes[i], class))
             return;
     jclass global = t->n_classes < TRACE_TYPES_MAX ? (*jni)->NewGlobalRef(jni, class) : NULL;
-    if (global)
-        t->classes[t->n_classes++] = global;
+    if (!global)
+        return;
+    t->class_rules[t->n_classes] = rules;
+    t->classes[t->n_classes++] = global;
 }
 
 static void find_loaded(struct trace_types *t, JNIEnv *jni)
@@ -39,22 +42,26 @@ static void find_loaded(struct trace_types *t, JNIEnv *jni)
         char *signature = NULL;
         if ((*vm.ti)->GetClassSignature(vm.ti, all.of[i], &signature, NULL) == JVMTI_ERROR_NONE) {
             size_t len = strlen(signature);
-            if (*signature == 'L' && len > 2 && is_type(t, (struct str){signature + 1, len - 2}))
-                keep_type(t, jni, all.of[i]);
+            bool named = *signature == 'L' && len > 2;
+            uint64_t rules = named ? rules_of(t, (struct str){signature + 1, len - 2}) : 0;
+            if (rules)
+                keep_type(t, jni, all.of[i], rules);
             vm_free(signature);
         }
     }
 }
 
-int trace_types_set(struct trace_types *t, const char *patterns, JNIEnv *jni)
+int trace_types_set(struct trace_types *t, const struct trace_patterns *patterns, JNIEnv *jni)
 {
     trace_types_release(t, jni);
-    for (const char *p = patterns; *p && t->n_names < TRACE_TYPES_MAX;) {
+    const char *p = patterns->list;
+    for (unsigned i = 0; i < patterns->n && t->n_names < TRACE_TYPES_MAX; i++) {
         size_t n = strcspn(p, ":"), skip = sizeof(word) - 1;
         if (n > skip && strncmp(p, word, skip) == 0) {
             char *name = strndup(p + skip, n - skip);
             if (!name)
                 return -ENOMEM;
+            t->rules[t->n_names] = UINT64_C(1) << patterns->rules[i];
             t->names[t->n_names++] = name;
         }
         p += n + (p[n] == ':');
@@ -66,18 +73,23 @@ int trace_types_set(struct trace_types *t, const char *patterns, JNIEnv *jni)
 
 void trace_types_look(struct trace_types *t, JNIEnv *jni, jclass class, struct str name)
 {
-    if (is_type(t, name))
-        keep_type(t, jni, class);
+    uint64_t rules = rules_of(t, name), below = 0;
+    if (rules)
+        keep_type(t, jni, class, rules);
     if (instrument_is_jdk(name))
         return;
     for (unsigned i = 0; i < t->n_classes; i++)
         if ((*jni)->IsAssignableFrom(jni, class, t->classes[i]))
-            (void)!map_put(&t->below, hash_bytes(name.data, name.len), 1);
+            below |= t->class_rules[i];
+    uint64_t *at = below ? map_at(&t->below, hash_bytes(name.data, name.len), 0, NULL) : NULL;
+    if (at)
+        *at |= below;
 }
 
-bool trace_types_has(const struct trace_types *t, struct str name)
+uint64_t trace_types_rules(const struct trace_types *t, struct str name)
 {
-    return map_get(&t->below, hash_bytes(name.data, name.len)) != NULL;
+    const uint64_t *at = map_get(&t->below, hash_bytes(name.data, name.len));
+    return at ? *at : 0;
 }
 
 void trace_types_release(struct trace_types *t, JNIEnv *jni)

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "implements pkg.Type" among trace's patterns: which classes are below such a type. Not for two threads at once. */
+/*
+ * "implements pkg.Type" among trace's patterns: which classes are below such a type. Not for two
+ * threads at once.
+ */
 #pragma once
 
+#include "agent/capture/trace/rules.h"
 #include "base/map.h"
 #include "base/strpool.h"
 
@@ -11,16 +15,23 @@
 enum { TRACE_TYPES_MAX = 64 };
 
 struct trace_types {
-    char *names[TRACE_TYPES_MAX]; /* pkg.Type */
+    char *names[TRACE_TYPES_MAX];    /* pkg.Type */
+    uint64_t rules[TRACE_TYPES_MAX]; /* its pattern's rule, as a set (rules.h) */
     unsigned n_names;
     jclass classes[TRACE_TYPES_MAX]; /* global; of several loaders too */
+    uint64_t class_rules[TRACE_TYPES_MAX];
     unsigned n_classes;
-    struct map below; /* hash of a class's name -> 1 */
+    struct map below; /* hash of a class's name -> the rules of the types above it, as a set */
 };
 
-/* Takes the types of the patterns, finding those that are loaded. How many types there are; -ENOMEM. */
-int trace_types_set(struct trace_types *t, const char *patterns, JNIEnv *jni) must_check;
+/*
+ * Takes the types of the patterns, finding those that are loaded. How many types there are;
+ * -ENOMEM.
+ */
+int trace_types_set(struct trace_types *t, const struct trace_patterns *patterns,
+                    JNIEnv *jni) must_check;
 /* Learns of a loaded class: it is one of the types, or below one. */
 void trace_types_look(struct trace_types *t, JNIEnv *jni, jclass class, struct str name);
-bool trace_types_has(const struct trace_types *t, struct str name);
+/* The rules of the types that a class is below, as a set; 0: it is below none. */
+uint64_t trace_types_rules(const struct trace_types *t, struct str name);
 void trace_types_release(struct trace_types *t, JNIEnv *jni);

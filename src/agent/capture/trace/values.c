@@ -2,6 +2,7 @@
 #include "agent/capture/trace/values.h"
 
 #include "agent/capture/trace/hub.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,15 +11,16 @@
 void put_class(struct buf *b, uint32_t number)
 {
     const char *s = hub_class(number);
-    static const char codes[] = "ZBCSIJFD";
-    static const char *const names[] = {"boolean", "byte", "char", "short", "int", "long", "float", "double"};
+    static const char codes[] = "ZBCSIJFDV";
+    static const char *const names[] = {"boolean", "byte",  "char",   "short", "int",
+                                        "long",    "float", "double", "void"};
     size_t dims = s ? strspn(s, "[") : 0;
     if (!s) {
         buf_string(b, "?");
         return;
     }
     const char *code = s[dims] ? strchr(codes, s[dims]) : NULL;
-    if (dims && code)
+    if (code && !s[dims + 1])
         buf_string(b, names[code - codes]);
     else
         for (const char *p = s + dims + 1; *p && *p != ';'; p++)
@@ -32,16 +34,10 @@ void put_utf16(struct buf *b, const uint16_t *chars, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         uint16_t c = chars[i];
         /* Modified UTF-8, which the JSON writer understands. */
-        if (c && c < 0x80) {
-            buf_u8(b, (uint8_t)c);
-        } else if (c < 0x800) {
-            buf_u8(b, (uint8_t)(0xc0 | c >> 6));
-            buf_u8(b, (uint8_t)(0x80 | (c & 0x3f)));
-        } else {
-            buf_u8(b, (uint8_t)(0xe0 | c >> 12));
-            buf_u8(b, (uint8_t)(0x80 | (c >> 6 & 0x3f)));
-            buf_u8(b, (uint8_t)(0x80 | (c & 0x3f)));
-        }
+        if (c)
+            utf8_put(b, c);
+        else
+            buf_bytes(b, "\xc0\x80", 2);
     }
 }
 
@@ -77,25 +73,77 @@ static bool take_text(const uint8_t **at, const uint8_t *end, struct value *v)
 
 static bool take(const uint8_t **at, const uint8_t *end, char type, bool inside, struct value *ret);
 
-static bool take_fields(const uint8_t **at, const uint8_t *end, struct value *v)
+/* n values from *at on, of the type that a field, an element or a box has. */
+static bool take_parts(const uint8_t **at, const uint8_t *end, const char *types, uint32_t n,
+                       struct value *v)
 {
-    int64_t n;
-    struct value field;
-    if (v->shown->to_string)
-        return take_text(at, end, v);
-    if (end - *at < 8)
-        return false;
-    memcpy(&n, *at, 8);
-    *at += 8;
-    v->fields = *at;
-    for (v->n_fields = 0; v->n_fields < n && v->n_fields < v->shown->n; v->n_fields++)
-        if (!take(at, end, v->shown->types[v->n_fields], false, &field))
+    struct value part;
+    v->parts = *at;
+    for (v->n_parts = 0; v->n_parts < n; v->n_parts++)
+        if (!take(at, end, types ? types[v->n_parts] : 'L', false, &part))
             return false;
-    v->fields_end = *at;
+    v->parts_end = *at;
     return true;
 }
 
-/* A value; what is inside an object too, unless it is itself inside one. */
+/* The type of an array's elements. */
+static char element_type(uint32_t class)
+{
+    char c = hub_class(class)[1];
+    return c == '[' ? 'L' : c;
+}
+
+/* Size, number of elements and the elements: of an array, a collection or a map. */
+static bool take_elements(const uint8_t **at, const uint8_t *end, char type, struct value *v)
+{
+    enum { IS_MAP = 1 << 30, ELEMENTS_MAX = 16 };
+
+    uint32_t n;
+    int32_t length;
+    char types[2 * ELEMENTS_MAX];
+    if (end - *at < 8)
+        return false;
+    memcpy(&length, *at, 4);
+    memcpy(&n, *at + 4, 4);
+    *at += 8;
+    v->length = length;
+    v->is_map = n & IS_MAP;
+    n &= ~(uint32_t)IS_MAP;
+    memset(types, type, sizeof(types));
+    return n <= ELEMENTS_MAX && take_parts(at, end, types, v->is_map ? 2 * n : n, v);
+}
+
+/* What is inside an object, as JvmscopeTrace.inside writes it. */
+static bool take_inside(const uint8_t **at, const uint8_t *end, bool inside, struct value *v)
+{
+    int64_t n;
+    switch (v->shown->kind) {
+    case SHAPE_TO_STRING:
+        return !inside || take_text(at, end, v);
+    case SHAPE_FIELDS:
+        if (!inside)
+            return true;
+        if (end - *at < 8)
+            return false;
+        memcpy(&n, *at, 8);
+        *at += 8;
+        return n >= 0 && n <= v->shown->n && take_parts(at, end, v->shown->types, (uint32_t)n, v);
+    case SHAPE_VALUE:
+        return take_parts(at, end, v->shown->types, 1, v);
+    case SHAPE_NAME:
+        return take_text(at, end, v);
+    case SHAPE_CLASS:
+        if (end - *at < 8)
+            return false;
+        memcpy(&v->number, *at, 8);
+        *at += 8;
+        return true;
+    default:
+        return take_elements(at, end, 'L', v);
+    }
+}
+
+/* A value; with what show= and tostring= ask for only where it is not inside an object. */
 static bool take(const uint8_t **at, const uint8_t *end, char type, bool inside, struct value *ret)
 {
     struct value v = {.type = type == '[' ? 'L' : type};
@@ -113,16 +161,14 @@ static bool take(const uint8_t **at, const uint8_t *end, char type, bool inside,
     } else if (v.type == 'L') {
         v.hash = (uint32_t)raw;
         v.class = (uint32_t)((uint64_t)raw >> 32);
-        v.shown = inside && v.class ? trace_shown(v.class) : NULL;
+        v.shown = v.class ? trace_shown(v.class) : NULL;
         if (value_is_string(&v)) {
             if (!take_text(at, end, &v))
                 return false;
         } else if (is_array(v.class)) {
-            if (end - *at < 8)
+            if (!take_elements(at, end, element_type(v.class), &v))
                 return false;
-            memcpy(&v.length, *at, 8);
-            *at += 8;
-        } else if (v.shown && !take_fields(at, end, &v)) {
+        } else if (v.shown && !take_inside(at, end, inside, &v)) {
             return false;
         }
     }
@@ -135,42 +181,142 @@ bool value_take(const uint8_t **at, const uint8_t *end, char type, struct value 
     return take(at, end, type, true, ret);
 }
 
-static void put_fields(struct buf *text, const struct value *v)
+struct value value_unboxed(const struct value *v)
 {
-    const uint8_t *at = v->fields;
-    struct value field;
-    for (unsigned i = 0; v->shown && i < v->n_fields && take(&at, v->fields_end, v->shown->types[i], false, &field); i++) {
-        buf_printf(text, "%s%s=", i ? ", " : "{", v->shown->names[i]);
-        value_text(text, &field);
-    }
-    buf_string(text, "}");
+    const uint8_t *at = v->parts;
+    struct value box;
+    bool boxed = v->shown && v->shown->kind == SHAPE_VALUE && v->n_parts == 1;
+    return boxed && take(&at, v->parts_end, v->shown->types[0], false, &box) ? box : *v;
 }
 
-/* "Class@hash", "int[3]@hash", with what is shown of an object behind it in braces; or a string's characters. */
-static void put_reference(struct buf *text, const struct value *v)
+/* ---- as text ---- */
+
+/* The fewest digits that read back as the same number. */
+static void put_real(struct buf *b, double d, bool is_float)
 {
-    if (value_is_string(v)) {
-        put_utf16(text, v->chars, v->n_chars);
-        if (v->length > v->n_chars)
-            buf_printf(text, "... (%lld)", (long long)v->length);
+    char text[40];
+    if (d - d != 0) {
+        buf_string(b, d != d ? "NaN" : d > 0 ? "Infinity" : "-Infinity");
         return;
     }
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, sizeof(text), "%.*g", digits, d);
+        if (is_float ? strtof(text, NULL) == (float)d : strtod(text, NULL) == d)
+            break;
+    }
+    buf_string(b, text);
+    if (!text[strcspn(text, ".e")])
+        buf_string(b, ".0");
+}
+
+void put_text(struct buf *b, const struct value *v)
+{
+    put_utf16(b, v->chars, v->n_chars);
+    if (v->length > v->n_chars)
+        buf_printf(b, "... (%lld)", (long long)v->length);
+}
+
+static void put_quoted(struct buf *b, const struct value *v)
+{
+    _cleanup_(buf_release) struct buf text = BUF(4096);
+    put_text(&text, v);
+    struct json j = {.out = b};
+    json_string_n(&j, (const char *)text.data, text.len);
+}
+
+static void put_part(struct buf *text, const struct value *v)
+{
+    if (value_is_string(v))
+        put_quoted(text, v);
+    else
+        value_text(text, v);
+}
+
+static char part_type(const struct value *v, uint32_t i)
+{
+    bool named = v->shown && v->shown->kind <= SHAPE_VALUE;
+    return named ? v->shown->types[i] : is_array(v->class) ? element_type(v->class) : 'L';
+}
+
+/* Fields with their names, elements, or keys with their values; what was left out is "...". */
+static void put_parts(struct buf *text, const struct value *v)
+{
+    const uint8_t *at = v->parts;
+    struct value part;
+    int64_t count = v->is_map ? v->n_parts / 2 : v->n_parts;
+    for (uint32_t i = 0; i < v->n_parts && take(&at, v->parts_end, part_type(v, i), false, &part);
+         i++) {
+        bool is_value = v->is_map && i % 2;
+        buf_string(text, is_value ? "=" : i ? ", " : "");
+        if (v->shown && v->shown->kind == SHAPE_FIELDS)
+            buf_printf(text, "%s=", v->shown->names[i]);
+        put_part(text, &part);
+    }
+    if (v->length > count)
+        buf_string(text, count ? ", ..." : "...");
+}
+
+/*
+ * The class, with an array's length in its first brackets, int[3][], or a collection's size behind:
+ * ArrayList(3).
+ */
+static void put_class_sized(struct buf *text, const struct value *v)
+{
     size_t before = text->len;
     put_class(text, v->class);
-    /* The length goes into the first brackets: int[3][]. */
-    char *open = is_array(v->class) && buf_error(text) == 0 ? strchr(buf_str(text) + before, '[') : NULL;
+    char *open =
+        is_array(v->class) && buf_error(text) == 0 ? strchr(buf_str(text) + before, '[') : NULL;
     if (open) {
         _cleanup_free_ char *rest = strdup(open + 1);
         text->len = (size_t)(open - (char *)text->data);
         buf_printf(text, "[%lld%s", (long long)v->length, rest ? rest : "]");
+    } else if (v->shown && v->shown->style == STYLE_SIZED && v->length >= 0) {
+        buf_printf(text, "(%lld)", (long long)v->length);
     }
-    buf_printf(text, "@%x", v->hash);
-    if (v->shown && v->shown->to_string && v->length >= 0) {
+}
+
+static bool has_content(const struct value *v)
+{
+    if (v->n_parts)
+        return true;
+    return v->shown && (v->shown->kind == SHAPE_TO_STRING || v->shown->kind == SHAPE_NAME) &&
+           v->chars && v->length >= 0;
+}
+
+/* "Class@hash", with what is known of the object behind it in braces; or a string's characters. */
+static void put_reference(struct buf *text, const struct value *v)
+{
+    struct value box = value_unboxed(v);
+    enum shape_style style = v->shown ? v->shown->style : STYLE_OBJECT;
+    if (value_is_string(v)) {
+        put_text(text, v);
+    } else if (style == STYLE_PLAIN && v->shown->kind == SHAPE_CLASS) {
+        put_class(text, (uint32_t)v->number);
+        buf_string(text, ".class");
+    } else if (style == STYLE_PLAIN && box.type != 'L') {
+        value_text(text, &box);
+    } else if (style == STYLE_ENUM && v->length >= 0) {
+        buf_printf(text, "%s.", v->shown->enum_name ? v->shown->enum_name : "?");
+        put_text(text, v);
+    } else if (style == STYLE_OPTIONAL) {
+        buf_string(text, v->length > 0 ? "java.util.Optional[" : "java.util.Optional.empty");
+        put_parts(text, v);
+        buf_string(text, v->length > 0 ? "]" : "");
+    } else {
+        put_class_sized(text, v);
+        buf_printf(text, "@%x", v->hash);
+        if (!has_content(v))
+            return;
         buf_string(text, "{");
-        put_utf16(text, v->chars, v->n_chars);
-        buf_string(text, v->length > v->n_chars ? "...}" : "}");
-    } else if (v->n_fields) {
-        put_fields(text, v);
+        if (v->n_parts)
+            put_parts(text, v);
+        else if (v->shown->kind == SHAPE_NAME)
+            put_quoted(text, v);
+        else
+            put_utf16(text, v->chars, v->n_chars);
+        buf_string(text, !v->n_parts && v->shown->kind == SHAPE_TO_STRING && v->length > v->n_chars
+                             ? "...}"
+                             : "}");
     }
 }
 
@@ -179,9 +325,10 @@ bool value_is_string(const struct value *v)
     return v->type == 'L' && is_class(v->class, "Ljava/lang/String;");
 }
 
-static const char *real_name(double d)
+bool value_has_length(const struct value *v)
 {
-    return d - d == 0 ? NULL : d != d ? "NaN" : d > 0 ? "Infinity" : "-Infinity";
+    bool sized = v->shown && v->shown->style == STYLE_SIZED && v->length >= 0;
+    return v->type == 'L' && v->class && (value_is_string(v) || is_array(v->class) || sized);
 }
 
 void value_text(struct buf *b, const struct value *v)
@@ -196,10 +343,7 @@ void value_text(struct buf *b, const struct value *v)
         break;
     case 'F':
     case 'D':
-        if (real_name(v->real))
-            buf_string(b, real_name(v->real));
-        else
-            buf_printf(b, v->type == 'F' ? "%.9g" : "%.17g", v->real);
+        put_real(b, v->real, v->type == 'F');
         break;
     case 'L':
         if (v->class == 0)
@@ -212,42 +356,37 @@ void value_text(struct buf *b, const struct value *v)
     }
 }
 
+static void put_tagged(struct json *j, const char *key, const struct buf *text)
+{
+    json_begin_object(j);
+    json_key(j, key);
+    json_string_n(j, (const char *)text->data, text->len);
+    json_end_object(j);
+}
+
+static bool is_json_number(const struct value *v)
+{
+    const int64_t exact = INT64_C(1) << 53;
+    if (v->type == 'F' || v->type == 'D')
+        return v->real - v->real == 0;
+    return v->number <= exact && v->number >= -exact;
+}
+
 void value_json(struct json *j, const struct value *v)
 {
-    char text[48];
-    switch (v->type) {
-    case 'Z':
-        json_bool(j, v->number != 0);
-        break;
-    case 'C': {
-        _cleanup_(buf_release) struct buf b = BUF(16);
-        uint16_t c = (uint16_t)v->number;
-        put_utf16(&b, &c, 1);
-        json_string_n(j, (const char *)b.data, b.len);
-        break;
+    _cleanup_(buf_release) struct buf text = BUF(16 << 10);
+    struct value box = value_unboxed(v);
+    if (v->type == 'L' && v->class == 0) {
+        json_null(j);
+        return;
     }
-    case 'F':
-    case 'D':
-        if (real_name(v->real))
-            json_string(j, real_name(v->real));
-        else
-            json_double(j, v->real);
-        break;
-    case 'L': {
-        _cleanup_(buf_release) struct buf reference = BUF(4096);
-        if (v->class == 0) {
-            json_null(j);
-            break;
-        }
-        put_reference(&reference, v);
-        json_string_n(j, (const char *)reference.data, reference.len);
-        break;
-    }
-    default:
-        snprintf(text, sizeof(text), "%lld", (long long)v->number);
-        if (v->number > (INT64_C(1) << 53) || v->number < -(INT64_C(1) << 53))
-            json_string(j, text);
-        else
-            json_i64(j, v->number);
-    }
+    if (v->shown && v->shown->style == STYLE_PLAIN)
+        v = &box;
+    value_text(&text, v);
+    if (v->type == 'C' || value_is_string(v))
+        json_string_n(j, (const char *)text.data, text.len);
+    else if (v->type == 'Z' || (v->type != 'L' && is_json_number(v)))
+        json_raw(j, (const char *)text.data, text.len);
+    else
+        put_tagged(j, v->type == 'L' ? "object" : "number", &text);
 }

@@ -20,19 +20,33 @@ struct value {
     int64_t length; /* of a string or an array */
     const uint16_t *chars;
     uint32_t n_chars;
-    const struct shown_class *shown; /* NULL: nothing more; else text of toString() in chars, or fields */
-    const uint8_t *fields, *fields_end;
-    unsigned n_fields;
+    const struct shown_class *shown; /* NULL: nothing more is known of such objects */
+    /* Elements, keys and values, fields: n_parts values, a map's two by two. */
+    const uint8_t *parts, *parts_end;
+    uint32_t n_parts;
+    bool is_map;
 };
 
 /* Reads the value at *at of a type and passes it. False when the record ends before. */
 bool value_take(const uint8_t **at, const uint8_t *end, char type, struct value *ret);
 bool value_is_string(const struct value *v);
-/* JSON of a value: longs beyond 2^53 and NaN are strings, objects "Class@hash". */
+/* Whether `length` is that of a string, an array, a collection or a map. */
+bool value_has_length(const struct value *v);
+/*
+ * JSON of a value. A box is the value in it. Longs beyond 2^53, NaN and infinities are {"number":
+ * TEXT}, objects other than strings {"object": TEXT} with the text of value_text.
+ */
 void value_json(struct json *j, const struct value *v);
-/* The same as text for people, strings without quotes. */
+/*
+ * The same as text for people: "java.util.ArrayList(2)@1f{1, \"a\"}", "int[3]@1f{1, 2, 3}",
+ * "shop.Color.RED". A string by itself has no quotes, one inside an object has.
+ */
 void value_text(struct buf *b, const struct value *v);
+/* What a condition compares with: the value in a box, or the value itself. */
+struct value value_unboxed(const struct value *v);
 /* "java.lang.String" or "int[]" of a class number into b. */
 void put_class(struct buf *b, uint32_t number);
 /* Modified UTF-8, which the JSON writer understands. */
 void put_utf16(struct buf *b, const uint16_t *chars, uint32_t n);
+/* The characters of a value that has some, with "... (LENGTH)" when they are not all. */
+void put_text(struct buf *b, const struct value *v);

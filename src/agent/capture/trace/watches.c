@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * watch=: probes before the instructions that read and write a field, which hand over the object, the place and the new value;
- * the probe reads the old one by its offset. JVM TI's own watches would make the whole program run interpreted. What is not
- * seen: reflection, VarHandle, Unsafe and native code, and a constructor's code before super().
+ * watch=: probes before the instructions that read and write a field, which hand over the object,
+ * the place and the new value; the probe reads the old one by its offset. JVM TI's own watches
+ * would make the whole program run interpreted. What is not seen: reflection, VarHandle, Unsafe and
+ * native code, and a constructor's code before super().
  */
 #include "agent/capture/trace/hub.h"
 #include "agent/capture/trace/log_sites.h"
@@ -36,7 +37,8 @@ int watches_set(const char *patterns, struct buf *why)
         size_t n = strcspn(p, ":");
         const char *dot = memrchr(p, '.', n);
         if (!dot || dot == p || dot == p + n - 1 || memchr(p, '*', n) || n_watches == WATCHES_MAX) {
-            buf_printf(why, "watch: %.*s: pkg.Class.field, at most %d of them, separated by ':'", (int)n, p, WATCHES_MAX);
+            buf_printf(why, "watch: %.*s: pkg.Class.field, at most %d of them, separated by ':'",
+                       (int)n, p, WATCHES_MAX);
             return -EINVAL;
         }
         struct watch *w = &watches[n_watches];
@@ -78,11 +80,15 @@ uint64_t watches_without_object(void)
     return before_super;
 }
 
-/* A field is named through the class that is at hand, which may be one below: such are settled when the place is reached. */
+/*
+ * A field is named through the class that is at hand, which may be one below: such are settled when
+ * the place is reached.
+ */
 static struct watch *find_watch(const struct class_member *m)
 {
     for (unsigned i = 0; i < n_watches; i++)
-        if (str_is(m->name, watches[i].field) && (choice_is_class(m->owner, watches[i].class) || !instrument_is_jdk(m->owner)))
+        if (str_is(m->name, watches[i].field) &&
+            (choice_is_class(m->owner, watches[i].class) || !instrument_is_jdk(m->owner)))
             return &watches[i];
     return NULL;
 }
@@ -123,11 +129,16 @@ static int keep_aside(struct edit *e, struct aside *a, char type)
     return r < 0 ? r : (a->local[which] = local);
 }
 
-/* object [value] -> object [value], with both handed to the probe. For a static field the object is its class. */
-static int probe(struct edit *e, const struct insn *i, const struct class_member *m, int site, struct aside *a)
+/*
+ * object [value] -> object [value], with both handed to the probe. For a static field the object is
+ * its class.
+ */
+static int probe(struct edit *e, const struct insn *i, const struct class_member *m, int site,
+                 struct aside *a)
 {
     _cleanup_(buf_release) struct buf code = BUF(256);
-    bool write = i->op == OP_PUTFIELD || i->op == OP_PUTSTATIC, is_static = i->op == OP_GETSTATIC || i->op == OP_PUTSTATIC;
+    bool write = i->op == OP_PUTFIELD || i->op == OP_PUTSTATIC,
+         is_static = i->op == OP_GETSTATIC || i->op == OP_PUTSTATIC;
     char type = stack_type(m->descriptor.data[0]), descriptor[64], owner[512];
     bool wide = type == 'J' || type == 'D';
     static const char *const value_types[] = {"I", "J", "F", "D", "Ljava/lang/Object;"};
@@ -165,7 +176,8 @@ static int probe(struct edit *e, const struct insn *i, const struct class_member
     r = code_int(e->rewrite, &code, site);
     if (r == 0)
         r = code_int(e->rewrite, &code, m->descriptor.data[0] == '[' ? 'L' : m->descriptor.data[0]);
-    int ref = r < 0 ? r : rewrite_methodref(e->rewrite, PROBE, write ? "wrote" : "read", descriptor);
+    int ref =
+        r < 0 ? r : rewrite_methodref(e->rewrite, PROBE, write ? "wrote" : "read", descriptor);
     if (ref < 0)
         return ref;
     code_invokestatic(&code, ref);
@@ -174,25 +186,30 @@ static int probe(struct edit *e, const struct insn *i, const struct class_member
     return edit_insert(e, EDIT_BEFORE, i->pc, 0, &code, 6);
 }
 
-static int insert(const struct instrument_class *c, struct edit *e, const struct insn *i, const struct class_member *m,
-                  struct watch *w, struct aside *a)
+static int insert(const struct instrument_class *c, struct edit *e, const struct insn *i,
+                  const struct class_member *m, struct watch *w, struct aside *a)
 {
-    char place[1024], field[512], types[3] = {m->descriptor.data[0] == '[' ? 'L' : m->descriptor.data[0]};
+    char place[1024], field[512],
+        types[3] = {m->descriptor.data[0] == '[' ? 'L' : m->descriptor.data[0]};
     char owner[512], descriptor[512];
-    bool write = i->op == OP_PUTFIELD || i->op == OP_PUTSTATIC, is_static = i->op == OP_GETSTATIC || i->op == OP_PUTSTATIC;
+    bool write = i->op == OP_PUTFIELD || i->op == OP_PUTSTATIC,
+         is_static = i->op == OP_GETSTATIC || i->op == OP_PUTSTATIC;
     if (e->constructor && i->pc < e->super_end && !is_static) {
         atomic_fetch_add(&before_super, 1);
         return 0;
     }
     /* ldc of a class came with version 49; a class without a name that fits is left alone. */
-    if ((is_static && c->file->major < 49) || m->owner.len >= sizeof(owner) || m->descriptor.len >= sizeof(descriptor))
+    if ((is_static && c->file->major < 49) || m->owner.len >= sizeof(owner) ||
+        m->descriptor.len >= sizeof(descriptor))
         return 0;
     types[1] = is_static ? 's' : 'i';
-    log_site_place(place, sizeof(place), c->name, class_utf8(c->file, e->method->name), edit_line(e, i->pc));
+    log_site_place(place, sizeof(place), c->name, class_utf8(c->file, e->method->name),
+                   edit_line(e, i->pc));
     snprintf(field, sizeof(field), "%s.%s", w->class, w->field);
     snprintf(owner, sizeof(owner), "%.*s", (int)m->owner.len, m->owner.data);
     snprintf(descriptor, sizeof(descriptor), "%.*s", (int)m->descriptor.len, m->descriptor.data);
-    const struct log_site site = {write ? SITE_WRITE : SITE_READ, place, field, types, owner, w->field, descriptor};
+    const struct log_site site = {
+        write ? SITE_WRITE : SITE_READ, place, field, types, owner, w->field, descriptor};
     int number = log_site_add(&site, i->pc);
     int r = number < 0 ? number : probe(e, i, m, number, a);
     if (r >= 0)
@@ -206,7 +223,8 @@ static int watch_edit(const struct instrument_class *c, struct edit *e)
     struct aside aside = {{-1, -1}};
     for (struct insn i = {0}; edit_next(e, &i);) {
         struct class_member m;
-        if (i.op < OP_GETSTATIC || i.op > OP_PUTFIELD || !class_member(c->file, insn_constant(&i), &m) || !m.descriptor.len)
+        if (i.op < OP_GETSTATIC || i.op > OP_PUTFIELD ||
+            !class_member(c->file, insn_constant(&i), &m) || !m.descriptor.len)
             continue;
         struct watch *w = find_watch(&m);
         int r = w ? insert(c, e, &i, &m, w, &aside) : 0;
@@ -217,7 +235,8 @@ static int watch_edit(const struct instrument_class *c, struct edit *e)
     return done;
 }
 
-const struct instrument_client watch_client = {.name = "watch", .edit = watch_edit, .wants = watch_wants};
+const struct instrument_client watch_client = {
+    .name = "watch", .edit = watch_edit, .wants = watch_wants};
 
 /* ---- where a field lies ---- */
 
@@ -244,9 +263,11 @@ static jfieldID declared(jclass c, const struct log_site *s, bool is_static)
         char *name = NULL, *signature = NULL;
         jint modifiers = 0;
         (*vm.ti)->GetFieldModifiers(vm.ti, c, fields[i], &modifiers);
-        if ((*vm.ti)->GetFieldName(vm.ti, c, fields[i], &name, &signature, NULL) != JVMTI_ERROR_NONE)
+        if ((*vm.ti)->GetFieldName(vm.ti, c, fields[i], &name, &signature, NULL) !=
+            JVMTI_ERROR_NONE)
             continue;
-        if (strcmp(name, s->name) == 0 && strcmp(signature, s->descriptor) == 0 && !(modifiers & 8) == !is_static)
+        if (strcmp(name, s->name) == 0 && strcmp(signature, s->descriptor) == 0 &&
+            !(modifiers & 8) == !is_static)
             found = fields[i];
         vm_free(name);
         vm_free(signature);
@@ -280,7 +301,8 @@ static int64_t find_offset(JNIEnv *jni, const struct log_site *s, jobject o)
     return -1;
 }
 
-EXPORT jlong JNICALL Java_java_lang_JvmscopeTrace_offset(JNIEnv *jni, jclass class, jint number, jobject o);
+EXPORT jlong JNICALL Java_java_lang_JvmscopeTrace_offset(JNIEnv *jni, jclass class, jint number,
+                                                         jobject o);
 
 jlong JNICALL Java_java_lang_JvmscopeTrace_offset(JNIEnv *jni, jclass class, jint number, jobject o)
 {

@@ -16,8 +16,12 @@ public final class JvmscopeTrace {
     private static final Unsafe U = Unsafe.getUnsafe();
 
     // Layout, as in trace_ring.h.
-    private static final int HEAD = 0, LOST = 8, CALLS = 16, TAIL = 64, DATA = 128;
-    private static final int SIZE = 1 << 20, RECORD_MAX = 48 << 10, SLOT_BITS = 16, CHARS_MAX = 64;
+    private static final int HEAD = 0, LOST = 8, CALLS = 16, OPEN = 24, LOST_SITES = 32, LOST_RESULTS = 40, SIZE = 48, ROOM = 52;
+    private static final int TAIL = 64, DATA = 128;
+    private static final int RECORD_MAX = 48 << 10, SLOT_BITS = 16, CHARS_MAX = 64;
+    /** What is kept free: for a record with values, for the end of a call without its result, for that of each open call. */
+    private static final int WITH_VALUES = 2 * RECORD_MAX, END = 1024, EACH_END = 48;
+    private static final long NO_RING = 1;
     private static final int EXIT = -1, THROWN = -2;
 
     private static final long SLOTS = constant(0), EETOP = constant(1), CARRIER = constant(2), TID = constant(3);
@@ -28,8 +32,13 @@ public final class JvmscopeTrace {
 
     /** By class number - 1, as fields() answers; set before the class is. */
     private static final long[][] shown = new long[CLASSES][];
-    private static final long TO_STRING = -1;
-    private static final int ROOM = 16 << 10; // of a record's size for what is shown of its objects
+    // Kinds of shapes, as in shapes.h; JvmscopeContents has the others.
+    private static final int FIELDS = 0, TO_STRING = -1, VALUE = 1, NAME = 2, CLASS = 3;
+    private static final long OFFSET = 0xffffffffffffffL;
+    /** How much of a record there may be before what is shown of further objects is left out. */
+    private static final int SHOWN = 16 << 10, CONTENTS = 4 << 10;
+    /** Of an array, a collection or a map. */
+    private static final int ELEMENTS = 5;
 
     private JvmscopeTrace() {
     }
@@ -42,8 +51,11 @@ public final class JvmscopeTrace {
 
     private static native long offset(int site, Object o);
 
-    /** What show= and tostring= ask of a class: {TO_STRING}, or type << 56 | offset of each field; null for nothing. */
+    /** What is shown of a class's objects (shapes.h); null for nothing. */
     private static native long[] fields(Class<?> c, int number);
+
+    /** Where objects of a class have a field: its type << 56 | its offset; -1 for no such field. */
+    private static native long place(Class<?> c, int name);
 
     /** Calls each native method once. */
     private static void bind() {
@@ -52,6 +64,7 @@ public final class JvmscopeTrace {
         newClass(null, 0);
         offset(-1, null);
         fields(null, 0);
+        place(null, 0);
     }
 
     /** Forgets the classes, so that they can be unloaded. */
@@ -60,8 +73,69 @@ public final class JvmscopeTrace {
             for (int i = 0; i < CLASSES; i++) {
                 classes[i] = null;
                 shown[i] = null;
+                places[i] = null;
             }
+            for (int i = 0; i < STATICS; i++)
+                statics[i] = null;
         }
+    }
+
+    /** As in paths.c. */
+    private static final int NAMES = 256, STATICS = 64;
+
+    /** By class number - 1 and number of a field's name, as place() answers; 0 for not asked yet. */
+    private static final long[][] places = new long[CLASSES][];
+
+    /** Static fields that are named: their classes, set last; where they are; the fields behind them. */
+    private static final Object[] statics = new Object[STATICS];
+    private static final long[] staticPlaces = new long[STATICS];
+    private static final int[][] staticRests = new int[STATICS][];
+
+    private static long placeOf(Object o, int name) {
+        Class<?> c = o.getClass();
+        int number = number(c);
+        if (number > CLASSES)
+            return -1;
+        long[] of = places[number - 1];
+        if (of == null)
+            places[number - 1] = of = new long[NAMES];
+        long at = of[name];
+        if (at == 0)
+            of[name] = at = place(c, name);
+        return at;
+    }
+
+    private static Object inside(Object o, long at) {
+        return at > 0 && at >>> 56 == 'L' ? U.getObject(o, at & OFFSET) : null;
+    }
+
+    /** The object in a field on the way; null as well when there is none. */
+    public static Object step(Object o, int name) {
+        return o == null ? null : inside(o, placeOf(o, name));
+    }
+
+    /** The field at the end of a path: its number and type (0 for null on the way, 1 for no such field), then the value. */
+    public static long path(long p, Object o, int path, int name) {
+        return p == 0 ? 0 : pathEnd(p, o, path, o == null ? 0 : placeOf(o, name));
+    }
+
+    public static long staticPath(long p, int path, int number) {
+        if (p == 0)
+            return 0;
+        Object o = statics[number];
+        long at = o == null ? -1 : staticPlaces[number];
+        int[] rest = staticRests[number];
+        for (int i = 0; at > 0 && i < rest.length; i++) {
+            o = inside(o, at);
+            at = o == null ? 0 : placeOf(o, rest[i]);
+        }
+        return pathEnd(p, o, path, at);
+    }
+
+    private static long pathEnd(long p, Object o, int path, long at) {
+        U.putInt(p, path);
+        U.putInt(p + 4, at > 0 ? (int) (at >>> 56) : at == 0 ? 0 : 1);
+        return at > 0 ? value(p + 8, o, at & OFFSET, (int) (at >>> 56)) : p + 8;
     }
 
     private static final int SITE = 1 << 24, SITES = 1 << 14;
@@ -105,7 +179,7 @@ public final class JvmscopeTrace {
             case 'D':
                 return arg(p, U.getDouble(o, at));
             default:
-                return reference(p, U.getObject(o, at));
+                return object(p, U.getObject(o, at), 0);
         }
     }
 
@@ -148,7 +222,7 @@ public final class JvmscopeTrace {
             Thread carrier = CARRIER != 0 ? (Thread) U.getObjectVolatile(thread, CARRIER) : null;
             eetop = carrier != null ? U.getLongVolatile(carrier, EETOP) : 0;
             if (eetop == 0)
-                return 0;
+                return newRing(NO_RING); // counts it
         }
         long at = (eetop * 0x9e3779b97f4a7c15L) >>> (64 - SLOT_BITS);
         for (int probes = 0; probes < 64; probes++) {
@@ -162,15 +236,20 @@ public final class JvmscopeTrace {
         return newRing(eetop);
     }
 
+    /** How many bytes may wait to be read at most before a record of a call begins whose end is to find room too. */
     @ForceInline
-    private static long begin(long ring, int kind, long call) {
+    private static long allowed(long ring, int room) {
+        long ends = (U.getLong(ring + OPEN) + 1) * EACH_END, most = room >> 2;
+        return room - WITH_VALUES - (ends < most ? ends : most);
+    }
+
+    @ForceInline
+    private static long begin(long ring, int kind, long call, long allowed) {
         long head = U.getLong(ring + HEAD), used = head - U.getLongVolatile(null, ring + TAIL);
         if (used < 0)
-            used += SIZE;
-        if (used > SIZE - 2 * RECORD_MAX) {
-            U.putLong(ring + LOST, U.getLong(ring + LOST) + 1);
+            used += U.getInt(ring + SIZE);
+        if (used > allowed)
             return 0;
-        }
         long p = ring + DATA + head;
         U.putInt(p + 4, kind);
         U.putLong(p + 8, System.nanoTime());
@@ -184,7 +263,7 @@ public final class JvmscopeTrace {
         long head = U.getLong(ring + HEAD), start = ring + DATA + head;
         U.putInt(start, (int) (p - start));
         head += p - start;
-        U.putOrderedLong(null, ring + HEAD, head >= SIZE ? 0 : head);
+        U.putOrderedLong(null, ring + HEAD, head >= U.getInt(ring + SIZE) ? 0 : head);
     }
 
     /** A required test of the condition on a number, before anything is written; ops as in trace_condition.h. */
@@ -241,15 +320,24 @@ public final class JvmscopeTrace {
             return 0;
         long call = U.getLong(ring + CALLS) + 1;
         U.putLong(ring + CALLS, call);
-        return begin(ring, method, call);
+        long p = begin(ring, method, call, allowed(ring, U.getInt(ring + ROOM)));
+        if (p == 0)
+            count(ring + (method < SITE ? LOST : LOST_SITES));
+        return p;
+    }
+
+    private static void count(long counter) {
+        U.putLong(counter, U.getLong(counter) + 1);
     }
 
     @ForceInline
     public static long entered(long p) {
         if (p == 0)
             return 0;
-        long ring = ring();
-        long call = U.getLong(ring + DATA + U.getLong(ring + HEAD) + 24);
+        long ring = ring(), start = ring + DATA + U.getLong(ring + HEAD);
+        long call = U.getLong(start + 24);
+        if (U.getInt(start + 4) < SITE)
+            U.putLong(ring + OPEN, U.getLong(ring + OPEN) + 1);
         end(ring, p);
         return call;
     }
@@ -282,8 +370,14 @@ public final class JvmscopeTrace {
 
     @ForceInline
     public static long arg(long p, Object o) {
-        if (p == 0)
-            return 0;
+        return p == 0 ? 0 : object(p, o, ELEMENTS);
+    }
+
+    /**
+     * A reference: class and identity, then what is shown of the object. With `most` 0 the object is inside another one: then
+     * nothing is shown of what is inside it but the sizes of arrays and collections, and the value of a box or an enum.
+     */
+    static long object(long p, Object o, int most) {
         if (o == null) {
             U.putLong(p, 0);
             return p + 8;
@@ -293,51 +387,94 @@ public final class JvmscopeTrace {
         U.putInt(p, System.identityHashCode(o));
         U.putInt(p + 4, number);
         p += 8;
-        if (c == String.class)
-            return text(p, (String) o);
-        int length = length(o);
-        if (length >= 0) {
-            U.putLong(p, length);
-            return p + 8;
-        }
-        return number > CLASSES || shown[number - 1] == null ? p : inside(p, o, shown[number - 1]);
-    }
-
-    /** A reference without what is inside the object. */
-    private static long reference(long p, Object o) {
-        if (o == null) {
-            U.putLong(p, 0);
-            return p + 8;
-        }
-        Class<?> c = o.getClass();
-        U.putInt(p, System.identityHashCode(o));
-        U.putInt(p + 4, number(c));
-        p += 8;
-        if (c == String.class)
-            return text(p, (String) o);
-        int length = length(o);
-        if (length < 0)
+        if (number > CLASSES)
             return p;
-        U.putLong(p, length);
-        return p + 8;
+        if (c == String.class)
+            return text(p, (String) o);
+        int length = length(o);
+        if (length >= 0)
+            return array(p, o, length, hasRoom(p, CONTENTS) ? most : 0);
+        long[] shape = shown[number - 1];
+        return shape == null ? p : inside(p, o, shape, most);
     }
 
-    /** How many fields follow, then their values; or the text of toString(), -1 for none. */
-    private static long inside(long p, Object o, long[] fields) {
-        long ring = ring(), start = ring + DATA + U.getLong(ring + HEAD);
-        boolean room = p - start < ROOM;
-        if (fields[0] == TO_STRING) {
-            String s = room ? JvmscopeValues.text(o) : null;
-            if (s != null)
-                return text(p, s);
-            U.putLong(p, 0xffffffffL);
-            return p + 8;
-        }
-        U.putLong(p, room ? fields.length : 0);
+    static long[] shapeOf(Object o) {
+        int number = number(o.getClass());
+        return number > CLASSES ? null : shown[number - 1];
+    }
+
+    private static boolean hasRoom(long p, int bytes) {
+        long ring = ring();
+        return p - (ring + DATA + U.getLong(ring + HEAD)) < bytes;
+    }
+
+    private static long array(long p, Object a, int length, int most) {
+        int n = length < most ? length : most;
+        U.putInt(p, length);
+        U.putInt(p + 4, n);
         p += 8;
-        for (int i = 0; room && i < fields.length; i++)
-            p = value(p, o, fields[i] & 0xffffffffffffffL, (int) (fields[i] >>> 56));
+        for (int i = 0; i < n; i++) {
+            if (a instanceof Object[]) {
+                p = object(p, ((Object[]) a)[i], 0);
+            } else {
+                U.putLong(p, primitive(a, i));
+                p += 8;
+            }
+        }
         return p;
+    }
+
+    private static long primitive(Object a, int i) {
+        if (a instanceof byte[])
+            return ((byte[]) a)[i];
+        if (a instanceof int[])
+            return ((int[]) a)[i];
+        if (a instanceof char[])
+            return ((char[]) a)[i];
+        if (a instanceof long[])
+            return ((long[]) a)[i];
+        if (a instanceof boolean[])
+            return ((boolean[]) a)[i] ? 1 : 0;
+        if (a instanceof double[])
+            return Double.doubleToRawLongBits(((double[]) a)[i]);
+        if (a instanceof short[])
+            return ((short[]) a)[i];
+        return Float.floatToRawIntBits(((float[]) a)[i]);
+    }
+
+    /** What shapes.h says of the class. */
+    private static long inside(long p, Object o, long[] shape, int most) {
+        switch ((int) shape[0]) {
+            case VALUE:
+                return value(p, o, shape[1] & OFFSET, (int) (shape[1] >>> 56));
+            case NAME:
+                return optionalText(p, (String) U.getObject(o, shape[1]));
+            case CLASS:
+                U.putLong(p, number((Class<?>) o));
+                return p + 8;
+            case FIELDS:
+            case TO_STRING:
+                break;
+            default:
+                return JvmscopeContents.write(p, o, shape, hasRoom(p, CONTENTS) ? most : 0);
+        }
+        if (most == 0)
+            return p;
+        boolean room = hasRoom(p, SHOWN);
+        if (shape[0] == TO_STRING)
+            return optionalText(p, room ? JvmscopeValues.text(o) : null);
+        U.putLong(p, room ? shape.length - 1 : 0);
+        p += 8;
+        for (int i = 1; room && i < shape.length; i++)
+            p = value(p, o, shape[i] & OFFSET, (int) (shape[i] >>> 56));
+        return p;
+    }
+
+    private static long optionalText(long p, String s) {
+        if (s != null)
+            return text(p, s);
+        U.putLong(p, 0xffffffffL);
+        return p + 8;
     }
 
     /** Of an array, else -1. Not by Class.isArray(), which from JDK 25 on is a method like others. */
@@ -398,10 +535,30 @@ public final class JvmscopeTrace {
         return CLASSES + 1;
     }
 
+    /** Begins the end of a call: its ring's, which may be another than that of its beginning; 0 for none. */
+    @ForceInline
+    private static long ending() {
+        long ring = ring();
+        if (ring != 0) {
+            long open = U.getLong(ring + OPEN);
+            if (open > 0)
+                U.putLong(ring + OPEN, open - 1);
+        }
+        return ring;
+    }
+
+    /** The end of a call whose result finds no room. */
+    private static void endBare(long ring, int kind, long call) {
+        long p = begin(ring, kind, call, U.getInt(ring + SIZE) - END);
+        count(ring + LOST_RESULTS);
+        if (p != 0)
+            end(ring, p);
+    }
+
     @ForceInline
     public static void exit(long call) {
         if (call != 0) {
-            long ring = ring(), p = ring != 0 ? begin(ring, EXIT, call) : 0;
+            long ring = ending(), p = ring != 0 ? begin(ring, EXIT, call, U.getInt(ring + SIZE) - END) : 0;
             if (p != 0)
                 end(ring, p);
         }
@@ -409,17 +566,13 @@ public final class JvmscopeTrace {
 
     @ForceInline
     public static void exit(int v, long call) {
-        if (call != 0) {
-            long ring = ring(), p = ring != 0 ? begin(ring, EXIT, call) : 0;
-            if (p != 0)
-                end(ring, arg(p, v));
-        }
+        exit((long) v, call);
     }
 
     @ForceInline
     public static void exit(long v, long call) {
         if (call != 0) {
-            long ring = ring(), p = ring != 0 ? begin(ring, EXIT, call) : 0;
+            long ring = ending(), p = ring != 0 ? begin(ring, EXIT, call, U.getInt(ring + SIZE) - END) : 0;
             if (p != 0)
                 end(ring, arg(p, v));
         }
@@ -438,17 +591,21 @@ public final class JvmscopeTrace {
     @ForceInline
     public static void exit(Object v, long call) {
         if (call != 0) {
-            long ring = ring(), p = ring != 0 ? begin(ring, EXIT, call) : 0;
+            long ring = ending(), p = ring != 0 ? begin(ring, EXIT, call, allowed(ring, U.getInt(ring + SIZE))) : 0;
             if (p != 0)
                 end(ring, arg(p, v));
+            else if (ring != 0)
+                endBare(ring, EXIT, call);
         }
     }
 
     public static void thrown(Throwable t, long call) {
         if (call != 0) {
-            long ring = ring(), p = ring != 0 ? begin(ring, THROWN, call) : 0;
+            long ring = ending(), p = ring != 0 ? begin(ring, THROWN, call, allowed(ring, U.getInt(ring + SIZE))) : 0;
             if (p != 0)
                 end(ring, arg(p, t));
+            else if (ring != 0)
+                endBare(ring, THROWN, call);
         }
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/capture/coverage/points.h"
+#include "classfile/cover.h"
 
 #include "base/hash.h"
 
@@ -15,7 +15,10 @@ static void add_line(void *data, uint32_t pc, unsigned line)
         c->error = vec_push(&c->t->scratch, ((struct cover_point){line, pc, pc, LINE_START, 0}));
 }
 
-/* The line of each branch: that of the last line start before it. `lines` are the collected ones, in any order. */
+/*
+ * Returns the line of the code at pc, that of the last line start before it. The first `lines`
+ * points of t->scratch are the line starts, in any order.
+ */
 static uint32_t line_at(const struct cover_table *t, size_t lines, uint32_t pc)
 {
     const struct cover_point *best = NULL;
@@ -35,7 +38,10 @@ unsigned cover_same_edge(const struct edit *e, uint32_t pc, unsigned edge)
     return first;
 }
 
-/* A place that is jumped to begins its line anew: the line may be entered there and nowhere else. */
+/*
+ * A jump target gets a point of its own line, because the line may be entered there and nowhere
+ * else.
+ */
 static int add_target(struct cover_table *t, uint32_t pc)
 {
     for (size_t i = 0; i < t->scratch.len; i++)
@@ -75,7 +81,11 @@ static int add_branches(struct cover_table *t, const struct edit *e)
     return r;
 }
 
-/* In ways: by one edge that is a point, by others too (or by none: the entry, handlers), from the instruction before. */
+/*
+ * Flags in `ways`, which say how an instruction can be reached: by a single edge that is a point;
+ * by other edges, or without an edge because it is the entry or a handler; from the instruction
+ * before it.
+ */
 enum { BY_EDGE = 1, BY_OTHERS = 2, BY_FALLING = 4 };
 
 static void see_handler(void *data, uint32_t pc)
@@ -94,7 +104,9 @@ static bool is_conditional(const struct insn *i)
     return op_info[i->op] & OP_IS_BRANCH && !(op_info[i->op] & OP_NO_FALL) && !is_jsr(i->op);
 }
 
-/* False: a method with subroutines, whose ways are not looked into. */
+/*
+ * Fills t->ways. Returns false for a method with subroutines, whose control flow is not analysed.
+ */
 static bool find_ways(struct cover_table *t, const struct edit *e)
 {
     uint8_t *ways = t->ways.data;
@@ -116,8 +128,12 @@ static bool find_ways(struct cover_table *t, const struct edit *e)
     return true;
 }
 
-/* Edges of the branch at i, from the k-th point on: those that alone lead to a line's start are that. The next k. */
-static size_t share_edges(struct cover_table *t, const struct edit *e, const struct insn *i, size_t k)
+/*
+ * Visits the edge points of the branch at i, from the k-th point on. An edge that is the only way
+ * to a line start shares its probe. Returns the index after the last of them.
+ */
+static size_t share_edges(struct cover_table *t, const struct edit *e, const struct insn *i,
+                          size_t k)
 {
     for (; k < t->scratch.len && t->scratch.data[k].pc == i->pc; k++) {
         struct cover_point *p = &t->scratch.data[k];
@@ -131,9 +147,10 @@ static size_t share_edges(struct cover_table *t, const struct edit *e, const str
 }
 
 /*
- * The probe of a handler that covers its own start is put behind that range, which javac ends after the instruction that stores
- * the exception or gives back the monitor: within it the probe would keep C1 from compiling the method. Only when the way there
- * is straight.
+ * Returns where to put the probe of a handler. If the handler covers its own start, the probe goes
+ * after that range, which javac ends after the instruction that stores the exception or releases
+ * the monitor: inside it the probe would keep C1 from compiling the method. This is possible only
+ * when the code up to there is straight-line.
  */
 static uint32_t behind_own_handler(const struct cover_table *t, const struct edit *e, uint32_t pc)
 {
@@ -142,16 +159,18 @@ static uint32_t behind_own_handler(const struct cover_table *t, const struct edi
         if (i.pc != at)
             continue;
         at += i.len;
-        if (!(op_info[i.op] & OP_CANNOT_THROW || i.op == OP_MONITOREXIT) || t->ways.data[at] != BY_FALLING)
+        if (!(op_info[i.op] & OP_CANNOT_THROW || i.op == OP_MONITOREXIT) ||
+            t->ways.data[at] != BY_FALLING)
             return pc;
     }
     return at;
 }
 
 /*
- * Points that are only passed together have one probe: a line start that one edge alone leads to and that edge; and a line
- * start behind another point, with nothing between them that throws, jumps or is jumped to. The first `lines` points are line
- * starts, the others edges in the order of the code.
+ * Gives one probe to points that are always passed together: a line start and the only edge that
+ * leads to it; and a line start that follows another point, when nothing between them throws, jumps
+ * or is a jump target. The first `lines` points are line starts, the others are edges in the order
+ * of the code.
  */
 static int share_probes(struct cover_table *t, const struct edit *e, size_t lines)
 {
@@ -169,9 +188,10 @@ static int share_probes(struct cover_table *t, const struct edit *e, size_t line
     for (uint32_t i = 0; i < lines; i++)
         t->scratch.data[i].at = behind_own_handler(t, e, t->scratch.data[i].pc);
     size_t k = lines;
-    uint32_t passed = none; /* the probe that who comes from the instruction before has passed */
+    uint32_t passed = none; /* the probe last passed on the way from the instruction before */
     for (struct insn i = {0}; edit_next(e, &i);) {
-        struct cover_point *start = t->starts.data[i.pc] ? &t->scratch.data[t->starts.data[i.pc] - 1] : NULL;
+        struct cover_point *start =
+            t->starts.data[i.pc] ? &t->scratch.data[t->starts.data[i.pc] - 1] : NULL;
         if (t->ways.data[i.pc] != BY_FALLING)
             passed = none;
         if (start && passed != none)
@@ -180,14 +200,16 @@ static int share_probes(struct cover_table *t, const struct edit *e, size_t line
             passed = start->probe;
         k = share_edges(t, e, &i, k);
         if (is_conditional(&i))
-            passed = t->scratch.data[k - 1].probe; /* FALL_THROUGH is the last of its points */
+            /* FALL_THROUGH is the last of the branch's points */
+            passed = t->scratch.data[k - 1].probe;
         else if (!(op_info[i.op] & OP_CANNOT_THROW))
             passed = none;
     }
     return 0;
 }
 
-static uint64_t key_of(struct str class_name, struct str name, struct str descriptor, const struct edit *e)
+static uint64_t key_of(struct str class_name, struct str name, struct str descriptor,
+                       const struct edit *e)
 {
     uint64_t h = hash_bytes(class_name.data, class_name.len);
     h = hash_u64(h ^ hash_bytes(name.data, name.len));
@@ -195,8 +217,8 @@ static uint64_t key_of(struct str class_name, struct str name, struct str descri
     return hash_u64(h ^ hash_bytes(e->code, e->code_len));
 }
 
-static struct cover_method *add_method(struct cover_table *t, struct str class_name, struct str source, struct str name,
-                                       struct str descriptor)
+static struct cover_method *add_method(struct cover_table *t, struct str class_name,
+                                       struct str source, struct str name, struct str descriptor)
 {
     struct cover_method *m = arena_zalloc(&t->arena, sizeof(*m));
     size_t bytes = t->scratch.len * sizeof(struct cover_point);
@@ -214,14 +236,20 @@ static struct cover_method *add_method(struct cover_table *t, struct str class_n
     return m->class_name && m->name && m->descriptor && vec_push(&t->methods, m) == 0 ? m : NULL;
 }
 
-const struct cover_method *cover_add(struct cover_table *t, struct str class_name, struct str source, const struct edit *e,
-                                     uint32_t limit, int *ret_error)
+const struct cover_method *cover_add(struct cover_table *t, struct str class_name,
+                                     struct str source, const struct edit *e, uint32_t limit,
+                                     int *ret_error)
 {
     const struct class_file *c = e->rewrite->class;
-    struct str name = class_utf8(c, e->method->name), descriptor = class_utf8(c, e->method->descriptor);
+    struct str name = class_utf8(c, e->method->name),
+               descriptor = class_utf8(c, e->method->descriptor);
     *ret_error = 0;
-    /* Bridges and accessors are the compiler's; the bodies of lambdas are synthetic too, and the programmer's. */
-    if (e->method->access & ACC_SYNTHETIC && !(name.len > 7 && memcmp(name.data, "lambda$", 7) == 0))
+    /*
+     * The compiler generates bridges and accessors. The bodies of lambdas are synthetic too, but
+     * the programmer wrote them.
+     */
+    if (e->method->access & ACC_SYNTHETIC &&
+        !(name.len > 7 && memcmp(name.data, "lambda$", 7) == 0))
         return NULL;
     uint64_t key = key_of(class_name, name, descriptor, e);
     const uint64_t *known = map_get(&t->index, key);
@@ -240,7 +268,8 @@ const struct cover_method *cover_add(struct cover_table *t, struct str class_nam
         *ret_error = share_probes(t, e, lines);
     if (*ret_error == 0 && t->scratch.len > limit - t->points)
         *ret_error = -ENOBUFS;
-    struct cover_method *m = *ret_error ? NULL : add_method(t, class_name, source, name, descriptor);
+    struct cover_method *m =
+        *ret_error ? NULL : add_method(t, class_name, source, name, descriptor);
     if (!m || map_put(&t->index, key, t->methods.len - 1) < 0) {
         *ret_error = *ret_error ? *ret_error : -ENOMEM;
         return NULL;

@@ -4,13 +4,16 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-/* Does both parts of a work: one in a thread of its own when they are large and there is one to be had. */
+/*
+ * Calls work for both parts, in two threads at the same time if they are large and a thread can be
+ * created.
+ */
 static inline void do_both(void *(*work)(void *), void *one, void *other, bool large)
 {
     pthread_t thread;
-    bool beside = large && pthread_create(&thread, NULL, work, one) == 0;
+    bool started = large && pthread_create(&thread, NULL, work, one) == 0;
     work(other);
-    if (beside)
+    if (started)
         (void)pthread_join(thread, NULL);
     else
         work(one);

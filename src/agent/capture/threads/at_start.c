@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Threads that wait already when the capture begins: their states, what they wait for, who owns
+ * that, and their stacks are read once, and which virtual threads there are. The end of such a wait
+ * is seen by the thread's first event, which comes to at_start_contact. Parks, sleeps and reads
+ * return to the natives that were bound before, without an event: of these the agent's thread looks
+ * at a few ten times a second.
+ */
+#include "agent/capture/threads/threads.h"
+
+#include "agent/names.h"
+#include "agent/virtual_list.h"
+#include "base/clock.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "jfr/losses.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LOOKED_AT = 64,      /* waits, each time */
+    VIRTUAL_BATCH = 256, /* virtual threads, whose stacks are asked for at once */
+};
+
+#define LOOK_NS NS_PER_SECOND /* how long virtual threads are looked at */
+
+enum progress { GOES_ON, OVER };
+
+struct early_wait {
+    uint64_t id; /* the thread's in the recording */
+    enum wait_kind kind;
+    struct wait how;
+    uint64_t java_id;
+    jweak thread;
+    jmethodID native; /* WAIT_IO: the method that waits */
+    bool watched;     /* its end is not seen by an event */
+    bool asked;       /* its monitor is to be asked for */
+    atomic_int progress;
+};
+
+/* A list is filled before it is published, and freed when no capture is on. */
+static struct {
+    _Atomic(struct early_wait *) list;
+    _Atomic uint32_t n;
+    struct map by_id; /* to places in the list */
+    atomic_uint open;
+    uint32_t next; /* to be looked at */
+} early;
+
+static __thread bool timed_out_here;
+
+void at_start_timed_out(bool timed_out)
+{
+    timed_out_here = timed_out;
+}
+
+/* The wait has ended, which only one thread gets to tell. */
+static void ended(struct early_wait *e, uint64_t now, bool timed_out)
+{
+    int expected = GOES_ON;
+    if (!atomic_compare_exchange_strong(&e->progress, &expected, OVER))
+        return;
+    atomic_fetch_sub(&early.open, 1);
+    put_wait(e->id, e->kind, &e->how, now - atomic_load(&e->how.start), timed_out);
+}
+
+void at_start_contact(uint64_t id)
+{
+    const uint64_t *place =
+        atomic_load(&early.n) && atomic_load(&early.open) ? map_get(&early.by_id, id) : NULL;
+    if (place)
+        ended(&atomic_load(&early.list)[*place], now_ns(), timed_out_here);
+}
+
+/* ---- what the threads wait for ---- */
+
+struct looking {
+    JNIEnv *jni;
+    VEC(struct early_wait) list;
+    uint64_t since, late; /* virtual threads for which no time was left */
+    struct virtual_there batch[VIRTUAL_BATCH];
+    jint n_batch;
+    jmethodID id, lock, owner, class_name, hash; /* of ThreadInfo and LockInfo */
+};
+
+/*
+ * True when it waits within the VM, as those of its threads do that run no Java, or in what the VM
+ * makes its own thread do.
+ */
+static bool waits_in_vm(const struct thread *t, const struct method *top)
+{
+    bool handler = top && strcmp(top->class_name, "java/lang/ref/Reference") == 0 &&
+                   strcmp(top->name, "waitForReferencePendingList") == 0;
+    return handler || (!top && t->group && strcmp(t->group, "system") == 0);
+}
+
+static bool classify(JNIEnv *jni, const struct thread *t, const jvmtiStackInfo *s,
+                     struct early_wait *ret)
+{
+    const struct method *top = s->frame_count ? names_method(jni, s->frame_buffer[0].method) : NULL;
+    jint state = s->state;
+    if (state & JVMTI_THREAD_STATE_BLOCKED_ON_MONITOR_ENTER)
+        ret->kind = WAIT_ENTER;
+    else if (state & JVMTI_THREAD_STATE_SLEEPING)
+        ret->kind = WAIT_SLEEP;
+    else if (state & JVMTI_THREAD_STATE_PARKED)
+        ret->kind = WAIT_PARK;
+    else if (state & JVMTI_THREAD_STATE_IN_OBJECT_WAIT ||
+             (state & JVMTI_THREAD_STATE_RUNNABLE && waits_in_vm(t, top)))
+        ret->kind = WAIT_OBJECT;
+    else if (state & JVMTI_THREAD_STATE_RUNNABLE && top && top->native &&
+             io_waits_in(top->class_name, top->name))
+        ret->kind = WAIT_IO;
+    else
+        return false;
+    ret->native = s->frame_count ? s->frame_buffer[0].method : NULL;
+    /*
+     * The VM's threads wait for each other; to ask about them would load the classes of
+     * java.management into every program.
+     */
+    bool of_vm = !t->group || strcmp(t->group, "system") == 0 ||
+                 strcmp(t->group, "InnocuousThreadGroup") == 0;
+    ret->asked = !of_vm && (ret->kind == WAIT_ENTER || ret->kind == WAIT_OBJECT);
+    ret->watched = ret->kind == WAIT_SLEEP || ret->kind == WAIT_PARK || ret->kind == WAIT_IO;
+    return true;
+}
+
+/* What a thread is parked on, and whose that is. */
+static void find_blocker(JNIEnv *jni, jthread thread, struct wait *how)
+{
+    jobject blocker = (*jni)->GetObjectField(jni, thread, thread_capture.park_blocker);
+    if (!blocker)
+        return;
+    how->object = object_identity(blocker);
+    how->class = object_class(jni, blocker);
+    how->owner = owner_of_synchronizer(jni, blocker, &how->owned);
+    (*jni)->DeleteLocalRef(jni, blocker);
+}
+
+/* The class constant of a name with dots. */
+static uint64_t class_of_name(JNIEnv *jni, jstring name)
+{
+    char text[512];
+    jsize len = name ? (*jni)->GetStringLength(jni, name) : 0,
+          utf = name ? (*jni)->GetStringUTFLength(jni, name) : 0;
+    if (!name || utf >= (jsize)sizeof(text))
+        return 0;
+    (*jni)->GetStringUTFRegion(jni, name, 0, len, text);
+    text[utf] = 0;
+    for (char *c = text; *c; c++)
+        if (*c == '.')
+            *c = '/';
+    return jfr_define_class(thread_capture.jfr, &(struct jfr_class){.name = text});
+}
+
+static void take_info(struct looking *l, jobject info)
+{
+    JNIEnv *jni = l->jni;
+    uint64_t id = (uint64_t)(*jni)->CallLongMethod(jni, info, l->id);
+    jobject lock = (*jni)->CallObjectMethod(jni, info, l->lock);
+    jlong owner = (*jni)->CallLongMethod(jni, info, l->owner);
+    struct early_wait *of = NULL;
+    for (size_t i = 0; i < l->list.len && lock; i++)
+        if (l->list.data[i].java_id == id && l->list.data[i].asked)
+            of = &l->list.data[i];
+    if (of) {
+        jstring name = (*jni)->CallObjectMethod(jni, lock, l->class_name);
+        of->how.class = class_of_name(jni, name);
+        of->how.object = (uint32_t)(*jni)->CallIntMethod(jni, lock, l->hash);
+        of->how.owner = owner > 0 && of->kind == WAIT_ENTER ? thread_record_id((uint64_t)owner) : 0;
+        if (name)
+            (*jni)->DeleteLocalRef(jni, name);
+    }
+    vm_clear_exception(jni);
+    if (lock)
+        (*jni)->DeleteLocalRef(jni, lock);
+}
+
+/*
+ * The monitors, as ThreadMXBean has them: JVM TI's own function needs a capability that no VM gives
+ * to an agent that comes late. Not at start-up, where nobody but the VM's own threads can wait.
+ */
+static void find_monitors(struct looking *l)
+{
+    static const char bean_class[] = "java/lang/management/ThreadMXBean",
+                      info[] = "java/lang/management/ThreadInfo";
+    static const char lock[] = "java/lang/management/LockInfo",
+                      factory[] = "java/lang/management/ManagementFactory";
+    JNIEnv *jni = l->jni;
+    size_t n = 0;
+    jlong *ids = malloc((l->list.len + 1) * sizeof(*ids));
+    for (size_t i = 0; ids && i < l->list.len; i++)
+        if (l->list.data[i].asked)
+            ids[n++] = (jlong)l->list.data[i].java_id;
+    jclass c = n && vm.late ? (*jni)->FindClass(jni, factory) : NULL;
+    jmethodID bean_of = c ? (*jni)->GetStaticMethodID(jni, c, "getThreadMXBean",
+                                                      "()Ljava/lang/management/ThreadMXBean;")
+                          : NULL;
+    jobject bean = bean_of ? (*jni)->CallStaticObjectMethod(jni, c, bean_of) : NULL;
+    vm_clear_exception(jni);
+    jmethodID infos_of =
+        bean ? vm_method(jni, bean_class, "getThreadInfo", "([J)[Ljava/lang/management/ThreadInfo;")
+             : NULL;
+    jlongArray array = infos_of ? (*jni)->NewLongArray(jni, (jsize)n) : NULL;
+    jobjectArray infos = NULL;
+    if (array) {
+        (*jni)->SetLongArrayRegion(jni, array, 0, (jsize)n, ids);
+        infos = (*jni)->CallObjectMethod(jni, bean, infos_of, array);
+        if (vm_clear_exception(jni))
+            infos = NULL;
+        l->id = vm_method(jni, info, "getThreadId", "()J");
+        l->lock = vm_method(jni, info, "getLockInfo", "()Ljava/lang/management/LockInfo;");
+        l->owner = vm_method(jni, info, "getLockOwnerId", "()J");
+        l->class_name = vm_method(jni, lock, "getClassName", "()Ljava/lang/String;");
+        l->hash = vm_method(jni, lock, "getIdentityHashCode", "()I");
+    }
+    for (jsize i = 0;
+         infos && l->id && l->lock && l->owner && l->class_name && l->hash && i < (jsize)n; i++) {
+        jobject one = (*jni)->GetObjectArrayElement(jni, infos, i);
+        if (one)
+            take_info(l, one);
+        if (one)
+            (*jni)->DeleteLocalRef(jni, one);
+    }
+    free(ids);
+}
+
+static void look_at(struct looking *l, const jvmtiStackInfo *s, uint64_t since)
+{
+    uint64_t id = (uint64_t)(*l->jni)->GetLongField(l->jni, s->thread, thread_capture.tid);
+    uint64_t record = thread_record_id(id);
+    struct thread *t = record && record <= UINT32_MAX ? threads_by_serial((uint32_t)record) : NULL;
+    struct early_wait e = {.java_id = id};
+    if (!t || t->own || !classify(l->jni, t, s, &e))
+        return;
+    e.id = record;
+    atomic_store(&e.how.start, since);
+    e.how.trace = stack_of_frames(s->frame_buffer, MIN(s->frame_count, thread_capture.depth));
+    if (e.kind == WAIT_PARK)
+        find_blocker(l->jni, s->thread, &e.how);
+    e.thread = e.watched ? (*l->jni)->NewWeakGlobalRef(l->jni, s->thread) : NULL;
+    (void)!vec_push(&l->list, e);
+}
+
+/* ---- virtual threads that are there ---- */
+
+/*
+ * One that is mounted: its carrier runs it until the capture's events say otherwise. They are on,
+ * and the thread's first one makes it known as come.
+ */
+static void carried(JNIEnv *jni, const struct virtual_there *v, uint64_t id)
+{
+    thread_carried(v->carrier, 0, id);
+    if (waiter_has_come(id) || virtual_thread_carrier(jni, v->thread) != v->carrier)
+        thread_carried(v->carrier, id, 0);
+}
+
+/* Its wait, by its state and stack. False when it does not wait. */
+static bool virtual_wait(struct looking *l, const struct virtual_there *v, const jvmtiStackInfo *s,
+                         struct early_wait *ret)
+{
+    if (s->state & JVMTI_THREAD_STATE_BLOCKED_ON_MONITOR_ENTER)
+        ret->kind = WAIT_ENTER;
+    else if (s->state & JVMTI_THREAD_STATE_IN_OBJECT_WAIT)
+        ret->kind = WAIT_OBJECT;
+    else if (!v->carrier)
+        ret->kind = WAIT_UNMOUNTED;
+    else if (s->state & JVMTI_THREAD_STATE_SLEEPING)
+        ret->kind = WAIT_SLEEP;
+    else if (s->state & JVMTI_THREAD_STATE_PARKED)
+        ret->kind = WAIT_PARK;
+    else
+        return false;
+    ret->watched = ret->kind == WAIT_SLEEP || ret->kind == WAIT_PARK;
+    ret->how.trace = stack_of_frames(s->frame_buffer, MIN(s->frame_count, thread_capture.depth));
+    if (ret->kind == WAIT_UNMOUNTED || ret->kind == WAIT_PARK)
+        find_blocker(l->jni, v->thread, &ret->how);
+    return true;
+}
+
+static void look_at_virtual(struct looking *l, const struct virtual_there *v,
+                            const jvmtiStackInfo *s)
+{
+    JNIEnv *jni = l->jni;
+    uint64_t id = thread_record(jni, v->thread);
+    /* One that has not begun, or began since, tells of itself. */
+    if (!id || waiter_has_come(id) || !(s->state & JVMTI_THREAD_STATE_ALIVE) || !s->frame_count)
+        return;
+    struct early_wait e = {.id = id, .java_id = v->id};
+    bool waits = virtual_wait(l, v, s, &e);
+    put_thread_there(jni, id, v->thread, l->since);
+    if (v->carrier)
+        carried(jni, v, id);
+    if (!waits)
+        return;
+    /* Each has a time of its own: the reader finds what was told twice by that. */
+    atomic_store(&e.how.start, l->since + l->list.len);
+    e.thread = e.watched ? (*jni)->NewWeakGlobalRef(jni, v->thread) : NULL;
+    (void)!vec_push(&l->list, e);
+}
+
+/* The VM takes up to milliseconds to tell of one virtual thread (JDK 21), and no longer for many.
+ */
+static void look_at_batch(struct looking *l)
+{
+    jthread threads[VIRTUAL_BATCH];
+    jvmtiStackInfo *infos = NULL;
+    for (jint i = 0; i < l->n_batch; i++)
+        threads[i] = l->batch[i].thread;
+    bool told = l->n_batch && (*vm.ti)->GetThreadListStackTraces(vm.ti, l->n_batch, threads,
+                                                                 MAX(thread_capture.depth, 1),
+                                                                 &infos) == JVMTI_ERROR_NONE;
+    for (jint i = 0; i < l->n_batch; i++) {
+        if (told)
+            look_at_virtual(l, &l->batch[i], &infos[i]);
+        (*l->jni)->DeleteGlobalRef(l->jni, threads[i]);
+    }
+    l->late += told ? 0 : (uint64_t)l->n_batch;
+    l->n_batch = 0;
+    vm_free(infos);
+}
+
+static void on_virtual_there(const struct virtual_there *v, void *arg)
+{
+    struct looking *l = arg;
+    if (now_ns() - l->since > LOOK_NS) {
+        l->late++;
+        return;
+    }
+    l->batch[l->n_batch] = *v;
+    l->batch[l->n_batch].thread = (*l->jni)->NewGlobalRef(l->jni, v->thread);
+    if (++l->n_batch == VIRTUAL_BATCH)
+        look_at_batch(l);
+}
+
+static void look_at_virtual_threads(struct looking *l)
+{
+    uint64_t left = 0;
+    if (!thread_capture.virtual_too || !vm.late)
+        return;
+    int r = virtual_threads_visit(l->jni, on_virtual_there, l, &left);
+    look_at_batch(l);
+    jfr_lose(thread_capture.jfr, LOSS_VIRTUAL_THERE, left + l->late);
+    jfr_lose(thread_capture.jfr, LOSS_VIRTUAL_LIST, r < 0);
+}
+
+/* Tells those waits that still go on: their threads have had no event yet. */
+static void publish(struct looking *l)
+{
+    struct early_wait *list = l->list.data;
+    uint32_t n = (uint32_t)l->list.len;
+    for (uint32_t i = 0; i < n; i++)
+        if (map_put(&early.by_id, list[i].id, i) < 0)
+            n = i;
+    atomic_store(&early.open, n);
+    atomic_store(&early.list, list);
+    atomic_store(&early.n, n);
+    for (uint32_t i = 0; i < n; i++) {
+        int expected = GOES_ON;
+        if (waiter_has_come(list[i].id) &&
+            atomic_compare_exchange_strong(&list[i].progress, &expected, OVER))
+            atomic_fetch_sub(&early.open, 1);
+        else if (atomic_load(&list[i].progress) == GOES_ON)
+            put_waiting(list[i].id, list[i].kind, &list[i].how);
+    }
+}
+
+void at_start_look(JNIEnv *jni, uint64_t since)
+{
+    struct looking l = {.jni = jni, .since = since};
+    jvmtiStackInfo *infos = NULL;
+    jint n = 0;
+    if ((*jni)->PushLocalFrame(jni, 256) != 0) {
+        vm_clear_exception(jni);
+        return;
+    }
+    if ((*vm.ti)->GetAllStackTraces(vm.ti, MAX(thread_capture.depth, 1), &infos, &n) ==
+        JVMTI_ERROR_NONE) {
+        for (jint i = 0; i < n; i++)
+            look_at(&l, &infos[i], since);
+        vm_free(infos);
+    }
+    find_monitors(&l);
+    look_at_virtual_threads(&l);
+    publish(&l);
+    (*jni)->PopLocalFrame(jni, NULL);
+}
+
+/* ---- ends that no event shows ---- */
+
+static bool still_waits(JNIEnv *jni, const struct early_wait *e, jthread thread)
+{
+    jvmtiFrameInfo top;
+    jint state = 0, n = 0;
+    if (e->kind == WAIT_IO)
+        return (*vm.ti)->GetStackTrace(vm.ti, thread, 0, 1, &top, &n) == JVMTI_ERROR_NONE &&
+               n == 1 && top.method == e->native;
+    if ((*vm.ti)->GetThreadState(vm.ti, thread, &state) != JVMTI_ERROR_NONE)
+        return false;
+    return state & (e->kind == WAIT_PARK ? JVMTI_THREAD_STATE_PARKED : JVMTI_THREAD_STATE_SLEEPING);
+}
+
+void at_start_flush(JNIEnv *jni)
+{
+    uint32_t n = atomic_load(&early.n);
+    struct early_wait *list = atomic_load(&early.list);
+    for (uint32_t looked = 0, i = 0; atomic_load(&early.open) && i < n && looked < LOOKED_AT; i++) {
+        struct early_wait *e = &list[early.next++ % n];
+        if (!e->watched || atomic_load(&e->progress) != GOES_ON)
+            continue;
+        jthread thread = (*jni)->NewLocalRef(jni, e->thread);
+        looked++;
+        if (!thread || !still_waits(jni, e, thread))
+            ended(e, now_ns(), e->kind == WAIT_SLEEP);
+        if (thread)
+            (*jni)->DeleteLocalRef(jni, thread);
+    }
+}
+
+void at_start_release(void)
+{
+    JNIEnv *jni = vm_jni();
+    struct early_wait *list = atomic_load(&early.list);
+    uint32_t n = atomic_exchange(&early.n, 0);
+    atomic_store(&early.open, 0);
+    atomic_store(&early.list, NULL);
+    for (uint32_t i = 0; i < n && jni; i++)
+        if (list[i].thread)
+            (*jni)->DeleteWeakGlobalRef(jni, list[i].thread);
+    map_release(&early.by_id);
+    free(list);
+}

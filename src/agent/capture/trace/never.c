@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/trace/never.h"
+
+#include "classfile/classfile.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct fit {
+    const struct traced_method *method;
+    no_field_fn *no_field;
+    void *context;
+    struct buf *why;
+};
+
+/*
+ * The descriptor of argument nth, from 1; empty when there are fewer. *ret_count: how many there
+ * are up to it.
+ */
+static struct str argument(const char *descriptor, unsigned nth, unsigned *ret_count)
+{
+    struct str d = {descriptor, strlen(descriptor)};
+    unsigned slots;
+    *ret_count = 0;
+    for (size_t at = 1, len; (len = descriptor_next(d, at, &slots)); at += len)
+        if (++*ret_count == nth)
+            return (struct str){d.data + at, len};
+    return (struct str){"", 0};
+}
+
+static const char *primitive(char type)
+{
+    switch (type) {
+    case 'Z':
+        return "a boolean";
+    case 'B':
+        return "a byte";
+    case 'C':
+        return "a char";
+    case 'S':
+        return "a short";
+    case 'I':
+        return "an int";
+    case 'J':
+        return "a long";
+    case 'F':
+        return "a float";
+    case 'D':
+        return "a double";
+    default:
+        return NULL;
+    }
+}
+
+/* What is told of a test: "arg2 of com.shop.Cart.add". */
+static bool say(struct fit *f, const struct cond_test *t, const char *what)
+{
+    const char *end = f->method->descriptor;
+    if (t->what == COND_ARG)
+        buf_printf(f->why, "arg%u of %.*s %s", t->arg, (int)(end - f->method->text),
+                   f->method->text, what);
+    else
+        buf_printf(f->why, "%s of %.*s %s", t->what == COND_THIS ? "this" : "return",
+                   (int)(end - f->method->text), f->method->text, what);
+    return true;
+}
+
+/* A value of a declared type, which may be an object of a class below it. */
+static bool never_of_type(struct fit *f, const struct cond_test *t, struct str type)
+{
+    const char *number = primitive(type.data[0]);
+    char what[80];
+    if (t->path && type.data[0] == 'L')
+        return f->no_field && f->no_field(f->context, type, t->path, f->why);
+    if (t->path) {
+        snprintf(what, sizeof(what), "is %s, which has no fields", number ? number : "an array");
+        return say(f, t, what);
+    }
+    bool text = str_is(type, "Ljava/lang/String;"), array = type.data[0] == '[';
+    if (number && t->length)
+        snprintf(what, sizeof(what), "is %s, which has no length", number);
+    else if (number && t->op == COND_EQ && t->kind != COND_NUMBER)
+        snprintf(what, sizeof(what), "is %s and never %s", number,
+                 t->kind == COND_NULL ? "null" : "a text");
+    else if ((text || array) && !t->length && t->op != COND_IS && t->kind == COND_NUMBER)
+        snprintf(what, sizeof(what), "is %s and never a number", text ? "a text" : "an array");
+    else if (array && !t->length && t->op == COND_EQ && t->kind == COND_TEXT)
+        snprintf(what, sizeof(what), "is an array and never a text");
+    else
+        return false;
+    return say(f, t, what);
+}
+
+static bool never_of_this(struct fit *f, const struct cond_test *t)
+{
+    const char *end = f->method->descriptor;
+    while (end > f->method->text && *end != '.')
+        end--;
+    _cleanup_(buf_release) struct buf type = BUF(1 << 17);
+    buf_printf(&type, "L%.*s;", (int)(end - f->method->text), f->method->text);
+    for (char *p = (char *)type.data; !buf_error(&type) && *p; p++)
+        *p = *p == '.' ? '/' : *p;
+    return !buf_error(&type) &&
+           never_of_type(f, t, (struct str){buf_str(&type), strlen(buf_str(&type))});
+}
+
+static bool never(void *context, const struct cond_test *t)
+{
+    struct fit *f = context;
+    const char *descriptor = f->method->descriptor, *back = strchr(descriptor, ')');
+    unsigned count = 0;
+    struct str type;
+    switch (t->what) {
+    case COND_ARG:
+        type = argument(descriptor, t->arg, &count);
+        if (type.len)
+            return never_of_type(f, t, type);
+        buf_printf(f->why, "%.*s has %u argument%s and no arg%u",
+                   (int)(descriptor - f->method->text), f->method->text, count,
+                   count == 1 ? "" : "s", t->arg);
+        return true;
+    case COND_THIS:
+        return f->method->has_this ? t->path && never_of_this(f, t)
+                                   : say(f, t, "is not to be had: it is static, or a constructor");
+    case COND_STATIC:
+        return f->no_field && f->no_field(f->context, (struct str){"", 0}, t->path, f->why);
+    case COND_RETURN:
+        if (back && back[1] == 'V')
+            return say(f, t, "is not to be had: it returns nothing");
+        return back && never_of_type(f, t, (struct str){back + 1, strlen(back + 1)});
+    default:
+        return false;
+    }
+}
+
+/* Tells of the first test alone. */
+static bool never_first(void *context, const struct cond_test *t)
+{
+    struct fit *f = context;
+    size_t before = f->why->len;
+    bool r = never(context, t);
+    if (before)
+        f->why->len = before;
+    return r;
+}
+
+bool trace_never_holds(const struct condition *c, const struct traced_method *m,
+                       no_field_fn *no_field, void *context, struct buf *why)
+{
+    struct fit f = {m, no_field, context, why};
+    return condition_never(c, never_first, &f);
+}

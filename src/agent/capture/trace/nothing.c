@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/trace/nothing.h"
+
+#include "agent/capture/trace/hub.h"
+#include "agent/capture/trace/methods.h"
+#include "agent/instrument/choice.h"
+#include "agent/instrument/instrument.h"
+#include "agent/loaded_classes.h"
+#include "agent/vm.h"
+#include "base/hash.h"
+#include "base/map.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const left_reasons[LEFT_REASONS] = {
+    [LEFT_MALFORMED] = "its class file is not understood",
+    [LEFT_TOO_LONG] = "its code would be longer than 64 KiB",
+    [LEFT_HUGE] = "its code would be too long for the JIT",
+    [LEFT_POOL] = "the constant pool of its class is full",
+    [LEFT_TABLE] = "the table of methods is full",
+    [LEFT_DOUBT] = "its code is not understood",
+    [LEFT_MEMORY] = "memory was short",
+    [LEFT_INTRINSIC] = "the JIT replaces it as a whole, so that its code does not run",
+    [LEFT_NATIVE] = "it is native, and its code was not found",
+};
+
+static struct {
+    pthread_mutex_t lock;
+    struct map methods; /* key_of -> an instrument_reason + 1 */
+} left = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static uint64_t key_of(struct str class_name, struct str method)
+{
+    return hash_bytes(class_name.data, class_name.len) * 31 + hash_bytes(method.data, method.len);
+}
+
+void trace_left_add(struct str class_name, struct str method, enum instrument_reason why)
+{
+    pthread_mutex_lock(&left.lock);
+    (void)!map_put(&left.methods, key_of(class_name, method), (uint64_t)why + 1);
+    pthread_mutex_unlock(&left.lock);
+}
+
+void trace_left_clear(void)
+{
+    pthread_mutex_lock(&left.lock);
+    map_release(&left.methods);
+    pthread_mutex_unlock(&left.lock);
+}
+
+/* NULL: it was not left alone. */
+static const char *why_left(struct str class_name, struct str method)
+{
+    pthread_mutex_lock(&left.lock);
+    const uint64_t *why = map_get(&left.methods, key_of(class_name, method));
+    const char *text = why && *why <= LEFT_REASONS ? left_reasons[*why - 1] : NULL;
+    pthread_mutex_unlock(&left.lock);
+    return text;
+}
+
+struct search {
+    const char *pattern, *names, *exclude; /* names: the pattern without a descriptor */
+    /* loaded classes that may have such methods; methods that match */
+    uint64_t classes, methods;
+    char class[256], method[256];
+    const char *why; /* of `method` */
+};
+
+static const char *why_not(const struct search *s, jclass class, struct str class_name,
+                           struct str method, jint modifiers)
+{
+    jboolean modifiable = JNI_TRUE;
+    const char *reason = why_left(class_name, method);
+    if (modifiers & 0x400)
+        return "it is abstract: trace the methods that implement it, as in 'implements pkg.Type'";
+    if (hub_is_used(class_name))
+        return "the trace itself calls methods of its class";
+    if (choice_matches(s->exclude, class_name, method))
+        return "--exclude names it";
+    if (reason)
+        return reason;
+    if (modifiers & 0x100)
+        return left_reasons[LEFT_NATIVE];
+    if (choice_never(class_name))
+        return "the VM's own work depends on its class, which is never changed";
+    if ((*vm.ti)->IsModifiableClass(vm.ti, class, &modifiable) == JVMTI_ERROR_NONE && !modifiable)
+        return "the VM lets nobody change its class";
+    return "its class could not be changed";
+}
+
+static void see_method(struct search *s, jclass class, struct str class_name, jmethodID m)
+{
+    char *name = NULL, *descriptor = NULL;
+    jint modifiers = 0;
+    if ((*vm.ti)->GetMethodName(vm.ti, m, &name, &descriptor, NULL) != JVMTI_ERROR_NONE)
+        return;
+    struct str method = {name, strlen(name)};
+    if (trace_matches(s->pattern, class_name, method,
+                      (struct str){descriptor, strlen(descriptor)})) {
+        (*vm.ti)->GetMethodModifiers(vm.ti, m, &modifiers);
+        if (!s->methods++) {
+            snprintf(s->method, sizeof(s->method), "%.*s.%s", (int)class_name.len, class_name.data,
+                     name);
+            s->why = why_not(s, class, class_name, method, modifiers);
+        }
+    }
+    vm_free(name);
+    vm_free(descriptor);
+}
+
+static void see_class(struct search *s, jclass class, struct str name)
+{
+    jint n = 0;
+    jmethodID *methods = NULL;
+    if (!s->classes++)
+        snprintf(s->class, sizeof(s->class), "%.*s", (int)name.len, name.data);
+    if ((*vm.ti)->GetClassMethods(vm.ti, class, &n, &methods) != JVMTI_ERROR_NONE)
+        return;
+    for (jint i = 0; i < n; i++)
+        see_method(s, class, name, methods[i]);
+    vm_free(methods);
+}
+
+static void with_dots(char *name)
+{
+    for (; *name; name++)
+        *name = *name == '/' ? '.' : *name;
+}
+
+/* Whether the pattern means the class: pkg.Cart is not meant by pkg.Cartoon.add. */
+static bool names_class(const struct search *s, struct str name)
+{
+    const struct str none = {"", 0};
+    const char *dot = strrchr(s->names, '.');
+    _cleanup_free_ char *class = dot ? strndup(s->names, (size_t)(dot - s->names)) : NULL;
+    if (choice_matches(s->names, name, none))
+        return true;
+    if (!class)
+        return false;
+    return strchr(class, '*') ? choice_matches(class, name, none) : choice_is_class(name, class);
+}
+
+static bool look(void *context, jclass c, struct str name)
+{
+    struct search *s = context;
+    if (names_class(s, name))
+        see_class(s, c, name);
+    return false;
+}
+
+void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct buf *why)
+{
+    _cleanup_free_ char *names = strndup(pattern, strcspn(pattern, "("));
+    struct search s = {.pattern = pattern, .names = names, .exclude = exclude};
+    if (*pattern == '@') {
+        buf_string(why, "no method of a loaded class, and no such class, has this annotation");
+        return;
+    }
+    if (strncmp(pattern, "implements ", 11) == 0) {
+        buf_string(why, "no loaded class of the program is below this type");
+        return;
+    }
+    if (names)
+        loaded_classes_each(vm.ti, jni, look, &s);
+    with_dots(s.class);
+    with_dots(s.method);
+    if (!s.classes)
+        buf_string(why, "no class of this name is loaded");
+    else if (!s.methods && s.classes == 1)
+        buf_printf(why, "%s is loaded and has no such method", s.class);
+    else if (!s.methods)
+        buf_printf(why, "%llu loaded classes match and have no such method",
+                   (unsigned long long)s.classes);
+    else if (s.methods == 1)
+        buf_printf(why, "%s cannot be traced: %s", s.method, s.why);
+    else
+        buf_printf(why, "%llu methods match and cannot be traced, such as %s: %s",
+                   (unsigned long long)s.methods, s.method, s.why);
+}
+
+static bool is_named(void *context, jclass c, struct str name)
+{
+    return choice_is_class(name, context);
+}
+
+bool trace_class_is_loaded(JNIEnv *jni, const char *name)
+{
+    return loaded_classes_each(vm.ti, jni, is_named, (void *)name) > 0;
+}

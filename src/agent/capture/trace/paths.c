@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/trace/paths.h"
+
+#include "agent/capture/trace/hub.h"
+#include "agent/instrument/probe_class.h"
+#include "agent/loaded_classes.h"
+#include "agent/vm.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROBE "java/lang/JvmscopeTrace"
+
+/* As in JvmscopeTrace.java. */
+enum { NAMES_MAX = 256, STATICS_MAX = 64, STEPS_MAX = 16 };
+
+enum { NO_FIELD = -1 };
+
+static struct {
+    pthread_mutex_t lock;
+    char *names[NAMES_MAX]; /* kept for good, for code that still names them */
+    unsigned n_names;
+    char *statics[STATICS_MAX]; /* pkg.Class.f.g */
+    bool found[STATICS_MAX];
+    unsigned n_statics;
+} paths = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* The number of a text in a table, added when it is new; -ENOTSUP. */
+static int number_of(char **table, unsigned *n, unsigned max, const char *text, size_t len)
+{
+    int r = -ENOTSUP;
+    pthread_mutex_lock(&paths.lock);
+    for (unsigned i = 0; i < *n && r < 0; i++)
+        if (strlen(table[i]) == len && memcmp(table[i], text, len) == 0)
+            r = (int)i;
+    char *copy = r < 0 && *n < max ? strndup(text, len) : NULL;
+    if (copy) {
+        table[*n] = copy;
+        r = (int)(*n)++;
+    }
+    pthread_mutex_unlock(&paths.lock);
+    return r;
+}
+
+static int name_number(const char *name, size_t len)
+{
+    return number_of(paths.names, &paths.n_names, NAMES_MAX, name, len);
+}
+
+static int call(struct edit *e, struct buf *code, const char *name, const char *descriptor)
+{
+    int ref = rewrite_methodref(e->rewrite, PROBE, name, descriptor);
+    if (ref >= 0)
+        code_invokestatic(code, ref);
+    return MIN(ref, 0);
+}
+
+int trace_path(struct edit *e, struct buf *code, const char *path, unsigned id)
+{
+    int r = 0;
+    for (const char *at = path; r == 0 && *at;) {
+        size_t n = strcspn(at, ".");
+        bool last = !at[n];
+        int name = name_number(at, n);
+        r = name < 0 ? name : last ? code_int(e->rewrite, code, (int32_t)id) : 0;
+        if (r == 0)
+            r = code_int(e->rewrite, code, name);
+        if (r == 0)
+            r = last ? call(e, code, "path", "(JLjava/lang/Object;II)J")
+                     : call(e, code, "step", "(Ljava/lang/Object;I)Ljava/lang/Object;");
+        at += n + !last;
+    }
+    return r;
+}
+
+int trace_path_name_static(const char *path)
+{
+    return number_of(paths.statics, &paths.n_statics, STATICS_MAX, path, strlen(path));
+}
+
+int trace_path_static(struct edit *e, struct buf *code, const char *path, unsigned id)
+{
+    int number = trace_path_name_static(path);
+    int r = number < 0 ? number : code_int(e->rewrite, code, (int32_t)id);
+    if (r == 0)
+        r = code_int(e->rewrite, code, number);
+    return r < 0 ? r : call(e, code, "staticPath", "(JII)J");
+}
+
+/* ---- fields of classes ---- */
+
+struct field {
+    int64_t place; /* type << 56 | offset; NO_FIELD */
+    char *signature;
+};
+
+/* A field that a class declares by itself. The caller frees the signature. */
+static struct field declared(JNIEnv *jni, jclass c, const char *name, size_t len, bool is_static)
+{
+    struct field ret = {.place = NO_FIELD};
+    jint n = 0;
+    jfieldID *fields = NULL;
+    if ((*vm.ti)->GetClassFields(vm.ti, c, &n, &fields) != JVMTI_ERROR_NONE)
+        return ret;
+    for (jint i = 0; i < n && ret.place == NO_FIELD; i++) {
+        char *own = NULL, *signature = NULL;
+        jint modifiers = 0;
+        (*vm.ti)->GetFieldModifiers(vm.ti, c, fields[i], &modifiers);
+        if (!(modifiers & 8) == is_static ||
+            (*vm.ti)->GetFieldName(vm.ti, c, fields[i], &own, &signature, NULL) != JVMTI_ERROR_NONE)
+            continue;
+        if (strlen(own) == len && memcmp(own, name, len) == 0) {
+            jobject reflected = (*jni)->ToReflectedField(jni, c, fields[i], is_static);
+            int64_t offset = reflected ? probe_reflected_offset(jni, reflected, is_static) : -1;
+            uint64_t type = (uint8_t)(*signature == '[' ? 'L' : *signature);
+            vm_clear_exception(jni);
+            if (offset > 0)
+                ret = (struct field){(int64_t)(type << 56 | (uint64_t)offset), strdup(signature)};
+        }
+        vm_free(own);
+        vm_free(signature);
+    }
+    vm_free(fields);
+    return ret;
+}
+
+EXPORT jlong JNICALL Java_java_lang_JvmscopeTrace_place(JNIEnv *jni, jclass class, jclass c,
+                                                        jint name);
+
+/* Where objects of a class have a field, its own or a superclass's. */
+jlong JNICALL Java_java_lang_JvmscopeTrace_place(JNIEnv *jni, jclass class, jclass c, jint name)
+{
+    pthread_mutex_lock(&paths.lock);
+    const char *text = name >= 0 && name < (jint)paths.n_names ? paths.names[name] : NULL;
+    pthread_mutex_unlock(&paths.lock);
+    if (!c || !text || (*jni)->PushLocalFrame(jni, 128) < 0) {
+        vm_clear_exception(jni);
+        return NO_FIELD;
+    }
+    struct field f = {.place = NO_FIELD};
+    for (jclass k = c; k && f.place == NO_FIELD; k = (*jni)->GetSuperclass(jni, k))
+        f = declared(jni, k, text, strlen(text), false);
+    free(f.signature);
+    vm_clear_exception(jni);
+    (*jni)->PopLocalFrame(jni, NULL);
+    return f.place;
+}
+
+/* ---- static fields ---- */
+
+/* Behind the name of the class that a path begins with; NULL: it begins with another. */
+static const char *behind_class(const char *path, struct str name)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if (path[i] != (name.data[i] == '/' ? '.' : name.data[i]))
+            return NULL;
+    return path[name.len] == '.' ? path + name.len + 1 : NULL;
+}
+
+/* Element `number` of one of the probe class's arrays. */
+static void put_place(JNIEnv *jni, const char *array, int number, jlong value)
+{
+    jfieldID f = (*jni)->GetStaticFieldID(jni, hub_probe(), array, "[J");
+    jobject a = f ? (*jni)->GetStaticObjectField(jni, hub_probe(), f) : NULL;
+    if (a)
+        (*jni)->SetLongArrayRegion(jni, a, number, 1, &value);
+}
+
+static void put_object(JNIEnv *jni, const char *array, const char *type, int number, jobject value)
+{
+    jfieldID f = (*jni)->GetStaticFieldID(jni, hub_probe(), array, type);
+    jobject a = f ? (*jni)->GetStaticObjectField(jni, hub_probe(), f) : NULL;
+    if (a)
+        (*jni)->SetObjectArrayElement(jni, a, number, value);
+}
+
+/* The fields behind the static one, as an array of their names' numbers. */
+static jobject rest_of(JNIEnv *jni, const char *rest)
+{
+    jint numbers[STEPS_MAX];
+    jsize n = 0;
+    for (const char *at = rest; *at && n < STEPS_MAX; at += strcspn(at, ".")) {
+        at += *at == '.';
+        numbers[n++] = name_number(at, strcspn(at, "."));
+    }
+    jobject array = (*jni)->NewIntArray(jni, n);
+    if (array)
+        (*jni)->SetIntArrayRegion(jni, array, 0, n, numbers);
+    return array;
+}
+
+/* The class is put last: what the probe finds there has all the rest. */
+static void found_class(JNIEnv *jni, jclass class, int number, const char *field)
+{
+    size_t n = strcspn(field, ".");
+    struct field f = declared(jni, class, field, n, true);
+    free(f.signature);
+    jobject rest = f.place == NO_FIELD ? NULL : rest_of(jni, field + n);
+    if (!rest || vm_clear_exception(jni))
+        return;
+    put_place(jni, "staticPlaces", number, f.place);
+    put_object(jni, "staticRests", "[[I", number, rest);
+    put_object(jni, "statics", "[Ljava/lang/Object;", number, class);
+    vm_clear_exception(jni);
+    paths.found[number] = true;
+}
+
+void trace_paths_look(JNIEnv *jni, jclass class, struct str name)
+{
+    for (unsigned i = 0; i < __atomic_load_n(&paths.n_statics, __ATOMIC_ACQUIRE); i++) {
+        const char *field = paths.found[i] ? NULL : behind_class(paths.statics[i], name);
+        if (field && (*jni)->PushLocalFrame(jni, 128) == 0) {
+            found_class(jni, class, (int)i, field);
+            (*jni)->PopLocalFrame(jni, NULL);
+        }
+    }
+    vm_clear_exception(jni);
+}
+
+static bool look(void *context, jclass c, struct str name)
+{
+    trace_paths_look(context, c, name);
+    return false;
+}
+
+void trace_paths_find(JNIEnv *jni)
+{
+    if (paths.n_statics)
+        loaded_classes_each(vm.ti, jni, look, jni);
+}
+
+void trace_paths_forget(void)
+{
+    pthread_mutex_lock(&paths.lock);
+    memset(paths.found, 0, sizeof(paths.found));
+    pthread_mutex_unlock(&paths.lock);
+}
+
+/* ---- paths that lead nowhere ---- */
+
+struct search {
+    JNIEnv *jni;
+    struct str type;  /* pkg/Class */
+    const char *name; /* of the field */
+    size_t len;
+    jclass top;      /* the type; a global reference */
+    char *signature; /* of the field */
+};
+
+static bool find_type(void *context, jclass c, struct str name)
+{
+    struct search *s = context;
+    if (name.len != s->type.len || memcmp(name.data, s->type.data, name.len) != 0)
+        return false;
+    s->top = (*s->jni)->NewGlobalRef(s->jni, c);
+    return s->top != NULL;
+}
+
+static bool find_field(void *context, jclass c, struct str name)
+{
+    struct search *s = context;
+    JNIEnv *jni = s->jni;
+    bool related =
+        (*jni)->IsAssignableFrom(jni, c, s->top) || (*jni)->IsAssignableFrom(jni, s->top, c);
+    s->signature = related ? declared(jni, c, s->name, s->len, false).signature : NULL;
+    return s->signature != NULL;
+}
+
+static bool nowhere_below(JNIEnv *jni, struct str type, const char *path, struct buf *why);
+
+/* What lies behind a field of this signature, which this takes. */
+static bool nowhere_behind(JNIEnv *jni, char *signature, const char *name, size_t len,
+                           const char *rest, struct buf *why)
+{
+    _cleanup_free_ char *own = signature;
+    if (!*rest)
+        return false;
+    if (*own == 'L')
+        return nowhere_below(jni, (struct str){own, strlen(own)}, rest + 1, why);
+    buf_printf(why, "the field %.*s is %s, which has no fields", (int)len, name,
+               *own == '[' ? "an array" : "a number");
+    return true;
+}
+
+static bool nowhere_below(JNIEnv *jni, struct str type, const char *path, struct buf *why)
+{
+    struct search s = {
+        .jni = jni, .type = {type.data + 1, type.len - 2}, .name = path, .len = strcspn(path, ".")};
+    if (loaded_classes_each(vm.ti, jni, find_type, &s) <= 0)
+        return false;
+    bool found = loaded_classes_each(vm.ti, jni, find_field, &s) > 0;
+    (*jni)->DeleteGlobalRef(jni, s.top);
+    if (found)
+        return nowhere_behind(jni, s.signature, path, s.len, path + s.len, why);
+    for (size_t i = 0; i < s.type.len; i++)
+        buf_u8(why, s.type.data[i] == '/' ? '.' : (uint8_t)s.type.data[i]);
+    buf_printf(why, " has no field %.*s", (int)s.len, path);
+    return true;
+}
+
+static bool find_static(void *context, jclass c, struct str name)
+{
+    struct search *s = context;
+    const char *field = behind_class(s->name, name);
+    if (!field)
+        return false;
+    s->len = (size_t)(field - s->name);
+    s->signature = declared(s->jni, c, field, strcspn(field, "."), true).signature;
+    return s->signature != NULL;
+}
+
+static bool static_nowhere(JNIEnv *jni, bool late, const char *path, struct buf *why)
+{
+    struct search s = {.jni = jni, .name = path};
+    if (loaded_classes_each(vm.ti, jni, find_static, &s) > 0) {
+        size_t n = strcspn(path + s.len, ".");
+        return nowhere_behind(jni, s.signature, path + s.len, n, path + s.len + n, why);
+    }
+    if (s.len)
+        buf_printf(why, "%.*s has no static field %.*s", (int)s.len - 1, path,
+                   (int)strcspn(path + s.len, "."), path + s.len);
+    else if (late)
+        buf_printf(why, "no class was loaded that has a static field %s", path);
+    return s.len || late;
+}
+
+bool trace_path_leads_nowhere(JNIEnv *jni, bool late, struct str type, const char *path,
+                              struct buf *why)
+{
+    if ((*jni)->PushLocalFrame(jni, 128) < 0) {
+        vm_clear_exception(jni);
+        return false;
+    }
+    bool nowhere =
+        type.len ? nowhere_below(jni, type, path, why) : static_nowhere(jni, late, path, why);
+    vm_clear_exception(jni);
+    (*jni)->PopLocalFrame(jni, NULL);
+    return nowhere;
+}

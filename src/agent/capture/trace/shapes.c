@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/trace/shapes.h"
+
+#include "agent/instrument/probe_class.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OBJECT  ":Ljava/lang/Object;"
+#define OBJECTS ":[Ljava/lang/Object;"
+#define CHM     "java/util/concurrent/ConcurrentHashMap"
+#define CLQ     "java/util/concurrent/ConcurrentLinkedQueue"
+#define LBQ     "java/util/concurrent/LinkedBlockingQueue"
+
+/*
+ * A field is "name:descriptor" of the class itself, or with another class and a dot before; NULL in
+ * the middle: none.
+ */
+struct shape_row {
+    const char *class;
+    enum shape_kind kind;
+    enum shape_style style;
+    unsigned flags, n;
+    const char *fields[7];
+};
+
+/* clang-format off */
+static const struct shape_row rows[] = {
+    {"java.lang.Boolean", SHAPE_VALUE, STYLE_PLAIN, 0, 1, {"value:Z"}},
+    {"java.lang.Byte", SHAPE_VALUE, STYLE_PLAIN, 0, 1, {"value:B"}},
+    {"java.lang.Character", SHAPE_VALUE, STYLE_PLAIN, 0, 1, {"value:C"}},
+    {"java.lang.Short", SHAPE_VALUE, STYLE_PLAIN, 0, 1, {"value:S"}},
+    {"java.lang.Integer", SHAPE_VALUE, STYLE_PLAIN, 0, 1, {"value:I"}},
+    {"java.lang.Long", SHAPE_VALUE, STYLE_PLAIN, 0, 1, {"value:J"}},
+    {"java.lang.Float", SHAPE_VALUE, STYLE_PLAIN, 0, 1, {"value:F"}},
+    {"java.lang.Double", SHAPE_VALUE, STYLE_PLAIN, 0, 1, {"value:D"}},
+    {"java.util.concurrent.atomic.AtomicInteger", SHAPE_VALUE, STYLE_OBJECT, 0, 1, {"value:I"}},
+    {"java.util.concurrent.atomic.AtomicLong", SHAPE_VALUE, STYLE_OBJECT, 0, 1, {"value:J"}},
+    {"java.lang.Enum", SHAPE_NAME, STYLE_ENUM, 0, 1, {"name:Ljava/lang/String;"}},
+    {"java.lang.Throwable", SHAPE_NAME, STYLE_OBJECT, 0, 1, {"detailMessage:Ljava/lang/String;"}},
+    {"java.lang.Class", SHAPE_CLASS, STYLE_PLAIN, 0, 0, {NULL}},
+    {"java.util.OptionalInt", SHAPE_FIELDS, STYLE_OBJECT, 0, 2, {"isPresent:Z", "value:I"}},
+    {"java.util.OptionalLong", SHAPE_FIELDS, STYLE_OBJECT, 0, 2, {"isPresent:Z", "value:J"}},
+    {"java.util.OptionalDouble", SHAPE_FIELDS, STYLE_OBJECT, 0, 2, {"isPresent:Z", "value:D"}},
+    {"java.util.Optional", SHAPE_FIXED, STYLE_OPTIONAL, SHAPE_SKIP_NULL, 1, {"value" OBJECT}},
+    {"java.util.concurrent.atomic.AtomicReference", SHAPE_FIXED, STYLE_OBJECT, 0, 1, {"value" OBJECT}},
+
+    {"java.util.ArrayList", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {"size:I", "elementData" OBJECTS}},
+    {"java.util.Arrays$ArrayList", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {NULL, "a" OBJECTS}},
+    {"java.util.Vector", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {"elementCount:I", "elementData" OBJECTS}},
+    {"java.util.PriorityQueue", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {"size:I", "queue" OBJECTS}},
+    {"java.util.concurrent.PriorityBlockingQueue", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {"size:I", "queue" OBJECTS}},
+    {"java.util.concurrent.CopyOnWriteArrayList", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {NULL, "array" OBJECTS}},
+    {"java.util.ImmutableCollections$ListN", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {NULL, "elements" OBJECTS}},
+    {"java.util.ImmutableCollections$SetN", SHAPE_ARRAY, STYLE_SIZED, SHAPE_SKIP_NULL, 2, {"size:I", "elements" OBJECTS}},
+    {"java.util.ImmutableCollections$MapN", SHAPE_ARRAY, STYLE_SIZED, SHAPE_SKIP_NULL | SHAPE_MAP, 2, {"size:I", "table" OBJECTS}},
+    {"java.util.IdentityHashMap", SHAPE_ARRAY, STYLE_SIZED, SHAPE_SKIP_NULL | SHAPE_MAP, 2, {"size:I", "table" OBJECTS}},
+    {"java.util.ArrayDeque", SHAPE_RING, STYLE_SIZED, 0, 4, {NULL, "elements" OBJECTS, "head:I", "tail:I"}},
+    {"java.util.concurrent.ArrayBlockingQueue", SHAPE_RING, STYLE_SIZED, 0, 4, {"count:I", "items" OBJECTS, "takeIndex:I", NULL}},
+
+    {"java.util.ImmutableCollections$List12", SHAPE_FIXED, STYLE_SIZED, SHAPE_SKIP_NULL, 2, {"e0" OBJECT, "e1" OBJECT}},
+    {"java.util.ImmutableCollections$Set12", SHAPE_FIXED, STYLE_SIZED, SHAPE_SKIP_NULL, 2, {"e0" OBJECT, "e1" OBJECT}},
+    {"java.util.ImmutableCollections$Map1", SHAPE_FIXED, STYLE_SIZED, SHAPE_MAP, 2, {"k0" OBJECT, "v0" OBJECT}},
+    {"java.util.Collections$SingletonList", SHAPE_FIXED, STYLE_SIZED, 0, 1, {"element" OBJECT}},
+    {"java.util.Collections$SingletonSet", SHAPE_FIXED, STYLE_SIZED, 0, 1, {"element" OBJECT}},
+    {"java.util.Collections$SingletonMap", SHAPE_FIXED, STYLE_SIZED, SHAPE_MAP, 2, {"k" OBJECT, "v" OBJECT}},
+    {"java.util.Collections$EmptyList", SHAPE_FIXED, STYLE_SIZED, 0, 0, {NULL}},
+    {"java.util.Collections$EmptySet", SHAPE_FIXED, STYLE_SIZED, 0, 0, {NULL}},
+    {"java.util.Collections$EmptyMap", SHAPE_FIXED, STYLE_SIZED, SHAPE_MAP, 0, {NULL}},
+
+    {"java.util.LinkedHashMap", SHAPE_CHAIN, STYLE_SIZED, SHAPE_MAP, 5,
+     {"size:I", "head:Ljava/util/LinkedHashMap$Entry;", "java/util/LinkedHashMap$Entry.after:Ljava/util/LinkedHashMap$Entry;",
+      "java/util/HashMap$Node.key" OBJECT, "java/util/HashMap$Node.value" OBJECT}},
+    {"java.util.LinkedList", SHAPE_CHAIN, STYLE_SIZED, 0, 5,
+     {"size:I", "first:Ljava/util/LinkedList$Node;", "java/util/LinkedList$Node.next:Ljava/util/LinkedList$Node;",
+      "java/util/LinkedList$Node.item" OBJECT, NULL}},
+    {"java.util.concurrent.ConcurrentLinkedQueue", SHAPE_CHAIN, STYLE_SIZED, SHAPE_SKIP_NULL, 5,
+     {NULL, "head:L" CLQ "$Node;", CLQ "$Node.next:L" CLQ "$Node;", CLQ "$Node.item" OBJECT, NULL}},
+    {"java.util.concurrent.LinkedBlockingQueue", SHAPE_CHAIN, STYLE_SIZED, SHAPE_SKIP_NULL, 5,
+     {NULL, "head:L" LBQ "$Node;", LBQ "$Node.next:L" LBQ "$Node;", LBQ "$Node.item" OBJECT, NULL}},
+    {"java.util.HashMap", SHAPE_HASH, STYLE_SIZED, SHAPE_MAP, 7,
+     {"size:I", "table:[Ljava/util/HashMap$Node;", "java/util/HashMap$Node.key" OBJECT, "java/util/HashMap$Node.value" OBJECT,
+      "java/util/HashMap$Node.next:Ljava/util/HashMap$Node;", NULL, NULL}},
+    {"java.util.concurrent.ConcurrentHashMap", SHAPE_HASH, STYLE_SIZED, SHAPE_MAP | SHAPE_SKIP_NULL | SHAPE_WIDE_SIZE, 7,
+     {"baseCount:J", "table:[L" CHM "$Node;", CHM "$Node.key" OBJECT, CHM "$Node.val" OBJECT, CHM "$Node.next:L" CHM "$Node;",
+      "counterCells:[L" CHM "$CounterCell;", CHM "$CounterCell.value:J"}},
+    {"java.util.Properties", SHAPE_WRAP, STYLE_SIZED, 0, 1, {"map:L" CHM ";"}},
+    {"java.util.Hashtable", SHAPE_HASH, STYLE_SIZED, SHAPE_MAP, 7,
+     {"count:I", "table:[Ljava/util/Hashtable$Entry;", "java/util/Hashtable$Entry.key" OBJECT,
+      "java/util/Hashtable$Entry.value" OBJECT, "java/util/Hashtable$Entry.next:Ljava/util/Hashtable$Entry;", NULL, NULL}},
+    {"java.util.TreeMap", SHAPE_TREE, STYLE_SIZED, SHAPE_MAP, 7,
+     {"size:I", "root:Ljava/util/TreeMap$Entry;", "java/util/TreeMap$Entry.left:Ljava/util/TreeMap$Entry;",
+      "java/util/TreeMap$Entry.right:Ljava/util/TreeMap$Entry;", "java/util/TreeMap$Entry.parent:Ljava/util/TreeMap$Entry;",
+      "java/util/TreeMap$Entry.key" OBJECT, "java/util/TreeMap$Entry.value" OBJECT}},
+    {"java.util.EnumMap", SHAPE_PAIRS, STYLE_SIZED, SHAPE_MAP, 3,
+     {"size:I", "keyUniverse:[Ljava/lang/Enum;", "vals" OBJECTS}},
+    {"java.util.RegularEnumSet", SHAPE_BITS, STYLE_SIZED, 0, 2, {"elements:J", "universe:[Ljava/lang/Enum;"}},
+
+    {"java.util.HashSet", SHAPE_WRAP, STYLE_SIZED, SHAPE_KEYS, 1, {"map:Ljava/util/HashMap;"}},
+    {"java.util.TreeSet", SHAPE_WRAP, STYLE_SIZED, SHAPE_KEYS, 1, {"m:Ljava/util/NavigableMap;"}},
+    {"java.util.HashMap$KeySet", SHAPE_WRAP, STYLE_SIZED, SHAPE_KEYS, 1, {"this$0:Ljava/util/HashMap;"}},
+    {"java.util.concurrent.ConcurrentHashMap$KeySetView", SHAPE_WRAP, STYLE_SIZED, SHAPE_KEYS, 1, {"map:L" CHM ";"}},
+    {"java.util.concurrent.CopyOnWriteArraySet", SHAPE_WRAP, STYLE_SIZED, 0, 1,
+     {"al:Ljava/util/concurrent/CopyOnWriteArrayList;"}},
+    {"java.util.Collections$SetFromMap", SHAPE_WRAP, STYLE_SIZED, SHAPE_KEYS, 1, {"m:Ljava/util/Map;"}},
+    {"java.util.Collections$UnmodifiableCollection", SHAPE_WRAP, STYLE_SIZED, 0, 1, {"c:Ljava/util/Collection;"}},
+    {"java.util.Collections$UnmodifiableMap", SHAPE_WRAP, STYLE_SIZED, 0, 1, {"m:Ljava/util/Map;"}},
+    {"java.util.Collections$SynchronizedCollection", SHAPE_WRAP, STYLE_SIZED, 0, 1, {"c:Ljava/util/Collection;"}},
+    {"java.util.Collections$SynchronizedMap", SHAPE_WRAP, STYLE_SIZED, 0, 1, {"m:Ljava/util/Map;"}},
+    {"java.util.Collections$CheckedCollection", SHAPE_WRAP, STYLE_SIZED, 0, 1, {"c:Ljava/util/Collection;"}},
+    {"java.util.Collections$CheckedMap", SHAPE_WRAP, STYLE_SIZED, 0, 1, {"m:Ljava/util/Map;"}},
+};
+
+/* clang-format on */
+
+/*
+ * As JvmscopeContents.learn has found them: offsets of fields; a class that this JDK has otherwise
+ * is no longer known.
+ */
+static struct learnt {
+    bool known;
+    int64_t offsets[7];
+    char types[7];
+} learnt[ARRAY_SIZE(rows)];
+
+/*
+ * The offset of a row's field, its descriptor's first character in *ret_type; negative when this
+ * JDK has no such field.
+ */
+static int64_t offset_of(JNIEnv *jni, const struct shape_row *row, const char *field,
+                         char *ret_type)
+{
+    char class[128], name[64];
+    const char *colon = strchr(field, ':'), *dot = memrchr(field, '.', (size_t)(colon - field));
+    if (dot)
+        snprintf(class, sizeof(class), "%.*s", (int)(dot - field), field);
+    else
+        snprintf(class, sizeof(class), "%s", row->class);
+    for (char *p = class; *p; p++)
+        *p = *p == '.' ? '/' : *p;
+    const char *start = dot ? dot + 1 : field;
+    snprintf(name, sizeof(name), "%.*s", (int)(colon - start), start);
+    *ret_type = colon[1];
+    return probe_field_offset(jni, class, name, colon + 1);
+}
+
+/* What the JDK's immutable collections have at empty places, where that is not null (since 12). */
+static void learn_nothing(JNIEnv *jni, jclass contents)
+{
+    jclass c = vm.version >= 12 ? (*jni)->FindClass(jni, "java/util/ImmutableCollections") : NULL;
+    jfieldID from = c ? (*jni)->GetStaticFieldID(jni, c, "EMPTY", "Ljava/lang/Object;") : NULL;
+    jfieldID to =
+        from ? (*jni)->GetStaticFieldID(jni, contents, "nothing", "Ljava/lang/Object;") : NULL;
+    if (to)
+        (*jni)->SetStaticObjectField(jni, contents, to, (*jni)->GetStaticObjectField(jni, c, from));
+    vm_clear_exception(jni);
+}
+
+EXPORT void JNICALL Java_java_lang_JvmscopeContents_learn(JNIEnv *jni, jclass class);
+
+/*
+ * Called by the probe class as it is defined, before there are probes: to ask for an offset runs
+ * code of the JDK that may be traced. FindClass asks the loader of the calling class, which is the
+ * VM's own.
+ */
+void JNICALL Java_java_lang_JvmscopeContents_learn(JNIEnv *jni, jclass class)
+{
+    learn_nothing(jni, class);
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct learnt *l = &learnt[i];
+        l->known = true;
+        for (unsigned k = 0; k < rows[i].n; k++) {
+            const char *field = rows[i].fields[k];
+            l->offsets[k] = field && l->known ? offset_of(jni, &rows[i], field, &l->types[k]) : -1;
+            l->known = l->known && (!field || l->offsets[k] >= 0);
+        }
+    }
+}
+
+static int fill(const struct shape_row *row, const struct learnt *l, jlong out[SHAPE_MAX],
+                struct shown_class *s)
+{
+    bool typed = row->kind == SHAPE_FIELDS || row->kind == SHAPE_VALUE;
+    int n = 0;
+    out[n++] = row->kind;
+    if (row->kind >= SHAPE_WRAP)
+        out[n++] = row->flags;
+    for (unsigned i = 0; i < row->n; i++) {
+        uint64_t type = typed ? (uint8_t)l->types[i] : 0;
+        out[n++] = typed ? (jlong)(type << 56 | (uint64_t)l->offsets[i]) : l->offsets[i];
+        if (typed)
+            s->types[i] = l->types[i];
+    }
+    return n;
+}
+
+int shape_of_class(const char *name, jlong out[SHAPE_MAX], struct shown_class *s)
+{
+    size_t i = 0;
+    while (i < ARRAY_SIZE(rows) && strcmp(rows[i].class, name) != 0)
+        i++;
+    if (i == ARRAY_SIZE(rows) || !learnt[i].known)
+        return 0;
+    const struct shape_row *row = &rows[i];
+    int n = fill(row, &learnt[i], out, s);
+    s->kind = row->kind;
+    s->style = row->style;
+    s->n = row->kind == SHAPE_FIELDS || row->kind == SHAPE_VALUE ? row->n : 0;
+    for (unsigned k = 0; row->kind == SHAPE_FIELDS && k < row->n; k++) {
+        s->names[k] = strndup(row->fields[k], strcspn(row->fields[k], ":"));
+        if (!s->names[k])
+            return -ENOMEM;
+    }
+    return n;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/instrument/batches.h"
+
+#include "agent/instrument/stops.h"
+#include "agent/vm.h"
+#include "base/clock.h"
+#include "base/cursor.h"
+#include "base/hash.h"
+#include "base/map.h"
+#include "classfile/classfile.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+/*
+ * A batch is one stop of all threads, in which the VM looks at all its classes, threads and
+ * compiled code. Measured: JDK 17 and 21 do so once, which takes as long as some hundred classes
+ * more or less, and longer the more classes were changed before. JDK 8 does so for each class and
+ * takes 3 to 6 ms, JDK 11 does some of it for each class (3 ms) and more for each batch (6 ms). At
+ * start-up the program does not run yet, and nobody feels a batch. Sizes are not found while it
+ * goes on: on a busy machine that ends in batches of one class, which take all the time there is.
+ */
+enum { AT_START_UP = 256, AT_ONCE = 128, AT_ONCE_9_TO_12 = 4, AT_ONCE_8 = 1 };
+
+/*
+ * The bound: of a hundred requests that come while classes are changed one is held up for more than
+ * FELT_NS. A stop holds up those that come in its first stop - FELT_NS, and one pause later comes
+ * the next. Half is left for what else happens: code that was thrown away is interpreted until
+ * it is compiled again, and a capture of the heap has garbage collected.
+ */
+enum { SHARE = 200 };
+
+#define FELT_NS (4 * NS_PER_MS)
+/* a longer stop did not get a processor, and pauses do not give it one */
+#define LONG_NS  (40 * NS_PER_MS)
+#define SLICE_NS (20 * NS_PER_MS)
+/* All together: whoever asked waits, and so do other questions to the VM. */
+#define PAUSES_OF_CLASS_NS (30 * NS_PER_MS)
+#define PAUSES_MOST_NS     (60 * NS_PER_SECOND)
+
+static atomic_bool ending;
+
+void batches_end(void)
+{
+    ending = true;
+}
+
+bool batches_rest(JNIEnv *jni, void (*pause)(JNIEnv *jni), uint64_t ns)
+{
+    uint64_t start = now_ns();
+    do {
+        if (pause)
+            pause(jni);
+        nanosleep(&(struct timespec){.tv_nsec = (long)MIN(ns, SLICE_NS)}, NULL);
+    } while (!ending && now_ns() - start < ns);
+    return !ending;
+}
+
+void batches_run(JNIEnv *jni, const struct batches *b, const jclass *classes, int n)
+{
+    bool paced = vm.attached;
+    int size = !paced             ? AT_START_UP
+               : vm.version >= 13 ? AT_ONCE
+               : vm.version >= 9  ? AT_ONCE_9_TO_12
+                                  : AT_ONCE_8;
+    uint64_t budget = MIN((uint64_t)n * PAUSES_OF_CLASS_NS, PAUSES_MOST_NS);
+    for (int i = 0, count; i < n && !(paced && ending); i += count) {
+        uint64_t start = now_ns(), before = 0, after = 0;
+        bool told = paced && stops_so_far(&before);
+        count = MIN(size, n - i);
+        if (!b->transform(classes + i, count))
+            for (int k = 0; k < count; k++)
+                b->one(classes[i + k]);
+        vm_clear_exception(jni);
+        if (b->progress)
+            b->progress(i + count, n);
+        if (!paced || i + count >= n)
+            continue;
+        uint64_t took = now_ns() - start,
+                 stop = told && stops_so_far(&after) ? after - before : took;
+        uint64_t batches = (uint64_t)((n - i - count + size - 1) / size);
+        stop = MIN(stop, LONG_NS);
+        uint64_t pause =
+            MAX(MIN(SHARE * (stop - MIN(stop, FELT_NS)), budget / batches), 2 * MIN(took, stop));
+        budget -= MIN(budget, pause);
+        batches_rest(jni, b->pause, pause);
+    }
+}
+
+/*
+ * As often a class may be transformed unseen; how many more times it may be before somebody asks
+ * again; what its pool holds.
+ */
+enum { UNSEEN = 4, MORE = 9, POOL_MOST = 60000 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct map times; /* hash of a class name -> transformations */
+static _Atomic uint64_t left;
+
+static bool is_nan(unsigned tag, uint64_t bits)
+{
+    return tag == CONSTANT_FLOAT ? (bits & 0x7fffffff) > 0x7f800000
+                                 : (bits & INT64_MAX) > UINT64_C(0x7ff0000000000000);
+}
+
+/* The NaNs of a constant pool as GetConstantPool gives it. */
+static uint64_t count_nans(const unsigned char *bytes, jint len)
+{
+    struct cursor in = cursor_of(bytes, (size_t)len);
+    uint64_t n = 0;
+    while (cursor_left(&in) && !in.failed) {
+        unsigned tag = cursor_u8(&in);
+        switch (tag) {
+        case CONSTANT_FLOAT:
+            n += is_nan(tag, cursor_be32(&in));
+            break;
+        case CONSTANT_DOUBLE:
+            n += is_nan(tag, cursor_be64(&in));
+            break;
+        case CONSTANT_LONG:
+            cursor_be64(&in);
+            break;
+        case CONSTANT_UTF8:
+            cursor_skip(&in, cursor_be16(&in));
+            break;
+        case CONSTANT_CLASS:
+        case CONSTANT_STRING:
+        case CONSTANT_METHOD_TYPE:
+        case CONSTANT_MODULE:
+        case CONSTANT_PACKAGE:
+            cursor_be16(&in);
+            break;
+        case CONSTANT_METHOD_HANDLE:
+            cursor_skip(&in, 3);
+            break;
+        default:
+            cursor_be32(&in);
+        }
+    }
+    return n;
+}
+
+static bool pool_has_room(jclass class)
+{
+    unsigned char *bytes = NULL;
+    jint n = 0, len = 0;
+    if ((*vm.ti)->GetConstantPool(vm.ti, class, &n, &len, &bytes) != JVMTI_ERROR_NONE)
+        return true;
+    bool has = (uint64_t)n + (count_nans(bytes, len) << MORE) < POOL_MOST;
+    vm_free(bytes);
+    return has;
+}
+
+bool batches_may_transform(jclass class, struct str name, bool back)
+{
+    pthread_mutex_lock(&lock);
+    uint64_t *n = map_at(&times, hash_bytes(name.data, name.len), 0, NULL);
+    uint64_t before = n ? (*n)++ : UNSEEN;
+    pthread_mutex_unlock(&lock);
+    bool may = back || before < UNSEEN || pool_has_room(class);
+    left += !may;
+    return may;
+}
+
+uint64_t batches_left(void)
+{
+    return left;
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+package java.lang;
+
+import sun.misc.Unsafe;
+
+/**
+ * Reads the sizes and first elements of the JDK's collections, maps and optionals for JvmscopeTrace. It reads fields by their
+ * offsets and calls no method of the object, so nothing of the program runs. Another thread may change the object meanwhile:
+ * every loop has a limit, and whatever is read is checked for null. capture/trace/shapes.c makes the shapes.
+ *
+ * What is written: the size (-1 when it is not known), the number of elements that follow, and these elements.
+ */
+final class JvmscopeContents {
+    private static final Unsafe U = Unsafe.getUnsafe();
+
+    // Kinds of shapes and their flags, as in shapes.h.
+    private static final int WRAP = 4, ARRAY = 5, RING = 6, HASH = 7, CHAIN = 8, TREE = 9, FIXED = 10, BITS = 11, PAIRS = 12;
+    private static final int MAP = 1, SKIP_NULL = 2, KEYS = 4, WIDE_SIZE = 8;
+    private static final int IS_MAP = 1 << 30;
+    private static final int STEPS_MAX = 512;
+
+    /** What ImmutableCollections has where there is no element; null when that is null. */
+    private static Object nothing;
+
+    private JvmscopeContents() {
+    }
+
+    /** Finds the offsets of the fields, before there are probes. */
+    private static native void learn();
+
+    private static void bind() {
+        learn();
+    }
+
+    static long write(long p, Object o, long[] s, int most) {
+        boolean keys = false;
+        for (int i = 0; i < 4 && o != null && s != null && s[0] == WRAP; i++) {
+            keys |= (s[1] & KEYS) != 0;
+            o = U.getObject(o, s[2]);
+            s = o == null ? null : JvmscopeTrace.shapeOf(o);
+        }
+        boolean known = o != null && s != null && s[0] > WRAP;
+        U.putInt(p, -1);
+        U.putInt(p + 4, known && (s[1] & MAP) != 0 && !keys ? IS_MAP : 0);
+        return known ? elements(p, o, s, most) : p + 8;
+    }
+
+    private static long elements(long start, Object o, long[] s, int most) {
+        switch ((int) s[0]) {
+            case ARRAY:
+                return array(start, o, s, most);
+            case RING:
+                return ring(start, o, s, most);
+            case HASH:
+                return hash(start, o, s, most);
+            case CHAIN:
+                return chain(start, o, s, most);
+            case TREE:
+                return tree(start, o, s, most);
+            case FIXED:
+                return fixed(start, o, s, most);
+            case BITS:
+                return bits(start, o, s, most);
+            default:
+                return pairs(start, o, s, most);
+        }
+    }
+
+    private static boolean isFull(long start, int most) {
+        return (U.getInt(start + 4) & ~IS_MAP) >= most;
+    }
+
+    private static long put(long start, long p, Object key, Object value) {
+        int n = U.getInt(start + 4);
+        U.putInt(start + 4, n + 1);
+        p = JvmscopeTrace.object(p, key, 0);
+        return (n & IS_MAP) != 0 ? JvmscopeTrace.object(p, value, 0) : p;
+    }
+
+    private static int sizeOf(Object o, long[] s) {
+        if (s[2] < 0)
+            return -1;
+        long size = (s[1] & WIDE_SIZE) != 0 ? U.getLong(o, s[2]) : U.getInt(o, s[2]);
+        return size < 0 ? 0 : size > Integer.MAX_VALUE ? Integer.MAX_VALUE : (int) size;
+    }
+
+    private static Object at(Object node, long offset) {
+        return offset < 0 ? null : U.getObject(node, offset);
+    }
+
+    /** size or -1, array; sparse ones have nulls between their elements, a map's keys and values alternate. */
+    private static long array(long start, Object o, long[] s, int most) {
+        Object[] a = (Object[]) U.getObject(o, s[3]);
+        long p = start + 8;
+        int length = a == null ? 0 : a.length, size = sizeOf(o, s), step = (s[1] & MAP) != 0 ? 2 : 1;
+        boolean sparse = (s[1] & SKIP_NULL) != 0;
+        U.putInt(start, size < 0 ? length : size);
+        int end = sparse || size < 0 || size > length ? length : size;
+        if (end > STEPS_MAX)
+            end = STEPS_MAX;
+        for (int i = 0; i + step <= end && !isFull(start, most); i += step)
+            if (!sparse || a[i] != null)
+                p = put(start, p, a[i], step == 2 ? a[i + 1] : null);
+        return p;
+    }
+
+    /** size or -1, array, index of the first, index behind the last. */
+    private static long ring(long start, Object o, long[] s, int most) {
+        Object[] a = (Object[]) U.getObject(o, s[3]);
+        long p = start + 8;
+        int length = a == null ? 0 : a.length, from = U.getInt(o, s[4]), size = sizeOf(o, s);
+        if (size < 0) {
+            size = U.getInt(o, s[5]) - from;
+            size += size < 0 ? length : 0;
+        }
+        if (size > length)
+            size = length;
+        U.putInt(start, size);
+        for (int i = 0; i < size && from >= 0 && from < length && !isFull(start, most); i++, from = from + 1 == length ? 0 : from + 1)
+            p = put(start, p, a[from], null);
+        return p;
+    }
+
+    /** size, table, key, value, next; a concurrent one's cells of its size, and a cell's value. */
+    private static long hash(long start, Object o, long[] s, int most) {
+        Object[] table = (Object[]) U.getObject(o, s[3]), cells = s[7] < 0 ? null : (Object[]) U.getObject(o, s[7]);
+        long p = start + 8, size = sizeOf(o, s);
+        if (cells != null && s[8] > 0) {
+            size = U.getLong(o, s[2]); // may be negative by itself
+            for (int i = 0; i < cells.length && i < STEPS_MAX; i++)
+                size += cells[i] == null ? 0 : U.getLong(cells[i], s[8]);
+        }
+        U.putInt(start, size < 0 ? 0 : size > Integer.MAX_VALUE ? Integer.MAX_VALUE : (int) size);
+        int length = table == null ? 0 : table.length;
+        for (int i = 0, steps = 0; i < length && steps < STEPS_MAX && !isFull(start, most); i++, steps++) {
+            for (Object node = table[i]; node != null && steps < STEPS_MAX && !isFull(start, most); steps++) {
+                Object key = U.getObject(node, s[4]);
+                if (key != null || (s[1] & SKIP_NULL) == 0)
+                    p = put(start, p, key, at(node, s[5]));
+                node = U.getObject(node, s[6]);
+            }
+        }
+        return p;
+    }
+
+    /** size or -1, first, next, key, value or -1. */
+    private static long chain(long start, Object o, long[] s, int most) {
+        long p = start + 8;
+        U.putInt(start, sizeOf(o, s));
+        Object node = U.getObject(o, s[3]);
+        for (int steps = 0; node != null && steps < STEPS_MAX && !isFull(start, most); steps++) {
+            Object key = U.getObject(node, s[5]), next = U.getObject(node, s[4]);
+            if (key != null || (s[1] & SKIP_NULL) == 0)
+                p = put(start, p, key, at(node, s[6]));
+            node = next == node ? null : next;
+        }
+        return p;
+    }
+
+    /** size, root, left, right, parent, key, value. */
+    private static long tree(long start, Object o, long[] s, int most) {
+        long p = start + 8;
+        int steps = 0;
+        U.putInt(start, sizeOf(o, s));
+        Object node = U.getObject(o, s[3]);
+        for (Object left; node != null && (left = U.getObject(node, s[4])) != null && steps < STEPS_MAX; steps++)
+            node = left;
+        while (node != null && steps++ < STEPS_MAX && !isFull(start, most)) {
+            p = put(start, p, U.getObject(node, s[7]), at(node, s[8]));
+            Object next = U.getObject(node, s[5]);
+            if (next != null) {
+                for (Object left; (left = U.getObject(next, s[4])) != null && steps < STEPS_MAX; steps++)
+                    next = left;
+            } else {
+                for (next = U.getObject(node, s[6]); next != null && U.getObject(next, s[5]) == node && steps < STEPS_MAX; steps++) {
+                    node = next;
+                    next = U.getObject(node, s[6]);
+                }
+            }
+            node = next;
+        }
+        return p;
+    }
+
+    /** The fields themselves; with SKIP_NULL up to the first that is null or marks an empty place. */
+    private static long fixed(long start, Object o, long[] s, int most) {
+        long p = start + 8;
+        int n = 0, step = (s[1] & MAP) != 0 ? 2 : 1;
+        for (int i = 2; i + step <= s.length; i += step, n++) {
+            Object first = U.getObject(o, s[i]);
+            if ((s[1] & SKIP_NULL) != 0 && (first == null || first == nothing))
+                break;
+            if (!isFull(start, most))
+                p = put(start, p, first, step == 2 ? U.getObject(o, s[i + 1]) : null);
+        }
+        U.putInt(start, n);
+        return p;
+    }
+
+    /** bits of a long, array of what they stand for. */
+    private static long bits(long start, Object o, long[] s, int most) {
+        Object[] a = (Object[]) U.getObject(o, s[3]);
+        long bits = U.getLong(o, s[2]), p = start + 8;
+        int n = 0;
+        for (int i = 0; i < 64 && a != null && i < a.length; i++) {
+            if ((bits >>> i & 1) == 0)
+                continue;
+            n++;
+            if (!isFull(start, most))
+                p = put(start, p, a[i], null);
+        }
+        U.putInt(start, n);
+        return p;
+    }
+
+    /** size, array of keys, array of values: null where there is none. */
+    private static long pairs(long start, Object o, long[] s, int most) {
+        Object[] keys = (Object[]) U.getObject(o, s[3]), values = (Object[]) U.getObject(o, s[4]);
+        long p = start + 8;
+        U.putInt(start, sizeOf(o, s));
+        for (int i = 0; keys != null && values != null && i < keys.length && i < values.length && !isFull(start, most); i++)
+            if (values[i] != null)
+                p = put(start, p, keys[i], values[i]);
+        return p;
+    }
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+package java.lang;
+
+/** The last of the VM's shutdown hooks: collectors still work when it runs, and no longer at VMDeath. */
+public final class JvmscopeEnding implements Runnable {
+    private JvmscopeEnding() {
+    }
+
+    private static native void ending(boolean now);
+
+    /** Calls the native method once. */
+    static void bind() {
+        ending(false);
+    }
+
+    @Override
+    public void run() {
+        ending(true);
+    }
+}

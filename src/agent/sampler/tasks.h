@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reports the CPU time of the process and of its threads that run no Java code: compilers,
+ * collectors, other threads of the VM, and native threads. They are not sampled; the kernel's
+ * counters say how much time they have used. For a single caller outside signal handlers.
+ */
+#pragma once
+
+#include "base/macro.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum task_group {
+    TASK_COMPILER,
+    TASK_COLLECTOR,
+    TASK_VM,
+    TASK_NATIVE,
+    TASK_START,
+    TASK_AGENT,
+    TASK_PROCESS,
+    TASK_GROUPS
+};
+
+extern const char *const task_group_names[TASK_GROUPS];
+
+/* The CPU time that a thread or the process has used since it was last reported. */
+struct task_time {
+    enum task_group group;
+    const char *name; /* the kernel's name, of at most 15 bytes; "" for the process */
+    uint64_t cpu_ns;
+};
+
+/*
+ * Begins counting. With whole_process it counts from the start of the process and reports what its
+ * Java threads have used so far; otherwise it counts from now on.
+ */
+void tasks_start(bool whole_process, void (*report)(const struct task_time *t));
+/* Reports each thread that has used `least_ns` or more since it was last reported. */
+void tasks_report(uint64_t least_ns, void (*report)(const struct task_time *t));
+void tasks_release(void);

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/made_name.h"
+
+#include "base/macro.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char lambda[] = "$$Lambda";
+
+enum { LAMBDA_LEN = sizeof(lambda) - 1 };
+
+static const char *find(const char *text, size_t len, const char *word)
+{
+    return memmem(text, len, word, strlen(word));
+}
+
+static size_t digits(const char *at, const char *end, bool hex)
+{
+    const char *p = at;
+    while (p < end && ((*p >= '0' && *p <= '9') ||
+                       (hex && ((*p >= 'a' && *p <= 'f') || (*p >= 'A' && *p <= 'F')))))
+        p++;
+    return (size_t)(p - at);
+}
+
+/*
+ * The name ends here: at the end of the text, at a descriptor's semicolon, or before an array's
+ * brackets.
+ */
+static bool is_end(const char *at, const char *end)
+{
+    return at == end || *at == ';' || *at == '[';
+}
+
+static size_t cut(char *name, size_t len, size_t from, size_t n)
+{
+    memmove(name + from, name + from + n, len - from - n);
+    return len - n;
+}
+
+/* Removes "/0x0000000800c031f0", ".0x...", "+0x...", and JDK 8's "/471910020". */
+static size_t cut_address(char *name, size_t len)
+{
+    const char *end = name + len;
+    for (char *p = name; p < end; p++) {
+        if (*p != '/' && *p != '.' && *p != '+')
+            continue;
+        size_t n = end - p > 3 && p[1] == '0' && p[2] == 'x' ? digits(p + 3, end, true) : 0;
+        if (n)
+            n += 2;
+        else if (*p == '/')
+            n = digits(p + 1, end, false);
+        if (n && is_end(p + 1 + n, end))
+            return cut(name, len, (size_t)(p - name), n + 1);
+    }
+    return len;
+}
+
+/* Removes the running number after a word. `mark` says that a dollar sign separates the two. */
+static size_t cut_number(char *name, size_t len, const char *word, bool mark)
+{
+    const char *at = find(name, len, word), *end = name + len;
+    if (!at)
+        return len;
+    at += strlen(word);
+    size_t skip = mark && at < end && *at == '$' ? 1 : 0, n = digits(at + skip, end, false);
+    return n && skip == mark && is_end(at + skip + n, end)
+               ? cut(name, len, (size_t)(at - name), skip + n)
+               : len;
+}
+
+size_t made_name_settle(char *name, size_t len)
+{
+    static const char *const accessors[] = {"GeneratedMethodAccessor",
+                                            "GeneratedConstructorAccessor",
+                                            "GeneratedSerializationConstructorAccessor"};
+    len = cut_address(name, len);
+    len = cut_number(name, len, lambda, true);
+    if (find(name, len, "reflect"))
+        for (size_t i = 0; i < ARRAY_SIZE(accessors); i++)
+            len = cut_number(name, len, accessors[i], false);
+    return len;
+}
+
+bool made_name_is_lambda(const char *name, size_t len, size_t *ret_host)
+{
+    const char *at = find(name, len, lambda);
+    if (!at || at == name)
+        return false;
+    const char *rest = at + LAMBDA_LEN, *end = name + len;
+    if (!is_end(rest, end) && !strchr("$/.+", *rest))
+        return false;
+    *ret_host = (size_t)(at - name);
+    return true;
+}
+
+bool made_name_is_agents(const char *name, size_t len)
+{
+    static const char begin[] = "java/lang/Jvmscope";
+    size_t n = sizeof(begin) - 1;
+    for (size_t i = 0; i < n; i++)
+        if (len <= n || (name[i] != begin[i] && !(begin[i] == '/' && name[i] == '.')))
+            return false;
+    return true;
+}
+
+static bool ends(struct str s, const char *with)
+{
+    size_t n = strlen(with);
+    return s.len >= n && memcmp(s.data + s.len - n, with, n) == 0;
+}
+
+/* True for calls by which a lambda's class boxes or unboxes a value; they are not the target. */
+static bool is_boxing(struct str class, struct str method)
+{
+    static const char *const boxes[] = {"Boolean", "Byte",  "Character", "Short", "Integer",
+                                        "Long",    "Float", "Double",    "Number"};
+    for (size_t i = 0; i < ARRAY_SIZE(boxes); i++)
+        if (class.len == 10 + strlen(boxes[i]) && memcmp(class.data, "java/lang/", 10) == 0 &&
+            ends(class, boxes[i]))
+            return str_is(method, "valueOf") || ends(method, "Value");
+    return false;
+}
+
+void made_target_consider(struct made_target *t, struct str host, struct str class,
+                          struct str method)
+{
+    bool own = class.len == host.len && memcmp(class.data, host.data, host.len) == 0;
+    bool made = str_is(method, "<init>");
+    size_t its_host;
+    if (!class.len || made_name_is_lambda(class.data, class.len, &its_host))
+        return; /* the class's own constructor */
+    int rank = own ? 3 : is_boxing(class, method) ? 1 : 2;
+    if (rank <= t->rank || (made && str_is(class, "java/lang/Object")) ||
+        str_is(class, "java/lang/invoke/MethodHandle"))
+        return;
+    t->rank = rank;
+    if (own && method.len > 7 && memcmp(method.data, "lambda$", 7) == 0) {
+        snprintf(t->text, sizeof(t->text), "%.*s", (int)method.len, method.data);
+        return;
+    }
+    const char *slash = memrchr(class.data, '/', class.len);
+    size_t skip = slash ? (size_t)(slash + 1 - class.data) : 0;
+    snprintf(t->text, sizeof(t->text), "%.*s::%.*s", (int)(class.len - skip), class.data + skip,
+             made ? 3 : (int)method.len, made ? "new" : method.data);
+}

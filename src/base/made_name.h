@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names of classes that the VM generates at run time: lambdas, hidden classes, accessors of
+ * reflection. The VM adds addresses and running numbers, which differ from run to run. They look
+ * like "Shop$$Lambda$14/0x0000000800c031f0", with a dot in place of the slash in JVM TI, a plus in
+ * the VM's structures, and a decimal number in JDK 8. All outputs shorten these names to
+ * "Shop$$Lambda", followed by the method that implements the lambda where it is known:
+ * "Shop$$Lambda[lambda$main$0]", "Shop$$Lambda[String::length]".
+ */
+#pragma once
+
+#include "base/strpool.h"
+
+#include <stdbool.h>
+
+/*
+ * Removes addresses and running numbers from a class name, which may be dotted, internal, or a
+ * descriptor. Returns the new length.
+ */
+size_t made_name_settle(char *name, size_t len);
+/*
+ * True for the name of a lambda's class, whether settled or not. *ret_host is then the length of
+ * the name of the class that contains the lambda.
+ */
+bool made_name_is_lambda(const char *name, size_t len, size_t *ret_host);
+
+/*
+ * True for the name, dotted or internal, of a class that the agent injected into the VM. No result
+ * shows such classes.
+ */
+bool made_name_is_agents(const char *name, size_t len);
+
+/*
+ * The method that implements a lambda, chosen among those that the lambda's class refers to. A
+ * zeroed struct has no method yet.
+ */
+struct made_target {
+    int rank;
+    char text[256];
+};
+
+/* Considers a method that the lambda's class refers to. Class names are in the internal form. */
+void made_target_consider(struct made_target *t, struct str host, struct str class,
+                          struct str method);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Decodes and encodes UTF-8 that comes from outside. The JVM's modified UTF-8 is understood;
+ * malformed input is reported to the caller.
+ */
+#pragma once
+
+#include "base/buf.h"
+
+#define UTF8_REPLACEMENT 0xfffd
+
+/*
+ * Decodes the code point at s[0..len), len > 0. Returns its length in bytes, or 0 when there is no
+ * valid one. Of modified UTF-8, a surrogate pair in six bytes is one code point and C0 80 is NUL. A
+ * lone surrogate is not valid.
+ */
+size_t utf8_decode(const char *s, size_t len, uint32_t *ret);
+
+/* Like utf8_decode, but never fails: a byte that begins no code point is decoded as one U+FFFD. */
+size_t utf8_next(const char *s, size_t len, uint32_t *ret);
+
+/* Appends a code point as UTF-8. */
+void utf8_put(struct buf *b, uint32_t v);
+
+/*
+ * Returns whether a code point acts on the text around it instead of being shown: control
+ * characters of ASCII and ISO 6429, line separators, the marks, embeddings, overrides and isolates
+ * of bidirectional text, and invisible tags.
+ */
+bool utf8_is_control(uint32_t v);
+
+/*
+ * Appends a code point escaped as in Java source and JSON: \n, \t, \r or \uXXXX, a pair of them
+ * beyond U+FFFF.
+ */
+void utf8_put_escaped(struct buf *b, uint32_t v);

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/losses.h"
+
+#include "cli/commands.h"
+
+static void tell(const char *path, struct buf *sentence, struct buf *ret_text)
+{
+    complain(path, buf_str(sentence), NULL);
+    if (ret_text)
+        buf_printf(ret_text, "%s%s", ret_text->len ? "; " : "", buf_str(sentence));
+}
+
+void losses_tell(const char *path, const struct losses *l, struct buf *ret_text)
+{
+    _cleanup_(buf_release) struct buf text = BUF(4096);
+    for (size_t i = 0; i < l->rows.len; i++) {
+        buf_clear(&text);
+        loss_sentence(l, &l->rows.data[i], &text);
+        tell(path, &text, ret_text);
+    }
+    buf_clear(&text);
+    if (losses_unended_sentence(l, &text))
+        tell(path, &text, ret_text);
+}
+
+/* without_events: what its chunks' headers say alone. */
+static void read_file(const char *path, struct losses *ret, bool without_events)
+{
+    _cleanup_(recording_closep) struct recording *r = NULL;
+    const char *why = NULL;
+    if (recording_open(&r, path, &why) < 0)
+        return;
+    if (without_events)
+        losses_of_recording(ret, r);
+    else if (losses_read(ret, r) < 0)
+        losses_release(ret);
+}
+
+void losses_tell_file(const char *path, struct buf *ret_text)
+{
+    _cleanup_(losses_release) struct losses l = {0};
+    read_file(path, &l, false);
+    losses_tell(path, &l, ret_text);
+}
+
+void losses_tell_as(const char *path, const char *shown, bool ended)
+{
+    _cleanup_(losses_release) struct losses l = {0};
+    read_file(path, &l, false);
+    l.unended = l.unended && ended;
+    losses_tell(shown, &l, NULL);
+}
+
+void losses_tell_known(const char *path, bool any)
+{
+    _cleanup_(losses_release) struct losses l = {0};
+    read_file(path, &l, !any);
+    losses_tell(path, &l, NULL);
+}
+
+void losses_json_of_file(const char *path, const char *const *captures, bool any, struct json *j)
+{
+    _cleanup_(losses_release) struct losses l = {0};
+    read_file(path, &l, !any);
+    losses_json(&l, captures, j);
+}

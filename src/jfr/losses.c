@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counts what a recording loses, in any thread, and writes it as jvmscope.Lost events, in the
+ * worker.
+ */
+#include "jfr/losses.h"
+
+#include "jfr/internal.h"
+
+#define TELL_NS (100 * NS_PER_MS) /* losses of one kind within this time become one event */
+
+const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
+    [LOSS_TRACE_BUFFER] = {"trace", "calls", "the buffer of their thread was full"},
+    [LOSS_TRACE_NO_BUFFER] = {"trace", "calls", "no buffer was left for their thread"},
+    [LOSS_TRACE_MEMORY] = {"trace", "calls", "the agent had no memory for them"},
+    [LOSS_TRACE_TOO_LARGE] = {"trace", "calls", "their arguments and results were too large"},
+    [LOSS_TRACE_RESULT] = {"trace", "results", "the buffer of their thread was full"},
+    [LOSS_TRACE_UNPAIRED] = {"trace", "calls", "their beginning or their end was not seen"},
+    [LOSS_TRACE_LIMIT] = {"trace", "calls", "the number that --limit allows was reached"},
+    [LOSS_TRACE_RATE] = {"trace", "calls", "the number a second that --rate allows was reached"},
+    [LOSS_TRACE_BYTES] = {"trace", "calls", "the size that --bytes allows was reached"},
+    [LOSS_TRACE_OPEN] = {"trace", "calls", "they had not returned when tracing ended"},
+    [LOSS_LOG_BUFFER] = {"log", "records", "the buffer of their thread was full"},
+    [LOSS_LOG_NO_BUFFER] = {"log", "records", "no buffer was left for their thread"},
+    [LOSS_LOG_LIMIT] = {"log", "records", "the number that --limit allows was reached"},
+    [LOSS_LOG_RATE] = {"log", "records", "the number a second that --rate allows was reached"},
+    [LOSS_LOG_BYTES] = {"log", "records", "the size that --bytes allows was reached"},
+    [LOSS_EXCEPTION_ROW] = {"exceptions", "exceptions", "the table of their places was full"},
+    [LOSS_EXCEPTION_PLACE] = {"exceptions", "places",
+                              "there were more of them than can be counted"},
+    [LOSS_EXCEPTION_LIMIT] = {"exceptions", "stacks", "the number that --limit allows was reached"},
+    [LOSS_CPU_BUFFER] = {"cpu", "samples", "the buffer of samples was full"},
+    [LOSS_CPU_TIMER] = {"cpu", "threads",
+                        "the system gave them no timer, so they were not sampled"},
+    [LOSS_ALLOC_SITE] = {"alloc", "objects", "the table of allocation sites was full"},
+    [LOSS_ALLOC_SIZE] = {"alloc", "places",
+                         "their class was not found, so their bytes are not known"},
+    [LOSS_ALLOC_FOLLOW] = {"alloc", "references", "there was no memory to follow them"},
+    [LOSS_TIMES_THREAD] = {"times", "threads", "there was no memory for their calls"},
+    [LOSS_COVERAGE] = {"coverage", "methods", "there was no room for their lines"},
+    [LOSS_TIMES_TIMER] = {"times", "threads",
+                          "the system gave them no timer, so their CPU time is not known"},
+    [LOSS_THREAD_NAME] = {"threads", "names", "there was no memory for them"},
+    [LOSS_VIRTUAL_THERE] = {"threads", "virtual threads",
+                            "they were there before it began, too many or untracked by the JDK, "
+                            "and are shown from when they next run"},
+    [LOSS_VIRTUAL_LIST] = {"threads", "lists of virtual threads",
+                           "the JDK does not tell which were there, so those are shown from when "
+                           "they next run"},
+    [LOSS_HOLD_RATE] = {"locks", "holds", "a thread had more at once or in a second than are kept"},
+    [LOSS_STACK] = {"recording", "stacks", "there was no memory for them"},
+    [LOSS_NAME] = {"recording", "names", "the VM did not know them any more"},
+    [LOSS_CONSTANT] = {"recording", "names", "there was no room for them in the chunk"},
+};
+
+static const char *const writer_reasons[JFR_LOST_REASONS] = {
+    [LOST_BUSY] = "more threads wrote at once than there are buffers",
+    [LOST_ROOM] = "the file did not grow in time",
+    [LOST_SIZE] = "they were larger than expected",
+};
+
+struct jfr_loss_row jfr_loss_of_type(const char *type)
+{
+    static const struct {
+        const char *type, *capture, *what;
+    } rows[] = {
+        {"jvmscope.Call", "trace", "calls"},
+        {"jvmscope.Log", "log", "records"},
+        {"jvmscope.FieldAccess", "log", "records"},
+        {"jvmscope.ExceptionCount", "exceptions", "counts"},
+        {"jvmscope.ExceptionThrown", "exceptions", "stacks"},
+        {"jdk.JavaExceptionThrow", "exceptions", "stacks"},
+        {"jvmscope.CallTimes", "times", "rows"},
+        {"jvmscope.CallTimesLeft", "times", "rows"},
+        {"jvmscope.CallTimesTotal", "times", "rows"},
+        {"jvmscope.AllocationSite", "alloc", "sites"},
+        {"jdk.ObjectAllocationSample", "alloc", "samples"},
+        {"jvmscope.VmEvent", "events", "events"},
+        {"jdk.ExecutionSample", "cpu", "samples"},
+        {"jvmscope.WallSample", "cpu", "samples"},
+        {"jvmscope.UnattributedSample", "cpu", "samples"},
+        {"jvmscope.Coverage", "coverage", "methods"},
+        {"jvmscope.IoWait", "io", "waits"},
+        {"jdk.FileRead", "io", "waits"},
+        {"jdk.FileWrite", "io", "waits"},
+        {"jdk.SocketRead", "io", "waits"},
+        {"jdk.SocketWrite", "io", "waits"},
+        {"jvmscope.Hold", "locks", "holds"},
+        {"jdk.JavaMonitorEnter", "monitors", "waits"},
+        {"jdk.JavaMonitorWait", "monitors", "waits"},
+        {"jvmscope.ThreadAnalysis", "threads", "events"},
+        {"jvmscope.ThreadObject", "threads", "events"},
+        {"jvmscope.Notify", "threads", "events"},
+        {"jvmscope.StartCall", "threads", "events"},
+        {"jvmscope.InterruptCall", "threads", "events"},
+        {"jvmscope.Unpark", "threads", "events"},
+        {"jvmscope.Waiting", "threads", "events"},
+        {"jvmscope.VirtualThreadUnmounted", "threads", "events"},
+        {"jvmscope.Deadlock", "threads", "events"},
+        {"jvmscope.Preempted", "threads", "events"},
+        {"jdk.ThreadPark", "threads", "events"},
+        {"jdk.ThreadSleep", "threads", "events"},
+        {"jdk.ThreadStart", "threads", "events"},
+        {"jdk.ThreadEnd", "threads", "events"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        if (strcmp(rows[i].type, type) == 0)
+            return (struct jfr_loss_row){rows[i].capture, rows[i].what, NULL};
+    return (struct jfr_loss_row){"recording", "events", NULL};
+}
+
+void jfr_lose(struct jfr_writer *w, enum jfr_loss loss, uint64_t n)
+{
+    if (w && n)
+        atomic_fetch_add_explicit(&w->losses[loss].total, n, memory_order_relaxed);
+}
+
+/*
+ * Sets a counter's total. A capture may have found the new losses in a buffer that was filled
+ * before the previous count, but after the count before that one, so this earlier time is their
+ * lower bound. since_ns is set before the total: whoever sees the new total also sees from when on
+ * the losses may have happened.
+ */
+static void count(const struct jfr_writer *w, struct loss_counter *c, uint64_t total)
+{
+    uint64_t last = atomic_exchange(&c->counted_ns[0], now_ns()), none = 0;
+    uint64_t before = atomic_exchange(&c->counted_ns[1], last);
+    if (total > atomic_load(&c->total))
+        atomic_compare_exchange_strong(&c->since_ns, &none, before ? before : w->opened_ns);
+    atomic_store(&c->total, total);
+}
+
+void jfr_lose_total(struct jfr_writer *w, enum jfr_loss loss, uint64_t total)
+{
+    if (w)
+        count(w, &w->losses[loss], total);
+}
+
+void jfr_lose_since(struct jfr_writer *w, enum jfr_loss loss, uint64_t n)
+{
+    if (w)
+        count(w, &w->losses[loss], atomic_load(&w->losses[loss].total) + n);
+}
+
+static void lose_of_type(struct jfr_writer *w, uint32_t type, enum lost_reason reason, uint64_t n)
+{
+    uint32_t i = MIN(type, (uint32_t)JFR_LOST_TYPES - 1);
+    atomic_fetch_add_explicit(&w->lost_of_type[i][reason].total, n, memory_order_relaxed);
+}
+
+void losses_count_event(struct jfr_writer *w, uint32_t type, enum lost_reason reason)
+{
+    lose_of_type(w, type, reason, 1);
+}
+
+void jfr_lose_events(struct jfr_writer *w, uint32_t type, uint64_t n)
+{
+    lose_of_type(w, type, LOST_ROOM, n);
+}
+
+uint64_t losses_of_events(const struct jfr_writer *w, enum lost_reason reason)
+{
+    struct jfr_writer *v = (struct jfr_writer *)w; /* C17's atomic loads do not accept const */
+    uint64_t sum = 0;
+    for (size_t i = 0; i < JFR_LOST_TYPES; i++)
+        sum += atomic_load(&v->lost_of_type[i][reason].total);
+    return sum;
+}
+
+/*
+ * Writes what a counter has counted since its last event. When there is no room, it is written
+ * later.
+ */
+static void tell(struct jfr_writer *w, struct loss_counter *c, const struct jfr_loss_row *row,
+                 uint64_t now)
+{
+    struct jfr_event e;
+    uint64_t total = atomic_load(&c->total);
+    if (total <= c->reported || !slot_begin(w, &w->chunk.own, w->chunk.region, true, 300, &e))
+        return;
+    uint64_t since = atomic_exchange(&c->since_ns, 0);
+    since = since ? MIN(since, w->reported_ns) : w->reported_ns;
+    jfr_put_time(&e, since);
+    jfr_put_long(&e, (int64_t)(now - since));
+    jfr_put_string(&e, row->capture);
+    jfr_put_string(&e, row->what);
+    jfr_put_string(&e, row->reason);
+    jfr_put_long(&e, (int64_t)(total - c->reported));
+    jfr_put_long(&e, (int64_t)total);
+    slot_commit(&e, type_code(JFR_LOST + JFR_TYPE_BASE));
+    atomic_fetch_add_explicit(&w->chunk.own.events, 1, memory_order_relaxed);
+    c->reported = total;
+}
+
+/* Returns the row for a counter of an event type. */
+static struct jfr_loss_row row_of_type(const struct jfr_writer *w, size_t type,
+                                       enum lost_reason reason)
+{
+    struct jfr_loss_row row =
+        jfr_loss_of_type(type < w->types.len ? w->types.data[type]->row->name : "");
+    row.reason = writer_reasons[reason];
+    return row;
+}
+
+void jfr_each_loss(const struct jfr_writer *w,
+                   void (*each)(void *context, const struct jfr_loss_row *row, uint64_t total),
+                   void *context)
+{
+    struct jfr_writer *v = (struct jfr_writer *)w; /* C17's atomic loads do not accept const */
+    uint64_t total;
+    for (size_t i = 0; i < JFR_LOSSES; i++)
+        if ((total = atomic_load(&v->losses[i].total)))
+            each(context, &jfr_loss_rows[i], total);
+    pthread_mutex_lock(&v->dict);
+    for (size_t i = 0; i < JFR_LOST_TYPES; i++)
+        for (size_t k = 0; k < JFR_LOST_REASONS; k++)
+            if ((total = atomic_load(&v->lost_of_type[i][k].total))) {
+                struct jfr_loss_row row = row_of_type(w, i, (enum lost_reason)k);
+                each(context, &row, total);
+            }
+    pthread_mutex_unlock(&v->dict);
+}
+
+void losses_write(struct jfr_writer *w, bool last)
+{
+    uint64_t now = now_ns();
+    if (!last && now - w->reported_ns < TELL_NS)
+        return;
+    jfr_lose_total(w, LOSS_STACK, atomic_load(&w->traces.lost));
+    jfr_lose_total(w, LOSS_NAME, atomic_load(&w->unresolved));
+    jfr_lose_total(w, LOSS_CONSTANT, atomic_load(&w->lost_constants));
+    for (size_t i = 0; i < JFR_LOSSES; i++)
+        tell(w, &w->losses[i], &jfr_loss_rows[i], now);
+    for (size_t i = 0; i < JFR_LOST_TYPES; i++)
+        for (size_t k = 0; k < JFR_LOST_REASONS; k++) {
+            if (atomic_load(&w->lost_of_type[i][k].total) == w->lost_of_type[i][k].reported)
+                continue;
+            struct jfr_loss_row row = row_of_type(w, i, (enum lost_reason)k);
+            tell(w, &w->lost_of_type[i][k], &row, now);
+        }
+    w->reported_ns = now;
+}

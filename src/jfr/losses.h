@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One table of everything that a recording can lack. Each row names the capture that lost
+ * something, what it lost, and why. The counts become jvmscope.Lost events (doc/format.md), which
+ * model/losses.h reads.
+ */
+#pragma once
+
+#include <stdint.h>
+
+struct jfr_writer;
+
+enum jfr_loss {
+    /* Losses that the captures count. */
+    LOSS_TRACE_BUFFER,
+    LOSS_TRACE_NO_BUFFER,
+    LOSS_TRACE_MEMORY,
+    LOSS_TRACE_TOO_LARGE,
+    LOSS_TRACE_RESULT,
+    LOSS_TRACE_UNPAIRED,
+    LOSS_TRACE_LIMIT,
+    LOSS_TRACE_RATE,
+    LOSS_TRACE_BYTES,
+    LOSS_TRACE_OPEN,
+    LOSS_LOG_BUFFER,
+    LOSS_LOG_NO_BUFFER,
+    LOSS_LOG_LIMIT,
+    LOSS_LOG_RATE,
+    LOSS_LOG_BYTES,
+    LOSS_EXCEPTION_ROW,
+    LOSS_EXCEPTION_PLACE,
+    LOSS_EXCEPTION_LIMIT,
+    LOSS_CPU_BUFFER,
+    LOSS_CPU_TIMER,
+    LOSS_ALLOC_SITE,
+    LOSS_ALLOC_SIZE,
+    LOSS_ALLOC_FOLLOW,
+    LOSS_TIMES_THREAD,
+    LOSS_COVERAGE,
+    LOSS_TIMES_TIMER,
+    LOSS_THREAD_NAME,
+    LOSS_VIRTUAL_THERE,
+    LOSS_VIRTUAL_LIST,
+    LOSS_HOLD_RATE,
+    /* Losses that the writer itself counts. */
+    LOSS_STACK,
+    LOSS_NAME,
+    LOSS_CONSTANT,
+    JFR_LOSSES
+};
+
+struct jfr_loss_row {
+    const char *capture, *what,
+        *reason; /* such as "trace", "calls", "the buffer of their thread was full" */
+};
+
+extern const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES];
+
+/*
+ * Returns the capture that an event type belongs to and what its events are, or "recording" and
+ * "events" for an unknown type.
+ */
+struct jfr_loss_row jfr_loss_of_type(const char *type);
+
+/*
+ * Calls back for each kind of loss so far, with its row and total. May be called by any thread
+ * while the writer exists.
+ */
+void jfr_each_loss(const struct jfr_writer *w,
+                   void (*tell)(void *context, const struct jfr_loss_row *row, uint64_t total),
+                   void *context);
+
+/*
+ * Counts n more losses. Async-signal-safe and callable from any thread; does nothing when the
+ * writer is NULL.
+ */
+void jfr_lose(struct jfr_writer *w, enum jfr_loss loss, uint64_t n);
+/*
+ * For a capture that keeps its own count: sets the total so far in this recording. The capture
+ * calls this periodically, also with a total of zero; any increase is reported as lost some time
+ * since its previous call.
+ */
+void jfr_lose_total(struct jfr_writer *w, enum jfr_loss loss, uint64_t total);
+/* Counts n more losses that happened at some time since the last call for this kind. */
+void jfr_lose_since(struct jfr_writer *w, enum jfr_loss loss, uint64_t n);

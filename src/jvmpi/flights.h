@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tracks what threads are currently reporting to the agent. Each object, class and thread is
+ * reported once, by the first thread that needs it. Another thread that needs it at the same time
+ * must not name it before the agent knows it, so it waits until the handler has returned. It does
+ * not wait where it may hold a lock of the agent that the handler may want: within a handler,
+ * within a function of the interface, while it holds a raw monitor, or on a thread of the agent.
+ * RequestEvent reports immediately what it names there.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Lies on the stack of the reporting thread. Zeroed: nothing to report. */
+struct flight {
+    uintptr_t key; /* an object's id, or the address of a class's or thread's entry */
+    const void *thread;
+    bool requested; /* the handler requested the event itself, so it is not sent again */
+    struct flight *next;
+};
+
+/*
+ * Returns true when the caller must report what has this key and then call flight_end; *reported is
+ * set. Returns false when it has been reported or the caller is already reporting it. Waits while
+ * another thread reports it.
+ */
+bool flight_begin(struct flight *f, uintptr_t key, atomic_bool *reported);
+/*
+ * Like flight_begin, when the caller knows that nothing was reported. Never waits, so it can be
+ * called with locks held.
+ */
+void flight_enter(struct flight *f, uintptr_t key);
+/* Does nothing when the flight has not begun. */
+void flight_end(struct flight *f);
+/* Waits while another thread reports it. Call without locks of the layer. */
+void flight_wait(uintptr_t key);
+/* Notes that RequestEvent reports it. */
+void flight_requested(uintptr_t key, atomic_bool *reported);
+/* Returns whether another thread is reporting it. */
+bool flight_elsewhere(uintptr_t key);
+/* Returns whether the calling thread, as far as is known, holds no lock of the agent. */
+bool flight_may_wait(void);
+/* Returns whether any thread is reporting something. */
+bool flights_any(void);
+
+/* Positive while the agent's own code runs outside handlers, in a function of the interface. */
+extern __thread int asked;
+extern __thread int raw_held; /* number of raw monitors that the thread holds */

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds objects by id. JVM TI finds the object of a tag by examining all tags, so n lookups take
+ * time n * n. After some lookups a table of all reachable objects is built, to which each new tag
+ * is then added: weak references, about 50 bytes for each object, up to 4 million of them.
+ */
+#include "base/map.h"
+#include "base/vec.h"
+#include "jvmpi/weak_ids.h"
+
+enum {
+    ASK_VM = 64 /* lookups before a table is built, which costs about as much */,
+    MOST = 4 << 20,
+    SWEEP_FIRST = 1 << 16
+};
+
+enum { PORTION = 1 << 19 /* objects for which JVM TI creates references at once */ };
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct map kept;  /* id -> jweak, owned by the caller of id_keep */
+static struct map table; /* id -> jweak */
+static size_t sweep_at = SWEEP_FIRST;
+static atomic_bool filling; /* the table exists or is being built */
+static jlong complete_to;   /* the table has all reachable objects with ids up to this one */
+static bool room = true;
+
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+static unsigned times_asked; /* protected by `making` */
+
+void id_keep(jobjectID id, jweak ref)
+{
+    layer_lock(&mutex);
+    if (map_put(&kept, (uintptr_t)id, (uintptr_t)ref))
+        map_remove(&kept, (uintptr_t)id);
+    layer_unlock(&mutex);
+}
+
+void id_drop(jobjectID id)
+{
+    layer_lock(&mutex);
+    map_remove(&kept, (uintptr_t)id);
+    layer_unlock(&mutex);
+}
+
+/* ---- the table ---- */
+
+/* Removes dead objects. Requires the mutex. */
+static void sweep(JNIEnv *env)
+{
+    VEC(uint64_t) gone = {0};
+    uint64_t id, ref;
+    room = true;
+    for (size_t i = 0; map_next(&table, &i, &id, &ref);)
+        if ((*env)->IsSameObject(env, (jobject)(uintptr_t)ref, NULL) && !vec_push(&gone, id))
+            layer_delete_weak(env, (jweak)(uintptr_t)ref);
+    for (size_t i = 0; i < gone.len; i++)
+        (void)map_remove(&table, gone.data[i]);
+    vec_release(&gone);
+    sweep_at = table.len * 2 > SWEEP_FIRST ? table.len * 2 : SWEEP_FIRST;
+}
+
+void lookup_add(JNIEnv *env, jlong id, jobject object)
+{
+    bool added = false;
+    jweak ref = likely(!atomic_load(&filling)) || !env ? NULL : layer_weak(env, object);
+    if (!ref)
+        return;
+    layer_lock(&mutex);
+    if (table.len >= sweep_at)
+        sweep(env);
+    bool there = map_get(&table, (uint64_t)id);
+    if (!there && (table.len >= MOST || !map_at(&table, (uint64_t)id, (uintptr_t)ref, &added))) {
+        room = false;
+        complete_to = 0;
+    }
+    layer_unlock(&mutex);
+    if (!added)
+        layer_delete_weak(env, ref);
+}
+
+void lookup_forget(JNIEnv *env, jlong id)
+{
+    if (likely(!atomic_load(&filling)))
+        return;
+    layer_lock(&mutex);
+    const uint64_t *ref = map_get(&table, (uint64_t)id);
+    jweak weak = ref ? (jweak)(uintptr_t)*ref : NULL;
+    if (ref)
+        (void)map_remove(&table, (uint64_t)id);
+    layer_unlock(&mutex);
+    if (weak)
+        layer_delete_weak(env, weak);
+}
+
+/* Tags each object, in an environment of its own, with the number of its portion. */
+static jint JNICALL number_object(jvmtiHeapReferenceKind kind, const jvmtiHeapReferenceInfo *info,
+                                  jlong class_tag, jlong referrer_class_tag, jlong size, jlong *tag,
+                                  jlong *referrer, jint length, void *data)
+{
+    jlong *n = data;
+    if (!*tag)
+        *tag = 1 + (*n)++ / PORTION;
+    return JVMTI_VISIT_OBJECTS;
+}
+
+static bool put_portion(JNIEnv *env, jvmtiEnv *ti, jlong number)
+{
+    jint n = 0;
+    jobject *objects = NULL;
+    if ((*env)->PushLocalFrame(env, 16)) {
+        vm_clear_exception(env);
+        return false;
+    }
+    bool ok = !(*ti)->GetObjectsWithTags(ti, 1, &number, &n, &objects, NULL);
+    for (jint i = 0; ok && i < n; i++) {
+        jlong id = 0;
+        if (!(*vm.ti)->GetTag(vm.ti, objects[i], &id) && id)
+            lookup_add(env, id, objects[i]);
+    }
+    vm_free(objects);
+    (*env)->PopLocalFrame(env, NULL);
+    return ok;
+}
+
+/* Objects in weak_ids.c have references of their own. They are added when they get tags. */
+static void make_table(JNIEnv *env)
+{
+    jvmtiEnv *ti = NULL;
+    jlong n = 0;
+    jvmtiCapabilities tags = {.can_tag_objects = 1};
+    jvmtiHeapCallbacks callbacks = {.heap_reference_callback = number_object};
+    if ((*vm.java)->GetEnv(vm.java, (void **)&ti, JVMTI_VERSION_1_0) != JNI_OK)
+        return;
+    atomic_store(&filling, true);
+    layer_lock(&mutex);
+    sweep(env);
+    layer_unlock(&mutex);
+    /* up to here an id may have been reserved for an object that does not have it yet */
+    ids_lock();
+    jlong up_to = last_id_given();
+    ids_unlock();
+    memory_walk_begin();
+    bool ok = !memory_listen(ti) && !(*ti)->AddCapabilities(ti, &tags) &&
+              !(*ti)->FollowReferences(ti, 0, NULL, NULL, &callbacks, &n);
+    for (jlong number = 1; ok && number <= 1 + n / PORTION; number++)
+        ok = put_portion(env, ti, number);
+    memory_walk_end();
+    layer_lock(&mutex);
+    complete_to = ok && room ? up_to : 0;
+    layer_unlock(&mutex);
+    (void)(*ti)->DisposeEnvironment(ti);
+}
+
+/* ---- questions ---- */
+
+/* *ret_known: nothing else needs to be asked. */
+static jobject look(JNIEnv *env, jlong id, bool *ret_known)
+{
+    layer_lock(&mutex);
+    const uint64_t *ref = map_get(&kept, (uint64_t)id);
+    if (!ref)
+        ref = map_get(&table, (uint64_t)id);
+    *ret_known = ref || id <= complete_to;
+    jobject found = ref ? (*env)->NewLocalRef(env, (jobject)(uintptr_t)*ref) : NULL;
+    layer_unlock(&mutex);
+    if (!found) {
+        ids_lock();
+        found = weak_ids_object(env, id);
+        ids_unlock();
+    }
+    return found;
+}
+
+jobject object_of(JNIEnv *env, jobjectID id)
+{
+    jlong tag = (jlong)(intptr_t)id;
+    jint n = 0;
+    bool known;
+    jobject *objects = NULL,
+            found = tag > 0 && tag <= last_id_given() ? look(env, tag, &known) : NULL;
+    if (found || tag <= 0 || tag > last_id_given() || known)
+        return found;
+    layer_lock(&making);
+    bool make = ++times_asked > ASK_VM;
+    if (make) {
+        make_table(env);
+        times_asked = 0;
+    }
+    layer_unlock(&making);
+    if (make)
+        found = look(env, tag, &known);
+    if (found || (make && known))
+        return found;
+    memory_walk_begin();
+    bool failed = (*vm.ti)->GetObjectsWithTags(vm.ti, 1, &tag, &n, &objects, NULL);
+    memory_walk_end();
+    found = !failed && n ? objects[0] : NULL;
+    vm_free(objects);
+    return found;
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * OBJECT_ALLOC. Since JDK 11 allocations are seen by SampledObjectAlloc with an interval of 0,
+ * before that by probes (allocations.c). What they miss (objects that existed at the start, and
+ * allocations of the JIT or the VM) is reported when an event is about to name it, so that an agent
+ * with OBJECT_ALLOC enabled knows every object that it is told about.
+ */
+#include "agent/loaded_classes.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "jvmpi/layouts.h"
+#include "jvmpi/weak_ids.h"
+
+#include <stdlib.h>
+
+/* ---- kinds of classes, by their ids ---- */
+
+struct kind {
+    jint is_array; /* JVMPI_NORMAL_OBJECT ... */
+    /* As in OBJECT_ALLOC: the element class for arrays of objects, NULL for those of primitives. */
+    jobjectID class_id;
+};
+
+struct known_kind {
+    jweak class;
+    jint is_array;
+    atomic_bool reported; /* the class was reported */
+    _Atomic(jobjectID) class_id;
+    /*
+     * For an array whose element class was not linked yet: the number of classes linked at that
+     * time.
+     */
+    _Atomic uint64_t linked;
+};
+
+static pthread_mutex_t kinds_mutex = PTHREAD_MUTEX_INITIALIZER;
+/* id of the class -> struct known_kind *. Entries are never freed, because ids are not reused. */
+static struct map kinds;
+
+static jobjectID element_class(JNIEnv *env, jclass class)
+{
+    jclass of_classes = boot_class(env, "java/lang/Class");
+    jmethodID ask =
+        of_classes ? (*env)->GetMethodID(env, of_classes, "getComponentType", "()Ljava/lang/Class;")
+                   : NULL;
+    jobject element = ask ? (*env)->CallObjectMethod(env, class, ask) : NULL;
+    jobjectID id = vm_clear_exception(env) ? NULL : report_class(env, element);
+    (*env)->DeleteLocalRef(env, element);
+    (*env)->DeleteLocalRef(env, of_classes);
+    return id;
+}
+
+static struct kind read_kind(JNIEnv *env, jclass class, jobjectID id)
+{
+    struct kind k = {JVMPI_NORMAL_OBJECT, id};
+    char *signature = NULL;
+    if ((*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) || signature[0] != '[') {
+        vm_free(signature);
+        return k;
+    }
+    k.is_array = kind_of_signature(signature);
+    vm_free(signature);
+    k.class_id = k.is_array == JVMPI_CLASS ? element_class(env, class) : NULL;
+    return k;
+}
+
+static struct known_kind *find_kind(jobjectID id)
+{
+    pthread_mutex_lock(&kinds_mutex);
+    const uint64_t *place = map_get(&kinds, (uintptr_t)id);
+    /* Another thread may move the map's entries. */
+    struct known_kind *known = place ? (struct known_kind *)(uintptr_t)*place : NULL;
+    pthread_mutex_unlock(&kinds_mutex);
+    return known;
+}
+
+/* Returns NULL when out of memory. */
+static struct known_kind *learn_kind(JNIEnv *env, jclass class, jobjectID id)
+{
+    uint64_t linked = classes_linked();
+    struct kind k = read_kind(env, class, id);
+    struct known_kind *made = calloc(1, sizeof(*made));
+    if (!made)
+        return NULL;
+    made->class = layer_weak(env, class);
+    made->is_array = k.is_array;
+    atomic_init(&made->class_id, k.class_id);
+    atomic_init(&made->linked, linked);
+    pthread_mutex_lock(&kinds_mutex);
+    uint64_t *place = map_at(&kinds, (uintptr_t)id, (uintptr_t)made, NULL);
+    struct known_kind *known = place ? (struct known_kind *)(uintptr_t)*place : NULL;
+    pthread_mutex_unlock(&kinds_mutex);
+    if (known != made) { /* another thread was first */
+        layer_delete_weak(env, made->class);
+        free(made);
+    }
+    return known;
+}
+
+static struct kind current_kind(JNIEnv *env, struct known_kind *known)
+{
+    struct kind k = {known->is_array, atomic_load_explicit(&known->class_id, memory_order_acquire)};
+    if (unlikely(k.is_array == JVMPI_CLASS && !k.class_id &&
+                 atomic_load(&known->linked) != classes_linked())) {
+        atomic_store(&known->linked, classes_linked());
+        jclass class = (*env)->NewLocalRef(env, known->class);
+        k.class_id = class ? element_class(env, class) : NULL;
+        atomic_store(&known->class_id, k.class_id);
+        (*env)->DeleteLocalRef(env, class);
+    }
+    return k;
+}
+
+/*
+ * Returns what the instances of a class are, and reports the class or the element's class. Most
+ * allocations are of the class that the thread allocated before; comparing with it takes a third of
+ * the time of getting the tag.
+ */
+static struct kind kind_of(JNIEnv *env, jclass class)
+{
+    static __thread struct known_kind *recent[2];
+    for (int i = 0; i < 2; i++)
+        if (recent[i] && (*env)->IsSameObject(env, recent[i]->class, class))
+            return current_kind(env, recent[i]);
+    jobjectID id = id_of(class);
+    struct known_kind *known = find_kind(id);
+    if (!known)
+        known = learn_kind(env, class, id);
+    if (!known)
+        return read_kind(env, class, id);
+    if (known->is_array == JVMPI_NORMAL_OBJECT && !atomic_load(&known->reported)) {
+        (void)report_class(env,
+                           /*
+                            * now that its kind is known, because java.lang.Class is its own class
+                            */
+                           class);
+        if (flight_may_wait())
+            /* Only a thread that has waited for the reporting one may set this. */
+            atomic_store(&known->reported, true);
+    }
+    recent[1] = recent[0];
+    recent[0] = known;
+    return current_kind(env, known);
+}
+
+static void send_alloc(JNIEnv *env, jint type, struct kind k, jlong size, jobjectID id)
+{
+    JVMPI_Event e; /* zeroing it would take long */
+    e.event_type = type;
+    e.u.obj_alloc.arena_id = LAYER_ARENA;
+    /*
+     * java.lang.Class has no class, because an agent that asks for the class of each class would
+     * not terminate.
+     */
+    e.u.obj_alloc.class_id = k.class_id == id && !mutation("class-of-class") ? NULL : k.class_id;
+    if (e.u.obj_alloc.class_id && mutation_eighth("other-class"))
+        e.u.obj_alloc.class_id = id_of(boot_class(env, "java/lang/Object"));
+    e.u.obj_alloc.is_array = k.is_array;
+    e.u.obj_alloc.size = (jint)size;
+    e.u.obj_alloc.obj_id = id;
+    layer_notify(env, &e);
+}
+
+/* ---- allocations ---- */
+
+static bool wanted(JNIEnv *env)
+{
+    return event_enabled(JVMPI_EVENT_OBJECT_ALLOC) && atomic_load(&layer.live) && !quiet &&
+           thread_ready(env);
+}
+
+static void tell_alloc(JNIEnv *env, jclass class, jlong size, jobjectID id)
+{
+    quiet++; /* it may ask for an element's class */
+    struct kind k = kind_of(env, class);
+    quiet--;
+    send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC, k, size, id);
+}
+
+static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,
+                                jclass class, jlong size)
+{
+    bool unreported = false;
+    struct flight f = {0};
+    jobjectID id = wanted(env) ? id_to_report(object, false, &f, &unreported) : NULL;
+    if (unreported) /* the VM's own allocations are reported twice */
+        tell_alloc(env, class, size, id);
+    flight_end(&f);
+}
+
+/* Where both are sent, this comes before VMObjectAlloc. */
+static void JNICALL on_sampled(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,
+                               jclass class, jlong size)
+{
+    bool unreported = false;
+    struct flight f = {0};
+    jobjectID id = wanted(env) ? id_of_allocated(env, object, &f, &unreported) : NULL;
+    if (unreported)
+        tell_alloc(env, class, size, id);
+    flight_end(&f);
+}
+
+static jobjectID tell_of(JNIEnv *env, jobject object, bool unshared)
+{
+    jlong size = 0;
+    bool unreported;
+    struct flight f = {0};
+    if (!event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || !atomic_load(&layer.live) || !thread_ready(env))
+        return id_of(object);
+    jobjectID id = id_to_report(object, unshared, &f, &unreported);
+    if (!unreported)
+        return id;
+    jclass class = (*env)->GetObjectClass(env, object);
+    (void)(*vm.ti)->GetObjectSize(vm.ti, object, &size);
+    tell_alloc(env, class, size, id);
+    flight_end(&f);
+    (*env)->DeleteLocalRef(env, class);
+    return id;
+}
+
+jobjectID report_object(JNIEnv *env, jobject object)
+{
+    return tell_of(env, object, false);
+}
+
+jobjectID report_new_object(JNIEnv *env, jobject object)
+{
+    return tell_of(env, object, true);
+}
+
+/* Before JDK 11. */
+static const struct vm_callbacks vm_alloc_events = {.ti = {.VMObjectAlloc = on_vm_alloc}};
+static const struct vm_callbacks alloc_events = {
+    .ti = {.SampledObjectAlloc = on_sampled, .VMObjectAlloc = on_vm_alloc}};
+
+jint enable_allocations(bool on)
+{
+    static bool begun;
+    bool sampled = vm.have.can_generate_sampled_object_alloc_events;
+    if (!on || begun)
+        return 0;
+    if (vm_events_on(sampled ? &alloc_events : &vm_alloc_events))
+        return -1;
+    begun = true;
+    if (sampled && (vm.live || vm_jni()))
+        /* The threads' buffers were handed out without counting; a collection retires them. */
+        (void)(*vm.ti)->ForceGarbageCollection(vm.ti);
+    return 0;
+}
+
+void request_in_flight(JNIEnv *env, jobjectID id)
+{
+    if (event_enabled(JVMPI_EVENT_OBJECT_ALLOC) && flight_elsewhere((uintptr_t)id))
+        (void)request_object_alloc(env, id);
+}
+
+jint request_object_alloc(JNIEnv *env, jobjectID id)
+{
+    jlong size = 0;
+    struct flight f = {0};
+    jobject object = object_of(env, id);
+    if (!object)
+        return JVMPI_FAIL;
+    jclass class = (*env)->GetObjectClass(env, object);
+    quiet++;
+    struct kind k = kind_of(env, class);
+    quiet--;
+    (void)(*vm.ti)->GetObjectSize(vm.ti, object, &size);
+    (void)id_claim((jlong)(intptr_t)id, &f);
+    send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC | JVMPI_REQUESTED_EVENT, k, size, id);
+    flight_end(&f);
+    (*env)->DeleteLocalRef(env, class);
+    (*env)->DeleteLocalRef(env, object);
+    return JVMPI_SUCCESS;
+}
+
+/* ---- objects found by a heap walk ---- */
+
+void report_found(JNIEnv *env, const found_vec *found)
+{
+    for (size_t i = 0; i < found->len; i++) {
+        const struct found *f = &found->data[i];
+        struct known_kind *known = find_kind((jobjectID)(intptr_t)f->class_id);
+        struct flight flight = {0};
+        if (known && event_enabled(JVMPI_EVENT_OBJECT_ALLOC) && id_claim(f->id, &flight) &&
+            !mutation("untold-object"))
+            for (int times = mutation("told-twice") ? 2 : 1; times > 0; times--)
+                send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC, current_kind(env, known), f->size,
+                           (jobjectID)(intptr_t)f->id);
+        flight_end(&flight);
+    }
+}
+
+void kind_learn(JNIEnv *env, jclass class)
+{
+    quiet++;
+    (void)kind_of(env, class);
+    quiet--;
+}
+
+void report_unreported(JNIEnv *env)
+{
+    jlong *ids;
+    size_t n = ids_unreported(&ids);
+    for (size_t i = 0; i < n; i++) {
+        jobject object = object_of(env, (jobjectID)(intptr_t)ids[i]);
+        (void)report_object(env, object);
+        (*env)->DeleteLocalRef(env, object);
+    }
+    free(ids);
+}
+
+struct living_walk {
+    int (*visit)(jlong class_id, jlong size, jlong *id, void *data);
+    void *data;
+    bool failed;
+};
+
+static jint JNICALL on_reference(jvmtiHeapReferenceKind kind, const jvmtiHeapReferenceInfo *info,
+                                 jlong class_tag, jlong referrer_class_tag, jlong size, jlong *tag,
+                                 jlong *referrer, jint length, void *data)
+{
+    struct living_walk *w = data;
+    w->failed = w->visit(class_tag, size, tag, w->data) != 0;
+    return w->failed ? JVMTI_VISIT_ABORT : JVMTI_VISIT_OBJECTS;
+}
+
+bool living_walk(int (*visit)(jlong class_id, jlong size, jlong *id, void *data), void *data)
+{
+    struct living_walk w = {visit, data, false};
+    jvmtiHeapCallbacks callbacks = {.heap_reference_callback = on_reference};
+    memory_walk_begin();
+    bool ok = !(*vm.ti)->FollowReferences(vm.ti, 0, NULL, NULL, &callbacks, &w) && !w.failed;
+    memory_walk_end();
+    return ok;
+}
+
+struct replay {
+    struct map classes; /* ids of classes that are defined */
+    struct map strange; /* ids of others that have objects */
+    found_vec found;
+};
+
+static int replay_object(jlong class_id, jlong size, jlong *id, void *data)
+{
+    struct replay *r = data;
+    if (*id || !class_id)
+        return 0;
+    if (!map_get(&r->classes, (uint64_t)class_id))
+        return map_put(&r->strange, (uint64_t)class_id, 1);
+    *id = next_id();
+    return vec_push(&r->found, ((struct found){*id, class_id, size}));
+}
+
+/* Visits all classes, and the objects of those that are defined. */
+static void replay_once(JNIEnv *env, struct replay *r)
+{
+    _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
+    if (loaded_classes(vm.ti, env, &all) < 0)
+        return;
+    map_clear(&r->strange);
+    for (jint i = 0; i < all.n; i++) {
+        jobjectID id = report_object(env, all.of[i]);
+        if (!class_is_defined(all.of[i]))
+            continue;
+        kind_learn(env, all.of[i]);
+        (void)!map_put(&r->classes, (uintptr_t)id, 1);
+    }
+    ids_sweep_begin();
+    ids_walk_begin();
+    (void)!living_walk(replay_object, r);
+    ids_walk_end(&r->found);
+    ids_sweep_end();
+    report_found(env, &r->found);
+    vec_clear(&r->found);
+}
+
+void memory_replay(JNIEnv *env)
+{
+    struct replay r = {0};
+    if (!event_enabled(JVMPI_EVENT_OBJECT_ALLOC))
+        return;
+    replay_once(env, &r);
+    if (r.strange.len && classes_link(env, &r.strange))
+        replay_once(env, &r);
+    map_release(&r.classes);
+    map_release(&r.strange);
+    vec_release(&r.found);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Temporary files that a command places in one of the VM's folders: an answer, a copy of the agent,
+ * a heap dump or a recording that is being fetched. They belong to the VM's user and their names
+ * begin with ".jvmscope-". A command keeps its files locked (flock), so that the next command of
+ * that user can recognize and remove what a killed command left behind.
+ */
+#pragma once
+
+#include "proto/vm_files.h"
+
+#define SCRATCH_PREFIX ".jvmscope-"
+
+struct scratch {
+    const struct vm *vm;
+    int folder, fd; /* a folder of the VM; the locked file, open for reading and writing */
+    char path[64];  /* the VM's name for the file, without a comma */
+    char *name;     /* the last component of path */
+};
+
+#define SCRATCH ((struct scratch){.folder = -1, .fd = -1})
+
+/*
+ * Creates an empty file in the first of the VM's folders /tmp, /var/tmp and /dev/shm that accepts
+ * one and has room for a short answer. Before that it removes what killed commands and VMs of that
+ * user left in the folder: such files, .attach_pid files, and sockets on which nobody listens.
+ * Returns 0 or a negative errno with a sentence in `why`.
+ */
+int scratch_make(struct scratch *ret, const struct vm *vm, struct buf *why) must_check;
+/* Removes the file. Files that a command or the VM wrote next to it remain. */
+void scratch_release(struct scratch *s);
+
+/*
+ * Stores the VM's name for a file next to this one that others create: the file's path followed by
+ * `extension`.
+ */
+void scratch_sibling(const struct scratch *s, const char *extension, char *path, size_t size);
+/* Removes such a file, even when the VM has ended and its mounts are gone. */
+void scratch_remove_sibling(const struct scratch *s, const char *path);
+/* True for a path that scratch_sibling returned, to this or another command. */
+bool scratch_is_sibling(const char *path);
+
+/*
+ * Creates a file with this content, which can be loaded as a library, in the first of the VM's
+ * folders that allows it, and keeps it locked until *ret_fd is closed. path (size bytes) receives
+ * the VM's name for it. Returns 0 or a negative errno with a sentence in `why`.
+ */
+int scratch_library(const struct vm *vm, const char *name, const void *data, size_t len, char *path,
+                    size_t size, int *ret_fd, struct buf *why) must_check;

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Access to a VM's file system from outside. The VM's user can change names in it at any moment,
+ * plant links, and answer with any path. Therefore every file is opened here: with the rights of
+ * the VM's user, relative to the VM's root folder, which no link can leave, and never through a
+ * link in the last component. Contents are read from the descriptor that was checked.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "proto/vm.h"
+
+#include <sys/stat.h>
+
+/*
+ * Takes on the VM's user, group and supplementary groups, if we are root and the VM is not, until
+ * vm_user_leave(). Must not be used by several threads at once. Returns 0 or a negative errno.
+ */
+int vm_user_enter(const struct vm *vm) must_check;
+void vm_user_leave(void);
+
+/*
+ * Opens a path of the VM as described above; adds O_CLOEXEC. Returns a descriptor or a negative
+ * errno.
+ */
+int vm_open(const struct vm *vm, const char *path, int flags, mode_t mode) must_check;
+/*
+ * Opens a folder of the VM as a starting point (O_PATH). Returns a descriptor or a negative errno.
+ */
+int vm_open_folder(const struct vm *vm, const char *path) must_check;
+/*
+ * Opens what lies at a path of the VM with our own rights (O_PATH), only to compare it and never to
+ * read it.
+ */
+int vm_locate(const struct vm *vm, const char *path) must_check;
+
+/*
+ * Opens for reading what the VM was asked to write at `path`, which must be a regular file of the
+ * VM's user. Returns a descriptor, or a negative errno with a sentence in `why`.
+ */
+int vm_open_written(const struct vm *vm, const char *path, struct buf *why) must_check;
+/* True when the file begins like a recording (.jfr) or like HPROF output. */
+bool vm_file_is_output(int fd);
+
+/* Removes a file of the VM with the rights of its user. Returns 0 or a negative errno. */
+int vm_unlink(const struct vm *vm, const char *path);
+/* True when `path`, which is absolute, names the same file or folder for the VM as for us. */
+bool vm_sees(const struct vm *vm, const char *path);

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Known amounts: what each capture records of a program that counts, all captures on at once and by their default forms, and
+what is said of what was lost."""
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+import lab
+
+SOURCE = (lab.ROOT / "tests" / "java" / "Amounts.java").read_text()
+CALLS, THROWS, OBJECTS, BYTES, HOLD_MS = map(int, re.search(
+    r"CALLS = (\S+), THROWS = (\S+), OBJECTS = (\S+), BYTES = (\S+), HOLD_MS = (\w+)", SOURCE.replace("_000", "000")).groups())
+SUM = sum(2 * i + i % 2 for i in range(CALLS)) + THROWS + 2
+
+
+def line(text):
+    return SOURCE[:SOURCE.index("// " + text)].count("\n") + 1
+
+
+def js(*args):
+    done = lab.jvmscope(*args)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def members(pairs):
+    """An object whose members of one name, objects themselves, are one."""
+    one = {}
+    for key, value in pairs:
+        one[key] = {**one[key], **value} if isinstance(one.get(key), dict) else value
+    return one
+
+
+def row(table, method):
+    return next(m for m in table["methods"] if m["method"] == method)
+
+
+def test_all_captures_at_once_give_what_the_program_did(jdk, tmp_path):
+    """Probes of one capture are nothing that another one counts: exceptions, calls, times, coverage, objects and locks agree with
+    the program while all of them watch the same methods, and nothing is said to be lost."""
+    out = tmp_path / "all.jfr"
+    options = "trace=Amounts.*,exceptions=stacks,cpu=times,cover=y,alloc=exact,threads=y,locks=java.lang.Object,include=Amounts"
+    done = jdk.java("Amounts", jvm=("-Xmx64m", jdk.agent(f"format=r,{options},file={out}")))
+    assert done.returncode == 0 and done.stdout == f"sum {SUM}\n", done.stderr
+    traced = js("trace", "--json", out)
+    assert (traced["lost"], traced["losses"], traced["unended"]) == (0, [], False)
+    calls = {}
+    for c in traced["calls"]:
+        name = c["method"].split("(")[0]
+        calls[name] = calls.get(name, 0) + 1
+    known = {"Amounts.called": CALLS, "Amounts.through": CALLS // 2, "Amounts.fail": THROWS, "Amounts.passes": THROWS, "Amounts.ends": 1,
+             "Amounts.hold": 1, "Amounts.allocate": 1}
+    assert {m: calls.get(m) for m in known} == known and "Amounts.never" not in calls
+    assert {c["depth"] for c in traced["calls"] if c["method"].startswith("Amounts.called")} == {1, 2}
+    thrown = [e for e in traced["events"] if e["kind"] == "exception" and "java.lang.Illegal" in e["exception"]]
+    place = f"Amounts.fail:{line('thrown')}"
+    own = [e for e in thrown if e["place"] == place]
+    assert [(e["message"], e["caught"], e["unwound"]) for e in own] == [
+        (f"thrown {i}", f"Amounts.main:{line('caught')}", 2) for i in range(THROWS)]
+    assert all(e["stack"][0] == place and e["stack"][1].startswith("Amounts.passes:") for e in own)
+    assert [(e["place"], e["caught"]) for e in thrown if e not in own] == [(f"Amounts.ends:{line('uncaught')}", None)]
+    table = {(e["class"], e["place"], e["caught"]): e["count"] for e in js("trace", "--exceptions", "--json", out)["exceptions"]}
+    assert {k: n for k, n in table.items() if "Amounts." in k[1] or "Amounts." in (k[2] or "")} == {
+        ("java.lang.IllegalStateException", place, f"Amounts.main:{line('caught')}"): THROWS,
+        ("java.lang.IllegalArgumentException", f"Amounts.ends:{line('uncaught')}", None): 1}
+    covered = js("coverage", "--json", out)
+    assert covered["lost"] == 0
+    report = lab.jvmscope("report", "--json", out)
+    assert report.returncode == 0 and report.stderr == "", report.stderr
+    report = json.loads(report.stdout, object_pairs_hook=members)
+    counted = {m["method"]: m["calls"] for m in report["times"]["methods"]}
+    assert {m: counted.get(m) for m in known} == known and "Amounts.never" not in counted
+    allocated = row(report["allocations"], "Amounts.allocate")["self"]
+    assert OBJECTS * BYTES <= allocated <= OBJECTS * (BYTES + 32)
+    assert 0.5 * HOLD_MS < row(report["locks"], "Amounts.main")["self"] / 1e6 < 5 * HOLD_MS
+
+
+def test_sampled_allocations(jdk, tmp_path):
+    """alloc=sampled, the bare --alloc: the bytes are there within the error that the report states, in every output."""
+    objects, out = 2_000_000, tmp_path / "a.jfr"
+    done = jdk.java("Amounts", "objects", objects, jvm=("-Xmx64m", jdk.agent(f"format=r,alloc=sampled,file={out}")))
+    assert done.returncode == 0 and done.stdout.startswith("in "), done.stderr
+    report = lab.jvmscope("report", "--json", out)
+    assert report.returncode == 0 and report.stderr == "", report.stderr
+    report = json.loads(report.stdout, object_pairs_hook=members)
+    table = report["allocations"]
+    truth, got = objects * (BYTES + 16), row(table, "Amounts.allocate")["self"]
+    # JDK 8 does not sample: all are counted.
+    error = table.get("standard_error", 0)
+    assert error < 0.05 * truth and (error > 0) == (jdk.version > 8)
+    assert abs(got - truth) < 5 * error + 0.01 * truth, (got, truth, error)
+    shown = lab.jvmscope("report", out).stdout
+    assert "estimated from" in shown if jdk.version > 8 else "Amounts.allocate" in shown
+    collapsed = tmp_path / "a.collapsed"
+    assert lab.jvmscope("convert", "-o", collapsed, out).returncode == 0
+    sums = sum(int(x.rsplit(" ", 1)[1]) for x in collapsed.read_text().splitlines() if "Amounts.allocate" in x.rsplit(" ", 1)[0])
+    assert sums == got
+    for other in ("a.html", "a.pb.gz"):
+        assert lab.jvmscope("convert", "-o", tmp_path / other, out).returncode == 0 and (tmp_path / other).stat().st_size > 100
+
+
+def test_sampled_allocations_by_attach(jdk, tmp_path):
+    """The same of a program that runs already: it allocates 200 MB a round, several of them a second."""
+    out = tmp_path / "a.jfr"
+    process = jdk.start_java("Amounts", "objects", 200_000, "again", jvm=("-Xmx64m",), stdout=subprocess.PIPE)
+    try:
+        process.stdout.readline()
+        attached = lab.jvmscope("attach", "--alloc", "-t", "1s", "-o", out, process.pid)
+        assert attached.returncode == 0 and " lost " not in attached.stderr, attached.stderr
+    finally:
+        process.kill()
+        rounds = [x for x in process.communicate()[0].splitlines() if x.startswith("in ")]
+    table = json.loads(lab.jvmscope("report", "--json", out).stdout, object_pairs_hook=members)["allocations"]
+    assert rounds and row(table, "Amounts.allocate")["self"] > 200_000 * BYTES
+
+
+@pytest.mark.jdks(8, 17, 27)
+def test_counted_allocations_are_there_for_other_readers_too(jdk, tmp_path):
+    """alloc=exact as jdk.ObjectAllocationSample, for `jfr view allocation-by-site`: as many bytes as ours has, which count once."""
+    objects, out = 100_000, tmp_path / "a.jfr"
+    done = jdk.java("Amounts", "objects", objects, jvm=("-Xmx64m", jdk.agent(f"format=r,alloc=exact,file={out}")))
+    assert done.returncode == 0 and done.stdout.startswith("in "), done.stderr
+    table = json.loads(lab.jvmscope("report", "--json", out).stdout, object_pairs_hook=members)["allocations"]
+    assert row(table, "Amounts.allocate")["self"] == objects * (BYTES + 16) and "standard_error" not in table
+    printed = lab.Jdk(21).run("jfr", "print", "--json", "--events", "jdk.ObjectAllocationSample", out)
+    assert printed.returncode == 0, printed.stderr
+    events = [e["values"] for e in json.loads(printed.stdout)["recording"]["events"]]
+    assert sum(e["weight"] for e in events) == table["total"]
+    own = [e for e in events if e["stackTrace"] and e["stackTrace"]["frames"][0]["method"]["name"] == "allocate"]
+    assert sum(e["weight"] for e in own) == objects * (BYTES + 16) and {e["objectClass"]["name"] for e in own} == {"[B"}
+    seen = lab.Jdk(25).run("jfr", "view", "allocation-by-site", out)
+    assert "Amounts.allocate()" in seen.stdout, seen.stdout + seen.stderr
+
+
+def wait_for(what, seconds=60):
+    """What `what` answers once that is something."""
+    end = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.1)
+    return found
+
+
+def traced(out):
+    done = lab.jvmscope("trace", "--json", out)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.jdks(8, 27)
+def test_calls_are_there_or_said_to_be_lost_on_other_jdks(jdk, tmp_path):
+    test_calls_are_there_or_said_to_be_lost(jdk, tmp_path)
+
+
+@pytest.mark.jdks(17)
+def test_calls_are_there_or_said_to_be_lost(jdk, tmp_path):
+    """Half a million calls as fast as the thread can lose nothing, whatever the agent's thread gets of the machine; of three
+    million each is there or lost, in the table, in JSON, in the status and on the page, and none is nested in another."""
+    out, calls = tmp_path / "t.jfr", 500_000
+    done = jdk.java("Amounts", "calls", calls, jvm=("-Xmx64m", jdk.agent(f"format=r,trace=Amounts.called,file={out}")))
+    assert done.returncode == 0, done.stderr
+    all_there, err = traced(out)
+    assert (len(all_there["calls"]), all_there["lost"], err) == (calls, 0, "")
+    calls = 3_000_000
+    options = f"trace=Amounts.called,limit={calls // 10},file={out}"
+    done = jdk.java("Amounts", "calls", calls, jvm=("-Xmx64m", jdk.agent(f"format=r,{options}")))
+    assert done.returncode == 0, done.stderr
+    some, err = traced(out)
+    assert len(some["calls"]) == calls // 10 and some["lost"] == calls - calls // 10
+    assert {(c["depth"], c["caller"]) for c in some["calls"]} == {(0, None)}
+    limit = next(x for x in some["losses"] if "--limit" in x["reason"])
+    assert (limit["capture"], limit["what"]) == ("trace", "calls") and 0 <= limit["from_ns"] <= limit["to_ns"]
+    sentence = f"trace: {limit['amount']} calls were lost between "
+    assert sentence in err and err.count("\n") == len(some["losses"])
+    assert lab.jvmscope("convert", "-o", tmp_path / "t.html", out).returncode == 0
+    # The page makes its sentences of the same rows when it is opened (tests/page/truth.test.mjs).
+    told = '"losses":' + json.dumps(some["losses"], separators=(",", ":"))
+    assert told in (tmp_path / "t.html").read_text()
+    shown = lab.jvmscope("trace", "-n", 1, out)
+    assert sentence in shown.stderr
+    first = float(next(s for s in shown.stdout.splitlines() if "Amounts.called" in s).split()[0])
+    kept = (some["calls"][-1]["start_ns"] - some["calls"][0]["start_ns"]) / 1e9
+    # All calls after the last one kept are lost: the span that is told must reach back to it.
+    assert min(x["from_ns"] for x in some["losses"]) / 1e9 <= first + kept + 0.001
+
+
+@pytest.mark.jdks(8, 17, 27)
+def test_a_killed_program_s_recording_says_so_in_every_verb(jdk, tmp_path):
+    out = tmp_path / "k.jfr"
+    options = "trace=Amounts.called,limit=1000,cpu=samples,cover=y,exceptions=counts,threads=y,include=Amounts"
+    process = jdk.start_java("Amounts", "calls", 20_000, "again",
+                             jvm=("-Xmx64m", jdk.agent(f"format=r,{options},file={out}")), stdout=subprocess.PIPE)
+    process.stdout.readline()
+    assert wait_for(lambda: json.loads(lab.jvmscope("status", "--json", process.pid).stdout or "{}").get("lost.trace.calls")) > 0
+    wait_for(lambda: lab.jvmscope("coverage", out).returncode == 0)
+    copy = tmp_path / "copy.jfr"
+    done = lab.jvmscope("dump", "-o", copy, process.pid)
+    assert done.returncode == 0 and f"{copy}: trace: " in done.stderr, done.stderr
+    assert "never ended" not in done.stderr  # it goes on
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    for verb in (["report"], ["trace"], ["coverage"], ["threads", "summary"], ["convert", "-o", tmp_path / "k.html"]):
+        done = lab.jvmscope(*verb, out)
+        assert done.returncode == 0 and done.stderr.count("it was never ended: what came after") == 1, (verb, done.stderr)
+    calls = sum(x["amount"] for x in js("trace", "--json", out)["losses"] if x["capture"] == "trace")
+    for verb in (["report"], ["trace"], ["coverage"]):
+        told = js(*verb, "--json", out)
+        assert told["unended"] is True and sum(x["amount"] for x in told["losses"]) >= calls > 0, verb
+    # What was lost is the same list everywhere; the events of threads are all there.
+    losses = js("trace", "--json", out)["losses"]
+    for verb in ("summary", "monitors", "timeline", "critical-path", "deadlocks"):
+        done = lab.jvmscope("threads", verb, "--json", out)
+        told = json.loads(done.stdout)
+        assert (told["unended"], told["lost"], told["losses"]) == (True, 0, losses), verb
+        for loss in losses:  # a sentence for each reason: the limit, and on a busy machine a buffer that was full
+            assert f"{loss['capture']}: {loss['amount']} {loss['what']} were lost between " in done.stderr, (verb, done.stderr)
+    assert js("threads", "deadlocks", "--json", out)["looked"] is True
+    both = js("diff", "--json", out, copy)
+    assert both["base"]["lost"] >= calls and both["base"]["unended"] and both["new"]["lost"] > 0

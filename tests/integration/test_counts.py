@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is counted exactly (calls, lines, allocations, exceptions): the same known number in every capture, table and format."""
+import datetime
+import gzip
+import json
+import re
+import time
+import xml.etree.ElementTree
+
+import lab
+import pytest
+
+
+def shown(*args):
+    """What a command prints as JSON."""
+    done = lab.jvmscope(*args)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def method(rows, name):
+    return next((r for r in rows if r["method"].split("(")[0] == name), None)
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_a_class_defined_without_a_name_is_counted_by_every_capture(jdk, tmp_path):
+    out = tmp_path / "t.jfr"
+    options = "trace=Unnamed$Body.run,cover=y,cpu=times,alloc=exact,exceptions=counts"
+    done = jdk.java("Unnamed", jvm=(jdk.agent(f"{options},include=Unnamed,format=r,file={out}"), "-Xmx64m"))
+    assert (done.returncode, done.stdout) == (0, "done Unnamed$Body\n"), done.stderr
+    assert len(shown("trace", "--json", out)["calls"]) == 100
+    report = shown("report", "--json", out)
+    assert method(report["times"]["methods"], "Unnamed$Body.run")["calls"] == 100
+    assert [s["objects"] for s in report["allocations"]["sites"] if s["class"] == "long[]" and "Unnamed$Body.run" in s["trace"][0]] == [100]
+    body = next(c for c in shown("coverage", "--json", out)["classes"] if c["class"] == "Unnamed$Body")
+    assert method(body["by_method"], "run")["hit"]
+
+
+COUNTED = "cover=y,cpu=times,alloc=exact,exceptions=counts,include=Counted"
+
+
+def counts(out):
+    """What a recording of Counted says of each known amount; None where it says nothing yet."""
+    found = dict.fromkeys(("calls", "objects", "bytes", "throws", "covered"))
+    done = lab.jvmscope("report", "--json", out)
+    report = json.loads(done.stdout) if done.returncode == 0 else {}
+    called = method(report.get("times", {}).get("methods", []), "Counted.called")
+    found["calls"] = called and called["calls"]
+    for site in report.get("allocations", {}).get("sites", []):
+        if site["class"] == "long[]" and "Counted.allocate" in site["trace"][0]:
+            found.update(objects=site["objects"], bytes=site["bytes"], live=site["live_objects"])
+    done = lab.jvmscope("trace", "--exceptions", "--json", out)
+    if done.returncode == 0:
+        rows = json.loads(done.stdout)["exceptions"]
+        found["throws"] = sum(r["count"] for r in rows if r["class"] == "java.lang.IllegalStateException")
+    done = lab.jvmscope("coverage", "--json", out)
+    if done.returncode == 0:
+        body = next(c for c in json.loads(done.stdout)["classes"] if c["class"] == "Counted")
+        found["covered"] = sorted(m["method"] for m in body["by_method"] if m["hit"])
+    return found
+
+
+def truth(rounds):
+    """The same, as it is; bytes: 16 longs and the array's header, of 16 bytes on every JDK's default."""
+    ran = ["allocate", "called", "fail", "main", "round"] + (["later"] if rounds > 1 else [])
+    return {"calls": 1000 * rounds, "objects": 500 * rounds, "bytes": 500 * 144 * rounds, "throws": 100 * rounds, "covered": sorted(ran)}
+
+
+def wait_for_counts(out, want):
+    """Reads the recording while it is written, until the counts of a save are there."""
+    deadline = time.monotonic() + 60
+    while True:
+        found = counts(out)
+        if {k: found[k] for k in want} == want or time.monotonic() > deadline:
+            return found
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize("version, end", [(8, "killed"), (17, "ended"), (27, "killed")])
+def test_counts_are_saved_while_the_program_runs_and_none_twice(version, end, tmp_path):
+    jdk, out = lab.Jdk(version), tmp_path / "t.jfr"
+    process = jdk.start_java("Counted", jvm=(jdk.agent(f"{COUNTED},format=r,file={out}"), "-Xmx64m"), stdin=-1, stdout=-1, stderr=-1)
+    try:
+        for number in (1, 2):
+            process.stdin.write("\n")
+            process.stdin.flush()
+            while process.stdout.readline() != f"round {number}\n":
+                assert process.poll() is None, process.stderr.read()
+            found = wait_for_counts(out, truth(number))
+            assert {**found, **truth(number)} == found, f"not saved: {found}"
+            assert found["live"] is None
+    finally:
+        if end == "killed":
+            process.kill()
+        rest = process.communicate()
+    found = counts(out)
+    assert {**found, **truth(2)} == found
+    assert (found["live"] is None) == (end == "killed"), rest
+
+
+def test_calls_of_many_stacks_are_saved_as_totals_of_methods(tmp_path):
+    """So many stacks are not written every few seconds; at the end they are, and nothing counts twice."""
+    out = tmp_path / "t.jfr"
+    jdk = lab.Jdk(17)
+    process = jdk.start_java("Counted", 15, jvm=(jdk.agent(f"cpu=times,include=Counted,format=r,file={out}"), "-Xmx64m"),
+                             stdin=-1, stdout=-1, stderr=-1)
+
+    def calls():
+        done = lab.jvmscope("report", "--json", out)
+        rows = json.loads(done.stdout).get("times", {}).get("methods", []) if done.returncode == 0 else []
+        return {r["method"]: r["calls"] for r in rows}
+
+    def want(rounds):
+        return {"Counted.left": rounds << 14, "Counted.right": rounds * ((1 << 14) - 1), "Counted.called": 1000 * rounds}
+
+    try:
+        for number in (1, 2):
+            process.stdin.write("\n")
+            process.stdin.flush()
+            deadline = time.monotonic() + 90
+            while {**calls(), **want(number)} != calls() and time.monotonic() < deadline:
+                time.sleep(0.2)
+            assert {**calls(), **want(number)} == calls()
+        assert "[callers not saved]" in lab.jvmscope("report", out).stdout
+    finally:
+        said = process.communicate(timeout=120)
+    assert {**calls(), **want(2)} == calls(), said
+    assert "[callers not saved]" not in lab.jvmscope("report", "--stacks", "100000", out).stdout
+
+
+def test_a_short_program_has_its_counts_and_no_times_from_a_few_readings(tmp_path):
+    """cpu=times as text: the program's own methods with all calls, and a share of the time only where the clock was read for it."""
+    text, jdk = tmp_path / "t.txt", lab.Jdk(17)
+    process = jdk.start_java("Counted", jvm=(jdk.agent(f"cpu=times,file={text}"),), stdin=-1, stdout=-1, stderr=-1)
+    process.communicate("\n", timeout=120)
+    rows = re.findall(r"^ *\d+ +([\d.]+)% +([\d.]+)% +(\d+) +\d+ (\S+)$", text.read_text().split("CPU TIME (ms) BEGIN")[1], re.M)
+    counts = {name: int(count) for _, _, count, name in reversed(rows)}
+    assert counts["Counted.called"] == 1000 and counts["Counted.fail"] == 100
+    shares = [float(share) for share, *_ in rows]
+    # Ten readings are a hundredth of a second at least: what has a share is a part of that, and stands before what has none.
+    assert shares == sorted(shares, reverse=True) and sum(shares) <= 100.5
+    unknown = [int(count) for share, _, count, _ in rows if share == "0.00"]
+    assert unknown == sorted(unknown, reverse=True) and len(unknown) > 20
+
+
+def test_report_ranks_no_time_of_too_few_readings(tmp_path):
+    """Rows of the report and of its JSON agree on what is known; where nothing is, no stack is called hot."""
+    out, jdk = tmp_path / "t.jfr", lab.Jdk(17)
+    process = jdk.start_java("Counted", jvm=(jdk.agent(f"cpu=times,format=r,file={out}"),), stdin=-1, stdout=-1, stderr=-1)
+    process.communicate("\n", timeout=120)
+    times = shown("report", "--json", out)["times"]
+    known = [m["raw_self_ns_95"] is not None for m in times["methods"]]
+    assert times["clock"] == "cpu" and known == sorted(known, reverse=True)
+    assert all(m["readings"] >= 10 for m, is_known in zip(times["methods"], known) if is_known)
+    assert times["readings"] == sum(m["readings"] for m in times["methods"])
+    table = lab.jvmscope("report", out).stdout
+    called = next(l for l in table.splitlines() if l.endswith(" Counted.called"))
+    assert called.split()[:5] == ["1000", "-", "-", "-", "-"] or method(times["methods"], "Counted.called")["readings"]
+    assert times["readings"] >= 10 or "%" not in table.partition("Hottest stacks")[2]
+
+
+def run_counted(tmp_path, options, rounds=1, version=17, args=()):
+    """A recording of Counted that was closed. Rounds are 10 ms apart: of a burst of throws with stacks some are lost, and told."""
+    out, jdk = tmp_path / "t.jfr", lab.Jdk(version)
+    process = jdk.start_java("Counted", *args, jvm=(jdk.agent(f"{options},format=r,file={out}"), "-Xmx64m"), stdin=-1, stdout=-1, stderr=-1)
+    for _ in range(rounds - 1):
+        process.stdin.write("\n")
+        process.stdin.flush()
+        time.sleep(0.01)
+    said = process.communicate("\n", timeout=120)
+    assert process.returncode == 0, said
+    return out
+
+
+def metrics(report):
+    """The members of a report that are metrics, not what it says of losses."""
+    return {key: value for key, value in report.items() if key in ("samples", "wall", "allocations", "locks", "times")}
+
+
+def rate(lines):
+    return sum(int(l.get("hits")) > 0 for l in lines) / len(lines) if lines else 1
+
+
+def branches(lines):
+    """(taken, all) of lines of Cobertura."""
+    parts = [re.search(r"\((\d+)/(\d+)\)", l.get("condition-coverage")) for l in lines if l.get("branch") == "true"]
+    return sum(int(p[1]) for p in parts), sum(int(p[2]) for p in parts)
+
+
+def test_coverage_says_the_same_in_every_format(tmp_path):
+    out = run_counted(tmp_path, "cover=y,include=Counted:java.util.A*:java.util.concurrent.*:java.util.concurrent.locks.*")
+    wanted = shown("coverage", "--json", out)
+    total = wanted["total"]
+    for key in ("lines", "lines_hit", "methods", "methods_hit", "branches", "branches_hit"):
+        assert total[key] == sum(c[key] for c in wanted["classes"]), key
+    for c in wanted["classes"]:
+        assert (c["lines"], c["lines_hit"]) == (len(c["by_line"]), sum(l["hit"] for l in c["by_line"]))
+        assert (c["branches"], c["branches_hit"]) == (sum(m["branches"] for m in c["by_method"]), sum(m["branches_hit"] for m in c["by_method"]))
+    counted = method(next(c for c in wanted["classes"] if c["class"] == "Counted")["by_method"], "round")
+    # The head of `for` is two entries of javac's table; `later()` does not run, nor does the end of a try that always throws.
+    assert (counted["lines"], counted["lines_hit"]) == (11, 9)
+    # The table.
+    table = lab.jvmscope("coverage", "--methods", out).stdout
+    all_of = next(l for l in table.splitlines() if l.endswith(" (all)"))
+    assert [*map(int, re.findall(r"\d+", all_of.split("%")[1]))] == [
+        total[k] for k in ("lines_hit", "lines", "methods_hit", "methods", "branches_hit", "branches")]
+    round_of = next(l for l in table.splitlines() if l.endswith(" round(int)"))
+    assert re.search(r"(\d+)/(\d+)", round_of)[0] == "9/11"
+    # Cobertura.
+    assert lab.jvmscope("coverage", "-o", tmp_path / "c.xml", out).returncode == 0
+    root = xml.etree.ElementTree.parse(tmp_path / "c.xml").getroot()
+    assert (int(root.get("lines-covered")), int(root.get("lines-valid"))) == (total["lines_hit"], total["lines"])
+    packages = root.findall("packages/package")
+    names = [p.get("name") for p in packages]
+    assert len(set(names)) == len(names) and {"", "java.util", "java.util.concurrent"} <= set(names)
+    for p in packages:
+        lines = p.findall("classes/class/lines/line")
+        taken, edges = branches(lines)
+        assert abs(float(p.get("line-rate")) - rate(lines)) < 1e-3, p.get("name")
+        assert abs(float(p.get("branch-rate")) - (taken / edges if edges else 1)) < 1e-3, p.get("name")
+    for m in root.iter("method"):
+        lines = m.findall("lines/line")
+        assert len({l.get("number") for l in lines}) == len(lines) and abs(float(m.get("line-rate")) - rate(lines)) < 1e-3
+    assert sum(len(c.findall("lines/line")) for c in root.iter("class")) == total["lines"]
+    # lcov.
+    assert lab.jvmscope("coverage", "-o", tmp_path / "c.info", out).returncode == 0
+    info = (tmp_path / "c.info").read_text()
+    sums = {key: sum(map(int, re.findall(rf"^{key}:(\d+)$", info, re.M))) for key in ("LF", "LH", "FNF", "FNH", "BRF", "BRH")}
+    assert sums == {"LF": total["lines"], "LH": total["lines_hit"], "FNF": total["methods"], "FNH": total["methods_hit"],
+                    "BRF": total["branches"], "BRH": total["branches_hit"]}
+
+
+def test_the_recording_says_how_and_when_the_vm_started(tmp_path):
+    before = time.time()
+    out = run_counted(tmp_path, "cpu=samples", version=25)
+    said = lab.Jdk(25).run("jfr", "print", "--json", "--events", "jdk.JVMInformation", out)
+    values = json.loads(said.stdout)["recording"]["events"][0]["values"]
+    assert values["jvmName"] and values["jvmVersion"] and values["javaArguments"] == "Counted" and values["pid"] > 0
+    assert values["jvmArguments"] == f"-agentpath:{lab.BUILD}/libhprof.so=cpu=samples,format=r,file={out} -Xmx64m"
+    start = datetime.datetime.fromisoformat(values["jvmStartTime"].replace("Z", "+00:00")).timestamp()
+    assert before - 1 <= start <= time.time()
+
+
+def test_round_trips_keep_units_kinds_and_sums(tmp_path):
+    """A recording, and stacks of each metric, through .collapsed and .pb.gz and each of these through the other."""
+    recorded = run_counted(tmp_path, "cpu=samples,depth=2,interval=1ms,alloc=exact,include=Counted", args=(18,))
+    sources = [recorded]
+    for metric in ("samples", "wall", "allocations", "locks", "times"):
+        sources.append(tmp_path / f"{metric}.collapsed")
+        sources[-1].write_text(f"# jvmscope: {metric} 0\na.B.<init>;c.D.e 5000000\n[truncated];c.D.e 7\n[stack not walked] 3\na.B.<init> 11\n")
+    for source in sources:
+        whole = metrics(shown("report", "--json", source))
+        assert source == recorded or list(whole) == [source.stem]
+        for metric, wanted in whole.items():
+            for first, second in ((".collapsed", ".pb.gz"), (".pb.gz", ".collapsed")):
+                a, b = tmp_path / f"a{first}", tmp_path / f"b{second}"
+                assert lab.jvmscope("convert", "--metric", metric, "-o", a, source).returncode == 0
+                assert lab.jvmscope("convert", "-o", b, a).returncode == 0
+                for out in (a, b):
+                    found = metrics(shown("report", "--json", out))
+                    assert list(found) == [metric], (out, list(found))
+                    for key in ("total", "truncated", "unattributed", "methods"):
+                        assert found[metric][key] == wanted[key], (metric, out, key)
+
+
+def test_pprof_of_another_profiler_is_read(tmp_path):
+    """Inlined lines, values of several kinds, packed and single numbers, not compressed; what is cut or no profile is said."""
+    def varint(n):
+        return bytes([n & 127 | 128]) + varint(n >> 7) if n > 127 else bytes([n])
+
+    def field(number, value):
+        return varint(number << 3 | 2) + varint(len(value)) + value if isinstance(value, bytes) else varint(number << 3) + varint(value)
+
+    texts = ["", "samples", "count", "cpu", "nanoseconds", "main.inner", "main.outer", "main.main"]
+    file = field(1, field(1, 3) + field(2, 4))  # cpu in nanoseconds comes first
+    file += field(2, field(1, varint(1) + varint(2)) + field(2, varint(30_000_000)))
+    file += field(2, field(1, 2) + field(2, 10_000_000))
+    file += field(4, field(1, 1) + field(4, field(1, 1) + field(2, 12)) + field(4, field(1, 2))) + field(4, field(1, 2) + field(4, field(1, 3)))
+    file += b"".join(field(5, field(1, i) + field(2, 4 + i)) for i in (1, 2, 3)) + b"".join(field(6, t.encode()) for t in texts)
+    file += field(11, field(1, 3) + field(2, 4)) + field(12, 10_000_000)
+    for name, data in (("raw.pb", file), ("packed.pb.gz", gzip.compress(file))):
+        (tmp_path / name).write_bytes(data)
+        samples = shown("report", "--json", tmp_path / name)["samples"]
+        assert (samples["total"], samples["interval_ns"]) == (4, 10_000_000)
+        assert {m["method"]: (m["self"], m["total"]) for m in samples["methods"]} == {"main.inner": (3, 3), "main.outer": (0, 3), "main.main": (1, 4)}
+    for name, data, said in (("cut.pb.gz", gzip.compress(file)[:-20], "damaged or cut"), ("text.pb.gz", gzip.compress(b"nothing"), "not a pprof profile")):
+        (tmp_path / name).write_bytes(data)
+        done = lab.jvmscope("report", tmp_path / name)
+        assert done.returncode == 1 and done.stdout == "" and said in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def view(jdk, name, out):
+    """Rows of the JDK's own `jfr view`, as (first column, number)."""
+    done = jdk.run("jfr", "view", "--width", "200", name, out)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return dict(re.findall(r"^(\S+) +([\d.,]+%?)$", done.stdout, re.M))
+
+
+@pytest.mark.jdks(25)
+def test_the_jdks_own_views_show_what_was_recorded(jdk, tmp_path):
+    rounds = 200  # 14 MB of arrays, of which every 512 KiB is sampled; 20,000 throws
+    out = run_counted(tmp_path, "exceptions=stacks,alloc=sampled", version=25, rounds=rounds)
+    assert view(jdk, "exception-by-type", out)["java.lang.IllegalStateException"].replace(",", "") == str(100 * rounds)
+    rows = shown("trace", "--exceptions", "--json", out)["exceptions"]
+    assert sum(r["count"] for r in rows if r["class"] == "java.lang.IllegalStateException") == 100 * rounds
+    places = view(jdk, "allocation-by-site", out)
+    arrays = next((v for k, v in places.items() if k.startswith("Counted.allocate")), None)
+    assert arrays and float(arrays.rstrip("%").replace(",", ".")) > 30, places
+    assert method(shown("report", "--json", out)["allocations"]["methods"], "Counted.allocate")["self"] > 0

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CPU time of compilers, collectors and other threads without Java code: all that the process has used is told, by what used it."""
+import json
+import os
+import re
+import subprocess
+import time
+import urllib.request
+
+import pytest
+
+import lab
+
+INTERVAL = 0.001
+COLLECTORS = {8: ("Serial", "Parallel", "G1", "ConcMarkSweep"), 17: ("Parallel", "G1", "Z", "Shenandoah"), 25: ("Serial", "Parallel", "G1", "Z", "Shenandoah")}
+
+
+def samples(recording, *args):
+    done = lab.jvmscope("report", "--json", *args, recording)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["samples"]
+
+
+def check(found, used):
+    """What a recording tells against what the kernel counted, in seconds."""
+    times = {what: ns / 1e9 for what, ns in found["cpu_time_ns"].items()}
+    process = times.pop("process")
+    assert abs(sum(times.values()) - process) < 0.001
+    # The process goes on for some milliseconds when the recording has ended, and used some before it began.
+    assert 0.95 * used - 0.08 < process <= used + 0.01, (used, process, times)
+    # Samples of Java threads, and what the kernel counted for all others, are all there is.
+    java = times.pop("java")
+    assert abs(found["total"] * INTERVAL - java) < 0.04 * process + 0.02, (found["total"], java, times)
+    return process, times
+
+
+def test_all_cpu_time_of_a_process_is_told(jdk, tmp_path):
+    out = tmp_path / "c.jfr"
+    program = jdk.start("java", "-Xmx200m", jdk.agent(f"cpu=samples,interval=1ms,format=r,file={out}"), "-cp", lab.compiled("Compiles"),
+                        "Compiles", lab.ROOT / "tests" / "java", stderr=open(os.devnull, "w"))
+    _, _, used = os.wait4(program.pid, 0)
+    program.returncode = 0
+    process, times = check(samples(out), used.ru_utime + used.ru_stime)
+    assert times["compilers"] > 0.1 * process and times["collector"] + times.get("VM", 0) > 0, times
+    assert times.get("native threads", 0) < 0.03 * process, "all threads of the VM are known by their names"
+    text = lab.jvmscope("report", out).stdout
+    assert re.search(r"^  CPU time of the process \S+ \w+: Java threads .*compilers \S+ m?s \(\d+\.\d %\)", text, re.M), text[:400]
+    assert "cpu_time_ns" not in samples(out, "--thread", "main"), "of one thread nothing is said of the process"
+    half = samples(out, "--to", f"{time_of(out) / 2}s")["cpu_time_ns"]["process"] / 1e9
+    assert 0 < half < process
+    page = tmp_path / "c.html"
+    assert lab.jvmscope("convert", out, "-o", page).returncode == 0
+    assert '"[compilers]"' in page.read_text()
+
+
+def time_of(recording):
+    return float(re.search(r"in (\S+) s,", lab.jvmscope("report", recording).stdout)[1])
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_cpu_time_at_attach(jdk, tmp_path):
+    out = tmp_path / "a.jfr"
+    program = jdk.start_java("Busy", 60, 2, jvm=("-Xmx64m",), stdout=open(os.devnull, "w"))
+    try:
+        lab.use_cpu(program, 1)
+        before = lab.cpu_seconds(program.pid)
+        done = lab.jvmscope("attach", "--cpu", "-i", "1ms", "-t", "4s", "-o", out, program.pid)
+        assert done.returncode == 0, done.stderr
+        used = lab.cpu_seconds(program.pid) - before
+    finally:
+        program.kill()
+        program.wait()
+    found = samples(out)
+    times = {what: ns / 1e9 for what, ns in found["cpu_time_ns"].items()}
+    # How long the program runs before the recording begins, while the agent is loaded, depends on how busy the machine is: what
+    # the process used meanwhile is judged by its samples and its parts.
+    parts = sum(seconds for what, seconds in times.items() if what != "process")
+    assert abs(parts - times["process"]) < 0.001 and 0.2 < times["process"] < used + 0.05, (used, times)
+    assert abs(found["total"] * INTERVAL - times["java"]) < 0.04 * times["process"] + 0.02, (found["total"], times)
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_what_was_used_before_an_attach_is_not_told(jdk, tmp_path):
+    """Of compilers that are known as such only once they are sampled, all that they ever used was told: more than the process."""
+    out = tmp_path / "a.jfr"
+    program = jdk.start_java("ServesHttp", jvm=("-Xmx64m",), stdout=subprocess.PIPE)
+    try:
+        url = f"http://127.0.0.1:{program.stdout.readline().strip()}/?q"
+        while lab.cpu_seconds(program.pid) < 3:
+            urllib.request.urlopen(url, timeout=60).read()
+        before = lab.cpu_seconds(program.pid)
+        attach = subprocess.Popen([lab.BUILD / "jvmscope", "attach", "--cpu", "-i", "1ms", "-t", "2s", "-o", out, str(program.pid)])
+        while attach.poll() is None:
+            urllib.request.urlopen(url, timeout=60).read()
+        assert attach.returncode == 0
+        used = lab.cpu_seconds(program.pid) - before
+    finally:
+        program.kill()
+        program.wait()
+    times = {what: ns / 1e9 for what, ns in samples(out)["cpu_time_ns"].items()}
+    process = times.pop("process")
+    assert abs(sum(times.values()) - process) < 0.001 and 0 < process < used + 0.05 and times["java"] > 0, (used, process, times)
+
+
+@pytest.mark.jdks(*COLLECTORS)
+def test_collectors_are_known_by_their_threads(jdk, tmp_path):
+    for collector in COLLECTORS[jdk.version]:
+        out = tmp_path / f"{collector}.jfr"
+        done = jdk.java("Allocates", 1200000, jvm=(f"-XX:+Use{collector}GC", "-Xmx200m",
+                        jdk.agent(f"cpu=samples,interval=1ms,format=r,file={out}")))
+        assert done.returncode == 0, done.stderr
+        times = samples(out)["cpu_time_ns"]
+        assert times["VM" if collector == "Serial" else "collector"] > 0.02 * times["process"], (collector, times)
+        assert times.get("native threads", 0) < 0.05 * times["process"], (collector, times)
+
+
+def test_samples_without_java_frames_say_what_runs(jdk, tmp_path):
+    """Before main the main thread runs code of the VM and of agents, no Java: such samples have those frames."""
+    out = tmp_path / "s.jfr"
+    done = jdk.java("Exits", 0, jvm=("-Xmx64m", jdk.agent(f"cpu=samples,interval=1ms,format=r,file={out}"),
+                                     f"-agentpath:{lab.BUILD}/tests/agents/libbare.so"))
+    assert done.returncode == 0, done.stderr
+    found = samples(out)
+    before = sum(m["total"] for m in found["methods"] if m["method"].endswith("computes_before_java"))
+    assert 200 < before < 320, found["methods"][:5]
+    assert found["unattributed"] <= 0.01 * found["total"], found["unattributed"]

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tarball: what is in it runs without anything else of the system."""
+import os
+import shutil
+import subprocess
+import tarfile
+
+import pytest
+
+import lab
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory):
+    made = subprocess.run([lab.ROOT / "tools" / "dist"], capture_output=True, text=True, timeout=900)
+    assert made.returncode == 0, made.stderr[-2000:]
+    folder = tmp_path_factory.mktemp("dist")
+    with tarfile.open(lab.ROOT / made.stdout.split()[-1]) as tar:
+        tar.extractall(folder)
+    return next(folder.iterdir())
+
+
+@pytest.mark.slow
+def test_the_command_needs_no_file_of_the_system(unpacked, tmp_path):
+    """In a root that holds the command and its input alone: no libc, no /proc, no /tmp."""
+    if os.geteuid() != 0:
+        pytest.skip("chroot needs root")
+    shutil.copy(unpacked / "jvmscope", tmp_path)
+    (tmp_path / "a.collapsed").write_text("main;work 5\nmain;rest 7\n")
+    inside = ["chroot", tmp_path, "/jvmscope"]
+    report = subprocess.run([*inside, "report", "--json", "/a.collapsed"], capture_output=True, text=True)
+    assert (report.returncode, report.stderr) == (0, "")
+    assert report.stdout == lab.jvmscope("report", "--json", tmp_path / "a.collapsed").stdout.replace(str(tmp_path), "")
+    written = subprocess.run([*inside, "convert", "-o", "/x.html", "/a.collapsed"], capture_output=True, text=True)
+    assert written.returncode == 0, written.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.collapsed", "jvmscope", "x.html"]
+
+
+@pytest.mark.slow
+@pytest.mark.jdks(8, 17, 27)
+def test_the_tarball_records(unpacked, jdk, tmp_path):
+    """On another distribution (the JDKs' chroot), from where it is unpacked."""
+    out = unpacked.parent / f"busy-{jdk.version}.jfr"
+    done = jdk.run(unpacked / "jvmscope", "run", "--cpu", "-o", out, "java", "-cp", lab.compiled("Busy"), "Busy", "1")
+    assert done.returncode == 0, done.stderr
+    report = subprocess.run([unpacked / "jvmscope", "report", out], capture_output=True, text=True)
+    assert "Busy." in report.stdout
+
+
+@pytest.mark.slow
+def test_two_builds_are_the_same_to_the_byte(unpacked, tmp_path):
+    """The second one of a copy of the sources elsewhere."""
+    copy = tmp_path / "copy"
+    subprocess.run(["git", "clone", "-q", lab.ROOT, copy], check=True)
+    made = subprocess.run([copy / "tools" / "dist"], capture_output=True, text=True, timeout=900)
+    assert made.returncode == 0, made.stderr[-2000:]
+    first = next((lab.ROOT / "build-dist").glob("*.tar.gz"))
+    assert first.read_bytes() == (copy / made.stdout.split()[-1]).read_bytes()

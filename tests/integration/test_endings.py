@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+The end of the VM: with every capture and collector it ends as it would without us, soon, with the same output and status; live
+figures and dumps are of a collection at the end, or it is said that they are not.
+
+HotSpot stops the threads of concurrent collectors before it posts VMDeath: a collection that was asked for there never ended.
+"""
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+import hproftext
+import lab
+
+KEPT, SECONDS = 10000, 120
+
+# Options of the agent, and the verb that answers something about its recording (None: HPROF's text).
+CAPTURES = {
+    "heap=sites": "heap=sites,cutoff=0",
+    "heap=dump": "heap=dump",
+    "heap=all": "heap=all,cutoff=0",
+    "live=exact": "heap=sites,live=exact,cutoff=0",
+    "alloc=exact": "alloc=exact,format=r",
+    "alloc=sampled": "alloc=sampled,heap=sites,format=r",
+    "cpu=samples": "cpu=samples",
+    "cpu=wall": "cpu=wall,format=r",
+    "cpu=times": "cpu=times",
+    "cpu=old": "cpu=old",
+    "monitor=y": "monitor=y",
+    "threads=y": "threads=y,locks=*,format=r",
+    "trace": "trace=Endings.called,format=r",
+    "exceptions": "exceptions=stacks,format=r",
+    "events": "events=y,format=r",
+    "cover": "cover=y,format=r",
+    "onoom": "onoom=dump,format=r",
+}
+
+
+def has(version, capture):
+    return version >= 11 or capture not in ("alloc=sampled", "cpu=wall")
+
+
+def start(jdk, collector, *mode, agent=None):
+    flags = lab.COLLECTORS[jdk.version][collector]
+    jvm = ["-Xms256m", "-Xmx256m", "-XX:+AlwaysPreTouch", *flags] + ([jdk.agent(agent)] if agent else [])
+    return jdk.start_java("Endings", *mode, jvm=jvm, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def ended(process, data=None):
+    """Output and status of a VM that ends; it is killed, and the test fails, when it does not end."""
+    try:
+        if data is None:
+            process.wait(SECONDS)  # its input stays open: an end of file would end the program as well
+        out, err = process.communicate(data, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        pytest.fail(f"the VM did not end within {SECONDS} s; it printed: {out}{err}")
+    return process.returncode, out, err
+
+
+def program_errors(err):
+    """What the program and its VM printed on standard error, without the agent's lines and the VM's notes about agents."""
+    ours = re.compile(r"^(hprof: |Dumping .*( done\.|\.\.\.)$| [a-z ]+ \.\.\.$| (\(.*\) )?done\.$|WARNING: |OpenJDK .* Sharing is only supported|\[\d)")
+    return [line for line in err.splitlines() if not ours.match(line)]
+
+
+def attach(process, words, out):
+    """Starts `jvmscope attach` and answers it once it records; it waits for the end of the recording, or of the VM."""
+    command = [lab.BUILD / "jvmscope", "attach", "-t", "1000s", "--agent", words, "-o", out, str(process.pid)]
+    attached = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + SECONDS
+    while not re.search(r"^state +recording$", lab.jvmscope("status", process.pid).stdout, re.M):
+        assert attached.poll() is None and time.monotonic() < deadline, attached.stderr.read()
+        time.sleep(0.05)
+    return attached
+
+
+def end(jdk, collector, how, agent=None, words=None, out=None):
+    """
+    A run of the program that ends by itself, is killed, or whose recording is stopped before it ends by itself: status, output,
+    errors; and the status of the command that attached.
+    """
+    process = start(jdk, collector, "wait", agent=agent)
+    attached = None
+    try:
+        first = process.stdout.readline()
+        if words:
+            attached = attach(process, words, out)
+        process.stdin.write("work\n")
+        process.stdin.flush()
+        first += process.stdout.readline()
+        if how == "stopped" and (agent or words):
+            done = lab.jvmscope("stop", process.pid)
+            assert done.returncode == 0, done.stderr
+        if how == "killed":
+            process.send_signal(signal.SIGTERM)
+        status, rest, err = ended(process, None if how == "killed" else "end\n")
+        if attached:
+            said = attached.communicate(timeout=SECONDS)[1]
+            assert attached.returncode == 0, said
+    finally:
+        process.kill()
+        if attached:
+            attached.kill()
+    return status, first + rest, program_errors(err)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["by itself", "killed", "stopped"])
+@pytest.mark.parametrize("collector", sorted({c for row in lab.COLLECTORS.values() for c in row}))
+def test_every_capture_with_every_collector(jdk, collector, how, tmp_path):
+    """Each run to its end, from the start and attached: output and exit status are those of a run without us."""
+    if collector not in lab.COLLECTORS[jdk.version]:
+        pytest.skip(f"JDK {jdk.version} has no {collector}")
+    plain = end(jdk, collector, how)
+    assert plain[1].split() == ["ready", "worked", "hook"] and plain[0] == (143 if how == "killed" else 7)
+    wrong = {}
+    for name, options in CAPTURES.items():
+        if not has(jdk.version, name):
+            continue
+        file = tmp_path / ("s.jfr" if "format=r" in options else "s.txt")
+        found = end(jdk, collector, how, agent=f"{options},file={file}")
+        if found != plain or not file.exists():
+            wrong[name, "from the start"] = found
+        if "format=r" in options or "heap=dump" not in options:
+            words = options.replace(",format=r", "").replace(",cutoff=0", "").replace("=stacks", "=counts")
+            found = end(jdk, collector, how, words=words, out=tmp_path / "a.jfr")
+            if found != plain or not (tmp_path / "a.jfr").exists():
+                wrong[name, "attached"] = found
+        for left in tmp_path.iterdir():
+            left.unlink()
+    assert not wrong, f"without us: {plain}"
+
+
+def live(path, name):
+    rows = [r for r in hproftext.Text(path).sites[0] if r.name == name]
+    return sum(r.live_objects for r in rows), sum(r.alloc_objects for r in rows)
+
+
+# The collectors whose own threads are stopped before VMDeath, in the versions that differ in how; and one that stops the world.
+ENDS = [(8, "CMS"), (17, "Shenandoah"), (21, "ZGC"), (21, "generational ZGC"), (25, "ZGC"), (25, "Shenandoah"), (27, "G1")]
+
+
+@pytest.mark.parametrize("version,collector", ENDS, ids=[f"{c}-jdk{v}".replace(" ", "-") for v, c in ENDS])
+def test_live_objects_at_the_end(version, collector, tmp_path):
+    """heap=all, which dumps the heap and counts what lives: from a collection before the VM's end, to the last object."""
+    jdk = lab.Jdk(version)
+    status, out, err = ended(start(jdk, collector, "exit", agent=f"heap=all,cutoff=0,file={tmp_path}/s.txt"))
+    assert (status, out) == (7, "worked\nhook\n"), err
+    assert live(tmp_path / "s.txt", "Endings$Kept") == (KEPT, KEPT)
+    assert live(tmp_path / "s.txt", "Endings$Only") == (1, 1)
+    assert live(tmp_path / "s.txt", "Endings$Dropped") == (1, 10 * KEPT) or live(tmp_path / "s.txt", "Endings$Dropped")[0] == 0
+    names = [name for name, _, _ in hproftext.Text(tmp_path / "s.txt").heaps[0].instances.values()]
+    assert names.count("Endings$Kept") == KEPT and names.count("Endings$Dropped") <= 1
+    assert "collect" not in err, err
+
+
+@pytest.mark.parametrize("version,collector,mode,status", [(21, "ZGC", "halt", 8), (17, "Epsilon", "exit", 7)])
+def test_without_a_collection_it_is_said(version, collector, mode, status, tmp_path):
+    """Runtime.halt runs no hooks, and Epsilon never collects: the figures then say what they are."""
+    jdk = lab.Jdk(version)
+    found, out, err = ended(start(jdk, collector, mode, agent=f"heap=all,cutoff=0,file={tmp_path}/s.txt"))
+    assert (found, out.split()[0]) == (status, "worked"), err
+    assert live(tmp_path / "s.txt", "Endings$Kept") == (KEPT, KEPT) and "(exact;" not in err
+    assert re.search(r"^hprof: .*heap=sites: .*last collection", err, re.M), err
+    assert re.search(r"^hprof: .*heap dump: the VM did not collect before it", err, re.M), err

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files between the command and a VM whose user is not to be trusted, and what is left of them."""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import pytest
+
+import lab
+
+NOBODY = 65534
+AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+SECRET = "root's own secret 7f3a"
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who attaches to another user's VM")
+
+
+@pytest.fixture
+def open_folder():
+    """A folder of nobody's, which everyone may enter."""
+    with tempfile.TemporaryDirectory(prefix="jvmscope-test-", dir="/tmp") as name:
+        os.chmod(name, 0o755)
+        os.chown(name, NOBODY, NOBODY)
+        yield pathlib.Path(name)
+
+
+@pytest.fixture
+def secret(tmp_path):
+    """A file that root alone may read, and that is a recording by its first bytes."""
+    path = tmp_path / "secret.jfr"
+    path.write_text("FLR\0" + SECRET * 100)
+    path.chmod(0o600)
+    return path
+
+
+def leftovers(pid, uid=NOBODY):
+    """The names in /tmp that commands and VMs of this user made for each other."""
+    prefixes = (".jvmscope-", "jvmscope-", f".attach_pid{pid}", f".java_pid{pid}")
+    return [p.name for p in pathlib.Path("/tmp").iterdir()
+            if p.name.startswith(prefixes) and not p.name.startswith("jvmscope-test-") and p.lstat().st_uid == uid]
+
+
+@pytest.fixture
+def hostile(secret):
+    """Starts a hostile VM of nobody's with the attack given; answers its process."""
+    started, folder = [], tempfile.TemporaryDirectory(prefix="jvmscope-test-", dir="/var/tmp")
+    os.chown(folder.name, NOBODY, NOBODY)
+    script = (lab.ROOT / "tests" / "tools" / "hostile_vm.py").read_text()
+
+    def start(attack, before=()):
+        process = subprocess.Popen([*before, *AS_NOBODY, sys.executable, "-c", script, folder.name, attack, secret], stdout=subprocess.PIPE,
+                                   text=True)
+        started.append(process)
+        assert process.stdout.readline() == "ready\n"
+        return process
+
+    yield start
+    for process in started:
+        process.kill() if process.poll() is None else None
+        process.communicate()
+        pathlib.Path(f"/tmp/.java_pid{process.pid}").unlink(missing_ok=True)
+    folder.cleanup()
+    for name in leftovers(0):
+        os.unlink(f"/tmp/{name}")
+
+
+@pytest.mark.parametrize("attack, said", [("link", "symbolic link"), ("pipe", "not a regular file"),
+                                          ("other", "not a recording"), ("named", "Permission denied")])
+def test_a_vms_user_does_not_get_at_the_files_of_root(hostile, attack, said, secret, tmp_path):
+    """Whatever root fetches from another user's VM is a file that this user owns, or nothing."""
+    process = hostile(attack)
+    before = secret.read_bytes()
+    for command in (["attach", "--cpu", "-t", "100ms"], ["stop"], ["dump"], ["heap", "dump"], ["attach", "-t", "100ms"]):
+        for name in ("out.jfr", "out.collapsed", "out.hprof"):
+            output = tmp_path / name
+            if attack == "named" and command[0] == "heap":
+                continue
+            done = lab.jvmscope(*command, "-o", output, process.pid, timeout=60)
+            assert done.returncode == 1, (command, name, done)
+            assert not output.exists(), (command, name, done)
+            assert SECRET not in done.stdout + done.stderr
+            # `attach` with "named" asks for a file of its own name, which is not there.
+            expected = "No such file" if attack == "named" and command[0] == "attach" else said
+            assert done.stderr.startswith("jvmscope: ") and expected in done.stderr, done.stderr
+    assert secret.read_bytes() == before and secret.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_socket_of_another_user_is_not_talked_to(hostile, tmp_path):
+    """Anyone can make the name at which a VM is expected to listen."""
+    process = hostile("link")
+    path = pathlib.Path(f"/tmp/.java_pid{process.pid}")
+    os.chown(path, 1, 1)
+    done = lab.jvmscope("status", process.pid, timeout=60)
+    assert done.returncode == 1 and "does not answer" in done.stderr, done
+
+
+@pytest.fixture
+def vm(jdk, open_folder):
+    """Starts Busy as nobody under the JDK; answers the process once it runs."""
+    started = []
+
+    def start(*jvm, before=()):
+        process = jdk.start(*before, *AS_NOBODY, "java", "-Xmx64m", *jvm, "-cp", lab.compiled("Busy"), "Busy", 300,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=open_folder)
+        started.append(process)
+        assert process.stdout.readline() == "ready\n", process.stderr.read()
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.send_signal(signal.SIGCONT)
+            process.terminate()
+        process.communicate(timeout=60)
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_what_is_recorded_is_for_its_owner_alone_and_nothing_is_left(vm, tmp_path, open_folder):
+    """Root takes from another user's VM by every command; each file is private, and /tmp is as before."""
+    process = vm()
+    for command in (["attach", "--cpu", "-t", "200ms", "-o", "a.jfr"], ["attach", "--cpu", "-t", "200ms", "-o", "a.hprof"],
+                    ["attach", "--cpu", "-t", "200ms", "-o", "a.hprof.txt"], ["attach", "-t", "200ms", "-o", "a.html"],
+                    ["heap", "dump", "-o", "h.hprof"]):
+        for folder in (tmp_path, open_folder):
+            done = lab.jvmscope(*command[:-1], folder / command[-1], process.pid)
+            assert done.returncode == 0, done
+            assert (folder / command[-1]).stat().st_size > 0
+            assert (folder / command[-1]).stat().st_mode & 0o777 == 0o600, command
+    assert leftovers(process.pid) == [f".java_pid{process.pid}"]
+    # What cannot be made of a recording is told of the output that was asked for, and the recording is kept.
+    done = lab.jvmscope("attach", "--monitors", "-t", "100ms", "-o", tmp_path / "none.collapsed", process.pid)
+    os.unlink(re.search(r"is still at: (/tmp/\S+?\.jfr)", done.stderr)[1])
+    assert done.returncode == 1 and f"jvmscope: {tmp_path}/none.collapsed: holds no samples: " in done.stderr, done
+    assert "/proc/self" not in done.stderr
+    assert sorted(p.name for p in open_folder.iterdir()) == ["a.hprof", "a.hprof.txt", "a.html", "a.jfr", "h.hprof"]
+    assert lab.jvmscope("attach", "--cpu", "-i", "1ms", "-o", tmp_path / "b.jfr", process.pid).returncode == 0
+    lab.use_cpu(process, 0.5)
+    done = lab.jvmscope("dump", "-o", tmp_path / "c.jfr", process.pid)
+    assert done.returncode == 0, done
+    done = lab.jvmscope("stop", "-o", tmp_path / "b.jfr", process.pid)
+    assert done.returncode == 0, done
+    for name in ("b.jfr", "c.jfr"):
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
+        assert lab.jvmscope("report", tmp_path / name).returncode == 0
+    assert leftovers(process.pid) == [f".java_pid{process.pid}"]
+    process.terminate()
+    process.wait()
+    assert leftovers(process.pid) == []
+
+
+def until(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return condition()
+
+
+def status(process):
+    done = lab.jvmscope("status", process.pid, timeout=60)
+    if "nothing is being recorded in it" in done.stderr:
+        return {"state": "no agent"}
+    assert done.returncode == 0, done
+    return {line.split()[0]: line.split()[1] for line in done.stdout.splitlines() if len(line.split()) > 1}
+
+
+def start_attach(process, output, *flags):
+    command = [lab.BUILD / "jvmscope", "attach", "--cpu", *flags, "-o", output, process.pid]
+    return subprocess.Popen([str(x) for x in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_the_agent_keeps_the_time_of_a_command_that_is_killed(vm, tmp_path, open_folder):
+    """Recorded where the VM can write and where it cannot; what it recorded is still to be had, and the next command cleans up."""
+    process = vm()
+    for folder in (open_folder, tmp_path):
+        command = start_attach(process, folder / "killed.jfr", "-t", "4s")
+        assert until(lambda: status(process)["state"] == "recording")
+        command.kill()
+        command.communicate()
+        assert until(lambda: status(process)["state"] == "idle"), "it records on"
+        assert lab.jvmscope("stop", "-o", folder / "fetched.jfr", process.pid).returncode == 0
+        assert lab.jvmscope("report", folder / "fetched.jfr").returncode == 0
+        assert leftovers(process.pid) == [f".java_pid{process.pid}"]
+        assert lab.jvmscope("stop", process.pid).returncode == 1, "its end was told"
+
+
+@pytest.mark.jdks(17)
+def test_a_recording_is_not_fetched_onto_itself(vm, open_folder):
+    """The most natural thing to type: the name under which it was begun."""
+    process = vm()
+    output = open_folder / "s1.jfr"
+    assert lab.jvmscope("attach", "--cpu", "-o", output, process.pid).returncode == 0
+    for verb in ("dump", "stop"):
+        lab.use_cpu(process, 1)
+        done = lab.jvmscope(verb, "-o", "s1.jfr", process.pid, cwd=open_folder)
+        assert done.returncode == 0, done
+        assert "samples" in lab.jvmscope("report", output).stdout
+    # A name that the user gave is not taken away when something else is made of the recording.
+    assert lab.jvmscope("attach", "--cpu", "-o", output, process.pid).returncode == 0
+    lab.use_cpu(process, 0.5)
+    assert lab.jvmscope("stop", "-o", open_folder / "s1.collapsed", process.pid).returncode == 0
+    assert output.exists() and (open_folder / "s1.collapsed").stat().st_size
+
+
+PRIVATE_TMP = ["unshare", "--mount", "--propagation", "unchanged", "sh", "-c", 'mount -t tmpfs -o mode=1777 none /tmp && exec "$@"', "-"]
+
+
+@pytest.mark.jdks(8, 17)
+def test_a_vm_with_a_tmp_of_its_own(vm, open_folder, jvmscope):
+    """As under systemd's PrivateTmp=yes: the same root folder, but another /tmp, which has no folder of the output's name."""
+    process = vm(before=PRIVATE_TMP)
+    inside = pathlib.Path(f"/proc/{process.pid}/root/tmp")
+    before = set(p.name for p in inside.iterdir())
+    for command in (["attach", "--cpu", "-t", "500ms", "-o", open_folder / "x.jfr"], ["heap", "dump", "-o", open_folder / "h.hprof"]):
+        done = jvmscope(*command, process.pid)
+        assert done.returncode == 0 and command[-1].stat().st_size > 0, done
+    assert {p.name for p in inside.iterdir()} - before <= {f".java_pid{process.pid}"}
+
+
+def test_list_marks_a_vm_with_a_tmp_of_its_own(hostile, jvmscope):
+    # What is mounted here must not show outside.
+    process = hostile("link", [*PRIVATE_TMP[:2], "--propagation", "private", *PRIVATE_TMP[4:]])
+    line = next(x for x in jvmscope("list").stdout.splitlines() if x.split()[0] == str(process.pid))
+    assert line.endswith("(private /tmp)"), line
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_a_stopped_vm_is_told_at_once_and_prints_nothing_later(vm, tmp_path):
+    """Before anybody attached, when it would be woken by SIGQUIT, and after, when it listens and never answers."""
+    process = vm()
+    commands = (["status"], ["attach", "--cpu", "-t", "1s", "-o", tmp_path / "a.jfr"], ["heap", "dump", "-o", tmp_path / "h.hprof"],
+                ["dump"], ["stop"], ["threads", "dump"], ["inspect"])
+    for attached in (False, True):
+        if attached:
+            assert lab.jvmscope("attach", "--cpu", "-t", "100ms", "-o", tmp_path / "b.jfr", process.pid).returncode == 0
+        process.send_signal(signal.SIGSTOP)
+        assert until(lambda: "State:\tT" in pathlib.Path(f"/proc/{process.pid}/status").read_text())
+        line = next(x for x in lab.jvmscope("list").stdout.splitlines() if x.split()[0] == str(process.pid))
+        assert line.endswith("(stopped)"), line
+        for command in commands[:5]:
+            done = lab.jvmscope(*command, process.pid, timeout=20)
+            nothing = not attached and command[0] in ("status", "dump", "stop")
+            assert done.returncode == 1 and ("nothing is being recorded" if nothing else "is stopped") in done.stderr, done
+        process.send_signal(signal.SIGCONT)
+        lab.use_cpu(process, 0.3)
+    assert lab.jvmscope("status", process.pid).returncode == 0
+    process.terminate()
+    out, err = process.communicate(timeout=60)
+    assert "Full thread dump" not in out + err
+
+
+def test_a_signal_that_is_pending_keeps_the_file_that_explains_it(hostile, jvmscope):
+    """Without the file a VM that goes on would take the SIGQUIT for a wish to see its threads."""
+    process = hostile("deaf")
+    trigger = pathlib.Path(f"/tmp/.attach_pid{process.pid}")
+    done = jvmscope("attach", "--cpu", "-t", "1s", "-o", "/tmp/jvmscope-never.jfr", process.pid)
+    assert done.returncode == 1 and "does not answer" in done.stderr, done
+    assert trigger.exists()
+    process.kill()
+    process.wait()
+    other = hostile("link")
+    jvmscope("status", other.pid)
+    assert not trigger.exists(), "the next command of that user removes it"
+
+
+@pytest.mark.jdks(8, 25)
+def test_what_killed_commands_and_vms_leave_is_removed_by_the_next_command(vm, tmp_path):
+    """A heap dump whose command is killed while the VM writes it, and the socket of a VM that is killed."""
+    process, other = vm(), vm()
+    assert lab.jvmscope("attach", "--cpu", "-t", "100ms", "-o", tmp_path / "a.jfr", other.pid).returncode == 0
+    command = [lab.BUILD / "jvmscope", "heap", "dump", "-o", tmp_path / "h.hprof", str(process.pid)]
+    killed = subprocess.Popen(command, stderr=subprocess.PIPE)
+    assert until(lambda: [n for n in leftovers(process.pid) if n.endswith(".dump")] or killed.poll() is not None)
+    killed.kill()
+    killed.communicate()
+    other.kill()
+    other.wait()
+    assert pathlib.Path(f"/tmp/.java_pid{other.pid}").exists()
+    assert lab.jvmscope("attach", "--cpu", "-t", "100ms", "-o", tmp_path / "b.jfr", process.pid).returncode == 0
+    assert leftovers(process.pid) == [f".java_pid{process.pid}"]
+    assert not pathlib.Path(f"/tmp/.java_pid{other.pid}").exists()
+    assert {p.name for p in tmp_path.iterdir()} <= {"a.jfr", "b.jfr", "h.hprof"}

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A full disk, by a small tmpfs, by ulimit -f and by /dev/full: every writer says what it lost, with the system's reason, and exits
+with 1; the program that is profiled goes on as if nothing had happened."""
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+import lab
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who may mount a small file system")
+
+LIMIT = 768 * 1024
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A folder on a file system of LIMIT bytes."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={LIMIT}", "none", folder], check=True)
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+@pytest.fixture(params=["tmpfs", "ulimit"])
+def limited(request, tmp_path):
+    """A folder, a prefix of a command under which files in it hold LIMIT bytes at most, and the system's reason."""
+    if request.param == "ulimit":
+        return tmp_path, ["prlimit", f"--fsize={LIMIT}"], "File too large"
+    return request.getfixturevalue("small"), [], "No space left on device"
+
+
+def only_line(stderr, *parts):
+    """The one line of the command's own in what a command and a VM said."""
+    lines = [x for x in stderr.splitlines() if x.startswith("jvmscope: ")]
+    assert len(lines) == 1 and all(p in lines[0] for p in parts), stderr
+    assert not re.search("^hprof: ", stderr, re.M), stderr
+    return lines[0]
+
+
+@pytest.mark.jdks(8, 17, 25)
+@pytest.mark.parametrize("flags, output", [(["--trace", "Hot.*"], "out.jfr"), (["--heap=dump"], "out.hprof"),
+                                           (["--heap=dump"], "out.hprof.txt"), (["--heap=dump"], "out.jfr")])
+def test_run_tells_what_a_full_disk_took(jdk, limited, flags, output):
+    folder, prefix, reason = limited
+    program = ["java", "-Xmx64m", "-cp", lab.compiled("Hot"), "Hot", "exceptions", 1500]
+    command = [*prefix, lab.BUILD / "jvmscope", "run", *flags, "-o", folder / output, "--", *jdk.command(*program)]
+    done = subprocess.run([str(x) for x in command], capture_output=True, text=True, errors="replace", timeout=120)
+    assert done.returncode == 1 and "cpu_ns" in done.stdout, done
+    line = only_line(done.stderr, "not all was recorded", reason, str(folder / output.split(".")[0]))
+    if output == "out.jfr" and flags[0] != "--heap=dump":
+        lost = int(re.search(r"(\d+) events were lost", line)[1])
+        assert lost > 0
+        report = lab.jvmscope("trace", folder / output)
+        assert report.returncode == 0, "what there is can be read: " + report.stderr
+
+
+@pytest.mark.jdks(17)
+@pytest.mark.parametrize("output", ["out.collapsed", "out.html", "out.pb.gz"])
+def test_run_tells_that_its_output_was_not_made(jdk, small, output):
+    """The recording of a short run fits, or what became of it is said."""
+    program = ["java", "-Xmx64m", "-cp", lab.compiled("Busy"), "Busy", 0.5]
+    (small / "filler").write_bytes(bytes(LIMIT - 8192))
+    command = [lab.BUILD / "jvmscope", "run", "-o", small / output, "--", *jdk.command(*program)]
+    done = subprocess.run([str(x) for x in command], capture_output=True, text=True, errors="replace", timeout=120)
+    assert done.returncode != 0 and "No space left on device" in done.stderr, done
+    assert not (small / output).exists()
+
+
+@pytest.fixture
+def hot(jdk):
+    process = jdk.start_java("Hot", "exceptions", 120000, jvm=["-Xmx64m"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    lab.use_cpu(process, 1)
+    yield process
+    process.kill()
+    process.communicate()
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_attach_and_heap_dump_tell_what_a_full_disk_took(jdk, small, hot, tmp_path):
+    """In the VM (the output lies where it can write) and in the command; the VM goes on."""
+    done = lab.jvmscope("attach", "--trace", "Hot.*", "-t", "2s", "-o", small / "out.jfr", hot.pid)
+    assert done.returncode == 1, done
+    line = only_line(done.stderr, "not all was recorded", "No space left on device")
+    assert int(re.search(r"(\d+) events were lost", line)[1]) > 0
+    assert lab.jvmscope("trace", small / "out.jfr").returncode == 0
+    done = lab.jvmscope("heap", "dump", "-o", small / "heap.hprof", hot.pid)
+    assert done.returncode == 1
+    only_line(done.stderr, "the VM wrote no heap dump", "No space left on device")
+    # What is worked out of a dump takes room as well.
+    assert lab.jvmscope("heap", "dump", "-o", tmp_path / "heap.hprof", hot.pid).returncode == 0
+    command = ["prlimit", "--fsize=4096", lab.BUILD / "jvmscope", "heap", "summary", tmp_path / "heap.hprof"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    only_line(done.stderr, "cannot analyse", "(ulimit -f)")
+    (small / "out.jfr").unlink()
+    done = lab.jvmscope("attach", "--heap=dump", "-t", "100ms", "-o", small / "out.hprof", hot.pid)
+    assert done.returncode == 1
+    only_line(done.stderr, "not all was recorded", "No space left on device")
+    (small / "out.hprof").unlink()
+    assert [p.name for p in small.iterdir()] == []
+    # What cannot begin says so, and leaves nothing.
+    (small / "filler").write_bytes(bytes(LIMIT - 8192))
+    done = lab.jvmscope("attach", "--cpu", "-t", "1s", "-o", small / "out.jfr", hot.pid)
+    assert done.returncode == 1
+    only_line(done.stderr, "cannot record", "No space left on device")
+    # A recording that was not timed, on a disk that fills up: stop and dump tell it.
+    (small / "filler").unlink()
+    assert lab.jvmscope("attach", "--trace", "Hot.*", "-o", small / "out.jfr", hot.pid).returncode == 0
+    lab.use_cpu(hot, 1)
+    for verb in ("dump", "stop"):
+        done = lab.jvmscope(verb, hot.pid)
+        assert done.returncode == 1 and "No space left on device" in done.stderr, done
+    assert hot.poll() is None and lab.jvmscope("status", hot.pid).returncode == 0
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory):
+    """A recording with something for every verb."""
+    path = tmp_path_factory.mktemp("recording") / "all.jfr"
+    jdk = lab.Jdk(17)
+    done = jdk.java("Hot", "exceptions", 1000,
+                    jvm=[jdk.agent(f"cpu=samples,interval=1,threads=y,trace=Hot.main,cover=y,format=r,file={path}")])
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+@pytest.mark.parametrize("extension", [".html", ".collapsed", ".pb.gz", ".hprof.txt", ".hprof", ".jfr", ".trcxml", ".pftrace",
+                                       ".json"])
+def test_convert_writes_all_or_says_why_not(recording, small, tmp_path, extension):
+    """To a full disk, to a file that may not grow, to a device that takes nothing: never a file without its end."""
+    (small / "filler").write_bytes(bytes(LIMIT))
+    convert = [lab.BUILD / "jvmscope", "convert", recording, "-o"]
+    device = tmp_path / f"full{extension}"
+    device.symlink_to("/dev/full")
+    for prefix, output, reason in (([], small / f"a{extension}", "No space left on device"),
+                                   (["prlimit", "--fsize=512"], tmp_path / f"a{extension}", "File too large"),
+                                   ([], device, "No space left on device")):
+        done = subprocess.run([str(x) for x in (*prefix, *convert, output)], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 1, (output, done)
+        only_line(done.stderr, reason)
+        assert output == device or not output.exists()
+    assert [p.name for p in small.iterdir()] == ["filler"]
+
+
+VERBS = [["report"], ["report", "--json"], ["trace"], ["coverage"], ["coverage", "--json"], ["threads", "summary"],
+         ["threads", "timeline"], ["list"], ["list", "--json"], ["--version"], ["--help"], ["report", "--help"], ["completion", "bash"]]
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+def test_what_is_printed_to_a_full_disk_is_an_error(recording, verb):
+    operands = [] if verb[0] in ("list", "completion") or verb[-1] in ("--version", "--help") else [recording]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([lab.BUILD / "jvmscope", *verb, *operands], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 1, done
+    only_line(done.stderr, "standard output", "No space left on device")
+    # A reader that has seen enough is none.
+    done = subprocess.run(["sh", "-c", '"$@" | head -c 1 >/dev/null', "-", lab.BUILD / "jvmscope", *verb, *operands],
+                          stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.stderr == ""

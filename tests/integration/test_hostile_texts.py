@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Texts of a program that would drive a terminal: every verb of every command shows them as text, each within its line."""
+import json
+import re
+import subprocess
+import time
+
+import pytest
+
+import lab
+
+# What acts on the text around it: control characters, separators of lines, directions of writing.
+ACTING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+ESCAPE = "\\u001b"  # how an escape character is shown
+NAME = "hostile\x1b]0;owned\x07\x1b[31m\u202e\u6f22"  # of files
+
+LIVE = {
+    "list": [[]],
+    "status": [["PID"]],
+    "top": [["--count", "1", "PID"]],
+    "inspect": [["PID", w] for w in ("threads", "groups", "classes", "properties", "modules", "vm", "deadlocks")] +
+               [["PID", "class", "HostileTexts"], ["PID", "statics", "HostileTexts"], ["PID", "instances", "java.lang.Thread"],
+                ["PID", "stack", "main"]],
+    "control": [["PID", "list"]],
+    "trace": [["PID", "list"]],
+    "threads deadlocks": [["PID"]],
+    "dump": [["-o", "DUMP", "PID"]],
+    "heap dump": [["-o", "HEAP", "PID"]],
+}
+HEAP = {
+    "summary": [[]], "histogram": [[]], "dominators": [[]], "leaks": [[]], "strings": [[]], "collections": [[]], "arrays": [[]],
+    "references": [[]], "classes": [[]], "components": [[]], "unreachable": [[]], "threads": [[]],
+    "retained": [["java.lang.Thread"]], "paths": [["java.lang.Thread"]], "objects": [["java.lang.Thread"]],
+    "query": [["SELECT name FROM classes WHERE name LIKE '%Guest%'"], ["SELECT value FROM strings"]],
+}
+RECORDING = {
+    "report": [[], ["--inverted"], ["--metric", "allocations"], ["--metric", "locks"]],
+    "trace": [[], ["--exceptions"]],
+    "coverage": [[], ["--methods"]],
+    "threads summary": [[]], "threads monitors": [[]], "threads timeline": [[]], "threads critical-path": [[]],
+    "threads what-if": [["--lock", "*"]], "threads deadlocks": [[]],
+}
+# Nothing of a program is shown by these, or by a page alone.
+NOT_SHOWN = {"completion", "manual", "serve", "attach", "run", "stop", "convert", "diff", "heap diff"}
+
+
+def ask(*words):
+    done = subprocess.run([str(lab.BUILD / "jvmscope"), *map(str, words)], capture_output=True, timeout=120)
+    return done.returncode, done.stdout, done.stderr
+
+
+def verbs(*words):
+    """The words of all commands and their verbs, as --help lists them."""
+    listed = ask(*words, "--help")[1].decode()
+    for name in re.findall(r"^  ([a-z-]+(?: [a-z-]+)?)  +\S", listed, re.M):
+        below = list(verbs(*name.split())) if ask(*name.split(), "--help")[1].decode().startswith("  " + name + " ") else []
+        yield from below or [name]
+
+
+def shown(words, output):
+    """The text that a command printed, after the checks that hold for all of it."""
+    text = output.decode("utf-8")  # or it was cut inside a character
+    acting = ACTING.search(text)
+    assert not acting, (words, ascii(text[max(0, acting.start() - 60):acting.end() + 20]))
+    assert not re.search("^ *INJECTED", text, re.M), words
+    return text
+
+
+def check(words, may_fail=False):
+    status, out, err = ask(*words)
+    text = shown(words, out)
+    shown(words, err)
+    assert may_fail or status == 0, (words, err.decode())
+    return text
+
+
+def each(table, before=(), after=()):
+    for verb, forms in table.items():
+        for form in forms:
+            yield [*verb.split(), *before, *form, *after]
+
+
+def test_no_text_of_a_program_acts_on_a_terminal(tmp_path):
+    known = set(LIVE) | {"heap " + v for v in HEAP} | set(RECORDING) | NOT_SHOWN
+    assert set(verbs()) == known, "a verb is new or gone: add it to the tables above"
+    jdk, out = lab.Jdk(25), tmp_path / (NAME + ".jfr")
+    names = {"DUMP": tmp_path / (NAME + "-dump.jfr"), "HEAP": tmp_path / (NAME + ".hprof")}
+    program = subprocess.Popen(
+        [str(c) for c in (lab.BUILD / "jvmscope", "run", "--cpu", "--threads", "--alloc=exact", "--exceptions=stacks", "--cover", "--trace",
+                          "HostileTexts$Guest*", "--allow-control", "-o", out, "--",
+                          *jdk.command("java", "-Xmx256m", "-cp", lab.compiled("HostileTexts"), "HostileTexts", NAME))],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert program.stdout.readline() == b"ready\n"
+        vms = [v for v in json.loads(ask("list", "--json")[1]) if "HostileTexts" in (v["command"] or "") and "\x1b]0;owned" in v["command"]]
+        pid = next(v["pid"] for v in vms if v["command"].startswith("HostileTexts") or v["pid"] != program.pid)
+        names["PID"] = pid
+        deadline = time.monotonic() + 60
+        while "waits for" not in ask("threads", "deadlocks", pid)[1].decode() and time.monotonic() < deadline:
+            time.sleep(0.2)
+        texts = {}
+        for words in each(LIVE):
+            words = [names.get(w, w) for w in words]
+            texts[tuple(words[:2])] = texts.get(tuple(words[:2]), "") + check(words)
+            check([*words[:-1], "--json", words[-1]] if words[-1] == pid else [*words, "--json"], may_fail=True)
+        for verb in ("inspect", "threads"):
+            assert any(ESCAPE in t for k, t in texts.items() if k[0] == verb), verb
+        assert ESCAPE in texts[("list",)], "its command line has one"
+    finally:
+        program.stdin.close()
+        told = program.stderr.read()
+        program.wait(timeout=60)
+    # "Picked up JAVA_TOOL_OPTIONS" is the VM's own.
+    shown(["run"], b"\n".join(line for line in told.split(b"\n") if line.startswith(b"jvmscope: ")))
+    texts = {}
+    for words in [*each({"heap " + v: f for v, f in HEAP.items()}, before=[names["HEAP"]]), *each(RECORDING, after=[out]),
+                  ["diff", out, names["DUMP"]], ["heap", "diff", names["HEAP"], names["HEAP"]]]:
+        key = " ".join(words[:2]) if words[0] in ("heap", "threads") else words[0]
+        texts[key] = texts.get(key, "") + check(words)
+        as_json = check([*words, "--json"])
+        json.loads(as_json)
+    silent = [k for k in ("report", "trace", "coverage", "diff", "threads summary", "threads monitors", "threads timeline",
+                          "threads critical-path", "heap histogram", "heap query", "heap strings", "heap threads")
+              if ESCAPE not in texts[k]]
+    assert not silent, "these show no hostile text, so they prove nothing"
+    assert max(len(line) for t in texts.values() for line in t.splitlines()) < 20000, "a text of 60,000 characters is cut"
+
+
+def test_nothing_is_printed_past_the_one_function():
+    """Each file of the command is compiled with cli/text.h, which replaces what prints; none goes around it."""
+    commands = [c for c in json.loads((lab.BUILD / "compile_commands.json").read_text()) if "/src/cli/" in c["file"]]
+    assert len(commands) > 50
+    assert not [c["file"] for c in commands if not re.search(r"-include\s+cli/text\.h", c["command"])]
+    around = re.compile(r"\((printf|fprintf|puts|fputs|fputc|putchar|fwrite)\)\(|#undef \w*(print|put|write)|TEXT_PLAIN_STDIO|"
+                        r"\b(write|writev|write_all|sendfile)\((1|2|STDOUT_FILENO|STDERR_FILENO)\b")
+    found = {(path.relative_to(lab.ROOT / "src/cli").as_posix(), line.strip())
+             for path in (lab.ROOT / "src/cli").rglob("*.[ch]") if path.stem != "text"
+             for line in path.read_text().splitlines() if around.search(line)}
+    # Parts of JSON of any size, which has no control characters (base/json.h).
+    assert found == {("threads/threads.c", "r = write_all(STDOUT_FILENO, b->data, b->len);")}
+
+
+def test_tables_count_columns(tmp_path):
+    """Wide and combining characters take the columns that a terminal gives them; a text is cut between characters."""
+    stacks = tmp_path / "wide.collapsed"
+    stacks.write_text("main;" + "\u6f22" * 5000 + " 3\nmain;e\u0301\u0301 2\n")
+    text = check(["report", stacks])
+    assert "\u6f22" * 1000 + "... (8000 more)\n" in text and "e\u0301\u0301\n" in text
+
+
+def test_collapsed_stacks_are_lines_of_words(tmp_path):
+    """Of collapsed stacks control characters, separators and broken text are replaced, since tools split them there."""
+    stacks, again = tmp_path / "a.collapsed", tmp_path / "b.collapsed"
+    stacks.write_bytes(b"main;a\x1b[31m\xe2\x80\xae\xff;b\x9b 3\n")
+    check(["convert", stacks, "-o", again])
+    assert shown(["convert"], again.read_bytes()) == "main;a?[31m?\ufffd;b\ufffd 3\n"

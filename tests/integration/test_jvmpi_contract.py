@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What JVMPI agents of JDK 1.2's design take for granted, under the programs that make it hard.
+
+The contract agent (tests/agents/jvmpi_contract.h) enables every event, looks up each id and writes down each breach; the classic
+profiler (jvmpi_classic.h) behaves as the profilers of that time do, and ends the VM when it cannot go on.
+"""
+import re
+
+import pytest
+
+import lab
+import workloads
+
+LAYER = lab.BUILD / "libjvmpi.so"
+AGENTS = lab.BUILD / "tests" / "agents"
+RIGHT = "right 25580 0\n"
+
+
+def program(name, tmp_path):
+    """Arguments of `java` for a program, and what it prints (None: it is not looked at)."""
+    if name == "javac":
+        # as a class: JDK 8 loads the compiler by a loader of its own
+        sources = tmp_path / "sources"
+        workloads.javac_sources(sources, 2)
+        return ["-cp", f"{lab.compiled('Ready')}:{lab.compiled('Compiles')}", "Ready", "Compiles", sources], None
+    if name == "h2":
+        return ["-cp", f"{lab.compiled('SqlRows')}:{workloads.H2_JAR}", "SqlRows", 300], None
+    if name == "hello":
+        return ["-cp", lab.compiled("JvmpiWork"), "JvmpiWork", "hello"], "hello\n"
+    threads, loaders = name
+    return ["-cp", lab.compiled("JvmpiContract"), "JvmpiContract", threads, loaders], RIGHT
+
+
+def run(jdk, name, tmp_path, agent, layer=LAYER, env=(), heap="256m", timeout=250):
+    if name == "h2" and jdk.version < 11:
+        pytest.skip("Debian's H2 is compiled for JDK 11")
+    arguments, expected = program(name, tmp_path)
+    done = jdk.run("env", f"LD_LIBRARY_PATH={AGENTS}", *env, "java", f"-Xmx{heap}", f"-agentpath:{layer}", f"-Xrun{agent}", *arguments,
+                   timeout=timeout, input="")
+    return done, expected
+
+
+def breaches(jdk, name, tmp_path, options="", **kwargs):
+    """The contract agent's list, and how often each event came; what is wrong with the run itself is in the list as well."""
+    out = tmp_path / "breaches"
+    out.unlink(missing_ok=True)
+    done, expected = run(jdk, name, tmp_path, f"jvmpicontract:out={out}{options}", **kwargs)
+    text = out.read_text(errors="replace") if out.exists() else ""
+    found = re.findall(r"^breach \d+ .*$", text, re.M)
+    if done.returncode != 0:
+        found.append(f"exit status {done.returncode}: {done.stdout[-300:]} {done.stderr[-300:]}")
+    if expected is not None and (done.stdout != expected or "Exception" in done.stderr):
+        found.append(f"the program's output: {done.stdout[-500:]} {done.stderr[-500:]}")
+    if not text.endswith("\nend\n"):
+        found.append("no JVM_SHUT_DOWN")
+    return found, {int(a): int(b) for a, b in re.findall(r"^event (\d+) (\d+)$", text, re.M)}
+
+
+def check(jdk, name, tmp_path, options=""):
+    found, events = breaches(jdk, name, tmp_path, options)
+    assert not found, "\n".join(found)
+    # it is no proof when nothing came
+    wanted = {4, 33, 38, 39, 40, 41, 42, 46, 47, 48} | (set() if "methods=0" in options else {1, 2, 3})
+    if isinstance(name, tuple):
+        wanted |= {5, 7, 34, 43, 51, 52, 54, 55, 57, 58, 60, 61}
+    assert wanted <= set(events), sorted(wanted - set(events))
+
+
+def test_no_breach_with_threads_loaders_and_lambdas(jdk, tmp_path):
+    check(jdk, (200, 60), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["hello", "javac", "h2"])
+@pytest.mark.slow
+def test_no_breach(jdk, name, tmp_path):
+    # a dump of a large heap takes seconds, in which the program waits
+    check(jdk, name, tmp_path, "" if name == "hello" else ",methods=0,dumps=15000,sample=500,every=64")
+
+
+@pytest.mark.slow
+def test_no_breach_with_thousands_of_threads(jdk, tmp_path):
+    check(jdk, (4000, 500), tmp_path, ",methods=0")
+
+
+@pytest.mark.slow
+def test_no_breach_with_instructions(jdk, tmp_path):
+    found, events = breaches(jdk, "hello", tmp_path, ",instructions=1,dumps=0,sample=0")
+    assert not found and events[9] > 0, found
+
+
+OPTIONS = ("heap=sites", "heap=dump", "heap=all,depth=16", "cpu=samples", "cpu=times", "monitor=y",
+           "heap=all,cpu=samples,monitor=y", "heap=all,cpu=times,monitor=y")
+
+
+def classic(jdk, name, options, tmp_path):
+    done, expected = run(jdk, name, tmp_path, f"jvmpiclassic:{options}")
+    assert done.returncode == 0, done
+    assert expected is None or done.stdout == expected, done
+    numbers = dict((k, int(v)) for k, v in re.findall(r"(\w+) (\d+)", done.stderr.split("classic end: ")[1]))
+    if "heap=" in options:
+        assert numbers["living"] > 1000, numbers
+    if "heap=dump" in options or "heap=all" in options:
+        assert numbers["records"] > 1000, numbers
+    if "cpu=times" in options:
+        assert numbers["cpu"] > 0, numbers
+
+
+@pytest.mark.parametrize("options", OPTIONS[-2:])
+def test_a_profiler_of_1_2(jdk, options, tmp_path):
+    classic(jdk, (100, 60), options, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("name", ["hello", "h2", (2000, 200)])
+def test_a_profiler_of_1_2_with_each_option(jdk, name, options, tmp_path):
+    classic(jdk, name, options, tmp_path)
+
+
+# What the layer may get wrong (JVMPI_MUTANT names it, src/jvmpi/interface.c), and the program in which that shows.
+MUTANTS = {
+    "class-of-class": "hello",       # java.lang.Class is of java.lang.Class
+    "unannounced-thread": (40, 2),   # every eighth THREAD_START is left out
+    "thread-twice": "hello",         # THREAD_START again, after the thread object's handler has requested it
+    "sticky-object": "hello",        # a class that is not linked is a root of the sort STICKY_CLASS
+    "unannounced-class": (40, 2),    # every eighth CLASS_LOAD is left out
+    "unlinked-class": "hello",       # a class that is not linked is dumped as a class
+    "untold-object": "hello",        # what a walk finds is not told of
+    "told-twice": "hello",           # what a walk finds is told of twice
+    "free-outside": (40, 60),        # OBJECT_FREE behind GC_FINISH
+    "class-before-objects": (40, 60),  # CLASS_UNLOAD before what is of the class has ended
+    "obsolete-method": "hello",      # ids of methods of classes that were instrumented
+    "no-arena": "hello",             # no ARENA_NEW
+    "short-instance": "hello",       # instances without the fields of their super classes
+    "no-trace": (40, 2),             # every eighth GetCallTrace finds nothing
+    "other-env": "hello",            # an event with another thread's env_id
+    "other-class": "hello",          # every eighth object is one of java.lang.Object
+    "class-before-its-object": "hello",  # CLASS_LOAD before the OBJECT_ALLOC of the class's object
+    "free-twice": (40, 60),          # OBJECT_FREE twice
+    "end-twice": (40, 2),            # THREAD_END twice
+    "deep-frame": "hello",           # a root in a frame that its thread's trace has not
+    "short-dump": "hello",           # a dump whose last byte is missing
+    "early-done": "hello",           # JVM_INIT_DONE before all else
+    "after-the-end": "hello",        # an event after JVM_SHUT_DOWN
+    # functions that claim success and do nothing
+    "RequestEvent": "hello", "GetThreadObject": (40, 2), "GetMethodClass": "hello", "SetThreadLocalStorage": (40, 2),
+    # events that are not sent
+    1: (40, 2), 3: (40, 2), 4: "hello", 33: (40, 2), 38: "hello", 40: "hello", 42: (40, 2), 48: "hello",
+    54: (40, 2), 55: (40, 2), 57: (40, 2), 58: (40, 2), 60: (40, 60), 61: (40, 60),
+}
+# Where nothing can be noticed: on JDK 11 each thread's object has been reported before its start is, so no handler requests it.
+UNREACHED = {("thread-twice", 11)}
+QUICK = ("class-of-class", "unannounced-thread", "untold-object", "class-before-objects", "class-before-its-object",
+         4)  # each of some 50,000 objects is asked for again and again: it ends as long as that takes no walk each time
+
+
+def notices(jdk, mutant, tmp_path):
+    # without GC_FINISH an agent that holds a lock until then holds it for ever
+    options = ",brackets=0" if mutant == 61 else ""
+    found, _ = breaches(jdk, MUTANTS[mutant], tmp_path, options, layer=AGENTS / "libjvmpimutant.so", env=[f"JVMPI_MUTANT={mutant}"])
+    return found
+
+
+@pytest.mark.jdks(17)
+@pytest.mark.parametrize("mutant", QUICK)
+def test_a_mutant_is_noticed(jdk, mutant, tmp_path):
+    assert notices(jdk, mutant, tmp_path)
+
+
+@pytest.mark.jdks(8, 11)
+def test_no_request_holds_up_a_collection(jdk, tmp_path):
+    """
+    An agent that is told of no class asks for each one, again and again, while another thread has the VM collect. Before
+    JDK 16 the VM reports what has ended within the pause, and hung when a thread that it had stopped held a lock then.
+    """
+    assert notices(jdk, 42, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.jdks(11, 17, 25)
+def test_every_mutant_is_noticed(jdk, tmp_path):
+    """The matrix: prints which breach shows each mutant (pytest -s)."""
+    found, _ = breaches(jdk, (40, 60), tmp_path, layer=AGENTS / "libjvmpimutant.so", env=["JVMPI_MUTANT="])
+    assert not found, found  # unharmed, the mutant layer passes
+    matrix = {mutant: notices(jdk, mutant, tmp_path) for mutant in MUTANTS if (mutant, jdk.version) not in UNREACHED}
+    for mutant, found in matrix.items():
+        print(f"{mutant!s:24} {found[0][:110] if found else 'NOT NOTICED'}")
+    assert all(matrix.values()), [m for m, found in matrix.items() if not found]

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Live figures of heap=sites: exact while every object is followed, then estimates that carry their standard error."""
+import json
+import re
+
+import pytest
+
+import hproftext
+import lab
+
+
+def run(jdk, largest, options, file):
+    done = jdk.java("LiveAmounts", largest, jvm=[jdk.agent(f"{options},file={file}"), "-Xmx512m"])
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    return done.stderr
+
+
+def text_rows(path):
+    """By class: live and allocated objects and the standard error of the first, as the file has them."""
+    text = hproftext.Text(path)
+    errors = text.live_errors[0] if text.live_errors else {}
+    return {r.name: (r.live_objects, r.alloc_objects, errors.get(r.rank, (0, 0))[1])
+            for r in text.sites[0] if r.name.startswith("LiveAmounts$")}
+
+
+def json_rows(path):
+    done = lab.jvmscope("report", "--json", path)
+    assert done.returncode == 0, done.stderr
+    return {s["class"]: (s["live_objects"], s["objects"], s.get("live_objects_error", 0))
+            for s in json.loads(done.stdout)["allocations"]["sites"] if s["class"].startswith("LiveAmounts$")}
+
+
+def check(rows, largest, spread):
+    """All allocated figures are the truth, live ones within six standard errors, which are at most a part of the amount."""
+    for power in range(len(str(largest))):
+        amount = 10 ** power
+        for kind, alive in (("Kept", amount), ("Dropped", 0)):
+            live, allocated, error = rows[f"LiveAmounts${kind}{power}"]
+            assert allocated == amount
+            assert abs(live - alive) <= 6 * error, (kind, power, live, error)
+            # The first twenty-five thousand objects are followed one by one, on every JDK.
+            assert error <= spread * amount if power > 3 else error == 0, (kind, power, live, error)
+    live, allocated, error = rows["LiveAmounts$Last"]
+    assert allocated == 1 and abs(live - 1) <= error
+
+
+def test_small_amounts_are_exact(jdk, tmp_path):
+    err = run(jdk, 1000, "heap=sites,cutoff=0", tmp_path / "s.txt")
+    rows = text_rows(tmp_path / "s.txt")
+    check(rows, 1000, 0)
+    assert rows["LiveAmounts$Last"] == (1, 1, 0)
+    # Of the JDK's own objects a few are given to another stack of their place, which counts as an error.
+    assert re.search(r"live (exact, every object was followed|estimated from .* live bytes 0\.\d\d %)", err), err
+
+
+@pytest.mark.jdks(8, 11, 25)
+def test_large_amounts_carry_their_error(jdk, tmp_path):
+    """In text, with the digits that the error leaves, and what is below its error behind all the others."""
+    err = run(jdk, 1000000, "heap=sites,cutoff=0", tmp_path / "s.txt")
+    assert re.search(r"live estimated from \d+ followed objects, standard error of live bytes \d+\.\d\d %", err), err
+    rows = text_rows(tmp_path / "s.txt")
+    # JDK 8 has one look at a stack in each sixteenth of what a place has counted.
+    spread = 0.25 if jdk.version == 8 else 0.1
+    check(rows, 1000000, spread)
+    live, _, error = rows["LiveAmounts$Kept6"]
+    assert error > 100 and live % 100 == 0
+    order = [r.name for r in hproftext.Text(tmp_path / "s.txt").sites[0]]
+    assert order.index("LiveAmounts$Dropped6") > order.index("LiveAmounts$Kept1")
+
+
+@pytest.mark.jdks(8, 17)
+def test_errors_in_a_recording(jdk, tmp_path):
+    """In JSON, and in the table as a column, with what is below its error as such."""
+    run(jdk, 1000000, "alloc=exact,format=r", tmp_path / "s.jfr")
+    check(json_rows(tmp_path / "s.jfr"), 1000000, 0.25 if jdk.version == 8 else 0.1)
+    table = lab.jvmscope("report", "--limit", "1000", tmp_path / "s.jfr").stdout
+    assert re.search(r"^ *\d+ +\d+ +\d+ +\d+ +1000000  *LiveAmounts\$Kept6 ", table, re.M), table
+    assert re.search(r"^ *<\d+ +\d+ +<\d+ +\d+ +1000000  *LiveAmounts\$Dropped6 ", table, re.M), table
+    assert re.search(r"< below that error: \d+ sites", table) and "+- is the standard error" in table

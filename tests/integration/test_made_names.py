@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Classes that the VM makes have names that mean the same in every run, in every output; the agent's own classes are in none.
+The lambdas of both runs have other numbers and addresses: MadeNames makes more of them first in the second.
+"""
+import json
+import re
+
+import pytest
+
+import hprofbinary
+import lab
+
+# What the VMs put into such names, as JVM TI, Class.getName, its structures and its dumps write it.
+MADE_UP = re.compile(r"[/.+]0x[0-9a-f]+|\$\$Lambda\$[0-9]|/[0-9]{3,}|GeneratedMethodAccessor[0-9]")
+CAPTURES, STATIC, MAKES, BOUND = "lambda$main$", "MadeNames::square", "MadeNames::new", "MadeNames::add"
+
+
+def lambdas(text):
+    """What the lambdas of MadeNames that a text names stand for."""
+    return set(re.findall(r"MadeNames\$\$Lambda\[([^\]]*)\]", text))
+
+
+def record(jdk, tmp_path, run, *options, suffix="jfr"):
+    out = tmp_path / f"{run}.{suffix}"
+    more = ["more"] * (run == "second")
+    done = lab.jvmscope("run", *options, "-o", out, "--",
+                        *jdk.command("java", "-Xmx64m", "-cp", lab.compiled("MadeNames"), "MadeNames", 1200, *more))
+    assert done.returncode == 0 and "done" in done.stdout, done.stderr
+    return out
+
+
+def shown(*command):
+    done = lab.jvmscope(*command)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def check(text, expected=()):
+    """No number or address of a run, no class of the agent, and the lambdas by what they stand for."""
+    assert not MADE_UP.search(text), MADE_UP.findall(text)[:5]
+    assert "java.lang.Jvmscope" not in text and "java/lang/Jvmscope" not in text
+    there = lambdas(text)
+    assert all(any(name.startswith(e) for name in there) for e in expected), (expected, there)
+
+
+def test_recordings_name_lambdas_by_what_they_stand_for(jdk, tmp_path):
+    stacks = {}
+    for run in ("first", "second"):
+        out = record(jdk, tmp_path, run, "--cpu", "-i", "1ms", "--alloc", "--trace", "MadeNames.main")
+        collapsed = tmp_path / f"{run}.collapsed"
+        shown("convert", "-o", collapsed, out)
+        report = shown("report", "-n", 1000, out)
+        check(report)
+        check(collapsed.read_text(), {CAPTURES, STATIC, MAKES, BOUND})
+        check(shown("trace", out))
+        check(shown("report", "--json", out))
+        stacks[run] = lambdas(collapsed.read_text())
+    assert {STATIC, MAKES, BOUND} <= stacks["first"] & stacks["second"]
+    difference = shown("diff", "-n", 1000, tmp_path / "first.jfr", tmp_path / "second.jfr")
+    check(difference)
+
+
+def test_counted_allocations_name_the_lambdas_that_were_made(jdk, tmp_path):
+    out = record(jdk, tmp_path, "second", "--alloc=exact", "--cover", "--events")
+    sites = shown("report", "-n", 10_000, out)
+    check(sites, {BOUND, CAPTURES, "Random::nextGaussian"})
+    check(shown("coverage", out))
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_hprof_outputs_name_them_too(jdk, tmp_path):
+    text, binary = tmp_path / "x.txt", tmp_path / "x.hprof"
+    jdk.java("MadeNames", 800, jvm=(jdk.agent(f"cpu=samples,interval=1,heap=all,file={text}"),), check=True)
+    jdk.java("MadeNames", 800, jvm=(jdk.agent(f"cpu=samples,interval=1,heap=all,format=b,file={binary}"),), check=True)
+    written = text.read_text(errors="replace")
+    check(written, {STATIC, BOUND, MAKES})
+    assert "MadeNames$$Lambda" in written.partition("HEAP DUMP BEGIN")[2]
+    names = shown("heap", "histogram", "-n", 100_000, binary) + shown("report", "-n", 1000, binary)
+    check(names)
+    stream = hprofbinary.Stream()
+    stream.feed(binary.read_bytes())
+    classes = "\n".join(stream.classes.values())
+    check(classes, {STATIC, BOUND})
+    assert "MadeNames$$Lambda" in stream.classes.values()
+
+
+@pytest.mark.jdks(8, 11, 17, 25)
+def test_heap_dumps_of_two_runs_are_matched(jdk, tmp_path):
+    dumps = []
+    for run in ("first", "second"):
+        record(jdk, tmp_path, run, "--heap=dump")
+        dumps.append(tmp_path / f"{run}.hprof")
+        histogram = json.loads(shown("heap", "histogram", "--json", "-n", 100_000, dumps[-1]))
+        rows = [r for r in histogram["classes"] if r["class"].startswith("MadeNames$$Lambda")]
+        assert [r["class"] for r in rows] == ["MadeNames$$Lambda"] and rows[0]["objects"] >= 300, rows
+        check(json.dumps(histogram))
+    difference = json.loads(shown("heap", "diff", "--json", "-n", 100_000, *dumps))
+    check(json.dumps(difference))
+    (row,) = [r for r in difference["classes"] if r["class"] == "MadeNames$$Lambda"] or [None]
+    assert row is None or abs(row["objectsGrown"]) <= 4, row

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of run and attach: what the command makes of them, and what the agent's own parser reads in that."""
+import functools
+import json
+import os
+import random
+import subprocess
+
+import pytest
+
+import lab
+
+WORD, YES_NO, NUMBER, DURATION, SIZE, FRACTION, TEXT = range(7)  # enum option_kind
+READER = lab.BUILD / "tests" / "unit" / "options_read"
+
+
+@functools.cache
+def table():
+    """The rows that are flags of the command, but for the output and the time, which stay with the command."""
+    lines = subprocess.run([READER, "table"], capture_output=True, text=True, check=True).stdout.splitlines()
+    rows = [json.loads(line) for line in lines]
+    return [r for r in rows if r["flag"] and not r["hidden"] and r["name"] not in ("file", "duration")]
+
+
+def read(texts):
+    """What the agent reads in option texts."""
+    done = subprocess.run([READER], input="".join(t + "\0" for t in texts), capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+class Command:
+    """`jvmscope run` of a program that is called java and prints its first argument: what the agent would get."""
+
+    def __init__(self, folder, build):
+        self.folder, self.build = folder, build
+        self.java = folder / "java"
+        self.java.write_text("#!/bin/sh\nprintf %s \"$1\"\n")
+        self.java.chmod(0o755)
+
+    def run(self, *words):
+        env = dict(os.environ, UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1")
+        command = [self.build / "jvmscope", "run", "-o", self.folder / "out.jfr", *words, "--", self.java]
+        return subprocess.run([str(c) for c in command], capture_output=True, text=True, errors="replace", timeout=120, env=env)
+
+    def options(self, *words):
+        """The agent's option text, or None and what was said."""
+        done = self.run(*words)
+        assert "ERROR: AddressSanitizer" not in done.stderr and "runtime error" not in done.stderr, done.stderr
+        if not done.stdout:
+            assert done.returncode == 2, done.stderr
+            return None, done.stderr
+        agent, text = done.stdout.split("=", 1)
+        assert agent.startswith("-agentpath:") and agent.endswith("libhprof.so")
+        return text, done.stderr
+
+
+def some_value(row, r):
+    if row["kind"] == WORD:
+        return r.choice(row["values"].split("|"))
+    if row["kind"] == YES_NO:
+        return r.choice("yn")
+    if row["kind"] == DURATION:
+        return f"{r.randint(1, 999)}{r.choice(['ms', 's'])}"
+    if row["kind"] in (NUMBER, SIZE):
+        return str(r.randint(max(row["min"], 1), min(row["max"], 10**6)) if row["min"] < 10**6 else row["min"])
+    return "".join(r.choice("abcABC.$*_0é ='\\\"%{,") for _ in range(r.choice([1, 2, 3, 7, 30, 300]))).strip(" ") or "x"
+
+
+def test_random_option_sets_reach_the_agent_as_they_were_meant(tmp_path):
+    """By the command under the sanitizers: sets of all sizes, so that texts of all lengths come up."""
+    build = lab.ROOT / "build-san"
+    assert (build / "jvmscope").exists(), "make sanitized"
+    command, r, meant, texts = Command(tmp_path, build), random.Random(18), [], []
+    for _ in range(300):
+        rows = r.sample(table(), r.randint(0, len(table())))
+        words, want = [], {"format": "r", "file": str(tmp_path / "out.jfr")}
+        for row in rows:
+            value = some_value(row, r)
+            if row["separator"] and row["name"] != "log":
+                value = value.replace(",", "") or "x"
+            if row["name"] == "alloc" or value == "old":
+                continue
+            words.append(f"{row['flag']}={value}")
+            want[row["name"]] = value
+        captures = {"cpu", "heap", "monitor", "live", "onoom", "threads", "locks", "trace", "cover", "log", "watch", "exceptions",
+                    "events", "deadlock"}
+        text, said = command.options(*words)
+        assert text is not None, (words, said)
+        if not captures & set(want):
+            want["cpu"] = "samples"
+        meant.append(want)
+        texts.append(text)
+    for want, got, text in zip(meant, read(texts), texts):
+        got.pop("outcome", None)  # where the agent tells the command how the session ended
+        assert got == want, text
+
+
+@pytest.fixture
+def command(tmp_path):
+    return Command(tmp_path, lab.BUILD)
+
+
+def a_value(row):
+    return {WORD: row["values"].split("|")[0], YES_NO: "y", NUMBER: str(max(row["min"], 1)), DURATION: "20ms",
+            SIZE: "1m", FRACTION: "0.5", TEXT: "pkg.Name"}[row["kind"]]
+
+
+def test_an_option_given_twice_goes_on_or_is_refused(command):
+    """From the table: lists go on; of anything else the second value would have replaced the first without a word."""
+    for row in table():
+        value = a_value(row)
+        text, said = command.options(f"{row['flag']}={value}", f"{row['flag']}={value}")
+        if row["separator"]:
+            got = read([text])[0]
+            assert got[row["name"]] == value + row["separator"] + value, (row["name"], got)
+        else:
+            assert text is None and "given twice" in said, (row["name"], text, said)
+    for one, other, together in (("--cpu=samples", "--cpu=times", {"cpu": "samples|times"}),
+                                 ("--heap=sites", "--heap=dump", {"heap": "all"})):
+        text, said = command.options(one, other)
+        assert together.items() <= read([text])[0].items(), said
+    # A condition is of the --trace before it, and the order that tells so reaches the agent; one alone may stand anywhere.
+    for words in (("--trace", "a.B", "--if", "arg1 > 1", "--trace", "a.C", "--if", "arg1 > 2"),
+                  ("--trace", "a.B", "--trace", "a.C", "--if", "arg1 > 1"), ("--if", "arg1 > 1", "--trace", "a.B,a.C")):
+        text, said = command.options(*words)
+        got = ",".join(f"{flag[2:]}={value}".replace("a.B,a.C", "a.B\\,a.C") for flag, value in zip(words[::2], words[1::2]))
+        assert text and got in text, (text, said)
+    for words, why in ((("--trace", "a.B", "--if", "arg1 > 1", "--if", "arg1 > 2"), "given twice for one trace"),
+                       (("--if", "arg1 > 1", "--trace", "a.B", "--if", "arg1 > 2"), "given twice for one trace"),
+                       (("--if", "arg1 > 1", "--trace", "a.B", "--trace", "a.C"), "stands behind the trace that it is for")):
+        text, said = command.options(*words)
+        assert text is None and said.startswith("jvmscope: run: if=") and why in said, (words, said)
+    for words in (("-o", "x.jfr"), ("-t", "2s", "-t", "3s"), ("-i", "2ms", "--interval", "3ms")):
+        assert command.options(*words)[0] is None, words
+
+
+def test_an_option_that_is_wrong_or_empty_is_refused_before_the_program_starts(command):
+    wrong = {WORD: "nonsense", YES_NO: "maybe", NUMBER: "many", DURATION: "soon", SIZE: "big"}
+    for row in table():
+        for value in sorted({"", wrong.get(row["kind"], "")}):
+            text, said = command.options(f"{row['flag']}={value}")
+            assert text is None and said.startswith(f"jvmscope: run: {row['flag']}: "), (row["flag"], value, said)
+    for words in (("-t", "30"), ("-i", "5"), ("-t", "0"), ("-t", "-1s"), ("-t", "")):
+        text, said = command.options(*words)
+        assert text is None and said.startswith("jvmscope: run: --"), (words, said)
+    assert "needs a unit: 30s, 30ms, 30us" in command.options("-t", "30")[1]
+
+
+def test_options_at_their_limits(command):
+    unit = {DURATION: "ns"}
+    for row in table():
+        if row["kind"] not in unit and row["kind"] not in (NUMBER, SIZE):
+            continue
+        for value, good in ((row["min"], True), (row["max"], True), (row["min"] - 1, False), (row["max"] + 1, False)):
+            if value < 0 or value >= 2**63:
+                continue
+            text, said = command.options(f"{row['flag']}={value}{unit.get(row['kind'], '')}")
+            assert (text is not None) == good, (row["flag"], value, said)
+            assert good or "out of range: " in said, said
+
+
+def test_lists_have_one_separator(command):
+    """A comma; the separators of before are still read."""
+    for row in table():
+        if row["separator"] and row["name"] != "log":  # whose texts may have commas
+            for given in ("a.B,a.C", "a.B, a.C", f"a.B{row['separator']}a.C"):
+                assert read([command.options(row["flag"], given)[0]])[0][row["name"]] == f"a.B{row['separator']}a.C"
+
+
+def test_quotes_reach_a_vm_that_a_script_starts(tmp_path):
+    """By JAVA_TOOL_OPTIONS, where the VM takes quotes off. The agent refuses the field and names it."""
+    field = """it's-"quoted"-'twice'"""
+    command = [lab.BUILD / "jvmscope", "run", "--watch", field, "-o", tmp_path / "out.jfr", "--", *lab.Jdk(17).command("java", "-version")]
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=60)
+    assert f"watch: {field}: pkg.Class.field" in done.stderr, done.stderr

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of the commands that read: each one twice, wrong, empty and at its limits, as the command's own help lists them. No VM is
+asked and no file is there: what is refused is refused before either is looked for."""
+import re
+
+import lab
+import pytest
+
+FILE = "no-such-file.jfr"
+OPTION = re.compile(r"^  (?:-(\w), |    )(--[a-z-]+)(?: (\S+))?")
+
+
+def run(*words):
+    done = lab.jvmscope(*words)
+    return done.returncode, done.stdout, done.stderr
+
+
+def verbs():
+    yield from ("report", "diff", "convert", "coverage", "trace")
+    for command in ("threads", "heap"):
+        for verb in re.findall(rf"(?m)^  {command} (\S+) ", run(command, "--help")[1]):
+            if (command, verb) != ("heap", "dump"):  # which asks a VM
+                yield f"{command} {verb}"
+
+
+class Verb:
+    def __init__(self, name):
+        self.name, self.words = name, name.split()
+        code, text, _ = run(*self.words, "--help")
+        assert code == 0
+        self.operands = [FILE, FILE] if name in ("diff", "heap diff") else [FILE]
+        self.output = ["-o", "/no/such/folder/x.html"] if name == "convert" else []
+        self.options = [m.groups() for m in map(OPTION.match, text.splitlines()) if m]
+        assert self.options, text
+
+    def refused(self, *words):
+        """Why; None: these words are not what it refuses."""
+        output = [] if any(w.startswith(("-o", "--output")) for w in words) else self.output
+        code, out, said = run(*self.words, *words, *output, *self.operands)
+        assert code in (1, 2) and out == "", (self.name, words, code, out, said)
+        told = said.startswith(f"jvmscope: {self.name}: ") or said.startswith(f"jvmscope: {self.words[0]}: ")
+        return said if code == 2 and told else None
+
+
+def good(value):
+    return value.split("|")[0] if "|" in value else {"N": "3", "F": "0.5", "TIME": "5s", "SIZE": "64m", "OUT": "x.html"}.get(value, "x")
+
+
+def wrong(value):
+    if "|" in value:
+        return ["", "nonsense", good(value) + "|"]
+    return {"N": ["", "x", "-1", "1.5", "3x", "9223372036854775808"], "TIME": ["", "x", "-1s", "5", "5 s", "1e30s"],
+            "SIZE": ["", "x", "-1", "1q", "99999999999g"]}.get(value, [""])
+
+
+def limits(value):
+    return {"N": ["0", "9223372036854775807"], "TIME": ["0", "0s", "1ns", "100000h"], "SIZE": ["1m", "1t"]}.get(value, [])
+
+
+@pytest.mark.parametrize("name", verbs())
+def test_every_option_twice_wrong_and_at_its_limits(name):
+    verb = Verb(name)
+    for letter, flag, value in verb.options:
+        if not value:
+            said = verb.refused(f"{flag}=x")
+            assert said and "takes no value" in said, (flag, said)
+            continue
+        said = verb.refused(flag, good(value), f"{flag}={good(value)}")
+        assert said is None or "given twice" in said, (flag, said)
+        for given in wrong(value):
+            said = verb.refused(f"{flag}={given}")
+            assert said and flag in said and len(said.splitlines()) <= 2, (flag, given, said)
+            assert not letter or not given or verb.refused(f"-{letter}{given}"), (letter, given)
+        for given in limits(value):
+            assert verb.refused(flag, given) is None, (flag, given)
+    said = verb.refused("--no-such-option")
+    assert said and "no such option" in said
+
+
+def test_a_verb_lists_its_own_options_alone():
+    """What another verb takes is refused; it was listed, taken and ignored."""
+    for name, flags in (("threads deadlocks", ("--limit=3", "--thread=x", "--factor=1")), ("threads timeline", ("--idle", "--end=x", "--method=x")),
+                        ("threads summary", ("--factor=0.5", "--end=x")), ("threads critical-path", ("--factor=0.5", "--class=x"))):
+        verb = Verb(name)
+        for flag in flags:
+            said = verb.refused(flag)
+            assert said and "no such option" in said and flag.split("=")[0] not in [o[1] for o in verb.options], (name, flag, said)
+
+
+def test_help_of_control_wherever_it_is_asked_for():
+    want = run("control", "--help")
+    assert want[0] == 0 and want[1].startswith("usage: jvmscope control ")
+    assert run("control", "4711", "--help") == want
+
+
+def test_manual_pages_have_no_empty_explanations():
+    for command in re.findall(r"(?m)^  (\w+) ", run("--help")[1]):
+        page = lab.BUILD / f"jvmscope-{command}.1.scd"
+        text = page.read_text() if page.exists() else ""
+        assert "As above" not in text and "\n\t\n" not in text and "\\t" not in text and "\n?" not in text, command

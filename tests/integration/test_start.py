@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How recordings begin: each step of each capture's start fails in turn (the hidden option fail=), many recordings in one VM."""
+import collections
+import json
+import subprocess
+import time
+
+import pytest
+
+import lab
+
+# All captures that go together, in two sets; `fail` names them as src/agent/capture does.
+PLACES = "log=Rounds:18 {n},watch=Rounds.field,trace=Rounds.traced,if=arg1 > 5,show=Rounds.field,tostring=Rounds"
+SAMPLED = f"cpu=samples,alloc=sampled,heap=dump,onoom=dump,threads=y,deadlock=y,locks=Rounds,events=y,cover=y,allow-control=y,{PLACES}"
+EXACT = "cpu=times,alloc=exact,live=exact,heap=all,monitor=y,exceptions=counts,cover=y,trace=Rounds.traced"
+SETS = {SAMPLED: ("session", "cpu", "alloc", "heap", "threads", "events", "cover", "control", "trace", "log"),
+        EXACT: ("cpu", "alloc", "exceptions")}
+HPROF = "cpu=times,heap=all,monitor=y,park=y"
+
+
+class Rounds:
+    """Does rounds of known result for as long as it is looked at; the end says whether all of them were right."""
+
+    def __init__(self, jdk, *jvm):
+        self.process = jdk.start_java("Rounds", jvm=("-Xmx96m", *jvm), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE)
+        assert self.process.stdout.readline() == "ready\n", self.process.stderr.read()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.process.kill()
+        self.process.communicate()
+
+    def count(self):
+        print("?", file=self.process.stdin, flush=True)
+        answer = self.process.stdout.readline()
+        assert answer.endswith(" rounds\n"), (answer, self.process.poll(), self.process.stderr.read() if not answer else "")
+        return int(answer.split()[0])
+
+    def goes_on(self):
+        before, deadline = self.count(), time.monotonic() + 60
+        while self.count() == before:
+            assert time.monotonic() < deadline, "the program stands still"
+            time.sleep(0.01)
+
+    def end(self):
+        out, err = self.process.communicate(timeout=60)
+        assert (self.process.returncode, out) == (0, "done\n"), (self.process.returncode, out, err)
+        return err
+
+
+def attach(pid, output, words, fail):
+    return lab.jvmscope("attach", "-o", output, "--agent", f"{words},include=Rounds,fail={fail}", pid, timeout=300)
+
+
+def fail_each_step(jdk, folder, sets):
+    """The steps that were found, by capture."""
+    found = collections.Counter()
+    with Rounds(jdk) as program:
+        pid = program.process.pid
+        for words, captures in sets.items():
+            for capture in captures:
+                for step in range(1, 100):
+                    out = folder / f"{capture}-{step}.jfr"
+                    done = attach(pid, out, words, f"{capture}:{step}")
+                    program.goes_on()
+                    if done.returncode == 0:
+                        break
+                    assert done.returncode == 1 and "cannot record: " in done.stderr, (capture, step, done.stderr)
+                    assert not out.exists(), "nothing was recorded, and no file says otherwise"
+                    found[capture] += 1
+                assert done.returncode == 0, f"{capture}: a hundred steps: {done.stderr}"
+                assert lab.jvmscope("stop", "-o", out, pid).returncode == 0
+                report = lab.jvmscope("report", "--json", out)
+                assert report.returncode == 0 or capture != "cpu", report.stderr
+        program.end()
+    return found
+
+
+@pytest.mark.jdks(25)
+def test_a_start_that_fails_at_any_step_leaves_the_program_alone(jdk, tmp_path):
+    """By attach. The capture whose failing has killed servers, after all others; check-all has the rest, on all JDKs."""
+    found = fail_each_step(jdk, tmp_path, {SAMPLED: ("cpu",)})
+    assert found["cpu"] >= 3, found
+
+
+@pytest.mark.slow
+def test_every_step_of_every_start_fails_in_turn(jdk, tmp_path):
+    found = fail_each_step(jdk, tmp_path, SETS)
+    assert len(found) == 11, found
+
+
+def fail_at_start_up(jdk, folder, words, captures):
+    """Of a VM that is started anew for each step: it is refused in one line, or goes on without a recording."""
+    for capture in captures:
+        for step in range(1, 100):
+            out = folder / f"{capture}-{step}"
+            options = f"{words},include=Rounds,file={out},fail={capture}:{step}"
+            done = jdk.java("Rounds", jvm=("-Xmx96m", jdk.agent(options)), stdin=subprocess.DEVNULL)
+            if out.exists():
+                break
+            refused = done.returncode in (1, 9) and done.stdout == ""
+            assert refused or (done.returncode, done.stdout) == (0, "ready\ndone\n"), (capture, step, done)
+            told = [l for l in done.stderr.splitlines() if l.startswith("hprof: ") and ("cannot" in l or "nothing is recorded" in l)]
+            assert told or refused, (capture, step, done.stderr)
+        assert done.returncode == 0 and "nothing is recorded" not in done.stderr, (capture, done.stderr)
+        assert done.stdout == "ready\ndone\n"
+
+
+@pytest.mark.jdks(11, 27)
+def test_a_start_up_that_fails_at_any_step_leaves_the_program_alone(jdk, tmp_path):
+    fail_at_start_up(jdk, tmp_path, f"format=r,{SAMPLED}", ("cpu", "log"))
+
+
+@pytest.mark.slow
+def test_every_step_of_every_start_up_fails_in_turn(jdk, tmp_path):
+    for words, captures in SETS.items():
+        fail_at_start_up(jdk, tmp_path, f"format=r,{words}", captures)
+    fail_at_start_up(jdk, tmp_path, f"format=a,{HPROF}", ("session", "cpu", "heap", "monitor", "alloc"))
+
+
+@pytest.mark.jdks(17)
+def test_what_cannot_be_recorded_is_said_before_the_vm_is_touched(jdk, tmp_path):
+    """These two killed servers: samples were on when the exceptions or the condition turned out to be impossible."""
+    impossible = {("--exceptions=stacks",): "can_generate_exception_events",
+                  ("--trace", "a.B.c", "--if", "arg1 >"): "condition: ",
+                  ("--log", "nowhere"): "nowhere",
+                  ("--watch", "no-field"): "no-field: pkg.Class.field"}
+    with Rounds(jdk) as program:
+        for words, why in impossible.items():
+            done = lab.jvmscope("attach", "--cpu", *words, "-o", tmp_path / "x.jfr", program.process.pid)
+            assert done.returncode == 1 and why in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+            program.goes_on()
+        assert not (tmp_path / "x.jfr").exists()
+        assert lab.jvmscope("attach", "--cpu", "-t", "200ms", "-o", tmp_path / "x.jfr", program.process.pid).returncode == 0
+        program.end()
+
+
+def test_a_vm_takes_many_recordings(jdk, tmp_path):
+    """Each time a class is handed to the VM anew its NaNs double, until the VM hangs at 65,536 constants: after 17 recordings."""
+    with Rounds(jdk) as program:
+        for i in range(20):
+            done = lab.jvmscope("attach", "--exceptions", "--include", "Rounds", "-t", "10ms", "-o", tmp_path / "x.jfr",
+                                program.process.pid)
+            assert done.returncode == 0, (i, done.stderr)
+            program.goes_on()
+        shown = json.loads(lab.jvmscope("trace", "--exceptions", "--json", tmp_path / "x.jfr").stdout)
+        assert shown
+        program.end()

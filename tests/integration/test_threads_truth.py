@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`jvmscope threads` against programs whose answer is known: what waited before the recording began, and what is no wait."""
+import functools
+import json
+import re
+import subprocess
+
+import pytest
+
+import lab
+
+
+def threads(verb, path, *args):
+    done = lab.jvmscope("threads", verb, "--json", *args, path)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def named(found, name):
+    return [t for t in found["threads"] if t["name"] == name]
+
+
+def release_and_stop(process, out):
+    """Lets the threads of a program go on that waits for its input, ends the recording, and lets the program end."""
+    process.stdin.write("\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "released\n"
+    done = lab.jvmscope("stop", "-o", out, process.pid)
+    assert done.returncode == 0, done.stderr
+    process.stdin.write("\n")
+    process.stdin.flush()
+    assert process.wait(60) == 0
+
+
+@functools.cache
+def recorded_waits(version, folder):
+    """AttachedWaits, recorded from when all of its threads wait until they all have gone on: the recording."""
+    out = folder / f"waits-{version}.jfr"
+    process = lab.Jdk(version).start_java("AttachedWaits", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        done = lab.jvmscope("attach", "--threads", "--cpu=wall", process.pid)
+        assert done.returncode == 0, done.stderr
+        release_and_stop(process, out)
+    finally:
+        process.kill()
+        process.communicate()
+    return out
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("threads")
+
+
+@pytest.fixture
+def attached_waits(jdk, folder):
+    return recorded_waits(jdk.version, folder)
+
+
+# Of each thread: its state when the recording began, what it waited for, whose that was, and how its wait ended.
+STATES = {
+    "has-both": ("TRCThreadWaitingForObjectEvent", "java.lang.Object", None, "notify"),
+    "comes-to-the-monitor": ("TRCThreadWaitingForLockEvent", "java.lang.Object", "has-both", "handoff"),
+    "comes-to-the-lock": ("park", "java.util.concurrent.locks.ReentrantLock$NonfairSync", None, "unpark"),
+    "takes-from-a-queue-and-has-a-long-name": (
+        "park", "java.util.concurrent.locks.AbstractQueuedSynchronizer$ConditionObject", None, "unpark"),
+    "polls-a-queue": ("park", "java.util.concurrent.locks.AbstractQueuedSynchronizer$ConditionObject", None, "unpark"),
+    "sleeps": ("TRCThreadSleepingEvent", None, None, "interrupt"),
+}
+
+
+def test_what_waits_at_attach_is_known(jdk, attached_waits):
+    """State, object, owner and stack are read when the recording begins; the end of each wait and its cause are known too."""
+    summary = threads("summary", attached_waits, "--idle")
+    events = threads("timeline", attached_waits)["events"]
+    for name, (state, object_class, owner, cause) in STATES.items():
+        mine = [e for e in events if e["thread"] == name]
+        assert mine[0]["type"] == "TRCThreadRunningEvent", name
+        wait = mine[1]
+        assert wait["type"] == state or state == "park" and "Park" in wait["type"], (name, wait)
+        what = wait.get("objectWaitingFor") or wait.get("lockedObject")
+        assert (what or {}).get("class") == object_class, (name, wait)
+        assert owner is None or wait["lockedThread"] == owner
+        assert any("AttachedWaits" in frame for frame in wait["frames"]), (name, wait)
+        assert wait["time"] - mine[0]["time"] < 1000, name  # never shown as running
+        ended = next(e for e in mine[2:] if e["type"] == "TRCThreadRunningEvent")
+        assert ended["cause"] == cause, (name, ended)
+    for row in summary["threads"]:
+        if row["name"] in ("Reference Handler", "Finalizer", "Signal Dispatcher", "pool"):
+            assert row["idle"] >= 1 and row["idle_ns"] > 0, row
+    assert len(named(summary, "pool")) == 2
+    assert {t["name"] for t in summary["threads"]} >= set(STATES)
+    assert not any("jvmscope" in t["name"] for t in summary["threads"])
+    # The spinning thread is the only one that runs all the time, so it is what the time depends on.
+    shown = lab.jvmscope("threads", "summary", attached_waits).stdout
+    assert "Finalizer" not in shown and not re.search(r"\bpool\b", shown.split("idle threads")[0]), shown
+    assert re.search(r"idle waits are left out: \d+, .* in all", shown), shown
+
+
+def test_waits_are_named_by_who_calls(jdk, attached_waits):
+    """Two queues, a lock and a pool are rows of their own, by the program's methods; idle pool threads are not among them."""
+    found = threads("monitors", attached_waits)
+    rows = {(s["method"], s["class"]) for s in found["waits"]}
+    methods = [method for method, _ in rows]
+    assert all("AttachedWaits" in m for m in methods), rows
+    conditions = [m for m, c in rows if c and c.endswith("$ConditionObject")]
+    assert len(conditions) == 2, rows
+    everything = threads("monitors", attached_waits, "--idle")
+    idle = [s for s in everything["waits"] if s["idle"]]
+    assert {"java.util.concurrent.ThreadPoolExecutor.getTask"} <= {s["method"] for s in idle}, idle
+    assert found["waits"] == [s for s in everything["waits"] if not s["idle"]]
+
+
+def wall(path, *args):
+    done = lab.jvmscope("report", "--json", "--metric", "wall", *args, path)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["wall"]
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_wall_clock_samples_leave_idle_threads_out(jdk, attached_waits):
+    """What waits for something counts; pools, cleaners and the VM's own threads are a sum. Both together are all samples."""
+    found, everything = wall(attached_waits), wall(attached_waits, "--idle")
+    assert everything["idle"] == 0 and found["idle"] > 0
+    assert found["total"] + found["idle"] == everything["total"]
+    shown = {m["method"]: m["total"] for m in found["methods"]}
+    assert "java.util.concurrent.ThreadPoolExecutor.getTask" not in shown
+    assert not any("ReferenceQueue" in m or "ReferenceHandler" in m for m in shown), shown
+    assert any("AttachedWaits.lambda$main" in m for m in shown), shown
+    assert "java.util.concurrent.ThreadPoolExecutor.getTask" in {m["method"] for m in everything["methods"]}
+    text = lab.jvmscope("report", "--metric", "wall", attached_waits).stdout
+    assert f"left out: {found['idle']} of threads with nothing to do (--idle)" in text, text
+
+
+@functools.cache
+def path_truth(version, folder):
+    """PathTruth with its threads and CPU samples, and with its threads alone."""
+    jdk = lab.Jdk(version)
+    paths = []
+    for options in ("threads=y,cpu=samples,interval=1ms", "threads=y"):
+        paths.append(folder / f"path-{version}-{len(paths)}.jfr")
+        done = jdk.java("PathTruth", jvm=[jdk.agent(f"{options},format=r,file={paths[-1]}")])
+        assert done.returncode == 0 and not done.stderr, done.stderr
+    return paths
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_a_run_is_what_ran_not_what_ended_it(jdk, folder):
+    """300 ms of spin() on the path are spin()'s by the CPU samples; without these they are its caller's, never unpark()'s."""
+    for path in path_truth(jdk.version, folder):
+        found = threads("critical-path", path)
+        rows = {m["method"]: m for m in found["methods"]}
+        run = max((s for s in found["segments"] if s["thread"] == "worker" and s["state"] == "run"), key=lambda s: s["ns"])
+        worker = sum(s["ns"] for s in found["segments"] if s["thread"] == "worker")
+        assert worker > 250_000_000
+        at = [s["sampled_in"] or (s["frames"] or ["?"])[0] for s in found["segments"] if s["thread"] == "worker"]
+        assert not any("nsafe" in method or "LockSupport" in method for method in at), at
+        if found["samples"]:
+            assert run["sampled_in"] == "PathTruth.spin" or "sin" in run["sampled_in"], run
+            assert rows["PathTruth.spin"]["total_ns"] > worker * 0.9, (worker, rows)
+            assert found["sampled_run_ns"] > found["run_ns"] * 0.5
+        else:
+            assert path == path_truth(jdk.version, folder)[1]
+            assert run["frames"][0].startswith("PathTruth.lambda$main$0"), run
+            assert rows["PathTruth.lambda$main$0"]["total_ns"] > worker * 0.9
+
+
+@pytest.mark.jdks(17)
+def test_one_answer_in_every_view(jdk, folder):
+    """`monitors` and `what-if` tell the same gain; a faster lock never takes longer than was measured."""
+    path = path_truth(jdk.version, folder)[1]
+    lock = next(c for c in threads("monitors", path)["classes"] if c["class"] == "java.lang.Object")
+    for percent, factor in (("25", "0.75"), ("50", "0.5"), ("100", "0")):
+        answer, = threads("what-if", path, "--lock", "java.lang.Object", "--factor", factor)
+        assert lock["gain_ns"][percent] == answer["before_ns"] - answer["after_ns"]
+        assert answer["after_low_ns"] <= answer["after_ns"] <= answer["after_high_ns"] <= answer["before_ns"]
+    slower, = threads("what-if", path, "--lock", "java.lang.Object", "--factor", "1.5")
+    assert slower["before_ns"] <= slower["after_low_ns"] <= slower["after_ns"]
+    listed = threads("what-if", path)
+    assert [a["lock"] for a in listed if a["factor"] == 0.5].count("java.lang.Object") == 1
+    half = next(a for a in listed if a["lock"] == "java.lang.Object" and a["factor"] == 0.5)
+    assert half["before_ns"] - half["after_ns"] == lock["gain_ns"]["50"]
+
+
+@pytest.mark.jdks(17)
+def test_filters_do_what_they_say(jdk, folder):
+    path = path_truth(jdk.version, folder)[1]
+    # The path of a thread ends with that thread.
+    segments = threads("critical-path", path, "--thread", "worker")["segments"]
+    assert segments[-1]["thread"] == "worker" and segments[0]["thread"] == "main"
+    # Waits of 200 ms and their ends alone.
+    events = threads("timeline", path)["events"]
+    kept = threads("timeline", path, "--min", "200ms")["events"]
+    assert 0 < len(kept) < len(events)
+    assert any(e["thread"] == "main" and e.get("cause") == "unpark" for e in kept)
+    assert not any(e["type"] == "TRCThreadSleepingEvent" for e in kept)
+    for verb, option, message in (("timeline", "--thread", "no thread's name matches"),
+                                  ("summary", "--thread", "no thread's name matches"),
+                                  ("monitors", "--class", "no lock's class matches"),
+                                  ("what-if", "--lock", "no lock's class matches")):
+        done = lab.jvmscope("threads", verb, option, "nosuch", path)
+        assert done.returncode == 1 and f"{message}: nosuch" in done.stderr and not done.stdout, (verb, done)
+    # Times are all of one form, so that a column can be read from top to bottom.
+    lines = lab.jvmscope("threads", "timeline", path).stdout.splitlines()
+    assert all(re.match(r" +\d+\.\d{6} s  [a-z]", line) for line in lines), lines[:3]
+    cut = lab.jvmscope("threads", "timeline", "-n", "3", path).stdout.splitlines()
+    assert cut == [*lines[:3], f"... and {len(lines) - 3} events more (--limit)"]
+
+
+@pytest.mark.jdks(17)
+def test_no_deadlock_is_said_where_one_was_looked_for(jdk, folder):
+    """The JDK's own recordings tell nothing of who owns a lock."""
+    path = path_truth(jdk.version, folder)[1]
+    assert lab.jvmscope("threads", "deadlocks", path).stdout == "no deadlock at the end of the recording\n"
+    path = folder / "jdk.jfr"
+    assert jdk.java("PathTruth", jvm=[f"-XX:StartFlightRecording=filename={path}"]).returncode == 0
+    done = lab.jvmscope("threads", "deadlocks", path)
+    assert done.returncode == 0 and done.stdout.startswith("not known: "), done
+
+
+@pytest.mark.jdks(17)
+def test_sleeps_that_run_out_are_timed_out(jdk, folder):
+    """In the thread profiler's XML too."""
+    path = path_truth(jdk.version, folder)[1]
+    xml = folder / "path.trcxml"
+    assert lab.jvmscope("convert", path, "-o", xml).returncode == 0
+    ends = re.findall(r'<monWaited [^>]*objIdRef="-1"[^>]*isTimedOut="(\d)"', xml.read_text())
+    assert len(ends) == 20 and set(ends) == {"1"}
+
+
+def virtual_monitors(jdk, out):
+    """Twenty virtual threads hold a monitor one after the other, recorded; the events, and those who waited for it."""
+    done = jdk.java("VirtualMonitors", 20, jvm=[jdk.agent(f"threads=y,format=r,file={out}")], release=21)
+    assert done.returncode == 0, done.stderr
+    events = threads("timeline", out)["events"]
+    return events, [e for e in events if e["type"] == "TRCThreadWaitingForLockEvent" and "VirtualMonitors.hold" in e["frames"][0]]
+
+
+@pytest.mark.jdks(21, 25, 27)
+def test_an_owner_that_the_vm_does_not_tell_is_told_as_unknown(jdk, tmp_path):
+    out = tmp_path / "v.jfr"
+    _, waits = virtual_monitors(jdk, out)
+    unknown = [e for e in waits if e["lockedThread"] is None]
+    summary = threads("summary", out)
+    assert summary["owner_unknown"] == summary["owner_unknown_virtual"] == len(unknown)
+    if jdk.version == 21:  # pinned: the carrier has the monitor, and the VM says so
+        assert not unknown
+    text = lab.jvmscope("threads", "timeline", out).stdout
+    assert text.count("owner unknown") == len(unknown)
+    assert ("owner is unknown" in lab.jvmscope("threads", "summary", out).stdout) == bool(unknown)
+
+
+@pytest.mark.measured
+@pytest.mark.jdks(21, 25, 27)
+def test_monitors_of_virtual_threads_are_handed_off(jdk, tmp_path):
+    """On a busy machine a thread may come just when the monitor is free, and fewer wait."""
+    out = tmp_path / "v.jfr"
+    events, waits = virtual_monitors(jdk, out)
+    # Each who waited got it from somebody: of the first one it is not known from whom, when its owner is not.
+    hands = [e for e in events if e["type"] == "TRCThreadHandoffLockEvent" and e["lockedObject"]["class"] == "java.lang.Object"]
+    assert len(waits) - 2 <= len(hands) <= len(waits), (len(waits), len(hands))
+    (same,), (half,) = (threads("what-if", out, "--lock", "java.lang.Object", "--factor", f) for f in ("1", "0.5"))
+    assert abs(same["after_ns"] - same["before_ns"]) < 0.1 * same["before_ns"], same
+    assert half["scaled_ns"] > 15 * 20e6, half
+    # (On JDK 21 threads that sleep in the monitor keep the carriers, of which others wait for one: nothing of that is recorded.)
+    if jdk.version > 21:
+        assert half["before_ns"] - half["after_ns"] > 0.4 * half["scaled_ns"], half
+
+
+def recorded_virtual(jdk, out, parked, *options, jvm=()):
+    """AttachedVirtual, recorded from when all but one of its threads wait: what `inspect threads` said before."""
+    process = jdk.start_java("AttachedVirtual", parked, jvm=jvm, release=21, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        asked = lab.jvmscope("inspect", "--json", process.pid, "threads")
+        done = lab.jvmscope("attach", "--threads", "--cpu", *options, process.pid)
+        assert done.returncode == 0, done.stderr
+        lab.use_cpu(process, 0.5)
+        release_and_stop(process, out)
+    finally:
+        process.kill()
+        process.communicate()
+    return json.loads(asked.stdout)
+
+
+@pytest.mark.jdks(21, 25, 27)
+def test_virtual_threads_that_are_there_at_attach(jdk, tmp_path):
+    """Each has a row with its state from the beginning on, off its carrier or on it, whoever started it."""
+    out = tmp_path / "v.jfr"
+    asked = recorded_virtual(jdk, out, 100)
+    rows = {t["name"]: t for t in threads("summary", out, "--idle")["threads"] if t["virtual"]}
+    executed = {f"executed-{i}" for i in range(50)}
+    parked = {f"parked-{i}" for i in range(0, 100, 2)}
+    assert set(rows) == executed | parked | {"at-the-lock", "sleeps", "takes", "spins"}
+    assert "not_listed" not in asked
+    states = {t["name"]: t["state"] for t in asked["threads"] if t["virtual"]}
+    assert set(states) == set(rows) and states["takes"] == "parked" and states["spins"] == "runnable", states
+    events = threads("timeline", out)["events"]
+    # When the recording began, which sleeps and parks are told from on.
+    states = {"at-the-lock": ("park", "java.util.concurrent.locks.ReentrantLock$NonfairSync", "AttachedVirtual.waitsForTheLock"),
+              "takes": ("park", "java.util.concurrent.locks.AbstractQueuedSynchronizer$ConditionObject", "AttachedVirtual.takes"),
+              "sleeps": ("TRCThreadSleepingEvent", None, "AttachedVirtual.sleeps"), "parked-0": ("park", None, "LockSupport.park"),
+              "executed-49": ("park", "java.util.concurrent.locks.AbstractQueuedSynchronizer$ConditionObject", "AttachedVirtual.takes")}
+    for name, (state, class_name, method) in states.items():
+        mine = [e for e in events if e["thread"] == name]
+        assert mine[0]["type"] == "TRCThreadRunningEvent", name
+        wait = mine[1]
+        assert wait["type"] == state or state == "park" and "Park" in wait["type"], wait
+        assert wait["time"] - mine[0]["time"] < 1000, name  # never shown as running
+        assert ((wait.get("objectWaitingFor") or wait.get("lockedObject")) or {}).get("class") == class_name, wait
+        assert any(method in frame for frame in wait["frames"]), wait
+        assert name == "at-the-lock" or len(mine) == 2, mine
+    ended = next(e for e in events if e["thread"] == "at-the-lock" and e["type"] == "TRCThreadRunningEvent" and e.get("cause"))
+    assert ended["cause"] == "unpark", ended
+    # The samples of the one that runs are its own.
+    found = json.loads(lab.jvmscope("report", "--json", "--thread", "spins", out).stdout)
+    assert found["samples"]["total"] > 5, found
+    assert not lab.jvmscope("threads", "summary", out).stderr
+
+
+@pytest.mark.jdks(21, 27)
+def test_virtual_threads_that_cannot_be_listed_at_attach_are_counted(jdk, tmp_path):
+    out = tmp_path / "v.jfr"
+    asked = recorded_virtual(jdk, out, 100, jvm=["-Djdk.trackAllThreads=false"])
+    assert re.fullmatch(r"5\d virtual threads", asked["not_listed"]) and sum(t["virtual"] for t in asked["threads"]) == 50
+    found = threads("summary", out)
+    loss, = found["losses"]
+    assert (loss["capture"], loss["what"]) == ("threads", "virtual threads") and "next run" in loss["reason"], loss
+    # The JDK counts those that it does not track: 50 that are parked, and four. Another thread may come or go meanwhile.
+    assert 52 <= loss["amount"] == found["lost"] <= 56, loss
+    assert len([t for t in found["threads"] if t["name"].startswith("executed-")]) == 50
+    assert "virtual threads were lost" in (lambda d: d.stdout + d.stderr)(lab.jvmscope("threads", "summary", out))

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What commands say of a recording: what they wrote beside it, what it lost and what is not in it."""
+import json
+import re
+import subprocess
+
+import pytest
+
+import lab
+
+
+@pytest.fixture
+def busy(jdk):
+    """Starts Busy under the JDK with the VM's options given; ended with the test."""
+    started = []
+
+    def start(*jvm):
+        process = jdk.start_java("Busy", 600, jvm=("-Xmx32m", *jvm), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        started.append(process)
+        assert process.stdout.readline() == "ready\n"
+        return process.pid
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def said(done, status=0):
+    assert done.returncode == status, done.stderr
+    return done.stderr
+
+
+def run(jdk, out, *options, program=("Busy", "0.2")):
+    """`jvmscope run` of a short program; its own lines on standard error."""
+    done = lab.jvmscope("run", *options, "-o", out, "--", *jdk.command("java", "-Xmx32m", "-cp", lab.compiled(program[0]), *program))
+    return [line for line in said(done).splitlines() if line.startswith("jvmscope: ")]
+
+
+@pytest.mark.jdks(17)
+def test_heap_into_a_recording_has_sites_and_a_dump_that_is_named(jdk, tmp_path):
+    out, dump = tmp_path / "x.jfr", tmp_path / "x.hprof"
+    wrote, beside = run(jdk, out, "--heap")
+    assert wrote.startswith(f"jvmscope: wrote {out} (") and beside.startswith(f"jvmscope: wrote {dump} (")
+    assert json.loads(lab.jvmscope("report", "--json", out).stdout)["allocations"]["methods"]
+    assert lab.jvmscope("heap", "summary", dump).returncode == 0
+    # Of the dump alone there is nothing that report could show, and an older dump is not named.
+    (wrote,) = run(jdk, out, "--cpu")
+    assert dump.exists()
+    wrote, beside = run(jdk, out, "--heap=dump")
+    assert wrote.startswith(f"jvmscope: wrote {out} (") and "see it with" not in wrote and str(dump) in beside
+
+
+@pytest.mark.jdks(17)
+def test_what_was_asked_for_and_is_not_in_a_recording_is_told(jdk, tmp_path):
+    out, page = tmp_path / "x.jfr", tmp_path / "x.html"
+    asked = ("--trace=Busy.nosuch", "--exceptions", "--monitors", "--watch=Busy.sink")
+    for path in (out, page):
+        lines = run(jdk, path, *asked)
+        assert "jvmscope: Busy.nosuch: the pattern traced nothing: Busy is loaded and has no such method" in lines
+        assert f"jvmscope: {path}: holds no exceptions" in lines
+        assert f"jvmscope: {path}: holds no waits for monitors: there was no contention" in lines
+        # The program does access the field.
+        assert not [line for line in lines if "--watch" in line]
+
+
+@pytest.mark.jdks(8, 17)
+def test_a_vm_that_attach_would_end_is_shown_and_left_alone(jdk, busy):
+    pid, other = busy("-Xrs"), busy()
+    vms = {vm["pid"]: vm for vm in json.loads(said_out(lab.jvmscope("list", "--json")))}
+    assert vms[pid]["command"] == "Busy 600"
+    assert (vms[pid]["attachable"], vms[other]["attachable"]) == (False, True)
+    assert vms[pid]["version"].startswith("1.8.0" if jdk.version == 8 else str(jdk.version))
+    line = next(l for l in lab.jvmscope("list").stdout.splitlines() if l.split()[0] == str(pid))
+    assert line.endswith("(no attach: -Xrs, or still starting)")
+    assert "Busy 600" in said_out(lab.jvmscope("top", "-n", 1, "-i", "50ms", pid))
+    for command in (["status"], ["attach", "-t", "1s"], ["top", "--states", "-n", 1], ["heap", "dump"]):
+        done = lab.jvmscope(*command, pid)
+        assert done.returncode == 1 and "-Xrs" in done.stderr and done.stderr.count("\n") == 1, (command, done.stderr)
+    assert "Busy 600" in said_out(lab.jvmscope("top", "-n", 1, "-i", "50ms", pid))
+
+
+def said_out(done):
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.jdks(8, 25)
+def test_a_recording_that_goes_on_is_told_with_its_size_and_its_losses(jdk, busy, tmp_path):
+    pid, file, copy, page = busy(), tmp_path / "a.jfr", tmp_path / "b.jfr", tmp_path / "c.html"
+    note = "note: heap=sites: "
+    said(lab.jvmscope("attach", "--agent", "heap=sites", "--trace=Busy.work", "--limit=3", "-o", file, pid))
+    again = said(lab.jvmscope("attach", "-t", "1s", pid), 1)
+    assert again.endswith(f"already recording to {file}; end that recording with: jvmscope stop {pid}\n")
+    lost = r": trace: (\d+) calls were lost between \S+ s and \S+ s: the number that --limit allows was reached\n"
+    while "lost.trace.calls" not in lab.jvmscope("status", pid).stdout:
+        pass
+    first = said(lab.jvmscope("dump", pid))
+    assert re.search(rf"wrote {file}.* \(\S+ [KM]iB\)\n", first) and re.search(re.escape(str(file)) + lost, first)
+    assert f"jvmscope: {pid}: the recording goes on\n" in first and first.count(note) == 1
+    # What has been told once is told by status alone from there on.
+    assert said(lab.jvmscope("inspect", pid, "threads")) == ""
+    assert "note  " in said_out(lab.jvmscope("status", pid))
+    second = said(lab.jvmscope("dump", "-o", copy, pid))
+    assert re.search(re.escape(str(copy)) + lost, second) and second.count(note) == 1
+    # The copy ends with its only chunk, without the room that the recorder has ready: half a MiB or more.
+    assert copy.stat().st_size == int.from_bytes(copy.read_bytes()[8:16], "big") < file.stat().st_size - (1 << 19)
+    traced = json.loads(said_out(lab.jvmscope("trace", "--json", copy)))
+    assert len(traced["calls"]) == 3 and traced["lost"] > 0 and not traced["unended"]
+    third = said(lab.jvmscope("dump", "-o", page, pid))
+    assert re.search(re.escape(str(page)) + lost, third) and third.count(" lost ") == 1 and page.stat().st_size > 1000
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.jfr", "b.jfr", "c.html"]
+    assert re.search(re.escape(str(file)) + lost, said(lab.jvmscope("stop", pid)))
+    whole = json.loads(said_out(lab.jvmscope("trace", "--json", file)))
+    assert whole["lost"] >= traced["lost"] and not whole["unended"]
+
+
+@pytest.mark.jdks(17)
+def test_json_of_differences_tells_what_each_side_lost(jdk, tmp_path):
+    whole, limited = tmp_path / "a.jfr", tmp_path / "b.jfr"
+    run(jdk, whole, "--cpu", "-i", "1ms")
+    run(jdk, limited, "--cpu", "-i", "1ms", "--trace=Busy.work", "--limit=3")
+    both = json.loads(said_out(lab.jvmscope("diff", "--json", whole, limited)))
+    (loss,) = both["new"]["losses"]
+    assert loss["capture"] == "trace" and loss["amount"] == both["new"]["lost"] > 0
+    assert (both["base"]["lost"], both["base"]["losses"], both["base"]["unended"]) == (0, [], False)
+
+
+@pytest.mark.jdks(17)
+def test_no_probe_is_in_a_result_and_filters_that_match_nothing_are_told(jdk, tmp_path):
+    out, stacks = tmp_path / "a.jfr", tmp_path / "a.collapsed"
+    run(jdk, out, "--cpu", "-i", "1ms", "--threads", "--trace=Busy.*", program=("Busy", "1", "2"))
+    assert lab.jvmscope("convert", "-o", stacks, out).returncode == 0
+    report, path = said_out(lab.jvmscope("report", out)), said_out(lab.jvmscope("threads", "critical-path", out))
+    assert "Busy.work" in report and "\n\nHottest stacks\n" in report
+    assert "\\n" not in report + path and "Jvmscope" not in report + path + stacks.read_text()
+    for command in (["trace", "--method", "nosuch"], ["trace", "--thread", "nosuch"], ["diff", "--thread", "nosuch", out],
+                    ["report", "--thread", "nosuch"], ["threads", "timeline", "--thread", "nosuch"]):
+        done = lab.jvmscope(*command, out)
+        assert done.returncode == 1 and done.stderr.endswith(": nosuch\n"), (command, done.stderr)
+
+
+@pytest.mark.parametrize("output", ["x.collapsed", "x.pb.gz", "x.pftrace", "x.json", "x.trcxml"])
+def test_an_output_that_cannot_hold_what_is_asked_for_is_refused_before_the_program_runs(output, tmp_path):
+    done = lab.jvmscope("run", "--trace", "Amounts.called", "-o", tmp_path / output, "--", "touch", tmp_path / "ran")
+    assert done.returncode == 2 and f"{tmp_path / output}: this format holds " in done.stderr, done.stderr
+    assert done.stderr.count("\n") == 1 and not list(tmp_path.iterdir())
+
+
+@pytest.mark.jdks(8, 27)
+def test_losses_of_what_is_converted_at_once_are_told_once_and_under_its_name(jdk, tmp_path):
+    page = tmp_path / "x.html"
+    lines = run(jdk, page, "--cpu", "--trace=Amounts.called", "--limit=100", program=("Amounts", "calls", "20000"))
+    losses = [line for line in lines if " were lost " in line]
+    assert len(losses) == 1 and losses[0].startswith(f"jvmscope: {page}: trace: 19900 calls were lost "), lines
+    assert not [line for line in lines if page.name + "." in line]
+
+
+@pytest.mark.jdks(8, 17, 27)
+def test_patterns_of_classes_that_match_nothing_are_told(jdk, tmp_path, busy):
+    """At the end of a run, and on attach and at the end of what is attached."""
+    options = ("--locks", "no.Such,java.lang.Object", "--cover", "--include", "Busy*,nono.*")
+    told = run(jdk, tmp_path / "r.jfr", *options)
+    assert [l for l in told if "matches" in l] == [f"jvmscope: --{o}: no class that was loaded matches: {p}"
+                                                                for o, p in (("locks", "no.Such"), ("include", "nono.*"))]
+    pid = busy()
+    done = lab.jvmscope("attach", *options, "-o", tmp_path / "a.jfr", pid)
+    assert [l for l in said(done).splitlines() if "matches" in l] == [f"jvmscope: note: {o}: no class that is loaded so far matches"
+                                                                      for o in ("locks no.Such", "include nono.*")]
+    done = lab.jvmscope("stop", "-o", tmp_path / "a.jfr", pid)
+    assert said(done).count("no class that was loaded matches") == 2

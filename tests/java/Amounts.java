@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Known amounts of everything that is recorded at once: calls, throws, catches, objects, waits for a lock, lines that run. */
+public class Amounts {
+    static final int CALLS = 50_000, THROWS = 30, OBJECTS = 20_000, BYTES = 1000, HOLD_MS = 200;
+    static final Object LOCK = new Object();
+    static Object kept;
+    static long sum;
+
+    static int called(int i) {
+        return i * 2;
+    }
+
+    static int through(int i) {
+        return called(i) + 1;
+    }
+
+    static void fail(int i) {
+        throw new IllegalStateException("thrown " + i); // thrown
+    }
+
+    static void passes(int i) {
+        fail(i);
+    }
+
+    static void ends() {
+        throw new IllegalArgumentException("nobody catches it"); // uncaught
+    }
+
+    static void allocate() {
+        for (int i = 0; i < OBJECTS; i++)
+            kept = new byte[BYTES];
+    }
+
+    static void hold() {
+        synchronized (LOCK) {
+            sleep(HOLD_MS);
+        }
+    }
+
+    static void sleep(int ms) {
+        try {
+            Thread.sleep(ms);
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
+        }
+    }
+
+    static void never() {
+        sum--;
+    }
+
+    /** "objects N", "calls N", "calls N wait": N of them alone; wait: until the program is killed. */
+    static void alone(String what, int n) {
+        long began = System.nanoTime();
+        if (what.equals("objects"))
+            for (int i = 0; i < n; i += OBJECTS)
+                allocate();
+        else
+            for (int i = 0; i < n; i++)
+                sum += called(i);
+        System.out.println("in " + (System.nanoTime() - began));
+    }
+
+    public static void main(String[] args) throws Exception {
+        if (args.length > 0) {
+            do
+                alone(args[0], Integer.parseInt(args[1]));
+            while (args.length > 2);
+            return;
+        }
+        for (int i = 0; i < CALLS; i++)
+            sum += i % 2 == 0 ? called(i) : through(i);
+        for (int i = 0; i < THROWS; i++) {
+            try {
+                passes(i);
+            } catch (IllegalStateException e) { // caught
+                sum++;
+            }
+        }
+        Thread ends = new Thread(Amounts::ends, "ends");
+        ends.setUncaughtExceptionHandler((t, e) -> sum++);
+        ends.start();
+        ends.join();
+        allocate();
+        Thread holder = new Thread(Amounts::hold, "holder");
+        holder.start();
+        while (holder.getState() != Thread.State.TIMED_WAITING)
+            Thread.sleep(1);
+        synchronized (LOCK) {
+            sum++;
+        }
+        holder.join();
+        if (sum < 0)
+            never();
+        System.out.println("sum " + sum);
+    }
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+import java.io.ByteArrayOutputStream;
+import java.io.InputStream;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.IntUnaryOperator;
+
+/** What an agent's tables find hard: JvmpiContract THREADS LOADERS. Ends with "right" and a sum that does not depend on chance. */
+public class JvmpiContract {
+    static class NeverMade { int field; static int statics; }
+    interface NeverUsed { int x = 3; }
+    enum Colour { RED, GREEN }
+
+    /** Loaded again by each loader, and dropped with it. */
+    public static class Dropped implements Callable<Integer> {
+        static final Object[] HELD = new Object[10];
+        final int[] values = new int[5];
+        final Dropped[] nothing = new Dropped[2];
+        public Integer call() {
+            HELD[0] = this;
+            IntUnaryOperator add = x -> x + values.length;
+            Runnable unused = () -> values[0]++;
+            unused.run();
+            return add.applyAsInt(values[0]);
+        }
+    }
+
+    static class Loader extends ClassLoader {
+        final byte[] code;
+        Loader(byte[] code) {
+            super(JvmpiContract.class.getClassLoader());
+            this.code = code;
+        }
+        @Override protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
+            return name.equals("JvmpiContract$Dropped") ? found(name) : super.loadClass(name, resolve);
+        }
+        private synchronized Class<?> found(String name) {
+            Class<?> c = findLoadedClass(name);
+            return c != null ? c : defineClass(name, code, 0, code.length);
+        }
+    }
+
+    static byte[] read(InputStream in) throws Exception {
+        ByteArrayOutputStream out = new ByteArrayOutputStream();
+        byte[] some = new byte[4096];
+        for (int n; (n = in.read(some)) > 0; )
+            out.write(some, 0, n);
+        return out.toByteArray();
+    }
+
+    static int loaders(int n) throws Exception {
+        byte[] code = read(JvmpiContract.class.getResourceAsStream("JvmpiContract$Dropped.class"));
+        int sum = 0;
+        for (int i = 0; i < n; i++) {
+            Class<?> c = new Loader(code).loadClass("JvmpiContract$Dropped");
+            sum += (Integer) ((Callable<?>) c.getDeclaredConstructor().newInstance()).call();
+            if (i % 50 == 49)
+                System.gc();
+        }
+        return sum;
+    }
+
+    static final Object lock = new Object();
+    static synchronized int contend(AtomicInteger n) throws Exception {
+        synchronized (lock) {
+            if (n.get() % 16 == 0)
+                lock.wait(1);
+            return n.incrementAndGet();
+        }
+    }
+
+    static int threads(int n) throws Exception {
+        AtomicInteger sum = new AtomicInteger();
+        List<Thread> all = new ArrayList<>();
+        for (int i = 0; i < n; i++) {
+            Thread t = new Thread(() -> {
+                try {
+                    contend(sum);
+                    Thread.sleep(1);
+                } catch (Exception e) {
+                    throw new RuntimeException(e);
+                }
+            }, "short " + i);
+            t.start();
+            all.add(t);
+            if (all.size() == 100) {
+                for (Thread each : all)
+                    each.join();
+                all.clear();
+            }
+        }
+        for (Thread each : all)
+            each.join();
+        return sum.get();
+    }
+
+    static int objects(int n) throws Exception {
+        Map<String, Object> kept = new HashMap<>();
+        int sum = 0;
+        for (int i = 0; i < n; i++) {
+            Object[] some = {new NeverMade[3], new NeverUsed[i % 5], new int[2][3][4], new Colour[] {Colour.RED}, new Object[1][0], new byte[i % 700],
+                Arrays.copyOf(new long[9], 20), "text".toCharArray().clone(), new NeverUsed[2][2], "a" + i, Integer.valueOf(i * 1000)};
+            kept.put("k" + i % 500, some);
+            sum += some.length + Arrays.hashCode((Object[]) some[3]) * 0;
+            synchronized (Arrays.copyOf(some, 3)) {
+                sum++;
+            }
+            try {
+                if (i % 100 == 0)
+                    throw new IllegalStateException("" + i);
+            } catch (IllegalStateException e) {
+                sum += e.getStackTrace().length > 0 ? 1 : 1000;
+            }
+        }
+        Runnable proxy = (Runnable) Proxy.newProxyInstance(JvmpiContract.class.getClassLoader(), new Class<?>[] {Runnable.class}, (p, m, a) -> null);
+        proxy.run();
+        Method m = JvmpiContract.class.getDeclaredMethod("twice", int.class);
+        for (int i = 0; i < 40; i++)
+            sum += (Integer) m.invoke(null, i);
+        return sum;
+    }
+
+    static int twice(int i) {
+        return 2 * i;
+    }
+
+    /**
+     * Virtual threads that change their carriers: 0, or how many went wrong. On JDK 21 alone: JDK 25 crashes when FollowReferences
+     * meets a virtual thread whose constructor has not set its continuation (JvmtiEnvBase::is_vthread_alive).
+     */
+    static int virtual(int n) throws Exception {
+        if (!System.getProperty("java.specification.version").equals("21"))
+            return 0;
+        Method start = Thread.class.getMethod("startVirtualThread", Runnable.class);
+        AtomicInteger done = new AtomicInteger();
+        List<Thread> all = new ArrayList<>();
+        Runnable work = () -> {
+            try {
+                Thread.sleep(2);
+                contend(done);
+            } catch (Exception e) {
+                throw new RuntimeException(e);
+            }
+        };
+        for (int i = 0; i < n; i++)
+            all.add((Thread) start.invoke(null, work));
+        for (Thread each : all)
+            each.join();
+        return n - done.get();
+    }
+
+    public static void main(String[] args) throws Exception {
+        int threads = Integer.parseInt(args[0]), loaders = Integer.parseInt(args[1]);
+        int[] part = new int[1];
+        Thread beside = new Thread(() -> {
+            try {
+                part[0] = loaders(loaders);
+            } catch (Exception e) {
+                e.printStackTrace();
+            }
+        }, "loaders");
+        beside.start();
+        int sum = threads(threads) + objects(2000) + virtual(threads);
+        beside.join();
+        System.out.println("right " + (sum - threads) + " " + (part[0] - 6 * loaders));
+    }
+}

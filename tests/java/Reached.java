@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Passes objects whose fields have known values: which calls a condition on fields lets through can be told from the numbers. */
+public class Reached {
+    static class Base {
+        private final int level;
+        Base next;
+        String name;
+        static long turn = 100;
+        static Base last;
+
+        Base(int level) {
+            this.level = level;
+            name = level == 3 ? null : "n" + level;
+        }
+
+        int take(int i, Object o) {
+            return i + level; // a line
+        }
+    }
+
+    static class Below extends Base {
+        final int[] parts = {1, 2, 3};
+        final Integer boxed;
+
+        Below(int level) {
+            super(level);
+            boxed = level + 1000;
+        }
+    }
+
+    static int plain(int i, Base b) {
+        return i;
+    }
+
+    public static void main(String[] args) {
+        for (int i = 0; i < 10; i++) {
+            Base b = i % 2 == 0 ? new Below(i) : new Base(i);
+            b.next = i < 5 ? new Below(10 * i) : null;
+            Base.turn = 100 + i;
+            Base.last = i < 8 ? b : null;
+            if (b.take(i, b.next) + plain(i, i == 9 ? null : b) != 3 * i)
+                System.out.println("wrong");
+        }
+        System.out.println("done");
+    }
+}

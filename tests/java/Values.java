@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+import java.util.*;
+import java.util.concurrent.*;
+import java.util.concurrent.atomic.*;
+
+/** Values of every kind that a trace shows; what each method was given is known. No method of a value may be called. */
+public class Values {
+    enum Color {
+        RED, GREEN {
+            @Override
+            int bits() {
+                return 2;
+            }
+        };
+
+        int bits() {
+            return 1;
+        }
+
+        @Override
+        public String toString() {
+            throw new AssertionError("called by the trace");
+        }
+    }
+
+    /** Everything that a careless reader would call. */
+    static class Touchy extends ArrayList<Object> {
+        @Override
+        public int size() {
+            throw new AssertionError("size");
+        }
+
+        @Override
+        public Iterator<Object> iterator() {
+            throw new AssertionError("iterator");
+        }
+    }
+
+    static class Silent extends RuntimeException {
+        Silent(String message) {
+            super(message);
+        }
+
+        @Override
+        public String getMessage() {
+            throw new AssertionError("getMessage");
+        }
+    }
+
+    static class Order {
+        static int limit = 7;
+        int id = 42;
+        String[] lines = {"a", "b"};
+        Order next;
+
+        int total(int n) {
+            return n + id;
+        }
+    }
+
+    static Object one(String what, Object o) {
+        return o;
+    }
+
+    static double real(double d, float f) {
+        return d;
+    }
+
+    static void fail(int n) {
+        if (n > 0)
+            throw new Silent("no \"room\"");
+    }
+
+    static void changing(Map<Object, Object> map, List<Object> list) {
+    }
+
+    /** Reads collections that another thread changes meanwhile. */
+    static void race() throws Exception {
+        Map<Object, Object> map = new HashMap<>(), tree = new TreeMap<>();
+        List<Object> list = new ArrayList<>(), linked = new LinkedList<>();
+        AtomicBoolean done = new AtomicBoolean();
+        Thread writer = new Thread(() -> {
+            for (int i = 0; i < 200_000 && !done.get(); i++) {
+                map.put(i & 255, i);
+                map.remove(i * 7 & 255);
+                tree.put(i & 63, i);
+                tree.remove(i * 5 & 63);
+                list.add(i);
+                linked.add(i);
+                if (list.size() > 50) {
+                    list.clear();
+                    linked.clear();
+                }
+            }
+        });
+        writer.start();
+        for (int i = 0; i < 2000; i++) {
+            changing(map, list);
+            changing(tree, linked);
+        }
+        done.set(true);
+        writer.join();
+    }
+
+    public static void main(String[] args) throws Exception {
+        one("int", 5);
+        one("long", 1L << 60);
+        one("char", 'x');
+        one("true", true);
+        one("double", 0.1);
+        one("enum", Color.RED);
+        one("body", Color.GREEN);
+        one("class", String.class);
+        one("intclass", int.class);
+        one("arrayclass", int[][].class);
+        one("optional", Optional.of("a\nb"));
+        one("empty", Optional.empty());
+        one("opt5", OptionalInt.of(5));
+        one("ints", new int[] {1, 2, 3, 4, 5, 6, 7});
+        one("doubles", new double[] {0.5, 1});
+        one("strings", new String[] {"a", null, "c\"d"});
+        one("nested", new int[][] {{1}, {2, 3}});
+        one("array", new ArrayList<>(Arrays.asList(1, "two", Color.RED, null)));
+        one("many", new ArrayList<>(Collections.nCopies(100, 9)));
+        one("aslist", Arrays.asList(1, 2));
+        one("linked", new LinkedList<>(Arrays.asList(1, 2)));
+        one("deque", deque());
+        one("vector", new Vector<>(Arrays.asList(1, 2)));
+        one("cow", new CopyOnWriteArrayList<>(Arrays.asList(1, 2)));
+        one("unmodifiable", Collections.unmodifiableList(new ArrayList<>(Arrays.asList(1, 2))));
+        one("singleton", Collections.singletonList("s"));
+        one("emptylist", Collections.emptyList());
+        Map<Object, Object> map = new HashMap<>(), ordered = new LinkedHashMap<>(), tree = new TreeMap<>(), chm = new ConcurrentHashMap<>();
+        for (Map<Object, Object> m : Arrays.asList(map, tree, chm))
+            m.put("k", 1);
+        for (int i = 10; i > 0; i--)
+            ordered.put(i, "v" + i);
+        for (int i = 0; i < 10; i++)
+            tree.put("k" + i, i);
+        Map<Color, Object> enums = new EnumMap<>(Color.class);
+        enums.put(Color.GREEN, 2);
+        one("map", map);
+        one("ordered", ordered);
+        one("tree", tree);
+        one("chm", chm);
+        one("enummap", enums);
+        one("enumset", EnumSet.allOf(Color.class));
+        one("set", new HashSet<>(Arrays.asList("x")));
+        one("treeset", new TreeSet<>(Arrays.asList(3, 1, 2)));
+        one("keys", map.keySet());
+        one("atomic", new AtomicInteger(8));
+        one("reference", new AtomicReference<>("r"));
+        Touchy touchy = new Touchy();
+        touchy.add("t");
+        touchy.add(touchy);
+        one("touchy", touchy);
+        Object[] cycle = new Object[1];
+        cycle[0] = cycle;
+        one("cycle", cycle);
+        one("quoted", "a\"b\\c\nd");
+        one("huge", new String(new char[1 << 20]).replace('\0', 'h'));
+        one("exception", new Silent("why"));
+        real(0.1, 0.1f);
+        real(2, 1e30f);
+        for (int n = 0; n < 2; n++) {
+            try {
+                fail(n);
+            } catch (Silent e) {
+                // known
+            }
+        }
+        Order order = new Order();
+        order.next = new Order();
+        for (int i = 1; i <= 3; i++)
+            order.total(i);
+        race();
+        System.out.println("done");
+    }
+
+    static Object deque() {
+        ArrayDeque<Object> d = new ArrayDeque<>(4);
+        for (int i = 0; i < 6; i++) {
+            d.add(i);
+            if (i > 2)
+                d.poll();
+        }
+        return d;
+    }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a recording lost is told in every view; what is idle is hidden by default with its sum, and shown by a switch.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { folder, java, jvmscope, launch, open, serve } from "./lab.mjs";
+
+const file = (name) => join(folder, name);
+const recordings = ["lost.jfr", "wall.jfr", "threads.jfr", "times.jfr"];
+let browser;
+let server;
+let base;
+
+before(async () => {
+  const { command, classes } = java("Traced", "ThreadPrograms");
+  const run = (options, name, ...program) => jvmscope("run", ...options, "-o", file(name), "--", command, "-Xmx64m", "-cp", classes, ...program);
+  run(["--trace", "Traced*", "--limit", "20", "--cpu", "--threads"], "lost.jfr", "Traced");
+  run(["--cpu=wall"], "wall.jfr", "ThreadPrograms", "7");
+  run(["--threads"], "threads.jfr", "ThreadPrograms", "7");
+  run(["--cpu=times"], "times.jfr", "ThreadPrograms", "7");
+  for (const name of recordings) jvmscope("convert", file(name), "-o", file(name).replace("jfr", "html"));
+  [server, base] = await serve(...recordings.map(file));
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  server?.kill("SIGTERM");
+});
+
+/** In one file and served. */
+const both = (i) => [pathToFileURL(file(recordings[i]).replace("jfr", "html")).href, `${base}${i}/`];
+const plain = (text) => text.replace(/[\u00a0\u202f]/g, " ");
+
+test("what was lost is told in every view, by how much and of which capture", async () => {
+  const { lost, losses } = JSON.parse(jvmscope("trace", "--json", file("lost.jfr")));
+  assert.ok(lost > 0 && losses.length === 1);
+  for (const url of both(0)) {
+    for (const view of ["profile", "threads", "monitors", "trace"]) {
+      const page = await open(browser, `${url}#v=${view}`);
+      const told = plain(await page.locator(".lost").first().textContent());
+      assert.match(told, new RegExp(`trace.*\\b${lost} calls`), `${url} ${view}`);
+      assert.equal(await page.locator(".lost:has-text('Lost here')").count(), view === "trace" ? 1 : 0, view);
+      if (view === "trace") assert.ok(told.includes(losses[0].reason), told);
+      assert.deepEqual(page.problems, []);
+      await page.context().close();
+    }
+  }
+  // Where nothing was lost, nothing is said.
+  const page = await open(browser, both(2)[0]);
+  assert.equal(await page.locator(".lost").count(), 0);
+});
+
+test("samples of threads with nothing to do are hidden, with their sum; a switch shows them", async () => {
+  const { wall } = JSON.parse(jvmscope("report", "--json", file("wall.jfr")));
+  const all = JSON.parse(jvmscope("report", "--json", "--idle", file("wall.jfr"))).wall;
+  assert.ok(wall.idle > 0 && wall.total > 0 && all.total === wall.total + wall.idle);
+  for (const url of both(1)) {
+    const page = await open(browser, url);
+    const total = async () => Number(plain(await page.textContent(".facts b")).match(/^([\d ]+) samples?/)[1].replace(/ /g, ""));
+    const first = () => page.locator(".methods tbody tr[data-row]").first().locator("td.method").getAttribute("title");
+    assert.equal(await total(), wall.total);
+    assert.equal(await first(), wall.methods[0].method);
+    const button = page.locator("button:has-text('idle')");
+    assert.match(plain(await button.textContent()), new RegExp(`^Without ${wall.idle} samples`));
+    await button.focus();
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("button[aria-pressed=true]:has-text('idle')");
+    assert.equal(await total(), all.total);
+    assert.equal(await first(), all.methods[0].method);
+    await page.waitForURL(/id=1/);
+    assert.deepEqual(page.problems, []);
+    await page.context().close();
+  }
+});
+
+test("idle waits are hidden in monitor statistics as in threads monitors, with their sum and a switch", async () => {
+  const without = JSON.parse(jvmscope("threads", "monitors", "--json", file("threads.jfr")));
+  const all = JSON.parse(jvmscope("threads", "monitors", "--json", "--idle", file("threads.jfr")));
+  const idle = without.threads.reduce((n, t) => n + t.idle, 0);
+  assert.ok(idle > 0 && all.waits.length > without.waits.length);
+  for (const url of both(2)) {
+    const page = await open(browser, `${url}#v=monitors`);
+    const rows = (n) => page.waitForFunction((n) => document.querySelectorAll(".columns section:nth-of-type(4) tbody tr").length === n, n);
+    await rows(without.waits.length);
+    const button = page.locator("button:has-text('idle wait')");
+    assert.match(plain(await button.textContent()), new RegExp(`^Without ${idle} idle wait`));
+    await button.click();
+    await rows(all.waits.length);
+    await page.waitForURL(/mi=1/);
+    assert.deepEqual(page.problems, []);
+    await page.context().close();
+  }
+});
+
+test("times from too few readings of the clock are marked and stand behind the others, as in report", async () => {
+  const { methods } = JSON.parse(jvmscope("report", "--json", file("times.jfr"))).times;
+  const readings = new Map(methods.map((m) => [m.method, m.readings]));
+  for (const url of both(3)) {
+    const page = await open(browser, `${url}#m=times`);
+    const rows = await page.$$eval(".methods tbody tr[data-row]", (list) => list.map((r) => [r.querySelector("td.method").title, r.cells[0].textContent]));
+    const marked = rows.map(([, self]) => self.includes("~"));
+    assert.ok(marked.includes(true), "a program of half a second has methods of few readings");
+    rows.forEach(([method], i) => assert.equal(marked[i], (readings.get(method) ?? 0) < 10, `${method}: ${readings.get(method)}`));
+    assert.deepEqual(marked, [...marked].sort());
+    assert.deepEqual(page.problems, []);
+    await page.context().close();
+  }
+});

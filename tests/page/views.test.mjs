@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every view at the widths of a desk, a small laptop and a phone: no error in the console while views change, nothing beyond
+// the window's edges, no control on top of another. With PICTURES=DIR each view is saved there as a PNG.
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { folder, java, jvmscope, launch, open, root, serve } from "./lab.mjs";
+
+const pictures = process.env.PICTURES;
+const sizes = [[1400, 900], [1024, 768], [390, 844]];
+let browser;
+let server;
+let base;
+let views;
+
+before(async () => {
+  const { command, classes } = java("Amounts", "Traced", "Covered", "HeapPage", "ThreadPrograms");
+  const file = (name) => join(folder, name);
+  const run = (options, name, ...program) => jvmscope("run", ...options, "-o", file(name), "--", command, "-Xmx64m", "-cp", classes, ...program);
+  run(["--cpu", "--threads", "--alloc"], "mixed.jfr", "ThreadPrograms", "7");
+  run(["--cpu", "--threads", "--alloc"], "other.jfr", "ThreadPrograms", "7");
+  run(["--cpu=wall"], "wall.jfr", "ThreadPrograms", "7");
+  run(["--cpu=times"], "times.jfr", "ThreadPrograms", "7");
+  run(["--trace", "Traced*"], "calls.jfr", "Traced");
+  run(["--cover", "--include", "Covered*"], "cover.jfr", "Covered");
+  const dump = spawnSync(command, ["-cp", classes, "HeapPage", file("sessions.hprof")], { encoding: "utf8" });
+  assert.equal(dump.status, 0, dump.stderr);
+  const files = ["mixed.jfr", "other.jfr", "wall.jfr", "times.jfr", "calls.jfr", "cover.jfr", "sessions.hprof"].map(file);
+  [server, base] = await serve("--sources", join(root, "tests/java"), ...files);
+  // Views of one file follow each other without loading the page anew, as a reader's do.
+  views = [
+    [0, ["v=profile&m=samples", "v=profile&m=allocations", "v=threads", "v=profile&m=samples&b=1", "v=monitors", "v=profile&m=samples&i=1&u=1", "v=profile&m=samples&q=Thread", "v=threads&tg=1", "v=coverage"]],
+    [2, ["v=profile"]],
+    [3, ["v=profile"]],
+    [4, ["v=trace", "v=trace&call=4", "v=trace&cx=1"]],
+    [5, ["v=coverage", "v=coverage&kl=Covered"]],
+    [6, ["v=heap", "v=heap&ht=tree", "v=heap&ht=classes", "v=heap&ht=suspects", "v=heap&ht=query", "v=heap&ht=reports"]],
+  ];
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  server?.kill("SIGTERM");
+});
+
+/** What is cut off at the window's edges, and controls and texts that lie on top of each other. */
+function misplaced() {
+  const bad = [];
+  const name = (e) => `<${e.tagName.toLowerCase()} ${e.className}> ${(e.getAttribute("aria-label") ?? e.textContent ?? "").trim().slice(0, 40)}`;
+  const seen = (e) => e.checkVisibility({ visibilityProperty: true, opacityProperty: true }) && !e.closest(".sr, [hidden]");
+  const scrolls = (e) => /auto|scroll/.test(getComputedStyle(e).overflowX) && e.scrollWidth > e.clientWidth;
+  // A table that scrolls sideways shows its columns; what hides its overflow does not.
+  const hidden = (e, r) => {
+    for (let p = e.parentElement; p; p = p.parentElement) {
+      if (scrolls(p)) return false;
+      if (p.classList.contains("cut") || getComputedStyle(p).textOverflow === "ellipsis") return false;
+      const b = p.getBoundingClientRect();
+      if (getComputedStyle(p).overflowX !== "visible" && (r.right > b.right + 1 || r.left < b.left - 1)) return true;
+    }
+    return r.right > innerWidth + 1 || r.left < -1;
+  };
+  if (document.scrollingElement.scrollWidth > innerWidth) bad.push(`the page is ${document.scrollingElement.scrollWidth} pixels wide`);
+  const parts = [...document.querySelectorAll("button, input, select, summary, textarea, h1, h2, h3, th, output, .legend > span, .facts > span, .note, canvas, .field")].filter(seen);
+  const boxes = [];
+  for (const e of parts) {
+    const r = e.getBoundingClientRect();
+    if (!r.width || !r.height) continue;
+    if (hidden(e, r)) bad.push(`beyond the edge: ${name(e)} ${Math.round(r.left)}..${Math.round(r.right)}`);
+    if (e.tagName !== "CANVAS" && !e.closest("table, .virtual, .sortable, dialog, .zoom-out, .chip")) boxes.push([e, r]);
+  }
+  boxes.forEach(([a, r], i) => {
+    for (const [b, s] of boxes.slice(i + 1)) {
+      if (a.contains(b) || b.contains(a)) continue;
+      const w = Math.min(r.right, s.right) - Math.max(r.left, s.left);
+      const h = Math.min(r.bottom, s.bottom) - Math.max(r.top, s.top);
+      // What is scrolled out of sight lies over nothing.
+      if (w > 1.5 && h > 1.5 && [a, b].every((e) => {
+        const at = e.getBoundingClientRect();
+        for (let p = e.parentElement; p; p = p.parentElement) {
+          const box = p.getBoundingClientRect();
+          if (getComputedStyle(p).overflowY !== "visible" && (at.top >= box.bottom || at.bottom <= box.top)) return false;
+        }
+        return true;
+      })) bad.push(`${name(a)} and ${name(b)} overlap by ${Math.round(w)} times ${Math.round(h)}`);
+    }
+  });
+  // Of every table the columns of names are to be read, and so are the titles of all columns.
+  for (const table of [...document.querySelectorAll("main table:not(.small, .refs)")].filter(seen)) {
+    for (const th of [...table.querySelectorAll("thead th")].filter(seen)) {
+      const r = th.getBoundingClientRect();
+      const isName = !/\b(n|num)\b/.test(th.className);
+      const cells = [...table.querySelectorAll("tbody tr")].map((tr) => tr.cells[th.cellIndex]).filter(Boolean);
+      if (isName && r.width < 90 && cells.some((c) => c.scrollWidth > c.clientWidth + 1)) bad.push(`a column of names is ${Math.round(r.width)} pixels wide: ${name(th)}`);
+      if (th.scrollWidth > th.clientWidth + 1) bad.push(`a title is cut: ${name(th)}`);
+      if (th.clientHeight > 40) bad.push(`a title wraps: ${name(th)}`);
+    }
+  }
+  // Some of the view itself is to be seen, not controls alone.
+  const main = document.querySelector("main")?.getBoundingClientRect();
+  if (!main || main.height < innerHeight * 0.3) bad.push(`the view is ${Math.round(main?.height ?? 0)} pixels high`);
+  // Below the rows of a few threads comes what is known of them, not an empty half.
+  const rows = document.querySelector(".rows");
+  if (rows && rows.clientHeight > 26 * Number(rows.querySelector("canvas").dataset.lines) + 40) bad.push("empty room below the rows of threads");
+  // The names leave most of the width to the time: a line one pixel wide stands behind them.
+  const drawn = rows?.querySelector("canvas");
+  if (drawn) {
+    const line = drawn.getContext("2d").getImageData(0, drawn.height - 3, drawn.width, 1).data;
+    let x = 0;
+    while (x < drawn.width && !(line[4 * x] === 0xdb && line[4 * x + 1] === 0xe4 && line[4 * x + 2] === 0xe2)) x++;
+    if (x < 60 || x > drawn.width * 0.3) bad.push(`names take ${x} of ${drawn.width} pixels`);
+  }
+  const link = new URLSearchParams(location.hash.slice(1)).get("call");
+  if (link && !document.querySelector(".virtual tr[aria-selected=true]")) bad.push("the call that the address names is not chosen");
+  // Two entries of a legend look different.
+  for (const legend of document.querySelectorAll(".legend")) {
+    const looks = [...legend.children].map((s) => getComputedStyle(s.querySelector("i")).background);
+    if (new Set(looks).size < looks.length) bad.push(`two entries of one colour: ${legend.textContent}`);
+  }
+  return bad;
+}
+
+for (const [width, height] of sizes) {
+  test(`every view at ${width} pixels: no errors, nothing cut off, nothing on top of something else`, async () => {
+    const bad = [];
+    for (const [file, list] of views) {
+      const page = await open(browser, `${base}${file}/#${list[0]}`, { viewport: { width, height }, reducedMotion: "reduce" });
+      // To compare, the page asks for the other recording of its own server.
+      const problems = () => page.problems.splice(0).filter((p) => !p.startsWith(`request ${base}`));
+      for (const view of list) {
+        await page.evaluate((hash) => (location.hash = hash), view);
+        await page.waitForFunction(() => !/Reading the/.test(document.querySelector("#app").textContent));
+        await page.waitForTimeout(250);
+        const label = `${width} ${file} ${view}`;
+        bad.push(...(await page.evaluate(misplaced)).map((b) => `${label}: ${b}`));
+        bad.push(...problems().map((b) => `${label}: console: ${b}`));
+        if (pictures) {
+          mkdirSync(pictures, { recursive: true });
+          await page.screenshot({ path: join(pictures, `${width}-${file}-${view.replace(/[^a-z0-9]+/gi, "-")}.png`) });
+        }
+      }
+      // The same by clicks, faster than anything is drawn, and with the window changing meanwhile.
+      const tabs = page.locator(".tabs button");
+      for (let turn = 0; turn < 2; turn++)
+        for (let i = 0; i < (await tabs.count()); i++) {
+          await page.setViewportSize({ width: width + (turn ? 0 : 7), height });
+          await tabs.nth(i).evaluate((b) => b.click());
+        }
+      await page.waitForTimeout(250);
+      bad.push(...problems().map((b) => `${width} ${file} by clicks: console: ${b}`));
+      await page.context().close();
+    }
+    assert.deepEqual(bad, []);
+  });
+}
