@@ -30,6 +30,7 @@ static void chunk_forget(struct rec_chunk *k)
     for (size_t i = 0; i < k->types.len; i++) {
         map_release(&k->types.data[i]->pool);
         map_release(&k->types.data[i]->decoded);
+        vec_release(&k->types.data[i]->direct);
     }
     vec_release(&k->types);
     vec_release(&k->public_types);

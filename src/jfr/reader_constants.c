@@ -124,6 +124,23 @@ void chunk_read_string(struct rec_chunk *k, struct cursor *c, struct rec_value *
         ret->is_null = !ret->string.data;
 }
 
+/* Skips n compressed numbers, each of which is at most nine bytes long. */
+static void skip_longs(struct cursor *c, uint64_t n)
+{
+    while (n && cursor_left(c) > sizeof(uint64_t)) {
+        uint64_t x;
+        memcpy(&x, c->at, sizeof(x));
+        uint64_t ends = ~le64toh(x) & UINT64_C(0x8080808080808080);
+        unsigned count = (unsigned)__builtin_popcountll(ends);
+        for (; count > n; count--) /* the last one is not to be skipped */
+            ends &= ~(UINT64_C(1) << (63 - __builtin_clzll(ends)));
+        c->at += ends ? 8 - (unsigned)__builtin_clzll(ends) / 8 : sizeof(x) + 1;
+        n -= ends ? count : 1;
+    }
+    for (; n && !c->failed; n--)
+        cursor_jfr_long(c);
+}
+
 static void skip_one(const struct rec_chunk *k, const struct rec_field *f, struct cursor *c,
                      int depth)
 {
@@ -175,6 +192,11 @@ void chunk_skip_value(const struct rec_chunk *k, const struct rec_field *f, stru
         n = (uint32_t)read_int(k, c);
         if (n > cursor_left(c))
             c->failed = true;
+    }
+    uint32_t longs = ((const struct type *)(const void *)f->type)->n_longs;
+    if (longs && !f->constant && !c->failed) {
+        skip_longs(c, (uint64_t)n * longs);
+        return;
     }
     for (; n && !c->failed; n--)
         skip_one(k, f, c, depth);

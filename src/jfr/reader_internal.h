@@ -20,6 +20,7 @@
 #define MAX_NESTING     24     /* the depth of structs within structs */
 #define DIRECT_TYPES    4096u  /* types with smaller ids are found by index */
 #define MAX_FIELDS      65536u /* in one chunk's metadata */
+#define DIRECT_IDS      65536u
 
 /*
  * The position of a constant: its offset in the file, and a flag for a stack that has the writer's
@@ -45,13 +46,15 @@ struct type {
     struct rec_field *fields;
     uint8_t *roles;     /* of fields, for frames */
     bool starts, lasts; /* whether the first field is startTime and the second is duration */
+    uint32_t n_longs;   /* a struct of nothing but so many compressed numbers; else 0 */
     struct map pool;    /* id -> position */
     struct plan *plan;  /* how reader_rows.c reads its events; NULL if it does not */
     /*
      * id -> struct rec_stack *, rec_thread *, rec_class *, rec_method * or char *, according to
-     * `usual`.
+     * `usual`; ids below DIRECT_IDS are in the array.
      */
     struct map decoded;
+    VEC(void *) direct;
 };
 
 struct rec_chunk {

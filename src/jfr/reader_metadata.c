@@ -300,6 +300,13 @@ static const struct {
                    {"bytecodeIndex", ROLE_BCI},
                    {"type", ROLE_FRAME_TYPE}};
 
+/* Returns whether a value of the field is one compressed number in the file. */
+static bool is_long(const struct rec_chunk *k, const struct rec_field *f)
+{
+    return k->compressed && !f->array &&
+           (f->constant || (f->type->kind >= REC_CHAR && f->type->kind <= REC_LONG));
+}
+
 /*
  * Resolves the types of fields. A field of an unknown type would make its owner unreadable, so the
  * chunk is refused.
@@ -309,6 +316,7 @@ static bool link_fields(struct parse *p)
     size_t next = 0;
     for (size_t i = 0; i < p->k->types.len; i++) {
         struct type *t = p->k->types.data[i];
+        uint32_t longs = 0;
         for (uint32_t j = 0; j < t->pub.n_fields; j++) {
             struct rec_field *f = &t->fields[j];
             const struct type *type = chunk_type(p->k, p->field_types.data[next++]);
@@ -317,10 +325,12 @@ static bool link_fields(struct parse *p)
             f->type = &type->pub;
             if (f->type->kind < REC_STRUCT)
                 f->constant = false;
+            longs += is_long(p->k, f);
             for (size_t r = 0; r < ARRAY_SIZE(frame_roles); r++)
                 if (!strcmp(frame_roles[r].name, f->name))
                     t->roles[j] = (uint8_t)frame_roles[r].role;
         }
+        t->n_longs = longs == t->pub.n_fields ? longs : 0;
         const struct rec_field *f = t->fields;
         t->starts = t->pub.n_fields > 0 && !strcmp(f[0].name, "startTime") &&
                     f[0].type->kind == REC_LONG && !f[0].array;

@@ -21,6 +21,8 @@ enum {
     BATCH_PARTS = 512,
     READERS = 2,
     FORGET_BYTES = 1 << 22,
+    BATCH_BYTES = 1 << 22,
+    FOLD_IDS = 1 << 22, /* larger ids are not folded */
     ALONE_BYTES = 1 << 20,
     LONG_MAX_BYTES = 9
 };
@@ -47,7 +49,8 @@ struct op {
 struct plan {
     struct rec_plan pub; /* must be the first member */
     bool by_name;        /* nothing is read ahead because the type does not begin as events do */
-    unsigned what;       /* REC_ROW, REC_TIME */
+    bool folds;
+    unsigned what; /* REC_ROW, REC_TIME */
     uint32_t n_ops;
     struct op *ops;
 };
@@ -64,6 +67,20 @@ struct batch {
     const char *why;
 };
 
+/* What is known of an id in the chunk being read. */
+struct folded {
+    uint32_t chunk; /* the number of the chunk, + 1, for which the rest is valid */
+    uint32_t events;
+};
+
+/* The events of a chunk that are not rows of their own. */
+struct folding {
+    VEC(struct folded) by, seen; /* by id */
+    VEC(struct rec_row) firsts;  /* the first row of each id of `by` */
+    size_t given;                /* how many of them were checked for events */
+    int64_t latest_ns;
+};
+
 /* A thread that reads every n-th chunk ahead. */
 struct reader {
     struct rec_rows *rows;
@@ -71,6 +88,7 @@ struct reader {
     size_t filled, given; /* numbers of batches so far; batch given - 1 is with the caller */
     size_t chunk;         /* the chunk being read */
     const uint8_t *at;    /* the position in it; NULL at its beginning */
+    struct folding folding;
     bool threaded;
     pthread_t thread;
 };
@@ -79,7 +97,8 @@ struct rec_rows {
     struct recording *r;
     const struct rec_wish *wishes;
     size_t n_wishes;
-    unsigned (*what)(int tag); /* NULL: return all rows and record no times */
+    unsigned (*what)(int tag);   /* NULL: return all rows and record no times */
+    const struct rec_fold *fold; /* NULL: none */
     VEC(struct rec_part) parts;
     struct reader readers[READERS];
     size_t n_readers;
@@ -177,6 +196,9 @@ static struct plan *plan_of(const struct rec_rows *rows, struct rec_chunk *k, co
         plan_field(rows, p, i, &slots);
     while (p->n_ops && p->ops[p->n_ops - 1].op >= OP_SKIP_LONG)
         p->n_ops--;
+    const struct rec_fold *fold = rows->fold;
+    p->folds = fold && fold->tag == t->pub.tag && p->pub.slot[fold->by] >= 0 &&
+               p->pub.slot[fold->seen] >= 0 && p->pub.slot[fold->without] == REC_ABSENT;
     return p;
 }
 
@@ -320,6 +342,60 @@ static void end_part(struct batch *b, const uint8_t *at, int64_t least)
     b->parts[b->n_parts++] = (struct rec_part){end, no_time ? least : start_ns(b->chunk, least)};
 }
 
+/* What is known of an id, or NULL when it cannot be kept. */
+#define FOLDED(of, id)                                                                \
+    (likely((uint64_t)(id) < (of)->len) ||                                            \
+             ((uint64_t)(id) < FOLD_IDS && vec_extend(of, (id) + 1 - (of)->len) >= 0) \
+         ? &(of)->data[id]                                                            \
+         : NULL)
+
+/* Returns whether a row was counted with earlier ones. */
+static bool fold(struct reader *from, const struct rec_row *row)
+{
+    const struct rec_plan *p = row->plan;
+    const struct rec_fold *how = from->rows->fold;
+    struct folding *f = &from->folding;
+    uint32_t chunk = (uint32_t)from->chunk + 1;
+    uint64_t id = (uint64_t)row->values[p->slot[how->by]],
+             other = (uint64_t)row->values[p->slot[how->seen]];
+    struct folded *seen = FOLDED(&f->seen, other), *by = FOLDED(&f->by, id);
+    if (!seen || !by)
+        return false;
+    bool is_new = seen->chunk != chunk;
+    seen->chunk = chunk;
+    if (unlikely(by->chunk != chunk)) {
+        if (vec_push(&f->firsts, *row) == 0)
+            *by = (struct folded){chunk, 0};
+        return false;
+    }
+    if (unlikely(is_new || by->events == UINT32_MAX))
+        return false;
+    by->events++;
+    f->latest_ns = MAX(f->latest_ns, row->start_ns);
+    return true;
+}
+
+/* Adds the rows of folded events to a batch. Returns whether the chunk has no more of them. */
+static bool unfold(struct reader *from, struct batch *b)
+{
+    struct folding *f = &from->folding;
+    for (; f->given < f->firsts.len && b->n < BATCH_ROWS; f->given++) {
+        const struct rec_row *row = &f->firsts.data[f->given];
+        uint32_t events = f->by.data[row->values[row->plan->slot[from->rows->fold->by]]].events;
+        if (!events)
+            continue;
+        b->rows[b->n] = *row;
+        b->rows[b->n].events = events;
+        b->rows[b->n++].start_ns = f->latest_ns;
+    }
+    if (f->given < f->firsts.len)
+        return false;
+    vec_clear(&f->firsts);
+    f->given = 0;
+    f->latest_ns = INT64_MIN;
+    return true;
+}
+
 /*
  * Fills a batch with the next rows of the chunk being read; b->last says whether they were the
  * last.
@@ -330,12 +406,12 @@ static void fill(struct reader *from, struct batch *b)
     struct rec_chunk *k = rows->r->chunks.data[from->chunk];
     const uint8_t *at = from->at ? from->at : k->start + CHUNK_HEAD,
                   *end = k->state == CHUNK_READY ? k->end : at;
-    const uint8_t *part = at;
+    const uint8_t *part = at, *begin = at;
     b->n = b->n_parts = 0;
     b->chunk = k;
     b->damage = NULL;
     int64_t least = INT64_MAX; /* in ticks */
-    while (at < end && b->n < BATCH_ROWS) {
+    while (at < end && b->n < BATCH_ROWS && (!rows->fold || at - begin < BATCH_BYTES)) {
         if (rows->what && at - part >= PART_BYTES) {
             end_part(b, at, least);
             part = at;
@@ -366,20 +442,23 @@ static void fill(struct reader *from, struct batch *b)
         if (p && p->what & REC_TIME)
             least = MIN(least, start_ticks(p, body, end));
         if (p && p->what & REC_ROW) {
-            struct rec_row *row = &b->rows[b->n++];
+            struct rec_row *row = &b->rows[b->n];
             row->plan = &p->pub;
             row->at = at;
             row->body = body;
             row->size = size;
             row->damaged = false;
-            if (unlikely(!row_read(p, end, row)))
+            row->events = 1;
+            bool is_read = likely(row_read(p, end, row));
+            if (!is_read)
                 row_by_name(p, row);
+            b->n += !(p->folds && is_read && fold(from, row));
         }
         at += size;
     }
     if (rows->what && b->n_parts < BATCH_PARTS)
         end_part(b, at, least);
-    b->last = at >= end;
+    b->last = at >= end && unfold(from, b);
     b->end = (uint64_t)(at - rows->r->data);
     from->at = at;
     if (b->last) {
@@ -439,6 +518,7 @@ static int reader_init(struct reader *from, struct rec_rows *rows, size_t number
 {
     from->rows = rows;
     from->chunk = number;
+    from->folding.latest_ns = INT64_MIN;
     for (size_t i = 0; i < BATCHES; i++) {
         from->batches[i].rows = malloc(BATCH_ROWS * sizeof(struct rec_row));
         if (!from->batches[i].rows)
@@ -487,11 +567,26 @@ void recording_rows_close(struct rec_rows *rows)
             pthread_join(from->thread, NULL);
         for (size_t k = 0; k < BATCHES; k++)
             free(from->batches[k].rows);
+        vec_release(&from->folding.by);
+        vec_release(&from->folding.seen);
+        vec_release(&from->folding.firsts);
     }
     pthread_cond_destroy(&rows->changed);
     pthread_mutex_destroy(&rows->lock);
     vec_release(&rows->parts);
     free(rows);
+}
+
+void recording_rows_fold(struct rec_rows *rows, const struct rec_fold *fold)
+{
+    pthread_mutex_lock(&rows->lock);
+    rows->fold = fold;
+    pthread_mutex_unlock(&rows->lock);
+}
+
+uint64_t recording_rows_offset(const struct rec_rows *rows)
+{
+    return rows->current ? rows->current->end : 0;
 }
 
 void recording_rows_forget(struct rec_rows *rows)
@@ -572,7 +667,7 @@ int recording_rows_next(struct rec_rows *rows, const struct rec_row **ret, size_
         }
         *ret = b->rows;
         *ret_n = b->n;
-        if (b->n)
+        if (b->n || rows->fold)
             return 1;
     }
     return 0;

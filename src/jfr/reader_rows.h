@@ -33,7 +33,8 @@ struct rec_row {
     const struct rec_plan *plan;
     const uint8_t *at, *body;
     uint32_t size;
-    bool damaged; /* the values are not valid; read the fields by name */
+    bool damaged;    /* the values are not valid; read the fields by name */
+    uint32_t events; /* how many events the row stands for: 1 unless it was folded */
     int64_t start_ns, duration_ns;
     int64_t values[REC_ROW_VALUES];
 };
@@ -55,6 +56,23 @@ enum { REC_ROW = 1, REC_TIME = 2 };
 int recording_rows_first(struct rec_rows **ret, struct recording *r, const struct rec_wish *wishes,
                          size_t n, unsigned (*what)(int tag)) must_check;
 
+/*
+ * Folds events with a tag by the constant that a wish names, which makes counting them several
+ * times as fast. A chunk's first event with each id of that wish, or of the wish `seen`, is a row
+ * as usual. For the others one more row for each id of `by` comes at the end of the chunk: it is
+ * like the first one, but for `events`, and for start_ns, the latest of any event that was folded.
+ * Types that also have the field `without` are not folded. Called before the first row is read.
+ */
+struct rec_fold {
+    int tag;
+    unsigned by, seen, without;
+};
+
+void recording_rows_fold(struct rec_rows *rows, const struct rec_fold *fold);
+
+/* How far rows have been read: an offset in the file. */
+uint64_t recording_rows_offset(const struct rec_rows *rows);
+
 struct rec_part {
     uint64_t end;     /* offset in the file */
     int64_t start_ns; /* the earliest start in the part; INT64_MAX when it has none */
@@ -72,7 +90,8 @@ void recording_rows_forget(struct rec_rows *rows);
 
 /*
  * Returns the next rows, all from one chunk, in the file's order; they are valid until the next
- * call. Returns 1, 0 at the end, or -ENOMEM.
+ * call. Returns 1, 0 at the end, or -ENOMEM. Where events are folded there may be no rows in a part
+ * of the file; *ret_n is 0 then.
  */
 int recording_rows_next(struct rec_rows *rows, const struct rec_row **ret,
                         size_t *ret_n) must_check;

@@ -8,13 +8,20 @@
 /* Returns what an id was decoded to before, or NULL if it was not or the type is another one. */
 static void *decoded(const struct type *t, enum usual usual, uint64_t id)
 {
-    const uint64_t *known = t->usual == usual ? map_get(&t->decoded, id) : NULL;
+    if (t->usual != usual)
+        return NULL;
+    if (id < DIRECT_IDS)
+        return id < t->direct.len ? t->direct.data[id] : NULL;
+    const uint64_t *known = map_get(&t->decoded, id);
     return known ? (void *)(uintptr_t)*known : NULL;
 }
 
 static void remember(struct type *t, uint64_t id, const void *what)
 {
-    if (map_put(&t->decoded, id, (uintptr_t)what))
+    if (id < DIRECT_IDS) {
+        if (id < t->direct.len || vec_extend(&t->direct, id + 1 - t->direct.len) == 0)
+            t->direct.data[id] = (void *)(uintptr_t)what;
+    } else if (map_put(&t->decoded, id, (uintptr_t)what))
         return; /* when out of memory it is decoded again later */
 }
 

@@ -104,7 +104,7 @@ struct answers {
     VEC(struct answer) of_id;
 };
 
-enum { ANSWERS_MAX = 1 << 20 };
+enum { ANSWERS_MAX = 1 << 22 };
 
 #define TRUNCATED "[truncated]"
 
@@ -409,16 +409,16 @@ static int add_cpu(struct reading *r, struct profile_series *to, struct sums *su
 {
     int64_t node = node_of_row(r, row);
     if (r->l->detail == LOAD_SAMPLES || node < 0)
-        return add(r, to, row, node, 1);
+        return add(r, to, row, node, row->events);
     if ((size_t)node >= sums->of_node.len &&
         vec_extend(&sums->of_node, r->p->nodes.len - sums->of_node.len) < 0)
         return -ENOMEM;
     uint32_t *known = &sums->of_node.data[node];
     if (!*known) {
         *known = (uint32_t)to->samples.len + 1;
-        return add(r, to, row, node, 1);
+        return add(r, to, row, node, row->events);
     }
-    to->samples.data[*known - 1].weight++;
+    to->samples.data[*known - 1].weight += row->events;
     r->p->duration_ns =
         MAX(r->p->duration_ns, (uint64_t)MAX(row->start_ns - r->start_ns, INT64_C(0)));
     return thread_of_row(r, row) < 0 ? -ENOMEM : 0;
@@ -805,6 +805,8 @@ static int settle(struct reading *r)
 
 static int read_all_events(struct reading *r, struct recording *recording)
 {
+    static const struct rec_fold fold = {
+        .tag = EXECUTION, .by = STACK, .seen = SAMPLED_THREAD, .without = EVENT_THREAD};
     _cleanup_(recording_rows_closep) struct rec_rows *rows = NULL;
     const struct rec_row *batch;
     size_t n;
@@ -813,11 +815,13 @@ static int read_all_events(struct reading *r, struct recording *recording)
         more = recording_rows_open(&rows, recording, wishes, WISHES);
     if (more == 0 && r->l->is_mapped)
         recording_rows_forget(rows);
+    if (more == 0 && r->l->detail == LOAD_SUMS)
+        recording_rows_fold(rows, &fold);
     while (more >= 0 && (more = recording_rows_next(rows, &batch, &n)) > 0) {
         for (size_t i = 0; i < n && more >= 0; i++)
             more = read_row(r, &batch[i]);
         if (r->l->progress && more >= 0)
-            r->l->progress(r->l->progress_context, (uint64_t)(batch->at - r->l->data), r->l->len);
+            r->l->progress(r->l->progress_context, recording_rows_offset(rows), r->l->len);
     }
     return more < 0 ? more : settle(r);
 }

@@ -169,37 +169,50 @@ static uint32_t *find_node(const struct profile *p, uint32_t parent, uint32_t fr
     return &p->node_index[i];
 }
 
-static int grow_node_index(struct profile *p)
+/* An only child is found without the index, which has the nodes that have siblings. */
+static int index_node(struct profile *p, uint32_t node)
 {
-    size_t cap = p->node_cap ? p->node_cap * 2 : 64;
-    uint32_t *index = calloc(cap, sizeof(*index));
-    if (!index)
-        return -ENOMEM;
-    free(p->node_index);
-    p->node_index = index;
-    p->node_cap = cap;
-    for (size_t i = 1; i < p->nodes.len; i++)
-        *find_node(p, p->nodes.data[i].parent, p->nodes.data[i].frame) = (uint32_t)i;
+    if (p->nodes_indexed >= p->node_cap / 4 * 3) {
+        size_t cap = p->node_cap ? p->node_cap * 2 : 64;
+        uint32_t *index = calloc(cap, sizeof(*index)), *old = p->node_index;
+        if (!index)
+            return -ENOMEM;
+        size_t n = p->node_cap;
+        p->node_index = index;
+        p->node_cap = cap;
+        for (size_t i = 0; i < n; i++) {
+            if (old[i])
+                *find_node(p, p->nodes.data[old[i]].parent, p->nodes.data[old[i]].frame) = old[i];
+        }
+        free(old);
+    }
+    uint32_t *at = find_node(p, p->nodes.data[node].parent, p->nodes.data[node].frame);
+    p->nodes_indexed += !*at;
+    *at = node;
     return 0;
 }
 
 int64_t profile_node(struct profile *p, uint32_t parent, uint32_t frame)
 {
-    if (p->nodes.len >= p->node_cap / 4 * 3 && grow_node_index(p) < 0)
+    uint32_t sibling = p->nodes.data[parent].first_child;
+    if (sibling && p->nodes.data[sibling].frame == frame)
+        return sibling;
+    if (sibling && !p->nodes.data[sibling].next_sibling && index_node(p, sibling) < 0)
         return -ENOMEM;
-    uint32_t *at = find_node(p, parent, frame);
-    if (*at)
-        return *at;
+    uint32_t known = sibling ? *find_node(p, parent, frame) : 0;
+    if (known)
+        return known;
     if (p->nodes.len > UINT32_MAX)
         return -E2BIG;
-    struct profile_node node = {
-        .parent = parent, .frame = frame, .next_sibling = p->nodes.data[parent].first_child};
+    struct profile_node node = {.parent = parent, .frame = frame, .next_sibling = sibling};
     int r = vec_push(&p->nodes, node);
     if (r < 0)
         return r;
-    *at = (uint32_t)p->nodes.len - 1;
-    p->nodes.data[parent].first_child = *at;
-    return *at;
+    if (sibling && index_node(p, (uint32_t)p->nodes.len - 1) < 0) {
+        p->nodes.len--;
+        return -ENOMEM;
+    }
+    return p->nodes.data[parent].first_child = (uint32_t)p->nodes.len - 1;
 }
 
 int64_t profile_thread(struct profile *p, uint64_t id, const char *name, size_t len)

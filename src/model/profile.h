@@ -161,9 +161,12 @@ struct profile {
     uint64_t start_epoch_ns; /* wall-clock time of time 0; 0 is unknown */
     uint64_t duration_ns;
     struct map method_index, frame_index, thread_index;
-    /* Nodes by parent and frame: open addressing, 0 is free, since nobody looks for the root. */
+    /*
+     * Nodes that have siblings, by parent and frame: open addressing. 0 is free, since the root is
+     * never looked up.
+     */
     uint32_t *node_index;
-    size_t node_cap; /* 0 or a power of two, at least a quarter free */
+    size_t node_cap, nodes_indexed; /* node_cap is 0 or a power of two, at least a quarter free */
 };
 
 struct profile *profile_new(void); /* NULL when memory is out */
