@@ -43,16 +43,17 @@ static int open_profile(struct profile **ret, const char *path, enum load_detail
                        : complain_errno(path, "cannot read", r);
     if (why.len)
         complain(path, "read as far as possible", buf_str(&why));
-    buf_bytes(ret_warning, why.data, why.len);
+    if (ret_warning)
+        buf_bytes(ret_warning, why.data, why.len);
     losses_tell_known(path, (*ret)->lost_any);
     return 0;
 }
 
-int reading_open_sums(struct profile **ret, const char *path, const struct selection *s)
+int reading_open_sums(struct profile **ret, const char *path, const struct selection *s,
+                      struct buf *ret_warning)
 {
-    _cleanup_(buf_release) struct buf warning = BUF(4096);
     bool are_told_apart = s->filter.thread || s->filter.from_ns || s->filter.to_ns;
-    return open_profile(ret, path, are_told_apart ? LOAD_SAMPLES : LOAD_SUMS, &warning);
+    return open_profile(ret, path, are_told_apart ? LOAD_SAMPLES : LOAD_SUMS, ret_warning);
 }
 
 int reading_open(struct profile **ret, const char *path, struct buf *ret_warning)

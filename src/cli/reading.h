@@ -17,17 +17,22 @@ extern const struct arg_set selection_set; /* its struct is struct selection */
 
 /*
  * Reads a profile. 0, or the exit status after a complaint; a warning (a file cut short) is printed
- * and is no failure. What a complaint said about a file that is cut or damaged is appended.
+ * and is no failure. What a complaint said about a file that is cut or damaged is appended to
+ * *ret_warning, unless that is NULL.
  */
 int reading_open(struct profile **ret, const char *path, struct buf *ret_warning);
-/* The same for views of this selection: what they need not tell apart may be added up. */
-int reading_open_sums(struct profile **ret, const char *path, const struct selection *s);
-/* The metric asked for or the first there is. 0, or the exit status after a complaint. */
+/*
+ * The same for views of this selection that show neither the time nor the thread of a sample:
+ * CPU samples of one stack may be added up.
+ */
+int reading_open_sums(struct profile **ret, const char *path, const struct selection *s,
+                      struct buf *ret_warning);
 /*
  * Whether the selection can hold at all: its times in order, its threads there; else a complaint
  * was made.
  */
 bool reading_check(const struct selection *s, const struct profile *p, const char *path);
+/* The metric asked for or the first there is. 0, or the exit status after a complaint. */
 int reading_metric(const struct selection *s, const struct profile *p, const char *path,
                    enum profile_metric *ret);
 

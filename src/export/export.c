@@ -3,14 +3,15 @@
 
 const struct export_format export_formats[] = {
     {".html", "flame graph and table, one file that works offline", true, export_html},
-    {".collapsed", "stacks a line, for flame graph tools", false, export_collapsed},
+    {".collapsed", "stacks a line, for flame graph tools", false, export_collapsed, .sums = true},
     {".pb.gz", "pprof", false, export_pprof},
-    {".hprof.txt", "HPROF's text: traces and ranked samples", false, export_hprof_text},
-    {".hprof", "HPROF's binary records", false, export_hprof},
+    {".hprof.txt", "HPROF's text: traces and ranked samples", false, export_hprof_text,
+     .sums = true},
+    {".hprof", "HPROF's binary records", false, export_hprof, .sums = true},
     {".jfr", "a part of a flight recording: a window, threads, classes", true, export_jfr},
-    {".trcxml", "the thread profiler's XML (TPTP)", false, export_trcxml, true},
-    {".pftrace", "threads for Perfetto", false, export_perfetto, true},
-    {".json", "threads for chrome://tracing and speedscope", false, export_chrome, true},
+    {".trcxml", "the thread profiler's XML (TPTP)", false, export_trcxml, .threads = true},
+    {".pftrace", "threads for Perfetto", false, export_perfetto, .threads = true},
+    {".json", "threads for chrome://tracing and speedscope", false, export_chrome, .threads = true},
     {0},
 };
 
