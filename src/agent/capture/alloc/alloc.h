@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of exact allocation profiles share. points.c: places in bytecode, and each
- * thread's counters of them; edit.c: the probes' insertion; exact.c: the capture, whose native
- * methods the probes call now and then; strata.c: which of a counter's objects has its stack looked
- * at; failed.c: what is counted first and then not made; native.c: what the VM and JNI allocate.
+ * Interface between the parts of exact allocation profiles: points.c numbers the allocating places
+ * in bytecode and holds each thread's counters; edit.c inserts the probes; exact.c is the capture
+ * and implements the native methods that the probes call occasionally; strata.c chooses the objects
+ * whose stacks are sampled; failed.c corrects for objects that were counted but never created;
+ * native.c counts what the VM and JNI allocate.
  */
 #pragma once
 
@@ -14,20 +15,20 @@
 
 /* What a place allocates. */
 enum alloc_kind {
-    ALLOC_NEW,   /* instances of one class, arrays of one class and length; one counter */
-    ALLOC_ARRAY, /* arrays of one class; two: objects, bytes */
+    ALLOC_NEW,   /* instances of one class, or arrays of one class and length; one counter */
+    ALLOC_ARRAY, /* arrays of one class; two counters: objects and bytes */
     /*
-     * what a call answers, of any class; arrays of bytes count in two, others at a place for each
-     * class
+     * the result of a call, of any class; byte arrays are counted by two counters, other classes
+     * get a point each
      */
     ALLOC_OBJECT,
-    ALLOC_MULTI, /* multianewarray; natively */
+    ALLOC_MULTI, /* multianewarray; counted by a native method */
 };
 
 struct alloc_point {
     enum alloc_kind kind;
     uint32_t class;   /* descriptor, in the pool of names */
-    uint32_t size;    /* of each of ALLOC_NEW; 0: not measured yet */
+    uint32_t size;    /* of each object of ALLOC_NEW; 0: not measured yet */
     uint32_t unknown; /* the class was not found */
 };
 
@@ -39,149 +40,161 @@ enum {
     ALLOC_GONE = 2
 };
 
-/* A counter of a thread; the probes know the layout. An array's second one counts its bytes. */
+/* A thread's counter. The probes know this layout. An array's second counter holds its bytes. */
 struct alloc_counter {
-    uint64_t count, next; /* from `next` on the probe calls look() */
+    uint64_t count, next; /* when count reaches `next`, the probe calls look() */
 };
 
 /*
- * What look() has seen of a counter. Its counts are cut into strata, in each of which the stack is
- * looked at once.
+ * What is known of a counter from its stack samples. Its counts are divided into strata, and the
+ * stack is sampled once in each.
  */
 struct alloc_look {
     uint32_t point;
-    int64_t site;            /* of the last look; -1: none */
-    bool several;            /* it has met more than one */
+    int64_t site;            /* of the last sample; -1: none */
+    bool several;            /* samples have found more than one site */
     uint64_t objects, bytes; /* added to sites so far */
-    uint64_t failed;         /* counted, and then not made */
-    uint64_t begin;          /* the first count that this session may use */
-    uint64_t gap, end;       /* of the stratum; end 0: none yet */
+    uint64_t failed;         /* counted, but never created */
+    uint64_t begin;          /* the first count that belongs to this session */
+    uint64_t gap, end;       /* of the current stratum; end 0: none yet */
 };
 
 /*
- * Of each place the counter of the thread that owns it: the first to come by, until it ends. That
- * thread finds it by the place's number alone; others go by their slot to a block of their own. The
- * probes know the layout.
+ * For each point, the counter of the thread that owns it, which is the first thread to reach the
+ * point, until that thread ends. The owner finds it by the point's number alone; other threads use
+ * their slot and a block of their own. The probes know this layout.
  */
 struct alloc_cell {
     struct alloc_counter counter;
-    uint64_t bytes; /* of arrays: where a block has the second counter */
+    uint64_t bytes; /* of arrays; a block has its second counter instead */
     uint64_t owner; /* address of the JavaThread; 0: none */
 };
 
 _Static_assert(sizeof(struct alloc_cell) == 32, "the probes know the layout");
 
-/* A thread's counters; one thread's at a time, and handed on when it ends. Never unmapped. */
+/*
+ * One thread's counters. A block is used by one thread at a time and reused when that thread ends.
+ * It is never unmapped.
+ */
 struct alloc_block {
-    struct alloc_counter *counters; /* ALLOC_POINTS_MAX; NULL: those of alloc_cells */
-    VEC(uint32_t) owned;            /* places whose cells are the thread's */
-    struct map index;               /* point to look */
+    struct alloc_counter *counters; /* ALLOC_POINTS_MAX; NULL: the thread uses alloc_cells only */
+    VEC(uint32_t) owned;            /* points whose cells this thread owns */
+    struct map index;               /* point -> stack samples */
     VEC(struct alloc_look) looks;
     struct alloc_block *next, *next_free;
 };
 
 struct alloc_slot {
-    uint64_t key; /* address of the JavaThread; plus 1 while its thread is to come to attend() */
+    /* address of the JavaThread; plus 1 while the thread still has to call attend() */
+    uint64_t key;
     struct alloc_counter *counters;
-    uint64_t unused; /* the probes know where `expected` lies */
-    /* 1 while the thread is about to call Unsafe.allocateInstance in code with probes */
+    uint64_t unused; /* the probes know the offset of `expected` */
+    /* 1 while the thread is about to call Unsafe.allocateInstance in instrumented code */
     uint64_t expected;
 };
 
 extern struct alloc_slot *alloc_slots;
 extern struct alloc_cell *alloc_cells;
-extern struct alloc_block *alloc_blocks; /* all of them, that of the cells included */
+extern struct alloc_block *alloc_blocks; /* including the one for the cells */
 
 /* Maps the slots, once. */
 int alloc_points_init(void) must_check;
-/* The rest up to alloc_points_add is under sites_lock(). */
+/* Functions up to alloc_points_add require sites_lock(). */
 struct alloc_block *alloc_block_take(void);
 void alloc_block_give(struct alloc_block *b);
 struct alloc_look *alloc_look_of(struct alloc_block *b, uint32_t point); /* NULL: no memory */
 struct alloc_slot *alloc_slot_add(uint64_t key, struct alloc_block *b);  /* NULL: full */
 struct alloc_counter *alloc_counter_of(struct alloc_block *b, uint32_t point);
-/* Where the thread of this key and block counts a place: in the block, or among the cells. */
+/* The counter of this key and block for a point: in the block, or among the cells. */
 struct alloc_block *alloc_block_for(struct alloc_block *own, uint64_t key, uint32_t point);
-/* Makes a place's cell the thread's if it is nobody's. */
+/* Makes the thread the owner of a point's cell if the cell has none. */
 void alloc_own(struct alloc_block *own, uint64_t key, uint32_t point);
-/* The thread ends: its cells are nobody's. What they count next is looked at anew when `forget`. */
+/* The thread ends and gives up its cells. With `forget`, their next counts start a new stratum. */
 void alloc_disown(struct alloc_block *own, bool forget);
 
 /*
- * The numbers of n places in a method body, the same for the same body: the first, or -ENOBUFS,
- * -ENOMEM. *ret_new tells that they are to be described by alloc_point_set. Any thread.
+ * Assigns numbers to n points of a method body; the same body always gets the same numbers. Returns
+ * the first number, or -ENOBUFS or -ENOMEM. *ret_new means that the caller must describe the points
+ * with alloc_point_set. Callable from any thread.
  */
 int64_t alloc_points_add(struct str class_name, const struct edit *e, uint32_t n, bool *ret_new);
-/* A place of its own, for objects of one class that a call answers; -ENOBUFS. */
+/* A separate point for objects of one class that a call returned; -ENOBUFS. */
 int64_t alloc_point_new(enum alloc_kind kind, const char *descriptor);
 void alloc_point_set(uint32_t number, enum alloc_kind kind, const char *descriptor, size_t len);
 struct alloc_point *alloc_point(uint32_t number);
-const char *alloc_point_class(uint32_t number); /* stays */
+const char *alloc_point_class(uint32_t number); /* remains valid */
 uint32_t alloc_points_count(void);
 
 /* Which objects are followed until they die. */
 enum alloc_follow {
-    FOLLOW_SAMPLES, /* those that the VM samples: the probes get no object */
-    FOLLOW_LOOKS,   /* one at each look (JDK 8) */
+    FOLLOW_SAMPLES, /* those that the VM samples; the probes do not receive the object */
+    FOLLOW_LOOKS,   /* one for each stack sample (JDK 8) */
     FOLLOW_ALL,     /* live=exact, heap=all */
 };
 
 /* instrument.h's edit. */
 int alloc_edit(const struct instrument_class *c, struct edit *e);
-extern enum alloc_follow alloc_follow; /* set before instrumentation begins */
+extern enum alloc_follow alloc_follow; /* set before instrumentation starts */
 
 /*
- * Adds to a site; what has none is in alloc_no_room. Under sites_lock(), as the rest of strata.c
- * unless it says otherwise.
+ * Adds to a site. What does not fit is added to alloc_no_room. Everything in strata.c requires
+ * sites_lock(), unless stated otherwise.
  */
 void alloc_add(int64_t site, double objects, double bytes);
-extern uint64_t alloc_no_room; /* objects, and threads, that have no place */
-/* Brings the sites up to date with all counters. */
+extern uint64_t alloc_no_room; /* objects, and threads, for which there was no room */
+/* Updates the sites from all counters. */
 void alloc_settle(JNIEnv *jni);
-/* The looks are nobody's: what comes next is looked at. The owner may be running. */
+/*
+ * Detaches stack samples from their thread, so that the next count is sampled. The owner may be
+ * running.
+ */
 void alloc_forget(struct alloc_block *b);
 void alloc_forget_look(struct alloc_block *b, struct alloc_look *l);
 void alloc_forget_all(void); /* takes the lock itself */
 /*
- * A counter has reached its next value: begins a stratum if the last one has ended. True when the
- * stack is to be looked at now.
+ * Called when a counter has reached its `next` value. Begins a new stratum if the last one has
+ * ended. Returns true when the stack should be sampled now.
  */
 bool alloc_look_due(struct alloc_look *l, struct alloc_counter *c);
-/* 0 .. n - 1, on the calling thread; any thread, no lock. */
+/* A random number in 0 .. n - 1 for the calling thread. Any thread, no lock. */
 uint64_t alloc_random_below(uint64_t n);
 
-/* What a class that `new` names lets it do. */
+/* The state of the class that a `new` instruction names. */
 enum alloc_class_state {
     ALLOC_CLASS_READY,
-    ALLOC_CLASS_BEGINS, /* is about to be initialised, or another thread does it */
-    ALLOC_CLASS_WITHIN, /* this thread does it */
-    ALLOC_CLASS_FAILED, /* throws */
+    ALLOC_CLASS_BEGINS, /* not initialized, or being initialized by another thread */
+    ALLOC_CLASS_WITHIN, /* being initialized by this thread */
+    ALLOC_CLASS_FAILED, /* initialization has failed: the instruction throws */
 };
 
 enum alloc_class_state alloc_class_state(JNIEnv *jni, jclass class);
-/* A look at a place whose class is not READY; under the lock. */
+/* Records a stack sample at a point whose class is not READY. Under the lock. */
 void alloc_begun(JNIEnv *jni, struct alloc_block *b, uint32_t point, jclass class,
                  enum alloc_class_state state);
-/* Takes back what was not made, and measures what was. Without the lock, while alloc_busy. */
-void alloc_settle_begun(JNIEnv *jni);
 /*
- * Learns the size of a place's instances; class NULL: looks for it. Not under the lock, while
+ * Subtracts objects that were never created, and measures the others. Without the lock, while
  * alloc_busy.
  */
+void alloc_settle_begun(JNIEnv *jni);
+/*
+ * Determines the instance size at a point; with class NULL, finds the class first. Not under the
+ * lock; while alloc_busy.
+ */
 void alloc_measure(JNIEnv *jni, uint32_t point, jclass class);
-uint64_t alloc_no_size(bool forget); /* places whose class was not to be measured */
-/* Counts an object once, by the calling thread's stack. */
+uint64_t alloc_no_size(bool forget); /* points whose class could not be measured */
+/* Counts a single object under the calling thread's stack. */
 void alloc_count(JNIEnv *jni, jobject object);
-/* True while the agent itself allocates on this thread. */
+/* True while the agent itself is allocating on this thread. */
 extern __thread bool alloc_busy;
-/* JNI's functions that allocate, and Unsafe.allocateInstance, are replaced and put back. */
+/* Replaces, and restores, the JNI functions that allocate and Unsafe.allocateInstance. */
 int alloc_native_on(JNIEnv *jni, struct buf *why) must_check;
 void alloc_native_off(JNIEnv *jni);
 bool alloc_expected(void); /* and no more */
 uint64_t alloc_slot_key(JNIEnv *jni);
 
 /*
- * The VM's samples, from the first interval on; alloc_samples_threads is to be told of new threads.
+ * The VM's own sampling, starting with the first interval. alloc_samples_threads must be called for
+ * new threads.
  */
 extern const struct thread_listener alloc_samples_threads;
 void alloc_samples_begin(void);

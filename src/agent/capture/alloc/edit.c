@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where counters go. In front of `new` and of the instructions that make arrays of one dimension,
- * with the length: a probe behind them, which may call, would keep the JIT from making an object
- * and its first values in one go, and from leaving out zeroes that are written over at once. An
- * object whose class then fails to be initialised is taken back (failed.c); arrays of 65,536
- * elements and more are counted behind, where it is known that there was room. Not behind the
- * constructor: an object whose constructor throws was allocated too. Behind calls of methods that
- * the JIT replaces or that are native, with what they answer. No probe gets the new object, so that
- * the JIT is free to keep it off the heap.
+ * Chooses where counters are inserted. `new`, and instructions that create one-dimensional arrays,
+ * are counted in front of the instruction, where the length is on the stack. A probe behind them,
+ * which may make a call, would keep the JIT from merging the allocation with the first stores and
+ * from omitting zeroing that is overwritten at once. If the class of an object then fails to
+ * initialize, the count is corrected (failed.c). Arrays of 65,536 elements and more are counted
+ * behind the instruction, once it is known that there was enough memory. Counting does not wait for
+ * the constructor, because an object whose constructor throws was allocated too. Calls of methods
+ * that are native or that the JIT replaces with intrinsics are counted behind the call, by their
+ * result. No probe receives the new object, so the JIT may still eliminate its allocation.
  *
- * The class is pushed as a constant: what cannot be resolved throws before it is counted, and the
- * first looks at a `new` learn whether there will be an object, and its size. Class files before
- * version 49 have no such constants: probes lie behind there.
+ * The class is pushed as a constant: a class that cannot be resolved throws before anything is
+ * counted, and the first stack samples of a `new` find out whether an object will be created, and
+ * its size. Class files before version 49 have no class constants, so their probes follow the
+ * instruction.
  *
- * Arrays whose length is a constant count as instances do, and their probes are short: tables of
- * resources have hundreds in a method, which must stay below the JIT's limit.
+ * Arrays of constant length are counted like instances, with short probes: resource bundles have
+ * hundreds of them in one method, which must stay below the JIT's size limit.
  */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/vm_dump.h"
@@ -28,8 +30,8 @@
 enum { CLASS_CONSTANTS = 49, NESTED = 32 };
 
 /*
- * Calls whose answer is counted where they are, up to a version of the JDK (0: all). owner NULL:
- * any class of arrays.
+ * Calls whose result is counted at the call site, up to a version of the JDK (0: all versions).
+ * owner NULL: any array class.
  */
 static const struct {
     const char *owner, *name, *descriptor;
@@ -45,8 +47,8 @@ static const struct {
     {"jdk/internal/misc/Unsafe", "allocateUninitializedArray",
      "(Ljava/lang/Class;I)Ljava/lang/Object;"},
     /*
-     * A plain method from 9 on, which method handles reach from code without probes: counted within
-     * it.
+     * From JDK 9 on this is an ordinary method that method handles reach from code without probes,
+     * so it is counted inside its own body.
      */
     {"sun/misc/Unsafe", "allocateInstance", "(Ljava/lang/Class;)Ljava/lang/Object;", 8},
 };
@@ -59,25 +61,24 @@ static bool is_call(size_t row, struct str owner, struct str name, struct str de
 }
 
 /*
- * Methods whose bodies do not run when the JIT has replaced their call: those of the calls above
- * that are not native.
+ * Methods whose bodies do not run when the JIT replaces the call: those above that are not native.
  */
 static bool is_replaced(struct str class_name, struct str method, struct str descriptor)
 {
     for (size_t i = 2; i < ARRAY_SIZE(calls); i++)
         if (is_call(i, class_name, method, descriptor))
             return true;
-    /* Their parts. */
+    /* Methods called by these. */
     return (str_is(class_name, "java/lang/reflect/Array") && str_is(method, "newArray"));
 }
 
-/* A `new` whose constructor has not been called yet. */
+/* A `new` whose constructor call has not been found yet. */
 struct opened {
     uint32_t pc;
     uint16_t class;
     /*
-     * it was duplicated at once and not moved since: behind the constructor's call it lies on top
-     * of the stack
+     * the reference was duplicated at once and has not been moved since, so that it is on top of
+     * the stack after the constructor call
      */
     bool clear;
     int64_t number;
@@ -87,11 +88,11 @@ struct editing {
     const struct class_file *file;
     struct edit *e;
     struct buf code;
-    int64_t number; /* of the next place */
-    bool add;       /* places are to be described */
+    int64_t number; /* number of the next point */
+    bool add;       /* the points still have to be described */
     struct opened opened[NESTED];
     unsigned n_opened;
-    uint8_t *targets; /* a bit for each pc that a jump leads to */
+    uint8_t *targets; /* one bit for each pc that is the target of a jump */
 };
 
 static void mark_targets(struct editing *s, const struct insn *i)
@@ -104,8 +105,8 @@ static void mark_targets(struct editing *s, const struct insn *i)
 }
 
 /*
- * The length of the array that an instruction makes, when the one before says it, on the only way
- * here; else -1.
+ * The length of the array that an instruction creates, if the preceding instruction pushes it as a
+ * constant and no jump leads in between; otherwise -1.
  */
 static int constant_length(const struct editing *s, const struct insn *before, const struct insn *i)
 {
@@ -119,9 +120,9 @@ static int constant_length(const struct editing *s, const struct insn *before, c
 }
 
 /*
- * True for an invokedynamic that makes a lambda with captured values: one object each time. Before
- * JDK 15 the VM's anonymous class makes it itself, in code that nobody can change; later
- * DirectMethodHandle does, by Unsafe.allocateInstance.
+ * True for an invokedynamic that creates a capturing lambda: one object for each execution. Before
+ * JDK 15 the VM's anonymous class allocates it, in code that cannot be instrumented; later versions
+ * use DirectMethodHandle and Unsafe.allocateInstance.
  */
 static bool makes_lambda(const struct class_file *c, const struct insn *i)
 {
@@ -149,7 +150,9 @@ static bool makes_lambda(const struct class_file *c, const struct insn *i)
     return false;
 }
 
-/* Counters that an instruction needs; 0: it allocates nothing that is counted here. */
+/*
+ * The number of counters that an instruction needs; 0: it allocates nothing that is counted here.
+ */
 static unsigned counters_of(const struct editing *s, const struct insn *before,
                             const struct insn *i)
 {
@@ -195,7 +198,7 @@ static int put_number(struct editing *s, unsigned counters)
     return r;
 }
 
-/* Lets the object on the stack be followed. */
+/* Offers the object on top of the stack for tracking. */
 static int put_follow(struct editing *s, int64_t number)
 {
     code_op(&s->code, OP_DUP);
@@ -211,7 +214,7 @@ static void describe(struct editing *s, enum alloc_kind kind, const char *descri
         alloc_point_set((uint32_t)s->number, kind, descriptor, len);
 }
 
-/* "Lp/C;" or "[I" of a class constant, behind `prefix`. */
+/* "Lp/C;" or "[I" of a class constant, with `prefix` in front. */
 static void describe_class(struct editing *s, enum alloc_kind kind, const char *prefix,
                            uint16_t index)
 {
@@ -223,7 +226,7 @@ static void describe_class(struct editing *s, enum alloc_kind kind, const char *
     describe(s, kind, buf_str(&d), d.len);
 }
 
-/* The class of the instruction, or null. */
+/* The class operand of the instruction, or null. */
 static void put_class(struct editing *s, const struct insn *i)
 {
     if (s->file->major >= CLASS_CONSTANTS)
@@ -243,7 +246,7 @@ static int at_new(struct editing *s, const struct insn *i)
                                i->pc, 0, &s->code, 2);
 }
 
-/* Of the probes array1 ... array and large1 ... large. */
+/* Number of the probe among array1 ... array and large1 ... large. */
 static const char *size_of_element(char element)
 {
     switch (element) {
@@ -264,7 +267,7 @@ static const char *size_of_element(char element)
     }
 }
 
-/* Behind the instruction, counts the array that the probe in front has left to it. */
+/* Behind the instruction, counts the array that the preceding probe left uncounted. */
 static int put_large(struct editing *s, const char *element, int64_t number)
 {
     char name[16];
@@ -277,7 +280,7 @@ static int put_large(struct editing *s, const char *element, int64_t number)
     return r < 0 || alloc_follow == FOLLOW_SAMPLES ? r : put_follow(s, number);
 }
 
-/* A class that is always there. */
+/* A class that is always loaded. */
 static bool never_fails(struct str name)
 {
     while (name.len && name.data[0] == '[')
@@ -301,8 +304,8 @@ static uint32_t array_size(char element, unsigned length)
 }
 
 /*
- * An array whose length is a constant. Where it may be followed, one probe behind the instruction
- * does both.
+ * An array of constant length. If it may be tracked, a single probe behind the instruction counts
+ * and tracks it.
  */
 static int at_fixed_array(struct editing *s, const struct insn *i, char element, unsigned length)
 {
@@ -405,7 +408,7 @@ static int at_instruction(struct editing *s, const struct insn *before, const st
     }
 }
 
-/* Behind the constructor's call of the innermost `new` that is open. */
+/* Behind the constructor call of the innermost open `new`. */
 static int at_constructor(struct editing *s, const struct insn *i)
 {
     struct class_member m;
@@ -423,8 +426,8 @@ static int at_constructor(struct editing *s, const struct insn *i)
 }
 
 /*
- * Finds the constructor's call of each `new` by their nesting in the order of the code, as
- * compilers write it; on anything else the object is counted, but not followed.
+ * Pairs each `new` with its constructor call by their nesting in code order, which is how compilers
+ * emit them. In any other code the object is counted, but not tracked.
  */
 static int pair_constructors(struct editing *s, const struct insn *i, int64_t number)
 {

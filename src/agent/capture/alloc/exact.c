@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exact allocation counts: a counter of each thread's own at every place that allocates (edit.c),
- * what the VM and JNI allocate by their events (native.c). Counts and bytes of a place are exact.
- * Its stacks are estimated (strata.c); with depth=1, or where there is one way to a place, every
- * row is exact.
+ * Exact allocation counts: each thread has its own counter at each place that allocates (edit.c),
+ * and the VM's events report what the VM and JNI allocate (native.c). The counts and bytes of a
+ * place are exact. Their division among stacks is estimated (strata.c); with depth=1, or where only
+ * one path leads to a place, every row is exact.
  *
- * What lives, after a collection: estimated from objects that are followed, those that the VM
- * samples (JDK 11 on) or one a look, which then stands for its stratum; or exact, when all are
- * followed (live=exact, heap=all).
+ * What is still alive after a collection is estimated from tracked objects: those that the VM
+ * samples (JDK 11 and later), or one object for each stack sample, which then represents its
+ * stratum. It is exact when all objects are tracked (live=exact, heap=all).
  */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/ending.h"
@@ -30,28 +30,30 @@ __thread bool alloc_busy;
 static struct {
     jclass probe;
     int64_t eetop;
-    intptr_t env_offset; /* of a JNIEnv in its JavaThread */
+    intptr_t env_offset; /* offset of the JNIEnv in its JavaThread */
     uint64_t looks, by_vm;
     bool on;
 } state;
 
 /*
- * Threads that have a place whose next object is to be followed: what the probe behind a
- * constructor asks first.
+ * Number of threads with a point whose next object is to be tracked. The probe behind a constructor
+ * reads this first.
  */
 static uint32_t n_picking;
 
-/* The thread's own; read and written on it, under the sites' lock where others look. */
+/*
+ * Owned by the thread: read and written on it, under the sites' lock where other threads read it.
+ */
 static __thread struct {
     struct alloc_slot *slot;
     struct alloc_block *block;
-    jweak pending; /* what the VM has told of, and a probe may be about to count */
+    jweak pending; /* an object that the VM has reported and that a probe may be about to count */
     int64_t pending_site;
     jlong pending_size;
 
     /*
-     * Places whose next object is to be followed: a constructor's arguments may be made between a
-     * look and its object.
+     * Points whose next object is to be tracked. There can be several, because a constructor's
+     * arguments may be allocated between a stack sample and its object.
      */
     struct pick {
         uint32_t point;
@@ -102,8 +104,8 @@ uint64_t alloc_slot_key(JNIEnv *jni)
 /* ---- the probes' native methods ---- */
 
 /*
- * Follows an object that is no place's: all of them, or on JDK 8 as the VM's own samples would
- * choose. Under the lock.
+ * Tracks an object that belongs to no point: every such object, or on JDK 8 a selection such as the
+ * VM's own sampling would make. Under the lock.
  */
 static void follow_counted(JNIEnv *jni, int64_t site, jobject o, jlong size)
 {
@@ -115,7 +117,7 @@ static void follow_counted(JNIEnv *jni, int64_t site, jobject o, jlong size)
         sites_follow(jni, site, (*jni)->NewWeakGlobalRef(jni, o), 1 / chance, size);
 }
 
-/* Drops what the VM told of, or counts it. Under the lock. */
+/* Drops the object that the VM reported, or counts it. Under the lock. */
 static void settle_pending(JNIEnv *jni, bool counted)
 {
     if (!mine.pending)
@@ -149,12 +151,12 @@ static struct alloc_slot *own_slot(JNIEnv *jni)
     return mine.slot;
 }
 
-/* Counts to nowhere: where there is no room for one more thread. */
+/* Counters whose contents are discarded, for threads beyond the limit. */
 static struct alloc_slot nowhere;
 
 /*
- * The thread's slot, with what the VM has told of counted; where there is no room for one more, one
- * that nobody reads. Under the lock.
+ * The thread's slot, after the object that the VM reported has been counted. A thread for which
+ * there is no slot gets one that is never read. Under the lock.
  */
 static struct alloc_slot *slot_for_probe(JNIEnv *jni)
 {
@@ -194,7 +196,7 @@ NATIVE(jlong, own)(JNIEnv *jni, jclass class, jint point, jlong eetop)
     return (jlong)(uintptr_t)c;
 }
 
-/* The thread's counters that have a place's. The thread has a slot. */
+/* Makes the thread, which has a slot, the owner of the point's counters. */
 static struct alloc_block *block_for(JNIEnv *jni, uint32_t point)
 {
     return alloc_block_for(mine.block, alloc_slot_key(jni), point);
@@ -217,7 +219,7 @@ NATIVE(void, attend)(JNIEnv *jni, jclass class, jobject o)
     sites_unlock();
 }
 
-/* How many objects this thread is to follow, which has a slot. */
+/* How many objects this thread, which has a slot, still has to track. */
 static void set_picks(uint32_t n)
 {
     if (!mine.n_picks != !n)
@@ -226,8 +228,8 @@ static void set_picks(uint32_t n)
 }
 
 /*
- * The next object of a place is to be followed. What was picked before and came to nothing makes
- * room.
+ * Marks the next object of a point for tracking. An earlier mark that led to no object is replaced
+ * when there is no room.
  */
 static void add_pick(uint32_t point, double weight)
 {
@@ -237,7 +239,7 @@ static void add_pick(uint32_t point, double weight)
     set_picks(mine.n_picks + 1);
 }
 
-/* Takes the latest pick of a place off; 0: there is none. */
+/* Removes and returns the latest mark of a point; 0: there is none. */
 static double take_pick(uint32_t point)
 {
     for (uint32_t i = mine.n_picks; i-- > 0;)
@@ -297,7 +299,7 @@ NATIVE(jboolean, look)(JNIEnv *jni, jclass probe, jlong counter, jint point, jcl
     return JNI_TRUE;
 }
 
-/* Follows an object that was counted at a place. */
+/* Tracks an object that was counted at a point. */
 static void follow(JNIEnv *jni, jobject o, jint point, double weight)
 {
     const struct alloc_point *p = alloc_point((uint32_t)point);
@@ -329,7 +331,7 @@ NATIVE(void, hold)(JNIEnv *jni, jclass class, jobject o, jint point)
         follow(jni, o, point, 1);
 }
 
-/* Counts n objects like this one. */
+/* Counts n objects of the same class and size. */
 static void count_objects(JNIEnv *jni, jobject o, const struct site_frame *frames,
                           uint32_t n_frames, uint64_t n)
 {
@@ -367,7 +369,7 @@ NATIVE(void, other)(JNIEnv *jni, jclass class, jobject o, jint point)
     alloc_count(jni, o);
 }
 
-/* The probe's tables (JvmscopeSites.TYPES, PLACES). */
+/* The probe class's tables (JvmscopeSites.TYPES, PLACES). */
 static struct {
     jobjectArray types;
     jlongArray places;
@@ -386,7 +388,7 @@ static jobject static_field(JNIEnv *jni, const char *name, const char *descripto
     return global;
 }
 
-/* Once: they stay for good, as the probe does. */
+/* Created once; like the probe class, they are never freed. */
 static int learn_tables(JNIEnv *jni)
 {
     if (tables.make)
@@ -404,8 +406,8 @@ static int learn_tables(JNIEnv *jni)
 }
 
 /*
- * A new entry, unless another thread has made one for the place meanwhile: then this object counts
- * by itself. Under the lock.
+ * A new entry, unless another thread has created one for the point meanwhile; in that case this
+ * object is counted separately. Under the lock.
  */
 static jint add_place(JNIEnv *jni, jobject weak, const char *signature, jint point, jint from)
 {
@@ -436,7 +438,7 @@ NATIVE(jint, place)(JNIEnv *jni, jclass class, jobject o, jclass type, jint poin
         return -1;
     alloc_busy = true;
     bool primitives = signature[0] == '[' && signature[1] != 'L' && signature[1] != '[';
-    /* Not under the lock, which the VM's own event of an object would ask for. */
+    /* Not under the lock: the VM's allocation event would try to take it. */
     jobject weak = primitives ? NULL : (*jni)->NewObject(jni, tables.weak, tables.make, type);
     vm_clear_exception(jni);
     sites_lock();
@@ -450,7 +452,7 @@ NATIVE(jint, place)(JNIEnv *jni, jclass class, jobject o, jclass type, jint poin
     return number;
 }
 
-/* The arrays of a matrix one by one. */
+/* Counts the arrays of a multidimensional array one by one. */
 static void count_each(JNIEnv *jni, jobject o, jint dimensions, const struct site_frame *frames,
                        uint32_t n_frames)
 {
@@ -525,7 +527,9 @@ static void on_thread_ended(struct thread *thread, JNIEnv *jni)
     settle_pending(jni, false);
     set_picks(0);
     mine.slot->key = ALLOC_GONE;
-    /* Without threads in traces a stratum may go on in the next thread. */
+    /*
+     * Without threads in traces, a stratum may continue in the next thread that uses the counters.
+     */
     bool forget = sites_by_thread() && state.on;
     if (forget)
         alloc_forget(mine.block);
@@ -579,11 +583,11 @@ static int load(struct session *s, struct buf *why)
         return 0;
     }
     alloc_samples_begin();
-    /* Before the first buffers are handed out to threads, in a VM that starts. */
+    /* Before the first allocation buffers are handed to threads of a VM that is starting. */
     return vm.live ? 0 : vm_events_on(&sample_events);
 }
 
-/* Where JavaThreads keep their JNIEnv, from this thread's two addresses. */
+/* Finds the offset of the JNIEnv in a JavaThread from the two addresses of the current thread. */
 static int learn_offsets(JNIEnv *jni)
 {
     jthread thread = NULL;
@@ -604,7 +608,7 @@ static int learn_offsets(JNIEnv *jni)
 
 static int prepare(JNIEnv *jni, struct buf *why)
 {
-    (void)!vm_dump_prepare(jni); /* measures sizes of arrays */
+    (void)!vm_dump_prepare(jni); /* measures array sizes */
     int r = learn_offsets(jni);
     if (r < 0 || !vm_shapes()->alignment) {
         buf_printf(why, "exact allocation counts: only HotSpot on 64 bits");
@@ -642,7 +646,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         r = vm_events_on(&events);
     if (r == 0 && alloc_follow == FOLLOW_SAMPLES && vm.attached)
         r = vm_events_on(&sample_events);
-    /* 11 hands out buffers without sampling until now; a collection takes them back. */
+    /* JDK 11 has handed out allocation buffers without sampling; a collection retires them. */
     if (r == 0 && alloc_follow == FOLLOW_SAMPLES && !vm.attached && vm.version < 17)
         collect_if_possible(jni);
     return r < 0 ? r : alloc_native_on(jni, why);
@@ -704,7 +708,7 @@ static void request(struct session *s, JNIEnv *jni, const struct hprof_request *
     alloc_settle_begun(jni);
     sites_request(s, jni, r, alloc_settle);
     alloc_busy = false;
-    /* It may have changed how deep stacks are. */
+    /* The request may have changed the depth of stacks. */
     if (r->command == HPROF_CMD_CONTROL)
         alloc_forget_all();
 }

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `new` of a class that is not initialised yet: counted in front of the instruction, and taken back
- * if the initialisation fails. Looks at such a place are kept until the class is initialised or
- * never will be. What its own <clinit> has made, made it was. An instance's size is measured as
- * soon as that runs no code of the program.
+ * `new` of a class that is not initialized yet is counted in front of the instruction, and the
+ * count is taken back if initialization fails. Stack samples of such a place are kept until the
+ * class is initialized or has failed to initialize. Objects that the class's own <clinit> creates
+ * remain counted even if <clinit> throws later. Instance sizes are measured as soon as measuring no
+ * longer runs code of the program.
  */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/loaded_classes.h"
 
 #include <string.h>
 
-/* Looks at a place whose class was not initialised yet. */
+/* A stack sample at a place whose class was not initialized yet. */
 struct begun {
     struct alloc_block *block;
     uint32_t point;
-    uint32_t objects; /* that are made only if it succeeds */
+    uint32_t objects; /* objects that exist only if initialization succeeds */
     jweak class;
 };
 
@@ -24,8 +25,8 @@ static uint64_t no_size;
 /* ---- sizes ---- */
 
 /*
- * The loaded class of a signature, for class files that cannot name it as a constant; the first one
- * found.
+ * The loaded class of a signature, for class files that cannot name it as a constant. Returns the
+ * first one found.
  */
 static jclass find_class(JNIEnv *jni, const char *signature)
 {
@@ -63,7 +64,7 @@ uint64_t alloc_no_size(bool forget)
     return n;
 }
 
-/* ---- classes that are not initialised ---- */
+/* ---- classes that are not initialized ---- */
 
 static enum alloc_class_state state_of(jclass class)
 {
@@ -75,8 +76,8 @@ static enum alloc_class_state state_of(jclass class)
 }
 
 /*
- * True when the thread is in the class's <clinit>: what it makes of the class is made, however that
- * ends.
+ * True when the thread is running the class's <clinit>. Objects of the class that it creates there
+ * exist, whether <clinit> succeeds or not.
  */
 static bool in_initialiser(JNIEnv *jni, jclass class)
 {

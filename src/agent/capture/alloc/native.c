@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What native code allocates: JNI's functions that make objects are replaced (JVM TI,
- * SetJNIFunctionTable) by ones that count. NewObject is AllocObject and the constructor, as the VM
- * has it, so that an object whose constructor throws counts.
+ * Allocations by native code. JNI functions that create objects are replaced by counting ones (JVM
+ * TI, SetJNIFunctionTable). NewObject becomes AllocObject and a constructor call, as in the VM, so
+ * that an object whose constructor throws is counted.
  *
- * Unsafe.allocateInstance, by which lambdas that capture are made from JDK 18 on, is bound to
- * AllocObject, which does the same: of its own objects the VM would send an event each, a million
- * of them in a second of javac.
+ * From JDK 18 on capturing lambdas are created by Unsafe.allocateInstance. It is bound to
+ * AllocObject, which does the same; the VM would post an event for each object of
+ * Unsafe.allocateInstance, which is a million events in a second of javac.
  */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/instrument/rebind.h"
@@ -66,7 +66,7 @@ static jobject JNICALL new_object_a(JNIEnv *jni, jclass class, jmethodID constru
     return made(jni, o);
 }
 
-/* A string is two objects: its characters are an array of its own. */
+/* A string is two objects, because its characters are in an array of their own. */
 static jstring string_counted(JNIEnv *jni, jstring s)
 {
     static jfieldID value;
@@ -109,8 +109,8 @@ static jobjectArray JNICALL new_object_array(JNIEnv *jni, jsize n, jclass class,
 PRIMITIVES(NEW_ARRAY)
 
 /*
- * Code with probes has said so right before the call. The class may be initialized in it, by code
- * that makes others.
+ * Instrumented code has announced this call. The call may initialize the class, whose code may
+ * create other objects.
  */
 static jobject JNICALL allocate_instance(JNIEnv *jni, jobject unsafe, jclass class)
 {
@@ -123,7 +123,7 @@ static void *real_allocate;
 static const struct rebind_row rows[] = {
     {"allocateInstance", (void *)allocate_instance, &real_allocate}};
 
-/* Puts our functions into a table, or the real ones back where ours still are. */
+/* Installs our functions in a table, or restores the originals where ours are still installed. */
 static void change(jniNativeInterface *t, bool to_ours)
 {
 #define ENTRY(name, function)                            \
@@ -155,7 +155,7 @@ static int set(bool to_ours)
     return r;
 }
 
-static bool on; /* or partly so */
+static bool on; /* possibly only some of them */
 
 int alloc_native_on(JNIEnv *jni, struct buf *why)
 {

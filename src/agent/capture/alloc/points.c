@@ -15,12 +15,12 @@ static struct alloc_block of_cells;
 struct alloc_block *alloc_blocks = &of_cells;
 
 static struct alloc_block *free_blocks;
-/* the three below; taken inside the sites' lock */
+/* protects the three below; acquired while holding the sites' lock */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* hash of class, method and code to the first number */
+/* hash of class, method and code -> first number */
 static struct map bodies;
 static struct strpool names;
-static struct alloc_point *points; /* ALLOC_POINTS_MAX, in memory that is used as they come */
+static struct alloc_point *points; /* ALLOC_POINTS_MAX; pages are committed on first use */
 static uint32_t n_points;
 
 static void *reserve(size_t bytes)
@@ -115,7 +115,7 @@ void alloc_disown(struct alloc_block *own, bool forget)
 
 struct alloc_slot *alloc_slot_add(uint64_t key, struct alloc_block *b)
 {
-    /* As the probes look: by the hash, then onwards. */
+    /* The same lookup as in the probes: by the hash, then linearly. */
     uint64_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - ALLOC_SLOT_BITS);
     for (int probes = 0; probes < 64; probes++, at = (at + 1) & (ALLOC_SLOTS - 1)) {
         struct alloc_slot *s = &alloc_slots[at];

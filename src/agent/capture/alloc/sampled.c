@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Allocations by the VM's own sampling (SampledObjectAlloc, JDK 11). An object of s bytes is seen
- * with probability p = 1 - exp(-s / interval); each seen one stands for 1 / p objects, which makes
- * counts and bytes unbiased, and the sum of (1 - p) / p^2 is the variance of the count.
- * alloc=sampled reports these alone; beside exact counts they say what lives. In a recording each
- * sample is an event as it comes, jdk.ObjectAllocationSample, whose weight is the bytes that it
- * stands for; in HPROF's outputs, and where sites are asked for, samples are summed up by site. JDK
- * 8 has no such sampling: exact.c counts.
+ * Allocations found by the VM's own sampling (SampledObjectAlloc, JDK 11). An object of s bytes is
+ * sampled with probability p = 1 - exp(-s / interval). Each sampled object represents 1 / p
+ * objects, which makes counts and bytes unbiased; the sum of (1 - p) / p^2 is the variance of the
+ * count. alloc=sampled reports these samples alone; together with exact counts they tell what is
+ * alive. In a recording each sample becomes a jdk.ObjectAllocationSample event at once, whose
+ * weight is the bytes that it represents. In HPROF output, and where sites are requested, samples
+ * are summed by site. JDK 8 has no such sampling, so exact.c counts there.
  *
- * A sample costs some 8 us. A program that allocates gigabytes a second would have ten thousand of
- * them: after the first few thousand the interval follows the rate, for a thousand a second. A
- * thread draws the distance to its next sample when it has one, so what it draws is by the interval
- * of that time, and its next sample is weighted by that.
+ * A sample costs about 8 us. A program that allocates gigabytes a second would produce ten thousand
+ * of them a second, so after the first few thousand the interval is adjusted to the allocation
+ * rate, for a thousand samples a second. A thread draws the distance to its next sample when it
+ * takes one, using the interval of that time, and the next sample is weighted by that interval.
  *
- * Beside exact counts the interval is 0 at first, so that every object is a sample and stands for
- * itself, until SITES_FREE have been followed. From there on it is a part of the bytes allocated so
- * far (some 2,800 samples more each time that these double), or what gives a thousand samples a
- * second where that is less.
+ * Together with exact counts the interval is 0 at first: every object is a sample and represents
+ * itself, until SITES_FREE objects are tracked. From then on the interval is a fraction of the
+ * bytes allocated so far (about 2,800 more samples each time they double), or the interval that
+ * gives a thousand samples a second where that is larger.
  */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/capture/alloc/sites_private.h"
@@ -30,24 +30,24 @@
 #include <string.h>
 
 enum {
-    FREE_SAMPLES = 4096, /* of a session, at the first interval */
-    ROUND = 64,          /* samples from one look at the rate to the next */
+    FREE_SAMPLES = 4096, /* in a session, at the first interval */
+    ROUND = 64,          /* samples between two adjustments of the interval */
     ROUND_NS = 64 * 1000 * 1000,
     INTERVAL_MAX = 1 << 30,
-    INTERVAL_LEAST = 1 << 10, /* beside exact counts, after the first ones */
-    INTERVAL_PART = 1 << 12,  /* of the bytes so far */
+    INTERVAL_LEAST = 1 << 10, /* with exact counts, after the first SITES_FREE */
+    INTERVAL_PART = 1 << 12,  /* as a fraction of the bytes so far */
 };
 
-/* Under the lock, `interval` apart. */
+/* Protected by the lock, except for `interval`. */
 static struct {
     _Atomic uint32_t session, interval;
-    /* the interval before the session, by which the threads that there were have drawn */
+    /* the interval before the session, with which existing threads have drawn */
     uint32_t before;
     uint64_t in_round, round_began;
-    double bytes; /* allocated in the session, by the samples */
+    double bytes; /* bytes allocated in the session, as estimated from the samples */
 } pace = {.interval = SITES_INTERVAL};
 
-/* Where samples become events; NULL: they are summed up by site. */
+/* The recording that receives samples as events; NULL: samples are summed by site. */
 static struct jfr_writer *events_to;
 
 static bool wanted(const struct options *o)
@@ -80,15 +80,16 @@ void alloc_samples_begin(void)
     pace.in_round = pace.round_began = 0;
     pace.bytes = 0;
     /*
-     * In a VM that runs, objects go into buffers for a while that were handed out without sampling.
+     * In a running VM, threads still allocate for a while in buffers that were handed out without
+     * sampling.
      */
     site_table.complete = site_table.exact && !vm.live;
     set_interval(first);
 }
 
 /*
- * The interval by which the calling thread has drawn its sample of now; the next one is drawn
- * already, by the interval of now.
+ * The interval with which the calling thread drew its current sample. It has already drawn the next
+ * one, with the current interval.
  */
 static __thread uint32_t session, drawn;
 
@@ -108,8 +109,8 @@ static void on_thread_started(struct thread *t, JNIEnv *jni, jthread thread)
 const struct thread_listener alloc_samples_threads = {.started = on_thread_started};
 
 /*
- * After so many samples: the interval at which they would have taken ROUND_NS. Small changes are
- * not worth one. Under the lock.
+ * Called after a fixed number of samples: sets the interval at which they would have taken
+ * ROUND_NS. Small differences are ignored. Under the lock.
  */
 static void keep_pace(void)
 {
@@ -129,7 +130,7 @@ static void keep_pace(void)
         set_interval(wanted);
 }
 
-/* The same beside exact counts. Under the lock. */
+/* The same when exact counts are recorded as well. Under the lock. */
 static void keep_budget(void)
 {
     if (sites_follow_each() || (pace.interval && ++pace.in_round < ROUND))

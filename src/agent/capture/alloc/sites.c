@@ -65,15 +65,15 @@ bool sites_by_thread(void)
     return site_table.by_thread;
 }
 
-/* The agent's own: what a probe calls on its way here depends on the probe. */
+/* The agent's own class. Which methods a probe calls on its way here depends on the probe. */
 static bool is_probe(const struct method *m)
 {
     return m && strcmp(m->class_name, "java/lang/JvmscopeSites") == 0;
 }
 
 /*
- * Methods of the JDK whose allocation is counted for their caller: the JIT replaces them, or they
- * are native.
+ * JDK methods whose allocation is attributed to their caller, because they are native or the JIT
+ * replaces them.
  */
 static bool is_at_call(const struct method *m)
 {
@@ -97,7 +97,7 @@ static bool is_at_call(const struct method *m)
     return false;
 }
 
-/* The first bytecode index of the line of another. */
+/* The first bytecode index of the line that contains a bytecode index. */
 static int64_t line_start(const struct method *m, int64_t bci)
 {
     uint32_t line = m ? method_line(m, (int32_t)bci) : 0;
@@ -108,8 +108,8 @@ static int64_t line_start(const struct method *m, int64_t bci)
 }
 
 /*
- * How many of n frames are the probes' own, and with those of methods that are counted where they
- * are called.
+ * How many of n frames belong to the probes, and how many including methods that are counted at
+ * their call site.
  */
 static jint skipped(JNIEnv *jni, const jvmtiFrameInfo *found, jint n, jint *ret_probes)
 {
@@ -127,7 +127,7 @@ uint32_t sites_stack(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], bool
     jvmtiFrameInfo found[SITE_DEPTH_MAX];
     jint n = 0, top = 0, probes = 0;
     uint32_t depth = site_table.depth, kept = 0;
-    /* Mostly a few frames are to be skipped, and each one walked costs. */
+    /* Usually only a few frames are skipped, and each walked frame costs time. */
     for (jint extra = SITE_SKIP_FEW; depth || ret_at_call; extra = SITE_SKIP_MAX) {
         n = own_stack(jni, found, (jint)depth + extra);
         top = skipped(jni, found, n, &probes);
@@ -136,7 +136,7 @@ uint32_t sites_stack(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], bool
     }
     if (ret_at_call)
         *ret_at_call = top > probes;
-    /* Names are learnt while the class cannot be unloaded. */
+    /* Names are read while the class cannot be unloaded. */
     for (jint i = top; i < n && kept < depth; i++) {
         const struct method *m = names_method(jni, found[i].method);
         frames[kept++] = (struct site_frame){(uint64_t)(uintptr_t)found[i].method,
@@ -196,8 +196,8 @@ static void sweep(JNIEnv *jni)
 }
 
 /*
- * Lets half of what is followed go, but for sites that have few: their figures stay as exact as
- * they are. Under the lock.
+ * Stops tracking half of the objects, except those of sites that have few, whose figures stay as
+ * exact as they are. Under the lock.
  */
 static void thin_out(JNIEnv *jni)
 {
@@ -250,7 +250,7 @@ void sites_flush(JNIEnv *jni, struct jfr_writer *w)
     jfr_lose_total(w, LOSS_ALLOC_SITE, site_table.lost + alloc_no_room);
     jfr_lose_total(w, LOSS_ALLOC_FOLLOW, site_table.not_followed);
     pthread_mutex_unlock(&site_table.lock);
-    /* Without a collection nothing has died. */
+    /* Without a collection no object has died. */
     if (site_table.garbage && !(*jni)->IsSameObject(jni, site_table.garbage, NULL))
         return;
     bool busy = alloc_busy;
@@ -283,7 +283,7 @@ void sites_count_live(JNIEnv *jni)
 
 double sites_chance(jlong size, uint64_t interval)
 {
-    /* 1 - exp(-x) without libm: a series near 0, doubled by 1 - (1 - p)^2. */
+    /* 1 - exp(-x) without libm: a series near 0, extended by 1 - (1 - p)^2. */
     if (!interval)
         return 1;
     double x = (double)size / (double)interval;

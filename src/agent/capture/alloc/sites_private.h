@@ -6,12 +6,12 @@
 #include "base/strpool.h"
 #include "base/vec.h"
 
-/* A key: this, then frames. */
+/* A key is this structure followed by frames. */
 struct site_head {
     uint32_t class, thread;
 };
 
-/* An object that may still live. */
+/* An object that may still be alive. */
 struct followed {
     jweak object;
     uint32_t site;
@@ -22,7 +22,7 @@ struct followed {
 struct site_table {
     pthread_mutex_t lock;
     bool on, exact, by_thread;
-    bool all; /* every object is followed */
+    bool all; /* every object is tracked */
     uint32_t depth;
     struct strpool keys, classes; /* struct site_head and frames; JVM descriptors */
     VEC(struct site) sites;
@@ -30,18 +30,18 @@ struct site_table {
     uint64_t samples, lost, not_followed;
     uint64_t followed; /* so far */
     /*
-     * in bytes, by which the VM samples: what an object that nobody saw may stand for; 0: it does
-     * not
+     * the VM's sampling interval in bytes: the number of bytes that an unseen object may represent;
+     * 0: does not apply
      */
     uint64_t interval;
-    bool complete;         /* every object since the session's begin was followed */
+    bool complete;         /* every object since the start of the session was tracked */
     jweak garbage;         /* cleared by the next collection */
-    bool counted;          /* the live figures are those of the VM's end, and stay */
-    bool collected;        /* there was a collection before the live figures were counted */
+    bool counted;          /* the live figures are those of the end of the VM and are final */
+    bool collected;        /* a collection preceded the count of live objects */
     double variance_bytes; /* of all bytes sampled */
 };
 
 extern struct site_table site_table;
 
-/* Drops what has died and sums up what lives, by site; under the lock, after a collection. */
+/* Drops dead objects and sums up what is alive, by site; under the lock, after a collection. */
 void sites_count_live(JNIEnv *jni);

@@ -16,24 +16,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A row: sites of one class and one trace as the output knows traces. */
+/* A row combines the sites of one class and one trace, as the output distinguishes traces. */
 struct row {
-    uint32_t site; /* the first of them */
+    uint32_t site; /* the first of these sites */
     uint32_t trace;
     struct estimate live, allocated;
-    struct estimate variance; /* of live, by what is followed */
-    struct estimate error;    /* of live, the standard error; by know_errors() */
-    struct estimate unseen;   /* allocated and never followed: nobody knows whether they live */
-    double followed;          /* objects, each by itself */
-    bool met;                 /* an object has been followed, by itself or for others */
-    bool estimated;           /* known by samples alone, beside exact counts */
+    struct estimate variance; /* of live, estimated from tracked objects */
+    struct estimate error;    /* of live, the standard error; set by know_errors() */
+    /* allocated and never tracked: it is not known whether they are alive */
+    struct estimate unseen;
+    double followed; /* objects that were tracked individually */
+    bool met;        /* an object of the row has been tracked */
+    bool estimated;  /* found only by samples, although exact counts were recorded */
 };
 
 struct report {
     VEC(struct row) rows;
     bool by_allocation;
-    bool collected; /* there was a collection, and `live` is what lives */
-    /* rows of that kind: HPROF's sections, which cannot mark them, leave them out */
+    bool collected; /* a collection has run, so `live` is known */
+    /* number of such rows; the HPROF sections, which cannot mark them, omit them */
     struct estimate estimated;
 };
 
@@ -58,15 +59,18 @@ static void add(struct estimate *to, const struct estimate *e)
     to->bytes += e->bytes;
 }
 
-/* What one object of a row may stand for that would have been followed; 0: every object is. */
+/*
+ * The number of objects that one tracked object of a row may represent; 0: every object is tracked.
+ */
 static double stands_for(const struct row *r)
 {
-    enum { STRATA = 16 }; /* of what a place has counted, that look() is sure to meet (strata.c) */
+    /* a fraction of a place's count within which a stack sample is certain (strata.c) */
+    enum { STRATA = 16 };
 
     double each = r->unseen.objects > 0 ? r->unseen.bytes / r->unseen.objects : 0;
     if (r->unseen.objects < 0.5)
         return 0;
-    /* Nor could any other have been: its constructor's call is not told from the bytecode. */
+    /* Nor could any other object: its constructor call cannot be found in the bytecode. */
     if (site_table.all || (!site_table.interval && !r->met))
         return r->unseen.objects;
     return site_table.interval ? 1 / sites_chance((jlong)MAX(each, 1), site_table.interval)
@@ -74,8 +78,8 @@ static double stands_for(const struct row *r)
 }
 
 /*
- * The standard error of what lives of a row. Of objects that nobody followed as many may live as
- * one followed object would have stood for, and no estimate of the variance knows of them.
+ * The standard error of a row's live objects. If no object was tracked, as many objects may be
+ * alive as one tracked object would have represented, which no estimate of the variance includes.
  */
 static struct estimate reckon_error(const struct row *r)
 {
@@ -85,7 +89,7 @@ static struct estimate reckon_error(const struct row *r)
                              MAX(square_root(r->variance.bytes), unseen * each)};
 }
 
-/* When rows are what they are to be. */
+/* Called when the rows are complete. */
 static void know_errors(struct report *r)
 {
     for (size_t i = 0; i < r->rows.len; i++)
@@ -93,8 +97,8 @@ static void know_errors(struct report *r)
 }
 
 /*
- * What rows are ranked by when live bytes are what is asked for: those that are below their error
- * come behind the others.
+ * The value by which rows are ranked when live bytes are requested. Rows whose figure is below its
+ * error come last.
  */
 static double certain_bytes(const struct row *r)
 {
@@ -116,7 +120,7 @@ static void subtract(struct estimate *from, const struct estimate *e)
     from->bytes -= e->bytes;
 }
 
-static const struct report *sorted; /* of rank(); reports run one at a time */
+static const struct report *sorted; /* argument of rank(); reports run one at a time */
 
 static int rank(const void *a, const void *b)
 {
@@ -130,7 +134,7 @@ static int rank(const void *a, const void *b)
     return p != q ? (p < q ? 1 : -1) : (x->site > y->site) - (x->site < y->site);
 }
 
-/* A site's key; its bytes stay where they are until the session's end. */
+/* A site's key. Its bytes do not move until the end of the session. */
 static struct str key_of(uint32_t site, struct site_head *ret_head)
 {
     struct str key = strpool_get(&site_table.keys, site);
@@ -148,7 +152,7 @@ static const char *class_of(uint32_t site)
     return name;
 }
 
-/* Class and running method of a site, as one number. */
+/* A site's class and running method, combined into one number. */
 static uint64_t place_of(uint32_t site)
 {
     struct site_head head;
@@ -160,8 +164,8 @@ static uint64_t place_of(uint32_t site)
 }
 
 /*
- * No more can live than was counted. Where looks at stacks have given a way to a place too little,
- * that is an error as well.
+ * No more objects can be alive than were counted. If stack samples gave a path to a place too small
+ * a share, that is an error as well.
  */
 static void cut_live(struct row *r)
 {
@@ -178,10 +182,10 @@ static void cut_live(struct row *r)
 }
 
 /*
- * What was sampled where nothing is counted. With exact counts a stack may be met by a sample
- * before the counter of its place walked one: such live objects are given to the largest site of
- * their class and method. What then remains was allocated by code that could not be changed, and by
- * the VM itself: estimated.
+ * Handles what was sampled where nothing is counted. With exact counts, a sample may find a stack
+ * before a stack sample of its place's counter does; such live objects are given to the largest
+ * site of the same class and method. The rest was allocated by code that cannot be instrumented and
+ * by the VM itself, and is an estimate.
  */
 static int give_samples(struct report *r)
 {
@@ -216,7 +220,7 @@ static int give_samples(struct report *r)
     return error;
 }
 
-/* Collects and counts what lives. */
+/* Collects garbage and counts what is alive. */
 static void take_live(JNIEnv *jni)
 {
     bool collected = collect_garbage(jni);
@@ -232,7 +236,10 @@ void sites_ending(JNIEnv *jni)
     site_table.counted = true;
 }
 
-/* Each site as a row, brought up to date; what lives too, after a collection, when r->collected. */
+/*
+ * Makes a row of each site, brought up to date, including live objects after a collection, when
+ * r->collected.
+ */
 static int take_rows(JNIEnv *jni, unsigned flags, sites_settle *settle, struct report *r)
 {
     if (r->collected && !site_table.counted)
@@ -288,7 +295,10 @@ static uint32_t frames_of(uint32_t site, struct jfr_frame frames[SITE_DEPTH_MAX]
     return n;
 }
 
-/* Sites that the output does not tell apart become one row: other places on a line, lineno=n. */
+/*
+ * Combines sites that the output does not distinguish, which differ only in the place on a line or
+ * have lineno=n, into one row.
+ */
 static int merge_rows(struct session *s, JNIEnv *jni, struct report *r)
 {
     struct jfr_frame frames[SITE_DEPTH_MAX];
@@ -333,8 +343,8 @@ static struct hprof_heap_totals totals_of(const struct report *r)
 }
 
 /*
- * The standard error of all live bytes: what was followed tells it, where that is more than a few
- * objects.
+ * The standard error of all live bytes, derived from the tracked objects where there are more than
+ * a few.
  */
 static double error_of_all(const struct report *r)
 {
@@ -347,7 +357,7 @@ static double error_of_all(const struct report *r)
     return MAX(square_root(variance), unseen);
 }
 
-/* An estimate without the digits that its error makes up, at most what was allocated. */
+/* Rounds an estimate to the digits that its error supports, and limits it to what was allocated. */
 static uint64_t told_with(double value, double error, uint64_t allocated)
 {
     uint64_t step = 1;
@@ -372,7 +382,8 @@ static struct hprof_site site_record(struct session *s, const struct row *r)
 }
 
 /*
- * Behind the table, whose columns are fixed: which of its live figures are estimates, and how good.
+ * Follows the table, whose columns are fixed: which of its live figures are estimates, and how
+ * accurate they are.
  */
 static void write_text_errors(struct hprof_text *t, const struct report *r, size_t n)
 {
@@ -468,8 +479,8 @@ static int64_t change(double now, double told)
 }
 
 /*
- * The same for readers that know jdk.* events alone (`jfr view allocation-by-site`, JMC); ours
- * takes the sites' own.
+ * The same for readers that know only jdk.* events (`jfr view allocation-by-site`, JMC). Our own
+ * reader uses the site events.
  */
 static void write_as_sample(struct jfr_writer *w, const struct row *row, uint32_t thread,
                             uint64_t trace, uint64_t now, int64_t bytes)
@@ -491,7 +502,9 @@ static void write_as_sample(struct jfr_writer *w, const struct row *row, uint32_
     jfr_commit(&e);
 }
 
-/* One row as what came since the last time. False when there is no room in the recording. */
+/*
+ * Writes the change of one row since the last time. False when there is no room in the recording.
+ */
 static bool write_event(struct session *s, const struct report *r, const struct row *row,
                         uint32_t event_type, uint64_t now, uint64_t *events)
 {
@@ -555,7 +568,7 @@ static uint64_t write_recording(struct session *s, JNIEnv *jni, const struct rep
     return events;
 }
 
-/* How good the figures are. */
+/* Describes the accuracy of the figures. */
 static void tell_errors(struct session *s, const struct report *r,
                         const struct hprof_heap_totals *all)
 {
@@ -605,7 +618,7 @@ int sites_traces(struct session *s, JNIEnv *jni, struct map *ret)
 {
     struct jfr_frame frames[SITE_DEPTH_MAX];
     int error = 0;
-    /* A collector that moves objects moves one this young. */
+    /* An address may change while the object is this young, if the collector moves objects. */
     jbyteArray young = (*jni)->NewByteArray(jni, 8);
     jweak watched = young ? (*jni)->NewWeakGlobalRef(jni, young) : NULL;
     uint64_t before = address_of(watched);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whose stack is looked at: stratified sampling. A counter's values are cut into strata that grow
- * with the count (to some 512 KB, or 64 KB where several stacks have been met), and at one value of
- * each, drawn at random, the probe has the stack looked at; the whole stratum is added to the class
- * and stack found. So one place that is reached on several ways divides its exact count between
- * them without bias, whatever the order in which they come.
+ * Chooses whose stack is sampled, by stratified sampling. A counter's values are divided into
+ * strata that grow with the count (up to about 512 KB, or 64 KB where several stacks have been
+ * found). At one randomly drawn value of each stratum the probe has the stack sampled, and the
+ * whole stratum is attributed to the class and stack found. A place that is reached by several
+ * paths thus divides its exact count among them without bias, whatever their order.
  */
 #include "agent/capture/alloc/alloc.h"
 
 /*
- * Of a stratum, where one stack has been met and where several have: its share of the count so far,
- * its bytes, and the share that it may have though it has more bytes.
+ * Limits of a stratum, where one stack has been found and where several have: its share of the
+ * count so far, its bytes, and the share that it may have even if it has more bytes.
  */
 enum { LOOK_BYTES = 512 << 10, LOOK_SHARE = 16, LOOK_LATER = 256 };
 
@@ -29,16 +29,21 @@ void alloc_add(int64_t number, double objects, double bytes)
     site->allocated.bytes += bytes;
 }
 
-/* Adds what a counter has counted since then to the stack of the last look. Under the lock. */
+/*
+ * Adds what a counter has counted since the last sample to the stack of that sample. Under the
+ * lock.
+ */
 static void settle_look(struct alloc_look *l, const struct alloc_counter *c)
 {
     const struct alloc_point *p = alloc_point(l->point);
     uint64_t objects = __atomic_load_n(&c->count, __ATOMIC_RELAXED) - l->failed;
     uint64_t bytes =
         p->kind == ALLOC_NEW ? objects * p->size : __atomic_load_n(&c[1].count, __ATOMIC_RELAXED);
-    double more = (double)(int64_t)(objects - l->objects); /* fewer, when some failed */
+    /* fewer, when some objects were never created */
+    double more = (double)(int64_t)(objects - l->objects);
     /*
-     * The size may have been measured after the first objects were counted, in an earlier session.
+     * The size may have been measured only after the first objects were counted, in an earlier
+     * session.
      */
     if (objects != l->objects && l->end)
         alloc_add(l->site, more,
@@ -88,8 +93,8 @@ uint64_t alloc_random_below(uint64_t n)
 }
 
 /*
- * How long the next stratum is: a share of what was counted, and no more than so many bytes or a
- * small share of it.
+ * The length of the next stratum: a share of the count so far, but no more than a number of bytes
+ * or a small share of the count.
  */
 static uint64_t stratum(const struct alloc_look *l, const struct alloc_counter *c)
 {
