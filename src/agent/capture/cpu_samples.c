@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cpu=samples and cpu=wall: what the sampler delivers, into the recording or into HPROF's CPU
- * SAMPLES.
+ * cpu=samples and cpu=wall: writes the sampler's results into the recording or into HPROF's CPU
+ * SAMPLES section.
  */
 #include "agent/dictionary.h"
 #include "agent/names.h"
@@ -52,7 +52,7 @@ static const struct jfr_type types[] = {
      .label = "CPU Time",
      .category = "jvmscope",
      .description = "CPU time that threads without Java code, and the process, have used since "
-                    "they were last told of",
+                    "the previous event",
      .kind = JFR_EVENT,
      .fields = JFR_FIELDS({"what", "What Used It", "java.lang.String"},
                           {"name", "Thread Name", "java.lang.String"},
@@ -63,23 +63,23 @@ static struct {
     bool wall;
     struct jfr_writer *jfr;
     uint32_t unattributed_type, cost_type, time_type;
-    uint64_t groups[TASK_GROUPS];    /* strings of the recording, as the next */
+    uint64_t groups[TASK_GROUPS];    /* strings of the recording, as are the following */
     uint64_t reasons[WALK_FAILURES]; /* strings of the recording */
     uint64_t reported_ns, looked_ns;
     bool uncovered_told;
-    bool sampling; /* the sampler runs */
-    bool follows;  /* virtual threads */
-    bool listens;  /* to compilations */
-    /* HPROF outputs: */
+    bool sampling; /* the sampler is running */
+    bool follows;  /* names of virtual threads */
+    bool listens;  /* attributed to compilations */
+    /* For HPROF outputs: */
     pthread_mutex_t lock;
-    struct map counts; /* trace serial -> samples; 0 is what could not be walked */
+    struct map counts; /* trace serial -> samples; 0 stands for stacks that could not be walked */
     uint64_t total;
     struct dictionary *dictionary;
-    struct map off; /* serials of threads that a front-end has switched off */
+    struct map off; /* serials of threads for which a front end has switched sampling off */
     bool all_off;
 } cpu = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* ---- recordings; in the signal handler, but for idle ---- */
+/* ---- recordings; runs in the signal handler, except for idle threads ---- */
 
 at_each_sample static void put_wall(uint64_t time_ns, uint64_t thread, uint64_t trace, bool idle,
                                     uint32_t weight)
@@ -131,7 +131,7 @@ at_each_sample static bool record(void *context, const struct sample *s)
         put_wall(s->time_ns, s->id, trace, s->idle, s->weight);
         return true;
     }
-    /* One event an interval: other readers know no weight. */
+    /* One event for each interval, because other readers know no weight. */
     for (uint32_t i = 0; i < MIN(s->weight, REPEAT_MAX); i++)
         put_cpu(s, trace);
     return true;
@@ -262,7 +262,7 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
     pthread_mutex_unlock(&cpu.lock);
 }
 
-/* ---- the row ---- */
+/* ---- the capture ---- */
 
 static void tell_cost(void)
 {
@@ -307,7 +307,7 @@ static void tell_time(const struct task_time *t)
     jfr_commit(&e);
 }
 
-/* Of threads that are not sampled: now and then, and of what is left at the end. */
+/* CPU time of threads that are not sampled: written from time to time, and the rest at the end. */
 static void tell_times(const struct session *s, bool end)
 {
     enum { LEAST_NS = 1000000 };
@@ -344,8 +344,8 @@ static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID method, jint size, const
                                 const jvmtiAddrLocationMap *map, const void *info)
 {
     /*
-     * HotSpot's compilers describe the code between safepoints while somebody listens to this
-     * event.
+     * HotSpot's compilers describe the code between safepoints while an agent has this event
+     * enabled.
      */
 }
 
@@ -372,8 +372,8 @@ static void describe_less(void)
 }
 
 /*
- * The walker: ours; AsyncGetCallTrace where the VM is none that ours knows; NULL, which is JVM TI,
- * where the VM has not that either. Each step down is said.
+ * Chooses the walker: our own; AsyncGetCallTrace where our walker does not support the VM; NULL,
+ * which means JVM TI, where the VM lacks that too. Each fallback is reported.
  */
 static int choose_walker(struct session *s, JNIEnv *jni, stack_walk_fn **ret, struct buf *why)
 {
@@ -409,8 +409,9 @@ static int choose_walker(struct session *s, JNIEnv *jni, stack_walk_fn **ret, st
 }
 
 /*
- * Whether perf_event drives: when it is asked for, and for the kernel's frames below native ones,
- * where the kernel permits both; with one line where it was asked for and is not permitted.
+ * Decides whether perf_event supplies the samples: when it was requested, or for the kernel frames
+ * below native ones, provided that the kernel permits it. If it was requested and is not permitted,
+ * one line says so.
  */
 static bool choose_perf(struct session *s)
 {
@@ -443,7 +444,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     int r = recording ? start_recording(s->out.jfr) : 0;
     if (r == 0)
         r = start_sampler(s, jni, why);
-    /* The first recording of an agent that was there from the start is of the whole process. */
+    /* The first recording of an agent that was loaded at VM start covers the whole process. */
     static bool begun;
     if (r == 0 && recording && !cpu.wall)
         tasks_start(!vm.attached && !begun, tell_time);
@@ -463,7 +464,7 @@ static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why)
         .depth = (uint32_t)o->v[OPT_DEPTH].number,
         .on_sample = recording ? record : keep,
         .idle = recording ? record_idle : count_idle,
-        /* Twice what all CPUs can deliver until the next drain. */
+        /* Twice what all CPUs can produce until the buffer is next emptied. */
         .keep = recording
                     ? 0
                     : (unsigned)MIN(65536, 64 + 2 * (uint64_t)sysconf(_SC_NPROCESSORS_CONF) * 150 *
@@ -521,7 +522,10 @@ static void stop_sampler(struct session *s, JNIEnv *jni)
     cpu.follows = false;
 }
 
-/* Another depth. Not under the lock: whoever tells of idle threads takes it, and is waited for. */
+/*
+ * Changes the depth. Not under the lock: the callback that reports idle threads takes it, and this
+ * function waits for that callback.
+ */
 static void restart(struct session *s, JNIEnv *jni)
 {
     struct buf why = BUF(4096);
@@ -533,7 +537,7 @@ static void restart(struct session *s, JNIEnv *jni)
     buf_release(&why);
 }
 
-/* CONTROL: sampling on and off, of all threads or of one by its object's id. */
+/* CONTROL: switches sampling on and off, for all threads or for one given by its object's id. */
 static void control(struct session *s, JNIEnv *jni, const struct hprof_request *r)
 {
     bool off = r->control == HPROF_CONTROL_SAMPLING_OFF;
@@ -556,7 +560,7 @@ static void request(struct session *s, JNIEnv *jni, const struct hprof_request *
 {
     if (r->command != HPROF_CMD_CPU_SAMPLES && r->command != HPROF_CMD_CONTROL)
         return;
-    drain(s, jni); /* what came before the command counts as before it */
+    drain(s, jni); /* samples taken before the command are counted first */
     if (r->command == HPROF_CMD_CONTROL && r->control == HPROF_CONTROL_MAX_DEPTH)
         restart(s, jni);
     pthread_mutex_lock(&cpu.lock);
@@ -617,7 +621,7 @@ static void status(struct session *s, struct buf *out)
             continue;
         buf_string(out, "cpu.unattributed.");
         for (const char *at = walk_failure_names[i]; *at; at++)
-            buf_u8(out, *at == ' ' ? '_' : (uint8_t)*at); /* a key ends where a space is */
+            buf_u8(out, *at == ' ' ? '_' : (uint8_t)*at); /* a key ends at the space */
         buf_printf(out, " %llu\n", (unsigned long long)c.failed[i]);
     }
     stack_vm_status(out);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * heap=dump: the VM's own dumper writes a file beside the output, which is rewritten into the
- * output (hprof/redump.h) and removed. With format=r the VM's file itself is the result: heap dumps
- * are files of their own.
+ * output (hprof/redump.h) and then removed. With format=r the VM's file itself is the result,
+ * because heap dumps are separate files.
  */
 #include "agent/capture/alloc/sites.h"
 #include "agent/dictionary.h"
@@ -18,22 +18,22 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Numbers of what a rewritten dump names start far from the dictionary's. */
+/* The ids that a rewritten dump assigns start far from those of the dictionary. */
 #define FRAME_FIRST  UINT64_C(0x7000000000000001)
 #define STRING_FIRST UINT64_C(0xa000000000000001)
 
 enum { DUMP_CLASS_FIRST = 100000001, DUMP_TRACE_FIRST = 400000001, TRIES = 3 };
 
-/* One dump at a time: the session's and that of exhausted memory may coincide. */
+/* Serializes dumps: the session's dump and the one for exhausted memory may coincide. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct {
     uint32_t next_class, next_trace, dumps, failed;
     uint64_t next_frame, next_string, objects;
-    atomic_bool out_of_memory; /* was dumped */
-    bool at_end;               /* the dump of the VM's end has been made */
+    atomic_bool out_of_memory; /* a dump has been written */
+    bool at_end;               /* the dump at the end of the VM has been written */
     char oom_path[PATH_MAX];
-    jstring oom_name; /* global reference: no string can be made when memory is exhausted */
+    jstring oom_name; /* global reference: no string can be created when memory is exhausted */
 } state;
 
 static bool wanted(const struct options *o)
@@ -43,8 +43,8 @@ static bool wanted(const struct options *o)
 }
 
 /*
- * The file of a dump: beside the output; of a recording the dump stays, numbered from the second
- * one on, or named `extra`.
+ * The name of a dump file beside the output. The dumps of a recording are kept; they are numbered
+ * from the second on, or have the name `extra`.
  */
 static int dump_path(const struct session *s, const char *extra, char path[PATH_MAX])
 {
@@ -102,7 +102,7 @@ static bool find_thread(void *context, uint64_t java_id, uint32_t *ret_serial, u
     return false;
 }
 
-/* What the rewriting asks for. */
+/* Callbacks of the rewriting. */
 struct dumped {
     struct map sizes;  /* of instances, by class */
     struct map traces; /* of objects, by address */
@@ -159,8 +159,8 @@ static int rewrite(struct session *s, const struct file_map *file, struct dumped
 }
 
 /*
- * Dumps, and for heap=all learns where its objects were allocated: at once, while they lie where
- * the dump has them.
+ * Writes a dump and, for heap=all, finds out where its objects were allocated. This is done at
+ * once, while the objects are still at the dump's addresses.
  */
 static int dump_with_traces(struct session *s, JNIEnv *jni, const char *path, jstring name,
                             struct map *traces, bool *ret_collected)
@@ -177,7 +177,8 @@ static int dump_with_traces(struct session *s, JNIEnv *jni, const char *path, js
     if (r != -EAGAIN)
         return r;
     session_message(
-        s, "heap=all: the collector never rested after a dump; this one has no allocation traces");
+        s,
+        "heap=all: a collection followed each attempt to dump; this dump has no allocation traces");
     map_clear(traces);
     return 0;
 }
@@ -188,7 +189,7 @@ static int dump_into_output(struct session *s, JNIEnv *jni, const char *path, js
     struct dumped d = {0};
     struct file_map file = {0};
     int r = s->out.format == 'a' ? vm_instance_sizes(jni, &d.sizes) : 0;
-    r = r == -ENOTSUP ? 0 : r; /* sizes are reckoned then */
+    r = r == -ENOTSUP ? 0 : r; /* sizes are calculated at that time */
     if (r == 0)
         r = dump_with_traces(s, jni, path, name, &d.traces, ret_collected);
     if (r == 0)
@@ -210,7 +211,7 @@ static int dump_heap(struct session *s, JNIEnv *jni, bool out_of_memory)
     pthread_mutex_lock(&lock);
     int r = dump_path(s, out_of_memory ? ".oom" : "", path);
     if (r == 0 && s->out.format == 'r') {
-        unlink(path); /* of an earlier run: the VM replaces no file */
+        unlink(path); /* left by an earlier run: the VM does not overwrite files */
         r = vm_dump(jni, path, name, &collected);
     } else if (r == 0) {
         r = dump_into_output(s, jni, path, name, &collected);
@@ -252,7 +253,7 @@ static void JNICALL on_exhausted(jvmtiEnv *ti, JNIEnv *jni, jint flags, const vo
     struct session *s = session_now;
     if (!s || !(flags & JVMTI_RESOURCE_EXHAUSTED_JAVA_HEAP) || !state.oom_name)
         return;
-    /* Once: the dump itself may exhaust memory again, on this thread. */
+    /* Only once: the dump itself may exhaust memory again, on this thread. */
     if (atomic_exchange(&state.out_of_memory, true))
         return;
     session_message(s, "memory is exhausted: %s; dumping the heap", description ? description : "");

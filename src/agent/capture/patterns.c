@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Patterns of locks= and include= that match no class that is loaded: a misspelt one would leave a
- * recording empty without a word. Told as a recording of a running VM begins, and in the recording
- * at its end.
+ * Reports patterns of locks= and include= that match no loaded class, because a misspelt pattern
+ * would otherwise leave a recording silently empty. The report is made when a recording of a
+ * running VM begins, and in the recording at its end.
  */
 #include "agent/capture.h"
 
@@ -43,7 +43,8 @@ struct patterns {
 };
 
 static uint32_t type;
-static bool live; /* it began in a VM that was running, whose classes are there */
+/* the recording began in a VM that was already running and had loaded its classes */
+static bool live;
 
 static void patterns_release(struct patterns *p)
 {
@@ -71,7 +72,7 @@ static bool match(void *context, jclass c, struct str name)
     return false;
 }
 
-/* The patterns of a session, and which of them a loaded class matches. */
+/* The patterns of a session, and which of them match a loaded class. */
 static void look(struct patterns *ret, const struct session *s, JNIEnv *jni)
 {
     for (size_t i = 0; i < ARRAY_SIZE(lists); i++)

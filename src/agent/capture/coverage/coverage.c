@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cover=y: which lines and branch edges ran. A probe sets a byte of an array in the Java heap when
- * that is zero: the JIT takes a byte that is set for constant (JvmscopeCover.java), so that code
- * compiled after its lines have run is what it would be without probes. A store into native memory,
- * which cannot be left out, cost javac half of its time. The arrays stay for the life of the
- * process because code that was compiled with probes may still run when they have been taken back.
- * At dump and stop each method is written as one jvmscope.Coverage event (doc/format.md).
+ * cover=y: which lines and branch edges have run. A probe sets a byte of an array in the Java heap
+ * if the byte is zero. The JIT treats a byte that is set as a constant (JvmscopeCover.java), so
+ * code that is compiled after its lines have run is the same as without probes. A store into native
+ * memory, which cannot be optimized away, slowed javac down by half. The arrays live as long as the
+ * process, because code that was compiled with probes may still run after the probes are removed.
+ * At a dump and at the end each method is written as one jvmscope.Coverage event (doc/format.md).
  */
 #include "agent/instrument/instrument.h"
 #include "agent/instrument/probe_class.h"
@@ -39,19 +39,20 @@ static const struct jfr_type coverage_type = {
 };
 
 static struct {
-    pthread_mutex_t lock; /* the table and chunks */
+    pthread_mutex_t lock; /* protects the table and the chunks */
     struct cover_table table;
     jobjectArray passed; /* JvmscopeCover.PASSED; NULL: not defined yet */
-    jsize chunks;        /* elements that are there */
+    jsize chunks;        /* number of elements */
     uint32_t type;
-    bool all;            /* the classes of the JDK too: include= was given */
-    uint64_t left, lost; /* methods without probes for want of memory; events without room */
-    VEC(uint8_t) told;   /* the bytes of all points as events have them; under the session's lock */
+    bool all;            /* classes of the JDK too, because include= was given */
+    uint64_t left, lost; /* methods without probes for lack of memory; events without room */
+    /* the bytes of all points in the form that events use; under the session's lock */
+    VEC(uint8_t) told;
 } cover = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /*
- * Sees to it that the points below `points` have their bytes. Not under the lock: an allocation may
- * call back.
+ * Makes sure that all points below `points` have bytes. Not under the lock: an allocation may call
+ * back.
  */
 static int make_room(uint32_t points)
 {
@@ -76,7 +77,8 @@ static int make_room(uint32_t points)
 }
 
 /*
- * Copies the bytes of all points from the heap to `hits`, or with NULL zeroes them. With the lock.
+ * Copies the bytes of all points from the heap to `hits`, or clears them if that is NULL. With the
+ * lock.
  */
 static void copy_chunks(JNIEnv *jni, uint8_t *hits)
 {
@@ -159,8 +161,8 @@ static int define_probe(JNIEnv *jni, struct buf *why)
 }
 
 /*
- * What was set in an earlier recording is not constant to code that is compiled from now on: none
- * is left of the earlier.
+ * Clears what an earlier recording set, so that code compiled from now on does not treat it as
+ * constant.
  */
 static int cover_start(struct session *s, JNIEnv *jni, struct buf *why)
 {
@@ -197,7 +199,9 @@ static void put_points(const struct cover_method *m, const uint8_t *hits, struct
     }
 }
 
-/* 1: written; 0: there is no room just now; -E2BIG: there is no room for it in any event. */
+/*
+ * 1: written; 0: there is no room at the moment; -E2BIG: the event is larger than any event may be.
+ */
 static int write_method(struct jfr_writer *w, const struct cover_method *m, const uint8_t *hits,
                         uint64_t now)
 {
@@ -224,10 +228,10 @@ static int write_method(struct jfr_writer *w, const struct cover_method *m, cons
     return 1;
 }
 
-/* What has run and which methods there are, of one moment. */
+/* A consistent copy of the points that have run and of the list of methods. */
 struct cover_copy {
     uint8_t *hits;
-    const struct cover_method **methods; /* they stay */
+    const struct cover_method **methods; /* they remain valid */
     size_t n_hits, n_methods;
 };
 
@@ -245,7 +249,7 @@ static int copy_state(JNIEnv *jni, struct cover_copy *ret)
         r = -ENOMEM;
     for (size_t i = 0; r == 0 && i < ret->n_methods; i++) {
         ret->methods[i] = cover.table.methods.data[i];
-        /* One that is just being added has no bytes yet. */
+        /* A method that is just being added has no bytes yet. */
         if (ret->methods[i]->first + ret->methods[i]->count > ret->n_hits)
             ret->n_methods = i;
     }
@@ -254,8 +258,8 @@ static int copy_state(JNIEnv *jni, struct cover_copy *ret)
 }
 
 /*
- * Writes the methods of which more has run than events say, or that no event names yet; *ret_lost
- * counts those without room.
+ * Writes the methods that no event describes yet or of which more has run than events say;
+ * *ret_lost counts those for which there was no room.
  */
 static uint64_t write_changed(struct session *s, JNIEnv *jni, uint64_t *ret_lost)
 {
@@ -287,7 +291,7 @@ static uint64_t write_changed(struct session *s, JNIEnv *jni, uint64_t *ret_lost
 
 static uint64_t cover_save(struct session *s, JNIEnv *jni)
 {
-    uint64_t later = 0; /* what finds no room is written the next time */
+    uint64_t later = 0; /* what does not fit is written the next time */
     return write_changed(s, jni, &later);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exceptions=counts|stacks: how often each class is thrown at each place and where it is caught.
- * Counts come from probes in the code (probes.h). With stacks each throw is an event of its own
- * besides, and all comes by JVM TI's Exception event, for which the VM leaves compiled code at each
- * throw and looks for the handler twice.
+ * exceptions=counts|stacks: how often each class is thrown at each place, and where it is caught.
+ * Counts come from probes in the code (probes.h). With stacks, each throw is an event as well, and
+ * everything comes from JVM TI's Exception event, for which the VM deoptimizes at each throw and
+ * searches for the handler twice.
  */
 #include "agent/capture.h"
 #include "agent/capture/exceptions/probes.h"
@@ -80,8 +80,8 @@ static char *place_text(JNIEnv *jni, jmethodID m, jlocation at)
 }
 
 /*
- * The row of a throw, made when it is new: its names are asked for while its classes are held. Rows
- * are told apart by what is shown of them: two throws of one line are one.
+ * The row of a throw, created if necessary. The names are read while the classes cannot be
+ * unloaded. Rows are distinguished by what is displayed, so two throws on one line share a row.
  */
 static struct thrown_row *find_row(JNIEnv *jni, jclass c, jmethodID m, jlocation at, jmethodID cm,
                                    jlocation cat)
@@ -99,7 +99,7 @@ static struct thrown_row *find_row(JNIEnv *jni, jclass c, jmethodID m, jlocation
     return row;
 }
 
-/* The message as its field has it: no code runs. */
+/* The message, read from its field so that no code runs. */
 static void read_message(JNIEnv *jni, jobject e, char *to)
 {
     jstring s = thrown.message ? (*jni)->GetObjectField(jni, e, thrown.message) : NULL;
@@ -114,23 +114,23 @@ static void read_message(JNIEnv *jni, jobject e, char *to)
 }
 
 /*
- * A throw as the VM tells of it. Where the agent's own probes surround calls (traced and timed
- * methods, locks), what the program throws is caught by a handler of theirs, which throws it on:
- * the VM tells of each as of a throw of its own. They are one throw, from the first place to the
- * first handler of the program's.
+ * A throw as the VM reports it. Where the agent's own probes surround calls (traced and timed
+ * methods, locks), their handler catches the program's exception and rethrows it, and the VM
+ * reports each of these as a separate throw. They are combined into one throw, from the first place
+ * to the program's first handler.
  */
 struct throw
 {
-    jint object; /* identity hash; 0: none is on its way */
+    jint object; /* identity hash; 0: no exception is being thrown */
     jmethodID method;
     jlocation at;
     uint64_t time_ns, stack;
-    jint frames, unwound; /* on the stack; left so far */
+    jint frames, unwound; /* frames on the stack; frames unwound so far */
 };
 
 static __thread struct throw on_its_way;
 
-/* The throw's stack, and how many frames it leaves on its way to a method. */
+/* The stack of the throw, and how many frames it unwinds to reach a method. */
 static void take_stack(JNIEnv *jni, struct throw *t, jmethodID to)
 {
     jvmtiFrameInfo frames[DEPTH_MAX];
@@ -146,7 +146,7 @@ static void take_stack(JNIEnv *jni, struct throw *t, jmethodID to)
     t->stack = jfr_trace(session_now->out.jfr, out, (uint32_t)t->frames, t->frames == thrown.depth);
 }
 
-/* How many frames are left on the way from here to a method. */
+/* How many frames are unwound on the way from here to a method. */
 static jint frames_to(JNIEnv *jni, jmethodID m)
 {
     jvmtiFrameInfo frames[DEPTH_MAX];
@@ -157,7 +157,7 @@ static jint frames_to(JNIEnv *jni, jmethodID m)
     return n;
 }
 
-/* The same throw as the JDK's own event, which its tools and JMC show. */
+/* The same throw as the JDK's own event, which the JDK's tools and JMC display. */
 static void write_jdk_throw(struct jfr_writer *w, const struct throw *t, const struct thread *self,
                             const char *message, const struct thrown_row *row)
 {
@@ -249,7 +249,7 @@ static bool exceptions_wanted(const struct options *o)
 
 static const jvmtiCapabilities for_stacks = {.can_generate_exception_events = 1};
 
-/* The event's capability, which the VM has only at start-up. */
+/* The event's capability, which the VM grants only at start-up. */
 static int exceptions_check(const struct options *o, struct buf *why)
 {
     jvmtiCapabilities missing = {0};
@@ -302,7 +302,7 @@ static void exceptions_flush(struct session *s, JNIEnv *jni)
     jfr_lose_total(s->out.jfr, LOSS_EXCEPTION_PLACE, thrown_probes_left());
 }
 
-/* Writes the rows that have changed since the last time; each event has the whole count. */
+/* Writes the rows that have changed since the last time. Each event has the total count. */
 static uint64_t exceptions_save(struct session *s, JNIEnv *jni)
 {
     uint64_t n = 0;

@@ -18,11 +18,12 @@
 
 #define PROBE "java/lang/JvmscopeThrown"
 
-/* As the probe has them. */
+/* The same values as in the probe class. */
 enum { THREADS = 1 << 14, SITES_MAX = 1 << 16 };
 
 /*
- * Sites and what the probes write stay for good: code that was compiled with probes may still run.
+ * Sites and the data that probes write to are never freed: code that was compiled with probes may
+ * still run.
  */
 static struct {
     pthread_mutex_t lock;
@@ -36,7 +37,7 @@ static struct {
     struct {
         uint64_t thread_and_site;
         uint64_t identity;
-    } last[THREADS]; /* what each thread threw last */
+    } last[THREADS]; /* the last exception of each thread */
 } thrown = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 _Static_assert(sizeof(thrown.last[0]) == 16, "as the probe has it");
@@ -79,8 +80,8 @@ NATIVE(jlong, find)(JNIEnv *jni, jclass probe, jclass c, jint from, jint to)
 }
 
 /*
- * "pkg.Class.method:line" of the first frame of a stack trace; "?" when it has none, as what hot
- * compiled code throws.
+ * "pkg.Class.method:line" of the first frame of a stack trace; "?" when there is no frame, as in
+ * exceptions that hot compiled code throws.
  */
 static void first_frame(JNIEnv *jni, jthrowable t, char *to, size_t size)
 {
@@ -88,7 +89,7 @@ static void first_frame(JNIEnv *jni, jthrowable t, char *to, size_t size)
     jmethodID ask = throwable ? (*jni)->GetMethodID(jni, throwable, "getStackTrace",
                                                     "()[Ljava/lang/StackTraceElement;")
                               : NULL;
-    /* Not what the exception's own class makes of it: that would be code of the program. */
+    /* Does not call an override in the exception's class, which would be code of the program. */
     jobjectArray trace =
         ask ? (jobjectArray)(*jni)->CallNonvirtualObjectMethod(jni, t, throwable, ask) : NULL;
     jobject frame = trace && !(*jni)->ExceptionCheck(jni) && (*jni)->GetArrayLength(jni, trace) > 0
@@ -132,7 +133,7 @@ NATIVE(jlong, findImplicit)(JNIEnv *jni, jclass probe, jclass c, jthrowable t, j
 
 /* ---- the probes ---- */
 
-/* The number of a throw or handler, 0 when there are too many. */
+/* The number of a throw or handler; 0 when there are too many. */
 static int site(const struct instrument_class *c, const struct edit *e, uint32_t pc, bool handler)
 {
     struct str name = class_utf8(c->file, e->method->name),
@@ -194,7 +195,9 @@ static void insert_caught(void *context, uint32_t pc)
     insert(context, pc, "caught");
 }
 
-/* ThreadGroup.uncaughtException(Thread, Throwable): where exceptions end that no handler takes. */
+/*
+ * ThreadGroup.uncaughtException(Thread, Throwable): called for exceptions that no handler catches.
+ */
 static int insert_uncaught(struct edit *e)
 {
     _cleanup_(buf_release) struct buf code = BUF(16);

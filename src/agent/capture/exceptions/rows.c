@@ -11,7 +11,7 @@
 enum { ROWS_MAX = 1 << 14, KEYS_MAX = 4 * ROWS_MAX };
 
 static struct {
-    pthread_mutex_t lock; /* the table; rows' counts are free */
+    pthread_mutex_t lock; /* protects the table; the counts of rows are atomic */
     struct map index;     /* of a row's key -> number */
     struct thrown_row rows[ROWS_MAX];
     _Atomic unsigned n;
@@ -26,7 +26,7 @@ struct thrown_row *thrown_row(uint64_t key)
     return row;
 }
 
-/* Odd, unlike the keys that are given. */
+/* Always odd, so that it differs from the keys that callers give. */
 static uint64_t key_of(const char *class_name, const char *place, const char *caught)
 {
     uint64_t key =
@@ -77,7 +77,7 @@ struct thrown_row *thrown_row_at(unsigned i)
     return &table.rows[i];
 }
 
-/* Their counts may still be added to by code that was compiled with probes: the memory stays. */
+/* Code that was compiled with probes may still add to the counts, so the memory is kept. */
 void thrown_rows_release(void)
 {
     pthread_mutex_lock(&table.lock);

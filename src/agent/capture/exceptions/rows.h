@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts of exceptions by class, place and handler. Rows never move; they are kept until
- * thrown_rows_release. Any thread.
+ * Counts of exceptions by class, place and handler. Rows never move and are kept until
+ * thrown_rows_release. Callable from any thread.
  */
 #pragma once
 
@@ -10,19 +10,22 @@
 
 struct thrown_row {
     char *class_name;
-    char *place, *caught; /* caught is NULL: by no Java code of the thread */
+    char *place, *caught; /* caught is NULL if no Java code of the thread catches it */
     _Atomic uint64_t count;
-    uint64_t written; /* the dump's own */
+    uint64_t written; /* used only by the dump */
 };
 
-/* The row of a key that thrown_row_also gave it, NULL when there is none. */
+/* The row of a key that was passed to thrown_row_also; NULL when there is none. */
 struct thrown_row *thrown_row(uint64_t key);
 /*
- * The row of these texts, made when it is new; takes the strings over. NULL when there are too
- * many, or one of the first two is NULL.
+ * The row of these texts, created if necessary; takes ownership of the strings. NULL when there are
+ * too many rows or one of the first two texts is NULL.
  */
 struct thrown_row *thrown_row_of(char *class_name, char *place, char *caught);
-/* A row is found by an even key too; not when there are too many, or memory is out. */
+/*
+ * Makes a row findable by an even key as well, unless there are too many keys or memory is
+ * exhausted.
+ */
 void thrown_row_also(const struct thrown_row *row, uint64_t key);
 /* Rows 0 .. thrown_rows() - 1. */
 unsigned thrown_rows(void);

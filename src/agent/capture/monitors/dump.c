@@ -12,7 +12,7 @@
 
 enum { MAX_DEPTH = 1024, MAX_MONITORS = 4096 };
 
-/* Objects seen so far, each once: their tag in an environment of our own is their number. */
+/* Objects seen so far, each once. Their number is their tag in an environment of our own. */
 struct seen {
     jvmtiEnv *ti;
     JNIEnv *jni;
@@ -35,7 +35,7 @@ static uint32_t serial_of(JNIEnv *jni, jthread thread)
     return t ? t->serial : 0;
 }
 
-/* The trace of a thread's stack; written when it is new. */
+/* The trace of a thread's stack, written if it is new. */
 static uint32_t thread_trace(struct session *s, JNIEnv *jni, const jvmtiStackInfo *info)
 {
     struct jfr_frame frames[MAX_DEPTH];
@@ -47,7 +47,7 @@ static uint32_t thread_trace(struct session *s, JNIEnv *jni, const jvmtiStackInf
                             serial_of(jni, info->thread));
 }
 
-/* Writes a THREAD line and notes the monitors that it owns or waits for. */
+/* Writes a THREAD line and notes the monitors that the thread owns or waits for. */
 static void dump_thread(struct session *s, JNIEnv *jni, struct hprof_text *out,
                         const jvmtiStackInfo *info, struct seen *seen)
 {
@@ -69,9 +69,7 @@ static void dump_thread(struct session *s, JNIEnv *jni, struct hprof_text *out,
         see(seen, contended);
 }
 
-/*
- * Serial numbers of threads; those that are not known are left out. The references are given back.
- */
+/* Serial numbers of threads, without those that are not known. Releases the references. */
 static size_t serials(JNIEnv *jni, jthread *threads, jint n, uint32_t *to)
 {
     size_t len = 0;
@@ -86,8 +84,8 @@ static size_t serials(JNIEnv *jni, jthread *threads, jint n, uint32_t *to)
 }
 
 /*
- * Drops those of ids that are in others: older VMs count who waits to be notified among who waits
- * to enter.
+ * Removes from ids those that are in others: older VMs count threads that wait for a notification
+ * among those that wait to enter.
  */
 static size_t without(uint32_t *ids, size_t n, const uint32_t *others, size_t n_others)
 {
@@ -136,8 +134,8 @@ void monitors_dump(struct session *s, JNIEnv *jni)
     if ((*vm.java)->GetEnv(vm.java, (void **)&seen.ti, JVMTI_VERSION_1_2) != JNI_OK)
         return;
     /*
-     * The section is put together aside: TRACEs go to the output meanwhile, and nothing may stand
-     * within it.
+     * The section is built in memory, because TRACEs are written to the output meanwhile and must
+     * not appear inside it.
      */
     struct buf section;
     struct hprof_text out;

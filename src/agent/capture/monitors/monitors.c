@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * monitor=y: time blocked at monitors by class, stack and (thread=y) thread; WAIT and WAITED as
- * they happen; a dump of all monitors. Stacks are walked before the thread blocks, so never while
+ * monitor=y: time blocked at monitors by class, stack and (thread=y) thread; WAIT and WAITED lines
+ * as they happen; a dump of all monitors. Stacks are walked before the thread blocks, never while
  * it holds the monitor that others wait for.
  */
 #include "agent/capture/monitors/monitors.h"
@@ -23,25 +23,22 @@
 
 enum { MAX_DEPTH = 1024, MAX_SITES = 1 << 16, MAX_WAITS = 1 << 20 };
 
-/*
- * What is counted for one class, stack and thread. Rows are in address order of arrival and never
- * move.
- */
+/* The counts of one class, stack and thread. Rows are stored in order of arrival and never move. */
 struct site {
     _Atomic uint64_t count, ns;
 };
 
-/* A WAIT or WAITED line that the worker has not printed yet. */
+/* A WAIT or WAITED line that the worker thread has not printed yet. */
 struct wait_line {
     uint32_t class, thread;
-    int64_t ms; /* the timeout, or the time */
+    int64_t ms; /* the timeout, or the time waited */
     bool over;
 };
 
-/* What a thread is doing, by its place in the thread table; written by the thread alone. */
+/* What a thread is doing, by its index in the thread table; written only by the thread itself. */
 struct doing {
     uint64_t since_ns;
-    uint32_t site; /* + 1; 0: none */
+    uint32_t site; /* site + 1; 0: none */
     uint64_t wait_ns;
 };
 
@@ -51,9 +48,10 @@ static struct {
     bool on;
     uint32_t depth;
     bool by_thread;
-    struct strpool keys;    /* struct key_head and frames: the number is the site's */
+    /* struct key_head and frames; the number of a key is that of its site */
+    struct strpool keys;
     struct strpool classes; /* JVM descriptors */
-    struct site *sites;     /* MAX_SITES of them, of which keys.strings.len are used */
+    struct site *sites;     /* MAX_SITES of them; keys.strings.len are in use */
     struct doing *doing;    /* THREADS_MAX */
     VEC(struct wait_line) waits;
     _Atomic uint64_t entered, waited, lost;
@@ -70,7 +68,7 @@ struct frame {
 
 static bool wanted(const struct options *o)
 {
-    /* A recording has the events of capture/threads.c. */
+    /* A recording has the events of capture/threads.c instead. */
     return option_on(o, OPT_MONITOR) && !option_is(o, OPT_FORMAT, "r");
 }
 
@@ -105,7 +103,7 @@ static void release(struct session *s)
     memset(&monitors, 0, sizeof(monitors));
 }
 
-/* The number of an object's class in monitors.classes; under lock. -1: lost. */
+/* The number of an object's class in monitors.classes; under the lock. -1: it was lost. */
 static int64_t class_number(JNIEnv *jni, jobject object)
 {
     jclass class = (*jni)->GetObjectClass(jni, object);
@@ -137,7 +135,7 @@ uint32_t monitors_site(JNIEnv *jni, jobject monitor, const struct thread *self, 
         n = MAX(own_stack(jni, found, (jint)monitors.depth + skip) - skip, 0);
     key.head = (struct key_head){(uint32_t) class, monitors.by_thread ? self->serial : 0};
     for (jint i = 0; i < n; i++) {
-        /* The names are asked for now, while the class of the method cannot be unloaded. */
+        /* The names are read now, while the class of the method cannot be unloaded. */
         names_method(jni, frames[i].method);
         key.frames[i] = (struct frame){(uint64_t)(uintptr_t)frames[i].method, frames[i].location};
     }
@@ -164,7 +162,7 @@ void monitors_blocked(uint32_t site, uint64_t ns)
 static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject monitor)
 {
     struct thread *self = threads_self(jni);
-    uint64_t since = now_ns(); /* it is blocked while its stack is walked, too */
+    uint64_t since = now_ns(); /* the time for walking the stack counts as blocked */
     if (!self || self->own)
         return;
     struct doing *d = &monitors.doing[thread_index(self)];
@@ -250,11 +248,11 @@ static int by_time(const void *a, const void *b)
                           : (x->trace > y->trace) - (x->trace < y->trace);
 }
 
-/* Takes the counts of a site and gives its trace; the sites' counters begin anew. */
+/* Takes the counts of a site and returns its trace; the site's counters restart at zero. */
 static struct ranked take_site(struct session *s, JNIEnv *jni, size_t i)
 {
     pthread_mutex_lock(&lock);
-    struct str key = strpool_get(&monitors.keys, i); /* its bytes stay where they are */
+    struct str key = strpool_get(&monitors.keys, i); /* its bytes do not move */
     pthread_mutex_unlock(&lock);
     struct key_head head;
     memcpy(&head, key.data, sizeof(head));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of monitor=y share: monitors.c counts, dump.c looks around, park.c adds
- * java.util.concurrent.
+ * Interface between the parts of monitor=y: monitors.c counts, dump.c writes the monitor dump,
+ * park.c adds java.util.concurrent.
  */
 #pragma once
 
@@ -11,16 +11,16 @@
 enum { MONITORS_SKIP_MAX = 32 };
 
 /*
- * The number of the site at which the calling thread is about to block on an object, above zero; 0
- * when there is no room. skip: frames to leave out at the top, below MONITORS_SKIP_MAX.
+ * The number, above zero, of the site at which the calling thread is about to block on an object; 0
+ * when there is no room. skip: number of top frames to leave out, below MONITORS_SKIP_MAX.
  */
 uint32_t monitors_site(JNIEnv *jni, jobject monitor, const struct thread *self, jint skip);
 /* Counts a time blocked at a site. Takes no lock. */
 void monitors_blocked(uint32_t site, uint64_t ns);
-/* park=y: begins and ends counting what parks for locks. */
+/* park=y: starts and stops counting threads that park for locks. */
 int park_on(JNIEnv *jni, struct buf *why) must_check;
 void park_off(JNIEnv *jni);
-/* MONITOR DUMP: all threads and the monitors that are owned or waited for. */
+/* MONITOR DUMP: all threads, and the monitors that are owned or waited for. */
 void monitors_dump(struct session *s, JNIEnv *jni);
-/* "java.lang.Object[]" from "[Ljava/lang/Object;", cut when too long. */
+/* "java.lang.Object[]" from "[Ljava/lang/Object;", truncated when too long. */
 void monitors_source_name(const char *descriptor, char *to, size_t size);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * monitor=y,park=y: time parked for locks and other synchronizers of java.util.concurrent (what
- * parks on an AbstractOwnableSynchronizer or a StampedLock), counted with the monitors by class,
- * stack and thread. Waiting for a condition or for a task is no contention, as Object.wait is none.
- * Unsafe.park is bound to ours.
+ * monitor=y,park=y: time parked for locks and other synchronizers of java.util.concurrent (parks
+ * whose blocker is an AbstractOwnableSynchronizer or a StampedLock), counted together with the
+ * monitors by class, stack and thread. Waiting for a condition or a task is not contention, just as
+ * Object.wait is not. Unsafe.park is bound to a function of ours.
  */
 #include "agent/capture/monitors/monitors.h"
 #include "agent/instrument/rebind.h"
@@ -26,14 +26,14 @@ static struct {
     jfieldID blocker;
     jclass locks[LOCKS];
     bool bound;
-    _Atomic uint32_t on; /* the number of the session that counts; 0: none */
+    _Atomic uint32_t on; /* number of the session that is counting; 0: none */
     _Atomic uint32_t inside;
     uint32_t sessions;
 } park;
 
 /*
- * Around what is done for the session, not around what is waited for: its number, 0 when there is
- * none.
+ * Encloses work on behalf of the session, but not the wait itself. Returns the session's number, 0
+ * when there is none.
  */
 static uint32_t enter(void)
 {
@@ -57,7 +57,10 @@ static bool is_lock(JNIEnv *jni, jobject o)
     return false;
 }
 
-/* The frames at the top that are the lock's own: a trace begins with who wanted it. */
+/*
+ * The number of top frames that belong to the lock itself: a trace starts with the code that wanted
+ * the lock.
+ */
 static jint lock_frames(JNIEnv *jni)
 {
     static const char package[] = "java/util/concurrent/locks/";
@@ -74,7 +77,10 @@ static jint lock_frames(JNIEnv *jni)
     return skip < n ? skip : 0;
 }
 
-/* True when the calling thread is about to park for a lock; *ret_site as monitors_site answers. */
+/*
+ * True when the calling thread is about to park for a lock; *ret_site is as returned by
+ * monitors_site.
+ */
 static bool begins(JNIEnv *jni, uint32_t *ret_site)
 {
     struct thread *self = threads_self(jni);
@@ -120,7 +126,7 @@ static jclass find(JNIEnv *jni, const char *name)
     return global;
 }
 
-/* Once: what is learnt stays. */
+/* Done once; the results remain valid. */
 static int learn(JNIEnv *jni)
 {
     if (park.blocker)

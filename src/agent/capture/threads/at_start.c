@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that wait already when the capture begins: their states, what they wait for, who owns
- * that, and their stacks are read once, and which virtual threads there are. The end of such a wait
- * is seen by the thread's first event, which comes to at_start_contact. Parks, sleeps and reads
- * return to the natives that were bound before, without an event: of these the agent's thread looks
- * at a few ten times a second.
+ * Threads that are already waiting when the capture begins. Their states, what they wait for, who
+ * owns that, and their stacks are read once, as is the list of virtual threads. Such a wait ends
+ * with the thread's first event, which calls at_start_contact. Parks, sleeps and reads return to
+ * the natives that were bound before and post no event; the agent's thread checks a few of these
+ * ten times a second.
  */
 #include "agent/capture/threads/threads.h"
 
@@ -20,23 +20,23 @@
 #include <string.h>
 
 enum {
-    LOOKED_AT = 64,      /* waits, each time */
-    VIRTUAL_BATCH = 256, /* virtual threads, whose stacks are asked for at once */
+    LOOKED_AT = 64,      /* of waits checked, each time */
+    VIRTUAL_BATCH = 256, /* of virtual threads whose stacks are requested at once */
 };
 
-#define LOOK_NS NS_PER_SECOND /* how long virtual threads are looked at */
+#define LOOK_NS NS_PER_SECOND /* time for reading virtual threads */
 
 enum progress { GOES_ON, OVER };
 
 struct early_wait {
-    uint64_t id; /* the thread's in the recording */
+    uint64_t id; /* the thread's id in the recording */
     enum wait_kind kind;
     struct wait how;
     uint64_t java_id;
     jweak thread;
-    jmethodID native; /* WAIT_IO: the method that waits */
-    bool watched;     /* its end is not seen by an event */
-    bool asked;       /* its monitor is to be asked for */
+    jmethodID native; /* of WAIT_IO: the method that waits */
+    bool watched;     /* no event shows its end */
+    bool asked;       /* its monitor still has to be determined */
     atomic_int progress;
 };
 
@@ -44,9 +44,9 @@ struct early_wait {
 static struct {
     _Atomic(struct early_wait *) list;
     _Atomic uint32_t n;
-    struct map by_id; /* to places in the list */
+    struct map by_id; /* to indices of the list */
     atomic_uint open;
-    uint32_t next; /* to be looked at */
+    uint32_t next; /* still to be checked */
 } early;
 
 static __thread bool timed_out_here;
@@ -56,7 +56,7 @@ void at_start_timed_out(bool timed_out)
     timed_out_here = timed_out;
 }
 
-/* The wait has ended, which only one thread gets to tell. */
+/* Ends the wait; only one caller gets true and may report it. */
 static void ended(struct early_wait *e, uint64_t now, bool timed_out)
 {
     int expected = GOES_ON;
@@ -79,15 +79,15 @@ void at_start_contact(uint64_t id)
 struct looking {
     JNIEnv *jni;
     VEC(struct early_wait) list;
-    uint64_t since, late; /* virtual threads for which no time was left */
+    uint64_t since, late; /* virtual threads for which there was no time */
     struct virtual_there batch[VIRTUAL_BATCH];
     jint n_batch;
-    jmethodID id, lock, owner, class_name, hash; /* of ThreadInfo and LockInfo */
+    jmethodID id, lock, owner, class_name, hash; /* methods of ThreadInfo and LockInfo */
 };
 
 /*
- * True when it waits within the VM, as those of its threads do that run no Java, or in what the VM
- * makes its own thread do.
+ * True for a thread that waits inside the VM: one that runs no Java code, or one that the VM
+ * created for its own work.
  */
 static bool waits_in_vm(const struct thread *t, const struct method *top)
 {
@@ -117,8 +117,8 @@ static bool classify(JNIEnv *jni, const struct thread *t, const jvmtiStackInfo *
         return false;
     ret->native = s->frame_count ? s->frame_buffer[0].method : NULL;
     /*
-     * The VM's threads wait for each other; to ask about them would load the classes of
-     * java.management into every program.
+     * The VM's own threads wait for each other. They are skipped, because asking about them would
+     * load the classes of java.management into every program.
      */
     bool of_vm = !t->group || strcmp(t->group, "system") == 0 ||
                  strcmp(t->group, "InnocuousThreadGroup") == 0;
@@ -127,7 +127,7 @@ static bool classify(JNIEnv *jni, const struct thread *t, const jvmtiStackInfo *
     return true;
 }
 
-/* What a thread is parked on, and whose that is. */
+/* The object that a thread is parked on, and its owner. */
 static void find_blocker(JNIEnv *jni, jthread thread, struct wait *how)
 {
     jobject blocker = (*jni)->GetObjectField(jni, thread, thread_capture.park_blocker);
@@ -179,8 +179,8 @@ static void take_info(struct looking *l, jobject info)
 }
 
 /*
- * The monitors, as ThreadMXBean has them: JVM TI's own function needs a capability that no VM gives
- * to an agent that comes late. Not at start-up, where nobody but the VM's own threads can wait.
+ * Reads the monitors from ThreadMXBean: JVM TI's own function needs a capability that no VM grants
+ * to an agent that attaches. Not called at start-up, when only the VM's own threads can wait.
  */
 static void find_monitors(struct looking *l)
 {
@@ -244,11 +244,11 @@ static void look_at(struct looking *l, const jvmtiStackInfo *s, uint64_t since)
     (void)!vec_push(&l->list, e);
 }
 
-/* ---- virtual threads that are there ---- */
+/* ---- existing virtual threads ---- */
 
 /*
- * One that is mounted: its carrier runs it until the capture's events say otherwise. They are on,
- * and the thread's first one makes it known as come.
+ * A mounted virtual thread: its carrier runs it until the capture's events report otherwise. These
+ * are enabled, and the thread's first one reports it as started.
  */
 static void carried(JNIEnv *jni, const struct virtual_there *v, uint64_t id)
 {
@@ -257,7 +257,7 @@ static void carried(JNIEnv *jni, const struct virtual_there *v, uint64_t id)
         thread_carried(v->carrier, id, 0);
 }
 
-/* Its wait, by its state and stack. False when it does not wait. */
+/* Reads its wait from its state and stack. False when it does not wait. */
 static bool virtual_wait(struct looking *l, const struct virtual_there *v, const jvmtiStackInfo *s,
                          struct early_wait *ret)
 {
@@ -285,7 +285,7 @@ static void look_at_virtual(struct looking *l, const struct virtual_there *v,
 {
     JNIEnv *jni = l->jni;
     uint64_t id = thread_record(jni, v->thread);
-    /* One that has not begun, or began since, tells of itself. */
+    /* A thread that has not started, or started since, posts its own events. */
     if (!id || waiter_has_come(id) || !(s->state & JVMTI_THREAD_STATE_ALIVE) || !s->frame_count)
         return;
     struct early_wait e = {.id = id, .java_id = v->id};
@@ -295,13 +295,18 @@ static void look_at_virtual(struct looking *l, const struct virtual_there *v,
         carried(jni, v, id);
     if (!waits)
         return;
-    /* Each has a time of its own: the reader finds what was told twice by that. */
+    /*
+     * Each has a start time of its own, by which the reader recognizes a wait that was reported
+     * twice.
+     */
     atomic_store(&e.how.start, l->since + l->list.len);
     e.thread = e.watched ? (*jni)->NewWeakGlobalRef(jni, v->thread) : NULL;
     (void)!vec_push(&l->list, e);
 }
 
-/* The VM takes up to milliseconds to tell of one virtual thread (JDK 21), and no longer for many.
+/*
+ * The VM takes up to milliseconds to describe one virtual thread (JDK 21), even when many are
+ * requested together.
  */
 static void look_at_batch(struct looking *l)
 {
@@ -346,7 +351,7 @@ static void look_at_virtual_threads(struct looking *l)
     jfr_lose(thread_capture.jfr, LOSS_VIRTUAL_LIST, r < 0);
 }
 
-/* Tells those waits that still go on: their threads have had no event yet. */
+/* Reports the waits that have not ended: their threads have posted no event yet. */
 static void publish(struct looking *l)
 {
     struct early_wait *list = l->list.data;

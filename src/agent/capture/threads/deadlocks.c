@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deadlock=y: forty times a second a thread of ours looks at the waits that last for 20 ms or more,
- * for monitors and for synchronizers that have an owner, and follows who owns what (TPTP thread
- * profiling, TRCThreadDeadLockEvent).
+ * deadlock=y: forty times a second a thread of the agent examines the waits that have lasted for 20
+ * ms or more, for monitors and for synchronizers with an owner, and follows the chain of owners
+ * (TPTP thread profiling, TRCThreadDeadLockEvent).
  *
- * There is no false alarm: a thread that waits cannot let go what it owns. When each thread of a
- * cycle was in the same wait before the owners were read and after, all of them waited all that
- * time, so every owner that was read stayed the owner. Waits with a timeout end by themselves and
- * count for nothing.
+ * There are no false alarms, because a waiting thread cannot release what it owns. If each thread
+ * of a cycle was in the same wait before and after the owners were read, all of them waited during
+ * the whole time, so every owner that was read is still the owner. Waits with a timeout end by
+ * themselves and are ignored.
  */
 #include "agent/capture/threads/threads.h"
 
@@ -27,13 +27,13 @@ enum { LOOK_MS = 25, FRAMES_SHOWN = 64, REPORTED = 256 };
 
 #define OLD_ENOUGH (20 * NS_PER_MS)
 
-/* A thread that waits for what another one may own. */
+/* A thread that waits for something that another thread may own. */
 struct stuck {
     uint64_t id, start, trace, class, monitor;
-    uint64_t owner; /* when the wait began; then now */
+    uint64_t owner; /* when the wait began; the present time */
     uint32_t object;
-    uint32_t next;    /* the owner in the list, or NOBODY */
-    uint32_t seen_by; /* number of the walk that came here, from 1 on */
+    uint32_t next;    /* index of the owner in the list, or NOBODY */
+    uint32_t seen_by; /* number of the traversal that reached this thread, from 1 on */
     bool parked;
     jthread thread; /* a local reference, or NULL */
 };
@@ -57,7 +57,7 @@ static struct {
 
     struct {
         uint64_t id, start;
-    } reported[REPORTED]; /* a thread's wait that is part of a deadlock told already */
+    } reported[REPORTED]; /* a thread's wait that belongs to a deadlock that has been reported */
 
     uint32_t n_reported;
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -125,7 +125,7 @@ static void find_threads(struct look *l)
     vm_free(all);
 }
 
-/* A synchronizer's owner now: the thread's parkBlocker says which one it is. */
+/* A synchronizer's current owner. The thread's parkBlocker identifies the synchronizer. */
 static uint64_t owner_of_blocker(JNIEnv *jni, jthread thread)
 {
     jobject blocker =
@@ -158,8 +158,8 @@ static bool holds(JNIEnv *jni, jthread thread, const struct stuck *s)
 }
 
 /*
- * The VM does not know the owner of a monitor that a virtual thread took without contention and
- * kept off its carrier.
+ * The VM does not know the owner of a monitor that a virtual thread acquired without contention and
+ * kept while unmounted.
  */
 static uint64_t holder(const struct look *l, const struct stuck *s)
 {
@@ -194,7 +194,10 @@ static const struct stuck *same_wait(const struct look *l, const struct stuck *s
     return NULL;
 }
 
-/* True once: every thread of the cycle still waits, and this deadlock has not been told. */
+/*
+ * Returns true once for each deadlock: when every thread of the cycle is still waiting and it has
+ * not been reported.
+ */
 static bool cycle_is_new(const struct look *l, uint32_t first, const struct look *again)
 {
     bool new = false;
@@ -344,7 +347,7 @@ static void *run(void *unused)
     JavaVMAttachArgs args = {JNI_VERSION_1_6, (char *)"jvmscope deadlocks", NULL};
     threads_own_here();
     pthread_mutex_lock(&watch.lock);
-    /* The VM takes no threads before VMInit is over. */
+    /* The VM accepts no threads before VMInit has returned. */
     while (!watch.stop &&
            (*vm.java)->AttachCurrentThreadAsDaemon(vm.java, (void **)&jni, &args) != JNI_OK) {
         pthread_mutex_unlock(&watch.lock);

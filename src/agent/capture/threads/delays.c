@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long a thread was ready to run and did not get a processor. Linux counts that for each
- * thread, in a file that costs seven microseconds to read; the CPU time and the switches of a
- * thread cost a third of one. So at the beginning of a run, at most every 2 ms of running, the
- * latter are read: what a long run lacks of CPU time is its delay, unless it gave up its processor
- * itself more often than in waits that were seen. A thread that did is watched by the file for a
- * while.
+ * How long a thread was runnable without getting a processor. Linux counts that for each thread in
+ * a file that takes seven microseconds to read; a thread's CPU time and context switches take a
+ * third of one. The latter are therefore read when a thread begins to run, at most once for every 2
+ * ms of running. If the CPU time of a long run is shorter than the run, the difference is the
+ * delay, unless the thread gave up its processor voluntarily more often than in the waits that were
+ * seen. The file is then used for such a thread for a while.
  */
 #include "agent/capture/threads/threads.h"
 
@@ -16,19 +16,19 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Shorter times are not looked at; less delay is not told. */
+/* Shorter times are not examined, and shorter delays are not reported. */
 #define RUN_LEAST   (2 * NS_PER_MS)
 #define DELAY_LEAST (NS_PER_MS / 5)
-/* A thread that waits for longer gives up its processor. */
+/* A thread that waits for longer than this gives up its processor. */
 #define SLEPT_LEAST (NS_PER_MS / 50)
 
 /*
- * How many times longer than the reading before it is old; for how many readings a thread is
- * watched.
+ * How many times older than its own cost the previous reading must be; for how many readings a
+ * thread is watched.
  */
 enum { STALE = 5, WATCHED = 16 };
 
-/* Of the calling thread, ns since it began; false where Linux does not tell. */
+/* Of the calling thread, in ns since it began; false where Linux does not provide it. */
 static bool run_delay(uint64_t *ret)
 {
     char text[96];
@@ -40,12 +40,12 @@ static bool run_delay(uint64_t *ret)
         return false;
     text[n] = 0;
     char *at;
-    (void)strtoull(text, &at, 10); /* time on a processor */
+    (void)strtoull(text, &at, 10); /* time spent on a processor */
     *ret = strtoull(at, NULL, 10);
     return true;
 }
 
-/* CPU time of the calling thread, ns, and how many times it gave up its processor itself. */
+/* CPU time of the calling thread in ns, and how often it gave up its processor voluntarily. */
 static void usage(uint64_t *ret_cpu, uint64_t *ret_switches)
 {
     struct rusage u = {0};
@@ -74,7 +74,8 @@ void delays_run_begins(struct waiter *w, uint64_t now, uint64_t waited)
     r->waited += waited;
     r->slept += waited >= SLEPT_LEAST;
     /*
-     * CPU time and waits are sums: only runs that were too short to be looked at may hide a delay.
+     * CPU time and waits are running totals, so a delay can be missed only in runs that were too
+     * short to be examined.
      */
     uint64_t unseen = now - r->read;
     if (!r->watched && !r->counted)
@@ -89,7 +90,7 @@ void delays_run_begins(struct waiter *w, uint64_t now, uint64_t waited)
         usage(&r->cpu, &r->switches);
 }
 
-/* By Linux' count since the last reading. False when that was too long before. */
+/* Uses Linux's count since the previous reading. False when that is too old. */
 static bool counted_delay(struct running *r, uint64_t since, uint64_t ran, uint64_t *ret)
 {
     uint64_t before = r->delay;
@@ -100,8 +101,8 @@ static bool counted_delay(struct running *r, uint64_t since, uint64_t ran, uint6
 }
 
 /*
- * By what the time since the last reading has more than CPU time and waits. False when the thread
- * may have waited unseen.
+ * Compares the time since the previous reading with CPU time plus waits. False when the thread may
+ * have waited unseen.
  */
 static bool missing_time(struct running *r, uint64_t *ret)
 {
@@ -125,7 +126,8 @@ void delays_run_ends(struct waiter *w, uint64_t now)
         return;
     read_now(r, now);
     uint64_t late = now_ns() - now;
-    if (late > DELAY_LEAST) /* without a processor after it had ended, before that was read */
+    /* time without a processor after the wait had ended and before the time was read */
+    if (late > DELAY_LEAST)
         delay -= MIN(delay, late);
     delay = MIN(delay, ran);
     if (delay < DELAY_LEAST)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits for files and sockets: the natives of the JDK that read, accept, poll and force, bound to
- * ours. They are bound by name when they are called first, so their addresses are known before:
- * those of classes that are loaded already are bound anew, the others when the VM tells that it
- * binds them. What took less than 100 us is no wait and leaves no record; the stack is walked after
- * the wait, for those that are one.
+ * Waits for files and sockets: the JDK's natives that read, accept, poll and force are bound to
+ * functions of ours. The VM binds natives by name at their first call, so the original addresses
+ * are looked up beforehand. Natives of loaded classes are rebound; the others are replaced when the
+ * VM reports that it is binding them. Calls shorter than 100 us are not considered waits and are
+ * not recorded. The stack is walked after the call, only for those that are.
  */
 #include "agent/capture/threads/threads.h"
 
@@ -55,7 +55,7 @@ static int fd_of_holder(JNIEnv *jni, jobject holder, jfieldID field)
     return fd;
 }
 
-/* What the link in /proc says of a descriptor that is not a file, for a tenth of its cost. */
+/* What the /proc link says about a descriptor that is not a file, at a tenth of the cost. */
 static bool put_nameless(struct jfr_event *e, enum operation operation, int fd)
 {
     char text[48] = "anon_inode:[eventpoll]";
@@ -80,13 +80,13 @@ static void put_path(struct jfr_event *e, int fd)
 }
 
 /*
- * To whom the calling thread's last socket leads. Each has a FileDescriptor of its own: that is
- * known again.
+ * The peer of the calling thread's last socket. Each socket has a FileDescriptor of its own, by
+ * which it is recognized.
  */
 static __thread struct peer {
     uint32_t descriptor;
     int fd, port;
-    char address[INET6_ADDRSTRLEN]; /* "": not known */
+    char address[INET6_ADDRSTRLEN]; /* "": unknown */
 } last_peer;
 
 static void ask_peer(struct peer *ret, int fd)
@@ -123,7 +123,7 @@ static void put_peer(struct jfr_event *e, int fd, uint32_t descriptor)
     jfr_put_long(e, 0);
 }
 
-/* descriptor: the java.io.FileDescriptor, NULL when the native was not given it. */
+/* descriptor: the java.io.FileDescriptor, NULL when the native was not passed one. */
 static void put_io(struct waiter *w, const struct wait *was, uint64_t ns, enum operation operation,
                    int fd, jobject descriptor, int64_t result)
 {
@@ -154,8 +154,9 @@ static void put_io(struct waiter *w, const struct wait *was, uint64_t ns, enum o
 }
 
 /*
- * True when the wait was long enough to be told; then `was` and `ns` are set and no exception is
- * pending. None is when the native has answered more than 0; to ask takes as long as all else here.
+ * True when the call was long enough to be recorded; then `was` and `ns` are set and no exception
+ * is pending. A result above 0 implies that there is none; testing for one takes as long as
+ * everything else here.
  */
 static bool io_ended(JNIEnv *jni, struct waiter **w, struct wait *was, uint64_t *ns, int64_t result,
                      jthrowable *ret_pending)
@@ -178,7 +179,10 @@ static void io_goes_on(JNIEnv *jni, jthrowable pending)
     (*jni)->DeleteLocalRef(jni, pending);
 }
 
-/* What follows the real native; fd and descriptor are expressions of its arguments. */
+/*
+ * The code behind the call of the original native; fd and descriptor are expressions of its
+ * arguments.
+ */
 #define IO_TELL(operation, fd, descriptor, result)                                           \
     if (natives_enter()) {                                                                   \
         struct waiter *w;                                                                    \
@@ -192,7 +196,7 @@ static void io_goes_on(JNIEnv *jni, jthrowable pending)
         natives_leave();                                                                     \
     }
 
-/* One native of ours, its parameters and the arguments of the real one. */
+/* Defines one replacement: its parameters and the arguments of the original. */
 #define IO_NATIVE(id, type, operation, fd, descriptor, parameters, arguments) \
     static type(JNICALL *real_##id) parameters;                               \
     static type JNICALL our_##id parameters                                   \
@@ -359,7 +363,7 @@ static void find_addresses(void)
         const char *slash = strrchr(info.dli_fname, '/');
         snprintf(path, sizeof(path), "%.*s/../%s", (int)(slash ? slash - info.dli_fname : 0),
                  info.dli_fname, names[i]);
-        /* the VM loads it sooner or later; its place is all that is wanted */
+        /* the VM will load the library anyway; only the address is needed here */
         libraries[i] = dlopen(path, RTLD_LAZY);
     }
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {

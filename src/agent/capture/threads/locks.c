@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * locks=: when each thread had each monitor of some classes, contended for or not, from probes
- * behind monitorenter, before monitorexit, and at the beginning and the ends of synchronized
- * methods; native code's by locks_jni.c. The class is that of the object, so the probes are in all
- * methods that lock; JvmscopeLocks tells the classes asked for from the others without leaving
- * Java.
+ * locks=: when each thread held each monitor of some classes, contended or not. Probes are inserted
+ * behind monitorenter, in front of monitorexit, and at the beginning and the ends of synchronized
+ * methods; locks_jni.c handles native code. What counts is the class of the object, so all methods
+ * that lock have probes; JvmscopeLocks filters the requested classes without leaving Java.
  *
- * A monitor that a thread gets while it spins is no wait to the VM, which posts no event. So a
- * probe in front of monitorenter takes the time too, and when another thread has let the monitor go
- * since, that was a wait: a jdk.JavaMonitorEnter of our own. The VM's begin there too; it posts
- * them when spinning has failed. (Synchronized methods have no such place.)
+ * When a thread gets a monitor while it is spinning, the VM does not consider that a wait and posts
+ * no event. A probe in front of monitorenter therefore records the time as well, and if another
+ * thread has released the monitor since then, we write a jdk.JavaMonitorEnter event of our own. The
+ * VM's events start at the same point; it posts them when spinning has failed. (Synchronized
+ * methods have no place for such a probe.)
  *
- * A method is left as it is when a handler for all exceptions does not cover a probe: without one
- * the VM could not be sure that the monitor is let go, and would never compile the method.
+ * A method is not instrumented when a probe is not covered by a handler for all exceptions. Without
+ * one the VM could not prove that the monitor is released, and would never compile the method.
  */
 #include "agent/capture/threads/threads.h"
 #include "agent/instrument/choice.h"
@@ -27,22 +27,25 @@
 
 #define PROBE "java/lang/JvmscopeLocks"
 
-/* Of one thread at one time; of one thread in a second; places in the program. */
+/*
+ * Limits of holds of a thread at a time, of holds of a thread in a second, and of places in the
+ * program.
+ */
 enum { HELD_MAX = 64, RATE_MAX = 2000000, SITES_MAX = 1 << 20 };
 
 /*
- * Who let a monitor go last, by its identity hash; another object's takes the place. Written by who
- * holds the monitor.
+ * The thread that last released a monitor, indexed by the monitor's identity hash; another object
+ * with the same index replaces it. Written by the thread that holds the monitor.
  */
 enum { LET_GO_BITS = 14 };
 
 static struct let_go {
-    _Atomic uint64_t time, thread; /* ns, 0: being written; in the recording */
+    _Atomic uint64_t time, thread; /* in ns of the recording; 0: being written */
     _Atomic uint32_t object;
 } let_go[1 << LET_GO_BITS];
 
 struct held {
-    _Atomic uint64_t start; /* ns; 0: let go, by wait() or for good */
+    _Atomic uint64_t start; /* in ns; 0: released, by wait() or finally */
     uint64_t class, trace;
     uint32_t object, depth;
 };
@@ -55,7 +58,7 @@ struct held_locks {
 };
 
 static char *patterns;
-/* by number: the stack of the place in the recording, 0 not known yet */
+/* by site number: the stack of the place in the recording; 0: not known yet */
 static _Atomic uint64_t *sites;
 static atomic_uint n_sites;
 static atomic_uint_fast64_t written, lost;
@@ -67,7 +70,7 @@ EXPORT void JNICALL Java_java_lang_JvmscopeLocks_enter(JNIEnv *jni, jclass self,
 EXPORT void JNICALL Java_java_lang_JvmscopeLocks_leave(JNIEnv *jni, jclass self, jlong class,
                                                        jint object);
 
-/* ---- what is held ---- */
+/* ---- monitors that are held ---- */
 
 static struct held *held_find(struct held_locks *l, uint64_t class, uint32_t object)
 {
@@ -98,7 +101,7 @@ static bool rate_allows(struct held_locks *l, uint64_t now)
     return l->in_second++ < RATE_MAX;
 }
 
-/* A hold that the recording will not have. */
+/* Counts a hold that is missing from the recording. */
 static void lose(void)
 {
     atomic_fetch_add_explicit(&lost, 1, memory_order_relaxed);
@@ -120,8 +123,8 @@ static void note_let_go(const struct waiter *w, uint32_t object, uint64_t now)
 }
 
 /*
- * The calling thread has a monitor: who let it go since a time, while this thread waited for it. 0:
- * nobody is known to.
+ * Called by a thread that has acquired a monitor: the thread that released it since a given time,
+ * while the caller waited. 0: none is known.
  */
 static uint64_t let_go_since(const struct waiter *w, uint32_t object, uint64_t since)
 {
@@ -132,8 +135,8 @@ static uint64_t let_go_since(const struct waiter *w, uint32_t object, uint64_t s
 }
 
 /*
- * The calling thread has a monitor: if it spun until it had it. The VM's own events of contended
- * monitors are monitors.c's.
+ * Called by a thread that has acquired a monitor: records a wait if the thread was spinning.
+ * monitors.c handles the VM's own events of contended monitors.
  */
 static void put_spun(struct waiter *w, const struct held *h, uint64_t now)
 {
@@ -162,7 +165,8 @@ static void put_hold(struct waiter *w, struct held *h, uint64_t now)
         return;
     }
     if (!jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_HOLD], 0, &e)) {
-        atomic_fetch_add_explicit(&lost, 1, memory_order_relaxed); /* the recording knows */
+        /* the recording knows the class */
+        atomic_fetch_add_explicit(&lost, 1, memory_order_relaxed);
         return;
     }
     jfr_put_time(&e, start);
@@ -189,7 +193,10 @@ void locks_waited(struct waiter *w, uint64_t class, uint32_t object, uint64_t no
         atomic_store_explicit(&h->start, now, memory_order_relaxed);
 }
 
-/* The place of a probe as a stack of one frame. Walked once a place: the monitor is held. */
+/*
+ * The place of a probe as a stack of one frame. Walked once for each place, because the monitor is
+ * held meanwhile.
+ */
 static uint64_t site_trace(uint32_t site)
 {
     if (site == 0 || site >= SITES_MAX)
@@ -199,7 +206,7 @@ static uint64_t site_trace(uint32_t site)
         return trace;
     jvmtiFrameInfo frame;
     jint n = 0;
-    /* Above it are the probe and its native method. */
+    /* The probe and its native method are above it. */
     if ((*vm.ti)->GetStackTrace(vm.ti, NULL, 2, 1, &frame, &n) != JVMTI_ERROR_NONE || n != 1)
         return 0;
     struct jfr_frame out = {(uint64_t)(uintptr_t)frame.method, (int32_t)frame.location,
@@ -209,7 +216,7 @@ static uint64_t site_trace(uint32_t site)
     return trace;
 }
 
-/* trace 0: of the site. */
+/* trace 0: that of the site. */
 static void hold_begins(struct waiter *w, uint64_t class, uint32_t object, uint64_t trace,
                         uint32_t site, uint64_t now)
 {
@@ -223,7 +230,7 @@ static void hold_begins(struct waiter *w, uint64_t class, uint32_t object, uint6
         h->depth++;
         return;
     }
-    if (l->n == HELD_MAX) { /* some were let go unseen, or there really are that many */
+    if (l->n == HELD_MAX) { /* some were released unseen, or there really are that many */
         lose();
         held_drop(l, &l->held[0]);
     }
@@ -339,7 +346,7 @@ static int call_entered(struct edit *e, struct buf *code)
     return r;
 }
 
-/* Monitor instructions take their object off the stack: a local that keeps it behind them. */
+/* Monitor instructions pop their object, so it is kept in a local for use behind them. */
 static int object_local(struct edit *e, int *object)
 {
     if (*object >= 0)
@@ -365,8 +372,8 @@ static int edit_arrival(struct edit *e, uint32_t pc)
 }
 
 /*
- * Keeps the object of the monitor instruction at `pc`, and has behind that instruction what
- * `behind` says.
+ * Saves the object of the monitor instruction at `pc`, and inserts `behind` behind that
+ * instruction.
  */
 static int edit_behind(struct edit *e, uint32_t pc, int object, const struct buf *behind,
                        unsigned stack)
@@ -379,8 +386,9 @@ static int edit_behind(struct edit *e, uint32_t pc, int object, const struct buf
 }
 
 /*
- * A monitor is told of while a handler would let it go, whatever happens to the probe: in front of
- * monitorexit, and behind it where none would (the exit in the handlers of scalac).
+ * A release is reported where a handler would release the monitor even if the probe throws: in
+ * front of monitorexit, or behind it where no such handler covers it (the exit in the handlers that
+ * scalac generates).
  */
 static int edit_blocks(struct edit *e, int leaving)
 {
@@ -412,7 +420,7 @@ static int edit_blocks(struct edit *e, int leaving)
     return r;
 }
 
-/* A class constant of the class itself, which classes have since Java 5. */
+/* A constant for the class itself, which class files can have since Java 5. */
 static int push_class(const struct instrument_class *c, struct edit *e, struct buf *code)
 {
     enum { JAVA_5 = 49 };
@@ -461,7 +469,7 @@ static int locks_edit(const struct instrument_class *c, struct edit *e)
     return r < 0 ? r : 1;
 }
 
-/* In java.lang.ref the VM's own threads hold locks that collectors of garbage wait for. */
+/* In java.lang.ref the VM's own threads hold locks that garbage collectors wait for. */
 static bool locks_wants(struct str class_name)
 {
     static const char ref[] = "java/lang/ref/";
@@ -496,7 +504,7 @@ int locks_on(const char *which, JNIEnv *jni, struct buf *why)
     atomic_store(&written, 0);
     atomic_store(&lost, 0);
     for (unsigned i = 0; i < MIN(atomic_load(&n_sites) + 1, (unsigned)SITES_MAX); i++)
-        atomic_store(&sites[i], 0); /* of another recording */
+        atomic_store(&sites[i], 0); /* belongs to another recording */
     int r = probe_define(jni, PROBE, &probe, why);
     if (r == 0) {
         forget_classes(jni, probe);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Monitors that native code takes and lets go: JNI's MonitorEnter and MonitorExit are replaced (JVM
- * TI, SetJNIFunctionTable) while holds are recorded. The stack, one frame, is that of the native
- * method, from before the monitor is held.
+ * Monitors that native code acquires and releases: JNI's MonitorEnter and MonitorExit are replaced
+ * (JVM TI, SetJNIFunctionTable) while holds are recorded. The stack, a single frame, is that of the
+ * native method and is taken before the monitor is held.
  */
 #include "agent/capture/threads/threads.h"
 
@@ -15,7 +15,7 @@ typedef jint(JNICALL *on_monitor)(JNIEnv *, jobject);
 
 static on_monitor real_enter, real_exit;
 
-/* The constant of a class whose monitors are asked for, 0 of another one. */
+/* The constant of a class whose monitors are recorded, 0 for other classes. */
 static struct class_map asked = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static uint64_t asked_for(JNIEnv *jni, jobject object)
@@ -64,7 +64,8 @@ static jint JNICALL our_enter(JNIEnv *jni, jobject object)
 }
 
 /*
- * An exception may be pending, so its class is not asked for: what is held is found by the object.
+ * An exception may be pending, in which case JNI does not allow asking for the class, so the hold
+ * is found by its object.
  */
 static jint JNICALL our_exit(JNIEnv *jni, jobject object)
 {

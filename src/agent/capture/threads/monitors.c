@@ -29,7 +29,8 @@ void put_monitor_enter(uint64_t thread, const struct wait *how, uint64_t ns)
 
 static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object)
 {
-    struct waiter *w = waiter_self(jni, thread); /* first: an earlier wait may end in it */
+    /* called first, because it may end an earlier wait */
+    struct waiter *w = waiter_self(jni, thread);
     uint64_t since = now_ns();
     if (!w)
         return;
@@ -44,8 +45,8 @@ static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject 
 }
 
 /*
- * Here the thread holds the monitor: nothing but the event. (After wait() virtual threads post one
- * without an enter.)
+ * The thread holds the monitor here, so nothing but the event is written. (After wait() virtual
+ * threads post one without an enter.)
  */
 static void JNICALL on_entered(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object)
 {
@@ -61,7 +62,8 @@ static void JNICALL on_entered(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobjec
 static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object,
                             jlong timeout)
 {
-    struct waiter *w = waiter_self(jni, thread); /* first: an earlier wait may end in it */
+    /* called first, because it may end an earlier wait */
+    struct waiter *w = waiter_self(jni, thread);
     uint64_t since = now_ns();
     if (!w)
         return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * callNotify, callStart, callInterrupt, sleep, park and unpark: native methods, bound to ours
- * (agent/instrument/rebind.h).
+ * callNotify, callStart, callInterrupt, sleep, park and unpark: native methods that are bound to
+ * functions of ours (agent/instrument/rebind.h).
  */
 #include "agent/capture/threads/threads.h"
 #include "agent/instrument/rebind.h"
@@ -139,7 +139,7 @@ void put_park(uint64_t thread, const struct wait *was, uint64_t ns, bool absolut
     jfr_commit(&e);
 }
 
-/* A thread mostly parks on what it parked on last. */
+/* A thread usually parks on the same object as the last time. */
 static uint64_t class_of_blocker(JNIEnv *jni, struct waiter *w, jobject blocker, uint32_t identity)
 {
     if (!blocker)
@@ -209,9 +209,9 @@ void put_unpark(JNIEnv *jni, struct waiter *w, jobject thread, uint64_t since, u
 }
 
 /*
- * Written when the call has returned: the thread may have been delayed within it, before it did
- * what it was called for; and who is woken does not wait for us. What `thread` says is still there:
- * it is a reference of the caller's.
+ * The event is written after the call returned: the thread may have been delayed inside the call
+ * before it took effect, and the woken thread must not wait for us. `thread` is still valid,
+ * because it is a reference of the caller's.
  */
 static void JNICALL our_unpark(JNIEnv *jni, jobject unsafe, jobject thread)
 {
@@ -228,7 +228,7 @@ static void JNICALL our_unpark(JNIEnv *jni, jobject unsafe, jobject thread)
 
 /* ---- binding ---- */
 
-enum { INSTRUMENT_ROWS = 2 }; /* the first, with contanalysis=y alone */
+enum { INSTRUMENT_ROWS = 2 }; /* index of the first of those that need contanalysis=y */
 
 static const struct rebind_row rows[] = {
     {"start0", (void *)our_start, (void **)&real.start},
@@ -240,7 +240,7 @@ static const struct rebind_row rows[] = {
     {"unpark", (void *)our_unpark, (void **)&real.unpark},
 };
 
-/* Object's, and what reads and writes; rebind_natives' more. */
+/* those of Object and of I/O; rebind_natives handles more */
 static int bind_others(JNIEnv *jni, bool ours)
 {
     int n = io_bind(jni, ours);
@@ -268,7 +268,7 @@ static int bind(JNIEnv *jni, bool ours)
 int natives_bind(JNIEnv *jni, bool instrument, struct buf *why)
 {
     if (!vm.hotspot)
-        return 0; /* JVM TI's own events alone */
+        return 0; /* only JVM TI's own events */
     real.notify = (on_object)vm_libjvm_function("JVM_MonitorNotify");
     real.notify_all = (on_object)vm_libjvm_function("JVM_MonitorNotifyAll");
     real.current = (current_thread)vm_libjvm_function("JVM_CurrentThread");

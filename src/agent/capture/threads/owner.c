@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who owns the monitor that this thread is about to wait for. GetObjectMonitorUsage costs a
- * safepoint (100 to 340 us measured, milliseconds under load), so on HotSpot the monitor's own
- * field is read: while the event is posted the VM keeps the monitor in the thread, and that field's
- * place is in the VM's tables. The owner is, by version, the VM's thread, an address on the owner's
- * stack (a lock that was on the stack when it was inflated), or a Java thread id (24 and later).
+ * Finds the owner of the monitor that this thread is about to wait for. GetObjectMonitorUsage costs
+ * a safepoint (100 to 340 us measured, milliseconds under load), so on HotSpot the owner is read
+ * from the monitor itself: while the event is posted the VM keeps the monitor's address in the
+ * thread, and the VM's tables give the offset of its owner field. Depending on the version the
+ * owner is the VM's thread, an address on the owner's stack (a stack lock that was inflated), or a
+ * Java thread id (24 and later).
  */
 #include "agent/capture/threads/threads.h"
 
@@ -17,14 +18,14 @@
 enum { OWNER_NONE = 0, OWNER_ANONYMOUS = 1, OWNER_DEFLATER = 2 };
 
 /*
- * A lock on a stack lies within this of where its thread began, or a little above (main begins
- * deeper than its main()).
+ * A stack lock lies within this distance of the base of its thread's stack, or slightly above it
+ * (the main thread's recorded base is deeper than main()).
  */
 #define STACK_BELOW (UINT64_C(8) << 20)
 #define STACK_ABOVE (UINT64_C(64) << 10)
 
 static struct {
-    int64_t pending, owner; /* offsets; < 0: not known */
+    int64_t pending, owner; /* offsets; < 0: unknown */
     uint64_t env_offset;    /* of the JNI environment in the VM's thread */
     bool by_id;             /* the owner is a Java thread id */
 } layout = {.pending = -1, .owner = -1};
@@ -40,7 +41,7 @@ static void *libjvm_symbol(const char *name)
     return libjvm ? dlsym(libjvm, name) : NULL;
 }
 
-/* One row of gHotSpotVMStructs: the offset of TYPE::FIELD, or -1. */
+/* Reads one row of gHotSpotVMStructs: the offset of TYPE::FIELD, or -1. */
 static int64_t field_offset(const char *type, const char *field)
 {
     char *const *table = libjvm_symbol("gHotSpotVMStructs");
@@ -93,7 +94,7 @@ uint64_t owner_vm_thread(JNIEnv *jni)
     return layout.owner >= 0 ? (uint64_t)(uintptr_t)jni - layout.env_offset : 0;
 }
 
-/* The thread on whose stack an address lies: the nearest one that began above it. */
+/* The thread whose stack contains an address: the one with the nearest base above it. */
 static uint64_t stack_owner(uint64_t address)
 {
     uint64_t best = STACK_BELOW, id = 0;
@@ -108,8 +109,8 @@ static uint64_t stack_owner(uint64_t address)
 }
 
 /*
- * The VM's own answer, for what the fields do not tell: once in a monitor's life, when a stranger
- * inflated it.
+ * Asks the VM, for what the fields do not say. Needed once in a monitor's life, when a thread other
+ * than the owner inflated it.
  */
 static uint64_t ask_vm(JNIEnv *jni, jobject monitor)
 {
@@ -169,7 +170,10 @@ uint64_t owner_of_pending(JNIEnv *jni, jobject monitor, uint64_t *ret_monitor)
     return id ? id : ask_vm(jni, monitor);
 }
 
-/* The VM's memory may be unmapped when the monitor has gone: read so that it does not matter. */
+/*
+ * The monitor may have been freed and its memory unmapped, so it is read in a way that cannot
+ * fault.
+ */
 static bool read_word(uint64_t address, uint64_t *ret)
 {
     static int memory = -2;

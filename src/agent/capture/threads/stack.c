@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stack of the calling thread. A program waits at few places over and over: so of each thread's
- * last stacks the words are kept that their frames follow from (unwind/walk.h), and while all of
- * these are what they were, so are the frames: that takes a tenth of a walk. Stacks of virtual
- * threads are walked each time: part of them may lie in the heap.
+ * The stack of the calling thread. A program waits repeatedly at a small number of places. For each
+ * thread's last stacks we keep the words that determine their frames (unwind/walk.h); while all of
+ * these words are unchanged, the frames are too, which saves nine tenths of a walk. Stacks of
+ * virtual threads are walked each time, because part of them may be in the heap.
  */
 #include "agent/capture/threads/threads.h"
 
@@ -16,39 +16,39 @@
 enum { DEPTH_MAX = 512, LAST = 8, STACK_WORDS_MAX = 1 << 16 };
 
 /*
- * What is known is so for three seconds: by then code that was thrown away may have made room for
- * other code.
+ * Cached stacks are valid for three seconds: after that, code may have been freed and its memory
+ * used for other code.
  */
 enum { KNOWN_FLUSHES = 30 };
 
 static _Atomic uint32_t flushes, age = 1;
 
-/* A stack that its thread had a moment ago. */
+/* A stack that its thread had recently. */
 struct last_stack {
     uint64_t trace;
-    uint32_t age, n;             /* n: words; 0: none */
-    uint16_t at[WALK_WORDS_MAX]; /* in words below the stack's highest address */
+    uint32_t age, n;             /* n: number of words; 0: none */
+    uint16_t at[WALK_WORDS_MAX]; /* in words below the highest address of the stack */
     uint64_t word[WALK_WORDS_MAX];
 };
 
-/* Where Java was left: with the words it says what the frames are. */
+/* Where Java code was left; together with the words it determines the frames. */
 struct left_java {
     uint64_t sp, pc, fp;
 };
 
 struct last_stacks {
-    uint32_t next; /* to be replaced */
+    uint32_t next; /* to be replaced next */
     struct left_java left[LAST];
     struct last_stack stacks[LAST];
 };
 
 static const struct hotspot_layout *layout;
-static struct jfr_writer *writer; /* whose traces are known; NULL: stacks are not known again */
+static struct jfr_writer *writer; /* the capture whose traces are cached; NULL: no caching */
 
 void stack_init(JNIEnv *jni)
 {
     writer = NULL;
-    atomic_fetch_add(&age, 1); /* traces of another recording */
+    atomic_fetch_add(&age, 1); /* the traces belong to another recording */
     layout = stack_vm_layout();
     if (layout && owner_vm_thread(jni))
         writer = thread_capture.jfr;
@@ -59,7 +59,7 @@ static uint64_t word_at(uint64_t address)
     return *(const volatile uint64_t *)(uintptr_t)address;
 }
 
-/* False: a virtual thread's, or none. */
+/* False for a virtual thread's stack, or when there is none. */
 static bool find_left(JNIEnv *jni, struct left_java *ret, uint64_t *ret_high)
 {
     uint64_t thread = owner_vm_thread(jni), anchor = thread + (uint64_t)layout->thread_anchor;

@@ -19,9 +19,9 @@ enum { SHARDS = 64 };
 
 struct thread_capture thread_capture;
 
-static struct waiter *platform; /* by thread_index; pages are used as threads come */
+static struct waiter *platform; /* by thread_index; pages are committed on first use */
 
-/* By thread_index, the virtual thread that a carrier carries; 0: none, or not seen. */
+/* By thread_index, the virtual thread that is mounted on a carrier; 0: none, or unknown. */
 static _Atomic uint64_t carries[THREADS_MAX];
 
 /* Waits of virtual threads that have waited, by Java id. */
@@ -36,11 +36,13 @@ static __thread struct {
     JNIEnv *jni;
     struct thread *thread;
     uint32_t serial;
-    /* ThreadEnd has been: what the VM does on the thread from then on is not the thread's */
+    /*
+     * ThreadEnd has been posted: what the VM does on the thread afterwards is not the thread's work
+     */
     bool ended;
 } self;
 
-/* The platform thread that runs this; NULL for the agent's own. */
+/* The current platform thread; NULL for the agent's own threads. */
 static struct thread *platform_self(JNIEnv *jni)
 {
     if (self.ended)
@@ -74,7 +76,7 @@ static int define_virtual(JNIEnv *jni, jthread thread, uint64_t id)
     return r;
 }
 
-/* Of a virtual thread. */
+/* The same for a virtual thread. */
 static void waiter_free(struct waiter *w)
 {
     if (w) {
@@ -136,7 +138,7 @@ static void find_stack(struct waiter *w)
 
 void waiters_visit(JNIEnv *jni, void (*f)(struct waiter *w, jthread thread, void *arg), void *arg)
 {
-    /* none when start was refused */
+    /* none when the start was refused */
     for (struct thread *t = NULL; platform && (t = threads_next(t));) {
         struct waiter *w = &platform[thread_index(t)];
         if (w->id == t->serial)
@@ -158,8 +160,8 @@ void waiters_visit(JNIEnv *jni, void (*f)(struct waiter *w, jthread thread, void
 }
 
 /*
- * ---- natives of ours under way, by thread: a count that all threads share would go from processor
- * to processor ----
+ * ---- calls of our natives in progress, by thread: a shared counter would move between processors'
+ * caches ----
  */
 
 enum { INSIDE = 64, INSIDE_MAX_MS = 5000 };
@@ -189,7 +191,7 @@ void natives_leave(void)
     atomic_fetch_sub(inside_here(), 1);
 }
 
-/* None begins any more, and what has begun uses the writer to its end. */
+/* Prevents new calls and waits until those in progress have finished with the writer. */
 static void natives_drain(void)
 {
     atomic_store(&natives_on, false);
@@ -217,7 +219,7 @@ struct waiter *waiter_self(JNIEnv *jni, jthread thread)
     if (w->id != t->serial) {
         free(w->locks);
         free(w->last);
-        memset(w, 0, sizeof(*w)); /* another thread had this entry */
+        memset(w, 0, sizeof(*w)); /* another thread used this entry before */
         w->id = t->serial;
         delays_new_thread(w);
         at_start_contact(t->serial);
@@ -237,7 +239,7 @@ bool waiter_has_come(uint64_t id)
     struct shard *s = &shards[(id & ~VIRTUAL_BIT) % SHARDS];
     pthread_mutex_lock(&s->lock);
     const uint64_t *slot = map_get(&s->waiters, id & ~VIRTUAL_BIT);
-    /* one that has ended is known no more */
+    /* a thread that has ended is no longer listed */
     bool come = !slot || !*slot || atomic_load(&((struct waiter *)(uintptr_t)*slot)->come);
     pthread_mutex_unlock(&s->lock);
     return come;
@@ -343,7 +345,8 @@ void put_interaction(enum threads_type type, struct waiter *w, uint64_t trace, u
 }
 
 /*
- * Tells the recording who a thread is while that is known: it may be gone when the recording asks.
+ * Describes a thread to the recording while that is possible: it may have ended when the recording
+ * needs its description.
  */
 static void define_platform(const struct thread *t)
 {
@@ -421,7 +424,7 @@ static void JNICALL on_thread_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     if (!w)
         return;
     uint64_t now = now_ns();
-    if (!w->run.since) /* of main the VM tells when VMInit is over */
+    if (!w->run.since) /* the VM reports the main thread's start only after VMInit */
         delays_run_begins(w, now, 0);
     define_platform(t);
     put_thread_start(t->serial, now);
@@ -475,7 +478,7 @@ static void JNICALL on_virtual_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     jfr_forget_thread(thread_capture.jfr, VIRTUAL_BIT | id);
 }
 
-/* Pauses: between these two no Java thread runs. No JNI and no JVM TI here. */
+/* Pauses: no Java thread runs between these two events. JNI and JVM TI must not be used here. */
 static _Atomic uint64_t gc_start;
 static atomic_uint gc_number;
 
@@ -529,8 +532,8 @@ static int find_fields(JNIEnv *jni)
 }
 
 /*
- * All of them are there since now: what the list takes is no time of one of them without a state.
- * Answers when that is.
+ * All of them exist from now on, so the time that listing takes does not appear as a period without
+ * a state. Returns that time.
  */
 static uint64_t look_around(JNIEnv *jni)
 {
@@ -678,7 +681,7 @@ static void release(struct session *s)
         if (atomic_load(&carries[i]))
             atomic_store(&carries[i], 0);
     if (platform)
-        /* all zero again */
+        /* all are zero again */
         (void)madvise(platform, sizeof(*platform) * THREADS_MAX, MADV_DONTNEED);
 }
 

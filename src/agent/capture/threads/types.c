@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The events of thread analysis that JFR has not. */
+/* The events of thread analysis that JFR does not define. */
 #include "agent/capture/threads/threads.h"
 
 #define CATEGORY "jvmscope|Threads"
@@ -11,12 +11,12 @@ const struct jfr_type thread_types[TYPES] = {
      .category = CATEGORY,
      .description = "How threads are recorded",
      .kind = JFR_EVENT,
-     .fields = JFR_FIELDS(
-         {"contanalysis", "Notify, Start and Interrupt Are Recorded", "boolean"},
-         {"natives", "Native Methods Bound", "int"},
-         {"owners", "Owners Are Read From the VM", "boolean"},
-         {"locks", "Classes Whose Monitors Have Exact Holds", "java.lang.String"},
-         {"wakeUp", "Time That Waking a Thread Takes the One That Does", "long", JFR_NANOS})},
+     .fields =
+         JFR_FIELDS({"contanalysis", "Notify, Start and Interrupt Are Recorded", "boolean"},
+                    {"natives", "Native Methods Bound", "int"},
+                    {"owners", "Owners Are Read From the VM", "boolean"},
+                    {"locks", "Classes Whose Monitors Have Exact Holds", "java.lang.String"},
+                    {"wakeUp", "Time That a Thread Spends on Waking Another", "long", JFR_NANOS})},
     {.name = "jvmscope.ThreadObject",
      .label = "Thread Object",
      .category = CATEGORY,

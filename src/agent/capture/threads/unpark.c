@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unparks of virtual threads: LockSupport.unpark hands them to the scheduler without any native
- * method, so a call of ours is put before that. It is the one method that threads=y instruments.
+ * Unparks of virtual threads: LockSupport.unpark passes them to the scheduler without calling a
+ * native method, so a call of ours is inserted in front of that. It is the only method that
+ * threads=y instruments.
  */
 #include "agent/capture/threads/threads.h"
 #include "agent/instrument/instrument.h"
@@ -29,8 +30,8 @@ static bool unpark_wants(struct str class_name)
 }
 
 /*
- * In unpark(Thread) a virtual thread goes to another method of that descriptor, by version of one
- * class or another.
+ * In unpark(Thread) a virtual thread is passed to another method with this descriptor, whose class
+ * depends on the version.
  */
 static int unpark_edit(const struct instrument_class *c, struct edit *e)
 {
@@ -62,7 +63,7 @@ int unparks_on(JNIEnv *jni, struct buf *why)
     static jclass probe;
     jvmtiCapabilities want = {.can_retransform_classes = 1}, missing = {0};
     if (vm_need(&want, &missing) < 0 || !vm_capabilities_empty(&missing))
-        return 0; /* then these parks have no known cause */
+        return 0; /* the cause of these parks is then unknown */
     int r = probe_define(jni, PROBE, &probe, why);
     if (r == 0)
         r = instrument_on(&client, jni, why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits that go on: jvmscope.Waiting. */
+/* Waits that have not ended: jvmscope.Waiting. */
 #include "agent/capture/threads/threads.h"
 
 #include "base/clock.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What it takes a thread to wake another one that sleeps in the kernel, as the VM does it: it is
- * part of the time behind an unlock that somebody waits for, and what-if has to know it when nobody
- * waits any more.
+ * Measures how long a thread takes to wake another one that sleeps in the kernel, in the way the VM
+ * does it. This is part of the time of an unlock for which another thread waits, and what-if must
+ * know it to simulate an unlock for which none waits.
  */
 #include "agent/capture/threads/threads.h"
 
@@ -19,7 +19,7 @@ enum { ROUNDS = 15, ASLEEP_NS = 100000 };
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    int woken, waits; /* rounds */
+    int woken, waits; /* number of rounds */
 } pair = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
 
 static void *sleeper(void *arg)
@@ -34,8 +34,8 @@ static void *sleeper(void *arg)
 }
 
 /*
- * Until the other thread waits for a round; it mostly does soon after the last one, and has fallen
- * asleep by then.
+ * Waits until the other thread is waiting for the next round; usually it is soon after the last
+ * one, and has fallen asleep by then.
  */
 static void let_sleep(int round)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cpu=times and cpu=old: every call counted in a tree of calls, by instrumented code. clock=cpu: a
- * timer on each thread's CPU clock reads the thread's current node (tree.h), so that no call reads
- * a clock. clock=elapsed: every call reads the clock twice, and what that costs is measured at
- * start and subtracted (report.c). doc/cpu-times.md says which ways were measured and why these
- * two.
+ * cpu=times and cpu=old: instrumented code counts every call in a call tree. clock=cpu: a timer on
+ * each thread's CPU clock reads the thread's current node (tree.h), so calls do not read a clock.
+ * clock=elapsed: every call reads the clock twice, and the cost of that is measured at start and
+ * subtracted (report.c). doc/cpu-times.md describes the alternatives that were measured and why
+ * these two were chosen.
  */
 #include "agent/capture.h"
 #include "agent/capture/times/methods.h"
@@ -22,26 +22,24 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#define PROBE        "java/lang/JvmscopeTimes"
-#define TREE_LIMIT   (UINT64_C(1) << 30)
-#define CPU_INTERVAL (1 * NS_PER_MS) /* asked for; kernels give their tick, often 4 ms */
-/* bytes of code; with a clock as many as the JIT always takes into the caller: */
+#define PROBE      "java/lang/JvmscopeTimes"
+#define TREE_LIMIT (UINT64_C(1) << 30)
+/* requested interval; kernels round it to their tick, often 4 ms */
+#define CPU_INTERVAL (1 * NS_PER_MS)
+/* bytes of code of a small method; with a clock, the size that the JIT always inlines: */
 #define SMALL_METHOD       10
 #define SMALL_METHOD_TIMED 35
-#define CALIBRATION        500 /* calls a round */
+#define CALIBRATION        500 /* calls in a round */
 #define CALIBRATION_NS     (15 * NS_PER_MS)
 #define CALIBRATION_PASSES 3
 
 /*
- * Steps of work by which what the clock sees is measured: from nothing to some 25 ns, where what is
- * seen grows as it should.
+ * Amounts of work with which the clock is calibrated: from nothing to about 25 ns, beyond which the
+ * reading grows linearly.
  */
 static const int curve_steps[TIMES_CURVE] = {0, 1, 2, 4, 8, 16, 32};
 
-/*
- * What a slot's thread has of ours. Never unmapped: a timer that is gone may still have a signal on
- * its way.
- */
+/* Our data of a slot's thread. Never unmapped: a deleted timer may still have a signal pending. */
 struct timed_thread {
     timer_t timer;
     bool has_timer;
@@ -50,8 +48,9 @@ struct timed_thread {
 };
 
 static struct times_tree tree;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* contexts, slots and timed threads */
-static struct timed_thread *timed;                       /* TIMES_SLOTS of them, as slots */
+/* protects contexts, slots and timed threads */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct timed_thread *timed; /* TIMES_SLOTS of them, like the slots */
 static __thread struct timed_thread *my_timed;
 static jclass probe_class;
 
@@ -60,16 +59,17 @@ static struct {
     int64_t eetop, carrier; /* field offsets; carrier 0: no virtual threads */
     struct times_report_costs costs;
     struct times_context *calibration;
-    struct times_point best[TIMES_CURVE]; /* what was measured; negative: nothing yet */
-    double best_call, best_count;         /* with a loop around it */
+    struct times_point best[TIMES_CURVE]; /* measurements; negative: none yet */
+    double best_call, best_count;         /* with a loop around the call */
     _Atomic uint64_t no_timer, no_slot, no_context;
 } state;
 
 /*
  * ---- the probes' native methods ----
- * The VM finds them by name in the agent's library: RegisterNatives for a class of java.base makes
- * it warn on stdout. `bind` in the probe calls each once before anything is instrumented, with
- * zeros for addresses.
+ *
+ * The VM finds them by name in the agent's library, because RegisterNatives for a class of
+ * java.base prints a warning on stdout. `bind` in the probe class calls each of them once before
+ * anything is instrumented, with zeros as addresses.
  */
 #define NATIVE(type, name)       EXPORT type JNICALL Java_java_lang_JvmscopeTimes_##name
 #define DECLARE(type, name, ...) NATIVE(type, name)(JNIEnv *, jclass, ##__VA_ARGS__)
@@ -160,7 +160,7 @@ NATIVE(void, freeContext)(JNIEnv *jni, jclass class, jlong context)
 {
     struct times_context *c = (struct times_context *)(uintptr_t)context;
     pthread_mutex_lock(&lock);
-    /* One of a session that is over is nobody's. */
+    /* Contexts of an earlier session have no owner. */
     if (c >= tree.contexts && c < tree.contexts + TIMES_CONTEXTS)
         times_context_give(&tree, c);
     pthread_mutex_unlock(&lock);
@@ -210,7 +210,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
     errno = saved;
 }
 
-/* The handler stays for good: a late signal under SIG_DFL would end the process. */
+/* The handler stays installed: a late signal under SIG_DFL would end the process. */
 static void install_handler(void)
 {
     struct sigaction now = {0};
@@ -234,7 +234,7 @@ static void forget_thread(struct timed_thread *t)
         return;
     struct times_context *own = s->own;
     times_slot_remove(&tree, s);
-    /* With thread=y a tree stays its thread's. */
+    /* With thread=y a tree stays with its thread. */
     if (!state.by_thread)
         times_context_give(&tree, own);
 }
@@ -261,8 +261,9 @@ struct editing {
 };
 
 /*
- * Straight code without calls, allocations or jumps, no longer than a few instructions: an
- * accessor, or what a clock cannot tell from nothing (doc/cpu-times.md).
+ * True for straight-line code without calls, allocations or jumps that is no longer than a few
+ * instructions: an accessor, or a method that a clock cannot distinguish from nothing
+ * (doc/cpu-times.md).
  */
 static bool is_small(const struct edit *e)
 {
@@ -401,8 +402,8 @@ static int map_timed(void)
 }
 
 /*
- * The best of the rounds that fit into a while, in nanoseconds a call: the one that nothing
- * disturbed. Negative: it failed.
+ * The best of the rounds that fit into a time limit, in nanoseconds a call, since that round was
+ * disturbed least. Negative: it failed.
  */
 static double best_round(JNIEnv *jni, const char *name, int32_t number, int steps, uint64_t for_ns,
                          double *ret_seen)
@@ -425,7 +426,7 @@ static double best_round(JNIEnv *jni, const char *name, int32_t number, int step
     return run ? (double)best / CALIBRATION : -1;
 }
 
-/* Keeps the better of two figures; true when that made a difference. */
+/* Keeps the better of two measurements; true when the difference is significant. */
 static bool improve(double *best, double found)
 {
     bool better = found >= 0 && (*best < 0 || found < 0.98 * *best);
@@ -434,7 +435,7 @@ static bool improve(double *best, double found)
     return better;
 }
 
-/* One pass over what is to be measured; true when it found anything better than those before. */
+/* One pass over all measurements; true when any improved on those before. */
 static bool calibrate_pass(JNIEnv *jni)
 {
     int32_t number = state.costs.calibration;
@@ -457,7 +458,10 @@ static bool calibrate_pass(JNIEnv *jni)
     return better;
 }
 
-/* The curve of report.h from the best figures; what noise has turned round says nothing. */
+/*
+ * Builds the curve of report.h from the best measurements; points that noise has put out of order
+ * are dropped.
+ */
 static void make_curve(struct times_report_costs *c)
 {
     c->points = 0;
@@ -473,9 +477,9 @@ static void make_curve(struct times_report_costs *c)
 }
 
 /*
- * What a call of the probes costs: the best that was found at start or since, for the JIT compiles
- * the loops when it gets round to it. In a context of its own, where no other calls are in the way
- * of its node.
+ * Measures the cost of the probes in a call and keeps the best value found at start or later,
+ * because the JIT compiles the loops at a time of its own choosing. Uses a separate context, so
+ * that its node is not affected by other calls.
  */
 static void calibrate(JNIEnv *jni)
 {

@@ -14,13 +14,13 @@ struct row {
     uint32_t class_name, name, descriptor, source, access;
     jmethodID id;     /* NULL until asked for */
     const char *mark; /* NULL: its calls are counted and timed */
-    bool told;        /* of the mark */
+    bool told;        /* name of the marked method */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* all of the below */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects everything below */
 static struct strpool strings;
 static VEC(struct row) methods;
-static struct map index_of; /* hash of (class, name, descriptor) to number */
+static struct map index_of; /* hash of (class, name, descriptor) -> number */
 
 static bool is_small(const struct row *row)
 {

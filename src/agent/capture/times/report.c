@@ -15,14 +15,14 @@
 
 enum { DEPTH_MAX = 1024, DRAIN_EVERY = 256, SAVED_PATHS = 20000, FEWEST_READINGS = 10 };
 
-/* A trace: what the paths that end in the same methods have together. */
+/* A trace combines the paths that end in the same methods. */
 struct trace_row {
-    uint64_t trace;  /* number in `traces` */
+    uint64_t trace;  /* index in `traces` */
     uint32_t thread; /* 0 unless thread=y */
     uint64_t calls, samples, slowest_ns;
     int64_t raw_ns, self_ns;
-    int64_t open_ns; /* of self_ns, in calls that have not returned */
-    bool known;      /* its time is */
+    int64_t open_ns; /* the part of self_ns in calls that have not returned */
+    bool known;      /* its time is known */
 };
 
 struct report {
@@ -31,12 +31,13 @@ struct report {
     bool elapsed, by_thread;
     bool totals; /* rows are methods, with all that was counted */
     struct times_paths paths;
-    struct strpool traces; /* thread, then method numbers, the running one first */
+    struct strpool traces; /* thread, then method numbers, innermost first */
     VEC(struct trace_row) rows;
 };
 
 /*
- * What earlier reports of the session have written, by trace; so that each shows what came since.
+ * What earlier reports of the session have written, by trace, so that each report shows only what
+ * was added.
  */
 static struct strpool told_traces;
 static VEC(struct trace_row) told;
@@ -103,8 +104,8 @@ double times_true_ns(const struct times_report_costs *costs, double seen_ns)
 }
 
 /*
- * How much of a call's probes falls into the call when it does nothing, the rest being its
- * caller's.
+ * The part of the cost of a call's probes that falls into an empty call; the rest falls into its
+ * caller.
  */
 static double inside_ns(const struct report *r)
 {
@@ -124,8 +125,8 @@ static uint64_t path_trace(struct report *r, uint32_t path, uint32_t depth)
 }
 
 /*
- * The self time of a path without the probes. caller_ns: what the probes of its callees took
- * outside of them.
+ * The self time of a path without the probes. caller_ns: the time that the probes of its callees
+ * took outside of the callees.
  */
 static int64_t corrected_ns(const struct report *r, const struct times_path *path, int64_t raw_ns,
                             double caller_ns)
@@ -138,7 +139,10 @@ static int64_t corrected_ns(const struct report *r, const struct times_path *pat
     return (int64_t)(calls * times_true_ns(r->costs, seen / calls));
 }
 
-/* Self times, raw and without the probes, of every path; then one row a trace. */
+/*
+ * Computes the self time of every path, with and without the probes, then combines the paths of
+ * each trace into a row.
+ */
 static int make_rows(struct report *r, uint32_t depth)
 {
     size_t n = r->paths.all.len;
@@ -183,7 +187,7 @@ static int make_rows(struct report *r, uint32_t depth)
     return result;
 }
 
-/* Takes from the rows what has been told before, and keeps the sums for the next time. */
+/* Subtracts what was reported before from the rows, and keeps the totals for the next time. */
 static int subtract_told(struct report *r)
 {
     for (size_t i = 0; i < r->rows.len; i++) {
@@ -209,16 +213,16 @@ static int subtract_told(struct report *r)
     return 0;
 }
 
-/* A time is known where every call was timed, or the CPU clock was read often enough for it. */
+/* A time is known where every call was timed, or the CPU clock was read often enough. */
 static bool is_time_known(const struct report *r, const struct trace_row *row)
 {
     int32_t method;
     struct str key = strpool_get(&r->traces, row->trace);
-    memcpy(&method, key.data + sizeof(method), sizeof(method)); /* behind the thread */
+    memcpy(&method, key.data + sizeof(method), sizeof(method)); /* follows the thread */
     return !times_method_is_small(method) && (r->elapsed || row->samples >= FEWEST_READINGS);
 }
 
-/* Rows whose time is known, by it; behind them the others, by their calls. */
+/* Rows whose time is known are sorted by it; the others follow, sorted by their calls. */
 static int by_self(const void *a, const void *b)
 {
     const struct trace_row *x = a, *y = b;
@@ -231,7 +235,7 @@ static int by_self(const void *a, const void *b)
     return x->trace < y->trace ? -1 : x->trace > y->trace;
 }
 
-/* The frames of a trace, the running one first; answers how many. */
+/* The frames of a trace, innermost first; returns their number. */
 static uint32_t trace_frames(const struct report *r, const struct trace_row *row,
                              struct jfr_frame *frames)
 {
@@ -329,8 +333,8 @@ static void write_old(struct report *r, JNIEnv *jni)
 }
 
 /*
- * The methods that are not counted or not timed, but for those that an earlier report of the
- * session told.
+ * Reports methods that are not counted or not timed, except those that an earlier report of the
+ * session mentioned.
  */
 static int write_marks(struct jfr_writer *w, uint32_t type, uint64_t now)
 {
@@ -380,7 +384,7 @@ static int write_recording(struct report *r, JNIEnv *jni, uint64_t *ret_events)
         uint32_t n = trace_frames(r, row, frames);
         uint64_t trace = jfr_trace(w, frames, n, false);
         if (!jfr_begin_growing(w, event_type, 0, &e)) {
-            /* totals are saved again */
+            /* totals will be saved again */
             jfr_lose_events(w, event_type, r->totals ? 0 : r->rows.len - i);
             return -ENOSPC;
         }

@@ -9,34 +9,35 @@
 struct session;
 
 /*
- * What the probes cost, measured. With clock=elapsed what the two readings of a call see is more
- * than its time, and not by a constant: a processor does the first nanoseconds of a call while it
- * still finishes with the clock. So known work was timed.
+ * The measured cost of the probes. With clock=elapsed the two readings of a call show more than its
+ * time, and the excess is not constant: a processor executes the first nanoseconds of a call while
+ * it is still finishing the reading of the clock. The readings were therefore calibrated with known
+ * amounts of work.
  */
 enum { TIMES_CURVE = 7 };
 
 struct times_report_costs {
     double call_ns;      /* of entry and exit together */
-    double count_ns;     /* of a small method's probe */
-    int32_t calibration; /* the method whose calls measured it; left out of the report */
-    uint32_t points;     /* of the curve; 0 with clock=cpu */
+    double count_ns;     /* of the probe of a small method */
+    int32_t calibration; /* the method whose calls were measured; omitted from the report */
+    uint32_t points;     /* number of points of the curve; 0 with clock=cpu */
 
     struct times_point {
-        double true_ns, seen_ns; /* of a call; both ascend strictly */
+        double true_ns, seen_ns; /* for a call; both arrays are strictly increasing */
     } curve[TIMES_CURVE];
 };
 
 /*
- * The time that a call takes of which the readings saw so much on average. Negative where they saw
- * less than of nothing.
+ * The time of a call for which the readings show seen_ns on average. Negative where they show less
+ * than for an empty call.
  */
 double times_true_ns(const struct times_report_costs *costs, double seen_ns);
 
 /*
- * Writes what was counted since the last report of the session, in *ret_events events of a
- * recording. Under the session's lock. With `save` (a recording's, between reports) a tree of many
- * call paths is written as totals of methods alone, which is cheap however large the tree is; the
- * next report says the same by stacks.
+ * Writes what was counted since the session's previous report, as *ret_events events of a
+ * recording. Under the session's lock. With `save` (of a recording, between reports) a tree with
+ * many call paths is written only as totals by method, which is cheap for any size of the tree; the
+ * next report contains the same calls by stack.
  */
 int times_report(struct session *s, JNIEnv *jni, const struct times_tree *t,
                  const struct times_report_costs *costs, bool elapsed, bool by_thread, bool save,

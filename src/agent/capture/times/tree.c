@@ -28,7 +28,7 @@ static void clear_table(uint64_t *table, uint32_t n)
         table[i] = TIMES_EMPTY;
 }
 
-/* A node that has its table in itself. */
+/* A node that contains its table. */
 static void init_node(struct times_node *n, struct times_context *c, int32_t method)
 {
     n->method = method;
@@ -78,8 +78,8 @@ int times_begin(struct times_tree *t, size_t limit, bool timed)
     if (!memory)
         return -ENOMEM;
     /*
-     * Calls of large programs touch their nodes in no order, and misses of the TLB cost a quarter
-     * of it. Refused: no matter.
+     * Calls of large programs access their nodes in random order, and TLB misses are a quarter of
+     * the cost. A refusal is harmless.
      */
     (void)madvise(memory, limit, MADV_HUGEPAGE);
     madvise(t->readings, limit / TIMES_NODE * sizeof(*t->readings), MADV_DONTNEED);
@@ -101,7 +101,7 @@ static struct times_node *node_at(const struct times_tree *t, const struct times
     return (struct times_node *)((char *)chunk->nodes + (size_t)i * t->node_size);
 }
 
-/* Late probes of calls that began in this session find no context. */
+/* Late probes of calls that began in this session will find no context. */
 static void disown_nodes(struct times_tree *t)
 {
     uint32_t n = atomic_load(&t->n_contexts);
@@ -121,7 +121,7 @@ void times_end(struct times_tree *t)
             atomic_store(&t->slots[i].context, &t->lost_context);
         t->slots[i].own = &t->lost_context;
     }
-    /* Zeros in place of the nodes before: see the header. The address range stays taken. */
+    /* Replaces the old nodes by zeros, as the header explains. The address range stays reserved. */
     if (t->old.memory)
         madvise(t->old.memory, t->old.size, MADV_DONTNEED);
     size_t used = (MIN(atomic_load(&t->used), t->limit) + 4095) & ~(size_t)4095;
@@ -277,8 +277,8 @@ static uint64_t *new_table(struct times_tree *t, struct times_context *c, uint32
 }
 
 /*
- * Room for one more: the table in a node leaves one entry free, others are at most half full, so
- * that most children are found at once.
+ * Makes room for one more child. The table inside a node keeps one entry free, other tables are at
+ * most half full, so that most children are found in the first place tried.
  */
 static bool make_room(struct times_tree *t, struct times_node *n)
 {
@@ -325,14 +325,16 @@ struct times_node *times_child(struct times_tree *t, struct times_node *parent, 
 struct merging {
     const struct times_tree *t;
     struct times_paths *to;
-    VEC(const struct times_node *) nodes; /* of all paths, those of a path together */
-    VEC(size_t) first;                    /* of a path's nodes; one more than there are paths */
-    struct map open; /* addresses of nodes of timed calls that go on; 2: innermost */
+    /* children of all paths; those of one path are contiguous */
+    VEC(const struct times_node *) nodes;
+    /* index of the first child of each path; one more than there are paths */
+    VEC(size_t) first;
+    struct map open; /* addresses of nodes of timed calls in progress; 2: innermost */
     uint64_t now;
     bool by_thread;
 };
 
-/* The nodes of calls that are still going on: their time up to now counts. */
+/* The nodes of calls in progress: their time up to now counts. */
 static int note_open_calls(struct merging *m, const struct times_context *c)
 {
     int depth = 0, r = 0;
@@ -361,7 +363,7 @@ static void add_node(const struct merging *m, struct times_path *p, const struct
     p->open_ns += *open == 2 ? m->now - n->started : 0;
 }
 
-/* The children of a node that are there now. A mask is never newer than the table read after it. */
+/* The present children of a node. The mask is never newer than the table that is read after it. */
 static int push_children(struct merging *m, const struct times_node *n)
 {
     uint32_t mask = atomic_load_explicit(&((struct times_node *)n)->mask, memory_order_acquire);
@@ -392,10 +394,7 @@ static int by_thread_and_method(const void *a, const void *b)
     return u != v ? (u > v) - (u < v) : by_method(a, b);
 }
 
-/*
- * Makes paths of the children of a path's nodes: one of those whose method, and thread, is the
- * same.
- */
+/* Makes paths from the children of a path's nodes, one for each method and thread. */
 static int merge_children(struct merging *m, uint32_t path)
 {
     size_t from = m->first.data[path], to = m->first.data[path + 1], start = m->nodes.len;

@@ -29,16 +29,16 @@
 enum {
     TIMES_SLOT_BITS = 16,
     TIMES_SLOTS = 1 << TIMES_SLOT_BITS,
-    TIMES_FREE = 1, /* keys that are no address */
+    TIMES_FREE = 1, /* special keys, which are not addresses */
     TIMES_GONE = 2,
     TIMES_ROOT = -2,   /* of a context's root */
     TIMES_BEYOND = -3, /* of the node for calls for which there was no room */
     TIMES_NODE = 64,   /* bytes */
     TIMES_NODE_TIMED = 128,
     TIMES_OWN_TABLE = 4,
-    TIMES_METHOD_BITS = 22, /* of an entry: addresses of nodes have 42 bits more */
+    TIMES_METHOD_BITS = 22, /* in an entry: addresses of nodes have 42 bits more */
     TIMES_METHODS = (1 << TIMES_METHOD_BITS) - 1,
-    TIMES_EMPTY = TIMES_METHODS, /* an entry of no method */
+    TIMES_EMPTY = TIMES_METHODS, /* an entry without a method */
 };
 
 struct times_context;
@@ -50,7 +50,7 @@ struct times_node {
     uint64_t count;
     uint64_t *_Atomic table; /* entries of children, open addressing */
     uint64_t own_table[TIMES_OWN_TABLE];
-    /* Behind this only in trees of timed calls. */
+    /* The rest exists only in trees of timed calls. */
     uint64_t total_ns, started, slowest_ns;
     struct times_node *parent;
     uint64_t unused[4];
@@ -58,7 +58,7 @@ struct times_node {
 
 _Static_assert(sizeof(struct times_node) == TIMES_NODE_TIMED, "the probes know the layout");
 
-/* What the CPU timer saw of a node; apart from it, for few have any. */
+/* What the CPU timer recorded for a node. It is separate, because few nodes have any. */
 struct times_reading {
     uint64_t cpu_ns, samples;
 };
@@ -74,7 +74,7 @@ struct times_context {
     struct times_node *_Atomic current;
     struct times_node *root;
     struct times_node *beyond;
-    struct times_chunk *_Atomic chunks; /* the newest first */
+    struct times_chunk *_Atomic chunks; /* list of chunks, newest first */
     char *spare, *spare_end;            /* for tables */
     struct times_context *next_free;
     uint32_t number;
@@ -85,9 +85,9 @@ _Static_assert(sizeof(struct times_context) == 64, "a cache line");
 
 struct times_slot {
     _Atomic uint64_t key;
-    struct times_context *_Atomic context; /* that runs here now */
+    struct times_context *_Atomic context; /* the thread that runs here now */
     struct times_context *own;             /* of the platform thread */
-    void *owner;                           /* the caller's */
+    void *owner;                           /* pointer of the caller's */
 };
 
 _Static_assert(sizeof(struct times_slot) == 32, "the probes know the layout");
@@ -96,13 +96,13 @@ enum { TIMES_CONTEXTS = 1 << 16 };
 
 struct times_tree {
     struct times_slot *slots;
-    /* sessions take turns: a late probe must not touch the next one's */
+    /* sessions alternate between these, because a late probe must not touch the next session's */
     struct times_context *both_contexts, *contexts;
     _Atomic uint32_t n_contexts;
-    struct times_slot lost; /* where nothing is recorded: its context's nodes lead to themselves */
+    struct times_slot lost; /* where nothing is recorded: this context's nodes lead to themselves */
     struct times_context lost_context;
     struct times_node lost_node;
-    struct times_reading *readings; /* a row for each TIMES_NODE bytes of memory */
+    struct times_reading *readings; /* one for each TIMES_NODE bytes of memory */
     char *memory;                   /* of nodes and tables, for this session */
     size_t limit;                   /* the same for all sessions */
     _Atomic size_t used;
@@ -110,7 +110,7 @@ struct times_tree {
     struct {
         char *memory;
         size_t size;
-    } old; /* of the session before */
+    } old; /* nodes of the previous session */
 
     uint64_t generation;
     bool timed, active;
@@ -119,53 +119,54 @@ struct times_tree {
 };
 
 /*
- * Maps slots and contexts, once per process; begins a session with room for `limit` bytes of nodes.
- * -ENOMEM.
+ * Maps slots and contexts, once per process, and begins a session with room for `limit` bytes of
+ * nodes. -ENOMEM.
  */
 int times_begin(struct times_tree *t, size_t limit, bool timed) must_check;
-/* Ends it: no slot leads to a context any more. Merge before. Under the caller's lock. */
+/*
+ * Ends the session: no slot leads to a context any more. Call merge before. Under the caller's
+ * lock.
+ */
 void times_end(struct times_tree *t);
 
-/* A context with nothing running; NULL when there are none left. Under the caller's lock. */
+/* A context with no call in progress; NULL when there are none left. Under the caller's lock. */
 struct times_context *times_context_take(struct times_tree *t, bool reuse);
 void times_context_give(struct times_tree *t, struct times_context *c);
-/* Enters a thread; NULL when the table is full. Under the caller's lock. */
+/* Registers a thread; NULL when the table is full. Under the caller's lock. */
 struct times_slot *times_slot_add(struct times_tree *t, uint64_t key, struct times_context *own,
                                   void *owner);
 void times_slot_remove(struct times_tree *t, struct times_slot *s);
 
 /*
- * Where the timer's readings of a node are noted; NULL when it is none of this session's. In signal
- * handlers too.
+ * Where the timer's readings of a node are stored; NULL when the node does not belong to this
+ * session. Safe in signal handlers.
  */
 struct times_reading *times_reading_of(const struct times_tree *t, const struct times_node *n);
 
 /*
- * The child of a node, added if need be; on the thread that runs in its context. Never NULL: the
- * node beyond when full.
+ * The child of a node, added if necessary; called on the thread that runs in its context. Never
+ * NULL: when there is no room it is the node for such calls.
  */
 struct times_node *times_child(struct times_tree *t, struct times_node *parent, int32_t method);
 
 /*
- * What all contexts hold, merged: paths that are equal are one. Element 0 is the root; a parent
- * lies before its children.
+ * The contents of all contexts merged, so that equal paths are one. Element 0 is the root; parents
+ * precede their children.
  */
 struct times_path {
     int32_t method;
     uint32_t parent;
     uint32_t thread; /* 0 unless merged by thread */
     uint64_t samples, count, cpu_ns, total_ns, slowest_ns;
-    uint64_t open_ns; /* of total_ns: innermost calls of their threads that have not returned */
+    /* the part of total_ns in calls that are innermost in their threads and have not returned */
+    uint64_t open_ns;
 };
 
 struct times_paths {
     VEC(struct times_path) all;
 };
 
-/*
- * Adds to nothing: `ret` is filled anew. While threads run the figures are those of about now.
- * -ENOMEM.
- */
+/* `ret` is overwritten, not added to. While threads run, the figures are approximate. -ENOMEM. */
 int times_merge(const struct times_tree *t, bool by_thread, uint64_t now,
                 struct times_paths *ret) must_check;
 void times_paths_release(struct times_paths *p);
