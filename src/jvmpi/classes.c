@@ -269,9 +269,14 @@ jobjectID report_class(JNIEnv *env, jclass class)
     struct flight f = {0};
     bool wanted =
         event_enabled(JVMPI_EVENT_CLASS_LOAD) && atomic_load(&layer.live) && thread_ready(env);
-    struct class_entry *entry = wanted ? class_entry(env, class) : NULL;
-    if (!entry || !flight_begin(&f, (uintptr_t)entry, &entry->reported))
+    if (!wanted || !report_begin())
         return report_object(env, class);
+    struct class_entry *entry = class_entry(env, class);
+    if (!entry || !flight_begin(&f, (uintptr_t)entry, &entry->reported)) {
+        jobjectID known = report_object(env, class);
+        report_end();
+        return known;
+    }
     bool early = mutation("class-before-its-object");
     if (early)
         send_entry(env, entry, JVMPI_EVENT_CLASS_LOAD);
@@ -279,6 +284,7 @@ jobjectID report_class(JNIEnv *env, jclass class)
     if (!early && !f.requested && !mutation_eighth("unannounced-class"))
         send_entry(env, entry, JVMPI_EVENT_CLASS_LOAD);
     flight_end(&f);
+    report_end();
     return id;
 }
 

@@ -29,11 +29,11 @@ void layer_notify(JNIEnv *env, JVMPI_Event *event)
     int before = quiet;
     quiet = 0;
     notifying++;
-    handler_begins();
-    if (likely(!atomic_load_explicit(&layer.closing, memory_order_relaxed)) || ending || asked)
+    if (report_begin()) {
         send(event);
+        report_end();
+    }
     notifying--;
-    handler_ended();
     quiet = before;
 }
 
@@ -331,9 +331,9 @@ void layer_end(JNIEnv *env)
      */
     if (!thread_known(env) && !(*vm.ti)->GetCurrentThread(vm.ti, &thread) && thread)
         thread_begin(env, thread);
-    /* After this no event is sent except those that the agent itself requests. */
-    atomic_store(&layer.closing, true);
-    handlers_wait();
+    atomic_store(&layer.stage, STAGE_CLOSING);
+    reports_wait();
+    atomic_store(&layer.stage, STAGE_CLOSED);
     if (event_enabled(JVMPI_EVENT_JVM_SHUT_DOWN))
         layer_notify(env, &end);
     if (mutation("after-the-end"))

@@ -544,6 +544,8 @@ jint request_heap_dump(JNIEnv *env, jint level)
     else
         ok = traces_take(env, &traces) && dump_graph(env, level, &traces, &out);
     ids_sweep_end();
+    if (ok)
+        report_unreported(env); /* what answers to other threads have given ids since */
     JVMPI_Event e = {.event_type = JVMPI_EVENT_HEAP_DUMP | JVMPI_REQUESTED_EVENT,
                      .u.heap_dump = {level, (char *)out.data,
                                      (char *)out.data + out.len - mutation("short-dump"), traces.n,

@@ -24,13 +24,21 @@
 
 extern JVMPI_Interface jvmpi_interface;
 
+enum {
+    STAGE_OPEN,
+    /* JVM_SHUT_DOWN comes next; other threads finish what they report and begin nothing new. */
+    STAGE_CLOSING,
+    /* Events of other threads are left out, except those that the agent requests. */
+    STAGE_CLOSED,
+};
+
 struct layer {
     _Atomic uint64_t enabled; /* one bit for each event */
     atomic_bool live;         /* VMInit's replay has begun */
     /* The replay is in progress; events of other threads are left out. */
     atomic_bool replaying;
-    atomic_bool closing; /* JVM_SHUT_DOWN is being sent; events of other threads are left out */
-    atomic_bool down;    /* JVM_SHUT_DOWN was sent */
+    atomic_int stage; /* STAGE_OPEN ... */
+    atomic_bool down; /* JVM_SHUT_DOWN was sent */
 };
 
 extern struct layer layer;
@@ -250,26 +258,38 @@ extern const struct vm_callbacks class_load_events, class_hook_events, class_wat
 void threads_replay(JNIEnv *env);
 extern __thread bool thread_is_seen; /* the agent knows the calling thread */
 /*
- * Says, to other threads, whether the calling thread is in a handler. It is written with plain
- * stores, because it is read only once, at the end, by handlers_wait, which waits until all other
- * threads have left their handlers, for at most a second.
+ * Says, to other threads, whether the calling thread is reporting something. It is written with
+ * plain stores, because it is read only once, at the end, by reports_wait.
  */
-extern __thread _Atomic int *thread_in_handler;
+extern __thread _Atomic int *thread_reports;
+extern __thread int reports; /* number of report_begin without report_end */
 
-static inline void handler_begins(void)
+static inline void report_end(void)
 {
-    if (likely(thread_in_handler))
-        atomic_store_explicit(thread_in_handler, 1, memory_order_relaxed);
+    if (--reports == 0 && likely(thread_reports))
+        atomic_store_explicit(thread_reports, 0, memory_order_release);
+}
+
+/*
+ * Each event is sent between these calls. Where an event defines an id, they also enclose the
+ * decision that this thread reports it, so that no id counts as reported whose event is left out at
+ * the end. Returns false, and needs no report_end, when the thread must report nothing any more.
+ */
+static inline bool report_begin(void)
+{
+    reports++;
+    if (likely(thread_reports))
+        atomic_store_explicit(thread_reports, 1, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
+    int stage = atomic_load_explicit(&layer.stage, memory_order_relaxed);
+    if (likely(stage == STAGE_OPEN) || ending || asked || (stage == STAGE_CLOSING && reports > 1))
+        return true;
+    report_end();
+    return false;
 }
 
-static inline void handler_ended(void)
-{
-    if (likely(thread_in_handler) && !notifying)
-        atomic_store_explicit(thread_in_handler, 0, memory_order_release);
-}
-
-void handlers_wait(void);
+/* Waits until all other threads have called report_end, for at most a second. */
+void reports_wait(void);
 /*
  * Checks again a thread that was not seen before. Returns false when its events must be left out,
  * because its THREAD_END was sent, or because it is attaching itself and its Thread object is not

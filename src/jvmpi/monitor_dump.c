@@ -121,6 +121,9 @@ jint request_monitor_dump(JNIEnv *env)
     }
     vm_free(threads);
     raw_monitors_put(&m.out, &m.threads);
+    if (atomic_load(&layer.stage) != STAGE_OPEN)
+        /* Threads may run methods of classes whose CLASS_LOAD was left out. */
+        classes_replay(env);
     jint ret = ok && !buf_error(&m.out) ? JVMPI_SUCCESS : JVMPI_FAIL;
     JVMPI_Event e = {.event_type = JVMPI_EVENT_MONITOR_DUMP | JVMPI_REQUESTED_EVENT,
                      .u.monitor_dump = {(char *)m.out.data, (char *)m.out.data + m.out.len, used,

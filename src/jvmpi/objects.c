@@ -134,8 +134,8 @@ static struct kind kind_of(JNIEnv *env, jclass class)
                             * now that its kind is known, because java.lang.Class is its own class
                             */
                            class);
-        if (flight_may_wait())
-            /* Only a thread that has waited for the reporting one may set this. */
+        if (flight_may_wait() && atomic_load(&layer.stage) == STAGE_OPEN)
+            /* Only a thread that has reported it or waited for the reporting one may set this. */
             atomic_store(&known->reported, true);
     }
     recent[1] = recent[0];
@@ -182,10 +182,13 @@ static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobje
 {
     bool unreported = false;
     struct flight f = {0};
-    jobjectID id = wanted(env) ? id_to_report(object, false, &f, &unreported) : NULL;
+    if (!wanted(env) || !report_begin())
+        return;
+    jobjectID id = id_to_report(object, false, &f, &unreported);
     if (unreported) /* the VM's own allocations are reported twice */
         tell_alloc(env, class, size, id);
     flight_end(&f);
+    report_end();
 }
 
 /* Where both are sent, this comes before VMObjectAlloc. */
@@ -194,10 +197,13 @@ static void JNICALL on_sampled(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobjec
 {
     bool unreported = false;
     struct flight f = {0};
-    jobjectID id = wanted(env) ? id_of_allocated(env, object, &f, &unreported) : NULL;
+    if (!wanted(env) || !report_begin())
+        return;
+    jobjectID id = id_of_allocated(env, object, &f, &unreported);
     if (unreported)
         tell_alloc(env, class, size, id);
     flight_end(&f);
+    report_end();
 }
 
 static jobjectID tell_of(JNIEnv *env, jobject object, bool unshared)
@@ -205,16 +211,18 @@ static jobjectID tell_of(JNIEnv *env, jobject object, bool unshared)
     jlong size = 0;
     bool unreported;
     struct flight f = {0};
-    if (!event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || !atomic_load(&layer.live) || !thread_ready(env))
+    if (!event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || !atomic_load(&layer.live) ||
+        !thread_ready(env) || !report_begin())
         return id_of(object);
     jobjectID id = id_to_report(object, unshared, &f, &unreported);
-    if (!unreported)
-        return id;
-    jclass class = (*env)->GetObjectClass(env, object);
-    (void)(*vm.ti)->GetObjectSize(vm.ti, object, &size);
-    tell_alloc(env, class, size, id);
-    flight_end(&f);
-    (*env)->DeleteLocalRef(env, class);
+    if (unreported) {
+        jclass class = (*env)->GetObjectClass(env, object);
+        (void)(*vm.ti)->GetObjectSize(vm.ti, object, &size);
+        tell_alloc(env, class, size, id);
+        flight_end(&f);
+        (*env)->DeleteLocalRef(env, class);
+    }
+    report_end();
     return id;
 }
 

@@ -68,14 +68,17 @@ size_t references_list(struct reference **ret)
     return n;
 }
 
-static void made(JNIEnv *env, jint type, jobject ref)
+/* Returns whether the agent knows the reference now. */
+static bool made(JNIEnv *env, jint type, jobject ref)
 {
-    if (!ref || !event_enabled(type) || !thread_ready(env))
-        return;
+    if (!ref || !event_enabled(type) || !thread_ready(env) || !report_begin())
+        return false;
     jobjectID id = report_object(env, ref);
     remember_told(ref);
     JVMPI_Event e = {.event_type = type, .u.jni_globalref_alloc = {id, ref}};
     layer_notify(env, &e);
+    report_end();
+    return true;
 }
 
 /*
@@ -93,8 +96,8 @@ static void freed(JNIEnv *env, jint type, jint alloc_type, jobject ref)
 static jobject JNICALL new_global(JNIEnv *env, jobject object)
 {
     jobject ref = original->NewGlobalRef(env, object);
-    made(env, JVMPI_EVENT_JNI_GLOBALREF_ALLOC, ref);
-    remember(ref); /* for dumps, once the agent knows it */
+    if (made(env, JVMPI_EVENT_JNI_GLOBALREF_ALLOC, ref))
+        remember(ref); /* for dumps */
     return ref;
 }
 
@@ -108,7 +111,7 @@ static void JNICALL delete_global(JNIEnv *env, jobject ref)
 static jweak JNICALL new_weak(JNIEnv *env, jobject object)
 {
     jweak ref = original->NewWeakGlobalRef(env, object);
-    made(env, JVMPI_EVENT_JNI_WEAK_GLOBALREF_ALLOC, ref);
+    (void)made(env, JVMPI_EVENT_JNI_WEAK_GLOBALREF_ALLOC, ref);
     return ref;
 }
 

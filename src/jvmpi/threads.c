@@ -26,7 +26,7 @@ struct thread_entry {
     atomic_bool locked;    /* it holds a lock of the layer */
     atomic_bool reported;  /* THREAD_START has reported it */
     atomic_bool ending;    /* THREAD_END is being sent: no dump names it any more */
-    _Atomic int in_handler;
+    _Atomic int reporting;
     bool was_suspended; /* and the status at that time */
     jint status;
     jlong cpu_ns, cpu_before_ns; /* at the last suspension and the one before; -1 if none */
@@ -36,7 +36,8 @@ static struct thread_entry *_Atomic buckets[BUCKETS];
 static pthread_mutex_t threads = PTHREAD_MUTEX_INITIALIZER;
 static __thread struct thread_entry *mine;
 __thread bool thread_is_seen;
-__thread _Atomic int *thread_in_handler;
+__thread _Atomic int *thread_reports;
+__thread int reports;
 /* The thread for which THREAD_END was sent; its kernel thread may run another Java thread later. */
 static __thread jobjectID gone;
 
@@ -87,7 +88,7 @@ bool thread_known(JNIEnv *env)
     struct thread_entry *t = find(env);
     if (t) {
         mine = t; /* no event reports the start of the main thread */
-        thread_in_handler = &t->in_handler;
+        thread_reports = &t->reporting;
     }
     return t;
 }
@@ -116,6 +117,7 @@ static struct thread_entry *enter(JNIEnv *self, JNIEnv *env, jthread object, boo
             atomic_store(&t->suspended, false);
             atomic_store(&t->reported, false);
             atomic_store(&t->ending, false);
+            atomic_store(&t->reporting, 0);
             t->cpu_ns = t->cpu_before_ns = -1;
             atomic_store(&t->local, NULL);
             atomic_store(&t->env, env);
@@ -145,7 +147,7 @@ static void leave(JNIEnv *self, JNIEnv *env)
     }
     layer_unlock(&threads);
     mine = NULL;
-    thread_in_handler = NULL;
+    thread_reports = NULL;
     thread_is_seen = false;
     if (object) {
         id_drop(id);
@@ -227,8 +229,12 @@ static void send_thread(JNIEnv *self, jint type, JNIEnv *env, jthread thread)
 static void report_thread(JNIEnv *self, struct thread_entry *t, JNIEnv *env, jthread thread)
 {
     struct flight f = {0};
-    if (!event_enabled(JVMPI_EVENT_THREAD_START) || !flight_begin(&f, (uintptr_t)t, &t->reported))
+    if (!event_enabled(JVMPI_EVENT_THREAD_START) || !report_begin())
         return;
+    if (!flight_begin(&f, (uintptr_t)t, &t->reported)) {
+        report_end();
+        return;
+    }
     /*
      * The thread's object is reported first. The handler of that event may request the thread's
      * start, which must be sent only once.
@@ -237,9 +243,10 @@ static void report_thread(JNIEnv *self, struct thread_entry *t, JNIEnv *env, jth
     if ((!f.requested || mutation("thread-twice")) && !mutation_eighth("unannounced-thread"))
         send_thread(self, JVMPI_EVENT_THREAD_START, env, thread);
     flight_end(&f);
+    report_end();
 }
 
-void handlers_wait(void)
+void reports_wait(void)
 {
     enum { MOST_MS = 1000 };
 
@@ -251,7 +258,7 @@ void handlers_wait(void)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     for (unsigned i = 0, ms = 0; i < BUCKETS; i++)
         for (struct thread_entry *t = atomic_load(&buckets[i]); t; t = atomic_load(&t->next))
-            for (; t != mine && atomic_load(&t->in_handler) && ms < MOST_MS; ms++)
+            for (; t != mine && atomic_load(&t->reporting) && ms < MOST_MS; ms++)
                 nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
@@ -311,7 +318,7 @@ void thread_begin(JNIEnv *env, jthread thread)
     bool fresh;
     gone = NULL;
     mine = enter(env, env, thread, &fresh);
-    thread_in_handler = mine ? &mine->in_handler : NULL;
+    thread_reports = mine ? &mine->reporting : NULL;
     thread_is_seen = mine;
     if (mine)
         report_thread(env, mine, env, thread);

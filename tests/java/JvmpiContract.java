@@ -12,7 +12,10 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.IntUnaryOperator;
 
-/** What an agent's tables find hard: JvmpiContract THREADS LOADERS. Ends with "right" and a sum that does not depend on chance. */
+/**
+ * What an agent's tables find hard: JvmpiContract THREADS LOADERS [LEFT]. Ends with "right" and a sum that does not depend on
+ * chance, while LEFT daemon threads go on.
+ */
 public class JvmpiContract {
     static class NeverMade { int field; static int statics; }
     interface NeverUsed { int x = 3; }
@@ -156,6 +159,35 @@ public class JvmpiContract {
         return n - done.get();
     }
 
+    /** Threads that go on making objects, classes and threads while the VM ends. */
+    static void leave(int n) throws Exception {
+        byte[] code = read(JvmpiContract.class.getResourceAsStream("JvmpiContract$Dropped.class"));
+        AtomicInteger running = new AtomicInteger();
+        for (int i = 0; i < n; i++) {
+            Thread t = new Thread(() -> {
+                Object[] kept = new Object[1000];
+                for (int k = 0; ; k++) {
+                    try {
+                        kept[k % kept.length] = new Loader(code).loadClass("JvmpiContract$Dropped").getDeclaredConstructor().newInstance();
+                        for (int j = 0; j < 100; j++)
+                            kept[(k + j) % kept.length] = new Object[] {new byte[j], "a" + j};
+                        Thread inner = new Thread(() -> Thread.yield(), "inner");
+                        inner.start();
+                        inner.join();
+                    } catch (Exception e) {
+                        throw new RuntimeException(e);
+                    }
+                    if (k == 2)
+                        running.incrementAndGet();
+                }
+            }, "left " + i);
+            t.setDaemon(true);
+            t.start();
+        }
+        while (running.get() < n)
+            Thread.sleep(1);
+    }
+
     public static void main(String[] args) throws Exception {
         int threads = Integer.parseInt(args[0]), loaders = Integer.parseInt(args[1]);
         int[] part = new int[1];
@@ -169,6 +201,7 @@ public class JvmpiContract {
         beside.start();
         int sum = threads(threads) + objects(2000) + virtual(threads);
         beside.join();
+        leave(args.length > 2 ? Integer.parseInt(args[2]) : 0);
         System.out.println("right " + (sum - threads) + " " + (part[0] - 6 * loaders));
     }
 }
