@@ -135,6 +135,13 @@ static struct thread_entry *enter(JNIEnv *self, JNIEnv *env, jthread object, boo
     return t;
 }
 
+static void forget_me(void)
+{
+    mine = NULL;
+    thread_reports = NULL;
+    thread_is_seen = false;
+}
+
 static void leave(JNIEnv *self, JNIEnv *env)
 {
     layer_lock(&threads);
@@ -146,9 +153,7 @@ static void leave(JNIEnv *self, JNIEnv *env)
         atomic_store(&t->env, NULL);
     }
     layer_unlock(&threads);
-    mine = NULL;
-    thread_reports = NULL;
-    thread_is_seen = false;
+    forget_me();
     if (object) {
         id_drop(id);
         layer_delete_weak(self, object);
@@ -294,10 +299,16 @@ static void end(JNIEnv *self, JNIEnv *env, jthread thread)
      * If the start of a thread was not reported, its end is reported only when the event for starts
      * is disabled.
      */
-    if (t && event_enabled(JVMPI_EVENT_THREAD_END) &&
-        (atomic_load(&t->reported) || !event_enabled(JVMPI_EVENT_THREAD_START)))
-        for (int times = mutation("end-twice") ? 2 : 1; times > 0; times--)
-            send_thread(self, JVMPI_EVENT_THREAD_END, env, thread);
+    bool wanted = t && event_enabled(JVMPI_EVENT_THREAD_END) &&
+                  (atomic_load(&t->reported) || !event_enabled(JVMPI_EVENT_THREAD_START));
+    if (wanted && !report_begin()) {
+        forget_me(); /* the agent, to which it has not ended, may still ask for it */
+        return;
+    }
+    for (int times = !wanted ? 0 : mutation("end-twice") ? 2 : 1; times > 0; times--)
+        send_thread(self, JVMPI_EVENT_THREAD_END, env, thread);
+    if (wanted)
+        report_end();
     leave(self, env);
 }
 
@@ -307,8 +318,8 @@ static void end(JNIEnv *self, JNIEnv *env, jthread thread)
  */
 static void end_former(JNIEnv *env, jthread thread)
 {
-    jthread former = thread_of(env, env);
-    if (former && !(*env)->IsSameObject(env, former, thread))
+    jthread former = thread_of(env, env); /* NULL too when the former thread's object has ended */
+    if (find(env) && !(*env)->IsSameObject(env, former, thread))
         end(env, env, former);
     (*env)->DeleteLocalRef(env, former);
 }
@@ -446,8 +457,7 @@ void *get_thread_local_storage(JNIEnv *env)
 static jint status_of(jthread thread, bool by_us)
 {
     jint state = 0, status = JVMPI_THREAD_RUNNABLE;
-    if ((*vm.ti)->GetThreadState(vm.ti, thread, &state))
-        return 0;
+    (void)(*vm.ti)->GetThreadState(vm.ti, thread, &state);
     if (state & JVMTI_THREAD_STATE_BLOCKED_ON_MONITOR_ENTER)
         status = JVMPI_THREAD_MONITOR_WAIT;
     else if (state &
@@ -465,7 +475,11 @@ jint get_thread_status(JNIEnv *env)
     JNIEnv *self = vm_jni();
     struct thread_entry *t = find(env);
     jthread thread = self && t ? thread_of(self, env) : NULL;
-    jint status = thread ? status_of(thread, atomic_load(&t->suspended)) : 0;
+    /* Without an object it is a thread of the VM's own that has ended, whose end is not reported.
+     */
+    jint status = thread ? status_of(thread, atomic_load(&t->suspended))
+                  : t    ? JVMPI_THREAD_RUNNABLE
+                         : 0;
     if (thread)
         (*self)->DeleteLocalRef(self, thread);
     return status;
@@ -473,11 +487,10 @@ jint get_thread_status(JNIEnv *env)
 
 jobjectID get_thread_object(JNIEnv *env)
 {
-    JNIEnv *self = vm_jni();
-    jthread thread = self ? thread_of(self, env) : NULL;
-    jobjectID id = id_of(thread);
-    if (thread)
-        (*self)->DeleteLocalRef(self, thread);
+    layer_lock(&threads);
+    const struct thread_entry *t = find(env);
+    jobjectID id = t ? t->id : NULL;
+    layer_unlock(&threads);
     return id;
 }
 

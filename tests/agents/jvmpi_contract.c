@@ -347,6 +347,21 @@ void request_dumps(void)
     all_requested = true;
 }
 
+/* Requires the monitor, so no thread of the table can have reported its end. */
+static void check_threads(void)
+{
+    struct thread_record *t;
+    for (size_t i = 0; (t = table_next(&threads, &i));) {
+        jint status =
+            vm->GetThreadStatus(t->env) & ~(JVMPI_THREAD_SUSPENDED | JVMPI_THREAD_INTERRUPTED);
+        if (status < JVMPI_THREAD_RUNNABLE || status > JVMPI_THREAD_CONDVAR_WAIT)
+            breach("a thread without a status", "%s, %d", t->name, (int)status);
+        if (vm->GetThreadObject(t->env) != t->id)
+            breach("a thread with another object than its THREAD_START said", "%s: %p, not %p",
+                   t->name, (void *)vm->GetThreadObject(t->env), (void *)t->id);
+    }
+}
+
 static void sample(void)
 {
     enum { MOST = 200, DEEP = 64 };
@@ -357,19 +372,16 @@ static void sample(void)
     struct thread_record *t;
     (void)(*java_vm)->GetEnv(java_vm, (void **)&self, JNI_VERSION_1_2);
     vm->RawMonitorEnter(tables);
+    check_threads();
     vm->DisableGC();
     for (size_t i = 0; n < MOST && (t = table_next(&threads, &i));)
         if (t->env != self)
             envs[n++] = t->env;
     vm->SuspendThreadList(n, envs, results);
+    check_threads();
     JVMPI_CallTrace traces[MOST];
     for (jint i = 0; i < n; i++) {
         traces[i] = (JVMPI_CallTrace){envs[i], 0, frames[i]};
-        jint status =
-            vm->GetThreadStatus(envs[i]) & ~(JVMPI_THREAD_SUSPENDED | JVMPI_THREAD_INTERRUPTED);
-        if (results[i] == 0 &&
-            (status < JVMPI_THREAD_RUNNABLE || status > JVMPI_THREAD_CONDVAR_WAIT))
-            breach("a strange thread status", "%d", (int)status);
         (void)vm->ThreadHasRun(envs[i]);
         vm->GetCallTrace(&traces[i], DEEP);
     }
@@ -436,6 +448,7 @@ static void on_shut_down(void)
 {
     vm->RawMonitorEnter(tables);
     request_dumps();
+    check_threads();
     check_tables_at_end();
     if (atomic_load(&brackets))
         breach("GC_START without GC_FINISH", "%s", "");
