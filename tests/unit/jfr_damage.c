@@ -3,12 +3,12 @@
  * Damages a recording in memory in many ways and reads all of it each time, as the fuzz target
  * does:
  *
- *     jfr_damage FILE FIRST STEP [SECONDS]
+ *     jfr_damage FILE FIRST STEP [TRIES]
  *
  * At the positions FIRST, FIRST + STEP ... it changes the byte to several values in turn, and cuts
- * the file. It prints the number of tries. It fails by crashing or by a report of the sanitizer.
+ * the file, TRIES times at most. It prints the number of tries. It fails by crashing or by a
+ * report of the sanitizer.
  */
-#include "base/clock.h"
 #include "base/file.h"
 
 #include <stdint.h>
@@ -25,9 +25,9 @@ int main(int argc, char **argv)
     if (argc < 4 || read_file(argv[1], 1 << 30, &bytes, &len))
         return 2;
     size_t step = strtoul(argv[3], NULL, 10), n = 0;
-    uint64_t end = argc > 4 ? now_ns() + strtoul(argv[4], NULL, 10) * NS_PER_SECOND : UINT64_MAX;
+    size_t tries = argc > 4 ? strtoul(argv[4], NULL, 10) : SIZE_MAX;
     LLVMFuzzerTestOneInput(bytes, len);
-    for (size_t i = strtoul(argv[2], NULL, 10); i < len && now_ns() < end; i += step) {
+    for (size_t i = strtoul(argv[2], NULL, 10); i < len && n < tries; i += step) {
         uint8_t old = bytes[i];
         const uint8_t values[] = {(uint8_t)~old, 0, 0xff, 0x7f, (uint8_t)(old + 1)};
         bytes[i] = values[n++ % sizeof(values)];
