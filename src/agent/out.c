@@ -54,7 +54,8 @@ static int choose_path(char *path, size_t size, const struct options *o)
 static uint16_t control_flags(const struct options *o)
 {
     return (uint16_t)((o->v[OPT_HEAP].text ? HPROF_CONTROL_ALLOC_TRACES : 0) |
-                      (option_is(o, OPT_CPU, "samples") ? HPROF_CONTROL_CPU_SAMPLING : 0));
+                      (option_is(o, OPT_CPU, "samples") ? HPROF_CONTROL_CPU_SAMPLING : 0) |
+                      (option_is(o, OPT_CPU, "wall") ? HPROF_CONTROL_WALL_SAMPLING : 0));
 }
 
 static int write_net(void *context, const void *bytes, size_t len)

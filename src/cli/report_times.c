@@ -262,8 +262,30 @@ static void print_left(const struct profile *p)
         printf(" methods (--json names them)\n");
 }
 
+/* What a text of HPROF tells: calls, and times of which it rounds the smaller ones to nothing. */
+static void print_rounded_times(const struct times_table *t, const struct profile *p, size_t limit)
+{
+    printf("\n       calls        self       total  method\n");
+    for (size_t i = 0; i < MIN(t->rows.len, limit); i++) {
+        const struct times_row *row = &t->rows.data[i];
+        char self[32], total[32];
+        printf("%12" PRIu64 "  %10s  %10s  ", row->calls,
+               row->self_ns ? signed_time(self, row->self_ns) : "-",
+               row->total_ns ? signed_time(total, row->total_ns) : "-");
+        print_text(stdout, profile_text(p, row->label));
+        putchar('\n');
+    }
+    if (t->rows.len > limit)
+        printf(" ... and %zu methods more (--limit)\n", t->rows.len - limit);
+    printf(" - too little, or too few readings of the clock, for the file to tell a time\n");
+}
+
 static void print_times(const struct times_table *t, const struct profile *p, size_t limit)
 {
+    if (p->times_rounded) {
+        print_rounded_times(t, p, limit);
+        return;
+    }
     printf("\n       calls        self         raw       total    a call  %s method\n",
            t->timed_by_readings ? "   95 % of raw     " : "   slowest");
     for (size_t i = 0; i < MIN(t->rows.len, limit); i++) {
@@ -316,8 +338,13 @@ static void json_times(struct json *j, const struct times_table *t, const struct
     json_begin_object(j);
     json_key(j, "total_ns");
     json_i64(j, t->total_ns);
-    json_key(j, "clock");
-    json_string(j, t->timed_by_readings ? "cpu" : "elapsed");
+    if (p->times_rounded) {
+        json_key(j, "rounded");
+        json_bool(j, true);
+    } else {
+        json_key(j, "clock");
+        json_string(j, t->timed_by_readings ? "cpu" : "elapsed");
+    }
     if (t->timed_by_readings)
         json_key_u64(j, "readings", t->samples);
     json_key(j, "methods");
@@ -335,9 +362,13 @@ static void json_times(struct json *j, const struct times_table *t, const struct
         json_i64(j, row->self_ns);
         json_key(j, "total_ns");
         json_i64(j, row->total_ns);
-        json_key(j, "raw_self_ns");
-        json_i64(j, row->raw_ns);
-        if (t->timed_by_readings) {
+        if (!p->times_rounded) {
+            json_key(j, "raw_self_ns");
+            json_i64(j, row->raw_ns);
+        }
+        if (p->times_rounded) {
+            /* The file has no more. */
+        } else if (t->timed_by_readings) {
             bool claimed = interval_ns(t, row, &low, &high);
             json_key(j, "readings");
             json_u64(j, row->samples);

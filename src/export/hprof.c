@@ -27,23 +27,38 @@ static uint32_t trace_of(uint32_t node)
 }
 
 struct ranked {
-    uint64_t weight;
+    uint64_t weight, count; /* the count: of calls for exact times, else the weight */
     uint32_t node;
 };
 
 static int compare_ranked(const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
-    return x->weight != y->weight ? (x->weight < y->weight ? 1 : -1)
-                                  : (x->node > y->node) - (x->node < y->node);
+    if (x->weight != y->weight)
+        return x->weight < y->weight ? 1 : -1;
+    return x->count != y->count ? (x->count < y->count ? 1 : -1)
+                                : (x->node > y->node) - (x->node < y->node);
 }
 
 /* Lists the nodes that have weight of their own, heaviest first; the caller frees *ret. */
 static int rank_nodes(const struct profile_view *v, struct ranked **ret, size_t *ret_n)
 {
+    const struct profile *p = v->profile;
+    bool exact = v->metric == PROFILE_EXACT;
     VEC(struct ranked) list = {0};
-    for (size_t i = 0; i < v->profile->nodes.len; i++) {
-        if (v->self[i] && vec_push(&list, ((struct ranked){v->self[i], (uint32_t)i})) < 0) {
+    _cleanup_free_ uint64_t *calls = exact ? calloc(p->nodes.len + 1, sizeof(*calls)) : NULL;
+    if (exact && !calls)
+        return -ENOMEM;
+    for (size_t i = 0; exact && i < p->calls.len; i++) {
+        const struct profile_calls *c = &p->calls.data[i];
+        if ((!v->thread_counts || v->thread_counts[c->thread]) &&
+            (!v->node_counts || v->node_counts[c->node]))
+            calls[c->node] += c->calls;
+    }
+    for (size_t i = 0; i < p->nodes.len; i++) {
+        uint64_t count = exact ? calls[i] : v->self[i];
+        if ((v->self[i] || count) &&
+            vec_push(&list, ((struct ranked){v->self[i], count, (uint32_t)i})) < 0) {
             vec_release(&list);
             return -ENOMEM;
         }
@@ -87,7 +102,9 @@ static void text_table(struct hprof_text *t, const struct profile_view *v,
                        const struct ranked *list, size_t n, time_t when)
 {
     bool exact = v->metric == PROFILE_EXACT;
-    enum hprof_ranked kind = exact ? HPROF_RANKED_TIMES : HPROF_RANKED_SAMPLES;
+    enum hprof_ranked kind = exact                       ? HPROF_RANKED_TIMES
+                             : v->metric == PROFILE_WALL ? HPROF_RANKED_WALL
+                                                         : HPROF_RANKED_SAMPLES;
     hprof_text_ranked_begin(t, kind, exact ? v->weight / 1000000 : v->weight, when);
     double accumulated = 0;
     for (size_t i = 0; i < n; i++) {
@@ -98,7 +115,7 @@ static void text_table(struct hprof_text *t, const struct profile_view *v,
         const char *name =
             node ? profile_text(p, p->methods.data[profile_node_frame(p, node)->method].label).data
                  : "<none>";
-        hprof_text_ranked(t, kind, (uint32_t)i + 1, self, accumulated, list[i].weight,
+        hprof_text_ranked(t, kind, (uint32_t)i + 1, self, accumulated, list[i].count,
                           trace_of(node), name);
     }
     hprof_text_ranked_end(t, kind);
@@ -229,7 +246,9 @@ int export_hprof(const struct export_source *s, FILE *out, struct buf *why)
                           s->profile->start_epoch_ns / 1000000);
     if (r < 0)
         return r;
-    hprof_control_settings(&b.w, HPROF_CONTROL_CPU_SAMPLING, 0);
+    hprof_control_settings(
+        &b.w, s->metric == PROFILE_WALL ? HPROF_CONTROL_WALL_SAMPLING : HPROF_CONTROL_CPU_SAMPLING,
+        0);
     put_trace(&b, 0);
     for (size_t i = 0; i < s->profile->threads.len; i++) {
         uint64_t name = put_string(&b, s->profile->threads.data[i].name, 0, 0);

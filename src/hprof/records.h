@@ -74,7 +74,12 @@ enum {
 enum { HPROF_SITES_INCREMENTAL = 1, HPROF_SITES_BY_ALLOCATION = 2, HPROF_SITES_FORCE_GC = 4 };
 
 /* Flags of CONTROL SETTINGS. */
-enum { HPROF_CONTROL_ALLOC_TRACES = 1, HPROF_CONTROL_CPU_SAMPLING = 2 };
+enum {
+    HPROF_CONTROL_ALLOC_TRACES = 1,
+    HPROF_CONTROL_CPU_SAMPLING = 2,
+    /* Ours: the samples of CPU SAMPLES are of elapsed time. */
+    HPROF_CONTROL_WALL_SAMPLING = 0x8000
+};
 
 /*
  * Commands of a front-end over the socket: u1 command, u4 serial number, u4 length, body ("Socket

@@ -205,19 +205,21 @@ void hprof_text_live_errors_end(struct hprof_text *t, unsigned below, uint64_t b
 }
 
 static const struct {
-    const char *title, *unit, *what, *suffix;
+    const char *lead, *title, *unit, *what, *suffix;
 } ranked[] = {
-    [HPROF_RANKED_SAMPLES] = {"CPU SAMPLES", "", "method", ""},
-    [HPROF_RANKED_TIMES] = {"CPU TIME (ms)", "", "method", ""},
-    [HPROF_RANKED_MONITORS] = {"MONITOR TIME", " ms", "monitor", " (Java)"},
+    [HPROF_RANKED_SAMPLES] = {"", "CPU SAMPLES", "", "method", ""},
+    [HPROF_RANKED_TIMES] = {"", "CPU TIME (ms)", "", "method", ""},
+    [HPROF_RANKED_MONITORS] = {"", "MONITOR TIME", " ms", "monitor", " (Java)"},
+    [HPROF_RANKED_WALL] = {HPROF_TEXT_WALL "\n", "CPU SAMPLES", "", "method", ""},
 };
 
 void hprof_text_ranked_begin(struct hprof_text *t, enum hprof_ranked kind, uint64_t total,
                              time_t when)
 {
     char text[32];
-    line(t, "%s BEGIN (total = %" PRIu64 "%s) %s\nrank   self  accum   count trace %s\n",
-         ranked[kind].title, total, ranked[kind].unit, date(text, when), ranked[kind].what);
+    line(t, "%s%s BEGIN (total = %" PRIu64 "%s) %s\nrank   self  accum   count trace %s\n",
+         ranked[kind].lead, ranked[kind].title, total, ranked[kind].unit, date(text, when),
+         ranked[kind].what);
 }
 
 void hprof_text_ranked(struct hprof_text *t, enum hprof_ranked kind, uint32_t rank, double self,

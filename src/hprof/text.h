@@ -65,7 +65,15 @@ void hprof_text_live_errors_end(struct hprof_text *t, unsigned below, uint64_t b
                                 uint64_t all_bytes);
 
 /* Ranked tables that have the same form. */
-enum hprof_ranked { HPROF_RANKED_SAMPLES, HPROF_RANKED_TIMES, HPROF_RANKED_MONITORS };
+enum hprof_ranked {
+    HPROF_RANKED_SAMPLES,
+    HPROF_RANKED_TIMES,
+    HPROF_RANKED_MONITORS,
+    /* Samples of elapsed time: HPROF has no name for them, so a line says so before CPU SAMPLES. */
+    HPROF_RANKED_WALL
+};
+
+#define HPROF_TEXT_WALL "SAMPLES OF ELAPSED TIME (cpu=wall), waiting threads included:"
 
 /* total: the number of samples, or milliseconds. */
 void hprof_text_ranked_begin(struct hprof_text *t, enum hprof_ranked kind, uint64_t total,

@@ -11,7 +11,7 @@ struct reader {
     struct hprof_text_summary summary;
     VEC(struct hprof_item_frame) frames;
     struct hprof_item trace; /* the TRACE whose frames are being read */
-    bool in_trace, in_sites, in_old, in_heap, in_ranked, in_monitors;
+    bool in_trace, in_sites, in_old, in_heap, in_ranked, in_monitors, wall;
     enum hprof_ranked ranked;
     uint64_t heap_objects, heap_bytes;
     int (*item)(void *ctx, const struct hprof_item *item);
@@ -225,20 +225,23 @@ static int read_ranked(struct reader *r)
         struct str s = r->line;
         if (!skip(&s, ranked_titles[k]))
             continue;
-        i.ranked = k;
+        i.ranked = k == HPROF_RANKED_SAMPLES && r->wall ? HPROF_RANKED_WALL : k;
         if (skip(&s, " BEGIN (total = ") && number(&s, 10, &i.total)) {
             r->in_ranked = true;
-            r->ranked = k;
+            r->ranked = i.ranked;
             return give(r, &i);
         }
         if (skip(&s, " END")) {
             i.kind = HPROF_ITEM_RANKED_END;
-            r->in_ranked = false;
+            r->in_ranked = r->wall = false;
             return give(r, &i);
         }
     }
-    if (!r->in_ranked)
-        return 0;
+    if (!r->in_ranked) {
+        struct str s = r->line;
+        r->wall = skip(&s, HPROF_TEXT_WALL) && !s.len;
+        return r->wall;
+    }
     struct str s = r->line;
     i = (struct hprof_item){.kind = HPROF_ITEM_RANKED, .ranked = r->ranked};
     if (skip(&s, "rank "))

@@ -81,7 +81,7 @@ struct hprof_sample {
 
 void hprof_cpu_samples(struct hprof_writer *w, uint64_t total, const struct hprof_sample *samples,
                        uint32_t n);
-/* flags: HPROF_CONTROL_ALLOC_TRACES, HPROF_CONTROL_CPU_SAMPLING. */
+/* flags: HPROF_CONTROL_... */
 void hprof_control_settings(struct hprof_writer *w, uint16_t flags, uint16_t depth);
 
 /*

@@ -19,7 +19,8 @@ static bool is_jfr(const struct load *l)
 
 static bool is_hprof_text(const struct load *l)
 {
-    return starts_with(l, "JAVA PROFILE 1.0") && l->len > 19 && memchr(l->data, ',', 19);
+    bool old = starts_with(l, "count callee caller time\n");
+    return old || (starts_with(l, "JAVA PROFILE 1.0") && l->len > 19 && memchr(l->data, ',', 19));
 }
 
 static bool is_hprof(const struct load *l)
@@ -71,6 +72,25 @@ int64_t load_frame(struct profile *p, struct str label, struct str descriptor, s
     method = profile_method(p, (uint32_t)class_name, (uint32_t)method, (uint32_t)signature,
                             (uint32_t)source);
     return method < 0 ? method : profile_frame(p, (uint32_t)method, line, kind);
+}
+
+int64_t load_unlisted_node(struct profile *p)
+{
+    int64_t mark = profile_mark(p, "[in no row of the file]");
+    return mark < 0 ? mark : profile_node(p, 0, (uint32_t)mark);
+}
+
+int load_unlisted(struct profile *p, enum profile_metric metric, uint64_t weight)
+{
+    if (!weight)
+        return 0;
+    int64_t node = load_unlisted_node(p);
+    int64_t thread = node < 0 ? node : profile_thread(p, 0, "", 0);
+    if (thread < 0)
+        return (int)thread;
+    struct profile_sample s = {
+        .weight = weight, .thread = (uint32_t)thread, .node = (uint32_t)node};
+    return profile_sample(p, metric, s);
 }
 
 int profile_load(struct profile **ret, const char *path, enum load_detail detail, struct buf *why,

@@ -52,6 +52,13 @@ int load_hprof_text(struct load *l) must_check;
 int load_pprof(struct load *l) must_check;
 
 /*
+ * What a table's total has beyond its rows, as a sample of a mark, "[in no row of the file]";
+ * nothing when the weight is 0.
+ */
+int64_t load_unlisted_node(struct profile *p) must_check; /* its stack */
+int load_unlisted(struct profile *p, enum profile_metric metric, uint64_t weight) must_check;
+
+/*
  * For readers of stacks as text: the frame of a method's label, "pkg.Class.name"; what stands in
  * brackets alone is a mark. The number of the frame, or -ENOMEM or -E2BIG.
  */

@@ -22,6 +22,7 @@ struct reading {
     struct map strings, classes, traces, threads_of;
     struct map frames; /* id to position in frame_list */
     VEC(struct frame_record) frame_list;
+    bool wall; /* samples are of elapsed time */
 };
 
 static uint32_t string_of(const struct reading *r, uint64_t id)
@@ -118,13 +119,16 @@ static int add_sample(struct reading *r, enum profile_metric metric, uint64_t we
 
 static int read_samples(struct reading *r, struct cursor *c)
 {
-    cursor_be32(c);
+    enum profile_metric metric = r->wall ? PROFILE_WALL : PROFILE_CPU;
+    uint64_t all = cursor_be32(c), listed = 0;
     int e = 0;
     for (uint32_t n = cursor_be32(c); n-- > 0 && cursor_left(c) >= 8 && e == 0;) {
         uint32_t count = cursor_be32(c), trace = cursor_be32(c);
-        e = add_sample(r, PROFILE_CPU, count, trace);
+        e = add_sample(r, metric, count, trace);
+        listed += count;
     }
-    return e;
+    /* Those below the file's cutoff. */
+    return e < 0 ? e : load_unlisted(r->l->profile, metric, all > listed ? all - listed : 0);
 }
 
 /*
@@ -132,19 +136,15 @@ static int read_samples(struct reading *r, struct cursor *c)
  * cutoff, of which none lives as a rule, and what exceeds a site's 32 bits. Estimates are rounded
  * site by site.
  */
-static int add_unlisted_sites(struct reading *r, uint64_t all, uint64_t listed, uint32_t sites)
+static uint64_t unlisted_sites(uint64_t all, uint64_t listed, uint32_t sites)
 {
-    struct profile *p = r->l->profile;
-    if (all <= listed || all - listed <= sites)
-        return 0;
-    int64_t mark = profile_mark(p, "[sites that the file does not list]");
-    int64_t node = mark < 0 ? mark : profile_node(p, 0, (uint32_t)mark);
-    int64_t thread = node < 0 ? node : profile_thread(p, 0, "", 0);
-    if (thread < 0)
-        return (int)thread;
-    struct profile_sample s = {
-        .weight = all - listed, .thread = (uint32_t)thread, .node = (uint32_t)node};
-    return profile_sample(p, PROFILE_ALLOCATION, s);
+    return all <= listed || all - listed <= sites ? 0 : all - listed;
+}
+
+static int read_settings(struct reading *r, struct cursor *c)
+{
+    r->wall = cursor_be32(c) & HPROF_CONTROL_WALL_SAMPLING;
+    return 0;
 }
 
 static int read_sites(struct reading *r, struct cursor *c)
@@ -165,7 +165,9 @@ static int read_sites(struct reading *r, struct cursor *c)
         listed += bytes;
         e = add_sample(r, PROFILE_ALLOCATION, bytes, trace);
     }
-    return e < 0 ? e : add_unlisted_sites(r, all, listed, sites);
+    return e < 0 ? e
+                 : load_unlisted(r->l->profile, PROFILE_ALLOCATION,
+                                 unlisted_sites(all, listed, sites));
 }
 
 static const struct {
@@ -175,7 +177,7 @@ static const struct {
     {HPROF_UTF8, read_string},         {HPROF_LOAD_CLASS, read_class},
     {HPROF_FRAME, read_frame},         {HPROF_TRACE, read_trace},
     {HPROF_START_THREAD, read_thread}, {HPROF_CPU_SAMPLES, read_samples},
-    {HPROF_ALLOC_SITES, read_sites},
+    {HPROF_ALLOC_SITES, read_sites},   {HPROF_CONTROL_SETTINGS, read_settings},
 };
 
 int load_hprof(struct load *l)

@@ -13,6 +13,8 @@ struct reading {
     struct load *l;
     struct map traces, threads_of; /* trace number to node; to thread */
     uint64_t total;                /* of the ranked table that is being read */
+    uint64_t listed;               /* of its rows: their counts */
+    double accumulated;            /* of its last row, percent */
 };
 
 /* A frame's method is "pkg.Class.name". */
@@ -60,6 +62,87 @@ static int add_sample(struct reading *r, enum profile_metric metric, uint64_t we
     return profile_sample(r->l->profile, metric, s);
 }
 
+/* Counted calls and their time. */
+static int add_calls(struct reading *r, uint32_t thread, uint32_t node, uint64_t calls,
+                     uint64_t self_ns)
+{
+    struct profile *p = r->l->profile;
+    p->times_rounded = true;
+    int64_t number = profile_thread(p, thread, "", 0);
+    if (number < 0)
+        return (int)number;
+    struct profile_calls c = {
+        .node = node, .thread = (uint32_t)number, .calls = calls, .self_ns = (int64_t)self_ns};
+    int e = vec_push(&p->calls, c);
+    struct profile_sample s = {.weight = self_ns, .thread = c.thread, .node = node};
+    return e < 0 || !self_ns ? e : profile_sample(p, PROFILE_EXACT, s);
+}
+
+/* The tables of times have a share of the total in milliseconds. */
+static uint64_t share_ns(const struct reading *r, double percent)
+{
+    return percent > 0 ? (uint64_t)(percent / 100 * (double)r->total * 1e6 + 0.5) : 0;
+}
+
+static int add_ranked(struct reading *r, const struct hprof_item *item)
+{
+    r->listed += item->count;
+    r->accumulated = item->accumulated;
+    switch (item->ranked) {
+    case HPROF_RANKED_SAMPLES:
+        return add_sample(r, PROFILE_CPU, item->count, item->trace);
+    case HPROF_RANKED_WALL:
+        return add_sample(r, PROFILE_WALL, item->count, item->trace);
+    case HPROF_RANKED_MONITORS:
+        return add_sample(r, PROFILE_LOCK, share_ns(r, item->self), item->trace);
+    case HPROF_RANKED_TIMES:
+        break;
+    }
+    uint64_t *of = map_get(&r->threads_of, item->trace), *node = map_get(&r->traces, item->trace);
+    return add_calls(r, of ? (uint32_t)*of : 0, node ? (uint32_t)*node : 0, item->count,
+                     share_ns(r, item->self));
+}
+
+/* What the total has beyond the rows: those below the file's cutoff, and times not known by row. */
+static int end_ranked(struct reading *r, const struct hprof_item *item)
+{
+    struct profile *p = r->l->profile;
+    uint64_t samples = r->total > r->listed ? r->total - r->listed : 0,
+             ns = share_ns(r, 100 - r->accumulated);
+    switch (item->ranked) {
+    case HPROF_RANKED_SAMPLES:
+        return load_unlisted(p, PROFILE_CPU, samples);
+    case HPROF_RANKED_WALL:
+        return load_unlisted(p, PROFILE_WALL, samples);
+    case HPROF_RANKED_MONITORS:
+        return load_unlisted(p, PROFILE_LOCK, ns);
+    case HPROF_RANKED_TIMES:
+        break;
+    }
+    int64_t node = ns ? load_unlisted_node(p) : 0;
+    return !ns ? 0 : node < 0 ? (int)node : add_calls(r, 0, (uint32_t)node, 0, ns);
+}
+
+/* "pkg.Class.name(descriptor)": the frame of a table of callers and callees. */
+static int64_t add_old_node(struct reading *r, int64_t parent, struct str name)
+{
+    const char *paren = memchr(name.data, '(', name.len);
+    size_t len = paren ? (size_t)(paren - name.data) : name.len;
+    struct str descriptor = {name.data + len, name.len - len}, none = {"", 0};
+    int64_t frame = parent < 0 ? parent
+                               : load_frame(r->l->profile, (struct str){name.data, len}, descriptor,
+                                            none, 0, FRAME_JAVA);
+    return frame < 0 ? frame : profile_node(r->l->profile, (uint32_t)parent, (uint32_t)frame);
+}
+
+static int add_old(struct reading *r, const struct hprof_item *item)
+{
+    int64_t node = item->caller.len ? add_old_node(r, 0, item->caller) : 0;
+    node = add_old_node(r, node, item->name);
+    return node < 0 ? (int)node
+                    : add_calls(r, 0, (uint32_t)node, item->count, item->total * UINT64_C(1000000));
+}
+
 static int add_item(void *context, const struct hprof_item *item)
 {
     struct reading *r = context;
@@ -72,16 +155,15 @@ static int add_item(void *context, const struct hprof_item *item)
         return add_trace(r, item);
     case HPROF_ITEM_RANKED_BEGIN:
         r->total = item->total;
+        r->listed = 0;
+        r->accumulated = 0;
         return 0;
+    case HPROF_ITEM_RANKED_END:
+        return end_ranked(r, item);
+    case HPROF_ITEM_OLD:
+        return add_old(r, item);
     case HPROF_ITEM_RANKED:
-        if (item->ranked == HPROF_RANKED_SAMPLES)
-            return add_sample(r, PROFILE_CPU, item->count, item->trace);
-        /*
-         * The table has a share of the total in milliseconds, and a count of calls or of
-         * contentions.
-         */
-        return add_sample(r, item->ranked == HPROF_RANKED_TIMES ? PROFILE_EXACT : PROFILE_LOCK,
-                          (uint64_t)(item->self / 100 * (double)r->total * 1e6 + 0.5), item->trace);
+        return add_ranked(r, item);
     case HPROF_ITEM_SITES_BEGIN:
         vec_clear(&r->l->profile->series[PROFILE_ALLOCATION].samples);
         r->l->profile->series[PROFILE_ALLOCATION].listed_only = true;

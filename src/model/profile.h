@@ -148,6 +148,9 @@ struct profile {
     VEC(struct profile_calls) calls;
     /* of the CPU clock now and then: what times of calls rest on; else every call was timed */
     bool timed_by_readings;
+    /* Times are what a text says: shares of whole milliseconds. What it rounds to 0 is not known.
+     */
+    bool times_rounded;
     VEC(struct profile_left) left;
     VEC(struct profile_site) sites;
     struct profile_sampler sampler;

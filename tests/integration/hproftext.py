@@ -35,6 +35,7 @@ class Text:
         self.sites, self.heaps, self.old = [], [], []
         self.site_orders, self.live_errors = [], []
         self.waits, self.monitor_dumps = [], []
+        self.wall = False
         if lines[0] != "count callee caller time":
             assert re.fullmatch(rf"JAVA PROFILE 1\.0\.1, created {DATE}", lines[0]), lines[0]
             lines = lines[lines.index("--------") + 1:]
@@ -52,6 +53,9 @@ class Text:
             self.trace(int(m[1]), m[2])
         elif m := re.fullmatch(rf"(CPU SAMPLES|CPU TIME \(ms\)|MONITOR TIME) BEGIN \(total = (\d+)( ms)?\) {DATE}", line):
             self.table(m[1], int(m[2]))
+        elif line == "SAMPLES OF ELAPSED TIME (cpu=wall), waiting threads included:":
+            assert self.lines[0].startswith("CPU SAMPLES BEGIN ")
+            self.wall = True
         elif m := re.fullmatch(rf"SITES BEGIN \(ordered by ([a-z ]+)\) {DATE}", line):
             self.site_orders.append(m[1])
             self.site_table()

@@ -7,6 +7,7 @@ import zlib
 
 import pytest
 
+import hproftext
 import lab
 
 
@@ -162,11 +163,31 @@ def test_a_recording_cut_anywhere_is_read_or_refused_in_words(jvmscope, tmp_path
         assert done.returncode == 0 or done.stderr.startswith("jvmscope: "), size
 
 
+@pytest.mark.parametrize("metric", ["samples", "wall"])
 @pytest.mark.parametrize("form", ["hprof.txt", "hprof"])
-def test_hprof_outputs_keep_samples_and_threads(form, stacks, tmp_path):
+def test_hprof_outputs_keep_samples_and_their_kind(form, metric, stacks, tmp_path):
     out = tmp_path / f"s.{form}"
+    stacks.write_text(f"# jvmscope: {metric} 0\n" + stacks.read_text())
     assert lab.jvmscope("convert", stacks, "-o", out).returncode == 0
-    assert report(out) == report(stacks)
+    assert report(out) == report(stacks) and report(out)[metric]["total"] == 29
+
+
+@pytest.mark.jdks(8, 17, 27)
+def test_hprof_of_elapsed_time_is_named_so_with_all_its_samples(jdk, tmp_path):
+    """cpu=wall: text and binary, read again, are wall-clock samples, and those below the file's cutoff count."""
+    for form, name in (("a", "w.hprof.txt"), ("b", "w.hprof")):
+        out, again = tmp_path / name, tmp_path / f"{name}.collapsed"
+        done = jdk.java("Busy", 1, jvm=("-Xmx64m", jdk.agent(f"cpu=wall,interval=1,cutoff=0.1,format={form},file={out}")))
+        assert done.returncode == 0, done.stderr
+        wall = report(out, "--idle")
+        assert list(wall) == ["wall"] + [k for k in wall if k != "wall"] and "samples" not in wall
+        if form == "a":
+            text = hproftext.Text(out)
+            rows = text.ranked["CPU SAMPLES"][0]
+            assert text.wall and wall["wall"]["total"] == text.totals["CPU SAMPLES"][0] > sum(r.count for r in rows)
+        assert wall["wall"]["unattributed"] > 0 and lab.jvmscope("report", out).stdout.startswith(f"{out}: Wall-clock samples: ")
+        assert lab.jvmscope("convert", "-o", again, out).returncode == 0
+        assert again.read_text().startswith("# jvmscope: wall 0\n")
 
 
 def test_a_part_of_a_recording_is_a_recording(jdk, tmp_path):

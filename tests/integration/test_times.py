@@ -83,6 +83,29 @@ def test_counts_are_exact(jdk, tmp_path, clock):
     # main's caller and what lambda$threads is called by are the JDK's matter.
     wrong = {k: (found.get(k, 0), v) for k, v in expected(jdk, n).items() if found.get(k, 0) != v}
     assert not wrong, f"(found, expected): {wrong}"
+    told_by_report(tmp_path / "times.txt", text)
+
+
+def as_reported(name):
+    """Readers count the VM's accessors, whose numbers differ from run to run, together."""
+    return re.sub(r"(Generated\w+Accessor)\d+", r"\1", name)
+
+
+def told_by_report(path, text):
+    """What `report` says of a text is what stands in it: calls, the total, and shares of it."""
+    table = json.loads(lab.jvmscope("report", "--json", path).stdout)["times"]
+    rows, methods = hprof_times.rows(text), {m["method"]: m for m in table["methods"]}
+    calls, shares = {}, {}
+    for share, count, frames in rows:
+        name = as_reported(frames[0])
+        calls[name] = calls.get(name, 0) + count
+        shares[name] = shares.get(name, 0) + share
+    total = int(re.findall(r"CPU TIME \(ms\) BEGIN \(total = (\d+)\)", text)[-1]) * 10**6
+    rest = methods.pop("[in no row of the file]", {"self_ns": 0, "calls": 0})
+    assert {name: m["calls"] for name, m in methods.items()} == calls and rest["calls"] == 0
+    assert abs(table["total_ns"] - total) <= total * len(rows) * 0.0001 and table["rounded"] is True
+    assert all(abs(m["self_ns"] - shares[name] * total / 100) <= len(rows) for name, m in methods.items())
+    assert sum(m["self_ns"] for m in methods.values()) + rest["self_ns"] == table["total_ns"]
 
 
 def test_every_construct_runs_as_before(jdk, tmp_path):
@@ -128,6 +151,11 @@ def test_recordings_report_calls_times_and_their_errors(jdk, tmp_path, clock):
     else:
         for m in times["methods"]:
             assert (m["raw_self_ns_95"] is None) == (m["readings"] < 10)
+    text = tmp_path / "times.hprof.txt"
+    assert lab.jvmscope("convert", "-o", text, out).returncode == 0
+    told_by_report(text, text.read_text())
+    converted = {m["method"]: m["calls"] for m in json.loads(lab.jvmscope("report", "--json", text).stdout)["times"]["methods"]}
+    assert {m: converted.get(m) for m in methods} == {m: v["calls"] for m, v in methods.items()}
     if jdk.version >= 11:
         said = jdk.run("jfr", "print", "--events", "jvmscope.CallTimes", out)
         assert "TimesTruth.recurse(int)" in said.stdout
@@ -141,6 +169,13 @@ def test_old_format_pairs_callers_and_callees(jdk, tmp_path):
     assert text.startswith("count callee caller time\n")
     assert re.search(r"^2000 TimesTruth\.recurse\(I\)I TimesTruth\.recurse\(I\)I \d+$", text, re.M)
     assert re.search(r"^100 TimesTruth\.recurse\(I\)I TimesTruth\.main\(\[Ljava/lang/String;\)V \d+$", text, re.M)
+    table = json.loads(lab.jvmscope("report", "--json", out).stdout)["times"]
+    rows = re.findall(r"^(\d+) (\S+?)\(\S* \S.* (\d+)$", text, re.M)
+    calls = {}
+    for count, callee, _ in rows:
+        calls[as_reported(callee)] = calls.get(as_reported(callee), 0) + int(count)
+    assert {m["method"]: m["calls"] for m in table["methods"] if m["calls"]} == calls and calls["TimesTruth.recurse"] == 2100
+    assert table["total_ns"] == sum(int(ms) for _, _, ms in rows) * 10**6
 
 
 def test_javac_under_full_instrumentation_writes_the_same(jdk, tmp_path):

@@ -195,8 +195,9 @@ static int by_count(const void *a, const void *b)
 static void write_text(struct hprof_text *out, const struct hprof_sample *rows, uint32_t n,
                        double cutoff)
 {
+    enum hprof_ranked kind = cpu.wall ? HPROF_RANKED_WALL : HPROF_RANKED_SAMPLES;
     double accumulated = 0;
-    hprof_text_ranked_begin(out, HPROF_RANKED_SAMPLES, cpu.total, time(NULL));
+    hprof_text_ranked_begin(out, kind, cpu.total, time(NULL));
     for (uint32_t i = 0; i < n; i++) {
         double self = (double)rows[i].count / (double)cpu.total;
         if (self < cutoff)
@@ -205,10 +206,10 @@ static void write_text(struct hprof_text *out, const struct hprof_sample *rows, 
         const char *name = rows[i].trace == TRACE_EMPTY
                                ? "<no stack>"
                                : dictionary_trace_method(cpu.dictionary, rows[i].trace);
-        hprof_text_ranked(out, HPROF_RANKED_SAMPLES, i + 1, self * 100, accumulated * 100,
-                          rows[i].count, rows[i].trace, name);
+        hprof_text_ranked(out, kind, i + 1, self * 100, accumulated * 100, rows[i].count,
+                          rows[i].trace, name);
     }
-    hprof_text_ranked_end(out, HPROF_RANKED_SAMPLES);
+    hprof_text_ranked_end(out, kind);
 }
 
 static void write_binary(struct session *s, const struct hprof_sample *rows, uint32_t n,
