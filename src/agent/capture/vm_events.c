@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * events=y: threads that start, end and are renamed, classes that are loaded, unloaded or not
- * found, collections that begin and end, as moments between the calls of trace. Classes are tagged
- * in an environment of their own, so that their end is told by name. New names of threads are
- * looked for once a second.
+ * found, and collections that begin and end, as moments between the calls of a trace. Classes are
+ * tagged in an environment of their own, so that their unloading can be reported by name. Thread
+ * names are compared once a second.
  */
 #include "agent/capture.h"
 #include "agent/fault.h"
@@ -35,19 +35,19 @@ static const struct jfr_type event_type = {
 };
 
 static struct {
-    pthread_mutex_t lock; /* class names */
-    jvmtiEnv *ti;         /* of the tags; stays */
-    VEC(char *) classes;  /* by tag - 1; never given back: an unloading may be told late */
+    pthread_mutex_t lock; /* protects the class names */
+    jvmtiEnv *ti;         /* environment of the tags; never disposed of */
+    VEC(char *) classes;  /* by tag - 1; never freed, because an unloading may be reported late */
     _Atomic uint32_t type;
     _Atomic bool active;
-    bool frees; /* are told of */
+    bool frees; /* are reported */
     _Atomic uint64_t written, lost;
     unsigned rounds;
     jclass not_found, linkage;
     jfieldID message;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* No JNI, no lock: the VM may be at a safepoint. */
+/* May run at a safepoint: no JNI, no lock. */
 static void tell(const char *what, const char *thread, const char *text)
 {
     struct jfr_event e;
@@ -85,8 +85,8 @@ static void thread_ended(struct thread *t, JNIEnv *jni)
 static const struct thread_listener listener = {thread_started, thread_ended};
 
 /*
- * The table's names are those at the start of a thread: of each thread that is named otherwise the
- * last name told is kept.
+ * The thread table has the names at the start of each thread. For threads whose name has changed,
+ * the last reported name is kept here.
  */
 static VEC(struct renamed {
     uint32_t serial;
@@ -138,7 +138,7 @@ static void look_at_names(JNIEnv *jni)
 
 /* ---- classes ---- */
 
-/* The name of a class, kept for good, and the class tagged with it. */
+/* Stores the name of a class permanently, and tags the class with its number. */
 static const char *keep_class(jclass c)
 {
     const char *name = NULL;
@@ -173,7 +173,7 @@ static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, 
         tell("class load", self ? self->name : NULL, name);
 }
 
-/* In its environment alone; maybe in a collection: no JNI. */
+/* Callback of that environment alone; may run during a collection: no JNI. */
 static void JNICALL on_free(jvmtiEnv *ti, jlong tag)
 {
     const char *name = NULL;
@@ -219,7 +219,7 @@ static int open_tags(struct buf *why)
     return 0;
 }
 
-/* Those that are there already get a tag without a word. */
+/* Classes that are already loaded are tagged without an event. */
 static void keep_loaded(JNIEnv *jni)
 {
     _cleanup_(loaded_classes_release) struct loaded_classes loaded = {0};
@@ -251,7 +251,7 @@ static void JNICALL on_gc_finish(jvmtiEnv *ti)
     tell("gc finish", NULL, NULL);
 }
 
-/* ---- the row ---- */
+/* ---- the capture ---- */
 
 static const struct vm_callbacks events = {.ti = {.ClassPrepare = on_class_prepare,
                                                   .GarbageCollectionStart = on_gc_start,
@@ -285,9 +285,9 @@ static int events_start(struct session *s, JNIEnv *jni, struct buf *why)
     vm_clear_exception(jni);
     keep_loaded(jni);
     /*
-     * Once, and for ever: since JDK 16, to switch what is on has the VM report freed tags on this
-     * thread, and when this thread stops there for a collection while the service thread waits for
-     * it, which then cannot stop, the VM hangs.
+     * Enabled once and never disabled. Since JDK 16, changing an event mode makes the VM report
+     * freed tags on this thread; if the thread stops there for a collection while the service
+     * thread waits for it, the service thread cannot stop and the VM hangs.
      */
     if (!all.frees)
         all.frees = !(*all.ti)->SetEventNotificationMode(all.ti, JVMTI_ENABLE,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much a capture may write: a number of events, events a second, and bytes. What is above is
- * counted.
+ * Limits how much a capture may write: a number of events, events a second, and bytes. What exceeds
+ * the limits is counted.
  */
 #pragma once
 
@@ -9,7 +9,7 @@
 #include "base/clock.h"
 
 struct trace_budget {
-    uint64_t limit, rate, bytes; /* allowed */
+    uint64_t limit, rate, bytes; /* limits */
     uint64_t written, written_bytes, second, in_second;
     uint64_t over_limit, over_rate, over_bytes;
 };
@@ -21,7 +21,7 @@ static inline struct trace_budget budget_of(const struct options *o)
                                  .bytes = o->v[OPT_BYTES].number};
 }
 
-/* Whether an event of that time may still be written; counts it where not. */
+/* Whether an event of that time may still be written; counts it if not. */
 static inline bool budget_allows(struct trace_budget *b, uint64_t time_ns)
 {
     if (b->written >= b->limit) {
@@ -33,8 +33,8 @@ static inline bool budget_allows(struct trace_budget *b, uint64_t time_ns)
         return false;
     }
     /*
-     * Threads are read one after the other: what is of an earlier second than the newest counts
-     * with that one.
+     * Threads are read one after the other, so an event of an earlier second than the newest counts
+     * towards that second.
      */
     if (time_ns / NS_PER_SECOND > b->second) {
         b->second = time_ns / NS_PER_SECOND;

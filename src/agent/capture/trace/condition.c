@@ -50,7 +50,7 @@ static bool take(struct parser *p, const char *word)
     return true;
 }
 
-/* A word ends where no letter or digit follows. */
+/* A keyword ends where no letter or digit follows. */
 static bool take_word(struct parser *p, const char *word)
 {
     const char *before = p->at;
@@ -128,7 +128,7 @@ static bool in_name(char c)
                : (c >= '0' && c <= '9') || c == '_' || c == '$' || c & 0x80;
 }
 
-/* Bytes of names with dots between them. */
+/* Length of an identifier path: names with dots between them. */
 static size_t names_length(const char *at)
 {
     size_t n = 0;
@@ -142,7 +142,7 @@ static size_t names_length(const char *at)
     return n;
 }
 
-/* What stands behind a value: names of fields, and .length at the end. */
+/* Parses what follows a value: names of fields, and .length at the end. */
 static int parse_path(struct parser *p, struct cond_test *t)
 {
     static const char length[] = ".length";

@@ -43,9 +43,11 @@ enum cond_kind { COND_NUMBER, COND_TEXT, COND_NULL };
 struct cond_test {
     enum cond_what what;
     unsigned arg; /* of COND_ARG, from 1 */
-    bool length;  /* of a string or an array, or the size of a collection, instead of the value */
+    /* test the length of a string or an array, or the size of a collection, instead of the value */
+    bool length;
     const char *path; /* "f.g" of `this` or an argument, "pkg.Class.f.g" when static; else NULL */
-    unsigned id;      /* of a path, by which records have its value; see condition_number */
+    /* of a path, the id under which records store its value; see condition_number */
+    unsigned id;
     enum cond_op op;
     enum cond_kind kind;
     double number;
@@ -54,36 +56,47 @@ struct cond_test {
 
 struct condition;
 
-/* 0; -EINVAL with a sentence in why that shows where; -ENOMEM. The caller frees. */
+/*
+ * Returns 0; -EINVAL with a sentence in why that shows the position; -ENOMEM. The caller frees the
+ * result.
+ */
 int condition_parse(struct condition **ret, const char *text, struct buf *why) must_check;
 void condition_free(struct condition *c);
 
-/* Gives each test with a path an id of its own, from `first` on: CONDITION_IDS at most. */
+/*
+ * Gives each test with a path an id of its own, starting at `first`; at most CONDITION_IDS of them.
+ */
 enum { CONDITION_IDS = 64 };
 
 void condition_number(struct condition *c, unsigned first);
-/* The i-th test with a path; NULL behind the last. */
+/* The i-th test with a path; NULL after the last. */
 const struct cond_test *condition_path(const struct condition *c, unsigned i);
 
-/* A value as a test sees it. */
+/* A value as seen by a test. */
 struct cond_value {
     bool there, null;
     double number;
-    const char *text; /* NULL: no string */
+    const char *text; /* NULL: not a string */
 };
 
-/* True when the condition holds; value tells what a test compares with. NULL holds always. */
+/*
+ * True when the condition holds; the callback `value` supplies the values to compare. NULL always
+ * holds.
+ */
 bool condition_holds(const struct condition *c,
                      void (*value)(void *context, const struct cond_test *t,
                                    struct cond_value *ret),
                      void *context);
 
-/* Whether the condition cannot hold, given the tests that never hold; what is negated by ! may. */
+/*
+ * Whether the condition cannot hold, given the tests that never hold. A negated test is assumed to
+ * be satisfiable.
+ */
 bool condition_never(const struct condition *c,
                      bool (*never)(void *context, const struct cond_test *t), void *context);
 
 /*
- * The tests that must hold whatever else does (joined by && at the top), one after the other: what
- * can be looked at before the others. NULL behind the last.
+ * The tests that are required (joined by && at the top level), one after the other: they can be
+ * evaluated before the rest. NULL after the last.
  */
 const struct cond_test *condition_required(const struct condition *c, unsigned i);

@@ -22,35 +22,37 @@
 enum { RINGS_MAX = 1024, CLASSES_MAX = (1 << 14) + 2, READERS_MAX = 2 };
 
 static struct {
-    pthread_mutex_t lock;                          /* all but what the probes touch */
-    const struct hub_reader *readers[READERS_MAX]; /* calls, sites; NULL: none */
+    /* protects everything except what the probes access */
+    pthread_mutex_t lock;
+    /* the readers of calls and of sites; NULL: none */
+    const struct hub_reader *readers[READERS_MAX];
     struct trace_slot *slots;
     struct trace_ring *rings[RINGS_MAX];
 
     struct {
         uint64_t eetop;
         JNIEnv *env;
-    } owners[RINGS_MAX]; /* of rings; eetop 0: nobody's */
+    } owners[RINGS_MAX]; /* slots of rings; eetop 0: no owner */
 
     struct trace_ring_lost {
         uint64_t calls, sites, results;
-    } told[RINGS_MAX]; /* what the recording knows of */
+    } told[RINGS_MAX]; /* what the recording has been told about */
 
-    struct trace_ring_lost at_end[RINGS_MAX]; /* when it was shut */
+    struct trace_ring_lost at_end[RINGS_MAX]; /* when recording was closed */
 
     _Atomic unsigned n_rings;
     char *classes[CLASSES_MAX];
     int64_t eetop, carrier, tid;
     jclass probe;
-    bool active, follows; /* virtual threads */
-    /* no calls begin any more, for the recording ends; so many rings there were then */
+    bool active, follows; /* offset for virtual threads */
+    /* no calls begin any more because the recording is ending; the number of rings at that time */
     atomic_bool shut;
     _Atomic unsigned shut_rings;
     uint64_t without_ring;
     struct map names; /* java thread id -> char *, of threads that have or had a ring */
 } hub = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* ---- the probe's native methods, found by name in the library ---- */
+/* ---- the probe's native methods, which the VM finds by name in the library ---- */
 
 #define NATIVE(type, name) EXPORT type JNICALL Java_java_lang_JvmscopeTrace_##name
 NATIVE(jlong, constant)(JNIEnv *, jclass, jint);
@@ -63,7 +65,7 @@ NATIVE(jlong, constant)(JNIEnv *jni, jclass class, jint which)
     return which >= 0 && which < (jint)ARRAY_SIZE(values) ? values[which] : 0;
 }
 
-/* A ring that nobody owns any more and that is empty, or a new one. */
+/* An empty ring without an owner, or a new one. */
 static int free_ring(void)
 {
     for (unsigned i = 0; i < hub.n_rings; i++) {
@@ -94,7 +96,7 @@ static void keep_name(const struct thread *t)
 NATIVE(jlong, newRing)(JNIEnv *jni, jclass class, jlong eetop)
 {
     struct trace_ring *ring = NULL;
-    if (!eetop) /* the probe class binds its methods */
+    if (!eetop) /* called while the probe class binds its methods */
         return 0;
     struct thread *thread = threads_self(jni);
     pthread_mutex_lock(&hub.lock);
@@ -129,7 +131,7 @@ NATIVE(void, newClass)(JNIEnv *jni, jclass class, jclass c, jint number)
     pthread_mutex_unlock(&hub.lock);
 }
 
-/* A thread that ends: its ring, once it is empty, and its slot may serve another one. */
+/* A thread has ended: another thread may use its slot and, once it is empty, its ring. */
 static void thread_ended(struct thread *t, JNIEnv *jni)
 {
     pthread_mutex_lock(&hub.lock);
@@ -148,7 +150,7 @@ static const struct thread_listener listener = {.ended = thread_ended};
 
 bool hub_is_used(struct str name)
 {
-    /* What the probes call themselves. */
+    /* Classes that the probes call themselves. */
     static const char *const never[] = {"java/lang/String",       "java/lang/System",
                                         "java/lang/Float",        "java/lang/Double",
                                         "java/lang/StringLatin1", "java/lang/StringUTF16"};
@@ -166,7 +168,7 @@ const char *hub_class(uint32_t number)
 
 const char *hub_thread_name(int64_t java_id)
 {
-    static char virtual_name[128]; /* until the next question */
+    static char virtual_name[128]; /* valid until the next call */
     const uint64_t *at = map_get(&hub.names, (uint64_t)java_id);
     if (at)
         return (const char *)(uintptr_t)*at;
@@ -180,7 +182,10 @@ jclass hub_probe(void)
     return hub.probe;
 }
 
-/* With the lock. What toString() calls on the agent's own thread is not the program's. */
+/*
+ * With the lock. Methods that toString() calls on the agent's own thread do not belong to the
+ * program.
+ */
 static bool hand_over(struct jfr_writer *w, const struct trace_record *r)
 {
     const struct hub_reader *reader = hub.readers[r->kind >= HUB_SITE];
@@ -219,8 +224,8 @@ static struct trace_ring_lost lost_of(const struct trace_ring *r)
 }
 
 /*
- * Tells the recording what rings had no room for; each ring's sums are taken as they are read. What
- * begins after the end of the recording is none of it. With the lock.
+ * Reports to the recording what the rings had no room for; the counts of each ring are taken when
+ * it is read. Calls that begin after the end of the recording are not part of it. With the lock.
  */
 static void tell_lost(struct jfr_writer *w)
 {
@@ -243,8 +248,8 @@ static void tell_lost(struct jfr_writer *w)
 }
 
 /*
- * An exit may lie in another ring than its entry, when a virtual thread has moved: such are tried
- * again behind all others.
+ * When a virtual thread has moved, the exit of a call may be in another ring than its entry. Such
+ * exits are tried again after all others.
  */
 static void drain(struct jfr_writer *w)
 {
@@ -293,7 +298,7 @@ void hub_drain(struct session *s, JNIEnv *jni)
     pthread_mutex_unlock(&hub.lock);
 }
 
-/* For the first user: offsets, slots, empty rings. */
+/* For the first user: finds field offsets, creates the slots and empties the rings. */
 static int begin(JNIEnv *jni, struct buf *why)
 {
     hub.eetop = probe_field_offset(jni, "java/lang/Thread", "eetop", "J");
@@ -320,7 +325,7 @@ static int begin(JNIEnv *jni, struct buf *why)
     hub.active = true;
     hub.shut = false;
     hub.without_ring = 0;
-    /* Each thread comes for its ring again, and with it for its name. */
+    /* Each thread requests a ring again, which also reads its name. */
     memset(hub.slots, 0, RING_SLOTS * sizeof(struct trace_slot));
     memset(hub.owners, 0, sizeof(hub.owners));
     /* exits of calls that began in an earlier recording */
@@ -332,7 +337,7 @@ static int begin(JNIEnv *jni, struct buf *why)
         hub.told[i] = lost_of(r);
     }
     pthread_mutex_unlock(&hub.lock);
-    hub.follows = virtual_threads_on(jni); /* for their names */
+    hub.follows = virtual_threads_on(jni); /* they are still needed for their names */
     int r = probe_define(jni, PROBE, &hub.probe, why);
     return r < 0 ? r : threads_listen(&listener);
 }
@@ -345,7 +350,7 @@ static void forget(JNIEnv *jni)
     vm_clear_exception(jni);
 }
 
-/* After the last user, and where a first one could not begin: takes back what is there. */
+/* After the last user, and after a failed start of the first: undoes what was done. */
 static void end(JNIEnv *jni)
 {
     hub.active = false;

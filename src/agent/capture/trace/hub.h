@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The probe class java/lang/JvmscopeTrace with its rings, threads and classes, shared by the
- * captures that write through it. Records are told apart by their kind: calls (from 0, and their
- * exits) and sites (from HUB_SITE).
+ * captures that write through it. The kind of a record tells what it is: a call (from 0, and exits
+ * of calls) or a site (from HUB_SITE).
  */
 #pragma once
 
@@ -17,42 +17,43 @@
 enum { HUB_SITE = 1 << 24 }; /* a site's number is kind - HUB_SITE */
 
 struct hub_reader {
-    bool sites; /* else calls */
+    bool sites; /* otherwise calls */
     /*
-     * One record, which stays until the call returns. False: try it again behind the others of this
-     * round.
+     * Handles one record, which remains valid until the function returns. False: try it again after
+     * the other records of this round.
      */
     bool (*record)(struct jfr_writer *w, const struct trace_record *r);
-    /* It was tried again, and false again. NULL: never false. */
+    /* The second try returned false as well. NULL: this never happens. */
     void (*unmatched)(struct jfr_writer *w);
 };
 
 /*
- * Defines the probe class and gives threads their rings; each user once. -ENOTSUP with a sentence
- * in why.
+ * Defines the probe class and gives threads their rings; called once by each user. -ENOTSUP with a
+ * sentence in why.
  */
 int hub_open(const struct hub_reader *reader, struct session *s, JNIEnv *jni,
              struct buf *why) must_check;
 /*
- * The recording ends: for all users no call and no site is written any more, and none of them is a
- * loss. Ends of calls that are there still are. Any thread, more than once.
+ * The recording ends: from now on no new call and no site is written for any user, and none of them
+ * counts as a loss. Exits of calls in progress are still written. Any thread; may be called
+ * repeatedly.
  */
 void hub_shut(void);
-/* Reads what is left; no more probes of this user may run. */
+/* Reads what is left. No probes of this user may run any more. */
 void hub_close(const struct hub_reader *reader, struct jfr_writer *w, JNIEnv *jni);
 /*
- * Hands records to their readers, one call at a time. Asks for the next round at once when much has
- * come meanwhile.
+ * Passes records to their readers. Only one call at a time. Requests the next round at once when
+ * many records have arrived meanwhile.
  */
 void hub_drain(struct session *s, JNIEnv *jni);
-/* The probe class; NULL when it was never defined. */
+/* The probe class; NULL before it is defined. */
 jclass hub_probe(void);
-/* Classes that the probes call themselves: no probe may be in them. */
+/* Classes that the probes call themselves, which therefore must not be instrumented. */
 bool hub_is_used(struct str class_name);
 
 /*
- * For readers, inside `record`: the name of a thread, and the signature of a class number; NULL
- * when not known.
+ * For readers, inside `record`: the name of a thread, and the signature of a class given by its
+ * number; NULL when unknown.
  */
 const char *hub_thread_name(int64_t java_id);
 const char *hub_class(uint32_t number);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Places in the program where a probe writes values: logpoints and watched fields. A site is made
- * when its class is rewritten and stays for good, since compiled code may still name it.
+ * Places in the program where a probe writes values: logpoints and watched fields. A site is
+ * created when its class is rewritten and is never freed, since compiled code may still refer to
+ * it.
  */
 #pragma once
 
@@ -19,20 +20,23 @@ enum log_site_kind { SITE_LOG, SITE_READ, SITE_WRITE };
 struct log_site {
     enum log_site_kind kind;
     const char *place; /* pkg.Class.method:12 */
-    /* of a log: literals and values in turn, see logpoints.c; of a watched field: pkg.Class.name */
+    /*
+     * of a log: literals and values alternating, see logpoints.c; of a watched field:
+     * pkg.Class.name
+     */
     const char *text;
-    const char *types; /* of the values in a record, one character each */
+    const char *types; /* types of the values in a record, one character each */
     /* of a watched field: the class that the instruction names, java/lang/String */
     char *owner;
     char *name, *descriptor;
 };
 
 /*
- * The site of the same kind, place and pc, or a new one: its number; -ENOBUFS, -ENOMEM. The strings
- * are copied.
+ * The number of the site of the same kind, place and pc, or of a new one; -ENOBUFS, -ENOMEM. The
+ * strings are copied.
  */
 int log_site_add(const struct log_site *s, uint32_t pc) must_check;
-/* NULL when there is none. The address stays. */
+/* NULL when there is none. The address remains valid. */
 const struct log_site *log_site_at(unsigned number);
 /* "pkg.Class.method:12" into to. */
 void log_site_place(char *to, size_t size, struct str class_name, struct str method, unsigned line);

@@ -51,10 +51,10 @@ static int add_part(struct log_spec *s, int kind, const char *text, size_t len, 
     return 0;
 }
 
-/* One name, or several with dots between them. */
+/* One name, or several joined by dots. */
 static bool is_name(const char *s)
 {
-    /* Java allows any letter: what is not ASCII is taken as one. */
+    /* Java allows any letter; every non-ASCII character is accepted as one. */
     if (!*s || *s == '.' || (*s >= '0' && *s <= '9'))
         return false;
     for (; *s; s++)
@@ -66,7 +66,7 @@ static bool is_name(const char *s)
     return true;
 }
 
-/* What stands in braces. */
+/* Parses what is in braces. */
 static int parse_value(struct log_spec *s, const char *text, size_t len, struct buf *why)
 {
     int n = 0, r = len && len < LOG_NAME_MAX ? add_part(s, LOG_NAME, text, len, why)

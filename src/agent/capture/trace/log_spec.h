@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What log= asks for: "pkg.Class:123 total {total} of {this.items}", several separated by ';'. A
- * place is a class or a source file (Cart.java, index.jsp) and a line. In braces: a local, a field
- * (this.name or name), fields and the length behind them (order.items.length), a static field
+ * Parses log=: "pkg.Class:123 total {total} of {this.items}", several separated by ';'. A place is
+ * a class or a source file (Cart.java, index.jsp) and a line. Braces contain a local, a field
+ * (this.name or name), fields of these and a length (order.items.length), a static field
  * (pkg.Class.name), thread, or a slot with its type (#3:I) where the class has no table of locals.
  * Knows no JVM.
  */
@@ -17,21 +17,22 @@ enum { LOG_PARTS_MAX = 32, LOG_NAME_MAX = 256 };
 struct log_part {
     enum { LOG_TEXT, LOG_NAME, LOG_THIS, LOG_FIELD, LOG_SLOT } kind;
 
-    char *text;    /* of LOG_TEXT the text; else what stands in the braces */
+    char *text;    /* of LOG_TEXT, the text; otherwise what is in the braces */
     unsigned slot; /* of LOG_SLOT */
     char type;     /* of LOG_SLOT: a descriptor's character, L for references */
 };
 
 struct log_spec {
     struct log_spec *next;
-    char *place; /* package.Class or a file */
+    char *place; /* package.Class or a file name */
     bool is_file;
     unsigned line;
     struct log_part parts[LOG_PARTS_MAX];
     unsigned n_parts;
-    _Atomic unsigned found; /* places in the code, counted by whoever puts the probes there */
+    /* number of places in the code, counted by the code that inserts the probes */
+    _Atomic unsigned found;
 };
 
-/* 0; -EINVAL with a sentence in why; -ENOMEM. The caller frees. */
+/* Returns 0; -EINVAL with a sentence in why; -ENOMEM. The caller frees the result. */
 int log_specs_parse(struct log_spec **ret, const char *text, struct buf *why) must_check;
 void log_specs_free(struct log_spec *s);

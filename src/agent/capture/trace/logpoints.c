@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * log= and watch=: values at lines, reads and writes of fields. The probes write through the rings
- * of hub.h; a record's kind names the site. A logpoint's class is changed once it is loaded: a
- * table of locals that lies makes code that the verifier refuses, and then the class stays as it
- * was.
+ * log= and watch=: values at lines, and reads and writes of fields. The probes write through the
+ * rings of hub.h; the kind of a record identifies the site. The class of a logpoint is changed only
+ * after it was loaded: an incorrect table of locals leads to code that the verifier rejects, in
+ * which case the class keeps its original code.
  */
 #include "agent/capture/trace/logpoints.h"
 
@@ -59,17 +59,17 @@ static const struct jfr_type types[] = {
 };
 
 static struct {
-    pthread_mutex_t lock; /* said */
+    pthread_mutex_t lock; /* already reported */
     struct log_spec *specs;
     uint32_t types[2];
     struct trace_budget budget;
     _Atomic uint64_t points;
     unsigned said;
     bool log_on, watch_on;
-    bool live; /* it began in a VM that was running, whose classes are there */
+    bool live; /* the recording began in a VM that was already running and had loaded its classes */
 } points = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* A line for the user in the recording. */
+/* Writes a line for the user into the recording. */
 static void note(struct session *s, const char *place, const char *text)
 {
     struct jfr_event e;
@@ -83,7 +83,7 @@ static void note(struct session *s, const char *place, const char *text)
     jfr_commit(&e);
 }
 
-/* The same in status too, while there is one; no more than a few of them. */
+/* The same, and to `status` while there is one, up to a limit. */
 static void say(const char *place, const char *what, const char *why)
 {
     struct session *s = session_now;
@@ -126,18 +126,19 @@ static int call(struct edit *e, struct buf *code, const char *name, const char *
 }
 
 /*
- * Types of a site's values besides those of descriptors: the thread's name, which is in no record;
- * the length of an object; a field at the end of a path (paths.h), and the length of what is there.
+ * Types of a site's values besides those of descriptors: the thread's name, which is not in the
+ * record; the length of an object; a field at the end of a path (paths.h), and the length of its
+ * value.
  */
 enum { TYPE_THREAD = 't', TYPE_LENGTH = 'n', TYPE_PATH = 'p', TYPE_PATH_LENGTH = 'q' };
 
-/* A value of a logpoint as it was found: how it is loaded. */
+/* How a value of a logpoint is loaded. */
 struct found {
-    char type;     /* 0: it cannot be had */
+    char type;     /* 0: it is not available */
     unsigned slot; /* of a local */
     bool field, is_static;
     struct str name, descriptor;
-    char path[LOG_NAME_MAX]; /* of fields behind it, or a static field's whole name */
+    char path[LOG_NAME_MAX]; /* the fields that follow it, or the full name of a static field */
     bool path_is_static;
 };
 
@@ -164,7 +165,7 @@ static bool has_this(const struct edit *e, uint32_t pc)
     return !(e->method->access & ACC_STATIC) && !before_super(e, pc);
 }
 
-/* Of a field of the class itself or, when `path` is behind `this`, an inherited one. */
+/* Resolves a field of the class itself or, when `path` follows `this`, an inherited one. */
 static bool find_own(const struct edit *e, uint32_t pc, const char *name, const char *path,
                      struct found *f)
 {
@@ -176,7 +177,7 @@ static bool find_own(const struct edit *e, uint32_t pc, const char *name, const 
     return f->type;
 }
 
-/* A local, a field, a static field or the thread: what a name without `this` may mean. */
+/* Resolves a name without `this`: a local, a field, a static field or the thread. */
 static void find_name(const struct edit *e, uint32_t pc, const char *name, const char *text,
                       struct found *f, const char **ret_why)
 {
@@ -198,7 +199,7 @@ static void find_name(const struct edit *e, uint32_t pc, const char *name, const
     }
 }
 
-/* Takes .length off the end of a path, or the whole of it. */
+/* Removes .length from the end of a path, which may be the whole path. */
 static bool take_length(char *path)
 {
     char *dot = strrchr(path, '.');
@@ -208,7 +209,7 @@ static bool take_length(char *path)
     return is;
 }
 
-/* What is behind a value that was found becomes its type. */
+/* Encodes what follows a value in its type. */
 static void find_behind(struct found *f, const char **ret_why)
 {
     bool length = take_length(f->path);
@@ -258,7 +259,7 @@ static struct found find_value(const struct edit *e, uint32_t pc, const struct l
     return f;
 }
 
-/* Puts what was found, without a path, onto the stack. */
+/* Pushes the value, without its path, onto the stack. */
 static int load_base(struct edit *e, struct buf *code, const struct found *f, char type)
 {
     char owner[512], name[512], descriptor[512];
@@ -294,7 +295,10 @@ static int load_value(struct edit *e, struct buf *code, const struct found *f)
     return r < 0 ? r : path ? trace_path(e, code, f->path, 0) : log_value(e, code, type);
 }
 
-/* The site's text: literals as they are, a value as the byte 1; literals have no such byte. */
+/*
+ * The site's text: literals are copied, and a value becomes the byte 1, which literals cannot
+ * contain.
+ */
 static void put_part(struct buf *text, const struct log_part *p, bool value)
 {
     if (value)
@@ -347,7 +351,7 @@ static int insert_log(const struct instrument_class *c, struct edit *e, struct l
     return r < 0 ? r : 1;
 }
 
-/* ---- which classes and lines ---- */
+/* ---- choice of classes and lines ---- */
 
 static bool is_class(const struct log_spec *s, struct str name)
 {
@@ -368,7 +372,7 @@ static bool log_wants(struct str name)
     return false;
 }
 
-/* The lines, in the class's own numbering, that a spec means in a class. */
+/* The lines of a class, in the class's own numbering, to which a spec refers. */
 static int lines_of(const struct log_spec *s, const struct instrument_class *c, unsigned *lines)
 {
     if (!s->is_file) {
@@ -383,7 +387,7 @@ static int lines_of(const struct log_spec *s, const struct instrument_class *c, 
     const char *slash = strrchr(s->place, '/'), *base = slash ? slash + 1 : s->place;
     if (n || !str_is(c->source, base))
         return n;
-    /* A path must end the package's folder: com/shop/Cart.java. */
+    /* The spec's path must end with the package's folder: com/shop/Cart.java. */
     size_t folder = slash ? (size_t)(slash - s->place) : 0, package = c->name.len;
     while (package && c->name.data[package - 1] != '/')
         package--;
@@ -397,7 +401,7 @@ static int lines_of(const struct log_spec *s, const struct instrument_class *c, 
 struct search {
     const unsigned *lines;
     int n;
-    uint32_t pc[LINES_MAX]; /* the first of each line; UINT32_MAX: none */
+    uint32_t pc[LINES_MAX]; /* pc of the first instruction of each line; UINT32_MAX: none */
 };
 
 static void see_line(void *data, uint32_t pc, unsigned line)
@@ -458,7 +462,7 @@ static void put_length(struct buf *text, const struct value *v)
         buf_string(text, v->type == 'L' && !v->class ? "null" : "(no length)");
 }
 
-/* A value of the record at *at. */
+/* Reads a value of the record at *at. */
 static void put_logged(struct buf *text, const struct trace_record *r, const uint8_t **at,
                        char type)
 {
@@ -572,14 +576,14 @@ static bool read_site(struct jfr_writer *w, const struct trace_record *r)
 
 static const struct hub_reader reader = {.sites = true, .record = read_site};
 
-/* ---- the row ---- */
+/* ---- the capture ---- */
 
 static bool log_wanted(const struct options *o)
 {
     return o->v[OPT_LOG].text || o->v[OPT_WATCH].text;
 }
 
-/* Unless it is asked for this the VM forgets source maps as it loads classes. */
+/* Unless this is requested, the VM discards source maps when it loads classes. */
 static int need_source_maps(struct session *s)
 {
     static const jvmtiCapabilities maps = {.can_get_source_debug_extension = 1};
@@ -620,7 +624,10 @@ static int log_load(struct session *s, struct buf *why)
     return r < 0 ? r : jfr_declare(s->out.jfr, types, ARRAY_SIZE(types), points.types);
 }
 
-/* What has found no place in the classes that are loaded; more may come with others. */
+/*
+ * Reports specs that match nothing in the classes loaded so far. Classes that are loaded later may
+ * match.
+ */
 static void say_not_found(struct session *s, JNIEnv *jni)
 {
     for (const struct log_spec *spec = points.specs; spec; spec = spec->next)
@@ -637,7 +644,7 @@ static void say_not_found(struct session *s, JNIEnv *jni)
             field);
 }
 
-/* Names with dots may be static fields, whose classes are looked for before any line is logged. */
+/* Names with dots may be static fields, whose classes must be known before any line is logged. */
 static int find_statics(JNIEnv *jni, struct buf *why)
 {
     int r = 0;

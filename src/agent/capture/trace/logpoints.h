@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The row log= and watch=; watches.c puts the probes at the fields. */
+/* The captures log= and watch=; watches.c inserts the probes for fields. */
 #pragma once
 
 #include "agent/instrument/instrument.h"
 #include "base/buf.h"
 
-/* Adds probe calls to code: the value on top of the record's place (a long below it) is written. */
+/*
+ * Emits calls to probes that write the value on top of the stack (above the place in the record, a
+ * long).
+ */
 int log_value(struct edit *e, struct buf *code, char type) must_check;
 
-/* watch=: patterns "pkg.Class.field:...". 0 or -EINVAL with a sentence in why. */
+/* watch=: patterns "pkg.Class.field:...". Returns 0, or -EINVAL with a sentence in why. */
 int watches_set(const char *patterns, struct buf *why) must_check;
 void watches_clear(void);
 /*
- * Those that no code loaded so far reads or writes, one by one: *at is 0 at first. False when there
- * is no other.
+ * Returns one by one the patterns whose field no loaded code reads or writes. *at starts at 0.
+ * False when there are no more.
  */
 bool watches_not_found(unsigned *at, char *ret, size_t size);
 extern const struct instrument_client watch_client;
-/* places before super(), where an object may not be looked at */
+/* number of places before super(), where the object must not be accessed */
 uint64_t watches_without_object(void);

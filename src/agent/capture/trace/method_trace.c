@@ -70,37 +70,41 @@ static const struct jfr_type unmatched_type = {
 };
 
 /*
- * What a session knows of a method: a copy, for the table moves as other threads add to it, and its
- * name in the recording.
+ * A session's copy of what it needs to know about a method, because the table moves when other
+ * threads add to it, and the method's name in the recording.
  */
 struct known_method {
     struct traced_method method;
     uint64_t name;    /* 0: not seen yet */
-    unsigned changed; /* trace.methods_changed when it was copied */
+    unsigned changed; /* trace.methods_changed at the time of the copy */
 };
 
 static struct {
-    pthread_mutex_t lock; /* what clients of the instrumentation and the agent's thread share */
+    /* protects what clients of the instrumentation share with the agent's thread */
+    pthread_mutex_t lock;
     struct traced_methods methods;
     uint32_t type, unmatched_type;
-    struct trace_rules rules; /* the patterns, as given and added to, and their conditions */
-    char *classes;            /* the patterns without descriptors */
+    /* the patterns, as given at the start and added later, and their conditions */
+    struct trace_rules rules;
+    char *classes; /* the patterns without descriptors */
     const char *exclude;
-    struct trace_types types;  /* of "implements" */
-    bool typed;                /* typed_client is on */
-    bool live;                 /* it began in a VM that was running, whose classes are there */
-    unsigned patterns_changed; /* how often */
+    struct trace_types types; /* patterns with "implements" */
+    bool typed;               /* typed_client is registered */
+    /* the recording began in a VM that was already running and had loaded its classes */
+    bool live;
+    unsigned patterns_changed; /* number of changes */
     _Atomic unsigned methods_changed;
     struct trace_budget budget;
     uint64_t false_condition;
     struct open_threads open;
     VEC(struct known_method) known;
-    struct buf arguments, returned, exception, message; /* of the call that is being written */
+    /* path values of the call that is being written */
+    struct buf arguments, returned, exception, message;
 } trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- calls ---- */
 
-/* A call that has ended, for the condition. */
+/* A finished call, as the condition sees it. */
 struct ended {
     const struct traced_method *method;
     const struct trace_record *entry, *exit;
@@ -113,7 +117,7 @@ static char return_type(const struct traced_method *m)
     return strchr(m->descriptor, ')')[1];
 }
 
-/* Argument nth, from 1; 0 is `this`. */
+/* Argument number nth, from 1; 0 is `this`. */
 static bool argument(const struct ended *c, unsigned nth, struct value *ret)
 {
     const uint8_t *at = c->entry->values, *end = (const uint8_t *)c->entry + c->entry->size;
@@ -136,7 +140,9 @@ static bool argument(const struct ended *c, unsigned nth, struct value *ret)
     return false;
 }
 
-/* What a path of a condition has led to as the call began. False: there is no such value. */
+/*
+ * The value to which a path of a condition led when the call began. False: there was no such value.
+ */
 static bool path_value(const struct ended *c, unsigned id, struct value *ret)
 {
     const uint8_t *at = c->entry->values, *end = (const uint8_t *)c->entry + c->entry->size;
@@ -312,14 +318,14 @@ static void end_call(struct jfr_writer *w, struct open_calls *o, uint32_t at,
 }
 
 /*
- * Ends the innermost call, which is open although the one around it ends: a constructor that an
- * exception left within this() or super(), where the verifier allows no handler, threw (what, is
- * not known); anything else lost its end.
+ * Ends the innermost call, which is still open although the call around it has ended. A constructor
+ * that an exception left inside this() or super(), where the verifier allows no handler, has thrown
+ * an unknown exception. For any other call the exit was lost.
  */
 static void end_without_exit(struct jfr_writer *w, struct open_calls *o, uint32_t at,
                              const struct trace_record *outer)
 {
-    /* A record with null as what was thrown. */
+    /* A record of an exit that threw null, which stands for an unknown exception. */
     _Alignas(8) uint8_t bytes[sizeof(struct trace_record) + 8] = {0};
     struct trace_record *exit = (struct trace_record *)bytes;
     *exit = (struct trace_record){
@@ -341,7 +347,7 @@ static bool call_ended(struct jfr_writer *w, const struct trace_record *r)
         at--;
     if (at == 0)
         return false;
-    /* What began later than this end is not inside it. */
+    /* Calls that began after this exit are not nested in it. */
     for (uint32_t inner = o->n; inner-- > at;)
         if (o->calls[inner].entry->time_ns <= r->time_ns)
             end_without_exit(w, o, inner, r);
@@ -349,7 +355,10 @@ static bool call_ended(struct jfr_writer *w, const struct trace_record *r)
     return true;
 }
 
-/* One record of the rings. False: the exit of a call whose entry has not been seen. */
+/*
+ * Handles one record of the rings. False: it is the exit of a call whose entry has not been read
+ * yet.
+ */
 static bool read_record(struct jfr_writer *w, const struct trace_record *r)
 {
     if (r->kind < 0)
@@ -368,8 +377,7 @@ static const struct hub_reader reader = {.record = read_record, .unmatched = unm
 
 /* ---- the capture ---- */
 
-/* The rules of the patterns that a method matches by name or annotation, as a set. With the lock.
- */
+/* The rules of the patterns that match a method by name or annotation, as a set. With the lock. */
 static uint64_t matched_rules(const struct instrument_class *c, const struct edit *e,
                               struct str name, struct str descriptor)
 {
@@ -385,7 +393,7 @@ static uint64_t matched_rules(const struct instrument_class *c, const struct edi
     return rules;
 }
 
-/* Compares the conditions of a set of rules with a method. With the lock. */
+/* Checks whether a method can meet the conditions of a set of rules. With the lock. */
 static void fit(const struct traced_method *m, uint64_t set)
 {
     for (unsigned i = 1; i < trace.rules.n; i++) {
@@ -400,8 +408,8 @@ static void fit(const struct traced_method *m, uint64_t set)
 }
 
 /*
- * The number of a method that the patterns of these rules match; -ENOMEM. With the lock. What it
- * has of patterns that are there no more it loses.
+ * The number of a method that the patterns of these rules match; -ENOMEM. With the lock. Rules of
+ * patterns that have been removed are dropped from the method.
  */
 static int add_method(struct str class_name, struct str name, struct str descriptor, bool has_this,
                       uint64_t rules)
@@ -418,10 +426,10 @@ static int add_method(struct str class_name, struct str name, struct str descrip
     return number;
 }
 
-/* The loaded classes, for paths of conditions. */
+/* A view of the loaded classes, for paths of conditions. */
 struct classes {
     JNIEnv *jni;
-    bool late; /* no further class is waited for */
+    bool late; /* classes loaded later do not matter */
 };
 
 static bool no_field(void *context, struct str type, const char *path, struct buf *why)
@@ -431,8 +439,8 @@ static bool no_field(void *context, struct str type, const char *path, struct bu
 }
 
 /*
- * Compares a condition with the loaded classes: paths of fields that none of them has. Without the
- * lock, for the classes are looked through.
+ * Compares a condition with the loaded classes: finds paths of fields that none of them has.
+ * Without the lock, because it searches all classes.
  */
 static void fit_fields(JNIEnv *jni, unsigned i, bool late)
 {
@@ -463,8 +471,8 @@ static void fit_fields(JNIEnv *jni, unsigned i, bool late)
 }
 
 /*
- * Whether all methods that were found for rule i are such that no call of them meets the condition:
- * then *why tells of one of them.
+ * Whether no call of any method found for rule i can meet the condition. Then *why explains it for
+ * one of the methods.
  */
 static bool never_fits(unsigned i, struct buf *why)
 {
@@ -488,8 +496,8 @@ static bool any_never_fits(JNIEnv *jni, struct buf *why)
 }
 
 /*
- * Puts the probes where patterns match, or where they do not: there a type did, and the others have
- * their probes already.
+ * Inserts probes where patterns match by name or, for a typed client, where only a type matches,
+ * because the other methods already have probes.
  */
 static int edit_where(const struct instrument_class *c, struct edit *e, bool by_type)
 {
@@ -505,9 +513,12 @@ static int edit_where(const struct instrument_class *c, struct edit *e, bool by_
         rules = 0;
     if (rules)
         number = add_method(c->name, name, descriptor, has_this, rules);
-    /* A class that is found to be below a type later has calls to record for that too. */
+    /*
+     * The class may later turn out to be below a type, and its calls are then recorded for that as
+     * well.
+     */
     uint64_t probed = by_type || !trace.types.n_names ? rules : trace_rules_used(&trace.rules) | 1;
-    if (rules) /* which stay, while others may be added */
+    if (rules) /* these remain valid while others are added */
         known = trace.rules;
     pthread_mutex_unlock(&trace.lock);
     if (!rules || number < 0 || (by_type && matched))
@@ -535,7 +546,10 @@ static bool trace_wants(struct str class_name)
     return wants && !is_excluded(class_name);
 }
 
-/* What was left alone and matches: a pattern that has nothing else says why. */
+/*
+ * Remembers why a matching method was left alone; a pattern without any other method reports the
+ * reason.
+ */
 static void trace_left(const struct instrument_class *c, const struct class_method *m,
                        enum instrument_reason why)
 {
@@ -550,7 +564,10 @@ static void trace_left(const struct instrument_class *c, const struct class_meth
 static const struct instrument_client client = {
     .name = "trace", .edit = trace_edit, .wants = trace_wants, .left = trace_left};
 
-/* ---- "implements pkg.Type": decided when a class is loaded and its supertypes are known ---- */
+/*
+ * ---- "implements pkg.Type": decided when a class has been loaded and its supertypes are known
+ * ----
+ */
 
 static void typed_look(JNIEnv *jni, jclass class, struct str name)
 {
@@ -579,7 +596,7 @@ static const struct instrument_client typed_client = {.name = "trace implements"
                                                       .look = typed_look,
                                                       .loaded_only = true};
 
-/* ---- native methods: by name alone ---- */
+/* ---- native methods: chosen by name alone ---- */
 
 static bool native_wants_class(struct str class_name)
 {
@@ -636,8 +653,8 @@ static int trace_load(struct session *s, struct buf *why)
 }
 
 /*
- * Names the static fields of the conditions before classes are looked at: 1 when there are some,
- * for their classes may be loaded later.
+ * Requests the static fields of the conditions before any class is searched: returns 1 when there
+ * are some, because their classes may be loaded later.
  */
 static int name_statics(void)
 {
@@ -650,7 +667,7 @@ static int name_statics(void)
     return r;
 }
 
-/* Puts the probes into what the patterns match now. */
+/* Inserts probes into everything that the patterns match now. */
 static int apply(JNIEnv *jni, struct buf *why)
 {
     char *classes = trace_class_patterns(trace.rules.patterns.list);
@@ -688,8 +705,8 @@ static void take_back(JNIEnv *jni)
 }
 
 /*
- * Calls f with each pattern that has traced no method so far, and why. Without the lock, for the
- * classes are looked through.
+ * Calls f with each pattern that has traced no method so far, and the reason. Without the lock,
+ * because it searches all classes.
  */
 static void each_unmatched(JNIEnv *jni,
                            void (*f)(void *context, const char *pattern, const char *why),
@@ -739,7 +756,7 @@ static void put_unmatched(void *context, const char *pattern, const char *why)
     json_end_object(j);
 }
 
-/* The patterns, and those that have a condition with it. With the lock. */
+/* The patterns, each with its condition if it has one. With the lock. */
 static void put_patterns(struct json *j, bool conditions)
 {
     const struct trace_patterns *patterns = &trace.rules.patterns;
@@ -783,7 +800,7 @@ static void put_state(JNIEnv *jni, struct buf *out)
     json_end_object(&j);
 }
 
-/* Takes the probes back and other patterns, and puts the probes into what those match. */
+/* Removes the probes, replaces the patterns, and inserts the probes again. */
 static int replace(JNIEnv *jni, struct trace_patterns patterns, struct trace_patterns *ret_before,
                    struct buf *why)
 {
@@ -796,7 +813,7 @@ static int replace(JNIEnv *jni, struct trace_patterns patterns, struct trace_pat
     return patterns.n ? apply(jni, why) : 0;
 }
 
-/* "PATTERN" or "PATTERN if CONDITION", which is cut. Names have no blanks. */
+/* Splits "PATTERN" or "PATTERN if CONDITION" in place. Names contain no blanks. */
 static int add_pattern(JNIEnv *jni, char *pattern, struct buf *why)
 {
     struct trace_patterns patterns, before;
@@ -905,7 +922,7 @@ static void write_unmatched(void *context, const char *pattern, const char *why)
     jfr_commit(&e);
 }
 
-/* Writes the patterns of rule i, whose condition nothing meets. */
+/* Reports the patterns of rule i, whose condition no method can meet. */
 static void write_never(struct jfr_writer *w, unsigned i, const char *why)
 {
     const struct trace_patterns *patterns = &trace.rules.patterns;

@@ -111,7 +111,7 @@ int trace_method_add(struct traced_methods *t, struct str class_name, struct str
     return (int)*at;
 }
 
-/* The type on the JVM's stack of a descriptor's character: I J F D A, V of void. */
+/* The type on the JVM's stack for a descriptor's character: I J F D A, or V for void. */
 static char stack_type(char c)
 {
     return strchr("ZBCSI", c) ? 'I' : strchr("JFDV", c) ? c : 'A';
@@ -138,7 +138,7 @@ struct argument {
     unsigned local;
 };
 
-/* The arguments of a method: their types and locals. Answers how many. */
+/* The types and locals of a method's arguments. Returns their number. */
 static unsigned arguments(struct str descriptor, bool is_static, struct argument *ret)
 {
     unsigned n = 0, local = !is_static, slots;
@@ -148,7 +148,7 @@ static unsigned arguments(struct str descriptor, bool is_static, struct argument
     return n;
 }
 
-/* 1 on the stack, or 0 when a required test on a number fails. */
+/* Pushes 1, or 0 when a required test on a number fails. */
 static int insert_tests(struct edit *e, struct buf *code, const struct argument *args, unsigned n,
                         const struct condition *c)
 {
@@ -172,7 +172,7 @@ static int insert_tests(struct edit *e, struct buf *code, const struct argument 
     return r;
 }
 
-/* Records what a condition reaches by paths; the place in the record is on the stack. */
+/* Records the values of a condition's paths; the place in the record is on the stack. */
 static int insert_paths(struct edit *e, struct buf *code, const struct argument *args, unsigned n,
                         bool has_this, const struct condition *c)
 {

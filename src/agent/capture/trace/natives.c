@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* What a value is handed to a probe as. */
+/* The type in which a value is passed to a probe. */
 enum { AS_INT, AS_LONG, AS_FLOAT, AS_DOUBLE, AS_OBJECT, AS_NOTHING, AS_COUNT };
 
 static struct {
@@ -51,7 +51,7 @@ static int kind_of(char type)
     }
 }
 
-/* A value as the probe takes it: what is smaller than an int becomes one. */
+/* Converts a value to the type that the probe takes: types smaller than int become int. */
 static jvalue widened(char type, jvalue v)
 {
     switch (type) {
@@ -88,7 +88,7 @@ void trace_native_enter(struct native_call *c)
         at = put(jni, at, c->descriptor.data[p], *v++);
     if (!(*jni)->ExceptionCheck(jni))
         c->token = (uint64_t)(*jni)->CallStaticLongMethod(jni, ids.probe, ids.entered, at);
-    if (vm_clear_exception(jni)) /* the stack is full: the call is not recorded */
+    if (vm_clear_exception(jni)) /* the stack is full, so the call is not recorded */
         c->token = 0;
 }
 

@@ -14,8 +14,8 @@ struct fit {
 };
 
 /*
- * The descriptor of argument nth, from 1; empty when there are fewer. *ret_count: how many there
- * are up to it.
+ * The descriptor of argument nth, from 1; empty when there are fewer. *ret_count: the number of
+ * arguments up to it.
  */
 static struct str argument(const char *descriptor, unsigned nth, unsigned *ret_count)
 {
@@ -52,7 +52,7 @@ static const char *primitive(char type)
     }
 }
 
-/* What is told of a test: "arg2 of com.shop.Cart.add". */
+/* How a test is named in messages: "arg2 of com.shop.Cart.add". */
 static bool say(struct fit *f, const struct cond_test *t, const char *what)
 {
     const char *end = f->method->descriptor;
@@ -65,7 +65,7 @@ static bool say(struct fit *f, const struct cond_test *t, const char *what)
     return true;
 }
 
-/* A value of a declared type, which may be an object of a class below it. */
+/* A value of a declared type; the object may be of a subclass. */
 static bool never_of_type(struct fit *f, const struct cond_test *t, struct str type)
 {
     const char *number = primitive(type.data[0]);
@@ -133,7 +133,7 @@ static bool never(void *context, const struct cond_test *t)
     }
 }
 
-/* Tells of the first test alone. */
+/* Explains only the first test. */
 static bool never_first(void *context, const struct cond_test *t)
 {
     struct fit *f = context;

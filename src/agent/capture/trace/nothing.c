@@ -51,7 +51,7 @@ void trace_left_clear(void)
     pthread_mutex_unlock(&left.lock);
 }
 
-/* NULL: it was not left alone. */
+/* Returns NULL if it was not left alone. */
 static const char *why_left(struct str class_name, struct str method)
 {
     pthread_mutex_lock(&left.lock);
@@ -62,11 +62,11 @@ static const char *why_left(struct str class_name, struct str method)
 }
 
 struct search {
-    const char *pattern, *names, *exclude; /* names: the pattern without a descriptor */
-    /* loaded classes that may have such methods; methods that match */
+    const char *pattern, *names, *exclude; /* names: the pattern without its descriptor */
+    /* number of loaded classes that may have such methods; number of methods that match */
     uint64_t classes, methods;
     char class[256], method[256];
-    const char *why; /* of `method` */
+    const char *why; /* reason for `method` */
 };
 
 static const char *why_not(const struct search *s, jclass class, struct str class_name,
@@ -130,7 +130,7 @@ static void with_dots(char *name)
         *name = *name == '/' ? '.' : *name;
 }
 
-/* Whether the pattern means the class: pkg.Cart is not meant by pkg.Cartoon.add. */
+/* Whether the pattern refers to the class: pkg.Cartoon.add does not refer to pkg.Cart. */
 static bool names_class(const struct search *s, struct str name)
 {
     const struct str none = {"", 0};

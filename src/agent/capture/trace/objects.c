@@ -21,9 +21,9 @@ static struct {
     char *show, *to_string; /* separated by , : or ; */
     struct shown_class *shown[CLASSES_MAX];
     jclass values;
-    jobject helper; /* the thread, global */
+    jobject helper; /* the thread that calls toString(); global */
     int64_t helper_ids[HELPERS_MAX];
-    unsigned helpers; /* that were started */
+    unsigned helpers; /* number of threads started */
 
     struct {
         jclass class; /* global */
@@ -62,7 +62,7 @@ static void name_of(jclass c, char *to, size_t size)
         *p = *p == '/' ? '.' : *p;
 }
 
-/* Whether `word` of n characters is in a list. */
+/* Whether a list contains `word` of n characters. */
 static bool is_listed(const char *list, const char *word, size_t n)
 {
     for (const char *p = list; p && *p;) {
@@ -74,7 +74,7 @@ static bool is_listed(const char *list, const char *word, size_t n)
     return false;
 }
 
-/* Adds the fields that a class declares and that are to be shown. */
+/* Adds the fields that a class declares and that should be shown. */
 static void add_fields(JNIEnv *jni, jclass c, const char *class_name, struct shown_class *s,
                        jlong *out)
 {
@@ -117,8 +117,8 @@ static void shown_free(struct shown_class *s)
 }
 
 /*
- * What show= and tostring= ask of a class's objects, the superclasses' fields last. The number of
- * longs; 0: nothing.
+ * What show= and tostring= request for objects of a class, with the fields of superclasses last.
+ * Returns the number of longs; 0: nothing.
  */
 static int find_asked(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], struct shown_class *s)
 {
@@ -137,7 +137,7 @@ static int find_asked(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], struct shown_
 }
 
 /*
- * What is shown of a class that is known, or has a superclass that is. The number of longs; 0:
+ * What is shown of a known class or one with a known superclass. Returns the number of longs; 0:
  * nothing.
  */
 static int find_known(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], struct shown_class *s)
@@ -155,7 +155,7 @@ static int find_known(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], struct shown_
     return 0;
 }
 
-/* What is to be shown of a class's objects: *ret_n longs in out. NULL: nothing. */
+/* What is to be shown of a class's objects: *ret_n longs in out. Returns NULL if nothing is. */
 static struct shown_class *find(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], int *ret_n)
 {
     struct shown_class *s = calloc(1, sizeof(*s));
@@ -192,8 +192,8 @@ jlongArray JNICALL Java_java_lang_JvmscopeTrace_fields(JNIEnv *jni, jclass class
         (*jni)->SetLongArrayRegion(jni, array, 0, n, out);
     vm_clear_exception(jni);
     /*
-     * A number is one class's for the whole recording; what an earlier one showed under it is
-     * forgotten at the end.
+     * A number belongs to one class for the whole recording; the shapes of a recording are
+     * forgotten at its end.
      */
     __atomic_store_n(&objects.shown[number], array ? s : NULL, __ATOMIC_RELEASE);
     if (!array)
@@ -265,8 +265,8 @@ static int start_helper(JNIEnv *jni)
 }
 
 /*
- * A thread that toString() keeps gets an exception: what loops ends, what waits for a lock ends
- * once it has it.
+ * A thread that hangs in toString() receives an exception: a loop ends, and a wait for a lock ends
+ * once the lock is acquired.
  */
 static void stop_helper(JNIEnv *jni)
 {

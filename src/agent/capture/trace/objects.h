@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is recorded of objects besides class and identity: the JDK's known classes (shapes.h), show=
- * and tostring=. The natives of the probes are in the .c file.
+ * What is recorded of objects besides class and identity: contents of the JDK's known classes
+ * (shapes.h), show= and tostring=. The native methods of the probes are in objects.c.
  */
 #pragma once
 
@@ -9,16 +9,17 @@
 #include "agent/session.h"
 
 /*
- * Takes the options; starts the thread that calls toString(). 0 or an error with a sentence in why.
+ * Takes the options and starts the thread that calls toString(). Returns 0, or an error with a
+ * sentence in why.
  */
 int trace_objects_begin(struct session *s, JNIEnv *jni, struct buf *why) must_check;
 void trace_objects_end(JNIEnv *jni);
-/* Now and then: replaces a thread that toString() keeps. */
+/* Called periodically: replaces a thread that hangs in toString(). */
 void trace_objects_work(struct session *s, JNIEnv *jni);
-/* What records hold of objects of a class number; NULL: nothing. */
+/* What records contain of the objects of a class, given its number; NULL: nothing. */
 const struct shown_class *trace_shown(uint32_t number);
 /*
- * Whether java.lang.Thread's id is of a thread that calls toString(): what it does is not the
- * program's.
+ * Whether a thread, by its java.lang.Thread id, is one that calls toString(), so that its calls are
+ * not the program's.
  */
 bool trace_objects_is_own(int64_t java_id);

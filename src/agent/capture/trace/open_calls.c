@@ -29,7 +29,7 @@ static void free_calls(struct open_calls *o)
     free(o);
 }
 
-/* Makes entry n of a list one that can hold a record; false: no memory. */
+/* Makes room for a record in entry n of a list; false: no memory. */
 static bool make_room(struct open_calls *o, uint32_t size)
 {
     if (o->n == o->cap) {

@@ -14,21 +14,21 @@
 
 #define PROBE "java/lang/JvmscopeTrace"
 
-/* As in JvmscopeTrace.java. */
+/* The same values as in JvmscopeTrace.java. */
 enum { NAMES_MAX = 256, STATICS_MAX = 64, STEPS_MAX = 16 };
 
 enum { NO_FIELD = -1 };
 
 static struct {
     pthread_mutex_t lock;
-    char *names[NAMES_MAX]; /* kept for good, for code that still names them */
+    char *names[NAMES_MAX]; /* never freed, because code may still refer to them */
     unsigned n_names;
     char *statics[STATICS_MAX]; /* pkg.Class.f.g */
     bool found[STATICS_MAX];
     unsigned n_statics;
 } paths = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The number of a text in a table, added when it is new; -ENOTSUP. */
+/* The number of a text in a table, added if it is new; -ENOTSUP. */
 static int number_of(char **table, unsigned *n, unsigned max, const char *text, size_t len)
 {
     int r = -ENOTSUP;
@@ -97,7 +97,7 @@ struct field {
     char *signature;
 };
 
-/* A field that a class declares by itself. The caller frees the signature. */
+/* Finds a field that the class itself declares. The caller frees the signature. */
 static struct field declared(JNIEnv *jni, jclass c, const char *name, size_t len, bool is_static)
 {
     struct field ret = {.place = NO_FIELD};
@@ -130,7 +130,7 @@ static struct field declared(JNIEnv *jni, jclass c, const char *name, size_t len
 EXPORT jlong JNICALL Java_java_lang_JvmscopeTrace_place(JNIEnv *jni, jclass class, jclass c,
                                                         jint name);
 
-/* Where objects of a class have a field, its own or a superclass's. */
+/* The offset of a field, of the class or a superclass, in objects of the class. */
 jlong JNICALL Java_java_lang_JvmscopeTrace_place(JNIEnv *jni, jclass class, jclass c, jint name)
 {
     pthread_mutex_lock(&paths.lock);
@@ -151,7 +151,9 @@ jlong JNICALL Java_java_lang_JvmscopeTrace_place(JNIEnv *jni, jclass class, jcla
 
 /* ---- static fields ---- */
 
-/* Behind the name of the class that a path begins with; NULL: it begins with another. */
+/*
+ * The rest of the path after the class name at its beginning; NULL: it begins with another class.
+ */
 static const char *behind_class(const char *path, struct str name)
 {
     for (size_t i = 0; i < name.len; i++)
@@ -177,7 +179,7 @@ static void put_object(JNIEnv *jni, const char *array, const char *type, int num
         (*jni)->SetObjectArrayElement(jni, a, number, value);
 }
 
-/* The fields behind the static one, as an array of their names' numbers. */
+/* The fields that follow the static one, as an array of the numbers of their names. */
 static jobject rest_of(JNIEnv *jni, const char *rest)
 {
     jint numbers[STEPS_MAX];
@@ -192,7 +194,7 @@ static jobject rest_of(JNIEnv *jni, const char *rest)
     return array;
 }
 
-/* The class is put last: what the probe finds there has all the rest. */
+/* The class is stored last: once the probe sees it, the rest is present. */
 static void found_class(JNIEnv *jni, jclass class, int number, const char *field)
 {
     size_t n = strcspn(field, ".");
@@ -246,7 +248,7 @@ struct search {
     struct str type;  /* pkg/Class */
     const char *name; /* of the field */
     size_t len;
-    jclass top;      /* the type; a global reference */
+    jclass top;      /* the type of the object; a global reference */
     char *signature; /* of the field */
 };
 
@@ -271,7 +273,7 @@ static bool find_field(void *context, jclass c, struct str name)
 
 static bool nowhere_below(JNIEnv *jni, struct str type, const char *path, struct buf *why);
 
-/* What lies behind a field of this signature, which this takes. */
+/* The types behind a field with this signature; takes ownership of the signature. */
 static bool nowhere_behind(JNIEnv *jni, char *signature, const char *name, size_t len,
                            const char *rest, struct buf *why)
 {

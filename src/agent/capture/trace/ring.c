@@ -46,8 +46,8 @@ uint32_t trace_ring_used(struct trace_ring *r)
 }
 
 /*
- * Gives memory back that was read and not yet handed to the writer: the whole pages of data[from,
- * to).
+ * Returns memory to the system that has been read and is not yet available to the writer: the whole
+ * pages of data[from, to).
  */
 static void give_back(struct trace_ring *r, int64_t from, int64_t to)
 {
@@ -61,7 +61,8 @@ static void give_back(struct trace_ring *r, int64_t from, int64_t to)
 void trace_ring_drain(struct trace_ring *r,
                       void (*record)(void *context, const struct trace_record *r), void *context)
 {
-    enum { PART = 256 << 10 }; /* so much is read before its room is given back */
+    /* number of bytes that are read before their room is returned to the writer */
+    enum { PART = 256 << 10 };
 
     int64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed), from = tail;
     const int64_t until = atomic_load_explicit(&r->head, memory_order_acquire);

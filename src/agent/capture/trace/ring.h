@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rings into which threads write traced calls (probe/java/lang/JvmscopeTrace.java) and from which
- * the agent's thread reads. One writer, one reader; the writer moves head behind a whole record,
- * the reader moves tail. A record that begins before its size may reach beyond it; the next one
- * then begins at 0. A call is recorded only when there will be room for its end too, so that calls
- * are lost as a whole. While threads are few, a ring holds most of a second at a million calls a
- * second; memory that has been read goes back to the system, so that a thread with few calls costs
- * little. Knows no JVM.
+ * the agent's thread reads. A ring has one writer, which advances head after writing a whole
+ * record, and one reader, which advances tail. A record that begins before `size` may extend beyond
+ * it; the next one then begins at 0. A call is recorded only when there will be room for its exit
+ * too, so that calls are lost as a whole. While there are few threads, a ring holds most of a
+ * second at a million calls a second; memory that has been read is returned to the system, so that
+ * a thread with few calls needs little. Knows no JVM.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* All rings together hold so much; each one between these. */
+/* Total capacity of all rings, and limits for each. */
 enum { RINGS_ROOM = 1 << 28, RING_ROOM_MAX = 1 << 26, RING_ROOM_MIN = 1 << 20 };
 
 enum { RING_RECORD_MAX = 48 << 10, RING_SLOT_BITS = 16, RING_TEXT_MAX = 64 };
@@ -23,19 +23,19 @@ enum { RING_RECORD_MAX = 48 << 10, RING_SLOT_BITS = 16, RING_TEXT_MAX = 64 };
 enum { RECORD_EXIT = -1, RECORD_THROWN = -2 };
 
 struct trace_ring {
-    _Atomic int64_t head;  /* offset in data; the writer's */
-    _Atomic uint64_t lost; /* calls for which there was no room */
+    _Atomic int64_t head;  /* offset in data; written by the writer */
+    _Atomic uint64_t lost; /* number of calls for which there was no room */
     /*
-     * the last call's number; starts at a value of the ring's own, so that no two rings share one
+     * number of the last call; starts at a different value in each ring, so that numbers are unique
      */
     uint64_t calls;
-    int64_t open; /* calls begun and not ended; there is always room for their ends */
+    int64_t open; /* calls in progress; room for their exits is always reserved */
     /* records of sites, and results, for which there was no room */
     _Atomic uint64_t lost_sites, lost_results;
     int32_t size;         /* of data; constant */
-    _Atomic int32_t room; /* as many bytes may wait to be read; at most size */
+    _Atomic int32_t room; /* number of bytes that may be unread; at most size */
     char pad1[8];
-    _Atomic int64_t tail; /* the reader's */
+    _Atomic int64_t tail; /* written by the reader */
     char pad2[56];
     uint8_t data[]; /* size + RING_RECORD_MAX */
 };
@@ -50,13 +50,16 @@ struct trace_record {
     int64_t thread; /* java.lang.Thread's id */
     uint64_t call;
     /*
-     * 8 bytes each; a reference: identity hash and class number; a string or array then has its
-     * length
+     * 8 bytes each; a reference is identity hash and class number; a string or array is followed by
+     * its length
      */
     uint8_t values[];
 };
 
-/* What the probe finds a thread's ring by; key 0 was never used, RING_VACATED may be used again. */
+/*
+ * The slot by which the probe finds a thread's ring. Key 0 was never used; RING_VACATED may be
+ * reused.
+ */
 #define RING_VACATED 1
 
 struct trace_slot {
@@ -66,20 +69,18 @@ struct trace_slot {
 
 #define RING_SLOTS (1u << RING_SLOT_BITS)
 
-/*
- * The slot where a key is, or (its key is another then) may be put; NULL when 64 places are taken.
- */
+/* The slot of a key, or a free slot (whose key then differs); NULL when 64 places are taken. */
 struct trace_slot *trace_slot_find(struct trace_slot *slots, uint64_t eetop);
 
-/* An empty ring, mapped for good, whose calls are numbered from `calls` on; NULL: no memory. */
+/* An empty ring, never unmapped, whose calls are numbered from `calls` on; NULL: no memory. */
 struct trace_ring *trace_ring_new(uint32_t size, uint64_t calls);
-/* How many bytes may wait in each of n rings. */
+/* The number of bytes that may be unread in each of n rings. */
 uint32_t trace_ring_share(unsigned n);
-/* Bytes between the reader's place and the writer's. */
+/* Number of bytes between the reader's and the writer's positions. */
 uint32_t trace_ring_used(struct trace_ring *r);
 /*
- * Hands all records that are there to `record`, one after the other, and then gives their room back
- * to the writer and their memory to the system. What is written meanwhile is for the next call.
+ * Passes all complete records to `record`, one after the other, then returns their room to the
+ * writer and their memory to the system. Records written meanwhile are left for the next call.
  */
 void trace_ring_drain(struct trace_ring *r,
                       void (*record)(void *context, const struct trace_record *r), void *context);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Appends one pattern of n bytes, or several with ':' between them. */
+/* Appends one pattern of n bytes, or several separated by ':'. */
 static int append(struct trace_patterns *p, const char *list, size_t n, unsigned rule)
 {
     size_t before = p->n ? strlen(p->list) + 1 : 0;

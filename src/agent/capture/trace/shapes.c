@@ -15,8 +15,8 @@
 #define LBQ     "java/util/concurrent/LinkedBlockingQueue"
 
 /*
- * A field is "name:descriptor" of the class itself, or with another class and a dot before; NULL in
- * the middle: none.
+ * A field is "name:descriptor" of the class itself, or is preceded by another class and a dot; NULL
+ * between others: none.
  */
 struct shape_row {
     const char *class;
@@ -116,8 +116,8 @@ static const struct shape_row rows[] = {
 /* clang-format on */
 
 /*
- * As JvmscopeContents.learn has found them: offsets of fields; a class that this JDK has otherwise
- * is no longer known.
+ * The results of JvmscopeContents.learn: offsets of fields. A class that is different in this JDK
+ * is treated as unknown.
  */
 static struct learnt {
     bool known;
@@ -126,8 +126,8 @@ static struct learnt {
 } learnt[ARRAY_SIZE(rows)];
 
 /*
- * The offset of a row's field, its descriptor's first character in *ret_type; negative when this
- * JDK has no such field.
+ * The offset of a row's field; its descriptor's first character is returned in *ret_type. Negative
+ * when this JDK has no such field.
  */
 static int64_t offset_of(JNIEnv *jni, const struct shape_row *row, const char *field,
                          char *ret_type)
@@ -146,7 +146,10 @@ static int64_t offset_of(JNIEnv *jni, const struct shape_row *row, const char *f
     return probe_field_offset(jni, class, name, colon + 1);
 }
 
-/* What the JDK's immutable collections have at empty places, where that is not null (since 12). */
+/*
+ * The object that the JDK's immutable collections have at empty places, if it is not null (since
+ * JDK 12).
+ */
 static void learn_nothing(JNIEnv *jni, jclass contents)
 {
     jclass c = vm.version >= 12 ? (*jni)->FindClass(jni, "java/util/ImmutableCollections") : NULL;
@@ -161,9 +164,9 @@ static void learn_nothing(JNIEnv *jni, jclass contents)
 EXPORT void JNICALL Java_java_lang_JvmscopeContents_learn(JNIEnv *jni, jclass class);
 
 /*
- * Called by the probe class as it is defined, before there are probes: to ask for an offset runs
- * code of the JDK that may be traced. FindClass asks the loader of the calling class, which is the
- * VM's own.
+ * Called by the probe class when it is defined, before there are probes, because requesting an
+ * offset runs code of the JDK that may be traced. FindClass uses the loader of the calling class,
+ * which is the boot loader.
  */
 void JNICALL Java_java_lang_JvmscopeContents_learn(JNIEnv *jni, jclass class)
 {

@@ -2,8 +2,8 @@
 /*
  * What the probes record of objects of the JDK's own classes besides class and identity: the value
  * of a box, the name of an enum constant, a message, sizes and first elements. A shape is an array
- * of longs that JvmscopeTrace and JvmscopeContents read fields by: kind, then what the kind needs.
- * No method of the object is called.
+ * of longs by which JvmscopeTrace and JvmscopeContents read fields: the kind, followed by data that
+ * depends on it. No method of the object is called.
  */
 #pragma once
 
@@ -14,50 +14,52 @@
 enum { SHOWN_FIELDS_MAX = 16, SHAPE_MAX = 1 + SHOWN_FIELDS_MAX };
 
 /*
- * The same numbers stand in JvmscopeTrace.java and JvmscopeContents.java, with what each has behind
- * the kind.
+ * The same numbers are in JvmscopeTrace.java and JvmscopeContents.java, which describe the data
+ * that follows each kind.
  */
 enum shape_kind {
     SHAPE_TO_STRING = -1,
     SHAPE_FIELDS, /* type << 56 | offset of each field */
-    SHAPE_VALUE,  /* the same of the one field that is the value */
+    SHAPE_VALUE,  /* the same for the single field that is the value */
     SHAPE_NAME,   /* offset of a string */
     SHAPE_CLASS,  /* a java.lang.Class */
-    SHAPE_WRAP,   /* a collection around another one; from here on the second long has the flags */
-    SHAPE_ARRAY,  /* size, array */
-    SHAPE_RING,   /* size, array, first, end */
-    SHAPE_HASH,   /* size, table, key, value, next, cells, cell's value */
-    SHAPE_CHAIN,  /* size, first, next, key, value */
-    SHAPE_TREE,   /* size, root, left, right, parent, key, value */
-    SHAPE_FIXED,  /* the fields that are the elements */
-    SHAPE_BITS,   /* bits, array */
-    SHAPE_PAIRS,  /* size, keys, values */
+    /* a collection that wraps another one; from here on the second long contains flags */
+    SHAPE_WRAP,
+    SHAPE_ARRAY, /* size, array */
+    SHAPE_RING,  /* size, array, first, end */
+    SHAPE_HASH,  /* size, table, key, value, next, cells, cell's value */
+    SHAPE_CHAIN, /* size, first, next, key, value */
+    SHAPE_TREE,  /* size, root, left, right, parent, key, value */
+    SHAPE_FIXED, /* the fields that hold the elements */
+    SHAPE_BITS,  /* bits, array */
+    SHAPE_PAIRS, /* size, keys, values */
 };
 
 enum shape_flag { SHAPE_MAP = 1, SHAPE_SKIP_NULL = 2, SHAPE_KEYS = 4, SHAPE_WIDE_SIZE = 8 };
 
-/* How a value is written for people. */
+/* How a value is printed for people. */
 enum shape_style {
     STYLE_OBJECT,   /* Class@1f{...} */
     STYLE_SIZED,    /* Class(3)@1f{...} */
-    STYLE_PLAIN,    /* the value by itself: a box */
+    STYLE_PLAIN,    /* the value by itself, for a box */
     STYLE_ENUM,     /* Class.NAME */
     STYLE_OPTIONAL, /* java.util.Optional[...] */
 };
 
-/* What records hold of a class's objects. */
+/* What records contain of a class's objects. */
 struct shown_class {
     enum shape_kind kind;
     enum shape_style style;
     unsigned n; /* of SHAPE_FIELDS and SHAPE_VALUE */
     char *names[SHOWN_FIELDS_MAX];
     char types[SHOWN_FIELDS_MAX];
-    char *enum_name; /* of STYLE_ENUM: the class without that of a constant's own body */
+    /* of STYLE_ENUM: the enum class, rather than the class of a constant with a body */
+    char *enum_name;
 };
 
 /*
- * The shape of the JDK's class of a name (with dots) in `out`, and what it means in `s`. The number
- * of longs; 0 when the class is none of those known, or its fields are others in this JDK. -ENOMEM.
- * The caller frees names of `s`.
+ * Writes the shape of a JDK class, by its name (with dots), to `out`, and its meaning to `s`.
+ * Returns the number of longs; 0 when the class is not a known one, or has different fields in this
+ * JDK; -ENOMEM. The caller frees the names of `s`.
  */
 int shape_of_class(const char *name, jlong out[SHAPE_MAX], struct shown_class *s) must_check;

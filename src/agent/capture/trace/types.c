@@ -12,7 +12,7 @@
 
 static const char word[] = "implements ";
 
-/* The rules of the types of this name, as a set. */
+/* The rules of the types with this name, as a set. */
 static uint64_t rules_of(const struct trace_types *t, struct str name)
 {
     uint64_t rules = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * "implements pkg.Type" among trace's patterns: which classes are below such a type. Not for two
- * threads at once.
+ * "implements pkg.Type" among the patterns of trace=: which classes are subtypes of such a type.
+ * Not thread-safe.
  */
 #pragma once
 
@@ -16,22 +16,22 @@ enum { TRACE_TYPES_MAX = 64 };
 
 struct trace_types {
     char *names[TRACE_TYPES_MAX];    /* pkg.Type */
-    uint64_t rules[TRACE_TYPES_MAX]; /* its pattern's rule, as a set (rules.h) */
+    uint64_t rules[TRACE_TYPES_MAX]; /* the rule of its pattern, as a set (rules.h) */
     unsigned n_names;
-    jclass classes[TRACE_TYPES_MAX]; /* global; of several loaders too */
+    jclass classes[TRACE_TYPES_MAX]; /* global references; several loaders may have the type */
     uint64_t class_rules[TRACE_TYPES_MAX];
     unsigned n_classes;
     struct map below; /* hash of a class's name -> the rules of the types above it, as a set */
 };
 
 /*
- * Takes the types of the patterns, finding those that are loaded. How many types there are;
+ * Takes the types of the patterns and finds those that are loaded. Returns the number of types;
  * -ENOMEM.
  */
 int trace_types_set(struct trace_types *t, const struct trace_patterns *patterns,
                     JNIEnv *jni) must_check;
-/* Learns of a loaded class: it is one of the types, or below one. */
+/* Notes a loaded class that is one of the types or a subtype of one. */
 void trace_types_look(struct trace_types *t, JNIEnv *jni, jclass class, struct str name);
-/* The rules of the types that a class is below, as a set; 0: it is below none. */
+/* The rules of the types of which a class is a subtype, as a set; 0: none. */
 uint64_t trace_types_rules(const struct trace_types *t, struct str name);
 void trace_types_release(struct trace_types *t, JNIEnv *jni);

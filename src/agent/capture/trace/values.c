@@ -53,7 +53,10 @@ static bool is_class(uint32_t number, const char *signature)
     return s && strcmp(s, signature) == 0;
 }
 
-/* The text at *at: its length and how many characters follow. False when it is cut off. */
+/*
+ * Reads the text at *at: its full length and how many characters follow. False when it is
+ * truncated.
+ */
 static bool take_text(const uint8_t **at, const uint8_t *end, struct value *v)
 {
     int64_t raw;
@@ -73,7 +76,7 @@ static bool take_text(const uint8_t **at, const uint8_t *end, struct value *v)
 
 static bool take(const uint8_t **at, const uint8_t *end, char type, bool inside, struct value *ret);
 
-/* n values from *at on, of the type that a field, an element or a box has. */
+/* Reads n values from *at on, whose type is that of a field, an element or a box. */
 static bool take_parts(const uint8_t **at, const uint8_t *end, const char *types, uint32_t n,
                        struct value *v)
 {
@@ -93,7 +96,7 @@ static char element_type(uint32_t class)
     return c == '[' ? 'L' : c;
 }
 
-/* Size, number of elements and the elements: of an array, a collection or a map. */
+/* Reads size, number of elements and elements of an array, a collection or a map. */
 static bool take_elements(const uint8_t **at, const uint8_t *end, char type, struct value *v)
 {
     enum { IS_MAP = 1 << 30, ELEMENTS_MAX = 16 };
@@ -113,7 +116,7 @@ static bool take_elements(const uint8_t **at, const uint8_t *end, char type, str
     return n <= ELEMENTS_MAX && take_parts(at, end, types, v->is_map ? 2 * n : n, v);
 }
 
-/* What is inside an object, as JvmscopeTrace.inside writes it. */
+/* Reads the contents of an object, as JvmscopeTrace.inside writes them. */
 static bool take_inside(const uint8_t **at, const uint8_t *end, bool inside, struct value *v)
 {
     int64_t n;
@@ -143,7 +146,10 @@ static bool take_inside(const uint8_t **at, const uint8_t *end, bool inside, str
     }
 }
 
-/* A value; with what show= and tostring= ask for only where it is not inside an object. */
+/*
+ * Reads a value. What show= and tostring= request is present only where the value is not inside an
+ * object.
+ */
 static bool take(const uint8_t **at, const uint8_t *end, char type, bool inside, struct value *ret)
 {
     struct value v = {.type = type == '[' ? 'L' : type};
@@ -191,7 +197,7 @@ struct value value_unboxed(const struct value *v)
 
 /* ---- as text ---- */
 
-/* The fewest digits that read back as the same number. */
+/* The shortest representation that reads back as the same number. */
 static void put_real(struct buf *b, double d, bool is_float)
 {
     char text[40];
@@ -238,7 +244,9 @@ static char part_type(const struct value *v, uint32_t i)
     return named ? v->shown->types[i] : is_array(v->class) ? element_type(v->class) : 'L';
 }
 
-/* Fields with their names, elements, or keys with their values; what was left out is "...". */
+/*
+ * Fields with their names, elements, or keys with their values; "..." stands for what was left out.
+ */
 static void put_parts(struct buf *text, const struct value *v)
 {
     const uint8_t *at = v->parts;
@@ -257,8 +265,8 @@ static void put_parts(struct buf *text, const struct value *v)
 }
 
 /*
- * The class, with an array's length in its first brackets, int[3][], or a collection's size behind:
- * ArrayList(3).
+ * The class, with an array's length in its first brackets, as int[3][], or followed by a
+ * collection's size, as ArrayList(3).
  */
 static void put_class_sized(struct buf *text, const struct value *v)
 {
@@ -283,7 +291,7 @@ static bool has_content(const struct value *v)
            v->chars && v->length >= 0;
 }
 
-/* "Class@hash", with what is known of the object behind it in braces; or a string's characters. */
+/* "Class@hash", followed by what is known of the object in braces; or a string's characters. */
 static void put_reference(struct buf *text, const struct value *v)
 {
     struct value box = value_unboxed(v);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values in records of the probe (ring.h), and as JSON. For readers of hub.h, inside `record`. */
+/*
+ * Values in records of the probe (ring.h), and their JSON. For readers of hub.h, inside `record`.
+ */
 #pragma once
 
 #include "agent/capture/trace/objects.h"
@@ -8,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A value of a record taken apart. */
+/* A parsed value of a record. */
 struct value {
     char type; /* of the descriptor; L for references */
 
@@ -20,14 +22,14 @@ struct value {
     int64_t length; /* of a string or an array */
     const uint16_t *chars;
     uint32_t n_chars;
-    const struct shown_class *shown; /* NULL: nothing more is known of such objects */
-    /* Elements, keys and values, fields: n_parts values, a map's two by two. */
+    const struct shown_class *shown; /* NULL: nothing else is known of such objects */
+    /* Elements, keys and values, or fields: n_parts values, in pairs for a map. */
     const uint8_t *parts, *parts_end;
     uint32_t n_parts;
     bool is_map;
 };
 
-/* Reads the value at *at of a type and passes it. False when the record ends before. */
+/* Reads the value of a type at *at and advances *at past it. False when the record ends before. */
 bool value_take(const uint8_t **at, const uint8_t *end, char type, struct value *ret);
 bool value_is_string(const struct value *v);
 /* Whether `length` is that of a string, an array, a collection or a map. */
@@ -39,14 +41,14 @@ bool value_has_length(const struct value *v);
 void value_json(struct json *j, const struct value *v);
 /*
  * The same as text for people: "java.util.ArrayList(2)@1f{1, \"a\"}", "int[3]@1f{1, 2, 3}",
- * "shop.Color.RED". A string by itself has no quotes, one inside an object has.
+ * "shop.Color.RED". A string has quotes only inside an object.
  */
 void value_text(struct buf *b, const struct value *v);
-/* What a condition compares with: the value in a box, or the value itself. */
+/* What a condition compares: the value in a box, or the value itself. */
 struct value value_unboxed(const struct value *v);
 /* "java.lang.String" or "int[]" of a class number into b. */
 void put_class(struct buf *b, uint32_t number);
 /* Modified UTF-8, which the JSON writer understands. */
 void put_utf16(struct buf *b, const uint16_t *chars, uint32_t n);
-/* The characters of a value that has some, with "... (LENGTH)" when they are not all. */
+/* The characters of a text value, followed by "... (LENGTH)" when they are incomplete. */
 void put_text(struct buf *b, const struct value *v);

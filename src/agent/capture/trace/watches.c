@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * watch=: probes before the instructions that read and write a field, which hand over the object,
- * the place and the new value; the probe reads the old one by its offset. JVM TI's own watches
- * would make the whole program run interpreted. What is not seen: reflection, VarHandle, Unsafe and
- * native code, and a constructor's code before super().
+ * watch=: probes in front of the instructions that read and write a field. They pass on the object,
+ * the place and the new value; the probe reads the old value by the field's offset. JVM TI's own
+ * field watches would make the whole program run interpreted. Not seen are accesses by reflection,
+ * VarHandle, Unsafe and native code, and those of a constructor before super().
  */
 #include "agent/capture/trace/hub.h"
 #include "agent/capture/trace/log_sites.h"
@@ -25,7 +25,7 @@ enum { WATCHES_MAX = 64 };
 static struct watch {
     char *class; /* package.Class */
     char *field;
-    atomic_bool found; /* code that names it */
+    atomic_bool found; /* some loaded code accesses it */
 } watches[WATCHES_MAX];
 
 static unsigned n_watches;
@@ -81,7 +81,7 @@ uint64_t watches_without_object(void)
 }
 
 /*
- * A field is named through the class that is at hand, which may be one below: such are settled when
+ * An instruction may name the field through a subclass of its class. Such cases are resolved when
  * the place is reached.
  */
 static struct watch *find_watch(const struct class_member *m)
@@ -109,7 +109,7 @@ static char stack_type(char c)
     return strchr("ZBCSI", c) ? 'I' : strchr("JFD", c) ? c : 'A';
 }
 
-/* The new locals that keep a long or double aside; -1: not there yet. */
+/* The new locals in which a long or double is saved; -1: not allocated yet. */
 struct aside {
     int local[2];
 };
@@ -123,15 +123,15 @@ static int keep_aside(struct edit *e, struct aside *a, char type)
     int local = edit_local(e, type);
     if (local < 0)
         return local;
-    code_op(&code, which ? OP_LCONST_0 + 5 : OP_LCONST_0); /* dconst_0 is five behind lconst_0 */
+    code_op(&code, which ? OP_LCONST_0 + 5 : OP_LCONST_0); /* dconst_0 is five above lconst_0 */
     code_store(&code, type, (unsigned)local);
     int r = edit_insert(e, EDIT_ENTRY, 0, 0, &code, 2);
     return r < 0 ? r : (a->local[which] = local);
 }
 
 /*
- * object [value] -> object [value], with both handed to the probe. For a static field the object is
- * its class.
+ * object [value] -> object [value], after passing both to the probe. For a static field the object
+ * is its class.
  */
 static int probe(struct edit *e, const struct insn *i, const struct class_member *m, int site,
                  struct aside *a)
@@ -198,7 +198,7 @@ static int insert(const struct instrument_class *c, struct edit *e, const struct
         atomic_fetch_add(&before_super, 1);
         return 0;
     }
-    /* ldc of a class came with version 49; a class without a name that fits is left alone. */
+    /* ldc of a class requires version 49; a class whose name cannot be a constant is left alone. */
     if ((is_static && c->file->major < 49) || m->owner.len >= sizeof(owner) ||
         m->descriptor.len >= sizeof(descriptor))
         return 0;
@@ -238,7 +238,7 @@ static int watch_edit(const struct instrument_class *c, struct edit *e)
 const struct instrument_client watch_client = {
     .name = "watch", .edit = watch_edit, .wants = watch_wants};
 
-/* ---- where a field lies ---- */
+/* ---- offsets of fields ---- */
 
 static bool class_is(jclass c, const char *name, bool dotted)
 {
@@ -252,7 +252,7 @@ static bool class_is(jclass c, const char *name, bool dotted)
     return is;
 }
 
-/* A field that a class declares; asking so initialises no class. */
+/* Finds a field that a class declares, without initializing the class. */
 static jfieldID declared(jclass c, const struct log_site *s, bool is_static)
 {
     jint n = 0;
@@ -283,7 +283,7 @@ static int64_t offset_of(JNIEnv *jni, jclass c, jfieldID f, bool is_static)
     return vm_clear_exception(jni) || offset <= 0 ? -1 : offset;
 }
 
-/* -1: not the field that is watched, or it cannot be told. */
+/* -1: not the watched field, or that cannot be determined. */
 static int64_t find_offset(JNIEnv *jni, const struct log_site *s, jobject o)
 {
     bool is_static = s->types[1] == 's', seen_owner = false;
