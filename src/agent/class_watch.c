@@ -17,22 +17,25 @@
 
 struct watched {
     uint64_t name;    /* hash of the dotted name */
-    uint64_t address; /* the VM's structure; 0: not known */
+    uint64_t address; /* address of the VM's structure; 0: unknown */
     bool gone;
 };
 
 struct named {
-    uint32_t loaded; /* that many */
-    uint32_t latest; /* serial of the one that came last */
+    uint32_t loaded; /* number of live classes */
+    uint32_t latest; /* serial of the most recent one */
 };
 
 /*
- * One at a time gives tags. Never taken when an object is freed, nor held while Java code runs:
- * that may load classes.
+ * Serializes the assignment of tags. Never acquired in ObjectFree, and not held while Java code
+ * runs, because that may load classes.
  */
 static pthread_mutex_t tagging = PTHREAD_MUTEX_INITIALIZER;
 
-/* Innermost: an object may be freed at a safepoint, so nobody calls the VM while he holds it. */
+/*
+ * Innermost lock: an object may be freed at a safepoint, so the VM must not be called while holding
+ * it.
+ */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct {
@@ -45,11 +48,14 @@ static struct {
     atomic_bool on;
 } watch;
 
-/* How to get at a class's address: a java.lang.Class keeps it at an offset. Found out once. */
+/*
+ * How to read a class's address, which is stored at an offset in a java.lang.Class. Determined
+ * once.
+ */
 static struct {
-    jobject unsafe; /* global reference that stays */
+    jobject unsafe; /* a global reference that is never released */
     jmethodID get_long;
-    jlong offset; /* 0: not known */
+    jlong offset; /* 0: unknown */
 } mirror;
 
 static uint64_t name_hash(const char *name, size_t len)
@@ -74,7 +80,10 @@ static uint64_t long_at(JNIEnv *jni, jclass c, jlong offset)
     return vm_clear_exception(jni) ? 0 : (uint64_t)value;
 }
 
-/* Where classes that are known by their names have the address of a structure of this name. */
+/*
+ * Compares candidates with classes of known names: their mirrors must contain the address of a
+ * structure with this name.
+ */
 static jlong find_offset(JNIEnv *jni)
 {
     enum { OFFSET_MAX = 256 };
@@ -112,7 +121,7 @@ static void open_mirror(JNIEnv *jni)
     mirror.offset = mirror.unsafe ? find_offset(jni) : 0;
 }
 
-/* The next serial number, for a class of this name; 0: no memory. */
+/* The next serial number, for a class of this name; 0: out of memory. */
 static uint32_t add(uint64_t name, uint64_t address)
 {
     uint32_t serial = 0;
@@ -126,8 +135,8 @@ static uint32_t add(uint64_t name, uint64_t address)
         n->loaded++;
         n->latest = serial;
         /*
-         * A structure may be where one was of a class that is gone, and of which the VM has not
-         * told yet.
+         * The structure may be at the address of one whose class was unloaded without a report by
+         * the VM so far.
          */
         if (address && map_put(&watch.by_address, address, serial) < 0)
             watch.classes.data[serial - 1].address = 0;
@@ -143,8 +152,8 @@ static uint32_t give_tag(jvmtiEnv *ti, jclass c, uint64_t address)
         return 0;
     size_t len = strlen(signature);
     /*
-     * "Ljava/lang/String;" and, hidden, "Lp/C.0x1234;"; an array comes and goes with its element's
-     * class.
+     * "Ljava/lang/String;" or, for hidden classes, "Lp/C.0x1234;". An array class lives as long as
+     * that of its elements.
      */
     uint32_t serial =
         signature[0] == 'L' && len > 2 ? add(name_hash(signature + 1, len - 2), address) : 0;
@@ -173,7 +182,7 @@ static void JNICALL on_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass
     class_watch_serial(jni, c);
 }
 
-/* Maybe in a collection: nothing is asked of the VM. */
+/* Possibly called during a collection: does not call the VM. */
 static void JNICALL on_free(jvmtiEnv *ti, jlong tag)
 {
     pthread_mutex_lock(&lock);

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The original's number ranges: whoever looks at a number sees what it is of. */
+/* The ranges of the original, so that a number shows what it identifies. */
 #define OBJECT_FIRST UINT64_C(0x50000000)
 #define FRAME_FIRST  UINT64_C(0x70000001)
 #define STRING_FIRST UINT64_C(0xa0000001)
@@ -23,16 +23,16 @@
 enum { NAME_MAX_BYTES = 2048 };
 
 struct frame_key {
-    const struct method *method; /* NULL: not known any more */
+    const struct method *method; /* NULL: no longer known */
     uint64_t line;
 };
 
-/* A class of the output b that is not gone as far as was told. */
+/* A class in output b whose unloading has not been written. */
 struct told_class {
-    uint64_t key;     /* of class_times */
-    uint32_t serial;  /* in the output */
-    uint32_t watched; /* class_watch.h's; 0: known by its name alone */
-    const char *name; /* dotted, without the brackets of arrays */
+    uint64_t key;     /* index into class_times */
+    uint32_t serial;  /* its serial number in the output */
+    uint32_t watched; /* the serial of class_watch.h; 0: only the name is known */
+    const char *name; /* dotted, without an array's brackets */
 };
 
 struct dictionary {
@@ -42,11 +42,11 @@ struct dictionary {
     struct strpool strings, classes;
     struct strpool frames;   /* struct frame_key */
     struct strpool traces;   /* uint32_t thread, then frame numbers */
-    struct strpool titles;   /* what dictionary_trace_method gave out */
-    struct map thread_known; /* serials that were told */
-    struct map class_times;  /* hash of a class's id and name: how often it has been unloaded */
+    struct strpool titles;   /* the values that dictionary_trace_method returned */
+    struct map thread_known; /* serials that were written */
+    struct map class_times;  /* hash of a class's id and name -> how often it was unloaded */
     VEC(struct told_class) told_classes;
-    /* told_classes.len and class_watch_goings() at the last look for classes that are gone */
+    /* told_classes.len and class_watch_goings() when unloaded classes were last searched */
     size_t looked_told;
     uint64_t looked_goings;
     struct arena arena; /* names of told_classes */
@@ -55,7 +55,7 @@ struct dictionary {
 static const struct method unknown_method = {
     .class_name = "<Unknown Class>", .name = "<Unknown Method>", .descriptor = "()V"};
 
-/* Where the agent itself called into Java. */
+/* Marks where the agent itself called into Java. */
 static const struct method own_method = {
     .class_name = "", .name = "[jvmscope]", .descriptor = "()V", .code = true};
 
@@ -112,7 +112,7 @@ static uint64_t string_id(struct dictionary *d, const char *s)
     return STRING_FIRST + (uint64_t)number;
 }
 
-/* java: a class, and no library; watched: as in told_class. */
+/* java: a class rather than a library; watched: as in told_class. */
 static uint32_t class_serial(struct dictionary *d, const char *name, uint64_t id, bool java,
                              uint32_t watched)
 {
@@ -196,7 +196,7 @@ static void write_frame(struct dictionary *d, uint32_t number)
 {
     const struct frame_key *key = frame_of(d, number);
     const struct method *m = key->method ? key->method : &unknown_method;
-    /* The class's id is a number of its own: names.h tells classes of one name apart. */
+    /* The class id is a number of our own: names.h distinguishes classes of the same name. */
     uint32_t watched = m->class_serial < UNWATCHED_CLASS_FIRST ? m->class_serial : 0;
     uint64_t id = (UINT64_C(1) << 40) + m->class_serial;
     uint32_t class = class_serial(d, m->class_name, id, key->method && !m->code, watched);
@@ -256,7 +256,8 @@ uint32_t dictionary_empty_trace(struct dictionary *d)
 }
 
 /*
- * The frames at the top that are a probe's of ours and what that called; as in model/frame_role.h.
+ * The top frames that belong to one of our probes and the code it called; the same rule as in
+ * model/frame_role.h.
  */
 static uint32_t own_frames(JNIEnv *jni, const struct jfr_frame *frames, uint32_t n)
 {

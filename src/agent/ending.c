@@ -11,8 +11,8 @@
 #define PROBE "java/lang/JvmscopeEnding"
 
 /*
- * java.lang.Shutdown runs its hooks by slot; the JDK uses the first three, the last of them for
- * files to delete.
+ * java.lang.Shutdown runs its hooks by slot. The JDK uses the first three; the last of them deletes
+ * files.
  */
 enum { SLOT_FIRST_FREE = 3, SLOT_LAST = 9 };
 
@@ -27,7 +27,7 @@ void JNICALL Java_java_lang_JvmscopeEnding_ending(JNIEnv *jni, jclass class, jbo
         session_vm_ending(jni);
 }
 
-/* Adds a hook in the last slot that is free. */
+/* Adds a hook in the last free slot. */
 static int add_hook(JNIEnv *jni, jobject hook)
 {
     int r = -ENOTSUP;

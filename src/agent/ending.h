@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of the VM, and the collections that the agent asks for until then. HotSpot stops the
- * threads of concurrent collectors before it posts VMDeath: a collection that is asked for there
- * never returns (ZGC and Shenandoah up to JDK 21, ZGC of 25) or does nothing (Shenandoah of 25). So
- * what needs a collection is done by a shutdown hook of java.lang.Shutdown, which runs after the
- * hooks of the program. Runtime.halt runs no hooks; then there is no last collection.
+ * The end of the VM, and the collections that the agent requests before. HotSpot stops the threads
+ * of concurrent collectors before it posts VMDeath; a collection that is requested there never
+ * returns (ZGC and Shenandoah up to JDK 21, ZGC of 25) or does nothing (Shenandoah of 25).
+ * Therefore whatever needs a collection is done in a shutdown hook of java.lang.Shutdown, which
+ * runs after the hooks of the program. Runtime.halt runs no hooks, so there is no last collection
+ * then.
  */
 #pragma once
 
@@ -14,28 +15,29 @@
 #include <stdbool.h>
 
 /*
- * Adds the shutdown hook, once per VM; it calls session_vm_ending. Negative errno when this VM
- * takes none. The live phase.
+ * Adds the shutdown hook, which calls session_vm_ending, once per VM. In the live phase. Negative
+ * errno when this VM does not accept it.
  */
 int ending_watch(JNIEnv *jni) must_check;
-/* From here on no collection is asked for; `wait`: and none is under way. */
+/* From now on no collection is requested. With `wait`, collections in progress are waited for. */
 void ending_stop_collections(bool wait);
 
 /*
- * Collects the whole heap. False when garbage may be left: the VM is ending, or its collector does
- * not collect on request (Epsilon; Shenandoah with -XX:+DisableExplicitGC). Any attached thread in
- * the live phase.
+ * Collects the whole heap. False when garbage may remain, because the VM is ending or its collector
+ * does not collect on request (Epsilon; Shenandoah with -XX:+DisableExplicitGC). Any attached
+ * thread in the live phase.
  */
 bool collect_garbage(JNIEnv *jni);
-void collect_if_possible(JNIEnv *jni); /* and makes no object to find that out */
+void collect_if_possible(JNIEnv *jni); /* does not create an object to find out whether it ran */
 /*
- * A weak reference to an object that nothing else reaches, cleared by a collection; NULL: no
- * memory.
+ * A weak reference to an object that is otherwise unreachable, which a collection clears; NULL: out
+ * of memory.
  */
 jweak make_garbage(JNIEnv *jni);
 /*
- * The same as collect_garbage by a function that has the VM collect when `collect` says that it
- * may; no collection of ours begins beside it. Answers what f answers. ret_collected may be NULL.
+ * Calls f, a function that makes the VM collect, instead of collect_garbage. `collect` tells f
+ * whether it may. No other collection of ours begins meanwhile. Returns the result of f.
+ * ret_collected may be NULL.
  */
 int collect_and(JNIEnv *jni, int (*f)(JNIEnv *jni, bool collect, void *context), void *context,
                 bool *ret_collected);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions that a VM looks up in the library (JVM TI, "Start-Up", "Shutdown"), and what a
- * message to an agent that is loaded already does (proto/control.h). In the static library their
- * names end in _hprof (JVM TI, "Statically Linked Agents").
+ * The functions that a VM looks up in the library (JVM TI, "Start-Up", "Shutdown"), and the
+ * handling of messages to an agent that is already loaded (proto/control.h). In the static library
+ * their names end in _hprof (JVM TI, "Statically Linked Agents").
  */
 #include "agent/capture/trace/method_trace.h"
 #include "agent/control/control.h"
@@ -38,7 +38,7 @@ EXPORT void JNICALL ENTRY(Agent_OnUnload)(JavaVM *java);
 /* Exit statuses of the original agent (doc/hprof-differences.md). */
 enum { EXIT_OPTION = 1, EXIT_OUTPUT = 9 };
 
-/* What a later load answers, to a sender that reads the reply (proto/control.h). */
+/* The result of loading the agent again, for a sender that reads the reply (proto/control.h). */
 enum { CARRIED_OUT = 1 };
 
 static bool loaded;
@@ -124,7 +124,7 @@ jint JNICALL ENTRY(Agent_OnLoad)(JavaVM *java, char *text, void *reserved)
 }
 
 /*
- * Takes "control=VERB,reply=PATH," off the front of a message, in any order; the rest are the
+ * Removes "control=VERB,reply=PATH,", in any order, from the front of a message. The rest are
  * options of a recording.
  */
 static const char *take_word(const char *text, const char *name, char *value, size_t size)
@@ -164,7 +164,7 @@ static int switch_trace(JNIEnv *jni, const char *text, struct buf *more, struct 
     return t.result;
 }
 
-/* What else the answer has is left in `more`. */
+/* Any remaining answer is left in `more`. */
 static int carry_out(const char *verb, const char *rest, JNIEnv *jni, struct buf *more,
                      struct buf *why)
 {
@@ -195,8 +195,8 @@ static int carry_out(const char *verb, const char *rest, JNIEnv *jni, struct buf
 }
 
 /*
- * The reply file of the message that is carried out: how far the classes are goes there until the
- * answer does.
+ * The reply file of the message that is being carried out. The progress of instrumentation is
+ * written there until the answer replaces it.
  */
 static pthread_mutex_t reply_lock = PTHREAD_MUTEX_INITIALIZER;
 static int reply_fd = -1;
@@ -235,7 +235,8 @@ static void answer(const char *path, int r, bool tells, const struct buf *more,
         buf_printf(&out, "json %.*s\n", (int)more->len, more->data);
     _cleanup_close_ int fd = open(path, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd >= 0 && buf_error(&out) == 0)
-        (void)!write_all(fd, out.data, out.len); /* if that fails the sender sees a short answer */
+        /* if this fails the sender sees a truncated answer */
+        (void)!write_all(fd, out.data, out.len);
     buf_release(&out);
 }
 
@@ -254,8 +255,8 @@ jint JNICALL ENTRY(Agent_OnAttach)(JavaVM *java, char *text, void *reserved)
     loaded = loaded || r == 0;
     JNIEnv *jni = r == 0 ? vm_jni() : NULL;
     /*
-     * The answer's file is gone: its sender has given up, and what it asked for must not happen
-     * behind its back.
+     * The reply file is gone: its sender has given up, and the request must not be carried out
+     * unnoticed.
      */
     if (r == 0 && reply[0] && access(reply, W_OK) < 0)
         r = -ECANCELED;
@@ -269,8 +270,8 @@ jint JNICALL ENTRY(Agent_OnAttach)(JavaVM *java, char *text, void *reserved)
     buf_release(&more);
     buf_release(&why);
     /*
-     * The VM keeps an entry for each load that answers JNI_OK, for as long as it lives: one is
-     * enough.
+     * The VM keeps an entry for each load that returns JNI_OK as long as it lives, so only the
+     * first load does.
      */
     return r < 0 ? JNI_ERR : again && reply[0] ? CARRIED_OUT : JNI_OK;
 }
@@ -278,6 +279,7 @@ jint JNICALL ENTRY(Agent_OnAttach)(JavaVM *java, char *text, void *reserved)
 void JNICALL ENTRY(Agent_OnUnload)(JavaVM *java)
 {
     /*
-     * VMDeath has written everything. The library stays mapped: a signal may still be on its way.
+     * VMDeath has written everything. The library stays mapped, because a signal may still be
+     * pending.
      */
 }

@@ -6,10 +6,10 @@
 
 static struct {
     char name[16];
-    unsigned left; /* steps up to the one that fails; 0: none does */
+    unsigned left; /* number of steps until one fails; 0: none fails */
 } fault;
 
-static __thread bool counted; /* the steps of this thread are those of fault.name */
+static __thread bool counted; /* the steps of this thread belong to fault.name */
 
 void fault_set(const char *spec)
 {

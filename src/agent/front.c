@@ -12,7 +12,7 @@
 
 enum { LOOK_MS = 200, MAX_DEPTH = 1024 };
 
-/* A listener belongs to one connection; `current` says which one may still give commands. */
+/* A listener belongs to one connection. `current` is the one that may still give commands. */
 static struct net *_Atomic current;
 static _Atomic uint64_t commands, refused;
 
@@ -43,7 +43,7 @@ static void dump_traces(struct session *s, JNIEnv *jni)
     vm_free(infos);
 }
 
-/* A new depth holds for all stacks that are walked from now on, and the settings are told. */
+/* A new depth applies to all stacks walked from now on, and the settings are written again. */
 static void set_depth(struct session *s, uint16_t depth)
 {
     s->options.v[OPT_DEPTH].number = depth;
@@ -70,7 +70,7 @@ static void carry_out(struct session *s, JNIEnv *jni, void *context)
     out_flush(&s->out);
 }
 
-/* EXIT THE VM, in order: shutdown hooks run, and the sections of doe=y are written. */
+/* EXIT THE VM, in an orderly way: shutdown hooks run, and the sections of doe=y are written. */
 static void exit_vm(JNIEnv *jni)
 {
     jclass system = (*jni)->FindClass(jni, "java/lang/System");
@@ -80,7 +80,7 @@ static void exit_vm(JNIEnv *jni)
     vm_clear_exception(jni);
 }
 
-/* False: the front-end wants no more of its commands to be taken. */
+/* False: no more commands are to be accepted from the front end. */
 static bool obey(struct net *n, JNIEnv *jni, const struct hprof_request *r)
 {
     commands++;

@@ -8,9 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * One entry of a constant pool (JVM specification 4.4): where it begins, NULL when there is none.
- */
+/* The start of an entry of a constant pool (JVM specification 4.4); NULL when there is none. */
 struct pool_entry {
     const uint8_t *at, *end;
 };
@@ -45,7 +43,7 @@ static void index_pool(struct pool_entry *pool, size_t n, const uint8_t *at, con
             return;
         pool[i] = (struct pool_entry){at, end};
         at += MIN(size, (size_t)(end - at));
-        i += tag == 5 || tag == 6; /* longs and doubles take two */
+        i += tag == 5 || tag == 6; /* longs and doubles occupy two entries */
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of classes as outputs have them. Any attached thread outside signal handlers; the VM lets
- * the agent read constant pools.
+ * Names of classes as they appear in outputs. Any attached thread except in signal handlers;
+ * requires the capability to read constant pools.
  */
 #pragma once
 
@@ -10,13 +10,13 @@
 #include <jvmti.h>
 
 /*
- * The method that a lambda stands for: it is among those that its class refers to. signature: as
- * the VM tells it. Nothing is found for other classes.
+ * The method that a lambda's class implements, which is among those that the class refers to.
+ * signature: as returned by the VM. Nothing is found for other classes.
  */
 void lambda_target(jclass c, const char *signature, struct made_target *ret);
 /*
- * A class's descriptor as outputs have it: "Ljava/lang/String;", "[I", without what the VM adds to
- * the names of classes that it made (base/made_name.h). The caller frees. NULL: the VM does not
- * tell it, or no memory.
+ * A class's descriptor as outputs show it: "Ljava/lang/String;", "[I", without the suffixes that
+ * the VM adds to the names of classes that it generated (base/made_name.h). The caller frees it.
+ * NULL: the VM does not provide it, or out of memory.
  */
 char *class_signature(jclass c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The classes that are loaded (JVM TI, GetLoadedClasses). */
+/* The loaded classes (JVM TI, GetLoadedClasses). */
 #pragma once
 
 #include "base/macro.h"
@@ -10,18 +10,18 @@
 
 struct loaded_classes {
     jint n;
-    jclass *of; /* local references of the thread that asked */
+    jclass *of; /* local references of the thread that requested them */
     jvmtiEnv *ti;
     JNIEnv *jni;
 };
 
 /*
- * Fills *ret, to be released in either case by the same thread. 0, or -ENOTSUP when the VM does not
- * tell.
+ * Fills *ret, which the same thread must release in either case. 0, or -ENOTSUP when the VM does
+ * not provide the list.
  */
 int loaded_classes(jvmtiEnv *ti, JNIEnv *jni, struct loaded_classes *ret) must_check;
 
-/* Class i as the caller's own local reference; its place is NULL then. */
+/* Returns class i as the caller's own local reference and clears its place. */
 static inline jclass loaded_class_take(struct loaded_classes *l, jint i)
 {
     jclass ret = l->of[i];
@@ -29,13 +29,13 @@ static inline jclass loaded_class_take(struct loaded_classes *l, jint i)
     return ret;
 }
 
-/* Gives back the references that nobody has taken. */
+/* Releases the references that have not been taken. */
 void loaded_classes_release(struct loaded_classes *l);
 
 /*
- * Calls f with each loaded class that is no array and its name (pkg/Class), both valid during the
- * call, until f answers true. 1 when it did, 0 when it never did, or -ENOTSUP when the VM does not
- * tell which classes are loaded.
+ * Calls f with each loaded class that is not an array and its name (pkg/Class), both valid during
+ * the call, until f returns true. Returns 1 if it did, 0 if it never did, or -ENOTSUP when the VM
+ * does not provide the list.
  */
 int loaded_classes_each(jvmtiEnv *ti, JNIEnv *jni,
                         bool (*f)(void *context, jclass c, struct str name), void *context);

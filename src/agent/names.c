@@ -17,13 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { METHOD_MODIFIERS = 0x1fff }; /* JVM specification 4.6: the VM keeps marks of its own above */
+/* JVM specification 4.6; the VM stores flags of its own in the bits above */
+enum { METHOD_MODIFIERS = 0x1fff };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* all below */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects everything below */
 static struct arena arena;
-static struct map methods; /* jmethodID -> struct method *, 0 when it could not be resolved */
+static struct map methods; /* jmethodID -> struct method *; 0 when it could not be resolved */
 static uint64_t unresolved;
-static struct map classes; /* hash of loader and name -> class serial */
+static struct map classes; /* hash of loader and name -> serial of the class */
 
 static const char *keep(const char *s)
 {
@@ -31,7 +32,7 @@ static const char *keep(const char *s)
 }
 
 /*
- * The name as outputs have it (base/made_name.h); lambda: the method that it stands for, "" when
+ * The name as outputs show it (base/made_name.h). lambda: the method that it implements, "" when
  * there is none.
  */
 static const char *keep_class_name(const char *name, size_t len, const char *lambda)
@@ -83,7 +84,7 @@ static uint32_t class_serial(JNIEnv *jni, jclass class, const char *signature)
     uint32_t watched = class_watch_serial(jni, class);
     if (watched)
         return watched;
-    /* Two classes of one name are two when their loaders have other identity hashes. */
+    /* Classes of the same name are distinguished by the identity hashes of their loaders. */
     jobject loader = NULL;
     jint loader_hash = 0;
     if ((*vm.ti)->GetClassLoader(vm.ti, class, &loader) == JVMTI_ERROR_NONE && loader) {
@@ -95,8 +96,8 @@ static uint32_t class_serial(JNIEnv *jni, jclass class, const char *signature)
 }
 
 /*
- * hidden: where the address of a hidden class begins, for which JVM TI, and class_watch.h, has a
- * dot. NULL: none.
+ * hidden: where the address begins in the name of a hidden class, which JVM TI and class_watch.h
+ * separate by a dot. NULL: not hidden.
  */
 static uint32_t walked_class_serial(const char *name, const char *hidden,
                                     const struct method_description *d)
@@ -158,9 +159,9 @@ static struct method *learn(JNIEnv *jni, jmethodID id)
 }
 
 /*
- * A method that our own walker met, read from the VM's structures: no jmethodID is needed, and none
- * is made. One whose class was unloaded before it was asked for is counted and has a name that says
- * so.
+ * A method found by our own walker, whose names are read from the VM's structures without creating
+ * a jmethodID. If its class was unloaded before the names were requested, the method is counted and
+ * gets a name that says so.
  */
 static struct method *learn_walked(uint64_t id)
 {
@@ -200,7 +201,7 @@ static struct method *learn_walked(uint64_t id)
     return m->class_name && m->name && m->descriptor ? m : NULL;
 }
 
-/* A function of a library, or a piece of code that the VM made. */
+/* A function of a library, or code that the VM generated. */
 static struct method *learn_code(uint64_t id)
 {
     struct method *m = arena_zalloc(&arena, sizeof(*m));
@@ -245,7 +246,7 @@ const struct method *names_method(JNIEnv *jni, jmethodID id)
 
 jmethodID names_add(const struct method *m)
 {
-    /* User addresses and the VM's own ids leave the highest bit free. */
+    /* User-space addresses and the VM's own ids do not use the highest bit. */
     jmethodID id = NULL;
     pthread_mutex_lock(&lock);
     struct method *copy = arena_alloc(&arena, sizeof(*copy));

@@ -21,17 +21,17 @@ struct net {
     int fd;
     pthread_t sender;
     pthread_mutex_t lock;
-    pthread_cond_t filled, drained; /* on the monotonic clock */
-    /* NET_BUFFER bytes; [head, tail) modulo its size wait to be sent */
+    pthread_cond_t filled, drained; /* deadline, on the monotonic clock */
+    /* NET_BUFFER bytes; [head, tail) modulo the size wait to be sent */
     uint8_t *ring;
     uint64_t head, tail;
-    bool over;    /* the connection is given up: nothing more is sent */
-    bool closing; /* the sender ends when all is sent */
+    bool over;    /* the connection has failed: nothing more is sent */
+    bool closing; /* the sender ends when everything is sent */
     uint64_t lost;
     atomic_uint users;
 };
 
-/* Waits until the socket can be written, or the time is over. */
+/* Waits until the socket is writable, or until the deadline. */
 static bool wait_writable(int fd, int ms)
 {
     struct pollfd p = {.fd = fd, .events = POLLOUT};
@@ -42,7 +42,7 @@ static bool wait_writable(int fd, int ms)
     return r > 0;
 }
 
-/* Sends the ring's contents; the socket does not block, so that closing is never held up. */
+/* Sends the ring's contents. The socket does not block, so closing is never delayed. */
 static void *send_all(void *context)
 {
     struct net *n = context;
@@ -72,8 +72,8 @@ static void *send_all(void *context)
 }
 
 /*
- * With the lock held: waits for progress of the sender; false, and the connection is over, when
- * there was none.
+ * With the lock held: waits for progress of the sender. False if there was none, which ends the
+ * connection.
  */
 static bool wait_progress(struct net *n)
 {
@@ -131,7 +131,7 @@ uint64_t net_lost(struct net *n)
     return lost;
 }
 
-/* Splits "host:port"; an IPv6 address stands in brackets. host has size bytes. */
+/* Splits "host:port"; an IPv6 address is in brackets. host has room for size bytes. */
 static const char *split_address(const char *address, char *host, size_t size)
 {
     const char *colon = strrchr(address, ':');
@@ -202,7 +202,7 @@ static int start_sender(struct net *n)
     pthread_cond_init(&n->filled, &monotonic);
     pthread_cond_init(&n->drained, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    /* The VM's signals are not for this thread. */
+    /* This thread must not receive the VM's signals. */
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
     int r = pthread_create(&n->sender, NULL, send_all, n);

@@ -113,7 +113,7 @@ bool option_has_word(const char *words, const char *word, size_t len)
     return false;
 }
 
-/* Sets the value of an option from its text; -EINVAL when it is none. */
+/* Sets the value of an option from its text; -EINVAL when it is not valid. */
 static int set_value(struct option_value *v, const struct option_row *row, const char *text)
 {
     int r = 0;
@@ -157,7 +157,7 @@ static bool is_built(const struct option_row *row, const char *text)
     return row->not_built[0] != '*' && !option_has_word(row->not_built, text, strlen(text));
 }
 
-/* A bound of an option's range, in its unit. */
+/* A limit of an option's range, in the option's unit. */
 static const char *format_bound(char text[24], const struct option_row *row, uint64_t bound)
 {
     if (row->kind == OPTION_DURATION)
@@ -168,7 +168,7 @@ static const char *format_bound(char text[24], const struct option_row *row, uin
     return text;
 }
 
-/* Sets *v, or says what is wrong with the value. */
+/* Sets *v, or describes what is wrong with the value. */
 static int check_value(struct option_value *v, enum option which, const char *text,
                        struct buf *message)
 {
@@ -202,7 +202,7 @@ int option_check(enum option which, const char *text, struct buf *message)
     return check_value(&v, which, text, message);
 }
 
-/* Commas, and blanks behind them, become the list's separator, in place. */
+/* Replaces commas, and blanks that follow them, by the list's separator, in place. */
 static void one_separator(char *list, char separator)
 {
     char *to = list;
@@ -215,7 +215,7 @@ static void one_separator(char *list, char separator)
     *to = 0;
 }
 
-/* Appends a list's further parts, commas among them as its own separator. */
+/* Appends further parts to a list, whose own separator commas are. */
 static int join(struct options *o, enum option which, const char *text)
 {
     struct option_value *v = &o->v[which];
@@ -229,7 +229,7 @@ static int join(struct options *o, enum option which, const char *text)
     return 0;
 }
 
-/* What two values of one option make together; NULL when they do not go together. */
+/* The combination of two values of one option; NULL when they are incompatible. */
 static const char *both(enum option which, const char *a, const char *b)
 {
     static const struct {
@@ -247,7 +247,7 @@ static const char *both(enum option which, const char *a, const char *b)
     return NULL;
 }
 
-/* Begins a trace= with patterns of its own. The text is in the options' storage. */
+/* Begins a trace= with its own patterns. The text is owned by the options' storage. */
 static int begin_trace(struct options *o, char *patterns, struct buf *message)
 {
     if (o->n_traces == TRACES_MAX) {
@@ -263,7 +263,10 @@ static int begin_trace(struct options *o, char *patterns, struct buf *message)
     return 0;
 }
 
-/* A condition belongs to the trace= before it; one that stands before all, to the only one. */
+/*
+ * A condition belongs to the preceding trace=; one that precedes all of them belongs to the only
+ * one.
+ */
 static int give_condition(struct options *o, const char *text, struct buf *message)
 {
     struct option_value *v = &o->v[OPT_IF];
@@ -303,7 +306,7 @@ static int give(struct options *o, enum option which, char *text, struct buf *me
     return r == -EEXIST ? -EINVAL : r;
 }
 
-/* One NAME=VALUE. */
+/* Parses one NAME=VALUE. */
 static int parse_one(struct options *o, char *item, struct buf *message)
 {
     size_t len = strcspn(item, "=");
@@ -345,9 +348,9 @@ static int check_together(const struct options *o, struct buf *message)
 }
 
 /*
- * Cuts the next item off *rest, in place: items are separated by commas; a comma inside a value has
- * a backslash before it, and backslashes before a comma or the end that mean themselves are
- * doubled. Elsewhere a backslash is a character like others.
+ * Cuts the next item off *rest, in place. Items are separated by commas. Inside a value a comma is
+ * preceded by a backslash, and backslashes that precede a comma or the end literally are doubled.
+ * Elsewhere a backslash is an ordinary character.
  */
 static char *next_item(char **rest)
 {
@@ -371,8 +374,8 @@ static char *next_item(char **rest)
 }
 
 /*
- * The specification's default, heap=all, holds where no capture is named: HPROF's outputs alone, a
- * recording needs none.
+ * The specification's default, heap=all, applies where no capture is requested, and only to HPROF's
+ * outputs; a recording needs none.
  */
 static void choose_heap(struct options *o)
 {

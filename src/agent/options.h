@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent's options: one table from which come the agent's parser and its help, and the command's
- * flags, help, manual pages and completion. Knows no JVM. HPROF's options and defaults are the
- * specification's (Start-up); the rest are ours.
+ * The agent's options: one table that supplies the agent's parser and help as well as the command's
+ * flags, help, manual pages and completion. Knows no JVM. HPROF's options and defaults are those of
+ * the specification (Start-up); the rest are ours.
  */
 #pragma once
 
@@ -68,36 +68,36 @@ enum option {
 
 enum option_kind {
     OPTION_WORD,   /* one of `values` */
-    OPTION_YES_NO, /* y or n; in the command a bare flag means y */
+    OPTION_YES_NO, /* y or n; in the command the flag alone means y */
     OPTION_NUMBER, /* a whole number */
-    /* with a unit; a bare number counts in milliseconds. `number` is in nanoseconds */
+    /* with a unit; a number alone is in milliseconds. `number` is in nanoseconds */
     OPTION_DURATION,
     OPTION_SIZE,     /* bytes, with a unit */
     OPTION_FRACTION, /* `fraction` */
-    OPTION_TEXT,     /* anything */
+    OPTION_TEXT,     /* any text */
 };
 
 struct option_row {
     const char *name; /* in the agent's option string */
-    const char *flag; /* in the command, "--cpu"; NULL when the command has none */
-    char letter;      /* in the command, 'i' for -i; 0 when none */
+    const char *flag; /* in the command, "--cpu"; NULL when the command does not have it */
+    char letter;      /* in the command, 'i' for -i; 0 when there is none */
     enum option_kind kind;
-    /* of a word: "samples|times|old"; otherwise what help shows, "<ms>" */
+    /* of a word: "samples|times|old"; otherwise the placeholder in help, "<ms>" */
     const char *values;
     const char *help;           /* one line without a full stop */
     const char *default_value;  /* NULL: off */
     const char *default_record; /* the default with format=r where it differs, else NULL */
-    /* the value that the command's flag means alone (`--cpu`); NULL: it needs one */
+    /* the value that the command's flag has without one (`--cpu`); NULL: it requires one */
     const char *bare;
-    /* words that are not built yet, "times|old"; "*" is all but the default; NULL: all are built */
+    /* words that are not implemented, "times|old"; "*" means all but the default; NULL: all are */
     const char *not_built;
     uint64_t min, max; /* of a number, a duration (ns) or a size */
-    bool hidden;       /* not in help: obsolete, or between command and agent */
+    bool hidden;       /* omitted from help: obsolete, or internal between command and agent */
     /*
-     * Of a list, between its parts in the value that is kept, else 0. In what is given a comma is
-     * as good, but for log=, whose texts may have commas. A list that is given again goes on; cpu
-     * and heap may be given twice with what goes together, if once for each trace; anything else
-     * may be given once.
+     * For a list, the separator between its parts in the stored value, else 0. In the input a comma
+     * is accepted too, except for log=, whose texts may contain commas. A list that is given again
+     * is extended; cpu and heap may be given twice with compatible values, and if once for each
+     * trace; any other option may be given once.
      */
     char separator;
 };
@@ -106,17 +106,17 @@ struct option_row {
 extern const struct option_row option_table[OPTION_COUNT];
 
 struct option_value {
-    const char *text; /* NULL: off. As given or the default */
-    uint64_t number;  /* of a number, duration, size; 1 for y */
+    const char *text; /* NULL: off. As given, or the default */
+    uint64_t number;  /* of a number, duration or size; 1 for y */
     double fraction;
     bool given;
 };
 
 enum { TRACES_MAX = 64 };
 
-/* One trace= and the if= behind it. */
+/* A trace= and the if= that follows it. */
 struct option_trace {
-    const char *patterns;  /* one, or several with ':' between them */
+    const char *patterns;  /* one pattern, or several separated by ':' */
     const char *condition; /* NULL: none */
 };
 
@@ -124,31 +124,28 @@ struct options {
     struct option_value v[OPTION_COUNT];
     struct option_trace traces[TRACES_MAX]; /* in the order given */
     unsigned n_traces;
-    bool condition_first;       /* an if= stands before all traces */
-    char *storage;              /* holds the texts as given, and the parts of `traces` */
-    char *joined[OPTION_COUNT]; /* of lists, all of their parts */
-    bool help;                  /* the text asks for help; nothing else is set then */
+    bool condition_first;       /* an if= precedes all traces */
+    char *storage;              /* owns the texts as given, and the parts of `traces` */
+    char *joined[OPTION_COUNT]; /* all parts of lists */
+    bool help;                  /* the text requests help; nothing else is set then */
 };
 
 /*
- * Parses "cpu=samples,depth=8"; a comma inside a value has a backslash before it, and backslashes
- * that stand before a comma or the end are doubled. Text may be NULL. 0; -EINVAL (a message is in
- * `message`: it names the option and the allowed values), -ENOSYS (the same, for what is not built)
- * or -ENOMEM. The caller releases.
+ * Parses "cpu=samples,depth=8". Inside a value a comma is preceded by a backslash, and backslashes
+ * that precede a comma or the end are doubled. Text may be NULL. 0; -EINVAL (`message` names the
+ * option and the allowed values), -ENOSYS (the same, for values that are not implemented) or
+ * -ENOMEM. The caller releases the result.
  */
 int options_parse(struct options *ret, const char *text, struct buf *message) must_check;
 void options_release(struct options *o);
-/*
- * What is wrong with the value of one option, as a sentence in `message`: -EINVAL, or -ENOSYS.
- * Needs no other option.
- */
+/* Checks the value of a single option: -EINVAL or -ENOSYS with a sentence in `message`. */
 int option_check(enum option which, const char *text, struct buf *message) must_check;
 /* The table as HPROF's help has it. */
 void options_help(struct buf *out);
 
-/* A row by the agent's name (len bytes) or -ENOENT. */
+/* A row by the agent's name (len bytes), or -ENOENT. */
 int option_find(const char *name, size_t len);
-/* Whether a value is of an option's allowed words, or none of those not built. */
+/* Whether a value is among an option's allowed words, or among those that are not implemented. */
 bool option_has_word(const char *words, const char *word, size_t len);
 
 /* Whether an option has a value; cpu may have two of its words, "samples|times". */

@@ -30,8 +30,8 @@ static int write_file(void *context, const void *bytes, size_t len)
 }
 
 /*
- * The file's name: as given, or by the format; another one when it is there and must not be
- * overwritten (force=n).
+ * The name of the file: as given, or derived from the format; a different one if it exists and must
+ * not be overwritten (force=n).
  */
 static int choose_path(char *path, size_t size, const struct options *o)
 {
@@ -62,8 +62,8 @@ static int write_net(void *context, const void *bytes, size_t len)
 {
     struct out *out = context;
     /*
-     * What a connection that is over does not take is counted there; the writers go on, so that
-     * sections stay whole.
+     * Bytes that a closed connection does not accept are counted by the connection. Writers
+     * continue, so that sections stay complete.
      */
     net_write(out->net, bytes, len);
     out->written += len;
@@ -129,7 +129,7 @@ int out_open(struct out *ret, const struct options *o, struct buf *why)
     if (r < 0) {
         struct stat st;
         buf_printf(why, "%s: %s", path, strerror(-r));
-        /* Nothing was recorded, and no file says otherwise. */
+        /* Nothing was recorded, and no file suggests otherwise. */
         if (ret->fd >= 0 && lstat(path, &st) == 0 && S_ISREG(st.st_mode))
             unlink(path);
         out_close(ret);
@@ -166,7 +166,7 @@ void out_section_close(struct out *out, struct hprof_text *t, struct buf *bytes)
     buf_release(bytes);
 }
 
-/* A file that cannot grow is a failure once an event did not fit. */
+/* A file that cannot grow counts as a failure only when an event did not fit. */
 static int recording_failure(struct out *out)
 {
     struct jfr_counters n;
@@ -226,7 +226,7 @@ int out_close(struct out *out)
     return r;
 }
 
-/* Things lost so far, by capture and thing, each reason's added up. */
+/* What was lost so far, by capture and kind, summed over reasons. */
 struct lost_things {
     VEC(struct lost_thing {
         struct jfr_loss_row row;

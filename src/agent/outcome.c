@@ -9,7 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* False for a descriptor that a program in between closed and opened anew for something else. */
+/*
+ * False for a descriptor that was closed and reopened for something else by a program in between.
+ */
 static bool is_ours(int fd)
 {
     char link[64], name[64] = "";

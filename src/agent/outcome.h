@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a recording ended: told once, to whoever waits for it. */
+/* How a recording ended, reported once to whoever waits for it. */
 #pragma once
 
 #include "agent/options.h"
@@ -9,8 +9,9 @@
  */
 int outcome_file(const struct options *o);
 /*
- * Tells of a recording that has ended, or that could not begin. A line goes to the memory file, if
- * there is one: the errno, a tab, the path, a tab, `why`. Otherwise a failure is said on standard
- * error, when `aloud`. error: 0 or negative errno. why: a sentence; empty when it was said already.
+ * Reports a recording that has ended or could not begin. If there is a memory file, one line is
+ * written to it: the errno, a tab, the path, a tab, `why`. Otherwise a failure is printed on
+ * standard error, if `aloud`. error: 0 or negative errno. why: a sentence; empty when it was
+ * printed before.
  */
 void outcome_tell(int file, const char *path, int error, const char *why, bool aloud);

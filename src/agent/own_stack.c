@@ -13,8 +13,8 @@
 enum { LINES_LOG2 = 11, PAIRS = 4, PASSES = 256, PASS_STACKS = 15, COSTS_MAX = 1 << 14 };
 
 /*
- * A walker's id of a method and its jmethodID. Not written under a lock: the two words belong
- * together when they give the id.
+ * A walker's id of a method and its jmethodID. Written without a lock; `mixed` tells whether the
+ * two words belong together.
  */
 struct pair {
     _Atomic uint64_t mixed, method; /* mixed: id ^ method */
@@ -23,11 +23,11 @@ struct pair {
 static struct {
     bool walks, checks;
     struct pair pairs[1 << LINES_LOG2][PAIRS] __attribute__((aligned(64)));
-    _Atomic uint8_t passes[PASSES]; /* by thread: stacks not to walk */
-    /* id of Continuation.enterSpecial, below which is the carrier's stack; 0: not met */
+    _Atomic uint8_t passes[PASSES]; /* by thread: number of stacks not to walk */
+    /* id of Continuation.enterSpecial, below which are the carrier's frames; 0: not seen yet */
     _Atomic uint64_t enter;
     _Atomic uint64_t walked, learnt, unlike, lost[WALK_STATUSES];
-    _Atomic uint32_t compared, different; /* stacks=check, and what they took: */
+    _Atomic uint32_t compared, different; /* stacks=check, and the times of both ways: */
     uint32_t walk_ns[COSTS_MAX], ask_ns[COSTS_MAX];
 } own;
 
@@ -95,7 +95,10 @@ static bool same_name(JNIEnv *jni, uint64_t id, jmethodID told)
     return same;
 }
 
-/* A virtual thread's own stack ends where its carrier entered it; GetStackTrace tells no more. */
+/*
+ * A virtual thread's own stack ends where its carrier entered it; GetStackTrace returns no frames
+ * below.
+ */
 static bool is_enter(uint64_t id)
 {
     struct method_description d;
@@ -122,8 +125,8 @@ static bool same_frames(JNIEnv *jni, const struct walk_frame *walked, int n,
 }
 
 /*
- * Asks for a stack with methods that are not known: both ways tell the same frames, so their
- * jmethodIDs are known from now on.
+ * Gets a stack with unknown methods from GetStackTrace. Both ways return the same frames, so the
+ * jmethodIDs of these methods are known afterwards.
  */
 static jint learn(JNIEnv *jni, jvmtiFrameInfo *frames, jint max)
 {
@@ -139,8 +142,8 @@ static jint learn(JNIEnv *jni, jvmtiFrameInfo *frames, jint max)
 }
 
 /*
- * Puts GetStackTrace's frames where the walker's are, up to where a virtual thread ends. -1: one of
- * them is not known.
+ * Replaces the walker's frames by those of GetStackTrace, down to the end of a virtual thread's
+ * stack. -1: the jmethodID of a frame is unknown.
  */
 static jint translate(jvmtiFrameInfo *frames, jint n)
 {
@@ -158,8 +161,8 @@ static jint translate(jvmtiFrameInfo *frames, jint n)
 }
 
 /*
- * A carrier whose virtual threads have frames in the heap mostly has such again: most of its next
- * stacks are asked for at once.
+ * A carrier whose virtual threads have frames in the heap will usually have such stacks again, so
+ * most of its next stacks are requested from the VM right away.
  */
 static int walk_unless_heap(JNIEnv *jni, struct walk_frame *frames, jint max,
                             struct walk_words *words)
@@ -192,12 +195,12 @@ static bool same_method(JNIEnv *jni, jmethodID a, jmethodID b)
 {
     const struct method *x = a == b ? NULL : names_method(jni, a),
                         *y = x ? names_method(jni, b) : NULL;
-    /* Of a method that was redefined while it ran, GetStackTrace gives another id. */
+    /* For a method that was redefined while it ran, GetStackTrace returns another id. */
     return a == b || (x && y && strcmp(x->class_name, y->class_name) == 0 &&
                       strcmp(x->name, y->name) == 0 && strcmp(x->descriptor, y->descriptor) == 0);
 }
 
-/* Both ways, compared and timed. */
+/* Uses both ways, compares and times them. */
 static jint check(JNIEnv *jni, jvmtiFrameInfo *frames, jint max)
 {
     jvmtiFrameInfo *told = malloc((size_t)max * sizeof(*told));

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stack of the calling thread, from a callback of JVM TI or a native method: what
- * GetStackTrace(NULL, 0, max) answers, but walked by the VM's own structures (unwind/walk.h), which
- * costs a tenth. A frame's jmethodID is the one that GetStackTrace gave when the method was met
- * first; its names are learnt then too, while its class cannot go. Where a walk cannot be had, or
- * not whole, GetStackTrace is asked, and counted.
+ * The stack of the calling thread, from a JVM TI callback or a native method. The result is that of
+ * GetStackTrace(NULL, 0, max), but the stack is walked using the VM's own structures
+ * (unwind/walk.h), which takes a tenth of the time. A frame's jmethodID is the one that
+ * GetStackTrace returned when the method was first seen; the names are read at the same time, while
+ * the class cannot be unloaded. Where a complete walk is not possible GetStackTrace is called,
+ * which is counted.
  */
 #pragma once
 
@@ -14,15 +15,18 @@
 #include "unwind/walk.h"
 
 /*
- * Begins: for a capture's start, on a platform thread. Walks are not had before, with walker=jvmti,
- * and in a VM unknown to us.
+ * Must be called by a capture's start, on a platform thread. Stacks are not walked before that,
+ * with walker=jvmti, or in an unknown VM.
  */
 void own_stack_start(JNIEnv *jni, const struct options *o);
-/* Forgets what was learnt: the names are going (names_release). No stack is being taken. */
+/*
+ * Forgets all methods because their names are about to be released (names_release). No stack is
+ * being read.
+ */
 void own_stack_release(void);
-/* At most max frames, the innermost first; returns how many. */
+/* Reads at most max frames, innermost first; returns their number. */
 jint own_stack(JNIEnv *jni, jvmtiFrameInfo *frames, jint max);
-/* The same with the words that they follow from; none when they were not walked. */
+/* The same, together with the words that determine the frames; none if the stack was not walked. */
 jint own_stack_words(JNIEnv *jni, jvmtiFrameInfo *frames, jint max, struct walk_words *ret_words);
-/* Lines of the status. */
+/* Appends lines of the status. */
 void own_stack_status(struct buf *out);

@@ -21,8 +21,8 @@ uint64_t process_start_ms(void)
     if (read_file("/proc/self/stat", PROC_MAX, &text, &len) < 0 || per_second <= 0)
         return 0;
     /*
-     * proc(5): the name, in brackets, may hold anything; the start, since boot, is the 22nd field,
-     * the 20th behind it.
+     * proc(5): the name, in parentheses, may contain anything; the start time, since boot, is the
+     * 22nd field, which is the 20th after the name.
      */
     const char *at = memrchr(text, ')', len);
     for (int field = 2; at && field < 22; field++)
@@ -47,7 +47,7 @@ static bool is_one_of(const char *word, const char *const *list)
     return false;
 }
 
-/* The options of the command line up to the main class or jar. */
+/* The options on the command line before the main class or jar. */
 static void append_options(struct buf *to, const char *at, const char *end)
 {
     static const char *const class_path[] = {"-cp", "-classpath", "--class-path", NULL};
@@ -75,7 +75,7 @@ void process_vm_arguments(struct buf *to)
     program[MAX(n, 0)] = 0;
     const char *name = strrchr(program, '/');
     append(to, getenv("JAVA_TOOL_OPTIONS"));
-    /* Every word has a NUL behind it. */
+    /* Each word is terminated by NUL. */
     if (name && strcmp(name, "/java") == 0 &&
         read_file("/proc/self/cmdline", PROC_MAX, &text, &len) == 0 && len && !text[len - 1])
         append_options(to, (const char *)text, (const char *)text + len);

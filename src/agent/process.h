@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the system says of the process that the VM is. */
+/* What the system knows about the VM's process. */
 #pragma once
 
 #include "base/buf.h"
 
 #include <stdint.h>
 
-/* When the process started, in milliseconds since 1970; 0: not known. */
+/* When the process started, in milliseconds since 1970; 0: unknown. */
 uint64_t process_start_ms(void);
 /*
- * Appends the VM's options as the `java` command and the environment (JAVA_TOOL_OPTIONS,
- * _JAVA_OPTIONS) give them, separated by blanks and without the class path, as the VM itself tells
- * them. Nothing where another program has made the VM.
+ * Appends the VM's options from the `java` command line and the environment (JAVA_TOOL_OPTIONS,
+ * _JAVA_OPTIONS), separated by blanks and without the class path, in the form in which the VM
+ * itself reports them. Appends nothing if another program created the VM.
  */
 void process_vm_arguments(struct buf *to);

@@ -44,7 +44,7 @@ _Static_assert(sizeof(struct jfr_line) == sizeof(struct method_line), "one layou
 static int resolve_thread(void *context, uint64_t id, struct jfr_thread *ret)
 {
     if (id & THREAD_VIRTUAL) {
-        static char name[128]; /* until the next question */
+        static char name[128]; /* valid until the next call */
         if (!virtual_thread_name(id, name, sizeof(name)))
             name[0] = 0;
         *ret = (struct jfr_thread){
@@ -103,8 +103,8 @@ static void tell_vm(struct jfr_writer *w)
 }
 
 /*
- * jdk.ActiveSetting: one an option that has a value. The id is that of the event type which it
- * governs.
+ * jdk.ActiveSetting: one for each option that has a value. The id is that of the event type to
+ * which it applies.
  */
 static void tell_settings(struct jfr_writer *w, const struct options *o)
 {

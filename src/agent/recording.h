@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The recording of a session: src/jfr's writer, told about the VM, its methods and its threads. */
+/*
+ * The recording of a session: the writer of src/jfr, supplied with information about the VM, its
+ * methods and its threads.
+ */
 #pragma once
 
 #include "agent/options.h"
@@ -7,8 +10,8 @@
 #include "jfr/writer.h"
 
 /*
- * Opens the recording and writes what it is about: the VM, the system, the settings. The resolver
- * takes jmethodIDs for frames of type INTERPRETED, JIT, INLINED, C1 and NATIVE with a bci of -3 or
- * more, and serials of thread_table.h for threads.
+ * Opens the recording and describes the VM, the system and the settings in it. The resolver accepts
+ * jmethodIDs for frames of type INTERPRETED, JIT, INLINED, C1 and NATIVE with a bci of -3 or more,
+ * and serials of thread_table.h for threads.
  */
 int recording_open(struct jfr_writer **ret, const char *path, const struct options *o) must_check;

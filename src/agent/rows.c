@@ -7,8 +7,8 @@
 #include <string.h>
 
 /*
- * The k-th row to load and start. They go in the table's order, but for tests, which have one of
- * them be the last.
+ * The k-th row to load and start. This is the table's order, except in tests, which can move one
+ * row to the end.
  */
 static int nth_row(int k)
 {
@@ -19,7 +19,7 @@ static int nth_row(int k)
     return (last + 1 + k) % captures_count;
 }
 
-/* "cpu=samples", the option by which a row was asked for. */
+/* "cpu=samples", the option that requested a row. */
 static void name_options(const struct session *s, const struct capture *row, struct buf *out)
 {
     const char *between = "";
@@ -31,8 +31,7 @@ static void name_options(const struct session *s, const struct capture *row, str
 }
 
 /*
- * What can be said before anything is done: that the output, the VM or the option's own value does
- * not allow a row.
+ * Checks that need no side effects: whether the output, the VM and the option's value allow a row.
  */
 static int check_row(const struct session *s, const struct capture *row, struct buf *why)
 {
@@ -79,11 +78,11 @@ static int ask_capabilities(struct session *s, const struct capture *row, struct
     return r;
 }
 
-/* Names need sources and lines, whatever is captured. */
+/* Names need source files and lines, whatever is captured. */
 static int ask_basics(struct buf *why)
 {
     jvmtiCapabilities basics = {.can_get_source_file_name = 1, .can_get_line_numbers = 1}, missing;
-    /* what a lambda stands for */
+    /* to find the method that a lambda implements */
     static const jvmtiCapabilities likes = {.can_get_constant_pool = 1};
     int r = vm_need(&basics, NULL);
     if (r == 0)
@@ -115,7 +114,7 @@ static int start_row(struct session *s, JNIEnv *jni, int i, struct buf *why)
     return r == 0 && fault_here() ? -EIO : r;
 }
 
-/* A row that failed without a sentence of its own. */
+/* A row failed without providing a sentence. */
 static void say_failed(const struct session *s, const struct capture *row, int error,
                        struct buf *why)
 {
@@ -125,7 +124,7 @@ static void say_failed(const struct session *s, const struct capture *row, int e
     buf_printf(why, ": cannot start: %s", strerror(-error));
 }
 
-/* Loads the wanted rows, or starts those that are loaded. */
+/* Loads the requested rows, or starts those that are loaded. */
 static int each_row(struct session *s, JNIEnv *jni, bool load, struct buf *why)
 {
     int r = 0;

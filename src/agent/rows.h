@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The captures of a session through their lives (capture.h), all under the session's lock. */
+/*
+ * Takes the captures of a session through their life cycle (capture.h). Everything requires the
+ * session's lock.
+ */
 #pragma once
 
 #include "agent/session.h"
@@ -11,11 +14,10 @@ static inline bool rows_has(uint64_t rows, int i)
 }
 
 /*
- * Each answers 0 or negative errno with a sentence in why; rows_stop takes back what has begun
- * then.
+ * Each returns 0, or a negative errno with a sentence in why; rows_stop then undoes what was done.
  */
 int rows_check(const struct session *s, struct buf *why) must_check;
 int rows_load(struct session *s, struct buf *why) must_check;
 int rows_start(struct session *s, JNIEnv *jni, struct buf *why) must_check;
-/* Ends what has begun, in reverse. jni may be NULL as long as nothing was started. */
+/* Ends everything that was begun, in reverse order. jni may be NULL if nothing was started. */
 void rows_stop(struct session *s, JNIEnv *jni);

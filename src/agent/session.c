@@ -26,19 +26,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#pragma weak malloc_trim /* musl's allocator does not have it */
+#pragma weak malloc_trim /* musl's allocator does not have this function */
 
 enum { WORK_MS = 100, DRAIN_MS = 50, HURRY_MS = 1, DISMISS_MS = 20, END_MS = 10000 };
 
 #define SAVE_NS       (2 * NS_PER_SECOND)
-#define SAVE_EVENT_NS (1500 * UINT64_C(1000)) /* of waiting, for each event that a save wrote */
+#define SAVE_EVENT_NS (1500 * UINT64_C(1000)) /* pause for each event that a save wrote */
 
 struct session *session_now;
 
-/* the session; held while a capture's functions run */
+/* protects the session; held while a capture's functions run */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t message_lock = PTHREAD_MUTEX_INITIALIZER; /* its messages */
-/* with lock: the worker is to look at worker_stop */
+static pthread_mutex_t message_lock = PTHREAD_MUTEX_INITIALIZER; /* protects its messages */
+/* used with lock: the worker has to check worker_stop */
 static pthread_cond_t worker_due;
 static bool worker_there, worker_stop;
 
@@ -104,7 +104,7 @@ void session_failed(struct session *s, int error, const char *format, ...)
 
 static void JNICALL on_class_load(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass class)
 {
-    /* AsyncGetCallTrace refuses to work unless somebody listens to this event. */
+    /* AsyncGetCallTrace works only while this event is enabled. */
 }
 
 static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass class)
@@ -137,8 +137,9 @@ static void free_session(struct session *s)
 }
 
 /*
- * HPROF outputs tell of threads as they come and go. The threads themselves only leave a note: they
- * must not wait for an output that a front-end holds up or that a heap dump is being written to.
+ * HPROF outputs report threads that start and end. The threads themselves only leave a note,
+ * because they must not wait for an output that a front end delays or to which a heap dump is being
+ * written.
  */
 struct thread_note {
     struct thread *thread;
@@ -152,7 +153,7 @@ static _Atomic uint64_t notes_lost;
 static void note(struct thread *t, bool over)
 {
     const struct session *s = session_now;
-    /* Before VMInit a thread has no name yet: threads_look_around tells of it again. */
+    /* Before VMInit a thread has no name yet; threads_look_around reports it again. */
     if (!s || !s->out.dictionary || t->own || !vm.live)
         return;
     pthread_mutex_lock(&notes_lock);
@@ -188,18 +189,18 @@ static void write_notes(struct session *s)
 
 static const struct thread_listener hprof_threads = {tell_start, tell_end};
 
-/* How the last session ended. */
+/* The result of the last session. */
 static struct {
     char path[PATH_MAX], why[600];
     int error;
-    bool untold; /* its duration ended it: nobody has been answered yet */
+    bool untold; /* its duration ended it, and the result has not been reported yet */
 } last;
 
-/* Closes the output, and says what it came to. */
+/* Closes the output and reports the result. */
 static int close_output(struct session *s, bool has_run)
 {
     char why[256];
-    snprintf(last.path, sizeof(last.path), "%s", s->out.path); /* out_close forgets it */
+    snprintf(last.path, sizeof(last.path), "%s", s->out.path); /* out_close releases it */
     int r = out_close(&s->out);
     out_describe(&s->out, r, why, sizeof(why));
     last.error = s->failure ? s->failure : r;
@@ -211,7 +212,9 @@ static int close_output(struct session *s, bool has_run)
     return last.error;
 }
 
-/* What has much to write would have more and more while it is written. */
+/*
+ * Without a limit, writing a large amount would take so long that even more accumulates meanwhile.
+ */
 static void shut_rows(void)
 {
     for (int i = 0; i < captures_count; i++)
@@ -219,7 +222,7 @@ static void shut_rows(void)
             captures[i]->shut();
 }
 
-/* Ends what has begun, in reverse, and closes the output. */
+/* Ends what was begun, in reverse order, and closes the output. */
 static int finish(struct session *s, JNIEnv *jni)
 {
     bool has_run = s->running;
@@ -237,8 +240,8 @@ static int finish(struct session *s, JNIEnv *jni)
     class_watch_stop();
     names_release();
     /*
-     * What the recording used would stay in the allocator's arenas, another one each time a thread
-     * of ours took another.
+     * Returns free memory to the system. Otherwise the memory that the recording used would stay in
+     * the allocator's arenas, in a different one for each thread of ours.
      */
     if (vm.attached && malloc_trim)
         malloc_trim(0);
@@ -259,7 +262,7 @@ void session_drain(struct session *s, JNIEnv *jni)
         drain_rows(s, jni);
 }
 
-/* A start or an end may take seconds, with the lock: what must not wait does not. */
+/* Starting and ending may hold the lock for seconds; urgent work does not wait for it. */
 static void drain_now(JNIEnv *jni)
 {
     struct session *s = session_now;
@@ -280,12 +283,15 @@ static void flush_rows(struct session *s, JNIEnv *jni)
             captures[i]->flush(s, jni);
     if (s->out.jfr)
         jfr_writer_work(s->out.jfr);
-    /* What ended before the last round has been seen by now. */
+    /* Everything that ended before the last round has been handled by now. */
     threads_forget_before(s->last_work_ns);
     s->last_work_ns = now_ns();
 }
 
-/* What does not fit into the records' 32 bits is said, not only written as the largest number. */
+/*
+ * Totals that exceed the records' 32 bits are reported, in addition to being written as the largest
+ * number.
+ */
 static void tell_saturated(struct session *s)
 {
     pthread_mutex_lock(&s->out.lock);
@@ -299,9 +305,8 @@ static void tell_saturated(struct session *s)
 }
 
 /*
- * Has the rows write out what they have counted: every SAVE_NS, or less often, so that it takes at
- * most a fiftieth of this thread's time and, at some 50 bytes an event, 32 KiB of the file a
- * second.
+ * Has the rows write what they have counted, every SAVE_NS or less often, so that it takes at most
+ * a fiftieth of this thread's time and, at about 50 bytes an event, 32 KiB of the file a second.
  */
 static void save_rows(struct session *s, JNIEnv *jni)
 {
@@ -320,10 +325,10 @@ static void save_rows(struct session *s, JNIEnv *jni)
 static int dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     flush_rows(s, jni);
-    /* HPROF's own habit, on standard error. */
+    /* Printed on standard error, as the original HPROF does. */
     bool tell = s->out.dictionary && option_on(&s->options, OPT_VERBOSE) && !vm.attached;
     const char *before = "Dumping";
-    /* at the exit nobody has been told of any */
+    /* at exit no class has been reported as unloaded */
     int failed_before = reason == DUMP_EXIT ? 0 : s->failure;
     for (int i = 0; i < captures_count; i++) {
         const struct capture *row = captures[i];
@@ -338,7 +343,7 @@ static int dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
         row->dump(s, jni, reason);
     }
     line_open = false;
-    /* What is named by the sections may be gone already. */
+    /* What the sections refer to may no longer exist. */
     if (s->out.dictionary)
         dictionary_unloaded(s->out.dictionary);
     int r = out_flush(&s->out);
@@ -349,7 +354,7 @@ static int dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
     return r;
 }
 
-/* So much from now, for worker_due. */
+/* The time that far from now, for worker_due. */
 static struct timespec due_in(long ms)
 {
     struct timespec t;
@@ -361,8 +366,8 @@ static struct timespec due_in(long ms)
 }
 
 /*
- * The agent's thread: flushes ten times a second and drains twice as often, ends the session when
- * its duration is over, goes when there is none.
+ * The agent's thread. It flushes ten times a second, drains twice as often, ends the session when
+ * its duration is over, and exits when there is no session.
  */
 static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
 {
@@ -433,7 +438,7 @@ static int start_worker(JNIEnv *jni)
     return r;
 }
 
-/* With lock held: sends the worker away and waits until it has gone. */
+/* With the lock held: tells the worker to exit and waits until it has. */
 static void stop_worker(void)
 {
     worker_stop = true;
@@ -443,9 +448,9 @@ static void stop_worker(void)
 }
 
 /*
- * With lock held and vm.dying set, in a VM that ends: it would wait for a thread in native code
- * until that looks at the time again. Here nobody waits for long for one that cannot run, held by a
- * debugger for one.
+ * With the lock held and vm.dying set, at the end of the VM. A wait there lasts for as long as a
+ * thread in native code takes to check its deadline, so it must be short for a thread that cannot
+ * run, for example because a debugger has stopped it.
  */
 static void dismiss_worker(void)
 {
@@ -456,7 +461,7 @@ static void dismiss_worker(void)
         ;
 }
 
-/* Rows that need a collector at the end are told in time; without that they do without it. */
+/* Rows that need a collector at the end are called in time; without the hook they do without it. */
 static void watch_end(struct session *s, JNIEnv *jni)
 {
     bool needed = false;
@@ -491,7 +496,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     return r;
 }
 
-/* Ends a session that did not begin: nothing was recorded, and no file says otherwise. */
+/* Ends a session that did not begin: nothing was recorded, and no file suggests otherwise. */
 static void give_up(struct session *s, JNIEnv *jni)
 {
     char *path = s->out.net ? NULL : strdup(s->out.path);
@@ -594,8 +599,8 @@ void session_vm_ending(JNIEnv *jni)
 }
 
 /*
- * Who holds the lock may wait for a collector that has stopped: after Runtime.halt, which runs no
- * hooks.
+ * The thread that holds the lock may be waiting for a collector that has stopped; this happens
+ * after Runtime.halt, which runs no hooks.
  */
 static bool lock_at_death(void)
 {
@@ -629,7 +634,7 @@ void session_vm_death(JNIEnv *jni)
     pthread_mutex_unlock(&lock);
 }
 
-/* With lock held: what session_dump answered. */
+/* With the lock held: the result of session_dump. */
 static void describe(int error, struct buf *why)
 {
     char text[256];

@@ -15,13 +15,14 @@
 enum { LISTENERS_MAX = 8 };
 
 static struct thread *table;
-static _Atomic uint32_t table_used; /* entries ever used, from the start */
+static _Atomic uint32_t table_used; /* number of entries ever used, from the start of the table */
 static uint32_t next_serial = THREAD_UNKNOWN + 1;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* entries come and go */
+/* protects the creation and removal of entries */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(const struct thread_listener *) listeners[LISTENERS_MAX];
 static jfieldID eetop, tid_field;
 
-/* Threads of the agent's that have not begun to run: global references. */
+/* Threads of the agent that have not begun to run: global references. */
 enum { STARTING_MAX = 8 };
 
 static pthread_mutex_t starting_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -32,7 +33,7 @@ int threads_init(void)
 {
     if (table)
         return 0;
-    /* Pages are used as threads come. */
+    /* Pages are committed as threads are added. */
     void *memory = mmap(NULL, THREADS_MAX * sizeof(*table), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
@@ -73,12 +74,12 @@ struct thread *threads_by_serial(uint32_t serial)
     return NULL;
 }
 
-/* A bit for each kernel id that a Java thread other than the agent's own has had. */
-enum { TIDS = 1 << 22 }; /* the most that the kernel gives (PID_MAX_LIMIT) */
+/* One bit for each kernel id that a Java thread other than the agent's own has had. */
+enum { TIDS = 1 << 22 }; /* the kernel's limit (PID_MAX_LIMIT) */
 
 static _Atomic uint64_t java_tids[TIDS / 64];
 
-/* The calling thread is the entry's: remembers its kernel id. */
+/* The calling thread belongs to the entry: stores its kernel id. */
 static void note_tid(struct thread *t)
 {
     pid_t tid = (pid_t)syscall(SYS_gettid);
@@ -98,7 +99,7 @@ void threads_forget_tid(pid_t tid)
         atomic_fetch_and(&java_tids[tid / 64], ~(UINT64_C(1) << tid % 64));
 }
 
-/* An entry for an environment, new unless it is there. Under lock. */
+/* The entry of an environment, which is created if necessary. Under the lock. */
 static struct thread *enter_thread(JNIEnv *env, bool *ret_new)
 {
     struct thread *t = threads_by_env(env);
@@ -141,7 +142,10 @@ static char *group_name(JNIEnv *jni, jthreadGroup group, jthreadGroup *ret_paren
     return name;
 }
 
-/* What the VM says about a thread; the entry must be ours alone (new). */
+/*
+ * Stores the VM's information about a thread; no other thread may be able to access the entry (it
+ * is new).
+ */
 static void describe(struct thread *t, JNIEnv *jni, jthread thread)
 {
     jvmtiThreadInfo info = {0};
@@ -167,8 +171,8 @@ static void describe(struct thread *t, JNIEnv *jni, jthread thread)
 }
 
 /*
- * java.lang.Thread has `eetop`, the address of the VM's own thread (0 when it does not run), and
- * `tid`. A thread's JNI environment lies at a fixed distance from the former.
+ * java.lang.Thread has the fields `eetop`, the address of the VM's own thread (0 when it does not
+ * run), and `tid`. A thread's JNI environment is at a fixed distance from that address.
  */
 static void find_fields(JNIEnv *jni)
 {
@@ -213,7 +217,7 @@ int threads_own(JNIEnv *jni, jthread thread)
     return r;
 }
 
-/* Whether a thread is one of those; it is not any more. */
+/* Whether a thread is one of those; removes it from the list. */
 static bool take_starting(JNIEnv *jni, jthread thread)
 {
     bool is = false;
@@ -252,8 +256,8 @@ static void JNICALL on_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     struct thread *t = enter_thread(jni, &is_new);
     if (t && !is_new && id && t->java_id && t->java_id != id) {
         /*
-         * Left by a thread that ended while threads_look_around entered it; the VM has used its
-         * place again.
+         * An entry of a thread that ended while threads_look_around was adding it; the VM has since
+         * reused its address.
          */
         atomic_store(&t->ended_ns, now_ns());
         atomic_store(&t->env, NULL);
@@ -291,8 +295,8 @@ struct thread *threads_self(JNIEnv *jni)
     }
     jthread self = NULL;
     /*
-     * A thread that attaches itself has none while the VM makes its Thread object, which may be a
-     * sample.
+     * A thread that attaches itself has no Thread object while the VM creates that, and may be
+     * sampled then.
      */
     if ((*vm.ti)->GetCurrentThread(vm.ti, &self) != JVMTI_ERROR_NONE || !self)
         return NULL;
@@ -340,7 +344,7 @@ void threads_look_around(JNIEnv *jni)
         if (at)
             t = enter_thread((JNIEnv *)(at + distance), &is_new);
         pthread_mutex_unlock(&lock);
-        /* ThreadStart before the live phase could not ask for the name. */
+        /* In ThreadStart before the live phase the name could not be read. */
         if (t && (is_new || !t->name))
             describe(t, jni, threads[i]);
         if (t && !t->java_id && tid_field)

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Behind the type of a descriptor that begins at p; NULL: there is none. */
+/* The end of the type of a descriptor that begins at p; NULL: it is not a type. */
 static const char *type_end(const char *p)
 {
     p += strspn(p, "[");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What may be asked of tracing while it runs: the same for the command, before it asks, and the
- * agent.
+ * Requests that change what is traced while a recording runs. Used by the command, to check a
+ * request before sending it, and by the agent.
  */
 #pragma once
 
 /*
  * What is wrong with "add PATTERN", "add PATTERN if CONDITION", "remove PATTERN" or "list"; NULL:
- * nothing. *ret_what is the part of the request that is meant.
+ * nothing. *ret_what is the part of the request to which it refers.
  */
 const char *trace_request_fault(const char *request, const char **ret_what);

@@ -10,7 +10,8 @@ struct listing {
     JNIEnv *jni;
     jmethodID threads, children, count, to_array;
     jfieldID tid;
-    jclass counting; /* a root that counts virtual threads and does not keep them; may be NULL */
+    /* a root container that counts virtual threads without listing them; may be NULL */
+    jclass counting;
     void (*visit)(const struct virtual_there *v, void *arg);
     void *arg;
     uint64_t visited, left;
@@ -53,7 +54,7 @@ bool thread_is_virtual(JNIEnv *jni, jthread thread)
     return f(jni, thread);
 }
 
-/* What a container's stream of threads or containers has; NULL when that cannot be had. */
+/* The elements of a container's stream of threads or containers; NULL on failure. */
 static jobjectArray array_of(struct listing *l, jobject container, jmethodID stream_of)
 {
     JNIEnv *jni = l->jni;

@@ -7,23 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-static jvmtiEnv *ti; /* an environment of its own: an extension event has one callback each */
+/* a separate environment, because an extension event can have only one callback in each */
+static jvmtiEnv *ti;
 static jint mount_event, unmount_event;
 static jfieldID tid_field, name_field;
 static unsigned users;
 
-/* by thread_index: Thread.threadId() of what is mounted, 0: nothing */
+/* by thread_index: Thread.threadId() of the mounted virtual thread; 0: none */
 static _Atomic uint64_t mounted[THREADS_MAX];
 
-/* Names by thread id, as many as fit: a newer thread takes the place of an older one. */
+/* A fixed number of names by thread id; a newer thread replaces an older one. */
 enum { NAMES = 1 << 14, NAME_CHARS = 31 };
 
 static struct {
-    _Atomic uint64_t id; /* 0 while the name changes */
+    _Atomic uint64_t id; /* 0 while the name is changed */
     char name[3 * NAME_CHARS + 1];
 } names[NAMES];
 
-/* The calling carrier; the last answer is kept, since a mount is short. */
+/* The calling carrier. The last result is cached, since mounts are short. */
 static struct thread *carrier(JNIEnv *jni)
 {
     static __thread struct thread *last;
@@ -131,7 +132,7 @@ static bool switch_events(jvmtiEventMode mode)
                JVMTI_ERROR_NONE;
 }
 
-/* ---- those that are mounted when it begins ---- */
+/* ---- threads that are already mounted ---- */
 
 struct there {
     JNIEnv *jni;
@@ -157,8 +158,8 @@ static void mounted_there(const struct virtual_there *v, void *arg)
 }
 
 /*
- * Their mount has no event. One that left its carrier while it was entered, of which the event may
- * have been before, is taken out again.
+ * No event reported their mount. If a thread left its carrier while it was being added, possibly
+ * before the event was enabled, it is removed again.
  */
 static void find_mounted(JNIEnv *jni)
 {

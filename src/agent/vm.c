@@ -15,13 +15,13 @@ enum { TABLES_MAX = 32, EVENT_MIN = JVMTI_MIN_EVENT_TYPE_VAL, EVENT_MAX = 88 };
 struct vm vm;
 
 static _Atomic(const struct vm_callbacks *) tables[TABLES_MAX];
-/* behind the last that was ever used: each callback looks at all up to here */
+/* one behind the last table ever used; each callback visits all tables below */
 static atomic_int tables_end;
 
 /*
- * Callbacks in flight, by the parity of the epoch in which they began (as sleepable RCU counts its
- * readers): a waiter moves the epoch on and waits for the old side to drain, so that new callbacks
- * do not hold it up.
+ * Callbacks in progress, by the parity of the epoch in which they began (in the way sleepable RCU
+ * counts its readers). A waiter advances the epoch and waits until the old side is empty, so that
+ * new callbacks do not delay it.
  */
 static atomic_uint epoch;
 static atomic_int inside[2];
@@ -51,7 +51,7 @@ int vm_wait_callbacks(void)
     return 0;
 }
 
-/* X(event, place in struct vm_callbacks, parameters, arguments) */
+/* X(event, field of struct vm_callbacks, parameters, arguments) */
 #define UNCOUNTED(X)                                                             \
     X(VMInit, ti.VMInit, (jvmtiEnv * ti, JNIEnv * jni, jthread t), (ti, jni, t)) \
     X(VMDeath, ti.VMDeath, (jvmtiEnv * ti, JNIEnv * jni), (ti, jni))             \
@@ -119,8 +119,8 @@ int vm_wait_callbacks(void)
       (ti, jni, t))
 
 /*
- * A thread's end goes to the last table first: the thread table, the first one, forgets the thread
- * when all have seen it.
+ * A thread's end is passed to the tables in reverse order: the thread table, which is the first
+ * one, removes the thread when all others have handled it.
  */
 #define TO_ALL(event, place, arguments)                                       \
     for (int k = 0, end = atomic_load(&tables_end); k < end; k++) {           \
@@ -144,7 +144,7 @@ int vm_wait_callbacks(void)
 UNCOUNTED(UNCOUNTED_TRAMPOLINE)
 COUNTED(COUNTED_TRAMPOLINE)
 
-/* Each table gets the class file that the one before it has made. */
+/* Each table receives the class file that the previous one has produced. */
 static void JNICALL on_ClassFileLoadHook(jvmtiEnv *ti, JNIEnv *jni, jclass redefined,
                                          jobject loader, const char *name, jobject domain, jint len,
                                          const unsigned char *data, jint *new_len,
@@ -178,8 +178,8 @@ static const struct vm_callbacks trampolines = {
 };
 
 /*
- * The callback of an event in a table: both structs are an array of pointers in the order of the
- * event numbers.
+ * The callback of an event in a table; both structures are arrays of pointers in the order of event
+ * numbers.
  */
 static bool table_has(const struct vm_callbacks *table, int event)
 {
@@ -196,7 +196,7 @@ static int set_event(int event, bool on)
     return e == JVMTI_ERROR_NONE ? 0 : -EPROTO;
 }
 
-/* Enables or disables the events that no other active table has. */
+/* Enables or disables those events that no other active table has. */
 static int set_events(const struct vm_callbacks *which, bool on)
 {
     int r = 0;
@@ -269,12 +269,12 @@ int vm_open(JavaVM *java, bool attached)
         return -ENOTSUP;
     vm = (struct vm){.java = java, .ti = ti, .attached = attached, .live = attached};
     learn_version();
-    /* A VM copies the part it knows. */
+    /* A VM copies the part that it knows. */
     jvmtiError e = (*ti)->SetEventCallbacks(ti, &trampolines.ti, sizeof(trampolines));
     return e == JVMTI_ERROR_NONE ? 0 : -ENOTSUP;
 }
 
-/* A capability set as bits, in the order of the specification. */
+/* A set of capabilities as bits, in the order of the specification. */
 union capability_bits {
     jvmtiCapabilities caps;
     uint64_t words[2];
@@ -354,7 +354,10 @@ void vm_capability_names(const jvmtiCapabilities *c, struct buf *out)
         }
 }
 
-/* Splits what is wanted and not there yet into what the VM can give and what it cannot. */
+/*
+ * Splits the capabilities that are requested and not present into those that the VM can grant and
+ * those that it cannot.
+ */
 static int split_wanted(const jvmtiCapabilities *wanted, union capability_bits *ret_can,
                         union capability_bits *ret_missing)
 {

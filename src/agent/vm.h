@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The VM, as all of the agent sees it: one JVM TI environment, its phase, capabilities and events.
+ * The VM as the whole agent sees it: one JVM TI environment, its phase, capabilities and events.
  * Events are shared: each capture has its own table of callbacks, and vm.c enables an event while
- * at least one active table has it. Every callback is counted in and out, so that whoever retires a
- * table knows that nobody is inside any more (the four that start and stop captures themselves are
- * not: VMStart, VMInit, VMDeath, DataDumpRequest).
+ * at least one active table has it. Every callback is counted in and out, so that a table can be
+ * retired once no callback is running (except for the four that start and stop captures themselves:
+ * VMStart, VMInit, VMDeath, DataDumpRequest).
  */
 #pragma once
 
@@ -29,33 +29,34 @@ struct vm_callbacks {
     void(JNICALL *VirtualThreadStart)(jvmtiEnv *, JNIEnv *, jthread);
     void(JNICALL *VirtualThreadEnd)(jvmtiEnv *, JNIEnv *, jthread);
 #endif
-    /* Its ClassFileLoadHook comes before those of other tables, which get what it has made. */
+    /* Its ClassFileLoadHook precedes those of other tables, which receive its result. */
     bool rewrites_first;
 };
 
 struct vm {
     JavaVM *java;
     jvmtiEnv *ti;
-    int version;   /* 8, 11 ...: the specification's major version; 0 when unknown */
+    int version;   /* 8, 11 ...: the major version of the specification; 0 when unknown */
     bool hotspot;  /* by java.vm.name */
-    bool live;     /* VMInit has passed and VMDeath has not */
-    bool dying;    /* VMDeath: nothing needs to be taken back */
-    bool attached; /* the library came by attach, not at start-up */
-    bool late; /* the session that is on began in a VM that ran: its threads may be at anything */
+    bool live;     /* after VMInit and before VMDeath */
+    bool dying;    /* in VMDeath: nothing needs to be undone */
+    bool attached; /* the library was loaded by attach rather than at start-up */
+    bool late;     /* the current session began in a running VM, whose threads may be anywhere */
     jvmtiCapabilities have;
 };
 
 extern struct vm vm;
 
-/* Opens the JVM TI environment; -ENOTSUP when the VM has none. Once per process. */
+/* Creates the JVM TI environment, once per process; -ENOTSUP when the VM has none. */
 int vm_open(JavaVM *java, bool attached) must_check;
 
 /*
- * Asks for capabilities. Those that the VM cannot give (any more) are left in *ret_missing (may be
- * NULL) and are no error by themselves; the caller decides. vm.have tells what is there.
+ * Requests capabilities. Those that the VM cannot grant (any more) are returned in *ret_missing
+ * (may be NULL) and are not an error by themselves; the caller decides. vm.have contains those that
+ * are present.
  */
 int vm_need(const jvmtiCapabilities *wanted, jvmtiCapabilities *ret_missing) must_check;
-/* The same without asking for any: which of them the VM would not give. */
+/* The same without requesting any: which of them the VM would not grant. */
 int vm_could(const jvmtiCapabilities *wanted, jvmtiCapabilities *ret_missing) must_check;
 bool vm_capabilities_empty(const jvmtiCapabilities *c);
 /* Capability "virtual threads" (JVM TI 21), which older headers lack. */
@@ -66,12 +67,12 @@ void vm_capability_names(const jvmtiCapabilities *c, struct buf *out);
 /*
  * Activates and retires a table of callbacks; both may be called in any phase that allows the
  * events in question. retire returns when no thread is inside a callback that began before (or
- * after two seconds, with -ETIMEDOUT), so it must not be called inside one. The table must stay.
- * -ENOSPC when there are too many, -EPROTO when the VM refuses an event.
+ * after two seconds, with -ETIMEDOUT), so it must not be called in a callback. The table must
+ * remain valid. -ENOSPC when there are too many, -EPROTO when the VM refuses an event.
  */
 int vm_events_on(const struct vm_callbacks *table) must_check;
 int vm_events_off(const struct vm_callbacks *table);
-/* Waits until nobody is inside a callback that began before the call. 0 or -ETIMEDOUT. */
+/* Waits until all callbacks that began before the call have ended. 0 or -ETIMEDOUT. */
 int vm_wait_callbacks(void);
 
 /*
@@ -95,18 +96,17 @@ bool vm_clear_exception(JNIEnv *jni);
  */
 jmethodID vm_method(JNIEnv *jni, const char *class_name, const char *name, const char *descriptor);
 
-/* Whether the VM is past its start: an agent that is loaded with it begins before. */
+/* Whether the VM has finished starting: an agent that is loaded at start-up begins before. */
 bool vm_is_live(void);
 
 /*
- * Bytes of an object that was just made to be measured, and gives its local reference back; 0 when
- * it could not be made, whose exception is cleared.
+ * The size in bytes of an object that was created only to be measured; releases its local
+ * reference. 0 when it could not be created; the exception is cleared.
  */
 jlong vm_size_of_new(JNIEnv *jni, jobject o);
 
 /*
- * The JDK's Unsafe object and its class, two local references; NULL, and no class, when it cannot
- * be had.
+ * The JDK's Unsafe object and its class, as two local references; NULL, and no class, on failure.
  */
 jobject vm_unsafe(JNIEnv *jni, jclass *ret_class);
 /* The same of its class, which may be NULL. */

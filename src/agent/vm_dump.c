@@ -33,7 +33,7 @@ static void *find_native(JavaVM *java, const char *folder, size_t folder_len)
         void *function = library ? dlsym(library, places[i].function) : NULL;
         if (!function)
             continue;
-        /* The library asks the VM for its management interface when it is loaded. */
+        /* The library requests the VM's management interface when it is loaded. */
         jint(JNICALL * on_load)(JavaVM *, void *) =
             (jint(JNICALL *)(JavaVM *, void *))dlsym(library, "JNI_OnLoad");
         if (!on_load || on_load(java, NULL) >= JNI_VERSION_1_2)
@@ -68,7 +68,7 @@ static jobject new_array(JNIEnv *jni, unsigned type, jsize n, jclass object)
     }
 }
 
-/* A header is the size of an empty array less the elements that still fit into its padding. */
+/* The header is the size of an empty array minus the elements that still fit into its padding. */
 static uint32_t header_of(JNIEnv *jni, unsigned type, uint32_t element, jclass object)
 {
     jlong empty = vm_size_of_new(jni, new_array(jni, type, 0, object));
@@ -93,9 +93,7 @@ static int measure_shapes(JNIEnv *jni)
     for (unsigned t = 1; t <= HPROF_LONG; t++)
         if (t != 3 && hprof_type_size(t, s.reference))
             s.header[t] = header_of(jni, t, hprof_type_size(t, s.reference), object);
-    /*
-     * An array's header is an object's and four bytes of length; what lies between them is padding.
-     */
+    /* An array's header is an object's header and a length of four bytes; any rest is padding. */
     s.header[0] = MIN(s.header[HPROF_BYTE] - 4, 16);
     (*jni)->DeleteLocalRef(jni, object);
     if (!s.alignment || !s.reference)
@@ -132,7 +130,9 @@ int vm_dump_prepare(JNIEnv *jni)
     return function ? 0 : -ENOTSUP;
 }
 
-/* The system's error in an exception's message, which is all that tells of it. */
+/*
+ * Reads the system's error from the text of an exception, which is the only place that contains it.
+ */
 static int reason_of(JNIEnv *jni, jthrowable thrown)
 {
     static const int errors[] = {ENOSPC, EDQUOT, EFBIG,   EACCES, EPERM,
@@ -157,14 +157,14 @@ static int reason_of(JNIEnv *jni, jthrowable thrown)
 }
 
 /*
- * Whether the dumper leaves collecting to us: up to 17 it does with collectors that do not stop the
- * world.
+ * Whether the dumper does not collect by itself: up to JDK 17 this is so with collectors that do
+ * not stop the world.
  */
 static bool collect_first;
 
 struct dump_call {
     jstring path;
-    bool collects; /* set by the call: a collection was asked for */
+    bool collects; /* set by the call: a collection was requested */
 };
 
 static int call_dumper(JNIEnv *jni, bool collect, void *context)
@@ -188,7 +188,7 @@ int vm_dump(JNIEnv *jni, const char *path, jstring name, bool *ret_collected)
     *ret_collected = true;
     if (!dump_heap)
         return -ENOTSUP;
-    /* Where memory is exhausted the VM has just collected. */
+    /* When memory is exhausted the VM has just collected. */
     if (name)
         return call_dumper(jni, false, &call);
     call.path = (*jni)->NewStringUTF(jni, path);
@@ -237,8 +237,8 @@ static int tag_class(jvmtiEnv *ti, struct sizes *s, jclass class)
     int r = 0;
     if (len > 2 && signature[0] == 'L') {
         /*
-         * Hidden classes are written LName.0x1234; here and Name/0x1234 or Name+0x1234 in the VM's
-         * dumps.
+         * JVM TI writes hidden classes as LName.0x1234; the VM's dumps have Name/0x1234 or
+         * Name+0x1234.
          */
         for (char *p = signature; *p; p++)
             if (*p == '.' || *p == '+')
@@ -269,7 +269,7 @@ static int walk_sizes(jvmtiEnv *ti, JNIEnv *jni, struct sizes *s)
 
 int vm_instance_sizes(JNIEnv *jni, struct map *ret)
 {
-    /* An environment of its own: its tags are nobody else's. */
+    /* A separate environment, so that tags do not interfere with others. */
     jvmtiEnv *ti = NULL;
     struct sizes s = {0};
     if ((*vm.java)->GetEnv(vm.java, (void **)&ti, JVMTI_VERSION_1_2) != JNI_OK)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The row allow-control=y, the table of verbs, the threads that are held, and the log. */
+/* The capture allow-control=y, the table of verbs, the threads that are held, and the log. */
 #include "agent/control/control.h"
 
 #include "agent/capture.h"
@@ -64,7 +64,7 @@ static const struct jfr_type control_type = {
                          {"outcome", "Outcome", "java.lang.String"}),
 };
 
-/* everything below; no JVM TI call that may wait is made with it */
+/* protects everything below; not held during JVM TI calls that may wait */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct halted halted[HALTED_MAX];
 static bool active;
@@ -122,7 +122,10 @@ void halted_remove(JNIEnv *jni, struct halted *h)
 jvmtiError control_let_go(struct inspection *i, struct halted *h)
 {
     jvmtiError e = JVMTI_ERROR_THREAD_NOT_SUSPENDED;
-    /* A thread that a breakpoint stops is entered a moment before it suspends itself. */
+    /*
+     * A thread that stops at a breakpoint is entered into the table a moment before it suspends
+     * itself.
+     */
     for (int tries = 0; tries < 1000 && e == JVMTI_ERROR_THREAD_NOT_SUSPENDED; tries++) {
         e = (*i->ti)->ResumeThread(i->ti, h->thread);
         if (e == JVMTI_ERROR_THREAD_NOT_SUSPENDED)
@@ -249,7 +252,7 @@ static const struct verb *find_verb(const char *name, struct buf *why)
     return NULL;
 }
 
-/* A step is over when its thread is held again. */
+/* A step is finished when its thread is held again. */
 static void wait_for(struct control_call *c)
 {
     char place[512];
@@ -338,7 +341,7 @@ int control(JNIEnv *jni, const char *text, struct buf *out, struct buf *why)
     return r == 0 ? buf_error(out) : r;
 }
 
-/* ---- the row ---- */
+/* ---- the capture ---- */
 
 static bool control_wanted(const struct options *o)
 {

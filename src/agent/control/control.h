@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Control of the program's threads and classes (jvmscope control), for a session with
- * allow-control=y alone: one row a verb. Verbs run on the VM's attach listener thread. Everything
- * that was done is one jvmscope.Control event; the end of the session takes back what can be taken
- * back: threads run on, breakpoints and verbose flags are off. A class stays redefined.
+ * Control of the program's threads and classes (jvmscope control), only in a session with
+ * allow-control=y: one table row for each verb. Verbs run on the VM's attach listener thread. Each
+ * action is written as one jvmscope.Control event. The end of the session undoes what can be
+ * undone: threads are resumed, breakpoints and verbose flags are removed. A class stays redefined.
  */
 #pragma once
 
@@ -12,12 +12,12 @@
 #include <stdint.h>
 
 /*
- * Carries out "suspend\tmain": a verb and its operands, separated by tabs. `out` gets a JSON object
- * whose "done" is a sentence. Negative errno with a sentence in `why`.
+ * Carries out "suspend\tmain": a verb and its operands, separated by tabs. `out` receives a JSON
+ * object whose "done" is a sentence. Negative errno with a sentence in `why`.
  */
 int control(JNIEnv *jni, const char *text, struct buf *out, struct buf *why) must_check;
 
-/* ---- for the files of this folder ---- */
+/* ---- internal to this folder ---- */
 
 enum { CONTROL_OPERANDS = 4, HALTED_MAX = 64, BREAKPOINTS_MAX = 64 };
 
@@ -25,13 +25,13 @@ struct control_call {
     struct inspection *i;
     char *operands[CONTROL_OPERANDS];
     int count;
-    struct buf *done; /* the sentence */
-    jthread waits;    /* step: a thread that runs now and will stop */
+    struct buf *done; /* the sentence of the answer */
+    jthread waits;    /* step: a thread that is running now and will stop */
 };
 
-/* A thread that does not run because of us. Under control_lock. */
+/* A thread that is held by us. Under control_lock. */
 struct halted {
-    jthread thread; /* a global reference; NULL: free */
+    jthread thread; /* a global reference; NULL: unused entry */
     char *name;
     const char *why; /* "suspended", "breakpoint", "step" */
 };
@@ -41,20 +41,20 @@ void control_unlock(void);
 /* Enters a thread; NULL when there are too many. With the lock. */
 struct halted *halted_add(JNIEnv *jni, jthread t, const char *name, const char *why);
 struct halted *halted_find(JNIEnv *jni, jthread t);
-struct halted *halted_at(int i); /* below HALTED_MAX; may be free */
+struct halted *halted_at(int i); /* below HALTED_MAX; the entry may be unused */
 void halted_remove(JNIEnv *jni, struct halted *h);
 
 /* One jvmscope.Control event. With the lock. */
 void control_record(const char *thread, const char *command, const char *outcome);
-/* The error of JVM TI as a sentence behind `what` in c->i->why; the errno for it. */
+/* Formats the JVM TI error after `what` in c->i->why; returns the matching errno. */
 int control_error(struct control_call *c, const char *what, jvmtiError e) must_check;
-/* "pkg.Class.method:12" into to. */
+/* Writes "pkg.Class.method:12" to `to`. */
 void control_place(JNIEnv *jni, jmethodID m, jlocation at, char *to, size_t size);
-/* The same of a thread's top frame. */
+/* The same for a thread's top frame. */
 void control_where(struct inspection *i, jthread t, char *to, size_t size);
 /* The name of a thread, malloc'ed. */
 char *control_thread_name(jthread t);
-/* True on threads that must never be stopped: the one that carries out a verb, and the agent's. */
+/* True for threads that must never be stopped: the one that carries out a verb, and the agent's. */
 bool control_is_ours(JNIEnv *jni, jthread t);
 
 int control_suspend(struct control_call *c);
@@ -70,12 +70,15 @@ int control_step(struct control_call *c);
 int control_redefine(struct control_call *c);
 int control_verbose(struct control_call *c);
 
-/* The thread of an operand, halted by us and really so; NULL with a sentence in why. */
+/*
+ * The thread that an operand names, if it is held by us and really suspended; NULL with a sentence
+ * in why.
+ */
 jthread control_halted_thread(struct control_call *c, const char *operand);
-/* Resumes a thread that is in the table and takes it out. With the lock. */
+/* Resumes a thread and removes it from the table. With the lock. */
 jvmtiError control_let_go(struct inspection *i, struct halted *h);
 
-/* Breakpoints and steps: their callbacks, their part of `list`, their end. */
+/* Breakpoints and steps: their callbacks, their part of `list`, their removal. */
 extern const jvmtiEventCallbacks control_stop_events;
 void control_put_breakpoints(struct inspection *i);
 void control_stops_end(jvmtiEnv *ti, JNIEnv *jni);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * break, clear, step. The callbacks run on the thread that stops: it enters itself into the table
- * and suspends itself. A step over or out of a call does not watch what is called: it waits for the
- * frame to be popped.
+ * and suspends itself. A step over or out of a call does not observe the callee; it waits until the
+ * frame is popped.
  */
 #include "agent/control/control.h"
 
@@ -18,15 +18,16 @@
 static struct breakpoint {
     jmethodID method;
     jlocation at;
-    jclass class; /* global, so that the method stays; NULL: free */
-    char *text;   /* as asked for */
+    /* global reference that keeps the class, and thereby the method; NULL: unused entry */
+    jclass class;
+    char *text; /* as the user wrote it */
     uint64_t hits;
 } breakpoints[BREAKPOINTS_MAX];
 
 enum step { STEP_NONE, STEP_INTO, STEP_OVER, STEP_OUT };
 
 static struct {
-    jthread thread; /* global; one thread steps at a time */
+    jthread thread; /* global reference; only one thread steps at a time */
     enum step how;
     jmethodID method;
     uint32_t line;
@@ -55,7 +56,7 @@ static bool steps(JNIEnv *jni, jthread t)
     return step.thread && (*jni)->IsSameObject(jni, step.thread, t);
 }
 
-/* Suspends the calling thread. With the lock, which it gives back. */
+/* Suspends the calling thread. With the lock, which it releases. */
 static void halt(jvmtiEnv *ti, JNIEnv *jni, jthread t, jmethodID m, jlocation at, const char *why)
 {
     _cleanup_free_ char *name = control_thread_name(t);
@@ -161,8 +162,8 @@ int control_step(struct control_call *c)
     step.frames = frames;
     jvmtiError e = (*ti)->SetEventNotificationMode(ti, JVMTI_ENABLE, JVMTI_EVENT_FRAME_POP, t);
     /*
-     * Out of a frame: nothing in it is of interest, unless it is native code's, which tells of its
-     * end at once.
+     * Stepping out of a frame: single steps in it are not needed, except in native code, whose end
+     * is reported at once.
      */
     if (e == JVMTI_ERROR_NONE &&
         (how != STEP_OUT || (*ti)->NotifyFramePop(ti, t, 0) != JVMTI_ERROR_NONE))
@@ -179,8 +180,8 @@ int control_step(struct control_call *c)
 /* ---- breakpoints ---- */
 
 /*
- * "pkg.Class:12" or "pkg.Class.method(sig)": its class in `class`, and a line or the method's name
- * and descriptor.
+ * Parses "pkg.Class:12" or "pkg.Class.method(sig)": its class into `class`, and a line or the
+ * method's name and descriptor.
  */
 static bool split(const char *text, char *class, size_t size, uint32_t *ret_line,
                   const char **ret_method)
@@ -205,7 +206,7 @@ static bool split(const char *text, char *class, size_t size, uint32_t *ret_line
     return true;
 }
 
-/* Whether a method is one of "name" or "name(I)V". */
+/* Whether a method matches "name" or "name(I)V". */
 static bool is_method(const struct method *m, const char *wanted)
 {
     size_t n = strcspn(wanted, "(");
@@ -213,7 +214,7 @@ static bool is_method(const struct method *m, const char *wanted)
            (!wanted[n] || strcmp(m->descriptor, wanted + n) == 0);
 }
 
-/* Sets or clears one; how many it was. With the lock. */
+/* Sets or clears breakpoints; returns their number. With the lock. */
 static int place_one(struct control_call *c, jclass class, jmethodID m, jlocation at, bool set,
                      jvmtiError *ret_error)
 {
@@ -241,7 +242,7 @@ static int place_one(struct control_call *c, jclass class, jmethodID m, jlocatio
     return 0;
 }
 
-/* All places of one class. */
+/* Handles all locations in one class. */
 static int place_in_class(struct control_call *c, jclass class, uint32_t line, const char *method,
                           bool set, jvmtiError *ret_error)
 {
@@ -256,7 +257,9 @@ static int place_in_class(struct control_call *c, jclass class, uint32_t line, c
             continue;
         if (method && is_method(m, method))
             placed += place_one(c, class, methods[k], 0, set, ret_error);
-        /* Of a line the first instruction: a loop comes back to its line several times. */
+        /*
+         * Only the first instruction of a line, because a loop returns to its line several times.
+         */
         for (size_t l = 0; line && l < m->n_lines; l++) {
             if (m->lines[l].line == line) {
                 placed += place_one(c, class, methods[k], m->lines[l].bci, set, ret_error);

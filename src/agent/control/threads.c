@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Any live thread but the agent's. */
+/* Any live thread except the agent's. */
 static jthread thread_of(struct control_call *c, const char *operand)
 {
     c->i->operand = operand;
@@ -48,8 +48,8 @@ int control_suspend(struct control_call *c)
         return -ESRCH;
     _cleanup_free_ char *name = control_thread_name(t);
     /*
-     * Nobody inside a callback of a step holds the lock, and may be suspended with it, while we
-     * have it.
+     * While we hold the lock, no thread is inside a callback of a step that holds the lock, so none
+     * can be suspended while holding it.
      */
     control_lock();
     int r = control_error(c, c->operands[0], (*c->i->ti)->SuspendThread(c->i->ti, t));
@@ -93,7 +93,7 @@ int control_interrupt(struct control_call *c)
     return control_error(c, c->operands[0], (*c->i->ti)->InterruptThread(c->i->ti, t));
 }
 
-/* A Throwable of the class, made by its constructor without arguments; NULL. */
+/* A Throwable of the class, created by its constructor without arguments; NULL. */
 static jobject make_throwable(struct control_call *c, const char *name)
 {
     JNIEnv *jni = c->i->jni;
@@ -112,8 +112,8 @@ int control_stop_thread(struct control_call *c)
     if (!t)
         return -ESRCH;
     /*
-     * Newer JDKs may have no ThreadDeath any more: an Error then, whose stack trace the program
-     * prints.
+     * Newer JDKs may no longer have ThreadDeath. An Error is thrown instead, whose stack trace the
+     * program prints.
      */
     const char *name = c->count > 1 ? c->operands[1] : "java.lang.ThreadDeath";
     if (c->count < 2 && !(*c->i->jni)->FindClass(c->i->jni, "java/lang/ThreadDeath")) {
@@ -167,8 +167,8 @@ static bool reference(struct control_call *c, const char *text, jvalue *ret)
 }
 
 /*
- * A value of the type of a signature: a number, true, 'c', null, "text" or @17, an object that
- * inspect showed.
+ * Parses a value of the type given by a signature: a number, true, 'c', null, "text" or @17, an
+ * object that inspect has shown.
  */
 static int parse_value(struct control_call *c, const char *text, const char *signature, jvalue *ret)
 {
@@ -221,7 +221,7 @@ static int parse_value(struct control_call *c, const char *text, const char *sig
     return good ? 0 : -EINVAL;
 }
 
-/* Whether an object may stand where a type is asked for; JVM TI does not check it for all. */
+/* Whether an object is assignable to a type; JVM TI does not always check that. */
 static bool fits(struct control_call *c, jobject o, const char *signature)
 {
     _cleanup_free_ char *name = type_name(signature);
@@ -267,8 +267,8 @@ int control_return(struct control_call *c)
 }
 
 /*
- * The slot and signature of a local by name, or "#SLOT:TYPE" where the class has no table of
- * locals.
+ * The slot and signature of a local given by name, or by "#SLOT:TYPE" where the class has no table
+ * of locals.
  */
 static int find_local(struct control_call *c, jmethodID m, jlocation at, const char *name,
                       jint *ret_slot, char *signature, size_t size)

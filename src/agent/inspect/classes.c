@@ -28,7 +28,10 @@ static void put_loader(struct inspection *i, jclass c)
     put_object_key(i, "loader", loader);
 }
 
-/* "java.util.*" matches by a star at the end, in front or both; a plain word matches itself. */
+/*
+ * "java.util.*" matches with a star at the beginning, the end or both; a word without a star
+ * matches only itself.
+ */
 static bool matches(const char *pattern, const char *name)
 {
     size_t p = strlen(pattern), n = strlen(name);
@@ -72,7 +75,9 @@ int inspect_classes(struct inspection *i)
     return 0;
 }
 
-/* Static values are read of initialized classes alone: reading must not initialize one. */
+/*
+ * Only static fields of initialized classes are read, because reading must not initialize a class.
+ */
 static void put_fields(struct inspection *i, jclass c, bool statics_alone)
 {
     jint n = 0, status = 0;
@@ -113,7 +118,7 @@ static void put_fields(struct inspection *i, jclass c, bool statics_alone)
 }
 
 /*
- * Where the code of compiled methods lies: jmethodID -> index in `code`; told by the VM's replay of
+ * Where the code of compiled methods is: jmethodID -> index in `code`; reported when the VM replays
  * its events.
  */
 static struct map compiled;
@@ -134,8 +139,8 @@ static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID m, jint size, const void
 }
 
 /*
- * In an environment of its own, for the length of one question: with the event enabled the VM
- * records debug information for each compilation.
+ * Uses an environment of its own for the duration of one question, because while the event is
+ * enabled the VM records debug information for each compilation.
  */
 static void find_compiled(void)
 {
@@ -252,7 +257,7 @@ static void put_names(struct inspection *i, const char *key, jclass *list, jint 
     json_end_array(i->out);
 }
 
-/* Superclasses upwards, interfaces, and the loaded classes that extend this one. */
+/* Superclasses, interfaces, and the loaded classes that extend this one. */
 static void put_hierarchy(struct inspection *i, jclass c)
 {
     json_key(i->out, "supers");

@@ -17,11 +17,14 @@ static const struct question questions[] = {
     {"vm", inspect_vm},           {"deadlocks", inspect_deadlocks},
 };
 
-/* The environment of the numbers, made by the first question; it stays, and the numbers with it. */
+/*
+ * The environment in which objects are numbered. The first question creates it, and it is kept
+ * together with the numbers.
+ */
 static jvmtiEnv *numbers;
 static jvmtiCapabilities capabilities;
 static atomic_uint_fast64_t collections;
-/* For number n: collections at the time it was given. */
+/* For number n: how many collections had run when it was assigned. */
 static VEC(uint64_t) given;
 
 static void JNICALL on_collection(jvmtiEnv *ti)

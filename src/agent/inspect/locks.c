@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Locks held and awaited, from ThreadMXBean.dumpAllThreads: JVM TI's own functions for that need
- * capabilities that no VM gives to an agent that comes late. Ownable synchronizers that are held
- * are not asked for: the VM would walk the heap for them.
+ * Locks held and awaited, from ThreadMXBean.dumpAllThreads: JVM TI's own functions for this need
+ * capabilities that no VM grants to an agent that attaches. Ownable synchronizers that are held are
+ * not requested, because the VM would have to walk the heap for them.
  */
 #include "agent/inspect/inspect.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-static jobjectArray infos; /* ThreadInfo[], a local reference of the question */
+static jobjectArray infos; /* ThreadInfo[], a local reference that is valid for this question */
 
 static struct {
     jmethodID id, lock, owner, monitors, class_name, hash, name, lock_name, owner_name, stack, text;
@@ -29,7 +29,7 @@ static jmethodID find_method(struct inspection *i, const char *class, const char
     return vm_clear_exception(i->jni) ? NULL : m;
 }
 
-/* ThreadMXBean and the methods of what it answers; NULL when this VM has not got them. */
+/* ThreadMXBean and the methods of its results; NULL when this VM does not have them. */
 static jobject thread_bean(struct inspection *i)
 {
     static const char info[] = "java/lang/management/ThreadInfo",
@@ -147,7 +147,7 @@ static void put_blocked(struct inspection *i, jobject info)
         (*i->jni)->DeleteLocalRef(i->jni, stack);
 }
 
-/* The place in an array of ThreadInfo of a thread's Java id, or n. */
+/* The index of a thread's Java id in an array of ThreadInfo, or n. */
 static jsize place_of(struct inspection *i, jobjectArray all, jsize n, jlong id)
 {
     jsize place = n;
@@ -162,7 +162,7 @@ static jsize place_of(struct inspection *i, jobjectArray all, jsize n, jlong id)
     return place;
 }
 
-/* From the thread at `first` along the owners until one is met again. */
+/* Follows the owners from the thread at `first` until one is reached twice. */
 static void put_cycle(struct inspection *i, jobjectArray all, jsize n, jsize first, bool *done)
 {
     json_begin_object(i->out);
@@ -181,7 +181,9 @@ static void put_cycle(struct inspection *i, jobjectArray all, jsize n, jsize fir
     json_end_object(i->out);
 }
 
-/* Of monitors and ownable synchronizers, by the VM's own search, which knows no virtual threads. */
+/*
+ * Deadlocks of monitors and ownable synchronizers, found by the VM, which ignores virtual threads.
+ */
 int inspect_deadlocks(struct inspection *i)
 {
     static const char bean_class[] = "java/lang/management/ThreadMXBean";

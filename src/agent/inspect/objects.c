@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* instances, object: what lives, and what is in it. */
+/* instances, object: live objects and their contents. */
 #include "agent/ending.h"
 #include "agent/inspect/inspect.h"
 
@@ -15,8 +15,8 @@ struct tally {
 };
 
 /*
- * Marks the first ones with a tag that no number has; those that have a number already are shown as
- * well.
+ * Marks the first ones with a tag that is not used as a number. Objects that already have a number
+ * are shown as well.
  */
 static jint JNICALL count_instance(jlong class_tag, jlong size, jlong *tag, jint length, void *data)
 {
@@ -40,7 +40,7 @@ int inspect_instances(struct inspection *i)
     }
     const jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = count_instance};
     struct tally t = {0};
-    /* What is counted must be alive: a collection comes first. */
+    /* Only live objects are to be counted, so a collection is run first. */
     collect_if_possible(i->jni);
     jvmtiError e = (*i->ti)->IterateThroughHeap(i->ti, 0, c, &callbacks, &t);
     if (e != JVMTI_ERROR_NONE) {
@@ -60,7 +60,7 @@ int inspect_instances(struct inspection *i)
     jobject *list = NULL;
     if ((*i->ti)->GetObjectsWithTags(i->ti, 1, &fresh, &n, &list, NULL) == JVMTI_ERROR_NONE) {
         for (jint k = 0; k < n; k++) {
-            (*i->ti)->SetTag(i->ti, list[k], 0); /* put_object gives it its number */
+            (*i->ti)->SetTag(i->ti, list[k], 0); /* put_object assigns the number */
             put_object(i, list[k]);
             (*i->jni)->DeleteLocalRef(i->jni, list[k]);
         }
@@ -167,7 +167,7 @@ static void put_usage(struct inspection *i, jobject o)
     json_key(i->out, "entries");
     json_i64(i->out, use.entry_count);
     /*
-     * Before JDK 23 the VM counted those that wait to be notified among the waiters too
+     * Before JDK 23 the VM also counted threads that wait for a notification among the waiters
      * (JDK-8324677).
      */
     jint waiters = use.waiter_count;

@@ -28,7 +28,7 @@ static const char *state_name(jint state)
     return state & JVMTI_THREAD_STATE_TERMINATED ? "terminated" : "new";
 }
 
-/* Thread.getId() without calling it: its field has had one name since JDK 5. */
+/* Thread.getId() without calling it: the field has had the same name since JDK 5. */
 static jlong java_thread_id(struct inspection *i, jthread t)
 {
     jclass c = (*i->jni)->FindClass(i->jni, "java/lang/Thread");
@@ -348,8 +348,8 @@ int inspect_stack(struct inspection *i)
         json_key(i->out, "frames");
         json_begin_array(i->out);
         /*
-         * A thread that runs on while it is looked at moves under our feet: each frame is shown as
-         * the VM gives it then.
+         * A thread that is not suspended moves on while it is read, so each frame is shown as the
+         * VM returns it at that moment.
          */
         for (jint k = 0; k < n; k++)
             put_frame(i, t, k, &frames[k]);

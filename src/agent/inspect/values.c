@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names and values, read from fields alone: nothing here runs code of the program. */
+/* Names and values, read only from fields: nothing here runs code of the program. */
 #include "agent/inspect/inspect.h"
 #include "agent/lambda.h"
 #include "agent/loaded_classes.h"
@@ -64,7 +64,7 @@ jclass class_by_name(struct inspection *i, const char *name)
 
 void put_modifiers(struct inspection *i, const char *key, jint modifiers, enum member_kind kind)
 {
-    /* The flags that the class file format has for each; other bits are HotSpot's own. */
+    /* The flags that the class file format defines for each; other bits are internal to HotSpot. */
     static const jint valid[] = {
         [KIND_CLASS] = 0x761f, [KIND_FIELD] = 0x50df, [KIND_METHOD] = 0x1dff};
 
@@ -137,7 +137,7 @@ void put_string(struct inspection *i, const char *key, jstring s)
 
 static void put_text(struct inspection *i, jstring s)
 {
-    /* JNI's string functions copy; nothing of the program runs. */
+    /* JNI's string functions copy; they run no code of the program. */
     jsize n = (*i->jni)->GetStringLength(i->jni, s), shown = MIN(n, TEXT_SHOWN);
     char text[TEXT_SHOWN * 3 + 1];
     (*i->jni)->GetStringUTFRegion(i->jni, s, 0, shown, text);
@@ -222,7 +222,7 @@ void put_object_key(struct inspection *i, const char *key, jobject o)
         (*i->jni)->DeleteLocalRef(i->jni, o);
 }
 
-/* JSON has no NaN and no integers beyond 2^53: those are strings. */
+/* JSON numbers cannot represent NaN or integers beyond 2^53, so these are written as strings. */
 static void put_number(struct inspection *i, double d)
 {
     char text[32];

@@ -14,28 +14,30 @@
 #include <time.h>
 
 /*
- * A batch is one stop of all threads, in which the VM looks at all its classes, threads and
- * compiled code. Measured: JDK 17 and 21 do so once, which takes as long as some hundred classes
- * more or less, and longer the more classes were changed before. JDK 8 does so for each class and
- * takes 3 to 6 ms, JDK 11 does some of it for each class (3 ms) and more for each batch (6 ms). At
- * start-up the program does not run yet, and nobody feels a batch. Sizes are not found while it
- * goes on: on a busy machine that ends in batches of one class, which take all the time there is.
+ * A batch stops all threads once, and the VM visits all its classes, threads and compiled code.
+ * Measurements: JDK 17 and 21 visit them once per batch, which takes as long as a few hundred
+ * classes, and longer the more classes were changed before. JDK 8 visits them for each class, 3 to
+ * 6 ms each time; JDK 11 does part of it for each class (3 ms) and more for each batch (6 ms). At
+ * start-up the program is not running yet, so the length of a batch does not matter. Batch sizes
+ * are not adapted while the work goes on: on a busy machine that would end in batches of one class,
+ * which take far too long.
  */
 enum { AT_START_UP = 256, AT_ONCE = 128, AT_ONCE_9_TO_12 = 4, AT_ONCE_8 = 1 };
 
 /*
- * The bound: of a hundred requests that come while classes are changed one is held up for more than
- * FELT_NS. A stop holds up those that come in its first stop - FELT_NS, and one pause later comes
- * the next. Half is left for what else happens: code that was thrown away is interpreted until
- * it is compiled again, and a capture of the heap has garbage collected.
+ * The bound: of a hundred requests that arrive while classes are changed, one is delayed by more
+ * than FELT_NS. A stop delays those that arrive in its first (length - FELT_NS), and the next stop
+ * follows one pause later. Half of the budget is reserved for other effects: code that was
+ * discarded is interpreted until it is compiled again, and a capture of the heap requests
+ * collections.
  */
 enum { SHARE = 200 };
 
 #define FELT_NS (4 * NS_PER_MS)
-/* a longer stop did not get a processor, and pauses do not give it one */
+/* in a longer stop the VM did not get a processor, which pauses would not change */
 #define LONG_NS  (40 * NS_PER_MS)
 #define SLICE_NS (20 * NS_PER_MS)
-/* All together: whoever asked waits, and so do other questions to the VM. */
+/* Total for all batches: the user waits for them, and so do other requests to the VM. */
 #define PAUSES_OF_CLASS_NS (30 * NS_PER_MS)
 #define PAUSES_MOST_NS     (60 * NS_PER_SECOND)
 
@@ -89,13 +91,13 @@ void batches_run(JNIEnv *jni, const struct batches *b, const jclass *classes, in
 }
 
 /*
- * As often a class may be transformed unseen; how many more times it may be before somebody asks
- * again; what its pool holds.
+ * How often a class may be transformed before its constant pool is checked; how many more times
+ * before the next check; the limit of the pool.
  */
 enum { UNSEEN = 4, MORE = 9, POOL_MOST = 60000 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct map times; /* hash of a class name -> transformations */
+static struct map times; /* hash of a class name -> number of transformations */
 static _Atomic uint64_t left;
 
 static bool is_nan(unsigned tag, uint64_t bits)
@@ -104,7 +106,7 @@ static bool is_nan(unsigned tag, uint64_t bits)
                                  : (bits & INT64_MAX) > UINT64_C(0x7ff0000000000000);
 }
 
-/* The NaNs of a constant pool as GetConstantPool gives it. */
+/* The number of NaNs in a constant pool, given as GetConstantPool returns it. */
 static uint64_t count_nans(const unsigned char *bytes, jint len)
 {
     struct cursor in = cursor_of(bytes, (size_t)len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How classes are handed to RetransformClasses: in batches that are small enough not to be felt by
- * a program that runs, with pauses between them, and never so often that the VM breaks.
+ * Passes classes to RetransformClasses in batches that are small enough not to be noticed by a
+ * running program, with pauses between them, and never so often that the VM fails.
  */
 #pragma once
 
@@ -13,29 +13,29 @@
 struct batches {
     /* false: the VM refuses the batch as a whole */
     bool (*transform)(const jclass *classes, int n);
-    void (*one)(jclass class); /* for each class of such a batch */
-    /* some fifty times a second while nothing is transformed; may be NULL */
+    void (*one)(jclass class); /* called for each class of a batch that was refused */
+    /* called about fifty times a second between batches; may be NULL */
     void (*pause)(JNIEnv *jni);
     void (*progress)(int done, int of); /* after each batch; may be NULL */
 };
 
 /*
- * Has the VM transform classes. In a VM that came to life before us a batch stops the program for
- * some milliseconds, and the pauses are so long that one request of a hundred waits for more than 4
- * ms because of it; or shorter, where all pauses together would take over 30 ms a class or 60 s.
+ * Has the VM transform classes. In a VM that was running before the agent came, a batch stops the
+ * program for a few milliseconds. The pauses are long enough that only one request in a hundred is
+ * delayed by more than 4 ms, unless all pauses together would exceed 30 ms a class or 60 s.
  */
 void batches_run(JNIEnv *jni, const struct batches *b, const jclass *classes, int n);
-/* Lets the program run for so long. False: the VM is ending, and so did the rest. */
+/* Sleeps for a while. False: the VM is ending, and the remaining classes are to be skipped. */
 bool batches_rest(JNIEnv *jni, void (*pause)(JNIEnv *jni), uint64_t ns);
-/* The VM is ending: what is under way leaves the rest as it is. Any thread. */
+/* The VM is ending: work in progress skips the remaining classes. Any thread. */
 void batches_end(void);
 
 /*
  * Whether a class can be transformed once more. HotSpot adds the constants of the new code to those
- * of the old one and takes no NaN for equal to another: the number of these doubles each time, and
- * at 65,536 constants the VM hangs in its own loop. Counts the transformations of each class name.
- * `back`: to take probes out, which is always right. Any thread.
+ * of the old code and does not consider two NaNs equal, so their number doubles each time; at
+ * 65,536 constants the VM hangs in an endless loop. Counts the transformations of each class name.
+ * `back`: to remove probes, which is always permitted. Any thread.
  */
 bool batches_may_transform(jclass class, struct str name, bool back);
-/* Classes that were left alone for that. */
+/* Number of classes that were left alone for this reason. */
 uint64_t batches_left(void);

@@ -15,7 +15,7 @@ static char at(struct str class_name, struct str method, size_t i)
     return i == 0 ? '.' : i - 1 < method.len ? method.data[i - 1] : 0;
 }
 
-/* Pattern p[0..n) against package.Class.method from character i on. */
+/* Matches pattern p[0..n) against package.Class.method from character i on. */
 static bool glob(const char *p, size_t n, struct str class_name, struct str method, size_t i)
 {
     for (; n; p++, n--, i++) {
@@ -46,7 +46,7 @@ bool choice_matches(const char *patterns, struct str class_name, struct str meth
 }
 
 /*
- * Whether some method's name behind the class's makes a match for a pattern whose last part has a
+ * Whether some method name appended to the class name matches a pattern whose last part contains a
  * star.
  */
 static bool starts_like(const char *p, size_t n, struct str class_name)
@@ -58,13 +58,13 @@ static bool starts_like(const char *p, size_t n, struct str class_name)
 }
 
 /*
- * No method's name has a dot. So a pattern without a star behind its last dot takes the class by
- * what is before that dot, or by all of it; another may take it by a star that stands for the rest
- * of the class's name, a dot and a method.
+ * Method names contain no dots. A pattern without a star behind its last dot therefore matches the
+ * class by the part before that dot, or by the whole pattern. Another pattern can match by a star
+ * that stands for the rest of the class name, a dot and a method.
  */
 bool choice_may_match(const char *patterns, struct str class_name)
 {
-    const struct str a_method = {"$", 1}; /* a match may end in front of it */
+    const struct str a_method = {"$", 1}; /* a match may end here */
     for (const char *p = patterns; p && *p;) {
         size_t n = strcspn(p, ":"), cut = n;
         while (cut && p[cut - 1] != '.')
@@ -78,7 +78,7 @@ bool choice_may_match(const char *patterns, struct str class_name)
     return false;
 }
 
-/* A name, or with a star at its end the start of names. */
+/* A name or, with a star at its end, a prefix of names. */
 static bool listed(const char *const *list, struct str s)
 {
     for (; *list; list++) {
@@ -98,7 +98,10 @@ bool choice_never(struct str class_name)
         "java/lang/Thread$*",  "java/lang/VirtualThread*",  "java/lang/BaseVirtualThread",
         "jdk/internal/vm/*",   "jdk/internal/misc/Unsafe*", NULL,
     };
-    /* The probes' own Unsafe; from 9 on that is the one above, and this a class like others. */
+    /*
+     * The Unsafe that the probes use. From JDK 9 on they use the one above, and this is an ordinary
+     * class.
+     */
     static const char *const never_8[] = {"sun/misc/Unsafe*", NULL};
     return listed(never, class_name) || (vm.version < 9 && listed(never_8, class_name));
 }

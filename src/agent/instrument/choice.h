@@ -7,20 +7,22 @@
 #include <stdbool.h>
 
 /*
- * True when one of the patterns (separated by ':') matches; see instrument_choose. method may be
+ * True when one of the patterns (separated by ':') matches, see instrument_choose. method may be
  * empty.
  */
 bool choice_matches(const char *patterns, struct str class_name, struct str method);
-/* The same, or true when a method of the class may match: whether to look into the class. */
+/*
+ * The same, but also true when a method of the class may match, so that the class has to be parsed.
+ */
 bool choice_may_match(const char *patterns, struct str class_name);
 /* True for classes that may never be instrumented. */
 bool choice_never(struct str class_name);
 /*
- * Of java.lang.Thread since JDK 21, true for methods that run while a carrier takes a virtual
- * thread's identity or its own.
+ * For java.lang.Thread since JDK 21: true for methods that run while a carrier switches between its
+ * own identity and that of a virtual thread.
  */
 bool choice_thread_changes(struct str method);
-/* True for methods that the JIT of JDK 8, which has no annotation for it, replaces as a whole. */
+/* True for methods that JDK 8's JIT replaces as a whole; JDK 8 has no annotation for these. */
 bool choice_intrinsic_8(struct str class_name, struct str method);
-/* True when that is the class's name, "pkg.Outer$Inner"; class_name is as in class files. */
+/* True if this is the class's name, "pkg.Outer$Inner"; class_name is as in class files. */
 bool choice_is_class(struct str class_name, const char *dotted);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the handlers of the agent's own probes begin in methods that carry some (edit_catch_all of
- * rewrite.h), so that who watches exceptions can tell them from the program's. A handler of ours
- * throws on what it has caught.
+ * Remembers where the handlers of the agent's own probes begin in instrumented methods
+ * (edit_catch_all of rewrite.h), so that the capture of exceptions can distinguish them from
+ * handlers of the program. Our handlers rethrow what they catch.
  */
 #pragma once
 
@@ -11,10 +11,10 @@
 #include <jni.h>
 #include <jvmti.h>
 
-/* A method was laid out with probes; any thread. */
+/* Called when probes have been inserted into a method; any thread. */
 void guards_add(struct str class_name, const struct edit *e);
 /*
- * Whether a place of a method, in the code that it has, lies in a handler of ours. Any thread;
- * takes a lock.
+ * Whether a location of a method, in its current code, is in one of our handlers. Any thread; takes
+ * a lock.
  */
 bool guards_have(JNIEnv *jni, jmethodID method, jlocation at);

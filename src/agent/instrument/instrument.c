@@ -34,11 +34,11 @@ const char *const instrument_reasons[LEFT_REASONS] = {
 
 static _Atomic(const struct instrument_client *) clients[CLIENTS_MAX];
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* everything below */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects everything below */
 static char *include_patterns, *exclude_patterns;
-/* hash of the name of a class -> the clients whose probes it carries, as bits */
+/* hash of a class's name -> the clients whose probes it contains, as bits */
 static struct map changed;
-static struct map refused; /* of those that the VM did not take */
+static struct map refused; /* the same for those that the VM refused */
 
 static struct worker {
     struct worker *next;
@@ -110,7 +110,7 @@ bool instrument_is_jdk(struct str name)
     return false;
 }
 
-/* Whether a class is one of a client's. With the lock. */
+/* Whether a class has been refused for a client. With the lock. */
 static bool client_wants(const struct instrument_client *c, struct str name)
 {
     if (str_is(name, "java/lang/Object"))
@@ -172,7 +172,10 @@ static enum instrument_reason reason_of(int error)
                                : LEFT_DOUBT;
 }
 
-/* The index of the annotation by which the JDK marks intrinsics, 0 when the class has none. */
+/*
+ * The constant pool index of the annotation by which the JDK marks intrinsics; 0 when the class has
+ * none.
+ */
 static uint16_t intrinsic_mark(const struct class_file *c)
 {
     if (vm.version < 9)
@@ -192,17 +195,17 @@ static bool is_intrinsic(const struct class_file *c, const struct class_method *
         return choice_intrinsic_8(class_name, class_utf8(c, m->name));
     if (!mark ||
         (str_is(class_name, "java/lang/Object") && str_is(class_utf8(c, m->name), "<init>")))
-        return false; /* the JIT knows that constructor, but runs its code */
+        return false; /* the JIT recognizes this constructor, but runs its code */
     struct cursor in = class_attribute(c, m->start + 6, "RuntimeVisibleAnnotations");
     /*
-     * The mark has no elements: its index and a zero. Another annotation's contents that look so
-     * would only cost a method.
+     * The annotation has no elements: its index is followed by a zero. If other data looked the
+     * same, the only effect would be that a method is not instrumented.
      */
     const uint8_t want[] = {(uint8_t)(mark >> 8), (uint8_t)mark, 0, 0};
     return cursor_left(&in) >= 6 && memmem(in.at, cursor_left(&in), want, sizeof(want));
 }
 
-/* Whether a client is to be offered a method. */
+/* Whether a method is offered to a client. */
 static bool is_offered(const struct instrument_client *client, const struct instrument_class *c,
                        struct str method)
 {
@@ -225,7 +228,10 @@ static bool any_offered(const struct instrument_class *c, struct str method)
     return false;
 }
 
-/* Counts a method that stays as it was, and tells the clients that it is offered to. */
+/*
+ * Counts a method that is left unchanged, and notifies the clients to which it would have been
+ * offered.
+ */
 static void leave(const struct instrument_class *c, const struct class_method *m,
                   enum instrument_reason why)
 {
@@ -240,7 +246,7 @@ static void leave(const struct instrument_class *c, const struct class_method *m
     }
 }
 
-/* Runs the clients over one method: those that changed it, as bits. */
+/* Runs the clients on one method. Returns those that changed it, as bits. */
 static uint64_t edit_method(const struct instrument_class *c, size_t i, bool intrinsic)
 {
     const struct class_method *m = &c->file->methods.data[i];
@@ -281,8 +287,8 @@ static void tell_intrinsic(struct str class_name, struct str method)
 }
 
 /*
- * The changed class in out, or nothing; the clients that changed it, as bits. Without out the class
- * is only looked at.
+ * Writes the changed class to out, or nothing; returns the clients that changed it, as bits.
+ * Without out the result is only computed.
  */
 static uint64_t transform(struct worker *w, bool loaded, struct buf *out)
 {
@@ -328,7 +334,7 @@ static uint64_t transform(struct worker *w, bool loaded, struct buf *out)
     return all;
 }
 
-/* Whether one of the clients is to be offered a class; `one`: whether this one is. */
+/* Whether a class is offered to one of the clients; `one`: to this one. */
 static bool worth_a_look(struct str name, const struct instrument_client *one)
 {
     pthread_mutex_lock(&lock);
@@ -344,9 +350,9 @@ static bool worth_a_look(struct str name, const struct instrument_client *one)
 }
 
 /*
- * JDK 8 posts the hook for what Unsafe.defineAnonymousClass makes too. The VM patches the constants
- * of such a class, and its name is not its own, so it is left alone. Later versions post no hook
- * for it, nor for hidden classes.
+ * JDK 8 also posts the hook for classes of Unsafe.defineAnonymousClass. The VM patches the
+ * constants of such a class, and the name in it is not its real name, so it is left alone. Later
+ * versions do not post the hook for these, nor for hidden classes.
  */
 static bool is_being_made_anonymous(jvmtiEnv *ti)
 {
@@ -355,7 +361,7 @@ static bool is_being_made_anonymous(jvmtiEnv *ti)
     char *name = NULL;
     if (vm.version > 8)
         return false;
-    /* not in the live phase yet */
+    /* before the live phase */
     if ((*ti)->GetStackTrace(ti, NULL, 0, 1, &top, &n) != JVMTI_ERROR_NONE)
         return true;
     if (n == 0 || (*ti)->GetMethodName(ti, top.method, &name, NULL, NULL) != JVMTI_ERROR_NONE)
@@ -366,9 +372,9 @@ static bool is_being_made_anonymous(jvmtiEnv *ti)
 }
 
 /*
- * Parses a class and instruments it if its name is one of a client's; *ret_name is that name, in w.
- * A class that is defined without a name, by defineClass(null, ...), has `given` NULL: its name is
- * in the class file alone. The clients that changed it, as bits.
+ * Parses a class and instruments it if one of the clients wants it; *ret_name is its name, owned by
+ * w. For a class that is defined without a name, by defineClass(null, ...), `given` is NULL and
+ * only the class file contains the name. Returns the clients that changed it, as bits.
  */
 static uint64_t instrument_class(struct worker *w, const char *given, bool loaded, struct str data,
                                  struct buf *out, struct str *ret_name)
@@ -384,7 +390,10 @@ static uint64_t instrument_class(struct worker *w, const char *given, bool loade
     return given || worth_a_look(*ret_name, NULL) ? transform(w, loaded, out) : 0;
 }
 
-/* Whether the clients change a class. If not, this is the time to count what they leave. */
+/*
+ * Whether the clients change a class. If they do not, methods that they leave alone are counted
+ * now.
+ */
 static bool changes(struct worker *w, const char *name, struct str data)
 {
     struct buf out = BUF(64u << 20);
@@ -396,7 +405,10 @@ static bool changes(struct worker *w, const char *name, struct str data)
     return does;
 }
 
-/* A class's code with other modifiers, which the VM takes for no new version of a loaded class. */
+/*
+ * Returns a class file with different modifiers, which the VM rejects as a new version of a loaded
+ * class.
+ */
 static void make_refused(struct worker *w, struct str data, jint *new_len, unsigned char **new_data)
 {
     unsigned char *memory = NULL;
@@ -456,7 +468,7 @@ static void JNICALL on_class_file(jvmtiEnv *ti, JNIEnv *jni, jclass redefined, j
 static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass class);
 static const struct vm_callbacks events = {.ti = {.ClassFileLoadHook = on_class_file}};
 static const struct vm_callbacks prepare_events = {.ti = {.ClassPrepare = on_class_prepare}};
-static bool prepares; /* prepare_events are on */
+static bool prepares; /* prepare_events are enabled */
 
 /*
  * The name of a class, java/lang/String, from its signature; false for arrays and primitive types.
@@ -477,7 +489,7 @@ static bool class_signature_name(jclass class, char **ret_signature, struct str 
     return true;
 }
 
-/* What this thread has the VM transform just now. */
+/* The class that the VM is transforming on this thread. */
 static __thread const jclass *batch;
 static __thread int batch_size;
 
@@ -522,9 +534,9 @@ static void retransform_one(jclass class)
 }
 
 /*
- * Classes that the VM made for lambdas and method handles before there were hidden classes: JDK 8
- * calls them modifiable and dies when it is to write out their constant pools. Their names end in
- * '/' and a number, as no other's can.
+ * Classes that the VM created for lambdas and method handles before hidden classes existed. JDK 8
+ * reports them as modifiable, but crashes when it has to write out their constant pools. Unlike all
+ * other names, theirs end in '/' and a number.
  */
 static bool is_vm_anonymous(struct str name)
 {
@@ -544,7 +556,7 @@ static void look_at(JNIEnv *jni, jclass class, struct str name)
     }
 }
 
-/* The clients whose probes a class carries, as bits. */
+/* The clients whose probes a class contains, as bits. */
 static uint64_t carried_by(struct str name)
 {
     pthread_mutex_lock(&lock);
@@ -555,8 +567,8 @@ static uint64_t carried_by(struct str name)
 }
 
 /*
- * Whether a loaded class is to be transformed: for a client that it is offered to, or to take the
- * probes of some out.
+ * Whether a loaded class has to be transformed: because it is offered to a client, or to remove
+ * probes.
  */
 static bool to_retransform(jclass class, const struct instrument_client *c, uint64_t out_of)
 {
@@ -583,9 +595,9 @@ static bool to_retransform(jclass class, const struct instrument_client *c, uint
 }
 
 /*
- * Clients of loaded classes alone get their turn at the new ones before any code of them has run. A
- * class that was not linked yet is while it is transformed: to transform it within that too would
- * make its code of what is changed already, which would be changed again.
+ * Offers a new class to clients of loaded classes before any of its code has run. If the class has
+ * not been linked, transforming it links it first; a transformation within that would use code that
+ * is already changed, and change it again.
  */
 static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass class)
 {
@@ -605,7 +617,7 @@ static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, 
     vm_clear_exception(jni);
 }
 
-/* A probe class, which stays as it is. */
+/* A probe class, which is never changed. */
 static jclass find_probe(const struct loaded_classes *all)
 {
     static const char probe[] = "java/lang/Jvmscope";
@@ -716,7 +728,7 @@ void instrument_off(const struct instrument_client *c, JNIEnv *jni)
     if (!slot)
         return;
     vm_wait_callbacks();
-    if (!vm.dying) /* probes may still run in what no thread has left, in either case */
+    if (!vm.dying) /* in either case, probes may still run in frames that no thread has left */
         retransform_loaded(jni, NULL, slot);
     pthread_mutex_lock(&lock);
     for (size_t i = 0; map_next(&changed, &i, &key, &value);)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Instrumentation of classes as they are loaded and, at start and stop, of those that are there.
- * Clients edit methods; this module chooses the classes, runs the clients over them in one
- * rewriting, and hands the result to the VM. On any doubt a class or method stays as it was and is
- * counted.
+ * Instruments classes when they are loaded and, at start and stop, those that are already loaded.
+ * Clients edit methods; this module chooses the classes, runs all clients on a class in one
+ * rewriting, and passes the result to the VM. In case of doubt a class or method is left unchanged
+ * and counted.
  *
- * Never instrumented: native methods; java.lang.Object and Thread (but for clients that ask for
+ * Never instrumented: native methods; java.lang.Object and Thread (except for clients that ask for
  * them), Thread's nested classes, the virtual thread machinery, Unsafe, our probes; methods that
- * the JIT replaces as a whole (intrinsics), since their code does not run; classes that the VM does
- * not let anybody change (hidden classes, lambda proxies).
+ * the JIT replaces as a whole (intrinsics), because their code does not run; classes that the VM
+ * does not allow anyone to change (hidden classes, lambda proxies).
  */
 #pragma once
 
@@ -22,10 +22,11 @@ struct instrument_class {
     struct rewrite *rewrite;
     struct str name;     /* java/lang/String */
     struct str source;   /* the SourceFile attribute; empty when there is none */
-    bool virtual_thread; /* java.lang.VirtualThread, which is offered for mount hooks alone */
-    bool loaded;         /* the class is there already; else it is being loaded */
-    bool object, thread; /* java.lang.Object and Thread, which are offered to who asks for them */
-    bool looked_at;      /* what comes of it is thrown away: nothing is to be counted or kept */
+    bool virtual_thread; /* java.lang.VirtualThread, which is offered only for its mount hooks */
+    bool loaded;         /* the class is already loaded; otherwise it is being loaded */
+    /* java.lang.Object and Thread, which are offered only to clients that ask for them */
+    bool object, thread;
+    bool looked_at; /* the result is discarded: nothing must be counted or kept */
 };
 
 /* Why methods and classes were left alone. */
@@ -34,51 +35,49 @@ enum instrument_reason {
     LEFT_TOO_LONG, /* 64 KiB */
     LEFT_HUGE,     /* the JIT's 8,000 bytes */
     LEFT_POOL,     /* constant pool full */
-    LEFT_TABLE,    /* a client's own table is full: -ENOBUFS */
+    LEFT_TABLE,    /* a client's table is full: -ENOBUFS */
     LEFT_DOUBT,
     LEFT_MEMORY,
     LEFT_INTRINSIC,
-    LEFT_NATIVE, /* there is no bytecode */
+    LEFT_NATIVE, /* it has no bytecode */
     LEFT_REASONS
 };
 
 struct instrument_client {
     const char *name;
     /*
-     * Inserts this client's probes into a method. 1: done; 0: nothing to do here; negative errno:
-     * the method is to stay as it was, for all clients, and is counted. Runs on any thread, several
-     * at once; no JNI.
+     * Inserts this client's probes into a method. Returns 1 if it did, 0 if there is nothing to
+     * insert, or a negative errno: then the method is left unchanged for all clients and counted.
+     * Runs on any thread, also concurrently; no JNI.
      */
     int (*edit)(const struct instrument_class *c, struct edit *e);
     bool virtual_threads; /* wants to be offered java.lang.VirtualThread */
-    bool intrinsics;      /* wants to be offered methods that the JIT may replace */
+    bool intrinsics;      /* wants to be offered methods that the JIT may replace by intrinsics */
     /*
-     * This client's own choice of classes, instead of the patterns of instrument_choose; any
+     * This client's own selection of classes, which replaces the patterns of instrument_choose; any
      * thread.
      */
     bool (*wants)(struct str class_name);
     /*
-     * Offered classes that are loaded alone: such as instrument_on finds, and others when they are
-     * prepared. A class whose new code the verifier does not take then stays as it was.
+     * Is offered only loaded classes: those that instrument_on finds, and others when they are
+     * prepared. If the verifier rejects a class's new code, the class keeps its old code.
      */
     bool loaded_only;
-    /*
-     * Called for each class before `wants` is asked on behalf of it once it is loaded. May be NULL.
-     */
+    /* Called with each class after it was loaded, before `wants` is called for it. May be NULL. */
     void (*look)(JNIEnv *jni, jclass class, struct str class_name);
-    /* The VM did not take the class with this client's code (among others'). May be NULL. */
+    /* The VM has refused the class with code of this client (and possibly others). May be NULL. */
     void (*refused)(struct str class_name);
     bool object, thread; /* wants to be offered java.lang.Object; java.lang.Thread */
     /*
-     * Leaves many of the classes that it is offered as they are: in a VM that was attached to,
-     * loaded ones are edited twice, and only those that it changes the first time are transformed.
+     * Leaves many of the classes that it is offered unchanged. When attaching to a VM, loaded
+     * classes are then edited twice, and only those that the first edit changes are transformed.
      */
     bool seldom;
-    /* Told of native methods that the JIT may replace. May be NULL. */
+    /* Called for native methods that the JIT may replace. May be NULL. */
     void (*intrinsic)(struct str class_name, struct str method);
     /*
-     * A method that was offered to it, or would have been but for `why`, stays as it was. Any
-     * thread; no JNI. May be NULL.
+     * A method that was offered to the client, or would have been if not for `why`, was left
+     * unchanged. Any thread; no JNI. May be NULL.
      */
     void (*left)(const struct instrument_class *c, const struct class_method *m,
                  enum instrument_reason why);
@@ -87,40 +86,40 @@ struct instrument_client {
 extern const char *const instrument_reasons[LEFT_REASONS];
 
 struct instrument_counts {
-    uint64_t classes, methods;   /* changed */
-    uint64_t left[LEFT_REASONS]; /* methods */
-    uint64_t refused_classes;    /* by the VM, or malformed */
-    /* classes: seen among the loaded ones; JDK 8's anonymous ones */
+    uint64_t classes, methods;   /* classes changed */
+    uint64_t left[LEFT_REASONS]; /* methods left unchanged, by reason */
+    uint64_t refused_classes;    /* refused by the VM, or malformed */
+    /* unmodifiable classes among the loaded ones; JDK 8's anonymous classes */
     uint64_t unmodifiable, nameless;
 };
 
 /*
- * Sets the choice of classes and methods: patterns separated by ':' (or NULL for all and none). `*`
- * stands for any characters; a pattern that matches up to a '.', '$' or the end of
- * package.Class.method matches.
+ * Sets the selection of classes and methods: patterns separated by ':' (NULL means all for the
+ * first and none for the second). `*` stands for any characters. A pattern matches if what it
+ * covers ends at a '.', a '$' or the end of package.Class.method.
  */
 int instrument_choose(const char *include, const char *exclude) must_check;
 
-/* Whether a class is of the JDK, by its package. */
+/* Whether a class belongs to the JDK, judged by its package. */
 bool instrument_is_jdk(struct str class_name);
 
 /*
- * Adds a client and applies it to all loaded classes. The live phase; may take half a minute in a
- * VM that was attached to.
+ * Adds a client and applies it to all loaded classes. In the live phase; when attached, this may
+ * take half a minute.
  */
 int instrument_on(const struct instrument_client *c, JNIEnv *jni, struct buf *why) must_check;
-/* Applies all clients once more: one of them edits otherwise now. */
+/* Applies all clients once more, because one of them has changed its edits. */
 int instrument_again(JNIEnv *jni) must_check;
 /*
- * Called while loaded classes are transformed, between two batches, by the thread that does it. May
+ * Called between two batches while loaded classes are transformed, by the thread that does it. May
  * be NULL.
  */
 extern void (*instrument_pause)(JNIEnv *jni);
-/* Called after each batch, so many classes of so many. May be NULL. */
+/* Called after each batch with the number of classes done and in total. May be NULL. */
 extern void (*instrument_progress)(int done, int of);
 /*
- * Takes it back out of all classes, if it is in them and unless the VM is dying; when it returns no
- * new call of its edit begins.
+ * Removes a client and its probes from all classes, if it was added and unless the VM is ending. No
+ * new call of its edit function begins after this returns.
  */
 void instrument_off(const struct instrument_client *c, JNIEnv *jni);
 

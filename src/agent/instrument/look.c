@@ -7,10 +7,10 @@
 
 #include <string.h>
 
-/* The VM parses and verifies each class, which takes it a millisecond or less. */
+/* The VM parses and verifies each class, which takes a millisecond or less. */
 enum { AT_ONCE = 32 };
 
-/* What this thread looks at: classes in the order in which the VM will show them. */
+/* What this thread is inspecting: classes in the order in which the VM will show them. */
 static __thread struct looking {
     const jclass *classes;
     int n, shown;
@@ -35,7 +35,7 @@ void look_saw(bool changes)
     looking->unchanged[looking->shown - 1] = !changes;
 }
 
-/* Looks at some classes; how many the VM has come to. */
+/* Inspects some classes; returns how many the VM has shown. */
 static int look_at_some(const struct look *l, const jclass *classes, int n, bool *ret_unchanged)
 {
     jclass all[AT_ONCE + 1];
@@ -56,7 +56,7 @@ int look_through(JNIEnv *jni, const struct look *l, jclass *classes, int n)
     for (int i = 0, shown; i < n; i += shown) {
         bool unchanged[AT_ONCE] = {false};
         uint64_t start = now_ns();
-        /* A class that cannot be linked ends the showing before it is shown itself. */
+        /* A class that cannot be linked makes the VM stop before it shows that class. */
         shown = going_on ? MAX(look_at_some(l, classes + i, MIN(n - i, (int)AT_ONCE), unchanged), 1)
                          : 1;
         for (int k = i; k < i + shown; k++) {

@@ -21,23 +21,24 @@
 
 enum { ARGUMENTS_MAX = 255, NATIVE = 0x100 };
 
-/* One native method and its thunk. Rows are kept for good: a thread may be inside of the thunk. */
+/* A native method and its thunk. Rows are never freed, because a thread may be inside the thunk. */
 struct row {
-    void *function; /* what was bound */
+    void *function; /* the function that was bound */
     jmethodID method;
     struct str descriptor;
     unsigned stack_words;
     bool is_static;
-    _Atomic int numbers[THUNK_CLIENTS]; /* the client's number + 1; 0: not of this client */
+    /* the client's number + 1; 0: this client does not want it */
+    _Atomic int numbers[THUNK_CLIENTS];
 };
 
 static struct {
-    pthread_mutex_t lock; /* rows that are added, the index */
+    pthread_mutex_t lock; /* protects the list of rows and the index */
     _Atomic(const struct native_client *) clients[THUNK_CLIENTS];
-    _Atomic int inside; /* calls of clients' functions that are under way */
+    _Atomic int inside; /* calls of clients' functions in progress */
     struct row rows[NATIVE_THUNKS ? NATIVE_THUNKS : 1];
     unsigned n_rows;
-    struct map index;   /* jmethodID -> number of the row */
+    struct map index;   /* jmethodID -> index of the row */
     struct map classes; /* hashes of the names of classes with rows */
     struct arena arena;
     jclass binder;
@@ -45,7 +46,7 @@ static struct {
     _Atomic uint64_t no_thunk;
 } natives = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* This thread is in a client's function: what it calls is not the program's. */
+/* This thread is in a client's function, so native calls are not the program's. */
 static __thread bool in_client;
 
 /* ---- calls ---- */
@@ -76,12 +77,12 @@ static jvalue of_register(char type, uint64_t word)
 }
 
 /*
- * The arguments of a call, as the C calling convention has them: the first in registers, integers
- * and reals each of their own.
+ * The arguments of a call according to the C calling convention: the first in registers, with
+ * separate registers for integers and reals.
  */
 static void arguments(const struct native_frame *f, struct str descriptor, jvalue *ret)
 {
-    unsigned integers = 2, reals = 0, slots; /* behind JNIEnv and the object or class */
+    unsigned integers = 2, reals = 0, slots; /* after JNIEnv and the object or class */
     const uint64_t *stack = f->stack;
     for (size_t at = 1, len; (len = descriptor_next(descriptor, at, &slots)); at += len) {
         char type = descriptor.data[at];
@@ -98,8 +99,8 @@ static void arguments(const struct native_frame *f, struct str descriptor, jvalu
 }
 
 /*
- * The client of a place, held until leave_client; NULL when it is not there or does not want the
- * method.
+ * Returns a client and prevents its removal until leave_client; NULL when it is not present or does
+ * not want the method.
  */
 static const struct native_client *enter_client(const struct row *r, int k, int *ret_number)
 {
@@ -185,11 +186,11 @@ void native_thunk_exit(struct native_frame *f)
     }
 }
 
-/* ---- which methods ---- */
+/* ---- choice of methods ---- */
 
 /*
- * Probes call Object's and Thread's natives in the midst of a record: what is never instrumented is
- * never wrapped either.
+ * Probes call natives of Object and Thread while they write a record, so classes that are never
+ * instrumented are not wrapped either.
  */
 static bool client_wants_class(const struct native_client *c, struct str class_name)
 {
@@ -204,7 +205,7 @@ static bool class_wanted(struct str class_name)
     return is;
 }
 
-/* The clients' numbers + 1 of a method; false when nobody wants it. */
+/* The clients' numbers + 1 for a method; false when no client wants it. */
 static bool ask_clients(const struct native_method *m, int numbers[THUNK_CLIENTS])
 {
     bool any = false;
@@ -225,7 +226,7 @@ static struct row *row_of(jmethodID id)
     return r;
 }
 
-/* The thunk of a method that somebody wants, NULL when there is none left. */
+/* The thunk of a method that a client wants, NULL when there is none left. */
 static void *thunk_of(jmethodID id, const struct native_method *m, void *function,
                       const int numbers[THUNK_CLIENTS])
 {
@@ -235,7 +236,8 @@ static void *thunk_of(jmethodID id, const struct native_method *m, void *functio
     unsigned n = at ? (unsigned)*at : natives.n_rows;
     const char *descriptor = at ? NULL
                                 : arena_copy(&natives.arena, m->descriptor.data,
-                                             m->descriptor.len); /* kept for what may be inside */
+                                             /* kept, because a thread may be inside */
+                                             m->descriptor.len);
     if (n < NATIVE_THUNKS &&
         (at || (descriptor && map_put(&natives.index, (uintptr_t)id, n) == 0))) {
         struct row *r = &natives.rows[n];
@@ -258,7 +260,7 @@ static void *thunk_of(jmethodID id, const struct native_method *m, void *functio
     return thunk;
 }
 
-/* Strings of JVM TI that describe a method. */
+/* Strings from JVM TI that describe a method. */
 struct described {
     struct native_method m;
     char *name, *descriptor;
@@ -331,7 +333,7 @@ static void JNICALL on_bind(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmethodID
 
 static const struct vm_callbacks events = {.ti = {.NativeMethodBind = on_bind}};
 
-/* ---- methods that are bound already ---- */
+/* ---- methods that are already bound ---- */
 
 EXPORT void JNICALL Java_java_lang_JvmscopeNatives_register(JNIEnv *jni, jclass binder, jclass c,
                                                             jstring name, jstring descriptor,
@@ -370,7 +372,7 @@ typedef jint(JNICALL *register_natives)(JNIEnv *, jclass, const JNINativeMethod 
 static register_natives real_register;
 static __thread bool registering_again;
 
-/* What a class registers once more: only what is not bound to a thunk yet is bound anew. */
+/* Handles what a class registers again: only methods without a thunk are rebound. */
 static jint JNICALL our_register(JNIEnv *jni, jclass c, const JNINativeMethod *methods, jint n)
 {
     char *signature;
@@ -399,7 +401,7 @@ static jint JNICALL our_register(JNIEnv *jni, jclass c, const JNINativeMethod *m
 
 EXPORT void JNICALL Java_java_lang_JvmscopeNatives_again(JNIEnv *jni, jclass binder, jclass c);
 
-/* Called as Java code of the boot loader: the caller of the class's own registerNatives. */
+/* Runs as Java code of the boot loader, as the caller of the class's own registerNatives. */
 void JNICALL Java_java_lang_JvmscopeNatives_again(JNIEnv *jni, jclass binder, jclass c)
 {
     jniNativeInterface *table = NULL;
@@ -421,8 +423,8 @@ void JNICALL Java_java_lang_JvmscopeNatives_again(JNIEnv *jni, jclass binder, jc
 }
 
 /*
- * Puts a method that has its thunk where the clients want it now: changed numbers, or the function
- * that was there.
+ * Updates a method that has a thunk to what the clients want now: other numbers, or its original
+ * function.
  */
 static void look_at_row(JNIEnv *jni, jclass c, const struct described *d, struct row *r)
 {
@@ -454,7 +456,7 @@ static void look_at_method(JNIEnv *jni, jclass c, struct str class_name, jmethod
     described_release(&d);
 }
 
-/* Of the JDK, by another loader than the boot loader. */
+/* Whether a class belongs to the JDK but was not loaded by the boot loader. */
 static bool is_platforms(jclass c, struct str class_name, JNIEnv *jni)
 {
     jobject loader = NULL;
@@ -548,8 +550,8 @@ void native_calls_off(const struct native_client *c, JNIEnv *jni)
     while (atomic_load(&natives.inside))
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
     /*
-     * The event stays on where there are rows: what is bound meanwhile is what stop and another
-     * start must put back.
+     * The event stays enabled where there are rows: methods bound meanwhile have to be restored by
+     * stop and used by another start.
      */
     if (!any_client() && !natives.n_rows)
         vm_events_off(&events);

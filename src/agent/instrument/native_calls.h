@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of native methods, seen without any change to classes: a thunk (native_thunks.h) is bound
- * in front of the native function. What is bound later comes by JVM TI's NativeMethodBind; what is
- * bound already is found as the VM finds it: by its symbol in the libraries that are loaded, or by
- * having the class register its natives once more (registerNatives of the JDK).
+ * Observes calls of native methods without changing classes: a thunk (native_thunks.h) is bound in
+ * front of the native function. Methods that are bound later are reported by JVM TI's
+ * NativeMethodBind. Methods that are already bound are found in the way the VM finds them: by
+ * symbol in the loaded libraries, or by making the class register its natives again
+ * (registerNatives of the JDK).
  *
- * Left alone: what instrumentation never touches (choice_never), classes of the platform loader
- * that are bound already (the VM would complain on standard output), natives that code of the
- * program registered by hand before we came. Code that the JIT puts in place of a native method (an
- * intrinsic) does not call it and is not seen.
+ * Left alone are: classes that are never instrumented (choice_never); classes of the platform
+ * loader that are already bound (rebinding them would print warnings on standard output); natives
+ * that the program registered by hand before the agent was loaded. Code that the JIT substitutes
+ * for a native method (an intrinsic) does not call it and is not observed.
  */
 #pragma once
 
@@ -27,41 +28,44 @@ struct native_method {
 
 struct native_call {
     JNIEnv *jni;
-    int number;            /* as `wants` gave it */
+    int number;            /* as returned by `wants` */
     struct str descriptor; /* "(IJ)V" */
     bool is_static;
     jobject self;       /* the class, when static */
     const jvalue *args; /* in the descriptor's order; NULL at exit */
     uint64_t token;     /* enter may set it for exit */
-    jvalue result;      /* at exit; undefined when thrown */
-    /* at exit: what the method leaves pending; it is not pending now and will be again */
+    jvalue result;      /* at exit; undefined when an exception was thrown */
+    /*
+     * at exit: the exception that the method leaves pending; it is cleared during the call and
+     * restored afterwards
+     */
     jthrowable thrown;
 };
 
 struct native_client {
     const char *name;
     bool (*wants_class)(struct str class_name);
-    /* a number, or negative: leave it alone. Any thread; no JNI */
+    /* a number, or negative to leave the method alone. Any thread; no JNI */
     int (*wants)(const struct native_method *m);
     /*
-     * On the calling thread, in native code: JNI is allowed, and what it calls is not reported. No
-     * local reference is left.
+     * Called on the calling thread, in native code. JNI is allowed, and native calls that it makes
+     * are not reported. Local references are freed afterwards.
      */
     void (*enter)(struct native_call *c);
     void (*exit)(struct native_call *c);
 };
 
 /*
- * The live phase; once a client until it is off. -ENOTSUP with a sentence in why: not on this
- * processor or VM.
+ * Called in the live phase, once for each client until it is removed. -ENOTSUP with a sentence in
+ * why: not supported on this processor or VM.
  */
 int native_calls_on(const struct native_client *c, JNIEnv *jni, struct buf *why) must_check;
 /*
- * When it returns, no call of the client's functions is under way and methods that no client wants
- * are bound as they were.
+ * When it returns, no function of the client is running, and methods that no other client wants
+ * have their original binding.
  */
 void native_calls_off(const struct native_client *c, JNIEnv *jni);
-/* Applies the clients' wishes once more: they have changed. */
+/* Applies the clients' selections again, because they have changed. */
 void native_calls_again(JNIEnv *jni);
 /* Appends status lines "native.methods N" ... */
 void native_calls_status(struct buf *out);

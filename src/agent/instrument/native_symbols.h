@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The function of a native method by the name that JNI gives it, in the libraries that are loaded.
- * Knows no JVM.
+ * Finds the function of a native method in the loaded libraries, by the name that JNI defines for
+ * it. Knows no JVM.
  */
 #pragma once
 
 #include "base/strpool.h"
 
-/* NULL: in none, or not the same one in all of them. Strings are as in class files. */
+/*
+ * NULL: found in no library, or several libraries have different ones. Strings are as in class
+ * files.
+ */
 void *native_symbol(struct str class_name, struct str name, struct str descriptor);

@@ -18,8 +18,8 @@ unsigned native_stack_words(struct str descriptor)
 }
 
 /*
- * All thunks and what they jump to are one function to unwinders: up to its first instruction a
- * thunk changes no stack.
+ * To unwinders, all thunks and the code to which they jump are a single function: before its first
+ * instruction a thunk does not change the stack.
  */
 #if defined(__x86_64__)
 #define THUNK_BYTES 16
@@ -44,7 +44,8 @@ __asm__(".text\n"
         "    .cfi_def_cfa_register %rbp\n"
         "    pushq %rbx\n"
         "    .cfi_offset %rbx, -24\n"
-        "    subq $216, %rsp\n" /* the frame's 208, and 8 to a multiple of 16 with rbx */
+        /* the frame's 208 bytes, and 8 to reach a multiple of 16 with rbx */
+        "    subq $216, %rsp\n"
         "    movq %rdi, 0(%rsp)\n"
         "    movq %rsi, 8(%rsp)\n"
         "    movq %rdx, 16(%rsp)\n"

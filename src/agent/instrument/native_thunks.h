@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions that stand in front of native methods: thunk number n calls native_thunk_enter, what
- * that puts into `function` with the arguments as they came, native_thunk_exit, and returns what
- * the function returned. Knows no JVM. The two functions are those of the library that it is linked
- * into: libhprof's in native_calls.c, libjvmpi's in jvmpi/natives.c.
+ * Functions that are bound in front of native methods. Thunk number n calls native_thunk_enter,
+ * then the function that this stored into `function` with the original arguments, then
+ * native_thunk_exit, and returns the function's result. Knows no JVM. The two callbacks are defined
+ * by the library that is linked: in native_calls.c for libhprof, in jvmpi/natives.c for libjvmpi.
  */
 #pragma once
 
@@ -23,17 +23,17 @@ enum { NATIVE_THUNKS = 0, THUNK_INTEGERS = 1, THUNK_REALS = 1 };
 
 enum { THUNK_CLIENTS = 3 };
 
-/* What a thunk keeps while its function runs; offsets are the assembly's. */
+/* What a thunk saves while its function runs. The assembly code uses these offsets. */
 struct native_frame {
     uint64_t integers[8]; /* argument registers */
     double reals[8];
-    uint64_t index;        /* 128: of the thunk */
-    const uint64_t *stack; /* 136: arguments beyond the registers */
-    void *function;        /* 144: set by native_thunk_enter, as the next */
+    uint64_t index;        /* 128: number of the thunk */
+    const uint64_t *stack; /* 136: arguments that are not in registers */
+    void *function;        /* 144: set by native_thunk_enter, like the next */
     uint64_t stack_words;  /* 152 */
-    uint64_t integer;      /* 160: what was returned */
+    uint64_t integer;      /* 160: the result */
     double real;           /* 168 */
-    uint64_t seen;         /* for native_thunk_enter and _exit, as the next */
+    uint64_t seen;         /* used by native_thunk_enter and _exit, like the next */
     uint64_t tokens[THUNK_CLIENTS];
 };
 
@@ -45,9 +45,9 @@ _Static_assert(offsetof(struct native_frame, index) == 128 &&
 
 void *native_thunk(unsigned n); /* n < NATIVE_THUNKS */
 bool native_is_thunk(const void *function);
-/* Words of arguments that a native method of this descriptor takes from the stack. */
+/* Number of words that a native method of this descriptor takes from the stack. */
 unsigned native_stack_words(struct str descriptor);
 
-/* Called by thunks. */
+/* Called by the thunks. */
 void native_thunk_enter(struct native_frame *f);
 void native_thunk_exit(struct native_frame *f);

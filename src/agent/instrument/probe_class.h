@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Java classes that instrumented code calls (src/agent/probe): compiled at build, embedded, and
- * defined once per process in java.lang with the bootstrap loader, where every class and module
- * sees them. Names that depend on the JDK are put in when they are defined. Their native methods
- * are found by name in the agent's library; each has a static method bind() that calls all of them
- * once, for code that is instrumented must not come to be looked up on the way.
+ * The Java classes that instrumented code calls (src/agent/probe). They are compiled at build time,
+ * embedded, and defined once per process in java.lang with the bootstrap loader, where every class
+ * and module can access them. Names that depend on the JDK are inserted when they are defined. The
+ * VM finds their native methods by name in the agent's library; each class has a static method
+ * bind() that calls all of them once, because instrumented code must not run into the lookup.
  */
 #pragma once
 
@@ -25,12 +25,12 @@ struct probe_class {
 extern const struct probe_class probe_classes[];
 
 /*
- * Defines a probe class and calls its bind(), if that has not been done. The live phase only. The
- * class is a global reference that is never given back. Negative errno with a sentence in why.
+ * Defines a probe class and calls its bind(), unless that was done before. Only in the live phase.
+ * The class is a global reference that is never released. Negative errno with a sentence in why.
  */
 int probe_define(JNIEnv *jni, const char *name, jclass *ret, struct buf *why) must_check;
-/* Offset of a field, a java.lang.reflect.Field, for Unsafe; -ENOENT. */
+/* Offset of a field, given as a java.lang.reflect.Field, for Unsafe; -ENOENT. */
 int64_t probe_reflected_offset(JNIEnv *jni, jobject field, bool is_static);
-/* Offset of an instance field for Unsafe; -ENOENT when the class or field is not there. */
+/* Offset of an instance field for Unsafe; -ENOENT when the class or field does not exist. */
 int64_t probe_field_offset(JNIEnv *jni, const char *class, const char *field,
                            const char *descriptor);

@@ -10,7 +10,7 @@ typedef jint(JNICALL *register_natives)(JNIEnv *, jclass, const JNINativeMethod 
 static register_natives real_register;
 static __thread bool rebinding;
 
-/* The call that is under way. */
+/* The call in progress. */
 static struct {
     const struct rebind_row *rows;
     size_t n;
@@ -19,7 +19,7 @@ static struct {
     int bound, result;
 } call;
 
-/* What Thread and Unsafe bind otherwise is bound already and stays. */
+/* Other natives that Thread and Unsafe register are already bound and remain so. */
 static jint JNICALL our_register(JNIEnv *jni, jclass class, const JNINativeMethod *methods, jint n)
 {
     if (!rebinding)
@@ -52,7 +52,10 @@ static void register_again(JNIEnv *jni, const char *class_name)
         (*jni)->DeleteLocalRef(jni, c);
 }
 
-/* Lets Thread and Unsafe bind their natives once more: to ours, or as they were. */
+/*
+ * Makes Thread and Unsafe register their natives again, either to our functions or to the
+ * originals.
+ */
 static int rebind(JNIEnv *jni)
 {
     jniNativeInterface *table = NULL;
@@ -127,8 +130,8 @@ static void binder_class(struct buf *b)
 }
 
 /*
- * jvmscope.Binder.bind. Natives of the boot loader's classes may be bound by code of that loader
- * alone: of any other the VM complains on standard output.
+ * jvmscope.Binder.bind. Natives of the boot loader's classes may be bound only by code of that
+ * loader; for any other code the VM prints a warning on standard output.
  */
 static void JNICALL binder_bind(JNIEnv *jni, jclass binder)
 {

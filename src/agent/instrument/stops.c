@@ -24,7 +24,7 @@ static int read_memory(void *context, uint64_t address, void *bytes, size_t len)
 
 static const struct hotspot_image image = {.symbol = find_symbol, .read = read_memory};
 
-/* Where the VM keeps the address of its counters. */
+/* The symbol with the address of the VM's counters. */
 static int match(void *context, const struct table_entry *e)
 {
     bool is = e->kind == TABLE_STATIC && strcmp(e->type, "PerfMemory") == 0 &&
