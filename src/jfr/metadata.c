@@ -29,6 +29,7 @@ enum annotation {
     A_PERCENTAGE,
     A_UNSIGNED,
     A_FREQUENCY,
+    A_CONTEXTUAL,
     N_ANNOTATIONS
 };
 
@@ -46,6 +47,7 @@ static const struct {
     [A_PERCENTAGE] = {"jdk.jfr.Percentage"},
     [A_UNSIGNED] = {"jdk.jfr.Unsigned"},
     [A_FREQUENCY] = {"jdk.jfr.Frequency"},
+    [A_CONTEXTUAL] = {"jdk.jfr.Contextual"},
 };
 
 static const struct {
@@ -62,6 +64,7 @@ static const struct {
     [JFR_PERCENTAGE] = {A_PERCENTAGE},
     [JFR_UNSIGNED] = {A_UNSIGNED},
     [JFR_HERTZ] = {A_FREQUENCY},
+    [JFR_CONTEXTUAL] = {A_CONTEXTUAL},
     [JFR_UNITS] = {A_UNSIGNED},
 };
 

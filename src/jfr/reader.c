@@ -52,9 +52,12 @@ static void apply_selection(const struct recording *r, struct rec_chunk *k)
     for (size_t i = 0; i < k->types.len; i++) {
         struct rec_type *t = &k->types.data[i]->pub;
         t->tag = r->select_all && t->event ? 0 : -1;
-        for (size_t j = 0; j < r->selected.len && t->event; j++)
-            if (!strcmp(r->selected.data[j].type, t->name))
+        for (size_t j = 0; j < r->selected.len && t->event; j++) {
+            const char *wanted = r->selected.data[j].type;
+            if (!strcmp(wanted, t->name) ||
+                (t->contextual && t->tag < 0 && !strcmp(wanted, REC_CONTEXTUAL)))
                 t->tag = r->selected.data[j].tag;
+        }
         k->public_types.data[i].tag = t->tag;
     }
 }

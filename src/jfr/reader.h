@@ -75,6 +75,7 @@ struct rec_field {
     bool constant; /* the field holds an id of the type's pool */
     bool array;
     bool is_unsigned;
+    bool contextual; /* true of all events of the thread meanwhile: jdk.jfr.Contextual */
 };
 
 /*
@@ -88,6 +89,7 @@ struct rec_type {
     const char *name, *label;
     const char *category; /* "A|B"; NULL unless this is an event type */
     bool event, simple;   /* simple: a struct of one field that is read as that field */
+    bool contextual;      /* one of its fields is */
     int tag;              /* from rec_select; -1 if not selected */
     uint32_t n_fields;
     const struct rec_field *fields;
@@ -126,6 +128,9 @@ void recording_close(struct recording *r);
 DEFINE_CLEANUP(struct recording *, recording_close)
 
 void recording_info(const struct recording *r, struct rec_info *ret);
+
+/* Selects every event type with a contextual field that no other row of the table names. */
+#define REC_CONTEXTUAL "@Contextual"
 
 struct rec_select {
     const char *type; /* NULL ends the table */

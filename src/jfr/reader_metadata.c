@@ -273,6 +273,8 @@ static void apply_to_field(struct rec_field *f, const char *name, const char *va
                                         : REC_HERTZ;
     else if (!strcmp(name, "Unsigned"))
         f->is_unsigned = true;
+    else if (!strcmp(name, "Contextual"))
+        f->contextual = true;
 }
 
 static void apply_annotations(struct parse *p)
@@ -285,6 +287,8 @@ static void apply_annotations(struct parse *p)
             continue;
         if (a->field != UINT32_MAX)
             apply_to_field(&a->type->fields[a->field], dot + 1, a->value);
+        if (a->field != UINT32_MAX)
+            a->type->pub.contextual |= a->type->fields[a->field].contextual;
         else if (!strcmp(dot, ".Label"))
             a->type->pub.label = a->value;
         else if (!strcmp(dot, ".Category"))

@@ -48,6 +48,7 @@ enum jfr_unit {
     JFR_PERCENTAGE, /* float or double from 0 to 1 */
     JFR_UNSIGNED,
     JFR_HERTZ,
+    JFR_CONTEXTUAL, /* a text that is true of all events of the thread meanwhile */
     JFR_UNITS,
 };
 

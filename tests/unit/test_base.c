@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/json_check.h"
+#include "base/latency.h"
 #include "base/made_name.h"
 #include "base/map.h"
 #include "base/parse.h"
@@ -378,6 +379,26 @@ static void a_lambda_stands_for_the_method_that_its_class_calls(void **state)
     assert_string_equal(t.text, "lambda$main$0");
 }
 
+/* Each bucket begins where the one before it ends, and is narrow enough for two digits. */
+static void buckets_of_latencies_touch_and_are_narrow(void **state)
+{
+    uint32_t last = latency_bucket(UINT64_MAX);
+    assert_true(last < LATENCY_BUCKETS);
+    for (uint32_t i = 0; i <= last; i++) {
+        uint64_t least = latency_least_ns(i), next = latency_least_ns(i + 1);
+        assert_int_equal(latency_bucket(least), i);
+        assert_int_equal(latency_bucket(least + 999), i);
+        if (i > 0)
+            assert_int_equal(latency_bucket(least - 1), i - 1);
+        if (i >= 128 && i < last)
+            assert_true((next - least) * 64 <= least);
+    }
+    assert_int_equal(latency_bucket(0), 0);
+    assert_int_equal(latency_bucket(127999), 127);
+    assert_int_equal(latency_bucket(128000), 128);
+    assert_int_equal(latency_least_ns(UINT32_MAX), UINT64_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -386,6 +407,7 @@ int main(void)
         cmocka_unit_test(numbers_survive_writing_and_reading),
         cmocka_unit_test(a_buffer_keeps_to_its_limit),
         cmocka_unit_test(durations_and_sizes),
+        cmocka_unit_test(buckets_of_latencies_touch_and_are_narrow),
         cmocka_unit_test(json_values_end_where_they_end),
         cmocka_unit_test(json_is_always_valid_text),
         cmocka_unit_test(arena_allocations_do_not_overlap),

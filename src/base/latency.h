@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Buckets of a latency histogram. Latencies count in microseconds. Below 128 us each has a bucket
+ * of its own; above, each power of two is divided into 64 equal buckets, so that a bucket is never
+ * wider than 1/64 of the latencies in it. This is the layout of an HDR histogram with two digits.
+ */
+#pragma once
+
+#include <stdint.h>
+
+enum { LATENCY_BITS = 6, LATENCY_BUCKETS = (64 - LATENCY_BITS + 1) << LATENCY_BITS };
+
+/* The bucket of a latency in nanoseconds: less than LATENCY_BUCKETS. */
+static inline uint32_t latency_bucket(uint64_t ns)
+{
+    uint64_t us = ns / 1000;
+    if (us < UINT64_C(2) << LATENCY_BITS)
+        return (uint32_t)us;
+    unsigned shift = 63 - (unsigned)__builtin_clzll(us) - LATENCY_BITS;
+    return (uint32_t)((uint64_t)shift << LATENCY_BITS) + (uint32_t)(us >> shift);
+}
+
+/* The least latency of a bucket, in nanoseconds, saturated. */
+static inline uint64_t latency_least_ns(uint32_t bucket)
+{
+    uint64_t us = bucket;
+    if (bucket >= 2u << LATENCY_BITS) {
+        unsigned shift = (bucket >> LATENCY_BITS) - 1;
+        if (shift > 63 - LATENCY_BITS)
+            return UINT64_MAX;
+        us = (uint64_t)(bucket - (shift << LATENCY_BITS)) << shift;
+    }
+    return us > UINT64_MAX / 1000 ? UINT64_MAX : us * 1000;
+}
