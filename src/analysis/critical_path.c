@@ -18,13 +18,16 @@ const char *path_state_name(enum path_state state)
     return state < PATH_STATES ? states[state] : "?";
 }
 
-/* What the interval before node n was, which began with the state of a node. */
+/*
+ * Returns what the thread did in the interval before node n; the interval's state began at node
+ * `state`.
+ */
 static enum path_state state_of(const struct timeline *t, uint32_t state, uint32_t n)
 {
     bool timer =
         n != TL_NONE && (t->nodes[n].edge == TL_BY_TIMER || t->nodes[n].kind == TL_TIMEOUT);
     if (n != TL_NONE && t->nodes[n].kind == TL_HANDOFF)
-        return PATH_RUN; /* with the lock: it had called wait() but not begun to wait */
+        return PATH_RUN; /* still holds the lock: it had called wait() but not begun to wait */
     switch ((enum tl_kind)t->nodes[state].kind) {
     case TL_RUN:
     case TL_DEAD:
@@ -46,7 +49,7 @@ static enum path_state state_of(const struct timeline *t, uint32_t state, uint32
     }
 }
 
-/* The time between a wake-up and the moment when the thread woken runs. */
+/* The state of the time between a wake-up and the moment at which the woken thread runs. */
 static enum path_state latency_state(enum tl_edge edge)
 {
     switch (edge) {
@@ -64,13 +67,13 @@ static enum path_state latency_state(enum tl_edge edge)
 struct walk {
     const struct timeline *t;
     struct critical_path *path;
-    uint64_t from, at; /* [from, at) is to be explained */
+    uint64_t from, at; /* [from, at) is still to be explained */
     struct graph_seen seen;
 };
 
 /*
- * Adds [start, at) to the front, or to the segment there when that is the same. Goes on at start.
- * -EPROTO when what the node leads to is not there.
+ * Adds [start, at) in front of the path, or extends the first segment if it is of the same kind,
+ * and continues at start. Returns -EPROTO when the node leads outside the timeline.
  */
 static int consume(struct walk *w, uint32_t thread, uint64_t start, enum path_state state,
                    uint32_t node)
@@ -101,7 +104,7 @@ static int consume(struct walk *w, uint32_t thread, uint64_t start, enum path_st
     return r;
 }
 
-/* The path comes from another thread here: noted with the segment that begins here. */
+/* The path comes from another thread here; records that in the segment that begins here. */
 static void come_from(struct walk *w, uint32_t to, uint32_t from, enum tl_edge edge, bool inferred)
 {
     w->path->edges[edge]++;
@@ -110,22 +113,22 @@ static void come_from(struct walk *w, uint32_t to, uint32_t from, enum tl_edge e
         return;
     struct path_segment *s = &w->path->segments.data[w->path->segments.len - 1];
     if (s->thread != to || s->edge != TL_NO_EDGE)
-        return; /* the path passes this thread in no time */
+        return; /* the path spends no time on this thread */
     s->waker = from;
     s->edge = edge;
     s->inferred = inferred;
 }
 
-/* Whether the thread of a node, its last one before a moment, runs at that. */
+/* Returns whether the thread whose last node before a moment is n is running at that moment. */
 static bool runs_on(const struct timeline *t, uint32_t n)
 {
     return t->nodes[graph_state(t, n)].kind == TL_RUN;
 }
 
 /*
- * The last node before a moment and a node, among threads without any of some flags. Of a moment
- * within the recording it is that of a thread which runs then, when one does: a thread that has
- * just died is no part of what comes next.
+ * Returns the last node before a moment and before a given node, among threads that have none of
+ * the given flags. For a moment within the recording it prefers a thread that is running then: a
+ * thread that has just died does not contribute to what comes next.
  */
 static uint32_t last_node(const struct timeline *t, uint32_t end_thread, uint64_t to,
                           uint32_t before, uint32_t without, bool running_first)
@@ -152,8 +155,9 @@ static uint32_t last_node(const struct timeline *t, uint32_t end_thread, uint64_
 }
 
 /*
- * Where the program ends: the last node among its own threads. When these wait still at the end of
- * the recording, a server's that was killed, then who of the others ran.
+ * Returns the node at which the program ends: the last node of its own threads. If these are still
+ * waiting at the end of the recording, as in a server that was killed, it is the last node of any
+ * other thread that was running.
  */
 static uint32_t end_node(const struct timeline *t, const struct path_options *o)
 {
@@ -166,9 +170,9 @@ static uint32_t end_node(const struct timeline *t, const struct path_options *o)
 }
 
 /*
- * A signal that ends the program comes from outside, to a thread of the VM's that has done nothing
- * before: what the path goes on with is what the program did when it came. TL_NONE when node n is
- * no such.
+ * A signal that ends the program comes from outside and is delivered to a VM thread that has done
+ * nothing before. The path then continues with what the program was doing when the signal came.
+ * Returns TL_NONE when node n is not such a signal.
  */
 static uint32_t before_signal(const struct timeline *t, uint32_t n)
 {
@@ -179,7 +183,7 @@ static uint32_t before_signal(const struct timeline *t, uint32_t n)
     return last_node(t, TL_NONE, at->time, n, TL_THREAD_SYSTEM, true);
 }
 
-/* Adds what a thread does after its last node, n. */
+/* Adds what a thread does after its last node n. */
 static int consume_last(struct walk *w, uint32_t thread, uint32_t n)
 {
     uint32_t state = graph_state_seen(w->t, n, &w->seen);
@@ -230,7 +234,7 @@ static int walk_back(struct walk *w, uint32_t n, uint32_t thread)
     return r;
 }
 
-/* Splits the segments in which a thread ran at pauses in which none does. */
+/* Splits the running segments at pauses in which no thread runs. */
 static int split_at_pauses(const struct timeline *t, struct critical_path *p)
 {
     if (t->n_pauses == 0)
@@ -283,9 +287,9 @@ int critical_path_range(const struct timeline *t, const struct path_options *o, 
     if (!timeline_node_holds(t, end))
         return -EPROTO;
     bool dead = t->nodes[graph_state(t, end)].kind == TL_DEAD;
-    /* One that has not died was there to the end. */
+    /* A thread that has not died existed until the end of the recording. */
     uint64_t to = within.to ? within.to : dead ? t->nodes[end].time : t->end_ns;
-    /* What was before the first record is no part of what was recorded. */
+    /* Time before the first record is not part of the recording. */
     uint64_t from = MAX(o->from, (uint64_t)t->nodes[0].time);
     if (to <= from)
         return -ENOENT;
@@ -364,8 +368,8 @@ static uint32_t stack_of(const struct timeline *t, uint32_t node)
 }
 
 /*
- * The stack that a thread had when a run began: that of the wait before it, or of what it did last.
- * TL_NONE: not known.
+ * Returns the stack of a thread at the beginning of a run: that of the wait before it, or of the
+ * last thing it did. TL_NONE when it is not known.
  */
 static uint32_t stack_before(const struct timeline *t, const struct path_segment *s)
 {
@@ -402,8 +406,8 @@ struct path_frames path_frames(const struct timeline *t, const uint8_t *kinds,
         ret = (struct path_frames){ret.first + ret.n - common, common};
     } else {
         /*
-         * A thread that begins: its first method is there all the time, or what a lambda's proxy
-         * calls.
+         * A thread that begins here: its first method, or the method that a lambda's proxy calls,
+         * is on the stack all the time.
          */
         uint32_t outer = ret.n;
         while (outer > 0 && is_outer(t, kinds, ret.first + outer - 1))
@@ -411,7 +415,7 @@ struct path_frames path_frames(const struct timeline *t, const uint8_t *kinds,
         outer -= outer > 0;
         ret = (struct path_frames){ret.first + outer, ret.n - outer};
     }
-    /* What ended it is no part of it. */
+    /* The event that ended the run does not belong to it. */
     uint32_t program = 0;
     while (program < ret.n && role_of_frame(t, kinds, ret.first + program) != ROLE_PROGRAM)
         program++;
@@ -441,9 +445,9 @@ int path_methods(const struct timeline *t, const struct critical_path *p, const 
             if (r < 0 || *slot >= rows.rows.len)
                 break;
             struct path_method *row = &rows.rows.data[*slot];
-            if (k == 0 && s->state != PATH_RUN) /* where a run spent its time is not known */
+            if (k == 0 && s->state != PATH_RUN) /* where a run spent its time is unknown */
                 row->self_ns += s->end - s->start;
-            if (*seen != i + 1) /* a recursive method counts once */
+            if (*seen != i + 1) /* counts a recursive method once */
                 row->total_ns += s->end - s->start;
             *seen = i + 1;
         }

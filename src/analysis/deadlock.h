@@ -10,7 +10,8 @@
 struct deadlock {
     uint64_t formed_ns; /* when the last of its threads began to wait */
     /*
-     * per thread of the cycle: its TL_DEADLOCK node; context: lock, stack, owner (the next thread)
+     * one TL_DEADLOCK node for each thread of the cycle; its context has the lock, the stack and
+     * the owner, which is the next thread
      */
     VEC(uint32_t) waits;
 };

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The timeline as a graph: what the analyses of paths share. A node of a timeline that was not
- * checked may lead to any other one: each step here goes to an earlier node or nowhere, so that
- * every way ends, within the nodes.
+ * The timeline as a graph: helpers that the analyses of paths share. A node of an unchecked
+ * timeline may refer to any other node. Each step here goes to an earlier node or nowhere, so every
+ * walk ends and stays within the nodes.
  */
 #pragma once
 
 #include "model/timeline.h"
 
-/* The thread's node before n, or TL_NONE. */
+/* Returns the thread's node before n, or TL_NONE. */
 static inline uint32_t graph_before(const struct timeline *t, uint32_t n)
 {
     uint32_t prev = t->nodes[n].prev;
     return prev < n ? prev : TL_NONE;
 }
 
-/* True when an earlier node caused node i, as far as that is known. */
+/* Returns whether an earlier node is known to have caused node i. */
 static inline bool graph_caused(const struct tl_node *at, size_t i)
 {
     return at->edge != TL_NO_EDGE && at->waker < i;
 }
 
 /*
- * The node whose state the thread is in after node n: n itself, or the last state before an
- * instant.
+ * Returns the node whose state the thread is in after node n: n itself, or the last state if n is
+ * an instant.
  */
 static inline uint32_t graph_state(const struct timeline *t, uint32_t n)
 {
@@ -33,16 +33,17 @@ static inline uint32_t graph_state(const struct timeline *t, uint32_t n)
 }
 
 /*
- * A state that was asked for, so that a thread's next question, from either side, need not go the
- * same way again. {0}: none.
+ * The answer to the previous question about a thread's state, so that the next question about the
+ * same thread, from either direction, need not walk the same nodes again. {0}: no previous
+ * question.
  */
 struct graph_seen {
-    uint32_t node, state; /* between them the thread's nodes are instants */
+    uint32_t node, state; /* the nodes of the thread between these two are instants */
 };
 
 /*
- * As graph_state. Questions along a thread, in either direction, take a step a node in all:
- * instants may come by the million.
+ * The same as graph_state. A series of questions along one thread, in either direction, takes one
+ * step per node in total, even when there are millions of instants.
  */
 static inline uint32_t graph_state_seen(const struct timeline *t, uint32_t n,
                                         struct graph_seen *seen)
@@ -56,8 +57,8 @@ static inline uint32_t graph_state_seen(const struct timeline *t, uint32_t n,
 }
 
 /*
- * The first node of the wait that node n ends: a wait may have several states (waiting, then
- * reacquiring). n when it is none.
+ * Returns the first node of the wait that node n ends; a wait may have several states (waiting,
+ * then reacquiring). Returns n when n does not end a wait.
  */
 static inline uint32_t graph_wait_start(const struct timeline *t, uint32_t n)
 {
@@ -68,9 +69,10 @@ static inline uint32_t graph_wait_start(const struct timeline *t, uint32_t n)
 }
 
 /*
- * True when another thread decided when node n came: it has a cause, and that lies within the wait.
- * (A cause before the wait, a permit that was there already, did not delay it.) A thread's first
- * node is the end of its not having been there.
+ * Returns whether another thread decided when node n happened: the node has a cause, and the cause
+ * lies within the wait. (A cause before the wait, such as a permit that was already there, did not
+ * delay the thread.) Before its first node a thread did not exist, so that node counts as the end
+ * of a wait.
  */
 static inline bool graph_woken(const struct timeline *t, uint32_t n)
 {
@@ -81,9 +83,9 @@ static inline bool graph_woken(const struct timeline *t, uint32_t n)
 }
 
 /*
- * True when node n is what a carrier does since the virtual thread on it has ended: when it came is
- * that thread's time alone. Before, the carrier waited for the scheduler, whose timers are those of
- * the sleeps of the threads that it schedules.
+ * Returns whether node n is what a carrier does after the virtual thread on it has ended: its time
+ * is then decided by that thread alone. Before that, the carrier waited for the scheduler, whose
+ * timers are those of the sleeping threads that it schedules.
  */
 static inline bool graph_carried(const struct timeline *t, uint32_t n)
 {

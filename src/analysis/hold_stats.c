@@ -7,7 +7,8 @@
 
 struct table {
     struct hold_table *out;
-    struct map rows, members; /* by class and method; of row and object, or row and thread */
+    /* keyed by class and method; by row and object, or by row and thread */
+    struct map rows, members;
 };
 
 static bool selected(const struct stats_filter *f, const struct tl_hold *h)
@@ -16,7 +17,7 @@ static bool selected(const struct stats_filter *f, const struct tl_hold *h)
            h->end > f->from && (!f->to || h->start < f->to);
 }
 
-/* Counts a thread or an object (`what` is one of both) with a row once. */
+/* Counts a thread or an object (`what`) once per row. */
 static int member(struct table *t, uint64_t row, uint32_t what, uint32_t *count)
 {
     bool added;

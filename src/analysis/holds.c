@@ -12,30 +12,33 @@
 enum { MEDIAN_SAMPLE = 500000, ANSWERS = 1 << 14, AHEAD = 24, NEXT = 4, OBJECTS_MAX = 1 << 27 };
 
 /*
- * Of a hold while they are collected: its end is a bound, and the median length of its kind is
- * looked for.
+ * A flag of a hold while holds are being collected: its end is only an upper bound, and the median
+ * length of its kind will replace it.
  */
 #define HOLD_MEDIAN 16
 
-/* Whether a stack has the method at the top of another one: asked again and again for few pairs. */
+/*
+ * A cached answer to whether a stack has the top method of another stack; few pairs are asked
+ * about, but very often.
+ */
 struct answer {
     uint32_t stack, of;
     bool known, has;
 };
 
-/* What is known of a thread on the way. */
+/* What is known about a thread during the pass. */
 struct holder {
-    uint32_t waiting; /* the object it waits for, or TL_NONE */
-    uint32_t current; /* slot of the hold taken last, + 1 */
-    uint32_t object;  /* of that */
-    uint32_t stack;   /* likewise */
-    bool within;      /* its state began in the method that took that */
-    uint64_t seen;    /* until then it was in that method, by its stacks */
-    uint32_t chunk;   /* the chunk in which its holds lie now, and how many in all */
+    uint32_t waiting; /* the object that it waits for, or TL_NONE */
+    uint32_t current; /* slot of the most recently acquired hold, + 1 */
+    uint32_t object;  /* that hold's object */
+    uint32_t stack;   /* that hold's stack */
+    bool within;      /* whether the thread's state began in the method that acquired it */
+    uint64_t seen;    /* the time until which its stacks show it in that method */
+    uint32_t chunk;   /* the chunk that receives its holds now; n: how many holds it has in all */
     size_t n;
 };
 
-/* Of an object: its open hold's slot + 1, or 0, and whose it is. */
+/* Of an object: the slot of its open hold + 1, or 0, and the owner. */
 struct held {
     uint32_t hold, thread;
 };
@@ -46,20 +49,23 @@ struct collector {
     struct held *open;
     struct holder *threads;
     uint8_t *wanted;
-    struct answer *answers;  /* by a hash of the pair */
-    size_t opened;           /* holds, so far: which they were is beside the slots */
-    bool medians;            /* some end may hang on the median of its kind */
-    VEC(uint32_t) chunk_own; /* per chunk: its thread */
+    struct answer *answers;  /* indexed by a hash of the pair */
+    size_t opened;           /* the number of holds so far; hold_side says which they are */
+    bool medians;            /* some ends depend on the median of their kind */
+    VEC(uint32_t) chunk_own; /* per chunk: the thread that it belongs to */
 };
 
-/* The thread's hold taken last is another one now, or none: until when it was seen is known. */
+/*
+ * Another hold, or none, becomes the thread's most recent one; the time until which the previous
+ * one was seen is now final.
+ */
 static void leave(struct collector *c, struct holder *p)
 {
     if (!p->current)
         return;
     struct tl_hold *h = &c->holds->slots[p->current - 1];
     if (c->open[p->object].hold == p->current) {
-        h->end = p->seen; /* for when it is forgotten */
+        h->end = p->seen; /* for the case that the hold is forgotten */
     } else if (h->flags & HOLD_END_INFERRED && p->seen > h->start) {
         h->end = MIN((uint64_t)h->end, p->seen);
         h->flags &= (HOLD_MEDIAN - 1);
@@ -67,7 +73,7 @@ static void leave(struct collector *c, struct holder *p)
     p->current = 0;
 }
 
-/* What is filled of the memory of holds. */
+/* Reports how much of the holds' memory is in use. */
 static void filled(struct holds *h, size_t slots)
 {
     h->n_slots = slots;
@@ -77,7 +83,7 @@ static void filled(struct holds *h, size_t slots)
         ahead_filled(&h->link_memory, slots * sizeof(*h->links));
 }
 
-/* A place for a thread's next hold, or a negative error. */
+/* Returns a slot for a thread's next hold, or a negative errno. */
 static int64_t slot_new(struct collector *c, uint32_t thread)
 {
     struct holder *p = &c->threads[thread];
@@ -93,7 +99,7 @@ static int64_t slot_new(struct collector *c, uint32_t thread)
     return slot;
 }
 
-/* How long before a time the wake-up began that led to a hold then. */
+/* Records how long before a time the wake-up began that led to the hold which starts then. */
 static int note_wake(struct holds *h, uint32_t slot, uint64_t at, uint64_t wake)
 {
     uint64_t ns = at - MIN(wake, at);
@@ -111,7 +117,7 @@ static int hold_open(struct collector *c, uint32_t thread, uint32_t object, uint
     uint64_t wake = woken ? c->t->nodes[c->t->nodes[node].waker].time : at;
     struct holder *p = &c->threads[thread];
     leave(c, p);
-    /* of the thread's next holds: nobody has met them yet */
+    /* for the thread's next holds, which are not in the cache yet */
     __builtin_prefetch(&c->holds->slots[slot + NEXT], 1);
     __builtin_prefetch(&c->holds->side[slot + NEXT], 1);
     c->holds->slots[slot] = (struct tl_hold){.start = at,
@@ -143,7 +149,10 @@ static void hold_close(struct collector *c, uint32_t object, uint64_t at, uint32
     c->open[object].hold = 0;
 }
 
-/* The owner changed without a sign of its end: closed later, by what sections of its kind last. */
+/*
+ * The owner changed without a record of the release. The hold is closed later, with the length that
+ * sections of its kind usually have.
+ */
 static void hold_forget(struct collector *c, uint32_t object, uint64_t not_after)
 {
     struct held open = c->open[object];
@@ -151,7 +160,7 @@ static void hold_forget(struct collector *c, uint32_t object, uint64_t not_after
         return;
     struct tl_hold *h = &c->holds->slots[open.hold - 1];
     c->open[object].hold = 0;
-    /* Of the thread's hold taken last it is not known yet until when it was seen. */
+    /* The time until which the thread's most recent hold was seen is not final yet. */
     bool seen = c->threads[open.thread].current != open.hold && h->end > h->start;
     h->end = (seen ? MIN((uint64_t)h->end, not_after) : not_after) & UINT64_C(0xffffffffffff);
     h->flags = (h->flags | HOLD_END_INFERRED | (seen ? 0 : HOLD_MEDIAN)) & 31;
@@ -173,7 +182,7 @@ static int acquired(struct collector *c, uint32_t i, uint32_t object, uint32_t s
     const struct tl_node *n = &c->t->nodes[i];
     if (is_owner(c, object, n->thread))
         return 0;
-    /* The hand-over node says when; without one the hold that is open ended somewhere before. */
+    /* The hand-over node gives the time. Without one, the open hold ended somewhere before. */
     if (n->edge != TL_NO_EDGE && n->waker != TL_NONE &&
         is_owner(c, object, c->t->nodes[n->waker].thread))
         hold_close(c, object, c->t->nodes[n->waker].time, n->waker);
@@ -182,7 +191,7 @@ static int acquired(struct collector *c, uint32_t i, uint32_t object, uint32_t s
     return hold_open(c, n->thread, object, stack, n->time, i, 0);
 }
 
-/* A node that ends a wait: was what it waited for a lock that it has now? */
+/* A node ends a wait: checks whether the thread waited for a lock, which it holds now. */
 static int wait_ended(struct collector *c, uint32_t i)
 {
     const struct tl_node *n = &c->t->nodes[i];
@@ -214,8 +223,9 @@ static bool stack_has(struct collector *c, uint32_t stack, uint32_t of)
 }
 
 /*
- * A thread that waits or calls with the method on its stack that took the lock has not left that
- * method; nor has it when the wait ends. But one that waits for this very lock is there once more.
+ * A thread that waits, or makes a call, with the method that took the lock on its stack has not
+ * left that method, and has not left it when the wait ends either. But a thread that waits for this
+ * very lock is in the method for another time.
  */
 static void look_at_stack(struct collector *c, const struct tl_node *n)
 {
@@ -239,8 +249,8 @@ static void look_at_stack(struct collector *c, const struct tl_node *n)
 }
 
 /*
- * The node at which the monitor of an exact hold was had: where the wait for it ended, when there
- * was one.
+ * Returns the node at which the monitor of an exact hold was acquired: the end of the wait for it,
+ * if there was one.
  */
 static uint32_t acquisition(const struct collector *c, uint32_t i, uint32_t object)
 {
@@ -314,7 +324,7 @@ static int by_length(const void *a, const void *b)
     return (x->ns > y->ns) - (x->ns < y->ns);
 }
 
-/* Sections of one kind: of a class, and entered at one place where that is known. */
+/* The key of a kind of sections: the class and, where it is known, the place of entry. */
 static uint64_t section_key(const struct collector *c, size_t slot, bool by_stack)
 {
     uint32_t object = tl_hold_object(&c->holds->slots[slot]);
@@ -322,7 +332,9 @@ static uint64_t section_key(const struct collector *c, size_t slot, bool by_stac
            (by_stack ? c->holds->side[slot].stack : TL_NONE);
 }
 
-/* The median lengths of sections by their kinds. Of very many one in so many tells them. */
+/*
+ * Computes the median lengths of sections by kind, from a sample of them when there are very many.
+ */
 static int lengths(const struct collector *c, struct map *medians)
 {
     VEC(struct length) known = {0};
@@ -365,7 +377,7 @@ static void end_settle(const struct collector *c, uint32_t thread, size_t slot,
     one->flags &= HOLD_MEDIAN - 1;
 }
 
-/* Some of the chunks, settled by a thread of its own. */
+/* Some of the chunks, which one thread settles. */
 struct settling {
     const struct collector *c;
     const struct map *medians;
@@ -384,9 +396,9 @@ static void *settle_some(void *arg)
 }
 
 /*
- * Sections whose end nobody saw end where the thread was last seen in the method that took the
- * lock; else they get the median length of those of the same kind, or of the same class. Not past
- * their bound.
+ * A section whose end nobody saw ends where its thread was last seen in the method that took the
+ * lock. Otherwise it gets the median length of the sections of the same kind, or of the same class,
+ * but does not extend beyond its upper bound.
  */
 static int ends_settle(const struct collector *c)
 {
@@ -403,8 +415,8 @@ static int ends_settle(const struct collector *c)
 }
 
 /*
- * Says which chunks are whose. Within a thread holds are in order of start already: one is noted
- * when it begins.
+ * Builds the index of chunks by thread. The holds of one thread are already in order of their
+ * start, because a hold is recorded when it begins.
  */
 static int holds_index(const struct collector *c)
 {
@@ -435,7 +447,7 @@ static int visit_all(struct collector *c, holds_want *want, void *arg)
     for (size_t i = 0; i < t->n_objects; i++)
         c->wanted[i] = !want || want(t, (uint32_t)i, arg);
     for (size_t i = 0; r == 0 && i < t->n_nodes; i++) {
-        /* contexts lie anywhere: half of the time was waiting for them */
+        /* contexts are scattered in memory: half of the time went into waiting for them */
         if (i + AHEAD < t->n_nodes)
             __builtin_prefetch(&t->contexts[t->nodes[i + AHEAD].context]);
         r = visit(c, (uint32_t)i);
@@ -447,7 +459,10 @@ static int visit_all(struct collector *c, holds_want *want, void *arg)
     return r;
 }
 
-/* Addresses for as many holds as there can be: one a node, and chunks that are not full. */
+/*
+ * Reserves addresses for the largest possible number of holds: one per node, plus chunks that are
+ * not full.
+ */
 static int holds_memory(struct holds *h, const struct timeline *t, bool links)
 {
     size_t most = t->n_nodes + ((t->n_threads + 1) << HOLD_CHUNK_BITS);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who held which lock when: exact where acquire and release were recorded, else concluded from
- * contended events, which tell the end of a section that somebody waited for and the beginning of
- * one that had to wait.
+ * Who held which lock when: exact where acquisition and release were recorded, otherwise inferred
+ * from contention. A contended event shows the end of a section for which somebody waited, and the
+ * beginning of a section that had to wait.
  */
 #pragma once
 
@@ -11,59 +11,64 @@
 #include "model/ahead.h"
 #include "model/timeline.h"
 
-#define HOLD_START_INFERRED 1 /* held when another thread came to wait; began before */
-/* nobody waited for the end: the median length of the section, or less */
+#define HOLD_START_INFERRED 1 /* seen as held when another thread began to wait; it began earlier \
+                               */
+/* nobody waited for the end, so the length is the median of its kind, or less */
 #define HOLD_END_INFERRED 2
 #define HOLD_INFERRED     (HOLD_START_INFERRED | HOLD_END_INFERRED)
-#define HOLD_EXACT        4 /* recorded as a hold */
-#define HOLD_WOKEN        8 /* another thread decided when the node of the acquisition came */
+#define HOLD_EXACT        4 /* acquisition and release were recorded */
+#define HOLD_WOKEN        8 /* another thread decided when the node of the acquisition happened */
 
 /*
- * What is known of a hold besides, until that is released: of a large recording there are a hundred
- * million.
+ * What else is known about a hold, until this memory is released: a large recording has a hundred
+ * million holds.
  */
 struct hold_side {
-    uint32_t stack; /* of the acquisition, or TL_NONE */
-    /* how long before its start the wake-up began that led to it; UINT32_MAX: so much or more */
+    uint32_t stack; /* stack of the acquisition, or TL_NONE */
+    /*
+     * time between the beginning of the wake-up that led to the hold and its start; UINT32_MAX:
+     * this long or longer
+     */
     uint32_t wake_ns;
     /*
-     * No part of this hold: of all, the slot of the one that is as many as this slot's number
-     * behind the first.
+     * Not an attribute of this slot's hold: holds are numbered in the order in which they were
+     * opened, and this is the slot of the hold whose number equals this slot's index.
      */
     uint32_t opened;
 };
 
-/* What a simulation of the threads asks for. */
+/* Additional fields for a simulation of the threads. */
 struct hold_link {
     /*
-     * node: the acquisition; for a beginning that is inferred the other thread's, which saw it held
+     * the node of the acquisition; for an inferred beginning, the node of the other thread that saw
+     * the lock held
      */
     uint32_t acquire;
-    uint32_t release; /* node that ended it, or TL_NONE */
+    uint32_t release; /* node that ended the hold, or TL_NONE */
 };
 
 /*
- * Each thread's holds lie in chunks of their own, in order of start; a slot is a place in any of
- * them.
+ * Each thread's holds lie in chunks of their own, in order of their start. A slot is an index into
+ * all chunks.
  */
 enum { HOLD_CHUNK_BITS = 7, HOLD_CHUNK = 1 << HOLD_CHUNK_BITS };
 
 struct holds {
     struct tl_hold *slots;
     struct hold_side *side;  /* per slot */
-    struct hold_link *links; /* per slot; NULL: nobody asked for them */
+    struct hold_link *links; /* per slot; NULL: not requested */
     size_t n_slots;
-    struct ahead slot_memory, side_memory, link_memory; /* of these */
-    /* by slot: when a wake-up began that wake_ns cannot tell */
+    struct ahead slot_memory, side_memory, link_memory; /* the memory of the three arrays */
+    /* by slot: the beginning of a wake-up that does not fit into wake_ns */
     struct map long_wakes;
-    uint32_t *of_object; /* per object: how many */
-    /* per thread: how many holds the threads before it have; n_threads + 1 of them */
+    uint32_t *of_object; /* per object: the number of its holds */
+    /* per thread: the number of holds of all threads before it; n_threads + 1 elements */
     size_t *first;
-    size_t *chunk_first; /* per thread: its first one in chunks */
-    uint32_t *chunks;    /* per chunk: its number in slots */
+    size_t *chunk_first; /* per thread: its first chunk in `chunks` */
+    uint32_t *chunks;    /* per chunk: its number, by which its place in slots is found */
 };
 
-/* Of the i-th hold of a thread. */
+/* Returns the slot of the i-th hold of a thread. */
 static inline size_t hold_slot(const struct holds *h, uint32_t thread, size_t i)
 {
     size_t chunk = h->chunks[h->chunk_first[thread] + (i >> HOLD_CHUNK_BITS)];
@@ -80,16 +85,14 @@ static inline size_t hold_count(const struct holds *h, uint32_t thread)
     return h->first[thread + 1] - h->first[thread];
 }
 
-/* Which locks count. NULL for all. */
+/* Selects the locks that count; NULL selects all. */
 typedef bool holds_want(const struct timeline *t, uint32_t object, void *arg);
 
 int holds_collect(const struct timeline *t, holds_want *want, void *arg,
                   struct holds *ret) must_check;
-/* The same with links. */
+/* The same, with links. */
 int holds_collect_linked(const struct timeline *t, holds_want *want, void *arg,
                          struct holds *ret) must_check;
-/*
- * Only what lies in the slots is asked for from now on: the memory of the rest is free for others.
- */
+/* Keeps only what lies in the slots and frees the memory of everything else. */
 void holds_shorten(struct holds *h);
 void holds_release(struct holds *h);

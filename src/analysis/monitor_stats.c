@@ -10,7 +10,8 @@
 #include <stdlib.h>
 
 /*
- * Durations of one row, for its percentiles: HDR-like buckets, 32 to a power of two, so within 3 %.
+ * Histogram of a row's durations, for percentiles: 32 buckets to a power of two, as in
+ * HdrHistogram, which is accurate to 3 %.
  */
 enum { SUB = 32, BUCKETS = SUB * 60 };
 
@@ -22,7 +23,7 @@ struct counting {
     const struct timeline *t;
     const struct stats_filter *f;
     struct monitor_stats *s;
-    uint8_t *kinds; /* of methods */
+    uint8_t *kinds; /* the role of each method */
     struct map classes, sites, distinct;
     VEC(struct histogram) class_block, class_wait, site_times;
 };
@@ -73,7 +74,7 @@ static void times_add(struct wait_times *w, struct histogram *h, uint64_t ns, bo
     h->counts[bucket(ns)]++;
 }
 
-/* Counts value once under a key of kind and row. */
+/* Counts a value once per kind and row. */
 static int count_distinct(struct counting *c, unsigned kind, size_t row, uint32_t value,
                           uint32_t *count)
 {
@@ -168,7 +169,7 @@ static uint32_t class_of(const struct counting *c, const struct one_wait *w)
 }
 
 /*
- * One state of a wait, from its node to the thread's next one, which is `end` (TL_NONE: it goes
+ * Adds one state of a wait, from its node to the thread's next node, `end` (TL_NONE: the wait goes
  * on).
  */
 static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
@@ -185,11 +186,11 @@ static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
     const struct tl_node *e = end == TL_NONE ? NULL : &c->t->nodes[end];
     w.inferred = e && e->flags & TL_INFERRED;
     w.unknown = e && e->edge == TL_NO_EDGE && !(e->flags & TL_BLOCKED);
-    /* The VM's own threads run no Java while they wait for something to do. */
+    /* The VM's own threads run no Java code while they wait for work. */
     bool in_vm = c->t->threads[n->thread].flags & TL_THREAD_SYSTEM && w.context.stack == TL_NONE &&
                  class_of(c, &w) == TL_NONE;
     w.idle = !w.block && (in_vm || stack_is_idle(c->t, c->kinds, w.context.stack));
-    /* A virtual thread that is ready waits for nobody: nothing but a carrier is missing. */
+    /* A virtual thread that is ready does not wait for another thread; it only lacks a carrier. */
     bool ready = n->kind == TL_UNMOUNTED;
     if (w.ns >= c->f->over_ns && e && !(e->flags & TL_BLOCKED) && !ready &&
         (!w.idle || c->f->idle)) {
@@ -255,8 +256,8 @@ int monitor_stats(const struct timeline *t, const struct stats_filter *f, struct
         s.threads.data[i].thread = (uint32_t)i;
     for (size_t i = 0; r == 0 && i < t->n_nodes; i++) {
         /*
-         * A state ends where the next node that is not an instant within it lies: nodes name the
-         * one before.
+         * A state ends at the thread's next node that is not an instant within the state. Nodes
+         * refer to the node before them, so the end is found from there.
          */
         uint32_t p = t->nodes[i].prev;
         if (p == TL_NONE || !tl_is_state(t->nodes[i].kind))

@@ -3,7 +3,9 @@
 
 #include <string.h>
 
-/* The thread's first delay that ends beyond a time; those of one thread do not overlap. */
+/*
+ * Returns the thread's first delay that ends after a time. The delays of one thread do not overlap.
+ */
 static size_t delay_behind(const struct timeline *t, uint32_t thread, uint64_t time)
 {
     size_t low = 0, high = t->n_delays;
@@ -18,7 +20,7 @@ static size_t delay_behind(const struct timeline *t, uint32_t thread, uint64_t t
     return low;
 }
 
-/* Cuts s into what comes before `at`, which is appended, and the rest. */
+/* Cuts s at `at`: appends the first part to the path and leaves the rest in s. */
 static int cut(struct critical_path *p, struct path_segment *s, uint64_t at)
 {
     struct path_segment before = *s;
@@ -31,8 +33,8 @@ static int cut(struct critical_path *p, struct path_segment *s, uint64_t at)
 }
 
 /*
- * The delay's share of the part of it that the segment covers; where in that is not known: it is
- * put at the end.
+ * Splits off the delay's share for the part of it that the segment covers. Where in the segment the
+ * delay was is not known; it is put at the end.
  */
 static int split(struct critical_path *p, struct path_segment *s, const struct tl_delay *d)
 {

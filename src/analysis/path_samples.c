@@ -12,10 +12,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A larger recording is not read a second time. */
+/* a larger recording is not read a second time */
 #define BYTES_MOST (INT64_C(1) << 30)
 
-/* A sample on the path; its methods lie in `frames`, leaf first, each once. */
+/* A sample on the path. Its methods lie in `frames`, innermost first, each once. */
 struct hit {
     uint32_t segment, first, n;
 };
@@ -25,14 +25,14 @@ struct joining {
     bool with_idle;
     const struct critical_path *path;
     struct path_samples *out;
-    struct map threads; /* java id to the thread of the timeline */
-    struct map stacks;  /* of the chunk: id to the place in lists */
+    struct map threads; /* Java thread id to the thread of the timeline */
+    struct map stacks;  /* of the current chunk: stack id to the place in lists */
     const struct rec_chunk *chunk;
     VEC(struct hit) hits;
     VEC(uint32_t) frames; /* numbers of methods */
     VEC(struct hit) lists;
-    VEC(const char *) names; /* by rec_method.number */
-    struct map by_name;      /* hash of a name to its first number */
+    VEC(const char *) names; /* indexed by rec_method.number */
+    struct map by_name;      /* hash of a name to the first number that has it */
     uint32_t *counts;        /* per segment */
 };
 
@@ -42,8 +42,8 @@ static bool is_run(const struct path_segment *s)
 }
 
 /*
- * The number of the first method of this name: overloads are one, as in every ranked table.
- * Negative errno.
+ * Returns the number of the first method with this name, because overloads count as one method in
+ * every ranked table. Negative errno on failure.
  */
 static int64_t number_of(struct joining *j, const struct rec_method *m)
 {
@@ -56,8 +56,8 @@ static int64_t number_of(struct joining *j, const struct rec_method *m)
 }
 
 /*
- * The methods of a stack, each once, as a list that stacks of the same id share. Answers its place
- * in lists.
+ * Adds the methods of a stack, each once, as a list that samples with the same stack id share.
+ * Returns the list's place in lists.
  */
 static int64_t list_of(struct joining *j, const struct rec_event *e, const struct rec_stack *s)
 {
@@ -108,9 +108,9 @@ static int take(struct joining *j, const struct rec_event *e)
 }
 
 /*
- * Segments of one thread that follow each other are one run that was divided by pauses and delays,
- * whose places are not known: the samples of one stand for all. Each segment gets the number of its
- * run.
+ * Consecutive segments of one thread are one run that was divided by pauses and delays whose places
+ * are not known, so the samples of one segment stand for the whole run. Each segment gets the
+ * number of its run.
  */
 static uint32_t *runs_of(const struct critical_path *p)
 {
@@ -132,7 +132,7 @@ static int by_total(const void *a, const void *b)
     return (x->self_ns < y->self_ns) - (x->self_ns > y->self_ns);
 }
 
-/* Divides each run's time among its samples. */
+/* Divides each run's time equally among its samples. */
 static int divide(struct joining *j, const uint32_t *run)
 {
     const struct critical_path *p = j->path;
@@ -161,7 +161,7 @@ static int divide(struct joining *j, const uint32_t *run)
         self[j->frames.data[h->first]] += each;
         out->top[h->segment] = j->names.data[j->frames.data[h->first]];
     }
-    for (size_t i = 1; r == 0 && i < n; i++) /* one name for a run that was divided */
+    for (size_t i = 1; r == 0 && i < n; i++) /* one name for a divided run */
         if (out->sampled[i] && !out->top[i] && run[i] == run[i - 1])
             out->top[i] = out->top[i - 1];
     for (size_t i = n; r == 0 && i-- > 1;)
@@ -195,7 +195,7 @@ static int find_idle(struct joining *j)
     return 0;
 }
 
-/* Adds what the timeline knows of the other segments. */
+/* Adds what the timeline knows about the other segments. */
 static int add_others(struct joining *j)
 {
     const struct timeline *t = j->t;
@@ -256,7 +256,7 @@ int path_samples(const struct timeline *t, const char *file, bool idle,
     int r = out.too_large ? -EFBIG : recording_open(&out.recording, file, &why);
     if (r == -ENOMEM)
         return r;
-    /* else it is no recording, but the thread profiler's XML, or too large */
+    /* otherwise the file is the thread profiler's XML, or too large */
     bool readable = r == 0;
     out.top = calloc(p->segments.len + 1, sizeof(*out.top));
     out.sampled = calloc(p->segments.len + 1, 1);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What ran on the critical path: while a thread runs without an event its record tells nothing of
- * it, but CPU samples in the same recording do. A run's time is divided among the samples of it.
+ * What ran on the critical path. While a thread runs without an event, the timeline knows nothing
+ * about it, but CPU samples in the same recording do. A run's time is divided equally among its
+ * samples.
  */
 #pragma once
 
@@ -9,38 +10,43 @@
 
 struct ran_method {
     const char *name;
-    uint64_t self_ns, total_ns; /* of the path */
+    uint64_t self_ns, total_ns; /* share of the path's time */
 };
 
 struct path_samples {
-    struct recording *recording; /* which the names are of */
-    /* of all segments, runs by their samples where they have some; the largest total first */
+    struct recording *recording; /* the recording that owns the names */
+    /*
+     * methods of all segments (of runs: by their samples where there are any), the largest total
+     * first
+     */
     VEC(struct ran_method) rows;
-    /* per segment: the method that most of its samples were in; NULL: it has none */
+    /*
+     * per segment: the method in which most of its samples were taken, or NULL when there is none
+     */
     const char **top;
-    uint8_t *sampled; /* per segment */
-    /* per segment: its thread waited for something to do (model/idle.h) */
+    uint8_t *sampled; /* per segment: whether it has samples */
+    /* per segment: whether its thread waited for work (model/idle.h) */
     uint8_t *idle;
-    uint64_t idle_ns;          /* of these */
-    uint64_t samples;          /* on the path */
-    uint64_t run_ns, known_ns; /* of the path: runs, and those of them that have samples */
-    bool there;                /* the recording holds CPU samples */
-    bool too_large;            /* it is not read a second time for them */
+    uint64_t idle_ns;          /* the total of these segments */
+    uint64_t samples;          /* the number of samples on the path */
+    uint64_t run_ns, known_ns; /* time of the path in runs, and in runs that have samples */
+    bool there;                /* whether the recording holds CPU samples */
+    bool too_large;            /* the recording was not read a second time because of its size */
 };
 
 /*
- * What a recording (another file: nothing) knows of the runs on the path of its timeline. idle:
- * waits for something to do are asked for, and so none is marked. 0, -ENOMEM or an error of
- * reading; of an unchecked timeline -EPROTO.
+ * Finds out what a recording knows about the runs on the path of its timeline; another kind of file
+ * yields nothing. idle: waits for work are to be treated as waits, so no segment is marked as idle.
+ * Returns 0, -ENOMEM or an error of reading; for an unchecked timeline also -EPROTO.
  */
 int path_samples(const struct timeline *t, const char *file, bool idle,
                  const struct critical_path *p, struct path_samples *ret) must_check;
 /*
- * Whether a row says something: the JDK's methods that only call others, the first ones of each
- * thread above all, do not.
+ * Returns whether a row is informative. The JDK's methods that only call others, such as the first
+ * methods of each thread, are not.
  */
 bool path_method_tells(const struct ran_method *row);
-/* The path's time by state without what is idle. */
+/* Computes the path's time by state without idle segments. */
 void path_busy_states(const struct critical_path *p, const struct path_samples *s,
                       uint64_t ret[PATH_STATES]);
 void path_samples_release(struct path_samples *s);

@@ -17,7 +17,7 @@ static int by_share(const void *a, const void *b)
                           : (x->class > y->class) - (x->class < y->class);
 }
 
-/* A row a class; row_of: per object, row + 1. */
+/* Makes a row for each class; row_of maps an object to its row + 1. */
 static int share_rows(const struct timeline *t, const struct holds *h, struct path_shares *rows,
                       uint32_t *row_of)
 {
@@ -41,7 +41,7 @@ static int share_rows(const struct timeline *t, const struct holds *h, struct pa
     return r;
 }
 
-/* A hand-over's wake-up belongs to the section that it leads to. */
+/* The wake-up of a hand-over belongs to the section to which it leads. */
 static uint64_t wake_up(const struct holds *h, size_t slot)
 {
     if (likely(h->side[slot].wake_ns < UINT32_MAX))
@@ -50,18 +50,21 @@ static uint64_t wake_up(const struct holds *h, size_t slot)
     return at ? *at : h->slots[slot].start;
 }
 
-/* How far holds reach: of so many at a time. */
+/* The latest end of holds is kept for blocks of this many. */
 enum { BLOCK_BITS = 4, BLOCK = 1 << BLOCK_BITS };
 
 struct sharing {
     const struct timeline *t;
     const struct holds *holds;
     struct path_shares rows;
-    uint32_t *row_of; /* per object, row + 1 */
-    /* per row: up to here its time is counted; two locks of a class held at once count once */
+    uint32_t *row_of; /* per object: its row + 1 */
+    /*
+     * per row: the time up to which it has been counted, so that two locks of a class held at once
+     * count once
+     */
     uint64_t *shared_to;
-    size_t *near;     /* per thread: its first hold that was not reached yet */
-    uint64_t *reach;  /* per block of slots: the last end of the thread's holds before it */
+    size_t *near;     /* per thread: its first hold that has not been reached yet */
+    uint64_t *reach;  /* per block of slots: the latest end among the thread's holds before it */
     uint8_t *on_path; /* per slot */
 };
 
@@ -80,12 +83,12 @@ static void find_reach(struct sharing *c)
 }
 
 /*
- * The first of the holds before `low` that may reach into a segment. One that holds for long may
- * lie behind many that are over.
+ * Returns the first of the holds before `low` that may reach into a segment. A long hold may lie
+ * before many that are already over.
  */
 static size_t first_reaching(const struct sharing *c, size_t low, const struct path_segment *s)
 {
-    enum { LOOK_BACK = 64 }; /* over ones; so far back is not looked */
+    enum { LOOK_BACK = 64 }; /* how many finished holds are passed before the blocks are used */
 
     size_t first = low;
     unsigned over = 0;
@@ -171,7 +174,7 @@ int path_lock_shares(const struct timeline *t, const struct critical_path *p, co
     return 0;
 }
 
-/* The timeline has them from now on, and so has its index. */
+/* Keeps the shares in the timeline and its index. */
 static void keep(struct timeline *t, const struct path_shares *from)
 {
     struct tl_share *shares = malloc((from->rows.len + 1) * sizeof(*shares));
@@ -203,7 +206,7 @@ bool path_shares_known(const struct timeline *t, const struct path_options *o)
     return is_whole(o) && t->shares;
 }
 
-/* The holds of a timeline, collected beside. */
+/* The holds of a timeline, collected by another thread. */
 struct holding {
     const struct timeline *t;
     struct holds holds;
@@ -236,7 +239,10 @@ static int holding_end(struct holding *h)
     return h->result;
 }
 
-/* The shares of holds, which are kept then: what was memory of theirs is that of the file. */
+/*
+ * Computes the shares from the holds, which the timeline then keeps; their memory is replaced by
+ * that of the file.
+ */
 static int shares_of(struct timeline *t, struct holds *h, const struct path_options *o,
                      const struct critical_path *p, struct path_shares *ret)
 {

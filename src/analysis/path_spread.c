@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much the length of a path would differ if the program ran again, by what the path itself
- * shows. It is made of pieces of the same kind over and over: runs that end at the same place,
- * waits of the same sort. Of each kind the pieces, in order of time, are divided into ten batches
- * of as many; the variance of the batches' sums is that of the kind's total (the method of batch
- * means, of simulations: what a piece has in common with its neighbours, a processor that is slow
- * for a while, is within a batch and counts; more batches than ten would be too short for that, of
- * fewer the variance is not known well). What happens at random and is not done by the program,
- * pauses and times without a processor, comes as often as a Poisson process has it. A piece of
- * which there is no other one says nothing.
+ * How much the length of a path would vary if the program ran again, as far as the path itself
+ * shows. A path consists of many pieces of the same kinds: runs that end at the same place, waits
+ * of the same sort. The pieces of each kind, in chronological order, are divided into ten batches
+ * of equal size; the variance of the batches' sums estimates that of the kind's total. This is the
+ * method of batch means known from simulation: what a piece has in common with its neighbours, such
+ * as a processor that is slow for a while, stays within a batch and is counted. More than ten
+ * batches would be too short for that; with fewer, the variance would be poorly known. Random
+ * events that the program does not cause, pauses and times without a processor, are modelled as a
+ * Poisson process. A piece that is the only one of its kind contributes nothing.
  */
 #include "analysis/critical_path.h"
 
@@ -23,13 +23,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Of more segments some are looked at. */
+/* the largest number of segments that is examined; larger paths are sampled */
 enum { SEGMENTS_MOST = 1 << 20, BATCHES = 10, SPANS_LEAST = 5 };
 
 struct kind {
-    uint64_t n, each; /* pieces in all, and in a batch */
-    uint64_t filled;  /* of the batch that is open, */
-    double sum;       /* and its sum */
+    uint64_t n, each; /* pieces in all, and pieces in a batch */
+    uint64_t filled;  /* pieces in the batch that is open */
+    double sum;       /* the open batch's sum */
     double batches, mean, squares;
 };
 
@@ -40,12 +40,15 @@ struct spread {
     VEC(struct kind) kinds;
     size_t step;
 
-    /* The piece that is being looked at: it may have been interrupted, by what is no part of it. */
+    /*
+     * The piece that is being visited. It may have been interrupted by something that does not
+     * belong to it.
+     */
     struct piece {
         uint32_t node;
         uint8_t state;
-        bool behind; /* the node, not before it */
-        double ns;   /* 0: none */
+        bool behind; /* whether the piece follows the node; otherwise it precedes it */
+        double ns;   /* 0: there is no piece */
     } piece;
 
     void (*take)(struct kind *, double);
@@ -58,13 +61,12 @@ static bool is_random(const struct path_segment *s)
 }
 
 /*
- * Pieces are of a kind when they are in one state, at one place, for objects of one class, with one
- * timeout.
+ * Pieces are of the same kind when they have the same state, place, class of objects and timeout.
  */
 static uint64_t key_of(const struct timeline *t, const struct piece *p)
 {
     uint64_t state = p->state << 1 | p->behind;
-    /* of a damaged index, where the path has not come by */
+    /* the index is damaged, at a place that the path did not touch */
     if (p->node == TL_NONE || !timeline_node_holds(t, p->node))
         return state;
     const struct tl_context *x = tl_context_of(t, p->node);
@@ -120,7 +122,7 @@ static void piece_of(struct spread *p, uint8_t state, uint32_t node, bool behind
     p->piece = (struct piece){node, state, behind, p->piece.ns + (double)(to - from)};
 }
 
-/* What a thread did without a wait, from one of its events to the next. */
+/* Visits what a thread did without waiting, from one of its events to the next. */
 static void visit_run(struct spread *p, const struct path_segment *s)
 {
     uint64_t end = s->end;
@@ -136,7 +138,7 @@ static void visit_run(struct spread *p, const struct path_segment *s)
     }
 }
 
-/* All pieces, from the end to the beginning. */
+/* Visits all pieces, from the end to the beginning. */
 static int visit(struct spread *p, void (*take)(struct kind *, double))
 {
     p->take = take;
@@ -156,16 +158,16 @@ static double variance(struct spread *p)
     double sum = 0, step = (double)p->step;
     for (size_t i = 0; i < p->kinds.len; i++) {
         const struct kind *k = &p->kinds.data[i];
-        if (k->batches > 1) /* the batches' variance, as many times as the pieces make batches */
+        if (k->batches > 1) /* the variance of the batches, times the number of batches */
             sum += k->squares / (k->batches - 1) * ((double)k->n / (double)k->each);
     }
     return sum * step * step;
 }
 
 /*
- * Standard deviation of what happens at random within a span of time, by the spans of that length
- * that a path has one behind the other: half of neighbours differ by less than 0.954 of it. (Not by
- * their variance: a program has another beginning than end.)
+ * Estimates the standard deviation of random events within a span of time, from consecutive spans
+ * of that length: half of the differences between neighbours are below 0.954 of it. (The variance
+ * of the spans would not do, because a program's beginning differs from its end.)
  */
 static int random_spread(const struct critical_path *path, uint64_t span, double *ret)
 {
@@ -189,9 +191,9 @@ static int random_spread(const struct critical_path *path, uint64_t span, double
 }
 
 /*
- * The same of the path. The recording is asked for more when that is a small part of it: what is
- * random comes in heaps (threads share a processor until the system sees that another one is idle),
- * of which a path may have none and the next one some.
+ * Estimates the same for the path. When the path is a small part of the recording, the whole
+ * recording is examined: random events come in clusters (threads share a processor until the system
+ * notices that another one is idle), of which one path may contain none and the next one several.
  */
 static int random_spread_of(const struct timeline *t, const struct critical_path *path, double *ret)
 {

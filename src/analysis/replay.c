@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The schedule decided anew: a simulation of the threads by discrete events. Between events a
- * thread takes its own time; it waits for wakers as recorded; but a contended lock goes to whom
- * asks first when it is let go. A schedule that cannot go on (what was recorded as inferred
- * contradicts it, or an owner is not known) falls back to the order kept.
+ * The schedule decided anew: a discrete-event simulation of the threads. Between events a thread
+ * takes its own time, and it waits for wakers as recorded; but a contended lock goes to the thread
+ * that asks first once it is released. When the simulation cannot go on (inferred relations
+ * contradict it, or an owner is unknown), the order is kept as recorded.
  */
 #include "analysis/replay.h"
 
@@ -13,43 +13,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Beyond this the order is kept: the simulation costs some 500 ns a node. */
+/* beyond this size the order is kept, because the simulation costs some 500 ns a node */
 enum { ARBITRATE_NODES = 20000000 };
 
 #define NOT_YET UINT64_MAX
 
-/* Of a damaged index: a thread waits twice, a node comes twice. */
+/* The index is damaged: a thread waits twice, or a node happens twice. */
 #define CONTRADICTION -EPROTO
 
 struct pending {
     uint64_t time;
     uint32_t node;
-    uint32_t hold; /* let go then, behind the node, + 1; 0: the node itself */
+    /* the hold released at that moment, after the node, + 1; 0: the event is the node itself */
+    uint32_t hold;
 };
 
 struct simulation {
     struct replay *r;
     const struct timeline *t;
     uint64_t *times;
-    uint32_t *next; /* per node: the thread's next one */
+    uint32_t *next; /* per node: the next node of its thread */
     /* per thread: the next thread that waits for the same node or lock */
     uint32_t *waiting;
-    uint64_t *came; /* per thread: when it came to the lock it waits for */
-    /* per object: a lock whose holds are exact, and never had by two threads at once */
+    uint64_t *came; /* per thread: when it arrived at the lock it waits for */
+    /* per object: whether its holds are exact and no two threads ever held it at once */
     uint8_t *exclusive;
-    uint32_t *owner;    /* per object: hold + 1 */
-    uint32_t *queue;    /* per object: first thread in it, or TL_NONE */
+    uint32_t *owner;    /* per object: its current hold + 1 */
+    uint32_t *queue;    /* per object: the first thread in its queue, or TL_NONE */
     struct holds holds; /* of all locks */
-    /* per node: hold + 1; first hold + 1; first thread that waits for it + 1 */
+    /*
+     * per node: its hold + 1; the first hold released there + 1; the first thread that waits for it
+     * + 1
+     */
     uint32_t *acquires, *releases, *wakers;
-    /* per hold: the next one let go at the same node, + 1 */
+    /* per hold: the next one released at the same node, + 1 */
     uint32_t *release_next;
-    uint8_t *over;       /* per hold: it has been let go */
-    uint32_t *by_thread; /* nodes, grouped by thread, in order of time */
-    /* per thread: where its nodes begin there; n_threads + 1 of them */
+    uint8_t *over;       /* per hold: whether it has been released */
+    uint32_t *by_thread; /* the nodes grouped by thread, in chronological order */
+    /* per thread: where its nodes begin in by_thread; n_threads + 1 elements */
     size_t *thread_at;
     VEC(struct pending) heap;
-    uint32_t lets_go; /* the thread that does something now */
+    uint32_t lets_go; /* the thread that is currently acting */
     size_t done;
 };
 
@@ -87,7 +91,7 @@ static struct pending heap_pop(struct simulation *s)
     return top;
 }
 
-/* The hold that node n begins by waiting for a lock, or NULL. */
+/* Returns the hold that node n begins after waiting for a lock, or NULL. */
 static const struct tl_hold *lock_taken(const struct simulation *s, uint32_t n)
 {
     const struct tl_node *at = &s->t->nodes[n];
@@ -97,7 +101,9 @@ static const struct tl_hold *lock_taken(const struct simulation *s, uint32_t n)
     return s->acquires[n] ? &s->holds.slots[s->acquires[n] - 1] : NULL;
 }
 
-/* The hold that node n begins without having waited for the lock in the recording, or NULL. */
+/*
+ * Returns the hold that node n begins without having waited for the lock in the recording, or NULL.
+ */
 static const struct tl_hold *lock_found_free(const struct simulation *s, uint32_t n)
 {
     const struct tl_hold *h = s->acquires[n] ? &s->holds.slots[s->acquires[n] - 1] : NULL;
@@ -107,14 +113,14 @@ static const struct tl_hold *lock_found_free(const struct simulation *s, uint32_
                : NULL;
 }
 
-/* The hold that node n begins when its thread waits for the lock. */
+/* Returns the hold that node n begins if its thread waits for the lock. */
 static const struct tl_hold *lock_waited_for(const struct simulation *s, uint32_t n)
 {
     const struct tl_hold *taken = lock_taken(s, n);
     return taken ? taken : lock_found_free(s, n);
 }
 
-/* Whether the thread that comes to node n must wait for its lock now. */
+/* Returns whether the thread that arrives at node n must wait for its lock in the new schedule. */
 static bool must_wait(const struct simulation *s, uint32_t n)
 {
     const struct tl_hold *h = lock_found_free(s, n);
@@ -125,8 +131,8 @@ static bool must_wait(const struct simulation *s, uint32_t n)
 }
 
 /*
- * A thread gets the lock for which it waited, or comes to it when it is free; then it did wait in
- * the recording.
+ * Gives a lock to the thread that waited for it, or that arrives at it when it is free but waited
+ * for it in the recording.
  */
 static int grant(struct simulation *s, uint32_t n, const struct tl_hold *h, uint64_t at,
                  bool contended)
@@ -159,7 +165,7 @@ static int wait_for(struct simulation *s, uint32_t thread, uint32_t object, uint
     return 0;
 }
 
-/* The thread has done node p: when does its next one come? */
+/* The thread has finished node p: schedules its next node. */
 static int advance(struct simulation *s, uint32_t p)
 {
     uint32_t n = s->next[p], thread = s->t->nodes[p].thread;
@@ -173,12 +179,12 @@ static int advance(struct simulation *s, uint32_t p)
     const struct tl_node *node = &s->t->nodes[n];
     if (!graph_caused(node, n) || s->times[node->waker] != NOT_YET)
         return heap_push(s, replay_node(s->r, s->times, n), n, 0);
-    s->waiting[thread] = s->wakers[node->waker] - 1; /* 0 gives TL_NONE */
+    s->waiting[thread] = s->wakers[node->waker] - 1; /* 0 becomes TL_NONE */
     s->wakers[node->waker] = thread + 1;
     return 0;
 }
 
-/* The thread's node that has not come yet, from its last one that has. */
+/* Returns the thread's next node, given the last node of each thread that has happened. */
 static uint32_t upcoming(const struct simulation *s, const uint32_t *last, uint32_t thread)
 {
     return last[thread] == TL_NONE ? s->t->threads[thread].first : s->next[last[thread]];
@@ -197,10 +203,10 @@ static int let_go(struct simulation *s, const uint32_t *last, uint32_t hold, uin
     s->queue[object] = s->waiting[thread];
     uint32_t n = upcoming(s, last, thread);
     const struct tl_hold *h = n == TL_NONE ? NULL : lock_waited_for(s, n);
-    return h ? grant(s, n, h, at, true) : 0; /* none: an index that contradicts itself */
+    return h ? grant(s, n, h, at, true) : 0; /* there is none in an index that contradicts itself */
 }
 
-/* Node n comes now: what it lets go and whom it wakes. */
+/* Node n happens: releases its locks and wakes the threads that wait for it. */
 static int happen(struct simulation *s, uint32_t *last, uint32_t n)
 {
     const struct tl_node *node = &s->t->nodes[n];
@@ -217,8 +223,8 @@ static int happen(struct simulation *s, uint32_t *last, uint32_t n)
     uint32_t hold = s->acquires[n];
     if (hold && s->owner[tl_hold_object(&s->holds.slots[hold - 1])] == 0) {
         /*
-         * A monitor had again after wait(), or one seen to be held by another thread, which has not
-         * let it go yet.
+         * A monitor that was reacquired after wait(), or that another thread was seen to hold: its
+         * owner has not released it yet.
          */
         const struct tl_hold *h = &s->holds.slots[hold - 1];
         if (s->holds.links[hold - 1].release != TL_NONE && !s->over[hold - 1])
@@ -274,8 +280,9 @@ static int simulate(struct simulation *s, uint32_t *last)
 }
 
 /*
- * The node at which a thread lets go what it has, or, when it is only concluded to have held it
- * until some time, the last one before that: its next one may be seconds away.
+ * Returns the node at which a thread releases its hold. If the hold is only inferred to have lasted
+ * until some time, it is the last node before that time, because the thread's next node may be
+ * seconds away.
  */
 static uint32_t release_of(const struct simulation *s, uint32_t thread, uint32_t slot)
 {
@@ -295,7 +302,7 @@ static uint32_t release_of(const struct simulation *s, uint32_t thread, uint32_t
     return low > from && s->by_thread[low - 1] >= n ? s->by_thread[low - 1] : n;
 }
 
-/* Nodes by thread, and each one's next. */
+/* Sorts nodes by thread and finds the successor of each. */
 static int simulation_order(struct simulation *s)
 {
     const struct timeline *t = s->t;
@@ -330,7 +337,10 @@ static void hold_fill(struct simulation *s, uint32_t thread, uint32_t slot)
     }
 }
 
-/* Exact holds that overlap are those of readers, of whom none waits for another one. */
+/*
+ * Finds the exclusive locks: exact holds that overlap belong to readers, which do not wait for each
+ * other.
+ */
 static int find_exclusive(struct simulation *s)
 {
     const struct timeline *t = s->t;
@@ -354,8 +364,8 @@ static int find_exclusive(struct simulation *s)
 }
 
 /*
- * Whether a thread got a lock that is scaled from an owner that the recording does not know: whose
- * turn it was cannot be told.
+ * Returns whether a thread received a scaled lock from an owner that the recording does not know,
+ * so that the order of acquisition cannot be determined.
  */
 static bool has_strangers(const struct simulation *s)
 {

@@ -8,11 +8,12 @@
 
 #include <pthread.h>
 
-/* What is scaled. */
+/* What is scaled, and the state of a replay. */
 struct scaled {
-    uint8_t *objects;      /* per object: its sections; NULL when none are */
+    uint8_t *objects;      /* per object: whether its sections are scaled; NULL when none are */
     struct hold_list list; /* with objects: all holds */
-    uint8_t *stacks;       /* per stack: inside a method that is scaled; NULL when none is */
+    /* per stack: whether it is inside a scaled method; NULL when there is none */
+    uint8_t *stacks;
 };
 
 int scaled_init(struct scaled *ret, const struct timeline *t, const struct what_if *w) must_check;
@@ -23,13 +24,16 @@ struct replay {
     const struct scaled *what;
     struct sections sections; /* with objects */
     struct graph_seen *seen;  /* per thread, with stacks */
-    /* per thread: of its next own times, since it wakes nobody any more, or does now */
+    /*
+     * per thread: time saved from its next own times because it wakes nobody any more, or
+     * (negative) now wakes somebody
+     */
     int64_t *saved;
     double factor;
     uint64_t scaled;
-    /* what it takes to hand a lock over to a thread that sleeps; 0: what it took */
+    /* assumed cost of handing a lock to a sleeping thread; 0: as recorded */
     uint64_t wake_as;
-    uint64_t usual; /* the same where it was not handed over */
+    uint64_t usual; /* the same for other wake-ups */
 };
 
 static inline bool replay_hands_over(const struct tl_node *at)
@@ -38,9 +42,9 @@ static inline bool replay_hands_over(const struct tl_node *at)
 }
 
 /*
- * What of a wake-up is to be paid by who waits for so long. Who comes behind the cause does not
- * wait, and pays nothing. Who waits for less than a wake-up takes the waker may not sleep yet: the
- * less, the likelier.
+ * Returns what fraction of a wake-up's cost applies to a thread that waits for this long. A thread
+ * that arrives after the cause does not wait and pays nothing. A thread that waits for less than a
+ * wake-up takes may not be asleep yet; the shorter the wait, the likelier.
  */
 static inline double replay_sleeps(const struct replay *r, int64_t waits)
 {
@@ -49,9 +53,9 @@ static inline double replay_sleeps(const struct replay *r, int64_t waits)
 }
 
 /*
- * How long after its cause a thread goes on that was woken at a node, and that waits for so long
- * now instead of then. Without a wake-up the waker's next own time is shorter, by at most as much
- * as it took the woken one.
+ * Returns how long after its cause a woken thread continues, when it waits for `waits` now. Without
+ * a wake-up the waker's next own time becomes shorter, by at most what the wake-up took the woken
+ * thread.
  */
 static inline uint64_t replay_wake_up(struct replay *r, const struct tl_node *at, int64_t then,
                                       int64_t now)
@@ -68,7 +72,7 @@ static inline uint64_t replay_wake_up(struct replay *r, const struct tl_node *at
     return (uint64_t)(sleeps * (double)wake_up);
 }
 
-/* What is left of a thread's own time. */
+/* Returns what remains of a thread's own time. */
 static inline uint64_t replay_left(struct replay *r, uint32_t thread, uint64_t own)
 {
     int64_t less = MIN(r->saved[thread], (int64_t)own);
@@ -81,14 +85,14 @@ int replay_init(struct replay *ret, const struct timeline *t, const struct scale
 void replay_release(struct replay *r);
 
 /*
- * The thread's own time from start, that of the node before, to node n: scaled as far as it is
- * inside.
+ * Returns the thread's own time from start, the time of the previous node, to node n, scaled as far
+ * as it lies inside the scaled sections.
  */
 uint64_t replay_own(struct replay *r, uint32_t n, uint64_t start);
 
 /*
- * When a thread goes on that was woken at a node; it waited since a time, and came for that in the
- * replay.
+ * Returns when a thread continues that was woken at a node, given the time since which it waits in
+ * the replay.
  */
 static inline uint64_t replay_woken(struct replay *r, const struct tl_node *at, uint64_t since,
                                     uint64_t came, uint64_t cause)
@@ -97,53 +101,54 @@ static inline uint64_t replay_woken(struct replay *r, const struct tl_node *at, 
     return MAX(came, cause + replay_wake_up(r, at, then, (int64_t)cause - (int64_t)came));
 }
 
-/* New time of node n from those of the node before it and of its waker. */
+/* Returns the new time of node n from those of the previous node and of its waker. */
 uint64_t replay_node(struct replay *r, const uint64_t *times, uint32_t n);
 
 /*
- * The thread's own time, as replayed, from node n, at which it runs, to a recorded time before its
+ * Returns the thread's replayed own time from node n, where it runs, to a recorded time before its
  * next node.
  */
 uint64_t replay_part(struct replay *r, uint32_t n, uint64_t to);
 
-/* Whether the timeline is small enough for the next one to do anything. */
+/* Returns whether the timeline is small enough for replay_arbitrated. */
 bool replay_arbitrates(const struct timeline *t);
 /*
- * The schedule with locks given in the order in which threads come in the new schedule. 1; 0: it
- * cannot go on, times are as before; -ENOMEM.
+ * Replays with locks given in the order in which threads arrive in the new schedule. Returns 1; 0
+ * when it cannot go on, with the times unchanged; or -ENOMEM.
  */
 int replay_arbitrated(struct replay *r, uint64_t *times) must_check;
 
 /* ---- replay_kept.c: the schedule with locks given in the order recorded ---- */
 
 /*
- * From so many nodes on threads work beside; how many times are enough, but for wakers that lie
- * that far behind.
+ * From this many nodes on several threads are used; and this many times are kept unless a waker
+ * lies further back.
  */
 enum { BESIDE_NODES = 1 << 18, KEPT_TIMES = 1 << 22 };
 
 enum { KEPT_FROM, KEPT_TO, KEPT_MOMENTS };
 
-/* Where a thread is in the replay. */
+/* The position of a thread in the replay. */
 struct lane {
-    uint64_t time, now; /* of its last node: as recorded, replayed */
-    uint64_t since;     /* where the wait began that its last node is part of */
+    uint64_t time, now; /* of its last node: as recorded, and as replayed */
+    uint64_t since;     /* the beginning of the wait to which its last node belongs */
     bool begun, blocked;
 };
 
 struct kept {
     struct replay *r;
-    uint64_t *times; /* per node: its own time, until the replay comes to it */
-    size_t mask;     /* of their numbers: the times are a ring */
-    size_t back;     /* so far back they are still there */
+    /* per node: its thread's own time, until the replay reaches it; then its new time */
+    uint64_t *times;
+    size_t mask; /* the times are a ring; the mask of node numbers */
+    size_t back; /* how far back times are still available */
     struct lane *lanes;
 
     struct kept_moment {
         uint64_t time;
-        struct lane *lanes; /* then */
+        struct lane *lanes; /* one per thread */
     } moments[KEPT_MOMENTS];
 
-    size_t done, replayed; /* nodes whose own time is there; whose time is */
+    size_t done, replayed; /* nodes whose own time is known; nodes whose new time is known */
     int error;
     bool threaded, stop;
     pthread_t thread;
@@ -152,16 +157,19 @@ struct kept {
 };
 
 /*
- * Begins to work out the threads' own times; n_times of them have room, a power of two unless it is
- * all (then, after the end, they are the new times of all nodes). from and to: two moments of the
- * recording, in order, that are asked about.
+ * Starts to compute the threads' own times. There is room for n_times of them, a power of two
+ * unless it is the number of all nodes (then they are the new times of all nodes at the end). from
+ * and to are two moments of the recording, in order, whose new times are wanted.
  */
 int kept_begin(struct kept *ret, struct replay *r, uint64_t *times, size_t n_times, uint64_t from,
                uint64_t to) must_check;
-/* Replays to the end. 0, -ERANGE: a waker's time is no longer there; -EPROTO, -ENOMEM. */
+/*
+ * Replays to the end. Returns 0, -ERANGE when a waker's time is no longer available, -EPROTO or
+ * -ENOMEM.
+ */
 int kept_end(struct kept *k) must_check;
 void kept_release(struct kept *k);
-/* The new time of a moment, as a thread has it. */
+/* Returns the new time of a moment, as a thread experiences it. */
 uint64_t kept_moment(const struct kept *k, int which, uint32_t thread);
-/* The new time of a thread's last node. */
+/* Returns the new time of a thread's last node. */
 uint64_t kept_last(const struct kept *k, uint32_t thread);

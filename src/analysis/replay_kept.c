@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order kept: nodes lie in topological order. The same as replay_node, node by node, but a pass
- * over a hundred million nodes has no time to look back: what is asked of a thread's nodes before
- * is at hand. The threads' own times hang on no other's: they are worked out ahead, by a thread of
- * its own.
+ * The replay that keeps the recorded order. Nodes lie in topological order, so one pass suffices.
+ * It computes the same as replay_node, node by node, but a pass over a hundred million nodes must
+ * not look back: what is needed of a thread's earlier nodes is kept at hand. A thread's own times
+ * depend on no other thread, so they are computed in advance, on a thread of their own.
  */
 #include "analysis/graph.h"
 #include "analysis/replay.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many nodes the one is ahead at least; how many are mapped at a time. */
+/* how many nodes the first pass stays ahead at least; how many are mapped at a time */
 enum { AHEAD_NODES = 1 << 16, MAP_NODES = 1 << 20 };
 
 static void tell(struct kept *k, size_t done, int error)
@@ -28,8 +28,8 @@ static void tell(struct kept *k, size_t done, int error)
 }
 
 /*
- * Waits until the next own times have room, without those that the replay may look back to. False:
- * they need not be any more.
+ * Waits until there is room for the next own times, sparing those that the replay may still refer
+ * to. Returns false when they are no longer needed.
  */
 static bool have_room(struct kept *k, size_t i)
 {
@@ -43,7 +43,7 @@ static bool have_room(struct kept *k, size_t i)
     return !stop;
 }
 
-/* What else a node leads to is looked at where it is used. */
+/* Other references of a node are checked where they are used. */
 static bool leads_somewhere(const struct timeline *t, const struct tl_node *at)
 {
     return at->thread < t->n_threads && at->context < t->n_contexts;
@@ -54,7 +54,7 @@ static void *own_times(void *arg)
     struct kept *k = arg;
     const struct timeline *t = k->r->t;
     size_t i = 0;
-    /* per thread: the time of its node before */
+    /* per thread: the time of its previous node */
     uint64_t *last = malloc((t->n_threads + 1) * sizeof(*last));
     int error = last ? 0 : -ENOMEM;
     for (size_t n = 0; error == 0 && n < t->n_threads; n++)
@@ -102,7 +102,7 @@ int kept_begin(struct kept *ret, struct replay *r, uint64_t *times, size_t n_tim
     ret->threaded =
         t->n_nodes >= BESIDE_NODES && pthread_create(&ret->thread, NULL, own_times, ret) == 0;
     if (!ret->threaded && ring)
-        return -ERANGE; /* alone all times need room */
+        return -ERANGE; /* without a second thread all times need room */
     if (!ret->threaded)
         own_times(ret);
     return 0;
@@ -120,7 +120,7 @@ void kept_release(struct kept *k)
     *k = (struct kept){0};
 }
 
-/* Waits for the next own times; how many there are. */
+/* Waits for the next own times and returns how many there are. */
 static size_t own_times_wait(struct kept *k, size_t beyond)
 {
     pthread_mutex_lock(&k->lock);
@@ -133,7 +133,7 @@ static size_t own_times_wait(struct kept *k, size_t beyond)
     return done;
 }
 
-/* Moments that lie before a time have passed. How many have, in all. */
+/* Marks moments before a time as passed, and returns how many have passed in all. */
 static int pass_moments(struct kept *k, int passed, uint64_t time)
 {
     for (; passed < KEPT_MOMENTS && k->moments[passed].time < time; passed++)
@@ -141,7 +141,10 @@ static int pass_moments(struct kept *k, int passed, uint64_t time)
     return passed;
 }
 
-/* The new time of node i, whose thread is in a lane. False: its waker's is no longer there. */
+/*
+ * Computes the new time of node i, whose thread is at a lane. Returns false when its waker's time
+ * is no longer available.
+ */
 static bool new_time(const struct kept *k, size_t i, const struct tl_node *at,
                      const struct lane *lane, uint64_t *ret)
 {
@@ -167,7 +170,7 @@ static int replay_nodes(struct kept *k)
     int passed = 0;
     for (size_t i = 0, done = 0; i < t->n_nodes; i++) {
         if (i == done && (done = own_times_wait(k, i)) <= i)
-            return 0; /* the error is the other thread's */
+            return 0; /* the other thread reports the error */
         const struct tl_node *at = &t->nodes[i];
         struct lane *lane = &k->lanes[at->thread];
         if (unlikely(passed < KEPT_MOMENTS && k->moments[passed].time < at->time))

@@ -96,7 +96,7 @@ static int write_pieces(int fd, struct iovec *piece, int n)
     return 0;
 }
 
-/* All of them, from where they lie. */
+/* Writes all holds from where they lie in memory. */
 static int put_holds(int fd, void *arg)
 {
     enum { SOME = 512 };
@@ -117,7 +117,7 @@ static int put_holds(int fd, void *arg)
     return r == 0 ? write_pieces(fd, some, n) : r;
 }
 
-/* In memory, where there is no room in the file. */
+/* Keeps the holds in memory when there is no room in the file. */
 static int keep_in_memory(struct timeline *t, const struct holds *h)
 {
     struct tl_hold *holds;
@@ -181,7 +181,7 @@ void sections_release(struct sections *s)
     *s = (struct sections){0};
 }
 
-/* Forgets what is over at a time. */
+/* Drops the holds that are over at a time. */
 static void prune(struct section_lane *lane, uint64_t time)
 {
     size_t kept = 0;
@@ -192,8 +192,8 @@ static void prune(struct section_lane *lane, uint64_t time)
 }
 
 /*
- * Takes in the holds that begin before a time and reach beyond another one. An index tells their
- * objects: it may be wrong.
+ * Adds the holds that begin before one time and extend beyond another. Their objects come from an
+ * index, which may be wrong.
  */
 static void take_in(struct sections *s, struct section_lane *lane, uint64_t start, uint64_t end)
 {
@@ -219,8 +219,8 @@ uint64_t sections_inside(struct sections *s, uint32_t thread, uint64_t start, ui
     if (lane->next < end)
         take_in(s, lane, start, end);
     /*
-     * Sections of one thread nest or follow; going back, each covers what later ones have not
-     * covered yet.
+     * Sections of one thread nest or follow each other. Going backward, each section adds what
+     * later ones have not covered yet.
      */
     uint64_t sum = 0, covered = end;
     for (size_t i = lane->open.len; i-- > 0 && covered > start;) {

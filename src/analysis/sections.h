@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much of a thread's time lies inside the sections of some locks, for who asks along the time
- * of each thread: the holds of all locks lie together in 16 bytes each, in the timeline's index
- * when it has one, and are passed once.
+ * How much of a thread's time lies inside the sections of some locks, for callers that ask in
+ * chronological order for each thread. The holds of all locks lie together, 16 bytes each, in the
+ * timeline's index when it has one, and are passed once.
  */
 #pragma once
 
 #include "analysis/holds.h"
 
-/* The holds of a timeline, short: its own, or found here. */
+/* The holds of a timeline in a short form: the timeline's own, or collected here. */
 struct hold_list {
     const struct tl_hold *holds;
-    const uint64_t *first; /* per thread, as tl_hold's of a timeline */
+    const uint64_t *first; /* per thread, as in the timeline's tl_hold */
     bool own;
 };
 
-/* What the timeline has, of all locks; else worked out, of those that are wanted. */
+/*
+ * Takes the holds of all locks from the timeline if it has them, and otherwise collects those that
+ * are wanted.
+ */
 int hold_list_init(struct hold_list *ret, const struct timeline *t, holds_want *want,
                    void *arg) must_check;
 void hold_list_release(struct hold_list *l);
 /*
- * Keeps the holds with the timeline if it has an index; h NULL: works them out for that, else
- * shortens them.
+ * Keeps the holds with the timeline if it has an index. h = NULL collects them first; otherwise h
+ * is shortened.
  */
 int hold_list_keep(struct timeline *t, struct holds *h) must_check;
 
@@ -30,8 +33,8 @@ struct section_span {
 };
 
 struct section_lane {
-    uint64_t at, to; /* in the list: what was not reached yet */
-    uint64_t next;   /* the start of the first of these, UINT64_MAX when there is none */
+    uint64_t at, to; /* the part of the list that has not been reached yet */
+    uint64_t next;   /* the start of the first of these, or UINT64_MAX */
     VEC(struct section_span) open;
 };
 
@@ -40,14 +43,14 @@ struct sections {
     const struct hold_list *list;
     const uint8_t *wanted;      /* per object */
     struct section_lane *lanes; /* per thread */
-    bool failed;                /* no memory: answers since are too small */
+    bool failed;                /* out of memory; results from now on are too small */
 };
 
 int sections_init(struct sections *ret, const struct timeline *t, const struct hold_list *l,
                   const uint8_t *wanted) must_check;
 void sections_release(struct sections *s);
 /*
- * Ns of [start, end) inside; neither start nor end lies before those of the thread's question
- * before.
+ * Returns how many ns of [start, end) lie inside. Neither start nor end may lie before those of the
+ * thread's previous question.
  */
 uint64_t sections_inside(struct sections *s, uint32_t thread, uint64_t start, uint64_t end);

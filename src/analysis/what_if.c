@@ -89,8 +89,8 @@ uint64_t replay_own(struct replay *r, uint32_t n, uint64_t start)
         inside = sections_inside(&r->sections, at->thread, start, end);
     if (r->what->stacks && at->prev < n && inside < end - start) {
         /*
-         * A wait is where its stack says. A run has none: it is inside when what comes before and
-         * behind it is.
+         * A wait is where its stack says. A run has no stack; it is inside when what precedes and
+         * what follows it are.
          */
         uint32_t state = graph_state_seen(t, at->prev, &r->seen[at->thread]);
         if (stack_inside(t, r->what->stacks, t->nodes[state].flags & TL_BLOCKED ? state : n))
@@ -143,8 +143,8 @@ int what_if_times(const struct timeline *t, const struct what_if *w, uint64_t *t
 }
 
 /*
- * The thread's last node not behind a moment, or TL_NONE: looked for from the moment back, among
- * all nodes, and from the thread's end back, whichever meets it first.
+ * Returns the thread's last node that is not after a moment, or TL_NONE. It searches backward both
+ * from the moment, among all nodes, and from the thread's end, whichever finds it first.
  */
 static uint32_t node_at(const struct timeline *t, uint32_t thread, uint64_t at)
 {
@@ -164,7 +164,8 @@ static uint32_t node_at(const struct timeline *t, uint32_t thread, uint64_t at)
 }
 
 /*
- * New time of a moment: of the last node of the end thread before it, and what lies between kept.
+ * Returns the new time of a moment: that of the end thread's last node before it, plus the
+ * unchanged time in between.
  */
 static uint64_t moment(const struct timeline *t, const uint64_t *times, uint32_t thread,
                        uint64_t at)
@@ -173,7 +174,7 @@ static uint64_t moment(const struct timeline *t, const uint64_t *times, uint32_t
     return n == TL_NONE ? at : times[n] + (at - t->nodes[n].time);
 }
 
-/* Whether a thread of the program had ended at a time. */
+/* Returns whether a thread of the program had ended at a time. */
 static bool ends_before(const struct timeline *t, size_t thread, uint64_t time)
 {
     uint32_t n = t->threads[thread].last;
@@ -183,9 +184,9 @@ static bool ends_before(const struct timeline *t, size_t thread, uint64_t time)
 }
 
 /*
- * The new end: that of the path's own end, and of every other thread of the program that had ended
- * by then. (A join of a thread that is dead already waits for nothing and leaves no edge; in the
- * new schedule it may have to.)
+ * Returns the new end: the latest of the path's own end and the end of every other thread of the
+ * program that had ended by then. (A join of a thread that is already dead waits for nothing and
+ * leaves no edge; in the new schedule it may have to wait.)
  */
 static uint64_t new_end(const struct timeline *t, const uint64_t *times,
                         const struct path_options *o, const struct critical_path *p)
@@ -199,13 +200,13 @@ static uint64_t new_end(const struct timeline *t, const uint64_t *times,
     return end;
 }
 
-/* The path, and what of it lies in what is scaled. */
+/* The path, and how much of it lies inside what is scaled. */
 struct path_part {
     const struct timeline *t;
     const struct path_options *options;
     const struct scaled *what;
     struct critical_path path;
-    uint64_t from, to; /* the range that is asked about */
+    uint64_t from, to; /* the range that was asked about */
     uint64_t inside;
     double spread;
     int result;
@@ -245,7 +246,9 @@ static uint64_t makespan(const struct path_part *p, const uint64_t *times)
            moment(p->t, times, first->thread, first->start);
 }
 
-/* The same of a replay that keeps the order, of which the times of most nodes are gone. */
+/*
+ * The same for a replay that keeps the order, for which most nodes' times are no longer available.
+ */
 static uint64_t makespan_kept(const struct path_part *p, const struct kept *k)
 {
     const struct path_segment *first = &p->path.segments.data[0],
@@ -258,7 +261,7 @@ static uint64_t makespan_kept(const struct path_part *p, const struct kept *k)
     return end - kept_moment(k, KEPT_FROM, first->thread);
 }
 
-/* The order kept, while the path is found. */
+/* Replays in the recorded order while another thread finds the path. */
 static int replay_beside(struct kept *k, struct path_part *p)
 {
     pthread_t finder;
@@ -273,8 +276,8 @@ static int replay_beside(struct kept *k, struct path_part *p)
 }
 
 /*
- * The three quartiles of what it took to hand locks over to threads that slept; 0 when that was
- * never.
+ * Computes the three quartiles of the time that it took to hand locks over to sleeping threads; 0
+ * when that never happened.
  */
 static int hand_overs(const struct path_part *p, uint64_t ret[3])
 {
@@ -299,9 +302,10 @@ static int hand_overs(const struct path_part *p, uint64_t ret[3])
 }
 
 /*
- * By how much the order kept gets shorter and longer if it takes not the middle but the first or
- * the third quartile of that to hand a lock over: all of them may, for how soon a processor wakes
- * hangs on how long it slept, and that is another one then.
+ * Computes how much shorter and longer the result with the order kept becomes if a hand-over takes
+ * the first or the third quartile instead of the median. All hand-overs may shift together, because
+ * how soon a processor wakes depends on how long it slept, and the changed program sleeps
+ * differently.
  */
 static int vary_hand_overs(double factor, const struct path_part *p, const uint64_t took[3],
                            uint64_t *times, uint64_t ret[2])
@@ -329,9 +333,10 @@ static int vary_hand_overs(double factor, const struct path_part *p, const uint6
 }
 
 /*
- * The answer, and where a run is expected that is as far from others as the recorded one may be:
- * nine of ten of the differences of two, whose standard deviation is the square root of two times
- * that of one, are within 1.833 of it, by Student's t of a variance that is known from ten batches.
+ * Computes the answer and the interval in which a run is expected if it varies as much as the
+ * recorded one may. Nine of ten differences between two runs lie within 1.833 standard deviations,
+ * by Student's t for a variance estimated from ten batches; the standard deviation of a difference
+ * is the square root of two times that of one run.
  */
 static void conclude(struct what_if_answer *a, double factor, double spread,
                      const uint64_t hand_overs[2])
@@ -343,8 +348,8 @@ static void conclude(struct what_if_answer *a, double factor, double spread,
     a->low = least - MIN(around + hand_overs[0], least);
     a->high = MAX(a->kept, a->arbitrated) + around + hand_overs[1];
     /*
-     * The run that was recorded would not have been longer with a shorter section, nor shorter with
-     * a longer one.
+     * The recorded run would not have been longer with a shorter section, nor shorter with a longer
+     * one.
      */
     if (factor < 1)
         a->high = MAX(MIN(a->high, a->before), a->answer);
@@ -414,7 +419,7 @@ bool what_if_checks(const struct timeline *t)
     return !replay_arbitrates(t) && t->holds && t->hold_first;
 }
 
-/* With room for so many times. */
+/* The same, with room for a given number of times. */
 static int what_if_in(const struct timeline *t, const struct path_options *o,
                       const struct scaled *what, double factor, size_t n_times,
                       struct what_if_answer *ret)
