@@ -6,8 +6,8 @@
 #include <errno.h>
 
 /*
- * So many bytes are met in one go; so many lie between what is filled and what is met; less is met
- * by who fills it.
+ * How many bytes are prefaulted in one go; how far prefaulting stays ahead of what is filled; and
+ * the size up to which no thread is started, because the filling thread can take the faults itself.
  */
 enum { MEET_BYTES = 4 << 20, AHEAD_BYTES = 64 << 20, ALONE_BYTES = 64 << 20 };
 
@@ -59,7 +59,7 @@ void ahead_want(struct ahead *a, size_t bytes)
 
 void ahead_filled(struct ahead *a, size_t bytes)
 {
-    /* wanted is changed here alone */
+    /* only this function changes `wanted` */
     if (a->threaded && a->wanted < a->mapped && bytes + AHEAD_BYTES / 2 > a->wanted)
         ahead_want(a, bytes + AHEAD_BYTES);
 }

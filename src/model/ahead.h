@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that is filled from its beginning, once. A page that is new costs more than filling it,
- * many times so in a virtual machine: of much memory a thread of its own meets the pages ahead of
- * who fills them.
+ * Memory that is filled once, from its beginning. The first access to a page costs more than
+ * filling it, many times more in a virtual machine, so for large amounts a separate thread
+ * prefaults the pages ahead of the thread that fills them.
  */
 #pragma once
 
@@ -14,30 +14,31 @@
 #include <stdint.h>
 
 struct ahead {
-    uint8_t *map;  /* NULL: nothing was asked for */
-    size_t mapped; /* bytes of addresses */
-    size_t wanted; /* up to here its pages are to be there, for all that is known */
-    size_t met;    /* up to here they are */
+    uint8_t *map;  /* NULL: no memory was requested */
+    size_t mapped; /* bytes of address space */
+    size_t wanted; /* pages up to here should be prefaulted, as far as is known */
+    size_t met;    /* pages up to here have been prefaulted */
     bool threaded, stop;
     pthread_t thread;
-    pthread_mutex_t lock; /* of wanted, met and stop */
+    pthread_mutex_t lock; /* protects wanted, met and stop */
     pthread_cond_t changed;
 };
 
 /*
- * Zeroed memory with addresses for so many bytes: what is not filled costs nothing. 0 or -ENOMEM.
+ * Reserves addresses for zeroed memory of this size; what is not filled costs nothing. Returns 0 or
+ * -ENOMEM.
  */
 int ahead_init(struct ahead *a, size_t bytes) must_check;
 /*
- * The same of a mapping that was made already, which is released with it; none of its pages is
- * wanted yet.
+ * The same for an existing mapping, which is released together with it; none of its pages is wanted
+ * yet.
  */
 void ahead_begin(struct ahead *a, void *map, size_t bytes);
-/* It is filled up to here: what comes next is met. */
+/* Reports that the memory is filled up to here, so that the pages after it are prefaulted. */
 void ahead_filled(struct ahead *a, size_t bytes);
-/* Up to here its pages are to be there, and no further. */
+/* Requests pages up to here, and none beyond. */
 void ahead_want(struct ahead *a, size_t bytes);
-/* No more is wanted. */
+/* Reports that no more pages are wanted. */
 void ahead_end(struct ahead *a);
-/* Zeroed is released. */
+/* Accepts a zeroed struct. */
 void ahead_release(struct ahead *a);

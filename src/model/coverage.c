@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Numbers of a point: LINE:HIT, or LINE:PC:EDGE:HIT with - for the fall-through. */
+/* Reads the numbers of a point: LINE:HIT, or LINE:PC:EDGE:HIT with - for the fall-through. */
 static bool next_number(const char **at, uint32_t *ret)
 {
     if (**at == '-') {
@@ -25,7 +25,7 @@ static bool next_number(const char **at, uint32_t *ret)
     return true;
 }
 
-/* n numbers separated by colons, then a space or the end. */
+/* Reads n numbers separated by colons, then a space or the end. */
 static bool next_point(const char **at, uint32_t *numbers, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -73,8 +73,8 @@ static void body_release(struct cover_body *b)
 }
 
 /*
- * What a run of the same body adds. A body of the same name with other points (another build) is
- * left as it is.
+ * Adds the hits of another run of the same body. A body of the same name with different points
+ * comes from another build and is left unchanged.
  */
 static void merge(struct cover_body *into, const struct cover_body *b)
 {
@@ -86,7 +86,9 @@ static void merge(struct cover_body *into, const struct cover_body *b)
             b->edges.data[i].hit && b->edges.data[i].pc == into->edges.data[i].pc;
 }
 
-/* The index under a key, or -ENOENT; *ret_number is the key's, for map_put. */
+/*
+ * Returns the index stored under a key, or -ENOENT; *ret_number is the key's number, for map_put.
+ */
 static int64_t find(struct coverage *c, const struct map *index, const char *text, size_t len,
                     int64_t *ret_number)
 {
@@ -199,7 +201,7 @@ void coverage_sort(struct coverage *c)
     for (size_t i = 0; i < c->classes.len; i++)
         qsort_r(c->classes.data[i].bodies.data, c->classes.data[i].bodies.len, sizeof(uint32_t),
                 by_line, c);
-    /* indexes have moved; a class added later is looked up by name again */
+    /* indexes have changed; a class that is added later is looked up by name again */
     map_clear(&c->class_index);
     for (size_t i = 0; i < c->classes.len; i++) {
         int64_t number =
@@ -235,7 +237,7 @@ static void add_to_lines(const struct cover_body *b, struct cover_line *all, uin
     }
 }
 
-/* The lines of n bodies of c, or of the only one that is given. */
+/* Computes the lines of n bodies of c, or of all bodies given directly. */
 static int lines_of(const struct coverage *c, const uint32_t *bodies, size_t n,
                     const struct cover_body *only, struct cover_line **ret, size_t *ret_n)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Coverage of a program: methods with lines and branch edges that ran or did not, of one recording
- * or of many merged. A line ran when one of its starts ran; a branch edge that several runs or
- * loaders saw ran when one of them passed it.
+ * Coverage of a program: the methods with their lines and branch edges that ran or did not run,
+ * from one recording or from several merged ones. A line ran when one of its starts ran; a branch
+ * edge that several runs or class loaders saw ran when one of them took it.
  */
 #pragma once
 
@@ -13,7 +13,8 @@
 
 struct cover_line {
     uint32_t line;
-    uint32_t starts, hit; /* instructions at which the line begins, and those that ran */
+    /* the number of instructions at which the line begins, and how many of them ran */
+    uint32_t starts, hit;
     uint32_t edges, taken;
 };
 
@@ -55,23 +56,24 @@ struct cover_sum {
 };
 
 /*
- * Adds what one event says (doc/format.md, jvmscope.Coverage). 0, -ENOMEM, or -EBADMSG for text
- * that is not of its form, with nothing added.
+ * Adds the contents of one event (doc/format.md, jvmscope.Coverage). Returns 0, -ENOMEM, or
+ * -EBADMSG when the text has the wrong form, in which case nothing is added.
  */
 int coverage_add(struct coverage *c, const char *class_name, const char *source, const char *method,
                  const char *descriptor, const char *lines, const char *branches) must_check;
-/* Whether there is anything of a class, by its dotted name. */
+/* Returns whether anything is known about a class, given its dotted name. */
 bool coverage_has_class(const struct coverage *c, const char *name);
 /* Orders classes by name and methods by their first line. */
 void coverage_sort(struct coverage *c);
-/* The lines of a class in ascending order; malloc'ed. -ENOMEM. */
+/* Returns the lines of a class in ascending order, malloc'ed, or -ENOMEM. */
 int coverage_lines(const struct coverage *c, const struct cover_class *of, struct cover_line **ret,
                    size_t *ret_n) must_check;
-/* The lines of one method, in the same way. */
+/* The same for the lines of one method. */
 int coverage_body_lines(const struct cover_body *b, struct cover_line **ret,
                         size_t *ret_n) must_check;
 /*
- * Totals of a class, or of all when of is NULL. A method or class is hit when one of its lines is.
+ * Computes totals of a class, or of all classes when `of` is NULL. A method or class is hit when
+ * one of its lines is.
  */
 int coverage_sum(const struct coverage *c, const struct cover_class *of,
                  struct cover_sum *ret) must_check;
@@ -79,7 +81,7 @@ int coverage_sum(const struct coverage *c, const struct cover_class *of,
 int coverage_add_sum(const struct coverage *c, const struct cover_class *of,
                      struct cover_sum *sum) must_check;
 int coverage_add_body_sum(const struct cover_body *b, struct cover_sum *sum) must_check;
-/* Whether a line of the body ran; its first line. */
+/* Returns whether any line of the body ran; and its first line. */
 bool cover_body_hit(const struct cover_body *b);
 uint32_t cover_body_line(const struct cover_body *b);
 void coverage_release(struct coverage *c);

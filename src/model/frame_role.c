@@ -7,8 +7,8 @@
 #include <string.h>
 
 /*
- * Where threads without work wait. A name that ends in a dot or a dollar sign stands for all that
- * begins with it.
+ * Methods in which threads wait for work. A name that ends in a dot or a dollar sign stands for
+ * every name that begins with it.
  */
 static const char *const idle_methods[] = {
     "java.lang.ref.Finalizer$FinalizerThread.",
@@ -43,7 +43,7 @@ static const char *const idle_methods[] = {
     "org.jboss.threads.EnhancedQueueExecutor$ThreadBody.",
 };
 
-/* What a wait passes through without saying what it is for. */
+/* Methods that waits pass through and that do not say what the wait is for. */
 static const char *const waits[] = {
     "java.lang.Object.wait",
     "java.lang.Thread.sleep",
@@ -58,7 +58,7 @@ static const char *const waits[] = {
     "sun.misc.Unsafe.",
 };
 
-/* The JDK, and the queue that one pool puts between itself and the JDK's. */
+/* The JDK, and a queue that one connection pool uses between its own code and the JDK's. */
 static const char *const jdk[] = {"java.", "javax.",   "jdk.",
                                   "sun.",  "com.sun.", "org.apache.tomcat.util.threads.TaskQueue."};
 
@@ -68,8 +68,8 @@ static bool begins(const char *text, const char *with)
 }
 
 /*
- * The whole name, or its beginning where the pattern ends within it; a method's name that goes on
- * ("0", "Nanos") is another.
+ * Matches the whole name, or its beginning where the pattern ends within it. A method name that
+ * goes on ("0", "Nanos") is a different method.
  */
 static bool is_one_of(const char *method, const char *const *list, size_t n, bool open)
 {
@@ -108,7 +108,7 @@ bool is_vm_thread(const char *name)
 
 bool is_idle_worker(const char *callee, const char *method)
 {
-    /* JDK 11 parks idle workers in runWorker itself, which also runs their tasks. */
+    /* In JDK 11, runWorker itself parks idle workers, and it also runs their tasks. */
     return begins(callee, "java.util.concurrent.locks.LockSupport.park") &&
            strcmp(method, "java.util.concurrent.ForkJoinPool.runWorker") == 0;
 }

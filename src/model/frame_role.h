@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What methods are to a thread that waits: those in which threads without work wait are known by
- * their names.
+ * What role a method plays for a thread that waits. Methods in which threads wait for work are
+ * recognized by their names.
  */
 #pragma once
 
@@ -10,23 +10,28 @@
 #include <stdbool.h>
 
 enum frame_role {
-    ROLE_PROGRAM, /* of the program, or of a library */
-    /* what every wait passes through: Object.wait, LockSupport.park, conditions, queues */
+    ROLE_PROGRAM, /* a method of the program or of a library */
+    /* a method that every wait passes through: Object.wait, LockSupport.park, conditions, queues */
     ROLE_WAITS,
     ROLE_JDK, /* another method of the JDK */
     ROLE_IDLE /* a thread that waits here has nothing to do */
 };
 
 /*
- * What a method is to a wait, by its full name: "java.util.concurrent.ThreadPoolExecutor.getTask".
+ * Returns the role of a method, given its full name such as
+ * "java.util.concurrent.ThreadPoolExecutor.getTask".
  */
 enum frame_role frame_role(const char *method);
-/* Whether a thread of this name is one of HotSpot's own that run no Java code but what attaches. */
+/*
+ * Returns whether this is the name of one of HotSpot's own threads, which run no Java code except
+ * for attaching.
+ */
 bool is_vm_thread(const char *name);
 /*
- * How many frames at the top of a stack are a probe of the agent's and what that called: the method
- * that has the probe did not call them. All frames where the agent itself called into Java.
+ * Returns how many frames at the top of a stack belong to a probe of the agent, because the method
+ * with the probe did not call them itself. Returns the number of all frames when the agent itself
+ * called into Java.
  */
 uint32_t probe_frames(const struct rec_stack *s);
-/* True when a thread waits for work in this method, which called that one. */
+/* Returns whether a thread waits for work in this method, given the method that it called. */
 bool is_idle_worker(const char *callee, const char *method);

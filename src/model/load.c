@@ -14,7 +14,7 @@ static bool starts_with(const struct load *l, const char *text)
 
 static bool is_jfr(const struct load *l)
 {
-    return l->len > 4 && memcmp(l->data, "FLR", 4) == 0; /* a NUL behind it */
+    return l->len > 4 && memcmp(l->data, "FLR", 4) == 0; /* includes the NUL */
 }
 
 static bool is_hprof_text(const struct load *l)
@@ -28,7 +28,10 @@ static bool is_hprof(const struct load *l)
     return starts_with(l, "JAVA PROFILE 1.0") && !is_hprof_text(l);
 }
 
-/* Gzipped; or as it is, which begins with the type of its values: a short message in field 1. */
+/*
+ * Recognizes a gzipped file, or an unpacked message, which begins with the type of its values: a
+ * short message in field 1.
+ */
 static bool is_pprof(const struct load *l)
 {
     bool packed = l->len > 2 && l->data[0] == 0x1f && l->data[1] == 0x8b;
@@ -36,7 +39,7 @@ static bool is_pprof(const struct load *l)
                       l->data[4] == 0x10);
 }
 
-/* The first line ends in a blank and a number. */
+/* The first line must end in a blank and a number. */
 static bool is_collapsed(const struct load *l)
 {
     const uint8_t *end = memchr(l->data, '\n', l->len), *p = end ? end : l->data + l->len;

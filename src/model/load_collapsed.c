@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collapsed stacks, "a.B.run;a.C.work 12" a line, outermost frame first, as flame graph tools
+ * Collapsed stacks, one "a.B.run;a.C.work 12" per line, outermost frame first, as flame graph tools
  * exchange them.
  */
 #include "model/load.h"
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Kinds as other profilers mark them at the end of a frame. */
+/* Suffixes by which other profilers mark the kind of a frame. */
 static const struct {
     const char suffix[5];
     enum frame_kind kind;
@@ -34,8 +34,8 @@ static int64_t add_frame(struct profile *p, const char *text, size_t len)
 }
 
 /*
- * The line by which export/collapsed.c says what the numbers are; in other files they are CPU
- * samples.
+ * Reads the line in which export/collapsed.c states what the numbers are. In other files they are
+ * CPU samples.
  */
 static bool read_metric(const char *line, size_t len, enum profile_metric *ret)
 {

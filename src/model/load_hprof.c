@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HPROF's binary stream: CPU SAMPLES and ALLOC SITES with the traces, frames, classes and threads
- * that they name.
+ * HPROF's binary format: CPU SAMPLES and ALLOC SITES with the traces, frames, classes and threads
+ * that they refer to.
  */
 #include "model/load.h"
 
@@ -18,9 +18,9 @@ struct frame_record {
 struct reading {
     struct load *l;
     unsigned id_size;
-    /* id to string; serial to class name; serial to node; to thread */
+    /* by id: strings; by serial number: class names, nodes of traces, threads */
     struct map strings, classes, traces, threads_of;
-    struct map frames; /* id to position in frame_list */
+    struct map frames; /* by id: the position in frame_list */
     VEC(struct frame_record) frame_list;
     bool wall; /* samples are of elapsed time */
 };
@@ -70,7 +70,7 @@ static int64_t add_frame(struct reading *r, uint64_t id)
     int64_t method =
         profile_method(p, class_name ? (uint32_t)*class_name : 0, string_of(r, f->name),
                        string_of(r, f->signature), string_of(r, f->source));
-    /* A remark that stands for a frame, as convert writes it. */
+    /* A mark in place of a frame, as convert writes it. */
     bool mark = (!class_name || !profile_text(p, (uint32_t)*class_name).len) &&
                 profile_text(p, string_of(r, f->name)).data[0] == '[';
     enum frame_kind kind = f->line == HPROF_LINE_NATIVE ? FRAME_NATIVE
@@ -82,7 +82,7 @@ static int64_t add_frame(struct reading *r, uint64_t id)
 static int read_trace(struct reading *r, struct cursor *c)
 {
     uint32_t serial = cursor_be32(c), thread = cursor_be32(c), n = cursor_be32(c);
-    /* Innermost first in the file. */
+    /* The file has the innermost frame first. */
     const uint8_t *ids = cursor_take(c, (size_t)n * r->id_size);
     int64_t node = 0;
     for (uint32_t i = n; ids && i-- > 0;) {
@@ -127,14 +127,14 @@ static int read_samples(struct reading *r, struct cursor *c)
         e = add_sample(r, metric, count, trace);
         listed += count;
     }
-    /* Those below the file's cutoff. */
+    /* These are below the file's cutoff. */
     return e < 0 ? e : load_unlisted(r->l->profile, metric, all > listed ? all - listed : 0);
 }
 
 /*
- * What the sites of the table lack of all allocated bytes, which its head tells: those below the
- * cutoff, of which none lives as a rule, and what exceeds a site's 32 bits. Estimates are rounded
- * site by site.
+ * Returns how much of all allocated bytes, which the table's head gives, its sites lack: sites
+ * below the cutoff, which usually have no live objects, and what exceeds a site's 32 bits.
+ * Estimates are rounded site by site.
  */
 static uint64_t unlisted_sites(uint64_t all, uint64_t listed, uint32_t sites)
 {
@@ -153,7 +153,7 @@ static int read_sites(struct reading *r, struct cursor *c)
     uint64_t all = cursor_be64(c), listed = 0;
     cursor_skip(c, 8);
     int e = 0;
-    /* Cumulative: the last table is the one. */
+    /* The tables are cumulative, so only the last one counts. */
     vec_clear(&r->l->profile->series[PROFILE_ALLOCATION].samples);
     uint32_t sites = cursor_be32(c);
     for (uint32_t n = sites; n-- > 0 && cursor_left(c) >= 25 && e == 0;) {

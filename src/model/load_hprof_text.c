@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HPROF's text output. Samples and times start from zero at each dump, so dumps add up; sites are
- * cumulative, so the last table counts.
+ * HPROF's text output. Samples and times start from zero at each dump, so dumps are added up. Sites
+ * are cumulative, so the last table counts.
  */
 #include "model/load.h"
 
@@ -11,16 +11,16 @@
 
 struct reading {
     struct load *l;
-    struct map traces, threads_of; /* trace number to node; to thread */
-    uint64_t total;                /* of the ranked table that is being read */
-    uint64_t listed;               /* of its rows: their counts */
-    double accumulated;            /* of its last row, percent */
+    struct map traces, threads_of; /* by trace number: the node, the thread */
+    uint64_t total;                /* the total of the ranked table that is being read */
+    uint64_t listed;               /* the sum of its rows' counts */
+    double accumulated;            /* the accumulated percentage in its last row */
 };
 
-/* A frame's method is "pkg.Class.name". */
+/* The method of a frame is "pkg.Class.name". */
 static int64_t add_frame(struct profile *p, const struct hprof_item_frame *f)
 {
-    /* "[truncated]": a remark that stands for a frame, as convert writes it. */
+    /* "[truncated]" and the like are marks in place of a frame, as convert writes them. */
     bool mark = f->method.len && f->method.data[0] == '[';
     const char *dot = mark ? NULL : memrchr(f->method.data, '.', f->method.len);
     const char *name = dot ? dot + 1 : f->method.data;
@@ -62,7 +62,7 @@ static int add_sample(struct reading *r, enum profile_metric metric, uint64_t we
     return profile_sample(r->l->profile, metric, s);
 }
 
-/* Counted calls and their time. */
+/* Adds counted calls and their time. */
 static int add_calls(struct reading *r, uint32_t thread, uint32_t node, uint64_t calls,
                      uint64_t self_ns)
 {
@@ -78,7 +78,7 @@ static int add_calls(struct reading *r, uint32_t thread, uint32_t node, uint64_t
     return e < 0 || !self_ns ? e : profile_sample(p, PROFILE_EXACT, s);
 }
 
-/* The tables of times have a share of the total in milliseconds. */
+/* The tables of times give percentages of a total in milliseconds. */
 static uint64_t share_ns(const struct reading *r, double percent)
 {
     return percent > 0 ? (uint64_t)(percent / 100 * (double)r->total * 1e6 + 0.5) : 0;
@@ -103,7 +103,10 @@ static int add_ranked(struct reading *r, const struct hprof_item *item)
                      share_ns(r, item->self));
 }
 
-/* What the total has beyond the rows: those below the file's cutoff, and times not known by row. */
+/*
+ * Adds what the total has beyond the rows: rows below the file's cutoff, and times that are not
+ * known by row.
+ */
 static int end_ranked(struct reading *r, const struct hprof_item *item)
 {
     struct profile *p = r->l->profile;
@@ -123,7 +126,7 @@ static int end_ranked(struct reading *r, const struct hprof_item *item)
     return !ns ? 0 : node < 0 ? (int)node : add_calls(r, 0, (uint32_t)node, 0, ns);
 }
 
-/* "pkg.Class.name(descriptor)": the frame of a table of callers and callees. */
+/* Adds "pkg.Class.name(descriptor)", a frame in a table of callers and callees. */
 static int64_t add_old_node(struct reading *r, int64_t parent, struct str name)
 {
     const char *paren = memchr(name.data, '(', name.len);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flight recordings, of any JDK or ours: execution, wall-clock and allocation samples, and
+ * Flight recordings of any JDK or of jvmscope: execution, wall-clock and allocation samples, and
  * contended monitors.
  */
 #include "model/load.h"
@@ -16,7 +16,7 @@
 
 enum tag {
     EXECUTION,
-    CPU_TIME, /* JDK 25's, by thread CPU timers */
+    CPU_TIME, /* JDK 25's samples by thread CPU timers */
     UNATTRIBUTED,
     WALL,
     ALLOCATION_SAMPLE,
@@ -55,7 +55,7 @@ static const struct rec_select wanted[] = {
     {0},
 };
 
-/* The fields of the events that come by the million. */
+/* The fields that are read from events of which there may be millions. */
 enum wish {
     STACK,
     SAMPLED_THREAD,
@@ -90,16 +90,17 @@ static const struct rec_wish wishes[WISHES] = {
 };
 
 struct answer {
-    uint32_t round, number; /* round: of another chunk than this one, and it is no answer */
+    uint32_t round, number; /* an answer whose round is another chunk's is not valid */
 };
 
 /*
- * What the ids of a chunk's constants are to us, found once: an array where ids are small, as all
- * recorders' are, because a map would miss the cache for each event.
+ * What the ids of a chunk's constants stand for in the profile, resolved once per id. It is an
+ * array where ids are small, as those of all recorders are, because a map would cause a cache miss
+ * for each event.
  */
 struct answers {
     const struct rec_chunk *chunk;
-    const struct rec_type *type; /* of the constants */
+    const struct rec_type *type; /* the type of the constants */
     uint32_t round;
     VEC(struct answer) of_id;
 };
@@ -108,7 +109,7 @@ enum { ANSWERS_MAX = 1 << 22 };
 
 #define TRUNCATED "[truncated]"
 
-/* Frame types as JFR names them; ours add the last ones. */
+/* Names of frame types in JFR; the last ones are ours. */
 static const struct {
     const char *name;
     enum frame_kind kind;
@@ -123,45 +124,52 @@ static const struct {
     {"VM", FRAME_NATIVE},
 };
 
-/* Which sample of a series has those of a node, + 1; 0 is none yet. See LOAD_SUMS. */
+/*
+ * By node: the index + 1 of the sample in a series that collects those of the node; 0: none yet.
+ * See LOAD_SUMS.
+ */
 struct sums {
     VEC(uint32_t) of_node;
 };
 
 struct method {
-    uint32_t number; /* of the profile, + 1; 0 is not seen yet */
+    uint32_t number; /* the number in the profile, + 1; 0: not seen yet */
     bool is_mark;
 };
 
 struct reading {
     struct load *l;
     struct profile *p;
-    int64_t start_ns; /* of the recording */
+    int64_t start_ns; /* the start of the recording */
     const struct rec_chunk *chunk;
-    struct map stacks;                /* of the chunk: id to node, where it is no answer */
+    /* of the current chunk: stack id to node, where `answers` cannot hold it */
+    struct map stacks;
     struct map nodes;                 /* hash of a stack's frames to a node; see known_node() */
     struct map sites;                 /* node and class to the site */
     struct map calls;                 /* node and thread to the row of calls */
     struct map total_of;              /* the same to the row of totals */
-    VEC(struct profile_calls) totals; /* of methods, with a node of one frame */
-    /* node and thread to what its samples are to lose, see add_change() */
+    VEC(struct profile_calls) totals; /* totals of methods; the node has one frame */
+    /* node and thread to what its samples still have to give back, see add_change() */
     struct map owed[PROFILE_METRICS];
-    VEC(struct method) methods; /* by rec_method.number */
+    VEC(struct method) methods; /* indexed by rec_method.number */
 
-    /* Frame types by their texts, of which a recording has each once, and what they are to us. */
+    /*
+     * Frame types by their texts, each of which a recording has once, and the frame kinds they
+     * stand for.
+     */
     struct frame_type {
         const char *text;
         enum frame_kind kind;
     } types[16];
 
-    VEC(uint32_t) threads; /* by rec_thread.number, the same */
+    VEC(uint32_t) threads; /* numbers in the profile, indexed by rec_thread.number */
     struct answers stack_answers, thread_answers;
     struct sums cpu_sums, cpu_time_sums;
-    /* held back until all is read, see settle() */
+    /* held back until everything has been read, see settle() */
     struct profile_series cpu_time, unattributed, sampled, tlab;
 };
 
-/* What stands in brackets in place of a method is a remark; so it is in the other formats. */
+/* A text in brackets in place of a method is a mark, here as in the other formats. */
 static bool is_mark(const struct rec_method *m)
 {
     size_t len = strlen(m->name);
@@ -204,7 +212,7 @@ static enum frame_kind kind_of_type(struct reading *r, const char *type)
     return known->kind;
 }
 
-/* The frame of the profile that a frame of the recording's becomes. */
+/* Returns the profile's frame for a frame of the recording. */
 static int64_t frame_of(struct reading *r, const struct rec_frame *f)
 {
     int64_t method = method_of(r, f->method);
@@ -225,7 +233,7 @@ static bool is_frame(struct reading *r, uint32_t node, const struct rec_frame *f
            have->kind == (m->is_mark ? FRAME_MARK : kind_of_type(r, f->type));
 }
 
-/* Whether a node's stack is this one. */
+/* Returns whether a node's stack equals this one. */
 static bool is_node_of(struct reading *r, uint32_t node, const struct rec_stack *s, uint32_t ours)
 {
     for (uint32_t i = ours; i < s->n; i++) {
@@ -269,7 +277,10 @@ static int64_t add_frames(struct reading *r, const struct rec_stack *s, uint32_t
     return node;
 }
 
-/* Each chunk tells the stacks that it needs again: most of them have a node by then. */
+/*
+ * Returns the node of a stack. Each chunk defines the stacks that it needs again, and most of them
+ * have a node by then.
+ */
 static int64_t node_of_frames(struct reading *r, const struct rec_stack *s)
 {
     uint32_t ours = probe_frames(s);
@@ -292,7 +303,10 @@ static int64_t node_of_stack(struct reading *r, const struct rec_object *o)
     return s ? node_of_frames(r, s) : 0;
 }
 
-/* The node of an event's stack; a chunk has each stack once, and so it is walked once. */
+/*
+ * Returns the node of an event's stack. A chunk defines each stack once, so each is walked once per
+ * chunk.
+ */
 static int64_t node_of(struct reading *r, const struct rec_object *o)
 {
     const struct rec_stack *s = rec_stack(o, "stackTrace");
@@ -331,7 +345,10 @@ static int64_t thread_of(struct reading *r, const struct rec_object *o)
     return n;
 }
 
-/* The answer about an id, of another round when there is none yet; NULL: it cannot be kept. */
+/*
+ * Returns the cached answer for an id, which has another round when it is not valid yet; NULL: the
+ * id cannot be cached.
+ */
 static struct answer *answer(struct answers *all, const struct rec_row *row, enum wish wish,
                              uint64_t id)
 {
@@ -348,8 +365,8 @@ static struct answer *answer(struct answers *all, const struct rec_row *row, enu
 }
 
 /*
- * The number of a row, asked once for each id of a field: of `find`, or of one that remembers
- * itself where the id is none that we can.
+ * Returns the number that a row's field stands for, computing it only once for each id. `find`
+ * computes it; it keeps a cache of its own for ids that cannot be cached here.
  */
 static int64_t answered(struct reading *r, struct answers *all, const struct rec_row *row,
                         enum wish wish,
@@ -378,7 +395,7 @@ static int64_t node_of_row(struct reading *r, const struct rec_row *row)
 static int64_t thread_of_row(struct reading *r, const struct rec_row *row)
 {
     enum wish wish = row->plan->slot[SAMPLED_THREAD] == REC_ABSENT ? EVENT_THREAD : SAMPLED_THREAD;
-    /* Where there are both, the second one stands for the first where that is null. */
+    /* Where an event has both fields, the second one is used when the first is null. */
     bool sole = wish == EVENT_THREAD || row->plan->slot[EVENT_THREAD] == REC_ABSENT;
     if (likely(sole))
         return answered(r, &r->thread_answers, row, wish, thread_of, thread_of);
@@ -393,7 +410,7 @@ static int add(struct reading *r, struct profile_series *to, const struct rec_ro
     int64_t thread = thread_of_row(r, row);
     if (thread < 0 || node < 0)
         return -ENOMEM;
-    /* An event may begin before the recording does: a lock waited for all the while. */
+    /* An event may begin before the recording does, such as the wait for a lock. */
     struct profile_sample s = {.time_ns = (uint64_t)MAX(row->start_ns - r->start_ns, 0),
                                .weight = weight,
                                .thread = (uint32_t)thread,
@@ -403,7 +420,7 @@ static int add(struct reading *r, struct profile_series *to, const struct rec_ro
     return vec_push(&to->samples, s);
 }
 
-/* A CPU sample, added to those of its stack where one is as good as all. */
+/* Adds a CPU sample, or adds it to the earlier one of its stack where samples may be merged. */
 static int add_cpu(struct reading *r, struct profile_series *to, struct sums *sums,
                    const struct rec_row *row)
 {
@@ -434,7 +451,7 @@ static int64_t unattributed_node(struct reading *r, const struct rec_row *row)
     return frame < 0 ? frame : profile_node(r->p, 0, (uint32_t)frame);
 }
 
-/* "10 ms" of jdk.ExecutionSample's period, "10" of our own interval. */
+/* "10 ms" in the period of jdk.ExecutionSample, "10" in our own interval. */
 static void read_setting(struct reading *r, const struct rec_event *e)
 {
     const char *name = rec_string(&e->object, "name", ""),
@@ -468,9 +485,9 @@ static void read_setting(struct reading *r, const struct rec_event *e)
 }
 
 /*
- * Adds a change of a sum that events tell bit by bit. A view knows no negative weight: a sum that
- * falls, because a better figure became known, is taken off the changes that follow, and at the end
- * off those before (pay_owed).
+ * Adds a change of a sum that events report incrementally. A view has no negative weights: when a
+ * sum decreases because a better figure became known, the difference is taken from later changes,
+ * and at the end from earlier ones (pay_owed).
  */
 static int add_change(struct reading *r, enum profile_metric metric, const struct rec_row *row,
                       int64_t node, int64_t change)
@@ -493,7 +510,7 @@ static int add_change(struct reading *r, enum profile_metric metric, const struc
                : 0;
 }
 
-/* Takes what is still owed off the latest samples. */
+/* Takes what is still owed from the latest samples. */
 static void pay_owed(struct reading *r, enum profile_metric metric)
 {
     struct profile_series *s = &r->p->series[metric];
@@ -533,8 +550,8 @@ static int64_t read_calls(struct reading *r, const struct rec_row *row, struct p
 }
 
 /*
- * All calls of a method so far, which are saved now and then where there are many stacks: the last
- * event counts.
+ * Adds the calls of a method up to now, which are saved from time to time when there are many
+ * stacks; the last event counts.
  */
 static int add_total(struct reading *r, const struct rec_row *row)
 {
@@ -553,8 +570,8 @@ static int add_total(struct reading *r, const struct rec_row *row)
 }
 
 /*
- * What totals say beyond the calls by stacks, in a recording that was cut: calls of their methods
- * whose callers are not known.
+ * Adds what totals have beyond the calls by stack, in a recording that was cut: calls of their
+ * methods whose callers are unknown.
  */
 static int settle_totals(struct reading *r)
 {
@@ -600,7 +617,7 @@ static int settle_totals(struct reading *r)
 }
 
 /*
- * Exact calls: a row of the table for each stack and thread, and self time for views and flame
+ * Adds exact calls: a row of the table for each stack and thread, and self time for views and flame
  * graphs.
  */
 static int add_calls(struct reading *r, const struct rec_row *row)
@@ -609,7 +626,7 @@ static int add_calls(struct reading *r, const struct rec_row *row)
     int64_t node = read_calls(r, row, &c);
     if (node < 0)
         return (int)node;
-    /* Each event says what came since the one before. */
+    /* Each event holds the difference from the one before. */
     bool added = false;
     uint64_t *at = map_at(&r->calls, (uint64_t)c.thread << 32 | c.node, r->p->calls.len, &added);
     int error = !at ? -ENOMEM : added ? vec_push(&r->p->calls, c) : 0;
@@ -617,7 +634,7 @@ static int add_calls(struct reading *r, const struct rec_row *row)
         struct profile_calls *sum = &r->p->calls.data[*at];
         sum->calls += c.calls;
         sum->samples += c.samples;
-        /* What a file says may be anything. */
+        /* A file may contain any numbers. */
         sum->self_ns = (int64_t)((uint64_t)sum->self_ns + (uint64_t)c.self_ns);
         sum->raw_ns = (int64_t)((uint64_t)sum->raw_ns + (uint64_t)c.raw_ns);
         sum->open_ns = (int64_t)((uint64_t)sum->open_ns + (uint64_t)c.open_ns);
@@ -659,7 +676,7 @@ static int add_site(struct reading *r, const struct rec_row *row, const struct r
         site.live_bytes_error = (uint64_t)rec_long(&e->object, "liveBytesError", 0);
         site.uncollected = rec_long(&e->object, "collected", 1) == 0;
     }
-    /* Each event says what came since the one before. */
+    /* Each event holds the difference from the one before. */
     bool added = false;
     uint64_t *at =
         map_at(&r->sites, (uint64_t)site.node << 32 | site.class_name, r->p->sites.len, &added);
@@ -681,7 +698,7 @@ static int add_site(struct reading *r, const struct rec_row *row, const struct r
     return error < 0 ? error : add_change(r, PROFILE_ALLOCATION, row, node, (int64_t)site.bytes);
 }
 
-/* Each event has the sums since the recording's start: the last one counts. */
+/* Each event has the sums since the recording's start, so the last one counts. */
 static void read_sampler(struct profile *p, const struct rec_object *o)
 {
     p->sampler = (struct profile_sampler){
@@ -696,7 +713,7 @@ static void read_sampler(struct profile *p, const struct rec_object *o)
     };
 }
 
-/* Events that are few, or of many fields. */
+/* Reads events that are rare or have many fields. */
 static int read_by_name(struct reading *r, const struct rec_row *row)
 {
     struct rec_event e;
@@ -773,9 +790,9 @@ static int append(struct profile_series *to, const struct profile_series *from)
 }
 
 /*
- * What counts the same twice counts once: JDK 25's CPU-time samples go before execution samples,
- * allocation sites before samples of them, and these before those of thread-local buffers. Samples
- * without a stack belong to the metric that the agent recorded.
+ * Drops what is recorded twice: JDK 25's CPU-time samples take precedence over execution samples,
+ * allocation sites over samples of allocations, and these over those of thread-local buffers.
+ * Samples without a stack belong to the metric that the agent recorded.
  */
 static int settle(struct reading *r)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pprof's profile.proto, gzipped or not: what export/pprof.c writes, and what other profilers do.
- * Field numbers: https://github.com/google/pprof/blob/main/proto/profile.proto
+ * pprof's profile.proto, gzipped or not, as written by export/pprof.c and by other profilers. Field
+ * numbers: https://github.com/google/pprof/blob/main/proto/profile.proto
  */
 #include "model/load.h"
 
@@ -43,7 +43,7 @@ struct field {
     unsigned number;
     enum wire_type type;
     uint64_t value;
-    struct cursor bytes; /* of type BYTES: the contents */
+    struct cursor bytes; /* the contents of a field of type BYTES */
 };
 
 struct function {
@@ -55,7 +55,7 @@ struct line {
 };
 
 struct location {
-    size_t first, n; /* of lines, the innermost first: what the others have inlined */
+    size_t first, n; /* of lines, the innermost first: the others have inlined it */
 };
 
 struct value_type {
@@ -68,8 +68,8 @@ struct pprof {
     VEC(struct function) functions;
     VEC(struct line) lines;
     VEC(struct location) locations;
-    VEC(struct value_type) types;        /* of a sample's values */
-    VEC(uint64_t) stack, values;         /* of the sample that is being read */
+    VEC(struct value_type) types;        /* of the values in a sample */
+    VEC(uint64_t) stack, values;         /* of the current sample */
     struct map function_of, location_of; /* by id: the index */
     uint64_t period;
     enum profile_metric metric;
@@ -77,7 +77,8 @@ struct pprof {
 };
 
 /*
- * The next field of a message; false at its end, or when it is damaged: the cursor has failed then.
+ * Reads the next field of a message. Returns false at its end, or when it is damaged; in that case
+ * the cursor has failed.
  */
 static bool next_field(struct cursor *c, struct field *ret)
 {
@@ -105,7 +106,7 @@ static bool next_field(struct cursor *c, struct field *ret)
     return !c->failed;
 }
 
-/* The numbers of a message by field, 0 where it has none. */
+/* Reads the numbers of a message by field; 0 for fields that are missing. */
 static int read_numbers(struct cursor c, uint64_t ret[NUMBERS])
 {
     struct field f;
@@ -160,7 +161,7 @@ static int read_function(struct pprof *p, struct cursor c)
                                                n[FUNCTION_FILE]}));
 }
 
-/* All but the samples, which name the rest by its numbers. */
+/* Reads everything but the samples, which refer to the rest by number. */
 static int read_tables(struct pprof *p, struct cursor c)
 {
     struct profile *profile = p->l->profile;
@@ -201,8 +202,8 @@ static int read_tables(struct pprof *p, struct cursor c)
 }
 
 /*
- * Which value is read, and as what: ours have their metric's name; of others the kinds that are
- * known.
+ * Chooses which value is read, and as which metric: our files name the metric, and of other files
+ * the common kinds are known.
  */
 static int choose_value(struct pprof *p)
 {
@@ -234,7 +235,7 @@ static int choose_value(struct pprof *p)
     return -ENOTSUP;
 }
 
-/* What a value weighs: samples that are told as a time become a number of them. */
+/* Returns the weight of a value; samples given as a time become a number of samples. */
 static uint64_t weight_of(const struct pprof *p, uint64_t value)
 {
     bool time = profile_metrics[p->metric].unit == UNIT_SAMPLES &&
@@ -242,7 +243,7 @@ static uint64_t weight_of(const struct pprof *p, uint64_t value)
     return time && p->period ? value / p->period + (value % p->period * 2 >= p->period) : value;
 }
 
-/* The node below another one of a line of a location. */
+/* Returns the node for a line of a location, below another node. */
 static int64_t node_of_line(struct pprof *p, int64_t parent, const struct line *line)
 {
     const uint64_t *at = map_get(&p->function_of, line->function);
@@ -251,7 +252,7 @@ static int64_t node_of_line(struct pprof *p, int64_t parent, const struct line *
     const struct function *f = &p->functions.data[*at];
     struct str name = string_at(p, f->name), whole = string_at(p, f->system_name),
                descriptor = {"", 0};
-    /* Ours have the descriptor behind the name there. */
+    /* Our files have the descriptor after the name. */
     if (whole.len > name.len && whole.data[name.len] == '(' &&
         memcmp(whole.data, name.data, name.len) == 0)
         descriptor = (struct str){whole.data + name.len, whole.len - name.len};
@@ -273,7 +274,7 @@ static int64_t node_of_stack(struct pprof *p)
     return node;
 }
 
-/* A sample's thread, from its labels. */
+/* Returns a sample's thread, according to its labels. */
 static int64_t thread_of(struct pprof *p, struct cursor sample)
 {
     struct field f;
@@ -287,7 +288,7 @@ static int64_t thread_of(struct pprof *p, struct cursor sample)
     return text < 0 ? text : profile_thread(p->l->profile, (uint64_t)text, name.data, name.len);
 }
 
-/* The numbers of a field that repeats, one by one or packed. */
+/* Reads the numbers of a repeated field, which may be packed. */
 #define PUSH_NUMBERS(list, f)                                                    \
     __extension__({                                                              \
         int push_r_ = (f)->type == BYTES ? 0 : vec_push((list), (f)->value);     \
@@ -340,12 +341,15 @@ static int read_samples(struct pprof *p, struct cursor c)
     return r;
 }
 
-/* Unpacks a .gz. -EPROTO: damaged, cut or too long; what could be unpacked is in `to`. */
+/*
+ * Unpacks a .gz file. Returns -EPROTO when it is damaged, truncated or too long; `to` then holds
+ * what could be unpacked.
+ */
 static int unpack(const struct load *l, struct buf *to)
 {
     uint8_t out[65536];
     z_stream z = {.next_in = (uint8_t *)l->data, .avail_in = (uInt)MIN(l->len, UINT32_MAX)};
-    /* 32 more window bits ask for gzip's header, or zlib's. */
+    /* Adding 32 to the window bits makes zlib accept a gzip or a zlib header. */
     if (inflateInit2(&z, 15 + 32) != Z_OK)
         return -ENOMEM;
     int r = Z_OK;

@@ -59,8 +59,8 @@ int losses_add(struct losses *l, const struct rec_event *e)
 {
     const struct rec_object *o = &e->object;
     /*
-     * Recordings of the first release have neither capture nor thing; a DataLoss has an amount of
-     * bytes alone.
+     * Recordings of the first release lack the capture and the kind of thing; jdk.DataLoss has only
+     * an amount in bytes.
      */
     bool other = strcmp(o->type->name, "jdk.DataLoss") == 0;
     const char *capture = rec_string(o, "capture", "recording");

@@ -32,7 +32,7 @@ struct profile *profile_new(void)
     struct profile *p = calloc(1, sizeof(*p));
     if (!p)
         return NULL;
-    /* Node 0, and the empty string as number 0, so that a zeroed name is an empty one. */
+    /* Node 0, and the empty string as number 0, so that a zeroed name is empty. */
     if (strpool_add(&p->strings, "", 0) < 0 || vec_extend(&p->nodes, 1) < 0) {
         profile_free(p);
         return NULL;
@@ -63,7 +63,7 @@ void profile_free(struct profile *p)
     free(p);
 }
 
-/* The number of key: the one in the index, or `next` newly put there. */
+/* Returns the number of a key: the one in the index, or `next`, which is then added. */
 static int64_t number_of(struct map *index, uint64_t key, size_t next, bool *ret_added)
 {
     if (next > UINT32_MAX)
@@ -108,7 +108,7 @@ int64_t profile_method(struct profile *p, uint32_t class_name, uint32_t name, ui
     int64_t label = add_label(p, class_name, name);
     if (label < 0)
         return label;
-    /* 128 bits of identity in a 64-bit key: on a collision the next key is tried. */
+    /* The key has 64 of the identity's 128 bits; on a collision the next key is tried. */
     uint64_t key =
         hash_u64((uint64_t)class_name << 32 | name) ^ hash_u64(~((uint64_t)signature << 32 | file));
     for (;; key++) {
@@ -157,7 +157,10 @@ int64_t profile_mark(struct profile *p, const char *text)
     return method < 0 ? method : profile_frame(p, (uint32_t)method, 0, FRAME_MARK);
 }
 
-/* Where a node is in the index, or is to be. There is always a free place. */
+/*
+ * Returns the place of a node in the index, or the place where it belongs. There is always a free
+ * place.
+ */
 static uint32_t *find_node(const struct profile *p, uint32_t parent, uint32_t frame)
 {
     size_t i = hash_u64((uint64_t)parent << 32 | frame) & (p->node_cap - 1);
@@ -169,7 +172,7 @@ static uint32_t *find_node(const struct profile *p, uint32_t parent, uint32_t fr
     return &p->node_index[i];
 }
 
-/* An only child is found without the index, which has the nodes that have siblings. */
+/* Only nodes that have siblings are in the index; an only child is found without it. */
 static int index_node(struct profile *p, uint32_t node)
 {
     if (p->nodes_indexed >= p->node_cap / 4 * 3) {
@@ -245,8 +248,8 @@ int profile_sample(struct profile *p, enum profile_metric metric, struct profile
 }
 
 /*
- * Which nodes have a frame of a matching class in their stack; *ret is NULL when there is no
- * pattern.
+ * Finds the nodes that have a frame of a matching class in their stack; *ret is NULL when there is
+ * no pattern.
  */
 static int match_nodes(const struct profile *p, const char *pattern, uint8_t **ret)
 {
@@ -326,7 +329,10 @@ static int add_to_view(void *context, const struct profile_sample *s)
     return 0;
 }
 
-/* Totals from selves, and what has no method or no beginning. */
+/*
+ * Computes totals from self weights, and the weight without a method or without the beginning of
+ * the stack.
+ */
 static void sum_up(struct profile_view *v)
 {
     const struct profile *p = v->profile;
@@ -344,7 +350,7 @@ static void sum_up(struct profile_view *v)
 }
 
 /*
- * Whether the thread of a stack that ends at a node waits for something to do. roles: by the
+ * Returns whether the thread of a stack that ends at a node waits for work. roles: indexed by the
  * strings of methods.
  */
 static bool node_is_idle(const struct profile *p, const uint8_t *roles, uint32_t node)
@@ -356,8 +362,8 @@ static bool node_is_idle(const struct profile *p, const uint8_t *roles, uint32_t
         if (roles[label] == ROLE_IDLE || is_idle_worker(callee, name))
             return true;
         /*
-         * Above the JDK's frames of a sample lie those of libraries and the kernel, which have no
-         * package.
+         * Above the JDK's frames of a sample there are frames of libraries and the kernel, which
+         * have no package.
          */
         if (roles[label] == ROLE_PROGRAM && profile_node_frame(p, n)->kind < FRAME_NATIVE)
             return false;
@@ -368,7 +374,7 @@ static bool node_is_idle(const struct profile *p, const uint8_t *roles, uint32_t
 
 struct idling {
     struct profile_view *view;
-    uint8_t *threads; /* 1: the VM's own */
+    uint8_t *threads; /* 1: a thread of the VM */
 };
 
 static int add_idle(void *context, const struct profile_sample *s)
@@ -378,7 +384,7 @@ static int add_idle(void *context, const struct profile_sample *s)
     return 0;
 }
 
-/* Which places of a filter pass: all of them, when nothing was said yet. */
+/* Makes an array in which all elements pass, unless there is one already. */
 static int all_pass(uint8_t **counts, size_t n)
 {
     if (*counts)
@@ -389,7 +395,7 @@ static int all_pass(uint8_t **counts, size_t n)
     return *counts ? 0 : -ENOMEM;
 }
 
-/* Leaves out what is idle, and counts it. */
+/* Excludes idle samples and counts them. */
 static int leave_idle_out(struct profile_view *v)
 {
     const struct profile *p = v->profile;
@@ -403,7 +409,7 @@ static int leave_idle_out(struct profile_view *v)
             (uint8_t)frame_role(profile_text(p, p->methods.data[i].label).data);
     for (size_t i = 0; r == 0 && i < p->threads.len; i++)
         idling.threads[i] = is_vm_thread(profile_text(p, p->threads.data[i].name).data);
-    /* `self` says which nodes are idle meanwhile. */
+    /* In the meantime `self` holds which nodes are idle. */
     for (size_t i = 1; r == 0 && i < p->nodes.len; i++)
         v->self[i] = node_is_idle(p, roles, (uint32_t)i);
     if (r == 0)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A profile: where time, memory or waiting goes, as samples whose stacks share one tree. Readers
- * fill it; views, ranked tables and exporters are made from it. libc only.
- *
- * Strings, methods, frames, threads and nodes are numbers in order of arrival, valid for the life
- * of the profile. The adding functions answer the number (the same one for the same contents) or
- * -ENOMEM / -E2BIG (more than 2^32), and change nothing on failure. Node 0 is the root: the stack
+ * fill it; views, ranked tables and exporters are made from it. It needs libc only. Strings,
+ * methods, frames, threads and nodes are numbered in order of arrival, and the numbers are valid as
+ * long as the profile. The adding functions return the number (the same one for equal contents),
+ * -ENOMEM, or -E2BIG (more than 2^32), and change nothing on failure. Node 0 is the root: the stack
  * without a frame. A node's parent has a smaller number than the node.
  */
 #pragma once
@@ -18,22 +17,22 @@
 #include <stdint.h>
 
 /*
- * What runs in a frame. A mark is no frame but a remark of the profiler in its place:
- * "[truncated]", "[not walkable]".
+ * What runs in a frame. A mark is not a frame but a remark of the profiler in its place, such as
+ * "[truncated]" or "[not walkable]".
  */
 enum frame_kind {
-    FRAME_JAVA, /* how it was compiled is not known */
+    FRAME_JAVA, /* Java code; how it was compiled is not known */
     FRAME_INTERPRETED,
     FRAME_COMPILED,
     FRAME_INLINED,
     FRAME_NATIVE,
     FRAME_KERNEL,
-    FRAME_STUB, /* code the VM generates: stubs, adapters */
+    FRAME_STUB, /* code that the VM generates: stubs, adapters */
     FRAME_MARK,
     FRAME_KINDS
 };
 
-/* What samples measure; each is a profile of its own within the recording. */
+/* What samples measure. Each metric is a profile of its own within the recording. */
 enum profile_metric {
     PROFILE_CPU,        /* samples of threads that used a CPU; weight 1 each */
     PROFILE_WALL,       /* samples by elapsed time, waiting or not; weight 1 each */
@@ -46,7 +45,7 @@ enum profile_metric {
 enum profile_unit { UNIT_SAMPLES, UNIT_BYTES, UNIT_NS };
 
 struct profile_metric_info {
-    const char *name;  /* on the command line and as a key in JSON */
+    const char *name;  /* used on the command line and as a key in JSON */
     const char *title; /* for a person */
     enum profile_unit unit;
 };
@@ -55,24 +54,24 @@ extern const struct profile_metric_info profile_metrics[PROFILE_METRICS];
 extern const char *const frame_kind_names[FRAME_KINDS];
 
 /*
- * All texts are numbers in `strings`. Class names are as Class.getName() has them; native frames
- * have the library there.
+ * All texts are numbers in `strings`. Class names have the form of Class.getName(). For native
+ * frames the class name is that of the library.
  */
 struct profile_method {
     uint32_t class_name, name, signature, file; /* signature and file may be the empty string */
-    uint32_t label;                             /* "pkg.Class.name": what tables rank by */
+    uint32_t label;                             /* "pkg.Class.name", by which tables rank */
 };
 
-enum { PROFILE_LINES = 1 << 24 }; /* lines from this one on are not known either */
+enum { PROFILE_LINES = 1 << 24 }; /* lines from this number on are treated as unknown */
 
 struct profile_frame {
     uint32_t method;
-    int32_t line; /* from 1; 0 is unknown */
+    int32_t line; /* counts from 1; 0: unknown */
     enum frame_kind kind;
 };
 
 struct profile_node {
-    /* 0 ends a list of children: the root is nobody's child */
+    /* 0 ends a list of children, because the root is nobody's child */
     uint32_t parent, frame, first_child, next_sibling;
 };
 
@@ -89,23 +88,28 @@ struct profile_sample {
 
 struct profile_series {
     VEC(struct profile_sample) samples; /* in order of arrival, not of time */
-    uint64_t interval_ns;               /* the sampling interval asked for; 0 is unknown */
-    /* weights are what a sample stands for, by its chance to be drawn */
+    uint64_t interval_ns;               /* the requested sampling interval; 0: unknown */
+    /* a weight is what the sample stands for, given its probability of being taken */
     bool estimated;
-    bool listed_only; /* the file leaves out what is below a cutoff, and not how much that is */
+    bool listed_only; /* the file omits what is below a cutoff and does not say how much that is */
 };
 
-/* Calls of a stack's running method, all counted; times are of the method itself, nanoseconds. */
+/*
+ * Calls of the method at the top of a stack, all counted. Times are those of the method itself, in
+ * ns.
+ */
 struct profile_calls {
     uint32_t node, thread;
-    /* samples: readings that self and raw rest on; 0 when every call was timed */
+    /*
+     * samples: the number of readings on which self and raw are based; 0 when every call was timed
+     */
     uint64_t calls, samples;
-    int64_t self_ns, raw_ns; /* without and with what the counting cost; self may be negative */
-    uint64_t slowest_ns;     /* 0: not known */
-    int64_t open_ns;         /* of self_ns, in calls that had not returned at the end */
+    int64_t self_ns, raw_ns; /* without and with the cost of counting; self may be negative */
+    uint64_t slowest_ns;     /* 0: unknown */
+    int64_t open_ns;         /* the part of self_ns in calls that had not returned at the end */
 };
 
-/* A method whose calls were not counted, or ("small") counted and not timed. */
+/* A method whose calls were not counted or, with the reason "small", were counted but not timed. */
 struct profile_left {
     uint32_t label, reason;
 };
@@ -115,26 +119,29 @@ struct profile_site {
     uint32_t node, class_name;
     uint64_t objects, bytes, live_objects, live_bytes;
     uint64_t live_objects_error, live_bytes_error; /* standard errors; 0: exact */
-    bool estimated;                                /* not counted: known from samples */
-    /* else the recording ended before live objects were looked for, and they are 0 */
+    bool estimated;                                /* estimated from samples, not counted */
+    /* false: the recording ended before live objects were determined, and they are 0 */
     bool live_known;
-    /* live figures are as of the VM's last collection: nothing may reach some of them */
+    /*
+     * live figures are as of the VM's last collection and may include objects that are unreachable
+     * now
+     */
     bool uncollected;
 };
 
-/* What the sampler says of itself: jvmscope.SamplerCost. */
+/* What the sampler reports about itself: jvmscope.SamplerCost. */
 struct profile_sampler {
     bool known;
     uint64_t lost, handler_ns, handler_p50_ns, handler_p99_ns, later_ns, resumed, faults;
 };
 
 /*
- * CPU time that the kernel has counted in the time up to time_ns: of a thread without Java code, or
- * of the whole process.
+ * CPU time that the kernel counted up to time_ns, for a thread without Java code or for the whole
+ * process.
  */
 struct profile_cpu_time {
     uint64_t time_ns, cpu_ns;
-    /* "compilers", "process" ... (doc/format.md, jvmscope.CpuTime); the thread's name */
+    /* "compilers", "process" ... (doc/format.md, jvmscope.CpuTime), and the thread's name */
     uint32_t what, name;
 };
 
@@ -146,9 +153,13 @@ struct profile {
     VEC(struct profile_thread) threads;
     struct profile_series series[PROFILE_METRICS];
     VEC(struct profile_calls) calls;
-    /* of the CPU clock now and then: what times of calls rest on; else every call was timed */
+    /*
+     * times of calls are estimated from readings of the CPU clock; otherwise every call was timed
+     */
     bool timed_by_readings;
-    /* Times are what a text says: shares of whole milliseconds. What it rounds to 0 is not known.
+    /*
+     * Times come from a text with percentages of whole milliseconds; what it rounds to 0 is
+     * unknown.
      */
     bool times_rounded;
     VEC(struct profile_left) left;
@@ -156,36 +167,38 @@ struct profile {
     struct profile_sampler sampler;
     VEC(struct profile_cpu_time) cpu_times;
     /*
-     * The same of threads as samples of PROFILE_CPU, for views that ask for them: the stack is what
-     * the thread is, and its name.
+     * CPU time of these threads as samples of PROFILE_CPU, for views that ask for them. The stack
+     * consists of the thread's kind and its name.
      */
     struct profile_series vm;
-    bool lost_any;           /* the recording says that something was lost (model/losses.h) */
-    uint64_t start_epoch_ns; /* wall-clock time of time 0; 0 is unknown */
+    bool lost_any;           /* the recording reports losses (model/losses.h) */
+    uint64_t start_epoch_ns; /* wall-clock time of time 0; 0: unknown */
     uint64_t duration_ns;
     struct map method_index, frame_index, thread_index;
     /*
-     * Nodes that have siblings, by parent and frame: open addressing. 0 is free, since the root is
-     * never looked up.
+     * Nodes that have siblings, by parent and frame, in open addressing. 0 marks a free place,
+     * since the root is never looked up.
      */
     uint32_t *node_index;
-    size_t node_cap, nodes_indexed; /* node_cap is 0 or a power of two, at least a quarter free */
+    /* node_cap is 0 or a power of two; at least a quarter is free */
+    size_t node_cap, nodes_indexed;
 };
 
-struct profile *profile_new(void); /* NULL when memory is out */
+struct profile *profile_new(void); /* returns NULL when out of memory */
 void profile_free(struct profile *p);
 DEFINE_CLEANUP(struct profile *, profile_free)
 
 int64_t profile_string(struct profile *p, const char *text, size_t len) must_check;
-/* A class name in its internal form ("java/lang/String") becomes the external one. */
+/* Converts a class name from its internal form ("java/lang/String") to the external one. */
 int64_t profile_class_name(struct profile *p, const char *internal, size_t len) must_check;
 int64_t profile_method(struct profile *p, uint32_t class_name, uint32_t name, uint32_t signature,
                        uint32_t file) must_check;
 int64_t profile_frame(struct profile *p, uint32_t method, int32_t line,
                       enum frame_kind kind) must_check;
-int64_t profile_mark(struct profile *p, const char *text) must_check; /* the frame of a mark */
+/* returns the frame of a mark */
+int64_t profile_mark(struct profile *p, const char *text) must_check;
 int64_t profile_node(struct profile *p, uint32_t parent, uint32_t frame) must_check;
-/* One thread for each id; a name that is not empty replaces an earlier one. */
+/* Adds a thread; there is one for each id, and a non-empty name replaces an earlier one. */
 int64_t profile_thread(struct profile *p, uint64_t id, const char *name, size_t len) must_check;
 int profile_sample(struct profile *p, enum profile_metric metric,
                    struct profile_sample sample) must_check;
@@ -201,70 +214,72 @@ static inline const struct profile_frame *profile_node_frame(const struct profil
 }
 
 /*
- * Which samples count. A pattern with * or ? must match the whole name, one without matches any
- * part of it (base/pattern.h); NULL matches everything. A class matches when any frame of the stack
- * is of it. Times are from the recording's start.
+ * Selects samples. A pattern with * or ? must match the whole name, one without matches any part of
+ * it (base/pattern.h); NULL matches everything. A class matches when any frame of the stack belongs
+ * to it. Times count from the recording's start.
  */
 struct profile_filter {
     const char *thread, *class_name;
-    uint64_t from_ns, to_ns; /* to_ns 0 is the end */
-    bool with_vm;            /* PROFILE_CPU: threads without Java code too */
-    /* wall-clock samples of threads that have nothing to do do not count (model/frame_role.h) */
+    uint64_t from_ns, to_ns; /* to_ns = 0: to the end */
+    bool with_vm;            /* PROFILE_CPU: include threads without Java code */
+    /* exclude wall-clock samples of threads that have nothing to do (model/frame_role.h) */
     bool without_idle;
 };
 
-/* One metric of a profile through a filter: weights by node. */
+/* One metric of a profile seen through a filter: weights by node. */
 struct profile_view {
     const struct profile *profile;
     enum profile_metric metric;
     struct profile_filter filter;
-    uint64_t *self, *total; /* by node; total holds the node's descendants too */
-    uint64_t weight;        /* of all samples that count */
-    /* of those among them without a method: no frame, or a mark where the running one should be */
+    uint64_t *self, *total; /* indexed by node; total includes the node's descendants */
+    uint64_t weight;        /* the weight of all samples that are counted */
+    /* the part of it without a method: no frame, or a mark in place of the running one */
     uint64_t unattributed;
-    uint64_t idle;      /* of those left out for without_idle */
-    uint64_t truncated; /* of those whose stack goes on beyond what was recorded */
-    size_t samples;     /* how many they are */
-    /* 1 where the filter lets a thread, a node pass; NULL is all */
+    uint64_t idle;      /* the weight excluded by without_idle */
+    uint64_t truncated; /* the weight of samples whose stack continues beyond what was recorded */
+    size_t samples;     /* the number of samples that are counted */
+    /* 1 for threads and nodes that pass the filter; NULL: all pass */
     uint8_t *thread_counts, *node_counts;
 };
 
 /*
- * 0, -ENOMEM, or -ENODATA when the profile has no sample of the metric at all. The profile and the
- * patterns must outlive it.
+ * Returns 0, -ENOMEM, or -ENODATA when the profile has no sample of the metric at all. The profile
+ * and the patterns must outlive the view.
  */
 int profile_view_init(struct profile_view *ret, const struct profile *p, enum profile_metric metric,
                       const struct profile_filter *filter) must_check;
 void profile_view_release(struct profile_view *v);
-/* Whether the view counts this sample of its metric, its time apart. */
+/* Returns whether the view counts this sample of its metric, apart from its time. */
 bool profile_view_passes(const struct profile_view *v, const struct profile_sample *s);
 
 /*
- * Calls visit for each sample that counts, in order of arrival, until it answers not 0, which is
- * answered.
+ * Calls visit for each counted sample, in order of arrival, until it returns a value other than 0,
+ * which is then returned.
  */
 int profile_view_each(const struct profile_view *v,
                       int (*visit)(void *context, const struct profile_sample *s), void *context);
 
-/* A method of the ranked table. A method that calls itself is counted once in total. */
+/* A method of the ranked table. Recursive calls are counted once in the total. */
 struct profile_rank {
     uint32_t label;
-    enum frame_kind kind; /* in which most of its total was spent */
+    enum frame_kind kind; /* the kind in which most of its total was spent */
     uint64_t self, total;
 };
 
 /*
- * All methods with a weight, most self first, then most total, then by name; marks are left out.
- * The caller frees.
+ * Ranks all methods that have a weight: by self, then by total, then by name. Marks are left out.
+ * The caller frees the result.
  */
 int profile_rank(const struct profile_view *v, struct profile_rank **ret,
                  size_t *ret_len) must_check;
 
-/* The stacks of a view with lines and kinds merged: frames are methods. Node 0 is the root. */
+/*
+ * The stacks of a view with lines and kinds merged, so that frames are methods. Node 0 is the root.
+ */
 struct profile_tree_node {
-    uint32_t parent, first_child, next_sibling; /* children: heaviest first */
+    uint32_t parent, first_child, next_sibling; /* children are sorted, the heaviest first */
     uint32_t label;
-    enum frame_kind kind; /* in which most of its total was spent */
+    enum frame_kind kind; /* the kind in which most of its total was spent */
     uint64_t self, total;
 };
 
@@ -273,8 +288,8 @@ struct profile_tree {
 };
 
 /*
- * inverted: the running method at the root, callers as children; `self` is then the weight of
- * stacks that end (begin) there.
+ * With inverted, running methods are at the root and callers are their children; `self` is then the
+ * weight of the stacks whose outermost frame is there.
  */
 int profile_tree_init(struct profile_tree *ret, const struct profile_view *v,
                       bool inverted) must_check;

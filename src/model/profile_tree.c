@@ -4,7 +4,7 @@
 
 #include "base/hash.h"
 
-/* Weight of a method by frame kind, to name the kind that most of it was spent in. */
+/* The weight of a method by frame kind, to find the kind in which most of it was spent. */
 struct by_kind {
     uint64_t weight[FRAME_KINDS];
 };
@@ -21,13 +21,13 @@ static enum frame_kind heaviest(const struct by_kind *k)
 
 struct ranking {
     const struct profile_view *view;
-    struct map index; /* label to position in rows */
+    struct map index; /* label to the position in rows */
     VEC(struct profile_rank) rows;
     VEC(struct by_kind) kinds;
-    VEC(uint32_t) depth; /* by row: how often it is on the current path */
+    VEC(uint32_t) depth; /* by row: how often it occurs on the current path */
 };
 
-/* The row of a node's method; -ENODATA for a mark. */
+/* Returns the row of a node's method, or -ENODATA for a mark. */
 static int64_t row_of(struct ranking *r, uint32_t node)
 {
     const struct profile *p = r->view->profile;
@@ -48,7 +48,7 @@ static int64_t row_of(struct ranking *r, uint32_t node)
     return (int64_t)*slot;
 }
 
-/* Entering and leaving a node on the walk through the tree. */
+/* Enters or leaves a node on the walk through the tree. */
 static int visit(struct ranking *r, uint32_t node, bool enter)
 {
     int64_t i = row_of(r, node);
@@ -68,8 +68,8 @@ static int visit(struct ranking *r, uint32_t node, bool enter)
 }
 
 /*
- * Depth first without recursion: stacks are as deep as a program makes them. Branches without
- * weight are not entered.
+ * Walks depth first without recursion, because stacks may be very deep. Branches without weight are
+ * skipped.
  */
 static int walk(struct ranking *r)
 {
@@ -131,14 +131,20 @@ int profile_rank(const struct profile_view *v, struct profile_rank **ret, size_t
 struct merging {
     const struct profile_view *view;
     struct profile_tree tree;
-    uint32_t *index; /* nodes by parent and label: open addressing, 0 is free */
-    size_t cap;      /* 0 or a power of two, at least a quarter free */
-    /* By node: 0 while all of its weight is of one kind, which it has; else its place in kinds. */
+    uint32_t *index; /* nodes by parent and label, in open addressing; 0: free */
+    size_t cap;      /* 0 or a power of two; at least a quarter is free */
+    /*
+     * By node: 0 while all of its weight is of one kind, which the node has; otherwise its place in
+     * kinds.
+     */
     VEC(uint32_t) mixed;
-    VEC(struct by_kind) kinds; /* the first one is nobody's */
+    VEC(struct by_kind) kinds; /* element 0 is unused */
 };
 
-/* Where a node is in the index, or is to be. There is always a free place. */
+/*
+ * Returns the place of a node in the index, or the place where it belongs. There is always a free
+ * place.
+ */
 static uint32_t *find_child(const struct merging *m, uint32_t parent, uint32_t label)
 {
     size_t i = hash_u64((uint64_t)parent << 32 | label) & (m->cap - 1);
@@ -164,7 +170,7 @@ static int grow_index(struct merging *m)
     return 0;
 }
 
-/* The child of `parent` for the frame of a profile's node; -ENOMEM. */
+/* Returns the child of `parent` for the frame of a profile's node, or -ENOMEM. */
 static int64_t child_of(struct merging *m, uint32_t parent, uint32_t node)
 {
     const struct profile *p = m->view->profile;
