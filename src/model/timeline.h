@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each thread did, and who caused it: the TRCThread* model of the TPTP thread profiler (design
- * of 200320, "Extension for TPTP (Profiler) data model") in 24 bytes a state change.
- *
- * Nodes lie in the order of time, over all threads. A node is the beginning of a state of its
- * thread, which lasts to the next node of that thread, or an instant (an interaction with another
- * thread), after which the state goes on. The node that ends a wait names its cause: `waker` is the
- * node of another thread at which the wait could end. A waker lies before what it woke, in time and
- * in the array, so that the array is a topological order of the graph.
- *
- * A timeline does not change once it is built; its arrays are plain memory, written to and mapped
- * from an index file (timeline_index.h).
+ * What each thread did, and what caused it: the TRCThread* model of the TPTP thread profiler
+ * (design of 200320, "Extension for TPTP (Profiler) data model"), in 24 bytes for each change of
+ * state. Nodes lie in chronological order over all threads. A node is either the beginning of a
+ * state of its thread, which lasts until the thread's next node, or an instant (an interaction with
+ * another thread), after which the state continues. The node that ends a wait names its cause:
+ * `waker` is the node of another thread at which the wait could end. A waker lies before the node
+ * that it woke, in time and in the array, so the array is a topological order of the graph. A
+ * timeline does not change once it is built. Its arrays are plain memory, which can be written to
+ * an index file and mapped from it (timeline_index.h).
  */
 #pragma once
 
@@ -23,7 +21,7 @@
 #define TL_NONE UINT32_MAX
 
 enum tl_kind {
-    /* States: the kind says what the thread does from here on. */
+    /* States: the kind says what the thread does from this node on. */
     TL_RUN,         /* TRCThreadRunningEvent */
     TL_WAIT_OBJECT, /* TRCThreadWaitingForObjectEvent */
     TL_WAIT_LOCK,   /* TRCThreadWaitingForLockEvent; other: the owner */
@@ -33,10 +31,10 @@ enum tl_kind {
     TL_DEAD,        /* TRCThreadDeadEvent */
     TL_PARK,        /* parked; object: the blocker */
     TL_REACQUIRE,   /* notified, and waiting for the monitor */
-    TL_IO,          /* in a read or write that blocks */
-    TL_PREEMPTED,   /* ready, without a processor */
+    TL_IO,          /* in a blocking read or write */
+    TL_PREEMPTED,   /* ready to run, without a processor */
     TL_UNMOUNTED,   /* a virtual thread that is ready, without a carrier */
-    /* Instants: what the thread does goes on. */
+    /* Instants: the thread's state continues. */
     TL_TIMEOUT,    /* TRCThreadWaitTimeoutExceedEvent */
     TL_STARTS,     /* TRCThreadStartsThreadEvent; other: the thread started */
     TL_HANDOFF,    /* TRCThreadHandoffLockEvent; other: the receiver */
@@ -45,14 +43,14 @@ enum tl_kind {
     TL_NOTIFY_ALL, /* TRCThreadNotifyAllEvent */
     TL_DEAD_JOIN,  /* TRCThreadDeadAndNotifyJoinedEvent: follows TL_DEAD */
     TL_UNPARK,     /* other: the thread unparked */
-    TL_ACQUIRE,    /* exact holds: a monitor entered without contention, or a lock taken */
+    TL_ACQUIRE,    /* exact holds: a monitor was entered without contention, or a lock was taken */
     TL_RELEASE,    /* exact holds, and contended releases that were recorded */
     TL_KINDS
 };
 
 /* How a wait ended. */
 enum tl_edge {
-    TL_NO_EDGE, /* no wait ended here, or nothing is known */
+    TL_NO_EDGE, /* no wait ended here, or the cause is unknown */
     TL_BY_START,
     TL_BY_HANDOFF,
     TL_BY_NOTIFY,
@@ -66,8 +64,8 @@ enum tl_edge {
 };
 
 /* Flags of a node. */
-#define TL_INFERRED 1 /* the cause follows from a rule, not from a record */
-/* from here to the thread's next node it waits for another thread, a timer or a device */
+#define TL_INFERRED 1 /* the cause was inferred by a rule, not recorded */
+/* from this node to the thread's next one it waits for another thread, a timer or a device */
 #define TL_BLOCKED 2
 #define TL_FIRST   4 /* the thread's first node, and it existed before the recording began */
 
@@ -76,17 +74,16 @@ struct tl_node {
     uint64_t kind : 8;  /* enum tl_kind */
     uint64_t edge : 4;  /* enum tl_edge, for a node that ends a wait */
     uint64_t flags : 4;
-    uint32_t prev; /* the thread's node before, or TL_NONE */
+    uint32_t prev; /* the thread's previous node, or TL_NONE */
     /*
-     * node that caused this one; for an interaction the node that it caused (the first one); or
-     * TL_NONE
+     * the node that caused this one; for an interaction the first node that it caused; or TL_NONE
      */
     uint32_t waker;
     uint32_t thread;  /* index of threads */
     uint32_t context; /* index of contexts */
 };
 
-/* What nodes have in common: stored once. All but the timeout may be TL_NONE. */
+/* Attributes that nodes share, each combination stored once. All but the timeout may be TL_NONE. */
 struct tl_context {
     uint32_t object, stack, other; /* indices of objects, stacks, threads */
     uint32_t timeout_ms;           /* 0: none; saturated */
@@ -97,8 +94,9 @@ struct tl_context {
 #define TL_THREAD_SYSTEM  4 /* a thread of the VM itself: not part of the program */
 
 struct tl_thread {
-    uint64_t id;                  /* java.lang.Thread's id */
-    uint64_t start_ns, end_ns;    /* first node; end, or the recording's end */
+    uint64_t id; /* java.lang.Thread's id */
+    /* time of the first node; time of the end, or of the recording's end */
+    uint64_t start_ns, end_ns;
     uint32_t name, group, parent; /* strings; parent is an index of threads or TL_NONE */
     uint32_t parent_group;        /* string: the parent of its group */
     uint32_t object;              /* its java.lang.Thread in objects, or TL_NONE */
@@ -108,16 +106,16 @@ struct tl_thread {
     uint32_t spare;
 };
 
-/* its holds were recorded: what contention tells of them is known better */
+/* its holds were recorded, so nothing needs to be inferred from contention */
 #define TL_OBJECT_EXACT 2
-/* an exclusive lock of java.util.concurrent (its Sync): unpark hands it over */
+/* an exclusive lock of java.util.concurrent (its Sync), which unpark hands over */
 #define TL_OBJECT_LOCK 1
 
 struct tl_object {
-    /* identity as recorded; unique within its class as far as the recording knows */
+    /* the recorded identity, unique within its class as far as the recording knows */
     uint64_t id;
     uint32_t class;  /* string: java.lang.Object */
-    uint32_t thread; /* the thread that this java.lang.Thread is, or TL_NONE */
+    uint32_t thread; /* the thread, if this is a java.lang.Thread, or TL_NONE */
     uint32_t flags;
     uint32_t label; /* string, or TL_NONE */
 };
@@ -139,8 +137,8 @@ struct tl_pause {
 };
 
 /*
- * A time in which a thread ran without a wait, and how much of it it had no processor. By thread,
- * then by start.
+ * A time in which a thread ran without waiting, and for how much of it the thread had no processor.
+ * Sorted by thread, then by start.
  */
 struct tl_delay {
     uint64_t start_ns, end_ns, ns;
@@ -149,20 +147,21 @@ struct tl_delay {
 };
 
 /*
- * What a class's locks take of the critical path of the whole program (analysis/critical_path.h).
+ * How much of the whole program's critical path falls on a class's locks
+ * (analysis/critical_path.h).
  */
 struct tl_share {
-    uint64_t ns; /* of the path */
-    /* sections on the path, in all, and those of the path that waited */
+    uint64_t ns; /* time on the path */
+    /* sections on the path; all sections; sections on the path that had to wait */
     uint64_t holds_on_path, holds, contended;
     uint32_t class;  /* string */
     uint32_t object; /* one of them */
-    /* 1: part of it follows from contended events alone */
+    /* 1: part of it was inferred from contended events alone */
     uint32_t inferred;
     uint32_t exact; /* 1: its holds were recorded */
 };
 
-/* Who held what: in 16 bytes, since there are as many of them as contended events. */
+/* Who held what, in 16 bytes, because there are as many holds as contended events. */
 struct tl_hold {
     uint64_t start : 48;      /* ns since the timeline's origin */
     uint64_t object_low : 16; /* index of objects */
@@ -189,8 +188,8 @@ static inline uint32_t tl_hold_object(const struct tl_hold *h)
     X(char, text)
 
 /*
- * What analyses found, NULL until it was asked for: kept beside, and in the index when there is
- * one.
+ * Results of analyses, NULL until they are requested. They are kept with the timeline, and in its
+ * index when there is one.
  */
 #define TL_KEPT(X)                                                                  \
     X(struct tl_hold, holds) /* by thread, then by start */                         \
@@ -200,15 +199,15 @@ static inline uint32_t tl_hold_object(const struct tl_hold *h)
 struct timeline {
     uint64_t origin_ns;   /* the recording's clock at time 0 */
     uint64_t start_epoch; /* wall clock at time 0, ns since 1970 */
-    uint64_t end_ns;      /* the recording's end, since the origin */
-    /* of what it is made of (losses_of_threads) the recording counted as lost */
+    uint64_t end_ns;      /* the recording's end, in ns since the origin */
+    /* how many of the events it is made of (losses_of_threads) the recording reports as lost */
     uint64_t lost;
-    uint64_t lost_any; /* of anything */
-    uint64_t wake_ns;  /* how long it takes a thread to wake another one; 0: not known */
+    uint64_t lost_any; /* losses of any capture */
+    uint64_t wake_ns;  /* how long a thread takes to wake another one; 0: unknown */
     uint64_t unbound;  /* waits that ended without a known cause */
-    /* the byte of the recording from which on it is cut or damaged; 0: it is whole */
+    /* the offset in the recording from which it is truncated or damaged; 0: it is complete */
     uint64_t cut_at;
-    uint32_t instrumented; /* contanalysis: 1 yes, 0 no, TL_NONE not said (plain JFR) */
+    uint32_t instrumented; /* contanalysis: 1 yes, 0 no, TL_NONE not stated (plain JFR) */
     uint32_t deadlocks;    /* cycles found */
 #define TL_FIELD_(type, name) \
     const type *name;         \
@@ -216,25 +215,26 @@ struct timeline {
     TL_ARRAYS(TL_FIELD_)
     TL_KEPT(TL_FIELD_)
 #undef TL_FIELD_
-    /* bits by enum tl_kept: which of them do not lie in `mapped` */
+    /* bits by enum tl_kept: which of them are not in `mapped` */
     uint32_t own_kept;
-    struct tl_index *index; /* of a timeline that has a file, or gets one */
-    /* the nodes lie in, NULL: in memory of their own, or in `mapped` */
+    struct tl_index *index; /* of a timeline that has a file, or is getting one */
+    /* the file that holds the nodes; NULL: they lie in memory of their own, or in `mapped` */
     struct tl_nodes_file *nodes_file;
     void *mapped; /* the index file, when the arrays lie in one */
     size_t mapped_len;
 };
 
 /*
- * Names of kinds and edges as they are shown: "wait-lock", "handoff"; and the TRC name of a kind.
+ * The names of kinds and edges as shown to users: "wait-lock", "handoff"; and the TRC name of a
+ * kind.
  */
 const char *tl_kind_name(enum tl_kind kind);
 const char *tl_edge_name(enum tl_edge edge);
 const char *tl_trc_name(enum tl_kind kind);
 
-/* The string of a number; "" for TL_NONE. */
+/* Returns the string with this number; "" for TL_NONE. */
 const char *tl_string(const struct timeline *t, uint32_t number);
-/* Name of a thread, "" for TL_NONE; class of an object, NULL for TL_NONE. */
+/* Returns the name of a thread, "" for TL_NONE; the class of an object, NULL for TL_NONE. */
 const char *tl_thread_name(const struct timeline *t, uint32_t thread);
 const char *tl_object_class(const struct timeline *t, uint32_t object);
 
@@ -243,7 +243,7 @@ static inline const struct tl_context *tl_context_of(const struct timeline *t, u
     return &t->contexts[t->nodes[node].context];
 }
 
-/* True when the kind is a state. */
+/* Returns whether the kind is a state. */
 static inline bool tl_is_state(enum tl_kind kind)
 {
     return kind < TL_TIMEOUT;

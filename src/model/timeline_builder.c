@@ -64,7 +64,10 @@ void timeline_unlock(struct timeline_builder *b)
         pthread_mutex_unlock(&b->moving);
 }
 
-/* Room for n more at the end of a table. It may move for that, while nobody else looks. */
+/*
+ * Makes room for n more elements at the end of a table. The table may move, which happens only
+ * while no other thread reads it.
+ */
 #define room_for(b, v, n)                               \
     __extension__({                                     \
         int room_r_ = 0;                                \
@@ -150,8 +153,8 @@ static bool ends_with(const char *s, size_t len, const char *end)
 }
 
 /*
- * The synchronizers of java.util.concurrent that one thread owns at a time and hands over by
- * unpark.
+ * Recognizes the synchronizers of java.util.concurrent that one thread owns at a time and hands
+ * over by unpark.
  */
 static bool is_exclusive_lock(struct str class)
 {
@@ -198,8 +201,8 @@ static bool is_in_wait(const struct timeline_builder *b, const struct tl_frame *
 int64_t timeline_stack(struct timeline_builder *b, const struct tl_frame *frames, size_t n)
 {
     /*
-     * A collision of 64-bit hashes would show a wrong stack; at a million stacks that is one chance
-     * in 10^7.
+     * A collision of 64-bit hashes would show a wrong stack; with a million stacks the probability
+     * is one in 10^7.
      */
     uint64_t hash = hash_bytes(frames, n * sizeof(*frames));
     bool added;
@@ -249,7 +252,7 @@ static uint32_t context_hash(const struct tl_context *c)
     return (uint32_t)hash_u64(a * UINT64_C(0x9e3779b97f4a7c15) ^ b);
 }
 
-/* The context that adding an event will most likely ask for. */
+/* Returns the context that adding an event will most likely need. */
 static struct tl_context likely_context(const struct tl_event *e)
 {
     if (e->kind == TLE_CONTENDED_ENTERED) /* a hand-over to it */
@@ -269,7 +272,7 @@ void timeline_ahead(struct timeline_builder *b, const struct tl_event *events, s
         *now = context_hash(&c) & (uint32_t)(b->context_cap - 1);
         __builtin_prefetch(&b->context_index[*now]);
     }
-    /* of other events before these ones, when they are the first: it is only a guess */
+    /* the first entries may come from earlier events; this is only a guess */
     if (*next < b->context_cap) {
         *next = b->context_index[*next] - 1;
         __builtin_prefetch(&b->contexts.data[*next == TL_NONE ? 0 : *next]);
@@ -324,7 +327,10 @@ int timeline_nodes_in(struct timeline_builder *b, const char *path)
     return b->nodes_path ? 0 : -ENOMEM;
 }
 
-/* Nodes that have become many go into the file from here on; where there can be none they stay. */
+/*
+ * Moves the nodes into the file once there are many; where there can be no file they stay in
+ * memory.
+ */
 static void nodes_into_file(struct timeline_builder *b)
 {
     _cleanup_(tl_nodes_file_freep) struct tl_nodes_file *f = NULL;
@@ -341,7 +347,7 @@ static void nodes_into_file(struct timeline_builder *b)
     free(TAKE(b->nodes_path));
 }
 
-/* The file takes no more. */
+/* Moves the nodes back into memory when the file cannot grow. */
 static int nodes_out_of_file(struct timeline_builder *b)
 {
     size_t cap = b->nodes.len + b->nodes.len / 2;
@@ -355,7 +361,7 @@ static int nodes_out_of_file(struct timeline_builder *b)
     return 0;
 }
 
-/* Room for one more node. */
+/* Makes room for one more node. */
 static int nodes_grow(struct timeline_builder *b)
 {
     if (b->nodes_path && b->nodes.len >= TL_INDEX_NODES)
@@ -369,7 +375,7 @@ static int nodes_grow(struct timeline_builder *b)
     return vec_reserve(&b->nodes, b->nodes.len + 1);
 }
 
-/* Appends a node to a thread, now. Answers its number. */
+/* Appends a node to a thread at the current time. Returns its number. */
 int64_t timeline_node_add(struct timeline_builder *b, uint32_t thread, enum tl_kind kind,
                           uint32_t context)
 {
@@ -400,7 +406,7 @@ int64_t timeline_node_add(struct timeline_builder *b, uint32_t thread, enum tl_k
     return number;
 }
 
-/* node_add with the context spelt out. */
+/* The same as timeline_node_add, with the context given by its parts. */
 int64_t timeline_node_with(struct timeline_builder *b, uint32_t thread, enum tl_kind kind,
                            uint32_t object, uint32_t stack, uint32_t other)
 {
@@ -414,7 +420,7 @@ int64_t timeline_node_of(struct timeline_builder *b, const struct tl_event *e, e
     return context < 0 ? context : timeline_node_add(b, e->thread, kind, (uint32_t)context);
 }
 
-/* Says what caused node n. An interaction points back at the first node that it caused. */
+/* Records what caused node n. An interaction refers back to the first node that it caused. */
 void timeline_bind(struct timeline_builder *b, uint32_t n, enum tl_edge edge, uint32_t waker,
                    bool inferred)
 {
@@ -431,8 +437,8 @@ void timeline_bind(struct timeline_builder *b, uint32_t n, enum tl_edge edge, ui
 }
 
 /*
- * The same for a monitor that was handed over: a thread that let it go before the receiver began to
- * wait was not the owner, so the record of owners was stale and the cause is unknown.
+ * The same for a monitor that was handed over. If the thread released it before the receiver began
+ * to wait, it was not the owner: the record of owners was stale, and the cause is unknown.
  */
 void timeline_bind_release(struct timeline_builder *b, uint32_t n, enum tl_edge edge,
                            uint32_t release, bool inferred)
@@ -457,9 +463,8 @@ void timeline_started_by(struct timeline_builder *b, uint32_t n, uint32_t starte
 }
 
 /*
- * A thread that is not known to run gets its first node here. It may be young: named as the owner
- * of a lock by who waited for it, and asked only after the time of that wait, before its own first
- * event.
+ * Gives a thread that is not known to run its first node. The thread may be new: another thread
+ * that waited for a lock named it as the owner before the thread's own first event.
  */
 int timeline_thread_seen(struct timeline_builder *b, uint32_t thread)
 {
@@ -481,7 +486,7 @@ static int by_start(const void *a, const void *b)
     return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-/* Pauses on the timeline's clock, in order and without overlap. */
+/* Converts pauses to the timeline's clock, sorted and without overlap. */
 static void pauses_settle(struct timeline_builder *b)
 {
     struct tl_pause *p = b->pauses.data;
@@ -507,7 +512,7 @@ static int by_thread(const void *a, const void *b)
                                   : (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-/* The same for delays: each thread's. */
+/* The same for the delays of each thread. */
 static void delays_settle(struct timeline_builder *b)
 {
     size_t n = 0;

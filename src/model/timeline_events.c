@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The events, in order of time: how threads begin and end, who calls whom. */
+/* Events in chronological order: how threads begin and end, and which thread calls which. */
 #include "model/timeline_private.h"
 
 #include <errno.h>
 #include <string.h>
 
 /*
- * The parent is recorded but not its call of start() (plain JFR): here and now, or where it
- * blocked.
+ * The parent is recorded but not its call of start() (plain JFR): infers that it happened at this
+ * time, or where the parent blocked.
  */
 static int infer_starter(struct timeline_builder *b, const struct tl_event *e, bool *ret_inferred)
 {
     struct doing *parent = e->other == TL_NONE ? NULL : &b->doing.data[e->other];
     if (parent && e->flags & TLE_VIRTUAL) {
-        /* Who submitted it woke its carrier, or started that, unless it was awake already. */
+        /*
+         * The thread that submitted it woke or started its carrier, unless the carrier was awake
+         * already.
+         */
         uint32_t starter =
             parent->last_unparked != TL_NONE ? parent->last_unparked : parent->starter;
         b->doing.data[e->thread].starter = starter;
@@ -37,9 +40,9 @@ static int infer_starter(struct timeline_builder *b, const struct tl_event *e, b
 }
 
 /*
- * DestroyJavaVM is what main's native thread becomes when main has ended: it goes on where the last
- * thread has ended that is no daemon. It records nothing of that wait, so it is taken to last to
- * the next thing that the thread does.
+ * DestroyJavaVM is what main's native thread becomes when main has ended. It continues when the
+ * last non-daemon thread has ended. The VM does not record this wait, so it is assumed to last
+ * until the next thing that the thread does.
  */
 static int destroyer_waits(struct timeline_builder *b, const struct tl_event *e)
 {
@@ -116,7 +119,7 @@ static int on_thread_end(struct timeline_builder *b, const struct tl_event *e)
         return (int)n;
     d->ended = true;
     if (e->other != TL_NONE) {
-        /* What the carrier does from here on, it does because the virtual thread has ended. */
+        /* Whatever the carrier does from here on, it does because the virtual thread has ended. */
         b->doing.data[e->other].carried = (uint32_t)n;
         int64_t goes_on = b->doing.data[e->other].depth || timeline_thread_seen(b, e->other) < 0
                               ? 0

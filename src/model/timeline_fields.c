@@ -82,7 +82,7 @@ static int slot_of(const struct loader *l, enum field f)
     return slot >= 0 && l->row->damaged ? REC_BY_NAME : slot;
 }
 
-/* A whole number, 0 when there is none. */
+/* Returns a whole number, 0 when there is none. */
 int64_t number_field(const struct loader *l, enum field f)
 {
     int slot = slot_of(l, f);
@@ -100,7 +100,7 @@ int64_t ns_field(const struct loader *l, enum field f)
     return slot == REC_ABSENT ? 0 : rec_ns(&l->e->object, loader_wishes[f].name, 0);
 }
 
-/* The place for the answer about an id; *ret_known tells whether it is there. */
+/* Returns the place for the answer about an id; *ret_known says whether the answer is there. */
 static struct answer *answer(struct loader *l, const void *of, uint64_t id,
                              const struct rec_chunk *chunk, bool *ret_known)
 {
@@ -111,7 +111,7 @@ static struct answer *answer(struct loader *l, const void *of, uint64_t id,
     return a;
 }
 
-/* What the constant of a field is to us, by one of the functions below. */
+/* Returns what the constant in a field stands for, determined by one of the functions below. */
 static uint32_t constant_field(struct loader *l, enum field f,
                                uint32_t (*find)(struct loader *, enum field, int slot))
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The recording on its way into a timeline: timeline_fields.c says what a field of a record is to
- * the timeline's builder, timeline_load.c what the records mean.
+ * How a recording becomes a timeline: timeline_fields.c translates the fields of a record for the
+ * timeline's builder, and timeline_load.c knows what the records mean.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 #include "jfr/reader_rows.h"
 #include "model/timeline_spool.h"
 
-/* The fields that events are read by. */
+/* The fields of events that are read. */
 enum field {
     EVENT_THREAD,
     STACK_TRACE,
@@ -38,10 +38,13 @@ enum field {
 /* Their names. */
 extern const struct rec_wish loader_wishes[FIELDS];
 
-/* What a constant, or an object, was found to be: asked again and again for few of them. */
+/*
+ * A cache for what a constant or an object stands for; few of them are asked about, but very often.
+ */
 struct answer {
     /*
-     * the field's type, the object's class + 1, or the loader for a thread's id; NULL: nothing here
+     * the field's type, the object's class + 1, or the loader for a thread's id; NULL: the entry is
+     * free
      */
     const void *of;
     const struct rec_chunk *chunk;
@@ -54,35 +57,35 @@ enum { ANSWERS = 1 << 13 };
 struct loader {
     struct timeline_builder *b;
     struct tl_spool events;
-    /* by the reader's numbers: ours + 1, 0 not known yet */
+    /* by the reader's numbers: our number + 1, 0 when it is not known yet */
     VEC(uint32_t) threads, classes, methods;
     struct map stacks; /* by chunk and id */
     uint64_t lost, lost_any;
     uint32_t instrumented;
     bool ours;
-    int64_t wake_ns;    /* what a wake-up takes the waker */
+    int64_t wake_ns;    /* what a wake-up costs the waker */
     int64_t first, end; /* times of events */
     const struct rec_row *row;
-    const struct rec_event *e; /* the row as an event */
+    const struct rec_event *e; /* the current row as an event */
     struct answer *answers;
     int error;
-    /* events are taken while they are read: what else there is was read before */
+    /* whether events are built while they are read; everything else has been read before */
     bool streamed;
-    VEC(struct rec_part) parts; /* then: the least start in the file from each part on */
-    size_t part;                /* that is being read */
-    int built;                  /* how the taking went */
+    VEC(struct rec_part) parts; /* if so: the least start time in the file from each part on */
+    size_t part;                /* the part that is being read */
+    int built;                  /* the result of building */
 };
 
-/* A string by its number; TL_NONE after a failure. */
+/* Returns the number of a string; TL_NONE after a failure. */
 uint32_t loader_string(struct loader *l, const char *s);
-/* A thread of the recording's; TL_NONE for NULL. */
+/* Returns the number of one of the recording's threads; TL_NONE for NULL. */
 uint32_t loader_thread(struct loader *l, const struct rec_thread *t);
-/* The number that a builder's function answered; TL_NONE after a failure. */
+/* Returns a number that a function of the builder returned; TL_NONE after a failure. */
 uint32_t loader_checked(struct loader *l, int64_t n);
 
 /*
- * Of the row that is being read: numbers, 0 when there is none; what is known by a number of the
- * builder's, else TL_NONE.
+ * These read the current row. Numbers are 0 when there is none; what the builder numbers is TL_NONE
+ * when there is none.
  */
 int64_t number_field(const struct loader *l, enum field f);
 int64_t ns_field(const struct loader *l, enum field f);

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 /*
- * The index file: this header, then the arrays, each on a multiple of 8. The machine's own byte
- * order; a cache, not a format.
+ * The index file: this header, then the arrays, each aligned to 8 bytes. It is in the machine's own
+ * byte order, because it is a cache and not a format.
  */
 #define ONE_(type, name) +1
 
@@ -35,7 +35,8 @@ struct index_header {
 
     struct {
         uint64_t offset, n;
-    } arrays[ARRAYS], kept[TL_KEPT_ARRAYS]; /* kept: offset 0 is what was not asked for yet */
+        /* kept: offset 0 means that it has not been requested yet */
+    } arrays[ARRAYS], kept[TL_KEPT_ARRAYS];
 };
 
 void timeline_index_stamp(uint32_t start[8], uint64_t key, uint64_t len)
@@ -49,13 +50,13 @@ void timeline_index_stamp(uint32_t start[8], uint64_t key, uint64_t len)
     memcpy(start, &h, 32);
 }
 
-/* A file that is being written while the timeline is used. */
+/* A file that is being written while the timeline is in use. */
 struct tl_index {
     char *path;
     uint64_t key;
     const struct timeline *t;
     struct out_file file;
-    struct file_map kept; /* the file, when an array lies there that was put into it */
+    struct file_map kept; /* the mapped file, when an array was added to it that lies only there */
     bool writing;
     pthread_t thread;
 };
@@ -83,7 +84,7 @@ size_t timeline_nodes_offset(void)
     return sizeof(struct index_header);
 }
 
-/* Writes all arrays, of those that lie in the file already nothing. */
+/* Writes all arrays, except those that lie in the file already. */
 static int write_arrays(const struct timeline *t, struct index_header *h, int fd, bool nodes_there)
 {
     static const char zeros[8];
@@ -124,7 +125,7 @@ static int write_index(const struct timeline *t, uint64_t key, struct out_file *
 static void *write_beside(void *arg)
 {
     struct tl_index *x = arg;
-    /* a cache: where it cannot be written there is none */
+    /* It is only a cache: where it cannot be written there is none. */
     (void)!write_index(x->t, x->key, &x->file);
     return NULL;
 }
@@ -177,7 +178,7 @@ void timeline_index_close(struct timeline *t)
     t->index = NULL;
 }
 
-/* What is to be appended. */
+/* The data to be appended. */
 struct appendix {
     enum tl_kept which;
     size_t n, bytes;
@@ -185,7 +186,7 @@ struct appendix {
     void *arg;
 };
 
-/* Puts an array behind all else, and when it is there says so in the header. */
+/* Appends an array to the file and, once it is there, records it in the header. */
 static int append(const struct tl_index *x, const struct appendix *a)
 {
     _cleanup_close_ int fd = open(x->path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
@@ -204,7 +205,7 @@ static int append(const struct tl_index *x, const struct appendix *a)
     if (lseek(fd, (off_t)before, SEEK_SET) < 0 || a->put(fd, a->arg) < 0 ||
         ftruncate(fd, (off_t)h.file_len) < 0 ||
         pwrite(fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h)) {
-        /* as it was, and if that fails too it is no index any more */
+        /* restores the previous length; if that fails too, the file is no longer an index */
         (void)!ftruncate(fd, (off_t)before);
         return -EIO;
     }
@@ -250,7 +251,7 @@ void timeline_keep(struct timeline *t, enum tl_kept which, void *data, size_t n)
         written(t->index);
         struct plain all = {data, bytes};
         struct appendix a = {which, n, bytes, put_plain, &all};
-        (void)!append(t->index, &a); /* else it is found again the next time */
+        (void)!append(t->index, &a); /* if this fails it is computed again the next time */
     }
 }
 
@@ -292,16 +293,16 @@ int timeline_keep_put(struct timeline *t, enum tl_kept which, size_t n,
     return 0;
 }
 
-/* Some of the nodes, looked at by a thread of its own. */
+/* A part of the nodes that one thread checks. */
 struct part {
     const struct timeline *t;
     size_t from, to;
-    uint32_t *counts; /* per thread: its nodes */
+    uint32_t *counts; /* per thread of the timeline: its nodes */
     bool bad;
 };
 
 /*
- * Every index in a node is used without a check later on, so each is looked at once here, and
+ * Later on every index in a node is used without a check, so each is checked once here, and
  * quickly.
  */
 static void *check_nodes(void *arg)
@@ -326,7 +327,10 @@ static void *check_nodes(void *arg)
     return NULL;
 }
 
-/* By two threads. A thread's nodes are as many as it says, too: analyses make room by that. */
+/*
+ * Checks the nodes with two threads. It also checks that each thread has as many nodes as it
+ * claims, because analyses allocate memory by that number.
+ */
 static bool nodes_hold(const struct timeline *t)
 {
     enum { ALONE = 1 << 20 };

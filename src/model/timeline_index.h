@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A timeline in a file beside its recording: a cache, in the machine's own byte order, that is
+ * A timeline in a file next to its recording: a cache in the machine's own byte order that is
  * mapped and not read.
  */
 #pragma once
@@ -8,27 +8,33 @@
 #include "model/timeline.h"
 
 /*
- * Writes the timeline for timeline_map, while it is used by others; timeline_free waits until it is
- * written. key is what the file must match (size and time of the source). Where no file can be
- * written there is none.
+ * Writes the timeline for timeline_map while others use it; timeline_free waits until it is
+ * written. key is what the file must match (size and time of the source). If the file cannot be
+ * written, there is none.
  */
 void timeline_save(struct timeline *t, const char *path, uint64_t key);
 /* Maps an index file. -ESTALE when the key differs, -EPROTO when it is damaged. */
 int timeline_map(struct timeline **ret, const char *path, uint64_t key) must_check;
 /*
- * The same without a look at what the arrays hold: they may lead anywhere until timeline_check has
- * said 0.
+ * The same without checking the contents of the arrays: they may refer to anything until
+ * timeline_check has returned 0.
  */
 int timeline_map_unchecked(struct timeline **ret, const char *path, uint64_t key) must_check;
 int timeline_check(const struct timeline *t) must_check;
-/* All but the nodes: these may still lead anywhere, each until timeline_node_holds has said so. */
+/*
+ * Checks everything but the nodes. A node may still refer to anything until timeline_node_holds has
+ * confirmed it.
+ */
 int timeline_check_tables(const struct timeline *t) must_check;
 /*
- * Whether what a node of an unchecked timeline leads to is there: its thread, context, stack and
- * waker.
+ * Returns whether what a node of an unchecked timeline refers to exists: its thread, context, stack
+ * and waker.
  */
 bool timeline_node_holds(const struct timeline *t, uint32_t node);
-/* A number that other files made of this timeline must match; 0 when it has no index file. */
+/*
+ * Returns a number that other files made from this timeline must match; 0 when it has no index
+ * file.
+ */
 uint64_t timeline_identity(const struct timeline *t);
 
 #define TL_KEEP_(type, name) TL_KEEP_##name,
@@ -38,19 +44,19 @@ enum tl_kept { TL_KEPT(TL_KEEP_) TL_KEPT_ARRAYS };
 #undef TL_KEEP_
 
 /*
- * The timeline has this array of what analyses found from now on, and its file too, when it has one
- * without it. data was malloc'ed and is the timeline's now, whatever happens. One at a time, while
- * nobody else asks the timeline.
+ * Adds an array of analysis results to the timeline, and to its file if it has one without it. data
+ * was malloc'ed; the timeline takes ownership in any case. One call at a time, while nobody else
+ * uses these results.
  */
 void timeline_keep(struct timeline *t, enum tl_kept which, void *data, size_t n);
 /*
- * The same of an array that need not lie in memory: `put` writes its n elements into the file,
- * where the timeline has them from then on. 0 or negative errno: nothing has changed; -ENOENT when
- * there is no file.
+ * The same for an array that need not lie in memory: `put` writes its n elements into the file,
+ * from which the timeline uses them afterwards. Returns 0, or a negative errno with nothing
+ * changed; -ENOENT when there is no file.
  */
 int timeline_keep_put(struct timeline *t, enum tl_kept which, size_t n,
                       int (*put)(int fd, void *arg), void *arg) must_check;
-/* Waits for what is being written. */
+/* Waits until everything has been written. */
 void timeline_index_close(struct timeline *t);
-/* The first 32 bytes of a file of that length, as timeline_map wants them. */
+/* The first 32 bytes that timeline_map expects of a file of this length. */
 void timeline_index_stamp(uint32_t start[8], uint64_t key, uint64_t len);

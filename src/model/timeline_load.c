@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 
 /*
- * About what an event takes of a recording; how many are added in one go; from how many bytes on
- *    the timeline is built while the recording is read.
+ * Approximately how many bytes of a recording an event takes; how many events are added in one go;
+ * and the size from which on the timeline is built while the recording is read.
  */
 enum { EVENT_BYTES = 16, SLICE = 512, STREAMED_BYTES = 32 << 20 };
 
@@ -101,7 +101,7 @@ static uint32_t millis(int64_t ns)
     return ms > UINT32_MAX ? UINT32_MAX : (uint32_t)ms;
 }
 
-/* An event with a duration: the beginning of a wait and its end. */
+/* Adds an event with a duration as the beginning and the end of a wait. */
 static void add_wait(struct loader *l, enum tl_event_kind begin, enum tl_event_kind end,
                      uint32_t object, uint32_t owner, uint32_t waker, uint32_t timeout_ms,
                      bool timed_out)
@@ -126,7 +126,10 @@ static void add_wait(struct loader *l, enum tl_event_kind begin, enum tl_event_k
 static void on_enter(struct loader *l)
 {
     uint32_t owner = thread_field(l, PREVIOUS_OWNER);
-    /* Ours is the owner at enter; the JDK's the one that let it go. */
+    /*
+     * In our recordings it is the owner at the time of entering; in the JDK's it is the one that
+     * released the monitor.
+     */
     add_wait(l, TLE_CONTENDED_ENTER, TLE_CONTENDED_ENTERED, object_field(l, MONITOR_CLASS),
              l->ours ? owner : TL_NONE, l->ours ? TL_NONE : owner, 0, false);
 }
@@ -146,7 +149,7 @@ static void on_park(struct loader *l)
              millis(timeout), false);
 }
 
-/* Why a virtual thread left its carrier is on its stack. */
+/* Returns why a virtual thread left its carrier, which its stack shows. */
 static enum tl_event_kind why_unmounted(struct loader *l, bool *ret_timed)
 {
     const struct rec_stack *s = rec_stack(&l->e->object, loader_wishes[STACK_TRACE].name);
@@ -182,13 +185,13 @@ static void on_thread_start(struct loader *l)
     if (thread == TL_NONE)
         thread = thread_field(l, EVENT_THREAD);
     if (started && started->is_virtual && l->ours)
-        return; /* jvmscope.ThreadObject tells more */
+        return; /* jvmscope.ThreadObject says more */
     struct tl_event *e = add(l, l->e->start_ns, TLE_THREAD_START, thread);
     if (e)
         e->other = parent;
 }
 
-/* What is true of a thread at any time. */
+/* Records what is true of a thread at any time. */
 static void know_thread(struct loader *l, uint32_t thread, uint32_t object)
 {
     timeline_thread_object(l->b, thread, object);
@@ -202,8 +205,8 @@ static void know_thread(struct loader *l, uint32_t thread, uint32_t object)
 }
 
 /*
- * One that was there already, unless an earlier event says otherwise, which may be read later: the
- * builder sees them in order.
+ * The thread existed already, unless an earlier event says otherwise. That event may be read later;
+ * the builder sees them in order.
  */
 static void on_thread_object(struct loader *l)
 {
@@ -382,8 +385,8 @@ static void on_event(struct loader *l)
 }
 
 /*
- * A wait that went on when it was told and ended later was recorded twice, or more often: the
- * record of the whole stays, else the first one. Their beginnings are of the same time.
+ * A wait that was reported while it continued, and ended later, is recorded twice or more often.
+ * All records have the same beginning. The record of the whole wait is kept, or else the first one.
  */
 static bool is_double(const struct tl_event *events, size_t n, size_t i)
 {
@@ -398,7 +401,7 @@ static bool is_double(const struct tl_event *events, size_t n, size_t i)
     return false;
 }
 
-/* Takes the events in order of time, until there are no more. */
+/* Adds the events in chronological order until there are no more. */
 static int build_events(struct loader *l)
 {
     struct tl_event *events;
@@ -423,18 +426,18 @@ static void *build_beside(void *arg)
 {
     struct loader *l = arg;
     l->built = build_events(l);
-    tl_spool_stop(&l->events); /* after a failure nobody takes what is still added */
+    tl_spool_stop(&l->events); /* after a failure nobody takes the events that are still added */
     return NULL;
 }
 
-/* Sets time 0: the first event's, or where the recording says it begins. */
+/* Sets time 0: the time of the first event, or the beginning that the recording states. */
 static void begin(struct loader *l, const struct rec_info *info, int64_t first)
 {
     int64_t origin = first ? MIN(first, info->start_ns) : info->start_ns;
     timeline_origin(l->b, (uint64_t)origin, (uint64_t)origin);
 }
 
-/* Reads the recording to its end: all rows to `on_row`. */
+/* Reads the recording to its end and passes all rows to `on_row`. */
 static int read_rows(struct loader *l, struct rec_rows *rows, void (*on_row)(struct loader *))
 {
     const struct rec_row *batch;
@@ -460,7 +463,7 @@ static int read_rows(struct loader *l, struct rec_rows *rows, void (*on_row)(str
     return r;
 }
 
-/* Of the first reading: what holds for the whole of the recording. */
+/* During the first reading: takes what holds for the whole recording. */
 static void on_first(struct loader *l)
 {
     if (l->e->tag == ANALYSIS) {
@@ -489,8 +492,8 @@ static unsigned first_wants(int tag)
 }
 
 /*
- * Reads what must be known before the events, from where in the file on there are none before which
- * time, and when they end.
+ * First reading: collects what must be known before the events; finds for each part of the file the
+ * time before which no later event begins; and finds when the events end.
  */
 static int read_first(struct loader *l, struct recording *recording, int64_t *end_ns)
 {
@@ -516,8 +519,8 @@ static int read_first(struct loader *l, struct recording *recording, int64_t *en
 }
 
 /*
- * Who wrote it decides what a field means; that is said once, near the beginning, but not before
- * all else.
+ * Who wrote the recording decides what a field means. This is stated once, near the beginning but
+ * not before everything else.
  */
 static int read_writer(struct loader *l, struct recording *recording)
 {
@@ -531,8 +534,8 @@ static int read_writer(struct loader *l, struct recording *recording)
 }
 
 /*
- * Reads all events while a thread builds the timeline from those that are behind all others; or
- * first this, then that.
+ * Reads all events while a thread builds the timeline from those that no later event can precede;
+ * for small recordings one after the other.
  */
 static int read_all_events(struct loader *l, struct recording *recording,
                            const struct rec_info *info)
@@ -549,7 +552,7 @@ static int read_all_events(struct loader *l, struct recording *recording,
     }
     bool beside = l->streamed && pthread_create(&builder, NULL, build_beside, l) == 0;
     if (!beside)
-        vec_clear(&l->parts); /* nobody takes: all of it is kept */
+        vec_clear(&l->parts); /* nobody takes events meanwhile: all of them are kept */
     r = read_rows(l, rows, on_event);
     if (r < 0)
         tl_spool_stop(&l->events);
@@ -627,7 +630,10 @@ int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_fro
     return r;
 }
 
-/* Where the index of a recording lies, and what it must match; 0 when there can be none. */
+/*
+ * Returns where the index of a recording lies and the key that it must match; 0 when there can be
+ * none.
+ */
 static uint64_t index_of(const char *path, struct buf *index)
 {
     struct stat st;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Timelines from recordings: ours, and those of plain JFR, where what is not recorded is unknown or
- * inferred.
+ * Timelines from recordings: from ours, and from those of plain JFR, in which whatever is not
+ * recorded is unknown or inferred.
  */
 #pragma once
 
@@ -9,19 +9,20 @@
 #include "model/timeline.h"
 
 /*
- * Reads a recording. A large one leaves an index beside it (PATH.timeline), which is used while the
- * recording has the same size and time; no index is written where that is not allowed. Negative
- * errno, with the reason in why.
+ * Reads a recording. For a large one an index is written next to it (PATH.timeline) and used as
+ * long as the recording has the same size and time; where the index may not be written there is
+ * none. Returns a negative errno with the reason in why.
  */
 int timeline_load(struct timeline **ret, const char *path, struct buf *why) must_check;
 /*
- * The same of one whose index lies beside it, which is mapped and not looked at (timeline_check).
+ * The same for a recording with an existing index, which is mapped and not checked
+ * (timeline_check).
  */
 int timeline_load_unchecked(struct timeline **ret, const char *path) must_check;
 /*
- * The same without an index, but that of many nodes these lie in the file which timeline_save makes
- * one of, with that name (NULL: nowhere). The timeline is built while the recording is read, when
- * that has so many bytes.
+ * The same without using an index. When there are many nodes, they lie in the file of this name
+ * that timeline_save turns into an index (NULL: in memory). The timeline is built while the
+ * recording is read if it has at least streamed_from bytes.
  */
 int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_from,
                   const char *index, struct buf *why) must_check;

@@ -9,7 +9,10 @@
 
 enum { STEP_BYTES = 64 << 20 };
 
-/* Really allocated: a store to a mapping cannot be told that the disk is full. */
+/*
+ * The blocks are really allocated, because a store to a mapping cannot report that the disk is
+ * full.
+ */
 static int allocate(struct tl_nodes_file *f)
 {
     struct rlimit limit;
@@ -29,7 +32,7 @@ int tl_nodes_file_new(struct tl_nodes_file **ret, const char *path)
     if (!f)
         return -ENOMEM;
     f->file = OUT_FILE;
-    /* Addresses for all that there can be: the file grows into them. */
+    /* Addresses for the largest possible number of nodes, into which the file grows. */
     size_t most = ((size_t)TL_NONE + 1) * sizeof(struct tl_node) + STEP_BYTES;
     int r = out_file_open_private(&f->file, path);
     void *p = r == 0 ? mmap(NULL, most, PROT_READ | PROT_WRITE, MAP_SHARED, f->file.fd, 0) : NULL;
@@ -54,7 +57,7 @@ int tl_nodes_file_grow(struct tl_nodes_file *f, struct tl_node **nodes, size_t *
             return r;
     }
     f->given = f->len;
-    (void)!allocate(f); /* ahead; else it is told the next time */
+    (void)!allocate(f); /* allocates in advance; a failure is reported the next time */
     *nodes = (struct tl_node *)(void *)(f->pages.map + timeline_nodes_offset());
     *cap = (f->given - timeline_nodes_offset()) / sizeof(**nodes);
     return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the builder of timelines knows between two events: timeline_builder.c keeps its tables and
- * nodes, timeline_waits.c says what ended a wait, timeline_events.c takes the events and follows
- * the lives of threads.
+ * What the builder of timelines knows between two events. timeline_builder.c maintains its tables
+ * and nodes; timeline_waits.c decides what ended a wait; timeline_events.c takes the events and
+ * follows the lives of threads.
  */
 #pragma once
 
@@ -17,22 +17,22 @@ enum { NESTING = 6, AHEAD = 16 };
 
 /* What a thread is doing, between events. */
 struct doing {
-    uint32_t blocked_since;  /* first node of the wait that goes on, or TL_NONE */
-    uint32_t pending_unpark; /* unpark whose permit was not used yet */
-    /* when the last call of an unpark of it had returned; 0 not known */
+    uint32_t blocked_since;  /* first node of the current wait, or TL_NONE */
+    uint32_t pending_unpark; /* an unpark whose permit has not been used yet */
+    /* when the last call that unparked it returned; 0: unknown */
     uint64_t unpark_until;
-    uint32_t pending_interrupt; /* interrupt that no wait has answered yet */
+    uint32_t pending_interrupt; /* an interrupt to which no wait has responded yet */
     uint32_t notified;          /* the notification that chose this waiter */
-    /* where it got the monitor that it waits for, seen by another thread before itself */
+    /* the node at which it got the monitor that it waits for, if another thread saw that first */
     uint32_t handed;
     uint32_t starter;       /* the call of start() */
-    uint32_t last_unparked; /* of a carrier: the unpark that woke it last */
-    /* of a carrier: the last node of the virtual thread that ended on it last */
+    uint32_t last_unparked; /* of a carrier: the unpark that last woke it */
+    /* of a carrier: the last node of the virtual thread that last ended on it */
     uint32_t carried;
-    uint32_t wait_next; /* next in the wait set */
+    uint32_t wait_next; /* the next thread in the wait set */
     uint32_t wait_object;
-    uint8_t depth;  /* of nested waits, such as Unsafe.park inside LockSupport.park */
-    uint8_t hidden; /* of these, how many were deeper than NESTING */
+    uint8_t depth;  /* depth of nested waits, such as Unsafe.park inside LockSupport.park */
+    uint8_t hidden; /* how many of these exceed NESTING */
     bool ended;
 
     struct {
@@ -41,25 +41,26 @@ struct doing {
     } states[NESTING];
 };
 
-/* What is known of a monitor: the design's maps 1, 4 and 5. */
+/* What is known about a monitor: the design's maps 1, 4 and 5. */
 struct monitor {
     uint32_t owner;     /* thread, or TL_NONE */
-    uint32_t release;   /* node at which the last owner let it go, when that is known exactly */
-    uint32_t wait_head; /* wait set in order of arrival: threads */
+    uint32_t release;   /* the node at which the last owner released it, if known exactly */
+    uint32_t wait_head; /* the wait set in order of arrival: threads */
     uint32_t wait_tail;
-    uint32_t unbound; /* a running node that was woken by nobody known */
-    bool owner_exact; /* recorded, not concluded */
+    uint32_t unbound; /* a running node that was woken by an unknown thread */
+    bool owner_exact; /* recorded, not inferred */
 };
 
 struct timeline_builder {
     VEC(struct tl_node) nodes;
-    struct tl_nodes_file *nodes_file; /* where these lie, NULL: in memory */
-    char *nodes_path;                 /* where they may lie from some on, NULL: nowhere */
+    struct tl_nodes_file *nodes_file; /* the file that holds the nodes; NULL: they are in memory */
+    /* the file that may hold them once there are many; NULL: none */
+    char *nodes_path;
     VEC(struct tl_context) contexts;
     VEC(struct tl_thread) threads;
     VEC(struct tl_object) objects;
     VEC(struct tl_stack) stacks;
-    VEC(bool) stacks_in_wait; /* their top is Object.wait */
+    VEC(bool) stacks_in_wait; /* whether their top frame is Object.wait */
     VEC(struct tl_frame) frames;
     VEC(struct tl_pause) pauses;
     VEC(struct tl_delay) delays;
@@ -69,24 +70,27 @@ struct timeline_builder {
     struct map thread_ids, object_ids, stack_ids;
     uint32_t *context_index; /* open addressing, number + 1 */
     size_t context_cap;
-    /* of the next events' likely contexts: where to look, then their numbers */
+    /* for the next events' likely contexts: first the place to look, then the number */
     uint32_t ahead[AHEAD];
-    /* that of the event that is added now; any number, when nobody looked ahead */
+    /* the likely context of the current event; any number when it was not looked up in advance */
     uint32_t likely;
-    uint32_t no_context; /* the one without anything + 1; 0: not there yet */
+    uint32_t no_context; /* the number + 1 of the context with no attributes; 0: not created yet */
     uint64_t origin, epoch, now;
     uint32_t last_ended; /* thread, or TL_NONE */
-    uint32_t last_user;  /* the same, of threads that the VM waits for at its end */
+    uint32_t last_user;  /* the same, among threads for which the VM waits at its end */
     uint32_t destroyer;  /* the thread that waits for them, or TL_NONE */
     uint64_t unbound;
     bool started;
-    bool shared;            /* by two threads (timeline_share) */
-    pthread_mutex_t moving; /* then: of threads, doing, objects, monitors, stacks, frames and
-                               strings, where these lie; what they hold is their own, and its number
-                               is known to the other thread by an event first */
+    bool shared; /* two threads use it (timeline_share) */
+    /*
+     * If shared: protects the places of threads, doing, objects, monitors, stacks, frames and
+     * strings, which move when these tables grow. Their contents need no lock, because the other
+     * thread learns the number of an element only from an event.
+     */
+    pthread_mutex_t moving;
 };
 
-/* timeline_builder.c. Each answers the number of what it added, or a negative error. */
+/* timeline_builder.c. Each returns the number of what it added, or a negative error. */
 int64_t timeline_node_add(struct timeline_builder *b, uint32_t thread, enum tl_kind kind,
                           uint32_t context);
 int64_t timeline_node_with(struct timeline_builder *b, uint32_t thread, enum tl_kind kind,
@@ -99,7 +103,7 @@ void timeline_bind_release(struct timeline_builder *b, uint32_t n, enum tl_edge 
 /* The text of a string. */
 const char *timeline_text(const struct timeline_builder *b, uint32_t string);
 int timeline_thread_seen(struct timeline_builder *b, uint32_t thread);
-/* Node n is where its thread began, by the call of start() that node starter is. */
+/* Records that node n is where its thread began, by the call of start() at node starter. */
 void timeline_started_by(struct timeline_builder *b, uint32_t n, uint32_t starter, bool inferred);
 
 /* timeline_waits.c */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events by time: spread over buckets of equal spans in one pass, then each bucket, which fits the
- * cache, by merging.
+ * Sorts events by time: distributes them over buckets of equal spans in one pass, then sorts each
+ * bucket, which fits into the cache, by merging.
  */
 #include "model/timeline_sort.h"
 
@@ -24,7 +24,7 @@ static void insertion_sort(struct tl_event *e, size_t n)
     }
 }
 
-/* Stable; room holds n events. */
+/* Stable; room must hold n events. */
 static void merge_sort(struct tl_event *e, size_t n, struct tl_event *room)
 {
     if (n <= SHORT) {
@@ -80,7 +80,7 @@ int tl_events_sort(struct tl_event *events, size_t n)
     return 0;
 }
 
-/* By the digit of some bits from `shift` on. */
+/* One pass of a radix sort, by the digit from bit `shift` on. */
 static void keys_pass(const uint64_t *from, uint64_t *to, size_t n, unsigned shift, unsigned bits)
 {
     uint32_t at[1 << DIGIT_BITS] = {0}, mask = (1u << bits) - 1, sum = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Orders of events by time, worked out on eight bytes an event. */
+/* Sorts events by time, using eight bytes per event. */
 #pragma once
 
 #include "base/macro.h"
@@ -7,11 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A time over a bound below it, and a number of fewer bits than 64 - the time's. */
+/*
+ * A key holds a time relative to a lower bound, and a number that needs fewer than 64 bits minus
+ * those of the time.
+ */
 #define TL_KEY_NUMBER_BITS 32
 
 /*
- * Keys of (time << TL_KEY_NUMBER_BITS | number) by their times, of which the highest is known;
- * equal ones keep their order. room is for as many.
+ * Sorts keys of the form (time << TL_KEY_NUMBER_BITS | number) by their times, of which the highest
+ * is known. Equal times keep their order. room must hold as many elements.
  */
 void tl_keys_sort(uint64_t *keys, uint64_t *room, size_t n, uint32_t highest);

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Buckets that fit a cache of the second level, and how many may wait to be taken. */
+/* Buckets fit into a second-level cache; and this many sorted buckets may wait to be taken. */
 enum {
     BLOCK_EVENTS = 255,
     SLAB_BLOCKS = 256,
@@ -20,7 +20,7 @@ enum {
 struct spool_block {
     struct spool_block *next;
     size_t n;
-    uint64_t spare[2]; /* 8 KiB in all */
+    uint64_t spare[2]; /* makes the size 8 KiB */
     struct tl_event events[BLOCK_EVENTS];
 };
 
@@ -66,7 +66,7 @@ void tl_spool_release(struct tl_spool *s)
     }
 }
 
-/* One that was used, or new memory. */
+/* Returns a block that was used before, or new memory. */
 static struct spool_block *block_new(struct tl_spool *s)
 {
     struct spool_block *b = s->free;
@@ -145,8 +145,8 @@ void tl_spool_close(struct tl_spool *s)
 }
 
 /*
- * The next bucket that holds anything, in order, when it is ready. The lock is held. False: there
- * is none any more.
+ * Waits for the next non-empty bucket, in order. The caller holds the lock. Returns false when
+ * there are no more.
  */
 static bool bucket_wait(struct tl_spool *s, struct spool_bucket *ret)
 {
@@ -164,8 +164,8 @@ static bool bucket_wait(struct tl_spool *s, struct spool_bucket *ret)
 }
 
 /*
- * Blocks that were emptied: to be used again, or given back when nothing will be added. The lock is
- * held.
+ * Keeps emptied blocks for reuse, or frees them when nothing more will be added. The caller holds
+ * the lock.
  */
 static void blocks_free(struct tl_spool *s, struct spool_bucket *b)
 {
@@ -181,7 +181,9 @@ static void blocks_free(struct tl_spool *s, struct spool_bucket *b)
     s->free = b->first;
 }
 
-/* The blocks of a bucket, how many events they hold, and their least and last time. */
+/*
+ * Collects the blocks of a bucket, the number of their events, and their least and greatest time.
+ */
 static int survey(struct tl_spool *s, const struct spool_bucket *b, size_t *ret_n,
                   uint64_t *ret_low, uint64_t *ret_high)
 {
@@ -212,8 +214,8 @@ static void copy_all(const struct tl_spool *s, struct tl_event *to)
 }
 
 /*
- * Copies a bucket's events in their order, which is worked out on keys; when the times lie too far
- * apart for those, on them.
+ * Copies a bucket's events in sorted order. The order is computed on keys or, when the times are
+ * too far apart for keys, on the events.
  */
 static int copy_sorted(struct tl_spool *s, const struct spool_bucket *b, struct spool_sorted *to)
 {
@@ -245,7 +247,7 @@ static int copy_sorted(struct tl_spool *s, const struct spool_bucket *b, struct 
     return 0;
 }
 
-/* Into a place that is free. */
+/* Sorts the next bucket into a free place. */
 static void make(struct tl_spool *s)
 {
     struct spool_sorted *to = &s->sorted[s->made % ARRAY_SIZE(s->sorted)];

@@ -29,7 +29,7 @@ struct parser {
     struct buf values; /* the texts of one element's attributes */
     struct timeline_builder *b;
     VEC(struct tl_event) events;
-    struct tl_event now; /* the element that is open */
+    struct tl_event now; /* the open element */
     uint32_t object_id, class;
     bool has_object, any, unpark, existing, is_start;
     struct tl_frame frames[FRAMES_MAX];
@@ -69,7 +69,7 @@ static bool read_name(struct parser *p, char *to)
     return n > 0;
 }
 
-/* A character reference or a predefined entity after '&'. */
+/* Reads a character reference or a predefined entity after '&'. */
 static bool read_reference(struct parser *p, struct buf *to)
 {
     static const struct {
@@ -141,7 +141,7 @@ static bool read_value(struct parser *p, size_t *ret_offset)
     return p->at < p->end && *p->at++ == quote;
 }
 
-/* Passes text, comments, declarations and instructions up to the next element. */
+/* Skips text, comments, declarations and instructions up to the next element. */
 static bool to_element(struct parser *p)
 {
     for (;;) {
@@ -162,7 +162,7 @@ static bool to_element(struct parser *p)
     }
 }
 
-/* 1: an element; 0: the end; -EBADMSG. */
+/* Returns 1 for an element, 0 at the end, or -EBADMSG. */
 static int next_element(struct parser *p, struct element *e)
 {
     size_t offsets[ATTRIBUTES_MAX] = {0};
@@ -241,7 +241,7 @@ static uint32_t thread_number(struct parser *p, const char *id)
     return (uint32_t)n;
 }
 
-/* "seconds.fraction" in ns. */
+/* Converts "seconds.fraction" to ns. */
 static uint64_t time_of(const char *text)
 {
     char *end;
@@ -346,7 +346,7 @@ static void annotation(struct parser *p, const struct element *e)
     }
 }
 
-/* The element is complete: its object is known by class and id. */
+/* Completes an element, whose object is identified by class and id. */
 static void end_event(struct parser *p)
 {
     if (!p->any || p->error < 0)
@@ -362,7 +362,8 @@ static void end_event(struct parser *p)
     if (p->existing)
         p->now.flags |= TLE_EXISTING;
     if (p->unpark) {
-        p->now.kind = TLE_UNPARK; /* of the thread whose object it is: known once all threads are */
+        /* the object is that of a thread; which one is known once all threads are */
+        p->now.kind = TLE_UNPARK;
         p->now.spare = 1;
     }
     if (p->n_frames && p->error == 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the thread profiler's XML (doc/trcxml.dtd) into a timeline. The names of the design's prose
- * are understood too.
+ * Reads the thread profiler's XML (doc/trcxml.dtd) into a timeline. The names used in the prose of
+ * the design are accepted too.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-/* True when the bytes look like such a file. */
+/* Returns whether the bytes look like such a file. */
 bool trcxml_is(const void *bytes, size_t len);
-/* -EBADMSG with the reason and line in why, or -ENOMEM. */
+/* Returns 0, -EBADMSG with the reason and the line in why, or -ENOMEM. */
 int trcxml_read(struct timeline **ret, const void *bytes, size_t len, struct buf *why) must_check;

@@ -8,8 +8,8 @@
 enum { RUN_MAX = 4 * 10 + 2 * STATES };
 
 /*
- * The first of places from..to - 1, `stride` numbers apart, whose time is beyond `time`; near
- * `from` it is found at once.
+ * Returns the first of the places from..to - 1, which are `stride` numbers apart, whose time is
+ * after `time`. Takes constant time near `from`.
  */
 static uint64_t search(const uint64_t *at, size_t stride, uint64_t from, uint64_t to, uint64_t time)
 {
@@ -31,8 +31,8 @@ static uint64_t search(const uint64_t *at, size_t stride, uint64_t from, uint64_
 }
 
 /*
- * The last mark of a level in at + 1 .. to - 1 that is not beyond a time, as a place in the lane;
- * `at` when there is none.
+ * Returns the last mark of a level in at + 1 .. to - 1 that is not after a time, as a place in the
+ * lane; `at` when there is none.
  */
 static uint64_t last_mark(const struct lanes *l, int level, uint64_t at, uint64_t to, uint64_t time)
 {
@@ -42,7 +42,7 @@ static uint64_t last_mark(const struct lanes *l, int level, uint64_t at, uint64_
     return m > first ? (m - 1) << shift : at;
 }
 
-/* The first of places from..to - 1 of a lane whose time is beyond `time`. */
+/* Returns the first of the places from..to - 1 of a lane whose time is after `time`. */
 static uint64_t behind(const struct lanes *l, uint64_t from, uint64_t to, uint64_t time)
 {
     if (from >= to)
@@ -54,8 +54,9 @@ static uint64_t behind(const struct lanes *l, uint64_t from, uint64_t to, uint64
 }
 
 /*
- * The mark behind i that lies between two times, of a level or those below: its place, and its time
- * in *ret. 0 when none does; then *ret is the last place with a mark that is not beyond them, or i.
+ * Finds a mark of this or a lower level that follows i and lies between two times. Returns its
+ * place, and its time in *ret. Returns 0 when there is none; then *ret is the last marked place
+ * that is not after them, or i.
  */
 static uint64_t mark_within(const struct lanes *l, int level, uint64_t i, uint64_t last,
                             uint64_t from, uint64_t to, uint64_t *ret)
@@ -74,8 +75,8 @@ static uint64_t mark_within(const struct lanes *l, int level, uint64_t i, uint64
 }
 
 /*
- * The last of places i + 1 .. last - 1 that is not beyond a time, i + 1 when all are; no mark lies
- * between `near` and it.
+ * Returns the last of the places i + 1 .. last - 1 that is not after a time, or i + 1 when all are;
+ * there is no mark between `near` and it.
  */
 static uint64_t last_until(const struct lanes *l, uint64_t i, uint64_t near, uint64_t last,
                            uint64_t time)
@@ -84,7 +85,7 @@ static uint64_t last_until(const struct lanes *l, uint64_t i, uint64_t near, uin
     return MAX(at, i + 1);
 }
 
-/* The level of marks of which several lie in each pixel of a part of a lane. */
+/* Returns the level of marks of which several lie in each pixel of a part of a lane. */
 static int level_of(uint64_t n, uint32_t width)
 {
     enum { SEVERAL = 6 };
@@ -95,7 +96,7 @@ static int level_of(uint64_t n, uint32_t width)
     return k;
 }
 
-/* Adds the time by column of states i to j - 1 of a lane, one by one. */
+/* Adds the time of the states i to j - 1 of a lane by column, one state at a time. */
 static void add_each(const struct timeline_view *v, uint32_t thread, uint64_t i, uint64_t j,
                      uint64_t sum[STATES])
 {
@@ -103,7 +104,7 @@ static void add_each(const struct timeline_view *v, uint32_t thread, uint64_t i,
         sum[v->column[kind_of(v->states.at[i])]] += end_of(v, thread, i) - time_of(v->states.at[i]);
 }
 
-/* The same by marks, as far as they go. */
+/* Adds the same by marks, as far as these reach. */
 static void add_states(const struct timeline_view *v, uint32_t thread, uint64_t i, uint64_t j,
                        uint64_t sum[STATES])
 {
@@ -124,7 +125,7 @@ static void add_states(const struct timeline_view *v, uint32_t thread, uint64_t 
     add_each(v, thread, last, j, sum);
 }
 
-/* LEB128 into a place that has room; behind it. */
+/* Writes LEB128 into memory with enough room and returns the place after it. */
 static inline uint8_t *put(uint8_t *to, uint64_t v)
 {
     for (; v > 127; v >>= 7)
@@ -133,14 +134,14 @@ static inline uint8_t *put(uint8_t *to, uint64_t v)
     return to;
 }
 
-/* A run that is being made: the states from i to j - 1, and when the j-th begins. */
+/* A run that is being built: the states from i to j - 1, and the time when the j-th begins. */
 struct run {
     uint64_t i, j, begin, end;
 };
 
 /*
- * How many states a run has, and the share of each kind. `whole`: it begins where its first state
- * does.
+ * Writes how many states a run has and the share of each kind. `whole`: the run begins where its
+ * first state does.
  */
 static uint8_t *put_many(const struct timeline_view *v, uint32_t thread, const struct run *r,
                          bool whole, uint8_t *to)
@@ -165,9 +166,9 @@ static uint8_t *put_many(const struct timeline_view *v, uint32_t thread, const s
 }
 
 /*
- * Where a run ends that begins within state r->i: at a mark that lies about a pixel behind, found
- * without a look at the states themselves; else at the last state that begins in the pixel, or with
- * the state itself. False when there is no more.
+ * Finds where a run ends that begins within state r->i: at a mark about a pixel later, found
+ * without looking at the states themselves; otherwise at the last state that begins in the pixel,
+ * or with the state itself. Returns false when there is nothing more.
  */
 static bool end_run(const struct timeline_view *v, uint32_t thread, const struct view_range *range,
                     uint64_t pixel, int level, struct run *r)
@@ -184,7 +185,7 @@ static bool end_run(const struct timeline_view *v, uint32_t thread, const struct
         r->j = r->i + 1;
         r->end = end_of(v, thread, r->i);
         if (kind_of(l->at[r->i]) == TL_DEAD && r->end <= r->begin) {
-            r->end = r->begin; /* a thread's end lasts: it is a state without a length here */
+            r->end = r->begin; /* a thread's end lasts; here it is a state without a length */
             return time_of(l->at[r->i]) >= range->from;
         }
         if (r->end > r->begin)
@@ -192,7 +193,7 @@ static bool end_run(const struct timeline_view *v, uint32_t thread, const struct
     }
     if (r->i < last && r->j < last && r->end - r->begin < pixel) {
         uint64_t j = last_until(l, r->i, near, last, r->begin + pixel);
-        if (time_of(l->at[j]) > r->begin) { /* else the file tells of no order */
+        if (time_of(l->at[j]) > r->begin) { /* otherwise the file is not in order */
             r->j = j;
             r->end = time_of(l->at[j]);
         }
@@ -200,7 +201,7 @@ static bool end_run(const struct timeline_view *v, uint32_t thread, const struct
     return r->i < last;
 }
 
-/* Appends the runs of a lane from its i-th state on; how many. */
+/* Appends the runs of a lane from its i-th state on and returns their number. */
 static uint64_t put_runs(const struct timeline_view *v, const struct view_range *range,
                          uint32_t thread, uint64_t pixel, uint64_t i, struct buf *runs)
 {
@@ -302,12 +303,12 @@ static size_t first_arrow(const struct timeline_view *v, uint64_t time)
 }
 
 /*
- * Arrows lo to hi - 1, `stride` apart: a selection of a level of samples, where the stride allows
+ * Arrows lo to hi - 1, `stride` apart: a selection from a level of samples where the stride allows
  * that.
  */
 struct looking {
     const struct timeline_view *v;
-    const struct arrow *sample; /* NULL: each arrow is looked at itself */
+    const struct arrow *sample; /* NULL: each arrow itself is examined */
     size_t i, end, step, stride;
 };
 
@@ -327,7 +328,7 @@ static struct looking look_at(const struct timeline_view *v, size_t lo, size_t h
                             step << shift};
 }
 
-/* The next one that leads to or from a row that is shown; false at the end. */
+/* Finds the next arrow that leads to or from a visible row; returns false at the end. */
 static bool next_arrow(struct looking *l, const uint8_t *shown, struct arrow *ret)
 {
     size_t n_threads = l->v->t->n_threads;
@@ -353,7 +354,10 @@ int timeline_view_arrows(const struct timeline_view *v, const struct view_range 
         return -ENOMEM;
     for (size_t i = 0; i < r->n_threads; i++)
         shown[r->threads[i]] = 1;
-    /* First how many of those looked at belong to the rows, then one of every so many of them. */
+    /*
+     * First counts how many of the examined arrows belong to the rows, then takes one of every so
+     * many of them.
+     */
     struct arrow a;
     const struct looking all = look_at(v, lo, MAX(hi, lo));
     for (struct looking l = all; next_arrow(&l, shown, &a);)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes a view from all nodes of a timeline, once, and keeps it in a file. */
+/* Makes a view from all nodes of a timeline and saves it in a file. */
 #include "model/timeline_view_private.h"
 
 #include "base/file.h"
@@ -16,7 +16,7 @@ static_assert(STATES < 16, "the number of kinds has four bits");
 
 enum { VIEW_MAGIC = 0x6a766d76, VIEW_VERSION = 1 }; /* "vmvj" */
 
-/* The machine's own byte order; a cache, not a format. */
+/* In the machine's own byte order: this is a cache, not a format. */
 struct view_header {
     uint32_t magic, version;
     uint64_t key, file_len;
@@ -49,7 +49,10 @@ bool view_arrow_of(const struct timeline *t, uint32_t node, struct arrow *ret)
     return true;
 }
 
-/* Zeroed room for a part. What is large is filled in no order: large pages are missed less. */
+/*
+ * Returns zeroed memory for a part. Large pages cause fewer misses in parts that are filled in
+ * random order.
+ */
 static void *room(struct timeline_view *v, enum view_part part, uint64_t n, size_t size)
 {
     void *data = calloc(n + 1, size);
@@ -59,7 +62,7 @@ static void *room(struct timeline_view *v, enum view_part part, uint64_t n, size
     return data;
 }
 
-/* How many nodes of each kind there are, and of each thread, in first[thread + 2]. */
+/* Counts the nodes of each kind, and of each thread in first[thread + 2]. */
 static int count_nodes(struct timeline_view *v, uint64_t counts[TL_KINDS])
 {
     const struct timeline *t = v->t;
@@ -83,7 +86,7 @@ static int count_nodes(struct timeline_view *v, uint64_t counts[TL_KINDS])
     return 0;
 }
 
-/* Lanes while they are filled. */
+/* The state of lanes while they are filled. */
 struct filling {
     uint64_t *first, *at;
     uint32_t *node;
@@ -98,7 +101,7 @@ static int lanes_room(struct timeline_view *v, enum view_part part, struct filli
     return f->at && f->node ? 0 : -ENOMEM;
 }
 
-/* Puts every node where it belongs. */
+/* Puts every node into its lane. */
 static int fill_lanes(struct timeline_view *v)
 {
     const struct timeline *t = v->t;
@@ -121,7 +124,7 @@ static int fill_lanes(struct timeline_view *v)
     return 0;
 }
 
-/* The marks of lanes whose nodes are in place: by level 0, of which the others are a selection. */
+/* Makes the marks of filled lanes: those of level 0, from which the other levels are selected. */
 static int make_marks(struct timeline_view *v, const struct lanes *l, enum view_part part)
 {
     uint64_t n = l->first[v->t->n_threads], sum[STATES] = {0};
@@ -177,7 +180,7 @@ static void lanes_at(struct lanes *l, const struct timeline_view *v, enum view_p
     l->stride = stride;
 }
 
-/* The names of the parts that are there. */
+/* Sets the names of the parts that exist. */
 static void name_parts(struct timeline_view *v)
 {
     v->ends = v->parts[PART_ENDS].data;
@@ -265,7 +268,7 @@ int timeline_view_save(struct timeline_view *v, const char *path, uint64_t key, 
     return r == 0 ? out_file_commit(&f) : r;
 }
 
-/* Bytes of an element of a part. */
+/* Returns the size of an element of a part in bytes. */
 static size_t size_of(int part)
 {
     if (part == PART_STATE_NODE || part == PART_INSTANT_NODE || part == PART_ARROWS)
@@ -273,7 +276,7 @@ static size_t size_of(int part)
     return part == PART_REST ? 1 : part < PART_SAMPLES ? sizeof(uint64_t) : sizeof(struct arrow);
 }
 
-/* Where the lanes of threads begin, and that all of them and their marks are there. */
+/* Checks where the lanes of threads begin, and that all of them and their marks are there. */
 static bool lanes_hold(const struct timeline_view *v, const struct lanes *l, enum view_part part)
 {
     size_t n_threads = v->t->n_threads;
@@ -292,8 +295,8 @@ static bool lanes_hold(const struct timeline_view *v, const struct lanes *l, enu
 }
 
 /*
- * What the numbers in the parts lead to is checked where they are used, but that the parts belong
- * together.
+ * Checks that the parts match each other. What the numbers in them refer to is checked where they
+ * are used.
  */
 static bool parts_hold(const struct timeline_view *v)
 {
@@ -305,7 +308,10 @@ static bool parts_hold(const struct timeline_view *v)
     return ok;
 }
 
-/* Takes the parts of a mapped file; false when they are not there, or not where they say. */
+/*
+ * Takes the parts of a mapped file; returns false when they are missing or not where the header
+ * says.
+ */
 static bool take_parts(struct timeline_view *v, const struct view_header *h)
 {
     if (h->n_columns > STATES)

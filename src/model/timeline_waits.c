@@ -6,13 +6,13 @@
 #include <string.h>
 
 /*
- * A wait that waits for a notification which came just after its record was made: clocks of two
- * threads differ that little.
+ * A notification may be recorded this long before the wait that it ends, because the clocks of two
+ * threads differ by that much.
  */
 #define LATE_NOTIFY_NS 100000
-/* A virtual thread's carrier wakes who joined it that soon after its end. */
+/* The carrier of a virtual thread wakes threads that joined it within this time after its end. */
 #define AFTER_END_NS 1000000
-/* A wait that ends so much after its timeout did not wait for the timer alone. */
+/* A wait that ends this much after its timeout was not waiting for the timer alone. */
 #define LATE_TIMEOUT_NS 2000000
 
 struct monitor *timeline_monitor_of(struct timeline_builder *b, uint32_t object)
@@ -31,9 +31,9 @@ void timeline_owned_by(struct monitor *m, uint32_t thread, bool exact)
 }
 
 /*
- * The node at which a thread can have let the monitor go for a receiver that runs now. A thread
- * that waits does not release (but for wait itself, at its beginning), so it is where its wait
- * began; the last node of a dead thread; else here and now.
+ * Returns the node at which a thread may have released the monitor for a receiver that runs now. A
+ * waiting thread releases nothing (except in wait itself, at its beginning), so it is where its
+ * wait began; for a dead thread it is its last node; otherwise the current time.
  */
 static int64_t release_node(struct timeline_builder *b, uint32_t owner, uint32_t object,
                             uint32_t receiver)
@@ -46,7 +46,7 @@ static int64_t release_node(struct timeline_builder *b, uint32_t owner, uint32_t
     return timeline_node_with(b, owner, TL_HANDOFF, object, TL_NONE, receiver);
 }
 
-/* Begins a wait of any kind. A wait within a wait of the same kind is the same wait. */
+/* Begins a wait of any kind. A wait within a wait of the same kind is part of it. */
 int64_t timeline_block(struct timeline_builder *b, const struct tl_event *e, enum tl_kind kind)
 {
     struct doing *d = &b->doing.data[e->thread];
@@ -56,7 +56,7 @@ int64_t timeline_block(struct timeline_builder *b, const struct tl_event *e, enu
     }
     uint8_t outer = d->depth ? d->states[d->depth - 1].kind : TL_RUN;
     if ((outer == kind && kind == TL_PARK) || (d->depth && kind == TL_UNMOUNTED)) {
-        d->states[d->depth++].kind = TL_KINDS; /* the inner record of one park */
+        d->states[d->depth++].kind = TL_KINDS; /* the inner record of the same park */
         return TL_NONE;
     }
     int64_t n = timeline_node_of(b, e, kind);
@@ -73,7 +73,7 @@ int64_t timeline_block(struct timeline_builder *b, const struct tl_event *e, enu
 }
 
 /*
- * Ends the innermost wait when it is of this kind. Answers the node after it, or TL_NONE when there
+ * Ends the innermost wait if it is of this kind. Returns the node after it, or TL_NONE when there
  * is nothing to end.
  */
 int64_t timeline_unblock(struct timeline_builder *b, uint32_t thread, enum tl_kind kind,
@@ -136,8 +136,8 @@ void timeline_wait_set_remove(struct timeline_builder *b, uint32_t thread)
 }
 
 /*
- * The head of the wait set is notified by node n: from now on it waits for the monitor. HotSpot's
- * wait set is a queue.
+ * Node n notifies the head of the wait set, which waits for the monitor from now on. HotSpot's wait
+ * set is a queue.
  */
 static int notify_first(struct timeline_builder *b, uint32_t object, uint32_t n, enum tl_edge edge)
 {
@@ -168,8 +168,8 @@ int timeline_on_notify(struct timeline_builder *b, const struct tl_event *e)
     if (m->wait_head == TL_NONE && m->unbound != TL_NONE &&
         b->now - b->nodes.data[m->unbound].time <= LATE_NOTIFY_NS) {
         /*
-         * Woken before the record of the notification: the interaction is known, but as a waker it
-         * would lie behind.
+         * It was woken before the notification was recorded. The interaction is known, but it
+         * cannot be the waker, because a waker must come first.
          */
         b->nodes.data[n].waker = m->unbound;
         m->unbound = TL_NONE;
@@ -205,14 +205,16 @@ int timeline_on_wait(struct timeline_builder *b, const struct tl_event *e)
     return 0;
 }
 
-/* How a wait ended that is about to be followed by a running node. */
+/* How a wait ended that a running node is about to follow. */
 struct cause {
     enum tl_edge edge;
     uint32_t waker;
     bool inferred;
 };
 
-/* Who let the monitor go for a thread that has been notified by node `notified` and runs now. */
+/*
+ * Finds who released the monitor for a thread that node `notified` had notified and that runs now.
+ */
 static int reacquired(struct timeline_builder *b, uint32_t thread, uint32_t notified,
                       uint32_t object, struct cause *ret)
 {
@@ -238,8 +240,8 @@ static int reacquired(struct timeline_builder *b, uint32_t thread, uint32_t noti
 }
 
 /*
- * Gives a notification back that a waiter did not get after all (its time was out first): the next
- * in the queue had it.
+ * Returns a notification that a waiter did not receive after all, because it timed out first: the
+ * next thread in the queue received it.
  */
 static int notification_passes_on(struct timeline_builder *b, uint32_t thread, uint32_t object)
 {
@@ -265,8 +267,8 @@ static bool interrupted(struct timeline_builder *b, uint32_t thread, uint32_t n)
 }
 
 /*
- * A join of which only the class of the object is known (plain JFR): the thread that ended last, if
- * that was during the wait.
+ * For a join of which only the object's class is known (plain JFR): returns the thread that ended
+ * last, if it ended during the wait.
  */
 static uint32_t joined_by_class(const struct timeline_builder *b, const struct tl_event *e)
 {
@@ -278,9 +280,9 @@ static uint32_t joined_by_class(const struct timeline_builder *b, const struct t
 }
 
 /*
- * The node by which the end of a thread wakes one that joins it. Where ThreadEnd is posted the
- * thread is not dead yet: a wait that began behind it waits for what the VM does until it is, and
- * that ends here and now.
+ * Returns the node by which the end of a thread wakes a thread that joins it. When ThreadEnd is
+ * posted the thread is not dead yet; a wait that began after that waits for what the VM does until
+ * the thread is dead, which ends at the current time.
  */
 static int64_t death_node(struct timeline_builder *b, uint32_t dead, uint32_t waiter)
 {
@@ -290,7 +292,7 @@ static int64_t death_node(struct timeline_builder *b, uint32_t dead, uint32_t wa
     return timeline_node_with(b, dead, TL_DEAD_JOIN, TL_NONE, TL_NONE, waiter);
 }
 
-/* Why a wait ended that was not timed out. */
+/* Finds why a wait ended that did not time out. */
 static int waited_cause(struct timeline_builder *b, const struct tl_event *e, struct cause *ret)
 {
     struct doing *d = &b->doing.data[e->thread];
@@ -311,7 +313,8 @@ static int waited_cause(struct timeline_builder *b, const struct tl_event *e, st
         *ret = (struct cause){TL_BY_JOIN, b->threads.data[b->last_ended].last, true};
     } else if (e->other != TL_NONE && e->other != e->thread) {
         /*
-         * The notifier is recorded but not when it notified (plain JFR): not later than it blocked.
+         * The notifier is recorded, but not when it notified (plain JFR): at the latest when it
+         * blocked.
          */
         int r = timeline_thread_seen(b, e->other);
         int64_t at = r < 0 ? r : release_node(b, e->other, e->object, e->thread);
@@ -322,7 +325,7 @@ static int waited_cause(struct timeline_builder *b, const struct tl_event *e, st
     return 0;
 }
 
-/* The wait ended by its timeout: what looked like a notification was not for it. */
+/* The wait ended by its timeout: what looked like a notification for it was not. */
 static int waited_in_vain(struct timeline_builder *b, const struct tl_event *e, struct cause *ret)
 {
     uint32_t last = b->threads.data[e->thread].last, context = b->nodes.data[last].context;
@@ -335,7 +338,10 @@ static int waited_in_vain(struct timeline_builder *b, const struct tl_event *e, 
     }
     int r = notification_passes_on(b, e->thread, e->object);
     b->doing.data[e->thread].notified = TL_NONE;
-    /* Much later than the timeout: it waited for the monitor, which the owner of then let go. */
+    /*
+     * It ended much later than the timeout: it waited for the monitor, which the owner then
+     * released.
+     */
     uint64_t waited = b->now - b->nodes.data[b->doing.data[e->thread].blocked_since].time;
     struct monitor *m = timeline_monitor_of(b, e->object);
     uint32_t timeout_ms = b->contexts.data[context].timeout_ms;
@@ -378,8 +384,9 @@ int timeline_on_waited(struct timeline_builder *b, const struct tl_event *e)
 }
 
 /*
- * A thread is seen to own the monitor that it waits for by its own records: it has got it and not
- * said so yet. Who let it go is known now, when the one that sees it is that very thread for one.
+ * A thread is seen to own the monitor for which, by its own records, it waits: it has acquired the
+ * monitor but not reported it yet. Who released it is known now, for instance when the observer is
+ * that very thread.
  */
 static int handed_over(struct timeline_builder *b, uint32_t receiver, uint32_t object)
 {
@@ -398,9 +405,9 @@ static int handed_over(struct timeline_builder *b, uint32_t receiver, uint32_t o
 }
 
 /*
- * A thread that comes to the monitor from within Object.wait (27 on) was awake when the VM said
- * that its wait had ended, but did not have the monitor. What others were said to have got from it
- * since, they got where it was said to have got it.
+ * A thread that enters the monitor from within Object.wait (JDK 27 and later) was awake when the VM
+ * reported the end of its wait, but did not have the monitor. Threads that were taken to have got
+ * the monitor from it since then got it from its previous owner.
  */
 static void never_had(struct timeline_builder *b, const struct tl_event *e)
 {
@@ -452,7 +459,9 @@ static uint32_t block_context(const struct timeline_builder *b, uint32_t thread)
     return d->states[d->depth - 1].context;
 }
 
-/* Who let a contended monitor go: recorded, or the owner by the map. */
+/*
+ * Finds who released a contended monitor: the recorded thread, or the owner according to the map.
+ */
 static int entered_cause(struct timeline_builder *b, const struct tl_event *e, struct cause *ret)
 {
     struct monitor *m = timeline_monitor_of(b, e->object);
@@ -460,7 +469,7 @@ static int entered_cause(struct timeline_builder *b, const struct tl_event *e, s
     uint32_t from = recorded ? e->other : m ? m->owner : TL_NONE;
     uint32_t dead = e->object != TL_NONE ? b->objects.data[e->object].thread : TL_NONE;
     if (dead != TL_NONE && dead != e->thread && b->doing.data[dead].ended) {
-        /* A thread that dies holds its own monitor while it wakes those who join it. */
+        /* A dying thread holds its own monitor while it wakes the threads that join it. */
         int64_t death = death_node(b, dead, e->thread);
         if (death >= 0)
             *ret = (struct cause){TL_BY_JOIN, (uint32_t)death, false};
@@ -477,8 +486,8 @@ static int entered_cause(struct timeline_builder *b, const struct tl_event *e, s
     int64_t release = m && m->owner == from && m->release != TL_NONE ? m->release : TL_NONE;
     int r = timeline_thread_seen(b, from);
     /*
-     * It had called wait() but not let the monitor go when this thread came and saw it own that: it
-     * has done so since.
+     * It had called wait() but not yet released the monitor when this thread saw it as the owner;
+     * it has released it since.
      */
     bool late =
         release != TL_NONE && m->owner_exact &&
@@ -514,9 +523,9 @@ int timeline_on_entered(struct timeline_builder *b, const struct tl_event *e)
 }
 
 /*
- * The node of the unpark that ends a park now. One that was called before the park, but had not
- * returned when that began, was late: the parked thread goes on where it returns, or at the latest
- * where its thread does something else.
+ * Returns the node of the unpark that ends a park now. If the unpark was called before the park but
+ * had not returned when the park began, it came late: the parked thread continues when the call
+ * returns, or at the latest when the calling thread does something else.
  */
 static int64_t unpark_node(struct timeline_builder *b, uint32_t thread)
 {
@@ -532,7 +541,7 @@ static int64_t unpark_node(struct timeline_builder *b, uint32_t thread)
                               thread);
 }
 
-/* What woke a thread whose park ended at node n. */
+/* Finds what woke a thread whose park ended at node n. */
 static void parked_cause(struct timeline_builder *b, const struct tl_event *e, uint32_t n,
                          uint32_t unpark, const struct tl_context *c, uint64_t waited)
 {
@@ -575,8 +584,8 @@ int timeline_on_parked(struct timeline_builder *b, const struct tl_event *e)
 }
 
 /*
- * Virtual threads are joined through a latch that the carrier opens, after the end: then it is the
- * end that woke the joiner. Answers the virtual thread's last node, or TL_NONE.
+ * A virtual thread is joined through a latch that its carrier opens after its end; then the end is
+ * what woke the joining thread. Returns the virtual thread's last node, or TL_NONE.
  */
 static uint32_t end_of_virtual(const struct timeline_builder *b, const struct tl_event *e)
 {
@@ -605,7 +614,7 @@ int timeline_on_unpark(struct timeline_builder *b, const struct tl_event *e)
             end != TL_NONE
                 ? end
                 : (uint32_t)
-                      n; /* there is one permit: later unparks before its use change nothing */
+                      n; /* there is one permit: later unparks change nothing until it is used */
     if (d->depth && d->states[d->depth - 1].kind == TL_PARK) {
         struct monitor *m =
             timeline_monitor_of(b, b->contexts.data[d->states[d->depth - 1].context].object);
@@ -633,8 +642,9 @@ static void shift(uint32_t *node, uint32_t from, uint32_t by)
 }
 
 /*
- * The last n nodes, added now, belong behind the last wait of their threads: a cycle is there from
- * when its last thread waits. All numbers of nodes behind that place change.
+ * Moves the last n nodes, which were just added, after the last wait of their threads, because a
+ * cycle exists from the moment when its last thread waits. The numbers of all nodes after that
+ * place change.
  */
 static void move_back(struct timeline_builder *b, uint32_t n)
 {
@@ -664,9 +674,9 @@ static void move_back(struct timeline_builder *b, uint32_t n)
 }
 
 /*
- * Cycles among the threads that wait at the end: such a thread waits for a lock whose owner waits
- * for a lock ... The owners are what was recorded last; a cycle that was not one would have
- * dissolved before the end.
+ * Finds cycles among the threads that wait at the end: a thread waits for a lock whose owner waits
+ * for a lock, and so on. The owners are those recorded last; a cycle that did not really exist
+ * would have dissolved before the end.
  */
 int timeline_find_deadlocks(struct timeline_builder *b, uint32_t *ret_cycles)
 {

@@ -46,7 +46,7 @@ int vm_time_sum(struct vm_time *ret, const struct profile *p, const struct profi
             sum.process_ns += t->cpu_ns;
             continue;
         }
-        size_t n = 0; /* a file may say anything */
+        size_t n = 0; /* a file may contain anything */
         while (n < MIN(sum.rows.len, (size_t)ROWS_MAX - 1) && sum.rows.data[n].what != t->what)
             n++;
         if (n == sum.rows.len && vec_push(&sum.rows, ((struct vm_time_row){t->what, 0})) < 0) {
@@ -67,7 +67,7 @@ void vm_time_release(struct vm_time *t)
     vec_release(&t->rows);
 }
 
-/* The node of "[compilers]" and below it the thread's name. */
+/* Returns the node of "[compilers]" or the like, with the thread's name below it. */
 static int64_t node_of(struct profile *p, const struct profile_cpu_time *t)
 {
     char text[64];
@@ -83,7 +83,7 @@ static int64_t node_of(struct profile *p, const struct profile_cpu_time *t)
 }
 
 /*
- * When in the time since `before` it was used is not known: samples lie there in equal distances.
+ * When the time since `before` was used is not known, so its samples are placed at equal distances.
  */
 static int spread(struct profile *p, const struct profile_sample *all, uint64_t before)
 {
@@ -104,14 +104,14 @@ static int spread(struct profile *p, const struct profile_sample *all, uint64_t 
 int vm_time_samples(struct profile *p)
 {
     uint64_t interval = p->series[PROFILE_CPU].interval_ns;
-    struct map owed = {0}; /* by node: nanoseconds that are not yet an interval */
+    struct map owed = {0}; /* by node: nanoseconds that do not make up an interval yet */
     uint64_t before = 0;
     int r = 0;
     if (!interval || p->vm.samples.len)
         return 0;
     for (size_t i = 0; i < p->cpu_times.len && r == 0; i++) {
         const struct profile_cpu_time t = p->cpu_times.data[i];
-        if (is_process(p, &t)) { /* the last of those that are told together */
+        if (is_process(p, &t)) { /* the last of the events that are written together */
             before = MIN(t.time_ns, p->duration_ns);
             continue;
         }

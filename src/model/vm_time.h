@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CPU time of threads that run no Java code, beside the samples of those that do: jvmscope.CpuTime
- * (doc/format.md).
+ * CPU time of threads that run no Java code, in addition to the samples of those that do:
+ * jvmscope.CpuTime (doc/format.md).
  */
 #pragma once
 
 #include "model/profile.h"
 
 #define VM_TIME_PROCESS "process"
-/* Ids of threads that are made for it; no recording has a thread of such an id. */
+/* Ids of threads that are made for this; no thread of a recording has such an id. */
 #define VM_TIME_THREAD (UINT64_C(1) << 63)
 
-/* Takes over what an event says. 0 or -ENOMEM. */
+/* Adds the contents of an event. Returns 0 or -ENOMEM. */
 int profile_cpu_time(struct profile *p, uint64_t time_ns, const char *what, const char *name,
                      int64_t cpu_ns) must_check;
 
@@ -21,8 +21,8 @@ struct vm_time_row {
 };
 
 /*
- * Sums in a window of time. The process has used process_ns, of which its Java threads all but
- * others_ns. Zeroed is none.
+ * Sums over a window of time. The process used process_ns, of which others_ns were not used by Java
+ * threads. A zeroed struct means none.
  */
 struct vm_time {
     VEC(struct vm_time_row) rows;
@@ -33,5 +33,5 @@ int vm_time_sum(struct vm_time *ret, const struct profile *p,
                 const struct profile_filter *filter) must_check;
 void vm_time_release(struct vm_time *t);
 
-/* Fills p->vm, once: for views with profile_filter.with_vm. 0 or -ENOMEM. */
+/* Fills p->vm, once, for views with profile_filter.with_vm. Returns 0 or -ENOMEM. */
 int vm_time_samples(struct profile *p) must_check;
