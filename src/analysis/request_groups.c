@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/request_groups.h"
+
+#include "base/hash.h"
+#include "base/latency.h"
+#include "base/map.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Amounts by a pair of keys. */
+struct tally_row {
+    uint64_t a, b, ns;
+    struct thread_doing doing; /* one that was counted here */
+};
+
+struct tally {
+    struct map at;
+    VEC(struct tally_row) rows;
+};
+
+/* A cause while it is summed up. */
+struct sum {
+    enum request_cause cause;
+    const char *object;
+    uint64_t slow_ns, typical_ns;
+    uint64_t of_request; /* of the request that is being read */
+    uint32_t largest;
+    struct tally own, culprits;
+    struct tally busy; /* by the name of the request */
+};
+
+struct summing {
+    struct request_ledger *l;
+    const struct requests *r;
+    const struct timeline *t;
+    struct map at;
+    VEC(struct sum) sums;
+    struct request_parts parts;
+    struct thread_doings doings;
+};
+
+static uint64_t text_key(const char *s)
+{
+    return s ? hash_bytes(s, strlen(s)) : 0;
+}
+
+static int tally_add(struct tally *y, uint64_t a, uint64_t b, const struct thread_doing *doing)
+{
+    bool added = false;
+    uint64_t *at = map_at(&y->at, hash_u64(a) ^ b, y->rows.len, &added);
+    if (!at)
+        return -ENOMEM;
+    if (added)
+        return vec_push(&y->rows, ((struct tally_row){a, b, doing->ns, *doing}));
+    y->rows.data[*at].ns += doing->ns;
+    return 0;
+}
+
+static void tally_release(struct tally *y)
+{
+    map_release(&y->at);
+    vec_release(&y->rows);
+}
+
+static struct sum *sum_of(struct summing *s, const struct request_part *p)
+{
+    bool added = false;
+    /* The collector's pauses have many names, and are one cause. */
+    const char *object = p->cause == CAUSE_GC ? NULL : p->object;
+    uint64_t *at =
+        map_at(&s->at, hash_u64((uint64_t)p->cause + 1) ^ text_key(object), s->sums.len, &added);
+    if (!at)
+        return NULL;
+    if (added && vec_push(&s->sums, ((struct sum){.cause = p->cause, .object = object})) < 0)
+        return NULL;
+    return &s->sums.data[*at];
+}
+
+static uint64_t frames_key(const struct frames_ref *f)
+{
+    return f->n ? (uint64_t)f->sampled << 63 | (uint64_t)f->n << 40 | f->first : 0;
+}
+
+static int add_doings(struct summing *s, struct tally *to)
+{
+    int e = 0;
+    for (size_t i = 0; e == 0 && i < s->doings.rows.len; i++) {
+        const struct thread_doing *d = &s->doings.rows.data[i];
+        e = tally_add(to, (uint64_t)d->kind << 32 | d->thread, frames_key(&d->frames), d);
+    }
+    return e;
+}
+
+/* Whose request a worker was busy with while a task lay in its queue. */
+static int add_busy(struct summing *s, struct sum *sum, const struct request_part *p)
+{
+    enum { LOOKED_AT = 64 };
+
+    const struct requests *r = s->r;
+    int64_t start = (int64_t)(p->start + s->t->origin_ns),
+            end = start + (int64_t)(p->end - p->start);
+    uint64_t id = s->t->threads[p->thread].id;
+    size_t i = requests_work_at(r, id, end);
+    int e = 0;
+    for (int looked = 0; e == 0 && i-- > 0 && looked < LOOKED_AT; looked++) {
+        const struct request_work *w = &r->works.data[r->by_thread.data[i]];
+        if (w->thread != id)
+            break;
+        if (w->end_ns <= start || w->owner == REQUEST_NONE)
+            continue;
+        struct thread_doing doing = {.ns =
+                                         (uint64_t)(MIN(end, w->end_ns) - MAX(start, w->start_ns))};
+        e = tally_add(&sum->busy, r->list.data[w->owner].name, 0, &doing);
+    }
+    return e;
+}
+
+/* Adds a slow request's part to its cause, with who and where. */
+static int add_slow(struct summing *s, struct sum *sum, const struct request_part *p)
+{
+    sum->slow_ns += p->end - p->start;
+    vec_clear(&s->doings.rows);
+    int e = request_part_stacks(s->l, p, &s->doings);
+    e = e ? e : add_doings(s, &sum->own);
+    vec_clear(&s->doings.rows);
+    e = e ? e : request_part_culprits(s->l, p, &s->doings);
+    e = e ? e : add_doings(s, &sum->culprits);
+    if (e == 0 && p->cause == CAUSE_QUEUE && p->thread != TL_NONE)
+        e = add_busy(s, sum, p);
+    return e;
+}
+
+static int add_requests(struct summing *s, const uint32_t *list, size_t n, bool slow)
+{
+    int e = 0;
+    for (size_t i = 0; e == 0 && i < n; i++) {
+        struct sum *largest = NULL;
+        e = request_parts(s->l, &s->r->list.data[list[i]], &s->parts);
+        for (size_t k = 0; k < s->sums.len; k++)
+            s->sums.data[k].of_request = 0;
+        for (size_t k = 0; e == 0 && k < s->parts.rows.len; k++) {
+            const struct request_part *p = &s->parts.rows.data[k];
+            struct sum *sum = sum_of(s, p);
+            if (!sum)
+                return -ENOMEM;
+            sum->of_request += p->end - p->start;
+            if (slow)
+                e = add_slow(s, sum, p);
+            else
+                sum->typical_ns += p->end - p->start;
+        }
+        for (size_t k = 0; slow && k < s->sums.len; k++)
+            if (!largest || s->sums.data[k].of_request > largest->of_request)
+                largest = &s->sums.data[k];
+        if (largest)
+            largest->largest++;
+    }
+    return e;
+}
+
+/* ---- who, in one sentence ---- */
+
+/* Rows by method: what of a tally was in each. */
+struct method_row {
+    const char *method;
+    uint64_t ns;
+};
+
+static uint64_t thread_key(const struct summing *s, uint32_t thread)
+{
+    return thread == TL_NONE ? 0 : text_key(tl_thread_name(s->t, thread));
+}
+
+/*
+ * The method in which most of the time was, the thread that was there most, and how it was there.
+ * An empty tally leaves nothing.
+ */
+static int culprit_of(const struct summing *s, const struct tally *y, size_t requests,
+                      struct group_culprit *ret)
+{
+    struct map methods = {0}, threads = {0};
+    VEC(struct method_row) rows = {0};
+    size_t best = 0;
+    uint64_t kinds[REQUEST_CAUSES] = {0}, most_thread = 0, most_frames = 0;
+    int e = 0;
+    for (size_t i = 0; e == 0 && i < y->rows.len; i++) {
+        const char *method = frames_program(s->l, &y->rows.data[i].doing.frames);
+        bool added = false;
+        uint64_t *at = map_at(&methods, text_key(method), rows.len, &added);
+        e = !at ? -ENOMEM : added ? vec_push(&rows, ((struct method_row){method, 0})) : 0;
+        if (e == 0)
+            rows.data[*at].ns += y->rows.data[i].ns;
+    }
+    for (size_t i = 0; i < rows.len; i++)
+        best = rows.data[i].ns > rows.data[best].ns ? i : best;
+    for (size_t i = 0; e == 0 && i < y->rows.len; i++) {
+        const struct tally_row *row = &y->rows.data[i];
+        uint64_t key = text_key(frames_program(s->l, &row->doing.frames));
+        if (*map_get(&methods, key) != best)
+            continue;
+        uint64_t *ns = map_at(&threads, thread_key(s, row->doing.thread), 0, NULL);
+        if (!ns) {
+            e = -ENOMEM;
+            break;
+        }
+        *ns += row->ns;
+        kinds[row->doing.kind] += row->ns;
+        if (*ns > most_thread) {
+            most_thread = *ns;
+            ret->thread =
+                row->doing.thread == TL_NONE ? NULL : tl_thread_name(s->t, row->doing.thread);
+        }
+        if (row->ns > most_frames) {
+            most_frames = row->ns;
+            ret->frames = row->doing.frames;
+        }
+    }
+    for (int k = 0; k < REQUEST_CAUSES; k++)
+        ret->kind = kinds[k] > kinds[ret->kind] ? (enum request_cause)k : ret->kind;
+    if (e == 0 && rows.len) {
+        ret->method = rows.data[best].method;
+        ret->ns = (double)rows.data[best].ns / (double)MAX(requests, (size_t)1);
+        ret->threads = (uint32_t)threads.len;
+    }
+    map_release(&methods);
+    map_release(&threads);
+    vec_release(&rows);
+    return e;
+}
+
+static const char *busy_with(const struct summing *s, const struct tally *y)
+{
+    const struct tally_row *best = NULL;
+    for (size_t i = 0; i < y->rows.len; i++)
+        best = !best || y->rows.data[i].ns > best->ns ? &y->rows.data[i] : best;
+    return best ? requests_text(s->r, s->r->names.data[best->a].name) : NULL;
+}
+
+static int by_share(const void *a, const void *b)
+{
+    const struct group_cause *x = a, *y = b;
+    double dx = x->slow_ns - x->typical_ns, dy = y->slow_ns - y->typical_ns;
+    return dx > dy ? -1 : dx < dy ? 1 : (int)x->cause - (int)y->cause;
+}
+
+/* ---- which are slow, and which are typical ---- */
+
+static uint64_t latency(const struct requests *r, uint32_t i)
+{
+    return (uint64_t)(r->list.data[i].end_ns - r->list.data[i].start_ns);
+}
+
+static int choose(const struct requests *r, uint32_t name, const struct group_options *o,
+                  struct request_group *g)
+{
+    const struct request_name *n = &r->names.data[name];
+    const uint32_t *list = vec_at(&r->by_name, n->first);
+    uint32_t slow = n->count, from = n->count / 4, to = n->count - n->count / 4;
+    if (o->over_ns) {
+        while (slow > 0 && latency(r, list[slow - 1]) > o->over_ns)
+            slow--;
+    } else {
+        double all = (double)(n->exact ? n->all : n->count);
+        uint64_t wanted = (uint64_t)(o->share * all);
+        wanted += (double)wanted < o->share * all - 1e-9;
+        /* Requests that were not kept are missing: those that are there are no slower for it. */
+        uint64_t least =
+            n->exact ? latency_least_ns(latency_bucket(request_quantile(r, n, 1 - o->share))) : 0;
+        while (slow > 0 && wanted > 0 && latency(r, list[slow - 1]) >= least) {
+            slow--;
+            wanted--;
+        }
+    }
+    if (n->exact) {
+        uint64_t low = latency_least_ns(latency_bucket(request_quantile(r, n, 0.25))),
+                 high = latency_least_ns(latency_bucket(request_quantile(r, n, 0.75)) + 1);
+        for (from = 0; from < n->count && latency(r, list[from]) < low;)
+            from++;
+        for (to = from; to < n->count && latency(r, list[to]) < high;)
+            to++;
+    }
+    int e = 0;
+    for (uint32_t i = slow; e == 0 && i < n->count; i++)
+        e = vec_push(&g->slow, list[i]);
+    for (uint32_t i = from; e == 0 && i < MIN(to, slow); i++)
+        e = vec_push(&g->typical, list[i]);
+    if (g->slow.len)
+        g->limit_ns = latency(r, g->slow.data[0]);
+    return e ? e : g->slow.len ? 0 : -ENOENT;
+}
+
+static double mean(const struct requests *r, const uint32_t *list, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)latency(r, list[i]);
+    return n ? sum / (double)n : 0;
+}
+
+int request_group(struct request_ledger *l, const struct requests *r, const struct timeline *t,
+                  uint32_t name, const struct group_options *o, struct request_group *ret)
+{
+    struct request_group g = {.name = name};
+    struct summing s = {.l = l, .r = r, .t = t};
+    int e = choose(r, name, o, &g);
+    if (e == 0)
+        e = add_requests(&s, g.slow.data, g.slow.len, true);
+    if (e == 0)
+        e = add_requests(&s, g.typical.data, g.typical.len, false);
+    g.slow_mean_ns = mean(r, g.slow.data, g.slow.len);
+    g.typical_mean_ns = mean(r, g.typical.data, g.typical.len);
+    for (size_t i = 0; e == 0 && i < s.sums.len; i++) {
+        const struct sum *sum = &s.sums.data[i];
+        double difference = g.slow_mean_ns - g.typical_mean_ns;
+        struct group_cause c = {
+            .cause = sum->cause,
+            .object = sum->object,
+            .slow_ns = (double)sum->slow_ns / (double)g.slow.len,
+            .typical_ns = g.typical.len ? (double)sum->typical_ns / (double)g.typical.len : 0,
+            .largest = sum->largest,
+            .busy_with = busy_with(&s, &sum->busy),
+        };
+        c.share = difference > 0 ? (c.slow_ns - c.typical_ns) / difference : 0;
+        e = culprit_of(&s, &sum->own, g.slow.len, &c.own);
+        e = e ? e : culprit_of(&s, &sum->culprits, g.slow.len, &c.culprit);
+        e = e ? e : vec_push(&g.causes, c);
+    }
+    vec_sort(&g.causes, by_share);
+    for (size_t i = 0; i < s.sums.len; i++) {
+        tally_release(&s.sums.data[i].own);
+        tally_release(&s.sums.data[i].culprits);
+        tally_release(&s.sums.data[i].busy);
+    }
+    map_release(&s.at);
+    vec_release(&s.sums);
+    request_parts_release(&s.parts);
+    vec_release(&s.doings.rows);
+    if (e < 0)
+        request_group_release(&g);
+    else
+        *ret = g;
+    return e;
+}
+
+void request_group_release(struct request_group *g)
+{
+    vec_release(&g->slow);
+    vec_release(&g->typical);
+    vec_release(&g->causes);
+}
+
+int request_name_sums(struct request_ledger *l, const struct requests *r, uint32_t name,
+                      struct name_sums *ret)
+{
+    const struct request_name *n = &r->names.data[name];
+    struct name_sums sums = {.requests = n->count};
+    struct request_parts p = {0};
+    int e = 0;
+    for (uint32_t i = 0; e == 0 && i < n->count; i++) {
+        const struct request *q = &r->list.data[r->by_name.data[n->first + i]];
+        uint64_t cpu = 0;
+        e = request_parts(l, q, &p);
+        e = e ? e : request_cpu_ns(l, q, &cpu);
+        sums.cpu_ns += cpu;
+        sums.latency_ns += (uint64_t)(q->end_ns - q->start_ns);
+        for (int k = 0; k < REQUEST_CAUSES; k++)
+            sums.ns[k] += p.ns[k];
+    }
+    request_parts_release(&p);
+    if (e == 0)
+        *ret = sums;
+    return e;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why the slow requests of a name are slow: their causes beside those of the typical ones. */
+#pragma once
+
+#include "analysis/request_ledger.h"
+
+struct group_options {
+    double share;     /* the slowest share of the requests of a name is slow */
+    uint64_t over_ns; /* or all that took longer, when it is not 0 */
+};
+
+/* What of the slow requests' time one culprit explains. */
+struct group_culprit {
+    const char *thread;      /* the one to which most of it belongs; NULL: not known */
+    uint32_t threads;        /* how many there are that did the same */
+    const char *method;      /* innermost of the program; NULL */
+    enum request_cause kind; /* what the thread did there most of the time */
+    struct frames_ref frames;
+    double ns; /* a slow request */
+};
+
+struct group_cause {
+    enum request_cause cause;
+    const char *object;           /* class, peer, pool; NULL */
+    double slow_ns, typical_ns;   /* a request */
+    double share;                 /* of the difference of the means */
+    uint32_t largest;             /* in how many slow requests no other cause took more */
+    struct group_culprit own;     /* where the slow requests' own threads were */
+    struct group_culprit culprit; /* whom they waited for */
+    const char *busy_with;        /* of a queue: the request that kept the worker busy; NULL */
+};
+
+struct request_group {
+    uint32_t name;               /* number of requests.names */
+    uint64_t limit_ns;           /* the fastest of the slow ones took as long */
+    VEC(uint32_t) slow, typical; /* numbers of requests.list */
+    double slow_mean_ns, typical_mean_ns;
+    VEC(struct group_cause) causes; /* the largest share first */
+};
+
+/*
+ * 0, -ENOENT (no request of the name is slow) or -ENOMEM. Texts live as long as the ledger, the
+ * timeline and the requests.
+ */
+int request_group(struct request_ledger *l, const struct requests *r, const struct timeline *t,
+                  uint32_t name, const struct group_options *o,
+                  struct request_group *ret) must_check;
+void request_group_release(struct request_group *g);
+
+/* What all requests of a name, as far as they are in the recording, spent their time on. */
+struct name_sums {
+    uint64_t requests, latency_ns, cpu_ns, ns[REQUEST_CAUSES];
+};
+
+int request_name_sums(struct request_ledger *l, const struct requests *r, uint32_t name,
+                      struct name_sums *ret) must_check;

@@ -1,0 +1,924 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/request_ledger.h"
+
+#include "analysis/graph.h"
+#include "model/idle.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A run as long as this without a CPU sample, in a recording that has some, did not run. */
+#define UNSEEN_NS UINT64_C(100000000)
+
+static const char *const cause_names[REQUEST_CAUSES] = {
+    "cpu",   "runnable", "lock", "park",      "queue",      "pool",   "io",
+    "fault", "sleep",    "gc",   "safepoint", "class-load", "unknown"};
+
+const char *request_cause_name(enum request_cause cause)
+{
+    return cause < REQUEST_CAUSES ? cause_names[cause] : "?";
+}
+
+struct request_ledger {
+    const struct requests *r;
+    const struct timeline *t;
+    struct map threads;             /* id to the thread of the timeline */
+    uint32_t *first;                /* per thread: its first place in `nodes` */
+    uint32_t *nodes;                /* by thread, in order of time */
+    uint32_t *object_first, *taken; /* per object: the nodes at which a wait for it ended */
+    uint8_t *roles;                 /* of the timeline's strings: enum frame_role */
+    uint8_t *marks;                 /* of the same: FRAME_ */
+    struct strpool made;            /* texts that are in neither */
+    struct request_parts scratch;
+};
+
+#define FRAME_POOL       1
+#define FRAME_CLASS_LOAD 2
+
+/* In these a thread waits for a connection that others have. */
+static const char *const pool_methods[] = {
+    "com.zaxxer.hikari.pool.HikariPool.getConnection",
+    "com.zaxxer.hikari.util.ConcurrentBag.borrow",
+    "org.apache.commons.dbcp.",
+    "org.apache.commons.dbcp2.",
+    "org.apache.commons.pool.impl.",
+    "org.apache.commons.pool2.impl.",
+    "org.apache.tomcat.dbcp.",
+    "org.apache.tomcat.jdbc.pool.ConnectionPool.borrowConnection",
+    "com.mchange.v2.resourcepool.BasicResourcePool.",
+    "org.apache.http.pool.AbstractConnPool.",
+    "org.apache.hc.core5.pool.",
+    "oracle.ucp.",
+    "org.vibur.objectpool.",
+    "io.agroal.pool.ConnectionPool.",
+    "snaq.db.ConnectionPool.",
+};
+
+static uint8_t mark_of(const char *method)
+{
+    uint8_t mark = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(pool_methods); i++)
+        if (strncmp(method, pool_methods[i], strlen(pool_methods[i])) == 0)
+            mark |= FRAME_POOL;
+    if (strcmp(method, "java.lang.ClassLoader.loadClass") == 0 ||
+        strcmp(method, "java.lang.Class.forName") == 0)
+        mark |= FRAME_CLASS_LOAD;
+    return mark;
+}
+
+/* Lists the nodes of each thread. */
+static int index_nodes(struct request_ledger *l)
+{
+    const struct timeline *t = l->t;
+    l->first = calloc(t->n_threads + 2, sizeof(*l->first));
+    l->nodes = malloc((t->n_nodes + 1) * sizeof(*l->nodes));
+    if (!l->first || !l->nodes)
+        return -ENOMEM;
+    for (size_t i = 0; i < t->n_nodes; i++)
+        l->first[t->nodes[i].thread + 2]++;
+    for (size_t i = 2; i < t->n_threads + 2; i++)
+        l->first[i] += l->first[i - 1];
+    for (size_t i = 0; i < t->n_nodes; i++)
+        l->nodes[l->first[t->nodes[i].thread + 1]++] = (uint32_t)i;
+    return 0;
+}
+
+/* The object for which the wait was that node n ends, or TL_NONE. */
+static uint32_t object_taken(const struct timeline *t, uint32_t n)
+{
+    uint32_t before = graph_before(t, n);
+    if (t->nodes[n].kind != TL_RUN || before == TL_NONE)
+        return TL_NONE;
+    switch ((enum tl_kind)t->nodes[before].kind) {
+    case TL_WAIT_LOCK:
+    case TL_REACQUIRE:
+    case TL_DEADLOCK:
+    case TL_PARK:
+        return tl_context_of(t, before)->object;
+    default:
+        return TL_NONE;
+    }
+}
+
+static int index_objects(struct request_ledger *l)
+{
+    const struct timeline *t = l->t;
+    size_t n = 0;
+    l->object_first = calloc(t->n_objects + 2, sizeof(*l->object_first));
+    if (!l->object_first)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < t->n_nodes; i++) {
+        uint32_t object = object_taken(t, i);
+        if (object == TL_NONE)
+            continue;
+        l->object_first[object + 2]++;
+        n++;
+    }
+    l->taken = malloc((n + 1) * sizeof(*l->taken));
+    if (!l->taken)
+        return -ENOMEM;
+    for (size_t i = 2; i < t->n_objects + 2; i++)
+        l->object_first[i] += l->object_first[i - 1];
+    for (uint32_t i = 0; i < t->n_nodes; i++) {
+        uint32_t object = object_taken(t, i);
+        if (object != TL_NONE)
+            l->taken[l->object_first[object + 1]++] = i;
+    }
+    return 0;
+}
+
+int request_ledger_new(struct request_ledger **ret, const struct requests *r,
+                       const struct timeline *t)
+{
+    _cleanup_(request_ledger_freep) struct request_ledger *l = calloc(1, sizeof(*l));
+    if (!l)
+        return -ENOMEM;
+    l->r = r;
+    l->t = t;
+    l->roles = frame_roles(t);
+    l->marks = calloc(t->n_strings + 1, 1);
+    int e = l->roles && l->marks ? 0 : -ENOMEM;
+    for (size_t i = 0; e == 0 && i < t->n_strings; i++)
+        l->marks[i] = mark_of(tl_string(t, (uint32_t)i));
+    for (size_t i = 0; e == 0 && i < t->n_threads; i++)
+        e = map_put(&l->threads, t->threads[i].id, i);
+    if (e == 0)
+        e = index_nodes(l);
+    if (e == 0)
+        e = index_objects(l);
+    if (e == 0)
+        *ret = TAKE(l);
+    return e;
+}
+
+void request_ledger_free(struct request_ledger *l)
+{
+    if (!l)
+        return;
+    map_release(&l->threads);
+    free(l->first);
+    free(l->nodes);
+    free(l->object_first);
+    free(l->taken);
+    free(l->roles);
+    free(l->marks);
+    strpool_release(&l->made);
+    request_parts_release(&l->scratch);
+    free(l);
+}
+
+static uint32_t thread_of(const struct request_ledger *l, uint64_t id)
+{
+    const uint64_t *at = id ? map_get(&l->threads, id) : NULL;
+    return at ? (uint32_t)*at : TL_NONE;
+}
+
+static uint64_t since_origin(const struct request_ledger *l, int64_t ns)
+{
+    return ns > (int64_t)l->t->origin_ns ? (uint64_t)ns - l->t->origin_ns : 0;
+}
+
+static int64_t since_epoch(const struct request_ledger *l, uint64_t ns)
+{
+    return (int64_t)(ns + l->t->origin_ns);
+}
+
+/* ---- what a thread did in a time ---- */
+
+/* A state of a thread: it lasts from start to end, and node `ends`, if any, ended it. */
+struct stretch {
+    uint64_t start, end;
+    uint32_t state, ends; /* nodes; state TL_NONE: before the first one */
+};
+
+/* How many of the thread's nodes, from its first one on, come before a time. */
+static uint32_t nodes_before(const struct request_ledger *l, uint32_t thread, uint64_t time)
+{
+    uint32_t low = l->first[thread], high = l->first[thread + 1];
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (l->t->nodes[l->nodes[mid]].time < time)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/*
+ * The last stretch of a thread that begins before `at`, cut at `at` and at `floor`. Instants do not
+ * end a stretch.
+ */
+static struct stretch stretch_before(const struct request_ledger *l, uint32_t thread,
+                                     uint64_t floor, uint64_t at)
+{
+    const struct tl_node *nodes = l->t->nodes;
+    uint32_t i = nodes_before(l, thread, at), last = l->first[thread + 1];
+    struct stretch s = {floor, at, TL_NONE, TL_NONE};
+    if (i < last && nodes[l->nodes[i]].time == at)
+        s.ends = l->nodes[i];
+    while (i > l->first[thread]) {
+        uint32_t n = l->nodes[i - 1];
+        if (tl_is_state(nodes[n].kind)) {
+            s.state = n;
+            s.start = MAX((uint64_t)nodes[n].time, floor);
+            break;
+        }
+        i--;
+    }
+    return s;
+}
+
+static bool is_blocked(enum tl_kind kind)
+{
+    switch (kind) {
+    case TL_WAIT_OBJECT:
+    case TL_WAIT_LOCK:
+    case TL_WAIT_JOIN:
+    case TL_DEADLOCK:
+    case TL_REACQUIRE:
+    case TL_PARK:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static uint8_t stack_marks(const struct request_ledger *l, uint32_t node)
+{
+    uint32_t stack = tl_context_of(l->t, node)->stack;
+    uint8_t marks = 0;
+    for (uint32_t k = 0; stack != TL_NONE && k < l->t->stacks[stack].len; k++) {
+        uint32_t method = l->t->frames[l->t->stacks[stack].first + k].method;
+        marks |= method < l->t->n_strings ? l->marks[method] : 0;
+    }
+    return marks;
+}
+
+static enum request_cause wait_cause(const struct request_ledger *l, uint32_t state)
+{
+    enum tl_kind kind = l->t->nodes[state].kind;
+    switch (kind) {
+    case TL_RUN:
+        return CAUSE_CPU;
+    case TL_SLEEP:
+        return CAUSE_SLEEP;
+    case TL_IO:
+        return CAUSE_IO;
+    case TL_PREEMPTED:
+    case TL_UNMOUNTED:
+        return CAUSE_RUNNABLE;
+    case TL_DEAD:
+        return CAUSE_UNKNOWN;
+    default:
+        break;
+    }
+    if (!is_blocked(kind))
+        return CAUSE_UNKNOWN;
+    uint8_t marks = stack_marks(l, state);
+    if (marks & FRAME_POOL)
+        return CAUSE_POOL;
+    if (marks & FRAME_CLASS_LOAD)
+        return CAUSE_CLASS_LOAD;
+    return kind == TL_PARK ? CAUSE_PARK : CAUSE_LOCK;
+}
+
+/* The peer or file of a read or write that began there. */
+static const char *io_peer(const struct request_ledger *l, uint32_t state)
+{
+    const struct tl_node *n = &l->t->nodes[state];
+    uint64_t id = l->t->threads[n->thread].id;
+    int64_t start = since_epoch(l, n->time);
+    for (size_t i = requests_span_at(l->r, id, start); i < l->r->spans.len; i++) {
+        const struct request_span *s = &l->r->spans.data[i];
+        if (s->thread != id || s->start_ns != start)
+            break;
+        if (s->kind == SPAN_IO && s->text != REQUEST_NONE)
+            return requests_text(l->r, s->text);
+    }
+    return NULL;
+}
+
+/* ---- parts ---- */
+
+/* Parts are found from the end to the beginning, and turned round when they are all there. */
+static int add_part(struct request_parts *p, struct request_part part)
+{
+    if (part.start >= part.end)
+        return 0;
+    struct request_part *last = p->rows.len ? &p->rows.data[p->rows.len - 1] : NULL;
+    if (last && last->start == part.end && last->cause == part.cause &&
+        last->thread == part.thread && last->object == part.object && last->work == part.work &&
+        (part.cause == CAUSE_CPU || part.cause == CAUSE_UNKNOWN || last->node == part.node)) {
+        last->start = part.start;
+        return 0;
+    }
+    return vec_push(&p->rows, part);
+}
+
+/* The first pause that ends beyond a time; they lie in order and do not overlap. */
+static size_t pause_behind(const struct timeline *t, uint64_t time)
+{
+    size_t low = 0, high = t->n_pauses;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (t->pauses[mid].end_ns <= time)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static size_t delay_behind(const struct timeline *t, uint32_t thread, uint64_t time)
+{
+    size_t low = 0, high = t->n_delays;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        const struct tl_delay *d = &t->delays[mid];
+        if (d->thread < thread || (d->thread == thread && d->end_ns <= time))
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* How much of a run the thread had no processor; where in it is not known. */
+static uint64_t delayed(const struct timeline *t, uint32_t thread, uint64_t start, uint64_t end)
+{
+    uint64_t ns = 0;
+    for (size_t i = delay_behind(t, thread, start);
+         i < t->n_delays && t->delays[i].thread == thread && t->delays[i].start_ns < end; i++) {
+        const struct tl_delay *d = &t->delays[i];
+        uint64_t from = MAX(start, d->start_ns), to = MIN(end, d->end_ns);
+        if (d->end_ns > d->start_ns)
+            ns +=
+                (uint64_t)((double)d->ns * (double)(to - from) / (double)(d->end_ns - d->start_ns));
+    }
+    return MIN(ns, end - start);
+}
+
+static bool has_sample(const struct request_ledger *l, uint32_t thread, uint64_t start,
+                       uint64_t end)
+{
+    uint64_t id = l->t->threads[thread].id;
+    size_t i = requests_sample_at(l->r, id, since_epoch(l, start));
+    return i < l->r->samples.len && l->r->samples.data[i].thread == id &&
+           l->r->samples.data[i].time_ns < since_epoch(l, end);
+}
+
+/*
+ * Whether a time in which the thread is not known to have waited is known to be a run. Recordings
+ * of other recorders leave short waits out.
+ */
+static bool did_run(const struct request_ledger *l, uint32_t thread, uint64_t start, uint64_t end)
+{
+    bool ours = l->t->instrumented != TL_NONE;
+    if (ours ? !l->r->sampled || end - start < UNSEEN_NS : false)
+        return true;
+    return has_sample(l, thread, start, end);
+}
+
+struct run {
+    struct request_part part; /* what its pieces have in common */
+    bool ran;
+};
+
+/* A piece of a run without pauses: what of it had no processor is put at its end. */
+static int add_piece(struct request_ledger *l, struct request_parts *p, const struct run *run,
+                     uint64_t start, uint64_t end)
+{
+    struct request_part part = run->part;
+    part.end = end;
+    part.start = end - delayed(l->t, part.thread, start, end);
+    part.cause = CAUSE_RUNNABLE;
+    int e = add_part(p, part);
+    part.end = part.start;
+    part.start = start;
+    part.cause = run->ran ? CAUSE_CPU : CAUSE_UNKNOWN;
+    return e ? e : add_part(p, part);
+}
+
+/* The last class load of the thread, or safepoint, that overlaps a time; NULL: none. */
+static const struct request_span *last_span(const struct request_ledger *l, uint64_t id,
+                                            enum request_span_kind kind, uint64_t start,
+                                            uint64_t end)
+{
+    enum { LOOKED_AT = 64 };
+
+    size_t i = requests_span_at(l->r, id, since_epoch(l, end));
+    const struct request_span *found = NULL;
+    for (int looked = 0; i-- > 0 && looked < LOOKED_AT; looked++) {
+        const struct request_span *s = &l->r->spans.data[i];
+        if (s->thread != id)
+            break;
+        if (s->kind == kind && s->end_ns > since_epoch(l, start) &&
+            (!found || s->end_ns >= found->end_ns))
+            found = s; /* an outer one */
+    }
+    return found;
+}
+
+/* Divides [start, end), in which no pause is, at what VM and class loaders took of it. */
+static int add_between(struct request_ledger *l, struct request_parts *p, const struct run *run,
+                       uint64_t start, uint64_t end)
+{
+    uint64_t id = l->t->threads[run->part.thread].id;
+    int e = 0;
+    while (e == 0 && start < end) {
+        const struct request_span *s = last_span(l, 0, SPAN_SAFEPOINT, start, end);
+        enum request_cause cause = CAUSE_SAFEPOINT;
+        if (!s) {
+            s = last_span(l, id, SPAN_CLASS_LOAD, start, end);
+            cause = CAUSE_CLASS_LOAD;
+        }
+        if (!s)
+            return add_piece(l, p, run, start, end);
+        struct request_part part = run->part;
+        part.start = MAX(start, since_origin(l, s->start_ns));
+        part.end = MIN(end, since_origin(l, s->end_ns));
+        part.cause = cause;
+        part.object = s->text == REQUEST_NONE ? NULL : requests_text(l->r, s->text);
+        e = add_piece(l, p, run, part.end, end);
+        e = e ? e : add_part(p, part);
+        end = part.start;
+    }
+    return e;
+}
+
+/* Divides a run: pauses of the collector first. */
+static int add_run(struct request_ledger *l, struct request_parts *p, const struct run *run,
+                   uint64_t start, uint64_t end)
+{
+    const struct timeline *t = l->t;
+    size_t first = pause_behind(t, start), i = first;
+    int e = 0;
+    while (i < t->n_pauses && t->pauses[i].start_ns < end)
+        i++;
+    while (e == 0 && i-- > first) {
+        struct request_part gc = run->part;
+        gc.start = MAX(t->pauses[i].start_ns, start);
+        gc.end = MIN(t->pauses[i].end_ns, end);
+        gc.cause = CAUSE_GC;
+        gc.object = tl_string(t, t->pauses[i].name);
+        if (gc.start >= gc.end)
+            continue;
+        e = add_between(l, p, run, gc.end, end);
+        e = e ? e : add_part(p, gc);
+        end = gc.start;
+    }
+    return e ? e : add_between(l, p, run, start, end);
+}
+
+/* The pool for whose connection a request's thread waited at a time, by the request's children. */
+static const char *pool_at(const struct request_ledger *l, const struct request_work *w,
+                           uint64_t start, uint64_t end)
+{
+    const struct request *q = w->owner == REQUEST_NONE ? NULL : &l->r->list.data[w->owner];
+    uint64_t middle = start + (end - start) / 2;
+    for (uint32_t i = 0; q && i < q->children; i++) {
+        const struct request_child *c = &l->r->children.data[q->first_child + i];
+        if (c->thread == w->thread && strcmp(requests_text(l->r, c->kind), "pool") == 0 &&
+            since_origin(l, c->start_ns) <= middle && middle < since_origin(l, c->end_ns))
+            return requests_text(l->r, c->name);
+    }
+    return NULL;
+}
+
+/* The class of the outermost pool frame that a wait was in; NULL after a failure. */
+static const char *pool_class(struct request_ledger *l, uint32_t state)
+{
+    uint32_t stack = tl_context_of(l->t, state)->stack;
+    const char *method = "";
+    for (uint32_t k = 0; stack != TL_NONE && k < l->t->stacks[stack].len; k++) {
+        uint32_t number = l->t->frames[l->t->stacks[stack].first + k].method;
+        if (number < l->t->n_strings && l->marks[number] & FRAME_POOL)
+            method = tl_string(l->t, number);
+    }
+    const char *dot = strrchr(method, '.');
+    int64_t n = strpool_add(&l->made, method, dot ? (size_t)(dot - method) : strlen(method));
+    return n < 0 ? NULL : strpool_get(&l->made, (uint64_t)n).data;
+}
+
+/* Adds a stretch of a thread that worked for a request. */
+static int add_stretch(struct request_ledger *l, struct request_parts *p, uint32_t work,
+                       uint32_t thread, const struct stretch *s)
+{
+    const struct request_work *w = work == REQUEST_NONE ? NULL : &l->r->works.data[work];
+    struct request_part part = {.start = s->start,
+                                .end = s->end,
+                                .thread = thread,
+                                .node = s->state,
+                                .ends = s->ends,
+                                .work = work};
+    enum tl_kind kind = s->state == TL_NONE ? TL_RUN : l->t->nodes[s->state].kind;
+    if (kind == TL_RUN) {
+        struct run run = {part, did_run(l, thread, s->start, s->end)};
+        run.part.node = s->ends != TL_NONE ? s->ends : s->state;
+        run.part.ends = TL_NONE;
+        return add_run(l, p, &run, s->start, s->end);
+    }
+    part.cause = wait_cause(l, s->state);
+    if (part.cause == CAUSE_IO)
+        part.object = io_peer(l, s->state);
+    else if (part.cause != CAUSE_SLEEP)
+        part.object = tl_object_class(l->t, tl_context_of(l->t, s->state)->object);
+    const char *pool = is_blocked(kind) && w ? pool_at(l, w, s->start, s->end) : NULL;
+    if (pool)
+        part.cause = CAUSE_POOL;
+    if (part.cause == CAUSE_POOL)
+        part.object = pool ? pool : pool_class(l, s->state);
+    return add_part(p, part);
+}
+
+/* ---- the way back ---- */
+
+struct walk {
+    struct request_ledger *l;
+    const struct request *q;
+    struct request_parts *out;
+    uint64_t from, at;         /* [from, at) is to be divided */
+    struct request_work whole; /* of a request that has no work */
+};
+
+static const struct request_work *work_at(const struct walk *w, uint32_t i)
+{
+    return w->q->works ? &w->l->r->works.data[w->q->first_work + i] : &w->whole;
+}
+
+static uint32_t work_count(const struct walk *w)
+{
+    return w->q->works ? w->q->works : 1;
+}
+
+static uint32_t work_number(const struct walk *w, uint32_t i)
+{
+    return w->q->works ? w->q->first_work + i : REQUEST_NONE;
+}
+
+/*
+ * The work that was going on just before a time: on that thread if there is one there, else the one
+ * that began last. UINT32_MAX: none.
+ */
+static uint32_t pick(const struct walk *w, uint64_t at, uint64_t thread)
+{
+    uint32_t best = UINT32_MAX;
+    for (uint32_t i = 0; i < work_count(w); i++) {
+        const struct request_work *x = work_at(w, i);
+        if (since_origin(w->l, x->start_ns) >= at)
+            break; /* they are in order of start */
+        if (since_origin(w->l, x->end_ns) < at)
+            continue;
+        if (best == UINT32_MAX || x->thread == thread || work_at(w, best)->thread != thread)
+            best = i;
+    }
+    return best;
+}
+
+/* The work that ended last before a time. UINT32_MAX: none did. */
+static uint32_t pick_before(const struct walk *w, uint64_t at)
+{
+    uint32_t best = UINT32_MAX;
+    for (uint32_t i = 0; i < work_count(w); i++) {
+        const struct request_work *x = work_at(w, i);
+        if (since_origin(w->l, x->start_ns) >= at)
+            break;
+        if (best == UINT32_MAX || x->end_ns >= work_at(w, best)->end_ns)
+            best = i;
+    }
+    return best;
+}
+
+/* Adds what of [start, at) lies within the request, with nothing known of it but its cause. */
+static int consume(struct walk *w, uint64_t start, enum request_cause cause, uint32_t work)
+{
+    start = MIN(MAX(start, w->from), w->at);
+    struct request_part part = {.start = start,
+                                .end = w->at,
+                                .thread = work == REQUEST_NONE
+                                              ? TL_NONE
+                                              : thread_of(w->l, w->l->r->works.data[work].thread),
+                                .node = TL_NONE,
+                                .ends = TL_NONE,
+                                .work = work,
+                                .cause = cause};
+    w->at = start;
+    return add_part(w->out, part);
+}
+
+/*
+ * The work for the same request that another thread was doing when it ended this wait. UINT32_MAX:
+ * none, or nobody did.
+ */
+static uint32_t woken_by(const struct walk *w, const struct stretch *s, uint64_t *ret_at)
+{
+    const struct timeline *t = w->l->t;
+    if (s->state == TL_NONE || s->ends == TL_NONE || !is_blocked(t->nodes[s->state].kind) ||
+        !graph_woken(t, s->ends))
+        return UINT32_MAX;
+    const struct tl_node *waker = &t->nodes[t->nodes[s->ends].waker];
+    uint64_t id = t->threads[waker->thread].id, at = waker->time;
+    if (at >= w->at || at <= w->from || at < s->start)
+        return UINT32_MAX;
+    uint32_t i = pick(w, at, id);
+    if (i == UINT32_MAX || work_at(w, i)->thread != id)
+        return UINT32_MAX;
+    *ret_at = at;
+    return i;
+}
+
+/*
+ * Divides the time before `at` back to where the work began, or to where another thread's work for
+ * the same request ended a wait: then that one is returned. UINT32_MAX: the beginning is reached.
+ * Negative errno.
+ */
+static int64_t walk_work(struct walk *w, uint32_t i)
+{
+    const struct request_work *x = work_at(w, i);
+    uint32_t thread = thread_of(w->l, x->thread);
+    uint64_t floor = MAX(since_origin(w->l, x->start_ns), w->from);
+    if (thread == TL_NONE) {
+        int e = consume(w, floor, CAUSE_UNKNOWN, work_number(w, i));
+        return e ? e : (int64_t)UINT32_MAX;
+    }
+    while (w->at > floor) {
+        struct stretch s = stretch_before(w->l, thread, floor, w->at);
+        uint64_t at;
+        uint32_t other = woken_by(w, &s, &at);
+        if (other != UINT32_MAX) {
+            int e = consume(w, at, CAUSE_RUNNABLE, work_number(w, i));
+            return e ? e : (int64_t)other;
+        }
+        int e = add_stretch(w->l, w->out, work_number(w, i), thread, &s);
+        if (e < 0)
+            return e;
+        w->at = s.start;
+    }
+    return UINT32_MAX;
+}
+
+static int walk_back(struct walk *w)
+{
+    uint32_t i = pick(w, w->at, w->q->end_thread);
+    while (w->at > w->from) {
+        if (i == UINT32_MAX) {
+            i = pick_before(w, w->at);
+            uint64_t end = i == UINT32_MAX ? 0 : since_origin(w->l, work_at(w, i)->end_ns);
+            int e = consume(w, end, CAUSE_UNKNOWN, REQUEST_NONE);
+            if (e < 0)
+                return e;
+            continue;
+        }
+        int64_t other = walk_work(w, i);
+        if (other < 0)
+            return (int)other;
+        if (other != UINT32_MAX) {
+            i = (uint32_t)other;
+            continue;
+        }
+        const struct request_work *x = work_at(w, i);
+        if (x->queued_ns > 0 && w->at > w->from) {
+            uint64_t queued = since_origin(w->l, x->start_ns - x->queued_ns);
+            int e = consume(w, queued, CAUSE_QUEUE, work_number(w, i));
+            if (e < 0)
+                return e;
+        }
+        i = pick(w, w->at, x->submitter);
+    }
+    return 0;
+}
+
+static void turn_round(struct request_parts *p)
+{
+    for (size_t i = 0, j = p->rows.len; i + 1 < j; i++) {
+        struct request_part part = p->rows.data[i];
+        p->rows.data[i] = p->rows.data[--j];
+        p->rows.data[j] = part;
+    }
+}
+
+int request_parts(struct request_ledger *l, const struct request *q, struct request_parts *ret)
+{
+    struct walk w = {.l = l, .q = q, .out = ret, .from = since_origin(l, q->start_ns)};
+    w.at = since_origin(l, q->end_ns);
+    w.whole = (struct request_work){
+        .start_ns = q->start_ns, .end_ns = q->end_ns, .thread = q->thread, .owner = REQUEST_NONE};
+    vec_clear(&ret->rows);
+    memset(ret->ns, 0, sizeof(ret->ns));
+    int e = walk_back(&w);
+    turn_round(ret);
+    for (size_t i = 0; e == 0 && i < ret->rows.len; i++)
+        ret->ns[ret->rows.data[i].cause] += ret->rows.data[i].end - ret->rows.data[i].start;
+    return e;
+}
+
+void request_parts_release(struct request_parts *p)
+{
+    vec_release(&p->rows);
+}
+
+int request_cpu_ns(struct request_ledger *l, const struct request *q, uint64_t *ret)
+{
+    struct request_parts *p = &l->scratch;
+    struct walk w = {.l = l, .q = q};
+    w.whole = (struct request_work){
+        .start_ns = q->start_ns, .end_ns = q->end_ns, .thread = q->thread, .owner = REQUEST_NONE};
+    uint64_t cpu = 0;
+    int e = 0;
+    for (uint32_t i = 0; e == 0 && i < work_count(&w); i++) {
+        const struct request_work *x = work_at(&w, i);
+        uint32_t thread = thread_of(l, x->thread);
+        bool nested = false;
+        for (uint32_t k = 0; k < i && !nested; k++)
+            nested = work_at(&w, k)->thread == x->thread && work_at(&w, k)->end_ns >= x->end_ns;
+        uint64_t from = since_origin(l, x->start_ns), at = since_origin(l, x->end_ns);
+        vec_clear(&p->rows);
+        while (e == 0 && !nested && thread != TL_NONE && at > from) {
+            struct stretch s = stretch_before(l, thread, from, at);
+            e = add_stretch(l, p, work_number(&w, i), thread, &s);
+            at = s.start;
+        }
+        for (size_t k = 0; k < p->rows.len; k++)
+            cpu += p->rows.data[k].cause == CAUSE_CPU ? p->rows.data[k].end - p->rows.data[k].start
+                                                      : 0;
+    }
+    *ret = cpu;
+    return e;
+}
+
+/* ---- who, and where ---- */
+
+const char *frames_method(const struct request_ledger *l, const struct frames_ref *f, uint32_t i,
+                          uint32_t *ret_line)
+{
+    if (f->sampled) {
+        const struct request_frame *frame = &l->r->frames.data[f->first + i];
+        if (ret_line)
+            *ret_line = frame->line;
+        return requests_text(l->r, frame->method);
+    }
+    const struct tl_frame *frame = &l->t->frames[f->first + i];
+    if (ret_line)
+        *ret_line = frame->line;
+    return tl_string(l->t, frame->method);
+}
+
+const char *frames_program(const struct request_ledger *l, const struct frames_ref *f)
+{
+    for (uint32_t i = 0; i < f->n; i++) {
+        enum frame_role role = f->sampled ? frame_role(frames_method(l, f, i, NULL))
+                                          : role_of_frame(l->t, l->roles, f->first + i);
+        if (role == ROLE_PROGRAM)
+            return frames_method(l, f, i, NULL);
+    }
+    return f->n ? frames_method(l, f, 0, NULL) : NULL;
+}
+
+static struct frames_ref wait_frames(const struct request_ledger *l, uint32_t node)
+{
+    uint32_t stack = node == TL_NONE ? TL_NONE : tl_context_of(l->t, node)->stack;
+    if (stack == TL_NONE)
+        return (struct frames_ref){0};
+    return (struct frames_ref){l->t->stacks[stack].first, l->t->stacks[stack].len, false};
+}
+
+/* Where a run was: its samples share its time; without one what was on the stack at both ends. */
+static int add_doing_run(const struct request_ledger *l, const struct request_part *p,
+                         struct thread_doings *ret)
+{
+    const struct requests *r = l->r;
+    uint64_t id = l->t->threads[p->thread].id;
+    size_t first = requests_sample_at(r, id, since_epoch(l, p->start)), end = first;
+    while (end < r->samples.len && r->samples.data[end].thread == id &&
+           r->samples.data[end].time_ns < since_epoch(l, p->end))
+        end++;
+    struct thread_doing doing = {.thread = p->thread, .kind = p->cause};
+    int e = 0;
+    for (size_t i = first; e == 0 && i < end; i++) {
+        const struct request_stack *s = &r->stacks.data[r->samples.data[i].stack];
+        doing.ns = (p->end - p->start) / (end - first);
+        doing.frames = (struct frames_ref){s->first, s->len, true};
+        e = vec_push(&ret->rows, doing);
+    }
+    if (e || end > first)
+        return e;
+    struct path_segment segment = {
+        .start = p->start, .end = p->end, .thread = p->thread, .node = p->node, .state = PATH_RUN};
+    struct path_frames frames =
+        p->node == TL_NONE ? (struct path_frames){0, 0} : path_frames(l->t, l->roles, &segment);
+    doing.ns = p->end - p->start;
+    doing.frames = (struct frames_ref){frames.first, frames.n, false};
+    return vec_push(&ret->rows, doing);
+}
+
+static int add_doing(const struct request_ledger *l, const struct request_part *p,
+                     struct thread_doings *ret)
+{
+    if (p->thread == TL_NONE)
+        return 0;
+    if (p->cause == CAUSE_CPU || p->cause == CAUSE_RUNNABLE || p->cause == CAUSE_GC ||
+        p->cause == CAUSE_SAFEPOINT)
+        return add_doing_run(l, p, ret);
+    struct thread_doing doing = {.ns = p->end - p->start,
+                                 .thread = p->thread,
+                                 .kind = p->cause,
+                                 .frames = wait_frames(l, p->node)};
+    return vec_push(&ret->rows, doing);
+}
+
+int request_part_stacks(struct request_ledger *l, const struct request_part *p,
+                        struct thread_doings *ret)
+{
+    return p->cause == CAUSE_QUEUE ? 0 : add_doing(l, p, ret);
+}
+
+/* Adds what a thread did from start to end. */
+static int add_meanwhile(struct request_ledger *l, uint32_t thread, uint64_t start, uint64_t end,
+                         struct thread_doings *ret)
+{
+    struct request_parts *p = &l->scratch;
+    int e = 0;
+    if (thread == TL_NONE)
+        return 0;
+    vec_clear(&p->rows);
+    while (e == 0 && end > start) {
+        struct stretch s = stretch_before(l, thread, start, end);
+        e = add_stretch(l, p, REQUEST_NONE, thread, &s);
+        end = s.start;
+    }
+    for (size_t i = 0; e == 0 && i < p->rows.len; i++)
+        e = add_doing(l, &p->rows.data[i], ret);
+    return e;
+}
+
+/* The thread that ended a wait, or TL_NONE. */
+static uint32_t waker_of(const struct timeline *t, uint32_t ends)
+{
+    return ends != TL_NONE && graph_caused(&t->nodes[ends], ends)
+               ? t->nodes[t->nodes[ends].waker].thread
+               : TL_NONE;
+}
+
+/*
+ * Owners of a lock while a part waited for it. Each node at which another thread's wait for it
+ * ended begins its turn. Before the first of them the owner is the one that was seen at the
+ * beginning of the wait.
+ */
+static int add_owners(struct request_ledger *l, const struct request_part *p, uint32_t object,
+                      struct thread_doings *ret)
+{
+    const struct timeline *t = l->t;
+    uint32_t owner = tl_context_of(t, p->node)->other;
+    uint32_t low = l->object_first[object], high = l->object_first[object + 1];
+    uint32_t last = high;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (t->nodes[l->taken[mid]].time <= p->start)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    uint64_t at = p->start;
+    int e = 0;
+    for (; e == 0 && low < last && t->nodes[l->taken[low]].time < p->end; low++) {
+        const struct tl_node *n = &t->nodes[l->taken[low]];
+        if (n->thread == p->thread)
+            continue;
+        uint32_t holder = owner != TL_NONE ? owner : waker_of(t, l->taken[low]);
+        e = add_meanwhile(l, holder, at, n->time, ret);
+        owner = n->thread;
+        at = n->time;
+    }
+    if (owner == TL_NONE)
+        owner = waker_of(t, p->ends);
+    return e ? e : owner == p->thread ? 0 : add_meanwhile(l, owner, at, p->end, ret);
+}
+
+int request_part_culprits(struct request_ledger *l, const struct request_part *p,
+                          struct thread_doings *ret)
+{
+    const struct timeline *t = l->t;
+    switch (p->cause) {
+    case CAUSE_QUEUE:
+        return add_meanwhile(l, p->thread, p->start, p->end, ret);
+    case CAUSE_LOCK:
+    case CAUSE_PARK:
+    case CAUSE_POOL:
+    case CAUSE_CLASS_LOAD:
+        break;
+    default:
+        return 0;
+    }
+    if (p->node == TL_NONE || !is_blocked(t->nodes[p->node].kind))
+        return 0;
+    enum tl_kind kind = t->nodes[p->node].kind;
+    uint32_t object = tl_context_of(t, p->node)->object;
+    bool lock = kind == TL_WAIT_LOCK || kind == TL_REACQUIRE || kind == TL_DEADLOCK ||
+                (object != TL_NONE && t->objects[object].flags & TL_OBJECT_LOCK);
+    if (lock && object != TL_NONE)
+        return add_owners(l, p, object, ret);
+    uint32_t waker = waker_of(t, p->ends);
+    return waker == p->thread ? 0 : add_meanwhile(l, waker, p->start, p->end, ret);
+}

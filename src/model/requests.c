@@ -1,0 +1,711 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/requests.h"
+
+#include "base/hash.h"
+#include "base/latency.h"
+#include "base/pattern.h"
+#include "jfr/reader.h"
+#include "model/frame_role.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Names of other recorders' requests may hold anything; the agent keeps to as many itself. */
+enum { NAMES_MAX = 1000, FRAMES_MAX = 1024 };
+
+#define OTHER_NAMES "[other names]"
+
+enum tag {
+    REQUEST,
+    WORK,
+    CHILD,
+    TOTALS,
+    SPAN,
+    ENDPOINT,
+    CONTEXTUAL,
+    SAMPLE,
+    SOCKET,
+    FILE_IO,
+    IO_WAIT,
+    CLASS_LOAD,
+    SAFEPOINT,
+};
+
+static const struct rec_select selected[] = {
+    {"jvmscope.Request", REQUEST},    {"jvmscope.RequestWork", WORK},
+    {"jvmscope.RequestChild", CHILD}, {"jvmscope.RequestTotals", TOTALS},
+    {"profiler.Span", SPAN},          {"datadog.Endpoint", ENDPOINT},
+    {"jdk.ExecutionSample", SAMPLE},  {"jdk.CPUTimeSample", SAMPLE},
+    {"jdk.SocketRead", SOCKET},       {"jdk.SocketWrite", SOCKET},
+    {"jdk.FileRead", FILE_IO},        {"jdk.FileWrite", FILE_IO},
+    {"jdk.FileForce", FILE_IO},       {"jvmscope.IoWait", IO_WAIT},
+    {"jdk.ClassLoad", CLASS_LOAD},    {"jdk.SafepointBegin", SAFEPOINT},
+    {REC_CONTEXTUAL, CONTEXTUAL},     {0},
+};
+
+struct reading {
+    struct requests *out;
+    const struct request_filter *filter;
+    const struct rec_event *e;
+    struct map threads;      /* id to its place in out->threads */
+    struct map names;        /* string to its place in out->names */
+    struct map chunk_stacks; /* of the chunk: id to stack */
+    struct map same_stacks;  /* hash of the frames to stack */
+    const struct rec_chunk *chunk;
+    uint64_t made_ids; /* of requests that have none */
+    int error;
+};
+
+static uint32_t text_of(struct reading *r, const char *s)
+{
+    int64_t n = s ? strpool_add(&r->out->strings, s, strlen(s)) : REQUEST_NONE;
+    if (n < 0)
+        r->error = (int)n;
+    return n < 0 ? REQUEST_NONE : (uint32_t)n;
+}
+
+static uint32_t text_field(struct reading *r, const char *field)
+{
+    return text_of(r, rec_string(&r->e->object, field, NULL));
+}
+
+static uint64_t number_of(struct reading *r, const struct rec_thread *t)
+{
+    if (!t)
+        return 0;
+    uint64_t id = t->java_id > 0 ? (uint64_t)t->java_id : UINT64_C(1) << 62 | t->number;
+    bool added = false;
+    if (!map_at(&r->threads, id, r->out->threads.len, &added))
+        r->error = -ENOMEM;
+    else if (added &&
+             vec_push(&r->out->threads, ((struct request_thread){id, text_of(r, t->name)})))
+        r->error = -ENOMEM;
+    return id;
+}
+
+static uint64_t thread_field(struct reading *r, const char *field)
+{
+    return number_of(r, rec_thread(&r->e->object, field));
+}
+
+static uint32_t add_frames(struct reading *r, const struct request_frame *frames, uint32_t n)
+{
+    struct requests *q = r->out;
+    uint64_t key = hash_bytes(frames, n * sizeof(*frames));
+    const uint64_t *same = map_get(&r->same_stacks, key);
+    if (same) {
+        const struct request_stack *s = &q->stacks.data[*same];
+        if (s->len == n && !memcmp(&q->frames.data[s->first], frames, n * sizeof(*frames)))
+            return (uint32_t)*same;
+    }
+    struct request_stack stack = {(uint32_t)q->frames.len, n};
+    if (vec_extend(&q->frames, n) < 0 || vec_push(&q->stacks, stack) < 0 ||
+        map_put(&r->same_stacks, key, q->stacks.len - 1) < 0) {
+        r->error = -ENOMEM;
+        return REQUEST_NONE;
+    }
+    memcpy(&q->frames.data[stack.first], frames, n * sizeof(*frames));
+    return (uint32_t)q->stacks.len - 1;
+}
+
+static uint32_t stack_field(struct reading *r)
+{
+    const struct rec_stack *s = rec_stack(&r->e->object, "stackTrace");
+    if (!s || s->n == 0)
+        return REQUEST_NONE;
+    if (r->chunk != r->e->object.chunk)
+        map_clear(&r->chunk_stacks);
+    r->chunk = r->e->object.chunk;
+    const uint64_t *known = map_get(&r->chunk_stacks, s->id);
+    if (known)
+        return (uint32_t)*known;
+    struct request_frame frames[FRAMES_MAX];
+    uint32_t ours = probe_frames(s), n = MIN(s->n - ours, (uint32_t)FRAMES_MAX);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct rec_frame *f = &s->frames[ours + i];
+        frames[i].method = text_of(r, f->method->full);
+        frames[i].line = f->line > 0 ? (uint32_t)f->line : 0;
+    }
+    uint32_t stack = n ? add_frames(r, frames, n) : REQUEST_NONE;
+    if (map_put(&r->chunk_stacks, s->id, stack) < 0)
+        r->error = -ENOMEM;
+    return stack;
+}
+
+/* The number of a name, by its text. */
+static uint32_t name_of(struct reading *r, uint32_t text, uint32_t kind, bool cap)
+{
+    struct requests *q = r->out;
+    if (cap && q->names.len >= NAMES_MAX && !map_get(&r->names, text))
+        text = text_of(r, OTHER_NAMES);
+    bool added = false;
+    const uint64_t *at = map_at(&r->names, text, q->names.len, &added);
+    if (!at ||
+        (added && vec_push(&q->names, ((struct request_name){.name = text, .kind = kind})))) {
+        r->error = -ENOMEM;
+        return 0;
+    }
+    return (uint32_t)*at;
+}
+
+static bool name_wanted(const struct reading *r, const char *name)
+{
+    return pattern_match(r->filter->name, name, strlen(name));
+}
+
+/* Whether the filter lets the request of this event through, as far as time and thread go. */
+static bool event_wanted(const struct reading *r)
+{
+    const struct request_filter *f = r->filter;
+    int64_t since = r->e->start_ns - r->out->start_ns;
+    if (since < (int64_t)f->from_ns || (f->to_ns && since >= (int64_t)f->to_ns))
+        return false;
+    if (!f->thread)
+        return true;
+    const struct rec_thread *t = rec_thread(&r->e->object, "eventThread");
+    return t && pattern_match(f->thread, t->name, strlen(t->name));
+}
+
+static void add_request(struct reading *r, const char *name, uint32_t kind, bool cap,
+                        struct request q)
+{
+    if (!name_wanted(r, name) || !event_wanted(r))
+        return;
+    q.start_ns = r->e->start_ns;
+    q.end_ns = r->e->start_ns + MAX(r->e->duration_ns, 0);
+    q.thread = thread_field(r, "eventThread");
+    q.end_thread = q.end_thread ? q.end_thread : q.thread;
+    q.name = name_of(r, text_of(r, name), kind, cap);
+    if (r->error == 0)
+        r->error = vec_push(&r->out->list, q);
+}
+
+static void on_request(struct reading *r)
+{
+    const struct rec_object *o = &r->e->object;
+    struct request q = {.id = (uint64_t)rec_long(o, "id", 0),
+                        .parent = (uint64_t)rec_long(o, "parent", 0),
+                        .end_thread = thread_field(r, "endThread"),
+                        .exception = text_field(r, "exception"),
+                        .trace = text_field(r, "traceId"),
+                        .span = text_field(r, "spanId"),
+                        .status = (int32_t)rec_long(o, "status", 0),
+                        .bytes = rec_long(o, "bytes", -1)};
+    add_request(r, rec_string(o, "name", "?"), text_field(r, "kind"), false, q);
+}
+
+/* Another recorder's: it is of one thread, and its work is the whole of it. */
+static void on_foreign(struct reading *r, const char *name, const char *kind)
+{
+    struct request q = {.id = UINT64_C(1) << 62 | ++r->made_ids,
+                        .exception = REQUEST_NONE,
+                        .trace = REQUEST_NONE,
+                        .span = REQUEST_NONE,
+                        .bytes = -1};
+    add_request(r, name && *name ? name : "?", text_of(r, kind), true, q);
+}
+
+static void on_contextual(struct reading *r)
+{
+    const struct rec_type *t = r->e->object.type;
+    if (strncmp(t->name, "jvmscope.", 9) == 0)
+        return;
+    const char *name = NULL;
+    for (uint32_t i = 0; i < t->n_fields && !name; i++)
+        if (t->fields[i].contextual && t->fields[i].type->kind == REC_STRING)
+            name = rec_string(&r->e->object, t->fields[i].name, NULL);
+    on_foreign(r, name ? name : t->label ? t->label : t->name, "event");
+}
+
+static void on_work(struct reading *r)
+{
+    const struct rec_object *o = &r->e->object;
+    struct request_work w = {.request = (uint64_t)rec_long(o, "request", 0),
+                             .start_ns = r->e->start_ns,
+                             .end_ns = r->e->start_ns + MAX(r->e->duration_ns, 0),
+                             .queued_ns = MAX(rec_ns(o, "queued", 0), 0),
+                             .thread = thread_field(r, "eventThread"),
+                             .submitter = thread_field(r, "submitter"),
+                             .hand_over = text_field(r, "handOver"),
+                             .owner = REQUEST_NONE};
+    if (r->error == 0)
+        r->error = vec_push(&r->out->works, w);
+}
+
+static void on_child(struct reading *r)
+{
+    const struct rec_object *o = &r->e->object;
+    struct request_child c = {.request = (uint64_t)rec_long(o, "request", 0),
+                              .start_ns = r->e->start_ns,
+                              .end_ns = r->e->start_ns + MAX(r->e->duration_ns, 0),
+                              .thread = thread_field(r, "eventThread"),
+                              .kind = text_field(r, "kind"),
+                              .name = text_field(r, "name"),
+                              .peer = text_field(r, "peer"),
+                              .exception = text_field(r, "exception"),
+                              .stack = stack_field(r),
+                              .rows = rec_long(o, "rows", -1)};
+    if (r->error == 0)
+        r->error = vec_push(&r->out->children, c);
+}
+
+/* "INDEX:COUNT INDEX:COUNT": what is not of this form ends it. */
+static int read_buckets(struct request_name *n, const char *text)
+{
+    int used;
+    uint32_t bucket;
+    uint64_t count;
+    n->histogram.len = 0;
+    for (; sscanf(text, "%" SCNu32 ":%" SCNu64 "%n", &bucket, &count, &used) == 2; text += used) {
+        if (bucket >= LATENCY_BUCKETS ||
+            (n->histogram.len && n->histogram.data[n->histogram.len - 1].bucket >= bucket))
+            break;
+        int r = vec_push(&n->histogram, ((struct request_count){bucket, count}));
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static void on_totals(struct reading *r)
+{
+    const struct rec_object *o = &r->e->object;
+    const char *name = rec_string(o, "name", "?");
+    if (r->filter->thread || r->filter->from_ns || r->filter->to_ns || !name_wanted(r, name))
+        return;
+    uint32_t at = name_of(r, text_of(r, name), text_field(r, "kind"), false);
+    if (r->error)
+        return;
+    struct request_name *n = &r->out->names.data[at];
+    uint64_t all = (uint64_t)MAX(rec_long(o, "count", 0), 0);
+    if (n->exact && n->all > all)
+        return; /* an older one that is read later */
+    n->exact = true;
+    n->all = all;
+    n->errors = (uint64_t)MAX(rec_long(o, "errors", 0), 0);
+    n->total_ns = (uint64_t)MAX(rec_ns(o, "totalTime", 0), 0);
+    n->max_ns = (uint64_t)MAX(rec_ns(o, "maxTime", 0), 0);
+    r->error = read_buckets(n, rec_string(o, "buckets", ""));
+}
+
+static void on_sample(struct reading *r)
+{
+    uint64_t thread = thread_field(r, "sampledThread");
+    if (!thread)
+        thread = thread_field(r, "eventThread");
+    r->out->sampled = true;
+    struct request_sample s = {r->e->start_ns, thread, stack_field(r)};
+    if (r->error == 0 && s.stack != REQUEST_NONE)
+        r->error = vec_push(&r->out->samples, s);
+}
+
+static void add_span(struct reading *r, enum request_span_kind kind, uint64_t thread, uint32_t text)
+{
+    struct request_span s = {r->e->start_ns, r->e->start_ns + MAX(r->e->duration_ns, 0), thread,
+                             text, kind};
+    if (r->error == 0)
+        r->error = vec_push(&r->out->spans, s);
+}
+
+static void on_socket(struct reading *r)
+{
+    const struct rec_object *o = &r->e->object;
+    const char *host = rec_string(o, "host", NULL), *address = rec_string(o, "address", NULL);
+    if (!host || !*host)
+        host = address;
+    char text[512];
+    snprintf(text, sizeof(text), "socket %s:%" PRId64, host ? host : "?", rec_long(o, "port", 0));
+    add_span(r, SPAN_IO, thread_field(r, "eventThread"), text_of(r, text));
+}
+
+static void on_file(struct reading *r)
+{
+    char text[4200];
+    const char *path = rec_string(&r->e->object, "path", "");
+    const char *operation = r->e->tag == IO_WAIT ? rec_string(&r->e->object, "operation", "") : "";
+    snprintf(text, sizeof(text), "%s%s%s", r->e->tag == IO_WAIT ? operation : "file",
+             *path ? " " : "", path);
+    add_span(r, SPAN_IO, thread_field(r, "eventThread"), text_of(r, text));
+}
+
+static void on_class_load(struct reading *r)
+{
+    const struct rec_class *c = rec_class(&r->e->object, "loadedClass");
+    add_span(r, SPAN_CLASS_LOAD, thread_field(r, "eventThread"), text_of(r, c ? c->name : NULL));
+}
+
+static void on_event(struct reading *r)
+{
+    switch ((enum tag)r->e->tag) {
+    case REQUEST:
+        on_request(r);
+        break;
+    case WORK:
+        on_work(r);
+        break;
+    case CHILD:
+        on_child(r);
+        break;
+    case TOTALS:
+        on_totals(r);
+        break;
+    case SPAN:
+        on_foreign(r, rec_string(&r->e->object, "tag", NULL), "span");
+        break;
+    case ENDPOINT:
+        on_foreign(r, rec_string(&r->e->object, "endpoint", NULL), "endpoint");
+        break;
+    case CONTEXTUAL:
+        on_contextual(r);
+        break;
+    case SAMPLE:
+        on_sample(r);
+        break;
+    case SOCKET:
+        on_socket(r);
+        break;
+    case FILE_IO:
+    case IO_WAIT:
+        on_file(r);
+        break;
+    case CLASS_LOAD:
+        on_class_load(r);
+        break;
+    case SAFEPOINT:
+        add_span(r, SPAN_SAFEPOINT, 0, REQUEST_NONE);
+        break;
+    }
+}
+
+/* ---- order ---- */
+
+#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
+
+static int by_start(const void *a, const void *b)
+{
+    const struct request *x = a, *y = b;
+    int by = ORDER(x->start_ns, y->start_ns);
+    return by ? by : ORDER(x->id, y->id);
+}
+
+static int works_of_requests(const void *a, const void *b)
+{
+    const struct request_work *x = a, *y = b;
+    int by = ORDER(x->owner, y->owner);
+    by = by ? by : ORDER(x->start_ns, y->start_ns);
+    return by ? by : ORDER(y->end_ns, x->end_ns);
+}
+
+static int children_of_requests(const void *a, const void *b)
+{
+    const struct request_child *x = a, *y = b;
+    int by = ORDER(x->request, y->request);
+    return by ? by : ORDER(x->start_ns, y->start_ns);
+}
+
+static int samples_of_threads(const void *a, const void *b)
+{
+    const struct request_sample *x = a, *y = b;
+    int by = ORDER(x->thread, y->thread);
+    return by ? by : ORDER(x->time_ns, y->time_ns);
+}
+
+static int spans_of_threads(const void *a, const void *b)
+{
+    const struct request_span *x = a, *y = b;
+    int by = ORDER(x->thread, y->thread);
+    return by ? by : ORDER(x->start_ns, y->start_ns);
+}
+
+static int threads_by_id(const void *a, const void *b)
+{
+    return ORDER(((const struct request_thread *)a)->id, ((const struct request_thread *)b)->id);
+}
+
+static int numbers_of_threads(const void *a, const void *b, void *arg)
+{
+    const struct requests *r = arg;
+    const struct request_work *x = &r->works.data[*(const uint32_t *)a],
+                              *y = &r->works.data[*(const uint32_t *)b];
+    int by = ORDER(x->thread, y->thread);
+    by = by ? by : ORDER(x->start_ns, y->start_ns);
+    return by ? by : ORDER(y->end_ns, x->end_ns);
+}
+
+static uint64_t latency(const struct request *q)
+{
+    return (uint64_t)(q->end_ns - q->start_ns);
+}
+
+static int by_latency(const void *a, const void *b, void *arg)
+{
+    const struct requests *r = arg;
+    const struct request *x = &r->list.data[*(const uint32_t *)a],
+                         *y = &r->list.data[*(const uint32_t *)b];
+    int by = ORDER(x->name, y->name);
+    by = by ? by : ORDER(latency(x), latency(y));
+    return by ? by : ORDER(x->start_ns, y->start_ns);
+}
+
+static int names_by_time(const void *a, const void *b, void *arg)
+{
+    const struct requests *r = arg;
+    const struct request_name *x = &r->names.data[*(const uint32_t *)a],
+                              *y = &r->names.data[*(const uint32_t *)b];
+    int by = ORDER(y->total_ns, x->total_ns);
+    return by ? by : strcmp(requests_text(r, x->name), requests_text(r, y->name));
+}
+
+/* The works of requests that are there, each with its request. */
+static int assign_works(struct requests *r)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < r->works.len; i++) {
+        const uint64_t *at = map_get(&r->ids, r->works.data[i].request);
+        r->works.data[i].owner = at ? (uint32_t)*at : REQUEST_NONE;
+    }
+    vec_sort(&r->works, works_of_requests);
+    for (; kept < r->works.len && r->works.data[kept].owner != REQUEST_NONE; kept++) {
+        struct request *q = &r->list.data[r->works.data[kept].owner];
+        if (q->works++ == 0)
+            q->first_work = (uint32_t)kept;
+    }
+    int e = vec_extend(&r->by_thread, r->works.len);
+    for (size_t i = 0; e == 0 && i < r->works.len; i++)
+        r->by_thread.data[i] = (uint32_t)i;
+    if (e == 0 && r->works.len)
+        qsort_r(r->by_thread.data, r->works.len, sizeof(uint32_t), numbers_of_threads, r);
+    return e;
+}
+
+static void assign_children(struct requests *r)
+{
+    vec_sort(&r->children, children_of_requests);
+    for (size_t i = 0; i < r->children.len; i++) {
+        const uint64_t *at = map_get(&r->ids, r->children.data[i].request);
+        struct request *q = at ? &r->list.data[*at] : NULL;
+        if (q && q->children++ == 0)
+            q->first_child = (uint32_t)i;
+    }
+}
+
+/* Names in the order of their time, and the requests of each. */
+static int order_names(struct requests *r)
+{
+    uint32_t *order = calloc(r->names.len + 1, sizeof(*order)),
+             *place = calloc(r->names.len + 1, sizeof(*place));
+    __typeof__(r->names) names = {0};
+    int e = order && place ? vec_extend(&names, r->names.len) : -ENOMEM;
+    for (uint32_t i = 0; i < r->list.len && e == 0; i++) {
+        struct request *q = &r->list.data[i];
+        struct request_name *n = &r->names.data[q->name];
+        n->count++;
+        if (n->exact)
+            continue;
+        n->all++;
+        n->errors += q->status >= 500 || q->exception != REQUEST_NONE;
+        n->total_ns += latency(q);
+        n->max_ns = MAX(n->max_ns, latency(q));
+    }
+    for (uint32_t i = 0; i < r->names.len && e == 0; i++)
+        order[i] = i;
+    if (e == 0 && r->names.len)
+        qsort_r(order, r->names.len, sizeof(*order), names_by_time, r);
+    for (uint32_t i = 0; i < r->names.len && e == 0; i++) {
+        names.data[i] = r->names.data[order[i]];
+        place[order[i]] = i;
+    }
+    if (e == 0) {
+        vec_release(&r->names);
+        memcpy(&r->names, &names, sizeof(names));
+        e = vec_extend(&r->by_name, r->list.len);
+    } else {
+        vec_release(&names);
+    }
+    for (uint32_t i = 0; i < r->list.len && e == 0; i++) {
+        r->list.data[i].name = place[r->list.data[i].name];
+        r->by_name.data[i] = i;
+    }
+    if (e == 0 && r->list.len)
+        qsort_r(r->by_name.data, r->list.len, sizeof(uint32_t), by_latency, r);
+    for (uint32_t i = (uint32_t)r->list.len; i-- > 0 && e == 0;)
+        r->names.data[r->list.data[r->by_name.data[i]].name].first = i;
+    free(order);
+    free(place);
+    return e;
+}
+
+static int order(struct requests *r)
+{
+    int e = 0;
+    vec_sort(&r->list, by_start);
+    for (size_t i = 0; i < r->list.len && e == 0; i++)
+        e = map_put(&r->ids, r->list.data[i].id, i);
+    if (e == 0)
+        e = assign_works(r);
+    if (e == 0)
+        e = order_names(r);
+    assign_children(r);
+    vec_sort(&r->samples, samples_of_threads);
+    vec_sort(&r->spans, spans_of_threads);
+    vec_sort(&r->threads, threads_by_id);
+    return e;
+}
+
+int requests_load(struct requests *ret, const char *path, const struct request_filter *filter,
+                  struct buf *why)
+{
+    _cleanup_(recording_closep) struct recording *recording = NULL;
+    struct requests out = {0};
+    struct reading r = {.out = &out, .filter = filter};
+    const char *reason = NULL;
+    struct rec_info info;
+    struct rec_event e;
+    int error = recording_open(&recording, path, &reason), more = 1;
+    if (error < 0) {
+        buf_printf(why, "%s", reason ? reason : strerror(-error));
+        return error;
+    }
+    recording_info(recording, &info);
+    out.start_ns = info.start_ns;
+    error = recording_select(recording, selected);
+    while (error == 0 && (more = recording_next(recording, &e)) > 0) {
+        r.e = &e;
+        on_event(&r);
+        error = r.error;
+    }
+    error = error ? error : MIN(more, 0);
+    recording_info(recording, &info);
+    out.end_ns = info.end_ns;
+    if (error == 0)
+        error = order(&out);
+    map_release(&r.threads);
+    map_release(&r.names);
+    map_release(&r.chunk_stacks);
+    map_release(&r.same_stacks);
+    if (error < 0) {
+        buf_printf(why, "%s", strerror(-error));
+        requests_release(&out);
+        return error;
+    }
+    *ret = out;
+    return 0;
+}
+
+void requests_release(struct requests *r)
+{
+    for (size_t i = 0; i < r->names.len; i++)
+        vec_release(&r->names.data[i].histogram);
+    vec_release(&r->list);
+    vec_release(&r->by_name);
+    vec_release(&r->works);
+    vec_release(&r->by_thread);
+    vec_release(&r->children);
+    vec_release(&r->names);
+    vec_release(&r->samples);
+    vec_release(&r->spans);
+    vec_release(&r->stacks);
+    vec_release(&r->frames);
+    vec_release(&r->threads);
+    map_release(&r->ids);
+    strpool_release(&r->strings);
+    *r = (struct requests){0};
+}
+
+/* ---- questions ---- */
+
+const char *request_name_of(const struct requests *r, const struct request *q)
+{
+    return requests_text(r, r->names.data[q->name].name);
+}
+
+const char *requests_thread(const struct requests *r, uint64_t id)
+{
+    struct request_thread key = {.id = id};
+    const struct request_thread *t =
+        r->threads.len ? bsearch(&key, r->threads.data, r->threads.len, sizeof(key), threads_by_id)
+                       : NULL;
+    return t ? requests_text(r, t->name) : "";
+}
+
+/* The number of requests that a share of them stands for: at least one. */
+static uint64_t rank_of(double share, uint64_t n)
+{
+    double exact = share * (double)n;
+    uint64_t rank = (uint64_t)exact;
+    rank += (double)rank < exact - 1e-9;
+    return MIN(MAX(rank, UINT64_C(1)), n);
+}
+
+uint64_t request_quantile(const struct requests *r, const struct request_name *n, double share)
+{
+    if (n->exact && n->histogram.len) {
+        uint64_t all = 0, seen = 0;
+        for (size_t i = 0; i < n->histogram.len; i++)
+            all += n->histogram.data[i].count;
+        uint64_t rank = rank_of(share, all);
+        for (size_t i = 0; i < n->histogram.len; i++) {
+            uint32_t bucket = n->histogram.data[i].bucket;
+            seen += n->histogram.data[i].count;
+            /* The middle of the bucket is off by half of its width at most. */
+            if (seen >= rank)
+                return MIN((latency_least_ns(bucket) + latency_least_ns(bucket + 1)) / 2,
+                           n->max_ns ? n->max_ns : UINT64_MAX);
+        }
+        return n->max_ns;
+    }
+    return n->count
+               ? latency(&r->list.data[r->by_name.data[n->first + rank_of(share, n->count) - 1]])
+               : 0;
+}
+
+size_t requests_sample_at(const struct requests *r, uint64_t thread, int64_t time_ns)
+{
+    size_t low = 0, high = r->samples.len;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        const struct request_sample *s = &r->samples.data[mid];
+        if (s->thread < thread || (s->thread == thread && s->time_ns < time_ns))
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+size_t requests_work_at(const struct requests *r, uint64_t thread, int64_t time_ns)
+{
+    size_t low = 0, high = r->by_thread.len;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        const struct request_work *w = &r->works.data[r->by_thread.data[mid]];
+        if (w->thread < thread || (w->thread == thread && w->start_ns < time_ns))
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+size_t requests_span_at(const struct requests *r, uint64_t thread, int64_t time_ns)
+{
+    size_t low = 0, high = r->spans.len;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        const struct request_span *s = &r->spans.data[mid];
+        if (s->thread < thread || (s->thread == thread && s->start_ns < time_ns))
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+const struct request *requests_find(const struct requests *r, uint64_t id)
+{
+    const uint64_t *at = map_get(&r->ids, id);
+    return at ? &r->list.data[*at] : NULL;
+}

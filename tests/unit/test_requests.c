@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests of recordings that are made here, and where their latencies went. */
+#include "tests.h"
+
+#include "analysis/request_groups.h"
+#include "base/clock.h"
+#include "base/latency.h"
+#include "jfr/writer.h"
+#include "model/timeline_load.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define MS NS_PER_MS
+
+static const struct jfr_type types[] = {
+    {.name = "jvmscope.ThreadAnalysis",
+     .kind = JFR_EVENT,
+     .fields = JFR_FIELDS({"contanalysis", "", "boolean"})},
+    {.name = "jvmscope.Unpark",
+     .kind = JFR_EVENT,
+     .has = JFR_DURATION | JFR_HAS_THREAD,
+     .fields = JFR_FIELDS({"target", "", "long"})},
+    {.name = "jvmscope.Preempted",
+     .kind = JFR_EVENT,
+     .has = JFR_DURATION | JFR_HAS_THREAD,
+     .fields = JFR_FIELDS({"time", "", "long", JFR_NANOS})},
+    {.name = "jvmscope.Request",
+     .kind = JFR_EVENT,
+     .has = JFR_DURATION | JFR_HAS_THREAD,
+     .fields = JFR_FIELDS({"id", "", "long"}, {"name", "", "java.lang.String", JFR_CONTEXTUAL},
+                          {"status", "", "int"})},
+    {.name = "jvmscope.RequestWork",
+     .kind = JFR_EVENT,
+     .has = JFR_DURATION | JFR_HAS_THREAD,
+     .fields = JFR_FIELDS({"request", "", "long"}, {"queued", "", "long", JFR_NANOS},
+                          {"submitter", "", "java.lang.Thread"})},
+    {.name = "jvmscope.RequestTotals",
+     .kind = JFR_EVENT,
+     .fields = JFR_FIELDS({"name", "", "java.lang.String"}, {"count", "", "long"},
+                          {"errors", "", "long"}, {"totalTime", "", "long", JFR_NANOS},
+                          {"maxTime", "", "long", JFR_NANOS}, {"buckets", "", "java.lang.String"})},
+    {.name = "com.shop.Order",
+     .label = "Order",
+     .kind = JFR_EVENT,
+     .has = JFR_DURATION | JFR_HAS_THREAD,
+     .fields =
+         JFR_FIELDS({"weight", "", "long"}, {"route", "", "java.lang.String", JFR_CONTEXTUAL})},
+    {.name = "profiler.Span",
+     .kind = JFR_EVENT,
+     .has = JFR_DURATION | JFR_HAS_THREAD,
+     .fields = JFR_FIELDS({"tag", "", "java.lang.String"})},
+};
+
+enum { ANALYSIS, UNPARK, PREEMPTED, REQUEST, WORK, TOTALS, ORDER, SPAN, TYPES };
+
+enum { HTTP = 1, POOL, COMPACTOR };
+
+static struct jfr_writer *writer;
+static uint32_t ids[TYPES];
+static uint64_t store, future, t0;
+static char file[] = "/tmp/test-requests-XXXXXX";
+
+/* Method 1 to 3 are C.m1 and so on. */
+static int name_method(void *context, uint64_t method, uint32_t type, struct jfr_method *ret)
+{
+    static char name[32];
+    snprintf(name, sizeof(name), "m%llu", (unsigned long long)method);
+    *ret = (struct jfr_method){.class.name = "C", .name = name, .descriptor = "()V"};
+    return 0;
+}
+
+static struct jfr_event event;
+
+static void begin(uint32_t type, double ms)
+{
+    assert_true(jfr_begin(writer, type, 0, &event));
+    jfr_put_time(&event, t0 + (uint64_t)(ms * (double)MS));
+}
+
+static void put_ms(double ms)
+{
+    jfr_put_long(&event, (int64_t)(ms * (double)MS));
+}
+
+static uint64_t trace(uint64_t method)
+{
+    struct jfr_frame frame = {.method = method, .bci = -1, .type = JFR_FRAME_JIT};
+    return method ? jfr_trace(writer, &frame, 1, false) : 0;
+}
+
+/* The beginning of what has a duration, a thread and a stack. */
+static void begin_wait(uint32_t type, uint64_t thread, double ms, double length, uint64_t method)
+{
+    uint64_t stack = trace(method);
+    begin(type, ms);
+    put_ms(length);
+    jfr_put_long(&event, (int64_t)thread);
+    jfr_put_long(&event, (int64_t)stack);
+}
+
+static void put_enter(uint64_t thread, double ms, double length, uint64_t owner)
+{
+    begin_wait(JFR_JAVA_MONITOR_ENTER, thread, ms, length, 1);
+    jfr_put_long(&event, (int64_t)store);
+    jfr_put_long(&event, (int64_t)owner);
+    jfr_put_long(&event, 77);
+    jfr_commit(&event);
+}
+
+static void put_sleep(uint64_t thread, double ms, double length, uint64_t method)
+{
+    begin_wait(JFR_THREAD_SLEEP, thread, ms, length, method);
+    jfr_put_long(&event, (int64_t)length);
+    jfr_commit(&event);
+}
+
+static void put_park(uint64_t thread, double ms, double length)
+{
+    begin_wait(JFR_THREAD_PARK, thread, ms, length, 1);
+    jfr_put_long(&event, (int64_t)future);
+    jfr_put_long(&event, INT64_MIN);
+    jfr_put_long(&event, INT64_MIN);
+    jfr_put_long(&event, 99);
+    jfr_commit(&event);
+}
+
+static void put_unpark(uint64_t thread, double ms, uint64_t target)
+{
+    begin(ids[UNPARK], ms);
+    put_ms(0);
+    jfr_put_long(&event, (int64_t)thread);
+    jfr_put_long(&event, (int64_t)target);
+    jfr_commit(&event);
+}
+
+static void put_sample(uint64_t thread, double ms, uint64_t method)
+{
+    uint64_t stack = trace(method);
+    begin(JFR_EXECUTION_SAMPLE, ms);
+    jfr_put_long(&event, (int64_t)thread);
+    jfr_put_long(&event, (int64_t)stack);
+    jfr_put_long(&event, JFR_STATE_RUNNABLE);
+    jfr_commit(&event);
+}
+
+static void put_request(int64_t id, const char *name, uint64_t thread, double ms, double length,
+                        int status)
+{
+    begin(ids[REQUEST], ms);
+    put_ms(length);
+    jfr_put_long(&event, (int64_t)thread);
+    jfr_put_long(&event, id);
+    jfr_put_string(&event, name);
+    jfr_put_int(&event, status);
+    jfr_commit(&event);
+}
+
+static void put_work(int64_t request, uint64_t thread, double ms, double length, double queued,
+                     uint64_t submitter)
+{
+    begin(ids[WORK], ms);
+    put_ms(length);
+    jfr_put_long(&event, (int64_t)thread);
+    jfr_put_long(&event, request);
+    put_ms(queued);
+    jfr_put_long(&event, (int64_t)submitter);
+    jfr_commit(&event);
+}
+
+/* A request of one thread. */
+static void put_simple(int64_t id, const char *name, double ms, double length)
+{
+    put_request(id, name, HTTP, ms, length, 200);
+    put_work(id, HTTP, ms, length, 0, 0);
+}
+
+static void open_file(bool ours)
+{
+    static const char *const names[] = {NULL, "http-1", "pool-1", "compactor"};
+    memcpy(file + sizeof(file) - 7, "XXXXXX", 6);
+    int fd = mkstemp(file);
+    assert_true(fd >= 0);
+    close(fd);
+    struct jfr_writer_options options = {.resolver.method = name_method, .slots = 1};
+    assert_int_equal(jfr_writer_open(&writer, file, &options), 0);
+    assert_int_equal(jfr_declare(writer, types, TYPES, ids), 0);
+    store = jfr_define_class(writer, &(struct jfr_class){.name = "Store"});
+    future =
+        jfr_define_class(writer, &(struct jfr_class){.name = "java/util/concurrent/FutureTask"});
+    for (uint64_t i = HTTP; i <= COMPACTOR; i++)
+        assert_int_equal(
+            jfr_define_thread(writer, i,
+                              &(struct jfr_thread){.java_name = names[i], .java_id = 10 + i}),
+            0);
+    t0 = now_ns();
+    if (!ours)
+        return;
+    begin(ids[ANALYSIS], 0);
+    jfr_put_byte(&event, 1);
+    jfr_commit(&event);
+}
+
+struct read {
+    struct requests r;
+    struct timeline *t;
+    struct request_ledger *l;
+    struct request_parts p;
+};
+
+static void read_file(struct read *f, const struct request_filter *filter)
+{
+    struct buf why = BUF(256);
+    if (writer)
+        assert_int_equal(jfr_writer_close(writer), 0);
+    jfr_writer_free(writer);
+    writer = NULL;
+    *f = (struct read){0};
+    assert_int_equal(requests_load(&f->r, file, filter, &why), 0);
+    assert_int_equal(timeline_read(&f->t, file, SIZE_MAX, NULL, &why), 0);
+    assert_int_equal(request_ledger_new(&f->l, &f->r, f->t), 0);
+    buf_release(&why);
+}
+
+static void done(struct read *f)
+{
+    request_parts_release(&f->p);
+    request_ledger_free(f->l);
+    timeline_free(f->t);
+    requests_release(&f->r);
+}
+
+/* Divides a request and sees that its parts touch and are its latency. */
+static void divide(struct read *f, uint64_t id)
+{
+    const struct request *q = requests_find(&f->r, id);
+    assert_non_null(q);
+    assert_int_equal(request_parts(f->l, q, &f->p), 0);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < f->p.rows.len; i++) {
+        const struct request_part *part = &f->p.rows.data[i];
+        assert_true(part->start < part->end);
+        if (i > 0)
+            assert_int_equal(part->start, part[-1].end);
+        sum += part->end - part->start;
+    }
+    assert_int_equal(sum, q->end_ns - q->start_ns);
+}
+
+static void takes(const struct read *f, enum request_cause cause, double ms)
+{
+    assert_int_equal(f->p.ns[cause], (uint64_t)(ms * (double)MS));
+}
+
+static void a_monitor_is_told_with_its_owner(void **state)
+{
+    struct read f;
+    open_file(true);
+    put_sleep(COMPACTOR, 0.5, 120, 2);
+    put_enter(HTTP, 1, 118, COMPACTOR);
+    put_simple(1, "GET /lock", 0, 120);
+    read_file(&f, &(struct request_filter){0});
+    divide(&f, 1);
+    takes(&f, CAUSE_CPU, 2);
+    takes(&f, CAUSE_LOCK, 118);
+    const struct request_part *lock = &f.p.rows.data[1];
+    assert_string_equal(lock->object, "Store");
+    struct thread_doings doings = {0};
+    assert_int_equal(request_part_culprits(f.l, lock, &doings), 0);
+    assert_int_equal(doings.rows.len, 1);
+    assert_int_equal(doings.rows.data[0].ns, 118 * MS);
+    assert_int_equal(doings.rows.data[0].kind, CAUSE_SLEEP);
+    assert_string_equal(tl_thread_name(f.t, doings.rows.data[0].thread), "compactor");
+    assert_string_equal(frames_program(f.l, &doings.rows.data[0].frames), "C.m2");
+    vec_release(&doings.rows);
+    done(&f);
+}
+
+/*
+ * The thread of the request waits for a task of its own: the task's time counts, its time in the
+ * queue, and how long it took until the thread ran again.
+ */
+static void a_task_that_was_waited_for_counts_with_its_queue(void **state)
+{
+    struct read f;
+    open_file(true);
+    put_park(HTTP, 5, 90);
+    put_sleep(POOL, 40, 40, 3);
+    put_unpark(POOL, 90, 10 + HTTP);
+    put_request(1, "GET /task", HTTP, 0, 100, 200);
+    put_work(1, HTTP, 0, 100, 0, 0);
+    put_work(1, POOL, 35, 56, 30, HTTP);
+    read_file(&f, &(struct request_filter){0});
+    divide(&f, 1);
+    takes(&f, CAUSE_CPU, 5 + 5 + 10 + 5);
+    takes(&f, CAUSE_QUEUE, 30);
+    takes(&f, CAUSE_SLEEP, 40);
+    takes(&f, CAUSE_RUNNABLE, 5);
+    takes(&f, CAUSE_PARK, 0);
+    uint64_t cpu;
+    assert_int_equal(request_cpu_ns(f.l, requests_find(&f.r, 1), &cpu), 0);
+    assert_int_equal(cpu, (5 + 5 + 5 + 11) * MS);
+    done(&f);
+}
+
+/* An asynchronous request: its first thread leaves, a task ends it, and between them is nothing. */
+static void what_nobody_worked_for_is_unknown(void **state)
+{
+    struct read f;
+    open_file(true);
+    put_sleep(POOL, 200, 1, 3);
+    put_request(1, "GET /async", HTTP, 0, 100, 200);
+    put_work(1, HTTP, 0, 10, 0, 0);
+    put_work(1, POOL, 60, 40, 20, HTTP);
+    read_file(&f, &(struct request_filter){0});
+    divide(&f, 1);
+    takes(&f, CAUSE_UNKNOWN, 30 + 10); /* nothing is known of http-1, which never waited */
+    takes(&f, CAUSE_QUEUE, 20);
+    takes(&f, CAUSE_CPU, 40);
+    done(&f);
+}
+
+static void a_run_is_divided_at_pauses_and_delays(void **state)
+{
+    struct read f;
+    open_file(true);
+    put_sleep(HTTP, 0.1, 0.1, 3);
+    begin(JFR_GC_PHASE_PAUSE, 10);
+    put_ms(15);
+    jfr_put_long(&event, HTTP);
+    jfr_put_long(&event, 1);
+    jfr_put_string(&event, "GC Pause");
+    jfr_commit(&event);
+    begin(ids[PREEMPTED], 40);
+    put_ms(20);
+    jfr_put_long(&event, HTTP);
+    put_ms(8);
+    jfr_commit(&event);
+    put_simple(1, "GET /gc", 1, 79);
+    read_file(&f, &(struct request_filter){0});
+    divide(&f, 1);
+    takes(&f, CAUSE_GC, 15);
+    takes(&f, CAUSE_RUNNABLE, 8);
+    takes(&f, CAUSE_CPU, 79 - 15 - 8);
+    done(&f);
+}
+
+/* Other recorders leave short waits out: without a sample a time is not known to be a run. */
+static void spans_and_contextual_events_are_requests(void **state)
+{
+    struct read f;
+    open_file(false);
+    put_sleep(HTTP, 10, 20, 3);
+    put_sample(HTTP, 5, 1);
+    begin(ids[SPAN], 0);
+    put_ms(40);
+    jfr_put_long(&event, HTTP);
+    jfr_put_string(&event, "checkout");
+    jfr_commit(&event);
+    begin(ids[ORDER], 100);
+    put_ms(10);
+    jfr_put_long(&event, HTTP);
+    jfr_put_long(&event, 5);
+    jfr_put_string(&event, "/order/{id}");
+    jfr_commit(&event);
+    read_file(&f, &(struct request_filter){0});
+    assert_int_equal(f.r.list.len, 2);
+    assert_string_equal(request_name_of(&f.r, &f.r.list.data[0]), "checkout");
+    assert_string_equal(request_name_of(&f.r, &f.r.list.data[1]), "/order/{id}");
+    divide(&f, f.r.list.data[0].id);
+    takes(&f, CAUSE_CPU, 10);
+    takes(&f, CAUSE_SLEEP, 20);
+    takes(&f, CAUSE_UNKNOWN, 10);
+    done(&f);
+}
+
+/* 300 requests of 1 ms, and three that wait for a monitor as well. */
+static void put_mixed(void)
+{
+    for (int i = 0; i < 300; i++)
+        put_simple(1 + i, "GET /lock", i, 1);
+    for (int i = 0; i < 3; i++) {
+        put_sleep(COMPACTOR, 1000 + 200 * i, 101, 2);
+        put_enter(HTTP, 1000.5 + 200 * i, 100, COMPACTOR);
+        put_simple(1000 + i, "GET /lock", 1000 + 200 * i, 101);
+    }
+    put_request(2000, "GET /other", HTTP, 2000, 5, 500);
+}
+
+static void the_slow_ones_are_told_from_the_typical_ones(void **state)
+{
+    struct read f;
+    struct request_group g;
+    open_file(true);
+    put_mixed();
+    read_file(&f, &(struct request_filter){0});
+    assert_int_equal(f.r.names.len, 2);
+    const struct request_name *n = &f.r.names.data[0];
+    assert_string_equal(requests_text(&f.r, n->name), "GET /lock");
+    assert_int_equal(n->all, 303);
+    assert_int_equal(n->errors, 0);
+    assert_int_equal(f.r.names.data[1].errors, 1);
+    assert_int_equal(request_quantile(&f.r, n, 0.5), MS);
+    assert_int_equal(request_quantile(&f.r, n, 0.99), MS);
+    assert_int_equal(request_quantile(&f.r, n, 0.999), 101 * MS);
+    assert_int_equal(request_group(f.l, &f.r, f.t, 0, &(struct group_options){.share = 0.009}, &g),
+                     0);
+    assert_int_equal(g.slow.len, 3);
+    assert_int_equal(g.limit_ns, 101 * MS);
+    assert_true(g.typical.len >= 150);
+    const struct group_cause *c = &g.causes.data[0];
+    assert_int_equal(c->cause, CAUSE_LOCK);
+    assert_string_equal(c->object, "Store");
+    assert_true(c->slow_ns == 100e6 && c->typical_ns == 0 && c->share > 0.999);
+    assert_int_equal(c->largest, 3);
+    assert_string_equal(c->culprit.thread, "compactor");
+    assert_string_equal(c->culprit.method, "C.m2");
+    assert_int_equal(c->culprit.kind, CAUSE_SLEEP);
+    assert_true(c->culprit.ns == 100e6);
+    assert_string_equal(c->own.method, "C.m1");
+    request_group_release(&g);
+    assert_int_equal(
+        request_group(f.l, &f.r, f.t, 0, &(struct group_options){.over_ns = 101 * MS}, &g),
+        -ENOENT);
+    done(&f);
+    read_file(&f, &(struct request_filter){.name = "*other"});
+    assert_int_equal(f.r.list.len, 1);
+    assert_int_equal(f.r.names.len, 1);
+    done(&f);
+    read_file(&f, &(struct request_filter){.thread = "nobody"});
+    assert_int_equal(f.r.list.len, 0);
+    done(&f);
+}
+
+/* Where the recording has exact figures these count, however few requests it kept. */
+static void exact_totals_count(void **state)
+{
+    struct read f;
+    char buckets[128];
+    open_file(true);
+    put_mixed();
+    for (int i = 0; i < 2; i++) {
+        snprintf(buckets, sizeof(buckets), "%u:%d %u:%d", latency_bucket(2 * MS), 9900 + i,
+                 latency_bucket(200 * MS), 100);
+        begin(ids[TOTALS], 100 + i);
+        jfr_put_string(&event, "GET /lock");
+        jfr_put_long(&event, 10000 + i);
+        jfr_put_long(&event, 7);
+        put_ms(39802);
+        put_ms(201);
+        jfr_put_string(&event, buckets);
+        jfr_commit(&event);
+    }
+    read_file(&f, &(struct request_filter){0});
+    const struct request_name *n = &f.r.names.data[0];
+    assert_true(n->exact);
+    assert_int_equal(n->all, 10001);
+    assert_int_equal(n->errors, 7);
+    uint64_t p50 = request_quantile(&f.r, n, 0.5), p999 = request_quantile(&f.r, n, 0.999);
+    assert_in_range(p50, 2 * MS * 98 / 100, 2 * MS * 102 / 100);
+    assert_in_range(p999, 200 * MS * 98 / 100, 200 * MS * 102 / 100);
+    done(&f);
+    read_file(&f, &(struct request_filter){.to_ns = 50 * MS});
+    assert_false(f.r.names.data[0].exact);
+    assert_in_range(f.r.names.data[0].all, 1, 100);
+    done(&f);
+}
+
+static int remove_file(void **state)
+{
+    unlink(file);
+    return 0;
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, remove_file)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_monitor_is_told_with_its_owner),
+        TEST(a_task_that_was_waited_for_counts_with_its_queue),
+        TEST(what_nobody_worked_for_is_unknown),
+        TEST(a_run_is_divided_at_pauses_and_delays),
+        TEST(spans_and_contextual_events_are_requests),
+        TEST(the_slow_ones_are_told_from_the_typical_ones),
+        TEST(exact_totals_count),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
