@@ -37,7 +37,7 @@ check:
 	@tools/setup build check
 	@tools/setup jdks || true
 	@$(MAKE) --no-print-directory all sanitized
-	@$(PYTEST) -n $(JOBS) --dist loadfile tests -m 'not slow and not soak and not measured' $(ARGS)
+	@$(PYTEST) -n $(JOBS) --dist loadfile --run-again tests -m 'not slow and not soak and not measured' $(ARGS)
 
 check-all:
 	@tools/setup build check jdks
