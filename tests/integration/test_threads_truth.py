@@ -332,3 +332,17 @@ def test_virtual_threads_that_cannot_be_listed_at_attach_are_counted(jdk, tmp_pa
     assert 52 <= loss["amount"] == found["lost"] <= 56, loss
     assert len([t for t in found["threads"] if t["name"].startswith("executed-")]) == 50
     assert "virtual threads were lost" in (lambda d: d.stdout + d.stderr)(lab.jvmscope("threads", "summary", out))
+
+
+@pytest.mark.jdks(8, 11, 25)
+def test_the_handler_of_references_waits_between_two_collections(jdk, tmp_path):
+    """It waits inside the VM, which calls that running: after its first collection it was shown to run until the end."""
+    out = tmp_path / "r.jfr"
+    done = jdk.java("References", jvm=("-Xmx16m", jdk.agent(f"threads=y,format=r,file={out}")))
+    assert done.returncode == 0 and done.stdout == "done\n", done.stderr
+    events = [e for e in threads("timeline", out)["events"] if e["thread"] == "Reference Handler"]
+    waits = [e["time"] for e in events if e["type"] == "TRCThreadWaitingForObjectEvent"]
+    works = [e["time"] for e in events if "Notify" in e["type"]]
+    assert len(works) >= 3 and len(waits) >= 3, events
+    # It waits after the last of its work, too.
+    assert max(waits) > max(works), events[-5:]

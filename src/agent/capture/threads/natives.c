@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * callNotify, callStart, callInterrupt, sleep, park and unpark: native methods that are bound to
- * functions of ours (agent/instrument/rebind.h).
+ * callNotify, callStart, callInterrupt, sleep, park, unpark and the wait of the thread that handles
+ * references: native methods that are bound to functions of ours (agent/instrument/rebind.h).
  */
 #include "agent/capture/threads/threads.h"
 #include "agent/instrument/rebind.h"
@@ -15,6 +15,7 @@ typedef void(JNICALL *on_object)(JNIEnv *, jobject);
 typedef void(JNICALL *on_time)(JNIEnv *, jclass, jlong);
 typedef void(JNICALL *on_park)(JNIEnv *, jobject, jboolean, jlong);
 typedef void(JNICALL *on_unpark)(JNIEnv *, jobject, jobject);
+typedef void(JNICALL *on_pending)(JNIEnv *, jclass);
 typedef jobject(JNICALL *current_thread)(JNIEnv *, jclass);
 
 static struct {
@@ -22,6 +23,7 @@ static struct {
     on_time sleep;
     on_park park;
     on_unpark unpark;
+    on_pending pending;
     current_thread current;
     bool sleep_ns;
     bool instrument; /* contanalysis=y */
@@ -226,6 +228,30 @@ static void JNICALL our_unpark(JNIEnv *jni, jobject unsafe, jobject thread)
     natives_leave();
 }
 
+/*
+ * Since JDK 9 the "Reference Handler" waits inside the VM for references that a collection has
+ * cleared. JVM TI calls it runnable all the while and posts no event.
+ */
+static void JNICALL our_pending(JNIEnv *jni, jclass reference)
+{
+    struct waiter *w;
+    if (natives_enter()) {
+        w = waiter_self(jni, NULL);
+        if (w)
+            wait_begin(w, WAIT_OBJECT, &(struct wait){.trace = stack_here(jni, w)});
+        natives_leave();
+    }
+    real.pending(jni, reference);
+    if (natives_enter()) {
+        struct wait was = {0};
+        uint64_t ns;
+        w = waiter_self(jni, NULL);
+        if (w && wait_end(w, WAIT_OBJECT, &was, &ns))
+            put_wait(w->id, WAIT_OBJECT, &was, ns, false);
+        natives_leave();
+    }
+}
+
 /* ---- binding ---- */
 
 enum { INSTRUMENT_ROWS = 2 }; /* index of the first of those that need contanalysis=y */
@@ -240,23 +266,33 @@ static const struct rebind_row rows[] = {
     {"unpark", (void *)our_unpark, (void **)&real.unpark},
 };
 
-/* those of Object and of I/O; rebind_natives handles more */
+/* Returns how many of the natives of a boot class are bound; a method that it lacks is none. */
+static int bind_class(JNIEnv *jni, const char *name, const JNINativeMethod *methods, int n)
+{
+    jclass c = (*jni)->FindClass(jni, name);
+    bool bound = c && (*jni)->RegisterNatives(jni, c, methods, n) == JNI_OK;
+    vm_clear_exception(jni);
+    if (c)
+        (*jni)->DeleteLocalRef(jni, c);
+    return bound ? n : 0;
+}
+
+/* those of Object, Reference and of I/O; rebind_natives handles more */
 static int bind_others(JNIEnv *jni, bool ours)
 {
     int n = io_bind(jni, ours);
+    on_pending pending = ours ? our_pending : real.pending;
+    const JNINativeMethod reference = {(char *)"waitForReferencePendingList", (char *)"()V",
+                                       (void *)pending};
+    if (real.pending)
+        n += bind_class(jni, "java/lang/ref/Reference", &reference, 1);
     if (!real.instrument || !real.notify || !real.notify_all)
         return n;
     on_object notify = ours ? our_notify : real.notify,
               all = ours ? our_notify_all : real.notify_all;
-    JNINativeMethod methods[] = {{(char *)"notify", (char *)"()V", (void *)notify},
-                                 {(char *)"notifyAll", (char *)"()V", (void *)all}};
-    jclass object = (*jni)->FindClass(jni, "java/lang/Object");
-    if (object && (*jni)->RegisterNatives(jni, object, methods, 2) == JNI_OK)
-        n += 2;
-    vm_clear_exception(jni);
-    if (object)
-        (*jni)->DeleteLocalRef(jni, object);
-    return n;
+    const JNINativeMethod object[] = {{(char *)"notify", (char *)"()V", (void *)notify},
+                                      {(char *)"notifyAll", (char *)"()V", (void *)all}};
+    return n + bind_class(jni, "java/lang/Object", object, 2);
 }
 
 static int bind(JNIEnv *jni, bool ours)
@@ -272,6 +308,7 @@ int natives_bind(JNIEnv *jni, bool instrument, struct buf *why)
     real.notify = (on_object)vm_libjvm_function("JVM_MonitorNotify");
     real.notify_all = (on_object)vm_libjvm_function("JVM_MonitorNotifyAll");
     real.current = (current_thread)vm_libjvm_function("JVM_CurrentThread");
+    real.pending = (on_pending)vm_libjvm_function("JVM_WaitForReferencePendingList");
     real.sleep_ns = vm.version >= 21;
     real.instrument = instrument;
     int r = bind(jni, true);
