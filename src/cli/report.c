@@ -40,33 +40,6 @@ static double percent(uint64_t part, uint64_t whole)
     return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-/* How many readings of the CPU clock the times of calls rest on; 0 where every call was timed. */
-static uint64_t readings_of(const struct profile *p)
-{
-    uint64_t readings = 0;
-    for (size_t i = 0; i < p->calls.len && p->timed_by_readings; i++)
-        readings += p->calls.data[i].samples;
-    return readings;
-}
-
-static int add_square(void *context, const struct profile_sample *s)
-{
-    *(double *)context += (double)s->weight * (double)s->weight;
-    return 0;
-}
-
-/*
- * A bound of the standard error of a view's weight, where it is estimated. A sample that was drawn
- * with the chance p stands for 1 / p of its size; the sum of the squares of these weights is no
- * less than the variance, and close to it where p is small.
- */
-static double standard_error(const struct profile_view *v)
-{
-    double sum = 0;
-    (void)profile_view_each(v, add_square, &sum);
-    return sqrt(sum);
-}
-
 static void print_head(const struct profile_view *v, const char *path)
 {
     const struct profile_series *series = &v->profile->series[v->metric];
@@ -84,9 +57,13 @@ static void print_head(const struct profile_view *v, const char *path)
     if (n != 1 || profile_text(p, p->threads.data[0].name).len)
         printf(", %zu thread%s with some", n, n == 1 ? "" : "s");
     putchar('\n');
-    if (series->estimated && v->weight)
-        printf("  estimated from %zu samples, standard error at most %.1f %%\n", v->samples,
-               100 * standard_error(v) / (double)v->weight);
+    _cleanup_(buf_release) struct buf note = BUF(4096);
+    profile_note(v, &note);
+    if (note.len) {
+        printf("  ");
+        print_text(stdout, (struct str){buf_str(&note), note.len});
+        putchar('\n');
+    }
     if (series->listed_only)
         printf("  of the sites that the file lists: what those below its cutoff allocated, none of "
                "it live, is not in it\n");
@@ -100,9 +77,6 @@ static void print_head(const struct profile_view *v, const char *path)
     if (v->truncated)
         printf("  truncated stacks: %s (%.2f %%)\n", format_weight(weight, v->metric, v->truncated),
                percent(v->truncated, v->weight));
-    if (v->metric == PROFILE_EXACT && readings_of(v->profile))
-        printf("  all calls are counted; times rest on %" PRIu64 " readings of the CPU clock\n",
-               readings_of(v->profile));
 }
 
 static bool has_sampler(const struct profile_view *v)
@@ -236,7 +210,7 @@ static int compare_hot(const void *a, const void *b)
  */
 static uint64_t least_weight(const struct profile_view *v)
 {
-    uint64_t readings = v->metric == PROFILE_EXACT ? readings_of(v->profile) : 0;
+    uint64_t readings = v->metric == PROFILE_EXACT ? profile_readings(v->profile) : 0;
     return readings ? v->weight / readings * FEWEST_READINGS : 0;
 }
 
@@ -249,6 +223,8 @@ static int print_stacks(const struct profile_view *v, size_t limit)
     VEC(struct hot) hot = {0};
     size_t few = 0;
     for (size_t i = 1; i < t.nodes.len && r == 0; i++) {
+        if (v->open && profile_is_open(v->profile, t.nodes.data[i].label))
+            continue;
         few += t.nodes.data[i].self && t.nodes.data[i].self < least_weight(v);
         if (t.nodes.data[i].self && t.nodes.data[i].self >= least_weight(v))
             r = vec_push(&hot, ((struct hot){t.nodes.data[i].self, (uint32_t)i}));
@@ -270,6 +246,11 @@ static int print_stacks(const struct profile_view *v, size_t limit)
         }
         if (lines > STACK_LINES)
             printf("    ... %d frames more\n", lines - STACK_LINES);
+    }
+    if (v->open && !v->profile->calls.len) { /* else the table of calls has told it */
+        char open[24];
+        printf("\nIn calls that had not returned at the end, which are no stacks here: %s\n",
+               format_weight(open, v->metric, v->open));
     }
     if (few)
         printf("\n%zu stacks have too few readings of the CPU clock to be ranked by their time.\n",
@@ -305,7 +286,8 @@ static int print_callers(const struct profile_view *v, size_t limit)
     printf("\nCallers of the hottest methods (from 0.5 %% on)\n");
     for (uint32_t c = t.nodes.data[0].first_child; c && limit;
          c = t.nodes.data[c].next_sibling, limit--)
-        if (t.nodes.data[c].total >= least_weight(v))
+        if (t.nodes.data[c].total >= least_weight(v) &&
+            !profile_is_open(v->profile, t.nodes.data[c].label))
             print_branch(v, &t, c, 0);
     profile_tree_release(&t);
     return 0;
@@ -379,6 +361,8 @@ static int put_ranks(struct json *j, const struct profile_view *v)
     json_u64(j, v->truncated);
     if (v->metric == PROFILE_WALL)
         json_key_u64(j, "idle", v->idle);
+    if (v->metric == PROFILE_EXACT)
+        json_key_u64(j, "open_ns", v->open);
     json_key(j, "interval_ns");
     json_u64(j, v->profile->series[v->metric].interval_ns);
     if (v->profile->series[v->metric].listed_only) {
@@ -389,7 +373,12 @@ static int put_ranks(struct json *j, const struct profile_view *v)
         json_key(j, "samples");
         json_u64(j, v->samples);
         json_key(j, "standard_error");
-        json_u64(j, (uint64_t)standard_error(v));
+        json_u64(j, (uint64_t)profile_standard_error(v));
+    }
+    struct str note = profile_text(v->profile, v->profile->series[v->metric].note);
+    if (note.len) {
+        json_key(j, "note");
+        json_string_n(j, note.data, note.len);
     }
     json_sampler(j, v);
     json_times(j, v);

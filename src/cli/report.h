@@ -6,9 +6,6 @@
 
 #include <stdio.h>
 
-/* Fewer readings of the CPU clock than these say nothing about the time of a method or stack. */
-enum { FEWEST_READINGS = 10 };
-
 /*
  * Exact calls and allocation sites (report_times.c). The tables for a person; nothing where the
  * profile has none. 0 or -ENOMEM.

@@ -34,6 +34,14 @@ int export_collapsed(const struct export_source *s, FILE *out, struct buf *why)
         r = profile_tree_init(&t, &v, false);
     if (r == 0 && s->metric != PROFILE_CPU)
         fprintf(out, COLLAPSED_METRIC "%s 0\n", profile_metrics[s->metric].name);
+    if (r == 0) {
+        _cleanup_(buf_release) struct buf note = BUF(4096);
+        profile_note(&v, &note);
+        append_name(&line, (struct str){buf_str(&note), note.len});
+        if (line.len)
+            fprintf(out, COLLAPSED_NOTE "%s 0\n", buf_str(&line));
+        buf_clear(&line);
+    }
     /*
      * Visits nodes depth first. `line` holds the path to n; marks[] are the positions where its
      * frames begin.

@@ -319,6 +319,14 @@ static int readings_json(struct json *j, const struct profile *p, struct labels 
     return r;
 }
 
+static void note_json(struct json *j, const struct profile_view *v)
+{
+    _cleanup_(buf_release) struct buf note = BUF(4096);
+    profile_note(v, &note);
+    json_key(j, "note");
+    json_string_n(j, buf_str(&note), note.len);
+}
+
 static int metric_json(struct json *j, const struct profile *p, enum profile_metric metric,
                        const struct profile_filter *filter, struct labels *labels, struct buf *blob)
 {
@@ -348,6 +356,7 @@ static int metric_json(struct json *j, const struct profile *p, enum profile_met
         json_string(j, units[profile_metrics[metric].unit]);
         json_key(j, "interval_ns");
         json_u64(j, p->series[metric].interval_ns);
+        note_json(j, &v);
         r = tree_json(j, &tree, labels, blob);
     }
     if (r == 0)

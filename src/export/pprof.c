@@ -7,6 +7,7 @@
 #include "export/export.h"
 
 #include "base/json.h"
+#include "model/load.h"
 
 #include <errno.h>
 #include <zlib.h>
@@ -25,6 +26,7 @@ enum {
     PROFILE_DURATION_NANOS,
     PROFILE_PERIOD_TYPE,
     PROFILE_PERIOD,
+    PROFILE_COMMENT,
     PROFILE_DEFAULT_SAMPLE_TYPE = 14
 };
 
@@ -223,6 +225,17 @@ static void put_stack(struct sampling *g, uint32_t node, size_t from, size_t to)
     }
 }
 
+/* pprof prints comments by `pprof -comments`. */
+static void put_note(struct writing *w, const struct profile_view *v)
+{
+    _cleanup_(buf_release) struct buf note = BUF(4096);
+    buf_string(&note, PPROF_NOTE);
+    size_t empty = note.len;
+    profile_note(v, &note);
+    if (note.len > empty)
+        put_number(&w->pending, PROFILE_COMMENT, string_of(w, buf_str(&note), note.len));
+}
+
 /*
  * Samples are written by stack, because what consecutive samples have in common costs next to
  * nothing after compression.
@@ -240,6 +253,8 @@ static int put_samples(struct writing *w)
     g.name = calloc(p->threads.len + 1, sizeof(*g.name));
     if (r == 0 && (!g.begin || !g.samples || !g.weight || !g.has_some || !g.name))
         r = -ENOMEM;
+    if (r == 0)
+        put_note(w, &v);
     if (r == 0)
         r = profile_view_each(&v, count_node, &g);
     for (size_t i = 0; r == 0 && i < p->nodes.len; i++)

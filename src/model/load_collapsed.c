@@ -50,6 +50,19 @@ static bool read_metric(const char *line, size_t len, enum profile_metric *ret)
     return true;
 }
 
+/* The same for what is to be known of the numbers. Returns 1, 0 when it is no such line, or
+ * -ENOMEM. */
+static int read_note(struct profile *p, enum profile_metric metric, const char *line, size_t len)
+{
+    const size_t start = strlen(COLLAPSED_NOTE), end = strlen(" 0");
+    if (len <= start + end || memcmp(line, COLLAPSED_NOTE, start) != 0)
+        return 0;
+    int64_t note = profile_string(p, line + start, len - start - end);
+    if (note > 0)
+        p->series[metric].note = (uint32_t)note;
+    return note < 0 ? (int)note : 1;
+}
+
 static int add_line(struct load *l, enum profile_metric metric, const char *line, size_t len,
                     size_t number)
 {
@@ -89,8 +102,10 @@ int load_collapsed(struct load *l)
         size_t len = (size_t)((stop ? stop : end) - at);
         if (len && at[len - 1] == '\r')
             len--;
-        if (len && !read_metric(at, len, &metric))
-            r = add_line(l, metric, at, len, number);
+        if (len && !read_metric(at, len, &metric)) {
+            r = read_note(l->profile, metric, at, len);
+            r = r == 0 ? add_line(l, metric, at, len, number) : MIN(r, 0);
+        }
         if (l->progress && number % 65536 == 0)
             l->progress(l->progress_context, (uint64_t)(next - (const char *)l->data), l->len);
         at = next;

@@ -609,8 +609,13 @@ static int settle_totals(struct reading *r)
         rest.node = (uint32_t)node;
         if (node < 0 || vec_push(&p->calls, rest) < 0)
             return -ENOMEM;
-        struct profile_sample s = {p->duration_ns, (uint64_t)rest.self_ns, rest.thread, rest.node};
-        if (rest.self_ns > 0 && vec_push(&p->series[PROFILE_EXACT].samples, s) < 0)
+        int64_t open_ns = MAX(MIN(rest.open_ns, rest.self_ns), 0), ns = rest.self_ns - open_ns;
+        int64_t open = open_ns ? profile_open_node(p, rest.node) : 0;
+        struct profile_sample s = {p->duration_ns, (uint64_t)ns, rest.thread, rest.node},
+                              not_returned = {p->duration_ns, (uint64_t)open_ns, rest.thread,
+                                              (uint32_t)open};
+        if (open < 0 || (ns > 0 && vec_push(&p->series[PROFILE_EXACT].samples, s) < 0) ||
+            (open_ns && vec_push(&p->series[PROFILE_EXACT].samples, not_returned) < 0))
             return -ENOMEM;
     }
     return above < 0 ? (int)above : 0;
@@ -618,7 +623,7 @@ static int settle_totals(struct reading *r)
 
 /*
  * Adds exact calls: a row of the table for each stack and thread, and self time for views and flame
- * graphs.
+ * graphs, where that of calls that have not returned lies under a mark of its own.
  */
 static int add_calls(struct reading *r, const struct rec_row *row)
 {
@@ -640,7 +645,13 @@ static int add_calls(struct reading *r, const struct rec_row *row)
         sum->open_ns = (int64_t)((uint64_t)sum->open_ns + (uint64_t)c.open_ns);
         sum->slowest_ns = MAX(sum->slowest_ns, c.slowest_ns);
     }
-    return error < 0 ? error : add_change(r, PROFILE_EXACT, row, node, c.self_ns);
+    if (error == 0)
+        error = add_change(r, PROFILE_EXACT, row, node,
+                           (int64_t)((uint64_t)c.self_ns - (uint64_t)c.open_ns));
+    if (error < 0 || !c.open_ns)
+        return error;
+    int64_t open = profile_open_node(r->p, c.node);
+    return open < 0 ? (int)open : add_change(r, PROFILE_EXACT, row, open, c.open_ns);
 }
 
 static int add_left(struct reading *r, const struct rec_object *o)

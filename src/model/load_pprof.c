@@ -24,7 +24,8 @@ enum {
     TIME_NANOS = 9,
     DURATION_NANOS,
     PERIOD_TYPE,
-    PERIOD
+    PERIOD,
+    COMMENT
 };
 
 enum { TYPE_NAME = 1, TYPE_UNIT };
@@ -159,6 +160,29 @@ static int read_function(struct pprof *p, struct cursor c)
                  : vec_push(&p->functions,
                             ((struct function){n[FUNCTION_NAME], n[FUNCTION_SYSTEM_NAME],
                                                n[FUNCTION_FILE]}));
+}
+
+static bool is_note(struct str s)
+{
+    return s.len > strlen(PPROF_NOTE) && memcmp(s.data, PPROF_NOTE, strlen(PPROF_NOTE)) == 0;
+}
+
+/* What a comment of ours says of the figures; it names a string, and all of them must be read. */
+static int read_notes(struct pprof *p, struct cursor c)
+{
+    struct field f;
+    const size_t start = strlen(PPROF_NOTE);
+    while (next_field(&c, &f)) {
+        struct str s =
+            f.number == COMMENT && f.type == VARINT ? string_at(p, f.value) : (struct str){"", 0};
+        int64_t note =
+            is_note(s) ? profile_string(p->l->profile, s.data + start, s.len - start) : 0;
+        if (note < 0)
+            return (int)note;
+        if (note > 0)
+            p->l->profile->series[p->metric].note = (uint32_t)note;
+    }
+    return 0;
 }
 
 /* Reads everything but the samples, which refer to the rest by number. */
@@ -368,6 +392,8 @@ static int read_profile(struct pprof *p, struct cursor c)
     int r = read_tables(p, c);
     if (r == 0)
         r = choose_value(p);
+    if (r == 0)
+        r = read_notes(p, c);
     if (r == 0)
         r = read_samples(p, c);
     if (r == -EPROTO && !p->l->why->len)

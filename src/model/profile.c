@@ -8,6 +8,8 @@
 #include "base/made_name.h"
 #include "base/pattern.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 enum { LABEL_MAX = 1 << 20 };
@@ -155,6 +157,19 @@ int64_t profile_mark(struct profile *p, const char *text)
     int64_t name = profile_string(p, text, strlen(text));
     int64_t method = name < 0 ? name : profile_method(p, 0, (uint32_t)name, 0, 0);
     return method < 0 ? method : profile_frame(p, (uint32_t)method, 0, FRAME_MARK);
+}
+
+static const char not_returned[] = "[not returned]";
+
+int64_t profile_open_node(struct profile *p, uint32_t parent)
+{
+    int64_t frame = profile_mark(p, not_returned);
+    return frame < 0 ? frame : profile_node(p, parent, (uint32_t)frame);
+}
+
+bool profile_is_open(const struct profile *p, uint32_t label)
+{
+    return str_is(profile_text(p, label), not_returned);
 }
 
 /*
@@ -320,6 +335,44 @@ int profile_view_each(const struct profile_view *v,
                : r;
 }
 
+static int add_square(void *context, const struct profile_sample *s)
+{
+    *(double *)context += (double)s->weight * (double)s->weight;
+    return 0;
+}
+
+double profile_standard_error(const struct profile_view *v)
+{
+    double sum = 0;
+    (void)profile_view_each(v, add_square, &sum);
+    return sqrt(sum);
+}
+
+uint64_t profile_readings(const struct profile *p)
+{
+    uint64_t readings = 0;
+    for (size_t i = 0; i < p->calls.len && p->timed_by_readings; i++)
+        readings += p->calls.data[i].samples;
+    return readings;
+}
+
+void profile_note(const struct profile_view *v, struct buf *to)
+{
+    const struct profile *p = v->profile;
+    const struct profile_series *series = &p->series[v->metric];
+    struct str note = profile_text(p, series->note);
+    if (note.len)
+        buf_bytes(to, note.data, note.len);
+    else if (v->metric == PROFILE_EXACT && p->timed_by_readings && p->calls.len)
+        buf_printf(to,
+                   "all calls are counted, and times rest on %" PRIu64
+                   " readings of the CPU clock: those from fewer than %d are not known",
+                   profile_readings(p), FEWEST_READINGS);
+    else if (series->estimated && v->weight)
+        buf_printf(to, "estimated from %zu samples, standard error at most %.1f %%", v->samples,
+                   100 * profile_standard_error(v) / (double)v->weight);
+}
+
 static int add_to_view(void *context, const struct profile_sample *s)
 {
     struct profile_view *v = context;
@@ -341,8 +394,13 @@ static void sum_up(struct profile_view *v)
         v->total[p->nodes.data[i].parent] += v->total[i];
     v->unattributed = v->self[0];
     for (size_t i = 1; i < p->nodes.len; i++) {
-        if (profile_node_frame(p, (uint32_t)i)->kind != FRAME_MARK)
+        const struct profile_frame *f = profile_node_frame(p, (uint32_t)i);
+        if (f->kind != FRAME_MARK)
             continue;
+        if (v->metric == PROFILE_EXACT && profile_is_open(p, p->methods.data[f->method].label)) {
+            v->open += v->self[i];
+            continue;
+        }
         v->unattributed += v->self[i];
         if (p->nodes.data[i].parent == 0)
             v->truncated += v->total[i] - v->self[i];

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "base/map.h"
 #include "base/strpool.h"
 #include "base/vec.h"
@@ -92,6 +93,7 @@ struct profile_series {
     /* a weight is what the sample stands for, given its probability of being taken */
     bool estimated;
     bool listed_only; /* the file omits what is below a cutoff and does not say how much that is */
+    uint32_t note;    /* a string: what profile_note said where the samples come from; 0 is none */
 };
 
 /*
@@ -198,6 +200,12 @@ int64_t profile_frame(struct profile *p, uint32_t method, int32_t line,
 /* returns the frame of a mark */
 int64_t profile_mark(struct profile *p, const char *text) must_check;
 int64_t profile_node(struct profile *p, uint32_t parent, uint32_t frame) must_check;
+/*
+ * The node below a method's for the time of its calls that had not returned at the end, and whether
+ * a label is that node's. Such a call may have waited all the time, so it must not rank its method.
+ */
+int64_t profile_open_node(struct profile *p, uint32_t parent) must_check;
+bool profile_is_open(const struct profile *p, uint32_t label);
 /* Adds a thread; there is one for each id, and a non-empty name replaces an earlier one. */
 int64_t profile_thread(struct profile *p, uint64_t id, const char *name, size_t len) must_check;
 int profile_sample(struct profile *p, enum profile_metric metric,
@@ -235,6 +243,7 @@ struct profile_view {
     uint64_t weight;        /* the weight of all samples that are counted */
     /* the part of it without a method: no frame, or a mark in place of the running one */
     uint64_t unattributed;
+    uint64_t open;      /* of exact times: the weight of calls that had not returned at the end */
     uint64_t idle;      /* the weight excluded by without_idle */
     uint64_t truncated; /* the weight of samples whose stack continues beyond what was recorded */
     size_t samples;     /* the number of samples that are counted */
@@ -258,6 +267,24 @@ bool profile_view_passes(const struct profile_view *v, const struct profile_samp
  */
 int profile_view_each(const struct profile_view *v,
                       int (*visit)(void *context, const struct profile_sample *s), void *context);
+
+/*
+ * Of estimated weights, no less than their standard error: a sample drawn with the chance p stands
+ * for 1 / p of its size; the sum of the squares of these weights is no less than the variance, and
+ * close to it where p is small.
+ */
+double profile_standard_error(const struct profile_view *v);
+
+/* Fewer readings of the CPU clock than these say nothing about the time of a method or stack. */
+enum { FEWEST_READINGS = 10 };
+
+/* How many readings the times of calls rest on; 0 where every call was timed. */
+uint64_t profile_readings(const struct profile *p);
+/*
+ * Appends a sentence about what the view's figures rest on; nothing where they are plain counts.
+ * Every format that holds the figures holds it too.
+ */
+void profile_note(const struct profile_view *v, struct buf *to);
 
 /* A method of the ranked table. Recursive calls are counted once in the total. */
 struct profile_rank {

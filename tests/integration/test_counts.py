@@ -157,6 +157,11 @@ def test_report_ranks_no_time_of_too_few_readings(tmp_path):
     called = next(l for l in table.splitlines() if l.endswith(" Counted.called"))
     assert called.split()[:5] == ["1000", "-", "-", "-", "-"] or method(times["methods"], "Counted.called")["readings"]
     assert times["readings"] >= 10 or "%" not in table.partition("Hottest stacks")[2]
+    # Formats without a place for readings say what the times are worth; a program of no reading at all has none.
+    if lab.jvmscope("convert", "--metric", "times", "-o", tmp_path / "t.pb.gz", out).returncode == 0:
+        assert lab.jvmscope("convert", "-o", tmp_path / "t.collapsed", tmp_path / "t.pb.gz").returncode == 0
+        for made in ("t.pb.gz", "t.collapsed"):
+            assert f"times rest on {times['readings']} readings" in shown("report", "--json", tmp_path / made)["times"]["note"]
 
 
 def run_counted(tmp_path, options, rounds=1, version=17, args=()):

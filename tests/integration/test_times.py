@@ -5,6 +5,7 @@ import re
 
 import hprof_times
 import lab
+import outputs
 import pytest
 
 C = "TimesTruth."
@@ -205,3 +206,17 @@ def test_calls_that_never_returned_do_not_lead(jdk, tmp_path):
     text = lab.jvmscope("report", "--limit", "3", "--stacks", "0", out).stdout
     table, told = text.split("In calls that had not returned")
     assert "TimesOpen.works" in table and "TimesOpen.waitsForEver" not in table and "TimesOpen.waitsForEver" in told, text
+    stacks = lab.jvmscope("report", "--limit", "0", "--stacks", "3", out).stdout.split("Hottest stacks")[1]
+    assert "TimesOpen.works" in stacks and "TimesOpen.waitsForEver" not in stacks, stacks
+    # In every output their time lies under a mark of its own, so that it is no method's.
+    for name in ("t.html", "t.collapsed", "t.pb.gz"):
+        assert lab.jvmscope("convert", "--metric", "times", "-o", tmp_path / name, out).returncode == 0
+    data = outputs.page(tmp_path / "t.html")
+    for found in (outputs.page_weights(data, data["metrics"][0]), outputs.collapsed_weights(tmp_path / "t.collapsed"),
+                  outputs.pprof(tmp_path / "t.pb.gz")[0]):
+        assert found.own["TimesOpen.waitsForEver"] == 0 and found.total["TimesOpen.waitsForEver"] == waits["self_ns"]
+        assert found.own["TimesOpen.works"] == works["self_ns"]
+        assert abs(found.sum - times["total_ns"]) < 0.01 * times["total_ns"]  # some are below 0
+    assert "In calls that had not returned" in lab.jvmscope("report", tmp_path / "t.collapsed").stdout
+    again = json.loads(lab.jvmscope("report", "--json", tmp_path / "t.collapsed").stdout)["times"]
+    assert again["unattributed"] == 0 and again["open_ns"] == sum(m["open_ns"] for m in times["methods"]), again["open_ns"]

@@ -208,7 +208,7 @@ function Profile({ page, metric: all, state, change, dark, searchBox, onHelp, he
   const shownRows = useMemo(() => (match ? rows.filter((r) => match[r.label]) : rows), [rows, match]);
   const selected = useMemo(() => labels.indexOf(state.selected), [state.selected]);
   const whole = tree.total[0];
-  const lost = useMemo(() => unattributed(tree), [tree]);
+  const lost = useMemo(() => unattributed(tree, labels), [tree, labels]);
   const used = useMemo(() => {
     const seen = new Set<number>();
     for (let i = 1; i < tree.n; i++) if (tree.total[i]) seen.add(tree.kind[i]);
@@ -231,6 +231,7 @@ function Profile({ page, metric: all, state, change, dark, searchBox, onHelp, he
           <b>{weightLong(metric, whole)}</b>
         </span>
         {page.duration_ns > 0 && <span>in {duration(page.duration_ns)}</span>}
+        {metric.note && <span title={metric.note}>{metric.note.split(": ")[0]}</span>}
         {lost > 0 && (
           <span class="warn" title="Samples whose stack could not be walked to a method">
             {percent(lost, whole)} without a method

@@ -13,6 +13,7 @@ export interface MetricJson {
   title: string;
   unit: Unit;
   interval_ns: number;
+  note?: string; // what the figures rest on, where they are no plain counts
   nodes: number;
   pruned: number;
   tree: Bytes;
@@ -116,6 +117,7 @@ export interface Metric {
   title: string;
   unit: Unit;
   intervalNs: number;
+  note: string;
   pruned: number;
   threadsMerged: boolean;
   bucketNs: number;
@@ -239,6 +241,7 @@ export function decodeMetric(m: MetricJson): Metric {
     title: m.title,
     unit: m.unit,
     intervalNs: m.interval_ns,
+    note: m.note ?? "",
     pruned: m.pruned,
     threadsMerged: m.threads_merged,
     bucketNs: m.bucket_ns,

@@ -198,10 +198,10 @@ export function rank(t: Tree, labels: number): Row[] {
   return rows.sort((a, b) => b.self - a.self || b.total - a.total || a.label - b.label);
 }
 
-/** Weight without a method: no frame at all, or a mark where the running one should be. */
-export function unattributed(t: Tree): number {
+/** Weight without a method: no frame at all, or a mark where the running one should be. What has not returned has one. */
+export function unattributed(t: Tree, labels: string[]): number {
   let w = t.self[0];
-  for (let i = 1; i < t.n; i++) if (t.kind[i] === MARK) w += t.self[i];
+  for (let i = 1; i < t.n; i++) if (t.kind[i] === MARK && labels[t.label[i]] !== "[not returned]") w += t.self[i];
   return w;
 }
 
