@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """exceptions= and events=: throws, threads, classes and collections of a program that knows them."""
 import json
+import re
 import subprocess
 
 import pytest
@@ -93,7 +94,13 @@ def test_what_is_thrown_on_counts_at_each_throw_alike_in_both_ways(jdk, jvmscope
         out = tmp_path / f"{mode}.jfr"
         done = jdk.java("ThrowsOn", 10, jvm=[jdk.agent(f"format=r,exceptions={mode},file={out}")])
         assert done.returncode == 0 and done.stdout == "70\n" and not done.stderr, done.stderr
-        rows = json.loads(jvmscope("trace", "--exceptions", "--json", out).stdout)["exceptions"]
+        table = json.loads(jvmscope("trace", "--exceptions", "--json", out).stdout)
+        rows = table["exceptions"]
+        # Which of them may be an earlier one, thrown on: all in methods that have a handler of it.
+        again = {e["class"].partition("$")[2] for e in rows if e["after_handler"] and e["class"].startswith("ThrowsOn$")}
+        assert again == {"Rethrown", "Finally", "Block", "Resource"}
+        assert table["throws"] == sum(e["count"] for e in rows)
+        assert table["throws_after_handler"] == sum(e["count"] for e in rows if e["after_handler"]) >= 90
         found[mode] = {(e["class"], (e["caught"] or "").startswith("ThrowsOn.main:")): 0 for e in rows}
         for e in rows:
             found[mode][e["class"], (e["caught"] or "").startswith("ThrowsOn.main:")] += e["count"]
@@ -104,4 +111,5 @@ def test_what_is_thrown_on_counts_at_each_throw_alike_in_both_ways(jdk, jvmscope
     assert found["stacks"] == found["counts"]
     events = json.loads(jvmscope("trace", "--json", tmp_path / "stacks.jfr").stdout)["events"]
     assert sum(e["kind"] == "exception" and e["exception"] == "ThrowsOn$Resource" for e in events) == 30
-    assert "counts again" in jvmscope("trace", "--exceptions", tmp_path / "counts.jfr").stdout
+    told = jvmscope("trace", "--exceptions", tmp_path / "counts.jfr").stdout.splitlines()[-1]
+    assert re.fullmatch(r"\d+ throws; what a handler throws on .* counts again, where it does: of these at most \d+", told), told

@@ -14,6 +14,8 @@
 struct row {
     char *class_name, *place, *caught; /* caught may be NULL */
     int64_t count;
+    /* Its method has a handler of the class: the throw may be what that one throws on. */
+    bool after_handler;
 };
 
 struct table {
@@ -59,6 +61,40 @@ static int add(struct table *t, const struct rec_object *o)
     return 0;
 }
 
+/* The method of a place, "pkg.Class.name" of "pkg.Class.name:12". */
+static size_t method_length(const char *place)
+{
+    const char *line = strrchr(place, ':');
+    return line ? (size_t)(line - place) : strlen(place);
+}
+
+static uint64_t handler_key(const char *class_name, const char *place)
+{
+    return hash_bytes(class_name, strlen(class_name)) +
+           31 * hash_bytes(place, method_length(place));
+}
+
+/*
+ * Finds the throws that a handler may have made of an earlier one: a program's throws are at least
+ * the others, and at most all of them.
+ */
+static int mark_after_handlers(struct table *t)
+{
+    struct map handlers = {0};
+    int r = 0;
+    for (size_t i = 0; i < t->rows.len && r == 0; i++) {
+        const struct row *row = &t->rows.data[i];
+        if (row->caught)
+            r = map_put(&handlers, handler_key(row->class_name, row->caught), 1);
+    }
+    for (size_t i = 0; i < t->rows.len && r == 0; i++) {
+        struct row *row = &t->rows.data[i];
+        row->after_handler = map_get(&handlers, handler_key(row->class_name, row->place)) != NULL;
+    }
+    map_release(&handlers);
+    return r;
+}
+
 static int by_count(const void *a, const void *b)
 {
     const struct row *x = a, *y = b;
@@ -72,6 +108,11 @@ static void print(const struct table *t, bool as_json, size_t n, const struct lo
 {
     _cleanup_(buf_release) struct buf out = BUF(SIZE_MAX / 4);
     struct json j = {.out = &out};
+    int64_t throws = 0, again = 0;
+    for (size_t i = 0; i < t->rows.len; i++) {
+        throws += t->rows.data[i].count;
+        again += t->rows.data[i].after_handler ? t->rows.data[i].count : 0;
+    }
     if (!as_json)
         printf("%12s  %-44s %-44s %s\n", "COUNT", "EXCEPTION", "THROWN AT", "CAUGHT AT");
     json_begin_object(&j);
@@ -93,17 +134,25 @@ static void print(const struct table *t, bool as_json, size_t n, const struct lo
         json_string(&j, row->caught);
         json_key(&j, "count");
         json_i64(&j, row->count);
+        json_key(&j, "after_handler");
+        json_bool(&j, row->after_handler);
         json_end_object(&j);
     }
     json_end_array(&j);
+    json_key(&j, "throws");
+    json_i64(&j, throws);
+    json_key(&j, "throws_after_handler");
+    json_i64(&j, again);
     losses_json(l, losses_of_exceptions, &j);
     json_end_object(&j);
     if (as_json)
         puts(buf_str(&out));
     else
-        puts("what a handler throws on (finally, synchronized, try-with-resources, a rethrow) "
-             "counts "
-             "again, where it does");
+        printf(
+            "%" PRId64 " throws; what a handler throws on (finally, synchronized, "
+            "try-with-resources, a rethrow) counts again, where it does: of these at most %" PRId64
+            "\n",
+            throws, again);
 }
 
 int exception_table(struct recording *r, const char *path, bool as_json, uint64_t limit,
@@ -115,6 +164,8 @@ int exception_table(struct recording *r, const char *path, bool as_json, uint64_
     int e = recording_select(r, counts);
     while (e >= 0 && (e = recording_next(r, &event)) > 0)
         e = add(&t, &event.object);
+    if (e >= 0)
+        e = mark_after_handlers(&t);
     if (e >= 0 && t.rows.len) {
         qsort(t.rows.data, t.rows.len, sizeof(*t.rows.data), by_count);
         print(&t, as_json, limit && limit < t.rows.len ? (size_t)limit : t.rows.len, l);
