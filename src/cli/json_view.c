@@ -268,16 +268,17 @@ int json_view(FILE *to, const char *text)
     return 0;
 }
 
-int json_view_each(const char *text, const char *array, const char *key,
-                   void (*see)(void *context, const char *value), void *context)
+int json_view_each(const char *text, const char *array, const char *const keys[],
+                   void (*see)(void *context, const char *const values[]), void *context)
 {
     json_object *o = json_tokener_parse(text), *list = json_object_object_get(o, array);
     int r = json_object_is_type(list, json_type_array) ? 0 : -EINVAL;
     for (size_t i = 0; r == 0 && i < json_object_array_length(list); i++) {
-        const char *value =
-            json_object_get_string(json_object_object_get(json_object_array_get_idx(list, i), key));
-        if (value)
-            see(context, value);
+        json_object *element = json_object_array_get_idx(list, i);
+        const char *values[JSON_VIEW_KEYS] = {NULL};
+        for (size_t k = 0; k < JSON_VIEW_KEYS && keys[k]; k++)
+            values[k] = json_object_get_string(json_object_object_get(element, keys[k]));
+        see(context, values);
     }
     json_object_put(o);
     return r;

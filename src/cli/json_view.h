@@ -9,6 +9,10 @@
 
 /* Prints a JSON text. 0, or -EINVAL when it is none. */
 int json_view(FILE *to, const char *text);
-/* Calls see() with member `key` of each element of the array `array` of an object. 0 or -EINVAL. */
-int json_view_each(const char *text, const char *array, const char *key,
-                   void (*see)(void *context, const char *value), void *context);
+enum { JSON_VIEW_KEYS = 4 };
+/*
+ * Calls see() with the members `keys`, which NULL ends, of each element of the array `array` of an
+ * object; NULL stands for a member that an element lacks. 0 or -EINVAL.
+ */
+int json_view_each(const char *text, const char *array, const char *const keys[],
+                   void (*see)(void *context, const char *const values[]), void *context);

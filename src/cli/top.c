@@ -33,7 +33,7 @@ static const struct arg top_args[] = {
      "tables to show (until interrupted)"},
     {"--rows", 'r', ARG_NUMBER, offsetof(struct top, rows), "N", "threads to show (15)"},
     {"--states", 0, ARG_FLAG, offsetof(struct top, states), NULL,
-     "count threads by state, which loads the agent into the VM"},
+     "count threads by state and tell their whole names, which loads the agent into the VM"},
     {"--json", 0, ARG_FLAG, offsetof(struct top, json), NULL,
      "print a line of JSON for each table"},
     {0},
@@ -46,7 +46,8 @@ enum { POOLS_MAX = 16, COLLECTORS_MAX = 4, STATES_MAX = 12, TASK_NAME = 15 };
 
 struct task {
     pid_t tid;
-    char name[32];
+    char name[128];
+    bool is_cut;     /* the kernel keeps 15 bytes of a name, and the VM has not told the rest */
     uint64_t cpu_ns; /* all of it; as a sample's difference in the table */
 };
 
@@ -65,6 +66,7 @@ struct sample {
 
     int64_t threads, daemons, peak, loaded, unloaded, compile_ns, safepoints, safepoint_ns;
     size_t n_pools, n_collectors;
+    char process[32]; /* the kernel's name of the process */
     VEC(struct task) tasks;
 
     struct {
@@ -92,7 +94,7 @@ static int64_t number(const uint8_t *data, size_t len, const char *name)
 }
 
 /* CPU time of a stat file of /proc, in nanoseconds; the name in brackets may hold anything. */
-static uint64_t stat_cpu(const char *path, char name[32])
+static uint64_t stat_cpu(const char *path, char *name, size_t size)
 {
     _cleanup_free_ uint8_t *data = NULL;
     size_t len;
@@ -106,14 +108,8 @@ static uint64_t stat_cpu(const char *path, char name[32])
         return 0;
     *end = 0;
     if (name)
-        snprintf(name, 32, "%s", open + 1);
+        snprintf(name, size, "%s", open + 1);
     return (uint64_t)(user + system) * (NS_PER_SECOND / (uint64_t)sysconf(_SC_CLK_TCK));
-}
-
-/* Whether the name may be a part of the thread's: the kernel keeps 15 bytes. */
-static bool is_cut(const struct task *t)
-{
-    return strlen(t->name) >= TASK_NAME;
 }
 
 static void read_tasks(struct sample *s, pid_t pid)
@@ -126,7 +122,8 @@ static void read_tasks(struct sample *s, pid_t pid)
         if (t.tid <= 0)
             continue;
         snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, t.tid);
-        t.cpu_ns = stat_cpu(path, t.name);
+        t.cpu_ns = stat_cpu(path, t.name, sizeof(t.name));
+        t.is_cut = strlen(t.name) >= TASK_NAME;
         if (vec_push(&s->tasks, t) < 0)
             break;
     }
@@ -193,10 +190,46 @@ static void read_counters(struct sample *s, const uint8_t *data, size_t len)
     s->safepoint_ns = (int64_t)((double)number(data, len, "sun.rt.safepointTime") * tick_ns);
 }
 
-static void count_state(void *context, const char *name)
+/* Whether the kernel's 15 bytes are of this name: its beginning, or what HotSpot makes of it. */
+static bool is_part_of(const char *part, const char *name)
+{
+    size_t n = strlen(part), len = strlen(name);
+    const char *dots = strstr(part, "..");
+    if (strncmp(name, part, n) == 0)
+        return true;
+    size_t head = dots ? (size_t)(dots - part) : 0, tail = dots ? n - head - 2 : 0;
+    return dots && len >= n && strncmp(name, part, head) == 0 &&
+           strcmp(name + len - tail, dots + 2) == 0;
+}
+
+/*
+ * Gives a task the name that the VM has for it, of which the kernel has a part. JDK 8 leaves
+ * threads the process's own name.
+ */
+static void name_task(struct sample *s, pid_t tid, const char *name)
+{
+    for (size_t i = 0; i < s->tasks.len; i++) {
+        struct task *t = &s->tasks.data[i];
+        if (t->tid != tid ||
+            !((t->is_cut && is_part_of(t->name, name)) || strcmp(t->name, s->process) == 0))
+            continue;
+        t->is_cut = strlen(name) >= sizeof(t->name);
+        snprintf(t->name, sizeof(t->name), "%s", name);
+    }
+}
+
+enum { STATE, TID, NAME };
+
+static void see_thread(void *context, const char *const values[])
 {
     struct sample *s = context;
+    const char *name = values[STATE];
     size_t at = 0;
+    uint64_t tid;
+    if (values[NAME] && values[TID] && parse_u64(values[TID], 1, INT32_MAX, &tid) == 0)
+        name_task(s, (pid_t)tid, values[NAME]);
+    if (!name)
+        return;
     while (at < s->n_states && strcmp(s->states[at].name, name) != 0)
         at++;
     if (at == STATES_MAX)
@@ -212,7 +245,8 @@ static void read_states(struct sample *s, const struct vm *vm)
     if (agent_message(vm, "control=inspect,threads", true, &answer, &why) < 0)
         return;
     _cleanup_free_ char *text = agent_answer_value(buf_str(&answer), "json", 0);
-    if (!text || json_view_each(text, "threads", "state", count_state, s) < 0)
+    static const char *const keys[] = {[STATE] = "state", [TID] = "tid", [NAME] = "name", NULL};
+    if (!text || json_view_each(text, "threads", keys, see_thread, s) < 0)
         s->n_states = 0;
 }
 
@@ -223,7 +257,7 @@ static int take_sample(struct sample *ret, const struct vm *vm, bool states)
     snprintf(path, sizeof(path), "/proc/%d/stat", vm->pid);
     if (access(path, R_OK) < 0)
         return -ESRCH;
-    s.cpu_ns = stat_cpu(path, NULL);
+    s.cpu_ns = stat_cpu(path, s.process, sizeof(s.process));
     _cleanup_free_ uint8_t *statm = NULL, *data = NULL;
     size_t len;
     unsigned long pages = 0;
@@ -305,7 +339,7 @@ static void print_table(const struct vm *vm, const struct sample *s, const struc
     for (size_t i = 0; i < MIN(s->tasks.len, rows); i++) {
         printf("%8d %5.1f %%  ", s->tasks.data[i].tid, percent(s->tasks.data[i].cpu_ns, elapsed));
         print_text(stdout, (struct str){s->tasks.data[i].name, strlen(s->tasks.data[i].name)});
-        puts(is_cut(&s->tasks.data[i]) ? "..." : "");
+        puts(s->tasks.data[i].is_cut ? "..." : "");
     }
     putchar('\n');
 }
@@ -368,7 +402,7 @@ static void print_json(const struct sample *s, const struct sample *before, uint
         json_key(&j, "name");
         json_string(&j, s->tasks.data[i].name);
         json_key(&j, "name_cut");
-        json_bool(&j, is_cut(&s->tasks.data[i]));
+        json_bool(&j, s->tasks.data[i].is_cut);
         key_number(&j, "cpu_ns", (int64_t)s->tasks.data[i].cpu_ns);
         json_end_object(&j);
     }

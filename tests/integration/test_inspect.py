@@ -139,7 +139,14 @@ def test_top_shows_the_counters(jdk, jvmscope, program):
     assert last["threads"] >= 3 and last["classes_loaded"] > 300 and last["resident"] > 10 << 20
     assert last["states"]["blocked"] == 1 and last["states"]["parked"] >= 1
     assert any(p["name"] == "metaspace" and p["used"] > 0 for p in last["pools"]) and last["busiest"]
-    # The kernel keeps 15 bytes of a name; what may be more is marked.
+    # The kernel keeps 15 bytes of a name; the VM, which is asked for states, has the rest.
+    names = {t["tid"]: t["name"] for t in json.loads(jvmscope("inspect", "--json", program.pid, "threads").stdout)["threads"] if "tid" in t}
+    shown = {t["tid"]: t for t in last["busiest"]}
+    assert any(len(name.encode()) > 15 for name in names.values()), names
+    assert {tid: (t["name"], t["name_cut"]) for tid, t in shown.items() if tid in names} == {
+        tid: (name, False) for tid, name in names.items() if tid in shown}
+    # Without being asked it is not, and what may be more is marked. (Until JDK 9 threads have the name of the process.)
+    last = json.loads(jvmscope("top", "--json", "-n", 1, "-i", "50ms", "-r", 200, program.pid).stdout)
     assert {t["name_cut"] for t in last["busiest"]} == {True, False}
     assert all(t["name_cut"] == (len(t["name"].encode()) >= 15) for t in last["busiest"]), last["busiest"]
     done = jvmscope("top", "-i", 0, program.pid)

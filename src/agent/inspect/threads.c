@@ -2,6 +2,7 @@
 /* threads, groups, stack: states, locks held and awaited, frames with their locals. */
 #include "agent/inspect/inspect.h"
 #include "agent/names.h"
+#include "agent/os_thread.h"
 #include "agent/virtual_list.h"
 
 #include <errno.h>
@@ -38,14 +39,17 @@ static jlong java_thread_id(struct inspection *i, jthread t)
     return id;
 }
 
-static void put_os_thread(struct inspection *i, jlong java_id)
+static void put_os_thread(struct inspection *i, jthread thread, jlong java_id)
 {
-    for (struct thread *t = NULL; (t = threads_next(t));) {
-        pid_t tid = atomic_load(&t->tid);
-        if ((jlong)t->java_id == java_id && tid) {
-            json_key(i->out, "tid");
-            json_i64(i->out, tid);
-        }
+    pid_t tid = 0;
+    for (struct thread *t = NULL; !tid && (t = threads_next(t));)
+        if ((jlong)t->java_id == java_id)
+            tid = atomic_load(&t->tid);
+    if (!tid)
+        tid = os_thread_id(i->jni, thread);
+    if (tid) {
+        json_key(i->out, "tid");
+        json_i64(i->out, tid);
     }
 }
 
@@ -86,7 +90,8 @@ static void put_thread(struct inspection *i, jthread t)
     json_bool(i->out, is_virtual);
     json_key(i->out, "java_id");
     json_i64(i->out, java_id);
-    put_os_thread(i, java_id);
+    if (!is_virtual)
+        put_os_thread(i, t, java_id);
     if (i->have.can_get_thread_cpu_time &&
         (*i->ti)->GetThreadCpuTime(i->ti, t, &cpu) == JVMTI_ERROR_NONE) {
         json_key(i->out, "cpu_ns");
