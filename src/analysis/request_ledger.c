@@ -8,8 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A run as long as this without a CPU sample, in a recording that has some, did not run. */
-#define UNSEEN_NS UINT64_C(100000000)
+/*
+ * A run of so many intervals between CPU samples without a sample, in a recording that has some,
+ * did not run: the thread waited in a way that leaves no event.
+ */
+#define UNSEEN_INTERVALS 3
+#define INTERVAL_NS      UINT64_C(20000000) /* where it is not known */
 
 static const char *const cause_names[REQUEST_CAUSES] = {
     "cpu",   "runnable", "lock", "park",      "queue",      "pool",   "io",
@@ -375,29 +379,32 @@ static bool has_sample(const struct request_ledger *l, uint32_t thread, uint64_t
  */
 static bool did_run(const struct request_ledger *l, uint32_t thread, uint64_t start, uint64_t end)
 {
+    uint64_t interval = l->r->sample_ns ? l->r->sample_ns : INTERVAL_NS;
     bool ours = l->t->instrumented != TL_NONE;
-    if (ours ? !l->r->sampled || end - start < UNSEEN_NS : false)
+    if (ours && (!l->r->sampled || end - start < UNSEEN_INTERVALS * interval))
         return true;
     return has_sample(l, thread, start, end);
 }
 
-struct run {
-    struct request_part part; /* what its pieces have in common */
-    bool ran;
-};
-
-/* A piece of a run without pauses: what of it had no processor is put at its end. */
-static int add_piece(struct request_ledger *l, struct request_parts *p, const struct run *run,
-                     uint64_t start, uint64_t end)
+/*
+ * A piece of a run without pauses: what of it had no processor is put at its end. Beside a pause
+ * the thread that did not run was on its way to the pause, or back.
+ */
+static int add_piece(struct request_ledger *l, struct request_parts *p,
+                     const struct request_part *run, uint64_t start, uint64_t end, bool by_pause)
 {
-    struct request_part part = run->part;
+    struct request_part part = *run;
+    if (start >= end)
+        return 0;
     part.end = end;
     part.start = end - delayed(l->t, part.thread, start, end);
     part.cause = CAUSE_RUNNABLE;
     int e = add_part(p, part);
     part.end = part.start;
     part.start = start;
-    part.cause = run->ran ? CAUSE_CPU : CAUSE_UNKNOWN;
+    part.cause = did_run(l, part.thread, start, part.end) ? CAUSE_CPU
+                 : by_pause                               ? CAUSE_SAFEPOINT
+                                                          : CAUSE_UNKNOWN;
     return e ? e : add_part(p, part);
 }
 
@@ -422,10 +429,10 @@ static const struct request_span *last_span(const struct request_ledger *l, uint
 }
 
 /* Divides [start, end), in which no pause is, at what VM and class loaders took of it. */
-static int add_between(struct request_ledger *l, struct request_parts *p, const struct run *run,
-                       uint64_t start, uint64_t end)
+static int add_between(struct request_ledger *l, struct request_parts *p,
+                       const struct request_part *run, uint64_t start, uint64_t end, bool by_pause)
 {
-    uint64_t id = l->t->threads[run->part.thread].id;
+    uint64_t id = l->t->threads[run->thread].id;
     int e = 0;
     while (e == 0 && start < end) {
         const struct request_span *s = last_span(l, 0, SPAN_SAFEPOINT, start, end);
@@ -435,13 +442,13 @@ static int add_between(struct request_ledger *l, struct request_parts *p, const 
             cause = CAUSE_CLASS_LOAD;
         }
         if (!s)
-            return add_piece(l, p, run, start, end);
-        struct request_part part = run->part;
+            return add_piece(l, p, run, start, end, by_pause);
+        struct request_part part = *run;
         part.start = MAX(start, since_origin(l, s->start_ns));
         part.end = MIN(end, since_origin(l, s->end_ns));
         part.cause = cause;
         part.object = s->text == REQUEST_NONE ? NULL : requests_text(l->r, s->text);
-        e = add_piece(l, p, run, part.end, end);
+        e = add_piece(l, p, run, part.end, end, by_pause);
         e = e ? e : add_part(p, part);
         end = part.start;
     }
@@ -449,27 +456,29 @@ static int add_between(struct request_ledger *l, struct request_parts *p, const 
 }
 
 /* Divides a run: pauses of the collector first. */
-static int add_run(struct request_ledger *l, struct request_parts *p, const struct run *run,
-                   uint64_t start, uint64_t end)
+static int add_run(struct request_ledger *l, struct request_parts *p,
+                   const struct request_part *run, uint64_t start, uint64_t end)
 {
     const struct timeline *t = l->t;
     size_t first = pause_behind(t, start), i = first;
+    bool paused = false;
     int e = 0;
     while (i < t->n_pauses && t->pauses[i].start_ns < end)
         i++;
     while (e == 0 && i-- > first) {
-        struct request_part gc = run->part;
+        struct request_part gc = *run;
         gc.start = MAX(t->pauses[i].start_ns, start);
         gc.end = MIN(t->pauses[i].end_ns, end);
         gc.cause = CAUSE_GC;
         gc.object = tl_string(t, t->pauses[i].name);
         if (gc.start >= gc.end)
             continue;
-        e = add_between(l, p, run, gc.end, end);
+        e = add_between(l, p, run, gc.end, end, true);
         e = e ? e : add_part(p, gc);
         end = gc.start;
+        paused = true;
     }
-    return e ? e : add_between(l, p, run, start, end);
+    return e ? e : add_between(l, p, run, start, end, paused);
 }
 
 /* The pool for whose connection a request's thread waited at a time, by the request's children. */
@@ -515,10 +524,9 @@ static int add_stretch(struct request_ledger *l, struct request_parts *p, uint32
                                 .work = work};
     enum tl_kind kind = s->state == TL_NONE ? TL_RUN : l->t->nodes[s->state].kind;
     if (kind == TL_RUN) {
-        struct run run = {part, did_run(l, thread, s->start, s->end)};
-        run.part.node = s->ends != TL_NONE ? s->ends : s->state;
-        run.part.ends = TL_NONE;
-        return add_run(l, p, &run, s->start, s->end);
+        part.node = s->ends != TL_NONE ? s->ends : s->state;
+        part.ends = TL_NONE;
+        return add_run(l, p, &part, s->start, s->end);
     }
     part.cause = wait_cause(l, s->state);
     if (part.cause == CAUSE_IO)
@@ -834,7 +842,7 @@ int request_part_stacks(struct request_ledger *l, const struct request_part *p,
     return p->cause == CAUSE_QUEUE ? 0 : add_doing(l, p, ret);
 }
 
-/* Adds what a thread did from start to end. */
+/* Adds what a thread did from start to end, but not that it had nothing to do. */
 static int add_meanwhile(struct request_ledger *l, uint32_t thread, uint64_t start, uint64_t end,
                          struct thread_doings *ret)
 {
@@ -848,8 +856,12 @@ static int add_meanwhile(struct request_ledger *l, uint32_t thread, uint64_t sta
         e = add_stretch(l, p, REQUEST_NONE, thread, &s);
         end = s.start;
     }
-    for (size_t i = 0; e == 0 && i < p->rows.len; i++)
-        e = add_doing(l, &p->rows.data[i], ret);
+    for (size_t i = 0; e == 0 && i < p->rows.len; i++) {
+        const struct request_part *part = &p->rows.data[i];
+        bool waits = part->node != TL_NONE && is_blocked(l->t->nodes[part->node].kind);
+        if (!waits || !stack_is_idle(l->t, l->roles, tl_context_of(l->t, part->node)->stack))
+            e = add_doing(l, part, ret);
+    }
     return e;
 }
 

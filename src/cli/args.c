@@ -225,6 +225,10 @@ void args_help(const struct command *c, FILE *to)
         for (size_t i = 0; arg_at(c->sets[n], i, &a); i++)
             help_row(&a, to);
     }
+    if (c->verbs) {
+        fputs("\nVerbs:\n", to);
+        command_list(c->verbs, to);
+    }
     if (c->examples) {
         fputs("\nExamples:\n", to);
         print_own(to, c->examples);

@@ -14,6 +14,7 @@ int cmd_dump(const struct command *self, int argc, char **argv);
 int cmd_inspect(const struct command *self, int argc, char **argv);
 int cmd_list(const struct command *self, int argc, char **argv);
 int cmd_manual(const struct command *self, int argc, char **argv);
+int cmd_requests(const struct command *self, int argc, char **argv);
 int cmd_report(const struct command *self, int argc, char **argv);
 int cmd_run(const struct command *self, int argc, char **argv);
 int cmd_serve(const struct command *self, int argc, char **argv);
@@ -31,6 +32,7 @@ extern const struct arg_set *const diff_sets[];
 extern const struct arg_set *const inspect_sets[];
 extern const struct arg_set *const list_sets[];
 extern const struct arg_set *const report_sets[];
+extern const struct arg_set *const requests_sets[];
 extern const struct arg_set *const run_sets[];
 extern const struct arg_set *const serve_sets[];
 extern const struct arg_set *const status_sets[];
@@ -39,4 +41,5 @@ extern const struct arg_set *const top_sets[];
 extern const struct arg_set *const trace_sets[];
 /* clang-format on */
 
+extern const struct command requests_verbs[];
 extern const struct command threads_verbs[];

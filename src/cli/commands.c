@@ -397,6 +397,27 @@ const struct command commands[] = {
         .verbs = heap_verbs,
         .summary = "say what a heap dump holds, and why",
     },
+    {
+        .name = "requests",
+        .run = cmd_requests,
+        .verbs = requests_verbs,
+        .operands = "FILE",
+        .min_operands = 1,
+        .max_operands = 1,
+        .summary = "the requests of a server, how long they took, and why the slow ones are slow",
+        .description =
+            "Of a recording made with *--requests*: a row for each name of a request, those with "
+            "the most time first: how many there were, how many a second and how many of them "
+            "failed, percentiles of their latency, CPU time of a request, and what most of its "
+            "latency went to. Read are also spans of async-profiler, Datadog's endpoint events, "
+            "and events of any recorder that have a field annotated as jdk.jfr.Contextual.",
+        .examples = "  jvmscope run --requests -o app.jfr -- java -jar app.jar\n"
+                    "  jvmscope requests app.jfr                        a row for each name\n"
+                    "  jvmscope requests slow app.jfr                   why the slow ones are "
+                    "slow\n"
+                    "  jvmscope requests show 4711 app.jfr              one request\n",
+        .sets = requests_sets,
+    },
     {.name = "threads",
      .verbs = threads_verbs,
      .summary = "who waits for whom: tables, timeline, critical path, what-if"},

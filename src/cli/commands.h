@@ -7,7 +7,7 @@
 /*
  * One command: its row is all that help, manual page and shell completion know of it. Either `run`,
  * which answers the exit status (0 done, 1 failed, 2 usage), or `verbs`, commands of its own whose
- * names have two words ("heap dump").
+ * names have two words ("heap dump"); or both: then what is no verb is an operand of its own.
  */
 struct command {
     const char *name;
@@ -35,6 +35,8 @@ extern const struct command commands[];
 
 /* Runs the row of `table` that argv[0] names. */
 int command_dispatch(const struct command *table, int argc, char **argv);
+/* A line for each row: its name and its summary. */
+void command_list(const struct command *table, FILE *to);
 /* The last word of a command's name. */
 const char *command_word(const struct command *c);
 

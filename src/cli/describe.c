@@ -86,14 +86,14 @@ static void print_manual(const struct command *c)
 {
     printf("jvmscope-%s(1) \"\" \"jvmscope\"\n\n# NAME\n\njvmscope-%s - %s\n\n", c->name, c->name,
            c->summary);
-    if (c->verbs) {
-        puts("# VERBS\n");
-        for (const struct command *v = c->verbs; v->name; v++)
-            manual_body(v);
-    } else {
+    if (c->run) {
         puts("# SYNOPSIS\n");
         manual_body(c);
     }
+    if (c->verbs)
+        puts("# VERBS\n");
+    for (const struct command *v = c->verbs; v && v->name; v++)
+        manual_body(v);
     if (c->examples) {
         puts("\n# EXAMPLES\n");
         manual_examples(c->examples);

@@ -12,16 +12,30 @@ static void usage(const struct command *table, FILE *to)
     bool top = table == commands;
     if (top)
         fputs("usage: jvmscope COMMAND [OPTION ...]\n\n", to);
-    for (const struct command *c = table; c->name; c++)
-        fprintf(to, "  %-22s %s\n", c->name, c->summary);
+    command_list(table, to);
     fprintf(to, "\n`jvmscope %s--help` tells more%s.\n", top ? "COMMAND " : "COMMAND VERB ",
             top ? "; `jvmscope --version`" : "");
+}
+
+void command_list(const struct command *table, FILE *to)
+{
+    for (const struct command *c = table; c->name; c++)
+        fprintf(to, "  %-22s %s\n", c->name, c->summary);
 }
 
 const char *command_word(const struct command *c)
 {
     const char *space = strrchr(c->name, ' ');
     return space ? space + 1 : c->name;
+}
+
+/* Of a command that does something without a verb: whether its first operand is one. */
+static bool names_verb(const struct command *verbs, int argc, char **argv)
+{
+    for (const struct command *v = verbs; argc > 1 && v->name; v++)
+        if (strcmp(argv[1], command_word(v)) == 0)
+            return true;
+    return false;
 }
 
 int command_dispatch(const struct command *table, int argc, char **argv)
@@ -35,9 +49,10 @@ int command_dispatch(const struct command *table, int argc, char **argv)
         return 0;
     }
     for (const struct command *c = table; c->name; c++) {
-        if (strcmp(argv[0], command_word(c)) == 0)
-            return c->verbs ? command_dispatch(c->verbs, argc - 1, argv + 1)
-                            : c->run(c, argc, argv);
+        if (strcmp(argv[0], command_word(c)) != 0)
+            continue;
+        bool verb = c->verbs && (!c->run || names_verb(c->verbs, argc, argv));
+        return verb ? command_dispatch(c->verbs, argc - 1, argv + 1) : c->run(c, argc, argv);
     }
     complain(argv[0], "no such command",
              table == commands ? "jvmscope --help lists them" : "--help lists them");

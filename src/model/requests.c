@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 #include "base/latency.h"
+#include "base/parse.h"
 #include "base/pattern.h"
 #include "jfr/reader.h"
 #include "model/frame_role.h"
@@ -32,18 +33,29 @@ enum tag {
     IO_WAIT,
     CLASS_LOAD,
     SAFEPOINT,
+    SETTING,
 };
 
 static const struct rec_select selected[] = {
-    {"jvmscope.Request", REQUEST},    {"jvmscope.RequestWork", WORK},
-    {"jvmscope.RequestChild", CHILD}, {"jvmscope.RequestTotals", TOTALS},
-    {"profiler.Span", SPAN},          {"datadog.Endpoint", ENDPOINT},
-    {"jdk.ExecutionSample", SAMPLE},  {"jdk.CPUTimeSample", SAMPLE},
-    {"jdk.SocketRead", SOCKET},       {"jdk.SocketWrite", SOCKET},
-    {"jdk.FileRead", FILE_IO},        {"jdk.FileWrite", FILE_IO},
-    {"jdk.FileForce", FILE_IO},       {"jvmscope.IoWait", IO_WAIT},
-    {"jdk.ClassLoad", CLASS_LOAD},    {"jdk.SafepointBegin", SAFEPOINT},
-    {REC_CONTEXTUAL, CONTEXTUAL},     {0},
+    {"jvmscope.Request", REQUEST},
+    {"jvmscope.RequestWork", WORK},
+    {"jvmscope.RequestChild", CHILD},
+    {"jvmscope.RequestTotals", TOTALS},
+    {"profiler.Span", SPAN},
+    {"datadog.Endpoint", ENDPOINT},
+    {"jdk.ExecutionSample", SAMPLE},
+    {"jdk.CPUTimeSample", SAMPLE},
+    {"jdk.SocketRead", SOCKET},
+    {"jdk.SocketWrite", SOCKET},
+    {"jdk.FileRead", FILE_IO},
+    {"jdk.FileWrite", FILE_IO},
+    {"jdk.FileForce", FILE_IO},
+    {"jvmscope.IoWait", IO_WAIT},
+    {"jdk.ClassLoad", CLASS_LOAD},
+    {"jdk.SafepointBegin", SAFEPOINT},
+    {"jdk.ActiveSetting", SETTING},
+    {REC_CONTEXTUAL, CONTEXTUAL},
+    {0},
 };
 
 struct reading {
@@ -337,6 +349,15 @@ static void on_class_load(struct reading *r)
     add_span(r, SPAN_CLASS_LOAD, thread_field(r, "eventThread"), text_of(r, c ? c->name : NULL));
 }
 
+/* Our agent's own settings have plain names. */
+static void on_setting(struct reading *r)
+{
+    uint64_t ns;
+    if (strcmp(rec_string(&r->e->object, "name", ""), "interval") == 0 &&
+        parse_duration(rec_string(&r->e->object, "value", ""), 1000000, &ns) == 0)
+        r->out->sample_ns = ns;
+}
+
 static void on_event(struct reading *r)
 {
     switch ((enum tag)r->e->tag) {
@@ -376,6 +397,9 @@ static void on_event(struct reading *r)
         break;
     case SAFEPOINT:
         add_span(r, SPAN_SAFEPOINT, 0, REQUEST_NONE);
+        break;
+    case SETTING:
+        on_setting(r);
         break;
     }
 }

@@ -110,6 +110,7 @@ struct requests {
     struct strpool strings;
     int64_t start_ns, end_ns; /* of the recording */
     bool sampled;             /* it holds CPU samples */
+    uint64_t sample_ns;       /* CPU time between two samples of a thread; 0: not known */
     struct map ids;           /* of requests: their numbers in list */
 };
 

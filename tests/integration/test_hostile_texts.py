@@ -41,7 +41,7 @@ RECORDING = {
     "threads what-if": [["--lock", "*"]], "threads deadlocks": [[]],
 }
 # Nothing of a program is shown by these, or by a page alone.
-NOT_SHOWN = {"completion", "manual", "serve", "attach", "run", "stop", "convert", "diff", "heap diff"}
+NOT_SHOWN = {"requests", "requests slow", "requests show", "completion", "manual", "serve", "attach", "run", "stop", "convert", "diff", "heap diff"}
 
 
 def ask(*words):
@@ -53,8 +53,11 @@ def verbs(*words):
     """The words of all commands and their verbs, as --help lists them."""
     listed = ask(*words, "--help")[1].decode()
     for name in re.findall(r"^  ([a-z-]+(?: [a-z-]+)?)  +\S", listed, re.M):
-        below = list(verbs(*name.split())) if ask(*name.split(), "--help")[1].decode().startswith("  " + name + " ") else []
-        yield from below or [name]
+        more = ask(*name.split(), "--help")[1].decode()
+        if "\n  " + name + " " in "\n" + more:
+            yield from verbs(*name.split())
+        if not more.startswith("  " + name + " "):
+            yield name
 
 
 def shown(words, output):

@@ -17,7 +17,8 @@ def run(*words):
 
 def verbs():
     yield from ("report", "diff", "convert", "coverage", "trace")
-    for command in ("threads", "heap"):
+    yield "requests"
+    for command in ("threads", "heap", "requests"):
         for verb in re.findall(rf"(?m)^  {command} (\S+) ", run(command, "--help")[1]):
             if (command, verb) != ("heap", "dump"):  # which asks a VM
                 yield f"{command} {verb}"
@@ -28,7 +29,7 @@ class Verb:
         self.name, self.words = name, name.split()
         code, text, _ = run(*self.words, "--help")
         assert code == 0
-        self.operands = [FILE, FILE] if name in ("diff", "heap diff") else [FILE]
+        self.operands = {"diff": [FILE, FILE], "heap diff": [FILE, FILE], "requests show": ["1", FILE]}.get(name, [FILE])
         self.output = ["-o", "/no/such/folder/x.html"] if name == "convert" else []
         self.options = [m.groups() for m in map(OPTION.match, text.splitlines()) if m]
         assert self.options, text

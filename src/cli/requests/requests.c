@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jvmscope requests: what kinds of requests there were, and the verbs that tell of some of them. */
+#include "cli/requests/requests.h"
+
+#include "base/parse.h"
+#include "cli/builtin.h"
+#include "cli/losses.h"
+#include "cli/threads/threads.h"
+#include "model/timeline_load.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OPTION(field) offsetof(struct request_options, field)
+
+/* clang-format off */
+#define JSON   {"--json", 0, ARG_FLAG, OPTION(json), NULL, "print JSON"}
+#define THREAD {"--thread", 0, ARG_LIST, OPTION(thread), "PATTERN", "only requests that began on a thread whose name matches"}
+#define NAME   {"--name", 0, ARG_LIST, OPTION(name), "PATTERN", "only requests whose name matches (* and ?, or a part of it)"}
+#define FROM   {"--from", 0, ARG_DURATION, OPTION(from_ns), "TIME", "only those that began from this time on, counted from the start: 1.5s, 2m"}, \
+               {"--to", 0, ARG_DURATION, OPTION(to_ns), "TIME", "only those that began before this time"}
+#define STACKS {"--stacks", 0, ARG_NUMBER, OPTION(stacks), "N", "frames of a stack (12)"}
+#define LIMIT(what) {"--limit", 'n', ARG_NUMBER, OPTION(limit), "N", what}
+/* clang-format on */
+
+static const struct arg table_args[] = {JSON, NAME, THREAD, FROM, LIMIT("rows of the table (30)"),
+                                        {0}};
+static const struct arg slow_args[] = {
+    JSON,
+    {"--slowest", 0, ARG_TEXT, OPTION(slowest), "SHARE",
+     "this share of the requests of a name is slow: 1%, 0.1% (1%)"},
+    {"--over", 0, ARG_DURATION, OPTION(over_ns), "TIME",
+     "requests that took longer than this are slow: 500ms"},
+    NAME,
+    THREAD,
+    FROM,
+    STACKS,
+    LIMIT("causes of a name (8)"),
+    {0},
+};
+static const struct arg show_args[] = {JSON, STACKS, LIMIT("rows of the waterfall (60)"), {0}};
+
+#define SETS(verb)                                                           \
+    static const struct arg_set verb##_set = {"What is shown", verb##_args}; \
+    static const struct arg_set *const verb##_sets[] = {&verb##_set, NULL};
+SETS(slow)
+SETS(show)
+#undef SETS
+
+static const struct arg_set table_set = {"What is shown", table_args};
+const struct arg_set *const requests_sets[] = {&table_set, NULL};
+
+double request_share(const char *text)
+{
+    char *end;
+    if (!text)
+        return 0.01;
+    double percent = strtod(text, &end);
+    if (end == text || strcmp(end, "%") != 0 || !(percent > 0 && percent <= 100))
+        return -1;
+    return percent / 100;
+}
+
+int request_view_open(struct request_view *ret, const struct request_options *o, const char *path)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    struct request_filter filter = {
+        .name = o->name, .thread = o->thread, .from_ns = o->from_ns, .to_ns = o->to_ns};
+    *ret = (struct request_view){.path = path, .options = o};
+    int e = requests_load(&ret->r, path, &filter, &why);
+    if (e < 0)
+        return why.len ? complain(path, "cannot read", buf_str(&why))
+                       : complain_errno(path, "cannot read", e);
+    if (!ret->r.names.len) {
+        bool filtered = o->name || o->thread || o->from_ns || o->to_ns;
+        requests_release(&ret->r);
+        return filtered ? complain(path, "no request is selected", NULL)
+                        : complain(path, "holds no requests", "record with --requests");
+    }
+    e = timeline_load(&ret->t, path, &why);
+    if (e == 0)
+        e = request_ledger_new(&ret->l, &ret->r, ret->t);
+    if (e == 0)
+        return 0;
+    timeline_free(ret->t);
+    requests_release(&ret->r);
+    return why.len ? complain(path, "cannot read", buf_str(&why))
+                   : complain_errno(path, "cannot read", e);
+}
+
+int request_view_close(struct request_view *v, int status)
+{
+    uint64_t cut_at = v->t->cut_at;
+    request_ledger_free(v->l);
+    timeline_free(v->t);
+    requests_release(&v->r);
+    if (cut_at) {
+        char where[64];
+        snprintf(where, sizeof(where), "cut or damaged at byte %" PRIu64, cut_at);
+        complain(v->path, "read as far as possible", where);
+    }
+    if (status == 0)
+        losses_tell_known(v->path, true);
+    return status;
+}
+
+/* ---- the table ---- */
+
+/* What costs most of the time of a name. */
+static enum request_cause most(const struct name_sums *s)
+{
+    enum request_cause best = CAUSE_CPU;
+    for (int k = 0; k < REQUEST_CAUSES; k++)
+        best = s->ns[k] > s->ns[best] ? (enum request_cause)k : best;
+    return best;
+}
+
+static double part(uint64_t ns, uint64_t whole)
+{
+    return whole ? (double)ns / (double)whole : 0;
+}
+
+static uint64_t each(uint64_t ns, uint64_t n)
+{
+    return n ? ns / n : 0;
+}
+
+static int sums_of(struct request_view *v, struct name_sums **ret)
+{
+    struct name_sums *sums = calloc(v->r.names.len + 1, sizeof(*sums));
+    int e = sums ? 0 : -ENOMEM;
+    for (uint32_t i = 0; e == 0 && i < v->r.names.len; i++)
+        e = request_name_sums(v->l, &v->r, i, &sums[i]);
+    if (e < 0)
+        free(sums);
+    else
+        *ret = sums;
+    return e;
+}
+
+/* How long the requests of the table could have begun. */
+static double seconds(const struct request_view *v)
+{
+    const struct request_options *o = v->options;
+    uint64_t end = (uint64_t)MAX(v->r.end_ns - v->r.start_ns, INT64_C(0)),
+             to = o->to_ns ? MIN(o->to_ns, end) : end;
+    return to > o->from_ns ? (double)(to - o->from_ns) / 1e9 : 0;
+}
+
+static int table_json(struct request_view *v, const struct name_sums *sums)
+{
+    _cleanup_(buf_release) struct buf b = BUF(SIZE_MAX / 2);
+    struct json j = {.out = &b};
+    double time = seconds(v);
+    json_begin_object(&j);
+    json_key(&j, "requests");
+    json_begin_array(&j);
+    for (size_t i = 0; i < v->r.names.len; i++) {
+        const struct request_name *n = &v->r.names.data[i];
+        const struct name_sums *s = &sums[i];
+        json_begin_object(&j);
+        json_key_string(&j, "name", requests_text(&v->r, n->name));
+        json_key_string(&j, "kind", requests_text(&v->r, n->kind));
+        json_key_u64(&j, "count", n->all);
+        json_key_u64(&j, "kept", n->count);
+        json_key(&j, "rate");
+        json_double(&j, time > 0 ? (double)n->all / time : 0);
+        json_key_u64(&j, "errors", n->errors);
+        json_key_u64(&j, "p50_ns", request_quantile(&v->r, n, 0.5));
+        json_key_u64(&j, "p90_ns", request_quantile(&v->r, n, 0.9));
+        json_key_u64(&j, "p99_ns", request_quantile(&v->r, n, 0.99));
+        json_key_u64(&j, "p999_ns", request_quantile(&v->r, n, 0.999));
+        json_key_u64(&j, "max_ns", n->max_ns);
+        json_key_u64(&j, "total_ns", n->total_ns);
+        json_key_u64(&j, "cpu_ns", each(s->cpu_ns, s->requests));
+        json_key(&j, "unknown_share");
+        json_double(&j, part(s->ns[CAUSE_UNKNOWN], s->latency_ns));
+        json_key_string(&j, "most", request_cause_name(most(s)));
+        json_key(&j, "causes");
+        json_begin_object(&j);
+        for (int k = 0; k < REQUEST_CAUSES; k++)
+            json_key_u64(&j, request_cause_name((enum request_cause)k),
+                         each(s->ns[k], s->requests));
+        json_end_object(&j);
+        json_end_object(&j);
+    }
+    json_end_array(&j);
+    losses_json_of_file(v->path, losses_of_requests, true, &j);
+    json_end_object(&j);
+    return json_print(&b);
+}
+
+static void table_text(struct request_view *v, const struct name_sums *sums)
+{
+    size_t limit = v->options->limit ? v->options->limit : 30;
+    double time = seconds(v);
+    uint64_t all = 0, kept = 0;
+    for (size_t i = 0; i < v->r.names.len; i++) {
+        all += v->r.names.data[i].all;
+        kept += v->r.names.data[i].count;
+    }
+    _cleanup_(buf_release) struct buf text = BUF(256);
+    put_count(&text, all);
+    printf("%s: %s request%s of %zu name%s in %.1f s\n", v->path, buf_str(&text),
+           all == 1 ? "" : "s", v->r.names.len, v->r.names.len == 1 ? "" : "s", time);
+    if (kept < all) {
+        buf_clear(&text);
+        put_count(&text, kept);
+        printf(" counts and times are those of all; causes and CPU are those of the %s whose "
+               "details were kept\n",
+               buf_str(&text));
+    }
+    printf("\n%9s %8s %6s %8s %8s %8s %8s %8s %8s  %-16s %s\n", "count", "rate/s", "errors", "p50",
+           "p90", "p99", "p99.9", "max", "CPU", "most of the time", "name");
+    for (size_t i = 0; i < MIN(v->r.names.len, limit); i++) {
+        const struct request_name *n = &v->r.names.data[i];
+        const struct name_sums *s = &sums[i];
+        enum request_cause worst = most(s);
+        char p50[24], p90[24], p99[24], p999[24], max[24], cpu[24], share[40] = "-";
+        if (s->latency_ns)
+            snprintf(share, sizeof(share), "%s %.0f %%", request_cause_name(worst),
+                     100 * part(s->ns[worst], s->latency_ns));
+        printf("%9" PRIu64 " %8.1f %6" PRIu64 " %8s %8s %8s %8s %8s %8s  %-16s %s\n", n->all,
+               time > 0 ? (double)n->all / time : 0, n->errors,
+               format_duration(p50, request_quantile(&v->r, n, 0.5)),
+               format_duration(p90, request_quantile(&v->r, n, 0.9)),
+               format_duration(p99, request_quantile(&v->r, n, 0.99)),
+               format_duration(p999, request_quantile(&v->r, n, 0.999)),
+               format_duration(max, n->max_ns),
+               s->requests ? format_duration(cpu, each(s->cpu_ns, s->requests)) : "-", share,
+               requests_text(&v->r, n->name));
+    }
+    if (v->r.names.len > limit)
+        printf(" ... and %zu names more (--limit)\n", v->r.names.len - limit);
+}
+
+static int requests_table(struct request_view *v)
+{
+    _cleanup_free_ struct name_sums *sums = NULL;
+    int e = sums_of(v, &sums);
+    if (e < 0)
+        return complain_errno(v->path, "cannot tell", e);
+    if (v->options->json)
+        return table_json(v, sums);
+    table_text(v, sums);
+    return 0;
+}
+
+/* ---- the verbs ---- */
+
+static int run_verb(const struct command *self, int argc, char **argv,
+                    int (*show)(struct request_view *))
+{
+    struct request_options options = {0};
+    struct request_view v;
+    struct operands operands;
+    int status;
+    if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
+        return status;
+    if (request_share(options.slowest) < 0) {
+        complain(self->name, "--slowest takes a share as 1% or 0.1%", options.slowest);
+        return 2;
+    }
+    if (options.slowest && options.over_ns) {
+        complain(self->name, "--slowest or --over, not both", NULL);
+        return 2;
+    }
+    status = request_view_open(&v, &options, operands.list[0]);
+    return status ? status : request_view_close(&v, show(&v));
+}
+
+int cmd_requests(const struct command *self, int argc, char **argv)
+{
+    return run_verb(self, argc, argv, requests_table);
+}
+
+static int cmd_slow_requests(const struct command *self, int argc, char **argv)
+{
+    return run_verb(self, argc, argv, requests_slow);
+}
+
+static int cmd_show(const struct command *self, int argc, char **argv)
+{
+    struct request_options options = {0};
+    struct request_view v;
+    struct operands operands;
+    int status;
+    if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
+        return status;
+    status = request_view_open(&v, &options, operands.list[1]);
+    return status ? status : request_view_close(&v, requests_show(&v, operands.list[0]));
+}
+
+const struct command requests_verbs[] = {
+    {
+        .name = "requests slow",
+        .run = cmd_slow_requests,
+        .operands = "FILE",
+        .min_operands = 1,
+        .max_operands = 1,
+        .summary = "why the slow requests are slow, beside the typical ones",
+        .description =
+            "The slowest hundredth of the requests of each name, or what *--slowest* or *--over* "
+            "choose, beside the typical ones, which are the middle half of the same name. Each row "
+            "is a cause: the milliseconds that it took of a slow and of a typical request on "
+            "average, and its share of the difference of the two; the largest comes first. Behind "
+            "a cause stands whom the requests waited for: the thread that had the lock, and where "
+            "that was meanwhile. Stacks are shown for causes of a tenth of the difference or "
+            "more.\n\nCauses: *cpu*, *runnable* (ready to run, without a processor), *lock* "
+            "(monitors), *park* (java.util.concurrent), *queue* (in an executor's queue), *pool* "
+            "(waiting for a pooled connection), *io* (sockets and files), *sleep*, *gc*, "
+            "*safepoint*, *class-load*, *unknown*. They add up to the latency. Where a request's "
+            "thread waits for another one that works for the same request, the other one's time "
+            "counts.",
+        .examples = "  jvmscope requests slow app.jfr\n"
+                    "  jvmscope requests slow --over 500ms --name 'GET /cart*' app.jfr\n",
+        .sets = slow_sets,
+    },
+    {
+        .name = "requests show",
+        .run = cmd_show,
+        .operands = "ID FILE",
+        .min_operands = 2,
+        .max_operands = 2,
+        .summary = "the waterfall of one request",
+        .description = "What a request did from its beginning to its end: the parts of its "
+                       "latency, with the threads that it passed, and below them the threads' "
+                       "work for it and its calls to databases and other servers. *requests slow* "
+                       "tells the numbers of the slowest.",
+        .examples = "  jvmscope requests show 4711 app.jfr\n",
+        .sets = show_sets,
+    },
+    {0},
+};

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the verbs of `jvmscope requests` share: options, what is read, and how causes are told. */
+#pragma once
+
+#include "analysis/request_groups.h"
+#include "base/buf.h"
+#include "base/json.h"
+#include "cli/commands.h"
+
+struct request_options {
+    bool json;
+    const char *name, *thread; /* patterns */
+    const char *slowest;       /* "1%" */
+    uint64_t over_ns, from_ns, to_ns, limit, stacks;
+};
+
+struct request_view {
+    const char *path;
+    const struct request_options *options;
+    struct requests r;
+    struct timeline *t;
+    struct request_ledger *l;
+};
+
+/*
+ * Opens what the operand names, in place: the ledger keeps its address. 0, or the exit status after
+ * a complaint.
+ */
+int request_view_open(struct request_view *ret, const struct request_options *o, const char *path);
+/* Ends a verb: tells what the recording lost, and releases it. The exit status. */
+int request_view_close(struct request_view *v, int status);
+
+/* The share of --slowest, 0.01 without it; negative when it is no share. */
+double request_share(const char *text);
+
+/* "6,000" */
+void put_count(struct buf *b, uint64_t n);
+/* "118 of 119 ms" */
+void put_part_of(struct buf *b, uint64_t part, uint64_t whole);
+/* What a cause is, with where the slow requests were: "lock of class Store in App.stock". */
+void put_cause(struct buf *b, const struct group_cause *c);
+/* Who and what made them wait: ": held by thread compactor in Store.compact, 118 of 119 ms". */
+void put_culprit(struct buf *b, const struct group_cause *c);
+/* One sentence about a group: how many are slow, and what most of them did. */
+void put_group_sentence(struct buf *b, const struct request_view *v, const struct request_group *g);
+/* A stack as a JSON array, or as lines that begin with so many spaces. */
+void json_frames_ref(struct json *j, const struct request_view *v, const struct frames_ref *f);
+void print_frames_ref(const struct request_view *v, const struct frames_ref *f, size_t limit,
+                      int indent);
+
+int requests_slow(struct request_view *v);
+int requests_show(struct request_view *v, const char *id);

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Causes, culprits and groups of requests in words. */
+#include "cli/requests/requests.h"
+
+#include "base/parse.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* A sentence tells of what a request waited for at least this long, or this share of its cause. */
+#define TOLD_SHARE 0.05
+
+void put_count(struct buf *b, uint64_t n)
+{
+    char digits[24];
+    int len = snprintf(digits, sizeof(digits), "%" PRIu64, n);
+    for (int i = 0; i < len; i++)
+        buf_printf(b, "%s%c", i && (len - i) % 3 == 0 ? "," : "", digits[i]);
+}
+
+void put_part_of(struct buf *b, uint64_t part, uint64_t whole)
+{
+    char x[24], y[24];
+    format_duration(x, MIN(part, whole));
+    format_duration(y, whole);
+    const char *unit = strchr(x, ' '), *other = strchr(y, ' ');
+    if (unit && other && strcmp(unit, other) == 0)
+        buf_printf(b, "%.*s of %s", (int)(unit - x), x, y);
+    else
+        buf_printf(b, "%s of %s", x, y);
+}
+
+/* What a thread did that others waited for, as in "which slept". */
+static const char *doing(enum request_cause kind)
+{
+    static const char *const words[REQUEST_CAUSES] = {
+        [CAUSE_CPU] = "ran",
+        [CAUSE_RUNNABLE] = "had no processor",
+        [CAUSE_LOCK] = "waited for another monitor",
+        [CAUSE_PARK] = "was parked",
+        [CAUSE_POOL] = "waited for a connection",
+        [CAUSE_IO] = "read or wrote",
+        [CAUSE_SLEEP] = "slept",
+        [CAUSE_GC] = "was stopped by the collector",
+        [CAUSE_SAFEPOINT] = "was stopped by the VM",
+        [CAUSE_CLASS_LOAD] = "loaded classes",
+    };
+    return words[kind] ? words[kind] : "was there";
+}
+
+static void put_in(struct buf *b, const char *method)
+{
+    if (method)
+        buf_printf(b, " in %s", method);
+}
+
+/* Whether one thread at a time has what was waited for. */
+static bool is_lock(const struct group_cause *c)
+{
+    return c->cause == CAUSE_LOCK || c->cause == CAUSE_POOL ||
+           (c->cause == CAUSE_PARK && c->object && strstr(c->object, "Lock"));
+}
+
+/* What is known of the thing that was waited for. */
+static void put_thing(struct buf *b, const struct group_cause *c)
+{
+    const char *object = c->object;
+    switch (c->cause) {
+    case CAUSE_CPU:
+        buf_string(b, "CPU");
+        break;
+    case CAUSE_RUNNABLE:
+        buf_string(b, "ready to run, without a processor");
+        break;
+    case CAUSE_LOCK:
+        buf_printf(b, object ? "lock of class %s" : "a monitor", object);
+        break;
+    case CAUSE_PARK:
+        buf_printf(b,
+                   !object      ? "parked"
+                   : is_lock(c) ? "lock of class %s"
+                                : "parked on %s",
+                   object);
+        break;
+    case CAUSE_QUEUE:
+        buf_string(b, "queue of an executor");
+        break;
+    case CAUSE_POOL:
+        buf_printf(b, object && *object ? "connection pool %s" : "connection pool", object);
+        break;
+    case CAUSE_IO:
+        buf_string(b, object ? object : "reading or writing");
+        break;
+    case CAUSE_FAULT:
+        buf_string(b, "page faults");
+        break;
+    case CAUSE_SLEEP:
+        buf_string(b, "sleep");
+        break;
+    case CAUSE_GC:
+        buf_string(b, "garbage collection");
+        break;
+    case CAUSE_SAFEPOINT:
+        buf_string(b, "stopped by the VM");
+        break;
+    case CAUSE_CLASS_LOAD:
+        buf_string(b, "loading classes");
+        break;
+    default:
+        buf_string(b, "unknown");
+        break;
+    }
+}
+
+void put_cause(struct buf *b, const struct group_cause *c)
+{
+    put_thing(b, c);
+    if (c->cause != CAUSE_GC && c->cause != CAUSE_UNKNOWN)
+        put_in(b, c->own.method);
+}
+
+static bool has_culprit(const struct group_cause *c)
+{
+    return c->culprit.thread && c->culprit.ns >= TOLD_SHARE * c->slow_ns;
+}
+
+static void put_thread(struct buf *b, const struct group_culprit *who)
+{
+    buf_printf(b, "thread %s", who->thread);
+    if (who->threads > 1)
+        buf_printf(b, " and %" PRIu32 " other%s", who->threads - 1, who->threads > 2 ? "s" : "");
+}
+
+void put_culprit(struct buf *b, const struct group_cause *c)
+{
+    if (!has_culprit(c))
+        return;
+    if (c->cause == CAUSE_QUEUE) {
+        buf_string(b, ": its ");
+        put_thread(b, &c->culprit);
+        buf_string(b, " was busy");
+        if (c->busy_with)
+            buf_printf(b, " with %s", c->busy_with);
+    } else {
+        buf_string(b, is_lock(c) ? ": held by " : ": until ");
+        put_thread(b, &c->culprit);
+        if (!is_lock(c))
+            buf_string(b, " was done");
+    }
+    put_in(b, c->culprit.method);
+    if (c->culprit.kind != CAUSE_CPU && c->culprit.kind != CAUSE_UNKNOWN)
+        buf_printf(b, ", which %s", doing(c->culprit.kind));
+    buf_string(b, ", ");
+    put_part_of(b, (uint64_t)c->culprit.ns, (uint64_t)c->slow_ns);
+}
+
+/* "waited for the lock of class App in App.stock" */
+static void put_did(struct buf *b, const struct group_cause *c)
+{
+    const char *be = c->largest == 1 ? "was" : "were";
+    switch (c->cause) {
+    case CAUSE_CPU:
+        buf_string(b, "ran");
+        put_in(b, c->own.method);
+        return;
+    case CAUSE_LOCK:
+        buf_string(b, "waited for the ");
+        break;
+    case CAUSE_PARK:
+        if (is_lock(c))
+            buf_string(b, "waited for the ");
+        else
+            buf_printf(b, "%s ", be);
+        break;
+    case CAUSE_POOL:
+        buf_string(b, "waited for a connection of ");
+        break;
+    case CAUSE_QUEUE:
+        buf_string(b, "waited in the ");
+        break;
+    case CAUSE_SLEEP:
+        buf_string(b, "slept");
+        put_in(b, c->own.method);
+        return;
+    case CAUSE_RUNNABLE:
+    case CAUSE_SAFEPOINT:
+        buf_printf(b, "%s ", be);
+        break;
+    case CAUSE_UNKNOWN:
+        buf_string(b, "spent their time where the recording does not tell");
+        return;
+    default:
+        buf_string(b, "waited for ");
+        break;
+    }
+    put_cause(b, c);
+}
+
+void put_group_sentence(struct buf *b, const struct request_view *v, const struct request_group *g)
+{
+    const struct request_name *n = &v->r.names.data[g->name];
+    char text[24];
+    put_count(b, g->slow.len);
+    buf_string(b, " of ");
+    put_count(b, n->all);
+    buf_printf(b, " requests took %s or more", format_duration(text, g->limit_ns));
+    const struct group_cause *c = g->causes.len ? &g->causes.data[0] : NULL;
+    if (!c || !(c->share > 0))
+        return;
+    buf_string(b, "; ");
+    put_count(b, c->largest);
+    buf_string(b, " of them ");
+    put_did(b, c);
+    if (has_culprit(c)) {
+        put_culprit(b, c);
+        return;
+    }
+    buf_string(b, " for ");
+    buf_string(b, format_duration(text, (uint64_t)c->slow_ns));
+}
+
+void json_frames_ref(struct json *j, const struct request_view *v, const struct frames_ref *f)
+{
+    json_begin_array(j);
+    for (uint32_t i = 0; i < f->n; i++) {
+        char text[1200];
+        uint32_t line;
+        const char *method = frames_method(v->l, f, i, &line);
+        if (line)
+            snprintf(text, sizeof(text), "%s:%" PRIu32, method, line);
+        else
+            snprintf(text, sizeof(text), "%s", method);
+        json_string(j, text);
+    }
+    json_end_array(j);
+}
+
+void print_frames_ref(const struct request_view *v, const struct frames_ref *f, size_t limit,
+                      int indent)
+{
+    for (uint32_t i = 0; i < MIN((size_t)f->n, limit); i++) {
+        uint32_t line;
+        const char *method = frames_method(v->l, f, i, &line);
+        printf("%*s%s", indent, "", method);
+        if (line)
+            printf(":%" PRIu32, line);
+        putchar('\n');
+    }
+    if (f->n > limit)
+        printf("%*s... and %zu frames more (--stacks)\n", indent, "", f->n - limit);
+}

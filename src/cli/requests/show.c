@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* requests show: one request from its beginning to its end. */
+#include "cli/requests/requests.h"
+
+#include "base/parse.h"
+#include "cli/losses.h"
+#include "cli/threads/threads.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+enum { BAR = 40, ROWS = 60, FRAMES = 12 };
+
+/* A time as a place in a bar: "   ====   ". */
+static void draw(char bar[BAR + 1], char with, const struct request *q, int64_t start, int64_t end)
+{
+    double whole = (double)MAX(q->end_ns - q->start_ns, INT64_C(1));
+    double from = (double)(start - q->start_ns) / whole * BAR,
+           to = (double)(end - q->start_ns) / whole * BAR;
+    int first = (int)MIN(MAX(from, 0.0), BAR - 1.0), last = (int)MIN(MAX(to, 0.0), (double)BAR);
+    memset(bar, ' ', BAR);
+    memset(bar + first, with, (size_t)MAX(last - first, 1));
+    bar[BAR] = 0;
+}
+
+/* What a part was, and who caused it: as a group of this request alone. */
+static int explain(struct request_view *v, const struct request_part *p, struct buf *text,
+                   struct group_cause *ret)
+{
+    struct thread_doings own = {0}, others = {0};
+    struct group_cause c = {
+        .cause = p->cause, .object = p->object, .slow_ns = (double)(p->end - p->start)};
+    int e = request_part_stacks(v->l, p, &own);
+    e = e ? e : request_part_culprits(v->l, p, &others);
+    const struct thread_doing *most = NULL;
+    for (size_t i = 0; e == 0 && i < own.rows.len; i++)
+        most = !most || own.rows.data[i].ns > most->ns ? &own.rows.data[i] : most;
+    if (most)
+        c.own = (struct group_culprit){.method = frames_program(v->l, &most->frames),
+                                       .frames = most->frames,
+                                       .kind = most->kind,
+                                       .ns = (double)most->ns};
+    most = NULL;
+    for (size_t i = 0; e == 0 && i < others.rows.len; i++)
+        most = !most || others.rows.data[i].ns > most->ns ? &others.rows.data[i] : most;
+    if (most)
+        c.culprit = (struct group_culprit){.thread = tl_thread_name(v->t, most->thread),
+                                           .threads = 1,
+                                           .method = frames_program(v->l, &most->frames),
+                                           .frames = most->frames,
+                                           .kind = most->kind,
+                                           .ns = (double)most->ns};
+    vec_release(&own.rows);
+    vec_release(&others.rows);
+    if (e == 0 && text) {
+        put_cause(text, &c);
+        put_culprit(text, &c);
+    }
+    *ret = c;
+    return e;
+}
+
+static const char *thread_name(const struct request_view *v, uint32_t thread)
+{
+    return thread == TL_NONE ? "" : tl_thread_name(v->t, thread);
+}
+
+static int print_parts(struct request_view *v, const struct request *q,
+                       const struct request_parts *p)
+{
+    size_t limit = v->options->limit ? v->options->limit : ROWS, shown = 0, left = 0;
+    /* Of more parts than fit, those that took longest. */
+    uint64_t least = 0;
+    for (uint64_t ns = 1; p->rows.len > limit; ns *= 2) {
+        size_t n = 0;
+        for (size_t i = 0; i < p->rows.len; i++)
+            n += p->rows.data[i].end - p->rows.data[i].start >= ns;
+        least = ns;
+        if (n <= limit)
+            break;
+    }
+    printf("\n  %10s %10s  %-*s  %-20s %s\n", "at", "time", BAR, "", "thread", "cause");
+    for (size_t i = 0; i < p->rows.len; i++) {
+        const struct request_part *part = &p->rows.data[i];
+        int64_t start = (int64_t)(part->start + v->t->origin_ns),
+                end = (int64_t)(part->end + v->t->origin_ns);
+        if (part->end - part->start < least || shown >= limit) {
+            left++;
+            continue;
+        }
+        char bar[BAR + 1], at[24], time[24];
+        _cleanup_(buf_release) struct buf text = BUF(1 << 16);
+        struct group_cause c;
+        int e = explain(v, part, &text, &c);
+        if (e < 0)
+            return e;
+        draw(bar, part->cause == CAUSE_CPU ? '#' : '-', q, start, end);
+        printf("  %10s %10s  %s  %-20.20s %s\n",
+               format_duration(at, (uint64_t)(start - q->start_ns)),
+               format_duration(time, part->end - part->start), bar, thread_name(v, part->thread),
+               buf_str(&text));
+        shown++;
+    }
+    if (left)
+        printf("  ... and %zu parts more, shorter ones (--limit)\n", left);
+    return 0;
+}
+
+static void print_works(const struct request_view *v, const struct request *q)
+{
+    char bar[BAR + 1], at[24], time[24], queued[24];
+    if (q->works > 1)
+        puts("\n  threads that worked for it");
+    for (uint32_t i = 0; q->works > 1 && i < q->works; i++) {
+        const struct request_work *w = &v->r.works.data[q->first_work + i];
+        draw(bar, '=', q, w->start_ns, w->end_ns);
+        printf("  %10s %10s  %s  %-20.20s %s",
+               format_duration(at, (uint64_t)MAX(w->start_ns - q->start_ns, INT64_C(0))),
+               format_duration(time, (uint64_t)(w->end_ns - w->start_ns)), bar,
+               requests_thread(&v->r, w->thread), requests_text(&v->r, w->hand_over));
+        if (w->queued_ns)
+            printf(", %s in the queue", format_duration(queued, (uint64_t)w->queued_ns));
+        if (w->submitter && w->submitter != w->thread)
+            printf(", from thread %s", requests_thread(&v->r, w->submitter));
+        putchar('\n');
+    }
+    if (q->children)
+        puts("\n  calls");
+    for (uint32_t i = 0; i < q->children; i++) {
+        const struct request_child *c = &v->r.children.data[q->first_child + i];
+        draw(bar, '=', q, c->start_ns, c->end_ns);
+        printf("  %10s %10s  %s  %-20.20s %s %s",
+               format_duration(at, (uint64_t)MAX(c->start_ns - q->start_ns, INT64_C(0))),
+               format_duration(time, (uint64_t)(c->end_ns - c->start_ns)), bar,
+               requests_thread(&v->r, c->thread), requests_text(&v->r, c->kind),
+               requests_text(&v->r, c->name));
+        if (c->peer != REQUEST_NONE)
+            printf(" at %s", requests_text(&v->r, c->peer));
+        if (c->rows >= 0)
+            printf(", %" PRId64 " rows", c->rows);
+        if (c->exception != REQUEST_NONE)
+            printf(", %s", requests_text(&v->r, c->exception));
+        putchar('\n');
+    }
+}
+
+static void print_head(const struct request_view *v, const struct request *q)
+{
+    char time[24], at[24];
+    printf("request %" PRIu64 ": %s, %s, at %s of %s\n", q->id, request_name_of(&v->r, q),
+           format_duration(time, (uint64_t)(q->end_ns - q->start_ns)),
+           format_duration(at, (uint64_t)MAX(q->start_ns - v->r.start_ns, INT64_C(0))), v->path);
+    if (q->status)
+        printf("  status %" PRId32 "\n", q->status);
+    if (q->exception != REQUEST_NONE)
+        printf("  exception %s\n", requests_text(&v->r, q->exception));
+    if (q->bytes >= 0)
+        printf("  %" PRId64 " bytes\n", q->bytes);
+    if (q->trace != REQUEST_NONE)
+        printf("  trace %s, span %s\n", requests_text(&v->r, q->trace),
+               requests_text(&v->r, q->span));
+    if (q->parent)
+        printf("  within request %" PRIu64 "\n", q->parent);
+}
+
+static void print_sums(const struct request_parts *p, const struct request *q)
+{
+    char time[24];
+    double whole = (double)MAX(q->end_ns - q->start_ns, INT64_C(1));
+    putchar('\n');
+    for (int k = 0; k < REQUEST_CAUSES; k++)
+        if (p->ns[k])
+            printf("  %6.2f %%  %10s  %s\n", 100 * (double)p->ns[k] / whole,
+                   format_duration(time, p->ns[k]), request_cause_name((enum request_cause)k));
+}
+
+static void text_key(struct json *j, const struct request_view *v, const char *key, uint32_t text)
+{
+    json_key_string(j, key, text == REQUEST_NONE ? NULL : requests_text(&v->r, text));
+}
+
+static void key_i64(struct json *j, const char *key, int64_t n)
+{
+    json_key(j, key);
+    json_i64(j, n);
+}
+
+static int show_json(struct request_view *v, const struct request *q, const struct request_parts *p)
+{
+    _cleanup_(buf_release) struct buf b = BUF(SIZE_MAX / 2);
+    struct json j = {.out = &b};
+    json_begin_object(&j);
+    json_key_u64(&j, "id", q->id);
+    json_key_u64(&j, "parent", q->parent);
+    json_key_string(&j, "name", request_name_of(&v->r, q));
+    key_i64(&j, "status", q->status);
+    text_key(&j, v, "exception", q->exception);
+    key_i64(&j, "bytes", q->bytes);
+    text_key(&j, v, "trace_id", q->trace);
+    text_key(&j, v, "span_id", q->span);
+    json_key_string(&j, "thread", requests_thread(&v->r, q->thread));
+    key_i64(&j, "start_ns", q->start_ns - v->r.start_ns);
+    json_key_u64(&j, "latency_ns", (uint64_t)(q->end_ns - q->start_ns));
+    json_key(&j, "parts");
+    json_begin_array(&j);
+    for (size_t i = 0; i < p->rows.len; i++) {
+        const struct request_part *part = &p->rows.data[i];
+        struct group_cause c;
+        int e = explain(v, part, NULL, &c);
+        if (e < 0)
+            return complain_errno(v->path, "cannot tell", e);
+        json_begin_object(&j);
+        key_i64(&j, "start_ns", (int64_t)(part->start + v->t->origin_ns) - q->start_ns);
+        json_key_u64(&j, "ns", part->end - part->start);
+        json_key_string(&j, "cause", request_cause_name(part->cause));
+        json_key_string(&j, "thread",
+                        part->thread == TL_NONE ? NULL : thread_name(v, part->thread));
+        json_key_string(&j, "object", part->object);
+        json_key(&j, "frames");
+        json_frames_ref(&j, v, &c.own.frames);
+        json_key_string(&j, "culprit", c.culprit.thread);
+        json_key(&j, "culprit_frames");
+        json_frames_ref(&j, v, &c.culprit.frames);
+        json_end_object(&j);
+    }
+    json_end_array(&j);
+    json_key(&j, "works");
+    json_begin_array(&j);
+    for (uint32_t i = 0; i < q->works; i++) {
+        const struct request_work *w = &v->r.works.data[q->first_work + i];
+        json_begin_object(&j);
+        json_key_string(&j, "thread", requests_thread(&v->r, w->thread));
+        key_i64(&j, "start_ns", w->start_ns - q->start_ns);
+        key_i64(&j, "ns", w->end_ns - w->start_ns);
+        key_i64(&j, "queued_ns", w->queued_ns);
+        json_key_string(&j, "submitter",
+                        w->submitter ? requests_thread(&v->r, w->submitter) : NULL);
+        text_key(&j, v, "hand_over", w->hand_over);
+        json_end_object(&j);
+    }
+    json_end_array(&j);
+    json_key(&j, "calls");
+    json_begin_array(&j);
+    for (uint32_t i = 0; i < q->children; i++) {
+        const struct request_child *c = &v->r.children.data[q->first_child + i];
+        json_begin_object(&j);
+        text_key(&j, v, "kind", c->kind);
+        text_key(&j, v, "name", c->name);
+        text_key(&j, v, "peer", c->peer);
+        json_key_string(&j, "thread", requests_thread(&v->r, c->thread));
+        key_i64(&j, "start_ns", c->start_ns - q->start_ns);
+        key_i64(&j, "ns", c->end_ns - c->start_ns);
+        key_i64(&j, "rows", c->rows);
+        text_key(&j, v, "exception", c->exception);
+        json_end_object(&j);
+    }
+    json_end_array(&j);
+    losses_json_of_file(v->path, losses_of_requests, true, &j);
+    json_end_object(&j);
+    return json_print(&b);
+}
+
+int requests_show(struct request_view *v, const char *id)
+{
+    uint64_t number;
+    if (parse_u64(id, 1, UINT64_MAX, &number) < 0) {
+        complain("requests show", "not the number of a request", id);
+        return 2;
+    }
+    const struct request *q = requests_find(&v->r, number);
+    if (!q)
+        return complain(v->path, "holds no details of a request with this number", id);
+    struct request_parts p = {0};
+    int e = request_parts(v->l, q, &p), status = 0;
+    if (e == 0 && v->options->json) {
+        status = show_json(v, q, &p);
+    } else if (e == 0) {
+        print_head(v, q);
+        print_sums(&p, q);
+        e = print_parts(v, q, &p);
+        print_works(v, q);
+    }
+    request_parts_release(&p);
+    return e < 0 ? complain_errno(v->path, "cannot tell", e) : status;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* requests slow: what the slow requests of a name did that the typical ones did not. */
+#include "cli/requests/requests.h"
+
+#include "base/parse.h"
+#include "cli/losses.h"
+#include "cli/threads/threads.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum { NAMES = 5, CAUSES = 8, EXAMPLES = 3, FRAMES = 12 };
+
+/* A stack is printed for causes that explain at least this much of the difference. */
+#define STACK_SHARE 0.1
+/* So little is not worth a row. */
+#define SHOWN_SHARE 0.002
+
+struct groups {
+    VEC(struct request_group) rows;
+};
+
+static void groups_release(struct groups *g)
+{
+    for (size_t i = 0; i < g->rows.len; i++)
+        request_group_release(&g->rows.data[i]);
+    vec_release(&g->rows);
+}
+
+/* How much time the slow requests took more than typical ones would have. */
+static double excess(const struct request_group *g)
+{
+    return (g->slow_mean_ns - g->typical_mean_ns) * (double)g->slow.len;
+}
+
+static int by_excess(const void *a, const void *b)
+{
+    double x = excess(a), y = excess(b);
+    return (x < y) - (x > y);
+}
+
+static int collect(struct request_view *v, const struct group_options *o, struct groups *ret)
+{
+    int e = 0;
+    for (uint32_t i = 0; e == 0 && i < v->r.names.len; i++) {
+        struct request_group g;
+        e = request_group(v->l, &v->r, v->t, i, o, &g);
+        if (e == 0)
+            e = vec_push(&ret->rows, g);
+        else if (e == -ENOENT)
+            e = 0;
+    }
+    vec_sort(&ret->rows, by_excess);
+    return e;
+}
+
+static void cause_json(struct json *j, const struct request_view *v, const struct group_cause *c)
+{
+    bool known = c->culprit.thread != NULL;
+    _cleanup_(buf_release) struct buf text = BUF(1 << 16);
+    json_begin_object(j);
+    json_key_string(j, "cause", request_cause_name(c->cause));
+    json_key_u64(j, "slow_ns", (uint64_t)c->slow_ns);
+    json_key_u64(j, "typical_ns", (uint64_t)c->typical_ns);
+    json_key(j, "share");
+    json_double(j, c->share);
+    json_key_u64(j, "largest_in", c->largest);
+    json_key_string(j, "object", c->object);
+    json_key_string(j, "thread", known ? c->culprit.thread : NULL);
+    json_key(j, "frames");
+    json_frames_ref(j, v, known ? &c->culprit.frames : &c->own.frames);
+    json_key(j, "threads");
+    json_u64(j, c->culprit.threads);
+    json_key_u64(j, "culprit_ns", (uint64_t)c->culprit.ns);
+    json_key_string(j, "does", known ? request_cause_name(c->culprit.kind) : NULL);
+    json_key_string(j, "busy_with", c->busy_with);
+    json_key(j, "waiting_frames");
+    json_frames_ref(j, v, &c->own.frames);
+    put_cause(&text, c);
+    put_culprit(&text, c);
+    json_key_string(j, "sentence", buf_str(&text));
+    json_end_object(j);
+}
+
+static void side_json(struct json *j, const char *key, size_t count, double mean)
+{
+    json_key(j, key);
+    json_begin_object(j);
+    json_key_u64(j, "count", count);
+    json_key_u64(j, "mean_ns", (uint64_t)mean);
+    json_end_object(j);
+}
+
+static int groups_json(struct request_view *v, const struct groups *all)
+{
+    _cleanup_(buf_release) struct buf b = BUF(SIZE_MAX / 2);
+    struct json j = {.out = &b};
+    json_begin_object(&j);
+    json_key(&j, "groups");
+    json_begin_array(&j);
+    for (size_t i = 0; i < all->rows.len; i++) {
+        const struct request_group *g = &all->rows.data[i];
+        const struct request_name *n = &v->r.names.data[g->name];
+        _cleanup_(buf_release) struct buf text = BUF(1 << 16);
+        json_begin_object(&j);
+        json_key_string(&j, "name", requests_text(&v->r, n->name));
+        json_key_u64(&j, "count", n->all);
+        json_key_u64(&j, "limit_ns", g->limit_ns);
+        side_json(&j, "slow", g->slow.len, g->slow_mean_ns);
+        side_json(&j, "typical", g->typical.len, g->typical_mean_ns);
+        json_key(&j, "causes");
+        json_begin_array(&j);
+        for (size_t k = 0; k < g->causes.len; k++)
+            cause_json(&j, v, &g->causes.data[k]);
+        json_end_array(&j);
+        json_key(&j, "slowest");
+        json_begin_array(&j);
+        for (size_t k = 0; k < MIN(g->slow.len, (size_t)EXAMPLES); k++)
+            json_u64(&j, v->r.list.data[g->slow.data[g->slow.len - 1 - k]].id);
+        json_end_array(&j);
+        put_group_sentence(&text, v, g);
+        json_key_string(&j, "sentence", buf_str(&text));
+        json_end_object(&j);
+    }
+    json_end_array(&j);
+    losses_json_of_file(v->path, losses_of_requests, true, &j);
+    json_end_object(&j);
+    return json_print(&b);
+}
+
+static void print_stacks(const struct request_view *v, const struct group_cause *c, size_t limit)
+{
+    bool known = c->culprit.thread != NULL;
+    if (c->own.frames.n) {
+        printf("\n    %s:\n", c->cause == CAUSE_CPU ? "where they ran" : "where they waited");
+        print_frames_ref(v, &c->own.frames, limit, 6);
+    }
+    if (known && c->culprit.frames.n) {
+        printf("\n    what thread %s did meanwhile:\n", c->culprit.thread);
+        print_frames_ref(v, &c->culprit.frames, limit, 6);
+    }
+}
+
+static void print_group(const struct request_view *v, const struct request_group *g)
+{
+    const struct request_name *n = &v->r.names.data[g->name];
+    size_t limit = v->options->limit ? v->options->limit : CAUSES,
+           frames = v->options->stacks ? v->options->stacks : FRAMES;
+    char slow[24], typical[24];
+    _cleanup_(buf_release) struct buf text = BUF(1 << 16);
+    put_group_sentence(&text, v, g);
+    printf("\n%s\n  %s\n", requests_text(&v->r, n->name), buf_str(&text));
+    printf("\n  %10s  %10s  %8s  cause, in a request\n", "slow", "typical", "share");
+    printf("  %10s  %10s  %8s  latency (mean of %zu and of %zu)\n",
+           format_duration(slow, (uint64_t)g->slow_mean_ns),
+           g->typical.len ? format_duration(typical, (uint64_t)g->typical_mean_ns) : "-", "",
+           g->slow.len, g->typical.len);
+    size_t shown = 0;
+    for (size_t i = 0; i < g->causes.len && shown < limit; i++) {
+        const struct group_cause *c = &g->causes.data[i];
+        if (fabs(c->share) < SHOWN_SHARE && c->slow_ns < SHOWN_SHARE * g->slow_mean_ns)
+            continue;
+        shown++;
+        buf_clear(&text);
+        put_cause(&text, c);
+        put_culprit(&text, c);
+        printf("  %10s  %10s  %6.1f %%  %s\n", format_duration(slow, (uint64_t)c->slow_ns),
+               format_duration(typical, (uint64_t)c->typical_ns), 100 * c->share, buf_str(&text));
+    }
+    if (g->causes.len > shown)
+        printf("  ... and %zu causes more, smaller ones (--json)\n", g->causes.len - shown);
+    for (size_t i = 0; i < g->causes.len && i < limit; i++)
+        if (g->causes.data[i].share >= STACK_SHARE)
+            print_stacks(v, &g->causes.data[i], frames);
+    printf("\n  the slowest:");
+    for (size_t i = 0; i < MIN(g->slow.len, (size_t)EXAMPLES); i++) {
+        const struct request *q = &v->r.list.data[g->slow.data[g->slow.len - 1 - i]];
+        char at[24];
+        printf("%s %" PRIu64 " (%s, at %s)", i ? "," : "", q->id,
+               format_duration(slow, (uint64_t)(q->end_ns - q->start_ns)),
+               format_duration(at, (uint64_t)MAX(q->start_ns - v->r.start_ns, INT64_C(0))));
+    }
+    printf("; `jvmscope requests show ID %s` tells more\n", v->path);
+}
+
+int requests_slow(struct request_view *v)
+{
+    _cleanup_(groups_release) struct groups all = {0};
+    struct group_options o = {.share = request_share(v->options->slowest),
+                              .over_ns = v->options->over_ns};
+    int e = collect(v, &o, &all);
+    if (e < 0)
+        return complain_errno(v->path, "cannot tell", e);
+    if (v->options->json)
+        return groups_json(v, &all);
+    if (!all.rows.len)
+        printf("%s: no request is slow\n", v->path);
+    for (size_t i = 0; i < MIN(all.rows.len, (size_t)NAMES); i++)
+        print_group(v, &all.rows.data[i]);
+    if (all.rows.len > NAMES)
+        printf("\n%zu names more, whose slow requests cost less (--name)\n", all.rows.len - NAMES);
+    return 0;
+}
