@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `heap arrays`: those that are empty, hold one value over and over, hold little, or were made
+ * `heap arrays`: arrays that are empty, hold the same value everywhere, hold little, or were made
  * larger than they are used.
  */
 #include "cli/heap/value.h"
@@ -11,7 +11,7 @@
 
 enum { MAX_THREADS = 16, SHORT = 8, MAX_WORST = 4096 };
 
-/* What is wrong with an array; of several the first. */
+/* What is wrong with an array; if several apply, the first. */
 enum fault { SOUND, EMPTY, CONSTANT, SPARSE, OVERSIZED, FAULTS };
 
 static const char *const fault_names[FAULTS] = {"sound", "empty", "constant", "sparse",
@@ -31,10 +31,10 @@ struct scan {
     const struct heap *h;
     struct total *totals[MAX_THREADS];
     VEC(struct worst) worst[MAX_THREADS];
-    uint64_t least; /* wasted bytes of those that are listed */
+    uint64_t least; /* minimum number of wasted bytes for an array to be listed */
 };
 
-/* Bytes at the end that are zero. */
+/* Counts the zero bytes at the end. */
 static uint64_t zeros_at_end(const uint8_t *p, uint64_t n)
 {
     uint64_t end = n;
@@ -48,7 +48,7 @@ static uint64_t zeros_at_end(const uint8_t *p, uint64_t n)
     return n - end;
 }
 
-/* How an array is used, and how many of its elements serve for nothing. */
+/* Determines how an array is used and how many of its elements serve no purpose. */
 static enum fault judge(const struct hprof_item *a, unsigned size, uint64_t *ret_useless)
 {
     const uint64_t bytes = (uint64_t)a->count * size, n = a->count;
@@ -58,7 +58,7 @@ static enum fault judge(const struct hprof_item *a, unsigned size, uint64_t *ret
     if (n < SHORT)
         return SOUND;
     *ret_useless = n - 1;
-    /* Every element is as the one before it. */
+    /* Every element equals the previous one. */
     if (memcmp(a->body, a->body + size, bytes - size) == 0)
         return CONSTANT;
     uint64_t tail = zeros_at_end(a->body, bytes) / size;

@@ -27,11 +27,11 @@ int heap_ask(const struct heap *h, const char *verb, const struct heap_options *
 struct embedding {
     const struct heap *h;
     struct json *j;
-    size_t end; /* of the output: beyond it nothing is added */
+    size_t end; /* the limit of the output; nothing is added beyond it */
 };
 
 /*
- * One question and its answer; the question is written as the page asks for it
+ * Embeds one question and its answer; the question is written in the form in which the page asks it
  * (web/src/heapdata.ts).
  */
 static int embed(struct embedding *e, const char *verb, const char *parameter, const char *value,
@@ -54,7 +54,7 @@ static int embed(struct embedding *e, const char *verb, const char *parameter, c
     return 0;
 }
 
-/* The object, what it holds, who refers to it, why it lives. */
+/* Embeds the object, what it holds, what refers to it, and why it is alive. */
 static int embed_object(struct embedding *e, uint64_t i)
 {
     char id[32];
@@ -71,7 +71,7 @@ static int embed_object(struct embedding *e, uint64_t i)
     return r;
 }
 
-/* Those that nothing but the roots holds, and instances of the largest classes. */
+/* Embeds the objects that only the roots hold, and instances of the largest classes. */
 static int embed_tops(struct embedding *e)
 {
     const struct heap_options few = {.json = true, .limit = 60};
@@ -91,14 +91,14 @@ static int embed_tops(struct embedding *e)
 }
 
 /*
- * The largest objects of the tree, from its top: each next one is the largest that a one before it
- * dominates.
+ * Embeds the largest objects of the dominator tree, starting at its top: each next object is the
+ * largest one that an earlier one dominates.
  */
 static int embed_largest(struct embedding *e)
 {
     /*
-     * Who refers to an object is found by going through the dump: that bounds how many are asked
-     * for.
+     * Finding what refers to an object takes a pass over the dump, which limits the number of
+     * objects.
      */
     uint64_t most =
         MIN((uint64_t)HEAP_EMBED_OBJECTS * 3 / 4, ((uint64_t)4 << 30) / (e->h->dump->len + 1) + 10);

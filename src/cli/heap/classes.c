@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `heap classes`: loaders and classes that several of them have; `heap components`: what packages
- * and loaders retain.
+ * `heap classes`: class loaders, and classes that several of them have loaded. `heap components`:
+ * what packages and loaders retain.
  */
 #include "cli/heap/value.h"
 #include "cli/heap/verbs.h"
@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Classes put into groups by a number. */
+/* Classes grouped by a number. */
 struct group {
     const char *name;
-    uint64_t object; /* a loader; HEAP_NONE */
+    uint64_t object; /* a class loader, or HEAP_NONE */
     uint64_t classes, objects, bytes, retained;
 };
 
@@ -65,7 +65,10 @@ static int by_loader(struct page *p, const struct heap *h, struct grouping *ret)
     return ret->of_class ? 0 : -ENOMEM;
 }
 
-/* "com.shop" of com.shop.cart.Line[]: at most `parts` names of a package. */
+/*
+ * Returns the length of "com.shop" in com.shop.cart.Line[]: at most `parts` components of the
+ * package name.
+ */
 static size_t package_len(const char *name, int parts)
 {
     size_t len = 0;
@@ -100,8 +103,8 @@ struct step {
 };
 
 /*
- * What each group's instances retain together: those that no other instance of the group dominates.
- * Goes down the whole tree of dominators once.
+ * Computes what each group's instances retain together: the objects that no other instance of the
+ * group dominates. Walks the whole dominator tree once.
  */
 static int sum_groups(const struct heap *h, struct grouping *g)
 {
@@ -125,7 +128,7 @@ static int sum_groups(const struct heap *h, struct grouping *g)
         if (group >= 0 && (size_t)group < g->groups.len && !above[group])
             g->groups.data[group].retained += heap_retained(h, child);
         if (heap_retained(h, child) == heap_shallow(h, child))
-            continue; /* nothing below it */
+            continue; /* nothing is below it */
         heap_children_near(h, child, first, &first, &count);
         if (!count)
             continue;

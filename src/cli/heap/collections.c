@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `heap collections`: how full they are; how well the maps' keys are spread. */
+/* `heap collections`: how full collections are, and how evenly the keys of maps are distributed. */
 #include "cli/heap/collections.h"
 
 #include "cli/heap/value.h"
@@ -9,8 +9,8 @@
 #include <string.h>
 
 /*
- * Paths of fields from the collection to its size and to the array of its slots. A subclass stands
- * before its base.
+ * Paths of fields from a collection to its size and to the array of its slots. A subclass comes
+ * before its base class.
  */
 static const struct {
     const char *class, *size[3], *array[3];
@@ -133,7 +133,7 @@ static void total_row(struct page *p, const struct heap *h, int32_t class, const
     else
         page_null(p);
     page_number(p, t->bytes);
-    /* Of entries: how many had to share a slot with another. */
+    /* The share of entries that had to share a slot with another one. */
     if (t->hashed && t->used <= t->hashed)
         page_real(p, 100.0 * (double)(t->hashed - t->used) / (double)t->hashed);
     else

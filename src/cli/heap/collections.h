@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The JDK's collections: where each keeps its size and its slots. */
+/* The JDK's collections: where each of them stores its size and its slots. */
 #pragma once
 
 #include "heap/heap.h"
 
 struct heap_collection {
-    const char *class; /* as the JDK has it; its subclasses too */
+    const char *class; /* the JDK's class; subclasses are included */
     uint64_t size;
-    /* the object that has its slots; HEAP_NONE when there is none, or it is not made yet */
+    /* the object that holds the slots; HEAP_NONE when there is none, or not yet */
     uint64_t array;
     /* hashed: slots are found by hash; pairs: a key and a value take two slots */
     bool hashed, pairs;
 };
 
-/* False when the object is none that is known. */
+/* Returns false when the object is not a known collection. */
 bool heap_collection_of(const struct heap *h, uint64_t i, struct heap_collection *ret);
-/* Whether instances of a class are collections, by its number. */
+/* Returns whether instances of the class with this number are collections. */
 bool heap_class_is_collection(const struct heap *h, int32_t class);

@@ -16,13 +16,13 @@ bool heap_is_program_class(const struct heap_class *c)
 }
 
 /*
- * Objects and bytes by class. Classes of one name count as one: a class that many loaders have
- * loaded.
+ * Objects and bytes by class. Classes with the same name, which several loaders have loaded, count
+ * as one.
  */
 struct tally {
     uint64_t objects, bytes;
-    uint64_t own; /* objects of this class itself, not of others of its name */
-    int32_t same; /* the first class of that name */
+    uint64_t own; /* objects of this very class, without those of others with the same name */
+    int32_t same; /* the first class with that name */
 };
 
 static struct tally *tally_new(const struct heap *h)
@@ -31,7 +31,7 @@ static struct tally *tally_new(const struct heap *h)
     struct tally *t = calloc(n + 1, sizeof(*t));
     struct map names = {0};
     for (size_t k = 0; t && k < n; k++) {
-        /* Names are stored once. */
+        /* Each name is stored only once. */
         uint64_t *first =
             map_at(&names, (uint64_t)(uintptr_t)h->dump->classes.data[k].name, k, NULL);
         t[k].same = first ? (int32_t)*first : (int32_t)k;
@@ -55,7 +55,7 @@ static void count_in(struct tally *t, const struct heap *h, uint64_t i)
     row->bytes += heap_retained(h, i);
 }
 
-/* The class with most bytes; of those alike the one with most objects. */
+/* Returns the class with most bytes, and among equals the one with most objects. */
 static int32_t largest(const struct tally *t, const struct heap *h)
 {
     int32_t best = HEAP_NO_CLASS;
@@ -69,9 +69,9 @@ static int32_t largest(const struct tally *t, const struct heap *h)
 }
 
 /*
- * Goes down while one child keeps most. A chain of objects of one class counts as one place: it
- * ends where the next link does not keep half of what its beginning keeps. side: what the links of
- * the chain carry beside the next.
+ * Descends as long as one child keeps most of the memory. A chain of objects of one class counts as
+ * one place; it ends where the next link keeps less than half of what the beginning keeps. side:
+ * what the links of the chain hold apart from the next link.
  */
 static void descend(const struct heap *h, uint64_t i, struct crowd *c, struct tally *side)
 {
@@ -99,7 +99,7 @@ static void descend(const struct heap *h, uint64_t i, struct crowd *c, struct ta
     c->place = c->links ? head : i;
 }
 
-/* Entries of the JDK's collections: what they hold is what piles up. */
+/* Entries of the JDK's collections: what they hold is what accumulates. */
 static bool is_entry(const char *name)
 {
     const char *nested = strchr(name, '$');
@@ -145,7 +145,7 @@ static void crowd_of_children(const struct heap *h, struct crowd *c, struct tall
             uint64_t held = heap_child(h, inner + j);
             if (heap_class_of(h, held) != class)
                 count_in(values, h, held);
-            else if (vec_push(&entries, held) < 0) /* the next of the same bucket */
+            else if (vec_push(&entries, held) < 0) /* the next entry in the same bucket */
                 break;
         }
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `heap diff OLD NEW`: which classes grew, by count, size and what they retain. */
+/* `heap diff OLD NEW`: which classes grew, by number, size and retained size. */
 #include "base/made_name.h"
 #include "cli/heap/crowd.h"
 #include "cli/heap/verbs.h"
@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A class by its name; classes of one name of several loaders count together. */
+/* A class by its name; classes with the same name from several loaders are counted together. */
 struct row {
     const char *name;
     uint64_t objects[2], bytes[2], retained[2];
-    bool program; /* neither the JDK's nor an array of primitive values */
+    bool program; /* it is neither the JDK's nor an array of primitive values */
 };
 
 struct rows {
@@ -120,7 +120,7 @@ int cmd_heap_diff(const struct command *self, int argc, char **argv)
         return status;
     _cleanup_(heap_freep) struct heap *old = NULL, *new = NULL;
     struct heap_options each = o;
-    each.index = NULL; /* each has its own, beside it */
+    each.index = NULL; /* each has an index of its own next to it */
     status = heap_open_index(&old, operands.list[0], &each);
     if (!status)
         status = heap_open_index(&new, operands.list[1], &each);

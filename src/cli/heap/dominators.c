@@ -21,7 +21,9 @@ static const struct page_column columns[] = {
     {"percent", "share", PAGE_PERCENT},  {"children", "children", PAGE_COUNT},
     {"value", "value", PAGE_TEXT, true}, {"dominator", NULL, PAGE_ID}};
 
-/* The k largest objects by retained size: a heap whose top is the least of them. */
+/*
+ * The k objects with the largest retained size, in a binary heap whose top is the smallest of them.
+ */
 struct top {
     uint64_t object, retained;
 };

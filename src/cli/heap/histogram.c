@@ -49,12 +49,12 @@ static int by_bytes(const void *a, const void *b)
 }
 
 /*
- * The classes that have instances; those of one name that the VM made, of lambdas in one class for
- * one, are one row.
+ * Lists the classes that have instances. Classes with the same name that the VM generated, for the
+ * lambdas of one class for instance, share a row.
  */
 static int64_t rows_of(const struct heap_dump *d, struct heap_class *rows)
 {
-    /* by the name's address: the dump has each name once */
+    /* by the address of the name, because the dump has each name once */
     _cleanup_(map_release) struct map made = {0};
     int64_t n = 0;
     for (size_t i = 0; i < d->classes.len; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `heap leaks`: who holds much more than the rest, through which path, and what accumulates there;
- * in sentences.
+ * `heap leaks`: explains in sentences what holds much more than the rest, through which path, and
+ * what accumulates there.
  */
 #include "cli/heap/crowd.h"
 #include "cli/heap/paths.h"
@@ -15,13 +15,13 @@
 #include <string.h>
 
 /*
- * A suspect holds a tenth of the heap and at least 2 MiB: below that even the VM's own tables of a
- * small program show up.
+ * A suspect holds a tenth of the heap and at least 2 MiB; below that even the VM's own tables in a
+ * small program would show up.
  */
 enum { MIN_SHARE = 10, MIN_BYTES = 2 << 20, MAX_SUSPECTS = 16, MAX_SPLITS = 8, SHOWN_STEPS = 14 };
 
 struct suspect {
-    /* count > 1: so many instances of a class, holder is the largest */
+    /* count > 1: this many instances of a class, of which holder is the largest */
     uint64_t holder, bytes, count;
 };
 
@@ -34,8 +34,8 @@ struct finder {
 };
 
 /*
- * Roots, threads, class loaders and classes hold whatever the program is made of: that is no leak
- * of theirs.
+ * Returns whether an object is structural: roots, threads, class loaders and classes hold
+ * everything that the program consists of, which is not a leak of theirs.
  */
 static bool is_structure(const struct finder *f, uint64_t i)
 {
@@ -55,8 +55,8 @@ static void add_suspect(struct finder *f, struct suspect s)
 }
 
 /*
- * Whether objects side by side in the tree are of several classes: parts of something, not elements
- * of a collection.
+ * Returns whether siblings in the tree have different classes, which makes them parts of something
+ * and not elements of a collection.
  */
 static bool differ(const struct heap *h, uint64_t first, uint64_t count)
 {
@@ -68,9 +68,9 @@ static bool differ(const struct heap *h, uint64_t first, uint64_t count)
 }
 
 /*
- * Goes down from an object that keeps much, as long as one child keeps nearly all of it. The holder
- * is the last class, thread or loader on the way. Where the way parts into several that keep much,
- * each is looked at, when they are not simply elements.
+ * Descends from an object that keeps much, as long as one child keeps nearly all of it. The holder
+ * is the last class, thread or loader on the way. Where the way branches into several objects that
+ * keep much, each of them is examined unless they are simply elements.
  */
 static void split(struct finder *f, uint64_t node, unsigned depth)
 {
@@ -100,7 +100,7 @@ static void split(struct finder *f, uint64_t node, unsigned depth)
         add_suspect(f, (struct suspect){holder, heap_retained(h, holder), 1});
 }
 
-/* Top-level objects by class: many that are small each can be one suspect together. */
+/* Groups top-level objects by class: many small ones may be a suspect together. */
 static void find_groups(struct finder *f)
 {
     const struct heap *h = f->h;
@@ -111,9 +111,9 @@ static void find_groups(struct finder *f)
         uint64_t child = heap_child(h, first + k), bytes = heap_retained(h, child);
         struct suspect *g = &groups[heap_class_of(h, child)];
         if (bytes >= f->least)
-            continue; /* one on its own */
+            continue; /* a single object */
         if (!g->count++)
-            g->holder = child; /* the largest: they come in order */
+            g->holder = child; /* the largest, because they are sorted */
         g->bytes += bytes;
     }
     for (size_t k = 0; groups && k < h->dump->classes.len; k++) {
@@ -148,9 +148,9 @@ static bool is_a(const struct heap *h, uint64_t i, int32_t base)
 }
 
 /*
- * Where a path from a GC root begins for its reader: at the first class of the program's when only
- * the VM's own bookkeeping leads there (a class loader, its table of classes); else at the root.
- * way: from the object to the root. The index in it.
+ * Returns the index in `way`, which leads from the object to the root, at which a path from a GC
+ * root begins for its reader: at the program's first class when only the VM's own bookkeeping (a
+ * class loader, its table of classes) leads there, otherwise at the root.
  */
 static size_t path_start(const struct finder *f, const uint64_t *way, size_t n)
 {
@@ -163,8 +163,8 @@ static size_t path_start(const struct finder *f, const uint64_t *way, size_t n)
         if (mirrored != HEAP_NO_CLASS && heap_is_program_class(&d->classes.data[mirrored]))
             return k;
         /*
-         * What a thread or an object of the program's holds is theirs, but for a thread's class
-         * loader.
+         * What a thread or an object of the program holds belongs to it, except for a thread's
+         * class loader.
          */
         bool thread = is_a(h, way[k], f->thread), to_loader = k && is_a(h, way[k - 1], f->loader);
         bool program = heap_is_program_class(&d->classes.data[class]);
@@ -174,7 +174,7 @@ static size_t path_start(const struct finder *f, const uint64_t *way, size_t n)
     return n - 1;
 }
 
-/* The shortest path from a GC root, in one line; a long one without its middle. */
+/* Describes the shortest path from a GC root in one line; the middle of a long path is left out. */
 static void describe_path(const struct finder *f, uint64_t i, struct buf *b)
 {
     const struct heap *h = f->h;
@@ -204,7 +204,7 @@ static void describe_path(const struct finder *f, uint64_t i, struct buf *b)
     vec_release(&way);
 }
 
-/* Ends a line of the explanation: a note of the page, and a line of the whole text. */
+/* Ends a line of the explanation, which becomes a note of the page and a line of the whole text. */
 static void end_line(struct page *p, struct buf *line, struct buf *text)
 {
     page_note(p, "%s", buf_str(line));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `heap objects`: one object taken apart, or a list of them. */
+/* `heap objects`: the contents of one object, or a list of objects. */
 #include "cli/heap/paths.h"
 #include "cli/heap/select.h"
 #include "cli/heap/verbs.h"

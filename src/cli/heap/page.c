@@ -128,7 +128,7 @@ void page_null(struct page *p)
     add_cell(p, (struct page_cell){.null = true});
 }
 
-/* 1234567 as "1,234,567" into text[32]. */
+/* Formats 1234567 as "1,234,567" in text[32]. */
 static char *grouped(char text[32], uint64_t v)
 {
     char digits[24];
@@ -142,7 +142,7 @@ static char *grouped(char text[32], uint64_t v)
     return text;
 }
 
-/* The cell as a person reads it; text[32] or the cell's own. */
+/* Returns the cell in the form for people, in text[32] or in the cell's own text. */
 static const char *shown(const struct page_cell *c, char text[32])
 {
     if (c->null)
@@ -175,10 +175,10 @@ static const char *shown(const struct page_cell *c, char text[32])
 
 enum {
     MAX_COLUMNS = 32,
-    WIDEST = 80 /* columns of the terminal; a cell that is wider moves the rest of its row */
+    WIDEST = 80 /* maximum columns on the terminal; a wider cell shifts the rest of its row */
 };
 
-/* The columns that are shown, in their order. */
+/* Returns the columns that are shown, in their order. */
 static size_t shown_order(const struct page_block *b, size_t ret[MAX_COLUMNS])
 {
     size_t n = 0;
@@ -219,7 +219,7 @@ static void print_table(const struct page_block *b, FILE *to)
     char text[32];
     size_t order[MAX_COLUMNS], n = shown_order(b, order), rows = b->cells.len / b->columns_n;
     if (!n)
-        return; /* for programs alone */
+        return; /* for programs only */
     for (size_t i = 0; i < n; i++)
         widths[i] = width_of(b->columns[order[i]].title);
     for (size_t r = 0; r < rows; r++) {
@@ -284,7 +284,7 @@ static void cell_json(struct json *j, const struct page_cell *c)
         json_u64(j, c->number);
 }
 
-/* "columns" and "rows" of a table whose names are the user's. */
+/* Writes "columns" and "rows" of a table whose column names come from the user. */
 static void arrays_json(struct json *j, const struct page_block *b)
 {
     json_key(j, "columns");
@@ -364,7 +364,7 @@ static void html_text(struct buf *b, const char *text)
     }
 }
 
-/* Bars of the first rows by their largest BYTES column. */
+/* Draws bars for the first rows by their largest BYTES column. */
 static void html_chart(const struct page_block *b, struct buf *out)
 {
     size_t bytes = b->columns_n, name = b->columns_n,
@@ -422,7 +422,7 @@ static void html_table(const struct page_block *b, struct buf *out)
     buf_string(out, "</table>\n");
 }
 
-/* A tree as elements that open: rows in pre-order, the first column is the depth. */
+/* Writes a tree as elements that open. Rows are in pre-order; the first column is the depth. */
 static void html_tree(const struct page_block *b, struct buf *out)
 {
     char text[32];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a heap verb answers: facts, sentences and tables, put together once and shown as text, as
- * JSON or as a page of HTML.
+ * The answer of a heap verb: facts, sentences and tables, assembled once and shown as text, as JSON
+ * or as an HTML page.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* PAGE_INTEGER: with a sign; PAGE_ANY: of a column whose cells say themselves what they are. */
+/* PAGE_INTEGER is signed; the cells of a PAGE_ANY column state their own kinds. */
 enum page_kind {
     PAGE_TEXT,
     PAGE_COUNT,
@@ -27,10 +27,10 @@ enum page_kind {
 };
 
 struct page_column {
-    const char *key;   /* of the JSON member */
-    const char *title; /* NULL: in JSON alone */
+    const char *key;   /* name of the JSON member */
+    const char *title; /* NULL: in JSON only */
     enum page_kind kind;
-    bool last; /* in text and HTML it stands last: names of any length */
+    bool last; /* shown last in text and HTML, for names of any length */
 };
 
 struct page_cell {
@@ -38,18 +38,18 @@ struct page_cell {
     bool null;
     uint64_t number;
     double real;
-    const char *text; /* the page's own */
+    const char *text; /* owned by the page */
 };
 
-/* A table (columns), or a fact or sentence (none). */
+/* A table, or a fact or sentence if it has no columns. */
 struct page_block {
     const char *key; /* NULL: a sentence that JSON lists under "notes" */
     const char *title;
     const struct page_column *columns;
     size_t columns_n;
-    /* chart: HTML draws the first rows; nested: the first COUNT column is an indent in text */
+    /* chart: HTML draws the first rows; nested: the first COUNT column is an indentation in text */
     bool chart, nested;
-    bool arrays; /* JSON has the columns' names once, and rows as arrays */
+    bool arrays; /* JSON has the columns' names once and rows as arrays */
     struct page_cell fact;
     VEC(struct page_cell) cells;
 };
@@ -58,31 +58,33 @@ struct page {
     struct arena arena;
     const char *title;
     VEC(struct page_block) blocks;
-    int error; /* the first -ENOMEM */
+    int error; /* the first error, -ENOMEM */
 };
 
 void page_release(struct page *p);
 void page_note(struct page *p, const char *format, ...) printf_like(2, 3);
-/* A single value, `title: value`. */
+/* Adds a single value, shown as `title: value`. */
 void page_fact_text(struct page *p, const char *key, const char *title, const char *text);
 void page_fact(struct page *p, const char *key, const char *title, enum page_kind kind,
                uint64_t value);
-void page_fact_real(struct page *p, const char *key, double value); /* in JSON alone */
-/* A title over what follows; not in JSON. */
+void page_fact_real(struct page *p, const char *key, double value); /* in JSON only */
+/* Adds a title above what follows; not in JSON. */
 void page_heading(struct page *p, const char *title);
-/* Begins a table; columns must outlive the page; what follows are its cells, row by row. */
+/*
+ * Begins a table. columns must outlive the page. The calls that follow add its cells, row by row.
+ */
 void page_table(struct page *p, const char *key, const char *title,
                 const struct page_column *columns, size_t n);
-void page_text(struct page *p, const char *text); /* copied; NULL is null */
+void page_text(struct page *p, const char *text); /* the text is copied; NULL is shown as null */
 void page_text_n(struct page *p, const char *text, size_t len);
 void page_printf(struct page *p, const char *format, ...) printf_like(2, 3);
 void page_number(struct page *p, uint64_t value);
 void page_real(struct page *p, double value);
 void page_null(struct page *p);
-/* of a PAGE_ANY column; the text is kept as it is */
+/* for a PAGE_ANY column; the cell's text is not copied */
 void page_cell(struct page *p, struct page_cell cell);
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int page_json(const struct page *p, struct buf *out) must_check;
 int page_html(const struct page *p, struct buf *out) must_check;
 void page_print(const struct page *p, FILE *to);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `heap paths`: why an object is held, from a GC root down; for many objects the paths merged. */
+/* `heap paths`: why an object is alive, from a GC root down; for many objects the merged paths. */
 #include "cli/heap/paths.h"
 
 #include "cli/heap/select.h"
@@ -51,7 +51,7 @@ void heap_root_kinds(const struct heap *h, uint64_t i, struct buf *b)
     }
 }
 
-/* The kinds of Reference whose referent is not followed. */
+/* Returns the kinds of Reference whose referent is not followed. */
 static unsigned excluded(const char *list)
 {
     static const struct {
@@ -68,7 +68,7 @@ static unsigned excluded(const char *list)
     return bits;
 }
 
-/* A breadth-first search of its own, for exclusions other than those of the index. */
+/* A separate breadth-first search, for exclusions that the index does not cover. */
 static int search_path(const struct heap *h, uint64_t goal, unsigned exclude, uint64_t **ret)
 {
     const uint64_t n = h->n;
@@ -139,7 +139,10 @@ static int one_path(const struct heap_call *c, uint64_t goal)
     uint64_t *before = NULL, length = 0;
     unsigned exclude = excluded(c->options->exclude);
     bool weak = h->path_weak[goal / 8] >> (goal % 8) & 1;
-    /* The index knows the paths that exclude all kinds, and those of what is held weakly alone. */
+    /*
+     * The index knows the paths that exclude all kinds, and the paths of objects that are held only
+     * weakly.
+     */
     if (c->options->exclude && search_path(h, goal, exclude, &before) < 0)
         return complain(NULL, "paths", strerror(ENOMEM));
     if (!c->options->exclude && weak)
@@ -172,7 +175,7 @@ static int one_path(const struct heap_call *c, uint64_t goal)
 }
 
 /*
- * A node of the merged paths: an object, how many of the selected lie beyond it and what they take.
+ * A node of the merged paths: an object, the number of selected objects below it, and their size.
  */
 struct merged {
     uint64_t object, parent, count, bytes;
@@ -195,8 +198,8 @@ struct merging {
 };
 
 /*
- * Pre-order, each parent's children by count; without recursion a path of any length would be lost,
- * so it is cut by depth.
+ * Writes the tree in pre-order, with the children of each node sorted by count. The recursion is
+ * limited by cutting the tree at a depth.
  */
 static void show_merged(struct merging *m, uint64_t parent, unsigned depth)
 {

@@ -4,7 +4,9 @@
 #include "base/buf.h"
 #include "heap/heap.h"
 
-/* "system class", "local variable" ...: what a root's tag means. */
+/* Returns the meaning of a root's tag: "system class", "local variable" and so on. */
 const char *heap_root_name(uint8_t tag);
-/* All that an object is a root as, "thread, JNI global"; nothing when it is none. */
+/*
+ * Appends all the ways in which an object is a root, "thread, JNI global"; nothing when it is none.
+ */
 void heap_root_kinds(const struct heap *h, uint64_t i, struct buf *b);

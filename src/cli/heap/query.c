@@ -42,7 +42,7 @@ static bool is_address(sqlite3_stmt *s, int i)
     return type && strcmp(type, "ADDRESS") == 0;
 }
 
-/* The columns are the statement's own. */
+/* The columns are those of the statement. */
 static int begin_table(struct page *p, sqlite3_stmt *s, bool address[MAX_QUERY_COLUMNS])
 {
     int n = sqlite3_column_count(s);
@@ -85,7 +85,7 @@ static int run_statement(struct page *p, struct heap_sql *q, sqlite3_stmt *s, ui
     return 0;
 }
 
-/* Without a question: what can be asked. */
+/* Without a question, lists what can be asked. */
 static void list_tables(struct page *p)
 {
     static const struct page_column columns[] = {{"table", "table", PAGE_TEXT},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `heap references`: what soft, weak, final and phantom references refer to, and what waits for its
- * finalizer; and `unreachable`.
+ * finalizer; and `heap unreachable`.
  */
 #include "cli/heap/value.h"
 #include "cli/heap/verbs.h"
@@ -13,9 +13,9 @@ static const char *const kind_names[] = {"strong", "soft", "weak", "final", "pha
 
 enum { KINDS = ARRAY_SIZE(kind_names) };
 
-/* Referents of one class by one kind of reference. */
+/* The referents of one class through one kind of reference. */
 struct row {
-    uint64_t count, only, bytes; /* only: nothing else holds them; bytes: what those retain */
+    uint64_t count, only, bytes; /* only: those that nothing else holds; bytes: what these retain */
     int32_t class;
     int kind;
 };
@@ -32,7 +32,7 @@ static int by_bytes(const void *a, const void *b)
                                   : 0;
 }
 
-/* Whether all paths to an object lead over weak references. */
+/* Returns whether all paths to an object lead through weak references. */
 static bool only_weakly(const struct heap *h, uint64_t i)
 {
     return h->path_weak[i / 8] >> (i % 8) & 1;
@@ -60,7 +60,10 @@ static void count_reference(const struct heap *h, uint64_t i, enum heap_referenc
     k->bytes[kind] += heap_retained(h, referent);
 }
 
-/* Objects in a list of References by their field `next`, which ends with itself or null. */
+/*
+ * Counts the objects in a list of References linked by their field `next`, which ends with itself
+ * or null.
+ */
 static uint64_t queue_length(const struct heap *h, uint64_t head)
 {
     uint64_t n = 1, next;
@@ -71,7 +74,7 @@ static uint64_t queue_length(const struct heap *h, uint64_t head)
     return n;
 }
 
-/* What waits in the queue of the finalizer thread: Finalizer.queue, a static field. */
+/* Shows what waits in the queue of the finalizer thread, the static field Finalizer.queue. */
 static void show_finalizers(struct page *p, const struct heap *h)
 {
     const struct heap_dump *d = h->dump;
@@ -151,7 +154,7 @@ int heap_answer_unreachable(const struct heap_call *c)
 {
     const struct heap *h = c->heap;
     const size_t n = h->dump->classes.len;
-    struct heap_dump tally = *h->dump; /* a histogram of its own: classes are copied */
+    struct heap_dump tally = *h->dump; /* a separate histogram, so the classes are copied */
     uint64_t objects = 0, bytes = 0;
     tally.classes.data = calloc(n + 1, sizeof(struct heap_class));
     if (!tally.classes.data)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `heap summary -o report.html` has beyond the summary: suspects, who consumes most, the tree
- * of dominators to open.
+ * What `heap summary -o report.html` contains in addition to the summary: suspects, the largest
+ * consumers, and the dominator tree.
  */
 #include "cli/heap/value.h"
 #include "cli/heap/verbs.h"
 
 #include <inttypes.h>
 
-/* a thousandth of the heap is shown */
+/* parts below a thousandth of the heap are not shown */
 enum { TREE_ROWS = 1500, TREE_CHILDREN = 25, TREE_DEPTH = 24, MIN_PART = 1000 };
 
 static const struct page_column tree_columns[] = {{"depth", NULL, PAGE_COUNT},
@@ -23,7 +23,7 @@ struct tree {
     uint64_t left, least;
 };
 
-/* A node and what it retains that is worth a line, the largest first. */
+/* Adds a node and those parts of it that are large enough for a line, the largest first. */
 static void add_node(struct tree *t, uint64_t i, unsigned depth)
 {
     _cleanup_(buf_release) struct buf text = BUF(1 << 16), more = BUF(1 << 16);

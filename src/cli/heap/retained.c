@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `heap retained`: what would be freed if a set of objects went. */
+/* `heap retained`: what would be freed if a set of objects were removed. */
 #include "cli/heap/select.h"
 #include "cli/heap/verbs.h"
 #include "heap/memory.h"
@@ -17,7 +17,7 @@ static void set_bit(uint64_t *bits, uint64_t i)
     bits[i / 64] |= UINT64_C(1) << (i % 64);
 }
 
-/* Marks what is still reachable when the set is not there. */
+/* Marks what remains reachable without the set. */
 static int mark_without(const struct heap *h, const uint64_t *set, uint64_t *seen)
 {
     VEC(uint64_t) stack = {0};
@@ -56,7 +56,7 @@ int heap_answer_retained(const struct heap_call *c)
     if (status)
         return status;
     uint64_t *seen = heap_memory(h->n / 8 + 8), shallow = 0, retained = 0, kept = 0;
-    struct heap_dump tally = *h->dump; /* a histogram of its own: classes are copied */
+    struct heap_dump tally = *h->dump; /* a separate histogram, so the classes are copied */
     tally.classes.data = calloc(h->dump->classes.len + 1, sizeof(struct heap_class));
     int error = seen && tally.classes.data ? mark_without(h, selection.bits, seen) : -ENOMEM;
     for (size_t i = 0; i < h->dump->classes.len && !error; i++)

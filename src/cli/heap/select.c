@@ -59,7 +59,7 @@ static bool in_package(const struct heap_class *c, const char *package)
     return strncmp(c->name, package, n) == 0 && c->name[n] == '.';
 }
 
-/* Marks the classes meant, and with a loader their class objects. */
+/* Marks the matching classes and, with a loader, their class objects. */
 static int by_classes(const struct heap_call *c, struct heap_selection *s, uint64_t loader_id)
 {
     const struct heap *h = c->heap;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which objects a verb is about: an address, instances of a class, of a package's classes, of a
- * loader's classes.
+ * The objects to which a verb applies: an address, instances of a class, of a package's classes, or
+ * of a loader's classes.
  */
 #pragma once
 
@@ -9,16 +9,19 @@
 #include "cli/heap/value.h"
 
 struct heap_selection {
-    uint64_t *bits; /* one an object */
+    uint64_t *bits; /* one for each object */
     uint64_t count;
     char what[300];
 };
 
 /*
- * From --class, --object, --package, --loader or the operand behind the file. The exit status after
- * a complaint.
+ * Evaluates --class, --object, --package, --loader or the operand after the file. Returns 0, or the
+ * exit status after a complaint.
  */
 int heap_select(const struct heap_call *c, struct heap_selection *ret);
 void heap_selection_release(struct heap_selection *s);
-/* Whether a class is meant by the pattern: its binary name, with '*' for any characters. */
+/*
+ * Returns whether a class matches the pattern, which is its binary name with '*' for any
+ * characters.
+ */
 bool heap_class_matches(const struct heap_class *c, const char *pattern);

@@ -25,7 +25,7 @@ static bool date(const struct heap *h, uint64_t i, struct buf *b)
     return true;
 }
 
-/* StringBuilder and StringBuffer: the characters so far. */
+/* StringBuilder and StringBuffer: the characters that they hold. */
 static bool builder(const struct heap *h, uint64_t i, struct buf *b)
 {
     uint64_t array, count, coder = 0;
@@ -41,7 +41,7 @@ static bool builder(const struct heap *h, uint64_t i, struct buf *b)
     return true;
 }
 
-/* BigInteger: sign and magnitude, most significant word first. */
+/* BigInteger: sign and magnitude, with the most significant word first. */
 static bool big_integer(const struct heap *h, uint64_t i, struct buf *b)
 {
     uint64_t signum, array;
@@ -103,7 +103,10 @@ static bool url(const struct heap *h, uint64_t i, struct buf *b)
     return true;
 }
 
-/* BigDecimal: an unscaled value that fits a long, or a BigInteger, and where the point is. */
+/*
+ * BigDecimal: an unscaled value that fits into a long, or a BigInteger; and the position of the
+ * point.
+ */
 static bool big_decimal(const struct heap *h, uint64_t i, struct buf *b)
 {
     uint64_t compact, scale, integer;

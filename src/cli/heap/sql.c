@@ -28,8 +28,8 @@ static const struct sql_table *table_named(const char *name)
 }
 
 /*
- * The columns of a class's own table: those of objects, then its fields; a name that comes twice is
- * the subclass's.
+ * Lists the columns of a class's own table: those of objects, then its fields. If a name occurs
+ * twice, the subclass's field is used.
  */
 static void class_columns(struct heap_sql *s, int32_t class, struct buf *b)
 {
@@ -52,7 +52,7 @@ static void class_columns(struct heap_sql *s, int32_t class, struct buf *b)
     }
 }
 
-/* argv[0] is "heap", argv[2] the table's name; argv[3], when there, the number of a class. */
+/* argv[0] is "heap", argv[2] the table's name, and argv[3], if present, the number of a class. */
 static int vt_connect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **ret,
                       char **ret_error)
 {
@@ -68,7 +68,7 @@ static int vt_connect(sqlite3 *db, void *aux, int argc, const char *const *argv,
         const struct heap_dump *d = s->h->dump;
         v->class = (int32_t)strtol(argv[3], NULL, 10);
         v->wants = calloc(d->classes.len + 1, 1);
-        /* Classes of one name, of several loaders, are one table. */
+        /* Classes with the same name from several loaders share a table. */
         for (size_t k = 0; v->wants && k < d->classes.len; k++) {
             for (int32_t c = (int32_t)k; c != HEAP_NO_CLASS && !v->wants[k];
                  c = d->classes.data[c].super)
@@ -98,7 +98,7 @@ static int vt_disconnect(sqlite3_vtab *base)
     return SQLITE_OK;
 }
 
-/* The cheapest column that is compared with a value. */
+/* Chooses the cheapest column that is compared with a value. */
 static int vt_best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 {
     const struct sql_vtab *v = (const struct sql_vtab *)base;
@@ -109,7 +109,7 @@ static int vt_best_index(sqlite3_vtab *base, sqlite3_index_info *info)
     double rows = all;
     for (int i = 0; i < info->nConstraint; i++) {
         const struct sqlite3_index_constraint *c = &info->aConstraint[i];
-        /* below 0: the number of the row */
+        /* a negative column is the row number */
         if (!c->usable || c->op != SQLITE_INDEX_CONSTRAINT_EQ || c->iColumn < 0)
             continue;
         enum sql_way found = c->iColumn == t->key         ? SQL_BY_KEY
@@ -135,10 +135,7 @@ static int vt_best_index(sqlite3_vtab *base, sqlite3_index_info *info)
         info->aConstraintUsage[best].omit = 0;
     }
     info->idxNum = (int)way;
-    /*
-     * Finding instances of a class looks at the class of each object, which is quick, and at
-     * nothing else.
-     */
+    /* Finding the instances of a class examines only the class of each object, which is quick. */
     info->estimatedCost = way == SQL_BY_CLASS ? rows + all / 20 : rows * 2 + 1;
     info->estimatedRows = (sqlite3_int64)rows + 1;
     if (way == SQL_BY_KEY && t->rows_of_key <= 1)
@@ -177,7 +174,8 @@ static void start_class(struct sql_cursor *c, const char *name)
 }
 
 /*
- * Those that refer to the object; what refers to none that is in the dump is looked for among all.
+ * Finds the objects that refer to the object. For an object that is not in the dump, all objects
+ * are searched.
  */
 static int find_sources(struct sql_cursor *c)
 {
@@ -279,7 +277,7 @@ const struct sql_fields *sql_fields_of(struct heap_sql *s, int32_t class)
     return known;
 }
 
-/* What the user's statements may do: read. Nothing is attached, written or loaded. */
+/* Restricts the user's statements to reading: nothing may be attached, written or loaded. */
 static int authorize(void *ctx, int action, const char *a, const char *b, const char *c,
                      const char *d)
 {
@@ -333,7 +331,7 @@ void heap_sql_close(struct heap_sql *s)
     free(s);
 }
 
-/* "no such table: X" and X is a class of the dump: makes its table. */
+/* If the error is "no such table: X" and X is a class of the dump, creates its table. */
 static bool make_class_table(struct heap_sql *s)
 {
     const char *message = sqlite3_errmsg(s->db), *name = strstr(message, "no such table: ");

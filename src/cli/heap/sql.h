@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A heap as tables of SQLite, which are read in place: objects, classes, fields, refs, strings,
- * retained, roots, and one for each class by its name. Nothing is copied; an address leads straight
- * to its row, a holder to what it retains.
+ * A heap as SQLite tables that are read in place: objects, classes, fields, refs, strings,
+ * retained, roots, and one for each class by its name. Nothing is copied. An address leads directly
+ * to its row, and a holder to what it retains.
  */
 #pragma once
 
@@ -12,14 +12,15 @@
 
 struct heap_sql;
 
-/* The heap must outlive it. Statements of the user's may read, nothing else. 0 or -ENOMEM. */
+/* The heap must outlive it. The user's statements may only read. Returns 0 or -ENOMEM. */
 int heap_sql_open(struct heap_sql **ret, const struct heap *h) must_check;
 void heap_sql_close(struct heap_sql *s);
 /*
- * Prepares the user's statement; on failure NULL, and the sentence to show in `why` (size bytes).
+ * Prepares the user's statement. Returns NULL on failure, with a sentence for the user in `why`
+ * (size bytes).
  */
 sqlite3_stmt *heap_sql_prepare(struct heap_sql *s, const char *sql, char *why, size_t size);
-/* What runs longer than that from now on fails. */
+/* Sets a time limit, after which statements fail. */
 void heap_sql_limit(struct heap_sql *s, uint64_t ns);
-/* Why a step failed. */
+/* Returns why a step failed. */
 const char *heap_sql_error(const struct heap_sql *s);

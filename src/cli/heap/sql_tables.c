@@ -29,7 +29,7 @@ static void put_object(sqlite3_context *to, const struct heap *h, uint64_t i)
         sqlite3_result_null(to);
 }
 
-/* An object as a person reads it; a string's characters alone. */
+/* Returns an object in readable form; of a string only its characters. */
 static void put_value(sqlite3_context *to, const struct heap *h, uint64_t i)
 {
     _cleanup_(buf_release) struct buf b = BUF((size_t)64 << 20);
@@ -68,9 +68,9 @@ static void put_primitive(sqlite3_context *to, unsigned type, uint64_t bits)
     }
 }
 
-/* objects, and what goes over them one by one */
+/* objects, and the tables whose rows follow the objects one by one */
 
-/* From c->at on, the next object that the way leads to. */
+/* Moves from c->at on to the next object of the selection. */
 static void settle(struct sql_cursor *c)
 {
     const struct heap *h = c->sql->h;
@@ -147,7 +147,7 @@ static void objects_column(struct sql_cursor *c, sqlite3_context *to, int column
     }
 }
 
-/* A class's own table: what its instances have in common with all objects, then their fields. */
+/* The table of a class: the columns that all objects have, then the fields of its instances. */
 static void class_column(struct sql_cursor *c, sqlite3_context *to, int column)
 {
     const struct heap *h = c->sql->h;
@@ -161,8 +161,8 @@ static void class_column(struct sql_cursor *c, sqlite3_context *to, int column)
     const struct sql_fields *fields = sql_fields_of(c->sql, c->vtab->class);
     struct heap_field f = fields->list[column - 5];
     /*
-     * A subclass's own fields come first: those of this class lie where its own instances have
-     * them, counted from the end.
+     * A subclass's own fields come first, so the fields of this class are found by counting from
+     * the end.
      */
     const struct heap_class *table = &h->dump->classes.data[c->vtab->class];
     uint32_t own = h->dump->classes.data[heap_class_of(h, c->at)].fields_bytes;
@@ -230,7 +230,7 @@ static void classes_column(struct sql_cursor *c, sqlite3_context *to, int column
     }
 }
 
-/* fields: a row a field of an instance, or a static field of a class object */
+/* fields: a row for each field of an instance or static field of a class object */
 
 static bool field_here(struct sql_cursor *c)
 {
@@ -260,7 +260,7 @@ static bool field_here(struct sql_cursor *c)
     return true;
 }
 
-/* The first object of the way. False: there is none. */
+/* Moves to the first object of the selection. Returns false when there is none. */
 static bool first_source(struct sql_cursor *c)
 {
     c->one = c->way == SQL_BY_KEY;
@@ -272,7 +272,7 @@ static bool first_source(struct sql_cursor *c)
     return !c->end;
 }
 
-/* The next one; h->n behind the last. */
+/* Moves to the next one; h->n after the last. */
 static void next_source(struct sql_cursor *c)
 {
     if (c->way == SQL_BY_TARGET)
@@ -281,7 +281,7 @@ static void next_source(struct sql_cursor *c)
         c->at = c->one ? c->sql->h->n : c->at + 1;
 }
 
-/* From object c->at on: the first that has a field (or, for refs, a reference). */
+/* Moves from object c->at on to the first object that has a field (or, for refs, a reference). */
 static void fields_settle(struct sql_cursor *c)
 {
     const struct heap *h = c->sql->h;
@@ -342,7 +342,7 @@ static void fields_column(struct sql_cursor *c, sqlite3_context *to, int column)
     }
 }
 
-/* refs: who refers to whom, elements of arrays too */
+/* refs: which object refers to which, including elements of arrays */
 
 static void refs_settle(struct sql_cursor *c)
 {
@@ -436,7 +436,7 @@ static void strings_column(struct sql_cursor *c, sqlite3_context *to, int column
     }
 }
 
-/* retained: all that goes with an object, itself first */
+/* retained: everything that would be freed with an object, the object itself first */
 
 static void retained_start(struct sql_cursor *c)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between sql.c, which speaks with SQLite, and sql_tables.c, which knows the tables. */
+/* The interface between sql.c, which talks to SQLite, and sql_tables.c, which knows the tables. */
 #pragma once
 
 #include "base/buf.h"
@@ -7,7 +7,7 @@
 #include "cli/heap/sql.h"
 #include "heap/incoming.h"
 
-/* The fields of a class's instances, its own first. */
+/* The fields of a class's instances; those that the class declares come first. */
 struct sql_fields {
     struct heap_field *list;
     unsigned n;
@@ -17,26 +17,27 @@ struct sql_fields {
 struct heap_sql {
     sqlite3 *db;
     const struct heap *h;
-    struct sql_fields *fields;      /* by class number, filled when asked for */
-    struct heap_incoming *incoming; /* made when somebody asks who refers to an object */
-    uint64_t deadline;              /* of the statement, by now_ns; 0: none */
+    struct sql_fields *fields; /* by class number, filled on demand */
+    /* created when the first statement asks what refers to an object */
+    struct heap_incoming *incoming;
+    uint64_t deadline; /* of the statement, compared with now_ns; 0: none */
 };
 
 struct sql_cursor;
 
-/* How rows are found: all, or by one column that equals a value. */
+/* How rows are found: all of them, or those in which one column equals a value. */
 enum sql_way { SQL_ALL, SQL_BY_KEY, SQL_BY_DOMINATOR, SQL_BY_CLASS, SQL_BY_TARGET };
 
 struct sql_table {
-    const char *name, *columns; /* as in CREATE TABLE */
-    int key;                    /* the column that leads straight to rows */
-    bool key_needed;            /* there is no other way */
-    int dominator, class;       /* columns that do so too; -1 */
-    int target;                 /* the column whose object others refer to; -1 */
+    const char *name, *columns; /* columns: in the syntax of CREATE TABLE */
+    int key;                    /* the column that leads directly to rows */
+    bool key_needed;            /* rows can be found in no other way */
+    int dominator, class;       /* other columns that lead directly to rows; -1: none */
+    int target;                 /* the column with the object to which others refer; -1: none */
     double rows_of_key;
-    /* Goes to the first row. */
+    /* Moves to the first row. */
     void (*start)(struct sql_cursor *c);
-    /* Goes to the next row, or sets c->end. */
+    /* Moves to the next row, or sets c->end. */
     void (*next)(struct sql_cursor *c);
     void (*column)(struct sql_cursor *c, sqlite3_context *to, int column);
 };
@@ -45,8 +46,8 @@ struct sql_vtab {
     sqlite3_vtab base;
     struct heap_sql *sql;
     const struct sql_table *table;
-    int32_t class;  /* of a class's own table */
-    uint8_t *wants; /* by class number: instances that it shows; NULL for other tables */
+    int32_t class;  /* for the table of a class */
+    uint8_t *wants; /* by class number: whether its instances are shown; NULL for other tables */
 };
 
 struct sql_cursor {
@@ -54,22 +55,22 @@ struct sql_cursor {
     struct heap_sql *sql;
     const struct sql_vtab *vtab;
     enum sql_way way;
-    bool end, one;    /* one: of a single object */
-    uint64_t key, at; /* key: the object asked for; at: the object of this row */
+    bool end, one;    /* one: rows of a single object only */
+    uint64_t key, at; /* key: the requested object; at: the object of the current row */
     uint64_t child, children_end;
-    unsigned field;      /* of `at` */
-    struct heap_field f; /* of this row */
+    unsigned field;      /* index of the field in `at` */
+    struct heap_field f; /* of the current row */
     struct hprof_item item;
     struct heap_refs refs;
     uint64_t id, row;
-    uint8_t *wants; /* by class number, of SQL_BY_CLASS */
+    uint8_t *wants; /* for SQL_BY_CLASS, by class number */
     VEC(uint64_t) stack;
-    /* of SQL_BY_TARGET: those that are still to come are from `source` on */
+    /* for SQL_BY_TARGET: those from `source` on are still to come */
     struct heap_sources sources;
     size_t source;
 };
 
-extern const struct sql_table sql_tables[]; /* ends with a row without a name */
+extern const struct sql_table sql_tables[]; /* ends with a row that has no name */
 extern const struct sql_table sql_class_table;
 
 const struct sql_fields *sql_fields_of(struct heap_sql *s, int32_t class);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `heap strings`: those that are there more than once, and what a single copy of each would save;
- * or those with a text in them.
+ * `heap strings`: strings that exist more than once and what a single copy of each would save, or
+ * strings that contain a text.
  */
 #include "cli/heap/value.h"
 #include "cli/heap/verbs.h"
@@ -61,7 +61,7 @@ static int by_hash(const void *a, const void *b)
                                    : x->object > y->object;
 }
 
-/* Equal texts: how many strings, and in how many arrays. */
+/* Equal texts: the number of strings, and of arrays. */
 struct same {
     uint64_t object, count, arrays, wasted;
 };
@@ -80,10 +80,7 @@ static struct same same_of(const struct heap *h, const struct entry *e, uint64_t
     uint64_t last = HEAP_NONE;
     for (uint64_t k = 0; k < n; k++) {
         struct heap_text t;
-        /*
-         * Strings made of one another share their array; those lie side by side more often than
-         * not.
-         */
+        /* Strings that were made from one another share an array, and are usually adjacent. */
         if (!heap_text_of(h, e[k].object, &t) || t.array == last)
             continue;
         s.wasted += s.arrays++ ? heap_shallow(h, t.array) : 0;
@@ -145,7 +142,7 @@ static int show_duplicates(const struct heap_call *c)
     return error ? complain("strings", strerror(-error), NULL) : 0;
 }
 
-/* Arrays of characters whose bytes have the text in them, as they stand in the file. */
+/* Finds arrays of characters whose bytes, as they are in the file, contain the text. */
 static int find_chunk(void *ctx, unsigned thread, uint64_t k)
 {
     struct scan *s = ctx;
@@ -174,7 +171,7 @@ static int find_chunk(void *ctx, unsigned thread, uint64_t k)
     return 0;
 }
 
-/* The text in the three ways that a VM keeps characters. */
+/* Encodes the text in the three ways in which VMs store characters. */
 static int make_needles(struct scan *s, const char *text, struct buf b[3])
 {
     for (const unsigned char *p = (const unsigned char *)text; *p;) {
@@ -191,7 +188,7 @@ static int make_needles(struct scan *s, const char *text, struct buf b[3])
         if (c < 0x100)
             buf_u8(&b[HEAP_LATIN1], (uint8_t)c);
         else
-            b[HEAP_LATIN1].failed = true; /* no array of single bytes has it */
+            b[HEAP_LATIN1].failed = true; /* no array of single bytes can contain it */
         for (int k = 0; k < (units[1] ? 2 : 1); k++) {
             buf_be16(&b[HEAP_UTF16_BE], (uint16_t)units[k]);
             buf_be16(&b[HEAP_UTF16_LE], (uint16_t)(units[k] << 8 | units[k] >> 8));
@@ -204,7 +201,7 @@ static int make_needles(struct scan *s, const char *text, struct buf b[3])
     return b[HEAP_UTF16_BE].failed ? -ENOMEM : 0;
 }
 
-/* Strings whose characters lie in one of the arrays found, which are sorted. */
+/* Shows the strings whose characters lie in one of the arrays that were found, which are sorted. */
 static void show_found(const struct heap_call *c, const struct scan *s)
 {
     static const struct page_column columns[] = {{"object", "object", PAGE_ID},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `heap dump`: has a running VM write its heap, by the VM's own dumper, and fetches the file. */
+/* `heap dump`: makes a running VM write its heap with its own dumper, and fetches the file. */
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/parse.h"
@@ -34,12 +34,12 @@ static const struct arg_set take_set = {"The dump", take_args};
 const struct arg_set *const heap_take_sets[] = {&take_set, NULL};
 
 /*
- * What the VM writes to: gone when we are interrupted. The VM ends its dump into a file without a
- * name.
+ * The file that the VM writes to. It is removed when the command is interrupted; the VM then
+ * finishes its dump into a file without a name.
  */
 static struct {
     int folder;
-    char name[NAME_MAX + 1], scratch[64]; /* scratch: empty when the dump lies beside the output */
+    char name[NAME_MAX + 1], scratch[64]; /* scratch: empty when the dump lies next to the output */
 } partial;
 
 static void on_signal(int number)
@@ -71,7 +71,7 @@ static void *watch(void *argument)
     return NULL;
 }
 
-/* Has the VM write its dump to `file`. 0 or the exit status after a complaint. */
+/* Makes the VM write its dump to `file`. Returns 0, or the exit status after a complaint. */
 static int ask(const struct vm *vm, const char *pid, const char *file, bool all)
 {
     _cleanup_(buf_release) struct buf answer = BUF(1 << 20), why = BUF(4096);
@@ -88,8 +88,8 @@ static int ask(const struct vm *vm, const char *pid, const char *file, bool all)
         return why.len ? complain(pid, "no heap dump", buf_str(&why))
                        : complain_errno(pid, "no heap dump", r);
     /*
-     * A dump that was cut short has no status of its own: every VM says so in this line, or why
-     * not.
+     * A dump that was cut short has no status of its own; every VM reports it in this line, with
+     * the reason.
      */
     char *text = (char *)buf_str(&answer), *failure = strstr(text, "Dump file is incomplete: ");
     if (!refused && strstr(text, "Heap dump file created"))
@@ -100,8 +100,8 @@ static int ask(const struct vm *vm, const char *pid, const char *file, bool all)
 }
 
 /*
- * The name under which the VM writes: beside the output when it can, else in a folder of its own. 0
- * or the exit status.
+ * Chooses the name under which the VM writes: next to the output when it can, otherwise in a folder
+ * of its own. Returns 0 or the exit status.
  */
 static int choose_partial(const struct vm *vm, const char *pid, const char *output,
                           struct scratch *scratch, bool *ret_fetch, char file[PATH_MAX])
@@ -128,7 +128,7 @@ static int choose_partial(const struct vm *vm, const char *pid, const char *outp
     return partial.folder < 0 ? complain_errno(output, "cannot write", -errno) : 0;
 }
 
-/* The dump as the output: fetched, or renamed when it lies beside it. */
+/* Turns the dump into the output: fetches it, or renames it when it lies next to the output. */
 static int take_over(const struct vm *vm, const char *file, const char *output, bool fetch)
 {
     struct stat a, b;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `heap threads`: who runs, where, and what each thread and each of its frames keeps. */
+/*
+ * `heap threads`: which threads exist, where they are, and what each of them and each of its frames
+ * keeps alive.
+ */
 #include "cli/heap/threads.h"
 
 #include "cli/heap/value.h"
@@ -21,7 +24,10 @@ bool heap_thread_of(const struct heap *h, uint32_t serial, struct heap_thread *r
     return false;
 }
 
-/* Stands at the frames' ids of a TRACE record; 0 when there is none. */
+/*
+ * Positions a cursor at the frames' ids of a TRACE record and returns their number; 0 when there is
+ * no record.
+ */
 static unsigned trace_at(const struct heap *h, uint32_t trace, struct cursor *ret)
 {
     const struct heap_dump *d = h->dump;
@@ -100,14 +106,14 @@ void heap_root_place(const struct heap *h, const struct heap_root *root, struct 
         b->len = before;
 }
 
-/* Roots that a stack holds, by thread and frame. */
+/* Sorts roots that a stack holds by thread and frame. */
 static int by_place(const void *a, const void *b)
 {
     const struct heap_root *x = *(const struct heap_root *const *)a,
                            *y = *(const struct heap_root *const *)b;
     if (x->thread != y->thread)
         return x->thread < y->thread ? -1 : 1;
-    /* A frame of -1 is a local of native code without one: at the top. */
+    /* Frame -1 is a local of native code without a frame, which belongs at the top. */
     uint32_t fx = x->frame + 1, fy = y->frame + 1;
     if (fx != fy)
         return fx < fy ? -1 : 1;
@@ -150,7 +156,7 @@ static size_t locals_of(const struct locals *l, uint32_t thread, size_t *ret_fir
     return low - *ret_first;
 }
 
-/* The state as java.lang.Thread.State has it, from the bits of JVM TI that the field keeps. */
+/* Returns the state as in java.lang.Thread.State, from the JVM TI bits in the field. */
 static const char *thread_state(const struct heap *h, uint64_t i)
 {
     uint64_t bits, holder;
@@ -195,7 +201,9 @@ static void local_cells(struct page *p, const struct heap *h, const struct heap_
     heap_page_value(p, h, i);
 }
 
-/* The stack of one thread: a row a frame, more where it holds more than one object. */
+/*
+ * Adds the stack of one thread: a row for each frame, and more where a frame holds several objects.
+ */
 static void stack_rows(struct page *p, const struct heap *h, const struct heap_thread *t,
                        const struct locals *l, uint64_t *left)
 {
@@ -244,7 +252,9 @@ static void thread_row(struct page *p, const struct heap *h, const struct ranked
     for (size_t k = 0; k < n; k++) {
         uint64_t local = heap_ids_find(&h->ids, l->list[at + k]->id);
         bool again = k && l->list[at + k - 1]->id == l->list[at + k]->id;
-        /* What another holds as well is dominated by the roots and counted there. */
+        /*
+         * An object that another frame holds as well is dominated by the roots and counted there.
+         */
         kept += local != HEAP_NONE && local != i && !again && heap_idom(h, local) == h->n
                     ? heap_retained(h, local)
                     : 0;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads of a dump: which object each is, its stack, the objects that its frames hold. */
+/* The threads of a dump: the object of each, its stack, and the objects that its frames hold. */
 #pragma once
 
 #include "base/buf.h"
 #include "heap/heap.h"
 
 struct heap_thread {
-    uint32_t serial, trace; /* serial numbers of the thread and of its stack; 0: none */
-    uint64_t object;        /* HEAP_NONE when the dump does not have it */
+    uint32_t serial, trace; /* serial numbers of the thread and its stack; 0: none */
+    uint64_t object;        /* HEAP_NONE when the object is not in the dump */
 };
 
-/* The thread of a serial number; false when there is none. */
+/* Finds the thread with a serial number; returns false when there is none. */
 bool heap_thread_of(const struct heap *h, uint32_t serial, struct heap_thread *ret);
-/* Frames of a stack by its serial number. */
+/* Returns the number of frames of the stack with this serial number. */
 unsigned heap_frames(const struct heap *h, uint32_t trace);
-/* "Shop.sell (Shop.java:12)"; false when there is no such frame. */
+/* Appends "Shop.sell (Shop.java:12)"; returns false when there is no such frame. */
 bool heap_frame_text(const struct heap *h, uint32_t trace, unsigned frame, struct buf *b);
 /*
- * " of thread main in Shop.sell (Shop.java:12)": behind the name of a root that a stack holds;
- * nothing for others.
+ * Appends " of thread main in Shop.sell (Shop.java:12)" to the name of a root that a stack holds;
+ * appends nothing for other roots.
  */
 void heap_root_place(const struct heap *h, const struct heap_root *root, struct buf *b);

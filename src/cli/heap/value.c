@@ -138,7 +138,7 @@ static bool box_value(const char *class, uint64_t bits, struct buf *b)
     return true;
 }
 
-/* Classes shown by one of their fields. */
+/* Classes that are shown by one of their fields. */
 static const struct {
     const char *class, *field, *prefix;
 } shown_by[] = {

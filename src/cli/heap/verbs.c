@@ -40,7 +40,7 @@ int heap_answer_verb(const char *verb, const struct heap_call *c)
     return -ENOENT;
 }
 
-/* Opens the index, asks the verb, shows its page. */
+/* Opens the index, runs the verb and shows its page. */
 static int run_verb(const struct command *self, int argc, char **argv)
 {
     struct heap_options o = {0};

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs of `jvmscope heap`: one row each, one file for each or for a few that are alike. */
+/*
+ * The verbs of `jvmscope heap`: one row for each, and one file for each verb or for a few similar
+ * ones.
+ */
 #pragma once
 
 #include "cli/commands.h"
@@ -11,8 +14,8 @@ int cmd_heap_diff(const struct command *self, int argc, char **argv);
 int cmd_heap_dump(const struct command *self, int argc, char **argv);
 int cmd_heap_histogram(const struct command *self, int argc, char **argv);
 
-/* Each adds to the call's page; 0 or the exit status after a complaint. */
-/* What a report has beyond the summary. */
+/* Each adds to the call's page and returns 0, or the exit status after a complaint. */
+/* Adds what a report contains in addition to the summary. */
 void heap_report_sections(const struct heap_call *c);
 int heap_answer_arrays(const struct heap_call *c);
 int heap_answer_classes(const struct heap_call *c);
@@ -32,8 +35,8 @@ int heap_answer_threads(const struct heap_call *c);
 int heap_answer_unreachable(const struct heap_call *c);
 
 /*
- * Asks the verb: 0 or the exit status after a complaint, -ENOENT when it is none that answers by a
- * page.
+ * Runs the verb. Returns 0, the exit status after a complaint, or -ENOENT when it is not a verb
+ * that answers with a page.
  */
 int heap_answer_verb(const char *verb, const struct heap_call *c);
 
