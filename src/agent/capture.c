@@ -13,6 +13,7 @@ extern const struct capture capture_logpoints;
 extern const struct capture capture_method_trace;
 extern const struct capture capture_monitors;
 extern const struct capture capture_patterns;
+extern const struct capture capture_requests;
 extern const struct capture capture_threads;
 extern const struct capture capture_vm_events;
 
@@ -24,6 +25,7 @@ const struct capture *const captures[] = {
     &capture_alloc_sampled,
     &capture_cpu_samples,
     &capture_cpu_times,
+    &capture_requests,
     &capture_threads,
     &capture_coverage,
     &capture_method_trace,

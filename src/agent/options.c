@@ -52,6 +52,8 @@ const struct option_row option_table[OPTION_COUNT] = {
     [OPT_LOCKS] = {"locks", "--locks", 0, OPTION_TEXT, .separator = ':', .values = "<pattern>", .help = "exact holds of the monitors of these classes, in the timeline"},
     [OPT_DEADLOCK] = {"deadlock", "--deadlocks", 0, OPTION_YES_NO, "y|n", "look for deadlocks", .default_value = "n",
                       .bare = "y"},
+    [OPT_REQUESTS] = {"requests", "--requests", 0, OPTION_TEXT, .separator = ':', .values = "<method>", .help = "requests: those of servers and calls of 'pkg.Class.method(..)', with threads=y and cpu=samples",
+                      .bare = "auto"},
     [OPT_TRACE] = {"trace", "--trace", 0, OPTION_TEXT, .separator = ':', .values = "<pattern>", .help = "trace calls of these methods, with arguments and results"},
     [OPT_IF] = {"if", "--if", 0, OPTION_TEXT, "<condition>", "of the --trace before it, these calls alone: arg1 > 100 && time > 5ms"},
     [OPT_LIMIT] = {"limit", "--limit", 0, OPTION_NUMBER, "<calls>", "calls that trace records at most", .default_value = "10000000",
@@ -379,9 +381,9 @@ static char *next_item(char **rest)
  */
 static void choose_heap(struct options *o)
 {
-    static const enum option captures[] = {OPT_HEAP,    OPT_CPU,   OPT_MONITOR, OPT_ALLOC,
-                                           OPT_LIVE,    OPT_ONOOM, OPT_PARK,    OPT_LOCKS,
-                                           OPT_THREADS, OPT_TRACE, OPT_COVER,   OPT_DEADLOCK};
+    static const enum option captures[] = {
+        OPT_HEAP,  OPT_CPU,     OPT_MONITOR, OPT_ALLOC, OPT_LIVE,     OPT_ONOOM,   OPT_PARK,
+        OPT_LOCKS, OPT_THREADS, OPT_TRACE,   OPT_COVER, OPT_DEADLOCK, OPT_REQUESTS};
 
     for (size_t i = 0; i < sizeof(captures) / sizeof(captures[0]); i++)
         if (option_table[captures[i]].kind == OPTION_YES_NO ? option_on(o, captures[i])
@@ -389,6 +391,17 @@ static void choose_heap(struct options *o)
             return;
     if (!option_is(o, OPT_FORMAT, "r"))
         o->v[OPT_HEAP] = (struct option_value){.text = "all", .given = true};
+}
+
+/* What a request waited for is in the timeline, and what it computed in the samples. */
+static void choose_for_requests(struct options *o)
+{
+    if (!o->v[OPT_REQUESTS].text || !option_is(o, OPT_FORMAT, "r"))
+        return;
+    if (!o->v[OPT_THREADS].given)
+        o->v[OPT_THREADS] = (struct option_value){.text = "y", .number = 1, .given = true};
+    if (!o->v[OPT_CPU].given)
+        o->v[OPT_CPU] = (struct option_value){.text = "samples", .given = true};
 }
 
 int options_parse(struct options *ret, const char *text, struct buf *message)
@@ -413,6 +426,8 @@ int options_parse(struct options *ret, const char *text, struct buf *message)
         if (!o.v[i].given && value)
             r = set_value(&o.v[i], row, value);
     }
+    if (r == 0)
+        choose_for_requests(&o);
     if (r == 0)
         choose_heap(&o);
     if (r == 0)

@@ -39,6 +39,7 @@ enum option {
     OPT_CONTANALYSIS,
     OPT_LOCKS,
     OPT_DEADLOCK,
+    OPT_REQUESTS,
     OPT_TRACE,
     OPT_IF,
     OPT_LIMIT,

@@ -20,6 +20,7 @@ enum opcode {
     OP_ILOAD_0 = 0x1a,
     OP_ALOAD_0 = 0x2a,
     OP_IALOAD = 0x2e,
+    OP_AALOAD = 0x32,
     OP_ISTORE = 0x36,
     OP_ASTORE = 0x3a,
     OP_ISTORE_0 = 0x3b,

@@ -182,6 +182,12 @@ int rewrite_methodref(struct rewrite *w, const char *owner, const char *name,
     return member(w, CONSTANT_METHODREF, owner, name, descriptor);
 }
 
+int rewrite_interface_methodref(struct rewrite *w, const char *owner, const char *name,
+                                const char *descriptor)
+{
+    return member(w, CONSTANT_INTERFACE_METHODREF, owner, name, descriptor);
+}
+
 int rewrite_fieldref(struct rewrite *w, const char *owner, const char *name, const char *descriptor)
 {
     return member(w, CONSTANT_FIELDREF, owner, name, descriptor);

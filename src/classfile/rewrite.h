@@ -109,6 +109,8 @@ int rewrite_integer(struct rewrite *w, int32_t v) must_check;
 int rewrite_long(struct rewrite *w, int64_t v) must_check;
 int rewrite_methodref(struct rewrite *w, const char *owner, const char *name,
                       const char *descriptor) must_check;
+int rewrite_interface_methodref(struct rewrite *w, const char *owner, const char *name,
+                                const char *descriptor) must_check;
 int rewrite_fieldref(struct rewrite *w, const char *owner, const char *name,
                      const char *descriptor) must_check;
 

@@ -99,6 +99,13 @@ static int take_value(struct capture *c, const struct option_row *row, const cha
     return -EINVAL;
 }
 
+/* pkg.Class.method(..), which is no operand of a command. */
+static bool is_method_pattern(const char *word)
+{
+    size_t n = strlen(word);
+    return n > 4 && word[0] != '-' && strcmp(word + n - 4, "(..)") == 0;
+}
+
 static int take_row(struct capture *c, const struct option_row *row, const char *command, int argc,
                     char **argv, int *i)
 {
@@ -111,6 +118,10 @@ static int take_row(struct capture *c, const struct option_row *row, const char 
         value = word[2] ? word + 2 : row->bare;
     else
         return 0;
+    /* The value of --requests is optional, and may be the next word all the same. */
+    if (value == row->bare && value && row->kind == OPTION_TEXT && *i + 1 < argc &&
+        is_method_pattern(argv[*i + 1]))
+        value = argv[++*i];
     if (!value) {
         if (*i + 1 >= argc) {
             complain(command, word, "needs a value");

@@ -42,6 +42,11 @@ enum jfr_loss {
     LOSS_VIRTUAL_THERE,
     LOSS_VIRTUAL_LIST,
     LOSS_HOLD_RATE,
+    LOSS_REQUEST_RATE,
+    LOSS_REQUEST_WORK,
+    LOSS_REQUEST_TABLE,
+    LOSS_REQUEST_TASK,
+    LOSS_REQUEST_OPEN,
     /* Losses that the writer itself counts. */
     LOSS_STACK,
     LOSS_NAME,

@@ -146,13 +146,15 @@ static void put_field(struct jfr_writer *w, struct tree *t, const struct jfr_fie
         attribute(t, "constantPool", "true");
     if (f->array)
         attribute(t, "dimension", "1");
-    children(t, (unsigned)!!f->label + !!f->description + unit);
+    children(t, (unsigned)!!f->label + !!f->description + unit + f->contextual);
     if (f->label)
         put_annotation(t, A_LABEL, f->label);
     if (f->description)
         put_annotation(t, A_DESCRIPTION, f->description);
     if (unit)
         put_annotation(t, units[f->unit].annotation, units[f->unit].value);
+    if (f->contextual)
+        put_annotation(t, A_CONTEXTUAL, NULL);
 }
 
 static unsigned count_fields(const struct jfr_type *row)

@@ -66,6 +66,8 @@ struct jfr_field {
      */
     bool array;
     const char *description;
+    /* Since JDK 25 `jfr print` shows the field with all events of the same thread and time. */
+    bool contextual;
 };
 
 enum jfr_kind { JFR_EVENT, JFR_POOL, JFR_STRUCT };

@@ -11,9 +11,9 @@ import lab
 
 # All captures that go together, in two sets; `fail` names them as src/agent/capture does.
 PLACES = "log=Rounds:18 {n},watch=Rounds.field,trace=Rounds.traced,if=arg1 > 5,show=Rounds.field,tostring=Rounds"
-SAMPLED = f"cpu=samples,alloc=sampled,heap=dump,onoom=dump,threads=y,deadlock=y,locks=Rounds,events=y,cover=y,allow-control=y,{PLACES}"
+SAMPLED = f"cpu=samples,alloc=sampled,heap=dump,onoom=dump,threads=y,deadlock=y,locks=Rounds,events=y,cover=y,allow-control=y,requests=Rounds.traced(..),{PLACES}"
 EXACT = "cpu=times,alloc=exact,live=exact,heap=all,monitor=y,exceptions=counts,cover=y,trace=Rounds.traced"
-SETS = {SAMPLED: ("session", "cpu", "alloc", "heap", "threads", "events", "cover", "control", "trace", "log"),
+SETS = {SAMPLED: ("session", "cpu", "alloc", "heap", "threads", "events", "cover", "control", "trace", "log", "requests"),
         EXACT: ("cpu", "alloc", "exceptions")}
 HPROF = "cpu=times,heap=all,monitor=y,park=y"
 
@@ -89,7 +89,7 @@ def test_a_start_that_fails_at_any_step_leaves_the_program_alone(jdk, tmp_path):
 @pytest.mark.slow
 def test_every_step_of_every_start_fails_in_turn(jdk, tmp_path):
     found = fail_each_step(jdk, tmp_path, SETS)
-    assert len(found) == 11, found
+    assert len(found) == 12, found
 
 
 def fail_at_start_up(jdk, folder, words, captures):

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reports patterns of locks= and include= that match no loaded class, because a misspelt pattern
- * would otherwise leave a recording silently empty. The report is made when a recording of a
- * running VM begins, and in the recording at its end.
+ * Reports patterns of locks=, include= and requests= that match no loaded class, because a misspelt
+ * pattern would otherwise leave a recording silently empty. The report is made when a recording of
+ * a running VM begins, and in the recording at its end.
  */
 #include "agent/capture.h"
 
@@ -29,7 +29,7 @@ static const struct jfr_type unmatched_type = {
 
 enum { PATTERNS_MAX = 256 };
 
-static const enum option lists[] = {OPT_LOCKS, OPT_INCLUDE};
+static const enum option lists[] = {OPT_LOCKS, OPT_INCLUDE, OPT_REQUESTS};
 
 struct pattern {
     enum option option;
@@ -53,11 +53,20 @@ static void patterns_release(struct patterns *p)
     p->n = 0;
 }
 
+/* requests= has "auto" too, which is none, and (..) behind its methods. */
+static size_t length(enum option option, const char *pattern)
+{
+    size_t n = strcspn(pattern, ":");
+    if (option == OPT_REQUESTS && n == 4 && memcmp(pattern, "auto", n) == 0)
+        return 0;
+    return option == OPT_REQUESTS && n > 4 && memcmp(pattern + n - 4, "(..)", 4) == 0 ? n - 4 : n;
+}
+
 static void split(struct patterns *ret, enum option option, const char *list)
 {
     for (const char *p = list; p && *p && ret->n < PATTERNS_MAX;) {
-        size_t n = strcspn(p, ":");
-        char *text = n ? strndup(p, n) : NULL;
+        size_t n = strcspn(p, ":"), shown = length(option, p);
+        char *text = shown ? strndup(p, shown) : NULL;
         if (text)
             ret->of[ret->n++] = (struct pattern){option, text, false};
         p += n + (p[n] == ':');

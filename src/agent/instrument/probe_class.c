@@ -38,6 +38,7 @@ static const struct class_renaming names_12[] = {
     {"Lsun/misc/Unsafe;", "Ljdk/internal/misc/Unsafe;"},
     {"putOrderedLong", "putLongRelease"},
     {"putOrderedInt", "putIntRelease"},
+    {"compareAndSwapLong", "compareAndSetLong"},
     {NULL, NULL},
 };
 

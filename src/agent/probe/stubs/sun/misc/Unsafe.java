@@ -46,6 +46,9 @@ public abstract class Unsafe {
     /** Named putLongRelease since JDK 9. */
     public native void putOrderedLong(Object o, long offset, long value);
 
+    /** Named compareAndSetLong since JDK 10. */
+    public native boolean compareAndSwapLong(Object o, long offset, long expected, long value);
+
     public native long getAndAddLong(Object o, long offset, long n);
 
     public native void park(boolean absolute, long ns);

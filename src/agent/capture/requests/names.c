@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/requests/names.h"
+
+#include "base/hash.h"
+#include "base/map.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ID_MIN = 8, TOKEN_MIN = 20, TOKEN_DIGITS = 3, METHOD_MAX = 24 };
+
+#define ID      "{id}"
+#define MINUTE  UINT64_C(60000000000)
+#define CUT_OFF "..."
+
+static struct {
+    pthread_mutex_t lock;
+    struct map index; /* hash of kind and text -> number */
+    struct request_name *_Atomic of[REQUEST_NAMES_MAX + 1];
+    atomic_uint n;
+    uint64_t (*define)(const char *text);
+} names = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- folding ---- */
+
+struct folded {
+    char *text;
+    size_t n;
+};
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_hex(char c)
+{
+    return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+static void put(struct folded *f, const char *s, size_t n)
+{
+    enum { MAX = REQUEST_NAME_SIZE - sizeof(CUT_OFF) };
+
+    for (size_t i = 0; i < n && f->n <= MAX; i++) {
+        if (f->n == MAX) {
+            memcpy(f->text + f->n, CUT_OFF, strlen(CUT_OFF));
+            f->n += strlen(CUT_OFF);
+        } else {
+            f->text[f->n++] = s[i] > ' ' && s[i] < 0x7f ? s[i] : '?';
+        }
+    }
+}
+
+/* A run of ids, "1,2,3", is one. */
+static void put_id(struct folded *f, size_t segment)
+{
+    const size_t n = strlen(ID);
+    if (f->n >= segment + n + 1 && memcmp(f->text + f->n - n - 1, ID, n) == 0)
+        f->n--;
+    else
+        put(f, ID, n);
+}
+
+/* A number, a hexadecimal id or a UUID: with a digit and nothing but hexadecimal digits and '-'. */
+static bool is_id(const char *s, size_t n)
+{
+    size_t digits = 0, hex = 0;
+    for (size_t i = 0; i < n; i++) {
+        digits += is_digit(s[i]);
+        hex += is_hex(s[i]) || (s[i] == '-' && i > 0);
+    }
+    return n > 0 && (digits == n || (hex == n && digits > 0 && n >= ID_MIN));
+}
+
+static bool is_token(const char *s, size_t n)
+{
+    size_t digits = 0;
+    for (size_t i = 0; i < n; i++)
+        digits += is_digit(s[i]);
+    return n >= TOKEN_MIN && digits >= TOKEN_DIGITS;
+}
+
+/* A segment of a path: ids within it are folded where other characters separate them. */
+static void put_segment(struct folded *f, const char *s, size_t n)
+{
+    size_t segment = f->n;
+    if (is_id(s, n)) {
+        put_id(f, segment);
+        return;
+    }
+    for (size_t i = 0; i < n;) {
+        size_t run = 0;
+        while (i + run < n && (is_digit(s[i + run]) || is_letter(s[i + run])))
+            run++;
+        if (run && (is_id(s + i, run) || is_token(s + i, run))) {
+            put_id(f, segment);
+        } else if (!run) {
+            run = s[i] == '%' ? MIN((size_t)3, n - i) : 1; /* the digits of %20 are no number */
+            put(f, s + i, run);
+        } else {
+            put(f, s + i, run);
+        }
+        i += run;
+    }
+}
+
+void request_fold(const char *method, const char *path, char ret[REQUEST_NAME_SIZE])
+{
+    struct folded f = {.text = ret};
+    if (method && *method) {
+        put(&f, method, strnlen(method, METHOD_MAX));
+        f.text[f.n++] = ' ';
+    }
+    const char *end = path + strcspn(path, "?#");
+    for (const char *p = path; p < end;) {
+        size_t n = strcspn(p, "/?#"), shown = strcspn(p, "/?#;");
+        put_segment(&f, p, shown);
+        p += n;
+        if (p < end && *p == '/') {
+            put(&f, "/", 1);
+            p++;
+        }
+    }
+    if (path == end)
+        put(&f, "/", 1);
+    f.text[f.n] = 0;
+}
+
+/* ---- the table ---- */
+
+static unsigned add(int kind, const char *text)
+{
+    unsigned number = atomic_load(&names.n);
+    struct request_name *n = calloc(1, sizeof(*n));
+    if (!n)
+        return 0;
+    strncpy(n->text, text, sizeof(n->text) - 1);
+    n->kind = kind;
+    n->string = names.define ? names.define(n->text) : 0;
+    atomic_store(&names.of[number], n);
+    atomic_store(&names.n, number + 1);
+    return number;
+}
+
+unsigned request_name_find(int kind, const char *text)
+{
+    uint64_t key = hash_bytes(text, strlen(text)) ^ (uint64_t)(kind + 1);
+    pthread_mutex_lock(&names.lock);
+    if (names.n == 0)
+        (void)add(kind, REQUEST_OTHER);
+    const uint64_t *there = map_get(&names.index, key);
+    unsigned number = there ? (unsigned)*there : 0;
+    if (!there && names.n > 0 && names.n <= REQUEST_NAMES_MAX) {
+        number = add(kind, text);
+        if (number && map_put(&names.index, key, number) < 0)
+            number = 0;
+    }
+    pthread_mutex_unlock(&names.lock);
+    return number;
+}
+
+struct request_name *request_name_at(unsigned number)
+{
+    return number < atomic_load(&names.n) ? atomic_load(&names.of[number]) : NULL;
+}
+
+unsigned request_names_count(void)
+{
+    return atomic_load(&names.n);
+}
+
+void request_names_define(uint64_t (*define)(const char *text))
+{
+    names.define = define;
+}
+
+void request_names_release(void)
+{
+    pthread_mutex_lock(&names.lock);
+    unsigned n = atomic_exchange(&names.n, 0);
+    for (unsigned i = 0; i < n; i++)
+        free(atomic_exchange(&names.of[i], NULL));
+    map_release(&names.index);
+    names.define = NULL;
+    pthread_mutex_unlock(&names.lock);
+}
+
+/* ---- counts ---- */
+
+static void count(_Atomic uint64_t *what, uint64_t n)
+{
+    atomic_fetch_add_explicit(what, n, memory_order_relaxed);
+}
+
+void request_count(struct request_name *n, uint64_t ns, bool error)
+{
+    count(&n->count, 1);
+    count(&n->errors, error);
+    count(&n->total_ns, ns);
+    count(&n->buckets[latency_bucket(ns)], 1);
+    uint64_t max = atomic_load_explicit(&n->max_ns, memory_order_relaxed);
+    while (ns > max && !atomic_compare_exchange_weak(&n->max_ns, &max, ns))
+        ;
+}
+
+/* Puts ns at the root of a heap whose root has become free. */
+static void sift(uint64_t *heap, unsigned n, uint64_t ns)
+{
+    unsigned at = 0;
+    for (unsigned child = 1; child < n; child = 2 * at + 1) {
+        if (child + 1 < n && heap[child + 1] < heap[child])
+            child++;
+        if (heap[child] >= ns)
+            break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = ns;
+}
+
+bool request_is_slow(struct request_name *n, uint64_t ns, uint64_t now)
+{
+    bool slow = true;
+    /* Another thread is in here: rather one kept too many than a wait. */
+    if (atomic_flag_test_and_set_explicit(&n->slow.busy, memory_order_acquire))
+        return ns > n->slow.ns[0];
+    if (n->slow.minute != now / MINUTE) {
+        n->slow.minute = now / MINUTE;
+        memset(n->slow.ns, 0, sizeof(n->slow.ns));
+    }
+    slow = ns > n->slow.ns[0];
+    if (slow)
+        sift(n->slow.ns, SLOWEST_KEPT, ns);
+    atomic_flag_clear_explicit(&n->slow.busy, memory_order_release);
+    return slow;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The names of requests: method and route, with what differs from request to request folded, and
+ * for each name exact counts and a histogram of latencies. Knows no JVM.
+ */
+#pragma once
+
+#include "base/latency.h"
+#include "base/macro.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { REQUEST_NAMES_MAX = 1000, REQUEST_NAME_SIZE = 200, SLOWEST_KEPT = 20 };
+
+#define REQUEST_OTHER "[other names]"
+
+struct request_name {
+    char text[REQUEST_NAME_SIZE];
+    int kind;
+    uint64_t string; /* its constant in the recording */
+    _Atomic uint64_t count, errors, total_ns, max_ns;
+    _Atomic uint64_t buckets[LATENCY_BUCKETS];
+    uint64_t told; /* the count that the recording has been told */
+
+    /* The slowest latencies of this minute; the fastest of them is at [0]. Guarded by `busy`. */
+    struct {
+        atomic_flag busy;
+        uint64_t minute;
+        uint64_t ns[SLOWEST_KEPT];
+    } slow;
+};
+
+/*
+ * The name of a request by its method (may be NULL) and path, as a zero-terminated string of at
+ * most REQUEST_NAME_SIZE - 1 characters: no query string, no path parameters; numbers, hexadecimal
+ * ids and long mixed tokens become {id}; what is not printable ASCII becomes '?'.
+ */
+void request_fold(const char *method, const char *path, char ret[REQUEST_NAME_SIZE]);
+
+/*
+ * The number of a name, which is added if it is new; 0, the number of REQUEST_OTHER, when there
+ * are too many or no memory. Any thread.
+ */
+unsigned request_name_find(int kind, const char *text);
+/* NULL when there is none of this number. */
+struct request_name *request_name_at(unsigned number);
+unsigned request_names_count(void);
+/* Gives each new name its constant in the recording; called once for each. */
+void request_names_define(uint64_t (*define)(const char *text));
+void request_names_release(void);
+
+/* Counts a request that took ns. */
+void request_count(struct request_name *n, uint64_t ns, bool error);
+/* Whether a latency is among the slowest so far of its name in the minute of `now`. */
+bool request_is_slow(struct request_name *n, uint64_t ns, uint64_t now);

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where requests begin and end, and where work is handed from one thread to another: a table of
+ * methods of the JDK and of servers, and the code that is inserted into each. All of it is a call
+ * of the probe with what the method has at hand.
+ */
+#include "agent/capture/requests/requests.h"
+
+#include "agent/instrument/choice.h"
+#include "agent/instrument/instrument.h"
+#include "agent/instrument/probe_class.h"
+#include "classfile/debug.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROBE "java/lang/JvmscopeRequests"
+#define JUC   "java/util/concurrent/"
+
+#define HTTP_EXCHANGE "com/sun/net/httpserver/HttpExchange"
+
+struct point {
+    /* a star at the end of the class's name stands for the rest */
+    const char *class, *method;
+    const char *descriptor; /* what it begins with; NULL: any */
+    int (*edit)(const struct instrument_class *c, struct edit *e, const struct point *p);
+    const char *probe; /* method of the probe class */
+    const char *type;  /* the parameter to pass; the owner of the call within the method */
+    int number;        /* an enum request_way or request_kind */
+};
+
+/* The patterns of the option without "auto" and (..), separated by ':'; NULL: none. */
+static char *methods;
+
+/* ---- pieces of code ---- */
+
+static int call(struct edit *e, struct buf *code, const char *name, const char *descriptor)
+{
+    int ref = rewrite_methodref(e->rewrite, PROBE, name, descriptor);
+    if (ref >= 0)
+        code_invokestatic(code, ref);
+    return MIN(ref, 0);
+}
+
+static int call_virtual(struct edit *e, struct buf *code, const char *owner, const char *name,
+                        const char *descriptor)
+{
+    int ref = rewrite_methodref(e->rewrite, owner, name, descriptor);
+    if (ref >= 0)
+        code_ref(code, OP_INVOKEVIRTUAL, ref);
+    return MIN(ref, 0);
+}
+
+/* A method of an interface without parameters. */
+static int call_interface(struct edit *e, struct buf *code, const char *owner, const char *name,
+                          const char *descriptor)
+{
+    int ref = rewrite_interface_methodref(e->rewrite, owner, name, descriptor);
+    if (ref < 0)
+        return ref;
+    code_ref(code, OP_INVOKEINTERFACE, ref);
+    buf_u8(code, 1);
+    buf_u8(code, 0);
+    return 0;
+}
+
+static int before_returns(struct edit *e, const struct buf *code, unsigned stack)
+{
+    int r = 0;
+    for (struct insn i = {0}; r == 0 && edit_next(e, &i);)
+        if (op_info[i.op] & OP_IS_RETURN)
+            r = edit_insert(e, EDIT_BEFORE, i.pc, 0, code, stack);
+    return r;
+}
+
+/* The slot of the first parameter of a type, "java/lang/Runnable"; -1: it has none. */
+static int parameter(const struct edit *e, struct str descriptor, const char *type)
+{
+    int slot = !(e->method->access & ACC_STATIC);
+    unsigned slots;
+    size_t n;
+    for (size_t at = 1; (n = descriptor_next(descriptor, at, &slots)); at += n, slot += (int)slots)
+        if (n == strlen(type) + 2 && descriptor.data[at] == 'L' &&
+            memcmp(descriptor.data + at + 1, type, n - 2) == 0)
+            return slot;
+    return -1;
+}
+
+static int slot_of(const struct instrument_class *c, const struct edit *e, const struct point *p)
+{
+    return p->type ? parameter(e, class_utf8(c->file, e->method->descriptor), p->type) : 0;
+}
+
+/* ---- hand-overs ---- */
+
+/* At the beginning: the parameter of a type, or `this`, is handed over. */
+static int edit_handed(const struct instrument_class *c, struct edit *e, const struct point *p)
+{
+    _cleanup_(buf_release) struct buf code = BUF(32);
+    int slot = slot_of(c, e, p);
+    if (slot < 0)
+        return 0;
+    code_load(&code, 'A', (unsigned)slot);
+    int r = call(e, &code, p->probe, "(Ljava/lang/Object;)V");
+    return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &code, 1) ?: 1;
+}
+
+static int edit_starting(const struct instrument_class *c, struct edit *e, const struct point *p)
+{
+    _cleanup_(buf_release) struct buf code = BUF(32);
+    code_load(&code, 'A', 0);
+    int r = call(e, &code, "starting", "(Ljava/lang/Thread;)V");
+    return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &code, 1) ?: 1;
+}
+
+/* The same with the pool, which may be that of the virtual threads. */
+static int edit_pushed(const struct instrument_class *c, struct edit *e, const struct point *p)
+{
+    _cleanup_(buf_release) struct buf code = BUF(32);
+    int slot = slot_of(c, e, p);
+    if (slot < 0 || e->method->access & ACC_STATIC)
+        return 0;
+    code_load(&code, 'A', 0);
+    code_load(&code, 'A', (unsigned)slot);
+    int r = call(e, &code, "pushed", "(Ljava/lang/Object;Ljava/lang/Object;)V");
+    return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &code, 2) ?: 1;
+}
+
+/* A pool's thread begins, or looks for a task. */
+static int edit_first(struct edit *e, const char *probe)
+{
+    _cleanup_(buf_release) struct buf code = BUF(32);
+    int r = call(e, &code, probe, "()V");
+    return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &code, 0) ?: 1;
+}
+
+static int edit_pooled(const struct instrument_class *c, struct edit *e, const struct point *p)
+{
+    return edit_first(e, "pooled");
+}
+
+static int edit_idle(const struct instrument_class *c, struct edit *e, const struct point *p)
+{
+    return edit_first(e, "idle");
+}
+
+/*
+ * The method returns the next task of a pool's thread. When the recording begins, such threads are
+ * in a loop whose old code they never leave, but they call this method anew for each task.
+ */
+static int edit_takes(const struct instrument_class *c, struct edit *e, const struct point *p)
+{
+    _cleanup_(buf_release) struct buf code = BUF(32);
+    int r = edit_first(e, "idle");
+    r = MIN(r, 0);
+    code_op(&code, OP_DUP);
+    r = r ? r : code_int(e->rewrite, &code, p->number);
+    r = r ? r : call(e, &code, "taken", "(Ljava/lang/Object;I)V");
+    return r ? r : before_returns(e, &code, 2) ?: 1;
+}
+
+/* java.util.TaskQueue.removeMin(), by which the timer's thread takes queue[1] */
+static int edit_timer_takes(const struct instrument_class *c, struct edit *e, const struct point *p)
+{
+    _cleanup_(buf_release) struct buf code = BUF(32);
+    int field =
+        rewrite_fieldref(e->rewrite, "java/util/TaskQueue", "queue", "[Ljava/util/TimerTask;");
+    int r = MIN(field, 0);
+    if (r == 0 && !class_find_field(c->file, "queue", &(struct str){0}, &(uint16_t){0}))
+        return 0;
+    code_load(&code, 'A', 0);
+    code_ref(&code, OP_GETFIELD, field);
+    r = r ? r : code_int(e->rewrite, &code, 1);
+    code_op(&code, OP_AALOAD);
+    r = r ? r : code_int(e->rewrite, &code, p->number);
+    r = r ? r : call(e, &code, "taken", "(Ljava/lang/Object;I)V");
+    return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &code, 2) ?: 1;
+}
+
+/* Timer.sched(TimerTask task, long time, long period) */
+static int edit_timer(const struct instrument_class *c, struct edit *e, const struct point *p)
+{
+    _cleanup_(buf_release) struct buf code = BUF(32);
+    code_load(&code, 'A', 1);
+    code_load(&code, 'J', 2);
+    code_load(&code, 'J', 4);
+    int r = call(e, &code, "scheduled", "(Ljava/lang/Object;JJ)V");
+    return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &code, 5) ?: 1;
+}
+
+/* A constructor's object exists at its end. */
+static int edit_made(const struct instrument_class *c, struct edit *e, const struct point *p)
+{
+    _cleanup_(buf_release) struct buf code = BUF(32);
+    code_load(&code, 'A', 0);
+    int r = call(e, &code, p->probe, "(Ljava/lang/Object;)V");
+    return r ? r : before_returns(e, &code, 1) ?: 1;
+}
+
+/* A work's number; 0 outside of it. */
+static int work_local(struct edit *e)
+{
+    _cleanup_(buf_release) struct buf code = BUF(16);
+    int local = edit_local(e, 'J');
+    if (local < 0)
+        return local;
+    code_op(&code, OP_LCONST_0);
+    code_store(&code, 'J', (unsigned)local);
+    int r = edit_insert(e, EDIT_ENTRY, 0, 0, &code, 2);
+    return r < 0 ? r : local;
+}
+
+static int work_ends(struct edit *e, int local, struct buf *code)
+{
+    code_load(code, 'J', (unsigned)local);
+    return call(e, code, "ended", "(J)V");
+}
+
+static int work_is_left(struct edit *e, int local)
+{
+    _cleanup_(buf_release) struct buf code = BUF(32);
+    int r = work_ends(e, local, &code);
+    code_op(&code, OP_ATHROW);
+    return r ? r : edit_catch_all(e, &code, 2);
+}
+
+/*
+ * The method is the loop of a pool's thread and calls run() of each task: around this call the
+ * thread works for whoever submitted the task.
+ */
+static int edit_runs(const struct instrument_class *c, struct edit *e, const struct point *p)
+{
+    _cleanup_(buf_release) struct buf before = BUF(32), after = BUF(32);
+    int r = edit_pooled(c, e, p), local = r < 0 ? r : work_local(e), found = 0;
+    r = MIN(local, 0);
+    if (r < 0)
+        return r;
+    code_op(&before, OP_DUP);
+    r = code_int(e->rewrite, &before, p->number);
+    r = r ? r : call(e, &before, "started", "(Ljava/lang/Object;I)J");
+    code_store(&before, 'J', (unsigned)local);
+    r = r ? r : work_ends(e, local, &after);
+    code_op(&after, OP_LCONST_0);
+    code_store(&after, 'J', (unsigned)local);
+    for (struct insn i = {0}; r == 0 && edit_next(e, &i);) {
+        struct class_member m;
+        if ((i.op != OP_INVOKEVIRTUAL && i.op != OP_INVOKEINTERFACE) ||
+            !class_member(c->file, insn_constant(&i), &m) || !str_is(m.name, "run") ||
+            !str_is(m.descriptor, "()V") || !str_is(m.owner, p->type))
+            continue;
+        r = edit_insert(e, EDIT_BEFORE, i.pc, 0, &before, 2);
+        r = r ? r : edit_insert(e, EDIT_AFTER, i.pc, 0, &after, 2);
+        found = 1;
+    }
+    return r ? r : found ? work_is_left(e, local) ?: 1 : 1;
+}
+
+/* The method itself is the task's work: that of `this`, or of the parameter of a type. */
+static int edit_is_run(const struct instrument_class *c, struct edit *e, const struct point *p)
+{
+    _cleanup_(buf_release) struct buf first = BUF(32), last = BUF(32);
+    int local = edit_local(e, 'J'), slot = slot_of(c, e, p);
+    if (local < 0 || slot < 0)
+        return MIN(local, 0);
+    code_load(&first, 'A', (unsigned)slot);
+    int r = code_int(e->rewrite, &first, p->number);
+    r = r ? r : call(e, &first, p->probe, "(Ljava/lang/Object;I)J");
+    code_store(&first, 'J', (unsigned)local);
+    r = r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &first, 2);
+    r = r ? r : work_ends(e, local, &last);
+    r = r ? r : before_returns(e, &last, 2);
+    return r ? r : work_is_left(e, local) ?: 1;
+}
+
+/* ---- requests ---- */
+
+/* `first` leaves the token of a request; `status` leaves it and pushes an int, or is empty. */
+static int edit_request(struct edit *e, struct buf *first, unsigned stack, const struct buf *status)
+{
+    _cleanup_(buf_release) struct buf last = BUF(64), left = BUF(32);
+    int local = edit_local(e, 'J'), r = MIN(local, 0);
+    if (r < 0)
+        return r;
+    code_store(first, 'J', (unsigned)local);
+    r = edit_insert(e, EDIT_ENTRY, 0, 0, first, stack);
+    code_load(&last, 'J', (unsigned)local);
+    if (status)
+        buf_bytes(&last, status->data, status->len);
+    r = r ? r : call(e, &last, "exit", status ? "(JI)V" : "(J)V");
+    r = r ? r : before_returns(e, &last, 3);
+    code_op(&left, OP_DUP);
+    code_load(&left, 'J', (unsigned)local);
+    r = r ? r : call(e, &left, "failed", "(Ljava/lang/Throwable;J)V");
+    code_op(&left, OP_ATHROW);
+    return r ? r : edit_catch_all(e, &left, 3) ?: 1;
+}
+
+/* Filter.Chain.doFilter(HttpExchange) of com.sun.net.httpserver, once for each filter */
+static int edit_exchange(const struct instrument_class *c, struct edit *e, const struct point *p)
+{
+    _cleanup_(buf_release) struct buf first = BUF(64), status = BUF(32);
+    code_load(&first, 'A', 1);
+    int r = call_virtual(e, &first, HTTP_EXCHANGE, "getRequestMethod", "()Ljava/lang/String;");
+    code_load(&first, 'A', 1);
+    r = r ? r : call_virtual(e, &first, HTTP_EXCHANGE, "getRequestURI", "()Ljava/net/URI;");
+    r = r ? r : code_int(e->rewrite, &first, p->number);
+    r = r ? r : call(e, &first, "enter", "(Ljava/lang/String;Ljava/net/URI;I)J");
+    code_load(&status, 'A', 1);
+    r = r ? r : call_virtual(e, &status, HTTP_EXCHANGE, "getResponseCode", "()I");
+    return r ? r : edit_request(e, &first, 3, &status);
+}
+
+/* HttpServlet.service(HttpServletRequest, HttpServletResponse); type: the latter's package */
+static int edit_servlet(const struct instrument_class *c, struct edit *e, const struct point *p)
+{
+    _cleanup_(buf_release) struct buf first = BUF(64);
+    code_load(&first, 'A', 1);
+    int r = call_interface(e, &first, p->type, "getMethod", "()Ljava/lang/String;");
+    code_load(&first, 'A', 1);
+    r = r ? r : call_interface(e, &first, p->type, "getRequestURI", "()Ljava/lang/String;");
+    r = r ? r : code_int(e->rewrite, &first, p->number);
+    r = r ? r : call(e, &first, "enter", "(Ljava/lang/String;Ljava/lang/String;I)J");
+    return r ? r : edit_request(e, &first, 3, NULL);
+}
+
+/* A method that the option names. */
+static int edit_named(const struct instrument_class *c, struct edit *e)
+{
+    _cleanup_(buf_release) struct buf first = BUF(32), text = BUF(2048);
+    struct str method = class_utf8(c->file, e->method->name);
+    for (size_t i = 0; i < c->name.len; i++)
+        buf_u8(&text, (uint8_t)(c->name.data[i] == '/' ? '.' : c->name.data[i]));
+    buf_printf(&text, ".%.*s", (int)method.len, method.data);
+    unsigned name = request_name_find(REQUEST_METHOD, buf_str(&text));
+    int r = code_int(e->rewrite, &first, REQUEST_METHOD);
+    r = r ? r : code_int(e->rewrite, &first, (int32_t)name);
+    r = r ? r : call(e, &first, "enter", "(II)J");
+    return r ? r : edit_request(e, &first, 2, NULL);
+}
+
+/* ---- the table ---- */
+
+/* clang-format off */
+static const struct point points[] = {
+    {JUC "ThreadPoolExecutor", "execute", NULL, edit_handed, "handed", "java/lang/Runnable", 0},
+    {JUC "ThreadPoolExecutor", "runWorker", NULL, edit_runs, "started", "java/lang/Runnable", WAY_EXECUTOR},
+    {JUC "ThreadPoolExecutor", "getTask", "()", edit_takes, NULL, NULL, WAY_EXECUTOR},
+    {JUC "ThreadPoolExecutor", "processWorkerExit", NULL, edit_idle, NULL, NULL, 0},
+    {JUC "ScheduledThreadPoolExecutor", "delayedExecute", NULL, edit_handed, "scheduled", JUC "RunnableScheduledFuture", 0},
+    {"java/util/Timer", "sched", "(Ljava/util/TimerTask;JJ)V", edit_timer, NULL, NULL, 0},
+    {"java/util/TimerThread", "mainLoop", NULL, edit_pooled, NULL, NULL, 0},
+    {"java/util/TaskQueue", "removeMin", "()", edit_timer_takes, NULL, NULL, WAY_TIMER},
+    {"java/util/TaskQueue", "isEmpty", "()", edit_idle, NULL, NULL, 0},
+    {JUC "ForkJoinTask", "fork", NULL, edit_handed, "forked", NULL, 0},
+    {JUC "ForkJoinTask", "doExec", NULL, edit_is_run, "started", NULL, WAY_FORK_JOIN},
+    {JUC "ForkJoinPool", "externalPush", NULL, edit_pushed, NULL, JUC "ForkJoinTask", 0},
+    {JUC "ForkJoinPool", "externalSubmit", NULL, edit_pushed, NULL, JUC "ForkJoinTask", 0},
+    {JUC "ForkJoinPool", "poolSubmit", NULL, edit_pushed, NULL, JUC "ForkJoinTask", 0},
+    {JUC "CompletableFuture$UniCompletion", "<init>", NULL, edit_made, "depends", NULL, 0},
+    {JUC "CompletableFuture$*", "tryFire", "(I)", edit_is_run, "tried", NULL, WAY_FUTURE},
+    {JUC "ForkJoinPool", "runWorker", NULL, edit_pooled, NULL, NULL, 0},
+    {"sun/net/www/http/KeepAliveCache", "run", "()V", edit_pooled, NULL, NULL, 0},
+    {"jdk/internal/net/http/HttpClientImpl$SelectorManager", "run", "()V", edit_pooled, NULL, NULL, 0},
+    {"java/lang/Thread", "start", NULL, edit_starting, NULL, NULL, 0},
+    {"java/lang/VirtualThread", "start", "(Ljdk/internal/vm/ThreadContainer;)", edit_starting, NULL, NULL, 0},
+
+    {"com/sun/net/httpserver/Filter$Chain", "doFilter", NULL, edit_exchange, NULL, NULL, REQUEST_HTTP},
+    {"javax/servlet/http/HttpServlet", "service", "(Ljavax/servlet/http/HttpServletRequest;", edit_servlet, NULL, "javax/servlet/http/HttpServletRequest", REQUEST_SERVLET},
+    {"jakarta/servlet/http/HttpServlet", "service", "(Ljakarta/servlet/http/HttpServletRequest;", edit_servlet, NULL, "jakarta/servlet/http/HttpServletRequest", REQUEST_SERVLET},
+};
+
+/* clang-format on */
+
+static bool starts_with(struct str s, const char *with)
+{
+    size_t n = strlen(with);
+    return s.len >= n && memcmp(s.data, with, n) == 0;
+}
+
+static bool is_class(const struct point *p, struct str name)
+{
+    size_t n = strlen(p->class);
+    if (p->class[n - 1] != '*')
+        return name.len == n && memcmp(name.data, p->class, n) == 0;
+    return name.len >= n && memcmp(name.data, p->class, n - 1) == 0;
+}
+
+/* The probes call methods of the JDK. */
+static bool is_named(struct str class_name, struct str method)
+{
+    return methods && !starts_with(class_name, "java/") && !starts_with(class_name, "jdk/") &&
+           !starts_with(class_name, "sun/") &&
+           (method.len ? choice_matches(methods, class_name, method)
+                       : choice_may_match(methods, class_name));
+}
+
+static bool wants(struct str class_name)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(points); i++)
+        if (is_class(&points[i], class_name))
+            return true;
+    return is_named(class_name, (struct str){"", 0});
+}
+
+static int edit(const struct instrument_class *c, struct edit *e)
+{
+    struct str name = class_utf8(c->file, e->method->name),
+               descriptor = class_utf8(c->file, e->method->descriptor);
+    for (size_t i = 0; i < ARRAY_SIZE(points); i++) {
+        const struct point *p = &points[i];
+        if (is_class(p, c->name) && str_is(name, p->method) &&
+            (!p->descriptor || starts_with(descriptor, p->descriptor)))
+            return p->edit(c, e, p);
+    }
+    return is_named(c->name, name) ? edit_named(c, e) : 0;
+}
+
+static const struct instrument_client client = {.name = "requests",
+                                                .edit = edit,
+                                                .wants = wants,
+                                                .thread = true,
+                                                .virtual_threads = true,
+                                                .seldom = true};
+
+/* ---- the option ---- */
+
+/* One pattern without its (..). Returns its length; 0 for "auto". */
+static size_t method_of(const char *pattern, size_t n)
+{
+    static const char any[] = "(..)";
+    if (n == 4 && memcmp(pattern, "auto", n) == 0)
+        return 0;
+    size_t m = sizeof(any) - 1;
+    return n > m && memcmp(pattern + n - m, any, m) == 0 ? n - m : n;
+}
+
+static int check_one(const char *pattern, size_t n, struct buf *why)
+{
+    size_t m = method_of(pattern, n);
+    const char *last = m ? memrchr(pattern, '.', m) : NULL;
+    const char *what = NULL;
+    if (m && (memchr(pattern, '(', m) || memchr(pattern, ' ', m)))
+        what = "names a method as pkg.Class.method or pkg.Class.method(..)";
+    else if (m && (!last || last == pattern || last == pattern + m - 1))
+        what = "names no method: pkg.Class.method(..)";
+    else if (m > 5 && memcmp(pattern, "java.", 5) == 0)
+        what = "methods of the JDK's own packages are no requests";
+    if (what)
+        buf_printf(why, "requests=%.*s: %s", (int)n, pattern, what);
+    return what ? -EINVAL : 0;
+}
+
+int points_check(const char *patterns, struct buf *why)
+{
+    int r = 0;
+    for (const char *p = patterns; r == 0 && *p;) {
+        size_t n = strcspn(p, ":");
+        r = n ? check_one(p, n, why) : 0;
+        p += n + (p[n] == ':');
+    }
+    return r;
+}
+
+static char *methods_of(const char *patterns)
+{
+    struct buf list = BUF(1 << 20);
+    for (const char *p = patterns; *p;) {
+        size_t n = strcspn(p, ":"), m = method_of(p, n);
+        if (m)
+            buf_printf(&list, "%s%.*s", list.len ? ":" : "", (int)m, p);
+        p += n + (p[n] == ':');
+    }
+    char *text = list.len ? strdup(buf_str(&list)) : NULL;
+    buf_release(&list);
+    return text;
+}
+
+int points_on(const char *patterns, JNIEnv *jni, struct buf *why)
+{
+    free(methods);
+    methods = methods_of(patterns);
+    return instrument_on(&client, jni, why);
+}
+
+void points_off(JNIEnv *jni)
+{
+    instrument_off(&client, jni);
+}

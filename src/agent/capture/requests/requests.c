@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/requests/requests.h"
+
+#include "agent/virtual_threads.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CATEGORY "jvmscope|Requests"
+
+/* A save writes this many bytes at most, so that a thousand names do not fill a file by themselves.
+ */
+enum { SAVE_BYTES = 64 << 10, TEXT_MAX = 40 << 10 };
+
+enum { TYPE_REQUEST, TYPE_WORK, TYPE_TOTALS, TYPES };
+
+static const struct jfr_type request_types[TYPES] = {
+    {.name = "jvmscope.Request",
+     .label = "Request",
+     .category = CATEGORY,
+     .description = "A request that has ended",
+     .kind = JFR_EVENT,
+     .has = JFR_DURATION | JFR_HAS_THREAD,
+     .fields = JFR_FIELDS(
+         {"id", "Number", "long"}, {"parent", "Request Around It", "long"},
+         {"name", "Name", "java.lang.String", .description = "Method and route",
+          .contextual = true},
+         {"kind", "Kind", "java.lang.String"}, {"status", "HTTP's Status", "int"},
+         {"exception", "Exception", "java.lang.String", .description = "Class of what was thrown"},
+         {"bytes", "Bytes of the Response", "long", JFR_BYTES},
+         {"traceId", "Trace Id", "java.lang.String"}, {"spanId", "Span Id", "java.lang.String"},
+         {"endThread", "Thread on Which It Ended", "java.lang.Thread"},
+         {"kept", "Why It Is Recorded", "java.lang.String"})},
+    {.name = "jvmscope.RequestWork",
+     .label = "Work for a Request",
+     .category = CATEGORY,
+     .description = "A thread worked for a request",
+     .kind = JFR_EVENT,
+     .has = JFR_DURATION | JFR_HAS_THREAD,
+     .fields = JFR_FIELDS({"request", "Request", "long"},
+                          {"handOver", "How It Came to the Thread", "java.lang.String"},
+                          {"queued", "Time in a Queue Before", "long", JFR_NANOS},
+                          {"submitter", "Thread That Handed It Over", "java.lang.Thread"})},
+    {.name = "jvmscope.RequestTotals",
+     .label = "Totals of a Name",
+     .category = CATEGORY,
+     .description = "All requests of a name, from the start of the recording to this event; the "
+                    "last event of a name counts",
+     .kind = JFR_EVENT,
+     .fields = JFR_FIELDS(
+         {"name", "Name", "java.lang.String"}, {"kind", "Kind", "java.lang.String"},
+         {"count", "Requests", "long"},
+         {"errors", "With an Exception or Status 500 to 599", "long"},
+         {"totalTime", "Sum of Their Latencies", "long", JFR_NANOS},
+         {"maxTime", "Longest Latency", "long", JFR_NANOS},
+         {"buckets", "Histogram", "java.lang.String",
+          .description = "BUCKET:COUNT of each bucket that is not empty, separated by spaces"})},
+};
+
+static const char *const kinds[REQUEST_KINDS] = {
+    [REQUEST_SERVLET] = "servlet", [REQUEST_HTTP] = "http", [REQUEST_GRPC] = "grpc",
+    [REQUEST_MESSAGE] = "message", [REQUEST_TASK] = "task", [REQUEST_METHOD] = "method",
+};
+
+static const char *const ways[REQUEST_WAYS] = {
+    [WAY_ENTRY] = "entry",   [WAY_EXECUTOR] = "executor", [WAY_FORK_JOIN] = "fork-join",
+    [WAY_FUTURE] = "future", [WAY_THREAD] = "thread",     [WAY_TIMER] = "timer",
+    [WAY_ASYNC] = "async",
+};
+
+static const char *const kepts[KEPT_WAYS] = {
+    [KEPT_ALL] = "all", [KEPT_SAMPLE] = "sample", [KEPT_SLOW] = "slow"};
+
+struct jfr_writer *requests_jfr;
+
+static struct {
+    uint32_t types[TYPES];
+    uint64_t kinds[REQUEST_KINDS], ways[REQUEST_WAYS], kepts[KEPT_WAYS]; /* constants */
+    bool threads_on, virtual_on;
+    bool forgets;     /* no other capture tells the recording that a virtual thread has ended */
+    unsigned save_at; /* the name with which the next save begins */
+} state;
+
+/* ---- events ---- */
+
+void requests_lose(enum jfr_loss loss, uint64_t n)
+{
+    jfr_lose(requests_jfr, loss, n);
+}
+
+void put_request(const struct request_end *r)
+{
+    struct jfr_event e;
+    size_t len = r->exception ? MIN(strlen(r->exception), (size_t)512) : 0;
+    if (!jfr_begin(requests_jfr, state.types[TYPE_REQUEST], 128 + len, &e))
+        return;
+    jfr_put_time(&e, r->start);
+    jfr_put_long(&e, (int64_t)r->ns);
+    jfr_put_long(&e, (int64_t)r->thread);
+    jfr_put_long(&e, (int64_t)r->id);
+    jfr_put_long(&e, (int64_t)r->parent);
+    jfr_put_string_id(&e, r->name->string);
+    jfr_put_string_id(&e, state.kinds[r->kind]);
+    jfr_put_int(&e, r->status);
+    jfr_put_string_n(&e, r->exception, len);
+    jfr_put_long(&e, r->bytes);
+    jfr_put_string(&e, NULL);
+    jfr_put_string(&e, NULL);
+    jfr_put_long(&e, r->end_thread == r->thread ? 0 : (int64_t)r->end_thread);
+    jfr_put_string_id(&e, state.kepts[r->kept]);
+    jfr_commit(&e);
+}
+
+void put_request_work(uint64_t request, const struct request_work *w)
+{
+    struct jfr_event e;
+    if (!jfr_begin(requests_jfr, state.types[TYPE_WORK], 0, &e))
+        return;
+    jfr_put_time(&e, w->start);
+    jfr_put_long(&e, (int64_t)w->ns);
+    jfr_put_long(&e, (int64_t)w->thread);
+    jfr_put_long(&e, (int64_t)request);
+    jfr_put_string_id(&e, state.ways[w->way]);
+    jfr_put_long(&e, (int64_t)w->queued_ns);
+    jfr_put_long(&e, (int64_t)w->submitter);
+    jfr_commit(&e);
+}
+
+/* Returns the number of bytes that were written; 0: the recording cannot grow now. */
+static size_t put_totals(struct request_name *n, uint64_t count)
+{
+    _cleanup_(buf_release) struct buf text = BUF(TEXT_MAX);
+    struct jfr_event e;
+    for (uint32_t i = 0; i < LATENCY_BUCKETS; i++) {
+        uint64_t in = atomic_load_explicit(&n->buckets[i], memory_order_relaxed);
+        if (in)
+            buf_printf(&text, "%s%u:%llu", text.len ? " " : "", i, (unsigned long long)in);
+    }
+    if (!jfr_begin_growing(requests_jfr, state.types[TYPE_TOTALS], text.len + 160, &e))
+        return 0;
+    jfr_put_time(&e, now_ns());
+    jfr_put_string_id(&e, n->string);
+    jfr_put_string_id(&e, state.kinds[n->kind]);
+    jfr_put_long(&e, (int64_t)count);
+    jfr_put_long(&e, (int64_t)atomic_load(&n->errors));
+    jfr_put_long(&e, (int64_t)atomic_load(&n->total_ns));
+    jfr_put_long(&e, (int64_t)atomic_load(&n->max_ns));
+    jfr_put_string_n(&e, buf_str(&text), text.len);
+    jfr_commit(&e);
+    return text.len + 64;
+}
+
+/* ---- threads ---- */
+
+static void JNICALL on_thread_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
+{
+    follow_thread_started(jni, thread);
+}
+
+static void JNICALL on_thread_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
+{
+    follow_thread_ended(jni, thread);
+}
+
+static void JNICALL on_virtual_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
+{
+    uint64_t id = follow_thread_ended(jni, thread);
+    if (id && state.forgets)
+        jfr_forget_thread(requests_jfr, THREAD_VIRTUAL | id);
+}
+
+static const struct vm_callbacks thread_events = {
+    .ti = {.ThreadStart = on_thread_start, .ThreadEnd = on_thread_end}};
+static const struct vm_callbacks virtual_events = {.VM_VIRTUAL_THREAD_START = on_thread_start,
+                                                   .VM_VIRTUAL_THREAD_END = on_virtual_end};
+
+static int watch_threads(void)
+{
+    jvmtiCapabilities want = {0}, missing = {0};
+    int r = vm_events_on(&thread_events);
+    state.threads_on = r == 0;
+    if (r < 0 || vm.version < 21)
+        return r;
+    vm_capability_virtual_threads(&want);
+    r = vm_need(&want, &missing);
+    if (r == 0 && vm_capabilities_empty(&missing)) {
+        r = vm_events_on(&virtual_events);
+        state.virtual_on = r == 0;
+    }
+    return r;
+}
+
+/* ---- the capture ---- */
+
+static bool requests_wanted(const struct options *o)
+{
+    return o->v[OPT_REQUESTS].text != NULL;
+}
+
+static int requests_check(const struct options *o, struct buf *why)
+{
+    return points_check(o->v[OPT_REQUESTS].text, why);
+}
+
+static uint64_t define_name(const char *text)
+{
+    return jfr_define_string(requests_jfr, text);
+}
+
+static int requests_load(struct session *s, struct buf *why)
+{
+    int r = jfr_declare(s->out.jfr, request_types, TYPES, state.types);
+    if (r < 0)
+        return r;
+    requests_jfr = s->out.jfr;
+    state.save_at = 0;
+    state.threads_on = state.virtual_on = false;
+    state.forgets = !option_on(&s->options, OPT_THREADS);
+    for (int i = 0; i < REQUEST_KINDS; i++)
+        state.kinds[i] = jfr_define_string(s->out.jfr, kinds[i]);
+    for (int i = 0; i < REQUEST_WAYS; i++)
+        state.ways[i] = jfr_define_string(s->out.jfr, ways[i]);
+    for (int i = KEPT_ALL; i < KEPT_WAYS; i++)
+        state.kepts[i] = jfr_define_string(s->out.jfr, kepts[i]);
+    request_names_define(define_name);
+    return follow_load();
+}
+
+static int requests_start(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    int r = follow_start(jni, why);
+    if (r == 0)
+        r = watch_threads();
+    return r < 0 ? r : points_on(s->options.v[OPT_REQUESTS].text, jni, why);
+}
+
+static void requests_stop(struct session *s, JNIEnv *jni)
+{
+    points_off(jni);
+    if (state.threads_on)
+        vm_events_off(&thread_events);
+    if (state.virtual_on)
+        vm_events_off(&virtual_events);
+    state.threads_on = state.virtual_on = false;
+    follow_stop();
+}
+
+static void requests_release(struct session *s)
+{
+    request_names_release();
+    requests_jfr = NULL;
+}
+
+static void requests_flush(struct session *s, JNIEnv *jni)
+{
+    follow_flush(now_ns());
+    follow_losses(s->out.jfr);
+}
+
+/*
+ * Writes the totals of names that have changed. With many names the rest follow in the next save,
+ * unless this is the last one.
+ */
+static uint64_t save(bool all)
+{
+    unsigned names = request_names_count(), at = state.save_at;
+    uint64_t written = 0;
+    size_t bytes = 0;
+    for (unsigned i = 0; i < names && (all || bytes < SAVE_BYTES); i++, at++) {
+        struct request_name *n = request_name_at(at % names);
+        uint64_t count = n ? atomic_load(&n->count) : 0;
+        if (!n || count == n->told)
+            continue;
+        size_t more = put_totals(n, count);
+        if (!more)
+            break;
+        n->told = count;
+        bytes += more;
+        written++;
+    }
+    state.save_at = names ? at % names : 0;
+    return written;
+}
+
+static uint64_t requests_save(struct session *s, JNIEnv *jni)
+{
+    return save(false);
+}
+
+static void requests_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
+{
+    save(true);
+    follow_losses(s->out.jfr);
+    if (reason != DUMP_REQUEST)
+        jfr_lose_total(s->out.jfr, LOSS_REQUEST_OPEN, follow_open());
+    for (unsigned i = 0; i < request_names_count(); i++) {
+        const struct request_name *n = request_name_at(i);
+        jfr_lose_events(s->out.jfr, state.types[TYPE_TOTALS],
+                        n && atomic_load(&((struct request_name *)n)->count) != n->told);
+    }
+}
+
+static void requests_status(struct session *s, struct buf *out)
+{
+    buf_printf(out, "requests.begun %llu\nrequests.open %llu\nrequests.names %u\n",
+               (unsigned long long)follow_begun(), (unsigned long long)follow_open(),
+               request_names_count());
+}
+
+extern const struct capture capture_requests;
+const struct capture capture_requests = {
+    .name = "requests",
+    .options = OPTION_BIT(OPT_REQUESTS),
+    .needs = {.can_retransform_classes = 1},
+    .records_only = true,
+    .wanted = requests_wanted,
+    .check = requests_check,
+    .load = requests_load,
+    .start = requests_start,
+    .stop = requests_stop,
+    .release = requests_release,
+    .flush = requests_flush,
+    .save = requests_save,
+    .dump = requests_dump,
+    .status = requests_status,
+};

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * requests=: the requests that a server handles, and which threads work for each of them.
+ *
+ * points.c inserts probes where requests begin and end and where work is handed from one thread to
+ * another; the probes are in JvmscopeRequests.java, which looks into the tables of tables.h and
+ * calls the natives of follow.c. follow.c knows which request each thread works for, and decides at
+ * the end of a request whether its details are kept. names.c names and counts requests. requests.c
+ * is the capture and writes the events.
+ */
+#pragma once
+
+#include "agent/capture/requests/names.h"
+#include "agent/session.h"
+#include "jfr/writer.h"
+
+#include <stdatomic.h>
+
+enum request_kind {
+    REQUEST_SERVLET,
+    REQUEST_HTTP,
+    REQUEST_GRPC,
+    REQUEST_MESSAGE,
+    REQUEST_TASK,
+    REQUEST_METHOD, /* a call of a method that the option names */
+    REQUEST_KINDS
+};
+
+/* How work came to its thread; the numbers are in the probe class too. */
+enum request_way {
+    WAY_ENTRY,
+    WAY_EXECUTOR,
+    WAY_FORK_JOIN,
+    WAY_FUTURE,
+    WAY_THREAD,
+    WAY_TIMER,
+    WAY_ASYNC,
+    REQUEST_WAYS
+};
+
+/* Why the details of a request are in the recording. */
+enum request_kept { KEPT_NOT, KEPT_ALL, KEPT_SAMPLE, KEPT_SLOW, KEPT_WAYS };
+
+/* A thread worked for a request. Threads are ids of the recording; 0: unknown or none. */
+struct request_work {
+    uint64_t start, ns, thread, submitter, queued_ns;
+    enum request_way way;
+};
+
+/* A request that has ended. */
+struct request_end {
+    uint64_t id, parent, start, ns, thread, end_thread;
+    struct request_name *name;
+    enum request_kind kind;
+    int status;
+    int64_t bytes;
+    const char *exception; /* NULL: none */
+    enum request_kept kept;
+};
+
+/* ---- requests.c: the events ---- */
+
+extern struct jfr_writer *requests_jfr;
+
+void put_request(const struct request_end *r);
+void put_request_work(uint64_t request, const struct request_work *w);
+/* The recording has no room for, or was not to have, n more of something. */
+void requests_lose(enum jfr_loss loss, uint64_t n);
+
+/* ---- follow.c ---- */
+
+/* Before the probe class is defined: the tables. -ENOMEM. */
+int follow_load(void) must_check;
+/* Begins to follow requests; the tables are empty. */
+int follow_start(JNIEnv *jni, struct buf *why) must_check;
+/* No native method of the probe is in progress after this, and none begins. */
+void follow_stop(void);
+/* Ten times a second: how many details may be kept from now on. */
+void follow_flush(uint64_t now);
+/* Tells the recording what found no room in the tables. */
+void follow_losses(struct jfr_writer *w);
+/* Requests that have begun and not ended; those begun so far. */
+uint64_t follow_open(void);
+uint64_t follow_begun(void);
+/* A thread begins to run, or ends; that returns its Java id, or 0 when nothing is recorded. */
+void follow_thread_started(JNIEnv *jni, jthread thread);
+uint64_t follow_thread_ended(JNIEnv *jni, jthread thread);
+
+/* ---- points.c ---- */
+
+/* patterns: those of the option, separated by ':'; "auto" among them names no method. */
+int points_check(const char *patterns, struct buf *why) must_check;
+int points_on(const char *patterns, JNIEnv *jni, struct buf *why) must_check;
+void points_off(JNIEnv *jni);

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+package java.lang;
+
+import java.net.URI;
+import java.util.concurrent.Delayed;
+import java.util.concurrent.RunnableScheduledFuture;
+import java.util.concurrent.TimeUnit;
+import sun.misc.Unsafe;
+
+/**
+ * The probes of requests=: where requests begin and end, and where work is handed to another thread. Which thread works for which
+ * request lies in native memory (capture/requests/tables.h has the layout); nothing here refers to an object of the program. A task
+ * is known by its identity hash from its hand-over to its start.
+ */
+public final class JvmscopeRequests {
+    private static final Unsafe U = Unsafe.getUnsafe();
+
+    // As in tables.h.
+    private static final int REQUEST = 64, THREAD = 128, BUCKET = 64, BUCKET_SHIFT = 8;
+    private static final int SLOT_MASK = (1 << 16) - 1, HANDED_MASK = (1 << 15) - 1, TASK_MASK = (1 << 16) - 1;
+    private static final long SERVER = 1 << 16;
+    private static final long BUSY = 1, IS_TASK = 1L << 32, IS_THREAD = 1L << 62;
+    private static final int WAY_SHIFT = 56, ENTRY_SIZE = 32;
+    private static final int FORK_JOIN = 2, TIMER = 5;
+    private static final int NAME_BITS = 13, NAMES = 1 << 16;
+    /** What started answers for a task that belongs to no request. */
+    private static final long NO_REQUEST = -1;
+
+    private static final long SLOTS = constant(0), HANDED = constant(1), TASKS = constant(2), NAMED = constant(3), TID = constant(4);
+    /** Addresses: counts tasks that were overwritten; not 0 once a task was handed over; the tokens of open requests. */
+    private static final long LOST = constant(5), ANY = constant(6), OPEN = constant(7), OPEN_SIZE = constant(8);
+    /** The class of the threads that carry virtual ones, and the pool that they belong to; null before JDK 21. */
+    private static final Class<?> CARRIER = carrierClass();
+    private static final Object SCHEDULER = scheduler();
+
+    private JvmscopeRequests() {
+    }
+
+    private static native long constant(int which);
+
+    private static native Class<?> carrierClass();
+
+    private static native Object scheduler();
+
+    /** The number of a request's name; key is a hash of both texts. */
+    private static native int name(int kind, String method, String path, long key);
+
+    /** A request begins on this thread: its token, 0 when it is not followed. */
+    private static native long begin(int kind, int name, long tid);
+
+    private static native void end(long request, long tid, int status, Class<?> exception);
+
+    /** This thread begins to work for a request: the number of the work, 0 for none. */
+    private static native long work(long tid, long request, int way, long time, long by);
+
+    private static native void workEnd(long work, long tid);
+
+    /** A thread of a pool works for nobody from now on; drop: what it was in was not work. */
+    private static native void leave(long tid, boolean drop);
+
+    /** Calls each native method once. */
+    private static void bind() {
+        constant(-1);
+        name(0, null, null, 0);
+        begin(-1, 0, 0);
+        end(0, 0, 0, null);
+        work(0, 0, 0, 0, 0);
+        workEnd(0, 0);
+        leave(0, false);
+    }
+
+    private static long tid() {
+        return U.getLong(Thread.currentThread(), TID);
+    }
+
+    /** The entry of a thread that works for a request, 0 for any other. */
+    private static long slot(long tid) {
+        long b = SLOTS + ((tid & SLOT_MASK) << BUCKET_SHIFT);
+        for (int i = 0; i < BUCKET; i += 8) {
+            if (U.getLong(b + i) == tid)
+                return b + i;
+        }
+        return 0;
+    }
+
+    private static boolean isOpen(long request) {
+        return U.getLong(OPEN + (request & 0xffff) * OPEN_SIZE) == request;
+    }
+
+    /** The request that a thread works for, 0 for none; a thread that was started for one may outlive it. */
+    private static long request(long slot) {
+        long request = slot == 0 ? 0 : U.getLong(slot + REQUEST);
+        return request != 0 && isOpen(request) ? request : 0;
+    }
+
+    // ---- requests ----
+
+    private static long hash(long h, String s) {
+        for (int i = 0, n = s == null ? 0 : s.length(); i < n; i++)
+            h = (h ^ s.charAt(i)) * 0x100000001b3L;
+        return (h ^ 0xff) * 0x9e3779b97f4a7c15L;
+    }
+
+    private static int nameOf(int kind, String method, String path) {
+        long key = hash(hash(kind + 1, method), path);
+        long known = U.getLong(NAMED + ((key >>> 48) << 3));
+        if (known >>> NAME_BITS == (key & -1L >>> NAME_BITS) && known != 0)
+            return (int) known & (1 << NAME_BITS) - 1;
+        return name(kind, method, path, key);
+    }
+
+    /** A server's entry point: within a request of a server it is none. */
+    private static long enterServer(int kind, String method, String path) {
+        long tid = tid();
+        if ((request(slot(tid)) & SERVER) != 0)
+            return 0;
+        return begin(kind, nameOf(kind, method, path), tid);
+    }
+
+    public static long enter(String method, String path, int kind) {
+        return enterServer(kind, method, path);
+    }
+
+    public static long enter(String method, URI path, int kind) {
+        return enterServer(kind, method, path == null ? null : path.getRawPath());
+    }
+
+    /** A method that the option names. */
+    public static long enter(int kind, int name) {
+        return begin(kind, name, tid());
+    }
+
+    public static void exit(long request) {
+        if (request != 0)
+            end(request, tid(), 0, null);
+    }
+
+    public static void exit(long request, int status) {
+        if (request != 0)
+            end(request, tid(), status, null);
+    }
+
+    public static void failed(Throwable t, long request) {
+        if (request != 0)
+            end(request, tid(), 0, t.getClass());
+    }
+
+    // ---- hand-overs ----
+
+    /** An entry to be written, whose key is BUSY: a free one, otherwise the oldest; 0 when another thread took that. */
+    private static long room(long bucket) {
+        long oldest = 0, time = Long.MAX_VALUE, key = 0;
+        for (long e = bucket; e < bucket + (BUCKET / 8) * ENTRY_SIZE; e += ENTRY_SIZE) {
+            long k = U.getLong(e);
+            if (k == 0 && U.compareAndSwapLong(null, e, 0, BUSY))
+                return e;
+            long t = U.getLong(e + 16);
+            if (k != BUSY && k != 0 && t < time) {
+                oldest = e;
+                time = t;
+                key = k;
+            }
+        }
+        if (oldest == 0 || !U.compareAndSwapLong(null, oldest, key, BUSY))
+            oldest = 0;
+        if (oldest == 0 || isOpen(U.getLong(oldest + 8)))
+            U.getAndAddLong(null, LOST, 1);
+        return oldest;
+    }
+
+    private static void put(long key, long request, long time, long by) {
+        long bucket = HANDED + ((key & HANDED_MASK) << BUCKET_SHIFT), e = room(bucket);
+        if (e == 0)
+            return;
+        U.putLong(e + 8, request);
+        U.putLong(e + 16, time);
+        U.putLong(e + 24, by);
+        U.putOrderedLong(null, e, key);
+        if (U.getLong(ANY) == 0)
+            U.putLong(ANY, 1);
+    }
+
+    /** The oldest entry of a key, 0 for none. */
+    private static long find(long key) {
+        long bucket = HANDED + ((key & HANDED_MASK) << BUCKET_SHIFT), found = 0, time = Long.MAX_VALUE;
+        for (long e = bucket; e < bucket + (BUCKET / 8) * ENTRY_SIZE; e += ENTRY_SIZE) {
+            if (U.getLong(e) == key && U.getLong(e + 16) < time) {
+                found = e;
+                time = U.getLong(e + 16);
+            }
+        }
+        return found;
+    }
+
+    private static long key(Object task) {
+        return IS_TASK | System.identityHashCode(task);
+    }
+
+    /** A task is given to a pool of threads: also one of no request, for a request may begin in it. */
+    public static void handed(Object task) {
+        if (task == null)
+            return;
+        long slot = slot(tid());
+        put(key(task), request(slot), System.nanoTime(), slot == 0 ? 0 : U.getLong(slot + THREAD));
+    }
+
+    /** A task of a ForkJoinPool: pushed by its fork() and again by the pool's own methods. */
+    public static void forked(Object task) {
+        long slot = slot(tid()), request = request(slot);
+        if (request == 0 || task == null)
+            return;
+        long key = key(task), there = find(key);
+        if (there == 0 || U.getLong(there + 8) != request)
+            put(key, request, System.nanoTime(), U.getLong(slot + THREAD));
+    }
+
+    /** The same by a method of a pool; that of the virtual threads continues those, which have an identity of their own. */
+    public static void pushed(Object pool, Object task) {
+        if (pool != SCHEDULER || pool == null)
+            forked(task);
+    }
+
+    /** A stage of a CompletableFuture was made that depends on another one. */
+    public static void depends(Object completion) {
+        forked(completion);
+    }
+
+    /** A task of a ScheduledThreadPoolExecutor; the time before it is due is no time in a queue. One that repeats is nobody's. */
+    public static void scheduled(Object task) {
+        long slot = slot(tid()), request = request(slot), delay;
+        if (request == 0 || !(task instanceof RunnableScheduledFuture))
+            return;
+        try {
+            if (((RunnableScheduledFuture<?>) task).isPeriodic())
+                return;
+            delay = ((Delayed) task).getDelay(TimeUnit.NANOSECONDS);
+        } catch (Throwable e) {
+            return; // from code of the program, in a pool with tasks of its own
+        }
+        put(key(task), request, System.nanoTime() + (delay > 0 ? delay : 0),
+            U.getLong(slot + THREAD) | (long) TIMER << WAY_SHIFT);
+    }
+
+    /** A task of a Timer, due at a time in milliseconds since 1970. */
+    public static void scheduled(Object task, long time, long period) {
+        long slot = slot(tid()), request = request(slot);
+        if (request == 0 || task == null || period != 0)
+            return;
+        long delay = time - System.currentTimeMillis();
+        put(key(task), request, System.nanoTime() + (delay > 0 ? delay * 1000000 : 0), U.getLong(slot + THREAD));
+    }
+
+    /** A thread is about to be started. */
+    public static void starting(Thread thread) {
+        long slot = slot(tid());
+        put(IS_THREAD | U.getLong(thread, TID), request(slot), System.nanoTime(),
+            slot == 0 ? 0 : U.getLong(slot + THREAD));
+    }
+
+    /** A task begins to run: what ended takes. */
+    public static long started(Object task, int way) {
+        if (task == null || U.getLong(ANY) == 0)
+            return 0;
+        long key = key(task), e = find(key);
+        if (e == 0)
+            return 0;
+        Thread thread = Thread.currentThread();
+        if (CARRIER != null && thread.getClass() == CARRIER)
+            return 0;
+        long request = U.getLong(e + 8), time = U.getLong(e + 16), by = U.getLong(e + 24), tid = U.getLong(thread, TID);
+        if (!U.compareAndSwapLong(null, e, key, 0))
+            return 0;
+        if (request != 0)
+            return work(tid, request, by >>> WAY_SHIFT != 0 ? (int) (by >>> WAY_SHIFT) : way, time, by & (1L << WAY_SHIFT) - 1);
+        long t = TASKS + ((tid & TASK_MASK) << 5);
+        U.putLong(t + 8, System.nanoTime());
+        U.putLong(t + 16, time);
+        U.putLong(t + 24, by);
+        U.putLong(t, tid);
+        return NO_REQUEST;
+    }
+
+    /** A stage of a CompletableFuture is tried, perhaps in vain: its entry remains. */
+    public static long tried(Object completion, int way) {
+        if (U.getLong(ANY) == 0)
+            return 0;
+        long e = find(key(completion));
+        if (e == 0)
+            return 0;
+        long tid = tid(), slot = slot(tid), request = U.getLong(e + 8);
+        if (request == 0 || slot != 0 && U.getLong(slot + REQUEST) == request)
+            return 0;
+        return work(tid, request, way, 0, U.getLong(e + 24));
+    }
+
+    /** A thread of a pool begins: it works for nobody, whoever made the pool start it. */
+    public static void pooled() {
+        free(true);
+    }
+
+    /** A thread of a pool looks for its next task: the last one has ended. */
+    public static void idle() {
+        free(false);
+    }
+
+    private static void free(boolean drop) {
+        long tid = tid(), t = TASKS + ((tid & TASK_MASK) << 5);
+        if (U.getLong(t) == tid)
+            U.putLong(t, 0);
+        if (slot(tid) != 0)
+            leave(tid, drop);
+    }
+
+    /** A thread of a pool has taken a task, which it will run until it is idle. */
+    public static void taken(Object task, int way) {
+        started(task, way);
+    }
+
+    public static void ended(long work) {
+        if (work == NO_REQUEST) {
+            long tid = tid(), t = TASKS + ((tid & TASK_MASK) << 5);
+            if (U.getLong(t) == tid)
+                U.putLong(t, 0);
+        } else if (work != 0) {
+            workEnd(work, tid());
+        }
+    }
+}

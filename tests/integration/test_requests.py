@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""requests=: a web server whose client and tasks say when they ran; every request and every hand-over is there, and none is longer."""
+import collections
+import json
+import subprocess
+
+import pytest
+
+import lab
+
+DUMP = lab.BUILD / "tests" / "unit" / "jfr_dump"
+WAYS = ("plain", "executor", "queue", "fork-join", "stream", "future", "async-future", "thread", "timer", "schedule", "method",
+        "error", "virtual", "other")
+NAMED = "RequestsTruth$Shop.order(..)"
+NODELAY = "-Dsun.net.httpserver.nodelay=true"  # the server's answers would wait for acknowledgements otherwise, 40 ms
+
+Request = collections.namedtuple("Request", "start ns thread id parent name kind status exception kept")
+Work = collections.namedtuple("Work", "start ns thread request way queued submitter")
+Task = collections.namedtuple("Task", "way thread start end")
+Asked = collections.namedtuple("Asked", "path status start end handler_start handler_end")
+
+
+def events(path, kind, fields):
+    done = subprocess.run([DUMP, f"--get={fields}", path, kind], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    for line in done.stdout.splitlines():
+        values = [value.split("(")[0] if value[:1].isdigit() or value[:1] == "-" else value for value in line.split("\t")]
+        yield [int(v) if v.lstrip("-").isdigit() else None if v == "null" else v for v in values]
+
+
+def requests_in(path):
+    return [Request(*e) for e in events(path, "jvmscope.Request",
+                                        "startTime,duration,eventThread.javaName,id,parent,name,kind,status,exception,kept")]
+
+
+def works_in(path):
+    return [Work(*e) for e in events(path, "jvmscope.RequestWork",
+                                     "startTime,duration,eventThread.javaName,request,handOver,queued,submitter.javaName")]
+
+
+def totals_in(path):
+    """The last event of each name: count, errors, sum, longest, {bucket: count}."""
+    last = {}
+    for name, kind, count, errors, total, longest, *buckets in events(
+            path, "jvmscope.RequestTotals", "name,kind,count,errors,totalTime,maxTime,buckets"):
+        last[name] = (kind, count, errors, total, longest)
+    return last
+
+
+def truth_of(text):
+    tasks, asked = [], []
+    for line in text.splitlines():
+        word, *rest = line.split(" ")
+        if word == "task":
+            tasks.append(Task(rest[0], rest[1], int(rest[2]), int(rest[3])))
+        elif word == "request":
+            asked.append(Asked(rest[0], *map(int, rest[1:])))
+    return tasks, asked
+
+
+def name_of(path):
+    return "GET /" + path.split("/")[1] + "/{id}"
+
+
+def fit(requests, asked):
+    """The recording's clock has another zero: the difference for which each request begins between its client and its handler, and
+    ends after the handler's last byte. There is none when only one of them begins too early or too late, or is too short or missing.
+    """
+    top = sorted((r for r in requests if r.kind == "http"), key=lambda r: r.start)
+    assert [r.name for r in top] == [name_of(a.path) for a in asked]
+    assert [r.status for r in top] == [a.status for a in asked]
+    low = max(max(a.start - r.start, a.handler_end - r.start - r.ns) for a, r in zip(asked, top))
+    high = min(a.handler_start - r.start for a, r in zip(asked, top))
+    assert low <= high, (low, high)
+    # The sums of the waits and naps alone would be less: each latency covers its handler's.
+    assert all(r.ns >= a.handler_end - a.handler_start for a, r in zip(asked, top))
+    return top, low, high
+
+
+def check_tasks(tasks, works, asked, top, low, high):
+    """Each task lies within a work of its way and thread, which is of the request whose client waited for it."""
+    of = {r.id: a for r, a in zip(top, asked)}
+    missing = []
+    for t in tasks:
+        if t.way == "none":
+            continue
+        found = [w for w in works if (w.way, w.thread) == (t.way, t.thread) and w.request in of
+                 and w.start + low <= t.start and w.start + w.ns + high >= t.end
+                 and of[w.request].start <= t.start <= of[w.request].end]
+        if not found:
+            missing.append(t)
+    assert len(missing) <= len(tasks) // 100, (len(missing), len(tasks), missing[:5])
+
+
+def check(path, text, rounds):
+    tasks, asked = truth_of(text)
+    requests, works = requests_in(path), works_in(path)
+    assert len(asked) == rounds * len(WAYS) and {r.kept for r in requests} == {"all"}
+    top, low, high = fit(requests, asked)
+    check_tasks(tasks, works, asked, top, low, high)
+    named = [r for r in requests if r.kind == "method"]
+    by_id = {r.id: r for r in requests}
+    assert len(by_id) == len(requests) and min(by_id) == 1
+    assert [(r.name, by_id[r.parent].name) for r in named] == [("RequestsTruth$Shop.order", "GET /method/{id}")] * rounds
+    for r in requests:
+        own = [w for w in works if w.request == r.id and w.way == "entry"]
+        assert len(own) == 1 and own[0].start - own[0].queued == r.start and own[0].start + own[0].ns == r.start + r.ns
+    queued = [w.queued for w in works if w.way == "executor" and by_id[w.request].name == "GET /queue/{id}"]
+    assert len(queued) == 2 * rounds and sum(q >= 2_000_000 for q in queued) >= rounds, queued  # one waits for the other's 2 ms
+    totals = totals_in(path)
+    for name in {r.name for r in requests}:
+        own = [r for r in requests if r.name == name]
+        assert totals[name] == (own[0].kind, len(own), sum(r.status >= 500 or r.exception is not None for r in own),
+                                sum(r.ns for r in own), max(r.ns for r in own)), name
+    assert "secret" not in json.dumps([r.name for r in requests])
+    lab.jvmscope("report", path)
+
+
+def test_each_request_and_each_hand_over(jdk, tmp_path):
+    out, rounds = tmp_path / "r.jfr", 7
+    done = jdk.java("RequestsTruth", rounds, ",".join(WAYS), jvm=(NODELAY, jdk.agent(f"format=r,requests={NAMED},file={out}")))
+    assert done.returncode == 0 and not done.stderr and done.stdout.endswith("done\n"), done.stderr
+    check(out, done.stdout, rounds)
+
+
+@pytest.mark.jdks(8, 25)
+def test_attached(jdk, jvmscope, tmp_path):
+    out, rounds = tmp_path / "a.jfr", 5
+    process = jdk.start_java("RequestsTruth", rounds, ",".join(WAYS), "wait", jvm=(NODELAY,), stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n"
+    done = jvmscope("attach", "--requests", NAMED, "-o", out, process.pid)
+    assert done.returncode == 0, done.stderr
+    print("", file=process.stdin, flush=True)
+    text = ""
+    while not text.endswith("done\n"):
+        text += process.stdout.readline()
+    done = jvmscope("stop", process.pid)
+    assert done.returncode == 0, done.stderr
+    process.communicate("\n", timeout=60)
+    assert process.returncode == 0
+    check(out, text, rounds)
+
+
+@pytest.mark.jdks(17)
+def test_what_was_thrown(jdk, tmp_path):
+    out = tmp_path / "t.jfr"
+    done = jdk.java("RequestsTruth", 3, "thrown", jvm=(jdk.agent(f"format=r,requests=RequestsTruth$Shop.refuse,file={out}"),))
+    assert done.returncode == 0, done.stderr
+    requests = requests_in(out)
+    assert {(r.name, r.exception) for r in requests} == {
+        (name, "java.lang.IllegalArgumentException") for name in ("GET /thrown/{id}", "RequestsTruth$Shop.refuse")}
+    assert all(count == errors for _, count, errors, *_ in totals_in(out).values())
+
+
+@pytest.mark.jdks(17)
+def test_patterns_that_name_no_method_are_refused(jdk, jvmscope, tmp_path):
+    for pattern, why in (("Shop", "names no method"), ("a.b(int)", "names a method as"), ("java.util.List.add", "no requests")):
+        done = jvmscope("run", f"--requests={pattern}", "-o", tmp_path / "x.jfr", "--", *jdk.command("java", "-version"))
+        assert why in done.stderr and not (tmp_path / "x.jfr").exists(), done.stderr
