@@ -166,7 +166,7 @@ def test_lists_have_one_separator(command):
     for row in table():
         if row["separator"] and row["name"] != "log":  # whose texts may have commas
             for given in ("a.B,a.C", "a.B, a.C", f"a.B{row['separator']}a.C"):
-                assert read([command.options(row["flag"], given)[0]])[0][row["name"]] == f"a.B{row['separator']}a.C"
+                assert read([command.options(f"{row['flag']}={given}")[0]])[0][row["name"]] == f"a.B{row['separator']}a.C"
 
 
 def test_quotes_reach_a_vm_that_a_script_starts(tmp_path):
