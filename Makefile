@@ -3,7 +3,9 @@
 # `make check-all` tests every combination (hours), `make bench` measures what doc/measured.md quotes (an hour).
 # Set-up is automatic as root on Debian 12; otherwise each target says what to install.
 
-BUILD ?= build
+# `make CROSS=aarch64` builds for another architecture, by tools/cross/aarch64.ini, into build-aarch64/.
+CROSS ?=
+BUILD ?= build$(if $(CROSS),-$(CROSS))
 CC ?= gcc
 PYTEST = /usr/bin/python3 -m pytest -q -p no:cacheprovider
 # How many tests run at once: one more than there are processors, because many of them wait, and 4 at
@@ -15,8 +17,8 @@ all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
 
 $(BUILD)/build.ninja:
-	@tools/setup build
-	@CC=$(CC) meson setup $(BUILD) $(MESON_ARGS) >$(BUILD).log || { cat $(BUILD).log; rm -rf $(BUILD); exit 1; }
+	@tools/setup build $(if $(CROSS),cross-$(CROSS))
+	@CC=$(CC) meson setup $(BUILD) $(if $(CROSS),--cross-file tools/cross/$(CROSS).ini) $(MESON_ARGS) >$(BUILD).log || { cat $(BUILD).log; rm -rf $(BUILD); exit 1; }
 	@rm -f $(BUILD).log
 
 # A build of what runs without a VM under AddressSanitizer and UndefinedBehaviorSanitizer, with the

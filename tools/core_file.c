@@ -96,15 +96,25 @@ static void add_thread(struct core *c, const struct elf_prstatus *status)
 {
     struct user_regs_struct r;
     memcpy(&r, &status->pr_reg, sizeof(r));
-    struct core_thread t = {.tid = status->pr_pid,
-                            .registers = {.pc = r.rip,
-                                          .sp = r.rsp,
-                                          .fp = r.rbp,
-                                          .link = r.rax,
-                                          .method = r.rbx,
-                                          .sender_sp = r.r13,
-                                          .bcp = r.r13,
-                                          .popped_sp = r.rbx}};
+#if defined(__x86_64__)
+    struct registers registers = {.pc = r.rip,
+                                  .sp = r.rsp,
+                                  .fp = r.rbp,
+                                  .link = r.rax,
+                                  .method = r.rbx,
+                                  .sender_sp = r.r13,
+                                  .bcp = r.r13,
+                                  .popped_sp = r.rbx};
+#elif defined(__aarch64__)
+    struct registers registers = {.pc = r.pc,
+                                  .sp = r.sp,
+                                  .fp = r.regs[29],
+                                  .link = r.regs[30],
+                                  .method = r.regs[12],
+                                  .sender_sp = r.regs[19],
+                                  .bcp = r.regs[22]};
+#endif
+    struct core_thread t = {.tid = status->pr_pid, .registers = registers};
     (void)!vec_push(&c->threads, t);
 }
 
