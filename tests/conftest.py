@@ -102,6 +102,8 @@ def jdk(request):
     """A lab.Jdk: runs programs under one version of the matrix. What still runs at the test's end is killed."""
     if not lab.matrix_ready():
         pytest.skip(f"JDK {request.param}: the chroot is not there (tools/jdks setup)")
+    if request.param not in lab.versions_there():
+        pytest.skip(f"JDK {request.param} is not set up for {lab.ARCH} (tools/jdks setup --arch {lab.ARCH} {request.param})")
     version = lab.Jdk(request.param)
     yield version
     version.kill_started()

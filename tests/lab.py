@@ -12,9 +12,33 @@ import subprocess
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BUILD = ROOT / "build"
-VERSIONS = (8, 11, 17, 21, 25, 27)
 JDKS = ROOT / "tools" / "jdks"
+# make check-arm sets this to aarch64: the programs under test are those of build-aarch64/, on arm64's JDKs, in an emulator.
+ARCH = os.environ.get("JVMSCOPE_TEST_ARCH", "")
+VERSIONS = (8, 11, 17, 21, 25, 27)
+
+
+def _emulated():
+    """A folder like build/ whose command is a script that has the real one emulated."""
+    build = ROOT / f"build-{ARCH}"
+    folder = build / "emulated"
+    folder.mkdir(exist_ok=True)
+    for name in ("libhprof.so", "libjvmpi.so", "tests"):
+        if not (folder / name).is_symlink():
+            (folder / name).symlink_to(build / name)
+    script = folder / "jvmscope.new"
+    script.write_text(f'#!/bin/sh\nexec qemu-{ARCH} -L /usr/{ARCH}-linux-gnu "{build}/jvmscope" "$@"\n')
+    script.chmod(0o755)
+    script.rename(folder / "jvmscope")
+    return folder
+
+
+BUILD = _emulated() if ARCH else ROOT / "build"
+
+
+def _matrix(verb, *args, arch=ARCH):
+    """The arguments of tools/jdks for the architecture under test."""
+    return [str(JDKS), verb, *(["--arch", arch] if arch else []), *map(str, args)]
 
 _STOPPING = {"Serial": ["-XX:+UseSerialGC"], "Parallel": ["-XX:+UseParallelGC"], "G1": ["-XX:+UseG1GC"]}
 _OTHER = {name: ["-XX:+UnlockExperimentalVMOptions", *flags] for name, flags in {
@@ -36,7 +60,13 @@ COLLECTORS = {
 
 @functools.cache
 def matrix_ready():
-    return subprocess.run([JDKS, "check"], capture_output=True).returncode == 0
+    return all(subprocess.run(_matrix("check", arch=a), capture_output=True).returncode == 0 for a in {"", ARCH})
+
+
+@functools.cache
+def versions_there():
+    """The JDKs that are set up: all of the matrix, or those of arm64 that were asked for."""
+    return tuple(map(int, subprocess.run(_matrix("list"), capture_output=True, text=True).stdout.split()))
 
 
 @functools.cache
@@ -48,7 +78,7 @@ def chroot():
 @functools.cache
 def home(version):
     """JAVA_HOME of a version, as seen inside."""
-    return subprocess.run([JDKS, "home", str(version)], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(_matrix("home", version), capture_output=True, text=True, check=True).stdout.strip()
 
 
 @functools.cache
@@ -147,7 +177,7 @@ class Jdk:
 
     def command(self, *args):
         """The argument list that runs a command inside, with this JDK first on PATH."""
-        return [str(JDKS), "run", str(self.version), *map(str, args)]
+        return _matrix("run", self.version, *args)
 
     def run(self, *args, **kwargs):
         """Runs a command inside to its end; output captured as text."""

@@ -103,6 +103,7 @@ static void add_thread(struct core *c, const struct elf_prstatus *status)
                                   .link = r.rax,
                                   .method = r.rbx,
                                   .sender_sp = r.r13,
+                                  .old_sender_sp = r.r13,
                                   .bcp = r.r13,
                                   .popped_sp = r.rbx};
 #elif defined(__aarch64__)
@@ -112,7 +113,9 @@ static void add_thread(struct core *c, const struct elf_prstatus *status)
                                   .link = r.regs[30],
                                   .method = r.regs[12],
                                   .sender_sp = r.regs[19],
-                                  .bcp = r.regs[22]};
+                                  .old_sender_sp = r.regs[13],
+                                  .bcp = r.regs[22],
+                                  .popped_sp = r.regs[20]};
 #endif
     struct core_thread t = {.tid = status->pr_pid, .registers = registers};
     (void)!vec_push(&c->threads, t);

@@ -7,7 +7,7 @@
 
 #include <ucontext.h>
 
-enum { PROLOGUE_WORDS = 24, EPILOGUE_WORDS = 8 };
+enum { PROLOGUE_WORDS = 24, EPILOGUE_WORDS = 8, RETURN_WORDS = 4, ADAPTER_WORDS = 128 };
 
 #define STP_FP_LR_SP       UINT32_C(0xa9007bfd) /* stp x29, x30, [sp, #imm7 * 8] */
 #define STP_FP_LR_SP_MASK  UINT32_C(0xffc07fff)
@@ -22,6 +22,15 @@ enum { PROLOGUE_WORDS = 24, EPILOGUE_WORDS = 8 };
 #define SUB_REGISTER_MASK  UINT32_C(0xffe0ffff)
 #define RET                UINT32_C(0xd65f03c0)
 #define SIGN_A             UINT32_C(0xd503233f) /* paciasp */
+#define ADD_FP_SP          UINT32_C(0x910003fd) /* add x29, sp, #imm12 */
+#define ADD_FP_SP_MASK     UINT32_C(0xffc003ff)
+#define MOVE_X13_SP        UINT32_C(0x910003ed) /* mov x13, sp */
+#define MOVE_X19_SP        UINT32_C(0x910003f3) /* mov x19, sp */
+#define BR_X17             UINT32_C(0xd61f0220)
+#define ADD_X16_X16        UINT32_C(0x91000210) /* add x16, x16, #imm12 */
+#define ADD_X16_X16_MASK   UINT32_C(0xffc003ff)
+#define STORE_BCP_FP       UINT32_C(0xf80003b6) /* stur x22, [x29, #imm9] */
+#define STORE_BCP_FP_MASK  UINT32_C(0xffe00fff)
 
 static bool is_adjust(uint32_t word, uint32_t form)
 {
@@ -102,14 +111,14 @@ static enum frame_state stub_state(const struct memory *m, uint64_t pc, uint64_t
 static uint64_t interpreter_frame(const struct memory *m, uint64_t begin, uint64_t end)
 {
     /*
-     * sub sp, sp, N followed, a few stores later, by stp x29, x30, [sp, M]: from there on x29 may
-     * be set.
+     * sub sp, sp, N; a few stores; stp x29, x30, [sp, M]; and then add x29, sp, M, which is what is
+     * looked for, and a store of the sender's stack pointer.
      */
-    uint32_t word;
-    for (uint64_t at = (begin + 3) & ~UINT64_C(3); at + 4 <= end; at += 4) {
+    uint32_t word, before = 0;
+    for (uint64_t at = (begin + 3) & ~UINT64_C(3); at + 4 <= end; at += 4, before = word) {
         if (!memory_read(m, at, &word, 4))
             return 0;
-        if ((word & STP_FP_LR_SP_MASK) == STP_FP_LR_SP)
+        if ((before & STP_FP_LR_SP_MASK) == STP_FP_LR_SP && (word & ADD_FP_SP_MASK) == ADD_FP_SP)
             return at;
     }
     return 0;
@@ -117,12 +126,60 @@ static uint64_t interpreter_frame(const struct memory *m, uint64_t begin, uint64
 
 static enum frame_state entry_state(uint64_t pc, uint64_t frame)
 {
-    return frame == 0 || pc <= frame ? FRAME_NONE : FRAME_FULL;
+    return frame == 0 || pc <= frame ? FRAME_NONE : pc == frame + 4 ? FRAME_FP_LIVE : FRAME_FULL;
+}
+
+static unsigned interpreter_bcp(const struct memory *m, uint64_t begin, uint64_t end)
+{
+    uint32_t word;
+    for (uint64_t at = (begin + 3) & ~UINT64_C(3); at + 4 <= end; at += 4)
+        if (memory_read(m, at, &word, 4) && (word & STORE_BCP_FP_MASK) == STORE_BCP_FP) {
+            int32_t bytes = (int32_t)(word << 11) >> 23; /* bits 20 to 12, signed */
+            return bytes < 0 && bytes % 8 == 0 ? (unsigned)(-bytes / 8) : 0;
+        }
+    return 0;
 }
 
 static bool interpreter_return(const struct memory *m, const struct registers *r, uint64_t *ret_pc,
                                uint64_t *ret_sp)
 {
+    /* Behind ldp x29, x30, [sp], 16 and before ret; between the two only sp and barriers. */
+    uint32_t code[2 * RETURN_WORDS];
+    if (!memory_read(m, r->pc - RETURN_WORDS * 4, code, sizeof(code)))
+        return false;
+    int from = RETURN_WORDS - 1, to = RETURN_WORDS;
+    while (from >= 0 && code[from] != LDP_FP_LR_POP && code[from] != RET)
+        from--;
+    while (to < 2 * RETURN_WORDS && code[to] != RET && code[to] != LDP_FP_LR_POP)
+        to++;
+    if (from < 0 || code[from] == RET || to == 2 * RETURN_WORDS || code[to] != RET)
+        return false;
+    *ret_pc = r->link;
+    *ret_sp = MAX(r->popped_sp, r->sp);
+    return true;
+}
+
+static bool linkage_entry(const struct memory *m, uint64_t pc)
+{
+    /* adrp x16, page; ldr x17, [x16, N]; add x16, x16, N; br x17: pc at any of them */
+    uint32_t code[4];
+    if (!memory_read(m, pc, code, sizeof(code)))
+        return false;
+    for (unsigned i = 0; i < 4; i++)
+        if (code[i] == BR_X17)
+            return i == 0 || (code[i - 1] & ADD_X16_X16_MASK) == ADD_X16_X16;
+    return false;
+}
+
+static bool notes_sender_sp(const struct memory *m, uint64_t pc, uint64_t begin)
+{
+    uint32_t word;
+    for (unsigned i = 1; i <= ADAPTER_WORDS && pc - 4 * i >= begin; i++) {
+        if (!memory_read(m, pc - 4 * i, &word, 4) || word == RET)
+            return false;
+        if (word == MOVE_X13_SP || word == MOVE_X19_SP)
+            return true;
+    }
     return false;
 }
 
@@ -141,12 +198,16 @@ const struct arch arch_aarch64 = {
     .dwarf_ra = 30,
     .return_on_stack = false,
     .wrapper_slot = -8,
+    .callee_overlaps = true,
     .address_mask = (UINT64_C(1) << 48) - 1,
     .compiled_state = compiled_state,
     .stub_state = stub_state,
+    .interpreter_bcp = interpreter_bcp,
+    .notes_sender_sp = notes_sender_sp,
     .interpreter_frame = interpreter_frame,
     .entry_state = entry_state,
     .interpreter_return = interpreter_return,
+    .linkage_entry = linkage_entry,
     .follows_call = follows_call,
 };
 
@@ -161,8 +222,9 @@ void arch_registers(const void *context, struct registers *ret)
         .link = c->regs[30],
         .method = c->regs[12],
         .sender_sp = c->regs[19],
+        .old_sender_sp = c->regs[13],
         .bcp = c->regs[22],
-        .popped_sp = 0,
+        .popped_sp = c->regs[20],
     };
 }
 #endif

@@ -13,6 +13,7 @@ enum {
     SLOT_METHOD = -3,
     COMPILED_INLINE_MAX = 1 << 12,
     CONTINUATION_ENTRY_WORDS = 24,
+    ROUTINE_FRAME_MAX = 1024,
 };
 
 static uint64_t slot(uint64_t fp, int words)
@@ -55,13 +56,19 @@ at_each_sample static bool leave_with_state(struct walk *k, enum frame_state sta
     }
 }
 
+/* What the caller of an interpreted method left its stack pointer in, as long as that is there. */
+static uint64_t register_of_sender_sp(const struct walk *k)
+{
+    return k->w->layout.version < 20 ? k->r.old_sender_sp : k->r.sender_sp;
+}
+
 /* An interpreted method whose frame is not there or not finished: the method is in its register. */
 static bool step_interpreter_entry(struct walk *k, const struct interpreter_entry *entry)
 {
     const struct walker *w = k->w;
     struct registers r = k->r;
     enum frame_state state = w->arch->entry_state(r.pc, w->entry_frame[entry - w->code.entries]);
-    uint64_t pc = 0, sp = r.sender_sp, fp = r.fp, method;
+    uint64_t pc = 0, sp = register_of_sender_sp(k), fp = r.fp, method;
     int32_t bci;
     bool native;
     if (state == FRAME_FULL && r.sp <= slot(r.fp, -(int)w->layout.interpreter_bcp))
@@ -78,7 +85,7 @@ static bool step_interpreter_entry(struct walk *k, const struct interpreter_entr
         if (!walk_stack_word(k, r.sp, &fp) || !walk_stack_word(k, r.sp + 8, &pc))
             return false;
     } else if (!walk_stack_word(k, r.fp, &fp) || !walk_stack_word(k, r.fp + 8, &pc) ||
-               (r.sp <= slot(r.fp, SLOT_SENDER_SP) &&
+               (state == FRAME_FULL && r.sp <= slot(r.fp, SLOT_SENDER_SP) &&
                 !walk_stack_word(k, slot(r.fp, SLOT_SENDER_SP), &sp))) {
         return false;
     }
@@ -91,10 +98,12 @@ static bool step_interpreter_entry(struct walk *k, const struct interpreter_entr
     return true;
 }
 
-/* What an interpreted frame says of it; in the heap that is a distance. */
-static uint64_t sender_sp(const struct walk *k, uint64_t word)
+/* What an interpreted frame, called from pc, says of it; in the heap that is a distance. */
+static uint64_t sender_sp(const struct walk *k, uint64_t pc, uint64_t word)
 {
-    return k->in_chunk ? k->r.fp + 8 * word : word;
+    uint64_t sp = k->in_chunk ? k->r.fp + 8 * word : word;
+    bool overlaps = k->w->arch->callee_overlaps && code_is_interpreter(&k->w->code, pc);
+    return overlaps ? MAX(sp, k->r.fp + 16) : sp;
 }
 
 static bool step_interpreter(struct walk *k)
@@ -138,8 +147,8 @@ static bool step_interpreter(struct walk *k)
                   walk_id_of_method(method, known.check), native ? BCI_NATIVE : bci);
     }
     return walk_stack_word(k, r.fp, &fp) && walk_stack_word(k, r.fp + 8, &pc) &&
-           walk_stack_word(k, slot(r.fp, SLOT_SENDER_SP), &sp) && (sp = sender_sp(k, sp)) > r.fp &&
-           walk_leave(k, pc, sp, fp);
+           walk_stack_word(k, slot(r.fp, SLOT_SENDER_SP), &sp) &&
+           (sp = sender_sp(k, pc, sp)) > r.fp && walk_leave(k, pc, sp, fp);
 }
 
 /* The methods at an address of compiled code; the outermost alone where its frame is not there. */
@@ -271,12 +280,15 @@ static bool step_compiled(struct walk *k, const struct code_blob *blob)
 }
 
 /* Adapters move the arguments: the return address may be off the stack for some instructions. */
-static bool step_adapter(struct walk *k)
+static bool step_adapter(struct walk *k, const struct code_blob *blob)
 {
     struct registers r = k->r;
-    uint64_t pc;
+    uint64_t pc, sp = register_of_sender_sp(k);
+    bool near = sp >= r.sp && sp < r.sp + 4096 && (sp & 7) == 0;
     if (!k->w->arch->return_on_stack)
-        return leave_frameless(k);
+        return near && k->w->arch->notes_sender_sp(&k->w->memory, r.pc, blob->begin)
+                   ? k->top && walk_leave(k, r.link, sp, r.fp)
+                   : leave_frameless(k);
     if (!walk_stack_word(k, r.sp, &pc))
         return false;
     if (!code_holds(&k->w->code, pc))
@@ -285,9 +297,7 @@ static bool step_adapter(struct walk *k)
      * From where the return address is in a register on, another register says what the caller's
      * stack pointer was.
      */
-    bool noted =
-        pc == r.link && r.sender_sp >= r.sp && r.sender_sp < r.sp + 4096 && (r.sender_sp & 7) == 0;
-    return walk_leave(k, pc, noted ? r.sender_sp : r.sp + 8, r.fp);
+    return walk_leave(k, pc, pc == r.link && near ? sp : r.sp + 8, r.fp);
 }
 
 /* Where VM code called Java: the call's wrapper notes the Java frame before. */
@@ -384,12 +394,26 @@ static bool step_return_barrier(struct walk *k)
 }
 
 /*
+ * True when a stub keeps its frame at the frame pointer, and that is not farther than size above
+ * the stack pointer. Only with a link register, by which such a frame is told from a caller's.
+ */
+static bool has_frame_at_fp(const struct walk *k, uint64_t size, uint64_t *ret_pc, uint64_t *ret_fp)
+{
+    return k->top && !k->w->arch->return_on_stack && k->r.fp - k->r.sp <= size &&
+           walk_stack_word(k, k->r.fp, ret_fp) && walk_stack_word(k, k->r.fp + 8, ret_pc);
+}
+
+/*
  * Routines without a frame of a known size: none, or one that begins by pushing the frame pointer.
  */
 static bool leave_routine(struct walk *k)
 {
     const struct walker *w = k->w;
     uint64_t pc, fp, at = k->r.fp + 8;
+    /* A routine that calls nothing leaves the link register alone after it has saved it. */
+    if (has_frame_at_fp(k, ROUTINE_FRAME_MAX, &pc, &fp) && pc == k->r.link &&
+        walk_leave(k, pc, k->r.fp + 16, fp))
+        return true;
     if (k->top && !w->arch->return_on_stack && w->arch->follows_call(&w->memory, k->r.link) &&
         leave_frameless(k))
         return true;
@@ -446,6 +470,12 @@ static bool step_stub(struct walk *k, const struct code_blob *blob)
         state = w->arch->compiled_state(&w->memory, pc, blob->begin,
                                         blob->begin + (uint64_t)blob->frame_offset, blob->end,
                                         blob->frame_bytes);
+    uint64_t return_pc, fp;
+    /* While it restores registers the stack pointer moves, and the frame pointer stands still. */
+    if (state == FRAME_FULL && blob->frame_bytes >= 16 &&
+        has_frame_at_fp(k, (uint64_t)blob->frame_bytes - 16, &return_pc, &fp) &&
+        walk_is_code(k, return_pc))
+        return walk_leave(k, return_pc, k->r.fp + 16, fp);
     if (state != FRAME_FULL || blob->frame_bytes > 0)
         return leave_with_state(k, state, blob->frame_bytes);
     return leave_routine(k) || (may_be_barrier && step_return_barrier(k));
@@ -470,7 +500,7 @@ at_each_sample bool java_step(struct walk *k)
     case CODE_VTABLE:
         return leave_frameless(k);
     case CODE_ADAPTER:
-        return step_adapter(k);
+        return step_adapter(k, &blob);
     default:
         return step_stub(k, &blob);
     }

@@ -122,7 +122,9 @@ bool native_step(struct walk *k)
     if (k->full)
         return true;
     if (!find_rule(k, module, pc, &rule))
-        return leave_by_frame_pointer(k);
+        return (k->top && w->arch->linkage_entry(&w->memory, pc) &&
+                walk_leave(k, k->r.link, k->r.sp, k->r.fp)) ||
+               leave_by_frame_pointer(k);
     if (rule.base == CFI_SIGNAL)
         return leave_signal(k);
     if (rule.base == CFI_END) {

@@ -376,6 +376,10 @@ static int prepare(struct walker *w, void *libjvm, const void *env, uint64_t jav
     unloads_find(&w->unloads, &w->layout, &w->memory);
     if ((r = code_cache_init(&w->code, &w->layout, &w->memory, why, size)) < 0)
         return r;
+    unsigned bcp =
+        w->arch->interpreter_bcp(&w->memory, w->code.interpreter, w->code.interpreter_end);
+    if (bcp)
+        w->layout.interpreter_bcp = (uint8_t)bcp;
     w->env_offset = (int64_t)((uint64_t)(uintptr_t)env - java_thread);
     if (w->env_offset <= 0 || w->env_offset >= w->layout.sizeof_thread) {
         snprintf(why, size, "JDK %d keeps a thread's JNI environment elsewhere", w->layout.version);

@@ -182,6 +182,12 @@ static enum frame_state stub_state(const struct memory *m, uint64_t pc, uint64_t
     return code[0] == 0x5d && at[0] == 0xff && (at[1] & 0xf8) == 0xe0 ? FRAME_NONE : FRAME_FULL;
 }
 
+/* Told by the version of the VM alone (hotspot/layout.c). */
+static unsigned interpreter_bcp(const struct memory *m, uint64_t begin, uint64_t end)
+{
+    return 0;
+}
+
 static uint64_t interpreter_frame(const struct memory *m, uint64_t begin, uint64_t end)
 {
     /* push rbp; mov rbp, rsp; push r13 (the sender's stack pointer) */
@@ -214,6 +220,12 @@ static bool interpreter_return(const struct memory *m, const struct registers *r
         return false;
     *ret_sp = r->popped_sp;
     return true;
+}
+
+/* They have call frame information. */
+static bool linkage_entry(const struct memory *m, uint64_t pc)
+{
+    return false;
 }
 
 static bool follows_call(const struct memory *m, uint64_t address)
@@ -249,9 +261,11 @@ const struct arch arch_x86_64 = {
     .address_mask = UINT64_MAX,
     .compiled_state = compiled_state,
     .stub_state = stub_state,
+    .interpreter_bcp = interpreter_bcp,
     .interpreter_frame = interpreter_frame,
     .entry_state = entry_state,
     .interpreter_return = interpreter_return,
+    .linkage_entry = linkage_entry,
     .follows_call = follows_call,
 };
 
@@ -266,6 +280,7 @@ at_each_sample void arch_registers(const void *context, struct registers *ret)
         .link = (uint64_t)g[REG_RAX],
         .method = (uint64_t)g[REG_RBX],
         .sender_sp = (uint64_t)g[REG_R13],
+        .old_sender_sp = (uint64_t)g[REG_R13],
         .bcp = (uint64_t)g[REG_R13],
         .popped_sp = (uint64_t)g[REG_RBX],
     };

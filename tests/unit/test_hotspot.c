@@ -256,6 +256,68 @@ static void frames_of_aarch64(void **state)
     assert_int_equal(state_at(&arch_aarch64, code, sizeof(pushes), 8, 8, 64), FRAME_FULL);
 }
 
+/*
+ * Code of the interpreter of aarch64: where an entry sets the frame pointer, where the bytecode
+ * pointer is kept, and what the return sequence says.
+ */
+static void interpreter_of_aarch64(void **state)
+{
+    /*
+     * stp x8, x22, [sp, #-96]!; stp x29, x30, [sp, #80]; add x29, sp, #80; stp xzr, x13, [sp, #64];
+     * stur x22, [x29, #-72]; mov sp, x29; ldp x29, x30, [sp], #16; and sp, x20, #-16; ret
+     */
+    static const uint32_t words[] = {0xd503201f, 0xd503201f, 0xd503201f, 0xa9ba5be8,
+                                     0xa9057bfd, 0x910143fd, 0xa90437ff, 0xf81b83b6,
+                                     0x910003bf, 0xa8c17bfd, 0x927cee9f, 0xd65f03c0,
+                                     0xd503201f, 0xd503201f, 0xd503201f, 0xd503201f};
+    struct bytes b = {(const uint8_t *)words, sizeof(words)};
+    struct memory m = {&b, bytes_read};
+    uint64_t end = BASE + sizeof(words), frame = BASE + 20, pc, sp;
+    assert_int_equal(arch_aarch64.interpreter_bcp(&m, BASE, end), 9);
+    assert_int_equal(arch_aarch64.interpreter_bcp(&m, BASE + 32, end), 0);
+    assert_int_equal(arch_aarch64.interpreter_frame(&m, BASE, end), frame);
+    assert_int_equal(arch_aarch64.interpreter_frame(&m, BASE + 24, end), 0);
+    assert_int_equal(arch_aarch64.entry_state(frame - 4, frame), FRAME_NONE);
+    assert_int_equal(arch_aarch64.entry_state(frame, frame), FRAME_NONE);
+    assert_int_equal(arch_aarch64.entry_state(frame + 4, frame), FRAME_FP_LIVE);
+    assert_int_equal(arch_aarch64.entry_state(frame + 8, frame), FRAME_FULL);
+
+    /* Only where the frame is gone: at the adjustment of the stack pointer and at the return. */
+    struct registers r = {.sp = 0x1000, .link = 0x7777, .popped_sp = 0x1030};
+    for (unsigned at = 16; at <= 48; at += 4) {
+        r.pc = BASE + at;
+        bool gone = at == 40 || at == 44;
+        assert_int_equal(arch_aarch64.interpreter_return(&m, &r, &pc, &sp), gone);
+        if (gone) {
+            assert_int_equal(pc, 0x7777);
+            assert_int_equal(sp, 0x1030);
+        }
+    }
+}
+
+static void adapters_and_linkage_of_aarch64(void **state)
+{
+    /*
+     * mov x13, sp; sub sp, sp, #32; str x0, [sp]; ret; str x0, [sp]; adrp x16, 0; ldr x17, [x16];
+     * add x16, x16, #0; br x17; then br x17 alone
+     */
+    static const uint32_t words[] = {0xd503201f, 0x910003ed, 0xd10083ff, 0xf90003e0, 0xd65f03c0,
+                                     0xf90003e0, 0x90000010, 0xf9400211, 0x91000210, 0xd61f0220,
+                                     0xd503201f, 0xd503201f, 0xd61f0220, 0xd503201f, 0xd503201f};
+    static const unsigned linkage[] = {24, 28, 32, 36};
+    struct bytes b = {(const uint8_t *)words, sizeof(words)};
+    struct memory m = {&b, bytes_read};
+    assert_false(arch_aarch64.notes_sender_sp(&m, BASE + 4, BASE));
+    assert_true(arch_aarch64.notes_sender_sp(&m, BASE + 8, BASE));
+    assert_true(arch_aarch64.notes_sender_sp(&m, BASE + 16, BASE));
+    assert_false(arch_aarch64.notes_sender_sp(&m, BASE + 16, BASE + 8));
+    assert_false(arch_aarch64.notes_sender_sp(&m, BASE + 24, BASE));
+    for (unsigned i = 0; i < ARRAY_SIZE(linkage); i++)
+        assert_true(arch_aarch64.linkage_entry(&m, BASE + linkage[i]));
+    assert_false(arch_aarch64.linkage_entry(&m, BASE + 16));
+    assert_false(arch_aarch64.linkage_entry(&m, BASE + 40));
+}
+
 static bool call_before(const uint8_t *code, size_t len)
 {
     uint8_t padded[64] = {0};
@@ -341,6 +403,8 @@ int main(void)
         cmocka_unit_test(a_loop_of_scopes_ends),
         cmocka_unit_test(prologues_and_epilogues_of_x86_64),
         cmocka_unit_test(frames_of_aarch64),
+        cmocka_unit_test(interpreter_of_aarch64),
+        cmocka_unit_test(adapters_and_linkage_of_aarch64),
         cmocka_unit_test(calls_are_known),
         cmocka_unit_test(faults_are_survived),
     };

@@ -178,6 +178,35 @@ static void before_the_frame_is_built(void **state)
     }
 }
 
+/*
+ * aarch64: two interpreted frames, of which the inner one lies above what the outer one notes as
+ * its stack pointer, because its locals are the outer one's expressions.
+ */
+static void interpreted_frames_overlap(void **state)
+{
+    struct scene s;
+    make_scene(&s, &arch_aarch64);
+    uint64_t outer = s.return_slot + 8 + 128, inner = outer - 128, constant;
+    const struct hotspot_layout *l = &s.code.layout;
+    memcpy(&constant, s.code.im.bytes + (s.interpreted - BASE) + l->method_const, 8);
+    poke64(&s.code.im, inner, outer);
+    poke64(&s.code.im, inner + 8, s.code.cache.interpreter + 99);
+    poke64(&s.code.im, inner - 8, inner - 64);
+    poke64(&s.code.im, inner - 24, s.interpreted);
+    poke64(&s.code.im, inner - 8 * l->interpreter_bcp,
+           constant + (uint64_t)l->sizeof_const_method + 3);
+    s.walk.stack_low = inner - 96;
+    s.walk.r = (struct registers){
+        .pc = s.code.cache.interpreter + 50, .sp = inner - 96, .fp = inner, .bcp = 1};
+    walk_run(&s.walk, &s.end);
+    assert_int_equal(s.end.status, WALK_COMPLETE);
+    assert_false(s.end.recovered);
+    assert_int_equal(s.walk.count, 2);
+    expect(&s, 0, WALK_INTERPRETED, s.interpreted, 3);
+    expect(&s, 1, WALK_INTERPRETED, s.interpreted, 5);
+    drop_scene(&s);
+}
+
 /* Walks again from the compiled frame, as if from a caller's frame. */
 static void walk_as_caller(struct scene *s)
 {
@@ -633,6 +662,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compiled_interpreted_and_entry),
         cmocka_unit_test(before_the_frame_is_built),
+        cmocka_unit_test(interpreted_frames_overlap),
         cmocka_unit_test(a_site_counts_for_its_compilation),
         cmocka_unit_test(claims_are_looked_at_in_the_end),
         cmocka_unit_test(a_word_that_is_no_method_is_none),
