@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # jvmscope. `make` builds (half a minute), `make demo` shows (three minutes), `make check` tests (up to 30 minutes),
-# `make check-all` tests every combination (hours), `make bench` measures what doc/measured.md quotes (an hour).
+# `make check-all` tests every combination (hours), `make check-arm` tests on an emulated aarch64 (an hour),
+# `make bench` measures what doc/measured.md quotes (an hour).
 # Set-up is automatic as root on Debian 12; otherwise each target says what to install.
 
 # `make CROSS=aarch64` builds for another architecture, by tools/cross/aarch64.ini, into build-aarch64/.
@@ -41,6 +42,17 @@ check:
 	@$(MAKE) --no-print-directory all sanitized
 	@$(PYTEST) -n $(JOBS) --dist loadfile --run-again tests -m 'not slow and not soak and not measured' $(ARGS)
 
+# The tests that need no clock, on arm64's JDKs in an emulator (hours: an emulated VM takes ten times as long). ARM_JDKS says
+# on which JDKs. The list names what passes there; what measures time, or starts a debugger or a container, is not in it.
+ARM_JDKS ?= 17
+ARM_TESTS = test_walker.py::test_tiny_methods test_walker.py::test_shares_are_known test_walker.py::test_ten_thousand_frames
+check-arm:
+	@tools/setup build check jdks
+	@tools/jdks setup --arch aarch64 $(ARM_JDKS)
+	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory CROSS=aarch64 all
+	@JVMSCOPE_TEST_ARCH=aarch64 $(PYTEST) $(ARM_TESTS:%=tests/integration/%) $(ARGS)
+
 check-all:
 	@tools/setup build check jdks
 	@$(MAKE) --no-print-directory all sanitized
@@ -74,4 +86,4 @@ install: all
 clean:
 	rm -rf $(BUILD) build-*
 
-.PHONY: dist all sanitized demo check check-all bench lint fuzz soak install clean
+.PHONY: dist all sanitized demo check check-arm check-all bench lint fuzz soak install clean
