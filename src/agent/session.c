@@ -28,7 +28,7 @@
 
 #pragma weak malloc_trim /* musl's allocator does not have this function */
 
-enum { WORK_MS = 100, DRAIN_MS = 50, HURRY_MS = 1, DISMISS_MS = 20, END_MS = 10000 };
+enum { WORK_MS = 100, DRAIN_MS = 50, HURRY_MS = 1, DISMISS_MS = 20, RETRY_MS = 20, END_MS = 10000 };
 
 #define SAVE_NS       (2 * NS_PER_SECOND)
 #define SAVE_EVENT_NS (1500 * UINT64_C(1000)) /* pause for each event that a save wrote */
@@ -41,6 +41,50 @@ static pthread_mutex_t message_lock = PTHREAD_MUTEX_INITIALIZER; /* protects its
 /* used with lock: the worker has to check worker_stop */
 static pthread_cond_t worker_due;
 static bool worker_there, worker_stop;
+
+/*
+ * What holds the lock for long and what it writes, for those that must not wait for it: a start or
+ * an end may change classes for a minute.
+ */
+static struct {
+    pthread_mutex_t lock;
+    const char *state; /* as in proto/control.h; NULL: nothing */
+    char path[PATH_MAX];
+} occupied = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct timespec timespec_after(struct timespec t, long ms)
+{
+    t.tv_nsec += ms * (long)NS_PER_MS;
+    t.tv_sec += t.tv_nsec / (long)NS_PER_SECOND;
+    t.tv_nsec %= (long)NS_PER_SECOND;
+    return t;
+}
+
+static void occupy(const char *state, const char *path)
+{
+    pthread_mutex_lock(&occupied.lock);
+    occupied.state = state;
+    if (path)
+        snprintf(occupied.path, sizeof(occupied.path), "%s", path);
+    pthread_mutex_unlock(&occupied.lock);
+}
+
+/* Takes the lock; false when its holder is occupied. */
+static bool lock_unless_occupied(void)
+{
+    for (;;) {
+        pthread_mutex_lock(&occupied.lock);
+        bool is = occupied.state;
+        pthread_mutex_unlock(&occupied.lock);
+        if (is)
+            return false;
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until = timespec_after(until, RETRY_MS);
+        if (pthread_mutex_timedlock(&lock, &until) == 0)
+            return true;
+    }
+}
 
 static atomic_bool hurry; /* the worker's next round is due at once */
 
@@ -359,10 +403,7 @@ static struct timespec due_in(long ms)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_nsec += ms * (long)NS_PER_MS;
-    t.tv_sec += t.tv_nsec / (long)NS_PER_SECOND;
-    t.tv_nsec %= (long)NS_PER_SECOND;
-    return t;
+    return timespec_after(t, ms);
 }
 
 /*
@@ -380,9 +421,11 @@ static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
             break;
         if (s->due_ns && now_ns() >= s->due_ns) {
             shut_rows();
+            occupy("stopping", s->out.path);
             dump_rows(s, jni, DUMP_STOP);
             finish(s, jni);
             last.untold = true;
+            occupy(NULL, NULL);
             break;
         }
         if (now_ns() - s->last_work_ns + DRAIN_MS * NS_PER_MS / 2 < WORK_MS * NS_PER_MS)
@@ -522,6 +565,7 @@ static int begin(struct session *s, JNIEnv *jni, struct buf *why)
         free_session(s);
         return r;
     }
+    occupy("starting", s->out.path);
     session_now = s;
     fault_set(s->options.v[OPT_FAIL].text);
     fault_steps_of("session");
@@ -534,7 +578,24 @@ static int begin(struct session *s, JNIEnv *jni, struct buf *why)
     fault_steps_of(NULL);
     if (r < 0)
         give_up(s, jni);
+    occupy(NULL, NULL);
     return r;
+}
+
+/* Takes the lock, or tells that another recording is being started. */
+static int lock_to_begin(struct buf *why)
+{
+    if (lock_unless_occupied())
+        return 0;
+    pthread_mutex_lock(&occupied.lock);
+    bool starting = occupied.state && strcmp(occupied.state, "starting") == 0;
+    if (starting)
+        buf_printf(why, "already recording to %s", occupied.path);
+    pthread_mutex_unlock(&occupied.lock);
+    if (starting)
+        return -EBUSY;
+    pthread_mutex_lock(&lock);
+    return 0;
 }
 
 int session_begin(struct options *o, const char *text, JNIEnv *jni, struct buf *why)
@@ -551,8 +612,11 @@ int session_begin(struct options *o, const char *text, JNIEnv *jni, struct buf *
     s->text = copy;
     s->messages.limit = 16384;
     *o = (struct options){0};
-    pthread_mutex_lock(&lock);
-    int r;
+    int r = lock_to_begin(why);
+    if (r < 0) {
+        free_session(s);
+        return r;
+    }
     if (session_now || vm.dying) {
         buf_printf(why, "already recording to %s",
                    session_now ? session_now->out.path : "nothing: the VM is ending");
@@ -571,11 +635,13 @@ int session_vm_init(JNIEnv *jni, struct buf *why)
     vm.live = true;
     int r = 0;
     if (session_now) {
+        occupy("starting", session_now->out.path);
         fault_steps_of("session");
         r = start(session_now, jni, why);
         fault_steps_of(NULL);
         if (r < 0)
             give_up(session_now, jni);
+        occupy(NULL, NULL);
     }
     pthread_mutex_unlock(&lock);
     return r;
@@ -646,14 +712,36 @@ static void describe(int error, struct buf *why)
         buf_string(why, session_now ? session_now->failed : "not recording");
 }
 
-int session_dump(JNIEnv *jni, enum dump_reason reason, struct buf *why)
+/* With the lock held. */
+static int dump_now(JNIEnv *jni, struct buf *why)
 {
-    pthread_mutex_lock(&lock);
-    int r = session_now && session_now->running ? dump_rows(session_now, jni, reason) : -ESRCH;
+    int r = -ESRCH;
+    if (session_now && session_now->running) {
+        occupy("recording", session_now->out.path);
+        r = dump_rows(session_now, jni, DUMP_REQUEST);
+        occupy(NULL, NULL);
+    }
     if (r < 0)
         describe(r, why);
+    return r;
+}
+
+int session_dump(JNIEnv *jni, struct buf *why)
+{
+    pthread_mutex_lock(&lock);
+    int r = dump_now(jni, why);
     pthread_mutex_unlock(&lock);
     return r;
+}
+
+void session_dump_unless_occupied(JNIEnv *jni)
+{
+    struct buf why = BUF(4096);
+    if (!lock_unless_occupied())
+        return;
+    (void)dump_now(jni, &why);
+    pthread_mutex_unlock(&lock);
+    buf_release(&why);
 }
 
 int session_run(JNIEnv *jni, void (*f)(struct session *s, JNIEnv *jni, void *context),
@@ -661,8 +749,11 @@ int session_run(JNIEnv *jni, void (*f)(struct session *s, JNIEnv *jni, void *con
 {
     pthread_mutex_lock(&lock);
     bool running = session_now && session_now->running;
-    if (running)
+    if (running) {
+        occupy("recording", session_now->out.path);
         f(session_now, jni, context);
+        occupy(NULL, NULL);
+    }
     pthread_mutex_unlock(&lock);
     return running ? 0 : -ESRCH;
 }
@@ -673,9 +764,11 @@ int session_end(JNIEnv *jni, struct buf *why)
     pthread_mutex_lock(&lock);
     int r = -ESRCH;
     if (session_now && session_now->running) {
+        occupy("stopping", session_now->out.path);
         (void)dump_rows(session_now, jni, DUMP_STOP);
         r = finish(session_now, jni);
         stop_worker();
+        occupy(NULL, NULL);
     } else if (!session_now && last.untold) {
         r = last.error;
         last.untold = false;
@@ -686,9 +779,24 @@ int session_end(JNIEnv *jni, struct buf *why)
     return r;
 }
 
+/* The answer while the session cannot be looked at. */
+static void status_occupied(struct buf *out)
+{
+    int done = 0, of = 0;
+    pthread_mutex_lock(&occupied.lock);
+    const char *state = occupied.state ? occupied.state : "recording";
+    buf_printf(out, "state %s\nfile %s\n", state, occupied.path);
+    pthread_mutex_unlock(&occupied.lock);
+    if (batches_progress(&done, &of))
+        buf_printf(out, "changing %d of %d classes\n", done, of);
+}
+
 void session_status(struct buf *out, bool tells)
 {
-    pthread_mutex_lock(&lock);
+    if (!lock_unless_occupied()) {
+        status_occupied(out);
+        return;
+    }
     struct session *s = session_now;
     buf_printf(out, "state %s\n", s ? "recording" : "idle");
     if (!s && *last.path)

@@ -60,7 +60,12 @@ void session_vm_ending(JNIEnv *jni);
 /* VMDeath: buffers are flushed, sections are dumped (doe=y), and the output is closed. */
 void session_vm_death(JNIEnv *jni);
 /* Writes everything recorded so far; -ESRCH when there is no session. */
-int session_dump(JNIEnv *jni, enum dump_reason reason, struct buf *why);
+int session_dump(JNIEnv *jni, struct buf *why) must_check;
+/*
+ * The same for SIGQUIT, whose thread also prints thread dumps and must not wait: nothing happens
+ * while a recording is being started, ended or dumped.
+ */
+void session_dump_unless_occupied(JNIEnv *jni);
 /* Calls f under the session's lock if there is a session and its captures run; otherwise -ESRCH. */
 int session_run(JNIEnv *jni, void (*f)(struct session *s, JNIEnv *jni, void *context),
                 void *context);
@@ -73,7 +78,10 @@ int session_thread(JNIEnv *jni, const char *name, jvmtiStartFunction run, void *
 int session_end(JNIEnv *jni, struct buf *why);
 /* For a capture's save, between its events: drains the other captures if that is due. */
 void session_drain(struct session *s, JNIEnv *jni);
-/* Appends control.h's lines from `state` on. tells: the messages among them count as reported. */
+/*
+ * Appends control.h's lines from `state` on. tells: the messages among them count as reported. Does
+ * not wait for a start or an end that takes long.
+ */
 void session_status(struct buf *out, bool tells);
 /*
  * Afterwards the jmethodIDs of all prepared classes exist (AsyncGetCallTrace needs them). For

@@ -11,10 +11,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { WAIT_MOST_MS = 100 };
 
 #define LIBRARY   "libhprof.so"
 #define COPY_NAME SCRATCH_PREFIX "%016" PRIx64 ".so"
@@ -103,7 +106,8 @@ static int check_answer(struct buf *answer, struct buf *why)
  */
 static uint64_t limit_of(const char *options)
 {
-    static const char *const work[] = {"control=start", "control=stop", "control=dump"};
+    static const char *const work[] = {"control=start", "control=stop", "control=dump",
+                                       "control=trace"};
     for (size_t i = 0; i < ARRAY_SIZE(work); i++) {
         if (strncmp(options, work[i], strlen(work[i])) == 0)
             return ATTACH_WORK_NS;
@@ -113,15 +117,47 @@ static uint64_t limit_of(const char *options)
 
 void (*agent_progress)(unsigned done, unsigned of);
 
-/* Reads the progress that the agent writes into the reply file while the VM is working. */
-static void read_progress(void *context)
+/*
+ * Whether the agent is still carrying out the message whose reply file is given. Shows the progress
+ * that it writes there.
+ */
+static bool is_working(int reply)
 {
     char line[64] = "";
     unsigned done, of;
-    const struct scratch *reply = context;
-    if (agent_progress && pread(reply->fd, line, sizeof(line) - 1, 0) > 0 &&
-        sscanf(line, "changing %u %u", &done, &of) == 2)
+    if (pread(reply, line, sizeof(line) - 1, 0) < 0)
+        return false;
+    if (agent_progress && sscanf(line, CONTROL_CHANGING " %u %u", &done, &of) == 2)
         agent_progress(done, of);
+    return line[0] == *CONTROL_WORKING || line[0] == *CONTROL_CHANGING;
+}
+
+static void show_progress(void *context)
+{
+    (void)is_working(*(const int *)context);
+}
+
+/* Waits until the agent has carried out a message, for which the VM may not have waited. */
+static int read_reply(const struct vm *vm, int reply, uint64_t limit_ns, struct buf *answer,
+                      struct buf *why)
+{
+    struct attach_wait wait = {now_ns(), limit_ns, 0};
+    for (int ms = 1; is_working(reply); ms = MIN(2 * ms, WAIT_MOST_MS)) {
+        bool ended = vm_has_ended(vm);
+        if (ended && is_working(reply)) /* it may have answered before it ended */
+            return say(why, -ESRCH, "the VM ended");
+        int r = ended ? 0 : attach_wait_on(vm, &wait, why);
+        if (r < 0)
+            return r;
+        poll(NULL, 0, ended ? 0 : ms);
+    }
+    _cleanup_free_ uint8_t *data = NULL;
+    size_t len;
+    int r = read_all(reply, CONTROL_ANSWER_MAX, &data, &len);
+    if (r < 0)
+        return say(why, r, "cannot read the agent's answer");
+    buf_bytes(answer, data, len);
+    return 0;
 }
 
 /* Sends one message to the library of the given name. */
@@ -140,21 +176,15 @@ static int talk(const struct vm *vm, const char *library, const char *options, s
     size_t verb = strcspn(options, ",");
     buf_printf(&words, "%.*s,reply=%s%s", (int)verb, options, reply.path, options + verb);
     const char *const args[ATTACH_ARGS] = {library, "true", buf_str(&words)};
-    const struct attach_waiting waiting = {read_progress, &reply};
-    r = attach_command(vm, "load", args, limit_of(options), &waiting, &text, &status, why);
-    if (agent_progress)
-        agent_progress(0, 0);
+    const struct attach_waiting waiting = {show_progress, &reply.fd};
+    uint64_t limit = limit_of(options);
+    r = attach_command(vm, "load", args, limit, &waiting, &text, &status, why);
     if (r == 0)
         r = check_load(status, buf_str(&text), why);
-    _cleanup_free_ uint8_t *data = NULL;
-    size_t len;
-    if (r == 0) {
-        r = read_all(reply.fd, CONTROL_ANSWER_MAX, &data, &len);
-        if (r == 0)
-            buf_bytes(answer, data, len);
-        else
-            say(why, r, "cannot read the agent's answer");
-    }
+    if (r == 0)
+        r = read_reply(vm, reply.fd, limit, answer, why);
+    if (agent_progress)
+        agent_progress(0, 0);
     return r < 0 ? r : check_answer(answer, why);
 }
 

@@ -21,6 +21,7 @@
  */
 #define LISTENER_NS (UINT64_C(10) * NS_PER_SECOND)
 #define STOPPED_NS  (UINT64_C(3) * NS_PER_SECOND)
+#define EXIT_NS     (UINT64_C(3) * NS_PER_SECOND)
 
 enum { POLL_MS = 100 };
 
@@ -115,11 +116,6 @@ static void remove_trigger(const struct vm *vm, int tmp)
     vm_user_leave();
 }
 
-static bool is_alive(const struct vm *vm)
-{
-    return kill(vm->pid, 0) == 0 || errno != ESRCH;
-}
-
 static int say_stopped(struct buf *why)
 {
     return say(why, -EAGAIN,
@@ -144,7 +140,7 @@ static int wake_listener(const struct vm *vm, int tmp, struct buf *why)
         int fd = connect_listener(vm, tmp);
         if (fd >= 0 || (fd != -ENOENT && fd != -ECONNREFUSED))
             r = fd;
-        else if (!is_alive(vm))
+        else if (vm_has_ended(vm))
             r = -ESRCH;
     }
     remove_trigger(vm, tmp);
@@ -184,11 +180,23 @@ static int send_request(int fd, const char *command, const char *const args[ATTA
     return buf_error(&request) ? buf_error(&request) : write_all(fd, request.data, request.len);
 }
 
+int attach_wait_on(const struct vm *vm, struct attach_wait *w, struct buf *why)
+{
+    uint64_t now = now_ns();
+    w->stopped_ns = !vm_is_stopped(vm) ? 0 : w->stopped_ns ? w->stopped_ns : now;
+    if (w->stopped_ns && now - w->stopped_ns > STOPPED_NS)
+        return say_stopped(why);
+    if (now - w->start_ns <= w->limit_ns)
+        return 0;
+    buf_printf(why, "the VM gave no answer within %u s", (unsigned)(w->limit_ns / NS_PER_SECOND));
+    return -ETIMEDOUT;
+}
+
 /* Reads the answer to its end. Gives up when the VM is stopped meanwhile or silent for too long. */
 static int read_answer(const struct vm *vm, int fd, uint64_t limit_ns,
                        const struct attach_waiting *waiting, struct buf *ret, struct buf *why)
 {
-    uint64_t start = now_ns(), stopped_ns = 0;
+    struct attach_wait wait = {now_ns(), limit_ns, 0};
     for (;;) {
         char bytes[4096];
         struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -204,16 +212,25 @@ static int read_answer(const struct vm *vm, int fd, uint64_t limit_ns,
         }
         if (waiting)
             waiting->poll(waiting->context);
-        uint64_t now = now_ns();
-        stopped_ns = !vm_is_stopped(vm) ? 0 : stopped_ns ? stopped_ns : now;
-        if (stopped_ns && now - stopped_ns > STOPPED_NS)
-            return say_stopped(why);
-        if (now - start > limit_ns) {
-            buf_printf(why, "the VM gave no answer within %u s",
-                       (unsigned)(limit_ns / NS_PER_SECOND));
-            return -ETIMEDOUT;
-        }
+        int r = attach_wait_on(vm, &wait, why);
+        if (r < 0)
+            return r;
     }
+}
+
+/*
+ * The VM closed the connection. A process that ends closes its files before it shows that it has
+ * ended.
+ */
+static int hung_up(const struct vm *vm, struct buf *why)
+{
+    uint64_t start = now_ns();
+    while (!vm_has_ended(vm)) {
+        if (now_ns() - start > EXIT_NS)
+            return say(why, -ECONNRESET, "the VM hung up");
+        poll(NULL, 0, POLL_MS / 10);
+    }
+    return say(why, -ESRCH, "the VM ended");
 }
 
 int attach_command(const struct vm *vm, const char *command, const char *const args[ATTACH_ARGS],
@@ -239,8 +256,7 @@ int attach_command(const struct vm *vm, const char *command, const char *const a
     if (r == 0)
         r = read_answer(vm, fd, limit_ns, waiting, &read, why);
     if (r == -EPIPE || r == -ECONNRESET || (r == 0 && !read.len))
-        return say(why, is_alive(vm) ? -ECONNRESET : -ESRCH,
-                   is_alive(vm) ? "the VM hung up" : "the VM ended");
+        return hung_up(vm, why);
     if (r != 0)
         return r;
     const char *text = buf_str(&read), *newline = strchr(text, '\n');

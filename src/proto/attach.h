@@ -26,6 +26,17 @@ struct attach_waiting {
     void *context;
 };
 
+/* How long somebody has waited for a VM. stopped_ns: since when it is stopped; 0: it is not */
+struct attach_wait {
+    uint64_t start_ns, limit_ns, stopped_ns;
+};
+
+/*
+ * Whether to wait on: 0, or a negative errno with a sentence in `why`, when the limit is over or
+ * the VM has been stopped for a while.
+ */
+int attach_wait_on(const struct vm *vm, struct attach_wait *w, struct buf *why) must_check;
+
 /*
  * Sends a command ("load", "jcmd", "properties" ...) with up to three arguments (NULL is empty) and
  * reads the answer to its end, for at most limit_ns. `waiting` may be NULL. Returns 0 with the VM's

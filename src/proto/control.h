@@ -21,11 +21,14 @@
  *
  * The sender creates the reply file, empty and writable for the VM's user. PATH is the VM's name
  * for it (another container sees it as /proc/PID/root/tmp/...) and contains no comma. The agent
- * opens the file without creating it or following a link, writes the answer, and closes it before
- * `load` returns. A sender that gives up removes the file; the agent then ignores the message.
+ * opens the file without creating it or following a link, writes the answer, and closes it. A
+ * sender that gives up removes the file; the agent then ignores the message.
  *
- * While classes are being changed the file holds one line, `changing DONE TOTAL`, which is
- * overwritten repeatedly.
+ * `start`, `dump`, `stop` and `trace` may take long, and the VM has one listener for everybody. A
+ * thread of the agent carries them out, and `load` may return before that has ended: the file then
+ * holds the line `working`, or `changing DONE TOTAL` while classes are being changed. The agent
+ * writes the first byte of an answer last, so the answer is there, and whole, as soon as the file
+ * does not begin with `w` or `c`.
  *
  * The answer is text. Its first line is `ok`, or `error ERRNO MESSAGE` with a positive decimal
  * errno: EBUSY (already recording), ESRCH (nothing to stop), EINVAL or ENOSYS (options), EACCES,
@@ -34,8 +37,11 @@
  *
  *   agent VERSION BUILD     always present; a build other than the sender's means that an older
  *                           library is still mapped
- *   state idle|recording
+ *   state idle|recording|starting|stopping
+ *                           the last two: it changes classes, for instance; the counters are not
+ *                           available meanwhile
  *   file PATH               the output, as the VM sees it
+ *   changing N of M classes how far that is
  *   last_file PATH          when idle: the output of the last recording
  *   last_error TEXT         when idle: why the last recording is incomplete, if it is
  *   format a|b|r
@@ -54,6 +60,10 @@
 #pragma once
 
 #define CONTROL_ANSWER_MAX (64 << 20)
+
+/* What a reply file holds while the message is being carried out. */
+#define CONTROL_WORKING  "working"
+#define CONTROL_CHANGING "changing"
 
 /*
  * The name of the memory file (memfd_create) in which `run` collects the outcomes of recordings;

@@ -72,13 +72,28 @@ static int read_status(struct vm *vm, bool *ret_catches_quit)
     return 0;
 }
 
-bool vm_is_stopped(const struct vm *vm)
+/* The letter of the process's state, or 0. */
+static char state_of(const struct vm *vm, int *ret_error)
 {
     _cleanup_free_ char *status = NULL;
     size_t len;
-    const char *state =
-        read_proc(vm->pid, "status", &status, &len) == 0 ? field(status, "\nState:") : NULL;
-    return state && (*state == 'T' || *state == 't');
+    *ret_error = read_proc(vm->pid, "status", &status, &len);
+    const char *state = *ret_error == 0 ? field(status, "\nState:") : NULL;
+    return state ? *state : 0;
+}
+
+bool vm_is_stopped(const struct vm *vm)
+{
+    int error;
+    char state = state_of(vm, &error);
+    return state == 'T' || state == 't';
+}
+
+bool vm_has_ended(const struct vm *vm)
+{
+    int error;
+    char state = state_of(vm, &error);
+    return error == -ESRCH || state == 'Z' || state == 'X';
 }
 
 bool vm_has_pending(const struct vm *vm, int signal_number)

@@ -55,6 +55,8 @@ int vm_counters(const struct vm *vm, uint8_t **ret, size_t *ret_len) must_check;
  * True when the process is stopped by SIGSTOP or a debugger. It does not answer until it continues.
  */
 bool vm_is_stopped(const struct vm *vm);
+/* True when the process has ended, even if nobody has waited for it yet. */
+bool vm_has_ended(const struct vm *vm);
 /* True when a signal sent to the process is still pending. */
 bool vm_has_pending(const struct vm *vm, int signal_number);
 

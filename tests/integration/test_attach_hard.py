@@ -4,6 +4,7 @@ import os
 import pathlib
 import pty
 import re
+import signal
 import subprocess
 
 import lab
@@ -157,6 +158,30 @@ def test_a_program_ends_while_its_classes_are_changed(jdk, tmp_path):
         assert "did not end within" not in err
         changing.read()
         assert changing.command.wait() in (0, 1)
+
+
+@pytest.mark.jdks(8, 11, 17, 25)
+def test_the_vm_answers_others_while_its_classes_are_changed(jdk, jvmscope, tmp_path):
+    """The VM has one thread for all who attach: status, jcmd and a second attach had to wait for a minute."""
+    with Changing(jdk, tmp_path, 3000) as changing:
+        pid = changing.program.pid
+        changing.read("changing")
+        done = jvmscope("status", pid)
+        assert done.returncode == 0 and re.search(r"^state +starting$", done.stdout, re.M), done
+        assert re.search(rf"^file +{tmp_path}/x.jfr$", done.stdout, re.M)
+        done, of = map(int, re.search(r"^changing +(\d+) of (\d+) classes$", done.stdout, re.M).groups())
+        assert 0 < done < of and of > 3000
+        done = jdk.run("jcmd", pid, "Thread.print")
+        assert done.returncode == 0 and '"main"' in done.stdout, done
+        changing.program.send_signal(signal.SIGQUIT)
+        done = jvmscope("attach", "--cpu", "-t", "1s", "-o", tmp_path / "y.jfr", pid)
+        assert done.returncode == 1 and f"already recording to {tmp_path}/x.jfr" in done.stderr, done
+        assert not (tmp_path / "y.jfr").exists()
+        done = jvmscope("inspect", pid, "vm")
+        assert done.returncode == 0, done
+        assert changing.command.poll() is None and "state            starting" in jvmscope("status", pid).stdout, "too few classes"
+        while '"main"' not in changing.program.stdout.readline():
+            pass  # the thread dump that SIGQUIT asked for
 
 
 def changed_by_the_vm(log):

@@ -29,14 +29,30 @@ CAPTURES = {
     "cpu=wall": "cpu=wall,format=r",
     "cpu=times": "cpu=times",
     "cpu=old": "cpu=old",
-    "monitor=y": "monitor=y",
+    "monitor=y": "monitor=y,park=y",
     "threads=y": "threads=y,locks=*,format=r",
     "trace": "trace=Endings.called,format=r",
     "exceptions": "exceptions=stacks,format=r",
     "events": "events=y,format=r",
     "cover": "cover=y,format=r",
     "onoom": "onoom=dump,format=r",
+    "deadlock": "deadlock=y,format=r",
+    "log": "log=Endings.called sum={sum},watch=Endings.sum,allow-control=y,format=r",
 }
+
+# These change every class that they may: at start-up so they do, attached, where each class has its pause, those of the program.
+CHANGES_CLASSES = ("live=exact", "alloc=exact", "cpu=times", "exceptions", "cover")
+
+
+MODIFY = {"if", "native", "timer", "walker", "contanalysis"}  # they say how something is recorded
+
+
+def test_the_matrix_has_every_capture():
+    """Each option that a capture implements, by the captures' rows, stands in CAPTURES."""
+    rows = "".join(path.read_text() for path in (lab.ROOT / "src/agent/capture").rglob("*.c"))
+    implemented = {bit.lower() for row in re.findall(r"\.options =([^,;]+)[,;]", rows) for bit in re.findall(r"OPTION_BIT\(OPT_(\w+)\)", row)}
+    given = {word.split("=")[0] for options in CAPTURES.values() for word in options.split(",")}
+    assert len(implemented) > 15 and implemented - MODIFY <= given, implemented - MODIFY - given
 
 
 def has(version, capture):
@@ -128,6 +144,7 @@ def test_every_capture_with_every_collector(jdk, collector, how, tmp_path):
             wrong[name, "from the start"] = found
         if "format=r" in options or "heap=dump" not in options:
             words = options.replace(",format=r", "").replace(",cutoff=0", "").replace("=stacks", "=counts")
+            words += ",include=Endings" if name in CHANGES_CLASSES else ""
             found = end(jdk, collector, how, words=words, out=tmp_path / "a.jfr")
             if found != plain or not (tmp_path / "a.jfr").exists():
                 wrong[name, "attached"] = found

@@ -42,6 +42,15 @@ enum { SHARE = 200 };
 #define PAUSES_MOST_NS     (60 * NS_PER_SECOND)
 
 static atomic_bool ending;
+static _Atomic uint64_t progress; /* done << 32 | of; 0: not at work */
+
+bool batches_progress(int *ret_done, int *ret_of)
+{
+    uint64_t now = progress;
+    *ret_done = (int)(now >> 32);
+    *ret_of = (int)(uint32_t)now;
+    return now != 0;
+}
 
 void batches_end(void)
 {
@@ -75,6 +84,7 @@ void batches_run(JNIEnv *jni, const struct batches *b, const jclass *classes, in
             for (int k = 0; k < count; k++)
                 b->one(classes[i + k]);
         vm_clear_exception(jni);
+        progress = (uint64_t)(i + count) << 32 | (uint32_t)n;
         if (b->progress)
             b->progress(i + count, n);
         if (!paced || i + count >= n)
@@ -88,6 +98,7 @@ void batches_run(JNIEnv *jni, const struct batches *b, const jclass *classes, in
         budget -= MIN(budget, pause);
         batches_rest(jni, b->pause, pause);
     }
+    progress = 0;
 }
 
 /*

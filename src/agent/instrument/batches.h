@@ -25,6 +25,8 @@ struct batches {
  * delayed by more than 4 ms, unless all pauses together would exceed 30 ms a class or 60 s.
  */
 void batches_run(JNIEnv *jni, const struct batches *b, const jclass *classes, int n);
+/* Whether batches_run is at work, and how far it is. Any thread. */
+bool batches_progress(int *ret_done, int *ret_of);
 /* Sleeps for a while. False: the VM is ending, and the remaining classes are to be skipped. */
 bool batches_rest(JNIEnv *jni, void (*pause)(JNIEnv *jni), uint64_t ns);
 /* The VM is ending: work in progress skips the remaining classes. Any thread. */
