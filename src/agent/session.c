@@ -694,6 +694,7 @@ void session_vm_death(JNIEnv *jni)
     if (session_now) {
         dump_rows(session_now, jni, DUMP_EXIT);
         finish(session_now, jni);
+        last.untold = true; /* a request to stop it may have come too late */
     }
     dismiss_worker();
     vm.live = false;

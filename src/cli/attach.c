@@ -162,6 +162,10 @@ static int end(const struct vm *vm, enum wait_end ended)
         return 0;
     }
     int r = agent_message(vm, "control=stop", false, &answer, &why);
+    if (r < 0 && vm_has_ended(vm)) {
+        complain("note", ENDED_MEANWHILE, NULL);
+        return 0;
+    }
     if (r == -ESRCH && ended == RECORDING_ENDED) {
         complain("note", "the recording was stopped before the time was over", NULL);
         return 0;
@@ -199,7 +203,8 @@ static int record(const struct vm *vm, const struct capture *capture, const char
         return status;
     if (!capture->time_ns) {
         fprintf(stderr, "jvmscope: %d: recording to %s%s; end it with: jvmscope stop%s%s %d\n",
-                vm->pid, file, target_seen(vm), fetch ? " -o " : "", fetch ? output : "", vm->pid);
+                vm->pid, file, target_seen(vm, file), fetch ? " -o " : "", fetch ? output : "",
+                vm->pid);
         return 0;
     }
     /*

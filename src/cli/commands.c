@@ -127,7 +127,9 @@ const struct command commands[] = {
         .min_operands = 1,
         .max_operands = 1,
         .summary = "show what the agent in a VM does",
-        .description = "Asks the agent what it records, since when, and what it has counted.",
+        .description =
+            "Asks the agent what it records, since when, and what it has counted. While it "
+            "starts or stops a recording, it says how many classes it has changed.",
         .examples = "  jvmscope status 4711\n",
         .sets = status_sets,
     },

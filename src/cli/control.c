@@ -122,19 +122,24 @@ static int copy_so_far(int fd, const char *to)
     return status;
 }
 
-static int write_output(const struct vm *vm, const char *file, const char *to, bool ends)
+/* `fd`: what the VM wrote at `file`, open. */
+static int write_output(const struct vm *vm, const char *file, int fd, const char *to, bool ends)
 {
-    _cleanup_close_ int fd = -1;
-    int status = target_open_written(vm, file, &fd);
-    if (status == 0 && !ends && target_is_file(fd, to)) {
-        recording_announce_open(fd, file, target_seen(vm), ends);
+    if (!ends && target_is_file(fd, to)) {
+        recording_announce_open(fd, file, target_seen(vm, file), ends);
         return 0;
     }
-    if (status == 0)
-        status = ends ? target_fetch(vm, file, fd, to, target_chose(file)) : copy_so_far(fd, to);
+    int status = ends ? target_fetch(vm, file, fd, to, target_chose(file)) : copy_so_far(fd, to);
     if (status == 0)
         recording_announce(NULL, to);
     return status;
+}
+
+/* The output of the recording that an answer is about. NULL: there is none. */
+static char *output_of(const struct buf *answer, bool ends)
+{
+    char *file = agent_answer_value(buf_str(answer), "file", 0);
+    return file || !ends ? file : agent_answer_value(buf_str(answer), "last_file", 0);
 }
 
 /*
@@ -146,8 +151,10 @@ static int send_and_fetch(const struct command *self, int argc, char **argv, con
 {
     struct control options = {0};
     struct timespec began;
+    bool vm_ended = false;
     _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
-    _cleanup_(buf_release) struct buf before = BUF(1 << 20), answer = BUF(1 << 20);
+    _cleanup_(buf_release) struct buf before = BUF(1 << 20), answer = BUF(1 << 20),
+                                      ignored = BUF(4096);
     clock_gettime(CLOCK_REALTIME_COARSE, &began);
     /*
      * An agent that has stopped knows of no file any more, unless its own duration ended the
@@ -158,22 +165,29 @@ static int send_and_fetch(const struct command *self, int argc, char **argv, con
         return MAX(status, 0);
     if (ends)
         target_print_messages(&before); /* they go with the recording */
-    _cleanup_free_ char *file = agent_answer_value(buf_str(&before), "file", 0);
-    if (!file && ends)
-        file = agent_answer_value(buf_str(&before), "last_file", 0);
-    _cleanup_free_ char *format = agent_answer_value(buf_str(&before), "format", 0);
-    status = target_message(&vm, self->name, verb, false, &answer);
-    if (!file || (status && !format))
+    _cleanup_free_ char *file = output_of(&before, ends);
+    _cleanup_free_ char *state = agent_answer_value(buf_str(&before), "state", 0);
+    bool recorded = state && strcmp(state, "idle") != 0;
+    /* Held open: a VM that ends takes its mounts along. */
+    _cleanup_close_ int fd = file ? vm_open_written(&vm, file, &ignored) : -1;
+    status = target_ask_last(&vm, self->name, verb, false, &answer, ends ? &vm_ended : NULL);
+    if (vm_ended)
+        complain("note", ENDED_MEANWHILE, NULL);
+    else if (status == 0)
+        target_print_messages(&answer);
+    if (!file || (status && !recorded))
         return status;
+    if (fd < 0 || !vm_file_is_output(fd)) {
+        close_descriptor(&fd);
+        int opened = target_open_written(&vm, file, &fd);
+        if (opened)
+            return status ? status : opened;
+    }
     if (options.output) {
-        int written = write_output(&vm, file, options.output, ends);
+        int written = write_output(&vm, file, fd, options.output, ends);
         status = status ? status : written;
     } else {
-        _cleanup_close_ int fd = -1;
-        int opened = target_open_written(&vm, file, &fd);
-        if (opened == 0)
-            recording_announce_open(fd, file, target_seen(&vm), ends);
-        status = status ? status : opened;
+        recording_announce_open(fd, file, target_seen(&vm, file), ends);
     }
     if (status == 0 && vm_sees(&vm, file))
         recording_announce_dumps(file, &began);

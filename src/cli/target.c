@@ -109,15 +109,23 @@ void target_print_messages(const struct buf *answer)
 int target_ask(const struct vm *vm, const char *what, const char *options, bool load,
                struct buf *answer)
 {
+    return target_ask_last(vm, what, options, load, answer, NULL);
+}
+
+int target_ask_last(const struct vm *vm, const char *what, const char *options, bool load,
+                    struct buf *answer, bool *ret_ended)
+{
     _cleanup_(buf_release) struct buf why = BUF(4096);
     char pid[16];
     snprintf(pid, sizeof(pid), "%d", vm->pid);
     int r = agent_message(vm, options, load, answer, &why);
+    if (ret_ended)
+        *ret_ended = r < 0 && vm_has_ended(vm);
+    if (r == 0 || (ret_ended && *ret_ended))
+        return 0;
     if (r == -EBUSY)
         buf_printf(&why, "; end that recording with: jvmscope stop %s", pid);
-    if (r < 0)
-        return why.len ? complain(pid, what, buf_str(&why)) : complain_errno(pid, what, r);
-    return 0;
+    return why.len ? complain(pid, what, buf_str(&why)) : complain_errno(pid, what, r);
 }
 
 int target_message(const struct vm *vm, const char *what, const char *options, bool load,
@@ -143,9 +151,12 @@ int target_show(const struct vm *vm, const char *what, const char *options, bool
     return 0;
 }
 
-const char *target_seen(const struct vm *vm)
+/* Its folder decides for a file that is not there yet, or for others not to be seen. */
+const char *target_seen(const struct vm *vm, const char *path)
 {
-    return vm->other_root || vm->other_tmp ? " (as the VM sees it)" : "";
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof(folder), "%.*s", (int)MAX(strrchr(path, '/') - path, 1), path);
+    return vm_sees(vm, folder) ? "" : " (as the VM sees it)";
 }
 
 bool target_can_write(const struct vm *vm, const char *path)
@@ -271,7 +282,7 @@ int target_fetch(const struct vm *vm, const char *path, int fd, const char *to, 
     if (status) {
         keep(vm, path, kept);
         return complain("the recording is still at", kept,
-                        *target_seen(vm) ? "as the VM sees it" : NULL);
+                        *target_seen(vm, kept) ? "as the VM sees it" : NULL);
     }
     if (!own)
         return 0;

@@ -21,6 +21,14 @@ int target_message(const struct vm *vm, const char *what, const char *options, b
 /* The same without printing the agent's messages. */
 int target_ask(const struct vm *vm, const char *what, const char *options, bool load,
                struct buf *answer);
+#define ENDED_MEANWHILE "the VM ended while its recording was being stopped"
+
+/*
+ * The same for what a VM is asked last: should it have ended before it could answer, which ends its
+ * recording too, then *ret_ended is set and that is no error. ret_ended may be NULL.
+ */
+int target_ask_last(const struct vm *vm, const char *what, const char *options, bool load,
+                    struct buf *answer, bool *ret_ended);
 /*
  * Sends a message, as target_message does, and prints the JSON that the answer holds: as it is, or
  * as tables.
@@ -62,5 +70,5 @@ bool target_chose(const char *path);
  * at all.
  */
 int target_copy(int from, const char *to);
-/* " (as the VM sees it)" when the VM's paths are not ours. */
-const char *target_seen(const struct vm *vm);
+/* " (as the VM sees it)" when this absolute path of the VM's leads us elsewhere. */
+const char *target_seen(const struct vm *vm, const char *path);

@@ -92,16 +92,22 @@ def copy_for_all(folder):
     return folder / "jvmscope"
 
 
-class Changing:
-    """`attach` to a program with many classes, on a terminal: what it shows there while it changes them."""
+PRIVATE_TMP = ("unshare", "--mount", "--propagation", "unchanged", "sh", "-c", 'mount -t tmpfs -o mode=1777 none /tmp && exec "$@"', "-")
 
-    def __init__(self, jdk, folder, classes, options=("--cover",)):
-        self.program = jdk.start_java("ManyClasses", classes, jvm=("-Xmx128m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                      stderr=subprocess.PIPE)
+
+class Changing:
+    """`attach` to a program with many classes, or `stop`, on a terminal: what it shows there while it changes them."""
+
+    def __init__(self, jdk, folder, classes, options=("--cover",), stops=False, before=()):
+        self.program = jdk.start(*before, "java", "-Xmx128m", "-cp", lab.compiled("ManyClasses"), "ManyClasses", classes,
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert self.program.stdout.readline() == "ready\n"
+        words = ["attach", *options, "-t", "100ms", "-o", folder / "x.jfr"]
+        if stops:
+            assert lab.jvmscope("attach", *options, "-o", folder / "x.jfr", self.program.pid).returncode == 0
+            words = ["stop", "-o", folder / "x.jfr"]
         self.terminal, child = pty.openpty()
-        self.command = subprocess.Popen([lab.BUILD / "jvmscope", "attach", *options, "-t", "100ms", "-o", folder / "x.jfr",
-                                         str(self.program.pid)], stderr=child)
+        self.command = subprocess.Popen([str(c) for c in (lab.BUILD / "jvmscope", *words, self.program.pid)], stderr=child)
         os.close(child)
         self.shown = ""
 
@@ -158,6 +164,25 @@ def test_a_program_ends_while_its_classes_are_changed(jdk, tmp_path):
         assert "did not end within" not in err
         changing.read()
         assert changing.command.wait() in (0, 1)
+
+
+@pytest.mark.jdks(8, 25)
+@pytest.mark.parametrize("ends", ["by itself", "killed"])
+def test_a_program_ends_while_its_recording_is_stopped(jdk, ends, tmp_path):
+    """The command that was stopping it has the file all the same, also from mounts that went with the VM."""
+    killed, options = ends == "killed", ("--cover", "--include", "ManyClasses")
+    with Changing(jdk, tmp_path, 700, options, stops=True, before=PRIVATE_TMP * killed) as changing:
+        changing.read("changing")
+        if killed:
+            changing.program.kill()
+        out, err = changing.program.communicate("end\n" * (not killed), timeout=120)
+        assert (changing.program.returncode, out) == ((-9, "") if killed else (7, "hook\n")), err
+        changing.read()
+        assert changing.command.wait() == 0, changing.shown
+        assert not killed or "the VM ended while its recording was being stopped" in changing.shown
+        shown = lab.jvmscope("coverage", "--json", tmp_path / "x.jfr")
+        assert shown.returncode == 0 and "ManyClasses" in shown.stdout, shown
+        assert killed or not shown.stderr, "the recording is whole: " + shown.stderr
 
 
 @pytest.mark.jdks(8, 11, 17, 25)

@@ -210,7 +210,6 @@ def test_a_recording_is_not_fetched_onto_itself(vm, open_folder):
 PRIVATE_TMP = ["unshare", "--mount", "--propagation", "unchanged", "sh", "-c", 'mount -t tmpfs -o mode=1777 none /tmp && exec "$@"', "-"]
 
 
-@pytest.mark.jdks(8, 17)
 def test_a_vm_with_a_tmp_of_its_own(vm, open_folder, jvmscope):
     """As under systemd's PrivateTmp=yes: the same root folder, but another /tmp, which has no folder of the output's name."""
     process = vm(before=PRIVATE_TMP)
@@ -219,7 +218,25 @@ def test_a_vm_with_a_tmp_of_its_own(vm, open_folder, jvmscope):
     for command in (["attach", "--cpu", "-t", "500ms", "-o", open_folder / "x.jfr"], ["heap", "dump", "-o", open_folder / "h.hprof"]):
         done = jvmscope(*command, process.pid)
         assert done.returncode == 0 and command[-1].stat().st_size > 0, done
+    done = jvmscope("attach", "--cpu", "-o", open_folder / "y.jfr", process.pid)
+    assert re.search(r"recording to /tmp/jvmscope-\S+\.jfr \(as the VM sees it\); end it with: ", done.stderr), done
+    assert "(as the VM sees it)" in jvmscope("dump", process.pid).stderr
+    assert jvmscope("stop", "-o", open_folder / "y.jfr", process.pid).returncode == 0
     assert {p.name for p in inside.iterdir()} - before <= {f".java_pid{process.pid}"}
+
+
+@pytest.mark.jdks(17)
+def test_paths_of_the_vm_that_lead_elsewhere_are_marked(vm, open_folder, jvmscope):
+    """Each path by itself: a VM with the same /tmp and another root folder may have the same folder or another one there."""
+    hidden = open_folder / "hidden"
+    hidden.mkdir()
+    os.chown(hidden, NOBODY, NOBODY)
+    private = [*PRIVATE_TMP[:-2], f'mount -t tmpfs -o mode=1777 none {hidden} && exec "$@"', "-"]
+    for folder, marked in ((hidden, True), (open_folder, False)):
+        process = vm(f"-agentpath:{lab.BUILD}/libhprof.so=cpu=samples,format=r,file={folder}/a.jfr", before=private)
+        for verb in ("dump", "stop"):
+            done = jvmscope(verb, process.pid)
+            assert done.returncode == 0 and f"wrote {folder}/a.jfr{' (as the VM sees it)' * marked} (" in done.stderr, done
 
 
 def test_list_marks_a_vm_with_a_tmp_of_its_own(hostile, jvmscope):
