@@ -17,6 +17,10 @@ import lab
 
 KEPT, SECONDS = 10000, 120
 
+# A line of the program that it runs through often.
+SOURCE = (lab.ROOT / "tests/java/Endings.java").read_text().splitlines()
+ADDS = 1 + next(i for i, line in enumerate(SOURCE) if "return sum += n" in line)
+
 # Options of the agent, and the verb that answers something about its recording (None: HPROF's text).
 CAPTURES = {
     "heap=sites": "heap=sites,cutoff=0",
@@ -37,7 +41,7 @@ CAPTURES = {
     "cover": "cover=y,format=r",
     "onoom": "onoom=dump,format=r",
     "deadlock": "deadlock=y,format=r",
-    "log": "log=Endings.called sum={sum},watch=Endings.sum,allow-control=y,format=r",
+    "log": f"log=Endings:{ADDS} {{n}},watch=Endings.sum,allow-control=y,format=r",
 }
 
 # These change every class that they may: at start-up so they do, attached, where each class has its pause, those of the program.
