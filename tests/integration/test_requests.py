@@ -2,6 +2,7 @@
 """requests=: a web server whose client and tasks say when they ran; every request and every hand-over is there, and none is longer."""
 import collections
 import json
+import pathlib
 import subprocess
 
 import pytest
@@ -39,12 +40,16 @@ def works_in(path):
 
 
 def totals_in(path):
-    """The last event of each name: count, errors, sum, longest, {bucket: count}."""
+    """The last event of each name: kind, count, errors, sum and longest."""
     last = {}
-    for name, kind, count, errors, total, longest, *buckets in events(
-            path, "jvmscope.RequestTotals", "name,kind,count,errors,totalTime,maxTime,buckets"):
+    for _, name, kind, count, errors, total, longest in sorted(
+            events(path, "jvmscope.RequestTotals", "startTime,name,kind,count,errors,totalTime,maxTime")):
         last[name] = (kind, count, errors, total, longest)
     return last
+
+
+def lost_in(path):
+    return [e for e in events(path, "jvmscope.Lost", "capture,what,reason,total") if e[0] == "requests"]
 
 
 def truth_of(text):
@@ -62,11 +67,11 @@ def name_of(path):
     return "GET /" + path.split("/")[1] + "/{id}"
 
 
-def fit(requests, asked):
+def fit(requests, asked, kind="http"):
     """The recording's clock has another zero: the difference for which each request begins between its client and its handler, and
     ends after the handler's last byte. There is none when only one of them begins too early or too late, or is too short or missing.
     """
-    top = sorted((r for r in requests if r.kind == "http"), key=lambda r: r.start)
+    top = sorted((r for r in requests if r.kind == kind), key=lambda r: r.start)
     assert [r.name for r in top] == [name_of(a.path) for a in asked]
     assert [r.status for r in top] == [a.status for a in asked]
     low = max(max(a.start - r.start, a.handler_end - r.start - r.ns) for a, r in zip(asked, top))
@@ -84,7 +89,9 @@ def check_tasks(tasks, works, asked, top, low, high):
     for t in tasks:
         if t.way == "none":
             continue
-        found = [w for w in works if (w.way, w.thread) == (t.way, t.thread) and w.request in of
+        # A server goes on with a request by a task of its pool, or at once on the thread that is there.
+        ways = ("async", "executor") if t.way == "async" else (t.way,)
+        found = [w for w in works if w.way in ways and w.thread == t.thread and w.request in of
                  and w.start + low <= t.start and w.start + w.ns + high >= t.end
                  and of[w.request].start <= t.start <= of[w.request].end]
         if not found:
@@ -113,7 +120,7 @@ def check(path, text, rounds):
         assert totals[name] == (own[0].kind, len(own), sum(r.status >= 500 or r.exception is not None for r in own),
                                 sum(r.ns for r in own), max(r.ns for r in own)), name
     assert "secret" not in json.dumps([r.name for r in requests])
-    lab.jvmscope("report", path)
+    assert not lost_in(path)
 
 
 def test_each_request_and_each_hand_over(jdk, tmp_path):
@@ -158,3 +165,36 @@ def test_patterns_that_name_no_method_are_refused(jdk, jvmscope, tmp_path):
     for pattern, why in (("Shop", "names no method"), ("a.b(int)", "names a method as"), ("java.util.List.add", "no requests")):
         done = jvmscope("run", f"--requests={pattern}", "-o", tmp_path / "x.jfr", "--", *jdk.command("java", "-version"))
         assert why in done.stderr and not (tmp_path / "x.jfr").exists(), done.stderr
+
+
+def jars(*names):
+    return [pathlib.Path("/usr/share/java") / f"{name}.jar" for name in names]
+
+
+SERVERS = {"Tomcat10": jars("tomcat10-catalina", "tomcat10-coyote", "tomcat10-util", "tomcat10-util-scan", "tomcat10-servlet-api", "tomcat10-juli",
+                            "tomcat10-annotations-api", "tomcat10-api", "tomcat10-jaspic-api", "tomcat10-jni", "tomcat10-jasper", "tomcat10-el-api",
+                            "tomcat10-jsp-api"),
+           "Jetty9": jars("jetty9-server", "jetty9-servlet", "jetty9-util", "jetty9-http", "jetty9-io", "jetty9-security", "jetty9-util-ajax",
+                          "servlet-api")}
+SERVED = ("sync", "async", "dispatch", "fail", "missing")
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.jdks(11, 25)
+def test_servlets(jdk, tmp_path, server):
+    """Those that answer later too: from the pool's queue to the end, with what other threads and a second dispatch did."""
+    out, rounds = tmp_path / "s.jfr", 8
+    path = [lab.compiled("Servers", 11, [j for of in SERVERS.values() for j in of]), *SERVERS[server]]
+    done = jdk.run("java", jdk.agent(f"format=r,requests=auto,file={out}"), "-cp", ":".join(map(str, path)), server, tmp_path, rounds,
+                   ",".join(SERVED), cwd=tmp_path)
+    assert done.returncode == 0 and done.stdout.endswith("done\n"), (done.stdout, done.stderr)
+    tasks, asked = truth_of(done.stdout)
+    requests, works = requests_in(out), works_in(out)
+    assert len(asked) == rounds * len(SERVED) and {r.kind for r in requests} == {"servlet"}
+    top, low, high = fit(requests, asked, "servlet")
+    check_tasks(tasks, works, asked, top, low, high)
+    assert {t.way for t in tasks} == {"entry", "executor", "async"}
+    assert [r.status for r in top] == [200, 200, 200, 500, 404] * rounds
+    assert {n: t[1:3] for n, t in totals_in(out).items()} == {
+        f"GET /{way}/{{id}}": (rounds, rounds if way == "fail" else 0) for way in SERVED}
+    assert not lost_in(out)

@@ -388,9 +388,10 @@ static bool is_number(const struct work *w, uint64_t number)
     return ((struct work *)w)->number == number;
 }
 
+/* The call in which a request began, or in which its server goes on with it. */
 static bool is_entry(const struct work *w, uint64_t token)
 {
-    return w->request == token && w->as.way == WAY_ENTRY;
+    return w->request == token && (w->as.way == WAY_ENTRY || w->as.way == WAY_ASYNC);
 }
 
 static bool is_outermost(const struct work *w, uint64_t none)
@@ -522,6 +523,8 @@ NATIVE(jclass, carrierClass)(JNIEnv *, jclass);
 NATIVE(jobject, scheduler)(JNIEnv *, jclass);
 NATIVE(jint, name)(JNIEnv *, jclass, jint, jstring, jstring, jlong);
 NATIVE(jlong, begin)(JNIEnv *, jclass, jint, jint, jlong);
+NATIVE(void, rename)(JNIEnv *, jclass, jlong, jint);
+NATIVE(void, pause)(JNIEnv *, jclass, jlong, jlong);
 NATIVE(void, end)(JNIEnv *, jclass, jlong, jlong, jint, jclass);
 NATIVE(jlong, work)(JNIEnv *, jclass, jlong, jlong, jint, jlong, jlong);
 NATIVE(void, workEnd)(JNIEnv *, jclass, jlong, jlong);
@@ -590,6 +593,7 @@ NATIVE(jlong, begin)(JNIEnv *jni, jclass probe, jint kind, jint name, jlong java
 }
 
 NATIVE(void, end)
+
 (JNIEnv *jni, jclass probe, jlong token, jlong java_id, jint status, jclass exception)
 {
     if (!token || TOKEN_SESSION((uint64_t)token) != follow.session || !inside_enter(&inside))
@@ -602,7 +606,27 @@ NATIVE(void, end)
     inside_leave(&inside);
 }
 
+NATIVE(void, rename)(JNIEnv *jni, jclass probe, jlong token, jint name)
+{
+    struct request *r;
+    if (!token || !inside_enter(&inside))
+        return;
+    if (TOKEN_SESSION((uint64_t)token) == follow.session && (r = request_open((uint64_t)token)) &&
+        r->kind != REQUEST_METHOD)
+        r->name = (unsigned)name;
+    inside_leave(&inside);
+}
+
+NATIVE(void, pause)(JNIEnv *jni, jclass probe, jlong token, jlong java_id)
+{
+    if (!token || !inside_enter(&inside))
+        return;
+    work_end_if((uint64_t)java_id, is_entry, (uint64_t)token, now_ns());
+    inside_leave(&inside);
+}
+
 NATIVE(jlong, work)
+
 (JNIEnv *jni, jclass probe, jlong java_id, jlong token, jint way, jlong time, jlong by)
 {
     uint64_t number = 0, request = (uint64_t)token;

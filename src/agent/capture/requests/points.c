@@ -18,6 +18,10 @@
 #define PROBE "java/lang/JvmscopeRequests"
 #define JUC   "java/util/concurrent/"
 
+#define TOMCAT      "org/apache/catalina/"
+#define TOMCAT_POOL "org/apache/tomcat/util/threads/ThreadPoolExecutor"
+#define JETTY_POOL  "org/eclipse/jetty/util/thread/QueuedThreadPool"
+
 #define HTTP_EXCHANGE "com/sun/net/httpserver/HttpExchange"
 
 struct point {
@@ -324,6 +328,171 @@ static int edit_servlet(const struct instrument_class *c, struct edit *e, const 
     return r ? r : edit_request(e, &first, 3, NULL);
 }
 
+/*
+ * Whether the class itself calls a method: then it is there in this version of the server, and a
+ * call of ours cannot fail.
+ */
+static bool calls(const struct instrument_class *c, const char *owner, const char *name,
+                  const char *descriptor)
+{
+    struct class_member m;
+    for (size_t i = 1; i < c->file->pool.len; i++)
+        if (class_member(c->file, (uint16_t)i, &m) && str_is(m.owner, owner) &&
+            str_is(m.name, name) && str_is(m.descriptor, descriptor))
+            return true;
+    return false;
+}
+
+#define COYOTE_REQUEST   "org/apache/coyote/Request"
+#define COYOTE_RESPONSE  "org/apache/coyote/Response"
+#define CATALINA_REQUEST "org/apache/catalina/connector/Request"
+#define TO_STRING        "()Ljava/lang/String;"
+
+/* Of the adapter; a version that has other methods has servlets alone. */
+static bool is_catalina(const struct instrument_class *c)
+{
+    return calls(c, COYOTE_REQUEST, "getNote", "(I)Ljava/lang/Object;") &&
+           calls(c, CATALINA_REQUEST, "isAsync", "()Z");
+}
+
+/* Tomcat's other request object, which stands for the request until it has been answered. */
+static int push_catalina(struct edit *e, struct buf *code)
+{
+    code_load(code, 'A', 1);
+    int r = code_int(e->rewrite, code, 1); /* CoyoteAdapter.ADAPTER_NOTES */
+    return r ? r : call_virtual(e, code, COYOTE_REQUEST, "getNote", "(I)Ljava/lang/Object;");
+}
+
+/* The end of both methods of the adapter, of which `first` leaves the request's token. */
+static int edit_catalina(struct edit *e, struct buf *first, unsigned stack)
+{
+    _cleanup_(buf_release) struct buf last = BUF(64), left = BUF(32);
+    int local = edit_local(e, 'J'), class = rewrite_class(e->rewrite, CATALINA_REQUEST),
+        r = MIN(MIN(local, class), 0);
+    if (r < 0)
+        return r;
+    code_store(first, 'J', (unsigned)local);
+    r = edit_insert(e, EDIT_ENTRY, 0, 0, first, stack);
+    code_load(&last, 'J', (unsigned)local);
+    code_load(&last, 'A', 2);
+    r = r ? r : call_virtual(e, &last, COYOTE_RESPONSE, "getStatus", "()I");
+    r = r ? r : push_catalina(e, &last);
+    code_op(&last, OP_DUP);
+    code_ref(&last, OP_CHECKCAST, class);
+    r = r ? r : call_virtual(e, &last, CATALINA_REQUEST, "isAsync", "()Z");
+    r = r ? r : call(e, &last, "exit", "(JILjava/lang/Object;Z)V");
+    r = r ? r : before_returns(e, &last, 6);
+    code_op(&left, OP_DUP);
+    code_load(&left, 'J', (unsigned)local);
+    r = r ? r : call(e, &left, "failed", "(Ljava/lang/Throwable;J)V");
+    code_op(&left, OP_ATHROW);
+    return r ? r : edit_catch_all(e, &left, 3) ?: 1;
+}
+
+/* CoyoteAdapter.service(Request, Response), which does not know the path yet */
+static int edit_tomcat(const struct instrument_class *c, struct edit *e, const struct point *p)
+{
+    _cleanup_(buf_release) struct buf first = BUF(64);
+    if (!is_catalina(c))
+        return 0;
+    int r = code_int(e->rewrite, &first, p->number);
+    r = r ? r : call(e, &first, "enter", "(I)J");
+    return r ? r : edit_catalina(e, &first, 2);
+}
+
+/* StandardEngineValve.invoke(Request, Response), which every request comes through */
+static int edit_tomcat_name(const struct instrument_class *c, struct edit *e, const struct point *p)
+{
+    _cleanup_(buf_release) struct buf first = BUF(64);
+    code_load(&first, 'A', 1);
+    int r = call_virtual(e, &first, CATALINA_REQUEST, "getMethod", TO_STRING);
+    code_load(&first, 'A', 1);
+    r = r ? r : call_virtual(e, &first, CATALINA_REQUEST, "getRequestURI", TO_STRING);
+    r = r ? r : code_int(e->rewrite, &first, p->number);
+    r = r ? r : call(e, &first, "named", "(Ljava/lang/String;Ljava/lang/String;I)V");
+    return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &first, 3) ?: 1;
+}
+
+/* CoyoteAdapter.asyncDispatch(Request, Response, SocketEvent) */
+static int edit_tomcat_async(const struct instrument_class *c, struct edit *e,
+                             const struct point *p)
+{
+    _cleanup_(buf_release) struct buf first = BUF(64);
+    if (!is_catalina(c))
+        return 0;
+    int r = push_catalina(e, &first);
+    r = r ? r : call(e, &first, "resume", "(Ljava/lang/Object;)J");
+    return r ? r : edit_catalina(e, &first, 2);
+}
+
+#define JETTY_CHANNEL  "org/eclipse/jetty/server/HttpChannel"
+#define JETTY_REQUEST  "org/eclipse/jetty/server/Request"
+#define JETTY_RESPONSE "org/eclipse/jetty/server/Response"
+
+/* `first` leaves the token of the request of the channel that is the first parameter. */
+static int edit_channel(struct edit *e, struct buf *first, unsigned stack)
+{
+    _cleanup_(buf_release) struct buf last = BUF(32), left = BUF(32);
+    int local = edit_local(e, 'J'), channel = edit_local(e, 'A'), r = MIN(MIN(local, channel), 0);
+    if (r < 0)
+        return r;
+    code_store(first, 'J', (unsigned)local);
+    code_load(first, 'A', 1);
+    code_store(first, 'A', (unsigned)channel);
+    r = edit_insert(e, EDIT_ENTRY, 0, 0, first, stack);
+    code_load(&last, 'J', (unsigned)local);
+    code_load(&last, 'A', (unsigned)channel);
+    r = r ? r : call(e, &last, "suspend", "(JLjava/lang/Object;)V");
+    r = r ? r : before_returns(e, &last, 3);
+    buf_bytes(&left, last.data, last.len);
+    code_op(&left, OP_ATHROW);
+    return r ? r : edit_catch_all(e, &left, 3) ?: 1;
+}
+
+/* Server.handle(HttpChannel) of Jetty 9 to 11; the request ends when the channel has completed it
+ */
+static int edit_jetty(const struct instrument_class *c, struct edit *e, const struct point *p)
+{
+    _cleanup_(buf_release) struct buf first = BUF(64);
+    if (!calls(c, JETTY_CHANNEL, "getRequest", "()L" JETTY_REQUEST ";") ||
+        !calls(c, JETTY_REQUEST, "getMethod", TO_STRING))
+        return 0;
+    code_load(&first, 'A', 1);
+    int r = call_virtual(e, &first, JETTY_CHANNEL, "getRequest", "()L" JETTY_REQUEST ";");
+    r = r ? r : call_virtual(e, &first, JETTY_REQUEST, "getMethod", TO_STRING);
+    code_load(&first, 'A', 1);
+    r = r ? r : call_virtual(e, &first, JETTY_CHANNEL, "getRequest", "()L" JETTY_REQUEST ";");
+    r = r ? r : call_virtual(e, &first, JETTY_REQUEST, "getRequestURI", TO_STRING);
+    r = r ? r : code_int(e->rewrite, &first, p->number);
+    r = r ? r : call(e, &first, "enter", "(Ljava/lang/String;Ljava/lang/String;I)J");
+    return r ? r : edit_channel(e, &first, 3);
+}
+
+static int edit_jetty_async(const struct instrument_class *c, struct edit *e, const struct point *p)
+{
+    _cleanup_(buf_release) struct buf first = BUF(32);
+    code_load(&first, 'A', 1);
+    int r = call(e, &first, "resume", "(Ljava/lang/Object;)J");
+    return r ? r : edit_channel(e, &first, 2);
+}
+
+/* HttpChannel.onCompleted() */
+static int edit_jetty_end(const struct instrument_class *c, struct edit *e, const struct point *p)
+{
+    _cleanup_(buf_release) struct buf first = BUF(32);
+    int r = 0;
+    code_load(&first, 'A', 0);
+    if (calls(c, JETTY_RESPONSE, "getStatus", "()I")) {
+        code_load(&first, 'A', 0);
+        r = call_virtual(e, &first, JETTY_CHANNEL, "getResponse", "()L" JETTY_RESPONSE ";");
+        r = r ? r : call_virtual(e, &first, JETTY_RESPONSE, "getStatus", "()I");
+    } else {
+        r = code_int(e->rewrite, &first, 0);
+    }
+    r = r ? r : call(e, &first, "finish", "(Ljava/lang/Object;I)V");
+    return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &first, 2) ?: 1;
+}
+
 /* A method that the option names. */
 static int edit_named(const struct instrument_class *c, struct edit *e)
 {
@@ -364,7 +533,20 @@ static const struct point points[] = {
     {"jdk/internal/net/http/HttpClientImpl$SelectorManager", "run", "()V", edit_pooled, NULL, NULL, 0},
     {"java/lang/Thread", "start", NULL, edit_starting, NULL, NULL, 0},
     {"java/lang/VirtualThread", "start", "(Ljdk/internal/vm/ThreadContainer;)", edit_starting, NULL, NULL, 0},
+    {TOMCAT_POOL, "executeInternal", NULL, edit_handed, "handed", "java/lang/Runnable", 0},
+    {TOMCAT_POOL, "runWorker", NULL, edit_runs, "started", "java/lang/Runnable", WAY_EXECUTOR},
+    {TOMCAT_POOL, "getTask", "()", edit_takes, NULL, NULL, WAY_EXECUTOR},
+    {TOMCAT_POOL, "processWorkerExit", NULL, edit_idle, NULL, NULL, 0},
+    {JETTY_POOL, "execute", NULL, edit_handed, "handed", "java/lang/Runnable", 0},
+    {JETTY_POOL, "runJob", NULL, edit_is_run, "started", "java/lang/Runnable", WAY_EXECUTOR},
+    {JETTY_POOL "$Runner", "run", "()", edit_pooled, NULL, NULL, 0},
 
+    {TOMCAT "connector/CoyoteAdapter", "service", NULL, edit_tomcat, NULL, NULL, REQUEST_SERVLET},
+    {TOMCAT "connector/CoyoteAdapter", "asyncDispatch", NULL, edit_tomcat_async, NULL, NULL, 0},
+    {TOMCAT "core/StandardEngineValve", "invoke", "(L" CATALINA_REQUEST ";", edit_tomcat_name, NULL, NULL, REQUEST_SERVLET},
+    {"org/eclipse/jetty/server/Server", "handle", "(L" JETTY_CHANNEL ";)", edit_jetty, NULL, NULL, REQUEST_SERVLET},
+    {"org/eclipse/jetty/server/Server", "handleAsync", "(L" JETTY_CHANNEL ";)", edit_jetty_async, NULL, NULL, 0},
+    {JETTY_CHANNEL, "onCompleted", "()", edit_jetty_end, NULL, NULL, 0},
     {"com/sun/net/httpserver/Filter$Chain", "doFilter", NULL, edit_exchange, NULL, NULL, REQUEST_HTTP},
     {"javax/servlet/http/HttpServlet", "service", "(Ljavax/servlet/http/HttpServletRequest;", edit_servlet, NULL, "javax/servlet/http/HttpServletRequest", REQUEST_SERVLET},
     {"jakarta/servlet/http/HttpServlet", "service", "(Ljakarta/servlet/http/HttpServletRequest;", edit_servlet, NULL, "jakarta/servlet/http/HttpServletRequest", REQUEST_SERVLET},

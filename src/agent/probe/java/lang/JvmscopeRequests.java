@@ -19,9 +19,9 @@ public final class JvmscopeRequests {
     private static final int REQUEST = 64, THREAD = 128, BUCKET = 64, BUCKET_SHIFT = 8;
     private static final int SLOT_MASK = (1 << 16) - 1, HANDED_MASK = (1 << 15) - 1, TASK_MASK = (1 << 16) - 1;
     private static final long SERVER = 1 << 16;
-    private static final long BUSY = 1, IS_TASK = 1L << 32, IS_THREAD = 1L << 62;
+    private static final long BUSY = 1, IS_TASK = 1L << 32, IS_ANSWER = 1L << 33, IS_THREAD = 1L << 62;
     private static final int WAY_SHIFT = 56, ENTRY_SIZE = 32;
-    private static final int FORK_JOIN = 2, TIMER = 5;
+    private static final int TIMER = 5, ASYNC = 6;
     private static final int NAME_BITS = 13, NAMES = 1 << 16;
     /** What started answers for a task that belongs to no request. */
     private static final long NO_REQUEST = -1;
@@ -48,7 +48,12 @@ public final class JvmscopeRequests {
     /** A request begins on this thread: its token, 0 when it is not followed. */
     private static native long begin(int kind, int name, long tid);
 
+    private static native void rename(long request, int name);
+
     private static native void end(long request, long tid, int status, Class<?> exception);
+
+    /** The call in which a request began, or went on, returns. */
+    private static native void pause(long request, long tid);
 
     /** This thread begins to work for a request: the number of the work, 0 for none. */
     private static native long work(long tid, long request, int way, long time, long by);
@@ -64,6 +69,8 @@ public final class JvmscopeRequests {
         name(0, null, null, 0);
         begin(-1, 0, 0);
         end(0, 0, 0, null);
+        pause(0, 0);
+        rename(0, 0);
         work(0, 0, 0, 0, 0);
         workEnd(0, 0);
         leave(0, false);
@@ -125,6 +132,17 @@ public final class JvmscopeRequests {
         return enterServer(kind, method, path == null ? null : path.getRawPath());
     }
 
+    /** The same where method and path are known later, by named. */
+    public static long enter(int kind) {
+        return enterServer(kind, null, "[unrouted]");
+    }
+
+    public static void named(String method, String path, int kind) {
+        long tid = tid(), request = request(slot(tid));
+        if ((request & SERVER) != 0)
+            rename(request, nameOf(kind, method, path));
+    }
+
     /** A method that the option names. */
     public static long enter(int kind, int name) {
         return begin(kind, name, tid());
@@ -145,25 +163,75 @@ public final class JvmscopeRequests {
             end(request, tid(), 0, t.getClass());
     }
 
+    // ---- requests that outlive the call in which they begin; an object of the server stands for each ----
+
+    private static long answerOf(Object server) {
+        return find(IS_ANSWER | System.identityHashCode(server));
+    }
+
+    /** The call returns, and the answer may come from elsewhere: the end is told by finish, or by exit after resume. */
+    public static void suspend(long request, Object server) {
+        if (request == 0)
+            return;
+        long e = answerOf(server), tid = tid(), slot = slot(tid);
+        if (e != 0)
+            U.putLong(e, 0); // of a request whose end was not seen
+        if (isOpen(request))
+            put(IS_ANSWER | System.identityHashCode(server), request, System.nanoTime(), slot == 0 ? 0 : U.getLong(slot + THREAD));
+        pause(request, tid);
+    }
+
+    public static void exit(long request, int status, Object server, boolean async) {
+        if (async)
+            suspend(request, server);
+        else
+            exit(request, status);
+    }
+
+    /** A thread goes on with a request: what exit and suspend take. */
+    public static long resume(Object server) {
+        long e = U.getLong(ANY) == 0 ? 0 : answerOf(server);
+        if (e == 0)
+            return 0;
+        long request = U.getLong(e + 8), by = U.getLong(e + 24);
+        U.putLong(e, 0);
+        work(tid(), request, ASYNC, 0, by);
+        return request;
+    }
+
+    public static void finish(Object server, int status) {
+        long e = U.getLong(ANY) == 0 ? 0 : answerOf(server);
+        if (e == 0)
+            return;
+        long request = U.getLong(e + 8);
+        U.putLong(e, 0);
+        exit(request, status);
+    }
+
+
     // ---- hand-overs ----
 
-    /** An entry to be written, whose key is BUSY: a free one, otherwise the oldest; 0 when another thread took that. */
+    /** An entry to be written, whose key is BUSY: a free one, otherwise the oldest, of requests that have ended first; 0 for none. */
     private static long room(long bucket) {
-        long oldest = 0, time = Long.MAX_VALUE, key = 0;
         for (long e = bucket; e < bucket + (BUCKET / 8) * ENTRY_SIZE; e += ENTRY_SIZE) {
-            long k = U.getLong(e);
-            if (k == 0 && U.compareAndSwapLong(null, e, 0, BUSY))
+            if (U.getLong(e) == 0 && U.compareAndSwapLong(null, e, 0, BUSY))
                 return e;
-            long t = U.getLong(e + 16);
-            if (k != BUSY && k != 0 && t < time) {
+        }
+        long oldest = 0, time = Long.MAX_VALUE, key = 0;
+        boolean open = true;
+        for (long e = bucket; e < bucket + (BUCKET / 8) * ENTRY_SIZE; e += ENTRY_SIZE) {
+            long k = U.getLong(e), t = U.getLong(e + 16);
+            boolean o = isOpen(U.getLong(e + 8));
+            if (k != BUSY && k != 0 && (o == open ? t < time : open)) {
                 oldest = e;
                 time = t;
                 key = k;
+                open = o;
             }
         }
         if (oldest == 0 || !U.compareAndSwapLong(null, oldest, key, BUSY))
             oldest = 0;
-        if (oldest == 0 || isOpen(U.getLong(oldest + 8)))
+        if (oldest == 0 || open)
             U.getAndAddLong(null, LOST, 1);
         return oldest;
     }

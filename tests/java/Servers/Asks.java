@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.HttpURLConnection;
+import java.net.URL;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+
+/** The client of both servers, and what their servlets do; prints what RequestsTruth prints. */
+final class Asks {
+    static final ExecutorService pool = Executors.newFixedThreadPool(2, task -> {
+        Thread t = new Thread(task, "own");
+        t.setDaemon(true);
+        return t;
+    });
+    static final StringBuilder truth = new StringBuilder();
+    static volatile long handlerStart, handlerEnd;
+
+    static synchronized void tell(String line) {
+        truth.append(line).append('\n');
+    }
+
+    static void nap(String way) {
+        long start = System.nanoTime();
+        try {
+            Thread.sleep(5);
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+        tell("task " + way + " " + Thread.currentThread().getName() + " " + start + " " + System.nanoTime());
+    }
+
+    static void all(int port, int rounds, String paths) {
+        for (int i = 0; i < rounds; i++) {
+            for (String way : paths.split(",")) {
+                String path = "/" + way + "/" + (1000 + i);
+                int status = 0;
+                handlerStart = handlerEnd = 0;
+                long start = System.nanoTime();
+                try {
+                    HttpURLConnection c = (HttpURLConnection) new URL("http://127.0.0.1:" + port + path + "?secret=1").openConnection();
+                    status = c.getResponseCode();
+                    try (InputStream in = status < 400 ? c.getInputStream() : c.getErrorStream()) {
+                        while (in.read() >= 0) {
+                        }
+                    }
+                } catch (IOException e) {
+                    System.out.println(e);
+                }
+                tell("request " + path + " " + status + " " + start + " " + System.nanoTime() + " " + handlerStart + " " + handlerEnd);
+            }
+        }
+        System.out.print(truth);
+        System.out.println("done");
+        System.out.flush();
+    }
+}

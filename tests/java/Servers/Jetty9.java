@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+import java.io.IOException;
+import javax.servlet.AsyncContext;
+import javax.servlet.ServletException;
+import javax.servlet.http.HttpServlet;
+import javax.servlet.http.HttpServletRequest;
+import javax.servlet.http.HttpServletResponse;
+import org.eclipse.jetty.server.Server;
+import org.eclipse.jetty.server.ServerConnector;
+import org.eclipse.jetty.servlet.ServletContextHandler;
+import org.eclipse.jetty.servlet.ServletHolder;
+
+/** Jetty 9 with one servlet, synchronous and not: a folder that it does not use, rounds, paths. */
+public class Jetty9 {
+    public static class Truth extends HttpServlet {
+        @Override
+        protected void doGet(HttpServletRequest request, HttpServletResponse response) throws IOException, ServletException {
+            boolean again = request.getAttribute("again") != null;
+            if (!again)
+                Asks.handlerStart = System.nanoTime();
+            String way = request.getRequestURI().split("/")[1];
+            if (way.equals("fail"))
+                throw new ServletException("asked for");
+            if (way.equals("missing")) {
+                response.sendError(404);
+            } else if (way.equals("async") || way.equals("dispatch") && !again) {
+                AsyncContext context = request.startAsync();
+                request.setAttribute("again", true);
+                Asks.pool.execute(() -> {
+                    Asks.nap("executor");
+                    if (way.equals("dispatch")) {
+                        context.dispatch();
+                        return;
+                    }
+                    try {
+                        context.getResponse().getWriter().print("answer");
+                    } catch (IOException e) {
+                        throw new IllegalStateException(e);
+                    }
+                    Asks.handlerEnd = System.nanoTime();
+                    context.complete();
+                });
+                return;
+            } else {
+                Asks.nap(again ? "async" : "entry");
+                response.getWriter().print("answer");
+            }
+            Asks.handlerEnd = System.nanoTime();
+        }
+    }
+
+    public static void main(String[] args) throws Exception {
+        Server server = new Server(0);
+        ServletContextHandler context = new ServletContextHandler();
+        ServletHolder holder = new ServletHolder(new Truth());
+        holder.setAsyncSupported(true);
+        context.addServlet(holder, "/*");
+        server.setHandler(context);
+        server.start();
+        Asks.all(((ServerConnector) server.getConnectors()[0]).getLocalPort(), Integer.parseInt(args[1]), args[2]);
+        server.stop();
+    }
+}

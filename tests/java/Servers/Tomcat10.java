@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+import jakarta.servlet.AsyncContext;
+import jakarta.servlet.ServletException;
+import jakarta.servlet.http.HttpServlet;
+import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpServletResponse;
+import java.io.File;
+import java.io.IOException;
+import org.apache.catalina.Context;
+import org.apache.catalina.startup.Tomcat;
+
+/** Tomcat 10 with one servlet, synchronous and not: folder for its files, rounds, paths. */
+public class Tomcat10 {
+    public static class Truth extends HttpServlet {
+        @Override
+        protected void doGet(HttpServletRequest request, HttpServletResponse response) throws IOException, ServletException {
+            boolean again = request.getAttribute("again") != null;
+            if (!again)
+                Asks.handlerStart = System.nanoTime();
+            String way = request.getRequestURI().split("/")[1];
+            if (way.equals("fail"))
+                throw new ServletException("asked for");
+            if (way.equals("missing")) {
+                response.sendError(404);
+            } else if (way.equals("async") || way.equals("dispatch") && !again) {
+                AsyncContext context = request.startAsync();
+                request.setAttribute("again", true);
+                Asks.pool.execute(() -> {
+                    Asks.nap("executor");
+                    if (way.equals("dispatch")) {
+                        context.dispatch();
+                        return;
+                    }
+                    try {
+                        context.getResponse().getWriter().print("answer");
+                    } catch (IOException e) {
+                        throw new IllegalStateException(e);
+                    }
+                    Asks.handlerEnd = System.nanoTime();
+                    context.complete();
+                });
+                return;
+            } else {
+                Asks.nap(again ? "async" : "entry");
+                response.getWriter().print("answer");
+            }
+            Asks.handlerEnd = System.nanoTime();
+        }
+    }
+
+    public static void main(String[] args) throws Exception {
+        Tomcat tomcat = new Tomcat();
+        tomcat.setBaseDir(args[0]);
+        tomcat.setPort(0);
+        tomcat.getConnector();
+        Context context = tomcat.addContext("", new File(args[0]).getAbsolutePath());
+        Tomcat.addServlet(context, "truth", new Truth()).setAsyncSupported(true);
+        context.addServletMappingDecoded("/*", "truth");
+        tomcat.start();
+        Asks.all(tomcat.getConnector().getLocalPort(), Integer.parseInt(args[1]), args[2]);
+        tomcat.stop();
+    }
+}
