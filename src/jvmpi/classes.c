@@ -288,6 +288,11 @@ jobjectID report_class(JNIEnv *env, jclass class)
     return id;
 }
 
+void class_remember(JNIEnv *env, jclass class)
+{
+    (void)class_entry(env, class);
+}
+
 bool classes_link(JNIEnv *env, const struct map *ids)
 {
     jclass of_classes = boot_class(env, "java/lang/Class");

@@ -15,6 +15,7 @@ static struct map contended; /* id of the object -> number of threads that want 
 static void count(jobject object, int change)
 {
     jobjectID id = id_of(object);
+    id_tag(id); /* is_contended, which is called often, looks for tags alone */
     pthread_mutex_lock(&mutex);
     uint64_t *n = map_at(&contended, (uintptr_t)id, 0, NULL);
     if (n && (*n || change > 0)) {
@@ -67,7 +68,7 @@ static void report(JNIEnv *env, jobject object)
     JVMPI_Event e = {.event_type = JVMPI_EVENT_MONITOR_CONTENDED_EXIT,
                      .u.monitor = {report_object(env, object)}};
     probe_inside++;
-    layer_notify(env, &e);
+    layer_notify_naming(env, &e, e.u.monitor.object, object);
     probe_inside--;
 }
 

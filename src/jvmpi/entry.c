@@ -37,6 +37,30 @@ void layer_notify(JNIEnv *env, JVMPI_Event *event)
     quiet = before;
 }
 
+struct named {
+    jobjectID id;
+    jobject object;
+    const struct named *before;
+};
+
+static __thread const struct named *named;
+
+void layer_notify_naming(JNIEnv *env, JVMPI_Event *event, jobjectID id, jobject object)
+{
+    const struct named this = {id, object, named};
+    named = &this;
+    layer_notify(env, event);
+    named = this.before;
+}
+
+jobject layer_named(jobjectID id)
+{
+    for (const struct named *n = named; n; n = n->before)
+        if (n->id == id)
+            return n->object;
+    return NULL;
+}
+
 /* ---- events on and off ---- */
 
 enum {

@@ -16,9 +16,12 @@
 
 enum {
     POINTER = sizeof(void *),
-    RETRIES = 5,
-    /* Each try fails when the program loads a class meanwhile, which some do all the time. */
-    WALK_RETRIES = 50
+    /*
+     * A try fails when the program has made objects of a class that was linked after the classes
+     * were read, and some programs load classes all the time. What was read is kept, so that from
+     * the second try on little time is left for that.
+     */
+    RETRIES = 50
 };
 
 /* Offsets in CLASS_DUMP from its first byte. */
@@ -56,12 +59,13 @@ static int put_living(jlong class_id, jlong size, jlong *id, void *data)
     const uint64_t *kind = map_get(&d->kinds, (uint64_t)class_id);
     if (!kind)
         return map_put(&d->unlinked, (uint64_t)class_id, 1);
-    if (!*id) {
+    bool unknown = !*id;
+    if (unknown)
         *id = next_id();
-        if (vec_push(&d->found, ((struct found){*id, class_id, size})))
-            return -ENOMEM;
-    }
     if (!map_at(&d->seen, (uint64_t)*id, 1, &added))
+        return -ENOMEM;
+    if ((unknown || (added && ids_walk_unreported(*id))) &&
+        vec_push(&d->found, ((struct found){*id, class_id, size})))
         return -ENOMEM;
     if (added) {
         buf_u8(&d->out, (uint8_t)*kind);
@@ -83,7 +87,7 @@ static bool level_0_once(JNIEnv *env, struct level_0 *d)
         char *signature = NULL;
         (void)report_object(env, all.of[i]);
         jobjectID id = report_class(env, all.of[i]);
-        if (!id)
+        if (!id || map_get(&d->kinds, (uintptr_t)id))
             continue;
         kind_learn(env, all.of[i]);
         (void)(*vm.ti)->GetClassSignature(vm.ti, all.of[i], &signature, NULL);
@@ -103,8 +107,10 @@ static bool dump_level_0(JNIEnv *env, struct buf *out)
 {
     struct level_0 d = {.out = BUF(SIZE_MAX / 2)};
     bool ok = level_0_once(env, &d);
-    for (int i = 0; ok && i < RETRIES && d.unlinked.len && classes_link(env, &d.unlinked); i++)
+    for (int i = 0; ok && i < RETRIES && d.unlinked.len; i++) {
+        (void)classes_link(env, &d.unlinked);
         ok = level_0_once(env, &d);
+    }
     *out = d.out;
     map_release(&d.kinds);
     map_release(&d.seen);
@@ -302,12 +308,13 @@ static jint JNICALL on_reference(jvmtiHeapReferenceKind kind, const jvmtiHeapRef
 {
     struct walk *w = data;
     bool added = false;
-    if (!*tag) {
+    bool unknown = !*tag;
+    if (unknown)
         *tag = next_id();
-        w->failed |= vec_push(&w->found, ((struct found){*tag, class_tag, size})) != 0;
-    }
     if (!map_at(&w->records, (uint64_t)*tag, w->objects.len, &added))
         w->failed = true;
+    if (unknown || (added && ids_walk_unreported(*tag)))
+        w->failed |= vec_push(&w->found, ((struct found){*tag, class_tag, size})) != 0;
     if (added)
         put_record(w, *tag, class_tag, size, length);
     w->failed |= buf_error(&w->objects) != 0;
@@ -441,9 +448,9 @@ static void put_sizes(struct walk *w)
     }
 }
 
+/* Releases everything but the layouts. */
 static void walk_release(struct walk *w)
 {
-    layouts_release(&w->layouts);
     map_release(&w->records);
     buf_release(&w->objects);
     vec_release(&w->roots);
@@ -454,7 +461,7 @@ static void walk_release(struct walk *w)
 /* Resets the walk for another try. */
 static void walk_again(struct walk *w)
 {
-    struct walk fresh = {.traces = w->traces, .objects = BUF(SIZE_MAX / 2)};
+    struct walk fresh = {.layouts = w->layouts, .traces = w->traces, .objects = BUF(SIZE_MAX / 2)};
     walk_release(w);
     *w = fresh;
 }
@@ -510,7 +517,7 @@ static bool dump_graph(JNIEnv *env, jint level, const struct traces *traces, str
 {
     struct walk w = {.traces = traces, .objects = BUF(SIZE_MAX / 2)};
     bool ok = true, again = true;
-    for (int i = 0; ok && again && i < WALK_RETRIES; i++) {
+    for (int i = 0; ok && again && i < RETRIES; i++) {
         walk_again(&w);
         uint64_t linked = classes_linked();
         ok = walk_once(env, &w, level);
@@ -528,6 +535,7 @@ static bool dump_graph(JNIEnv *env, jint level, const struct traces *traces, str
         buf_bytes(out, w.objects.data, w.objects.len);
     }
     walk_release(&w);
+    layouts_release(&w.layouts);
     return ok && !buf_error(out);
 }
 
@@ -535,9 +543,10 @@ jint request_heap_dump(JNIEnv *env, jint level)
 {
     struct buf out = BUF(SIZE_MAX / 2);
     struct traces traces = {0};
+    _cleanup_(loaded_classes_release) struct loaded_classes living = {0};
     bool ok;
     thread_ends_hold();
-    disable_gc();
+    brackets_hold();
     ids_sweep_begin();
     if (level == JVMPI_DUMP_LEVEL_0)
         ok = dump_level_0(env, &out);
@@ -546,13 +555,15 @@ jint request_heap_dump(JNIEnv *env, jint level)
     ids_sweep_end();
     if (ok)
         report_unreported(env); /* what answers to other threads have given ids since */
+    /* While the dump is handled the VM unloads no class, because many are requested then. */
+    ok = ok && loaded_classes(vm.ti, env, &living) == 0;
     JVMPI_Event e = {.event_type = JVMPI_EVENT_HEAP_DUMP | JVMPI_REQUESTED_EVENT,
                      .u.heap_dump = {level, (char *)out.data,
                                      (char *)out.data + out.len - mutation("short-dump"), traces.n,
                                      traces.all}};
     if (ok)
         layer_notify(env, &e);
-    enable_gc();
+    brackets_release();
     thread_ends_release();
     traces_release(&traces);
     buf_release(&out);

@@ -162,6 +162,11 @@ void ids_walk_begin(void)
     ids_lock();
 }
 
+bool ids_walk_unreported(jlong id)
+{
+    return unreported.len > 0 && map_get(&unreported, (uint64_t)id);
+}
+
 void ids_walk_end(const found_vec *found)
 {
     for (size_t i = 0; i < found->len; i++)
@@ -191,6 +196,13 @@ jlong id_give(jobject object)
     jlong id = give(object, false, false, NULL, &unused);
     ids_unlock();
     return id;
+}
+
+void id_tag(jobjectID id)
+{
+    ids_lock();
+    weak_ids_tag(vm_jni(), (jlong)(intptr_t)id);
+    ids_unlock();
 }
 
 jobjectID id_of(jobject object)

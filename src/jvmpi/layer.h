@@ -64,6 +64,16 @@ static inline bool event_enabled(jint type)
 void layer_notify(JNIEnv *env, JVMPI_Event *event);
 
 /*
+ * Like layer_notify, for an event that names an object by its id. While the handler runs, the
+ * thread finds the object by its id even where JVM TI's walks do not reach it: they leave out the
+ * references that native code holds for a thread whose latest Java frame is no native method, and
+ * the arguments of native methods.
+ */
+void layer_notify_naming(JNIEnv *env, JVMPI_Event *event, jobjectID id, jobject object);
+/* Returns the object with this id that an event in progress on this thread names, or NULL. */
+jobject layer_named(jobjectID id);
+
+/*
  * For locks that are held while the VM is called. A thread that the agent suspends may stop in such
  * a call. It is not left suspended while it holds such a lock, because other threads would then
  * wait for the lock forever.
@@ -123,6 +133,8 @@ typedef VEC(struct found) found_vec;
  * thread. Sends nothing; for answers.
  */
 jobjectID id_of(jobject object);
+/* Makes the id its object's tag, which those of the newest objects are not yet. */
+void id_tag(jobjectID id);
 /*
  * Like id_of, for events. *ret_unreported: OBJECT_ALLOC has not reported the object, so the caller
  * must do so and then end the flight. unshared: the caller has just created the object and no other
@@ -150,6 +162,12 @@ void ids_sweep_end(void);
  * use the functions above. What the walk has found must be reported afterwards.
  */
 void ids_walk_begin(void);
+/*
+ * For the walk's callback, in which the lock is held: true when the object must be among what the
+ * walk has found although it has an id, because the id was only an answer so far. The object may
+ * end right after the walk.
+ */
+bool ids_walk_unreported(jlong id);
 void ids_walk_end(const found_vec *found);
 /*
  * Reserve an id for a heap callback, which must not lock, or n consecutive ids, of which the first
@@ -221,6 +239,11 @@ void classes_replay(JNIEnv *env);
  * class object is treated like any other object until then (see doc/jvmpi.md).
  */
 jobjectID report_class(JNIEnv *env, jclass class);
+/*
+ * Keeps what CLASS_LOAD reports, so that it can be requested for as long as CLASS_UNLOAD is held
+ * back, even when the VM unloads the class meanwhile.
+ */
+void class_remember(JNIEnv *env, jclass class);
 /* Returns true when the class is linked, or is an array or primitive class. */
 bool class_is_defined(jclass class);
 /*
@@ -376,9 +399,15 @@ void memory_walk_end(void);
 int memory_listen(jvmtiEnv *ti);
 int memory_start(JNIEnv *env);
 void memory_stop(void);
-/* Between these calls, which may be nested, no bracket of OBJECT_FREE and CLASS_UNLOAD begins. */
+/*
+ * DisableGC and EnableGC. Between these calls, which may be nested, no bracket of OBJECT_FREE and
+ * CLASS_UNLOAD begins, and none goes on but where disable_gc may not wait for it.
+ */
 void disable_gc(void);
 void enable_gc(void);
+/* The same for requests of the layer, which do not make RunGC return at once on other threads. */
+void brackets_hold(void);
+void brackets_release(void);
 void run_gc(void);
 /* Queues objects whose end must be reported, if such events are enabled. */
 void memory_ended(const jlong *ids, size_t n);

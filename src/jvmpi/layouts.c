@@ -100,11 +100,44 @@ static void read_fields(struct layout *row, jclass class, bool references)
     vm_free(ids);
 }
 
+static void row_release(struct layout *row)
+{
+    free(row->interfaces);
+    free(row->fields);
+}
+
+/* True when the class has nothing left to be linked, so that its row cannot change any more. */
+static bool is_complete(const struct layout *row)
+{
+    return row->defined && (row->kind != JVMPI_CLASS || row->element);
+}
+
+/* Adds a row or replaces the one of the same class. Takes over the row's memory. */
+static bool put_row(struct layouts *l, struct layout row)
+{
+    struct layout *known = layout_of(l, row.id);
+    if (known) {
+        row_release(known);
+        *known = row;
+        return true;
+    }
+    bool ok = map_put(&l->by_id, (uint64_t)row.id, l->rows.len) == 0;
+    if (ok && vec_push(&l->rows, row)) {
+        (void)map_remove(&l->by_id, (uint64_t)row.id);
+        ok = false;
+    }
+    if (!ok)
+        row_release(&row);
+    return ok;
+}
+
 static struct layout read_class(JNIEnv *env, jclass class, jmethodID component, bool references)
 {
     bool defined = report_class(env, class);
-    if (defined)
+    if (defined) {
         kind_learn(env, class);
+        class_remember(env, class); /* readers of the dump cannot do without it */
+    }
     struct layout row = {.id = (jlong)(intptr_t)report_object(env, class), .defined = defined};
     char *signature = NULL;
     jint status = 0;
@@ -153,6 +186,7 @@ static bool add_up(struct layouts *l)
     for (size_t i = 0; ok && i < l->rows.len; i++) {
         struct layout *row = &l->rows.data[i];
         row->all_bytes = row->own_bytes;
+        row->fields_above = 0;
         for (const struct layout *s =
                  row->super && !mutation("short-instance") ? layout_of(l, row->super) : NULL;
              s; s = s->super ? layout_of(l, s->super) : NULL) {
@@ -179,8 +213,7 @@ static bool read_primitives(JNIEnv *env, struct layouts *l)
         struct layout row = {
             .id = type ? class_and_drop(env, (*env)->GetStaticObjectField(env, holder, type)) : 0,
             .defined = true};
-        ok = ok && map_put(&l->by_id, (uint64_t)row.id, l->rows.len) == 0 &&
-             vec_push(&l->rows, row) == 0;
+        ok = ok && (layout_of(l, row.id) || put_row(l, row));
         (*env)->DeleteLocalRef(env, holder);
     }
     return !vm_clear_exception(env) && ok;
@@ -198,20 +231,18 @@ bool layouts_read(JNIEnv *env, struct layouts *l, bool references)
     bool ok = true;
     l->references = references;
     l->class_id = id_and_drop(env, of_classes);
-    for (jint i = 0; i < all.n; i++) {
-        struct layout row = read_class(env, all.of[i], component, references);
-        ok = ok && map_put(&l->by_id, (uint64_t)row.id, l->rows.len) == 0 &&
-             vec_push(&l->rows, row) == 0;
+    for (jint i = 0; i < all.n && ok; i++) {
+        struct layout *known = layout_of(l, (jlong)(intptr_t)report_object(env, all.of[i]));
+        if (!known || !is_complete(known))
+            ok = put_row(l, read_class(env, all.of[i], component, references));
     }
     return ok && read_primitives(env, l) && add_up(l);
 }
 
 void layouts_release(struct layouts *l)
 {
-    for (size_t i = 0; i < l->rows.len; i++) {
-        free(l->rows.data[i].interfaces);
-        free(l->rows.data[i].fields);
-    }
+    for (size_t i = 0; i < l->rows.len; i++)
+        row_release(&l->rows.data[i]);
     vec_release(&l->rows);
     map_release(&l->by_id);
 }

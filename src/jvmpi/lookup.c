@@ -153,8 +153,8 @@ static void make_table(JNIEnv *env)
 
 /* ---- questions ---- */
 
-/* *ret_known: nothing else needs to be asked. */
-static jobject look(JNIEnv *env, jlong id, bool *ret_known)
+/* *ret_known: the tables say all that there is to say about objects with tags. */
+static jobject look_in_tables(JNIEnv *env, jlong id, bool *ret_known)
 {
     layer_lock(&mutex);
     const uint64_t *ref = map_get(&kept, (uint64_t)id);
@@ -163,12 +163,20 @@ static jobject look(JNIEnv *env, jlong id, bool *ret_known)
     *ret_known = ref || id <= complete_to;
     jobject found = ref ? (*env)->NewLocalRef(env, (jobject)(uintptr_t)*ref) : NULL;
     layer_unlock(&mutex);
-    if (!found) {
-        ids_lock();
-        found = weak_ids_object(env, id);
-        ids_unlock();
-    }
     return found;
+}
+
+/* *ret_known: nothing else needs to be asked. */
+static jobject look(JNIEnv *env, jlong id, bool *ret_known)
+{
+    jobject found = look_in_tables(env, id, ret_known);
+    if (found)
+        return found;
+    ids_lock();
+    found = weak_ids_object(env, id);
+    ids_unlock();
+    /* The object may have got its tag, and thereby its place in the table, in between. */
+    return found ? found : look_in_tables(env, id, ret_known);
 }
 
 jobject object_of(JNIEnv *env, jobjectID id)
@@ -176,6 +184,9 @@ jobject object_of(JNIEnv *env, jobjectID id)
     jlong tag = (jlong)(intptr_t)id;
     jint n = 0;
     bool known;
+    jobject named = layer_named(id);
+    if (named)
+        return (*env)->NewLocalRef(env, named);
     jobject *objects = NULL,
             found = tag > 0 && tag <= last_id_given() ? look(env, tag, &known) : NULL;
     if (found || tag <= 0 || tag > last_id_given() || known)
@@ -189,8 +200,9 @@ jobject object_of(JNIEnv *env, jobjectID id)
     layer_unlock(&making);
     if (make)
         found = look(env, tag, &known);
-    if (found || (make && known))
+    if (found)
         return found;
+    /* Also after making a table, whose walk does not reach all that other threads are handling. */
     memory_walk_begin();
     bool failed = (*vm.ti)->GetObjectsWithTags(vm.ti, 1, &tag, &n, &objects, NULL);
     memory_walk_end();

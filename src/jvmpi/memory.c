@@ -99,9 +99,7 @@ int memory_listen(jvmtiEnv *ti)
 
 void memory_watch_class(JNIEnv *env, jclass class, jobjectID id)
 {
-    ids_lock();
-    weak_ids_tag(env, (jlong)(intptr_t)id);
-    ids_unlock();
+    id_tag(id);
     (void)(*marks)->SetTag(marks, class, MARK);
 }
 
@@ -325,9 +323,9 @@ static void JNICALL deliver_all(jvmtiEnv *ti, JNIEnv *env, void *data)
     struct taken t = {0};
     pthread_mutex_lock(&queue_mutex);
     while (!stopping) {
-        bool held = gc_disabled || walks;
-        if (!held)
+        if (!gc_disabled && !walks)
             take_queued(&t);
+        bool held = gc_disabled || walks; /* take_queued has released the mutex */
         if (prepare(env, &t))
             continue;
         if (held || (!t.objects.len && !t.settled && collections == collections_sent)) {
@@ -383,20 +381,63 @@ void memory_stop(void)
     pthread_mutex_unlock(&queue_mutex);
 }
 
-void disable_gc(void)
+/* Requests of the calling thread that hold back brackets. */
+static __thread int own_holds;
+static int disabled_by_agent; /* protected by queue_mutex */
+
+/*
+ * Waits for the bracket in progress, as for a collection, except where a handler of the bracket may
+ * wait for the caller. The limit is for agents in which it waits for what the caller holds without
+ * our knowledge.
+ */
+static void hold_brackets(int by_agent)
 {
+    enum { LIMIT_S = 10 };
+
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += LIMIT_S;
     pthread_mutex_lock(&queue_mutex);
     gc_disabled++;
+    disabled_by_agent += by_agent;
+    while (delivering && !notifying && !raw_held &&
+           !pthread_cond_timedwait(&queue_changed, &queue_mutex, &until))
+        ;
     pthread_mutex_unlock(&queue_mutex);
+}
+
+static void release_brackets(int by_agent)
+{
+    pthread_mutex_lock(&queue_mutex);
+    /* An EnableGC too many must not end what the layer holds back itself. */
+    if (!by_agent || disabled_by_agent > 0) {
+        gc_disabled--;
+        disabled_by_agent -= by_agent;
+    }
+    pthread_cond_broadcast(&queue_changed);
+    pthread_mutex_unlock(&queue_mutex);
+}
+
+void brackets_hold(void)
+{
+    own_holds++;
+    hold_brackets(0);
+}
+
+void brackets_release(void)
+{
+    release_brackets(0);
+    own_holds--;
+}
+
+void disable_gc(void)
+{
+    hold_brackets(1);
 }
 
 void enable_gc(void)
 {
-    pthread_mutex_lock(&queue_mutex);
-    if (gc_disabled > 0)
-        gc_disabled--;
-    pthread_cond_broadcast(&queue_changed);
-    pthread_mutex_unlock(&queue_mutex);
+    release_brackets(1);
 }
 
 /* When its end was reported, so were all others. */
@@ -430,7 +471,8 @@ void run_gc(void)
 {
     JNIEnv *env = vm_jni();
     bool frees = event_enabled(JVMPI_EVENT_OBJECT_FREE) || event_enabled(JVMPI_EVENT_CLASS_UNLOAD);
-    if (!env || !atomic_load(&layer.live) || gc_disabled || stopping)
+    /* What other threads request meanwhile delays the events of the collection, not more. */
+    if (!env || !atomic_load(&layer.live) || disabled_by_agent || own_holds || stopping)
         return;
     if (frees)
         drop_sentinel(env);

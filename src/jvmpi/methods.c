@@ -29,7 +29,7 @@ static void report_entry(JNIEnv *env, jmethodID method, jobject receiver)
         e.event_type = JVMPI_EVENT_METHOD_ENTRY2;
         e.u.method_entry2.method_id = method;
         e.u.method_entry2.obj_id = report_object(env, receiver);
-        layer_notify(env, &e);
+        layer_notify_naming(env, &e, e.u.method_entry2.obj_id, receiver);
     }
     probe_inside--;
 }
@@ -109,9 +109,18 @@ static void exit_native(JNIEnv *env, jmethodID method, int entered)
         (*env)->Throw(env, thrown);
 }
 
+/* As for instrumented methods, see probe_method. */
+static void bound_native(JNIEnv *env, jclass class)
+{
+    probe_inside++;
+    if (atomic_load(&layer.live) && thread_ready(env))
+        (void)report_class(env, class);
+    probe_inside--;
+}
+
 void methods_bind(JNIEnv *env)
 {
-    static const struct natives_client client = {enter_native, exit_native};
+    static const struct natives_client client = {bound_native, enter_native, exit_native};
     if (natives_on(&client, env) < 0)
         fprintf(stderr, "jvmpi: no method events of native methods on this processor\n");
 }

@@ -99,7 +99,7 @@ jint request_monitor_dump(JNIEnv *env)
         thread_ends_release();
         return JVMPI_FAIL;
     }
-    disable_gc();
+    brackets_hold();
     JVMPI_CallTrace *traces = calloc((size_t)n + 1, sizeof(*traces));
     JVMPI_CallFrame *frames = calloc((size_t)n * TRACE_DEPTH + 1, sizeof(*frames));
     jint *status = calloc((size_t)n + 1, sizeof(*status));
@@ -130,7 +130,7 @@ jint request_monitor_dump(JNIEnv *env)
                                         traces, status}};
     if (ret == JVMPI_SUCCESS)
         layer_notify(env, &e);
-    enable_gc();
+    brackets_release();
     thread_ends_release();
     free(traces);
     free(frames);

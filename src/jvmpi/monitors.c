@@ -262,7 +262,7 @@ static void report_java(JNIEnv *env, jint type, jthread thread, jobject object)
     if (!event_enabled(type) || thread_is_virtual(env, thread))
         return;
     JVMPI_Event e = {.event_type = type, .u.monitor = {report_object(env, object)}};
-    layer_notify(env, &e);
+    layer_notify_naming(env, &e, e.u.monitor.object, object);
 }
 
 static void JNICALL on_contended_enter(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object)
@@ -282,7 +282,7 @@ static void tell_wait(JNIEnv *env, jint type, jthread thread, jobject object, jl
     if (!event_enabled(type) || thread_is_virtual(env, thread))
         return;
     JVMPI_Event e = {.event_type = type, .u.monitor_wait = {report_object(env, object), ms}};
-    layer_notify(env, &e);
+    layer_notify_naming(env, &e, e.u.monitor_wait.object, object);
 }
 
 static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,

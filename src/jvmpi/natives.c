@@ -149,8 +149,10 @@ static void JNICALL on_bind(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmethodID
     if (!on || !jni)
         return;
     void *thunk = describe(method, &d) ? thunk_for(jni, method, &d, address) : NULL;
-    if (thunk)
+    if (thunk) {
+        atomic_load(&active)->bound(jni, d.class);
         *ret_address = thunk;
+    }
     description_release(jni, &d);
 }
 

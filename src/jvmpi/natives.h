@@ -22,6 +22,8 @@
  * state, on any thread.
  */
 struct natives_client {
+    /* A method of this class was bound; its first call comes later. */
+    void (*bound)(JNIEnv *jni, jclass class);
     /* The receiver is NULL for static methods. No exception is pending. */
     int (*enter)(JNIEnv *jni, jmethodID method, jobject receiver);
     /* An exception may be pending. Not called when the native code never returns. */

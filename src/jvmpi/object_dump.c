@@ -212,7 +212,7 @@ jint request_object_dump(JNIEnv *env, jobjectID id)
     jobject object = object_of(env, id);
     if (!object)
         return JVMPI_FAIL;
-    disable_gc();
+    brackets_hold();
     quiet++;
     (void)report_object(env, object);
     jclass class = (*env)->GetObjectClass(env, object);
@@ -237,7 +237,7 @@ jint request_object_dump(JNIEnv *env, jobjectID id)
                      .u.object_dump = {(jint)b.len, (char *)b.data}};
     if (ret == JVMPI_SUCCESS)
         layer_notify(env, &e);
-    enable_gc();
+    brackets_release();
     buf_release(&b);
     return ret;
 }

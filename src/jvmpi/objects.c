@@ -143,7 +143,9 @@ static struct kind kind_of(JNIEnv *env, jclass class)
     return current_kind(env, known);
 }
 
-static void send_alloc(JNIEnv *env, jint type, struct kind k, jlong size, jobjectID id)
+/* object may be NULL when the caller has no reference to it. */
+static void send_alloc(JNIEnv *env, jint type, struct kind k, jlong size, jobjectID id,
+                       jobject object)
 {
     JVMPI_Event e; /* zeroing it would take long */
     e.event_type = type;
@@ -158,7 +160,7 @@ static void send_alloc(JNIEnv *env, jint type, struct kind k, jlong size, jobjec
     e.u.obj_alloc.is_array = k.is_array;
     e.u.obj_alloc.size = (jint)size;
     e.u.obj_alloc.obj_id = id;
-    layer_notify(env, &e);
+    layer_notify_naming(env, &e, id, object);
 }
 
 /* ---- allocations ---- */
@@ -169,12 +171,12 @@ static bool wanted(JNIEnv *env)
            thread_ready(env);
 }
 
-static void tell_alloc(JNIEnv *env, jclass class, jlong size, jobjectID id)
+static void tell_alloc(JNIEnv *env, jobject object, jclass class, jlong size, jobjectID id)
 {
     quiet++; /* it may ask for an element's class */
     struct kind k = kind_of(env, class);
     quiet--;
-    send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC, k, size, id);
+    send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC, k, size, id, object);
 }
 
 static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,
@@ -186,7 +188,7 @@ static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobje
         return;
     jobjectID id = id_to_report(object, false, &f, &unreported);
     if (unreported) /* the VM's own allocations are reported twice */
-        tell_alloc(env, class, size, id);
+        tell_alloc(env, object, class, size, id);
     flight_end(&f);
     report_end();
 }
@@ -201,7 +203,7 @@ static void JNICALL on_sampled(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobjec
         return;
     jobjectID id = id_of_allocated(env, object, &f, &unreported);
     if (unreported)
-        tell_alloc(env, class, size, id);
+        tell_alloc(env, object, class, size, id);
     flight_end(&f);
     report_end();
 }
@@ -218,7 +220,7 @@ static jobjectID tell_of(JNIEnv *env, jobject object, bool unshared)
     if (unreported) {
         jclass class = (*env)->GetObjectClass(env, object);
         (void)(*vm.ti)->GetObjectSize(vm.ti, object, &size);
-        tell_alloc(env, class, size, id);
+        tell_alloc(env, object, class, size, id);
         flight_end(&f);
         (*env)->DeleteLocalRef(env, class);
     }
@@ -275,7 +277,7 @@ jint request_object_alloc(JNIEnv *env, jobjectID id)
     quiet--;
     (void)(*vm.ti)->GetObjectSize(vm.ti, object, &size);
     (void)id_claim((jlong)(intptr_t)id, &f);
-    send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC | JVMPI_REQUESTED_EVENT, k, size, id);
+    send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC | JVMPI_REQUESTED_EVENT, k, size, id, object);
     flight_end(&f);
     (*env)->DeleteLocalRef(env, class);
     (*env)->DeleteLocalRef(env, object);
@@ -294,7 +296,7 @@ void report_found(JNIEnv *env, const found_vec *found)
             !mutation("untold-object"))
             for (int times = mutation("told-twice") ? 2 : 1; times > 0; times--)
                 send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC, current_kind(env, known), f->size,
-                           (jobjectID)(intptr_t)f->id);
+                           (jobjectID)(intptr_t)f->id, NULL);
         flight_end(&flight);
     }
 }

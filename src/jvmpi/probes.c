@@ -108,6 +108,14 @@ jmethodID probe_method(uint32_t number)
         while (i < n && probe_is_own(frames[i].method))
             i++;
         method = i < n ? frames[i].method : NULL;
+        /*
+         * The VM calls a class linked before its ClassPrepare event, so that this thread may use a
+         * class that another one is about to report.
+         */
+        probe_inside++;
+        if (method)
+            report_class_of(vm_jni(), method);
+        probe_inside--;
         atomic_store(place, method);
     }
     return method;

@@ -76,7 +76,7 @@ static bool made(JNIEnv *env, jint type, jobject ref)
     jobjectID id = report_object(env, ref);
     remember_told(ref);
     JVMPI_Event e = {.event_type = type, .u.jni_globalref_alloc = {id, ref}};
-    layer_notify(env, &e);
+    layer_notify_naming(env, &e, id, ref);
     report_end();
     return true;
 }

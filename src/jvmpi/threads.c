@@ -224,7 +224,7 @@ static void send_thread(JNIEnv *self, jint type, JNIEnv *env, jthread thread)
     e.u.thread_start.parent_name = parent.name ? parent.name : (char *)"";
     e.u.thread_start.thread_id = report_object(self, thread);
     e.u.thread_start.thread_env_id = env;
-    layer_notify(self, &e);
+    layer_notify_naming(self, &e, e.u.thread_start.thread_id, thread);
     vm_free(info.name);
     vm_free(group.name);
     vm_free(parent.name);

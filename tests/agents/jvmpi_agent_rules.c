@@ -14,6 +14,8 @@ static volatile long arrived[64], arrived_elsewhere[64], arrived_requested[64];
 static char wanted_thread[64], wanted_class[64];
 static JNIEnv *volatile started_in, *volatile loaded_in, *volatile ended_in, *volatile allocated_in;
 static volatile int inside, meeting, met;
+/* of the bracket that is held until another thread is about to call DisableGC */
+static volatile int hold_bracket, in_bracket, about_to_disable;
 
 static void begin(JNIEnv *env)
 {
@@ -48,6 +50,13 @@ void rules_event(JVMPI_Event *e, int type)
         loaded_in = e->env_id;
     if (type == JVMPI_EVENT_OBJECT_ALLOC && marker_class && e->u.obj_alloc.class_id == marker_class)
         allocated_in = e->env_id;
+    if (type == JVMPI_EVENT_GC_START && hold_bracket) {
+        int i;
+        in_bracket = 1;
+        for (i = 0; i < 1000 && !about_to_disable; i++)
+            pause_ms(10);
+        pause_ms(50);
+    }
     if (type == JVMPI_EVENT_METHOD_ENTRY && meeting &&
         e->u.method.method_id == method_named("JvmpiWork", "meet"))
         meet();
@@ -131,6 +140,34 @@ static long collects(JNIEnv *env)
     return r;
 }
 
+static void collect(void *unused)
+{
+    jvmpi->RunGC();
+    ran = 1;
+}
+
+/*
+ * DisableGC waits for the collection in progress: when it returns, no GC_START is without its
+ * GC_FINISH. Returns 1, or how many are.
+ */
+static long disables(void)
+{
+    long open, i;
+    in_bracket = about_to_disable = ran = 0;
+    hold_bracket = 1;
+    jvmpi->CreateSystemThread("collector", JVMPI_NORMAL_PRIORITY, collect);
+    for (i = 0; i < 1000 && !in_bracket; i++)
+        pause_ms(10);
+    about_to_disable = 1;
+    jvmpi->DisableGC();
+    open = counts[JVMPI_EVENT_GC_START] - counts[JVMPI_EVENT_GC_FINISH];
+    hold_bracket = 0;
+    jvmpi->EnableGC();
+    for (i = 0; i < 1000 && !ran; i++)
+        pause_ms(10);
+    return in_bracket && ran && !open ? 1 : 10 + open;
+}
+
 /*
  * Thread suspended mode: nothing that the caller may request waits for a suspended thread. Threads
  * named "busy ..." keep running.
@@ -179,6 +216,8 @@ long rules_ask(JNIEnv *env, const char *what, jobject o)
         return creates(env);
     if (!strcmp(what, "rule collects"))
         return collects(env);
+    if (!strcmp(what, "rule disables"))
+        return disables();
     if (!strcmp(what, "rule suspends"))
         return suspends(env);
     if (!strcmp(what, "rule meet")) {

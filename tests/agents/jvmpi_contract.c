@@ -80,6 +80,8 @@ long now_ms(void)
 
 /* ---- events ---- */
 
+static __thread int requesting_dumps;
+
 /*
  * Finds the thread of an event. A thread whose Thread object no other thread has made (the main
  * thread, and threads that attach themselves) may report that object and its class first; its
@@ -176,6 +178,11 @@ static void on_allocation(const JVMPI_Event *e, struct thread_record *t, bool re
     on_object_alloc(e, requested);
     if (traced)
         check_trace(&trace, "the trace of an OBJECT_ALLOC");
+    /* A dump finds objects that may have ended since, but what a thread has just made is there. */
+    if (traced && !requesting_dumps && init_done && n % 16 == 0 &&
+        vm->RequestEvent(JVMPI_EVENT_OBJECT_DUMP, e->u.obj_alloc.obj_id) != JVMPI_SUCCESS)
+        breach("no OBJECT_DUMP of the object of an OBJECT_ALLOC", "%p",
+               (void *)e->u.obj_alloc.obj_id);
     vm->RawMonitorExit(tables);
     if (!requested && starts)
         on_own_object(e);
@@ -335,6 +342,7 @@ static void request_object_dumps(void)
 void request_dumps(void)
 {
     static bool all_requested;
+    requesting_dumps++;
     for (jint level = 0; level <= 2; level++) {
         JVMPI_HeapDumpArg arg = {level};
         if (vm->RequestEvent(JVMPI_EVENT_HEAP_DUMP, level == 2 ? NULL : &arg) != JVMPI_SUCCESS)
@@ -345,6 +353,7 @@ void request_dumps(void)
     if (!all_requested)
         request_object_dumps();
     all_requested = true;
+    requesting_dumps--;
 }
 
 /* Requires the monitor, so no thread of the table can have reported its end. */
@@ -362,6 +371,12 @@ static void check_threads(void)
     }
 }
 
+static long ends(void)
+{
+    return counts[JVMPI_EVENT_OBJECT_FREE] + counts[JVMPI_EVENT_CLASS_UNLOAD] +
+           counts[JVMPI_EVENT_GC_START] + counts[JVMPI_EVENT_GC_FINISH];
+}
+
 static void sample(void)
 {
     enum { MOST = 200, DEEP = 64 };
@@ -371,9 +386,10 @@ static void sample(void)
     jint results[MOST], n = 0;
     struct thread_record *t;
     (void)(*java_vm)->GetEnv(java_vm, (void **)&self, JNI_VERSION_1_2);
+    vm->DisableGC();
+    long ended = ends();
     vm->RawMonitorEnter(tables);
     check_threads();
-    vm->DisableGC();
     for (size_t i = 0; n < MOST && (t = table_next(&threads, &i));)
         if (t->env != self)
             envs[n++] = t->env;
@@ -389,7 +405,14 @@ static void sample(void)
     for (jint i = 0; i < n; i++)
         check_trace(&traces[i], "a sample");
     n_samples += n;
+    if (ends() != ended)
+        breach("events of a collection while GC is disabled", "%ld", ends() - ended);
+    vm->RawMonitorExit(tables);
     vm->EnableGC();
+    /* Often, so that one comes while threads start, contend and end. */
+    vm->RawMonitorEnter(tables);
+    if (vm->RequestEvent(JVMPI_EVENT_MONITOR_DUMP, NULL) != JVMPI_SUCCESS)
+        breach("no MONITOR_DUMP", "%s", "");
     vm->RawMonitorExit(tables);
     vm->RawMonitorEnter(work);
     usleep(1000);

@@ -290,11 +290,22 @@ void on_object_dump(const JVMPI_Event *e)
     vm->RawMonitorExit(tables);
 }
 
+static void check_traced(const struct reader *r, const JNIEnv *env)
+{
+    for (jint i = 0; i < r->n_traces; i++)
+        if (r->traces[i].env_id == env)
+            return;
+    breach("a monitor dump that names a thread without a trace", "%p", (const void *)env);
+}
+
 static void monitor_threads(struct reader *r)
 {
-    for (uint32_t n = number(r, 4); n > 0 && !r->broken; n--)
-        if (!thread_of(pointer(r), r->where))
+    for (uint32_t n = number(r, 4); n > 0 && !r->broken; n--) {
+        JNIEnv *env = pointer(r);
+        if (!thread_of(env, r->where))
             breach("a monitor dump that names no thread", "%s", "");
+        check_traced(r, env);
+    }
 }
 
 void on_monitor_dump(const JVMPI_Event *e)
@@ -304,8 +315,8 @@ void on_monitor_dump(const JVMPI_Event *e)
                        false,
                        "a monitor dump",
                        2,
-                       NULL,
-                       0};
+                       e->u.monitor_dump.traces,
+                       e->u.monitor_dump.num_traces};
     n_monitor_dumps++;
     check_traces(e->u.monitor_dump.traces, e->u.monitor_dump.num_traces, r.where);
     for (jint i = 0; i < e->u.monitor_dump.num_traces; i++) {
@@ -328,7 +339,8 @@ void on_monitor_dump(const JVMPI_Event *e)
             r.broken = true;
         }
         JNIEnv *owner = pointer(&r);
-        (void)thread_of(owner, r.where);
+        if (thread_of(owner, r.where))
+            check_traced(&r, owner);
         uint32_t entries = number(&r, 4);
         if (!owner != !entries)
             breach("a monitor with an owner and no entries, or entries and no owner", "%p, %u",

@@ -208,6 +208,7 @@ public class JvmpiWork {
             kept[0] = new Marker();
         kept[0] = null;
         say("rule_collects", ask("rule collects", null, 0));
+        say("rule_disables", ask("rule disables", null, 0));
         for (int i = 0; i < 4; i++) {
             start("busy " + i, Thread.State.RUNNABLE, new Runnable() {
                 public void run() {
@@ -327,7 +328,7 @@ public class JvmpiWork {
 
     static volatile boolean stop;
 
-    static final int PARK_LINE = 334;
+    static final int PARK_LINE = 335;
 
     static void parked() {
         while (!stop)
