@@ -179,6 +179,9 @@ static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
     if ((c->f->threads && !c->f->threads[n->thread]) || until < c->f->from ||
         (c->f->to && n->time > c->f->to))
         return 0;
+    if (c->f->times && !request_times_hold(c->f->times, c->t->threads[n->thread].id,
+                                           (int64_t)(c->t->origin_ns + n->time)))
+        return 0;
     struct one_wait w = {.begin = n, .context = c->t->contexts[n->context], .ns = until - n->time};
     if (c->f->objects && (w.context.object == TL_NONE || !c->f->objects[w.context.object]))
         return 0;

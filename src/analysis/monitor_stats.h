@@ -6,6 +6,7 @@
 #pragma once
 
 #include "analysis/holds.h"
+#include "analysis/request_groups.h"
 #include "base/vec.h"
 #include "model/timeline.h"
 
@@ -62,11 +63,12 @@ struct monitor_stats {
 };
 
 struct stats_filter {
-    const uint8_t *threads; /* per thread: whether it is selected; NULL selects all */
-    const uint8_t *objects; /* per object: whether it is selected; NULL selects all */
-    uint64_t from, to;      /* counts waits that overlap this range; to = 0: no upper end */
-    uint64_t min_ns;        /* shorter waits do not count */
-    uint64_t over_ns;       /* threshold for the members intervals, caused and inferred */
+    const uint8_t *threads;            /* per thread: whether it is selected; NULL selects all */
+    const uint8_t *objects;            /* per object: whether it is selected; NULL selects all */
+    const struct request_times *times; /* counts waits that begin in them; NULL: all */
+    uint64_t from, to; /* counts waits that overlap this range; to = 0: no upper end */
+    uint64_t min_ns;   /* shorter waits do not count */
+    uint64_t over_ns;  /* threshold for the members intervals, caused and inferred */
     /* treat idle waits as waits, which then appear among sites and classes */
     bool idle;
 };

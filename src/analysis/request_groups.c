@@ -373,3 +373,85 @@ int request_name_sums(struct request_ledger *l, const struct requests *r, uint32
         *ret = sums;
     return e;
 }
+
+/* ---- when threads worked for requests ---- */
+
+static int by_thread(const void *a, const void *b)
+{
+    const struct request_time *x = a, *y = b;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+static int add_times(const struct requests *r, const struct request *q, struct request_times *to)
+{
+    int e = 0;
+    to->requests++;
+    if (!q->works)
+        return vec_push(&to->rows, ((struct request_time){q->thread, q->start_ns, q->end_ns}));
+    for (uint32_t i = 0; e == 0 && i < q->works; i++) {
+        const struct request_work *w = &r->works.data[q->first_work + i];
+        e = vec_push(&to->rows, ((struct request_time){w->thread, w->start_ns, w->end_ns}));
+    }
+    return e;
+}
+
+/* Intervals that overlap become one. */
+static void join_times(struct request_times *t)
+{
+    size_t kept = 0;
+    vec_sort(&t->rows, by_thread);
+    for (size_t i = 0; i < t->rows.len; i++) {
+        const struct request_time *row = &t->rows.data[i];
+        struct request_time *last = kept ? &t->rows.data[kept - 1] : NULL;
+        if (last && last->thread == row->thread && row->start_ns <= last->end_ns)
+            last->end_ns = MAX(last->end_ns, row->end_ns);
+        else
+            t->rows.data[kept++] = *row;
+    }
+    t->rows.len = kept;
+}
+
+int request_times(const struct requests *r, const struct group_options *o,
+                  struct request_times *ret)
+{
+    struct request_times t = {0};
+    int e = 0;
+    for (uint32_t i = 0; !o && e == 0 && i < r->list.len; i++)
+        e = add_times(r, &r->list.data[i], &t);
+    for (uint32_t i = 0; o && e == 0 && i < r->names.len; i++) {
+        struct request_group g = {.name = i};
+        e = choose(r, i, o, &g);
+        for (size_t k = 0; e == 0 && k < g.slow.len; k++)
+            e = add_times(r, &r->list.data[g.slow.data[k]], &t);
+        request_group_release(&g);
+        e = e == -ENOENT ? 0 : e;
+    }
+    join_times(&t);
+    if (e < 0)
+        request_times_release(&t);
+    else
+        *ret = t;
+    return e;
+}
+
+bool request_times_hold(const struct request_times *t, uint64_t thread, int64_t time_ns)
+{
+    size_t low = 0, high = t->rows.len;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        const struct request_time *row = &t->rows.data[mid];
+        if (row->thread < thread || (row->thread == thread && row->end_ns <= time_ns))
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < t->rows.len && t->rows.data[low].thread == thread &&
+           t->rows.data[low].start_ns <= time_ns;
+}
+
+void request_times_release(struct request_times *t)
+{
+    vec_release(&t->rows);
+}

@@ -54,3 +54,21 @@ struct name_sums {
 
 int request_name_sums(struct request_ledger *l, const struct requests *r, uint32_t name,
                       struct name_sums *ret) must_check;
+
+/* When threads worked for some requests: by thread, then by time; intervals of a thread are apart.
+ */
+struct request_time {
+    uint64_t thread;
+    int64_t start_ns, end_ns;
+};
+
+struct request_times {
+    VEC(struct request_time) rows;
+    size_t requests; /* how many requests it is of */
+};
+
+/* Of all requests that are there; o not NULL: of the slow ones of each name. 0 or -ENOMEM. */
+int request_times(const struct requests *r, const struct group_options *o,
+                  struct request_times *ret) must_check;
+bool request_times_hold(const struct request_times *t, uint64_t thread, int64_t time_ns);
+void request_times_release(struct request_times *t);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attach: start the agent in a running VM, wait, stop it, fetch what it wrote. */
+#include "cli/attach.h"
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/progress.h"
@@ -179,8 +180,7 @@ static int end(const struct vm *vm, enum wait_end ended)
     return 0;
 }
 
-/* From the agent's start to the file being where it was asked for. */
-static int record(const struct vm *vm, const struct capture *capture, const char *output)
+int attach_record(const struct vm *vm, const struct capture *capture, const char *output)
 {
     char file[PATH_MAX];
     bool fetch = false;
@@ -255,5 +255,5 @@ int cmd_attach(const struct command *self, int argc, char **argv)
     }
     if (!recording_check_output(output) || !recording_check(&capture, output, self->name))
         return 2;
-    return record(&vm, &capture, output);
+    return attach_record(&vm, &capture, output);
 }

@@ -63,6 +63,12 @@ static void add_words(struct capture *c, const char *name, const char *value)
     }
 }
 
+void capture_add(struct capture *c, enum option which, const char *value)
+{
+    c->given |= UINT64_C(1) << which;
+    add_words(c, option_table[which].name, value);
+}
+
 /* What the agent's parser looks at when it is given again: it knows what goes together. */
 static bool may_come_again(size_t which)
 {

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "agent/options.h"
 #include "base/buf.h"
 #include "cli/args.h"
 
@@ -23,4 +24,6 @@ void capture_release(struct capture *c);
  * taken, 0 not one of these flags, -EINVAL with a complaint already made.
  */
 int capture_take(struct capture *c, const char *command, int argc, char **argv, int *i);
+/* Adds an option as if it had been given with a value that it takes. */
+void capture_add(struct capture *c, enum option which, const char *value);
 bool capture_arg_at(size_t i, struct arg_shown *ret);

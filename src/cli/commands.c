@@ -420,6 +420,24 @@ const struct command commands[] = {
                     "  jvmscope requests show 4711 app.jfr              one request\n",
         .sets = requests_sets,
     },
+    {
+        .name = "slow",
+        .run = cmd_slow,
+        .operands = "PID",
+        .min_operands = 1,
+        .max_operands = 1,
+        .summary = "say why the slow requests of a running server are slow",
+        .description =
+            "Records the requests of a running VM for 20 seconds, or as long as *-t* says, as "
+            "*jvmscope attach --requests* does, and prints for each name how many were slow, what "
+            "the slow ones did that the typical ones did not, and whose fault that was. The "
+            "recording stays: *jvmscope requests slow* shows the stacks, *jvmscope requests show* "
+            "one request.",
+        .examples = "  jvmscope slow 4711\n"
+                    "  jvmscope slow -t 1m --over 500ms -o slow.jfr 4711\n"
+                    "  jvmscope slow --requests 'com.shop.Order.handle(..)' 4711\n",
+        .sets = slow_now_sets,
+    },
     {.name = "threads",
      .verbs = threads_verbs,
      .summary = "who waits for whom: tables, timeline, critical path, what-if"},

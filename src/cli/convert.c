@@ -51,6 +51,12 @@ static int convert(const struct selection *selection, const char *from, const ch
     const struct export_format *format = export_format_of(to);
     if (!format)
         return unknown_format(to);
+    if (only_requests_given(&selection->requests) &&
+        (format->threads || strcmp(format->extension, ".jfr") == 0)) {
+        complain(to, "--request and --slowest select samples, which this format is not made of",
+                 NULL);
+        return 2;
+    }
     _cleanup_(profile_freep) struct profile *p = NULL;
     struct export_source source = {
         .path = from, .filter = selection->filter, .sources = sources, .more = page_more};

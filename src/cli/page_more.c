@@ -4,6 +4,7 @@
 #include "cli/coverage.h"
 #include "cli/heap/ask.h"
 #include "cli/losses.h"
+#include "cli/requests/page.h"
 #include "cli/trace/trace.h"
 
 #include <errno.h>
@@ -27,6 +28,11 @@ static int put_trace(const struct export_source *s, struct json *j)
 {
     const struct trace_options all = {.limit = PAGE_CALLS};
     return trace_page_json(s->path, &all, j);
+}
+
+static int put_requests(const struct export_source *s, struct json *j)
+{
+    return requests_page_json(s->path, j);
 }
 
 static int put_coverage(const struct export_source *s, struct json *j)
@@ -59,5 +65,7 @@ int page_more(const struct export_source *s, struct json *j)
         return 0;
     losses_json_of_file(s->path, NULL, !s->profile || s->profile->lost_any, j);
     int r = member(j, "trace", s, put_trace);
+    if (r == 0)
+        r = member(j, "requests", s, put_requests);
     return r < 0 ? r : member(j, "coverage", s, put_coverage);
 }

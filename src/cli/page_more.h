@@ -12,6 +12,6 @@ enum { PAGE_CALLS = 20000 }; /* that one page takes; the rest is counted */
 
 /*
  * For export_source.more: what a recording lost (model/losses.h) and the members "trace",
- * "coverage" and "heap", each only when the recording has it.
+ * "requests", "coverage" and "heap", each only when the recording has it.
  */
 int page_more(const struct export_source *s, struct json *j) must_check;

@@ -18,6 +18,7 @@ static const struct arg selection_args[] = {
      "only from this time on, counted from the start: 1.5s, 2m"},
     {"--to", 0, ARG_DURATION, offsetof(struct selection, filter.to_ns), "TIME",
      "only up to this time"},
+    ONLY_REQUESTS_ARGS(struct selection, requests),
     {"--metric", 0, ARG_TEXT, offsetof(struct selection, metric),
      "samples|wall|allocations|locks|times", "what is counted; the first of these that is there"},
     {0},
@@ -52,7 +53,8 @@ static int open_profile(struct profile **ret, const char *path, enum load_detail
 int reading_open_sums(struct profile **ret, const char *path, const struct selection *s,
                       struct buf *ret_warning)
 {
-    bool are_told_apart = s->filter.thread || s->filter.from_ns || s->filter.to_ns;
+    bool are_told_apart = s->filter.thread || s->filter.from_ns || s->filter.to_ns ||
+                          only_requests_given(&s->requests);
     return open_profile(ret, path, are_told_apart ? LOAD_SAMPLES : LOAD_SUMS, ret_warning);
 }
 
@@ -61,7 +63,7 @@ int reading_open(struct profile **ret, const char *path, struct buf *ret_warning
     return open_profile(ret, path, LOAD_SAMPLES, ret_warning);
 }
 
-bool reading_check(const struct selection *s, const struct profile *p, const char *path)
+bool reading_check(const struct selection *s, struct profile *p, const char *path)
 {
     const struct profile_filter *f = &s->filter;
     char from[24], to[24], text[64];
@@ -85,7 +87,9 @@ bool reading_check(const struct selection *s, const struct profile *p, const cha
     }
     if (any && !class)
         complain(path, "no class of a stack has this name", f->class_name);
-    return any && class;
+    if (!any || !class)
+        return false;
+    return !only_requests_given(&s->requests) || only_requests_keep(&s->requests, path, p) == 0;
 }
 
 int reading_metric(const struct selection *s, const struct profile *p, const char *path,

@@ -6,11 +6,13 @@
 #pragma once
 
 #include "cli/commands.h"
+#include "cli/requests/only.h"
 #include "model/profile.h"
 
 struct selection {
     struct profile_filter filter;
     const char *metric; /* NULL: the first that the recording holds */
+    struct only_requests requests;
 };
 
 extern const struct arg_set selection_set; /* its struct is struct selection */
@@ -28,10 +30,11 @@ int reading_open(struct profile **ret, const char *path, struct buf *ret_warning
 int reading_open_sums(struct profile **ret, const char *path, const struct selection *s,
                       struct buf *ret_warning);
 /*
- * Whether the selection can hold at all: its times in order, its threads there; else a complaint
+ * Leaves in the profile what belongs to the requests of the selection, if it has any. False: the
+ * selection cannot hold at all (its times are not in order, its threads not there), and a complaint
  * was made.
  */
-bool reading_check(const struct selection *s, const struct profile *p, const char *path);
+bool reading_check(const struct selection *s, struct profile *p, const char *path);
 /* The metric asked for or the first there is. 0, or the exit status after a complaint. */
 int reading_metric(const struct selection *s, const struct profile *p, const char *path,
                    enum profile_metric *ret);

@@ -63,7 +63,7 @@ static const struct {
     {OPT_PARK, NULL, STACKS | WAITS | HPROF},
     {OPT_THREADS, "threads summary", STACKS | WAITS},
     {OPT_LOCKS, "threads summary", STACKS | WAITS},
-    {OPT_REQUESTS, "requests", STACKS | WAITS},
+    {OPT_REQUESTS, "requests slow", STACKS | WAITS},
     {OPT_TRACE, "trace", 0},
     {OPT_COVER, "coverage", 0},
     {OPT_LOG, "trace", 0},

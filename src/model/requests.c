@@ -67,7 +67,6 @@ struct reading {
     struct map chunk_stacks; /* of the chunk: id to stack */
     struct map same_stacks;  /* hash of the frames to stack */
     const struct rec_chunk *chunk;
-    uint64_t made_ids; /* of requests that have none */
     int error;
 };
 
@@ -212,11 +211,8 @@ static void on_request(struct reading *r)
 /* Another recorder's: it is of one thread, and its work is the whole of it. */
 static void on_foreign(struct reading *r, const char *name, const char *kind)
 {
-    struct request q = {.id = UINT64_C(1) << 62 | ++r->made_ids,
-                        .exception = REQUEST_NONE,
-                        .trace = REQUEST_NONE,
-                        .span = REQUEST_NONE,
-                        .bytes = -1};
+    struct request q = {
+        .exception = REQUEST_NONE, .trace = REQUEST_NONE, .span = REQUEST_NONE, .bytes = -1};
     add_request(r, name && *name ? name : "?", text_of(r, kind), true, q);
 }
 
@@ -566,6 +562,11 @@ static int order(struct requests *r)
 {
     int e = 0;
     vec_sort(&r->list, by_start);
+    uint64_t last = 0; /* other recorders' have no numbers */
+    for (size_t i = 0; i < r->list.len; i++)
+        last = MAX(last, r->list.data[i].id);
+    for (size_t i = 0; i < r->list.len && e == 0; i++)
+        r->list.data[i].id = r->list.data[i].id ? r->list.data[i].id : ++last;
     for (size_t i = 0; i < r->list.len && e == 0; i++)
         e = map_put(&r->ids, r->list.data[i].id, i);
     if (e == 0)
@@ -617,6 +618,22 @@ int requests_load(struct requests *ret, const char *path, const struct request_f
     }
     *ret = out;
     return 0;
+}
+
+bool requests_any(const char *path)
+{
+    static const struct rec_select any[] = {
+        {"jvmscope.Request", REQUEST},  {"jvmscope.RequestTotals", TOTALS}, {"profiler.Span", SPAN},
+        {"datadog.Endpoint", ENDPOINT}, {REC_CONTEXTUAL, CONTEXTUAL},       {0}};
+    _cleanup_(recording_closep) struct recording *r = NULL;
+    const char *why = NULL;
+    struct rec_event e;
+    if (recording_open(&r, path, &why) < 0 || recording_select(r, any) < 0)
+        return false;
+    while (recording_next(r, &e) > 0)
+        if (e.tag != CONTEXTUAL || strncmp(e.object.type->name, "jvmscope.", 9) != 0)
+            return true;
+    return false;
 }
 
 void requests_release(struct requests *r)

@@ -125,6 +125,8 @@ struct request_filter {
  */
 int requests_load(struct requests *ret, const char *path, const struct request_filter *filter,
                   struct buf *why) must_check;
+/* Whether a file is a recording with requests, without reading the rest of it. */
+bool requests_any(const char *path);
 void requests_release(struct requests *r);
 
 static inline const char *requests_text(const struct requests *r, uint32_t text)

@@ -39,9 +39,10 @@ RECORDING = {
     "coverage": [[], ["--methods"]],
     "threads summary": [[]], "threads monitors": [[]], "threads timeline": [[]], "threads critical-path": [[]],
     "threads what-if": [["--lock", "*"]], "threads deadlocks": [[]],
+    "requests": [[]], "requests slow": [["--slowest", "50%"]], "requests show": [["1"]],
 }
-# Nothing of a program is shown by these, or by a page alone.
-NOT_SHOWN = {"requests", "requests slow", "requests show", "completion", "manual", "serve", "attach", "run", "stop", "convert", "diff", "heap diff"}
+# Nothing of a program is shown by these, by a page alone, or (slow) by what requests slow prints.
+NOT_SHOWN = {"slow", "completion", "manual", "serve", "attach", "run", "stop", "convert", "diff", "heap diff"}
 
 
 def ask(*words):
@@ -90,7 +91,7 @@ def test_no_text_of_a_program_acts_on_a_terminal(tmp_path):
     names = {"DUMP": tmp_path / (NAME + "-dump.jfr"), "HEAP": tmp_path / (NAME + ".hprof")}
     program = subprocess.Popen(
         [str(c) for c in (lab.BUILD / "jvmscope", "run", "--cpu", "--threads", "--alloc=exact", "--exceptions=stacks", "--cover", "--trace",
-                          "HostileTexts$Guest*", "--allow-control", "-o", out, "--",
+                          "HostileTexts$Guest*", "--requests", "HostileTexts$Guest*.called*(..)", "--allow-control", "-o", out, "--",
                           *jdk.command("java", "-Xmx256m", "-cp", lab.compiled("HostileTexts"), "HostileTexts", NAME))],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
@@ -118,12 +119,12 @@ def test_no_text_of_a_program_acts_on_a_terminal(tmp_path):
     texts = {}
     for words in [*each({"heap " + v: f for v, f in HEAP.items()}, before=[names["HEAP"]]), *each(RECORDING, after=[out]),
                   ["diff", out, names["DUMP"]], ["heap", "diff", names["HEAP"], names["HEAP"]]]:
-        key = " ".join(words[:2]) if words[0] in ("heap", "threads") else words[0]
+        key = " ".join(words[:2]) if words[0] in ("heap", "threads") or words[1] in ("slow", "show") else words[0]
         texts[key] = texts.get(key, "") + check(words)
         as_json = check([*words, "--json"])
         json.loads(as_json)
     silent = [k for k in ("report", "trace", "coverage", "diff", "threads summary", "threads monitors", "threads timeline",
-                          "threads critical-path", "heap histogram", "heap query", "heap strings", "heap threads")
+                          "threads critical-path", "requests", "requests slow", "requests show", "heap histogram", "heap query", "heap strings", "heap threads")
               if ESCAPE not in texts[k]]
     assert not silent, "these show no hostile text, so they prove nothing"
     assert max(len(line) for t in texts.values() for line in t.splitlines()) < 20000, "a text of 60,000 characters is cut"

@@ -231,7 +231,11 @@ public class RequestCauses {
         int port = server.getAddress().getPort();
         for (int i = 0; i < 20; i++)
             request(port, "warm-up");
-        drive(port, "lock", "compactor", store::compact);
+        if (args.length > 0) // until it is killed
+            System.out.println("ready");
+        do {
+            drive(port, "lock", "compactor", store::compact);
+        } while (args.length > 0);
         drive(port, "park", "auditor", audit::check);
         drive(port, "queue", "orders", held -> {
             Future<Integer> f = reports.submit(() -> Report.render(held));

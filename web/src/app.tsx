@@ -13,6 +13,7 @@ import { Monitors } from "./monitors";
 import { Ruler } from "./ruler";
 import { collapsed, csv, download, svg } from "./save";
 import { Losses } from "./losses";
+import { RequestsView } from "./requests";
 import { Missing } from "./missing";
 import { MethodTable } from "./table";
 import { isDark, setTheme, useDark } from "./theme";
@@ -80,7 +81,7 @@ export function App({ page }: { page: PageJson }) {
 
   const timeline = page.timeline;
   const source = useMemo(() => (page.timeline ? sourceOf(page.timeline) : null), [page]);
-  const has: Record<string, boolean> = { profile: !!json, method: !!json, threads: !!timeline, monitors: !!timeline, trace: !!page.trace, coverage: !!page.coverage, heap: !!page.heap };
+  const has: Record<string, boolean> = { profile: !!json, method: !!json, threads: !!timeline, monitors: !!timeline, requests: !!page.requests, trace: !!page.trace, coverage: !!page.coverage, heap: !!page.heap };
   // The address may ask for what is not there: that is said, with what records it. Without a wish the first view is shown.
   const asked = state.view !== "profile" && !has[state.view];
   const view = has[state.view] || asked ? state.view : (views.find((v) => has[v]) ?? "profile");
@@ -117,6 +118,15 @@ export function App({ page }: { page: PageJson }) {
           </>,
         )}
         {view === "threads" ? <ThreadView json={timeline} source={source} file={page.file} {...kept} /> : <Monitors json={timeline} served={timeline.served} name={name} {...kept} />}
+        {dialog}
+      </>
+    );
+  }
+  if (page.requests && view === "requests") {
+    return (
+      <>
+        {facts(<span><b>{plural(page.requests.names.length, "name")}</b></span>)}
+        <RequestsView json={page.requests} name={name} {...kept} />
         {dialog}
       </>
     );
@@ -408,6 +418,11 @@ function Bar({ page, metric, state, change, dark, onHelp, children }: HeaderProp
               Monitor statistics
             </button>
           </>
+        )}
+        {page.requests && (
+          <button aria-current={current(state.view === "requests")} onClick={() => change({ view: "requests" })}>
+            Requests
+          </button>
         )}
         {page.heap && (
           <button aria-current={current(state.view === "heap")} onClick={() => change({ view: "heap" })}>

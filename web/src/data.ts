@@ -4,6 +4,7 @@
 import type { TraceJson } from "./calls";
 import type { CoverageJson } from "./coverage";
 import type { HeapJson } from "./heapdata";
+import type { RequestsJson } from "./requests";
 import type { TimelineJson } from "./timeline";
 
 export type Unit = "samples" | "bytes" | "ns";
@@ -52,6 +53,7 @@ export interface PageJson {
   timeline?: TimelineJson;
   losses?: Loss[];
   unended?: boolean; // the recording: it still records, or its VM was killed
+  requests?: RequestsJson;
   trace?: TraceJson;
   coverage?: CoverageJson;
   heap?: HeapJson;

@@ -76,6 +76,16 @@ const about: Record<string, { text: preact.ComponentChildren; keys: [string, str
     ),
     keys: [["↑ ↓", "move between rows"], ["Space", "choose the row"], ["Escape", "back, close, clear"]],
   },
+  requests: {
+    text: (
+      <p>
+        Each field of the picture is a moment and a latency, the stronger the more requests. Drag over fields, or choose a name, to see what
+        these requests waited for beside the others. The <b>typical</b> requests are the middle half of a name, the <b>slow</b> ones its
+        slowest hundredth. Choose a request for its waterfall: the parts add up to its latency.
+      </p>
+    ),
+    keys: [["← ↑ → ↓", "in the picture: move; with Shift choose more"], ["Enter", "choose the field, or the row"], ["↑ ↓", "move between rows"], ["Escape", "choose nothing"]],
+  },
   trace: { text: <p>Each line is a call that was recorded, with its arguments and what came back, below the call that made it.</p>, keys: callKeys },
   coverage: { text: <p>Green lines ran, red ones did not, yellow ones ran without taking every branch: the number says how many of them.</p>, keys: [["/", "search classes"], ["↑ ↓", "move between rows"], ["Space", "choose the row"]] },
   heap: {

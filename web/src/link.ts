@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of the page as the address's fragment, so that every view can be linked to.
 
-export const views = ["profile", "method", "threads", "monitors", "trace", "coverage", "heap"] as const;
+export const views = ["profile", "method", "threads", "monitors", "requests", "trace", "coverage", "heap"] as const;
 export type View = (typeof views)[number];
 
 export interface State {

@@ -17,6 +17,7 @@ const parts: Part[] = [
   { views: ["profile", "method"], title: "CPU profile", is: "which methods the time goes to", by: "jvmscope run --cpu -o app.jfr -- java ...", has: metric(/samples|wall|times/) },
   { views: [], title: "Allocation", is: "which methods allocate the memory", by: "jvmscope run --alloc -o app.jfr -- java ...", has: metric(/alloc/) },
   { views: ["threads", "monitors"], title: "Threads and locks", is: "what each thread did, who waited for whom, the critical path", by: "jvmscope run --threads -o app.jfr -- java ...", has: (p) => !!p.timeline },
+  { views: ["requests"], title: "Requests", is: "which requests a server handled, and why the slow ones are slow", by: "jvmscope run --requests -o app.jfr -- java ...", has: (p) => !!p.requests },
   { views: ["trace"], title: "Calls", is: "the calls of chosen methods with arguments and what came back", by: "jvmscope run --trace 'com.example.*' -o app.jfr -- java ...", has: (p) => !!p.trace },
   { views: ["coverage"], title: "Coverage", is: "which lines and branches ran", by: "jvmscope run --cover -o app.jfr -- java ...", has: (p) => !!p.coverage },
   { views: ["heap"], title: "Heap", is: "what holds the memory", by: "jvmscope heap dump -o app.hprof PID", has: (p) => !!p.heap },

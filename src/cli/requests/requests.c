@@ -4,6 +4,7 @@
 
 #include "base/parse.h"
 #include "cli/builtin.h"
+#include "cli/capture.h"
 #include "cli/losses.h"
 #include "cli/threads/threads.h"
 #include "model/timeline_load.h"
@@ -21,6 +22,8 @@
 #define NAME   {"--name", 0, ARG_LIST, OPTION(name), "PATTERN", "only requests whose name matches (* and ?, or a part of it)"}
 #define FROM   {"--from", 0, ARG_DURATION, OPTION(from_ns), "TIME", "only those that began from this time on, counted from the start: 1.5s, 2m"}, \
                {"--to", 0, ARG_DURATION, OPTION(to_ns), "TIME", "only those that began before this time"}
+#define SLOWEST {"--slowest", 0, ARG_TEXT, OPTION(slowest), "SHARE", "this share of the requests of a name is slow: 1%, 0.1% (1%)"}
+#define OVER {"--over", 0, ARG_DURATION, OPTION(over_ns), "TIME", "requests that took longer than this are slow: 500ms"}
 #define STACKS {"--stacks", 0, ARG_NUMBER, OPTION(stacks), "N", "frames of a stack (12)"}
 #define LIMIT(what) {"--limit", 'n', ARG_NUMBER, OPTION(limit), "N", what}
 /* clang-format on */
@@ -28,18 +31,8 @@
 static const struct arg table_args[] = {JSON, NAME, THREAD, FROM, LIMIT("rows of the table (30)"),
                                         {0}};
 static const struct arg slow_args[] = {
-    JSON,
-    {"--slowest", 0, ARG_TEXT, OPTION(slowest), "SHARE",
-     "this share of the requests of a name is slow: 1%, 0.1% (1%)"},
-    {"--over", 0, ARG_DURATION, OPTION(over_ns), "TIME",
-     "requests that took longer than this are slow: 500ms"},
-    NAME,
-    THREAD,
-    FROM,
-    STACKS,
-    LIMIT("causes of a name (8)"),
-    {0},
-};
+    JSON, SLOWEST, OVER, NAME, THREAD, FROM, STACKS, LIMIT("causes of a name (8)"), {0}};
+static const struct arg now_args[] = {JSON, SLOWEST, OVER, NAME, {0}};
 static const struct arg show_args[] = {JSON, STACKS, LIMIT("rows of the waterfall (60)"), {0}};
 
 #define SETS(verb)                                                           \
@@ -49,6 +42,8 @@ SETS(slow)
 SETS(show)
 #undef SETS
 
+static const struct arg_set now_set = {"What is shown", now_args};
+const struct arg_set *const slow_now_sets[] = {&capture_set, &now_set, NULL};
 static const struct arg_set table_set = {"What is shown", table_args};
 const struct arg_set *const requests_sets[] = {&table_set, NULL};
 
@@ -63,39 +58,48 @@ double request_share(const char *text)
     return percent / 100;
 }
 
-int request_view_open(struct request_view *ret, const struct request_options *o, const char *path)
+int request_view_load(struct request_view *ret, const struct request_options *o, const char *path,
+                      struct buf *why)
 {
-    _cleanup_(buf_release) struct buf why = BUF(4096);
     struct request_filter filter = {
         .name = o->name, .thread = o->thread, .from_ns = o->from_ns, .to_ns = o->to_ns};
     *ret = (struct request_view){.path = path, .options = o};
-    int e = requests_load(&ret->r, path, &filter, &why);
+    int e = requests_load(&ret->r, path, &filter, why);
+    if (e == 0)
+        e = ret->r.names.len ? timeline_load(&ret->t, path, why) : -ENODATA;
+    if (e == 0)
+        e = request_ledger_new(&ret->l, &ret->r, ret->t);
+    if (e < 0)
+        request_view_free(ret);
+    return e;
+}
+
+int request_view_open(struct request_view *ret, const struct request_options *o, const char *path,
+                      const char *none)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    bool filtered = o->name || o->thread || o->from_ns || o->to_ns;
+    int e = request_view_load(ret, o, path, &why);
+    if (e == -ENODATA)
+        return filtered ? complain(path, "no request is selected", NULL)
+                        : complain(path, "holds no requests", none);
     if (e < 0)
         return why.len ? complain(path, "cannot read", buf_str(&why))
                        : complain_errno(path, "cannot read", e);
-    if (!ret->r.names.len) {
-        bool filtered = o->name || o->thread || o->from_ns || o->to_ns;
-        requests_release(&ret->r);
-        return filtered ? complain(path, "no request is selected", NULL)
-                        : complain(path, "holds no requests", "record with --requests");
-    }
-    e = timeline_load(&ret->t, path, &why);
-    if (e == 0)
-        e = request_ledger_new(&ret->l, &ret->r, ret->t);
-    if (e == 0)
-        return 0;
-    timeline_free(ret->t);
-    requests_release(&ret->r);
-    return why.len ? complain(path, "cannot read", buf_str(&why))
-                   : complain_errno(path, "cannot read", e);
+    return 0;
+}
+
+void request_view_free(struct request_view *v)
+{
+    request_ledger_free(v->l);
+    timeline_free(v->t);
+    requests_release(&v->r);
 }
 
 int request_view_close(struct request_view *v, int status)
 {
     uint64_t cut_at = v->t->cut_at;
-    request_ledger_free(v->l);
-    timeline_free(v->t);
-    requests_release(&v->r);
+    request_view_free(v);
     if (cut_at) {
         char where[64];
         snprintf(where, sizeof(where), "cut or damaged at byte %" PRIu64, cut_at);
@@ -149,44 +153,56 @@ static double seconds(const struct request_view *v)
     return to > o->from_ns ? (double)(to - o->from_ns) / 1e9 : 0;
 }
 
-static int table_json(struct request_view *v, const struct name_sums *sums)
+static void row_json(const struct request_view *v, const struct request_name *n,
+                     const struct name_sums *s, double time, struct json *j)
+{
+    json_begin_object(j);
+    json_key_string(j, "name", requests_text(&v->r, n->name));
+    json_key_string(j, "kind", requests_text(&v->r, n->kind));
+    json_key_u64(j, "count", n->all);
+    json_key_u64(j, "kept", n->count);
+    json_key(j, "rate");
+    json_double(j, time > 0 ? (double)n->all / time : 0);
+    json_key_u64(j, "errors", n->errors);
+    json_key_u64(j, "p50_ns", request_quantile(&v->r, n, 0.5));
+    json_key_u64(j, "p90_ns", request_quantile(&v->r, n, 0.9));
+    json_key_u64(j, "p99_ns", request_quantile(&v->r, n, 0.99));
+    json_key_u64(j, "p999_ns", request_quantile(&v->r, n, 0.999));
+    json_key_u64(j, "max_ns", n->max_ns);
+    json_key_u64(j, "total_ns", n->total_ns);
+    json_key_u64(j, "cpu_ns", each(s->cpu_ns, s->requests));
+    json_key(j, "unknown_share");
+    json_double(j, part(s->ns[CAUSE_UNKNOWN], s->latency_ns));
+    json_key_string(j, "most", request_cause_name(most(s)));
+    json_key(j, "causes");
+    json_begin_object(j);
+    for (int k = 0; k < REQUEST_CAUSES; k++)
+        json_key_u64(j, request_cause_name((enum request_cause)k), each(s->ns[k], s->requests));
+    json_end_object(j);
+    json_end_object(j);
+}
+
+int requests_names_json(struct request_view *v, struct json *j)
+{
+    _cleanup_free_ struct name_sums *sums = NULL;
+    int e = sums_of(v, &sums);
+    double time = seconds(v);
+    json_begin_array(j);
+    for (size_t i = 0; e == 0 && i < v->r.names.len; i++)
+        row_json(v, &v->r.names.data[i], &sums[i], time, j);
+    json_end_array(j);
+    return e;
+}
+
+static int table_json(struct request_view *v)
 {
     _cleanup_(buf_release) struct buf b = BUF(SIZE_MAX / 2);
     struct json j = {.out = &b};
-    double time = seconds(v);
     json_begin_object(&j);
     json_key(&j, "requests");
-    json_begin_array(&j);
-    for (size_t i = 0; i < v->r.names.len; i++) {
-        const struct request_name *n = &v->r.names.data[i];
-        const struct name_sums *s = &sums[i];
-        json_begin_object(&j);
-        json_key_string(&j, "name", requests_text(&v->r, n->name));
-        json_key_string(&j, "kind", requests_text(&v->r, n->kind));
-        json_key_u64(&j, "count", n->all);
-        json_key_u64(&j, "kept", n->count);
-        json_key(&j, "rate");
-        json_double(&j, time > 0 ? (double)n->all / time : 0);
-        json_key_u64(&j, "errors", n->errors);
-        json_key_u64(&j, "p50_ns", request_quantile(&v->r, n, 0.5));
-        json_key_u64(&j, "p90_ns", request_quantile(&v->r, n, 0.9));
-        json_key_u64(&j, "p99_ns", request_quantile(&v->r, n, 0.99));
-        json_key_u64(&j, "p999_ns", request_quantile(&v->r, n, 0.999));
-        json_key_u64(&j, "max_ns", n->max_ns);
-        json_key_u64(&j, "total_ns", n->total_ns);
-        json_key_u64(&j, "cpu_ns", each(s->cpu_ns, s->requests));
-        json_key(&j, "unknown_share");
-        json_double(&j, part(s->ns[CAUSE_UNKNOWN], s->latency_ns));
-        json_key_string(&j, "most", request_cause_name(most(s)));
-        json_key(&j, "causes");
-        json_begin_object(&j);
-        for (int k = 0; k < REQUEST_CAUSES; k++)
-            json_key_u64(&j, request_cause_name((enum request_cause)k),
-                         each(s->ns[k], s->requests));
-        json_end_object(&j);
-        json_end_object(&j);
-    }
-    json_end_array(&j);
+    int e = requests_names_json(v, &j);
+    if (e < 0)
+        return complain_errno(v->path, "cannot tell", e);
     losses_json_of_file(v->path, losses_of_requests, true, &j);
     json_end_object(&j);
     return json_print(&b);
@@ -239,16 +255,29 @@ static void table_text(struct request_view *v, const struct name_sums *sums)
 static int requests_table(struct request_view *v)
 {
     _cleanup_free_ struct name_sums *sums = NULL;
+    if (v->options->json)
+        return table_json(v);
     int e = sums_of(v, &sums);
     if (e < 0)
         return complain_errno(v->path, "cannot tell", e);
-    if (v->options->json)
-        return table_json(v, sums);
     table_text(v, sums);
     return 0;
 }
 
 /* ---- the verbs ---- */
+
+bool request_options_check(const struct request_options *o, const char *command)
+{
+    if (request_share(o->slowest) < 0)
+        complain(command, "--slowest takes a share as 1% or 0.1%", o->slowest);
+    else if (o->slowest && o->over_ns)
+        complain(command, "--slowest or --over, not both", NULL);
+    else
+        return true;
+    return false;
+}
+
+static const char hint[] = "record with --requests";
 
 static int run_verb(const struct command *self, int argc, char **argv,
                     int (*show)(struct request_view *))
@@ -259,15 +288,9 @@ static int run_verb(const struct command *self, int argc, char **argv,
     int status;
     if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
         return status;
-    if (request_share(options.slowest) < 0) {
-        complain(self->name, "--slowest takes a share as 1% or 0.1%", options.slowest);
+    if (!request_options_check(&options, self->name))
         return 2;
-    }
-    if (options.slowest && options.over_ns) {
-        complain(self->name, "--slowest or --over, not both", NULL);
-        return 2;
-    }
-    status = request_view_open(&v, &options, operands.list[0]);
+    status = request_view_open(&v, &options, operands.list[0], hint);
     return status ? status : request_view_close(&v, show(&v));
 }
 
@@ -276,9 +299,14 @@ int cmd_requests(const struct command *self, int argc, char **argv)
     return run_verb(self, argc, argv, requests_table);
 }
 
+static int slow_with_stacks(struct request_view *v)
+{
+    return requests_slow(v, false);
+}
+
 static int cmd_slow_requests(const struct command *self, int argc, char **argv)
 {
-    return run_verb(self, argc, argv, requests_slow);
+    return run_verb(self, argc, argv, slow_with_stacks);
 }
 
 static int cmd_show(const struct command *self, int argc, char **argv)
@@ -289,7 +317,7 @@ static int cmd_show(const struct command *self, int argc, char **argv)
     int status;
     if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
         return status;
-    status = request_view_open(&v, &options, operands.list[1]);
+    status = request_view_open(&v, &options, operands.list[1], hint);
     return status ? status : request_view_close(&v, requests_show(&v, operands.list[0]));
 }
 

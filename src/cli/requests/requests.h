@@ -23,15 +23,25 @@ struct request_view {
 };
 
 /*
- * Opens what the operand names, in place: the ledger keeps its address. 0, or the exit status after
- * a complaint.
+ * Reads a recording in place: the ledger keeps the address of the requests. -ENODATA when no
+ * request is selected, else a negative errno with the reason in why.
  */
-int request_view_open(struct request_view *ret, const struct request_options *o, const char *path);
+int request_view_load(struct request_view *ret, const struct request_options *o, const char *path,
+                      struct buf *why) must_check;
+/*
+ * The same of what an operand names. 0, or the exit status after
+ * a complaint, which says `none` of a recording without requests.
+ */
+int request_view_open(struct request_view *ret, const struct request_options *o, const char *path,
+                      const char *none);
+void request_view_free(struct request_view *v);
 /* Ends a verb: tells what the recording lost, and releases it. The exit status. */
 int request_view_close(struct request_view *v, int status);
 
 /* The share of --slowest, 0.01 without it; negative when it is no share. */
 double request_share(const char *text);
+/* Whether --slowest and --over can be answered; else a complaint was made. */
+bool request_options_check(const struct request_options *o, const char *command);
 
 /* "6,000" */
 void put_count(struct buf *b, uint64_t n);
@@ -48,5 +58,10 @@ void json_frames_ref(struct json *j, const struct request_view *v, const struct 
 void print_frames_ref(const struct request_view *v, const struct frames_ref *f, size_t limit,
                       int indent);
 
-int requests_slow(struct request_view *v);
+/* Arrays of JSON: what `requests --json` and `requests slow --json` tell. 0 or -ENOMEM. */
+int requests_names_json(struct request_view *v, struct json *j) must_check;
+int requests_groups_json(struct request_view *v, struct json *j) must_check;
+
+/* brief: what fits on one screen, without stacks. */
+int requests_slow(struct request_view *v, bool brief);
 int requests_show(struct request_view *v, const char *id);

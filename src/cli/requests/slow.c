@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { NAMES = 5, CAUSES = 8, EXAMPLES = 3, FRAMES = 12 };
+enum { NAMES = 5, CAUSES = 8, BRIEF_CAUSES = 3, EXAMPLES = 3, FRAMES = 12 };
 
 /* A stack is printed for causes that explain at least this much of the difference. */
 #define STACK_SHARE 0.1
@@ -93,38 +93,58 @@ static void side_json(struct json *j, const char *key, size_t count, double mean
     json_end_object(j);
 }
 
-static int groups_json(struct request_view *v, const struct groups *all)
+static void group_json(struct json *j, const struct request_view *v, const struct request_group *g)
+{
+    const struct request_name *n = &v->r.names.data[g->name];
+    _cleanup_(buf_release) struct buf text = BUF(1 << 16);
+    json_begin_object(j);
+    json_key_string(j, "name", requests_text(&v->r, n->name));
+    json_key_u64(j, "count", n->all);
+    json_key_u64(j, "limit_ns", g->limit_ns);
+    side_json(j, "slow", g->slow.len, g->slow_mean_ns);
+    side_json(j, "typical", g->typical.len, g->typical_mean_ns);
+    json_key(j, "causes");
+    json_begin_array(j);
+    for (size_t k = 0; k < g->causes.len; k++)
+        cause_json(j, v, &g->causes.data[k]);
+    json_end_array(j);
+    json_key(j, "slowest");
+    json_begin_array(j);
+    for (size_t k = 0; k < MIN(g->slow.len, (size_t)EXAMPLES); k++)
+        json_u64(j, v->r.list.data[g->slow.data[g->slow.len - 1 - k]].id);
+    json_end_array(j);
+    put_group_sentence(&text, v, g);
+    json_key_string(j, "sentence", buf_str(&text));
+    json_end_object(j);
+}
+
+static struct group_options options_of(const struct request_view *v)
+{
+    return (struct group_options){.share = request_share(v->options->slowest),
+                                  .over_ns = v->options->over_ns};
+}
+
+int requests_groups_json(struct request_view *v, struct json *j)
+{
+    _cleanup_(groups_release) struct groups all = {0};
+    struct group_options o = options_of(v);
+    int e = collect(v, &o, &all);
+    json_begin_array(j);
+    for (size_t i = 0; e == 0 && i < all.rows.len; i++)
+        group_json(j, v, &all.rows.data[i]);
+    json_end_array(j);
+    return e;
+}
+
+static int groups_json(struct request_view *v)
 {
     _cleanup_(buf_release) struct buf b = BUF(SIZE_MAX / 2);
     struct json j = {.out = &b};
     json_begin_object(&j);
     json_key(&j, "groups");
-    json_begin_array(&j);
-    for (size_t i = 0; i < all->rows.len; i++) {
-        const struct request_group *g = &all->rows.data[i];
-        const struct request_name *n = &v->r.names.data[g->name];
-        _cleanup_(buf_release) struct buf text = BUF(1 << 16);
-        json_begin_object(&j);
-        json_key_string(&j, "name", requests_text(&v->r, n->name));
-        json_key_u64(&j, "count", n->all);
-        json_key_u64(&j, "limit_ns", g->limit_ns);
-        side_json(&j, "slow", g->slow.len, g->slow_mean_ns);
-        side_json(&j, "typical", g->typical.len, g->typical_mean_ns);
-        json_key(&j, "causes");
-        json_begin_array(&j);
-        for (size_t k = 0; k < g->causes.len; k++)
-            cause_json(&j, v, &g->causes.data[k]);
-        json_end_array(&j);
-        json_key(&j, "slowest");
-        json_begin_array(&j);
-        for (size_t k = 0; k < MIN(g->slow.len, (size_t)EXAMPLES); k++)
-            json_u64(&j, v->r.list.data[g->slow.data[g->slow.len - 1 - k]].id);
-        json_end_array(&j);
-        put_group_sentence(&text, v, g);
-        json_key_string(&j, "sentence", buf_str(&text));
-        json_end_object(&j);
-    }
-    json_end_array(&j);
+    int e = requests_groups_json(v, &j);
+    if (e < 0)
+        return complain_errno(v->path, "cannot tell", e);
     losses_json_of_file(v->path, losses_of_requests, true, &j);
     json_end_object(&j);
     return json_print(&b);
@@ -143,10 +163,12 @@ static void print_stacks(const struct request_view *v, const struct group_cause 
     }
 }
 
-static void print_group(const struct request_view *v, const struct request_group *g)
+static void print_group(const struct request_view *v, const struct request_group *g, bool brief)
 {
     const struct request_name *n = &v->r.names.data[g->name];
-    size_t limit = v->options->limit ? v->options->limit : CAUSES,
+    size_t limit = v->options->limit ? v->options->limit
+                   : brief           ? BRIEF_CAUSES
+                                     : CAUSES,
            frames = v->options->stacks ? v->options->stacks : FRAMES;
     char slow[24], typical[24];
     _cleanup_(buf_release) struct buf text = BUF(1 << 16);
@@ -169,9 +191,9 @@ static void print_group(const struct request_view *v, const struct request_group
         printf("  %10s  %10s  %6.1f %%  %s\n", format_duration(slow, (uint64_t)c->slow_ns),
                format_duration(typical, (uint64_t)c->typical_ns), 100 * c->share, buf_str(&text));
     }
-    if (g->causes.len > shown)
+    if (g->causes.len > shown && !brief)
         printf("  ... and %zu causes more, smaller ones (--json)\n", g->causes.len - shown);
-    for (size_t i = 0; i < g->causes.len && i < limit; i++)
+    for (size_t i = 0; !brief && i < g->causes.len && i < limit; i++)
         if (g->causes.data[i].share >= STACK_SHARE)
             print_stacks(v, &g->causes.data[i], frames);
     printf("\n  the slowest:");
@@ -185,20 +207,19 @@ static void print_group(const struct request_view *v, const struct request_group
     printf("; `jvmscope requests show ID %s` tells more\n", v->path);
 }
 
-int requests_slow(struct request_view *v)
+int requests_slow(struct request_view *v, bool brief)
 {
     _cleanup_(groups_release) struct groups all = {0};
-    struct group_options o = {.share = request_share(v->options->slowest),
-                              .over_ns = v->options->over_ns};
+    struct group_options o = options_of(v);
+    if (v->options->json)
+        return groups_json(v);
     int e = collect(v, &o, &all);
     if (e < 0)
         return complain_errno(v->path, "cannot tell", e);
-    if (v->options->json)
-        return groups_json(v, &all);
     if (!all.rows.len)
         printf("%s: no request is slow\n", v->path);
     for (size_t i = 0; i < MIN(all.rows.len, (size_t)NAMES); i++)
-        print_group(v, &all.rows.data[i]);
+        print_group(v, &all.rows.data[i], brief);
     if (all.rows.len > NAMES)
         printf("\n%zu names more, whose slow requests cost less (--name)\n", all.rows.len - NAMES);
     return 0;

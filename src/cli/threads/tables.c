@@ -16,6 +16,7 @@ static struct stats_filter filter_of(const struct thread_view *v, uint64_t over_
 {
     return (struct stats_filter){.threads = v->threads,
                                  .objects = v->objects,
+                                 .times = v->options->times,
                                  .from = v->options->from_ns,
                                  .to = v->options->to_ns,
                                  .min_ns = v->options->min_ns,

@@ -32,13 +32,15 @@
 #define MIN_   {"--min", 0, ARG_DURATION, OPTION(min_ns), "TIME", "only waits that are longer"}
 #define END    {"--end", 0, ARG_TEXT, OPTION(end_thread), "PATTERN", "the path to the last moment of this thread"}
 #define IDLE   {"--idle", 0, ARG_FLAG, OPTION(idle), NULL, "also what waits for something to do: idle pool threads, timers"}
+#define REQUESTS ONLY_REQUESTS_ARGS(struct thread_options, requests)
 #define LIMIT(what) {"--limit", 'n', ARG_NUMBER, OPTION(limit), "N", what}
 /* clang-format on */
 
 static const struct arg table_args[] = {
-    JSON, THREAD, CLASS, FROM, MIN_, IDLE, LIMIT("rows of a table (20)"), {0}};
+    JSON, THREAD, CLASS, FROM, MIN_, REQUESTS, IDLE, LIMIT("rows of a table (20)"), {0}};
 static const struct arg timeline_args[] = {
-    JSON, THREAD, CLASS, FROM, MIN_, LIMIT("events to print (all); JSON has all of them"), {0}};
+    JSON, THREAD, CLASS, FROM, MIN_, REQUESTS, LIMIT("events to print (all); JSON has all of them"),
+    {0}};
 static const struct arg path_args[] = {JSON, THREAD, END, FROM, IDLE, LIMIT("rows of a table (20)"),
                                        {0}};
 static const struct arg what_if_args[] = {
@@ -643,7 +645,13 @@ static int run_verb(const struct command *self, int argc, char **argv,
     int status;
     if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
         return status;
-    return show_file(operands.list[0], &options, show, looks);
+    _cleanup_(request_times_release) struct request_times times = {0};
+    status = 0;
+    if (only_requests_given(&options.requests)) {
+        status = only_requests_times(&options.requests, operands.list[0], &times);
+        options.times = &times; /* cppcheck-suppress autoVariables ; until it returns */
+    }
+    return status ? status : show_file(operands.list[0], &options, show, looks);
 }
 
 #define VERB(verb, show, looks)                                              \

@@ -5,6 +5,7 @@
 #include "analysis/critical_path.h"
 #include "base/json.h"
 #include "cli/commands.h"
+#include "cli/requests/only.h"
 #include "model/timeline.h"
 
 struct thread_options {
@@ -13,6 +14,8 @@ struct thread_options {
     const char *thread, *class_name, *lock, *method, *end_thread;
     uint64_t from_ns, to_ns, min_ns, limit;
     const char *factor;
+    struct only_requests requests;
+    const struct request_times *times; /* of these requests; NULL: all */
 };
 
 struct thread_view {

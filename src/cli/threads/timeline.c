@@ -255,6 +255,9 @@ static bool selected(const struct thread_view *v, const uint8_t *keep, uint32_t 
     if (keep && !keep[n])
         return false;
     uint32_t object = tl_context_of(v->t, n)->object;
+    if (v->options->times && !request_times_hold(v->options->times, v->t->threads[node->thread].id,
+                                                 (int64_t)(v->t->origin_ns + node->time)))
+        return false;
     return v->threads[node->thread] && node->time >= v->options->from_ns &&
            (!v->options->to_ns || node->time <= v->options->to_ns) &&
            (!v->objects || (object != TL_NONE && v->objects[object]));

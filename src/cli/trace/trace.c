@@ -29,6 +29,7 @@ static const struct arg trace_args[] = {
      "a table of exceptions by class, place and handler"},
     {"--if", 0, ARG_TEXT, offsetof(struct trace_options, condition), "CONDITION",
      "of PID add PATTERN: these of its calls alone, as with --trace"},
+    ONLY_REQUESTS_ARGS(struct trace_options, requests),
     {"--json", 0, ARG_FLAG, offsetof(struct trace_options, json), NULL, "print JSON"},
     {0},
 };
@@ -43,12 +44,19 @@ struct call {
     bool has_this;
 };
 
+/* Whether a thread worked for one of the requests that are shown at a time. */
+static bool in_requests(const struct trace_options *o, int64_t java_thread, int64_t time_ns)
+{
+    return !o->times || request_times_hold(o->times, (uint64_t)java_thread, time_ns);
+}
+
 static bool wanted(const struct call *c, const struct trace_options *o)
 {
     /* With its parameters, or without: as --trace has it. */
     bool method = text_matches(o->method, c->method) ||
                   pattern_match(o->method, c->method, strcspn(c->method, "("));
-    return method && text_matches(o->thread, c->thread) && c->ns >= (int64_t)o->min;
+    return method && text_matches(o->thread, c->thread) && c->ns >= (int64_t)o->min &&
+           in_requests(o, c->java_thread, c->start_ns);
 }
 
 /*
@@ -208,6 +216,13 @@ static const struct rec_select shown[] = {
     {"jvmscope.VmEvent", SHOWN_VM},         {0},
 };
 
+/* Of what is no call. */
+static bool is_wanted(const struct trace_options *o, const struct rec_event *e)
+{
+    return !o->method && !o->min && moment_wanted(e, o->thread) &&
+           in_requests(o, rec_long(&e->object, "javaThreadId", 0), e->start_ns);
+}
+
 /* Prints or puts the events of a kind; *count goes up to the limit. */
 static int each(struct recording *r, const struct trace_options *o, const struct rec_mark *marks,
                 size_t n, bool calls, bool moments, struct json *j, uint64_t *count)
@@ -226,7 +241,7 @@ static int each(struct recording *r, const struct trace_options *o, const struct
             continue;
         if (is_call)
             read_call(&event, &c);
-        if (is_call ? !wanted(&c, o) : o->method || o->min || !moment_wanted(&event, o->thread))
+        if (is_call ? !wanted(&c, o) : !is_wanted(o, &event))
             continue;
         ++*count;
         if (!j) {
@@ -367,6 +382,8 @@ static int show_file(const char *path, const struct trace_options *o)
         recording_rewind(r);
         e = print_all(r, o, &l, &left);
     }
+    if (e >= 0 && !left && o->times && !o->method && !o->thread)
+        return complain(path, "no call lies in a request that is selected", NULL);
     if (e >= 0 && !left && (o->method || o->thread))
         return complain(path, o->method ? "no call matches --method" : "no call matches --thread",
                         o->method ? o->method : o->thread);
@@ -415,5 +432,14 @@ int cmd_trace(const struct command *self, int argc, char **argv)
                  NULL);
         return 2;
     }
-    return show_file(what, &o);
+    if (!only_requests_given(&o.requests))
+        return show_file(what, &o);
+    if (o.exceptions) {
+        complain(self->name, "--exceptions counts those of all requests", NULL);
+        return 2;
+    }
+    _cleanup_(request_times_release) struct request_times times = {0};
+    status = only_requests_times(&o.requests, what, &times);
+    o.times = &times; /* cppcheck-suppress autoVariables ; until it returns */
+    return status ? status : show_file(what, &o);
 }

@@ -3,11 +3,14 @@
 #pragma once
 
 #include "base/json.h"
+#include "cli/requests/only.h"
 
 struct trace_options {
     bool json, exceptions;
     const char *thread, *method, *condition; /* patterns, NULL: all */
     uint64_t limit, min;                     /* calls; ns */
+    struct only_requests requests;
+    const struct request_times *times; /* of these requests; NULL: all */
 };
 
 /*

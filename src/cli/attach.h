@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "cli/capture.h"
+#include "proto/vm.h"
+
+/*
+ * Records a running VM as `jvmscope attach` does, from the agent's start until the output is where
+ * it was asked for. The exit status.
+ */
+int attach_record(const struct vm *vm, const struct capture *capture, const char *output);

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jvmscope slow: records the requests of a running VM for a while, and says why the slow ones are.
+ */
+#include "agent/options.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "cli/attach.h"
+#include "cli/builtin.h"
+#include "cli/recording.h"
+#include "cli/requests/requests.h"
+#include "cli/target.h"
+
+#include <limits.h>
+#include <string.h>
+
+#define TIME_NS (20 * NS_PER_SECOND)
+
+static int tell(const char *output, const struct request_options *options)
+{
+    struct request_view v;
+    int status = request_view_open(&v, options, output,
+                                   "none of a server that is known came in this time; "
+                                   "--requests 'pkg.Class.method(..)' names others");
+    return status ? status : request_view_close(&v, requests_slow(&v, true));
+}
+
+int cmd_slow(const struct command *self, int argc, char **argv)
+{
+    _cleanup_(capture_release) struct capture capture = {0};
+    _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
+    struct request_options options = {0};
+    struct operands operands;
+    char output[PATH_MAX];
+    int status;
+    if (!args_parse(self, (void *[]){&capture, &options}, argc, argv, &operands, &status))
+        return status;
+    if (!request_options_check(&options, self->name))
+        return 2;
+    if (!(capture.given >> OPT_REQUESTS & 1))
+        capture_add(&capture, OPT_REQUESTS, option_table[OPT_REQUESTS].bare);
+    capture.time_ns = capture.time_ns ? capture.time_ns : TIME_NS;
+    status = target_open(&vm, operands.list[0]);
+    if (status)
+        return status;
+    const char *pattern = capture.output ? capture.output : "jvmscope-%p.jfr";
+    if (expand_file_name(pattern, vm.pid, output, sizeof(output)) < 0) {
+        complain(pattern, "not a file name",
+                 "%p is the process id, %t the time, %% a percent sign");
+        return 2;
+    }
+    const char *extension = strrchr(output, '.');
+    if (!extension || strcmp(extension, ".jfr") != 0) {
+        complain(output, "the recording is a .jfr", NULL);
+        return 2;
+    }
+    if (!recording_check(&capture, output, self->name))
+        return 2;
+    status = attach_record(&vm, &capture, output);
+    return status ? status : tell(output, &options);
+}

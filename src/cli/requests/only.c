@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/requests/only.h"
+
+#include "cli/requests/requests.h"
+
+#include <string.h>
+
+int only_requests_times(const struct only_requests *o, const char *path, struct request_times *ret)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    _cleanup_(requests_release) struct requests r = {0};
+    struct group_options slow = {.share = request_share(o->slowest)};
+    if (slow.share < 0) {
+        complain(path, "--slowest takes a share as 1% or 0.1%", o->slowest);
+        return 2;
+    }
+    int e = requests_load(&r, path, &(struct request_filter){.name = o->name}, &why);
+    if (e < 0)
+        return why.len ? complain(path, "cannot read", buf_str(&why))
+                       : complain_errno(path, "cannot read", e);
+    if (!r.list.len)
+        return o->name ? complain(path, "no request has this name", o->name)
+                       : complain(path, "holds no requests", "record with --requests");
+    e = request_times(&r, o->slowest ? &slow : NULL, ret);
+    return e < 0 ? complain_errno(path, "cannot tell", e) : 0;
+}
+
+int only_requests_keep(const struct only_requests *o, const char *path, struct profile *p)
+{
+    _cleanup_(request_times_release) struct request_times times = {0};
+    size_t all = 0;
+    int status = only_requests_times(o, path, &times);
+    if (status)
+        return status;
+    for (int m = 0; m < PROFILE_METRICS; m++) {
+        struct profile_series *s = &p->series[m];
+        size_t kept = 0;
+        for (size_t i = 0; i < s->samples.len; i++) {
+            const struct profile_sample *sample = &s->samples.data[i];
+            if (request_times_hold(&times, p->threads.data[sample->thread].id,
+                                   (int64_t)(p->start_epoch_ns + sample->time_ns)))
+                s->samples.data[kept++] = *sample;
+        }
+        s->samples.len = kept;
+        all += kept;
+    }
+    /* What has no time of its own cannot be divided among requests. */
+    p->calls.len = p->left.len = p->sites.len = p->cpu_times.len = p->vm.samples.len = 0;
+    return all ? 0 : complain(path, "no sample lies in a request that is selected", NULL);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --request and --slowest of commands that show something else of a recording. */
+#pragma once
+
+#include "analysis/request_groups.h"
+#include "cli/commands.h"
+#include "model/profile.h"
+
+struct only_requests {
+    const char *name;    /* --request: a pattern */
+    const char *slowest; /* --slowest: a share */
+};
+
+/* Rows of a table of options, for a struct that has the one above as its member `field`. */
+#define ONLY_REQUESTS_ARGS(type, field)                                                         \
+    {"--request",                                                                               \
+     0,                                                                                         \
+     ARG_LIST,                                                                                  \
+     offsetof(type, field.name),                                                                \
+     "NAME",                                                                                    \
+     "only while a thread worked for a request whose name matches (* and ?, or a part of it)"}, \
+    {                                                                                           \
+        "--slowest", 0, ARG_TEXT, offsetof(type, field.slowest), "SHARE",                       \
+            "only while it worked for one of the slowest requests of a name: 1%"                \
+    }
+
+static inline bool only_requests_given(const struct only_requests *o)
+{
+    return o->name || o->slowest;
+}
+
+/* When threads worked for the requests that are selected. 0, or the exit status after a complaint.
+ */
+int only_requests_times(const struct only_requests *o, const char *path, struct request_times *ret);
+/* Leaves in a profile what belongs to them. 0, or the exit status after a complaint. */
+int only_requests_keep(const struct only_requests *o, const char *path, struct profile *p);

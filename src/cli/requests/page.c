@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/requests/page.h"
+
+#include "cli/requests/requests.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Columns of time and rows of latency: 8 a factor of ten, from 1 us on. The page takes so many
+ * requests with their parts: of each name the slowest, and others evenly; and so many parts each.
+ */
+enum { COLUMNS = 200, ROWS_OF_TEN = 8, ROWS = 9 * ROWS_OF_TEN, TAKEN = 2000, PARTS = 60 };
+
+static uint64_t latency(const struct request *q)
+{
+    return (uint64_t)(q->end_ns - q->start_ns);
+}
+
+static uint32_t row_of(uint64_t ns)
+{
+    double row = ns < 1000 ? 0 : floor(log10((double)ns / 1000) * ROWS_OF_TEN);
+    return (uint32_t)MIN(row, ROWS - 1.0);
+}
+
+/* Counts of a name: column, row, count and so on. */
+static int heat_json(const struct request_view *v, const struct request_name *n, struct json *j)
+{
+    _cleanup_free_ uint32_t *cells = calloc((size_t)COLUMNS * ROWS, sizeof(*cells));
+    double span = (double)MAX(v->r.end_ns - v->r.start_ns, INT64_C(1));
+    if (!cells)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < n->count; i++) {
+        const struct request *q = &v->r.list.data[v->r.by_name.data[n->first + i]];
+        double at = (double)(q->start_ns - v->r.start_ns) / span * COLUMNS;
+        uint32_t column = (uint32_t)MIN(MAX(at, 0.0), COLUMNS - 1.0);
+        cells[(size_t)column * ROWS + row_of(latency(q))]++;
+    }
+    json_begin_array(j);
+    for (uint32_t i = 0; i < COLUMNS * ROWS; i++) {
+        if (!cells[i])
+            continue;
+        json_u64(j, i / ROWS);
+        json_u64(j, i % ROWS);
+        json_u64(j, cells[i]);
+    }
+    json_end_array(j);
+    return 0;
+}
+
+static int64_t number_of(struct strpool *pool, const char *s)
+{
+    return s ? strpool_add(pool, s, strlen(s)) : -1;
+}
+
+/* Start, length, cause, thread and object of each part; -1: none. Short ones become one. */
+static int parts_json(struct request_view *v, const struct request *q, struct request_parts *p,
+                      struct strpool *pool, struct json *j)
+{
+    int e = request_parts(v->l, q, p);
+    json_begin_array(j);
+    uint64_t least = p->rows.len > PARTS ? latency(q) / PARTS : 0, short_ns = 0;
+    for (size_t i = 0; e == 0 && i < p->rows.len; i++) {
+        const struct request_part *part = &p->rows.data[i];
+        if (part->end - part->start < least) {
+            short_ns += part->end - part->start;
+            continue;
+        }
+        json_i64(j, (int64_t)(part->start + v->t->origin_ns) - q->start_ns);
+        json_u64(j, part->end - part->start);
+        json_u64(j, part->cause);
+        json_i64(j, part->thread == TL_NONE ? -1
+                                            : number_of(pool, tl_thread_name(v->t, part->thread)));
+        json_i64(j, number_of(pool, part->object));
+    }
+    json_end_array(j);
+    json_key_u64(j, "short_ns", short_ns);
+    return e;
+}
+
+/* The works of a request: start, length, time in the queue, thread. */
+static void works_json(const struct request_view *v, const struct request *q, struct strpool *pool,
+                       struct json *j)
+{
+    json_begin_array(j);
+    for (uint32_t i = 0; i < MIN(q->works, (uint32_t)PARTS); i++) {
+        const struct request_work *w = &v->r.works.data[q->first_work + i];
+        json_i64(j, w->start_ns - q->start_ns);
+        json_i64(j, w->end_ns - w->start_ns);
+        json_i64(j, w->queued_ns);
+        json_i64(j, number_of(pool, requests_thread(&v->r, w->thread)));
+    }
+    json_end_array(j);
+}
+
+static void calls_json(const struct request_view *v, const struct request *q, struct json *j)
+{
+    json_begin_array(j);
+    for (uint32_t i = 0; i < MIN(q->children, (uint32_t)PARTS); i++) {
+        const struct request_child *c = &v->r.children.data[q->first_child + i];
+        json_begin_object(j);
+        json_key_string(j, "kind", requests_text(&v->r, c->kind));
+        json_key_string(j, "name", requests_text(&v->r, c->name));
+        json_key(j, "at");
+        json_i64(j, c->start_ns - q->start_ns);
+        json_key(j, "ns");
+        json_i64(j, c->end_ns - c->start_ns);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
+static int request_json(struct request_view *v, uint32_t name, const struct request *q,
+                        struct request_parts *p, struct strpool *pool, struct json *j)
+{
+    json_begin_object(j);
+    json_key_u64(j, "id", q->id);
+    json_key_u64(j, "name", name);
+    json_key(j, "at");
+    json_i64(j, q->start_ns - v->r.start_ns);
+    json_key_u64(j, "ns", latency(q));
+    json_key(j, "status");
+    json_i64(j, q->status);
+    json_key_string(j, "exception",
+                    q->exception == REQUEST_NONE ? NULL : requests_text(&v->r, q->exception));
+    json_key(j, "parts");
+    int e = parts_json(v, q, p, pool, j);
+    json_key(j, "works");
+    works_json(v, q, pool, j);
+    json_key(j, "calls");
+    calls_json(v, q, j);
+    json_end_object(j);
+    return e;
+}
+
+/* Those of a name that the page takes: as many of the slowest as of the others. */
+static int some_json(struct request_view *v, uint32_t name, struct strpool *pool, struct json *j)
+{
+    const struct request_name *n = &v->r.names.data[name];
+    struct request_parts p = {0};
+    double share = (double)n->count / (double)MAX(v->r.list.len, (size_t)1);
+    uint32_t room = MAX((uint32_t)(share * TAKEN), 20U), slowest = MIN(n->count, room / 2),
+             others = n->count - slowest;
+    uint32_t step = others > room / 2 ? (others + room / 2 - 1) / MAX(room / 2, 1U) : 1;
+    int e = 0;
+    for (uint32_t i = 0; e == 0 && i < n->count; i++) {
+        if (i < others && i % step != 0)
+            continue;
+        const struct request *q = &v->r.list.data[v->r.by_name.data[n->first + i]];
+        e = request_json(v, name, q, &p, pool, j);
+    }
+    request_parts_release(&p);
+    return e;
+}
+
+static int put_all(struct request_view *v, struct json *j)
+{
+    struct strpool pool = {0};
+    json_begin_object(j);
+    json_key_u64(j, "columns", COLUMNS);
+    json_key_u64(j, "rows_of_ten", ROWS_OF_TEN);
+    json_key_u64(j, "rows", ROWS);
+    json_key_u64(j, "end_ns", (uint64_t)MAX(v->r.end_ns - v->r.start_ns, INT64_C(1)));
+    json_key_u64(j, "total", v->r.list.len);
+    json_key(j, "causes");
+    json_begin_array(j);
+    for (int k = 0; k < REQUEST_CAUSES; k++)
+        json_string(j, request_cause_name((enum request_cause)k));
+    json_end_array(j);
+    json_key(j, "names");
+    int e = requests_names_json(v, j);
+    json_key(j, "groups");
+    e = e ? e : requests_groups_json(v, j);
+    json_key(j, "heat");
+    json_begin_array(j);
+    for (size_t i = 0; e == 0 && i < v->r.names.len; i++)
+        e = heat_json(v, &v->r.names.data[i], j);
+    json_end_array(j);
+    json_key(j, "requests");
+    json_begin_array(j);
+    for (uint32_t i = 0; e == 0 && i < v->r.names.len; i++)
+        e = some_json(v, i, &pool, j);
+    json_end_array(j);
+    json_key(j, "texts");
+    json_begin_array(j);
+    for (size_t i = 0; i < pool.strings.len; i++)
+        json_string_n(j, pool.strings.data[i].data, pool.strings.data[i].len);
+    json_end_array(j);
+    json_end_object(j);
+    strpool_release(&pool);
+    return e;
+}
+
+int requests_page_json(const char *path, struct json *j)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    const struct request_options all = {0};
+    struct request_view v;
+    int e = requests_any(path) ? request_view_load(&v, &all, path, &why) : -ENOENT;
+    if (e < 0)
+        return e;
+    e = put_all(&v, j);
+    request_view_free(&v);
+    return e;
+}

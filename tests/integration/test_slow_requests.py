@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why requests are slow: a server with a path for each cause, whose handlers and client measure what is true."""
+import json
+import subprocess
+
+import pytest
+
+import lab
+
+SLOW = 2  # requests of a path, of 120
+# The cause of each path, its object, the thread whose fault it is, and a method on that one's stack.
+CAUSES = {
+    "lock": ("lock", "RequestCauses$Store", "compactor", "RequestCauses$Store.compact"),
+    "park": ("park", "java.util.concurrent.locks.ReentrantLock$NonfairSync", "auditor", "RequestCauses$Audit.check"),
+    "queue": ("queue", None, "reports-1", "RequestCauses$Report.render"),
+    "sleep": ("sleep", None, None, "RequestCauses.pause"),
+    "socket": ("io", "socket ", None, "RequestCauses.ask"),
+    "cpu": ("cpu", None, None, "RequestCauses.compute"),
+    "gc": ("gc", None, None, None),
+}
+
+
+def requests(*words):
+    done = lab.jvmscope("requests", *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def recorded(jdk, out, *options):
+    """Runs the server; by path what the cause took, what the client saw, in all slow requests."""
+    done = jdk.java("RequestCauses", jvm=[jdk.agent(f"requests=auto,format=r,file={out}"), "-Xmx512m", *options], timeout=240)
+    assert done.returncode == 0, done.stderr
+    return {path: [SLOW * int(n) for n in numbers] for path, *numbers in (line.split() for line in done.stdout.splitlines())}
+
+
+def check_slow(out, path, cause_ns, client_ns):
+    cause, thing, thread, method = CAUSES[path]
+    group, = json.loads(requests("slow", "--json", "--over", "40ms", "--name", f"GET /{path}", out))["groups"]
+    slow, causes = group["slow"], group["causes"]
+    assert group["name"] == f"GET /{path}" and slow["count"] >= SLOW, group
+    total = {c["cause"]: 0 for c in causes}
+    for c in causes:
+        total[c["cause"]] += c["slow_ns"] * slow["count"]
+    # The parts are all of the latency, which the client saw but for what the server did when it had answered.
+    assert abs(sum(total.values()) - slow["mean_ns"] * slow["count"]) <= len(causes) * slow["count"]
+    assert slow["mean_ns"] * slow["count"] >= 0.99 * cause_ns, (group, cause_ns)
+    behind = total.get("runnable", 0) + total.get("cpu", 0)
+    assert slow["count"] > SLOW or slow["mean_ns"] * SLOW <= 1.02 * client_ns + behind, (group, client_ns)
+    # What takes the processors from the server is no fault of its own.
+    first = next(c for c in causes if c["cause"] != "runnable")
+    assert first["cause"] == cause and (first["largest_in"] > 0 or first is not causes[0]), causes
+    assert thing is None or first["object"].startswith(thing), first
+    assert first["thread"] == thread, first
+    assert method is None or any(f.startswith(method) for f in first["frames"]), first
+    beside = total.get("runnable", 0) + (total.get("safepoint", 0) + total.get("cpu", 0) if path == "gc" else 0)
+    assert first["slow_ns"] * slow["count"] <= 1.03 * cause_ns or slow["count"] > SLOW, (first, cause_ns)
+    assert first["slow_ns"] * slow["count"] + beside >= 0.97 * cause_ns, (first, cause_ns, beside)
+    assert group["typical"]["count"] >= 50
+    return group
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_the_first_cause_is_the_true_one(jdk, tmp_path):
+    out = tmp_path / "out.jfr"
+    truth = recorded(jdk, out)
+    assert set(truth) == set(CAUSES)
+    table = {r["name"]: r for r in json.loads(requests("--json", out))["requests"]}
+    for path, (cause_ns, client_ns, _) in truth.items():
+        row = table[f"GET /{path}"]
+        assert (row["count"], row["errors"]) == (120, 0), row
+        assert row["unknown_share"] <= 0.01, row
+        assert row["p50_ns"] <= row["p90_ns"] <= row["p99_ns"] <= row["p999_ns"] <= row["max_ns"] * 1.02, row
+        group = check_slow(out, path, cause_ns, client_ns)
+        shown = json.loads(requests("show", "--json", str(group["slowest"][0]), out))
+        assert sum(p["ns"] for p in shown["parts"]) == shown["latency_ns"] and shown["name"] == row["name"], shown
+    text = requests("slow", "--name", "GET /lock", "--over", "40ms", out)
+    assert "held by thread compactor in RequestCauses$Store.compact, which slept" in " ".join(text.split()), text
+    assert "GET /lock" in requests(out)
+
+
+def test_recordings_without_requests_say_so(tmp_path):
+    empty = tmp_path / "no.jfr"
+    empty.write_bytes(b"nothing")
+    done = lab.jvmscope("requests", empty)
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and "not a flight recording" in done.stderr, done.stderr
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_one_command_says_why_requests_of_a_running_server_are_slow(jdk, tmp_path):
+    out = tmp_path / "now.jfr"
+    server = jdk.start_java("RequestCauses", "on", stdout=subprocess.PIPE)
+    try:
+        assert server.stdout.readline() == "ready\n"
+        done = lab.jvmscope("slow", "-t", "5s", "--over", "40ms", "-o", out, server.pid)
+    finally:
+        server.kill()
+        server.wait()
+    assert done.returncode == 0, done.stderr
+    said = " ".join(done.stdout.split())
+    assert "GET /lock" in said and "held by thread compactor in RequestCauses$Store.compact, which slept" in said, (done.stdout, done.stderr)
+    assert f"wrote {out}" in done.stderr and out.exists()
+    lock = next(r for r in json.loads(requests("--json", out))["requests"] if r["name"] == "GET /lock")
+    assert lock["count"] >= 10 and lock["max_ns"] >= 40_000_000, lock
+
+
+def test_what_belongs_to_a_request_is_chosen_from_the_rest(tmp_path):
+    """Samples, waits and calls of the threads that worked for the requests of a name, or for its slow ones, alone."""
+    jdk, out = lab.Jdk(17), tmp_path / "out.jfr"
+    options = f"requests=auto,trace=RequestCauses.compute:RequestCauses.pause,format=r,file={out}"
+    done = jdk.java("RequestCauses", jvm=[jdk.agent(options), "-Xmx512m"], timeout=240)
+    assert done.returncode == 0, done.stderr
+
+    def ask(*words):
+        done = lab.jvmscope(*words)
+        assert done.returncode == 0, (words, done.stderr)
+        return done.stdout
+
+    def methods(*words):
+        return {m["method"]: m["total"] for m in json.loads(ask("report", "--json", *words, out))["samples"]["methods"]}
+
+    everything, of_cpu, slow = methods(), methods("--request", "GET /cpu"), methods("--request", "GET /cpu", "--slowest", "1.7%")
+    assert 0 < slow["RequestCauses.spin"] <= of_cpu["RequestCauses.spin"] <= everything["RequestCauses.spin"]
+    assert sum(of_cpu.values()) < sum(everything.values()) and "RequestCauses.fill" not in of_cpu, of_cpu
+    assert "RequestCauses.spin" in ask("convert", "--request", "GET /cpu", "-o", tmp_path / "x.collapsed", out) + \
+        (tmp_path / "x.collapsed").read_text()
+    calls = json.loads(ask("trace", "--json", "--request", "GET /sleep", out))["calls"]
+    assert len(calls) == 120 and all(c["method"].startswith("RequestCauses.pause") for c in calls), calls[:3]
+    assert len(json.loads(ask("trace", "--json", out))["calls"]) == 240
+    sleeps = json.loads(ask("threads", "summary", "--json", "--request", "GET /sleep", out))["threads"]
+    assert 110e6 < sum(t["waited_ns"] for t in sleeps) < 400e6, sleeps
+    for words in (["report", "--request", "nobody"], ["trace", "--request", "nobody"], ["threads", "summary", "--request", "nobody"]):
+        done = lab.jvmscope(*words, out)
+        assert done.returncode == 1 and done.stderr.count("\n") == 1 and "no request has this name" in done.stderr, done.stderr
+    done = lab.jvmscope("convert", "--request", "x", "-o", tmp_path / "x.jfr", out)
+    assert done.returncode == 2 and "--request" in done.stderr, done.stderr
