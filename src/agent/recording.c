@@ -3,6 +3,7 @@
 
 #include "agent/names.h"
 #include "agent/process.h"
+#include "agent/session.h"
 #include "agent/thread_table.h"
 #include "agent/virtual_threads.h"
 
@@ -133,6 +134,7 @@ int recording_open(struct jfr_writer **ret, const char *path, const struct optio
     struct jfr_writer_options options = {
         .resolver = {.method = resolve_method, .thread = resolve_thread},
         .chunk_bytes = o->v[OPT_CHUNK].number,
+        .waker = &session_waker,
     };
     struct jfr_writer *w = NULL;
     int r = jfr_writer_open(&w, path, &options);

@@ -88,6 +88,8 @@ static bool lock_unless_occupied(void)
 
 static atomic_bool hurry; /* the worker's next round is due at once */
 
+struct waker session_waker;
+
 void session_hurry(void)
 {
     atomic_store(&hurry, true);
@@ -407,15 +409,41 @@ static struct timespec due_in(long ms)
 }
 
 /*
- * The agent's thread. It flushes ten times a second, drains twice as often, ends the session when
- * its duration is over, and exits when there is no session.
+ * With the lock held, which it gives up meanwhile: waits for ms, or until the recording's file has
+ * to grow, which it returns. That is no news of a file that cannot grow.
+ */
+static bool wait_for_work(long ms, bool can_grow)
+{
+    if (!can_grow) {
+        struct timespec until = due_in(ms);
+        pthread_cond_timedwait(&worker_due, &lock, &until);
+        return false;
+    }
+    pthread_mutex_unlock(&lock);
+    bool woken = waker_wait(&session_waker, (uint64_t)ms * NS_PER_MS);
+    pthread_mutex_lock(&lock);
+    return woken;
+}
+
+/* With the lock held: has the worker check worker_stop and vm.dying. */
+static void call_worker(void)
+{
+    waker_wake(&session_waker);
+    pthread_cond_broadcast(&worker_due);
+}
+
+/*
+ * The agent's thread. It flushes ten times a second, drains twice as often, has the recording's
+ * file grow when events need it, ends the session when its duration is over, and exits when there
+ * is no session.
  */
 static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
 {
+    bool can_grow = true;
     pthread_mutex_lock(&lock);
     while (!worker_stop && !vm.dying && session_now) {
-        struct timespec until = due_in(atomic_exchange(&hurry, false) ? HURRY_MS : DRAIN_MS);
-        pthread_cond_timedwait(&worker_due, &lock, &until);
+        bool at_once = atomic_exchange(&hurry, false);
+        bool low = wait_for_work(at_once ? HURRY_MS : DRAIN_MS, can_grow);
         struct session *s = session_now;
         if (worker_stop || vm.dying || !s)
             break;
@@ -428,6 +456,9 @@ static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
             occupy(NULL, NULL);
             break;
         }
+        can_grow = !low || !s->out.jfr || jfr_writer_work(s->out.jfr) == 0;
+        if (low && !at_once && now_ns() - s->last_drain_ns < DRAIN_MS * NS_PER_MS)
+            continue;
         if (now_ns() - s->last_work_ns + DRAIN_MS * NS_PER_MS / 2 < WORK_MS * NS_PER_MS)
             drain_rows(s, jni);
         else
@@ -485,7 +516,7 @@ static int start_worker(JNIEnv *jni)
 static void stop_worker(void)
 {
     worker_stop = true;
-    pthread_cond_broadcast(&worker_due);
+    call_worker();
     while (worker_there)
         pthread_cond_wait(&worker_due, &lock);
 }
@@ -499,7 +530,7 @@ static void dismiss_worker(void)
 {
     struct timespec until = due_in(DISMISS_MS);
     if (worker_there)
-        pthread_cond_broadcast(&worker_due);
+        call_worker();
     while (worker_there && pthread_cond_timedwait(&worker_due, &lock, &until) == 0)
         ;
 }

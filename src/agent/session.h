@@ -17,6 +17,9 @@
  */
 void session_hurry(void);
 
+/* Wakes the agent's thread when the recording's file has to grow. */
+extern struct waker session_waker;
+
 struct session {
     struct options options;
     char *text; /* the options as given */

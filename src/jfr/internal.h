@@ -224,7 +224,7 @@ struct jfr_writer {
     struct jfr_slot *slots;
     unsigned n_slots;
     atomic_bool closed;
-    _Atomic uint32_t wake;
+    struct waker own_waker, *waker; /* the options' or the writer's own */
     struct loss_counter losses[JFR_LOSSES], lost_of_type[JFR_LOST_TYPES][JFR_LOST_REASONS];
     _Atomic uint64_t lost_closed;
     struct traces traces;

@@ -6,11 +6,9 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/futex.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 /* Tick 0 is this long before the start, for events that began earlier. */
 #define BEFORE_OPEN_NS (600 * NS_PER_SECOND)
@@ -19,18 +17,12 @@
 
 void jfr_writer_wait(struct jfr_writer *w, uint64_t ns)
 {
-    struct timespec time = {(time_t)(ns / NS_PER_SECOND), (long)(ns % NS_PER_SECOND)};
-    if (!atomic_exchange(&w->wake, 0))
-        syscall(SYS_futex, &w->wake, FUTEX_WAIT_PRIVATE, 0, &time, NULL, 0);
-    atomic_store(&w->wake, 0);
+    (void)waker_wait(w->waker, ns);
 }
 
 void jfr_writer_wake(struct jfr_writer *w)
 {
-    int saved = errno;
-    if (!atomic_exchange(&w->wake, 1))
-        syscall(SYS_futex, &w->wake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-    errno = saved;
+    waker_wake(w->waker);
 }
 
 /* ---- chunks ---- */
@@ -173,6 +165,7 @@ int jfr_writer_open(struct jfr_writer **ret, const char *path,
     if (posix_memalign((void **)&w, 64, sizeof(*w)))
         return -ENOMEM;
     memset(w, 0, sizeof(*w));
+    w->waker = options && options->waker ? options->waker : &w->own_waker;
     int error = writer_init(w, options ? options : &defaults);
     if (!error) {
         w->fd = create_file(path);

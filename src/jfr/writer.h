@@ -25,6 +25,7 @@
 
 #include "base/clock.h"
 #include "base/macro.h"
+#include "base/waker.h"
 #include "jfr/losses.h"
 #include "jfr/types.h"
 
@@ -97,6 +98,11 @@ struct jfr_writer_options {
     uint64_t trace_bytes; /* memory for distinct stacks, used as needed; 0 means 256 MiB */
     uint64_t max_bytes;   /* the file's limit, beyond which events are dropped; 0 means none */
     unsigned slots; /* the number of concurrent writers; 0 means four for each CPU, 16 to 256 */
+    /*
+     * Woken when events will soon find no room; NULL for one of the writer's own, for which
+     * jfr_writer_wait waits. It must outlive the writer.
+     */
+    struct waker *waker;
 };
 
 /*

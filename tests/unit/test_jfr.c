@@ -12,6 +12,7 @@
 
 static char path[64];
 static struct jfr_writer *w;
+static struct waker waker;
 
 static const struct jfr_type rows[] = {
     {"jvmscope.test.Kind", NULL, NULL, NULL, JFR_POOL, 0,
@@ -56,8 +57,10 @@ static int name_thread(void *context, uint64_t id, struct jfr_thread *ret)
 static int open_writer(void **state)
 {
     snprintf(path, sizeof(path), "/tmp/test_jfr.%d.jfr", (int)getpid());
-    struct jfr_writer_options options = {
-        .resolver = {NULL, name_method, name_thread}, .slots = 4, .trace_bytes = 1 << 20};
+    struct jfr_writer_options options = {.resolver = {NULL, name_method, name_thread},
+                                         .slots = 4,
+                                         .trace_bytes = 1 << 20,
+                                         .waker = &waker};
     assert_int_equal(jfr_writer_open(&w, path, &options), 0);
     assert_int_equal(jfr_declare(w, rows, 3, ids), 0);
     return 0;
@@ -291,6 +294,34 @@ static void what_does_not_fit_is_counted(void **state)
     recording_close(r);
 }
 
+/* A worker that sleeps until it is woken must be in time, however fast the file grows. */
+static void the_worker_is_woken_before_there_is_no_room(void **state)
+{
+    struct jfr_counters n;
+    char text[900];
+    int rounds = 0;
+    memset(text, 'x', sizeof(text));
+    for (int i = 0; i < 40000; i++) {
+        struct jfr_event e;
+        if (waker_wait(&waker, 0)) {
+            assert_int_equal(jfr_writer_work(w), 0);
+            rounds++;
+        }
+        assert_true(jfr_begin(w, JFR_LOST, sizeof(text) + 80, &e));
+        jfr_put_time(&e, now_ns());
+        jfr_put_long(&e, 0);
+        jfr_put_string(&e, "test");
+        jfr_put_string(&e, "things");
+        jfr_put_string_n(&e, text, sizeof(text));
+        jfr_put_long(&e, 1);
+        jfr_put_long(&e, 1);
+        jfr_commit(&e);
+    }
+    jfr_writer_counters(w, &n);
+    assert_int_equal(n.lost_room, 0);
+    assert_in_range(rounds, 1, 100);
+}
+
 static const struct jfr_type bad[] = {
     {"a.A", NULL, NULL, NULL, JFR_EVENT, 0, JFR_FIELDS({"x", "X", "no.such.Type"})},
     {"a.B", NULL, NULL, NULL, JFR_EVENT, 0, JFR_FIELDS({"x", "X", "int", .array = true})},
@@ -380,6 +411,8 @@ int main(void)
                                         close_writer),
         cmocka_unit_test_setup_teardown(order_of_time_crosses_chunks, open_writer, close_writer),
         cmocka_unit_test_setup_teardown(what_does_not_fit_is_counted, open_writer, close_writer),
+        cmocka_unit_test_setup_teardown(the_worker_is_woken_before_there_is_no_room, open_writer,
+                                        close_writer),
         cmocka_unit_test_setup_teardown(rows_are_checked, open_writer, close_writer),
         cmocka_unit_test_setup_teardown(a_recording_can_be_read_while_it_is_written, open_writer,
                                         close_writer),

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A thread that waits until another one has work for it. libc only; waking is async-signal-safe. */
+#pragma once
+
+#include "base/macro.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* One thread waits; any may wake it. All zero is a waker that nobody has called. */
+struct waker {
+    _Atomic uint32_t called;
+};
+
+static inline void waker_wake(struct waker *w)
+{
+    int saved = errno;
+    if (!atomic_exchange(&w->called, 1))
+        syscall(SYS_futex, &w->called, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    errno = saved;
+}
+
+/* Waits for ns at most. Returns whether it was woken, also before the call. */
+static inline bool waker_wait(struct waker *w, uint64_t ns)
+{
+    struct timespec time = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+    if (!atomic_load(&w->called))
+        syscall(SYS_futex, &w->called, FUTEX_WAIT_PRIVATE, 0, &time, NULL, 0);
+    return atomic_exchange(&w->called, 0) != 0;
+}
