@@ -28,7 +28,10 @@ struct what_if_answer {
     uint32_t decided_anew;
     uint32_t spare;
     uint64_t scaled_ns; /* own time of all threads that was inside */
-    uint64_t answer;    /* arbitrated where the order was decided anew, otherwise kept */
+    /* arbitrated with the factor 1; 0 when the order was not decided anew */
+    uint64_t unchanged;
+    /* before * arbitrated / unchanged where the order was decided anew, otherwise kept */
+    uint64_t answer;
     /*
      * the interval in which nine of ten runs of the changed program are expected: both orders,
      * widened
