@@ -224,6 +224,14 @@ def test_3_blocked_time(run):
     assert abs(blocked - run.blocked) < 0.05 * run.blocked + 10 * MS
 
 
+@program("3")
+def test_3_next_to_nothing_changed(run):
+    """Hand-overs of a contended lock take the longer the busier the machine is; what-if's own order must not shorten them."""
+    for factor in ("0.999", "1", "1.001"):
+        answer, = run.threads("what-if", "--lock", "java.lang.Object", "--factor", factor)
+        assert abs(answer["after_ns"] - answer["before_ns"]) <= 0.01 * answer["before_ns"], answer
+
+
 @program("4")
 def test_4_lock_and_outside(run):
     found = run.found
