@@ -198,3 +198,37 @@ def test_servlets(jdk, tmp_path, server):
     assert {n: t[1:3] for n, t in totals_in(out).items()} == {
         f"GET /{way}/{{id}}": (rounds, rounds if way == "fail" else 0) for way in SERVED}
     assert not lost_in(out)
+
+
+def cycles(jdk, folder, n):
+    """Recordings that begin and end in the middle of requests, whose tasks and threads go on; returns what they say of requests."""
+    process = jdk.start_java("RequestsTruth", 1000000, "executor,fork-join,future,async-future,thread,method,virtual", jvm=(NODELAY, "-Xmx128m"),
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n"
+    seen = []
+    for i in range(n):
+        out = folder / f"{i}.jfr"
+        done = lab.jvmscope("attach", "--requests", NAMED, "-t", "200ms", "-o", out, process.pid, timeout=300)
+        assert done.returncode == 0, (i, done.stderr, process.poll())
+        requests, works = requests_in(out), works_in(out)
+        ids = [r.id for r in requests]
+        assert len(set(ids)) == len(ids) and all(r.ns > 0 for r in requests), i
+        assert all(w.ns < 60_000_000_000 and w.queued < 60_000_000_000 for w in works), i
+        assert {r.name for r in requests} <= {name_of(f"/{w}/1") for w in WAYS} | {"RequestsTruth$Shop.order"}
+        seen.append(len(requests))
+        out.unlink()
+    process.kill()
+    assert "Exception" not in process.communicate()[1]
+    return seen
+
+
+@pytest.mark.jdks(8, 25)
+def test_begun_and_ended_in_the_middle(jdk, tmp_path):
+    seen = cycles(jdk, tmp_path, 4)
+    assert sum(seen) > 4, seen
+
+
+@pytest.mark.slow
+def test_begun_and_ended_a_hundred_times(jdk, tmp_path):
+    seen = cycles(jdk, tmp_path, 100)
+    assert sum(n > 0 for n in seen) > 90, seen
